@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -11,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/sqlite"
 )
 
@@ -36,39 +37,52 @@ func auditorOfLongAgo(t *testing.T, path, name string) string {
 	return "sqlite:" + path
 }
 
-func TestLedgerPrunePrintsWhatWasRemoved(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	auditorOfLongAgo(t, path, "older@example.com")
-	at := auditorOfLongAgo(t, path, "old@example.com")
-	command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-02").want(t, exitYes)
-	r := command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-03")
-	r.want(t, exitYes)
-	if !strings.Contains(r.stdout, "2 events of 0 runs from before 2001-01-03T00:00:00Z removed\n") || !strings.Contains(r.stdout, "take a new one") {
-		t.Errorf("stdout = %s", r.stdout)
+// runsOfLongAgo makes a run that ended and one that is held.
+func runsOfLongAgo(t *testing.T, path string) {
+	t.Helper()
+	store, err := sqlite.Open(path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--json").want(t, exitYes, "/events", "1", "/pruned", "2", "/tokens", "2")
-	command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-03", "--json").want(t, exitYes, "/events", "0")
+	clock := ledgertest.NewClock(t)
+	clock.Set(t, long().Format(time.RFC3339))
+	f := ledgertest.Open(t, store, clock)
+	f.Ask(ledgertest.Carol, statestest.Content())
+	f.Hold(1)
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
 }
 
-func TestLedgerPrintedPrune(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		done ledger.Pruned
-		want string
-	}{
-		{"nothing", ledger.Pruned{}, "0 events of 0 runs from before T removed\n"},
-		{"behind-an-open-run", ledger.Pruned{Kept: 3, Behind: "r\x1b"},
-			"0 events of 0 runs from before T removed\n3 older events stay: they follow the beginning of the run r\\u001b, which has not ended\n"},
-		{"behind-one-that-ended-later", ledger.Pruned{Kept: 3, Behind: "r", Ends: "E"},
-			"0 events of 0 runs from before T removed\n3 older events stay: they follow the beginning of the run r, which ended at E\n"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			var out bytes.Buffer
-			if err := printPruned(world{stdout: &out}, "T", &c.done); err != nil || out.String() != c.want {
-				t.Errorf("printPruned() = %q, %v, want %q", out.String(), err, c.want)
-			}
-		})
+// TestLedgerPrune: what is left is verified against a checkpoint from before.
+func TestLedgerPrune(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	at := auditorOfLongAgo(t, path, "old@example.com")
+	runsOfLongAgo(t, path)
+	command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--json").want(t, exitYes, "/entries", "5", "/size", "5", "/requests", "2")
+	earlier := filepath.Join(t.TempDir(), "checkpoint")
+	r := command(t.Context(), nil, "ledger", "checkpoint", "--ledger", at)
+	r.want(t, exitYes)
+	write(t, earlier, r.stdout)
+
+	r = command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-02")
+	r.want(t, exitYes)
+	if want := "0 entries of 0 runs from before 2001-01-02T00:00:00Z removed\n"; r.stdout != want {
+		t.Errorf("stdout = %q, want %q", r.stdout, want)
 	}
+	r = command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-03")
+	r.want(t, exitYes)
+	if want := "2 entries of 1 run from before 2001-01-03T00:00:00Z removed\nNot removed, because not over then: 1 run\n"; r.stdout != want {
+		t.Errorf("stdout = %q, want %q", r.stdout, want)
+	}
+	command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--json", "--checkpoint", earlier).want(t, exitYes,
+		"/ok", "true", "/complete", "true", "/entries", "4", "/pruned", "2", "/size", "6", "/requests", "1", "/tokens", "1")
+	r = command(t.Context(), nil, "ledger", "verify", "--ledger", at)
+	r.want(t, exitYes)
+	if want := "2 entries were pruned; their hashes are in the tree\n"; !strings.Contains(r.stdout, want) {
+		t.Errorf("stdout = %q, want %q", r.stdout, want)
+	}
+	command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-03", "--json").want(t, exitYes, "/entries", "0", "/runs", "0", "/kept", "1")
 }
 
 // TestLedgerTailFollows waits for an event that comes while it looks, and ends when it is told to.
@@ -87,16 +101,18 @@ func TestLedgerTailFollows(t *testing.T) {
 		code <- c
 	}()
 	lines := bufio.NewScanner(in)
-	if !lines.Scan() || !strings.Contains(lines.Text(), "older@example.com") {
-		t.Fatalf("the first line is %q", lines.Text())
+	for _, want := range []string{"log.created", "older@example.com"} {
+		if !lines.Scan() || !strings.Contains(lines.Text(), want) {
+			t.Fatalf("a line is %q, want %q", lines.Text(), want)
+		}
 	}
 	auditorOfLongAgo(t, path, "newer@example.com")
 	if !lines.Scan() || !strings.Contains(lines.Text(), "newer@example.com") {
-		t.Fatalf("the second line is %q, %v", lines.Text(), lines.Err())
+		t.Fatalf("the third line is %q, %v", lines.Text(), lines.Err())
 	}
 	cancel()
 	if lines.Scan() {
-		t.Errorf("a third line: %q", lines.Text())
+		t.Errorf("a fourth line: %q", lines.Text())
 	}
 	if got := <-code; got != exitYes {
 		t.Errorf("exit code = %d", got)

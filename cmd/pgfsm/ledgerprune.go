@@ -118,11 +118,11 @@ func prune(ctx context.Context, w world, f *ledgerFlags, before string) error {
 	return printPruned(w, before, &done)
 }
 
-// printPruned prints what was removed, and which older events stay.
+// printPruned prints what was removed, and how many older runs stay.
 func printPruned(w world, before string, done *ledger.Pruned) error {
 	fmt.Fprintf(w.stdout, "%s of %s from before %s removed\n", counted(int(done.Entries), "entry", "entries"), count(done.Runs, "run"), before)
 	if done.Kept > 0 {
-		fmt.Fprintf(w.stdout, "%s from before that time stay, because they were not over then\n", count(done.Kept, "run"))
+		fmt.Fprintf(w.stdout, "Not removed, because not over then: %s\n", count(done.Kept, "run"))
 	}
 	return nil
 }

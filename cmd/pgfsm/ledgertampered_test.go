@@ -63,7 +63,7 @@ func emptyIndex(t *testing.T, path, index string) {
 func TestVerifyFindsWhatIsNoRow(t *testing.T) {
 	t.Parallel()
 	path := tokenLedger(t)
-	emptyIndex(t, path, "events_run")
+	emptyIndex(t, path, "entries_type")
 	r := command(t.Context(), nil, "ledger", "verify", "--ledger", "sqlite:"+path)
 	r.want(t, exitNo)
 	if !strings.Contains(r.stdout, "file integrity: ") {

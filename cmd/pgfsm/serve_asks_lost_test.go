@@ -206,7 +206,7 @@ func endedOnce(t *testing.T, dir string, status ledger.Status, code, effect stri
 	}
 	ends := 0
 	inLedger(t, dir, func(r ledger.Reader) error {
-		for e, err := range r.Events(0) {
+		for e, err := range ledger.Events(r, 0) {
 			if err != nil {
 				return err
 			}

@@ -246,7 +246,7 @@ func passages(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	inLedger(t, dir, func(r ledger.Reader) error {
 		all = nil
-		for e, err := range r.Events(0) {
+		for e, err := range ledger.Events(r, 0) {
 			if err != nil {
 				return err
 			}
