@@ -141,8 +141,8 @@ func TestDemoServesWhatInitWrites(t *testing.T) {
 // or into a record.
 func TestSecretsStayOut(t *testing.T) {
 	t.Parallel()
-	const secret = `tok"en/äöü-4711`
-	echo := `{"content":[{"type":"text","text":"tok\"en\/\u00e4öü-4711 and \u0074ok\u0022en/äöü-4711"}],"isError":false}`
+	const secret = `tok"en/äöü-hush` // digits alone would be found in digests now and then
+	echo := `{"content":[{"type":"text","text":"tok\"en\/\u00e4öü-hush and \u0074ok\u0022en/äöü-hush"}],"isError":false}`
 	server := newPuppet(t, but("tools/call", echo))
 	dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {echo: {type: http, url: %q, headers: {Authorization: "Bearer ${file:token}"}}}
@@ -151,7 +151,7 @@ allowlist: allowlist.json
 	r := command(t.Context(), nil, "call", "--json", "-c", filepath.Join(dir, "pgfsm.yaml"), "echo", "look", "{}")
 	r.want(t, exitYes, "/raw/content/0/text", masked+" and "+masked)
 	trace := textOf(t, r.member("/trace"))
-	for _, part := range []string{"4711", "äöü"} {
+	for _, part := range []string{"hush", "äöü"} {
 		if strings.Contains(trace, part) || strings.Contains(r.stdout, part) {
 			t.Errorf("a part of the secret, %q, is shown or recorded", part)
 		}
