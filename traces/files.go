@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -147,6 +148,9 @@ func ReadFile(path string) (*Trace, error) {
 	return nil, fmt.Errorf("%s: %w", path, err)
 }
 
+// checkpoint is the body of a checkpoint: the origin, the size and the root.
+var checkpoint = regexp.MustCompile(`^.+\n[0-9]+\n[0-9A-Za-z+/]{43}=\n`)
+
 // otherDocument says what a document is that is not a trace; empty if its top level has the format of a trace.
 func otherDocument(doc []byte) string {
 	format, err := formatOf(bytes.NewReader(doc))
@@ -157,11 +161,11 @@ func otherDocument(doc []byte) string {
 		return ""
 	case begins("SQLite format 3\x00"):
 		return "it is an SQLite file; if it is a ledger, pgfsm ledger verify checks it, and " + fromLedger
-	case bytes.Contains(first, []byte(`"payload":`)) && bytes.Contains(first, []byte(`"prev":`)):
+	case begins(`{"entry":{"at":`), begins(`{"hash":"`) && bytes.Contains(first, []byte(`,"index":`)), begins(`{"blob":"sha256:`):
 		return "it is an export of a ledger: " + fromLedger
 	case bytes.Contains(doc, []byte(`"pgfsm.attack/v1"`)):
 		return "it is a result of pgfsm eval: pgfsm eval report shows it"
-	case begins("pgfsm.ledger/v1"):
+	case checkpoint.Match(doc):
 		return "it is a checkpoint: pgfsm ledger verify --checkpoint compares it"
 	case begins(utf8Mark), begins("\xff\xfe"), begins("\xfe\xff"):
 		return "not JSON: it begins with a byte order mark"
