@@ -36,7 +36,7 @@ With --json each line is a JSON document with the whole event. --follow continue
 			if n < 0 {
 				return fmt.Errorf("-n is %d: give how many events to print, 0 or more", n)
 			}
-			return f.use(w, stores.ToRead, func(o *openedLedger) error { return tail(cmd.Context(), w, o, int64(n), follow, f.json) })
+			return f.use(w, stores.ToRead, func(o *openedLedger) error { return tail(cmd.Context(), w, o, n, follow, f.json) })
 		},
 	}
 	cmd.Flags().IntVarP(&n, "lines", "n", defaultTail, "the number of events")
@@ -45,24 +45,29 @@ With --json each line is a JSON document with the whole event. --follow continue
 }
 
 // tail prints the last n events, and then new ones if follow is set.
-func tail(ctx context.Context, w world, o *openedLedger, n int64, follow, asJSON bool) error {
+func tail(ctx context.Context, w world, o *openedLedger, n int, follow, asJSON bool) error {
 	var from int64
+	var last []ledger.Event
 	err := o.View(ctx, func(r ledger.Reader) error {
 		end, err := r.End()
 		if err != nil {
 			return err
 		}
 		from = end.Size
-		for e, err := range ledger.Events(r, max(0, end.Size-n)) {
+		for e, err := range ledger.Events(r, max(0, end.Size-int64(n))) { // each entry has an event or more
 			if err != nil {
 				return err
 			}
-			if err := printEvent(w, &e, asJSON); err != nil {
-				return err
-			}
+			last = append(last, e)
+			last = last[max(0, len(last)-n):]
 		}
 		return nil
 	})
+	for i := range last {
+		if err == nil {
+			err = printEvent(w, &last[i], asJSON)
+		}
+	}
 	if err != nil || !follow {
 		return err
 	}
