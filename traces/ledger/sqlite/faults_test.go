@@ -196,9 +196,9 @@ func TestCloseDuringView(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := s.View(t.Context(), func(r ledger.Reader) error {
-		_, err := r.Last()
+		_, err := r.End()
 		err = errors.Join(err, s.Close())
-		for _, broke := range r.Events(0) {
+		for _, broke := range r.Entries(0) {
 			err = errors.Join(err, broke)
 		}
 		return err
