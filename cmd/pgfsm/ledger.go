@@ -29,12 +29,12 @@ func (f *ledgerFlags) register(cmd *cobra.Command) {
 
 func newLedger(w world) *cobra.Command {
 	var f ledgerFlags
-	cmd := group("ledger", "Show, verify and export the durable record", `The ledger records every run as append-only events, each chained to the previous one. The configuration (ledger:
-"sqlite:pgfsm.db") or --ledger names the ledger.
+	cmd := group("ledger", "Show, verify and export the durable record", `The ledger records every run in an append-only log whose entries are the leaves of a Merkle tree. The configuration
+(ledger: "sqlite:pgfsm.db") or --ledger names the ledger.
 
-All of these commands except prune only read. You can use them while pgfsm is running.`,
+prune and rebuild remove and replace rows. The other commands only read; you can use them while pgfsm is running.`,
 		newLedgerList(w, &f), newLedgerTail(w, &f), newLedgerShow(w, &f), newLedgerTrace(w, &f), newLedgerVerify(w, &f),
-		newLedgerCheckpoint(w, &f), newLedgerExport(w, &f), newLedgerPrune(w, &f))
+		newLedgerRebuild(w, &f), newLedgerCheckpoint(w, &f), newLedgerExport(w, &f), newLedgerPrune(w, &f))
 	f.register(cmd)
 	return cmd
 }

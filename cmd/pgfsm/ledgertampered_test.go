@@ -87,3 +87,19 @@ func TestTokenListShowsWhatIsThere(t *testing.T) {
 		t.Errorf("stdout %q, want nothing that moves what is read", r.stdout)
 	}
 }
+
+func TestLedgerRebuild(t *testing.T) {
+	t.Parallel()
+	path := tokenLedger(t)
+	at := "sqlite:" + path
+	command(t.Context(), nil, "ledger", "rebuild", "--check", "--ledger", at, "--json").want(t, exitYes, "/rebuilt", "false")
+	tampered(t, path, "UPDATE tokens SET name = 'mallory'")
+	r := command(t.Context(), nil, "ledger", "rebuild", "--check", "--ledger", at)
+	r.want(t, exitNo)
+	if !strings.Contains(r.stdout, `"mallory", should be "bot"`) || !strings.Contains(r.stdout, "1 row that differs found") {
+		t.Errorf("stdout = %q", r.stdout)
+	}
+	command(t.Context(), nil, "ledger", "verify", "--ledger", at).want(t, exitNo)
+	command(t.Context(), nil, "ledger", "rebuild", "--ledger", at, "--json").want(t, exitYes, "/rebuilt", "true", "/different/0/table", "tokens")
+	command(t.Context(), nil, "ledger", "verify", "--ledger", at).want(t, exitYes)
+}

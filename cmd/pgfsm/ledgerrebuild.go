@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy/visible"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/stores"
+)
+
+func newLedgerRebuild(w world, f *ledgerFlags) *cobra.Command {
+	var check bool
+	cmd := &cobra.Command{
+		Use:   "rebuild",
+		Short: "Compute the rows of requests and tokens from the entries again",
+		Long: `rebuild computes the rows of requests and tokens from the entries of the log, names each row that differs, and replaces
+it. It evaluates no policy. With --check it changes nothing, and exits with 1 if a row differs.
+
+rebuild does not verify the entries: run pgfsm ledger verify first. Stop pgfsm serve before a rebuild, because all calls
+wait for it.`,
+		Example: `  pgfsm ledger rebuild --check`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			purpose := stores.ToChange
+			if check {
+				purpose = stores.ToRead
+			}
+			return f.use(w, purpose, func(o *openedLedger) error { return rebuild(cmd.Context(), w, o, check, f.json) })
+		},
+	}
+	cmd.Flags().BoolVar(&check, "check", false, "only name the rows that differ")
+	return cmd
+}
+
+func rebuild(ctx context.Context, w world, o *openedLedger, check, asJSON bool) (err error) {
+	var different []ledger.Fault
+	if check {
+		err = o.View(ctx, func(r ledger.Reader) (err error) {
+			different, err = ledger.Rebuild(ctx, r, nil)
+			return err
+		})
+	} else {
+		err = o.store.Update(ctx, func(tx ledger.Tx) (err error) {
+			different, err = ledger.Rebuild(ctx, tx, tx)
+			return err
+		})
+	}
+	if err != nil {
+		return err
+	}
+	if err := tellRebuilt(w, different, check, asJSON); err != nil {
+		return err
+	}
+	if check && len(different) > 0 {
+		return exit(exitNo)
+	}
+	return nil
+}
+
+func tellRebuilt(w world, different []ledger.Fault, check, asJSON bool) error {
+	if asJSON {
+		return printJSON(w.stdout, struct {
+			SchemaVersion int            `json:"schema_version"`
+			Rebuilt       bool           `json:"rebuilt"`
+			Different     []ledger.Fault `json:"different"`
+		}{schemaVersion, !check, append([]ledger.Fault{}, different...)})
+	}
+	k := newInk(w)
+	for _, f := range different {
+		fmt.Fprintf(w.stdout, "%s %s %s: %s\n", k.mark(false), f.Table, visible.Clip(f.Key, maxTold), visible.Clip(f.What, 4*maxTold))
+	}
+	done := "replaced"
+	if check {
+		done = "found"
+	}
+	_, err := fmt.Fprintf(w.stdout, "%s %s\n", counted(len(different), "row that differs", "rows that differ"), done)
+	return err
+}
