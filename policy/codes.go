@@ -45,6 +45,7 @@ const (
 	CodeApprovalExpired   Code = "approval_expired"
 	CodeApprovalMismatch  Code = "approval_mismatch"
 	CodeBundleChanged     Code = "bundle_changed"
+	CodeBuildChanged      Code = "build_changed"
 	CodeRoundUnapprovable Code = "round_not_approvable"
 
 	CodeOutputUntyped  Code = "output_untyped"
@@ -137,8 +138,10 @@ func Codes() []CodeDoc {
 		{CodeApprovalExpired, GateApproval, "Approvers did not decide in time, so the call counts as denied.", "Request the call again."},
 		{CodeApprovalMismatch, GateApproval, "The approval does not permit this call: the call changed since the approval, too few eligible people " +
 			"approved it, or a token of the requester or of an approver was revoked.", "Request the call again."},
-		{CodeBundleChanged, GateApproval, "The configuration has changed since the approval.", "Request the call again under the current " +
-			"configuration, or restore the old one."},
+		{CodeBundleChanged, GateApproval, "The active configuration judges the held call otherwise than the approvers saw it, or cannot be read.",
+			"The reason names what changed. Request the call again."},
+		{CodeBuildChanged, GateApproval, "This version of pgfsm judges the held call otherwise than the version that held it.",
+			"Request the call again."},
 		{CodeCancelled, GateRun, "The run was cancelled: before the call it ends as blocked, during the call as failed.", "See effect: not_sent means " +
 			"nothing was called; unknown means: check the system behind the tool first."},
 		{CodeInterrupted, GateRun, "The process ended before the run made a call.", "Run it again."},

@@ -7,30 +7,87 @@ import (
 	"pgfsm/policy"
 )
 
-// approved repeats the gates after the decision: the server must still list the tool with the same definition, and the policy must still allow or hold the
-// call. For earlier calls it uses the values that were read when the run was authorized: later runs have counted this run since then.
+// approved looks at the world again after the decision: the call's tool as its server lists it now, and the bundle that is active now. All gates judge the
+// call again by this bundle. If its judgement is the one that approvers saw, their votes stay and the call goes on under it; otherwise the run ends. A call
+// that it would allow without approvers is made because of their votes, too. For earlier calls the gates use the values that were read when the run was
+// authorized: later runs have counted this run since then.
 type approved struct{}
 
-func (approved) Want(r *Run) Command { return listTools(r) }
+func (approved) Want(r *Run) Command {
+	return &ListTools{Do: doListTools, Servers: r.bundle.Servers(), Judged: r.bundle}
+}
 
 func (approved) Judge(r *Run, ev Event) Judgement {
 	listed, ok := ev.(*ToolsListed)
 	if !ok {
 		return unexpected(ev, NotSent)
 	}
-	tool, v := r.bundle.Validate(r.bundle.Catalog(listed.Catalog(), listed.Servers), r.facts.Planned.plan)
+	b, by := r.bundle, "checked again, nothing changed."
+	if listed.Bundle != nil {
+		var err error
+		if b, err = r.bundle.CompileActive(listed.Bundle.Content, listed.Bundle.Digest); err != nil {
+			return block(bundleChanged("The active configuration cannot be read: " + strings.ReplaceAll(err.Error(), "\n", "; ") + "."))
+		}
+		by = "judged again by the active configuration, the judgement is the same."
+	}
+	tool, now, v := again(r, b, listed)
 	if !v.Allows() {
-		return block(v)
+		stopped := &StoppedFact{Effect: NotSent, Verdict: v}
+		if listed.Bundle != nil {
+			stopped.Bundle = listed.Bundle.Digest
+		}
+		return Judgement{Block, stopped}
 	}
-	if v = r.bundle.Authorize(tool, r.facts.Validated.Definition, r.facts.Planned.plan.Args, r.facts.Authorized.task(r.request.Task)); !v.Allows() {
-		return block(v)
-	}
-	a := r.bundle.Decide(question(r, tool, r.facts.Approved.At))
-	if a.Verdict.Blocks() {
-		return block(a.Verdict)
-	}
-	return mint(r, tool, policy.Verdict{
+	permit := mint(r, b, tool, policy.Verdict{
 		Gate: policy.GateApproval, Outcome: policy.Allow,
-		Reason: fmt.Sprintf("Approved by %s; checked again, nothing changed.", strings.Join(r.facts.Approved.By, ", ")),
+		Reason: fmt.Sprintf("Approved by %s; %s", strings.Join(r.facts.Approved.By, ", "), by),
 	})
+	permit.Fact.(*PermittedFact).Binding = now.digest()
+	return permit
+}
+
+// again judges an approved call by every gate of a bundle, and compares the judgement with the one that approvers saw.
+func again(r *Run, b *policy.Bundle, listed *ToolsListed) (tool *policy.Tool, now Binding, v policy.Verdict) {
+	if v = screen(b, &r.request); !v.Allows() {
+		return tool, now, v
+	}
+	if v = reread(r, b); !v.Allows() {
+		return tool, now, v
+	}
+	plan := r.facts.Planned.plan
+	if tool, v = b.Validate(b.Catalog(listed.Catalog(), listed.Servers), plan); !v.Allows() {
+		return tool, now, v
+	}
+	if v = b.Authorize(tool, r.facts.Validated.Definition, plan.Args, r.facts.Authorized.task(r.request.Task)); !v.Allows() {
+		return tool, now, v
+	}
+	if v = b.Decide(question(r, b, tool, r.facts.Approved.At)).Verdict; v.Blocks() {
+		return tool, now, v
+	}
+	a := assess(r, b, b.Decide(question(r, b, tool, r.request.At))) // as it was held: the expiry counts from the request
+	if v = a.Verdict; v.Blocks() {
+		return tool, now, v
+	}
+	held := r.facts.Held.Bound
+	if now = bind(r, b, tool, a); v.Allows() { // it needs the votes of the policy that held it
+		now.Approvers, now.Condition, now.Expires, now.Policy, now.Quorum = held.Approvers, held.Condition, held.Expires, held.Policy, held.Quorum
+	}
+	if what := held.changes(&now); what != "" {
+		return tool, now, bundleChanged("The active configuration judges the held call otherwise: " + what + ".")
+	}
+	return tool, now, b.Agreed(r.Held(), r.facts.Approved.At, r.facts.Approved.votes)
+}
+
+// reread reads the plan again: another bundle may have smaller limits. Of a planner's output only the canonical form is left.
+func reread(r *Run, b *policy.Bundle) (v policy.Verdict) {
+	if r.request.Kind == KindAsk {
+		_, v = policy.ReadPlan(r.facts.Planned.Plan, b.Limits())
+	} else {
+		_, v = policy.ReadCall(r.request.Text, b.Limits())
+	}
+	return v
+}
+
+func bundleChanged(reason string) policy.Verdict {
+	return policy.Verdict{Code: policy.CodeBundleChanged, Gate: policy.GateApproval, Outcome: policy.Block, Reason: reason}
 }

@@ -13,20 +13,17 @@ func (assessed) Judge(r *Run, _ Event) Judgement {
 		if len(r.request.Round) > 0 {
 			return block(policy.Unapprovable())
 		}
-		b := Binding{
-			Actor: r.request.Actor, Arguments: a.Arguments, Bundle: a.Bundle, Definition: a.Definition, Expires: a.Expires,
-			Run: r.id, Server: r.facts.Validated.Server, Tool: r.facts.Validated.Tool,
-		}
+		b := bind(r, r.bundle, r.facts.Validated.tool, a)
 		return Judgement{Hold, &HeldFact{Binding: b.digest(), Bound: b, Reason: a.Verdict.Reason}}
 	}
-	return mint(r, r.facts.Validated.tool, a.Verdict)
+	return mint(r, r.bundle, r.facts.Validated.tool, a.Verdict)
 }
 
-// mint makes the permit for the run's call.
-func mint(r *Run, tool *policy.Tool, v policy.Verdict) Judgement {
+// mint makes the permit for the run's call, which a bundle judged.
+func mint(r *Run, b *policy.Bundle, tool *policy.Tool, v policy.Verdict) Judgement {
 	f := &PermittedFact{
-		Arguments: r.facts.Planned.plan.Args, Assessed: v, Bundle: r.bundle.Digest(), Definition: tool.Digest,
-		Plan: r.facts.Planned.Digest, Round: r.request.round(), Server: tool.Server, Tool: tool.Name,
+		Arguments: r.facts.Planned.plan.Args, Assessed: v, Bundle: b.Digest(), Definition: tool.Digest,
+		Plan: r.facts.Planned.Digest, Round: r.request.round(), Server: tool.Server, Tool: tool.Name, bundle: b, tool: tool,
 	}
 	f.Permit = f.digest(r.id)
 	return Judgement{Permit, f}

@@ -8,17 +8,21 @@ type authorized struct{}
 func (authorized) Want(*Run) Command { return nil }
 
 func (authorized) Judge(r *Run, _ Event) Judgement {
-	f := r.facts.Validated
-	a := r.bundle.Decide(question(r, f.tool, r.request.At))
-	assessed := &AssessedFact{
-		Approvers: a.Approvers, Arguments: f.Arguments, Bundle: r.bundle.Digest(), Condition: a.Condition,
-		Definition: f.Definition, Expires: a.Expires, Mode: a.Mode, Plan: f.Plan, Policy: a.Policy, Quorum: a.Quorum,
-		Risk: a.Risk, Score: a.Score, Shadow: a.Shadow, Verdict: a.Verdict,
-	}
-	if a.Verdict.Blocks() {
+	assessed := assess(r, r.bundle, r.bundle.Decide(question(r, r.bundle, r.facts.Validated.tool, r.request.At)))
+	if assessed.Verdict.Blocks() {
 		return denied(r, assessed)
 	}
 	return Judgement{Assess, assessed}
+}
+
+// assess is the fact of an assessment of the run's call by a bundle.
+func assess(r *Run, b *policy.Bundle, a policy.Assessment) *AssessedFact {
+	f := r.facts.Validated
+	return &AssessedFact{
+		Approvers: a.Approvers, Arguments: f.Arguments, Bundle: b.Digest(), Condition: a.Condition,
+		Definition: f.Definition, Expires: a.Expires, Mode: a.Mode, Plan: f.Plan, Policy: a.Policy, Quorum: a.Quorum,
+		Risk: a.Risk, Score: a.Score, Shadow: a.Shadow, Verdict: a.Verdict,
+	}
 }
 
 // denied ends a run whose policy denied the call, and records the assessment.
@@ -30,10 +34,10 @@ func denied(r *Run, assessed *AssessedFact) Judgement {
 	return Judgement{Block, stopped}
 }
 
-// question is the input of risk rules and policies for the run's call, at this time.
-func question(r *Run, tool *policy.Tool, now string) policy.Question {
+// question is the input of a bundle's risk rules and policies for the run's call, at this time.
+func question(r *Run, b *policy.Bundle, tool *policy.Tool, now string) policy.Question {
 	return policy.Question{
-		Server: tool.Server, Tool: tool, Env: r.bundle.Content().Env, Actor: r.request.Actor,
+		Server: tool.Server, Tool: tool, Env: b.Content().Env, Actor: r.request.Actor,
 		Arguments: r.facts.Planned.plan.Args, Now: now, History: r.facts.Authorized.answers(),
 	}
 }
@@ -44,5 +48,5 @@ func (r *Run) Question() (policy.Question, bool) {
 	if f == nil || f.tool == nil || r.facts.Authorized == nil {
 		return policy.Question{}, false
 	}
-	return question(r, f.tool, r.request.At), true
+	return question(r, r.bundle, f.tool, r.request.At), true
 }

@@ -23,11 +23,6 @@ func resultDigest(raw []byte) canonical.Digest { return canonical.Sum(kindResult
 
 func structuredDigest(doc []byte) canonical.Digest { return canonical.Sum("structured content", doc) }
 
-// digest is the digest that an approver sends with a vote.
-func (b *Binding) digest() canonical.Digest {
-	return canonical.Sum("approval binding", canonical.MustSorted(b))
-}
-
 // digest names the permit by all that it permits.
 func (f *PermittedFact) digest(run string) canonical.Digest {
 	return canonical.Sum(kindPermit, canonical.MustSorted(&struct {

@@ -25,7 +25,7 @@ func (dispatched) Judge(r *Run, ev Event) Judgement {
 	case *EffectFailed:
 		return fail(e.Code, e.Reason, e.Effect)
 	case *ToolReturned:
-		if most := r.bundle.Limits().ResultBytes; len(e.Result) > most {
+		if most := r.facts.Permitted.bundle.Limits().ResultBytes; len(e.Result) > most {
 			return fail(policy.CodeResultTooLarge,
 				fmt.Sprintf("The result has %d bytes; at most %d are accepted.", len(e.Result), most), EffectDone)
 		}

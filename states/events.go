@@ -21,6 +21,8 @@ type Command interface {
 type ListTools struct {
 	Do      string   `json:"do"`
 	Servers []string `json:"servers"`
+
+	Judged *policy.Bundle `json:"-"` // of an approved run: what it was judged by. The event says if another bundle is active now
 }
 
 // Complete requests a completion: the planner's plan or the summarizer's summary. It names the inputs, not the prompt, which package llm builds: so a new
@@ -82,14 +84,21 @@ type Event interface {
 }
 
 // ToolsListed contains every server's answer, in the operator's order of servers. For a cached listing, it contains only the call's server, with the
-// definitions of the call's tool.
+// definitions of the call's tool. For an approved run, it contains the active bundle if that is not the run's: the call is judged again by both.
 type ToolsListed struct {
+	Bundle   *ActiveBundle    `json:"bundle,omitzero"`
 	Happened string           `json:"happened"`
 	Kept     *Kept            `json:"kept,omitzero"`
 	Servers  []policy.Listing `json:"servers"`
 
 	encoded jsontext.Value   // the canonical form, if the event is shared
 	digest  canonical.Digest // of the servers, likewise
+}
+
+// ActiveBundle is the operator's bundle at the time of an approved call, as it applies to the run; see [policy.Bundle.Active].
+type ActiveBundle struct {
+	Content jsontext.Value   `json:"content"`
+	Digest  canonical.Digest `json:"digest"`
 }
 
 // Kept has the digest and the age of a cached listing.
@@ -145,7 +154,7 @@ type EffectFailed struct {
 
 // Interrupted is an event without a command: the caller cancelled the run, its time ran out, or its process died.
 type Interrupted struct {
-	Code     policy.Code `json:"code"` // cancelled, deadline_exceeded, interrupted, tool_definition_changed, approval_expired, approval_mismatch or bundle_changed
+	Code     policy.Code `json:"code"` // cancelled, deadline_exceeded, interrupted, tool_definition_changed, approval_expired, approval_mismatch, bundle_changed or build_changed
 	Happened string      `json:"happened"`
 	Reason   string      `json:"reason"`
 }
@@ -238,9 +247,9 @@ func (e *ToolsListed) Catalog() canonical.Digest {
 	return e.sum()
 }
 
-// sum omits the age of the listing: the same definitions are the same catalog.
+// sum omits the age of the listing and the bundle: the same definitions are the same catalog.
 func (e *ToolsListed) sum() canonical.Digest {
-	if e.Kept == nil && e.encoded != nil {
+	if e.Kept == nil && e.Bundle == nil && e.encoded != nil {
 		return canonical.Sum("catalog", e.encoded)
 	}
 	return canonical.Sum("catalog", canonical.MustSorted(&ToolsListed{Happened: toolsListed, Servers: e.Servers}))

@@ -8,10 +8,10 @@ type executed struct{}
 func (executed) Want(*Run) Command { return nil }
 
 func (executed) Judge(r *Run, _ Event) Judgement {
-	e := r.facts.Executed
-	structured, note := policy.ReadResult(e.raw, r.bundle.Limits().JSONDepth)
+	e, b := r.facts.Executed, r.facts.Permitted.bundle
+	structured, note := policy.ReadResult(e.raw, b.Limits().JSONDepth)
 	if note == "" {
-		v := r.bundle.Typed(r.facts.Validated.tool, structured)
+		v := b.Typed(r.facts.Permitted.tool, structured)
 		if v.Allows() {
 			return Judgement{Parse, &TypedFact{
 				Definition: r.facts.Validated.Definition, Result: e.Result, Structured: structuredDigest(structured),

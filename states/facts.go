@@ -129,37 +129,31 @@ type HeldFact struct {
 	Reason  string           `json:"reason"`
 }
 
-// Binding is all that an approval binds to. Its digest is what an approver sends back.
-type Binding struct {
-	Actor      string           `json:"actor"`
-	Arguments  canonical.Digest `json:"arguments"`
-	Bundle     canonical.Digest `json:"bundle"`
-	Definition canonical.Digest `json:"definition"`
-	Expires    string           `json:"expires"`
-	Run        string           `json:"run"`
-	Server     string           `json:"server"`
-	Tool       string           `json:"tool"`
-}
-
 // ApprovedFact: approvers approved the call.
 type ApprovedFact struct {
 	At      string           `json:"at"`
 	Binding canonical.Digest `json:"binding"`
 	By      []string         `json:"by"`
 	Verdict policy.Verdict   `json:"verdict"`
+
+	votes []policy.Vote
 }
 
 // PermittedFact: the single-use right to make one call with exactly these bytes.
 type PermittedFact struct {
-	Arguments  jsontext.Value   `json:"arguments"` // canonical: the bytes that are sent
-	Assessed   policy.Verdict   `json:"assessed"`  // the verdict the permit rests on, as of this step
-	Bundle     canonical.Digest `json:"bundle"`
+	Arguments  jsontext.Value   `json:"arguments"`         // canonical: the bytes that are sent
+	Assessed   policy.Verdict   `json:"assessed"`          // the verdict the permit rests on, as of this step
+	Binding    canonical.Digest `json:"binding,omitempty"` // of an approved call: of the judgement by the active bundle
+	Bundle     canonical.Digest `json:"bundle"`            // that judged the call at last; the run goes on under it
 	Definition canonical.Digest `json:"definition"`
 	Permit     canonical.Digest `json:"permit"`
 	Plan       canonical.Digest `json:"plan"`
 	Round      canonical.Digest `json:"round,omitempty"` // of the answers to questions of the server
 	Server     string           `json:"server"`
 	Tool       string           `json:"tool"`
+
+	bundle *policy.Bundle
+	tool   *policy.Tool
 }
 
 // DispatchedFact: the permit is consumed.
@@ -207,9 +201,10 @@ type AskedFact struct {
 
 // StoppedFact: why a run ended as blocked or failed, and whether its call may have happened.
 type StoppedFact struct {
-	Assessment *AssessedFact  `json:"assessment,omitzero"` // the assessment, if risk rules or policies denied the call
-	Effect     Effect         `json:"effect"`
-	Verdict    policy.Verdict `json:"verdict"`
+	Assessment *AssessedFact    `json:"assessment,omitzero"` // the assessment, if risk rules or policies denied the call
+	Bundle     canonical.Digest `json:"bundle,omitempty"`    // that blocked an approved call, if it is not the run's
+	Effect     Effect           `json:"effect"`
+	Verdict    policy.Verdict   `json:"verdict"`
 }
 
 func (f *ScreenedFact) establish(to *Facts)   { to.Screened = f }

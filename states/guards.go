@@ -115,15 +115,16 @@ func bound(r *Run, plan, arguments, definition, bundle canonical.Digest) error {
 }
 
 var policyHolds = guard("policy_holds", "the policy holds the call, and the binding is that of this call", func(r *Run) error {
-	f, a := r.facts.Held, r.facts.Assessed
-	if f == nil || a == nil {
+	f, a, v := r.facts.Held, r.facts.Assessed, r.facts.Validated
+	if f == nil || a == nil || v == nil || v.tool == nil {
 		return errNoFact
 	}
 	if !a.Verdict.Holds() {
 		return errors.New("the policy does not hold the call")
 	}
-	return errors.Join(same("binding", f.Binding, f.Bound.digest()),
-		bound(r, a.Plan, f.Bound.Arguments, f.Bound.Definition, f.Bound.Bundle))
+	judged := bind(r, r.bundle, v.tool, a)
+	return errors.Join(same("binding", f.Binding, f.Bound.digest()), same("judgement", f.Binding, judged.digest()),
+		bound(r, a.Plan, f.Bound.Arguments, f.Bound.Definition, a.Bundle))
 })
 
 var personAgreed = guard("person_agreed", "the decision approves exactly the bound call", func(r *Run) error {
@@ -134,20 +135,37 @@ var personAgreed = guard("person_agreed", "the decision approves exactly the bou
 	return errors.Join(allows(f.Verdict), same("binding", f.Binding, h.Binding))
 })
 
-var permitMinted = guard("permit_minted", "the permit is for the validated call, and a policy or an approval allows it", func(r *Run) error {
+var permitMinted = guard("permit_minted", "the permit is for the validated call, and a policy or an approval of the same judgement allows it", func(r *Run) error {
 	f, v, a := r.facts.Permitted, r.facts.Validated, r.facts.Assessed
 	if f == nil || v == nil || a == nil {
 		return errNoFact
 	}
-	if a.Verdict.Holds() && r.facts.Approved == nil {
-		return errors.New("the policy holds the call, and it is not approved")
+	if err := stillApproved(r, f, a); err != nil {
+		return err
+	}
+	if f.bundle == nil || f.tool == nil {
+		return errNoFact
 	}
 	if f.Server != v.Server || f.Tool != v.Tool {
 		return errors.New("the permit is for another tool")
 	}
 	// permitIntact checks the permit's own digest.
-	return errors.Join(allows(f.Assessed), bound(r, f.Plan, canonical.Sum(kindArguments, f.Arguments), f.Definition, f.Bundle))
+	return errors.Join(allows(f.Assessed), same("bundle", f.Bundle, f.bundle.Digest()), same("definition", f.Definition, f.tool.Digest),
+		bound(r, f.Plan, canonical.Sum(kindArguments, f.Arguments), f.Definition, r.bundle.Digest()))
 })
+
+// stillApproved refuses a permit for a held call that is not approved, or that was approved under another judgement. Without an approval only the run's own
+// bundle permits a call.
+func stillApproved(r *Run, f *PermittedFact, a *AssessedFact) error {
+	h := r.facts.Held
+	switch {
+	case !a.Verdict.Holds():
+		return same("bundle", f.Bundle, r.bundle.Digest())
+	case h == nil || r.facts.Approved == nil:
+		return errors.New("the policy holds the call, and it is not approved")
+	}
+	return same("judgement", f.Binding, h.Binding)
+}
 
 var permitIntact = guard("permit_intact", "the consumed permit is the minted one, and was not consumed before", func(r *Run) error {
 	f, p := r.facts.Dispatched, r.facts.Permitted

@@ -45,6 +45,7 @@ type Live struct {
 	Caller    Caller
 	Approver  Approver
 	History   Historian
+	Active    *policy.Bundle // the operator's bundle now. Without one no approved call is made
 
 	listed bool // the tools are listed, and the call has not been made
 }
@@ -64,9 +65,15 @@ func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
 	case nil:
 		return l.watch(), nil
 	case *ListTools:
+		if w.Judged != nil && l.Active == nil {
+			return Interruption(policy.CodeBundleChanged, "The active configuration is unknown."), nil
+		}
 		l.listed = true
 		if l.Tools != nil {
 			ev = l.Tools.List(ctx, w)
+		}
+		if listed, ok := ev.(*ToolsListed); ok && w.Judged != nil {
+			ev = l.active(listed, w.Judged)
 		}
 	case *Complete:
 		if l.Completer != nil {
@@ -98,6 +105,18 @@ func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
 		ev = failed
 	}
 	return valid(named(ev), calling), nil
+}
+
+// active adds the active bundle to the listing of an approved run, if it is not the one that judged the run.
+func (l *Live) active(listed *ToolsListed, judged *policy.Bundle) Event {
+	content, digest, err := judged.Active(l.Active)
+	switch {
+	case err != nil:
+		return &EffectFailed{Code: policy.CodeEffectFailed, Effect: NotSent, Reason: "The active configuration cannot be written: " + err.Error() + "."}
+	case digest == judged.Digest():
+		return listed
+	}
+	return &ToolsListed{Bundle: &ActiveBundle{Content: content, Digest: digest}, Kept: listed.Kept, Servers: listed.Servers}
 }
 
 // valid replaces values that a replay would refuse. If a port does not report the effect of a call, the effect is unknown; a vote with an unknown word

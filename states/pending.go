@@ -15,7 +15,7 @@ func (pending) Judge(r *Run, ev Event) Judgement {
 		return unexpected(ev, NotSent)
 	}
 	held := r.Held()
-	if d.Binding != held.Binding {
+	if held == nil || d.Binding != held.Binding {
 		return block(policy.Verdict{
 			Code: policy.CodeApprovalMismatch, Gate: policy.GateApproval, Outcome: policy.Block,
 			Reason: "The decision is not for this call.",
@@ -29,7 +29,7 @@ func (pending) Judge(r *Run, ev Event) Judgement {
 	for i := range d.Votes {
 		by[i] = d.Votes[i].By
 	}
-	return Judgement{Approve, &ApprovedFact{At: d.At, Binding: d.Binding, By: by, Verdict: v}}
+	return Judgement{Approve, &ApprovedFact{At: d.At, Binding: d.Binding, By: by, Verdict: v, votes: d.Votes}}
 }
 
 // Held returns the held call as approvers see it, or nil if the run is not held.

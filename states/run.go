@@ -62,6 +62,13 @@ func NewRun(id string, request Request, bundle *policy.Bundle) *Run {
 	return r
 }
 
+// NewHeld returns a held run of which only the binding is known. It can only end.
+func NewHeld(id string, request Request, binding canonical.Digest) *Run {
+	r := NewRun(id, request, &policy.Bundle{})
+	r.state, r.facts.Held = Pending, &HeldFact{Binding: binding}
+	return r
+}
+
 // ID returns the run's id.
 func (r *Run) ID() string { return r.id }
 

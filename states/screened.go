@@ -5,13 +5,11 @@ import "pgfsm/policy"
 // screened discovers the live catalog.
 type screened struct{}
 
-func (screened) Want(r *Run) Command { return listTools(r) }
-
-func listTools(r *Run) Command { return &ListTools{Do: doListTools, Servers: r.bundle.Servers()} }
+func (screened) Want(r *Run) Command { return &ListTools{Do: doListTools, Servers: r.bundle.Servers()} }
 
 func (screened) Judge(r *Run, ev Event) Judgement {
 	listed, ok := ev.(*ToolsListed)
-	if !ok {
+	if !ok || listed.Bundle != nil {
 		return unexpected(ev, NotSent)
 	}
 	c := r.bundle.Catalog(listed.Catalog(), listed.Servers)

@@ -105,8 +105,8 @@ func Table() fsm.Table[*Run] {
 			{From: Pending, On: Block, Guard: gateBlocks, To: Blocked, Why: "an approver denied the call, or nobody decided in time"},
 			{From: Pending, On: Fail, Guard: effectBroke, To: Failed, Why: "pgfsm could not get the decision"},
 
-			{From: Approved, On: Permit, Guard: permitMinted, To: Permitted, Why: "tool, definition and configuration are those that the approvers approved"},
-			{From: Approved, On: Block, Guard: gateBlocks, To: Blocked, Why: "the call, the tool or the configuration changed since the approval"},
+			{From: Approved, On: Permit, Guard: permitMinted, To: Permitted, Why: "the active configuration judges the call as the approvers saw it"},
+			{From: Approved, On: Block, Guard: gateBlocks, To: Blocked, Why: "the call, the tool or its judgement changed since the approval"},
 			{From: Approved, On: Fail, Guard: effectBroke, To: Failed, Why: "pgfsm could not list the tools again"},
 
 			{From: Permitted, On: Dispatch, Guard: permitIntact, To: Dispatched, Why: "the machine consumes the permit before pgfsm sends the call"},

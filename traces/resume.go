@@ -21,6 +21,9 @@ func Document(h *Header, steps []Step, o states.Outcome) []byte {
 	return doc.Bytes()
 }
 
+// Machine returns the machine that executes the runs.
+func (p *Replayer) Machine() *states.Machine { return p.machine }
+
 // A Resumption is a run that will be executed again up to the end of its record, and continue from there.
 type Resumption struct {
 	Run     *states.Run

@@ -42,10 +42,10 @@ func readOf(id, policyID string) risk.Rule {
 	}
 }
 
-// but is a policy with something changed.
-func but(p rules.Policy, change func(*rules.Policy)) rules.Policy {
-	change(&p)
-	return p
+// but is a policy or a rule with something changed.
+func but[T any](v T, change func(*T)) T {
+	change(&v)
+	return v
 }
 
 // policies are runs that risk rules and policies of their bundle decide.

@@ -32,8 +32,11 @@ func (s *Scenario) Run() *states.Run {
 	return states.NewRun(RunID, s.Request, MustBundle(s.Content, s.Decider))
 }
 
-// Entry returns the scenario's door.
+// Entry returns the scenario's door. The active bundle is the run's, unless the world has another.
 func (s *Scenario) Entry() states.Door {
+	if s.World.Active == nil {
+		s.World.Active = MustBundle(s.Content, nil)
+	}
 	d := s.World.Door()
 	if s.Door != nil {
 		d = s.Door(d)
@@ -85,7 +88,7 @@ func Scenarios() []Scenario {
 	all = append(all, models()...)
 	all = append(all, results()...)
 	all = append(all, approvals()...)
-	all = append(append(append(all, sizesAndInputRules()...), policies()...), history()...)
+	all = append(append(append(append(all, sizesAndInputRules()...), policies()...), activeBundles()...), history()...)
 	return append(all, interruptions()...)
 }
 

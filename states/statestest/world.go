@@ -95,6 +95,7 @@ type World struct {
 	Returned states.Event
 	Decided  states.Event // nil parks the run
 	History  states.Event // nil: the history is unknown
+	Active   *policy.Bundle
 
 	Calls []states.CallTool // every call that was made, in order
 	lists int
@@ -112,7 +113,7 @@ func NewWorld() *World {
 
 // Door is the world behind the live door.
 func (w *World) Door() states.Door {
-	return &states.Live{Tools: w, Completer: w, Caller: w, Approver: w, History: w}
+	return &states.Live{Tools: w, Completer: w, Caller: w, Approver: w, History: w, Active: w.Active}
 }
 
 // List answers with the next listing.

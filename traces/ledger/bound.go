@@ -62,7 +62,7 @@ func (b *Bound) agrees() error {
 	q, bound := &b.Request, &b.Held.Bound
 	switch {
 	case b.Held.Binding != q.Binding, bound.Run != q.RunID, bound.Actor != q.Actor, bound.Server != q.Server, bound.Tool != q.Tool,
-		bound.Arguments != q.Arguments, bound.Definition != q.Definition, bound.Bundle != q.Bundle, bound.Expires != q.Expires:
+		bound.Arguments != q.Arguments, bound.Definition != q.Definition, b.Assessed.Bundle != q.Bundle, bound.Expires != q.Expires:
 		return fmt.Errorf("%w: the request %s is not what its record binds", traces.ErrTampered, q.RunID)
 	case b.Definition == nil:
 		return errors.New("the record of the run holds no definition of its tool")

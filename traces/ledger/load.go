@@ -16,6 +16,7 @@ type Record struct {
 	Request Request
 	Inputs  []traces.Input
 
+	build string           // the version of the program that began it
 	held  int              // how many steps lead to the hold; 0: the run was never held
 	last  canonical.Digest // hash of the last of them in the run's trace
 	ended *states.Outcome  // nil: the run has not ended
@@ -60,7 +61,7 @@ func (rec *Record) add(r Reader, e *Event) error {
 		if err != nil {
 			return err
 		}
-		rec.Header = first.header(e.RunID)
+		rec.Header, rec.build = first.header(e.RunID), first.Build
 		rec.Header.Bundle.Content = []byte(content)
 	}
 	if part, ok := p.(recording); ok {
@@ -79,8 +80,12 @@ func (rec *Record) add(r Reader, e *Event) error {
 	return nil
 }
 
-// again returns a run that executes its record again.
+// again returns a run that executes its record again. A held run must get the trace that was recorded. Once it went on, another build may
+// have done that, whose reasons have other words: then the head says whether the trace is the recorded one.
 func (rec *Record) again(p *traces.Replayer) (*traces.Resumption, error) {
+	if rec.ended != nil || rec.Request.Sent != "" {
+		return p.Reexecute(&rec.Header, rec.Inputs)
+	}
 	return p.Resume(&rec.Header, rec.Inputs, rec.held, rec.last)
 }
 

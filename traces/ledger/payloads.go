@@ -81,12 +81,13 @@ type scored struct {
 
 type decision struct {
 	typed
-	Code      string `json:"code,omitzero"`
-	Condition string `json:"condition,omitzero"`
-	Gate      string `json:"gate"`
-	Outcome   string `json:"outcome"`
-	Policy    string `json:"policy"`
-	Reason    string `json:"reason"`
+	Bundle    canonical.Digest `json:"bundle,omitzero"` // that decided, if it is not the run's
+	Code      string           `json:"code,omitzero"`
+	Condition string           `json:"condition,omitzero"`
+	Gate      string           `json:"gate"`
+	Outcome   string           `json:"outcome"`
+	Policy    string           `json:"policy"`
+	Reason    string           `json:"reason"`
 }
 
 // A record is the part of a run's record that an event adds: the steps since the last such event, and what came from outside in them. The

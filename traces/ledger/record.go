@@ -37,12 +37,16 @@ func (l *Ledger) Begin(h traces.Header, run *states.Run) *Run {
 	return &Run{l: l, header: h, run: run, chain: traces.NewChain(&h), at: h.Request.At}
 }
 
-// goOn continues the record of a run that this process has claimed, after it was executed again.
-func (l *Ledger) goOn(rec *Record, again *traces.Resumption) *Run {
+// goOn continues the record of a run that this process has claimed. again executes it again; nil if this build does not.
+func (l *Ledger) goOn(rec *Record, run *states.Run, again *traces.Resumption) *Run {
 	q := &rec.Request
-	r := &Run{l: l, header: rec.Header, run: again.Run, again: again, at: rec.Header.Request.At, last: *q, judged: q.Status != Proposed}
+	r := &Run{l: l, header: rec.Header, run: run, again: again, at: rec.Header.Request.At, last: *q, judged: q.Status != Proposed}
 	for _, in := range rec.Inputs {
 		r.at = cmp.Or(in.At, r.at)
+	}
+	if again == nil {
+		r.chain = traces.NewChain(&rec.Header)
+		r.chain.Continue(rec.held, rec.last, r.at)
 	}
 	return r
 }
@@ -251,12 +255,15 @@ func (r *Run) assess(b *batch, q *Request) error {
 	if err := b.add(q, r.header.RunID, r.l.owner, &scored{Mode: a.Mode, Rules: rules, Score: a.Score}); err != nil {
 		return err
 	}
-	return r.decide(b, q, a.Verdict, a.Policy, a.Condition)
+	return r.decide(b, q, r.header.Bundle.Digest, a.Verdict, a.Policy, a.Condition)
 }
 
-func (r *Run) decide(b *batch, q *Request, v policy.Verdict, id, condition string) error {
+func (r *Run) decide(b *batch, q *Request, bundle canonical.Digest, v policy.Verdict, id, condition string) error {
+	if bundle == r.header.Bundle.Digest {
+		bundle = ""
+	}
 	return b.add(q, r.header.RunID, r.l.owner, &decision{
-		Code: string(v.Code), Condition: condition, Gate: string(v.Gate),
+		Bundle: bundle, Code: string(v.Code), Condition: condition, Gate: string(v.Gate),
 		Outcome: string(v.Outcome), Policy: id, Reason: v.Reason,
 	})
 }
@@ -288,7 +295,7 @@ func (r *Run) dispatch(b *batch, q *Request) error {
 		return errors.New("a call is dispatched that nothing permits")
 	}
 	if f.Approved != nil {
-		if err := r.decide(b, q, f.Permitted.Assessed, f.Assessed.Policy, f.Assessed.Condition); err != nil {
+		if err := r.decide(b, q, f.Permitted.Bundle, f.Permitted.Assessed, f.Assessed.Policy, f.Assessed.Condition); err != nil {
 			return err
 		}
 	}
@@ -302,7 +309,7 @@ func (r *Run) end(b *batch, q *Request, o states.Outcome, head canonical.Digest)
 	}
 	f := r.run.Facts()
 	if s := f.Stopped; s != nil && decides(s) {
-		if err := r.decide(b, q, s.Verdict, q.Policy, ""); err != nil {
+		if err := r.decide(b, q, cmp.Or(s.Bundle, r.header.Bundle.Digest), s.Verdict, q.Policy, ""); err != nil {
 			return err
 		}
 	}

@@ -81,9 +81,13 @@ func (l *Ledger) RecoverRun(ctx context.Context, p *traces.Replayer, run string)
 	if out.Err = err; err != nil {
 		return out, err
 	}
+	if o.changed != nil {
+		got, err := o.endChanged(context.WithoutCancel(ctx), p)
+		return Recovered{run, got.Outcome, got.Head, err}, err
+	}
 	door := states.Door(gone{})
 	if o.request.Binding != "" && o.request.Sent == "" { // held and not sent: it ends only if it was denied or has expired
-		door = &guard{l: l, live: &states.Live{Approver: votedAlready{o.decided}}, caller: context.WithoutCancel(ctx), o: &o, same: true}
+		door = &guard{l: l, live: &states.Live{Approver: votedAlready{o.decided}}, caller: context.WithoutCancel(ctx), o: &o}
 	}
 	if out.Outcome, out.Err = o.again.Advance(context.WithoutCancel(ctx), door, o.rec); out.Err != nil {
 		return out, out.Err

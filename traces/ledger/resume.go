@@ -40,7 +40,8 @@ type Resumed struct {
 }
 
 // Resume continues a run that this process has claimed: it executes the record again up to the hold, judges the votes, lists
-// the tools once more, and makes at most one call. The run has as much time as a new one. The error is [ErrGivenUp] if ctx was
+// the tools once more, judges the call by the current bundle, and makes at most one call. A run that this build judges otherwise than
+// people saw ends as build_changed. The run has as much time as a new one. The error is [ErrGivenUp] if ctx was
 // cancelled before the call was sent, or if the call's server did not list its tools. After an error the run is open, and
 // Resume also returns its state if that is known.
 func (l *Ledger) Resume(ctx context.Context, p *traces.Replayer, run string, w World) (Resumed, error) {
@@ -56,8 +57,11 @@ func (l *Ledger) Resume(ctx context.Context, p *traces.Replayer, run string, w W
 
 func (l *Ledger) resume(ctx context.Context, p *traces.Replayer, run string, w World) (Resumed, error) {
 	o, err := l.reopen(ctx, p, run)
-	if err != nil {
+	switch {
+	case err != nil:
 		return Resumed{}, err
+	case o.changed != nil:
+		return o.endChanged(ctx, p)
 	}
 	got := Resumed{Run: o.again.Run}
 	limit := time.Duration(got.Run.Bundle().Limits().RunTimeout) * time.Millisecond
@@ -67,12 +71,12 @@ func (l *Ledger) resume(ctx context.Context, p *traces.Replayer, run string, w W
 	if w.Ports != nil {
 		live = w.Ports(got.Run)
 	}
-	live.Approver = votedAlready{o.decided}
+	live.Approver, live.Active = votedAlready{o.decided}, w.Bundle
 	var keep states.Recorder = o.rec
 	if w.Watch != nil {
 		keep = w.Watch(got.Run, o.rec)
 	}
-	door := &guard{l: l, live: live, caller: ctx, o: &o, same: sameBundle(w.Bundle, got.Run.Bundle())}
+	door := &guard{l: l, live: live, caller: ctx, o: &o}
 	if got.Outcome, err = o.again.Advance(within, door, keep); err != nil {
 		return got, err
 	}
@@ -100,6 +104,10 @@ func Ended(ctx context.Context, r Reader, p *traces.Replayer, run string) (got R
 		return got, &ClaimError{Request: rec.Request, Err: ErrUndecided}
 	}
 	got.Head = rec.Request.Head
+	if rec.ended != nil && rec.ended.Code == policy.CodeBuildChanged && rec.Request.Sent == "" {
+		got.Run, got.Outcome = states.NewHeld(run, rec.Header.Request, rec.Request.Binding), *rec.ended
+		return got, nil
+	}
 	again, err := rec.again(p)
 	if err != nil {
 		return got, err
@@ -116,10 +124,12 @@ func Ended(ctx context.Context, r Reader, p *traces.Replayer, run string) (got R
 
 // An opened run is one that this process has claimed and can continue.
 type opened struct {
-	request Request
-	rec     *Run
-	again   *traces.Resumption
-	decided *states.Decided // what people said; of a run that was never held nothing
+	request  Request
+	rec      *Run
+	again    *traces.Resumption // nil if changed is set
+	reworded bool               // this build words reasons otherwise than the one that began the run
+	changed  error              // how this build judges a held run otherwise than people saw
+	decided  *states.Decided    // what people said; of a run that was never held nothing
 }
 
 // reopen reads the record of a run that this process has claimed.
@@ -136,11 +146,17 @@ func (l *Ledger) reopen(ctx context.Context, p *traces.Replayer, run string) (o 
 		if err := unchanged(r, q); err != nil {
 			return fmt.Errorf("run %s: %w; nothing is called, and pgfsm ledger verify says more", run, err)
 		}
-		again, err := rec.again(p)
+		o = opened{request: *q}
+		if q.Binding == "" || q.Sent != "" {
+			o.again, err = rec.again(p)
+		} else if o.again, o.reworded, err = rec.rejudge(p, l.build); err != nil && !errors.Is(err, ErrChanged) {
+			o.changed, o.rec = err, l.goOn(rec, states.NewHeld(run, rec.Header.Request, q.Binding), nil)
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		o = opened{request: *q, rec: l.goOn(rec, again), again: again}
+		o.rec = l.goOn(rec, o.again.Run, o.again)
 		o.decided, err = l.decidedNow(r, q)
 		return err
 	})
@@ -179,8 +195,9 @@ func unchanged(r Reader, q *Request) error {
 	return nil
 }
 
-// matchesRecord reports whether the row that approvers saw of a held run is what its record says.
-func matchesRecord(q *Request, run *states.Run) bool {
+// matchesRecord reports whether the row that approvers saw of a held run is what its record says. If this build words reasons
+// otherwise, it cannot compare the reason.
+func matchesRecord(q *Request, run *states.Run, reworded bool) bool {
 	f := run.Facts()
 	if f.Held == nil || f.Validated == nil || f.Assessed == nil {
 		return false
@@ -188,9 +205,9 @@ func matchesRecord(q *Request, run *states.Run) bool {
 	args, err := inline(run.Plan().Args, func(Blob) error { return nil })
 	b, a := &f.Held.Bound, f.Assessed
 	bound := q.RunID == b.Run && q.Actor == b.Actor && q.Server == b.Server && q.Tool == b.Tool && q.Arguments == b.Arguments &&
-		q.Definition == b.Definition && q.Bundle == b.Bundle && q.Expires == b.Expires && q.Binding == f.Held.Binding
+		q.Definition == b.Definition && q.Bundle == run.Bundle().Digest() && q.Expires == b.Expires && q.Binding == f.Held.Binding
 	judged := q.Env == run.Bundle().Content().Env && q.Mode == a.Mode && q.Score == a.Score && q.Policy == a.Policy &&
-		q.Reason == a.Verdict.Reason && q.Quorum == max(a.Quorum, 1) && slices.Equal(q.Approvers, a.Approvers)
+		(reworded || q.Reason == a.Verdict.Reason) && q.Quorum == max(a.Quorum, 1) && slices.Equal(q.Approvers, a.Approvers)
 	return err == nil && q.Args == args && bound && judged
 }
 
@@ -221,14 +238,13 @@ func (t votedAlready) Await(context.Context, *states.AwaitDecision) (states.Even
 	return t.decided, nil
 }
 
-// A guard is the door of an approved run. It makes the call only before the approval expires, only under the bundle that was
-// approved, and only if no token of the requester or of an approver was revoked.
+// A guard is the door of an approved run. It makes the call only before the approval expires, and only if no token of the
+// requester or of an approver was revoked. The machine judges whether the current bundle permits it.
 type guard struct {
 	l      *Ledger
 	live   *states.Live
 	caller context.Context // of the caller of Resume, without the run's deadline
 	o      *opened
-	same   bool // the configuration is still the run's
 }
 
 // Do is [states.Door.Do].
@@ -274,12 +290,8 @@ func (g *guard) stop(ctx context.Context, run *states.Run) (states.Event, error)
 	default:
 		return nil, nil
 	case states.Approved:
-		if !matchesRecord(&g.o.request, run) {
+		if !matchesRecord(&g.o.request, run, g.o.reworded) {
 			return states.Interruption(policy.CodeApprovalMismatch, "The call differs from the approved one."), nil
-		}
-		if !g.same {
-			return states.Interruption(policy.CodeBundleChanged,
-				"The configuration changed after the call was held."), nil
 		}
 	case states.Permitted:
 	}
@@ -312,18 +324,4 @@ func (g *guard) lapsed(ctx context.Context, expires string) (late bool, away str
 		return err
 	})
 	return late, away, err
-}
-
-// sameBundle reports whether the current bundle is the one that a run was judged by. Three parts of a bundle were chosen for
-// the run when it began, by flags and environment, and are not compared: its grants, which only narrow and are judged again;
-// its planner, whose plan is recorded and bound; and whether it gets a summary. Unknown means no.
-func sameBundle(now, run *policy.Bundle) bool {
-	if now == nil {
-		return false
-	}
-	c := *now.Content()
-	was := run.Content()
-	c.Grants, c.Planner, c.Summary = was.Grants, was.Planner, was.Summary
-	text, err := canonical.Marshal(&c)
-	return err == nil && canonical.Sum("bundle", text) == run.Digest()
 }

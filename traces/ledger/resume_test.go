@@ -98,18 +98,6 @@ func TestDecisionsThatCallNothing(t *testing.T) {
 			decide: func(t *testing.T, d *desk, _ string) { d.Clock.Set(t, late) }},
 		{name: "approved-and-expired-since", code: policy.CodeApprovalExpired, status: ledger.Expired,
 			now: func(t *testing.T, d *desk, _ *statestest.Scenario, _ *ledger.World) { d.Clock.Set(t, late) }},
-		{name: "bundle-changed", code: policy.CodeBundleChanged, status: ledger.Denied,
-			now: func(_ *testing.T, _ *desk, s *statestest.Scenario, w *ledger.World) {
-				c := s.Content
-				c.Env = "prod"
-				w.Bundle = statestest.MustBundle(c, nil)
-			}},
-		{name: "allowlist-changed", code: policy.CodeBundleChanged, status: ledger.Denied,
-			now: func(_ *testing.T, _ *desk, s *statestest.Scenario, w *ledger.World) {
-				c := s.Content
-				c.Allowlist = nil
-				w.Bundle = statestest.MustBundle(c, nil)
-			}},
 		{name: "no-configuration", code: policy.CodeBundleChanged, status: ledger.Denied,
 			now: func(_ *testing.T, _ *desk, _ *statestest.Scenario, w *ledger.World) { w.Bundle = nil }},
 		{name: "definition-changed", code: policy.CodeToolDefinitionChanged, status: ledger.Denied,
@@ -150,20 +138,6 @@ func TestDecisionsThatCallNothing(t *testing.T) {
 			}
 			d.trace(id, got.Outcome, nil)
 		})
-	}
-}
-
-// What was chosen for the run alone stays the run's.
-func TestWhatIsTheRunsOwn(t *testing.T) {
-	d := newDesk(t)
-	id, s := d.approved(nil)
-	w, c := world(s), s.Content
-	c.Summary, c.Planner.Mode = policy.SummaryNever, policy.PlannerAuto
-	c.Grants = []policy.Grant{{Name: "other"}}
-	w.Bundle = statestest.MustBundle(c, nil)
-	got, err := d.resume(id, w)
-	if err != nil || got.Outcome.Type != states.TypeSummary || len(s.World.Calls) != 1 {
-		t.Errorf("resume() = %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
 	}
 }
 

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -22,6 +23,7 @@ type repeatedFacts struct {
 	Approvers  []string         `json:"approvers"`
 	Arguments  jsontext.Value   `json:"arguments"`
 	Binding    canonical.Digest `json:"binding"`
+	Bundle     canonical.Digest `json:"bundle"`
 	Bytes      int              `json:"bytes"`
 	Condition  string           `json:"condition"`
 	Definition canonical.Digest `json:"definition"`
@@ -44,7 +46,7 @@ type repeatedFacts struct {
 
 // repeated are the states whose facts events repeat.
 var repeated = []fsm.State{
-	states.Planned, states.Validated, states.Assessed, states.Pending, states.Permitted, states.Dispatched, states.Executed,
+	states.Planned, states.Validated, states.Assessed, states.Pending, states.Permitted, states.Dispatched, states.Executed, states.Blocked,
 }
 
 // agree compares the events with the steps.
@@ -92,6 +94,9 @@ func (s *story) disagrees(reached map[fsm.State]*repeatedFacts, votes []policy.V
 	if (h != nil) != (s.asked != nil) || h != nil && (a == nil || s.asked.Binding != h.Binding || s.asked.Expires != h.Bound.Expires ||
 		!slices.Equal(s.asked.Approvers, a.Approvers) || s.asked.Quorum != max(a.Quorum, 1)) {
 		return string(ApprovalRequested)
+	}
+	if at := cmp.Or(reached[states.Permitted], reached[states.Blocked]); at != nil && s.again != nil && cmp.Or(s.again.Bundle, s.first.Bundle) != cmp.Or(at.Bundle, s.first.Bundle) {
+		return string(DecisionMade)
 	}
 	if votes != nil && !slices.Equal(votes, s.votes) {
 		return "the votes"

@@ -189,6 +189,12 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 		{"approvers-changed", edits(ledger.ApprovalRequested, `"approvers":[`, `"approvers":["others",`), "approval.requested"},
 		{"expiry-changed", edits(ledger.ApprovalRequested, `"expires":"2026-11-21T10`, `"expires":"2026-11-21T11`), "approval.requested"},
 		{"score-changed", edits(ledger.RiskScored, `"score":`, `"score":7`), "risk.scored"},
+		{"decision-of-another-bundle", edits(ledger.DecisionMade, `{"`, `{"bundle":"sha256:0","`), "decision.made"},
+		{"first-decision-of-another-bundle", func(t *testing.T, all []ledger.Event) []ledger.Event {
+			e := &all[slices.IndexFunc(all, func(e ledger.Event) bool { return e.Type == ledger.DecisionMade })]
+			e.Payload = []byte(strings.Replace(string(e.Payload), `{"`, `{"bundle":"sha256:0","`, 1))
+			return all
+		}, "another bundle"},
 		{"arguments-changed", edits(ledger.RequestCreated, "policy-002", "policy-003"), "request.created"},
 		{"tool-changed", edits(ledger.RequestCreated, `"tool":"fetch`, `"tool":"delete`), "request.created"},
 		{"actor-changed", edits(ledger.RequestCreated, `"actor":"local:alice"`, `"actor":"local:bob"`), "decided otherwise"},

@@ -74,7 +74,8 @@ type story struct {
 	scored  *scored
 	judged  *decision // what risk and policy came to at first
 	asked   *asked
-	heldAt  int // how many steps lead to the hold
+	heldAt  int       // how many steps lead to the hold
+	again   *decision // about the approved call
 	votes   []policy.Vote
 	sent    *sent
 	result  *returned
@@ -178,6 +179,8 @@ func (s *story) may(e *Event, p payload) error {
 	switch p := p.(type) {
 	case *decision:
 		switch {
+		case p.Bundle != "" && q.Status != Approved: // an approved call is judged again by the active bundle
+			return errors.New("it was decided by another bundle than the run's")
 		case policy.Outcome(p.Outcome) != policy.Block && q.Status != Proposed && q.Status != Approved:
 			return fmt.Errorf("a policy decided %s about a request that is %s", p.Outcome, q.Status)
 		}
@@ -264,6 +267,9 @@ func (s *story) note(e *Event, p payload) error {
 	case *decision:
 		if s.judged == nil && s.scored != nil {
 			s.judged = p
+		}
+		if s.asked != nil {
+			s.again = p
 		}
 	case *asked:
 		s.asked, s.heldAt = p, len(s.inputs)

@@ -1,0 +1,48 @@
+package policy
+
+import (
+	"fmt"
+
+	"pgfsm/policy/canonical"
+)
+
+// Active returns the content of the bundle that is active now, as it applies to a run that b judged, and the digest of this content. Three parts were chosen
+// for the run when it began, by flags and environment, and stay the run's: its grants, which only narrow and are judged again; its planner, whose plan is
+// recorded and bound; and whether it gets a summary.
+func (b *Bundle) Active(now *Bundle) ([]byte, canonical.Digest, error) {
+	content := b.own(now.content)
+	text, err := canonical.Marshal(&content)
+	return text, canonical.Sum("bundle", text), err
+}
+
+// CompileActive compiles what [Bundle.Active] returned. The error says why it is no bundle, or not one for a run that b judged.
+func (b *Bundle) CompileActive(text []byte, digest canonical.Digest) (*Bundle, error) {
+	var content Content
+	if err := canonical.Unmarshal(text, &content); err != nil {
+		return nil, err
+	}
+	active, err := Compile(b.own(content))
+	if err != nil {
+		return nil, err
+	}
+	if active.digest != digest {
+		return nil, fmt.Errorf("its digest is %s, its content for this run has %s", digest.Short(), active.digest.Short())
+	}
+	return active, nil
+}
+
+func (b *Bundle) own(c Content) Content {
+	c.Grants, c.Planner, c.Summary = b.content.Grants, b.content.Planner, b.content.Summary
+	return c
+}
+
+// Connection identifies how a server is reached, without its timeouts; empty if the bundle has no such server.
+func (b *Bundle) Connection(server string) canonical.Digest {
+	for _, s := range b.content.Servers {
+		if s.Name == server {
+			s.ConnectTimeout, s.Timeout, s.TimeoutTotal = 0, 0, 0
+			return canonical.Sum("connection", canonical.MustMarshal(&s))
+		}
+	}
+	return ""
+}

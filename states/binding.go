@@ -1,0 +1,92 @@
+package states
+
+import (
+	"fmt"
+	"strings"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+)
+
+// Binding is the judgement that an approval binds: all that approvers see of a held call, without the wording of reasons. Its digest is what an approver
+// sends back. Other parts of the bundle are not bound: they may change as long as the judgement stays the same.
+type Binding struct {
+	Actor      string           `json:"actor"`
+	Approvers  []string         `json:"approvers"`
+	Arguments  canonical.Digest `json:"arguments"`
+	Condition  string           `json:"condition"`
+	Connection canonical.Digest `json:"connection"` // how the server is reached
+	Definition canonical.Digest `json:"definition"`
+	Env        string           `json:"env"`
+	Expires    string           `json:"expires"`
+	Mode       string           `json:"mode"`
+	Pin        canonical.Digest `json:"pin"` // empty if the tool is not pinned
+	Policy     string           `json:"policy"`
+	Quorum     int              `json:"quorum"`
+	Risk       []BoundRisk      `json:"risk"`
+	Run        string           `json:"run"`
+	Score      int              `json:"score"`
+	Server     string           `json:"server"`
+	Tool       string           `json:"tool"`
+}
+
+// BoundRisk is what a risk rule did to the judgement.
+type BoundRisk struct {
+	Matched bool   `json:"matched"`
+	Mode    string `json:"mode"`
+	Rule    string `json:"rule"`
+	Score   int    `json:"score"`
+}
+
+// bind returns the judgement of the run's call by a bundle.
+func bind(r *Run, b *policy.Bundle, tool *policy.Tool, a *AssessedFact) Binding {
+	to := Binding{
+		Actor: r.request.Actor, Approvers: a.Approvers, Arguments: a.Arguments, Condition: a.Condition, Connection: b.Connection(tool.Server),
+		Definition: tool.Digest, Env: b.Content().Env, Expires: a.Expires, Mode: a.Mode, Pin: tool.Pin, Policy: a.Policy, Quorum: a.Quorum, Run: r.id,
+		Score: a.Score, Server: tool.Server, Tool: tool.Name,
+	}
+	for _, c := range a.Risk {
+		to.Risk = append(to.Risk, BoundRisk{Matched: c.Matched, Mode: c.Mode, Rule: c.Rule, Score: c.Score})
+	}
+	return to
+}
+
+// digest is the digest that an approver sends with a vote.
+func (b *Binding) digest() canonical.Digest {
+	return canonical.Sum("approval binding", canonical.MustSorted(b))
+}
+
+// changes names what differs in a later judgement; empty if nothing does.
+func (b *Binding) changes(now *Binding) string {
+	if b.digest() == now.digest() {
+		return ""
+	}
+	var all []string
+	for _, m := range []struct {
+		name    string
+		was, is any
+	}{
+		{"the environment", b.Env, now.Env}, {"the connection of the server", b.Connection.Short(), now.Connection.Short()},
+		{"the tool's definition", b.Definition.Short(), now.Definition.Short()}, {"the tool's pin", b.Pin.Short(), now.Pin.Short()},
+		{"the risk mode", b.Mode, now.Mode}, {"the risk score", b.Score, now.Score}, {"the risk rules", b.rules(), now.rules()},
+		{"the policy", b.Policy, now.Policy}, {"the policy's condition", b.Condition, now.Condition}, {"the approvers", b.Approvers, now.Approvers},
+		{"the quorum", b.Quorum, now.Quorum}, {"the expiry", b.Expires, now.Expires},
+	} {
+		if was, is := fmt.Sprintf("%q", fmt.Sprint(m.was)), fmt.Sprintf("%q", fmt.Sprint(m.is)); was != is {
+			all = append(all, fmt.Sprintf("%s was %s and is %s", m.name, was, is))
+		}
+	}
+	if len(all) == 0 {
+		return "the judgement is not the same"
+	}
+	return strings.Join(all, "; ")
+}
+
+// rules describes the risk rules in one line.
+func (b *Binding) rules() string {
+	var all []string
+	for _, c := range b.Risk {
+		all = append(all, fmt.Sprintf("%s: %s, score %d", c.Rule, c.Mode, c.Score))
+	}
+	return strings.Join(all, "; ")
+}

@@ -1,0 +1,161 @@
+package statestest
+
+import (
+	"context"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/fsm"
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/risk"
+	"pgfsm/policy/rules"
+	"pgfsm/policy/screen"
+	"pgfsm/states"
+)
+
+// A Change changes the operator's configuration while a call is held.
+type Change struct {
+	Name  string
+	Apply func(*policy.Content)
+	State fsm.State
+	Code  policy.Code // of a blocked or failed run
+	Note  string      // a part of the note of an answered run
+	Calls int
+}
+
+// policyChange changes the policy that holds the call.
+func policyChange(change func(*rules.Policy)) func(*policy.Content) {
+	return func(c *policy.Content) { c.Policy = Policies(but(c.Policy.Policies[0], change), denyAll) }
+}
+
+// Changes are changes of the configuration of [Held]: those after which its judgement is the same, and those after which it is not.
+func Changes() []Change {
+	same := func(name string, apply func(*policy.Content)) Change {
+		return Change{Name: name, Apply: apply, State: states.Answered, Calls: 1}
+	}
+	other := func(name string, code policy.Code, apply func(*policy.Content)) Change {
+		return Change{Name: name, Apply: apply, State: states.Blocked, Code: code}
+	}
+	changed := policy.CodeBundleChanged
+	raw := func(text string) jsontext.Value { return jsontext.Value(text) }
+	pin := func(d canonical.Digest) func(*policy.Content) {
+		return func(c *policy.Content) { c.Pins = []policy.Pin{{Server: Server, Tool: Tool, Definition: d}} }
+	}
+	smaller, untyped := same("less-result-bytes", func(c *policy.Content) { c.Limits.ResultBytes = 64 }),
+		same("output-type", func(c *policy.Content) { c.Outputs[0].Schema = raw(`{"type":"object","properties":{"other":{}}}`) })
+	smaller.State, smaller.Code, untyped.Note = states.Failed, policy.CodeResultTooLarge, "not of the tool's output type"
+	return []Change{
+		same("what-is-the-runs-own", func(c *policy.Content) {
+			c.Summary, c.Planner.Mode, c.Grants = policy.SummaryNever, policy.PlannerAuto, []policy.Grant{{Name: "other"}}
+		}),
+		same("limits-and-timeouts", func(c *policy.Content) { c.Limits.RunTimeout, c.Servers[0].Timeout = 1000, 2000 }),
+		same("a-reworded-reason", policyChange(func(p *rules.Policy) { p.Reason = "Owners look." })),
+		same("another-server", func(c *policy.Content) { c.Servers = append(c.Servers, policy.Server{Name: "other", Type: "http", Timeout: 1}) }),
+		same("another-approver", func(c *policy.Content) { c.Roles[0].Actors = append(slices.Clone(c.Roles[0].Actors), "emil") }),
+		same("allow", func(c *policy.Content) { c.Policy = Policies(allowReads) }),
+		same("no-policies", func(c *policy.Content) { c.Policy = nil }),
+		smaller, untyped,
+		other("policy", changed, policyChange(func(p *rules.Policy) { p.ID = "other" })),
+		other("condition", changed, policyChange(func(p *rules.Policy) { p.Effect, p.RequireApprovalIf = rules.Allow, "true" })),
+		other("quorum", changed, policyChange(func(p *rules.Policy) { p.Quorum = 2 })),
+		other("approvers", changed, policyChange(func(p *rules.Policy) { p.Approvers = []string{"owners", "others"} })),
+		other("expiry", changed, policyChange(func(p *rules.Policy) { p.Expires *= 2 })),
+		other("risk-mode", changed, func(c *policy.Content) { c.Risk = Ladder(but(readSecond, func(r *risk.Rule) { r.SetMode = "danger" })) }),
+		other("risk-score", changed, func(c *policy.Content) {
+			c.Risk = Ladder(but(readSecond, func(r *risk.Rule) { r.SetMode, r.ScoreExpr = "", "55" }))
+		}),
+		other("risk-rule", changed, func(c *policy.Content) { c.Risk = Ladder(but(readSecond, func(r *risk.Rule) { r.ID = "other" })) }),
+		other("risk-that-allows", changed, func(c *policy.Content) { c.Risk, c.Policy = nil, Policies(allowReads) }),
+		other("environment", changed, func(c *policy.Content) { c.Env = "prod" }),
+		other("connection", changed, func(c *policy.Content) { c.Servers[0].URL = "http://127.0.0.1:6666/mcp" }),
+		other("server-not-configured", changed, func(c *policy.Content) { c.Servers = nil }),
+		other("pin", changed, pin(definition())),
+		other("pin-of-another-definition", policy.CodeToolDefinitionChanged, pin(canonical.Sum("tool definition", nil))),
+		other("approver-without-the-role", policy.CodeApprovalMismatch, func(c *policy.Content) { c.Roles[0].Actors = []string{"emil"} }),
+		other("deny", policy.CodePolicyDenied, func(c *policy.Content) { c.Policy = Policies(denyAll) }),
+		other("deny-by-now", policy.CodePolicyDenied, policyChange(func(p *rules.Policy) { p.When = "now < timestamp('2026-11-21T09:15:00Z')" })),
+		other("condition-of-unread-history", policy.CodePolicyFailed, func(c *policy.Content) { c.Policy = Policies(AtMost) }),
+		other("allowlist", policy.CodeToolNotAllowed, func(c *policy.Content) { c.Allowlist = nil }),
+		other("input-rule", policy.CodeInputDenied, func(c *policy.Content) {
+			c.Input.Rules = []policy.InputRule{{Rule: screen.Rule{ID: "two", Pattern: "policy-002", Reason: "No."}, On: []string{policy.KindAsk}}}
+		}),
+		other("plan-bytes", policy.CodePlanTooLarge, func(c *policy.Content) { c.Limits.PlanBytes = 16 }),
+	}
+}
+
+// definition is the definition of the world's tool.
+func definition() canonical.Digest {
+	t, _ := MustBundle(Content(), nil).Catalog("", Listings(Page)).Find(Server, Tool)
+	return t.Digest
+}
+
+// Held is the scenario of a held call that one of its owners approved, with nothing changed.
+func Held() Scenario {
+	for _, s := range heldByPolicy() {
+		if s.Name == "policy-holds-and-a-person-approves" {
+			return s
+		}
+	}
+	panic("statestest: the scenario has another name")
+}
+
+// Content returns the scenario's content with the change.
+func (c *Change) Content(s *Scenario) policy.Content {
+	to := s.Content
+	to.Servers, to.Outputs, to.Roles = slices.Clone(to.Servers), slices.Clone(to.Outputs), slices.Clone(to.Roles)
+	c.Apply(&to)
+	return to
+}
+
+// activeBundles are approved runs that find another configuration, or none.
+func activeBundles() (all []Scenario) {
+	for _, c := range Changes() {
+		s := Held()
+		s.Name, s.State, s.Code, s.Note, s.Calls = "active-"+c.Name, c.State, c.Code, c.Note, c.Calls
+		s.World.Active = MustBundle(c.Content(&s), nil)
+		all = append(all, s)
+	}
+	says := func(name string, change func(*states.ActiveBundle)) {
+		s := Held()
+		s.Name, s.State, s.Code, s.Calls = "active-"+name, states.Blocked, policy.CodeBundleChanged, 0
+		s.World.Active = MustBundle(Content(), nil)
+		s.Door = func(d states.Door) states.Door { return liar{d, change} }
+		all = append(all, s)
+	}
+	says("that-is-no-bundle", func(a *states.ActiveBundle) { a.Content = jsontext.Value(`{}`) })
+	says("with-an-unknown-member", func(a *states.ActiveBundle) { a.Content = jsontext.Value(`{"x":1}`) })
+	says("of-another-digest", func(a *states.ActiveBundle) { a.Digest = canonical.Sum("bundle", nil) })
+	says("with-grants-of-its-own", func(a *states.ActiveBundle) {
+		c := Held().Content
+		c.Grants = []policy.Grant{}
+		c.Planner.Mode = policy.PlannerAuto
+		a.Content = canonical.MustMarshal(&c)
+		a.Digest = canonical.Sum("bundle", a.Content)
+	})
+	none := Held()
+	none.Name, none.State, none.Code, none.Calls = "active-that-is-unknown", states.Blocked, policy.CodeBundleChanged, 0
+	none.Door = func(d states.Door) states.Door {
+		d.(*states.Live).Active = nil
+		return d
+	}
+	return append(all, none)
+}
+
+// liar changes what the door says of the active bundle.
+type liar struct {
+	states.Door
+	change func(*states.ActiveBundle)
+}
+
+// Do changes the active bundle.
+func (l liar) Do(ctx context.Context, c states.Command) (states.Event, error) {
+	ev, err := l.Door.Do(ctx, c)
+	if listed, ok := ev.(*states.ToolsListed); ok && listed.Bundle != nil {
+		to := *listed.Bundle
+		l.change(&to)
+		ev = states.Shared(&states.ToolsListed{Bundle: &to, Servers: listed.Servers})
+	}
+	return ev, err
+}

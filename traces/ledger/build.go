@@ -1,0 +1,64 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"pgfsm/policy"
+	"pgfsm/states"
+	"pgfsm/traces"
+)
+
+// rejudge executes the record of a held run up to the hold. The hashes of the ledger are right, so an error says how this build judges otherwise than the one
+// that held the run. Only an error that is [ErrChanged] says that the record was changed: the build is the same, and the run has another trace. The trace of
+// another build may have other words in its reasons: then the run goes on with the trace of this build.
+func (rec *Record) rejudge(p *traces.Replayer, build string) (again *traces.Resumption, reworded bool, err error) {
+	again, err = executed(rec.again(p))
+	var diverged *traces.DivergenceError
+	if !errors.As(err, &diverged) || diverged.What != "hash" {
+		return again, false, err
+	}
+	if again, err = executed(p.Reexecute(&rec.Header, rec.Inputs)); err != nil {
+		return nil, false, err
+	}
+	held := again.Run.Facts().Held
+	switch {
+	case held == nil:
+		return nil, false, errors.New("it would not be held")
+	case held.Binding != rec.Request.Binding:
+		return nil, false, fmt.Errorf("its binding is %s, and approvers saw %s", held.Binding.Short(), rec.Request.Binding.Short())
+	case rec.build == build:
+		return nil, false, fmt.Errorf("%w: %w", ErrChanged, diverged)
+	}
+	return again, true, nil
+}
+
+// executed executes a record up to its end.
+func executed(again *traces.Resumption, err error) (*traces.Resumption, error) {
+	if err != nil {
+		return nil, err
+	}
+	_, err = again.Advance(context.Background(), nobody{}, nobody{})
+	return again, err
+}
+
+// endChanged ends a held run that this build judges otherwise than people saw. The run is not executed: its trace has one step more, which the build that
+// held it derives.
+func (o *opened) endChanged(ctx context.Context, p *traces.Replayer) (got Resumed, err error) {
+	got.Run = o.rec.run
+	if got.Outcome, err = p.Machine().Advance(ctx, got.Run, changedBuild{o.changed}, o.rec); err != nil {
+		return got, err
+	}
+	got.Head, err = o.rec.Finish(ctx, got.Outcome)
+	return got, err
+}
+
+// changedBuild is the door of a held run that this build judges otherwise.
+type changedBuild struct{ how error }
+
+// Do is [states.Door.Do].
+func (c changedBuild) Do(context.Context, states.Command) (states.Event, error) {
+	return states.Interruption(policy.CodeBuildChanged,
+		"This version of pgfsm does not judge the held call as approvers saw it: "+c.how.Error()+"."), nil
+}
