@@ -74,7 +74,8 @@ func retryOf(o states.Outcome) string {
 	switch o.Code {
 	case policy.CodeArgumentsInvalid, "arguments_too_complex", policy.CodeArgumentsNotGranted:
 		return retryChanged
-	case policy.CodeServerDown, policy.CodeToolDefinitionChanged, policy.CodeBundleChanged, policy.CodeApprovalExpired:
+	case policy.CodeServerDown, policy.CodeToolDefinitionChanged, policy.CodeBundleChanged, policy.CodeBuildChanged,
+		policy.CodeApprovalExpired:
 		return retryLater
 	}
 	return retryNo

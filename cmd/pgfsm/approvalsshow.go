@@ -108,5 +108,9 @@ func printBound(w world, d *present.Approval) {
 		v := &d.Votes[i]
 		fmt.Fprintf(w.stdout, "%s %s by %s %s\n", k.bold("Vote:"), visible.Text(v.Outcome), visible.Text(v.By), visible.Text(v.At+" "+v.Reason))
 	}
-	fmt.Fprintf(w.stdout, "%s %s\n%s %s\n", k.bold("Bundle:"), q.Bundle, k.bold("Digest of all this:"), q.Binding)
+	fmt.Fprintf(w.stdout, "%s %s\n", k.bold("Connection:"), d.Bound.Connection)
+	if d.Bound.Pin != "" {
+		fmt.Fprintf(w.stdout, "%s %s\n", k.bold("Pin:"), d.Bound.Pin)
+	}
+	fmt.Fprintf(w.stdout, "%s %s\n", k.bold("Digest of all this:"), q.Binding)
 }

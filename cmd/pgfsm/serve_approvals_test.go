@@ -133,7 +133,7 @@ func TestServeFailuresOfDecisions(t *testing.T) {
 		o := newOffice(t, holdLook, "")
 		a := o.agent("/mcp", o.ci)
 		old := o.held(t, a, `{"n":1}`)
-		o.writes(t, "policy.yaml", strings.Replace(holdLook, "People decide.", "People decide otherwise.", 1))
+		o.writes(t, "policy.yaml", strings.Replace(holdLook, "id: people", "id: others", 1))
 		now := o.held(t, a, `{"n":2}`)
 		o.decide(t, "approve", now, o.bob)
 		a.becomes(t, "echo__look", `{"n":2}`, "approval_required", "hi")

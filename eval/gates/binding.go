@@ -24,6 +24,7 @@ type approval struct {
 	votes       []policy.Vote    // a vote without a binding is about asked
 	at          string           // of the decision
 	then        string           // the first server's answer after the decision; empty: unchanged
+	active      *policy.Content  // the configuration after the decision; nil: unchanged
 	binding     canonical.Digest // of the decision; empty: that of asked
 }
 
@@ -37,15 +38,22 @@ const (
 func agreed() *approval {
 	c := content()
 	c.Roles = []policy.Role{{Role: "owners", Actors: []string{"bob", "carol", "Dave", "local:alice", "alice"}}, {Role: "readers", Actors: []string{"eve"}}}
-	c.Policy = &rules.Content{Policies: []rules.Policy{{
-		ID: "ask", Match: rules.Match{Tool: "*e*"}, Effect: rules.Pending, Reason: "Two owners look.",
-		Approvers: []string{"owners"}, Quorum: 2, Expires: 60 * 60 * 1000,
-	}}}
+	c.Policy = ask(func(*rules.Policy) {})
 	call := heldCall{run: runID, actor: actor, at: asked, plan: fetchFirst, kb: pageKB, content: c}
 	return &approval{
 		asked: call, runs: call, at: inTime,
 		votes: []policy.Vote{votes(policy.VoteApprove, "bob", inTime), votes(policy.VoteApprove, "carol", inTime)},
 	}
+}
+
+// ask is a policy that holds calls, with a change.
+func ask(change func(*rules.Policy)) *rules.Content {
+	p := rules.Policy{
+		ID: "ask", Match: rules.Match{Tool: "*e*"}, Effect: rules.Pending, Reason: "Two owners look.",
+		Approvers: []string{"owners"}, Quorum: 2, Expires: 60 * 60 * 1000,
+	}
+	change(&p)
+	return &rules.Content{Policies: []rules.Policy{p}}
 }
 
 func votes(outcome, by, at string) policy.Vote {
@@ -89,6 +97,12 @@ func (e *evaluation) decide(a *approval) string {
 	runs, w, err := a.runs.begin()
 	if err != nil {
 		return err.Error()
+	}
+	w.active = runs.Bundle()
+	if a.active != nil {
+		if w.active, err = policy.Compile(*a.active); err != nil {
+			return err.Error()
+		}
 	}
 	if a.then != "" {
 		w.listed = append(w.listed, listed(a.then, pageDesk))
@@ -141,19 +155,11 @@ func callChanges() []bindingChange {
 			h.plan = `{"type":"call_tool","server":"desk","tool":"search_tickets","args":{"query":"x"}}`
 		}),
 		other("definition", func(h *heldCall) { h.kb = strings.Replace(h.kb, "by its id.", "by its name.", 1) }),
-		other("bundle_env", func(h *heldCall) { h.content.Env = "production" }),
-		other("bundle_policy", func(h *heldCall) {
-			p := slices.Clone(h.content.Policy.Policies)
-			p[0].Reason = "Two owners looked."
-			h.content.Policy = &rules.Content{Policies: p}
-		}),
-		other("bundle_quorum", func(h *heldCall) {
-			p := slices.Clone(h.content.Policy.Policies)
-			p[0].Quorum = 1
-			h.content.Policy = &rules.Content{Policies: p}
-		}),
-		other("bundle_roles", func(h *heldCall) {
-			h.content.Roles = append(slices.Clone(h.content.Roles), policy.Role{Role: "guests", Actors: []string{"mallory"}})
+		other("environment", func(h *heldCall) { h.content.Env = "production" }),
+		other("policy", func(h *heldCall) { h.content.Policy = ask(func(p *rules.Policy) { p.ID = "other" }) }),
+		other("quorum", func(h *heldCall) { h.content.Policy = ask(func(p *rules.Policy) { p.Quorum = 1 }) }),
+		other("approvers", func(h *heldCall) {
+			h.content.Policy = ask(func(p *rules.Policy) { p.Approvers = []string{"owners", "readers"} })
 		}),
 		other("run", func(h *heldCall) { h.run = "01890a5d-ac96-774b-bcce-b302099a8058" }),
 		other("actor", func(h *heldCall) { h.actor = "local:mallory" }),
@@ -200,6 +206,13 @@ func laterChanges() []bindingChange {
 	then := func(name string, want policy.Code, kb string) bindingChange {
 		return bindingChange{name, want, func(a *approval) { a.then = kb }}
 	}
+	active := func(name string, want policy.Code, change func(*policy.Content)) bindingChange {
+		return bindingChange{name, want, func(a *approval) {
+			c := a.runs.content
+			change(&c)
+			a.active = &c
+		}}
+	}
 	changed := policy.CodeToolDefinitionChanged
 	return []bindingChange{
 		then("description_changed_meanwhile", changed, strings.Replace(pageKB, "by its id.", "by its id, and mail it.", 1)),
@@ -210,10 +223,17 @@ func laterChanges() []bindingChange {
 		then("server_unreadable_meanwhile", policy.CodeServerDown, `{"tools":[],"tools":[]}`),
 		{"policy_denies_by_then", policy.CodePolicyDenied, func(a *approval) {
 			for _, h := range []*heldCall{&a.asked, &a.runs} {
-				p := slices.Clone(h.content.Policy.Policies)
-				p[0].When = "now < timestamp('2026-11-21T09:15:00Z')"
-				h.content.Policy = &rules.Content{Policies: p}
+				h.content.Policy = ask(func(p *rules.Policy) { p.When = "now < timestamp('2026-11-21T09:15:00Z')" })
 			}
 		}},
+		active("policy_changed_meanwhile", policy.CodeBundleChanged, func(c *policy.Content) { c.Policy = ask(func(p *rules.Policy) { p.ID = "other" }) }),
+		active("quorum_raised_meanwhile", policy.CodeBundleChanged, func(c *policy.Content) { c.Policy = ask(func(p *rules.Policy) { p.Quorum = 3 }) }),
+		active("environment_changed_meanwhile", policy.CodeBundleChanged, func(c *policy.Content) { c.Env = "production" }),
+		active("server_moved_meanwhile", policy.CodeBundleChanged, func(c *policy.Content) {
+			c.Servers = slices.Clone(c.Servers)
+			c.Servers[0].URL = "http://127.0.0.1:6666/mcp"
+		}),
+		active("approvers_lost_their_role_meanwhile", policy.CodeApprovalMismatch, func(c *policy.Content) { c.Roles = nil }),
+		active("allowlist_narrowed_meanwhile", policy.CodeToolNotAllowed, func(c *policy.Content) { c.Allowlist = nil }),
 	}
 }

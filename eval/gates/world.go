@@ -91,6 +91,7 @@ type world struct {
 	plan    []byte
 	result  []byte
 	decided func(binding canonical.Digest) *states.Decided // nil: nobody decides
+	active  *policy.Bundle
 	calls   []states.CallTool
 
 	lists int
@@ -98,7 +99,7 @@ type world struct {
 
 // door connects the world to the machine.
 func (w *world) door() states.Door {
-	return &states.Live{Tools: w, Completer: w, Caller: w, Approver: w}
+	return &states.Live{Tools: w, Completer: w, Caller: w, Approver: w, Active: w.active}
 }
 
 // List answers with the next listing.
