@@ -49,6 +49,7 @@ var details = map[ledger.Type][]struct{ pointer, word string }{
 	ledger.TokenCreated:      {{"/role", ""}, {"/name", "for "}, {"/expires", "until "}},
 	ledger.TokenRevoked:      {{"/id", ""}},
 	ledger.OutcomeDelivered:  {{"/how", "by "}},
+	ledger.BundleActivated:   {{"/bundle", "bundle "}, {"/build", "build "}},
 	ledger.MCPPassed:         {{"/direction", ""}, {"/server", ""}, {"/method", ""}},
 	ledger.LedgerPruned:      {{"/runs", "runs "}, {"/before", "before "}},
 }

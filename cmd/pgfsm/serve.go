@@ -126,6 +126,11 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 		return err
 	}
 	r.Recover(ctx)
+	if l != nil {
+		if err := l.Activate(ctx, parts.Bundle); err != nil {
+			return err
+		}
+	}
 	so, err := o.service(ctx, a, l, adminWanted)
 	var all *runner.Service
 	if err == nil {

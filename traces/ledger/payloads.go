@@ -203,6 +203,12 @@ type passed struct {
 	Token     string           `json:"token"` // the id of the client's token; empty without one
 }
 
+type activated struct {
+	typed
+	Build  string           `json:"build"` // the version of the program
+	Bundle canonical.Digest `json:"bundle"`
+}
+
 type tokenCreated struct {
 	typed
 	Expires string           `json:"expires"`
@@ -239,6 +245,7 @@ func (*returned) kind() Type     { return ToolResult }
 func (*ended) kind() Type        { return RunEnded }
 func (*delivered) kind() Type    { return OutcomeDelivered }
 func (*passed) kind() Type       { return MCPPassed }
+func (*activated) kind() Type    { return BundleActivated }
 func (*tokenCreated) kind() Type { return TokenCreated }
 func (*tokenRevoked) kind() Type { return TokenRevoked }
 func (*pruned) kind() Type       { return LedgerPruned }
@@ -283,6 +290,8 @@ func newPayload(t Type) (payload, error) {
 		return new(delivered), nil
 	case MCPPassed:
 		return new(passed), nil
+	case BundleActivated:
+		return new(activated), nil
 	case TokenCreated:
 		return new(tokenCreated), nil
 	case TokenRevoked:

@@ -15,6 +15,9 @@ func isRef[T string | jsontext.Value](value T) bool { return len(value) > 0 && v
 // references returns the blobs that an event refers to.
 func references(p payload) (all []canonical.Digest) {
 	refer := func(ref string) { all = append(all, canonical.Digest(ref[1:])) }
+	if a, ok := p.(*activated); ok {
+		all = append(all, a.Bundle)
+	}
 	if c, ok := p.(*created); ok {
 		all = append(all, c.Bundle)
 		if c.Call != nil && len(c.Call.Args) > MaxInline {

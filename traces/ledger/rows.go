@@ -43,6 +43,7 @@ const (
 	RunEnded          Type = "run.ended"
 	OutcomeDelivered  Type = "outcome.delivered" // the requester gets the outcome of a held call
 	MCPPassed         Type = "mcp.passed"        // a message besides calls passed the gateway
+	BundleActivated   Type = "bundle.activated"  // a gateway starts with this bundle
 	TokenCreated      Type = "token.created"
 	TokenRevoked      Type = "token.revoked"
 	LedgerPruned      Type = "ledger.pruned"
@@ -161,6 +162,7 @@ type Delivery struct {
 func Types() []Type {
 	return []Type{
 		LogCreated, RequestCreated, CallReserved, RiskScored, DecisionMade, ApprovalRequested, ApprovalApproved, ApprovalDenied, ApprovalExpired,
-		RunClaimed, ProxySent, ToolResult, RunEnded, OutcomeDelivered, MCPPassed, TokenCreated, TokenRevoked, LedgerPruned,
+		RunClaimed, ProxySent, ToolResult, RunEnded, OutcomeDelivered, MCPPassed, BundleActivated, TokenCreated, TokenRevoked,
+		LedgerPruned,
 	}
 }

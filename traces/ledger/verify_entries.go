@@ -148,6 +148,9 @@ func (v *verifier) entry(e *Entry) error {
 		v.report.Origin = p.Origin
 	case *passed:
 		return v.passage(&Event{Index: e.Index, At: e.At, By: e.By}, p)
+	case *activated:
+		_, err := v.blobs.text(p.Bundle, BlobBundle, "entries", key)
+		return err
 	case *tokenCreated, *tokenRevoked:
 		v.told = append(v.told, tokenEvent{Event{Index: e.Index, At: e.At}, p})
 	case *pruned:
@@ -159,7 +162,7 @@ func (v *verifier) entry(e *Entry) error {
 // runless reports whether an event is about no run.
 func runless(p payload) bool {
 	switch p.(type) {
-	case *logCreated, *passed, *tokenCreated, *tokenRevoked, *pruned:
+	case *logCreated, *passed, *activated, *tokenCreated, *tokenRevoked, *pruned:
 		return true
 	}
 	return false
