@@ -9,6 +9,7 @@ import (
 	"pgfsm/fsm"
 	"pgfsm/fsm/fsmtest"
 	"pgfsm/policy"
+	"pgfsm/policy/canonical"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 )
@@ -143,6 +144,85 @@ func TestStageThatLiesIsRefused(t *testing.T) {
 				t.Errorf("the run moved to %s, trail %v; want it to stay at %s", run.State(), refused.Trail, tc.at)
 			}
 		})
+	}
+}
+
+// TestStageThatLiesAboutAnApprovalIsRefused: a held call, its approval and its permit have one judgement.
+func TestStageThatLiesAboutAnApprovalIsRefused(t *testing.T) {
+	holds := func(change func(*states.Binding)) func(states.Judgement) states.Judgement {
+		return func(j states.Judgement) states.Judgement {
+			f := j.Fact.(*states.HeldFact)
+			change(&f.Bound)
+			f.Binding = canonical.Sum("approval binding", canonical.MustSorted(&f.Bound))
+			return j
+		}
+	}
+	permits := func(change func(*states.PermittedFact)) func(states.Judgement) states.Judgement {
+		return func(j states.Judgement) states.Judgement {
+			change(j.Fact.(*states.PermittedFact))
+			return j
+		}
+	}
+	for _, tc := range []struct {
+		name  string
+		at    fsm.State
+		judge func(states.Judgement) states.Judgement
+	}{
+		{"binds-a-smaller-quorum", states.Assessed, holds(func(b *states.Binding) { b.Quorum = 0 })},
+		{"binds-other-approvers", states.Assessed, holds(func(b *states.Binding) { b.Approvers = nil })},
+		{"binds-a-lower-score", states.Assessed, holds(func(b *states.Binding) { b.Score = 1 })},
+		{"binds-another-policy", states.Assessed, holds(func(b *states.Binding) { b.Policy = "other" })},
+		{"binds-another-connection", states.Assessed, holds(func(b *states.Binding) { b.Connection = "" })},
+		{"binds-another-actor", states.Assessed, holds(func(b *states.Binding) { b.Actor = "local:mallory" })},
+		{"approved-another-judgement", states.Pending, func(j states.Judgement) states.Judgement {
+			j.Fact.(*states.ApprovedFact).Binding = "sha256:00"
+			return j
+		}},
+		{"permit-of-no-judgement", states.Approved, permits(func(f *states.PermittedFact) { f.Binding = "" })},
+		{"permit-of-another-judgement", states.Approved, permits(func(f *states.PermittedFact) { f.Binding = "sha256:00" })},
+		{"permit-by-another-bundle", states.Approved, permits(func(f *states.PermittedFact) { f.Bundle = "sha256:00" })},
+		{"permit-that-names-no-bundle", states.Approved, permits(func(f *states.PermittedFact) {
+			*f = states.PermittedFact{
+				Arguments: f.Arguments, Assessed: f.Assessed, Binding: f.Binding, Bundle: f.Bundle, Definition: f.Definition, Permit: f.Permit, Plan: f.Plan,
+				Server: f.Server, Tool: f.Tool,
+			}
+		})},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			defer states.ReplaceStage(tc.at, func(s states.Stage) states.Stage { return liar{s, tc.judge} })()
+			s := statestest.Held()
+			run := s.Run()
+			_, err := statestest.MustMachine(t).Advance(context.Background(), run, s.Entry(), &statestest.Memory{})
+			var refused *fsm.TransitionError
+			if !errors.As(err, &refused) || run.State() != tc.at || len(s.World.Calls) != 0 {
+				t.Fatalf("Advance() error = %v at %s, %d calls; want a TransitionError at %s", err, run.State(), len(s.World.Calls), tc.at)
+			}
+		})
+	}
+}
+
+// TestOnlyAnApprovalChangesTheBundle: without one, a permit is for the bundle of the run.
+func TestOnlyAnApprovalChangesTheBundle(t *testing.T) {
+	defer states.ReplaceStage(states.Assessed, func(s states.Stage) states.Stage {
+		return liar{s, func(j states.Judgement) states.Judgement {
+			j.Fact.(*states.PermittedFact).Bundle = "sha256:00"
+			return j
+		}}
+	})()
+	s := statestest.Scenarios()[0]
+	_, err := statestest.MustMachine(t).Advance(context.Background(), s.Run(), s.Entry(), &statestest.Memory{})
+	if err == nil || !strings.Contains(err.Error(), "the bundle differs") || len(s.World.Calls) != 0 {
+		t.Errorf("Advance() error = %v, %d calls", err, len(s.World.Calls))
+	}
+}
+
+// TestAHeldRunOfWhichOnlyTheBindingIsKnownEnds: no decision lets it go on.
+func TestAHeldRunOfWhichOnlyTheBindingIsKnownEnds(t *testing.T) {
+	s := statestest.Held()
+	run := states.NewHeld(statestest.RunID, s.Request, "sha256:00")
+	o, err := statestest.MustMachine(t).Advance(context.Background(), run, s.Entry(), &statestest.Memory{})
+	if err != nil || o.Code != policy.CodeApprovalMismatch || len(s.World.Calls) != 0 {
+		t.Errorf("Advance() = %+v, %v, %d calls", o, err, len(s.World.Calls))
 	}
 }
 
