@@ -10,6 +10,7 @@ import (
 	"pgfsm/fsm/fsmtest"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
+	"pgfsm/policy/risk"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 )
@@ -201,18 +202,65 @@ func TestStageThatLiesAboutAnApprovalIsRefused(t *testing.T) {
 	}
 }
 
-// TestOnlyAnApprovalChangesTheBundle: without one, a permit is for the bundle of the run.
+// TestOnlyAnApprovalChangesTheBundle: without one, a permit that another bundle gave is no permit.
 func TestOnlyAnApprovalChangesTheBundle(t *testing.T) {
-	defer states.ReplaceStage(states.Assessed, func(s states.Stage) states.Stage {
-		return liar{s, func(j states.Judgement) states.Judgement {
-			j.Fact.(*states.PermittedFact).Bundle = "sha256:00"
-			return j
-		}}
-	})()
+	m := statestest.MustMachine(t)
+	other := statestest.Scenarios()[0]
+	other.Content.Env = "prod"
+	elsewhere := other.Run()
+	if _, err := m.Advance(context.Background(), elsewhere, until{other.Entry(), elsewhere}, &statestest.Memory{}); err != nil {
+		t.Fatal(err)
+	}
+	defer states.ReplaceStage(states.Assessed, func(s states.Stage) states.Stage { return of{s, elsewhere} })()
 	s := statestest.Scenarios()[0]
-	_, err := statestest.MustMachine(t).Advance(context.Background(), s.Run(), s.Entry(), &statestest.Memory{})
+	_, err := m.Advance(context.Background(), s.Run(), s.Entry(), &statestest.Memory{})
 	if err == nil || !strings.Contains(err.Error(), "the bundle differs") || len(s.World.Calls) != 0 {
 		t.Errorf("Advance() error = %v, %d calls", err, len(s.World.Calls))
+	}
+}
+
+// until parks a run when it is assessed.
+type until struct {
+	states.Door
+	run *states.Run
+}
+
+func (u until) Do(ctx context.Context, c states.Command) (states.Event, error) {
+	if u.run.State() == states.Assessed {
+		return nil, states.ErrParked
+	}
+	return u.Door.Do(ctx, c)
+}
+
+// of judges another run.
+type of struct {
+	states.Stage
+	run *states.Run
+}
+
+func (o of) Judge(_ *states.Run, ev states.Event) states.Judgement { return o.Stage.Judge(o.run, ev) }
+
+// TestRiskWithoutRulesIsBound: mode and score are bound also if no rule says them.
+func TestRiskWithoutRulesIsBound(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		modes []risk.Mode
+		what  string
+	}{
+		{"mode", []risk.Mode{{Name: "calm", Baseline: 0}, {Name: "review", Baseline: 50}}, `the risk mode was "safe" and is "calm"`},
+		{"score", []risk.Mode{{Name: "safe", Baseline: 1}, {Name: "review", Baseline: 50}}, `the risk score was "0" and is "1"`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := statestest.Held()
+			s.Content.Risk = statestest.Ladder()
+			now := s.Content
+			now.Risk = &risk.Content{Modes: tc.modes, Initial: tc.modes[0].Name}
+			s.World.Active = statestest.MustBundle(now, nil)
+			o, err := statestest.MustMachine(t).Advance(context.Background(), s.Run(), s.Entry(), &statestest.Memory{})
+			if err != nil || o.Code != policy.CodeBundleChanged || !strings.HasSuffix(o.Reason, ": "+tc.what+".") {
+				t.Errorf("Advance() = %+v, %v", o, err)
+			}
+		})
 	}
 }
 
