@@ -134,13 +134,16 @@ func activeBundles() (all []Scenario) {
 		a.Content = canonical.MustMarshal(&c)
 		a.Digest = canonical.Sum("bundle", a.Content)
 	})
+	early := Held()
+	early.Name, early.State, early.Code, early.Calls = "active-before-the-approval", states.Failed, policy.CodeEffectFailed, 0
+	early.World.Listed[0] = states.Shared(&states.ToolsListed{Bundle: &states.ActiveBundle{Content: jsontext.Value(`{}`)}, Servers: Listings(Page)})
 	none := Held()
 	none.Name, none.State, none.Code, none.Calls = "active-that-is-unknown", states.Blocked, policy.CodeBundleChanged, 0
 	none.Door = func(d states.Door) states.Door {
 		d.(*states.Live).Active = nil
 		return d
 	}
-	return append(all, none)
+	return append(all, early, none)
 }
 
 // liar changes what the door says of the active bundle.
