@@ -52,7 +52,9 @@ func Changes() []Change {
 		}),
 		same("limits-and-timeouts", func(c *policy.Content) { c.Limits.RunTimeout, c.Servers[0].Timeout = 1000, 2000 }),
 		same("a-reworded-reason", policyChange(func(p *rules.Policy) { p.Reason = "Owners look." })),
-		same("another-server", func(c *policy.Content) { c.Servers = append(c.Servers, policy.Server{Name: "other", Type: "http", Timeout: 1}) }),
+		same("another-server", func(c *policy.Content) {
+			c.Servers = append(c.Servers, policy.Server{Name: "other", Type: "http", Timeout: 1})
+		}),
 		same("another-approver", func(c *policy.Content) { c.Roles[0].Actors = append(slices.Clone(c.Roles[0].Actors), "emil") }),
 		same("allow", func(c *policy.Content) { c.Policy = Policies(allowReads) }),
 		same("no-policies", func(c *policy.Content) { c.Policy = nil }),
@@ -136,6 +138,7 @@ func activeBundles() (all []Scenario) {
 	})
 	early := Held()
 	early.Name, early.State, early.Code, early.Calls = "active-before-the-approval", states.Failed, policy.CodeEffectFailed, 0
+	early.World.Decided = nil
 	early.World.Listed[0] = states.Shared(&states.ToolsListed{Bundle: &states.ActiveBundle{Content: jsontext.Value(`{}`)}, Servers: Listings(Page)})
 	none := Held()
 	none.Name, none.State, none.Code, none.Calls = "active-that-is-unknown", states.Blocked, policy.CodeBundleChanged, 0
