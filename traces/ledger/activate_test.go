@@ -35,7 +35,7 @@ func TestActivate(t *testing.T) {
 			return all
 		}, ""},
 		{"of-a-bundle-that-is-not-there", edits(ledger.BundleActivated, string(active.Digest()), other), "it is missing"},
-		{"of-a-run", changes(ledger.BundleActivated, func(e *ledger.Event) { e.RunID = statestest.RunID }), "about no run"},
+		{"of-a-run", changes(ledger.BundleActivated, func(e *ledger.Event) { e.RunID = statestest.RunID }), "not a UUID"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := at(c.edit)
