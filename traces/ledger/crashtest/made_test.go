@@ -1,0 +1,112 @@
+//go:build unix
+
+package crashtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/sqlite"
+)
+
+// TestLogIsMadeOnce: ledgers that record first in one new file at the same time make one log, whose name each of them has.
+func TestLogIsMadeOnce(t *testing.T) {
+	const ledgers = 8
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	begin := make(chan struct{})
+	var group sync.WaitGroup
+	for i := range ledgers {
+		group.Go(func() {
+			store, err := sqlite.Open(path, sqlite.Options{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			l, err := ledger.Open(context.Background(), store, ledger.Options{})
+			if err == nil {
+				<-begin
+				_, _, err = l.CreateToken(context.Background(), ledger.Local("local:root"), fmt.Sprintf("auditor %d", i), ledger.RoleAuditor, "")
+				err = errors.Join(err, l.Close())
+			}
+			if err := errors.Join(err, store.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	close(begin)
+	group.Wait()
+	store, err := sqlite.OpenReadOnly(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	err = store.View(context.Background(), func(r ledger.Reader) error {
+		origin, err := ledger.Origin(r)
+		if err != nil {
+			return err
+		}
+		report, err := ledger.Verify(context.Background(), r, ledger.VerifyOptions{})
+		if report.Entries != ledgers+1 || report.Tokens != ledgers || report.Origin != origin {
+			t.Errorf("Verify() = %+v, want %d entries of the log %s", report, ledgers+1, origin)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLogIsNotMade: the first commit of a log breaks, undone or unheard, and the next one goes on.
+func TestLogIsNotMade(t *testing.T) {
+	boom := errors.New("the disk is gone")
+	for _, c := range []struct {
+		name    string
+		unheard bool
+		entries int64
+	}{
+		{"undone", false, 2},
+		{"unheard", true, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := &bench{T: t, path: filepath.Join(t.TempDir(), "ledger.db"), calls: make(map[string]int)}
+			b.open()
+			t.Cleanup(b.close)
+			b.fail = func(n int, commit func() error) error {
+				if n > 1 {
+					return commit()
+				}
+				if c.unheard {
+					if err := commit(); err != nil {
+						return err
+					}
+				}
+				return boom
+			}
+			create := func(name string) error {
+				_, _, err := b.CreateToken(context.Background(), ledger.Local("local:root"), name, ledger.RoleAuditor, "")
+				return err
+			}
+			if err := create("first"); !errors.Is(err, boom) {
+				t.Fatalf("CreateToken() = %v, want the fault", err)
+			}
+			if err := create("second"); err != nil {
+				t.Fatal(err)
+			}
+			err := b.store.View(context.Background(), func(r ledger.Reader) error {
+				report, err := ledger.Verify(context.Background(), r, ledger.VerifyOptions{})
+				if report.Entries != c.entries {
+					t.Errorf("%d entries, want %d", report.Entries, c.entries)
+				}
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
