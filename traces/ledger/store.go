@@ -40,6 +40,8 @@ type Store interface {
 type Reader interface {
 	// ReadHashes returns hashes of the tree by their [tlog.StoredHashIndex].
 	tlog.HashReader
+	// CountHashes returns how many hashes of the tree there are.
+	CountHashes() (int64, error)
 	// End returns the end of the log.
 	End() (End, error)
 	// LastOf returns the last entry of no run whose event has a type, or ErrNotFound. Its cost does not depend on the number of other

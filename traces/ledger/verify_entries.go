@@ -220,6 +220,12 @@ func (v *verifier) whole() error {
 	} else if !errors.Is(err, ErrNotFound) {
 		return unread("tree", "the last", err)
 	}
+	// Hashes behind those of the entries would make the store refuse further entries.
+	if n, err := v.r.CountHashes(); err != nil {
+		return unread("tree", "the last", err)
+	} else if want := tlog.StoredHashCount(v.tree.size); n != want {
+		return &Fault{"tree", fmt.Sprintf("of %d entries", v.tree.size), fmt.Sprintf("it has %d hashes, and should have %d", n, want)}
+	}
 	if err := matching(v.absent, joined(v.gone)); err != nil {
 		return err
 	}

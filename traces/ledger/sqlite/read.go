@@ -171,6 +171,10 @@ func (t *tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 	return hashes, nil
 }
 
+func (t *tx) CountHashes() (int64, error) {
+	return one(all(t, (*row).int64, "SELECT count(*) FROM tree"), "the count of hashes")
+}
+
 // requestColumns stand in the order of the table.
 const requestColumns = "run_id, at, updated, kind, status, state, actor, task, env, server, tool, args, arguments, definition, bundle, " +
 	"mode, score, policy, code, reason, binding, approvers, quorum, agreed, expires, owner, sent, ended, steps, head, entry, entries, delivered"

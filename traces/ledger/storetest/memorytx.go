@@ -135,6 +135,10 @@ func (r *reader) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 	return all, nil
 }
 
+func (r *reader) CountHashes() (int64, error) {
+	return int64(len(r.now().hashes)), r.usable()
+}
+
 func (r *reader) Request(run string) (ledger.Request, error) {
 	q, err := row(r, requestsOf, run)
 	return cloneRequest(q), err

@@ -24,6 +24,9 @@ func emptyStore(t *testing.T, h Harness) {
 		}
 		h, err := r.ReadHashes([]int64{0})
 		missing(t, "ReadHashes", h, err)
+		if n, err := r.CountHashes(); n != 0 || err != nil {
+			t.Errorf("CountHashes = %d, %v, want none", n, err)
+		}
 		seq, err := r.Reached("none")
 		missing(t, "Reached", seq, err)
 		q, err := r.Request("none")
@@ -82,6 +85,9 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 		hashes, err := r.ReadHashes([]int64{tlog.StoredHashIndex(0, w.Entry.Index)})
 		errs[0] = err
 		same(t, "hashes", []tlog.Hash{tlog.RecordHash(w.Entry.Leaf())}, hashes)
+		if n, err := r.CountHashes(); n != 1 || err != nil {
+			t.Errorf("CountHashes = %d, %v, want 1", n, err)
+		}
 		got.Request, errs[1] = r.Request(w.Request.RunID)
 		got.Blob, errs[2] = r.Blob(w.Blob.Digest)
 		got.Token, errs[3] = r.Token(w.Token.ID)

@@ -161,10 +161,12 @@ func usedAfterwards(t *testing.T, h Harness) {
 	_, txErr := tx.End()
 	_, typeErr := tx.LastOf(ledger.LedgerPruned)
 	_, hashErr := tx.ReadHashes([]int64{1})
+	_, countErr := tx.CountHashes()
 	_, waitErr := r.Waiting(ledger.Look{})
 	for what, err := range map[string]error{ // in any order
 		"AddEntry": add(tx, entry(2, "a")), "PutRequest": tx.PutRequest(request("b")), "AddRequest": tx.AddRequest(request("c")), "SetDelivered": tx.SetDelivered("hook", 2),
-		"Prune": tx.Prune(nil, nil, nil), "End": txErr, "End of a view": readErr, "LastOf": typeErr, "ReadHashes": hashErr, "Waiting": waitErr,
+		"Prune": tx.Prune(nil, nil, nil), "End": txErr, "End of a view": readErr, "LastOf": typeErr, "ReadHashes": hashErr, "CountHashes": countErr,
+		"Waiting": waitErr,
 	} {
 		if err == nil || errors.Is(err, ledger.ErrNotFound) {
 			t.Errorf("%s after the end: %v, want an error", what, err)
