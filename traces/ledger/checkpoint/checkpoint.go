@@ -1,0 +1,165 @@
+package checkpoint
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/transparency-dev/formats/log"
+	formats "github.com/transparency-dev/formats/note"
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+const (
+	// MaxBytes bounds a signed checkpoint: the text and a few dozen signatures.
+	MaxBytes = 64 << 10
+	// maxSize bounds the size of a tree: package tlog does not terminate for larger ones.
+	maxSize = 1 << 62
+)
+
+// A Checkpoint is the state of a log: its first Size entries have this root.
+type Checkpoint struct {
+	Origin string
+	Size   int64
+	Root   tlog.Hash
+}
+
+// ErrInconsistent means that a log does not contain what was signed or cosigned before.
+var ErrInconsistent = errors.New("the log's history was changed")
+
+// Take returns the checkpoint of a log with size entries.
+func Take(origin string, size int64, tree tlog.HashReader) (Checkpoint, error) {
+	root, err := tlog.TreeHash(size, tree)
+	return Checkpoint{Origin: origin, Size: size, Root: root}, err
+}
+
+// Match returns nil if a log with size entries contains the entries of the checkpoint, and otherwise [ErrInconsistent].
+func (c Checkpoint) Match(size int64, tree tlog.HashReader) error {
+	if size < c.Size {
+		return fmt.Errorf("%w: it has %d entries and the checkpoint has %d; the last ones were removed, or an older copy was put back",
+			ErrInconsistent, size, c.Size)
+	}
+	now, err := Take(c.Origin, c.Size, tree)
+	if err == nil && now.Root != c.Root {
+		err = fmt.Errorf("%w: its first %d entries are not those of the checkpoint", ErrInconsistent, c.Size)
+	}
+	return err
+}
+
+// text is what is signed.
+func (c Checkpoint) text() string {
+	return string(log.Checkpoint{Origin: c.Origin, Size: uint64(c.Size), Hash: c.Root[:]}.Marshal())
+}
+
+// Sign signs a checkpoint with one or more keys of its log.
+func Sign(c Checkpoint, signers ...note.Signer) ([]byte, error) {
+	if err := CheckOrigin(c.Origin); err != nil {
+		return nil, err
+	}
+	if len(signers) == 0 {
+		return nil, errors.New("a checkpoint needs a key that signs it")
+	}
+	for _, s := range signers {
+		if s.Name() != c.Origin {
+			return nil, fmt.Errorf("the key %s is of another log, not of %s", keyName(s.Name(), s.KeyHash()), c.Origin)
+		}
+	}
+	return note.Sign(&note.Note{Text: c.text()}, signers...)
+}
+
+// Keys are the verifier keys that a reader trusts.
+type Keys struct {
+	Log       []note.Verifier // at least one of them must have signed
+	Witnesses []note.Verifier // all of them must have cosigned
+}
+
+// Opened is a checkpoint whose signatures were verified.
+type Opened struct {
+	Checkpoint
+	Signed   []string // the trusted keys of the log that signed it
+	Cosigned []Cosignature
+}
+
+// A Cosignature says that at this time the checkpoint was the largest that the witness had seen of the log.
+type Cosignature struct {
+	Witness string
+	At      time.Time
+}
+
+// Open reads a checkpoint and verifies its signatures. Without a key of the log it fails.
+func Open(signed []byte, keys Keys) (*Opened, error) {
+	err := errors.New("no key of the log is given")
+	for i, key := range keys.Log {
+		var n *note.Note
+		_, _, n, err = log.ParseCheckpoint(signed, key.Name(), key, slices.Concat(keys.Log[:i], keys.Log[i+1:], keys.Witnesses)...)
+		if err == nil {
+			return opened(n, keys)
+		}
+	}
+	return nil, fmt.Errorf("the checkpoint is not verified: %w", err)
+}
+
+// opened collects who signed a note whose signatures in n.Sigs are verified.
+func opened(n *note.Note, keys Keys) (*Opened, error) {
+	c, err := parse(n.Text)
+	if err != nil {
+		return nil, err
+	}
+	o := &Opened{Checkpoint: c}
+	for _, s := range n.Sigs {
+		if _, err := base64.StdEncoding.Strict().DecodeString(s.Base64); err != nil {
+			return nil, fmt.Errorf("the signature of %s is not in its one form: %w", keyName(s.Name, s.Hash), err)
+		}
+		if !slices.ContainsFunc(keys.Witnesses, func(w note.Verifier) bool { return w.Name() == s.Name && w.KeyHash() == s.Hash }) {
+			o.Signed = append(o.Signed, keyName(s.Name, s.Hash))
+			continue
+		}
+		at, err := formats.CoSigV1Timestamp(s)
+		if err != nil || at.Unix() < 0 {
+			return nil, fmt.Errorf("the cosignature of %s has no time", keyName(s.Name, s.Hash))
+		}
+		o.Cosigned = append(o.Cosigned, Cosignature{Witness: keyName(s.Name, s.Hash), At: at.UTC()})
+	}
+	for _, w := range keys.Witnesses {
+		name := keyName(w.Name(), w.KeyHash())
+		if !slices.ContainsFunc(o.Cosigned, func(s Cosignature) bool { return s.Witness == name }) {
+			return nil, fmt.Errorf("the checkpoint is not verified: the witness %s has not cosigned it", name)
+		}
+	}
+	return o, nil
+}
+
+// Read reads a checkpoint and verifies no signature: the log, or what was signed, may be another one.
+func Read(signed []byte) (Checkpoint, error) {
+	n, err := unverified(signed)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	return parse(n.Text)
+}
+
+// unverified parses a signed note. All its signatures are unverified.
+func unverified(signed []byte) (*note.Note, error) {
+	_, err := note.Open(signed, nil)
+	if without := new(note.UnverifiedNoteError); errors.As(err, &without) {
+		return without.Note, nil
+	}
+	return nil, fmt.Errorf("not a signed checkpoint: %w", err)
+}
+
+// parse reads the text of a checkpoint, which must be in its one form.
+func parse(text string) (Checkpoint, error) {
+	var head log.Checkpoint
+	if _, err := head.Unmarshal([]byte(text)); err != nil {
+		return Checkpoint{}, err
+	}
+	c := Checkpoint{Origin: head.Origin, Size: int64(head.Size)}
+	copy(c.Root[:], head.Hash)
+	if c.text() != text || head.Size > maxSize {
+		return Checkpoint{}, errors.New("not a checkpoint: want three lines, the origin, the size and the root")
+	}
+	return c, CheckOrigin(c.Origin)
+}

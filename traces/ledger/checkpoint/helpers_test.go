@@ -1,0 +1,211 @@
+package checkpoint_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger/checkpoint"
+)
+
+const origin = "pgfsm-log-00000000000000000000000000000000"
+
+// memory is a log in memory.
+type memory struct {
+	leaves [][]byte
+	hashes []tlog.Hash // by stored hash index
+}
+
+func (m *memory) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
+	found := make([]tlog.Hash, len(indexes))
+	for i, index := range indexes {
+		if index >= int64(len(m.hashes)) {
+			return nil, fmt.Errorf("no hash %d", index)
+		}
+		found[i] = m.hashes[index]
+	}
+	return found, nil
+}
+
+func (m *memory) size() int64 { return int64(len(m.leaves)) }
+
+// add appends an entry and returns its index.
+func (m *memory) add(t testing.TB, leaf []byte) int64 {
+	t.Helper()
+	hashes, err := tlog.StoredHashes(m.size(), leaf, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.leaves, m.hashes = append(m.leaves, leaf), append(m.hashes, hashes...)
+	return m.size() - 1
+}
+
+// grow appends n entries of other runs, whose texts contain what.
+func (m *memory) grow(t testing.TB, n int, what string) {
+	t.Helper()
+	for range n {
+		m.add(t, fmt.Appendf(nil, "%s %d", what, m.size()))
+	}
+}
+
+// logOf returns a log with n entries.
+func logOf(t testing.TB, n int) *memory {
+	t.Helper()
+	m := new(memory)
+	m.grow(t, n, "entry")
+	return m
+}
+
+// copied returns a copy of the first n entries.
+func (m *memory) copied(t testing.TB, n int) *memory {
+	t.Helper()
+	c := new(memory)
+	for _, leaf := range m.leaves[:n] {
+		c.add(t, slices.Clone(leaf))
+	}
+	return c
+}
+
+// A key is a key of a log.
+type key struct {
+	signer   note.Signer
+	verifier note.Verifier
+	text     string // of the verifier
+}
+
+func newKey(t testing.TB, origin string) key {
+	t.Helper()
+	private, vkey, err := checkpoint.NewKey(origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := key{text: vkey}
+	if k.signer, err = note.NewSigner(private); err != nil {
+		t.Fatal(err)
+	}
+	if k.verifier, err = checkpoint.LogVerifier(vkey); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// sign signs the state of a log.
+func sign(t testing.TB, m *memory, keys ...key) []byte {
+	t.Helper()
+	c, err := checkpoint.Take(origin, m.size(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var signers []note.Signer
+	for _, k := range keys {
+		signers = append(signers, k.signer)
+	}
+	signed, err := checkpoint.Sign(c, signers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signed
+}
+
+func witnessVerifier(t testing.TB, vkey string) note.Verifier {
+	t.Helper()
+	v, err := checkpoint.WitnessVerifier(vkey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// stored reads a trace of the examples.
+func stored(t testing.TB, name string) *traces.Trace {
+	t.Helper()
+	trace, err := traces.Read(document(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trace
+}
+
+func document(t testing.TB, name string) []byte {
+	t.Helper()
+	doc, err := os.ReadFile(filepath.Join("..", "..", "testdata", "good", name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// events returns what an entry records, as canonical JSON.
+func events(t testing.TB, list ...map[string]any) []byte {
+	t.Helper()
+	text, err := canonical.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// A writer writes the entries of one run into a log, with entries of other runs between them.
+type writer struct {
+	t       testing.TB
+	log     *memory
+	run     string
+	entries []checkpoint.Entry
+	index   int64 // of the last one
+}
+
+// write appends an entry; large events are stored by reference.
+func (w *writer) write(text []byte, large bool) {
+	w.t.Helper()
+	var e checkpoint.Entry
+	if large {
+		e.Events = text
+		text = canonical.AppendText(nil, "@"+string(canonical.Sum("blob", text)))
+	}
+	prev := ""
+	if n := len(w.entries); n > 0 {
+		prev = tlog.RecordHash(w.entries[n-1].Leaf).String()
+	}
+	e.Leaf = fmt.Appendf(nil, `{"at":"2026-11-23T12:00:00Z","by":"local:alice","events":%s,"n":%d,"prev":%q,"run":%q}`, text, len(w.entries), prev, w.run)
+	w.entries = append(w.entries, e)
+	w.log.grow(w.t, 2, "between")
+	w.index = w.log.add(w.t, e.Leaf)
+}
+
+// ended writes the entries of a run that ended with this trace, one of them with a large value.
+func ended(t testing.TB, m *memory, trace *traces.Trace, large int) *writer {
+	t.Helper()
+	w := &writer{t: t, log: m, run: trace.Header.RunID}
+	padding := strings.Repeat("x", large)
+	w.write(events(t, map[string]any{"type": "request.created", "padding": padding}, map[string]any{"type": "decision.made"}), large > 4096)
+	w.write(events(t, map[string]any{"type": "proxy.sent"}), false)
+	w.write(events(t, map[string]any{"type": "tool.result"}, map[string]any{"type": "run.ended", "head": trace.Head}), false)
+	return w
+}
+
+// held writes the entries of a run that is held with this trace.
+func held(t testing.TB, m *memory, trace *traces.Trace) *writer {
+	t.Helper()
+	w := &writer{t: t, log: m, run: trace.Header.RunID}
+	w.write(events(t, map[string]any{"type": "request.created"}, map[string]any{"type": "decision.made"},
+		map[string]any{"type": "approval.requested", "last": trace.Steps[len(trace.Steps)-1].Hash}), false)
+	return w
+}
+
+// prove proves the written run at a checkpoint of the whole log.
+func (w *writer) prove(signed []byte) *checkpoint.Proof {
+	w.t.Helper()
+	p, err := checkpoint.Prove(signed, w.log, w.index, w.entries)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}

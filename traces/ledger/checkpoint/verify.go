@@ -1,0 +1,129 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+	"pgfsm/traces"
+)
+
+// Verified is what a proof has shown.
+type Verified struct {
+	Opened
+	Run     string
+	Index   int64 // of the run's last entry
+	Entries int   // of the run, up to that one
+	Ended   bool  // false: the run is held, and the proof covers the steps of the trace but not its outcome
+}
+
+// Verify verifies that a log contains a run with this trace. It shows that
+//   - a trusted key of the log signed the checkpoint, and every trusted witness cosigned it;
+//   - the log contains, at the checkpoint, the entries of the run in p, from its first on, in this order and with none missing between them;
+//   - one of these entries records the end of this trace: its head, which covers every value of it. For a run that is held, the entry
+//     has the hash of the trace's last step, which covers every value but the outcome.
+//
+// It does not show that the run has no later entry, and, without a witness, that the log has no second history.
+func (p *Proof) Verify(t *traces.Trace, keys Keys) (*Verified, error) {
+	o, err := Open(p.Signed, keys)
+	if err != nil {
+		return nil, err
+	}
+	end, err := p.check(o.Checkpoint)
+	if err != nil {
+		return nil, err
+	}
+	v := &Verified{Opened: *o, Run: end.run, Index: p.Index, Entries: len(p.Entries), Ended: end.head != ""}
+	switch last := t.Steps[len(t.Steps)-1].Hash; {
+	case t.Header.RunID != end.run:
+		return nil, fmt.Errorf("the proof is of the run %s, and the trace is of the run %s", end.run, t.Header.RunID)
+	case v.Ended && t.Head != end.head:
+		return nil, fmt.Errorf("the log has the head %s, and the trace has the head %s", end.head, t.Head)
+	case v.Ended:
+		return v, nil
+	case t.Outcome.State != string(states.Pending):
+		return nil, fmt.Errorf("the log has the run as held, and the trace ends at %s", t.Outcome.State)
+	case last != end.last:
+		return nil, fmt.Errorf("the log has %s as the last step of the held run, and the trace has %s", end.last, last)
+	}
+	return v, nil
+}
+
+// end is what the entries of a run say of its trace.
+type end struct {
+	run  string
+	head canonical.Digest // of the trace; empty if the run has not ended
+	last canonical.Digest // the hash of the last step when the run was held last; empty if it never was
+}
+
+// check verifies that the last entry is in the tree of a checkpoint and that the entries are chained from the run's first on.
+func (p *Proof) check(c Checkpoint) (*end, error) {
+	if len(p.Entries) == 0 {
+		return nil, errors.New("the proof has no entries")
+	}
+	if err := tlog.CheckRecord(p.Hashes, c.Size, c.Root, p.Index, tlog.RecordHash(p.Entries[len(p.Entries)-1].Leaf)); err != nil {
+		return nil, fmt.Errorf("the run's last entry is not entry %d of the log: %w", p.Index, err)
+	}
+	all := new(end)
+	prev := ""
+	for i := range p.Entries {
+		e := &p.Entries[i]
+		l, err := parseLeaf(e.Leaf)
+		if err == nil && i == 0 {
+			all.run = l.Run
+		}
+		switch {
+		case err != nil:
+		case l.Run == "" || l.Run != all.run:
+			err = fmt.Errorf("it is of the run %q", l.Run)
+		case l.N != i:
+			err = fmt.Errorf("it is the run's entry number %d", l.N)
+		case l.Prev != prev:
+			err = errors.New("it was not written after the entry before it")
+		default:
+			err = all.read(e, l)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("entry %d of the run: %w", i, err)
+		}
+		prev = tlog.RecordHash(e.Leaf).String()
+	}
+	if all.head == "" && all.last == "" {
+		return nil, errors.New("the entries record neither that the run ended nor that it is held")
+	}
+	return all, nil
+}
+
+// read takes over what the events of an entry say of the trace.
+func (all *end) read(e *Entry, l *leaf) error {
+	text, err := e.events(l)
+	if err != nil {
+		return err
+	}
+	var events []struct {
+		Type string           `json:"type"`
+		Head canonical.Digest `json:"head"`
+		Last canonical.Digest `json:"last"`
+		Rest jsontext.Value   `json:",embed"`
+	}
+	if err := json.Unmarshal(text, &events); err != nil {
+		return fmt.Errorf("its events: %w", canonical.Explain(err))
+	}
+	for _, event := range events {
+		switch event.Type {
+		case "approval.requested":
+			all.last = event.Last
+		case "run.ended":
+			if all.head != "" || event.Head == "" {
+				return errors.New("the run's end is recorded twice, or without a head")
+			}
+			all.head = event.Head
+		}
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+package checkpoint
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"pgfsm/loopback"
+)
+
+const (
+	// witnessTimeout is how long one request to a witness may take.
+	witnessTimeout = 30 * time.Second
+	// sizeType is the type of an answer with the size of the last checkpoint that the witness cosigned.
+	sizeType = "text/x.tlog.size"
+	// maxShown bounds how much of a witness's answer an error shows, in bytes.
+	maxShown = 200
+)
+
+// A Witness is a service that cosigns the checkpoints of a log as long as the log only grows.
+type Witness struct {
+	key    note.Verifier
+	url    string
+	client http.Client
+}
+
+// NewWitness returns the witness with this submission prefix and verifier key.
+func NewWitness(prefix string, key note.Verifier) (*Witness, error) {
+	u, err := url.Parse(prefix)
+	switch {
+	case err != nil:
+		return nil, err
+	case u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback.Host(u.Hostname())):
+		return nil, fmt.Errorf("the witness %q needs an https URL; http is allowed to this machine only", prefix)
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, fmt.Errorf("the URL of the witness at %s must end with its path", u.Host)
+	}
+	w := &Witness{key: key, url: u.JoinPath("add-checkpoint").String()}
+	w.client = http.Client{
+		Timeout:       witnessTimeout,
+		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, MaxResponseHeaderBytes: MaxBytes},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return w, nil
+}
+
+// Cosign submits a signed checkpoint of the log with this tree, and returns it with the cosignature of the witness. The error is
+// [ErrInconsistent] if the witness has cosigned another history of the log.
+func (w *Witness) Cosign(ctx context.Context, signed []byte, tree tlog.HashReader) ([]byte, error) {
+	c, err := Read(signed)
+	if err != nil {
+		return nil, err
+	}
+	var old int64 // a witness that has cosigned before answers with its size
+	r, err := w.submit(ctx, signed, old, nil)
+	if err == nil && r.status == http.StatusConflict {
+		if old, err = r.size(); err != nil {
+			return nil, fmt.Errorf("witness %s: %w", w.url, err)
+		}
+		if old > c.Size {
+			return nil, fmt.Errorf("%w: the witness %s has cosigned %d entries and the checkpoint has %d; the checkpoint is older than the last one "+
+				"submitted, or the last entries were removed, or an older copy was put back", ErrInconsistent, w.url, old, c.Size)
+		}
+		var proof tlog.TreeProof
+		if old > 0 {
+			if proof, err = tlog.ProveTree(c.Size, old, tree); err != nil {
+				return nil, err
+			}
+		}
+		r, err = w.submit(ctx, signed, old, proof)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := w.refusal(r, c, old); err != nil {
+		return nil, err
+	}
+	return w.join(signed, r.body)
+}
+
+// response is what a witness answered.
+type response struct {
+	status int
+	kind   string // the content type
+	body   []byte
+}
+
+// submit sends one add-checkpoint request.
+func (w *Witness) submit(ctx context.Context, signed []byte, old int64, proof tlog.TreeProof) (*response, error) {
+	var body bytes.Buffer
+	fmt.Fprintf(&body, "old %d\n", old)
+	for _, hash := range proof {
+		fmt.Fprintf(&body, "%s\n", hash)
+	}
+	fmt.Fprintf(&body, "\n%s", signed)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, &body)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := w.client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("witness: %w", err)
+	}
+	defer answer.Body.Close()
+	r := &response{status: answer.StatusCode, kind: answer.Header.Get("Content-Type")}
+	if r.body, err = io.ReadAll(io.LimitReader(answer.Body, MaxBytes+1)); err != nil {
+		return nil, fmt.Errorf("witness %s: %w", w.url, err)
+	}
+	if len(r.body) > MaxBytes {
+		return nil, fmt.Errorf("witness %s: its answer has more than %d bytes", w.url, MaxBytes)
+	}
+	return r, nil
+}
+
+// size reads the size of the last checkpoint that the witness cosigned.
+func (r *response) size() (int64, error) {
+	line := strings.TrimSuffix(string(r.body), "\n")
+	size, err := strconv.ParseInt(line, 10, 64)
+	if err != nil || r.kind != sizeType || size < 0 || strconv.FormatInt(size, 10) != line {
+		return 0, fmt.Errorf("it answered 409 without a size (%q, type %q)", r.shown(), r.kind)
+	}
+	return size, nil
+}
+
+func (r *response) shown() string { return string(r.body[:min(len(r.body), maxShown)]) }
+
+// refusal returns why the witness did not cosign a checkpoint that was submitted with this old size; nil if it did.
+func (w *Witness) refusal(r *response, c Checkpoint, old int64) error {
+	switch r.status {
+	case http.StatusOK:
+		return nil
+	case http.StatusConflict:
+		if now, err := r.size(); err == nil && now != old {
+			return fmt.Errorf("witness %s: it cosigned another checkpoint meanwhile: run the command again", w.url)
+		}
+		return fmt.Errorf("%w: the witness %s has cosigned another tree with %d entries", ErrInconsistent, w.url, c.Size)
+	case http.StatusUnprocessableEntity:
+		return fmt.Errorf("%w: the witness %s has cosigned %d entries that are not the first ones of this log", ErrInconsistent, w.url, old)
+	case http.StatusNotFound:
+		return fmt.Errorf("witness %s: it does not know the log %s: check the URL, and have the operator of the witness add the log with its "+
+			"verifier keys (pgfsm ledger key list)", w.url, c.Origin)
+	case http.StatusForbidden:
+		return fmt.Errorf("witness %s: it trusts none of the keys that signed the checkpoint: have the operator of the witness add the verifier key of "+
+			"the log %s (pgfsm ledger key list), or sign with the key that it trusts", w.url, c.Origin)
+	case http.StatusBadRequest:
+		return fmt.Errorf("witness %s: it rejected the request as malformed: %q; check that the URL is the submission prefix of a c2sp.org/tlog-witness",
+			w.url, r.shown())
+	}
+	return fmt.Errorf("witness %s: it answered with status %d: %q; try again later", w.url, r.status, r.shown())
+}
+
+// join verifies the cosignature of the witness among the signature lines of its answer, and adds it to the checkpoint.
+func (w *Witness) join(signed, lines []byte) ([]byte, error) {
+	n, err := unverified(signed)
+	if err != nil {
+		return nil, err
+	}
+	n.UnverifiedSigs = slices.DeleteFunc(n.UnverifiedSigs, func(s note.Signature) bool { // an earlier cosignature would hide the new one
+		return s.Name == w.key.Name() && s.Hash == w.key.KeyHash()
+	})
+	base, err := note.Sign(n)
+	if err != nil {
+		return nil, err
+	}
+	known := note.VerifierList(w.key)
+	got, err := note.Open(append(base, lines...), known)
+	if err == nil && got.Text != n.Text {
+		err = errors.New("there is more than signatures")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("witness %s: its answer has no valid cosignature of %s: %w", w.url, keyName(w.key.Name(), w.key.KeyHash()), err)
+	}
+	n.UnverifiedSigs = append(n.UnverifiedSigs, got.Sigs...)
+	return note.Sign(n)
+}
