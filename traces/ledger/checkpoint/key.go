@@ -57,11 +57,11 @@ func ReadSigner(path string) (note.Signer, error) {
 	return signer, nil
 }
 
-// LogVerifier parses the verifier key of a log.
+// LogVerifier parses the verifier key of a log. Its error does not show the text, which may be a private key.
 func LogVerifier(vkey string) (note.Verifier, error) {
 	v, err := note.NewVerifier(vkey)
 	if err != nil {
-		return nil, fmt.Errorf("%.300q is not a verifier key of a log: %w", vkey, err)
+		return nil, fmt.Errorf("not a verifier key of a log (NAME+HASH+KEY): %w", err)
 	}
 	return v, nil
 }
@@ -77,7 +77,7 @@ func WitnessVerifier(vkey string) (note.Verifier, error) {
 		err = errors.New("its hash is of another key")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%.300q is not a verifier key of a witness: %w", vkey, err)
+		return nil, fmt.Errorf("not a verifier key of a witness (NAME+HASH+KEY): %w", err)
 	}
 	return v, nil
 }

@@ -34,22 +34,22 @@ func (p *Proof) Verify(t *traces.Trace, keys Keys) (*Verified, error) {
 	if err != nil {
 		return nil, err
 	}
-	end, err := p.check(o.Checkpoint)
+	recorded, err := p.check(o.Checkpoint)
 	if err != nil {
 		return nil, err
 	}
-	v := &Verified{Opened: *o, Run: end.run, Index: p.Index, Entries: len(p.Entries), Ended: end.head != ""}
+	v := &Verified{Opened: *o, Run: recorded.run, Index: p.Index, Entries: len(p.Entries), Ended: recorded.head != ""}
 	switch last := t.Steps[len(t.Steps)-1].Hash; {
-	case t.Header.RunID != end.run:
-		return nil, fmt.Errorf("the proof is of the run %s, and the trace is of the run %s", end.run, t.Header.RunID)
-	case v.Ended && t.Head != end.head:
-		return nil, fmt.Errorf("the log has the head %s, and the trace has the head %s", end.head, t.Head)
+	case t.Header.RunID != recorded.run:
+		return nil, fmt.Errorf("the proof is of the run %s, and the trace is of the run %s", recorded.run, t.Header.RunID)
+	case v.Ended && t.Head != recorded.head:
+		return nil, fmt.Errorf("the log has the head %s, and the trace has the head %s", recorded.head, t.Head)
 	case v.Ended:
 		return v, nil
 	case t.Outcome.State != string(states.Pending):
 		return nil, fmt.Errorf("the log has the run as held, and the trace ends at %s", t.Outcome.State)
-	case last != end.last:
-		return nil, fmt.Errorf("the log has %s as the last step of the held run, and the trace has %s", end.last, last)
+	case last != recorded.last:
+		return nil, fmt.Errorf("the log has %s as the last step of the held run, and the trace has %s", recorded.last, last)
 	}
 	return v, nil
 }
@@ -58,7 +58,7 @@ func (p *Proof) Verify(t *traces.Trace, keys Keys) (*Verified, error) {
 type end struct {
 	run  string
 	head canonical.Digest // of the trace; empty if the run has not ended
-	last canonical.Digest // the hash of the last step when the run was held last; empty if it never was
+	last canonical.Digest // the hash of the last step when the run was held; empty if it never was
 }
 
 // check verifies that the last entry is in the tree of a checkpoint and that the entries are chained from the run's first on.

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/mod/sumdb/note"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/visible"
+	"pgfsm/safefile"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger/checkpoint"
+)
+
+// keyFlags name verifier keys.
+type keyFlags struct{ log, witnesses []string }
+
+func (f *keyFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.log, "key", nil, "a verifier key of the log, or the file with it; may be given again, and one of them must have signed")
+	cmd.Flags().StringArrayVar(&f.witnesses, "witness-key", nil,
+		"a verifier key of a witness, or the file with it; may be given again, and all of them must have cosigned")
+}
+
+// keys reads the verifier keys that the flags name.
+func (f *keyFlags) keys() (k checkpoint.Keys, err error) {
+	if k.Log, err = readKeys("key", f.log, checkpoint.LogVerifier); err != nil {
+		return k, err
+	}
+	k.Witnesses, err = readKeys("witness-key", f.witnesses, checkpoint.WitnessVerifier)
+	return k, err
+}
+
+// readKeys reads the keys of one flag. A value that is no key names a file that contains one.
+func readKeys(flag string, values []string, parse func(string) (note.Verifier, error)) (keys []note.Verifier, err error) {
+	for _, value := range values {
+		key, err := parse(value)
+		if err != nil {
+			text, _, noFile := safefile.Read(value)
+			switch {
+			case noFile == nil:
+				key, err = parse(strings.TrimSpace(string(text)))
+			case !strings.Contains(value, "+"): // every key has one
+				err = noFile
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--%s: %w", flag, err)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+func newVerifyProof(w world) *cobra.Command {
+	var f keyFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "verify-proof TRACE PROOF",
+		Short: "Verify that a log contains a run with this trace",
+		Long: `verify-proof verifies a proof (pgfsm ledger prove) without a configuration, a ledger or a network. It shows that:
+
+- a key of the log signed the checkpoint in the proof, and every given witness cosigned it
+- the log contains the run's entries, from the first to the proven one, and none between them is missing
+- an entry of the run records the head of this trace, which covers every value of the trace
+
+For a held run, an entry records the hash of the last step instead, which covers every value but the outcome.
+verify-proof does not show that the run has no later entry. Without a witness it does not show that the log has no
+second history. Exit code 1 if the proof or the trace is not verified, 2 if a file or a key cannot be read.`,
+		Example: `  pgfsm verify-proof run.json run.tlog-proof --key pgfsm-log.pub
+  pgfsm verify-proof run.json run.tlog-proof --key pgfsm-log.pub --witness-key witness.pub --json`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(f.log) == 0 {
+				return errors.New("give the verifier key of the log with --key: without it nothing is verified")
+			}
+			keys, err := f.keys()
+			if err != nil {
+				return err
+			}
+			return verifyProof(w, args[0], args[1], keys, asJSON)
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}
+
+// codeProofInvalid is the code of a proof that is not verified, or that is of another trace.
+const codeProofInvalid = "proof_invalid"
+
+func verifyProof(w world, trace, proof string, keys checkpoint.Keys, asJSON bool) error {
+	text, err := readProof(proof)
+	if err != nil {
+		return err
+	}
+	t, err := traces.ReadFile(trace)
+	switch {
+	case errors.Is(err, traces.ErrTampered):
+		return tellUnproven(w, traces.CodeTampered, err, asJSON)
+	case err != nil:
+		return err
+	}
+	p, err := checkpoint.ParseProof(text)
+	if err != nil {
+		return tellUnproven(w, codeProofInvalid, fmt.Errorf("%s: %w", proof, err), asJSON)
+	}
+	v, err := p.Verify(t, keys)
+	if err != nil {
+		return tellUnproven(w, codeProofInvalid, fmt.Errorf("%s: %w", proof, err), asJSON)
+	}
+	return tellProven(w, t, v, asJSON)
+}
+
+// readProof reads a proof, which contains what the run's trace contains.
+func readProof(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > traces.MaxTraceBytes) {
+		err = fmt.Errorf("%s is not a regular file of at most %d bytes", path, traces.MaxTraceBytes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+}
+
+// tellUnproven prints why nothing is verified.
+func tellUnproven(w world, code string, err error, asJSON bool) error {
+	if asJSON {
+		return errors.Join(printJSON(w.stdout, struct {
+			SchemaVersion int    `json:"schema_version"`
+			OK            bool   `json:"ok"`
+			Code          string `json:"code"`
+			Error         string `json:"error"`
+		}{schemaVersion, false, code, err.Error()}), exit(exitNo))
+	}
+	fmt.Fprintf(w.stdout, "%s %s\n", newInk(w).mark(false), visible.Text(code+": "+err.Error()))
+	return exit(exitNo)
+}
+
+// A cosignature is one of a witness as --json prints it.
+type cosignature struct {
+	Key string `json:"key"`
+	At  string `json:"at"`
+}
+
+// tellProven prints what a proof has shown, and what not.
+func tellProven(w world, t *traces.Trace, v *checkpoint.Verified, asJSON bool) error {
+	cosigned := []cosignature{}
+	for _, c := range v.Cosigned {
+		cosigned = append(cosigned, cosignature{c.Witness, c.At.Format(time.RFC3339)})
+	}
+	if asJSON {
+		return printJSON(w.stdout, struct {
+			SchemaVersion int              `json:"schema_version"`
+			OK            bool             `json:"ok"`
+			RunID         string           `json:"run_id"`
+			Ended         bool             `json:"ended"`
+			Head          canonical.Digest `json:"head"`
+			Index         int64            `json:"index"`
+			Entries       int              `json:"entries"`
+			Origin        string           `json:"origin"`
+			Size          int64            `json:"size"`
+			Root          string           `json:"root"`
+			SignedBy      []string         `json:"signed_by"`
+			CosignedBy    []cosignature    `json:"cosigned_by"`
+		}{schemaVersion, true, v.Run, v.Ended, t.Head, v.Index, v.Entries, v.Origin, v.Size, v.Root.String(), v.Signed, cosigned})
+	}
+	fmt.Fprintf(w.stdout, "%s run %s is in the log %s\n", newInk(w).mark(true), v.Run, visible.Text(v.Origin))
+	fmt.Fprintf(w.stdout, "  trace    head %s, state %s\n", t.Head, visible.Text(t.Outcome.State))
+	fmt.Fprintf(w.stdout, "  entries  %d of the run, the last one is entry %d of the log\n", v.Entries, v.Index)
+	fmt.Fprintf(w.stdout, "  log      %d entries, root %s\n", v.Size, v.Root)
+	for _, key := range v.Signed {
+		fmt.Fprintf(w.stdout, "  signed   by %s\n", visible.Text(key))
+	}
+	for _, c := range cosigned {
+		fmt.Fprintf(w.stdout, "  cosigned by %s at %s\n", visible.Text(c.Key), c.At)
+	}
+	if !v.Ended {
+		fmt.Fprintln(w.stdout, "Not shown: the outcome of the trace. The run is held, and the log has its steps only")
+	}
+	if len(cosigned) == 0 {
+		fmt.Fprintln(w.stdout, "Not shown: that the log has no second history. Give the key of a witness with --witness-key")
+	}
+	_, err := fmt.Fprintln(w.stdout, "Not shown: that the run has no later entry")
+	return err
+}
