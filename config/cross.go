@@ -182,6 +182,7 @@ func checkGroups(s string, re *regexp.Regexp) fault {
 
 // crossNames refuses routes and output types of servers that are not configured.
 func crossNames(j *judge, n *node, _ string) {
+	crossLedger(j, n)
 	var names []string
 	for _, m := range n.fields("servers") {
 		names = append(names, m.key)

@@ -253,6 +253,9 @@ var configuration = &shape{form: object, cross: crossNames, keys: []key{
 	{name: "ledger", shape: ledgerName, example: `"sqlite:pgfsm.db"`,
 		doc: "The durable store of runs: `sqlite:` and a file, which pgfsm creates if it does not exist. With this key, pgfsm records runs in the " +
 			"ledger and not in `traces.dir`, and approvers can decide about held calls."},
+	{name: "checkpoints", shape: checkpointsShape, absent: true,
+		doc:     "How the states of the ledger's log are signed. A checkpoint that is stored elsewhere shows later whether the log was changed.",
+		example: `{key: pgfsm-log.key, dir: checkpoints, every: 1h}`},
 	{name: "approvals", doc: "How held calls wait, and how approvers are notified.", shape: &shape{form: object, keys: []key{
 		{name: "hold", shape: &shape{form: duration, max: MaxHold}, initial: "0s",
 			doc: "How long the gateway keeps the request of a held call open for a decision, before it answers that the call waits. `0s`: it answers at once."},

@@ -38,7 +38,8 @@ type Loaded struct {
 	Servers       []Upstream // in the order of Content.Servers
 	AllowlistPath string     // what was read as the allowlist
 	TracesDir     string
-	Ledger        string   // the ledger's URL, with a path as found from the working directory; empty if the configuration names none
+	Ledger        string // the ledger's URL, with a path as found from the working directory; empty if the configuration names none
+	Checkpoints   Checkpoints
 	Hooks         []Hook   // secrets as written, until [Loaded.ResolveHooks] gives them
 	Closed        error    // why the allowlist counts as empty; nil if it was read
 	Serve         Serve    // settings of the gateway; only Content judges calls
@@ -146,6 +147,7 @@ func (l *loader) settings(over Overrides) {
 		}
 		l.out.Hooks = append(l.out.Hooks, h)
 	}
+	l.checkpoints()
 	l.serve()
 }
 
