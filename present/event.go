@@ -48,6 +48,8 @@ var details = map[ledger.Type][]struct{ pointer, word string }{
 	ledger.RunEnded:          {{"/outcome/state", ""}, {"/outcome/effect", "effect "}, {"/outcome/code", ""}, {"/outcome/reason", ""}},
 	ledger.TokenCreated:      {{"/role", ""}, {"/name", "for "}, {"/expires", "until "}},
 	ledger.TokenRevoked:      {{"/id", ""}},
+	ledger.KeyAdded:          {{"/key", ""}},
+	ledger.KeyRemoved:        {{"/key", ""}},
 	ledger.OutcomeDelivered:  {{"/how", "by "}},
 	ledger.BundleActivated:   {{"/bundle", "bundle "}, {"/build", "build "}},
 	ledger.MCPPassed:         {{"/direction", ""}, {"/server", ""}, {"/method", ""}},

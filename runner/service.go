@@ -20,6 +20,7 @@ import (
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
+	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/hooks"
 	"pgfsm/web"
 )
@@ -35,10 +36,11 @@ type ServiceOptions struct {
 	Agents     web.Authenticator // verifies the callers of MCP; nil: by the ledger's tokens of the role agent
 	People     web.Authenticator // verifies the callers of Admin; nil: by the ledger's tokens
 
-	Hooks  []hooks.Hook
-	Store  hooks.Store   // of the runner's ledger, for Hooks
-	Closed error         // why every call of an agent is refused
-	Info   upstream.Info // how the gateway names itself to clients
+	Hooks       []hooks.Hook
+	Store       hooks.Store        // of the runner's ledger, for Hooks
+	Checkpoints *checkpoint.Writer // of the runner's ledger
+	Closed      error              // why every call of an agent is refused
+	Info        upstream.Info      // how the gateway names itself to clients
 }
 
 // Stdio is a client that starts the gateway as its child process.
@@ -166,6 +168,9 @@ func (s *Service) Run(ctx context.Context) error {
 	if s.worker != nil {
 		all.Go(func() { s.worker.Run(ctx) })
 		all.Go(func() { s.sender.Run(ctx) })
+	}
+	if w := s.options.Checkpoints; w != nil {
+		all.Go(func() { w.Run(ctx) })
 	}
 	var errs [3]error
 	o := &s.options

@@ -104,7 +104,7 @@ func (a *app) withRunner(ctx context.Context, do func(*runner.Runner, *openedLed
 	var l *openedLedger
 	if a.Loaded.Ledger != "" {
 		var err error
-		if l, err = openLedger(a.w, "", a.Loaded.Ledger, stores.ToWrite); err != nil {
+		if l, err = openStored(a.Loaded.Ledger, stores.ToWrite, a.Loaded.Checkpoints); err != nil {
 			return err
 		}
 	}

@@ -32,9 +32,11 @@ func newLedger(w world) *cobra.Command {
 	cmd := group("ledger", "Show, verify and export the durable record", `The ledger records every run in an append-only log whose entries are the leaves of a Merkle tree. The configuration
 (ledger: "sqlite:pgfsm.db") or --ledger names the ledger.
 
-prune and rebuild remove and replace rows. The other commands only read; you can use them while pgfsm is running.`,
+prune and rebuild remove and replace rows, and key adds entries. The other commands only read; you can use them while
+pgfsm is running.`,
 		newLedgerList(w, &f), newLedgerTail(w, &f), newLedgerShow(w, &f), newLedgerTrace(w, &f), newLedgerVerify(w, &f),
-		newLedgerRebuild(w, &f), newLedgerCheckpoint(w, &f), newLedgerExport(w, &f), newLedgerPrune(w, &f))
+		newLedgerCheckpoint(w, &f), newLedgerWitness(w, &f), newLedgerProve(w, &f), newLedgerKey(w, &f), newLedgerRebuild(w, &f),
+		newLedgerExport(w, &f), newLedgerPrune(w, &f))
 	f.register(cmd)
 	return cmd
 }
@@ -42,35 +44,63 @@ prune and rebuild remove and replace rows. The other commands only read; you can
 // An openedLedger is an open ledger. One that was opened to read only has no [ledger.Ledger].
 type openedLedger struct {
 	*ledger.Ledger
-	store ledger.Store
-	url   string
+	store       ledger.Store
+	url         string
+	checkpoints config.Checkpoints
 }
 
 // openLedger opens the ledger that the flag names, or else the configuration.
 func openLedger(w world, file, flag string, purpose stores.Purpose) (*openedLedger, error) {
-	o := &openedLedger{url: flag}
-	if flag == "" {
-		loaded, from, err := load(w, &options{config: file})
-		if err != nil {
-			return nil, err
+	if flag != "" {
+		if err := config.CheckLedger(flag); err != nil {
+			return nil, fmt.Errorf("--ledger %q %w: write sqlite:PATH", flag, err)
 		}
-		if o.url = loaded.Ledger; o.url == "" {
-			return nil, fmt.Errorf("%s names no ledger: add `ledger: \"sqlite:pgfsm.db\"` to a configuration, or give --ledger sqlite:PATH", from)
-		}
-	} else if err := config.CheckLedger(flag); err != nil {
-		return nil, fmt.Errorf("--ledger %q %w: write sqlite:PATH", flag, err)
+		return openStored(flag, purpose, config.Checkpoints{})
 	}
-	var err error
-	if o.store, err = stores.Open(o.url, purpose); err != nil {
+	loaded, from, err := load(w, &options{config: file})
+	if err != nil {
+		return nil, err
+	}
+	if loaded.Ledger == "" {
+		return nil, fmt.Errorf("%s names no ledger: add `ledger: \"sqlite:pgfsm.db\"` to a configuration, or give --ledger sqlite:PATH", from)
+	}
+	return openStored(loaded.Ledger, purpose, loaded.Checkpoints)
+}
+
+// openStored opens the ledger with this URL.
+func openStored(url string, purpose stores.Purpose, c config.Checkpoints) (o *openedLedger, err error) {
+	o = &openedLedger{url: url, checkpoints: c}
+	if o.store, err = stores.Open(url, purpose); err != nil {
 		return nil, err
 	}
 	if purpose == stores.ToRead {
 		return o, nil
 	}
-	if o.Ledger, err = ledger.Open(context.Background(), o.store, ledger.Options{Build: version()}); err != nil {
+	if o.Ledger, err = ledger.Open(context.Background(), o.store, ledger.Options{Build: version(), Origin: c.Origin}); err != nil {
 		return nil, errors.Join(err, o.store.Close())
 	}
+	if err := o.named(); err != nil {
+		return nil, errors.Join(err, o.Close(), o.store.Close())
+	}
 	return o, nil
+}
+
+// named returns an error if the log was made with another name than the configuration's.
+func (o *openedLedger) named() error {
+	if o.checkpoints.Origin == "" {
+		return nil
+	}
+	return o.View(context.Background(), func(r ledger.Reader) error {
+		origin, err := ledger.Origin(r)
+		if errors.Is(err, ledger.ErrNotFound) { // it gets the name with its first entry
+			return nil
+		}
+		if err == nil && origin != o.checkpoints.Origin {
+			err = fmt.Errorf("the log was made with the name %s, and checkpoints.origin is %s: write the log's name, or leave the key out",
+				visible.Text(origin), o.checkpoints.Origin)
+		}
+		return err
+	})
 }
 
 // View reads one consistent state.

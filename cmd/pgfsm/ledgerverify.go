@@ -7,15 +7,16 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/policy/visible"
 	"pgfsm/safefile"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/checkpoint"
 )
 
 func newLedgerVerify(w world, f *ledgerFlags) *cobra.Command {
-	var checkpoint string
+	var path string
+	var keys keyFlags
 	var execute bool
 	cmd := &cobra.Command{
 		Use:   "verify",
@@ -26,22 +27,28 @@ with 1.
 
 A user who can write the file can delete the last rows, or recompute the whole file. Only a checkpoint (pgfsm ledger
 checkpoint) that is stored elsewhere reveals that: --checkpoint compares the ledger with it. Without a checkpoint,
-verify cannot detect that the last rows are missing.
+verify cannot detect that the last rows are missing. --key and --witness-key verify the signatures of the checkpoint.
 
 --deep also executes every run again with this build, and counts the runs that it decides as recorded, decides
 otherwise, or cannot judge because it does not read the run's bundle or inputs. It names the first run that it decides
 otherwise and the first that it cannot judge, and then exits with 1.`,
 		Example: `  pgfsm ledger checkpoint > /elsewhere/pgfsm.checkpoint
-  pgfsm ledger verify --checkpoint /elsewhere/pgfsm.checkpoint`,
+  pgfsm ledger verify --checkpoint /elsewhere/pgfsm.checkpoint --key /elsewhere/pgfsm-log.pub`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o := ledger.VerifyOptions{}
+			var given *givenCheckpoint
 			if cmd.Flags().Changed("checkpoint") {
-				c, err := readCheckpoint(w, checkpoint)
+				c, err := readCheckpoint(w, path, &keys)
+				if fault := new(ledger.Fault); errors.As(err, &fault) {
+					return tellVerified(w, ledger.Report{}, fault, nil, f.json)
+				}
 				if err != nil {
 					return fmt.Errorf("--checkpoint: %w", err)
 				}
-				o.Checkpoint = &c
+				given, o.Checkpoint = c, &c.Checkpoint
+			} else if len(keys.log)+len(keys.witnesses) > 0 {
+				return errors.New("--key and --witness-key verify a checkpoint: name it with --checkpoint")
 			}
 			if execute {
 				var err error
@@ -49,47 +56,54 @@ otherwise and the first that it cannot judge, and then exits with 1.`,
 					return err
 				}
 			}
-			err := f.view(cmd.Context(), w, func(r ledger.Reader) error { return verifyLedger(cmd.Context(), w, r, o, f.json) })
+			err := f.view(cmd.Context(), w, func(r ledger.Reader) error { return verifyLedger(cmd.Context(), w, r, o, given, f.json) })
 			if fault := new(ledger.Fault); errors.As(err, &fault) { // the file is not opened because it holds more than rows
-				return tellVerified(w, ledger.Report{}, fault, o.Checkpoint, f.json)
+				return tellVerified(w, ledger.Report{}, fault, given, f.json)
 			}
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&checkpoint, "checkpoint", "", "the file with the checkpoint to compare, or - for standard input")
+	keys.register(cmd)
+	cmd.Flags().StringVar(&path, "checkpoint", "", "the file with the checkpoint to compare, or - for standard input")
 	cmd.Flags().BoolVar(&execute, "deep", false, "execute every run again, and compare what this build decides")
 	return cmd
 }
 
-// maxCheckpointBytes bounds what is read as a checkpoint.
-const maxCheckpointBytes = 64 << 10
-
-// readCheckpoint reads a checkpoint from a file, or from standard input if the path is "-".
-func readCheckpoint(w world, path string) (c ledger.Checkpoint, err error) {
-	from := w.stdin
-	if path != "-" {
-		f, err := safefile.Open(path)
-		if err != nil {
-			return c, err
-		}
-		defer f.Close()
-		info, err := f.Stat()
-		if err == nil && !info.Mode().IsRegular() {
-			err = fmt.Errorf("%s is not a regular file; give - to read standard input", path)
-		}
-		if err != nil {
-			return c, err
-		}
-		from = f
-	}
-	text, err := io.ReadAll(io.LimitReader(from, maxCheckpointBytes))
-	if err != nil {
-		return c, err
-	}
-	return ledger.ParseCheckpoint(text)
+// A givenCheckpoint is a checkpoint to compare the ledger with. Opened says who signed it; without a key of the log, that is not verified.
+type givenCheckpoint struct {
+	checkpoint.Checkpoint
+	opened *checkpoint.Opened // nil: no signature was verified
 }
 
-func verifyLedger(ctx context.Context, w world, r ledger.Reader, o ledger.VerifyOptions, asJSON bool) error {
+// readCheckpoint reads a checkpoint from a file, or from standard input if the path is "-". The error is a [*ledger.Fault] if a signature that
+// the keys require is missing or invalid.
+func readCheckpoint(w world, path string, with *keyFlags) (c *givenCheckpoint, err error) {
+	keys, err := with.keys()
+	if err != nil {
+		return nil, err
+	}
+	var text []byte
+	if path == "-" {
+		text, err = io.ReadAll(io.LimitReader(w.stdin, checkpoint.MaxBytes))
+	} else {
+		text, _, err = safefile.Read(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c = new(givenCheckpoint)
+	if len(keys.Log)+len(keys.Witnesses) == 0 {
+		c.Checkpoint, err = checkpoint.Read(text)
+		return c, err
+	}
+	if c.opened, err = checkpoint.Open(text, keys); err != nil {
+		return nil, &ledger.Fault{Table: "checkpoint", Key: path, What: err.Error()}
+	}
+	c.Checkpoint = c.opened.Checkpoint
+	return c, nil
+}
+
+func verifyLedger(ctx context.Context, w world, r ledger.Reader, o ledger.VerifyOptions, given *givenCheckpoint, asJSON bool) error {
 	bar := newBar(w, "verifying", 0)
 	o.Progress = func(done, total int64) {
 		if bar.GetMax64() != total {
@@ -106,7 +120,7 @@ func verifyLedger(ctx context.Context, w world, r ledger.Reader, o ledger.Verify
 	if err != nil && !errors.As(err, &fault) {
 		return err
 	}
-	return tellVerified(w, report, fault, o.Checkpoint, asJSON)
+	return tellVerified(w, report, fault, given, asJSON)
 }
 
 // A checker is a reader that can say whether the file that it reads is whole, with its indexes. The error is a [*ledger.Fault] if not.
@@ -115,7 +129,7 @@ type checker interface {
 }
 
 // tellVerified prints what was found. A fault, or a run that this build does not decide as recorded, is the exit code no.
-func tellVerified(w world, d ledger.Report, fault *ledger.Fault, c *ledger.Checkpoint, asJSON bool) (err error) {
+func tellVerified(w world, d ledger.Report, fault *ledger.Fault, c *givenCheckpoint, asJSON bool) (err error) {
 	switch {
 	case asJSON:
 		err = printJSON(w.stdout, struct {
@@ -123,7 +137,8 @@ func tellVerified(w world, d ledger.Report, fault *ledger.Fault, c *ledger.Check
 			OK            bool          `json:"ok"`
 			Fault         *ledger.Fault `json:"fault,omitzero"`
 			ledger.Report
-		}{schemaVersion, fault == nil && d.Deep.OK(), fault, d})
+			Checkpoint *comparedCheckpoint `json:"checkpoint,omitzero"`
+		}{schemaVersion, fault == nil && d.Deep.OK(), fault, d, c.compared()})
 	case fault == nil:
 		err = printVerified(w, &d, c)
 	default:
@@ -136,7 +151,25 @@ func tellVerified(w world, d ledger.Report, fault *ledger.Fault, c *ledger.Check
 	return err
 }
 
-func printVerified(w world, d *ledger.Report, c *ledger.Checkpoint) error {
+// A comparedCheckpoint is the checkpoint that a ledger was compared with, as --json prints it.
+type comparedCheckpoint struct {
+	Size       int64         `json:"size"`
+	Verified   bool          `json:"verified"` // its signatures
+	SignedBy   []string      `json:"signed_by"`
+	CosignedBy []cosignature `json:"cosigned_by"`
+}
+
+func (c *givenCheckpoint) compared() *comparedCheckpoint {
+	if c == nil {
+		return nil
+	}
+	if c.opened == nil {
+		return &comparedCheckpoint{Size: c.Size, SignedBy: []string{}, CosignedBy: []cosignature{}}
+	}
+	return &comparedCheckpoint{c.Size, true, c.opened.Signed, cosignatures(c.opened)}
+}
+
+func printVerified(w world, d *ledger.Report, c *givenCheckpoint) error {
 	k := newInk(w)
 	fmt.Fprintf(w.stdout, "%s %s, %s, %s, %s verified\n", k.mark(true), counted(int(d.Entries), "entry", "entries"), count(int(d.Requests), "request"),
 		count(int(d.Blobs), "blob"), count(int(d.Tokens), "token"))
@@ -157,6 +190,7 @@ func printVerified(w world, d *ledger.Report, c *ledger.Checkpoint) error {
 	}
 	if c != nil {
 		fmt.Fprintf(w.stdout, "Complete up to the checkpoint of %d entries\n", c.Size)
+		printSigners(w, c.opened)
 	} else {
 		fmt.Fprintln(w.stdout, "Completeness is unproven: without a checkpoint (pgfsm ledger checkpoint), verify cannot detect that the last rows are missing")
 	}
@@ -164,30 +198,16 @@ func printVerified(w world, d *ledger.Report, c *ledger.Checkpoint) error {
 	return err
 }
 
-func newLedgerCheckpoint(w world, f *ledgerFlags) *cobra.Command {
-	return &cobra.Command{
-		Use:   "checkpoint",
-		Short: "Print a checkpoint, with which verify detects deleted last rows",
-		Long: `checkpoint prints the state of the log: its name, how many entries it has, and the hash of the tree over them. Store it
-where users who can write the ledger cannot write, and give it to verify --checkpoint.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.view(cmd.Context(), w, func(r ledger.Reader) error {
-				c, err := ledger.TakeCheckpoint(r)
-				if err != nil {
-					return err
-				}
-				if f.json {
-					return printJSON(w.stdout, struct {
-						SchemaVersion int       `json:"schema_version"`
-						Origin        string    `json:"origin"`
-						Size          int64     `json:"size"`
-						Root          tlog.Hash `json:"root"`
-					}{schemaVersion, c.Origin, c.Size, c.Root})
-				}
-				_, err = io.WriteString(w.stdout, c.String())
-				return err
-			})
-		},
+// printSigners prints who signed a checkpoint.
+func printSigners(w world, o *checkpoint.Opened) {
+	if o == nil {
+		fmt.Fprintln(w.stdout, "The signatures of the checkpoint were not verified: give the verifier key of the log with --key")
+		return
+	}
+	for _, key := range o.Signed {
+		fmt.Fprintf(w.stdout, "signed by %s\n", visible.Text(key))
+	}
+	for _, c := range cosignatures(o) {
+		fmt.Fprintf(w.stdout, "cosigned by %s at %s\n", visible.Text(c.Key), c.At)
 	}
 }

@@ -107,7 +107,7 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	unrecorded := a.Loaded.Ledger == "" && a.Loaded.Serve.Record == config.RecordNone
 	switch {
 	case a.Loaded.Ledger != "":
-		if l, err = openLedger(w, "", a.Loaded.Ledger, stores.ToWrite); err != nil {
+		if l, err = openStored(a.Loaded.Ledger, stores.ToWrite, a.Loaded.Checkpoints); err != nil {
 			return err
 		}
 		if err := l.verifyOpen(ctx); err != nil {
@@ -131,7 +131,7 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 			return err
 		}
 	}
-	so, err := o.service(ctx, a, l, adminWanted)
+	so, err := o.service(ctx, a, l, log, adminWanted)
 	var all *runner.Service
 	if err == nil {
 		all, err = runner.NewService(ctx, r, so)
@@ -146,13 +146,18 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 }
 
 // service returns the options of the service, with open listeners, also with an error.
-func (o *gatewayOptions) service(ctx context.Context, a *app, l *openedLedger, adminWanted bool) (so runner.ServiceOptions, err error) {
+func (o *gatewayOptions) service(ctx context.Context, a *app, l *openedLedger, log *slog.Logger, adminWanted bool) (
+	so runner.ServiceOptions, err error,
+) {
 	configured := &a.Loaded.Serve
 	so = runner.ServiceOptions{Hosts: configured.Hosts, Closed: a.Loaded.Closed, Info: upstream.Info{Name: "pgfsm", Version: version()}}
 	if l != nil {
 		so.Store = l.store
 		if so.Hooks, err = setup.Hooks(o.setup(a.w), a.Loaded); err != nil {
 			return so, err
+		}
+		if so.Checkpoints, err = l.writer(ctx, log); err != nil {
+			return so, fmt.Errorf("checkpoints: %w", err)
 		}
 	}
 	if o.stdio {

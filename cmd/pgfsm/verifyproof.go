@@ -148,12 +148,17 @@ type cosignature struct {
 	At  string `json:"at"`
 }
 
+// cosignatures are those of a checkpoint, of which there may be none.
+func cosignatures(o *checkpoint.Opened) []cosignature {
+	all := []cosignature{}
+	for _, c := range o.Cosigned {
+		all = append(all, cosignature{c.Witness, c.At.Format(time.RFC3339)})
+	}
+	return all
+}
+
 // tellProven prints what a proof has shown, and what not.
 func tellProven(w world, t *traces.Trace, v *checkpoint.Verified, asJSON bool) error {
-	cosigned := []cosignature{}
-	for _, c := range v.Cosigned {
-		cosigned = append(cosigned, cosignature{c.Witness, c.At.Format(time.RFC3339)})
-	}
 	if asJSON {
 		return printJSON(w.stdout, struct {
 			SchemaVersion int              `json:"schema_version"`
@@ -168,22 +173,17 @@ func tellProven(w world, t *traces.Trace, v *checkpoint.Verified, asJSON bool) e
 			Root          string           `json:"root"`
 			SignedBy      []string         `json:"signed_by"`
 			CosignedBy    []cosignature    `json:"cosigned_by"`
-		}{schemaVersion, true, v.Run, v.Ended, t.Head, v.Index, v.Entries, v.Origin, v.Size, v.Root.String(), v.Signed, cosigned})
+		}{schemaVersion, true, v.Run, v.Ended, t.Head, v.Index, v.Entries, v.Origin, v.Size, v.Root.String(), v.Signed, cosignatures(&v.Opened)})
 	}
 	fmt.Fprintf(w.stdout, "%s run %s is in the log %s\n", newInk(w).mark(true), v.Run, visible.Text(v.Origin))
-	fmt.Fprintf(w.stdout, "  trace    head %s, state %s\n", t.Head, visible.Text(t.Outcome.State))
-	fmt.Fprintf(w.stdout, "  entries  %d of the run, the last one is entry %d of the log\n", v.Entries, v.Index)
-	fmt.Fprintf(w.stdout, "  log      %d entries, root %s\n", v.Size, v.Root)
-	for _, key := range v.Signed {
-		fmt.Fprintf(w.stdout, "  signed   by %s\n", visible.Text(key))
-	}
-	for _, c := range cosigned {
-		fmt.Fprintf(w.stdout, "  cosigned by %s at %s\n", visible.Text(c.Key), c.At)
-	}
+	fmt.Fprintf(w.stdout, "state %s\nhead %s\n", visible.Text(t.Outcome.State), t.Head)
+	fmt.Fprintf(w.stdout, "%s of the run, up to entry %d of the log\n", counted(v.Entries, "entry", "entries"), v.Index)
+	fmt.Fprintf(w.stdout, "size %d\nroot %s\n", v.Size, v.Root)
+	printSigners(w, &v.Opened)
 	if !v.Ended {
 		fmt.Fprintln(w.stdout, "Not shown: the outcome of the trace. The run is held, and the log has its steps only")
 	}
-	if len(cosigned) == 0 {
+	if len(v.Cosigned) == 0 {
 		fmt.Fprintln(w.stdout, "Not shown: that the log has no second history. Give the key of a witness with --witness-key")
 	}
 	_, err := fmt.Fprintln(w.stdout, "Not shown: that the run has no later entry")

@@ -87,7 +87,7 @@ func TestVerifyProof(t *testing.T) {
 		{"key-in-a-file", []string{trace, in("signed"), "--key", in("log+1.pub")}, exitYes, "✓ run " + read.Header.RunID},
 		{"cosigned", []string{trace, in("cosigned"), "--key", vkey, "--witness-key", service.Key}, exitYes, "cosigned by witness.example/w1+"},
 		{"json", []string{trace, in("cosigned"), "--key", vkey, "--witness-key", service.Key, "--json"}, exitYes, `"ended": true`},
-		{"several-keys", []string{trace, in("signed"), "--key", foreign, "--key", vkey}, exitYes, "signed   by " + origin},
+		{"several-keys", []string{trace, in("signed"), "--key", foreign, "--key", vkey}, exitYes, "signed by " + origin},
 		{"not-cosigned", []string{trace, in("signed"), "--key", vkey, "--witness-key", service.Key}, exitNo, "has not cosigned it"},
 		{"another-key", []string{trace, in("signed"), "--key", foreign}, exitNo, "proof_invalid: "},
 		{"another-key-json", []string{trace, in("signed"), "--key", foreign, "--json"}, exitNo, `"code": "proof_invalid"`},

@@ -45,16 +45,6 @@ func leafHash(r tlog.HashReader, index int64) (tlog.Hash, error) {
 // link writes a leaf's hash as the run's next entry has it.
 func link(h tlog.Hash) string { return base64.StdEncoding.EncodeToString(h[:]) }
 
-// Root returns the size and the root hash of the tree.
-func Root(r Reader) (size int64, root tlog.Hash, err error) {
-	end, err := r.End()
-	if err != nil {
-		return 0, root, err
-	}
-	root, err = tlog.TreeHash(end.Size, r)
-	return end.Size, root, err
-}
-
 // Origin returns the name of the log, which its first entry has.
 func Origin(r Reader) (string, error) {
 	e, err := r.LastOf(LogCreated)

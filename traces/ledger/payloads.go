@@ -223,6 +223,16 @@ type tokenRevoked struct {
 	ID string `json:"id"`
 }
 
+type keyAdded struct {
+	typed
+	Key string `json:"key"`
+}
+
+type keyRemoved struct {
+	typed
+	Key string `json:"key"`
+}
+
 // A pruned payload says which entries were removed; their hashes are still in the tree. It carries the number of calls of tasks over.
 type pruned struct {
 	typed
@@ -248,6 +258,8 @@ func (*passed) kind() Type       { return MCPPassed }
 func (*activated) kind() Type    { return BundleActivated }
 func (*tokenCreated) kind() Type { return TokenCreated }
 func (*tokenRevoked) kind() Type { return TokenRevoked }
+func (*keyAdded) kind() Type     { return KeyAdded }
+func (*keyRemoved) kind() Type   { return KeyRemoved }
 func (*pruned) kind() Type       { return LedgerPruned }
 
 func (v *voted) kind() Type {
@@ -296,6 +308,10 @@ func newPayload(t Type) (payload, error) {
 		return new(tokenCreated), nil
 	case TokenRevoked:
 		return new(tokenRevoked), nil
+	case KeyAdded:
+		return new(keyAdded), nil
+	case KeyRemoved:
+		return new(keyRemoved), nil
 	case LedgerPruned:
 		return new(pruned), nil
 	}

@@ -182,4 +182,6 @@ func (*passed) apply(*Request, *Event) error       { return nil }
 func (*activated) apply(*Request, *Event) error    { return nil }
 func (*tokenCreated) apply(*Request, *Event) error { return nil }
 func (*tokenRevoked) apply(*Request, *Event) error { return nil }
+func (*keyAdded) apply(*Request, *Event) error     { return nil }
+func (*keyRemoved) apply(*Request, *Event) error   { return nil }
 func (*pruned) apply(*Request, *Event) error       { return nil }

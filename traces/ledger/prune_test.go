@@ -18,6 +18,7 @@ import (
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/ledgertest"
 )
 
@@ -32,7 +33,7 @@ func (d *desk) checked(o ledger.VerifyOptions) (report ledger.Report, err error)
 	return report, err
 }
 
-func (d *desk) checkpoint() (c ledger.Checkpoint) {
+func (d *desk) checkpoint() (c checkpoint.Checkpoint) {
 	d.TB.Helper()
 	d.Look(func(r ledger.Reader) (err error) {
 		if c, err = ledger.TakeCheckpoint(r); errors.Is(err, ledger.ErrNotFound) { // nothing is recorded yet

@@ -46,6 +46,8 @@ const (
 	BundleActivated   Type = "bundle.activated"  // a gateway starts with this bundle
 	TokenCreated      Type = "token.created"
 	TokenRevoked      Type = "token.revoked"
+	KeyAdded          Type = "key.added"   // a verifier key of the log
+	KeyRemoved        Type = "key.removed" // a key signs no more
 	LedgerPruned      Type = "ledger.pruned"
 )
 
@@ -163,6 +165,6 @@ func Types() []Type {
 	return []Type{
 		LogCreated, RequestCreated, CallReserved, RiskScored, DecisionMade, ApprovalRequested, ApprovalApproved, ApprovalDenied, ApprovalExpired,
 		RunClaimed, ProxySent, ToolResult, RunEnded, OutcomeDelivered, MCPPassed, BundleActivated, TokenCreated, TokenRevoked,
-		LedgerPruned,
+		KeyAdded, KeyRemoved, LedgerPruned,
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"pgfsm/policy/canonical"
 	"pgfsm/traces"
+	"pgfsm/traces/ledger/checkpoint"
 )
 
 // ErrTampered is wrapped by every [Fault].
@@ -34,7 +35,7 @@ func (f *Fault) Unwrap() error { return ErrTampered }
 // VerifyOptions are the options of [Verify].
 type VerifyOptions struct {
 	// Checkpoint was stored elsewhere. Without one nobody can tell whether the end of the ledger is missing.
-	Checkpoint *Checkpoint
+	Checkpoint *checkpoint.Checkpoint
 	// Replayer executes each run again; nil does not.
 	Replayer *traces.Replayer
 	// Progress is called now and then with how much of the work is done. It may be nil.
@@ -90,6 +91,7 @@ type verifier struct {
 	done   int64
 	total  int64
 	tree   treeCheck
+	keys   []Key
 	absent []Range // entries without a body
 	gone   []Range // entries that were pruned, as later entries say
 	pruned *pruned // the last one

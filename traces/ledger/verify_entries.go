@@ -153,6 +153,9 @@ func (v *verifier) entry(e *Entry) error {
 		return err
 	case *tokenCreated, *tokenRevoked:
 		v.told = append(v.told, tokenEvent{Event{Index: e.Index, At: e.At}, p})
+	case *keyAdded, *keyRemoved:
+		v.keys, err = projectKey(v.keys, v.report.Origin, e.At, p)
+		return fault("entries", key, err)
 	case *pruned:
 		return fault("entries", key, v.prune(e, p))
 	}
@@ -162,7 +165,7 @@ func (v *verifier) entry(e *Entry) error {
 // runless reports whether an event is about no run.
 func runless(p payload) bool {
 	switch p.(type) {
-	case *logCreated, *passed, *activated, *tokenCreated, *tokenRevoked, *pruned:
+	case *logCreated, *passed, *activated, *tokenCreated, *tokenRevoked, *keyAdded, *keyRemoved, *pruned:
 		return true
 	}
 	return false
@@ -236,6 +239,9 @@ func (v *verifier) whole() error {
 	c := v.o.Checkpoint
 	if c == nil {
 		return nil
+	}
+	if c.Origin != v.report.Origin {
+		return &Fault{"entries", entryKey(0), fmt.Sprintf("the log is %s, and the checkpoint is of the log %s", v.report.Origin, c.Origin)}
 	}
 	if c.Size > v.tree.size {
 		return &Fault{"entries", entryKey(v.tree.size), fmt.Sprintf("it is missing: the end was cut off, for the checkpoint is of %d entries", c.Size)}

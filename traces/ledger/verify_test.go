@@ -18,6 +18,7 @@ import (
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/sqlite"
 )
 
@@ -323,7 +324,7 @@ var blobOfNothing = string(canonical.Sum(ledger.BlobValue, []byte("[]")))
 
 func TestVerifyAndCheckpoints(t *testing.T) {
 	path := archive(t)
-	var c ledger.Checkpoint
+	var c checkpoint.Checkpoint
 	look(t, path, func(r ledger.Reader) (err error) {
 		c, err = ledger.TakeCheckpoint(r)
 		return err
@@ -344,12 +345,12 @@ func TestVerifyAndCheckpoints(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name       string
-		checkpoint ledger.Checkpoint
+		checkpoint checkpoint.Checkpoint
 		what       string // a part of the fault; empty if there is none
 	}{
 		{"of-now", c, ""},
 		{"of-before", half, ""},
-		{"of-the-empty-log", ledger.Checkpoint{Origin: c.Origin, Root: empty}, ""},
+		{"of-the-empty-log", checkpoint.Checkpoint{Origin: c.Origin, Root: empty}, ""},
 		{"the-past-written-anew", another, "written anew"},
 		{"the-end-cut-off", later, "cut off"},
 	} {
@@ -371,7 +372,7 @@ func TestVerifyAndCheckpoints(t *testing.T) {
 // TestVerifyACutEnd removes the last run with everything that it left: only the checkpoint knows of it.
 func TestVerifyACutEnd(t *testing.T) {
 	path := archive(t)
-	var c ledger.Checkpoint
+	var c checkpoint.Checkpoint
 	look(t, path, func(r ledger.Reader) (err error) {
 		c, err = ledger.TakeCheckpoint(r)
 		return err

@@ -36,14 +36,17 @@ func Take(origin string, size int64, tree tlog.HashReader) (Checkpoint, error) {
 	return Checkpoint{Origin: origin, Size: size, Root: root}, err
 }
 
-// Match returns nil if a log with size entries contains the entries of the checkpoint, and otherwise [ErrInconsistent].
-func (c Checkpoint) Match(size int64, tree tlog.HashReader) error {
-	if size < c.Size {
+// Contained returns nil if the log that is in the state now contains the entries of the checkpoint, and otherwise [ErrInconsistent].
+func (c Checkpoint) Contained(now Checkpoint, tree tlog.HashReader) error {
+	switch {
+	case now.Origin != c.Origin:
+		return fmt.Errorf("%w: it is the log %s, and the checkpoint is of the log %s", ErrInconsistent, now.Origin, c.Origin)
+	case now.Size < c.Size:
 		return fmt.Errorf("%w: it has %d entries and the checkpoint has %d; the last ones were removed, or an older copy was put back",
-			ErrInconsistent, size, c.Size)
+			ErrInconsistent, now.Size, c.Size)
 	}
-	now, err := Take(c.Origin, c.Size, tree)
-	if err == nil && now.Root != c.Root {
+	root, err := tlog.TreeHash(c.Size, tree)
+	if err == nil && root != c.Root {
 		err = fmt.Errorf("%w: its first %d entries are not those of the checkpoint", ErrInconsistent, c.Size)
 	}
 	return err

@@ -132,8 +132,8 @@ func TestEveryFlippedBitOfACheckpointIsFound(t *testing.T) {
 	}
 }
 
-// TestMatch shows that a checkpoint that was stored elsewhere reveals what was done to a log.
-func TestMatch(t *testing.T) {
+// TestContained shows that a checkpoint that was stored elsewhere reveals what was done to a log.
+func TestContained(t *testing.T) {
 	m := logOf(t, 20)
 	c, err := checkpoint.Take(origin, m.size(), m)
 	if err != nil {
@@ -144,16 +144,26 @@ func TestMatch(t *testing.T) {
 	grown := m.copied(t, 20)
 	grown.grow(t, 13, "entry")
 	for _, tt := range []struct {
-		name string
-		log  *memory
-		ok   bool
+		name   string
+		origin string
+		log    *memory
+		ok     bool
 	}{
-		{"same", m, true}, {"grown", grown, true}, {"cut", m.copied(t, 19), false}, {"empty", new(memory), false}, {"rewritten", rewritten, false},
+		{"same", origin, m, true},
+		{"grown", origin, grown, true},
+		{"cut", origin, m.copied(t, 19), false},
+		{"empty", origin, new(memory), false},
+		{"rewritten", origin, rewritten, false},
+		{"another-log", "another-log", m, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := c.Match(tt.log.size(), tt.log)
+			now, err := checkpoint.Take(tt.origin, tt.log.size(), tt.log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = c.Contained(now, tt.log)
 			if (err == nil) != tt.ok || err != nil && !errors.Is(err, checkpoint.ErrInconsistent) {
-				t.Errorf("Match() = %v, want ok %t", err, tt.ok)
+				t.Errorf("Contained() = %v, want ok %t", err, tt.ok)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"slices"
@@ -113,7 +114,8 @@ func (w *Witness) submit(ctx context.Context, signed []byte, old int64, proof tl
 		return nil, fmt.Errorf("witness: %w", err)
 	}
 	defer answer.Body.Close()
-	r := &response{status: answer.StatusCode, kind: answer.Header.Get("Content-Type")}
+	r := &response{status: answer.StatusCode}
+	r.kind, _, _ = mime.ParseMediaType(answer.Header.Get("Content-Type")) // empty if it is none
 	if r.body, err = io.ReadAll(io.LimitReader(answer.Body, MaxBytes+1)); err != nil {
 		return nil, fmt.Errorf("witness %s: %w", w.url, err)
 	}

@@ -19,6 +19,7 @@ import (
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/sqlite"
 )
 
@@ -149,7 +150,7 @@ type scene struct {
 	answered int64
 	kill     kill
 
-	seen       *ledger.Checkpoint // after the kill before; nil before the first
+	seen       *checkpoint.Checkpoint // after the kill before; nil before the first
 	inFlight   []string           // runs of dead owners whose call had left, for the next recovery
 	notTheirs  []string           // runs of the other process, which nobody may touch
 	tally      tally
@@ -386,7 +387,7 @@ func (s *scene) verify(name string, r ledger.Reader, p *traces.Replayer) {
 	if err != nil || report.Complete != (s.seen != nil) || !report.Deep.OK() {
 		s.Fatalf("%s: Verify() = %+v, %v", name, report, err)
 	}
-	s.seen = &ledger.Checkpoint{Origin: report.Origin, Size: report.Size, Root: report.Root}
+	s.seen = &checkpoint.Checkpoint{Origin: report.Origin, Size: report.Size, Root: report.Root}
 	s.tally.Runs = int(report.Requests)
 }
 

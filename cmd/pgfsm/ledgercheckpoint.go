@@ -1,0 +1,286 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"pgfsm/safefile"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/checkpoint"
+	"pgfsm/traces/ledger/stores"
+)
+
+// codeInconsistent is the code of a log that does not contain a checkpoint, or that a witness knows otherwise.
+const codeInconsistent = "log_inconsistent"
+
+// publicMode is the mode of a file with a checkpoint.
+const publicMode = 0o644
+
+func newLedgerCheckpoint(w world, f *ledgerFlags) *cobra.Command {
+	var keys []string
+	var out string
+	cmd := &cobra.Command{
+		Use:   "checkpoint",
+		Short: "Sign the state of the log",
+		Long: `checkpoint signs the state of the log (c2sp.org/tlog-checkpoint): its origin, how many entries it has, and the root of the
+tree over them. Store the checkpoint where users who can write the ledger cannot write, and give it to verify --checkpoint.
+
+If the file of --output exists, the log must contain the checkpoint in it. Otherwise checkpoint signs nothing and exits
+with 1.`,
+		Example: `  pgfsm ledger checkpoint --key pgfsm-log.key -o /elsewhere/pgfsm.checkpoint`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.use(w, stores.ToRead, func(o *openedLedger) error {
+				return o.View(cmd.Context(), func(r ledger.Reader) error { return found(w, f.json, o.writeCheckpoint(w, r, keys, out, f.json)) })
+			})
+		},
+	}
+	cmd.Flags().StringArrayVar(&keys, "key", nil, "a file with a private key; may be given again (default: checkpoints.key of the configuration)")
+	cmd.Flags().StringVarP(&out, "output", "o", "", "the file to write to (default: standard output)")
+	return cmd
+}
+
+// found prints that a log is not the one that was signed or cosigned before, and ends with no. Other errors are returned unchanged.
+func found(w world, asJSON bool, err error) error {
+	if errors.Is(err, checkpoint.ErrInconsistent) {
+		return tellUnproven(w, codeInconsistent, err, asJSON)
+	}
+	return err
+}
+
+// writeCheckpoint signs the state of the log and writes it to a file or to standard output.
+func (o *openedLedger) writeCheckpoint(w world, r ledger.Reader, keys []string, out string, asJSON bool) error {
+	c, signed, err := o.sign(r, keys)
+	if err != nil {
+		return err
+	}
+	if out != "" {
+		before, _, err := safefile.Read(out)
+		if err == nil {
+			if err := contains(r, before); err != nil {
+				return fmt.Errorf("%s: %w", out, err)
+			}
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := renameio.WriteFile(out, signed, publicMode, renameio.WithTempDir(filepath.Dir(out))); err != nil {
+			return err
+		}
+	}
+	switch {
+	case asJSON:
+		return printJSON(w.stdout, struct {
+			SchemaVersion int       `json:"schema_version"`
+			Origin        string    `json:"origin"`
+			Size          int64     `json:"size"`
+			Root          tlog.Hash `json:"root"`
+			Checkpoint    string    `json:"checkpoint"`
+		}{schemaVersion, c.Origin, c.Size, c.Root, string(signed)})
+	case out != "":
+		return nil
+	}
+	_, err = w.stdout.Write(signed)
+	return err
+}
+
+// contains returns nil if the log contains a signed checkpoint, whose signatures it does not verify.
+func contains(r ledger.Reader, signed []byte) error {
+	c, err := checkpoint.Read(signed)
+	if err != nil {
+		return err
+	}
+	return ledger.Contains(r, c)
+}
+
+// sign signs the state of the log with the keys in these files, or else with those of the configuration.
+func (o *openedLedger) sign(r ledger.Reader, files []string) (c checkpoint.Checkpoint, signed []byte, err error) {
+	signers, err := o.signers(r, files)
+	if err != nil {
+		return c, nil, err
+	}
+	if c, err = ledger.TakeCheckpoint(r); err != nil {
+		return c, nil, err
+	}
+	signed, err = checkpoint.Sign(c, signers...)
+	return c, signed, err
+}
+
+// signers reads private keys, which must be keys of the log.
+func (o *openedLedger) signers(r ledger.Reader, files []string) (signers []note.Signer, err error) {
+	if len(files) == 0 {
+		files = o.checkpoints.Keys
+	}
+	if len(files) == 0 {
+		return nil, errors.New("no key signs the checkpoint: write checkpoints: {key: FILE} in the configuration, or give --key FILE to " +
+			"pgfsm ledger checkpoint (pgfsm ledger key new makes a key)")
+	}
+	known, err := ledger.Keys(r)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		s, err := checkpoint.ReadSigner(file)
+		if err != nil {
+			return nil, err
+		}
+		begins := fmt.Sprintf("%s+%08x+", s.Name(), s.KeyHash())
+		if !slices.ContainsFunc(known, func(k ledger.Key) bool { return k.Removed == "" && strings.HasPrefix(k.Key, begins) }) {
+			return nil, fmt.Errorf("%s is no key of this log, or was removed: pgfsm ledger key list shows the log's keys", file)
+		}
+		signers = append(signers, s)
+	}
+	return signers, nil
+}
+
+// writer writes checkpoints as the configuration says; nil if it names no folder.
+func (o *openedLedger) writer(ctx context.Context, log *slog.Logger) (*checkpoint.Writer, error) {
+	c := &o.checkpoints
+	if c.Dir == "" {
+		return nil, nil
+	}
+	w := &checkpoint.Writer{Dir: c.Dir, Every: time.Duration(c.Every) * time.Millisecond, Log: log}
+	w.View = func(ctx context.Context, do func(checkpoint.Checkpoint, tlog.HashReader) error) error {
+		return o.View(ctx, func(r ledger.Reader) error {
+			now, err := ledger.TakeCheckpoint(r)
+			if err != nil {
+				return err
+			}
+			return do(now, r)
+		})
+	}
+	return w, o.View(ctx, func(r ledger.Reader) (err error) {
+		w.Signers, err = o.signers(r, nil)
+		return err
+	})
+}
+
+func newLedgerWitness(w world, f *ledgerFlags) *cobra.Command {
+	var file, vkey string
+	cmd := &cobra.Command{
+		Use:   "witness URL --witness-key KEY",
+		Short: "Have a witness cosign a checkpoint",
+		Long: `witness submits a checkpoint to a witness (c2sp.org/tlog-witness) with the proof that the log only grew since the last one
+that the witness cosigned. URL is the submission prefix of the witness, which must know the log and its key. The
+cosigned checkpoint replaces the one in the file of --checkpoint. Without that flag, witness signs the state of the log
+with checkpoints.key, and prints the cosigned checkpoint.
+
+Exit code 1 if the witness has cosigned another history of the log.`,
+		Example: `  pgfsm ledger witness https://witness.example.com --witness-key witness.pub --checkpoint pgfsm.checkpoint`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			keys, err := readKeys("witness-key", []string{vkey}, checkpoint.WitnessVerifier)
+			if err != nil {
+				return err
+			}
+			to, err := checkpoint.NewWitness(args[0], keys[0])
+			if err != nil {
+				return err
+			}
+			return f.use(w, stores.ToRead, func(o *openedLedger) error {
+				return found(w, f.json, o.witness(cmd.Context(), w, to, file))
+			})
+		},
+	}
+	cmd.Flags().StringVar(&vkey, "witness-key", "", "the verifier key of the witness, or the file with it")
+	cmd.Flags().StringVar(&file, "checkpoint", "", "the file with the signed checkpoint (default: a new checkpoint)")
+	mustFlags(cmd, "witness-key")
+	return cmd
+}
+
+// witness has a witness cosign the checkpoint in a file, or a new one.
+func (o *openedLedger) witness(ctx context.Context, w world, to *checkpoint.Witness, file string) error {
+	var signed []byte
+	if err := o.View(ctx, func(r ledger.Reader) (err error) {
+		signed, err = o.signedCheckpoint(r, file)
+		return err
+	}); err != nil {
+		return err
+	}
+	// The hashes of a log never change, so they need not be of one state while the witness answers.
+	tree := tlog.HashReaderFunc(func(indexes []int64) (all []tlog.Hash, err error) {
+		err = o.store.Glance(ctx, func(r ledger.Reader) error {
+			all, err = r.ReadHashes(indexes)
+			return err
+		})
+		return all, err
+	})
+	cosigned, err := to.Cosign(ctx, signed, tree)
+	if err != nil {
+		return err
+	}
+	if file != "" {
+		return safefile.Replace(file, signed, cosigned, publicMode)
+	}
+	_, err = w.stdout.Write(cosigned)
+	return err
+}
+
+// signedCheckpoint reads the checkpoint in a file, which the log must contain; without a file, it signs the state of the log.
+func (o *openedLedger) signedCheckpoint(r ledger.Reader, file string) (signed []byte, err error) {
+	if file == "" {
+		_, signed, err = o.sign(r, nil)
+		return signed, err
+	}
+	if signed, _, err = safefile.Read(file); err == nil {
+		err = contains(r, signed)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return signed, nil
+}
+
+func newLedgerProve(w world, f *ledgerFlags) *cobra.Command {
+	var file, out string
+	cmd := &cobra.Command{
+		Use:   "prove RUN",
+		Short: "Prove that the log contains a run",
+		Long: `prove writes a proof (c2sp.org/tlog-proof) that the log contains a run which has ended or is held. pgfsm verify-proof verifies it
+with the run's trace (pgfsm ledger trace) and the log's verifier key, without the ledger. The proof contains the run's
+entries, and so its request, inputs and result.
+
+The proof holds at the checkpoint in the file of --checkpoint, which must cover the run. Without that flag, prove signs
+the state of the log with checkpoints.key.`,
+		Example: `  pgfsm ledger prove 01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d -o run.tlog-proof
+  pgfsm ledger trace 01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d -o run.json
+  pgfsm verify-proof run.json run.tlog-proof --key pgfsm-log.pub`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.use(w, stores.ToRead, func(o *openedLedger) error {
+				return o.View(cmd.Context(), func(r ledger.Reader) error { return found(w, f.json, o.prove(w, r, args[0], file, out)) })
+			})
+		},
+	}
+	cmd.Flags().StringVar(&file, "checkpoint", "", "the file with a signed checkpoint that covers the run (default: a new checkpoint)")
+	cmd.Flags().StringVarP(&out, "output", "o", "", "the file to write to (default: standard output)")
+	return cmd
+}
+
+// prove writes the proof of a run to a file or to standard output.
+func (o *openedLedger) prove(w world, r ledger.Reader, run, file, out string) error {
+	signed, err := o.signedCheckpoint(r, file)
+	if err != nil {
+		return err
+	}
+	p, err := ledger.Prove(r, run, signed)
+	if err != nil {
+		return noRun(run, err)
+	}
+	if out == "" {
+		_, err := w.stdout.Write(p.Marshal())
+		return err
+	}
+	return renameio.WriteFile(out, p.Marshal(), 0o600, renameio.WithTempDir(filepath.Dir(out)))
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/checkpoint"
+	"pgfsm/traces/ledger/stores"
+)
+
+func newLedgerKey(w world, f *ledgerFlags) *cobra.Command {
+	return group("key", "Make, list and remove the keys that sign checkpoints", `A key signs the checkpoints of one log. The private key is in a file; the log records the verifier key, which readers of
+checkpoints need. To replace a key, make a new one, sign with both for a while (checkpoints.key takes a list), and then
+remove the old one.
+
+If the ledger has an active admin's token, only admins make and remove keys, with their token in PGFSM_TOKEN.`,
+		newLedgerKeyNew(w, f), newLedgerKeyList(w, f), newLedgerKeyRemove(w, f))
+}
+
+func newLedgerKeyNew(w world, f *ledgerFlags) *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "new -o FILE",
+		Short: "Make a key, and print its verifier key",
+		Long: `new writes a new private key to a file that only its owner can read, records its verifier key in the log, and prints the
+verifier key. Its name is the log's origin. Store the verifier key where users who can write the ledger cannot write.`,
+		Example: `  pgfsm ledger key new -o pgfsm-log.key > pgfsm-log.pub`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.use(w, stores.ToWrite, func(o *openedLedger) error { return newKey(cmd.Context(), w, o, out, f.json) })
+		},
+	}
+	cmd.Flags().StringVarP(&out, "output", "o", "", "the new file for the private key")
+	mustFlags(cmd, "output")
+	return cmd
+}
+
+func newKey(ctx context.Context, w world, o *openedLedger, out string, asJSON bool) error {
+	by, err := manager(ctx, w, o)
+	if err != nil {
+		return err
+	}
+	origin, err := o.Origin(ctx)
+	if err != nil {
+		return err
+	}
+	private, vkey, err := checkpoint.NewKey(origin)
+	if err != nil {
+		return err
+	}
+	if err := checkpoint.WriteKey(out, private); err != nil {
+		return err
+	}
+	if err := o.AddKey(ctx, by, vkey); err != nil {
+		return errors.Join(err, os.Remove(out))
+	}
+	if asJSON {
+		return printJSON(w.stdout, struct {
+			SchemaVersion int    `json:"schema_version"`
+			Key           string `json:"key"`
+		}{schemaVersion, vkey})
+	}
+	_, err = fmt.Fprintln(w.stdout, vkey)
+	return err
+}
+
+func newLedgerKeyList(w world, f *ledgerFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the verifier keys of the log, also removed ones",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.view(cmd.Context(), w, func(r ledger.Reader) error { return listKeys(w, r, f.json) })
+		},
+	}
+}
+
+func listKeys(w world, r ledger.Reader, asJSON bool) error {
+	keys, err := ledger.Keys(r)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(w.stdout, struct {
+			SchemaVersion int          `json:"schema_version"`
+			Keys          []ledger.Key `json:"keys"`
+		}{schemaVersion, append([]ledger.Key{}, keys...)})
+	}
+	k := newInk(w)
+	for _, key := range keys {
+		until := "in use"
+		if key.Removed != "" {
+			until = "removed " + key.Removed
+		}
+		fmt.Fprintf(w.stdout, "%s %s  added %s  %s\n", k.mark(key.Removed == ""), key.Key, key.Added, until)
+	}
+	if len(keys) == 0 {
+		fmt.Fprintln(w.stderr, "The log has no keys yet; pgfsm ledger key new makes one.")
+	}
+	return nil
+}
+
+func newLedgerKeyRemove(w world, f *ledgerFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:     "remove VERIFIER-KEY",
+		Short:   "Record that a key signs no more",
+		Long:    "remove records in the log that a key signs no more; then pgfsm refuses to sign with it. Checkpoints that it signed stay valid.",
+		Example: `  pgfsm ledger key remove "$(cat pgfsm-log.pub)"`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.use(w, stores.ToChange, func(o *openedLedger) error {
+				by, err := manager(cmd.Context(), w, o)
+				if err != nil {
+					return err
+				}
+				return o.RemoveKey(cmd.Context(), by, args[0])
+			})
+		},
+	}
+}

@@ -1,0 +1,72 @@
+package checkpoint_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"pgfsm/traces/ledger/checkpoint"
+)
+
+// TestWriter shows that a checkpoint is written when the log has grown, and that nothing is signed for another history.
+func TestWriter(t *testing.T) {
+	k, m := newKey(t, origin), logOf(t, 3)
+	w := &checkpoint.Writer{Dir: filepath.Join(t.TempDir(), "checkpoints"), Every: time.Hour, Signers: []note.Signer{k.signer}}
+	w.View = func(_ context.Context, do func(checkpoint.Checkpoint, tlog.HashReader) error) error {
+		c, err := checkpoint.Take(origin, m.size(), m)
+		if err != nil {
+			return err
+		}
+		return do(c, m)
+	}
+	files := func(want ...string) {
+		t.Helper()
+		all, err := os.ReadDir(w.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, f := range all {
+			names = append(names, f.Name())
+		}
+		if slices.Sort(want); !slices.Equal(names, want) {
+			t.Fatalf("files = %q, want %q", names, want)
+		}
+	}
+	write := func(inconsistent bool) {
+		t.Helper()
+		if err := w.Write(t.Context()); (err != nil) != inconsistent || err != nil && !errors.Is(err, checkpoint.ErrInconsistent) {
+			t.Fatalf("Write() = %v, want an inconsistent log: %t", err, inconsistent)
+		}
+	}
+	write(false)
+	write(false)
+	files("checkpoint-3")
+	m.grow(t, 9, "entry")
+	write(false)
+	files("checkpoint-3", "checkpoint-12")
+	signed, err := os.ReadFile(filepath.Join(w.Dir, "checkpoint-12"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o, err := checkpoint.Open(signed, checkpoint.Keys{Log: []note.Verifier{k.verifier}}); err != nil || o.Size != 12 {
+		t.Fatalf("Open() = %v, %v", o, err)
+	}
+	original := m
+	m = original.copied(t, 11)
+	write(true)
+	m.grow(t, 5, "other")
+	write(true)
+	files("checkpoint-3", "checkpoint-12")
+	m = original
+	m.grow(t, 1, "entry")
+	write(false)
+	files("checkpoint-3", "checkpoint-12", "checkpoint-13")
+}

@@ -1,0 +1,114 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"pgfsm/policy/visible"
+	"pgfsm/traces/ledger/checkpoint"
+)
+
+// A Key is a verifier key of the log.
+type Key struct {
+	Key     string `json:"key"`
+	Added   string `json:"added"`
+	Removed string `json:"removed"` // when; empty if it was not
+}
+
+// Origin returns the name of the log, which it makes if there is none.
+func (l *Ledger) Origin(ctx context.Context) (origin string, err error) {
+	err = l.commit(ctx, func(b *batch) error {
+		origin, err = Origin(b)
+		return err
+	})
+	return origin, err
+}
+
+// AddKey records that a verifier key is one of the log. Who may do that is as for [Ledger.CreateToken].
+func (l *Ledger) AddKey(ctx context.Context, by Caller, vkey string) error {
+	return l.changeKey(ctx, by, &keyAdded{Key: vkey})
+}
+
+// RemoveKey records that a key of the log signs no more. Who may do that is as for [Ledger.CreateToken].
+func (l *Ledger) RemoveKey(ctx context.Context, by Caller, vkey string) error {
+	return l.changeKey(ctx, by, &keyRemoved{Key: vkey})
+}
+
+func (l *Ledger) changeKey(ctx context.Context, by Caller, p payload) error {
+	return l.commit(ctx, func(b *batch) error {
+		if err := mayManage(b, by, b.now); err != nil {
+			return err
+		}
+		origin, err := Origin(b)
+		if err != nil {
+			return err
+		}
+		keys, err := Keys(b)
+		if err != nil {
+			return err
+		}
+		if _, err := projectKey(keys, origin, b.now, p); err != nil {
+			return err
+		}
+		return b.add(nil, "", by.Name, p)
+	})
+}
+
+// Keys returns the keys of the log, also removed ones, oldest first.
+func Keys(r Reader) (keys []Key, err error) {
+	var all []Entry
+	for _, t := range []Type{KeyAdded, KeyRemoved} {
+		for e, err := range r.EntriesOfType(t) {
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, e)
+		}
+	}
+	slices.SortFunc(all, func(a, b Entry) int { return int(a.Index - b.Index) })
+	origin := ""
+	if len(all) > 0 {
+		if origin, err = Origin(r); err != nil {
+			return nil, err
+		}
+	}
+	for i := range all {
+		list, err := all[i].payloads(r)
+		if err != nil {
+			return nil, err
+		}
+		if keys, err = projectKey(keys, origin, all[i].At, list[0]); err != nil {
+			return nil, fmt.Errorf("entry %d: %w", all[i].Index, err)
+		}
+	}
+	return keys, nil
+}
+
+// projectKey applies an event to the keys of the log with this origin. Writers and Verify both use it.
+func projectKey(keys []Key, origin, at string, p payload) ([]Key, error) {
+	of := func(vkey string) int { return slices.IndexFunc(keys, func(k Key) bool { return k.Key == vkey }) }
+	switch p := p.(type) {
+	case *keyAdded:
+		v, err := checkpoint.LogVerifier(p.Key)
+		switch {
+		case err != nil:
+			return keys, err
+		case v.Name() != origin:
+			return keys, fmt.Errorf("the key is of the log %s, and this log is %s", visible.Text(v.Name()), visible.Text(origin))
+		case of(p.Key) >= 0:
+			return keys, fmt.Errorf("the key %s was added before", p.Key)
+		}
+		return append(keys, Key{Key: p.Key, Added: at}), nil
+	case *keyRemoved:
+		i := of(p.Key)
+		if i < 0 || keys[i].Removed != "" {
+			return keys, fmt.Errorf("%s is no key of the log, or was removed before; pgfsm ledger key list shows all", visible.Clip(p.Key, maxKeyText))
+		}
+		keys[i].Removed = at
+	}
+	return keys, nil
+}
+
+// maxKeyText bounds how much of a text that is no key an error shows, in bytes.
+const maxKeyText = 300
