@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -18,7 +19,12 @@ type Key struct {
 
 // Origin returns the name of the log, which it makes if there is none.
 func (l *Ledger) Origin(ctx context.Context) (origin string, err error) {
-	err = l.commit(ctx, func(b *batch) error {
+	err = l.commit(ctx, func(b *batch) (err error) {
+		if b.size == 0 {
+			if err := errors.Join(b.add(nil, "", l.owner, &logCreated{Origin: l.origin}), b.flush()); err != nil {
+				return err
+			}
+		}
 		origin, err = Origin(b)
 		return err
 	})

@@ -1,0 +1,372 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"pgfsm/states/statestest"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/checkpoint"
+	"pgfsm/traces/ledger/checkpoint/witnesstest"
+	"pgfsm/traces/ledger/ledgertest"
+	"pgfsm/traces/ledger/storetest"
+)
+
+// newKey makes a key of a desk's log.
+func (d *desk) newKey() (note.Signer, string) {
+	d.TB.Helper()
+	origin, err := d.Origin(context.Background())
+	if err != nil {
+		d.TB.Fatal(err)
+	}
+	private, vkey, err := checkpoint.NewKey(origin)
+	if err != nil {
+		d.TB.Fatal(err)
+	}
+	if err := d.AddKey(context.Background(), root, vkey); err != nil {
+		d.TB.Fatal(err)
+	}
+	signer, err := note.NewSigner(private)
+	if err != nil {
+		d.TB.Fatal(err)
+	}
+	return signer, vkey
+}
+
+func (d *desk) keys() (keys []ledger.Key) {
+	d.TB.Helper()
+	d.Look(func(r ledger.Reader) (err error) {
+		keys, err = ledger.Keys(r)
+		return err
+	})
+	return keys
+}
+
+// signed signs the current state of a desk's log.
+func (d *desk) signed(s note.Signer) []byte {
+	d.TB.Helper()
+	signed, err := checkpoint.Sign(d.checkpoint(), s)
+	if err != nil {
+		d.TB.Fatal(err)
+	}
+	return signed
+}
+
+// trusted are the keys of a reader who knows a log's verifier key.
+func trusted(t testing.TB, vkey string) checkpoint.Keys {
+	t.Helper()
+	v, err := checkpoint.LogVerifier(vkey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return checkpoint.Keys{Log: []note.Verifier{v}}
+}
+
+// TestKeys shows that the log tells of its keys, and what is refused.
+func TestKeys(t *testing.T) {
+	d, ctx := newDesk(t), context.Background()
+	_, first := d.newKey()
+	_, second := d.newKey()
+	if err := d.RemoveKey(ctx, root, first); err != nil {
+		t.Fatal(err)
+	}
+	if keys := d.keys(); len(keys) != 2 || keys[0].Key != first || keys[0].Removed == "" || keys[1].Key != second || keys[1].Removed != "" {
+		t.Errorf("Keys() = %+v", keys)
+	}
+	_, foreign, err := checkpoint.NewKey("another-log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{ // each stands alone
+		"added-twice":   d.AddKey(ctx, root, second),
+		"added-again":   d.AddKey(ctx, root, first),
+		"another-log":   d.AddKey(ctx, root, foreign),
+		"no-key":        d.AddKey(ctx, root, "x"),
+		"removed-twice": d.RemoveKey(ctx, root, first),
+		"never-added":   d.RemoveKey(ctx, root, foreign),
+	} {
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	d.token("ada", ledger.RoleAdmin, "2026-12-01T00:00:00Z")
+	if err := d.RemoveKey(ctx, root, second); !errors.Is(err, ledger.ErrRole) {
+		t.Errorf("RemoveKey() by somebody who is no admin = %v", err)
+	}
+	if _, err := d.checked(ledger.VerifyOptions{}); err != nil {
+		t.Errorf("Verify() = %v", err)
+	}
+	for name, edit := range map[string]func(*testing.T, []ledger.Event) []ledger.Event{ // each stands alone
+		"added-twice":    repeated(ledger.KeyAdded),
+		"removed-twice":  repeated(ledger.KeyRemoved),
+		"of-another-log": edits(ledger.KeyAdded, second, foreign),
+		"never-added": func(_ *testing.T, all []ledger.Event) []ledger.Event {
+			return slices.DeleteFunc(all, func(e ledger.Event) bool { return e.Type == ledger.KeyAdded })
+		},
+	} {
+		if err := d.forge(func(all []ledger.Event) []ledger.Event { return edit(t, all) }); !errors.Is(err, ledger.ErrTampered) {
+			t.Errorf("%s: Verify() = %v", name, err)
+		}
+	}
+}
+
+// TestProveEveryRun proves the runs of every scenario, and of votes, crashes and deliveries, and verifies each with its derived trace.
+func TestProveEveryRun(t *testing.T) {
+	d := newDesk(t)
+	d.fill()
+	signer, vkey := d.newKey()
+	signed := d.signed(signer)
+	proven, unfinished := 0, 0
+	for _, run := range d.runs() {
+		var doc []byte
+		var p *checkpoint.Proof
+		var traceErr, err error
+		d.Look(func(r ledger.Reader) error {
+			doc, traceErr = ledger.Trace(context.Background(), r, run, d.replayer(nil))
+			p, err = ledger.Prove(r, run, signed)
+			return nil
+		})
+		if errors.Is(err, ledger.ErrUnfinished) && errors.Is(traceErr, ledger.ErrUnfinished) {
+			unfinished++
+			continue
+		}
+		if err = errors.Join(traceErr, err); err != nil {
+			t.Fatalf("run %s: %v", run, err)
+		}
+		trace, err := traces.Read(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, err = checkpoint.ParseProof(p.Marshal()); err != nil {
+			t.Fatal(err)
+		}
+		v, err := p.Verify(trace, trusted(t, vkey))
+		if err != nil || v.Run != run || v.Ended != (d.Request(run).Ended != "") {
+			t.Fatalf("run %s: Verify() = %+v, %v", run, v, err)
+		}
+		proven++
+	}
+	if proven < archiveRuns-5 || unfinished == 0 {
+		t.Errorf("%d runs are proven, %d unfinished", proven, unfinished)
+	}
+}
+
+// TestProveNeedsTheRun shows which checkpoints and runs are refused.
+func TestProveNeedsTheRun(t *testing.T) {
+	d := newDesk(t)
+	signer, vkey := d.newKey()
+	early := d.signed(signer)
+	id, s := d.approved(nil)
+	waiting := d.signed(signer)
+	if got, err := d.resume(id, world(s)); err != nil {
+		t.Fatalf("resume() = %+v, %v", got, err)
+	}
+	ended := d.signed(signer)
+	d.delivers(id, ledger.ByRepeat)
+	other := newDesk(t)
+	foreign, _ := other.newKey()
+	prove := func(run string, signed []byte) (p *checkpoint.Proof, err error) {
+		d.Look(func(r ledger.Reader) error {
+			p, err = ledger.Prove(r, run, signed)
+			return nil
+		})
+		return p, err
+	}
+	for _, tt := range []struct {
+		name   string
+		run    string
+		signed []byte
+		is     error
+		what   string
+	}{
+		{"of-before-the-run", id, early, nil, "does not cover"},
+		{"of-before-its-end", id, waiting, nil, "does not cover"},
+		{"of-before-its-delivery", id, ended, nil, ""},
+		{"of-now", id, d.signed(signer), nil, ""},
+		{"no-such-run", ledgertest.NewID(t), ended, ledger.ErrNotFound, ""},
+		{"of-another-log", id, other.signed(foreign), checkpoint.ErrInconsistent, "of the log"},
+		{"no-checkpoint", id, []byte("hello"), nil, "not a signed checkpoint"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := prove(tt.run, tt.signed)
+			if tt.is == nil && tt.what == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := checkpoint.Open(p.Signed, trusted(t, vkey)); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil || tt.is != nil && !errors.Is(err, tt.is) || !strings.Contains(err.Error(), tt.what) {
+				t.Errorf("Prove() = %v, want %v, %q", err, tt.is, tt.what)
+			}
+		})
+	}
+}
+
+// TestProofsSurviveAPrune shows that runs which are left are proven at checkpoints from before a prune, and that earlier proofs stay valid.
+func TestProofsSurviveAPrune(t *testing.T) {
+	d := newDesk(t)
+	signer, vkey := d.newKey()
+	d.passes(3)
+	old := d.runs()
+	d.Clock.Set(t, "2026-11-21T09:10:00Z")
+	d.passes(2)
+	signed := d.signed(signer)
+	proofs := make(map[string]*checkpoint.Proof)
+	prove := func(run string) (p *checkpoint.Proof, err error) {
+		d.Look(func(r ledger.Reader) error {
+			p, err = ledger.Prove(r, run, signed)
+			return nil
+		})
+		return p, err
+	}
+	verify := func(p *checkpoint.Proof, trace *traces.Trace) {
+		t.Helper()
+		if _, err := p.Verify(trace, trusted(t, vkey)); err != nil {
+			t.Errorf("Verify() = %v", err)
+		}
+	}
+	documents := make(map[string]*traces.Trace)
+	for _, run := range d.runs() {
+		p, err := prove(run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proofs[run], documents[run] = p, d.derived(run)
+	}
+	if done := d.prunes("2026-11-21T09:10:00Z"); done.Runs != 3 {
+		t.Fatalf("Prune() = %+v", done)
+	}
+	for run, p := range proofs { // each stands alone
+		verify(p, documents[run])
+		again, err := prove(run)
+		if slices.Contains(old, run) {
+			if !errors.Is(err, ledger.ErrNotFound) {
+				t.Errorf("Prove() of a pruned run = %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		verify(again, documents[run])
+	}
+}
+
+// derived is the trace of a run, read.
+func (d *desk) derived(run string) (trace *traces.Trace) {
+	d.TB.Helper()
+	d.Look(func(r ledger.Reader) error {
+		doc, err := ledger.Trace(context.Background(), r, run, d.replayer(nil))
+		if err == nil {
+			trace, err = traces.Read(doc)
+		}
+		return err
+	})
+	return trace
+}
+
+// TestACheckpointRevealsARewrittenLog rewrites, cuts and replaces a log whole, with all hashes and rows right. Without a checkpoint that was
+// stored elsewhere, Verify finds nothing; with one, or a witness, it is found.
+func TestACheckpointRevealsARewrittenLog(t *testing.T) {
+	d := newDesk(t)
+	signer, vkey := d.newKey()
+	d.passes(3)
+	c := d.checkpoint()
+	w := witnesstest.New(t)
+	w.Trust(t, vkey)
+	key, err := checkpoint.WitnessVerifier(w.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	witness, err := checkpoint.NewWitness(w.URL, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cosign := func(store *storetest.Memory) error {
+		return store.View(t.Context(), func(r ledger.Reader) error {
+			now, err := ledger.TakeCheckpoint(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			signed, err := checkpoint.Sign(now, signer) // whoever rewrote the log has its key
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = witness.Cosign(t.Context(), signed, r)
+			return err
+		})
+	}
+	if err := cosign(d.store); err != nil {
+		t.Fatal(err)
+	}
+	for name, edit := range map[string]func([]ledger.Event) []ledger.Event{ // each stands alone
+		"rewritten": func(all []ledger.Event) []ledger.Event {
+			return edits(ledger.RequestCreated, `"env":"test"`, `"env":"prod"`)(t, all)
+		},
+		"cut": func(all []ledger.Event) []ledger.Event {
+			return slices.DeleteFunc(all, func(e ledger.Event) bool { return e.RunID == all[len(all)-1].RunID })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			forged := d.forged(edit)
+			verify := func(c *checkpoint.Checkpoint) error {
+				return forged.View(t.Context(), func(r ledger.Reader) error {
+					_, err := ledger.Verify(t.Context(), r, ledger.VerifyOptions{Checkpoint: c})
+					return err
+				})
+			}
+			if err := verify(nil); err != nil {
+				t.Errorf("without a checkpoint: Verify() = %v: the forgery is not good enough", err)
+			}
+			if err := verify(&c); !errors.Is(err, ledger.ErrTampered) {
+				t.Errorf("with a checkpoint: Verify() = %v", err)
+			}
+			if err := cosign(forged); !errors.Is(err, checkpoint.ErrInconsistent) {
+				t.Errorf("Cosign() = %v", err)
+			}
+		})
+	}
+	t.Run("copy-beside-its-original", func(t *testing.T) {
+		beside := deskAt(t, d.forged(func(all []ledger.Event) []ledger.Event { return all }), d.Clock)
+		d.passes(1)
+		beside.passes(2)
+		if err := cosign(d.store); err != nil {
+			t.Fatal(err)
+		}
+		if err := cosign(beside.store); !errors.Is(err, checkpoint.ErrInconsistent) {
+			t.Errorf("Cosign() = %v", err)
+		}
+	})
+}
+
+// TestProofOfLargeEvents proves a run whose events are stored by reference.
+func TestProofOfLargeEvents(t *testing.T) {
+	d := newDesk(t)
+	signer, vkey := d.newKey()
+	s := statestest.Find(t, "policy-allows")
+	s.Request.Text = []byte(strings.Repeat("long ", 2000))
+	id := ledgertest.NewID(t)
+	if _, _, err := d.play(id, &s); err != nil {
+		t.Fatal(err)
+	}
+	d.Look(func(r ledger.Reader) error {
+		p, err := ledger.Prove(r, id, d.signed(signer))
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(p.Entries, func(e checkpoint.Entry) bool { return e.Events != nil }) {
+			t.Error("no events are stored by reference: the test is blind")
+		}
+		_, err = p.Verify(d.derived(id), trusted(t, vkey))
+		return err
+	})
+}
