@@ -131,6 +131,10 @@ func (tr *traveller) types(page, line string) {
 	tr.Helper()
 	line, comment, _ := strings.Cut(strings.TrimSpace(line), " #")
 	line = strings.TrimSpace(line)
+	if line == "unset "+tokenVariable {
+		delete(tr.env, tokenVariable)
+		return
+	}
 	token := false
 	if inner, ok := strings.CutPrefix(line, `export PGFSM_TOKEN="$(`); ok {
 		line, token = strings.TrimSuffix(inner, `)"`), true

@@ -60,12 +60,11 @@ func TestLedgerPrune(t *testing.T) {
 	at := auditorOfLongAgo(t, path, "old@example.com")
 	runsOfLongAgo(t, path)
 	command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--json").want(t, exitYes, "/entries", "5", "/size", "5", "/requests", "2")
-	earlier := filepath.Join(t.TempDir(), "checkpoint")
-	r := command(t.Context(), nil, "ledger", "checkpoint", "--ledger", at)
-	r.want(t, exitYes)
-	write(t, earlier, r.stdout)
+	earlier, key := filepath.Join(t.TempDir(), "checkpoint"), filepath.Join(t.TempDir(), "key")
+	command(t.Context(), nil, "ledger", "key", "new", "--ledger", at, "-o", key).want(t, exitYes)
+	command(t.Context(), nil, "ledger", "checkpoint", "--ledger", at, "--key", key, "-o", earlier).want(t, exitYes)
 
-	r = command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-02")
+	r := command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-02")
 	r.want(t, exitYes)
 	if want := "0 entries of 0 runs from before 2001-01-02T00:00:00Z removed\n"; r.stdout != want {
 		t.Errorf("stdout = %q, want %q", r.stdout, want)
@@ -76,7 +75,7 @@ func TestLedgerPrune(t *testing.T) {
 		t.Errorf("stdout = %q, want %q", r.stdout, want)
 	}
 	command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--json", "--checkpoint", earlier).want(t, exitYes,
-		"/ok", "true", "/complete", "true", "/entries", "4", "/pruned", "2", "/size", "6", "/requests", "1", "/tokens", "1")
+		"/ok", "true", "/complete", "true", "/entries", "5", "/pruned", "2", "/size", "7", "/requests", "1", "/tokens", "1")
 	r = command(t.Context(), nil, "ledger", "verify", "--ledger", at)
 	r.want(t, exitYes)
 	if want := "2 entries were pruned; their hashes are in the tree\n"; !strings.Contains(r.stdout, want) {

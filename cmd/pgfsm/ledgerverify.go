@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"github.com/spf13/cobra"
 
@@ -32,7 +33,7 @@ verify cannot detect that the last rows are missing. --key and --witness-key ver
 --deep also executes every run again with this build, and counts the runs that it decides as recorded, decides
 otherwise, or cannot judge because it does not read the run's bundle or inputs. It names the first run that it decides
 otherwise and the first that it cannot judge, and then exits with 1.`,
-		Example: `  pgfsm ledger checkpoint > /elsewhere/pgfsm.checkpoint
+		Example: `  pgfsm ledger checkpoint -o /elsewhere/pgfsm.checkpoint
   pgfsm ledger verify --checkpoint /elsewhere/pgfsm.checkpoint --key /elsewhere/pgfsm-log.pub`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -87,6 +88,9 @@ func readCheckpoint(w world, path string, with *keyFlags) (c *givenCheckpoint, e
 		text, err = io.ReadAll(io.LimitReader(w.stdin, checkpoint.MaxBytes))
 	} else {
 		text, _, err = safefile.Read(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%s: %w; give - to read standard input", path, err)
+		}
 	}
 	if err != nil {
 		return nil, err
