@@ -151,8 +151,8 @@ type scene struct {
 	kill     kill
 
 	seen       *checkpoint.Checkpoint // after the kill before; nil before the first
-	inFlight   []string           // runs of dead owners whose call had left, for the next recovery
-	notTheirs  []string           // runs of the other process, which nobody may touch
+	inFlight   []string               // runs of dead owners whose call had left, for the next recovery
+	notTheirs  []string               // runs of the other process, which nobody may touch
 	tally      tally
 	callsSeen  map[string]bool
 	votesFinal map[string]string // by run: how it stands by the vote that decided
