@@ -114,7 +114,7 @@ func TestKeyRotation(t *testing.T) {
 	for _, vkey := range vkeys {
 		h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--key", vkey).want(t, exitYes)
 	}
-	h.do("ledger", "key", "remove", vkeys[0]).want(t, exitYes)
+	h.do("ledger", "key", "remove", vkeys[0], "--json").want(t, exitYes, "/key", vkeys[0])
 	h.do("ledger", "key", "remove", vkeys[0]).says(t, exitCould, "was removed before")
 	h.do("ledger", "checkpoint").says(t, exitCould, "old.key is no key of this log, or was removed")
 	h.do("ledger", "checkpoint", "--key", in("new.key")).want(t, exitYes)
@@ -150,6 +150,9 @@ func TestServeWritesCheckpoints(t *testing.T) {
 	h.do("call", "puppet", "look", "{}").want(t, exitYes)
 	second := appears()
 	s.stop(t, exitYes)
+	write(t, h.config, strings.Replace(textOf(t, h.config), "example.com/log", "example.com/other", 1))
+	h.do("serve").says(t, exitCould, "the log was made with the name example.com/log, and checkpoints.origin is example.com/other")
+	h.do("ledger", "verify").want(t, exitYes) // reading needs no name
 	for _, path := range []string{first, second} {
 		h.do("ledger", "verify", "--checkpoint", path, "--key", vkey).want(t, exitYes)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/stores"
@@ -114,12 +115,26 @@ func newLedgerKeyRemove(w world, f *ledgerFlags) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.use(w, stores.ToChange, func(o *openedLedger) error {
-				by, err := manager(cmd.Context(), w, o)
-				if err != nil {
-					return err
-				}
-				return o.RemoveKey(cmd.Context(), by, args[0])
+				return removeKey(cmd.Context(), w, o, args[0], f.json)
 			})
 		},
 	}
+}
+
+func removeKey(ctx context.Context, w world, o *openedLedger, vkey string, asJSON bool) error {
+	by, err := manager(ctx, w, o)
+	if err != nil {
+		return err
+	}
+	if err := o.RemoveKey(ctx, by, vkey); err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(w.stdout, struct {
+			SchemaVersion int    `json:"schema_version"`
+			Key           string `json:"key"`
+		}{schemaVersion, vkey})
+	}
+	_, err = fmt.Fprintf(w.stdout, "The key %s is removed.\n", visible.Text(vkey))
+	return err
 }

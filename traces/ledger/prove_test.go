@@ -308,16 +308,15 @@ func TestACheckpointRevealsARewrittenLog(t *testing.T) {
 	if err := cosign(d.store); err != nil {
 		t.Fatal(err)
 	}
-	for name, edit := range map[string]func([]ledger.Event) []ledger.Event{ // each stands alone
-		"rewritten": func(all []ledger.Event) []ledger.Event {
-			return edits(ledger.RequestCreated, `"env":"test"`, `"env":"prod"`)(t, all)
-		},
-		"cut": func(all []ledger.Event) []ledger.Event {
-			return slices.DeleteFunc(all, func(e ledger.Event) bool { return e.RunID == all[len(all)-1].RunID })
+	for name, edit := range map[string]func(*testing.T, []ledger.Event) []ledger.Event{ // each stands alone
+		"rewritten": edits(ledger.RequestCreated, `"env":"test"`, `"env":"prod"`),
+		"cut": func(_ *testing.T, all []ledger.Event) []ledger.Event {
+			last := all[len(all)-1].RunID
+			return slices.DeleteFunc(all, func(e ledger.Event) bool { return e.RunID == last })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			forged := d.forged(edit)
+			forged := d.forged(func(all []ledger.Event) []ledger.Event { return edit(t, all) })
 			verify := func(c *checkpoint.Checkpoint) error {
 				return forged.View(t.Context(), func(r ledger.Reader) error {
 					_, err := ledger.Verify(t.Context(), r, ledger.VerifyOptions{Checkpoint: c})

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	formats "github.com/transparency-dev/formats/note"
 	"golang.org/x/mod/sumdb/note"
 
 	"pgfsm/traces/ledger/checkpoint"
@@ -56,6 +57,46 @@ func TestCosign(t *testing.T) {
 				t.Fatalf("%d signatures, want 3:\n%s", lines, signed)
 			}
 		}
+	}
+}
+
+// TestWitnessKeys shows the kinds of keys that witnesses may have.
+func TestWitnessKeys(t *testing.T) {
+	m, k := logOf(t, 7), newKey(t, origin)
+	plain, vkey, err := note.GenerateKey(nil, "witness.example/plain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cosignature, err := formats.VKeyToCosignatureV1(vkey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quantum, quantumKey, err := formats.GenerateMLDSAKey("witness.example/ml-dsa")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := checkpoint.Take(origin, m.size(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _, _ := strings.Cut(string(sign(t, m, k)), "\n\n")
+	for _, tt := range []struct{ name, private, vkey string }{
+		{"ed25519", plain, vkey}, {"ed25519-cosignature", plain, cosignature}, {"ml-dsa-44", quantum, quantumKey},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			signer, err := formats.NewSignerForCosignatureV1(tt.private)
+			if err != nil {
+				t.Fatal(err)
+			}
+			signed, err := note.Sign(&note.Note{Text: text + "\n"}, k.signer, signer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o, err := checkpoint.Open(signed, checkpoint.Keys{Log: []note.Verifier{k.verifier}, Witnesses: []note.Verifier{witnessVerifier(t, tt.vkey)}})
+			if err != nil || o.Checkpoint != c || len(o.Cosigned) != 1 || o.Cosigned[0].At.Unix() <= 0 {
+				t.Errorf("Open() = %+v, %v", o, err)
+			}
+		})
 	}
 }
 
