@@ -174,7 +174,7 @@ table. Capitalised words name limits (the type Limits of package policy/schema).
 		fmt.Fprintf(&b, "| `%s` | %s |\n", c.value, cell(c.comment))
 	}
 	fmt.Fprintf(&b, `
-## Replay
+## Traces, checkpoints and proofs
 
 | code | exit | meaning |
 | --- | --- | --- |
@@ -183,7 +183,10 @@ table. Capitalised words name limits (the type Limits of package policy/schema).
 | %s | 1 | A command, event, fact, transition or the outcome differs from the recorded one. |
 | %s | 1 | The trace does not match its hash chain, or its head is not the one given with --head. |
 | %s | 2 | The file is not a trace, or cannot be read. |
-`, divergence(traces.Missing), divergence(traces.Extra), divergence(traces.Different), "`trace_tampered`", "`trace_unreadable`")
+| %s | 1 | `+"`pgfsm ledger checkpoint`, `witness` and `prove`"+`: the log does not contain the checkpoint, or a witness has cosigned another history of it. |
+| %s | 1 | `+"`pgfsm verify-proof`"+`: the proof is not valid, is of another trace, or lacks a required signature. |
+`, divergence(traces.Missing), divergence(traces.Extra), divergence(traces.Different), "`trace_tampered`", "`trace_unreadable`",
+		"`log_inconsistent`", "`proof_invalid`")
 	b.WriteString(`
 ## Effects
 

@@ -50,7 +50,7 @@ var neighbours = map[string][]string{
 	"safefile":        {},
 	"runner":          {"config", "deadline", "llm", "loopback", "mcp", "policy", "present", "safefile", "states", "traces", "web"},
 	"traces/backtest": {"config", "policy", "states", "traces"},
-	"traces":          {"deadline", "fsm", "loopback", "policy", "present", "states", "web"},
+	"traces":          {"deadline", "fsm", "loopback", "policy", "present", "safefile", "states", "web"},
 	"web":             {},
 	"fsm/fsmtest":     {"fsm"},
 }

@@ -95,7 +95,8 @@ func (s *story) disagrees(reached map[fsm.State]*repeatedFacts, votes []policy.V
 		!slices.Equal(s.asked.Approvers, a.Approvers) || s.asked.Quorum != max(a.Quorum, 1)) {
 		return string(ApprovalRequested)
 	}
-	if at := cmp.Or(reached[states.Permitted], reached[states.Blocked]); at != nil && s.again != nil && cmp.Or(s.again.Bundle, s.first.Bundle) != cmp.Or(at.Bundle, s.first.Bundle) {
+	at := cmp.Or(reached[states.Permitted], reached[states.Blocked])
+	if at != nil && s.again != nil && cmp.Or(s.again.Bundle, s.first.Bundle) != cmp.Or(at.Bundle, s.first.Bundle) {
 		return string(DecisionMade)
 	}
 	if votes != nil && !slices.Equal(votes, s.votes) {
