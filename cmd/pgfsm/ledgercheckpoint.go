@@ -37,8 +37,8 @@ func newLedgerCheckpoint(w world, f *ledgerFlags) *cobra.Command {
 		Long: `checkpoint signs the state of the log (c2sp.org/tlog-checkpoint): its origin, how many entries it has, and the root of the
 tree over them. Store the checkpoint where users who can write the ledger cannot write, and give it to verify --checkpoint.
 
-If the file of --output exists, the log must contain the checkpoint in it. Otherwise checkpoint signs nothing and exits
-with 1.`,
+If the file of --output exists, the log must contain the checkpoint in it. Otherwise checkpoint writes nothing and exits
+with 1. If the log has not grown, the file stays as it is.`,
 		Example: `  pgfsm ledger checkpoint --key pgfsm-log.key -o /elsewhere/pgfsm.checkpoint`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -67,15 +67,7 @@ func (o *openedLedger) writeCheckpoint(w world, r ledger.Reader, keys []string, 
 		return err
 	}
 	if out != "" {
-		before, _, err := safefile.Read(out)
-		if err == nil {
-			if err := contains(r, before); err != nil {
-				return fmt.Errorf("%s: %w", out, err)
-			}
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		if err := renameio.WriteFile(out, signed, publicMode, renameio.WithTempDir(filepath.Dir(out))); err != nil {
+		if signed, err = replaceCheckpoint(r, out, c, signed); err != nil {
 			return err
 		}
 	}
@@ -93,6 +85,29 @@ func (o *openedLedger) writeCheckpoint(w world, r ledger.Reader, keys []string, 
 	}
 	_, err = w.stdout.Write(signed)
 	return err
+}
+
+// replaceCheckpoint writes a signed checkpoint to a file. If the file has a checkpoint of the same size, it stays, because it may have
+// cosignatures. It returns what the file contains then.
+func replaceCheckpoint(r ledger.Reader, path string, c checkpoint.Checkpoint, signed []byte) ([]byte, error) {
+	was, _, err := safefile.Read(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	default:
+		before, err := checkpoint.Read(was)
+		if err == nil {
+			err = ledger.Contains(r, before)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if before == c {
+			return was, nil
+		}
+	}
+	return signed, safefile.Replace(path, was, signed, publicMode)
 }
 
 // contains returns nil if the log contains a signed checkpoint, whose signatures it does not verify.

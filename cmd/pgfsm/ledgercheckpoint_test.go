@@ -76,6 +76,7 @@ func TestCheckpoints(t *testing.T) {
 	trusting := []string{"--checkpoint", in("checkpoint"), "--key", vkey, "--witness-key", service.Key}
 	h.do(append([]string{"ledger", "verify"}, trusting...)...).says(t, exitNo, "has not cosigned it")
 	submit().want(t, exitYes)
+	h.do("ledger", "checkpoint", "-o", in("checkpoint")).want(t, exitYes) // the log has not grown, so the cosignature stays
 	h.do(append([]string{"ledger", "verify"}, trusting...)...).says(t, exitYes, "signed by pgfsm-log-", "cosigned by witness.example/w1+")
 
 	h.do("ledger", "trace", run, "-o", in("run.json")).want(t, exitYes)

@@ -15,7 +15,8 @@ import (
 )
 
 func newLedgerKey(w world, f *ledgerFlags) *cobra.Command {
-	return group("key", "Make, list and remove the keys that sign checkpoints", `A key signs the checkpoints of one log. The private key is in a file; the log records the verifier key, which readers of
+	return group("key", "Make, list and remove the keys that sign checkpoints",
+		`A key signs the checkpoints of one log. The private key is in a file; the log records the verifier key, which readers of
 checkpoints need. To replace a key, make a new one, sign with both for a while (checkpoints.key takes a list), and then
 remove the old one.
 
