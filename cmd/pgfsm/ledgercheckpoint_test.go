@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -123,43 +122,68 @@ func TestKeyRotation(t *testing.T) {
 	h.do("ledger", "verify").want(t, exitYes)
 }
 
-// TestServeWritesCheckpoints shows that the gateway writes a checkpoint when the log has grown, and that it does not start with a foreign key.
+// signing is a house whose gateway writes checkpoints every second.
+func signing(t *testing.T) (h *house, vkey string) {
+	t.Helper()
+	h = newHouse(t, openPolicy, "checkpoints: {key: log.key, dir: out/checkpoints, every: 1s, origin: example.com/log}\n")
+	h.do("serve").says(t, exitCould, "log.key: no such file")
+	r := h.do("ledger", "key", "new", "-o", filepath.Join(h.dir, "log.key"))
+	r.says(t, exitYes, "example.com/log+")
+	return h, strings.TrimSpace(r.stdout)
+}
+
+// until waits until something is so, for a minute at most.
+func (s *served) until(t *testing.T, so func() bool) {
+	t.Helper()
+	within, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := ledger.Poll(within, 20*time.Millisecond, func() (bool, error) { return so(), nil }); err != nil {
+		t.Fatalf("%v\n%s", err, s.stderr)
+	}
+}
+
+// checkpointed waits for the checkpoint of the whole log, and returns its path.
+func (h *house) checkpointed(s *served) (path string) {
+	h.t.Helper()
+	path = filepath.Join(h.dir, "out", "checkpoints", "checkpoint-"+h.do("ledger", "verify", "--json").member("/size"))
+	s.until(h.t, func() bool {
+		_, err := os.Stat(path)
+		return err == nil
+	})
+	return path
+}
+
+// TestServeWritesCheckpoints shows that the gateway writes a checkpoint when the log has grown.
 func TestServeWritesCheckpoints(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, openPolicy, "checkpoints: {key: log.key, dir: out/checkpoints, every: 1s, origin: example.com/log}\n")
-	in := func(name string) string { return filepath.Join(h.dir, name) }
-	h.do("serve").says(t, exitCould, "log.key: no such file")
-	r := h.do("ledger", "key", "new", "-o", in("log.key"))
-	r.says(t, exitYes, "example.com/log+")
-	vkey := strings.TrimSpace(r.stdout)
+	h, vkey := signing(t)
 	s := serve(t, h.dir)
-	appears := func() string {
-		t.Helper()
-		size := h.do("ledger", "verify", "--json").member("/size")
-		path := in("out/checkpoints/checkpoint-" + size)
-		within, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := ledger.Poll(within, 20*time.Millisecond, func() (bool, error) {
-			_, err := os.Stat(path)
-			return err == nil, nil
-		}); err != nil {
-			t.Fatalf("%s: %v\n%s", path, err, s.stderr)
-		}
-		return path
-	}
-	first := appears()
+	first := h.checkpointed(s)
 	h.do("call", "puppet", "look", "{}").want(t, exitYes)
-	second := appears()
+	second := h.checkpointed(s)
 	s.stop(t, exitYes)
-	write(t, h.config, strings.Replace(textOf(t, h.config), "example.com/log", "example.com/other", 1))
-	h.do("serve").says(t, exitCould, "the log was made with the name example.com/log, and checkpoints.origin is example.com/other")
-	h.do("ledger", "verify").want(t, exitYes) // reading needs no name
 	for _, path := range []string{first, second} {
 		h.do("ledger", "verify", "--checkpoint", path, "--key", vkey).want(t, exitYes)
 	}
-	if files, err := os.ReadDir(in("out/checkpoints")); err != nil || len(files) != 2 || !slices.ContainsFunc(files, func(f os.DirEntry) bool {
-		return f.Name() == filepath.Base(first)
-	}) {
-		t.Errorf("files = %v, %v", files, err)
+	write(t, h.config, strings.Replace(textOf(t, h.config), "example.com/log", "example.com/other", 1))
+	h.do("serve").says(t, exitCould, "the log was made with the name example.com/log, and checkpoints.origin is example.com/other")
+	h.do("ledger", "verify").want(t, exitYes) // reading needs no name
+}
+
+// TestServeSignsNoOtherHistory shows that the gateway signs nothing, and says so, after an older copy of the ledger was put back.
+func TestServeSignsNoOtherHistory(t *testing.T) {
+	t.Parallel()
+	h, _ := signing(t)
+	older := t.TempDir()
+	copyLedger(t, h.dir, older)
+	for range 3 {
+		h.do("call", "puppet", "look", "{}").want(t, exitYes)
 	}
+	s := serve(t, h.dir)
+	h.checkpointed(s)
+	s.stop(t, exitYes)
+	copyLedger(t, older, h.dir)
+	s = serve(t, h.dir)
+	s.until(t, func() bool { return strings.Contains(s.stderr.String(), "no checkpoint was written") })
+	s.stop(t, exitYes, "the log's history was changed", "an older copy was put back")
 }

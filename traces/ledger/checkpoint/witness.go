@@ -70,8 +70,7 @@ func (w *Witness) Cosign(ctx context.Context, signed []byte, tree tlog.HashReade
 			return nil, fmt.Errorf("witness %s: %w", w.url, err)
 		}
 		if old > c.Size {
-			return nil, fmt.Errorf("%w: the witness %s has cosigned %d entries and the checkpoint has %d; the checkpoint is older than the last one "+
-				"submitted, or the last entries were removed, or an older copy was put back", ErrInconsistent, w.url, old, c.Size)
+			return nil, w.ahead(c, old, tree)
 		}
 		var proof tlog.TreeProof
 		if old > 0 {
@@ -88,6 +87,15 @@ func (w *Witness) Cosign(ctx context.Context, signed []byte, tree tlog.HashReade
 		return nil, err
 	}
 	return w.join(signed, r.body)
+}
+
+// ahead returns the error of a checkpoint with fewer entries than the witness has cosigned.
+func (w *Witness) ahead(c Checkpoint, old int64, tree tlog.HashReader) error {
+	if _, err := tree.ReadHashes([]int64{tlog.StoredHashIndex(0, old-1)}); err == nil {
+		return fmt.Errorf("witness %s: it has cosigned %d entries of the log already, and the checkpoint has %d: submit a new checkpoint", w.url, old, c.Size)
+	}
+	return fmt.Errorf("%w: the witness %s has cosigned %d entries and the log has fewer; the last ones were removed, or an older copy was put back",
+		ErrInconsistent, w.url, old)
 }
 
 // response is what a witness answered.

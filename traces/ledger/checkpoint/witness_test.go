@@ -107,7 +107,7 @@ func TestWitnessFindsOtherHistories(t *testing.T) {
 		do   func(t *testing.T, m *memory) *memory // to the log of 20 entries that was cosigned
 		err  string
 	}{
-		{"cut", func(t *testing.T, m *memory) *memory { return m.copied(t, 19) }, "cosigned 20 entries and the checkpoint has 19"},
+		{"cut", func(t *testing.T, m *memory) *memory { return m.copied(t, 19) }, "cosigned 20 entries and the log has fewer"},
 		{"older-copy-that-grew", func(t *testing.T, m *memory) *memory {
 			c := m.copied(t, 15)
 			c.grow(t, 30, "other")
@@ -184,6 +184,19 @@ func TestWitnessRefuses(t *testing.T) {
 				t.Errorf("Cosign() = %q, %v; want %q", got, err, tt.err)
 			}
 		})
+	}
+}
+
+// TestAnOlderCheckpointIsNoFinding shows that a checkpoint from before the last one that was submitted does not count as another history.
+func TestAnOlderCheckpointIsNoFinding(t *testing.T) {
+	m, k, w := logOf(t, 7), newKey(t, origin), witnesstest.New(t)
+	w.Trust(t, k.text)
+	older := sign(t, m, k)
+	m.grow(t, 5, "entry")
+	cosign(t, w, sign(t, m, k), m)
+	_, err := newWitness(t, w.URL, w.Key).Cosign(t.Context(), older, m)
+	if err == nil || errors.Is(err, checkpoint.ErrInconsistent) || !strings.Contains(err.Error(), "submit a new checkpoint") {
+		t.Errorf("Cosign() = %v", err)
 	}
 }
 
