@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"fmt"
 
 	"pgfsm/policy/canonical"
@@ -15,8 +16,22 @@ func (b *Bundle) Active(now *Bundle) ([]byte, canonical.Digest, error) {
 	return text, canonical.Sum("bundle", text), err
 }
 
-// CompileActive compiles what [Bundle.Active] returned. The error says why it is no bundle, or not one for a run that b judged.
+// CompileActive compiles what [Bundle.Active] returned. The error says why it is no bundle, or not one for a run that b judged. The last result is cached:
+// after a change of the configuration, all runs that b held get the same bundle.
 func (b *Bundle) CompileActive(text []byte, digest canonical.Digest) (*Bundle, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if a := b.active; a != nil && a.digest == digest && bytes.Equal(a.canonical, text) {
+		return a, nil
+	}
+	active, err := b.compileActive(text, digest)
+	if err == nil {
+		b.active = active
+	}
+	return active, err
+}
+
+func (b *Bundle) compileActive(text []byte, digest canonical.Digest) (*Bundle, error) {
 	var content Content
 	if err := canonical.Unmarshal(text, &content); err != nil {
 		return nil, err

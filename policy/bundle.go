@@ -32,6 +32,7 @@ type Bundle struct {
 
 	mu       sync.Mutex
 	catalogs catalogCache
+	active   *Bundle // the last one that CompileActive made
 }
 
 // Compile checks and compiles content. The error lists every fault.
