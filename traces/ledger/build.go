@@ -59,6 +59,9 @@ type changedBuild struct{ how error }
 
 // Do is [states.Door.Do].
 func (c changedBuild) Do(context.Context, states.Command) (states.Event, error) {
-	return states.Interruption(policy.CodeBuildChanged,
-		"This version of pgfsm does not judge the held call as approvers saw it: "+c.how.Error()+"."), nil
+	how := c.how.Error()
+	if unread := new(traces.TamperError); errors.As(c.how, &unread) { // the hashes of the ledger are right
+		how = "it cannot read the " + unread.Place + ": " + unread.What
+	}
+	return states.Interruption(policy.CodeBuildChanged, "This version of pgfsm does not judge the held call as approvers saw it: "+how+"."), nil
 }

@@ -159,6 +159,9 @@ func TestAnotherBuild(t *testing.T) {
 				return
 			}
 			q := d.Request(id)
+			if c.unread != nil && !strings.HasSuffix(o.Reason, "it cannot read the header: bundle: unknown member.") {
+				t.Errorf("the reason is %q", o.Reason)
+			}
 			if o.Type != states.TypeBlocked || o.Code != policy.CodeBuildChanged || o.Effect != states.NotSent || len(s.World.Calls) != 0 ||
 				q.Code != string(o.Code) || q.Sent != "" || q.Reason != o.Reason {
 				t.Errorf("ended as %+v, %d calls; the request is %+v", o, len(s.World.Calls), q)
