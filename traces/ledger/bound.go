@@ -36,7 +36,10 @@ func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
 	if rec.held == 0 || q.Binding == "" {
 		return Bound{}, &Refusal{Code: RefusedNotHeld, Message: fmt.Sprintf("the request was never held; it is %s", q.Status)}
 	}
-	again, err := p.Resume(&rec.Header, rec.Inputs[:rec.held], rec.held, rec.last)
+	if err := unchanged(r, &q); err != nil {
+		return Bound{}, fmt.Errorf("run %s: %w (%w)", run, traces.ErrTampered, err)
+	}
+	again, err := p.Reexecute(&rec.Header, rec.Inputs[:rec.held]) // another build may have other words for the reasons
 	if err != nil {
 		return Bound{}, err
 	}

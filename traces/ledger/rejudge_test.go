@@ -135,6 +135,12 @@ func TestAnotherBuild(t *testing.T) {
 			}
 			defer l.Close()
 			p := d.otherBuild(c.change, c.unread)
+			d.Look(func(r ledger.Reader) error { // what approvers see is what they vote on
+				if b, err := ledger.BoundOf(r, p, id); err == nil && b.Held.Binding != b.Request.Binding || (err == nil) != (c.want == ledger.Reexecution{}) {
+					t.Errorf("BoundOf() = %+v, %v", b, err)
+				}
+				return nil
+			})
 			var o states.Outcome
 			if c.decide == vote {
 				if err := l.Claim(ctx, id); err != nil {
