@@ -14,15 +14,27 @@ import (
 // release is set by the build: -ldflags "-X main.release=v1.2.3".
 var release = ""
 
-// version is the release, or the version that the build records.
+// version is the release, or the version or the revision that the build records.
 func version() string {
-	if release != "" {
+	info, ok := debug.ReadBuildInfo()
+	switch {
+	case release != "":
 		return release
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+	case !ok:
+		return "devel"
+	case info.Main.Version != "" && info.Main.Version != "(devel)":
 		return info.Main.Version
 	}
-	return "devel"
+	name := "devel"
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			name += "-" + s.Value[:min(len(s.Value), 12)]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			name += "-modified"
+		}
+	}
+	return name
 }
 
 func newVersion(w world) *cobra.Command {
