@@ -10,8 +10,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/mod/sumdb/tlog"
-
-	"pgfsm/policy/canonical"
 )
 
 // maxBatch is how many operations share a transaction at most.
@@ -191,11 +189,6 @@ func (b *batch) add(r *Request, run, by string, p payload) error {
 	}
 	e := b.entry
 	b.events, e.Type = append(b.events, text), p.kind()
-	for _, d := range references(p) {
-		if err := b.UseBlob(d, e.Index); err != nil {
-			return err
-		}
-	}
 	if r == nil {
 		return nil
 	}
@@ -234,11 +227,7 @@ func (b *batch) flush() error {
 	if err != nil {
 		return err
 	}
-	if e.Events = jsontext.Value(events); isRef(events) {
-		if err := b.UseBlob(canonical.Digest(events[1:]), e.Index); err != nil {
-			return err
-		}
-	}
+	e.Events = jsontext.Value(events)
 	hashes, err := tlog.StoredHashesForRecordHash(e.Index, e.hash(), b)
 	if err != nil {
 		return err

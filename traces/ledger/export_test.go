@@ -2,14 +2,11 @@ package ledger
 
 import (
 	"bytes"
-	"errors"
 	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/mod/sumdb/tlog"
-
-	"pgfsm/policy/canonical"
 )
 
 // Unlinked is the index of an event whose entry [Rewrite] links to no entry of its run.
@@ -102,14 +99,6 @@ func rewrite(tx Tx, q *Request, index int64, events []Event) error {
 		if err != nil {
 			return err
 		}
-		for _, d := range references(p) {
-			if _, err := tx.Blob(d); errors.Is(err, ErrNotFound) {
-				continue // a test has forged the reference
-			}
-			if err := tx.UseBlob(d, index); err != nil {
-				return err
-			}
-		}
 		event.Index = index
 		if q != nil && project(q, &event, p) != nil {
 			q.Updated = e.At
@@ -131,11 +120,7 @@ func rewrite(tx Tx, q *Request, index int64, events []Event) error {
 	if err != nil {
 		return err
 	}
-	if e.Events = jsontext.Value(text); isRef(e.Events) {
-		if err := tx.UseBlob(canonical.Digest(text[1:]), index); err != nil {
-			return err
-		}
-	}
+	e.Events = jsontext.Value(text)
 	hashes, err := tlog.StoredHashesForRecordHash(index, e.hash(), tx)
 	if err != nil {
 		return err

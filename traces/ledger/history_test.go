@@ -362,7 +362,7 @@ func TestHistoryOfAnApprovedRun(t *testing.T) {
 // Nothing is called where the place cannot be recorded, wherever the store breaks.
 func TestHistoryOfABrokenStore(t *testing.T) {
 	boom := errors.New("the disk is full")
-	for _, op := range []storetest.Op{storetest.Begin, storetest.PutBlob, storetest.UseBlob, storetest.AddEntry,
+	for _, op := range []storetest.Op{storetest.Begin, storetest.PutBlob, storetest.AddEntry,
 		storetest.AddRequest, storetest.Commit, storetest.Committed} {
 		t.Run(fmt.Sprint(op), func(t *testing.T) {
 			store := storetest.NewMemory()

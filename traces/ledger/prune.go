@@ -60,7 +60,7 @@ func (l *Ledger) Prune(ctx context.Context, before string, by Caller) (Pruned, e
 		if err != nil {
 			return err
 		}
-		return b.Prune(plan.removed, runs, plan.kept)
+		return b.Prune(plan.removed, runs, slices.Sorted(maps.Keys(plan.blobs)))
 	})
 	if err != nil {
 		return Pruned{}, err
@@ -87,8 +87,9 @@ type prunePlan struct {
 	last    int64            // index of the last prune when the plan was made
 	over    map[string]int64 // the runs, each with the index of its last entry
 	removed []Range
-	kept    []Use      // of blobs, by entries among them that stay
-	tasks   []taskCall // calls of tasks, of these runs and of those that were removed before
+	blobs   map[canonical.Digest]bool // to which no other entry refers
+	size    int64                     // of the log when the plan was made
+	tasks   []taskCall                // calls of tasks, of these runs and of those that were removed before
 }
 
 // holds returns an error if a plan is out of date: another process pruned, or delivered the outcome of a run, which is the only event after
@@ -106,7 +107,28 @@ func (p *prunePlan) holds(r Reader) error {
 			return errors.Join(ErrPruning, err)
 		}
 	}
+	for e, err := range r.Entries(p.size) {
+		if err == nil {
+			err = p.refers(r, &e, false)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// refers notes the blobs of an entry that goes, or stays.
+func (p *prunePlan) refers(r Reader, e *Entry, goes bool) error {
+	refs, err := e.references(r)
+	for _, d := range refs {
+		if goes {
+			p.blobs[d] = true
+		} else {
+			delete(p.blobs, d)
+		}
+	}
+	return err
 }
 
 // planPrune finds the runs that were over before a time, and their entries.
@@ -136,37 +158,42 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string) (p prun
 	return p, p.walk(ctx, r, before)
 }
 
-// walk divides the entries before a time into those that go and those that stay.
+// walk finds the entries that go, and the blobs to which only these refer. It reads the whole log.
 func (p *prunePlan) walk(ctx context.Context, r Reader, before string) error {
-	uses := make(map[canonical.Digest]int64)
-	within := false // the entry before goes, too
-	for e, err := range r.Entries(0) {
-		if err != nil || ctx.Err() != nil {
-			return errors.Join(err, ctx.Err())
-		}
-		if e.At >= before {
-			break
-		}
-		_, goes := p.over[e.RunID]
-		if goes = goes || e.Type == MCPPassed; !goes {
-			refs, err := e.references(r)
-			if err != nil {
+	end, err := r.End()
+	if err != nil {
+		return err
+	}
+	p.blobs, p.size = make(map[canonical.Digest]bool), end.Size
+	goes := func(e *Entry) bool {
+		_, over := p.over[e.RunID]
+		return over || e.Type == MCPPassed && e.At < before
+	}
+	for _, pass := range []bool{true, false} { // those that go, then those that stay
+		within := false // the entry before goes, too
+		for e, err := range r.Entries(0) {
+			if err != nil || ctx.Err() != nil {
+				return errors.Join(err, ctx.Err())
+			}
+			if goes(&e) != pass {
+				within = false
+				continue
+			}
+			if err := p.refers(r, &e, pass); err != nil {
 				return err
 			}
-			for _, d := range refs {
-				uses[d] = e.Index
+			if !pass {
+				continue
 			}
-			within = false
-			continue
+			if !within {
+				p.removed = append(p.removed, Range{First: e.Index})
+			}
+			p.removed[len(p.removed)-1].Last = e.Index
+			p.Entries, within = p.Entries+1, true
 		}
-		if !within {
-			p.removed = append(p.removed, Range{First: e.Index})
+		if len(p.blobs) == 0 { // nothing goes that refers to any
+			break
 		}
-		p.removed[len(p.removed)-1].Last = e.Index
-		p.Entries, within = p.Entries+1, true
-	}
-	for _, d := range slices.Sorted(maps.Keys(uses)) {
-		p.kept = append(p.kept, Use{d, uses[d]})
 	}
 	return nil
 }

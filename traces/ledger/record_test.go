@@ -142,7 +142,7 @@ func TestWhatTheRequestSays(t *testing.T) {
 func TestNoRecordNoCall(t *testing.T) {
 	boom := errors.New("the disk is gone")
 	for _, op := range []storetest.Op{
-		storetest.Begin, storetest.AddEntry, storetest.UseBlob, storetest.PutRequest, storetest.PutBlob,
+		storetest.Begin, storetest.AddEntry, storetest.PutRequest, storetest.PutBlob,
 		storetest.Commit, storetest.Committed,
 	} {
 		for nth := 1; nth <= 8; nth++ {

@@ -442,7 +442,7 @@ func (b beforeDispatch) Append(ctx context.Context, s states.Step) error {
 // afterwards with at most one call in all.
 func TestABrokenStoreWhileResuming(t *testing.T) {
 	boom := errors.New("the disk is gone")
-	for _, op := range []storetest.Op{storetest.Begin, storetest.AddEntry, storetest.UseBlob, storetest.PutRequest, storetest.Commit, storetest.Committed} {
+	for _, op := range []storetest.Op{storetest.Begin, storetest.AddEntry, storetest.PutRequest, storetest.Commit, storetest.Committed} {
 		for nth := 1; nth <= 6; nth++ {
 			t.Run(string(op)+"-"+string(rune('0'+nth)), func(t *testing.T) {
 				d := newDesk(t)

@@ -123,7 +123,6 @@ type Blob struct {
 	Digest canonical.Digest // of the kind and the text
 	Kind   string           // BlobBundle or BlobValue
 	Text   string
-	Used   int64 // index of the last entry that refers to it; 0 if none does
 }
 
 // Kinds of blob; they are the kinds of their digests.

@@ -103,27 +103,19 @@ type Tx interface {
 	AddRequest(Request) error
 	// PutRequest adds the row or replaces it.
 	PutRequest(Request) error
-	// PutBlob adds the blob unless one of its digest is there. It ignores Used.
+	// PutBlob adds the blob unless one of its digest is there.
 	PutBlob(Blob) error
-	// UseBlob notes that an entry refers to a blob. Of several entries the last counts.
-	UseBlob(digest canonical.Digest, entry int64) error
 	PutToken(Token) error
 	DropToken(id string) error
 	PutDelivery(Delivery) error
 	SetDelivered(hook string, next int64) error
-	// Prune removes the bodies of entries and their deliveries, the requests of the runs, and the blobs to which no other entry refers.
-	// The hashes stay. Kept names blobs, each with the last of the earlier entries that refers to it and stays. Nothing else removes rows.
-	Prune(entries []Range, runs []string, kept []Use) error
+	// Prune removes the bodies of entries and their deliveries, the requests of runs, and blobs. The hashes stay. Nothing else removes
+	// rows of the record.
+	Prune(entries []Range, runs []string, blobs []canonical.Digest) error
 }
 
 // A Range is the indexes of entries that follow each other.
 type Range struct {
 	First int64 `json:"first"`
 	Last  int64 `json:"last"`
-}
-
-// A Use is an entry that refers to a blob.
-type Use struct {
-	Digest canonical.Digest
-	Entry  int64
 }

@@ -191,7 +191,7 @@ func (v *verifier) payloads(e *Entry) ([]payload, error) {
 	if e.Type != list[len(list)-1].Type {
 		return nil, &Fault{"entries", key, "its type is not that of its last event"}
 	}
-	v.blobs.use(e.Index, e.refer(all))
+	v.blobs.use(e.refer(all))
 	return all, nil
 }
 

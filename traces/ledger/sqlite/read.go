@@ -290,15 +290,15 @@ func (t *tx) Waiting(l ledger.Look) (string, error) {
 }
 
 func readBlob(r *row) ledger.Blob {
-	return ledger.Blob{Digest: canonical.Digest(r.text()), Kind: r.text(), Used: r.int64(), Text: r.text()}
+	return ledger.Blob{Digest: canonical.Digest(r.text()), Kind: r.text(), Text: r.text()}
 }
 
 func (t *tx) Blob(d canonical.Digest) (ledger.Blob, error) {
-	return one(all(t, readBlob, "SELECT digest, kind, used, text FROM blobs WHERE digest = ?", string(d)), "blob %s", d)
+	return one(all(t, readBlob, "SELECT digest, kind, text FROM blobs WHERE digest = ?", string(d)), "blob %s", d)
 }
 
 func (t *tx) Blobs() iter.Seq2[ledger.Blob, error] {
-	return all(t, readBlob, "SELECT digest, kind, used, text FROM blobs ORDER BY digest")
+	return all(t, readBlob, "SELECT digest, kind, text FROM blobs ORDER BY digest")
 }
 
 const tokenColumns = "id, name, role, secret, created, expires, revoked, entry"

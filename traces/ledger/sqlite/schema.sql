@@ -91,7 +91,6 @@ CREATE INDEX requests_waiting ON requests (actor, server, tool, arguments, run_i
 CREATE TABLE blobs (
     digest TEXT PRIMARY KEY NOT NULL,
     kind   TEXT NOT NULL,
-    used   INTEGER NOT NULL, -- index of the last entry that refers to it
     text   TEXT NOT NULL
 ) STRICT;
 

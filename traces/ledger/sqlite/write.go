@@ -43,8 +43,7 @@ var (
 	// One row a statement: for several SQLite makes a table of its own first, because of the triggers, and reads the rows from that.
 	insertEntry    = "INSERT INTO entries (" + entryColumns + ") VALUES " + marks(8)
 	insertHash     = "INSERT INTO tree (id, hash) VALUES " + marks(2)
-	insertBlob     = "INSERT INTO blobs (digest, kind, used, text) VALUES (?, ?, 0, ?) ON CONFLICT (digest) DO NOTHING"
-	useBlob        = "UPDATE blobs SET used = max(used, ?2) WHERE digest = ?1"
+	insertBlob     = "INSERT INTO blobs (digest, kind, text) VALUES " + marks(3)
 	upsertToken    = "INSERT INTO tokens (" + tokenColumns + ") VALUES " + marks(8) + onConflict("id", tokenColumns)
 	upsertDelivery = "INSERT INTO deliveries (entry, hook, attempts, next, state, error) VALUES " + marks(6) +
 		onConflict("entry, hook", "attempts, next, state, error")
@@ -141,13 +140,6 @@ func (t *tx) PutBlob(b ledger.Blob) error {
 	return nil
 }
 
-func (t *tx) UseBlob(d canonical.Digest, entry int64) error {
-	if err := t.one(useBlob, string(d), entry); err != nil {
-		return fmt.Errorf("blob %s: %w", d, err)
-	}
-	return nil
-}
-
 func (t *tx) PutToken(k ledger.Token) error {
 	err := t.one(upsertToken, k.ID, k.Name, k.Role, string(k.Secret), k.Created, k.Expires, k.Revoked, k.Entry)
 	if err != nil {
@@ -174,7 +166,7 @@ func (t *tx) SetDelivered(hook string, next int64) error {
 }
 
 // Prune is [ledger.Tx.Prune].
-func (t *tx) Prune(entries []ledger.Range, runs []string, kept []ledger.Use) error {
+func (t *tx) Prune(entries []ledger.Range, runs []string, blobs []canonical.Digest) error {
 	if err := t.one("INSERT INTO pruning (since) VALUES (1)"); err != nil {
 		return err
 	}
@@ -190,14 +182,10 @@ func (t *tx) Prune(entries []ledger.Range, runs []string, kept []ledger.Use) err
 			}
 		}
 	}
-	const removed = "NOT EXISTS (SELECT 1 FROM entries WHERE idx = used)"
-	for _, u := range kept {
-		if _, err := t.write("UPDATE blobs SET used = ? WHERE digest = ? AND "+removed, u.Entry, string(u.Digest)); err != nil {
+	for _, d := range blobs {
+		if _, err := t.write("DELETE FROM blobs WHERE digest = ?", string(d)); err != nil {
 			return err
 		}
-	}
-	if _, err := t.write("DELETE FROM blobs WHERE used > 0 AND " + removed); err != nil {
-		return err
 	}
 	return t.one("DELETE FROM pruning")
 }

@@ -28,7 +28,6 @@ const (
 	AddRequest  Op = "AddRequest"
 	PutRequest  Op = "PutRequest"
 	PutBlob     Op = "PutBlob"
-	UseBlob     Op = "UseBlob"
 	PutToken    Op = "PutToken"
 	DropToken   Op = "DropToken"
 	PutDelivery Op = "PutDelivery"

@@ -300,21 +300,8 @@ func (t *tx) PutRequest(r ledger.Request) error {
 func (t *tx) PutBlob(b ledger.Blob) error {
 	return t.write(PutBlob, func() error {
 		if _, there := t.blobs[b.Digest]; !there {
-			b.Used = 0
 			t.blobs[b.Digest] = b
 		}
-		return nil
-	})
-}
-
-func (t *tx) UseBlob(d canonical.Digest, entry int64) error {
-	return t.write(UseBlob, func() error {
-		b, there := t.blobs[d]
-		if !there {
-			return fmt.Errorf("there is no blob %s", d)
-		}
-		b.Used = max(b.Used, entry)
-		t.blobs[d] = b
 		return nil
 	})
 }
@@ -341,7 +328,7 @@ func (t *tx) SetDelivered(hook string, next int64) error {
 	return t.write(Delivered, func() error { t.delivered[hook] = next; return nil })
 }
 
-func (t *tx) Prune(entries []ledger.Range, runs []string, kept []ledger.Use) error {
+func (t *tx) Prune(entries []ledger.Range, runs []string, blobs []canonical.Digest) error {
 	return t.write(Prune, func() error {
 		gone := func(entry int64) bool {
 			return slices.ContainsFunc(entries, func(r ledger.Range) bool { return r.First <= entry && entry <= r.Last })
@@ -351,13 +338,9 @@ func (t *tx) Prune(entries []ledger.Range, runs []string, kept []ledger.Use) err
 			delete(t.requests, run)
 		}
 		maps.DeleteFunc(t.deliveries, func(k deliveryKey, _ ledger.Delivery) bool { return gone(k.entry) })
-		for _, u := range kept {
-			if b := t.blobs[u.Digest]; gone(b.Used) {
-				b.Used = u.Entry
-				t.blobs[u.Digest] = b
-			}
+		for _, d := range blobs {
+			delete(t.blobs, d)
 		}
-		maps.DeleteFunc(t.blobs, func(_ canonical.Digest, b ledger.Blob) bool { return b.Used > 0 && gone(b.Used) })
 		return nil
 	})
 }

@@ -66,8 +66,6 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 			func() error { return add(tx, w.Entry) },
 			func() error { return tx.PutRequest(w.Request) },
 			func() error { return tx.PutBlob(w.Blob) },
-			func() error { return tx.UseBlob(w.Blob.Digest, w.Blob.Used) },
-			func() error { return tx.UseBlob(w.Blob.Digest, w.Blob.Used-1) },
 			func() error { return tx.PutToken(w.Token) },
 			func() error { return tx.PutDelivery(w.Delivery) },
 			func() error { return tx.SetDelivered("hook", 7) },

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
 )
 
@@ -250,19 +251,12 @@ func nestedSequences(t *testing.T, h Harness) {
 	})
 }
 
-// pruning fills a store with three runs, and blobs: two of each run, one that all use, and one that the first two use.
+// pruning fills a store with three runs, and a blob of each.
 func pruning(t *testing.T, s ledger.Store) {
 	t.Helper()
 	update(t, s, func(tx ledger.Tx) error {
 		for i, run := range []string{"a", "b", "c"} {
-			e := entry(int64(i+1), run)
-			e.Events = []byte(ledger.Ref(digest("payload " + run)))
-			for _, text := range []string{"payload " + run, "args " + run, "shared", []string{"old", "old", "new"}[i]} {
-				if err := errors.Join(tx.PutBlob(blob(text)), tx.UseBlob(digest(text), e.Index)); err != nil {
-					return err
-				}
-			}
-			if err := errors.Join(add(tx, e), tx.PutRequest(request(run)),
+			if err := errors.Join(tx.PutBlob(blob("of "+run)), add(tx, entry(int64(i+1), run)), tx.PutRequest(request(run)),
 				tx.PutDelivery(ledger.Delivery{Entry: int64(i + 1), Hook: "h", State: "waiting"})); err != nil {
 				return err
 			}
@@ -275,42 +269,31 @@ func pruned(t *testing.T, h Harness) {
 	for _, c := range []struct {
 		name    string
 		entries []ledger.Range
-		runs    []string
-		kept    []ledger.Use
-		left    []int64
-		blobs   []string
+		gone    []string // runs
+		left    string
 	}{
-		{"the-first", []ledger.Range{{First: 1, Last: 2}}, []string{"a", "b", "none"}, nil, []int64{3, 4}, []string{"payload c", "args c", "shared", "new"}},
-		{
-			"behind-one-that-stays", []ledger.Range{{First: 2, Last: 3}}, []string{"b", "c"},
-			[]ledger.Use{{Digest: digest("shared"), Entry: 1}, {Digest: digest("old"), Entry: 1}, {Digest: digest("args a"), Entry: 1}},
-			[]int64{1, 4}, []string{"payload a", "args a", "shared", "old"},
-		},
+		{"the-first", []ledger.Range{{First: 1, Last: 2}}, []string{"a", "b"}, "c"},
+		{"behind-one-that-stays", []ledger.Range{{First: 2, Last: 3}}, []string{"b", "c"}, "a"},
+		{"around-one-that-stays", []ledger.Range{{First: 1, Last: 1}, {First: 3, Last: 3}}, []string{"a", "c"}, "b"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, _ := h.fresh(t)
 			pruning(t, s)
-			update(t, s, func(tx ledger.Tx) error { return tx.Prune(c.entries, c.runs, c.kept) })
+			blobs := []canonical.Digest{digest("of none")}
+			for _, run := range c.gone {
+				blobs = append(blobs, digest("of "+run))
+			}
+			update(t, s, func(tx ledger.Tx) error { return tx.Prune(c.entries, append(c.gone, "none"), blobs) })
 			view(t, s, func(r ledger.Reader) {
-				same(t, "Entries", c.left, indexes(list(t, r.Entries(0))))
-				if n := len(list(t, r.Requests(ledger.Filter{}))); n != 1 {
-					t.Errorf("%d requests are left, want 1", n)
-				}
-				if d := only(t, r.Deliveries(late, 9)); d.Entry != c.left[0] {
-					t.Errorf("the delivery of %d is left", d.Entry)
+				same(t, "Requests", []string{c.left}, runs(list(t, r.Requests(ledger.Filter{}))))
+				same(t, "Blobs", []string{"of " + c.left}, texts(list(t, r.Blobs())))
+				entries := list(t, r.Entries(0))
+				if len(entries) != 2 || entries[0].RunID != c.left || only(t, r.Deliveries(late, 9)).Entry != entries[0].Index {
+					t.Errorf("entries and deliveries are left: %v", entries)
 				}
 				if n := len(list(t, r.Tokens())); n != 1 {
 					t.Errorf("%d tokens are left, want 1", n)
 				}
-				left := make(map[string]bool)
-				for _, text := range texts(list(t, r.Blobs())) {
-					left[text] = true
-				}
-				want := make(map[string]bool)
-				for _, text := range c.blobs {
-					want[text] = true
-				}
-				same(t, "Blobs", want, left)
 				for index := range int64(3) {
 					if _, err := r.ReadHashes([]int64{tlog.StoredHashIndex(0, index+1)}); err != nil {
 						t.Errorf("the hash of entry %d: %v", index+1, err)
@@ -344,8 +327,8 @@ func prunedAndUndone(t *testing.T, h Harness) {
 	}
 	view(t, s, func(r ledger.Reader) {
 		same(t, "Entries", []int64{1, 2, 3, 4}, indexes(list(t, r.Entries(0))))
-		if n := len(list(t, r.Blobs())); n != 9 {
-			t.Errorf("%d blobs, want 9", n)
+		if n := len(list(t, r.Blobs())); n != 3 {
+			t.Errorf("%d blobs, want 3", n)
 		}
 	})
 }
