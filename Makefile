@@ -59,8 +59,8 @@ bench-gateway: build ## the gateway beside direct calls and a bare proxy: four m
 	@rm -rf bin/bench-*
 	$(GO) test ./mcp/gateway/bench -count 1 -timeout 1h -v -run TestLoad -args -load -pgfsm $(CURDIR)/bin/pgfsm -dir $(CURDIR)/bin $(if $(FULL),-full) $(BENCHFLAGS)
 
-crash: ## the ledger's processes killed 520 times, 1,000 rounds of two that race, and gateways killed 300 times: about sixteen minutes
-	PGFSM_CRASH_KILLS=520 PGFSM_CRASH_ROUNDS=1000 $(GO) test -count 1 -timeout 1h -v ./traces/ledger/crashtest
+crash: ## the ledger's processes killed 520 times, 1,000 rounds of two that race, gateways killed 300 times, and disks full at each size up to 8 MiB: about sixteen minutes
+	PGFSM_CRASH_KILLS=520 PGFSM_CRASH_ROUNDS=1000 PGFSM_CRASH_SIZES=1 $(GO) test -count 1 -timeout 1h -v ./traces/ledger/crashtest
 	PGFSM_CRASH_KILLS=150 $(GO) test -count 1 -timeout 1h -v -run TestServeCrash ./cmd/pgfsm
 
 flood: ## the gateway with 10,000 half-open connections: it needs as many descriptors

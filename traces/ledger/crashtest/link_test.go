@@ -58,7 +58,7 @@ type order struct {
 	Place  string   `json:"place"`  // where the process kills itself; empty: nowhere
 	Nth    int64    `json:"nth"`    // at which update
 	Limit  uint64   `json:"limit"`  // of the bytes that a file may have; 0: none
-	Mount  uint64   `json:"mount"`  // the bytes of a disk of its own that the process puts at the folder of the ledger; 0: none
+	Mount  uint64   `json:"mount"`  // the free bytes of a disk of its own that the process puts at the folder of the ledger; 0: none
 	Nobody bool     `json:"nobody"` // the process is that of a user whom the file belongs to, and who may not write it
 }
 
