@@ -51,11 +51,11 @@ func Origin(r Reader) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	all, err := e.payloads(r)
+	p, err := e.only(r)
 	if err != nil {
 		return "", err
 	}
-	return all[0].(*logCreated).Origin, nil
+	return p.(*logCreated).Origin, nil
 }
 
 // split returns the events of a list in canonical form, each with its type.
@@ -102,7 +102,22 @@ func (e *Entry) payloads(r Reader) ([]payload, error) {
 			return nil, fmt.Errorf("entry %d: %w", e.Index, err)
 		}
 	}
+	if last := list[len(list)-1].Type; last != e.Type {
+		return nil, fmt.Errorf("entry %d: %w: it is of type %s, and its last event of type %s", e.Index, ErrChanged, e.Type, last)
+	}
 	return all, nil
+}
+
+// only returns the event of an entry that belongs to no run, which has no other event. It is of the entry's type.
+func (e *Entry) only(r Reader) (payload, error) {
+	all, err := e.payloads(r)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) != 1 {
+		return nil, fmt.Errorf("entry %d: %w: it belongs to no run and has several events", e.Index, ErrChanged)
+	}
+	return all[0], nil
 }
 
 // references returns the blobs that the entry refers to.

@@ -80,11 +80,11 @@ func Keys(r Reader) (keys []Key, err error) {
 		}
 	}
 	for i := range all {
-		list, err := all[i].payloads(r)
+		p, err := all[i].only(r)
 		if err != nil {
 			return nil, err
 		}
-		if keys, err = projectKey(keys, origin, all[i].At, list[0]); err != nil {
+		if keys, err = projectKey(keys, origin, all[i].At, p); err != nil {
 			return nil, fmt.Errorf("entry %d: %w", all[i].Index, err)
 		}
 	}

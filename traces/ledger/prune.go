@@ -216,11 +216,11 @@ func (l *Ledger) lastPrune(r Reader) (knownPrune, error) {
 	if known := l.gone.Load(); known != nil && known.entry == e.Index {
 		return *known, nil
 	}
-	all, err := e.payloads(r)
+	p, err := e.only(r)
 	if err != nil {
 		return knownPrune{}, err
 	}
-	gone := &knownPrune{pruned: *all[0].(*pruned), entry: e.Index}
+	gone := &knownPrune{pruned: *p.(*pruned), entry: e.Index}
 	l.gone.Store(gone)
 	return *gone, nil
 }

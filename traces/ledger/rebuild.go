@@ -124,12 +124,12 @@ func tokensOf(r Reader) (map[string]Token, error) {
 			if err != nil {
 				return nil, err
 			}
-			list, err := e.payloads(r)
+			p, err := e.only(r)
 			if err != nil {
 				return nil, err
 			}
-			token := all[tokenID(list[0])]
-			if err := projectToken(&token, &Event{Index: e.Index, At: e.At}, list[0]); err != nil {
+			token := all[tokenID(p)]
+			if err := projectToken(&token, &Event{Index: e.Index, At: e.At}, p); err != nil {
 				return nil, fmt.Errorf("entry %d: %w", e.Index, err)
 			}
 			all[token.ID] = token

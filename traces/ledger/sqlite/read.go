@@ -126,10 +126,19 @@ func readEntry(r *row) ledger.Entry {
 	}
 }
 
+// maxIndex is the largest index that an entry can have: package tlog does not terminate for larger trees.
+const maxIndex = 1<<62 - 1
+
+func readEnd(r *row) ledger.End {
+	index := r.int64()
+	if index > maxIndex && r.err == nil {
+		r.err = fmt.Errorf("the last entry has the index %d: %w", index, ErrNotLedger)
+	}
+	return ledger.End{Size: index + 1, At: r.text()}
+}
+
 func (t *tx) End() (ledger.End, error) {
-	for end, err := range all(t, func(r *row) ledger.End {
-		return ledger.End{Size: r.int64() + 1, At: r.text()}
-	}, "SELECT idx, at FROM entries ORDER BY idx DESC LIMIT 1") {
+	for end, err := range all(t, readEnd, "SELECT idx, at FROM entries ORDER BY idx DESC LIMIT 1") {
 		return end, err
 	}
 	return ledger.End{}, nil
