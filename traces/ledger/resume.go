@@ -143,7 +143,7 @@ func (l *Ledger) reopen(ctx context.Context, p *traces.Replayer, run string) (o 
 		if q.Owner != l.owner || q.Ended != "" {
 			return &ClaimError{Request: *q, Err: ErrTaken}
 		}
-		if err := unchanged(r, q); err != nil {
+		if err := errors.Join(unchanged(r, q), tokensUnchanged(ctx, r)); err != nil {
 			return fmt.Errorf("run %s: %w; nothing is called, and pgfsm ledger verify says more", run, err)
 		}
 		o = opened{request: *q}
@@ -193,6 +193,15 @@ func unchanged(r Reader, q *Request) error {
 		return fmt.Errorf("%w: the request is not what its entries made of it", ErrChanged)
 	}
 	return nil
+}
+
+// tokensUnchanged compares the tokens with their entries: the tokens of the votes and of the requester must not have been revoked.
+func tokensUnchanged(ctx context.Context, r Reader) error {
+	err := verifyTokens(ctx, r)
+	if errors.Is(err, ErrTampered) {
+		return fmt.Errorf("%w: %w", ErrChanged, err)
+	}
+	return err
 }
 
 // matchesRecord reports whether the row that approvers saw of a held run is what its record says. If this build words reasons

@@ -195,11 +195,48 @@ func TestAChangedRowIsNotCalled(t *testing.T) {
 	}
 }
 
+// TestAChangedTokenIsNotCalled shows that the rows of tokens are compared with their entries before an approved call.
+func TestAChangedTokenIsNotCalled(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		token func(*ledger.Token)
+	}{
+		{"revoked-no-more", func(k *ledger.Token) { k.Revoked = "" }},
+		{"of-another-person", func(k *ledger.Token) { k.Name = "dora" }},
+		{"of-another-role", func(k *ledger.Token) { k.Role = ledger.RoleApprover }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d, ctx := newDesk(t), context.Background()
+			id, s := d.hold(nil)
+			d.Clock.Set(t, inTime)
+			dora := d.Approver("dora")
+			d.vote(id, dora, true)
+			d.Token("other", ledger.RoleAgent)
+			if _, err := d.RevokeToken(ctx, ledger.Local("local:root"), dora.TokenID); err != nil {
+				t.Fatal(err)
+			}
+			l, err := ledger.Open(ctx, &lies{Store: d.store, token: c.token}, ledger.Options{Clock: d.Clock.Now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			if err := l.Claim(ctx, id); err != nil {
+				t.Fatalf("Claim() = %v", err)
+			}
+			got, err := l.Resume(ctx, d.replayer(nil), id, world(s))
+			if !errors.Is(err, ledger.ErrChanged) || len(s.World.Calls) != 0 {
+				t.Errorf("Resume() = %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
+			}
+		})
+	}
+}
+
 // lies are a store that says other rows than it has.
 type lies struct {
 	ledger.Store
 	request func(*ledger.Request)
 	entry   func(*ledger.Entry)
+	token   func(*ledger.Token)
 	drop    ledger.Type // entries of this type are not there
 	gone    bool
 }
@@ -230,6 +267,27 @@ func (r lying) Request(run string) (ledger.Request, error) {
 		r.l.request(&q)
 	}
 	return q, err
+}
+
+func (r lying) Token(id string) (ledger.Token, error) {
+	t, err := r.Reader.Token(id)
+	if r.l.token != nil {
+		r.l.token(&t)
+	}
+	return t, err
+}
+
+func (r lying) Tokens() iter.Seq2[ledger.Token, error] {
+	return func(yield func(ledger.Token, error) bool) {
+		for t, err := range r.Reader.Tokens() {
+			if r.l.token != nil {
+				r.l.token(&t)
+			}
+			if !yield(t, err) {
+				return
+			}
+		}
+	}
 }
 
 func (r lying) EntriesOf(run string) iter.Seq2[ledger.Entry, error] {

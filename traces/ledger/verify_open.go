@@ -6,17 +6,8 @@ import "context"
 // does not depend on the number of ended runs. Only [Verify] checks the whole tree. The error is a [*Fault] for the first row that differs.
 func VerifyOpen(ctx context.Context, r Reader) error {
 	v := &verifier{ctx: ctx, r: r, blobs: newBlobs(r)}
-	for _, t := range []Type{LedgerPruned, TokenCreated, TokenRevoked} {
-		at := "the first of type " + string(t)
-		for e, err := range r.EntriesOfType(t) {
-			if err != nil {
-				return unread("entries", at, err)
-			}
-			if err := v.alone(&e); err != nil {
-				return err
-			}
-			at = entryKey(e.Index)
-		}
+	if err := v.ofTypes(LedgerPruned, TokenCreated, TokenRevoked); err != nil {
+		return err
 	}
 	if err := v.tokens(); err != nil {
 		return err
@@ -30,6 +21,32 @@ func VerifyOpen(ctx context.Context, r Reader) error {
 			return err
 		}
 		at = q.RunID
+	}
+	return nil
+}
+
+// verifyTokens compares the tokens with their entries. The error is a [*Fault] for the first row that differs.
+func verifyTokens(ctx context.Context, r Reader) error {
+	v := &verifier{ctx: ctx, r: r, blobs: newBlobs(r)}
+	if err := v.ofTypes(TokenCreated, TokenRevoked); err != nil {
+		return err
+	}
+	return v.tokens()
+}
+
+// ofTypes verifies the entries of these types, without the entries between them.
+func (v *verifier) ofTypes(types ...Type) error {
+	for _, t := range types {
+		at := "the first of type " + string(t)
+		for e, err := range v.r.EntriesOfType(t) {
+			if err != nil {
+				return unread("entries", at, err)
+			}
+			if err := v.alone(&e); err != nil {
+				return err
+			}
+			at = entryKey(e.Index)
+		}
 	}
 	return nil
 }
