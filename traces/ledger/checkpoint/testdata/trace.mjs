@@ -1,0 +1,306 @@
+// Traces: the chain, the order of states, the outcome, and the digests in the facts
+
+import { readFileSync } from "node:fs";
+import { Literal, canonical, digest, digestBytes, isString, isTime, members, must, object, parse, same, textBytes, utf8, without } from "./json.mjs";
+
+const COMMANDS = {
+  list_tools: "do servers", complete: "do input planner prompt purpose", read_history: "do queries task",
+  await_decision: "binding do", call_tool: "arguments do permit round? server tool",
+};
+const ANSWERS = {
+  tools_listed: "bundle? happened kept? servers", completed: "content exchanges happened refusal?", history_read: "calls happened values",
+  decided: "at binding happened votes", tool_returned: "happened result",
+  effect_failed: "code effect exchanges? happened reason", interrupted: "code happened reason",
+};
+const ASSESSED = "approvers? arguments bundle condition? definition expires mode plan policy? quorum? risk? score shadow? verdict";
+const FACTS = {
+  screen: "bundle request verdict", discover: "catalog effective servers", plan: "catalog digest plan verdict",
+  validate: "arguments definition dialect plan server tool verdict", authorize: "arguments bundle definition history? plan verdict",
+  assess: ASSESSED, hold: "binding bound reason", approve: "at binding by verdict",
+  permit: "arguments assessed binding? bundle definition permit plan round? server tool", dispatch: "permit",
+  return: "bytes permit result", parse: "definition result structured verdict", summarize: "items structured verdict",
+  answer: "note result", ask: "answer plan", block: "assessment? bundle? effect verdict", fail: "assessment? bundle? effect verdict",
+};
+const TERMINAL = ["answered", "needs_info", "blocked", "failed", "pending"];
+
+export function verifyTrace(bytes, { head, machine } = {}) {
+  const trace = parse(utf8(bytes, "trace"), "trace");
+  members(trace, "bundle format machine request run_id steps outcome head", "trace");
+  must(trace.get("format") === "pgfsm.trace/v1", "format", "not pgfsm.trace/v1");
+  const [bundle, request, steps] = ["bundle", "request", "steps"].map((m) => trace.get(m));
+  bundleHolds(bundle, "bundle");
+  members(request, "actor at kind text round? task?", "request");
+  must(["ask", "call", "agent"].includes(request.get("kind")), "request", "kind is unknown");
+  must(Array.isArray(steps) && steps.length > 0, "steps", "there is no step");
+
+  const header = without(trace, "steps", "outcome", "head").set("bundle", bundle.get("digest"));
+  let prev = digest("trace header", header);
+  steps.forEach((step, seq) => {
+    const place = `step ${seq}`;
+    members(step, "at command event facts from hash prev seq to trigger", place);
+    must(same(step.get("seq"), new Literal(String(seq))), place, "seq does not match");
+    must(step.get("prev") === prev, place, "prev does not match");
+    must(step.get("hash") === digest("trace step", without(step, "hash")), place, "hash does not match");
+    prev = step.get("hash");
+  });
+  const computed = digest("trace head", object({ last: prev, outcome: trace.get("outcome") }));
+  must(trace.get("head") === computed, "head", "does not match");
+  must(head === undefined || head === computed, "head", `it is ${computed}, not the given one`);
+  contentHolds(trace, machine);
+  return { trace, last: prev };
+}
+
+function bundleHolds(bundle, place) {
+  members(bundle, "content digest", place);
+  must(bundle.get("digest") === digest("bundle", bundle.get("content")), place, "digest does not match");
+}
+
+// contentHolds checks the steps in order; run gathers what later steps must agree with.
+function contentHolds(trace, machine) {
+  const request = trace.get("request"), outcome = trace.get("outcome"), steps = trace.get("steps");
+  textBytes(request.get("text"), "request: text");
+  if (request.has("round")) textBytes(request.get("round"), "request: round");
+  if (machine) must(trace.get("machine") === machine.digest, "machine", "the table is not the known one");
+  const run = { bundle: trace.get("bundle"), request, id: trace.get("run_id"), calls: 0 };
+  let from = "received", at = request.get("at");
+  must(isTime(at), "request", "at is not a time");
+  steps.forEach((step, seq) => {
+    const place = `step ${seq}`, trigger = step.get("trigger"), facts = step.get("facts"), to = step.get("to");
+    must(step.get("from") === from, place, `it is not from ${from}`);
+    if (machine) must(machine.rows.has(`${from} ${trigger} ${to}`), place, `the table has no row ${from} ${trigger} ${to}`);
+    must(isTime(step.get("at")) && step.get("at") >= at, place, "at is not a time, or earlier than before");
+    must(trigger in FACTS, place, "the trigger is unknown");
+    members(facts, FACTS[trigger], `${place}: facts`);
+    effectHolds(step, run, `${place}: `);
+    factsHold(step, run, `${place}: facts`);
+    from = to;
+    at = step.get("at");
+  });
+  must(TERMINAL.includes(from), "steps", `the last one leads to ${from}, where no run ends`);
+  const expected = outcomeOf(steps, run);
+  for (const name of Object.keys(expected)) must(same(outcome.get(name), expected[name]), "outcome", `${name} does not follow from the steps`);
+  members(outcome, Object.keys(expected).join(" "), "outcome");
+}
+
+// effectHolds checks the command and the event of a step.
+function effectHolds(step, run, place) {
+  const command = step.get("command"), event = step.get("event"), from = step.get("from");
+  if (command !== null) {
+    must(command instanceof Map && command.get("do") in COMMANDS, place + "command", "it is unknown");
+    members(command, COMMANDS[command.get("do")], place + "command");
+    must(event !== null, place + "command", "it has no event");
+    if (command.get("do") === "call_tool") {
+      must(from === "dispatched" && ++run.calls === 1, place + "command", "a second call, or a call that is not from dispatched");
+      const expected = { arguments: run.arguments, permit: run.permit, server: run.plan.get("server"), tool: run.plan.get("tool") };
+      for (const [name, want] of Object.entries(expected)) must(command.get(name) === want, place + "command", `${name} does not match`);
+    }
+  }
+  if (event === null) return;
+  must(event instanceof Map && event.get("happened") in ANSWERS, place + "event", "it is unknown");
+  const happened = event.get("happened");
+  must(command !== null || happened === "interrupted", place + "event", "it answers no command");
+  members(event, ANSWERS[happened], place + "event");
+  if (happened === "tools_listed") listingHolds(event, step, run, place + "event");
+  if (happened === "completed") completionHolds(event, place + "event");
+  if (happened === "history_read") run.history = digest("history", event);
+  if (happened === "tool_returned") run.returned = textBytes(event.get("result"), place + "event: result");
+  if (happened === "decided") {
+    const times = event.get("votes").map((vote) => vote.get("at"));
+    [run.heldAt, ...times, event.get("at")].reduce((before, time) => {
+      must(isTime(time) && before <= time, place + "event", "a vote is out of order");
+      return time;
+    });
+  }
+}
+
+function listingHolds(event, step, run, place) {
+  run.listed = event.get("servers").map((listing) => {
+    const pages = listing.get("pages").map((page) => textBytes(page, place + ": pages"));
+    return { server: listing.get("server"), pages };
+  });
+  run.catalog = digest("catalog", without(event, "kept", "bundle"));
+  run.judged = run.bundle.get("digest");
+  if (!event.has("bundle")) return;
+  bundleHolds(event.get("bundle"), place + ": bundle");
+  must(step.get("from") === "approved", place + ": bundle", "only a step from approved has one");
+  run.judged = event.get("bundle").get("digest");
+}
+
+// completionHolds compares the answer of a model with the last exchange.
+function completionHolds(event, place) {
+  textBytes(event.get("content"), place + ": content");
+  const last = event.get("exchanges").at(-1);
+  if (last === undefined) return;
+  const received = textBytes(last.get("received"), place + ": received");
+  const choices = parse(utf8(received, place), place + ": received").get("choices");
+  must(same(last.get("status"), new Literal("200")) && choices.length === 1, place, "the last exchange is no answer");
+  const message = choices[0].get("message");
+  for (const name of ["content", "refusal"]) must((message.get(name) ?? "") === (event.get(name) ?? ""), place, `${name} is not that of the last exchange`);
+}
+
+// definitions returns the digests of the tool's objects in a listing.
+function definitions(listed, server, tool) {
+  const pages = listed.filter((listing) => listing.server === server).flatMap((listing) => listing.pages);
+  const tools = pages.flatMap((page) => parse(utf8(page, "page"), "page").get("tools") ?? []);
+  return tools.filter((t) => t.get("name") === tool).map((t) => digest("tool definition", without(t, "_meta")));
+}
+
+// factsHold compares the digests and the verdicts of a step's facts.
+function factsHold(step, run, place) {
+  const facts = step.get("facts"), trigger = step.get("trigger"), plan = run.plan;
+  const equals = (name, want) => must(same(facts.get(name), want), place, `${name} does not match`);
+  const each = (names) => names.split(" ").forEach((name) => equals(name, run[name]));
+  if (facts.has("verdict")) {
+    const allowed = { block: ["block"], fail: ["block"], assess: ["allow", "hold"] }[trigger] ?? ["allow"];
+    const verdict = facts.get("verdict");
+    members(verdict, "code gate outcome reason", place + ": verdict");
+    must(allowed.includes(verdict.get("outcome")), place + ": verdict", "outcome does not belong to the trigger");
+    must((verdict.get("code") === "") === (verdict.get("outcome") === "allow"), place + ": verdict", "code does not belong to the outcome");
+  }
+  switch (trigger) {
+  case "screen":
+    equals("bundle", run.bundle.get("digest"));
+    equals("request", digest("request", run.request));
+    break;
+  case "discover":
+    each("catalog");
+    break;
+  case "plan":
+    each("catalog");
+    run.plan = facts.get("plan");
+    run.planDigest = digest("plan", run.plan);
+    equals("digest", run.planDigest);
+    break;
+  case "validate":
+    run.arguments = digest("arguments", plan.get("args"));
+    run.definition = facts.get("definition");
+    equals("server", plan.get("server"));
+    equals("tool", plan.get("tool"));
+    must(definitions(run.listed, plan.get("server"), plan.get("tool")).includes(run.definition), place, "definition is not that of a listed tool");
+    equals("plan", run.planDigest);
+    each("arguments");
+    break;
+  case "authorize":
+    equals("history", run.history);
+    // falls through: the judged call is the validated one
+  case "assess":
+    equals("bundle", run.bundle.get("digest"));
+    equals("plan", run.planDigest);
+    each("arguments definition");
+    if (trigger === "assess") run.assessed = facts;
+    break;
+  case "hold":
+    must(run.assessed.get("verdict").get("outcome") === "hold", place, "nothing holds the call");
+    equals("reason", run.assessed.get("verdict").get("reason"));
+    boundHolds(facts.get("bound"), run, place + ": bound");
+    run.binding = digest("approval binding", facts.get("bound"));
+    run.heldAt = step.get("at");
+    each("binding");
+    break;
+  case "approve":
+    each("binding");
+    equals("at", step.get("event").get("at"));
+    equals("by", step.get("event").get("votes").map((vote) => vote.get("by")));
+    break;
+  case "permit":
+    permitHolds(step, run, place, equals);
+    break;
+  case "dispatch":
+    each("permit");
+    break;
+  case "return":
+    run.result = digestBytes("result", run.returned);
+    equals("bytes", new Literal(String(run.returned.length)));
+    each("permit result");
+    break;
+  case "parse":
+    run.content = parse(utf8(run.returned, place), place + ": result").get("structuredContent");
+    run.structured = digest("structured content", run.content);
+    each("definition result structured");
+    break;
+  case "summarize":
+    each("structured");
+    facts.get("items").forEach((item, i) => must(evidenceHolds(item, run.content), `${place}: item ${i}`, "evidence is not at its place"));
+    break;
+  case "answer":
+    each("result");
+    break;
+  case "ask":
+    equals("plan", run.planDigest);
+    equals("answer", plan.get("answer"));
+    break;
+  }
+}
+
+function boundHolds(bound, run, place) {
+  const server = run.bundle.get("content").get("servers").find((s) => s.get("name") === run.plan.get("server"));
+  const expected = {
+    actor: run.request.get("actor"), run: run.id, env: run.bundle.get("content").get("env"),
+    arguments: run.arguments, definition: run.definition, server: run.plan.get("server"), tool: run.plan.get("tool"),
+    connection: digest("connection", without(server, "connect_timeout_ms", "timeout_total_ms").set("timeout_ms", new Literal("0"))),
+  };
+  for (const [name, want] of Object.entries(expected)) must(bound.get(name) === want, place, `${name} does not match`);
+}
+
+function permitHolds(step, run, place, equals) {
+  const facts = step.get("facts"), plan = run.plan, fromApproved = step.get("from") === "approved";
+  const round = run.request.has("round") ? digestBytes("round", textBytes(run.request.get("round"), "request: round")) : undefined;
+  run.permit = digest("permit", object({
+    arguments: plan.get("args"), bundle: run.judged, definition: run.definition, plan: run.planDigest, round,
+    run: run.id, server: plan.get("server"), tool: plan.get("tool"),
+  }));
+  const expected = {
+    arguments: plan.get("args"), bundle: run.judged, definition: run.definition, plan: run.planDigest, round,
+    server: plan.get("server"), tool: plan.get("tool"), permit: run.permit, binding: fromApproved ? run.binding : undefined,
+  };
+  for (const [name, want] of Object.entries(expected)) equals(name, want);
+  if (!fromApproved) {
+    equals("assessed", run.assessed.get("verdict"));
+    must(run.assessed.get("verdict").get("outcome") === "allow", place, "nothing allows the call");
+  }
+}
+
+// evidenceHolds finds an item's evidence by its JSON pointer (RFC 6901).
+function evidenceHolds(item, content) {
+  const at = item.get("at");
+  let value = content;
+  for (const part of at.get("pointer").split("/").slice(1)) {
+    const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
+    value = value instanceof Map ? value.get(name) : value?.[Number(name)];
+  }
+  const bytes = Buffer.from(isString(value) ? value : canonical(value ?? null));
+  return bytes.subarray(Number(at.get("start").text), Number(at.get("end").text)).equals(Buffer.from(item.get("evidence")));
+}
+
+function outcomeOf(steps, run) {
+  const state = steps.at(-1).get("to"), facts = steps.at(-1).get("facts"), verdict = facts.get("verdict");
+  const outcome = { code: "", effect: "not_sent", gate: "", note: "", reason: "", state, type: state };
+  switch (state) {
+  case "answered":
+    outcome.type = steps.some((step) => step.get("to") === "summarized") ? "tool_result_with_summary" : "tool_result";
+    outcome.effect = "done";
+    outcome.note = facts.get("note");
+    break;
+  case "needs_info":
+    outcome.type = "final_answer";
+    outcome.reason = facts.get("answer");
+    break;
+  case "pending":
+    outcome.code = "approval_required";
+    outcome.gate = run.assessed.get("verdict").get("gate");
+    outcome.reason = run.assessed.get("verdict").get("reason");
+    break;
+  default:
+    ["code", "gate", "reason"].forEach((name) => { outcome[name] = verdict.get(name); });
+    outcome.effect = state === "failed" ? facts.get("effect") : "not_sent";
+  }
+  return outcome;
+}
+
+// readMachine reads the table of transitions: the one line of JSON on its page.
+export function readMachine(file) {
+  const line = readFileSync(file, "utf8").split("\n").find((l) => l.startsWith("{"));
+  const table = parse(line, file);
+  const rows = table.get("rows").map((row) => `${row.get("from")} ${row.get("on")} ${row.get("to")}`);
+  return { digest: digest("machine", table), rows: new Set(rows) };
+}
