@@ -36,7 +36,7 @@ export function parse(text, place) {
     const raw = token(/"(?:[^"\\\u0000-\u001f]|\\["\\\/bfnrt]|\\u[0-9a-fA-F]{4})*"/y);
     if (raw === undefined) fail("no string");
     const s = JSON.parse(raw);
-    if (!s.isWellFormed()) fail("a lone surrogate");
+    if (/\p{Surrogate}/u.test(s)) fail("a lone surrogate");
     return s;
   };
   const value = () => {

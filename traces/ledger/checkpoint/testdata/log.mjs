@@ -243,7 +243,7 @@ export function verifyProof(traceBytes, proofBytes, logKeys, witnessKeys, option
   const hashes = found[3].split("\n").slice(0, -1).map((line, i) => hashOf(line, `proof: hash ${i}`));
   const checkpoint = verifyCheckpoint(Buffer.from(found[4]), logKeys, witnessKeys);
   const lines = utf8(base64(found[1], "proof: extra"), "proof: extra").split("\n");
-  if (lines.at(-1) === "") lines.pop();
+  must(lines.pop() === "", "proof: extra", "its last line does not end");
 
   const { trace, last } = verifyTrace(traceBytes, options);
   const runs = new Runs(true), events = [];
@@ -264,8 +264,9 @@ export function verifyProof(traceBytes, proofBytes, logKeys, witnessKeys, option
   }
   must(hash, "proof: extra", "it has no entry");
   must(rootOfProof(hash, Number(found[2]), checkpoint.size, hashes).equals(checkpoint.root), "proof", "its hashes do not lead to the checkpoint's root");
-  const ended = events.find((event) => event.get("type") === "run.ended");
-  const held = events.find((event) => event.get("type") === "approval.requested");
+  const [ended, again] = events.filter((event) => event.get("type") === "run.ended");
+  const held = events.findLast((event) => event.get("type") === "approval.requested");
+  must(!again, "proof", "the run ended twice");
   if (ended) must(ended.get("head") === trace.get("head"), "proof", "run.ended records the head of another trace");
   else must(held && trace.get("outcome").get("state") === "pending" && held.get("last") === last, "proof", "no entry records this trace");
   return `entry ${found[2]} of ${checkpoint.origin} records the trace of run ${trace.get("run_id")}`;

@@ -21,6 +21,7 @@ const FACTS = {
   return: "bytes permit result", parse: "definition result structured verdict", summarize: "items structured verdict",
   answer: "note result", ask: "answer plan", block: "assessment? bundle? effect verdict", fail: "assessment? bundle? effect verdict",
 };
+const EFFECTS = ["not_sent", "unknown", "done"];
 const TERMINAL = ["answered", "needs_info", "blocked", "failed", "pending"];
 
 export function verifyTrace(bytes, { head, machine } = {}) {
@@ -101,11 +102,13 @@ function effectHolds(step, run, place) {
   must(command !== null || happened === "interrupted", place + "event", "it answers no command");
   members(event, ANSWERS[happened], place + "event");
   if (happened === "tools_listed") listingHolds(event, step, run, place + "event");
-  if (happened === "completed") completionHolds(event, place + "event");
+  if (happened === "completed") completionHolds(event, command, place + "event");
+  if (happened === "effect_failed") must(EFFECTS.includes(event.get("effect")), place + "event", "effect is unknown");
   if (happened === "history_read") run.history = digest("history", event);
   if (happened === "tool_returned") run.returned = textBytes(event.get("result"), place + "event: result");
   if (happened === "decided") {
-    const times = event.get("votes").map((vote) => vote.get("at"));
+    const votes = event.get("votes"), times = votes.map((vote) => vote.get("at"));
+    must(votes.every((vote) => ["approve", "deny"].includes(vote.get("outcome"))), place + "event", "the outcome of a vote is unknown");
     [run.heldAt, ...times, event.get("at")].reduce((before, time) => {
       must(isTime(time) && before <= time, place + "event", "a vote is out of order");
       return time;
@@ -115,6 +118,7 @@ function effectHolds(step, run, place) {
 
 function listingHolds(event, step, run, place) {
   run.listed = event.get("servers").map((listing) => {
+    must(["up", "down"].includes(listing.get("status")), place, "the status of a server is unknown");
     const pages = listing.get("pages").map((page) => textBytes(page, place + ": pages"));
     return { server: listing.get("server"), pages };
   });
@@ -127,10 +131,14 @@ function listingHolds(event, step, run, place) {
 }
 
 // completionHolds compares the answer of a model with the last exchange.
-function completionHolds(event, place) {
+function completionHolds(event, command, place) {
   textBytes(event.get("content"), place + ": content");
   const last = event.get("exchanges").at(-1);
-  if (last === undefined) return;
+  if (last === undefined) {
+    const asks = command.get("prompt") !== "" && (command.get("purpose") === "summary" || command.get("planner") === "llm");
+    must(!asks, place, "there is no exchange with the model");
+    return;
+  }
   const received = textBytes(last.get("received"), place + ": received");
   const choices = parse(utf8(received, place), place + ": received").get("choices");
   must(same(last.get("status"), new Literal("200")) && choices.length === 1, place, "the last exchange is no answer");
@@ -254,6 +262,7 @@ function permitHolds(step, run, place, equals) {
     server: plan.get("server"), tool: plan.get("tool"), permit: run.permit, binding: fromApproved ? run.binding : undefined,
   };
   for (const [name, want] of Object.entries(expected)) equals(name, want);
+  must(definitions(run.listed, plan.get("server"), plan.get("tool")).includes(run.definition), place, "definition is not that of a listed tool");
   if (!fromApproved) {
     equals("assessed", run.assessed.get("verdict"));
     must(run.assessed.get("verdict").get("outcome") === "allow", place, "nothing allows the call");

@@ -1,15 +1,19 @@
 // A second verifier of pgfsm's records. It was written from docs/reference/record-format.md and
-// docs/reference/trace-format.md alone, and needs nothing but Node. It prints one line, and exits
-// with 0 if the record is intact, or with 1 after it has named the first wrong place.
+// docs/reference/trace-format.md alone, and needs nothing but Node. It prints one line for each intact
+// record. It exits with 1 at the first wrong place, which it names.
 //
-//   node verifier.mjs export EXPORT [--checkpoint FILE] [--key KEY]... [--witness-key KEY]...
-//   node verifier.mjs checkpoint FILE --key KEY... [--witness-key KEY]...
-//   node verifier.mjs proof TRACE PROOF --key KEY... [--witness-key KEY]... [--machine PAGE]
-//   node verifier.mjs trace TRACE [--head DIGEST] [--machine PAGE]
+//   node verifier.mjs export EXPORT... [--checkpoint FILE] [--key KEY]... [--witness-key KEY]...
+//   node verifier.mjs checkpoint FILE... --key KEY... [--witness-key KEY]...
+//   node verifier.mjs proof (TRACE PROOF)... --key KEY... [--witness-key KEY]... [--machine PAGE]
+//   node verifier.mjs trace TRACE... [--head DIGEST] [--machine PAGE]
 //
-// KEY is a verifier key, or a file with one. PAGE is docs/internals/machine.md.
+//   node verifier.mjs -
+//
+// KEY is a verifier key, or a file with one. PAGE is docs/internals/machine.md. With "-", it reads such
+// commands from standard input, one a line, and answers each with a line of JSON.
 
 import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
 import { must } from "./json.mjs";
 import { LOG_KEY, WITNESS_KEY, verifierKey, verifyCheckpoint, verifyExport, verifyProof } from "./log.mjs";
 import { readMachine, verifyTrace } from "./trace.mjs";
@@ -19,29 +23,44 @@ function main([command, ...args]) {
   while (args.length > 0) {
     const arg = args.shift();
     if (arg.startsWith("--")) (options[arg.slice(2)] ?? must(false, arg, "an unknown option")).push(args.shift());
-    else files.push(readFileSync(arg));
+    else files.push(arg);
   }
   const logKeys = options.key.map((key) => verifierKey(key, LOG_KEY));
   const witnessKeys = options["witness-key"].map((key) => verifierKey(key, WITNESS_KEY));
   const traceOptions = { head: options.head[0], machine: options.machine[0] && readMachine(options.machine[0]) };
-  switch (command) {
-  case "export":
-    return verifyExport(files[0], options.checkpoint[0] && verifyCheckpoint(readFileSync(options.checkpoint[0]), logKeys, witnessKeys));
-  case "checkpoint": {
-    const { origin, size } = verifyCheckpoint(files[0], logKeys, witnessKeys);
-    return `a checkpoint of ${size} entries of ${origin}`;
+  const checkpoint = options.checkpoint[0] && verifyCheckpoint(readFileSync(options.checkpoint[0]), logKeys, witnessKeys);
+  const verify = {
+    export: (log) => verifyExport(log, checkpoint),
+    checkpoint: (note) => { const { origin, size } = verifyCheckpoint(note, logKeys, witnessKeys); return `a checkpoint of ${size} entries of ${origin}`; },
+    proof: (trace, proof) => verifyProof(trace, proof, logKeys, witnessKeys, traceOptions),
+    trace: (trace) => `the trace is intact; its head is ${verifyTrace(trace, traceOptions).trace.get("head")}`,
+  }[command];
+  must(verify && files.length >= verify.length && files.length % verify.length === 0, String(command), "not a command with its files");
+  const results = [];
+  while (files.length > 0) {
+    const some = files.splice(0, verify.length);
+    try {
+      results.push(`${some[0]}: ${verify(...some.map((file) => readFileSync(file)))}`);
+    } catch (err) {
+      throw new Error(`${some.at(-1)}: ${err.message}`);
+    }
   }
-  case "proof":
-    return verifyProof(files[0], files[1], logKeys, witnessKeys, traceOptions);
-  case "trace":
-    return `the trace is intact; its head is ${verifyTrace(files[0], traceOptions).trace.get("head")}`;
-  }
-  throw new Error(`${command}: an unknown command`);
+  return results.join("\n");
 }
 
-try {
-  console.log(main(process.argv.slice(2)));
-} catch (err) {
-  console.error(err.message);
-  process.exit(1);
+// answer returns whether the files of a command are intact, and what to print.
+function answer(args) {
+  try {
+    return { intact: true, text: main(args) };
+  } catch (err) {
+    return { intact: false, text: err.message };
+  }
+}
+
+if (process.argv[2] === "-") {
+  for await (const line of createInterface({ input: process.stdin })) console.log(JSON.stringify(answer(line.split(" "))));
+} else {
+  const { intact, text } = answer(process.argv.slice(2));
+  console.log(text);
+  process.exitCode = intact ? 0 : 1;
 }

@@ -1,0 +1,450 @@
+package ledger_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"pgfsm/fsm"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/checkpoint"
+	"pgfsm/traces/ledger/checkpoint/witnesstest"
+	"pgfsm/traces/ledger/ledgertest"
+)
+
+// verifierScript is the verifier in JavaScript. It was written from the reference pages and shares no code with this module.
+const verifierScript = "checkpoint/testdata/verifier.mjs"
+
+// A secondVerifier is a process of the verifier in JavaScript that works in a folder.
+type secondVerifier struct {
+	*testing.T
+	dir      string
+	commands io.Writer
+	answers  *bufio.Scanner
+}
+
+func newSecondVerifier(t *testing.T) *secondVerifier {
+	t.Helper()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("node is not installed")
+	}
+	script, err := filepath.Abs(verifierScript)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &secondVerifier{T: t, dir: t.TempDir()}
+	cmd := exec.Command(node, script, "-")
+	cmd.Dir, cmd.Stderr = v.dir, os.Stderr
+	commands, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(commands.Close(), cmd.Wait()); err != nil {
+			t.Error(err)
+		}
+	})
+	v.commands, v.answers = commands, bufio.NewScanner(answers)
+	v.write("machine.md", v.read("../../docs/internals/machine.md"))
+	return v
+}
+
+func (v *secondVerifier) write(name string, text []byte) {
+	v.Helper()
+	if err := os.WriteFile(filepath.Join(v.dir, name), text, 0o600); err != nil {
+		v.Fatal(err)
+	}
+}
+
+// read reads one of the files, or a file of the repository.
+func (v *secondVerifier) read(name string) []byte {
+	v.Helper()
+	if !strings.Contains(name, "/") {
+		name = filepath.Join(v.dir, name)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		v.Fatal(err)
+	}
+	return text
+}
+
+// verify returns what the verifier says, and whether it verified the files.
+func (v *secondVerifier) verify(command string) (string, bool) {
+	v.Helper()
+	fmt.Fprintln(v.commands, command)
+	var answer struct {
+		Intact bool   `json:"intact"`
+		Text   string `json:"text"`
+	}
+	if !v.answers.Scan() {
+		v.Fatalf("%s: no answer: %v", command, v.answers.Err())
+	}
+	if err := json.Unmarshal(v.answers.Bytes(), &answer); err != nil {
+		v.Fatal(err)
+	}
+	return answer.Text, answer.Intact
+}
+
+// accepts fails the test unless the verifier verifies the files, and prints a text that contains what.
+func (v *secondVerifier) accepts(command, what string) {
+	v.Helper()
+	if out, ok := v.verify(command); !ok || !strings.Contains(out, what) {
+		v.Errorf("%s: verified %t, %s; want %q", command, ok, out, what)
+	}
+}
+
+// refuses fails the test unless the verifier names the place that what describes.
+func (v *secondVerifier) refuses(command, what string) {
+	v.Helper()
+	if out, ok := v.verify(command); ok || !strings.Contains(out, what) {
+		v.Errorf("%s: verified %t, %q; want the error %q", command, ok, out, what)
+	}
+}
+
+// export returns the lines of the log's entries from an index on.
+func (d *desk) export(from int64) []byte {
+	d.TB.Helper()
+	var b bytes.Buffer
+	d.Look((&ledger.Exporter{To: &b, Next: from}).Export)
+	return b.Bytes()
+}
+
+// playLarge plays a run whose events are stored as a blob, and one with large arguments.
+func (d *desk) playLarge() {
+	d.TB.Helper()
+	large := strings.Repeat("long ", 2000)
+	text, args := statestest.Find(d.TB, "policy-allows"), statestest.Find(d.TB, "policy-allows")
+	text.Request.Text = canonical.Text(large)
+	args.Request.Kind = states.KindCall
+	args.Request.Text = canonical.Text(strings.Replace(statestest.GoodPlan, `"args":{`, `"args":{"sections":["`+large+`"],`, 1))
+	for _, s := range []statestest.Scenario{text, args} {
+		if o, _, err := d.play(ledgertest.NewID(d.TB), &s); err != nil || o.State != string(states.Answered) {
+			d.TB.Fatalf("play() = %+v, %v", o, err)
+		}
+	}
+}
+
+// cosignedBy returns a checkpoint of the current state with the cosignature of a witness.
+func (d *desk) cosignedBy(w *witnesstest.Witness, signed []byte) (cosigned []byte) {
+	d.TB.Helper()
+	key, err := checkpoint.WitnessVerifier(w.Key)
+	if err != nil {
+		d.TB.Fatal(err)
+	}
+	witness, err := checkpoint.NewWitness(w.URL, key)
+	if err != nil {
+		d.TB.Fatal(err)
+	}
+	d.Look(func(r ledger.Reader) error {
+		cosigned, err = witness.Cosign(context.Background(), signed, r)
+		return err
+	})
+	return cosigned
+}
+
+// TestSecondVerifier verifies exports, checkpoints, proofs and traces of runs of every outcome with the verifier in JavaScript, which shares
+// no code with this module, and has it name the first wrong place of changed ones.
+func TestSecondVerifier(t *testing.T) {
+	v := newSecondVerifier(t)
+	d, w := newDesk(t), witnesstest.New(t)
+	signer, vkey := d.newKey()
+	w.Trust(t, vkey)
+	v.write("early", d.signed(signer))
+	d.fill()
+	d.playLarge()
+	signed := d.signed(signer)
+	v.write("log.pub", []byte(vkey+"\n"))
+	v.write("witness.pub", []byte(w.Key+"\n"))
+	v.write("signed", signed)
+	v.write("cosigned", d.cosignedBy(w, signed))
+
+	other := newDesk(t)
+	otherSigner, otherKey := other.newKey()
+	other.passes(1)
+	v.write("other.pub", []byte(otherKey+"\n"))
+	v.write("other-log", other.signed(otherSigner))
+
+	v.exports(d)
+	v.checkpoints()
+	v.proofs(d)
+	v.prunedExport(d)
+}
+
+// exports verifies exports of a log whose checkpoints are in the files, and changed ones.
+func (v *secondVerifier) exports(d *desk) {
+	v.Helper()
+	whole := d.export(0)
+	v.write("export", whole)
+	v.accepts("export export", "without a checkpoint")
+	for _, checkpoint := range []string{"early", "signed", "cosigned"} {
+		v.accepts("export export --key log.pub --checkpoint "+checkpoint, "are those of the checkpoint")
+	}
+	v.refuses("export export --key log.pub --checkpoint other-log", "checkpoint: its origin is")
+	v.refuses("export export --key other.pub --checkpoint other-log", "the checkpoint is of another log")
+	v.refuses("export export --key log.pub --witness-key witness.pub --checkpoint signed", "did not cosign")
+	v.write("later", d.export(d.checkpoint().Size/2))
+	v.accepts("export later", "are intact")
+	v.refuses("export later --checkpoint signed", "does not begin with entry 0")
+
+	lines := bytes.SplitAfter(whole, []byte("\n"))
+	entry, last, blob := len(lines)/2, len(lines)-2, 0
+	for !bytes.HasPrefix(lines[entry], []byte(`{"entry":`)) || !bytes.HasPrefix(lines[entry+1], []byte(`{"entry":`)) {
+		entry++
+	}
+	for !bytes.HasPrefix(lines[blob], []byte(`{"blob":`)) {
+		blob++
+	}
+	index := fmt.Sprintf(`,"index":%d}`, bytes.Count(bytes.Join(lines[:entry], nil), []byte(`,"index":`)))
+	for _, tt := range []struct {
+		name   string
+		change func(lines [][]byte) [][]byte
+		err    string
+	}{
+		{"entry-changed", replaced(entry, `"by":"`, `"by":"x`), "hash is not the leaf hash of entry"},
+		{"hash-changed", replaced(entry, `"hash":"`, `"hash":"AAAA`), "not a hash"},
+		{"entry-written-in-another-form", replaced(entry, `"by":`, `"by": `), "not canonical JSON"},
+		{"entry-without-an-index", replaced(entry, index, `}`), `the member "index" is missing`},
+		{"entry-and-its-hash-changed", rehashed(entry, `"by":"`, `"by":"x`), "prev is not the hash of the run's entry before"},
+		{"last-entry-and-its-hash-changed", rehashed(last, `"by":"`, `"by":"x`), "are not those of the checkpoint"},
+		{"entry-earlier-than-the-one-before", rehashed(entry, `"at":"2026`, `"at":"2025`), "earlier than the entry before"},
+		{"entry-of-another-place-in-the-run", rehashed(entry, `"n":`, `"n":1`), "n is"},
+		{"entry-left-out", func(lines [][]byte) [][]byte {
+			_, rest, _ := bytes.Cut(lines[last], []byte(`,"hash":`))
+			lines[last] = append([]byte(`{"hash":`), rest...)
+			return lines
+		}, "no prune names it"},
+		{"blob-changed", replaced(blob, `"text":"{`, `"text":"{\n`), "the text is not that of the digest"},
+		{"blob-missing", func(lines [][]byte) [][]byte { return slices.Delete(lines, blob, blob+1) }, "is missing"},
+		{"entry-missing", func(lines [][]byte) [][]byte { return slices.Delete(lines, entry, entry+1) }, "is missing"},
+		{"entries-swapped", func(lines [][]byte) [][]byte {
+			lines[entry], lines[entry+1] = lines[entry+1], lines[entry]
+			return lines
+		}, "is missing"},
+		{"last-entry-missing", func(lines [][]byte) [][]byte { return lines[:len(lines)-2] }, "the checkpoint has"},
+		{"cut-within-a-line", func(lines [][]byte) [][]byte { return append(lines[:entry], lines[entry][:20]) }, "its last line does not end"},
+	} {
+		v.write(tt.name, bytes.Join(tt.change(slices.Clone(lines)), nil))
+		v.refuses("export "+tt.name+" --key log.pub --checkpoint signed", tt.err)
+	}
+
+	rewritten := deskAt(v.T, d.forged(func(all []ledger.Event) []ledger.Event {
+		return edits(ledger.RequestCreated, `"env":"test"`, `"env":"prod"`)(v.T, all)
+	}), d.Clock)
+	v.write("rewritten", rewritten.export(0))
+	v.accepts("export rewritten", "without a checkpoint")
+	v.refuses("export rewritten --checkpoint signed", "are not those of the checkpoint")
+}
+
+// replaced changes a text in one line.
+func replaced(line int, from, to string) func([][]byte) [][]byte {
+	return func(lines [][]byte) [][]byte {
+		lines[line] = bytes.Replace(lines[line], []byte(from), []byte(to), 1)
+		return lines
+	}
+}
+
+// rehashed changes a text in the entry of one line, and computes the entry's hash again.
+func rehashed(line int, from, to string) func([][]byte) [][]byte {
+	return func(lines [][]byte) [][]byte {
+		text := bytes.Replace(lines[line], []byte(from), []byte(to), 1)
+		entry, rest, _ := bytes.Cut(bytes.TrimPrefix(text, []byte(`{"entry":`)), []byte(`,"hash":`))
+		_, index, _ := bytes.Cut(rest, []byte(`,"index":`))
+		lines[line] = fmt.Appendf(nil, `{"entry":%s,"hash":%q,"index":%s`, entry, tlog.RecordHash(entry), index)
+		return lines
+	}
+}
+
+func (v *secondVerifier) checkpoints() {
+	v.Helper()
+	v.accepts("checkpoint signed --key log.pub", "a checkpoint of")
+	v.accepts("checkpoint cosigned --key log.pub --witness-key witness.pub", "a checkpoint of")
+	v.accepts("checkpoint cosigned --key log.pub", "a checkpoint of")
+	v.refuses("checkpoint signed --key log.pub --witness-key witness.pub", "did not cosign it")
+	v.refuses("checkpoint signed --key other.pub", "its origin is")
+	v.refuses("checkpoint signed --key witness.pub", "not an Ed25519 key of type 1")
+	cosigned := v.read("cosigned")
+	lines := bytes.SplitAfter(cosigned, []byte("\n"))
+	for name, tt := range map[string]struct { // each stands alone
+		change func([][]byte) [][]byte
+		err    string
+	}{
+		"other-size":     {replaced(1, "\n", "0\n"), "signature of"},
+		"extension-line": {replaced(2, "\n", "\nmore\n"), "exactly the three lines"},
+		"no-log-key":     {func(lines [][]byte) [][]byte { return slices.Delete(lines, 4, 5) }, "no key of the log signed it"},
+		"no-cosignature": {func(lines [][]byte) [][]byte { return lines[:5] }, "did not cosign it"},
+		"other-signature": {func(lines [][]byte) [][]byte {
+			lines[4] = bytes.SplitAfter(v.read("early"), []byte("\n"))[4]
+			return lines
+		}, "signature of"},
+	} {
+		v.write(name, bytes.Join(tt.change(slices.Clone(lines)), nil))
+		v.refuses("checkpoint "+name+" --key log.pub --witness-key witness.pub", tt.err)
+	}
+}
+
+// proofs verifies the traces of all runs, each with its proof.
+func (v *secondVerifier) proofs(d *desk) {
+	v.Helper()
+	cosigned := v.read("cosigned")
+	var files []string
+	seen, held, ended := make(map[fsm.State]bool), "", ""
+	for _, run := range d.runs() {
+		q := d.Request(run)
+		d.Look(func(r ledger.Reader) error {
+			p, err := ledger.Prove(r, run, cosigned)
+			if errors.Is(err, ledger.ErrUnfinished) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			doc, err := ledger.Trace(context.Background(), r, run, d.replayer(nil))
+			if err != nil {
+				return err
+			}
+			v.write(run+".json", doc)
+			v.write(run+".tlog-proof", p.Marshal())
+			files = append(files, run+".json", run+".tlog-proof")
+			seen[q.State] = true
+			if q.State == states.Pending {
+				held = run
+			} else if q.State == states.Answered {
+				ended = run
+			}
+			return nil
+		})
+	}
+	v.accepts("proof "+strings.Join(files, " ")+" --machine machine.md --key log.pub --witness-key witness.pub", ended)
+	for _, s := range []fsm.State{states.Answered, states.NeedsInfo, states.Blocked, states.Failed, states.Pending} {
+		if !seen[s] {
+			v.Errorf("no run with a proof is %s: the test is blind", s)
+		}
+	}
+	v.changedProofs(d, ended, held)
+}
+
+// changedProofs verifies changed proofs of two runs, the first of which has ended while the second is held.
+func (v *secondVerifier) changedProofs(d *desk, ended, held string) {
+	v.Helper()
+	files := func(trace, proof string) string {
+		return "proof " + trace + ".json " + proof + ".tlog-proof --key log.pub"
+	}
+	v.refuses(files(held, ended), "an entry of another run")
+	v.refuses(files(ended, held), "an entry of another run")
+	v.refuses("proof "+ended+".json "+ended+".tlog-proof", "no key of the log is given")
+	v.refuses("proof "+ended+".json "+ended+".tlog-proof --key other.pub", "its origin is")
+
+	v.write("otherwise.json", bytes.Replace(v.read(held+".json"), []byte(`"state":"pending"`), []byte(`"state":"blocked"`), 1))
+	v.refuses("proof otherwise.json "+held+".tlog-proof --key log.pub", "head: does not match")
+	v.write("otherwise.json", v.read(ended+".json"))
+	proof := v.read(ended + ".tlog-proof")
+	for name, tt := range map[string]struct { // each stands alone
+		change func(extra string) string
+		err    string
+	}{
+		"entry-changed":       {func(s string) string { return strings.Replace(s, `"by":"`, `"by":"x`, 1) }, "proof: "},
+		"first-entry-missing": {func(s string) string { _, s, _ = strings.Cut(s, "\n"); return s }, "line 1 of extra"},
+		"last-entry-missing":  {func(s string) string { return s[:strings.LastIndexByte(s[:len(s)-1], '\n')+1] }, "do not lead to the checkpoint's root"},
+		"no-entry":            {func(string) string { return "" }, "it has no entry"},
+		"cut":                 {func(s string) string { return s[:len(s)-1] }, "its last line does not end"},
+	} {
+		p, err := checkpoint.ParseProof(proof)
+		if err != nil {
+			v.Fatal(err)
+		}
+		_, rest, _ := bytes.Cut(proof, []byte("\nindex "))
+		var extra strings.Builder
+		for _, e := range p.Entries {
+			extra.Write(append(e.Leaf, '\n'))
+			if e.Events != nil {
+				extra.Write(append(e.Events, '\n'))
+			}
+		}
+		v.write(name+".tlog-proof", fmt.Appendf(nil, "c2sp.org/tlog-proof@v1\nextra %s\nindex %s",
+			base64.StdEncoding.EncodeToString([]byte(tt.change(extra.String()))), rest))
+		v.refuses(files("otherwise", name), tt.err)
+	}
+	for name, change := range map[string][2]string{"other-index": {"\nindex ", "\nindex 1"}, "other-version": {"@v1", "@v2"}, "other-checkpoint": {"\n\n", "\nAAAA\n\n"}} {
+		v.write(name+".tlog-proof", bytes.Replace(proof, []byte(change[0]), []byte(change[1]), 1))
+		v.refuses(files(ended, name), "proof")
+	}
+	v.accepts("trace "+ended+".json --head "+string(d.Request(ended).Head), "the trace is intact")
+	v.refuses("trace "+ended+".json --head "+string(d.Request(held).Head), "not the given one")
+}
+
+// prunedExport prunes the log and verifies the export of what is left against the checkpoint from before.
+func (v *secondVerifier) prunedExport(d *desk) {
+	v.Helper()
+	d.Clock.Add(time.Hour)
+	if done := d.prunes(d.Clock.Now().Format(time.RFC3339)); done.Runs == 0 {
+		v.Fatalf("Prune() = %+v", done)
+	}
+	pruned := d.export(0)
+	v.write("pruned", pruned)
+	v.accepts("export pruned --key log.pub --checkpoint signed", "are those of the checkpoint")
+	before, after, _ := bytes.Cut(pruned, []byte(`{"first":`))
+	_, after, _ = bytes.Cut(after, []byte(`},`))
+	v.write("pruned-more-than-named", slices.Concat(before, after))
+	v.refuses("export pruned-more-than-named", "hash is not the leaf hash of entry")
+}
+
+// TestSecondVerifierOnStoredTraces verifies the examples in traces/testdata. All forged ones are refused but the one whose facts only the
+// gates can judge.
+func TestSecondVerifierOnStoredTraces(t *testing.T) {
+	v := newSecondVerifier(t)
+	good, err := filepath.Glob("../testdata/good/*.json")
+	if err != nil || len(good) == 0 {
+		t.Fatalf("Glob() = %q, %v", good, err)
+	}
+	var files []string
+	for _, file := range good {
+		v.write(filepath.Base(file), v.read(file))
+		files = append(files, filepath.Base(file))
+	}
+	v.accepts("trace --machine machine.md "+strings.Join(files, " "), "the trace is intact")
+	if out, err := exec.Command("node", append([]string{verifierScript, "trace"}, good...)...).CombinedOutput(); err != nil {
+		t.Errorf("as a command: %v\n%s", err, out)
+	}
+	bad, err := filepath.Glob("../testdata/bad/*.txt")
+	if err != nil || len(bad) == 0 {
+		t.Fatalf("Glob() = %q, %v", bad, err)
+	}
+	for _, file := range bad {
+		says, doc, _ := bytes.Cut(v.read(file), []byte("\n"))
+		v.write("trace", doc)
+		out, ok := v.verify("trace trace --machine machine.md")
+		if needsGates := filepath.Base(file) == "facts-forged.txt"; ok != needsGates {
+			t.Errorf("%s: %s: verified %t, %q", file, says, ok, out)
+		}
+	}
+	exit := new(exec.ExitError)
+	if out, err := exec.Command("node", verifierScript, "trace", bad[0]).CombinedOutput(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("as a command: %v, want exit code 1\n%s", err, out)
+	}
+}
