@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -15,8 +16,7 @@ import (
 type payload interface {
 	kind() Type
 	name(Type)
-	// apply changes the request that the event is about. Events without a request do nothing. An error means that the event is
-	// impossible in the request's state.
+	// apply changes the request that the event is about. An error means that the event is impossible in the request's state.
 	apply(*Request, *Event) error
 }
 
@@ -26,6 +26,18 @@ type typed struct {
 }
 
 func (t *typed) name(as Type) { t.Type = as }
+
+// noRun is embedded instead of typed by payloads that are about no run.
+type noRun struct{ typed }
+
+func (*noRun) apply(*Request, *Event) error { return nil }
+func (*noRun) aboutNoRun()                  {}
+
+// aboutNoRun reports whether an event is about no run.
+func aboutNoRun(p payload) bool {
+	_, is := p.(interface{ aboutNoRun() })
+	return is
+}
 
 // encode returns a payload in canonical form.
 func encode(p payload) ([]byte, error) {
@@ -44,7 +56,7 @@ func (r *record) recorded() *record { return r }
 
 // A logCreated payload names the log.
 type logCreated struct {
-	typed
+	noRun
 	Origin string `json:"origin"`
 }
 
@@ -195,7 +207,7 @@ type delivered struct {
 
 // A passed payload is one relayed message other than calls; the event names the actor.
 type passed struct {
-	typed
+	noRun
 	Direction string           `json:"direction"`
 	Method    string           `json:"method"`
 	Params    canonical.Digest `json:"params"` // empty: there were none
@@ -204,13 +216,13 @@ type passed struct {
 }
 
 type activated struct {
-	typed
+	noRun
 	Build  string           `json:"build"` // the version of the program
 	Bundle canonical.Digest `json:"bundle"`
 }
 
 type tokenCreated struct {
-	typed
+	noRun
 	Expires string           `json:"expires"`
 	ID      string           `json:"id"`
 	Name    string           `json:"name"`
@@ -219,23 +231,23 @@ type tokenCreated struct {
 }
 
 type tokenRevoked struct {
-	typed
+	noRun
 	ID string `json:"id"`
 }
 
 type keyAdded struct {
-	typed
+	noRun
 	Key string `json:"key"`
 }
 
 type keyRemoved struct {
-	typed
+	noRun
 	Key string `json:"key"`
 }
 
 // A pruned payload says which entries were removed; their hashes are still in the tree. It carries the number of calls of tasks over.
 type pruned struct {
-	typed
+	noRun
 	Before  string     `json:"before"`
 	Entries []Range    `json:"entries"` // ordered
 	Runs    int        `json:"runs"`
@@ -269,51 +281,29 @@ func (v *voted) kind() Type {
 	return ApprovalDenied
 }
 
+// payloads has an empty payload of each type.
+var payloads = []payload{
+	new(logCreated), new(created), new(reserved), new(scored), new(decision), new(asked), &voted{approve: true}, new(voted), new(expired),
+	new(claimed), new(sent), new(returned), new(ended), new(delivered), new(passed), new(activated), new(tokenCreated), new(tokenRevoked),
+	new(keyAdded), new(keyRemoved), new(pruned),
+}
+
+// Types returns all types of event.
+func Types() (all []Type) {
+	for _, p := range payloads {
+		all = append(all, p.kind())
+	}
+	return all
+}
+
 // newPayload returns an empty payload of a type.
 func newPayload(t Type) (payload, error) {
-	switch t {
-	case LogCreated:
-		return new(logCreated), nil
-	case RequestCreated:
-		return new(created), nil
-	case CallReserved:
-		return new(reserved), nil
-	case RiskScored:
-		return new(scored), nil
-	case DecisionMade:
-		return new(decision), nil
-	case ApprovalRequested:
-		return new(asked), nil
-	case ApprovalApproved:
-		return &voted{approve: true}, nil
-	case ApprovalDenied:
-		return new(voted), nil
-	case ApprovalExpired:
-		return new(expired), nil
-	case RunClaimed:
-		return new(claimed), nil
-	case ProxySent:
-		return new(sent), nil
-	case ToolResult:
-		return new(returned), nil
-	case RunEnded:
-		return new(ended), nil
-	case OutcomeDelivered:
-		return new(delivered), nil
-	case MCPPassed:
-		return new(passed), nil
-	case BundleActivated:
-		return new(activated), nil
-	case TokenCreated:
-		return new(tokenCreated), nil
-	case TokenRevoked:
-		return new(tokenRevoked), nil
-	case KeyAdded:
-		return new(keyAdded), nil
-	case KeyRemoved:
-		return new(keyRemoved), nil
-	case LedgerPruned:
-		return new(pruned), nil
+	for _, empty := range payloads {
+		if empty.kind() == t {
+			p := reflect.New(reflect.TypeOf(empty).Elem())
+			p.Elem().Set(reflect.ValueOf(empty).Elem())
+			return p.Interface().(payload), nil
+		}
 	}
 	return nil, fmt.Errorf("unknown type of event %q", t)
 }

@@ -48,14 +48,6 @@ func TestPayloadsHaveOneForm(t *testing.T) {
 	}
 }
 
-func TestEveryTypeHasAPayload(t *testing.T) {
-	for _, kind := range ledger.Types() {
-		if _, err := ledger.ReadAgain(kind, []byte("[]")); err == nil || strings.Contains(err.Error(), "unknown type") {
-			t.Errorf("%s: %v", kind, err)
-		}
-	}
-}
-
 // FuzzPayload: a payload has only one accepted encoding, and no input breaks the reader.
 func FuzzPayload(f *testing.F) {
 	d := newDesk(f)

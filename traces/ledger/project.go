@@ -176,12 +176,3 @@ func (p *delivered) apply(r *Request, e *Event) error {
 }
 
 func (a *record) apply(r *Request) { r.Steps += len(a.Steps) }
-
-func (*logCreated) apply(*Request, *Event) error   { return nil }
-func (*passed) apply(*Request, *Event) error       { return nil }
-func (*activated) apply(*Request, *Event) error    { return nil }
-func (*tokenCreated) apply(*Request, *Event) error { return nil }
-func (*tokenRevoked) apply(*Request, *Event) error { return nil }
-func (*keyAdded) apply(*Request, *Event) error     { return nil }
-func (*keyRemoved) apply(*Request, *Event) error   { return nil }
-func (*pruned) apply(*Request, *Event) error       { return nil }

@@ -158,12 +158,3 @@ type Delivery struct {
 	State    string // waiting, done or given_up
 	Error    string // of the last attempt
 }
-
-// Types returns all types of event.
-func Types() []Type {
-	return []Type{
-		LogCreated, RequestCreated, CallReserved, RiskScored, DecisionMade, ApprovalRequested, ApprovalApproved, ApprovalDenied, ApprovalExpired,
-		RunClaimed, ProxySent, ToolResult, RunEnded, OutcomeDelivered, MCPPassed, BundleActivated, TokenCreated, TokenRevoked,
-		KeyAdded, KeyRemoved, LedgerPruned,
-	}
-}

@@ -138,7 +138,7 @@ func (v *verifier) entry(e *Entry) error {
 	switch {
 	case len(all) != 1 || e.N != 0 || e.Prev != "":
 		return &Fault{"entries", key, "it belongs to no run, and is linked or has several events"}
-	case !runless(p):
+	case !aboutNoRun(p):
 		return &Fault{"entries", key, fmt.Sprintf("%s must be about a run", e.Type)}
 	case (e.Type == LogCreated) != (e.Index == 0):
 		return &Fault{"entries", key, fmt.Sprintf("%s is the first entry, and only that", LogCreated)}
@@ -160,15 +160,6 @@ func (v *verifier) entry(e *Entry) error {
 		return fault("entries", key, v.prune(e, p))
 	}
 	return nil
-}
-
-// runless reports whether an event is about no run.
-func runless(p payload) bool {
-	switch p.(type) {
-	case *logCreated, *passed, *activated, *tokenCreated, *tokenRevoked, *keyAdded, *keyRemoved, *pruned:
-		return true
-	}
-	return false
 }
 
 // payloads decodes the events of an entry.
