@@ -2,10 +2,12 @@ package ledger
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
@@ -78,12 +80,11 @@ func (e *Entry) split(events jsontext.Value) (all []Event, err error) {
 }
 
 // List returns the entry's events.
-func (e *Entry) List(r Reader) ([]Event, error) {
+func (e *Entry) List(r Reader) (all []Event, err error) {
 	events, err := resolve(r, string(e.Events))
-	if err != nil {
-		return nil, fmt.Errorf("entry %d: %w", e.Index, err)
+	if err == nil {
+		all, err = e.split(events)
 	}
-	all, err := e.split(events)
 	if err != nil {
 		return nil, fmt.Errorf("entry %d: %w", e.Index, err)
 	}
@@ -96,28 +97,57 @@ func (e *Entry) payloads(r Reader) ([]payload, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([]payload, len(list))
-	for i := range list {
-		if all[i], err = list[i].decode(); err != nil {
-			return nil, fmt.Errorf("entry %d: %w", e.Index, err)
-		}
-	}
-	if last := list[len(list)-1].Type; last != e.Type {
-		return nil, fmt.Errorf("entry %d: %w: it is of type %s, and its last event of type %s", e.Index, ErrChanged, e.Type, last)
+	all, err := decodeAll(list)
+	if err != nil {
+		return nil, fmt.Errorf("entry %d: %w", e.Index, err)
 	}
 	return all, nil
 }
 
-// only returns the event of an entry that belongs to no run, which has no other event. It is of the entry's type.
+func decodeAll(list []Event) (_ []payload, err error) {
+	all := make([]payload, len(list))
+	for i := range list {
+		if all[i], err = list[i].decode(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// only returns the event of an entry that belongs to no run. There is no other, and it is of the entry's type.
 func (e *Entry) only(r Reader) (payload, error) {
 	all, err := e.payloads(r)
 	if err != nil {
 		return nil, err
 	}
-	if len(all) != 1 {
-		return nil, fmt.Errorf("entry %d: %w: it belongs to no run and has several events", e.Index, ErrChanged)
+	if len(all) != 1 || all[0].kind() != e.Type {
+		return nil, fmt.Errorf("entry %d: %w: it belongs to no run, and must have one event of type %s", e.Index, ErrChanged, e.Type)
 	}
 	return all[0], nil
+}
+
+// A logEvent is an event about no run, decoded.
+type logEvent struct {
+	event   Event // without its payload
+	payload payload
+}
+
+// eventsOfTypes returns the events about no run of some types, oldest first.
+func eventsOfTypes(r Reader, types ...Type) (all []logEvent, err error) {
+	for _, t := range types {
+		for e, err := range r.EntriesOfType(t) {
+			if err != nil {
+				return nil, err
+			}
+			p, err := e.only(r)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, logEvent{Event{Index: e.Index, At: e.At}, p})
+		}
+	}
+	slices.SortFunc(all, func(a, b logEvent) int { return cmp.Compare(a.event.Index, b.event.Index) })
+	return all, nil
 }
 
 // references returns the blobs that the entry refers to.

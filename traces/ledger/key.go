@@ -63,32 +63,17 @@ func (l *Ledger) changeKey(ctx context.Context, by Caller, p payload) error {
 
 // Keys returns the keys of the log, also removed ones, oldest first.
 func Keys(r Reader) (keys []Key, err error) {
-	var all []Entry
-	for _, t := range []Type{KeyAdded, KeyRemoved} {
-		for e, err := range r.EntriesOfType(t) {
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, e)
-		}
+	all, err := eventsOfTypes(r, KeyAdded, KeyRemoved)
+	if err != nil || len(all) == 0 {
+		return nil, err
 	}
-	slices.SortFunc(all, func(a, b Entry) int { return int(a.Index - b.Index) })
-	origin := ""
-	if len(all) > 0 {
-		if origin, err = Origin(r); err != nil {
-			return nil, err
-		}
-	}
+	origin, err := Origin(r)
 	for i := range all {
-		p, err := all[i].only(r)
-		if err != nil {
-			return nil, err
-		}
-		if keys, err = projectKey(keys, origin, all[i].At, p); err != nil {
-			return nil, fmt.Errorf("entry %d: %w", all[i].Index, err)
+		if err == nil {
+			keys, err = projectKey(keys, origin, all[i].event.At, all[i].payload)
 		}
 	}
-	return keys, nil
+	return keys, err
 }
 
 // projectKey applies an event to the keys of the log with this origin. Writers and Verify both use it.

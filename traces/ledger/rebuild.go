@@ -3,10 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"math"
-	"slices"
 )
 
 // Rebuild computes the rows of requests and tokens from the entries again, and returns those that differ, as they were found. It writes them
@@ -43,17 +40,7 @@ func (b *rebuild) requests() error {
 		if err = errors.Join(err, b.ctx.Err()); err != nil {
 			return err
 		}
-		want, err := requestAt(b.r, have.RunID, math.MaxInt64)
-		if err != nil {
-			return err
-		}
-		switch what := differing(want, have); {
-		case want.RunID == "":
-			err = b.found("requests", have.RunID, "no entry tells of it", func(tx Tx) error { return tx.Prune(nil, []string{have.RunID}, nil) })
-		case what != "":
-			err = b.found("requests", have.RunID, "its "+what, func(tx Tx) error { return tx.PutRequest(want) })
-		}
-		if err != nil {
+		if err := b.request(have.RunID, &have); err != nil {
 			return err
 		}
 	}
@@ -69,71 +56,52 @@ func (b *rebuild) missing() error {
 		if e.RunID == "" || e.N > 0 {
 			continue
 		}
-		if _, err := b.r.Request(e.RunID); !errors.Is(err, ErrNotFound) {
-			if err != nil {
-				return err
-			}
-			continue
+		if _, err = b.r.Request(e.RunID); errors.Is(err, ErrNotFound) {
+			err = b.request(e.RunID, nil)
 		}
-		want, err := requestAt(b.r, e.RunID, math.MaxInt64)
 		if err != nil {
 			return err
 		}
-		if err := b.found("requests", e.RunID, "it is missing", func(tx Tx) error { return tx.PutRequest(want) }); err != nil {
-			return err
-		}
+	}
+	return nil
+}
+
+// request rebuilds the row of a request; have is nil if it is missing.
+func (b *rebuild) request(run string, have *Request) error {
+	want, err := requestAt(b.r, run, math.MaxInt64)
+	if err != nil {
+		return err
+	}
+	put := func(tx Tx) error { return tx.PutRequest(want) }
+	switch {
+	case have == nil:
+		return b.found("requests", run, rowMissing, put)
+	case want.RunID == "":
+		return b.found("requests", run, rowOfNothing, func(tx Tx) error { return tx.Prune(nil, []string{run}, nil) })
+	}
+	if what := differing(want, *have); what != "" {
+		return b.found("requests", run, "its "+what, put)
 	}
 	return nil
 }
 
 // tokens rebuilds the rows of tokens.
 func (b *rebuild) tokens() error {
-	want, err := tokensOf(b.r)
+	events, err := eventsOfTypes(b.r, TokenCreated, TokenRevoked)
 	if err != nil {
 		return err
 	}
-	for have, err := range b.r.Tokens() {
-		if err != nil {
-			return err
-		}
-		token, known := want[have.ID]
-		delete(want, have.ID)
-		switch what := differing(token, have); {
-		case !known:
-			err = b.found("tokens", have.ID, "no entry tells of it", func(tx Tx) error { return tx.DropToken(have.ID) })
-		case what != "":
-			err = b.found("tokens", have.ID, "its "+what, func(tx Tx) error { return tx.PutToken(token) })
-		}
-		if err != nil {
-			return err
-		}
+	want, err := tokensAfter(events)
+	if err != nil {
+		return err
 	}
-	for _, id := range slices.Sorted(maps.Keys(want)) {
-		if err := b.found("tokens", id, "it is missing", func(tx Tx) error { return tx.PutToken(want[id]) }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// tokensOf computes all tokens from their entries.
-func tokensOf(r Reader) (map[string]Token, error) {
-	all := make(map[string]Token)
-	for _, kind := range []Type{TokenCreated, TokenRevoked} {
-		for e, err := range r.EntriesOfType(kind) {
-			if err != nil {
-				return nil, err
+	_, err = compareTokens(b.r, want, func(id, what string) error {
+		return b.found("tokens", id, what, func(tx Tx) error {
+			if token, known := want[id]; known {
+				return tx.PutToken(token)
 			}
-			p, err := e.only(r)
-			if err != nil {
-				return nil, err
-			}
-			token := all[tokenID(p)]
-			if err := projectToken(&token, &Event{Index: e.Index, At: e.At}, p); err != nil {
-				return nil, fmt.Errorf("entry %d: %w", e.Index, err)
-			}
-			all[token.ID] = token
-		}
-	}
-	return all, nil
+			return tx.DropToken(id)
+		})
+	})
+	return err
 }

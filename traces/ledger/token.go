@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -232,4 +233,68 @@ func ParseExpiry(s string, now time.Time) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%q: give 1 to %d days (90d), hours (12h), a date (2027-01-01) or never", s, maxTokenDays)
+}
+
+// tokensAfter computes all tokens from their events.
+func tokensAfter(events []logEvent) (map[string]Token, error) {
+	all := make(map[string]Token)
+	for i := range events {
+		e := &events[i]
+		id := tokenID(e.payload)
+		token := all[id]
+		if err := projectToken(&token, &e.event, e.payload); err != nil {
+			return nil, fault("entries", entryKey(e.event.Index), err)
+		}
+		all[id] = token
+	}
+	return all, nil
+}
+
+// tokenID is the token that an event is about.
+func tokenID(p payload) string {
+	switch p := p.(type) {
+	case *tokenCreated:
+		return p.ID
+	case *tokenRevoked:
+		return p.ID
+	}
+	return ""
+}
+
+// What is wrong with a row as a whole.
+const (
+	rowMissing   = "it is missing"
+	rowOfNothing = "no entry tells of it"
+)
+
+// compareTokens calls found for each token whose row is not what its events say, and returns how many rows there are.
+func compareTokens(r Reader, want map[string]Token, found func(id, what string) error) (rows int64, err error) {
+	seen := make(map[string]bool, len(want))
+	last := "the first"
+	for have, err := range r.Tokens() {
+		if err != nil {
+			return rows, unread("tokens", last, err)
+		}
+		last = have.ID
+		rows, seen[have.ID] = rows+1, true
+		token, known := want[have.ID]
+		switch what := differing(token, have); {
+		case !known:
+			err = found(have.ID, rowOfNothing)
+		case what != "":
+			err = found(have.ID, "its "+what+" is not what its events say")
+		}
+		if err != nil {
+			return rows, err
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(want)) {
+		if seen[id] {
+			continue
+		}
+		if err := found(id, rowMissing); err != nil {
+			return rows, err
+		}
+	}
+	return rows, nil
 }

@@ -84,8 +84,8 @@ type verifier struct {
 	o      VerifyOptions
 	report Report
 	blobs  *blobs
-	tags   map[string]Token // tokens, as the events make them
-	told   []tokenEvent
+	tags   map[string]Token  // tokens, as the events make them
+	told   []logEvent        // about tokens
 	used   map[string]*usage // tokens with which messages passed
 	ofRuns int64             // entries of runs
 	done   int64

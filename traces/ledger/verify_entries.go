@@ -3,18 +3,13 @@ package ledger
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
-)
 
-// A tokenEvent is an event about a token.
-type tokenEvent struct {
-	event   Event // without its payload
-	payload payload
-}
+	"pgfsm/traces/ledger/checkpoint"
+)
 
 // entries checks all entries, oldest first: each is the leaf that the tree has, the tree is complete, and what is missing was pruned.
 func (v *verifier) entries() error {
@@ -152,7 +147,7 @@ func (v *verifier) entry(e *Entry) error {
 		_, err := v.blobs.text(p.Bundle, BlobBundle, "entries", key)
 		return err
 	case *tokenCreated, *tokenRevoked:
-		v.told = append(v.told, tokenEvent{Event{Index: e.Index, At: e.At}, p})
+		v.told = append(v.told, logEvent{Event{Index: e.Index, At: e.At}, p})
 	case *keyAdded, *keyRemoved:
 		v.keys, err = projectKey(v.keys, v.report.Origin, e.At, p)
 		return fault("entries", key, err)
@@ -173,11 +168,9 @@ func (v *verifier) payloads(e *Entry) ([]payload, error) {
 	if err != nil {
 		return nil, fault("entries", key, err)
 	}
-	all := make([]payload, len(list))
-	for i := range list {
-		if all[i], err = list[i].decode(); err != nil {
-			return nil, fault("entries", key, err)
-		}
+	all, err := decodeAll(list)
+	if err != nil {
+		return nil, fault("entries", key, err)
 	}
 	if e.Type != list[len(list)-1].Type {
 		return nil, &Fault{"entries", key, "its type is not that of its last event"}
@@ -231,21 +224,11 @@ func (v *verifier) whole() error {
 	if c == nil {
 		return nil
 	}
-	if c.Origin != v.report.Origin {
-		return &Fault{"entries", entryKey(0), fmt.Sprintf("the log is %s, and the checkpoint is of the log %s", v.report.Origin, c.Origin)}
+	err = c.Contained(checkpoint.Checkpoint{Origin: v.report.Origin, Size: v.tree.size, Root: v.report.Root}, v.r)
+	if errors.Is(err, checkpoint.ErrInconsistent) {
+		return &Fault{"tree", fmt.Sprintf("of %d entries", c.Size), err.Error()}
 	}
-	if c.Size > v.tree.size {
-		return &Fault{"entries", entryKey(v.tree.size), fmt.Sprintf("it is missing: the end was cut off, for the checkpoint is of %d entries", c.Size)}
-	}
-	root, err := tlog.TreeHash(c.Size, v.r)
-	if err != nil {
-		return err
-	}
-	if root != c.Root {
-		return &Fault{"tree", fmt.Sprintf("of %d entries", c.Size), fmt.Sprintf(
-			"its hash is %s, the checkpoint has %s: the past was written anew, or the checkpoint is of another ledger", root, c.Root)}
-	}
-	return nil
+	return err
 }
 
 // joined returns the union of ranges as few ranges in order.
@@ -278,51 +261,12 @@ func matching(absent, gone []Range) error {
 	return nil
 }
 
-// tokens computes all tokens from their events, or from the last prune, and compares them with their rows.
-func (v *verifier) tokens() error {
-	v.tags = make(map[string]Token)
-	for i := range v.told {
-		t := &v.told[i]
-		id := tokenID(t.payload)
-		token := v.tags[id]
-		if err := projectToken(&token, &t.event, t.payload); err != nil {
-			return fault("entries", entryKey(t.event.Index), err)
-		}
-		v.tags[id] = token
+// tokens computes all tokens from their events, and compares them with their rows.
+func (v *verifier) tokens() (err error) {
+	if v.tags, err = tokensAfter(v.told); err != nil {
+		return err
 	}
 	v.told = nil
-	seen := make(map[string]bool, len(v.tags))
-	last := "the first"
-	for have, err := range v.r.Tokens() {
-		if err != nil {
-			return unread("tokens", last, err)
-		}
-		last = have.ID
-		want, ok := v.tags[have.ID]
-		switch {
-		case !ok:
-			return &Fault{"tokens", have.ID, "no event tells of it"}
-		case have != want:
-			return &Fault{"tokens", have.ID, "its " + differing(want, have) + " is not what its events say"}
-		}
-		seen[have.ID] = true
-		v.report.Tokens++
-	}
-	for _, id := range slices.Sorted(maps.Keys(v.tags)) {
-		if !seen[id] {
-			return &Fault{"tokens", id, "it is missing"}
-		}
-	}
-	return nil
-}
-
-// tokenID is the token that an event is about.
-func tokenID(p payload) string {
-	switch p := p.(type) {
-	case *tokenCreated:
-		return p.ID
-	case *tokenRevoked:
-		return p.ID
-	}
-	return ""
+	v.report.Tokens, err = compareTokens(v.r, v.tags, func(id, what string) error { return &Fault{"tokens", id, what} })
+	return err
 }

@@ -208,7 +208,7 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 		{"hash-of-another-step", edits(ledger.ApprovalRequested, `"last":"sha256:`, `"last":"sha256:0`), "another trace"},
 		{"step-of-another-target", edits(ledger.ApprovalRequested, `"plan","validate"`, `"validate","plan"`), "decided otherwise"},
 		{"step-left-out", edits(ledger.ApprovalRequested, `"authorize",`, ``), "decided otherwise"},
-		{"token-of-a-run", changes(ledger.TokenCreated, func(e *ledger.Event) { e.RunID = statestest.RunID }), "no event tells of it"},
+		{"token-of-a-run", changes(ledger.TokenCreated, func(e *ledger.Event) { e.RunID = statestest.RunID }), "no entry tells of it"},
 		{"result-of-no-run", changes(ledger.ToolResult, func(e *ledger.Event) { e.RunID = "" }), "must be about a run"},
 		{"time-that-goes-back", changes(ledger.RunEnded, func(e *ledger.Event) { e.At = "2026-11-21T08:59:59Z" }), "is before that of the entry"},
 		{"time-of-another-form", changes(ledger.RunEnded, func(e *ledger.Event) { e.At = "2026-11-21T11:00:00+00:00" }), "not of the form"},

@@ -103,7 +103,7 @@ func (v *verifier) run(have *Request) (int64, error) {
 		}
 	}
 	if s.first == nil {
-		return n, &Fault{"requests", have.RunID, "no entry tells of it"}
+		return n, &Fault{"requests", have.RunID, rowOfNothing}
 	}
 	if name := differing(s.request, *have); name != "" {
 		return n, &Fault{"requests", have.RunID, "its " + name + " is not what its entries say"}
@@ -274,11 +274,7 @@ func (s *story) note(e *Event, p payload) error {
 	case *asked:
 		s.asked, s.heldAt = p, len(s.inputs)
 	case *voted:
-		w := policy.Vote{At: e.At, Binding: p.Binding, By: e.By, Outcome: policy.VoteDeny, Reason: p.Reason}
-		if p.approve {
-			w.Outcome = policy.VoteApprove
-		}
-		s.votes = append(s.votes, w)
+		s.votes = append(s.votes, p.vote(e.At, e.By))
 	case *sent:
 		s.sent = p
 	case *returned:

@@ -240,14 +240,18 @@ func ballots(r Reader, run string) ([]ballot, error) {
 			return nil, fmt.Errorf("entry %d: %w", e.Index, err)
 		}
 		v := p.(*voted)
-		b := ballot{key: v.Key, token: v.Token, decides: v.Decides, entry: e.Index}
-		b.vote = policy.Vote{At: e.At, Binding: v.Binding, By: e.By, Outcome: policy.VoteDeny, Reason: v.Reason}
-		if v.approve {
-			b.vote.Outcome = policy.VoteApprove
-		}
-		cast = append(cast, b)
+		cast = append(cast, ballot{vote: v.vote(e.At, e.By), key: v.Key, token: v.Token, decides: v.Decides, entry: e.Index})
 	}
 	return cast, nil
+}
+
+// vote is the vote as the machine judges it.
+func (p *voted) vote(at, by string) policy.Vote {
+	v := policy.Vote{At: at, Binding: p.Binding, By: by, Outcome: policy.VoteDeny, Reason: p.Reason}
+	if p.approve {
+		v.Outcome = policy.VoteApprove
+	}
+	return v
 }
 
 // Votes returns the votes about a run, in order, as the machine judges them.
