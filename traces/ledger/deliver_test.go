@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -245,7 +244,7 @@ func TestAttach(t *testing.T) {
 
 // TestVerifyJudgesDeliveries: a ledger that was written anew as a whole cannot tell of an outcome before there was one, or twice.
 func TestVerifyJudgesDeliveries(t *testing.T) {
-	moved := func(before ledger.Type) func(*testing.T, []ledger.Event) []ledger.Event {
+	moved := func(before ledger.Type) edit {
 		return func(t *testing.T, all []ledger.Event) []ledger.Event {
 			i := lastOf(t, all, ledger.OutcomeDelivered)
 			e := all[i]
@@ -259,12 +258,8 @@ func TestVerifyJudgesDeliveries(t *testing.T) {
 	other := d.runs()[0]
 	held := d.called(ledger.Anonymous)
 	d.delivers(held, ledger.ByRepeat)
-	for _, c := range []struct {
-		name string
-		edit func(*testing.T, []ledger.Event) []ledger.Event
-		what string // empty: nothing is wrong
-	}{
-		{"nothing-changed", func(_ *testing.T, all []ledger.Event) []ledger.Event { return all }, ""},
+	d.forge(t, []forgery{
+		{"nothing-changed", unedited, ""},
 		{"of-a-run-that-was-never-held", changes(ledger.OutcomeDelivered, func(e *ledger.Event) { e.RunID = other }), "never held"},
 		{"twice", repeated(ledger.OutcomeDelivered), "delivered twice"},
 		{"before-the-end", moved(ledger.RunEnded), "has not ended"},
@@ -277,20 +272,7 @@ func TestVerifyJudgesDeliveries(t *testing.T) {
 			e.At = all[len(all)-1].At
 			return append(all, e)
 		}, "has ended"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			err := d.forge(func(all []ledger.Event) []ledger.Event { return c.edit(t, all) })
-			var fault *ledger.Fault
-			switch {
-			case c.what == "":
-				if err != nil {
-					t.Errorf("Verify() = %v", err)
-				}
-			case !errors.As(err, &fault) || fault.Table != "entries" || !strings.Contains(err.Error(), c.what):
-				t.Errorf("Verify() = %v, want a fault with %q", err, c.what)
-			}
-		})
-	}
+	}...)
 }
 
 // TestPruneOfDeliveredRuns: of a run everything goes, or nothing.

@@ -129,7 +129,7 @@ func alike(report ledger.Report, err error) error {
 		err = report.Deep.FirstUnjudged
 	}
 	if err == nil && report.Deep.OtherTrace > 0 {
-		err = fmt.Errorf("%d runs have another trace", report.Deep.OtherTrace)
+		err = fmt.Errorf("%w: %d runs have another trace", ledger.ErrTampered, report.Deep.OtherTrace)
 	}
 	return err
 }

@@ -23,7 +23,7 @@ func TestAForgedLedgerIsNotCalled(t *testing.T) {
 	other := string(canonical.Sum("other", nil))
 	for _, c := range []struct {
 		name string
-		edit func(*testing.T, []ledger.Event) []ledger.Event
+		edit edit
 		code policy.Code // of the run, if it ends; empty if it is refused
 	}{
 		{"server", edits(ledger.RequestCreated, `"server":"mcp-policy-kb"`, `"server":"mcp-policy-kc"`), policy.CodeApprovalMismatch},
@@ -53,7 +53,7 @@ func TestAForgedLedgerIsNotCalled(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDesk(t)
 			id, s := d.approved(nil)
-			forged := deskAt(t, d.forged(func(all []ledger.Event) []ledger.Event { return c.edit(t, all) }), d.Clock)
+			forged := deskAt(t, d.forged(t, c.edit), d.Clock)
 			if c.code == policy.CodeApprovalExpired {
 				d.Clock.Set(t, "2026-11-21T10:00:00Z")
 			}
@@ -75,7 +75,7 @@ func TestAForgedLedgerIsNotCalled(t *testing.T) {
 func TestALedgerWrittenAnewIsCalled(t *testing.T) {
 	d := newDesk(t)
 	id, s := d.approved(nil)
-	same := deskAt(t, d.forged(func(all []ledger.Event) []ledger.Event { return all }), d.Clock)
+	same := deskAt(t, d.forged(t, unedited), d.Clock)
 	if got, err := same.resume(id, world(s)); err != nil || len(s.World.Calls) != 1 {
 		t.Errorf("resume() = %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"pgfsm/policy"
-	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 )
 
@@ -20,36 +19,19 @@ func TestVerifyByAnotherBuild(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name    string
-		decide  func(policy.Decider) policy.Decider
+		change  func(*policy.Assessment)
 		compile error
 		want    ledger.Reexecution
 		what    string
 	}{
-		{"the-same-build", nil, nil, ledger.Reexecution{Same: 4}, ""},
-		{"a-reason-reworded", func(d policy.Decider) policy.Decider {
-			return changed{d, func(a *policy.Assessment) { a.Verdict.Reason += " Said otherwise." }}
-		}, nil, ledger.Reexecution{Same: 4, OtherTrace: 4}, ""},
-		{"a-gate-changed", func(d policy.Decider) policy.Decider {
-			return changed{d, func(a *policy.Assessment) {
-				a.Verdict.Outcome, a.Verdict.Code = policy.Block, policy.CodePolicyDenied
-			}}
-		}, nil, ledger.Reexecution{Otherwise: 4}, "decided otherwise"},
-		{"a-quorum-changed", func(d policy.Decider) policy.Decider {
-			return changed{d, func(a *policy.Assessment) { a.Quorum++ }}
-		}, nil, ledger.Reexecution{Same: 3, OtherTrace: 3, Otherwise: 1}, "approval.requested"},
+		{"the-same-build", func(*policy.Assessment) {}, nil, ledger.Reexecution{Same: 4}, ""},
+		{"a-reason-reworded", func(a *policy.Assessment) { a.Verdict.Reason += " Said otherwise." }, nil, ledger.Reexecution{Same: 4, OtherTrace: 4}, ""},
+		{"a-gate-changed", func(a *policy.Assessment) { a.Verdict.Outcome, a.Verdict.Code = policy.Block, policy.CodePolicyDenied }, nil, ledger.Reexecution{Otherwise: 4}, "decided otherwise"},
+		{"a-quorum-changed", func(a *policy.Assessment) { a.Quorum++ }, nil, ledger.Reexecution{Same: 3, OtherTrace: 3, Otherwise: 1}, "approval.requested"},
 		{"bundles-that-are-not-read", nil, errors.New("unknown member"), ledger.Reexecution{Unjudged: 4}, "unknown member"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := traces.NewReplayer(d.Machine, func(content policy.Content) (*policy.Bundle, error) {
-				b, err := policy.Compile(content)
-				if c.compile != nil {
-					return nil, c.compile
-				}
-				if c.decide != nil {
-					b = b.WithDecider(c.decide(b))
-				}
-				return b, err
-			})
+			p := d.otherBuild(c.change, c.compile)
 			d.Look(func(r ledger.Reader) error {
 				report, err := ledger.Verify(context.Background(), r, ledger.VerifyOptions{Replayer: p})
 				got, first := report.Deep, ""

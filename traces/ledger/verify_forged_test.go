@@ -20,18 +20,40 @@ import (
 	"pgfsm/traces/ledger/storetest"
 )
 
-// forge writes the ledger of a desk anew, as edit wants its events to be, and verifies what comes of it.
-func (d *desk) forge(edit func([]ledger.Event) []ledger.Event) error {
-	d.TB.Helper()
-	ctx, forged := context.Background(), d.forged(edit)
-	return forged.View(ctx, func(r ledger.Reader) error {
-		return alike(ledger.Verify(ctx, r, ledger.VerifyOptions{Replayer: traces.NewReplayer(d.Machine, nil)}))
+// An edit changes the events of a ledger.
+type edit = func(*testing.T, []ledger.Event) []ledger.Event
+
+func unedited(_ *testing.T, all []ledger.Event) []ledger.Event { return all }
+
+// A forgery is a ledger that was rewritten as a whole, so that every hash is right.
+type forgery struct {
+	name string
+	edit edit
+	what string // a part of the fault; empty: nothing is wrong
+}
+
+// run verifies the forgery of a desk's ledger.
+func (f *forgery) run(t *testing.T, d *desk) {
+	t.Helper()
+	err := d.forged(t, f.edit).View(t.Context(), func(r ledger.Reader) error {
+		return alike(ledger.Verify(t.Context(), r, ledger.VerifyOptions{Replayer: traces.NewReplayer(d.Machine, nil)}))
 	})
+	if f.what == "" && err != nil || f.what != "" && (!errors.Is(err, ledger.ErrTampered) || !strings.Contains(err.Error(), f.what)) {
+		t.Errorf("Verify() = %v, want a fault with %q", err, f.what)
+	}
+}
+
+// forge verifies each forgery of a desk's ledger.
+func (d *desk) forge(t *testing.T, forgeries ...forgery) {
+	t.Helper()
+	for _, f := range forgeries {
+		t.Run(f.name, func(t *testing.T) { f.run(t, d) })
+	}
 }
 
 // forged is the ledger of a desk as edit wants its events to be, with everything else that follows from them.
-func (d *desk) forged(edit func([]ledger.Event) []ledger.Event) *storetest.Memory {
-	d.TB.Helper()
+func (d *desk) forged(t *testing.T, change edit) *storetest.Memory {
+	t.Helper()
 	ctx, forged := context.Background(), storetest.NewMemory()
 	err := d.View(ctx, func(r ledger.Reader) error {
 		return forged.Update(ctx, func(tx ledger.Tx) error {
@@ -47,56 +69,53 @@ func (d *desk) forged(edit func([]ledger.Event) []ledger.Event) *storetest.Memor
 				}
 				all = append(all, e)
 			}
-			return ledger.Rewrite(tx, r, edit(all))
+			return ledger.Rewrite(tx, r, change(t, all))
 		})
 	})
 	if err != nil {
-		d.TB.Fatalf("the forgery could not be written: %v", err)
+		t.Fatalf("the forgery could not be written: %v", err)
 	}
 	return forged
 }
 
 // edits changes the payload of the last event of a type.
-func edits(kind ledger.Type, from, to string) func(*testing.T, []ledger.Event) []ledger.Event {
+func edits(kind ledger.Type, from, to string) edit {
 	return func(t *testing.T, all []ledger.Event) []ledger.Event {
-		for i := len(all) - 1; i >= 0; i-- {
-			if all[i].Type == kind {
-				text := string(all[i].Payload)
-				if !strings.Contains(text, from) {
-					t.Fatalf("%s does not hold %s", text, from)
-				}
-				all[i].Payload = []byte(strings.Replace(text, from, to, 1))
-				return all
-			}
+		e := &all[lastOf(t, all, kind)]
+		if text := string(e.Payload); !strings.Contains(text, from) {
+			t.Fatalf("%s does not hold %s", text, from)
+		} else {
+			e.Payload = []byte(strings.Replace(text, from, to, 1))
 		}
-		t.Fatalf("there is no %s", kind)
-		return nil
+		return all
 	}
 }
 
 // changes changes the last event of a type in another way.
-func changes(kind ledger.Type, change func(*ledger.Event)) func(*testing.T, []ledger.Event) []ledger.Event {
+func changes(kind ledger.Type, change func(*ledger.Event)) edit {
 	return func(t *testing.T, all []ledger.Event) []ledger.Event {
-		for i := len(all) - 1; i >= 0; i-- {
-			if all[i].Type == kind {
-				change(&all[i])
-				return all
-			}
-		}
-		t.Fatalf("there is no %s", kind)
-		return nil
+		change(&all[lastOf(t, all, kind)])
+		return all
 	}
 }
 
+// revokes inserts that the last token is revoked, at an index and with the time of another event.
+func revokes(t *testing.T, all []ledger.Event, index int, at ledger.Event) []ledger.Event {
+	id := member(t, all[lastOf(t, all, ledger.TokenCreated)].Payload, "id")
+	return slices.Insert(all, index, ledger.Event{
+		Type: ledger.TokenRevoked, At: at.At, By: "local:root", Payload: []byte(`{"id":` + id + `,"type":"token.revoked"}`),
+	})
+}
+
 // without removes the last event of a type; once more repeats it.
-func without(kind ledger.Type) func(*testing.T, []ledger.Event) []ledger.Event {
+func without(kind ledger.Type) edit {
 	return func(t *testing.T, all []ledger.Event) []ledger.Event {
 		i := lastOf(t, all, kind)
 		return slices.Delete(all, i, i+1)
 	}
 }
 
-func repeated(kind ledger.Type) func(*testing.T, []ledger.Event) []ledger.Event {
+func repeated(kind ledger.Type) edit {
 	return func(t *testing.T, all []ledger.Event) []ledger.Event {
 		i := lastOf(t, all, kind)
 		return slices.Insert(all, i, all[i])
@@ -127,13 +146,8 @@ func member(t *testing.T, v jsontext.Value, name string) string {
 // TestVerifyJudgesWhatHappened: a ledger that was written anew as a whole, so that every hash is right, still cannot tell of a
 // call that nobody decided on, or of another one than was made.
 func TestVerifyJudgesWhatHappened(t *testing.T) {
-	type edit = func(*testing.T, []ledger.Event) []ledger.Event
-	for _, c := range []struct {
-		name string
-		edit edit
-		what string // a part of what is said; empty: nothing is wrong
-	}{
-		{"nothing-changed", func(_ *testing.T, all []ledger.Event) []ledger.Event { return all }, ""},
+	for _, f := range []forgery{
+		{"nothing-changed", unedited, ""},
 		{"call-without-people", without(ledger.ApprovalApproved), "a request that is pending"},
 		{"call-without-a-decision", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			return slices.DeleteFunc(all, func(e ledger.Event) bool { return e.Type == ledger.DecisionMade })
@@ -176,14 +190,10 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 		}, "was not valid then"},
 		{"token-that-was-revoked", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			i := lastOf(t, all, ledger.ApprovalApproved)
-			gone := ledger.Event{Type: ledger.TokenRevoked, At: all[i].At, By: "local:root"}
-			gone.Payload = []byte(`{"id":` + member(t, all[lastOf(t, all, ledger.TokenCreated)].Payload, "id") + `,"type":"token.revoked"}`)
-			return slices.Insert(all, i, gone)
+			return revokes(t, all, i, all[i])
 		}, "was not valid then"},
 		{"token-that-is-revoked-later", func(t *testing.T, all []ledger.Event) []ledger.Event {
-			gone := ledger.Event{Type: ledger.TokenRevoked, At: all[len(all)-1].At, By: "local:root"}
-			gone.Payload = []byte(`{"id":` + member(t, all[lastOf(t, all, ledger.TokenCreated)].Payload, "id") + `,"type":"token.revoked"}`)
-			return append(all, gone)
+			return revokes(t, all, len(all), all[len(all)-1])
 		}, ""},
 		{"quorum-lowered", edits(ledger.ApprovalRequested, `"quorum":1`, `"quorum":2`), "its member decides"},
 		{"approvers-changed", edits(ledger.ApprovalRequested, `"approvers":[`, `"approvers":["others",`), "approval.requested"},
@@ -213,22 +223,13 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 		{"time-that-goes-back", changes(ledger.RunEnded, func(e *ledger.Event) { e.At = "2026-11-21T08:59:59Z" }), "is before that of the entry"},
 		{"time-of-another-form", changes(ledger.RunEnded, func(e *ledger.Event) { e.At = "2026-11-21T11:00:00+00:00" }), "not of the form"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(f.name, func(t *testing.T) {
 			d := newDesk(t)
-			id, s := d.approved(func(s *statestest.Scenario) {})
+			id, s := d.approved(nil)
 			if _, err := d.resume(id, world(s)); err != nil {
 				t.Fatal(err)
 			}
-			err := d.forge(func(all []ledger.Event) []ledger.Event { return c.edit(t, all) })
-			if c.what == "" {
-				if err != nil {
-					t.Errorf("Verify() = %v", err)
-				}
-				return
-			}
-			if err == nil || !strings.Contains(err.Error(), c.what) {
-				t.Errorf("Verify() = %v, want a fault with %q", err, c.what)
-			}
+			f.run(t, d)
 		})
 	}
 }
@@ -248,11 +249,7 @@ func TestVerifyCountsPeople(t *testing.T) {
 	if _, err := d.checked(ledger.VerifyOptions{}); err != nil {
 		t.Fatalf("Verify() = %v", err)
 	}
-	for _, c := range []struct {
-		name string
-		edit func(*testing.T, []ledger.Event) []ledger.Event
-		what string
-	}{
+	d.forge(t, []forgery{
 		{"twice-one-person", repeated(ledger.ApprovalApproved), "a second vote of one person"},
 		{"twice-by-another-spelling", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			again := all[lastOf(t, all, ledger.ApprovalApproved)]
@@ -267,14 +264,7 @@ func TestVerifyCountsPeople(t *testing.T) {
 			})
 		}, "is before it"},
 		{"one-decides", edits(ledger.ApprovalApproved, `"decides":false`, `"decides":true`), "its member decides"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			err := d.forge(func(all []ledger.Event) []ledger.Event { return c.edit(t, all) })
-			if !errors.Is(err, ledger.ErrTampered) || !strings.Contains(err.Error(), c.what) {
-				t.Errorf("Verify() = %v, want %q", err, c.what)
-			}
-		})
-	}
+	}...)
 }
 
 // A crooked reader looks things up otherwise than they stand, as damaged indexes do.
@@ -364,13 +354,11 @@ func TestVerifyNamesAnEffectThatCannotBe(t *testing.T) {
 	if _, _, err := d.play(ledgertest.NewID(t), &s); err != nil {
 		t.Fatal(err)
 	}
-	err := d.forge(func(all []ledger.Event) []ledger.Event {
+	f := forgery{"", func(t *testing.T, all []ledger.Event) []ledger.Event {
 		all = edits(ledger.RunEnded, `"type":"blocked"`, `"type":"failed"`)(t, all)
 		return edits(ledger.RunEnded, `"effect":"not_sent"`, `"effect":"unknown"`)(t, all)
-	})
-	if !errors.Is(err, ledger.ErrTampered) || !strings.Contains(err.Error(), "did not leave") {
-		t.Errorf("Verify() = %v", err)
-	}
+	}, "did not leave"}
+	f.run(t, d)
 }
 
 // liar is a door that says a word for the effect of a broken call that does not exist.
