@@ -96,10 +96,7 @@ func replaceCheckpoint(r ledger.Reader, path string, c checkpoint.Checkpoint, si
 	case err != nil:
 		return nil, err
 	default:
-		before, err := checkpoint.Read(was)
-		if err == nil {
-			err = ledger.Contains(r, before)
-		}
+		before, err := ledger.Contains(r, was)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
@@ -108,15 +105,6 @@ func replaceCheckpoint(r ledger.Reader, path string, c checkpoint.Checkpoint, si
 		}
 	}
 	return signed, safefile.Replace(path, was, signed, publicMode)
-}
-
-// contains returns nil if the log contains a signed checkpoint, whose signatures it does not verify.
-func contains(r ledger.Reader, signed []byte) error {
-	c, err := checkpoint.Read(signed)
-	if err != nil {
-		return err
-	}
-	return ledger.Contains(r, c)
 }
 
 // sign signs the state of the log with the keys in these files, or else with those of the configuration.
@@ -217,10 +205,11 @@ Exit code 1 if the witness has cosigned another history of the log.`,
 // witness has a witness cosign the checkpoint in a file, or a new one.
 func (o *openedLedger) witness(ctx context.Context, w world, to *checkpoint.Witness, file string) error {
 	var signed []byte
-	if err := o.View(ctx, func(r ledger.Reader) (err error) {
+	err := o.View(ctx, func(r ledger.Reader) (err error) {
 		signed, err = o.signedCheckpoint(r, file)
 		return err
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	// The hashes of a log never change, so they need not be of one state while the witness answers.
@@ -249,7 +238,7 @@ func (o *openedLedger) signedCheckpoint(r ledger.Reader, file string) (signed []
 		return signed, err
 	}
 	if signed, _, err = safefile.Read(file); err == nil {
-		err = contains(r, signed)
+		_, err = ledger.Contains(r, signed)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)

@@ -61,14 +61,7 @@ func newKey(ctx context.Context, w world, o *openedLedger, out string, asJSON bo
 	if err := o.AddKey(ctx, by, vkey); err != nil {
 		return errors.Join(err, os.Remove(out))
 	}
-	if asJSON {
-		return printJSON(w.stdout, struct {
-			SchemaVersion int    `json:"schema_version"`
-			Key           string `json:"key"`
-		}{schemaVersion, vkey})
-	}
-	_, err = fmt.Fprintln(w.stdout, vkey)
-	return err
+	return printKey(w, vkey, vkey, asJSON)
 }
 
 func newLedgerKeyList(w world, f *ledgerFlags) *cobra.Command {
@@ -91,7 +84,7 @@ func listKeys(w world, r ledger.Reader, asJSON bool) error {
 		return printJSON(w.stdout, struct {
 			SchemaVersion int          `json:"schema_version"`
 			Keys          []ledger.Key `json:"keys"`
-		}{schemaVersion, append([]ledger.Key{}, keys...)})
+		}{schemaVersion, keys})
 	}
 	k := newInk(w)
 	for _, key := range keys {
@@ -130,12 +123,17 @@ func removeKey(ctx context.Context, w world, o *openedLedger, vkey string, asJSO
 	if err := o.RemoveKey(ctx, by, vkey); err != nil {
 		return err
 	}
+	return printKey(w, vkey, "The key "+visible.Text(vkey)+" is removed.", asJSON)
+}
+
+// printKey prints a verifier key as JSON, or else a line.
+func printKey(w world, vkey, line string, asJSON bool) error {
 	if asJSON {
 		return printJSON(w.stdout, struct {
 			SchemaVersion int    `json:"schema_version"`
 			Key           string `json:"key"`
 		}{schemaVersion, vkey})
 	}
-	_, err = fmt.Fprintf(w.stdout, "The key %s is removed.\n", visible.Text(vkey))
+	_, err := fmt.Fprintln(w.stdout, line)
 	return err
 }

@@ -90,9 +90,7 @@ Export what you want to keep before you prune.`,
 		},
 	}
 	cmd.Flags().StringVar(&before, "before", "", "a date, or a time in UTC")
-	if err := cmd.MarkFlagRequired("before"); err != nil {
-		panic(err)
-	}
+	mustFlags(cmd, "before")
 	return cmd
 }
 

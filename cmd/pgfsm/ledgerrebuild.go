@@ -48,16 +48,13 @@ func rebuild(ctx context.Context, w world, o *openedLedger, check, asJSON bool) 
 			return err
 		})
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = tellRebuilt(w, different, check, asJSON)
 	}
-	if err := tellRebuilt(w, different, check, asJSON); err != nil {
-		return err
+	if err == nil && check && len(different) > 0 {
+		err = exit(exitNo)
 	}
-	if check && len(different) > 0 {
-		return exit(exitNo)
-	}
-	return nil
+	return err
 }
 
 func tellRebuilt(w world, different []ledger.Fault, check, asJSON bool) error {
@@ -66,7 +63,7 @@ func tellRebuilt(w world, different []ledger.Fault, check, asJSON bool) error {
 			SchemaVersion int            `json:"schema_version"`
 			Rebuilt       bool           `json:"rebuilt"`
 			Different     []ledger.Fault `json:"different"`
-		}{schemaVersion, !check, append([]ledger.Fault{}, different...)})
+		}{schemaVersion, !check, different})
 	}
 	k := newInk(w)
 	for _, f := range different {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -37,31 +38,19 @@ otherwise and the first that it cannot judge, and then exits with 1.`,
   pgfsm ledger verify --checkpoint /elsewhere/pgfsm.checkpoint --key /elsewhere/pgfsm-log.pub`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o := ledger.VerifyOptions{}
-			var given *givenCheckpoint
-			if cmd.Flags().Changed("checkpoint") {
-				c, err := readCheckpoint(w, path, &keys)
-				if fault := new(ledger.Fault); errors.As(err, &fault) {
-					return tellVerified(w, ledger.Report{}, fault, nil, f.json)
-				}
-				if err != nil {
-					return fmt.Errorf("--checkpoint: %w", err)
-				}
-				given, o.Checkpoint = c, &c.Checkpoint
-			} else if len(keys.log)+len(keys.witnesses) > 0 {
-				return errors.New("--key and --witness-key verify a checkpoint: name it with --checkpoint")
-			}
-			if execute {
-				var err error
-				if o.Replayer, err = newReplayer(); err != nil {
+			var report ledger.Report
+			given, err := givenCheckpoint(w, cmd.Flags().Changed("checkpoint"), path, &keys)
+			if err == nil {
+				err = f.view(cmd.Context(), w, func(r ledger.Reader) (err error) {
+					report, err = verifyLedger(cmd.Context(), w, r, given, execute)
 					return err
-				}
+				})
 			}
-			err := f.view(cmd.Context(), w, func(r ledger.Reader) error { return verifyLedger(cmd.Context(), w, r, o, given, f.json) })
-			if fault := new(ledger.Fault); errors.As(err, &fault) { // the file is not opened because it holds more than rows
-				return tellVerified(w, ledger.Report{}, fault, given, f.json)
+			var fault *ledger.Fault // of the checkpoint, of the file, or of a row
+			if err != nil && !errors.As(err, &fault) {
+				return err
 			}
-			return err
+			return tellVerified(w, report, fault, given, f.json)
 		},
 	}
 	keys.register(cmd)
@@ -70,18 +59,19 @@ otherwise and the first that it cannot judge, and then exits with 1.`,
 	return cmd
 }
 
-// A givenCheckpoint is a checkpoint to compare the ledger with. Opened says who signed it; without a key of the log, that is not verified.
-type givenCheckpoint struct {
-	checkpoint.Checkpoint
-	opened *checkpoint.Opened // nil: no signature was verified
-}
-
-// readCheckpoint reads a checkpoint from a file, or from standard input if the path is "-". The error is a [*ledger.Fault] if a signature that
-// the keys require is missing or invalid.
-func readCheckpoint(w world, path string, with *keyFlags) (c *givenCheckpoint, err error) {
+// givenCheckpoint reads the checkpoint to compare the ledger with from a file, or from standard input if the path is "-"; nil if none is
+// given. Without keys its signatures are not verified. The error is a [*ledger.Fault] if a signature that the keys require is missing or
+// invalid.
+func givenCheckpoint(w world, given bool, path string, with *keyFlags) (*checkpoint.Opened, error) {
 	keys, err := with.keys()
-	if err != nil {
+	unverified := len(keys.Log)+len(keys.Witnesses) == 0
+	switch {
+	case err != nil:
 		return nil, err
+	case !given && unverified:
+		return nil, nil
+	case !given:
+		return nil, errors.New("--key and --witness-key verify a checkpoint: name it with --checkpoint")
 	}
 	var text []byte
 	if path == "-" {
@@ -92,39 +82,45 @@ func readCheckpoint(w world, path string, with *keyFlags) (c *givenCheckpoint, e
 			err = fmt.Errorf("%s: %w; give - to read standard input", path, err)
 		}
 	}
+	o := new(checkpoint.Opened)
+	if err == nil && unverified {
+		o.Checkpoint, err = checkpoint.Read(text)
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--checkpoint: %w", err)
 	}
-	c = new(givenCheckpoint)
-	if len(keys.Log)+len(keys.Witnesses) == 0 {
-		c.Checkpoint, err = checkpoint.Read(text)
-		return c, err
+	if unverified {
+		return o, nil
 	}
-	if c.opened, err = checkpoint.Open(text, keys); err != nil {
+	if o, err = checkpoint.Open(text, keys); err != nil {
 		return nil, &ledger.Fault{Table: "checkpoint", Key: path, What: err.Error()}
 	}
-	c.Checkpoint = c.opened.Checkpoint
-	return c, nil
+	return o, nil
 }
 
-func verifyLedger(ctx context.Context, w world, r ledger.Reader, o ledger.VerifyOptions, given *givenCheckpoint, asJSON bool) error {
+// verifyLedger verifies a ledger, and the file that it is in.
+func verifyLedger(ctx context.Context, w world, r ledger.Reader, given *checkpoint.Opened, deep bool) (report ledger.Report, err error) {
 	bar := newBar(w, "verifying", 0)
-	o.Progress = func(done, total int64) {
+	o := ledger.VerifyOptions{Progress: func(done, total int64) {
 		if bar.GetMax64() != total {
 			bar = newBar(w, "verifying", int(total))
 		}
 		_ = bar.Set64(done) // a bar that cannot be drawn is no reason not to verify
+	}}
+	if given != nil {
+		o.Checkpoint = &given.Checkpoint
 	}
-	report, err := ledger.Verify(ctx, r, o)
+	if deep {
+		if o.Replayer, err = newReplayer(); err != nil {
+			return report, err
+		}
+	}
+	report, err = ledger.Verify(ctx, r, o)
 	if whole, ok := r.(checker); ok && err == nil {
 		err = whole.Check(ctx)
 	}
 	_ = bar.Finish()
-	var fault *ledger.Fault
-	if err != nil && !errors.As(err, &fault) {
-		return err
-	}
-	return tellVerified(w, report, fault, given, asJSON)
+	return report, err
 }
 
 // A checker is a reader that can say whether the file that it reads is whole, with its indexes. The error is a [*ledger.Fault] if not.
@@ -133,7 +129,7 @@ type checker interface {
 }
 
 // tellVerified prints what was found. A fault, or a run that this build does not decide as recorded, is the exit code no.
-func tellVerified(w world, d ledger.Report, fault *ledger.Fault, c *givenCheckpoint, asJSON bool) (err error) {
+func tellVerified(w world, d ledger.Report, fault *ledger.Fault, c *checkpoint.Opened, asJSON bool) (err error) {
 	switch {
 	case asJSON:
 		err = printJSON(w.stdout, struct {
@@ -142,7 +138,7 @@ func tellVerified(w world, d ledger.Report, fault *ledger.Fault, c *givenCheckpo
 			Fault         *ledger.Fault `json:"fault,omitzero"`
 			ledger.Report
 			Checkpoint *comparedCheckpoint `json:"checkpoint,omitzero"`
-		}{schemaVersion, fault == nil && d.Deep.OK(), fault, d, c.compared()})
+		}{schemaVersion, fault == nil && d.Deep.OK(), fault, d, compared(c)})
 	case fault == nil:
 		err = printVerified(w, &d, c)
 	default:
@@ -157,23 +153,20 @@ func tellVerified(w world, d ledger.Report, fault *ledger.Fault, c *givenCheckpo
 
 // A comparedCheckpoint is the checkpoint that a ledger was compared with, as --json prints it.
 type comparedCheckpoint struct {
-	Size       int64         `json:"size"`
-	Verified   bool          `json:"verified"` // its signatures
-	SignedBy   []string      `json:"signed_by"`
-	CosignedBy []cosignature `json:"cosigned_by"`
+	Size       int64                    `json:"size"`
+	Verified   bool                     `json:"verified"` // its signatures
+	SignedBy   []string                 `json:"signed_by"`
+	CosignedBy []checkpoint.Cosignature `json:"cosigned_by"`
 }
 
-func (c *givenCheckpoint) compared() *comparedCheckpoint {
+func compared(c *checkpoint.Opened) *comparedCheckpoint {
 	if c == nil {
 		return nil
 	}
-	if c.opened == nil {
-		return &comparedCheckpoint{Size: c.Size, SignedBy: []string{}, CosignedBy: []cosignature{}}
-	}
-	return &comparedCheckpoint{c.Size, true, c.opened.Signed, cosignatures(c.opened)}
+	return &comparedCheckpoint{c.Size, len(c.Signed) > 0, c.Signed, c.Cosigned}
 }
 
-func printVerified(w world, d *ledger.Report, c *givenCheckpoint) error {
+func printVerified(w world, d *ledger.Report, c *checkpoint.Opened) error {
 	k := newInk(w)
 	fmt.Fprintf(w.stdout, "%s %s, %s, %s, %s verified\n", k.mark(true), counted(int(d.Entries), "entry", "entries"), count(int(d.Requests), "request"),
 		count(int(d.Blobs), "blob"), count(int(d.Tokens), "token"))
@@ -194,7 +187,7 @@ func printVerified(w world, d *ledger.Report, c *givenCheckpoint) error {
 	}
 	if c != nil {
 		fmt.Fprintf(w.stdout, "Complete up to the checkpoint of %d entries\n", c.Size)
-		printSigners(w, c.opened)
+		printSigners(w, c)
 	} else {
 		fmt.Fprintln(w.stdout, "Completeness is unproven: without a checkpoint (pgfsm ledger checkpoint), verify cannot detect that the last rows are missing")
 	}
@@ -204,14 +197,13 @@ func printVerified(w world, d *ledger.Report, c *givenCheckpoint) error {
 
 // printSigners prints who signed a checkpoint.
 func printSigners(w world, o *checkpoint.Opened) {
-	if o == nil {
+	if len(o.Signed) == 0 {
 		fmt.Fprintln(w.stdout, "The signatures of the checkpoint were not verified: give the verifier key of the log with --key")
-		return
 	}
 	for _, key := range o.Signed {
 		fmt.Fprintf(w.stdout, "signed by %s\n", visible.Text(key))
 	}
-	for _, c := range cosignatures(o) {
-		fmt.Fprintf(w.stdout, "cosigned by %s at %s\n", visible.Text(c.Key), c.At)
+	for _, c := range o.Cosigned {
+		fmt.Fprintf(w.stdout, "cosigned by %s at %s\n", visible.Text(c.Witness), c.At.Format(time.RFC3339))
 	}
 }

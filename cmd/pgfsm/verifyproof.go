@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
@@ -142,38 +141,23 @@ func tellUnproven(w world, code string, err error, asJSON bool) error {
 	return exit(exitNo)
 }
 
-// A cosignature is one of a witness as --json prints it.
-type cosignature struct {
-	Key string `json:"key"`
-	At  string `json:"at"`
-}
-
-// cosignatures are those of a checkpoint, of which there may be none.
-func cosignatures(o *checkpoint.Opened) []cosignature {
-	all := []cosignature{}
-	for _, c := range o.Cosigned {
-		all = append(all, cosignature{c.Witness, c.At.Format(time.RFC3339)})
-	}
-	return all
-}
-
 // tellProven prints what a proof has shown, and what not.
 func tellProven(w world, t *traces.Trace, v *checkpoint.Verified, asJSON bool) error {
 	if asJSON {
 		return printJSON(w.stdout, struct {
-			SchemaVersion int              `json:"schema_version"`
-			OK            bool             `json:"ok"`
-			RunID         string           `json:"run_id"`
-			Ended         bool             `json:"ended"`
-			Head          canonical.Digest `json:"head"`
-			Index         int64            `json:"index"`
-			Entries       int              `json:"entries"`
-			Origin        string           `json:"origin"`
-			Size          int64            `json:"size"`
-			Root          string           `json:"root"`
-			SignedBy      []string         `json:"signed_by"`
-			CosignedBy    []cosignature    `json:"cosigned_by"`
-		}{schemaVersion, true, v.Run, v.Ended, t.Head, v.Index, v.Entries, v.Origin, v.Size, v.Root.String(), v.Signed, cosignatures(&v.Opened)})
+			SchemaVersion int                      `json:"schema_version"`
+			OK            bool                     `json:"ok"`
+			RunID         string                   `json:"run_id"`
+			Ended         bool                     `json:"ended"`
+			Head          canonical.Digest         `json:"head"`
+			Index         int64                    `json:"index"`
+			Entries       int                      `json:"entries"`
+			Origin        string                   `json:"origin"`
+			Size          int64                    `json:"size"`
+			Root          string                   `json:"root"`
+			SignedBy      []string                 `json:"signed_by"`
+			CosignedBy    []checkpoint.Cosignature `json:"cosigned_by"`
+		}{schemaVersion, true, v.Run, v.Ended, t.Head, v.Index, v.Entries, v.Origin, v.Size, v.Root.String(), v.Signed, v.Cosigned})
 	}
 	fmt.Fprintf(w.stdout, "%s run %s is in the log %s\n", newInk(w).mark(true), v.Run, visible.Text(v.Origin))
 	fmt.Fprintf(w.stdout, "state %s\nhead %s\n", visible.Text(t.Outcome.State), t.Head)

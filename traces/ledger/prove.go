@@ -20,24 +20,24 @@ func TakeCheckpoint(r Reader) (c checkpoint.Checkpoint, err error) {
 	return checkpoint.Take(origin, end.Size, r)
 }
 
-// Contains returns nil if the log contains the entries of a checkpoint, and otherwise [checkpoint.ErrInconsistent]. It compares the tree's
-// hashes; [Verify] also compares the entries with the hashes.
-func Contains(r Reader, c checkpoint.Checkpoint) error {
+// Contains reads a signed checkpoint, and verifies no signature. The error is [checkpoint.ErrInconsistent] if the log does not contain the
+// entries of the checkpoint. Contains compares the tree's hashes; [Verify] also compares the entries with the hashes.
+func Contains(r Reader, signed []byte) (c checkpoint.Checkpoint, err error) {
+	if c, err = checkpoint.Read(signed); err != nil {
+		return c, err
+	}
 	now, err := TakeCheckpoint(r)
 	if err != nil {
-		return err
+		return c, err
 	}
-	return c.Contained(now, r)
+	return c, c.Contained(now, r)
 }
 
 // Prove proves at a signed checkpoint that the log contains a run which has ended or is held. The error is [ErrNotFound] if there is no such
 // run, and [ErrUnfinished] if it goes on.
 func Prove(r Reader, run string, signed []byte) (*checkpoint.Proof, error) {
-	c, err := checkpoint.Read(signed)
+	c, err := Contains(r, signed)
 	if err != nil {
-		return nil, err
-	}
-	if err := Contains(r, c); err != nil {
 		return nil, err
 	}
 	q, err := r.Request(run)
@@ -45,7 +45,7 @@ func Prove(r Reader, run string, signed []byte) (*checkpoint.Proof, error) {
 		return nil, err
 	}
 	if q.Ended == "" && q.State != states.Pending {
-		return nil, fmt.Errorf("run %s stands at %s: %w", run, q.State, ErrUnfinished)
+		return nil, fmt.Errorf("run %s is at %s: %w", run, q.State, ErrUnfinished)
 	}
 	var entries []checkpoint.Entry
 	var last int64

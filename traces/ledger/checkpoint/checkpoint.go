@@ -18,6 +18,8 @@ const (
 	MaxBytes = 64 << 10
 	// maxSize bounds the size of a tree: package tlog does not terminate for larger ones.
 	maxSize = 1 << 62
+	// maxYear is the last year of a time in RFC 3339.
+	maxYear = 9999
 )
 
 // A Checkpoint is the state of a log: its first Size entries have this root.
@@ -82,14 +84,14 @@ type Keys struct {
 // Opened is a checkpoint whose signatures were verified.
 type Opened struct {
 	Checkpoint
-	Signed   []string // the trusted keys of the log that signed it
+	Signed   []string // the trusted keys of the log that signed it; none: no signature was verified
 	Cosigned []Cosignature
 }
 
 // A Cosignature says that at this time the checkpoint was the largest that the witness had seen of the log.
 type Cosignature struct {
-	Witness string
-	At      time.Time
+	Witness string    `json:"key"`
+	At      time.Time `json:"at"`
 }
 
 // Open reads a checkpoint and verifies its signatures. Without a key of the log it fails.
@@ -121,7 +123,7 @@ func opened(n *note.Note, keys Keys) (*Opened, error) {
 			continue
 		}
 		at, err := formats.CoSigV1Timestamp(s)
-		if err != nil || at.Unix() < 0 {
+		if err != nil || at.Unix() < 0 || at.UTC().Year() > maxYear {
 			return nil, fmt.Errorf("the cosignature of %s has no time", keyName(s.Name, s.Hash))
 		}
 		o.Cosigned = append(o.Cosigned, Cosignature{Witness: keyName(s.Name, s.Hash), At: at.UTC()})

@@ -46,9 +46,6 @@ func Prove(signed []byte, tree tlog.HashReader, index int64, entries []Entry) (*
 	if err != nil {
 		return nil, err
 	}
-	if index >= c.Size {
-		return nil, fmt.Errorf("the checkpoint has %d entries and does not cover entry %d of the log: take a new checkpoint", c.Size, index)
-	}
 	p := &Proof{Signed: signed, Index: index, Entries: entries}
 	if p.Hashes, err = tlog.ProveRecord(c.Size, index, tree); err != nil {
 		return nil, err

@@ -185,16 +185,6 @@ func TestProofsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestProveNeedsACheckpointThatCoversTheRun shows that an older checkpoint is refused.
-func TestProveNeedsACheckpointThatCoversTheRun(t *testing.T) {
-	k, m := newKey(t, origin), logOf(t, 5)
-	signed := sign(t, m, k)
-	w := ended(t, m, stored(t, "document-fetched"), 0)
-	if p, err := checkpoint.Prove(signed, m, w.index, w.entries); err == nil || !strings.Contains(err.Error(), "new checkpoint") {
-		t.Errorf("Prove() = %v, %v", p, err)
-	}
-}
-
 // FuzzParseProof shows that what is read is written again byte for byte, and that nothing is verified without a key.
 func FuzzParseProof(f *testing.F) {
 	k, m := newKey(f, origin), logOf(f, 5)
