@@ -2,10 +2,12 @@ package ledger
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/mod/sumdb/tlog"
@@ -154,30 +156,19 @@ type blobs struct {
 	r        Reader
 	used     map[[16]byte]bool // the beginnings of digests to which entries refer
 	overflow bool
-	kept     map[canonical.Digest]string
+	cached   map[canonical.Digest]string
 	size     int
 }
 
 func newBlobs(r Reader) *blobs {
-	return &blobs{r: r, used: make(map[[16]byte]bool), kept: make(map[canonical.Digest]string)}
+	return &blobs{r: r, used: make(map[[16]byte]bool), cached: make(map[canonical.Digest]string)}
 }
 
+// short is the beginning of a digest.
 func short(d canonical.Digest) (k [16]byte) {
-	const from = len(canonical.DigestPrefix)
-	if len(d) >= from+2*len(k) {
-		copy(k[:], d[from:from+len(k)])
-		for i := range k { // two digits in one byte
-			k[i] = digit(d[from+2*i])<<4 | digit(d[from+2*i+1])
-		}
-	}
+	text := strings.TrimPrefix(string(d), canonical.DigestPrefix)
+	_, _ = hex.Decode(k[:], []byte(text[:min(len(text), 2*len(k))])) // what is no digest is found elsewhere
 	return k
-}
-
-func digit(c byte) byte {
-	if c >= 'a' {
-		return c - 'a' + 10
-	}
-	return c - '0'
 }
 
 // use notes that an entry refers to blobs.
@@ -193,7 +184,7 @@ func (b *blobs) use(all []canonical.Digest) {
 
 // text returns a blob for the row that refers to it, and checks its digest.
 func (b *blobs) text(d canonical.Digest, kind, table, key string) (string, error) {
-	if text, ok := b.kept[d]; ok {
+	if text, ok := b.cached[d]; ok {
 		return text, nil
 	}
 	if _, err := canonical.ParseDigest(string(d)); err != nil {
@@ -211,10 +202,10 @@ func (b *blobs) text(d canonical.Digest, kind, table, key string) (string, error
 	}
 	if len(row.Text) <= maxCached/8 {
 		if b.size += len(row.Text); b.size > maxCached {
-			clear(b.kept)
+			clear(b.cached)
 			b.size = len(row.Text)
 		}
-		b.kept[d] = row.Text
+		b.cached[d] = row.Text
 	}
 	return row.Text, nil
 }

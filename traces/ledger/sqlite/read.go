@@ -217,10 +217,7 @@ func (t *tx) Request(run string) (ledger.Request, error) {
 }
 
 func (t *tx) Reached(run string) (int64, error) {
-	for entry, err := range all(t, (*row).int64, "SELECT entry FROM requests WHERE run_id = ?", run) {
-		return entry, err
-	}
-	return 0, ledger.ErrNotFound
+	return one(all(t, (*row).int64, "SELECT entry FROM requests WHERE run_id = ?", run), "run %s", run)
 }
 
 func (t *tx) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
@@ -292,10 +289,7 @@ const waiting = "SELECT run_id FROM requests WHERE actor = ? AND server = ? AND 
 	" ORDER BY run_id LIMIT 1"
 
 func (t *tx) Waiting(l ledger.Look) (string, error) {
-	for run, err := range all(t, (*row).text, waiting, l.Actor, l.Server, l.Tool, string(l.Arguments)) {
-		return run, err
-	}
-	return "", ledger.ErrNotFound
+	return one(all(t, (*row).text, waiting, l.Actor, l.Server, l.Tool, string(l.Arguments)), "a run that waits")
 }
 
 func readBlob(r *row) ledger.Blob {

@@ -229,31 +229,33 @@ func (s *Store) enter(ctx context.Context, room chan struct{}) error {
 
 // View is [ledger.Store.View].
 func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
-	if err := s.enter(ctx, s.reading); err != nil {
-		return err
-	}
-	defer func() { <-s.reading }()
-	snapshot, err := s.readers.Begin()
-	if err != nil {
-		return explained(s.path, err)
-	}
-	defer snapshot.Rollback() // there is nothing to undo; it ends the snapshot
-	return s.look(&tx{session: newSession(view{snapshot, s.glances}), ctx: ctx, path: s.path}, do)
+	return s.look(ctx, func(t *tx) error {
+		snapshot, err := s.readers.Begin()
+		if err != nil {
+			return explained(s.path, err)
+		}
+		defer snapshot.Rollback() // there is nothing to undo; it ends the snapshot
+		t.session = newSession(view{snapshot, s.glances})
+		defer t.end()
+		return do(t)
+	})
 }
 
 // Glance is [ledger.Store.Glance]. Outside of a transaction each query is one of its own.
 func (s *Store) Glance(ctx context.Context, do func(ledger.Reader) error) error {
+	return s.look(ctx, func(t *tx) error {
+		defer t.end()
+		return do(t)
+	})
+}
+
+// look reads.
+func (s *Store) look(ctx context.Context, do func(*tx) error) error {
 	if err := s.enter(ctx, s.reading); err != nil {
 		return err
 	}
 	defer func() { <-s.reading }()
-	return s.look(&tx{session: s.glances, ctx: ctx, path: s.path}, do)
-}
-
-// look reads.
-func (s *Store) look(t *tx, do func(ledger.Reader) error) error {
-	defer t.end()
-	if err := do(t); err != nil {
+	if err := do(&tx{session: s.glances, ctx: ctx, path: s.path}); err != nil {
 		return err
 	}
 	if err := s.file.same(); err != nil {

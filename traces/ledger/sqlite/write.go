@@ -26,15 +26,18 @@ func (t *tx) write(query string, args ...any) (int64, error) {
 	return n, nil
 }
 
-// one runs a statement that must change exactly one row.
-func (t *tx) one(query string, args ...any) error {
+// one runs a statement that must change exactly one row, which its error names.
+func (t *tx) one(table string, key any, query string, args ...any) error {
 	n, err := t.write(query, args...)
 	if err == nil && n != 1 {
 		t.failed = fmt.Errorf("ledger %s: %w: %d rows were changed instead of one; pgfsm ledger verify looks for what prevents it",
 			t.path, ErrUnrecorded, n)
 		err = t.failed
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("%s %v: %w", table, key, err)
+	}
+	return nil
 }
 
 func marks(n int) string { return "(?" + strings.Repeat(", ?", n-1) + ")" }
@@ -72,17 +75,14 @@ func onConflict(key, columns string) string {
 }
 
 func (t *tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
-	err := t.one(insertEntry, e.Index, e.RunID, int64(e.N), e.At, e.By, e.Prev, string(e.Type), string(e.Events))
+	err := t.one("entry", e.Index, insertEntry, e.Index, e.RunID, int64(e.N), e.At, e.By, e.Prev, string(e.Type), string(e.Events))
 	id := tlog.StoredHashIndex(0, e.Index)
 	for i := range hashes {
 		if err == nil {
-			err = t.one(insertHash, id+int64(i), hashes[i][:])
+			err = t.one("hash", id+int64(i), insertHash, id+int64(i), hashes[i][:])
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("entry %d: %w", e.Index, err)
-	}
-	return nil
+	return err
 }
 
 // requestRow is a request as its statements want it.
@@ -105,13 +105,10 @@ func requestRow(r *ledger.Request) ([]any, error) {
 
 func (t *tx) AddRequest(r ledger.Request) error {
 	row, err := requestRow(&r)
-	if err == nil {
-		err = t.one(insertRequest, row...)
-	}
 	if err != nil {
-		return fmt.Errorf("run %s: %w", r.RunID, err)
+		return err
 	}
-	return nil
+	return t.one("run", r.RunID, insertRequest, row...)
 }
 
 func (t *tx) PutRequest(r ledger.Request) error {
@@ -119,14 +116,10 @@ func (t *tx) PutRequest(r ledger.Request) error {
 	if err != nil {
 		return err
 	}
-	n, err := t.write(updateRequest, row...)
-	if err == nil && n == 0 {
-		err = t.one(upsertRequest, row...)
+	if n, err := t.write(updateRequest, row...); err != nil || n != 0 {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("run %s: %w", r.RunID, err)
-	}
-	return nil
+	return t.one("run", r.RunID, upsertRequest, row...)
 }
 
 func (t *tx) PutBlob(b ledger.Blob) error {
@@ -134,18 +127,11 @@ func (t *tx) PutBlob(b ledger.Blob) error {
 	for _, err := range all(t, (*row).int64, "SELECT 1 FROM blobs WHERE digest = ?", string(b.Digest)) {
 		return err
 	}
-	if err := t.one(insertBlob, string(b.Digest), b.Kind, b.Text); err != nil {
-		return fmt.Errorf("blob %s: %w", b.Digest, err)
-	}
-	return nil
+	return t.one("blob", b.Digest, insertBlob, string(b.Digest), b.Kind, b.Text)
 }
 
 func (t *tx) PutToken(k ledger.Token) error {
-	err := t.one(upsertToken, k.ID, k.Name, k.Role, string(k.Secret), k.Created, k.Expires, k.Revoked, k.Entry)
-	if err != nil {
-		return fmt.Errorf("token %s: %w", k.ID, err)
-	}
-	return nil
+	return t.one("token", k.ID, upsertToken, k.ID, k.Name, k.Role, string(k.Secret), k.Created, k.Expires, k.Revoked, k.Entry)
 }
 
 func (t *tx) DropToken(id string) error {
@@ -154,20 +140,16 @@ func (t *tx) DropToken(id string) error {
 }
 
 func (t *tx) PutDelivery(d ledger.Delivery) error {
-	err := t.one(upsertDelivery, d.Entry, d.Hook, int64(d.Attempts), d.Next, d.State, d.Error)
-	if err != nil {
-		return fmt.Errorf("delivery of entry %d: %w", d.Entry, err)
-	}
-	return nil
+	return t.one("delivery of entry", d.Entry, upsertDelivery, d.Entry, d.Hook, int64(d.Attempts), d.Next, d.State, d.Error)
 }
 
 func (t *tx) SetDelivered(hook string, next int64) error {
-	return t.one(upsertDelivered, hook, next)
+	return t.one("hook", hook, upsertDelivered, hook, next)
 }
 
 // Prune is [ledger.Tx.Prune].
 func (t *tx) Prune(entries []ledger.Range, runs []string, blobs []canonical.Digest) error {
-	if err := t.one("INSERT INTO pruning (since) VALUES (1)"); err != nil {
+	if err := t.one("row of", "pruning", "INSERT INTO pruning (since) VALUES (1)"); err != nil {
 		return err
 	}
 	for _, run := range runs {
@@ -187,5 +169,5 @@ func (t *tx) Prune(entries []ledger.Range, runs []string, blobs []canonical.Dige
 			return err
 		}
 	}
-	return t.one("DELETE FROM pruning")
+	return t.one("row of", "pruning", "DELETE FROM pruning")
 }
