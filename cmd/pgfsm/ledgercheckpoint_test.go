@@ -41,7 +41,7 @@ func copyLedger(t *testing.T, from, to string) {
 	}
 }
 
-// TestCheckpoints takes a log from its first key to a proof that is verified without the ledger, and then puts an older copy back.
+// TestCheckpoints takes a log from its first key to a cosigned checkpoint, and then puts an older copy back.
 func TestCheckpoints(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, openPolicy, "checkpoints: {key: log.key}\n")
@@ -58,7 +58,7 @@ func TestCheckpoints(t *testing.T) {
 	vkey := strings.TrimSpace(r.stdout)
 	h.do("ledger", "key", "new", "-o", in("log.key")).says(t, exitCould, "file exists")
 	h.do("ledger", "key", "list", "--json").want(t, exitYes, "/keys/0/key", vkey, "/keys/1/key", "")
-	run := called()
+	called()
 
 	h.do("ledger", "checkpoint", "-o", in("checkpoint")).want(t, exitYes)
 	h.do("ledger", "verify", "--checkpoint", in("checkpoint")).says(t, exitYes, "signatures of the checkpoint were not verified")
@@ -78,11 +78,7 @@ func TestCheckpoints(t *testing.T) {
 	h.do("ledger", "checkpoint", "-o", in("checkpoint")).want(t, exitYes) // the log has not grown, so the cosignature stays
 	h.do(append([]string{"ledger", "verify"}, trusting...)...).says(t, exitYes, "signed by pgfsm-log-", "cosigned by witness.example/w1+")
 
-	h.do("ledger", "trace", run, "-o", in("run.json")).want(t, exitYes)
-	h.do("ledger", "prove", run, "--checkpoint", in("checkpoint"), "-o", in("run.tlog-proof")).want(t, exitYes)
 	h.do("ledger", "prove", "01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d").says(t, exitCould, "the ledger has no run")
-	verified := command(t.Context(), nil, "verify-proof", in("run.json"), in("run.tlog-proof"), "--key", vkey, "--witness-key", service.Key, "--json")
-	verified.want(t, exitYes, "/run_id", run, "/ended", "true")
 
 	old := t.TempDir()
 	copyLedger(t, h.dir, old)

@@ -1,79 +1,40 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"golang.org/x/mod/sumdb/tlog"
-
-	"pgfsm/traces"
 	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/checkpoint/witnesstest"
 )
 
 // TestVerifyProof shows the exit codes and what is printed, with keys as text and as files. Nothing but the named files is read.
 func TestVerifyProof(t *testing.T) {
-	const origin = "pgfsm-log-1"
-	dir := t.TempDir()
-	in := func(name string) string { return filepath.Join(dir, name) }
-	trace := filepath.FromSlash("../../traces/testdata/good/document-fetched.json")
-	other := filepath.FromSlash("../../traces/testdata/good/ticket-fetched.json")
-	read, err := traces.ReadFile(trace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf := fmt.Appendf(nil, `{"at":"2026-11-23T12:00:00Z","by":"","events":[{"head":%q,"type":"run.ended"}],"n":0,"prev":"","run":%q}`,
-		read.Head, read.Header.RunID)
-	tree := tlog.HashReaderFunc(func([]int64) ([]tlog.Hash, error) { return []tlog.Hash{tlog.RecordHash(leaf)}, nil })
-	private, vkey, err := checkpoint.NewKey(origin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := newHouse(t, openPolicy, "checkpoints: {key: log.key}\n")
+	in := func(name string) string { return filepath.Join(h.dir, name) }
+	called := h.do("call", "--json", "puppet", "look", "{}")
+	called.want(t, exitYes)
+	run := called.member("/run_id")
+	key := h.do("ledger", "key", "new", "-o", in("log.key"))
+	key.want(t, exitYes)
+	vkey := strings.TrimSpace(key.stdout)
+	origin, _, _ := strings.Cut(vkey, "+")
 	_, foreign, err := checkpoint.NewKey(origin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := checkpoint.WriteKey(in("log.key"), private); err != nil {
-		t.Fatal(err)
-	}
-	signer, err := checkpoint.ReadSigner(in("log.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, err := checkpoint.Take(origin, 1, tree)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signed, err := checkpoint.Sign(head, signer)
 	if err != nil {
 		t.Fatal(err)
 	}
 	service := witnesstest.New(t)
 	service.Trust(t, vkey)
-	prove := func(name string, signed []byte) {
-		p, err := checkpoint.Prove(signed, tree, 0, []checkpoint.Entry{{Leaf: leaf}})
-		if err = errors.Join(err, os.WriteFile(in(name), p.Marshal(), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+	trace := in("run.json")
+	for _, args := range [][]string{
+		{"trace", run, "-o", trace}, {"checkpoint", "-o", in("checkpoint")}, {"prove", run, "--checkpoint", in("checkpoint"), "-o", in("signed")},
+		{"witness", service.URL, "--witness-key", service.Key, "--checkpoint", in("checkpoint")},
+		{"prove", run, "--checkpoint", in("checkpoint"), "-o", in("cosigned")},
+	} {
+		h.do(append([]string{"ledger"}, args...)...).want(t, exitYes)
 	}
-	prove("signed", signed)
-	witnessKey, err := checkpoint.WitnessVerifier(service.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	witness, err := checkpoint.NewWitness(service.URL, witnessKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cosigned, err := witness.Cosign(t.Context(), signed, tree)
-	if err != nil {
-		t.Fatal(err)
-	}
-	prove("cosigned", cosigned)
+	other := filepath.FromSlash("../../traces/testdata/good/ticket-fetched.json")
 	write(t, in("log+1.pub"), vkey+"\n")
 	doc := textOf(t, trace)
 	write(t, in("changed.json"), doc[:len(doc)-10]+"0"+doc[len(doc)-9:])
@@ -84,7 +45,7 @@ func TestVerifyProof(t *testing.T) {
 		want string
 	}{
 		{"signed", []string{trace, in("signed"), "--key", vkey}, exitYes, "Not shown: that the log has no second history"},
-		{"key-in-a-file", []string{trace, in("signed"), "--key", in("log+1.pub")}, exitYes, "✓ run " + read.Header.RunID},
+		{"key-in-a-file", []string{trace, in("signed"), "--key", in("log+1.pub")}, exitYes, "✓ run " + run},
 		{"cosigned", []string{trace, in("cosigned"), "--key", vkey, "--witness-key", service.Key}, exitYes, "cosigned by witness.example/w1+"},
 		{"json", []string{trace, in("cosigned"), "--key", vkey, "--witness-key", service.Key, "--json"}, exitYes, `"ended": true`},
 		{"several-keys", []string{trace, in("signed"), "--key", foreign, "--key", vkey}, exitYes, "signed by " + origin},
