@@ -106,54 +106,48 @@ func TestOpenGuardIsTampering(t *testing.T) {
 
 // TestWhatIsNotRecordedFails: a trigger that was put there while the file is open makes statements do nothing.
 func TestWhatIsNotRecordedFails(t *testing.T) {
-	for table, writes := range map[string]func(ledger.Tx) error{ // in any order
-		"entries":  addEntry(1),
-		"tree":     addEntry(1),
-		"requests": func(tx ledger.Tx) error { return tx.PutRequest(ledger.Request{RunID: "a"}) },
-		"blobs":    func(tx ledger.Tx) error { return tx.PutBlob(ledger.Blob{Digest: "d"}) },
-		"tokens":   func(tx ledger.Tx) error { return tx.PutToken(ledger.Token{ID: "k"}) },
-		"deliveries": func(tx ledger.Tx) error {
+	request := func(status ledger.Status) func(ledger.Tx) error {
+		return func(tx ledger.Tx) error { return tx.PutRequest(ledger.Request{RunID: "a", Status: status}) }
+	}
+	for _, tc := range []struct {
+		name, ignores string
+		before        func(ledger.Tx) error // nil: nothing is there
+		writes        func(ledger.Tx) error
+	}{
+		{"entry", "INSERT ON entries", nil, addEntry(1)},
+		{"hash", "INSERT ON tree", nil, addEntry(1)},
+		{"one-hash-of-several", "INSERT ON tree WHEN NEW.id = 4", nil, func(tx ledger.Tx) error { return tx.AddEntry(entry(2), make([]tlog.Hash, 3)) }},
+		{"request", "INSERT ON requests", nil, request(ledger.Pending)},
+		{"request-that-is-new", "INSERT ON requests", nil, func(tx ledger.Tx) error { return tx.AddRequest(ledger.Request{RunID: "a"}) }},
+		{"request-that-is-there", "UPDATE ON requests", request(ledger.Pending), request(ledger.Denied)},
+		{"blob", "INSERT ON blobs", nil, func(tx ledger.Tx) error { return tx.PutBlob(ledger.Blob{Digest: "d"}) }},
+		{"token", "INSERT ON tokens", nil, func(tx ledger.Tx) error { return tx.PutToken(ledger.Token{ID: "k"}) }},
+		{"delivery", "INSERT ON deliveries", nil, func(tx ledger.Tx) error {
 			return tx.PutDelivery(ledger.Delivery{Entry: 1, Hook: "h", State: "waiting"})
-		},
-		"delivered": func(tx ledger.Tx) error { return tx.SetDelivered("h", 1) },
-		"pruning":   func(tx ledger.Tx) error { return tx.Prune(nil, nil, nil) },
+		}},
+		{"hook", "INSERT ON delivered", nil, func(tx ledger.Tx) error { return tx.SetDelivered("h", 1) }},
+		{"prune", "INSERT ON pruning", nil, func(tx ledger.Tx) error { return tx.Prune(nil, nil, nil) }},
 	} {
-		t.Run(table, func(t *testing.T) {
+		t.Run(tc.name, func(t *testing.T) {
 			s := fresh(t)
+			if tc.before != nil {
+				if err := s.Update(context.Background(), tc.before); err != nil {
+					t.Fatal(err)
+				}
+			}
 			db := raw(t, s.path)
-			run(t, db, "CREATE TRIGGER z BEFORE INSERT ON "+table+" BEGIN SELECT RAISE(IGNORE); END")
+			run(t, db, "CREATE TRIGGER z BEFORE "+tc.ignores+" BEGIN SELECT RAISE(IGNORE); END")
 			err := s.Update(context.Background(), func(tx ledger.Tx) error {
-				_ = writes(tx) // Update must fail whatever is made of this
+				_ = tc.writes(tx) // Update must fail whatever is made of this
 				return nil
 			})
 			refused(t, err, ErrUnrecorded, s.path, "ledger verify")
 			run(t, db, "DROP TRIGGER z")
-			if err := s.Update(context.Background(), writes); err != nil {
+			if err := s.Update(context.Background(), tc.writes); err != nil {
 				t.Errorf("without the trigger: %v", err)
 			}
 		})
 	}
-	t.Run("a-request-that-is-new", func(t *testing.T) {
-		s := fresh(t)
-		run(t, raw(t, s.path), "CREATE TRIGGER z BEFORE INSERT ON requests BEGIN SELECT RAISE(IGNORE); END")
-		err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddRequest(ledger.Request{RunID: "a"}) })
-		refused(t, err, ErrUnrecorded, s.path, "ledger verify")
-	})
-	t.Run("one-hash-of-several", func(t *testing.T) {
-		s := fresh(t)
-		run(t, raw(t, s.path), "CREATE TRIGGER z BEFORE INSERT ON tree WHEN NEW.id = 4 BEGIN SELECT RAISE(IGNORE); END")
-		err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddEntry(entry(2), make([]tlog.Hash, 3)) })
-		refused(t, err, ErrUnrecorded, s.path, "ledger verify")
-	})
-	t.Run("a-request-that-is-there", func(t *testing.T) {
-		s := fresh(t)
-		put := func(tx ledger.Tx) error { return tx.PutRequest(ledger.Request{RunID: "a", Status: ledger.Denied}) }
-		if err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.PutRequest(ledger.Request{RunID: "a"}) }); err != nil {
-			t.Fatal(err)
-		}
-		run(t, raw(t, s.path), "CREATE TRIGGER z BEFORE UPDATE ON requests BEGIN SELECT RAISE(IGNORE); END")
-		refused(t, s.Update(context.Background(), put), ErrUnrecorded, s.path, "ledger verify")
-	})
 }
 
 // TestCheckFindsDamagedIndexes: an index that does not have the rows of its table makes lists that lie.

@@ -49,7 +49,6 @@ func Run(t *testing.T, h Harness) {
 		{"put-replaces", putReplaces},
 		{"add-does-not-replace", addRefuses},
 		{"a-token-is-dropped", dropsTokens},
-		{"many-rows-at-once", manyRows},
 		{"append-only", appendOnly},
 		{"an-error-undoes-all", undoneByError},
 		{"a-panic-undoes-all", undoneByPanic},
