@@ -401,6 +401,9 @@ func (v *secondVerifier) changedProofs(d *desk, ended, held string) {
 // prunedExport prunes the log and verifies the export of what is left against the checkpoint from before.
 func (v *secondVerifier) prunedExport(d *desk) {
 	v.Helper()
+	var followed bytes.Buffer
+	follow := ledger.Exporter{To: &followed}
+	d.Look(follow.Export)
 	d.Clock.Add(time.Hour)
 	if done := d.prunes(d.Clock.Now().Format(time.RFC3339)); done.Runs == 0 {
 		v.Fatalf("Prune() = %+v", done)
@@ -408,6 +411,9 @@ func (v *secondVerifier) prunedExport(d *desk) {
 	pruned := d.export(0)
 	v.write("pruned", pruned)
 	v.accepts("export pruned --key log.pub --checkpoint signed", "are those of the checkpoint")
+	d.Look(follow.Export)
+	v.write("followed", followed.Bytes())
+	v.accepts("export followed --key log.pub --checkpoint signed", "are those of the checkpoint")
 	before, after, _ := bytes.Cut(pruned, []byte(`{"first":`))
 	_, after, _ = bytes.Cut(after, []byte(`},`))
 	v.write("pruned-more-than-named", slices.Concat(before, after))

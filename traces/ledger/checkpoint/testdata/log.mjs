@@ -168,7 +168,7 @@ function eventsOf(entry, blob, place) {
 export function verifyExport(bytes, checkpoint) {
   const lines = utf8(bytes, "export").split("\n");
   must(lines.pop() === "", "export", "its last line does not end");
-  const blobs = new Map(), hashes = [], missing = new Set(), pruned = new Map();
+  const blobs = new Map(), hashes = [], missing = new Set(), pruned = new Set();
   let first, runs, lastAt = "";
   lines.forEach((line, number) => {
     const place = `line ${number + 1}`;
@@ -208,14 +208,13 @@ export function verifyExport(bytes, checkpoint) {
         members(range, "first last", entryPlace);
         const [from, to] = ["first", "last"].map((m) => count(range.get(m), entryPlace));
         must(from <= to && to < index, entryPlace, "not a range of entries before");
-        for (let i = Math.max(from, first); i <= to; i++) pruned.set(i, index);
+        for (let i = Math.max(from, first); i <= to; i++) pruned.add(i);
       }
     }
     if (index === 0) must(events[0].get("type") === "log.created", entryPlace, "entry 0 is not log.created");
     if (index === 0 && checkpoint) must(events[0].get("origin") === checkpoint.origin, entryPlace, "the checkpoint is of another log");
   });
   for (const index of missing) must(pruned.has(index), `entry ${index}`, "it is left out, but no prune names it");
-  for (const [index, by] of pruned) must(missing.has(index), `entry ${index}`, `it is there, but entry ${by} names it as pruned`);
   if (!checkpoint) return `${hashes.length} entries are intact; without a checkpoint, nobody knows whether the last ones are missing`;
   must(first === 0 || checkpoint.size === 0, "export", "it does not begin with entry 0, so no checkpoint can be compared");
   must(hashes.length >= checkpoint.size, "export", `entry ${hashes.length} is missing; the checkpoint has ${checkpoint.size} entries`);
