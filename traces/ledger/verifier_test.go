@@ -35,6 +35,7 @@ const verifierScript = "checkpoint/testdata/verifier.mjs"
 // A secondVerifier is a process of the verifier in JavaScript that works in a folder.
 type secondVerifier struct {
 	*testing.T
+	node     string
 	dir      string
 	commands io.Writer
 	answers  *bufio.Scanner
@@ -50,7 +51,7 @@ func newSecondVerifier(t *testing.T) *secondVerifier {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &secondVerifier{T: t, dir: t.TempDir()}
+	v := &secondVerifier{T: t, node: node, dir: t.TempDir()}
 	cmd := exec.Command(node, script, "-")
 	cmd.Dir, cmd.Stderr = v.dir, os.Stderr
 	commands, err := cmd.StdinPipe()
@@ -124,6 +125,21 @@ func (v *secondVerifier) refuses(command, what string) {
 	v.Helper()
 	if out, ok := v.verify(command); ok || !strings.Contains(out, what) {
 		v.Errorf("%s: verified %t, %q; want the error %q", command, ok, out, what)
+	}
+}
+
+// changedBits changes single bits all over a file. The verifier must refuse each of the changed files.
+func (v *secondVerifier) changedBits(file, command string) {
+	v.Helper()
+	const many = 50
+	text := v.read(file)
+	for i := range many {
+		changed, at := bytes.Clone(text), i*len(text)/many
+		changed[at] ^= 1 << (i % 7)
+		v.write("changed", changed)
+		if out, ok := v.verify(command); ok {
+			v.Errorf("%s: bit %d of byte %d is changed in %s: verified, %s", command, i%7, at, file, out)
+		}
 	}
 }
 
@@ -253,6 +269,8 @@ func (v *secondVerifier) exports(d *desk) {
 		v.refuses("export "+tt.name+" --key log.pub --checkpoint signed", tt.err)
 	}
 
+	v.changedBits("export", "export changed --key log.pub --checkpoint signed")
+
 	rewritten := deskAt(v.T, d.forged(func(all []ledger.Event) []ledger.Event {
 		return edits(ledger.RequestCreated, `"env":"test"`, `"env":"prod"`)(v.T, all)
 	}), d.Clock)
@@ -289,6 +307,7 @@ func (v *secondVerifier) checkpoints() {
 	v.refuses("checkpoint signed --key other.pub", "its origin is")
 	v.refuses("checkpoint signed --key witness.pub", "not an Ed25519 key of type 1")
 	cosigned := v.read("cosigned")
+	v.changedBits("cosigned", "checkpoint changed --key log.pub --witness-key witness.pub")
 	lines := bytes.SplitAfter(cosigned, []byte("\n"))
 	for name, tt := range map[string]struct { // each stands alone
 		change func([][]byte) [][]byte
@@ -390,10 +409,15 @@ func (v *secondVerifier) changedProofs(d *desk, ended, held string) {
 			base64.StdEncoding.EncodeToString([]byte(tt.change(extra.String()))), rest))
 		v.refuses(files("otherwise", name), tt.err)
 	}
-	for name, change := range map[string][2]string{"other-index": {"\nindex ", "\nindex 1"}, "other-version": {"@v1", "@v2"}, "other-checkpoint": {"\n\n", "\nAAAA\n\n"}} {
+	for name, change := range map[string][2]string{ // each stands alone
+		"other-index": {"\nindex ", "\nindex 1"}, "other-version": {"@v1", "@v2"}, "another-hash": {"\n\n", "\nAAAA\n\n"},
+	} {
 		v.write(name+".tlog-proof", bytes.Replace(proof, []byte(change[0]), []byte(change[1]), 1))
 		v.refuses(files(ended, name), "proof")
 	}
+	v.changedBits(ended+".tlog-proof", "proof "+ended+".json changed --key log.pub --witness-key witness.pub")
+	v.changedBits(ended+".json", "trace changed")
+	v.changedBits(ended+".json", "proof changed "+ended+".tlog-proof --key log.pub")
 	v.accepts("trace "+ended+".json --head "+string(d.Request(ended).Head), "the trace is intact")
 	v.refuses("trace "+ended+".json --head "+string(d.Request(held).Head), "not the given one")
 }
@@ -434,7 +458,7 @@ func TestSecondVerifierOnStoredTraces(t *testing.T) {
 		files = append(files, filepath.Base(file))
 	}
 	v.accepts("trace --machine machine.md "+strings.Join(files, " "), "the trace is intact")
-	if out, err := exec.Command("node", append([]string{verifierScript, "trace"}, good...)...).CombinedOutput(); err != nil {
+	if out, err := exec.Command(v.node, append([]string{verifierScript, "trace"}, good...)...).CombinedOutput(); err != nil {
 		t.Errorf("as a command: %v\n%s", err, out)
 	}
 	bad, err := filepath.Glob("../testdata/bad/*.txt")
@@ -450,7 +474,7 @@ func TestSecondVerifierOnStoredTraces(t *testing.T) {
 		}
 	}
 	exit := new(exec.ExitError)
-	if out, err := exec.Command("node", verifierScript, "trace", bad[0]).CombinedOutput(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+	if out, err := exec.Command(v.node, verifierScript, "trace", bad[0]).CombinedOutput(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
 		t.Errorf("as a command: %v, want exit code 1\n%s", err, out)
 	}
 }

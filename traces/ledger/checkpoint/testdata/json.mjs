@@ -7,6 +7,16 @@ export function must(condition, place, problem) {
   if (!condition) throw new Error(`${place}: ${problem}`);
 }
 
+// shaped runs a check, and reports a value of another type than expected as a problem of the place.
+export function shaped(place, check) {
+  try {
+    return check();
+  } catch (err) {
+    if (err instanceof TypeError) must(false, place, "a value is missing or of another type");
+    throw err;
+  }
+}
+
 export const sha256 = (...parts) => parts.reduce((h, p) => h.update(p), createHash("sha256")).digest();
 
 export class Literal {

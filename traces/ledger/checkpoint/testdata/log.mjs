@@ -2,7 +2,7 @@
 
 import { createPublicKey, verify as ed25519 } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { base64, canonical, count, digest, digestBytes, hashOf, isDigest, isString, isTime, members, must, parse, sha256, utf8, without } from "./json.mjs";
+import { base64, canonical, count, digest, digestBytes, hashOf, isDigest, isString, isTime, members, must, parse, sha256, shaped, utf8, without } from "./json.mjs";
 import { verifyTrace } from "./trace.mjs";
 
 // ---- Merkle tree (RFC 6962, section 2)
@@ -170,7 +170,7 @@ export function verifyExport(bytes, checkpoint) {
   must(lines.pop() === "", "export", "its last line does not end");
   const blobs = new Map(), hashes = [], missing = new Set(), pruned = new Set();
   let first, runs, lastAt = "";
-  lines.forEach((line, number) => {
+  lines.forEach((line, number) => shaped(`line ${number + 1}`, () => {
     const place = `line ${number + 1}`;
     const value = parse(line, place);
     must(canonical(value) === line, place, "not canonical JSON");
@@ -213,7 +213,7 @@ export function verifyExport(bytes, checkpoint) {
     }
     if (index === 0) must(events[0].get("type") === "log.created", entryPlace, "entry 0 is not log.created");
     if (index === 0 && checkpoint) must(events[0].get("origin") === checkpoint.origin, entryPlace, "the checkpoint is of another log");
-  });
+  }));
   for (const index of missing) must(pruned.has(index), `entry ${index}`, "it is left out, but no prune names it");
   if (!checkpoint) return `${hashes.length} entries are intact; without a checkpoint, nobody knows whether the last ones are missing`;
   must(first === 0 || checkpoint.size === 0, "export", "it does not begin with entry 0, so no checkpoint can be compared");

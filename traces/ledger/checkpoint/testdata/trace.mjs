@@ -1,7 +1,7 @@
 // Traces: the chain, the order of states, the outcome, and the digests in the facts
 
 import { readFileSync } from "node:fs";
-import { Literal, canonical, digest, digestBytes, isString, isTime, members, must, object, parse, same, textBytes, utf8, without } from "./json.mjs";
+import { Literal, canonical, digest, digestBytes, isString, isTime, members, must, object, parse, same, shaped, textBytes, utf8, without } from "./json.mjs";
 
 const COMMANDS = {
   list_tools: "do servers", complete: "do input planner prompt purpose", read_history: "do queries task",
@@ -72,8 +72,8 @@ function contentHolds(trace, machine) {
     must(isTime(step.get("at")) && step.get("at") >= at, place, "at is not a time, or earlier than before");
     must(trigger in FACTS, place, "the trigger is unknown");
     members(facts, FACTS[trigger], `${place}: facts`);
-    effectHolds(step, run, `${place}: `);
-    factsHold(step, run, `${place}: facts`);
+    shaped(place, () => effectHolds(step, run, `${place}: `));
+    shaped(`${place}: facts`, () => factsHold(step, run, `${place}: facts`));
     from = to;
     at = step.get("at");
   });
