@@ -271,9 +271,7 @@ func (v *secondVerifier) exports(d *desk) {
 
 	v.changedBits("export", "export changed --key log.pub --checkpoint signed")
 
-	rewritten := deskAt(v.T, d.forged(func(all []ledger.Event) []ledger.Event {
-		return edits(ledger.RequestCreated, `"env":"test"`, `"env":"prod"`)(v.T, all)
-	}), d.Clock)
+	rewritten := deskAt(v.T, d.forged(v.T, edits(ledger.RequestCreated, `"env":"test"`, `"env":"prod"`)), d.Clock)
 	v.write("rewritten", rewritten.export(0))
 	v.accepts("export rewritten", "without a checkpoint")
 	v.refuses("export rewritten --checkpoint signed", "are not those of the checkpoint")
