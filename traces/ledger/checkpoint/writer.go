@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -88,7 +89,7 @@ func (w *Writer) last() (c Checkpoint, err error) {
 	var size int64
 	for _, f := range files {
 		if text, found := strings.CutPrefix(f.Name(), filePrefix); found {
-			if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			if n, err := strconv.ParseInt(text, 10, 64); err == nil && strconv.FormatInt(n, 10) == text {
 				size = max(size, n)
 			}
 		}
@@ -96,9 +97,13 @@ func (w *Writer) last() (c Checkpoint, err error) {
 	if size == 0 {
 		return c, nil
 	}
-	signed, _, err := safefile.Read(filepath.Join(w.Dir, filePrefix+strconv.FormatInt(size, 10)))
+	path := filepath.Join(w.Dir, filePrefix+strconv.FormatInt(size, 10))
+	signed, _, err := safefile.Read(path)
 	if err != nil {
 		return c, err
 	}
-	return Read(signed)
+	if c, err = Read(signed); err == nil && c.Size != size {
+		err = fmt.Errorf("%s is a checkpoint of %d entries", path, c.Size)
+	}
+	return c, err
 }

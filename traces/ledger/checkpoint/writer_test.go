@@ -70,3 +70,38 @@ func TestWriter(t *testing.T) {
 	write(false)
 	files("checkpoint-3", "checkpoint-12", "checkpoint-13")
 }
+
+// TestWriterReadsItsFiles shows that nothing is signed if the last file in the folder is not the checkpoint that its name says.
+func TestWriterReadsItsFiles(t *testing.T) {
+	k, m := newKey(t, origin), logOf(t, 3)
+	none, err := checkpoint.Sign(checkpoint.Checkpoint{Origin: origin}, k.signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, file string
+		text       []byte
+		ok         bool
+	}{
+		{"checkpoint-of-no-entries", "checkpoint-9", none, false},
+		{"garbage", "checkpoint-9", []byte("x"), false},
+		{"another-name", "checkpoint-009", []byte("x"), true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := &checkpoint.Writer{Dir: t.TempDir(), Every: time.Hour, Signers: []note.Signer{k.signer}}
+			w.View = func(_ context.Context, do func(checkpoint.Checkpoint, tlog.HashReader) error) error {
+				c, err := checkpoint.Take(origin, m.size(), m)
+				if err != nil {
+					return err
+				}
+				return do(c, m)
+			}
+			if err := os.WriteFile(filepath.Join(w.Dir, tt.file), tt.text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Write(t.Context()); (err == nil) != tt.ok {
+				t.Errorf("Write() = %v, want ok %t", err, tt.ok)
+			}
+		})
+	}
+}
