@@ -9,7 +9,7 @@ BEGIN IMMEDIATE;
 -- The file is a ledger of pgfsm ("pgfs"); another program's database is refused.
 PRAGMA application_id = 1885824627;
 -- A test holds it to schemaVersion.
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 -- The leaves of the log. Where an entry was pruned, only its hash is left.
 CREATE TABLE entries (
