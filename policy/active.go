@@ -3,13 +3,14 @@ package policy
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"pgfsm/policy/canonical"
 )
 
 // Active returns the content of the bundle that is active now, as it applies to a run that b judged, and the digest of this content. Three parts were chosen
-// for the run when it began, by flags and environment, and stay the run's: its grants, which only narrow and are judged again; its planner, whose plan is
-// recorded and bound; and whether it gets a summary.
+// for the run when it began, by flags and environment, and stay the run's: its grants, after which further grants of the active bundle follow, because all
+// must cover the call; its planner, whose plan is recorded and bound; and whether it gets a summary.
 func (b *Bundle) Active(now *Bundle) ([]byte, canonical.Digest, error) {
 	content := b.own(now.content)
 	text, err := canonical.Marshal(&content)
@@ -47,7 +48,13 @@ func (b *Bundle) compileActive(text []byte, digest canonical.Digest) (*Bundle, e
 }
 
 func (b *Bundle) own(c Content) Content {
-	c.Grants, c.Planner, c.Summary = b.content.Grants, b.content.Planner, b.content.Summary
+	grants := slices.Clone(b.content.Grants)
+	for _, g := range c.Grants {
+		if !slices.ContainsFunc(b.content.Grants, func(own Grant) bool { return bytes.Equal(canonical.MustMarshal(&own), canonical.MustMarshal(&g)) }) {
+			grants = append(grants, g)
+		}
+	}
+	c.Grants, c.Planner, c.Summary = grants, b.content.Planner, b.content.Summary
 	return c
 }
 

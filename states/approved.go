@@ -58,6 +58,9 @@ func again(r *Run, b *policy.Bundle, listed *ToolsListed) (tool *policy.Tool, no
 	if tool, v = b.Validate(b.Catalog(listed.Catalog(), listed.Servers), plan); !v.Allows() {
 		return tool, now, v
 	}
+	if b.Counts(tool.Server, tool.Name) && !r.bundle.Counts(tool.Server, tool.Name) { // its earlier calls were not read
+		return tool, now, bundleChanged("A grant of the active configuration counts the calls of this tool, and none did when the call was held.")
+	}
 	if v = b.Authorize(tool, r.facts.Validated.Definition, plan.Args, r.facts.Authorized.task(r.request.Task)); !v.Allows() {
 		return tool, now, v
 	}

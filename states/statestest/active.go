@@ -48,7 +48,7 @@ func Changes() []Change {
 	smaller.State, smaller.Code, untyped.Note = states.Failed, policy.CodeResultTooLarge, "not of the tool's output type"
 	return []Change{
 		same("what-is-the-runs-own", func(c *policy.Content) {
-			c.Summary, c.Planner.Mode, c.Grants = policy.SummaryNever, policy.PlannerAuto, []policy.Grant{{Name: "other"}}
+			c.Summary, c.Planner.Mode = policy.SummaryNever, policy.PlannerAuto
 		}),
 		same("limits-and-timeouts", func(c *policy.Content) { c.Limits.RunTimeout, c.Servers[0].Timeout = 1000, 2000 }),
 		same("a-reworded-reason", policyChange(func(p *rules.Policy) { p.Reason = "Owners look." })),
@@ -80,6 +80,9 @@ func Changes() []Change {
 		other("deny-by-now", policy.CodePolicyDenied, policyChange(func(p *rules.Policy) { p.When = "now < timestamp('2026-11-21T09:15:00Z')" })),
 		other("condition-of-unread-history", policy.CodePolicyFailed, func(c *policy.Content) { c.Policy = Policies(AtMost) }),
 		other("allowlist", policy.CodeToolNotAllowed, func(c *policy.Content) { c.Allowlist = nil }),
+		same("grant", func(c *policy.Content) { c.Grants = Granted(func(*policy.Granted) {}) }),
+		other("grant-of-no-tool", policy.CodeToolNotGranted, func(c *policy.Content) { c.Grants = []policy.Grant{{Name: "other"}} }),
+		other("grant-that-counts", changed, func(c *policy.Content) { c.Grants = Granted(func(g *policy.Granted) { g.Calls = new(2) }) }),
 		other("input-rule", policy.CodeInputDenied, func(c *policy.Content) {
 			c.Input.Rules = []policy.InputRule{{Rule: screen.Rule{ID: "two", Pattern: "policy-002", Reason: "No."}, On: []string{policy.KindAsk}}}
 		}),
