@@ -97,31 +97,35 @@ func (e *Entry) payloads(r Reader) ([]payload, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := decodeAll(list)
+	all, err := e.decode(list)
 	if err != nil {
 		return nil, fmt.Errorf("entry %d: %w", e.Index, err)
 	}
 	return all, nil
 }
 
-func decodeAll(list []Event) (_ []payload, err error) {
+// decode decodes the entry's events, the last of which has the entry's type.
+func (e *Entry) decode(list []Event) (_ []payload, err error) {
 	all := make([]payload, len(list))
 	for i := range list {
 		if all[i], err = list[i].decode(); err != nil {
 			return nil, err
 		}
 	}
+	if last := list[len(list)-1].Type; last != e.Type {
+		return nil, fmt.Errorf("%w: it is of type %s, and its last event of type %s", ErrChanged, e.Type, last)
+	}
 	return all, nil
 }
 
-// only returns the event of an entry that belongs to no run. There is no other, and it is of the entry's type.
+// only returns the event of an entry that belongs to no run, which has no other event.
 func (e *Entry) only(r Reader) (payload, error) {
 	all, err := e.payloads(r)
 	if err != nil {
 		return nil, err
 	}
-	if len(all) != 1 || all[0].kind() != e.Type {
-		return nil, fmt.Errorf("entry %d: %w: it belongs to no run, and must have one event of type %s", e.Index, ErrChanged, e.Type)
+	if len(all) != 1 {
+		return nil, fmt.Errorf("entry %d: %w: it belongs to no run and has several events", e.Index, ErrChanged)
 	}
 	return all[0], nil
 }

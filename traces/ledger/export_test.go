@@ -1,11 +1,8 @@
 package ledger
 
 import (
-	"bytes"
-	"slices"
 	"strconv"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/mod/sumdb/tlog"
 )
 
@@ -116,16 +113,8 @@ func rewrite(tx Tx, q *Request, index int64, events []Event) error {
 	if q != nil {
 		q.Entry, q.Entries = index, e.N+1
 	}
-	text, err := inline(slices.Concat([]byte{'['}, bytes.Join(list, []byte{','}), []byte{']'}), tx.PutBlob)
-	if err != nil {
-		return err
-	}
-	e.Events = jsontext.Value(text)
-	hashes, err := tlog.StoredHashesForRecordHash(index, e.hash(), tx)
-	if err != nil {
-		return err
-	}
-	return tx.AddEntry(e, hashes)
+	b := batch{Tx: tx, size: index, entry: &e, events: list}
+	return b.flush()
 }
 
 // ReadAgain reads a payload and writes it again.

@@ -16,6 +16,7 @@ import (
 type payload interface {
 	kind() Type
 	name(Type)
+	aboutNoRun() bool
 	// apply changes the request that the event is about. An error means that the event is impossible in the request's state.
 	apply(*Request, *Event) error
 }
@@ -25,19 +26,14 @@ type typed struct {
 	Type Type `json:"type"`
 }
 
-func (t *typed) name(as Type) { t.Type = as }
+func (t *typed) name(as Type)   { t.Type = as }
+func (*typed) aboutNoRun() bool { return false }
 
 // noRun is embedded instead of typed by payloads that are about no run.
 type noRun struct{ typed }
 
 func (*noRun) apply(*Request, *Event) error { return nil }
-func (*noRun) aboutNoRun()                  {}
-
-// aboutNoRun reports whether an event is about no run.
-func aboutNoRun(p payload) bool {
-	_, is := p.(interface{ aboutNoRun() })
-	return is
-}
+func (*noRun) aboutNoRun() bool             { return true }
 
 // encode returns a payload in canonical form.
 func encode(p payload) ([]byte, error) {

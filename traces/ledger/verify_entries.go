@@ -133,7 +133,7 @@ func (v *verifier) entry(e *Entry) error {
 	switch {
 	case len(all) != 1 || e.N != 0 || e.Prev != "":
 		return &Fault{"entries", key, "it belongs to no run, and is linked or has several events"}
-	case !aboutNoRun(p):
+	case !p.aboutNoRun():
 		return &Fault{"entries", key, fmt.Sprintf("%s must be about a run", e.Type)}
 	case (e.Type == LogCreated) != (e.Index == 0):
 		return &Fault{"entries", key, fmt.Sprintf("%s is the first entry, and only that", LogCreated)}
@@ -168,12 +168,9 @@ func (v *verifier) payloads(e *Entry) ([]payload, error) {
 	if err != nil {
 		return nil, fault("entries", key, err)
 	}
-	all, err := decodeAll(list)
+	all, err := e.decode(list)
 	if err != nil {
 		return nil, fault("entries", key, err)
-	}
-	if e.Type != list[len(list)-1].Type {
-		return nil, &Fault{"entries", key, "its type is not that of its last event"}
 	}
 	v.blobs.use(e.refer(all))
 	return all, nil

@@ -144,7 +144,7 @@ func (s *story) entry(e *Entry, run string) error {
 
 // event adds one event to the history.
 func (s *story) event(e *Event, p payload) error {
-	if aboutNoRun(p) {
+	if p.aboutNoRun() {
 		return fmt.Errorf("%s is about no run", e.Type)
 	}
 	if err := s.may(e, p); err != nil {
