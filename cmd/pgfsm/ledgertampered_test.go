@@ -2,8 +2,8 @@ package main
 
 import (
 	"database/sql"
-	"os"
 	"path/filepath"
+	"pgfsm/traces/ledger/ledgertest"
 	"strings"
 	"testing"
 
@@ -34,36 +34,11 @@ func tampered(t *testing.T, path string, statements ...string) {
 	}
 }
 
-// emptyIndex takes all entries out of an index whose root is a leaf.
-func emptyIndex(t *testing.T, path, index string) {
-	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var root, size int64
-	const where = "SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_schema WHERE name = ?"
-	if err := db.QueryRow(where, index).Scan(&root, &size); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	content := []byte(textOf(t, path))
-	// An empty leaf of an index: https://www.sqlite.org/fileformat2.html#b_tree_pages.
-	page := make([]byte, size)
-	page[0], page[5], page[6] = 0x0a, byte(size>>8), byte(size)
-	copy(content[(root-1)*size:], page)
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestVerifyFindsWhatIsNoRow: an index can lie, too.
 func TestVerifyFindsWhatIsNoRow(t *testing.T) {
 	t.Parallel()
 	path := tokenLedger(t)
-	emptyIndex(t, path, "entries_type")
+	ledgertest.EmptyIndex(t, path, "entries_type")
 	r := command(t.Context(), nil, "ledger", "verify", "--ledger", "sqlite:"+path)
 	r.want(t, exitNo)
 	if !strings.Contains(r.stdout, "file integrity: ") {

@@ -2,9 +2,7 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +10,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
 )
 
 // closed makes a ledger with an entry, and closes it.
@@ -165,7 +164,7 @@ func TestCheckFindsDamagedIndexes(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	emptied(t, path, "requests_status")
+	ledgertest.EmptyIndex(t, path, "requests_status")
 	if s, err = OpenReadOnly(path); err != nil {
 		t.Fatal(err)
 	}
@@ -183,32 +182,5 @@ func whole(t *testing.T, s *Store, want error) {
 	err := s.View(context.Background(), func(r ledger.Reader) error { return r.(*tx).Check(context.Background()) })
 	if !errors.Is(err, want) || want != nil && !strings.Contains(err.Error(), "requests_status") {
 		t.Errorf("Check = %v, want %v", err, want)
-	}
-}
-
-// emptied takes all entries out of an index, whose root is a leaf, and leaves its table alone.
-func emptied(t *testing.T, path, index string) {
-	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var root, size int64
-	if err := db.QueryRow("SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_schema WHERE name = ?", index).Scan(&root, &size); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	// An empty leaf of an index: https://www.sqlite.org/fileformat2.html#b_tree_pages.
-	page := make([]byte, size)
-	page[0], page[5], page[6] = 0x0a, byte(size>>8), byte(size)
-	if _, err := f.WriteAt(page, (root-1)*size); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -1,0 +1,36 @@
+package ledgertest
+
+import (
+	"database/sql"
+	"os"
+	"testing"
+
+	_ "modernc.org/sqlite" // EmptyIndex reads where the index is
+)
+
+// EmptyIndex takes all entries out of an index of an SQLite file. The index's root must be a leaf. The table stays as it is.
+func EmptyIndex(t *testing.T, path, index string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var root, size int64
+	if err := db.QueryRow("SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_schema WHERE name = ?", index).Scan(&root, &size); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	// An empty leaf of an index: https://www.sqlite.org/fileformat2.html#b_tree_pages.
+	page := make([]byte, size)
+	page[0], page[5], page[6] = 0x0a, byte(size>>8), byte(size)
+	if _, err := f.WriteAt(page, (root-1)*size); err != nil {
+		t.Fatal(err)
+	}
+}
