@@ -11,7 +11,7 @@ const (
 	DefaultEvery   = 3600 * 1000           // milliseconds
 )
 
-// Checkpoints say how the states of the ledger's log are signed.
+// Checkpoints are the settings for signed states of the ledger's log.
 type Checkpoints struct {
 	Keys   []string // paths of the files with the private keys
 	Dir    string   // where the gateway writes checkpoints; empty if it writes none
@@ -52,7 +52,7 @@ func crossLedger(j *judge, n *node) {
 	}
 }
 
-// checkpoints takes over how the states of the log are signed.
+// checkpoints reads the settings of checkpoints.
 func (l *loader) checkpoints() {
 	n := l.file.root.get("checkpoints")
 	if n == nil {

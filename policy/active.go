@@ -8,17 +8,17 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// Active returns the content of the bundle that is active now, as it applies to a run that b judged, and the digest of this content. Three parts were chosen
-// for the run when it began, by flags and environment, and stay the run's: its grants, after which further grants of the active bundle follow, because all
-// must cover the call; its planner, whose plan is recorded and bound; and whether it gets a summary.
+// Active returns the content of the active bundle now for a run that b judged, and the digest of this content. Flags and environment chose three
+// parts for the run when it began, and these parts stay: the grants, to which further grants of the active bundle are added, because all must cover
+// the call; the planner, whose plan is recorded and bound; and whether the run gets a summary.
 func (b *Bundle) Active(now *Bundle) ([]byte, canonical.Digest, error) {
 	content := b.own(now.content)
 	text, err := canonical.Marshal(&content)
 	return text, canonical.Sum("bundle", text), err
 }
 
-// CompileActive compiles what [Bundle.Active] returned. The error says why it is no bundle, or not one for a run that b judged. The last result is cached:
-// after a change of the configuration, all runs that b held get the same bundle.
+// CompileActive compiles what [Bundle.Active] returned. The error says why the text is no bundle, or no bundle for a run that b judged. The last
+// result is cached, because after a change of the configuration all runs that b held get the same bundle.
 func (b *Bundle) CompileActive(text []byte, digest canonical.Digest) (*Bundle, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

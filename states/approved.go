@@ -7,10 +7,10 @@ import (
 	"pgfsm/policy"
 )
 
-// approved looks at the world again after the decision: the call's tool as its server lists it now, and the bundle that is active now. All gates judge the
-// call again by this bundle. If its judgement is the one that approvers saw, their votes stay and the call goes on under it; otherwise the run ends. A call
-// that it would allow without approvers is made because of their votes, too. For earlier calls the gates use the values that were read when the run was
-// authorized: later runs have counted this run since then.
+// approved judges the call again after the approval, with the tool as its server lists it now and with the bundle that is active now. If the
+// judgement is the one that approvers saw, their votes stay and the call continues under the active bundle; otherwise the run ends. The votes are
+// also needed if the active bundle would allow the call without approvers. The gates count earlier calls as they were when the run was
+// authorized, because later runs have counted this run since then.
 type approved struct{}
 
 func (approved) Want(r *Run) Command {

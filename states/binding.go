@@ -8,8 +8,8 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// Binding is the judgement that an approval binds: all that approvers see of a held call, without the wording of reasons. Its digest is what an approver
-// sends back. Other parts of the bundle are not bound: they may change as long as the judgement stays the same.
+// Binding is the judgement that an approval binds: all that approvers see of a held call, without the wording of reasons. Approvers send its
+// digest with their votes. Other parts of the bundle are not bound: they may change as long as the judgement stays the same.
 type Binding struct {
 	Actor      string           `json:"actor"`
 	Approvers  []string         `json:"approvers"`
@@ -38,7 +38,7 @@ type BoundRisk struct {
 	Score   int    `json:"score"`
 }
 
-// bind returns the judgement of the run's call by a bundle.
+// bind returns the judgement of a bundle about the run's call.
 func bind(r *Run, b *policy.Bundle, tool *policy.Tool, a *AssessedFact) Binding {
 	to := Binding{
 		Actor: r.request.Actor, Approvers: a.Approvers, Arguments: a.Arguments, Condition: a.Condition, Connection: b.Connection(tool.Server),

@@ -22,7 +22,7 @@ import (
 	"pgfsm/traces/ledger/stores"
 )
 
-// codeInconsistent is the code of a log that does not contain a checkpoint, or that a witness knows otherwise.
+// codeInconsistent is the code of a log that does not contain a checkpoint, or of which a witness has cosigned another history.
 const codeInconsistent = "log_inconsistent"
 
 // publicMode is the mode of a file with a checkpoint.
@@ -43,7 +43,9 @@ with 1. If the log has not grown, the file stays as it is.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.use(w, stores.ToRead, func(o *openedLedger) error {
-				return o.View(cmd.Context(), func(r ledger.Reader) error { return found(w, f.json, o.writeCheckpoint(w, r, keys, out, f.json)) })
+				return o.View(cmd.Context(), func(r ledger.Reader) error {
+					return orInconsistent(w, f.json, o.writeCheckpoint(w, r, keys, out, f.json))
+				})
 			})
 		},
 	}
@@ -52,8 +54,9 @@ with 1. If the log has not grown, the file stays as it is.`,
 	return cmd
 }
 
-// found prints that a log is not the one that was signed or cosigned before, and ends with no. Other errors are returned unchanged.
-func found(w world, asJSON bool, err error) error {
+// orInconsistent prints that a log is not the one that was signed or cosigned before, and returns the exit code no. It returns other errors
+// unchanged.
+func orInconsistent(w world, asJSON bool, err error) error {
 	if errors.Is(err, checkpoint.ErrInconsistent) {
 		return tellUnproven(w, codeInconsistent, err, asJSON)
 	}
@@ -88,7 +91,7 @@ func (o *openedLedger) writeCheckpoint(w world, r ledger.Reader, keys []string, 
 }
 
 // replaceCheckpoint writes a signed checkpoint to a file. If the file has a checkpoint of the same size, it stays, because it may have
-// cosignatures. It returns what the file contains then.
+// cosignatures. It returns the new content of the file.
 func replaceCheckpoint(r ledger.Reader, path string, c checkpoint.Checkpoint, signed []byte) ([]byte, error) {
 	was, _, err := safefile.Read(path)
 	switch {
@@ -192,7 +195,7 @@ Exit code 1 if the witness has cosigned another history of the log.`,
 				return err
 			}
 			return f.use(w, stores.ToRead, func(o *openedLedger) error {
-				return found(w, f.json, o.witness(cmd.Context(), w, to, file))
+				return orInconsistent(w, f.json, o.witness(cmd.Context(), w, to, file))
 			})
 		},
 	}
@@ -263,7 +266,7 @@ the state of the log with checkpoints.key.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.use(w, stores.ToRead, func(o *openedLedger) error {
-				return o.View(cmd.Context(), func(r ledger.Reader) error { return found(w, f.json, o.prove(w, r, args[0], file, out)) })
+				return o.View(cmd.Context(), func(r ledger.Reader) error { return orInconsistent(w, f.json, o.prove(w, r, args[0], file, out)) })
 			})
 		},
 	}

@@ -123,7 +123,7 @@ func verifyLedger(ctx context.Context, w world, r ledger.Reader, given *checkpoi
 	return report, err
 }
 
-// A checker is a reader that can say whether the file that it reads is whole, with its indexes. The error is a [*ledger.Fault] if not.
+// A checker is a reader that can check its whole file, with the indexes. The error is a [*ledger.Fault] if the file is damaged.
 type checker interface {
 	Check(ctx context.Context) error
 }

@@ -10,9 +10,9 @@ import (
 	"pgfsm/traces"
 )
 
-// rejudge executes the record of a held run up to the hold. The hashes of the ledger are right, so an error says how this build judges otherwise than the one
-// that held the run. Only an error that is [ErrChanged] says that the record was changed: the build is the same, and the run has another trace. The trace of
-// another build may have other words in its reasons: then the run goes on with the trace of this build.
+// rejudge executes the record of a held run up to the hold. The hashes of the ledger are right, so an error says how this build judges the run
+// differently from the build that held it. Only [ErrChanged] says that the record was changed: the same build made another trace of the run.
+// If another build held the run and only the wording of reasons differs, the run continues with the trace of this build.
 func (rec *Record) rejudge(p *traces.Replayer, build string) (again *traces.Resumption, reworded bool, err error) {
 	again, err = executed(rec.again(p))
 	var diverged *traces.DivergenceError
@@ -43,8 +43,8 @@ func executed(again *traces.Resumption, err error) (*traces.Resumption, error) {
 	return again, err
 }
 
-// endChanged ends a held run that this build judges otherwise than people saw. The run is not executed: its trace has one step more, which the build that
-// held it derives.
+// endChanged ends a held run that this build judges differently from what approvers saw. It does not execute the run, and adds one step to its
+// trace. The build that held the run can derive this trace.
 func (o *opened) endChanged(ctx context.Context, p *traces.Replayer) (got Resumed, err error) {
 	got.Run = o.rec.run
 	if got.Outcome, err = p.Machine().Advance(ctx, got.Run, changedBuild{o.changed}, o.rec); err != nil {
@@ -54,7 +54,7 @@ func (o *opened) endChanged(ctx context.Context, p *traces.Replayer) (got Resume
 	return got, err
 }
 
-// changedBuild is the door of a held run that this build judges otherwise.
+// changedBuild is the door of a held run that this build judges differently.
 type changedBuild struct{ how error }
 
 // Do is [states.Door.Do].

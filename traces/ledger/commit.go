@@ -128,7 +128,7 @@ func (l *Ledger) record(waiting []*operation) {
 }
 
 // errHalf means that an operation failed after it had written something.
-var errHalf = errors.New("an operation broke half way")
+var errHalf = errors.New("an operation failed after a write")
 
 // together runs operations in one transaction. The errors are the refusals of each operation, and nil if none was begun; the
 // error is what failed the transaction.

@@ -17,7 +17,7 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// Leaf returns the bytes of the entry's leaf: canonical JSON. Where a [Ref] stands for the events, the leaf has it as a string.
+// Leaf returns the bytes of the entry's leaf: canonical JSON. If the events are a [Ref], the leaf has it as a string.
 func (e *Entry) Leaf() []byte {
 	events := e.Events
 	if isRef(events) {
@@ -163,7 +163,7 @@ func (e *Entry) references(r Reader) ([]canonical.Digest, error) {
 	return e.refer(all), nil
 }
 
-// refer is references with the entry's events decoded.
+// refer returns the blobs that the entry refers to; all are its decoded events.
 func (e *Entry) refer(all []payload) (refs []canonical.Digest) {
 	if isRef(e.Events) {
 		refs = append(refs, canonical.Digest(e.Events[1:]))

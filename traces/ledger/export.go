@@ -18,15 +18,15 @@ type exportedEntry struct {
 	Index int64          `json:"index"`
 }
 
-// exportedBlob is the line of a value that entries refer to. It comes before the first of them.
+// exportedBlob is the line of a blob.
 type exportedBlob struct {
 	Digest canonical.Digest `json:"blob"`
 	Kind   string           `json:"kind"`
 	Text   string           `json:"text"`
 }
 
-// An Exporter writes entries as lines of canonical JSON. A line has the leaf of an entry, or the value of a blob, which comes before the
-// first entry that refers to it. A pruned entry has its hash only.
+// An Exporter writes entries as lines of canonical JSON. A line has the leaf of an entry, or a blob. A blob comes before the first entry that
+// refers to it. The line of a pruned entry has only its hash.
 type Exporter struct {
 	To   io.Writer
 	Next int64 // index of the first entry that is not written yet
@@ -94,7 +94,7 @@ func (x *Exporter) line(v any) error {
 	return err
 }
 
-// FirstAt returns the index of the first entry at a time or later; that of the next new entry if there is none.
+// FirstAt returns the index of the first entry with this time or a later one. If there is none, it returns the index of the next new entry.
 func FirstAt(r Reader, at string) (int64, error) {
 	end, err := r.End()
 	if err != nil {

@@ -124,7 +124,7 @@ func recordOf(steps []traces.Input) (r record) {
 	return r
 }
 
-// inputs returns the steps with their events, also where a reference stands for one.
+// inputs returns the steps with their events. It reads events that are stored by reference with get.
 func (r *record) inputs(get func(ref string) (jsontext.Value, error)) ([]traces.Input, error) {
 	all := make([]traces.Input, len(r.Steps))
 	for i, on := range r.Steps {

@@ -7,7 +7,7 @@ import (
 )
 
 // Rebuild computes the rows of requests and tokens from the entries again, and returns those that differ, as they were found. It writes them
-// to tx; nil writes nothing. It runs no gate and does not check the tree: see [Verify].
+// to tx; nil writes nothing. It evaluates no gate and does not check the tree: see [Verify].
 func Rebuild(ctx context.Context, r Reader, tx Tx) (different []Fault, err error) {
 	b := rebuild{ctx: ctx, r: r, tx: tx}
 	for _, pass := range []func() error{b.requests, b.missing, b.tokens} {

@@ -34,7 +34,7 @@ func references(p payload) (all []canonical.Digest) {
 	return all
 }
 
-// eventRef returns the reference that stands for an input's event; empty if the event itself is there.
+// eventRef returns the reference in place of an input's event; empty if the input contains the event.
 func eventRef(event jsontext.Value) string {
 	var ref string
 	if event.Kind() != '"' || json.Unmarshal(event, &ref) != nil || !isRef(ref) {

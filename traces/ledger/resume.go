@@ -39,8 +39,8 @@ type Resumed struct {
 }
 
 // Resume continues a run that this process has claimed: it executes the record again up to the hold, judges the votes, lists
-// the tools once more, judges the call by the current bundle, and makes at most one call. A run that this build judges otherwise than
-// people saw ends as build_changed. The run has as much time as a new one. The error is [ErrGivenUp] if ctx was
+// the tools once more, judges the call by the current bundle, and makes at most one call. A run that this build judges differently from
+// what approvers saw ends as build_changed. The run has as much time as a new one. The error is [ErrGivenUp] if ctx was
 // cancelled before the call was sent, or if the call's server did not list its tools. After an error the run is open, and
 // Resume also returns its state if that is known.
 func (l *Ledger) Resume(ctx context.Context, p *traces.Replayer, run string, w World) (Resumed, error) {
@@ -127,8 +127,8 @@ type opened struct {
 	rec      *Run
 	again    *traces.Resumption // nil if changed is set
 	reworded bool               // this build words reasons otherwise than the one that began the run
-	changed  error              // how this build judges a held run otherwise than people saw
-	decided  *states.Decided    // what people said; of a run that was never held nothing
+	changed  error              // how this build judges a held run differently from what approvers saw
+	decided  *states.Decided    // the votes; none if the run was never held
 }
 
 // reopen reads the record of a run that this process has claimed.

@@ -7,12 +7,12 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// A Status is the state of a request, in one word for people.
+// A Status is the state of a request as users see it.
 type Status string
 
 // The statuses. Request.State has the state of the machine.
 const (
-	Proposed      Status = "proposed"      // not decided yet, or the planner asked for information
+	Proposed      Status = "proposed"      // not decided yet, or the planner asked a question
 	Pending       Status = "pending"       // held for approvers
 	Approved      Status = "approved"      // approved; the call was not made yet
 	Allowed       Status = "allowed"       // a policy allowed it; the call is on its way

@@ -20,7 +20,7 @@ import (
 // ErrTampered is wrapped by every [Fault].
 var ErrTampered = errors.New("the ledger is not as it was written")
 
-// A Fault names the first row that is wrong.
+// A Fault names a row that is wrong.
 type Fault struct {
 	Table string `json:"table"` // entries, tree, requests, blobs or tokens
 	Key   string `json:"key"`   // of the row: an index, a run id, a digest, or a token's id
@@ -36,7 +36,7 @@ func (f *Fault) Unwrap() error { return ErrTampered }
 
 // VerifyOptions are the options of [Verify].
 type VerifyOptions struct {
-	// Checkpoint was stored elsewhere. Without one nobody can tell whether the end of the ledger is missing.
+	// Checkpoint was stored elsewhere. Without one, Verify cannot detect that the end of the ledger is missing.
 	Checkpoint *checkpoint.Checkpoint
 	// Replayer executes each run again; nil does not.
 	Replayer *traces.Replayer
@@ -56,10 +56,10 @@ type Report struct {
 	Origin   string      `json:"origin"` // name of the log
 	Size     int64       `json:"size"`   // of the tree: how many entries were ever added
 	Root     tlog.Hash   `json:"root"`   // hash of the tree
-	Notes    []string    `json:"notes"`  // what could not be looked at
+	Notes    []string    `json:"notes"`  // what was not verified
 }
 
-// Verify reads everything and trusts nothing: it checks the tree, digests and projections, and that no call was sent without a
+// Verify reads the whole ledger: it checks the tree, digests and projections, and that no call was sent without a
 // decision. Its memory does not grow with the number of runs, but for [maxTracked] digests and for the tokens. The error is a
 // [*Fault] for the first row that is wrong, and another one if something could not be read.
 //
@@ -142,7 +142,7 @@ func unread(table, key string, err error) error {
 	return fmt.Errorf("%s behind %s: %w", table, key, err)
 }
 
-// everything is before all indexes, also invalid ones.
+// everything is an index before all entries, also before those with invalid indexes.
 const everything = math.MinInt64
 
 // maxTracked is how many digests of blobs are remembered, to find blobs without a reference: about 200 MB.

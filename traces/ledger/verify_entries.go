@@ -76,7 +76,7 @@ func (v *verifier) follows(e, last *Entry) error {
 type treeCheck struct {
 	r    tlog.HashReader
 	size int64
-	left map[int64]tlog.Hash // what later hashes are computed from
+	left map[int64]tlog.Hash // the hashes from which later ones are computed
 }
 
 // add adds a leaf. The error is a [*Fault] if the store has other hashes.
@@ -118,7 +118,7 @@ func (t *treeCheck) add(leaf tlog.Hash) error {
 	return nil
 }
 
-// entry checks one entry by itself. That of a run is checked with its run.
+// entry checks an entry that belongs to no run. [verifier.requests] checks the others.
 func (v *verifier) entry(e *Entry) error {
 	if e.RunID != "" {
 		v.ofRuns++
@@ -176,7 +176,7 @@ func (v *verifier) payloads(e *Entry) ([]payload, error) {
 	return all, nil
 }
 
-// prune checks what a prune says by itself.
+// prune checks the event of a prune; [verifier.whole] compares it with the entries that are missing.
 func (v *verifier) prune(e *Entry, p *pruned) error {
 	next := int64(1) // the first entry stays
 	for _, r := range p.Entries {
@@ -196,7 +196,7 @@ func (v *verifier) prune(e *Entry, p *pruned) error {
 	return nil
 }
 
-// whole checks that nothing is missing that was not pruned, and compares the tree with the checkpoint.
+// whole checks that only pruned entries are missing, and compares the tree with the checkpoint.
 func (v *verifier) whole() error {
 	v.report.Size = v.tree.size
 	if _, err := leafHash(v.r, v.tree.size); err == nil {
@@ -241,7 +241,7 @@ func joined(all []Range) (union []Range) {
 	return union
 }
 
-// matching names the first entry that is absent and was not pruned, or was pruned and is there.
+// matching names the first entry that is absent without a prune, or that is there although it was pruned.
 func matching(absent, gone []Range) error {
 	for i := range max(len(absent), len(gone)) {
 		switch {

@@ -42,7 +42,7 @@ func (v *verifier) ofTypes(types ...Type) error {
 			if err != nil {
 				return unread("entries", at, err)
 			}
-			if err := v.alone(&e); err != nil {
+			if err := v.single(&e); err != nil {
 				return err
 			}
 			at = entryKey(e.Index)
@@ -51,8 +51,8 @@ func (v *verifier) ofTypes(types ...Type) error {
 	return nil
 }
 
-// alone verifies an entry that belongs to no run, without the entries before it.
-func (v *verifier) alone(e *Entry) error {
+// single verifies an entry that belongs to no run, without the entries before it.
+func (v *verifier) single(e *Entry) error {
 	key := entryKey(e.Index)
 	stored, err := leafHash(v.r, e.Index)
 	if err != nil {

@@ -35,8 +35,8 @@ func (v *verifier) requests() error {
 	return nil
 }
 
-// runAfter returns the first run after another one of which an entry tells; the other one if there is none. The row of a request that
-// cannot be read is most likely that run's.
+// runAfter returns the first run with an entry after the run last, in the order of ids; last if there is none. If the row of a request cannot
+// be read, it is most likely that run's.
 func (v *verifier) runAfter(last string) string {
 	next := ""
 	for e, err := range v.r.Entries(everything) {
@@ -65,17 +65,17 @@ func (v *verifier) orphan() error {
 	return &Fault{"entries", "of runs", "looking them up by run does not find all of them: the index is damaged"}
 }
 
-// A story is the history of one run, as its entries have it.
+// A story is the history of one run, computed from its entries.
 type story struct {
 	v       *verifier
 	prev    string  // the link to the entry before
-	request Request // as far as it was made
+	request Request // the projection of the entries so far
 	first   *created
 	scored  *scored
-	judged  *decision // what risk and policy came to at first
+	judged  *decision // of risk rules and policies, before an approval
 	asked   *asked
 	heldAt  int       // how many steps lead to the hold
-	again   *decision // about the approved call
+	again   *decision // after the approval
 	votes   []policy.Vote
 	sent    *sent
 	result  *returned
@@ -255,7 +255,7 @@ func (s *story) mayEnd(p *ended) error {
 	return nil
 }
 
-// note remembers what the steps must contain, too.
+// note stores what [story.agree] compares with the steps.
 func (s *story) note(e *Event, p payload) error {
 	switch p := p.(type) {
 	case *created:

@@ -54,7 +54,7 @@ func (p *Proof) Verify(t *traces.Trace, keys Keys) (*Verified, error) {
 	return v, nil
 }
 
-// end is what the entries of a run say of its trace.
+// end is what the entries of a run record about its trace.
 type end struct {
 	run  string
 	head canonical.Digest // of the trace; empty if the run has not ended
@@ -99,7 +99,7 @@ func (p *Proof) check(c Checkpoint) (*end, error) {
 	return all, nil
 }
 
-// read takes over what the events of an entry say of the trace.
+// read stores what the events of an entry record about the trace.
 func (all *end) read(e *Entry, l *leaf) error {
 	text, err := e.events(l)
 	if err != nil {

@@ -30,7 +30,7 @@ func OpenReadOnly(path string) (*Store, error) {
 	s.readOnly = true
 	settings := url.Values{"mode": {"ro"}}
 	err = s.current(settings)
-	if err != nil && cannotShare(err) && alone(path) {
+	if err != nil && cannotShare(err) && noLog(path) {
 		// In WAL mode, readers also write locks beside the file. If this reader cannot, and there is no log, the file is complete.
 		if s.frozen, err = freeze(path); err == nil {
 			settings.Set("immutable", "1")
@@ -43,8 +43,8 @@ func OpenReadOnly(path string) (*Store, error) {
 	return s, nil
 }
 
-// alone reports whether there is no write-ahead log, or an empty one.
-func alone(path string) bool {
+// noLog reports whether there is no write-ahead log, or an empty one.
+func noLog(path string) bool {
 	info, err := os.Stat(path + "-wal")
 	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
 }
@@ -98,7 +98,7 @@ func (f *frozen) same() error {
 		return nil
 	}
 	now, err := freeze(f.path)
-	if err == nil && (*now != *f || !alone(f.path)) {
+	if err == nil && (*now != *f || !noLog(f.path)) {
 		err = fmt.Errorf("ledger %s was written while it was read without locks: try again, or read a copy", f.path)
 	}
 	return err
