@@ -191,7 +191,7 @@ func (v *verifier) prune(e *Entry, p *pruned) error {
 	if err := p.check(v.pruned); err != nil {
 		return err
 	}
-	v.gone = append(v.gone, p.Entries...)
+	v.gone = joined(append(v.gone, p.Entries...))
 	v.pruned = p
 	return nil
 }
@@ -210,7 +210,7 @@ func (v *verifier) whole() error {
 	} else if want := tlog.StoredHashCount(v.tree.size); n != want {
 		return &Fault{"tree", fmt.Sprintf("of %d entries", v.tree.size), fmt.Sprintf("it has %d hashes, and should have %d", n, want)}
 	}
-	if err := matching(v.absent, joined(v.gone)); err != nil {
+	if err := matching(v.absent, v.gone); err != nil {
 		return err
 	}
 	var err error
