@@ -342,3 +342,28 @@ func TestPruneBesideADelivery(t *testing.T) {
 		t.Errorf("Verify() = %v", err)
 	}
 }
+
+// TestPruneBesideANewRun: values that a new run shares with runs that go stay, also if the run began after the prune was planned.
+func TestPruneBesideANewRun(t *testing.T) {
+	d := newDesk(t)
+	d.passes(1)
+	d.Clock.Set(t, "2026-11-21T09:50:00Z")
+	between := &interposed{Store: d.store.Open()}
+	l, err := ledger.Open(context.Background(), between, ledger.Options{Clock: d.Clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	between.before = func() {
+		between.before = nil
+		d.passes(1)
+	}
+	if done, err := l.Prune(context.Background(), "2026-11-21T09:50:00Z", root); err != nil || done.Runs != 1 {
+		t.Errorf("Prune() = %+v, %v", done, err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if report, err := d.checked(ledger.VerifyOptions{}); err != nil || report.Requests != 1 || report.Blobs == 0 {
+		t.Errorf("Verify() = %+v, %v", report, err)
+	}
+}
