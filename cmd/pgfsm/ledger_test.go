@@ -71,7 +71,7 @@ func TestLedgerPrune(t *testing.T) {
 	}
 	r = command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-03")
 	r.want(t, exitYes)
-	if want := "2 entries of 1 run from before 2001-01-03T00:00:00Z removed\nNot removed, because not over then: 1 run\n"; r.stdout != want {
+	if want := "2 entries of 1 run from before 2001-01-03T00:00:00Z removed\nNot removed, because they had not ended by then: 1 run\n"; r.stdout != want {
 		t.Errorf("stdout = %q, want %q", r.stdout, want)
 	}
 	command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--json", "--checkpoint", earlier).want(t, exitYes,

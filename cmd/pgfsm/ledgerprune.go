@@ -70,7 +70,7 @@ func newLedgerPrune(w world, f *ledgerFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune --before TIME",
 		Short: "Remove old runs, and record the removal",
-		Long: `prune removes the runs that were over before a time, and the messages that were relayed before it. It first adds the
+		Long: `prune removes the runs that ended before a time, and the messages that were relayed before it. It first adds the
 event ledger.pruned, which names the entries that are removed. Their hashes stay, so that verify can still compare the
 rest with every checkpoint. TIME is a date (2027-01-31, which is midnight, UTC) or a time
 (2027-01-31T12:00:00Z).
@@ -120,7 +120,7 @@ func prune(ctx context.Context, w world, f *ledgerFlags, before string) error {
 func printPruned(w world, before string, done *ledger.Pruned) error {
 	fmt.Fprintf(w.stdout, "%s of %s from before %s removed\n", counted(int(done.Entries), "entry", "entries"), count(done.Runs, "run"), before)
 	if done.Kept > 0 {
-		fmt.Fprintf(w.stdout, "Not removed, because not over then: %s\n", count(done.Kept, "run"))
+		fmt.Fprintf(w.stdout, "Not removed, because they had not ended by then: %s\n", count(done.Kept, "run"))
 	}
 	return nil
 }

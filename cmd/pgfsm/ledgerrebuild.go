@@ -69,10 +69,10 @@ func tellRebuilt(w world, different []ledger.Fault, check, asJSON bool) error {
 	for _, f := range different {
 		fmt.Fprintf(w.stdout, "%s %s %s: %s\n", k.mark(false), f.Table, visible.Clip(f.Key, maxTold), visible.Clip(f.What, 4*maxTold))
 	}
-	done := "replaced"
+	done := counted(len(different), "row replaced", "rows replaced")
 	if check {
-		done = "found"
+		done = counted(len(different), "row differs", "rows differ")
 	}
-	_, err := fmt.Fprintf(w.stdout, "%s %s\n", counted(len(different), "row that differs", "rows that differ"), done)
+	_, err := fmt.Fprintln(w.stdout, done)
 	return err
 }

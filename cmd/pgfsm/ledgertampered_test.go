@@ -71,7 +71,7 @@ func TestLedgerRebuild(t *testing.T) {
 	tampered(t, path, "UPDATE tokens SET name = 'mallory'")
 	r := command(t.Context(), nil, "ledger", "rebuild", "--check", "--ledger", at)
 	r.want(t, exitNo)
-	if !strings.Contains(r.stdout, `"mallory", should be "bot"`) || !strings.Contains(r.stdout, "1 row that differs found") {
+	if !strings.Contains(r.stdout, `"mallory", should be "bot"`) || !strings.Contains(r.stdout, "1 row differs") {
 		t.Errorf("stdout = %q", r.stdout)
 	}
 	command(t.Context(), nil, "ledger", "verify", "--ledger", at).want(t, exitNo)

@@ -300,7 +300,7 @@ func TestACheckpointRevealsARewrittenLog(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			signed, err := checkpoint.Sign(now, signer) // whoever rewrote the log has its key
+			signed, err := checkpoint.Sign(now, signer) // an attacker who rewrote the log has its key
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -21,14 +21,13 @@ var ErrPruning = errors.New("another process pruned the ledger or delivered an o
 type Pruned struct {
 	Entries int64 `json:"entries"` // removed
 	Runs    int   `json:"runs"`    // removed
-	Kept    int   `json:"kept"`    // runs that began before the time and stay, because they were not over
+	Kept    int   `json:"kept"`    // runs that began before the time and stay
 }
 
-// Prune removes the runs that were over before a time, and messages that were relayed before it: the bodies of their entries. The hashes of
-// the entries stay in the tree, so that what is left can still be verified against every checkpoint. A run is over when it has ended and its
-// outcome, if it was delivered, was delivered. Prune first adds an entry that names what is removed, and carries the calls of tasks over;
-// both is one transaction. By is the caller: [Ledger.CreateToken] says who may, and the error is [ErrRole] or [ErrToken] for others. If there
-// is nothing to remove, nothing is recorded.
+// Prune removes the bodies of entries: of runs that ended before a time, and of messages that were relayed before it. A run whose outcome was
+// delivered later stays. The hashes of the entries stay in the tree, so that what is left can still be verified against every checkpoint.
+// Prune first adds an entry that names what is removed, and carries the calls of tasks over; both is one transaction. By is the caller:
+// [Ledger.CreateToken] says who may, and the error is [ErrRole] or [ErrToken] for others. If there is nothing to remove, nothing is recorded.
 func (l *Ledger) Prune(ctx context.Context, before string, by Caller) (Pruned, error) {
 	if t, err := time.Parse(timeForm, before); err != nil || t.Format(timeForm) != before || t.After(l.clock()) {
 		return Pruned{}, fmt.Errorf("%w: %q", ErrPruneTime, before)
@@ -131,7 +130,7 @@ func (p *prunePlan) refers(r Reader, e *Entry, goes bool) error {
 	return err
 }
 
-// planPrune finds the runs that were over before a time, and their entries.
+// planPrune finds the runs that ended before a time, and their entries.
 func (l *Ledger) planPrune(ctx context.Context, r Reader, before string) (p prunePlan, err error) {
 	gone, err := l.lastPrune(r)
 	if err != nil {
