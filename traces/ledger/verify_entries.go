@@ -56,7 +56,7 @@ func (v *verifier) follows(e, last *Entry) error {
 			return &Fault{"entries", entryKey(i), "it is missing"}
 		}
 		if err != nil {
-			return unread("tree", entryKey(i), err)
+			return unread("entries", entryKey(i), err)
 		}
 		if err := v.tree.add(h); err != nil {
 			return err
@@ -100,13 +100,13 @@ func (t *treeCheck) add(leaf tlog.Hash) error {
 	have, err := t.r.ReadHashes(ids)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return &Fault{"tree", entryKey(t.size), "a hash that its entry completes is missing"}
+		return &Fault{"entries", entryKey(t.size), "a hash of the tree that it completes is missing"}
 	case err != nil:
-		return unread("tree", entryKey(t.size), err)
+		return unread("entries", entryKey(t.size), err)
 	case have[0] != leaf:
 		return &Fault{"entries", entryKey(t.size), "its hash is not that of the tree"}
 	case !slices.Equal(have, hashes):
-		return &Fault{"tree", entryKey(t.size), "a hash above its entry is not that of the tree below"}
+		return &Fault{"entries", entryKey(t.size), "a hash of the tree that it completes is not that of the tree below"}
 	}
 	if t.left == nil {
 		t.left = make(map[int64]tlog.Hash)
@@ -199,12 +199,6 @@ func (v *verifier) prune(e *Entry, p *pruned) error {
 // whole checks that only pruned entries are missing, and compares the tree with the checkpoint.
 func (v *verifier) whole() error {
 	v.report.Size = v.tree.size
-	if _, err := leafHash(v.r, v.tree.size); err == nil {
-		return &Fault{"entries", entryKey(v.tree.size), "it is missing: the tree has its hash"}
-	} else if !errors.Is(err, ErrNotFound) {
-		return unread("tree", "the last", err)
-	}
-	// Hashes behind those of the entries would make the store refuse further entries.
 	if n, err := v.r.CountHashes(); err != nil {
 		return unread("tree", "the last", err)
 	} else if want := tlog.StoredHashCount(v.tree.size); n != want {

@@ -15,9 +15,9 @@ func TestVerifyNamesWhatChangedWhileRunning(t *testing.T) {
 	for _, c := range []struct{ name, table, change string }{
 		{"entry-changed", "entries", "UPDATE entries SET events = replace(events, 'policy-002', 'policy-003') WHERE idx = (SELECT min(idx) FROM entries WHERE events LIKE '%policy-002%')"},
 		{"entry-dropped", "entries", "DELETE FROM entries WHERE idx = 20"},
-		{"last-entry-dropped", "entries", "DELETE FROM entries WHERE idx = (SELECT max(idx) FROM entries)"},
+		{"last-entry-of-a-run-dropped", "requests", "DELETE FROM entries WHERE idx = (SELECT max(idx) FROM entries)"},
 		{"entries-swapped", "entries", "UPDATE entries SET idx = 999999 WHERE idx = 20; UPDATE entries SET idx = 20 WHERE idx = 21; UPDATE entries SET idx = 21 WHERE idx = 999999"},
-		{"hash-changed", "tree", "UPDATE tree SET hash = zeroblob(32) WHERE id = 40"},
+		{"hash-changed", "entries", "UPDATE entries SET hashes = zeroblob(length(hashes)) WHERE idx = 20"},
 		{"request-changed", "requests", "UPDATE requests SET actor = 'mallory' WHERE run_id = (SELECT min(run_id) FROM requests)"},
 		{"request-dropped", "requests", "DELETE FROM requests WHERE run_id = (SELECT min(run_id) FROM requests)"},
 		{"blob-changed", "blobs", "UPDATE blobs SET text = text || ' ' WHERE digest = (SELECT min(digest) FROM blobs)"},

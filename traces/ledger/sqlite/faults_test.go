@@ -292,13 +292,16 @@ func TestRowsOfTheWrongType(t *testing.T) {
 	run(t, db, "DROP TABLE tokens", "CREATE TABLE tokens (id, name, role, secret, created, expires, revoked, entry)",
 		"INSERT INTO tokens VALUES ('a', 1, NULL, x'00', 2.5, '', '', 'many')",
 		"INSERT INTO requests SELECT 'r', '', '', '', '', '', '', '', '', '', '', '', '', '', '', '', 0, '', '', '', '', '{}', 0, 0, '', '', '', '', 0, '', 0, 0, ''",
-		"DROP TABLE tree", "CREATE TABLE tree (id, hash)", "INSERT INTO tree VALUES (1, zeroblob(31)), (2, 'text')")
+		"DROP TABLE entries", "CREATE TABLE entries (idx, hashes)", "INSERT INTO entries VALUES (1, zeroblob(31)), (2, 'text')")
 	err := s.View(context.Background(), func(r ledger.Reader) error { _, err := r.Token("a"); return err })
 	refused(t, err, ErrNotLedger, "column 2", "text")
 	err = s.View(context.Background(), func(r ledger.Reader) error { _, err := r.Request("r"); return err })
 	refused(t, err, ErrNotLedger, "column 22", "JSON list")
-	for _, id := range []int64{1, 2} {
-		err = s.View(context.Background(), func(r ledger.Reader) error { _, err := r.ReadHashes([]int64{id}); return err })
+	for _, index := range []int64{1, 2} {
+		err = s.View(context.Background(), func(r ledger.Reader) error {
+			_, err := r.ReadHashes([]int64{tlog.StoredHashIndex(0, index)})
+			return err
+		})
 		refused(t, err, ErrNotLedger, "column 1", "32 bytes")
 	}
 	err = s.View(context.Background(), func(r ledger.Reader) error { _, err := r.Blob(canonical.Digest("d")); return err })

@@ -156,7 +156,7 @@ func (t *tx) EntriesOfType(kind ledger.Type) iter.Seq2[ledger.Entry, error] {
 }
 
 func (t *tx) Entries(from int64) iter.Seq2[ledger.Entry, error] {
-	return all(t, readEntry, "SELECT "+entryColumns+" FROM entries WHERE idx >= ? ORDER BY idx", from)
+	return all(t, readEntry, "SELECT "+entryColumns+" FROM entries WHERE idx >= ? AND events <> '' ORDER BY idx", from)
 }
 
 // ofRun has the condition of the partial index written out, so that it is used.
@@ -166,13 +166,14 @@ func (t *tx) EntriesOf(run string) iter.Seq2[ledger.Entry, error] {
 	return all(t, readEntry, ofRun, run)
 }
 
-// ReadHashes implements [tlog.HashReader].
+// ReadHashes implements [tlog.HashReader]. A hash of level n is the n-th of the entry that completes it.
 func (t *tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 	hashes := make([]tlog.Hash, len(ids))
 	for i, id := range ids {
+		level, n := tlog.SplitStoredHashIndex(id)
 		var err error
-		hashes[i], err = one(all(t, func(r *row) tlog.Hash { return tlog.Hash(r.bytes(tlog.HashSize)) }, "SELECT hash FROM tree WHERE id = ?", id),
-			"the hash %d of the tree", id)
+		hashes[i], err = one(all(t, func(r *row) tlog.Hash { return tlog.Hash(r.bytes(tlog.HashSize)) }, hashOf,
+			int64(level*tlog.HashSize), (n+1)<<level-1), "the hash %d of the tree", id)
 		if err != nil {
 			return nil, err
 		}
@@ -180,8 +181,16 @@ func (t *tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 	return hashes, nil
 }
 
+const hashOf = "SELECT substr(hashes, ?1 + 1, 32) FROM entries WHERE idx = ?2 AND length(hashes) > ?1"
+
 func (t *tx) CountHashes() (int64, error) {
-	return one(all(t, (*row).int64, "SELECT count(*) FROM tree"), "the count of hashes")
+	return one(all(t, func(r *row) int64 {
+		size := r.int64()
+		if size%tlog.HashSize != 0 {
+			r.unreadable("a multiple of 32 bytes")
+		}
+		return size / tlog.HashSize
+	}, "SELECT coalesce(sum(length(hashes)), 0) FROM entries"), "the count of hashes")
 }
 
 // requestColumns stand in the order of the table.

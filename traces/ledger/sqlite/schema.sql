@@ -9,9 +9,9 @@ BEGIN IMMEDIATE;
 -- The file is a ledger of pgfsm ("pgfs"); another program's database is refused.
 PRAGMA application_id = 1885824627;
 -- A test holds it to schemaVersion.
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
--- The leaves of the log. Where an entry was pruned, only its hash is left.
+-- The leaves of the log. Of a pruned entry only its index and its hashes are left.
 CREATE TABLE entries (
     idx    INTEGER PRIMARY KEY CHECK (idx >= 0),
     run_id TEXT NOT NULL,
@@ -20,21 +20,18 @@ CREATE TABLE entries (
     by     TEXT NOT NULL,
     prev   TEXT NOT NULL,
     type   TEXT NOT NULL, -- of the last event
+    -- The hashes of the Merkle tree (RFC 6962) that the entry completes, 32 bytes each: its leaf's, then inner ones from below.
+    hashes BLOB NOT NULL CHECK (length(hashes) >= 32 AND length(hashes) % 32 = 0),
     events TEXT NOT NULL  -- a JSON list
 ) STRICT;
 CREATE UNIQUE INDEX entries_run ON entries (run_id, n) WHERE run_id <> '';
 -- Relayed messages are entries of no run, and many: the others must be found without reading them.
 CREATE INDEX entries_type ON entries (type) WHERE run_id = '' AND type <> 'mcp.passed';
 
--- The hashes of the Merkle tree (RFC 6962), leaves and inner ones, by the index that golang.org/x/mod/sumdb/tlog calls StoredHashIndex.
-CREATE TABLE tree (
-    id   INTEGER PRIMARY KEY CHECK (id >= 0),
-    hash BLOB NOT NULL CHECK (length(hash) = 32)
-) STRICT;
-
 -- What happened, for people.
 CREATE VIEW events AS SELECT e.idx, e.run_id, e.at, e.by, j.value ->> 'type' AS type, j.value AS event
-FROM entries e, json_each(iif(substr(e.events, 1, 1) = '@', (SELECT b.text FROM blobs b WHERE b.digest = substr(e.events, 2)), e.events)) j;
+FROM entries e, json_each(iif(substr(e.events, 1, 1) = '@', (SELECT b.text FROM blobs b WHERE b.digest = substr(e.events, 2)), e.events)) j
+WHERE e.events <> '';
 
 CREATE TABLE requests (
     run_id     TEXT PRIMARY KEY NOT NULL,
@@ -74,7 +71,6 @@ CREATE TABLE requests (
 -- Run ids are ordered by time, so these are indexes by time, too.
 -- Nearly all runs are executed or denied.
 CREATE INDEX requests_status ON requests (status, run_id) WHERE status NOT IN ('executed', 'denied');
-CREATE INDEX requests_actor ON requests (actor, run_id);
 CREATE INDEX requests_task ON requests (task, run_id) WHERE task <> '';
 CREATE INDEX requests_open ON requests (run_id) WHERE ended = '';
 -- Calls that were made or may yet be: what grants and histories count. A call counts in a window by when it was asked for or left,
@@ -105,24 +101,18 @@ CREATE TABLE tokens (
     entry   INTEGER NOT NULL -- index of its last one
 ) STRICT;
 
--- What is written stays. `pgfsm ledger prune` is the only exception: it puts a row into pruning, removes old rows, and takes
--- the row out again, in one transaction, so that pruning is empty whenever anybody looks. This guards against accidents; who
--- owns the file can drop a trigger, and is found out by `pgfsm ledger verify`.
+-- What is written stays. `pgfsm ledger prune` is the only exception: it puts a row into pruning, removes old rows and empties old
+-- entries, and takes the row out again, in one transaction, so that pruning is empty whenever anybody looks. This guards against
+-- accidents; who owns the file can drop a trigger, and is found out by `pgfsm ledger verify`.
 CREATE TABLE pruning (since INTEGER PRIMARY KEY) STRICT;
 CREATE TRIGGER entries_refuse_update BEFORE UPDATE ON entries
+WHEN NEW.idx <> OLD.idx OR NEW.hashes <> OLD.hashes OR NEW.events <> '' OR NOT EXISTS (SELECT 1 FROM pruning)
 BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END;
-CREATE TRIGGER entries_refuse_delete BEFORE DELETE ON entries WHEN NOT EXISTS (SELECT 1 FROM pruning)
+CREATE TRIGGER entries_refuse_delete BEFORE DELETE ON entries
 BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END;
 -- INSERT OR REPLACE removes a row without asking the trigger above, and a row put between two others is not appended.
 CREATE TRIGGER entries_refuse_insert BEFORE INSERT ON entries WHEN NEW.idx <= (SELECT max(idx) FROM entries)
 BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END;
-
-CREATE TRIGGER tree_refuse_update BEFORE UPDATE ON tree
-BEGIN SELECT RAISE(ABORT, 'the tree is append-only'); END;
-CREATE TRIGGER tree_refuse_delete BEFORE DELETE ON tree
-BEGIN SELECT RAISE(ABORT, 'the tree is append-only'); END;
-CREATE TRIGGER tree_refuse_insert BEFORE INSERT ON tree WHEN NEW.id <= (SELECT max(id) FROM tree)
-BEGIN SELECT RAISE(ABORT, 'the tree is append-only'); END;
 
 -- Messages to web hooks that are still to be delivered, or were given up: work to be done, not a part of the record.
 CREATE TABLE deliveries (

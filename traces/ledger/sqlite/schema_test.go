@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/mod/sumdb/tlog"
-
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
 )
@@ -56,7 +54,6 @@ func TestAlteredSchema(t *testing.T) {
 		{"view-too-many", []string{"CREATE VIEW v AS SELECT 1"}, "view v"},
 		{"view-missing", []string{"DROP VIEW events"}, "view events"},
 		{"view-changed", []string{"DROP VIEW events", "CREATE VIEW events AS SELECT * FROM entries"}, "view events"},
-		{"tree-without-its-trigger", []string{"DROP TRIGGER tree_refuse_delete"}, "trigger tree_refuse_delete"},
 		{"column-too-many", []string{"ALTER TABLE entries ADD COLUMN more TEXT"}, "table entries"},
 		{"column-with-another-name", []string{"ALTER TABLE requests RENAME COLUMN mode TO moods"}, "table requests"},
 		{"index-too-many", []string{"CREATE UNIQUE INDEX one ON entries (type)"}, "index one"},
@@ -114,8 +111,6 @@ func TestWhatIsNotRecordedFails(t *testing.T) {
 		writes        func(ledger.Tx) error
 	}{
 		{"entry", "INSERT ON entries", nil, addEntry(1)},
-		{"hash", "INSERT ON tree", nil, addEntry(1)},
-		{"one-hash-of-several", "INSERT ON tree WHEN NEW.id = 4", nil, func(tx ledger.Tx) error { return tx.AddEntry(entry(2), make([]tlog.Hash, 3)) }},
 		{"request", "INSERT ON requests", nil, request(ledger.Pending)},
 		{"request-that-is-new", "INSERT ON requests", nil, func(tx ledger.Tx) error { return tx.AddRequest(ledger.Request{RunID: "a"}) }},
 		{"request-that-is-there", "UPDATE ON requests", request(ledger.Pending), request(ledger.Denied)},

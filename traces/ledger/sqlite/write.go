@@ -44,8 +44,7 @@ func marks(n int) string { return "(?" + strings.Repeat(", ?", n-1) + ")" }
 
 var (
 	// One row a statement: for several SQLite makes a table of its own first, because of the triggers, and reads the rows from that.
-	insertEntry    = "INSERT INTO entries (" + entryColumns + ") VALUES " + marks(8)
-	insertHash     = "INSERT INTO tree (id, hash) VALUES " + marks(2)
+	insertEntry    = "INSERT INTO entries (" + entryColumns + ", hashes) VALUES " + marks(9)
 	insertBlob     = "INSERT INTO blobs (digest, kind, text) VALUES " + marks(3)
 	upsertToken    = "INSERT INTO tokens (" + tokenColumns + ") VALUES " + marks(8) + onConflict("id", tokenColumns)
 	upsertDelivery = "INSERT INTO deliveries (entry, hook, attempts, next, state, error) VALUES " + marks(6) +
@@ -75,14 +74,11 @@ func onConflict(key, columns string) string {
 }
 
 func (t *tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
-	err := t.one("entry", e.Index, insertEntry, e.Index, e.RunID, int64(e.N), e.At, e.By, e.Prev, string(e.Type), string(e.Events))
-	id := tlog.StoredHashIndex(0, e.Index)
+	all := make([]byte, 0, len(hashes)*tlog.HashSize)
 	for i := range hashes {
-		if err == nil {
-			err = t.one("hash", id+int64(i), insertHash, id+int64(i), hashes[i][:])
-		}
+		all = append(all, hashes[i][:]...)
 	}
-	return err
+	return t.one("entry", e.Index, insertEntry, e.Index, e.RunID, int64(e.N), e.At, e.By, e.Prev, string(e.Type), string(e.Events), all)
 }
 
 // requestRow is a request as its statements want it.
@@ -147,6 +143,8 @@ func (t *tx) SetDelivered(hook string, next int64) error {
 	return t.one("hook", hook, upsertDelivered, hook, next)
 }
 
+const emptyEntries = "UPDATE entries SET run_id = '', n = 0, at = '', by = '', prev = '', type = '', events = '' WHERE idx BETWEEN ? AND ?"
+
 // Prune is [ledger.Tx.Prune].
 func (t *tx) Prune(entries []ledger.Range, runs []string, blobs []canonical.Digest) error {
 	if err := t.one("row of", "pruning", "INSERT INTO pruning (since) VALUES (1)"); err != nil {
@@ -158,7 +156,7 @@ func (t *tx) Prune(entries []ledger.Range, runs []string, blobs []canonical.Dige
 		}
 	}
 	for _, r := range entries {
-		for _, query := range []string{"DELETE FROM entries WHERE idx BETWEEN ? AND ?", "DELETE FROM deliveries WHERE entry BETWEEN ? AND ?"} {
+		for _, query := range []string{emptyEntries, "DELETE FROM deliveries WHERE entry BETWEEN ? AND ?"} {
 			if _, err := t.write(query, r.First, r.Last); err != nil {
 				return err
 			}

@@ -130,7 +130,7 @@ func fullRows(t *testing.T, h Harness) {
 }
 
 func zeroRows(t *testing.T, h Harness) {
-	w := rowsOfAllKinds{Delivery: ledger.Delivery{State: "waiting"}}
+	w := rowsOfAllKinds{Entry: ledger.Entry{Events: jsontext.Value("[]")}, Delivery: ledger.Delivery{State: "waiting"}}
 	w.roundTrip(t, h)
 }
 
