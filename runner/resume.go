@@ -57,7 +57,7 @@ var ErrWaiting = errors.New("the run is not decided yet, or another process has 
 func (r *Runner) Await(ctx context.Context, id string, wait time.Duration, watch Watch) (got Result, err error) {
 	within, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	_, err = ledger.Wait(within, r.options.Ledger, id, time.Now)
+	_, err = ledger.Wait(within, r.options.Ledger, id, r.options.Ledger.Now)
 	if err == nil {
 		err = ledger.Poll(within, ledger.PollInterval, func() (bool, error) {
 			var err error
@@ -108,7 +108,7 @@ func (r *Runner) Recover(ctx context.Context) {
 }
 
 func (r *Runner) recoverFiles() {
-	ended, err := r.replayer.Recover(r.options.TracesDir, now)
+	ended, err := r.replayer.Recover(r.options.TracesDir, r.now)
 	if err != nil {
 		r.report("left-over runs in %s cannot be read: %s", r.options.TracesDir, err)
 	}

@@ -78,8 +78,14 @@ func New(o Options) (*Runner, error) {
 // Machine returns the machine that takes all runs.
 func (r *Runner) Machine() *states.Machine { return r.machine }
 
-// now is the current time in the form of every time that is recorded.
-func now() string { return time.Now().UTC().Format(policy.TimeForm) }
+// now is the current time in the form of every time that is recorded: that of the ledger's clock, if there is a ledger.
+func (r *Runner) now() string {
+	clock := time.Now
+	if r.options.Ledger != nil {
+		clock = r.options.Ledger.Now
+	}
+	return clock().UTC().Format(policy.TimeForm)
+}
 
 // runTimeout is how long a run may take, without its call and without waiting for approval.
 func (r *Runner) runTimeout() time.Duration {
@@ -113,7 +119,7 @@ type Result struct {
 func (r *Runner) Run(ctx context.Context, q Request, watch Watch) (Result, error) {
 	ctx, cancel := deadline.Within(ctx, r.runTimeout())
 	defer cancel()
-	request := states.Request{Actor: q.Actor, At: now(), Kind: q.Kind, Text: q.Text}
+	request := states.Request{Actor: q.Actor, At: r.now(), Kind: q.Kind, Text: q.Text}
 	var task *traces.TaskFile
 	switch {
 	case q.Task == "":

@@ -159,8 +159,8 @@ func (s *Service) ready(ctx context.Context) error {
 	return s.worker.Ready(ctx)
 }
 
-// Run serves until ctx is done, the client of Stdio is gone, or a listener fails. Requests that are under way are finished, for half a
-// minute at most; their runs are recorded when it returns. It closes the listeners.
+// Run serves until ctx is done, the client of Stdio is gone, a listener fails, or the ledger is of no more use to this process. Requests
+// that are under way are finished, for half a minute at most; their runs are recorded when it returns. It closes the listeners.
 func (s *Service) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -172,8 +172,18 @@ func (s *Service) Run(ctx context.Context) error {
 	if w := s.options.Checkpoints; w != nil {
 		all.Go(func() { w.Run(ctx) })
 	}
-	var errs [3]error
+	var errs [4]error
 	o := &s.options
+	if l := s.runner.options.Ledger; l != nil {
+		all.Go(func() {
+			select {
+			case err := <-l.Useless():
+				errs[3] = useless(err)
+				stop()
+			case <-ctx.Done():
+			}
+		})
+	}
 	if o.MCP != nil {
 		all.Go(func() {
 			defer stop()
@@ -195,4 +205,14 @@ func (s *Service) Run(ctx context.Context) error {
 	all.Wait()
 	s.runner.Wait()
 	return errors.Join(errs[:]...)
+}
+
+// useless tells the operator what to do after an error of [ledger.Ledger.Useless].
+func useless(err error) error {
+	if errors.Is(err, ledger.ErrLost) {
+		return fmt.Errorf("the service has ended: %w; make no other copy of the ledger active: restore one that has the entries, "+
+			"or go on without them by pgfsm ledger continue-after-loss", err)
+	}
+	return fmt.Errorf("the service has ended: %w; start it again: it continues as a new replica, and runs whose calls were under way "+
+		"here are indeterminate", err)
 }

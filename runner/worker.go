@@ -213,7 +213,7 @@ func (w *Worker) start(runs context.Context, q *ledger.Request) bool {
 	if busy || q.Sent != "" || time.Now().Before(w.retries[id].at) {
 		return true
 	}
-	approved := q.Status == ledger.Approved && policy.Before(now(), q.Expires)
+	approved := q.Status == ledger.Approved && policy.Before(w.runner.now(), q.Expires)
 	select {
 	case w.slots <- struct{}{}:
 	default:

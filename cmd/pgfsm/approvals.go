@@ -52,7 +52,7 @@ func newApprovalsList(w world, f *ledgerFlags) *cobra.Command {
 				return err
 			}
 			return f.looking(cmd.Context(), w, func(o *openedLedger) error {
-				return o.View(cmd.Context(), func(r ledger.Reader) error { return l.print(w, r, f.json, printHeld) })
+				return o.View(cmd.Context(), func(r ledger.Reader) error { return l.print(w, r, f.json, heldPrinter(o.now())) })
 			})
 		},
 	}
@@ -60,14 +60,16 @@ func newApprovalsList(w world, f *ledgerFlags) *cobra.Command {
 	return cmd
 }
 
-// printHeld shows each request in two lines.
-func printHeld(w world, rows []present.Run) {
-	k := newInk(w)
-	for i := range rows {
-		d := &rows[i]
-		fmt.Fprintf(w.stdout, "%s  %s  %s %s for %s\n", k.bold(d.Run), d.Standing(now()), visible.Clip(d.Server, maxTold),
-			visible.Clip(d.Tool, maxTold), visible.Clip(d.Actor, maxTold))
-		fmt.Fprintf(w.stdout, "  %s\n", visible.Clip(string(d.Args), maxTold))
+// heldPrinter shows each request in two lines.
+func heldPrinter(now string) func(world, []present.Run) {
+	return func(w world, rows []present.Run) {
+		k := newInk(w)
+		for i := range rows {
+			d := &rows[i]
+			fmt.Fprintf(w.stdout, "%s  %s  %s %s for %s\n", k.bold(d.Run), d.Standing(now), visible.Clip(d.Server, maxTold),
+				visible.Clip(d.Tool, maxTold), visible.Clip(d.Actor, maxTold))
+			fmt.Fprintf(w.stdout, "  %s\n", visible.Clip(string(d.Args), maxTold))
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ replays the run's record, and refuses to show a record that was tampered with.`,
 					if err != nil {
 						return errNoRequest(err)
 					}
-					return f.showBound(w, &b)
+					return f.showBound(w, &b, o.now())
 				})
 			})
 		},
@@ -48,13 +48,13 @@ func newReplayer() (*traces.Replayer, error) {
 	return traces.NewReplayer(m, nil), nil
 }
 
-func (f *ledgerFlags) showBound(w world, b *ledger.Bound) error {
+func (f *ledgerFlags) showBound(w world, b *ledger.Bound, now string) error {
 	d := present.NewApproval(b)
 	if f.json {
 		return printJSON(w.stdout, d)
 	}
-	printBound(w, &d)
-	if q := &d.Request; q.Status == ledger.Pending && !q.Overdue(now()) {
+	printBound(w, &d, now)
+	if q := &d.Request; q.Status == ledger.Pending && !q.Overdue(now) {
 		fmt.Fprintf(w.stdout, "\nTo decide about exactly this:\n  %s\n  %s\n",
 			f.command("approve", q.Run, "--digest", string(q.Binding)),
 			f.command("deny", q.Run, "--digest", string(q.Binding))+" --reason '…'")
@@ -94,9 +94,9 @@ func commandLine(words []string) string {
 }
 
 // printBound prints everything that an approval binds to.
-func printBound(w world, d *present.Approval) {
+func printBound(w world, d *present.Approval, now string) {
 	k, q := newInk(w), &d.Request
-	printFields(w, k, 13, d.Rows(now()))
+	printFields(w, k, 13, d.Rows(now))
 	for _, c := range d.Risk {
 		fmt.Fprintf(w.stdout, "  risk rule %s\n", visible.Text(present.RiskRule(&c)))
 	}

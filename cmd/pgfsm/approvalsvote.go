@@ -106,7 +106,7 @@ func (f *ledgerFlags) incomplete(ctx context.Context, w world, word string, v le
 		if _, err := caller(ctx, w, o, ledger.ActVote); err != nil {
 			return err
 		}
-		return errNoRequest(o.View(ctx, func(r ledger.Reader) error { return ledger.Undecided(r, v.Run, now()) }))
+		return errNoRequest(o.View(ctx, func(r ledger.Reader) error { return ledger.Undecided(r, v.Run, o.now()) }))
 	})
 	if err != nil {
 		return err

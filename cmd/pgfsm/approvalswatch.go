@@ -40,7 +40,7 @@ func (f *ledgerFlags) watch(ctx context.Context, w world, o *openedLedger) error
 			if err != nil {
 				return err
 			}
-			if err := f.printWatched(w, r, &ledger.Event{Index: q.Entry, At: q.At, Type: ledger.ApprovalRequested, By: q.Actor}, &q); err != nil {
+			if err := f.printWatched(w, r, o.now(), &ledger.Event{Index: q.Entry, At: q.At, Type: ledger.ApprovalRequested, By: q.Actor}, &q); err != nil {
 				return err
 			}
 		}
@@ -53,7 +53,7 @@ func (f *ledgerFlags) watch(ctx context.Context, w world, o *openedLedger) error
 		if !slices.Contains(watched, e.Type) {
 			return nil
 		}
-		return o.View(ctx, func(r ledger.Reader) error { return f.printWatched(w, r, &e, &q) })
+		return o.View(ctx, func(r ledger.Reader) error { return f.printWatched(w, r, o.now(), &e, &q) })
 	})
 	if ctx.Err() != nil {
 		return nil // the user ended it
@@ -62,7 +62,7 @@ func (f *ledgerFlags) watch(ctx context.Context, w world, o *openedLedger) error
 }
 
 // printWatched prints one line.
-func (f *ledgerFlags) printWatched(w world, r ledger.Reader, e *ledger.Event, q *ledger.Request) error {
+func (f *ledgerFlags) printWatched(w world, r ledger.Reader, now string, e *ledger.Event, q *ledger.Request) error {
 	d, err := present.RunWithArgs(r, q)
 	if err != nil {
 		return err
@@ -81,6 +81,6 @@ func (f *ledgerFlags) printWatched(w world, r ledger.Reader, e *ledger.Event, q 
 		}{schemaVersion, e.Type, e.At, by, d})
 	}
 	_, err = fmt.Fprintf(w.stdout, "%s  %-18s  %s  %s %s  by %s  (%s)\n", e.At, e.Type, d.Run, visible.Clip(d.Server, maxTold),
-		visible.Clip(d.Tool, maxTold), visible.Clip(by, maxTold), d.Standing(now()))
+		visible.Clip(d.Tool, maxTold), visible.Clip(by, maxTold), d.Standing(now))
 	return err
 }

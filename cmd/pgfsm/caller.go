@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
@@ -14,13 +13,13 @@ import (
 const tokenVariable = "PGFSM_TOKEN"
 
 // caller returns the owner of the token in PGFSM_TOKEN, who may do the action.
-func caller(ctx context.Context, w world, v ledger.Viewer, action ledger.Action) (who ledger.Caller, err error) {
+func caller(ctx context.Context, w world, o *openedLedger, action ledger.Action) (who ledger.Caller, err error) {
 	text := w.env(tokenVariable)
 	if text == "" {
 		return who, fmt.Errorf("%s is not set, so pgfsm cannot identify you; pgfsm token create creates a token", tokenVariable)
 	}
-	err = v.View(ctx, func(r ledger.Reader) (err error) {
-		who, err = ledger.Authenticate(r, text, time.Now())
+	err = o.View(ctx, func(r ledger.Reader) (err error) {
+		who, err = ledger.Authenticate(r, text, o.store.Now())
 		return err
 	})
 	if err != nil {
@@ -30,11 +29,11 @@ func caller(ctx context.Context, w world, v ledger.Viewer, action ledger.Action)
 }
 
 // manager returns the caller for managing tokens and pruning: the owner of the token, or without one the user of the operating system.
-func manager(ctx context.Context, w world, v ledger.Viewer) (ledger.Caller, error) {
+func manager(ctx context.Context, w world, o *openedLedger) (ledger.Caller, error) {
 	if w.env(tokenVariable) == "" {
 		return ledger.Local(actor()), nil
 	}
-	return caller(ctx, w, v, ledger.ActManage)
+	return caller(ctx, w, o, ledger.ActManage)
 }
 
 // orRefused prints a refusal of the ledger and returns the exit code no. Other errors are returned unchanged.

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/config"
+	"pgfsm/policy"
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
@@ -102,6 +103,9 @@ func (o *openedLedger) named() error {
 		return err
 	})
 }
+
+// now is the time of the clock that all processes of the ledger share.
+func (o *openedLedger) now() string { return o.store.Now().UTC().Format(policy.TimeForm) }
 
 // View reads one consistent state.
 func (o *openedLedger) View(ctx context.Context, do func(ledger.Reader) error) error {

@@ -11,6 +11,7 @@ import (
 	"pgfsm/runner"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/stores"
 )
 
 func newLedgerShow(w world, f *ledgerFlags) *cobra.Command {
@@ -24,12 +25,14 @@ func newLedgerShow(w world, f *ledgerFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.view(cmd.Context(), w, func(r ledger.Reader) error { return showRun(cmd.Context(), w, r, p, args[0], f.json) })
+			return f.use(w, stores.ToRead, func(o *openedLedger) error {
+				return o.View(cmd.Context(), func(r ledger.Reader) error { return showRun(cmd.Context(), w, r, p, args[0], o.now(), f.json) })
+			})
 		},
 	}
 }
 
-func showRun(ctx context.Context, w world, r ledger.Reader, p *traces.Replayer, run string, asJSON bool) error {
+func showRun(ctx context.Context, w world, r ledger.Reader, p *traces.Replayer, run, now string, asJSON bool) error {
 	q, err := r.Request(run)
 	if err != nil {
 		return noRun(run, err)
@@ -60,7 +63,7 @@ func showRun(ctx context.Context, w world, r ledger.Reader, p *traces.Replayer, 
 		}{d, events})
 	}
 	k := newInk(w)
-	printFields(w, k, 12, d.Rows(events, now()))
+	printFields(w, k, 12, d.Rows(events, now))
 	if len(d.Request.Args) > 0 {
 		fmt.Fprintf(w.stdout, "%s\n%s\n", k.bold("Arguments:"), indented(d.Request.Args, wholeTrace(run)))
 	}

@@ -50,11 +50,16 @@ again. create creates the ledger if it does not exist.`,
 			if !slices.Contains(ledger.Roles(), role) {
 				return fmt.Errorf("--role %q: give one of %s", role, strings.Join(ledger.Roles(), ", "))
 			}
-			expires, err := ledger.ParseExpiry(life, time.Now())
-			if err != nil {
+			if _, err := ledger.ParseExpiry(life, time.Now()); err != nil {
 				return fmt.Errorf("--expires %w", err)
 			}
-			return f.use(w, stores.ToWrite, func(o *openedLedger) error { return createToken(cmd.Context(), w, o, name, role, expires, f.json) })
+			return f.use(w, stores.ToWrite, func(o *openedLedger) error {
+				expires, err := ledger.ParseExpiry(life, o.store.Now())
+				if err != nil {
+					return err
+				}
+				return createToken(cmd.Context(), w, o, name, role, expires, f.json)
+			})
 		},
 	}
 	cmd.Flags().StringVar(&role, "role", "", strings.Join(ledger.Roles(), ", "))
@@ -115,18 +120,19 @@ func newTokenList(w world, f *ledgerFlags) *cobra.Command {
 		Short: "List all tokens, also revoked ones, without their secrets",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.view(cmd.Context(), w, func(r ledger.Reader) error { return listTokens(w, r, f.json) })
+			return f.use(w, stores.ToRead, func(o *openedLedger) error {
+				return o.View(cmd.Context(), func(r ledger.Reader) error { return listTokens(w, r, o.now(), f.json) })
+			})
 		},
 	}
 }
 
 // listTokens needs no token: a user who can read the file can read the rows.
-func listTokens(w world, r ledger.Reader, asJSON bool) error {
+func listTokens(w world, r ledger.Reader, now string, asJSON bool) error {
 	all, err := ledger.Tokens(r)
 	if err != nil {
 		return err
 	}
-	now := now()
 	rows := make([]present.Token, 0, len(all))
 	for i := range all {
 		rows = append(rows, present.NewToken(&all[i], now))

@@ -108,7 +108,8 @@ func (l *Ledger) record(waiting []*operation) {
 		return
 	}
 	errs, err := l.together(begun)
-	if err != nil && errs != nil && len(begun) > 1 {
+	// After ErrUnsettled each may be committed already.
+	if err != nil && errs != nil && len(begun) > 1 && !errors.Is(err, ErrUnsettled) {
 		for i, o := range begun {
 			var one []error
 			if one, err = l.together(begun[i : i+1]); err == nil {
@@ -155,7 +156,7 @@ func (l *Ledger) together(all []*operation) (errs []error, err error) {
 		}
 		return nil
 	})
-	return errs, err
+	return errs, l.noted(err)
 }
 
 // A batch is a transaction with the end of the log.

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -45,6 +46,7 @@ func TestOperationsJoin(t *testing.T) {
 type breaking struct {
 	Store
 	begins  bool
+	fails   error
 	updates int
 }
 
@@ -57,7 +59,7 @@ func (s *breaking) Update(_ context.Context, do func(Tx) error) error {
 			return err
 		}
 	}
-	return errBreaks
+	return s.fails
 }
 
 // empty is a transaction in which nothing is.
@@ -72,13 +74,15 @@ func TestOperationsOfABrokenTransaction(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		begins  bool
+		fails   error
 		updates int
 	}{
-		{"it-begins", true, 1 + operations},
-		{"it-does-not-begin", false, 1},
+		{"it-begins", true, errBreaks, 1 + operations},
+		{"it-does-not-begin", false, errBreaks, 1},
+		{"it-may-have-been-committed", true, fmt.Errorf("%w: %w", ErrUnsettled, errBreaks), 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := &breaking{begins: tt.begins}
+			s := &breaking{begins: tt.begins, fails: tt.fails}
 			l := &Ledger{store: s, clock: time.Now}
 			var all []*operation
 			for range operations {

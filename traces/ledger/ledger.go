@@ -30,7 +30,7 @@ var ErrClosed = errors.New("the ledger is closed")
 
 // Options of a ledger.
 type Options struct {
-	// Clock tells the time; nil is [time.Now].
+	// Clock tells the time; nil is [Store.Now].
 	Clock func() time.Time
 	// Build is the version of the program. Each run records it.
 	Build string
@@ -51,6 +51,7 @@ type Ledger struct {
 	done    chan struct{}
 	bundles bundles
 	gone    atomic.Pointer[knownPrune] // the last prune as it was read; nil: not read yet
+	useless chan error                 // has the first error of a store that is of no more use
 
 	mu   sync.Mutex
 	busy map[string]bool // the runs that a goroutine of this process works on
@@ -70,10 +71,10 @@ func Open(ctx context.Context, store Store, o Options) (*Ledger, error) {
 		store: store, owner: id.String(), release: release, origin: o.Origin, clock: o.Clock,
 		build: o.Build,
 		queue: make(chan *operation, maxBatch), closing: make(chan struct{}), done: make(chan struct{}),
-		busy: make(map[string]bool),
+		busy: make(map[string]bool), useless: make(chan error, 1),
 	}
 	if l.clock == nil {
-		l.clock = time.Now
+		l.clock = store.Now
 	}
 	if l.origin == "" {
 		l.origin = "pgfsm-log-" + rand.Text()
@@ -85,12 +86,32 @@ func Open(ctx context.Context, store Store, o Options) (*Ledger, error) {
 // Owner is the id that the runs of this process carry.
 func (l *Ledger) Owner() string { return l.owner }
 
+// Now is the time of the ledger's clock. Requests that the ledger records, and what is compared with its times, use it.
+func (l *Ledger) Now() time.Time { return l.clock() }
+
+// Useless receives [ErrFenced] or [ErrLost] as soon as an operation of the store has failed with it: this process can use the ledger no
+// more.
+func (l *Ledger) Useless() <-chan error { return l.useless }
+
+// noted returns the error of a store, which may be the one that [Ledger.Useless] tells of.
+func (l *Ledger) noted(err error) error {
+	if errors.Is(err, ErrFenced) || errors.Is(err, ErrLost) {
+		select {
+		case l.useless <- err:
+		default: // one is enough
+		}
+	}
+	return err
+}
+
 // View reads one consistent state.
-func (l *Ledger) View(ctx context.Context, do func(Reader) error) error { return l.store.View(ctx, do) }
+func (l *Ledger) View(ctx context.Context, do func(Reader) error) error {
+	return l.noted(l.store.View(ctx, do))
+}
 
 // Glance is View without one state: each read sees what was committed when it began.
 func (l *Ledger) Glance(ctx context.Context, do func(Reader) error) error {
-	return l.store.Glance(ctx, do)
+	return l.noted(l.store.Glance(ctx, do))
 }
 
 // Close waits for commits in progress and releases the owner's lock. The store stays open. Later commits fail with [ErrClosed].

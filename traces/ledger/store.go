@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -17,18 +18,38 @@ var ErrNotFound = errors.New("not in the ledger")
 // wrong.
 var ErrMalformed = errors.New("the file is not a ledger")
 
+// Errors of stores. An error of a store wraps [ErrUnavailable] if nothing was recorded and the same can succeed later. [ErrReadOnly]
+// and [ErrSchema] say why a store is of no use as it is.
+var (
+	// ErrReadOnly means that the store can be read and not written.
+	ErrReadOnly = errors.New("the ledger cannot be written")
+	// ErrSchema means that the store was made for another version of pgfsm.
+	ErrSchema = errors.New("the ledger has the schema of another version of pgfsm")
+	// ErrUnsettled means that nobody knows whether a transaction was committed. The caller must act on neither outcome, and must not
+	// try again: the next transaction that succeeds reads the outcome.
+	ErrUnsettled = errors.New("whether the ledger has recorded this is not known")
+	// ErrFenced means that another process has ended the lease of this store's owner, because it was not renewed in time. From then on
+	// every operation of the store fails with it. Other processes end the owner's runs, so its process ends, and starts as a new owner.
+	ErrFenced = errors.New("another process has taken the runs of this one over, because its lease had run out")
+	// ErrLost means that the store no longer has an entry that it has acknowledged: an older copy was put back, or a standby was
+	// promoted that had not received it. From then on every operation of the store fails with it.
+	ErrLost = errors.New("the ledger has lost entries that it had acknowledged")
+)
+
 // A Store stores the rows of a ledger. It does not know what they mean: the tree, projections and rules are the ledger's. Package
 // storetest has the tests that every Store must pass.
 type Store interface {
 	// Update runs do in one transaction. No other writer, of this or any process, writes between its reads and its writes.
-	// When Update returns nil, all of it is durable; when it returns an error, nobody has seen or will see any of it. An error of
-	// do is returned as it is.
+	// When Update returns nil, all of it is durable; when it returns an error other than [ErrUnsettled], nobody has seen or will see
+	// any of it. An error of do is returned as it is.
 	Update(ctx context.Context, do func(Tx) error) error
 	// View runs do on one consistent state. It waits for no writer.
 	View(ctx context.Context, do func(Reader) error) error
 	// Glance is View without one state: each read sees what was committed when it began. It costs less than View, and suits a
 	// single read, or reads that do not depend on each other.
 	Glance(ctx context.Context, do func(Reader) error) error
+	// Now is the time of the clock that all processes of one ledger share. It may be measured some seconds ago and counted on since.
+	Now() time.Time
 	// Own locks an owner's id until release, or until this process ends.
 	Own(ctx context.Context, owner string) (release func() error, err error)
 	// Gone reports whether no process holds the lock of the owner. An error means that the store cannot tell.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"pgfsm/present"
 	"pgfsm/traces/ledger"
@@ -31,7 +30,7 @@ func (h *Handler) requests(c *call) (answer, error) {
 	if names := c.query["status"]; names != "" {
 		statuses = strings.Split(names, ",")
 	}
-	if err := f.Choose(statuses, c.query["since"], c.query["until"], time.Now()); err != nil {
+	if err := f.Choose(statuses, c.query["since"], c.query["until"], h.ledger.Now()); err != nil {
 		return answer{}, newProblem(QueryInvalid, err.Error())
 	}
 	return h.page(c, f)

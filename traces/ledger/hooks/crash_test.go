@@ -217,7 +217,7 @@ func TestNewRefuses(t *testing.T) {
 		{"same-url-twice", []hooks.Hook{{URL: url, Secret: long}, {URL: url, Secret: long}}, "another one"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := hooks.New(nil, hooks.Options{Hooks: c.hooks})
+			_, err := hooks.New(storetest.NewMemory(), hooks.Options{Hooks: c.hooks})
 			switch {
 			case c.want == "" && err != nil:
 				t.Errorf("New() = %v", err)

@@ -58,12 +58,13 @@ const timeForm = policy.TimeForm
 type Store interface {
 	View(ctx context.Context, do func(ledger.Reader) error) error
 	Update(ctx context.Context, do func(ledger.Tx) error) error
+	Now() time.Time
 }
 
 // Options of a sender.
 type Options struct {
 	Hooks []Hook
-	// Clock tells the time; nil is [time.Now].
+	// Clock tells the time; nil is that of the store.
 	Clock func() time.Time
 	// Log writes one line about a message that was not delivered. It may be nil.
 	Log func(line string)
@@ -91,7 +92,7 @@ func New(store Store, o Options) (*Sender, error) {
 	}
 	s := &Sender{store: store, to: to, clock: o.Clock, log: o.Log, every: o.Interval}
 	if s.clock == nil {
-		s.clock = time.Now
+		s.clock = store.Now
 	}
 	if s.log == nil {
 		s.log = func(string) {}

@@ -12,23 +12,28 @@ import (
 
 // What can be wrong with a file. The errors that wrap these name the file and what to do.
 var (
-	ErrFull       = error(unavailable("the disk is full"))
-	ErrReadOnly   = error(unavailable("the ledger cannot be written"))
-	ErrLocked     = error(unavailable("the ledger is locked by another process"))
+	ErrFull       = error(&wrong{"the disk is full", unavailable})
+	ErrReadOnly   = error(&wrong{"the ledger cannot be written", []error{ledger.ErrUnavailable, ledger.ErrReadOnly}})
+	ErrLocked     = error(&wrong{"the ledger is locked by another process", unavailable})
 	ErrNotLedger  = ledger.ErrMalformed
-	ErrNewer      = errors.New("the ledger was written by a newer version of pgfsm")
-	ErrOlder      = errors.New("the ledger was written by an older version of pgfsm")
+	ErrNewer      = error(&wrong{"the ledger was written by a newer version of pgfsm", otherSchema})
+	ErrOlder      = error(&wrong{"the ledger was written by an older version of pgfsm", otherSchema})
 	ErrUnsafeFile = errors.New("the ledger's file cannot be trusted")
 	ErrClosed     = errors.New("the ledger is closed")
 	ErrMoved      = errors.New("the ledger's file was moved or replaced")
 	ErrUnrecorded = errors.New("a row was not recorded")
 )
 
-// An unavailable error is also a [ledger.ErrUnavailable].
-type unavailable string
+var unavailable, otherSchema = []error{ledger.ErrUnavailable}, []error{ledger.ErrSchema}
 
-func (u unavailable) Error() string        { return string(u) }
-func (u unavailable) Is(target error) bool { return target == ledger.ErrUnavailable }
+// A wrong error is also some of the errors that every store has.
+type wrong struct {
+	text string
+	of   []error
+}
+
+func (w *wrong) Error() string   { return w.text }
+func (w *wrong) Unwrap() []error { return w.of }
 
 // afterRestoring is the warning for operators who restore a backup.
 const afterRestoring = "runs that the backup holds as approved can be called again, also if they were called since; deny them or let them expire first"

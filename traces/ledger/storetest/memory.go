@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/uuid"
 	"golang.org/x/mod/sumdb/tlog"
@@ -168,6 +169,9 @@ func (m *Memory) look(ctx context.Context, now func() *state, do func(ledger.Rea
 	defer func() { v.over = true }()
 	return do(v)
 }
+
+// Now is [ledger.Store.Now].
+func (m *Memory) Now() time.Time { return time.Now() }
 
 // Own is [ledger.Store.Own].
 func (m *Memory) Own(_ context.Context, owner string) (release func() error, err error) {

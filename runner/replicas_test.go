@@ -1,0 +1,94 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgfsm/loopback"
+	"pgfsm/policy"
+	"pgfsm/runner"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/storetest"
+)
+
+// A faraway store is as a database on another machine: it has a clock of its own, and may fail for good.
+type faraway struct {
+	*storetest.Memory
+	ahead time.Duration
+	fails error
+}
+
+func (f *faraway) Now() time.Time { return time.Now().Add(f.ahead) }
+
+func (f *faraway) View(ctx context.Context, do func(ledger.Reader) error) error {
+	if f.fails != nil {
+		return f.fails
+	}
+	return f.Memory.View(ctx, do)
+}
+
+func openIn(t *testing.T, store ledger.Store) *ledger.Ledger {
+	t.Helper()
+	l, err := ledger.Open(t.Context(), store, ledger.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// TestTimesAreTheStores: requests and expiries have the time of the clock that all replicas share, not the time of the replica's machine.
+func TestTimesAreTheStores(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hold)
+	l := openIn(t, &faraway{Memory: s.memory.Open(), ahead: 5 * time.Hour})
+	s.options.Ledger = l
+	got := ask(t, newRunner(t, s.options))
+	q := request(t, l, got.Run.ID())
+	early, late := time.Now().Add(4*time.Hour).UTC().Format(policy.TimeForm), time.Now().Add(6*time.Hour).UTC().Format(policy.TimeForm)
+	for what, at := range map[string]string{"request": q.At, "last event": q.Updated} { // in any order: each is independent
+		if at < early || at > late {
+			t.Errorf("the time of the %s is %s, want that of the store", what, at)
+		}
+	}
+	if want := time.Now().Add(5*time.Hour + 59*time.Minute).UTC().Format(policy.TimeForm); q.Expires < want {
+		t.Errorf("the call expires at %s, want an hour after its request", q.Expires)
+	}
+}
+
+// TestServiceEndsWithoutItsLedger: a process whose lease another one has ended, or whose ledger has lost entries, ends and says what to do.
+func TestServiceEndsWithoutItsLedger(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		cause error
+		says  string
+	}{
+		{"fenced", ledger.ErrFenced, "start it again"},
+		{"lost", ledger.ErrLost, "continue-after-loss"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, nil)
+			store := &faraway{Memory: s.memory.Open()}
+			s.options.Ledger = openIn(t, store)
+			on, err := loopback.Listen("127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, err := runner.NewService(t.Context(), newRunner(t, s.options), runner.ServiceOptions{Admin: on, Store: store})
+			if err != nil {
+				t.Fatal(err)
+			}
+			store.fails = fmt.Errorf("ledger x: %w", tt.cause)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if err := all.Run(ctx); !errors.Is(err, tt.cause) || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("Run() = %v, want %v and what to do", err, tt.cause)
+			}
+		})
+	}
+}
