@@ -117,7 +117,10 @@ func (s *Service) newGateway() (err error) {
 func (s *Service) newAdmin() {
 	o := api.Options{
 		Callers: s.options.People, Hosts: slices.Concat(loopback.Hosts(s.options.Admin), s.options.Hosts), Ready: s.ready,
-		Log: s.runner.options.Report,
+		Warnings: s.warnings, Log: s.runner.options.Report,
+	}
+	if w := s.options.Checkpoints; w != nil {
+		o.Checkpoints = w.Dir
 	}
 	if s.runner.options.Ledger != nil {
 		o.Ledger, o.Voted, o.Result = s.runner.options.Ledger, s.worker.Wake, s.runner.CallResult
@@ -149,14 +152,28 @@ func (s *Service) recordPassage(ctx context.Context, p gateway.Passed) error {
 }
 
 // ready returns why the service cannot do its work.
-func (s *Service) ready(ctx context.Context) error {
-	if s.options.Closed != nil {
-		return fmt.Errorf("the allowlist cannot be read, so every call is refused: %w", s.options.Closed)
+func (s *Service) ready(ctx context.Context) (causes []api.NotReady) {
+	if err := s.options.Closed; err != nil {
+		causes = append(causes, api.NotReady{Reason: api.AllowlistUnreadable, Err: err})
 	}
-	if err := s.runner.Ready(); err != nil || s.worker == nil {
-		return err
+	if err := s.runner.Ready(); err != nil {
+		causes = append(causes, api.NewNotReady(err, api.NotRecording))
 	}
-	return s.worker.Ready(ctx)
+	if s.worker == nil {
+		return causes
+	}
+	if err := s.worker.Ready(ctx); err != nil {
+		causes = append(causes, api.NewNotReady(err, api.WorkerBehind))
+	}
+	return causes
+}
+
+// warnings returns what a ready service should tell.
+func (s *Service) warnings() []string {
+	if s.worker != nil && s.worker.OtherBundle() {
+		return []string{api.WarnBundleDiffers}
+	}
+	return []string{}
 }
 
 // Run serves until ctx is done, the client of Stdio is gone, a listener fails, or the ledger is of no more use to this process. Requests

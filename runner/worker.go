@@ -35,7 +35,8 @@ const (
 type Worker struct {
 	runner *Runner
 	wakeup chan struct{}
-	failed atomic.Pointer[string] // why the last poll failed; nil: it did not
+	failed atomic.Pointer[error] // why the last poll failed; nil: it did not
+	other  atomic.Bool           // at the last sweep, another replica had another bundle
 
 	// Only the goroutine of Run uses these.
 	nextSweep  time.Time
@@ -78,10 +79,13 @@ func (w *Worker) Wake(string) {
 // Ready returns why the worker cannot find decided runs.
 func (w *Worker) Ready(context.Context) error {
 	if why := w.failed.Load(); why != nil {
-		return errors.New(*why)
+		return *why
 	}
 	return nil
 }
+
+// OtherBundle reports whether another replica had another bundle at the last sweep.
+func (w *Worker) OtherBundle() bool { return w.other.Load() }
 
 // errStopping is why runs are cut off that did not end in time.
 var errStopping = errors.New("the service is ending")
@@ -116,9 +120,8 @@ func (w *Worker) poll(ctx, runs context.Context) {
 		return
 	}
 	if err != nil {
-		why := err.Error()
-		if before := w.failed.Swap(&why); before == nil || *before != why { // the same failure is reported once
-			w.runner.report("decided runs cannot be read: %s", why)
+		if before := w.failed.Swap(&err); before == nil || (*before).Error() != err.Error() { // the same failure is reported once
+			w.runner.report("decided runs cannot be read: %s", err)
 		}
 		return
 	}
@@ -161,11 +164,25 @@ func (w *Worker) sweep(ctx context.Context) error {
 		failed = failed || e.Err != nil
 		w.reportRun(e.RunID, e.Outcome, e.Err)
 	}
+	w.compareBundles(ctx)
 	if w.sweepPause = min(2*w.sweepPause, maxPause); !failed || w.sweepPause == 0 {
 		w.sweepPause = sweepInterval
 	}
 	w.nextSweep = time.Now().Add(w.sweepPause)
 	return nil
+}
+
+// compareBundles reports once that another replica has another bundle. An error is one of the ledger, which the next read reports.
+func (w *Worker) compareBundles(ctx context.Context) {
+	own := w.runner.options.Bundle
+	if own == nil {
+		return
+	}
+	other, err := w.runner.options.Ledger.OtherBundle(ctx, own.Digest())
+	if err == nil && other && !w.other.Load() {
+		w.runner.report("another replica of this ledger has another bundle; pgfsm ledger status shows which")
+	}
+	w.other.Store(err == nil && other)
 }
 
 // decided reads the next runs that are decided and have not ended. Without upstreams it leaves out the approved ones; if they

@@ -35,7 +35,7 @@ func newLedger(w world) *cobra.Command {
 
 prune and rebuild remove and replace rows, and key adds entries. The other commands only read; you can use them while
 pgfsm is running.`,
-		newLedgerList(w, &f), newLedgerTail(w, &f), newLedgerShow(w, &f), newLedgerTrace(w, &f), newLedgerVerify(w, &f),
+		newLedgerList(w, &f), newLedgerTail(w, &f), newLedgerShow(w, &f), newLedgerStatus(w, &f), newLedgerTrace(w, &f), newLedgerVerify(w, &f),
 		newLedgerCheckpoint(w, &f), newLedgerWitness(w, &f), newLedgerProve(w, &f), newLedgerKey(w, &f), newLedgerRebuild(w, &f),
 		newLedgerExport(w, &f), newLedgerPrune(w, &f))
 	f.register(cmd)

@@ -53,6 +53,8 @@ type Ledger struct {
 	gone    atomic.Pointer[knownPrune] // the last prune as it was read; nil: not read yet
 	useless chan error                 // has the first error of a store that is of no more use
 
+	replicas roster
+
 	mu   sync.Mutex
 	busy map[string]bool // the runs that a goroutine of this process works on
 }

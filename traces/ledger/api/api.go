@@ -28,8 +28,12 @@ type Options struct {
 	Hosts []string
 	// Voted is called with the run's id after each vote that counted. It must not block. It may be nil.
 	Voted func(run string)
-	// Ready says why the service cannot do its work now; nil if it can. It may be nil.
-	Ready func(context.Context) error
+	// Ready says why the service cannot do its work now. It may be nil.
+	Ready func(context.Context) []NotReady
+	// Warnings says what a ready service should tell. It may be nil.
+	Warnings func() []string
+	// Checkpoints is the folder of signed checkpoints; empty: there is none.
+	Checkpoints string
 	// Result returns the result of a request's call, or nil and the reason why it is not shown. It may be nil: then no result
 	// is shown.
 	Result func(context.Context, ledger.Reader, *ledger.Request) (result jsontext.Value, note string, err error)
@@ -40,21 +44,23 @@ type Options struct {
 
 // A Handler serves the API. It is safe for concurrent use.
 type Handler struct {
-	ledger  *ledger.Ledger
-	callers web.Authenticator
-	hosts   []string
-	voted   func(string)
-	ready   func(context.Context) error
-	result  func(context.Context, ledger.Reader, *ledger.Request) (jsontext.Value, string, error)
-	log     func(string)
-	listing chan struct{}  // one value while a page is read: it may read all requests, and calls need the ledger's readers
-	failed  rate.Sometimes // limits the lines about tokens that let nobody in: anybody can cause them, and must not fill a disk
+	ledger      *ledger.Ledger
+	callers     web.Authenticator
+	hosts       []string
+	voted       func(string)
+	ready       func(context.Context) []NotReady
+	warnings    func() []string
+	checkpoints string
+	result      func(context.Context, ledger.Reader, *ledger.Request) (jsontext.Value, string, error)
+	log         func(string)
+	listing     chan struct{}  // one value while a page is read: it may read all requests, and calls need the ledger's readers
+	failed      rate.Sometimes // limits the lines about tokens that let nobody in: anybody can cause them, and must not fill a disk
 }
 
 // New returns a handler.
 func New(o Options) *Handler {
 	h := &Handler{
-		ledger: o.Ledger, callers: o.Callers, voted: o.Voted, ready: o.Ready, result: o.Result, log: o.Log,
+		ledger: o.Ledger, callers: o.Callers, voted: o.Voted, ready: o.Ready, warnings: o.Warnings, checkpoints: o.Checkpoints, result: o.Result, log: o.Log,
 		failed: rate.Sometimes{Interval: time.Second}, listing: make(chan struct{}, 1),
 	}
 	for _, name := range o.Hosts {
@@ -67,7 +73,10 @@ func New(o Options) *Handler {
 		h.voted = func(string) {}
 	}
 	if h.ready == nil {
-		h.ready = func(context.Context) error { return nil }
+		h.ready = func(context.Context) []NotReady { return nil }
+	}
+	if h.warnings == nil {
+		h.warnings = func() []string { return []string{} }
 	}
 	if h.log == nil {
 		h.log = func(string) {}
@@ -90,6 +99,7 @@ var routes = []route{
 	{method: http.MethodGet, path: "/requests", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).requests, query: []string{
 		"actor", "after", "code", "limit", "policy", "server", "since", "status", "task", "tool", "until",
 	}},
+	{method: http.MethodGet, path: "/replicas", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).replicas},
 	{method: http.MethodGet, path: "/status/", may: []ledger.Action{ledger.ActRead, ledger.ActCall}, serve: (*Handler).status},
 	{method: http.MethodPost, path: "/approve/", may: []ledger.Action{ledger.ActVote}, serve: (*Handler).approve},
 	{method: http.MethodPost, path: "/deny/", may: []ledger.Action{ledger.ActVote}, serve: (*Handler).deny},

@@ -19,3 +19,9 @@ type health struct {
 	SchemaVersion int    `json:"schema_version"`
 	Status        string `json:"status"`
 }
+
+// readiness answers /readyz.
+type readiness struct {
+	health
+	Warnings []string `json:"warnings"`
+}

@@ -28,7 +28,9 @@ func failing(op storetest.Op, _ int) error {
 	return nil
 }
 
-func notReady(context.Context) error { return errDisk }
+func notReady(context.Context) []api.NotReady {
+	return []api.NotReady{api.NewNotReady(errDisk, api.WorkerBehind)}
+}
 
 // ask is a call of which only the reply is of interest.
 func ask(h http.Handler, method, path, token, body string) reply {

@@ -63,11 +63,12 @@ const maxDetail = 4 << 10
 
 // A problem is the body of an error, as RFC 9457 defines it.
 type problem struct {
-	Code   Code   `json:"code"`
-	Detail string `json:"detail"`
-	Status int    `json:"status"`
-	Title  string `json:"title"`
-	Type   string `json:"type"`
+	Code    Code     `json:"code"`
+	Detail  string   `json:"detail"`
+	Reasons []Reason `json:"reasons,omitempty"` // why the service is not ready
+	Status  int      `json:"status"`
+	Title   string   `json:"title"`
+	Type    string   `json:"type"`
 }
 
 func (p *problem) Error() string { return p.Detail }
@@ -94,6 +95,10 @@ func problemOf(r *http.Request, err error, log func(string)) *problem {
 	case errors.Is(err, ledger.ErrClockBack):
 		log(err.Error())
 		return newProblem(Unavailable, ledger.ErrClockBack.Error())
+	case errors.Is(err, ledger.ErrUnsettled):
+		log(err.Error())
+		return newProblem(Unavailable, "whether the ledger has recorded this is not known; read the request's status, or send the same again "+
+			"with the same Idempotency-Key")
 	case errors.Is(err, ledger.ErrUnavailable):
 		log(err.Error())
 		if r.Method != http.MethodPost {

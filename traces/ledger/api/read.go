@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -9,6 +8,7 @@ import (
 
 	"pgfsm/present"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/checkpoint"
 )
 
 // Bounds of one page of requests.
@@ -36,6 +36,16 @@ func (h *Handler) requests(c *call) (answer, error) {
 	return h.page(c, f)
 }
 
+// turn waits until no other call reads many requests.
+func (h *Handler) turn(c *call) error {
+	select {
+	case h.listing <- struct{}{}:
+		return nil
+	case <-c.r.Context().Done():
+		return c.r.Context().Err()
+	}
+}
+
 // page returns some requests, oldest first.
 func (h *Handler) page(c *call, f ledger.Filter) (answer, error) {
 	f.Limit = defaultPage
@@ -52,12 +62,10 @@ func (h *Handler) page(c *call, f ledger.Filter) (answer, error) {
 		}
 		f.After = after
 	}
-	select {
-	case h.listing <- struct{}{}:
-		defer func() { <-h.listing }()
-	case <-c.r.Context().Done():
-		return answer{}, c.r.Context().Err()
+	if err := h.turn(c); err != nil {
+		return answer{}, err
 	}
+	defer func() { <-h.listing }()
 	want := f.Limit
 	f.Limit++ // one more says whether there is a next page
 	out := page{SchemaVersion: present.SchemaVersion, Requests: []present.Run{}}
@@ -109,26 +117,16 @@ func (h *Handler) healthz(*call) (answer, error) {
 	return jsonAnswer(health{SchemaVersion: present.SchemaVersion, Status: "ok"}), nil
 }
 
-// readable returns an error if there is a ledger that cannot be read.
-func (h *Handler) readable(ctx context.Context) error {
-	if h.ledger == nil {
-		return nil
+// replicas returns the processes that work on the ledger.
+func (h *Handler) replicas(c *call) (answer, error) {
+	if err := h.turn(c); err != nil {
+		return answer{}, err
 	}
-	return h.ledger.View(ctx, func(r ledger.Reader) error {
-		_, err := r.End()
-		return err
-	})
-}
-
-// readyz checks that the ledger can be read, and Options.Ready. Only the log says what is wrong.
-func (h *Handler) readyz(c *call) (answer, error) {
-	err := h.readable(c.r.Context())
-	if err == nil {
-		err = h.ready(c.r.Context())
-	}
+	defer func() { <-h.listing }()
+	last, err := checkpoint.Last(h.checkpoints)
 	if err != nil {
-		h.log("not ready: " + err.Error())
-		return answer{}, newProblem(Unavailable, "the service is not ready; its log says why")
+		return answer{}, err
 	}
-	return jsonAnswer(health{SchemaVersion: present.SchemaVersion, Status: "ready"}), nil
+	p, err := h.ledger.Replicas(c.r.Context())
+	return jsonAnswer(present.NewReplicas(&p, last.Size)), err
 }

@@ -55,7 +55,7 @@ func (w *Writer) Run(ctx context.Context) {
 
 // Write writes a checkpoint if the log has grown since the last one in the folder.
 func (w *Writer) Write(ctx context.Context) error {
-	last, err := w.last()
+	last, err := Last(w.Dir)
 	if err != nil {
 		return err
 	}
@@ -77,10 +77,10 @@ func (w *Writer) Write(ctx context.Context) error {
 	})
 }
 
-// last returns the largest checkpoint in the folder; zero if there is none.
-func (w *Writer) last() (c Checkpoint, err error) {
-	files, err := os.ReadDir(w.Dir)
-	if errors.Is(err, fs.ErrNotExist) {
+// Last returns the largest checkpoint in a folder of a [Writer]; zero if there is none.
+func Last(dir string) (c Checkpoint, err error) {
+	files, err := os.ReadDir(dir)
+	if dir == "" || errors.Is(err, fs.ErrNotExist) {
 		return c, nil
 	}
 	if err != nil {
@@ -97,7 +97,7 @@ func (w *Writer) last() (c Checkpoint, err error) {
 	if size == 0 {
 		return c, nil
 	}
-	path := filepath.Join(w.Dir, filePrefix+strconv.FormatInt(size, 10))
+	path := filepath.Join(dir, filePrefix+strconv.FormatInt(size, 10))
 	signed, _, err := safefile.Read(path)
 	if err != nil {
 		return c, err

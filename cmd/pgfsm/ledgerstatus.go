@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy/visible"
+	"pgfsm/present"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/checkpoint"
+	"pgfsm/traces/ledger/stores"
+)
+
+func newLedgerStatus(w world, f *ledgerFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show the size of the log, and the gateways that work on it",
+		Long: `status prints the size of the log, the running gateways (replicas), how many runs each has under way, and the runs that no
+process has. A replica is listed by the id that its runs carry, with the time of its start, its build and its bundle.
+
+If the replicas have different bundles, status says so: they judge the same call differently until each has the same
+configuration.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.use(w, stores.ToRead, func(o *openedLedger) error { return showReplicas(cmd.Context(), w, o, f.json) })
+		},
+	}
+}
+
+func showReplicas(ctx context.Context, w world, o *openedLedger, asJSON bool) error {
+	last, err := checkpoint.Last(o.checkpoints.Dir)
+	if err != nil {
+		return err
+	}
+	p, err := ledger.ReadReplicas(ctx, o.store, o.store.Now())
+	if err != nil {
+		return err
+	}
+	d := present.NewReplicas(&p, last.Size)
+	if asJSON {
+		return printJSON(w.stdout, d)
+	}
+	k := newInk(w)
+	printFields(w, k, 12, d.Rows())
+	for _, r := range d.Replicas {
+		fmt.Fprintf(w.stdout, "%s %s  since %s  %s  bundle %s  %d runs\n", k.bold("Replica:"), visible.Text(r.ID), visible.Text(r.Since),
+			visible.Text(r.Build), visible.Text(r.Bundle.Short()), r.Runs)
+	}
+	if len(d.Replicas) == 0 {
+		fmt.Fprintln(w.stderr, "No gateway runs on this ledger.")
+	}
+	if d.BundlesDiffer {
+		fmt.Fprintln(w.stderr, "The replicas have different bundles: give each the same configuration, and restart those that have another.")
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"pgfsm/present"
+	"pgfsm/traces/ledger"
+)
+
+// A Reason is a stable name of one cause why a service is not ready.
+type Reason string
+
+// The reasons. The first one that applies to an error is its reason.
+const (
+	LedgerFenced        Reason = "ledger_fenced"        // another replica has taken over the runs of this one; the process ends
+	LedgerLost          Reason = "ledger_lost"          // the ledger has lost acknowledged entries; the process ends
+	LedgerSchema        Reason = "ledger_schema"        // another version of pgfsm made the ledger
+	LedgerReadOnly      Reason = "ledger_read_only"     //
+	LedgerBehind        Reason = "ledger_behind"        // the clock is behind the last entry
+	LedgerUnavailable   Reason = "ledger_unavailable"   // away, locked, full, or does not answer in time
+	WorkerBehind        Reason = "worker_behind"        // decided calls cannot be found
+	NotRecording        Reason = "not_recording"        // the last run could not be recorded
+	AllowlistUnreadable Reason = "allowlist_unreadable" // every call is refused
+)
+
+// detail says what a reason means. It names no address and no file: /readyz needs no token.
+var detail = map[Reason]string{
+	LedgerFenced: "another replica has taken over the runs of this process, which ends", LedgerLost: "the ledger has lost acknowledged entries",
+	LedgerSchema: "the ledger has the schema of another version of pgfsm", LedgerReadOnly: "the ledger cannot be written",
+	LedgerBehind: "the ledger's clock is behind its last entry", LedgerUnavailable: "the ledger cannot be reached, read or written now",
+	WorkerBehind: "decided calls cannot be found", NotRecording: "the last run could not be recorded",
+	AllowlistUnreadable: "the allowlist cannot be read, so every call is refused",
+}
+
+// NotReady is one cause why a service is not ready. Only the log gets the error.
+type NotReady struct {
+	Reason Reason
+	Err    error
+}
+
+// NewNotReady returns the cause of an error, whose reason is otherwise if it is none of the ledger's.
+func NewNotReady(err error, otherwise Reason) NotReady {
+	for _, known := range []struct {
+		is     error
+		reason Reason
+	}{
+		{ledger.ErrFenced, LedgerFenced}, {ledger.ErrLost, LedgerLost}, {ledger.ErrSchema, LedgerSchema}, {ledger.ErrReadOnly, LedgerReadOnly},
+		{ledger.ErrClockBack, LedgerBehind}, {ledger.ErrUnavailable, LedgerUnavailable}, {ledger.ErrUnsettled, LedgerUnavailable},
+	} {
+		if errors.Is(err, known.is) {
+			return NotReady{known.reason, err}
+		}
+	}
+	return NotReady{otherwise, err}
+}
+
+// WarnBundleDiffers is the warning that another replica of the ledger has another bundle.
+const WarnBundleDiffers = "bundle_differs"
+
+// readTime bounds the time in which the ledger must answer for the service to be ready.
+const readTime = 2 * time.Second
+
+// readable returns an error if there is a ledger that cannot be read.
+func (h *Handler) readable(ctx context.Context) error {
+	if h.ledger == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	return h.ledger.View(ctx, func(r ledger.Reader) error {
+		_, err := r.End()
+		return err
+	})
+}
+
+// readyz checks that the ledger can be read, and Options.Ready.
+func (h *Handler) readyz(c *call) (answer, error) {
+	causes := h.ready(c.r.Context())
+	if err := h.readable(c.r.Context()); err != nil {
+		causes = append([]NotReady{NewNotReady(err, LedgerUnavailable)}, causes...)
+	}
+	if len(causes) == 0 {
+		return jsonAnswer(readiness{health{present.SchemaVersion, "ready"}, h.warnings()}), nil
+	}
+	p := newProblem(Unavailable, "the service is not ready: "+detail[causes[0].Reason])
+	for _, cause := range causes {
+		h.log("not ready: " + string(cause.Reason) + ": " + cause.Err.Error())
+		if !slices.Contains(p.Reasons, cause.Reason) {
+			p.Reasons = append(p.Reasons, cause.Reason)
+		}
+	}
+	return answer{}, p
+}

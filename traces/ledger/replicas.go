@@ -1,0 +1,162 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"pgfsm/policy/canonical"
+)
+
+// A Replica is a running process that serves agents on a ledger.
+type Replica struct {
+	Owner  string // the id that its runs carry
+	Since  string // when it started
+	Build  string
+	Bundle canonical.Digest
+	Runs   int // that it has under way
+}
+
+// Replicas are the processes that work on a ledger, and the work.
+type Replicas struct {
+	End      End
+	Origin   string
+	Replicas []Replica // the one that started first comes first
+	Others   int       // runs under way in processes that do not serve agents
+	Waiting  int       // held calls that wait for approvers, or approved ones that wait for a replica
+	Left     int       // runs that no process has: the next sweep of a replica ends them
+}
+
+// Differ reports whether the replicas have different bundles.
+func (p *Replicas) Differ() bool {
+	for i := range p.Replicas {
+		if p.Replicas[i].Bundle != p.Replicas[0].Bundle {
+			return true
+		}
+	}
+	return false
+}
+
+// ReadReplicas returns the processes that work on the ledger of a store at a time.
+func ReadReplicas(ctx context.Context, s Store, now time.Time) (p Replicas, err error) {
+	err = s.View(ctx, func(r Reader) (err error) {
+		p = Replicas{}
+		if p.End, err = r.End(); err != nil {
+			return err
+		}
+		if p.Origin, err = Origin(r); err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		var known roster
+		if p.Replicas, err = known.running(ctx, r, s.Gone); err != nil {
+			return err
+		}
+		return p.count(ctx, r, s, max(now.UTC().Format(timeForm), p.End.At))
+	})
+	return p, err
+}
+
+// Replicas is [ReadReplicas].
+func (l *Ledger) Replicas(ctx context.Context) (Replicas, error) {
+	p, err := ReadReplicas(ctx, l.store, l.clock())
+	return p, l.noted(err)
+}
+
+// count counts the runs that have not ended.
+func (p *Replicas) count(ctx context.Context, r Reader, s Store, now string) error {
+	at := make(map[string]*Replica)
+	for i := range p.Replicas {
+		at[p.Replicas[i].Owner] = &p.Replicas[i]
+	}
+	gone := map[string]bool{"": true} // by owner: many runs have the same
+	for q, err := range r.Requests(Filter{Open: true}) {
+		if err != nil {
+			return err
+		}
+		if own := at[q.Owner]; own != nil {
+			own.Runs++
+			continue
+		}
+		if _, known := gone[q.Owner]; !known {
+			if gone[q.Owner], err = s.Gone(ctx, q.Owner); err != nil {
+				return err
+			}
+		}
+		switch {
+		case !gone[q.Owner]:
+			p.Others++
+		case overdue(&q, now) == nil:
+			p.Left++
+		default:
+			p.Waiting++
+		}
+	}
+	return nil
+}
+
+// A roster caches the replicas, because a ledger has an entry for each that ever started. The zero roster has read none.
+type roster struct {
+	mu   sync.Mutex
+	read int64 // index after the last entry of a replica that was read
+	live []Replica
+}
+
+// running returns the replicas that are not gone.
+func (o *roster) running(ctx context.Context, r Reader, gone func(context.Context, string) (bool, error)) (live []Replica, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	last, err := r.LastOf(BundleActivated)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return nil, err
+	}
+	if err == nil && last.Index >= o.read {
+		if err := o.update(r); err != nil {
+			return nil, err
+		}
+	}
+	for _, one := range o.live {
+		over, err := gone(ctx, one.Owner)
+		if err != nil {
+			return nil, err
+		}
+		if !over {
+			live = append(live, one)
+		}
+	}
+	o.live = live // one that is gone never comes back
+	return slices.Clone(live), nil
+}
+
+// update reads the entries that were not read yet.
+func (o *roster) update(r Reader) error {
+	for e, err := range r.EntriesOfType(BundleActivated) {
+		if err != nil {
+			return err
+		}
+		if e.Index < o.read {
+			continue
+		}
+		p, err := e.only(r)
+		if err != nil {
+			return err
+		}
+		a := p.(*activated)
+		o.live, o.read = append(o.live, Replica{Owner: e.By, Since: e.At, Build: a.Build, Bundle: a.Bundle}), e.Index+1
+	}
+	return nil
+}
+
+// OtherBundle reports whether another replica of the ledger has another bundle than this.
+func (l *Ledger) OtherBundle(ctx context.Context, own canonical.Digest) (other bool, err error) {
+	err = l.View(ctx, func(r Reader) error {
+		live, err := l.replicas.running(ctx, r, l.store.Gone)
+		other = false
+		for i := range live {
+			other = other || live[i].Bundle != own
+		}
+		return err
+	})
+	return other, err
+}
