@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -14,6 +15,7 @@ import (
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
+	"pgfsm/traces/ledger"
 )
 
 // Call takes an agent's call through the machine. If the call repeats one that was held, Call answers with the outcome of that call.
@@ -78,8 +80,11 @@ func agentPlan(ask *gateway.Ask) []byte {
 func (r *Runner) unable(ctx context.Context, ask *gateway.Ask, id string, cause error) gateway.Answer {
 	r.noteWriteFailure(ctx, cause)
 	o := states.Outcome{Type: states.TypeFailed, Code: policy.CodeRecordFailed, Gate: policy.GateRun, Effect: states.NotSent, Reason: cause.Error()}
+	if errors.Is(cause, ledger.ErrUnsettled) { // a delivery: if it was recorded, a repetition is a new call
+		o.Effect = states.EffectUnknown
+	}
 	r.logCall(ask, id, o)
-	return r.refuse(gateway.Decision{Code: string(o.Code), Reason: o.Reason, RunID: id, Effect: string(o.Effect), Retry: retryLater}, false)
+	return r.refuse(gateway.Decision{Code: string(o.Code), Reason: o.Reason, RunID: id, Effect: string(o.Effect), Retry: retryOf(o)}, false)
 }
 
 // logCall logs how a call ended. Successful calls are logged at the debug level only.

@@ -17,7 +17,7 @@ import (
 func TestServeAsksAndIsKilled(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, revision, says string }{
-		{"stateless", withoutThem, "the requestState is not one that you were given for this, or the gateway has begun anew since; ask again without it"},
+		{"stateless", withoutThem, "the requestState is not one that this gateway has given you for this since it started"},
 		{"session", withSessions, "session not found"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

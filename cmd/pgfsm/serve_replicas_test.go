@@ -2,12 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
 	"pgfsm/present"
+	"pgfsm/traces/ledger"
 )
 
 // replicasOf is the document of ledger status.
@@ -67,3 +69,199 @@ func (s *served) gets(t *testing.T, path, token string) (int, string) {
 	}
 	return resp.StatusCode, string(body)
 }
+
+// The office's policies beside holdLook.
+const countLook = `version: 1
+policies:
+  - {id: two, match: {tool: look}, effect: allow, reason: "Two an hour.", deny: 'history.count("actor", "1h") >= 2'}
+`
+
+// beside is another replica of the office's gateway, with the same people.
+func (o *office) beside(t *testing.T) *office {
+	t.Helper()
+	second := *o
+	second.served = serve(t, o.dir)
+	return &second
+}
+
+// TestServeAnyReplica: of the gateways on one ledger, a client of 2026-07-28 may send any request to any of them.
+func TestServeAnyReplica(t *testing.T) {
+	t.Parallel()
+	const decide = "serve: {decide_url: \"https://approvals.example.com/runs/{run_id}\"}\n"
+	pair := func(t *testing.T, policy, more string) (a, b *office) {
+		t.Helper()
+		t.Parallel()
+		a = newOffice(t, policy, more)
+		return a, a.beside(t)
+	}
+	client := func(o *office, can string) *stateless {
+		return &stateless{s: o.served, url: o.mcp, token: o.ci, can: can}
+	}
+	t.Run("a-held-call-is-repeated-elsewhere-and-made-once", func(t *testing.T) {
+		a, b := pair(t, holdLook, "")
+		held := client(a, `{}`).call(t, "echo__look", `{"n":1}`)
+		again := client(b, `{}`).call(t, "echo__look", `{"n":1}`)
+		run := held.Result.Meta.Decision.RunID
+		if held.code() != "approval_required" || again.code() != "approval_required" || again.Result.Meta.Decision.RunID != run {
+			t.Fatalf("one says %s, the other %s", held.Raw, again.Raw)
+		}
+		b.decide(t, "approve", run, a.bob)
+		a.ended(t, run, ledger.Executed, "")
+		if got := client(b, `{}`).call(t, "echo__look", `{"n":1}`); got.code() != "hi" {
+			t.Errorf("the outcome is %s", got.Raw)
+		}
+		if next := client(a, `{}`).call(t, "echo__look", `{"n":1}`); next.code() != "approval_required" || next.Result.Meta.Decision.RunID == run {
+			t.Errorf("the outcome was delivered, and the next call is no new one: %s", next.Raw)
+		}
+		a.u.reached(t, 1)
+		verifies(t, a.dir)
+	})
+	t.Run("a-call-that-is-held-open-is-decided-elsewhere", func(t *testing.T) {
+		a, b := pair(t, holdLook, "approvals: {hold: 1m}\n")
+		answer := make(chan answered, 1)
+		go func() { answer <- client(a, `{}`).call(t, "echo__look", `{"n":1}`) }()
+		soon(t, "the call is held", func() bool { return len(recorded(t, a.dir)) == 1 && recorded(t, a.dir)[0].Status == ledger.Pending })
+		b.decide(t, "approve", recorded(t, a.dir)[0].RunID, a.bob)
+		if got := <-answer; got.code() != "hi" {
+			t.Errorf("the outcome is %s", got.Raw)
+		}
+		a.u.reached(t, 1)
+	})
+	t.Run("a-task-is-polled-and-cancelled-elsewhere", func(t *testing.T) {
+		a, b := pair(t, holdLook, "")
+		tasks := `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+		first, second := client(a, tasks).call(t, "echo__look", `{"n":1}`), client(a, tasks).call(t, "echo__look", `{"n":2}`)
+		if first.Result == nil || second.Result == nil || first.Result.TaskID == "" || second.Result.TaskID == "" {
+			t.Fatalf("no tasks: %s, %s", first.Raw, second.Raw)
+		}
+		status := func(o *office, id string) string {
+			v, _ := at(client(o, tasks).task(t, "tasks/get", id).Raw, "/result/status")
+			return strings.Trim(string(v), `"`)
+		}
+		if got := status(b, first.Result.TaskID); got != "working" {
+			t.Errorf("the task is %s", got)
+		}
+		run, _, _ := strings.Cut(first.Result.TaskID, ".")
+		a.decide(t, "approve", run, a.bob)
+		soon(t, "the task is completed", func() bool { return status(b, first.Result.TaskID) == "completed" })
+		if got := client(b, tasks).task(t, "tasks/cancel", second.Result.TaskID); got.Error != nil {
+			t.Errorf("cancel: %s", got.Raw)
+		}
+		run, _, _ = strings.Cut(second.Result.TaskID, ".")
+		a.ended(t, run, ledger.Denied, "approval_denied")
+		a.u.reached(t, 1)
+		verifies(t, a.dir)
+	})
+	t.Run("a-client-that-was-shown-where-to-decide-repeats-its-call-elsewhere", func(t *testing.T) {
+		a, b := pair(t, holdLook, decide)
+		const shows = `{"elicitation":{"url":{}}}`
+		asked := client(a, shows).call(t, "echo__look", `{"n":1}`)
+		state, err := at(asked.Raw, "/result/requestState")
+		if err != nil {
+			t.Fatalf("no state: %s", asked.Raw)
+		}
+		got := client(b, shows).says(t, "tools/call", "echo__look",
+			`"name":"echo__look","arguments":{"n":1},"inputResponses":{"decide":{"action":"accept"}},"requestState":`+string(state))
+		if runs := recorded(t, a.dir); got.code() != "approval_required" || len(runs) != 1 || got.Result.Meta.Decision.RunID != runs[0].RunID {
+			t.Errorf("the repetition is answered %s, and there are %d runs", got.Raw, len(runs))
+		}
+		a.u.reached(t, 0)
+	})
+	t.Run("a-token-that-is-revoked-is-refused-by-all", func(t *testing.T) {
+		a, b := pair(t, holdLook, "")
+		if got := client(b, `{}`).call(t, "echo__look", `{"n":1}`); got.code() != "approval_required" {
+			t.Fatalf("before: %s", got.Raw)
+		}
+		command(t.Context(), nil, "token", "revoke", "-c", a.config, tokenOf(a.ci)).want(t, exitYes)
+		for _, o := range []*office{a, b} {
+			resp, err := client(o, `{}`).ask(patient(t), "tools/call", "echo__look", `"name":"echo__look","arguments":{"n":1}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != http.StatusUnauthorized {
+				t.Errorf("a revoked token gets %s", resp.Status)
+			}
+		}
+	})
+	t.Run("calls-are-counted-together", func(t *testing.T) {
+		a, b := pair(t, countLook, "")
+		var codes []string
+		for i, o := range []*office{a, b, a, b} {
+			codes = append(codes, client(o, `{}`).call(t, "echo__look", fmt.Sprintf(`{"n":%d}`, i)).code())
+		}
+		same(t, "what four calls come to", []string{"hi", "hi", "policy_denied", "policy_denied"}, codes)
+		a.u.reached(t, 2)
+		verifies(t, a.dir)
+	})
+}
+
+// TestServeAnotherReplicasSession: a session belongs to the gateway that began it. Another one answers 404, so that the client initializes
+// anew, as MCP says.
+func TestServeAnotherReplicasSession(t *testing.T) {
+	t.Parallel()
+	a := newOffice(t, holdLook, "")
+	b := a.beside(t)
+	session := a.agent("/mcp", a.ci)
+	session.url = b.mcp
+	for method, message := range map[string]string{ // in any order
+		http.MethodPost: `{"jsonrpc":"2.0","id":"p","method":"ping"}`, http.MethodGet: "", http.MethodDelete: "",
+	} {
+		resp, err := session.send(patient(t), method, message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusNotFound {
+			t.Errorf("%s with the session of another replica: %s", method, resp.Status)
+		}
+	}
+	session.url = a.mcp
+	if resp, body := session.post(`{"jsonrpc":"2.0","id":"p","method":"ping"}`); resp.StatusCode != http.StatusOK {
+		t.Errorf("its own gateway answers %s %s", resp.Status, body)
+	}
+	if got := b.agent("/mcp", a.ci).call("echo__look", `{"n":1}`); got.code() != "approval_required" {
+		t.Errorf("a new session: %s", got.Raw)
+	}
+}
+
+// TestServeAnotherReplicasCall: while a call is under way, only the gateway that makes it continues it. Another one rejects the request state,
+// and the server gets no second call.
+func TestServeAnotherReplicasCall(t *testing.T) {
+	t.Parallel()
+	for _, stateless := range []bool{false, true} {
+		t.Run(fmt.Sprintf("stateless-server-%t", stateless), func(t *testing.T) {
+			t.Parallel()
+			u := newInquirer(t, stateless)
+			dir := inquiry(t, u, "2m")
+			a, b := serve(t, dir), serve(t, dir)
+			const can, tool = `{"elicitation":{"form":{}}}`, "questionnaire__ask"
+			asked := a.stateless(can).call(t, tool, `{}`)
+			state, err := at(asked.Raw, "/result/requestState")
+			if err != nil {
+				t.Fatalf("no state: %s", asked.Raw)
+			}
+			questions, _ := at(asked.Raw, "/result/inputRequests")
+			var named map[string]any
+			if err := json.Unmarshal(questions, &named); err != nil || len(named) != 1 {
+				t.Fatalf("the questions are %s, %v", questions, err)
+			}
+			for name := range named {
+				answers := fmt.Sprintf(`"name":%q,"arguments":{},"inputResponses":{%q:{"action":"accept","content":{"colour":"green"}}},"requestState":%s`,
+					tool, name, state)
+				if got := b.stateless(can).says(t, "tools/call", tool, answers); got.code() != "-32602" ||
+					!strings.Contains(got.Error.Message, "if another gateway has, send it there") {
+					t.Errorf("the other gateway answers %s", got.Raw)
+				}
+				same(t, "what came to the server", []string{"tools/call"}, u.came.taken())
+				if got := a.stateless(can).says(t, "tools/call", tool, answers); got.code() != "accept green" {
+					t.Errorf("its own gateway answers %s\n%s", got.Raw, a.stderr)
+				}
+			}
+			verifies(t, dir)
+		})
+	}
+}
+
+// stateless is a client of 2026-07-28 without a token.
+func (s *served) stateless(can string) *stateless { return &stateless{s: s, url: s.mcp, can: can} }

@@ -276,17 +276,20 @@ func TestWhereToDecideIsShownToStatelessClients(t *testing.T) {
 	}
 	bob := r.modern("docs", ann.can)
 	bob.from = Identity{Name: "bob"}
-	for name, got := range map[string]string{ // in any order: each is looked at
-		"another-identity": bob.again(byTool, state, `{"decide":{}}`),
-		"another-tool":     ann.ask(byTool, `{"name":"other","requestState":`+state+`}`),
-		"another-server":   r.modern("mail", ann.can).again(byTool, state, `{}`),
-		"another-method":   ann.again(byPrompt, state, `{}`),
+	shows = false
+	for name, ask := range map[string]func() string{ // in any order: each is looked at
+		"another-identity": func() string { return bob.again(byTool, state, `{"decide":{}}`) },
+		"another-tool":     func() string { return ann.ask(byTool, `{"name":"other","requestState":`+state+`}`) },
+		"another-server":   func() string { return r.modern("mail", ann.can).again(byTool, state, `{}`) },
+		"another-run":      func() string { return ann.again(byTool, `"held.run2"`, `{}`) },
 	} {
-		if !strings.Contains(got, `"code":-326`) {
-			t.Errorf("%s: %s", name, got)
+		if got := ask(); !strings.Contains(got, `"approval_required"`) || r.judge.last().Extra != nil {
+			t.Errorf("%s: %s, and the machine was told %s: it is a call of its own, without input", name, got, r.judge.last().Extra)
 		}
 	}
-	shows = false
+	if got := ann.again(byPrompt, state, `{}`); !strings.Contains(got, `"code":-326`) {
+		t.Errorf("another method: %s", got)
+	}
 	if got := ann.again(byTool, state, `{"decide":{"action":"accept"}}`); !strings.Contains(got, `"approval_required"`) {
 		t.Error(got)
 	}

@@ -117,7 +117,8 @@ func (q *request) relayError(server *Server, failed jsontext.Value) []byte {
 		"it has people open a URL, and the operator does not expose elicitation, or the client does not declare it"))
 }
 
-const foreignState = "the requestState is not one that you were given for this, or the gateway has begun anew since; ask again without it"
+const foreignState = "the requestState is not one that this gateway has given you for this since it started; if another gateway has, send it there; " +
+	"otherwise begin the request anew without it, but check first what a call that was under way has done"
 
 // openState returns the request state as the server knows it. The error object says why the server does not get the client's input.
 func (g *Gateway) openState(q *request, server *Server, target string, in clientInput) (state, failed jsontext.Value) {

@@ -30,7 +30,7 @@ func (g *Gateway) callTool(ctx context.Context, q *request) []byte {
 	if message, ours := g.resumePending(ctx, q, server, tool, p.clientInput); ours {
 		return message
 	}
-	if _, ours := q.ownState(ask.StateURL, server, tool, p.clientInput); ours {
+	if q.ofHeldCall(p.clientInput) {
 		p.clientInput = clientInput{} // whether the client opened the URL decides nothing
 	}
 	if p.state, failed = g.openState(q, server, tool, p.clientInput); failed != nil {
@@ -324,7 +324,7 @@ func (c *toolCall) respond(q *request) []byte {
 	case c.answer.Result == nil:
 		return q.refuse(wire.InternalError, "there is no answer")
 	case !c.answer.Native && c.elicitation != nil && q.capabilities().ShowsURLs():
-		return q.result(c.elicitation.result(q, c.server, c.target))
+		return q.result(c.elicitation.result())
 	case !c.answer.Native:
 		return q.result(c.answer.Result)
 	}

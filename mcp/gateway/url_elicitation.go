@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"strings"
+
 	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/wire"
 )
@@ -18,10 +20,23 @@ func (e *urlElicitation) params() []byte {
 }
 
 // result asks a stateless client to show the URL and to repeat its call.
-func (e *urlElicitation) result(q *request, server *Server, tool string) []byte {
+func (e *urlElicitation) result() []byte {
 	var questions wire.Object
 	questions.Add("decide", ask.NewQuestion("elicitation/create", e.params()))
-	return ask.InputRequired(questions.Done(), q.gateway.asks.States.Seal(ask.StateURL, e.id, q.From, server.Name, tool))
+	return ask.InputRequired(questions.Done(), heldState+e.id)
+}
+
+// heldState begins the request state of a held call. It is not sealed, so that every gateway on the ledger takes it: whether the client opened
+// the URL decides nothing, and the call is judged as one without a state. No sealed state begins with it.
+const heldState = "held."
+
+// ofHeldCall reports whether a stateless client brings back that it was shown where its call is decided.
+func (q *request) ofHeldCall(in clientInput) bool {
+	if q.session != nil || in.state == nil {
+		return false
+	}
+	text, err := wire.Text(in.state)
+	return err == nil && strings.HasPrefix(text, heldState)
 }
 
 // showURL has the client show a URL to its user: a session at once, a stateless client in place of the answer.

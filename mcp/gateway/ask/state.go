@@ -14,11 +14,10 @@ import (
 const (
 	StateServer  = "server"  // made by a stateless server
 	StatePending = "pending" // the id of a [Pending]
-	StateURL     = "url"     // of a call that waits for approval
 )
 
 // States binds each requestState to the client, the server and the target that it was given for, so that no client can continue the
-// request of another. The key lives as long as the process: after a restart a client must begin its request again.
+// request of another. The key lives as long as the process, so no other process, and none after a restart, accepts the states.
 type States struct{ key [32]byte }
 
 // NewStates returns States with a new key.
