@@ -82,20 +82,22 @@ func (r *Runner) holdOpen(ctx context.Context, ask *gateway.Ask, w heldCall) (an
 	within, cancel := context.WithTimeout(ctx, hold+r.runTimeout()+r.options.Upstreams.TimeoutTotal(ask.Server))
 	defer cancel()
 	begun, lastNotice := time.Now(), time.Time{}
-	err := ledger.Poll(within, ledger.PollInterval, func() (bool, error) {
+	var last ledger.Status
+	err := ledger.PollChanges(within, func() (changed, done bool, err error) {
 		q, err := r.request(within, w.id)
 		if err != nil || q.Ended != "" {
-			return true, err
+			return true, true, err
 		}
+		changed, last = q.Status != last, q.Status
 		waited := time.Since(begun)
 		if q.Status == ledger.Pending && waited >= hold {
-			return true, errUndecided
+			return changed, true, errUndecided
 		}
 		if time.Since(lastNotice) >= noticeEvery {
 			lastNotice = time.Now()
 			ask.Say(waited.Seconds(), hold.Seconds(), r.notice(w))
 		}
-		return false, nil
+		return changed, false, nil
 	})
 	if err != nil {
 		return answer, false

@@ -8,9 +8,12 @@ import (
 	"pgfsm/policy"
 )
 
-// PollInterval is how often a waiting goroutine reads the ledger. A commit of another process wakes nobody, and reading a few rows
-// costs microseconds.
-const PollInterval = 250 * time.Millisecond
+// PollInterval and MaxPollInterval bound how often a waiting goroutine reads the ledger: a commit of another process wakes nobody. While
+// nothing changes, the pauses are an eighth of the time for which nothing has changed, because hundreds of calls may wait for people.
+const (
+	PollInterval    = 250 * time.Millisecond
+	MaxPollInterval = 2 * time.Second
+)
 
 // A Viewer reads consistent states. Ledgers and stores are viewers.
 type Viewer interface {
@@ -33,11 +36,33 @@ func Poll(ctx context.Context, every time.Duration, look func() (done bool, err 
 	}
 }
 
+// PollChanges calls look at once and then after growing pauses, until look is done or fails, or until the context is done. When look reports
+// a change, the pauses are short again.
+func PollChanges(ctx context.Context, look func() (changed, done bool, err error)) error {
+	since := time.Now()
+	for {
+		changed, done, err := look()
+		if done || err != nil {
+			return err
+		}
+		if changed {
+			since = time.Now()
+		}
+		pause := time.NewTimer(min(max(time.Since(since)/8, PollInterval), MaxPollInterval))
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return context.Cause(ctx)
+		case <-pause.C:
+		}
+	}
+}
+
 // Wait waits until a run is no longer pending, or has expired, also if nobody has recorded the expiry. It returns the run's request.
 // When the context is done it returns its cause, with the request as it was read last. The error is [ErrUnknown] if there is no
 // such run.
 func Wait(ctx context.Context, v Viewer, run string, clock func() time.Time) (q Request, err error) {
-	err = Poll(ctx, PollInterval, func() (done bool, err error) {
+	err = PollChanges(ctx, func() (_, done bool, err error) {
 		err = v.View(ctx, func(r Reader) error {
 			seen, err := r.Request(run)
 			if err != nil {
@@ -46,7 +71,7 @@ func Wait(ctx context.Context, v Viewer, run string, clock func() time.Time) (q 
 			q, done = seen, seen.Status != Pending || !policy.Before(clock().UTC().Format(timeForm), seen.Expires)
 			return nil
 		})
-		return done, err
+		return false, done, err
 	})
 	return q, err
 }
@@ -55,18 +80,19 @@ func Wait(ctx context.Context, v Viewer, run string, clock func() time.Time) (q 
 // event is about; the zero Request if it is about none. It returns the error of see, or the cause when the context is done. With an
 // index below zero it begins after the last entry.
 func Watch(ctx context.Context, v Viewer, from int64, see func(Event, Request) error) error {
-	return Poll(ctx, PollInterval, func() (bool, error) {
+	return PollChanges(ctx, func() (changed, _ bool, _ error) {
 		for {
 			seen, err := nextEvents(ctx, v, &from)
 			if err != nil || len(seen) == 0 {
-				return false, err
+				return changed, false, err
 			}
 			for i := range seen { // outside of the transaction: see may take long
 				if err := see(seen[i].event, seen[i].request); err != nil {
-					return false, err
+					return true, false, err
 				}
 				from = seen[i].event.Index + 1
 			}
+			changed = true
 		}
 	})
 }

@@ -52,6 +52,29 @@ func TestWait(t *testing.T) {
 	}
 }
 
+// TestPauses: while nothing changes the ledger is read less and less often, and as often as before after a change.
+func TestPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var pauses []time.Duration
+		last := time.Now()
+		const looks = 40
+		err := ledger.PollChanges(t.Context(), func() (changed, done bool, err error) {
+			pauses, last = append(pauses, time.Since(last)), time.Now()
+			return len(pauses) == looks-5, len(pauses) == looks, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, after := pauses[1:looks-5], pauses[looks-5:]
+		if !slices.IsSorted(before) || before[0] != ledger.PollInterval || before[len(before)-1] != ledger.MaxPollInterval {
+			t.Errorf("the pauses before the change are %v", before)
+		}
+		if after[0] != ledger.PollInterval {
+			t.Errorf("the pauses after the change are %v", after)
+		}
+	})
+}
+
 func TestWaitForNothing(t *testing.T) {
 	c := newDesk(t)
 	if _, err := ledger.Wait(context.Background(), c, statestest.RunID, c.Clock.Now); !errors.Is(err, ledger.ErrUnknown) {

@@ -45,6 +45,7 @@ type receiver struct {
 	key    []byte
 	events []string
 	id     string // how the ledger knows it
+	read   int64  // index after the entries that this process has read since the stored progress: nothing is to be told of them
 }
 
 // receivers validates hooks. No error contains a secret, or a URL, which may be one.

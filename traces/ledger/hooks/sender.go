@@ -285,7 +285,7 @@ func (s *Sender) plan(r ledger.Reader, to *receiver) (p plan, err error) {
 	if waits != nil {
 		return s.again(r, to, waits)
 	}
-	from, err := r.Delivered(to.id)
+	begins, err := r.Delivered(to.id)
 	if errors.Is(err, ledger.ErrNotFound) { // a new hook gets no earlier events
 		end, err := r.End()
 		return plan{write: true, moved: true, next: end.Size}, err
@@ -293,29 +293,31 @@ func (s *Sender) plan(r ledger.Reader, to *receiver) (p plan, err error) {
 	if err != nil {
 		return p, err
 	}
-	count := 0
-	for e, err := range r.Entries(from) {
+	for e, err := range r.Entries(max(begins, to.read)) {
 		if err != nil {
 			return p, err
 		}
-		p.moved, p.next, count = true, e.Index+1, count+1
+		p.moved, p.next = true, e.Index+1
 		if p.message, err = to.message(r, &e); err != nil {
 			return p, err
 		}
 		if p.message != nil {
 			p.delivery = &ledger.Delivery{Entry: e.Index, Hook: to.id, State: waiting}
-		}
-		if p.message != nil || count == maxEntries {
 			p.write, p.more = true, true
 			return p, nil
 		}
+		if p.next-begins >= maxEntries {
+			p.write, p.more = true, true
+			return p, nil
+		}
+		to.read = p.next
 	}
-	return p, nil // few entries were read in vain; they are read again
+	return p, nil // the progress of few entries is not stored: this process does not read them again
 }
 
 // message returns the message about an entry; nil if there is none.
 func (to *receiver) message(r ledger.Reader, e *ledger.Entry) (*message, error) {
-	// Most entries are of no approval, and an idle hook reads up to maxEntries of them at each poll.
+	// Most entries are of no approval.
 	if bytes.HasPrefix(e.Events, []byte("[")) && !bytes.Contains(e.Events, []byte(`"type":"approval.`)) {
 		return nil, nil
 	}
