@@ -144,9 +144,9 @@ func Codes() []CodeDoc {
 			"Request the call again."},
 		{CodeCancelled, GateRun, "The run was cancelled: before the call it ends as blocked, during the call as failed.", "See effect: not_sent means " +
 			"nothing was called; unknown means: check the system behind the tool first."},
-		{CodeInterrupted, GateRun, "The process ended before the run made a call.", "Run it again."},
-		{CodeIndeterminate, GateRun, "The process ended during the call. The server may have executed the call. pgfsm never makes it again.", "Check " +
-			"in the system behind the tool whether the call happened before you request it again."},
+		{CodeInterrupted, GateRun, "The process ended, or lost its lease on the ledger, before the run made a call.", "Run it again."},
+		{CodeIndeterminate, GateRun, "The process ended, or lost its lease on the ledger, during the call. The server may have executed the call. " +
+			"pgfsm never makes it again.", "Check in the system behind the tool whether the call happened before you request it again."},
 		{CodeTimeout, GateRun, "The run took longer than limits.run_timeout (without the time of its call), or the model longer than " +
 			"planner.llm.timeout.", "See effect: not_sent means nothing was called; unknown means: check the system behind the tool first."},
 		{CodeEffectFailed, GateRun, "The run needed an effect, and the effect failed.", "Read the reason: it names the effect."},

@@ -15,7 +15,8 @@ import (
 const (
 	// pollInterval is how often a worker reads which runs other processes have decided.
 	pollInterval = time.Second
-	// sweepInterval is how often it looks for runs whose process is gone, and for runs that have expired.
+	// sweepInterval is how often it looks for runs whose process is gone, and for runs that have expired. With the lease of another replica
+	// it bounds how long the runs of one that died stay open.
 	sweepInterval = 15 * time.Second
 	// maxDecided is how many decided runs are read at a time: many more than are resumed at once. The next read continues behind them,
 	// so that runs that cannot be resumed do not block the others.

@@ -21,7 +21,7 @@ func (dispatched) Judge(r *Run, ev Event) Judgement {
 	switch e := ev.(type) {
 	case *Interrupted:
 		return fail(policy.CodeIndeterminate,
-			"The process ended during the call. The call may have happened; pgfsm never makes it again.", EffectUnknown)
+			"The process ended, or lost its lease on the ledger, during the call. The call may have happened; pgfsm never makes it again.", EffectUnknown)
 	case *EffectFailed:
 		return fail(e.Code, e.Reason, e.Effect)
 	case *ToolReturned:

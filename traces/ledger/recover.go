@@ -20,7 +20,8 @@ type Recovered struct {
 
 // Recover ends every run that can be ended without servers and that no process works on: runs whose process is gone, with the
 // call in flight (failed, indeterminate: it is never called again) or before (failed, interrupted); denied runs; and expired
-// runs. It does not touch pending or approved runs, and those of live processes.
+// runs. It does not touch pending or approved runs, and those of live processes. Gone is also a process that could not renew its
+// lease in time: the claim of its run ends the lease, so that it records nothing more. Its call may still be made.
 func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, error) {
 	var found []string
 	err := l.View(ctx, func(r Reader) error {
@@ -108,5 +109,5 @@ func overdue(q *Request, now string) error {
 type gone struct{}
 
 func (gone) Do(context.Context, states.Command) (states.Event, error) {
-	return states.Interruption(policy.CodeInterrupted, "The process that owned the run ended."), nil
+	return states.Interruption(policy.CodeInterrupted, "The process that owned the run ended, or could not renew its lease."), nil
 }

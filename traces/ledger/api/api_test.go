@@ -18,7 +18,6 @@ import (
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/sqlite"
 	"pgfsm/traces/ledger/storetest"
 )
 
@@ -490,103 +489,6 @@ func TestConcurrentDecisions(t *testing.T) {
 		if n := len(d.Votes(q.RunID)); yes != 1 || n != 1 {
 			t.Errorf("round %d: %d ballots counted, %d are recorded, want 1", round, yes, n)
 		}
-	}
-}
-
-func TestReadiness(t *testing.T) {
-	d := newDesk(t)
-	d.call(http.MethodGet, "/readyz", "", "").want(t, 200, "")
-	d.handler = api.New(api.Options{Ledger: d.Ledger, Hosts: []string{service}, Log: d.notes.add, Ready: notReady})
-	got := d.call(http.MethodGet, "/readyz", "", "")
-	got.want(t, 503, api.Unavailable)
-	if strings.Contains(string(got.body), errDisk.Error()) || !strings.Contains(d.notes.String(), errDisk.Error()) {
-		t.Errorf("body = %s, log = %s", got.body, &d.notes)
-	}
-	d.call(http.MethodGet, "/healthz", "", "").want(t, 200, "")
-
-	d.handler = api.New(api.Options{
-		Ledger: d.Ledger, Hosts: []string{service}, Warnings: func() []string { return []string{api.WarnBundleDiffers} },
-	})
-	got = d.call(http.MethodGet, "/readyz", "", "")
-	got.want(t, 200, "")
-	if !strings.Contains(string(got.body), `"warnings":["bundle_differs"]`) {
-		t.Errorf("body = %s, want the warning", got.body)
-	}
-}
-
-// A failingStore cannot be read, and says why with words that only the log may have.
-type failingStore struct {
-	*storetest.Memory
-	cause error
-}
-
-func (f failingStore) View(ctx context.Context, do func(ledger.Reader) error) error {
-	if f.cause == nil { // it does not answer
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	return fmt.Errorf("ledger postgres://pgfsm:secret@db/pgfsm: %w", f.cause)
-}
-
-// TestReasons: /readyz needs no token, so it has a stable reason and no words of the store.
-func TestReasons(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		cause  error
-		worker error // of the worker, at the same time
-		want   string
-	}{
-		{"away", ledger.ErrUnavailable, nil, `["ledger_unavailable"]`},
-		{"no-answer", nil, nil, `["ledger_unavailable"]`},
-		{"unknown", errDisk, nil, `["ledger_unavailable"]`},
-		{"unsettled", ledger.ErrUnsettled, nil, `["ledger_unavailable"]`},
-		{"clock-behind", ledger.ErrClockBack, nil, `["ledger_behind"]`},
-		{"read-only", sqlite.ErrReadOnly, nil, `["ledger_read_only"]`},
-		{"other-schema", sqlite.ErrNewer, nil, `["ledger_schema"]`},
-		{"lost", ledger.ErrLost, nil, `["ledger_lost"]`},
-		{"fenced", ledger.ErrFenced, nil, `["ledger_fenced"]`},
-		{"away-and-the-worker-behind", ledger.ErrUnavailable, errDisk, `["ledger_unavailable","worker_behind"]`},
-		{"away-for-the-worker-too", ledger.ErrUnavailable, ledger.ErrUnavailable, `["ledger_unavailable"]`},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			d := newDesk(t)
-			l, err := ledger.Open(t.Context(), failingStore{d.store, c.cause}, ledger.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
-			d.handler = api.New(api.Options{Ledger: l, Hosts: []string{service}, Log: d.notes.add, Ready: func(context.Context) []api.NotReady {
-				if c.worker == nil {
-					return nil
-				}
-				return []api.NotReady{api.NewNotReady(c.worker, api.WorkerBehind)}
-			}})
-			got := d.call(http.MethodGet, "/readyz", "", "")
-			got.want(t, 503, api.Unavailable)
-			if body := string(got.body); !strings.Contains(body, `"reasons":`+c.want) || strings.Contains(body, "postgres") {
-				t.Errorf("%s, want the reasons %s", body, c.want)
-			}
-			if c.cause != nil && !strings.Contains(d.notes.String(), "postgres") {
-				t.Errorf("the log is %s, want the whole error", &d.notes)
-			}
-		})
-	}
-}
-
-// TestReplicas: people who may see requests see which gateways work on the ledger; agents do not.
-func TestReplicas(t *testing.T) {
-	d := newDesk(t)
-	d.Hold(1)
-	if err := d.Activate(t.Context(), statestest.MustBundle(statestest.Content(), nil)); err != nil {
-		t.Fatal(err)
-	}
-	d.call(http.MethodGet, "/replicas", d.token(ledger.RoleAgent, "robot"), "").want(t, 403, "role_not_sufficient")
-	d.call(http.MethodGet, "/replicas", "", "").want(t, 401, api.TokenMissing)
-	got := d.call(http.MethodGet, "/replicas", d.token(ledger.RoleAuditor, "auditor"), "")
-	got.want(t, 200, "")
-	if body := string(got.body); !strings.Contains(body, `"id":"`+d.Owner()+`"`) || !strings.Contains(body, `"runs_waiting":1`) {
-		t.Errorf("the replicas are %s", body)
 	}
 }
 
