@@ -182,14 +182,19 @@ func (s *Service) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var all sync.WaitGroup
+	var errs [5]error
 	if s.worker != nil {
 		all.Go(func() { s.worker.Run(ctx) })
 		all.Go(func() { s.sender.Run(ctx) })
 	}
 	if w := s.options.Checkpoints; w != nil {
-		all.Go(func() { w.Run(ctx) })
+		all.Go(func() {
+			if err := w.Run(ctx); err != nil {
+				errs[4] = useless(err)
+				stop()
+			}
+		})
 	}
-	var errs [4]error
 	o := &s.options
 	if l := s.runner.options.Ledger; l != nil {
 		all.Go(func() {
@@ -226,7 +231,10 @@ func (s *Service) Run(ctx context.Context) error {
 
 // useless tells the operator what to do after an error of [ledger.Ledger.Useless].
 func useless(err error) error {
-	if errors.Is(err, ledger.ErrLost) {
+	switch {
+	case errors.Is(err, ledger.ErrLedgerClosed):
+		return fmt.Errorf("the service has ended: %w", err)
+	case errors.Is(err, ledger.ErrLost), errors.Is(err, checkpoint.ErrInconsistent):
 		return fmt.Errorf("the service has ended: %w; make no other copy of the ledger active: restore one that has the entries, "+
 			"or go on without them by pgfsm ledger continue-after-loss", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/stores"
 )
 
@@ -33,11 +34,11 @@ func newLedger(w world) *cobra.Command {
 	cmd := group("ledger", "Show, verify and export the durable record", `The ledger records every run in an append-only log whose entries are the leaves of a Merkle tree. The configuration
 (ledger: "sqlite:pgfsm.db") or --ledger names the ledger.
 
-prune and rebuild remove and replace rows, and key adds entries. The other commands only read; you can use them while
-pgfsm is running.`,
+prune and rebuild remove and replace rows, key adds entries, and copy and continue-after-loss end the log of one ledger
+and go on in another one. The other commands only read; you can use them while pgfsm is running.`,
 		newLedgerList(w, &f), newLedgerTail(w, &f), newLedgerShow(w, &f), newLedgerStatus(w, &f), newLedgerTrace(w, &f), newLedgerVerify(w, &f),
 		newLedgerCheckpoint(w, &f), newLedgerWitness(w, &f), newLedgerProve(w, &f), newLedgerKey(w, &f), newLedgerRebuild(w, &f),
-		newLedgerExport(w, &f), newLedgerPrune(w, &f))
+		newLedgerExport(w, &f), newLedgerPrune(w, &f), newLedgerCopy(w, &f), newLedgerContinue(w, &f))
 	f.register(cmd)
 	return cmd
 }
@@ -52,20 +53,29 @@ type openedLedger struct {
 
 // openLedger opens the ledger that the flag names, or else the configuration.
 func openLedger(w world, file, flag string, purpose stores.Purpose) (*openedLedger, error) {
-	if flag != "" {
-		if err := config.CheckLedger(flag); err != nil {
-			return nil, fmt.Errorf("--ledger %q %w: write sqlite:PATH", flag, err)
-		}
-		return openStored(flag, purpose, config.Checkpoints{})
-	}
-	loaded, from, err := load(w, &options{config: file})
+	url, c, err := namedLedger(w, file, flag)
 	if err != nil {
 		return nil, err
 	}
-	if loaded.Ledger == "" {
-		return nil, fmt.Errorf("%s names no ledger: add `ledger: \"sqlite:pgfsm.db\"` to a configuration, or give --ledger sqlite:PATH", from)
+	return openStored(url, purpose, c)
+}
+
+// namedLedger returns the URL of the ledger that the flag names, or else the configuration.
+func namedLedger(w world, file, flag string) (url string, c config.Checkpoints, err error) {
+	if flag != "" {
+		if err := config.CheckLedger(flag); err != nil {
+			return "", c, fmt.Errorf("--ledger %q %w: write sqlite:PATH", flag, err)
+		}
+		return flag, c, nil
 	}
-	return openStored(loaded.Ledger, purpose, loaded.Checkpoints)
+	loaded, from, err := load(w, &options{config: file})
+	if err != nil {
+		return "", c, err
+	}
+	if loaded.Ledger == "" {
+		return "", c, fmt.Errorf("%s names no ledger: add `ledger: \"sqlite:pgfsm.db\"` to a configuration, or give --ledger sqlite:PATH", from)
+	}
+	return loaded.Ledger, loaded.Checkpoints, nil
 }
 
 // openStored opens the ledger with this URL.
@@ -80,7 +90,7 @@ func openStored(url string, purpose stores.Purpose, c config.Checkpoints) (o *op
 	if o.Ledger, err = ledger.Open(context.Background(), o.store, ledger.Options{Build: version(), Origin: c.Origin}); err != nil {
 		return nil, errors.Join(err, o.store.Close())
 	}
-	if err := o.named(); err != nil {
+	if err := errors.Join(o.named(), o.whole()); err != nil {
 		return nil, errors.Join(err, o.Close(), o.store.Close())
 	}
 	return o, nil
@@ -106,6 +116,32 @@ func (o *openedLedger) named() error {
 
 // now is the time of the clock that all processes of the ledger share.
 func (o *openedLedger) now() string { return o.store.Now().UTC().Format(policy.TimeForm) }
+
+// whole returns an error if the log does not contain the last checkpoint in the configured folder: then it lost entries, and nothing may
+// be added to it.
+func (o *openedLedger) whole() error {
+	if o.checkpoints.Dir == "" {
+		return nil
+	}
+	last, err := checkpoint.Last(o.checkpoints.Dir)
+	if err != nil || last.Size == 0 {
+		return err
+	}
+	err = o.View(context.Background(), func(r ledger.Reader) error {
+		now, err := ledger.TakeCheckpoint(r)
+		if errors.Is(err, ledger.ErrNotFound) { // it is empty
+			now, err = checkpoint.Checkpoint{Origin: last.Origin}, nil
+		}
+		if err != nil {
+			return err
+		}
+		return last.Contained(now, r)
+	})
+	if errors.Is(err, checkpoint.ErrInconsistent) {
+		err = fmt.Errorf("%w; restore a copy that has the entries, or go on without them by pgfsm ledger continue-after-loss", err)
+	}
+	return err
+}
 
 // View reads one consistent state.
 func (o *openedLedger) View(ctx context.Context, do func(ledger.Reader) error) error {

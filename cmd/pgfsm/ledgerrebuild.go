@@ -43,7 +43,7 @@ func rebuild(ctx context.Context, w world, o *openedLedger, check, asJSON bool) 
 			return err
 		})
 	} else {
-		err = o.store.Update(ctx, func(tx ledger.Tx) (err error) {
+		err = o.Update(ctx, func(tx ledger.Tx) (err error) {
 			different, err = ledger.Rebuild(ctx, tx, tx)
 			return err
 		})

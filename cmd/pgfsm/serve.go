@@ -152,7 +152,7 @@ func (o *gatewayOptions) service(ctx context.Context, a *app, l *openedLedger, l
 	configured := &a.Loaded.Serve
 	so = runner.ServiceOptions{Hosts: configured.Hosts, Closed: a.Loaded.Closed, Info: upstream.Info{Name: "pgfsm", Version: version()}}
 	if l != nil {
-		so.Store = l.store
+		so.Store = l.Ledger
 		if so.Hooks, err = setup.Hooks(o.setup(a.w), a.Loaded); err != nil {
 			return so, err
 		}

@@ -139,6 +139,9 @@ func (l *Ledger) together(all []*operation) (errs []error, err error) {
 		if err != nil {
 			return err
 		}
+		if end.Type == LedgerClosed {
+			return closedError(tx)
+		}
 		now, err := l.now(end.At)
 		if err != nil {
 			return err

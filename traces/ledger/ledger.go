@@ -59,8 +59,12 @@ type Ledger struct {
 	busy map[string]bool // the runs that a goroutine of this process works on
 }
 
-// Open begins to record in a store. It locks a new owner's id, which the runs of this process carry.
+// Open begins to record in a store. It locks a new owner's id, which the runs of this process carry. The error is [ErrLedgerClosed] if an
+// entry closed the ledger.
 func Open(ctx context.Context, store Store, o Options) (*Ledger, error) {
+	if err := store.Glance(ctx, notClosed); err != nil {
+		return nil, err
+	}
 	id, err := uuid.NewV7()
 	if err != nil {
 		return nil, err
@@ -91,13 +95,13 @@ func (l *Ledger) Owner() string { return l.owner }
 // Now is the time of the ledger's clock. Requests that the ledger records, and what is compared with its times, use it.
 func (l *Ledger) Now() time.Time { return l.clock() }
 
-// Useless receives [ErrFenced] or [ErrLost] as soon as an operation of the store has failed with it: this process can use the ledger no
+// Useless receives [ErrFenced], [ErrLost] or [ErrLedgerClosed] as soon as an operation of the store has failed with it: this process can use the ledger no
 // more.
 func (l *Ledger) Useless() <-chan error { return l.useless }
 
 // noted returns the error of a store, which may be the one that [Ledger.Useless] tells of.
 func (l *Ledger) noted(err error) error {
-	if errors.Is(err, ErrFenced) || errors.Is(err, ErrLost) {
+	if errors.Is(err, ErrFenced) || errors.Is(err, ErrLost) || errors.Is(err, ErrLedgerClosed) {
 		select {
 		case l.useless <- err:
 		default: // one is enough
@@ -114,6 +118,17 @@ func (l *Ledger) View(ctx context.Context, do func(Reader) error) error {
 // Glance is View without one state: each read sees what was committed when it began.
 func (l *Ledger) Glance(ctx context.Context, do func(Reader) error) error {
 	return l.noted(l.store.Glance(ctx, do))
+}
+
+// Update runs do in one transaction of the store, for what is no part of the record. The error is [ErrLedgerClosed] if an entry closed the
+// ledger.
+func (l *Ledger) Update(ctx context.Context, do func(Tx) error) error {
+	return l.noted(l.store.Update(ctx, func(tx Tx) error {
+		if err := notClosed(tx); err != nil {
+			return err
+		}
+		return do(tx)
+	}))
 }
 
 // Close waits for commits in progress and releases the owner's lock. The store stays open. Later commits fail with [ErrClosed].

@@ -50,10 +50,11 @@ type recording interface{ recorded() *record }
 
 func (r *record) recorded() *record { return r }
 
-// A logCreated payload names the log.
+// A logCreated payload names the log, and the one before it if that lost entries.
 type logCreated struct {
 	noRun
-	Origin string `json:"origin"`
+	Former *former `json:"former,omitzero"`
+	Origin string  `json:"origin"`
 }
 
 // A created payload has the run's header, and the planned call, if there is one. The process that made the entry owns the run.
@@ -250,6 +251,15 @@ type pruned struct {
 	Tasks   []taskCall `json:"tasks,omitempty"` // ordered; each once
 }
 
+// A closed payload ends a log. The log has no later entry, except in the copy that Target names.
+type closed struct {
+	noRun
+	Target string `json:"target"`
+}
+
+// A continued payload follows the entry that closed the source of a copy.
+type continued struct{ noRun }
+
 func (*logCreated) kind() Type   { return LogCreated }
 func (*created) kind() Type      { return RequestCreated }
 func (*reserved) kind() Type     { return CallReserved }
@@ -269,6 +279,8 @@ func (*tokenRevoked) kind() Type { return TokenRevoked }
 func (*keyAdded) kind() Type     { return KeyAdded }
 func (*keyRemoved) kind() Type   { return KeyRemoved }
 func (*pruned) kind() Type       { return LedgerPruned }
+func (*closed) kind() Type       { return LedgerClosed }
+func (*continued) kind() Type    { return LedgerContinued }
 
 func (v *voted) kind() Type {
 	if v.approve {
@@ -281,7 +293,7 @@ func (v *voted) kind() Type {
 var payloads = []payload{
 	new(logCreated), new(created), new(reserved), new(scored), new(decision), new(asked), &voted{approve: true}, new(voted), new(expired),
 	new(claimed), new(sent), new(returned), new(ended), new(delivered), new(passed), new(activated), new(tokenCreated), new(tokenRevoked),
-	new(keyAdded), new(keyRemoved), new(pruned),
+	new(keyAdded), new(keyRemoved), new(pruned), new(closed), new(continued),
 }
 
 // Types returns all types of event.

@@ -49,6 +49,8 @@ const (
 	KeyAdded          Type = "key.added"   // a verifier key of the log
 	KeyRemoved        Type = "key.removed" // a key signs no more
 	LedgerPruned      Type = "ledger.pruned"
+	LedgerClosed      Type = "ledger.closed"    // the last entry of a log that was copied or lost entries; see [Copy]
+	LedgerContinued   Type = "ledger.continued" // the entry after ledger.closed in the copy
 )
 
 // An Entry is a leaf of the log: the events that one commit adds to one run, or one event of no run. Entries are only added. The log is
@@ -78,6 +80,7 @@ type Event struct {
 type End struct {
 	Size int64  // how many entries were ever added
 	At   string // of the last one; empty if there is none
+	Type Type   // of the last one
 }
 
 // A Request is the current state of one run: a projection of its events, stored for queries. Verify computes it again from the

@@ -91,6 +91,8 @@ type Reader interface {
 	Tokens() iter.Seq2[Token, error]
 	// Deliveries returns the waiting deliveries that are due, oldest first, at most limit.
 	Deliveries(due string, limit int) iter.Seq2[Delivery, error]
+	// Hooks returns the hooks that have a next entry, in order.
+	Hooks() iter.Seq2[string, error]
 	// Delivered returns the index of the next entry for a hook, or ErrNotFound for a new one.
 	Delivered(hook string) (int64, error)
 }
@@ -120,6 +122,8 @@ type Tx interface {
 	Reader
 	// AddEntry adds an entry after the last one, and the hashes that it completes: see [tlog.StoredHashesForRecordHash].
 	AddEntry(Entry, []tlog.Hash) error
+	// AddPruned adds what [Tx.Prune] leaves of an entry: the hashes. The log's last entry is never a pruned one.
+	AddPruned(index int64, hashes []tlog.Hash) error
 	// AddRequest adds a row that does not exist.
 	AddRequest(Request) error
 	// PutRequest adds the row or replaces it.

@@ -63,6 +63,9 @@ func (v *verifier) follows(e, last *Entry) error {
 		}
 		v.report.Pruned++
 	}
+	if after := last.Type == LedgerClosed; after != (e.Type == LedgerContinued) || after && e.Index != last.Index+1 {
+		return fmt.Errorf("%s is the only entry that may follow %s, and follows nothing else", LedgerContinued, LedgerClosed)
+	}
 	if e.At < last.At {
 		return fmt.Errorf("its time %s is before that of the entry before it, %s", e.At, last.At)
 	}
@@ -141,6 +144,7 @@ func (v *verifier) entry(e *Entry) error {
 	switch p := p.(type) {
 	case *logCreated:
 		v.report.Origin = p.Origin
+		return fault("entries", key, p.check())
 	case *passed:
 		return v.passage(&Event{Index: e.Index, At: e.At, By: e.By}, p)
 	case *activated:

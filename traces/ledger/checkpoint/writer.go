@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,17 +38,24 @@ type Writer struct {
 	Log  *slog.Logger
 }
 
-// Run writes a checkpoint now and at each interval, if the log has grown, until ctx is done.
-func (w *Writer) Run(ctx context.Context) {
+// Run writes a checkpoint now and at each interval, if the log has grown, until ctx is done. It returns [ErrInconsistent] as soon as the log
+// does not contain the last checkpoint in the folder. It logs other errors and tries again.
+func (w *Writer) Run(ctx context.Context) error {
 	tick := time.NewTicker(w.Every)
 	defer tick.Stop()
 	for {
-		if err := w.Write(ctx); err != nil && ctx.Err() == nil {
+		err := w.Write(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, ErrInconsistent):
+			return err
+		case err != nil:
 			w.Log.Error("no checkpoint was written", "dir", visible.Text(w.Dir), "error", visible.Text(err.Error()))
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-tick.C:
 		}
 	}
@@ -77,33 +85,44 @@ func (w *Writer) Write(ctx context.Context) error {
 	})
 }
 
-// Last returns the largest checkpoint in a folder of a [Writer]; zero if there is none.
+// Last returns the largest checkpoint in a folder of a [Writer]; zero if there is none. It verifies no signature.
 func Last(dir string) (c Checkpoint, err error) {
-	files, err := os.ReadDir(dir)
-	if dir == "" || errors.Is(err, fs.ErrNotExist) {
-		return c, nil
-	}
-	if err != nil {
+	files, err := Files(dir)
+	if err != nil || len(files) == 0 {
 		return c, err
 	}
-	var size int64
-	for _, f := range files {
-		if text, found := strings.CutPrefix(f.Name(), filePrefix); found {
-			if n, err := strconv.ParseInt(text, 10, 64); err == nil && strconv.FormatInt(n, 10) == text {
-				size = max(size, n)
-			}
-		}
-	}
-	if size == 0 {
-		return c, nil
-	}
-	path := filepath.Join(dir, filePrefix+strconv.FormatInt(size, 10))
+	path := files[len(files)-1]
 	signed, _, err := safefile.Read(path)
 	if err != nil {
 		return c, err
 	}
-	if c, err = Read(signed); err == nil && c.Size != size {
+	if c, err = Read(signed); err == nil && filepath.Base(path) != filePrefix+strconv.FormatInt(c.Size, 10) {
 		err = fmt.Errorf("%s is a checkpoint of %d entries", path, c.Size)
 	}
 	return c, err
+}
+
+// Files returns the files of the checkpoints in a folder, smallest first. A folder that does not exist has none.
+func Files(dir string) ([]string, error) {
+	files, err := os.ReadDir(dir)
+	if dir == "" || errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var sizes []int64
+	for _, f := range files {
+		if text, found := strings.CutPrefix(f.Name(), filePrefix); found {
+			if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 && strconv.FormatInt(n, 10) == text {
+				sizes = append(sizes, n)
+			}
+		}
+	}
+	slices.Sort(sizes)
+	paths := make([]string, len(sizes))
+	for i, n := range sizes {
+		paths[i] = filepath.Join(dir, filePrefix+strconv.FormatInt(n, 10))
+	}
+	return paths, nil
 }

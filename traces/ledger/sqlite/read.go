@@ -134,11 +134,11 @@ func readEnd(r *row) ledger.End {
 	if index > maxIndex && r.err == nil {
 		r.err = fmt.Errorf("the last entry has the index %d: %w", index, ErrNotLedger)
 	}
-	return ledger.End{Size: index + 1, At: r.text()}
+	return ledger.End{Size: index + 1, At: r.text(), Type: ledger.Type(r.text())}
 }
 
 func (t *tx) End() (ledger.End, error) {
-	for end, err := range all(t, readEnd, "SELECT idx, at FROM entries ORDER BY idx DESC LIMIT 1") {
+	for end, err := range all(t, readEnd, "SELECT idx, at, type FROM entries ORDER BY idx DESC LIMIT 1") {
 		return end, err
 	}
 	return ledger.End{}, nil
@@ -335,6 +335,10 @@ func (t *tx) Deliveries(due string, limit int) iter.Seq2[ledger.Delivery, error]
 		return ledger.Delivery{Entry: r.int64(), Hook: r.text(), Attempts: r.int(), Next: r.text(), State: r.text(), Error: r.text()}
 	}, "SELECT entry, hook, attempts, next, state, error FROM deliveries WHERE state = 'waiting' AND next <= ? ORDER BY entry, hook LIMIT ?",
 		due, int64(max(limit, 0)))
+}
+
+func (t *tx) Hooks() iter.Seq2[string, error] {
+	return all(t, (*row).text, "SELECT hook FROM delivered ORDER BY hook")
 }
 
 func (t *tx) Delivered(hook string) (int64, error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"pgfsm/traces/ledger"
@@ -40,6 +41,12 @@ func Open(url string, p Purpose) (ledger.Store, error) {
 		return nil, err
 	}
 	return store, nil
+}
+
+// Name returns a name of the ledger for people and for the log, which may be exported: of a file the last element of its path, because
+// folders name users and customers.
+func Name(url string) string {
+	return "sqlite:" + filepath.Base(strings.TrimPrefix(url, "sqlite:"))
 }
 
 func openSQLite(path string, p Purpose) (*sqlite.Store, error) {

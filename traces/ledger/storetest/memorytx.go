@@ -82,7 +82,7 @@ func (r *reader) End() (ledger.End, error) {
 		return ledger.End{}, err
 	}
 	last := &entries[len(entries)-1]
-	return ledger.End{Size: last.Index + 1, At: last.At}, nil
+	return ledger.End{Size: last.Index + 1, At: last.At, Type: last.Type}, nil
 }
 
 func (r *reader) LastOf(kind ledger.Type) (last ledger.Entry, err error) {
@@ -247,6 +247,10 @@ func (r *reader) Deliveries(due string, limit int) iter.Seq2[ledger.Delivery, er
 	})
 }
 
+func (r *reader) Hooks() iter.Seq2[string, error] {
+	return rows(r, func(s *state) []string { return slices.Sorted(maps.Keys(s.delivered)) })
+}
+
 func (r *reader) Delivered(hook string) (int64, error) {
 	return row(r, func(s *state) map[string]int64 { return s.delivered }, hook)
 }
@@ -278,6 +282,15 @@ func (t *tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
 		t.entries = append(t.entries, cloneEntry(e))
 		for i, h := range hashes {
 			t.hashes[tlog.StoredHashIndex(0, e.Index)+int64(i)] = h
+		}
+		return nil
+	})
+}
+
+func (t *tx) AddPruned(index int64, hashes []tlog.Hash) error {
+	return t.write(AddPruned, func() error {
+		for i, h := range hashes {
+			t.hashes[tlog.StoredHashIndex(0, index)+int64(i)] = h
 		}
 		return nil
 	})

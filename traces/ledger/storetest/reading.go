@@ -92,7 +92,7 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 		got.Delivery = only(t, r.Deliveries(late+"z", 10))
 		same(t, "errors", [4]error{}, errs)
 		same(t, "rows", w, got)
-		if end, err := r.End(); err != nil || end != (ledger.End{Size: w.Entry.Index + 1, At: w.Entry.At}) {
+		if end, err := r.End(); err != nil || end != (ledger.End{Size: w.Entry.Index + 1, At: w.Entry.At, Type: w.Entry.Type}) {
 			t.Errorf("End = %+v, %v", end, err)
 		}
 		if entry, err := r.Reached(w.Request.RunID); err != nil || entry != w.Request.Entry {

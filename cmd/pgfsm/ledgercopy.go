@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/config"
+	"pgfsm/policy/visible"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/stores"
+)
+
+func newLedgerCopy(w world, f *ledgerFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "copy FROM TO",
+		Short: "Move the log to another ledger, and close the old one",
+		Long: `copy copies a whole ledger to an empty one: entries with their hashes, held calls, tokens, large values, and messages to
+web hooks that wait. Then it closes FROM with the entry ledger.closed, and TO goes on with the same log. Checkpoints,
+proofs and tokens stay valid. After that, every command that would write to FROM names TO and exits with 2; commands that
+read still work.
+
+Stop pgfsm serve first. If a live process has a run, copy names the run and changes nothing. If copy fails, repeat it. FROM
+is closed only when TO contains everything.
+
+The entry ledger.closed names TO without user, password and parameters; of a file it has the name without folders.
+
+If the ledger has an active admin's token, only admins can copy, with their token in PGFSM_TOKEN. Otherwise every user
+who can write FROM can copy.`,
+		Example: `  pgfsm ledger copy sqlite:pgfsm.db sqlite:/var/lib/pgfsm/pgfsm.db`,
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.move(cmd.Context(), w, args[0], args[1], "The log goes on in %s, with %d entries. Name it in the configuration.\n", ledger.Copy)
+		},
+	}
+}
+
+// move opens two ledgers and calls do, which closes the first and begins or continues the second. Then it prints the second one's state.
+func (f *ledgerFlags) move(ctx context.Context, w world, from, to, line string,
+	do func(ctx context.Context, from, to ledger.Store, m ledger.Move) error,
+) (err error) {
+	var both [2]ledger.Store
+	defer func() {
+		for _, s := range both {
+			if s != nil {
+				err = closing(w, &openedLedger{store: s}, err)
+			}
+		}
+	}()
+	for i, purpose := range []stores.Purpose{stores.ToChange, stores.ToWrite} {
+		url := []string{from, to}[i]
+		if err := config.CheckLedger(url); err != nil {
+			return fmt.Errorf("%s %w", visible.Text(stores.Name(url)), err)
+		}
+		if both[i], err = stores.Open(url, purpose); err != nil {
+			return err
+		}
+	}
+	by, err := manager(ctx, w, both[0])
+	if err == nil {
+		err = do(ctx, both[0], both[1], ledger.Move{Target: stores.Name(to), By: by, Clock: time.Now})
+	}
+	if err != nil {
+		return orRefused(w, f.json, err)
+	}
+	return both[1].View(ctx, func(r ledger.Reader) error {
+		now, err := ledger.TakeCheckpoint(r)
+		if err != nil {
+			return err
+		}
+		if f.json {
+			return printJSON(w.stdout, struct {
+				SchemaVersion int    `json:"schema_version"`
+				Origin        string `json:"origin"`
+				Size          int64  `json:"size"`
+				Target        string `json:"target"`
+			}{schemaVersion, now.Origin, now.Size, stores.Name(to)})
+		}
+		_, err = fmt.Fprintf(w.stdout, line, visible.Text(stores.Name(to)), now.Size)
+		return err
+	})
+}

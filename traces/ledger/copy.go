@@ -1,0 +1,293 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// ErrLedgerClosed means that the ledger was closed by an entry: it takes no further one. The error names the ledger that goes on.
+var ErrLedgerClosed = errors.New("the ledger is closed")
+
+// ErrNotEmpty means that a store is no target: it has entries.
+var ErrNotEmpty = errors.New("the target is not empty: name a new ledger, or remove what an earlier copy left there")
+
+// ErrInUse means that a live process has a run of the ledger.
+var ErrInUse = errors.New("live processes have runs of the ledger")
+
+// closedError returns the error of a ledger whose last entry closes it.
+func closedError(r Reader) error {
+	e, err := r.LastOf(LedgerClosed)
+	if err != nil {
+		return err
+	}
+	p, err := e.only(r)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%w since %s: it goes on in %s; name that one in the configuration", ErrLedgerClosed, e.At, p.(*closed).Target)
+}
+
+// notClosed returns ErrLedgerClosed for a ledger that is closed.
+func notClosed(r Reader) error {
+	end, err := r.End()
+	if err == nil && end.Type == LedgerClosed {
+		err = closedError(r)
+	}
+	return err
+}
+
+// A Move is what [Copy] and [ContinueAfterLoss] need to know of the ledger that goes on.
+type Move struct {
+	Target string // names the ledger that goes on, for people: it has no password
+	By     Caller // Ledger.CreateToken says who may
+	Clock  func() time.Time
+}
+
+// Copy copies a ledger to an empty store, and closes its source. The copy has the same log, so checkpoints of the source hold for it, and
+// goes on with it. Copy takes three steps:
+//
+//  1. In one transaction, all rows of the source are written to the target, and the entry that closes the log.
+//  2. The same entry is added to the source, which takes no further one then. No other process has written to the source since step 1 began.
+//  3. The entry after it, [LedgerContinued], is added to the target only. Until then, the target is closed, too.
+//
+// If a step fails, the target is empty, or is a whole copy that is closed. Copying again continues with the step that failed. Only the
+// target of step 1 can be continued, so a second copy of a closed source is refused.
+//
+// Nothing stops a user who can write the source from adding entries to it, with or without a [LedgerContinued]. Then there are two logs
+// of one origin that differ from the entry behind [LedgerClosed] on, as with every copy of a file. A checkpoint or a witness of one of
+// them reveals the other.
+func Copy(ctx context.Context, from, to Store, m Move) error {
+	err := from.Update(ctx, func(s Tx) error {
+		end, err := s.End()
+		switch {
+		case err != nil || end.Type == LedgerClosed:
+			return err
+		case end.Size == 0:
+			return errors.New("the ledger is empty: there is nothing to copy")
+		}
+		e, err := m.closing(s, end)
+		if err != nil {
+			return err
+		}
+		if err := unused(ctx, from, s); err != nil {
+			return err
+		}
+		if e, err = m.fill(ctx, s, to, e); err != nil {
+			return err
+		}
+		return e.add(s)
+	})
+	if err != nil {
+		return err
+	}
+	return m.finish(ctx, from, to)
+}
+
+// A closing is the entry that closes a log.
+type closing struct {
+	index  int64
+	at, by string
+	payload
+}
+
+// closing returns the entry that would close the log now, if the caller may add it.
+func (m *Move) closing(r Reader, end End) (c closing, err error) {
+	now, err := notBefore(m.Clock(), end.At)
+	if err == nil {
+		err = mayManage(r, m.By, now)
+	}
+	return closing{end.Size, now, m.By.Name, &closed{Target: m.Target}}, err
+}
+
+func (c *closing) add(tx Tx) error {
+	b := &batch{Tx: tx, size: c.index, now: c.at}
+	return errors.Join(b.add(nil, "", c.by, c.payload), b.flush())
+}
+
+// unused returns ErrInUse if a live process has a run. Runs of processes that are gone are ended by the first process that opens the copy.
+func unused(ctx context.Context, store Store, r Reader) error {
+	var runs []string
+	for q, err := range r.Requests(Filter{Open: true}) {
+		if err != nil {
+			return err
+		}
+		if q.Owner == "" {
+			continue
+		}
+		gone, err := store.Gone(ctx, q.Owner)
+		if err != nil {
+			return err
+		}
+		if !gone {
+			runs = append(runs, fmt.Sprintf("%s (owner %s)", q.RunID, q.Owner))
+		}
+	}
+	if len(runs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s; stop them first", ErrInUse, strings.Join(runs[:min(len(runs), maxNamed)], ", "))
+}
+
+// maxNamed is how many runs an error names.
+const maxNamed = 10
+
+// fill writes all rows and the closing entry to the target. If an earlier copy did that, fill returns the closing entry of that copy.
+func (m *Move) fill(ctx context.Context, s Reader, to Store, e closing) (closing, error) {
+	found := false
+	// Looking takes no lock: the target may be the source, which this process holds.
+	err := to.View(ctx, func(t Reader) (err error) {
+		e, found, err = unfinished(s, t, e)
+		return err
+	})
+	if err != nil || found {
+		return e, err
+	}
+	return e, to.Update(ctx, func(t Tx) error {
+		if end, err := t.End(); err != nil || end.Size > 0 {
+			return errors.Join(ErrNotEmpty, err)
+		}
+		if err := copyRows(s, t); err != nil {
+			return err
+		}
+		return e.add(t)
+	})
+}
+
+// unfinished returns the closing entry of a target that an earlier copy has filled. The error is ErrNotEmpty if the target has anything else.
+func unfinished(s, t Reader, e closing) (_ closing, found bool, err error) {
+	end, err := t.End()
+	if err != nil || end.Size == 0 {
+		return e, false, err
+	}
+	if end.Type != LedgerClosed || end.Size != e.index+1 {
+		return e, false, ErrNotEmpty
+	}
+	here, err := TakeCheckpoint(s)
+	if err != nil {
+		return e, false, err
+	}
+	there, err := TakeCheckpoint(t)
+	if err != nil {
+		return e, false, err
+	}
+	if err := here.Contained(there, t); err != nil {
+		return e, false, errors.Join(ErrNotEmpty, err)
+	}
+	last, err := t.LastOf(LedgerClosed)
+	if err != nil {
+		return e, false, err
+	}
+	p, err := last.only(t)
+	return closing{last.Index, last.At, last.By, p}, true, err
+}
+
+// afterAll is after every time.
+const afterAll = "~"
+
+// copyRows copies all rows, except deliveries that are done or were given up: nothing reads those.
+func copyRows(s Reader, t Tx) error {
+	for _, pass := range []func() error{
+		func() error { return copyEntries(s, t) },
+		func() error { return each(s.Blobs(), t.PutBlob) },
+		func() error { return each(s.Requests(Filter{}), t.AddRequest) },
+		func() error { return each(s.Tokens(), t.PutToken) },
+		func() error { return each(s.Deliveries(afterAll, math.MaxInt), t.PutDelivery) },
+		func() error {
+			return each(s.Hooks(), func(hook string) error {
+				next, err := s.Delivered(hook)
+				if err != nil {
+					return err
+				}
+				return t.SetDelivered(hook, next)
+			})
+		},
+	} {
+		if err := pass(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each calls do with each row.
+func each[T any](rows iter.Seq2[T, error], do func(T) error) error {
+	for row, err := range rows {
+		if err == nil {
+			err = do(row)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyEntries copies the entries with the hashes that they complete, pruned ones included.
+func copyEntries(s Reader, t Tx) error {
+	next := int64(0)
+	return each(s.Entries(0), func(e Entry) error {
+		for ; next <= e.Index; next++ {
+			var ids []int64
+			for id := tlog.StoredHashIndex(0, next); id < tlog.StoredHashIndex(0, next+1); id++ {
+				ids = append(ids, id)
+			}
+			hashes, err := s.ReadHashes(ids)
+			if err == nil && next < e.Index {
+				err = t.AddPruned(next, hashes)
+			} else if err == nil {
+				err = t.AddEntry(e, hashes)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// settleTime bounds transactions that add one entry to two ledgers. If both are one under two names, it would wait for itself.
+const settleTime = time.Minute
+
+// finish adds the entry with which the target goes on, unless it has it.
+func (m *Move) finish(ctx context.Context, from, to Store) error {
+	ctx, stop := context.WithTimeout(ctx, settleTime)
+	defer stop()
+	return from.Update(ctx, func(s Tx) error { // not View: the target cannot be the source then
+		here, err := TakeCheckpoint(s)
+		if err != nil {
+			return err
+		}
+		return to.Update(ctx, func(t Tx) error {
+			end, err := t.End()
+			switch {
+			case err != nil:
+				return err
+			case end.Size < here.Size:
+				return closedError(s)
+			}
+			there, err := TakeCheckpoint(t)
+			if err != nil {
+				return err
+			}
+			if err := here.Contained(there, t); err != nil {
+				return errors.Join(closedError(s), err)
+			}
+			if end.Type != LedgerClosed || end.Size > here.Size {
+				return nil // an earlier call has finished
+			}
+			e, err := m.closing(t, end)
+			if err != nil {
+				return err
+			}
+			e.payload = new(continued)
+			return e.add(t)
+		})
+	})
+}
