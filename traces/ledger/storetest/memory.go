@@ -106,6 +106,13 @@ func (m *memory) handle() *Memory {
 // Open returns another handle of the same rows, as another process has it. It does not fail by itself.
 func (m *Memory) Open() *Memory { return m.shared.handle() }
 
+// Copy returns a store of its own with the same rows, like a copy of a file.
+func (m *Memory) Copy() *Memory {
+	other := NewMemory()
+	other.shared.state.Store(m.shared.state.Load())
+	return other
+}
+
 // Update is [ledger.Store.Update].
 func (m *Memory) Update(ctx context.Context, do func(ledger.Tx) error) error {
 	if err := ctx.Err(); err != nil {

@@ -1,0 +1,186 @@
+package ledger_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/checkpoint"
+	"pgfsm/traces/ledger/checkpoint/witnesstest"
+	"pgfsm/traces/ledger/ledgertest"
+	"pgfsm/traces/ledger/storetest"
+)
+
+// newSigner makes a key of a store's log.
+func newSigner(t *testing.T, s ledger.Store) (signer note.Signer, vkey string) {
+	t.Helper()
+	private, vkey, err := checkpoint.NewKey(stateOf(t, s).Origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if signer, err = note.NewSigner(private); err != nil {
+		t.Fatal(err)
+	}
+	return signer, vkey
+}
+
+// signedState signs the state of a store's log.
+func signedState(t *testing.T, s ledger.Store, by note.Signer) []byte {
+	t.Helper()
+	signed, err := checkpoint.Sign(stateOf(t, s), by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signed
+}
+
+// grown is another process that adds to a store.
+func grown(t *testing.T, s *storetest.Memory) {
+	t.Helper()
+	clock := ledgertest.NewClock(t)
+	clock.Set(t, afterwards)
+	d := &desk{ledgertest.Open(t, s.Open(), clock), nil}
+	d.passes(1)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cosigned has a witness cosign the state of a log.
+func cosigned(t *testing.T, w *witnesstest.Witness, signed []byte, s ledger.Store) error {
+	t.Helper()
+	key, err := checkpoint.WitnessVerifier(w.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := checkpoint.NewWitness(w.URL, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.View(t.Context(), func(r ledger.Reader) error {
+		_, err := to.Cosign(t.Context(), signed, r)
+		return err
+	})
+}
+
+// TestContinueAfterLoss puts an older copy of a ledger back, and begins a new log. A witness refuses the former one for ever.
+func TestContinueAfterLoss(t *testing.T) {
+	source, _ := inMemory(t)
+	const origin = "pgfsm-log-2"
+	signer, vkey := newSigner(t, source)
+	oldest := signedState(t, source, signer)
+	grown(t, source)
+	common := signedState(t, source, signer)
+	restored := source.Copy()
+	grown(t, source)
+	middle := signedState(t, source, signer)
+	grown(t, source)
+	lost := signedState(t, source, signer)
+	w := witnesstest.New(t)
+	w.Trust(t, vkey)
+	if err := cosigned(t, w, lost, source); err != nil {
+		t.Fatal(err)
+	}
+	grown(t, restored) // before anybody saw that it is the older copy
+	fork := signedState(t, restored, signer)
+
+	m, target := moving(t), storetest.NewMemory()
+	for _, signed := range [][][]byte{{oldest}, {common, fork}, nil} {
+		if err := ledger.ContinueAfterLoss(t.Context(), restored, target, signed, origin, m); !errors.Is(err, ledger.ErrNothingLost) {
+			t.Errorf("ContinueAfterLoss() = %v, want ErrNothingLost", err)
+		}
+	}
+	all := [][]byte{oldest, lost, fork, common, middle}
+	same := stateOf(t, restored).Origin
+	if err := ledger.ContinueAfterLoss(t.Context(), restored, target, all, same, m); err == nil || !strings.Contains(err.Error(), "needs another one") {
+		t.Errorf("ContinueAfterLoss() with the former origin = %v", err)
+	}
+	broken := errors.New("broken")
+	restored.Fail = func(op storetest.Op, _ int) error {
+		if op == storetest.Commit {
+			return broken
+		}
+		return nil
+	}
+	if err := ledger.ContinueAfterLoss(t.Context(), restored, target, all, origin, m); !errors.Is(err, broken) {
+		t.Errorf("ContinueAfterLoss() = %v, want %v", err, broken)
+	}
+	restored.Fail = nil
+	for range 2 { // the first call adds what is missing, the second nothing
+		if err := ledger.ContinueAfterLoss(t.Context(), restored, target, all, origin, m); err != nil {
+			t.Fatalf("ContinueAfterLoss() = %v", err)
+		}
+	}
+	for _, s := range []*storetest.Memory{restored, target} {
+		checkStore(t, s, nil)
+	}
+	if _, err := ledger.Open(t.Context(), restored, ledger.Options{}); !errors.Is(err, ledger.ErrLedgerClosed) {
+		t.Errorf("Open() = %v, want ErrLedgerClosed", err)
+	}
+	clock := ledgertest.NewClock(t)
+	clock.Set(t, afterwards)
+	d := &desk{ledgertest.Open(t, target.Open(), clock), target}
+	first := string(d.Events(0)[0].Payload)
+	for what, signed := range map[string][]byte{`"common":`: common, `"lost":`: lost} { // in any order
+		if text := strings.ReplaceAll(string(signed), "\n", `\n`); !strings.Contains(first, what+`"`+text+`"`) {
+			t.Errorf("entry 0 is %s, want %s%s", first, what, text)
+		}
+	}
+	if now := stateOf(t, target); now.Origin != origin || now.Size != 1 {
+		t.Errorf("the new log is at %+v", now)
+	}
+	if len(d.runs()) > 0 {
+		t.Errorf("runs moved: %v", d.runs())
+	}
+
+	former := signedState(t, restored, signer)
+	if err := cosigned(t, w, former, restored); !errors.Is(err, checkpoint.ErrInconsistent) {
+		t.Errorf("the witness on the former log: %v", err)
+	}
+	d.passes(1)
+	signer, vkey = newSigner(t, target)
+	next := signedState(t, target, signer)
+	w.Trust(t, vkey)
+	if err := cosigned(t, w, next, target); err != nil {
+		t.Errorf("the witness on the new log: %v", err)
+	}
+}
+
+// TestContinueAfterATotalLoss begins a new log although nothing is left of the former one.
+func TestContinueAfterATotalLoss(t *testing.T) {
+	source, _ := inMemory(t)
+	signer, _ := newSigner(t, source)
+	lost := signedState(t, source, signer)
+	target := storetest.NewMemory()
+	if err := ledger.ContinueAfterLoss(t.Context(), storetest.NewMemory(), target, [][]byte{lost}, "pgfsm-log-2", moving(t)); err != nil {
+		t.Fatal(err)
+	}
+	checkStore(t, target, nil)
+}
+
+// TestVerifyNamesAForgedFormerLog changes what entry 0 says of the former log.
+func TestVerifyNamesAForgedFormerLog(t *testing.T) {
+	source, _ := inMemory(t)
+	signer, _ := newSigner(t, source)
+	signed := signedState(t, source, signer)
+	grown(t, source)
+	lost := signedState(t, source, signer)
+	target, m := storetest.NewMemory(), moving(t)
+	if err := ledger.ContinueAfterLoss(t.Context(), storetest.NewMemory(), target, [][]byte{lost}, "pgfsm-log-2", m); err != nil {
+		t.Fatal(err)
+	}
+	origin := stateOf(t, source).Origin
+	text := func(signed []byte) string { return strings.ReplaceAll(string(signed), "\n", `\n`) }
+	d := &desk{ledgertest.Open(t, target, ledgertest.NewClock(t)), target}
+	d.forge(t,
+		forgery{"nothing-changed", unedited, ""},
+		forgery{"its-own-origin", edits(ledger.LogCreated, `"origin":"pgfsm-log-2"`, `"origin":"`+origin+`"`), "needs another one"},
+		forgery{"no-checkpoint", edits(ledger.LogCreated, text(lost), "x"), "the lost checkpoint"},
+		forgery{"no-common-checkpoint", edits(ledger.LogCreated, `{"lost"`, `{"common":"x","lost"`), "the common checkpoint"},
+		forgery{"common-is-not-smaller", edits(ledger.LogCreated, `{"lost"`, `{"common":"`+text(lost)+`","lost"`), "not smaller"},
+		forgery{"common-is-smaller", edits(ledger.LogCreated, `{"lost"`, `{"common":"`+text(signed)+`","lost"`), ""},
+	)
+}
