@@ -2,7 +2,10 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"testing"
+
+	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/traces/ledger"
 )
@@ -18,4 +21,55 @@ func addRefuses(t *testing.T, h Harness) {
 	view(t, s, func(r ledger.Reader) { same(t, "Requests", full, only(t, r.Requests(ledger.Filter{}))) })
 	update(t, s, func(tx ledger.Tx) error { return tx.PutRequest(other) })
 	view(t, s, func(r ledger.Reader) { same(t, "Requests", other, only(t, r.Requests(ledger.Filter{}))) })
+}
+
+// addsPruned copies a pruned log: entries 1 and 2 have only hashes, and the tree is whole.
+func addsPruned(t *testing.T, h Harness) {
+	s, _ := h.fresh(t)
+	log, hashes := storedTree(t, 5)
+	update(t, s, func(tx ledger.Tx) error {
+		return errors.Join(tx.AddEntry(log[0], hashes[0]), tx.AddPruned(1, hashes[1]), tx.AddPruned(2, hashes[2]), tx.AddEntry(log[3], hashes[3]))
+	})
+	update(t, s, func(tx ledger.Tx) error { return tx.AddEntry(log[4], hashes[4]) })
+	view(t, s, func(r ledger.Reader) {
+		same(t, "Entries", []ledger.Entry{log[0], log[3], log[4]}, list(t, r.Entries(0)))
+		same(t, "EntriesOf", []ledger.Entry{log[0], log[3], log[4]}, list(t, r.EntriesOf("a")))
+		n, err := r.CountHashes()
+		if want := tlog.StoredHashCount(5); n != want || err != nil {
+			t.Errorf("CountHashes = %d, %v, want %d", n, err, want)
+		}
+		for i, own := range hashes {
+			for j, want := range own {
+				id := tlog.StoredHashIndex(0, int64(i)) + int64(j)
+				if got, err := r.ReadHashes([]int64{id}); err != nil || got[0] != want {
+					t.Errorf("ReadHashes(%d) = %v, %v, want %v", id, got, err, want)
+				}
+			}
+		}
+	})
+	for _, index := range []int64{1, 4} {
+		if err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddPruned(index, hashes[index]) }); err == nil {
+			t.Errorf("entry %d can be added again", index)
+		}
+	}
+}
+
+// storedTree returns the entries of a log of one run, each with the hashes that it completes.
+func storedTree(t *testing.T, n int64) (log []ledger.Entry, hashes [][]tlog.Hash) {
+	t.Helper()
+	var all []tlog.Hash
+	for i := range n {
+		e := entry(i, "a")
+		own, err := tlog.StoredHashesForRecordHash(i, tlog.RecordHash(e.Leaf()), tlog.HashReaderFunc(func(ids []int64) (found []tlog.Hash, _ error) {
+			for _, id := range ids {
+				found = append(found, all[id])
+			}
+			return found, nil
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		log, hashes, all = append(log, e), append(hashes, own), append(all, own...)
+	}
+	return log, hashes
 }

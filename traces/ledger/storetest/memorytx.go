@@ -289,6 +289,9 @@ func (t *tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
 
 func (t *tx) AddPruned(index int64, hashes []tlog.Hash) error {
 	return t.write(AddPruned, func() error {
+		if _, there := t.hashes[tlog.StoredHashIndex(0, index)]; there {
+			return fmt.Errorf("entry %d is there already", index)
+		}
 		for i, h := range hashes {
 			t.hashes[tlog.StoredHashIndex(0, index)+int64(i)] = h
 		}

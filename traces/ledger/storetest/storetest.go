@@ -65,6 +65,7 @@ func Run(t *testing.T, h Harness) {
 		{"closed", closed},
 		{"pruned", pruned},
 		{"pruned-and-undone", prunedAndUndone},
+		{"pruned-entries-are-added", addsPruned},
 		{"owners", owners},
 		{"owners-asked-at-once", ownersAtOnce},
 		{"processes-lose-nothing", processIncrements},
@@ -148,7 +149,7 @@ func nothing(t *testing.T, s ledger.Store) {
 		for what, n := range map[string]int{ // in any order
 			"entries": len(list(t, r.Entries(0))), "requests": len(list(t, r.Requests(ledger.Filter{}))),
 			"blobs":  len(list(t, r.Blobs())),
-			"tokens": len(list(t, r.Tokens())), "deliveries": len(list(t, r.Deliveries(late, 10))),
+			"hooks": len(list(t, r.Hooks())), "tokens": len(list(t, r.Tokens())), "deliveries": len(list(t, r.Deliveries(late, 10))),
 		} {
 			if n != 0 {
 				t.Errorf("the store has %d %s, want none", n, what)

@@ -43,6 +43,7 @@ func putReplaces(t *testing.T, h Harness) {
 		same(t, "Tokens", []ledger.Token{{ID: "k", Created: early, Revoked: late}}, list(t, r.Tokens()))
 		same(t, "Deliveries", []ledger.Delivery{{Entry: 1, Hook: "h", State: "waiting", Attempts: 3, Error: "refused"}}, list(t, r.Deliveries(late, 5)))
 		same(t, "Blobs", []ledger.Blob{blob("text")}, list(t, r.Blobs()))
+		same(t, "Hooks", []string{"h", "other"}, list(t, r.Hooks()))
 		if n, err := r.Delivered("h"); n != 4 || err != nil {
 			t.Errorf("Delivered = %d, %v, want 4", n, err)
 		}
