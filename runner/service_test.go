@@ -3,16 +3,22 @@ package runner_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/loopback"
 	"pgfsm/runner"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
+	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/web"
 )
 
@@ -213,5 +219,34 @@ func TestAuthenticator(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestALogThatLostEntriesEndsTheService shows that a service ends when its ledger does not contain the last checkpoint.
+func TestALogThatLostEntriesEndsTheService(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	o := s.options
+	o.Ledger = s.open()
+	private, _, err := checkpoint.NewKey("pgfsm-log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := note.NewSigner(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &checkpoint.Writer{Dir: t.TempDir(), Every: time.Millisecond, Signers: []note.Signer{signer}}
+	size := int64(9)
+	w.View = func(_ context.Context, do func(checkpoint.Checkpoint, tlog.HashReader) error) error {
+		defer func() { size = 8 }()
+		return do(checkpoint.Checkpoint{Origin: "pgfsm-log", Size: size}, nil)
+	}
+	service, err := runner.NewService(t.Context(), newRunner(t, o), runner.ServiceOptions{Store: s.memory.Open(), Checkpoints: w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := service.Run(t.Context()); !errors.Is(err, checkpoint.ErrInconsistent) {
+		t.Errorf("Run() = %v, want ErrInconsistent", err)
 	}
 }

@@ -165,21 +165,3 @@ func TestServeWritesCheckpoints(t *testing.T) {
 	h.do("serve").says(t, exitCould, "the log was made with the name example.com/log, and checkpoints.origin is example.com/other")
 	h.do("ledger", "verify").want(t, exitYes) // reading needs no name
 }
-
-// TestServeSignsNoOtherHistory shows that the gateway signs nothing, and says so, after an older copy of the ledger was put back.
-func TestServeSignsNoOtherHistory(t *testing.T) {
-	t.Parallel()
-	h, _ := signing(t)
-	older := t.TempDir()
-	copyLedger(t, h.dir, older)
-	for range 3 {
-		h.do("call", "puppet", "look", "{}").want(t, exitYes)
-	}
-	s := serve(t, h.dir)
-	h.checkpointed(s)
-	s.stop(t, exitYes)
-	copyLedger(t, older, h.dir)
-	s = serve(t, h.dir)
-	s.until(t, func() bool { return strings.Contains(s.stderr.String(), "no checkpoint was written") })
-	s.stop(t, exitYes, "the log's history was changed", "an older copy was put back")
-}
