@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,8 +21,8 @@ web hooks that wait. Then it closes FROM with the entry ledger.closed, and TO go
 proofs and tokens stay valid. After that, every command that would write to FROM names TO and exits with 2; commands that
 read still work.
 
-Stop pgfsm serve first. If a live process has a run, copy names the run and changes nothing. If copy fails, repeat it. FROM
-is closed only when TO contains everything.
+Stop pgfsm serve first. If a gateway is running, or a live process has a run, copy names them and changes nothing. If copy
+fails, repeat it. FROM is closed only when TO contains everything.
 
 The entry ledger.closed names TO without user, password and parameters; of a file it has the name without folders.
 
@@ -41,11 +40,11 @@ who can write FROM can copy.`,
 func (f *ledgerFlags) move(ctx context.Context, w world, from, to, line string,
 	do func(ctx context.Context, from, to ledger.Store, m ledger.Move) error,
 ) (err error) {
-	var both [2]ledger.Store
+	var both [2]openedLedger
 	defer func() {
-		for _, s := range both {
-			if s != nil {
-				err = closing(w, &openedLedger{store: s}, err)
+		for i := range both {
+			if both[i].store != nil {
+				err = closing(w, &both[i], err)
 			}
 		}
 	}()
@@ -54,13 +53,13 @@ func (f *ledgerFlags) move(ctx context.Context, w world, from, to, line string,
 		if err := config.CheckLedger(url); err != nil {
 			return fmt.Errorf("%s %w", visible.Text(stores.Name(url)), err)
 		}
-		if both[i], err = stores.Open(url, purpose); err != nil {
+		if both[i].store, err = stores.Open(url, purpose); err != nil {
 			return err
 		}
 	}
-	by, err := manager(ctx, w, both[0])
+	by, err := manager(ctx, w, &both[0])
 	if err == nil {
-		err = do(ctx, both[0], both[1], ledger.Move{Target: stores.Name(to), By: by, Clock: time.Now})
+		err = do(ctx, both[0].store, both[1].store, ledger.Move{Target: stores.Name(to), By: by})
 	}
 	if err != nil {
 		return orRefused(w, f.json, err)

@@ -30,7 +30,7 @@ func TestLedgerCopy(t *testing.T) {
 
 	target := "sqlite:" + in("new.db")
 	hanging := h.started("tools/call", "resume", approved)
-	h.do("ledger", "copy", h.ledger, target).says(t, exitCould, "live processes have runs of the ledger", approved)
+	h.do("ledger", "copy", h.ledger, target).says(t, exitCould, "live processes use the ledger", approved)
 	kill(t, hanging)
 	h.hangs.Store("")
 	h.do("ledger", "copy", h.ledger, h.ledger).says(t, exitCould, "the target is not empty")
@@ -60,19 +60,26 @@ func TestLedgerCopy(t *testing.T) {
 	h.do("ledger", "verify", "--deep", "--checkpoint", in("checkpoint")).want(t, exitYes)
 }
 
-// TestCopyBesideServe closes the ledger of a gateway that has no run at the moment. The gateway makes no further call.
+// TestCopyBesideServe shows that a gateway without a run prevents a copy, too, and that a gateway ends when its ledger is closed.
 func TestCopyBesideServe(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, openPolicy, "")
 	s := serve(t, h.dir)
-	h.do("ledger", "copy", h.ledger, "sqlite:"+filepath.Join(h.dir, "new.db")).says(t, exitYes, "The log goes on in sqlite:new.db, with")
-	a := s.agent("/mcp", "")
-	got := a.call("puppet__look", "{}")
+	copied := func() ran { return h.do("ledger", "copy", h.ledger, "sqlite:"+filepath.Join(h.dir, "new.db")) }
+	copied().says(t, exitCould, "live processes use the ledger: the gateway ")
+	if err := os.RemoveAll(filepath.Join(h.dir, "pgfsm.db.owners")); err != nil { // as if the gateway were on another machine
+		t.Fatal(err)
+	}
+	copied().says(t, exitYes, "The log goes on in sqlite:new.db, with")
+	got := s.agent("/mcp", "").call("puppet__look", "{}")
 	if got.code() != "record_failed" || !strings.Contains(string(got.Raw), "the ledger is closed") {
 		t.Errorf("a call after the copy: %s", got.Raw)
 	}
 	h.made(0)
-	s.stop(t, exitYes)
+	s.until(t, func() bool {
+		return strings.Contains(s.stderr.String(), "the service has ended: the ledger is closed since")
+	})
+	s.stop(t, exitCould)
 }
 
 // TestContinueAfterLoss puts an older copy of a ledger back. No command writes to it, and a new log begins.

@@ -18,8 +18,8 @@ var ErrLedgerClosed = errors.New("the ledger is closed")
 // ErrNotEmpty means that a store is no target: it has entries.
 var ErrNotEmpty = errors.New("the target is not empty: name a new ledger, or remove what an earlier copy left there")
 
-// ErrInUse means that a live process has a run of the ledger.
-var ErrInUse = errors.New("live processes have runs of the ledger")
+// ErrInUse means that live processes use the ledger.
+var ErrInUse = errors.New("live processes use the ledger")
 
 // closedError returns the error of a ledger whose last entry closes it.
 func closedError(r Reader) error {
@@ -47,7 +47,8 @@ func notClosed(r Reader) error {
 type Move struct {
 	Target string // names the ledger that goes on, for people: it has no password
 	By     Caller // Ledger.CreateToken says who may
-	Clock  func() time.Time
+	// Clock tells the time of both stores; nil is that of each store.
+	Clock func() time.Time
 }
 
 // Copy copies a ledger to an empty store, and closes its source. The copy has the same log, so checkpoints of the source hold for it, and
@@ -72,9 +73,12 @@ func Copy(ctx context.Context, from, to Store, m Move) error {
 		case end.Size == 0:
 			return errors.New("the ledger is empty: there is nothing to copy")
 		}
-		e, err := m.closing(s, end)
+		e, err := m.closing(from, s, end)
 		if err != nil {
 			return err
+		}
+		if _, err := m.now(to, e.at); err != nil {
+			return fmt.Errorf("the target's clock: %w", err)
 		}
 		if err := unused(ctx, from, s); err != nil {
 			return err
@@ -97,9 +101,17 @@ type closing struct {
 	payload
 }
 
-// closing returns the entry that would close the log now, if the caller may add it.
-func (m *Move) closing(r Reader, end End) (c closing, err error) {
-	now, err := notBefore(m.Clock(), end.At)
+// now returns the time of a store after an entry at last.
+func (m *Move) now(s Store, last string) (string, error) {
+	if m.Clock != nil {
+		return notBefore(m.Clock(), last)
+	}
+	return notBefore(s.Now(), last)
+}
+
+// closing returns the entry that would close the log of a store now, if the caller may add it.
+func (m *Move) closing(s Store, r Reader, end End) (c closing, err error) {
+	now, err := m.now(s, end.At)
 	if err == nil {
 		err = mayManage(r, m.By, now)
 	}
@@ -111,9 +123,18 @@ func (c *closing) add(tx Tx) error {
 	return errors.Join(b.add(nil, "", c.by, c.payload), b.flush())
 }
 
-// unused returns ErrInUse if a live process has a run. Runs of processes that are gone are ended by the first process that opens the copy.
+// unused returns ErrInUse if a live process has a run or is a gateway. Runs of processes that are gone are ended by the first process that
+// opens the copy.
 func unused(ctx context.Context, store Store, r Reader) error {
-	var runs []string
+	var known roster
+	live, err := known.running(ctx, r, store.Gone)
+	if err != nil {
+		return err
+	}
+	var all []string
+	for i := range live {
+		all = append(all, fmt.Sprintf("the gateway %s, since %s", live[i].Owner, live[i].Since))
+	}
 	for q, err := range r.Requests(Filter{Open: true}) {
 		if err != nil {
 			return err
@@ -126,16 +147,16 @@ func unused(ctx context.Context, store Store, r Reader) error {
 			return err
 		}
 		if !gone {
-			runs = append(runs, fmt.Sprintf("%s (owner %s)", q.RunID, q.Owner))
+			all = append(all, fmt.Sprintf("the run %s of the process %s", q.RunID, q.Owner))
 		}
 	}
-	if len(runs) == 0 {
+	if len(all) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s; stop them first", ErrInUse, strings.Join(runs[:min(len(runs), maxNamed)], ", "))
+	return fmt.Errorf("%w: %s; stop them first", ErrInUse, strings.Join(all[:min(len(all), maxNamed)], "; "))
 }
 
-// maxNamed is how many runs an error names.
+// maxNamed is how many gateways and runs an error names.
 const maxNamed = 10
 
 // fill writes all rows and the closing entry to the target. If an earlier copy did that, fill returns the closing entry of that copy.
@@ -239,10 +260,12 @@ func copyEntries(s Reader, t Tx) error {
 				ids = append(ids, id)
 			}
 			hashes, err := s.ReadHashes(ids)
-			if err == nil && next < e.Index {
-				err = t.AddPruned(next, hashes)
-			} else if err == nil {
-				err = t.AddEntry(e, hashes)
+			copied := e
+			if next < e.Index {
+				copied = Entry{Index: next} // it was pruned
+			}
+			if err == nil {
+				err = t.AddEntry(copied, hashes)
 			}
 			if err != nil {
 				return err
@@ -282,7 +305,7 @@ func (m *Move) finish(ctx context.Context, from, to Store) error {
 			if end.Type != LedgerClosed || end.Size > here.Size {
 				return nil // an earlier call has finished
 			}
-			e, err := m.closing(t, end)
+			e, err := m.closing(to, t, end)
 			if err != nil {
 				return err
 			}

@@ -75,7 +75,7 @@ func TestCopyFails(t *testing.T) {
 	}{
 		{"source", []storetest.Op{storetest.Begin, storetest.AddEntry, storetest.Commit, storetest.Committed}},
 		{"target", []storetest.Op{
-			storetest.Begin, storetest.AddEntry, storetest.AddPruned, storetest.AddRequest, storetest.PutBlob, storetest.PutToken, storetest.PutDelivery,
+			storetest.Begin, storetest.AddEntry, storetest.AddRequest, storetest.PutBlob, storetest.PutToken, storetest.PutDelivery,
 			storetest.Delivered, storetest.Commit, storetest.Committed,
 		}},
 	} {

@@ -35,7 +35,7 @@ func ContinueAfterLoss(ctx context.Context, from, to Store, signed [][]byte, ori
 		if err != nil {
 			return err
 		}
-		e, err := m.closing(s, end)
+		e, err := m.closing(from, s, end)
 		if err != nil {
 			return err
 		}

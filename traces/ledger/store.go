@@ -120,10 +120,9 @@ type Filter struct {
 // A Tx reads and writes rows.
 type Tx interface {
 	Reader
-	// AddEntry adds an entry after the last one, and the hashes that it completes: see [tlog.StoredHashesForRecordHash].
+	// AddEntry adds an entry after the last one, and the hashes that it completes: see [tlog.StoredHashesForRecordHash]. An entry that has
+	// only an index is what [Tx.Prune] leaves of one; the last entry never is.
 	AddEntry(Entry, []tlog.Hash) error
-	// AddPruned adds what [Tx.Prune] leaves of an entry: the hashes. The log's last entry is never a pruned one.
-	AddPruned(index int64, hashes []tlog.Hash) error
 	// AddRequest adds a row that does not exist.
 	AddRequest(Request) error
 	// PutRequest adds the row or replaces it.

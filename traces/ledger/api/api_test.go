@@ -285,24 +285,36 @@ func TestLogIsLimited(t *testing.T) {
 	}
 }
 
-// A lockedStore cannot be read.
-type lockedStore struct{ *storetest.Memory }
-
-func (lockedStore) View(context.Context, func(ledger.Reader) error) error {
-	return ledger.ErrUnavailable
+// A lockedStore cannot be read once it is locked.
+type lockedStore struct {
+	*storetest.Memory
+	locked bool
 }
-func (lockedStore) Glance(context.Context, func(ledger.Reader) error) error {
-	return ledger.ErrUnavailable
+
+func (s *lockedStore) View(ctx context.Context, do func(ledger.Reader) error) error {
+	if s.locked {
+		return ledger.ErrUnavailable
+	}
+	return s.Memory.View(ctx, do)
+}
+
+func (s *lockedStore) Glance(ctx context.Context, do func(ledger.Reader) error) error {
+	if s.locked {
+		return ledger.ErrUnavailable
+	}
+	return s.Memory.Glance(ctx, do)
 }
 
 // Only the answer to a decision says that nothing was decided. A token that cannot be looked up does not fill the log either.
 func TestWhatALockedLedgerSays(t *testing.T) {
 	d := newDesk(t)
 	q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
-	locked, err := ledger.Open(context.Background(), lockedStore{d.store}, ledger.Options{Clock: d.Clock.Now})
+	store := &lockedStore{Memory: d.store}
+	locked, err := ledger.Open(context.Background(), store, ledger.Options{Clock: d.Clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
+	store.locked = true
 	defer locked.Close()
 	d.handler = api.New(api.Options{Ledger: locked, Hosts: []string{service}, Log: d.notes.add})
 	const decided = "nothing was decided"

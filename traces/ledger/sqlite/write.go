@@ -81,10 +81,6 @@ func (t *tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
 	return t.one("entry", e.Index, insertEntry, e.Index, e.RunID, int64(e.N), e.At, e.By, e.Prev, string(e.Type), string(e.Events), all)
 }
 
-func (t *tx) AddPruned(index int64, hashes []tlog.Hash) error {
-	return t.AddEntry(ledger.Entry{Index: index}, hashes)
-}
-
 // requestRow is a request as its statements want it.
 func requestRow(r *ledger.Request) ([]any, error) {
 	approvers := "[]"

@@ -28,7 +28,8 @@ func addsPruned(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	log, hashes := storedTree(t, 5)
 	update(t, s, func(tx ledger.Tx) error {
-		return errors.Join(tx.AddEntry(log[0], hashes[0]), tx.AddPruned(1, hashes[1]), tx.AddPruned(2, hashes[2]), tx.AddEntry(log[3], hashes[3]))
+		return errors.Join(tx.AddEntry(log[0], hashes[0]), tx.AddEntry(ledger.Entry{Index: 1}, hashes[1]),
+			tx.AddEntry(ledger.Entry{Index: 2}, hashes[2]), tx.AddEntry(log[3], hashes[3]))
 	})
 	update(t, s, func(tx ledger.Tx) error { return tx.AddEntry(log[4], hashes[4]) })
 	view(t, s, func(r ledger.Reader) {
@@ -48,7 +49,7 @@ func addsPruned(t *testing.T, h Harness) {
 		}
 	})
 	for _, index := range []int64{1, 4} {
-		if err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddPruned(index, hashes[index]) }); err == nil {
+		if err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddEntry(ledger.Entry{Index: index}, hashes[index]) }); err == nil {
 			t.Errorf("entry %d can be added again", index)
 		}
 	}

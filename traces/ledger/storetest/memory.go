@@ -26,7 +26,6 @@ const (
 	Commit      Op = "commit" // before anything is durable
 	Committed   Op = "committed"
 	AddEntry    Op = "AddEntry"
-	AddPruned   Op = "AddPruned"
 	AddRequest  Op = "AddRequest"
 	PutRequest  Op = "PutRequest"
 	PutBlob     Op = "PutBlob"

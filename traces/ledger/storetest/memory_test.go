@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/storetest"
 )
@@ -38,7 +40,7 @@ func TestMemoryFailsWhereItIsTold(t *testing.T) {
 			}
 			for n := range int64(3) {
 				err := m.Update(context.Background(), func(tx ledger.Tx) error {
-					return errors.Join(tx.AddEntry(ledger.Entry{Index: n*10 + 1}, nil),
+					return errors.Join(tx.AddEntry(ledger.Entry{Index: n*10 + 1, Events: jsontext.Value("[]")}, nil),
 						tx.PutRequest(ledger.Request{RunID: fmt.Sprint(n)}),
 						tx.PutBlob(ledger.Blob{}), tx.PutToken(ledger.Token{}), tx.PutDelivery(ledger.Delivery{State: "waiting"}),
 						tx.SetDelivered("hook", n), tx.Prune(nil, nil, nil))
@@ -73,7 +75,9 @@ func TestMemoryCrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	add := func(seq int64) func(ledger.Tx) error {
-		return func(tx ledger.Tx) error { return tx.AddEntry(ledger.Entry{Index: seq}, nil) }
+		return func(tx ledger.Tx) error {
+			return tx.AddEntry(ledger.Entry{Index: seq, Events: jsontext.Value("[]")}, nil)
+		}
 	}
 	if err := m.Update(context.Background(), add(1)); err != nil {
 		t.Fatal(err)

@@ -279,21 +279,14 @@ func (t *tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
 		if n := len(t.entries); e.Index < 0 || n > 0 && e.Index <= t.entries[n-1].Index {
 			return fmt.Errorf("entry %d: entries are only added at the end", e.Index)
 		}
-		t.entries = append(t.entries, cloneEntry(e))
+		if _, there := t.hashes[tlog.StoredHashIndex(0, e.Index)]; there {
+			return fmt.Errorf("entry %d is there already", e.Index)
+		}
+		if len(e.Events) > 0 { // otherwise it was pruned
+			t.entries = append(t.entries, cloneEntry(e))
+		}
 		for i, h := range hashes {
 			t.hashes[tlog.StoredHashIndex(0, e.Index)+int64(i)] = h
-		}
-		return nil
-	})
-}
-
-func (t *tx) AddPruned(index int64, hashes []tlog.Hash) error {
-	return t.write(AddPruned, func() error {
-		if _, there := t.hashes[tlog.StoredHashIndex(0, index)]; there {
-			return fmt.Errorf("entry %d is there already", index)
-		}
-		for i, h := range hashes {
-			t.hashes[tlog.StoredHashIndex(0, index)+int64(i)] = h
 		}
 		return nil
 	})
