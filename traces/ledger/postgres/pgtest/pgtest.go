@@ -1,0 +1,201 @@
+//go:build unix
+
+// Package pgtest runs PostgreSQL clusters for tests: with the initdb and the postgres of the machine, in a temporary directory, on loopback.
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// patience bounds the start and the stop of a server. It is for a machine that is busy with other things.
+const patience = 2 * time.Minute
+
+// Superuser is the role that owns a cluster. Every role logs in without a password.
+const Superuser = "postgres"
+
+// A Cluster is a PostgreSQL server with its data. It has fsync on, and listens on a loopback port and on a socket in its directory.
+// Its methods are for one goroutine at a time; URL is for all.
+type Cluster struct {
+	bin     string // the directory of initdb
+	dir     string // data, log and socket
+	port    int
+	user    *syscall.Credential // nil: the user of this process
+	process *process            // nil: stopped
+	standby []string            // further arguments
+}
+
+// Start makes a cluster and runs it until the test's end. Without PostgreSQL the test is skipped; where CI is set, it fails.
+func Start(t testing.TB) *Cluster {
+	t.Helper()
+	bin, err := installed()
+	if err != nil {
+		skip(t, err.Error())
+	}
+	c, err := create(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.remove)
+	return c
+}
+
+// skip skips a test for what the machine lacks, but never in CI: there a check that is not made is a check that failed.
+func skip(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
+
+// installed returns the directory of initdb. Debian's is not in the PATH.
+func installed() (string, error) {
+	if path, err := exec.LookPath("initdb"); err == nil {
+		return filepath.Dir(path), nil
+	}
+	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // fails only if the pattern is malformed
+	version := func(dir string) int {
+		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(dir))) // another name is version 0
+		return n
+	}
+	slices.SortFunc(dirs, func(a, b string) int { return version(b) - version(a) })
+	for _, dir := range dirs {
+		if _, err := os.Stat(filepath.Join(dir, "initdb")); err == nil {
+			return dir, nil
+		}
+	}
+	return "", errors.New("there is no initdb in PATH or in /usr/lib/postgresql: install PostgreSQL")
+}
+
+// create makes a cluster and starts it.
+func create(bin string) (*Cluster, error) {
+	c, err := place(bin)
+	if err != nil {
+		return nil, err
+	}
+	// initdb does not flush: what it wrote is lost only when the machine fails, and the test with it.
+	err = c.tool("initdb", "--no-sync", "--auth=trust", "--username="+Superuser, "--encoding=UTF8", "--no-locale", "--pgdata="+c.data())
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		c.remove()
+		return nil, err
+	}
+	return c, nil
+}
+
+// place makes the directory of a cluster and finds a port for it.
+func place(bin string) (*Cluster, error) {
+	user, err := unprivileged()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "pgtest") // and not T.TempDir: another user must be able to enter, and a socket's path is short
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{bin: bin, dir: dir, user: user}
+	if user != nil {
+		err = os.Chown(dir, int(user.Uid), int(user.Gid))
+	}
+	if err == nil {
+		c.port, err = freePort()
+	}
+	if err != nil {
+		c.remove()
+		return nil, err
+	}
+	return c, nil
+}
+
+// freePort finds a port that stays free while the server is stopped: connections of clients begin at higher ones.
+func freePort() (int, error) {
+	for range 100 {
+		port := 10_000 + rand.IntN(20_000)
+		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			return port, l.Close()
+		}
+	}
+	return 0, errors.New("no port is free")
+}
+
+func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
+func (c *Cluster) log() string  { return filepath.Join(c.dir, "log") }
+
+// Address is where the server listens: 127.0.0.1 and its port. It stays the same when the server is started again.
+func (c *Cluster) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(c.port)) }
+
+// URL leads a role to a database.
+func (c *Cluster) URL(role, database string) string {
+	return URL(c.Address(), role, database)
+}
+
+// URL leads a role to a database of the server at an address, which may be a proxy's.
+func URL(address, role, database string) string {
+	u := url.URL{Scheme: "postgres", User: url.User(role), Host: address, Path: "/" + database, RawQuery: "sslmode=disable"}
+	return u.String()
+}
+
+// Exec executes a statement as the superuser.
+func (c *Cluster) Exec(ctx context.Context, database, sql string) error {
+	conn, err := pgx.Connect(ctx, c.URL(Superuser, database))
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, sql)
+	return errors.Join(err, conn.Close(ctx))
+}
+
+// Set changes a setting of the cluster for all sessions that begin afterwards. Settings that need a restart get one from the caller.
+func (c *Cluster) Set(t testing.TB, name, value string) {
+	t.Helper()
+	loaded := func() (at time.Time) {
+		conn, err := pgx.Connect(t.Context(), c.URL(Superuser, "postgres"))
+		if err == nil {
+			err = conn.QueryRow(t.Context(), "SELECT pg_conf_load_time()").Scan(&at)
+			err = errors.Join(err, conn.Close(t.Context()))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	before := loaded()
+	set := fmt.Sprintf("ALTER SYSTEM SET %s = '%s'", name, strings.ReplaceAll(value, "'", "''"))
+	for _, sql := range []string{set, "SELECT pg_reload_conf()"} {
+		if err := c.Exec(t.Context(), "postgres", sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for loaded().Equal(before) { // the server reads its files in its own time
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// remove stops the server at once and removes its data.
+func (c *Cluster) remove() {
+	if c.process != nil {
+		c.process.Signal(syscall.SIGCONT)      // it may be paused
+		if err := c.StopAtOnce(); err != nil { // which leaves no shared memory behind
+			c.Kill()
+		}
+	}
+	os.RemoveAll(c.dir) // what cannot be removed stays in the temporary directory
+}

@@ -1,0 +1,87 @@
+//go:build unix
+
+package pgtest_test
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"pgfsm/traces/ledger/postgres/pgtest"
+)
+
+var bed = pgtest.Shared{Prepare: func(url string) error { return exec(context.Background(), url, "CREATE TABLE numbers (n bigint)") }}
+
+func TestMain(m *testing.M) { os.Exit(bed.Main(m)) }
+
+func exec(ctx context.Context, url, sql string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, sql)
+	return err
+}
+
+func value[T any](t *testing.T, url, sql string) (v T) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if err := conn.QueryRow(t.Context(), sql).Scan(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func add(t *testing.T, url string) {
+	t.Helper()
+	if err := exec(t.Context(), url, "INSERT INTO numbers VALUES (1)"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const count = "SELECT count(*) FROM numbers"
+
+func TestDatabasesOfASharedClusterAreApart(t *testing.T) {
+	one, other := bed.URL(t), bed.URL(t)
+	add(t, one)
+	if n, m := value[int](t, one, count), value[int](t, other, count); n != 1 || m != 0 {
+		t.Errorf("the databases have %d and %d rows, want 1 and 0", n, m)
+	}
+	for _, setting := range []string{"fsync", "synchronous_commit"} {
+		if got := value[string](t, one, "SHOW "+setting); got != "on" {
+			t.Errorf("%s is %s", setting, got)
+		}
+	}
+}
+
+// What was committed is there after each way in which a server stops.
+func TestStops(t *testing.T) {
+	c := pgtest.Start(t)
+	url := c.URL(pgtest.Superuser, "postgres")
+	if err := exec(t.Context(), url, "CREATE TABLE numbers (n bigint)"); err != nil {
+		t.Fatal(err)
+	}
+	c.Set(t, "work_mem", "5MB")
+	for i, stop := range []func() error{c.Stop, c.StopAtOnce, c.Kill} {
+		add(t, url)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if n := value[int](t, url, count); n != i+1 {
+			t.Errorf("stop %d: %d rows, want %d", i, n, i+1)
+		}
+	}
+	if got := value[string](t, url, "SHOW work_mem"); got != "5MB" {
+		t.Errorf("work_mem is %s", got)
+	}
+}

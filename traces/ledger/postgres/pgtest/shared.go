@@ -1,0 +1,74 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// Shared is one cluster for all tests of a package: a test gets a database of its own. The zero value is ready to use.
+type Shared struct {
+	Prepare func(url string) error // fills the database that the others are copies of; nil: they are empty
+
+	once    sync.Once
+	cluster *Cluster
+	err     error
+	count   atomic.Int64
+}
+
+// Main runs a package's tests and stops the cluster. It is for TestMain, which passes its result to os.Exit.
+func (s *Shared) Main(m *testing.M) int {
+	code := m.Run()
+	if s.cluster != nil {
+		s.cluster.remove()
+	}
+	return code
+}
+
+// Cluster is the cluster, which the first test that wants one starts. Tests that stop it or change its settings use [Start].
+func (s *Shared) Cluster(t testing.TB) *Cluster {
+	t.Helper()
+	bin, err := installed()
+	if err != nil {
+		skip(t, err.Error())
+	}
+	s.once.Do(func() {
+		if s.cluster, s.err = create(bin); s.err != nil {
+			return
+		}
+		if s.err = s.cluster.Exec(context.Background(), "postgres", "CREATE DATABASE prepared"); s.err == nil && s.Prepare != nil {
+			s.err = s.Prepare(s.cluster.URL(Superuser, "prepared"))
+		}
+	})
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	return s.cluster
+}
+
+// Database makes a database, a copy of the prepared one, and returns its name. It is dropped at the test's end.
+func (s *Shared) Database(t testing.TB) (*Cluster, string) {
+	t.Helper()
+	c := s.Cluster(t)
+	name := fmt.Sprintf("test%d", s.count.Add(1))
+	if err := c.Exec(t.Context(), "postgres", "CREATE DATABASE "+name+" TEMPLATE prepared"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Exec(context.Background(), "postgres", "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
+	})
+	return c, name
+}
+
+// URL makes a database like [Shared.Database], and leads the superuser to it.
+func (s *Shared) URL(t testing.TB) string {
+	t.Helper()
+	c, name := s.Database(t)
+	return c.URL(Superuser, name)
+}
