@@ -37,7 +37,6 @@ type Cluster struct {
 	port    int
 	user    *syscall.Credential // nil: the user of this process
 	process *process            // nil: stopped
-	standby []string            // further arguments
 }
 
 // Start makes a cluster and runs it until the test's end. Without PostgreSQL the test is skipped; where CI is set, it fails.
@@ -51,7 +50,7 @@ func Start(t testing.TB) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.remove)
+	t.Cleanup(c.Remove)
 	return c
 }
 
@@ -64,23 +63,24 @@ func skip(t testing.TB, why string) {
 	t.Skip(why)
 }
 
-// installed returns the directory of initdb. Debian's is not in the PATH.
+// installed returns the directory of PostgreSQL's programs: Debian's, of the highest version, or that of the initdb in the PATH.
 func installed() (string, error) {
-	if path, err := exec.LookPath("initdb"); err == nil {
-		return filepath.Dir(path), nil
-	}
-	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // fails only if the pattern is malformed
-	version := func(dir string) int {
-		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(dir))) // another name is version 0
+	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // fails only if the pattern is malformed
+	version := func(path string) int {
+		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // another name is version 0
 		return n
 	}
-	slices.SortFunc(dirs, func(a, b string) int { return version(b) - version(a) })
-	for _, dir := range dirs {
-		if _, err := os.Stat(filepath.Join(dir, "initdb")); err == nil {
-			return dir, nil
-		}
+	if len(dirs) > 0 {
+		return filepath.Dir(slices.MaxFunc(dirs, func(a, b string) int { return version(a) - version(b) })), nil
 	}
-	return "", errors.New("there is no initdb in PATH or in /usr/lib/postgresql: install PostgreSQL")
+	path, err := exec.LookPath("initdb")
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return "", errors.New("there is no initdb in /usr/lib/postgresql and in PATH: install PostgreSQL")
+	}
+	return filepath.Dir(path), nil
 }
 
 // create makes a cluster and starts it.
@@ -95,7 +95,7 @@ func create(bin string) (*Cluster, error) {
 		err = c.Start()
 	}
 	if err != nil {
-		c.remove()
+		c.Remove()
 		return nil, err
 	}
 	return c, nil
@@ -119,7 +119,7 @@ func place(bin string) (*Cluster, error) {
 		c.port, err = freePort()
 	}
 	if err != nil {
-		c.remove()
+		c.Remove()
 		return nil, err
 	}
 	return c, nil
@@ -136,8 +136,7 @@ func freePort() (int, error) {
 	return 0, errors.New("no port is free")
 }
 
-func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
-func (c *Cluster) log() string  { return filepath.Join(c.dir, "log") }
+func (c *Cluster) log() string { return filepath.Join(c.dir, "log") }
 
 // Address is where the server listens: 127.0.0.1 and its port. It stays the same when the server is started again.
 func (c *Cluster) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(c.port)) }
@@ -189,8 +188,8 @@ func (c *Cluster) Set(t testing.TB, name, value string) {
 	}
 }
 
-// remove stops the server at once and removes its data.
-func (c *Cluster) remove() {
+// Remove stops the server at once and removes its data.
+func (c *Cluster) Remove() {
 	if c.process != nil {
 		c.process.Signal(syscall.SIGCONT)      // it may be paused
 		if err := c.StopAtOnce(); err != nil { // which leaves no shared memory behind

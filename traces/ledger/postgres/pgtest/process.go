@@ -82,9 +82,9 @@ func (c *Cluster) start() error {
 	}
 	args := []string{
 		"-D", c.data(), "-c", "listen_addresses=127.0.0.1", "-c", "port=" + strconv.Itoa(c.port), "-c", "unix_socket_directories=" + c.dir,
-		"-c", "max_connections=200", "-c", "shared_buffers=32MB",
+		"-c", "max_connections=200", "-c", "shared_buffers=32MB", "-c", "wal_keep_size=256MB",
 	}
-	cmd := c.command("postgres", append(args, c.standby...)...)
+	cmd := c.command("postgres", args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	p := &process{ended: make(chan struct{})}
 	started := make(chan error)

@@ -24,7 +24,7 @@ type Shared struct {
 func (s *Shared) Main(m *testing.M) int {
 	code := m.Run()
 	if s.cluster != nil {
-		s.cluster.remove()
+		s.cluster.Remove()
 	}
 	return code
 }

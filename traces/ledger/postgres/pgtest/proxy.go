@@ -1,0 +1,94 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+)
+
+// A Proxy stands between one client and a server. It passes everything until it is told otherwise. Its methods are for one goroutine at a time.
+type Proxy struct {
+	t      testing.TB
+	proxy  *toxiproxy.Proxy
+	toxics []string // that hold now
+}
+
+// NewProxy makes a proxy before the server at an address. It ends with the test.
+func NewProxy(t testing.TB, server string) *Proxy {
+	t.Helper()
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listen := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	p := &Proxy{t: t, proxy: toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()), listen, listen, server)}
+	p.Restore()
+	t.Cleanup(p.proxy.Stop)
+	return p
+}
+
+// Address is where the client connects.
+func (p *Proxy) Address() string { return p.proxy.Listen }
+
+// Cut closes all connections and refuses new ones, until [Proxy.Restore].
+func (p *Proxy) Cut() { p.proxy.Stop() }
+
+// Restore ends every fault. Connections that lost data are closed.
+func (p *Proxy) Restore() {
+	p.t.Helper()
+	for _, name := range p.toxics {
+		if err := p.proxy.Toxics.RemoveToxic(context.Background(), name); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	p.toxics = nil
+	p.proxy.Lock()
+	enabled := p.proxy.Enabled
+	p.proxy.Unlock()
+	if !enabled {
+		if err := p.proxy.Start(); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// To leads new connections to another server. Those that exist are closed.
+func (p *Proxy) To(server string) {
+	p.t.Helper()
+	p.proxy.Stop()
+	p.proxy.Upstream = server
+	p.Restore()
+}
+
+// Delay delays what passes in both directions.
+func (p *Proxy) Delay(by time.Duration) {
+	p.t.Helper()
+	for _, stream := range []string{"upstream", "downstream"} {
+		p.add("latency", stream, fmt.Sprintf(`{"latency": %d, "jitter": %d}`, by.Milliseconds(), by.Milliseconds()/2))
+	}
+}
+
+// LoseRequests drops what clients send; they do not learn of it.
+func (p *Proxy) LoseRequests() { p.t.Helper(); p.add("timeout", "upstream", `{"timeout": 0}`) }
+
+// LoseAnswers drops what the server answers: it acts, and its clients do not learn of it.
+func (p *Proxy) LoseAnswers() { p.t.Helper(); p.add("timeout", "downstream", `{"timeout": 0}`) }
+
+func (p *Proxy) add(kind, stream, attributes string) {
+	p.t.Helper()
+	name := kind + stream
+	toxic := fmt.Sprintf(`{"name": %q, "type": %q, "stream": %q, "attributes": %s}`, name, kind, stream, attributes)
+	if _, err := p.proxy.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
+		p.t.Fatal(err)
+	}
+	p.toxics = append(p.toxics, name)
+}
