@@ -81,7 +81,7 @@ func (l *Ledger) claim(ctx context.Context, run string, fit func(*Request, strin
 		if q.Ended != "" {
 			return &ClaimError{Request: q, Err: ErrEnded}
 		}
-		free, err := l.free(ctx, &q)
+		free, err := l.free(&q, b.Gone)
 		if err != nil {
 			return err
 		}
@@ -104,15 +104,15 @@ func (l *Ledger) claim(ctx context.Context, run string, fit func(*Request, strin
 
 // free reports whether no process works on a run. A run that carries this process's id is free: take has found that no goroutine
 // of this process works on it any more.
-func (l *Ledger) free(ctx context.Context, q *Request) (bool, error) {
+func (l *Ledger) free(q *Request, gone func(owner string) (bool, error)) (bool, error) {
 	if q.Owner == "" || q.Owner == l.owner {
 		return true, nil
 	}
-	gone, err := l.store.Gone(ctx, q.Owner)
+	is, err := gone(q.Owner)
 	if err != nil {
 		return false, fmt.Errorf("whether the owner of run %s still lives cannot be told: %w", q.RunID, err)
 	}
-	return gone, nil
+	return is, nil
 }
 
 // take notes that a goroutine of this process works on a run. It reports false if another one does already.

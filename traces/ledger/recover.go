@@ -43,7 +43,7 @@ func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, 
 			}
 			live, known := lives[q.Owner]
 			if !known {
-				free, err := l.free(ctx, &q)
+				free, err := l.free(&q, func(owner string) (bool, error) { return l.store.Gone(ctx, owner) })
 				live = err == nil && !free // an error about one owner is reported with its runs: RecoverRun tries again
 				lives[q.Owner] = live
 			}

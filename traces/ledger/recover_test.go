@@ -169,6 +169,18 @@ func (b *blind) Gone(ctx context.Context, owner string) (bool, error) {
 	return b.Memory.Gone(ctx, owner)
 }
 
+func (b *blind) Update(ctx context.Context, do func(ledger.Tx) error) error {
+	return b.Memory.Update(ctx, func(tx ledger.Tx) error { return do(goneBy{tx, b}) })
+}
+
+// goneBy asks a store whether an owner is gone.
+type goneBy struct {
+	ledger.Tx
+	store ledger.Store
+}
+
+func (t goneBy) Gone(owner string) (bool, error) { return t.store.Gone(context.Background(), owner) }
+
 // One owner of whom nothing can be told keeps its own runs from being ended, and no others.
 func TestRecoveryGoesOnBehindALockThatCannotBeRead(t *testing.T) {
 	d := newDesk(t)
@@ -208,6 +220,10 @@ func TestRecoveryGoesOnBehindALockThatCannotBeRead(t *testing.T) {
 type believer struct{ ledger.Store }
 
 func (believer) Gone(context.Context, string) (bool, error) { return true, nil }
+
+func (b believer) Update(ctx context.Context, do func(ledger.Tx) error) error {
+	return b.Store.Update(ctx, func(tx ledger.Tx) error { return do(goneBy{tx, b}) })
+}
 
 // TestARunThatWasTakenAwayIsNotGoneOnWith: locks are an aid. Whoever's run was ended or taken up by another process, rightly or not,
 // finds that out before anything is called or recorded.

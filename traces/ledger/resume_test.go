@@ -256,6 +256,10 @@ func (l *lies) Gone(ctx context.Context, owner string) (bool, error) {
 	return l.Store.Gone(ctx, owner)
 }
 
+func (l *lies) Update(ctx context.Context, do func(ledger.Tx) error) error {
+	return l.Store.Update(ctx, func(tx ledger.Tx) error { return do(goneBy{tx, l}) })
+}
+
 type lying struct {
 	ledger.Reader
 	l *lies

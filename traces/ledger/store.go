@@ -136,6 +136,9 @@ type Tx interface {
 	// Prune removes the bodies of entries and their deliveries, the requests of runs, and blobs. The hashes stay. Nothing else removes
 	// rows of the record.
 	Prune(entries []Range, runs []string, blobs []canonical.Digest) error
+	// Gone is [Store.Gone]. An owner that is gone stays gone once the transaction is committed: it records nothing any more, even if it
+	// only looked gone.
+	Gone(owner string) (bool, error)
 }
 
 // A Range is the indexes of entries that follow each other.

@@ -104,6 +104,9 @@ func (s *Store) Gone(_ context.Context, owner string) (bool, error) {
 	return locked, lock.Close()
 }
 
+// Gone is [ledger.Tx.Gone].
+func (t *tx) Gone(owner string) (bool, error) { return t.store.Gone(t.ctx, owner) }
+
 // standing reports whether the path still leads to the locked file.
 func standing(lock *flock.Flock, file string) bool {
 	locked, err := lock.Stat()

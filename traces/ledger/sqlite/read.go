@@ -26,6 +26,7 @@ type tx struct {
 	*session
 	ctx    context.Context
 	path   string
+	store  *Store // in Update
 	over   bool
 	failed error // the first error of a write: SQLite may have ended the transaction with it
 	wrote  bool

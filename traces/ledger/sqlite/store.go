@@ -168,7 +168,7 @@ func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 		return err
 	}
 	defer func() { <-s.writing }()
-	t := &tx{session: s.writes, ctx: ctx, path: s.path}
+	t := &tx{session: s.writes, ctx: ctx, path: s.path, store: s}
 	defer func() { // also when do panics
 		t.end()
 		if !t.committed {

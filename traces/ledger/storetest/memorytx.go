@@ -337,6 +337,8 @@ func (t *tx) SetDelivered(hook string, next int64) error {
 	return t.write(Delivered, func() error { t.delivered[hook] = next; return nil })
 }
 
+func (t *tx) Gone(owner string) (bool, error) { return t.m.Gone(t.ctx, owner) }
+
 func (t *tx) Prune(entries []ledger.Range, runs []string, blobs []canonical.Digest) error {
 	return t.write(Prune, func() error {
 		gone := func(entry int64) bool {

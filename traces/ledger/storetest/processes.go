@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 )
 
 // What a process that the suite starts shall do: the job, the store's path and an owner, in its environment. It is
@@ -41,10 +42,14 @@ func work(t *testing.T, h Harness, job string) {
 			t.Error(err)
 		}
 	case jobOwn:
-		if _, err := s.Own(context.Background(), os.Getenv(ownerVariable)); err != nil {
+		release, err := s.Own(context.Background(), os.Getenv(ownerVariable))
+		if err != nil {
 			t.Fatal(err)
 		}
 		wait("owned")
+		if err := release(); err != nil {
+			t.Error(err)
+		}
 	default:
 		t.Fatalf("unknown job %q", job)
 	}
@@ -143,6 +148,11 @@ func killedOwner(t *testing.T, h Harness) {
 	}
 	if second.cmd.Wait() == nil {
 		t.Error("the process was not killed")
+	}
+	for deadline := time.Now().Add(10 * h.Lease); time.Now().Before(deadline); time.Sleep(h.Lease / 10) {
+		if is, err := s.Gone(context.Background(), killed); is || err != nil {
+			break
+		}
 	}
 	gone(t, s, killed, true)
 	gone(t, s, killed, true)

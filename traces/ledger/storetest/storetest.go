@@ -9,18 +9,22 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"pgfsm/traces/ledger"
 )
 
 // A Harness makes stores for the suite.
 type Harness struct {
-	// Open opens the store of that path, which stands in a folder of its own, and makes it if there is none. Several can be
-	// open for one path. The suite closes them.
+	// New makes room for a new store, and returns its path. If it is nil, the path is that of a file in a folder of its own.
+	New func(t testing.TB) string
+	// Open opens the store of that path, and makes it if there is none. Several can be open for one path. The suite closes them.
 	Open func(t testing.TB, path string) ledger.Store
 	// Processes tells that other processes can open the path, too. The suite then starts the test's binary again, with the
 	// test that called Run.
 	Processes bool
+	// Lease is how long the owner of a killed process may seem to live.
+	Lease time.Duration
 	// Holds tells that who reads with another store of the path may have to wait for a function of Update.
 	Holds bool
 }
@@ -78,7 +82,12 @@ func Run(t *testing.T, h Harness) {
 // fresh opens a new store, and says where.
 func (h Harness) fresh(t *testing.T) (ledger.Store, string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "ledger.db")
+	path := ""
+	if h.New != nil {
+		path = h.New(t)
+	} else {
+		path = filepath.Join(t.TempDir(), "ledger.db")
+	}
 	return h.open(t, path), path
 }
 

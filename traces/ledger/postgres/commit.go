@@ -1,0 +1,122 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"pgfsm/traces/ledger"
+)
+
+const (
+	// lockLog makes this transaction the only one that writes. Whether the last acknowledged entry is there is asked each time: a pooler connects to
+	// another server without telling. If the process stops, it does not stop the others for long.
+	lockLog = "SELECT size, at, current_setting('synchronous_commit'), current_setting('transaction_read_only'), " +
+		"coalesce((SELECT substr(hashes, 1, 32) FROM entries WHERE idx = ?), '')," +
+		"set_config('idle_in_transaction_session_timeout', ?, true) FROM log FOR UPDATE"
+	// fence fails for a store whose lease another one has ended. No lease is ended meanwhile: that takes the log's lock, too.
+	fence = "UPDATE replicas SET commits = ?, until = clock_timestamp() + ? " + microseconds + " WHERE owner = ANY(?) AND NOT over"
+	grow  = "UPDATE log SET size = ?, at = ?"
+	// touch is a write that changes nothing, but is flushed as any other.
+	touch = "UPDATE log SET size = size"
+)
+
+// locked are the statements that begin a transaction that writes.
+func (s *Store) locked() []statement {
+	index := int64(-1)
+	if last := s.last.Load(); last != nil {
+		index = last.index
+	}
+	idle := fmt.Sprintf("%dms", (s.lease / 3).Milliseconds())
+	return []statement{{query: "BEGIN"}, {query: lockLog, args: []any{index, idle}}}
+}
+
+// end checks the answer to lockLog.
+func (s *Store) end(r result) (end ledger.End, err error) {
+	if len(r.rows) != 1 {
+		return end, fmt.Errorf("the ledger: table log has %d rows: %w", len(r.rows), ledger.ErrMalformed)
+	}
+	row := &r.rows[0]
+	end = ledger.End{Size: row.Int64(), At: row.Text()}
+	commit, readOnly, leaf := row.Text(), row.Text(), row.Bytes()
+	switch {
+	case row.Err() != nil:
+		return end, fmt.Errorf("the ledger: table log: %w", row.Err())
+	case readOnly != "off":
+		return end, unavailable(errors.New("it is read-only"))
+	case !durable(commit):
+		return end, fmt.Errorf("%w: synchronous_commit is %s; set it to on or remote_apply for this user", ErrUnsafe, commit)
+	}
+	if last := s.last.Load(); last != nil {
+		return end, s.compare(last, leaf)
+	}
+	return end, nil
+}
+
+// begin begins a transaction that writes.
+func (s *Store) begin(t *tx) error {
+	batch := s.locked()
+	s.commits++
+	if len(s.owners) > 0 {
+		batch = append(batch, statement{query: fence, args: []any{s.commits, s.lease.Microseconds(), s.owners}})
+	}
+	t.session.begun = true
+	t.began = time.Now()
+	results, _, err := t.session.send(t.session.ctx, batch...)
+	if err != nil {
+		return err
+	}
+	t.writes = true
+	if t.log, err = s.end(results[1]); err != nil {
+		return err
+	}
+	if n := len(s.owners); n > 0 && results[2].tag.RowsAffected() != int64(n) {
+		s.fenced.Store(true)
+		return errFenced
+	}
+	return nil
+}
+
+// commit commits with a context of its own, and in one round trip with all writes that wait.
+func (s *Store) commit(t *tx) error {
+	if err := t.Usable(); err != nil {
+		return err
+	}
+	t.Finish()
+	if !t.Wrote() {
+		return nil
+	}
+	var batch []statement
+	if t.leaf != nil {
+		batch = append(batch, statement{query: grow, args: []any{t.log.Size, t.log.At}})
+	}
+	if len(s.owners) > 0 && time.Since(t.began) > s.lease/3 { // it could not be renewed meanwhile
+		batch = append(batch, statement{query: fence, args: []any{s.commits, s.lease.Microseconds(), s.owners}})
+	}
+	session := t.session
+	before := len(session.queue) + len(batch)
+	delete(session.notices(), noticed)
+	results, done, err := session.send(context.Background(), append(batch, statement{query: "COMMIT"})...)
+	switch {
+	case err == nil && session.notices()[noticed] == nil:
+		if tag := results[len(batch)].tag.String(); tag != "COMMIT" {
+			return fmt.Errorf("the ledger: the transaction came to %s", tag)
+		}
+	case done < before && !session.conn.Conn().IsClosed(): // the server does not run what follows a statement that failed
+		return err
+	default:
+		if err == nil {
+			err = fmt.Errorf("%v", session.notices()[noticed])
+		}
+		session.end()
+		if err := s.settle(err); err != nil {
+			return err
+		}
+	}
+	session.begun = false
+	if t.leaf != nil {
+		s.last.Store(&acknowledged{t.log.Size - 1, *t.leaf})
+	}
+	return nil
+}

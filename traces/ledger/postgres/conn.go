@@ -1,0 +1,171 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"pgfsm/traces/ledger"
+)
+
+// defaultLease is how long a process that does not renew its lease owns its runs.
+const defaultLease = 15 * time.Second
+
+// maxLease bounds a lease: a process that has ended keeps its runs for so long.
+const maxLease = 10 * time.Minute
+
+// minLease is enough for tests on slow machines.
+const minLease = time.Second
+
+// maxConns bounds the connections of a process. Readers and the writer take fewer; the others are being closed.
+const maxConns = 2 * (maxReaders + 2)
+
+// parameters are those that a URL may have. pgx sends a parameter that it does not know to the server, where a pooler refuses it or forgets it.
+var parameters = []string{"connect_timeout", "host", leaseParameter, "port", "sslcert", "sslkey", "sslmode", "sslrootcert", "target_session_attrs"}
+
+const leaseParameter = "lease"
+
+// modes are those of sslmode. The others try without TLS if TLS fails.
+var modes = []string{"disable", "require", "verify-ca", "verify-full"}
+
+// CheckURL reports why a URL names no database. The error repeats nothing of the URL but names of parameters: it may hold a password.
+func CheckURL(text string) error {
+	_, _, err := parse(text)
+	return err
+}
+
+// parse reads a URL. No error wraps one of package url or of pgx: these repeat it.
+func parse(text string) (*pgxpool.Config, time.Duration, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || u.Opaque != "" {
+		return nil, 0, errors.New("is not of the form postgres://USER:PASSWORD@HOST:PORT/DATABASE; write %XX for special characters of the password")
+	}
+	q, err := url.ParseQuery(u.RawQuery)
+	if err != nil || u.Fragment != "" {
+		return nil, 0, errors.New("has parameters that cannot be read; write %XX for special characters")
+	}
+	for name, values := range q {
+		if !slices.Contains(parameters, name) {
+			return nil, 0, fmt.Errorf("has the parameter %.40q, which is unknown: use some of %s", name, strings.Join(parameters, ", "))
+		}
+		if len(values) != 1 {
+			return nil, 0, fmt.Errorf("has the parameter %s more than once", name)
+		}
+	}
+	lease := defaultLease
+	if q.Has(leaseParameter) {
+		if lease, err = time.ParseDuration(q.Get(leaseParameter)); err != nil || lease < minLease || lease > maxLease {
+			return nil, 0, fmt.Errorf("has the parameter %s, which is not a duration from %s to %s", leaseParameter, minLease, maxLease)
+		}
+		q.Del(leaseParameter)
+		u.RawQuery = q.Encode()
+	}
+	c, err := pgxpool.ParseConfig(u.String())
+	if err != nil {
+		return nil, 0, errors.New("cannot be read: are its files of certificates and keys there, and its parameters right?")
+	}
+	mode := q.Get("sslmode")
+	if mode != "" && !slices.Contains(modes, mode) || mode == "" && !nearby(c.ConnConfig) {
+		return nil, 0, fmt.Errorf("needs the parameter sslmode=verify-full, or another one of %s", strings.Join(modes, ", "))
+	}
+	return c, lease, nil
+}
+
+// nearby reports whether all hosts are this machine.
+func nearby(c *pgx.ConnConfig) bool {
+	local := func(host string) bool {
+		ip := net.ParseIP(host)
+		return host == "localhost" || strings.HasPrefix(host, "/") || ip != nil && ip.IsLoopback()
+	}
+	return local(c.Host) && !slices.ContainsFunc(c.Fallbacks, func(f *pgconn.FallbackConfig) bool { return !local(f.Host) })
+}
+
+// configure sets what every connection has. Statements are not prepared, because a pooler may run each transaction on another connection.
+func (s *Store) configure(c *pgxpool.Config) {
+	c.MaxConns = maxConns
+	c.AfterConnect = s.check
+	c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	c.ConnConfig.StatementCacheCapacity, c.ConnConfig.DescriptionCacheCapacity = 0, 0
+	c.ConnConfig.OnNotice = func(p *pgconn.PgConn, n *pgconn.Notice) { p.CustomData()[noticed] = n }
+}
+
+// noticed is the key of the last notice in the data of a connection.
+const noticed = "notice"
+
+// check refuses a new connection to a database that is not that of the ledger, or that can lose what it acknowledges.
+func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
+	if e := conn.PgConn().ParameterStatus("server_encoding"); e != "UTF8" {
+		return fmt.Errorf("%w: its encoding is %s; make one with the encoding UTF8", ErrUnsafe, e)
+	}
+	var version int64
+	var fsync, commit, recovery, readOnly string
+	var at time.Time
+	sent := time.Now()
+	err := conn.QueryRow(ctx, "SELECT (SELECT max(version_id) FROM goose_db_version), current_setting('fsync'), current_setting('synchronous_commit'), "+
+		"pg_is_in_recovery()::text, current_setting('transaction_read_only'), clock_timestamp()").Scan(&version, &fsync, &commit, &recovery, &readOnly, &at)
+	if err != nil {
+		return explained(ctx, err)
+	}
+	s.setClock(at, sent)
+	switch {
+	case version != schemaVersion:
+		return fmt.Errorf("%w: its schema is %d, this program's is %d; run pgfsm ledger init of the newer of both, and use that version",
+			ErrVersion, version, schemaVersion)
+	case s.readOnly:
+		return nil
+	case fsync != "on":
+		return fmt.Errorf("%w: fsync is %s; set it to on", ErrUnsafe, fsync)
+	case !durable(commit):
+		return fmt.Errorf("%w: synchronous_commit is %s; set it to on or remote_apply for this user", ErrUnsafe, commit)
+	case recovery == "true" || readOnly == "on":
+		return unavailable(errors.New("it is a standby, or read-only"))
+	}
+	return s.present(ctx, conn)
+}
+
+// durable reports whether a commit is acknowledged only when it is flushed, by the synchronous standby too.
+func durable(synchronousCommit string) bool {
+	return synchronousCommit == "on" || synchronousCommit == "remote_apply"
+}
+
+// present returns [ledger.ErrLost] if the last entry that this store was told to be committed is not there any more.
+func (s *Store) present(ctx context.Context, conn *pgx.Conn) error {
+	last := s.last.Load()
+	if last == nil {
+		return nil
+	}
+	var leaf []byte
+	err := conn.QueryRow(ctx, leafQuery, last.index).Scan(&leaf)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return explained(ctx, err)
+	}
+	return s.compare(last, leaf)
+}
+
+const leafQuery = "SELECT substr(hashes, 1, 32) FROM entries WHERE idx = $1"
+
+// compare ends the store for good if the leaf hash of an acknowledged entry is another one.
+func (s *Store) compare(last *acknowledged, leaf []byte) error {
+	if string(leaf) == string(last.leaf[:]) {
+		return nil
+	}
+	err := fmt.Errorf("%w: entry %d was committed with the leaf hash %s, and is missing or another one now", ledger.ErrLost, last.index, last.leaf)
+	s.lost.CompareAndSwap(nil, &err)
+	return err
+}
+
+// An acknowledged entry is the last one of a commit that the database confirmed to this store.
+type acknowledged struct {
+	index int64
+	leaf  tlog.Hash
+}

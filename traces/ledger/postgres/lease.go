@@ -1,0 +1,149 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"pgfsm/traces/ledger"
+)
+
+// errFenced is returned for good.
+var errFenced = fmt.Errorf("%w: its lease ran out, and another process took over a run of it", ledger.ErrFenced)
+
+const (
+	microseconds = "* interval '1 microsecond'"
+	takeLease    = "INSERT INTO replicas (owner, since, until) VALUES ($1, clock_timestamp(), clock_timestamp() + $2 " + microseconds + ") ON CONFLICT DO NOTHING"
+	renewLease   = "UPDATE replicas SET until = clock_timestamp() + $2 " + microseconds + " WHERE owner = $1 AND NOT over RETURNING clock_timestamp()"
+	// A lease that ran out is not looked at by anybody if its owner had no run: it goes after a day.
+	dropLeases = "DELETE FROM replicas WHERE until < clock_timestamp() - interval '1 day'"
+	askLease   = "SELECT (over OR until < clock_timestamp())::text FROM replicas WHERE owner = ?"
+	endLease   = "UPDATE replicas SET over = true WHERE owner = ? AND NOT over AND until < clock_timestamp()"
+)
+
+// valid refuses what is not the id of an owner.
+func valid(owner string) error {
+	if id, err := uuid.Parse(owner); err != nil || id.String() != owner {
+		return fmt.Errorf("%q is not the id of an owner: want a UUID", owner)
+	}
+	return nil
+}
+
+// Own is [ledger.Store.Own]. The owner's lease is renewed until release. An owner that has no lease any more is never owned again.
+func (s *Store) Own(ctx context.Context, owner string) (release func() error, err error) {
+	if s.readOnly {
+		return nil, ErrReadOnly
+	}
+	if err := valid(owner); err != nil {
+		return nil, err
+	}
+	if err := s.enter(ctx, s.writing); err != nil {
+		return nil, err
+	}
+	defer func() { <-s.writing }()
+	if _, err := s.exec(ctx, dropLeases); err != nil {
+		return nil, err
+	}
+	n, err := s.exec(ctx, takeLease, owner, s.lease.Microseconds())
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		return nil, fmt.Errorf("the ledger: owner %s is another process", owner)
+	}
+	s.owners = append(s.owners, owner)
+	ctx, stop := context.WithCancel(context.Background())
+	renewed := make(chan struct{})
+	go func() {
+		defer close(renewed)
+		s.renew(ctx, owner)
+	}()
+	return sync.OnceValue(func() error {
+		stop()
+		<-renewed
+		return s.release(owner)
+	}), nil
+}
+
+// release ends a lease. No transaction of this store is under way.
+func (s *Store) release(owner string) error {
+	if err := s.enter(context.Background(), s.writing); err != nil {
+		return err
+	}
+	defer func() { <-s.writing }()
+	s.owners = slices.DeleteFunc(s.owners, func(o string) bool { return o == owner })
+	_, err := s.exec(context.Background(), "DELETE FROM replicas WHERE owner = $1 AND NOT over", owner)
+	return err
+}
+
+// renew renews a lease until ctx is done, or another process has ended it. While the database is away it tries again and again.
+func (s *Store) renew(ctx context.Context, owner string) {
+	tick := time.NewTicker(s.lease / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if s.renewOnce(ctx, owner) {
+			return
+		}
+	}
+}
+
+// renewOnce reports whether the lease is over.
+func (s *Store) renewOnce(ctx context.Context, owner string) bool {
+	ctx, stop := context.WithTimeout(ctx, s.lease)
+	defer stop()
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return false
+	}
+	defer conn.Release()
+	var at time.Time
+	sent := time.Now()
+	err = conn.QueryRow(ctx, renewLease, owner, s.lease.Microseconds()).Scan(&at)
+	if errors.Is(err, pgx.ErrNoRows) {
+		s.fenced.Store(true)
+		return true
+	}
+	if err == nil {
+		s.setClock(at, sent)
+	}
+	return false
+}
+
+// Gone is [ledger.Store.Gone].
+func (s *Store) Gone(ctx context.Context, owner string) (gone bool, err error) {
+	err = s.Glance(ctx, func(r ledger.Reader) error {
+		gone, err = r.(*tx).lapsed(owner)
+		return err
+	})
+	return gone, err
+}
+
+// exec runs a statement outside of a transaction.
+func (s *Store) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, s.wait, errNoAnswer)
+	defer stop()
+	tag, err := s.pool.Exec(ctx, query, args...)
+	if err != nil {
+		return 0, explained(ctx, err)
+	}
+	return tag.RowsAffected(), nil
+}
+
+// setClock compares the database's clock with this machine's, which showed sent when it asked. The answer came now.
+func (s *Store) setClock(at, sent time.Time) {
+	s.ahead.Store(int64(at.Sub(sent.Add(time.Since(sent) / 2))))
+}
+
+// Now is [ledger.Store.Now]: the database's clock.
+func (s *Store) Now() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) }

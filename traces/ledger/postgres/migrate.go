@@ -1,0 +1,57 @@
+package postgres
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// rolesScript makes the roles. SCHEMA stands for the schema of the tables.
+//
+//go:embed roles.sql
+var rolesScript string
+
+// schemaVersion is the number of the last migration.
+const schemaVersion = 1
+
+// Migrate makes a ledger of a database, or brings the tables of one to this version. The URL must lead to the server itself: a pooler would run parts of a migration on several
+// connections. It returns the statements that make the roles, for psql.
+func Migrate(ctx context.Context, url string) (roles string, err error) {
+	c, _, err := parse(url)
+	if err != nil {
+		return "", fmt.Errorf("the URL of the ledger %w", err)
+	}
+	db := stdlib.OpenDB(*c.ConnConfig)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return "", err
+	}
+	locker, err := lock.NewPostgresTableLocker()
+	if err != nil {
+		return "", err
+	}
+	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithLocker(locker), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return "", err
+	}
+	if _, err := p.Up(ctx); err != nil {
+		return "", explained(ctx, err)
+	}
+	var schema string
+	if err := db.QueryRowContext(ctx, "SELECT current_schema()").Scan(&schema); err != nil {
+		return "", explained(ctx, err)
+	}
+	return strings.ReplaceAll(rolesScript, "SCHEMA_OF_LEDGER", pgx.Identifier{schema}.Sanitize()), nil
+}

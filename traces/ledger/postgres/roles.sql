@@ -1,0 +1,33 @@
+-- The roles of a ledger. Run this as a user that may make roles, for example: pgfsm ledger init URL | psql URL
+-- Then give each role that logs in a password or a certificate.
+DO $$ BEGIN
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'pgfsm_serve') THEN CREATE ROLE pgfsm_serve LOGIN; END IF;
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'pgfsm_prune') THEN CREATE ROLE pgfsm_prune LOGIN; END IF;
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'pgfsm_migrate') THEN CREATE ROLE pgfsm_migrate LOGIN; END IF;
+END $$;
+SET search_path = SCHEMA_OF_LEDGER;
+
+-- pgfsm ledger init
+GRANT ALL ON SCHEMA SCHEMA_OF_LEDGER TO pgfsm_migrate;
+ALTER TABLE log OWNER TO pgfsm_migrate;
+ALTER TABLE replicas OWNER TO pgfsm_migrate;
+ALTER TABLE entries OWNER TO pgfsm_migrate;
+ALTER TABLE requests OWNER TO pgfsm_migrate;
+ALTER TABLE blobs OWNER TO pgfsm_migrate;
+ALTER TABLE tokens OWNER TO pgfsm_migrate;
+ALTER TABLE deliveries OWNER TO pgfsm_migrate;
+ALTER TABLE delivered OWNER TO pgfsm_migrate;
+ALTER TABLE goose_db_version OWNER TO pgfsm_migrate;
+ALTER TABLE goose_lock OWNER TO pgfsm_migrate;
+
+-- pgfsm serve, and all other commands: entries and blobs are only added.
+GRANT USAGE ON SCHEMA SCHEMA_OF_LEDGER TO pgfsm_serve;
+GRANT SELECT ON log, replicas, entries, requests, blobs, tokens, deliveries, delivered, goose_db_version TO pgfsm_serve;
+GRANT INSERT ON replicas, entries, requests, blobs, tokens, deliveries, delivered TO pgfsm_serve;
+GRANT UPDATE ON log, replicas, requests, tokens, deliveries, delivered TO pgfsm_serve;
+GRANT DELETE ON replicas TO pgfsm_serve;
+
+-- pgfsm ledger prune and rebuild: also empties entries, whose hashes stay.
+GRANT pgfsm_serve TO pgfsm_prune;
+GRANT UPDATE (run_id, n, at, by, prev, type, events) ON entries TO pgfsm_prune;
+GRANT DELETE ON requests, blobs, deliveries, tokens TO pgfsm_prune;

@@ -1,0 +1,243 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"pgfsm/traces/ledger/sqlrows"
+)
+
+// ErrUnrecorded means that a statement changed another number of rows than it must.
+var ErrUnrecorded = errors.New("a row was not recorded")
+
+// rollbackTime bounds the end of a transaction that changes nothing. A connection whose transaction does not end is closed.
+const rollbackTime = 5 * time.Second
+
+// A statement is one of a batch, which is sent as a whole: a batch costs one round trip.
+type statement struct {
+	query string
+	args  []any
+	table string // it must change one row of this table; empty: any number
+	key   any    // of the row
+}
+
+// A result is that of one statement, read whole.
+type result struct {
+	tag  pgconn.CommandTag
+	rows []sqlrows.Row
+}
+
+// A session runs the statements of one transaction on one connection. Writes wait until the next query, or the commit, so that they cost
+// no round trip.
+type session struct {
+	ctx     context.Context
+	pool    *pgxpool.Pool
+	wait    time.Duration // the longest for an answer
+	begin   string        // begins the transaction
+	always  bool          // every query is in the transaction; otherwise only queries with several pages
+	conn    *pgxpool.Conn // nil before the first statement
+	begun   bool
+	failed  error // the first error: the transaction is over with it
+	queue   []statement
+	cursors int
+}
+
+// send sends what is queued and then the statements, and returns the results of these. The number is how many statements of the batch
+// succeeded, the queued ones included.
+func (s *session) send(ctx context.Context, statements ...statement) (_ []result, done int, err error) {
+	if s.failed != nil {
+		return nil, 0, s.failed
+	}
+	ctx, stop := context.WithTimeoutCause(ctx, s.wait, errNoAnswer)
+	defer stop()
+	defer func() { s.failed = err }()
+	if s.conn == nil {
+		if s.conn, err = s.pool.Acquire(ctx); err != nil {
+			return nil, 0, explained(ctx, err)
+		}
+	}
+	all := append(s.queue, statements...)
+	queued := len(s.queue)
+	s.queue = nil
+	var batch pgx.Batch
+	for i := range all {
+		batch.Queue(numbered(all[i].query), all[i].args...)
+	}
+	answers := s.conn.SendBatch(ctx, &batch)
+	defer func() {
+		if late := answers.Close(); err == nil && late != nil {
+			err = explained(ctx, late)
+		}
+	}()
+	results := make([]result, len(all))
+	for i := range all {
+		if results[i], err = read(answers); err != nil {
+			return nil, i, explained(ctx, err)
+		}
+		if n := results[i].tag.RowsAffected(); all[i].table != "" && n != 1 {
+			return nil, i, fmt.Errorf("%s %v: %w: %d rows were changed instead of one", all[i].table, all[i].key, ErrUnrecorded, n)
+		}
+	}
+	return results[queued:], len(all), nil
+}
+
+// notices is where the last notice of the connection is.
+func (s *session) notices() map[string]any { return s.conn.Conn().PgConn().CustomData() }
+
+// malformed is a text that no ledger stores.
+type malformed string
+
+// read reads the result of the next statement of a batch.
+func read(answers pgx.BatchResults) (r result, err error) {
+	rows, err := answers.Query()
+	if err != nil {
+		return r, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		values, err := rows.Values()
+		if err != nil {
+			return r, err
+		}
+		for i, v := range values {
+			switch v := v.(type) {
+			case string:
+				if text, ok := fromText(v); ok {
+					values[i] = text
+				} else {
+					values[i] = malformed(v)
+				}
+			case int32:
+				values[i] = int64(v)
+			}
+		}
+		r.rows = append(r.rows, sqlrows.Row{Values: values})
+	}
+	rows.Close()
+	r.tag = rows.CommandTag()
+	return r, rows.Err()
+}
+
+// numbered writes the parameters of a query as PostgreSQL names them.
+func numbered(query string) string {
+	parts := strings.Split(query, "?")
+	if len(parts) == 1 {
+		return query
+	}
+	var b strings.Builder
+	for i, part := range parts {
+		if i > 0 {
+			fmt.Fprintf(&b, "$%d", i)
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}
+
+// stored replaces texts that PostgreSQL cannot store.
+func stored(args []any) []any {
+	for i, v := range args {
+		if text, ok := v.(string); ok {
+			args[i] = toText(text)
+		}
+	}
+	return args
+}
+
+// Write queues a statement.
+func (s *session) Write(table string, key any, query string, args ...any) error {
+	s.queue = append(s.queue, statement{query, stored(args), table, key})
+	return nil
+}
+
+// Query runs a query.
+func (s *session) Query(page int, query string, args ...any) (sqlrows.Rows, error) {
+	var batch []statement
+	if !s.begun && (s.always || page > 1) {
+		batch = append(batch, statement{query: s.begin})
+	}
+	if page == 1 {
+		results, _, err := s.send(s.ctx, append(batch, statement{query: query, args: stored(args)})...)
+		if err != nil {
+			return nil, err
+		}
+		s.begun = s.begun || len(batch) > 0
+		return &pages{rows: results[len(batch)].rows}, nil
+	}
+	s.cursors++
+	p := &pages{session: s, name: fmt.Sprintf("c%d", s.cursors), size: page}
+	results, _, err := s.send(s.ctx, append(batch, statement{query: "DECLARE " + p.name + " NO SCROLL CURSOR FOR " + query, args: stored(args)}, p.fetch())...)
+	if err != nil {
+		return nil, err
+	}
+	s.begun = true
+	p.take(results[len(batch)+1])
+	return p, nil
+}
+
+// end ends the transaction, if one was begun and not committed, and gives the connection back.
+func (s *session) end() {
+	if s.conn == nil {
+		return
+	}
+	if s.begun && !s.conn.Conn().IsClosed() {
+		ctx, stop := context.WithTimeout(context.Background(), rollbackTime)
+		defer stop()
+		// Release closes a connection whose transaction is still open.
+		_, _ = s.conn.Exec(ctx, "ROLLBACK")
+	}
+	s.conn.Release()
+	s.conn = nil
+}
+
+// pages are the rows of a query.
+type pages struct {
+	rows    []sqlrows.Row
+	session *session // nil: there is no further page
+	name    string   // of the cursor
+	size    int
+}
+
+func (p *pages) fetch() statement {
+	return statement{query: fmt.Sprintf("FETCH %d FROM %s", p.size, p.name)}
+}
+
+// take takes a page.
+func (p *pages) take(r result) {
+	p.rows = r.rows
+	if len(p.rows) < p.size {
+		p.Close()
+	}
+}
+
+// Next returns the next row, or nil.
+func (p *pages) Next() (*sqlrows.Row, error) {
+	if len(p.rows) == 0 && p.session != nil {
+		results, _, err := p.session.send(p.session.ctx, p.fetch())
+		if err != nil {
+			return nil, err
+		}
+		p.take(results[0])
+	}
+	if len(p.rows) == 0 {
+		return nil, nil
+	}
+	row := &p.rows[0]
+	p.rows = p.rows[1:]
+	return row, nil
+}
+
+// Close closes the cursor with the next statement.
+func (p *pages) Close() {
+	if p.session != nil {
+		p.session.queue = append(p.session.queue, statement{query: "CLOSE " + p.name})
+		p.session = nil
+	}
+}

@@ -1,0 +1,69 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"pgfsm/traces/ledger"
+)
+
+// settleRetry is the time between attempts to settle.
+const settleRetry = 100 * time.Millisecond
+
+// settle finds out whether the last transaction was committed, whose COMMIT had no answer, or one with a warning: the wait for the standby may have been
+// cancelled. It returns nil if the transaction is durable.
+//
+// A look alone would not do: the COMMIT may still be waiting, and become visible later. So settle takes the lock that the transaction has until it ends, and
+// commits a write of its own. Once that is acknowledged without a warning, all that was committed before is as durable, and nothing else will appear.
+func (s *Store) settle(cause error) error {
+	if len(s.owners) == 0 {
+		return fmt.Errorf("%w: %v", ledger.ErrUnsettled, cause)
+	}
+	ctx, stop := context.WithTimeoutCause(context.Background(), s.wait, errNoAnswer)
+	defer stop()
+	for {
+		committed, err := s.committed(ctx)
+		switch {
+		case err == nil && committed:
+			return nil
+		case err == nil:
+			return unavailable(fmt.Errorf("the transaction was rolled back: %v", cause))
+		case errors.Is(err, ledger.ErrLost):
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %v; %v", ledger.ErrUnsettled, cause, err)
+		case <-s.closed:
+			return fmt.Errorf("%w: %v; %w", ledger.ErrUnsettled, cause, ErrClosed)
+		case <-time.After(settleRetry):
+		}
+	}
+}
+
+// committed reports whether the last transaction was committed. An error means that this is not known.
+func (s *Store) committed(ctx context.Context) (bool, error) {
+	session := &session{ctx: ctx, pool: s.pool, wait: s.wait, begun: true}
+	defer session.end()
+	ask := statement{query: "SELECT commits FROM replicas WHERE owner = ?", args: []any{s.owners[0]}}
+	results, _, err := session.send(ctx, append(s.locked(), statement{query: touch}, ask)...)
+	if err != nil {
+		return false, err
+	}
+	if _, err := s.end(results[1]); err != nil {
+		return false, err
+	}
+	delete(session.notices(), noticed)
+	ended, _, err := session.send(ctx, statement{query: "COMMIT"})
+	if err != nil {
+		return false, err
+	}
+	if notice := session.notices()[noticed]; notice != nil || ended[0].tag.String() != "COMMIT" {
+		return false, fmt.Errorf("the transaction came to %s, with %v", ended[0].tag, notice)
+	}
+	session.begun = false
+	rows := results[3].rows
+	return len(rows) == 1 && rows[0].Int64() == s.commits, nil
+}

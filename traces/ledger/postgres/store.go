@@ -1,0 +1,158 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"pgfsm/traces/ledger"
+)
+
+// maxReaders bounds the transactions that read at the same time.
+const maxReaders = 8
+
+// A Store is a [ledger.Store] in a database. Its methods can be called at the same time. A transaction must not begin another one that writes in its
+// function: it would wait for itself.
+type Store struct {
+	pool     *pgxpool.Pool
+	readOnly bool
+	lease    time.Duration
+	wait     time.Duration // the longest for an answer of the database
+	writing  chan struct{} // contains one value while a goroutine writes
+	reading  chan struct{} // as many values as there are readers
+	closed   chan struct{}
+	close    sync.Once
+
+	ahead  atomic.Int64 // nanoseconds by which the database's clock is ahead of this machine's
+	last   atomic.Pointer[acknowledged]
+	lost   atomic.Pointer[error]
+	fenced atomic.Bool
+
+	owners  []string // with a lease of this store; guarded by writing
+	commits int64    // transactions that were begun; guarded by writing
+}
+
+var _ ledger.Store = (*Store)(nil)
+
+// Open opens a ledger to read and write. The database must have one: see [Migrate].
+func Open(url string) (*Store, error) { return open(url, false) }
+
+// OpenReadOnly opens a ledger to read, on a standby too.
+func OpenReadOnly(url string) (*Store, error) { return open(url, true) }
+
+func open(url string, readOnly bool) (*Store, error) {
+	c, lease, err := parse(url)
+	if err != nil {
+		return nil, fmt.Errorf("the URL of the ledger %w", err)
+	}
+	s := &Store{
+		readOnly: readOnly, lease: lease, wait: 2 * lease,
+		writing: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders), closed: make(chan struct{}),
+	}
+	s.configure(c)
+	ctx, stop := context.WithTimeoutCause(context.Background(), s.wait, errNoAnswer)
+	defer stop()
+	if s.pool, err = pgxpool.NewWithConfig(ctx, c); err != nil {
+		return nil, explained(ctx, err)
+	}
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		s.pool.Close()
+		return nil, explained(ctx, err)
+	}
+	conn.Release()
+	return s, nil
+}
+
+// usable returns why nothing can be done with the store any more, if so.
+func (s *Store) usable() error {
+	select {
+	case <-s.closed:
+		return ErrClosed
+	default:
+	}
+	if lost := s.lost.Load(); lost != nil {
+		return *lost
+	}
+	return nil
+}
+
+// enter waits until a channel that holds a few values takes one more.
+func (s *Store) enter(ctx context.Context, room chan struct{}) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case room <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.closed:
+		return ErrClosed
+	}
+	if err := s.usable(); err != nil {
+		<-room
+		return err
+	}
+	return nil
+}
+
+// View is [ledger.Store.View]. Its state is that of its first read.
+func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
+	return s.look(ctx, &session{begin: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", always: true}, do)
+}
+
+// Glance is [ledger.Store.Glance]. A sequence is read by a cursor, so it begins a transaction, in which each query sees what was committed before it.
+func (s *Store) Glance(ctx context.Context, do func(ledger.Reader) error) error {
+	return s.look(ctx, &session{begin: "BEGIN READ ONLY"}, do)
+}
+
+func (s *Store) look(ctx context.Context, session *session, do func(ledger.Reader) error) error {
+	if err := s.enter(ctx, s.reading); err != nil {
+		return err
+	}
+	defer func() { <-s.reading }()
+	session.ctx, session.pool, session.wait = ctx, s.pool, s.wait
+	defer session.end()
+	t := newTx(ctx, session)
+	defer t.Finish()
+	return do(t)
+}
+
+// Update is [ledger.Store.Update].
+func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
+	if s.readOnly {
+		return ErrReadOnly
+	}
+	if err := s.enter(ctx, s.writing); err != nil {
+		return err
+	}
+	defer func() { <-s.writing }()
+	if s.fenced.Load() {
+		return errFenced
+	}
+	session := &session{ctx: ctx, pool: s.pool, wait: s.wait}
+	defer session.end() // also when do panics
+	t := newTx(ctx, session)
+	defer t.Finish()
+	if err := s.begin(t); err != nil {
+		return err
+	}
+	if err := do(t); err != nil {
+		return err
+	}
+	return s.commit(t)
+}
+
+// Close waits for the writer and for those who read.
+func (s *Store) Close() error {
+	s.close.Do(func() {
+		close(s.closed)
+		s.writing <- struct{}{} // for ever: nobody writes any more
+		s.pool.Close()
+	})
+	return nil
+}

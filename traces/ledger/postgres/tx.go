@@ -1,0 +1,147 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/sqlrows"
+)
+
+var dialect = &sqlrows.Dialect{Ledger: "in the database", Position: "strpos", Name: func(column string) string {
+	return "left(" + column + ", 128) = left(?, 128) AND " + column + " = ?" // as the indexes have it
+}}
+
+// A tx is a transaction.
+type tx struct {
+	sqlrows.Tx
+	session *session
+	writes  bool             // it has the log's lock
+	began   time.Time        // if it writes
+	log     ledger.End       // with what it adds
+	leaf    *tlog.Hash       // of the last entry that it adds
+	hashes  map[int64][]byte // that entries complete: those that it added, or read
+}
+
+func newTx(ctx context.Context, session *session) *tx {
+	return &tx{Tx: sqlrows.New(ctx, session, dialect), session: session, hashes: make(map[int64][]byte)}
+}
+
+// End is [ledger.Reader.End].
+func (t *tx) End() (end ledger.End, err error) {
+	if err := t.Usable(); err != nil {
+		return end, err
+	}
+	if t.writes {
+		return t.log, nil
+	}
+	rows, err := t.session.Query(1, "SELECT size, at FROM log")
+	if err != nil {
+		return end, err
+	}
+	row, err := rows.Next()
+	if err != nil || row == nil {
+		return end, fmt.Errorf("the ledger: table log has no row: %w", ledger.ErrMalformed)
+	}
+	end = ledger.End{Size: row.Int64(), At: row.Text()}
+	return end, row.Err()
+}
+
+// AddEntry is [ledger.Tx.AddEntry].
+func (t *tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
+	if e.Index < t.log.Size {
+		return t.Fail(fmt.Errorf("entry %d: the log has %d entries already, and is append-only", e.Index, t.log.Size))
+	}
+	if err := t.Tx.AddEntry(e, hashes); err != nil {
+		return err
+	}
+	t.log, t.leaf = ledger.End{Size: e.Index + 1, At: e.At}, &hashes[0]
+	t.hashes[e.Index] = slices.Concat(slices.Collect(func(yield func([]byte) bool) {
+		for i := range hashes {
+			yield(hashes[i][:])
+		}
+	})...)
+	return nil
+}
+
+// ReadHashes implements [tlog.HashReader] with one query at most: in a batch, most hashes are of entries that it added.
+func (t *tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
+	if err := t.Usable(); err != nil {
+		return nil, err
+	}
+	var missing []int64
+	for _, id := range ids {
+		if entry, _ := sqlrows.Place(id); t.hashes[entry] == nil {
+			missing = append(missing, entry)
+		}
+	}
+	found := t.hashes
+	if len(missing) > 0 {
+		if !t.writes {
+			found = make(map[int64][]byte)
+		}
+		if err := t.readHashes(missing, found); err != nil {
+			return nil, err
+		}
+	}
+	all := make([]tlog.Hash, len(ids))
+	for i, id := range ids {
+		entry, offset := sqlrows.Place(id)
+		hashes := found[entry]
+		if int64(len(hashes)) < offset+tlog.HashSize {
+			return nil, fmt.Errorf("the hash %d of the tree: %w", id, ledger.ErrNotFound)
+		}
+		copy(all[i][:], hashes[offset:])
+	}
+	return all, nil
+}
+
+// readHashes reads the hashes that entries complete.
+func (t *tx) readHashes(entries []int64, found map[int64][]byte) error {
+	rows, err := t.session.Query(1, "SELECT idx, hashes FROM entries WHERE idx = ANY(?)", entries)
+	if err != nil {
+		return err
+	}
+	for {
+		row, err := rows.Next()
+		if row == nil {
+			return err
+		}
+		found[row.Int64()] = row.Bytes()
+		if err := row.Err(); err != nil {
+			return fmt.Errorf("the ledger: the hashes of entries: %w", err)
+		}
+	}
+}
+
+// lapsed reports whether an owner has no lease, or one that ran out.
+func (t *tx) lapsed(owner string) (bool, error) {
+	if err := errors.Join(valid(owner), t.Usable()); err != nil {
+		return false, err
+	}
+	rows, err := t.session.Query(1, askLease, owner)
+	if err != nil {
+		return false, err
+	}
+	row, err := rows.Next()
+	if err != nil || row == nil {
+		return err == nil, err
+	}
+	return row.Text() == "true", row.Err()
+}
+
+// Gone is [ledger.Tx.Gone].
+func (t *tx) Gone(owner string) (bool, error) {
+	if err := valid(owner); err != nil {
+		return false, err
+	}
+	if err := t.Change(endLease, owner); err != nil {
+		return false, err
+	}
+	return t.lapsed(owner)
+}

@@ -1,0 +1,258 @@
+package sqlrows
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"pgfsm/fsm"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+	"pgfsm/traces/ledger"
+)
+
+const entryColumns = "idx, run_id, n, at, by, prev, type, events"
+
+func readEntry(r *Row) ledger.Entry {
+	return ledger.Entry{
+		Index: r.Int64(), RunID: r.Text(), N: r.int(), At: r.Text(), By: r.Text(), Prev: r.Text(), Type: ledger.Type(r.Text()),
+		Events: jsontext.Value(r.Text()),
+	}
+}
+
+// maxIndex is the largest index that an entry can have: package tlog does not terminate for larger trees.
+const maxIndex = 1<<62 - 1
+
+func readEnd(r *Row) ledger.End {
+	index := r.Int64()
+	if index > maxIndex && r.err == nil {
+		r.err = fmt.Errorf("the last entry has the index %d: %w", index, ledger.ErrMalformed)
+	}
+	return ledger.End{Size: index + 1, At: r.Text()}
+}
+
+func (t *Tx) End() (ledger.End, error) {
+	for end, err := range all(t, single, readEnd, "SELECT idx, at FROM entries ORDER BY idx DESC LIMIT 1") {
+		return end, err
+	}
+	return ledger.End{}, nil
+}
+
+// ofType has the condition of the partial index written out, so that it is used.
+const ofType = "SELECT " + entryColumns + " FROM entries WHERE run_id = '' AND type <> 'mcp.passed' AND type = ? ORDER BY idx"
+
+func (t *Tx) LastOf(kind ledger.Type) (ledger.Entry, error) {
+	return one(t, "the last entry of type", kind, readEntry, ofType+" DESC LIMIT 1", string(kind))
+}
+
+func (t *Tx) EntriesOfType(kind ledger.Type) iter.Seq2[ledger.Entry, error] {
+	return all(t, many, readEntry, ofType, string(kind))
+}
+
+func (t *Tx) Entries(from int64) iter.Seq2[ledger.Entry, error] {
+	return all(t, many, readEntry, "SELECT "+entryColumns+" FROM entries WHERE idx >= ? AND events <> '' ORDER BY idx", from)
+}
+
+// ofRun has the condition of the partial index written out, so that it is used.
+const ofRun = "SELECT " + entryColumns + " FROM entries WHERE run_id = ? AND run_id <> '' ORDER BY n"
+
+func (t *Tx) EntriesOf(run string) iter.Seq2[ledger.Entry, error] {
+	return all(t, many, readEntry, ofRun, run)
+}
+
+// ReadHashes implements [tlog.HashReader].
+func (t *Tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
+	hashes := make([]tlog.Hash, len(ids))
+	for i, id := range ids {
+		var err error
+		entry, offset := Place(id)
+		if hashes[i], err = one(t, "the hash of the tree", id, (*Row).Hash, hashOf, offset+1, entry, offset); err != nil {
+			return nil, err
+		}
+	}
+	return hashes, nil
+}
+
+const hashOf = "SELECT substr(hashes, ?, 32) FROM entries WHERE idx = ? AND length(hashes) > ?"
+
+// Place returns where a hash is: the entry that completes it, and its offset in the hashes of the entry. A hash of level n is the n-th.
+func Place(id int64) (entry, offset int64) {
+	level, n := tlog.SplitStoredHashIndex(id)
+	return (n+1)<<level - 1, int64(level * tlog.HashSize)
+}
+
+func (t *Tx) CountHashes() (int64, error) {
+	return one(t, "the count of", "hashes", func(r *Row) int64 {
+		size := r.Int64()
+		if size%tlog.HashSize != 0 {
+			r.unreadable("a multiple of 32 bytes")
+		}
+		return size / tlog.HashSize
+	}, "SELECT coalesce(sum(length(hashes)), 0) FROM entries")
+}
+
+// requestColumns stand in the order of the table.
+const requestColumns = "run_id, at, updated, kind, status, state, actor, task, env, server, tool, args, arguments, definition, bundle, " +
+	"mode, score, policy, code, reason, binding, approvers, quorum, agreed, expires, owner, sent, ended, steps, head, entry, entries, delivered"
+
+func readRequest(r *Row) ledger.Request {
+	return ledger.Request{
+		RunID: r.Text(), At: r.Text(), Updated: r.Text(), Kind: r.Text(), Status: ledger.Status(r.Text()), State: fsm.State(r.Text()),
+		Actor: r.Text(), Task: r.Text(), Env: r.Text(), Server: r.Text(), Tool: r.Text(), Args: r.Text(),
+		Arguments: canonical.Digest(r.Text()), Definition: canonical.Digest(r.Text()), Bundle: canonical.Digest(r.Text()),
+		Mode: r.Text(), Score: r.int(), Policy: r.Text(), Code: r.Text(), Reason: r.Text(), Binding: canonical.Digest(r.Text()),
+		Approvers: readList(r), Quorum: r.int(), Agreed: r.int(), Expires: r.Text(), Owner: r.Text(), Sent: r.Text(), Ended: r.Text(),
+		Steps: r.int(), Head: canonical.Digest(r.Text()), Entry: r.Int64(), Entries: r.int(), Delivered: r.Text(),
+	}
+}
+
+// readList reads a JSON list of strings; an empty one is nil.
+func readList(r *Row) []string {
+	text := r.Text()
+	if r.err != nil || text == "[]" {
+		return nil
+	}
+	var list []string
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		r.err = fmt.Errorf("column %d is not a JSON list: %w (%w)", r.at, ledger.ErrMalformed, err)
+	}
+	return list
+}
+
+func (t *Tx) Request(run string) (ledger.Request, error) {
+	return one(t, "run", run, readRequest, "SELECT "+requestColumns+" FROM requests WHERE run_id = ?", run)
+}
+
+func (t *Tx) Reached(run string) (int64, error) {
+	return one(t, "run", run, (*Row).Int64, "SELECT entry FROM requests WHERE run_id = ?", run)
+}
+
+func (t *Tx) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
+	query, args := t.dialect.filtered(f)
+	return all(t, many, readRequest, query, args...)
+}
+
+// wholeArgs is the text of a request's arguments, also where the row has a reference to it.
+const wholeArgs = "CASE WHEN substr(args, 1, 1) = '@' THEN (SELECT text FROM blobs WHERE digest = substr(args, 2)) ELSE args END"
+
+// lower is lower of both databases: it changes ASCII letters only.
+func lower(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		return r
+	}, s)
+}
+
+// filtered writes a filter as a query. The terms of the conditions are those of the partial indexes.
+func (d *Dialect) filtered(f ledger.Filter) (string, []any) {
+	var terms []string
+	var args []any
+	term := func(on bool, text string, values ...any) {
+		if on {
+			terms, args = append(terms, text), append(args, values...)
+		}
+	}
+	statuses := make([]any, len(f.Statuses))
+	for i, s := range f.Statuses {
+		statuses[i] = string(s)
+	}
+	// Few runs are open, and few were held; nearly all have ended, and were not. SQLite does not know that, and would read all that
+	// were ever denied to find those that still are open, or that people denied: the plus sign keeps it from the index of statuses.
+	// Of those that were held few are open.
+	status, binding := "status", "binding"
+	if f.Open || f.Held {
+		status = d.Unindexed + status
+	}
+	if f.Open {
+		binding = d.Unindexed + binding
+	}
+	term(len(statuses) > 0, status+" IN (?"+strings.Repeat(", ?", max(len(statuses)-1, 0))+")", statuses...)
+	common := slices.Contains(f.Statuses, ledger.Executed) || slices.Contains(f.Statuses, ledger.Denied)
+	term(len(statuses) > 0 && !common, "status NOT IN ('executed', 'denied')")
+	term(f.Open, "ended = ''")
+	term(f.Held, binding+" <> ''")
+	named := func(column, name string) {
+		term(name != "", d.Name(column), slices.Repeat([]any{name}, strings.Count(d.Name(column), "?"))...)
+	}
+	named("actor", f.Actor)
+	term(f.Task != "", "task <> '' AND task = ?", f.Task)
+	named("server", f.Server)
+	named("tool", f.Tool)
+	term(f.Policy != "", "policy = ?", f.Policy)
+	term(f.Code != "", "code = ?", f.Code)
+	// One expression, so that one index has it: what is open is behind all times.
+	term(f.Since != "", "CASE WHEN ended = '' THEN '~' WHEN sent > at THEN sent ELSE at END >= ?", f.Since)
+	term(f.Until != "", "at < ?", f.Until)
+	term(f.Text != "", d.Position+"(lower("+wholeArgs+"), ?) > 0", lower(f.Text))
+	term(f.Counted, "(sent <> '' OR ended = '')")
+	term(f.After != "", "run_id > ?", f.After)
+	query := "SELECT " + requestColumns + " FROM requests"
+	if len(terms) > 0 {
+		query += " WHERE " + strings.Join(terms, " AND ")
+	}
+	query += " ORDER BY run_id"
+	if f.Newest {
+		query += " DESC"
+	}
+	if f.Limit > 0 {
+		query, args = query+" LIMIT ?", append(args, int64(f.Limit))
+	}
+	return query, args
+}
+
+// attachable has the conditions of the partial index written out, so that it is used.
+const attachable = "kind = '" + states.KindAgent + "' AND binding <> '' AND delivered = ''"
+
+const waiting = "SELECT run_id FROM requests WHERE actor = ? AND server = ? AND tool = ? AND arguments = ? AND " + attachable +
+	" ORDER BY run_id LIMIT 1"
+
+func (t *Tx) Waiting(l ledger.Look) (string, error) {
+	return one(t, "a run that waits for", l.Tool, (*Row).Text, waiting, l.Actor, l.Server, l.Tool, string(l.Arguments))
+}
+
+func readBlob(r *Row) ledger.Blob {
+	return ledger.Blob{Digest: canonical.Digest(r.Text()), Kind: r.Text(), Text: r.Text()}
+}
+
+func (t *Tx) Blob(d canonical.Digest) (ledger.Blob, error) {
+	return one(t, "blob", d, readBlob, "SELECT digest, kind, text FROM blobs WHERE digest = ?", string(d))
+}
+
+func (t *Tx) Blobs() iter.Seq2[ledger.Blob, error] {
+	return all(t, large, readBlob, "SELECT digest, kind, text FROM blobs ORDER BY digest")
+}
+
+const tokenColumns = "id, name, role, secret, created, expires, revoked, entry"
+
+func readToken(r *Row) ledger.Token {
+	return ledger.Token{
+		ID: r.Text(), Name: r.Text(), Role: r.Text(), Secret: canonical.Digest(r.Text()), Created: r.Text(), Expires: r.Text(),
+		Revoked: r.Text(), Entry: r.Int64(),
+	}
+}
+
+func (t *Tx) Token(id string) (ledger.Token, error) {
+	return one(t, "token", id, readToken, "SELECT "+tokenColumns+" FROM tokens WHERE id = ?", id)
+}
+
+func (t *Tx) Tokens() iter.Seq2[ledger.Token, error] {
+	return all(t, many, readToken, "SELECT "+tokenColumns+" FROM tokens ORDER BY created, id")
+}
+
+func (t *Tx) Deliveries(due string, limit int) iter.Seq2[ledger.Delivery, error] {
+	return all(t, many, func(r *Row) ledger.Delivery {
+		return ledger.Delivery{Entry: r.Int64(), Hook: r.Text(), Attempts: r.int(), Next: r.Text(), State: r.Text(), Error: r.Text()}
+	}, "SELECT entry, hook, attempts, next, state, error FROM deliveries WHERE state = 'waiting' AND next <= ? ORDER BY entry, hook LIMIT ?",
+		due, int64(max(limit, 0)))
+}
+
+func (t *Tx) Delivered(hook string) (int64, error) {
+	return one(t, "hook", hook, (*Row).Int64, "SELECT next FROM delivered WHERE hook = ?", hook)
+}

@@ -1,0 +1,161 @@
+// Package sqlrows reads and writes the rows of a ledger in SQL, for every database that has a [ledger.Store].
+package sqlrows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"pgfsm/traces/ledger"
+)
+
+// errOver is for a transaction that is used after its function has returned.
+var errOver = errors.New("the transaction is over")
+
+// A Dialect is how a database differs from the others. Parameters are question marks for all.
+type Dialect struct {
+	Ledger    string                     // its name in errors
+	Position  string                     // the function that finds a text in another one
+	Unindexed string                     // before a column that must not be looked for in an index
+	Name      func(column string) string // the condition that the actor, the server or the tool is the value of each parameter
+}
+
+// A Source runs the statements of one transaction.
+type Source interface {
+	// Query runs a query and reads its rows in pages of that size. A query with pages of one row has one row at most.
+	Query(page int, query string, args ...any) (Rows, error)
+	// Write runs a statement, at the latest before the next query or the commit. The statement must change exactly one row, which its error names as
+	// the key of a table, unless no table is given.
+	Write(table string, key any, query string, args ...any) error
+}
+
+// Rows are those of a query.
+type Rows interface {
+	// Next returns the next row, or nil. It is valid until the next one.
+	Next() (*Row, error)
+	Close()
+}
+
+// A Tx is a transaction that reads, and, in Update, writes. It implements [ledger.Tx] but for what depends on the database.
+type Tx struct {
+	source  Source
+	dialect *Dialect
+	ctx     context.Context
+	over    bool
+	failed  error // the first error of a write: the transaction may have ended with it
+	wrote   bool
+	open    []Rows
+}
+
+// New returns a transaction, which is over after [Tx.Finish].
+func New(ctx context.Context, source Source, d *Dialect) Tx {
+	return Tx{source: source, dialect: d, ctx: ctx}
+}
+
+// Finish ends the transaction for its user, with what is still being read: a sequence may have been left without an end.
+func (t *Tx) Finish() {
+	t.over = true
+	for _, rows := range t.open {
+		rows.Close()
+	}
+	t.open = nil
+}
+
+// Change runs a statement that changes any number of rows.
+func (t *Tx) Change(query string, args ...any) error { return t.write("", nil, query, args...) }
+
+// Fail ends the transaction with an error: it cannot be committed.
+func (t *Tx) Fail(err error) error {
+	t.failed = err
+	return err
+}
+
+// Wrote reports whether a statement that writes was run.
+func (t *Tx) Wrote() bool { return t.wrote }
+
+// Usable returns why the transaction cannot be used, if it cannot.
+func (t *Tx) Usable() error {
+	switch {
+	case t.over:
+		return errOver
+	case t.failed != nil:
+		return t.failed
+	}
+	return t.ctx.Err()
+}
+
+// Sizes of pages. A row of most tables has a few hundred bytes; a blob may have a megabyte.
+const (
+	single = 1
+	many   = 256
+	large  = 16
+)
+
+// all returns the rows of a query, each as read makes it of its columns.
+func all[T any](t *Tx, page int, read func(*Row) T, query string, args ...any) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		if err := t.Usable(); err != nil {
+			yield(none, err)
+			return
+		}
+		rows, err := t.source.Query(page, query, args...)
+		if err != nil {
+			yield(none, err)
+			return
+		}
+		t.open = append(t.open, rows)
+		defer t.done(rows)
+		for {
+			if err := t.Usable(); err != nil {
+				yield(none, err)
+				return
+			}
+			row, err := rows.Next()
+			if err != nil {
+				yield(none, err)
+				return
+			}
+			if row == nil {
+				return
+			}
+			row.at, row.err = 0, nil
+			v := read(row)
+			if row.err != nil {
+				yield(none, fmt.Errorf("ledger %s: %w; pgfsm ledger verify says what else does not fit", t.dialect.Ledger, row.err))
+				return
+			}
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
+}
+
+// done closes rows that were read, or left.
+func (t *Tx) done(rows Rows) {
+	rows.Close()
+	t.open = slices.DeleteFunc(t.open, func(o Rows) bool { return o == rows })
+}
+
+// one returns the row of a query, or ErrNotFound.
+func one[T any](t *Tx, what string, key any, read func(*Row) T, query string, args ...any) (T, error) {
+	for v, err := range all(t, single, read, query, args...) {
+		return v, err
+	}
+	var none T
+	return none, fmt.Errorf("%s %v: %w", what, key, ledger.ErrNotFound)
+}
+
+// write runs a statement that must change exactly one row of a table, or any number if no table is given. After an error the transaction is over: SQLite may
+// have rolled it back, and later writes would be committed separately.
+func (t *Tx) write(table string, key any, query string, args ...any) error {
+	if err := t.Usable(); err != nil {
+		return err
+	}
+	t.wrote = true
+	t.failed = t.source.Write(table, key, query, args...)
+	return t.failed
+}
