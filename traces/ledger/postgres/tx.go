@@ -140,7 +140,7 @@ func (t *tx) Gone(owner string) (bool, error) {
 	if err := valid(owner); err != nil {
 		return false, err
 	}
-	if err := t.Change(endLease, owner); err != nil {
+	if err := t.Change("", nil, endLease, owner); err != nil {
 		return false, err
 	}
 	return t.lapsed(owner)

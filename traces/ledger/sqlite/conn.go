@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"modernc.org/sqlite"
+
+	"pgfsm/traces/ledger/sqlrows"
 )
 
 // open returns a pool of connections to a file. The settings are those of SQLite's URIs and of the driver.
@@ -120,13 +121,6 @@ func (s *session) exec(ctx context.Context, query string, args ...any) (int64, e
 	return result.RowsAffected()
 }
 
-// A cursor is a query's rows.
-type cursor struct {
-	*sql.Rows
-	query string
-	row   row
-}
-
 // rows runs a query. The driver cannot run a statement while its rows are read, so a query that is among the open ones is prepared again.
 func (s *session) rows(ctx context.Context, open []*cursor, query string, args ...any) (_ *cursor, err error) {
 	var stmt *sql.Stmt
@@ -145,67 +139,41 @@ func (s *session) rows(ctx context.Context, open []*cursor, query string, args .
 		return nil, err
 	}
 	columns, err := rows.Columns()
-	return &cursor{rows, query, newRow(len(columns))}, err
+	c := &cursor{rows: rows, query: query, row: sqlrows.Row{Values: make([]any, len(columns))}, into: make([]any, len(columns))}
+	for i := range c.into {
+		c.into[i] = &c.row.Values[i]
+	}
+	return c, err
+}
+
+// A cursor is a query's rows.
+type cursor struct {
+	rows  *sql.Rows
+	query string
+	row   sqlrows.Row
+	into  []any // pointers to the row's values, so that Scan converts none
+	of    *source
 }
 
 // next reports whether there is a further row.
 func (c *cursor) next() (bool, error) {
-	if !c.Next() {
-		return false, c.Err()
+	if !c.rows.Next() {
+		return false, c.rows.Err()
 	}
-	c.row.at = 0
-	return true, c.Scan(c.row.into...)
+	return true, c.rows.Scan(c.into...)
 }
 
-// A row is one row of a query. Its columns are taken one after the other; a value of another type than the column should
-// have makes the row's error: Scan itself would convert it.
-type row struct {
-	values, into []any
-	at           int
-	err          error
+// Next is [sqlrows.Rows.Next].
+func (c *cursor) Next() (*sqlrows.Row, error) {
+	ok, err := c.next()
+	if err != nil || !ok {
+		return nil, explained(c.of.path, err)
+	}
+	return &c.row, nil
 }
 
-func newRow(columns int) row {
-	r := row{values: make([]any, columns), into: make([]any, columns)}
-	for i := range r.values {
-		r.into[i] = &r.values[i]
-	}
-	return r
-}
-
-func (r *row) text() string {
-	v, ok := r.values[r.at].(string)
-	if !ok {
-		r.unreadable("text")
-	}
-	r.at++
-	return v
-}
-
-func (r *row) int64() int64 {
-	v, ok := r.values[r.at].(int64)
-	if !ok {
-		r.unreadable("a number")
-	}
-	r.at++
-	return v
-}
-
-// bytes returns a value of a fixed size. It is valid until the next row.
-func (r *row) bytes(size int) []byte {
-	v, ok := r.values[r.at].([]byte)
-	if !ok || len(v) != size {
-		r.unreadable(fmt.Sprintf("%d bytes", size))
-		v = make([]byte, size)
-	}
-	r.at++
-	return v
-}
-
-func (r *row) int() int { return int(r.int64()) }
-
-func (r *row) unreadable(want string) {
-	if r.err == nil {
-		r.err = fmt.Errorf("column %d is not %s but %T: %w", r.at+1, want, r.values[r.at], ErrNotLedger)
-	}
+// Close is [sqlrows.Rows.Close].
+func (c *cursor) Close() {
+	c.rows.Close()
+	c.of.open = slices.DeleteFunc(c.of.open, func(o *cursor) bool { return o == c })
 }

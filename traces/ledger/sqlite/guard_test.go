@@ -11,6 +11,7 @@ import (
 
 	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/sqlrows"
 )
 
 // TestAppendOnlyByTrigger: whatever program opens the file.
@@ -52,7 +53,7 @@ func appendOnly(t *testing.T, db *sql.DB, statement string) {
 func dump(t *testing.T, db *sql.DB, table string) (text string) {
 	t.Helper()
 	columns := map[string]string{
-		"entries": strings.ReplaceAll(entryColumns, ", ", ", '|', "), "hashes": "idx, '|', hex(hashes)", "pruning": "since", "events": "idx, '|', run_id, '|', type, '|', event",
+		"entries": "idx, '|', run_id, '|', n, '|', at, '|', by, '|', prev, '|', type, '|', events", "hashes": "idx, '|', hex(hashes)", "pruning": "since", "events": "idx, '|', run_id, '|', type, '|', event",
 	}[table]
 	table = strings.Replace(table, "hashes", "entries", 1)
 	if err := db.QueryRow("SELECT coalesce(group_concat(concat(" + columns + "), x'0a'), '') FROM " + table).Scan(&text); err != nil {
@@ -156,7 +157,7 @@ func TestPlans(t *testing.T) {
 		{"approved-and-open", ledger.Filter{Statuses: two, Open: true, Limit: 20}, "requests_open", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			query, args := filtered(tc.f)
+			query, args := s.dialect.Requests(tc.f)
 			text := planned(t, s, query, args...)
 			if !strings.Contains(text, tc.index) || strings.Contains(text, "TEMP B-TREE") != tc.sorts {
 				t.Errorf("plan %q, want %s, sorted afterwards: %t", text, tc.index, tc.sorts)
@@ -172,9 +173,9 @@ func TestPlansOfOneRow(t *testing.T) {
 		name, query, index string
 		args               []any
 	}{
-		{"entries-of-a-type", ofType, "USING INDEX entries_type (type=?)", []any{string(ledger.TokenCreated)}},
-		{"entries-of-a-run", ofRun, "USING INDEX entries_run (run_id=?)", []any{"a"}},
-		{"waiting", waiting, "requests_waiting (actor=? AND server=? AND tool=? AND arguments=?)", []any{"ann", "files", "read", "d"}},
+		{"entries-of-a-type", sqlrows.OfType, "USING INDEX entries_type (type=?)", []any{string(ledger.TokenCreated)}},
+		{"entries-of-a-run", sqlrows.OfRun, "USING INDEX entries_run (run_id=?)", []any{"a"}},
+		{"waiting", sqlrows.Waiting, "requests_waiting (actor=? AND server=? AND tool=? AND arguments=?)", []any{"ann", "files", "read", "d"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if text := planned(t, s, tc.query, tc.args...); !strings.Contains(text, tc.index) || strings.Contains(text, "TEMP B-TREE") {

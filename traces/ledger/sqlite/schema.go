@@ -98,19 +98,19 @@ func differs(want, have []object) *ledger.Fault {
 // Check looks whether the file is whole: its pages, its rows, and whether each index has the rows that its table has. It reads all of
 // the file. The error is a [*ledger.Fault] where it is not.
 func (t *tx) Check(ctx context.Context) error {
-	if err := t.usable(); err != nil {
+	if err := t.Usable(); err != nil {
 		return err
 	}
-	c, err := t.rows(ctx, t.open, "PRAGMA integrity_check(1)")
+	c, err := t.source.rows(ctx, nil, "PRAGMA integrity_check(1)")
 	if err != nil {
-		return damaged(ctx, t.path, err)
+		return damaged(ctx, t.store.path, err)
 	}
-	defer c.Close()
+	defer c.rows.Close()
 	ok, err := c.next()
 	if err != nil || !ok {
-		return damaged(ctx, t.path, errors.Join(err, ctx.Err()))
+		return damaged(ctx, t.store.path, errors.Join(err, ctx.Err()))
 	}
-	if found := c.row.text(); found != "ok" {
+	if found := c.row.Text(); found != "ok" {
 		return &ledger.Fault{Table: "file", Key: "integrity", What: found}
 	}
 	return nil

@@ -75,9 +75,9 @@ CREATE INDEX requests_task ON requests (task, run_id) WHERE task <> '';
 CREATE INDEX requests_open ON requests (run_id) WHERE ended = '';
 -- Calls that were made or may yet be: what grants and histories count. A call counts in a window by when it was asked for or left,
 -- whichever is later, and while it may yet leave always.
-CREATE INDEX requests_counted_actor ON requests (actor, server, tool, iif(ended = '', '~', max(at, sent))) WHERE sent <> '' OR ended = '';
-CREATE INDEX requests_counted_actor_at ON requests (actor, iif(ended = '', '~', max(at, sent))) WHERE sent <> '' OR ended = '';
-CREATE INDEX requests_counted_task ON requests (task, server, tool, iif(ended = '', '~', max(at, sent)))
+CREATE INDEX requests_counted_actor ON requests (actor, server, tool, CASE WHEN ended = '' THEN '~' WHEN sent > at THEN sent ELSE at END) WHERE sent <> '' OR ended = '';
+CREATE INDEX requests_counted_actor_at ON requests (actor, CASE WHEN ended = '' THEN '~' WHEN sent > at THEN sent ELSE at END) WHERE sent <> '' OR ended = '';
+CREATE INDEX requests_counted_task ON requests (task, server, tool, CASE WHEN ended = '' THEN '~' WHEN sent > at THEN sent ELSE at END)
 WHERE task <> '' AND (sent <> '' OR ended = '');
 -- What people were asked about, in order. Without it all that a policy ever denied would be looked at to find the few that people did.
 CREATE INDEX requests_held ON requests (run_id, status) WHERE binding <> '';

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/sqlrows"
 )
 
 const (
@@ -42,6 +43,7 @@ type Stats struct {
 // one in its function: it would wait for itself.
 type Store struct {
 	path     string
+	dialect  sqlrows.Dialect
 	file     identity
 	readOnly bool
 	frozen   *frozen // set if the file is read without locks
@@ -85,7 +87,7 @@ func Open(path string, o Options) (*Store, error) {
 
 func newStore(path string, file identity, busy time.Duration) *Store {
 	return &Store{
-		path: path, file: file, busy: busy, writing: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders), closed: make(chan struct{}),
+		path: path, dialect: dialect(path), file: file, busy: busy, writing: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders), closed: make(chan struct{}),
 	}
 }
 
@@ -168,16 +170,16 @@ func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 		return err
 	}
 	defer func() { <-s.writing }()
-	t := &tx{session: s.writes, ctx: ctx, path: s.path, store: s}
+	t := s.newTx(ctx, s.writes)
 	defer func() { // also when do panics
-		t.end()
+		t.Finish()
 		if !t.committed {
 			// The only error is that there is no transaction, or none any more.
-			_, _ = t.exec(context.Background(), "ROLLBACK")
+			_, _ = t.source.exec(context.Background(), "ROLLBACK")
 		}
 	}()
 	// If the context ends at that moment, the transaction may have begun in spite of the error.
-	if _, err := t.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+	if _, err := t.source.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return explained(s.path, err)
 	}
 	if err := do(t); err != nil {
@@ -187,20 +189,20 @@ func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 }
 
 func (s *Store) commit(t *tx) error {
-	if err := t.usable(); err != nil {
+	if err := t.Usable(); err != nil {
 		return err
 	}
-	t.end()
+	t.Finish()
 	// A record in a file that was moved away is lost: a denial there would have no effect.
 	if err := s.file.same(); err != nil {
 		return err
 	}
 	// Not with the context: whether it is committed must not be in doubt.
-	if _, err := t.exec(context.Background(), "COMMIT"); err != nil {
+	if _, err := t.source.exec(context.Background(), "COMMIT"); err != nil {
 		return explained(s.path, err)
 	}
 	t.committed = true
-	if t.wrote {
+	if t.Wrote() {
 		s.commits.Add(1)
 	}
 	return nil
@@ -238,8 +240,8 @@ func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 			return explained(s.path, err)
 		}
 		defer snapshot.Rollback() // there is nothing to undo; it ends the snapshot
-		t.session = newSession(view{snapshot, s.glances})
-		defer t.end()
+		t.source.session = newSession(view{snapshot, s.glances})
+		defer t.Finish()
 		return do(t)
 	})
 }
@@ -247,7 +249,7 @@ func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 // Glance is [ledger.Store.Glance]. Outside of a transaction each query is one of its own.
 func (s *Store) Glance(ctx context.Context, do func(ledger.Reader) error) error {
 	return s.look(ctx, func(t *tx) error {
-		defer t.end()
+		defer t.Finish()
 		return do(t)
 	})
 }
@@ -258,7 +260,7 @@ func (s *Store) look(ctx context.Context, do func(*tx) error) error {
 		return err
 	}
 	defer func() { <-s.reading }()
-	if err := do(&tx{session: s.glances, ctx: ctx, path: s.path}); err != nil {
+	if err := do(s.newTx(ctx, s.glances)); err != nil {
 		return err
 	}
 	if err := s.file.same(); err != nil {

@@ -33,36 +33,36 @@ func readEnd(r *Row) ledger.End {
 	if index > maxIndex && r.err == nil {
 		r.err = fmt.Errorf("the last entry has the index %d: %w", index, ledger.ErrMalformed)
 	}
-	return ledger.End{Size: index + 1, At: r.Text()}
+	return ledger.End{Size: index + 1, At: r.Text(), Type: ledger.Type(r.Text())}
 }
 
 func (t *Tx) End() (ledger.End, error) {
-	for end, err := range all(t, single, readEnd, "SELECT idx, at FROM entries ORDER BY idx DESC LIMIT 1") {
+	for end, err := range all(t, single, readEnd, "SELECT idx, at, type FROM entries ORDER BY idx DESC LIMIT 1") {
 		return end, err
 	}
 	return ledger.End{}, nil
 }
 
-// ofType has the condition of the partial index written out, so that it is used.
-const ofType = "SELECT " + entryColumns + " FROM entries WHERE run_id = '' AND type <> 'mcp.passed' AND type = ? ORDER BY idx"
+// OfType has the condition of the partial index written out, so that it is used.
+const OfType = "SELECT " + entryColumns + " FROM entries WHERE run_id = '' AND type <> 'mcp.passed' AND type = ? ORDER BY idx"
 
 func (t *Tx) LastOf(kind ledger.Type) (ledger.Entry, error) {
-	return one(t, "the last entry of type", kind, readEntry, ofType+" DESC LIMIT 1", string(kind))
+	return one(t, "the last entry of type", kind, readEntry, OfType+" DESC LIMIT 1", string(kind))
 }
 
 func (t *Tx) EntriesOfType(kind ledger.Type) iter.Seq2[ledger.Entry, error] {
-	return all(t, many, readEntry, ofType, string(kind))
+	return all(t, many, readEntry, OfType, string(kind))
 }
 
 func (t *Tx) Entries(from int64) iter.Seq2[ledger.Entry, error] {
 	return all(t, many, readEntry, "SELECT "+entryColumns+" FROM entries WHERE idx >= ? AND events <> '' ORDER BY idx", from)
 }
 
-// ofRun has the condition of the partial index written out, so that it is used.
-const ofRun = "SELECT " + entryColumns + " FROM entries WHERE run_id = ? AND run_id <> '' ORDER BY n"
+// OfRun has the condition of the partial index written out, so that it is used.
+const OfRun = "SELECT " + entryColumns + " FROM entries WHERE run_id = ? AND run_id <> '' ORDER BY n"
 
 func (t *Tx) EntriesOf(run string) iter.Seq2[ledger.Entry, error] {
-	return all(t, many, readEntry, ofRun, run)
+	return all(t, many, readEntry, OfRun, run)
 }
 
 // ReadHashes implements [tlog.HashReader].
@@ -133,7 +133,7 @@ func (t *Tx) Reached(run string) (int64, error) {
 }
 
 func (t *Tx) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
-	query, args := t.dialect.filtered(f)
+	query, args := t.dialect.Requests(f)
 	return all(t, many, readRequest, query, args...)
 }
 
@@ -150,8 +150,8 @@ func lower(s string) string {
 	}, s)
 }
 
-// filtered writes a filter as a query. The terms of the conditions are those of the partial indexes.
-func (d *Dialect) filtered(f ledger.Filter) (string, []any) {
+// Requests writes a filter as a query. The terms of the conditions are those of the partial indexes.
+func (d *Dialect) Requests(f ledger.Filter) (string, []any) {
 	var terms []string
 	var args []any
 	term := func(on bool, text string, values ...any) {
@@ -210,11 +210,12 @@ func (d *Dialect) filtered(f ledger.Filter) (string, []any) {
 // attachable has the conditions of the partial index written out, so that it is used.
 const attachable = "kind = '" + states.KindAgent + "' AND binding <> '' AND delivered = ''"
 
-const waiting = "SELECT run_id FROM requests WHERE actor = ? AND server = ? AND tool = ? AND arguments = ? AND " + attachable +
+// Waiting is the query of [ledger.Reader.Waiting].
+const Waiting = "SELECT run_id FROM requests WHERE actor = ? AND server = ? AND tool = ? AND arguments = ? AND " + attachable +
 	" ORDER BY run_id LIMIT 1"
 
 func (t *Tx) Waiting(l ledger.Look) (string, error) {
-	return one(t, "a run that waits for", l.Tool, (*Row).Text, waiting, l.Actor, l.Server, l.Tool, string(l.Arguments))
+	return one(t, "a run that waits for", l.Tool, (*Row).Text, Waiting, l.Actor, l.Server, l.Tool, string(l.Arguments))
 }
 
 func readBlob(r *Row) ledger.Blob {
@@ -251,6 +252,10 @@ func (t *Tx) Deliveries(due string, limit int) iter.Seq2[ledger.Delivery, error]
 		return ledger.Delivery{Entry: r.Int64(), Hook: r.Text(), Attempts: r.int(), Next: r.Text(), State: r.Text(), Error: r.Text()}
 	}, "SELECT entry, hook, attempts, next, state, error FROM deliveries WHERE state = 'waiting' AND next <= ? ORDER BY entry, hook LIMIT ?",
 		due, int64(max(limit, 0)))
+}
+
+func (t *Tx) Hooks() iter.Seq2[string, error] {
+	return all(t, many, (*Row).Text, "SELECT hook FROM delivered ORDER BY hook")
 }
 
 func (t *Tx) Delivered(hook string) (int64, error) {

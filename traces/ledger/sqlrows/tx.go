@@ -63,8 +63,16 @@ func (t *Tx) Finish() {
 	t.open = nil
 }
 
-// Change runs a statement that changes any number of rows.
-func (t *Tx) Change(query string, args ...any) error { return t.write("", nil, query, args...) }
+// Change runs a statement that must change exactly one row of a table, or any number if no table is given. After an error the transaction is over: SQLite
+// may have rolled it back, and later writes would be committed separately.
+func (t *Tx) Change(table string, key any, query string, args ...any) error {
+	if err := t.Usable(); err != nil {
+		return err
+	}
+	t.wrote = true
+	t.failed = t.source.Write(table, key, query, args...)
+	return t.failed
+}
 
 // Fail ends the transaction with an error: it cannot be committed.
 func (t *Tx) Fail(err error) error {
@@ -147,15 +155,4 @@ func one[T any](t *Tx, what string, key any, read func(*Row) T, query string, ar
 	}
 	var none T
 	return none, fmt.Errorf("%s %v: %w", what, key, ledger.ErrNotFound)
-}
-
-// write runs a statement that must change exactly one row of a table, or any number if no table is given. After an error the transaction is over: SQLite may
-// have rolled it back, and later writes would be committed separately.
-func (t *Tx) write(table string, key any, query string, args ...any) error {
-	if err := t.Usable(); err != nil {
-		return err
-	}
-	t.wrote = true
-	t.failed = t.source.Write(table, key, query, args...)
-	return t.failed
 }

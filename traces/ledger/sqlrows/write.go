@@ -41,7 +41,7 @@ func (t *Tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
 	for i := range hashes {
 		all = append(all, hashes[i][:]...)
 	}
-	return t.write("entry", e.Index, insertEntry, e.Index, e.RunID, int64(e.N), e.At, e.By, e.Prev, string(e.Type), string(e.Events), all)
+	return t.Change("entry", e.Index, insertEntry, e.Index, e.RunID, int64(e.N), e.At, e.By, e.Prev, string(e.Type), string(e.Events), all)
 }
 
 // RequestRow returns the values of a request in the order of its columns.
@@ -67,7 +67,7 @@ func (t *Tx) AddRequest(r ledger.Request) error {
 	if err != nil {
 		return err
 	}
-	return t.write("run", r.RunID, insertRequest, row...)
+	return t.Change("run", r.RunID, insertRequest, row...)
 }
 
 func (t *Tx) PutRequest(r ledger.Request) error {
@@ -75,7 +75,7 @@ func (t *Tx) PutRequest(r ledger.Request) error {
 	if err != nil {
 		return err
 	}
-	return t.write("run", r.RunID, upsertRequest, row...)
+	return t.Change("run", r.RunID, upsertRequest, row...)
 }
 
 func (t *Tx) PutBlob(b ledger.Blob) error {
@@ -83,23 +83,23 @@ func (t *Tx) PutBlob(b ledger.Blob) error {
 	for _, err := range all(t, single, (*Row).Int64, "SELECT 1 FROM blobs WHERE digest = ?", string(b.Digest)) {
 		return err
 	}
-	return t.write("blob", b.Digest, insertBlob, string(b.Digest), b.Kind, b.Text)
+	return t.Change("blob", b.Digest, insertBlob, string(b.Digest), b.Kind, b.Text)
 }
 
 func (t *Tx) PutToken(k ledger.Token) error {
-	return t.write("token", k.ID, upsertToken, k.ID, k.Name, k.Role, string(k.Secret), k.Created, k.Expires, k.Revoked, k.Entry)
+	return t.Change("token", k.ID, upsertToken, k.ID, k.Name, k.Role, string(k.Secret), k.Created, k.Expires, k.Revoked, k.Entry)
 }
 
 func (t *Tx) DropToken(id string) error {
-	return t.write("", nil, "DELETE FROM tokens WHERE id = ?", id)
+	return t.Change("", nil, "DELETE FROM tokens WHERE id = ?", id)
 }
 
 func (t *Tx) PutDelivery(d ledger.Delivery) error {
-	return t.write("delivery of entry", d.Entry, upsertDelivery, d.Entry, d.Hook, int64(d.Attempts), d.Next, d.State, d.Error)
+	return t.Change("delivery of entry", d.Entry, upsertDelivery, d.Entry, d.Hook, int64(d.Attempts), d.Next, d.State, d.Error)
 }
 
 func (t *Tx) SetDelivered(hook string, next int64) error {
-	return t.write("hook", hook, upsertDelivered, hook, next)
+	return t.Change("hook", hook, upsertDelivered, hook, next)
 }
 
 const emptyEntries = "UPDATE entries SET run_id = '', n = 0, at = '', by = '', prev = '', type = '', events = '' WHERE idx BETWEEN ? AND ?"
@@ -107,19 +107,19 @@ const emptyEntries = "UPDATE entries SET run_id = '', n = 0, at = '', by = '', p
 // Prune is [ledger.Tx.Prune].
 func (t *Tx) Prune(entries []ledger.Range, runs []string, blobs []canonical.Digest) error {
 	for _, run := range runs {
-		if err := t.write("", nil, "DELETE FROM requests WHERE run_id = ?", run); err != nil {
+		if err := t.Change("", nil, "DELETE FROM requests WHERE run_id = ?", run); err != nil {
 			return err
 		}
 	}
 	for _, r := range entries {
 		for _, query := range []string{emptyEntries, "DELETE FROM deliveries WHERE entry BETWEEN ? AND ?"} {
-			if err := t.write("", nil, query, r.First, r.Last); err != nil {
+			if err := t.Change("", nil, query, r.First, r.Last); err != nil {
 				return err
 			}
 		}
 	}
 	for _, d := range blobs {
-		if err := t.write("", nil, "DELETE FROM blobs WHERE digest = ?", string(d)); err != nil {
+		if err := t.Change("", nil, "DELETE FROM blobs WHERE digest = ?", string(d)); err != nil {
 			return err
 		}
 	}

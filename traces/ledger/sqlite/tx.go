@@ -1,0 +1,96 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/sqlrows"
+)
+
+// A tx is a transaction that reads, and, in Update, writes.
+type tx struct {
+	sqlrows.Tx
+	ctx       context.Context
+	store     *Store
+	source    *source
+	committed bool
+}
+
+func (s *Store) newTx(ctx context.Context, on *session) *tx {
+	source := &source{session: on, path: s.path}
+	return &tx{Tx: sqlrows.New(ctx, source, &s.dialect), ctx: ctx, store: s, source: source}
+}
+
+func dialect(path string) sqlrows.Dialect {
+	return sqlrows.Dialect{Ledger: path, Position: "instr", Unindexed: "+", Name: func(column string) string { return column + " = ?" }}
+}
+
+// A source is where the statements of a transaction run.
+type source struct {
+	*session
+	path    string
+	open    []*cursor
+	changed int64 // rows, by the last statement that writes
+}
+
+// Query is [sqlrows.Source.Query]. SQLite reads rows as they are wanted.
+func (s *source) Query(_ int, query string, args ...any) (sqlrows.Rows, error) {
+	c, err := s.rows(context.Background(), s.open, query, args...)
+	if err != nil {
+		return nil, explained(s.path, err)
+	}
+	c.of, s.open = s, append(s.open, c)
+	return c, nil
+}
+
+// Write is [sqlrows.Source.Write].
+func (s *source) Write(table string, key any, query string, args ...any) error {
+	n, err := s.exec(context.Background(), query, args...)
+	s.changed = n
+	switch {
+	case err != nil:
+		err = explained(s.path, err)
+	case table != "" && n != 1:
+		err = fmt.Errorf("ledger %s: %w: %d rows were changed instead of one; pgfsm ledger verify looks for what prevents it",
+			s.path, ErrUnrecorded, n)
+	default:
+		return nil
+	}
+	if table != "" {
+		err = fmt.Errorf("%s %v: %w", table, key, err)
+	}
+	return err
+}
+
+// Most requests are changed after they were put first, and their indexed columns stay as they are then, save three. A statement that does not set a
+// column does not touch its indexes.
+const updateRequest = "UPDATE requests SET updated = ?3, status = ?5, state = ?6, env = ?9, definition = ?14, " +
+	"mode = ?16, score = ?17, policy = ?18, code = ?19, reason = ?20, binding = ?21, approvers = ?22, quorum = ?23, agreed = ?24, " +
+	"expires = ?25, owner = ?26, sent = ?27, ended = ?28, steps = ?29, head = ?30, entry = ?31, entries = ?32, delivered = ?33 " +
+	"WHERE run_id = ?1 AND at = ?2 AND kind = ?4 AND actor = ?7 AND task = ?8 AND server = ?10 AND tool = ?11 AND args = ?12 " +
+	"AND arguments = ?13 AND bundle = ?15"
+
+// PutRequest is [ledger.Tx.PutRequest].
+func (t *tx) PutRequest(r ledger.Request) error {
+	row, err := sqlrows.RequestRow(&r)
+	if err != nil {
+		return err
+	}
+	if err := t.Change("", nil, updateRequest, row...); err != nil || t.source.changed != 0 {
+		return err
+	}
+	return t.Tx.PutRequest(r)
+}
+
+// Prune is [ledger.Tx.Prune].
+func (t *tx) Prune(entries []ledger.Range, runs []string, blobs []canonical.Digest) error {
+	if err := t.Change("row of", "pruning", "INSERT INTO pruning (since) VALUES (1)"); err != nil {
+		return err
+	}
+	if err := t.Tx.Prune(entries, runs, blobs); err != nil {
+		return err
+	}
+	return t.Change("row of", "pruning", "DELETE FROM pruning")
+}
