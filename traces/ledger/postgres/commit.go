@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -32,8 +31,8 @@ func (s *Store) locked() []statement {
 	return []statement{{query: "BEGIN"}, {query: lockLog, args: []any{index, idle}}}
 }
 
-// end checks the answer to lockLog.
-func (s *Store) end(r result) (end ledger.End, err error) {
+// endOf checks the answer to lockLog.
+func (s *Store) endOf(r result) (end ledger.End, err error) {
 	if len(r.rows) != 1 {
 		return end, fmt.Errorf("the ledger: table log has %d rows: %w", len(r.rows), ledger.ErrMalformed)
 	}
@@ -44,7 +43,7 @@ func (s *Store) end(r result) (end ledger.End, err error) {
 	case row.Err() != nil:
 		return end, fmt.Errorf("the ledger: table log: %w", row.Err())
 	case readOnly != "off":
-		return end, unavailable(errors.New("it is read-only"))
+		return end, unavailable(errStandby)
 	case !durable(commit):
 		return end, fmt.Errorf("%w: synchronous_commit is %s; set it to on or remote_apply for this user", ErrUnsafe, commit)
 	}
@@ -68,12 +67,11 @@ func (s *Store) begin(t *tx) error {
 		return err
 	}
 	t.writes = true
-	if t.log, err = s.end(results[1]); err != nil {
+	if t.log, err = s.endOf(results[1]); err != nil {
 		return err
 	}
 	if n := len(s.owners); n > 0 && results[2].tag.RowsAffected() != int64(n) {
-		s.fenced.Store(true)
-		return errFenced
+		return s.end(ledger.ErrFenced)
 	}
 	return nil
 }

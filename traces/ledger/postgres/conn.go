@@ -119,8 +119,8 @@ func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
 	s.setClock(at, sent)
 	switch {
 	case version != schemaVersion:
-		return fmt.Errorf("%w: its schema is %d, this program's is %d; run pgfsm ledger init of the newer of both, and use that version",
-			ErrVersion, version, schemaVersion)
+		return fmt.Errorf("%w: %d, and this one's is %d: use that version, or, if this one is newer, run pgfsm ledger init",
+			ledger.ErrSchema, version, schemaVersion)
 	case s.readOnly:
 		return nil
 	case fsync != "on":
@@ -128,7 +128,7 @@ func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
 	case !durable(commit):
 		return fmt.Errorf("%w: synchronous_commit is %s; set it to on or remote_apply for this user", ErrUnsafe, commit)
 	case recovery == "true" || readOnly == "on":
-		return unavailable(errors.New("it is a standby, or read-only"))
+		return unavailable(errStandby)
 	}
 	return s.present(ctx, conn)
 }
@@ -159,9 +159,7 @@ func (s *Store) compare(last *acknowledged, leaf []byte) error {
 	if string(leaf) == string(last.leaf[:]) {
 		return nil
 	}
-	err := fmt.Errorf("%w: entry %d was committed with the leaf hash %s, and is missing or another one now", ledger.ErrLost, last.index, last.leaf)
-	s.lost.CompareAndSwap(nil, &err)
-	return err
+	return s.end(fmt.Errorf("%w: entry %d, with the leaf hash %s, is missing or another one now", ledger.ErrLost, last.index, last.leaf))
 }
 
 // An acknowledged entry is the last one of a commit that the database confirmed to this store.

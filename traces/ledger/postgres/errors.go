@@ -13,20 +13,20 @@ import (
 
 // What can be wrong with a database.
 var (
-	ErrNoLedger = errors.New("there is no ledger in the database: run pgfsm ledger init")
-	ErrVersion  = errors.New("the ledger has another version")
+	ErrNoLedger = fmt.Errorf("there is no ledger in the database: run pgfsm ledger init: %w", ledger.ErrSchema)
 	ErrUnsafe   = errors.New("the database can lose what it acknowledges")
-	ErrReadOnly = errors.New("the ledger was opened to read only")
 	ErrClosed   = errors.New("the ledger is closed")
 
 	errNoAnswer = errors.New("the database does not answer")
+	errReadOnly = fmt.Errorf("%w: it was opened to read only", ledger.ErrReadOnly)
+	errStandby  = errors.New("it is a standby, or read-only")
 )
 
 // Codes of PostgreSQL, https://www.postgresql.org/docs/15/errcodes-appendix.html.
 const codeNoTable = "42P01"
 
-// passing are the classes of codes of errors that pass without a change of the ledger: the connection, the state of the transaction (a database that
-// was made read-only), rollbacks, resources, an operator's intervention, the system.
+// passing are the classes of codes of errors that pass without a change of the ledger: the connection, the state of the transaction, rollbacks, resources,
+// an operator's intervention, the system.
 var passing = []string{"08", "25", "40", "53", "55", "57", "58"}
 
 // explained returns what an error of pgx means for the ledger. ctx is the context of the statement.
@@ -37,17 +37,20 @@ func explained(ctx context.Context, err error) error {
 		return unavailable(errNoAnswer)
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, ledger.ErrLost), errors.Is(err, ErrNoLedger), errors.Is(err, ErrVersion), errors.Is(err, ErrUnsafe):
-		return fmt.Errorf("the ledger: %w", err)
+	case errors.Is(err, ledger.ErrLost), errors.Is(err, ledger.ErrSchema), errors.Is(err, ledger.ErrUnavailable), errors.Is(err, ErrUnsafe):
+		return err // of a new connection
 	case !errors.As(err, &coded), slices.Contains(passing, coded.Code[:2]):
 		return unavailable(err)
 	case coded.Code == codeNoTable:
-		return fmt.Errorf("%w (%w)", ErrNoLedger, err)
+		return ErrNoLedger
 	}
 	return fmt.Errorf("the ledger: %w", err)
 }
 
-// unavailable says that nothing was recorded, and that it may be later. Contexts of this package are no contexts of its callers.
+// unavailable says that nothing was recorded, and that it may be later. It wraps only [errStandby]: contexts of this package are no contexts of its callers.
 func unavailable(err error) error {
+	if err == errStandby {
+		return fmt.Errorf("%w: %w: the database: %w", ledger.ErrUnavailable, ledger.ErrReadOnly, err)
+	}
 	return fmt.Errorf("%w: the database: %v", ledger.ErrUnavailable, err)
 }

@@ -14,9 +14,6 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// errFenced is returned for good.
-var errFenced = fmt.Errorf("%w: its lease ran out, and another process took over a run of it", ledger.ErrFenced)
-
 const (
 	microseconds = "* interval '1 microsecond'"
 	takeLease    = "INSERT INTO replicas (owner, since, until) VALUES ($1, clock_timestamp(), clock_timestamp() + $2 " + microseconds + ") ON CONFLICT DO NOTHING"
@@ -38,7 +35,7 @@ func valid(owner string) error {
 // Own is [ledger.Store.Own]. The owner's lease is renewed until release. An owner that has no lease any more is never owned again.
 func (s *Store) Own(ctx context.Context, owner string) (release func() error, err error) {
 	if s.readOnly {
-		return nil, ErrReadOnly
+		return nil, errReadOnly
 	}
 	if err := valid(owner); err != nil {
 		return nil, err
@@ -73,8 +70,8 @@ func (s *Store) Own(ctx context.Context, owner string) (release func() error, er
 
 // release ends a lease. No transaction of this store is under way.
 func (s *Store) release(owner string) error {
-	if err := s.enter(context.Background(), s.writing); err != nil {
-		return err
+	if s.enter(context.Background(), s.writing) != nil {
+		return nil // the lease has been ended, or runs out
 	}
 	defer func() { <-s.writing }()
 	s.owners = slices.DeleteFunc(s.owners, func(o string) bool { return o == owner })
@@ -82,7 +79,7 @@ func (s *Store) release(owner string) error {
 	return err
 }
 
-// renew renews a lease until ctx is done, or another process has ended it. While the database is away it tries again and again.
+// renew renews a lease until ctx is done. While the database is away it tries again and again.
 func (s *Store) renew(ctx context.Context, owner string) {
 	tick := time.NewTicker(s.lease / 3)
 	defer tick.Stop()
@@ -90,43 +87,45 @@ func (s *Store) renew(ctx context.Context, owner string) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-s.closed:
+			return
 		case <-tick.C:
 		}
-		if s.renewOnce(ctx, owner) {
-			return
+		if s.usable() == nil {
+			s.renewOnce(ctx, owner)
 		}
 	}
 }
 
-// renewOnce reports whether the lease is over.
-func (s *Store) renewOnce(ctx context.Context, owner string) bool {
+// renewOnce renews a lease, unless another process has ended it.
+func (s *Store) renewOnce(ctx context.Context, owner string) {
 	ctx, stop := context.WithTimeout(ctx, s.lease)
 	defer stop()
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
-		return false
+		return
 	}
 	defer conn.Release()
 	var at time.Time
 	sent := time.Now()
-	err = conn.QueryRow(ctx, renewLease, owner, s.lease.Microseconds()).Scan(&at)
-	if errors.Is(err, pgx.ErrNoRows) {
-		s.fenced.Store(true)
-		return true
-	}
-	if err == nil {
+	switch err := conn.QueryRow(ctx, renewLease, owner, s.lease.Microseconds()).Scan(&at); {
+	case errors.Is(err, pgx.ErrNoRows):
+		_ = s.end(ledger.ErrFenced) // every operation returns it
+	case err == nil:
 		s.setClock(at, sent)
 	}
-	return false
 }
 
-// Gone is [ledger.Store.Gone].
-func (s *Store) Gone(ctx context.Context, owner string) (gone bool, err error) {
-	err = s.Glance(ctx, func(r ledger.Reader) error {
-		gone, err = r.(*tx).lapsed(owner)
-		return err
-	})
-	return gone, err
+// Gone is [ledger.Store.Gone]. It is asked within views, so it waits for none.
+func (s *Store) Gone(ctx context.Context, owner string) (bool, error) {
+	if err := errors.Join(valid(owner), s.usable()); err != nil {
+		return false, err
+	}
+	session := &session{ctx: ctx, pool: s.pool, wait: s.wait}
+	defer session.end()
+	t := newTx(ctx, session)
+	defer t.Finish()
+	return t.lapsed(owner)
 }
 
 // exec runs a statement outside of a transaction.

@@ -52,7 +52,7 @@ func (s *Store) committed(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if _, err := s.end(results[1]); err != nil {
+	if _, err := s.endOf(results[1]); err != nil {
 		return false, err
 	}
 	delete(session.notices(), noticed)

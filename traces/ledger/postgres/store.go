@@ -27,10 +27,9 @@ type Store struct {
 	closed   chan struct{}
 	close    sync.Once
 
-	ahead  atomic.Int64 // nanoseconds by which the database's clock is ahead of this machine's
-	last   atomic.Pointer[acknowledged]
-	lost   atomic.Pointer[error]
-	fenced atomic.Bool
+	ahead atomic.Int64 // nanoseconds by which the database's clock is ahead of this machine's
+	last  atomic.Pointer[acknowledged]
+	final atomic.Pointer[error] // with which every operation fails from now on
 
 	owners  []string // with a lease of this store; guarded by writing
 	commits int64    // transactions that were begun; guarded by writing
@@ -75,10 +74,16 @@ func (s *Store) usable() error {
 		return ErrClosed
 	default:
 	}
-	if lost := s.lost.Load(); lost != nil {
-		return *lost
+	if final := s.final.Load(); final != nil {
+		return *final
 	}
 	return nil
+}
+
+// end ends the store for good with an error, which is returned.
+func (s *Store) end(err error) error {
+	s.final.CompareAndSwap(nil, &err)
+	return *s.final.Load()
 }
 
 // enter waits until a channel that holds a few values takes one more.
@@ -125,15 +130,12 @@ func (s *Store) look(ctx context.Context, session *session, do func(ledger.Reade
 // Update is [ledger.Store.Update].
 func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 	if s.readOnly {
-		return ErrReadOnly
+		return errReadOnly
 	}
 	if err := s.enter(ctx, s.writing); err != nil {
 		return err
 	}
 	defer func() { <-s.writing }()
-	if s.fenced.Load() {
-		return errFenced
-	}
 	session := &session{ctx: ctx, pool: s.pool, wait: s.wait}
 	defer session.end() // also when do panics
 	t := newTx(ctx, session)
