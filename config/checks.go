@@ -24,14 +24,6 @@ func checkPath(s string) fault {
 	return fault{}
 }
 
-// checkLedger judges the URL of a ledger.
-func checkLedger(s string) fault {
-	if err := CheckLedger(s); err != nil {
-		return fault{err.Error(), `write "sqlite:pgfsm.db"`}
-	}
-	return fault{}
-}
-
 func checkReferences(s string) fault {
 	_, f := splitReferences(s)
 	return f

@@ -54,13 +54,13 @@ var (
 	toolName   = &shape{form: text, max: MaxToolBytes}
 	headerName = &shape{form: text, max: MaxToolBytes, match: headerPattern, what: "a header's name",
 		check: checkHeaderName}
-	varName    = &shape{form: text, max: MaxToolBytes, match: envName, what: "a variable's name"}
-	baseURL    = &shape{form: text, max: MaxURLBytes, match: urlPattern, what: "an http or https URL", check: checkBaseURL}
-	modelName  = &shape{form: text, max: MaxModelBytes}
-	filePath   = &shape{form: text, what: "a path", check: checkPath}
-	ledgerName = &shape{form: text, match: ledgerPattern, what: `the URL of a ledger: "sqlite:" and a path`, check: checkLedger}
-	pattern    = &shape{form: text, max: MaxPatternBytes, what: "a pattern", check: checkPattern}
-	digest     = &shape{form: text, match: digestPattern, what: `a digest: "sha256:" and 64 lower-case hexadecimal digits`}
+	varName   = &shape{form: text, max: MaxToolBytes, match: envName, what: "a variable's name"}
+	baseURL   = &shape{form: text, max: MaxURLBytes, match: urlPattern, what: "an http or https URL", check: checkBaseURL}
+	modelName = &shape{form: text, max: MaxModelBytes}
+	filePath  = &shape{form: text, what: "a path", check: checkPath}
+	ledgerURL = &shape{form: text, secret: true, match: ledgerPattern, what: `the URL of a ledger: "sqlite:" and a path, or "postgres://…"`, check: checkLedger}
+	pattern   = &shape{form: text, max: MaxPatternBytes, what: "a pattern", check: checkPattern}
+	digest    = &shape{form: text, match: digestPattern, what: `a digest: "sha256:" and 64 lower-case hexadecimal digits`}
 )
 
 var serverShape = &shape{form: object, cross: crossServer, oneOf: jsontext.Value(
@@ -250,8 +250,9 @@ var configuration = &shape{form: object, cross: crossNames, keys: []key{
 	{name: "traces", doc: "The traces, which record runs if there is no ledger.", shape: &shape{form: object, keys: []key{
 		{name: "dir", shape: filePath, initial: "traces", doc: "The folder for traces."},
 	}}},
-	{name: "ledger", shape: ledgerName, example: `"sqlite:pgfsm.db"`,
-		doc: "The durable store of runs: `sqlite:` and a file, which pgfsm creates if it does not exist. With this key, pgfsm records runs in the " +
+	{name: "ledger", shape: ledgerURL, example: `"sqlite:pgfsm.db"`,
+		doc: "The durable store of runs: `sqlite:` and a file, which pgfsm creates if it does not exist, or the URL of a database in PostgreSQL, which " +
+			"`pgfsm ledger init` prepares. A database's URL may contain references; on another machine it needs `sslmode`. With this key, pgfsm records runs in the " +
 			"ledger and not in `traces.dir`, and approvers can decide about held calls."},
 	{name: "checkpoints", shape: checkpointsShape, absent: true,
 		doc:     "How the states of the ledger's log are signed. A checkpoint that is stored elsewhere shows later whether the log was changed.",

@@ -3,25 +3,32 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"pgfsm/traces/ledger/postgres/pgurl"
 )
 
 // sqliteScheme begins the URL of a ledger in an SQLite file; a path follows.
 const sqliteScheme = "sqlite:"
 
-var ledgerPattern = regexp.MustCompile("^" + sqliteScheme)
+var ledgerPattern = regexp.MustCompile("^(" + sqliteScheme + `|postgres(ql)?://|\$\{)`)
 
 // CheckLedger reports why a URL names no ledger. The error continues a sentence that begins with the URL, and repeats none of it but
 // the scheme: the rest may hold a password.
-func CheckLedger(url string) error {
-	scheme, path, ok := strings.Cut(url, ":")
+func CheckLedger(text string) error {
+	if pgurl.Is(text) {
+		_, _, err := pgurl.Parse(text)
+		return err
+	}
+	scheme, path, ok := strings.Cut(text, ":")
 	switch {
 	case !ok:
 		return errors.New("has no scheme")
 	case scheme+":" != sqliteScheme:
-		return fmt.Errorf("has the scheme %.20q, which is unknown: the only one is sqlite", scheme)
+		return fmt.Errorf("has the scheme %.20q, which is unknown: use sqlite or postgres", scheme)
 	case path == "" || strings.HasSuffix(path, "/"):
 		return errors.New("names no file")
 	case strings.HasPrefix(path, "~"):
@@ -31,10 +38,61 @@ func CheckLedger(url string) error {
 }
 
 // ledgerIn returns the URL of a ledger whose path, if it is relative, begins in a folder.
-func ledgerIn(url, folder string) string {
-	path, ok := strings.CutPrefix(url, sqliteScheme)
+func ledgerIn(text, folder string) string {
+	path, ok := strings.CutPrefix(text, sqliteScheme)
 	if !ok || filepath.IsAbs(path) {
-		return url
+		return text
 	}
 	return sqliteScheme + filepath.Join(folder, path)
 }
+
+// checkLedger judges the URL of a ledger. A reference stands for some text of the URL, or for all of it.
+func checkLedger(s string) fault {
+	pieces, f := splitReferences(s)
+	if f != (fault{}) || len(pieces) == 1 && pieces[0].from != "" {
+		return f
+	}
+	if strings.HasPrefix(s, sqliteScheme) && !isLiteral(s) {
+		return fault{"holds a reference, which a path may not", remedyReference}
+	}
+	if err := CheckLedger(whole(pieces, func(piece) string { return "reference" })); err != nil {
+		return fault{err.Error(), `write "sqlite:pgfsm.db", or "postgres://USER:${env:NAME}@HOST/DATABASE?sslmode=verify-full"`}
+	}
+	return fault{}
+}
+
+// whole returns a URL with the values of its references, which are escaped unless the value is all of it.
+func whole(pieces []piece, value func(piece) string) string {
+	var b strings.Builder
+	for _, p := range pieces {
+		text := p.text
+		if p.from != "" {
+			if text = value(p); len(pieces) > 1 {
+				text = strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
+			}
+		}
+		b.WriteString(text)
+	}
+	return b.String()
+}
+
+// LedgerURL returns the URL of the ledger, with the values of its references. The error is of type [Errors] and holds no value.
+func (l *Loaded) LedgerURL(getenv func(string) (string, bool), readFile Open) (string, error) {
+	if l.ledger == nil || strings.HasPrefix(l.Ledger, sqliteScheme) {
+		return l.Ledger, nil
+	}
+	r := &resolver{getenv: getenv, readFile: readFile, secrets: make(map[string]bool)}
+	r.enter(l.file)
+	pieces, _ := splitReferences(l.ledger.text)
+	text := whole(pieces, func(p piece) string { return r.lookup(p, l.ledger.at, "ledger") })
+	if _, _, err := pgurl.Parse(text); err != nil && len(r.src.faults) == 0 {
+		r.src.fault(l.ledger.at, "ledger", "", "ledger %s, when its references are read", err)
+	}
+	return text, r.err()
+}
+
+// password is that of a URL.
+var password = regexp.MustCompile(`(://[^:/@]*):.*@`)
+
+// LedgerName returns the URL of a ledger without its password.
+func LedgerName(text string) string { return password.ReplaceAllString(text, "$1:"+hiddenText+"@") }

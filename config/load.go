@@ -38,7 +38,7 @@ type Loaded struct {
 	Servers       []Upstream // in the order of Content.Servers
 	AllowlistPath string     // what was read as the allowlist
 	TracesDir     string
-	Ledger        string // the ledger's URL, with a path as found from the working directory; empty if the configuration names none
+	Ledger        string // the ledger's URL without a password, with a path as found from the working directory; empty if the configuration names none
 	Checkpoints   Checkpoints
 	Hooks         []Hook   // secrets as written, until [Loaded.ResolveHooks] gives them
 	Closed        error    // why the allowlist counts as empty; nil if it was read
@@ -50,6 +50,7 @@ type Loaded struct {
 	file    *File
 	origins []origin // of Servers
 	key     *node    // of the model, as the file has it; nil if there is none
+	ledger  *node    // as the file has it; nil if there is none
 	ambient string   // the model's key, as the environment has it
 }
 
@@ -137,8 +138,8 @@ func (l *loader) settings(over Overrides) {
 	if over.TracesDir != "" {
 		l.out.TracesDir = over.TracesDir
 	}
-	if name := root.str("ledger"); name != "" {
-		l.out.Ledger = ledgerIn(name, filepath.Dir(l.file.src.name))
+	if l.out.ledger = root.get("ledger"); l.out.ledger != nil {
+		l.out.Ledger = LedgerName(ledgerIn(l.out.ledger.text, filepath.Dir(l.file.src.name)))
 	}
 	for _, hook := range root.get("approvals").list("hooks") {
 		h := Hook{URL: hook.str("url"), Secret: hook.str("secret"), Events: hook.texts("events")}

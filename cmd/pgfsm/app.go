@@ -104,7 +104,7 @@ func (a *app) withRunner(ctx context.Context, do func(*runner.Runner, *openedLed
 	var l *openedLedger
 	if a.Loaded.Ledger != "" {
 		var err error
-		if l, err = openStored(a.Loaded.Ledger, stores.ToWrite, a.Loaded.Checkpoints); err != nil {
+		if l, err = openConfigured(a.w, a.Loaded, stores.ToWrite); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"pgfsm/config"
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
+	"pgfsm/safefile"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/stores"
@@ -25,7 +26,7 @@ type ledgerFlags struct {
 func (f *ledgerFlags) register(cmd *cobra.Command) {
 	cmd.PersistentFlags().StringVarP(&f.config, "config", "c", "",
 		"configuration file that names the ledger (default: PGFSM_CONFIG, ./pgfsm.yaml)")
-	cmd.PersistentFlags().StringVar(&f.ledger, "ledger", "", "the ledger, sqlite:PATH, instead of the configuration's")
+	cmd.PersistentFlags().StringVar(&f.ledger, "ledger", "", "the ledger, sqlite:PATH or postgres://USER@HOST/DATABASE, instead of the configuration's")
 	cmd.PersistentFlags().BoolVar(&f.json, "json", false, "print JSON")
 }
 
@@ -38,7 +39,7 @@ prune and rebuild remove and replace rows, key adds entries, and copy and contin
 and go on in another one. The other commands only read; you can use them while pgfsm is running.`,
 		newLedgerList(w, &f), newLedgerTail(w, &f), newLedgerShow(w, &f), newLedgerStatus(w, &f), newLedgerTrace(w, &f), newLedgerVerify(w, &f),
 		newLedgerCheckpoint(w, &f), newLedgerWitness(w, &f), newLedgerProve(w, &f), newLedgerKey(w, &f), newLedgerRebuild(w, &f),
-		newLedgerExport(w, &f), newLedgerPrune(w, &f), newLedgerCopy(w, &f), newLedgerContinue(w, &f))
+		newLedgerExport(w, &f), newLedgerPrune(w, &f), newLedgerCopy(w, &f), newLedgerContinue(w, &f), newLedgerInit(w, &f))
 	f.register(cmd)
 	return cmd
 }
@@ -47,7 +48,7 @@ and go on in another one. The other commands only read; you can use them while p
 type openedLedger struct {
 	*ledger.Ledger
 	store       ledger.Store
-	url         string
+	name        string
 	checkpoints config.Checkpoints
 }
 
@@ -64,7 +65,7 @@ func openLedger(w world, file, flag string, purpose stores.Purpose) (*openedLedg
 func namedLedger(w world, file, flag string) (url string, c config.Checkpoints, err error) {
 	if flag != "" {
 		if err := config.CheckLedger(flag); err != nil {
-			return "", c, fmt.Errorf("--ledger %q %w: write sqlite:PATH", flag, err)
+			return "", c, fmt.Errorf("the URL after --ledger %w: write sqlite:PATH or postgres://USER@HOST/DATABASE", err)
 		}
 		return flag, c, nil
 	}
@@ -75,12 +76,22 @@ func namedLedger(w world, file, flag string) (url string, c config.Checkpoints, 
 	if loaded.Ledger == "" {
 		return "", c, fmt.Errorf("%s names no ledger: add `ledger: \"sqlite:pgfsm.db\"` to a configuration, or give --ledger sqlite:PATH", from)
 	}
-	return loaded.Ledger, loaded.Checkpoints, nil
+	url, err = loaded.LedgerURL(w.getenv, safefile.ReadTrusted)
+	return url, loaded.Checkpoints, err
 }
 
-// openStored opens the ledger with this URL.
+// openConfigured opens the ledger that a configuration names.
+func openConfigured(w world, loaded *config.Loaded, purpose stores.Purpose) (*openedLedger, error) {
+	url, err := loaded.LedgerURL(w.getenv, safefile.ReadTrusted)
+	if err != nil {
+		return nil, err
+	}
+	return openStored(url, purpose, loaded.Checkpoints)
+}
+
+// openStored opens the ledger with this URL. Messages have its name: a URL may contain a password.
 func openStored(url string, purpose stores.Purpose, c config.Checkpoints) (o *openedLedger, err error) {
-	o = &openedLedger{url: url, checkpoints: c}
+	o = &openedLedger{name: config.LedgerName(url), checkpoints: c}
 	if o.store, err = stores.Open(url, purpose); err != nil {
 		return nil, err
 	}
@@ -152,7 +163,7 @@ func (o *openedLedger) View(ctx context.Context, do func(ledger.Reader) error) e
 func (o *openedLedger) verifyOpen(ctx context.Context) error {
 	err := o.View(ctx, func(r ledger.Reader) error { return ledger.VerifyOpen(ctx, r) })
 	if errors.Is(err, ledger.ErrTampered) {
-		return fmt.Errorf("ledger %s: %w; keep the file, see what pgfsm ledger verify says of it, and restore a backup", o.url, err)
+		return fmt.Errorf("ledger %s: %w; keep the file, see what pgfsm ledger verify says of it, and restore a backup", o.name, err)
 	}
 	return err
 }

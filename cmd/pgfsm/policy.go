@@ -151,7 +151,7 @@ func (a *app) requesterName(ctx context.Context, given string) (string, error) {
 	if given != "" || a.Loaded.Ledger == "" || a.w.env(tokenVariable) == "" {
 		return cmp.Or(given, actor()), nil
 	}
-	l, err := openStored(a.Loaded.Ledger, stores.ToRead, a.Loaded.Checkpoints)
+	l, err := openConfigured(a.w, a.Loaded, stores.ToRead)
 	if err != nil {
 		return "", err
 	}
@@ -168,7 +168,7 @@ func (a *app) readHistory(ctx context.Context, e *explain.Explainer, c *explain.
 	case a.Loaded.Ledger == "" || !e.NeedsHistory(c):
 		return nil
 	}
-	l, err := openStored(a.Loaded.Ledger, stores.ToRead, a.Loaded.Checkpoints)
+	l, err := openConfigured(a.w, a.Loaded, stores.ToRead)
 	if errors.Is(err, stores.ErrMissing) { // the first call creates it
 		return e.ReadHistory(ctx, nil, c)
 	}

@@ -107,7 +107,7 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	unrecorded := a.Loaded.Ledger == "" && a.Loaded.Serve.Record == config.RecordNone
 	switch {
 	case a.Loaded.Ledger != "":
-		if l, err = openStored(a.Loaded.Ledger, stores.ToWrite, a.Loaded.Checkpoints); err != nil {
+		if l, err = openConfigured(a.w, a.Loaded, stores.ToWrite); err != nil {
 			return err
 		}
 		if err := l.verifyOpen(ctx); err != nil {

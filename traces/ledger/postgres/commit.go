@@ -11,12 +11,12 @@ import (
 const (
 	// lockLog makes this transaction the only one that writes. Whether the last acknowledged entry is there is asked each time: a pooler connects to
 	// another server without telling. If the process stops, it does not stop the others for long.
-	lockLog = "SELECT size, at, current_setting('synchronous_commit'), current_setting('transaction_read_only'), " +
+	lockLog = "SELECT size, at, type, current_setting('synchronous_commit'), current_setting('transaction_read_only'), " +
 		"coalesce((SELECT substr(hashes, 1, 32) FROM entries WHERE idx = ?), '')," +
 		"set_config('idle_in_transaction_session_timeout', ?, true) FROM log FOR UPDATE"
 	// fence fails for a store whose lease another one has ended. No lease is ended meanwhile: that takes the log's lock, too.
 	fence = "UPDATE replicas SET commits = ?, until = clock_timestamp() + ? " + microseconds + " WHERE owner = ANY(?) AND NOT over"
-	grow  = "UPDATE log SET size = ?, at = ?"
+	grow  = "UPDATE log SET size = ?, at = ?, type = ?"
 	// touch is a write that changes nothing, but is flushed as any other.
 	touch = "UPDATE log SET size = size"
 )
@@ -37,7 +37,7 @@ func (s *Store) endOf(r result) (end ledger.End, err error) {
 		return end, fmt.Errorf("the ledger: table log has %d rows: %w", len(r.rows), ledger.ErrMalformed)
 	}
 	row := &r.rows[0]
-	end = ledger.End{Size: row.Int64(), At: row.Text()}
+	end = ledger.End{Size: row.Int64(), At: row.Text(), Type: ledger.Type(row.Text())}
 	commit, readOnly, leaf := row.Text(), row.Text(), row.Bytes()
 	switch {
 	case row.Err() != nil:
@@ -87,7 +87,7 @@ func (s *Store) commit(t *tx) error {
 	}
 	var batch []statement
 	if t.leaf != nil {
-		batch = append(batch, statement{query: grow, args: []any{t.log.Size, t.log.At}})
+		batch = append(batch, statement{query: grow, args: []any{t.log.Size, t.log.At, string(t.log.Type)}})
 	}
 	if len(s.owners) > 0 && time.Since(t.began) > s.lease/3 { // it could not be renewed meanwhile
 		batch = append(batch, statement{query: fence, args: []any{s.commits, s.lease.Microseconds(), s.owners}})

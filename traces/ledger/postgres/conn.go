@@ -4,10 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,78 +12,23 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/postgres/pgurl"
 )
-
-// defaultLease is how long a process that does not renew its lease owns its runs.
-const defaultLease = 15 * time.Second
-
-// maxLease bounds a lease: a process that has ended keeps its runs for so long.
-const maxLease = 10 * time.Minute
-
-// minLease is enough for tests on slow machines.
-const minLease = time.Second
 
 // maxConns bounds the connections of a process. Readers and the writer take fewer; the others are being closed.
 const maxConns = 2 * (maxReaders + 2)
 
-// parameters are those that a URL may have. pgx sends a parameter that it does not know to the server, where a pooler refuses it or forgets it.
-var parameters = []string{"connect_timeout", "host", leaseParameter, "port", "sslcert", "sslkey", "sslmode", "sslrootcert", "target_session_attrs"}
-
-const leaseParameter = "lease"
-
-// modes are those of sslmode. The others try without TLS if TLS fails.
-var modes = []string{"disable", "require", "verify-ca", "verify-full"}
-
-// CheckURL reports why a URL names no database. The error repeats nothing of the URL but names of parameters: it may hold a password.
-func CheckURL(text string) error {
-	_, _, err := parse(text)
-	return err
-}
-
-// parse reads a URL. No error wraps one of package url or of pgx: these repeat it.
-func parse(text string) (*pgxpool.Config, time.Duration, error) {
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || u.Opaque != "" {
-		return nil, 0, errors.New("is not of the form postgres://USER:PASSWORD@HOST:PORT/DATABASE; write %XX for special characters of the password")
-	}
-	q, err := url.ParseQuery(u.RawQuery)
-	if err != nil || u.Fragment != "" {
-		return nil, 0, errors.New("has parameters that cannot be read; write %XX for special characters")
-	}
-	for name, values := range q {
-		if !slices.Contains(parameters, name) {
-			return nil, 0, fmt.Errorf("has the parameter %.40q, which is unknown: use some of %s", name, strings.Join(parameters, ", "))
-		}
-		if len(values) != 1 {
-			return nil, 0, fmt.Errorf("has the parameter %s more than once", name)
-		}
-	}
-	lease := defaultLease
-	if q.Has(leaseParameter) {
-		if lease, err = time.ParseDuration(q.Get(leaseParameter)); err != nil || lease < minLease || lease > maxLease {
-			return nil, 0, fmt.Errorf("has the parameter %s, which is not a duration from %s to %s", leaseParameter, minLease, maxLease)
-		}
-		q.Del(leaseParameter)
-		u.RawQuery = q.Encode()
-	}
-	c, err := pgxpool.ParseConfig(u.String())
+// parse reads a URL. No error wraps one of pgx, which repeats it.
+func parse(url string) (*pgxpool.Config, time.Duration, error) {
+	connection, lease, err := pgurl.Parse(url)
 	if err != nil {
-		return nil, 0, errors.New("cannot be read: are its files of certificates and keys there, and its parameters right?")
+		return nil, 0, fmt.Errorf("the URL of the ledger %w", err)
 	}
-	mode := q.Get("sslmode")
-	if mode != "" && !slices.Contains(modes, mode) || mode == "" && !nearby(c.ConnConfig) {
-		return nil, 0, fmt.Errorf("needs the parameter sslmode=verify-full, or another one of %s", strings.Join(modes, ", "))
+	c, err := pgxpool.ParseConfig(connection)
+	if err != nil {
+		return nil, 0, errors.New("the URL of the ledger cannot be read: are its parameters right, and are the files of its certificates and keys there?")
 	}
 	return c, lease, nil
-}
-
-// nearby reports whether all hosts are this machine.
-func nearby(c *pgx.ConnConfig) bool {
-	local := func(host string) bool {
-		ip := net.ParseIP(host)
-		return host == "localhost" || strings.HasPrefix(host, "/") || ip != nil && ip.IsLoopback()
-	}
-	return local(c.Host) && !slices.ContainsFunc(c.Fallbacks, func(f *pgconn.FallbackConfig) bool { return !local(f.Host) })
 }
 
 // configure sets what every connection has. Statements are not prepared, because a pooler may run each transaction on another connection.

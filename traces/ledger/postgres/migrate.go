@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"errors"
-	"fmt"
 	"io/fs"
 	"strings"
 
@@ -30,7 +29,7 @@ const schemaVersion = 1
 func Migrate(ctx context.Context, url string) (roles string, err error) {
 	c, _, err := parse(url)
 	if err != nil {
-		return "", fmt.Errorf("the URL of the ledger %w", err)
+		return "", err
 	}
 	db := stdlib.OpenDB(*c.ConnConfig)
 	defer func() { err = errors.Join(err, db.Close()) }()

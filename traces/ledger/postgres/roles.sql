@@ -1,4 +1,4 @@
--- The roles of a ledger. Run this as a user that may make roles, for example: pgfsm ledger init URL | psql URL
+-- The roles of a ledger. Run this as a user that may make roles, with psql. It can be run again
 -- Then give each role that logs in a password or a certificate.
 DO $$ BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'pgfsm_serve') THEN CREATE ROLE pgfsm_serve LOGIN; END IF;

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,7 +45,7 @@ func OpenReadOnly(url string) (*Store, error) { return open(url, true) }
 func open(url string, readOnly bool) (*Store, error) {
 	c, lease, err := parse(url)
 	if err != nil {
-		return nil, fmt.Errorf("the URL of the ledger %w", err)
+		return nil, err
 	}
 	s := &Store{
 		readOnly: readOnly, lease: lease, wait: 2 * lease,

@@ -40,7 +40,7 @@ func (t *tx) End() (end ledger.End, err error) {
 	if t.writes {
 		return t.log, nil
 	}
-	rows, err := t.session.Query(1, "SELECT size, at FROM log")
+	rows, err := t.session.Query(1, "SELECT size, at, type FROM log")
 	if err != nil {
 		return end, err
 	}
@@ -48,7 +48,7 @@ func (t *tx) End() (end ledger.End, err error) {
 	if err != nil || row == nil {
 		return end, fmt.Errorf("the ledger: table log has no row: %w", ledger.ErrMalformed)
 	}
-	end = ledger.End{Size: row.Int64(), At: row.Text()}
+	end = ledger.End{Size: row.Int64(), At: row.Text(), Type: ledger.Type(row.Text())}
 	return end, row.Err()
 }
 
@@ -60,7 +60,7 @@ func (t *tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
 	if err := t.Tx.AddEntry(e, hashes); err != nil {
 		return err
 	}
-	t.log, t.leaf = ledger.End{Size: e.Index + 1, At: e.At}, &hashes[0]
+	t.log, t.leaf = ledger.End{Size: e.Index + 1, At: e.At, Type: e.Type}, &hashes[0]
 	t.hashes[e.Index] = slices.Concat(slices.Collect(func(yield func([]byte) bool) {
 		for i := range hashes {
 			yield(hashes[i][:])

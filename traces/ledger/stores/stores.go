@@ -1,5 +1,5 @@
 // Package stores opens the store that a ledger's URL names. The scheme of the URL says which kind of store it is:
-// sqlite:pgfsm.db is a ledger in an SQLite file. Package config judges URLs that users write.
+// sqlite:pgfsm.db is a ledger in an SQLite file, postgres://… one in a database of PostgreSQL. Package config judges URLs that users write.
 package stores
 
 import (
@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/postgres"
+	"pgfsm/traces/ledger/postgres/pgurl"
 	"pgfsm/traces/ledger/sqlite"
 )
 
@@ -27,11 +29,14 @@ const (
 // ErrMissing means that there is no ledger of that name yet.
 var ErrMissing = errors.New("there is no ledger")
 
-// Open opens a store. The error is [ErrMissing] if it does not exist and is opened to read or to change.
+// Open opens a store. The error is [ErrMissing] if a file does not exist and is opened to read or to change. A database is never made.
 func Open(url string, p Purpose) (ledger.Store, error) {
+	if pgurl.Is(url) {
+		return openPostgres(url, p)
+	}
 	path, ok := strings.CutPrefix(url, "sqlite:")
 	if !ok || path == "" { // no message repeats the URL: it may hold a password
-		return nil, errors.New("the URL of the ledger is unknown: write sqlite:PATH")
+		return nil, errors.New("the URL of the ledger is unknown: write sqlite:PATH or postgres://USER@HOST/DATABASE")
 	}
 	store, err := openSQLite(path, p)
 	if errors.Is(err, fs.ErrNotExist) && (p == ToRead || p == ToChange) {
@@ -44,9 +49,24 @@ func Open(url string, p Purpose) (ledger.Store, error) {
 }
 
 // Name returns a name of the ledger for people and for the log, which may be exported: of a file the last element of its path, because
-// folders name users and customers.
+// folders name users and customers, and of a database its host and name.
 func Name(url string) string {
+	if pgurl.Is(url) {
+		return pgurl.Name(url)
+	}
 	return "sqlite:" + filepath.Base(strings.TrimPrefix(url, "sqlite:"))
+}
+
+func openPostgres(url string, p Purpose) (ledger.Store, error) {
+	open := postgres.Open
+	if p == ToRead {
+		open = postgres.OpenReadOnly
+	}
+	store, err := open(url)
+	if err != nil {
+		return nil, err
+	}
+	return store, nil
 }
 
 func openSQLite(path string, p Purpose) (*sqlite.Store, error) {

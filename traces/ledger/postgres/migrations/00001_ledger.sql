@@ -6,9 +6,10 @@
 CREATE TABLE log (
     one  boolean PRIMARY KEY DEFAULT true CHECK (one),
     size bigint NOT NULL,                -- entries, the pruned ones too
-    at   text COLLATE "C" NOT NULL       -- of the last entry
+    at   text COLLATE "C" NOT NULL,      -- of the last entry
+    type text COLLATE "C" NOT NULL       -- of the last entry
 ) WITH (fillfactor = 50);
-INSERT INTO log (size, at) VALUES (0, '');
+INSERT INTO log (size, at, type) VALUES (0, '', '');
 
 -- The processes that own runs.
 CREATE TABLE replicas (

@@ -1,0 +1,90 @@
+// Package pgurl reads the URL of a ledger in PostgreSQL. No error repeats anything of the URL but names of parameters: it may contain a password.
+package pgurl
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// DefaultLease is how long a process that does not renew its lease owns its runs.
+const DefaultLease = 15 * time.Second
+
+// Bounds of a lease. A process that is killed keeps its runs for so long.
+const (
+	minLease = time.Second
+	maxLease = 10 * time.Minute
+)
+
+const leaseParameter = "lease"
+
+// parameters are those that a URL may have. pgx would send any other one to the server, where a pooler refuses or forgets it.
+var parameters = []string{"connect_timeout", "host", leaseParameter, "port", "sslcert", "sslkey", "sslmode", "sslrootcert", "target_session_attrs"}
+
+// modes are those of sslmode that do not go on without TLS if TLS fails.
+var modes = []string{"disable", "require", "verify-ca", "verify-full"}
+
+// Is reports whether a URL has the scheme of PostgreSQL.
+func Is(text string) bool {
+	scheme, _, ok := strings.Cut(text, "://")
+	return ok && (scheme == "postgres" || scheme == "postgresql")
+}
+
+// Name returns the host and the database of a URL.
+func Name(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "postgres:"
+	}
+	return (&url.URL{Scheme: "postgres", Host: u.Host, Path: u.Path}).String()
+}
+
+// Parse returns the URL as pgx reads it, and the lease. An error continues a sentence that begins with the URL.
+func Parse(text string) (connection string, lease time.Duration, err error) {
+	u, err := url.Parse(text)
+	if err != nil || !Is(text) {
+		return "", 0, errors.New("is not of the form postgres://USER:PASSWORD@HOST:PORT/DATABASE; write %XX for special characters of the password")
+	}
+	q, err := url.ParseQuery(u.RawQuery)
+	if err != nil || u.Fragment != "" {
+		return "", 0, errors.New("has parameters that cannot be read; write %XX for special characters")
+	}
+	for name, values := range q { // one of several faults is named
+		if !slices.Contains(parameters, name) {
+			return "", 0, fmt.Errorf("has the parameter %.40q, which is unknown: use some of %s", name, strings.Join(parameters, ", "))
+		}
+		if len(values) != 1 {
+			return "", 0, fmt.Errorf("has the parameter %s more than once", name)
+		}
+	}
+	lease = DefaultLease
+	if q.Has(leaseParameter) {
+		if lease, err = time.ParseDuration(q.Get(leaseParameter)); err != nil || lease < minLease || lease > maxLease {
+			return "", 0, fmt.Errorf("has a parameter %s that is not a duration from %s to %s", leaseParameter, minLease, maxLease)
+		}
+		q.Del(leaseParameter)
+		u.RawQuery = q.Encode()
+	}
+	if mode := q.Get("sslmode"); mode == "" && !nearby(u.Host, q.Get("host")) || mode != "" && !slices.Contains(modes, mode) {
+		return "", 0, fmt.Errorf("needs the parameter sslmode=verify-full, or, if you know why, another one of %s", strings.Join(modes, ", "))
+	}
+	return u.String(), lease, nil
+}
+
+// nearby reports whether all hosts are this machine: they are of the URL, or of its parameter.
+func nearby(lists ...string) bool {
+	for host := range strings.SplitSeq(strings.Trim(strings.Join(lists, ","), ","), ",") {
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		ip := net.ParseIP(strings.Trim(host, "[]"))
+		if host != "localhost" && !strings.HasPrefix(host, "/") && (ip == nil || !ip.IsLoopback()) {
+			return false
+		}
+	}
+	return true
+}
