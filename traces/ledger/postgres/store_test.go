@@ -2,9 +2,12 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/postgres"
@@ -12,21 +15,60 @@ import (
 	"pgfsm/traces/ledger/storetest"
 )
 
-// shared has a database with a ledger for each test.
-var shared = pgtest.Shared{Prepare: func(url string) error {
-	_, err := postgres.Migrate(context.Background(), url)
-	return err
-}}
+// shared has a database with a ledger and its roles for each test.
+var shared = pgtest.Shared{Prepare: prepare}
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+
+// The roles of a ledger.
+const (
+	serves = "pgfsm_serve"
+	prunes = "pgfsm_prune"
+)
 
 // lease is that of the tests: long enough for a slow machine.
 const lease = 3 * time.Second
 
+// prepare makes a ledger of a database.
+func prepare(url string) error {
+	ctx := context.Background()
+	roles, err := postgres.Migrate(ctx, url)
+	if err != nil {
+		return err
+	}
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, roles)
+	return errors.Join(err, conn.Close(ctx))
+}
+
+// fresh makes a database for a test and returns the URL that leads a role to it.
+func fresh(t testing.TB, role string) string {
+	t.Helper()
+	c, name := shared.Database(t)
+	return c.URL(role, name) + "&lease=" + lease.String()
+}
+
+func open(t testing.TB, url string) *postgres.Store {
+	t.Helper()
+	s, err := postgres.Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
 func TestStore(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
 		Processes: true, Lease: lease,
-		New: func(t testing.TB) string { return shared.URL(t) + "&lease=" + lease.String() },
+		New: func(t testing.TB) string { return fresh(t, prunes) },
 		Open: func(t testing.TB, url string) ledger.Store {
 			s, err := postgres.Open(url)
 			if err != nil {

@@ -1,0 +1,93 @@
+package postgres_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/postgres"
+)
+
+const codeNoPrivilege = "42501"
+
+// TestRoles shows that PostgreSQL itself refuses the serving role what changes or removes the record, and the pruning role what changes its hashes.
+func TestRoles(t *testing.T) {
+	c, name := shared.Database(t)
+	s := open(t, c.URL(serves, name))
+	if err := s.Update(t.Context(), func(tx ledger.Tx) error {
+		return errors.Join(addEntry(0)(tx), tx.PutRequest(ledger.Request{RunID: "r"}), tx.PutBlob(ledger.Blob{Digest: "d"}),
+			tx.PutToken(ledger.Token{ID: "k"}), tx.PutDelivery(ledger.Delivery{State: "waiting"}), tx.SetDelivered("h", 1))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		role, statement string
+		may             bool
+	}{
+		{serves, "UPDATE entries SET events = '[]'", false},
+		{serves, "UPDATE entries SET at = at", false},
+		{serves, "DELETE FROM entries", false},
+		{serves, "TRUNCATE entries", false},
+		{serves, "INSERT INTO entries SELECT * FROM entries ON CONFLICT (idx) DO UPDATE SET events = '[]'", false},
+		{serves, "ALTER TABLE entries ADD COLUMN more text", false},
+		{serves, "DROP TABLE entries", false},
+		{serves, "CREATE RULE r AS ON INSERT TO entries DO INSTEAD NOTHING", false},
+		{serves, "CREATE TABLE more (n bigint)", false},
+		{serves, "UPDATE blobs SET text = ''", false},
+		{serves, "DELETE FROM blobs", false},
+		{serves, "DELETE FROM requests", false},
+		{serves, "DELETE FROM tokens", false},
+		{serves, "DELETE FROM log", false},
+		{serves, "INSERT INTO log (size, at, type) VALUES (1, '', '')", false},
+		{serves, "UPDATE goose_db_version SET version_id = 2", false},
+		{prunes, "UPDATE entries SET idx = 7", false},
+		{prunes, "UPDATE entries SET hashes = hashes", false},
+		{prunes, "DELETE FROM entries", false},
+		{prunes, "TRUNCATE requests", false},
+		{prunes, "DROP TABLE requests", false},
+		{prunes, "UPDATE entries SET run_id = '', n = 0, at = '', by = '', prev = '', type = '', events = '' WHERE idx = 0", true},
+		{prunes, "DELETE FROM blobs", true},
+		{prunes, "DELETE FROM requests", true},
+		{"pgfsm_migrate", "ALTER TABLE entries ADD COLUMN more text", true},
+	} {
+		conn, err := pgx.Connect(t.Context(), c.URL(tc.role, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = conn.Exec(t.Context(), tc.statement)
+		var coded *pgconn.PgError
+		refused := errors.As(err, &coded) && coded.Code == codeNoPrivilege
+		if tc.may && err != nil || !tc.may && !refused {
+			t.Errorf("%s as %s: %v, allowed is %t", tc.statement, tc.role, err, tc.may)
+		}
+		if err := conn.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestMigrateAsItsRole: a ledger stays as it is when it is migrated again, by the role that is made for it.
+func TestMigrateAsItsRole(t *testing.T) {
+	c, name := shared.Database(t)
+	roles, err := postgres.Migrate(t.Context(), c.URL("pgfsm_migrate", name))
+	if err != nil || !strings.Contains(roles, `ON SCHEMA "public" TO pgfsm_serve`) {
+		t.Fatalf("Migrate() = %s, %v", roles, err)
+	}
+	if err := c.Exec(t.Context(), name, roles); err != nil {
+		t.Errorf("the roles cannot be made again: %v", err)
+	}
+	open(t, c.URL(serves, name))
+}
+
+// addEntry adds an entry of no run.
+func addEntry(index int64) func(ledger.Tx) error {
+	return func(tx ledger.Tx) error {
+		e := ledger.Entry{Index: index, Type: ledger.BundleActivated, Events: []byte("[{}]")}
+		return tx.AddEntry(e, []tlog.Hash{tlog.RecordHash(e.Leaf())})
+	}
+}
