@@ -1,0 +1,114 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/postgres"
+	"pgfsm/traces/ledger/postgres/pgtest"
+)
+
+// noStandby is a synchronous standby that does not exist: no commit is acknowledged.
+const noStandby = "nobody"
+
+// slowCommit makes every COMMIT that adds an entry wait before it takes effect.
+const slowCommit = `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(600); RETURN NULL; END';
+CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow()`
+
+// TestUnknownOutcomes: an Update whose COMMIT has no answer, or one with a warning, returns only when the outcome is known.
+func TestUnknownOutcomes(t *testing.T) {
+	c := pgtest.Start(t)
+	for _, tc := range []struct {
+		name      string
+		standby   string // at the COMMIT
+		before    string // in the database
+		waits     string // for this event the COMMIT waits
+		interrupt string // the COMMIT
+		settles   bool   // before the time is over
+		want      error
+		committed bool
+	}{
+		{"wait-cancelled", noStandby, "", "SyncRep", "pg_cancel_backend", true, nil, true},
+		{"wait-cancelled-for-long", noStandby, "", "SyncRep", "pg_cancel_backend", false, ledger.ErrUnsettled, true},
+		{"committed-and-cut", noStandby, "", "SyncRep", "pg_terminate_backend", true, nil, true},
+		{"cut-before-the-commit", "", slowCommit, "PgSleep", "pg_terminate_backend", true, ledger.ErrUnavailable, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			db := "d" + time.Now().Format("150405000000")
+			for _, do := range []func() error{
+				func() error { return c.Exec(t.Context(), "postgres", "CREATE DATABASE "+db) },
+				func() error { return prepare(c.URL(pgtest.Superuser, db)) },
+				func() error { return c.Exec(t.Context(), db, "SELECT 1;"+tc.before) },
+			} {
+				if err := do(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s := open(t, c.URL(serves, db)+"&lease=2s")
+			if _, err := s.Own(t.Context(), "01a20937-927b-7666-a7a9-3a3ce7bb963b"); err != nil {
+				t.Fatal(err)
+			}
+			c.Set(t, "synchronous_standby_names", tc.standby)
+			came := make(chan error, 1)
+			go func() { came <- s.Update(context.Background(), addEntry(0)) }()
+			await(t, c, "SELECT count("+tc.interrupt+"(pid)) FROM pg_stat_activity WHERE wait_event = '"+tc.waits+"' AND query = 'COMMIT'")
+			if tc.settles {
+				select {
+				case err := <-came:
+					if tc.standby != "" {
+						t.Errorf("Update() = %v before the standby has it", err)
+					}
+					came <- err
+				case <-time.After(500 * time.Millisecond): // it shows that Update waits; it need not be longer
+				}
+				c.Set(t, "synchronous_standby_names", "")
+			}
+			if err := <-came; !errors.Is(err, tc.want) {
+				t.Errorf("Update() = %v, want %v", err, tc.want)
+			}
+			c.Set(t, "synchronous_standby_names", "")
+			if size := size(t, s); (size == 1) != tc.committed {
+				t.Errorf("the log has %d entries, committed: %t", size, tc.committed)
+			}
+			if err := c.Exec(t.Context(), db, "DROP TRIGGER IF EXISTS slow ON entries"); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Update(t.Context(), addEntry(size(t, s))); err != nil {
+				t.Errorf("Update() afterwards = %v", err)
+			}
+		})
+	}
+}
+
+// await runs a query as the superuser until its number is not zero.
+func await(t *testing.T, c *pgtest.Cluster, query string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), c.URL(pgtest.Superuser, "postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for n := 0; n == 0; {
+		if err := conn.QueryRow(t.Context(), query).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// size is that of the log.
+func size(t *testing.T, s *postgres.Store) int64 {
+	t.Helper()
+	var end ledger.End
+	if err := s.View(t.Context(), func(r ledger.Reader) (err error) {
+		end, err = r.End()
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return end.Size
+}
