@@ -1,0 +1,144 @@
+//go:build linux
+
+package partition_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/stores"
+)
+
+// gateways is how many there are. Their clocks are wrong by minutes, unless the ledger is a file: then they are on one machine.
+var skews = []time.Duration{0, -7 * time.Minute, 4 * time.Minute}
+
+// A bed is a ledger with several gateways on it, and the server behind them.
+type bed struct {
+	t        *testing.T
+	binary   string
+	dir      string
+	url      string // of the ledger, for commands and for looking at it
+	gateways []*gateway
+	up       *upstream
+	db       *database // nil: the ledger is a file
+	history  *history
+}
+
+const policyFile = `version: 1
+policies:
+  - {id: free, match: {tool: free}, effect: allow, reason: "Anybody may."}
+  - id: counted
+    match: {tool: counted}
+    effect: allow
+    deny: history.count("actor", "1d") >= int(args.limit)
+    reason: "So many and no more."
+  - {id: held, match: {tool: held}, effect: pending, approvers: [owners], quorum: 1, expires: 1h, reason: "A person decides."}
+  - {id: two, match: {tool: two}, effect: pending, approvers: [owners], quorum: 2, expires: 1h, reason: "Two people decide."}
+  - {id: brief, match: {tool: brief}, effect: pending, approvers: [owners], quorum: 1, expires: 3s, reason: "A person decides soon."}
+`
+
+// configure writes the configuration of a gateway. All have the same bundle, and each reaches the ledger in its own way.
+func (b *bed) configure(dir, url string) {
+	b.t.Helper()
+	owners := ""
+	for i := range approvers {
+		owners += fmt.Sprintf("%s, ", approverName(i))
+	}
+	files := map[string]string{
+		"pgfsm.yaml": fmt.Sprintf("version: 1\nservers: {up: {type: http, url: %q}}\nallowlist: allowlist.json\npolicy: policy.yaml\nledger: %q\nroles: {owners: [%s]}\n",
+			b.up.URL, url, owners),
+		"policy.yaml":    policyFile,
+		"allowlist.json": `{"up": ["free", "counted", "held", "two", "brief"]}`,
+	}
+	for name, text := range files { // in any order
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+func agentName(i int) string    { return fmt.Sprintf("agent-%d", i) }
+func approverName(i int) string { return fmt.Sprintf("owner-%d", i) }
+
+// newBed makes a ledger, people with tokens, and gateways that listen.
+func newBed(t *testing.T, onFile bool) (*bed, *crowd) {
+	b := &bed{t: t, binary: build(t), dir: t.TempDir(), history: &history{}}
+	b.history.began = time.Now()
+	b.up = newUpstream(t, b.history.now)
+	urls := make([]string, len(skews))
+	if onFile {
+		b.url = "sqlite:" + filepath.Join(b.dir, "pgfsm.db")
+		for i := range urls {
+			urls[i] = b.url
+		}
+	} else {
+		b.db = newDatabase(t)
+		b.url = b.db.commands()
+		for i := range urls {
+			urls[i] = b.db.client()
+		}
+		if out, err := b.command("ledger", "init"); err != nil {
+			t.Fatal(out)
+		}
+	}
+	c := &crowd{bed: b, history: b.history, over: make(chan struct{})}
+	for i := range agents {
+		c.agents = append(c.agents, b.person(agentName(i), ledger.RoleAgent))
+	}
+	for i := range approvers {
+		c.approvers = append(c.approvers, b.person(approverName(i), ledger.RoleApprover))
+	}
+	b.up.look = b.look
+	for i, url := range urls {
+		g := &gateway{t: t, binary: b.binary, dir: filepath.Join(b.dir, fmt.Sprintf("gateway-%d", i))}
+		if !onFile {
+			g.clock = skews[i]
+		}
+		if err := os.Mkdir(g.dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		b.configure(g.dir, url)
+		g.start()
+		b.gateways = append(b.gateways, g)
+	}
+	t.Cleanup(b.stop)
+	for _, g := range b.gateways {
+		g.listens()
+	}
+	return b, c
+}
+
+// stop ends the gateways, whatever they do.
+func (b *bed) stop() {
+	for _, g := range b.gateways {
+		g.process.Process.Kill() // it may have ended
+		<-g.ended
+	}
+}
+
+func (b *bed) person(name, role string) *person {
+	b.t.Helper()
+	p := &person{name: name, role: role}
+	p.limit.Store(3)
+	made, err := b.newToken(role, name)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	p.token.Store(made)
+	return p
+}
+
+// look reads the ledger as it is now.
+func (b *bed) look(ctx context.Context, do func(ledger.Reader) error) error {
+	s, err := stores.Open(b.url, stores.ToRead)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.View(ctx, do), s.Close())
+}
