@@ -4,7 +4,6 @@ package partition_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,7 +25,8 @@ type bed struct {
 	url      string // of the ledger, for commands and for looking at it
 	gateways []*gateway
 	up       *upstream
-	db       *database // nil: the ledger is a file
+	db       *database    // nil: the ledger is a file
+	store    ledger.Store // to look at it
 	history  *history
 }
 
@@ -94,7 +94,12 @@ func newBed(t *testing.T, onFile bool) (*bed, *crowd) {
 	for i := range approvers {
 		c.approvers = append(c.approvers, b.person(approverName(i), ledger.RoleApprover))
 	}
-	b.up.look = b.look
+	store, err := stores.Open(b.url, stores.ToRead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	b.store, b.up.look = store, b.look
 	for i, url := range urls {
 		g := &gateway{t: t, binary: b.binary, dir: filepath.Join(b.dir, fmt.Sprintf("gateway-%d", i))}
 		if !onFile {
@@ -136,9 +141,5 @@ func (b *bed) person(name, role string) *person {
 
 // look reads the ledger as it is now.
 func (b *bed) look(ctx context.Context, do func(ledger.Reader) error) error {
-	s, err := stores.Open(b.url, stores.ToRead)
-	if err != nil {
-		return err
-	}
-	return errors.Join(s.View(ctx, do), s.Close())
+	return b.store.View(ctx, do)
 }

@@ -43,7 +43,7 @@ func (d *database) commands() string {
 func (d *database) client() string {
 	p := pgtest.NewProxy(d.t, d.primary.Address())
 	d.clients = append(d.clients, p)
-	return pgtest.URL(p.Address(), pgtest.Superuser, "postgres")
+	return pgtest.URL(p.Address(), pgtest.Superuser, "postgres") + "&lease=" + lease.String()
 }
 
 // must fails the test.

@@ -39,7 +39,6 @@ func wanted(t *testing.T, variable string, otherwise int) int {
 // TestPartition has callers and approvers use three gateways while connections, processes and the database fail. Afterwards it checks what clients
 // saw and what arrived at the server.
 func TestPartition(t *testing.T) {
-	t.Parallel()
 	b, c := newBed(t, os.Getenv("PGFSM_PARTITION_POSTGRES") == "")
 	operations, faults := wanted(t, operationsVariable, operationsDefault), wanted(t, faultsVariable, faultsDefault)
 	c.starts(seed)
