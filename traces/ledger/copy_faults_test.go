@@ -23,7 +23,7 @@ func inMemory(t *testing.T) (*storetest.Memory, checkpoint.Checkpoint) {
 	if err := ledger.Copy(t.Context(), inFile(t, path), m, mv); err != nil {
 		t.Fatal(err)
 	}
-	return m, stateOf(t, m)
+	return m, ledgertest.State(t, m)
 }
 
 // TestCopyFails makes each operation of both stores fail once. The source is closed only if the target has everything. Copying again succeeds.
@@ -47,7 +47,7 @@ func TestCopyFails(t *testing.T) {
 		if (err != nil) != failed {
 			t.Fatalf("Copy() = %v", err)
 		}
-		closed := stateOf(t, from)
+		closed := ledgertest.State(t, from)
 		err = to.View(t.Context(), func(r ledger.Reader) error {
 			end, err := r.End()
 			if whole := end.Type == ledger.LedgerClosed || end.Type == ledger.LedgerContinued; end.Size > 0 && !whole {
@@ -63,8 +63,8 @@ func TestCopyFails(t *testing.T) {
 		if err := ledger.Copy(t.Context(), from, to, m); err != nil {
 			t.Errorf("again: Copy() = %v", err)
 		}
-		closed = stateOf(t, from)
-		if r := checkStore(t, to, &closed); r.Size != before.Size+2 {
+		closed = ledgertest.State(t, from)
+		if r := ledgertest.Verify(t, to, &closed); r.Size != before.Size+2 {
 			t.Errorf("the copy has %d entries, want %d", r.Size, before.Size+2)
 		}
 		return failed
@@ -134,7 +134,7 @@ func TestCopyRefuses(t *testing.T) {
 		if err := ledger.Copy(t.Context(), from, other.store, moving(t)); !errors.Is(err, ledger.ErrNotEmpty) {
 			t.Errorf("Copy() = %v, want ErrNotEmpty", err)
 		}
-		if now := stateOf(t, from); now != before {
+		if now := ledgertest.State(t, from); now != before {
 			t.Errorf("the source is at %+v, want %+v", now, before)
 		}
 	})
@@ -192,7 +192,7 @@ func TestClosedLedger(t *testing.T) {
 	if err := ledger.Copy(t.Context(), source, storetest.NewMemory(), moving(t)); err != nil {
 		t.Fatal(err)
 	}
-	closed := stateOf(t, source)
+	closed := ledgertest.State(t, source)
 	writes := map[string]func(ctx context.Context) error{
 		"pass": func(ctx context.Context) error {
 			return d.Pass(ctx, ledger.Passage{Actor: ledger.Anonymous, Server: "files", Direction: ledger.ToServer, Method: "ping"})
@@ -212,7 +212,7 @@ func TestClosedLedger(t *testing.T) {
 			t.Errorf("%s: %v, want ErrLedgerClosed that names the target", what, err)
 		}
 	}
-	if now := stateOf(t, source); now != closed {
+	if now := ledgertest.State(t, source); now != closed {
 		t.Errorf("the closed ledger is at %+v, want %+v", now, closed)
 	}
 }

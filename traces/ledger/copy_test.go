@@ -3,7 +3,6 @@ package ledger_test
 import (
 	"context"
 	"errors"
-	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +12,6 @@ import (
 
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/sqlite"
 	"pgfsm/traces/ledger/storetest"
@@ -60,63 +58,6 @@ func clone(tb testing.TB, path string) string {
 	return to
 }
 
-// allRows are all rows of a store that a copy has, as text.
-func allRows(tb testing.TB, s ledger.Store) (all map[string][]string) {
-	tb.Helper()
-	all = make(map[string][]string)
-	err := s.View(context.Background(), func(r ledger.Reader) error {
-		return errors.Join(
-			texts(all, "entries", r.Entries(0)), texts(all, "blobs", r.Blobs()), texts(all, "requests", r.Requests(ledger.Filter{})),
-			texts(all, "tokens", r.Tokens()), texts(all, "deliveries", r.Deliveries("~", 1000)), texts(all, "hooks", r.Hooks()))
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return all
-}
-
-func texts[T any](all map[string][]string, of string, rows iter.Seq2[T, error]) error {
-	for row, err := range rows {
-		if err != nil {
-			return err
-		}
-		all[of] = append(all[of], cmp.Diff(nil, row))
-	}
-	return nil
-}
-
-// checkStore verifies the ledger of a store, its projections, and that it contains a checkpoint.
-func checkStore(tb testing.TB, s ledger.Store, c *checkpoint.Checkpoint) (report ledger.Report) {
-	tb.Helper()
-	ctx := context.Background()
-	err := s.View(ctx, func(r ledger.Reader) (err error) {
-		if report, err = ledger.Verify(ctx, r, ledger.VerifyOptions{Checkpoint: c}); err != nil {
-			return err
-		}
-		different, err := ledger.Rebuild(ctx, r, nil)
-		if len(different) > 0 {
-			tb.Errorf("rows differ: %v", different)
-		}
-		return err
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return report
-}
-
-func stateOf(tb testing.TB, s ledger.Store) (c checkpoint.Checkpoint) {
-	tb.Helper()
-	err := s.View(context.Background(), func(r ledger.Reader) (err error) {
-		c, err = ledger.TakeCheckpoint(r)
-		return err
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return c
-}
-
 // prunedArchive is a file with runs of every outcome, some of them pruned, and with hooks. It returns a held and an approved run.
 func prunedArchive(tb testing.TB) (path, held, approved string) {
 	path = onDisk(tb, func(d *desk) {
@@ -148,20 +89,20 @@ func TestCopy(t *testing.T) {
 	for to, open := range kinds {
 		t.Run("sqlite-to-"+to, func(t *testing.T) {
 			from, ctx, m := inFile(t, clone(t, path)), context.Background(), moving(t)
-			before := stateOf(t, from)
-			want := allRows(t, from)
+			before := ledgertest.State(t, from)
+			want := ledgertest.Rows(t, from)
 			target := open(t)
 			for range 2 { // the second time changes nothing
 				if err := ledger.Copy(ctx, from, target, m); err != nil {
 					t.Fatalf("Copy() = %v", err)
 				}
 			}
-			checkStore(t, from, &before)
-			closed := stateOf(t, from)
-			if r := checkStore(t, target, &closed); r.Pruned == 0 || r.Size != before.Size+2 {
+			ledgertest.Verify(t, from, &before)
+			closed := ledgertest.State(t, from)
+			if r := ledgertest.Verify(t, target, &closed); r.Pruned == 0 || r.Size != before.Size+2 {
 				t.Errorf("the copy is not whole: %+v", r)
 			}
-			got := allRows(t, target)
+			got := ledgertest.Rows(t, target)
 			last := len(got["entries"]) - 2
 			for i, kind := range []ledger.Type{ledger.LedgerClosed, ledger.LedgerContinued} {
 				if !strings.Contains(got["entries"][last+i], string(kind)) {
@@ -183,7 +124,7 @@ func TestCopy(t *testing.T) {
 			if err := ledger.Copy(ctx, target, back, m); err != nil {
 				t.Fatalf("Copy() back = %v", err)
 			}
-			checkStore(t, back, &closed)
+			ledgertest.Verify(t, back, &closed)
 
 			clock := ledgertest.NewClock(t)
 			clock.Set(t, afterwards)

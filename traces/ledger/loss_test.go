@@ -17,7 +17,7 @@ import (
 // newSigner makes a key of a store's log.
 func newSigner(t *testing.T, s ledger.Store) (signer note.Signer, vkey string) {
 	t.Helper()
-	private, vkey, err := checkpoint.NewKey(stateOf(t, s).Origin)
+	private, vkey, err := checkpoint.NewKey(ledgertest.State(t, s).Origin)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func newSigner(t *testing.T, s ledger.Store) (signer note.Signer, vkey string) {
 // signedState signs the state of a store's log.
 func signedState(t *testing.T, s ledger.Store, by note.Signer) []byte {
 	t.Helper()
-	signed, err := checkpoint.Sign(stateOf(t, s), by)
+	signed, err := checkpoint.Sign(ledgertest.State(t, s), by)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestContinueAfterLoss(t *testing.T) {
 		}
 	}
 	all := [][]byte{oldest, lost, fork, common, middle}
-	same := stateOf(t, restored).Origin
+	same := ledgertest.State(t, restored).Origin
 	if err := ledger.ContinueAfterLoss(t.Context(), restored, target, all, same, m); err == nil || !strings.Contains(err.Error(), "needs another one") {
 		t.Errorf("ContinueAfterLoss() with the former origin = %v", err)
 	}
@@ -115,7 +115,7 @@ func TestContinueAfterLoss(t *testing.T) {
 		}
 	}
 	for _, s := range []*storetest.Memory{restored, target} {
-		checkStore(t, s, nil)
+		ledgertest.Verify(t, s, nil)
 	}
 	if _, err := ledger.Open(t.Context(), restored, ledger.Options{}); !errors.Is(err, ledger.ErrLedgerClosed) {
 		t.Errorf("Open() = %v, want ErrLedgerClosed", err)
@@ -129,7 +129,7 @@ func TestContinueAfterLoss(t *testing.T) {
 			t.Errorf("entry 0 is %s, want %s%s", first, what, text)
 		}
 	}
-	if now := stateOf(t, target); now.Origin != origin || now.Size != 1 {
+	if now := ledgertest.State(t, target); now.Origin != origin || now.Size != 1 {
 		t.Errorf("the new log is at %+v", now)
 	}
 	if len(d.runs()) > 0 {
@@ -158,7 +158,7 @@ func TestContinueAfterATotalLoss(t *testing.T) {
 	if err := ledger.ContinueAfterLoss(t.Context(), storetest.NewMemory(), target, [][]byte{lost}, "pgfsm-log-2", moving(t)); err != nil {
 		t.Fatal(err)
 	}
-	checkStore(t, target, nil)
+	ledgertest.Verify(t, target, nil)
 }
 
 // TestVerifyNamesAForgedFormerLog changes what entry 0 says of the former log.
@@ -172,7 +172,7 @@ func TestVerifyNamesAForgedFormerLog(t *testing.T) {
 	if err := ledger.ContinueAfterLoss(t.Context(), storetest.NewMemory(), target, [][]byte{lost}, "pgfsm-log-2", m); err != nil {
 		t.Fatal(err)
 	}
-	origin := stateOf(t, source).Origin
+	origin := ledgertest.State(t, source).Origin
 	text := func(signed []byte) string { return strings.ReplaceAll(string(signed), "\n", `\n`) }
 	d := &desk{ledgertest.Open(t, target, ledgertest.NewClock(t)), target}
 	d.forge(t,

@@ -1,0 +1,70 @@
+package ledgertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"testing"
+
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/checkpoint"
+)
+
+// Rows returns all rows of a store that a copy of its ledger has, as text.
+func Rows(tb testing.TB, s ledger.Store) map[string][]string {
+	tb.Helper()
+	all := make(map[string][]string)
+	err := s.View(context.Background(), func(r ledger.Reader) error {
+		return errors.Join(
+			texts(all, "entries", r.Entries(0)), texts(all, "blobs", r.Blobs()), texts(all, "requests", r.Requests(ledger.Filter{})),
+			texts(all, "tokens", r.Tokens()), texts(all, "deliveries", r.Deliveries("~", 1000)), texts(all, "hooks", r.Hooks()))
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return all
+}
+
+func texts[T any](all map[string][]string, of string, rows iter.Seq2[T, error]) error {
+	for row, err := range rows {
+		if err != nil {
+			return err
+		}
+		all[of] = append(all[of], fmt.Sprintf("%+v", row))
+	}
+	return nil
+}
+
+// Verify verifies the ledger of a store, its projections, and that it contains a checkpoint, if there is one.
+func Verify(tb testing.TB, s ledger.Store, c *checkpoint.Checkpoint) (report ledger.Report) {
+	tb.Helper()
+	ctx := context.Background()
+	err := s.View(ctx, func(r ledger.Reader) (err error) {
+		if report, err = ledger.Verify(ctx, r, ledger.VerifyOptions{Checkpoint: c}); err != nil {
+			return err
+		}
+		different, err := ledger.Rebuild(ctx, r, nil)
+		if len(different) > 0 {
+			tb.Errorf("rows differ: %v", different)
+		}
+		return err
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return report
+}
+
+// State returns the state of a store's log.
+func State(tb testing.TB, s ledger.Store) (c checkpoint.Checkpoint) {
+	tb.Helper()
+	err := s.View(context.Background(), func(r ledger.Reader) (err error) {
+		c, err = ledger.TakeCheckpoint(r)
+		return err
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
