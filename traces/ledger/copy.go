@@ -177,7 +177,7 @@ func (m *Move) fill(ctx context.Context, s Reader, to Store, e closing) (closing
 		if err := copyRows(s, t); err != nil {
 			return err
 		}
-		return e.add(t)
+		return errors.Join(t.SetDelivered(copyMark, e.index+1), e.add(t))
 	})
 }
 
@@ -275,35 +275,38 @@ func copyEntries(s Reader, t Tx) error {
 	})
 }
 
-// settleTime bounds transactions that add one entry to two ledgers. If both are one under two names, it would wait for itself.
-const settleTime = time.Minute
+// copyMark stands among the hooks of a copy. Its next entry is the one after [LedgerClosed]. The source has no such mark, or that of an earlier
+// copy, so it is not taken for its own copy under another name.
+const copyMark = "copy"
 
 // finish adds the entry with which the target goes on, unless it has it.
 func (m *Move) finish(ctx context.Context, from, to Store) error {
-	ctx, stop := context.WithTimeout(ctx, settleTime)
-	defer stop()
-	return from.Update(ctx, func(s Tx) error { // not View: the target cannot be the source then
+	return from.View(ctx, func(s Reader) error {
 		here, err := TakeCheckpoint(s)
 		if err != nil {
 			return err
 		}
 		return to.Update(ctx, func(t Tx) error {
-			end, err := t.End()
-			switch {
-			case err != nil:
-				return err
-			case end.Size < here.Size:
+			size, err := t.Delivered(copyMark)
+			if errors.Is(err, ErrNotFound) || err == nil && size != here.Size {
 				return closedError(s)
+			}
+			if err != nil {
+				return err
 			}
 			there, err := TakeCheckpoint(t)
 			if err != nil {
 				return err
 			}
 			if err := here.Contained(there, t); err != nil {
-				return errors.Join(closedError(s), err)
+				return err
 			}
-			if end.Type != LedgerClosed || end.Size > here.Size {
+			if there.Size > here.Size {
 				return nil // an earlier call has finished
+			}
+			end, err := t.End()
+			if err != nil {
+				return err
 			}
 			e, err := m.closing(to, t, end)
 			if err != nil {

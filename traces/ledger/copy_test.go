@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/sqlite"
 	"pgfsm/traces/ledger/storetest"
@@ -110,6 +112,7 @@ func TestCopy(t *testing.T) {
 				}
 			}
 			got["entries"] = got["entries"][:last]
+			got["hooks"] = slices.DeleteFunc(got["hooks"], func(h string) bool { return h == "copy" }) // it marks the copy
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("rows (-want +got):\n%s", diff)
 			}
@@ -120,6 +123,7 @@ func TestCopy(t *testing.T) {
 			if err := ledger.Copy(ctx, target, from, m); !errors.Is(err, ledger.ErrNotEmpty) {
 				t.Errorf("to the source: Copy() = %v, want ErrNotEmpty", err)
 			}
+			closed = stateOfItself(t, from, m)
 			back := inFile(t, filepath.Join(t.TempDir(), "back.db"))
 			if err := ledger.Copy(ctx, target, back, m); err != nil {
 				t.Fatalf("Copy() back = %v", err)
@@ -141,4 +145,19 @@ func TestCopy(t *testing.T) {
 			}
 		})
 	}
+}
+
+// stateOfItself copies a closed ledger to itself, which changes nothing, and returns its state.
+func stateOfItself(t *testing.T, s ledger.Store, m ledger.Move) checkpoint.Checkpoint {
+	t.Helper()
+	before := ledgertest.State(t, s)
+	other := inFile(t, s.(*sqlite.Store).Path())
+	if err := ledger.Copy(t.Context(), s, other, m); !errors.Is(err, ledger.ErrLedgerClosed) {
+		t.Errorf("to itself: Copy() = %v, want ErrLedgerClosed", err)
+	}
+	now := ledgertest.State(t, s)
+	if now != before {
+		t.Errorf("the closed ledger is at %+v, want %+v", now, before)
+	}
+	return now
 }

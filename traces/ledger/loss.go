@@ -24,8 +24,6 @@ type former struct {
 //
 // The origin of the new log must be another one. Whoever saw the lost checkpoint refuses every checkpoint of the former log, and rightly.
 func ContinueAfterLoss(ctx context.Context, from, to Store, signed [][]byte, origin string, m Move) error {
-	ctx, stop := context.WithTimeout(ctx, settleTime)
-	defer stop()
 	return from.Update(ctx, func(s Tx) error {
 		loss, err := lossOf(s, signed)
 		if err != nil {
