@@ -20,6 +20,9 @@ var ErrUnrecorded = errors.New("a row was not recorded")
 // rollbackTime bounds the end of a transaction that changes nothing. A connection whose transaction does not end is closed.
 const rollbackTime = 5 * time.Second
 
+// maxQueued bounds the statements of a batch: a copy or a prune writes millions of rows.
+const maxQueued = 256
+
 // A statement is one of a batch, which is sent as a whole: a batch costs one round trip.
 type statement struct {
 	query string
@@ -154,7 +157,11 @@ func stored(args []any) []any {
 // Write queues a statement.
 func (s *session) Write(table string, key any, query string, args ...any) error {
 	s.queue = append(s.queue, statement{query, stored(args), table, key})
-	return nil
+	if len(s.queue) < maxQueued {
+		return nil
+	}
+	_, _, err := s.send(s.ctx)
+	return err
 }
 
 // Query runs a query.

@@ -17,6 +17,9 @@ var dialect = &sqlrows.Dialect{Ledger: "in the database", Position: "strpos", Na
 	return "left(" + column + ", 128) = left(?, 128) AND " + column + " = ?" // as the indexes have it
 }}
 
+// maxHashes bounds for how many entries a transaction caches hashes: a copy adds millions.
+const maxHashes = 4 << 10
+
 // A tx is a transaction.
 type tx struct {
 	sqlrows.Tx
@@ -61,6 +64,9 @@ func (t *tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
 		return err
 	}
 	t.log, t.leaf = ledger.End{Size: e.Index + 1, At: e.At, Type: e.Type}, &hashes[0]
+	if len(t.hashes) == maxHashes {
+		clear(t.hashes)
+	}
 	t.hashes[e.Index] = slices.Concat(slices.Collect(func(yield func([]byte) bool) {
 		for i := range hashes {
 			yield(hashes[i][:])
