@@ -26,9 +26,13 @@ fails, repeat it. FROM is closed only when TO contains everything.
 
 The entry ledger.closed names TO without user, password and parameters; of a file it has the name without folders.
 
+A PostgreSQL database needs pgfsm ledger init first. Give the password in PGPASSWORD, because other users of the machine see
+arguments.
+
 If the ledger has an active admin's token, only admins can copy, with their token in PGFSM_TOKEN. Otherwise every user
 who can write FROM can copy.`,
-		Example: `  pgfsm ledger copy sqlite:pgfsm.db sqlite:/var/lib/pgfsm/pgfsm.db`,
+		Example: `  pgfsm ledger copy sqlite:pgfsm.db sqlite:/var/lib/pgfsm/pgfsm.db
+  pgfsm ledger copy sqlite:pgfsm.db 'postgres://pgfsm_serve@db.example.com/pgfsm?sslmode=verify-full'`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.move(cmd.Context(), w, args[0], args[1], "The log goes on in %s, with %d entries. Name it in the configuration.\n", ledger.Copy)
