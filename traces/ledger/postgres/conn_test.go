@@ -1,0 +1,117 @@
+package postgres_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/postgres"
+	"pgfsm/traces/ledger/postgres/pgtest"
+)
+
+// TestUnsafeDatabases: a store does not connect to a database that can lose what it acknowledges, or that is no ledger of this version.
+func TestUnsafeDatabases(t *testing.T) {
+	c, db := shared.Database(t)
+	role := "ALTER ROLE pgfsm_serve IN DATABASE " + db + " SET "
+	for _, tc := range []struct {
+		name, before, after, says string
+		want                      error
+	}{
+		{"asynchronous-commit", role + "synchronous_commit = off", role + "synchronous_commit = on", "synchronous_commit is off", postgres.ErrUnsafe},
+		{"local-commit", role + "synchronous_commit = local", role + "synchronous_commit = on", "synchronous_commit is local", postgres.ErrUnsafe},
+		{"remote-write", role + "synchronous_commit = remote_write", role + "synchronous_commit = on", "remote_write", postgres.ErrUnsafe},
+		{"remote-apply", role + "synchronous_commit = remote_apply", role + "synchronous_commit = on", "", nil},
+		{"read-only", role + "default_transaction_read_only = on", role + "default_transaction_read_only = off", "read-only", ledger.ErrReadOnly},
+		{"newer", "UPDATE goose_db_version SET version_id = 9 WHERE version_id = 1", "UPDATE goose_db_version SET version_id = 1 WHERE version_id = 9",
+			"run pgfsm ledger init", ledger.ErrSchema},
+		{"no-ledger", "ALTER TABLE goose_db_version RENAME TO other", "ALTER TABLE other RENAME TO goose_db_version", "run pgfsm ledger init", ledger.ErrSchema},
+		{"as-it-was", "SELECT 1", "SELECT 1", "", nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if err := c.Exec(t.Context(), db, tc.before); err != nil {
+				t.Fatal(err)
+			}
+			s, err := postgres.Open(c.URL(serves, db))
+			if !errors.Is(err, tc.want) || err != nil && !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("Open() = %v, want %v, %q", err, tc.want, tc.says)
+			}
+			if err == nil {
+				s.Close()
+			}
+			if err := c.Exec(t.Context(), db, tc.after); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestASessionThatBecomesUnsafe: a pooler may run a transaction on a session with other settings.
+func TestASessionThatBecomesUnsafe(t *testing.T) {
+	c := pgtest.Start(t)
+	if err := c.Exec(t.Context(), "postgres", "CREATE DATABASE pgfsm"); err != nil {
+		t.Fatal(err)
+	}
+	if err := prepare(c.URL(pgtest.Superuser, "pgfsm")); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, c.URL(serves, "pgfsm"))
+	c.Set(t, "synchronous_commit", "off") // for sessions that are there, too
+	for range 2 {
+		if err := s.Update(t.Context(), addEntry(0)); !errors.Is(err, postgres.ErrUnsafe) {
+			t.Errorf("Update() = %v, want ErrUnsafe", err)
+		}
+	}
+	c.Set(t, "synchronous_commit", "on")
+	if err := s.Update(t.Context(), addEntry(0)); err != nil {
+		t.Errorf("Update() = %v", err)
+	}
+	c.Set(t, "fsync", "off")
+	if _, err := postgres.Open(c.URL(serves, "pgfsm")); !errors.Is(err, postgres.ErrUnsafe) {
+		t.Errorf("Open() = %v, want ErrUnsafe", err)
+	}
+}
+
+// TestLostEntries: a store whose last acknowledged entry is gone, or another one, is of no use any more.
+func TestLostEntries(t *testing.T) {
+	for name, damage := range map[string]string{ // in any order
+		"older-copy":     "DELETE FROM entries WHERE idx = 1; UPDATE log SET size = 1",
+		"another-branch": "UPDATE entries SET hashes = decode(repeat('ab', 32), 'hex') WHERE idx = 1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, db := shared.Database(t)
+			writer, reader := open(t, c.URL(serves, db)), open(t, c.URL(serves, db))
+			for i := range int64(2) {
+				for _, s := range []*postgres.Store{writer, reader} {
+					if i == 1 || s == writer {
+						if err := s.Update(t.Context(), addEntry(size(t, s))); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+			}
+			if err := c.Exec(t.Context(), db, strings.ReplaceAll(damage, "idx = 1", "idx >= 1")); err != nil {
+				t.Fatal(err)
+			}
+			if err := writer.Update(t.Context(), addEntry(3)); !errors.Is(err, ledger.ErrLost) {
+				t.Errorf("Update() = %v, want ErrLost", err)
+			}
+			cut := "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '" + db + "' AND pid <> pg_backend_pid()"
+			if err := c.Exec(t.Context(), db, cut); err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range []*postgres.Store{writer, reader} { // the reader notices with a new connection
+				var err error
+				for range 9 { // the first ones may find that they have lost a connection
+					err = s.View(t.Context(), func(r ledger.Reader) error { _, err := r.End(); return err })
+				}
+				if !errors.Is(err, ledger.ErrLost) {
+					t.Errorf("View() = %v, want ErrLost", err)
+				}
+				if _, err := s.Gone(t.Context(), "01a20937-927b-7666-a7a9-3a3ce7bb963b"); !errors.Is(err, ledger.ErrLost) {
+					t.Errorf("Gone() = %v, want ErrLost", err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,157 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/postgres"
+	"pgfsm/traces/ledger/postgres/pgtest"
+)
+
+// owned returns a store that owns a lease.
+func owned(t *testing.T, url string) (s *postgres.Store, owner string) {
+	t.Helper()
+	s, owner = open(t, url), uuid.NewString()
+	if _, err := s.Own(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	return s, owner
+}
+
+// gone asks within a transaction, and commits it.
+func gone(t *testing.T, s *postgres.Store, owner string) (gone bool) {
+	t.Helper()
+	if err := s.Update(t.Context(), func(tx ledger.Tx) (err error) {
+		gone, err = tx.Gone(owner)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return gone
+}
+
+// expire makes a lease run out, as if its process had been stopped for long.
+func expire(t *testing.T, c *pgtest.Cluster, db, owner string) {
+	t.Helper()
+	if err := c.Exec(t.Context(), db, "UPDATE replicas SET until = clock_timestamp() - interval '1 second' WHERE owner = '"+owner+"'"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFence: a store whose lease ran out records nothing once another one has found that, whether or not it has noticed.
+func TestFence(t *testing.T) {
+	c, db := shared.Database(t)
+	url := c.URL(serves, db) + "&lease=5m" // it is not renewed during the test
+	s, owner := owned(t, url)
+	other, _ := owned(t, url)
+	if gone(t, other, owner) {
+		t.Error("an owner with a lease is gone")
+	}
+	expire(t, c, db, owner)
+	if is, err := other.Gone(t.Context(), owner); !is || err != nil {
+		t.Errorf("Gone() = %t, %v", is, err)
+	}
+	undone := errors.New("undone")
+	if err := other.Update(t.Context(), func(tx ledger.Tx) error {
+		_, err := tx.Gone(owner)
+		return errors.Join(err, undone)
+	}); !errors.Is(err, undone) {
+		t.Fatal(err)
+	}
+	if err := s.Update(t.Context(), addEntry(0)); err != nil { // nobody ended the lease, and the Update renews it
+		t.Errorf("Update() after the lease ran out = %v", err)
+	}
+	if gone(t, other, owner) {
+		t.Error("an owner that has recorded is gone")
+	}
+	expire(t, c, db, owner)
+	if !gone(t, other, owner) {
+		t.Error("an owner whose lease ran out is not gone")
+	}
+	if err := s.Update(t.Context(), addEntry(1)); !errors.Is(err, ledger.ErrFenced) {
+		t.Errorf("Update() = %v, want ErrFenced", err)
+	}
+	if err := s.View(t.Context(), func(ledger.Reader) error { return nil }); !errors.Is(err, ledger.ErrFenced) {
+		t.Errorf("View() = %v, want ErrFenced", err)
+	}
+	if n := size(t, other); n != 1 {
+		t.Errorf("the log has %d entries, want 1", n)
+	}
+	if _, err := other.Own(t.Context(), owner); err == nil {
+		t.Error("an owner whose lease was ended is owned again")
+	}
+}
+
+// TestFenceDuringAnUpdate: while a transaction is under way, its lease is not ended; the one that ends it comes before or after.
+func TestFenceDuringAnUpdate(t *testing.T) {
+	c, db := shared.Database(t)
+	url := c.URL(serves, db) + "&lease=15s"
+	s, owner := owned(t, url)
+	other, _ := owned(t, url)
+	asked := make(chan bool)
+	err := s.Update(t.Context(), func(tx ledger.Tx) error {
+		go func() { asked <- gone(t, other, owner) }()
+		await(t, c, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '"+db+"'")
+		return addEntry(0)(tx)
+	})
+	if is := <-asked; is || err != nil {
+		t.Errorf("Update() = %v, gone: %t", err, is)
+	}
+}
+
+// TestRenewal: a lease is renewed by its store, and a store finds out without an Update that its lease was ended.
+func TestRenewal(t *testing.T) {
+	c, db := shared.Database(t)
+	s, owner := owned(t, c.URL(serves, db)+"&lease=1s")
+	other, _ := owned(t, c.URL(serves, db)+"&lease=15s")
+	for range 3 {
+		await(t, c, "SELECT 1 FROM pg_sleep(1)")
+		if gone(t, other, owner) {
+			t.Fatal("the lease ran out")
+		}
+	}
+	if err := c.Exec(t.Context(), db, "UPDATE replicas SET over = true WHERE owner = '"+owner+"'"); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); ; {
+		err := s.View(t.Context(), func(ledger.Reader) error { return nil })
+		if errors.Is(err, ledger.ErrFenced) {
+			break
+		}
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("View() = %v, want ErrFenced", err)
+		}
+	}
+}
+
+// TestClock: Now is the database's clock, by which leases run.
+func TestClock(t *testing.T) {
+	s := open(t, fresh(t, serves))
+	if d := time.Until(s.Now()).Abs(); d > time.Second {
+		t.Errorf("Now() is %s from the clock of the machine, which is also the database's", d)
+	}
+}
+
+// TestAStoppedProcessStopsNobodyForLong: the database ends a transaction that does nothing.
+func TestAStoppedProcessStopsNobodyForLong(t *testing.T) {
+	c, db := shared.Database(t)
+	s, _ := owned(t, c.URL(serves, db)+"&lease=1s")
+	other, _ := owned(t, c.URL(serves, db)+"&lease=15s")
+	err := s.Update(context.Background(), func(tx ledger.Tx) error {
+		if err := other.Update(context.Background(), addEntry(0)); err != nil { // it waits for the end of this one
+			t.Error(err)
+		}
+		return addEntry(0)(tx)
+	})
+	if !errors.Is(err, ledger.ErrUnavailable) {
+		t.Errorf("Update() = %v, want ErrUnavailable", err)
+	}
+	if n := size(t, other); n != 1 {
+		t.Errorf("the log has %d entries, want 1", n)
+	}
+}
