@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -67,8 +66,8 @@ func TestTellers(t *testing.T) {
 
 // Two processes on one file deliver the same outcomes at the same time: each is delivered for the first time once.
 func TestDeliverOfTwoProcesses(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	c, _ := deskInFile(t, path, ledgertest.NewClock(t))
+	path := newPath(t)
+	c := deskAtPath(t, path, ledgertest.NewClock(t))
 	c.Clock.ToNow()
 	alice := c.Approver(alice)
 	var ids []string

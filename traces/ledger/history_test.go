@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -287,10 +286,8 @@ func processes(t *testing.T, file bool) []*desk {
 		d := newDesk(t)
 		return []*desk{d, d.other()}
 	}
-	path, clock := filepath.Join(t.TempDir(), "ledger.db"), ledgertest.NewClock(t)
-	one, _ := deskInFile(t, path, clock)
-	other, _ := deskInFile(t, path, clock)
-	return []*desk{one, other}
+	path, clock := newPath(t), ledgertest.NewClock(t)
+	return []*desk{deskAtPath(t, path, clock), deskAtPath(t, path, clock)}
 }
 
 var errKilled = errors.New("killed")
@@ -373,7 +370,7 @@ func TestHistoryOfABrokenStore(t *testing.T) {
 				}
 				return nil
 			}
-			d := deskAt(t, store, ledgertest.NewClock(t))
+			d := deskAt(t, memory{store}, ledgertest.NewClock(t))
 			s := asking(t, "{}", statestest.At, denying(`history.count("actor", "1h") >= 1`))
 			run, rec := d.begin(ledgertest.NewID(t), s)
 			o, err := d.Machine.Advance(context.Background(), run, rec.Door(s.Entry()), rec)

@@ -13,7 +13,6 @@ import (
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/sqlite"
-	"pgfsm/traces/ledger/storetest"
 	"pgfsm/traces/tracestest"
 )
 
@@ -27,16 +26,16 @@ const (
 // A desk is a ledger of a test.
 type desk struct {
 	*ledgertest.Fixture
-	store *storetest.Memory // nil if it is in a file
+	store process // nil if it is at a path
 }
 
 func newDesk(tb testing.TB) *desk {
 	tb.Helper()
-	return deskAt(tb, storetest.NewMemory(), ledgertest.NewClock(tb))
+	return deskAt(tb, newProcess(tb), ledgertest.NewClock(tb))
 }
 
 // deskAt is a process that has the store open.
-func deskAt(tb testing.TB, store *storetest.Memory, clock *ledgertest.Clock) *desk {
+func deskAt(tb testing.TB, store process, clock *ledgertest.Clock) *desk {
 	tb.Helper()
 	return &desk{ledgertest.Open(tb, store, clock), store}
 }

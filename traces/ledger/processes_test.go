@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +17,6 @@ import (
 	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/sqlite"
 )
 
 // electorateVariable names the ledger of a process that votes, where there is one.
@@ -109,10 +107,7 @@ func (r *round) votes(l *ledger.Ledger, callers []ledger.Caller) (c count) {
 // onFile is a ledger in a file, with the machine's time.
 func onFile(t *testing.T, path string) *ledger.Ledger {
 	t.Helper()
-	store, err := sqlite.Open(path, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := openPath(t, path)
 	l, err := ledger.Open(context.Background(), store, ledger.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -174,8 +169,8 @@ func (c *desk) process(test, variable string) *voter {
 // 64 people approve and deny one request at the same time, from two processes on one file. Each round has exactly one
 // decision, and everybody is told what stands in the ledger.
 func TestVoteOfTwoProcesses(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	c, _ := deskInFile(t, path, ledgertest.NewClock(t))
+	path := newPath(t)
+	c := deskAtPath(t, path, ledgertest.NewClock(t))
 	c.Clock.ToNow()
 	var tokens []string
 	for i := range 2 * electorate {

@@ -15,7 +15,6 @@ import (
 	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/checkpoint/witnesstest"
 	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/storetest"
 )
 
 // newKey makes a key of a desk's log.
@@ -294,7 +293,7 @@ func TestACheckpointRevealsARewrittenLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cosign := func(store *storetest.Memory) error {
+	cosign := func(store ledger.Store) error {
 		return store.View(t.Context(), func(r ledger.Reader) error {
 			now, err := ledger.TakeCheckpoint(r)
 			if err != nil {

@@ -10,7 +10,6 @@ import (
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/storetest"
 )
 
 // crash plays a run in another process, which is gone when its call leaves.
@@ -156,7 +155,7 @@ func (b busy) Do(ctx context.Context, wanted states.Command) (states.Event, erro
 
 // blind is a store that cannot say of one owner whether it lives.
 type blind struct {
-	*storetest.Memory
+	process
 	owner string
 }
 
@@ -166,11 +165,11 @@ func (b *blind) Gone(ctx context.Context, owner string) (bool, error) {
 	if owner == b.owner {
 		return false, errUnreadable
 	}
-	return b.Memory.Gone(ctx, owner)
+	return b.process.Gone(ctx, owner)
 }
 
 func (b *blind) Update(ctx context.Context, do func(ledger.Tx) error) error {
-	return b.Memory.Update(ctx, func(tx ledger.Tx) error { return do(goneBy{tx, b}) })
+	return b.process.Update(ctx, func(tx ledger.Tx) error { return do(goneBy{tx, b}) })
 }
 
 // goneBy asks a store whether an owner is gone.
