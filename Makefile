@@ -7,7 +7,7 @@ FUZZTIME    ?= 10s
 COUNT       ?= 6
 RACE        ?= TestServe(Answers|Asks|Failures|Holds|Interrupted|Tasks)|TestStopped
 
-.PHONY: build run test race check fmt eval bench bench-gateway crash flood tamper soak million fuzz docs vuln interop interop-tools
+.PHONY: build run test test-postgres race check fmt eval bench bench-gateway crash flood tamper soak million fuzz docs vuln interop interop-tools
 
 build: ## bin/pgfsm
 	$(GO) build -trimpath -ldflags="-s -w" -o bin/pgfsm ./cmd/pgfsm
@@ -17,6 +17,9 @@ run: ## the demo
 
 test: ## every test; those that need interop-tools skip without them
 	$(GO) test -timeout 30m ./...
+
+test-postgres: ## the tests of votes, history, tokens, resuming and delivery with PostgreSQL instead of memory and files
+	PGFSM_TEST_STORE=postgres $(GO) test -count 1 -timeout 30m -run 'History|Vote|Token|Resum|Recover|Deliver|Claim|Taken' ./traces/ledger
 
 interop-tools: interop/node_modules/.package-lock.json ## MCP servers and a model endpoint that others wrote (needs npm)
 
