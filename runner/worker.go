@@ -121,6 +121,7 @@ func (w *Worker) poll(ctx, runs context.Context) {
 		return
 	}
 	if err != nil {
+		w.nextSweep = time.Now().Add(sweepInterval) // leases may have run out meanwhile: other replicas must have time to renew theirs
 		if before := w.failed.Swap(&err); before == nil || (*before).Error() != err.Error() { // the same failure is reported once
 			w.runner.report("decided runs cannot be read: %s", err)
 		}
