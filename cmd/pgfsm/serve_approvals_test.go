@@ -22,13 +22,26 @@ type office struct {
 	bob, ci string // tokens of an approver and of an agent
 }
 
-const inOffice = "policy: policy.yaml\nledger: \"sqlite:pgfsm.db\"\n"
-
 // newOffice opens one. More is added to its configuration.
 func newOffice(t *testing.T, policy, more string) *office {
 	t.Helper()
+	return newOfficeOn(t, inFile, policy, more)
+}
+
+// inFile is the ledger of most tests, and inOffice is the configuration of one with it.
+const (
+	inFile   = "sqlite:pgfsm.db"
+	inOffice = "policy: policy.yaml\nledger: " + inFile + "\n"
+)
+
+// newOfficeOn opens one with a ledger.
+func newOfficeOn(t *testing.T, url, policy, more string) *office {
+	t.Helper()
 	o := &office{u: newUnruly(t, but("tools/list", twoTools))}
-	o.dir = gatewayFolder(t, o.u.puppet, inOffice+more)
+	o.dir = gatewayFolder(t, o.u.puppet, strings.Replace(inOffice, inFile, quoted(url), 1)+more)
+	if url != inFile {
+		o.writes(t, "ledger.url", url)
+	}
 	o.writes(t, "policy.yaml", policy)
 	o.served = serve(t, o.dir)
 	o.bob, o.ci = makeToken(t, o.config, "approver", "bob"), makeToken(t, o.config, "agent", "ci")

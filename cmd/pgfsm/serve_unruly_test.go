@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -16,7 +17,7 @@ import (
 	"time"
 
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/sqlite"
+	"pgfsm/traces/ledger/stores"
 )
 
 // An unruly server is a puppet whose answers to tools/call a test writes itself, down to HTTP. It counts the calls that reach it.
@@ -167,7 +168,7 @@ func soon(t *testing.T, what string, holds func() bool) {
 // inLedger has a look at the ledger of a folder.
 func inLedger(t *testing.T, dir string, look func(ledger.Reader) error) {
 	t.Helper()
-	store, err := sqlite.OpenReadOnly(filepath.Join(dir, "pgfsm.db"))
+	store, err := stores.Open(ledgerOf(dir), stores.ToRead)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,6 +176,14 @@ func inLedger(t *testing.T, dir string, look func(ledger.Reader) error) {
 	if err := store.View(t.Context(), look); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// ledgerOf is the URL of a folder's ledger: the one in ledger.url, or the file pgfsm.db.
+func ledgerOf(dir string) string {
+	if url, err := os.ReadFile(filepath.Join(dir, "ledger.url")); err == nil {
+		return string(url)
+	}
+	return "sqlite:" + filepath.Join(dir, "pgfsm.db")
 }
 
 // recorded are the runs in the ledger of a folder, the oldest first.
@@ -208,7 +217,7 @@ func stands(t *testing.T, dir string, want ledger.Status, code string) {
 
 func verifies(t *testing.T, dir string) {
 	t.Helper()
-	command(t.Context(), nil, "ledger", "verify", "--ledger", "sqlite:"+filepath.Join(dir, "pgfsm.db")).want(t, exitYes)
+	command(t.Context(), nil, "ledger", "verify", "--ledger", ledgerOf(dir)).want(t, exitYes)
 }
 
 // A stateless client has no session: every request says all of itself.

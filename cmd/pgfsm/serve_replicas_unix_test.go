@@ -1,15 +1,21 @@
+//go:build unix
+
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"pgfsm/present"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/postgres/pgtest"
 )
 
 // replicasOf is the document of ledger status.
@@ -23,10 +29,46 @@ func replicasOf(t *testing.T, config string) (d present.Replicas) {
 	return d
 }
 
-// TestServeReplicas: ledger status and /replicas list the gateways that run on a ledger. One with another bundle is ready and says so.
+// TestServeReplicas: what several gateways on one ledger do, whichever store has it.
 func TestServeReplicas(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, holdLook, "")
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		replicas(t, func(*testing.T) string { return inFile })
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		c := pgtest.Start(t)
+		var made atomic.Int32
+		replicas(t, func(t *testing.T) string {
+			t.Helper()
+			name := fmt.Sprintf("office%d", made.Add(1))
+			if err := c.Exec(t.Context(), "postgres", "CREATE DATABASE "+name); err != nil {
+				t.Fatal(err)
+			}
+			url := c.URL(pgtest.Superuser, name) + "&lease=3s"
+			command(t.Context(), nil, "ledger", "init", "--ledger", url).want(t, exitYes)
+			return url
+		})
+	})
+}
+
+// replicas tests gateways on ledgers that newLedger makes.
+func replicas(t *testing.T, newLedger func(*testing.T) string) {
+	for name, test := range map[string]func(*testing.T, func(*testing.T) string){ // in any order
+		"are-listed": listedReplicas, "take-any-request": anyReplica, "do-not-know-the-sessions-of-others": anothersSession,
+		"do-not-continue-the-calls-of-others": anothersCall, "take-over": takeOver,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newLedger)
+		})
+	}
+}
+
+// listedReplicas: ledger status and /replicas list the gateways that run on a ledger. One with another bundle is ready and says so.
+func listedReplicas(t *testing.T, newLedger func(*testing.T) string) {
+	o := newOfficeOn(t, newLedger(t), holdLook, "")
 	second := serve(t, o.dir)
 	o.writes(t, "policy.yaml", strings.Replace(holdLook, "id: people", "id: others", 1))
 	if d := replicasOf(t, o.config); len(d.Replicas) != 2 || d.BundlesDiffer || d.Replicas[0].Bundle != d.Replicas[1].Bundle {
@@ -40,11 +82,12 @@ func TestServeReplicas(t *testing.T) {
 		_, body := third.gets(t, "/readyz", "")
 		return strings.Contains(body, `"warnings":["bundle_differs"]`)
 	})
-	third.kill()
 	second.stop(t, exitYes)
-	if d := replicasOf(t, o.config); len(d.Replicas) != 1 || d.BundlesDiffer {
-		t.Errorf("one is left: %+v", d)
-	}
+	third.kill()
+	soon(t, "one is left", func() bool {
+		d := replicasOf(t, o.config)
+		return len(d.Replicas) == 1 && !d.BundlesDiffer
+	})
 	code, body := o.gets(t, "/replicas", o.bob)
 	if code != http.StatusOK || !strings.Contains(body, replicasOf(t, o.config).Replicas[0].ID) {
 		t.Errorf("GET /replicas: %d %s", code, body)
@@ -84,14 +127,13 @@ func (o *office) beside(t *testing.T) *office {
 	return &second
 }
 
-// TestServeAnyReplica: of the gateways on one ledger, a client of 2026-07-28 may send any request to any of them.
-func TestServeAnyReplica(t *testing.T) {
-	t.Parallel()
+// anyReplica: of the gateways on one ledger, a client of 2026-07-28 may send any request to any of them.
+func anyReplica(t *testing.T, newLedger func(*testing.T) string) {
 	const decide = "serve: {decide_url: \"https://approvals.example.com/runs/{run_id}\"}\n"
 	pair := func(t *testing.T, policy, more string) (a, b *office) {
 		t.Helper()
 		t.Parallel()
-		a = newOffice(t, policy, more)
+		a = newOfficeOn(t, newLedger(t), policy, more)
 		return a, a.beside(t)
 	}
 	client := func(o *office, can string) *stateless {
@@ -196,11 +238,10 @@ func TestServeAnyReplica(t *testing.T) {
 	})
 }
 
-// TestServeAnotherReplicasSession: a session belongs to the gateway that began it. Another one answers 404, so that the client initializes
+// anothersSession: a session belongs to the gateway that began it. Another one answers 404, so that the client initializes
 // anew, as MCP says.
-func TestServeAnotherReplicasSession(t *testing.T) {
-	t.Parallel()
-	a := newOffice(t, holdLook, "")
+func anothersSession(t *testing.T, newLedger func(*testing.T) string) {
+	a := newOfficeOn(t, newLedger(t), holdLook, "")
 	b := a.beside(t)
 	session := a.agent("/mcp", a.ci)
 	session.url = b.mcp
@@ -225,15 +266,19 @@ func TestServeAnotherReplicasSession(t *testing.T) {
 	}
 }
 
-// TestServeAnotherReplicasCall: while a call is under way, only the gateway that makes it continues it. Another one rejects the request state,
+// anothersCall: while a call is under way, only the gateway that makes it continues it. Another one rejects the request state,
 // and the server gets no second call.
-func TestServeAnotherReplicasCall(t *testing.T) {
-	t.Parallel()
+func anothersCall(t *testing.T, newLedger func(*testing.T) string) {
 	for _, stateless := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stateless-server-%t", stateless), func(t *testing.T) {
 			t.Parallel()
 			u := newInquirer(t, stateless)
 			dir := inquiry(t, u, "2m")
+			if url := newLedger(t); url != inFile {
+				config := textOf(t, filepath.Join(dir, "pgfsm.yaml"))
+				write(t, filepath.Join(dir, "pgfsm.yaml"), strings.Replace(config, inFile, url, 1))
+				write(t, filepath.Join(dir, "ledger.url"), url)
+			}
 			a, b := serve(t, dir), serve(t, dir)
 			const can, tool = `{"elicitation":{"form":{}}}`, "questionnaire__ask"
 			asked := a.stateless(can).call(t, tool, `{}`)
@@ -265,3 +310,29 @@ func TestServeAnotherReplicasCall(t *testing.T) {
 
 // stateless is a client of 2026-07-28 without a token.
 func (s *served) stateless(can string) *stateless { return &stateless{s: s, url: s.mcp, can: can} }
+
+// takeOver: if a gateway is killed in a call, another one ends the run, once its lease has run out if it has one. The call is not made again.
+func takeOver(t *testing.T, newLedger func(*testing.T) string) {
+	const allow = "version: 1\npolicies:\n  - {id: all, match: {tool: look}, effect: allow, reason: \"All.\"}\n"
+	a := newOfficeOn(t, newLedger(t), allow, "")
+	b := a.beside(t)
+	a.u.does(a.u.hangs)
+	gone, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		resp, err := a.stateless(`{}`).ask(gone, "tools/call", "echo__look", `"name":"echo__look","arguments":{"n":1}`)
+		if err == nil {
+			resp.Body.Close()
+		}
+	}()
+	soon(t, "the call is under way", func() bool { return a.u.calls.Load() == 1 })
+	if d := replicasOf(t, a.config); len(d.Replicas) != 2 || d.Replicas[0].Runs != 1 || d.Left != 0 {
+		t.Errorf("while the call is under way: %+v", d)
+	}
+	a.kill()
+	a.u.does(nil)
+	run := recorded(t, a.dir)[0].RunID
+	runEnded(t, a.dir, run, ledger.Indeterminate, "indeterminate")
+	b.u.reached(t, 1)
+	verifies(t, b.dir)
+}
