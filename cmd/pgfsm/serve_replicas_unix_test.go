@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"pgfsm/present"
@@ -40,7 +41,7 @@ func TestServeReplicas(t *testing.T) {
 		t.Parallel()
 		c := pgtest.Start(t)
 		var made atomic.Int32
-		replicas(t, func(t *testing.T) string {
+		newLedger := func(t *testing.T) string {
 			t.Helper()
 			name := fmt.Sprintf("office%d", made.Add(1))
 			if err := c.Exec(t.Context(), "postgres", "CREATE DATABASE "+name); err != nil {
@@ -49,6 +50,11 @@ func TestServeReplicas(t *testing.T) {
 			url := c.URL(pgtest.Superuser, name) + "&lease=3s"
 			command(t.Context(), nil, "ledger", "init", "--ledger", url).want(t, exitYes)
 			return url
+		}
+		replicas(t, newLedger)
+		t.Run("end-when-another-has-taken-over", func(t *testing.T) {
+			t.Parallel()
+			fenced(t, newLedger)
 		})
 	})
 }
@@ -313,25 +319,61 @@ func (s *served) stateless(can string) *stateless { return &stateless{s: s, url:
 
 // takeOver: if a gateway is killed in a call, another one ends the run, once its lease has run out if it has one. The call is not made again.
 func takeOver(t *testing.T, newLedger func(*testing.T) string) {
-	const allow = "version: 1\npolicies:\n  - {id: all, match: {tool: look}, effect: allow, reason: \"All.\"}\n"
-	a := newOfficeOn(t, newLedger(t), allow, "")
+	a := newOfficeOn(t, newLedger(t), allowLook, "")
 	b := a.beside(t)
 	a.u.does(a.u.hangs)
-	gone, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	go func() {
-		resp, err := a.stateless(`{}`).ask(gone, "tools/call", "echo__look", `"name":"echo__look","arguments":{"n":1}`)
-		if err == nil {
-			resp.Body.Close()
-		}
-	}()
-	soon(t, "the call is under way", func() bool { return a.u.calls.Load() == 1 })
+	a.callsLook(t)
 	if d := replicasOf(t, a.config); len(d.Replicas) != 2 || d.Replicas[0].Runs != 1 || d.Left != 0 {
 		t.Errorf("while the call is under way: %+v", d)
 	}
 	a.kill()
 	a.u.does(nil)
 	run := recorded(t, a.dir)[0].RunID
+	runEnded(t, a.dir, run, ledger.Indeterminate, "indeterminate")
+	b.u.reached(t, 1)
+	verifies(t, b.dir)
+}
+
+const allowLook = "version: 1\npolicies:\n  - {id: all, match: {tool: look}, effect: allow, reason: \"All.\"}\n"
+
+// callsLook makes a call, and returns when it has reached the server. The answer is of no interest.
+func (o *office) callsLook(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	go func() {
+		resp, err := o.stateless(`{}`).ask(ctx, "tools/call", "echo__look", `"name":"echo__look","arguments":{"n":1}`)
+		if err == nil {
+			resp.Body.Close()
+		}
+	}()
+	soon(t, "the call is under way", func() bool { return o.u.calls.Load() == 1 })
+}
+
+// fenced: a gateway that was stopped for longer than its lease records nothing more if another one has taken over its runs. It ends, and says
+// what to do.
+func fenced(t *testing.T, newLedger func(*testing.T) string) {
+	a := newOfficeOn(t, newLedger(t), allowLook, "")
+	b := a.beside(t)
+	answers := make(chan struct{})
+	a.u.does(func(w http.ResponseWriter, r *http.Request, id string) {
+		<-answers
+		writes("application/json", response("ID", `{"content":[]}`))(w, r, id)
+	})
+	a.callsLook(t)
+	if err := a.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	run := recorded(t, a.dir)[0].RunID
+	runEnded(t, a.dir, run, ledger.Indeterminate, "indeterminate")
+	close(answers)
+	if err := a.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	a.ends(t, exitCould, "another process has taken the runs of this one over", "start it again")
+	if d := replicasOf(t, b.config); len(d.Replicas) != 1 {
+		t.Errorf("one is left: %+v", d)
+	}
 	runEnded(t, a.dir, run, ledger.Indeterminate, "indeterminate")
 	b.u.reached(t, 1)
 	verifies(t, b.dir)
