@@ -40,11 +40,12 @@ type Worker struct {
 	other  atomic.Bool           // at the last sweep, another replica had another bundle
 
 	// Only the goroutine of Run uses these.
-	nextSweep  time.Time
-	sweepPause time.Duration   // doubles as long as a sweep cannot end something
-	after      string          // the next read begins behind this run; empty: with the oldest
-	read       map[string]bool // the runs that were read since the oldest
-	retries    map[string]retry
+	nextSweep    time.Time
+	nextTakeover time.Time       // before it, no run of another process is ended or resumed
+	sweepPause   time.Duration   // doubles as long as a sweep cannot end something
+	after        string          // the next read begins behind this run; empty: with the oldest
+	read         map[string]bool // the runs that were read since the oldest
+	retries      map[string]retry
 
 	slots   chan struct{} // one value for each run that is being resumed
 	resumed sync.WaitGroup
@@ -121,7 +122,7 @@ func (w *Worker) poll(ctx, runs context.Context) {
 		return
 	}
 	if err != nil {
-		w.nextSweep = time.Now().Add(sweepInterval) // leases may have run out meanwhile: other replicas must have time to renew theirs
+		w.nextTakeover = time.Now().Add(sweepInterval)                                        // leases may have run out meanwhile: other replicas must have time to renew theirs
 		if before := w.failed.Swap(&err); before == nil || (*before).Error() != err.Error() { // the same failure is reported once
 			w.runner.report("decided runs cannot be read: %s", err)
 		}
@@ -154,7 +155,7 @@ func (w *Worker) restart() {
 
 // sweep ends the runs that no process would end. If one cannot be ended, the next sweep waits longer.
 func (w *Worker) sweep(ctx context.Context) error {
-	if time.Now().Before(w.nextSweep) {
+	if now := time.Now(); now.Before(w.nextSweep) || now.Before(w.nextTakeover) {
 		return nil
 	}
 	ended, err := w.runner.options.Ledger.Recover(ctx, w.runner.replayer)
@@ -229,7 +230,7 @@ func (w *Worker) start(runs context.Context, q *ledger.Request) bool {
 	w.mu.Lock()
 	busy := w.busy[id]
 	w.mu.Unlock()
-	if busy || q.Sent != "" || time.Now().Before(w.retries[id].at) {
+	if busy || q.Sent != "" || time.Now().Before(w.retries[id].at) || q.Owner != "" && time.Now().Before(w.nextTakeover) {
 		return true
 	}
 	approved := q.Status == ledger.Approved && policy.Before(w.runner.now(), q.Expires)

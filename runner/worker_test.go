@@ -2,7 +2,10 @@ package runner_test
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgfsm/mcp/upstream"
@@ -120,4 +123,55 @@ func TestWorkerMakesApprovedCalls(t *testing.T) {
 	if q.Ended < q.At || time.Now().UTC().Format(time.RFC3339) < q.At {
 		t.Errorf("at %s, ended %s", q.At, q.Ended)
 	}
+}
+
+// TestWorkerWaitsAfterAnOutage: while the ledger is away no process can renew its lease. When it is back, no runs are taken over until each has
+// had time to do so.
+func TestWorkerWaitsAfterAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := storetest.NewMemory()
+		l, store := open(t, memory), memory.Open()
+		alice := token(t, l, "alice@example.com", ledger.RoleApprover)
+		var away atomic.Bool
+		o := runner.Options{Ledger: openIn(t, sometimes{store, &away})}
+		ctx, stop := context.WithCancel(t.Context())
+		w := runner.NewWorker(newRunner(t, o))
+		var all sync.WaitGroup
+		all.Go(func() { w.Run(ctx) })
+		defer all.Wait()
+		defer stop()
+		synctest.Wait()
+
+		dies := memory.Open()
+		other := openIn(t, dies)
+		id := held(t, other, 1, alice, false)[0]
+		if err := other.Claim(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		away.Store(true)
+		time.Sleep(time.Minute)
+		dies.Crash()
+		away.Store(false)
+		time.Sleep(10 * time.Second)
+		if q := request(t, l, id); q.Ended != "" {
+			t.Errorf("the run ended at %s, before others had time to renew their leases", q.Ended)
+		}
+		time.Sleep(10 * time.Second)
+		if q := request(t, l, id); q.Ended == "" {
+			t.Error("the run of a process that is gone was not ended")
+		}
+	})
+}
+
+// A store that is sometimes away.
+type sometimes struct {
+	*storetest.Memory
+	away *atomic.Bool
+}
+
+func (s sometimes) View(ctx context.Context, do func(ledger.Reader) error) error {
+	if s.away.Load() {
+		return ledger.ErrUnavailable
+	}
+	return s.Memory.View(ctx, do)
 }

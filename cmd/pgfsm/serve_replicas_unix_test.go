@@ -56,6 +56,11 @@ func TestServeReplicas(t *testing.T) {
 			t.Parallel()
 			fenced(t, newLedger)
 		})
+		t.Run("refuse-calls-while-the-database-is-away", func(t *testing.T) {
+			t.Parallel()
+			proxy := pgtest.NewProxy(t, c.Address())
+			databaseAway(t, proxy, strings.Replace(newLedger(t), c.Address(), proxy.Address(), 1))
+		})
 	})
 }
 
@@ -377,4 +382,32 @@ func fenced(t *testing.T, newLedger func(*testing.T) string) {
 	runEnded(t, a.dir, run, ledger.Indeterminate, "indeterminate")
 	b.u.reached(t, 1)
 	verifies(t, b.dir)
+}
+
+// databaseAway: without its database a gateway makes no call and says why it is not ready, also if the database only does not answer. It goes on
+// when the database is back.
+func databaseAway(t *testing.T, proxy *pgtest.Proxy, url string) {
+	o := newOfficeOn(t, url, allowLook, "")
+	client := o.stateless(`{}`)
+	unready := func() bool {
+		code, body := o.gets(t, "/readyz", "")
+		return code == http.StatusServiceUnavailable && strings.Contains(body, `"reasons":["ledger_unavailable"]`) && !strings.Contains(body, "127.0.0.1")
+	}
+	works := func() {
+		t.Helper()
+		soon(t, "the gateway is ready", func() bool { return o.health(t, "/readyz") == http.StatusOK })
+		if got := client.call(t, "echo__look", `{"n":1}`); got.code() != "hi" {
+			t.Errorf("with its database: %s", got.Raw)
+		}
+	}
+	works()
+	for _, away := range []func(){proxy.Cut, proxy.LoseAnswers} {
+		away()
+		soon(t, "the gateway is not ready", unready)
+		client.call(t, "echo__look", `{"n":1}`).wants(t, "record_failed", "not_sent", "later")
+		proxy.Restore()
+		works()
+	}
+	o.u.reached(t, 3)
+	verifies(t, o.dir)
 }
