@@ -122,7 +122,8 @@ func (w *Worker) poll(ctx, runs context.Context) {
 		return
 	}
 	if err != nil {
-		w.nextTakeover = time.Now().Add(sweepInterval)                                        // leases may have run out meanwhile: other replicas must have time to renew theirs
+		// Leases may have run out meanwhile: other replicas must have time to renew theirs.
+		w.nextTakeover = time.Now().Add(sweepInterval)
 		if before := w.failed.Swap(&err); before == nil || (*before).Error() != err.Error() { // the same failure is reported once
 			w.runner.report("decided runs cannot be read: %s", err)
 		}
