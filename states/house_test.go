@@ -37,7 +37,7 @@ var impure = []string{"time", "math/rand", "math/rand/v2", "crypto/rand", "net",
 var neighbours = map[string][]string{
 	"fsm":             {},
 	"policy":          {"policy"},
-	"config":          {"policy"},
+	"config":          {"policy", "traces/ledger/postgres/pgurl"},
 	"config/pins":     {"config", "policy", "safefile"},
 	"deadline":        {},
 	"eval":            {"config", "eval", "fsm", "llm", "loopback", "mcp", "policy", "runner", "states", "traces"},

@@ -24,8 +24,8 @@ var rolesScript string
 // schemaVersion is the number of the last migration.
 const schemaVersion = 1
 
-// Migrate makes a ledger of a database, or brings the tables of one to this version. The URL must lead to the server itself: a pooler would run parts of a migration on several
-// connections. It returns the statements that make the roles, for psql.
+// Migrate makes a ledger of a database, or brings the tables of one to this version. The URL must lead to the server itself: a pooler
+// would run parts of a migration on several connections. It returns the statements that make the roles, for psql.
 func Migrate(ctx context.Context, url string) (roles string, err error) {
 	c, _, err := parse(url)
 	if err != nil {

@@ -87,7 +87,8 @@ func Open(path string, o Options) (*Store, error) {
 
 func newStore(path string, file identity, busy time.Duration) *Store {
 	return &Store{
-		path: path, dialect: dialect(path), file: file, busy: busy, writing: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders), closed: make(chan struct{}),
+		path: path, dialect: dialect(path), file: file, busy: busy,
+		writing: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders), closed: make(chan struct{}),
 	}
 }
 
