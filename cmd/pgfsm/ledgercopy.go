@@ -33,7 +33,7 @@ If the ledger has an active admin's token, only admins can copy, with their toke
 who can write FROM can copy.`,
 		Example: `  pgfsm ledger copy sqlite:pgfsm.db sqlite:/var/lib/pgfsm/pgfsm.db
   pgfsm ledger copy sqlite:pgfsm.db 'postgres://pgfsm_serve@db.example.com/pgfsm?sslmode=verify-full'`,
-		Args:    cobra.ExactArgs(2),
+		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.move(cmd.Context(), w, args[0], args[1], "The log goes on in %s, with %d entries. Name it in the configuration.\n", ledger.Copy)
 		},
