@@ -243,9 +243,18 @@ func anyReplica(t *testing.T, newLedger func(*testing.T) string) {
 		for i, o := range []*office{a, b, a, b} {
 			codes = append(codes, client(o, `{}`).call(t, "echo__look", fmt.Sprintf(`{"n":%d}`, i)).code())
 		}
-		same(t, "what four calls come to", []string{"hi", "hi", "policy_denied", "policy_denied"}, codes)
+		same(t, "what four calls of an agent come to", []string{"hi", "hi", "policy_denied", "policy_denied"}, codes)
 		a.u.reached(t, 2)
 		verifies(t, a.dir)
+	})
+	t.Run("grants-are-counted-together", func(t *testing.T) {
+		t.Parallel()
+		o := newOfficeOn(t, newLedger(t), allowLook, "")
+		o.writes(t, "once.yaml", "version: 1\ntools: {echo: {look: {calls: 1}}}\n")
+		call := []string{"call", "--json", "-c", o.config, "--grant", filepath.Join(o.dir, "once.yaml"), "--task", "nightly", "echo", "look", `{"n":1}`}
+		command(t.Context(), nil, call...).want(t, exitYes)
+		command(t.Context(), nil, call...).want(t, exitNo, "/code", "grant_exhausted")
+		o.u.reached(t, 1)
 	})
 }
 
