@@ -53,6 +53,7 @@ var details = map[ledger.Type][]struct{ pointer, word string }{
 	ledger.OutcomeDelivered:  {{"/how", "by "}},
 	ledger.BundleActivated:   {{"/bundle", "bundle "}, {"/build", "build "}},
 	ledger.MCPPassed:         {{"/direction", ""}, {"/server", ""}, {"/method", ""}},
+	ledger.LedgerClosed:      {{"/target", "goes on in "}},
 	ledger.LedgerPruned:      {{"/runs", "runs "}, {"/before", "before "}},
 }
 

@@ -11,13 +11,17 @@ import (
 	"testing"
 )
 
-// testNames are the tests of this folder, by function, with all strings in each: the names of subtests are among them.
+// testNames are the tests of this folder and of the runner, by function, with all strings in each: the names of subtests are among them.
 func testNames(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	names := make(map[string]map[string]bool)
-	sources, err := filepath.Glob("*_test.go")
-	if err != nil {
-		t.Fatal(err)
+	var sources []string
+	for _, folder := range []string{".", "../../runner"} {
+		found, err := filepath.Glob(folder + "/*_test.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources = append(sources, found...)
 	}
 	for _, source := range sources {
 		f, err := parser.ParseFile(token.NewFileSet(), source, nil, 0)
@@ -55,15 +59,24 @@ func unshown(page string, names map[string]map[string]bool) (rows int, wrong []s
 		comment, _, _ = strings.Cut(comment, " -->")
 		test, sub, _ := strings.Cut(comment, "/")
 		said, known := names[test]
-		found := sub == "" || said[sub]
-		for i := range sub { // a name may be put together of two
-			found = found || said[sub[:i]] && said[sub[i:]]
+		for part := range strings.SplitSeq(sub, "/") {
+			known = known && (part == "" || said[part] || composed(part, said))
 		}
-		if !known || !found {
+		if !known {
 			wrong = append(wrong, row)
 		}
 	}
 	return rows, wrong
+}
+
+// composed reports whether a name is put together of two.
+func composed(name string, said map[string]bool) bool {
+	for i := range name {
+		if said[name[:i]] && said[name[i:]] {
+			return true
+		}
+	}
+	return false
 }
 
 // TestServeFailureMatrix: every row of the failure tables names the test that shows it, and that test exists.
