@@ -20,6 +20,7 @@ const (
 	renewLease   = "UPDATE replicas SET until = clock_timestamp() + $2 " + microseconds + " WHERE owner = $1 AND NOT over RETURNING clock_timestamp()"
 	// A lease that ran out is not looked at by anybody if its owner had no run: it goes after a day.
 	dropLeases = "DELETE FROM replicas WHERE until < clock_timestamp() - interval '1 day'"
+	askOver    = "SELECT over::text FROM replicas WHERE owner = ?"
 	askLease   = "SELECT (over OR until < clock_timestamp())::text FROM replicas WHERE owner = ?"
 	endLease   = "UPDATE replicas SET over = true WHERE owner = ? AND NOT over AND until < clock_timestamp()"
 )
@@ -125,7 +126,7 @@ func (s *Store) Gone(ctx context.Context, owner string) (bool, error) {
 	defer session.end()
 	t := newTx(ctx, session)
 	defer t.Finish()
-	return t.lapsed(owner)
+	return t.lapsed(askLease, owner)
 }
 
 // exec runs a statement outside of a transaction.

@@ -106,6 +106,23 @@ func TestFenceDuringAnUpdate(t *testing.T) {
 	}
 }
 
+// TestALeaseThatRunsOutWhileItIsAsked: an owner is gone only if its lease was ended, because it can renew one that only ran out.
+func TestALeaseThatRunsOutWhileItIsAsked(t *testing.T) {
+	c, db := shared.Database(t)
+	s, owner := open(t, c.URL(serves, db)), uuid.NewString()
+	setup := `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(2); RETURN NULL; END';
+CREATE TRIGGER wait AFTER UPDATE ON replicas FOR EACH STATEMENT EXECUTE FUNCTION wait();
+INSERT INTO replicas (owner, since, until) VALUES ('` + owner + "', clock_timestamp(), clock_timestamp() + interval '1 second')"
+	if err := c.Exec(t.Context(), db, setup); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []bool{false, true} {
+		if is := gone(t, s, owner); is != want {
+			t.Errorf("Gone() = %t, want %t", is, want)
+		}
+	}
+}
+
 // TestRenewal: a lease is renewed by its store, and a store finds out without an Update that its lease was ended.
 func TestRenewal(t *testing.T) {
 	c, db := shared.Database(t)

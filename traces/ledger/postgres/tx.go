@@ -125,12 +125,12 @@ func (t *tx) readHashes(entries []int64, found map[int64][]byte) error {
 	}
 }
 
-// lapsed reports whether an owner has no lease, or one that ran out.
-func (t *tx) lapsed(owner string) (bool, error) {
+// lapsed reports whether an owner has no lease, or one of which the query says so.
+func (t *tx) lapsed(query, owner string) (bool, error) {
 	if err := errors.Join(valid(owner), t.Usable()); err != nil {
 		return false, err
 	}
-	rows, err := t.session.Query(1, askLease, owner)
+	rows, err := t.session.Query(1, query, owner)
 	if err != nil {
 		return false, err
 	}
@@ -141,7 +141,7 @@ func (t *tx) lapsed(owner string) (bool, error) {
 	return row.Text() == "true", row.Err()
 }
 
-// Gone is [ledger.Tx.Gone].
+// Gone is [ledger.Tx.Gone]. A lease that runs out after endLease can be renewed, so only one that was ended is gone.
 func (t *tx) Gone(owner string) (bool, error) {
 	if err := valid(owner); err != nil {
 		return false, err
@@ -149,5 +149,5 @@ func (t *tx) Gone(owner string) (bool, error) {
 	if err := t.Change("", nil, endLease, owner); err != nil {
 		return false, err
 	}
-	return t.lapsed(owner)
+	return t.lapsed(askOver, owner)
 }
