@@ -10,10 +10,11 @@ import (
 
 const (
 	// lockLog makes this transaction the only one that writes. Whether the last acknowledged entry is there is asked each time: a pooler connects to
-	// another server without telling. If the process stops, it does not stop the others for long.
+	// another server without telling. If the process stops, it does not stop the others for long. A role may have other settings: the warning
+	// of a commit that the standby may not have must arrive.
 	lockLog = "SELECT size, at, type, current_setting('synchronous_commit'), current_setting('transaction_read_only'), " +
 		"coalesce((SELECT substr(hashes, 1, 32) FROM entries WHERE idx = ?), '')," +
-		"set_config('idle_in_transaction_session_timeout', ?, true) FROM log FOR UPDATE"
+		"set_config('idle_in_transaction_session_timeout', ?, true), set_config('client_min_messages', 'warning', true) FROM log FOR UPDATE"
 	// fence fails for a store whose lease another one has ended. No lease is ended meanwhile: that takes the log's lock, too.
 	fence = "UPDATE replicas SET commits = ?, until = clock_timestamp() + ? " + microseconds + " WHERE owner = ANY(?) AND NOT over"
 	grow  = "UPDATE log SET size = ?, at = ?, type = ?"

@@ -37,6 +37,7 @@ func TestUnknownOutcomes(t *testing.T) {
 	}{
 		{"wait-cancelled", noStandby, "", "SyncRep", "pg_cancel_backend", true, nil, true},
 		{"wait-cancelled-for-long", noStandby, "", "SyncRep", "pg_cancel_backend", false, ledger.ErrUnsettled, true},
+		{"wait-cancelled-and-warnings-off", noStandby, "ALTER ROLE pgfsm_serve SET client_min_messages = error", "SyncRep", "pg_cancel_backend", true, nil, true},
 		{"committed-and-cut", noStandby, "", "SyncRep", "pg_terminate_backend", true, nil, true},
 		{"cut-before-the-commit", "", slowCommit, "PgSleep", "pg_terminate_backend", true, ledger.ErrUnavailable, false},
 	} {
@@ -77,7 +78,7 @@ func TestUnknownOutcomes(t *testing.T) {
 			if size := size(t, s); (size == 1) != tc.committed {
 				t.Errorf("the log has %d entries, committed: %t", size, tc.committed)
 			}
-			if err := c.Exec(t.Context(), db, "DROP TRIGGER IF EXISTS slow ON entries"); err != nil {
+			if err := c.Exec(t.Context(), db, "DROP TRIGGER IF EXISTS slow ON entries; ALTER ROLE pgfsm_serve RESET ALL"); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.Update(t.Context(), addEntry(size(t, s))); err != nil {
