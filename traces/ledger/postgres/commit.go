@@ -29,7 +29,7 @@ func (s *Store) locked() []statement {
 		index = last.index
 	}
 	idle := fmt.Sprintf("%dms", (s.lease / 3).Milliseconds())
-	return []statement{{query: "BEGIN"}, {query: lockLog, args: []any{index, idle}}}
+	return []statement{{query: "BEGIN ISOLATION LEVEL READ COMMITTED"}, {query: lockLog, args: []any{index, idle}}}
 }
 
 // endOf checks the answer to lockLog.

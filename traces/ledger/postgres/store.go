@@ -111,7 +111,7 @@ func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 
 // Glance is [ledger.Store.Glance]. A sequence is read by a cursor, so it begins a transaction, in which each query sees what was committed before it.
 func (s *Store) Glance(ctx context.Context, do func(ledger.Reader) error) error {
-	return s.look(ctx, &session{begin: "BEGIN READ ONLY"}, do)
+	return s.look(ctx, &session{begin: "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"}, do)
 }
 
 func (s *Store) look(ctx context.Context, session *session, do func(ledger.Reader) error) error {
