@@ -34,6 +34,9 @@ func parse(url string) (*pgxpool.Config, time.Duration, error) {
 // configure sets what every connection has. Statements are not prepared, because a pooler may run each transaction on another connection.
 func (s *Store) configure(c *pgxpool.Config) {
 	c.MaxConns = maxConns
+	// A role may have other settings. These two pass poolers in transaction mode: all clients send them.
+	c.ConnConfig.RuntimeParams["client_encoding"] = "UTF8"
+	c.ConnConfig.RuntimeParams["datestyle"] = "ISO"
 	c.AfterConnect = s.check
 	c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	c.ConnConfig.StatementCacheCapacity, c.ConnConfig.DescriptionCacheCapacity = 0, 0
@@ -49,11 +52,12 @@ func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("%w: its encoding is %s; make one with the encoding UTF8", ErrUnsafe, e)
 	}
 	var version int64
-	var fsync, commit, recovery, readOnly string
+	var fsync, commit, recovery, readOnly, bytes string
 	var at time.Time
 	sent := time.Now()
 	err := conn.QueryRow(ctx, "SELECT (SELECT max(version_id) FROM goose_db_version), current_setting('fsync'), current_setting('synchronous_commit'), "+
-		"pg_is_in_recovery()::text, current_setting('transaction_read_only'), clock_timestamp()").Scan(&version, &fsync, &commit, &recovery, &readOnly, &at)
+		"pg_is_in_recovery()::text, current_setting('transaction_read_only'), current_setting('bytea_output'), clock_timestamp()").
+		Scan(&version, &fsync, &commit, &recovery, &readOnly, &bytes, &at)
 	if err != nil {
 		return explained(ctx, err)
 	}
@@ -62,6 +66,8 @@ func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
 	case version != schemaVersion:
 		return fmt.Errorf("%w: %d, and this one's is %d: use that version, or, if this one is newer, run pgfsm ledger init",
 			ledger.ErrSchema, version, schemaVersion)
+	case bytes != "hex":
+		return fmt.Errorf("%w: bytea_output is %s; set it to hex for this user", ErrUnreadable, bytes)
 	case s.readOnly:
 		return nil
 	case fsync != "on":

@@ -25,6 +25,7 @@ func TestUnsafeDatabases(t *testing.T) {
 		{"remote-write", role + "synchronous_commit = remote_write", role + "synchronous_commit = on", "remote_write", postgres.ErrUnsafe},
 		{"remote-apply", role + "synchronous_commit = remote_apply", role + "synchronous_commit = on", "", nil},
 		{"read-only", role + "default_transaction_read_only = on", role + "default_transaction_read_only = off", "read-only", ledger.ErrReadOnly},
+		{"bytes-as-escapes", role + "bytea_output = escape", role + "bytea_output = hex", "set it to hex", postgres.ErrUnreadable},
 		{"newer", "UPDATE goose_db_version SET version_id = 9 WHERE version_id = 1", "UPDATE goose_db_version SET version_id = 1 WHERE version_id = 9",
 			"run pgfsm ledger init", ledger.ErrSchema},
 		{"no-ledger", "ALTER TABLE goose_db_version RENAME TO other", "ALTER TABLE other RENAME TO goose_db_version", "run pgfsm ledger init", ledger.ErrSchema},

@@ -17,6 +17,8 @@ var (
 	ErrUnsafe   = errors.New("the database can lose what it acknowledges")
 	ErrClosed   = errors.New("the ledger is closed")
 
+	ErrUnreadable = errors.New("the database's answers cannot be read")
+
 	errNoAnswer = errors.New("the database does not answer")
 	errReadOnly = fmt.Errorf("%w: it was opened to read only", ledger.ErrReadOnly)
 	errStandby  = errors.New("it is a standby, or read-only")
@@ -37,7 +39,7 @@ func explained(ctx context.Context, err error) error {
 		return unavailable(errNoAnswer)
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, ledger.ErrLost), errors.Is(err, ledger.ErrSchema), errors.Is(err, ledger.ErrUnavailable), errors.Is(err, ErrUnsafe):
+	case errors.Is(err, ledger.ErrLost), errors.Is(err, ledger.ErrSchema), errors.Is(err, ledger.ErrUnavailable), errors.Is(err, ErrUnsafe), errors.Is(err, ErrUnreadable):
 		return err // of a new connection
 	case !errors.As(err, &coded), slices.Contains(passing, coded.Code[:2]):
 		return unavailable(err)

@@ -14,6 +14,8 @@ import (
 // TestSettingsOfTheRole: whatever an operator has set for the role, writers wait for each other, and texts and times are read as they were written.
 func TestSettingsOfTheRole(t *testing.T) {
 	for _, set := range []string{
+		"default_transaction_isolation = 'repeatable read'", "default_transaction_isolation = 'serializable'", "client_encoding = 'LATIN1'",
+		"datestyle = 'German, DMY'", "timezone = 'Asia/Kathmandu'", "standard_conforming_strings = off", "client_min_messages = debug5",
 		"search_path = nothing, public",
 	} {
 		t.Run(strings.ReplaceAll(set, " ", ""), func(t *testing.T) {
