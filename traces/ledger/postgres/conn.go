@@ -37,6 +37,9 @@ func (s *Store) configure(c *pgxpool.Config) {
 	// A role may have other settings. These two pass poolers in transaction mode: all clients send them.
 	c.ConnConfig.RuntimeParams["client_encoding"] = "UTF8"
 	c.ConnConfig.RuntimeParams["datestyle"] = "ISO"
+	if c.ConnConfig.ConnectTimeout == 0 { // so that the other hosts of the URL are tried, too
+		c.ConnConfig.ConnectTimeout = max(s.lease/3, time.Second)
+	}
 	c.AfterConnect = s.check
 	c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	c.ConnConfig.StatementCacheCapacity, c.ConnConfig.DescriptionCacheCapacity = 0, 0

@@ -4,6 +4,7 @@ package postgres_test
 
 import (
 	"errors"
+	"net"
 	"strings"
 	"testing"
 
@@ -116,5 +117,20 @@ func TestLostEntries(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAHostThatDoesNotAnswer: the next host of the URL is tried before the time for an answer is over.
+func TestAHostThatDoesNotAnswer(t *testing.T) {
+	c, db := shared.Database(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	url := strings.Replace(c.URL(serves, db), "@", "@"+silent.Addr().String()+",", 1)
+	s, _ := owned(t, url+"&lease="+lease.String())
+	if err := s.Update(t.Context(), addEntry(0)); err != nil {
+		t.Error(err)
 	}
 }
