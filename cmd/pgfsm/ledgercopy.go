@@ -55,7 +55,7 @@ func (f *ledgerFlags) move(ctx context.Context, w world, from, to, line string,
 	for i, purpose := range []stores.Purpose{stores.ToChange, stores.ToWrite} {
 		url := []string{from, to}[i]
 		if err := config.CheckLedger(url); err != nil {
-			return fmt.Errorf("%s %w", visible.Text(stores.Name(url)), err)
+			return fmt.Errorf("%s %w", []string{"the old ledger's URL", "the new ledger's URL"}[i], err) // it may contain a password
 		}
 		if both[i].store, err = stores.Open(url, purpose); err != nil {
 			return err

@@ -36,6 +36,11 @@ func TestLedgerCopy(t *testing.T) {
 	h.do("ledger", "copy", h.ledger, h.ledger).says(t, exitCould, "the target is not empty")
 	h.do("ledger", "copy", "sqlite:"+in("none.db"), target).says(t, exitCould, "there is no ledger")
 	h.do("ledger", "copy", "sqlite:", target).says(t, exitCould, "names no file")
+	for _, url := range []string{"postgre://me:se-cret@db.example", "postgres:me:se-cret@db.example", "postgres://me:/se-cret@db.example/x?sslmode=require"} {
+		if got := h.do("ledger", "copy", h.ledger, url); strings.Contains(got.stdout+got.stderr, "se-cret") {
+			t.Errorf("the password is repeated: %s%s", got.stdout, got.stderr)
+		}
+	}
 	for range 2 {
 		h.do("ledger", "copy", h.ledger, target, "--json").want(t, exitYes, "/target", "sqlite:new.db")
 	}

@@ -34,10 +34,19 @@ func Is(text string) bool {
 	return ok && (scheme == "postgres" || scheme == "postgresql")
 }
 
+// parse parses a URL. A password with a slash, a question mark or a number sign ends the host, so that its rest, and an at sign, look like the database's name.
+func parse(text string) (*url.URL, bool) {
+	u, err := url.Parse(text)
+	if err != nil || !Is(text) || u.Opaque != "" || strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") {
+		return nil, false
+	}
+	return u, true
+}
+
 // Name returns the host and the database of a URL.
 func Name(text string) string {
-	u, err := url.Parse(text)
-	if err != nil {
+	u, ok := parse(text)
+	if !ok {
 		return "postgres:"
 	}
 	return (&url.URL{Scheme: "postgres", Host: u.Host, Path: u.Path}).String()
@@ -45,8 +54,8 @@ func Name(text string) string {
 
 // Parse returns the URL as pgx reads it, and the lease. An error continues a sentence that begins with the URL.
 func Parse(text string) (connection string, lease time.Duration, err error) {
-	u, err := url.Parse(text)
-	if err != nil || !Is(text) {
+	u, ok := parse(text)
+	if !ok {
 		return "", 0, errors.New("is not of the form postgres://USER:PASSWORD@HOST:PORT/DATABASE; write %XX for special characters of the password")
 	}
 	q, err := url.ParseQuery(u.RawQuery)

@@ -10,6 +10,15 @@ func TestName(t *testing.T) {
 	if got := Name("postgres://me:secret@db.example:5433/x?sslmode=require"); got != "postgres://db.example:5433/x" {
 		t.Errorf("Name() = %q", got)
 	}
+	for _, password := range []string{"/secret", "12/secret", "?secret", "12?secret", "#secret", "12#secret", "a/secret", "%secret", "se@12/cret", "[secret"} {
+		text := "postgres://me:" + password + "@db.example/x?sslmode=require"
+		if got := Name(text); got != "postgres:" {
+			t.Errorf("Name(%q) = %q", text, got)
+		}
+		if _, _, err := Parse(text); err == nil || !strings.Contains(err.Error(), "write %XX") || strings.Contains(err.Error(), "cret") {
+			t.Errorf("Parse(%q) = %v", text, err)
+		}
+	}
 }
 
 func TestParse(t *testing.T) {
