@@ -95,8 +95,8 @@ func (l *Ledger) joined(waiting []*operation, together int, others func()) []*op
 	return waiting
 }
 
-// record commits operations together and, if that fails, each alone. If none was begun, the store failed to begin, and trying
-// each would wait again in vain.
+// record commits operations together and, if that fails, each alone. If none was begun, or the store cannot record now, trying each would wait
+// again in vain.
 func (l *Ledger) record(waiting []*operation) {
 	begun := waiting[:0]
 	for _, o := range waiting {
@@ -109,7 +109,7 @@ func (l *Ledger) record(waiting []*operation) {
 	}
 	errs, err := l.together(begun)
 	// After ErrUnsettled each may be committed already.
-	if err != nil && errs != nil && len(begun) > 1 && !errors.Is(err, ErrUnsettled) {
+	if err != nil && errs != nil && len(begun) > 1 && !errors.Is(err, ErrUnsettled) && !errors.Is(err, ErrUnavailable) {
 		for i, o := range begun {
 			var one []error
 			if one, err = l.together(begun[i : i+1]); err == nil {

@@ -68,7 +68,7 @@ type empty struct{ Tx }
 func (empty) End() (End, error) { return End{}, nil }
 
 // TestOperationsOfABrokenTransaction: each is tried alone, for another one may be to blame. Where the transaction could not even begin, none is:
-// any number of waiting operations wait only once for a store that another process holds.
+// any number of waiting operations wait only once for a store that another process holds, or that is away.
 func TestOperationsOfABrokenTransaction(t *testing.T) {
 	const operations = 3
 	for _, tt := range []struct {
@@ -79,6 +79,7 @@ func TestOperationsOfABrokenTransaction(t *testing.T) {
 	}{
 		{"it-begins", true, errBreaks, 1 + operations},
 		{"it-does-not-begin", false, errBreaks, 1},
+		{"the-store-is-away", true, fmt.Errorf("%w: %w", ErrUnavailable, errBreaks), 1},
 		{"it-may-have-been-committed", true, fmt.Errorf("%w: %w", ErrUnsettled, errBreaks), 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
