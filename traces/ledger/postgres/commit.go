@@ -16,8 +16,9 @@ const (
 		"coalesce((SELECT substr(hashes, 1, 32) FROM entries WHERE idx = ?), '')," +
 		"set_config('idle_in_transaction_session_timeout', ?, true), set_config('client_min_messages', 'warning', true) FROM log FOR UPDATE"
 	// fence fails for a store whose lease another one has ended. No lease is ended meanwhile: that takes the log's lock, too.
-	fence = "UPDATE replicas SET commits = ?, until = clock_timestamp() + ? " + microseconds + " WHERE owner = ANY(?) AND NOT over"
-	grow  = "UPDATE log SET size = ?, at = ?, type = ?"
+	fence = "UPDATE replicas SET commits = ?, until = clock_timestamp() + ? " + microseconds + " WHERE owner = ANY(?) AND NOT over " +
+		"RETURNING (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+	grow = "UPDATE log SET size = ?, at = ?, type = ?"
 	// touch is a write that changes nothing, but is flushed as any other.
 	touch = "UPDATE log SET size = size"
 )
@@ -71,8 +72,12 @@ func (s *Store) begin(t *tx) error {
 	if t.log, err = s.endOf(results[1]); err != nil {
 		return err
 	}
-	if n := len(s.owners); n > 0 && results[2].tag.RowsAffected() != int64(n) {
-		return s.end(ledger.ErrFenced)
+	if n := len(s.owners); n > 0 {
+		if len(results[2].rows) != n {
+			return s.end(ledger.ErrFenced)
+		}
+		// This machine's clock may have been set, or have stood still, since the lease was renewed.
+		s.setClock(time.UnixMicro(results[2].rows[0].Int64()), time.Now())
 	}
 	return nil
 }

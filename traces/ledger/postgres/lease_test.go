@@ -156,6 +156,24 @@ func TestClock(t *testing.T) {
 	}
 }
 
+// TestClockThatIsSet: a transaction has the database's time though this machine's clock was set, or stood still. The time of a record would
+// otherwise stop all processes of the ledger.
+func TestClockThatIsSet(t *testing.T) {
+	c, db := shared.Database(t)
+	s, _ := owned(t, c.URL(serves, db)+"&lease=5m") // it is not renewed during the test
+	for _, by := range []time.Duration{time.Hour, -time.Hour} {
+		s.SetAhead(by)
+		if err := s.Update(t.Context(), func(ledger.Tx) error {
+			if d := time.Until(s.Now()).Abs(); d > time.Second {
+				t.Errorf("Now() is %s from the database's clock", d)
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestAStoppedProcessStopsNobodyForLong: the database ends a transaction that does nothing.
 func TestAStoppedProcessStopsNobodyForLong(t *testing.T) {
 	c, db := shared.Database(t)
