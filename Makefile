@@ -7,7 +7,7 @@ FUZZTIME    ?= 10s
 COUNT       ?= 6
 RACE        ?= TestServe(Answers|Asks|Failures|Holds|Interrupted|Tasks)|TestStopped
 
-.PHONY: build run test test-postgres race check fmt eval bench bench-gateway crash flood tamper soak million fuzz docs vuln interop interop-tools
+.PHONY: build run test test-postgres race check fmt eval bench bench-gateway crash partition flood tamper soak million fuzz docs vuln interop interop-tools
 
 build: ## bin/pgfsm
 	$(GO) build -trimpath -ldflags="-s -w" -o bin/pgfsm ./cmd/pgfsm
@@ -18,8 +18,9 @@ run: ## the demo
 test: ## every test; those that need interop-tools skip without them
 	$(GO) test -timeout 30m ./...
 
-test-postgres: ## the tests of votes, history, tokens, resuming and delivery with PostgreSQL instead of memory and files
+test-postgres: ## the tests of votes, history, tokens, resuming and delivery with PostgreSQL instead of memory and files, and a short form of partition
 	PGFSM_TEST_STORE=postgres $(GO) test -count 1 -timeout 30m -run 'History|Vote|Token|Resum|Recover|Deliver|Claim|Taken' ./traces/ledger
+	PGFSM_PARTITION_OPERATIONS=500 PGFSM_PARTITION_FAULTS=19 $(GO) test -count 1 -timeout 30m -v -run TestPartition ./traces/ledger/partition
 
 interop-tools: interop/node_modules/.package-lock.json ## MCP servers and a model endpoint that others wrote (needs npm)
 
@@ -65,6 +66,9 @@ bench-gateway: build ## the gateway beside direct calls and a bare proxy: four m
 crash: ## the ledger's processes killed 520 times, 1,000 rounds of two that race, gateways killed 300 times, and disks full at each size up to 8 MiB: about sixteen minutes
 	PGFSM_CRASH_KILLS=520 PGFSM_CRASH_ROUNDS=1000 PGFSM_CRASH_SIZES=1 $(GO) test -count 1 -timeout 1h -v ./traces/ledger/crashtest
 	PGFSM_CRASH_KILLS=150 $(GO) test -count 1 -timeout 1h -v -run TestServeCrash ./cmd/pgfsm
+
+partition: ## three gateways on PostgreSQL with a standby, 10,000 operations and 200 faults or more: about half an hour (needs PostgreSQL)
+	PGFSM_PARTITION_OPERATIONS=10000 PGFSM_PARTITION_FAULTS=200 $(GO) test -count 1 -timeout 3h -v -run TestPartition ./traces/ledger/partition
 
 flood: ## the gateway with 10,000 half-open connections: it needs as many descriptors
 	PGFSM_HALF_OPEN=10000 $(GO) test -count 1 -timeout 10m -v -run TestHalfOpenConnections ./mcp/gateway/front

@@ -7,14 +7,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/postgres/pgtest"
 	"pgfsm/traces/ledger/stores"
 )
 
-// gateways is how many there are. Their clocks are wrong by minutes, unless the ledger is a file: then they are on one machine.
+// skews are how wrong the clocks of the gateways are.
 var skews = []time.Duration{0, -7 * time.Minute, 4 * time.Minute}
 
 // A bed is a ledger with several gateways on it, and the server behind them.
@@ -25,7 +27,7 @@ type bed struct {
 	url      string // of the ledger, for commands and for looking at it
 	gateways []*gateway
 	up       *upstream
-	db       *database    // nil: the ledger is a file
+	db       *database
 	store    ledger.Store // to look at it
 	history  *history
 }
@@ -51,8 +53,8 @@ func (b *bed) configure(dir, url string) {
 		owners += fmt.Sprintf("%s, ", approverName(i))
 	}
 	files := map[string]string{
-		"pgfsm.yaml": fmt.Sprintf("version: 1\nservers: {up: {type: http, url: %q}}\nallowlist: allowlist.json\npolicy: policy.yaml\nledger: %q\nroles: {owners: [%s]}\n",
-			b.up.URL, url, owners),
+		"pgfsm.yaml": fmt.Sprintf("version: 1\nservers: {up: {type: http, url: %q}}\nallowlist: allowlist.json\npolicy: policy.yaml\n"+
+			"ledger: %q\nroles: {owners: [%s]}\n", b.up.URL, url, owners),
 		"policy.yaml":    policyFile,
 		"allowlist.json": `{"up": ["free", "counted", "held", "two", "brief"]}`,
 	}
@@ -67,26 +69,18 @@ func agentName(i int) string    { return fmt.Sprintf("agent-%d", i) }
 func approverName(i int) string { return fmt.Sprintf("owner-%d", i) }
 
 // newBed makes a ledger, people with tokens, and gateways that listen.
-func newBed(t *testing.T, onFile bool) (*bed, *crowd) {
-	b := &bed{t: t, binary: build(t), dir: t.TempDir(), history: &history{}}
+func newBed(t *testing.T) (*bed, *crowd) {
+	b := &bed{t: t, binary: build(t), dir: t.TempDir(), history: &history{told: make(map[string]int)}}
 	b.history.began = time.Now()
 	b.up = newUpstream(t, b.history.now)
-	urls := make([]string, len(skews))
-	if onFile {
-		b.url = "sqlite:" + filepath.Join(b.dir, "pgfsm.db")
-		for i := range urls {
-			urls[i] = b.url
-		}
-	} else {
-		b.db = newDatabase(t)
-		b.url = b.db.commands()
-		for i := range urls {
-			urls[i] = b.db.client()
-		}
-		if out, err := b.command("ledger", "init"); err != nil {
-			t.Fatal(out)
-		}
+	b.db = newDatabase(t)
+	b.url = b.db.url(pgtest.Superuser)
+	roles, err := b.command("ledger", "init")
+	if err != nil {
+		t.Fatal(roles)
 	}
+	b.db.must(b.db.primary.Exec(t.Context(), "postgres", roles))
+	b.url = b.db.url(serving)
 	c := &crowd{bed: b, history: b.history, over: make(chan struct{})}
 	for i := range agents {
 		c.agents = append(c.agents, b.person(agentName(i), ledger.RoleAgent))
@@ -100,15 +94,12 @@ func newBed(t *testing.T, onFile bool) (*bed, *crowd) {
 	}
 	t.Cleanup(func() { store.Close() })
 	b.store, b.up.look = store, b.look
-	for i, url := range urls {
-		g := &gateway{t: t, binary: b.binary, dir: filepath.Join(b.dir, fmt.Sprintf("gateway-%d", i))}
-		if !onFile {
-			g.clock = skews[i]
-		}
+	for i, skew := range skews {
+		g := &gateway{t: t, binary: b.binary, clock: skew, dir: filepath.Join(b.dir, fmt.Sprintf("gateway-%d", i))}
 		if err := os.Mkdir(g.dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		b.configure(g.dir, url)
+		b.configure(g.dir, b.db.client())
 		g.start()
 		b.gateways = append(b.gateways, g)
 	}
@@ -117,6 +108,19 @@ func newBed(t *testing.T, onFile bool) (*bed, *crowd) {
 		g.listens()
 	}
 	return b, c
+}
+
+// logs are lines of the gateways' logs that contain a text.
+func (b *bed) logs(text string) string {
+	var all strings.Builder
+	for _, g := range b.gateways {
+		for line := range strings.Lines(g.lastLog()) {
+			if strings.Contains(line, text) {
+				all.WriteString(line)
+			}
+		}
+	}
+	return all.String()
 }
 
 // stop ends the gateways, whatever they do.

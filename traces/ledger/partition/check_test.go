@@ -219,7 +219,8 @@ func (c *checker) revocationsHold() {
 		if at, ok := revoked[q.token]; ok && q.asked > at && q.attempts == 1 {
 			c.seen["asked after"]++
 			if runsOf[q.op] > 0 {
-				c.fault("no call after a revocation", "%s was asked for at %.3f s; the revocation of its token was acknowledged at %.3f s", q.op, seconds(q.asked), seconds(at))
+				c.fault("no call after a revocation",
+					"%s was asked for at %.3f s; the revocation of its token was acknowledged at %.3f s", q.op, seconds(q.asked), seconds(at))
 			}
 		}
 	}
@@ -227,7 +228,8 @@ func (c *checker) revocationsHold() {
 		if at, ok := revoked[v.token]; ok && v.asked > at && v.answered != never {
 			c.seen["voted after"]++
 			if v.result != "token_refused" {
-				c.fault("no vote after a revocation", "%s voted at %.3f s (%s); the revocation of their token was acknowledged at %.3f s", v.by, seconds(v.asked), v.result, seconds(at))
+				c.fault("no vote after a revocation",
+					"%s voted at %.3f s (%s); the revocation of their token was acknowledged at %.3f s", v.by, seconds(v.asked), v.result, seconds(at))
 			}
 		}
 	}
@@ -284,7 +286,8 @@ func (c *checker) votesThere() {
 		}
 		c.seen["votes"]++
 		if !slices.Contains(c.votesOf[v.run], recordedVote{v.by, v.token, v.approve}) {
-			c.fault("votes", "%s was told at %.3f s that their vote about run %s counts (%s); the ledger has %+v", v.by, seconds(v.answered), v.run, v.result, c.votesOf[v.run])
+			c.fault("votes",
+				"%s was told at %.3f s that their vote about run %s counts (%s); the ledger has %+v", v.by, seconds(v.answered), v.run, v.result, c.votesOf[v.run])
 		}
 	}
 }

@@ -84,7 +84,7 @@ func (c *crowd) calls(r *rand.Rand, by *person) {
 		if on == nil {
 			continue
 		}
-		if n := len(open); n > 0 && (n >= openCalls || r.IntN(3) == 0) {
+		if n := len(open); n > 0 && r.IntN(4) == 0 {
 			i := r.IntN(n)
 			if c.asks(on, by.token.Load(), open[i]); open[i].done {
 				open[i] = open[n-1]
@@ -92,7 +92,7 @@ func (c *crowd) calls(r *rand.Rand, by *person) {
 			}
 			continue
 		}
-		q, with := c.fresh(r, by)
+		q, with := c.fresh(r, by, len(open) < openCalls)
 		c.add(q)
 		if c.asks(on, with, q); !q.done && q.tool != toolFree && q.tool != toolCounted { // others are not repeated: the client does not know whether they were made
 			open = append(open, q)
@@ -101,14 +101,14 @@ func (c *crowd) calls(r *rand.Rand, by *person) {
 }
 
 // fresh is a new call. Now and then it comes with a token that was revoked before.
-func (c *crowd) fresh(r *rand.Rand, by *person) (*request, *token) {
+func (c *crowd) fresh(r *rand.Rand, by *person, hold bool) (*request, *token) {
 	q := &request{op: fmt.Sprintf("op-%d", c.next.Add(1)), actor: by.name}
 	switch n := r.IntN(100); {
-	case n < 35:
+	case n < 25 || !hold && n >= 50:
 		q.tool = toolFree
-	case n < 65:
+	case n < 50:
 		q.tool, q.limit = toolCounted, int(by.limit.Load())+r.IntN(2)
-	case n < 80:
+	case n < 70:
 		q.tool = toolHeld
 	case n < 95:
 		q.tool = toolTwo
@@ -134,7 +134,13 @@ func (c *crowd) asks(on *listening, with *token, q *request) {
 		panic(err)
 	}
 	status, got := call(context.Background(), on, with.text, "up__"+q.tool, string(args))
-	c.operations.Add(1)
+	what := fmt.Sprint("call ", status)
+	if got.Result != nil {
+		what += " " + got.Result.Meta.Decision.Code
+	}
+	if c.tells(what); status != http.StatusServiceUnavailable && (q.held == 0 || got.Result != nil && got.Result.Meta.Decision.Code != "approval_required") {
+		c.operations.Add(1)
+	}
 	switch {
 	case status == http.StatusUnauthorized:
 		q.result, q.done = "token_refused", q.held == 0
@@ -208,7 +214,7 @@ func (c *crowd) decides(r *rand.Rand, by *person) {
 
 // casts casts a vote. If its outcome is unknown, it is cast again with the same key, at any gateway.
 func (c *crowd) casts(r *rand.Rand, by *person, with *token, run, binding string) {
-	v := &vote{run: run, by: by.name, token: with.id, approve: r.IntN(6) > 0, asked: c.now(), answered: never}
+	v := &vote{run: run, by: by.name, token: with.id, approve: r.IntN(4) > 0, asked: c.now(), answered: never}
 	verb := "deny"
 	if v.approve {
 		verb = "approve"
@@ -228,6 +234,9 @@ func (c *crowd) casts(r *rand.Rand, by *person, with *token, run, binding string
 			}
 			if json.Unmarshal(a.body, &body) != nil {
 				a.status = 0
+			}
+			if c.tells(fmt.Sprint("vote ", a.status, " ", body.Code, body.Request.Status)); a.status == http.StatusInternalServerError {
+				c.t.Errorf("a vote: %s\n%s", a.body, c.logs("ERROR"))
 			}
 			switch {
 			case a.status == http.StatusOK:
@@ -251,31 +260,25 @@ func (c *crowd) casts(r *rand.Rand, by *person, with *token, run, binding string
 	c.voted(v)
 }
 
-// revokes revokes the token of somebody, and gives them another one.
+// revokes gives somebody another token, and revokes the one that they had.
 func (c *crowd) revokes(r *rand.Rand) {
 	everybody := append(append([]*person(nil), c.agents...), c.approvers...)
 	for c.waits(revokeEvery) {
 		p := everybody[r.IntN(len(everybody))]
-		old := p.token.Load()
+		made, err := c.newToken(p.role, p.name)
+		if err != nil {
+			continue // the database is away
+		}
+		old := p.token.Swap(made)
 		v := revocation{token: old.id, name: p.name, asked: c.now(), answered: never}
-		for c.waits(0) {
+		for v.answered == never && c.waits(0) {
 			out, err := c.command("token", "revoke", old.id)
 			if err == nil || strings.Contains(out, "was revoked at") { // by an attempt whose outcome was unknown
 				v.answered = c.now()
-				break
+				p.revoked.Store(old)
 			}
 		}
 		c.revoked(v)
-		if v.answered == never {
-			return
-		}
-		for c.waits(0) {
-			if t, err := c.newToken(p.role, p.name); err == nil {
-				p.revoked.Store(old)
-				p.token.Store(t)
-				break
-			}
-		}
 	}
 }
 

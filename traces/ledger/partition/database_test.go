@@ -34,16 +34,17 @@ func (d *database) follows() {
 	d.standby = d.primary.Standby(d.t, d.link.Address())
 }
 
-// commands is the URL of commands.
-func (d *database) commands() string {
-	return pgtest.URL(d.own.Address(), pgtest.Superuser, "postgres")
-}
+// serving is the role of gateways and commands, which ledger init describes.
+const serving = "pgfsm_serve"
+
+// url is that of commands.
+func (d *database) url(role string) string { return pgtest.URL(d.own.Address(), role, "postgres") }
 
 // client is the URL of one more gateway.
 func (d *database) client() string {
 	p := pgtest.NewProxy(d.t, d.primary.Address())
 	d.clients = append(d.clients, p)
-	return pgtest.URL(p.Address(), pgtest.Superuser, "postgres") + "&lease=" + lease.String()
+	return pgtest.URL(p.Address(), serving, "postgres") + "&lease=" + lease.String()
 }
 
 // must fails the test.

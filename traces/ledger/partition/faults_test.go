@@ -34,10 +34,7 @@ func (n *nemesis) one() *gateway { return n.gateways[n.r.IntN(len(n.gateways))] 
 
 // strikes lets one fault happen. The first ones are one of each kind.
 func (n *nemesis) strikes(number int) {
-	all := n.processes()
-	if n.db != nil {
-		all = append(all, n.databases()...)
-	}
+	all := append(n.processes(), n.databases()...)
 	what := all[number%len(all)]
 	if number >= len(all) {
 		sum := 0
@@ -68,6 +65,16 @@ func (n *nemesis) processes() []trouble {
 			g := n.one()
 			g.signal(syscall.SIGSTOP)
 			time.Sleep(n.between(lease*5/4, lease*2))
+			g.signal(syscall.SIGCONT)
+		}},
+		{"gateway stopped while another takes its runs", 3, func() {
+			i := n.r.IntN(len(n.gateways))
+			g, other := n.gateways[i], n.gateways[(i+1)%len(n.gateways)]
+			g.signal(syscall.SIGSTOP)
+			time.Sleep(lease * 5 / 4)
+			other.end(syscall.SIGKILL)
+			other.start() // it ends runs whose owner's lease has run out
+			other.listens()
 			g.signal(syscall.SIGCONT)
 		}},
 		{"gateway stopped briefly", 1, func() {

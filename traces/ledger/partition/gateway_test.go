@@ -26,7 +26,7 @@ import (
 const startWithin = 2 * time.Minute
 
 // askWithin bounds one request: afterwards the client does not know what became of it.
-const askWithin = 8 * time.Second
+const askWithin = 4 * time.Second
 
 // A gateway is one of several processes of pgfsm serve. It is started again when it ends.
 type gateway struct {

@@ -64,13 +64,21 @@ type history struct {
 	requests    []*request // of the goroutine of its client until the end
 	votes       []*vote
 	revocations []revocation
-	operations  atomic.Int64 // requests that were answered, or not
+	operations  atomic.Int64   // requests, without those refused because the database was away, and questions after held calls
+	told        map[string]int // what clients were told, and how often
 }
 
 func (h *history) add(r *request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.requests = append(h.requests, r)
+}
+
+// tells notes what a client was told.
+func (h *history) tells(what string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.told[what]++
 }
 
 func (h *history) voted(v *vote) {

@@ -187,27 +187,31 @@ func (c *checker) linear(t *testing.T) {
 // TestModel: the model accepts what approvals allow, and nothing else.
 func TestModel(t *testing.T) {
 	const run = "run"
+	type list = []porcupine.Operation
 	op := func(in any, call, back int64, out string) porcupine.Operation {
 		return porcupine.Operation{Input: in, Call: call, Return: back, Output: out, Metadata: run}
 	}
 	held := op(holding{}, 1, 2, "held")
-	vote := func(by string, approve bool) casting { return casting{by, approve, 2} }
+	vote := func(by string, approve bool, call, back int64, out string) porcupine.Operation {
+		return op(casting{by, approve, 2}, call, back, out)
+	}
+	called := func(at int64) porcupine.Operation { return op(calling{}, 1, at, "called") }
 	for _, c := range []struct {
 		name string
-		all  []porcupine.Operation
+		all  list
 		want bool
 	}{
-		{"two-approve-and-it-is-made", []porcupine.Operation{held, op(vote("a", true), 3, 4, "pending"), op(vote("b", true), 5, 6, "approved"), op(calling{}, 1, 7, "called")}, true},
-		{"made-with-one", []porcupine.Operation{held, op(vote("a", true), 3, 4, "pending"), op(calling{}, 1, 7, "called")}, false},
-		{"made-with-one-and-one-unknown", []porcupine.Operation{held, op(vote("a", true), 3, 4, "pending"), op(vote("b", true), 5, never, unknown), op(calling{}, 1, 7, "called")}, true},
-		{"made-before-the-second", []porcupine.Operation{held, op(vote("a", true), 3, 4, "pending"), op(calling{}, 1, 5, "called"), op(vote("b", true), 6, 7, "approved")}, false},
-		{"made-twice", []porcupine.Operation{held, op(vote("a", true), 3, 4, "pending"), op(vote("b", true), 5, 6, "approved"), op(calling{}, 1, 7, "called"), op(calling{}, 1, 8, "called")}, false},
-		{"made-after-a-denial", []porcupine.Operation{held, op(vote("a", false), 3, 4, "denied"), op(calling{}, 1, 7, "called")}, false},
-		{"both-decide", []porcupine.Operation{held, op(vote("a", false), 3, 5, "denied"), op(vote("b", false), 4, 6, "denied")}, false},
-		{"one-person-twice", []porcupine.Operation{held, op(vote("a", true), 3, 4, "pending"), op(vote("a", true), 5, 6, "approved")}, false},
-		{"one-person-again", []porcupine.Operation{held, op(vote("a", true), 3, 4, "pending"), op(vote("a", true), 5, 6, "already_voted")}, true},
-		{"a-vote-is-forgotten", []porcupine.Operation{held, op(vote("a", true), 3, 4, "pending"), op(vote("b", true), 5, 6, "pending")}, false},
-		{"expired-for-one-open-for-another", []porcupine.Operation{held, op(ending{}, 1, never, unknown), op(vote("a", true), 3, 4, "approval_expired"), op(vote("b", true), 5, 6, "pending")}, false},
+		{"two-approve-and-it-is-made", list{held, vote("a", true, 3, 4, "pending"), vote("b", true, 5, 6, "approved"), called(7)}, true},
+		{"made-with-one", list{held, vote("a", true, 3, 4, "pending"), called(7)}, false},
+		{"made-with-one-and-one-unknown", list{held, vote("a", true, 3, 4, "pending"), vote("b", true, 5, never, unknown), called(7)}, true},
+		{"made-before-the-second", list{held, vote("a", true, 3, 4, "pending"), called(5), vote("b", true, 6, 7, "approved")}, false},
+		{"made-twice", list{held, vote("a", true, 3, 4, "pending"), vote("b", true, 5, 6, "approved"), called(7), called(8)}, false},
+		{"made-after-a-denial", list{held, vote("a", false, 3, 4, "denied"), called(7)}, false},
+		{"both-decide", list{held, vote("a", false, 3, 5, "denied"), vote("b", false, 4, 6, "denied")}, false},
+		{"one-person-twice", list{held, vote("a", true, 3, 4, "pending"), vote("a", true, 5, 6, "approved")}, false},
+		{"one-person-again", list{held, vote("a", true, 3, 4, "pending"), vote("a", true, 5, 6, "already_voted")}, true},
+		{"a-vote-is-forgotten", list{held, vote("a", true, 3, 4, "pending"), vote("b", true, 5, 6, "pending")}, false},
+		{"expired-for-one-open-for-another", list{held, op(ending{}, 1, never, unknown), vote("a", true, 3, 4, "approval_expired"), vote("b", true, 5, 6, "pending")}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := porcupine.CheckOperations(approvals.ToModel(), c.all); got != c.want {

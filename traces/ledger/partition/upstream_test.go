@@ -51,7 +51,7 @@ type upstream struct {
 func newUpstream(t *testing.T, now func() int64) *upstream {
 	u := &upstream{t: t, now: now, arrivals: make(map[string][]int64)}
 	server := sdk.NewServer(&sdk.Implementation{Name: "upstream", Version: "1"}, nil)
-	schema := json.RawMessage(`{"type":"object","properties":{"op":{"type":"string"},"limit":{"type":"integer"}},"required":["op","limit"],"additionalProperties":false}`)
+	schema := json.RawMessage(`{"type":"object","properties":{"op":{"type":"string"},"limit":{"type":"integer"}},"required":["op","limit"]}`)
 	for _, name := range tools {
 		server.AddTool(&sdk.Tool{Name: name, Description: "Says that it was called.", InputSchema: schema}, u.called)
 	}

@@ -152,13 +152,13 @@ func URL(address, role, database string) string {
 	return u.String()
 }
 
-// Exec executes a statement as the superuser.
+// Exec executes statements as the superuser.
 func (c *Cluster) Exec(ctx context.Context, database, sql string) error {
 	conn, err := pgx.Connect(ctx, c.URL(Superuser, database))
 	if err != nil {
 		return err
 	}
-	_, err = conn.Exec(ctx, sql)
+	_, err = conn.PgConn().Exec(ctx, sql).ReadAll()
 	return errors.Join(err, conn.Close(ctx))
 }
 
