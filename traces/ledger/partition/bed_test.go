@@ -114,7 +114,7 @@ func newBed(t *testing.T) (*bed, *crowd) {
 func (b *bed) logs(text string) string {
 	var all strings.Builder
 	for _, g := range b.gateways {
-		for line := range strings.Lines(g.lastLog()) {
+		for line := range strings.Lines(g.log()) {
 			if strings.Contains(line, text) {
 				all.WriteString(line)
 			}

@@ -145,13 +145,18 @@ func (g *gateway) end(s syscall.Signal) {
 	}
 }
 
-// lastLog is the end of the gateway's log.
-func (g *gateway) lastLog() string {
+func (g *gateway) log() string {
 	text, err := os.ReadFile(filepath.Join(g.dir, "log"))
 	if err != nil {
 		return err.Error()
 	}
-	return string(text[max(0, len(text)-4000):])
+	return string(text)
+}
+
+// lastLog is the end of the gateway's log.
+func (g *gateway) lastLog() string {
+	text := g.log()
+	return text[max(0, len(text)-4000):]
 }
 
 // An answer is what a client got. The zero answer is none: what became of the request is unknown.

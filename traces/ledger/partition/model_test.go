@@ -211,7 +211,8 @@ func TestModel(t *testing.T) {
 		{"one-person-twice", list{held, vote("a", true, 3, 4, "pending"), vote("a", true, 5, 6, "approved")}, false},
 		{"one-person-again", list{held, vote("a", true, 3, 4, "pending"), vote("a", true, 5, 6, "already_voted")}, true},
 		{"a-vote-is-forgotten", list{held, vote("a", true, 3, 4, "pending"), vote("b", true, 5, 6, "pending")}, false},
-		{"expired-for-one-open-for-another", list{held, op(ending{}, 1, never, unknown), vote("a", true, 3, 4, "approval_expired"), vote("b", true, 5, 6, "pending")}, false},
+		{"expired-for-one-open-for-another", list{held, op(ending{}, 1, never, unknown), vote("a", true, 3, 4, "approval_expired"),
+			vote("b", true, 5, 6, "pending")}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := porcupine.CheckOperations(approvals.ToModel(), c.all); got != c.want {
