@@ -4,6 +4,7 @@ package partition_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -67,7 +68,7 @@ func build(t *testing.T) (path string) {
 	}
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() && (d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && path != root) {
-			return cmpErr(err, fs.SkipDir)
+			return cmp.Or[error](err, fs.SkipDir)
 		}
 		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return nil
@@ -99,13 +100,6 @@ func build(t *testing.T) (path string) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	return path
-}
-
-func cmpErr(err, other error) error {
-	if err != nil {
-		return err
-	}
-	return other
 }
 
 // packageName reads the name of a file's package.

@@ -121,7 +121,7 @@ func agree(told, says string) bool {
 	return told == says
 }
 
-// operationsOf are what the model is asked about: each run that was held, by its id.
+// operations are what the model is asked about: each run that was held, by its id.
 func (c *checker) operations() (all []porcupine.Operation) {
 	client := make(map[string]int) // the numbers of people, for the picture of a fault
 	add := func(run, who string, in any, call, back int64, out string) {
