@@ -7,7 +7,7 @@ FUZZTIME    ?= 10s
 COUNT       ?= 6
 RACE        ?= TestServe(Answers|Asks|Failures|Holds|Interrupted|Tasks)|TestStopped
 
-.PHONY: build run test test-postgres race check fmt eval bench bench-gateway crash partition flood tamper soak million fuzz docs vuln interop interop-tools
+.PHONY: build run test test-postgres race check fmt eval bench bench-gateway bench-replicas crash partition flood tamper soak million fuzz docs vuln interop interop-tools
 
 build: ## bin/pgfsm
 	$(GO) build -trimpath -ldflags="-s -w" -o bin/pgfsm ./cmd/pgfsm
@@ -62,6 +62,9 @@ bench: ## the figures of docs/internals/benchmarks.md; COUNT runs of each
 bench-gateway: build ## the gateway beside direct calls and a bare proxy: four minutes; with FULL=1 all that is measured, a quarter of an hour
 	@rm -rf bin/bench-*
 	$(GO) test ./mcp/gateway/bench -count 1 -timeout 1h -v -run TestLoad -args -load -pgfsm $(CURDIR)/bin/pgfsm -dir $(CURDIR)/bin $(if $(FULL),-full) $(BENCHFLAGS)
+
+bench-replicas: build ## 1, 2 and 4 gateways on one Postgres beside one on SQLite, a takeover, and bytes a call: four minutes
+	$(GO) test ./mcp/gateway/bench -count 1 -timeout 1h -v -run TestReplicas -args -load -pgfsm $(CURDIR)/bin/pgfsm $(BENCHFLAGS)
 
 crash: ## the ledger's processes killed 520 times, 1,000 rounds of two that race, gateways killed 300 times, and disks full at each size up to 8 MiB: about sixteen minutes
 	PGFSM_CRASH_KILLS=520 PGFSM_CRASH_ROUNDS=1000 PGFSM_CRASH_SIZES=1 $(GO) test -count 1 -timeout 1h -v ./traces/ledger/crashtest

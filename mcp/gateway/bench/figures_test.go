@@ -36,6 +36,7 @@ type figures struct {
 	p50, p99, top time.Duration   // of all calls of all rounds; top is the 99.9th
 	ratio, share  span            // p50 over that of the first variant; calls a second as a part of its
 	cpu, own      time.Duration   // of the process and of the callers, for each call
+	database      time.Duration   // the same of the database
 	rounds        []time.Duration // p50 of each round
 	rates         []float64       // calls a second of each round
 }
@@ -49,11 +50,12 @@ func (s series) figures() []figures {
 			slices.Sort(t.took)
 			f.rounds = append(f.rounds, quantile(t.took, 0.5))
 			took, f.rates = append(took, t.took...), append(f.rates, t.rate())
-			f.cpu, f.own = f.cpu+t.cpu, f.own+t.own
+			f.cpu, f.own, f.database = f.cpu+t.cpu, f.own+t.own, f.database+t.database
 		}
 		slices.Sort(took)
 		f.calls, f.rate, f.p50, f.p99, f.top = len(took), spanOf(f.rates).median, quantile(took, 0.5), quantile(took, 0.99), quantile(took, 0.999)
-		f.cpu, f.own = f.cpu/time.Duration(max(f.calls, 1)), f.own/time.Duration(max(f.calls, 1))
+		n := time.Duration(max(f.calls, 1))
+		f.cpu, f.own, f.database = f.cpu/n, f.own/n, f.database/n
 		all[i] = f
 		all[i].ratio, all[i].share = ratio(f, all[0]), share(f, all[0])
 	}

@@ -17,10 +17,11 @@ const readyWithin = 60 * time.Second
 
 // A setup is how pgfsm is set up for a measurement.
 type setup struct {
-	durable  bool // a ledger on disk, every commit awaited; else nothing is recorded
-	policies int  // how many there are
-	servers  int  // how many there are; all are the same upstream
-	before   bool // it is the program of -before
+	durable  bool   // a ledger on disk, every commit awaited; else nothing is recorded
+	policies int    // how many there are
+	servers  int    // how many there are; all are the same upstream
+	before   bool   // it is the program of -before
+	database string // URL of the ledger; empty: it is a file
 }
 
 // program is the pgfsm that is set up so; empty if there is none.
@@ -130,7 +131,7 @@ func (s setup) files(upstream string) map[string]string {
 			allowed.WriteString(",\n")
 		}
 		fmt.Fprintf(&servers, "  %s: {type: http, url: \"http://%s/mcp\"}\n", name, upstream)
-		fmt.Fprintf(&allowed, "  %q: [\"echo\", \"blob\", \"refused\", \"held\"]", name)
+		fmt.Fprintf(&allowed, "  %q: [\"echo\", \"blob\", \"refused\", \"held\", \"stuck\"]", name)
 	}
 	record := "none"
 	if s.durable {
@@ -139,7 +140,7 @@ func (s setup) files(upstream string) map[string]string {
 	config := fmt.Sprintf("version: 1\nenv: prod\nserve: {listen: \"127.0.0.1:0\", admin: \"127.0.0.1:0\", record: %s}\nservers:\n%s"+
 		"allowlist: allowlist.json\nrisk: risk.yaml\npolicy: policy.yaml\n", record, servers.String())
 	if s.durable {
-		config += "ledger: \"sqlite:ledger.db\"\n"
+		config += fmt.Sprintf("ledger: %q\n", or(s.database, "sqlite:ledger.db"))
 	}
 	return map[string]string{
 		"pgfsm.yaml":     config,

@@ -25,6 +25,7 @@ var (
 	only    = flag.String("only", "", "measure only the variants whose name this pattern matches, beside direct calls")
 	titles  = flag.String("block", "", "measure only the blocks whose title this pattern matches, as they are printed")
 	rounds  = flag.Int("rounds", 6, "how many turns each variant has")
+	stuck   = flag.Int("stuck", 100, "how many calls are under way when a replica is killed")
 )
 
 func TestMain(m *testing.M) {

@@ -130,17 +130,20 @@ func usageOf(pid int) (u usage) {
 }
 
 // cpuOf reads the time of a process out of its line in proc(5): fields 14 and 15, counted in hundredths of a second.
-func cpuOf(stat []byte) (time.Duration, error) {
+func cpuOf(stat []byte) (time.Duration, error) { return ticks(stat, 14, 15) }
+
+// ticks adds two fields of a line in proc(5), which are counted in hundredths of a second.
+func ticks(stat []byte, first, last int) (time.Duration, error) {
 	at := bytes.LastIndexByte(stat, ')') // the name stands in parentheses and may hold anything
 	if at < 0 {
 		return 0, errors.New("no name")
 	}
 	fields := bytes.Fields(stat[at+1:]) // from field 3 on
-	if len(fields) < 13 {
+	if len(fields) < last-2 {
 		return 0, errors.New("too short")
 	}
 	var sum int64
-	for _, field := range fields[11:13] {
+	for _, field := range fields[first-3 : last-2] {
 		n, err := strconv.ParseInt(string(field), 10, 64)
 		if err != nil {
 			return 0, err

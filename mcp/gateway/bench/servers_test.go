@@ -82,6 +82,11 @@ func newUpstream() *sdk.Server {
 				return text(in.Message), nil, nil
 			})
 	}
+	sdk.AddTool(server, &sdk.Tool{Name: "stuck", Description: "Never answers."},
+		func(ctx context.Context, _ *sdk.CallToolRequest, _ echoArgs) (*sdk.CallToolResult, any, error) {
+			<-ctx.Done()
+			return nil, nil, ctx.Err()
+		})
 	sdk.AddTool(server, &sdk.Tool{Name: "blob", Description: "Gives a text of a size."},
 		func(_ context.Context, _ *sdk.CallToolRequest, in blobArgs) (*sdk.CallToolResult, any, error) {
 			if in.Size < len(in.Seed) || in.Size > largest {

@@ -11,9 +11,25 @@ import (
 // A place is where calls can be sent: a door, and the process behind it whose cost is counted.
 type place struct {
 	door
-	process *process
-	start   func() place // if it is not there yet
-	missing bool         // it cannot be there
+	process  *process
+	start    func() place         // if it is not there yet
+	missing  bool                 // it cannot be there
+	beside   []*place             // other replicas, which get a part of the sessions
+	database func() time.Duration // processor time of their database; nil: there is none
+}
+
+// replicas are the places that share the sessions.
+func (p *place) replicas() []*place { return append([]*place{p}, p.beside...) }
+
+// cpu is the processor time of all replicas, and of their database.
+func (p *place) cpu() (gateways, database time.Duration) {
+	for _, r := range p.replicas() {
+		gateways += r.process.usage().cpu
+	}
+	if p.database != nil {
+		database = p.database()
+	}
+	return gateways, database
 }
 
 // A variant is one way to do the calls of a block.
@@ -26,11 +42,12 @@ type variant struct {
 
 // A turn is what one variant did in one stretch of time.
 type turn struct {
-	took   []time.Duration // of each call
-	whole  time.Duration   // from the first request to the last answer
-	cpu    time.Duration   // of the process
-	own    time.Duration   // the same of this one, which makes the calls
-	faults []error         // one for each caller that stopped
+	took     []time.Duration // of each call
+	whole    time.Duration   // from the first request to the last answer
+	cpu      time.Duration   // of the process, or of all replicas
+	database time.Duration   // the same of their database
+	own      time.Duration   // the same of this one, which makes the calls
+	faults   []error         // one for each caller that stopped
 }
 
 func (t *turn) rate() float64 {
@@ -82,7 +99,7 @@ func (b *block) run(until time.Time) (series, error) {
 		if v.place.start != nil {
 			*v.place = v.place.start()
 		}
-		crowd, err := gather(b.open, v.place.door, b.callers)
+		crowd, err := gather(b.open, v.place, b.callers)
 		if err != nil {
 			return nil, fmt.Errorf("%s, %s: %w", b.title, v.name, err)
 		}
@@ -121,11 +138,11 @@ func (b *block) run(until time.Time) (series, error) {
 	return all, nil
 }
 
-// gather opens sessions, one after the other.
-func gather(open func(door) (client, error), at door, n int) ([]client, error) {
-	crowd := make([]client, 0, n)
-	for range n {
-		c, err := open(at)
+// gather opens sessions, one after the other, and spreads them over the replicas.
+func gather(open func(door) (client, error), at *place, n int) ([]client, error) {
+	crowd, replicas := make([]client, 0, n), at.replicas()
+	for i := range n {
+		c, err := open(replicas[i%len(replicas)].door)
 		if err != nil {
 			for _, c := range crowd {
 				c.hangUp()
@@ -159,14 +176,16 @@ func (v *variant) turn(crowd []client, lasts time.Duration) turn {
 		})
 	}
 	ready.Wait()
-	before, own, begin := v.place.process.usage().cpu, usageOf(os.Getpid()).cpu, time.Now()
+	before, database := v.place.cpu()
+	own, begin := usageOf(os.Getpid()).cpu, time.Now()
 	end := begin.Add(lasts)
 	for range crowd {
 		gate <- end
 	}
 	done.Wait()
 	t := turn{whole: time.Since(begin), took: slices.Concat(took...)}
-	t.cpu, t.own = v.place.process.usage().cpu-before, usageOf(os.Getpid()).cpu-own
+	gateways, after := v.place.cpu()
+	t.cpu, t.database, t.own = gateways-before, after-database, usageOf(os.Getpid()).cpu-own
 	for _, fault := range faults {
 		if fault != nil {
 			t.faults = append(t.faults, fault)

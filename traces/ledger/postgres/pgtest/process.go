@@ -136,6 +136,9 @@ func (c *Cluster) lastLog() []byte {
 	return bytes.Join(lines[max(0, len(lines)-30):], nil)
 }
 
+// PID is the server's main process, the parent of its others.
+func (c *Cluster) PID() int { return c.process.Pid }
+
 // Stop stops the server and lets it write a checkpoint. Connections are closed.
 func (c *Cluster) Stop() error { return c.stop(syscall.SIGINT) }
 
