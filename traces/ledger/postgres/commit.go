@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"pgfsm/traces/ledger"
@@ -68,7 +69,7 @@ func (s *Store) begin(t *tx) error {
 	if err != nil {
 		return err
 	}
-	t.writes = true
+	t.writes, t.before = true, s.hashes
 	if t.log, err = s.endOf(results[1]); err != nil {
 		return err
 	}
@@ -121,6 +122,10 @@ func (s *Store) commit(t *tx) error {
 	session.begun = false
 	if t.leaf != nil {
 		s.last.Store(&acknowledged{t.log.Size - 1, *t.leaf})
+		if len(s.hashes) > maxHashes {
+			clear(s.hashes)
+		}
+		maps.Copy(s.hashes, t.hashes)
 	}
 	return nil
 }

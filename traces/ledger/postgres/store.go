@@ -32,6 +32,8 @@ type Store struct {
 
 	owners  []string // with a lease of this store; guarded by writing
 	commits int64    // transactions that were begun; guarded by writing
+
+	hashes map[int64][]byte // of entries up to the last acknowledged one; guarded by writing
 }
 
 var _ ledger.Store = (*Store)(nil)
@@ -50,6 +52,7 @@ func open(url string, readOnly bool) (*Store, error) {
 	s := &Store{
 		readOnly: readOnly, lease: lease, wait: 2 * lease,
 		writing: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders), closed: make(chan struct{}),
+		hashes: make(map[int64][]byte),
 	}
 	s.configure(c)
 	ctx, stop := context.WithTimeoutCause(context.Background(), s.wait, errNoAnswer)

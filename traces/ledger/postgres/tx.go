@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/sqlrows"
 )
@@ -17,7 +18,7 @@ var dialect = &sqlrows.Dialect{Ledger: "in the database", Position: "strpos", Na
 	return "left(" + column + ", 128) = left(?, 128) AND " + column + " = ?" // as the indexes have it
 }}
 
-// maxHashes bounds for how many entries a transaction caches hashes: a copy adds millions.
+// maxHashes bounds for how many entries a transaction, or a store, caches hashes: a copy adds millions.
 const maxHashes = 4 << 10
 
 // A tx is a transaction.
@@ -29,10 +30,13 @@ type tx struct {
 	log     ledger.End       // with what it adds
 	leaf    *tlog.Hash       // of the last entry that it adds
 	hashes  map[int64][]byte // that entries complete: those that it added, or read
+	before  map[int64][]byte // the same of committed transactions of this store; nil if it only reads
+
+	blobs map[canonical.Digest]bool // that it has put
 }
 
 func newTx(ctx context.Context, session *session) *tx {
-	return &tx{Tx: sqlrows.New(ctx, session, dialect), session: session, hashes: make(map[int64][]byte)}
+	return &tx{Tx: sqlrows.New(ctx, session, dialect), session: session, hashes: make(map[int64][]byte), blobs: make(map[canonical.Digest]bool)}
 }
 
 // End is [ledger.Reader.End].
@@ -64,7 +68,7 @@ func (t *tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
 		return err
 	}
 	t.log, t.leaf = ledger.End{Size: e.Index + 1, At: e.At, Type: e.Type}, &hashes[0]
-	if len(t.hashes) == maxHashes {
+	if len(t.hashes) >= maxHashes {
 		clear(t.hashes)
 	}
 	t.hashes[e.Index] = slices.Concat(slices.Collect(func(yield func([]byte) bool) {
@@ -75,14 +79,37 @@ func (t *tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
 	return nil
 }
 
-// ReadHashes implements [tlog.HashReader] with one query at most: in a batch, most hashes are of entries that it added.
+// PutBlob is [ledger.Tx.PutBlob]. The runs of a batch have the same bundle and the same tools, and asking for a blob is a round trip.
+func (t *tx) PutBlob(b ledger.Blob) error {
+	if t.blobs[b.Digest] {
+		return t.Usable()
+	}
+	if err := t.Tx.PutBlob(b); err != nil {
+		return err
+	}
+	t.blobs[b.Digest] = true
+	return nil
+}
+
+// Prune is [ledger.Tx.Prune].
+func (t *tx) Prune(entries []ledger.Range, runs []string, blobs []canonical.Digest) error {
+	clear(t.blobs)
+	return t.Tx.Prune(entries, runs, blobs)
+}
+
+// ReadHashes implements [tlog.HashReader] with one query at most. In a batch, most hashes are of entries that it added, or that this store added
+// before. If one is missing, all are read that the next entries need.
 func (t *tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 	if err := t.Usable(); err != nil {
 		return nil, err
 	}
 	var missing []int64
 	for _, id := range ids {
-		if entry, _ := sqlrows.Place(id); t.hashes[entry] == nil {
+		entry, _ := sqlrows.Place(id)
+		if before := t.before[entry]; before != nil && t.hashes[entry] == nil {
+			t.hashes[entry] = before
+		}
+		if t.hashes[entry] == nil {
 			missing = append(missing, entry)
 		}
 	}
@@ -90,6 +117,9 @@ func (t *tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 	if len(missing) > 0 {
 		if !t.writes {
 			found = make(map[int64][]byte)
+		}
+		for n := t.log.Size; n > 0; n &= n - 1 { // a complete tree ends with the entry n-1
+			missing = append(missing, n-1)
 		}
 		if err := t.readHashes(missing, found); err != nil {
 			return nil, err
