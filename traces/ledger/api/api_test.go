@@ -188,6 +188,13 @@ func TestRefusals(t *testing.T) {
 			d.store.Fail = nil
 			return got
 		}, 500, api.Internal},
+		{"lease-over", func(d *desk) reply {
+			q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
+			d.store.Fail = func(storetest.Op, int) error { return fmt.Errorf("ledger x: %w", ledger.ErrFenced) }
+			got := d.approve(q, text)
+			d.store.Fail = nil
+			return got
+		}, 503, api.Unavailable},
 		{"ledger-full-or-locked", func(d *desk) reply {
 			q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
 			d.store.Fail = func(storetest.Op, int) error { return fmt.Errorf("ledger x: %w", ledger.ErrUnavailable) }

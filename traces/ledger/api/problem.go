@@ -105,7 +105,7 @@ func problemOf(r *http.Request, err error, log func(string)) *problem {
 			return newProblem(Unavailable, "the ledger cannot be read now; the service's log says why")
 		}
 		return newProblem(Unavailable, "the ledger cannot record now, and nothing was decided; the service's log says why")
-	case errors.Is(err, ledger.ErrClosed):
+	case errors.Is(err, ledger.ErrClosed), errors.Is(err, ledger.ErrFenced), errors.Is(err, ledger.ErrLost), errors.Is(err, ledger.ErrLedgerClosed):
 		return newProblem(Unavailable, "the service is ending; ask again later")
 	}
 	log("a call could not be answered: " + err.Error())
