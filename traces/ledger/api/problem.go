@@ -107,6 +107,8 @@ func problemOf(r *http.Request, err error, log func(string)) *problem {
 		return newProblem(Unavailable, "the ledger cannot record now, and nothing was decided; the service's log says why")
 	case errors.Is(err, ledger.ErrClosed), errors.Is(err, ledger.ErrFenced), errors.Is(err, ledger.ErrLost), errors.Is(err, ledger.ErrLedgerClosed):
 		return newProblem(Unavailable, "the service is ending; ask again later")
+	case r.Context().Err() != nil: // nobody reads the answer
+		return newProblem(Unavailable, "the request was cancelled")
 	}
 	log("a call could not be answered: " + err.Error())
 	return newProblem(Internal, "the call could not be answered; the service's log says why")
