@@ -39,7 +39,8 @@ func explained(ctx context.Context, err error) error {
 		return unavailable(errNoAnswer)
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, ledger.ErrLost), errors.Is(err, ledger.ErrSchema), errors.Is(err, ledger.ErrUnavailable), errors.Is(err, ErrUnsafe), errors.Is(err, ErrUnreadable):
+	case errors.Is(err, ledger.ErrLost), errors.Is(err, ledger.ErrSchema), errors.Is(err, ledger.ErrUnavailable),
+		errors.Is(err, ErrUnsafe), errors.Is(err, ErrUnreadable):
 		return err // of a new connection
 	case !errors.As(err, &coded), slices.Contains(passing, coded.Code[:2]):
 		return unavailable(err)

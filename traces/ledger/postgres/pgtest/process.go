@@ -160,17 +160,3 @@ func (c *Cluster) stop(how syscall.Signal) error {
 		return fmt.Errorf("the server does not stop:\n%s", c.lastLog())
 	}
 }
-
-// Restart stops the server and starts it.
-func (c *Cluster) Restart() error {
-	if err := c.Stop(); err != nil {
-		return err
-	}
-	return c.Start()
-}
-
-// Pause stops the server's main process from running, and with it new connections; Resume lets it go on.
-func (c *Cluster) Pause() error { return c.process.Signal(syscall.SIGSTOP) }
-
-// Resume lets a server that is paused go on.
-func (c *Cluster) Resume() error { return c.process.Signal(syscall.SIGCONT) }
