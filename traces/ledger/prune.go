@@ -83,8 +83,8 @@ func (l *Ledger) mayPrune(r Reader, by Caller) error {
 // A prunePlan is what would be pruned.
 type prunePlan struct {
 	Pruned
-	last    int64            // index of the last prune when the plan was made
-	over    map[string]int64 // the runs, each with the index of its last entry
+	last    int64           // index of the last prune when the plan was made
+	over    map[string]bool // the runs
 	removed []Range
 	blobs   map[canonical.Digest]bool // to which no other entry refers
 	size    int64                     // of the log when the plan was made
@@ -101,12 +101,10 @@ func (p *prunePlan) holds(r Reader) error {
 	if last.Index != p.last {
 		return ErrPruning
 	}
-	for run, entry := range p.over { // in any order
-		if reached, err := r.Reached(run); err != nil || reached != entry {
-			return errors.Join(ErrPruning, err)
-		}
-	}
 	for e, err := range r.Entries(p.size) {
+		if p.over[e.RunID] {
+			return ErrPruning
+		}
 		if err == nil {
 			err = p.refers(r, &e, false)
 		}
@@ -136,7 +134,7 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string) (p prun
 	if err != nil {
 		return p, err
 	}
-	p.last, p.over = gone.entry, make(map[string]int64)
+	p.last, p.over = gone.entry, make(map[string]bool)
 	calls := carriedBy(gone.Tasks)
 	for q, err := range r.Requests(Filter{}) {
 		switch {
@@ -145,7 +143,7 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string) (p prun
 		case ctx.Err() != nil:
 			return p, ctx.Err()
 		case q.Ended != "" && q.Ended < before && q.Delivered < before:
-			p.over[q.RunID] = q.Entry
+			p.over[q.RunID] = true
 			if err := calls.add(&q); err != nil {
 				return p, err
 			}
@@ -165,7 +163,7 @@ func (p *prunePlan) walk(ctx context.Context, r Reader, before string) error {
 	}
 	p.blobs, p.size = make(map[canonical.Digest]bool), end.Size
 	goes := func(e *Entry) bool {
-		_, over := p.over[e.RunID]
+		over := p.over[e.RunID]
 		return over || e.Type == MCPPassed && e.At < before
 	}
 	for _, pass := range []bool{true, false} { // those that go, then those that stay
