@@ -88,6 +88,28 @@ func TestUnknownOutcomes(t *testing.T) {
 	}
 }
 
+// TestTheOutcomeOfAProcessThatStoodStill: the row that would settle a commit is gone after a day, and then the commit is not taken for undone.
+func TestTheOutcomeOfAProcessThatStoodStill(t *testing.T) {
+	c, db := shared.Database(t)
+	s, owner := owned(t, c.URL(serves, db)+"&lease=5m") // it is not renewed during the test
+	cut := `CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END';
+CREATE CONSTRAINT TRIGGER cut AFTER INSERT ON entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION cut()`
+	if err := c.Exec(t.Context(), db, cut); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Update(t.Context(), func(tx ledger.Tx) error {
+		go func() {
+			// It waits for the end of the transaction, and has the log's lock before settle has.
+			c.Exec(context.Background(), db, "SELECT FROM log FOR UPDATE; DELETE FROM replicas WHERE owner = '"+owner+"'")
+		}()
+		await(t, c, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '"+db+"'")
+		return addEntry(0)(tx)
+	})
+	if !errors.Is(err, ledger.ErrUnsettled) {
+		t.Errorf("Update() = %v, want ErrUnsettled", err)
+	}
+}
+
 // await runs a query as the superuser until its number is not zero.
 func await(t *testing.T, c *pgtest.Cluster, query string) {
 	t.Helper()

@@ -32,6 +32,8 @@ func (s *Store) settle(cause error) error {
 			return unavailable(fmt.Errorf("the transaction was rolled back: %v", cause))
 		case errors.Is(err, ledger.ErrLost):
 			return err
+		case errors.Is(err, ledger.ErrFenced):
+			return fmt.Errorf("%w: %v; %v", ledger.ErrUnsettled, cause, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -65,5 +67,8 @@ func (s *Store) committed(ctx context.Context) (bool, error) {
 	}
 	session.begun = false
 	rows := results[3].rows
-	return len(rows) == 1 && rows[0].Int64() == s.commits, nil
+	if len(rows) != 1 { // the lease ran out long ago: this process had stood still
+		return false, s.end(ledger.ErrFenced)
+	}
+	return rows[0].Int64() == s.commits, nil
 }
