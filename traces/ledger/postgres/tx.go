@@ -79,12 +79,21 @@ func (t *tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
 	return nil
 }
 
+// smallBlob is the size of a text that costs less to send than to ask for, which is a round trip.
+const smallBlob = 16 << 10
+
 // PutBlob is [ledger.Tx.PutBlob]. The runs of a batch have the same bundle and the same tools, and asking for a blob is a round trip.
 func (t *tx) PutBlob(b ledger.Blob) error {
 	if t.blobs[b.Digest] {
 		return t.Usable()
 	}
-	if err := t.Tx.PutBlob(b); err != nil {
+	var err error
+	if len(b.Text) > smallBlob {
+		err = t.Tx.PutBlob(b)
+	} else {
+		err = t.Change("", nil, sqlrows.InsertBlob+" ON CONFLICT DO NOTHING", string(b.Digest), b.Kind, b.Text)
+	}
+	if err != nil {
 		return err
 	}
 	t.blobs[b.Digest] = true

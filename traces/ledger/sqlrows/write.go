@@ -14,8 +14,9 @@ import (
 func marks(n int) string { return "(?" + strings.Repeat(", ?", n-1) + ")" }
 
 var (
-	insertEntry    = "INSERT INTO entries (" + entryColumns + ", hashes) VALUES " + marks(9)
-	insertBlob     = "INSERT INTO blobs (digest, kind, text) VALUES " + marks(3)
+	insertEntry = "INSERT INTO entries (" + entryColumns + ", hashes) VALUES " + marks(9)
+	// InsertBlob adds a blob that is not there.
+	InsertBlob     = "INSERT INTO blobs (digest, kind, text) VALUES " + marks(3)
 	upsertToken    = "INSERT INTO tokens (" + tokenColumns + ") VALUES " + marks(8) + onConflict("id", tokenColumns)
 	upsertDelivery = "INSERT INTO deliveries (entry, hook, attempts, next, state, error) VALUES " + marks(6) +
 		onConflict("entry, hook", "attempts, next, state, error")
@@ -83,7 +84,7 @@ func (t *Tx) PutBlob(b ledger.Blob) error {
 	for _, err := range all(t, single, (*Row).Int64, "SELECT 1 FROM blobs WHERE digest = ?", string(b.Digest)) {
 		return err
 	}
-	return t.Change("blob", b.Digest, insertBlob, string(b.Digest), b.Kind, b.Text)
+	return t.Change("blob", b.Digest, InsertBlob, string(b.Digest), b.Kind, b.Text)
 }
 
 func (t *Tx) PutToken(k ledger.Token) error {
