@@ -15,9 +15,10 @@ import (
 
 // A Caller is an authenticated caller.
 type Caller struct {
-	TokenID string // empty: no token, but a user of the operating system who may write the ledger's file
-	Name    string // the token's, or local:USER
-	Role    string // the token's; empty without one
+	TokenID string           // empty: no token, but a user of the operating system who may write the ledger's file
+	Name    string           // the token's, or local:USER
+	Role    string           // the token's; empty without one
+	Session canonical.Digest // of the console, with which the caller came; empty: with the token itself
 }
 
 // Local is the user of the operating system, without a token. The name begins with local:.
@@ -87,6 +88,11 @@ func (c Caller) still(r Reader, now string, a Action) error {
 	}
 	if why := t.closed(now); err != nil || t.Name != c.Name || t.Role != c.Role || why != "" {
 		return refusedToken("the token " + c.TokenID + " of the caller is gone, or is not theirs: " + why)
+	}
+	if c.Session != "" {
+		if _, _, err := liveSession(r, c.Session, SessionOpen, now); err != nil {
+			return err
+		}
 	}
 	return c.Allow(a)
 }

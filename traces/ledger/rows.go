@@ -152,6 +152,22 @@ type Token struct {
 	Entry   int64            `json:"entry"`   // index of its last one
 }
 
+// A Session is a browser that a person signed in with a token, or a link with which that can be done once. It is no part of the record.
+type Session struct {
+	Secret  canonical.Digest // digest of what the browser or the link has
+	Kind    string           // SessionLink or SessionOpen
+	Token   string           // id of the token
+	Created string
+	Used    string // the last time that the person used it
+	Expires string
+}
+
+// Kinds of session.
+const (
+	SessionLink = "link"
+	SessionOpen = "open"
+)
+
 // A Delivery is a message to a web hook that has not been delivered, or was given up. It is no part of the record.
 type Delivery struct {
 	Entry    int64  // index of the event's entry

@@ -95,6 +95,10 @@ type Reader interface {
 	Hooks() iter.Seq2[string, error]
 	// Delivered returns the index of the next entry for a hook, or ErrNotFound for a new one.
 	Delivered(hook string) (int64, error)
+	// Session returns the session with this digest of its secret, or ErrNotFound.
+	Session(secret canonical.Digest) (Session, error)
+	// Sessions returns all of them, ordered by the digest.
+	Sessions() iter.Seq2[Session, error]
 }
 
 // A Filter chooses requests. The zero Filter chooses all, oldest first.
@@ -113,6 +117,7 @@ type Filter struct {
 	Text     string // only those with this text in the JSON of their arguments; ASCII letters match in either case
 	Counted  bool   // only calls that were made or may yet be: sent, or not ended
 	After    string // run ids after this one: run ids are ordered by time
+	Before   string // run ids before this one
 	Newest   bool   // newest first
 	Limit    int    // 0: all
 }
@@ -133,6 +138,8 @@ type Tx interface {
 	DropToken(id string) error
 	PutDelivery(Delivery) error
 	SetDelivered(hook string, next int64) error
+	PutSession(Session) error
+	DropSession(secret canonical.Digest) error
 	// Prune removes the bodies of entries and their deliveries, the requests of runs, and blobs. The hashes stay. Nothing else removes
 	// rows of the record.
 	Prune(entries []Range, runs []string, blobs []canonical.Digest) error

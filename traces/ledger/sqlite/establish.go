@@ -21,7 +21,7 @@ var schemaScript string
 
 const (
 	// schemaVersion is the version of schemaScript.
-	schemaVersion = 3
+	schemaVersion = 4
 	// applicationID marks the file as a ledger.
 	applicationID = 0x70676673
 	// schemaRetry is how often a process asks for the lock of another one that makes the file.

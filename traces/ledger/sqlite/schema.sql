@@ -9,7 +9,7 @@ BEGIN IMMEDIATE;
 -- The file is a ledger of pgfsm ("pgfs"); another program's database is refused.
 PRAGMA application_id = 1885824627;
 -- A test holds it to schemaVersion.
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 -- The leaves of the log. Of a pruned entry only its index and its hashes are left.
 CREATE TABLE entries (
@@ -130,6 +130,16 @@ CREATE INDEX deliveries_waiting ON deliveries (entry, hook) WHERE state = 'waiti
 CREATE TABLE delivered (
     hook TEXT PRIMARY KEY NOT NULL,
     next INTEGER NOT NULL
+) STRICT;
+
+-- People who are signed in at the console, and links to sign in: not a part of the record.
+CREATE TABLE sessions (
+    secret  TEXT PRIMARY KEY NOT NULL, -- the secret's SHA-256; the secret itself is nowhere
+    kind    TEXT NOT NULL CHECK (kind IN ('link', 'open')),
+    token   TEXT NOT NULL,
+    created TEXT NOT NULL,
+    used    TEXT NOT NULL,
+    expires TEXT NOT NULL
 ) STRICT;
 
 COMMIT;

@@ -193,6 +193,7 @@ func (d *Dialect) Requests(f ledger.Filter) (string, []any) {
 	term(f.Text != "", d.Position+"(lower("+wholeArgs+"), ?) > 0", lower(f.Text))
 	term(f.Counted, "(sent <> '' OR ended = '')")
 	term(f.After != "", "run_id > ?", f.After)
+	term(f.Before != "", "run_id < ?", f.Before)
 	query := "SELECT " + requestColumns + " FROM requests"
 	if len(terms) > 0 {
 		query += " WHERE " + strings.Join(terms, " AND ")

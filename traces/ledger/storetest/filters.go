@@ -50,6 +50,9 @@ func filters(t *testing.T, h Harness) {
 		{"after", ledger.Filter{After: "4"}, []string{"5", "6"}},
 		{"after-none", ledger.Filter{After: "6"}, nil},
 		{"after-newest-limit", ledger.Filter{After: "2", Newest: true, Limit: 3}, []string{"6", "5", "4"}},
+		{"before", ledger.Filter{Before: "3"}, []string{"1", "2"}},
+		{"before-none", ledger.Filter{Before: "1"}, nil},
+		{"before-newest-limit", ledger.Filter{Before: "5", Newest: true, Limit: 2}, []string{"4", "3"}},
 		{"one-status", ledger.Filter{Statuses: []ledger.Status{ledger.Denied}}, []string{"2"}},
 		{"two-statuses", ledger.Filter{Statuses: []ledger.Status{ledger.Pending, ledger.Executed}}, []string{"1", "4"}},
 		{"status-of-none", ledger.Filter{Statuses: []ledger.Status{ledger.Approved}}, nil},
@@ -89,7 +92,7 @@ func filters(t *testing.T, h Harness) {
 		{"status-and-actor", ledger.Filter{Statuses: []ledger.Status{ledger.Pending, ledger.Allowed}, Actor: "ann"}, []string{"4"}},
 		{"everything-at-once", ledger.Filter{
 			Statuses: []ledger.Status{ledger.Pending, ledger.Executed}, Open: true, Actor: "ann", Task: "t1", Server: "files", Tool: "read",
-			Policy: "asks", Since: later, Until: late, Text: "report", Counted: true, After: "1", Newest: true, Limit: 9,
+			Policy: "asks", Since: later, Until: late, Text: "report", Counted: true, After: "1", Before: "6", Newest: true, Limit: 9,
 		}, []string{"4"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

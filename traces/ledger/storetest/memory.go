@@ -34,6 +34,8 @@ const (
 	PutDelivery Op = "PutDelivery"
 	Delivered   Op = "SetDelivered"
 	Prune       Op = "Prune"
+	PutSession  Op = "PutSession"
+	DropSession Op = "DropSession"
 )
 
 var (
@@ -79,12 +81,13 @@ type state struct {
 	tokens     map[string]ledger.Token
 	deliveries map[deliveryKey]ledger.Delivery
 	delivered  map[string]int64
+	sessions   map[canonical.Digest]ledger.Session
 }
 
 func (s *state) copy() *state {
 	return &state{
 		s.entries, maps.Clone(s.hashes), maps.Clone(s.requests), maps.Clone(s.blobs), maps.Clone(s.tokens), maps.Clone(s.deliveries),
-		maps.Clone(s.delivered),
+		maps.Clone(s.delivered), maps.Clone(s.sessions),
 	}
 }
 
@@ -94,6 +97,7 @@ func NewMemory() *Memory {
 	m.state.Store(&state{
 		hashes: make(map[int64]tlog.Hash), requests: make(map[string]ledger.Request), blobs: make(map[canonical.Digest]ledger.Blob),
 		tokens: make(map[string]ledger.Token), deliveries: make(map[deliveryKey]ledger.Delivery), delivered: make(map[string]int64),
+		sessions: make(map[canonical.Digest]ledger.Session),
 	})
 	return m.handle()
 }

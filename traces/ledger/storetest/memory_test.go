@@ -27,7 +27,7 @@ func TestMemory(t *testing.T) {
 func TestMemoryFailsWhereItIsTold(t *testing.T) {
 	for _, op := range []storetest.Op{
 		storetest.Begin, storetest.AddEntry, storetest.PutRequest, storetest.PutBlob, storetest.PutToken,
-		storetest.PutDelivery, storetest.Delivered, storetest.Prune, storetest.Commit, storetest.Committed,
+		storetest.PutDelivery, storetest.Delivered, storetest.Prune, storetest.PutSession, storetest.DropSession, storetest.Commit, storetest.Committed,
 	} {
 		t.Run(string(op), func(t *testing.T) {
 			m := storetest.NewMemory()
@@ -43,7 +43,7 @@ func TestMemoryFailsWhereItIsTold(t *testing.T) {
 					return errors.Join(tx.AddEntry(ledger.Entry{Index: n*10 + 1, Events: jsontext.Value("[]")}, nil),
 						tx.PutRequest(ledger.Request{RunID: fmt.Sprint(n)}),
 						tx.PutBlob(ledger.Blob{}), tx.PutToken(ledger.Token{}), tx.PutDelivery(ledger.Delivery{State: "waiting"}),
-						tx.SetDelivered("hook", n), tx.Prune(nil, nil, nil))
+						tx.SetDelivered("hook", n), tx.Prune(nil, nil, nil), tx.PutSession(ledger.Session{}), tx.DropSession(""))
 				})
 				if failed := err != nil; failed != (n == 1) || failed && !errors.Is(err, broken) {
 					t.Errorf("update %d: %v", n+1, err)

@@ -198,7 +198,8 @@ func (s *state) fits(f *ledger.Filter, q *ledger.Request) bool {
 		(f.Until == "" || q.At < f.Until) &&
 		(f.Text == "" || s.mentions(q.Args, f.Text)) &&
 		(!f.Counted || q.Sent != "" || q.Ended == "") &&
-		(f.After == "" || q.RunID > f.After)
+		(f.After == "" || q.RunID > f.After) &&
+		(f.Before == "" || q.RunID < f.Before)
 }
 
 // mentions reports whether arguments, or the blob that they refer to, contain a text.
@@ -253,6 +254,18 @@ func (r *reader) Hooks() iter.Seq2[string, error] {
 
 func (r *reader) Delivered(hook string) (int64, error) {
 	return row(r, func(s *state) map[string]int64 { return s.delivered }, hook)
+}
+
+func sessionsOf(s *state) map[canonical.Digest]ledger.Session { return s.sessions }
+
+func (r *reader) Session(secret canonical.Digest) (ledger.Session, error) {
+	return row(r, sessionsOf, secret)
+}
+
+func (r *reader) Sessions() iter.Seq2[ledger.Session, error] {
+	return rows(r, func(s *state) []ledger.Session {
+		return sorted(s.sessions, func(a, b ledger.Session) int { return cmp.Compare(a.Secret, b.Secret) })
+	})
 }
 
 // A tx writes into a state that nobody else has yet.
@@ -338,6 +351,14 @@ func (t *tx) SetDelivered(hook string, next int64) error {
 }
 
 func (t *tx) Gone(owner string) (bool, error) { return t.m.Gone(t.ctx, owner) }
+
+func (t *tx) PutSession(s ledger.Session) error {
+	return t.write(PutSession, func() error { t.sessions[s.Secret] = s; return nil })
+}
+
+func (t *tx) DropSession(secret canonical.Digest) error {
+	return t.write(DropSession, func() error { delete(t.sessions, secret); return nil })
+}
 
 func (t *tx) Prune(entries []ledger.Range, runs []string, blobs []canonical.Digest) error {
 	return t.write(Prune, func() error {

@@ -28,6 +28,8 @@ func filled[T any](t *testing.T) T {
 		switch f := row.Field(i); {
 		case name == "State" && row.Type() == reflect.TypeFor[ledger.Delivery]():
 			f.SetString("waiting") // it has one of three
+		case name == "Kind" && row.Type() == reflect.TypeFor[ledger.Session]():
+			f.SetString(ledger.SessionLink) // it has one of two
 		case f.Kind() == reflect.String:
 			f.SetString("the " + name)
 		case f.CanInt():

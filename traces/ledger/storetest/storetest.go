@@ -53,6 +53,7 @@ func Run(t *testing.T, h Harness) {
 		{"put-replaces", putReplaces},
 		{"add-does-not-replace", addRefuses},
 		{"a-token-is-dropped", dropsTokens},
+		{"sessions", sessions},
 		{"append-only", appendOnly},
 		{"an-error-undoes-all", undoneByError},
 		{"a-panic-undoes-all", undoneByPanic},
@@ -159,6 +160,7 @@ func nothing(t *testing.T, s ledger.Store) {
 			"entries": len(list(t, r.Entries(0))), "requests": len(list(t, r.Requests(ledger.Filter{}))),
 			"blobs": len(list(t, r.Blobs())),
 			"hooks": len(list(t, r.Hooks())), "tokens": len(list(t, r.Tokens())), "deliveries": len(list(t, r.Deliveries(late, 10))),
+			"sessions": len(list(t, r.Sessions())),
 		} {
 			if n != 0 {
 				t.Errorf("the store has %d %s, want none", n, what)

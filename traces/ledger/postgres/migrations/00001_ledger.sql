@@ -114,3 +114,12 @@ CREATE TABLE delivered (
     hook text COLLATE "C" PRIMARY KEY,
     next bigint NOT NULL
 );
+
+CREATE TABLE sessions (
+    secret  text COLLATE "C" PRIMARY KEY,
+    kind    text COLLATE "C" NOT NULL CHECK (kind IN ('link', 'open')),
+    token   text COLLATE "C" NOT NULL,
+    created text COLLATE "C" NOT NULL,
+    used    text COLLATE "C" NOT NULL,
+    expires text COLLATE "C" NOT NULL
+);

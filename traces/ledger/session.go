@@ -1,0 +1,184 @@
+package ledger
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"time"
+
+	"pgfsm/policy/canonical"
+)
+
+// How long sessions of the console last.
+const (
+	LinkTime      = time.Minute    // a sign-in link that nobody uses
+	SessionIdle   = time.Hour      // a session that nobody uses
+	SessionEnd    = 12 * time.Hour // any session
+	sessionResave = time.Minute    // how old the recorded last use may be: recording each use would write with every page
+)
+
+// ErrSession means that there is no such session or link, that it has ended, or that its token is no longer valid.
+var ErrSession = errors.New("the session has ended")
+
+// kindSession is the kind of the digest of a session's secret.
+const kindSession = "session"
+
+// SessionDigest is the digest under which a session is stored.
+func SessionDigest(secret string) canonical.Digest { return canonical.Sum(kindSession, []byte(secret)) }
+
+// NewLink returns the secret of a link with which the caller can sign in at the console, once and within [LinkTime].
+func (l *Ledger) NewLink(ctx context.Context, by Caller) (secret string, err error) {
+	err = l.commit(ctx, func(b *batch) (err error) {
+		if err := by.still(b, b.now, ActRead); err != nil {
+			return err
+		}
+		secret, err = b.newSession(SessionLink, by.TokenID, LinkTime)
+		return err
+	})
+	return secret, err
+}
+
+// Link returns who can sign in with a link. It does not use the link up.
+func (l *Ledger) Link(ctx context.Context, secret string) (who Caller, err error) {
+	err = l.View(ctx, func(r Reader) error {
+		now, err := l.readTime(r)
+		if err != nil {
+			return err
+		}
+		_, who, err = liveSession(r, SessionDigest(secret), SessionLink, now)
+		return err
+	})
+	return who, err
+}
+
+// SignInByLink uses a link up and begins a session. The secret is the session's.
+func (l *Ledger) SignInByLink(ctx context.Context, link string) (secret string, err error) {
+	err = l.commit(ctx, func(b *batch) error {
+		s, _, err := liveSession(b, SessionDigest(link), SessionLink, b.now)
+		if err != nil {
+			return err
+		}
+		if err := b.DropSession(s.Secret); err != nil {
+			return err
+		}
+		secret, err = b.newSession(SessionOpen, s.Token, SessionEnd)
+		return err
+	})
+	return secret, err
+}
+
+// SignIn begins a session of the owner of a token, whose role must allow to read.
+func (l *Ledger) SignIn(ctx context.Context, token string) (secret string, err error) {
+	by, err := l.Authenticate(ctx, token)
+	if err != nil {
+		return "", err
+	}
+	err = l.commit(ctx, func(b *batch) (err error) {
+		if err := by.still(b, b.now, ActRead); err != nil {
+			return err
+		}
+		secret, err = b.newSession(SessionOpen, by.TokenID, SessionEnd)
+		return err
+	})
+	return secret, err
+}
+
+// Session returns who is signed in. used says that the person did something, which a page that refreshes itself does not.
+func (l *Ledger) Session(ctx context.Context, secret string, used bool) (who Caller, err error) {
+	digest, late := SessionDigest(secret), false
+	err = l.View(ctx, func(r Reader) error {
+		now, err := l.readTime(r)
+		if err != nil {
+			return err
+		}
+		s, c, err := liveSession(r, digest, SessionOpen, now)
+		who, late = c, err == nil && now >= later(s.Used, sessionResave)
+		return err
+	})
+	if err != nil || !used || !late {
+		return who, err
+	}
+	return who, l.commit(ctx, func(b *batch) error {
+		s, _, err := liveSession(b, digest, SessionOpen, b.now)
+		if err != nil {
+			return err
+		}
+		s.Used, b.wrote = b.now, true
+		return b.PutSession(s)
+	})
+}
+
+// SignOut ends a session.
+func (l *Ledger) SignOut(ctx context.Context, secret string) error {
+	return l.commit(ctx, func(b *batch) error { return b.DropSession(SessionDigest(secret)) })
+}
+
+// readTime is the ledger's time for a reader.
+func (l *Ledger) readTime(r Reader) (string, error) {
+	end, err := r.End()
+	if err != nil {
+		return "", err
+	}
+	return l.now(end.At)
+}
+
+// newSession stores a session and returns its secret. It removes those that have ended.
+func (b *batch) newSession(kind, token string, lasts time.Duration) (secret string, err error) {
+	b.wrote = true
+	var ended []canonical.Digest
+	for s, err := range b.Sessions() {
+		if err != nil {
+			return "", err
+		}
+		if s.ended(b.now) {
+			ended = append(ended, s.Secret)
+		}
+	}
+	for _, digest := range ended {
+		if err := b.DropSession(digest); err != nil {
+			return "", err
+		}
+	}
+	random := make([]byte, secretBytes)
+	rand.Read(random) // never fails: it would end the process
+	secret = base64.RawURLEncoding.EncodeToString(random)
+	return secret, b.PutSession(Session{
+		Secret: SessionDigest(secret), Kind: kind, Token: token, Created: b.now, Used: b.now, Expires: later(b.now, lasts),
+	})
+}
+
+// liveSession returns a session that has not ended, and the owner of its token. The error is [ErrSession] if there is none.
+func liveSession(r Reader, secret canonical.Digest, kind, now string) (s Session, who Caller, err error) {
+	s, err = r.Session(secret)
+	if err == nil && (s.Kind != kind || s.ended(now)) {
+		err = ErrNotFound
+	}
+	var t Token
+	if err == nil {
+		t, err = r.Token(s.Token)
+	}
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return s, who, ErrSession
+	case err != nil:
+		return s, who, err
+	case t.closed(now) != "":
+		return s, who, ErrSession
+	}
+	return s, Caller{TokenID: t.ID, Name: t.Name, Role: t.Role, Session: secret}, nil
+}
+
+// ended reports whether a session or link is over at a time.
+func (s *Session) ended(now string) bool {
+	return now >= s.Expires || now >= later(s.Used, SessionIdle)
+}
+
+// later is a time some time after one of the ledger; empty, and so before every time, if that is not a time.
+func later(at string, d time.Duration) string {
+	t, err := time.Parse(timeForm, at)
+	if err != nil {
+		return ""
+	}
+	return t.Add(d).Format(timeForm)
+}

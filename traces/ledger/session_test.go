@@ -1,0 +1,149 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
+)
+
+func TestSessionEnds(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		do   func(t *testing.T, c *desk, token, secret string)
+		ends bool
+	}{
+		{"used-within-the-hour", func(t *testing.T, c *desk, _, secret string) {
+			c.Clock.Add(ledger.SessionIdle - time.Second)
+			mustSession(t, c, secret, true)
+			c.Clock.Add(ledger.SessionIdle - time.Second)
+		}, false},
+		{"idle", func(_ *testing.T, c *desk, _, _ string) { c.Clock.Add(ledger.SessionIdle) }, true},
+		{"looked-at-but-not-used", func(t *testing.T, c *desk, _, secret string) {
+			c.Clock.Add(ledger.SessionIdle - time.Second)
+			mustSession(t, c, secret, false)
+			c.Clock.Add(time.Second)
+		}, true},
+		{"after-twelve-hours", func(t *testing.T, c *desk, _, secret string) {
+			for range 13 {
+				c.Clock.Add(ledger.SessionEnd / 13)
+				mustSession(t, c, secret, true)
+			}
+			c.Clock.Add(ledger.SessionEnd / 13)
+		}, true},
+		{"signed-out", func(t *testing.T, c *desk, _, secret string) {
+			if err := c.SignOut(context.Background(), secret); err != nil {
+				t.Fatal(err)
+			}
+		}, true},
+		{"another-session-of-the-token-signed-out", func(t *testing.T, c *desk, token, _ string) {
+			other, err := c.SignIn(context.Background(), token)
+			if err = errors.Join(err, c.SignOut(context.Background(), other)); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
+		{"token-revoked", func(t *testing.T, c *desk, token, _ string) {
+			if _, err := c.RevokeToken(context.Background(), root, c.Caller(token).TokenID); err != nil {
+				t.Fatal(err)
+			}
+		}, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := newDesk(t)
+			q := c.Hold(1)
+			token := c.Token(alice, ledger.RoleApprover)
+			secret, err := c.SignIn(context.Background(), token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			by := mustSession(t, c, secret, true)
+			tc.do(t, c, token, secret)
+			_, err = c.Session(context.Background(), secret, true)
+			if ended := errors.Is(err, ledger.ErrSession); ended != tc.ends {
+				t.Errorf("Session() = %v; want an end: %t", err, tc.ends)
+			}
+			if !tc.ends {
+				return
+			}
+			if _, err := c.Vote(context.Background(), ledgertest.Ballot(q, by)); err == nil {
+				t.Error("a caller of an ended session votes")
+			}
+		})
+	}
+}
+
+func TestSignInLinkWorksOnce(t *testing.T) {
+	ctx := context.Background()
+	c := newDesk(t)
+	by := c.Caller(c.Token(alice, ledger.RoleAuditor))
+	link, err := c.NewLink(ctx, by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // to look is not to use
+		if who, err := c.Link(ctx, link); err != nil || who.Name != alice {
+			t.Fatalf("Link() = %+v, %v", who, err)
+		}
+	}
+	if _, err := c.Session(ctx, link, true); !errors.Is(err, ledger.ErrSession) {
+		t.Errorf("a link is a session: %v", err)
+	}
+	secret, err := c.SignInByLink(ctx, link)
+	if err != nil || secret == link {
+		t.Fatalf("SignInByLink() = %v", err)
+	}
+	mustSession(t, c, secret, true)
+	for what, err := range map[string]error{"Link": second(c.Link(ctx, link)), "SignInByLink": second(c.SignInByLink(ctx, link)),
+		"with-a-session": second(c.SignInByLink(ctx, secret))} { // in any order
+		if !errors.Is(err, ledger.ErrSession) {
+			t.Errorf("%s of a used link = %v, want ErrSession", what, err)
+		}
+	}
+	late, err := c.NewLink(ctx, by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Clock.Add(ledger.LinkTime)
+	if _, err := c.SignInByLink(ctx, late); !errors.Is(err, ledger.ErrSession) {
+		t.Errorf("SignInByLink() after its time = %v", err)
+	}
+	c.Look(func(r ledger.Reader) error {
+		for s, err := range r.Sessions() {
+			if err != nil || strings.Contains(string(s.Secret), secret) || s.Secret != ledger.SessionDigest(secret) && s.Secret != ledger.SessionDigest(late) {
+				t.Errorf("the store has the session %+v, %v", s, err)
+			}
+		}
+		return nil
+	})
+}
+
+func TestOnlyReadersSignIn(t *testing.T) {
+	ctx := context.Background()
+	for _, role := range ledger.Roles() {
+		c := newDesk(t)
+		text := c.Token(bob, role)
+		_, err := c.SignIn(ctx, text)
+		_, linkErr := c.NewLink(ctx, c.Caller(text))
+		if refused := role == ledger.RoleAgent; errors.Is(err, ledger.ErrRole) != refused || errors.Is(linkErr, ledger.ErrRole) != refused {
+			t.Errorf("%s: SignIn() = %v, NewLink() = %v", role, err, linkErr)
+		}
+	}
+	if _, err := newDesk(t).SignIn(ctx, "pgfsm_"); !errors.Is(err, ledger.ErrToken) {
+		t.Errorf("SignIn() = %v", err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func mustSession(t *testing.T, c *desk, secret string, used bool) ledger.Caller {
+	t.Helper()
+	who, err := c.Session(context.Background(), secret, used)
+	if err != nil {
+		t.Fatalf("Session() = %v", err)
+	}
+	return who
+}

@@ -1,0 +1,34 @@
+package sqlrows
+
+import (
+	"iter"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/traces/ledger"
+)
+
+const sessionColumns = "secret, kind, token, created, used, expires"
+
+var upsertSession = "INSERT INTO sessions (" + sessionColumns + ") VALUES " + marks(6) + onConflict("secret", sessionColumns)
+
+func readSession(r *Row) ledger.Session {
+	return ledger.Session{
+		Secret: canonical.Digest(r.Text()), Kind: r.Text(), Token: r.Text(), Created: r.Text(), Used: r.Text(), Expires: r.Text(),
+	}
+}
+
+func (t *Tx) Session(secret canonical.Digest) (ledger.Session, error) {
+	return one(t, "session", secret, readSession, "SELECT "+sessionColumns+" FROM sessions WHERE secret = ?", string(secret))
+}
+
+func (t *Tx) Sessions() iter.Seq2[ledger.Session, error] {
+	return all(t, many, readSession, "SELECT "+sessionColumns+" FROM sessions ORDER BY secret")
+}
+
+func (t *Tx) PutSession(s ledger.Session) error {
+	return t.Change("session", s.Secret, upsertSession, string(s.Secret), s.Kind, s.Token, s.Created, s.Used, s.Expires)
+}
+
+func (t *Tx) DropSession(secret canonical.Digest) error {
+	return t.Change("", nil, "DELETE FROM sessions WHERE secret = ?", string(secret))
+}
