@@ -36,7 +36,7 @@ func NewDetails(r ledger.Reader, q *ledger.Request) (d Details, err error) {
 			return d, err
 		}
 	}
-	if d.RiskRules, err = riskRules(r, q.RunID); err != nil {
+	if d.RiskRules, err = RiskRules(r, q.RunID); err != nil {
 		return d, err
 	}
 	votes, err := ledger.Votes(r, q.RunID)
@@ -44,8 +44,8 @@ func NewDetails(r ledger.Reader, q *ledger.Request) (d Details, err error) {
 	return d, err
 }
 
-// riskRules returns the names of the risk rules that matched, as the run's last assessment has them.
-func riskRules(r ledger.Reader, run string) ([]string, error) {
+// RiskRules returns the names of the risk rules that matched, as the run's last assessment has them.
+func RiskRules(r ledger.Reader, run string) ([]string, error) {
 	rules := []string{}
 	for e, err := range ledger.EventsOf(r, run) {
 		if err != nil {

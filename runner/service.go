@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"pgfsm/config"
 	"pgfsm/loopback"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/upstream"
@@ -21,6 +22,7 @@ import (
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/checkpoint"
+	"pgfsm/traces/ledger/console"
 	"pgfsm/traces/ledger/hooks"
 	"pgfsm/web"
 )
@@ -29,7 +31,7 @@ import (
 type ServiceOptions struct {
 	MCP   net.Listener // for agents, over HTTP
 	Stdio *Stdio       // for one agent
-	Admin net.Listener // for people who decide, and for health checks
+	Admin net.Listener // for people who decide: the console and the API, and for health checks
 
 	Hosts      []string          // names of the service in Host headers, beside the addresses of the listeners
 	Middleware []web.Middleware  // wraps the handlers of both listeners; the first one sees a request first
@@ -57,6 +59,7 @@ type Service struct {
 	runner  *Runner
 	gateway *gateway.Gateway
 	admin   http.Handler
+	console *console.Handler // nil without a ledger
 	worker  *Worker
 	sender  *hooks.Sender
 	lookup  rate.Sometimes // limits the log lines about tokens that cannot be looked up: clients can cause any number
@@ -122,10 +125,19 @@ func (s *Service) newAdmin() {
 	if w := s.options.Checkpoints; w != nil {
 		o.Checkpoints = w.Dir
 	}
-	if s.runner.options.Ledger != nil {
-		o.Ledger, o.Voted, o.Result = s.runner.options.Ledger, s.worker.Wake, s.runner.CallResult
+	l := s.runner.options.Ledger
+	if l == nil {
+		s.admin = api.New(o)
+		return
 	}
-	s.admin = api.New(o)
+	o.Ledger, o.Voted, o.Result = l, s.worker.Wake, s.runner.CallResult
+	s.console = console.New(console.Options{
+		Ledger: l, Replayer: s.runner.replayer, Hosts: o.Hosts, Voted: o.Voted, Result: o.Result, Log: o.Log,
+	})
+	s.admin = console.Beside(s.console, api.New(o))
+	if decide := &s.runner.options.Serve.DecideURL; *decide == "" {
+		*decide = "http://" + s.options.Admin.Addr().String() + console.CallPath + config.RunID
+	}
 }
 
 // loggedTokens logs that tokens cannot be looked up: clients are told only that they cannot be verified now.
@@ -219,6 +231,9 @@ func (s *Service) Run(ctx context.Context) error {
 		})
 	}
 	if o.Admin != nil {
+		if s.console != nil {
+			defer context.AfterFunc(ctx, s.console.Close)()
+		}
 		all.Go(func() {
 			defer stop()
 			errs[2] = api.Serve(ctx, o.Admin, s.admin, o.Middleware...)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -71,7 +70,7 @@ func (f *ledgerFlags) command(word string, args ...string) string {
 	if f.ledger != "" {
 		words = append(words, "--ledger", f.ledger)
 	}
-	return commandLine(append(words, args...))
+	return present.CommandLine(append(words, args...)...)
 }
 
 // configured writes a command of pgfsm with the same -c, if there is one.
@@ -80,17 +79,7 @@ func configured(config string, words ...string) string {
 	if config != "" {
 		words = append(words, "-c", config)
 	}
-	return commandLine(words)
-}
-
-// commandLine quotes words for a shell.
-func commandLine(words []string) string {
-	for i, word := range words {
-		if !visible.PlainWord(word) {
-			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
-	}
-	return visible.Text(strings.Join(words, " "))
+	return present.CommandLine(words...)
 }
 
 // printBound prints everything that an approval binds to.

@@ -14,6 +14,7 @@ import (
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/docdiff"
 	"pgfsm/policy/visible"
+	"pgfsm/present"
 	"pgfsm/runner/setup"
 	"pgfsm/states"
 )
@@ -151,7 +152,7 @@ func (p *pinCommand) command(t *pins.Entry, words ...string) string {
 	if strings.HasPrefix(t.Tool, "-") {
 		words = append(words, "--")
 	}
-	return commandLine(append(words, t.Server, t.Tool))
+	return present.CommandLine(append(words, t.Server, t.Tool)...)
 }
 
 func newPinsList(w world) *cobra.Command {

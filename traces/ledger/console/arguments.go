@@ -1,0 +1,132 @@
+package console
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy/canonical"
+)
+
+// Bounds of the table of arguments. Below it stands the whole JSON.
+const (
+	maxValues     = 500
+	maxValueBytes = 256 << 10
+)
+
+// A value is one value in the arguments that has no values below it.
+type value struct {
+	Pointer string // RFC 6901
+	Kind    string // text, number, …
+	Text    string // of a string, what it says
+}
+
+// values returns the values of a JSON document in order. more reports whether it has others.
+func values(doc jsontext.Value) (all []value, more bool, err error) {
+	dec := jsontext.NewDecoder(bytes.NewReader(doc))
+	bytes := 0
+	for {
+		t, err := dec.ReadToken()
+		if errors.Is(err, io.EOF) {
+			return all, false, nil
+		}
+		if err != nil {
+			return all, false, err
+		}
+		kind, text := "", t.String()
+		switch t.Kind() {
+		case '{', '[':
+			next := dec.PeekKind()
+			switch {
+			case t.Kind() == '{' && next == '}':
+				kind, text = "empty object", "{}"
+			case t.Kind() == '[' && next == ']':
+				kind, text = "empty list", "[]"
+			default:
+				continue
+			}
+		case '}', ']':
+			continue
+		case '"':
+			if depth := dec.StackDepth(); depth > 0 {
+				if in, n := dec.StackIndex(depth); in == '{' && n%2 == 1 {
+					continue // a name
+				}
+			}
+			kind = "text"
+		case '0':
+			kind = "number"
+		case 't', 'f':
+			kind = "yes or no"
+		case 'n':
+			kind = "null"
+		}
+		v := value{string(dec.StackPointer()), kind, text}
+		if bytes += len(v.Pointer) + len(v.Text); len(all) == maxValues || bytes > maxValueBytes {
+			return all, true, nil
+		}
+		all = append(all, v)
+	}
+}
+
+// A change is one difference between the arguments of two calls.
+type change struct {
+	Pointer  string
+	Old, New *value // nil where there is none
+}
+
+// changes compares the arguments of two calls.
+func changes(old, now []value) (all []change) {
+	before := make(map[string]*value, len(old))
+	for i := range old {
+		before[old[i].Pointer] = &old[i]
+	}
+	for i := range now {
+		v := &now[i]
+		o := before[v.Pointer]
+		delete(before, v.Pointer)
+		if o == nil || *o != *v {
+			all = append(all, change{v.Pointer, o, v})
+		}
+	}
+	for i := range old {
+		if o := before[old[i].Pointer]; o != nil {
+			all = append(all, change{o.Pointer, o, nil})
+		}
+	}
+	return all
+}
+
+// An argumentsView shows arguments, and how they differ from those of another call.
+type argumentsView struct {
+	Values   []value
+	More     bool   // there are more values
+	Raw      string // indented
+	Digest   canonical.Digest
+	Compared string // the run with whose arguments they are compared; empty: with none
+	Same     bool
+	Changes  []change
+	Partial  bool // not all values were compared
+}
+
+func newArguments(doc jsontext.Value) (a argumentsView, err error) {
+	if a.Values, a.More, err = values(doc); err != nil {
+		return a, err
+	}
+	text := doc.Clone()
+	err = text.Indent(jsontext.WithIndent("  "))
+	a.Raw = string(text)
+	return a, err
+}
+
+// compare adds how the arguments differ from those of an earlier run.
+func (a *argumentsView) compare(run string, same bool, doc jsontext.Value) error {
+	old, more, err := values(doc)
+	if err != nil {
+		return err
+	}
+	a.Compared, a.Same, a.Changes, a.Partial = run, same, changes(old, a.Values), more || a.More
+	return nil
+}

@@ -1,0 +1,159 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/present"
+	"pgfsm/traces/ledger"
+)
+
+// A callView is the page of a held call.
+type callView struct {
+	present.Approval
+	Rows       []present.Row
+	Rules      []string // what each risk rule contributed
+	Left       string
+	Arguments  argumentsView
+	Definition string // indented
+	Earlier    runList
+	MayVote    bool   // this person may vote now
+	Why        string // why not, if others may
+	Refused    string // why the vote that was just sent does not count
+	Reason     string // of that vote
+}
+
+// call shows a held call.
+func (h *Handler) call(v *visit) error { return h.showCall(v, http.StatusOK, "", "") }
+
+func (h *Handler) showCall(v *visit, status int, refused, reason string) error {
+	body, after := callView{Earlier: runList{Base: v.base}, Refused: refused, Reason: reason}, int64(0)
+	err := h.read(v, &after, func(r ledger.Reader, now string) error {
+		b, err := ledger.BoundOf(r, h.Replayer, v.id)
+		if err != nil {
+			return err
+		}
+		body.Approval = present.NewApproval(&b)
+		return body.fill(r, v.who, now)
+	})
+	if errors.Is(err, ledger.ErrNotHeld) {
+		http.Redirect(v.w, v.r, v.base+"runs/"+v.id, http.StatusSeeOther)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	title := body.Request.Tool + " on " + body.Request.Server
+	return h.render(v, status, "call", view{
+		Title: title, Events: "of=" + v.id, After: after, CLI: present.CommandLine("pgfsm", "approvals", "show", v.id), Body: body,
+	})
+}
+
+// fill adds what belongs to the approval of a call.
+func (c *callView) fill(r ledger.Reader, who ledger.Caller, now string) (err error) {
+	q := &c.Request
+	c.Rows, c.Left = c.Approval.Rows(now), left(now, q.Expires)
+	for i := range c.Risk {
+		c.Rules = append(c.Rules, present.RiskRule(&c.Risk[i]))
+	}
+	if c.Arguments, err = newArguments(q.Args); err != nil {
+		return err
+	}
+	c.Arguments.Digest = q.Arguments
+	if err := c.compare(r); err != nil {
+		return err
+	}
+	definition, err := newArguments(c.Approval.Definition)
+	c.Definition = definition.Raw
+	if err != nil {
+		return err
+	}
+	if c.Earlier.Runs, err = earlier(r, q); err != nil {
+		return err
+	}
+	own := func(v policy.Vote) bool { return policy.SamePerson(v.By, who.Name) }
+	switch why := ledger.Undecided(r, q.Run, now); {
+	case why != nil:
+	case who.Allow(ledger.ActVote) != nil:
+		c.Why = "You are signed in as " + who.Role + ", and only approvers vote."
+	case policy.SamePerson(q.Actor, who.Name):
+		c.Why = "This is your own request: another approver decides."
+	case slices.ContainsFunc(c.Votes, own):
+		c.Why = "You have voted. Another approver's vote is still needed."
+	default:
+		c.MayVote = true
+	}
+	return nil
+}
+
+// approved are the statuses of calls that approvers may have approved.
+var approved = []ledger.Status{ledger.Approved, ledger.Executed, ledger.Failed, ledger.Indeterminate}
+
+// compare compares the arguments with those of the last call of the same tool that was approved before.
+func (c *callView) compare(r ledger.Reader) error {
+	f := ledger.Filter{
+		Statuses: approved, Held: true, Server: c.Request.Server, Tool: c.Request.Tool, Before: c.Request.Run, Newest: true,
+	}
+	for q, err := range r.Requests(f) {
+		if err != nil {
+			return err
+		}
+		if q.Agreed < max(q.Quorum, 1) {
+			continue
+		}
+		args, err := q.Call(r)
+		if err != nil {
+			return err
+		}
+		return c.Arguments.compare(q.RunID, q.Arguments == c.Request.Arguments, args)
+	}
+	return nil
+}
+
+// maxEarlier bounds the earlier calls on a page.
+const maxEarlier = 10
+
+// earlier returns the last calls before a run of the same actor, and of its task if it has one.
+func earlier(r ledger.Reader, run *present.Run) (all []present.Run, err error) {
+	f := ledger.Filter{Actor: run.Actor, Task: run.Task, Before: run.Run, Newest: true, Limit: maxEarlier}
+	for q, err := range r.Requests(f) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, present.NewRun(&q))
+	}
+	return all, nil
+}
+
+// vote casts the vote of a form.
+func (h *Handler) vote(v *visit) error {
+	fields, err := form(v, "vote", "digest", "reason")
+	if err != nil {
+		return err
+	}
+	approve := fields["vote"] == "approve"
+	if !approve && fields["vote"] != "deny" {
+		return errForm
+	}
+	// The same vote again, by a double click or after the connection was lost, is one vote.
+	key := canonical.Sum("console vote", []byte(v.secret), []byte(v.id), []byte(fields["digest"]), []byte(fields["vote"]), []byte(fields["reason"]))
+	_, err = h.Ledger.Vote(v.r.Context(), ledger.Ballot{
+		Run: v.id, Binding: canonical.Digest(fields["digest"]), By: v.who, Approve: approve, Reason: fields["reason"], Key: string(key),
+	})
+	var no *ledger.Refusal
+	if errors.As(err, &no) && no.Code != ledger.RefusedUnknown && no.Code != ledger.RefusedToken {
+		return h.showCall(v, statusOf(no), "Your vote does not count: "+no.Error()+".", fields["reason"])
+	}
+	if errors.Is(err, ledger.ErrToken) {
+		return ledger.ErrSession
+	}
+	if err != nil {
+		return err
+	}
+	h.Voted(v.id)
+	http.Redirect(v.w, v.r, v.base+"calls/"+v.id, http.StatusSeeOther)
+	return nil
+}

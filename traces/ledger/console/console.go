@@ -1,0 +1,258 @@
+// Package console serves the pages on which people decide about held calls and look at runs.
+//
+// A person signs in with a token, or with a link that pgfsm console prints, and gets a session, which a cookie carries. Bearer
+// tokens are never read. Every page works without JavaScript: a vote is a form. The script only refreshes pages that show
+// what changes.
+//
+// Text of agents and servers is escaped, and characters that do not show as themselves are written as marked escapes.
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+	"pgfsm/web"
+)
+
+// Path is where the console is, below the address of its listener.
+const Path = "/console/"
+
+// CallPath is the page of a held call, below the address of its listener, without the run's id.
+const CallPath = Path + "calls/"
+
+// LinkPath is the page of a sign-in link, below the address of its listener, without the link's secret.
+const LinkPath = Path + "link/"
+
+// Options of a handler.
+type Options struct {
+	Ledger   *ledger.Ledger
+	Replayer *traces.Replayer // of today's machine
+	// Hosts are the accepted values of the Host header: name and port, as a browser writes them. Those of this machine are served
+	// without TLS, and the others by a proxy with TLS.
+	Hosts []string
+	// Voted is called with the run's id after each vote that counted. It must not block.
+	Voted func(run string)
+	// Result returns the result of a request's call, or nil and the reason why it is not shown.
+	Result func(context.Context, ledger.Reader, *ledger.Request) (result jsontext.Value, note string, err error)
+	// Log writes one line about what people at the console must not learn.
+	Log func(line string)
+}
+
+// A Handler serves the console. It is safe for concurrent use.
+type Handler struct {
+	Options
+	origin  http.CrossOriginProtection
+	listing chan struct{} // one value while a page of many requests is read: calls need the ledger's readers
+	streams chan struct{} // one value for each open event stream
+	pulse   pulse
+	closed  context.Context // is done after Close
+	close   context.CancelFunc
+}
+
+// maxStreams bounds the open event streams: each keeps a connection of the admin address busy.
+const maxStreams = 64
+
+// New returns a handler.
+func New(o Options) *Handler {
+	h := &Handler{Options: o, listing: make(chan struct{}, 1), streams: make(chan struct{}, maxStreams)}
+	h.closed, h.close = context.WithCancel(context.Background())
+	h.Hosts = nil
+	for _, name := range o.Hosts {
+		h.Hosts = append(h.Hosts, strings.ToLower(name))
+	}
+	return h
+}
+
+// Beside serves the console, and everything else by another handler. The address itself leads to the console.
+func Beside(h *Handler, other http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path := r.URL.EscapedPath()
+		switch {
+		case path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+			secure(w.Header())
+			http.Redirect(w, r, Path, http.StatusSeeOther)
+		case strings.HasPrefix(path, Path):
+			h.ServeHTTP(w, r)
+		default:
+			other.ServeHTTP(w, r)
+		}
+	})
+}
+
+// Close ends the event streams, for which a server that shuts down would wait.
+func (h *Handler) Close() { h.close() }
+
+// A visit is one HTTP request.
+type visit struct {
+	w      http.ResponseWriter
+	r      *http.Request
+	base   string // the path below which the session's pages are
+	page   string // the path of the page below base
+	id     string // the end of the page's path, where the route takes one
+	secret string // of the session
+	who    ledger.Caller
+}
+
+// A route is one page.
+type route struct {
+	method string // GET stands for HEAD as well
+	page   string // below the base; what ends in / is followed by what rest matches
+	rest   *regexp.Regexp
+	open   bool // nobody needs to be signed in
+	serve  func(*Handler, *visit) error
+}
+
+var (
+	runID    = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+	rawTrace = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/trace$`)
+	secret   = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
+)
+
+var routes []route
+
+func init() { // the handlers refer to routes
+	routes = []route{
+		{method: http.MethodGet, page: "", serve: (*Handler).inbox},
+		{method: http.MethodGet, page: "calls/", rest: runID, serve: (*Handler).call},
+		{method: http.MethodPost, page: "calls/", rest: runID, serve: (*Handler).vote},
+		{method: http.MethodGet, page: "runs", serve: (*Handler).runs},
+		{method: http.MethodGet, page: "runs/", rest: runID, serve: (*Handler).run},
+		{method: http.MethodGet, page: "runs/", rest: rawTrace, serve: (*Handler).trace},
+		{method: http.MethodGet, page: "events", serve: (*Handler).events},
+		{method: http.MethodPost, page: "sign-out", serve: (*Handler).signOut},
+		{method: http.MethodGet, page: "sign-in", open: true, serve: (*Handler).signInPage},
+		{method: http.MethodPost, page: "sign-in", open: true, serve: (*Handler).signIn},
+		{method: http.MethodGet, page: "link/", rest: secret, open: true, serve: (*Handler).linkPage},
+		{method: http.MethodPost, page: "link/", rest: secret, open: true, serve: (*Handler).signInByLink},
+		{method: http.MethodGet, page: "console.css", open: true, serve: (*Handler).asset},
+		{method: http.MethodGet, page: "console.js", open: true, serve: (*Handler).asset},
+		{method: http.MethodGet, page: "icon.svg", open: true, serve: (*Handler).asset},
+	}
+}
+
+// ServeHTTP is [http.Handler.ServeHTTP].
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	v := &visit{w: w, r: r}
+	if err := h.serve(v); err != nil {
+		h.fail(v, err)
+	}
+}
+
+// serve makes all checks of a visit and then serves it.
+func (h *Handler) serve(v *visit) error {
+	if err := h.guard(v.r); err != nil {
+		return err
+	}
+	var ok bool
+	if v.base, v.page, ok = split(v.r.URL.EscapedPath()); !ok {
+		return errNoPage
+	}
+	at, err := v.route()
+	if err != nil {
+		return err
+	}
+	if !at.open {
+		if err := h.identify(v); err != nil {
+			return err
+		}
+		web.Authenticated(v.r.Context())
+	}
+	return at.serve(h, v)
+}
+
+// split returns the base of a path and the page below it. The path is neither decoded nor cleaned: a proxy in front may have judged
+// another form of it.
+func split(path string) (base, page string, ok bool) {
+	page, ok = strings.CutPrefix(path, Path)
+	if id, rest, found := strings.Cut(strings.TrimPrefix(page, localPrefix), "/"); found && strings.HasPrefix(page, localPrefix) && localID.MatchString(id) {
+		return Path + localPrefix + id + "/", rest, ok
+	}
+	return Path, page, ok
+}
+
+// route returns the route of a visit.
+func (v *visit) route() (*route, error) {
+	err := errNoPage
+	for i := range routes {
+		at := &routes[i]
+		id, fits := strings.CutPrefix(v.page, at.page)
+		if at.rest == nil {
+			fits = v.page == at.page
+		} else {
+			fits = fits && at.rest.MatchString(id)
+		}
+		if !fits || at.open && v.base != Path {
+			continue
+		}
+		if v.r.Method == at.method || at.method == http.MethodGet && v.r.Method == http.MethodHead {
+			v.id = id
+			return at, nil
+		}
+		err = errMethod
+	}
+	return nil, err
+}
+
+// A refusal is an error that the person sees.
+type refusal struct {
+	status int
+	text   string
+}
+
+func (r *refusal) Error() string { return r.text }
+
+var (
+	errNoPage  = &refusal{http.StatusNotFound, "There is no such page."}
+	errMethod  = &refusal{http.StatusMethodNotAllowed, "This page cannot be used like that."}
+	errHost    = &refusal{http.StatusMisdirectedRequest, "This address is not one of the console's. Add it to serve.hosts, or give approvals serve --host."}
+	errOrigin  = &refusal{http.StatusForbidden, "The request comes from a page of another site, so the console ignores it."}
+	errHeaders = &refusal{http.StatusBadRequest, "A header that decides something came more than once."}
+	errCookies = &refusal{http.StatusBadRequest, "Two session cookies came, and at most one is the console's. Another service on this machine may have set " +
+		"the other one. Delete the cookies of this site, and sign in again."}
+	errForm = &refusal{http.StatusBadRequest, "The form cannot be read."}
+)
+
+// fail answers with an error.
+func (h *Handler) fail(v *visit, err error) {
+	var refused *refusal
+	var no *ledger.Refusal
+	switch {
+	case errors.Is(err, ledger.ErrSession):
+		h.askToSignIn(v)
+	case errors.As(err, &refused):
+		h.showError(v, refused.status, refused.text)
+	case errors.As(err, &no):
+		h.showError(v, statusOf(no), no.Error())
+	case v.r.Context().Err() != nil: // the browser has left
+	case errors.Is(err, ledger.ErrUnavailable), errors.Is(err, ledger.ErrClockBack), errors.Is(err, ledger.ErrUnsettled), errors.Is(err, ledger.ErrClosed):
+		h.Log(err.Error())
+		h.showError(v, http.StatusServiceUnavailable, "The ledger cannot be used now. Nobody can tell whether a vote that you just cast counts: "+
+			"look at the call again before you repeat it. The service's log says what is wrong.")
+	default:
+		h.Log("a page of the console cannot be shown: " + err.Error())
+		h.showError(v, http.StatusInternalServerError, "This page cannot be shown. The service's log says why.")
+	}
+}
+
+// statusOf returns the HTTP status of a refusal of the ledger.
+func statusOf(no *ledger.Refusal) int {
+	switch no.Code {
+	case ledger.RefusedUnknown:
+		return http.StatusNotFound
+	case ledger.RefusedRole, ledger.RefusedEligible:
+		return http.StatusForbidden
+	case ledger.RefusedToken:
+		return http.StatusUnauthorized
+	case ledger.RefusedBallot:
+		return http.StatusUnprocessableEntity
+	}
+	return http.StatusConflict
+}

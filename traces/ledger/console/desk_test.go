@@ -1,0 +1,157 @@
+package console_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/states/statestest"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/console"
+	"pgfsm/traces/ledger/ledgertest"
+	"pgfsm/traces/ledger/storetest"
+)
+
+const (
+	alice = ledgertest.Alice
+	bob   = ledgertest.Bob
+	carol = ledgertest.Carol
+)
+
+const (
+	here  = "127.0.0.1:9464"      // without TLS
+	there = "console.example.com" // behind a proxy with TLS
+)
+
+// A desk is a console over a ledger in memory.
+type desk struct {
+	*ledgertest.Fixture
+	handler http.Handler
+	voted   []string
+	log     strings.Builder
+	result  jsontext.Value // of every call
+}
+
+func newDesk(t testing.TB) *desk {
+	t.Helper()
+	d := &desk{Fixture: ledgertest.Open(t, storetest.NewMemory(), ledgertest.NewClock(t))}
+	h := console.New(console.Options{
+		Ledger: d.Ledger, Replayer: traces.NewReplayer(statestest.MustMachine(t), nil), Hosts: []string{here, there},
+		Voted: func(run string) { d.voted = append(d.voted, run) },
+		Result: func(context.Context, ledger.Reader, *ledger.Request) (jsontext.Value, string, error) {
+			return d.result, "", nil
+		},
+		Log: func(line string) { d.log.WriteString(line + "\n") },
+	})
+	d.handler = console.Beside(h, http.NotFoundHandler())
+	return d
+}
+
+// A browser has the session of a person.
+type browser struct {
+	*desk
+	host   string
+	base   string // of the session's pages
+	cookie string // name=value
+}
+
+// A reply is what came back.
+type reply struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (d *desk) browser(host string) *browser {
+	return &browser{desk: d, host: host, base: console.Path}
+}
+
+// signedIn signs a person in.
+func (d *desk) signedIn(host, name, role string) *browser {
+	d.TB.Helper()
+	b := d.browser(host)
+	got := b.post("/console/sign-in", url.Values{"token": {d.Token(name, role)}, "next": {""}})
+	b.takes(got)
+	return b
+}
+
+// takes keeps the session that a reply begins.
+func (b *browser) takes(got reply) {
+	b.TB.Helper()
+	c, err := http.ParseSetCookie(got.header.Get("Set-Cookie"))
+	if err != nil || got.status != http.StatusSeeOther {
+		b.TB.Fatalf("nobody is signed in: %d %v %s", got.status, err, got.body)
+	}
+	b.cookie, b.base = c.Name+"="+c.Value, got.header.Get("Location")
+}
+
+func (b *browser) get(path string, change ...func(*http.Request)) reply {
+	b.TB.Helper()
+	return b.do(httptest.NewRequest(http.MethodGet, "http://"+b.host+path, nil), change...)
+}
+
+// page gets a page of the session.
+func (b *browser) page(path string, change ...func(*http.Request)) reply {
+	b.TB.Helper()
+	return b.get(b.base+path, change...)
+}
+
+func (b *browser) post(path string, fields url.Values, change ...func(*http.Request)) reply {
+	b.TB.Helper()
+	r := httptest.NewRequest(http.MethodPost, "http://"+b.host+path, strings.NewReader(fields.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	return b.do(r, change...)
+}
+
+// vote sends the form of a call's page.
+func (b *browser) vote(q ledger.Request, vote, reason string, change ...func(*http.Request)) reply {
+	b.TB.Helper()
+	return b.post(b.base+"calls/"+q.RunID, url.Values{"vote": {vote}, "digest": {string(q.Binding)}, "reason": {reason}}, change...)
+}
+
+func (b *browser) do(r *http.Request, change ...func(*http.Request)) reply {
+	b.TB.Helper()
+	if b.cookie != "" {
+		r.Header.Set("Cookie", b.cookie)
+	}
+	for _, f := range change {
+		f(r)
+	}
+	w := httptest.NewRecorder()
+	b.handler.ServeHTTP(w, r)
+	got := w.Result()
+	defer got.Body.Close()
+	body, err := io.ReadAll(got.Body)
+	if err != nil {
+		b.TB.Fatal(err)
+	}
+	if got.Header.Get("Content-Security-Policy") == "" && got.StatusCode != http.StatusNotFound {
+		b.TB.Errorf("%s %s has no policy", r.Method, r.URL)
+	}
+	return reply{got.StatusCode, got.Header, string(body)}
+}
+
+func header(name string, values ...string) func(*http.Request) {
+	return func(r *http.Request) { r.Header[name] = values }
+}
+
+// want fails unless a reply has a status, and its body the words.
+func (r reply) want(t testing.TB, status int, words ...string) {
+	t.Helper()
+	if r.status != status {
+		t.Errorf("the status is %d, want %d: %s", r.status, status, r.body)
+	}
+	for _, w := range words {
+		if !strings.Contains(r.body, w) {
+			t.Errorf("the page does not say %q: %s", w, r.body)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package console
+
+import (
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// contentPolicy allows what the console's own files do. Trusted Types are required and none can be made: the script cannot write markup.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
+	"frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// secure sets the headers that keep other pages and caches away. Without the origin in Referer browsers would send forms with the
+// Origin null.
+func secure(h http.Header) {
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", contentPolicy)
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("X-Content-Type-Options", "nosniff")
+}
+
+// single are the headers that decide something. Programs differ in which of two values they use.
+var single = []string{"Content-Type", "Cookie", "Origin", "Sec-Fetch-Site"}
+
+// guard rejects requests for another host or from another origin.
+func (h *Handler) guard(r *http.Request) error {
+	for _, name := range single {
+		if len(r.Header[name]) > 1 {
+			return errHeaders
+		}
+	}
+	// After DNS rebinding a page still sends its own host name.
+	if !slices.Contains(h.Hosts, strings.ToLower(r.Host)) {
+		return errHost
+	}
+	if h.origin.Check(r) != nil {
+		return errOrigin
+	}
+	return nil
+}
+
+// maxForm bounds a form in bytes: a reason of [ledger.MaxReason] bytes, each of them escaped, and a digest.
+const maxForm = 8 << 10
+
+// form reads the fields of a form. Each may come once, and no others.
+func form(v *visit, known ...string) (map[string]string, error) {
+	kind, _, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/x-www-form-urlencoded" || v.r.URL.RawQuery != "" {
+		return nil, errForm
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, maxForm))
+	if err != nil {
+		return nil, &refusal{http.StatusRequestEntityTooLarge, "The form is too large, or broke off."}
+	}
+	values, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, errForm
+	}
+	fields := make(map[string]string)
+	for name, all := range values { // in any order: one refusal is as good as another
+		if len(all) != 1 || !slices.Contains(known, name) {
+			return nil, errForm
+		}
+		fields[name] = all[0]
+	}
+	return fields, nil
+}

@@ -1,0 +1,165 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+
+	"pgfsm/present"
+	"pgfsm/traces/ledger"
+)
+
+// pageSize bounds the calls of one page.
+const pageSize = 50
+
+// A held call in the inbox.
+type heldCall struct {
+	present.Run
+	Rules []string // of risk, that matched
+	Left  string
+}
+
+type inboxView struct {
+	Calls []heldCall
+	Older string // the id after which the next page begins; empty on the last
+	Newer bool   // this is not the first page
+}
+
+// inbox shows the held calls, newest first.
+func (h *Handler) inbox(v *visit) error {
+	if err := h.turn(v); err != nil {
+		return err
+	}
+	defer func() { <-h.listing }()
+	before := v.r.URL.Query().Get("before")
+	body, after := inboxView{Newer: before != ""}, int64(0)
+	err := h.read(v, &after, func(r ledger.Reader, now string) error {
+		f := ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Before: before, Newest: true}
+		runs, older, err := page(r, f)
+		if err != nil {
+			return err
+		}
+		body.Older = older
+		for _, run := range runs {
+			rules, err := present.RiskRules(r, run.Run)
+			if err != nil {
+				return err
+			}
+			body.Calls = append(body.Calls, heldCall{run, rules, left(now, run.Expires)})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return h.render(v, http.StatusOK, "inbox", view{Title: "Inbox", Events: "of=held", After: after, CLI: "pgfsm approvals list", Body: body})
+}
+
+// read reads one consistent state of the ledger. It says where the log ends, and the ledger's time.
+func (h *Handler) read(v *visit, after *int64, do func(r ledger.Reader, now string) error) error {
+	return h.Ledger.View(v.r.Context(), func(r ledger.Reader) error {
+		end, err := r.End()
+		if err != nil {
+			return err
+		}
+		*after = end.Size
+		return do(r, max(h.Ledger.Now().UTC().Format("2006-01-02T15:04:05Z"), end.At))
+	})
+}
+
+// turn waits until no other page reads many requests.
+func (h *Handler) turn(v *visit) error {
+	select {
+	case h.listing <- struct{}{}:
+		return nil
+	case <-v.r.Context().Done():
+		return v.r.Context().Err()
+	}
+}
+
+// page reads one page of runs. older is where the next page begins.
+func page(r ledger.Reader, f ledger.Filter) (runs []present.Run, older string, err error) {
+	f.Limit = pageSize + 1
+	for q, err := range r.Requests(f) {
+		if err != nil {
+			return nil, "", err
+		}
+		if len(runs) == pageSize {
+			return runs, runs[pageSize-1].Run, nil
+		}
+		runs = append(runs, present.NewRun(&q))
+	}
+	return runs, "", nil
+}
+
+// A runList is a table of runs.
+type runList struct {
+	Base string // of links
+	Runs []present.Run
+}
+
+type runsView struct {
+	List     runList
+	Statuses []ledger.Status
+	Fields   []field
+	Status   string // that is chosen
+	Error    string
+	Older    string // the query of the next page; empty on the last
+}
+
+// A field of the form that chooses runs.
+type field struct{ Name, Label, Value, Hint string }
+
+// fields are the filters of ledger list, besides the status.
+var fields = []field{
+	{Name: "actor", Label: "Actor"}, {Name: "task", Label: "Task"}, {Name: "server", Label: "Server"}, {Name: "tool", Label: "Tool"},
+	{Name: "policy", Label: "Policy"}, {Name: "code", Label: "Code"}, {Name: "since", Label: "Since", Hint: "24h, 2027-01-31"},
+	{Name: "until", Label: "Until", Hint: "24h, 2027-01-31"}, {Name: "text", Label: "Text in the arguments"},
+}
+
+// runs lists the runs that match a filter, newest first.
+func (h *Handler) runs(v *visit) error {
+	if err := h.turn(v); err != nil {
+		return err
+	}
+	defer func() { <-h.listing }()
+	query := v.r.URL.Query()
+	body := runsView{List: runList{Base: v.base}, Statuses: ledger.Statuses(), Status: query.Get("status")}
+	words := []string{"pgfsm", "ledger", "list"}
+	value := make(map[string]string)
+	for _, f := range fields {
+		f.Value = query.Get(f.Name)
+		value[f.Name] = f.Value
+		body.Fields = append(body.Fields, f)
+	}
+	for _, name := range []string{"status", "actor", "task", "server", "tool", "policy", "code", "since", "until", "text"} {
+		if given := query.Get(name); given != "" {
+			words = append(words, "--"+name, given)
+		}
+	}
+	f := ledger.Filter{
+		Actor: value["actor"], Task: value["task"], Server: value["server"], Tool: value["tool"], Policy: value["policy"], Code: value["code"],
+		Text: value["text"], Before: query.Get("before"), Newest: true,
+	}
+	var statuses []string
+	if body.Status != "" {
+		statuses = []string{body.Status}
+	}
+	status, after := http.StatusOK, int64(0)
+	if err := f.Choose(statuses, value["since"], value["until"], h.Ledger.Now()); err != nil {
+		status, body.Error = http.StatusBadRequest, err.Error()
+	} else if err := h.read(v, &after, func(r ledger.Reader, _ string) (err error) {
+		older := ""
+		if body.List.Runs, older, err = page(r, f); older != "" {
+			next := url.Values{"before": {older}}
+			for name := range value {
+				next.Set(name, value[name])
+			}
+			next.Set("status", body.Status)
+			body.Older = next.Encode()
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	return h.render(v, status, "runs", view{Title: "Runs", CLI: present.CommandLine(words...), Body: body})
+}

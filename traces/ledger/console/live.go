@@ -1,0 +1,142 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/traces/ledger"
+)
+
+// Intervals of event streams.
+const (
+	heartbeat   = 15 * time.Second // a proxy closes a silent connection after a minute or so
+	streamWrite = 10 * time.Second // a browser that does not read loses its stream
+)
+
+var errStreams = &refusal{http.StatusServiceUnavailable, "Too many pages are open. This one does not refresh itself."}
+
+// events streams a message whenever what a page shows has changed: the page then asks for itself again. A message has the end of the log as
+// its id, and says nothing else.
+func (h *Handler) events(v *visit) error {
+	select {
+	case h.streams <- struct{}{}:
+		defer func() { <-h.streams }()
+	default:
+		return errStreams
+	}
+	query := v.r.URL.Query()
+	of, from := query.Get("of"), query.Get("after")
+	if last := v.r.Header.Get("Last-Event-ID"); last != "" {
+		from = last
+	}
+	after, err := strconv.ParseInt(from, 10, 64)
+	if err != nil || of != "held" && !runID.MatchString(of) {
+		return errNoPage
+	}
+	out := http.NewResponseController(v.w)
+	if err := out.SetReadDeadline(time.Time{}); err != nil { // the stream lasts longer than a request may
+		return err
+	}
+	v.w.Header().Set("Content-Type", "text/event-stream")
+	v.w.Header().Set("X-Accel-Buffering", "no")
+	send := func(format string, args ...any) error {
+		if err := out.SetWriteDeadline(time.Now().Add(streamWrite)); err != nil {
+			return err
+		}
+		fmt.Fprintf(v.w, format, args...)
+		return out.Flush()
+	}
+	if send("retry: 2000\n\n") != nil {
+		return nil
+	}
+	h.follow(v, of, after, send)
+	return nil
+}
+
+// follow sends messages until the browser leaves, the session ends, or the handler is closed.
+func (h *Handler) follow(v *visit, of string, after int64, send func(string, ...any) error) {
+	seen, sent := "", time.Now()
+	ctx, stop := context.WithCancel(v.r.Context())
+	defer stop()
+	defer context.AfterFunc(h.closed, stop)()
+	err := ledger.Poll(ctx, ledger.PollInterval, func() (bool, error) {
+		end, state, err := h.state(ctx, of)
+		if err != nil {
+			return false, err
+		}
+		changed := state != seen && (seen != "" || end > after)
+		quiet := time.Since(sent) >= heartbeat
+		if changed || quiet {
+			if _, err := h.Ledger.Session(ctx, v.secret, false); err != nil {
+				return false, err
+			}
+			sent = time.Now()
+		}
+		seen = state
+		switch {
+		case changed:
+			return false, send("event: change\nid: %d\ndata:\n\n", end)
+		case quiet:
+			return false, send(": nothing new\n\n")
+		}
+		return false, nil
+	})
+	if err != nil && ctx.Err() == nil {
+		h.Log("a page of the console is not refreshed any more: " + err.Error())
+	}
+}
+
+// state returns the end of the log, and a text that changes with a run, or with the held calls.
+func (h *Handler) state(ctx context.Context, of string) (end int64, state string, err error) {
+	end, held, err := h.pulse.read(ctx, h.Ledger)
+	if err != nil || of == "held" {
+		return end, held, err
+	}
+	err = h.Ledger.Glance(ctx, func(r ledger.Reader) error {
+		entry, err := r.Reached(of)
+		state = strconv.FormatInt(entry, 10)
+		return err
+	})
+	return end, state, err
+}
+
+// A pulse is what all event streams share, so that many cost the ledger as much as one.
+type pulse struct {
+	mu   sync.Mutex
+	at   time.Time
+	end  int64
+	held string
+	err  error
+}
+
+// read returns the end of the log and a digest of the newest held calls, as they were at most half an interval ago.
+func (p *pulse) read(ctx context.Context, l *ledger.Ledger) (end int64, held string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.at) < ledger.PollInterval/2 {
+		return p.end, p.held, p.err
+	}
+	p.err = l.View(context.WithoutCancel(ctx), func(r ledger.Reader) error {
+		end, err := r.End()
+		if err != nil || end.Size == p.end && p.held != "" {
+			return err
+		}
+		var calls []byte
+		f := ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Newest: true, Limit: pageSize + 1}
+		for q, err := range r.Requests(f) {
+			if err != nil {
+				return err
+			}
+			calls = fmt.Appendf(calls, "%s %d\n", q.RunID, q.Entry)
+		}
+		p.end, p.held = end.Size, string(canonical.Sum("held calls", calls))
+		return nil
+	})
+	p.at = time.Now()
+	return p.end, p.held, p.err
+}

@@ -1,0 +1,179 @@
+package console
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"pgfsm/loopback"
+	"pgfsm/policy/canonical"
+	"pgfsm/traces/ledger"
+)
+
+// Cookies of sessions. Behind TLS no other site can set or read the first one. Without TLS, which only this machine gets, browsers send
+// cookies to every port of the machine; so the second one has a path that only its browser and the console know.
+const (
+	secureCookie = "__Host-pgfsm"
+	localCookie  = "pgfsm"
+)
+
+// localPrefix and an id begin the pages of a session without TLS.
+const localPrefix = "s/"
+
+var localID = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// baseOf is the path of a session's pages.
+func baseOf(r *http.Request, secret string) string {
+	if !local(r) {
+		return Path
+	}
+	_, sum, _ := strings.Cut(string(canonical.Sum("console path", []byte(secret))), ":")
+	return Path + localPrefix + sum[:32] + "/"
+}
+
+// local reports whether a browser reaches the console without TLS. Only programs on this machine can: others need a proxy.
+func local(r *http.Request) bool {
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return r.TLS == nil && loopback.Host(strings.Trim(host, "[]"))
+}
+
+func cookieName(r *http.Request) string {
+	if local(r) {
+		return localCookie
+	}
+	return secureCookie
+}
+
+func cookie(r *http.Request, secret string) *http.Cookie {
+	c := &http.Cookie{
+		Name: cookieName(r), Value: secret, Path: baseOf(r, secret), HttpOnly: true, SameSite: http.SameSiteLaxMode,
+	}
+	if !local(r) {
+		c.Path, c.Secure = "/", true // as the prefix __Host- demands
+	}
+	return c
+}
+
+// refreshes is the header of the script, whose requests do not count as use of a session.
+const refreshes = "Pgfsm-Refresh"
+
+// identify finds the session of a visit. The error is [ledger.ErrSession] if there is none.
+func (h *Handler) identify(v *visit) (err error) {
+	sent := v.r.CookiesNamed(cookieName(v.r))
+	switch {
+	case len(sent) > 1:
+		return errCookies
+	case len(sent) == 0 || baseOf(v.r, sent[0].Value) != v.base:
+		return ledger.ErrSession
+	}
+	v.secret = sent[0].Value
+	v.who, err = h.Ledger.Session(v.r.Context(), v.secret, v.r.Header.Get(refreshes) == "" && v.page != "events")
+	return err
+}
+
+// A signInView is the page to sign in.
+type signInView struct {
+	Next  string // the page to go to, below the base
+	Error string
+}
+
+func (h *Handler) signInPage(v *visit) error {
+	return h.render(v, http.StatusOK, "sign-in", view{Title: "Sign in", Body: signInView{}})
+}
+
+// askToSignIn shows the page to sign in where the visit needs a session.
+func (h *Handler) askToSignIn(v *visit) {
+	next := v.page
+	if v.r.Method != http.MethodGet || !isNext(next) {
+		next = ""
+	}
+	h.write(v, http.StatusUnauthorized, "sign-in", view{Title: "Sign in", Next: &next, Body: signInView{Next: next}})
+}
+
+// isNext reports whether a page can be gone to after signing in.
+func isNext(page string) bool {
+	id, call := strings.CutPrefix(page, "calls/")
+	run, isRun := strings.CutPrefix(page, "runs/")
+	return page == "" || page == "runs" || call && runID.MatchString(id) || isRun && runID.MatchString(run)
+}
+
+// signIn begins a session with a token.
+func (h *Handler) signIn(v *visit) error {
+	fields, err := form(v, "token", "next")
+	if err != nil {
+		return err
+	}
+	next := fields["next"]
+	if !isNext(next) {
+		return errForm
+	}
+	secret, err := h.Ledger.SignIn(v.r.Context(), strings.TrimSpace(fields["token"]))
+	var no *ledger.Refusal
+	if errors.As(err, &no) {
+		if no.Detail != "" {
+			h.Log("nobody was signed in at the console: " + no.Detail)
+		}
+		return h.render(v, statusOf(no), "sign-in", view{Title: "Sign in", Body: signInView{Next: next, Error: no.Error()}})
+	}
+	if err != nil {
+		return err
+	}
+	h.begin(v, secret, next)
+	return nil
+}
+
+// begin sends a browser its session, and goes to a page. A session that the browser had before is not taken over.
+func (h *Handler) begin(v *visit, secret, next string) {
+	http.SetCookie(v.w, cookie(v.r, secret))
+	http.Redirect(v.w, v.r, baseOf(v.r, secret)+next, http.StatusSeeOther)
+}
+
+// A linkView is the page of a sign-in link.
+type linkView struct{ Name, Role string }
+
+var errLink = &refusal{http.StatusGone, "This link was used, or its minute is over. Run pgfsm console again for a new one."}
+
+func (h *Handler) linkPage(v *visit) error {
+	who, err := h.Ledger.Link(v.r.Context(), v.id)
+	if errors.Is(err, ledger.ErrSession) {
+		return errLink
+	}
+	if err != nil {
+		return err
+	}
+	return h.render(v, http.StatusOK, "link", view{Title: "Sign in", Body: linkView{who.Name, who.Role}})
+}
+
+func (h *Handler) signInByLink(v *visit) error {
+	if _, err := form(v); err != nil {
+		return err
+	}
+	secret, err := h.Ledger.SignInByLink(v.r.Context(), v.id)
+	if errors.Is(err, ledger.ErrSession) {
+		return errLink
+	}
+	if err != nil {
+		return err
+	}
+	h.begin(v, secret, "")
+	return nil
+}
+
+func (h *Handler) signOut(v *visit) error {
+	if _, err := form(v); err != nil {
+		return err
+	}
+	if err := h.Ledger.SignOut(v.r.Context(), v.secret); err != nil {
+		return err
+	}
+	gone := cookie(v.r, v.secret)
+	gone.Value, gone.MaxAge = "", -1
+	http.SetCookie(v.w, gone)
+	http.Redirect(v.w, v.r, Path+"sign-in", http.StatusSeeOther)
+	return nil
+}

@@ -1,0 +1,65 @@
+// Refreshes what changes on a page. Every page works without this.
+
+const { base, events, next } = document.body.dataset;
+
+// Without TLS the session's pages have a path that only this origin's storage knows.
+const stored = 'pgfsm.base';
+const known = localStorage.getItem(stored) ?? '';
+if (next === undefined) {
+  if (base !== '/console/') localStorage.setItem(stored, base);
+} else if (location.pathname.startsWith(known)) {
+  localStorage.removeItem(stored);
+} else if (/^\/console\/s\/[0-9a-f]{32}\/$/.test(known)) {
+  location.replace(known + next);
+}
+
+let after = document.body.dataset.after;
+let source;
+
+// refresh asks for the page again and replaces the parts that changed.
+function refresh() {
+  const request = new XMLHttpRequest();
+  request.open('GET', location.href);
+  request.responseType = 'document';
+  request.setRequestHeader('Pgfsm-Refresh', '1');
+  request.onload = () => {
+    const page = request.response;
+    if (request.status === 401) location.replace(location.href);
+    if (request.status !== 200 || !page) return;
+    after = page.body.dataset.after ?? after;
+    const focused = document.activeElement?.id;
+    let changed = false;
+    for (const part of document.querySelectorAll('[data-live]')) {
+      const now = page.getElementById(part.id);
+      if (!now || now.outerHTML === part.outerHTML) continue;
+      part.replaceWith(document.adoptNode(now));
+      changed = true;
+    }
+    if (focused) document.getElementById(focused)?.focus();
+    if (changed) document.getElementById('said').textContent = 'The page has changed.';
+  };
+  request.send();
+}
+
+// follow opens the event stream while the page is visible. A browser has few connections for one site.
+function follow() {
+  if (document.hidden) {
+    source?.close();
+    source = undefined;
+  } else if (!source) {
+    source = new EventSource(`${events}&after=${after}`);
+    source.addEventListener('change', refresh);
+    source.addEventListener('error', () => {
+      if (source?.readyState !== EventSource.CLOSED) return;
+      source = undefined;
+      refresh();
+      setTimeout(follow, 3000);
+    });
+  }
+}
+
+if (events) {
+  follow();
+  document.addEventListener('visibilitychange', follow);
+  setInterval(() => { if (!document.hidden) refresh(); }, 30000);
+}

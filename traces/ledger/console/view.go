@@ -1,0 +1,155 @@
+package console
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"pgfsm/fsm"
+	"pgfsm/policy/visible"
+	"pgfsm/traces/ledger"
+)
+
+//go:embed page static
+var files embed.FS
+
+// A view is what a page shows.
+type view struct {
+	Title  string
+	Base   string        // of links
+	Who    ledger.Caller // zero without a session
+	Events string        // the query of the event stream that refreshes the page; empty: none
+	After  int64         // the end of the log that the page shows
+	Next   *string       // for the script: where the person wanted to go without a session; nil: nowhere
+	CLI    string        // the command that shows the same
+	Body   any
+}
+
+// pages are the templates by their names.
+var pages = func() map[string]*template.Template {
+	all := make(map[string]*template.Template)
+	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
+		"inLine":  func(s any) []piece { return pieces(fmt.Sprint(s), visible.Text) },
+		"inLines": func(s any) []piece { return pieces(fmt.Sprint(s), visible.Lines) },
+		"plain":   func(s any) string { return visible.Text(fmt.Sprint(s)) },
+	}).ParseFS(files, "page/layout.html"))
+	names, err := fs.Glob(files, "page/*.html")
+	if err != nil {
+		panic(err)
+	}
+	for _, name := range names {
+		all[strings.TrimSuffix(path.Base(name), ".html")] = template.Must(template.Must(layout.Clone()).ParseFS(files, name))
+	}
+	return all
+}()
+
+// A piece of a text is displayed as it is, or is the escape of a character that does not show as itself.
+type piece struct {
+	Text string
+	Odd  bool
+}
+
+// pieces splits a text where it has characters that escape changes.
+func pieces(s string, escape func(string) string) (all []piece) {
+	if escape(s) == s {
+		return []piece{{Text: s}}
+	}
+	from := 0
+	for i, r := range s {
+		size := len(string(r))
+		if c := s[i:min(i+size, len(s))]; r == '\uFFFD' && !strings.HasPrefix(c, "\uFFFD") {
+			size = 1 // a byte that is not UTF-8
+		}
+		c := s[i : i+size]
+		e := escape(c)
+		if e == c {
+			continue
+		}
+		if from < i {
+			all = append(all, piece{Text: s[from:i]})
+		}
+		if n := len(all); n > 0 && all[n-1].Odd && from == i {
+			all[n-1].Text += e
+		} else {
+			all = append(all, piece{e, true})
+		}
+		from = i + size
+	}
+	if from < len(s) {
+		all = append(all, piece{Text: s[from:]})
+	}
+	return all
+}
+
+// render answers with a page.
+func (h *Handler) render(v *visit, status int, page string, shows view) error {
+	shows.Base, shows.Who = v.base, v.who
+	var b bytes.Buffer
+	if err := pages[page].ExecuteTemplate(&b, "layout.html", shows); err != nil {
+		return err
+	}
+	header := v.w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Content-Length", strconv.Itoa(b.Len()))
+	v.w.WriteHeader(status)
+	_, _ = v.w.Write(b.Bytes()) // a browser that has left needs no page
+	return nil
+}
+
+// write is render for a page that cannot fail.
+func (h *Handler) write(v *visit, status int, page string, shows view) {
+	if err := h.render(v, status, page, shows); err != nil {
+		h.Log("a page of the console cannot be shown: " + err.Error())
+		v.w.WriteHeader(http.StatusInternalServerError)
+	}
+}
+
+func (h *Handler) showError(v *visit, status int, text string) {
+	h.write(v, status, "error", view{Title: http.StatusText(status), Body: text})
+}
+
+// asset serves a file of the console. The machine's picture has its dark colours in the style sheet: in the page itself they would be
+// an inline style, which the policy forbids.
+func (h *Handler) asset(v *visit) error {
+	b, err := files.ReadFile("static/" + v.page)
+	if err != nil {
+		return err
+	}
+	if v.page == "console.css" {
+		b = append(b, fsm.SVGStyle()...)
+	}
+	v.w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(v.page)))
+	_, _ = v.w.Write(b) // a browser that has left needs no file
+	return nil
+}
+
+// left describes how much time is left until a time of the ledger.
+func left(now, until string) string {
+	n, err := time.Parse(time.RFC3339, now)
+	if err != nil {
+		return ""
+	}
+	u, err := time.Parse(time.RFC3339, until)
+	switch d := u.Sub(n); {
+	case err != nil:
+		return ""
+	case d <= 0:
+		return "expired"
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s left", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min left", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h left", int(d.Hours()))
+	default:
+		return fmt.Sprintf("%d days left", int(d.Hours()/24))
+	}
+}
