@@ -37,6 +37,7 @@ type desk struct {
 	voted   []string
 	log     strings.Builder
 	result  jsontext.Value // of every call
+	browsed func(string, ...func(*http.Request)) reply
 }
 
 func newDesk(t testing.TB) *desk {
@@ -151,7 +152,7 @@ func (r reply) want(t testing.TB, status int, words ...string) {
 	}
 	for _, w := range words {
 		if !strings.Contains(r.body, w) {
-			t.Errorf("the page does not say %q: %s", w, r.body)
+			t.Errorf("the page does not say %q: %.2000s", w, r.body[strings.Index(r.body, "<main")+1:])
 		}
 	}
 }

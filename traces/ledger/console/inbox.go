@@ -1,6 +1,7 @@
 package console
 
 import (
+	"html/template"
 	"net/http"
 	"net/url"
 
@@ -103,7 +104,7 @@ type runsView struct {
 	Fields   []field
 	Status   string // that is chosen
 	Error    string
-	Older    string // the query of the next page; empty on the last
+	Older    template.URL // the query of the next page; empty on the last
 }
 
 // A field of the form that chooses runs.
@@ -115,6 +116,9 @@ var fields = []field{
 	{Name: "policy", Label: "Policy"}, {Name: "code", Label: "Code"}, {Name: "since", Label: "Since", Hint: "24h, 2027-01-31"},
 	{Name: "until", Label: "Until", Hint: "24h, 2027-01-31"}, {Name: "text", Label: "Text in the arguments"},
 }
+
+// filters are the parameters of the query that choose runs.
+var filters = []string{"status", "actor", "task", "server", "tool", "policy", "code", "since", "until", "text"}
 
 // runs lists the runs that match a filter, newest first.
 func (h *Handler) runs(v *visit) error {
@@ -131,7 +135,7 @@ func (h *Handler) runs(v *visit) error {
 		value[f.Name] = f.Value
 		body.Fields = append(body.Fields, f)
 	}
-	for _, name := range []string{"status", "actor", "task", "server", "tool", "policy", "code", "since", "until", "text"} {
+	for _, name := range filters {
 		if given := query.Get(name); given != "" {
 			words = append(words, "--"+name, given)
 		}
@@ -151,11 +155,12 @@ func (h *Handler) runs(v *visit) error {
 		older := ""
 		if body.List.Runs, older, err = page(r, f); older != "" {
 			next := url.Values{"before": {older}}
-			for name := range value {
-				next.Set(name, value[name])
+			for _, name := range filters {
+				if given := query.Get(name); given != "" {
+					next.Set(name, given)
+				}
 			}
-			next.Set("status", body.Status)
-			body.Older = next.Encode()
+			body.Older = template.URL("?" + next.Encode()) // which escapes
 		}
 		return err
 	}); err != nil {

@@ -1,0 +1,240 @@
+package console_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/visible"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// TestVoteOfAPageLeftOpen: a vote counts only for what the page showed and while the call waits. The page says why it does not.
+func TestVoteOfAPageLeftOpen(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		role   string
+		before func(d *desk, q *ledger.Request)
+		status int
+		says   string
+	}{
+		{"nothing-happened", "", func(*desk, *ledger.Request) {}, http.StatusSeeOther, ""},
+		{"expired", "", func(d *desk, q *ledger.Request) {
+			for range 2 {
+				d.Clock.Add(30 * time.Minute)
+				d.browsed("calls/" + q.RunID)
+			}
+		}, http.StatusConflict, "the request expired at"},
+		{"denied-by-another", "", func(d *desk, q *ledger.Request) {
+			v := ledgertest.Ballot(*q, d.Approver(bob))
+			v.Approve, v.Reason = false, "too risky"
+			d.Cast(v)
+		}, http.StatusConflict, "denied"},
+		{"approved-by-another", "", func(d *desk, q *ledger.Request) { d.Cast(ledgertest.Ballot(*q, d.Approver(bob))) }, http.StatusConflict, "approved"},
+		{"another-digest", "", func(_ *desk, q *ledger.Request) { q.Binding = canonical.Sum("other", nil) }, http.StatusConflict, "what was seen is not what waits"},
+		{"no-digest", "", func(_ *desk, q *ledger.Request) { q.Binding = "" }, http.StatusUnprocessableEntity, "digest"},
+		{"another-call-under-this-digest", "", func(d *desk, q *ledger.Request) { q.RunID = d.Hold(1).RunID }, http.StatusConflict, "what was seen is not what waits"},
+		{"auditor", ledger.RoleAuditor, func(*desk, *ledger.Request) {}, http.StatusForbidden, "this needs a token of the role approver"},
+		{"admin", ledger.RoleAdmin, func(*desk, *ledger.Request) {}, http.StatusForbidden, "this needs a token of the role approver"},
+		{"no-such-run", "", func(d *desk, q *ledger.Request) { q.RunID = ledgertest.NewID(d.TB) }, http.StatusNotFound, "no run"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := newDesk(t)
+			q := d.Hold(1)
+			role := tc.role
+			if role == "" {
+				role = ledger.RoleApprover
+			}
+			b := d.signedIn(here, alice, role)
+			b.page("calls/"+q.RunID).want(t, http.StatusOK)
+			d.browsed = b.page
+			tc.before(d, &q)
+			b.vote(q, "approve", "looks good").want(t, tc.status, tc.says)
+			votes := 0
+			for _, v := range d.Votes(q.RunID) {
+				if v.By == alice {
+					votes++
+				}
+			}
+			if counts := tc.status == http.StatusSeeOther; (votes == 1) != counts {
+				t.Errorf("%d votes", votes)
+			}
+		})
+	}
+}
+
+func TestVoteAgain(t *testing.T) {
+	d := newDesk(t)
+	q := d.Hold(2)
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	for range 2 { // a double click
+		b.vote(q, "approve", "fine").want(t, http.StatusSeeOther)
+	}
+	b.page("calls/"+q.RunID).want(t, http.StatusOK, "You have voted", "1 of 2")
+	b.vote(q, "deny", "changed my mind").want(t, http.StatusConflict, "one person has one vote")
+	c := d.signedIn(there, bob, ledger.RoleApprover)
+	c.vote(q, "deny", "").want(t, http.StatusUnprocessableEntity, "a denial needs a reason")
+	c.vote(q, "approve", "also fine").want(t, http.StatusSeeOther)
+	c.page("calls/"+q.RunID).want(t, http.StatusOK, "pgfsm makes the call within seconds", "also fine")
+	if len(d.Votes(q.RunID)) != 2 || len(d.voted) < 2 {
+		t.Errorf("votes: %v; told of %v", d.Votes(q.RunID), d.voted)
+	}
+}
+
+func TestRequesterCannotVote(t *testing.T) {
+	d := newDesk(t)
+	q := d.Hold(1)
+	b := d.signedIn(here, carol, ledger.RoleApprover)
+	b.page("calls/"+q.RunID).want(t, http.StatusOK, "This is your own request")
+	b.vote(q, "approve", "").want(t, http.StatusForbidden, "does not count")
+}
+
+// ask has an actor ask for a call with these arguments, of a tool with this description.
+func (d *desk) ask(quorum int, actor, text, args, description string) ledger.Request {
+	d.TB.Helper()
+	world := statestest.NewWorld()
+	page := string(canonical.MustSorted(map[string]any{"tools": []any{map[string]any{
+		"name": statestest.Tool, "description": description, "inputSchema": map[string]any{"type": "object", "additionalProperties": true},
+	}}}))
+	listed := &states.ToolsListed{Servers: statestest.Listings(page)}
+	world.Listed = []states.Event{listed, listed}
+	world.Plan = &states.Completed{Content: canonical.Text(fmt.Sprintf(
+		`{"type":"call_tool","server":%q,"tool":%q,"args":%s}`, statestest.Server, statestest.Tool, args))}
+	content := ledgertest.Holding(quorum)
+	content.Limits.PlanBytes, content.Input.MaxBytes = 1<<20, 1<<20
+	run := states.NewRun(ledgertest.NewID(d.TB), states.Request{
+		Actor: actor, At: d.Clock.Now().Format(time.RFC3339), Kind: states.KindAsk, Text: canonical.Text(text),
+	}, statestest.MustBundle(content, nil))
+	rec := d.Begin(traces.NewHeader(d.Machine, run), run)
+	defer rec.Abandon()
+	o, err := d.Machine.Advance(d.TB.Context(), run, rec.Door(world.Door()), rec)
+	if err != nil || o.Type != states.TypePending {
+		d.TB.Fatalf("the call is not held: %+v, %v", o, err)
+	}
+	return d.Request(run.ID())
+}
+
+// hostile is text that agents and servers may send.
+const hostile = `</pre></textarea><script>hacked()</script><img src=x onerror=hacked()>"'{{.}} javascript:hacked() ` +
+	"\u202edrowssap\u202c\u200b\u2066x\u2069\ufeff\u00ad\u001b[31mred\u0000\r\n\t" + `<form action=/console/sign-out>Approved by the console`
+
+// TestHostileText: whatever agents and servers send is text, on every page, and each character that does not show is marked.
+func TestHostileText(t *testing.T) {
+	d := newDesk(t)
+	quoted := string(canonical.MustSorted(hostile))
+	args := fmt.Sprintf(`{"a":%s,%s:[{"deep":%s},1.5e3,true,null,{},[]]}`, quoted, quoted, quoted)
+	q := d.ask(1, carol, hostile, args, hostile)
+	d.result = jsontext.Value(`{"content":[{"text":` + quoted + `}]}`)
+	a := d.signedIn(here, alice, ledger.RoleApprover)
+	pages := map[string]reply{
+		"inbox": a.page(""), "call": a.page("calls/" + q.RunID), "runs": a.page("runs?actor=%3Cscript%3Ehacked()%3C/script%3E%E2%80%AE&since=24h"),
+		"bad-filter": a.page("runs?since=%3Cscript%3Ehacked()%3C/script%3E%E2%80%AE"), "refused": a.vote(q, "deny", ""),
+		"refused-reason": a.vote(ledger.Request{RunID: q.RunID, Binding: canonical.Sum("x", nil)}, "approve", hostile),
+	}
+	a.vote(q, "deny", hostile).want(t, http.StatusSeeOther)
+	auditor := d.signedIn(here, bob, ledger.RoleAuditor)
+	pages["denied"], pages["run"] = a.page("calls/"+q.RunID), auditor.page("runs/"+q.RunID)
+	for name, got := range pages { // in any order
+		t.Run(name, func(t *testing.T) {
+			if name != "refused-reason" && visible.Lines(got.body) != got.body { // the browser gets back what its person wrote
+				t.Errorf("there are characters that do not show: %q", got.body)
+			}
+			for _, bad := range []string{"<script>", "<img", "<form action=/", "</pre></textarea>", `onerror=hacked()>"`} {
+				if strings.Contains(got.body, bad) {
+					t.Errorf("the page has %s: %s", bad, got.body)
+				}
+			}
+			if n := strings.Count(got.body, "<script"); n != 1 {
+				t.Errorf("%d scripts, want the console's own", n)
+			}
+		})
+	}
+	for _, name := range []string{"call", "run"} {
+		pages[name].want(t, http.StatusOK, `<mark class="odd">\u202e</mark>drowssap<mark class="odd">\u202c\u200b\u2066</mark>`, "&lt;script&gt;hacked()")
+	}
+}
+
+func TestHugeAndDeepArguments(t *testing.T) {
+	deep := strings.Repeat(`{"a":[`, 30) + `"down here"` + strings.Repeat(`]}`, 30)
+	var many strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&many, `"k%d":%d,`, i, i)
+	}
+	for _, tc := range []struct {
+		name, args string
+		says       []string
+		atMost     int
+	}{
+		{"deep", `{"x":` + deep + `}`, []string{"down here"}, 64 << 10},
+		{"many", `{` + many.String() + `"z":"the last"}`, []string{"These are not all values", "the last"}, 512 << 10},
+		{"long", `{"x":"` + strings.Repeat("long ", 100_000) + `END"}`, []string{"END", "These are not all values"}, 2 << 20},
+		{"long-names", `{"` + strings.Repeat("n", 100_000) + `":[` + strings.Repeat(`"v",`, 1000) + `"w"]}`, []string{"These are not all values"}, 2 << 20},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := newDesk(t)
+			q := d.ask(1, carol, "do it", tc.args, "")
+			got := d.signedIn(here, alice, ledger.RoleApprover).page("calls/" + q.RunID)
+			got.want(t, http.StatusOK, tc.says...)
+			if len(got.body) > tc.atMost {
+				t.Errorf("the page has %d bytes, want at most %d", len(got.body), tc.atMost)
+			}
+		})
+	}
+}
+
+func TestCallShowsWhatDiffers(t *testing.T) {
+	d := newDesk(t)
+	first := d.ask(1, carol, "first", `{"gone":1,"path":"/srv/a","same":true}`, "")
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	b.page("calls/"+first.RunID).want(t, http.StatusOK, "No call of this tool was approved before")
+	b.vote(first, "approve", "").want(t, http.StatusSeeOther)
+	second := d.ask(1, carol, "second", `{"new":[1],"path":"/etc/passwd","same":true}`, "")
+	got := b.page("calls/" + second.RunID)
+	got.want(t, http.StatusOK, "What differs from the",
+		`<tr><th scope="row">/path</th><td class="theirs old">/srv/a</td><td class="theirs new">/etc/passwd</td></tr>`,
+		`<tr><th scope="row">/new/0</th><td class="theirs old"><i>not there</i></td><td class="theirs new">1</td></tr>`,
+		`<tr><th scope="row">/gone</th><td class="theirs old">1</td><td class="theirs new"><i>not there</i></td></tr>`,
+		"runs/"+first.RunID)
+	if _, diff, _ := strings.Cut(got.body, "What differs"); strings.Contains(diff, `<th scope="row">/same`) {
+		t.Errorf("what is the same is shown as different: %s", diff)
+	}
+	third := d.ask(1, carol, "third", `{"gone":1,"path":"/srv/a","same":true}`, "")
+	b.page("calls/"+third.RunID).want(t, http.StatusOK, "The arguments are the same", "Earlier calls of "+carol)
+}
+
+func TestLists(t *testing.T) {
+	d := newDesk(t)
+	var all []ledger.Request
+	for range 52 {
+		all = append(all, d.Hold(1))
+	}
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	for _, page := range []string{"", "runs"} {
+		got := b.page(page)
+		got.want(t, http.StatusOK, all[51].RunID, all[2].RunID, "Older", "before="+all[2].RunID)
+		if strings.Contains(got.body, "/"+all[1].RunID) {
+			t.Errorf("%q has more than fifty", page)
+		}
+		b.page(page+"?before="+all[2].RunID).want(t, http.StatusOK, all[1].RunID, all[0].RunID)
+	}
+	for query, found := range map[string]bool{ // in any order
+		"status=pending": true, "status=denied": false, "actor=" + carol: true, "actor=x": false, "tool=fetch_policy_entry": true, "server=x": false,
+		"policy=looked-at": true, "code=x": false, "since=1h": true, "until=2020-01-01": false, "text=policy-002": true, "text=policy-003": false, "task=x": false,
+	} {
+		got := b.page("runs?" + query)
+		if strings.Contains(got.body, all[51].RunID) != found || got.status != http.StatusOK {
+			t.Errorf("%s: found is not %t: %d", query, found, got.status)
+		}
+	}
+	b.page("runs?status=x").want(t, http.StatusBadRequest, "give some of")
+	b.page("runs?tool=a+b&status=denied").want(t, http.StatusOK, "pgfsm ledger list --status denied --tool &#39;a b&#39;")
+}
