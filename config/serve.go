@@ -92,7 +92,7 @@ var serveShape = &shape{form: object, cross: crossServe, keys: []key{
 	{name: "listen", shape: address, initial: DefaultListen,
 		doc: "The gateway's address for agents, over HTTP: a loopback address and a port. Port 0 means any free port."},
 	{name: "admin", shape: address, initial: DefaultAdmin,
-		doc: "The admin address, for decisions and health checks. It must differ from `listen`."},
+		doc: "The admin address, for the console, the API and health checks. It must differ from `listen`."},
 	{name: "denials", shape: &shape{form: text, enum: []string{DenialsExplain, DenialsOpaque}}, initial: DenialsExplain,
 		doc: "`explain`: a refusal tells the agent the reason and what it can do. `opaque`: a refusal by the operator's rules says only `refused`."},
 	{name: "record", shape: &shape{form: text, enum: []string{RecordKeep, RecordNone}}, initial: RecordKeep,
@@ -104,7 +104,7 @@ var serveShape = &shape{form: object, cross: crossServe, keys: []key{
 	{name: "decide_url", shape: &shape{form: text, max: MaxURLBytes, match: urlPattern, what: "an http or https URL",
 		check: checkDecideURL}, example: `"https://approvals.example.com/runs/{run_id}"`,
 		doc: "The URL, for agents to show, at which approvers decide about held calls: https, or http on this machine. pgfsm replaces `{run_id}` by " +
-			"the run's id. Agents see the URL: put no secret into it."},
+			"the run's id. Agents see the URL: put no secret into it. Without this key it is the console's page at the admin address."},
 	{name: "sessions", shape: &shape{form: integer, min: 1, max: MaxSessions}, initial: number(DefaultSessions),
 		doc: "The maximum number of agent sessions at once."},
 }}

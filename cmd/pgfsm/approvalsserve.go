@@ -29,9 +29,10 @@ func newApprovalsServe(w world, f *ledgerFlags) *cobra.Command {
 	o := serveOptions{ledgerFlags: f}
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Take decisions over HTTP, and make approved calls",
-		Long: `serve lets people and chat tools decide over HTTP: GET /pending, GET /requests, GET /status/ID, POST /approve/ID, POST
-/deny/ID; GET /openapi.yaml describes them. Every caller needs a token (pgfsm token create), even on this machine. serve
+		Short: "Take decisions in the console and over HTTP, and make approved calls",
+		Long: `serve lets people decide in a browser, at the console (pgfsm console prints a link to sign in), and chat tools over HTTP:
+GET /pending, GET /requests, GET /status/ID, POST /approve/ID, POST /deny/ID; GET /openapi.yaml describes them. Every
+caller needs a token (pgfsm token create), even on this machine. serve
 also sends web hooks, makes approved calls, and ends runs that were denied or have expired, and runs whose process died.
 With --no-resume it only takes decisions and calls no tool.
 

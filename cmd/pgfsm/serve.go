@@ -43,7 +43,7 @@ takes every tools/call as a plan: it validates, authorizes and assesses the call
   http://HOST:PORT/sse                  the same, for clients of 2024-11-05
   http://HOST:PORT/servers/NAME/mcp     one server, under its own names
 
-With a ledger (the key ledger), clients can present a token of the role agent (pgfsm token create --role agent --name NAME). Requests without a token run as "anonymous" and are accepted only from this machine. Calls that a policy holds wait in the ledger. The admin address takes the decisions (GET /openapi.yaml) and has the health checks /healthz and /readyz.
+With a ledger (the key ledger), clients can present a token of the role agent (pgfsm token create --role agent --name NAME). Requests without a token run as "anonymous" and are accepted only from this machine. Calls that a policy holds wait in the ledger. At the admin address, people decide about them: in a browser at the console (pgfsm console prints a link to sign in), or over HTTP (GET /openapi.yaml). It also has the health checks /healthz and /readyz.
 
 --stdio serves one client over standard input and output; a client starts this as its "command". docs/guide/gateway.md is the manual.
 

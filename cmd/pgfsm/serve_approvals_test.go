@@ -252,7 +252,7 @@ func TestServeHoldsCallsOpen(t *testing.T) {
 		o := newOffice(t, holdLook, "approvals: {on_pending: error}\n")
 		got := o.agent("/mcp", o.ci).call("echo__look", `{"n":1}`)
 		got.wants(t, "approval_required", "not_sent", "same")
-		if r := got.Result.Meta.Decision; r.After <= 0 || r.Decide != "pgfsm approvals show "+r.RunID {
+		if r := got.Result.Meta.Decision; r.After <= 0 || !strings.HasSuffix(r.Decide, "/console/calls/"+r.RunID) {
 			t.Errorf("the answer is %s", got.Raw)
 		}
 	})

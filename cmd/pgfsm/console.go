@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy/visible"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/console"
+	"pgfsm/traces/ledger/stores"
+)
+
+// consoleOptions are the flags of console.
+type consoleOptions struct {
+	ledgerFlags
+	url  string
+	open bool
+}
+
+func newConsole(w world) *cobra.Command {
+	var o consoleOptions
+	cmd := &cobra.Command{
+		Use:   "console",
+		Short: "Print a link that signs you in at the console",
+		Long: `console prints a link to the console of a running pgfsm serve or pgfsm approvals serve. The link signs in the owner of
+the token in PGFSM_TOKEN, who must be an approver, an auditor or an admin. It works once, within a minute. Whoever has
+it can sign in as you.
+
+--open hands the link to your browser in a file that only you can read, instead of printing it. console then waits until
+you have signed in, and removes the file. The variable BROWSER names another program that opens files.`,
+		Example: `  pgfsm console
+  pgfsm console --open
+  pgfsm console --url https://approvals.example.com`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := notEmpty(cmd, "url"); err != nil {
+				return err
+			}
+			at, err := o.address(w)
+			if err != nil {
+				return err
+			}
+			return o.use(w, stores.ToChange, func(l *openedLedger) error { return o.signIn(cmd.Context(), w, l, at) })
+		},
+	}
+	o.register(cmd)
+	cmd.Flags().StringVar(&o.url, "url", "", "where the console is reached (default: http:// and the configuration's serve.admin)")
+	cmd.Flags().BoolVar(&o.open, "open", false, "open the browser instead of printing the link")
+	return cmd
+}
+
+// address returns the URL of the console's listener.
+func (o *consoleOptions) address(w world) (string, error) {
+	if o.url == "" {
+		if o.ledger != "" && o.config == "" {
+			return "http://" + defaultAdmin, nil
+		}
+		loaded, _, err := load(w, &options{config: o.config})
+		if err != nil {
+			return "", err
+		}
+		return "http://" + loaded.Serve.Admin, nil
+	}
+	u, err := url.Parse(o.url)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery+u.Fragment != "" || u.User != nil {
+		return "", fmt.Errorf("--url %q: give the scheme, the host and the port, as in https://approvals.example.com", visible.Text(o.url))
+	}
+	return u.Scheme + "://" + u.Host, nil
+}
+
+// signIn makes a link, and prints it or hands it to the browser.
+func (o *consoleOptions) signIn(ctx context.Context, w world, l *openedLedger, at string) error {
+	who, err := caller(ctx, w, l, ledger.ActRead)
+	if err != nil {
+		return err
+	}
+	secret, err := l.NewLink(ctx, who)
+	if err != nil {
+		return err
+	}
+	link := at + console.LinkPath + secret
+	switch {
+	case o.open:
+		return o.openBrowser(ctx, w, l, link, secret)
+	case o.json:
+		return printJSON(w.stdout, struct {
+			SchemaVersion int    `json:"schema_version"`
+			URL           string `json:"url"`
+			Name          string `json:"name"`
+		}{schemaVersion, link, who.Name})
+	}
+	_, err = fmt.Fprintln(w.stdout, link)
+	return err
+}
+
+// openBrowser opens a file that leads to the link: other users of the machine can read the arguments of a program.
+func (o *consoleOptions) openBrowser(ctx context.Context, w world, l *openedLedger, link, secret string) (err error) {
+	dir, err := os.MkdirTemp("", "pgfsm-console-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	file, to := filepath.Join(dir, "sign-in.html"), html.EscapeString(link)
+	page := `<!DOCTYPE html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>pgfsm</title>` +
+		`<meta http-equiv="refresh" content="0; url=` + to + `"><a href="` + to + `">Sign in</a>` + "\n"
+	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
+		return err
+	}
+	words := append(opener(w), file)
+	if out, err := exec.CommandContext(ctx, words[0], words[1:]...).CombinedOutput(); err != nil {
+		return fmt.Errorf("the browser cannot be opened (%w: %s); pgfsm console without --open prints the link", err, visible.Clip(string(out), maxTold))
+	}
+	fmt.Fprintln(w.stderr, "pgfsm: sign in in the browser; the link works for a minute")
+	err = ledger.Poll(ctx, ledger.PollInterval, func() (bool, error) {
+		_, err := l.Link(ctx, secret)
+		if errors.Is(err, ledger.ErrSession) { // it was used, or its time is over
+			return true, nil
+		}
+		return false, err
+	})
+	if ctx.Err() != nil {
+		return nil // the user ended it
+	}
+	return err
+}
+
+// opener is the command that opens a file in the browser.
+func opener(w world) []string {
+	switch program := w.env("BROWSER"); {
+	case program != "":
+		return []string{program}
+	case runtime.GOOS == "windows":
+		return []string{"rundll32", "url.dll,FileProtocolHandler"}
+	case runtime.GOOS == "darwin":
+		return []string{"open"}
+	}
+	return []string{"xdg-open"}
+}
