@@ -33,6 +33,7 @@ const (
 // A desk is a console over a ledger in memory.
 type desk struct {
 	*ledgertest.Fixture
+	console *console.Handler
 	handler http.Handler
 	voted   []string
 	log     strings.Builder
@@ -42,16 +43,21 @@ type desk struct {
 
 func newDesk(t testing.TB) *desk {
 	t.Helper()
+	return newDeskAt(t, here, there)
+}
+
+func newDeskAt(t testing.TB, hosts ...string) *desk {
+	t.Helper()
 	d := &desk{Fixture: ledgertest.Open(t, storetest.NewMemory(), ledgertest.NewClock(t))}
 	h := console.New(console.Options{
-		Ledger: d.Ledger, Replayer: traces.NewReplayer(statestest.MustMachine(t), nil), Hosts: []string{here, there},
+		Ledger: d.Ledger, Replayer: traces.NewReplayer(statestest.MustMachine(t), nil), Hosts: hosts,
 		Voted: func(run string) { d.voted = append(d.voted, run) },
 		Result: func(context.Context, ledger.Reader, *ledger.Request) (jsontext.Value, string, error) {
 			return d.result, "", nil
 		},
 		Log: func(line string) { d.log.WriteString(line + "\n") },
 	})
-	d.handler = console.Beside(h, http.NotFoundHandler())
+	d.console, d.handler = h, console.Beside(h, http.NotFoundHandler())
 	return d
 }
 
