@@ -243,7 +243,7 @@ func TestApproverInABrowser(t *testing.T) {
 			b.shows("Sign in as " + alice)
 			use("main button")
 			b.shows("No call is held")
-			q := d.ask(2, carol, "Clean up "+hostile, `{"note":"<img src=x onerror=hacked()>\u202e","path":"/srv","recursive":true}`, hostile)
+			q := d.ask(2, carol, "Clean up the old reports", `{"note":"<img src=x onerror=hacked()>\u202e","path":"/srv","recursive":true}`, hostile)
 			b.shows("0 of 2") // without a reload
 			b.fits(tc.name + "-inbox")
 			use("main h2 a")
