@@ -65,11 +65,11 @@ func (h *Handler) follow(v *visit, of string, after int64, send func(string, ...
 	defer stop()
 	defer context.AfterFunc(h.closed, stop)()
 	err := ledger.Poll(ctx, ledger.PollInterval, func() (bool, error) {
-		end, state, err := h.state(ctx, of)
+		end, last, state, err := h.state(ctx, of)
 		if err != nil {
 			return false, err
 		}
-		changed := state != seen && (seen != "" || end > after)
+		changed := state != seen && (seen != "" || last > after)
 		quiet := time.Since(sent) >= heartbeat
 		if changed || quiet {
 			if _, err := h.Ledger.Session(ctx, v.secret, false); err != nil {
@@ -91,18 +91,18 @@ func (h *Handler) follow(v *visit, of string, after int64, send func(string, ...
 	}
 }
 
-// state returns the end of the log, and a text that changes with a run, or with the held calls.
-func (h *Handler) state(ctx context.Context, of string) (end int64, state string, err error) {
+// state returns the end of the log, the end of the log at the last change of a run or at most of the held calls, and a text that changes
+// with them.
+func (h *Handler) state(ctx context.Context, of string) (end, last int64, state string, err error) {
 	end, held, err := h.pulse.read(ctx, h.Ledger)
 	if err != nil || of == "held" {
-		return end, held, err
+		return end, end, held, err
 	}
-	err = h.Ledger.Glance(ctx, func(r ledger.Reader) error {
-		entry, err := r.Reached(of)
-		state = strconv.FormatInt(entry, 10)
+	err = h.Ledger.Glance(ctx, func(r ledger.Reader) (err error) {
+		last, err = r.Reached(of)
 		return err
 	})
-	return end, state, err
+	return max(end, last+1), last + 1, strconv.FormatInt(last, 10), err // the end may be older than the run
 }
 
 // A pulse is what all event streams share, so that many cost the ledger as much as one.
