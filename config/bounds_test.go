@@ -111,6 +111,8 @@ func TestBounds(t *testing.T) {
 			{"least-quorum", 1, value(hold("quorum: #")), -1},
 			{"expires", 720 * 3600, value(hold("expires: #s")), 1},
 			{"least-expires", 1000, value(hold("expires: #ms")), -1},
+			{"fresh", 12 * 3600, value(hold("fresh: #s")), 1},
+			{"least-fresh", 30_000, value(hold("fresh: #ms")), -1},
 			{"bytes", MaxPolicyFileBytes, filled(in(policies, "")), 1},
 		}},
 		{"risk-rules", func(text string) error { _, _, err := ReadRisk("r.yaml", []byte(text)); return err }, []bounded{

@@ -54,11 +54,13 @@ var policyShape = &shape{form: object, keys: []key{
 	{name: "approvers", example: "[release-manager]",
 		shape: &shape{form: list, min: 1, max: rules.MaxApprovers, unique: ".", what: "approver",
 			each: &shape{form: text, max: rules.MaxApprover, check: checkShown}},
-		doc: "Roles that may decide about a held call. Like the next two keys, only in a policy that can hold a call. Default: any approver."},
+		doc: "Roles that may decide about a held call. Like the next three keys, only in a policy that can hold a call. Default: any approver."},
 	{name: "quorum", shape: &shape{form: integer, min: 1, max: rules.MaxQuorum}, initial: number(rules.DefaultQuorum),
 		doc: "The number of people who must approve."},
 	{name: "expires", shape: &shape{form: duration, min: rules.MinExpires, max: rules.MaxExpires},
 		initial: writeDuration(rules.DefaultExpires), doc: "The time for a decision. After it, the held call counts as denied."},
+	{name: "fresh", shape: &shape{form: duration, min: rules.MinFresh, max: rules.MaxFresh}, example: "5m",
+		doc: "A vote counts only in the console, by an approver who signed in within this time before it. Default: any vote counts."},
 }}
 
 // checkShown refuses a text with deceptive characters.
@@ -149,6 +151,9 @@ func policiesOf(root *node) (_ rules.Content, ok bool) {
 		}
 		if v := n.get("expires"); v != nil {
 			p.Expires, _ = parseDuration(v.text)
+		}
+		if v := n.get("fresh"); v != nil {
+			p.Fresh, _ = parseDuration(v.text)
 		}
 		if p.Mode == "" {
 			p.Mode = rules.Enforce

@@ -215,6 +215,9 @@ func (b *builder) people(p *policy) {
 		if from.Expires != 0 {
 			b.fault("expires", remedy, "the policy never holds a call")
 		}
+		if from.Fresh != 0 {
+			b.fault("fresh", remedy, "the policy never holds a call")
+		}
 		return
 	}
 	p.approvers = slices.Clone(from.Approvers)
@@ -230,6 +233,9 @@ func (b *builder) people(p *policy) {
 	}
 	if p.expires < MinExpires || p.expires > MaxExpires {
 		b.fault("expires", "", "a held call would expire after %d ms; it must be %d to %d", p.expires, MinExpires, MaxExpires)
+	}
+	if from.Fresh != 0 && (from.Fresh < MinFresh || from.Fresh > MaxFresh) {
+		b.fault("fresh", "", "approvers would have to sign in within %d ms; it must be %d to %d", from.Fresh, MinFresh, MaxFresh)
 	}
 }
 

@@ -101,6 +101,9 @@ func TestCompile_Faults(t *testing.T) {
 		}},
 		{"quorum-negative", "quorum", "-1", func(p *Policy) { p.Effect, p.Quorum = Pending, -1 }},
 		{"quorum-too-large", "quorum", "17", func(p *Policy) { p.Effect, p.Quorum = Pending, MaxQuorum+1 }},
+		{"fresh-without-a-hold", "fresh", "never holds", func(p *Policy) { p.Fresh = MinFresh }},
+		{"fresh-too-short", "fresh", "29999 ms", func(p *Policy) { p.Effect, p.Fresh = Pending, MinFresh-1 }},
+		{"fresh-too-long", "fresh", fmt.Sprint(MaxFresh + 1), func(p *Policy) { p.Effect, p.Fresh = Pending, MaxFresh+1 }},
 		{"expires-too-soon", "expires", "999 ms", func(p *Policy) { p.Effect, p.Expires = Pending, MinExpires-1 }},
 		{"expires-in-the-past", "expires", "-1 ms", func(p *Policy) { p.Effect, p.Expires = Pending, -1 }},
 		{"expires-too-late", "expires", fmt.Sprint(MaxExpires + 1), func(p *Policy) {

@@ -47,9 +47,10 @@
 //
 // # Approvers
 //
-// A policy that can hold a call has three more keys: `approvers` (the roles that may decide; default: any approver), `quorum` (the number of people who
+// A policy that can hold a call has four more keys: `approvers` (the roles that may decide; default: any approver), `quorum` (the number of people who
 // must approve; default [DefaultQuorum], at most [MaxQuorum]) and `expires` (the time after which the call counts as denied; default [DefaultExpires],
-// [MinExpires] to [MaxExpires]). Compile refuses these keys in other policies.
+// [MinExpires] to [MaxExpires]) and `fresh` (a vote counts only from a session of the console that began within that time; default: any vote, [MinFresh] to
+// [MaxFresh]). The ledger checks `fresh` when it takes the vote. Compile refuses these keys in other policies.
 //
 // `reason` is the operator's sentence about the policy. It is the reason of every decision of the policy, except if a condition failed: then the reason
 // names that condition.

@@ -36,6 +36,9 @@ const (
 	MinExpires int64 = 1000                     // milliseconds
 	MaxExpires int64 = 30 * 24 * 60 * 60 * 1000 // milliseconds
 
+	MinFresh int64 = 30 * 1000           // milliseconds
+	MaxFresh int64 = 12 * 60 * 60 * 1000 // milliseconds: no session of the console is older
+
 	DefaultQuorum        = 1
 	DefaultExpires int64 = 24 * 60 * 60 * 1000 // milliseconds
 )
@@ -58,6 +61,7 @@ type Policy struct {
 	Approvers         []string `json:"approvers"`           // who may decide; only where the policy can hold
 	Quorum            int      `json:"quorum"`              // how many must agree, likewise; 0 is [DefaultQuorum]
 	Expires           int64    `json:"expires_ms"`          // how long a call waits, likewise; 0 is [DefaultExpires]
+	Fresh             int64    `json:"fresh_ms,omitzero"`   // how long before a vote its approver may have signed in, likewise; 0: any time
 }
 
 // holds reports whether the policy can hold a call.

@@ -15,6 +15,7 @@ const (
 	RefusedExpired     RefusalCode = "approval_expired"      // its time is over
 	RefusedBinding     RefusalCode = "binding_mismatch"      // the vote's digest is not the request's
 	RefusedEligible    RefusalCode = "approver_not_eligible" // their own request, or none of the policy's roles
+	RefusedFresh       RefusalCode = "sign_in_not_fresh"     // the policy demands a session of the console that began a short time ago
 	RefusedVoted       RefusalCode = "already_voted"         // one person, one vote
 	RefusedKey         RefusalCode = "key_reused"            // the Idempotency-Key was used with another vote
 	RefusedTokenValues RefusalCode = "token_invalid"         // a token cannot be made like that
@@ -52,6 +53,7 @@ var (
 	ErrExpired     = &Refusal{Code: RefusedExpired}
 	ErrBinding     = &Refusal{Code: RefusedBinding}
 	ErrEligible    = &Refusal{Code: RefusedEligible}
+	ErrFresh       = &Refusal{Code: RefusedFresh}
 	ErrVoted       = &Refusal{Code: RefusedVoted}
 	ErrKeyReused   = &Refusal{Code: RefusedKey}
 	ErrTokenValues = &Refusal{Code: RefusedTokenValues}

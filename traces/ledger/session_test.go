@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/policy"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
 )
@@ -146,4 +147,47 @@ func mustSession(t *testing.T, c *desk, secret string, used bool) ledger.Caller 
 		t.Fatalf("Session() = %v", err)
 	}
 	return who
+}
+
+// TestFreshVotes: a policy with fresh takes votes only from sessions that began within that time.
+func TestFreshVotes(t *testing.T) {
+	fresh := ledgertest.Holding(1)
+	fresh.Policy.Policies[0].Fresh = (5 * time.Minute).Milliseconds()
+	for _, tc := range []struct {
+		name    string
+		content policy.Content
+		session bool
+		age     time.Duration
+		want    error
+	}{
+		{"bearer", fresh, false, 0, ledger.ErrFresh},
+		{"session", fresh, true, 5 * time.Minute, nil},
+		{"older-session", fresh, true, 5*time.Minute + time.Second, ledger.ErrFresh},
+		{"bearer-without-the-key", ledgertest.Holding(1), false, 0, nil},
+		{"older-session-without-the-key", ledgertest.Holding(1), true, 30 * time.Minute, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := newDesk(t)
+			token := c.Token(alice, ledger.RoleApprover)
+			q, by := c.HoldBy(carol, tc.content), c.Caller(token)
+			if tc.session {
+				secret, err := c.SignIn(context.Background(), token)
+				if err != nil {
+					t.Fatal(err)
+				}
+				by = mustSession(t, c, secret, true)
+			}
+			c.Clock.Add(tc.age)
+			for _, approve := range []bool{true, false} {
+				v := ledgertest.Ballot(q, by)
+				v.Approve = approve
+				if _, err := c.Vote(context.Background(), v); !errors.Is(err, tc.want) {
+					t.Errorf("Vote() = %v, want %v", err, tc.want)
+				}
+				if tc.want == nil {
+					return // it is decided
+				}
+			}
+		})
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"pgfsm/policy"
@@ -34,7 +35,7 @@ type Ballot struct {
 //
 // Vote returns the request with the ballot. The same person, key and content again record nothing and return the first result.
 // The error is a [*Refusal] if the ballot does not count: [ErrToken], [ErrRole], [ErrBallot], [ErrUnknown], [ErrNotHeld],
-// [ErrDecided], [ErrExpired], [ErrBinding], [ErrEligible], [ErrVoted] or [ErrKeyReused]. A ballot after the expiry records the
+// [ErrDecided], [ErrExpired], [ErrBinding], [ErrEligible], [ErrVoted], [ErrFresh] or [ErrKeyReused]. A ballot after the expiry records the
 // expiry, if nobody has done so.
 func (l *Ledger) Vote(ctx context.Context, v Ballot) (Request, error) {
 	if err := v.By.Allow(ActVote); err != nil {
@@ -94,6 +95,9 @@ func (b *batch) vote(v *Ballot, bundle *policy.Bundle, owner string) (q Request,
 		return q, late, b.put(&q, owner, &expired{Binding: q.Binding, Expires: q.Expires})
 	}
 	if err := v.fits(&q, bundle, cast); err != nil {
+		return q, nil, err
+	}
+	if err := v.fresh(b, &q, bundle); err != nil {
 		return q, nil, err
 	}
 	decides := !v.Approve || bundle.Agreed(held(&q), b.now, append(votes(cast), v.vote(b.now))).Allows()
@@ -189,6 +193,33 @@ func (v *Ballot) fits(q *Request, bundle *policy.Bundle, cast []ballot) error {
 		}
 	}
 	return nil
+}
+
+// fresh returns an error if the policy that holds the request demands a session of the console that began a short time ago, and the ballot
+// does not come from one.
+func (v *Ballot) fresh(b *batch, q *Request, bundle *policy.Bundle) error {
+	var within time.Duration
+	if content := bundle.Content().Policy; content != nil {
+		for i := range content.Policies {
+			if p := &content.Policies[i]; p.ID == q.Policy {
+				within = time.Duration(p.Fresh) * time.Millisecond
+			}
+		}
+	}
+	if within == 0 {
+		return nil
+	}
+	if v.By.Session != "" {
+		s, _, err := liveSession(b, v.By.Session, SessionOpen, b.now)
+		if err != nil {
+			return err
+		}
+		if b.now <= later(s.Created, within) {
+			return nil
+		}
+	}
+	return &Refusal{Code: RefusedFresh, Message: fmt.Sprintf("the policy %q takes votes only in the console, and only within %s after signing in: "+
+		"sign out there, sign in again, and vote", q.Policy, within)}
 }
 
 // repeats returns the ballot that the same person cast with the same key, if there is one.

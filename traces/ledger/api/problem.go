@@ -51,6 +51,7 @@ var statuses = map[Code]int{
 	Code(ledger.RefusedExpired):  http.StatusGone,
 	Code(ledger.RefusedBinding):  http.StatusPreconditionFailed, // it was sent as a condition, and does not hold
 	Code(ledger.RefusedEligible): http.StatusForbidden,
+	Code(ledger.RefusedFresh):    http.StatusForbidden,
 	Code(ledger.RefusedVoted):    http.StatusConflict,
 	Code(ledger.RefusedKey):      http.StatusUnprocessableEntity, // as draft-ietf-httpapi-idempotency-key-header says
 }
