@@ -167,12 +167,19 @@ func TestConsoleVoteMakesTheCall(t *testing.T) {
 	o.ended(t, run, ledger.Executed, "")
 	o.u.reached(t, 1)
 	verifies(t, o.dir)
+	auditor := o.visits(t, makeToken(t, o.config, "auditor", "eve"))
+	stream, err := auditor.Get(auditor.base + "events?of=held&after=0")
+	if err != nil || stream.StatusCode != http.StatusOK {
+		t.Fatalf("the stream: %v %v", stream, err)
+	}
+	defer stream.Body.Close()
 	command(t.Context(), nil, "token", "revoke", "-c", o.config, tokenOf(o.bob)).want(t, exitYes)
 	if resp, err := v.Get(v.base); err != nil || resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("the session outlives its token: %v %v", resp, err)
 	} else {
 		resp.Body.Close()
 	}
+	o.stop(t, exitYes) // an open stream cuts nothing off
 }
 
 // TestConsoleOpensTheBrowser: by a file that only the user can read, and never by an argument.

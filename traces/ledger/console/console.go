@@ -75,7 +75,7 @@ func Beside(h *Handler, other http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.EscapedPath()
 		switch {
-		case path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		case (path == "/" || path == strings.TrimSuffix(Path, "/")) && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 			secure(w.Header())
 			http.Redirect(w, r, Path, http.StatusSeeOther)
 		case strings.HasPrefix(path, Path):

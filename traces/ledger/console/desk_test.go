@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -36,6 +37,7 @@ type desk struct {
 	console *console.Handler
 	handler http.Handler
 	voted   []string
+	logged  sync.Mutex
 	log     strings.Builder
 	result  jsontext.Value // of every call
 	browsed func(string, ...func(*http.Request)) reply
@@ -55,7 +57,11 @@ func newDeskAt(t testing.TB, hosts ...string) *desk {
 		Result: func(context.Context, ledger.Reader, *ledger.Request) (jsontext.Value, string, error) {
 			return d.result, "", nil
 		},
-		Log: func(line string) { d.log.WriteString(line + "\n") },
+		Log: func(line string) {
+			d.logged.Lock()
+			defer d.logged.Unlock()
+			d.log.WriteString(line + "\n")
+		},
 	})
 	d.console, d.handler = h, console.Beside(h, http.NotFoundHandler())
 	return d

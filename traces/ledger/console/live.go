@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -78,15 +79,15 @@ func (h *Handler) follow(v *visit, of string, after int64, send func(string, ...
 			sent = time.Now()
 		}
 		seen = state
-		switch {
+		switch { // a browser that cannot be written to has left
 		case changed:
-			return false, send("event: change\nid: %d\ndata:\n\n", end)
+			return send("event: change\nid: %d\ndata:\n\n", end) != nil, nil
 		case quiet:
-			return false, send(": nothing new\n\n")
+			return send(": nothing new\n\n") != nil, nil
 		}
 		return false, nil
 	})
-	if err != nil && ctx.Err() == nil {
+	if err != nil && !errors.Is(err, ledger.ErrSession) && ctx.Err() == nil {
 		h.Log("a page of the console is not refreshed any more: " + err.Error())
 	}
 }

@@ -93,6 +93,11 @@ func TestEventStream(t *testing.T) {
 			t.Errorf("a page hears %q after its session's end", id)
 		}
 	}
+	d.logged.Lock()
+	defer d.logged.Unlock()
+	if d.log.String() != "" {
+		t.Errorf("the log has %s", d.log.String())
+	}
 }
 
 // tokenOf returns the id of a token by its name.
