@@ -72,7 +72,8 @@ func (o *consoleOptions) address(w world) (string, error) {
 		return "http://" + loaded.Serve.Admin, nil
 	}
 	u, err := url.Parse(o.url)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery+u.Fragment != "" || u.User != nil {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" ||
+		u.RawQuery+u.Fragment != "" || u.User != nil {
 		return "", fmt.Errorf("--url %q: give the scheme, the host and the port, as in https://approvals.example.com", visible.Text(o.url))
 	}
 	return u.Scheme + "://" + u.Host, nil

@@ -178,7 +178,8 @@ func (b *tab) fits(name string) {
 	if err != nil || wide > 0 {
 		b.Errorf("%s is %d too wide, %v", name, wide, err)
 	}
-	hacked, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("'hacked' in window || !!document.querySelector('main img, main script, main iframe, [onerror]')"))
+	hacked, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](
+		"'hacked' in window || !!document.querySelector('main img, main script, main iframe, [onerror]')"))
 	if err != nil || hacked {
 		b.Errorf("%s: text became markup, %v", name, err)
 	}

@@ -40,9 +40,11 @@ func TestVoteOfAPageLeftOpen(t *testing.T) {
 			d.Cast(v)
 		}, http.StatusConflict, "denied"},
 		{"approved-by-another", "", func(d *desk, q *ledger.Request) { d.Cast(ledgertest.Ballot(*q, d.Approver(bob))) }, http.StatusConflict, "approved"},
-		{"another-digest", "", func(_ *desk, q *ledger.Request) { q.Binding = canonical.Sum("other", nil) }, http.StatusConflict, "what was seen is not what waits"},
+		{"another-digest", "", func(_ *desk, q *ledger.Request) { q.Binding = canonical.Sum("other", nil) }, http.StatusConflict,
+			"what was seen is not what waits"},
 		{"no-digest", "", func(_ *desk, q *ledger.Request) { q.Binding = "" }, http.StatusUnprocessableEntity, "digest"},
-		{"another-call-under-this-digest", "", func(d *desk, q *ledger.Request) { q.RunID = d.Hold(1).RunID }, http.StatusConflict, "what was seen is not what waits"},
+		{"another-call-under-this-digest", "", func(d *desk, q *ledger.Request) { q.RunID = d.Hold(1).RunID }, http.StatusConflict,
+			"what was seen is not what waits"},
 		{"auditor", ledger.RoleAuditor, func(*desk, *ledger.Request) {}, http.StatusForbidden, "this needs a token of the role approver"},
 		{"admin", ledger.RoleAdmin, func(*desk, *ledger.Request) {}, http.StatusForbidden, "this needs a token of the role approver"},
 		{"no-such-run", "", func(d *desk, q *ledger.Request) { q.RunID = ledgertest.NewID(d.TB) }, http.StatusNotFound, "no run"},
@@ -228,7 +230,8 @@ func TestLists(t *testing.T) {
 	}
 	for query, found := range map[string]bool{ // in any order
 		"status=pending": true, "status=denied": false, "actor=" + carol: true, "actor=x": false, "tool=fetch_policy_entry": true, "server=x": false,
-		"policy=looked-at": true, "code=x": false, "since=1h": true, "until=2020-01-01": false, "text=policy-002": true, "text=policy-003": false, "task=x": false,
+		"policy=looked-at": true, "code=x": false, "since=1h": true,
+		"until=2020-01-01": false, "text=policy-002": true, "text=policy-003": false, "task=x": false,
 	} {
 		got := b.page("runs?" + query)
 		if strings.Contains(got.body, all[51].RunID) != found || got.status != http.StatusOK {

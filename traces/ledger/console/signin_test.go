@@ -92,6 +92,7 @@ func TestSessionCookie(t *testing.T) {
 			t.Errorf("the cookie has no %s: %s", want, got.header.Get("Set-Cookie"))
 		}
 	}
+	other := d.signedIn(here, carol, ledger.RoleAuditor)
 	for _, tc := range []struct {
 		name   string
 		b      browser
@@ -101,11 +102,13 @@ func TestSessionCookie(t *testing.T) {
 		{"own-session", *local, header("X", "1"), http.StatusOK},
 		{"two-cookies", *local, header("Cookie", local.cookie+"; pgfsm=of-another-port"), http.StatusBadRequest},
 		{"two-headers", *local, header("Cookie", local.cookie, "x=1"), http.StatusBadRequest},
-		{"path-of-another-session", browser{desk: d, host: here, base: d.signedIn(here, carol, ledger.RoleAuditor).base, cookie: local.cookie}, header("X", "1"), http.StatusUnauthorized},
+		{"path-of-another-session", browser{desk: d, host: here, base: other.base, cookie: local.cookie}, header("X", "1"), http.StatusUnauthorized},
 		{"path-without-session", browser{desk: d, host: here, base: "/console/", cookie: local.cookie}, header("X", "1"), http.StatusUnauthorized},
 		{"path-alone", browser{desk: d, host: here, base: local.base}, header("X", "1"), http.StatusUnauthorized},
-		{"chosen-by-another", browser{desk: d, host: there, base: "/console/", cookie: "__Host-pgfsm=" + strings.Repeat("x", 43)}, header("X", "1"), http.StatusUnauthorized},
-		{"cookie-of-this-machine-through-the-proxy", browser{desk: d, host: there, base: "/console/", cookie: strings.Replace(local.cookie, "pgfsm", "__Host-pgfsm", 1)}, header("X", "1"), http.StatusOK},
+		{"chosen-by-another", browser{desk: d, host: there, base: "/console/", cookie: "__Host-pgfsm=" + strings.Repeat("x", 43)},
+			header("X", "1"), http.StatusUnauthorized},
+		{"cookie-of-this-machine-through-the-proxy", browser{desk: d, host: there, base: "/console/", cookie: "__Host-" + local.cookie},
+			header("X", "1"), http.StatusOK},
 		{"host-of-another", *local, func(r *http.Request) { r.Host = "evil.example" }, http.StatusMisdirectedRequest},
 		{"host-with-another-port", *local, func(r *http.Request) { r.Host = "127.0.0.1:9999" }, http.StatusMisdirectedRequest},
 	} {
@@ -188,6 +191,14 @@ func TestSessionEndsEverywhere(t *testing.T) {
 	}
 }
 
+// origin is the header of a browser that does not send Sec-Fetch-Site.
+func origin(from string) func(*http.Request) {
+	return func(r *http.Request) {
+		r.Header.Del("Sec-Fetch-Site")
+		r.Header.Set("Origin", from)
+	}
+}
+
 func TestOtherSitesAreRefused(t *testing.T) {
 	d := newDesk(t)
 	q := d.Hold(1)
@@ -199,9 +210,9 @@ func TestOtherSitesAreRefused(t *testing.T) {
 	}{
 		{"cross-site", header("Sec-Fetch-Site", "cross-site"), http.StatusForbidden},
 		{"same-site", header("Sec-Fetch-Site", "same-site"), http.StatusForbidden}, // another port of this machine
-		{"foreign-origin", func(r *http.Request) { r.Header.Del("Sec-Fetch-Site"); r.Header.Set("Origin", "http://evil.example") }, http.StatusForbidden},
-		{"null-origin", func(r *http.Request) { r.Header.Del("Sec-Fetch-Site"); r.Header.Set("Origin", "null") }, http.StatusForbidden},
-		{"origin-of-another-port", func(r *http.Request) { r.Header.Del("Sec-Fetch-Site"); r.Header.Set("Origin", "http://127.0.0.1:9999") }, http.StatusForbidden},
+		{"foreign-origin", origin("http://evil.example"), http.StatusForbidden},
+		{"null-origin", origin("null"), http.StatusForbidden},
+		{"origin-of-another-port", origin("http://127.0.0.1:9999"), http.StatusForbidden},
 		{"two-origins", header("Origin", "http://"+here, "http://evil.example"), http.StatusBadRequest},
 		{"text-form", header("Content-Type", "text/plain"), http.StatusBadRequest},
 		{"query", func(r *http.Request) { r.URL.RawQuery = "vote=approve" }, http.StatusBadRequest},
