@@ -150,7 +150,7 @@ func TestConsoleAgreesWithCommandsAndAPI(t *testing.T) {
 	}
 }
 
-// TestConsoleVoteMakesTheCall: a vote in the console is a vote, and the worker hears of it.
+// TestConsoleVoteMakesTheCall: a vote in the console is a vote, and the worker is woken.
 func TestConsoleVoteMakesTheCall(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, holdLook, "")

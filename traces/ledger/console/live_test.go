@@ -57,7 +57,7 @@ func (s *stream) next() string {
 	return ""
 }
 
-// TestEventStream: a page hears of what changes, also of what changed before it listened, and of nothing else.
+// TestEventStream: the stream of a page tells what changes, also what changed before it was opened, and nothing else.
 func TestEventStream(t *testing.T) {
 	d, host := serves(t)
 	b := d.signedIn(host, alice, ledger.RoleApprover)
@@ -74,11 +74,11 @@ func TestEventStream(t *testing.T) {
 	}
 	d.Cast(ledgertest.Ballot(other, by))
 	if id := held.next(); id != "6" {
-		t.Errorf("the inbox hears %q, want 6", id)
+		t.Errorf("the inbox gets %q, want 6", id)
 	}
 	d.Cast(ledgertest.Ballot(q, by))
 	if id := run.next(); id != "7" { // and not of the other run
-		t.Errorf("the run's page hears %q, want 7", id)
+		t.Errorf("the page of the run gets %q, want 7", id)
 	}
 	d.Look(func(r ledger.Reader) error {
 		token := b.tokenOf(r, alice)
@@ -90,7 +90,7 @@ func TestEventStream(t *testing.T) {
 	d.Hold(1)
 	for id := held.next(); id != ""; id = held.next() {
 		if id != "7" { // of the vote
-			t.Errorf("a page hears %q after its session's end", id)
+			t.Errorf("a page gets %q after its session's end", id)
 		}
 	}
 	d.logged.Lock()
