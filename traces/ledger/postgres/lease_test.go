@@ -192,3 +192,23 @@ func TestAStoppedProcessStopsNobodyForLong(t *testing.T) {
 		t.Errorf("the log has %d entries, want 1", n)
 	}
 }
+
+// TestReleaseDoesNotWait: a lease whose end the database does not acknowledge runs out.
+func TestReleaseDoesNotWait(t *testing.T) {
+	c, db := shared.Database(t)
+	s, owner := open(t, c.URL(serves, db)), uuid.NewString()
+	release, err := s.Own(t.Context(), owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Exec(t.Context(), db, "CREATE FUNCTION stand_still() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3600); RETURN OLD; END $$; "+
+		"CREATE TRIGGER stand_still BEFORE DELETE ON replicas FOR EACH ROW EXECUTE FUNCTION stand_still()"); err != nil {
+		t.Fatal(err)
+	}
+	if err := release(); err != nil {
+		t.Errorf("release() = %v", err)
+	}
+	if is, err := s.Gone(t.Context(), owner); is || err != nil {
+		t.Errorf("Gone() = %t, %v: the lease should run out", is, err)
+	}
+}
