@@ -3,33 +3,16 @@
 package ledger_test
 
 import (
-	"context"
-	"errors"
 	"os"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
-	"pgfsm/traces/ledger/postgres"
 	"pgfsm/traces/ledger/postgres/pgtest"
 )
 
 // storeVariable is set to postgres where the tests run with PostgreSQL, and not in memory or in files.
 const storeVariable = "PGFSM_TEST_STORE"
 
-var databases = pgtest.Shared{Prepare: func(url string) error {
-	ctx := context.Background()
-	roles, err := postgres.Migrate(ctx, url)
-	if err != nil {
-		return err
-	}
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return err
-	}
-	_, err = conn.Exec(ctx, roles)
-	return errors.Join(err, conn.Close(ctx))
-}}
+var databases pgtest.Shared
 
 func TestMain(m *testing.M) { os.Exit(databases.Main(m)) }
 

@@ -56,7 +56,7 @@ func TestASessionThatBecomesUnsafe(t *testing.T) {
 	if err := c.Exec(t.Context(), "postgres", "CREATE DATABASE pgfsm"); err != nil {
 		t.Fatal(err)
 	}
-	if err := prepare(c.URL(pgtest.Superuser, "pgfsm")); err != nil {
+	if err := c.Ledger(t.Context(), "pgfsm"); err != nil {
 		t.Fatal(err)
 	}
 	s := open(t, c.URL(serves, "pgfsm"))

@@ -45,7 +45,7 @@ func TestUnknownOutcomes(t *testing.T) {
 			db := "d" + time.Now().Format("150405000000")
 			for _, do := range []func() error{
 				func() error { return c.Exec(t.Context(), "postgres", "CREATE DATABASE "+db) },
-				func() error { return prepare(c.URL(pgtest.Superuser, db)) },
+				func() error { return c.Ledger(t.Context(), db) },
 				func() error { return c.Exec(t.Context(), db, "SELECT 1;"+tc.before) },
 			} {
 				if err := do(); err != nil {

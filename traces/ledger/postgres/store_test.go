@@ -3,13 +3,9 @@
 package postgres_test
 
 import (
-	"context"
-	"errors"
 	"os"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/postgres"
@@ -18,7 +14,7 @@ import (
 )
 
 // shared has a database with a ledger and its roles for each test.
-var shared = pgtest.Shared{Prepare: prepare}
+var shared pgtest.Shared
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
@@ -30,21 +26,6 @@ const (
 
 // lease is that of the tests: long enough for a slow machine.
 const lease = 3 * time.Second
-
-// prepare makes a ledger of a database.
-func prepare(url string) error {
-	ctx := context.Background()
-	roles, err := postgres.Migrate(ctx, url)
-	if err != nil {
-		return err
-	}
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return err
-	}
-	_, err = conn.Exec(ctx, roles)
-	return errors.Join(err, conn.Close(ctx))
-}
 
 // fresh makes a database for a test and returns the URL that leads a role to it.
 func fresh(t testing.TB, role string) string {

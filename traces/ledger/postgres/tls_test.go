@@ -59,7 +59,7 @@ func TestTLS(t *testing.T) {
 	if err := c.Exec(t.Context(), "postgres", "CREATE DATABASE pgfsm"); err != nil {
 		t.Fatal(err)
 	}
-	if err := prepare(c.URL(pgtest.Superuser, "pgfsm")); err != nil {
+	if err := c.Ledger(t.Context(), "pgfsm"); err != nil {
 		t.Fatal(err)
 	}
 	ca, cert, key := authority(t, "localhost")

@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/traces/ledger/postgres"
+
 	"github.com/jackc/pgx/v5"
 )
 
@@ -160,6 +162,15 @@ func (c *Cluster) Exec(ctx context.Context, database, sql string) error {
 	}
 	_, err = conn.PgConn().Exec(ctx, sql).ReadAll()
 	return errors.Join(err, conn.Close(ctx))
+}
+
+// Ledger makes the tables of a ledger in a database, and the roles.
+func (c *Cluster) Ledger(ctx context.Context, database string) error {
+	roles, err := postgres.Migrate(ctx, c.URL(Superuser, database))
+	if err != nil {
+		return err
+	}
+	return c.Exec(ctx, database, roles)
 }
 
 // Set changes a setting of the cluster for all sessions that begin afterwards. Settings that need a restart get one from the caller.

@@ -12,7 +12,7 @@ import (
 	"pgfsm/traces/ledger/postgres/pgtest"
 )
 
-var bed = pgtest.Shared{Prepare: func(url string) error { return exec(context.Background(), url, "CREATE TABLE numbers (n bigint)") }}
+var bed pgtest.Shared
 
 func TestMain(m *testing.M) { os.Exit(bed.Main(m)) }
 
@@ -50,9 +50,12 @@ const count = "SELECT count(*) FROM numbers"
 
 func TestDatabasesOfASharedClusterAreApart(t *testing.T) {
 	one, other := bed.URL(t), bed.URL(t)
-	add(t, one)
-	if n, m := value[int](t, one, count), value[int](t, other, count); n != 1 || m != 0 {
-		t.Errorf("the databases have %d and %d rows, want 1 and 0", n, m)
+	if err := exec(t.Context(), one, "UPDATE log SET size = 1"); err != nil {
+		t.Fatal(err)
+	}
+	const size = "SELECT size FROM log"
+	if n, m := value[int](t, one, size), value[int](t, other, size); n != 1 || m != 0 {
+		t.Errorf("the logs have the sizes %d and %d, want 1 and 0", n, m)
 	}
 	for _, setting := range []string{"fsync", "synchronous_commit"} {
 		if got := value[string](t, one, "SHOW "+setting); got != "on" {

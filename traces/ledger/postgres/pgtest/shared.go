@@ -10,12 +10,10 @@ import (
 	"testing"
 )
 
-// Shared is one cluster for all tests of a package: a test gets a database of its own. The zero value is ready to use.
+// Shared is one cluster for all tests of a package: a test gets a database of its own, with a ledger. The zero value is ready to use.
 type Shared struct {
-	Prepare func(url string) error // fills the database that the others are copies of; nil: they are empty
-
 	once    sync.Once
-	cluster *Cluster
+	cluster *Cluster // with the database that the others are copies of
 	err     error
 	count   atomic.Int64
 }
@@ -40,8 +38,8 @@ func (s *Shared) Cluster(t testing.TB) *Cluster {
 		if s.cluster, s.err = create(bin); s.err != nil {
 			return
 		}
-		if s.err = s.cluster.Exec(context.Background(), "postgres", "CREATE DATABASE prepared"); s.err == nil && s.Prepare != nil {
-			s.err = s.Prepare(s.cluster.URL(Superuser, "prepared"))
+		if s.err = s.cluster.Exec(context.Background(), "postgres", "CREATE DATABASE prepared"); s.err == nil {
+			s.err = s.cluster.Ledger(context.Background(), "prepared")
 		}
 	})
 	if s.err != nil {
