@@ -2,83 +2,21 @@ package report
 
 import (
 	"context"
-	"flag"
-	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
-	"github.com/chromedp/cdproto/emulation"
-	cdplog "github.com/chromedp/cdproto/log"
+	"pgfsm/browsertest"
+
 	"github.com/chromedp/cdproto/network"
-	cdppage "github.com/chromedp/cdproto/page"
-	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
 
-var screenshots = flag.String("screenshots", "", "a folder for pictures of the page, to be looked at")
-
-// patience bounds everything that the browser does together. It is for a machine that is busy with other things.
-const patience = 2 * time.Minute
-
-// browserPath finds a browser. Without one the test is skipped, but not where tests must not be skipped.
-func browserPath(t *testing.T) string {
-	t.Helper()
-	if path := os.Getenv("CHROME"); path != "" {
-		return path
-	}
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	if os.Getenv("CI") != "" {
-		t.Fatal("there is no browser: install chromium, or name one in CHROME")
-	}
-	t.Skip("there is no browser: install chromium, or name one in CHROME")
-	return ""
-}
-
-// complaints is what a browser has against pages, and what they asked the network for.
-type complaints struct {
-	mu   sync.Mutex
-	said []string
-}
-
-func (c *complaints) add(format string, args ...any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.said = append(c.said, fmt.Sprintf(format, args...))
-}
-
-func (c *complaints) take() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	said := c.said
-	c.said = nil
-	return said
-}
-
-func (c *complaints) hear(event any) {
-	switch e := event.(type) {
-	case *cdpruntime.EventExceptionThrown:
-		c.add("exception: %s", e.ExceptionDetails.Text)
-	case *cdpruntime.EventConsoleAPICalled:
-		c.add("console: %s %v", e.Type, e.Args)
-	case *cdplog.EventEntryAdded:
-		c.add("log: %s %s", e.Entry.Source, e.Entry.Text)
-	case *network.EventRequestWillBeSent:
-		if !strings.HasPrefix(e.Request.URL, "file:") || e.Type != network.ResourceTypeDocument {
-			c.add("request: %s", e.Request.URL)
-		}
-	case *cdppage.EventJavascriptDialogOpening:
-		c.add("dialog: %s", e.Message)
-	}
+// onlyFile allows a page to ask for itself.
+func onlyFile(e *network.EventRequestWillBeSent) bool {
+	return strings.HasPrefix(e.Request.URL, "file:") && e.Type == network.ResourceTypeDocument
 }
 
 // seen is what a page looks like from inside.
@@ -113,38 +51,13 @@ const look = `(() => {
   };
 })()`
 
-// startBrowser starts the one browser of this package.
-func startBrowser(t *testing.T) (context.Context, *complaints) {
-	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browserPath(t)), chromedp.NoSandbox,
-		chromedp.WSURLReadTimeout(patience)) // a busy machine takes long to start it
-	limited, done := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(done)
-	allocated, release := chromedp.NewExecAllocator(limited, options...)
-	t.Cleanup(release)
-	ctx, closeTab := chromedp.NewContext(allocated)
-	t.Cleanup(closeTab)
-	received := new(complaints)
-	if err := chromedp.Listen(ctx, received.hear); err != nil {
-		t.Fatalf("the browser does not start: %v", err)
-	}
-	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); err != nil {
-		t.Fatal(err)
-	}
-	return ctx, received
-}
-
 // open shows a page as a device would, and says how it looks.
 func open(t *testing.T, ctx context.Context, file, scheme string, width int) seen {
 	t.Helper()
 	at := (&url.URL{Scheme: "file", Path: filepath.ToSlash(file)}).String()
-	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-	})
-	if err == nil {
-		err = chromedp.Do(ctx, chromedp.EmulateViewport(int64(width), 800), chromedp.Navigate(at))
-	}
+	browsertest.Emulate(t, ctx, scheme, width)
 	var s seen
+	err := chromedp.Do(ctx, chromedp.Navigate(at))
 	if err == nil {
 		s, err = chromedp.Run(ctx, chromedp.Evaluate[seen](look))
 	}
@@ -156,7 +69,7 @@ func open(t *testing.T, ctx context.Context, file, scheme string, width int) see
 
 // TestPageInABrowser opens the page as people will.
 func TestPageInABrowser(t *testing.T) {
-	ctx, received := startBrowser(t)
+	ctx, received := browsertest.Start(t, onlyFile)
 	pages := map[string]string{"real": written(t, read(t, "testdata/results")), "hostile": written(t, read(t, hostile(t)))}
 	for _, tt := range []struct {
 		name, page, scheme string
@@ -172,7 +85,7 @@ func TestPageInABrowser(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := open(t, ctx, pages[tt.page], tt.scheme, tt.width)
-			if said := received.take(); len(said) > 0 {
+			if said := received.Take(); len(said) > 0 {
 				t.Errorf("the browser says: %s", strings.Join(said, "\n"))
 			}
 			if s.Width != tt.width || s.Scroll > s.Width {
@@ -190,9 +103,7 @@ func TestPageInABrowser(t *testing.T) {
 			if s.Scripts > 0 || s.Strange > 0 || s.Hacked {
 				t.Errorf("the page has %d scripts and %d elements that it must not have; hacked: %t", s.Scripts, s.Strange, s.Hacked)
 			}
-			if *screenshots != "" {
-				shoot(t, ctx, tt.name)
-			}
+			browsertest.Shoot(t, ctx, tt.name)
 			forbids(t, ctx, received)
 		})
 	}
@@ -213,7 +124,7 @@ const smuggle = `(() => {
 })()`
 
 // forbids shows that the page's own policy stops what is not its own. The page is spoiled afterwards.
-func forbids(t *testing.T, ctx context.Context, received *complaints) {
+func forbids(t *testing.T, ctx context.Context, received *browsertest.Complaints) {
 	t.Helper()
 	s, err := chromedp.Run(ctx, chromedp.Evaluate[seen](smuggle))
 	if err != nil {
@@ -223,7 +134,7 @@ func forbids(t *testing.T, ctx context.Context, received *complaints) {
 		t.Errorf("a script runs: %t; text is %s", s.Hacked, s.Ink)
 	}
 	// Complaints come beside the answer: they are waited for, and the last of them come before the next page has loaded.
-	all := received.take()
+	all := received.Take()
 	for range 1000 {
 		if len(all) >= 2 {
 			break
@@ -231,7 +142,7 @@ func forbids(t *testing.T, ctx context.Context, received *complaints) {
 		if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("true")); err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, received.take()...)
+		all = append(all, received.Take()...)
 	}
 	if len(all) < 2 {
 		t.Errorf("the browser has %d complaints", len(all))
@@ -239,19 +150,7 @@ func forbids(t *testing.T, ctx context.Context, received *complaints) {
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
 		t.Fatal(err)
 	}
-	received.take()
-}
-
-// shoot keeps a picture of the whole page.
-func shoot(t *testing.T, ctx context.Context, name string) {
-	t.Helper()
-	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(*screenshots, name+".png"), png, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	received.Take()
 }
 
 // written keeps a page's HTML in a file.

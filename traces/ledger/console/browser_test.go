@@ -2,24 +2,17 @@ package console_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
-	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
-	cdppage "github.com/chromedp/cdproto/page"
-	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"pgfsm/browsertest"
 	"pgfsm/loopback"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
@@ -27,92 +20,21 @@ import (
 	"pgfsm/traces/ledger/ledgertest"
 )
 
-var screenshots = flag.String("screenshots", "", "a folder for pictures of the pages, to be looked at")
-
-// patience bounds everything that the browser does together. It is for a machine that is busy with other things.
-const patience = 2 * time.Minute
-
-// browserPath finds a browser. Without one the test is skipped, but not where tests must not be skipped.
-func browserPath(t *testing.T) string {
-	t.Helper()
-	if path := os.Getenv("CHROME"); path != "" {
-		return path
-	}
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	if os.Getenv("CI") != "" {
-		t.Fatal("there is no browser: install chromium, or name one in CHROME")
-	}
-	t.Skip("there is no browser: install chromium, or name one in CHROME")
-	return ""
-}
-
 // A tab is a browser's tab.
 type tab struct {
 	*testing.T
-	ctx  context.Context
-	host string
-
-	mu         sync.Mutex
-	complaints []string // of the browser about pages: violations of their policy, errors, requests to others
+	ctx        context.Context
+	complaints *browsertest.Complaints
 }
 
 // newTab starts a browser.
 func newTab(t *testing.T, host, scheme string, width int) *tab {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browserPath(t)), chromedp.NoSandbox,
-		chromedp.WSURLReadTimeout(patience))
-	limited, done := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(done)
-	allocated, release := chromedp.NewExecAllocator(limited, options...)
-	t.Cleanup(release)
-	ctx, closeTab := chromedp.NewContext(allocated)
-	t.Cleanup(closeTab)
-	b := &tab{T: t, ctx: ctx, host: host}
-	if err := chromedp.Listen(ctx, b.hear); err != nil {
-		t.Fatalf("the browser does not start: %v", err)
-	}
-	_, err := chromedp.Call(ctx, network.Enable, network.EnableParams{})
-	if err == nil {
-		_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-		})
-	}
-	if err == nil {
-		err = chromedp.Do(ctx, chromedp.EmulateViewport(int64(width), 800))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-func (b *tab) hear(event any) {
-	complaint := ""
-	switch e := event.(type) {
-	case *cdpruntime.EventExceptionThrown:
-		complaint = "exception: " + e.ExceptionDetails.Text
-	case *cdpruntime.EventConsoleAPICalled:
-		complaint = fmt.Sprint("console: ", e.Type, e.Args)
-	case *cdplog.EventEntryAdded:
-		if e.Entry.Source != "network" { // a page that is refused is no error
-			complaint = fmt.Sprint("log: ", e.Entry.Source, " ", e.Entry.Text)
-		}
-	case *network.EventRequestWillBeSent:
-		if !strings.HasPrefix(e.Request.URL, "http://"+b.host+"/console/") {
-			complaint = "request: " + e.Request.URL
-		}
-	case *cdppage.EventJavascriptDialogOpening:
-		complaint = "dialog: " + e.Message
-	}
-	if complaint != "" {
-		b.mu.Lock()
-		b.complaints = append(b.complaints, complaint)
-		b.mu.Unlock()
-	}
+	ctx, complaints := browsertest.Start(t, func(e *network.EventRequestWillBeSent) bool {
+		return strings.HasPrefix(e.Request.URL, "http://"+host+"/console/")
+	})
+	browsertest.Emulate(t, ctx, scheme, width)
+	return &tab{T: t, ctx: ctx, complaints: complaints}
 }
 
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
@@ -183,16 +105,7 @@ func (b *tab) fits(name string) {
 	if err != nil || hacked {
 		b.Errorf("%s: text became markup, %v", name, err)
 	}
-	if *screenshots == "" {
-		return
-	}
-	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
-	if err == nil {
-		err = os.WriteFile(filepath.Join(*screenshots, name+".png"), png, 0o644)
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	browsertest.Shoot(b.T, b.ctx, name)
 }
 
 // serves serves a console until the test ends.
@@ -278,10 +191,8 @@ func TestApproverInABrowser(t *testing.T) {
 			b.shows("enter your token")
 			b.do(chromedp.Navigate("http://" + host + console.Path))
 			b.shows("enter your token")
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			if len(b.complaints) > 0 {
-				t.Errorf("the browser says: %s", strings.Join(b.complaints, "\n"))
+			if all := b.complaints.Take(); len(all) > 0 {
+				t.Errorf("the browser says: %s", strings.Join(all, "\n"))
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
@@ -22,7 +23,7 @@ type stream struct {
 // streams opens a stream of a session over a real connection.
 func (b *browser) streams(t *testing.T, query string, change ...func(*http.Request)) *stream {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), patience)
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute) // for a machine that is busy
 	t.Cleanup(stop)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.host+b.base+"events?"+query, nil)
 	if err != nil {
