@@ -25,6 +25,9 @@ const (
 	opaqueReason = "The operator's rules do not allow this call."
 )
 
+// opaqueRecordReason replaces the error of a record, which may name files or the database, if serve.denials is opaque.
+const opaqueRecordReason = "The gateway cannot record this call now."
+
 func (r *Runner) opaque() bool { return r.options.Serve.Denials == config.DenialsOpaque }
 
 // answer answers an agent whose run has ended. rpc is the server's own error, if the server answered the call with one.
@@ -89,6 +92,9 @@ func (r *Runner) refuse(d gateway.Decision, byRules bool) gateway.Answer {
 	}
 	if r.opaque() {
 		d.Policy = "" // its name is the operator's
+		if d.Code == string(policy.CodeRecordFailed) {
+			d.Reason = opaqueRecordReason
+		}
 	}
 	return gateway.Answer{Result: d.Result(true)}
 }

@@ -22,6 +22,7 @@ func TestServeFailuresOfTheRecord(t *testing.T) {
 	}{
 		{"ledger-locked", inLedger, lockLedger, "end the program that holds it"},
 		{"ledger-moved-away", inLedger, moveLedger, "moved or replaced"},
+		{"ledger-moved-away-and-denials-opaque", inLedger + "serve: {denials: opaque}\n", moveLedger, "The gateway cannot record this call now."},
 		{"disk-full", inLedger, fillDisk, ""},
 		{"traces-folder-not-writable", "traces: {dir: traces}\n", spoilTraces, "traces"},
 		{"disk-full-without-a-ledger", "traces: {dir: traces}\n", fillDisk, "file too large"},
@@ -41,6 +42,8 @@ func TestServeFailuresOfTheRecord(t *testing.T) {
 			got.wants(t, "record_failed", "not_sent", "later")
 			if reason := got.Result.Meta.Decision.Reason; !strings.Contains(reason, tt.says) {
 				t.Errorf("the reason is %q, want it to say %q", reason, tt.says)
+			} else if strings.Contains(tt.more, "opaque") && strings.Contains(reason, "pgfsm.db") {
+				t.Errorf("the agent learns the ledger's place: %q", reason)
 			}
 			u.reached(t, before)
 			if got := s.health(t, "/readyz"); got != http.StatusServiceUnavailable {
