@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -108,20 +107,7 @@ func listedReplicas(t *testing.T, newLedger func(*testing.T) string) {
 // gets reads a path of the admin address.
 func (s *served) gets(t *testing.T, path, token string) (int, string) {
 	t.Helper()
-	headers := http.Header{}
-	if token != "" {
-		headers.Set("Authorization", "Bearer "+token)
-	}
-	resp, err := send(t.Context(), http.MethodGet, s.admin+path, headers, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(body)
+	return readURL(t, s.admin+path, token)
 }
 
 // The office's policies beside holdLook.

@@ -16,11 +16,17 @@ import (
 // status asks an address how a run stands.
 func status(t *testing.T, base, run, token string) (int, string) {
 	t.Helper()
+	return readURL(t, base+"/status/"+run, token)
+}
+
+// readURL sends a GET with a token, if there is one.
+func readURL(t *testing.T, url, token string) (int, string) {
+	t.Helper()
 	headers := http.Header{}
 	if token != "" {
 		headers.Set("Authorization", "Bearer "+token)
 	}
-	resp, err := send(t.Context(), http.MethodGet, base+"/status/"+run, headers, "")
+	resp, err := send(t.Context(), http.MethodGet, url, headers, "")
 	if err != nil {
 		t.Fatal(err)
 	}
