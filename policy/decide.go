@@ -23,15 +23,16 @@ type Question struct {
 
 // Assessment is the risk of a call and the policy's decision about it.
 type Assessment struct {
-	Approvers []string               `json:"approvers"` // roles that may decide about a held call; none: any approver
-	Condition string                 `json:"condition"` // which condition of the policy decided, if one did
-	Expires   string                 `json:"expires"`   // for a held call, until when a person may decide: 2006-01-02T15:04:05Z; an empty time is in the past
-	Mode      string                 `json:"mode"`      // the risk mode; "unrated" where no risk rules are configured
-	Policy    string                 `json:"policy"`    // the policy that decided; empty if none did
-	Quorum    int                    `json:"quorum"`    // for a held call, how many people must approve
-	Risk      []risk.Contribution    `json:"risk"`      // what each risk rule that matched did, in order
-	Score     int                    `json:"score"`     // 0 where no risk rules are configured
-	Shadow    []rules.ShadowDecision `json:"shadow"`    // the decisions that policies in shadow would have made
+	Approvers []string               `json:"approvers"`         // roles that may decide about a held call; none: any approver
+	Condition string                 `json:"condition"`         // which condition of the policy decided, if one did
+	Expires   string                 `json:"expires"`           // for a held call, until when a person may decide: 2006-01-02T15:04:05Z; an empty time is in the past
+	Fresh     int64                  `json:"fresh_ms,omitzero"` // for a held call, the milliseconds before a vote in which its approver must have signed in at the console; 0: any vote counts
+	Mode      string                 `json:"mode"`              // the risk mode; "unrated" where no risk rules are configured
+	Policy    string                 `json:"policy"`            // the policy that decided; empty if none did
+	Quorum    int                    `json:"quorum"`            // for a held call, how many people must approve
+	Risk      []risk.Contribution    `json:"risk"`              // what each risk rule that matched did, in order
+	Score     int                    `json:"score"`             // 0 where no risk rules are configured
+	Shadow    []rules.ShadowDecision `json:"shadow"`            // the decisions that policies in shadow would have made
 	Verdict   Verdict                `json:"verdict"`
 }
 
@@ -164,7 +165,7 @@ func (a *Assessment) judge(d rules.Decision, now string) {
 	case d.Effect == rules.Allow:
 		a.Verdict = allowed(GatePolicy, reason)
 	case d.Effect == rules.Pending:
-		a.Approvers, a.Quorum, a.Expires = d.Approvers, d.Quorum, later(now, d.Expires)
+		a.Approvers, a.Quorum, a.Expires, a.Fresh = d.Approvers, d.Quorum, later(now, d.Expires), d.Fresh
 		a.Verdict = Verdict{Code: CodeApprovalRequired, Gate: GatePolicy, Outcome: Hold, Reason: reason}
 	default:
 		a.Verdict = blocked(GatePolicy, CodePolicyDenied, reason)

@@ -73,7 +73,8 @@ func again(r *Run, b *policy.Bundle, listed *ToolsListed) (tool *policy.Tool, no
 	}
 	held := r.facts.Held.Bound
 	if now = bind(r, b, tool, a); v.Allows() { // it needs the votes of the policy that held it
-		now.Approvers, now.Condition, now.Expires, now.Policy, now.Quorum = held.Approvers, held.Condition, held.Expires, held.Policy, held.Quorum
+		now.Approvers, now.Condition, now.Expires, now.Fresh = held.Approvers, held.Condition, held.Expires, held.Fresh
+		now.Policy, now.Quorum = held.Policy, held.Quorum
 	}
 	if what := held.changes(&now); what != "" {
 		return tool, now, bundleChanged("The active configuration judges the held call otherwise: " + what + ".")

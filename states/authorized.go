@@ -20,7 +20,7 @@ func assess(r *Run, b *policy.Bundle, a policy.Assessment) *AssessedFact {
 	f := r.facts.Validated
 	return &AssessedFact{
 		Approvers: a.Approvers, Arguments: f.Arguments, Bundle: b.Digest(), Condition: a.Condition,
-		Definition: f.Definition, Expires: a.Expires, Mode: a.Mode, Plan: f.Plan, Policy: a.Policy, Quorum: a.Quorum,
+		Definition: f.Definition, Expires: a.Expires, Fresh: a.Fresh, Mode: a.Mode, Plan: f.Plan, Policy: a.Policy, Quorum: a.Quorum,
 		Risk: a.Risk, Score: a.Score, Shadow: a.Shadow, Verdict: a.Verdict,
 	}
 }

@@ -19,6 +19,7 @@ type Binding struct {
 	Definition canonical.Digest `json:"definition"`
 	Env        string           `json:"env"`
 	Expires    string           `json:"expires"`
+	Fresh      int64            `json:"fresh_ms,omitzero"` // how long before a vote its approver may have signed in; 0: any time
 	Mode       string           `json:"mode"`
 	Pin        canonical.Digest `json:"pin"` // empty if the tool is not pinned
 	Policy     string           `json:"policy"`
@@ -42,7 +43,7 @@ type BoundRisk struct {
 func bind(r *Run, b *policy.Bundle, tool *policy.Tool, a *AssessedFact) Binding {
 	to := Binding{
 		Actor: r.request.Actor, Approvers: a.Approvers, Arguments: a.Arguments, Condition: a.Condition, Connection: b.Connection(tool.Server),
-		Definition: tool.Digest, Env: b.Content().Env, Expires: a.Expires, Mode: a.Mode, Pin: tool.Pin, Policy: a.Policy, Quorum: a.Quorum, Run: r.id,
+		Definition: tool.Digest, Env: b.Content().Env, Expires: a.Expires, Fresh: a.Fresh, Mode: a.Mode, Pin: tool.Pin, Policy: a.Policy, Quorum: a.Quorum, Run: r.id,
 		Score: a.Score, Server: tool.Server, Tool: tool.Name,
 	}
 	for _, c := range a.Risk {
@@ -71,6 +72,7 @@ func (b *Binding) changes(now *Binding) string {
 		{"the risk mode", b.Mode, now.Mode}, {"the risk score", b.Score, now.Score}, {"the risk rules", b.rules(), now.rules()},
 		{"the policy", b.Policy, now.Policy}, {"the policy's condition", b.Condition, now.Condition}, {"the approvers", b.Approvers, now.Approvers},
 		{"the quorum", b.Quorum, now.Quorum}, {"the expiry", b.Expires, now.Expires},
+		{"the policy's fresh_ms", b.Fresh, now.Fresh},
 	} {
 		if was, is := fmt.Sprintf("%q", fmt.Sprint(m.was)), fmt.Sprintf("%q", fmt.Sprint(m.is)); was != is {
 			all = append(all, fmt.Sprintf("%s was %s and is %s", m.name, was, is))

@@ -112,6 +112,7 @@ type AssessedFact struct {
 	Condition  string                 `json:"condition,omitempty"`
 	Definition canonical.Digest       `json:"definition"`
 	Expires    string                 `json:"expires"`
+	Fresh      int64                  `json:"fresh_ms,omitzero"`
 	Mode       string                 `json:"mode"`
 	Plan       canonical.Digest       `json:"plan"`
 	Policy     string                 `json:"policy,omitempty"`

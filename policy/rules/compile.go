@@ -24,7 +24,7 @@ type policy struct {
 	strict             bool // it could deny or hold
 	approvers          []string
 	quorum             int
-	expires            int64
+	expires, fresh     int64
 }
 
 // Compile checks and compiles policies. The error is [Errors], which holds every fault at once; if there are more than
@@ -234,8 +234,8 @@ func (b *builder) people(p *policy) {
 	if p.expires < MinExpires || p.expires > MaxExpires {
 		b.fault("expires", "", "a held call would expire after %d ms; it must be %d to %d", p.expires, MinExpires, MaxExpires)
 	}
-	if from.Fresh != 0 && (from.Fresh < MinFresh || from.Fresh > MaxFresh) {
-		b.fault("fresh", "", "approvers would have to sign in within %d ms; it must be %d to %d", from.Fresh, MinFresh, MaxFresh)
+	if p.fresh = from.Fresh; p.fresh != 0 && (p.fresh < MinFresh || p.fresh > MaxFresh) {
+		b.fault("fresh", "", "approvers would have to sign in within %d ms; it must be %d to %d", p.fresh, MinFresh, MaxFresh)
 	}
 }
 

@@ -20,10 +20,11 @@ type Decision struct {
 	Expires   int64  `json:"expires_ms"` // for a held call, how long it waits; 0 otherwise
 	// Failed is [CodeFailed] or [CodeSpent], a colon and why, if the call is denied because Condition could not be judged.
 	Failed string           `json:"failed"`
-	Policy string           `json:"policy"` // the id of the policy that decided; "" if none matched
-	Quorum int              `json:"quorum"` // for a held call, how many people must approve; 0 otherwise
-	Reason string           `json:"reason"` // a sentence for a person; never empty
-	Shadow []ShadowDecision `json:"shadow"` // the decisions that policies in shadow would have made, in their order
+	Fresh  int64            `json:"fresh_ms,omitzero"` // for a held call, how long before a vote its approver may have signed in; 0: any time
+	Policy string           `json:"policy"`            // the id of the policy that decided; "" if none matched
+	Quorum int              `json:"quorum"`            // for a held call, how many people must approve; 0 otherwise
+	Reason string           `json:"reason"`            // a sentence for a person; never empty
+	Shadow []ShadowDecision `json:"shadow"`            // the decisions that policies in shadow would have made, in their order
 }
 
 // A ShadowDecision is what a policy in shadow would have decided if it had been the only enforced policy. Its members mean what
@@ -149,7 +150,7 @@ func (p *policy) evaluate(sub *condition.Subject) verdict {
 func (p *policy) decide(d *Decision, v verdict) {
 	d.Effect, d.Policy, d.Condition, d.Failed = v.effect, p.id, v.condition, v.failure()
 	if v.effect == Pending {
-		d.Approvers, d.Quorum, d.Expires = slices.Clone(p.approvers), p.quorum, p.expires
+		d.Approvers, d.Quorum, d.Expires, d.Fresh = slices.Clone(p.approvers), p.quorum, p.expires, p.fresh
 	}
 	switch {
 	case v.spent():

@@ -63,6 +63,7 @@ func Changes() []Change {
 		other("condition", changed, policyChange(func(p *rules.Policy) { p.Effect, p.RequireApprovalIf = rules.Allow, "true" })),
 		other("quorum", changed, policyChange(func(p *rules.Policy) { p.Quorum = 2 })),
 		other("approvers", changed, policyChange(func(p *rules.Policy) { p.Approvers = []string{"owners", "others"} })),
+		other("sign-in-time", changed, policyChange(func(p *rules.Policy) { p.Fresh = 5 * 60 * 1000 })),
 		other("expiry", changed, policyChange(func(p *rules.Policy) { p.Expires *= 2 })),
 		other("risk-mode", changed, func(c *policy.Content) { c.Risk = Ladder(but(readSecond, func(r *risk.Rule) { r.SetMode = "danger" })) }),
 		other("risk-score", changed, func(c *policy.Content) {
