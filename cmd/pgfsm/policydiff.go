@@ -44,7 +44,8 @@ OLD and NEW are each a policy.yaml (used with the recorded risk rules) or a fold
 calls no tool and writes nothing. Kinds of change:
 
   newly-allowed, newly-held, newly-denied  another decision
-  hold-weakened                            held by both; now fewer must agree, more roles may, or it waits longer
+  hold-weakened                            held by both; now fewer must agree, more roles may, it waits longer, or
+                                           sign-ins may be older
   hold-strengthened                        held by both; the opposite
   hold-changed                             held by both; weaker and stronger at once, or other roles
   policy-changed                           another policy decides, or another of its conditions, or one that fails
@@ -194,6 +195,7 @@ func changedTerms(before, after *ruling.Ruling) string {
 	for _, p := range []struct{ what, before, after string }{
 		{"quorum", fmt.Sprint(before.Quorum), fmt.Sprint(after.Quorum)},
 		{"approvers", anyone(before.Approvers), anyone(after.Approvers)},
+		{"sign-in", signIn(before), signIn(after)},
 		{"until", cmp.Or(before.Expires, "passed"), cmp.Or(after.Expires, "passed")},
 	} {
 		if p.before != p.after {
@@ -201,6 +203,14 @@ func changedTerms(before, after *ruling.Ruling) string {
 		}
 	}
 	return visible.Text(strings.Join(parts, "; "))
+}
+
+// signIn shows how long before a vote its approver may have signed in at the console.
+func signIn(t *ruling.Ruling) string {
+	if t.Fresh == 0 {
+		return "at any time"
+	}
+	return "within " + (time.Duration(t.Fresh) * time.Millisecond).String()
 }
 
 // changedGrounds shows by which policy and at which risk two equal decisions differ.

@@ -3,6 +3,7 @@ package ruling
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"pgfsm/policy"
@@ -25,7 +26,7 @@ const (
 	NewlyAllowed     = "newly-allowed"
 	NewlyHeld        = "newly-held"
 	NewlyDenied      = "newly-denied"
-	HoldWeakened     = "hold-weakened"     // held by both; with the new one fewer people must approve, more may, or the call waits longer
+	HoldWeakened     = "hold-weakened"     // held by both; with the new one fewer people must approve, more may, the call waits longer, or sign-ins may be older
 	HoldStrengthened = "hold-strengthened" // held by both; the opposite
 	HoldChanged      = "hold-changed"      // held by both; both at once, or other roles
 	PolicyChanged    = "policy-changed"    // another policy decides, or another of its conditions, or one that fails
@@ -51,13 +52,14 @@ type Ruling struct {
 	Approvers []string    `json:"approvers,omitzero"`
 	Quorum    int         `json:"quorum,omitzero"`
 	Expires   string      `json:"expires,omitzero"`
+	Fresh     int64       `json:"fresh_ms,omitzero"`
 }
 
 // Of returns the ruling of an assessment.
 func Of(a policy.Assessment) *Ruling {
 	return &Ruling{
 		Decision: Word(a.Verdict), Code: a.Verdict.Code, Policy: a.Policy, Condition: a.Condition, RiskMode: a.Mode, RiskScore: a.Score,
-		Approvers: a.Approvers, Quorum: a.Quorum, Expires: a.Expires,
+		Approvers: a.Approvers, Quorum: a.Quorum, Expires: a.Expires, Fresh: a.Fresh,
 	}
 }
 
@@ -90,7 +92,8 @@ func holdKind(before, after *Ruling) string {
 	// Times have one form, in which the later one is the greater text, and none has passed.
 	longer, higher := cmp.Compare(after.Expires, before.Expires), cmp.Compare(after.Quorum, before.Quorum)
 	more, fewer := otherApprovers(before.Approvers, after.Approvers)
-	weaker, stronger := longer > 0 || higher < 0 || more, longer < 0 || higher > 0 || fewer
+	older := cmp.Compare(signedIn(after), signedIn(before))
+	weaker, stronger := longer > 0 || higher < 0 || more || older > 0, longer < 0 || higher > 0 || fewer || older < 0
 	switch {
 	case weaker && stronger:
 		return HoldChanged
@@ -100,6 +103,14 @@ func holdKind(before, after *Ruling) string {
 		return HoldStrengthened
 	}
 	return ""
+}
+
+// signedIn returns how long before a vote its approver may have signed in. Without a limit it is longer than any.
+func signedIn(t *Ruling) int64 {
+	if t.Fresh == 0 {
+		return math.MaxInt64
+	}
+	return t.Fresh
 }
 
 // otherApprovers says whether roles that may decide were added, and whether some were removed. No roles means any approver, which is more than any list.

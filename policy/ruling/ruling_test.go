@@ -15,7 +15,7 @@ import (
 func TestChanges(t *testing.T) {
 	base := ruling.Ruling{
 		Decision: rules.Pending, Code: policy.CodeApprovalRequired, Policy: "a", Condition: "require_approval_if", RiskMode: "review",
-		RiskScore: 50, Approvers: []string{"owners", "leads"}, Quorum: 2, Expires: "2026-11-21T09:00:00Z",
+		RiskScore: 50, Approvers: []string{"owners", "leads"}, Quorum: 2, Expires: "2026-11-21T09:00:00Z", Fresh: 300_000,
 	}
 	for _, tt := range []struct {
 		name   string
@@ -31,6 +31,8 @@ func TestChanges(t *testing.T) {
 		{"a-second-longer", func(r *ruling.Ruling) { r.Expires = "2026-11-21T09:00:01Z" }, []string{ruling.HoldWeakened}, []string{ruling.HoldStrengthened}},
 		{"into-the-next-year", func(r *ruling.Ruling) { r.Expires = "2027-01-01T00:00:00Z" }, []string{ruling.HoldWeakened}, []string{ruling.HoldStrengthened}},
 		{"passed-at-once", func(r *ruling.Ruling) { r.Expires = "" }, []string{ruling.HoldStrengthened}, []string{ruling.HoldWeakened}},
+		{"older-sign-in", func(r *ruling.Ruling) { r.Fresh = 301_000 }, []string{ruling.HoldWeakened}, []string{ruling.HoldStrengthened}},
+		{"any-sign-in", func(r *ruling.Ruling) { r.Fresh = 0 }, []string{ruling.HoldWeakened}, []string{ruling.HoldStrengthened}},
 		{"another-role", func(r *ruling.Ruling) { r.Approvers = []string{"owners", "all"} }, []string{ruling.HoldChanged}, []string{ruling.HoldChanged}},
 		{"lower-quorum-shorter", func(r *ruling.Ruling) { r.Quorum, r.Expires = 1, "2026-11-21T08:00:00Z" }, []string{ruling.HoldChanged}, []string{ruling.HoldChanged}},
 		{"all-weaker", func(r *ruling.Ruling) { r.Quorum, r.Expires, r.Approvers = 1, "2026-11-22T08:00:00Z", nil },

@@ -64,6 +64,7 @@ type Explanation struct {
 	Approvers []string               `json:"approvers,omitzero"`
 	Quorum    int                    `json:"quorum,omitzero"`
 	Expires   string                 `json:"expires,omitzero"`
+	Fresh     int64                  `json:"fresh_ms,omitzero"`
 	Facts     Facts                  `json:"known"`
 
 	args []byte // canonical; nil if there is no plan
@@ -145,7 +146,7 @@ func (e *Explainer) judge(c *Call) *Explanation {
 		x.Policies = append(x.Policies, Policy{Considered: p})
 	}
 	x.Policy, x.Condition, x.RiskMode, x.RiskScore, x.Risk, x.Shadow = a.Policy, a.Condition, a.Mode, a.Score, a.Risk, a.Shadow
-	x.Approvers, x.Quorum, x.Expires, x.args = a.Approvers, a.Quorum, a.Expires, plan.Args
+	x.Approvers, x.Quorum, x.Expires, x.Fresh, x.args = a.Approvers, a.Quorum, a.Expires, a.Fresh, plan.Args
 	x.Gates = append(x.Gates,
 		Gate{Gate: "risk", Verdict: rules.Allow, Reason: fmt.Sprintf("Mode %s, score %d.", a.Mode, a.Score)}, gateOf("policy", a.Verdict))
 	return x
