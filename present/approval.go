@@ -2,6 +2,7 @@ package present
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -43,13 +44,17 @@ func (a *Approval) Rows(now string) []Row {
 	if a.Condition != "" {
 		matched += " (" + a.Condition + ")"
 	}
+	signIn := ""
+	if ms := a.Bound.Fresh; ms != 0 {
+		signIn = fmt.Sprintf("votes count only in the console, within %s after signing in", time.Duration(ms)*time.Millisecond)
+	}
 	ended := r.Reason
 	if ended == a.Reason {
 		ended = ""
 	}
 	return filled([]Row{
 		{"Run", r.Run}, {"Status", r.Standing(now)}, {"Requested", r.At}, {"Requester", r.Actor}, askedRow(string(a.Asked)), {"Task", r.Task},
-		{"Environment", r.Env}, {"Server", r.Server}, {"Tool", r.Tool}, {"Risk", r.risk()}, {"Policy", matched},
+		{"Environment", r.Env}, {"Server", r.Server}, {"Tool", r.Tool}, {"Risk", r.risk()}, {"Policy", matched}, {"Sign-in", signIn},
 		{"Held because", a.Reason}, {"Code", r.Code}, {"Reason", ended},
 	})
 }

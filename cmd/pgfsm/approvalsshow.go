@@ -53,7 +53,12 @@ func (f *ledgerFlags) showBound(w world, b *ledger.Bound, now string) error {
 		return printJSON(w.stdout, d)
 	}
 	printBound(w, &d, now)
-	if q := &d.Request; q.Status == ledger.Pending && !q.Overdue(now) {
+	q := &d.Request
+	switch {
+	case q.Status != ledger.Pending || q.Overdue(now):
+	case d.Bound.Fresh != 0:
+		fmt.Fprintln(w.stdout, "\nTo decide, sign in at the console: pgfsm console prints a link.")
+	default:
 		fmt.Fprintf(w.stdout, "\nTo decide about exactly this:\n  %s\n  %s\n",
 			f.command("approve", q.Run, "--digest", string(q.Binding)),
 			f.command("deny", q.Run, "--digest", string(q.Binding))+" --reason '…'")

@@ -97,7 +97,7 @@ func (b *batch) vote(v *Ballot, bundle *policy.Bundle, owner string) (q Request,
 	if err := v.fits(&q, bundle, cast); err != nil {
 		return q, nil, err
 	}
-	if err := v.fresh(b, &q, bundle); err != nil {
+	if err := v.By.Fresh(b, within(bundle, q.Policy), b.now); err != nil {
 		return q, nil, err
 	}
 	decides := !v.Approve || bundle.Agreed(held(&q), b.now, append(votes(cast), v.vote(b.now))).Allows()
@@ -195,31 +195,36 @@ func (v *Ballot) fits(q *Request, bundle *policy.Bundle, cast []ballot) error {
 	return nil
 }
 
-// fresh returns an error if the policy that holds the request demands a session of the console that began a short time ago, and the ballot
-// does not come from one.
-func (v *Ballot) fresh(b *batch, q *Request, bundle *policy.Bundle) error {
-	var within time.Duration
+// within returns the key fresh of a policy, in milliseconds; 0 if the policy has none.
+func within(bundle *policy.Bundle, id string) int64 {
 	if content := bundle.Content().Policy; content != nil {
 		for i := range content.Policies {
-			if p := &content.Policies[i]; p.ID == q.Policy {
-				within = time.Duration(p.Fresh) * time.Millisecond
+			if p := &content.Policies[i]; p.ID == id {
+				return p.Fresh
 			}
 		}
 	}
-	if within == 0 {
+	return 0
+}
+
+// Fresh returns [ErrFresh] if a policy has the key fresh, in milliseconds, and the caller did not come with a session of the console that
+// began within that time before now.
+func (c Caller) Fresh(r Reader, ms int64, now string) error {
+	if ms == 0 {
 		return nil
 	}
-	if v.By.Session != "" {
-		s, _, err := liveSession(b, v.By.Session, SessionOpen, b.now)
+	within := time.Duration(ms) * time.Millisecond
+	if c.Session != "" {
+		s, _, err := liveSession(r, c.Session, SessionOpen, now)
 		if err != nil {
 			return err
 		}
-		if b.now <= later(s.Created, within) {
+		if now <= later(s.Created, within) {
 			return nil
 		}
 	}
-	return &Refusal{Code: RefusedFresh, Message: fmt.Sprintf("the policy %q takes votes only in the console, and only within %s after signing in: "+
-		"sign out there, sign in again, and vote", q.Policy, within)}
+	return &Refusal{Code: RefusedFresh, Message: fmt.Sprintf("the policy takes votes only in the console, and only within %s after signing in: "+
+		"sign out there, sign in again, and vote", within)}
 }
 
 // repeats returns the ballot that the same person cast with the same key, if there is one.

@@ -84,7 +84,13 @@ func (c *callView) fill(r ledger.Reader, who ledger.Caller, now string) (err err
 	case slices.ContainsFunc(c.Votes, own):
 		c.Why = "You have voted. Another approver's vote is still needed."
 	default:
-		c.MayVote = true
+		err := who.Fresh(r, c.Bound.Fresh, now)
+		if errors.Is(err, ledger.ErrFresh) {
+			c.Why = "You signed in too long ago for this policy. Sign out, sign in again, and vote."
+			return nil
+		}
+		c.MayVote = err == nil
+		return err
 	}
 	return nil
 }

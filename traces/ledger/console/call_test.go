@@ -100,6 +100,25 @@ func TestRequesterCannotVote(t *testing.T) {
 	b.vote(q, "approve", "").want(t, http.StatusForbidden, "does not count")
 }
 
+// TestFreshPolicy: the page says before the vote that the policy needs a sign-in a short time before.
+func TestFreshPolicy(t *testing.T) {
+	d := newDesk(t)
+	content := ledgertest.Holding(1)
+	content.Policy.Policies[0].Fresh = (5 * time.Minute).Milliseconds()
+	q := d.HoldBy(carol, content)
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	d.Clock.Add(5 * time.Minute)
+	b.page("calls/"+q.RunID).want(t, http.StatusOK, "votes count only in the console, within 5m0s after signing in", `value="approve"`)
+	d.Clock.Add(time.Second)
+	got := b.page("calls/" + q.RunID)
+	got.want(t, http.StatusOK, "You signed in too long ago for this policy")
+	if strings.Contains(got.body, `value="approve"`) {
+		t.Errorf("the page has a form to vote: %s", got.body)
+	}
+	b.vote(q, "approve", "").want(t, http.StatusForbidden, "Your vote does not count: the policy takes votes only in the console")
+	d.signedIn(here, alice, ledger.RoleApprover).vote(q, "approve", "").want(t, http.StatusSeeOther)
+}
+
 // ask has an actor ask for a call with these arguments, of a tool with this description.
 func (d *desk) ask(quorum int, actor, text, args, description string) ledger.Request {
 	d.TB.Helper()
