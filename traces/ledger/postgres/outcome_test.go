@@ -5,6 +5,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -17,6 +18,9 @@ import (
 
 // noStandby is a synchronous standby that does not exist: no commit is acknowledged.
 const noStandby = "nobody"
+
+// beganAt is when a statement began, in microseconds.
+const beganAt = "(extract(epoch FROM query_start) * 1000000)::bigint"
 
 // slowCommit makes every COMMIT that adds an entry wait before it takes effect.
 const slowCommit = `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(600); RETURN NULL; END';
@@ -59,7 +63,12 @@ func TestUnknownOutcomes(t *testing.T) {
 			c.Set(t, "synchronous_standby_names", tc.standby)
 			came := make(chan error, 1)
 			go func() { came <- s.Update(context.Background(), addEntry(0)) }()
-			await(t, c, "SELECT count("+tc.interrupt+"(pid)) FROM pg_stat_activity WHERE wait_event = '"+tc.waits+"' AND query = 'COMMIT'")
+			waiting := " FROM pg_stat_activity WHERE wait_event = '" + tc.waits + "' AND query = 'COMMIT'"
+			began := await(t, c, "SELECT coalesce(max("+beganAt+"), 0)"+waiting)
+			await(t, c, "SELECT count("+tc.interrupt+"(pid))"+waiting)
+			if tc.settles && tc.standby != "" { // the COMMIT that settles it waits, too
+				await(t, c, fmt.Sprintf("SELECT count(%s(pid))%s AND %s > %d", tc.interrupt, waiting, beganAt, began))
+			}
 			if tc.settles {
 				select {
 				case err := <-came:
@@ -110,19 +119,20 @@ CREATE CONSTRAINT TRIGGER cut AFTER INSERT ON entries DEFERRABLE INITIALLY DEFER
 	}
 }
 
-// await runs a query as the superuser until its number is not zero.
-func await(t *testing.T, c *pgtest.Cluster, query string) {
+// await runs a query as the superuser until its number is not zero, and returns that.
+func await(t *testing.T, c *pgtest.Cluster, query string) (n int64) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), c.URL(pgtest.Superuser, "postgres"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	for n := 0; n == 0; {
+	for n == 0 {
 		if err := conn.QueryRow(t.Context(), query).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return n
 }
 
 // size is that of the log.
