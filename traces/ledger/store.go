@@ -126,7 +126,7 @@ type Filter struct {
 type Tx interface {
 	Reader
 	// AddEntry adds an entry after the last one, and the hashes that it completes: see [tlog.StoredHashesForRecordHash]. An entry that has
-	// only an index is what [Tx.Prune] leaves of one; the last entry never is.
+	// only an index is what [Tx.Prune] leaves of one; the last entry never is. A run has no two entries of one number N.
 	AddEntry(Entry, []tlog.Hash) error
 	// AddRequest adds a row that does not exist.
 	AddRequest(Request) error

@@ -295,6 +295,9 @@ func (t *tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
 		if _, there := t.hashes[tlog.StoredHashIndex(0, e.Index)]; there {
 			return fmt.Errorf("entry %d is there already", e.Index)
 		}
+		if e.RunID != "" && slices.ContainsFunc(t.entries, func(o ledger.Entry) bool { return o.RunID == e.RunID && o.N == e.N }) {
+			return fmt.Errorf("run %s has an entry %d already", e.RunID, e.N)
+		}
 		if len(e.Events) > 0 { // otherwise it was pruned
 			t.entries = append(t.entries, cloneEntry(e))
 		}

@@ -70,6 +70,11 @@ func appendOnly(t *testing.T, h Harness) {
 		{"an-entry-of-the-same-index", func(tx ledger.Tx) error { return add(tx, entry(5, "b")) }},
 		{"an-entry-between", func(tx ledger.Tx) error { return add(tx, entry(3, "b")) }},
 		{"an-entry-before-all", func(tx ledger.Tx) error { return add(tx, entry(0, "b")) }},
+		{"an-entry-of-the-same-number-in-its-run", func(tx ledger.Tx) error {
+			e := entry(6, "a")
+			e.N = 5
+			return add(tx, e)
+		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := s.Update(context.Background(), func(tx ledger.Tx) error {
