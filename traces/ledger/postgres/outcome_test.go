@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,7 +47,7 @@ func TestUnknownOutcomes(t *testing.T) {
 		{"cut-before-the-commit", "", slowCommit, "PgSleep", "pg_terminate_backend", true, ledger.ErrUnavailable, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			db := "d" + time.Now().Format("150405000000")
+			db := strings.ReplaceAll(tc.name, "-", "_")
 			for _, do := range []func() error{
 				func() error { return c.Exec(t.Context(), "postgres", "CREATE DATABASE "+db) },
 				func() error { return c.Ledger(t.Context(), db) },
