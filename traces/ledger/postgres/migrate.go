@@ -16,7 +16,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// rolesScript makes the roles. SCHEMA stands for the schema of the tables.
+// rolesScript makes the roles. SCHEMA_OF_LEDGER and DATABASE_OF_LEDGER stand for the names of where the tables are.
 //
 //go:embed roles.sql
 var rolesScript string
@@ -48,9 +48,10 @@ func Migrate(ctx context.Context, url string) (roles string, err error) {
 	if _, err := p.Up(ctx); err != nil {
 		return "", explained(ctx, err)
 	}
-	var schema string
-	if err := db.QueryRowContext(ctx, "SELECT current_schema()").Scan(&schema); err != nil {
+	var schema, database string
+	if err := db.QueryRowContext(ctx, "SELECT current_schema(), current_database()").Scan(&schema, &database); err != nil {
 		return "", explained(ctx, err)
 	}
-	return strings.ReplaceAll(rolesScript, "SCHEMA_OF_LEDGER", pgx.Identifier{schema}.Sanitize()), nil
+	names := strings.NewReplacer("SCHEMA_OF_LEDGER", pgx.Identifier{schema}.Sanitize(), "DATABASE_OF_LEDGER", pgx.Identifier{database}.Sanitize())
+	return names.Replace(rolesScript), nil
 }

@@ -1,11 +1,16 @@
--- The roles of a ledger. Run this as a user that may make roles, with psql. It can be run again
--- Then give each role that logs in a password or a certificate.
+-- The roles of a ledger. An administrator runs these statements with psql, as often as needed, and then gives each role that
+-- logs in a password or a certificate.
 DO $$ BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'pgfsm_serve') THEN CREATE ROLE pgfsm_serve LOGIN; END IF;
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'pgfsm_prune') THEN CREATE ROLE pgfsm_prune LOGIN; END IF;
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'pgfsm_migrate') THEN CREATE ROLE pgfsm_migrate LOGIN; END IF;
 END $$;
 SET search_path = SCHEMA_OF_LEDGER;
+
+-- In this database, the roles find the tables without a schema in front of their names.
+ALTER ROLE pgfsm_serve IN DATABASE DATABASE_OF_LEDGER SET search_path = SCHEMA_OF_LEDGER;
+ALTER ROLE pgfsm_prune IN DATABASE DATABASE_OF_LEDGER SET search_path = SCHEMA_OF_LEDGER;
+ALTER ROLE pgfsm_migrate IN DATABASE DATABASE_OF_LEDGER SET search_path = SCHEMA_OF_LEDGER;
 
 -- pgfsm ledger init
 GRANT ALL ON SCHEMA SCHEMA_OF_LEDGER TO pgfsm_migrate;

@@ -13,6 +13,7 @@ import (
 
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/postgres"
+	"pgfsm/traces/ledger/postgres/pgtest"
 )
 
 const codeNoPrivilege = "42501"
@@ -84,6 +85,25 @@ func TestMigrateAsItsRole(t *testing.T) {
 		t.Errorf("the roles cannot be made again: %v", err)
 	}
 	open(t, c.URL(serves, name))
+}
+
+// TestRolesFindTheirSchema: a ledger may be in another schema than public; the printed statements lead the roles to it.
+func TestRolesFindTheirSchema(t *testing.T) {
+	c, name := shared.Database(t)
+	setup := `DROP SCHEMA public CASCADE; CREATE SCHEMA "Gate way"; ALTER DATABASE ` + name + ` SET search_path = nowhere;
+		ALTER ROLE ` + pgtest.Superuser + ` IN DATABASE ` + name + ` SET search_path = "Gate way"`
+	if err := c.Exec(t.Context(), name, setup); err != nil {
+		t.Fatal(err)
+	}
+	if err := prepare(c.URL(pgtest.Superuser, name)); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(t, c.URL(serves, name)).Update(t.Context(), addEntry(0)); err != nil {
+		t.Error(err)
+	}
+	if _, err := postgres.Migrate(t.Context(), c.URL("pgfsm_migrate", name)); err != nil {
+		t.Error(err)
+	}
 }
 
 // addEntry adds an entry of no run.
