@@ -23,8 +23,8 @@ var ErrMalformed = errors.New("the file is not a ledger")
 var (
 	// ErrReadOnly means that the store can be read and not written.
 	ErrReadOnly = errors.New("the ledger cannot be written")
-	// ErrSchema means that the store was made for another version of pgfsm.
-	ErrSchema = errors.New("the ledger has the schema of another version of pgfsm")
+	// ErrSchema means that the store has the tables of another version of pgfsm, or none.
+	ErrSchema = errors.New("the ledger does not have the schema of this version of pgfsm")
 	// ErrUnsettled means that nobody knows whether a transaction was committed. The caller must act on neither outcome, and must not
 	// try again: the next transaction that succeeds reads the outcome.
 	ErrUnsettled = errors.New("whether the ledger has recorded this is not known")

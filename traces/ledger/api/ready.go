@@ -29,7 +29,7 @@ const (
 // detail says what a reason means. It names no address and no file: /readyz needs no token.
 var detail = map[Reason]string{
 	LedgerFenced: "another replica has taken over the runs of this process, which ends", LedgerLost: "the ledger has lost acknowledged entries",
-	LedgerSchema: "the ledger has the schema of another version of pgfsm", LedgerReadOnly: "the ledger cannot be written",
+	LedgerSchema: "the ledger does not have the schema of this version of pgfsm", LedgerReadOnly: "the ledger cannot be written",
 	LedgerBehind: "the ledger's clock is behind its last entry", LedgerUnavailable: "the ledger cannot be reached, read or written now",
 	WorkerBehind: "decided calls cannot be found", NotRecording: "the last run could not be recorded",
 	AllowlistUnreadable: "the allowlist cannot be read, so every call is refused",

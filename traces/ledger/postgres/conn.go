@@ -67,7 +67,7 @@ func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
 	s.setClock(at, sent)
 	switch {
 	case version != schemaVersion:
-		return fmt.Errorf("%w: %d, and this one's is %d: use that version, or, if this one is newer, run pgfsm ledger init",
+		return fmt.Errorf("%w: it has schema %d, and this version needs %d; if this version is newer, run pgfsm ledger init, otherwise start the newer version",
 			ledger.ErrSchema, version, schemaVersion)
 	case bytes != "hex":
 		return fmt.Errorf("%w: bytea_output is %s; set it to hex for this user", ErrUnreadable, bytes)

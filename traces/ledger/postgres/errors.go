@@ -13,7 +13,7 @@ import (
 
 // What can be wrong with a database.
 var (
-	ErrNoLedger = fmt.Errorf("there is no ledger in the database: run pgfsm ledger init: %w", ledger.ErrSchema)
+	ErrNoLedger = fmt.Errorf("%w: this role finds no tables of a ledger in the database; run pgfsm ledger init", ledger.ErrSchema)
 	ErrUnsafe   = errors.New("the database can lose what it acknowledges")
 	ErrClosed   = errors.New("the ledger is closed")
 
