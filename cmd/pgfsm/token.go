@@ -23,11 +23,11 @@ func newToken(w world) *cobra.Command {
   agent     asks for calls, and sees its own
   approver  sees every request, approves and denies
   auditor   sees every request, and the results of calls
-  admin     sees every request, creates and revokes tokens, prunes the ledger
+  admin     sees every request, creates and revokes tokens, prunes the ledger, copies it to another one
 
 A caller puts the token into PGFSM_TOKEN. The token's name is the caller's name: as actor of requests, in roles of the
 configuration, and as voter. One name may have several tokens. If the ledger has an active admin's token, only admins
-create and revoke tokens. Otherwise every user who can write the ledger's file can do so.`,
+create and revoke tokens. Otherwise every user who can write the ledger's file or database can do so.`,
 		newTokenCreate(w, &f), newTokenList(w, &f), newTokenRevoke(w, &f))
 	f.register(cmd)
 	return cmd
@@ -107,7 +107,7 @@ func createToken(ctx context.Context, w world, o *openedLedger, name, role, expi
 	shown := present.NewToken(&t, t.Created)
 	fmt.Fprintf(w.stderr, "Created by %s: token %s of %s, %s, %s.\n", visible.Text(by.Name), t.ID, visible.Text(t.Name), t.Role, shown.Until())
 	if by.TokenID == "" && role != ledger.RoleAdmin {
-		fmt.Fprintln(w.stderr, "This ledger has no admin: every user who can write its file can create tokens.")
+		fmt.Fprintln(w.stderr, "This ledger has no admin: every user who can write its file or database can create tokens.")
 	}
 	fmt.Fprintf(w.stderr, "The token follows. It is not stored and cannot be shown again; the caller sets it as %s.\n", tokenVariable)
 	_, err = fmt.Fprintln(w.stdout, text)
