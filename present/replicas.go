@@ -52,8 +52,8 @@ func (p *Replicas) Rows() []Row {
 		{"Log", p.Origin},
 		{"Entries", fmt.Sprintf("%d, the last of %s", p.Entries, p.At)},
 		{"Checkpoint", checkpoint},
-		{"Waiting", fmt.Sprintf("%d held calls", p.Waiting)},
-		{"Elsewhere", fmt.Sprintf("%d runs under way in processes that do not serve agents", p.Others)},
-		{"Left over", fmt.Sprintf("%d runs of no process; the next sweep of a replica ends them", p.Left)},
+		{"Held calls", fmt.Sprintf("%d, waiting for approvers or for a replica", p.Waiting)},
+		{"Other runs", fmt.Sprintf("%d, under way in processes that do not serve agents", p.Others)},
+		{"Orphans", fmt.Sprintf("%d, runs whose process is gone; the next sweep of a replica ends them", p.Left)},
 	})
 }

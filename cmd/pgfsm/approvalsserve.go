@@ -32,9 +32,10 @@ func newApprovalsServe(w world, f *ledgerFlags) *cobra.Command {
 		Short: "Take decisions in the console and over HTTP, and make approved calls",
 		Long: `serve lets people decide in a browser, at the console (pgfsm console prints a link to sign in), and chat tools over HTTP:
 GET /pending, GET /requests, GET /status/ID, POST /approve/ID, POST /deny/ID; GET /openapi.yaml describes them. Every
-caller needs a token (pgfsm token create), even on this machine. serve
-also sends web hooks, makes approved calls, and ends runs that were denied or have expired, and runs whose process died.
-With --no-resume it only takes decisions and calls no tool.
+caller needs a token (pgfsm token create), even on this machine.
+
+serve also sends web hooks, makes approved calls, and ends runs that were denied or have expired, and runs whose process
+died. With --no-resume it only takes decisions and calls no tool.
 
 serve listens only on loopback addresses. For other machines, put a reverse proxy with TLS in front of it, and name the
 proxy's host with --host.

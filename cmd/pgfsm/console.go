@@ -33,8 +33,11 @@ func newConsole(w world) *cobra.Command {
 		Use:   "console",
 		Short: "Print a link that signs you in at the console",
 		Long: `console prints a link to the console of a running pgfsm serve or pgfsm approvals serve. The link signs in the owner of
-the token in PGFSM_TOKEN, who must be an approver, an auditor or an admin. It works once, within a minute. Whoever has
-it can sign in as you.
+the token in PGFSM_TOKEN, who must be an approver, an auditor or an admin. It works once, within a minute. Do not share
+it: any user who opens it first is signed in as you.
+
+console makes the link in the ledger, so it must be able to write the ledger. With several gateways on one machine, --url
+names the one whose console you want.
 
 --open hands the link to your browser in a file that only you can read, instead of printing it. console then waits until
 you have signed in, and removes the file. The variable BROWSER names another program that opens files.`,
@@ -54,7 +57,7 @@ you have signed in, and removes the file. The variable BROWSER names another pro
 		},
 	}
 	o.register(cmd)
-	cmd.Flags().StringVar(&o.url, "url", "", "where the console is reached (default: http:// and the configuration's serve.admin)")
+	cmd.Flags().StringVar(&o.url, "url", "", "scheme, host and port of the console (default: http:// and the configuration's serve.admin)")
 	cmd.Flags().BoolVar(&o.open, "open", false, "open the browser instead of printing the link")
 	return cmd
 }

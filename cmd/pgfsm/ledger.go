@@ -35,8 +35,9 @@ func newLedger(w world) *cobra.Command {
 	cmd := group("ledger", "Show, verify and export the durable record", `The ledger records every run in an append-only log whose entries are the leaves of a Merkle tree. The configuration
 (ledger: "sqlite:pgfsm.db") or --ledger names the ledger.
 
-prune and rebuild remove and replace rows, key adds entries, and copy and continue-after-loss end the log of one ledger
-and go on in another one. The other commands only read; you can use them while pgfsm is running.`,
+init makes the tables of a PostgreSQL database, prune and rebuild remove and replace rows, key adds entries, and copy and
+continue-after-loss close one ledger and continue in another one. The other commands only read; you can use them while pgfsm
+is running.`,
 		newLedgerList(w, &f), newLedgerTail(w, &f), newLedgerShow(w, &f), newLedgerStatus(w, &f), newLedgerTrace(w, &f), newLedgerVerify(w, &f),
 		newLedgerCheckpoint(w, &f), newLedgerWitness(w, &f), newLedgerProve(w, &f), newLedgerKey(w, &f), newLedgerRebuild(w, &f),
 		newLedgerExport(w, &f), newLedgerPrune(w, &f), newLedgerCopy(w, &f), newLedgerContinue(w, &f), newLedgerInit(w, &f))

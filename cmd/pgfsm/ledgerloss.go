@@ -28,8 +28,10 @@ Nothing else moves, because the former ledger no longer knows which held calls w
 after its last entry. Create new tokens and a new key, and let agents request held calls again. Counts of calls begin at
 zero.
 
-Look for a copy of the ledger that still contains the checkpoint first (pgfsm ledger verify --checkpoint). Stop pgfsm serve.
-Afterwards, name TO in the configuration, and another folder in checkpoints.dir.`,
+First look for a copy of the ledger that still contains the checkpoint (pgfsm ledger verify --checkpoint). Stop pgfsm serve.
+Afterwards, name TO in the configuration, and another folder in checkpoints.dir.
+
+If the former ledger has an active admin's token, only admins can do this, with their token in PGFSM_TOKEN.`,
 		Example: `  pgfsm ledger continue-after-loss sqlite:pgfsm-2.db`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,7 +54,7 @@ Afterwards, name TO in the configuration, and another folder in checkpoints.dir.
 			if origin == "" {
 				origin = "pgfsm-log-" + rand.Text()
 			}
-			return f.move(cmd.Context(), w, from, args[0], "A new log begins in %s, with %d entry. Name it in the configuration, and another checkpoints.dir.\n",
+			return f.move(cmd.Context(), w, from, args[0], "A new log begins in %s, with %d entry. Name this ledger in the configuration, and another checkpoints.dir.\n",
 				func(ctx context.Context, from, to ledger.Store, m ledger.Move) error {
 					return ledger.ContinueAfterLoss(ctx, from, to, signed, origin, m)
 				})

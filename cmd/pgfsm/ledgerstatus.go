@@ -17,8 +17,9 @@ func newLedgerStatus(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Show the size of the log, and the gateways that work on it",
-		Long: `status prints the size of the log, the running gateways (replicas), how many runs each has under way, and the runs that no
-process has. A replica is listed by the id that its runs carry, with the time of its start, its build and its bundle.
+		Long: `status prints the size of the log, the running gateways (replicas), how many runs each has under way, and the runs whose
+process is gone. It lists each replica with its id, the time of its start, its build and its bundle. The runs of a replica
+name its id as their owner.
 
 If the replicas have different bundles, status says so: they judge the same call differently until each has the same
 configuration.`,
@@ -45,8 +46,8 @@ func showReplicas(ctx context.Context, w world, o *openedLedger, asJSON bool) er
 	k := newInk(w)
 	printFields(w, k, 12, d.Rows())
 	for _, r := range d.Replicas {
-		fmt.Fprintf(w.stdout, "%s %s  since %s  %s  bundle %s  %d runs\n", k.bold("Replica:"), visible.Text(r.ID), visible.Text(r.Since),
-			visible.Text(r.Build), visible.Text(r.Bundle.Short()), r.Runs)
+		fmt.Fprintf(w.stdout, "%s %s  since %s  %s  bundle %s  %s\n", k.bold("Replica:"), visible.Text(r.ID), visible.Text(r.Since),
+			visible.Text(r.Build), visible.Text(r.Bundle.Short()), count(r.Runs, "run"))
 	}
 	if len(d.Replicas) == 0 {
 		fmt.Fprintln(w.stderr, "No gateway runs on this ledger.")
