@@ -127,7 +127,7 @@ func (v *Ballot) check() error {
 	case !utf8.ValidString(v.Reason):
 		return refuse("the reason is not valid UTF-8")
 	case !v.Approve && visible.Blank(v.Reason):
-		return refuse("a denial needs a reason: it reaches who asked")
+		return refuse("a denial needs a reason, which the requester reads")
 	case len(v.Key) > MaxKey:
 		return refuse("the key has %d bytes; at most %d are taken", len(v.Key), MaxKey)
 	case !utf8.ValidString(v.Key) || visible.Text(v.Key) != v.Key:

@@ -10,7 +10,7 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// Bounds of the table of arguments. Below it stands the whole JSON.
+// Bounds of the table of arguments. The page has the whole JSON below it.
 const (
 	maxValues     = 500
 	maxValueBytes = 256 << 10

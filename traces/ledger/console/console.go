@@ -211,11 +211,11 @@ func (r *refusal) Error() string { return r.text }
 
 var (
 	errNoPage  = &refusal{http.StatusNotFound, "There is no such page."}
-	errMethod  = &refusal{http.StatusMethodNotAllowed, "This page cannot be used like that."}
+	errMethod  = &refusal{http.StatusMethodNotAllowed, "This page does not accept requests with this method."}
 	errHost    = &refusal{http.StatusMisdirectedRequest, "This address is not one of the console's. Add it to serve.hosts, or give approvals serve --host."}
 	errOrigin  = &refusal{http.StatusForbidden, "The request comes from a page of another site, so the console ignores it."}
-	errHeaders = &refusal{http.StatusBadRequest, "A header that decides something came more than once."}
-	errCookies = &refusal{http.StatusBadRequest, "Two session cookies came, and at most one is the console's. Another service on this machine may have set " +
+	errHeaders = &refusal{http.StatusBadRequest, "The request has a security header more than once."}
+	errCookies = &refusal{http.StatusBadRequest, "The browser sent two session cookies, and at most one is the console's. Another service on this machine may have set " +
 		"the other one. Delete the cookies of this site, and sign in again."}
 	errForm = &refusal{http.StatusBadRequest, "The form cannot be read."}
 )

@@ -101,11 +101,11 @@ func (h *Handler) addSteps(v *visit, r ledger.Reader, body *runView) error {
 	}
 	switch {
 	case errors.Is(err, ledger.ErrUnfinished):
-		body.NoSteps = "The run is under way. Its steps stand here when it has ended or is held."
+		body.NoSteps = "The run is under way. This page lists its steps when the run has ended or is held."
 		return nil
 	case err != nil && v.r.Context().Err() == nil:
 		h.Log("the steps of run " + v.id + " cannot be shown: " + err.Error())
-		body.NoSteps = "The record of this run does not lead to its steps. It may have been changed: run pgfsm ledger verify."
+		body.NoSteps = "The steps cannot be derived from the record of this run. Somebody may have changed the record: run pgfsm ledger verify."
 		return nil
 	case err != nil:
 		return err
