@@ -95,7 +95,7 @@ func TestRolesFindTheirSchema(t *testing.T) {
 	if err := c.Exec(t.Context(), name, setup); err != nil {
 		t.Fatal(err)
 	}
-	if err := prepare(c.URL(pgtest.Superuser, name)); err != nil {
+	if err := c.Ledger(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
 	if err := open(t, c.URL(serves, name)).Update(t.Context(), addEntry(0)); err != nil {
