@@ -54,6 +54,9 @@ func TestProxyFaults(t *testing.T) {
 	c, name := bed.Database(t)
 	p := pgtest.NewProxy(t, c.Address())
 	url := pgtest.URL(p.Address(), pgtest.Superuser, name)
+	if err := exec(t.Context(), url, "CREATE TABLE numbers (n bigint)"); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		name  string
 		fault func()
