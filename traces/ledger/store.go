@@ -80,6 +80,9 @@ type Reader interface {
 	Reached(run string) (int64, error)
 	// Requests returns the requests that match, in the filter's order.
 	Requests(Filter) iter.Seq2[Request, error]
+	// Counts counts the newest requests, at most so many: those that were asked for since a time by the first unit bytes of that time,
+	// and all others together. It returns the groups in order.
+	Counts(newest int, since string, unit int) iter.Seq2[Count, error]
 	// Waiting returns the id of the oldest run of exactly this call for which [Request.Attachable] holds, or ErrNotFound. Its cost
 	// does not depend on the number of runs.
 	Waiting(Look) (string, error)
@@ -120,6 +123,15 @@ type Filter struct {
 	Before   string // run ids before this one
 	Newest   bool   // newest first
 	Limit    int    // 0: all
+}
+
+// A Count says how many requests are alike.
+type Count struct {
+	At     string // how the times begin at which they were asked for; empty if that was before the period
+	Status Status
+	Code   string
+	First  string // when the first of them was asked for
+	Runs   int
 }
 
 // A Tx reads and writes rows.

@@ -208,6 +208,16 @@ func (d *Dialect) Requests(f ledger.Filter) (string, []any) {
 	return query, args
 }
 
+// counts reads at most as many rows as it may, whatever the period is.
+const counts = "SELECT CASE WHEN at >= ? THEN substr(at, 1, ?) ELSE '' END AS since, status, code, min(at), count(*) " +
+	"FROM (SELECT at, status, code FROM requests ORDER BY run_id DESC LIMIT ?) AS newest GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+
+func (t *Tx) Counts(newest int, since string, unit int) iter.Seq2[ledger.Count, error] {
+	return all(t, many, func(r *Row) ledger.Count {
+		return ledger.Count{At: r.Text(), Status: ledger.Status(r.Text()), Code: r.Text(), First: r.Text(), Runs: r.int()}
+	}, counts, since, int64(unit), int64(newest))
+}
+
 // attachable has the conditions of the partial index written out, so that it is used.
 const attachable = "kind = '" + states.KindAgent + "' AND binding <> '' AND delivered = ''"
 

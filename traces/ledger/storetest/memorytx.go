@@ -166,6 +166,30 @@ func (r *reader) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
 	})
 }
 
+func (r *reader) Counts(newest int, since string, unit int) iter.Seq2[ledger.Count, error] {
+	return rows(r, func(s *state) []ledger.Count {
+		groups := make(map[ledger.Count]ledger.Count)
+		runs := slices.Sorted(maps.Keys(s.requests))
+		for _, run := range runs[max(0, len(runs)-newest):] {
+			q := s.requests[run]
+			key := ledger.Count{Status: q.Status, Code: q.Code}
+			if q.At >= since {
+				key.At = q.At[:min(unit, len(q.At))]
+			}
+			one, known := groups[key]
+			if !known {
+				one = key
+				one.First = q.At
+			}
+			one.First, one.Runs = min(one.First, q.At), one.Runs+1
+			groups[key] = one
+		}
+		return sorted(groups, func(a, b ledger.Count) int {
+			return cmp.Or(strings.Compare(a.At, b.At), cmp.Compare(a.Status, b.Status), strings.Compare(a.Code, b.Code))
+		})
+	})
+}
+
 func (r *reader) Waiting(l ledger.Look) (string, error) {
 	if err := r.usable(); err != nil {
 		return "", err

@@ -47,6 +47,7 @@ func Run(t *testing.T, h Harness) {
 		{"tokens-and-blobs-are-ordered", tokenAndBlobOrder},
 		{"filters", filters},
 		{"windows", windows},
+		{"counts", counts},
 		{"waiting", waiting},
 		{"entries-of-a-type", ofType},
 		{"deliveries", deliveries},

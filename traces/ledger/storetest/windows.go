@@ -57,3 +57,38 @@ func windows(t *testing.T, h Harness) {
 		})
 	}
 }
+
+// counts: the newest requests are counted, and those before the period together.
+func counts(t *testing.T, h Harness) {
+	s, _ := h.fresh(t)
+	update(t, s, func(tx ledger.Tx) error {
+		for _, r := range []ledger.Request{
+			{RunID: "1", At: "2026-01-01T08:00:00Z", Status: ledger.Failed, Code: "left out"},
+			{RunID: "2", At: "2026-01-01T09:59:59Z", Status: ledger.Executed},
+			{RunID: "3", At: "2026-01-01T09:00:00Z", Status: ledger.Executed},
+			{RunID: "4", At: "2026-01-01T10:00:00Z", Status: ledger.Executed},
+			{RunID: "5", At: "2026-01-01T10:59:59Z", Status: ledger.Executed},
+			{RunID: "6", At: "2026-01-01T10:30:00Z", Status: ledger.Denied, Code: "b"},
+			{RunID: "7", At: "2026-01-01T10:30:00Z", Status: ledger.Denied, Code: "a"},
+			{RunID: "8", At: "2026-01-01T11:00:00Z", Status: ledger.Denied, Code: "b"},
+		} {
+			if err := tx.PutRequest(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	view(t, s, func(r ledger.Reader) {
+		same(t, "counts", []ledger.Count{
+			{Status: ledger.Executed, First: "2026-01-01T09:00:00Z", Runs: 2},
+			{At: "2026-01-01T10", Status: ledger.Denied, Code: "a", First: "2026-01-01T10:30:00Z", Runs: 1},
+			{At: "2026-01-01T10", Status: ledger.Denied, Code: "b", First: "2026-01-01T10:30:00Z", Runs: 1},
+			{At: "2026-01-01T10", Status: ledger.Executed, First: "2026-01-01T10:00:00Z", Runs: 2},
+			{At: "2026-01-01T11", Status: ledger.Denied, Code: "b", First: "2026-01-01T11:00:00Z", Runs: 1},
+		}, list(t, r.Counts(7, "2026-01-01T10:00:00Z", 13)))
+		same(t, "counts of the newest", []ledger.Count{
+			{At: "2026-01-01", Status: ledger.Denied, Code: "b", First: "2026-01-01T11:00:00Z", Runs: 1},
+		}, list(t, r.Counts(1, "", 10)))
+		same(t, "counts of a time without requests", 1, len(list(t, r.Counts(2, "2027", 10)))-1)
+	})
+}

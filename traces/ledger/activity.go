@@ -1,0 +1,193 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+)
+
+// Bounds of what [ReadActivity] reads, so that it takes as long however many runs there are.
+const (
+	MaxRecent  = 10_000 // runs that are counted
+	MaxWaits   = 200    // held calls whose waits are measured
+	MaxPending = 1_000  // held calls that wait now
+)
+
+// Activity is what happened in a period.
+type Activity struct {
+	Since   string // when the period begins
+	Now     string
+	Unit    time.Duration // of the times of the counts
+	Counts  []Count       // of runs that were asked for in the period, in order
+	Partial bool          // the period has more runs than were counted: the counts begin with the newest MaxRecent
+	First   string        // when the first counted run was asked for; empty without one
+	Waits   Waits
+	Active  *Activation // the last one; nil if no gateway has started
+}
+
+// Waits are how long approvers took to decide about the calls that were asked for in a period.
+type Waits struct {
+	Decided     []time.Duration // of calls that people decided, shortest first
+	Expired     int             // held calls that nobody decided
+	Partial     bool            // only the newest MaxWaits held calls of the period were read
+	Pending     int             // calls that wait now, whenever they were asked for
+	MorePending bool            // more wait than were counted
+	Oldest      string          // when the first of those that wait was asked for; empty without one
+}
+
+// An Activation says that a gateway started with a bundle.
+type Activation struct {
+	Entry  int64
+	At     string
+	By     string // the id that the gateway's runs carry
+	Build  string
+	Bundle canonical.Digest
+}
+
+// units are the widths of counts, each with the length of the times that have it and the longest period that is counted by it.
+var units = []struct {
+	width  time.Duration
+	length int
+	most   time.Duration
+}{
+	{10 * time.Minute, len("2027-01-31T12:3"), 3 * time.Hour}, {time.Hour, len("2027-01-31T12"), 49 * time.Hour},
+	{24 * time.Hour, len("2027-01-31"), 1 << 62},
+}
+
+// ReadActivity returns what happened since a time in the ledger's form.
+func ReadActivity(r Reader, since, now string) (a Activity, err error) {
+	from, err := time.Parse(timeForm, since)
+	if err != nil {
+		return a, err
+	}
+	until, err := time.Parse(timeForm, now)
+	if err != nil {
+		return a, err
+	}
+	a = Activity{Since: since, Now: now}
+	length := 0
+	for _, u := range units {
+		if a.Unit, length = u.width, u.length; until.Sub(from) <= u.most {
+			break
+		}
+	}
+	if err := a.count(r, length); err != nil {
+		return a, err
+	}
+	if err := a.Waits.read(r, since, now); err != nil {
+		return a, err
+	}
+	a.Active, err = lastActivation(r)
+	return a, err
+}
+
+// count counts the runs.
+func (a *Activity) count(r Reader, length int) error {
+	read, before := 0, false
+	for c, err := range r.Counts(MaxRecent, a.Since, length) {
+		if err != nil {
+			return err
+		}
+		if read += c.Runs; c.At == "" {
+			before = true
+			continue
+		}
+		if a.First == "" || c.First < a.First {
+			a.First = c.First
+		}
+		a.Counts = append(a.Counts, c)
+	}
+	// Run ids are ordered by time: if a run of before the period was read, all of the period were.
+	a.Partial = read == MaxRecent && !before
+	return nil
+}
+
+// read measures the waits of held calls.
+func (w *Waits) read(r Reader, since, now string) error {
+	n := 0
+	for q, err := range r.Requests(Filter{Held: true, Newest: true, Limit: MaxWaits + 1}) {
+		if err != nil {
+			return err
+		}
+		if q.At < since {
+			break
+		}
+		if n++; n > MaxWaits {
+			w.Partial = true
+			break
+		}
+		if err := w.measure(r, &q); err != nil {
+			return err
+		}
+	}
+	slices.Sort(w.Decided)
+	for q, err := range r.Requests(Filter{Statuses: []Status{Pending}, Limit: MaxPending + 1}) {
+		switch {
+		case err != nil:
+			return err
+		case w.Pending == MaxPending:
+			w.MorePending = true
+		case policy.Before(now, q.Expires): // otherwise it has expired, and nobody has recorded that yet
+			if w.Pending++; w.Oldest == "" {
+				w.Oldest = q.At
+			}
+		}
+	}
+	return nil
+}
+
+// measure adds how long approvers took to decide about a held call, if they did.
+func (w *Waits) measure(r Reader, q *Request) error {
+	switch q.Status {
+	case Pending:
+		return nil
+	case Expired:
+		w.Expired++
+		return nil
+	}
+	asked, decided := "", ""
+	for e, err := range r.EntriesOf(q.RunID) {
+		switch {
+		case err != nil:
+			return err
+		case e.Type == ApprovalRequested:
+			asked = e.At
+		case (e.Type == ApprovalApproved || e.Type == ApprovalDenied) && e.By != q.Actor: // a requester can take the call back
+			decided = e.At
+		}
+	}
+	if asked == "" || decided == "" {
+		return nil
+	}
+	begun, err := time.Parse(timeForm, asked)
+	if err != nil {
+		return fmt.Errorf("run %s: %w", q.RunID, err)
+	}
+	ended, err := time.Parse(timeForm, decided)
+	if err != nil {
+		return fmt.Errorf("run %s: %w", q.RunID, err)
+	}
+	w.Decided = append(w.Decided, ended.Sub(begun))
+	return nil
+}
+
+// lastActivation returns the last start of a gateway; nil if none has started.
+func lastActivation(r Reader) (*Activation, error) {
+	e, err := r.LastOf(BundleActivated)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, err := e.only(r)
+	if err != nil {
+		return nil, err
+	}
+	a := p.(*activated)
+	return &Activation{Entry: e.Index, At: e.At, By: e.By, Build: a.Build, Bundle: a.Bundle}, nil
+}
