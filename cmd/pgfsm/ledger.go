@@ -38,9 +38,10 @@ func newLedger(w world) *cobra.Command {
 init makes the tables of a PostgreSQL database, prune and rebuild remove and replace rows, key adds entries, and copy and
 continue-after-loss close one ledger and continue in another one. The other commands only read; you can use them while pgfsm
 is running.`,
-		newLedgerList(w, &f), newLedgerTail(w, &f), newLedgerShow(w, &f), newLedgerStatus(w, &f), newLedgerTrace(w, &f), newLedgerVerify(w, &f),
-		newLedgerCheckpoint(w, &f), newLedgerWitness(w, &f), newLedgerProve(w, &f), newLedgerKey(w, &f), newLedgerRebuild(w, &f),
-		newLedgerExport(w, &f), newLedgerPrune(w, &f), newLedgerCopy(w, &f), newLedgerContinue(w, &f), newLedgerInit(w, &f))
+		newLedgerList(w, &f), newLedgerTail(w, &f), newLedgerShow(w, &f), newLedgerStatus(w, &f), newLedgerSummary(w, &f),
+		newLedgerTrace(w, &f), newLedgerVerify(w, &f), newLedgerCheckpoint(w, &f), newLedgerWitness(w, &f), newLedgerProve(w, &f),
+		newLedgerKey(w, &f), newLedgerRebuild(w, &f), newLedgerExport(w, &f), newLedgerPrune(w, &f), newLedgerCopy(w, &f),
+		newLedgerContinue(w, &f), newLedgerInit(w, &f))
 	f.register(cmd)
 	return cmd
 }

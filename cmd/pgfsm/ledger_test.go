@@ -84,6 +84,22 @@ func TestLedgerPrune(t *testing.T) {
 	command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-03", "--json").want(t, exitYes, "/entries", "0", "/runs", "0", "/kept", "1")
 }
 
+// TestLedgerSummary: the counts of a period, for people and for programs.
+func TestLedgerSummary(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	at := auditorOfLongAgo(t, path, "old@example.com")
+	runsOfLongAgo(t, path)
+	command(t.Context(), nil, "ledger", "summary", "--ledger", at, "--since", "2001-01-01", "--json").want(t, exitYes,
+		"/runs", "2", "/partial", "false", "/approvals/decided", "0", "/statuses/1/status", "executed", "/active", "null")
+	r := command(t.Context(), nil, "ledger", "summary", "--ledger", at, "--since", "2001-01-01")
+	r.want(t, exitYes)
+	if !strings.Contains(r.stdout, "2, requested since 2001-01-01T00:00:00Z") || !strings.Contains(r.stdout, "       1  executed") {
+		t.Errorf("stdout = %q", r.stdout)
+	}
+	command(t.Context(), nil, "ledger", "summary", "--ledger", at).want(t, exitYes)
+	command(t.Context(), nil, "ledger", "summary", "--ledger", at, "--since", "x").want(t, exitCould)
+}
+
 // TestLedgerTailFollows waits for an event that comes while it looks, and ends when it is told to.
 func TestLedgerTailFollows(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")

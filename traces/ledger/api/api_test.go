@@ -58,7 +58,7 @@ func TestRoles(t *testing.T) {
 				token = d.token(c.role, c.name)
 			}
 			for path, want := range map[string]int{ // in any order: nothing is changed by reading
-				"/pending": c.pending, "/requests": c.pending, "/status/" + q.RunID: c.status, "/status/" + own.RunID: c.mine,
+				"/pending": c.pending, "/requests": c.pending, "/summary": c.pending, "/status/" + q.RunID: c.status, "/status/" + own.RunID: c.mine,
 				"/healthz": 200, "/readyz": 200, "/openapi.yaml": 200, "/openapi.json": 200,
 			} {
 				for _, method := range []string{http.MethodGet, http.MethodHead} {

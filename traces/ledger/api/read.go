@@ -1,11 +1,13 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
+	"pgfsm/policy"
 	"pgfsm/present"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
@@ -115,6 +117,28 @@ func (h *Handler) status(c *call) (answer, error) {
 
 func (h *Handler) healthz(*call) (answer, error) {
 	return jsonAnswer(health{SchemaVersion: present.SchemaVersion, Status: "ok"}), nil
+}
+
+// defaultPeriod is the period of a summary.
+const defaultPeriod = "24h"
+
+// summary returns what happened in a period.
+func (h *Handler) summary(c *call) (answer, error) {
+	now := h.ledger.Now()
+	since, err := ledger.ParsePast(cmp.Or(c.query["since"], defaultPeriod), now)
+	if err != nil {
+		return answer{}, newProblem(QueryInvalid, "since "+err.Error())
+	}
+	if err := h.turn(c); err != nil {
+		return answer{}, err
+	}
+	defer func() { <-h.listing }()
+	var a ledger.Activity
+	err = h.ledger.View(c.r.Context(), func(r ledger.Reader) (err error) {
+		a, err = ledger.ReadActivity(r, since, now.UTC().Format(policy.TimeForm))
+		return err
+	})
+	return jsonAnswer(present.NewSummary(&a)), err
 }
 
 // replicas returns the processes that work on the ledger.

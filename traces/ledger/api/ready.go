@@ -60,6 +60,9 @@ func NewNotReady(err error, otherwise Reason) NotReady {
 // WarnBundleDiffers is the warning that another replica of the ledger has another bundle.
 const WarnBundleDiffers = "bundle_differs"
 
+// warns says what a warning means.
+var warns = map[string]string{WarnBundleDiffers: "another replica of this ledger has another bundle"}
+
 // readTime bounds the time in which the ledger must answer for the service to be ready.
 const readTime = 2 * time.Second
 
@@ -76,21 +79,39 @@ func (h *Handler) readable(ctx context.Context) error {
 	})
 }
 
-// readyz checks that the ledger can be read, and Options.Ready.
-func (h *Handler) readyz(c *call) (answer, error) {
-	causes := h.ready(c.r.Context())
-	if err := h.readable(c.r.Context()); err != nil {
+// Health says whether the service can do its work, in the words of /readyz. It logs the causes if it cannot.
+func (h *Handler) Health(ctx context.Context) present.Health {
+	causes := h.ready(ctx)
+	if err := h.readable(ctx); err != nil {
 		causes = append([]NotReady{NewNotReady(err, LedgerUnavailable)}, causes...)
 	}
-	if len(causes) == 0 {
-		return jsonAnswer(readiness{health{present.SchemaVersion, "ready"}, h.warnings()}), nil
-	}
-	p := newProblem(Unavailable, "the service is not ready: "+detail[causes[0].Reason])
+	var out present.Health
 	for _, cause := range causes {
 		h.log("not ready: " + string(cause.Reason) + ": " + cause.Err.Error())
-		if !slices.Contains(p.Reasons, cause.Reason) {
-			p.Reasons = append(p.Reasons, cause.Reason)
+		row := present.Row{Name: string(cause.Reason), Value: detail[cause.Reason]}
+		if !slices.Contains(out.Reasons, row) {
+			out.Reasons = append(out.Reasons, row)
 		}
+	}
+	for _, warning := range h.warnings() {
+		out.Warnings = append(out.Warnings, present.Row{Name: warning, Value: warns[warning]})
+	}
+	return out
+}
+
+// readyz checks that the ledger can be read, and Options.Ready.
+func (h *Handler) readyz(c *call) (answer, error) {
+	is := h.Health(c.r.Context())
+	if is.Ready() {
+		warnings := []string{}
+		for _, w := range is.Warnings {
+			warnings = append(warnings, w.Name)
+		}
+		return jsonAnswer(readiness{health{present.SchemaVersion, "ready"}, warnings}), nil
+	}
+	p := newProblem(Unavailable, "the service is not ready: "+is.Reasons[0].Value)
+	for _, reason := range is.Reasons {
+		p.Reasons = append(p.Reasons, Reason(reason.Name))
 	}
 	return answer{}, p
 }

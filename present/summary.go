@@ -1,0 +1,167 @@
+package present
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/traces/ledger"
+)
+
+// A Summary is what happened on a ledger in a period. Every member is always present.
+type Summary struct {
+	SchemaVersion int           `json:"schema_version"`
+	Since         string        `json:"since"`
+	Until         string        `json:"until"`
+	Runs          int           `json:"runs"`         // that were requested in the period, and counted
+	Partial       bool          `json:"partial"`      // the period has more runs: only the newest were counted
+	First         string        `json:"first"`        // when the first counted run was requested; empty without one
+	Unit          int           `json:"unit_seconds"` // of the times
+	Statuses      []StatusCount `json:"statuses"`     // in the order of [ledger.Statuses]
+	Times         []TimeCount   `json:"times"`        // oldest first
+	Refusals      []Refusal     `json:"refusals"`     // the most frequent first
+	Approvals     Waits         `json:"approvals"`
+	Active        *Activation   `json:"active"` // null if no gateway has started
+}
+
+// A StatusCount says how many runs have a status.
+type StatusCount struct {
+	Status ledger.Status `json:"status"`
+	Runs   int           `json:"runs"`
+}
+
+// A TimeCount says how many of the runs that were requested in one unit of time have a status.
+type TimeCount struct {
+	At string `json:"at"` // when the unit begins
+	StatusCount
+}
+
+// A Refusal says how many runs ended with a code.
+type Refusal struct {
+	Code   string `json:"code"`
+	Runs   int    `json:"runs"`
+	Remedy string `json:"remedy"` // what to do
+}
+
+// Waits say how long approvers took.
+type Waits struct {
+	Decided     int    `json:"decided"` // held calls that approvers decided
+	Expired     int    `json:"expired"` // held calls that nobody decided
+	Partial     bool   `json:"partial"` // the period has more held calls: only the newest were read
+	Median      int    `json:"median_seconds"`
+	Longest     int    `json:"longest_seconds"`
+	Pending     int    `json:"pending"`      // calls that wait now
+	MorePending bool   `json:"more_pending"` // more wait than were counted
+	Oldest      string `json:"oldest"`       // when the first of them was requested; empty without one
+}
+
+// An Activation says that a gateway started with a bundle.
+type Activation struct {
+	Entry  int64            `json:"entry"`
+	At     string           `json:"at"`
+	By     string           `json:"by"` // the id of the gateway
+	Build  string           `json:"build"`
+	Bundle canonical.Digest `json:"bundle"`
+}
+
+// NewSummary returns what happened on a ledger in a period.
+func NewSummary(a *ledger.Activity) Summary {
+	s := Summary{
+		SchemaVersion: SchemaVersion, Since: a.Since, Until: a.Now, Partial: a.Partial, First: a.First, Unit: int(a.Unit / time.Second),
+		Statuses: []StatusCount{}, Times: []TimeCount{}, Refusals: []Refusal{}, Approvals: newWaits(&a.Waits),
+	}
+	if a.Active != nil {
+		s.Active = &Activation{a.Active.Entry, a.Active.At, a.Active.By, a.Active.Build, a.Active.Bundle}
+	}
+	statuses, codes := make(map[ledger.Status]int), make(map[string]int)
+	for _, c := range a.Counts {
+		s.Runs += c.Runs
+		statuses[c.Status] += c.Runs
+		if c.Code != "" && slices.Contains(refused, c.Status) {
+			codes[c.Code] += c.Runs
+		}
+		at := wholeTime(c.At)
+		if n := len(s.Times); n > 0 && s.Times[n-1].At == at && s.Times[n-1].Status == c.Status {
+			s.Times[n-1].Runs += c.Runs
+		} else {
+			s.Times = append(s.Times, TimeCount{at, StatusCount{c.Status, c.Runs}})
+		}
+	}
+	for _, status := range ledger.Statuses() {
+		if n := statuses[status]; n > 0 {
+			s.Statuses = append(s.Statuses, StatusCount{status, n})
+		}
+	}
+	for code, n := range codes { // in any order, and sorted below
+		s.Refusals = append(s.Refusals, Refusal{code, n, policy.Remedy(policy.Code(code))})
+	}
+	slices.SortFunc(s.Refusals, func(a, b Refusal) int { return cmp.Or(cmp.Compare(b.Runs, a.Runs), cmp.Compare(a.Code, b.Code)) })
+	return s
+}
+
+// refused are the statuses of runs that did not do what was requested.
+var refused = []ledger.Status{ledger.Denied, ledger.Failed, ledger.Expired, ledger.Indeterminate}
+
+// wholeTime completes the beginning of a time.
+func wholeTime(at string) string { return at + "2000-01-01T00:00:00Z"[len(at):] }
+
+func newWaits(w *ledger.Waits) Waits {
+	out := Waits{
+		Decided: len(w.Decided), Expired: w.Expired, Partial: w.Partial, Pending: w.Pending, MorePending: w.MorePending, Oldest: w.Oldest,
+	}
+	if n := len(w.Decided); n > 0 {
+		out.Median, out.Longest = int(w.Decided[(n-1)/2]/time.Second), int(w.Decided[n-1]/time.Second)
+	}
+	return out
+}
+
+// Counted says which runs were counted.
+func (s *Summary) Counted() string {
+	if s.Partial {
+		return fmt.Sprintf("the last %d runs of the period, requested since %s; the period has more", s.Runs, s.First)
+	}
+	return fmt.Sprintf("%d, requested since %s", s.Runs, s.Since)
+}
+
+// Rows describes the waits to people.
+func (w *Waits) Rows() []Row {
+	decided, pending := fmt.Sprint(w.Decided), fmt.Sprint(w.Pending)
+	if w.Partial {
+		decided = fmt.Sprintf("%d of the last %d held calls of the period; the period has more", w.Decided, ledger.MaxWaits)
+	}
+	if w.MorePending {
+		pending = fmt.Sprintf("more than %d", w.Pending)
+	}
+	if w.Oldest != "" {
+		pending += ", the oldest requested " + w.Oldest
+	}
+	median, longest := "", ""
+	if w.Decided > 0 {
+		median, longest = Duration(w.Median), Duration(w.Longest)
+	}
+	return filled([]Row{
+		{"Waiting now", pending}, {"Decided", decided}, {"Median wait", median}, {"Longest wait", longest}, {"Expired", fmt.Sprint(w.Expired)},
+	})
+}
+
+// Rows describes the activation to people.
+func (a *Activation) Rows() []Row {
+	return []Row{{"Bundle", string(a.Bundle)}, {"Activated", a.At}, {"By gateway", a.By}, {"Build", a.Build}, {"Entry", fmt.Sprint(a.Entry)}}
+}
+
+// Duration writes whole seconds for people.
+func Duration(seconds int) string {
+	switch d := time.Duration(seconds) * time.Second; {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", seconds)
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	default:
+		return fmt.Sprintf("%d days", int(d.Hours()/24))
+	}
+}
