@@ -131,10 +131,11 @@ func (s *Service) newAdmin() {
 		return
 	}
 	o.Ledger, o.Voted, o.Result = l, s.worker.Wake, s.runner.CallResult
+	served := api.New(o)
 	s.console = console.New(console.Options{
-		Ledger: l, Replayer: s.runner.replayer, Hosts: o.Hosts, Voted: o.Voted, Result: o.Result, Log: o.Log,
+		Ledger: l, Replayer: s.runner.replayer, Hosts: o.Hosts, Voted: o.Voted, Result: o.Result, Log: o.Log, Health: served.Health,
 	})
-	s.admin = console.Beside(s.console, api.New(o))
+	s.admin = console.Beside(s.console, served)
 	if decide := &s.runner.options.Serve.DecideURL; *decide == "" {
 		*decide = "http://" + s.options.Admin.Addr().String() + console.CallPath + config.RunID
 	}

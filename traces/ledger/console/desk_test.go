@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/present"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
@@ -40,6 +41,7 @@ type desk struct {
 	logged  sync.Mutex
 	log     strings.Builder
 	result  jsontext.Value // of every call
+	health  present.Health
 	browsed func(string, ...func(*http.Request)) reply
 }
 
@@ -57,6 +59,7 @@ func newDeskAt(t testing.TB, hosts ...string) *desk {
 		Result: func(context.Context, ledger.Reader, *ledger.Request) (jsontext.Value, string, error) {
 			return d.result, "", nil
 		},
+		Health: func(context.Context) present.Health { return d.health },
 		Log: func(line string) {
 			d.logged.Lock()
 			defer d.logged.Unlock()

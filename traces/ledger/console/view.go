@@ -15,6 +15,7 @@ import (
 
 	"pgfsm/fsm"
 	"pgfsm/policy/visible"
+	"pgfsm/present"
 	"pgfsm/traces/ledger"
 )
 
@@ -143,13 +144,7 @@ func left(now, until string) string {
 		return ""
 	case d <= 0:
 		return "expired"
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%d s left", int(d.Seconds()))
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%d min left", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h left", int(d.Hours()))
 	default:
-		return fmt.Sprintf("%d days left", int(d.Hours()/24))
+		return present.Duration(int(d.Seconds())) + " left"
 	}
 }

@@ -1,0 +1,171 @@
+package console
+
+import (
+	"cmp"
+	"net/http"
+	"time"
+
+	"pgfsm/policy"
+	"pgfsm/present"
+	"pgfsm/traces/ledger"
+)
+
+// A nowView is the page of what happens now.
+type nowView struct {
+	present.Summary
+	Base    string // of links
+	Health  present.Health
+	Periods []period
+	Error   string
+	Bars    []bar
+	Columns []column
+	More    int  // codes that are not listed
+	Audits  bool // this person may see entries
+}
+
+// A period is a link.
+type period struct {
+	Name, Since string
+	Chosen      bool
+}
+
+// periods are the links, the default second.
+var periods = []period{{Name: "last hour", Since: "1h"}, {Name: "last day", Since: "24h"}, {Name: "last week", Since: "168h"}}
+
+// Sizes of the pictures, which the page scales.
+const (
+	chartWidth  = 600
+	chartHeight = 120
+	barHeight   = 20
+	maxColumns  = 200
+	maxRefusals = 10
+)
+
+// A bar shows how many runs have a status.
+type bar struct {
+	present.StatusCount
+	Y, Width int
+}
+
+// A column shows how many runs were requested in one unit of time.
+type column struct {
+	At                  string
+	Executed, Not, Open int // Not: refused or failed
+	Parts               []part
+}
+
+// A part of a column shows the runs of one kind, whose class it has.
+type part struct {
+	Class               string
+	X, Y, Width, Height int
+}
+
+// now shows what happens on the ledger.
+func (h *Handler) now(v *visit) error {
+	if err := h.turn(v); err != nil {
+		return err
+	}
+	defer func() { <-h.listing }()
+	body, after, status := nowView{Base: v.base, Audits: v.who.May(ledger.ActAudit)}, int64(0), http.StatusOK
+	chosen := cmp.Or(v.r.URL.Query().Get("since"), periods[1].Since)
+	for _, p := range periods {
+		p.Chosen = p.Since == chosen
+		body.Periods = append(body.Periods, p)
+	}
+	since, err := ledger.ParsePast(chosen, h.Ledger.Now())
+	if err != nil {
+		status, body.Error, chosen = http.StatusBadRequest, "since "+err.Error(), ""
+	} else if err := h.read(v, &after, func(r ledger.Reader, now string) error {
+		a, err := ledger.ReadActivity(r, since, now)
+		body.Summary = present.NewSummary(&a)
+		return err
+	}); err != nil {
+		return err
+	}
+	body.Health = h.Health(v.r.Context())
+	body.draw()
+	if n := len(body.Refusals); n > maxRefusals {
+		body.More, body.Refusals = n-maxRefusals, body.Refusals[:maxRefusals]
+	}
+	words := []string{"pgfsm", "ledger", "summary"}
+	if chosen != "" {
+		words = append(words, "--since", chosen)
+	}
+	return h.render(v, status, "now", view{
+		Title: "Now", Events: "of=held", After: after, CLI: present.CommandLine(words...), Body: &body,
+	})
+}
+
+// BarsHeight is the height of the picture of the statuses.
+func (n *nowView) BarsHeight() int { return len(n.Bars) * barHeight }
+
+// draw computes the pictures.
+func (n *nowView) draw() {
+	most := 1
+	for _, c := range n.Statuses {
+		most = max(most, c.Runs)
+	}
+	for i, c := range n.Statuses {
+		n.Bars = append(n.Bars, bar{c, i * barHeight, max(1, c.Runs*chartWidth/most)})
+	}
+	n.columns()
+}
+
+// columns computes the picture of the times. Units without a run have empty columns.
+func (n *nowView) columns() {
+	if len(n.Times) == 0 {
+		return
+	}
+	unit := time.Duration(n.Unit) * time.Second
+	begin, end := n.Since, n.Times[len(n.Times)-1].At
+	if n.Partial {
+		begin = n.First
+	}
+	from, err := time.Parse(policy.TimeForm, begin)
+	until, late := time.Parse(policy.TimeForm, max(end, n.Until))
+	if err != nil || late != nil {
+		return // there is no picture, and the table says the same
+	}
+	from = from.Truncate(unit)
+	if until.Sub(from) > maxColumns*unit {
+		from = until.Add(-maxColumns * unit).Truncate(unit)
+	}
+	at := make(map[string]int)
+	for t := from; !t.After(until); t = t.Add(unit) {
+		text := t.Format(policy.TimeForm)
+		at[text] = len(n.Columns)
+		n.Columns = append(n.Columns, column{At: text})
+	}
+	most := 1
+	for _, c := range n.Times {
+		i, shown := at[c.At]
+		if !shown {
+			continue
+		}
+		one := &n.Columns[i]
+		switch c.Status {
+		case ledger.Executed:
+			one.Executed += c.Runs
+		case ledger.Denied, ledger.Expired, ledger.Failed, ledger.Indeterminate:
+			one.Not += c.Runs
+		default:
+			one.Open += c.Runs
+		}
+		most = max(most, one.Executed+one.Not+one.Open)
+	}
+	step := chartWidth / len(n.Columns)
+	for i := range n.Columns {
+		c, y := &n.Columns[i], chartHeight
+		for _, p := range []struct {
+			class string
+			runs  int
+		}{{"executed", c.Executed}, {"denied", c.Not}, {"pending", c.Open}} {
+			if p.runs == 0 {
+				continue
+			}
+			height := max(1, p.runs*chartHeight/most)
+			y -= height
+			c.Parts = append(c.Parts, part{p.class, i * step, y, max(1, step-1), height})
+		}
+	}
+}
