@@ -63,7 +63,17 @@ func (e *Event) Line(withRun bool) string {
 	if withRun {
 		words = append(words, fmt.Sprintf("%-36s", visible.Text(e.Run)))
 	}
-	words = append(words, visible.Clip(e.By, maxWords))
+	return strings.Join(append(words, e.detail()...), "  ")
+}
+
+// Detail is [Event.Line] without the entry, the time and the run.
+func (e *Event) Detail() string {
+	return strings.Join(append([]string{visible.Text(string(e.Type))}, e.detail()...), "  ")
+}
+
+// detail has who caused the event, and the most important members of the payload.
+func (e *Event) detail() []string {
+	words := []string{visible.Clip(e.By, maxWords)}
 	for _, d := range details[e.Type] {
 		text := valueAt(e.Payload, d.pointer)
 		if d.pointer == "/approvers" && text == "[]" {
@@ -73,7 +83,7 @@ func (e *Event) Line(withRun bool) string {
 			words = append(words, d.word+visible.Clip(text, maxWords))
 		}
 	}
-	return strings.Join(words, "  ")
+	return words
 }
 
 // valueAt returns the value at a JSON pointer, a string without its quotation marks; empty if there is none.

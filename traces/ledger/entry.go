@@ -35,6 +35,15 @@ func (e *Entry) Leaf() []byte {
 // hash is the leaf's hash (RFC 6962, section 2.1).
 func (e *Entry) hash() tlog.Hash { return tlog.RecordHash(e.Leaf()) }
 
+// Intact returns the hash that the tree has for the entry, and reports whether it is the hash of the entry's leaf.
+func (e *Entry) Intact(r tlog.HashReader) (h tlog.Hash, is bool, err error) {
+	h, err = leafHash(r, e.Index)
+	return h, err == nil && h == e.hash(), err
+}
+
+// Referred reports whether the entry has a reference to its events instead of the events.
+func (e *Entry) Referred() bool { return isRef(e.Events) }
+
 // leafHash reads the hash of a leaf in the tree.
 func leafHash(r tlog.HashReader, index int64) (tlog.Hash, error) {
 	all, err := r.ReadHashes([]int64{tlog.StoredHashIndex(0, index)})

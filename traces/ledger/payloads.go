@@ -304,6 +304,12 @@ func Types() (all []Type) {
 	return all
 }
 
+// Few reports whether events of the type are about no run and few, so that [Reader.EntriesOfType] finds them.
+func (t Type) Few() bool {
+	p, err := newPayload(t)
+	return err == nil && p.aboutNoRun() && t != MCPPassed
+}
+
 // newPayload returns an empty payload of a type.
 func newPayload(t Type) (payload, error) {
 	for _, empty := range payloads {

@@ -101,6 +101,10 @@ var routes = []route{
 	}},
 	{method: http.MethodGet, path: "/replicas", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).replicas},
 	{method: http.MethodGet, path: "/summary", may: []ledger.Action{ledger.ActRead}, query: []string{"since"}, serve: (*Handler).summary},
+	{method: http.MethodGet, path: "/entries", may: []ledger.Action{ledger.ActAudit}, serve: (*Handler).entries, query: []string{
+		"before", "by", "limit", "run", "since", "type", "until",
+	}},
+	{method: http.MethodGet, path: "/checkpoints", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).signed},
 	{method: http.MethodGet, path: "/status/", may: []ledger.Action{ledger.ActRead, ledger.ActCall}, serve: (*Handler).status},
 	{method: http.MethodPost, path: "/approve/", may: []ledger.Action{ledger.ActVote}, serve: (*Handler).approve},
 	{method: http.MethodPost, path: "/deny/", may: []ledger.Action{ledger.ActVote}, serve: (*Handler).deny},

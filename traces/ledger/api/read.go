@@ -38,6 +38,19 @@ func (h *Handler) requests(c *call) (answer, error) {
 	return h.page(c, f)
 }
 
+// limit is how many rows a page has at most.
+func (c *call) limit() (int, error) {
+	text, given := c.query["limit"]
+	if !given {
+		return defaultPage, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > MaxPage || strconv.Itoa(n) != text {
+		return 0, newProblem(QueryInvalid, fmt.Sprintf("limit must be a number from 1 to %d", MaxPage))
+	}
+	return n, nil
+}
+
 // turn waits until no other call reads many requests.
 func (h *Handler) turn(c *call) error {
 	select {
@@ -50,14 +63,11 @@ func (h *Handler) turn(c *call) error {
 
 // page returns some requests, oldest first.
 func (h *Handler) page(c *call, f ledger.Filter) (answer, error) {
-	f.Limit = defaultPage
-	if text, given := c.query["limit"]; given {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > MaxPage || strconv.Itoa(n) != text {
-			return answer{}, newProblem(QueryInvalid, fmt.Sprintf("limit must be a number from 1 to %d", MaxPage))
-		}
-		f.Limit = n
+	limit, err := c.limit()
+	if err != nil {
+		return answer{}, err
 	}
+	f.Limit = limit
 	if after, given := c.query["after"]; given {
 		if !runID.MatchString(after) {
 			return answer{}, newProblem(QueryInvalid, "after must be the id of a run, as next says it")
@@ -71,7 +81,7 @@ func (h *Handler) page(c *call, f ledger.Filter) (answer, error) {
 	want := f.Limit
 	f.Limit++ // one more says whether there is a next page
 	out := page{SchemaVersion: present.SchemaVersion, Requests: []present.Run{}}
-	err := h.ledger.View(c.r.Context(), func(r ledger.Reader) error {
+	err = h.ledger.View(c.r.Context(), func(r ledger.Reader) error {
 		out.Requests, out.Next = out.Requests[:0], ""
 		for q, err := range r.Requests(f) {
 			if err != nil {
@@ -139,6 +149,48 @@ func (h *Handler) summary(c *call) (answer, error) {
 		return err
 	})
 	return jsonAnswer(present.NewSummary(&a)), err
+}
+
+// entries returns one page of the log.
+func (h *Handler) entries(c *call) (answer, error) {
+	f := present.LogFilter{EventFilter: present.EventFilter{Type: ledger.Type(c.query["type"]), By: c.query["by"]}, Run: c.query["run"]}
+	if err := f.Choose(c.query["since"], c.query["until"], h.ledger.Now()); err != nil {
+		return answer{}, newProblem(QueryInvalid, err.Error())
+	}
+	limit, err := c.limit()
+	if err != nil {
+		return answer{}, err
+	}
+	before := int64(0)
+	if text, given := c.query["before"]; given {
+		if before, err = strconv.ParseInt(text, 10, 64); err != nil || before < 1 {
+			return answer{}, newProblem(QueryInvalid, "before must be the index of an entry, as next says it")
+		}
+	}
+	if err := h.turn(c); err != nil {
+		return answer{}, err
+	}
+	defer func() { <-h.listing }()
+	var out present.Log
+	err = h.ledger.View(c.r.Context(), func(r ledger.Reader) (err error) {
+		out, err = present.ReadLog(r, f, before, limit)
+		return err
+	})
+	return jsonAnswer(out), err
+}
+
+// signed returns the last checkpoints.
+func (h *Handler) signed(c *call) (answer, error) {
+	if err := h.turn(c); err != nil {
+		return answer{}, err
+	}
+	defer func() { <-h.listing }()
+	var out present.Checkpoints
+	err := h.ledger.View(c.r.Context(), func(r ledger.Reader) (err error) {
+		out, err = present.ReadCheckpoints(r, h.checkpoints)
+		return err
+	})
+	return jsonAnswer(out), err
 }
 
 // replicas returns the processes that work on the ledger.

@@ -146,6 +146,18 @@ func Read(signed []byte) (Checkpoint, error) {
 	return parse(n.Text)
 }
 
+// Signers returns the keys whose signatures a checkpoint has, and verifies none of them. What is no signed checkpoint has none.
+func Signers(signed []byte) (names []string) {
+	n, err := unverified(signed)
+	if err != nil {
+		return nil
+	}
+	for _, s := range n.UnverifiedSigs {
+		names = append(names, keyName(s.Name, s.Hash))
+	}
+	return names
+}
+
 // unverified parses a signed note. All its signatures are unverified.
 func unverified(signed []byte) (*note.Note, error) {
 	_, err := note.Open(signed, nil)

@@ -1,0 +1,205 @@
+package present
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"pgfsm/traces/ledger"
+)
+
+// MaxLooked is how many entries [ReadLog] looks at for one page.
+const MaxLooked = 5_000
+
+// A LogFilter chooses entries of the log. The zero filter chooses all.
+type LogFilter struct {
+	EventFilter
+	Run   string
+	Since string // a time in the ledger's form; empty: the beginning
+	Until string // entries from before this time
+}
+
+// An EventFilter chooses events.
+type EventFilter struct {
+	Type ledger.Type // empty: any
+	By   string      // an actor, the name of a token, or the id of a process; empty: any
+}
+
+// Matches reports whether the filter chooses an event.
+func (f *EventFilter) Matches(e *ledger.Event) bool {
+	if f.Type != "" && e.Type != f.Type {
+		return false
+	}
+	return f.By == "" || e.By == f.By || NewEvent(e).By == f.By
+}
+
+// Check returns an error if the filter chooses a type of event that there is not.
+func (f *EventFilter) Check() error {
+	if f.Type == "" || slices.Contains(ledger.Types(), f.Type) {
+		return nil
+	}
+	known := strings.Trim(fmt.Sprint(ledger.Types()), "[]")
+	return fmt.Errorf("type %q: give one of %s", f.Type, strings.ReplaceAll(known, " ", ", "))
+}
+
+// Choose checks the filter, and sets its times, as [ledger.ParsePast] reads times. An empty time chooses any.
+func (f *LogFilter) Choose(since, until string, now time.Time) (err error) {
+	if err := f.Check(); err != nil {
+		return err
+	}
+	if since != "" {
+		if f.Since, err = ledger.ParsePast(since, now); err != nil {
+			return fmt.Errorf("since %w", err)
+		}
+	}
+	if until != "" {
+		if f.Until, err = ledger.ParsePast(until, now); err != nil {
+			return fmt.Errorf("until %w", err)
+		}
+	}
+	return nil
+}
+
+// A Log is one page of the entries of a log, newest first. Every member is always present.
+type Log struct {
+	SchemaVersion int     `json:"schema_version"`
+	Entries       []Entry `json:"entries"`
+	From          int64   `json:"from"`   // the entries from this index
+	To            int64   `json:"to"`     // up to this one, which is not among them, were looked at
+	Pruned        int64   `json:"pruned"` // how many of these have no text any more
+	Next          int64   `json:"next"`   // what before takes for the next page; 0: there is none
+}
+
+// An Entry is one entry of the log.
+type Entry struct {
+	Entry  int64         `json:"entry"` // its index
+	At     string        `json:"at"`
+	By     string        `json:"by"`
+	Run    string        `json:"run"` // empty for what concerns no run
+	Types  []ledger.Type `json:"types"`
+	Text   string        `json:"text"`   // as it is hashed
+	Hash   string        `json:"hash"`   // of the text, as the tree has it
+	Intact bool          `json:"intact"` // the text has this hash
+	Lines  []string      `json:"-"`      // the events for people, escaped
+}
+
+// NewEntry returns an entry with its events.
+func NewEntry(r ledger.Reader, e *ledger.Entry, events []ledger.Event) (Entry, error) {
+	hash, intact, err := e.Intact(r)
+	out := Entry{
+		Types: []ledger.Type{}, Entry: e.Index, At: e.At, By: e.By, Run: e.RunID, Text: string(e.Leaf()), Hash: hash.String(), Intact: intact,
+	}
+	for i := range events {
+		event := NewEvent(&events[i])
+		out.Types, out.Lines = append(out.Types, event.Type), append(out.Lines, event.Detail())
+	}
+	if len(events) == 0 {
+		out.Lines = append(out.Lines, "the events cannot be read")
+	}
+	return out, err
+}
+
+// ReadLog returns the newest entries before an index that a filter chooses, at most limit. It looks at MaxLooked entries at most, unless
+// the filter names a run, or a type of which there are few.
+func ReadLog(r ledger.Reader, f LogFilter, before int64, limit int) (l Log, err error) {
+	l = Log{SchemaVersion: SchemaVersion, Entries: []Entry{}}
+	end, err := r.End()
+	if err != nil {
+		return l, err
+	}
+	if l.To = end.Size; before > 0 {
+		l.To = min(l.To, before)
+	}
+	if f.Until != "" {
+		until, err := ledger.FirstAt(r, f.Until)
+		if err != nil {
+			return l, err
+		}
+		l.To = min(l.To, until)
+	}
+	first := int64(0)
+	if f.Since != "" {
+		if first, err = ledger.FirstAt(r, f.Since); err != nil {
+			return l, err
+		}
+	}
+	source := r.Entries
+	l.From = first
+	counts := false // the source has every entry that was not pruned
+	switch {
+	case f.Run != "":
+		source = func(int64) entries { return r.EntriesOf(f.Run) }
+	case f.Type.Few():
+		source = func(int64) entries { return r.EntriesOfType(f.Type) }
+	case f.EventFilter == EventFilter{}:
+		l.From, counts = max(first, l.To-int64(limit)), true
+	default:
+		l.From, counts = max(first, l.To-MaxLooked), true
+	}
+	l.From = min(l.From, l.To)
+	return l, l.read(r, source(l.From), &f, limit, first, counts)
+}
+
+type entries = iter.Seq2[ledger.Entry, error]
+
+// read reads the entries of the page.
+func (l *Log) read(r ledger.Reader, all entries, f *LogFilter, limit int, first int64, counts bool) error {
+	type found struct {
+		entry  ledger.Entry
+		events []ledger.Event
+	}
+	var last []found
+	looked, more := int64(0), false
+	for e, err := range all {
+		if err != nil {
+			return err
+		}
+		if e.Index < l.From {
+			continue
+		}
+		if e.Index >= l.To {
+			break
+		}
+		looked++
+		if !f.possible(&e) {
+			continue
+		}
+		events, err := e.List(r)
+		if err != nil && errors.Is(err, ledger.ErrUnavailable) {
+			return err
+		}
+		// An entry that cannot be read is listed: nobody can tell what it says.
+		if err == nil && !slices.ContainsFunc(events, func(one ledger.Event) bool { return f.Matches(&one) }) {
+			continue
+		}
+		if last = append(last, found{e, events}); len(last) > limit {
+			last, more = last[1:], true
+		}
+	}
+	if counts {
+		l.Pruned = l.To - l.From - looked
+	}
+	for _, one := range slices.Backward(last) {
+		entry, err := NewEntry(r, &one.entry, one.events)
+		if err != nil {
+			return err
+		}
+		l.Entries = append(l.Entries, entry)
+	}
+	switch {
+	case more:
+		l.Next = last[0].entry.Index
+	case l.From > first:
+		l.Next = l.From
+	}
+	return nil
+}
+
+// possible reports whether an entry may have an event that the filter chooses. The text of an entry has the names of its types.
+func (f *LogFilter) possible(e *ledger.Entry) bool {
+	return e.Referred() || bytes.Contains(e.Events, []byte(f.Type))
+}

@@ -1,0 +1,89 @@
+package api_test
+
+import (
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"pgfsm/present"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/api"
+)
+
+// TestEntries: auditors read the log, newest first, by its filters.
+func TestEntries(t *testing.T) {
+	d := newDesk(t)
+	auditor := d.token(ledger.RoleAuditor, "auditor")
+	read := func(query string) (l present.Log) {
+		t.Helper()
+		got := d.call(http.MethodGet, "/entries"+query, auditor, "")
+		got.want(t, 200, "")
+		got.into(t, &l)
+		for _, e := range l.Entries {
+			if !e.Intact || e.Hash == "" || e.Text == "" {
+				t.Errorf("an entry is not as it was recorded: %+v", e)
+			}
+		}
+		return l
+	}
+	q := d.Hold(1)
+	d.Clock.Add(50 * time.Minute)
+	d.deny(q, d.token(ledger.RoleApprover, alice)).want(t, 200, "")
+	all := read("")
+	for i, e := range all.Entries {
+		if e.Entry != int64(len(all.Entries)-1-i) {
+			t.Errorf("the entry %d is at place %d", e.Entry, i)
+		}
+	}
+	if all.Next != 0 || all.From != 0 || all.To != int64(len(all.Entries)) || all.Pruned != 0 {
+		t.Errorf("%+v", all)
+	}
+	for query, want := range map[string]int{ // in any order
+		"?type=token.created": 2, "?type=decision.made": 1, "?type=approval.requested": 1, "?type=approval.denied&by=" + alice: 1, "?by=" + carol: 1,
+		"?by=nobody": 0, "?run=" + q.RunID: 2, "?run=" + q.RunID + "&type=approval.denied": 1, "?run=none": 0, "?since=30m": 2, "?until=30m": len(all.Entries) - 2,
+		"?before=1": 1, "?limit=2": 2, "?type=ledger.pruned": 0,
+	} {
+		if got := read(query); len(got.Entries) != want {
+			t.Errorf("%s: %d entries, want %d: %+v", query, len(got.Entries), want, got)
+		}
+	}
+	var seen []int64
+	for before := int64(0); ; {
+		query := "?limit=2"
+		if before > 0 {
+			query += "&before=" + strconv.FormatInt(before, 10)
+		}
+		l := read(query)
+		for _, e := range l.Entries {
+			seen = append(seen, e.Entry)
+		}
+		if before = l.Next; before == 0 {
+			break
+		}
+	}
+	if len(seen) != len(all.Entries) {
+		t.Errorf("the pages have %v", seen)
+	}
+	for _, query := range []string{"type=x", "since=x", "until=x", "before=0", "before=x", "limit=0", "limit=201", "after=1"} {
+		d.call(http.MethodGet, "/entries?"+query, auditor, "").want(t, 400, api.QueryInvalid)
+	}
+}
+
+// TestWhoReadsTheLog: entries have results, which only auditors see. Checkpoints are for everybody who sees requests.
+func TestWhoReadsTheLog(t *testing.T) {
+	d := newDesk(t)
+	for role, want := range map[string][2]int{ // in any order
+		ledger.RoleAuditor: {200, 200}, ledger.RoleApprover: {403, 200}, ledger.RoleAdmin: {403, 200}, ledger.RoleAgent: {403, 403}, "": {401, 401},
+	} {
+		token := ""
+		if role != "" {
+			token = d.token(role, "one of "+role)
+		}
+		for i, path := range []string{"/entries", "/checkpoints"} {
+			if got := d.call(http.MethodGet, path, token, ""); got.status != want[i] {
+				t.Errorf("%s as %q: %d, want %d", path, role, got.status, want[i])
+			}
+		}
+	}
+}
