@@ -100,6 +100,40 @@ func TestLedgerSummary(t *testing.T) {
 	command(t.Context(), nil, "ledger", "summary", "--ledger", at, "--since", "x").want(t, exitCould)
 }
 
+// TestLedgerTailFilters: an event must match all flags.
+func TestLedgerTailFilters(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	at := auditorOfLongAgo(t, path, "old@example.com")
+	runsOfLongAgo(t, path)
+	lines := func(flags ...string) (n int) {
+		t.Helper()
+		r := command(t.Context(), nil, append([]string{"ledger", "tail", "-n", "100", "--ledger", at}, flags...)...)
+		r.want(t, exitYes)
+		return strings.Count(r.stdout, "\n")
+	}
+	all := lines()
+	for _, c := range []struct {
+		flags []string
+		want  int
+	}{
+		{[]string{"--type", "token.created"}, 1},
+		{[]string{"--type", "request.created"}, 2},
+		{[]string{"--type", "request.created", "-n", "1"}, 1},
+		{[]string{"--type", "request.created", "--by", ledgertest.Carol}, 2},
+		{[]string{"--type", "request.created", "--by", "nobody"}, 0},
+		{[]string{"--run", "none"}, 0},
+		{[]string{"--since", "2001-01-01"}, all},
+		{[]string{"--since", "2100-01-01"}, 0},
+		{[]string{"--until", "2001-01-01"}, 0},
+	} {
+		if got := lines(c.flags...); got != c.want {
+			t.Errorf("%v: %d lines, want %d", c.flags, got, c.want)
+		}
+	}
+	command(t.Context(), nil, "ledger", "tail", "--ledger", at, "--type", "x").want(t, exitCould)
+	command(t.Context(), nil, "ledger", "tail", "--ledger", at, "--since", "x").want(t, exitCould)
+}
+
 // TestLedgerTailFollows waits for an event that comes while it looks, and ends when it is told to.
 func TestLedgerTailFollows(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")

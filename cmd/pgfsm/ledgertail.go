@@ -22,30 +22,59 @@ const (
 )
 
 func newLedgerTail(w world, f *ledgerFlags) *cobra.Command {
-	var n int
-	var follow bool
+	var t tailing
 	cmd := &cobra.Command{
 		Use:   "tail",
 		Short: "Print the last events",
 		Long: `tail prints the last events, one a line: number, time, type, run, actor, and the most important detail.
-With --json each line is a JSON document with the whole event. --follow continues until it is interrupted.`,
+With --json each line is a JSON document with the whole event. --follow continues until it is interrupted. An event must
+match all flags that you give.
+
+A TIME is a date (2027-01-31, which is midnight, UTC), a time (2027-01-31T12:00:00Z), or a duration before now (24h).`,
 		Example: `  pgfsm ledger tail -n 50
+  pgfsm ledger tail --type bundle.activated --since 24h
   pgfsm ledger tail --follow --json | jq 'select(.type == "proxy.sent")'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if n < 0 {
-				return fmt.Errorf("-n is %d: give how many events to print, 0 or more", n)
+			if t.lines < 0 {
+				return fmt.Errorf("-n is %d: give how many events to print, 0 or more", t.lines)
 			}
-			return f.use(w, stores.ToRead, func(o *openedLedger) error { return tail(cmd.Context(), w, o, n, follow, f.json) })
+			if err := notEmpty(cmd, "type", "run", "by", "since", "until"); err != nil {
+				return err
+			}
+			return f.use(w, stores.ToRead, func(o *openedLedger) error {
+				if err := t.Choose(t.since, t.until, o.store.Now()); err != nil {
+					return fmt.Errorf("--%w", err)
+				}
+				return t.tail(cmd.Context(), w, o, f.json)
+			})
 		},
 	}
-	cmd.Flags().IntVarP(&n, "lines", "n", defaultTail, "the number of events")
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "also print new events as they are recorded")
+	cmd.Flags().IntVarP(&t.lines, "lines", "n", defaultTail, "the number of events")
+	cmd.Flags().BoolVarP(&t.follow, "follow", "f", false, "also print new events as they are recorded")
+	cmd.Flags().StringVar((*string)(&t.Type), "type", "", "events of this `TYPE`")
+	cmd.Flags().StringVar(&t.Run, "run", "", "events of the run with this `ID`")
+	cmd.Flags().StringVar(&t.By, "by", "", "events of this actor, of the token with this `NAME`, or of the process with this id")
+	cmd.Flags().StringVar(&t.since, "since", "", "events since this `TIME`")
+	cmd.Flags().StringVar(&t.until, "until", "", "events from before this `TIME`")
 	return cmd
 }
 
-// tail prints the last n events, and then new ones if follow is set.
-func tail(ctx context.Context, w world, o *openedLedger, n int, follow, asJSON bool) error {
+// tailing are the flags of tail.
+type tailing struct {
+	present.LogFilter
+	lines        int
+	follow       bool
+	since, until string
+}
+
+// matches reports whether the flags choose an event.
+func (t *tailing) matches(e *ledger.Event) bool {
+	return t.Matches(e) && (t.Run == "" || e.RunID == t.Run) && e.At >= t.Since && (t.Until == "" || e.At < t.Until)
+}
+
+// tail prints the last events, and then new ones if follow is set.
+func (t *tailing) tail(ctx context.Context, w world, o *openedLedger, asJSON bool) error {
 	var from int64
 	var last []ledger.Event
 	err := o.View(ctx, func(r ledger.Reader) error {
@@ -54,12 +83,20 @@ func tail(ctx context.Context, w world, o *openedLedger, n int, follow, asJSON b
 			return err
 		}
 		from = end.Size
-		for e, err := range ledger.Events(r, max(0, end.Size-int64(n))) { // each entry has an event or more
+		first := max(0, end.Size-int64(t.lines)) // each entry has an event or more
+		if (t.LogFilter != present.LogFilter{}) {
+			if first, err = ledger.FirstAt(r, t.Since); err != nil {
+				return err
+			}
+		}
+		for e, err := range ledger.Events(r, first) {
 			if err != nil {
 				return err
 			}
-			last = append(last, e)
-			last = last[max(0, len(last)-n):]
+			if t.matches(&e) {
+				last = append(last, e)
+				last = last[max(0, len(last)-t.lines):]
+			}
 		}
 		return nil
 	})
@@ -68,10 +105,15 @@ func tail(ctx context.Context, w world, o *openedLedger, n int, follow, asJSON b
 			err = printEvent(w, &last[i], asJSON)
 		}
 	}
-	if err != nil || !follow {
+	if err != nil || !t.follow {
 		return err
 	}
-	err = ledger.Watch(ctx, o, from, func(e ledger.Event, _ ledger.Request) error { return printEvent(w, &e, asJSON) })
+	err = ledger.Watch(ctx, o, from, func(e ledger.Event, _ ledger.Request) error {
+		if !t.matches(&e) {
+			return nil
+		}
+		return printEvent(w, &e, asJSON)
+	})
 	if ctx.Err() != nil {
 		return nil // the user ended it
 	}
