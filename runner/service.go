@@ -134,6 +134,7 @@ func (s *Service) newAdmin() {
 	served := api.New(o)
 	s.console = console.New(console.Options{
 		Ledger: l, Replayer: s.runner.replayer, Hosts: o.Hosts, Voted: o.Voted, Result: o.Result, Log: o.Log, Health: served.Health,
+		Checkpoints: o.Checkpoints,
 	})
 	s.admin = console.Beside(s.console, served)
 	if decide := &s.runner.options.Serve.DecideURL; *decide == "" {

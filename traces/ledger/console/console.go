@@ -42,6 +42,8 @@ type Options struct {
 	Voted func(run string)
 	// Result returns the result of a request's call, or nil and the reason why it is not shown.
 	Result func(context.Context, ledger.Reader, *ledger.Request) (result jsontext.Value, note string, err error)
+	// Checkpoints is the folder of signed checkpoints; empty: there is none.
+	Checkpoints string
 	// Health says whether the service can do its work.
 	Health func(context.Context) present.Health
 	// Log writes one line about what people at the console must not learn.
@@ -129,6 +131,8 @@ func init() { // the handlers refer to routes
 		{method: http.MethodGet, page: "runs/", rest: runID, serve: (*Handler).run},
 		{method: http.MethodGet, page: "runs/", rest: rawTrace, serve: (*Handler).trace},
 		{method: http.MethodGet, page: "now", serve: (*Handler).now},
+		{method: http.MethodGet, page: "log", serve: (*Handler).log},
+		{method: http.MethodGet, page: "log/", rest: entryIndex, serve: (*Handler).entry},
 		{method: http.MethodGet, page: "events", serve: (*Handler).events},
 		{method: http.MethodPost, page: "sign-out", serve: (*Handler).signOut},
 		{method: http.MethodGet, page: "sign-in", open: true, serve: (*Handler).signInPage},

@@ -36,7 +36,7 @@ func (h *Handler) events(v *visit) error {
 		from = last
 	}
 	after, err := strconv.ParseInt(from, 10, 64)
-	if err != nil || of != "held" && !runID.MatchString(of) {
+	if err != nil || of != "held" && of != "log" && !runID.MatchString(of) {
 		return errNoPage
 	}
 	out := http.NewResponseController(v.w)
@@ -92,12 +92,15 @@ func (h *Handler) follow(v *visit, of string, after int64, send func(string, ...
 	}
 }
 
-// state returns the end of the log, the end of the log at the last change of a run or at most of the held calls, and a text that changes
-// with them.
+// state returns the end of the log, the end of the log at the last change of a run or at most of the held calls or the log, and a text that
+// changes with them.
 func (h *Handler) state(ctx context.Context, of string) (end, last int64, state string, err error) {
 	end, held, err := h.pulse.read(ctx, h.Ledger)
 	if err != nil || of == "held" {
 		return end, end, held, err
+	}
+	if of == "log" {
+		return end, end, strconv.FormatInt(end, 10), nil
 	}
 	err = h.Ledger.Glance(ctx, func(r ledger.Reader) (err error) {
 		last, err = r.Reached(of)

@@ -1,0 +1,197 @@
+package console
+
+import (
+	"errors"
+	"html/template"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/present"
+	"pgfsm/traces/ledger"
+)
+
+// A logView is the page of the log.
+type logView struct {
+	Base        string // of links
+	Audits      bool   // this person may see entries
+	Log         present.Log
+	Last        int64 // index of the last entry that was looked at
+	Types       []ledger.Type
+	Type        string // that is chosen
+	Fields      []field
+	Error       string
+	Newer       bool         // this is not the first page
+	Older       template.URL // the query of the next page; empty on the last
+	Size        int64        // of the log
+	Checkpoints present.Checkpoints
+	NoFolder    bool // this service writes no checkpoints
+	Replicas    present.Replicas
+}
+
+// entryIndex matches the index of an entry in one form.
+var entryIndex = regexp.MustCompile(`^(0|[1-9][0-9]{0,17})$`)
+
+// logFields are the filters of the log, besides the type.
+var logFields = []field{
+	{Name: "run", Label: "Run"}, {Name: "by", Label: "Actor, token or process"}, {Name: "since", Label: "Since", Hint: "24h, 2027-01-31"},
+	{Name: "until", Label: "Until", Hint: "24h, 2027-01-31"},
+}
+
+// log shows the entries of the log, newest first, and its checkpoints.
+func (h *Handler) log(v *visit) error {
+	if err := h.turn(v); err != nil {
+		return err
+	}
+	defer func() { <-h.listing }()
+	query := v.r.URL.Query()
+	body := logView{Base: v.base, Audits: v.who.May(ledger.ActAudit), Types: ledger.Types(), Type: query.Get("type"), NoFolder: h.Checkpoints == ""}
+	given, words := url.Values{}, []string{"pgfsm", "ledger", "tail", "-n", strconv.Itoa(pageSize)}
+	for _, name := range []string{"type", "run", "by", "since", "until"} {
+		if value := query.Get(name); value != "" {
+			given.Set(name, value)
+			words = append(words, "--"+name, value)
+		}
+	}
+	for _, f := range logFields {
+		f.Value = query.Get(f.Name)
+		body.Fields = append(body.Fields, f)
+	}
+	f := present.LogFilter{EventFilter: present.EventFilter{Type: ledger.Type(body.Type), By: query.Get("by")}, Run: query.Get("run")}
+	status, after := http.StatusOK, int64(0)
+	before, err := index(query.Get("before"))
+	if err == nil {
+		err = f.Choose(query.Get("since"), query.Get("until"), h.Ledger.Now())
+	}
+	if err != nil {
+		status, body.Error = http.StatusBadRequest, err.Error()
+	}
+	if err := h.read(v, &after, func(r ledger.Reader, _ string) (err error) {
+		if body.Audits && body.Error == "" {
+			if body.Log, err = present.ReadLog(r, f, before, pageSize); err != nil {
+				return err
+			}
+		}
+		body.Checkpoints, err = present.ReadCheckpoints(r, h.Checkpoints)
+		return err
+	}); err != nil {
+		return err
+	}
+	p, err := h.Ledger.Replicas(v.r.Context())
+	if err != nil {
+		return err
+	}
+	body.Replicas, body.Size, body.Last, body.Newer = present.NewReplicas(&p, 0), after, body.Log.To-1, before > 0
+	if next := body.Log.Next; next > 0 {
+		given.Set("before", strconv.FormatInt(next, 10))
+		body.Older = template.URL("?" + given.Encode()) // which escapes
+	}
+	shows := view{Title: "Log", After: after, CLI: present.CommandLine(words...), Body: &body}
+	if before == 0 {
+		shows.Events = "of=log"
+	}
+	return h.render(v, status, "log", shows)
+}
+
+// index reads the index of an entry; 0 if there is none.
+func index(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 {
+		return 0, errors.New("before must be the index of an entry")
+	}
+	return n, nil
+}
+
+// An entryView is the page of one entry.
+type entryView struct {
+	present.Entry
+	Base    string // of links
+	Pruned  bool   // only the hash is left
+	Events  string // indented
+	Covered string // by which checkpoint
+}
+
+// entry shows one entry with its text. It may have results, which only auditors see.
+func (h *Handler) entry(v *visit) error {
+	if err := v.who.Allow(ledger.ActAudit); err != nil {
+		return err
+	}
+	at, err := strconv.ParseInt(v.id, 10, 64)
+	if err != nil {
+		return errNoPage
+	}
+	body, after := entryView{Base: v.base}, int64(0)
+	err = h.read(v, &after, func(r ledger.Reader, _ string) error {
+		if at >= after {
+			return errNoEntry
+		}
+		return body.read(r, at, h.Checkpoints)
+	})
+	if err != nil {
+		return err
+	}
+	return h.render(v, http.StatusOK, "entry", view{
+		Title: "Entry " + v.id, CLI: present.CommandLine("pgfsm", "ledger", "export", "--since", body.At), Body: &body,
+	})
+}
+
+var errNoEntry = &refusal{http.StatusNotFound, "The log has no such entry yet."}
+
+// read reads the entry with an index.
+func (b *entryView) read(r ledger.Reader, at int64, checkpoints string) error {
+	b.Pruned = true
+	for e, err := range r.Entries(at) {
+		if err != nil {
+			return err
+		}
+		if e.Index != at {
+			break
+		}
+		events, err := e.List(r)
+		if err != nil && errors.Is(err, ledger.ErrUnavailable) {
+			return err
+		}
+		if b.Entry, err = present.NewEntry(r, &e, events); err != nil {
+			return err
+		}
+		b.Pruned = false
+		var list []jsontext.Value
+		for i := range events {
+			list = append(list, events[i].Payload)
+		}
+		b.Events = indented(list)
+		break
+	}
+	if b.Pruned {
+		one := ledger.Entry{Index: at}
+		hash, _, err := one.Intact(r)
+		if err != nil {
+			return err
+		}
+		b.Entry.Entry, b.Hash = at, hash.String()
+	}
+	c, err := present.ReadCheckpoints(r, checkpoints)
+	for _, one := range c.Checkpoints {
+		if one.Problem == "" && one.Size > at {
+			b.Covered = strconv.FormatInt(one.Size, 10)
+		}
+	}
+	return err
+}
+
+// indented writes values for people.
+func indented(all []jsontext.Value) (text string) {
+	for _, v := range all {
+		copied := v.Clone()
+		if copied.Indent(jsontext.WithIndent("  ")) == nil {
+			text += string(copied) + "\n"
+		}
+	}
+	return text
+}
