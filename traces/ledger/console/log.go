@@ -90,7 +90,10 @@ func (h *Handler) log(v *visit) error {
 		body.Older = template.URL("?" + given.Encode()) // which escapes
 	}
 	shows := view{Title: "Log", After: after, CLI: present.CommandLine(words...), Body: &body}
-	if before == 0 {
+	switch {
+	case !body.Audits:
+		shows.CLI = "pgfsm ledger status"
+	case before == 0:
 		shows.Events = "of=log"
 	}
 	return h.render(v, status, "log", shows)

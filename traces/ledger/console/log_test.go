@@ -1,0 +1,212 @@
+package console_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"pgfsm/policy/visible"
+	"pgfsm/states/statestest"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/checkpoint"
+)
+
+// rows are the entries that a page lists.
+func rows(body string) (all []string) {
+	_, rest, _ := strings.Cut(body, `id="entries"`)
+	rest, _, _ = strings.Cut(rest, "<h2>Checkpoints")
+	for _, row := range strings.Split(rest, "<tr><td>")[1:] {
+		link, _, _ := strings.Cut(row, "</a>")
+		_, index, _ := strings.Cut(link, ">")
+		all = append(all, index)
+	}
+	return all
+}
+
+// TestLog: entries newest first, by filters, with the command that prints the same.
+func TestLog(t *testing.T) {
+	d := newDesk(t)
+	q := d.Hold(1)
+	for range 60 {
+		d.Token("robot", ledger.RoleAgent)
+	}
+	b := d.signedIn(here, alice, ledger.RoleAuditor)
+	got := b.page("log")
+	got.want(t, http.StatusOK, "pgfsm ledger tail -n 50", "This service writes no checkpoints", "pgfsm ledger verify --checkpoint", "?before=13", `data-events="`)
+	if all := rows(got.body); len(all) != 50 || all[0] != "62" || all[49] != "13" {
+		t.Errorf("the first page has %v", all)
+	}
+	older := b.page("log?before=13")
+	if all := rows(older.body); len(all) != 13 || all[0] != "12" || all[12] != "0" || strings.Contains(older.body, "Older") {
+		t.Errorf("the second page has %v", all)
+	}
+	older.want(t, http.StatusOK, "runs/"+q.RunID, "approval.requested", "Newest")
+	for query, want := range map[string]int{ // in any order
+		"type=token.created": 50, "type=approval.requested": 1, "type=run.ended": 0, "by=" + carol: 1, "by=" + carol + "&type=token.created": 0,
+		"run=" + q.RunID: 1, "since=1h": 50, "until=2001-01-01": 0,
+	} {
+		got := b.page("log?" + query)
+		if all := rows(got.body); len(all) != want || got.status != http.StatusOK {
+			t.Errorf("%s: %d entries, want %d: %v", query, len(all), want, all)
+		}
+	}
+	b.page("log?type=token.created&by=a+b&since=24h").want(t, http.StatusOK,
+		"pgfsm ledger tail -n 50 --type token.created --by &#39;a b&#39; --since 24h", "None of them matches")
+	for _, query := range []string{"type=%3Cscript%3E", "since=x", "until=x", "before=0", "before=x"} {
+		got := b.page("log?" + query)
+		got.want(t, http.StatusBadRequest, `role="alert"`)
+		if len(rows(got.body)) > 0 {
+			t.Errorf("%s: the page lists entries", query)
+		}
+	}
+}
+
+// TestWhoSeesEntries: entries have results, which only auditors see.
+func TestWhoSeesEntries(t *testing.T) {
+	d := newDesk(t)
+	d.Ask(carol, statestest.Content())
+	b := d.signedIn(here, bob, ledger.RoleAuditor)
+	for _, role := range []string{ledger.RoleApprover, ledger.RoleAdmin} {
+		other := d.signedIn(here, "one of "+role, role)
+		got := other.page("log?type=run.ended")
+		got.want(t, http.StatusOK, "Only auditors see the entries of the log", "Checkpoints")
+		if strings.Contains(got.body, "run.ended") || strings.Contains(got.body, carol) || len(rows(got.body)) > 0 {
+			t.Errorf("%s sees entries: %s", role, got.body)
+		}
+		other.page("log/1").want(t, http.StatusForbidden, "this needs a token of the role auditor")
+	}
+	b.page("log/2").want(t, http.StatusOK, "run.ended", "which the text below has", "&#34;type&#34;:&#34;run.ended&#34;")
+	b.page("log/0").want(t, http.StatusOK, "log.created")
+	b.page("log/99").want(t, http.StatusNotFound, "no such entry")
+	for _, id := range []string{"01", "-1", "1x", "99999999999999999999"} {
+		b.page("log/"+id).want(t, http.StatusNotFound, "no such page")
+	}
+}
+
+// TestLogOfChangedEntries: the page says that an entry is not as it was recorded, or was pruned.
+func TestLogOfChangedEntries(t *testing.T) {
+	d := newDesk(t)
+	d.Ask(carol, statestest.Content())
+	b := d.signedIn(here, bob, ledger.RoleAuditor)
+	if got := b.page("log"); strings.Contains(got.body, ">changed<") {
+		t.Errorf("an entry is said to be changed: %s", got.body)
+	}
+	err := d.Update(t.Context(), func(tx ledger.Tx) error {
+		end, err := tx.End()
+		if err != nil {
+			return err
+		}
+		forged := ledger.Entry{Index: end.Size, At: end.At, By: hostile, Type: ledger.TokenCreated, Events: []byte(`not JSON`)}
+		before, err := tx.ReadHashes([]int64{0})
+		if err != nil {
+			return err
+		}
+		return tx.AddEntry(forged, before)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := b.page("log")
+	got.want(t, http.StatusOK, ">changed<", "the events cannot be read")
+	index := rows(got.body)[0]
+	b.page("log/"+index).want(t, http.StatusOK, "Somebody may have changed the entry")
+	if err := d.Update(t.Context(), func(tx ledger.Tx) error { return tx.Prune([]ledger.Range{{First: 1, Last: 1}}, nil, nil) }); err != nil {
+		t.Fatal(err)
+	}
+	b.page("log").want(t, http.StatusOK, "1 of them were pruned")
+	b.page("log/1").want(t, http.StatusOK, "This entry was pruned: only its hash is left")
+}
+
+// TestHostileLog: what agents and servers sent is text in the log, too.
+func TestHostileLog(t *testing.T) {
+	d := newDesk(t)
+	q := d.ask(1, hostile, hostile, `{"a":"`+strings.Repeat("long ", 2000)+`","b":"</pre><script>hacked()</script>"}`, hostile)
+	b := d.signedIn(here, bob, ledger.RoleAuditor)
+	for _, page := range []string{"log", "log/1", "log/0", "log?run=" + q.RunID, "log?by=%3Cscript%3Ehacked()%3C/script%3E%E2%80%AE", "log?type=%3Cscript%3Ehacked()%3C/script%3E%E2%80%AE"} {
+		got := b.page(page)
+		if visible.Lines(got.body) != got.body {
+			t.Errorf("%s: there are characters that do not show: %q", page, got.body)
+		}
+		if strings.Count(got.body, "<script") != 1 || strings.Contains(got.body, "<img") || strings.Contains(got.body, "<form action=/") {
+			t.Errorf("%s: text became markup: %s", page, got.body)
+		}
+	}
+	b.page("log/1").want(t, http.StatusOK, `drowssap`, "&lt;script&gt;hacked()", "long long")
+}
+
+// signs writes a checkpoint of the ledger into a folder, as a gateway does.
+func (d *desk) signs(dir string, signer note.Signer) {
+	d.TB.Helper()
+	d.Look(func(r ledger.Reader) error {
+		c, err := ledger.TakeCheckpoint(r)
+		if err != nil {
+			return err
+		}
+		signed, err := checkpoint.Sign(c, signer)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dir, fmt.Sprint("checkpoint-", c.Size)), signed, 0o600)
+	})
+}
+
+// TestLogCheckpoints: the page compares checkpoints with the log, and says who signed them.
+func TestLogCheckpoints(t *testing.T) {
+	d := newDesk(t)
+	d.console.Checkpoints = t.TempDir()
+	b := d.signedIn(here, alice, ledger.RoleAuditor)
+	b.page("log").want(t, http.StatusOK, "There is no checkpoint yet")
+	origin, err := d.Origin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, public, err := checkpoint.NewKey(origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := note.NewSigner(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.signs(d.console.Checkpoints, signer)
+	b.page("log").want(t, http.StatusOK, "no key of the log has signed it")
+	if err := d.AddKey(t.Context(), ledger.Local("local:root"), public); err != nil {
+		t.Fatal(err)
+	}
+	d.signs(d.console.Checkpoints, signer)
+	key := fmt.Sprintf("%s&#43;%08x", signer.Name(), signer.KeyHash())
+	got := d.signedIn(there, bob, ledger.RoleApprover).page("log")
+	got.want(t, http.StatusOK, "the log has these entries", key)
+	b.page("log/0").want(t, http.StatusOK, "A signed checkpoint of ")
+	forged, err := checkpoint.Sign(checkpoint.Checkpoint{Origin: origin, Size: 2}, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(d.console.Checkpoints, "checkpoint-2"), forged, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.page("log").want(t, http.StatusOK, "its first 2 entries are not those of the checkpoint", "the log has these entries")
+}
+
+// TestLogIsLive: the newest page refreshes itself when an entry is added.
+func TestLogIsLive(t *testing.T) {
+	d, host := serves(t)
+	b := d.signedIn(host, alice, ledger.RoleAuditor)
+	b.page("log").want(t, http.StatusOK, `events?of=log"`)
+	if got := b.page("log?before=1"); strings.Contains(got.body, "data-events") {
+		t.Error("an older page refreshes itself")
+	}
+	live := b.streams(t, "of=log&after=2")
+	d.Ask(carol, statestest.Content())
+	if id := live.next(); id == "" || id == "2" {
+		t.Errorf("a new entry comes with %q", id)
+	}
+	if got := b.page("events?of=everything&after=0"); got.status != http.StatusNotFound {
+		t.Errorf("a stream of nothing: %d", got.status)
+	}
+}
