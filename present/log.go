@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
 )
 
@@ -199,7 +200,9 @@ func (l *Log) read(r ledger.Reader, all entries, f *LogFilter, limit int, first 
 	return nil
 }
 
-// possible reports whether an entry may have an event that the filter chooses. The text of an entry has the names of its types.
+// possible reports whether an entry may have an event that the filter chooses. The text of an entry has the names of its types, and of who
+// caused them.
 func (f *LogFilter) possible(e *ledger.Entry) bool {
-	return e.Referred() || bytes.Contains(e.Events, []byte(f.Type))
+	return e.Referred() || bytes.Contains(e.Events, []byte(f.Type)) &&
+		(f.By == "" || e.By == f.By || bytes.Contains(e.Events, canonical.AppendText(nil, f.By)))
 }

@@ -148,6 +148,16 @@ func (o *roster) update(r Reader) error {
 	return nil
 }
 
+// Several reports whether several gateways work on the ledger.
+func (l *Ledger) Several(ctx context.Context) (several bool, err error) {
+	err = l.View(ctx, func(r Reader) error {
+		live, err := l.replicas.running(ctx, r, l.store.Gone)
+		several = len(live) > 1
+		return err
+	})
+	return several, err
+}
+
 // OtherBundle reports whether another replica of the ledger has another bundle than this.
 func (l *Ledger) OtherBundle(ctx context.Context, own canonical.Digest) (other bool, err error) {
 	err = l.View(ctx, func(r Reader) error {

@@ -28,8 +28,8 @@ type logView struct {
 	Older       template.URL // the query of the next page; empty on the last
 	Size        int64        // of the log
 	Checkpoints present.Checkpoints
-	NoFolder    bool // this service writes no checkpoints
-	Replicas    present.Replicas
+	NoFolder    bool              // this service writes no checkpoints
+	Replicas    *present.Replicas // nil unless there are several
 }
 
 // entryIndex matches the index of an entry in one form.
@@ -80,11 +80,17 @@ func (h *Handler) log(v *visit) error {
 	}); err != nil {
 		return err
 	}
-	p, err := h.Ledger.Replicas(v.r.Context())
+	several, err := h.Ledger.Several(v.r.Context())
+	if err == nil && several { // otherwise nobody needs to count the runs
+		var all ledger.Replicas
+		all, err = h.Ledger.Replicas(v.r.Context())
+		p := present.NewReplicas(&all, 0)
+		body.Replicas = &p
+	}
 	if err != nil {
 		return err
 	}
-	body.Replicas, body.Size, body.Last, body.Newer = present.NewReplicas(&p, 0), after, body.Log.To-1, before > 0
+	body.Size, body.Last, body.Newer = after, body.Log.To-1, before > 0
 	if next := body.Log.Next; next > 0 {
 		given.Set("before", strconv.FormatInt(next, 10))
 		body.Older = template.URL("?" + given.Encode()) // which escapes
