@@ -121,9 +121,9 @@ func newWaits(w *ledger.Waits) Waits {
 // Counted says which runs were counted.
 func (s *Summary) Counted() string {
 	if s.Partial {
-		return fmt.Sprintf("the last %d runs of the period, requested since %s; the period has more", s.Runs, s.First)
+		return fmt.Sprintf("the last %d of the period, requested since %s; the period has more", s.Runs, s.First)
 	}
-	return fmt.Sprintf("%d, requested since %s", s.Runs, s.Since)
+	return fmt.Sprintf("%d requested since %s", s.Runs, s.Since)
 }
 
 // Rows describes the waits to people.
@@ -149,7 +149,9 @@ func (w *Waits) Rows() []Row {
 
 // Rows describes the activation to people.
 func (a *Activation) Rows() []Row {
-	return []Row{{"Bundle", string(a.Bundle)}, {"Activated", a.At}, {"By gateway", a.By}, {"Build", a.Build}, {"Entry", fmt.Sprint(a.Entry)}}
+	return filled([]Row{
+		{"Bundle", string(a.Bundle)}, {"Activated", a.At}, {"By gateway", a.By}, {"Build", a.Build}, {"Entry", fmt.Sprint(a.Entry)},
+	})
 }
 
 // Duration writes whole seconds for people.

@@ -93,7 +93,7 @@ func TestLedgerSummary(t *testing.T) {
 		"/runs", "2", "/partial", "false", "/approvals/decided", "0", "/statuses/1/status", "executed", "/active", "null")
 	r := command(t.Context(), nil, "ledger", "summary", "--ledger", at, "--since", "2001-01-01")
 	r.want(t, exitYes)
-	if !strings.Contains(r.stdout, "2, requested since 2001-01-01T00:00:00Z") || !strings.Contains(r.stdout, "       1  executed") {
+	if !strings.Contains(r.stdout, "2 requested since 2001-01-01T00:00:00Z") || !strings.Contains(r.stdout, "       1  executed") {
 		t.Errorf("stdout = %q", r.stdout)
 	}
 	command(t.Context(), nil, "ledger", "summary", "--ledger", at).want(t, exitYes)

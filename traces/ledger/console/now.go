@@ -99,6 +99,9 @@ func (h *Handler) now(v *visit) error {
 // BarsHeight is the height of the picture of the statuses.
 func (n *nowView) BarsHeight() int { return len(n.Bars) * barHeight }
 
+// UnitText says how long a column is.
+func (n *nowView) UnitText() string { return present.Duration(n.Unit) }
+
 // draw computes the pictures.
 func (n *nowView) draw() {
 	most := 1

@@ -62,7 +62,7 @@ func TestNow(t *testing.T) {
 	d.Hold(1)
 	d.Clock.Add(10 * time.Minute)
 	got := d.signedIn(there, bob, ledger.RoleAuditor).page("now?since=1h")
-	got.want(t, http.StatusOK, "2, requested since", "approval_denied</a></td><td>1</td><td>"+html.EscapeString(policy.Remedy(policy.CodeApprovalDenied)), "1, the oldest requested ",
+	got.want(t, http.StatusOK, "2 requested since", "approval_denied</a></td><td>1</td><td>"+html.EscapeString(policy.Remedy(policy.CodeApprovalDenied)), "1, the oldest requested ",
 		"<dt>Median wait</dt><dd>60 s", string(bundle.Digest()), d.Owner(), "log?type=bundle.activated", `since=1h" aria-current="true"`)
 	drawn := pictures(t, got.body)
 	if len(drawn) != 2 || strings.Count(drawn[0], "<rect") != 2 || strings.Count(drawn[1], "<rect") != 2 {
@@ -73,7 +73,7 @@ func TestNow(t *testing.T) {
 			t.Errorf("a run from before the period is counted: %s", got.body)
 		}
 	}
-	b.page("now").want(t, http.StatusOK, "3, requested since")
+	b.page("now").want(t, http.StatusOK, "3 requested since")
 	b.page("now?since=%3Cscript%3Ehacked()%3C/script%3E%E2%80%AE").want(t, http.StatusBadRequest, "give a date", "&lt;script&gt;")
 	if strings.Contains(b.page("now").body, "/log/") {
 		t.Error("an approver gets links to entries, which only auditors see")
@@ -118,7 +118,7 @@ func TestNowIsPartial(t *testing.T) {
 	}
 	d.Clock.Add(time.Minute)
 	got := d.signedIn(here, alice, ledger.RoleAuditor).page("now")
-	got.want(t, http.StatusOK, "These are the last 10000 runs of the period", "the period has more", "0 of the last 200 held calls", "11 more codes are less frequent",
+	got.want(t, http.StatusOK, "Counted: the last 10000 of the period", "the period has more", "0 of the last 200 held calls", "11 more codes are less frequent",
 		`<mark class="odd">\u202e</mark>`)
 	if visible.Lines(got.body) != got.body || strings.Count(got.body, "<script") != 1 || strings.Contains(got.body, "<img") {
 		t.Errorf("a code became markup: %s", got.body)
