@@ -44,7 +44,7 @@ func NewDetails(r ledger.Reader, q *ledger.Request) (d Details, err error) {
 	return d, err
 }
 
-// RiskRules returns the names of the risk rules that matched, as the run's last assessment has them.
+// RiskRules returns the names of the risk rules that matched, as the run's assessment has them. It is recorded once.
 func RiskRules(r ledger.Reader, run string) ([]string, error) {
 	rules := []string{}
 	for e, err := range ledger.EventsOf(r, run) {
@@ -62,6 +62,7 @@ func RiskRules(r ledger.Reader, run string) ([]string, error) {
 				return nil, fmt.Errorf("entry %d: %w", e.Index, err)
 			}
 		}
+		return rules, nil
 	}
 	return rules, nil
 }

@@ -68,7 +68,7 @@ func (v *view) event(tool string, age time.Duration) *states.ToolsListed {
 	return e
 }
 
-// listing is a server's answer with the operator's secrets masked.
+// listing is a server's answer with the operator's secrets masked. It is cached for people.
 func (r *Runner) listing(l upstream.Listing) policy.Listing {
 	secrets := r.options.Secrets
 	to := policy.Listing{
@@ -78,6 +78,7 @@ func (r *Runner) listing(l upstream.Listing) policy.Listing {
 	for _, page := range l.Pages {
 		to.Pages = append(to.Pages, r.mask(page))
 	}
+	r.servers.note(to, r.now())
 	return to
 }
 

@@ -50,6 +50,8 @@ type Runner struct {
 	log        *slog.Logger
 	holdsCalls bool // a policy may hold a call, so an agent's call may repeat one that is held
 
+	servers serverStates // as they were last seen
+
 	calls       sync.WaitGroup               // of agents, under way
 	writeFailed atomic.Pointer[writeFailure] // the last record could not be written; nil: it was
 }

@@ -42,6 +42,8 @@ type ServiceOptions struct {
 	Store       hooks.Store        // of the runner's ledger, for Hooks
 	Checkpoints *checkpoint.Writer // of the runner's ledger
 	Closed      error              // why every call of an agent is refused
+	Config      string             // the configuration file as the user named it, for commands that people can copy; empty: the default
+	Allowlist   string             // the file that keeps the pins; empty: there is none that can be changed
 	Info        upstream.Info      // how the gateway names itself to clients
 }
 
@@ -131,11 +133,16 @@ func (s *Service) newAdmin() {
 		return
 	}
 	o.Ledger, o.Voted, o.Result = l, s.worker.Wake, s.runner.CallResult
+	forConsole := console.Options{
+		Ledger: l, Replayer: s.runner.replayer, Hosts: o.Hosts, Voted: o.Voted, Result: o.Result, Log: o.Log, Checkpoints: o.Checkpoints,
+	}
+	if s.runner.options.Upstreams != nil {
+		o.Bundle, o.Servers = s.runner.options.Bundle, s.knownServers
+		forConsole.Bundle, forConsole.Servers, forConsole.AskServers, forConsole.Explain = o.Bundle, o.Servers, s.askServers, s.explain
+	}
 	served := api.New(o)
-	s.console = console.New(console.Options{
-		Ledger: l, Replayer: s.runner.replayer, Hosts: o.Hosts, Voted: o.Voted, Result: o.Result, Log: o.Log, Health: served.Health,
-		Checkpoints: o.Checkpoints,
-	})
+	forConsole.Health = served.Health
+	s.console = console.New(forConsole)
 	s.admin = console.Beside(s.console, served)
 	if decide := &s.runner.options.Serve.DecideURL; *decide == "" {
 		*decide = "http://" + s.options.Admin.Addr().String() + console.CallPath + config.RunID

@@ -86,6 +86,14 @@ func (a *app) close() {
 	}
 }
 
+// allowlist is the file that keeps the pins; empty for the allowlist of the embedded demo.
+func (a *app) allowlist() string {
+	if a.IsDemo() && a.w.env("SAFE_ALLOWLIST_PATH") == "" {
+		return ""
+	}
+	return a.Loaded.AllowlistPath
+}
+
 // runnerOptions are the options of a runner. The ledger may be nil.
 func (a *app) runnerOptions(l *openedLedger) runner.Options {
 	o := a.Runner()

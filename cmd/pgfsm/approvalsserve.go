@@ -79,7 +79,7 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 		if err := l.verifyOpen(ctx); err != nil {
 			return err
 		}
-		parts := runner.Options{Ledger: l.Ledger, Report: w.warn}
+		parts, allowlist := runner.Options{Ledger: l.Ledger, Report: w.warn}, ""
 		if !o.noResume {
 			a, err := open(w, &from)
 			if err != nil {
@@ -89,13 +89,15 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 			if err := a.Start(ctx); err != nil {
 				return err
 			}
-			parts = a.runnerOptions(l)
+			parts, allowlist = a.runnerOptions(l), a.allowlist()
 		}
 		r, err := runner.New(parts)
 		if err != nil {
 			return err
 		}
-		all, err := runner.NewService(ctx, r, runner.ServiceOptions{Admin: on, Hosts: o.hosts, Hooks: told, Store: l.store})
+		all, err := runner.NewService(ctx, r, runner.ServiceOptions{
+			Admin: on, Hosts: o.hosts, Hooks: told, Store: l.store, Config: o.config, Allowlist: allowlist,
+		})
 		if err != nil {
 			return err
 		}

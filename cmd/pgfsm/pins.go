@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
@@ -145,14 +144,7 @@ func (p *pinCommand) print(d pinsDocument, next, summary string, code int) error
 
 // command writes a command about one tool, with the same configuration.
 func (p *pinCommand) command(t *pins.Entry, words ...string) string {
-	words = append([]string{"pgfsm", "pins"}, words...)
-	if p.config != "" {
-		words = append(words, "-c", p.config)
-	}
-	if strings.HasPrefix(t.Tool, "-") {
-		words = append(words, "--")
-	}
-	return present.CommandLine(append(words, t.Server, t.Tool)...)
+	return (&present.Pins{Config: p.config}).Command(t.Server, t.Tool, words...)
 }
 
 func newPinsList(w world) *cobra.Command {

@@ -12,9 +12,9 @@ import (
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/visible"
+	"pgfsm/present"
 	"pgfsm/runner/explain"
 	"pgfsm/traces"
-	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
 )
 
@@ -103,43 +103,20 @@ var decisionExit = map[string]int{
 }
 
 func (a *app) explain(ctx context.Context, o *explainOptions, pinned *bool, annotations *policy.Annotations) error {
-	c := &explain.Call{Server: o.server, Tool: o.tool, Agent: o.agent}
+	q := explain.Question{
+		Server: o.server, Tool: o.tool, Env: o.env, Args: o.args, Task: o.task, Agent: o.agent, Live: o.live,
+		Pinned: pinned, Annotations: annotations, History: o.history,
+	}
 	var err error
-	if c.History, err = explain.ParseHistory(o.history); err != nil {
+	if q.Actor, err = a.requesterName(ctx, o.actor); err != nil {
 		return err
 	}
-	if content := *a.Bundle.Content(); o.env != "" {
-		content.Env = o.env
-		if a.Bundle, err = policy.Compile(content); err != nil {
-			return err
-		}
-	}
-	catalog, err := a.catalog(ctx, o.live)
+	x, err := explain.Answer(ctx, explain.Sources{Bundle: a.Bundle, Catalog: a.catalog, History: a.readHistory, Now: now()}, q)
 	if err != nil {
 		return err
 	}
-	if c.Actor, err = a.requesterName(ctx, o.actor); err != nil {
-		return err
-	}
-	if c.Plan, err = operatorPlan(o.server, o.tool, "--args", o.args); err != nil {
-		return err
-	}
-	if o.task != "" {
-		c.Task = ledger.Task(o.task)
-	}
-	e := explain.New(a.Bundle, catalog, o.live, now())
-	c.Facts = e.Facts(o.server, o.tool, pinned, annotations)
-	if o.live {
-		if err := a.readHistory(ctx, e, c); err != nil {
-			return err
-		}
-	}
-	x := e.Explain(c)
 	if o.json {
-		err = printJSON(a.w.stdout, struct {
-			SchemaVersion int `json:"schema_version"`
-			*explain.Explanation
-		}{schemaVersion, x})
+		err = printJSON(a.w.stdout, present.Explanation{SchemaVersion: schemaVersion, Explanation: x})
 	} else {
 		a.printExplanation(x)
 	}

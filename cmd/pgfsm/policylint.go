@@ -45,7 +45,7 @@ type lintFinding struct {
 }
 
 func (a *app) lint(ctx context.Context, live, asJSON bool) error {
-	catalog, err := a.catalog(ctx, live)
+	catalog, err := a.catalog(ctx, a.Bundle, live)
 	if err != nil {
 		return err
 	}

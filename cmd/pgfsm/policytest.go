@@ -34,7 +34,7 @@ are allowed. Exit code 1 if a decision is not the expected one.`,
 }
 
 func (a *app) testPolicy(ctx context.Context, paths []string, asJSON bool) error {
-	catalog, err := a.catalog(ctx, false)
+	catalog, err := a.catalog(ctx, a.Bundle, false)
 	if err != nil {
 		return err
 	}

@@ -6,12 +6,11 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
+	"pgfsm/runner/explain"
 	"pgfsm/states"
 	"pgfsm/traces"
 )
@@ -109,7 +108,7 @@ An input rule judges the call only if the rule's key "on" contains call.`,
 		Example: `  pgfsm call mcp-sharepoint fetch_sharepoint_doc '{"doc_id": "doc-001"}'`,
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			plan, err := operatorPlan(args[0], args[1], "ARGUMENTS", args[2])
+			plan, err := explain.Plan(args[0], args[1], "ARGUMENTS", args[2])
 			if err != nil {
 				return err
 			}
@@ -123,16 +122,4 @@ An input rule judges the call only if the rule's key "on" contains call.`,
 	}
 	o.register(cmd)
 	return cmd
-}
-
-// operatorPlan makes a plan; named is the user's name of the arguments. The arguments keep their bytes. A document that is not one JSON
-// value would change the plan around it, so it is refused here; the gates judge everything else.
-func operatorPlan(server, tool, named, arguments string) ([]byte, error) {
-	if !utf8.ValidString(server + " " + tool) {
-		return nil, errors.New("SERVER and TOOL must be UTF-8")
-	}
-	if err := canonical.Check([]byte(arguments), 0); err != nil {
-		return nil, fmt.Errorf("%s: %w; give one JSON object, such as '{\"doc_id\": \"doc-001\"}'", named, err)
-	}
-	return policy.CallPlan(server, tool, []byte(arguments)), nil
 }

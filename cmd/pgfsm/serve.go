@@ -150,7 +150,10 @@ func (o *gatewayOptions) service(ctx context.Context, a *app, l *openedLedger, l
 	so runner.ServiceOptions, err error,
 ) {
 	configured := &a.Loaded.Serve
-	so = runner.ServiceOptions{Hosts: configured.Hosts, Closed: a.Loaded.Closed, Info: upstream.Info{Name: "pgfsm", Version: version()}}
+	so = runner.ServiceOptions{
+		Hosts: configured.Hosts, Closed: a.Loaded.Closed, Info: upstream.Info{Name: "pgfsm", Version: version()},
+		Config: o.config, Allowlist: a.allowlist(),
+	}
 	if l != nil {
 		so.Store = l.Ledger
 		if so.Hooks, err = setup.Hooks(o.setup(a.w), a.Loaded); err != nil {

@@ -46,29 +46,23 @@ func (a *app) list(ctx context.Context) (*states.ToolsListed, error) {
 }
 
 // catalog is what the servers list now or, if they are not asked, the stored definitions of pins; nil if there are none.
-func (a *app) catalog(ctx context.Context, live bool) (*policy.Catalog, error) {
+func (a *app) catalog(ctx context.Context, b *policy.Bundle, live bool) (*policy.Catalog, error) {
 	if live {
 		listed, err := a.list(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return a.Bundle.Catalog(listed.Catalog(), listed.Servers), nil
+		return b.Catalog(listed.Catalog(), listed.Servers), nil
 	}
-	if len(a.Bundle.Content().Pins) == 0 {
-		return nil, nil
+	c, warning, err := pins.Stored(a.Loaded.AllowlistPath, b)
+	if warning != "" {
+		a.w.warn("warning: " + warning)
 	}
-	d, err := pins.ReadDefinitions(a.Loaded.AllowlistPath)
-	if err != nil {
-		return nil, err
-	}
-	if d.Warning != "" {
-		a.w.warn("warning: " + d.Warning)
-	}
-	return d.Catalog(a.Bundle)
+	return c, err
 }
 
 func (a *app) listTools(ctx context.Context, asJSON bool) error {
-	c, err := a.catalog(ctx, true)
+	c, err := a.catalog(ctx, a.Bundle, true)
 	if err != nil {
 		return err
 	}

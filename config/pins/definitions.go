@@ -90,6 +90,23 @@ func (d *Definitions) Diff(t *Entry) ([]docdiff.Change, bool) {
 	return docdiff.JSON("", pinned, t.live.Definition), true
 }
 
+// Definition returns the stored definition with a digest; nil if there is none.
+func (d *Definitions) Definition(digest canonical.Digest) jsontext.Value { return d.byDigest[digest] }
+
+// Stored returns the catalog of the definitions that are stored beside an allowlist file; nil if there are none. warning says what is wrong
+// with the file.
+func Stored(allowlist string, b *policy.Bundle) (c *policy.Catalog, warning string, err error) {
+	if len(b.Content().Pins) == 0 {
+		return nil, "", nil
+	}
+	d, err := ReadDefinitions(allowlist)
+	if err != nil {
+		return nil, "", err
+	}
+	c, err = d.Catalog(b)
+	return c, d.Warning, err
+}
+
 // Catalog returns a catalog of the pinned tools whose definitions are stored, as if their servers listed them; nil if there are none.
 func (d *Definitions) Catalog(b *policy.Bundle) (*policy.Catalog, error) {
 	if len(d.byDigest) == 0 {

@@ -12,7 +12,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/time/rate"
 
+	"pgfsm/policy"
 	"pgfsm/policy/canonical"
+	"pgfsm/present"
 	"pgfsm/traces/ledger"
 	"pgfsm/web"
 )
@@ -37,6 +39,10 @@ type Options struct {
 	// Result returns the result of a request's call, or nil and the reason why it is not shown. It may be nil: then no result
 	// is shown.
 	Result func(context.Context, ledger.Reader, *ledger.Request) (result jsontext.Value, note string, err error)
+	// Bundle judges the calls of this service. Nil: the one with which a gateway last started.
+	Bundle *policy.Bundle
+	// Servers returns the servers as this service last saw them, and what it cannot tell. Nil: it has none.
+	Servers func() (all []present.Server, note string)
 	// Log writes one line about what callers must not learn. Lines about invalid tokens are limited to one a second. It may be
 	// nil.
 	Log func(line string)
@@ -52,6 +58,8 @@ type Handler struct {
 	warnings    func() []string
 	checkpoints string
 	result      func(context.Context, ledger.Reader, *ledger.Request) (jsontext.Value, string, error)
+	bundle      *policy.Bundle
+	servers     func() ([]present.Server, string)
 	log         func(string)
 	listing     chan struct{}  // one value while a page is read: it may read all requests, and calls need the ledger's readers
 	failed      rate.Sometimes // limits the lines about tokens that let nobody in: anybody can cause them, and must not fill a disk
@@ -61,6 +69,7 @@ type Handler struct {
 func New(o Options) *Handler {
 	h := &Handler{
 		ledger: o.Ledger, callers: o.Callers, voted: o.Voted, ready: o.Ready, warnings: o.Warnings, checkpoints: o.Checkpoints, result: o.Result, log: o.Log,
+		bundle: o.Bundle, servers: o.Servers,
 		failed: rate.Sometimes{Interval: time.Second}, listing: make(chan struct{}, 1),
 	}
 	for _, name := range o.Hosts {
@@ -105,6 +114,8 @@ var routes = []route{
 		"before", "by", "limit", "run", "since", "type", "until",
 	}},
 	{method: http.MethodGet, path: "/checkpoints", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).signed},
+	{method: http.MethodGet, path: "/policies", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).listPolicies},
+	{method: http.MethodGet, path: "/servers", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).listServers},
 	{method: http.MethodGet, path: "/status/", may: []ledger.Action{ledger.ActRead, ledger.ActCall}, serve: (*Handler).status},
 	{method: http.MethodPost, path: "/approve/", may: []ledger.Action{ledger.ActVote}, serve: (*Handler).approve},
 	{method: http.MethodPost, path: "/deny/", may: []ledger.Action{ledger.ActVote}, serve: (*Handler).deny},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/policy"
 	"pgfsm/present"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
@@ -46,6 +47,14 @@ type Options struct {
 	Checkpoints string
 	// Health says whether the service can do its work.
 	Health func(context.Context) present.Health
+	// Bundle judges the calls of this service; nil: it makes none, and the bundle is the one with which a gateway last started.
+	Bundle *policy.Bundle
+	// Servers returns the servers as this service last saw them, and what it cannot tell. Nil: it has none.
+	Servers func() (all []present.Server, note string)
+	// AskServers asks every server for its tools. Nil: the service has none.
+	AskServers func(context.Context) error
+	// Explain says what every gate would decide about a call that nobody makes. Nil: the service has no gates.
+	Explain func(context.Context, present.Question) (present.Explanation, error)
 	// Log writes one line about what people at the console must not learn.
 	Log func(line string)
 }
@@ -55,6 +64,7 @@ type Handler struct {
 	Options
 	origin  http.CrossOriginProtection
 	listing chan struct{} // one value while a page of many requests is read: calls need the ledger's readers
+	trying  chan struct{} // one value while a person tries out a policy or asks the servers: that takes seconds
 	streams chan struct{} // one value for each open event stream
 	pulse   pulse
 	closed  context.Context // is done after Close
@@ -66,7 +76,7 @@ const maxStreams = 64
 
 // New returns a handler.
 func New(o Options) *Handler {
-	h := &Handler{Options: o, listing: make(chan struct{}, 1), streams: make(chan struct{}, maxStreams)}
+	h := &Handler{Options: o, listing: make(chan struct{}, 1), trying: make(chan struct{}, 1), streams: make(chan struct{}, maxStreams)}
 	h.closed, h.close = context.WithCancel(context.Background())
 	h.Hosts = nil
 	for _, name := range o.Hosts {
@@ -133,6 +143,10 @@ func init() { // the handlers refer to routes
 		{method: http.MethodGet, page: "now", serve: (*Handler).now},
 		{method: http.MethodGet, page: "log", serve: (*Handler).log},
 		{method: http.MethodGet, page: "log/", rest: entryIndex, serve: (*Handler).entry},
+		{method: http.MethodGet, page: "policy", serve: (*Handler).policies},
+		{method: http.MethodPost, page: "policy", serve: (*Handler).tryPolicy},
+		{method: http.MethodGet, page: "servers", serve: (*Handler).servers},
+		{method: http.MethodPost, page: "servers", serve: (*Handler).askServers},
 		{method: http.MethodGet, page: "events", serve: (*Handler).events},
 		{method: http.MethodPost, page: "sign-out", serve: (*Handler).signOut},
 		{method: http.MethodGet, page: "sign-in", open: true, serve: (*Handler).signInPage},

@@ -49,11 +49,16 @@ const maxForm = 8 << 10
 
 // form reads the fields of a form. Each may come once, and no others.
 func form(v *visit, known ...string) (map[string]string, error) {
+	return sizedForm(v, maxForm, known...)
+}
+
+// sizedForm is form with another bound.
+func sizedForm(v *visit, size int64, known ...string) (map[string]string, error) {
 	kind, _, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/x-www-form-urlencoded" || v.r.URL.RawQuery != "" {
 		return nil, errForm
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, maxForm))
+	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, size))
 	if err != nil {
 		return nil, &refusal{http.StatusRequestEntityTooLarge, "The form is too large, or broke off."}
 	}

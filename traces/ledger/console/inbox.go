@@ -68,9 +68,12 @@ func (h *Handler) read(v *visit, after *int64, do func(r ledger.Reader, now stri
 }
 
 // turn waits until no other page reads many requests.
-func (h *Handler) turn(v *visit) error {
+func (h *Handler) turn(v *visit) error { return wait(v, h.listing) }
+
+// wait waits for a free slot.
+func wait(v *visit, slot chan struct{}) error {
 	select {
-	case h.listing <- struct{}{}:
+	case slot <- struct{}{}:
 		return nil
 	case <-v.r.Context().Done():
 		return v.r.Context().Err()

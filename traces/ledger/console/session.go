@@ -99,7 +99,7 @@ func (h *Handler) askToSignIn(v *visit) {
 func isNext(page string) bool {
 	id, call := strings.CutPrefix(page, "calls/")
 	run, isRun := strings.CutPrefix(page, "runs/")
-	return page == "" || page == "runs" || call && runID.MatchString(id) || isRun && runID.MatchString(run)
+	return page == "" || page == "runs" || page == "policy" || page == "servers" || call && runID.MatchString(id) || isRun && runID.MatchString(run)
 }
 
 // signIn begins a session with a token.

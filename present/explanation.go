@@ -1,0 +1,17 @@
+package present
+
+import (
+	"pgfsm/runner/explain"
+)
+
+// A Question asks what every gate would decide about a call that nobody makes.
+type Question = explain.Question
+
+// A QuestionError says what is wrong with a [Question].
+type QuestionError = explain.QuestionError
+
+// An Explanation answers a [Question].
+type Explanation struct {
+	SchemaVersion int `json:"schema_version"`
+	*explain.Explanation
+}

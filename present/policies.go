@@ -1,0 +1,265 @@
+package present
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/risk"
+	"pgfsm/policy/rules"
+	"pgfsm/traces/ledger"
+)
+
+// Bounds of what is read to count what decided runs, so that a page takes as long however many runs there are.
+const (
+	MaxCounted = 5000 // the newest runs, for policies and servers
+	MaxRated   = 300  // the newest of them that were rated, for risk rules: the record of each is read
+)
+
+// A Window is the newest runs, that were counted.
+type Window struct {
+	Runs  int    `json:"runs"`
+	Since string `json:"since"` // when the oldest of them was requested; empty without runs
+	All   bool   `json:"all"`   // there are no others
+}
+
+// counted calls do for each of the newest runs, newest first.
+func counted(r ledger.Reader, do func(*ledger.Request) error) (w Window, err error) {
+	for q, err := range r.Requests(ledger.Filter{Newest: true, Limit: MaxCounted + 1}) {
+		if err != nil {
+			return w, err
+		}
+		if w.Runs == MaxCounted {
+			return w, nil
+		}
+		w.Runs, w.Since = w.Runs+1, q.At
+		if err := do(&q); err != nil {
+			return w, err
+		}
+	}
+	w.All = true
+	return w, nil
+}
+
+// Policies are the policies and the risk rules of a bundle, and how often they decided. Every member is always present.
+type Policies struct {
+	SchemaVersion int              `json:"schema_version"`
+	Bundle        canonical.Digest `json:"bundle"`     // empty: no gateway has used the ledger
+	Activated     string           `json:"activated"`  // when a gateway last started with it; empty: this ledger does not say
+	Counted       Window           `json:"counted"`    // for policies
+	Rated         Window           `json:"rated"`      // for risk rules: the newest rated ones of the counted runs
+	HasPolicy     bool             `json:"has_policy"` // false: the allowlist alone decides
+	Policies      []PolicyUse      `json:"policies"`   // in the order of the file
+	RiskRules     []RuleUse        `json:"risk_rules"` // in the order of the file
+	Others        []Use            `json:"others"`     // policies of other bundles that decided
+}
+
+// A Use says how many of the counted runs something decided, and when the newest of them was requested.
+type Use struct {
+	ID   string `json:"id"`
+	Runs int    `json:"runs"`
+	Last string `json:"last"` // empty: none of the runs
+}
+
+// A PolicyUse is a policy and how often it decided.
+type PolicyUse struct {
+	Use
+	Effect string `json:"effect"`
+	Shadow bool   `json:"shadow"` // a shadow policy decides nothing
+	Match  string `json:"match"`  // the calls that it applies to
+	Reason string `json:"reason"`
+}
+
+// A RuleUse is a risk rule and how often it matched.
+type RuleUse struct {
+	Use
+	Match  string `json:"match"`
+	Reason string `json:"reason"`
+}
+
+// uses counts by id.
+type uses map[string]*Use
+
+func (u uses) add(id, at string) {
+	if u[id] == nil {
+		u[id] = &Use{ID: id, Last: at} // runs come newest first
+	}
+	u[id].Runs++
+}
+
+func (u uses) of(id string) Use {
+	if known := u[id]; known != nil {
+		return *known
+	}
+	return Use{ID: id}
+}
+
+// NewPolicies counts which policies and risk rules of a bundle decided the newest runs. Nil stands for the bundle with which a gateway last
+// started.
+func NewPolicies(r ledger.Reader, own *policy.Bundle) (p Policies, err error) {
+	p = Policies{SchemaVersion: SchemaVersion, Rated: Window{All: true}, Policies: []PolicyUse{}, RiskRules: []RuleUse{}, Others: []Use{}}
+	active, digest, activated, err := ActiveBundle(r, own)
+	if err != nil {
+		return p, err
+	}
+	if p.Bundle, p.Activated = digest, activated; active == nil {
+		active = new(policy.Content)
+	}
+	known := make(map[string]bool)
+	if active.Policy != nil {
+		for i := range active.Policy.Policies {
+			known[active.Policy.Policies[i].ID] = true
+		}
+	}
+	policies, riskRules, others := make(uses), make(uses), []string{}
+	p.Counted, err = counted(r, func(q *ledger.Request) error {
+		if q.Policy != "" {
+			if policies[q.Policy] == nil && !known[q.Policy] {
+				others = append(others, q.Policy)
+			}
+			policies.add(q.Policy, q.At)
+		}
+		if q.Mode == "" || active.Risk == nil || p.Rated.Runs == MaxRated {
+			p.Rated.All = p.Rated.All && (q.Mode == "" || active.Risk == nil)
+			return nil
+		}
+		p.Rated.Runs, p.Rated.Since = p.Rated.Runs+1, q.At
+		matched, err := RiskRules(r, q.RunID)
+		for _, id := range matched {
+			riskRules.add(id, q.At)
+		}
+		return err
+	})
+	if err != nil {
+		return p, err
+	}
+	p.Rated.All = p.Rated.All && p.Counted.All
+	for _, id := range others {
+		p.Others = append(p.Others, policies.of(id))
+	}
+	p.fill(active, policies, riskRules)
+	return p, nil
+}
+
+// ActiveBundle returns the content and the digest of the bundle that is in force: this service's own or, if it has none, the one with which a
+// gateway last started. activated is when that was; it is empty if the ledger does not say. The content is nil if there is no bundle.
+func ActiveBundle(r ledger.Reader, own *policy.Bundle) (c *policy.Content, digest canonical.Digest, activated string, err error) {
+	last, at, err := activation(r)
+	switch {
+	case err != nil:
+		return nil, "", "", err
+	case own != nil && own.Digest() != last:
+		return own.Content(), own.Digest(), "", nil
+	case own != nil:
+		return own.Content(), last, at, nil
+	case last == "":
+		return nil, "", "", nil
+	}
+	c, err = contentOf(r, last)
+	return c, last, at, err
+}
+
+// fill adds the policies and risk rules of a bundle.
+func (p *Policies) fill(c *policy.Content, policies, riskRules uses) {
+	if p.HasPolicy = c.Policy != nil; p.HasPolicy {
+		for i := range c.Policy.Policies {
+			one := &c.Policy.Policies[i]
+			p.Policies = append(p.Policies, PolicyUse{
+				Use: policies.of(one.ID), Effect: one.Effect, Shadow: one.Mode == rules.Shadow, Match: policyMatch(one), Reason: one.Reason,
+			})
+		}
+	}
+	if c.Risk != nil {
+		for i := range c.Risk.Rules {
+			rule := &c.Risk.Rules[i]
+			p.RiskRules = append(p.RiskRules, RuleUse{Use: riskRules.of(rule.ID), Match: ruleMatch(rule), Reason: rule.Reason})
+		}
+	}
+}
+
+// Unused returns the ids of the policies that decided none of the counted runs and could have.
+func (p *Policies) Unused() (ids []string) {
+	for _, one := range p.Policies {
+		if one.Runs == 0 && !one.Shadow {
+			ids = append(ids, one.ID)
+		}
+	}
+	return ids
+}
+
+// UnusedRules returns the ids of the risk rules that matched none of the counted runs.
+func (p *Policies) UnusedRules() (ids []string) {
+	for _, one := range p.RiskRules {
+		if one.Runs == 0 {
+			ids = append(ids, one.ID)
+		}
+	}
+	return ids
+}
+
+// activation returns the bundle with which a gateway last started, and when; both are empty if none did.
+func activation(r ledger.Reader) (digest canonical.Digest, at string, err error) {
+	e, err := r.LastOf(ledger.BundleActivated)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return "", "", nil
+	}
+	if err != nil {
+		return "", "", err
+	}
+	list, err := e.List(r)
+	if err != nil {
+		return "", "", err
+	}
+	return canonical.Digest(valueAt(list[len(list)-1].Payload, "/bundle")), e.At, nil
+}
+
+// contentOf reads a bundle of the ledger.
+func contentOf(r ledger.Reader, digest canonical.Digest) (*policy.Content, error) {
+	b, err := r.Blob(digest)
+	if err != nil {
+		return nil, fmt.Errorf("the active bundle: %w", err)
+	}
+	if b.Kind != ledger.BlobBundle || canonical.Sum(b.Kind, []byte(b.Text)) != digest {
+		return nil, fmt.Errorf("the bundle %s is not what its digest names", digest.Short())
+	}
+	c := new(policy.Content)
+	return c, canonical.Unmarshal([]byte(b.Text), c)
+}
+
+// policyMatch writes the calls that a policy applies to, and its conditions, as the file names them.
+func policyMatch(p *rules.Policy) string {
+	return joined(append(globs(p.Match.Server, p.Match.Tool, p.Match.Env),
+		Row{"when", p.When}, Row{"deny", p.Deny}, Row{"require_approval_if", p.RequireApprovalIf}))
+}
+
+func ruleMatch(r *risk.Rule) string {
+	rows := globs(r.Match.Server, r.Match.Tool, r.Match.Env)
+	for _, p := range r.Args {
+		rows = append(rows, Row{"args " + p.Path + " " + p.Op, string(p.Value)})
+	}
+	return joined(rows)
+}
+
+// globs are the globs of an entry that do not match everything.
+func globs(server, tool, env string) (rows []Row) {
+	for _, row := range []Row{{"server", server}, {"tool", tool}, {"env", env}} {
+		if row.Value != "*" {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// joined writes rows in one line; "every call" without any.
+func joined(rows []Row) string {
+	text := ""
+	for _, row := range filled(rows) {
+		if text != "" {
+			text += "; "
+		}
+		text += row.Name + ": " + row.Value
+	}
+	return cmp.Or(text, "every call")
+}

@@ -1,0 +1,139 @@
+package present
+
+import (
+	"strings"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/docdiff"
+	"pgfsm/traces/ledger"
+)
+
+// ServerUnknown is the status of a server that the service has not asked yet. Others are [policy.ServerUp] and [policy.ServerDown].
+const ServerUnknown = "unknown"
+
+// Servers are the servers of a service. Every member is always present.
+type Servers struct {
+	SchemaVersion int      `json:"schema_version"`
+	Note          string   `json:"note"`    // what the service does not know, and why; empty: nothing
+	Counted       Window   `json:"counted"` // for calls and failures
+	Servers       []Server `json:"servers"`
+}
+
+// A Server is a server as the service last saw it. The members but Server are empty if they are not known.
+type Server struct {
+	Server   string       `json:"server"`
+	Status   string       `json:"status"`   // up, down or unknown
+	Since    string       `json:"since"`    // since when the service has seen it up or down
+	Asked    string       `json:"asked"`    // when it last listed its tools, or did not
+	Name     string       `json:"name"`     // as it calls itself
+	Version  string       `json:"version"`  // likewise
+	Protocol string       `json:"protocol"` // revision of MCP
+	Code     policy.Code  `json:"code"`     // why it is down
+	Reason   string       `json:"reason"`
+	Calls    int          `json:"calls"`    // that were sent, of the counted runs
+	Failures int          `json:"failures"` // of them: failed, or with an unknown outcome
+	Tools    []ServerTool `json:"tools"`
+}
+
+// A ServerTool is a tool of a server, and what to do about it.
+type ServerTool struct {
+	Tool
+	Drifted bool             `json:"drifted"` // the server sends another definition than the pinned one
+	Stored  bool             `json:"stored"`  // the pinned definition is stored, so that Changes has all that changed
+	Changes []docdiff.Change `json:"changes"` // from the pinned definition
+	Next    string           `json:"next"`    // the command, or what to do, to allow it as it is; empty: nothing
+	Live    []byte           `json:"-"`       // the whole definition, canonical, if the tool drifted
+}
+
+// Pins say where pins are kept.
+type Pins struct {
+	Config    string // the configuration file, as the user named it; empty: the default
+	Allowlist string // the file; empty: none that can be changed
+	// Definition returns the definition with a digest, if it is stored.
+	Definition func(canonical.Digest) []byte
+}
+
+// Command writes a command about the pin of a tool.
+func (p *Pins) Command(server, tool string, words ...string) string {
+	words = append([]string{"pgfsm", "pins"}, words...)
+	if p.Config != "" {
+		words = append(words, "-c", p.Config)
+	}
+	if strings.HasPrefix(tool, "-") {
+		words = append(words, "--")
+	}
+	return CommandLine(append(words, server, tool)...)
+}
+
+// ServerTools returns the tools of one server of a catalog, with what the pins say about them. Tools that the allowlist names come first.
+func ServerTools(content *policy.Content, c *policy.Catalog, server string, pins *Pins) []ServerTool {
+	definitions := make(map[canonical.Digest][]byte)
+	for _, s := range c.Servers {
+		for _, t := range s.Tools {
+			definitions[t.Digest] = t.Definition
+		}
+	}
+	first, others := []ServerTool{}, []ServerTool{}
+	for _, one := range Tools(content, c) {
+		if one.Server != server {
+			continue
+		}
+		t := ServerTool{Tool: one, Changes: []docdiff.Change{}}
+		t.compare(definitions, pins)
+		if t.onAllowlist || t.Definition == "" {
+			first = append(first, t)
+		} else {
+			others = append(others, t)
+		}
+	}
+	return append(first, others...)
+}
+
+// compare compares a tool with its pin.
+func (t *ServerTool) compare(definitions map[canonical.Digest][]byte, pins *Pins) {
+	live := definitions[t.Definition]
+	if t.Drifted = t.Pin != "" && live != nil && t.Pin != t.Definition; t.Drifted {
+		t.Live = live
+		if pinned := pins.Definition(t.Pin); pinned != nil {
+			t.Stored, t.Changes = true, docdiff.JSON("", pinned, live)
+		}
+	}
+	switch {
+	case pins.Allowlist == "":
+	case t.Code == policy.CodeToolNotAllowed:
+		t.Next = "add it to " + pins.Allowlist
+	case t.Drifted:
+		t.Next = pins.Command(t.Server, t.Name, "approve", "--expect", string(t.Definition))
+	case t.Pin == "" && t.Allowed:
+		t.Next = pins.Command(t.Server, t.Name, "approve")
+	}
+}
+
+// NewServers adds the calls of the newest runs to the servers that a service knows, and servers that only the ledger knows.
+func NewServers(r ledger.Reader, known []Server, note string) (s Servers, err error) {
+	s = Servers{SchemaVersion: SchemaVersion, Note: note, Servers: append([]Server{}, known...)}
+	at := make(map[string]int)
+	for i := range s.Servers {
+		at[s.Servers[i].Server] = i
+	}
+	s.Counted, err = counted(r, func(q *ledger.Request) error {
+		if q.Server == "" {
+			return nil
+		}
+		i, found := at[q.Server]
+		if !found {
+			i = len(s.Servers)
+			at[q.Server] = i
+			s.Servers = append(s.Servers, Server{Server: q.Server, Status: ServerUnknown, Tools: []ServerTool{}})
+		}
+		if q.Sent != "" {
+			s.Servers[i].Calls++
+		}
+		if q.Sent != "" && (q.Status == ledger.Failed || q.Status == ledger.Indeterminate) {
+			s.Servers[i].Failures++
+		}
+		return nil
+	})
+	return s, err
+}

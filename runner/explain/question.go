@@ -1,0 +1,101 @@
+package explain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+)
+
+// A Question asks about a call that nobody makes, as a person writes it.
+type Question struct {
+	Server, Tool, Actor string
+	Env                 string // empty: that of the configuration
+	Args                string // a JSON object
+	Task                string // empty: none
+	Agent               bool   // an agent asks, not an operator
+	Live                bool   // ask the servers for their tools, and the ledger for the earlier calls
+	Pinned              *bool  // nil: as the allowlist says
+	Annotations         *policy.Annotations
+	History             []string // each as QUERY=NUMBER
+}
+
+// A QuestionError says what is wrong with a [Question].
+type QuestionError struct{ Err error }
+
+func (e *QuestionError) Error() string { return e.Err.Error() }
+func (e *QuestionError) Unwrap() error { return e.Err }
+
+// Sources are what questions are answered from.
+type Sources struct {
+	Bundle *policy.Bundle
+	// Catalog returns what the servers list now or, if they are not asked, the stored definitions of pins; nil if there are none.
+	Catalog func(ctx context.Context, b *policy.Bundle, live bool) (*policy.Catalog, error)
+	// History adds to a call what a run would read about earlier calls.
+	History func(context.Context, *Explainer, *Call) error
+	Now     string
+}
+
+// Answer explains the call that a question asks about. It makes no call and records nothing. The error is a [*QuestionError] if the
+// question is at fault.
+func Answer(ctx context.Context, s Sources, q Question) (*Explanation, error) {
+	c, err := q.call()
+	if err != nil {
+		return nil, &QuestionError{err}
+	}
+	b := s.Bundle
+	if q.Env != "" {
+		content := *b.Content()
+		content.Env = q.Env
+		if b, err = policy.Compile(content); err != nil {
+			return nil, &QuestionError{err}
+		}
+	}
+	catalog, err := s.Catalog(ctx, b, q.Live)
+	if err != nil {
+		return nil, err
+	}
+	e := New(b, catalog, q.Live, s.Now)
+	c.Facts = e.Facts(q.Server, q.Tool, q.Pinned, q.Annotations)
+	if q.Live {
+		if err := s.History(ctx, e, c); err != nil {
+			return nil, err
+		}
+	}
+	return e.Explain(c), nil
+}
+
+// call returns the call, without the facts about its tool.
+func (q *Question) call() (c *Call, err error) {
+	c = &Call{Server: q.Server, Tool: q.Tool, Actor: q.Actor, Agent: q.Agent}
+	if c.History, err = ParseHistory(q.History); err != nil {
+		return nil, err
+	}
+	if c.Plan, err = Plan(q.Server, q.Tool, "args", q.Args); err != nil {
+		return nil, err
+	}
+	if q.Task != "" {
+		if err := traces.CheckTaskID(q.Task); err != nil {
+			return nil, fmt.Errorf("task: %w", err)
+		}
+		c.Task = ledger.Task(q.Task)
+	}
+	return c, nil
+}
+
+// Plan returns the plan of a call that a person writes. named is the name of the arguments in errors. The arguments keep their bytes. A
+// document that is not one JSON value would change the plan around it, so it is refused here; the gates judge everything else.
+func Plan(server, tool, named, arguments string) ([]byte, error) {
+	if !utf8.ValidString(server + " " + tool) {
+		return nil, errors.New("SERVER and TOOL must be UTF-8")
+	}
+	if err := canonical.Check([]byte(arguments), 0); err != nil {
+		return nil, fmt.Errorf("%s: %w; give one JSON object, such as '{\"doc_id\": \"doc-001\"}'", named, err)
+	}
+	return policy.CallPlan(server, tool, []byte(arguments)), nil
+}

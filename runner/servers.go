@@ -1,0 +1,73 @@
+package runner
+
+import (
+	"slices"
+	"sync"
+
+	"pgfsm/policy"
+	"pgfsm/present"
+	"pgfsm/states"
+)
+
+// serverStates caches the last listing of each server, for people. The zero value has none.
+type serverStates struct {
+	mu   sync.Mutex
+	last map[string]serverState
+}
+
+// A serverState is the last listing of a server.
+type serverState struct {
+	listing policy.Listing
+	since   string // when the service first saw the server in this status, up or down, without another in between
+	at      string // of the listing
+}
+
+// note caches a listing.
+func (s *serverStates) note(l policy.Listing, now string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state, before := serverState{l, now, now}, s.last[l.Server]
+	if before.listing.Status == l.Status {
+		state.since = before.since
+	}
+	if s.last == nil {
+		s.last = make(map[string]serverState)
+	}
+	s.last[l.Server] = state
+}
+
+func (s *serverStates) of(server string) (serverState, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state, ok := s.last[server]
+	return state, ok
+}
+
+// knownCatalog returns what the bundle makes of the last listings, of the servers that were listed.
+func (r *Runner) knownCatalog() *policy.Catalog {
+	listed := &states.ToolsListed{}
+	for _, s := range r.options.Bundle.Content().Servers {
+		if state, ok := r.servers.of(s.Name); ok {
+			listed.Servers = append(listed.Servers, state.listing)
+		}
+	}
+	return r.options.Bundle.Catalog(listed.Catalog(), listed.Servers)
+}
+
+// Servers returns the configured servers as the last listings describe them. It asks no server.
+func (r *Runner) Servers(pins *present.Pins) (all []present.Server) {
+	c := r.knownCatalog()
+	for _, configured := range r.options.Bundle.Content().Servers {
+		s := present.Server{Server: configured.Name, Status: present.ServerUnknown, Tools: []present.ServerTool{}}
+		i := slices.IndexFunc(c.Servers, func(known policy.CatalogServer) bool { return known.Server == configured.Name })
+		if i >= 0 {
+			known := &c.Servers[i]
+			s.Status, s.Code, s.Reason, s.Name = known.Status, known.Code, known.Reason, known.Name
+			s.Version, s.Protocol, s.Tools = known.Version, known.Protocol, present.ServerTools(r.options.Bundle.Content(), c, known.Server, pins)
+			state, _ := r.servers.of(configured.Name)
+			s.Since, s.Asked = state.since, state.at
+		}
+		all = append(all, s)
+	}
+	return all
+}

@@ -1,0 +1,61 @@
+package runner
+
+import (
+	"context"
+
+	"pgfsm/config/pins"
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/present"
+	"pgfsm/runner/explain"
+)
+
+// knownServers returns the servers of the service as it last saw them. note says which pinned definitions it cannot read.
+func (s *Service) knownServers() (all []present.Server, note string) {
+	p := present.Pins{Config: s.options.Config, Allowlist: s.options.Allowlist, Definition: func(canonical.Digest) []byte { return nil }}
+	if p.Allowlist != "" {
+		d, err := pins.ReadDefinitions(p.Allowlist)
+		if err != nil {
+			note = "The approved definitions cannot be read: " + err.Error()
+		} else {
+			note, p.Definition = d.Warning, func(digest canonical.Digest) []byte { return d.Definition(digest) }
+		}
+	}
+	return s.runner.Servers(&p), note
+}
+
+// askServers asks every server for its tools.
+func (s *Service) askServers(ctx context.Context) error {
+	_, err := s.runner.List(ctx)
+	return err
+}
+
+// explain answers a question about a call that nobody makes.
+func (s *Service) explain(ctx context.Context, q present.Question) (present.Explanation, error) {
+	x, err := explain.Answer(ctx, explain.Sources{Bundle: s.runner.options.Bundle, Catalog: s.catalog, History: s.history, Now: s.runner.now()}, q)
+	return present.Explanation{SchemaVersion: present.SchemaVersion, Explanation: x}, err
+}
+
+// catalog is what the servers list now or, if they are not asked, the stored definitions of pins; nil if there are none.
+func (s *Service) catalog(ctx context.Context, b *policy.Bundle, live bool) (*policy.Catalog, error) {
+	if live {
+		listed, err := s.runner.List(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return b.Catalog(listed.Catalog(), listed.Servers), nil
+	}
+	if s.options.Allowlist == "" {
+		return nil, nil
+	}
+	c, _, err := pins.Stored(s.options.Allowlist, b)
+	return c, err
+}
+
+// history adds to a call what a run would read about earlier calls.
+func (s *Service) history(ctx context.Context, e *explain.Explainer, c *explain.Call) error {
+	if !e.NeedsHistory(c) {
+		return nil
+	}
+	return e.ReadHistory(ctx, s.runner.options.Ledger, c)
+}

@@ -1,0 +1,109 @@
+package backtest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"pgfsm/config"
+	"pgfsm/policy/rules"
+	"pgfsm/policy/ruling"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+)
+
+// Bounds of a comparison on a log. It takes seconds, for each call is executed again.
+const (
+	MaxCompared = 500
+	maxRead     = 5000 // runs, of which some did not come as far as the policy
+	MaxTime     = 10 * time.Second
+)
+
+// ReadDraft reads the text of a policy.yaml. The error is of type [config.Errors].
+func ReadDraft(text string) (*rules.Content, error) {
+	p, _, err := config.ReadPolicy("draft", []byte(text))
+	return p, err
+}
+
+// A LogReport is a comparison on the newest calls of a log.
+type LogReport struct {
+	*Report
+	Since   string // when the oldest of the calls was requested; empty without calls
+	Partial bool   // the period has more calls than were compared
+}
+
+// CompareLog compares on the newest calls of a log that were requested since a time; empty is any time. Each call is judged with the risk rules that
+// it was recorded with. It compares at most MaxCompared calls, and begins none after MaxTime. Calls that have not ended and are not held
+// are left out.
+func CompareLog(ctx context.Context, v ledger.Viewer, p *traces.Replayer, old, draft *rules.Content, since string) (r LogReport, err error) {
+	c := &Comparer{Old: ruling.NewJudge(old, nil), New: ruling.NewJudge(draft, nil), Replayer: p}
+	var rated []ledger.Request
+	err = v.View(ctx, func(look ledger.Reader) (err error) {
+		rated, r.Partial, err = newestRated(look, since)
+		return err
+	})
+	if err != nil {
+		return r, err
+	}
+	end := time.Now().Add(MaxTime)
+	var calls []Call
+	for i := range rated {
+		if time.Now().After(end) {
+			r.Partial = true
+			break
+		}
+		call, ok, err := c.compareRun(ctx, v, rated[i].RunID)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return r, err
+		}
+		if ok {
+			calls, r.Since = append(calls, call), rated[i].At
+		}
+	}
+	r.Report = NewReport(calls)
+	return r, nil
+}
+
+// newestRated returns the newest runs since a time that came as far as the policy. more reports that there may be others.
+func newestRated(look ledger.Reader, since string) (rated []ledger.Request, more bool, err error) {
+	read := 0
+	for q, err := range look.Requests(ledger.Filter{Since: since, Newest: true, Limit: maxRead + 1}) {
+		if err != nil {
+			return nil, false, err
+		}
+		if read++; read > maxRead || len(rated) == MaxCompared {
+			return rated, true, nil
+		}
+		if q.Mode != "" {
+			rated = append(rated, q)
+		}
+	}
+	return rated, false, nil
+}
+
+// compareRun compares on one run; ok is false if it has no trace yet. It reads the run in a transaction of its own, because a long one would
+// keep a connection from the gateway.
+func (c *Comparer) compareRun(ctx context.Context, v ledger.Viewer, run string) (call Call, ok bool, err error) {
+	var doc []byte
+	var unusable error
+	err = v.View(ctx, func(look ledger.Reader) error {
+		doc, unusable = ledger.Trace(ctx, look, run, c.Replayer)
+		if errors.Is(unusable, ledger.ErrUnavailable) {
+			return unusable
+		}
+		return nil
+	})
+	if err != nil || errors.Is(unusable, ledger.ErrUnfinished) || errors.Is(unusable, ledger.ErrNotFound) {
+		return call, false, err
+	}
+	var t *traces.Trace
+	if unusable == nil {
+		t, unusable = traces.Read(doc)
+	}
+	call = c.Compare("", t, unusable)
+	call.Path, call.RunID = run, run
+	return call, true, nil
+}

@@ -1,0 +1,194 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"pgfsm/policy"
+	"pgfsm/present"
+	"pgfsm/traces/backtest"
+	"pgfsm/traces/ledger"
+)
+
+// Bounds of the page.
+const (
+	maxListed  = 500     // policies, risk rules and calls of one table
+	maxDraft   = 1 << 20 // bytes of a form with a draft or with arguments, as browsers escape it
+	maxNamed   = 20      // unused policies that are named above the table
+	hintOfTime = "24h, 2027-01-31"
+)
+
+// A policyView is the page of policies. After a form it has the answer instead of the tables.
+type policyView struct {
+	Uses        *present.Policies
+	Unused      []string // the first of them
+	MoreUnused  int
+	UnusedRules []string
+	MoreRules   int
+	Others      int // policies that the table omits
+
+	Fields    map[string]string // of the form that was sent
+	Explains  bool              // this service can explain calls
+	Explained *present.Explanation
+	Compared  *comparison
+	Error     string
+	Base      string
+	Hint      string
+}
+
+// A comparison is what a draft would have decided.
+type comparison struct {
+	backtest.LogReport
+	Changed []backtest.Call // the first of them
+	More    int
+}
+
+// policies shows how often each policy and risk rule decided.
+func (h *Handler) policies(v *visit) error {
+	if err := h.turn(v); err != nil {
+		return err
+	}
+	defer func() { <-h.listing }()
+	body := h.newPolicyView(v)
+	err := h.Ledger.View(v.r.Context(), func(r ledger.Reader) error {
+		p, err := present.NewPolicies(r, h.Bundle)
+		body.Uses = &p
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	body.Unused, body.MoreUnused = first(body.Uses.Unused(), maxNamed)
+	body.UnusedRules, body.MoreRules = first(body.Uses.UnusedRules(), maxNamed)
+	body.Uses.Policies, body.Others = first(body.Uses.Policies, maxListed)
+	body.Uses.RiskRules, _ = first(body.Uses.RiskRules, maxListed)
+	return h.render(v, http.StatusOK, "policy", view{Title: "Policy", CLI: "pgfsm policy lint", Body: body})
+}
+
+// first returns the first elements of a list, and how many others there are.
+func first[E any](all []E, n int) (some []E, others int) {
+	if len(all) <= n {
+		return all, 0
+	}
+	return all[:n], len(all) - n
+}
+
+func (h *Handler) newPolicyView(v *visit) policyView {
+	return policyView{Explains: h.Explain != nil, Base: v.base, Hint: hintOfTime, Fields: map[string]string{
+		"args": "{}", "actor": v.who.Name, "since": "24h",
+	}}
+}
+
+// tryPolicy answers one of the page's forms. It makes no call and records nothing.
+func (h *Handler) tryPolicy(v *visit) error {
+	fields, err := sizedForm(v, maxDraft, "try", "server", "tool", "args", "actor", "env", "task", "agent", "live", "draft", "since")
+	if err != nil {
+		return err
+	}
+	if err := wait(v, h.trying); err != nil {
+		return err
+	}
+	defer func() { <-h.trying }()
+	body, cli := h.newPolicyView(v), ""
+	for name, text := range fields { // in any order: each has a name of its own
+		body.Fields[name] = strings.ReplaceAll(text, "\r\n", "\n") // as browsers send lines
+	}
+	switch fields["try"] {
+	case "explain":
+		cli, err = h.explain(v, &body)
+	case "compare":
+		cli = "pgfsm ledger trace --all -o traces && pgfsm policy diff policy.yaml draft.yaml --traces traces"
+		err = h.compare(v.r.Context(), &body)
+	default:
+		return errForm
+	}
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if body.Error != "" {
+		status = http.StatusUnprocessableEntity
+	}
+	return h.render(v, status, "policy", view{Title: "Policy", CLI: cli, Body: body})
+}
+
+// explain answers what every gate would decide about a call.
+func (h *Handler) explain(v *visit, body *policyView) (cli string, err error) {
+	if h.Explain == nil {
+		return "", errForm
+	}
+	f := body.Fields
+	q := present.Question{
+		Server: f["server"], Tool: f["tool"], Args: f["args"], Actor: f["actor"], Env: f["env"], Task: f["task"],
+		Agent: f["agent"] != "", Live: f["live"] != "",
+	}
+	words := []string{"pgfsm", "policy", "explain"}
+	for _, name := range []string{"server", "tool", "args", "actor", "env", "task"} {
+		if f[name] != "" {
+			words = append(words, "--"+name, f[name])
+		}
+	}
+	for _, name := range []string{"agent", "live"} {
+		if f[name] != "" {
+			words = append(words, "--"+name)
+		}
+	}
+	x, err := h.Explain(v.r.Context(), q)
+	var asked *present.QuestionError
+	if errors.As(err, &asked) {
+		body.Error = asked.Error()
+		return "", nil
+	}
+	if err == nil {
+		body.Explained = &x
+	}
+	return present.CommandLine(words...), err
+}
+
+// compare compares a draft with the active policy on the calls of a period.
+func (h *Handler) compare(ctx context.Context, body *policyView) error {
+	draft, err := backtest.ReadDraft(body.Fields["draft"])
+	if err != nil {
+		body.Error = err.Error()
+		return nil
+	}
+	since := ""
+	if text := body.Fields["since"]; text != "" {
+		if since, err = ledger.ParsePast(text, h.Ledger.Now()); err != nil {
+			body.Error = "since " + err.Error()
+			return nil
+		}
+	}
+	var active *policy.Content
+	err = h.Ledger.View(ctx, func(r ledger.Reader) (err error) {
+		active, _, _, err = present.ActiveBundle(r, h.Bundle)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if active == nil {
+		body.Error = "No gateway has used this ledger, so there are no calls to compare."
+		return nil
+	}
+	report, err := backtest.CompareLog(ctx, h.Ledger, h.Replayer, active.Policy, draft, since)
+	if err != nil {
+		return err
+	}
+	c := &comparison{LogReport: report}
+	c.Changed, c.More = first(report.Changed, maxListed)
+	body.Compared = c
+	return nil
+}
+
+// Total describes what was compared.
+func (c *comparison) Total() string {
+	text := fmt.Sprintf("%d calls came as far as the policy, and %d of them change.", c.Judged, len(c.Report.Changed))
+	if c.Partial {
+		text += fmt.Sprintf(" These are the newest calls of the period, since %s: it has more.", c.Since)
+	}
+	return text
+}

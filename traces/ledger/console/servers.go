@@ -1,0 +1,168 @@
+package console
+
+import (
+	"net/http"
+	"regexp"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy/docdiff"
+	"pgfsm/present"
+	"pgfsm/traces/ledger"
+)
+
+// Bounds of the page. A text of a definition can take some work to compare.
+const (
+	maxTools   = 200 // of one server
+	maxChanges = 40  // of all tools together
+	diffLines  = 60
+	diffWidth  = 100
+)
+
+type serversView struct {
+	present.Servers
+	Has     bool // this service has servers
+	Listed  []serverView
+	Changed int // tools whose definition differs from the pinned one
+}
+
+// A serverView is one server.
+type serverView struct {
+	present.Server
+	Callable, Drifted int
+	Shown             []toolView
+	Others            int // tools that the page omits
+}
+
+// A toolView is one tool.
+type toolView struct {
+	present.ServerTool
+	Differences []difference
+	Omitted     int // changes
+}
+
+// A difference is one change of a definition.
+type difference struct {
+	At, Kind string
+	Rows     []diffRow
+}
+
+// A diffRow is one line of a difference. Its text has escapes for what does not show as itself.
+type diffRow struct {
+	Sign, Class string
+	Text        []piece
+}
+
+// servers shows the servers and their tools.
+func (h *Handler) servers(v *visit) error {
+	body := serversView{Has: h.Servers != nil}
+	var known []present.Server
+	note := ""
+	if h.Servers != nil {
+		known, note = h.Servers()
+	}
+	if err := h.turn(v); err != nil {
+		return err
+	}
+	err := h.Ledger.View(v.r.Context(), func(r ledger.Reader) (err error) {
+		body.Servers, err = present.NewServers(r, known, note)
+		return err
+	})
+	<-h.listing
+	if err != nil {
+		return err
+	}
+	if err := wait(v, h.trying); err != nil {
+		return err
+	}
+	defer func() { <-h.trying }()
+	left := maxChanges
+	for _, s := range body.Servers.Servers {
+		body.Listed = append(body.Listed, newServerView(s, &left))
+		body.Changed += body.Listed[len(body.Listed)-1].Drifted
+	}
+	return h.render(v, http.StatusOK, "servers", view{Title: "Servers", CLI: "pgfsm tools", Body: body})
+}
+
+// newServerView describes one server. left is how many changes may yet be shown.
+func newServerView(s present.Server, left *int) serverView {
+	out := serverView{Server: s}
+	for _, t := range s.Tools {
+		if t.Allowed {
+			out.Callable++
+		}
+		if t.Drifted {
+			out.Drifted++
+		}
+	}
+	var some []present.ServerTool
+	some, out.Others = first(s.Tools, maxTools)
+	for _, t := range some {
+		out.Shown = append(out.Shown, newToolView(t, left))
+	}
+	return out
+}
+
+func newToolView(t present.ServerTool, left *int) toolView {
+	out := toolView{ServerTool: t}
+	if !t.Drifted {
+		return out
+	}
+	changes := t.Changes
+	if !t.Stored {
+		changes = []docdiff.Change{{Kind: docdiff.Added, New: jsontext.Value(t.Live)}}
+	}
+	changes, out.Omitted = first(changes, *left)
+	*left -= len(changes)
+	for i := range changes {
+		c := &changes[i]
+		d := difference{At: string(c.At), Kind: c.Kind}
+		for _, row := range c.Rows(diffLines, diffWidth) {
+			d.Rows = append(d.Rows, diffRow{row.Sign, rowClass[row.Sign], escaped(row.Text)})
+		}
+		out.Differences = append(out.Differences, d)
+	}
+	return out
+}
+
+var rowClass = map[string]string{docdiff.Minus: "minus", docdiff.Plus: "plus", docdiff.Alert: "alert"}
+
+// escapes are a doubled backslash, which stands for itself, and the escapes of package visible and of JSON.
+var escapes = regexp.MustCompile(`\\\\|\\u[0-9a-f]{4}|\\U[0-9a-f]{8}|\\x[0-9a-f]{2}`)
+
+// escaped splits a text in which characters that do not show are escapes, so that the escapes can be marked.
+func escaped(s string) (all []piece) {
+	from := 0
+	for _, at := range escapes.FindAllStringIndex(s, -1) {
+		if s[at[0]+1] == '\\' {
+			continue
+		}
+		if from < at[0] {
+			all = append(all, piece{Text: s[from:at[0]]})
+		}
+		all, from = append(all, piece{s[at[0]:at[1]], true}), at[1]
+	}
+	if from < len(s) {
+		all = append(all, piece{Text: s[from:]})
+	}
+	return all
+}
+
+// askServers asks every server for its tools, and then shows the page again.
+func (h *Handler) askServers(v *visit) error {
+	if _, err := form(v); err != nil {
+		return err
+	}
+	if h.AskServers == nil {
+		return errForm
+	}
+	if err := wait(v, h.trying); err != nil {
+		return err
+	}
+	defer func() { <-h.trying }()
+	if err := h.AskServers(v.r.Context()); err != nil {
+		return err
+	}
+	http.Redirect(v.w, v.r, v.base+"servers", http.StatusSeeOther)
+	return nil
+}
