@@ -1,0 +1,277 @@
+package console_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/policy"
+	"pgfsm/policy/risk"
+	"pgfsm/policy/rules"
+	"pgfsm/policy/visible"
+	"pgfsm/present"
+	"pgfsm/runner/explain"
+	"pgfsm/states/statestest"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/console"
+)
+
+// judging is a configuration with policies and risk rules of which each decides, or none of the calls of these tests.
+func judging() policy.Content {
+	c := statestest.Content()
+	c.Roles = []policy.Role{{Role: "owners", Actors: []string{alice, bob, carol}}}
+	c.Policy = statestest.Policies(
+		rules.Policy{ID: "no-drops", Match: rules.Match{Server: "*", Tool: "drop_*", Env: "*"}, Effect: rules.Deny, Reason: "<b>Nothing</b> is dropped."},
+		rules.Policy{ID: "watched", Match: rules.Match{Server: "*", Tool: "*", Env: "*"}, Effect: rules.Deny, Mode: rules.Shadow},
+		rules.Policy{ID: "carols", When: fmt.Sprintf("actor.id == %q", carol), Effect: rules.Allow},
+		rules.Policy{ID: "rest", Effect: rules.Deny},
+	)
+	c.Risk = statestest.Ladder(risk.Rule{ID: "reads", ScoreExpr: "20"}, risk.Rule{ID: "drops", SetMode: "danger", Match: risk.Match{Server: "*", Tool: "drop_*", Env: "*"}})
+	return c
+}
+
+// with serves the console of a service with a bundle.
+func (d *desk) with(c policy.Content, change ...func(*console.Options)) {
+	d.TB.Helper()
+	o := d.console.Options
+	o.Hosts, o.Bundle = []string{here, there}, statestest.MustBundle(c, nil)
+	o.Explain = func(ctx context.Context, q present.Question) (present.Explanation, error) {
+		x, err := explain.Answer(ctx, explain.Sources{
+			Bundle: o.Bundle, Now: statestest.At,
+			Catalog: func(context.Context, *policy.Bundle, bool) (*policy.Catalog, error) { return nil, nil },
+			History: func(context.Context, *explain.Explainer, *explain.Call) error { return nil },
+		}, q)
+		return present.Explanation{SchemaVersion: present.SchemaVersion, Explanation: x}, err
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	d.console = console.New(o)
+	d.handler = console.Beside(d.console, http.NotFoundHandler())
+}
+
+// try sends one of the forms of the page of policies.
+func (b *browser) try(fields url.Values, change ...func(*http.Request)) reply {
+	b.TB.Helper()
+	return b.post(b.base+"policy", fields, change...)
+}
+
+// row returns the row of a table that begins with a name.
+func row(t *testing.T, page, name string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(page, `<th scope="row">`+name)
+	text, _, closed := strings.Cut(rest, "</tr>")
+	if !found || !closed {
+		t.Fatalf("no row %s: %s", name, page)
+	}
+	return text
+}
+
+// TestUnusedPolicies: the page says which policies and risk rules decided none of the runs, and of the others how many and when last.
+func TestUnusedPolicies(t *testing.T) {
+	d := newDesk(t)
+	c := judging()
+	d.with(c)
+	if err := d.Activate(t.Context(), statestest.MustBundle(c, nil)); err != nil {
+		t.Fatal(err)
+	}
+	d.Ask(carol, c)
+	d.Clock.Add(time.Hour)
+	last := d.Ask(carol, c)
+	d.Ask(alice, c)
+	d.Hold(1) // by a policy of another bundle
+	got := d.signedIn(here, bob, ledger.RoleAuditor).page("policy")
+	got.want(t, http.StatusOK, "Decided none of these runs:</b> no-drops</p>", "Matched none of these runs:</b> drops</p>", "all 4 runs", "looked-at: 1, last ",
+		"&lt;b&gt;Nothing&lt;/b&gt; is dropped.", "pgfsm policy lint")
+	for name, want := range map[string][]string{
+		"no-drops": {"<b>none</b>", "tool: drop_*"}, "watched": {"shadow: decides nothing"}, "carols": {`policy=carols">2</a>`, last.At, "when: actor.id =="},
+		"rest": {`policy=rest">1</a>`, "every call"}, "reads": {"<td>3</td>", last.At}, "drops": {"<b>none</b>"},
+	} { // in any order
+		for _, w := range want {
+			if text := row(t, got.body, name); !strings.Contains(text, w) {
+				t.Errorf("the row of %s is %s, want %s", name, text, w)
+			}
+		}
+	}
+	if strings.Contains(row(t, got.body, "watched"), "none") {
+		t.Error("a shadow policy, which decides nothing, stands out as unused")
+	}
+	var of present.Policies
+	d.Look(func(r ledger.Reader) (err error) {
+		of, err = present.NewPolicies(r, nil)
+		return err
+	})
+	want, err := policyUses(d, statestest.MustBundle(c, nil))
+	if diff := cmp.Diff(want, of); err != nil || diff != "" {
+		t.Errorf("a service without a bundle has not the one that a gateway activated: %v %s", err, diff)
+	}
+}
+
+func policyUses(d *desk, b *policy.Bundle) (p present.Policies, err error) {
+	d.Look(func(r ledger.Reader) error {
+		p, err = present.NewPolicies(r, b)
+		return nil
+	})
+	return p, err
+}
+
+// TestPolicyPageOfAnEmptyLedger says what to do next.
+func TestPolicyPageOfAnEmptyLedger(t *testing.T) {
+	d := newDesk(t)
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	b.page("policy").want(t, http.StatusOK, "No gateway has used this ledger yet", "There are no runs yet", "run <code>pgfsm policy explain</code>")
+	b.try(url.Values{"try": {"compare"}, "draft": {draft}}).want(t, http.StatusUnprocessableEntity, "No gateway has used this ledger")
+	b.try(url.Values{"try": {"explain"}, "server": {"s"}, "tool": {"t"}, "args": {"{}"}}).want(t, http.StatusBadRequest)
+	d.with(judging())
+	got := b.page("policy")
+	got.want(t, http.StatusOK, "There are no runs yet", "no-drops")
+	if strings.Contains(got.body, "Decided none") {
+		t.Error("without runs every policy stands out")
+	}
+}
+
+const draft = `version: 1
+policies:
+  - {id: less, when: "actor.id == 'carol@example.com'", effect: pending}
+  - {id: more, effect: allow}
+`
+
+// TestCompareADraft: a draft is compared with the active policy on the recorded calls, and nothing is recorded.
+func TestCompareADraft(t *testing.T) {
+	d := newDesk(t)
+	c := judging()
+	d.with(c)
+	old := d.Ask(carol, c)
+	d.Clock.Add(48 * time.Hour)
+	held, denied := d.Ask(carol, c), d.Ask(alice, c)
+	b := d.signedIn(here, bob, ledger.RoleAuditor)
+	end := len(d.Events(0))
+	got := b.try(url.Values{"try": {"compare"}, "draft": {draft}, "since": {"24h"}})
+	got.want(t, http.StatusOK, "2 calls came as far as the policy, and 2 of them change.", "<td>allow</td><td>pending</td><td>1</td>",
+		"<td>deny</td><td>allow</td><td>1</td>", held.RunID, denied.RunID, "pending, by less", "allow, by more", "newly-allowed: 1", "newly-held: 1",
+		"pgfsm policy diff", "version: 1\npolicies:")
+	if strings.Contains(got.body, old.RunID) {
+		t.Error("a call of before the period is compared")
+	}
+	b.try(url.Values{"try": {"compare"}, "draft": {draft}, "since": {""}}).want(t, http.StatusOK, "3 calls came as far", old.RunID)
+	if n := len(d.Events(0)); n != end {
+		t.Errorf("%d events were recorded", n-end)
+	}
+}
+
+// TestHostileDrafts: the errors of a draft name the line and what to do, and text in a draft is text.
+func TestHostileDrafts(t *testing.T) {
+	d := newDesk(t)
+	c := judging()
+	d.with(c)
+	d.Ask(carol, c)
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	for _, tc := range []struct {
+		name, draft, since string
+		status             int
+		says               []string
+	}{
+		{"unknown-key", "version: 1\npolicies:\n  - {id: a, effct: allow}\n", "", 422, []string{"draft:3:", "effct", "   3 |", "effect"}},
+		{"condition", "version: 1\npolicies:\n  - {id: a, when: \"args.x ===\", effect: allow}\n", "", 422, []string{"draft:3:"}},
+		{"not-a-file", "hello", "", 422, []string{"draft:1:1", "the file must be an object"}},
+		{"empty", "", "", 422, []string{"draft"}},
+		{"aliases", "a: &a [x, x]\nb: &b [*a, *a]\nversion: 1\npolicies: *b\n", "", 422, []string{"draft:1:"}},
+		{"markup", "version: 1\npolicies:\n  - {id: \"<script>hacked()</script>\u202e\", effect: allow}\n", "", 422, []string{"draft:3:", "&lt;script&gt;"}},
+		{"not-utf-8", "version: 1\n# \xff\n", "", 422, []string{"draft:2:"}},
+		{"breaks-out", "</textarea><script>hacked()</script>", "", 422, []string{"&lt;/textarea&gt;&lt;script&gt;"}},
+		{"bad-period", draft, "<b>yesterday</b>", 422, []string{"since ", "&lt;b&gt;yesterday", "or a duration such as 24h"}},
+		{"many-policies", "version: 1\npolicies:\n" + strings.Repeat("  - {effect: allow}\n", 12_000), "", 422, []string{"draft:"}},
+		{"too-large", strings.Repeat("#", 1<<20), "", 413, nil},
+		{"deep", "version: 1\npolicies: " + strings.Repeat("[", 20_000), "", 422, []string{"draft:"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := b.try(url.Values{"try": {"compare"}, "draft": {tc.draft}, "since": {tc.since}})
+			got.want(t, tc.status, tc.says...)
+			for _, bad := range []string{"<script>", "<b>yester"} {
+				if strings.Contains(got.body, bad) {
+					t.Errorf("the page has %s", bad)
+				}
+			}
+			if at := strings.Index(got.body, `class="alert"`); at >= 0 {
+				if alert, _, _ := strings.Cut(got.body[at:], "</pre>"); visible.Lines(alert) != alert {
+					t.Errorf("the error has characters that do not show: %q", alert)
+				}
+			}
+		})
+	}
+}
+
+// TestExplainForm: the page answers with every gate, keeps what was asked, and makes no call.
+func TestExplainForm(t *testing.T) {
+	d := newDesk(t)
+	d.with(judging())
+	b := d.signedIn(here, alice, ledger.RoleAdmin)
+	end := len(d.Events(0))
+	ask := func(server, tool, args, actor string) reply {
+		return b.try(url.Values{"try": {"explain"}, "server": {server}, "tool": {tool}, "args": {args}, "actor": {actor}, "agent": {"1"}})
+	}
+	ask(statestest.Server, statestest.Tool, `{"policy_id":"policy-002"}`, carol).want(t, http.StatusOK, "Decision: unknown", "carols: <b>matches</b>",
+		"reads: ", "score 20", "made no call and recorded nothing",
+		"pgfsm policy explain --server "+statestest.Server, "--agent", `value="`+carol+`"`)
+	ask(statestest.Server, "drop_all", `{}`, carol).want(t, http.StatusOK, "Decision: deny", "no-drops: <b>matches</b>")
+	ask(statestest.Server, statestest.Tool, "{", carol).want(t, http.StatusUnprocessableEntity, "args: ", "give one JSON object")
+	ask(statestest.Server, statestest.Tool, `{} , "type": "x"`, carol).want(t, http.StatusUnprocessableEntity, "args: ")
+	got := ask(hostile, hostile, `{"a":"</textarea><script>hacked()</script>"}`, hostile)
+	got.want(t, http.StatusOK, "Decision: deny", "&lt;script&gt;hacked()")
+	if strings.Contains(got.body, "<script>") || strings.Contains(got.body, "<img") || visible.Lines(got.body) != got.body {
+		t.Errorf("text of a question became markup, or does not show: %s", got.body)
+	}
+	if n := len(d.Events(0)); n != end {
+		t.Errorf("%d events were recorded", n-end)
+	}
+}
+
+// TestFormsOfOtherSites: a page of another site, and one that is not signed in, cannot use the forms.
+func TestFormsOfOtherSites(t *testing.T) {
+	d := newDesk(t)
+	asked := 0
+	d.with(judging(), func(o *console.Options) {
+		o.Servers = func() ([]present.Server, string) { return nil, "" }
+		o.AskServers = func(context.Context) error { asked++; return nil }
+		o.Explain = func(context.Context, present.Question) (present.Explanation, error) {
+			asked++
+			return present.Explanation{}, nil
+		}
+	})
+	b := d.signedIn(there, alice, ledger.RoleApprover)
+	explains := url.Values{"try": {"explain"}, "server": {"s"}, "tool": {"t"}, "args": {"{}"}}
+	for name, change := range map[string]func(*http.Request){
+		"cross-site": header("Sec-Fetch-Site", "cross-site"), "same-site": header("Sec-Fetch-Site", "same-site"),
+		"query": func(r *http.Request) { r.URL.RawQuery = "try=explain" }, "json": header("Content-Type", "application/json"),
+	} { // in any order
+		t.Run(name, func(t *testing.T) {
+			for path, fields := range map[string]url.Values{"policy": explains, "servers": {}} { // in any order
+				if got := b.post(b.base+path, fields, change); got.status != http.StatusForbidden && got.status != http.StatusBadRequest {
+					t.Errorf("%s: %d", path, got.status)
+				}
+			}
+		})
+	}
+	for _, fields := range []url.Values{{"try": {"write"}}, {}, {"try": {"compare"}, "file": {"policy.yaml"}}} {
+		b.try(fields).want(t, http.StatusBadRequest, "The form cannot be read.")
+	}
+	stranger := d.browser(there)
+	stranger.post("/console/policy", explains).want(t, http.StatusUnauthorized)
+	stranger.post("/console/servers", url.Values{}).want(t, http.StatusUnauthorized)
+	if asked != 0 {
+		t.Errorf("the service was asked %d times", asked)
+	}
+	robot := d.Token("robot", ledger.RoleAgent)
+	for _, role := range []string{ledger.RoleApprover, ledger.RoleAuditor, ledger.RoleAdmin} {
+		b := d.signedIn(there, bob, role)
+		b.page("policy").want(t, http.StatusOK, "Explain a call")
+		b.page("servers").want(t, http.StatusOK)
+	}
+	b.post("/console/sign-in", url.Values{"token": {robot}, "next": {"policy"}}).want(t, http.StatusForbidden)
+}

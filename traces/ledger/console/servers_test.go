@@ -1,0 +1,160 @@
+package console_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/visible"
+	"pgfsm/present"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/console"
+	"pgfsm/traces/ledger/ledgertest"
+)
+
+// defined is the definition of a tool in canonical form.
+func defined(name, description string, schema map[string]any) []byte {
+	return canonical.MustSorted(map[string]any{"name": name, "description": description, "inputSchema": schema})
+}
+
+var anyArguments = map[string]any{"type": "object"}
+
+// listed returns what a service with a configuration knows of its server when that lists these definitions.
+func listed(t *testing.T, c policy.Content, stored map[canonical.Digest][]byte, definitions ...[]byte) []present.ServerTool {
+	t.Helper()
+	page := `{"tools":[`
+	for i, one := range definitions {
+		if i > 0 {
+			page += ","
+		}
+		page += string(one)
+	}
+	event := &states.ToolsListed{Servers: statestest.Listings(page + "]}")}
+	catalog := statestest.MustBundle(c, nil).Catalog(event.Catalog(), event.Servers)
+	pins := &present.Pins{Config: "my pgfsm.yaml", Allowlist: "allowlist.json", Definition: func(d canonical.Digest) []byte { return stored[d] }}
+	return present.ServerTools(&c, catalog, statestest.Server, pins)
+}
+
+// serving makes a service have servers.
+func serving(all ...present.Server) func(*console.Options) {
+	return func(o *console.Options) { o.Servers = func() ([]present.Server, string) { return all, "" } }
+}
+
+func digest(definition []byte) canonical.Digest { return canonical.Sum("tool definition", definition) }
+
+// TestServers: the page says of each tool whether agents can call it, why not, what changed since it was pinned, and which command approves that.
+func TestServers(t *testing.T) {
+	d := newDesk(t)
+	c := ledgertest.Holding(1)
+	before := defined("drifts", "Reads a file.", anyArguments)
+	after := defined("drifts", hostile, anyArguments)
+	other := defined("lost", "It is not stored.", anyArguments)
+	c.Allowlist = []policy.Allowance{{Server: statestest.Server, Tools: []string{
+		"drifts", "lost", "same", "new", "refused", "absent", "-dash",
+	}}}
+	same := defined("same", "Is as it was.", anyArguments)
+	for name, pin := range map[string]canonical.Digest{"drifts": digest(before), "lost": canonical.Sum("tool definition", nil), "same": digest(same)} { // in any order
+		c.Pins = append(c.Pins, policy.Pin{Server: statestest.Server, Tool: name, Definition: pin})
+	}
+	tools := listed(t, c, map[canonical.Digest][]byte{digest(before): before}, after, other, same, defined("new", "Nobody pinned it.", anyArguments),
+		defined("refused", "Has a bad schema.", map[string]any{"type": 7}), defined("-dash", "Is like a flag.", anyArguments),
+		defined("<img src=x onerror=hacked()>\u202e", hostile, anyArguments))
+	d.with(c, serving(
+		present.Server{Server: statestest.Server, Status: policy.ServerUp, Since: statestest.At, Asked: statestest.At, Name: hostile, Version: hostile,
+			Protocol: "2025-11-25", Tools: tools},
+		present.Server{Server: "away", Status: policy.ServerDown, Since: statestest.At, Asked: statestest.At, Code: policy.CodeServerDown, Reason: hostile},
+		present.Server{Server: "quiet", Status: present.ServerUnknown},
+	))
+	d.Ask(carol, statestest.Content()) // is made
+	d.Hold(1)
+	got := d.signedIn(here, alice, ledger.RoleApprover).page("servers")
+	got.want(t, http.StatusOK, "2 tools have another definition than the pinned one", "Up since", statestest.At, "2025-11-25", "1 made</a>, 0 failed",
+		"<h2>away: <span class=\"down\">down</span>", "Down since", "Nobody has used this server since the service started",
+		"What changed in drifts", "/description", "- &#34;Reads a file.&#34;", `<mark class="odd">\u202e</mark>drowssap`, "pgfsm tools",
+		"What changed in lost", "The pinned definition is not stored", "It is not stored.",
+		"pgfsm pins approve --expect "+string(digest(after))+" -c &#39;my pgfsm.yaml&#39; "+statestest.Server+" drifts")
+	for name, want := range map[string][]string{
+		"drifts": {"<b>no</b>", "tool_definition_changed"}, "same": {"yes", "pinned"}, "new": {"yes", "not pinned", "pgfsm pins approve"},
+		"refused": {"<b>no</b>", "schema_refused"}, "absent": {"<b>no</b>", "the server does not list it"}, "-dash": {"-- " + statestest.Server + " -dash"},
+		"&lt;img src=x": {"<b>no</b>", "not on the allowlist", "add it to allowlist.json"},
+	} { // in any order
+		for _, w := range want {
+			if text := row(t, got.body, name); !strings.Contains(text, w) {
+				t.Errorf("the row of %s is %s, want %s", name, text, w)
+			}
+		}
+	}
+	if visible.Lines(got.body) != got.body {
+		t.Errorf("there are characters that do not show: %q", got.body)
+	}
+	for _, bad := range []string{"<script>", "<img", "<form action=/"} {
+		if strings.Contains(got.body, bad) {
+			t.Errorf("the page has %s", bad)
+		}
+	}
+}
+
+// TestManyTools: the page of a server with many long tools, all of them changed, is bounded, and says what it omits.
+func TestManyTools(t *testing.T) {
+	d := newDesk(t)
+	c := ledgertest.Holding(1)
+	c.Allowlist = []policy.Allowance{{Server: statestest.Server}}
+	stored := make(map[canonical.Digest][]byte)
+	var now [][]byte
+	for i := range 1000 {
+		name := "tool_" + strings.Repeat("x", 20) + string(rune('a'+i%26)) + strings.Repeat("y", i/26)
+		was := defined(name, strings.Repeat("before ", 400), anyArguments)
+		stored[digest(was)] = was
+		now = append(now, defined(name, strings.Repeat("after ", 400), anyArguments))
+		c.Allowlist[0].Tools = append(c.Allowlist[0].Tools, name)
+		c.Pins = append(c.Pins, policy.Pin{Server: statestest.Server, Tool: name, Definition: digest(was)})
+	}
+	d.with(c, serving(present.Server{Server: statestest.Server, Status: policy.ServerUp, Tools: listed(t, c, stored, now...)}))
+	got := d.signedIn(here, alice, ledger.RoleApprover).page("servers")
+	got.want(t, http.StatusOK, "1000 tools have another definition", "800 more tools are not listed here", "1 more changes are not shown here: run <code>pgfsm pins diff</code>")
+	if n := len(got.body); n > 1<<20 {
+		t.Errorf("the page has %d bytes", n)
+	}
+}
+
+// TestServersOfAService without servers says so, and shows what the ledger knows.
+func TestServersOfAServiceWithoutServers(t *testing.T) {
+	d := newDesk(t)
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	b.page("servers").want(t, http.StatusOK, "This service has no servers of its own", "No run has used a server yet")
+	d.Ask(carol, statestest.Content())
+	b.page("servers").want(t, http.StatusOK, statestest.Server+": <span class=\"unknown\">", "1 made</a>, 0 failed")
+	b.post(b.base+"servers", url.Values{}).want(t, http.StatusBadRequest)
+	d.with(statestest.Content(), serving())
+	b.page("servers").want(t, http.StatusOK, "No tool is known to differ")
+}
+
+// TestAskServers: the button asks once, in the context of the request, and shows the page again.
+func TestAskServers(t *testing.T) {
+	d := newDesk(t)
+	asked := 0
+	var fails error
+	d.with(statestest.Content(), serving(present.Server{Server: "kb", Status: present.ServerUnknown}), func(o *console.Options) {
+		o.AskServers = func(ctx context.Context) error {
+			asked++
+			return errors.Join(fails, ctx.Err())
+		}
+	})
+	b := d.signedIn(here, alice, ledger.RoleAuditor)
+	got := b.post(b.base+"servers", url.Values{})
+	if got.want(t, http.StatusSeeOther); got.header.Get("Location") != b.base+"servers" || asked != 1 {
+		t.Errorf("%s, asked %d times", got.header.Get("Location"), asked)
+	}
+	b.page("servers").want(t, http.StatusOK, "Ask the servers now")
+	fails = errors.New("secret: " + hostile)
+	if got := b.post(b.base+"servers", url.Values{}); got.status != http.StatusInternalServerError || strings.Contains(got.body, "secret") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
