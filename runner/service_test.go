@@ -46,14 +46,23 @@ func adds(name, value string) web.Middleware {
 // serve runs a service, which is stopped when the test ends. It returns the addresses of both listeners.
 func serve(t *testing.T, r *runner.Runner, o runner.ServiceOptions) (mcp, admin string) {
 	t.Helper()
-	listen := func() net.Listener {
-		on, err := loopback.Listen("127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return on
+	o.MCP = listen(t)
+	return "http://" + o.MCP.Addr().String(), serveAdmin(t, r, o)
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	on, err := loopback.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
-	o.MCP, o.Admin = listen(), listen()
+	return on
+}
+
+// serveAdmin is serve for a service that may have no gateway.
+func serveAdmin(t *testing.T, r *runner.Runner, o runner.ServiceOptions) (admin string) {
+	t.Helper()
+	o.Admin = listen(t)
 	s, err := runner.NewService(t.Context(), r, o)
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +76,7 @@ func serve(t *testing.T, r *runner.Runner, o runner.ServiceOptions) (mcp, admin 
 			t.Error(err)
 		}
 	})
-	return "http://" + o.MCP.Addr().String(), "http://" + o.Admin.Addr().String()
+	return "http://" + o.Admin.Addr().String()
 }
 
 // message is a JSON-RPC request of the stateless revision.

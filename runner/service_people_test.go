@@ -1,0 +1,157 @@
+package runner_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"testing"
+
+	"pgfsm/present"
+	"pgfsm/runner"
+	"pgfsm/traces/ledger"
+)
+
+// servers returns what a service says of its servers.
+func servers(t *testing.T, admin string) (s present.Servers) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, admin+"/servers", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-User", "ann@example.com")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%d %v: %s", resp.StatusCode, err, text)
+	}
+	return s
+}
+
+// TestKnownServers: a service knows of each server what it last listed, or why it is down, since when, and the calls that it made.
+func TestKnownServers(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	o := s.options
+	o.Ledger = s.open()
+	mcp, admin := serve(t, newRunner(t, o), runner.ServiceOptions{
+		Store: s.memory.Open(), Agents: signedOn{ledger.RoleAgent}, People: signedOn{ledger.RoleAuditor},
+	})
+	before := servers(t, admin)
+	for _, one := range before.Servers {
+		if one.Status != present.ServerUnknown || one.Since != "" || len(one.Tools) > 0 {
+			t.Errorf("before any call: %+v", one)
+		}
+	}
+	if len(before.Servers) != len(o.Bundle.Content().Servers) {
+		t.Errorf("there are %d servers", len(before.Servers))
+	}
+	use := func() *present.Server {
+		t.Helper()
+		send(t, "POST", mcp+"/mcp", "Mcp-Protocol-Version: 2026-07-28\nMcp-Method: tools/call\nMcp-Name: mcp-policy-kb__fetch_policy_entry", call)
+		all := servers(t, admin)
+		for i := range all.Servers {
+			if all.Servers[i].Server == "mcp-policy-kb" {
+				return &all.Servers[i]
+			}
+		}
+		t.Fatal("the server is not there")
+		return nil
+	}
+	got := use()
+	if got.Status != "up" || got.Since == "" || got.Asked == "" || got.Protocol == "" || got.Calls != 1 || got.Failures != 0 || len(got.Tools) == 0 {
+		t.Errorf("after a call: %+v", got)
+	}
+	if tool := got.Tools[0]; !tool.Allowed || tool.Name != "fetch_policy_entry" {
+		t.Errorf("the first tool is %+v, want the allowed one", tool)
+	}
+	if err := s.fleet.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := use(); got.Status != "down" || got.Code == "" || got.Reason == "" || got.Since == "" || len(got.Tools) != 0 {
+		t.Errorf("after the server has ended: %+v", got)
+	}
+}
+
+// TestServiceWithoutServers: a service that makes no calls has no servers, and says so.
+func TestServiceWithoutServers(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	r := newRunner(t, runner.Options{Ledger: s.open()})
+	admin := serveAdmin(t, r, runner.ServiceOptions{Store: s.memory.Open(), People: signedOn{ledger.RoleAuditor}})
+	if got := servers(t, admin); len(got.Servers) != 0 || got.Note == "" {
+		t.Errorf("the servers are %+v", got)
+	}
+}
+
+// TestTryingOnTheConsole: the console's forms ask the servers of the service, make no call and record nothing.
+func TestTryingOnTheConsole(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	o := s.options
+	l := s.open()
+	o.Ledger = l
+	admin := serveAdmin(t, newRunner(t, o), runner.ServiceOptions{Store: s.memory.Open(), People: signedOn{ledger.RoleAuditor}})
+	text, _, err := l.CreateToken(t.Context(), ledger.Local("local:root"), "ann@example.com", ledger.RoleAuditor, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar}
+	post := func(url string, fields url.Values) (at, body string) {
+		t.Helper()
+		resp, err := browser.PostForm(url, fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		page, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %d %v %s", url, resp.StatusCode, err, page)
+		}
+		return resp.Request.URL.String(), string(page)
+	}
+	base, _ := post(admin+"/console/sign-in", url.Values{"token": {text}, "next": {""}})
+	end := events(t, l)
+	if _, page := post(base+"servers", nil); !strings.Contains(page, `mcp-policy-kb: <span class="up">up</span>`) {
+		t.Errorf("the servers were asked, and are not up: %s", page)
+	}
+	for live, want := range map[string]string{"": "Decision: unknown", "1": "Decision: allow"} { // in any order
+		fields := url.Values{"try": {"explain"}, "server": {"mcp-policy-kb"}, "tool": {"fetch_policy_entry"}, "args": {`{"policy_id":"policy-002"}`}}
+		if live != "" {
+			fields.Set("live", live)
+		}
+		if _, page := post(base+"policy", fields); !strings.Contains(page, want) {
+			t.Errorf("live %q: the page does not say %q: %s", live, want, page)
+		}
+	}
+	if n := events(t, l); n != end || s.calls() != 0 {
+		t.Errorf("%d events were recorded, and %d calls made", n-end, s.calls())
+	}
+}
+
+// events is how many entries a ledger has.
+func events(t *testing.T, l *ledger.Ledger) (n int64) {
+	t.Helper()
+	err := l.View(t.Context(), func(r ledger.Reader) error {
+		end, err := r.End()
+		n = end.Size
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
