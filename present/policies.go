@@ -15,7 +15,7 @@ import (
 // Bounds of what is read to count what decided runs, so that a page takes as long however many runs there are.
 const (
 	MaxCounted = 5000 // the newest runs, for policies and servers
-	MaxRated   = 300  // the newest of them that were rated, for risk rules: the record of each is read
+	MaxRated   = 200  // the newest of them that were rated, for risk rules: the record of each is read
 )
 
 // A Window is the newest runs, that were counted.

@@ -3,6 +3,7 @@ package console_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -118,7 +119,9 @@ func serves(t *testing.T) (d *desk, host string) {
 	d = newDeskAt(t, loopback.Hosts(on)...)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- api.Serve(ctx, on, d.handler) }()
+	go func() {
+		ended <- api.Serve(ctx, on, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { d.handler.ServeHTTP(w, r) }))
+	}()
 	t.Cleanup(func() {
 		d.console.Close()
 		stop()

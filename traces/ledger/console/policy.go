@@ -61,11 +61,15 @@ func (h *Handler) policies(v *visit) error {
 	if err != nil {
 		return err
 	}
+	cli := "pgfsm policy lint"
+	if unused := body.Uses.Unused(); len(unused) > 0 { // whether it ever decided
+		cli = present.CommandLine("pgfsm", "ledger", "list", "--policy", unused[0])
+	}
 	body.Unused, body.MoreUnused = first(body.Uses.Unused(), maxNamed)
 	body.UnusedRules, body.MoreRules = first(body.Uses.UnusedRules(), maxNamed)
 	body.Uses.Policies, body.Others = first(body.Uses.Policies, maxListed)
 	body.Uses.RiskRules, _ = first(body.Uses.RiskRules, maxListed)
-	return h.render(v, http.StatusOK, "policy", view{Title: "Policy", CLI: "pgfsm policy lint", Body: body})
+	return h.render(v, http.StatusOK, "policy", view{Title: "Policy", CLI: cli, Body: body})
 }
 
 // first returns the first elements of a list, and how many others there are.
@@ -186,7 +190,7 @@ func (h *Handler) compare(ctx context.Context, body *policyView) error {
 
 // Total describes what was compared.
 func (c *comparison) Total() string {
-	text := fmt.Sprintf("%d calls came as far as the policy, and %d of them change.", c.Judged, len(c.Report.Changed))
+	text := fmt.Sprintf("Calls that came as far as the policy: %d. The draft decides %d of them differently.", c.Judged, len(c.Report.Changed))
 	if c.Partial {
 		text += fmt.Sprintf(" These are the newest calls of the period, since %s: it has more.", c.Since)
 	}

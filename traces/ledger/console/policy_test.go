@@ -87,8 +87,8 @@ func TestUnusedPolicies(t *testing.T) {
 	d.Ask(alice, c)
 	d.Hold(1) // by a policy of another bundle
 	got := d.signedIn(here, bob, ledger.RoleAuditor).page("policy")
-	got.want(t, http.StatusOK, "Decided none of these runs:</b> no-drops</p>", "Matched none of these runs:</b> drops</p>", "all 4 runs", "looked-at: 1, last ",
-		"&lt;b&gt;Nothing&lt;/b&gt; is dropped.", "pgfsm policy lint")
+	got.want(t, http.StatusOK, "Decided none of these runs:</b> no-drops</p>", "Matched none of these runs:</b> drops</p>", "4 runs, all that there are", "looked-at: 1, last ",
+		"&lt;b&gt;Nothing&lt;/b&gt; is dropped.", "pgfsm ledger list --policy no-drops")
 	for name, want := range map[string][]string{
 		"no-drops": {"<b>none</b>", "tool: drop_*"}, "watched": {"shadow: decides nothing"}, "carols": {`policy=carols">2</a>`, last.At, "when: actor.id =="},
 		"rest": {`policy=rest">1</a>`, "every call"}, "reads": {"<td>3</td>", last.At}, "drops": {"<b>none</b>"},
@@ -153,13 +153,13 @@ func TestCompareADraft(t *testing.T) {
 	b := d.signedIn(here, bob, ledger.RoleAuditor)
 	end := len(d.Events(0))
 	got := b.try(url.Values{"try": {"compare"}, "draft": {draft}, "since": {"24h"}})
-	got.want(t, http.StatusOK, "2 calls came as far as the policy, and 2 of them change.", "<td>allow</td><td>pending</td><td>1</td>",
+	got.want(t, http.StatusOK, "as far as the policy: 2. The draft decides 2 of them differently.", "<td>allow</td><td>pending</td><td>1</td>",
 		"<td>deny</td><td>allow</td><td>1</td>", held.RunID, denied.RunID, "pending, by less", "allow, by more", "newly-allowed: 1", "newly-held: 1",
 		"pgfsm policy diff", "version: 1\npolicies:")
 	if strings.Contains(got.body, old.RunID) {
 		t.Error("a call of before the period is compared")
 	}
-	b.try(url.Values{"try": {"compare"}, "draft": {draft}, "since": {""}}).want(t, http.StatusOK, "3 calls came as far", old.RunID)
+	b.try(url.Values{"try": {"compare"}, "draft": {draft}, "since": {""}}).want(t, http.StatusOK, "as far as the policy: 3.", old.RunID)
 	if n := len(d.Events(0)); n != end {
 		t.Errorf("%d events were recorded", n-end)
 	}

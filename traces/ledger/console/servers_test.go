@@ -196,7 +196,7 @@ func TestPolicyAndServersInABrowser(t *testing.T) {
 			b.focus("#draft")
 			b.do(chromedp.KeyEvent(draft))
 			b.press(`form input[value=compare] ~ p button`)
-			b.shows("1 calls came as far as the policy, and 1 of them change")
+			b.shows("The draft decides 1 of them differently")
 			b.fits(tc.name + "-compared")
 			b.press(`nav a[href$="servers"]`)
 			b.shows("1 tool has another definition than the pinned one")
