@@ -8,10 +8,12 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"pgfsm/present"
 	"pgfsm/runner"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
 )
 
 // servers returns what a service says of its servers.
@@ -154,4 +156,38 @@ func events(t *testing.T, l *ledger.Ledger) (n int64) {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// TestServerSince: a server is up or down since the first of the listings that say so without another in between.
+func TestServerSince(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	clock := ledgertest.NewClock(t)
+	l, err := ledger.Open(t.Context(), s.memory.Open(), ledger.Options{Clock: clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	o := s.options
+	o.Ledger = l
+	r := newRunner(t, o)
+	for _, step := range []struct {
+		status       string
+		since, asked time.Duration
+	}{{"up", 0, 0}, {"up", 0, time.Minute}, {"down", 2 * time.Minute, 2 * time.Minute}, {"down", 2 * time.Minute, 3 * time.Minute}} {
+		if step.status == "down" {
+			_ = s.fleet.Close()
+		}
+		begun := clock.Now()
+		if _, err := r.List(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		at := func(d time.Duration) string { return begun.Add(d - step.asked).Format(time.RFC3339) }
+		for _, got := range r.Servers(&present.Pins{}) {
+			if got.Status != step.status || got.Since != at(step.since) || got.Asked != at(step.asked) {
+				t.Errorf("%s is %s since %s, asked %s; want %+v", got.Server, got.Status, got.Since, got.Asked, step)
+			}
+		}
+		clock.Add(time.Minute)
+	}
 }
