@@ -88,6 +88,13 @@ func TestServers(t *testing.T) {
 			}
 		}
 	}
+	if text := row(t, got.body, "refused"); strings.Contains(text, "pgfsm pins approve") {
+		t.Errorf("a command is offered that cannot work: %s", text)
+	}
+	_, drift, _ := strings.Cut(got.body, "What changed in drifts")
+	if drift, _, _ = strings.Cut(drift, "</section>"); !strings.Contains(drift, `<mark class="odd">\u202e</mark>drowssap`) {
+		t.Errorf("escapes in the difference are not marked: %s", drift)
+	}
 	if visible.Lines(got.body) != got.body {
 		t.Errorf("there are characters that do not show: %q", got.body)
 	}
