@@ -7,7 +7,7 @@ FUZZTIME    ?= 10s
 COUNT       ?= 6
 RACE        ?= TestServe(Answers|Asks|Failures|Holds|Interrupted|Tasks)|TestStopped
 
-.PHONY: build run test test-postgres race check fmt eval bench bench-gateway bench-replicas crash partition flood tamper soak million fuzz docs vuln interop interop-tools
+.PHONY: build run test test-postgres race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition flood tamper soak million fuzz docs vuln interop interop-tools
 
 build: ## bin/pgfsm
 	$(GO) build -trimpath -ldflags="-s -w" -o bin/pgfsm ./cmd/pgfsm
@@ -18,8 +18,9 @@ run: ## the demo
 test: ## every test; those that need interop-tools skip without them
 	$(GO) test -timeout 30m ./...
 
-test-postgres: ## the tests of votes, history, tokens, resuming and delivery with PostgreSQL instead of memory and files, and a short form of partition
+test-postgres: ## the tests of votes, history, tokens, resuming, delivery, the API, hooks and the console with PostgreSQL instead of memory and files, and a short form of partition
 	PGFSM_TEST_STORE=postgres $(GO) test -count 1 -timeout 30m -run 'History|Vote|Token|Resum|Recover|Deliver|Claim|Taken' ./traces/ledger
+	PGFSM_TEST_STORE=postgres $(GO) test -count 1 -timeout 30m ./traces/ledger/api ./traces/ledger/hooks ./traces/ledger/console
 	PGFSM_PARTITION_OPERATIONS=500 PGFSM_PARTITION_FAULTS=19 $(GO) test -count 1 -timeout 30m -v -run TestPartition ./traces/ledger/partition
 
 interop-tools: interop/node_modules/.package-lock.json ## MCP servers and a model endpoint that others wrote (needs npm)
@@ -69,6 +70,9 @@ bench-replicas: build ## 1, 2 and 4 gateways on one Postgres beside one on SQLit
 crash: ## the ledger's processes killed 520 times, 1,000 rounds of two that race, gateways killed 300 times, and disks full at each size up to 8 MiB: about sixteen minutes
 	PGFSM_CRASH_KILLS=520 PGFSM_CRASH_ROUNDS=1000 PGFSM_CRASH_SIZES=1 $(GO) test -count 1 -timeout 1h -v ./traces/ledger/crashtest
 	PGFSM_CRASH_KILLS=150 $(GO) test -count 1 -timeout 1h -v -run TestServeCrash ./cmd/pgfsm
+
+crash-postgres: ## the ledger's processes killed 200 times and 400 rounds of two that race, with PostgreSQL: about five minutes
+	PGFSM_TEST_STORE=postgres PGFSM_CRASH_KILLS=200 PGFSM_CRASH_ROUNDS=400 $(GO) test -count 1 -timeout 1h -v -run 'Crash|Contest|MadeOnce|EachCommit|NoLedger' ./traces/ledger/crashtest
 
 partition: ## three gateways on PostgreSQL with a standby, 10,000 operations and 200 faults or more: about half an hour (needs PostgreSQL)
 	PGFSM_PARTITION_OPERATIONS=10000 PGFSM_PARTITION_FAULTS=200 $(GO) test -count 1 -timeout 3h -v -run TestPartition ./traces/ledger/partition

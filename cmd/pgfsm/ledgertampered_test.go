@@ -3,9 +3,10 @@ package main
 import (
 	"database/sql"
 	"path/filepath"
-	"pgfsm/traces/ledger/ledgertest"
 	"strings"
 	"testing"
+
+	"pgfsm/traces/ledger/sqlite/sqlitetest"
 
 	_ "modernc.org/sqlite"
 )
@@ -38,7 +39,7 @@ func tampered(t *testing.T, path string, statements ...string) {
 func TestVerifyFindsWhatIsNoRow(t *testing.T) {
 	t.Parallel()
 	path := tokenLedger(t)
-	ledgertest.EmptyIndex(t, path, "entries_type")
+	sqlitetest.EmptyIndex(t, path, "entries_type")
 	r := command(t.Context(), nil, "ledger", "verify", "--ledger", "sqlite:"+path)
 	r.want(t, exitNo)
 	if !strings.Contains(r.stdout, "file integrity: ") {

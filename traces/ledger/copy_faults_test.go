@@ -220,7 +220,7 @@ func TestClosedLedger(t *testing.T) {
 // TestVerifyNamesAForgedEnd forges what follows the end of a log.
 func TestVerifyNamesAForgedEnd(t *testing.T) {
 	source, _ := inMemory(t)
-	d := &desk{ledgertest.Open(t, source, ledgertest.NewClock(t)), memory{source}}
+	d := &desk{ledgertest.Open(t, source, ledgertest.NewClock(t)), ledgertest.Memory{Memory: source}}
 	insert := func(kind ledger.Type, behind int) edit {
 		return func(t *testing.T, all []ledger.Event) []ledger.Event {
 			i := lastOf(t, all, ledger.LedgerClosed) + behind

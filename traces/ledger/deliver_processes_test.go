@@ -27,11 +27,11 @@ const (
 // TestTellers is what each of the processes does that [TestDeliverOfTwoProcesses] starts: all of its tellers deliver every
 // outcome, and it says how often each was delivered for the first time.
 func TestTellers(t *testing.T) {
-	path := os.Getenv(tellersVariable)
-	if path == "" {
+	url := os.Getenv(tellersVariable)
+	if url == "" {
 		t.Skip("only where another test asks for it")
 	}
-	l := onFile(t, path)
+	l := onURL(t, url)
 	in, out := bufio.NewScanner(os.Stdin), json.NewEncoder(os.NewFile(3, "counts"))
 	if err := out.Encode("ready"); err != nil {
 		t.Fatal(err)
@@ -66,8 +66,8 @@ func TestTellers(t *testing.T) {
 
 // Two processes on one file deliver the same outcomes at the same time: each is delivered for the first time once.
 func TestDeliverOfTwoProcesses(t *testing.T) {
-	path := newPath(t)
-	c := deskAtPath(t, path, ledgertest.NewClock(t))
+	url := ledgertest.NewURL(t)
+	c := deskAtURL(t, url, ledgertest.NewClock(t))
 	c.Clock.ToNow()
 	alice := c.Approver(alice)
 	var ids []string
@@ -83,7 +83,7 @@ func TestDeliverOfTwoProcesses(t *testing.T) {
 	}
 	var processes []*voter
 	for range 2 {
-		processes = append(processes, c.process("^TestTellers$", tellersVariable+"="+path))
+		processes = append(processes, c.process("^TestTellers$", tellersVariable+"="+url))
 	}
 	for _, p := range processes {
 		var ready string

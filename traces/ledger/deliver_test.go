@@ -116,14 +116,14 @@ func TestDeliverIsDurableOrDidNotHappen(t *testing.T) {
 	id := d.called(ledger.Anonymous)
 	broken := errors.New("the disk is full")
 	var full atomic.Bool
-	other := memoryOf(t, d.store).Open()
+	other := ledgertest.MemoryOf(t, d.store).Open()
 	other.Fail = func(op storetest.Op, _ int) error {
 		if full.Load() && op == storetest.Commit {
 			return broken
 		}
 		return nil
 	}
-	o := deskAt(t, memory{other}, d.Clock)
+	o := deskAt(t, ledgertest.Memory{Memory: other}, d.Clock)
 	full.Store(true)
 	if first, err := o.Deliver(context.Background(), id, ledger.ByRepeat); first || !errors.Is(err, broken) {
 		t.Errorf("Deliver() = %t, %v", first, err)

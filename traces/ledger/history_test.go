@@ -286,8 +286,8 @@ func processes(t *testing.T, file bool) []*desk {
 		d := newDesk(t)
 		return []*desk{d, d.other()}
 	}
-	path, clock := newPath(t), ledgertest.NewClock(t)
-	return []*desk{deskAtPath(t, path, clock), deskAtPath(t, path, clock)}
+	url, clock := ledgertest.NewURL(t), ledgertest.NewClock(t)
+	return []*desk{deskAtURL(t, url, clock), deskAtURL(t, url, clock)}
 }
 
 var errKilled = errors.New("killed")
@@ -370,7 +370,7 @@ func TestHistoryOfABrokenStore(t *testing.T) {
 				}
 				return nil
 			}
-			d := deskAt(t, memory{store}, ledgertest.NewClock(t))
+			d := deskAt(t, ledgertest.Memory{Memory: store}, ledgertest.NewClock(t))
 			s := asking(t, "{}", statestest.At, denying(`history.count("actor", "1h") >= 1`))
 			run, rec := d.begin(ledgertest.NewID(t), s)
 			o, err := d.Machine.Advance(context.Background(), run, rec.Door(s.Entry()), rec)

@@ -122,7 +122,7 @@ func TestContinueAfterLoss(t *testing.T) {
 	}
 	clock := ledgertest.NewClock(t)
 	clock.Set(t, afterwards)
-	d := &desk{ledgertest.Open(t, target.Open(), clock), memory{target}}
+	d := &desk{ledgertest.Open(t, target.Open(), clock), ledgertest.Memory{Memory: target}}
 	first := string(d.Events(0)[0].Payload)
 	for what, signed := range map[string][]byte{`"common":`: common, `"lost":`: lost} { // in any order
 		if text := strings.ReplaceAll(string(signed), "\n", `\n`); !strings.Contains(first, what+`"`+text+`"`) {
@@ -174,7 +174,7 @@ func TestVerifyNamesAForgedFormerLog(t *testing.T) {
 	}
 	origin := ledgertest.State(t, source).Origin
 	text := func(signed []byte) string { return strings.ReplaceAll(string(signed), "\n", `\n`) }
-	d := &desk{ledgertest.Open(t, target, ledgertest.NewClock(t)), memory{target}}
+	d := &desk{ledgertest.Open(t, target, ledgertest.NewClock(t)), ledgertest.Memory{Memory: target}}
 	d.forge(t,
 		forgery{"nothing-changed", unedited, ""},
 		forgery{"its-own-origin", edits(ledger.LogCreated, `"origin":"pgfsm-log-2"`, `"origin":"`+origin+`"`), "needs another one"},

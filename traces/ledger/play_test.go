@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"testing"
 
 	"pgfsm/policy"
@@ -23,21 +24,29 @@ const (
 	dave  = ledgertest.Dave
 )
 
+func TestMain(m *testing.M) { os.Exit(ledgertest.Main(m)) }
+
 // A desk is a ledger of a test.
 type desk struct {
 	*ledgertest.Fixture
-	store process // nil if it is at a path
+	store ledgertest.Process // nil if the ledger has a URL or a path
 }
 
 func newDesk(tb testing.TB) *desk {
 	tb.Helper()
-	return deskAt(tb, newProcess(tb), ledgertest.NewClock(tb))
+	return deskAt(tb, ledgertest.NewProcess(tb), ledgertest.NewClock(tb))
 }
 
 // deskAt is a process that has the store open.
-func deskAt(tb testing.TB, store process, clock *ledgertest.Clock) *desk {
+func deskAt(tb testing.TB, store ledgertest.Process, clock *ledgertest.Clock) *desk {
 	tb.Helper()
 	return &desk{ledgertest.Open(tb, store, clock), store}
+}
+
+// deskAtURL is a process that has the ledger of a URL open.
+func deskAtURL(tb testing.TB, url string, clock *ledgertest.Clock) *desk {
+	tb.Helper()
+	return &desk{ledgertest.Open(tb, ledgertest.OpenURL(tb, url), clock), nil}
 }
 
 // deskInFile is a process that has a ledger's file open.

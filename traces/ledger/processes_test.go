@@ -43,11 +43,11 @@ type count struct {
 
 // TestElectorate is what each of the processes does that [TestVoteOfTwoProcesses] starts.
 func TestElectorate(t *testing.T) {
-	path := os.Getenv(electorateVariable)
-	if path == "" {
+	url := os.Getenv(electorateVariable)
+	if url == "" {
 		t.Skip("only where another test asks for it")
 	}
-	l := onFile(t, path)
+	l := onURL(t, url)
 	in := bufio.NewScanner(os.Stdin)
 	if !in.Scan() {
 		t.Fatal("nobody says who votes")
@@ -104,10 +104,10 @@ func (r *round) votes(l *ledger.Ledger, callers []ledger.Caller) (c count) {
 	return c
 }
 
-// onFile is a ledger in a file, with the machine's time.
-func onFile(t *testing.T, path string) *ledger.Ledger {
+// onURL is the ledger of a URL, with the machine's time.
+func onURL(t *testing.T, url string) *ledger.Ledger {
 	t.Helper()
-	store := openPath(t, path)
+	store := ledgertest.OpenURL(t, url)
 	l, err := ledger.Open(context.Background(), store, ledger.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -127,9 +127,9 @@ type voter struct {
 	counts *json.Decoder
 }
 
-func (c *desk) voter(path string, tokens []string) *voter {
+func (c *desk) voter(url string, tokens []string) *voter {
 	c.TB.Helper()
-	v := c.process("^TestElectorate$", electorateVariable+"="+path)
+	v := c.process("^TestElectorate$", electorateVariable+"="+url)
 	if _, err := fmt.Fprintln(v.in, strings.Join(tokens, " ")); err != nil {
 		c.TB.Fatal(err)
 	}
@@ -169,14 +169,14 @@ func (c *desk) process(test, variable string) *voter {
 // 64 people approve and deny one request at the same time, from two processes on one file. Each round has exactly one
 // decision, and everybody is told what stands in the ledger.
 func TestVoteOfTwoProcesses(t *testing.T) {
-	path := newPath(t)
-	c := deskAtPath(t, path, ledgertest.NewClock(t))
+	url := ledgertest.NewURL(t)
+	c := deskAtURL(t, url, ledgertest.NewClock(t))
 	c.Clock.ToNow()
 	var tokens []string
 	for i := range 2 * electorate {
 		tokens = append(tokens, c.Token(fmt.Sprintf("person-%d", i), ledger.RoleApprover))
 	}
-	voters := []*voter{c.voter(path, tokens[:electorate]), c.voter(path, tokens[electorate:])}
+	voters := []*voter{c.voter(url, tokens[:electorate]), c.voter(url, tokens[electorate:])}
 	decided := make(map[ledger.Status]int)
 	for n := range rounds() {
 		quorum := 1 + n%3

@@ -156,7 +156,7 @@ func TestNoRecordNoCall(t *testing.T) {
 					}
 					return nil
 				}
-				d, s := deskAt(t, memory{store}, ledgertest.NewClock(t)), statestest.Find(t, "policy-allows")
+				d, s := deskAt(t, ledgertest.Memory{Memory: store}, ledgertest.NewClock(t)), statestest.Find(t, "policy-allows")
 				run, rec := d.begin(statestest.RunID, &s)
 				o, err := d.Machine.Advance(context.Background(), run, rec.Door(s.Entry()), rec)
 				if err != nil {

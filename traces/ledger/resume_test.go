@@ -509,14 +509,14 @@ func TestABrokenStoreWhileResuming(t *testing.T) {
 			t.Run(string(op)+"-"+string(rune('0'+nth)), func(t *testing.T) {
 				d := newDesk(t)
 				id, s := d.approved(nil)
-				broken := memoryOf(t, d.store).Open()
+				broken := ledgertest.MemoryOf(t, d.store).Open()
 				broken.Fail = func(at storetest.Op, n int) error {
 					if at == op && n == nth {
 						return boom
 					}
 					return nil
 				}
-				other := deskAt(t, memory{broken}, d.Clock)
+				other := deskAt(t, ledgertest.Memory{Memory: broken}, d.Clock)
 				_, err := other.resume(id, world(s))
 				if err != nil && !errors.Is(err, boom) {
 					t.Fatalf("resume() = %v", err)

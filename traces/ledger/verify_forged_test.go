@@ -52,7 +52,7 @@ func (d *desk) forge(t *testing.T, forgeries ...forgery) {
 }
 
 // forged is the ledger of a desk as edit wants its events to be, with everything else that follows from them.
-func (d *desk) forged(t *testing.T, change edit) memory {
+func (d *desk) forged(t *testing.T, change edit) ledgertest.Memory {
 	t.Helper()
 	ctx, forged := context.Background(), storetest.NewMemory()
 	err := d.View(ctx, func(r ledger.Reader) error {
@@ -75,7 +75,7 @@ func (d *desk) forged(t *testing.T, change edit) memory {
 	if err != nil {
 		t.Fatalf("the forgery could not be written: %v", err)
 	}
-	return memory{forged}
+	return ledgertest.Memory{Memory: forged}
 }
 
 // edits changes the payload of the last event of a type.

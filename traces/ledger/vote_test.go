@@ -308,7 +308,7 @@ func TestVoteThatCannotBeRecorded(t *testing.T) {
 				}
 				return nil
 			}
-			c := deskAt(t, memory{store}, ledgertest.NewClock(t))
+			c := deskAt(t, ledgertest.Memory{Memory: store}, ledgertest.NewClock(t))
 			v := ledgertest.Ballot(c.Hold(1), c.Approver(alice))
 			before := c.Request(v.Run)
 			failing = true

@@ -183,24 +183,24 @@ func TestRefusals(t *testing.T) {
 		}, 503, api.Unavailable},
 		{"ledger-breaks", func(d *desk) reply {
 			q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
-			d.store.Fail = failing
+			d.fails(failing)
 			got := d.approve(q, text)
-			d.store.Fail = nil
+			d.fails(nil)
 			return got
 		}, 500, api.Internal},
 		{"lease-over", func(d *desk) reply {
 			q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
-			d.store.Fail = func(storetest.Op, int) error { return fmt.Errorf("ledger x: %w", ledger.ErrFenced) }
+			d.fails(func(storetest.Op, int) error { return fmt.Errorf("ledger x: %w", ledger.ErrFenced) })
 			got := d.approve(q, text)
-			d.store.Fail = nil
+			d.fails(nil)
 			return got
 		}, 503, api.Unavailable},
 		{"ledger-full-or-locked", func(d *desk) reply {
 			q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
-			d.store.Fail = func(storetest.Op, int) error { return fmt.Errorf("ledger x: %w", ledger.ErrUnavailable) }
+			d.fails(func(storetest.Op, int) error { return fmt.Errorf("ledger x: %w", ledger.ErrUnavailable) })
 			got := d.approve(q, text)
 			denied := d.call(http.MethodPost, "/deny/"+q.RunID, text, ballot(q, "no"))
-			d.store.Fail = nil
+			d.fails(nil)
 			denied.want(d.TB, 503, api.Unavailable)
 			if n := len(d.Votes(q.RunID)); n != 0 {
 				d.TB.Errorf("%d ballots are recorded", n)
@@ -281,8 +281,8 @@ func TestLogIsLimited(t *testing.T) {
 	if n := strings.Count(d.notes.String(), "\n"); n < 1 || n > refused/10 {
 		t.Errorf("%d lines for %d refused requests", n, refused)
 	}
-	d.store.Fail = failing
-	defer func() { d.store.Fail = nil }()
+	d.fails(failing)
+	defer d.fails(nil)
 	for range broken {
 		d.call(http.MethodGet, "/readyz", "", "").want(t, 503, api.Unavailable)
 		d.approve(q, text).want(t, 500, api.Internal)
@@ -294,7 +294,7 @@ func TestLogIsLimited(t *testing.T) {
 
 // A lockedStore cannot be read once it is locked.
 type lockedStore struct {
-	*storetest.Memory
+	ledger.Store
 	locked bool
 }
 
@@ -302,21 +302,21 @@ func (s *lockedStore) View(ctx context.Context, do func(ledger.Reader) error) er
 	if s.locked {
 		return ledger.ErrUnavailable
 	}
-	return s.Memory.View(ctx, do)
+	return s.Store.View(ctx, do)
 }
 
 func (s *lockedStore) Glance(ctx context.Context, do func(ledger.Reader) error) error {
 	if s.locked {
 		return ledger.ErrUnavailable
 	}
-	return s.Memory.Glance(ctx, do)
+	return s.Store.Glance(ctx, do)
 }
 
 // Only the answer to a decision says that nothing was decided. A token that cannot be looked up does not fill the log either.
 func TestWhatALockedLedgerSays(t *testing.T) {
 	d := newDesk(t)
 	q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
-	store := &lockedStore{Memory: d.store}
+	store := &lockedStore{Store: d.store}
 	locked, err := ledger.Open(context.Background(), store, ledger.Options{Clock: d.Clock.Now})
 	if err != nil {
 		t.Fatal(err)
@@ -354,8 +354,8 @@ func TestWhatCallersAreNotTold(t *testing.T) {
 	if h := d.call(http.MethodGet, "/pending", "", "").header.Get("WWW-Authenticate"); h != `Bearer realm="pgfsm"` {
 		t.Errorf("WWW-Authenticate without a token = %q", h)
 	}
-	d.store.Fail = failing
-	defer func() { d.store.Fail = nil }()
+	d.fails(failing)
+	defer d.fails(nil)
 	if got := d.approve(q, text); strings.Contains(string(got.body), errDisk.Error()) || !strings.Contains(d.notes.String(), errDisk.Error()) {
 		t.Errorf("body = %s, log = %s", got.body, &d.notes)
 	}

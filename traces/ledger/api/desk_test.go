@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -29,25 +30,33 @@ const (
 // service is where the tests' service is, as its callers say.
 const service = "127.0.0.1:9464"
 
-// A desk is a service over a ledger in memory.
+// A desk is a service over a ledger.
 type desk struct {
 	*ledgertest.Fixture
-	store   *storetest.Memory
+	store   ledgertest.Process
 	handler *api.Handler
 	voted   []string
 	notes   notes
 	tokens  map[string]string // by role and name
 }
 
+func TestMain(m *testing.M) { os.Exit(ledgertest.Main(m)) }
+
 func newDesk(t testing.TB) *desk {
 	t.Helper()
-	d := &desk{store: storetest.NewMemory(), tokens: make(map[string]string)}
+	d := &desk{store: ledgertest.NewProcess(t), tokens: make(map[string]string)}
 	d.Fixture = ledgertest.Open(t, d.store, ledgertest.NewClock(t))
 	d.handler = api.New(api.Options{
 		Ledger: d.Ledger, Hosts: []string{service, "approvals.example.com"}, Log: d.notes.add,
 		Voted: func(run string) { d.voted = append(d.voted, run) },
 	})
 	return d
+}
+
+// fails has operations of the store fail. It skips a test that runs with PostgreSQL.
+func (d *desk) fails(fail func(storetest.Op, int) error) {
+	d.TB.Helper()
+	ledgertest.MemoryOf(d.TB, d.store).Fail = fail
 }
 
 // token returns the token of a person in a role.

@@ -11,7 +11,6 @@ import (
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/sqlite"
-	"pgfsm/traces/ledger/storetest"
 )
 
 func TestReadiness(t *testing.T) {
@@ -37,7 +36,7 @@ func TestReadiness(t *testing.T) {
 
 // A failingStore cannot be read, and says why with words that only the log may have.
 type failingStore struct {
-	*storetest.Memory
+	ledger.Store
 	cause error
 }
 

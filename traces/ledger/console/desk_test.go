@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +19,6 @@ import (
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/console"
 	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/storetest"
 )
 
 const (
@@ -32,7 +32,7 @@ const (
 	there = "console.example.com" // behind a proxy with TLS
 )
 
-// A desk is a console over a ledger in memory.
+// A desk is a console over a ledger.
 type desk struct {
 	*ledgertest.Fixture
 	console *console.Handler
@@ -45,6 +45,8 @@ type desk struct {
 	browsed func(string, ...func(*http.Request)) reply
 }
 
+func TestMain(m *testing.M) { os.Exit(ledgertest.Main(m)) }
+
 func newDesk(t testing.TB) *desk {
 	t.Helper()
 	return newDeskAt(t, here, there)
@@ -52,7 +54,7 @@ func newDesk(t testing.TB) *desk {
 
 func newDeskAt(t testing.TB, hosts ...string) *desk {
 	t.Helper()
-	d := &desk{Fixture: ledgertest.Open(t, storetest.NewMemory(), ledgertest.NewClock(t))}
+	d := &desk{Fixture: ledgertest.Open(t, ledgertest.NewProcess(t), ledgertest.NewClock(t))}
 	h := console.New(console.Options{
 		Ledger: d.Ledger, Replayer: traces.NewReplayer(statestest.MustMachine(t), nil), Hosts: hosts,
 		Voted: func(run string) { d.voted = append(d.voted, run) },

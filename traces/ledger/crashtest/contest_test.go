@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -14,7 +13,7 @@ import (
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/sqlite"
+	"pgfsm/traces/ledger/ledgertest"
 )
 
 // The number of rounds; `make crash` asks for a thousand.
@@ -105,7 +104,7 @@ func (w *worker) insists(id string) error {
 // A contest is two processes that race, and what they tell.
 type contest struct {
 	*testing.T
-	store     *sqlite.Store
+	store     ledger.Store
 	processes [2]*process
 	events    chan message // held and done
 
@@ -170,22 +169,19 @@ func (c *contest) tell(p *process, r round) {
 	p.say(string(text))
 }
 
-// 64 people approve and deny one request at the same time, from two processes on one file, while both processes try to take it up.
+// 64 people approve and deny one request at the same time, from two processes on one ledger, while both processes try to take it up.
 // Each round has one decision; an approved run is called once, by one of them, and a denied one never.
 func TestContest(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	texts := tokens(t, path, people)
-	store, err := sqlite.OpenReadOnly(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	url := ledgertest.NewURL(t)
+	texts := tokens(t, url, people)
+	store := reader(t, url)
 	t.Cleanup(func() { store.Close() })
 	c := &contest{
 		T: t, store: store, events: make(chan message, 2), calls: make(map[string]int), denied: make(map[string]bool),
 		told: make(map[string]int), last: make(map[string]int),
 	}
 	for i := range c.processes {
-		c.processes[i] = start(t, order{Path: path, Load: racing, Tokens: texts[i*electorate : (i+1)*electorate]}, c.hear)
+		c.processes[i] = start(t, order{URL: url, Load: racing, Tokens: texts[i*electorate : (i+1)*electorate]}, c.hear)
 	}
 	count := make(map[ledger.Status]int)
 	for n := range number(t, roundsVariable, roundsSoak, roundsShort) {
@@ -206,7 +202,7 @@ func TestContest(t *testing.T) {
 		p.in.Close()
 		p.done()
 	}
-	err = store.View(context.Background(), func(r ledger.Reader) error {
+	err := store.View(context.Background(), func(r ledger.Reader) error {
 		_, err := ledger.Verify(context.Background(), r, ledger.VerifyOptions{})
 		return err
 	})

@@ -8,19 +8,22 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"pgfsm/policy"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
-	"pgfsm/traces/ledger/sqlite"
+	"pgfsm/traces/ledger/ledgertest"
+	"pgfsm/traces/ledger/postgres/pgurl"
+	"pgfsm/traces/ledger/stores"
 )
 
 // The number of kills. All of them take minutes, so by default there are fewer; `make crash` asks for all.
@@ -133,11 +136,11 @@ func (a *tally) add(b *tally) {
 // A scene is one ledger and the processes that have it open.
 type scene struct {
 	*testing.T
-	path   string
+	url    string
 	tokens []string
-	reader *sqlite.Store // open as long as another process is: an open file keeps the next one from recovering the log
-	other  *process      // one that is not killed
-	theirs string        // its owner's id
+	reader ledger.Store // open as long as another process is: an open file keeps the next one from recovering the log
+	other  *process     // one that is not killed
+	theirs string       // its owner's id
 
 	mu       sync.Mutex // guards what follows
 	calls    map[string]int
@@ -161,20 +164,17 @@ type scene struct {
 func newScene(t *testing.T, crowded bool) *scene {
 	t.Helper()
 	s := &scene{
-		T: t, path: filepath.Join(t.TempDir(), "ledger.db"), calls: make(map[string]int), callsSeen: make(map[string]bool),
+		T: t, url: ledgertest.NewURL(t), calls: make(map[string]int), callsSeen: make(map[string]bool),
 		votesFinal: make(map[string]string),
 	}
-	s.tokens = tokens(t, s.path, people[:4]) // so few that they agree now and then
+	s.tokens = tokens(t, s.url, people[:4]) // so few that they agree now and then
 	if !crowded {
 		return s
 	}
-	var err error
-	if s.reader, err = sqlite.OpenReadOnly(s.path); err != nil {
-		t.Fatal(err)
-	}
+	s.reader = reader(t, s.url)
 	t.Cleanup(func() { s.reader.Close() })
 	ready := make(chan string, 1)
-	s.other = start(t, order{Path: s.path, Load: steady, Tokens: s.tokens, Hands: 2, Seed: 1}, func(p *process, m message) {
+	s.other = start(t, order{URL: s.url, Load: steady, Tokens: s.tokens, Hands: 2, Seed: 1}, func(p *process, m message) {
 		switch m.Kind {
 		case isReady:
 			ready <- m.Owner
@@ -192,13 +192,20 @@ func newScene(t *testing.T, crowded bool) *scene {
 	return s
 }
 
-// tokens makes a ledger with a token for each of the names.
-func tokens(t *testing.T, path string, names []string) (texts []string) {
+// reader opens a ledger to read it.
+func reader(t *testing.T, url string) ledger.Store {
 	t.Helper()
-	store, err := sqlite.Open(path, sqlite.Options{})
+	store, err := stores.Open(url, stores.ToRead)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return store
+}
+
+// tokens makes a ledger with a token for each of the names.
+func tokens(t *testing.T, url string, names []string) (texts []string) {
+	t.Helper()
+	store := ledgertest.OpenURL(t, url)
 	l, err := ledger.Open(context.Background(), store, ledger.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -266,7 +273,7 @@ func (s *scene) called(m message) {
 	}
 }
 
-func request(s *sqlite.Store, run string) (q ledger.Request, err error) {
+func request(s ledger.Store, run string) (q ledger.Request, err error) {
 	err = s.View(context.Background(), func(r ledger.Reader) (err error) {
 		q, err = r.Request(run)
 		return err
@@ -280,7 +287,7 @@ func (s *scene) round(name string, k kill, seed uint64) {
 	s.kill, s.answered = k, 0
 	s.mu.Unlock()
 	ready := make(chan string, 1)
-	o := order{Path: s.path, Load: mixed, Tokens: s.tokens, Hands: 8, Seed: seed}
+	o := order{URL: s.url, Load: mixed, Tokens: s.tokens, Hands: 8, Seed: seed}
 	if k.place != whenCalled && k.place != whenAnswered {
 		o.Place, o.Nth = k.place, k.nth
 	}
@@ -305,7 +312,25 @@ func (s *scene) round(name string, k kill, seed uint64) {
 	}
 	p.killed()
 	s.tally.Kills++
+	s.endLeases()
 	s.look(name)
+}
+
+// endLeases ends the leases of the processes that were killed, if the store has leases. A COMMIT that one of them had sent comes before, or fails.
+func (s *scene) endLeases() {
+	s.Helper()
+	if !pgurl.Is(s.url) {
+		return
+	}
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, s.url)
+	if err == nil {
+		_, err = conn.Exec(ctx, "UPDATE replicas SET over = true WHERE owner <> $1", s.theirs)
+		err = errors.Join(err, conn.Close(ctx))
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
 }
 
 // recovered holds the ledger to what a process has to end when it starts, and what it has to leave alone.
@@ -344,12 +369,9 @@ func (s *scene) release() {
 // view reads the ledger as any process does.
 func (s *scene) view(do func(ledger.Reader)) {
 	s.Helper()
-	store, err := sqlite.OpenReadOnly(s.path)
-	if err != nil {
-		s.Fatal(err)
-	}
+	store := reader(s.T, s.url)
 	defer store.Close()
-	err = store.View(context.Background(), func(r ledger.Reader) error {
+	err := store.View(context.Background(), func(r ledger.Reader) error {
 		do(r)
 		return nil
 	})
@@ -447,7 +469,7 @@ func (s *scene) over() {
 	s.mu.Lock()
 	s.kill = kill{}
 	s.mu.Unlock()
-	p := start(s.T, order{Path: s.path, Load: drain, Tokens: s.tokens}, func(p *process, m message) {
+	p := start(s.T, order{URL: s.url, Load: drain, Tokens: s.tokens}, func(p *process, m message) {
 		if m.Kind != isReady {
 			s.hear(p, m)
 		}

@@ -7,21 +7,21 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/sqlite"
 )
 
-// A bench is a ledger in a file that tests break, and the count of the calls that were made.
+// A bench is a ledger that tests break, and the count of the calls that were made.
 type bench struct {
 	*worker
 	*testing.T
-	path  string
-	store *sqlite.Store
+	url   string
+	store ledger.Store
 	back  time.Duration // how far the clock was set back
 	calls map[string]int
 	fail  func(update int, commit func() error) error // nil: nothing fails
@@ -30,8 +30,8 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{T: t, path: filepath.Join(t.TempDir(), "ledger.db"), calls: make(map[string]int)}
-	texts := tokens(t, b.path, people[:1])
+	b := &bench{T: t, url: ledgertest.NewURL(t), calls: make(map[string]int)}
+	texts := tokens(t, b.url, people[:1])
 	b.open()
 	c, err := b.Authenticate(context.Background(), texts[0])
 	if err != nil {
@@ -46,7 +46,9 @@ func newBench(t *testing.T) *bench {
 func (b *bench) open() {
 	b.Helper()
 	var err error
-	if b.store, err = sqlite.Open(b.path, sqlite.Options{BusyTimeout: time.Millisecond}); err != nil {
+	if path, ok := strings.CutPrefix(b.url, "sqlite:"); !ok {
+		b.store = ledgertest.OpenURL(b.T, b.url)
+	} else if b.store, err = sqlite.Open(path, sqlite.Options{BusyTimeout: time.Millisecond}); err != nil {
 		b.Fatal(err)
 	}
 	people := []ledger.Caller(nil)
@@ -144,7 +146,11 @@ func TestNoLedgerNoCall(t *testing.T) {
 		remedy string
 	}{
 		{"locked-by-another-program", func(b *bench) func() {
-			db, err := sql.Open("sqlite", b.path)
+			path, ok := strings.CutPrefix(b.url, "sqlite:")
+			if !ok {
+				b.Skip("no program locks PostgreSQL for good")
+			}
+			db, err := sql.Open("sqlite", path)
 			if err != nil {
 				b.Fatal(err)
 			}

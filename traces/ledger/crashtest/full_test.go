@@ -23,6 +23,12 @@ const (
 	ballastBytes = 2 << 20
 )
 
+// inFile is the URL of a new ledger in a file, also if the tests run with PostgreSQL.
+func inFile(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "ledger.db") }
+
+// path is that of the ledger's file.
+func (o *order) path() string { return strings.TrimPrefix(o.URL, "sqlite:") }
+
 // confine brings the process into the condition that the test wants, and returns what ends it.
 func (o *order) confine() (restore func() error, err error) {
 	switch {
@@ -35,7 +41,7 @@ func (o *order) confine() (restore func() error, err error) {
 		restore = func() error { return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &was) }
 		return restore, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: o.Limit, Max: was.Max})
 	case o.Mount > 0:
-		folder := filepath.Dir(o.Path)
+		folder := filepath.Dir(o.path())
 		if err := mount(folder, o.Mount+ballastBytes); err != nil {
 			return nil, fmt.Errorf("%w: %w", errCannot, err)
 		}
@@ -130,7 +136,7 @@ func TestNoRoom(t *testing.T) {
 		for _, size := range sizes() {
 			t.Run(fmt.Sprintf("%s-%d-KiB", c.name, size>>10), func(t *testing.T) {
 				o := c.make(size)
-				o.Path, o.Load = filepath.Join(t.TempDir(), "ledger.db"), filling
+				o.URL, o.Load = inFile(t), filling
 				fill(t, c.in, o, c.want, size >= enough)
 			})
 		}
@@ -154,7 +160,7 @@ func fill(t *testing.T, in *syscall.SysProcAttr, o order, want string, some bool
 			}
 		case isFull:
 			full++
-			if !strings.Contains(m.Error, want) || !strings.Contains(m.Error, o.Path) {
+			if !strings.Contains(m.Error, want) || !strings.Contains(m.Error, o.path()) {
 				t.Errorf("the error is %s", m.Error)
 			}
 		case isFault:
@@ -165,7 +171,7 @@ func fill(t *testing.T, in *syscall.SysProcAttr, o order, want string, some bool
 	if len(faults) == 1 && strings.Contains(faults[0], errCannot.Error()) {
 		t.Skip(faults[0])
 	}
-	if len(faults) == 1 && !some && full == 0 && len(calls) == 0 && strings.Contains(faults[0], o.Path) {
+	if len(faults) == 1 && !some && full == 0 && len(calls) == 0 && strings.Contains(faults[0], o.path()) {
 		t.Logf("no ledger begins: %s", faults[0])
 		return
 	}
@@ -181,9 +187,10 @@ func fill(t *testing.T, in *syscall.SysProcAttr, o order, want string, some bool
 
 // A file that may not be written is refused at the start, and nothing is called.
 func TestReadOnlyFile(t *testing.T) {
-	folder := t.TempDir()
-	path := filepath.Join(folder, "ledger.db")
-	tokens(t, path, nil)
+	o := order{URL: inFile(t), Load: steady, Hands: 1, Nobody: true}
+	path := o.path()
+	folder := filepath.Dir(path)
+	tokens(t, o.URL, nil)
 	for name, mode := range map[string]os.FileMode{filepath.Dir(folder): 0o755, folder: 0o755, path: 0o400} { // in any order
 		if err := os.Chmod(name, mode); err != nil {
 			t.Fatal(err)
@@ -195,7 +202,7 @@ func TestReadOnlyFile(t *testing.T) {
 		}
 	}
 	var told []message
-	p := start(t, order{Path: path, Load: steady, Hands: 1, Nobody: true}, func(_ *process, m message) { told = append(told, m) })
+	p := start(t, o, func(_ *process, m message) { told = append(told, m) })
 	<-p.ended
 	if len(told) != 1 || told[0].Kind != isFault || !strings.Contains(told[0].Error, "this user needs") || !strings.Contains(told[0].Error, path) {
 		t.Errorf("the process says %+v", told)

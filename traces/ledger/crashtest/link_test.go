@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"pgfsm/traces/ledger/ledgertest"
 )
 
 // A message is what a process of the tests tells the test. It is one line that is shorter than what a pipe takes as a whole: so what
@@ -50,7 +52,7 @@ const variable = "PGFSM_CRASHTEST"
 
 // An order is what a process is to do.
 type order struct {
-	Path   string   `json:"path"` // of the ledger
+	URL    string   `json:"url"` // of the ledger
 	Load   string   `json:"load"`
 	Tokens []string `json:"tokens"` // of people
 	Seed   uint64   `json:"seed"`
@@ -66,7 +68,7 @@ type order struct {
 func TestMain(m *testing.M) {
 	text, wanted := os.LookupEnv(variable)
 	if !wanted {
-		os.Exit(m.Run())
+		os.Exit(ledgertest.Main(m))
 	}
 	var o order
 	if err := json.Unmarshal([]byte(text), &o); err != nil {

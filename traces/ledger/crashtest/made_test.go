@@ -6,23 +6,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"testing"
 
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/sqlite"
+	"pgfsm/traces/ledger/ledgertest"
+	"pgfsm/traces/ledger/stores"
 )
 
-// TestLogIsMadeOnce: ledgers that record first in one new file at the same time make one log, whose name each of them has.
+// TestLogIsMadeOnce: ledgers that record first in one new store at the same time make one log, whose name each of them has.
 func TestLogIsMadeOnce(t *testing.T) {
 	const ledgers = 8
-	path := filepath.Join(t.TempDir(), "ledger.db")
+	url := ledgertest.NewURL(t)
 	begin := make(chan struct{})
 	var group sync.WaitGroup
 	for i := range ledgers {
 		group.Go(func() {
-			store, err := sqlite.Open(path, sqlite.Options{})
+			store, err := stores.Open(url, stores.ToWrite)
 			if err != nil {
 				t.Error(err)
 				return
@@ -40,12 +40,9 @@ func TestLogIsMadeOnce(t *testing.T) {
 	}
 	close(begin)
 	group.Wait()
-	store, err := sqlite.OpenReadOnly(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := reader(t, url)
 	defer store.Close()
-	err = store.View(context.Background(), func(r ledger.Reader) error {
+	err := store.View(context.Background(), func(r ledger.Reader) error {
 		origin, err := ledger.Origin(r)
 		if err != nil {
 			return err

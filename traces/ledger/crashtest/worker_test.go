@@ -20,7 +20,7 @@ import (
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/sqlite"
+	"pgfsm/traces/ledger/stores"
 )
 
 // Loads: what a process does.
@@ -85,7 +85,7 @@ func work(o order, l *line) error {
 	if err != nil {
 		return err
 	}
-	store, err := sqlite.Open(o.Path, sqlite.Options{})
+	store, err := stores.Open(o.URL, stores.ToWrite)
 	if err != nil {
 		return err
 	}

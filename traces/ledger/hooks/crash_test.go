@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"pgfsm/traces/ledger/hooks"
+	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/storetest"
 )
 
@@ -25,7 +26,7 @@ func TestCrashBetweenSendingAndWritingDown(t *testing.T) {
 	d, m := newDesk(t), newMailbox(t)
 	look(t, d.sender(hook(m)))
 	q := d.Hold(1)
-	dying := d.store.Open()
+	dying := ledgertest.MemoryOf(t, d.store).Open()
 	dying.Fail = func(op storetest.Op, n int) error {
 		if op == storetest.Commit && n == 2 { // the first took the message up
 			return errGone
@@ -62,7 +63,7 @@ func TestCrashBeforeSending(t *testing.T) {
 	d, m := newDesk(t), newMailbox(t)
 	look(t, d.sender(hook(m)))
 	q := d.Hold(1)
-	dying := d.store.Open()
+	dying := ledgertest.MemoryOf(t, d.store).Open()
 	dying.Fail = func(op storetest.Op, n int) error {
 		if op == storetest.Committed {
 			return errGone // it is written that the message was taken up; the process does not hear of it
@@ -155,7 +156,7 @@ func TestLedgerBreaks(t *testing.T) {
 	q := d.Hold(1)
 	var broken, said int
 	var mu sync.Mutex
-	sick := d.store.Open()
+	sick := ledgertest.MemoryOf(t, d.store).Open()
 	ctx, stop := context.WithCancel(context.Background())
 	sick.Fail = func(op storetest.Op, _ int) error {
 		mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -18,7 +19,6 @@ import (
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/hooks"
 	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/storetest"
 )
 
 const (
@@ -28,15 +28,15 @@ const (
 	secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 )
 
-// A desk is a ledger in memory.
+// A desk is a ledger.
 type desk struct {
 	*ledgertest.Fixture
-	store *storetest.Memory
+	store ledgertest.Process
 }
 
 func newDesk(t testing.TB) *desk {
 	t.Helper()
-	store := storetest.NewMemory()
+	store := ledgertest.NewProcess(t)
 	return &desk{ledgertest.Open(t, store, ledgertest.NewClock(t)), store}
 }
 
@@ -47,6 +47,8 @@ func (d *desk) votes(q ledger.Request, name string, approve bool) {
 	v.Approve, v.Reason = approve, "I say so"
 	d.Cast(v)
 }
+
+func TestMain(m *testing.M) { os.Exit(ledgertest.Main(m)) }
 
 // A letter is what a receiver got.
 type letter struct {

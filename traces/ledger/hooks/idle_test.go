@@ -8,12 +8,11 @@ import (
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/hooks"
 	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/storetest"
 )
 
 // A counting store counts the entries that are read.
 type counting struct {
-	*storetest.Memory
+	ledger.Store
 	entries int
 }
 
@@ -23,7 +22,7 @@ type countingReader struct {
 }
 
 func (c *counting) View(ctx context.Context, do func(ledger.Reader) error) error {
-	return c.Memory.View(ctx, func(r ledger.Reader) error { return do(countingReader{r, c}) })
+	return c.Store.View(ctx, func(r ledger.Reader) error { return do(countingReader{r, c}) })
 }
 
 func (c countingReader) Entries(from int64) iter.Seq2[ledger.Entry, error] {
@@ -40,7 +39,7 @@ func (c countingReader) Entries(from int64) iter.Seq2[ledger.Entry, error] {
 // TestIdleHooksReadEntriesOnce: of entries that a hook is not told of, its sender reads each once, and stores no progress for a few.
 func TestIdleHooksReadEntriesOnce(t *testing.T) {
 	d, m := newDesk(t), newMailbox(t)
-	store := &counting{Memory: d.store.Open()}
+	store := &counting{Store: d.store.Open()}
 	s, err := hooks.New(store, hooks.Options{Hooks: []hooks.Hook{hook(m, "decided")}, Clock: d.Clock.Now})
 	if err != nil {
 		t.Fatal(err)

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/traces/ledger/sqlite/sqlitetest"
+
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/ledgertest"
 )
 
 // closed makes a ledger with an entry, and closes it.
@@ -159,7 +160,7 @@ func TestCheckFindsDamagedIndexes(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	ledgertest.EmptyIndex(t, path, "requests_status")
+	sqlitetest.EmptyIndex(t, path, "requests_status")
 	if s, err = OpenReadOnly(path); err != nil {
 		t.Fatal(err)
 	}

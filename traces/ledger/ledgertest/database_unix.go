@@ -1,6 +1,6 @@
 //go:build unix
 
-package ledger_test
+package ledgertest
 
 import (
 	"os"
@@ -14,7 +14,8 @@ const storeVariable = "PGFSM_TEST_STORE"
 
 var databases pgtest.Shared
 
-func TestMain(m *testing.M) { os.Exit(databases.Main(m)) }
+// Main runs a package's tests, and stops PostgreSQL if they ran with it. It is for TestMain, which passes its result to os.Exit.
+func Main(m *testing.M) int { return databases.Main(m) }
 
 // newDatabase makes a database and leads the pruning role to it. It is empty if the tests do not run with PostgreSQL.
 func newDatabase(tb testing.TB) string {

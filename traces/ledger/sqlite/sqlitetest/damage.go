@@ -1,4 +1,5 @@
-package ledgertest
+// Package sqlitetest damages files of SQLite for tests.
+package sqlitetest
 
 import (
 	"database/sql"

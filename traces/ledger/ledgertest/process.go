@@ -1,82 +1,73 @@
-package ledger_test
+package ledgertest
 
 import (
 	"context"
 	"errors"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/postgres"
-	"pgfsm/traces/ledger/sqlite"
+	"pgfsm/traces/ledger/stores"
 	"pgfsm/traces/ledger/storetest"
 )
 
-// A process is the store that one process of a test has open.
-type process interface {
+// A Process is the store that one process of a test has open.
+type Process interface {
 	ledger.Store
 	// Open opens the store in another process.
-	Open() process
+	Open() Process
 	// Crash kills the process: it can do nothing more, and its owners are gone.
 	Crash()
 }
 
-// memory is a process whose store is in memory.
-type memory struct{ *storetest.Memory }
+// Memory is a process whose store is in memory.
+type Memory struct{ *storetest.Memory }
 
-func (m memory) Open() process { return memory{m.Memory.Open()} }
+// Open is [Process.Open].
+func (m Memory) Open() Process { return Memory{m.Memory.Open()} }
 
-// newProcess makes a store: in memory, or in PostgreSQL if the tests are to run with that.
-func newProcess(tb testing.TB) process {
+// NewProcess makes a store: in memory, or in PostgreSQL if the tests are to run with that.
+func NewProcess(tb testing.TB) Process {
 	tb.Helper()
 	if url := newDatabase(tb); url != "" {
 		return openDatabase(tb, url)
 	}
-	return memory{storetest.NewMemory()}
+	return Memory{storetest.NewMemory()}
 }
 
-// newPath returns the path of a file for a new ledger, or the URL of a database if the tests are to run with PostgreSQL.
-func newPath(tb testing.TB) string {
+// NewURL returns the URL of a file for a new ledger, or that of a database if the tests are to run with PostgreSQL.
+func NewURL(tb testing.TB) string {
 	tb.Helper()
 	if url := newDatabase(tb); url != "" {
 		return url
 	}
-	return filepath.Join(tb.TempDir(), "pgfsm.db")
+	return "sqlite:" + filepath.Join(tb.TempDir(), "pgfsm.db")
 }
 
-// memoryOf skips a test that makes its store fail, if the tests run with PostgreSQL.
-func memoryOf(tb testing.TB, p process) *storetest.Memory {
+// MemoryOf skips a test that makes its store fail, if the tests run with PostgreSQL.
+func MemoryOf(tb testing.TB, p Process) *storetest.Memory {
 	tb.Helper()
-	m, ok := p.(memory)
+	m, ok := p.(Memory)
 	if !ok {
 		tb.Skip("the store cannot be made to fail")
 	}
 	return m.Memory
 }
 
-// deskAtPath is a process that has the ledger of a path open.
-func deskAtPath(tb testing.TB, path string, clock *ledgertest.Clock) *desk {
+// OpenURL opens a store to write.
+func OpenURL(tb testing.TB, url string) ledger.Store {
 	tb.Helper()
-	return &desk{ledgertest.Open(tb, openPath(tb, path), clock), nil}
-}
-
-func openPath(tb testing.TB, path string) ledger.Store {
-	tb.Helper()
-	if strings.HasPrefix(path, "postgres:") {
-		return openDatabase(tb, path)
-	}
-	store, err := sqlite.Open(path, sqlite.Options{})
+	store, err := stores.Open(url, stores.ToWrite)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return store
 }
 
-// database is a process whose store is in PostgreSQL.
+// A database is a process whose store is in PostgreSQL.
 type database struct {
 	*postgres.Store
 	tb     testing.TB
@@ -93,7 +84,7 @@ func openDatabase(tb testing.TB, url string) *database {
 	return &database{Store: store, tb: tb, url: url}
 }
 
-func (d *database) Open() process { return openDatabase(d.tb, d.url) }
+func (d *database) Open() Process { return openDatabase(d.tb, d.url) }
 
 func (d *database) Own(ctx context.Context, owner string) (func() error, error) {
 	d.owners = append(d.owners, owner)

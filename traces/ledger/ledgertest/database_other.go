@@ -1,0 +1,10 @@
+//go:build !unix
+
+package ledgertest
+
+import "testing"
+
+// Main runs a package's tests. It is for TestMain, which passes its result to os.Exit.
+func Main(m *testing.M) int { return m.Run() }
+
+func newDatabase(testing.TB) string { return "" }
