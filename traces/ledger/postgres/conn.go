@@ -54,21 +54,27 @@ func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
 	if e := conn.PgConn().ParameterStatus("server_encoding"); e != "UTF8" {
 		return fmt.Errorf("%w: its encoding is %s; make one with the encoding UTF8", ErrUnsafe, e)
 	}
-	var version int64
+	var version *int64
 	var fsync, commit, recovery, readOnly, bytes string
 	var at time.Time
 	sent := time.Now()
-	err := conn.QueryRow(ctx, "SELECT (SELECT max(version_id) FROM goose_db_version), current_setting('fsync'), current_setting('synchronous_commit'), "+
+	err := conn.QueryRow(ctx, "SELECT (SELECT max(version_id) FROM "+versionTable+"), current_setting('fsync'), current_setting('synchronous_commit'), "+
 		"pg_is_in_recovery()::text, current_setting('transaction_read_only'), current_setting('bytea_output'), clock_timestamp()").
 		Scan(&version, &fsync, &commit, &recovery, &readOnly, &bytes, &at)
-	if err != nil {
+	var coded *pgconn.PgError
+	switch {
+	case errors.As(err, &coded) && coded.Code == codeNoTable:
+		return ErrNoLedger
+	case err != nil:
 		return explained(ctx, err)
 	}
 	s.setClock(at, sent)
 	switch {
-	case version != schemaVersion:
+	case version == nil, *version == 0: // a migration failed
+		return ErrNoLedger
+	case *version != schemaVersion:
 		return fmt.Errorf("%w: it has schema %d, and this version needs %d; if this version is newer, run pgfsm ledger init, otherwise start the newer version",
-			ledger.ErrSchema, version, schemaVersion)
+			ledger.ErrSchema, *version, schemaVersion)
 	case bytes != "hex":
 		return fmt.Errorf("%w: bytea_output is %s; set it to hex for this user", ErrUnreadable, bytes)
 	case s.readOnly:

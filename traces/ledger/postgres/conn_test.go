@@ -27,9 +27,16 @@ func TestUnsafeDatabases(t *testing.T) {
 		{"remote-apply", role + "synchronous_commit = remote_apply", role + "synchronous_commit = on", "", nil},
 		{"read-only", role + "default_transaction_read_only = on", role + "default_transaction_read_only = off", "read-only", ledger.ErrReadOnly},
 		{"bytes-as-escapes", role + "bytea_output = escape", role + "bytea_output = hex", "set it to hex", postgres.ErrUnreadable},
-		{"newer", "UPDATE goose_db_version SET version_id = 9 WHERE version_id = 1", "UPDATE goose_db_version SET version_id = 1 WHERE version_id = 9",
+		{"newer", "UPDATE pgfsm_version SET version_id = 9 WHERE version_id = 1", "UPDATE pgfsm_version SET version_id = 1 WHERE version_id = 9",
 			"run pgfsm ledger init", ledger.ErrSchema},
-		{"no-ledger", "ALTER TABLE goose_db_version RENAME TO other", "ALTER TABLE other RENAME TO goose_db_version", "run pgfsm ledger init", ledger.ErrSchema},
+		{"no-ledger", "ALTER TABLE pgfsm_version RENAME TO other", "ALTER TABLE other RENAME TO pgfsm_version", "run pgfsm ledger init", ledger.ErrSchema},
+		{"migration-failed", "UPDATE pgfsm_version SET version_id = 0 WHERE version_id = 1", "UPDATE pgfsm_version SET version_id = 1 WHERE id = 2",
+			"run pgfsm ledger init", ledger.ErrSchema},
+		{"other-column", "ALTER TABLE pgfsm_version RENAME version_id TO n", "ALTER TABLE pgfsm_version RENAME n TO version_id",
+			`column "version_id" does not exist`, ledger.ErrSchema},
+		{"no-right", "REVOKE SELECT ON pgfsm_version FROM pgfsm_serve", "GRANT SELECT ON pgfsm_version TO pgfsm_serve",
+			"permission denied for table pgfsm_version: run pgfsm ledger init", ledger.ErrUnavailable},
+		{"no-login", "ALTER ROLE pgfsm_serve NOLOGIN", "ALTER ROLE pgfsm_serve LOGIN", "not permitted to log in", ledger.ErrUnavailable},
 		{"as-it-was", "SELECT 1", "SELECT 1", "", nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -45,6 +52,45 @@ func TestUnsafeDatabases(t *testing.T) {
 			}
 			if err := c.Exec(t.Context(), db, tc.after); err != nil {
 				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestTablesOfOthers: pgfsm changes no tables of other programs, and takes none for its own.
+func TestTablesOfOthers(t *testing.T) {
+	c, _ := shared.Database(t)
+	for name, tc := range map[string]struct{ before, says string }{ // in any order
+		"another_program_with_goose": {"CREATE TABLE goose_db_version (id serial, version_id bigint, is_applied boolean, tstamp timestamp); " +
+			"INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, true), (1, true)", ""},
+		"a_table":  {"CREATE TABLE requests (n bigint)", `"requests" already exists, and is not one of pgfsm: use another schema`},
+		"an_index": {"CREATE TABLE t (n bigint); CREATE INDEX requests_task ON t (n)", `"requests_task" already exists`},
+		"a_view":   {"CREATE VIEW log AS SELECT 1", `"log" already exists`},
+		"versions": {"CREATE TABLE pgfsm_version (n bigint)", `column "version_id" does not exist`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := c.Exec(t.Context(), "postgres", "CREATE DATABASE "+name); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Exec(t.Context(), name, tc.before); err != nil {
+				t.Fatal(err)
+			}
+			_, err := postgres.Migrate(t.Context(), c.URL(pgtest.Superuser, name))
+			if tc.says == "" && err != nil || tc.says != "" && (!errors.Is(err, ledger.ErrSchema) || !strings.Contains(err.Error(), tc.says)) {
+				t.Errorf("Migrate() = %v, want %q", err, tc.says)
+			}
+			s, err := postgres.Open(c.URL(pgtest.Superuser, name))
+			if tc.says != "" {
+				if !errors.Is(err, ledger.ErrSchema) {
+					t.Errorf("Open() = %v, want ErrSchema", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(s.Update(t.Context(), addEntry(0)), s.Close()); err != nil {
+				t.Error(err)
 			}
 		})
 	}

@@ -25,11 +25,16 @@ var (
 )
 
 // Codes of PostgreSQL, https://www.postgresql.org/docs/15/errcodes-appendix.html.
-const codeNoTable = "42P01"
+const (
+	codeNoRight  = "42501"
+	codeNoTable  = "42P01"
+	codeNoColumn = "42703"
+	codeExists   = "42P07"
+)
 
-// passing are the classes of codes of errors that pass without a change of the ledger: the connection, the state of the transaction, rollbacks, resources,
-// an operator's intervention, the system.
-var passing = []string{"08", "25", "40", "53", "55", "57", "58"}
+// passing are the classes of codes of errors that pass without a change of the ledger: the connection, the state of the transaction, a login that is refused,
+// rollbacks, resources, an operator's intervention, the system.
+var passing = []string{"08", "25", "28", "40", "53", "55", "57", "58"}
 
 // explained returns what an error of pgx means for the ledger. ctx is the context of the statement.
 func explained(ctx context.Context, err error) error {
@@ -44,8 +49,12 @@ func explained(ctx context.Context, err error) error {
 		return err // of a new connection
 	case !errors.As(err, &coded), slices.Contains(passing, coded.Code[:2]):
 		return unavailable(err)
-	case coded.Code == codeNoTable:
-		return ErrNoLedger
+	case coded.Code == codeNoRight:
+		return unavailable(fmt.Errorf("this role lacks a right: %s: run pgfsm ledger init as the owner of the database, and the statements that it prints", coded.Message))
+	case coded.Code == codeNoTable, coded.Code == codeNoColumn:
+		return fmt.Errorf("%w: %s", ledger.ErrSchema, coded.Message)
+	case coded.Code == codeExists:
+		return fmt.Errorf("%w: %s, and is not one of pgfsm: use another schema or database", ledger.ErrSchema, coded.Message)
 	}
 	return fmt.Errorf("the ledger: %w", err)
 }

@@ -24,6 +24,12 @@ var rolesScript string
 // schemaVersion is the number of the last migration.
 const schemaVersion = 1
 
+// The tables of goose. Another program with goose may have its own in the schema.
+const (
+	versionTable = "pgfsm_version"
+	lockTable    = "pgfsm_migration"
+)
+
 // Migrate makes a ledger of a database, or brings the tables of one to this version. The URL must lead to the server itself: a pooler
 // would run parts of a migration on several connections. It returns the statements that make the roles, for psql.
 func Migrate(ctx context.Context, url string) (roles string, err error) {
@@ -37,11 +43,11 @@ func Migrate(ctx context.Context, url string) (roles string, err error) {
 	if err != nil {
 		return "", err
 	}
-	locker, err := lock.NewPostgresTableLocker()
+	locker, err := lock.NewPostgresTableLocker(lock.WithTableName(lockTable))
 	if err != nil {
 		return "", err
 	}
-	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithLocker(locker), goose.WithDisableGlobalRegistry(true))
+	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithTableName(versionTable), goose.WithLocker(locker), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return "", err
 	}

@@ -23,12 +23,12 @@ ALTER TABLE tokens OWNER TO pgfsm_migrate;
 ALTER TABLE deliveries OWNER TO pgfsm_migrate;
 ALTER TABLE delivered OWNER TO pgfsm_migrate;
 ALTER TABLE sessions OWNER TO pgfsm_migrate;
-ALTER TABLE goose_db_version OWNER TO pgfsm_migrate;
-ALTER TABLE goose_lock OWNER TO pgfsm_migrate;
+ALTER TABLE pgfsm_version OWNER TO pgfsm_migrate;
+ALTER TABLE pgfsm_migration OWNER TO pgfsm_migrate;
 
 -- pgfsm serve, and all other commands: entries and blobs are only added.
 GRANT USAGE ON SCHEMA SCHEMA_OF_LEDGER TO pgfsm_serve;
-GRANT SELECT ON log, replicas, entries, requests, blobs, tokens, deliveries, delivered, sessions, goose_db_version TO pgfsm_serve;
+GRANT SELECT ON log, replicas, entries, requests, blobs, tokens, deliveries, delivered, sessions, pgfsm_version TO pgfsm_serve;
 GRANT INSERT ON replicas, entries, requests, blobs, tokens, deliveries, delivered, sessions TO pgfsm_serve;
 GRANT UPDATE ON log, replicas, requests, tokens, deliveries, delivered, sessions TO pgfsm_serve;
 GRANT DELETE ON replicas, sessions TO pgfsm_serve;

@@ -47,7 +47,7 @@ func TestRoles(t *testing.T) {
 		{serves, "DELETE FROM tokens", false},
 		{serves, "DELETE FROM log", false},
 		{serves, "INSERT INTO log (size, at, type) VALUES (1, '', '')", false},
-		{serves, "UPDATE goose_db_version SET version_id = 2", false},
+		{serves, "UPDATE pgfsm_version SET version_id = 2", false},
 		{prunes, "UPDATE entries SET idx = 7", false},
 		{prunes, "UPDATE entries SET hashes = hashes", false},
 		{prunes, "DELETE FROM entries", false},
