@@ -128,9 +128,6 @@ func (l *Ledger) record(waiting []*operation) {
 	}
 }
 
-// errHalf means that an operation failed after it had written something.
-var errHalf = errors.New("an operation failed after a write")
-
 // together runs operations in one transaction. The errors are the refusals of each operation, and nil if none was begun; the
 // error is what failed the transaction.
 func (l *Ledger) together(all []*operation) (errs []error, err error) {
@@ -154,7 +151,7 @@ func (l *Ledger) together(all []*operation) (errs []error, err error) {
 				errs[i] = b.flush()
 			}
 			if errs[i] != nil && b.wrote {
-				return errors.Join(errHalf, errs[i])
+				return errs[i]
 			}
 		}
 		return nil
