@@ -51,6 +51,11 @@ func TestServeReplicas(t *testing.T) {
 			return url
 		}
 		replicas(t, newLedger)
+		t.Run("through-a-pooler", func(t *testing.T) {
+			t.Parallel()
+			pooler := c.Pooler(t)
+			anyReplica(t, func(t *testing.T) string { return strings.Replace(newLedger(t), c.Address(), pooler, 1) })
+		})
 		t.Run("end-when-another-has-taken-over", func(t *testing.T) {
 			t.Parallel()
 			fenced(t, newLedger)

@@ -3,14 +3,8 @@
 package postgres_test
 
 import (
-	"fmt"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/postgres"
@@ -18,71 +12,9 @@ import (
 	"pgfsm/traces/ledger/storetest"
 )
 
-// pooler runs PgBouncer in transaction mode before the shared cluster, with few connections to it, and returns its address.
-func pooler(t *testing.T) string {
-	t.Helper()
-	bin, err := exec.LookPath("pgbouncer")
-	if err != nil {
-		if bin = "/usr/sbin/pgbouncer"; !exists(bin) { // it is not in every PATH
-			if os.Getenv("CI") != "" {
-				t.Fatal("there is no pgbouncer: install it")
-			}
-			t.Skip("there is no pgbouncer: install it")
-		}
-	}
-	dir := t.TempDir()
-	host, port, err := net.SplitHostPort(shared.Cluster(t).Address())
-	if err != nil {
-		t.Fatal(err)
-	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().(*net.TCPAddr)
-	free.Close()
-	users := fmt.Sprintf("%q \"\"\n%q \"\"\n%q \"\"\n", serves, prunes, pgtest.Superuser)
-	config := fmt.Sprintf("[databases]\n* = host=%s port=%s\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\nunix_socket_dir =\nauth_type = trust\n"+
-		"auth_file = %s/users\npool_mode = transaction\ndefault_pool_size = 5\nmax_client_conn = 500\n", host, port, address.Port, dir)
-	for name, text := range map[string]string{"users": users, "ini": config} { // in any order
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	args := []string{"-q", filepath.Join(dir, "ini")}
-	if os.Geteuid() == 0 { // which it refuses to run as
-		args = append([]string{"-u", "nobody"}, args...)
-		for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
-			if err := os.Chmod(d, 0o755); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	cmd := exec.Command(bin, args...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		conn, err := net.Dial("tcp", address.String())
-		if err == nil {
-			conn.Close()
-			return address.String()
-		}
-		if time.Now().After(end) {
-			t.Fatal(err)
-		}
-	}
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
 // TestStoreThroughAPooler: a store works through a pooler that runs each transaction on another connection.
 func TestStoreThroughAPooler(t *testing.T) {
-	address := sync.OnceValue(func() string { return pooler(t) }) // the processes that storetest starts are given the URL
+	address := sync.OnceValue(func() string { return shared.Cluster(t).Pooler(t, serves, prunes) }) // the processes that storetest starts are given the URL
 	storetest.Run(t, storetest.Harness{
 		Processes: true, Lease: lease,
 		New: func(t testing.TB) string {

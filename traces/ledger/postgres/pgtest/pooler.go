@@ -1,0 +1,75 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Pooler runs PgBouncer in transaction mode before the cluster, with few connections to it, and returns its address. It knows the superuser and roles.
+func (c *Cluster) Pooler(t testing.TB, roles ...string) string {
+	t.Helper()
+	bin, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		if bin = "/usr/sbin/pgbouncer"; !exists(bin) { // it is not in every PATH
+			skip(t, "there is no pgbouncer: install it")
+		}
+	}
+	dir := t.TempDir()
+	host, port, err := net.SplitHostPort(c.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().(*net.TCPAddr)
+	free.Close()
+	users := ""
+	for _, role := range append(roles, Superuser) {
+		users += fmt.Sprintf("%q \"\"\n", role)
+	}
+	config := fmt.Sprintf("[databases]\n* = host=%s port=%s\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\nunix_socket_dir =\nauth_type = trust\n"+
+		"auth_file = %s/users\npool_mode = transaction\ndefault_pool_size = 5\nmax_client_conn = 500\n", host, port, address.Port, dir)
+	for name, text := range map[string]string{"users": users, "ini": config} { // in any order
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := []string{"-q", filepath.Join(dir, "ini")}
+	if os.Geteuid() == 0 { // which it refuses to run as
+		args = append([]string{"-u", "nobody"}, args...)
+		for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
+			if err := os.Chmod(d, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	cmd := exec.Command(bin, args...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		conn, err := net.Dial("tcp", address.String())
+		if err == nil {
+			conn.Close()
+			return address.String()
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
