@@ -11,6 +11,8 @@ import (
 	"os/user"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -39,6 +41,45 @@ func TestServeFailuresOfTheDatabase(t *testing.T) {
 			return func() { do(t, db, role+db+" RESET "+name); do(t, db, ends+db+"'") }
 		}
 	}
+	database := func(name string) string {
+		do(t, "postgres", "CREATE DATABASE "+name)
+		if err := c.Ledger(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		return c.URL("pgfsm_serve", name) + "&lease=3s"
+	}
+	timeouts := database("timeouts")
+	t.Run("timeouts", func(t *testing.T) {
+		t.Parallel()
+		a := newOfficeOn(t, timeouts, allowLook, "")
+		b := a.beside(t)
+		var sent atomic.Int32
+		for _, limit := range []string{"5", "20"} { // milliseconds: some calls end before their first commit, some before their second
+			end := setting("statement_timeout", limit)(t, "timeouts")
+			var all sync.WaitGroup
+			for i := range 8 {
+				client := []*office{a, b}[i%2].stateless(`{}`)
+				all.Go(func() {
+					for range 8 {
+						if got := client.call(t, "echo__look", `{"n":1}`); got.Result != nil && got.Result.Meta.Decision.Effect != "not_sent" {
+							sent.Add(1)
+						}
+					}
+				})
+			}
+			all.Wait()
+			end()
+		}
+		a.u.reached(t, sent.Load())
+		intents := int32(0)
+		for _, q := range recorded(t, a.dir) {
+			if q.Sent != "" {
+				intents++
+			}
+		}
+		a.u.reached(t, intents)
+		verifies(t, a.dir)
+	})
 	for name, f := range map[string]struct { // in any order
 		begin        func(t *testing.T, db string) (end func())
 		says, reason string
@@ -80,13 +121,10 @@ func TestServeFailuresOfTheDatabase(t *testing.T) {
 			return func() { other.Close(context.Background()); end() }
 		}, "lock timeout", "ledger_unavailable"},
 	} {
-		do(t, "postgres", "CREATE DATABASE "+name)
-		if err := c.Ledger(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
+		url := database(name)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := newOfficeOn(t, c.URL("pgfsm_serve", name)+"&lease=3s", allowLook, "")
+			o := newOfficeOn(t, url, allowLook, "")
 			client := o.stateless(`{}`)
 			works := func() {
 				t.Helper()

@@ -35,7 +35,7 @@ func TestUnknownOutcomes(t *testing.T) {
 		standby   string // at the COMMIT
 		before    string // in the database
 		waits     string // for this event the COMMIT waits
-		interrupt string // the COMMIT
+		interrupt string // the COMMIT; abs: nothing does
 		settles   bool   // before the time is over
 		want      error
 		committed bool
@@ -43,6 +43,7 @@ func TestUnknownOutcomes(t *testing.T) {
 		{"wait-cancelled", noStandby, "", "SyncRep", "pg_cancel_backend", true, nil, true},
 		{"wait-cancelled-for-long", noStandby, "", "SyncRep", "pg_cancel_backend", false, ledger.ErrUnsettled, true},
 		{"wait-cancelled-and-warnings-off", noStandby, "ALTER ROLE pgfsm_serve SET client_min_messages = error", "SyncRep", "pg_cancel_backend", true, nil, true},
+		{"statement-timeout", noStandby, "ALTER ROLE pgfsm_serve SET statement_timeout = '1s'", "SyncRep", "abs", true, nil, true},
 		{"committed-and-cut", noStandby, "", "SyncRep", "pg_terminate_backend", true, nil, true},
 		{"cut-before-the-commit", "", slowCommit, "PgSleep", "pg_terminate_backend", true, ledger.ErrUnavailable, false},
 	} {
