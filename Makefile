@@ -71,7 +71,7 @@ crash: ## the ledger's processes killed 520 times, 1,000 rounds of two that race
 	PGFSM_CRASH_KILLS=520 PGFSM_CRASH_ROUNDS=1000 PGFSM_CRASH_SIZES=1 $(GO) test -count 1 -timeout 1h -v ./traces/ledger/crashtest
 	PGFSM_CRASH_KILLS=150 $(GO) test -count 1 -timeout 1h -v -run TestServeCrash ./cmd/pgfsm
 
-crash-postgres: ## the ledger's processes killed 200 times and 400 rounds of two that race, with PostgreSQL: about five minutes
+crash-postgres: ## the ledger's processes killed 200 times and 400 rounds of two that race, with PostgreSQL: about eight minutes
 	PGFSM_TEST_STORE=postgres PGFSM_CRASH_KILLS=200 PGFSM_CRASH_ROUNDS=400 $(GO) test -count 1 -timeout 1h -v -run 'Crash|Contest|MadeOnce|EachCommit|NoLedger' ./traces/ledger/crashtest
 
 partition: ## three gateways on PostgreSQL with a standby, 10,000 operations and 200 faults or more: about half an hour (needs PostgreSQL)

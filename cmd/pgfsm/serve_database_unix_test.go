@@ -84,7 +84,7 @@ func TestServeFailuresOfTheDatabase(t *testing.T) {
 		begin        func(t *testing.T, db string) (end func())
 		says, reason string
 	}{
-		"disk_full": {func(t *testing.T, db string) func() {
+		"disk-full": {func(t *testing.T, db string) func() {
 			if noDisk != nil {
 				t.Skip(noDisk)
 			}
@@ -94,22 +94,22 @@ func TestServeFailuresOfTheDatabase(t *testing.T) {
 			}
 			return fill(t, disk)
 		}, "No space left on device", "ledger_unavailable"},
-		"too_many_connections": {func(t *testing.T, db string) func() {
+		"too-many-connections": {func(t *testing.T, db string) func() {
 			do(t, db, "ALTER DATABASE "+db+" CONNECTION LIMIT 0")
 			do(t, db, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'pgfsm_serve' AND datname = '"+db+"'")
 			return func() { do(t, db, "ALTER DATABASE "+db+" CONNECTION LIMIT -1") }
 		}, "too many connections", "ledger_unavailable"},
-		"no_right": {func(t *testing.T, db string) func() {
+		"no-right": {func(t *testing.T, db string) func() {
 			do(t, db, "REVOKE INSERT ON entries FROM pgfsm_serve")
 			return func() { do(t, db, "GRANT INSERT ON entries TO pgfsm_serve") }
 		}, "permission denied for table entries", "ledger_unavailable"},
-		"other_table": {func(t *testing.T, db string) func() {
+		"other-table": {func(t *testing.T, db string) func() {
 			do(t, db, "ALTER TABLE entries RENAME run_id TO run")
 			return func() { do(t, db, "ALTER TABLE entries RENAME run TO run_id") }
 		}, `column \"run_id\"`, "ledger_schema"},
-		"read_only":         {setting("default_transaction_read_only", "on"), "read-only", "ledger_read_only"},
-		"statement_timeout": {setting("statement_timeout", "1"), "statement timeout", "ledger_unavailable"},
-		"lock_timeout": {func(t *testing.T, db string) func() {
+		"read-only":         {setting("default_transaction_read_only", "on"), "read-only", "ledger_read_only"},
+		"statement-timeout": {setting("statement_timeout", "1"), "statement timeout", "ledger_unavailable"},
+		"lock-timeout": {func(t *testing.T, db string) func() {
 			end := setting("lock_timeout", "1")(t, db)
 			other, err := pgx.Connect(t.Context(), c.URL(pgtest.Superuser, db))
 			if err == nil {
@@ -121,7 +121,8 @@ func TestServeFailuresOfTheDatabase(t *testing.T) {
 			return func() { other.Close(context.Background()); end() }
 		}, "lock timeout", "ledger_unavailable"},
 	} {
-		url := database(name)
+		db := strings.ReplaceAll(name, "-", "_")
+		url := database(db)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := newOfficeOn(t, url, allowLook, "")
@@ -134,7 +135,7 @@ func TestServeFailuresOfTheDatabase(t *testing.T) {
 				}
 			}
 			works()
-			end := f.begin(t, name)
+			end := f.begin(t, db)
 			soon(t, "the call is refused and says why", func() bool {
 				got := client.call(t, "echo__look", `{"n":1}`)
 				return strings.Contains(string(got.Raw), f.says)

@@ -47,7 +47,8 @@ func Migrate(ctx context.Context, url string) (roles string, err error) {
 	if err != nil {
 		return "", err
 	}
-	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithTableName(versionTable), goose.WithLocker(locker), goose.WithDisableGlobalRegistry(true))
+	p, err := goose.NewProvider(goose.DialectPostgres, db, files,
+		goose.WithTableName(versionTable), goose.WithLocker(locker), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return "", err
 	}
