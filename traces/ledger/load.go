@@ -20,6 +20,8 @@ type Record struct {
 	held  int              // how many steps lead to the hold; 0: the run was never held
 	last  canonical.Digest // hash of the last of them in the run's trace
 	ended *states.Outcome  // nil: the run has not ended
+
+	permit canonical.Digest // of the call that was sent; empty: none was
 }
 
 // Load returns the record of one run. It compares blobs with their digests, and does not check hashes of entries. The error is
@@ -74,6 +76,8 @@ func (rec *Record) add(r Reader, e *Event) error {
 	switch p := p.(type) {
 	case *asked:
 		rec.held, rec.last = len(rec.Inputs), p.Last
+	case *sent:
+		rec.permit = p.Permit
 	case *ended:
 		rec.ended = &p.Outcome
 	}

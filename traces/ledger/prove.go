@@ -3,6 +3,8 @@ package ledger
 import (
 	"fmt"
 
+	"golang.org/x/mod/sumdb/tlog"
+
 	"pgfsm/states"
 	"pgfsm/traces/ledger/checkpoint"
 )
@@ -71,4 +73,40 @@ func Prove(r Reader, run string, signed []byte) (*checkpoint.Proof, error) {
 		ended = ended || e.Type == RunEnded
 	}
 	return checkpoint.Prove(signed, r, last, entries)
+}
+
+// An Inclusion is where the entries of a run are in the log, and the hashes that lead from the last of them to the root of the tree. Each
+// entry has the hash of the one before, so the last entry stands for all of them.
+type Inclusion struct {
+	checkpoint.Checkpoint
+	Entries []LeafHash
+	Path    tlog.RecordProof // of the last entry
+}
+
+// A LeafHash is the hash of an entry in the tree.
+type LeafHash struct {
+	Index int64
+	Hash  tlog.Hash
+}
+
+// Include returns the inclusion of a run in the log as it is now. It proves nothing without a signed checkpoint: see [Prove].
+func Include(r Reader, run string) (in Inclusion, err error) {
+	if in.Checkpoint, err = TakeCheckpoint(r); err != nil {
+		return in, err
+	}
+	for e, err := range r.EntriesOf(run) {
+		if err != nil {
+			return in, err
+		}
+		hash, err := leafHash(r, e.Index)
+		if err != nil {
+			return in, err
+		}
+		in.Entries = append(in.Entries, LeafHash{e.Index, hash})
+	}
+	if len(in.Entries) == 0 {
+		return in, fmt.Errorf("run %s: %w", run, ErrNotFound)
+	}
+	in.Path, err = tlog.ProveRecord(in.Size, in.Entries[len(in.Entries)-1].Index, r)
+	return in, err
 }

@@ -25,7 +25,7 @@ func Trace(ctx context.Context, r Reader, run string, p *traces.Replayer) ([]byt
 		return nil, err
 	}
 	q := &rec.Request
-	if q.Ended == "" && q.State != states.Pending {
+	if rec.underWay() {
 		return nil, fmt.Errorf("run %s stands at %s: %w", run, q.State, ErrUnfinished)
 	}
 	doc, err := rec.document(ctx, p)
@@ -60,20 +60,50 @@ func WriteTraces(ctx context.Context, r Reader, p *traces.Replayer, folder strin
 	return written, open, nil
 }
 
+// Steps returns the steps of a run as far as they are recorded. underWay reports that the run goes on: then its process has recorded
+// the steps up to the reading of earlier calls or up to the call, and the steps after them come with the next commit. The errors are those
+// of [Trace], without [ErrUnfinished].
+func Steps(ctx context.Context, r Reader, run string, p *traces.Replayer) (steps []traces.Step, underWay bool, err error) {
+	rec, err := Load(r, run)
+	if err != nil {
+		return nil, false, err
+	}
+	again, _, err := rec.derive(ctx, p)
+	if err != nil {
+		return nil, false, fmt.Errorf("run %s: %w", run, err)
+	}
+	return again.Steps(), rec.underWay(), nil
+}
+
+// underWay reports whether the run has neither ended nor is held.
+func (rec *Record) underWay() bool {
+	return rec.Request.Ended == "" && rec.Request.State != states.Pending
+}
+
 // document derives a run's trace.
 func (rec *Record) document(ctx context.Context, p *traces.Replayer) ([]byte, error) {
-	again, err := rec.again(p)
+	again, outcome, err := rec.derive(ctx, p)
 	if err != nil {
 		return nil, err
-	}
-	outcome, err := again.Advance(ctx, nobody{}, nobody{})
-	if err != nil {
-		return nil, err
-	}
-	if rec.ended != nil && again.Head(outcome) != rec.Request.Head {
-		return nil, traces.ErrHead
 	}
 	return traces.Document(&rec.Header, again.Steps(), outcome), nil
+}
+
+// derive executes a record up to its end, and compares what comes out with the head and the permit that are recorded.
+func (rec *Record) derive(ctx context.Context, p *traces.Replayer) (again *traces.Resumption, o states.Outcome, err error) {
+	if again, err = rec.again(p); err != nil {
+		return nil, o, err
+	}
+	if o, err = again.Advance(ctx, nobody{}, nobody{}); err != nil {
+		return nil, o, err
+	}
+	if rec.ended != nil && again.Head(o) != rec.Request.Head {
+		return nil, o, traces.ErrHead
+	}
+	if d := again.Run.Facts().Dispatched; rec.permit != "" && (d == nil || d.Permit != rec.permit) {
+		return nil, o, fmt.Errorf("%w: another permit comes out than the recorded one", ErrChanged)
+	}
+	return again, o, nil
 }
 
 // nobody is the door and the recorder after the end of a record that is only read.

@@ -1,0 +1,145 @@
+package traces
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy"
+	"pgfsm/states"
+)
+
+// An UnansweredError means that a bundle needs an answer to judge a recorded run, and that the record does not have it.
+type UnansweredError struct{ What string }
+
+func (e *UnansweredError) Error() string { return "the record does not have " + e.What }
+
+// Bundle compiles a recorded bundle, or returns the cached one.
+func (p *Replayer) Bundle(recorded *Bundle) (*policy.Bundle, error) {
+	if err := recorded.check(); err != nil {
+		return nil, err
+	}
+	return p.bundle(recorded)
+}
+
+// Judge judges the request of a record by a bundle, with every gate up to the decision about the call: with the tools that the servers
+// listed, the plan, and the earlier calls, as they are recorded. It calls nothing, and stops before an approval and before the permit is used.
+// The run that Judge returns ends nowhere else; its steps have the time of the request. The error is an [*UnansweredError] if the bundle needs
+// what the record does not have.
+func (p *Replayer) Judge(h *Header, inputs []Input, by *policy.Bundle) (*states.Run, []Step, error) {
+	own, err := p.start(h)
+	if err != nil {
+		return nil, nil, err
+	}
+	if h.Request.Kind == states.KindAsk { // what is judged is the plan that was made, and no other planner's
+		content := *by.Content()
+		content.Planner = own.Bundle().Content().Planner
+		if by, err = p.compile(content); err != nil {
+			return nil, nil, err
+		}
+	}
+	door := &recordedDoor{run: states.NewRun(h.RunID, h.Request, by), own: own.Bundle()}
+	for _, in := range inputs {
+		if err := door.add(p, in.Event); err != nil {
+			return nil, nil, err
+		}
+	}
+	steps := &judgedSteps{chain: NewChain(h), at: h.Request.At}
+	_, err = p.machine.Advance(context.Background(), door.run, door, steps)
+	return door.run, steps.all, err
+}
+
+// A recordedDoor answers from a record until the call is decided about.
+type recordedDoor struct {
+	run     *states.Run
+	own     *policy.Bundle // of the recorded run
+	listed  states.Event
+	planned states.Event
+	history *states.HistoryRead
+}
+
+// add adds a recorded event. Only the first of each kind is from before the decision.
+func (d *recordedDoor) add(p *Replayer, raw jsontext.Value) error {
+	if raw == nil {
+		return nil
+	}
+	event, err := p.event(raw)
+	if err != nil {
+		return err
+	}
+	switch e := event.(type) {
+	case *states.ToolsListed:
+		if d.listed == nil {
+			d.listed = e
+		}
+	case *states.Completed:
+		if d.planned == nil {
+			d.planned = e
+		}
+	case *states.HistoryRead:
+		d.history = e
+	}
+	return nil
+}
+
+// Do is [states.Door.Do].
+func (d *recordedDoor) Do(_ context.Context, wanted states.Command) (states.Event, error) {
+	switch w := wanted.(type) {
+	case nil:
+		if d.run.State() == states.Permitted {
+			return nil, states.ErrParked
+		}
+		return nil, nil
+	case *states.ListTools:
+		if d.listed == nil {
+			return nil, &UnansweredError{"the tools of the servers"}
+		}
+		return d.listed, nil
+	case *states.Complete:
+		if d.planned == nil {
+			return nil, &UnansweredError{"a plan"}
+		}
+		return d.planned, nil
+	case *states.ReadHistory:
+		return d.before(w)
+	}
+	return nil, states.ErrParked
+}
+
+// before answers from the recorded earlier calls.
+func (d *recordedDoor) before(wanted *states.ReadHistory) (states.Event, error) {
+	read := &states.HistoryRead{Calls: []policy.TaskCalls{}, Values: make([]policy.HistoryAnswer, len(wanted.Queries))}
+	if f := d.run.Facts().Validated; wanted.Task {
+		if d.history == nil || !d.own.Counts(f.Server, f.Tool) {
+			return nil, &UnansweredError{"the earlier calls of the task"}
+		}
+		read.Calls = d.history.Calls
+	}
+	for i, query := range wanted.Queries {
+		at := -1
+		if d.history != nil {
+			at = slices.IndexFunc(d.history.Values, func(a policy.HistoryAnswer) bool { return a.Query() == query })
+		}
+		if at < 0 {
+			return nil, &UnansweredError{fmt.Sprintf("the answer to %s", query)}
+		}
+		read.Values[i] = d.history.Values[at]
+	}
+	return read, nil
+}
+
+// judgedSteps collects steps.
+type judgedSteps struct {
+	chain *Chain
+	at    string
+	all   []Step
+}
+
+// Append is [states.Recorder.Append].
+func (j *judgedSteps) Append(_ context.Context, s states.Step) error {
+	s.Command, s.Event, s.Facts = s.Command.Clone(), s.Event.Clone(), s.Facts.Clone()
+	j.all = append(j.all, j.chain.Link(s, j.at))
+	return nil
+}

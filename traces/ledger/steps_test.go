@@ -1,0 +1,238 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"regexp"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/rules"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
+)
+
+// A peek is a door that looks at the ledger when a call is made.
+type peek struct {
+	states.Door
+	look func()
+}
+
+func (p peek) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
+	if _, calls := wanted.(*states.CallTool); calls {
+		p.look()
+	}
+	return p.Door.Do(ctx, wanted)
+}
+
+// TestStepsOfARunUnderWay: while the call is under way, the ledger has exactly the steps up to it, as the trace has them later.
+func TestStepsOfARunUnderWay(t *testing.T) {
+	calls := 0
+	for _, s := range statestest.Scenarios() {
+		if foreign(&s) || s.Decider != nil {
+			continue
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			d := newDesk(t)
+			var early []traces.Step
+			steps := func(of string) (all []traces.Step, underWay bool) {
+				d.Look(func(r ledger.Reader) (err error) {
+					all, underWay, err = ledger.Steps(context.Background(), r, of, d.replayer(nil))
+					return err
+				})
+				return all, underWay
+			}
+			run, rec := d.begin(statestest.RunID, &s)
+			o, err := d.Machine.Advance(context.Background(), run, peek{rec.Door(s.Entry()), func() {
+				calls++
+				var underWay bool
+				if early, underWay = steps(statestest.RunID); !underWay || len(early) == 0 || early[len(early)-1].To != states.Dispatched {
+					t.Errorf("under way = %t, with the steps %+v", underWay, early)
+				}
+			}}, rec)
+			if err == nil && o.Type != states.TypePending {
+				_, err = rec.Finish(context.Background(), o)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole, underWay := steps(statestest.RunID)
+			if trace := d.trace(statestest.RunID, o, nil); underWay || len(whole) != len(trace.Steps) {
+				t.Errorf("under way = %t, %d steps, and the trace has %d", underWay, len(whole), len(trace.Steps))
+			}
+			if len(early) > len(whole) {
+				t.Fatalf("%d steps under way, %d in all", len(early), len(whole))
+			}
+			for i := range early {
+				if early[i].Hash != whole[i].Hash || len(early) == len(whole) {
+					t.Errorf("step %d of %d under way is %+v, and of %d then %+v", i, len(early), early[i], len(whole), whole[i])
+				}
+			}
+		})
+	}
+	if calls < 10 {
+		t.Errorf("only %d calls were looked at", calls)
+	}
+}
+
+// TestStepsOfAChangedRecord: a record that says of another call than the permit's has no steps.
+func TestStepsOfAChangedRecord(t *testing.T) {
+	d := newDesk(t)
+	s := statestest.Find(t, "policy-allows")
+	run, rec := d.begin(statestest.RunID, &s)
+	looked := false
+	_, err := d.Machine.Advance(context.Background(), run, peek{rec.Door(s.Entry()), func() {
+		looked = true
+		d.Look(func(r ledger.Reader) error {
+			_, _, err := ledger.Steps(context.Background(), otherPermit{r}, statestest.RunID, d.replayer(nil))
+			if !errors.Is(err, ledger.ErrChanged) {
+				t.Errorf("Steps() = %v, want %v", err, ledger.ErrChanged)
+			}
+			return nil
+		})
+	}}, rec)
+	if err != nil || !looked {
+		t.Fatalf("looked = %t, %v", looked, err)
+	}
+}
+
+// TestTryBundle: another bundle judges the recorded call by every gate, and nothing is called or recorded.
+func TestTryBundle(t *testing.T) {
+	other := func(change func(*policy.Content)) *policy.Bundle {
+		c := statestest.Content()
+		change(&c)
+		return statestest.MustBundle(c, nil)
+	}
+	for _, tc := range []struct {
+		name  string
+		by    *policy.Bundle
+		state string // where it ends
+		says  string // the reason, or what the record lacks
+	}{
+		{"same", other(func(*policy.Content) {}), "permitted", ""},
+		{"denies", other(func(c *policy.Content) {
+			c.Policy = statestest.Policies(rules.Policy{ID: "no", Effect: rules.Deny, Reason: "Not any more."})
+		}), "blocked", "Not any more."},
+		{"holds", other(func(c *policy.Content) {
+			c.Policy = statestest.Policies(rules.Policy{ID: "ask", Effect: rules.Pending})
+		}), "pending", ""},
+		{"not-on-the-allowlist", other(func(c *policy.Content) { c.Allowlist = []policy.Allowance{} }), "blocked", "not on the allowlist"},
+		{"another-planner", other(func(c *policy.Content) { c.Planner = policy.Planner{Mode: policy.PlannerLLM, LLM: &policy.LLM{BaseURL: "http://127.0.0.1:1", Model: "m", Timeout: 1000, MaxTokens: 100, Prompt: "1"}} }), "permitted", ""},
+		{"asks-for-earlier-calls", other(func(c *policy.Content) {
+			c.Policy = statestest.Policies(rules.Policy{ID: "few", Effect: rules.Allow, When: `history.count("actor", "1h") < 5`})
+		}), "validated", `history.count("actor", "1h")`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := newDesk(t)
+			s := statestest.Find(t, "policy-allows")
+			if _, _, err := d.play(statestest.RunID, &s); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Activate(t.Context(), tc.by); err != nil {
+				t.Fatal(err)
+			}
+			calls, before := len(s.World.Calls), len(d.Events(0))
+			d.Look(func(r ledger.Reader) error {
+				w, err := ledger.TryBundle(r, d.replayer(nil), statestest.RunID, tc.by.Digest())
+				if err != nil {
+					t.Fatal(err)
+				}
+				says := ""
+				if stopped := w.By.Facts().Stopped; stopped != nil {
+					says = stopped.Verdict.Reason
+				}
+				if w.Unanswered != nil {
+					says = w.Unanswered.Error()
+				}
+				if got := string(w.By.State()); got != tc.state || !strings.Contains(says, tc.says) || says != "" && tc.says == "" {
+					t.Errorf("it is at %s: %s; want %s: %s", got, says, tc.state, tc.says)
+				}
+				if got := w.Own.State(); got != states.Permitted || len(w.Steps) == 0 {
+					t.Errorf("the run's own bundle leads to %s, and the other one makes %d steps", got, len(w.Steps))
+				}
+				_, err = ledger.TryBundle(r, d.replayer(nil), statestest.RunID, canonical.Sum("bundle", []byte("other")))
+				if !errors.Is(err, ledger.ErrBundle) {
+					t.Errorf("TryBundle() of an unknown bundle = %v", err)
+				}
+				_, err = ledger.TryBundle(r, d.replayer(nil), ledgertest.NewID(t), tc.by.Digest())
+				if !errors.Is(err, ledger.ErrNotFound) {
+					t.Errorf("TryBundle() of an unknown run = %v", err)
+				}
+				return nil
+			})
+			if len(s.World.Calls) != calls || len(d.Events(0)) != before {
+				t.Error("something was called or recorded")
+			}
+		})
+	}
+}
+
+// TestActivations: the active bundle comes first, and each bundle once.
+func TestActivations(t *testing.T) {
+	d := newDesk(t)
+	var all []*policy.Bundle
+	for _, env := range []string{"a", "b", "c"} {
+		c := statestest.Content()
+		c.Env = env
+		all = append(all, statestest.MustBundle(c, nil))
+	}
+	for _, i := range []int{0, 1, 2, 1} {
+		if err := d.Activate(t.Context(), all[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.Look(func(r ledger.Reader) error {
+		got, err := ledger.Activations(r, 2)
+		if err != nil || len(got) != 2 || got[0].Bundle != all[1].Digest() || got[1].Bundle != all[2].Digest() || got[0].At == "" {
+			t.Errorf("Activations() = %+v, %v", got, err)
+		}
+		return nil
+	})
+}
+
+// TestInclude: the hashes lead from the run's last entry to the root.
+func TestInclude(t *testing.T) {
+	d := newDesk(t)
+	q := d.Hold(1)
+	for range 20 {
+		d.Hold(1)
+	}
+	d.Look(func(r ledger.Reader) error {
+		in, err := ledger.Include(r, q.RunID)
+		if err != nil || len(in.Entries) == 0 {
+			t.Fatalf("Include() = %+v, %v", in, err)
+		}
+		last := in.Entries[len(in.Entries)-1]
+		if err := tlog.CheckRecord(in.Path, in.Size, in.Root, last.Index, last.Hash); err != nil || last.Index != q.Entry {
+			t.Errorf("entry %d of %d: %v", last.Index, in.Size, err)
+		}
+		if _, err := ledger.Include(r, ledgertest.NewID(t)); !errors.Is(err, ledger.ErrNotFound) {
+			t.Errorf("Include() of an unknown run = %v", err)
+		}
+		return nil
+	})
+}
+
+// otherPermit changes the permit in the entries of runs.
+type otherPermit struct{ ledger.Reader }
+
+func (o otherPermit) EntriesOf(run string) iter.Seq2[ledger.Entry, error] {
+	return func(yield func(ledger.Entry, error) bool) {
+		for e, err := range o.Reader.EntriesOf(run) {
+			e.Events = permit.ReplaceAll(e.Events, []byte(`"permit":"`+string(canonical.Sum("permit", nil))+`"`))
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+var permit = regexp.MustCompile(`"permit":"sha256:[0-9a-f]{64}"`)

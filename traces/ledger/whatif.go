@@ -1,0 +1,107 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+	"pgfsm/traces"
+)
+
+// ErrBundle means that the ledger has no bundle with a digest, or that this build cannot read it.
+var ErrBundle = errors.New("the ledger has no such bundle that this version of pgfsm can read")
+
+// A WhatIf is how two bundles judge one recorded run, up to the decision about its call.
+type WhatIf struct {
+	Bundle     canonical.Digest // the other one
+	Own, By    *states.Run      // judged by the run's own bundle, and by the other one
+	Steps      []traces.Step    // of By
+	Unanswered error            // why the other bundle cannot judge the run: a [*traces.UnansweredError]
+}
+
+// TryBundle judges a recorded run by a bundle of the log. It calls and records nothing. The error is [ErrNotFound] if there is no such
+// run, and [ErrBundle] if there is no such bundle.
+func TryBundle(r Reader, p *traces.Replayer, run string, bundle canonical.Digest) (w WhatIf, err error) {
+	rec, err := Load(r, run)
+	if err != nil {
+		return w, err
+	}
+	own, err := p.Bundle(&rec.Header.Bundle)
+	if err != nil {
+		return w, fmt.Errorf("run %s: %w", run, err)
+	}
+	by, err := bundleOf(r, p, bundle)
+	if err != nil {
+		return w, err
+	}
+	w.Bundle = bundle
+	if w.Own, _, err = p.Judge(&rec.Header, rec.Inputs, own); err != nil && !unanswered(err) {
+		return w, fmt.Errorf("run %s: %w", run, err)
+	}
+	w.By, w.Steps, err = p.Judge(&rec.Header, rec.Inputs, by)
+	if unanswered(err) {
+		w.Unanswered, err = err, nil
+	}
+	return w, err
+}
+
+func unanswered(err error) bool {
+	var lacks *traces.UnansweredError
+	return errors.As(err, &lacks)
+}
+
+// bundleOf compiles a bundle of the log.
+func bundleOf(r Reader, p *traces.Replayer, digest canonical.Digest) (*policy.Bundle, error) {
+	stored, err := r.Blob(digest)
+	if errors.Is(err, ErrNotFound) || err == nil && stored.Kind != BlobBundle {
+		return nil, ErrBundle
+	}
+	if err != nil {
+		return nil, err
+	}
+	b, err := p.Bundle(&traces.Bundle{Content: []byte(stored.Text), Digest: digest})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBundle, err)
+	}
+	return b, nil
+}
+
+// An Activation says that a gateway started with a bundle.
+type Activation struct {
+	Bundle canonical.Digest `json:"bundle"`
+	At     string           `json:"at"`
+	By     string           `json:"by"` // the gateway's owner id
+	Build  string           `json:"build"`
+	Entry  int64            `json:"entry"`
+}
+
+// Activations returns the last activation of each bundle, the newest first, at most limit. The first one is of the active bundle.
+func Activations(r Reader, limit int) (all []Activation, err error) {
+	for e, err := range r.EntriesOfType(BundleActivated) {
+		if err != nil {
+			return nil, err
+		}
+		list, err := e.List(r)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			p, err := list[i].decode()
+			if err != nil {
+				return nil, err
+			}
+			if a, ok := p.(*activated); ok {
+				all = slices.DeleteFunc(all, func(b Activation) bool { return b.Bundle == a.Bundle })
+				all = append(all, Activation{a.Bundle, e.At, e.By, a.Build, e.Index})
+			}
+		}
+		if len(all) > limit {
+			all = all[1:]
+		}
+	}
+	slices.Reverse(all)
+	return all, nil
+}
