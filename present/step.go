@@ -4,29 +4,44 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"pgfsm/policy"
+	"pgfsm/policy/evidence"
+	"pgfsm/states"
 	"pgfsm/traces"
 )
 
-// A Step is one step of a run, with the verdict that led to it.
-type Step struct {
-	Seq     int
-	At      string
-	From    string
-	Trigger string
-	To      string
-	Verdict policy.Verdict // zero if nothing was judged
+// Steps are the steps of a run as far as they are recorded. Every member is always present.
+type Steps struct {
+	SchemaVersion int                `json:"schema_version"`
+	Run           string             `json:"run"`
+	UnderWay      bool               `json:"under_way"` // the run goes on: further steps follow
+	Steps         []Step             `json:"steps"`
+	Summary       []evidence.Located `json:"summary"` // of the result, for auditors; empty without a summary
 }
 
-// NewSteps returns the steps of a run's trace.
-func NewSteps(recorded []traces.Step) []Step {
-	var all []Step
+// A Step is one step of a run, with the verdict that led to it.
+type Step struct {
+	Seq     int            `json:"seq"`
+	At      string         `json:"at"`
+	From    string         `json:"from"`
+	Trigger string         `json:"trigger"`
+	To      string         `json:"to"`
+	Verdict policy.Verdict `json:"verdict"` // empty if nothing was judged
+}
+
+// NewSteps returns the steps of a run. The summary repeats parts of the result, so only auditors get it.
+func NewSteps(run string, recorded []traces.Step, underWay, auditor bool) Steps {
+	d := Steps{SchemaVersion: SchemaVersion, Run: run, UnderWay: underWay, Steps: []Step{}, Summary: []evidence.Located{}}
 	for i := range recorded {
 		s := &recorded[i]
 		var fact struct {
-			Verdict policy.Verdict `json:"verdict"`
+			Verdict policy.Verdict     `json:"verdict"`
+			Items   []evidence.Located `json:"items"`
 		}
 		_ = json.Unmarshal(s.Facts, &fact) // a fact without a verdict has none to show
-		all = append(all, Step{s.Seq, s.At, string(s.From), string(s.Trigger), string(s.To), fact.Verdict})
+		d.Steps = append(d.Steps, Step{s.Seq, s.At, string(s.From), string(s.Trigger), string(s.To), fact.Verdict})
+		if auditor && s.To == states.Summarized {
+			d.Summary = append(d.Summary, fact.Items...)
+		}
 	}
-	return all
+	return d
 }

@@ -125,7 +125,9 @@ func TestTryBundle(t *testing.T) {
 			c.Policy = statestest.Policies(rules.Policy{ID: "ask", Effect: rules.Pending})
 		}), "pending", ""},
 		{"not-on-the-allowlist", other(func(c *policy.Content) { c.Allowlist = []policy.Allowance{} }), "blocked", "not on the allowlist"},
-		{"another-planner", other(func(c *policy.Content) { c.Planner = policy.Planner{Mode: policy.PlannerLLM, LLM: &policy.LLM{BaseURL: "http://127.0.0.1:1", Model: "m", Timeout: 1000, MaxTokens: 100, Prompt: "1"}} }), "permitted", ""},
+		{"another-planner", other(func(c *policy.Content) {
+			c.Planner = policy.Planner{Mode: policy.PlannerLLM, LLM: &policy.LLM{BaseURL: "http://127.0.0.1:1", Model: "m", Timeout: 1000, MaxTokens: 100, Prompt: "1"}}
+		}), "permitted", ""},
 		{"asks-for-earlier-calls", other(func(c *policy.Content) {
 			c.Policy = statestest.Policies(rules.Policy{ID: "few", Effect: rules.Allow, When: `history.count("actor", "1h") < 5`})
 		}), "validated", `history.count("actor", "1h")`},

@@ -50,10 +50,8 @@ func values(doc jsontext.Value) (all []value, more bool, err error) {
 		case '}', ']':
 			continue
 		case '"':
-			if depth := dec.StackDepth(); depth > 0 {
-				if in, n := dec.StackIndex(depth); in == '{' && n%2 == 1 {
-					continue // a name
-				}
+			if isName(dec) {
+				continue
 			}
 			kind = "text"
 		case '0':
@@ -69,6 +67,12 @@ func values(doc jsontext.Value) (all []value, more bool, err error) {
 		}
 		all = append(all, v)
 	}
+}
+
+// isName reports whether the token that was read last is the name of a member.
+func isName(dec *jsontext.Decoder) bool {
+	in, n := dec.StackIndex(dec.StackDepth())
+	return in == '{' && n%2 == 1
 }
 
 // A change is one difference between the arguments of two calls.

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"pgfsm/fsm"
 	"pgfsm/present"
 	"pgfsm/traces"
@@ -20,20 +18,35 @@ import (
 type runView struct {
 	present.Details
 	Rows      []present.Row
-	Steps     []present.Step
+	Steps     present.Steps
 	NoSteps   string        // why no steps are shown
 	Machine   template.HTML // drawn by fsm, which escapes
 	Arguments argumentsView
-	Result    string // indented
-	Audits    bool   // this person may see results
+	Result    []part  // indented
+	Summary   []claim // of the result
+	Audits    bool    // this person may see results
+	Ended     bool
 	HasTrace  bool
+	WhatIf    whatIfView
+	Proof     present.Inclusion
+	Prove     []string // the commands that prove the run and check the proof
 	Events    []string
 }
 
 // run shows one run.
 func (h *Handler) run(v *visit) error {
 	body, after := runView{Audits: v.who.May(ledger.ActAudit)}, int64(0)
-	err := h.read(v, &after, func(r ledger.Reader, now string) error {
+	chosen, err := h.chooseBundle(v, &body.WhatIf)
+	if err != nil {
+		return err
+	}
+	if chosen {
+		if err := h.turn(v); err != nil {
+			return err
+		}
+		defer func() { <-h.listing }()
+	}
+	err = h.read(v, &after, func(r ledger.Reader, now string) error {
 		q, err := r.Request(v.id)
 		if errors.Is(err, ledger.ErrNotFound) {
 			return errNoRun
@@ -41,25 +54,22 @@ func (h *Handler) run(v *visit) error {
 		if err != nil {
 			return err
 		}
+		body.Ended = q.Ended != ""
 		if body.Details, err = present.NewDetails(r, &q); err != nil {
 			return err
 		}
-		var events []present.Event
-		for e, err := range ledger.EventsOf(r, v.id) {
-			if err != nil {
-				return err
-			}
-			event := present.NewEvent(&e)
-			events = append(events, event)
-			body.Events = append(body.Events, event.Line(false))
+		if err := body.addRecord(r, now); err != nil {
+			return err
 		}
-		body.Rows = body.Details.Rows(events, now)
+		if err := h.addSteps(v, r, &body); err != nil {
+			return err
+		}
 		if body.Audits {
 			if err := h.addResult(v, r, &q, &body); err != nil {
 				return err
 			}
 		}
-		return h.addSteps(v, r, &body)
+		return h.addWhatIf(v, r, &body)
 	})
 	if err == nil && body.Request.Args != nil {
 		body.Arguments, err = newArguments(body.Request.Args)
@@ -75,44 +85,60 @@ func (h *Handler) run(v *visit) error {
 
 var errNoRun = &refusal{http.StatusNotFound, "The ledger has no such run."}
 
+// addRecord adds the run's events, and where they are in the log.
+func (b *runView) addRecord(r ledger.Reader, now string) error {
+	run := b.Request.Run
+	var events []present.Event
+	for e, err := range ledger.EventsOf(r, run) {
+		if err != nil {
+			return err
+		}
+		event := present.NewEvent(&e)
+		events = append(events, event)
+		b.Events = append(b.Events, event.Line(false))
+	}
+	b.Rows = b.Details.Rows(events, now)
+	in, err := ledger.Include(r, run)
+	if err != nil {
+		return err
+	}
+	b.Proof = present.NewInclusion(run, &in)
+	b.Prove = []string{
+		present.CommandLine("pgfsm", "ledger", "prove", run, "-o", "run.tlog-proof"),
+		present.CommandLine("pgfsm", "ledger", "trace", run, "-o", "run.json"),
+		"pgfsm verify-proof run.json run.tlog-proof --key pgfsm-log.pub",
+	}
+	return nil
+}
+
 func (h *Handler) addResult(v *visit, r ledger.Reader, q *ledger.Request, body *runView) error {
 	result, note, err := h.Options.Result(v.r.Context(), r, q)
 	if err != nil {
 		h.Log("the result of run " + q.RunID + " cannot be shown: " + err.Error())
 		note = "the result cannot be shown; the service's log says why"
 	}
-	if body.ResultNote = note; result != nil {
-		body.Details.Result = result
-		text := result.Clone()
-		if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
-			return err
-		}
-		body.Result = string(text)
+	if body.ResultNote = note; result == nil {
+		return nil
 	}
-	return nil
+	body.Details.Result = result
+	body.Result, body.Summary, err = marked(result, body.Steps.Summary)
+	return err
 }
 
-// addSteps adds the steps of a run that has a trace, and draws them.
+// addSteps adds the steps of a run as far as they are recorded, and draws them.
 func (h *Handler) addSteps(v *visit, r ledger.Reader, body *runView) error {
-	doc, err := ledger.Trace(v.r.Context(), r, v.id, h.Replayer)
-	var t *traces.Trace
-	if err == nil {
-		t, err = traces.Read(doc)
-	}
-	switch {
-	case errors.Is(err, ledger.ErrUnfinished):
-		body.NoSteps = "The run is under way. This page lists its steps when the run has ended or is held."
-		return nil
-	case err != nil && v.r.Context().Err() == nil:
+	steps, underWay, err := ledger.Steps(v.r.Context(), r, v.id, h.Replayer)
+	if err != nil {
+		if v.r.Context().Err() != nil {
+			return err
+		}
 		h.Log("the steps of run " + v.id + " cannot be shown: " + err.Error())
 		body.NoSteps = "The steps cannot be derived from the record of this run. Somebody may have changed the record: run pgfsm ledger verify."
 		return nil
-	case err != nil:
-		return err
 	}
-	body.HasTrace, body.Steps = true, present.NewSteps(t.Steps)
+	body.HasTrace, body.Steps = !underWay, present.NewSteps(v.id, steps, underWay, body.Audits)
 	var marks fsm.Marks
-	for _, s := range t.Steps {
+	for _, s := range steps {
 		marks = append(marks, fsm.Mark{From: s.From, On: s.Trigger, To: s.To})
 	}
 	picture := fsm.SVG(h.Replayer.Machine().Spec(), marks)

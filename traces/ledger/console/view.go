@@ -41,6 +41,7 @@ var pages = func() map[string]*template.Template {
 		"inLine":  func(s any) []piece { return pieces(fmt.Sprint(s), visible.Text) },
 		"inLines": func(s any) []piece { return pieces(fmt.Sprint(s), visible.Lines) },
 		"plain":   func(s any) string { return visible.Text(fmt.Sprint(s)) },
+		"add1":    func(i int) int { return i + 1 },
 	}).ParseFS(files, "page/layout.html"))
 	names, err := fs.Glob(files, "page/*.html")
 	if err != nil {

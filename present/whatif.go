@@ -1,0 +1,91 @@
+package present
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/rules"
+	"pgfsm/policy/ruling"
+	"pgfsm/states"
+	"pgfsm/traces/ledger"
+)
+
+// Unknown is the decision about a call that cannot be judged again.
+const Unknown = "unknown"
+
+// A WhatIf compares how the run's own bundle and another one judge a recorded call. Every member is always present.
+type WhatIf struct {
+	SchemaVersion int              `json:"schema_version"`
+	Run           string           `json:"run"`
+	Bundle        canonical.Digest `json:"bundle"`  // the other one
+	Own           Judged           `json:"own"`     // by the run's own bundle
+	Judged        Judged           `json:"judged"`  // by the other one
+	Changes       []string         `json:"changes"` // the kinds of pgfsm policy diff
+	Steps         []Step           `json:"steps"`   // up to the decision by the other bundle
+}
+
+// Judged is a decision about a call, up to an approval: allow, deny, pending or unknown.
+type Judged struct {
+	ruling.Ruling
+	Gate   policy.Gate `json:"gate"` // that decided
+	Reason string      `json:"reason"`
+}
+
+// NewWhatIf returns the comparison for a run.
+func NewWhatIf(run string, w *ledger.WhatIf) WhatIf {
+	d := WhatIf{
+		SchemaVersion: SchemaVersion, Run: run, Bundle: w.Bundle, Own: judged(w.Own), Judged: judged(w.By), Changes: []string{},
+		Steps: NewSteps(run, w.Steps, false, false).Steps,
+	}
+	if w.Unanswered != nil {
+		d.Judged = Judged{Ruling: ruling.Ruling{Decision: Unknown}, Reason: "This bundle cannot judge the call: " + w.Unanswered.Error() + "."}
+	}
+	if d.Own.Decision != Unknown && d.Judged.Decision != Unknown {
+		d.Changes = append(d.Changes, ruling.Changes(&d.Own.Ruling, &d.Judged.Ruling)...)
+	}
+	return d
+}
+
+// judged is the decision that a run has reached.
+func judged(run *states.Run) Judged {
+	f := run.Facts()
+	a, v := f.Assessed, policy.Verdict{}
+	switch {
+	case f.Stopped != nil:
+		a, v = cmp.Or(f.Stopped.Assessment, a), f.Stopped.Verdict
+	case a != nil:
+		v = a.Verdict
+	default:
+		return Judged{Ruling: ruling.Ruling{Decision: Unknown}, Reason: "The record does not lead to a decision about a call."}
+	}
+	j := Judged{Ruling: ruling.Ruling{Decision: ruling.Word(v), Code: v.Code}, Gate: v.Gate, Reason: v.Reason}
+	if a != nil {
+		j.Ruling = *ruling.Of(policy.Assessment{
+			Verdict: v, Policy: a.Policy, Condition: a.Condition, Mode: a.Mode, Score: a.Score, Approvers: a.Approvers, Quorum: a.Quorum,
+			Expires: a.Expires, Fresh: a.Fresh,
+		})
+	}
+	return j
+}
+
+// Rows describes the decision to people. Rows that do not apply are empty.
+func (j *Judged) Rows() []Row {
+	risk, approvers := "", ""
+	if j.RiskMode != "" {
+		risk = fmt.Sprintf("%s, score %d", j.RiskMode, j.RiskScore)
+	}
+	policy := j.Policy
+	if j.Condition != "" {
+		policy += " (" + j.Condition + ")"
+	}
+	if j.Decision == rules.Pending {
+		approvers = fmt.Sprintf("%d of %s", max(j.Quorum, 1), cmp.Or(strings.Join(j.Approvers, " or "), "any approver"))
+	}
+	return []Row{
+		{"Decision", j.Decision}, {"Reason", j.Reason}, {"Gate", string(j.Gate)}, {"Code", string(j.Code)}, {"Policy", policy}, {"Risk", risk},
+		{"Approvers", approvers}, {"Expires", j.Expires},
+	}
+}

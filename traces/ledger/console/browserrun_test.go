@@ -1,0 +1,122 @@
+package console_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"pgfsm/states/statestest"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/console"
+)
+
+// A breaker breaks event streams.
+type breaker struct {
+	http.Handler
+	mu     sync.Mutex
+	stops  []context.CancelFunc // of the open streams
+	refuse int                  // how many of the next streams get an error, after which a browser does not open them again
+	opened int
+}
+
+func (b *breaker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.Contains(r.URL.Path, "/events") {
+		ctx, stop := context.WithCancel(r.Context())
+		defer stop()
+		b.mu.Lock()
+		b.opened++
+		refused := b.refuse > 0
+		if refused {
+			b.refuse--
+		}
+		b.stops = append(b.stops, stop)
+		b.mu.Unlock()
+		if refused {
+			http.Error(w, "not now", http.StatusServiceUnavailable)
+			return
+		}
+		r = r.WithContext(ctx)
+	}
+	b.Handler.ServeHTTP(w, r)
+}
+
+// lose ends all streams, and refuses some of the next.
+func (b *breaker) lose(refuse int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refuse = refuse
+	for _, stop := range b.stops {
+		stop()
+	}
+	b.stops = nil
+}
+
+// TestRunUnderWayInABrowser: the page of a run follows it without a reload, also if its stream was lost.
+func TestRunUnderWayInABrowser(t *testing.T) {
+	for _, tc := range []struct {
+		name, scheme string
+		width        int
+		lost         bool
+		refused      int
+	}{
+		{"followed", "light", 1280, false, 0}, {"stream-lost", "dark", 360, true, 0}, {"stream-lost-and-refused", "dark", 360, true, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			broken := new(breaker)
+			d, host := serves(t, func(h http.Handler) http.Handler { broken.Handler = h; return broken })
+			link, err := d.NewLink(t.Context(), d.Caller(d.Token(alice, ledger.RoleAuditor)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.result = []byte(statestest.GoodResult)
+			run, finish := d.starts(statestest.Content())
+			b := newTab(t, host, tc.scheme, tc.width)
+			b.do(chromedp.Navigate("http://"+host+console.LinkPath+link), chromedp.Click(chromedp.Search("main button")))
+			b.shows("No call is held")
+			b.do(chromedp.Evaluate[chromedp.Void]("location.href = document.body.dataset.base + 'runs/" + run + "'"))
+			b.shows("Under way")
+			b.until("the run is drawn up to its call", drawn("dispatch", true)+" && "+drawn("return", false))
+			b.fits("run-under-way-" + tc.name)
+			b.do(chromedp.Evaluate[chromedp.Void]("window.here = true"))
+			before := broken.streams()
+			if tc.lost {
+				broken.lose(tc.refused)
+			}
+			finish()
+			b.until("the page has the end of the run", "here && document.querySelector('#standing ol').innerText.includes('answered')")
+			b.until("the run is drawn up to its end", "here && "+drawn("return", true)+" && document.querySelector('mark.evidence')")
+			b.until("the page says so to screen readers", "document.getElementById('said').innerText !== ''")
+			if strings.Contains(b.text(), "Under way") {
+				t.Error("the run has ended, and the page says that it is under way")
+			}
+			if tc.lost {
+				for broken.streams() <= before+tc.refused && b.ctx.Err() == nil {
+					b.do(chromedp.Evaluate[chromedp.Void]("1"))
+				}
+			}
+			b.fits("run-ended-" + tc.name)
+			for _, c := range b.complaints.Take() {
+				t.Errorf("the browser says: %s", c)
+			}
+		})
+	}
+}
+
+// drawn is an expression that says whether a trigger's wire in the picture has a step of the run.
+func drawn(trigger string, is bool) string {
+	not := ""
+	if !is {
+		not = "!"
+	}
+	return not + "[...document.querySelectorAll('#machine svg .f-way')].some(e => e.textContent.includes('" + trigger + "'))"
+}
+
+func (b *breaker) streams() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.opened
+}

@@ -1,0 +1,113 @@
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy/evidence"
+)
+
+// A part is a part of a result's text.
+type part struct {
+	Text string
+	Item int // the item of the summary whose evidence it is, from 1; 0: none
+}
+
+// A claim is an item of a summary.
+type claim struct {
+	evidence.Located
+	Found bool // the result has its evidence marked
+}
+
+// typedAt is where the typed payload of a tool's result is, in which evidence is located.
+const typedAt = "/structuredContent"
+
+// marked splits an indented result where it has the evidence of a summary. Only evidence that is exactly at its recorded place is marked.
+func marked(result jsontext.Value, summary []evidence.Located) (parts []part, claims []claim, err error) {
+	text := result.Clone()
+	if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
+		return nil, nil, err
+	}
+	for _, item := range summary {
+		claims = append(claims, claim{Located: item})
+	}
+	dec, from := jsontext.NewDecoder(bytes.NewReader(text)), 0
+	for len(claims) > 0 {
+		before := dec.InputOffset()
+		token, err := dec.ReadToken()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		places := placesAt(claims, string(dec.StackPointer()))
+		if len(places) == 0 || isName(dec) || !slices.Contains([]jsontext.Kind{'"', '0', 't', 'f'}, token.Kind()) {
+			continue
+		}
+		value, end := token.String(), int(dec.InputOffset())
+		raw := bytes.TrimLeft(text[before:end], " \n:,")
+		at := end - len(raw)
+		found := false
+		for _, i := range places {
+			found = claims[i].mark(value) || found
+		}
+		if !found {
+			continue
+		}
+		parts = append(append(parts, part{Text: string(text[from:at])}), divide(value, raw, claims, places)...)
+		from = end
+	}
+	return append(parts, part{Text: string(text[from:])}), claims, nil
+}
+
+// placesAt returns the items whose evidence is in the value at a pointer, in the order of their places.
+func placesAt(claims []claim, pointer string) (all []int) {
+	for i := range claims {
+		if typedAt+claims[i].At.Pointer == pointer {
+			all = append(all, i)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(claims[a].At.Start, claims[b].At.Start) })
+	return all
+}
+
+// mark notes whether a value has the evidence at its place.
+func (c *claim) mark(value string) bool {
+	p := c.At
+	c.Found = p.Start >= 0 && p.Start < p.End && p.End <= len(value) && value[p.Start:p.End] == c.Evidence
+	return c.Found
+}
+
+// divide splits a value at its evidence. A string is written again, quoted. Of evidence that overlaps, the first item has the overlap.
+func divide(value string, raw []byte, claims []claim, places []int) (parts []part) {
+	write := func(s string) string { return s }
+	if raw[0] == '"' {
+		write = func(s string) string {
+			quoted, err := jsontext.AppendQuote(nil, s)
+			if err != nil {
+				return s // not UTF-8, which no token is
+			}
+			return string(quoted[1 : len(quoted)-1])
+		}
+		parts = append(parts, part{Text: `"`})
+	}
+	done := 0
+	for _, i := range places {
+		if p := claims[i].At; claims[i].Found && p.End > done {
+			start := max(done, p.Start)
+			parts = append(parts, part{Text: write(value[done:start])}, part{write(value[start:p.End]), i + 1})
+			done = p.End
+		}
+	}
+	parts = append(parts, part{Text: write(value[done:])})
+	if raw[0] == '"' {
+		parts = append(parts, part{Text: `"`})
+	}
+	return parts
+}

@@ -1,0 +1,186 @@
+package console_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/rules"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
+)
+
+// A gate is a door that lets a call through when it is told to.
+type gate struct {
+	states.Door
+	reached, open chan struct{}
+}
+
+func (g gate) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
+	if _, calls := wanted.(*states.CallTool); calls {
+		close(g.reached)
+		<-g.open
+	}
+	return g.Door.Do(ctx, wanted)
+}
+
+// starts begins a run whose call is under way until finish is called.
+func (d *desk) starts(content policy.Content) (id string, finish func()) {
+	d.TB.Helper()
+	world := statestest.NewWorld()
+	run := states.NewRun(ledgertest.NewID(d.TB), states.Request{
+		Actor: carol, At: d.Clock.Now().Format("2006-01-02T15:04:05Z"), Kind: states.KindAsk, Text: canonical.Text(statestest.Question),
+	}, statestest.MustBundle(content, nil))
+	rec := d.Begin(traces.NewHeader(d.Machine, run), run)
+	g := gate{rec.Door(world.Door()), make(chan struct{}), make(chan struct{})}
+	ended := make(chan error, 1)
+	go func() {
+		o, err := d.Machine.Advance(context.Background(), run, g, rec)
+		if err == nil {
+			_, err = rec.Finish(context.Background(), o)
+		}
+		ended <- err
+	}()
+	<-g.reached
+	return run.ID(), func() {
+		d.TB.Helper()
+		close(g.open)
+		if err := <-ended; err != nil {
+			d.TB.Fatal(err)
+		}
+	}
+}
+
+var stepRow = regexp.MustCompile(`<li><b>[a-z]+</b> –[a-z]+→ <b>([a-z]+)</b> <time`)
+
+// TestRunUnderWay: the page has the steps that are recorded, and no others, and then all.
+func TestRunUnderWay(t *testing.T) {
+	d := newDesk(t)
+	b := d.signedIn(here, alice, ledger.RoleAuditor)
+	run, finish := d.starts(statestest.Content())
+	got := b.page("runs/" + run)
+	got.want(t, http.StatusOK, "Under way", "<svg")
+	steps := stepRow.FindAllStringSubmatch(got.body, -1)
+	if n := len(steps); n == 0 || steps[n-1][1] != string(states.Dispatched) || strings.Contains(got.body, "/trace\"") {
+		t.Errorf("the steps under way are %v", steps)
+	}
+	b.page("runs/"+run+"/trace").want(t, http.StatusConflict, "under way")
+	finish()
+	got = b.page("runs/" + run)
+	got.want(t, http.StatusOK, "<svg", run+"/trace")
+	after := stepRow.FindAllStringSubmatch(got.body, -1)
+	if n := len(after); n <= len(steps) || after[n-1][1] != string(states.Answered) || strings.Contains(got.body, "Under way") {
+		t.Errorf("the steps in the end are %v", after)
+	}
+}
+
+// TestEvidence: auditors see where each piece of evidence is in the result, and nobody else sees claims or evidence.
+func TestEvidence(t *testing.T) {
+	d := newDesk(t)
+	run, finish := d.starts(statestest.Content())
+	finish()
+	const whole = `{"content":[],"structuredContent":{"Security logs are kept for 400 days.":1,` +
+		`"body":"%sSecurity logs are kept for 400 days. Access logs are kept for 90 days.","status":"OK"}}`
+	auditor := d.signedIn(here, alice, ledger.RoleAuditor)
+	for _, tc := range []struct{ name, result, want string }{
+		{"in-place", fmt.Sprintf(whole, ""), `"body": &#34;<mark class="evidence" id="evidence-1" title="Evidence 1">Security logs are kept for 400 days.</mark> Access logs`},
+		{"elsewhere", fmt.Sprintf(whole, "x"), "This evidence is not in the result"},
+		{"escaped", strings.Replace(fmt.Sprintf(whole, ""), "Security logs are kept for 400 days. A", `Sec\u0075rity logs are kept for 400 days. A`, 1),
+			`title="Evidence 1">Security logs are kept for 400 days.</mark>`},
+		{"no-result", "", "There is none."},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d.result = jsontext.Value(tc.result)
+			if tc.result == "" {
+				d.result = nil
+			}
+			got := auditor.page("runs/" + run)
+			got.want(t, http.StatusOK, strings.ReplaceAll(tc.want, `"body"`, "&#34;body&#34;"))
+			if marks := strings.Count(got.body, `<mark class="evidence"`); (marks == 1) != strings.Contains(tc.want, "Evidence 1") {
+				t.Errorf("%d pieces of evidence are marked", marks)
+			}
+		})
+	}
+	d.result = jsontext.Value(fmt.Sprintf(whole, ""))
+	for _, role := range []string{ledger.RoleApprover, ledger.RoleAdmin} {
+		got := d.signedIn(here, bob, role).page("runs/" + run)
+		got.want(t, http.StatusOK, "Only auditors see results")
+		if strings.Contains(got.body, "Security logs") {
+			t.Errorf("a person with the role %s sees the evidence", role)
+		}
+	}
+}
+
+// TestWhatIf: a bundle of the log judges the run again, for everybody who may read, and nothing is called or recorded.
+func TestWhatIf(t *testing.T) {
+	d := newDesk(t)
+	run, finish := d.starts(statestest.Content())
+	finish()
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	b.page("runs/"+run).want(t, http.StatusOK, "The log has no configuration yet")
+	denying := statestest.Content()
+	denying.Policy = statestest.Policies(rules.Policy{ID: "no", Effect: rules.Deny, Reason: "Not <b>any</b> more."})
+	for _, c := range []policy.Content{statestest.Content(), denying} {
+		if err := d.Activate(t.Context(), statestest.MustBundle(c, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := len(d.Events(0))
+	b.page("runs/"+run).want(t, http.StatusOK, "the active one: ")
+	with := func(c policy.Content) string {
+		return "runs/" + run + "?bundle=" + url.QueryEscape(string(statestest.MustBundle(c, nil).Digest()))
+	}
+	b.page(with(denying)).want(t, http.StatusOK, "It would change", "newly-denied", "Not &lt;b&gt;any&lt;/b&gt; more.", "pgfsm ledger what-if "+run+" --bundle ")
+	b.page(with(statestest.Content())).want(t, http.StatusOK, "The decision is the same")
+	unknown := statestest.Content()
+	unknown.Env = "elsewhere"
+	b.page(with(unknown)).want(t, http.StatusOK, "The ledger has no such bundle")
+	for _, query := range []string{"x", "", "sha256:1"} {
+		b.page("runs/"+run+"?bundle="+query).want(t, http.StatusBadRequest)
+	}
+	if got := d.browser(here).get("/console/" + with(denying)); got.status != http.StatusUnauthorized || strings.Contains(got.body, "newly-denied") {
+		t.Errorf("without a session: %d", got.status)
+	}
+	if n := len(d.Events(0)); n != before {
+		t.Errorf("%d events were recorded", n-before)
+	}
+}
+
+// TestProof: the page has what leads from the run to the root, and the commands that prove it.
+func TestProof(t *testing.T) {
+	d := newDesk(t)
+	q := d.Hold(1)
+	for range 5 {
+		d.Hold(1)
+	}
+	b := d.signedIn(here, alice, ledger.RoleApprover) // its token is an entry
+	d.Look(func(r ledger.Reader) error {
+		in, err := ledger.Include(r, q.RunID)
+		if err != nil {
+			return err
+		}
+		words := []string{
+			fmt.Sprintf("<dd>%d</dd>", in.Size), fmt.Sprintf("Inclusion proof of entry %d", q.Entry), in.Root.String(),
+			"pgfsm ledger prove " + q.RunID, "pgfsm ledger trace " + q.RunID, "pgfsm verify-proof run.json run.tlog-proof",
+		}
+		for _, hash := range in.Path {
+			words = append(words, hash.String())
+		}
+		for i := range words {
+			words[i] = strings.ReplaceAll(words[i], "+", "&#43;")
+		}
+		b.page("runs/"+q.RunID).want(t, http.StatusOK, words...)
+		return nil
+	})
+}

@@ -1,0 +1,88 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/present"
+	"pgfsm/traces/ledger"
+)
+
+// maxBundles bounds the bundles that a page offers.
+const maxBundles = 20
+
+// A whatIfView is the part of a run's page that judges the call by another bundle.
+type whatIfView struct {
+	Choices []choice
+	Bundle  canonical.Digest // the chosen one; empty: none
+	Error   string
+	Answer  *present.WhatIf // nil: nothing was asked
+	Rows    []whatIfRow
+	CLI     string
+}
+
+// A choice is one bundle.
+type choice struct {
+	Bundle canonical.Digest
+	Label  string
+	Chosen bool
+}
+
+// A whatIfRow compares the run's own bundle with the chosen one.
+type whatIfRow struct{ Name, Own, Other string }
+
+// chooseBundle reads which bundle the query names. It reports whether one is to judge the run.
+func (h *Handler) chooseBundle(v *visit, w *whatIfView) (bool, error) {
+	given, is := v.r.URL.Query()["bundle"]
+	if !is {
+		return false, nil
+	}
+	digest, err := canonical.ParseDigest(given[0])
+	if err != nil || len(given) > 1 {
+		return false, errForm
+	}
+	w.Bundle = digest
+	return true, nil
+}
+
+// addWhatIf adds the bundles of the log, and how the chosen one judges the run.
+func (h *Handler) addWhatIf(v *visit, r ledger.Reader, body *runView) error {
+	w := &body.WhatIf
+	all, err := ledger.Activations(r, maxBundles)
+	if err != nil {
+		return err
+	}
+	for i, a := range all {
+		label := fmt.Sprintf("%s, activated %s", a.Bundle.Short(), a.At)
+		if i == 0 {
+			label = "the active one: " + label
+		}
+		w.Choices = append(w.Choices, choice{a.Bundle, label, a.Bundle == w.Bundle})
+	}
+	if w.Bundle == "" {
+		return nil
+	}
+	w.CLI = present.CommandLine("pgfsm", "ledger", "what-if", v.id, "--bundle", string(w.Bundle))
+	tried, err := ledger.TryBundle(r, h.Replayer, v.id, w.Bundle)
+	switch {
+	case errors.Is(err, ledger.ErrBundle):
+		w.Error = "The ledger has no such bundle that this version of pgfsm can read."
+		return nil
+	case err != nil && v.r.Context().Err() != nil:
+		return err
+	case err != nil:
+		h.Log("run " + v.id + " cannot be judged again: " + err.Error())
+		w.Error = "The run cannot be judged again; the service's log says why."
+		return nil
+	}
+	answer := present.NewWhatIf(v.id, &tried)
+	w.Answer = &answer
+	own, other := answer.Own.Rows(), answer.Judged.Rows()
+	for i := range own {
+		if own[i].Value != "" || other[i].Value != "" {
+			w.Rows = append(w.Rows, whatIfRow{own[i].Name, own[i].Value, other[i].Value})
+		}
+	}
+	return nil
+}
