@@ -9,7 +9,7 @@ import (
 type Hook struct {
 	URL    string
 	Secret string
-	Events []string // [HookRequested], [HookDecided]
+	Events []string // [HookRequested], [HookReminder], [HookDecided]
 }
 
 // ResolveHooks resolves the references in the hooks' secrets. Only a sender of messages needs them, so [Loaded.Resolve] does not resolve them. The errors

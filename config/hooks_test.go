@@ -34,7 +34,7 @@ func TestHooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Hook{
-		{"https://chat.example.com/h", "whsec_c2VjcmV0", []string{"requested", "decided"}},
+		{"https://chat.example.com/h", "whsec_c2VjcmV0", []string{"requested", "reminder", "decided"}},
 		{"http://127.0.0.1:9000/h", "literal-literal-literal-1", []string{"decided"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

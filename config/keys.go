@@ -192,8 +192,12 @@ var limitsShape = &shape{form: object, keys: []key{
 // Kinds of message of a web hook.
 const (
 	HookRequested = "requested"
+	HookReminder  = "reminder"
 	HookDecided   = "decided"
 )
+
+// hookEvents are the kinds of message, which are also the default of a web hook.
+func hookEvents() []string { return []string{HookRequested, HookReminder, HookDecided} }
 
 var hookShape = &shape{form: object, keys: []key{
 	{name: "url", shape: &shape{form: text, max: MaxURLBytes, match: urlPattern, what: "an http or https URL", check: checkHookURL},
@@ -203,9 +207,9 @@ var hookShape = &shape{form: object, keys: []key{
 		doc: "The key that signs messages (Standard Webhooks): `whsec_` and base64, or any text; 24 bytes or more. May contain references, and is a " +
 			"secret. Only `serve` and `approvals serve` read it.",
 		example: `"${env:HOOK_SECRET}"`},
-	{name: "events", shape: &shape{form: list, min: 1, max: 2, unique: ".", what: "kind of message",
-		each: &shape{form: text, enum: []string{HookRequested, HookDecided}}}, example: "[decided]",
-		doc: "The events that the web hook receives: `requested` (a call is held), `decided`. Default: both."},
+	{name: "events", shape: &shape{form: list, min: 1, max: int64(len(hookEvents())), unique: ".", what: "kind of message",
+		each: &shape{form: text, enum: hookEvents()}}, example: "[decided]",
+		doc: "The events that the web hook receives: `requested` (a call is held), `reminder` (it expires soon), `decided`. Default: all."},
 }}
 
 var summaryModes = []string{policy.SummaryAsked, policy.SummaryAlways, policy.SummaryNever}
@@ -262,6 +266,9 @@ var configuration = &shape{form: object, cross: crossNames, keys: []key{
 			doc: "How long the gateway keeps the request of a held call open for a decision, before it answers that the call waits. `0s`: it answers at once."},
 		{name: "on_pending", shape: &shape{form: text, enum: []string{PendingResult, PendingError}}, initial: PendingResult,
 			doc: "The answer to the agent after `hold`: a `result` that says that the call waits, or an `error`."},
+		{name: "remind_before", shape: &shape{form: duration, max: MaxRemindBefore}, initial: writeDuration(DefaultRemindBefore),
+			doc: "How long before a held call expires the web hooks get a reminder, if nobody has decided yet. A call that waits for no longer than that gets " +
+				"none. `0s`: no reminders."},
 		{name: "hooks", shape: &shape{form: list, max: MaxHooks, unique: "url", what: "hook", each: hookShape},
 			doc:     "Web hooks: `pgfsm serve` and `pgfsm approvals serve` send them messages about held calls.",
 			example: `[{url: "https://chat.example.com/hooks/pgfsm", secret: "${env:HOOK_SECRET}"}]`},

@@ -144,7 +144,7 @@ func (l *loader) settings(over Overrides) {
 	for _, hook := range root.get("approvals").list("hooks") {
 		h := Hook{URL: hook.str("url"), Secret: hook.str("secret"), Events: hook.texts("events")}
 		if h.Events == nil {
-			h.Events = []string{HookRequested, HookDecided}
+			h.Events = hookEvents()
 		}
 		l.out.Hooks = append(l.out.Hooks, h)
 	}

@@ -38,6 +38,9 @@ const (
 	MaxHold           = 10 * 60_000
 	DefaultCatalogAge = 60_000
 	MaxCatalogAge     = 60 * 60_000
+
+	DefaultRemindBefore = 15 * 60_000
+	MaxRemindBefore     = 24 * 60 * 60_000
 )
 
 // RunID is the placeholder of the run's id in serve.decide_url.
@@ -66,6 +69,7 @@ type Serve struct {
 	Sessions      int        // the most sessions at once
 	Hold          int64      // how long the request of a held call is kept open, in milliseconds; 0: not at all
 	OnPending     string     // [PendingResult], [PendingError]
+	RemindBefore  int64      // how long before a held call expires web hooks get a reminder, in milliseconds; 0: never
 	CatalogMaxAge int64      // the maximum age of a tool list, in milliseconds; 0: list before every call
 	Expose        []Exposure // of each server, in the order of Content.Servers
 }
@@ -103,8 +107,8 @@ var serveShape = &shape{form: object, cross: crossServe, keys: []key{
 		doc: "Further host names that the gateway accepts in the Host header, such as those of a proxy.", example: "[mcp.example.com]"},
 	{name: "decide_url", shape: &shape{form: text, max: MaxURLBytes, match: urlPattern, what: "an http or https URL",
 		check: checkDecideURL}, example: `"https://approvals.example.com/runs/{run_id}"`,
-		doc: "The URL, for agents to show, at which approvers decide about held calls: https, or http on this machine. pgfsm replaces `{run_id}` by " +
-			"the run's id. Agents see the URL: put no secret into it. Without this key it is the console's page at the admin address."},
+		doc: "The URL at which approvers decide about held calls: https, or http on this machine. pgfsm replaces `{run_id}` by the run's id. Agents " +
+			"show the URL, and web hooks carry it: put no secret into it. Without this key it is the console's page at the admin address."},
 	{name: "sessions", shape: &shape{form: integer, min: 1, max: MaxSessions}, initial: number(DefaultSessions),
 		doc: "The maximum number of agent sessions at once."},
 }}
@@ -213,7 +217,8 @@ func (l *loader) serve() {
 	l.out.Serve = Serve{
 		Listen: n.str("listen"), Admin: n.str("admin"), Denials: n.str("denials"), Record: n.str("record"),
 		Hosts: n.texts("hosts"), DecideURL: n.str("decide_url"), Sessions: n.integer("sessions"),
-		Hold: held.millis("hold"), OnPending: held.str("on_pending"), CatalogMaxAge: root.millis("catalog_max_age"),
+		Hold: held.millis("hold"), OnPending: held.str("on_pending"), RemindBefore: held.millis("remind_before"),
+		CatalogMaxAge: root.millis("catalog_max_age"),
 	}
 	for _, m := range root.fields("servers") {
 		// Only the configuration's expose counts, even for a server of a client's file.

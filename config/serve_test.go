@@ -24,14 +24,14 @@ func TestServe(t *testing.T) {
 	}
 	want := Serve{
 		Listen: "127.0.0.1:8787", Admin: "127.0.0.1:9464", Denials: "explain", Record: "keep", Sessions: 1000,
-		OnPending: "result", CatalogMaxAge: 60_000, Expose: []Exposure{{"docs", byDefault}},
+		OnPending: "result", RemindBefore: 900_000, CatalogMaxAge: 60_000, Expose: []Exposure{{"docs", byDefault}},
 	}
 	if diff := cmp.Diff(want, plain.Serve); diff != "" {
 		t.Errorf("Serve without any key (-want +got):\n%s", diff)
 	}
 	written, err := loadServe(t, `serve: {listen: "[::1]:0", admin: "localhost:0", denials: opaque, record: none, sessions: 10000,
   hosts: [mcp.example.com, "mcp.example.com:8443", "[::1]"], decide_url: "https://a.example.com/#/runs/{run_id}?of={run_id}"}
-approvals: {hold: 10m, on_pending: error}
+approvals: {hold: 10m, on_pending: error, remind_before: 0s}
 catalog_max_age: 0s
 `)
 	if err != nil {
@@ -71,6 +71,7 @@ func TestServeBounds(t *testing.T) {
 		{"sessions", "serve: {sessions: 1}", "serve: {sessions: 0}", "it must be 1 to 10000"},
 		{"sessions-most", "serve: {sessions: 10000}", "serve: {sessions: 10001}", "it must be 1 to 10000"},
 		{"hold", "approvals: {hold: 10m}", "approvals: {hold: 10m1ms}", "it must be 0s to 10m"},
+		{"remind-before", "approvals: {remind_before: 24h}", "approvals: {remind_before: 24h1s}", "it must be 0s to 24h"},
 		{"hold-least", "approvals: {hold: 0s}", "approvals: {hold: -1s}", "is not a duration"},
 		{"catalog-age", "catalog_max_age: 1h", "catalog_max_age: 1h1ms", "it must be 0s to 1h"},
 		{"hosts", "serve: {hosts: [" + hosts(64) + "]}", "serve: {hosts: [" + hosts(65) + "]}", "at most 64"},

@@ -72,7 +72,14 @@ func NewService(ctx context.Context, r *Runner, o ServiceOptions) (s *Service, e
 	s = &Service{options: o, runner: r, lookup: rate.Sometimes{Interval: time.Second}}
 	if r.options.Ledger != nil {
 		s.worker = NewWorker(r)
-		if s.sender, err = hooks.New(o.Store, hooks.Options{Hooks: o.Hooks, Log: r.options.Report}); err != nil {
+		configured := &r.options.Serve
+		if o.Admin != nil && configured.DecideURL == "" {
+			configured.DecideURL = "http://" + o.Admin.Addr().String() + console.CallPath + config.RunID
+		}
+		s.sender, err = hooks.New(o.Store, hooks.Options{
+			Hooks: o.Hooks, Log: r.options.Report, DecideAt: configured.DecideAt, RemindBefore: time.Duration(configured.RemindBefore) * time.Millisecond,
+		})
+		if err != nil {
 			return nil, err
 		}
 		if len(o.Hooks) > 0 {
@@ -144,9 +151,6 @@ func (s *Service) newAdmin() {
 	forConsole.Health = served.Health
 	s.console = console.New(forConsole)
 	s.admin = console.Beside(s.console, served)
-	if decide := &s.runner.options.Serve.DecideURL; *decide == "" {
-		*decide = "http://" + s.options.Admin.Addr().String() + console.CallPath + config.RunID
-	}
 }
 
 // loggedTokens logs that tokens cannot be looked up: clients are told only that they cannot be verified now.

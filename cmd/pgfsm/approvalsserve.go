@@ -79,7 +79,7 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 		if err := l.verifyOpen(ctx); err != nil {
 			return err
 		}
-		parts, allowlist := runner.Options{Ledger: l.Ledger, Report: w.warn}, ""
+		parts, allowlist := runner.Options{Ledger: l.Ledger, Report: w.warn, Serve: loaded.Serve}, ""
 		if !o.noResume {
 			a, err := open(w, &from)
 			if err != nil {

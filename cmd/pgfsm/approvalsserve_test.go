@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"pgfsm/traces/ledger"
@@ -26,7 +27,7 @@ func (h *house) serves(args ...string) *served {
 // TestServe: what is decided over HTTP is gone on with, once, and hooks are told.
 func TestServe(t *testing.T) {
 	t.Parallel()
-	told := make(chan string, 10)
+	told, decideAt := make(chan string, 10), new(atomic.Value)
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -34,14 +35,22 @@ func TestServe(t *testing.T) {
 		}
 		kind, _ := at(b, "/type")
 		run, _ := at(b, "/data/run")
+		decide, _ := at(b, "/data/decide")
+		decideAt.Store(string(decide))
 		told <- string(kind) + string(run)
 	}))
 	defer hook.Close()
-	h := newHouse(t, heldPolicy, fmt.Sprintf("approvals: {hooks: [{url: %q, secret: %q}]}", hook.URL, hookSecret))
+	// The reminder is due ten seconds after the call is held.
+	h := newHouse(t, heldPolicy, fmt.Sprintf("approvals: {remind_before: 59m50s, hooks: [{url: %q, secret: %q}]}", hook.URL, hookSecret))
 	s := h.serves()
 	run, _ := h.held()
-	if got, want := <-told, `"approval.requested""`+run+`"`; got != want {
-		t.Errorf("the hook was told %s, want %s", got, want)
+	for _, kind := range []string{"requested", "reminder"} {
+		if got, want := <-told, `"approval.`+kind+`""`+run+`"`; got != want {
+			t.Errorf("the hook was told %s, want %s", got, want)
+		}
+	}
+	if got, want := decideAt.Load(), `"`+s.admin+"/console/calls/"+run+`"`; got != want {
+		t.Errorf("the hook was told to decide at %s, want %s", got, want)
 	}
 	s.decide(t, "approve", run, h.dora[tokenVariable])
 	if got, want := <-told, `"approval.decided""`+run+`"`; got != want {

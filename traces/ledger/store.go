@@ -92,8 +92,8 @@ type Reader interface {
 	Token(id string) (Token, error)
 	// Tokens returns all of them, oldest first.
 	Tokens() iter.Seq2[Token, error]
-	// Deliveries returns the waiting deliveries that are due, oldest first, at most limit.
-	Deliveries(due string, limit int) iter.Seq2[Delivery, error]
+	// Deliveries returns the waiting deliveries of a hook that are due, oldest first, at most limit. An empty hook means all hooks.
+	Deliveries(hook, due string, limit int) iter.Seq2[Delivery, error]
 	// Hooks returns the hooks that have a next entry, in order.
 	Hooks() iter.Seq2[string, error]
 	// Delivered returns the index of the next entry for a hook, or ErrNotFound for a new one.

@@ -69,15 +69,6 @@ func bundleOf(r Reader, p *traces.Replayer, digest canonical.Digest) (*policy.Bu
 	return b, nil
 }
 
-// An Activation says that a gateway started with a bundle.
-type Activation struct {
-	Bundle canonical.Digest `json:"bundle"`
-	At     string           `json:"at"`
-	By     string           `json:"by"` // the gateway's owner id
-	Build  string           `json:"build"`
-	Entry  int64            `json:"entry"`
-}
-
 // Activations returns the last activation of each bundle, the newest first, at most limit. The first one is of the active bundle.
 func Activations(r Reader, limit int) (all []Activation, err error) {
 	for e, err := range r.EntriesOfType(BundleActivated) {
@@ -95,7 +86,7 @@ func Activations(r Reader, limit int) (all []Activation, err error) {
 			}
 			if a, ok := p.(*activated); ok {
 				all = slices.DeleteFunc(all, func(b Activation) bool { return b.Bundle == a.Bundle })
-				all = append(all, Activation{a.Bundle, e.At, e.By, a.Build, e.Index})
+				all = append(all, Activation{e.Index, e.At, e.By, a.Build, a.Bundle})
 			}
 		}
 		if len(all) > limit {

@@ -16,12 +16,13 @@ import (
 
 // Kinds of message.
 const (
-	Requested = "requested" // people are asked
-	Decided   = "decided"   // they have said so, or the time is over
+	Requested = "requested" // a call is held
+	Reminder  = "reminder"  // a held call expires soon
+	Decided   = "decided"   // approvers decided about a held call, or it expired
 )
 
 // Kinds returns the kinds of message.
-func Kinds() []string { return []string{Requested, Decided} }
+func Kinds() []string { return []string{Requested, Reminder, Decided} }
 
 // A Hook is a receiver of web hooks, as configured.
 type Hook struct {
@@ -45,6 +46,7 @@ type receiver struct {
 	key    []byte
 	events []string
 	id     string // how the ledger knows it
+	remind string // how the ledger knows its reminders
 	read   int64  // index after the entries that this process has read since the stored progress: nothing is to be told of them
 }
 
@@ -76,7 +78,10 @@ func receivers(all []Hook) ([]*receiver, error) {
 				return nil, fmt.Errorf("hook %d: %q is no kind of message", i, kind)
 			}
 		}
-		r := &receiver{url: h.URL, key: key, events: h.Events, id: string(canonical.Sum("hook", []byte(h.URL)))}
+		r := &receiver{
+			url: h.URL, key: key, events: h.Events, id: string(canonical.Sum("hook", []byte(h.URL))),
+			remind: string(canonical.Sum("hook reminder", []byte(h.URL))),
+		}
 		if slices.ContainsFunc(out, func(o *receiver) bool { return o.id == r.id }) {
 			return nil, fmt.Errorf("hook %d: its URL is that of another one", i)
 		}

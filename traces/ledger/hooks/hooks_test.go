@@ -26,6 +26,8 @@ const (
 	bob    = ledgertest.Bob
 	carol  = ledgertest.Carol
 	secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+	remindBefore = 15 * time.Minute // held calls of these tests expire after an hour
 )
 
 // A desk is a ledger.
@@ -56,8 +58,8 @@ type letter struct {
 	Body              []byte
 	Type              string
 	Data              struct {
-		Run, Actor, Binding, Outcome string
-		Votes                        []struct{ By, Outcome, Reason string }
+		Run, Actor, Binding, Outcome, Decide string
+		Votes                                []struct{ By, Outcome, Reason string }
 	}
 }
 
@@ -119,7 +121,10 @@ func (d *desk) sender(to ...hooks.Hook) *hooks.Sender {
 // senderWithin is a sender that waits for so long for an answer.
 func (d *desk) senderWithin(timeout time.Duration, to ...hooks.Hook) *hooks.Sender {
 	d.TB.Helper()
-	s, err := hooks.New(d.store, hooks.Options{Hooks: to, Clock: d.Clock.Now, Timeout: timeout})
+	s, err := hooks.New(d.store, hooks.Options{
+		Hooks: to, Clock: d.Clock.Now, Timeout: timeout, RemindBefore: remindBefore,
+		DecideAt: func(run string) string { return "https://approvals.example.com/" + run },
+	})
 	if err != nil {
 		d.TB.Fatal(err)
 	}
@@ -128,7 +133,7 @@ func (d *desk) senderWithin(timeout time.Duration, to ...hooks.Hook) *hooks.Send
 
 func hook(m *mailbox, kinds ...string) hooks.Hook {
 	if len(kinds) == 0 {
-		kinds = hooks.Kinds()
+		kinds = []string{hooks.Requested, hooks.Decided}
 	}
 	return hooks.Hook{URL: m.URL + "/hook", Secret: secret, Events: kinds}
 }
@@ -151,7 +156,7 @@ func wantKinds(t testing.TB, m *mailbox, want ...string) {
 func (d *desk) waiting() (all []ledger.Delivery) {
 	d.TB.Helper()
 	err := d.store.View(context.Background(), func(r ledger.Reader) error {
-		for row, err := range r.Deliveries("9999-12-31T23:59:59Z", 100) {
+		for row, err := range r.Deliveries("", "9999-12-31T23:59:59Z", 100) {
 			if err != nil {
 				return err
 			}
@@ -204,6 +209,9 @@ func TestMessages(t *testing.T) {
 		}
 		if strings.Contains(string(l.Body), "policy-002") {
 			t.Errorf("the message holds the arguments: %s", l.Body)
+		}
+		if want := "https://approvals.example.com/" + l.Data.Run; l.Data.Decide != want {
+			t.Errorf("decide = %q, want %q", l.Data.Decide, want)
 		}
 		ids[l.ID] = true
 	}
@@ -354,7 +362,7 @@ func TestBadReceivers(t *testing.T) {
 			if c.name == "hangs" {
 				timeout = 200 * time.Millisecond
 			}
-			s := d.senderWithin(timeout, hooks.Hook{URL: c.url, Secret: secret, Events: hooks.Kinds()})
+			s := d.senderWithin(timeout, hooks.Hook{URL: c.url, Secret: secret, Events: []string{hooks.Requested, hooks.Decided}})
 			look(t, s)
 			q := d.Hold(1)
 			look(t, s)

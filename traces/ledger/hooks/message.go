@@ -29,6 +29,7 @@ type document struct {
 type data struct {
 	SchemaVersion int `json:"schema_version"`
 	present.Call
+	Decide  string        `json:"decide"`  // the URL where approvers decide; empty if the service has none
 	Outcome string        `json:"outcome"` // approved, denied or expired; empty until there is a decision
 	Votes   []policy.Vote `json:"votes"`
 }
@@ -50,7 +51,7 @@ func kind(t ledger.Type) string {
 }
 
 // newMessage returns the message about an event; nil for an event that decides nothing.
-func newMessage(r ledger.Reader, e *ledger.Event) (*message, error) {
+func (s *Sender) newMessage(r ledger.Reader, e *ledger.Event) (*message, error) {
 	if e.Type == ledger.ApprovalApproved && !decides(e) {
 		return nil, nil
 	}
@@ -61,7 +62,8 @@ func newMessage(r ledger.Reader, e *ledger.Event) (*message, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := data{SchemaVersion: present.SchemaVersion, Call: present.NewCall(&q), Outcome: outcomes[e.Type], Votes: []policy.Vote{}}
+	d := s.data(&q)
+	d.Outcome = outcomes[e.Type]
 	if d.Outcome != "" {
 		votes, err := ledger.Votes(r, q.RunID)
 		if err != nil {
@@ -71,6 +73,11 @@ func newMessage(r ledger.Reader, e *ledger.Event) (*message, error) {
 	}
 	body := canonical.MustSorted(&document{Type: "approval." + kind(e.Type), Timestamp: e.At, Data: d})
 	return &message{id: fmt.Sprintf("msg_%s_%d", e.RunID, e.Index), body: body}, nil
+}
+
+// data is what every message about a call has.
+func (s *Sender) data(q *ledger.Request) data {
+	return data{SchemaVersion: present.SchemaVersion, Call: present.NewCall(q), Decide: s.decideAt(q.RunID), Votes: []policy.Vote{}}
 }
 
 // decides reports whether an approval completed the quorum.
@@ -83,8 +90,5 @@ func decides(e *ledger.Event) bool {
 	return false
 }
 
-// wants reports whether a receiver gets messages about such an event.
-func (r *receiver) wants(t ledger.Type) bool {
-	k := kind(t)
-	return k != "" && slices.Contains(r.events, k)
-}
+// wants reports whether a receiver gets messages of a kind.
+func (r *receiver) wants(kind string) bool { return slices.Contains(r.events, kind) }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -72,6 +73,10 @@ type Options struct {
 	Interval time.Duration
 	// Timeout is that of one attempt; 0 is [Timeout], which is also the maximum.
 	Timeout time.Duration
+	// RemindBefore is how long before a held call expires its reminder is sent; 0: none is.
+	RemindBefore time.Duration
+	// DecideAt returns the URL where approvers decide about a run; empty if there is none. It may be nil.
+	DecideAt func(run string) string
 }
 
 // A Sender sends messages about a ledger's events to hooks.
@@ -82,6 +87,9 @@ type Sender struct {
 	log    func(string)
 	every  time.Duration
 	client *http.Client
+
+	remindBefore time.Duration
+	decideAt     func(run string) string
 }
 
 // New returns a sender, or the error of an invalid hook.
@@ -90,7 +98,10 @@ func New(store Store, o Options) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sender{store: store, to: to, clock: o.Clock, log: o.Log, every: o.Interval}
+	s := &Sender{store: store, to: to, clock: o.Clock, log: o.Log, every: o.Interval, remindBefore: o.RemindBefore, decideAt: o.DecideAt}
+	if s.decideAt == nil {
+		s.decideAt = func(string) string { return "" }
+	}
 	if s.clock == nil {
 		s.clock = store.Now
 	}
@@ -210,23 +221,22 @@ func (s *Sender) now() string { return s.clock().UTC().Format(timeForm) }
 func (s *Sender) settle(ctx context.Context, d *ledger.Delivery) error {
 	return s.store.Update(context.WithoutCancel(ctx), func(tx ledger.Tx) error {
 		// If the attempt took longer than the lease, another process owns the message: its record stays.
-		now, err := head(tx, d.Hook)
-		if err != nil || now == nil || now.Entry != d.Entry {
-			return err
+		for now, err := range tx.Deliveries(d.Hook, never, math.MaxInt) {
+			if err != nil {
+				return err
+			}
+			if now.Entry == d.Entry {
+				return tx.PutDelivery(*d)
+			}
 		}
-		return tx.PutDelivery(*d)
+		return nil
 	})
 }
 
 // head is the message of a hook that waits or is being sent; nil if there is none.
 func head(r ledger.Reader, hook string) (*ledger.Delivery, error) {
-	for d, err := range r.Deliveries(never, maxEntries) {
-		if err != nil {
-			return nil, err
-		}
-		if d.Hook == hook {
-			return &d, nil
-		}
+	for d, err := range r.Deliveries(hook, never, 1) {
+		return &d, err
 	}
 	return nil, nil
 }
@@ -254,6 +264,11 @@ func (s *Sender) next(ctx context.Context, to *receiver) (d *ledger.Delivery, m 
 				return err
 			}
 		}
+		if p.reminder != nil {
+			if err := tx.PutDelivery(*p.reminder); err != nil {
+				return err
+			}
+		}
 		if p.delivery == nil {
 			return nil
 		}
@@ -275,9 +290,13 @@ type plan struct {
 	next     int64            // the entry after those that were looked at
 	delivery *ledger.Delivery // the message's row
 	message  *message
+	reminder *ledger.Delivery // the row of a reminder that is sent later
 }
 
 func (s *Sender) plan(r ledger.Reader, to *receiver) (p plan, err error) {
+	if p, err = s.planReminder(r, to); err != nil || p.write {
+		return p, err
+	}
 	waits, err := head(r, to.id)
 	if err != nil {
 		return p, err
@@ -298,11 +317,13 @@ func (s *Sender) plan(r ledger.Reader, to *receiver) (p plan, err error) {
 			return p, err
 		}
 		p.moved, p.next = true, e.Index+1
-		if p.message, err = to.message(r, &e); err != nil {
+		if p.message, p.reminder, err = s.message(r, to, &e); err != nil {
 			return p, err
 		}
 		if p.message != nil {
 			p.delivery = &ledger.Delivery{Entry: e.Index, Hook: to.id, State: waiting}
+		}
+		if p.message != nil || p.reminder != nil {
 			p.write, p.more = true, true
 			return p, nil
 		}
@@ -315,25 +336,29 @@ func (s *Sender) plan(r ledger.Reader, to *receiver) (p plan, err error) {
 	return p, nil // the progress of few entries is not stored: this process does not read them again
 }
 
-// message returns the message about an entry; nil if there is none.
-func (to *receiver) message(r ledger.Reader, e *ledger.Entry) (*message, error) {
+// message returns the message about an entry, and the reminder that follows it; nil if there is none.
+func (s *Sender) message(r ledger.Reader, to *receiver, e *ledger.Entry) (m *message, reminder *ledger.Delivery, err error) {
 	// Most entries are of no approval.
 	if bytes.HasPrefix(e.Events, []byte("[")) && !bytes.Contains(e.Events, []byte(`"type":"approval.`)) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	list, err := e.List(r)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for i := range list {
-		if !to.wants(list[i].Type) {
-			continue
+		if list[i].Type == ledger.ApprovalRequested && to.wants(Reminder) {
+			if reminder, err = s.reminder(r, to, &list[i]); err != nil {
+				return nil, nil, err
+			}
 		}
-		if m, err := newMessage(r, &list[i]); m != nil || err != nil {
-			return m, err
+		if m == nil && to.wants(kind(list[i].Type)) {
+			if m, err = s.newMessage(r, &list[i]); err != nil {
+				return nil, nil, err
+			}
 		}
 	}
-	return nil, nil
+	return m, reminder, nil
 }
 
 // again takes up a message that waits, if it is due.
@@ -346,7 +371,7 @@ func (s *Sender) again(r ledger.Reader, to *receiver, d *ledger.Delivery) (p pla
 			return p, err
 		}
 		if e.Index == d.Entry {
-			p.message, err = to.message(r, &e)
+			p.message, _, err = s.message(r, to, &e)
 		}
 		if err != nil {
 			return p, err

@@ -258,11 +258,14 @@ func (t *Tx) Tokens() iter.Seq2[ledger.Token, error] {
 	return all(t, many, readToken, "SELECT "+tokenColumns+" FROM tokens ORDER BY created, id")
 }
 
-func (t *Tx) Deliveries(due string, limit int) iter.Seq2[ledger.Delivery, error] {
+func (t *Tx) Deliveries(hook, due string, limit int) iter.Seq2[ledger.Delivery, error] {
+	query, args := "SELECT entry, hook, attempts, next, state, error FROM deliveries WHERE state = 'waiting' AND next <= ?", []any{due}
+	if hook != "" {
+		query, args = query+" AND hook = ?", append(args, hook)
+	}
 	return all(t, many, func(r *Row) ledger.Delivery {
 		return ledger.Delivery{Entry: r.Int64(), Hook: r.Text(), Attempts: r.int(), Next: r.Text(), State: r.Text(), Error: r.Text()}
-	}, "SELECT entry, hook, attempts, next, state, error FROM deliveries WHERE state = 'waiting' AND next <= ? ORDER BY entry, hook LIMIT ?",
-		due, int64(max(limit, 0)))
+	}, query+" ORDER BY entry, hook LIMIT ?", append(args, int64(max(limit, 0)))...)
 }
 
 func (t *Tx) Hooks() iter.Seq2[string, error] {

@@ -262,12 +262,14 @@ func (r *reader) Tokens() iter.Seq2[ledger.Token, error] {
 	})
 }
 
-func (r *reader) Deliveries(due string, limit int) iter.Seq2[ledger.Delivery, error] {
+func (r *reader) Deliveries(hook, due string, limit int) iter.Seq2[ledger.Delivery, error] {
 	return rows(r, func(s *state) []ledger.Delivery {
 		all := sorted(s.deliveries, func(a, b ledger.Delivery) int {
 			return cmp.Or(cmp.Compare(a.Entry, b.Entry), strings.Compare(a.Hook, b.Hook))
 		})
-		all = slices.DeleteFunc(all, func(d ledger.Delivery) bool { return d.State != "waiting" || d.Next > due })
+		all = slices.DeleteFunc(all, func(d ledger.Delivery) bool {
+			return d.State != "waiting" || d.Next > due || hook != "" && d.Hook != hook
+		})
 		return all[:max(min(limit, len(all)), 0)]
 	})
 }

@@ -92,7 +92,7 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 		got.Request, errs[1] = r.Request(w.Request.RunID)
 		got.Blob, errs[2] = r.Blob(w.Blob.Digest)
 		got.Token, errs[3] = r.Token(w.Token.ID)
-		got.Delivery = only(t, r.Deliveries(late+"z", 10))
+		got.Delivery = only(t, r.Deliveries("", late+"z", 10))
 		same(t, "errors", [4]error{}, errs)
 		same(t, "rows", w, got)
 		if end, err := r.End(); err != nil || end != (ledger.End{Size: w.Entry.Index + 1, At: w.Entry.At, Type: w.Entry.Type}) {
@@ -234,20 +234,26 @@ func deliveries(t *testing.T, h Harness) {
 		return nil
 	})
 	for _, tc := range []struct {
-		name, due string
-		limit     int
-		want      []string
+		name, hook, due string
+		limit           int
+		want            []string
 	}{
-		{"all-due", late, 10, []string{"2a", "2b", "5a", "10b"}},
-		{"due-is-inclusive", later, 10, []string{"2a", "2b", "10b"}},
-		{"not-yet-due", early, 10, []string{"2a", "10b"}},
-		{"limit", late, 2, []string{"2a", "2b"}},
-		{"none-due", "2025-12-31T23:59:59Z", 10, nil},
-		{"limit-of-none", late, 0, nil},
+		{"all-due", "", late, 10, []string{"2a", "2b", "5a", "10b"}},
+		{"due-is-inclusive", "", later, 10, []string{"2a", "2b", "10b"}},
+		{"not-yet-due", "", early, 10, []string{"2a", "10b"}},
+		{"limit", "", late, 2, []string{"2a", "2b"}},
+		{"none-due", "", "2025-12-31T23:59:59Z", 10, nil},
+		{"limit-of-none", "", late, 0, nil},
+		{"of-one-hook", "b", late, 10, []string{"2b", "10b"}},
+		{"of-one-hook-and-due", "b", early, 10, []string{"10b"}},
+		{"of-one-hook-with-a-limit", "b", late, 1, []string{"2b"}},
+		{"of-no-such-hook", "c", late, 10, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got []string
-			for _, d := range collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Delivery, error] { return r.Deliveries(tc.due, tc.limit) }) {
+			for _, d := range collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Delivery, error] {
+				return r.Deliveries(tc.hook, tc.due, tc.limit)
+			}) {
 				got = append(got, fmt.Sprintf("%d%s", d.Entry, d.Hook))
 			}
 			same(t, "deliveries", tc.want, got)

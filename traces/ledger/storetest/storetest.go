@@ -160,7 +160,7 @@ func nothing(t *testing.T, s ledger.Store) {
 		for what, n := range map[string]int{ // in any order
 			"entries": len(list(t, r.Entries(0))), "requests": len(list(t, r.Requests(ledger.Filter{}))),
 			"blobs": len(list(t, r.Blobs())),
-			"hooks": len(list(t, r.Hooks())), "tokens": len(list(t, r.Tokens())), "deliveries": len(list(t, r.Deliveries(late, 10))),
+			"hooks": len(list(t, r.Hooks())), "tokens": len(list(t, r.Tokens())), "deliveries": len(list(t, r.Deliveries("", late, 10))),
 			"sessions": len(list(t, r.Sessions())),
 		} {
 			if n != 0 {

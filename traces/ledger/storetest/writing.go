@@ -41,7 +41,7 @@ func putReplaces(t *testing.T, h Harness) {
 	})
 	view(t, s, func(r ledger.Reader) {
 		same(t, "Tokens", []ledger.Token{{ID: "k", Created: early, Revoked: late}}, list(t, r.Tokens()))
-		same(t, "Deliveries", []ledger.Delivery{{Entry: 1, Hook: "h", State: "waiting", Attempts: 3, Error: "refused"}}, list(t, r.Deliveries(late, 5)))
+		same(t, "Deliveries", []ledger.Delivery{{Entry: 1, Hook: "h", State: "waiting", Attempts: 3, Error: "refused"}}, list(t, r.Deliveries("", late, 5)))
 		same(t, "Blobs", []ledger.Blob{blob("text")}, list(t, r.Blobs()))
 		same(t, "Hooks", []string{"h", "other"}, list(t, r.Hooks()))
 		if n, err := r.Delivered("h"); n != 4 || err != nil {
@@ -294,7 +294,7 @@ func pruned(t *testing.T, h Harness) {
 				same(t, "Requests", []string{c.left}, runs(list(t, r.Requests(ledger.Filter{}))))
 				same(t, "Blobs", []string{"of " + c.left}, texts(list(t, r.Blobs())))
 				entries := list(t, r.Entries(0))
-				if len(entries) != 2 || entries[0].RunID != c.left || only(t, r.Deliveries(late, 9)).Entry != entries[0].Index {
+				if len(entries) != 2 || entries[0].RunID != c.left || only(t, r.Deliveries("", late, 9)).Entry != entries[0].Index {
 					t.Errorf("entries and deliveries are left: %v", entries)
 				}
 				if n := len(list(t, r.Tokens())); n != 1 {
