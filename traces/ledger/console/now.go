@@ -51,11 +51,11 @@ type bar struct {
 type column struct {
 	At                  string
 	Executed, Not, Open int // Not: refused or failed
-	Parts               []part
+	Parts               []segment
 }
 
-// A part of a column shows the runs of one kind, whose class it has.
-type part struct {
+// A segment of a column shows the runs of one kind, whose class it has.
+type segment struct {
 	Class               string
 	X, Y, Width, Height int
 }
@@ -168,7 +168,7 @@ func (n *nowView) columns() {
 			}
 			height := max(1, p.runs*chartHeight/most)
 			y -= height
-			c.Parts = append(c.Parts, part{p.class, i * step, y, max(1, step-1), height})
+			c.Parts = append(c.Parts, segment{p.class, i * step, y, max(1, step-1), height})
 		}
 	}
 }

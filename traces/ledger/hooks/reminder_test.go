@@ -134,7 +134,7 @@ func TestCrashAfterAReminder(t *testing.T) {
 	d.Hold(1)
 	look(t, d.sender(hook(m, hooks.Reminder)))
 	d.Clock.Add(45 * time.Minute)
-	dying := d.store.Open()
+	dying := ledgertest.MemoryOf(t, d.store).Open()
 	dying.Fail = func(op storetest.Op, n int) error {
 		if op == storetest.Commit && n == 2 { // the first took the message up
 			return errGone
