@@ -139,7 +139,7 @@ func (s *Service) newAdmin() {
 		s.admin = api.New(o)
 		return
 	}
-	o.Ledger, o.Voted, o.Result = l, s.worker.Wake, s.runner.CallResult
+	o.Ledger, o.Replayer, o.Voted, o.Result = l, s.runner.replayer, s.worker.Wake, s.runner.CallResult
 	forConsole := console.Options{
 		Ledger: l, Replayer: s.runner.replayer, Hosts: o.Hosts, Voted: o.Voted, Result: o.Result, Log: o.Log, Checkpoints: o.Checkpoints,
 	}

@@ -39,7 +39,7 @@ init makes the tables of a PostgreSQL database, prune and rebuild remove and rep
 continue-after-loss close one ledger and continue in another one. The other commands only read; you can use them while pgfsm
 is running.`,
 		newLedgerList(w, &f), newLedgerTail(w, &f), newLedgerShow(w, &f), newLedgerStatus(w, &f), newLedgerSummary(w, &f),
-		newLedgerTrace(w, &f), newLedgerVerify(w, &f), newLedgerCheckpoint(w, &f), newLedgerWitness(w, &f), newLedgerProve(w, &f),
+		newLedgerTrace(w, &f), newLedgerWhatIf(w, &f), newLedgerVerify(w, &f), newLedgerCheckpoint(w, &f), newLedgerWitness(w, &f), newLedgerProve(w, &f),
 		newLedgerKey(w, &f), newLedgerRebuild(w, &f), newLedgerExport(w, &f), newLedgerPrune(w, &f), newLedgerCopy(w, &f),
 		newLedgerContinue(w, &f), newLedgerInit(w, &f))
 	f.register(cmd)

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,8 +23,8 @@ type WhatIf struct {
 	Unanswered error            // why the other bundle cannot judge the run: a [*traces.UnansweredError]
 }
 
-// TryBundle judges a recorded run by a bundle of the log. It calls and records nothing. The error is [ErrNotFound] if there is no such
-// run, and [ErrBundle] if there is no such bundle.
+// TryBundle judges a recorded run by a bundle of the log; an empty digest means the active one. It calls and records nothing. The error is
+// [ErrNotFound] if there is no such run, and [ErrBundle] if there is no such bundle.
 func TryBundle(r Reader, p *traces.Replayer, run string, bundle canonical.Digest) (w WhatIf, err error) {
 	rec, err := Load(r, run)
 	if err != nil {
@@ -32,6 +33,13 @@ func TryBundle(r Reader, p *traces.Replayer, run string, bundle canonical.Digest
 	own, err := p.Bundle(&rec.Header.Bundle)
 	if err != nil {
 		return w, fmt.Errorf("run %s: %w", run, err)
+	}
+	if bundle == "" {
+		active, err := Activations(r, 1)
+		if err != nil || len(active) == 0 {
+			return w, cmp.Or(err, ErrBundle)
+		}
+		bundle = active[0].Bundle
 	}
 	by, err := bundleOf(r, p, bundle)
 	if err != nil {

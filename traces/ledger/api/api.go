@@ -15,6 +15,7 @@ import (
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/present"
+	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 	"pgfsm/web"
 )
@@ -23,6 +24,8 @@ import (
 type Options struct {
 	// Ledger has the calls and takes the votes. Without a ledger only the health checks are served.
 	Ledger *ledger.Ledger
+	// Replayer executes the records of runs again. With a ledger it must not be nil.
+	Replayer *traces.Replayer
 	// Callers verifies callers. Nil: by the ledger's tokens.
 	Callers web.Authenticator
 	// Hosts are the accepted values of the Host header: name and port, as a browser writes them. Without hosts every request is
@@ -51,6 +54,7 @@ type Options struct {
 // A Handler serves the API. It is safe for concurrent use.
 type Handler struct {
 	ledger      *ledger.Ledger
+	replayer    *traces.Replayer
 	callers     web.Authenticator
 	hosts       []string
 	voted       func(string)
@@ -68,8 +72,8 @@ type Handler struct {
 // New returns a handler.
 func New(o Options) *Handler {
 	h := &Handler{
-		ledger: o.Ledger, callers: o.Callers, voted: o.Voted, ready: o.Ready, warnings: o.Warnings, checkpoints: o.Checkpoints, result: o.Result, log: o.Log,
-		bundle: o.Bundle, servers: o.Servers,
+		ledger: o.Ledger, replayer: o.Replayer, callers: o.Callers, voted: o.Voted, ready: o.Ready, warnings: o.Warnings, checkpoints: o.Checkpoints,
+		result: o.Result, log: o.Log, bundle: o.Bundle, servers: o.Servers,
 		failed: rate.Sometimes{Interval: time.Second}, listing: make(chan struct{}, 1),
 	}
 	for _, name := range o.Hosts {
@@ -117,6 +121,9 @@ var routes = []route{
 	{method: http.MethodGet, path: "/policies", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).listPolicies},
 	{method: http.MethodGet, path: "/servers", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).listServers},
 	{method: http.MethodGet, path: "/status/", may: []ledger.Action{ledger.ActRead, ledger.ActCall}, serve: (*Handler).status},
+	{method: http.MethodGet, path: "/steps/", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).steps},
+	{method: http.MethodGet, path: "/what-if/", may: []ledger.Action{ledger.ActRead}, query: []string{"bundle"}, serve: (*Handler).whatIf},
+	{method: http.MethodGet, path: "/inclusion/", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).inclusion},
 	{method: http.MethodPost, path: "/approve/", may: []ledger.Action{ledger.ActVote}, serve: (*Handler).approve},
 	{method: http.MethodPost, path: "/deny/", may: []ledger.Action{ledger.ActVote}, serve: (*Handler).deny},
 	{method: http.MethodGet, path: "/openapi.yaml", open: true, serve: (*Handler).openapiYAML},

@@ -74,7 +74,7 @@ func (d *description) schema(pointer string) (*jsonschema.Schema, error) {
 	return s, err
 }
 
-var anyRun = regexp.MustCompile(`^(/(?:status|approve|deny)/)[0-9a-f-]{36}$`)
+var anyRun = regexp.MustCompile(`^(/(?:status|steps|what-if|inclusion|approve|deny)/)[0-9a-f-]{36}$`)
 
 // check says what in a reply is not as the document says.
 func (d *description) check(method, path string, r reply) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"pgfsm/policy/canonical"
+	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/ledgertest"
@@ -47,7 +48,7 @@ func newDesk(t testing.TB) *desk {
 	d := &desk{store: ledgertest.NewProcess(t), tokens: make(map[string]string)}
 	d.Fixture = ledgertest.Open(t, d.store, ledgertest.NewClock(t))
 	d.handler = api.New(api.Options{
-		Ledger: d.Ledger, Hosts: []string{service, "approvals.example.com"}, Log: d.notes.add,
+		Ledger: d.Ledger, Replayer: traces.NewReplayer(d.Machine, nil), Hosts: []string{service, "approvals.example.com"}, Log: d.notes.add,
 		Voted: func(run string) { d.voted = append(d.voted, run) },
 	})
 	return d

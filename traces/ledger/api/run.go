@@ -1,0 +1,67 @@
+package api
+
+import (
+	"errors"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/present"
+	"pgfsm/traces/ledger"
+)
+
+// steps returns the steps of a run as far as they are recorded.
+func (h *Handler) steps(c *call) (answer, error) {
+	var out present.Steps
+	err := h.ledger.View(c.r.Context(), func(r ledger.Reader) error {
+		steps, underWay, err := ledger.Steps(c.r.Context(), r, c.run, h.replayer)
+		out = present.NewSteps(c.run, steps, underWay, c.caller.May(ledger.ActAudit))
+		return err
+	})
+	return jsonAnswer(out), orUnknown(err)
+}
+
+// whatIf judges a recorded run by another bundle of the log.
+func (h *Handler) whatIf(c *call) (answer, error) {
+	bundle := canonical.Digest("")
+	if text, given := c.query["bundle"]; given {
+		var err error
+		if bundle, err = canonical.ParseDigest(text); err != nil {
+			return answer{}, newProblem(QueryInvalid, "bundle must be the digest of a bundle: "+err.Error())
+		}
+	}
+	if err := h.turn(c); err != nil {
+		return answer{}, err
+	}
+	defer func() { <-h.listing }()
+	var out present.WhatIf
+	err := h.ledger.View(c.r.Context(), func(r ledger.Reader) error {
+		tried, err := ledger.TryBundle(r, h.replayer, c.run, bundle)
+		if err == nil {
+			out = present.NewWhatIf(c.run, &tried)
+		}
+		return err
+	})
+	if errors.Is(err, ledger.ErrBundle) {
+		err = newProblem(QueryInvalid, ledger.ErrBundle.Error())
+	}
+	return jsonAnswer(out), orUnknown(err)
+}
+
+// inclusion returns where the entries of a run are in the log.
+func (h *Handler) inclusion(c *call) (answer, error) {
+	var out present.Inclusion
+	err := h.ledger.View(c.r.Context(), func(r ledger.Reader) error {
+		in, err := ledger.Include(r, c.run)
+		if err == nil {
+			out = present.NewInclusion(c.run, &in)
+		}
+		return err
+	})
+	return jsonAnswer(out), orUnknown(err)
+}
+
+func orUnknown(err error) error {
+	if errors.Is(err, ledger.ErrNotFound) {
+		return &ledger.Refusal{Code: ledger.RefusedUnknown, Message: "the ledger has no such run"}
+	}
+	return err
+}
