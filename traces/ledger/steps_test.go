@@ -131,10 +131,14 @@ func TestTryBundle(t *testing.T) {
 		{"asks-for-earlier-calls", other(func(c *policy.Content) {
 			c.Policy = statestest.Policies(rules.Policy{ID: "few", Effect: rules.Allow, When: `history.count("actor", "1h") < 5`})
 		}), "validated", `history.count("actor", "1h")`},
+		{"counts-the-calls-of-the-task", other(func(c *policy.Content) {
+			c.Grants = []policy.Grant{{Name: "one", Tools: []policy.Granted{{Server: statestest.Server, Tool: statestest.Tool, Calls: new(1), Args: []policy.Constraint{}}}}}
+		}), "validated", "the earlier calls of the task"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := newDesk(t)
 			s := statestest.Find(t, "policy-allows")
+			s.Request.Task = ledger.Task("spring cleaning")
 			if _, _, err := d.play(statestest.RunID, &s); err != nil {
 				t.Fatal(err)
 			}
