@@ -2,16 +2,25 @@
 package browsertest
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
@@ -106,11 +115,11 @@ func path(t testing.TB) string {
 	return ""
 }
 
-// Emulate gives the browser the window and the colour scheme of a device.
-func Emulate(t testing.TB, ctx context.Context, scheme string, width int) {
+// Emulate gives the browser the window and the colour scheme of a device, and more features that style sheets ask for.
+func Emulate(t testing.TB, ctx context.Context, scheme string, width int, more ...*emulation.MediaFeature) {
 	t.Helper()
 	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		Features: append([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}, more...),
 	})
 	if err == nil {
 		err = chromedp.Do(ctx, chromedp.EmulateViewport(int64(width), 800))
@@ -118,6 +127,86 @@ func Emulate(t testing.TB, ctx context.Context, scheme string, width int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Axe returns what axe-core finds serious or critical on the page. modules is the folder where make interop-tools installs it. Without it the
+// test is skipped, except where CI is set.
+func Axe(t testing.TB, ctx context.Context, modules string) (found []string) {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join(modules, "axe-core", "axe.min.js"))
+	if err != nil {
+		const why = "axe-core is not installed: run make interop-tools (needs npm)"
+		if os.Getenv("CI") != "" {
+			t.Fatal(why)
+		}
+		t.Skip(why)
+	}
+	// A world of its own has none of the page's policy, which forbids scripts like this one.
+	frames, err := chromedp.Call(ctx, cdppage.GetFrameTree, cdp.Empty{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	world, err := chromedp.Call(ctx, cdppage.CreateIsolatedWorld, cdppage.CreateIsolatedWorldParams{FrameID: frames.FrameTree.Frame.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := func(p *cdpruntime.EvaluateParams) {
+		wait := true
+		p.ContextID, p.AwaitPromise = world.ExecutionContextID, &wait
+	}
+	found, err = chromedp.Run(ctx, chromedp.Evaluate[[]string](string(source)+`;
+		axe.run(document, {preload: false, resultTypes: ['violations']}).then(({passes, violations}) => passes.length < 5 ? ['axe found nothing to check'] :
+			violations.filter((v) => ['serious', 'critical'].includes(v.impact))
+				.flatMap((v) => v.nodes.map((n) => v.impact + ': ' + v.id + ': ' + n.html + ': ' + n.failureSummary)))`, there))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// Picture writes a small picture of the whole page, or of what the window shows of it.
+func Picture(t testing.TB, ctx context.Context, path string, whole bool) {
+	t.Helper()
+	take := chromedp.CaptureScreenshot()
+	if whole {
+		take = chromedp.FullScreenshot(100)
+	}
+	shot, err := chromedp.Run(ctx, take)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := png.Decode(bytes.NewReader(shot))
+	if err != nil {
+		t.Fatal(err)
+	}
+	small := image.NewPaletted(page.Bounds(), frequent(page))
+	draw.Draw(small, small.Bounds(), page, page.Bounds().Min, draw.Src) // the nearest colours
+	var b bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, small); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// frequent returns the colours that a picture has most of. The edges of letters have many more, which nobody misses.
+func frequent(page image.Image) color.Palette {
+	counts := make(map[color.RGBA]int)
+	area := page.Bounds()
+	for y := area.Min.Y; y < area.Max.Y; y++ {
+		for x := area.Min.X; x < area.Max.X; x++ {
+			counts[color.RGBAModel.Convert(page.At(x, y)).(color.RGBA)]++
+		}
+	}
+	all := slices.SortedFunc(maps.Keys(counts), func(a, b color.RGBA) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), bytes.Compare([]byte{a.R, a.G, a.B}, []byte{b.R, b.G, b.B}))
+	})
+	var colours color.Palette
+	for _, c := range all[:min(len(all), 64)] {
+		colours = append(colours, c)
+	}
+	return colours
 }
 
 // Shoot writes a picture of the whole page into the folder of -screenshots, if that is set.

@@ -57,9 +57,11 @@ func (b *tab) text() string {
 // until waits for an expression to be true.
 func (b *tab) until(what, expression string) {
 	b.Helper()
-	err := ledger.Poll(b.ctx, 20*time.Millisecond, func() (bool, error) {
-		is, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
-		return err == nil && is, b.ctx.Err() // a page that goes away has no answer
+	ctx, stop := context.WithTimeout(b.ctx, 40*time.Second) // for a machine that is busy
+	defer stop()
+	err := ledger.Poll(ctx, 20*time.Millisecond, func() (bool, error) {
+		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
+		return err == nil && is, ctx.Err() // a page that goes away has no answer
 	})
 	if err != nil {
 		b.Fatalf("%s: %v: %s", what, err, b.text())

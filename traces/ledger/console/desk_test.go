@@ -42,6 +42,7 @@ type desk struct {
 	log     strings.Builder
 	result  jsontext.Value // of every call
 	health  present.Health
+	id      func() string // of the next run
 	browsed func(string, ...func(*http.Request)) reply
 }
 
@@ -54,7 +55,7 @@ func newDesk(t testing.TB) *desk {
 
 func newDeskAt(t testing.TB, hosts ...string) *desk {
 	t.Helper()
-	d := &desk{Fixture: ledgertest.Open(t, ledgertest.NewProcess(t), ledgertest.NewClock(t))}
+	d := &desk{Fixture: ledgertest.Open(t, ledgertest.NewProcess(t), ledgertest.NewClock(t)), id: func() string { return ledgertest.NewID(t) }}
 	h := console.New(console.Options{
 		Ledger: d.Ledger, Replayer: traces.NewReplayer(statestest.MustMachine(t), nil), Hosts: hosts,
 		Voted: func(run string) { d.voted = append(d.voted, run) },
