@@ -96,8 +96,8 @@ fuzz: ## each fuzz target for FUZZTIME
 	done; written=$$(grep -rhE '^func Fuzz' --include='*_test.go' . | wc -l); \
 	echo "$$found fuzz targets run, $$written written"; [ $$found -eq $$written ] && [ $$found -gt 0 ]
 
-docs: ## generate what is generated in docs, and the golden files of the machine
-	$(GO) test ./fsm ./states ./policy ./config ./traces/ledger/api ./mcp/gateway ./cmd/pgfsm -run 'Docs|Golden|Schema|Description|KeyTable|Manual' -update
+docs: ## generate what is generated in docs, pictures too, and the golden files of the machine (needs Chromium)
+	$(GO) test ./fsm ./states ./policy ./config ./traces/ledger/api ./traces/ledger/console ./mcp/gateway ./cmd/pgfsm -run 'Docs|Golden|Schema|Description|KeyTable|Manual' -update
 
 soak: ## the random tests of the packages that have long ones, as long as they can be: about an hour
 	PGFSM_SOAK=1 $(GO) test -count 1 -timeout 2h $$(grep -rl --include='*_test.go' 'Getenv("PGFSM_SOAK")' . | xargs -n 1 dirname | sort -u)
