@@ -7,7 +7,7 @@ FUZZTIME    ?= 10s
 COUNT       ?= 6
 RACE        ?= TestServe(Answers|Asks|Failures|Holds|Interrupted|Tasks)|TestStopped
 
-.PHONY: build run test test-postgres race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition flood tamper soak million fuzz docs vuln interop interop-tools
+.PHONY: build run test test-postgres console race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition flood tamper soak million fuzz docs vuln interop interop-tools
 
 build: ## bin/pgfsm
 	$(GO) build -trimpath -ldflags="-s -w" -o bin/pgfsm ./cmd/pgfsm
@@ -63,6 +63,9 @@ bench: ## the figures of docs/internals/benchmarks.md; COUNT runs of each
 bench-gateway: build ## the gateway beside direct calls and a bare proxy: four minutes; with FULL=1 all that is measured, a quarter of an hour
 	@rm -rf bin/bench-*
 	$(GO) test ./mcp/gateway/bench -count 1 -timeout 1h -v -run TestLoad -args -load -pgfsm $(CURDIR)/bin/pgfsm -dir $(CURDIR)/bin $(if $(FULL),-full) $(BENCHFLAGS)
+
+console: ## the journeys of approvers, operators and auditors with each width, colour scheme, input and browser without scripts: about fifteen minutes (needs Chromium)
+	PGFSM_CONSOLE=all $(GO) test -count 1 -timeout 2h -v -run 'Journeys|EveryPageInABrowser' ./traces/ledger/console
 
 bench-replicas: build ## 1, 2 and 4 gateways on one Postgres beside one on SQLite, a takeover, and bytes a call: four minutes
 	$(GO) test ./mcp/gateway/bench -count 1 -timeout 1h -v -run TestReplicas -args -load -pgfsm $(CURDIR)/bin/pgfsm $(BENCHFLAGS)

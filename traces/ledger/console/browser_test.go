@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -17,8 +16,6 @@ import (
 	"pgfsm/loopback"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
-	"pgfsm/traces/ledger/console"
-	"pgfsm/traces/ledger/ledgertest"
 )
 
 // A tab is a browser's tab.
@@ -36,6 +33,14 @@ func newTab(t *testing.T, host, scheme string, width int) *tab {
 	})
 	browsertest.Emulate(t, ctx, scheme, width)
 	return &tab{T: t, ctx: ctx, complaints: complaints}
+}
+
+// quiet checks that the browser has nothing against what it was shown.
+func (b *tab) quiet() {
+	b.Helper()
+	if all := b.complaints.Take(); len(all) > 0 {
+		b.Errorf("the browser says: %s", strings.Join(all, "\n"))
+	}
 }
 
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
@@ -135,90 +140,4 @@ func serves(t *testing.T, before ...func(http.Handler) http.Handler) (d *desk, h
 		}
 	})
 	return d, on.Addr().String()
-}
-
-// TestApproverInABrowser takes an approver from the sign-in link to the end of a call.
-func TestApproverInABrowser(t *testing.T) {
-	for _, tc := range []struct {
-		name, scheme string
-		width        int
-		keyboard     bool
-	}{{"desk", "light", 1280, false}, {"phone", "dark", 360, true}} {
-		t.Run(tc.name, func(t *testing.T) {
-			d, host := serves(t)
-			link, err := d.NewLink(t.Context(), d.Approver(alice))
-			if err != nil {
-				t.Fatal(err)
-			}
-			before := d.ask(1, carol, "Clean up", `{"path":"/srv/reports","recursive":false}`, "Delete a folder.")
-			d.Cast(ledgertest.Ballot(before, d.Approver(bob)))
-			b := newTab(t, host, tc.scheme, tc.width)
-			use := func(selector string) {
-				t.Helper()
-				if tc.keyboard {
-					b.press(selector)
-				} else {
-					b.do(chromedp.Click(chromedp.Search(selector)))
-				}
-			}
-			b.do(chromedp.Navigate("http://" + host + console.LinkPath + link))
-			b.shows("Sign in as " + alice)
-			use("main button")
-			b.shows("No call is held")
-			q := d.ask(2, carol, "Clean up the old reports", `{"note":"<img src=x onerror=hacked()>\u202e","path":"/srv","recursive":true}`, hostile)
-			b.shows("0 of 2") // without a reload
-			b.fits(tc.name + "-inbox")
-			use("main h2 a")
-			b.shows("What differs from the last approved call")
-			b.shows(`<img src=x onerror=hacked()>\u202e`)
-			b.fits(tc.name + "-call")
-			d.Cast(ledgertest.Ballot(q, d.Approver(bob)))
-			b.shows("1 of 2")
-			if tc.keyboard {
-				b.focus("#reason")
-				b.do(chromedp.KeyEvent("looks right"))
-			} else {
-				b.do(chromedp.SendKeys(chromedp.Search("#reason"), "looks right"))
-			}
-			use("button.approve")
-			b.shows("pgfsm makes the call within seconds")
-			b.shows("looks right")
-			use("#standing > p a")
-			b.shows("Steps")
-			b.until("the machine is drawn", "document.querySelector('figure svg').getBoundingClientRect().width > 200")
-			b.fits(tc.name + "-run")
-			if votes := d.Votes(q.RunID); len(votes) != 2 || votes[1].By != alice || votes[1].Reason != "looks right" {
-				t.Errorf("the votes are %+v", votes)
-			}
-			b.do(chromedp.Navigate("http://" + host + console.CallPath + q.RunID)) // as a web hook names it
-			b.shows("pgfsm makes the call within seconds")
-			use("nav a")
-			b.shows("No call is held")
-			use("header button")
-			b.shows("enter your token")
-			b.do(chromedp.Navigate("http://" + host + console.Path))
-			b.shows("enter your token")
-			if all := b.complaints.Take(); len(all) > 0 {
-				t.Errorf("the browser says: %s", strings.Join(all, "\n"))
-			}
-		})
-	}
-}
-
-// TestVoteWithoutScript: everything that an approver needs works without JavaScript.
-func TestVoteWithoutScript(t *testing.T) {
-	d, host := serves(t)
-	q := d.Hold(1)
-	b := newTab(t, host, "light", 360)
-	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
-		t.Fatal(err)
-	}
-	b.do(chromedp.Navigate("http://"+host+console.CallPath+q.RunID),
-		chromedp.SendKeys(chromedp.Search("#token"), d.Token(alice, ledger.RoleApprover)), chromedp.Click(chromedp.Search("button.main")),
-		chromedp.WaitVisible(chromedp.Search("button.deny")),
-		chromedp.SendKeys(chromedp.Search("#reason"), "not today"), chromedp.Click(chromedp.Search("button.deny")),
-		chromedp.WaitVisible(chromedp.Search("p.standing.denied")))
-	if votes := d.Votes(q.RunID); len(votes) != 1 || votes[0].Reason != "not today" {
-		t.Errorf("the votes are %+v", votes)
-	}
 }
