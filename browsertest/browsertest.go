@@ -77,9 +77,10 @@ func (c *Complaints) hear(event any) {
 
 // Start starts a browser, which ends with the test. allowed says which requests pages may send. Without a browser the test is skipped, except
 // where CI is set.
-func Start(t testing.TB, allowed func(*network.EventRequestWillBeSent) bool) (context.Context, *Complaints) {
+func Start(t testing.TB, allowed func(*network.EventRequestWillBeSent) bool, flags ...chromedp.ExecAllocatorOption) (context.Context, *Complaints) {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path(t)), chromedp.NoSandbox, chromedp.WSURLReadTimeout(patience))
+	options = append(options, flags...)
 	limited, done := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(done)
 	allocated, release := chromedp.NewExecAllocator(limited, options...)

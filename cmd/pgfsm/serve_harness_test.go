@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -56,7 +57,10 @@ func serve(t *testing.T, dir string, args ...string) *served {
 func start(t *testing.T, dir string, args ...string) *served {
 	t.Helper()
 	s := &served{t: t, dir: dir, config: filepath.Join(dir, "pgfsm.yaml"), stderr: new(lines)}
-	s.cmd, _, _ = child(context.Background(), "pgfsm", nil, append(args, "-c", s.config, "--admin", "127.0.0.1:0")...)
+	if !slices.Contains(args, "--admin") {
+		args = append(args, "--admin", "127.0.0.1:0")
+	}
+	s.cmd, _, _ = child(context.Background(), "pgfsm", nil, append(args, "-c", s.config)...)
 	s.cmd.Stdout, s.cmd.Stderr, s.cmd.Dir = nil, s.stderr, dir
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {

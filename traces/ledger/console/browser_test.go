@@ -59,13 +59,13 @@ func (b *tab) text() string {
 	return text
 }
 
-// until waits for an expression to be true.
+// until waits for an expression to be true on a page that is loaded.
 func (b *tab) until(what, expression string) {
 	b.Helper()
 	ctx, stop := context.WithTimeout(b.ctx, 40*time.Second) // for a machine that is busy
 	defer stop()
 	err := ledger.Poll(ctx, 20*time.Millisecond, func() (bool, error) {
-		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
+		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("document.readyState === 'complete' && !!("+expression+")"))
 		return err == nil && is, ctx.Err() // a page that goes away has no answer
 	})
 	if err != nil {
@@ -76,7 +76,7 @@ func (b *tab) until(what, expression string) {
 // shows waits for a text.
 func (b *tab) shows(text string) {
 	b.Helper()
-	b.until("the page shows "+text, fmt.Sprintf("document.readyState === 'complete' && document.body.innerText.includes(%q)", text))
+	b.until("the page shows "+text, fmt.Sprintf("document.body.innerText.includes(%q)", text))
 }
 
 // press moves to an element by the tabulator's key alone, and presses Enter.
