@@ -266,6 +266,31 @@ func TestConsoleVoteMakesTheCall(t *testing.T) {
 	o.stop(t, exitYes) // an open stream cuts nothing off
 }
 
+// TestConsoleVoteAfterAnotherPolicy: a page that was open while the policy changed takes the vote, the call is not made, and the page says why.
+func TestConsoleVoteAfterAnotherPolicy(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, holdLook, "")
+	run := o.held(t, o.agent("/mcp", o.ci), `{"n":1}`)
+	v := o.visits(t, o.bob)
+	_, digest, _ := strings.Cut(v.page(t, "calls/"+run), `name="digest" value="`)
+	digest, _, _ = strings.Cut(digest, `"`)
+	o.stop(t, exitYes)
+	o.writes(t, "policy.yaml", strings.NewReplacer("pending", "deny", "People decide.", "Nobody looks any more.", ", expires: 1h", "").Replace(holdLook))
+	o.served = serve(t, o.dir, "--admin", strings.TrimPrefix(o.admin, "http://"))
+	resp, err := v.PostForm(v.base+"calls/"+run, url.Values{"vote": {"approve"}, "digest": {digest}, "reason": {"fine"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	o.ended(t, run, ledger.Denied, "policy_denied")
+	o.u.reached(t, 0)
+	for _, page := range []string{"calls/", "runs/"} {
+		if text := v.page(t, page+run); !strings.Contains(text, "Nobody looks any more.") || strings.Contains(text, `value="approve"`) {
+			t.Errorf("%s does not say why the call was not made: %s", page, text)
+		}
+	}
+}
+
 // TestConsoleOpensTheBrowser: by a file that only the user can read, and never by an argument.
 func TestConsoleOpensTheBrowser(t *testing.T) {
 	t.Parallel()
