@@ -64,7 +64,7 @@ bench-gateway: build ## the gateway beside direct calls and a bare proxy: four m
 	@rm -rf bin/bench-*
 	$(GO) test ./mcp/gateway/bench -count 1 -timeout 1h -v -run TestLoad -args -load -pgfsm $(CURDIR)/bin/pgfsm -dir $(CURDIR)/bin $(if $(FULL),-full) $(BENCHFLAGS)
 
-console: ## the journeys of approvers, operators and auditors with each width, colour scheme, input and browser without scripts: about fifteen minutes (needs Chromium)
+console: ## the journeys of approvers, operators and auditors with each width, colour scheme, input and browser without scripts: about half an hour (needs Chromium)
 	PGFSM_CONSOLE=all $(GO) test -count 1 -timeout 2h -v -run 'Journeys|EveryPageInABrowser' ./traces/ledger/console
 
 bench-replicas: build ## 1, 2 and 4 gateways on one Postgres beside one on SQLite, a takeover, and bytes a call: four minutes
