@@ -30,6 +30,8 @@ type bed struct {
 	db       *database
 	store    ledger.Store // to look at it
 	history  *history
+
+	revokeNow chan struct{} // the faults send a value when a revocation would be hit by them
 }
 
 const policyFile = `version: 1
@@ -70,7 +72,7 @@ func approverName(i int) string { return fmt.Sprintf("owner-%d", i) }
 
 // newBed makes a ledger, people with tokens, and gateways that listen.
 func newBed(t *testing.T) (*bed, *crowd) {
-	b := &bed{t: t, binary: build(t), dir: t.TempDir(), history: &history{told: make(map[string]int)}}
+	b := &bed{t: t, binary: build(t), dir: t.TempDir(), history: &history{told: make(map[string]int)}, revokeNow: make(chan struct{}, 1)}
 	b.history.began = time.Now()
 	b.up = newUpstream(t, b.history.now)
 	b.db = newDatabase(t)

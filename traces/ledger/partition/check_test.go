@@ -6,7 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgfsm/traces/ledger"
@@ -17,8 +19,8 @@ type checker struct {
 	*history
 	arrivals map[string][]int64
 	asked    map[string]*request // by operation
-	faults   []string
-	seen     map[string]int // how many facts each check has looked at: one that saw nothing has checked nothing
+	faults   map[string][]string // by check
+	seen     map[string]int      // how many facts each check has looked at: one that saw nothing has checked nothing
 
 	order   []string // the runs, oldest first
 	runs    map[string]*ledger.Request
@@ -41,7 +43,7 @@ type recordedToken struct {
 }
 
 func (c *checker) fault(check, format string, args ...any) {
-	c.faults = append(c.faults, check+": "+fmt.Sprintf(format, args...))
+	c.faults[check] = append(c.faults[check], fmt.Sprintf(format, args...))
 }
 
 // reads reads the whole ledger.
@@ -114,7 +116,7 @@ func (c *checker) event(e *ledger.Event) error {
 // checks runs every check.
 func (c *checker) checks(t *testing.T) {
 	t.Helper()
-	c.seen = make(map[string]int)
+	c.seen, c.faults = make(map[string]int), make(map[string][]string)
 	c.asked = make(map[string]*request)
 	for _, q := range c.requests {
 		c.asked[q.op] = q
@@ -132,12 +134,9 @@ func (c *checker) checks(t *testing.T) {
 	c.votesThere()
 	c.nothingLeft()
 	c.linear(t)
-	for i, f := range c.faults {
-		if i == 20 {
-			t.Errorf("and %d more", len(c.faults)-i)
-			break
-		}
-		t.Error(f)
+	for _, check := range slices.Sorted(maps.Keys(c.faults)) {
+		found := c.faults[check]
+		t.Errorf("%s: %d, of which the first are:\n%s", check, len(found), strings.Join(found[:min(len(found), 5)], "\n"))
 	}
 }
 

@@ -263,11 +263,17 @@ func (c *crowd) casts(r *rand.Rand, by *person, with *token, run, binding string
 // revokes gives somebody another token, and revokes the one that they had.
 func (c *crowd) revokes(r *rand.Rand) {
 	everybody := append(append([]*person(nil), c.agents...), c.approvers...)
-	for c.waits(revokeEvery) {
+	for c.waits(0) {
 		p := everybody[r.IntN(len(everybody))]
 		made, err := c.newToken(p.role, p.name)
 		if err != nil {
 			continue // the database is away
+		}
+		select {
+		case <-c.over:
+			return
+		case <-c.revokeNow:
+		case <-time.After(revokeEvery):
 		}
 		old := p.token.Swap(made)
 		v := revocation{token: old.id, name: p.name, asked: c.now(), answered: never}

@@ -61,7 +61,7 @@ func (n *nemesis) failsOver(isolated bool) {
 	d := n.db
 	old := d.primary
 	if isolated {
-		d.link.Cut()
+		n.cutsStandby()
 		time.Sleep(n.between(0, time.Second))
 	} else {
 		d.must(old.StopAtOnce())
@@ -78,6 +78,15 @@ func (n *nemesis) failsOver(isolated bool) {
 	n.up.moved.Add(1)
 	old.Remove()
 	d.follows()
+}
+
+// cutsStandby cuts the standby off: no commit is acknowledged any more. A revocation is under way then.
+func (n *nemesis) cutsStandby() {
+	n.db.link.Cut()
+	select {
+	case n.revokeNow <- struct{}{}:
+	default:
+	}
 }
 
 // cancels cancels the commits of gateways that wait for the standby: they return with a warning.
@@ -112,7 +121,7 @@ func (n *nemesis) databases() []trouble {
 		{"answers to a client lost", 4, during(p, 100*time.Millisecond, lease*3/2, p.LoseAnswers)},
 		{"standby cut", 2, during(d.link, 100*time.Millisecond, 2*time.Second, d.link.Cut)},
 		{"waits for the standby cancelled", 2, during(d.link, 0, time.Second, func() {
-			d.link.Cut()
+			n.cutsStandby()
 			time.Sleep(n.between(100*time.Millisecond, time.Second))
 			d.cancels()
 		})},
@@ -126,7 +135,7 @@ func (n *nemesis) databases() []trouble {
 		{"database stopped and failed over", 1, func() { n.failsOver(false) }},
 		{"database isolated and failed over", 1, func() { n.failsOver(true) }},
 		{"waits cancelled, then failed over", 1, func() {
-			d.link.Cut()
+			n.cutsStandby()
 			time.Sleep(n.between(100*time.Millisecond, time.Second))
 			d.cancels()
 			time.Sleep(n.between(0, 500*time.Millisecond))
