@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"strconv"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -143,4 +144,9 @@ func Carry(r Reader, before int, with, run string) (int, error) {
 	carried := carriedBy(all)
 	err = carried.add(&q)
 	return len(carried.sorted()), err
+}
+
+// PruneAtOnce is [Ledger.Prune] with transactions of so many entries.
+func (l *Ledger) PruneAtOnce(ctx context.Context, before string, by Caller, atOnce int64) (Pruned, error) {
+	return l.prune(ctx, before, by, atOnce)
 }

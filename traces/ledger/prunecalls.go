@@ -70,6 +70,13 @@ func (c carriedCalls) add(q *Request) error {
 	return nil
 }
 
+// addAll adds other counts.
+func (c carriedCalls) addAll(more carriedCalls) {
+	for key, n := range more { // in any order
+		c[key] = min(c[key]+n, policy.MaxGrantCalls)
+	}
+}
+
 // sorted are the counts, ordered.
 func (c carriedCalls) sorted() []taskCall {
 	all := slices.SortedFunc(maps.Keys(c), taskCall.compare)

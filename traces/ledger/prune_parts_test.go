@@ -1,0 +1,118 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"pgfsm/policy"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/storetest"
+)
+
+// TestPruneInParts prunes with many small transactions, of which one fails: what is left verifies, the calls of tasks are still counted, and another
+// prune removes the rest.
+func TestPruneInParts(t *testing.T) {
+	boom := errors.New("the disk is gone")
+	const before, atOnce, parts = "2026-11-21T09:30:00Z", 4, 6
+	for failing := range parts + 1 {
+		t.Run(fmt.Sprint("failing-", failing), func(t *testing.T) {
+			d := newDesk(t)
+			store := memoryOf(t, d.store)
+			held, s := d.hold(nil) // it ends among the others
+			d.must(d.granted("policy-allows", "one", 1), "")
+			d.passes(4)
+			d.passing()
+			d.vote(held, d.Approver("dora"), true)
+			if _, err := d.resume(held, world(s)); err != nil {
+				t.Fatal(err)
+			}
+			d.passing()
+			d.passes(3)
+			left, _ := d.hold(nil)
+			d.must(d.granted("policy-allows", "two", 1), "")
+			d.Clock.Set(t, before)
+			first := d.checkpoint()
+
+			other := store.Open()
+			other.Fail = func(at storetest.Op, n int) error {
+				if at == storetest.Commit && n == failing {
+					return boom
+				}
+				return nil
+			}
+			done, err := deskAt(t, memory{other}, d.Clock).PruneAtOnce(t.Context(), before, root, atOnce)
+			if fails := failing > 0; fails != errors.Is(err, boom) {
+				t.Fatalf("PruneAtOnce() = %+v, %v", done, err)
+			}
+			if _, err := d.checked(ledger.VerifyOptions{Checkpoint: &first}); err != nil {
+				t.Errorf("after %+v: Verify() = %v", done, err)
+			}
+			for _, task := range []string{"one", "two"} {
+				d.must(d.granted("policy-allows", task, 1), policy.CodeGrantExhausted)
+			}
+			rest, err := d.PruneAtOnce(t.Context(), before, root, atOnce)
+			if entries, runs := done.Entries+rest.Entries, done.Runs+rest.Runs; err != nil || entries != 33 || runs != 10 || done.Kept != 1 {
+				t.Errorf("PruneAtOnce() = %+v, then %+v, %v", done, rest, err)
+			}
+			if q := d.Request(left); q.Status != ledger.Pending {
+				t.Errorf("the run that has not ended is %+v", q)
+			}
+			d.Clock.Set(t, "2026-11-21T12:00:00Z")
+			d.prunes("2026-11-21T11:00:00Z")
+			d.must(d.granted("policy-allows", "one", 1), policy.CodeGrantExhausted)
+			n := 0
+			for _, e := range d.Events(0) {
+				if e.Type == ledger.LedgerPruned {
+					n++
+				}
+			}
+			if n < parts {
+				t.Errorf("%d transactions removed all, want at least %d", n, parts)
+			}
+		})
+	}
+}
+
+// A between store does something before one of its transactions begins.
+type between struct {
+	process
+	nth int
+	do  func()
+}
+
+func (s *between) Update(ctx context.Context, do func(ledger.Tx) error) error {
+	if s.nth--; s.nth == 0 {
+		s.do()
+	}
+	return s.process.Update(ctx, do)
+}
+
+// TestPruneWhileOthersWrite: an outcome that is delivered after the plan keeps its run and ends the prune, and what was removed before stays removed.
+func TestPruneWhileOthersWrite(t *testing.T) {
+	d := newDesk(t)
+	d.passes(3)
+	held, s := d.hold(nil)
+	d.vote(held, d.Approver("dora"), true)
+	if _, err := d.resume(held, world(s)); err != nil {
+		t.Fatal(err)
+	}
+	d.passes(3)
+	const before = "2026-11-21T09:30:00Z"
+	d.Clock.Set(t, before)
+	other := &between{d.store.Open(), 2, func() { d.delivers(held, ledger.Ways()[0]) }}
+	done, err := deskAt(t, other, d.Clock).PruneAtOnce(t.Context(), before, root, 4)
+	if !errors.Is(err, ledger.ErrPruning) || done.Runs == 0 {
+		t.Errorf("PruneAtOnce() = %+v, %v", done, err)
+	}
+	if q := d.Request(held); q.Delivered == "" {
+		t.Errorf("the run is %+v", q)
+	}
+	if _, err := d.checked(ledger.VerifyOptions{}); err != nil {
+		t.Errorf("Verify() = %v", err)
+	}
+	if rest, err := d.PruneAtOnce(t.Context(), before, root, 4); err != nil || done.Runs+rest.Runs != 6 || rest.Kept != 1 {
+		t.Errorf("once more: PruneAtOnce() = %+v, %v", rest, err)
+	}
+}

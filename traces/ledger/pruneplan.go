@@ -1,0 +1,198 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"pgfsm/policy/canonical"
+)
+
+// A prunePlan is what a prune removes.
+type prunePlan struct {
+	before string
+	kept   int
+	parts  []prunePart
+	last   int64                      // index of the last prune
+	size   int64                      // of the log, up to which the plan knows its entries
+	calls  carriedCalls               // of tasks, by runs that were removed before
+	over   map[string]int64           // the runs that go, with the indexes of their last entries
+	blobs  map[canonical.Digest]int64 // to which no entry refers that stays, with the window of the last one that goes
+}
+
+// A prunePart is what one transaction of a prune removes.
+type prunePart struct {
+	entries int64
+	removed []Range
+	runs    []string
+	blobs   []canonical.Digest // to which no later part refers
+	calls   carriedCalls       // of tasks, by these runs
+}
+
+// holds returns an error if the plan is out of date: another process pruned, or delivered the outcome of a run, which is the only event after
+// a run's end.
+func (p *prunePlan) holds(r Reader) error {
+	last, err := r.LastOf(LedgerPruned)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	if last.Index != p.last {
+		return ErrPruning
+	}
+	for e, err := range r.Entries(p.size) {
+		if err != nil {
+			return err
+		}
+		if _, goes := p.over[e.RunID]; goes {
+			return ErrPruning
+		}
+		refs, err := e.references(r)
+		if err != nil {
+			return err
+		}
+		for _, d := range refs {
+			delete(p.blobs, d)
+		}
+	}
+	return nil
+}
+
+// unused are the blobs of a part to which no entry refers that stays.
+func (p *prunePlan) unused(part *prunePart) (all []canonical.Digest) {
+	for _, d := range part.blobs {
+		if _, goes := p.blobs[d]; goes {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// planPrune finds what goes: the runs that ended before a time with their entries, and older messages. A window is some consecutive indexes. The
+// runs whose last entry is in a window go together, with its messages.
+func (l *Ledger) planPrune(ctx context.Context, r Reader, before string, atOnce int64) (p prunePlan, err error) {
+	gone, err := l.lastPrune(r)
+	if err != nil {
+		return p, err
+	}
+	p = prunePlan{
+		before: before, last: gone.entry, calls: carriedBy(gone.Tasks), over: make(map[string]int64), blobs: make(map[canonical.Digest]int64),
+	}
+	all := carriedBy(gone.Tasks)
+	var ended []Request
+	for q, err := range r.Requests(Filter{}) {
+		switch {
+		case err != nil:
+			return p, err
+		case ctx.Err() != nil:
+			return p, ctx.Err()
+		case q.Ended != "" && q.Ended < before && q.Delivered < before:
+			p.over[q.RunID] = q.Entry
+			ended = append(ended, Request{RunID: q.RunID, Entry: q.Entry, Task: q.Task, Server: q.Server, Tool: q.Tool, Sent: q.Sent})
+			if err := all.add(&q); err != nil {
+				return p, err
+			}
+		case q.At < before:
+			p.kept++
+		}
+	}
+	window := max(atOnce, int64(len(all))) // each part repeats the calls of the tasks
+	parts := make(map[int64]*prunePart)
+	if err := p.walk(ctx, r, parts, window); err != nil {
+		return p, err
+	}
+	for i := range ended {
+		part := parts[ended[i].Entry/window]
+		if part == nil { // no entry of it is left
+			continue
+		}
+		part.runs = append(part.runs, ended[i].RunID)
+		if err := part.calls.add(&ended[i]); err != nil {
+			return p, err
+		}
+	}
+	p.join(parts, window)
+	return p, nil
+}
+
+// walk finds the entries that go, and the blobs to which only these refer. It reads the whole log twice: those that go, then those that stay.
+func (p *prunePlan) walk(ctx context.Context, r Reader, parts map[int64]*prunePart, window int64) error {
+	end, err := r.End()
+	if err != nil {
+		return err
+	}
+	p.size = end.Size
+	const none = -1
+	windowOf := func(e *Entry) int64 {
+		switch last, over := p.over[e.RunID]; {
+		case over:
+			return last / window
+		case e.Type == MCPPassed && e.At < p.before:
+			return e.Index / window
+		}
+		return none
+	}
+	for _, pass := range []bool{true, false} {
+		previous := int64(none) // the window with which the entry before goes
+		for e, err := range r.Entries(0) {
+			if err != nil || ctx.Err() != nil {
+				return errors.Join(err, ctx.Err())
+			}
+			at := windowOf(&e)
+			if goes := at != none; goes != pass {
+				previous = none
+				continue
+			}
+			refs, err := e.references(r)
+			if err != nil {
+				return err
+			}
+			for _, d := range refs {
+				if pass {
+					p.blobs[d] = max(p.blobs[d], at)
+				} else {
+					delete(p.blobs, d)
+				}
+			}
+			if !pass {
+				continue
+			}
+			part := parts[at]
+			if part == nil {
+				part = &prunePart{calls: make(carriedCalls)}
+				parts[at] = part
+			}
+			if at != previous {
+				part.removed = append(part.removed, Range{First: e.Index})
+			}
+			part.removed[len(part.removed)-1].Last = e.Index
+			part.entries, previous = part.entries+1, at
+		}
+		if len(p.blobs) == 0 { // nothing goes that refers to any
+			break
+		}
+	}
+	return nil
+}
+
+// join orders the parts of the windows, with their blobs, and joins small ones.
+func (p *prunePlan) join(parts map[int64]*prunePart, window int64) {
+	for _, d := range slices.Sorted(maps.Keys(p.blobs)) {
+		part := parts[p.blobs[d]]
+		part.blobs = append(part.blobs, d)
+	}
+	for _, at := range slices.Sorted(maps.Keys(parts)) {
+		next := parts[at]
+		n := len(p.parts)
+		if n == 0 || p.parts[n-1].entries+next.entries > window {
+			p.parts = append(p.parts, *next)
+			continue
+		}
+		into := &p.parts[n-1]
+		into.entries += next.entries
+		into.removed = joined(append(into.removed, next.removed...))
+		into.runs = append(into.runs, next.runs...)
+		into.blobs = append(into.blobs, next.blobs...)
+		into.calls.addAll(next.calls)
+	}
+}
