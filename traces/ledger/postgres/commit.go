@@ -11,11 +11,12 @@ import (
 
 const (
 	// lockLog makes this transaction the only one that writes. Whether the last acknowledged entry is there is asked each time: a pooler connects to
-	// another server without telling. If the process stops, it does not stop the others for long. A role may have other settings: the warning
-	// of a commit that the standby may not have must arrive.
+	// another server without telling. If the process stops, it does not stop the others for long: neither while the server waits for a statement, nor while
+	// it waits for the process to take a large result. A role may have other settings: the warning of a commit that the standby may not have must arrive.
 	lockLog = "SELECT size, at, type, current_setting('synchronous_commit'), current_setting('transaction_read_only'), " +
 		"coalesce((SELECT substr(hashes, 1, 32) FROM entries WHERE idx = ?), '')," +
-		"set_config('idle_in_transaction_session_timeout', ?, true), set_config('client_min_messages', 'warning', true) FROM log FOR UPDATE"
+		"set_config('idle_in_transaction_session_timeout', ?, true), set_config('tcp_user_timeout', ?, true), " +
+		"set_config('client_min_messages', 'warning', true) FROM log FOR UPDATE"
 	// fence fails for a store whose lease another one has ended. No lease is ended meanwhile: that takes the log's lock, too.
 	fence = "UPDATE replicas SET commits = ?, until = clock_timestamp() + ? " + microseconds + " WHERE owner = ANY(?) AND NOT over " +
 		"RETURNING (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
@@ -31,7 +32,7 @@ func (s *Store) locked() []statement {
 		index = last.index
 	}
 	idle := fmt.Sprintf("%dms", (s.lease / 3).Milliseconds())
-	return []statement{{query: "BEGIN ISOLATION LEVEL READ COMMITTED"}, {query: lockLog, args: []any{index, idle}}}
+	return []statement{{query: "BEGIN ISOLATION LEVEL READ COMMITTED"}, {query: lockLog, args: []any{index, idle, idle}}}
 }
 
 // endOf checks the answer to lockLog.

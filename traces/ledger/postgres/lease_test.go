@@ -5,11 +5,13 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/postgres"
 	"pgfsm/traces/ledger/postgres/pgtest"
@@ -186,6 +188,61 @@ func TestAStoppedProcessStopsNobodyForLong(t *testing.T) {
 		return addEntry(0)(tx)
 	})
 	if !errors.Is(err, ledger.ErrUnavailable) {
+		t.Errorf("Update() = %v, want ErrUnavailable", err)
+	}
+	if n := size(t, other); n != 1 {
+		t.Errorf("the log has %d entries, want 1", n)
+	}
+}
+
+// TestAStoppedProcessThatIsSentMuch: the database ends a transaction whose client takes nothing of a large result. Otherwise it would keep the
+// log's lock until the process continues.
+func TestAStoppedProcessThatIsSentMuch(t *testing.T) {
+	for name, server := range map[string]func(*testing.T) string{ // in any order
+		"direct":           func(t *testing.T) string { return shared.Cluster(t).Address() },
+		"through-a-pooler": pooler,
+	} {
+		t.Run(name, func(t *testing.T) { isSentMuch(t, server(t)) })
+	}
+}
+
+func isSentMuch(t *testing.T, server string) {
+	c, db := shared.Database(t)
+	p := pgtest.NewProxy(t, server)
+	s, _ := owned(t, pgtest.URL(p.Address(), serves, db)+"&lease=9s")
+	other, _ := owned(t, c.URL(serves, db)+"&lease=15s")
+	text := strings.Repeat("much ", 400_000) // 16 are a page, and more than both sides buffer
+	for i := range 16 {
+		b := ledger.Blob{Digest: canonical.Sum("test", []byte{byte(i)}), Kind: "test", Text: text}
+		if err := other.Update(t.Context(), func(tx ledger.Tx) error { return tx.PutBlob(b) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done := make(chan error, 1)
+	locked := make(chan struct{})
+	go func() {
+		done <- s.Update(context.Background(), func(tx ledger.Tx) error {
+			p.Stall()
+			close(locked)
+			for _, err := range tx.Blobs() {
+				if err != nil {
+					return err
+				}
+			}
+			return addEntry(0)(tx)
+		})
+	}()
+	<-locked
+	if err := other.Update(context.Background(), addEntry(0)); err != nil { // it waits for the end of the other transaction
+		t.Error(err)
+	}
+	select {
+	case err := <-done:
+		t.Errorf("Update() = %v: it ended before the database ended its transaction, so this shows nothing", err)
+	default:
+	}
+	p.Restore()
+	if err := <-done; !errors.Is(err, ledger.ErrUnavailable) {
 		t.Errorf("Update() = %v, want ErrUnavailable", err)
 	}
 	if n := size(t, other); n != 1 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/Shopify/toxiproxy/v2/toxics"
 	"github.com/rs/zerolog"
 )
 
@@ -82,6 +83,17 @@ func (p *Proxy) LoseRequests() { p.t.Helper(); p.add("timeout", "upstream", `{"t
 
 // LoseAnswers drops what the server answers: it acts, and its clients do not learn of it.
 func (p *Proxy) LoseAnswers() { p.t.Helper(); p.add("timeout", "downstream", `{"timeout": 0}`) }
+
+// Stall takes nothing more from the server, like a client whose process is stopped: what the server sends fills buffers, and then waits.
+func (p *Proxy) Stall() { p.t.Helper(); p.add("stall", "downstream", "{}") }
+
+// A stall is a toxic.
+type stall struct{}
+
+func (*stall) Pipe(stub *toxics.ToxicStub)    { <-stub.Interrupt }
+func (*stall) Cleanup(stub *toxics.ToxicStub) { stub.Close() }
+
+func init() { toxics.Register("stall", new(stall)) }
 
 func (p *Proxy) add(kind, stream, attributes string) {
 	p.t.Helper()
