@@ -72,8 +72,8 @@ func newLedgerPrune(w world, f *ledgerFlags) *cobra.Command {
 		Short: "Remove old runs, and record the removal",
 		Long: `prune removes the runs that ended before a time, and the messages that were relayed before it. It first adds the
 event ledger.pruned, which names the entries that are removed. Their hashes stay, so that verify can still compare the
-rest with every checkpoint. TIME is a date (2027-01-31, which is midnight, UTC) or a time
-(2027-01-31T12:00:00Z).
+rest with every checkpoint. Many entries are removed in several transactions, each with its event, so that other
+processes can record in between. TIME is a date (2027-01-31, which is midnight, UTC) or a time (2027-01-31T12:00:00Z).
 
 If the ledger has an active admin's token, only admins can prune, with their token in PGFSM_TOKEN. Otherwise every user
 who can write the ledger's file can prune. The ledger records the user.
