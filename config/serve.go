@@ -61,7 +61,10 @@ const defaultExpose = "[tools, progress, cancellation, logging]"
 // Serve has the settings of the gateway. They judge no call, so they are not part of [policy.Content] or of traces: an operator may change them without
 // changing a decision.
 type Serve struct {
-	Listen, Admin string     // HOST:PORT, on this machine
+	Listen, Admin string     // HOST:PORT, on this machine unless there is TLS
+	PublicURL     string     // scheme and host at which agents reach Listen; may be empty
+	AdminURL      string     // the same for people and Admin
+	TLS           TLS        // of both addresses
 	Denials       string     // [DenialsExplain], [DenialsOpaque]
 	Record        string     // [RecordKeep], [RecordNone]
 	Hosts         []string   // further values of the Host header that are answered
@@ -80,10 +83,17 @@ type Exposure struct {
 	Words  []string // of [Exposable]; none if nothing passes. All of them where the file says all
 }
 
+// TLS names the PEM files of the gateway's addresses. Without Cert they have no TLS.
+type TLS struct {
+	Cert, Key string
+	ClientCA  string // empty if clients need no certificate
+}
+
 // DecideAt is the URL where approvers decide about a run; empty if the configuration has none.
 func (s *Serve) DecideAt(run string) string { return strings.ReplaceAll(s.DecideURL, RunID, run) }
 
 var (
+	originURL   = &shape{form: text, max: MaxURLBytes, match: urlPattern, what: "an http or https URL", check: checkOrigin}
 	address     = &shape{form: text, max: MaxHostBytes, what: "an address", check: checkAddress}
 	hostPattern = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?$`)
 	allPattern  = regexp.MustCompile(`^` + ExposeAll + `$`)
@@ -94,9 +104,21 @@ var exposeShape = &shape{form: list, max: int64(len(Exposable())), unique: ".", 
 
 var serveShape = &shape{form: object, cross: crossServe, keys: []key{
 	{name: "listen", shape: address, initial: DefaultListen,
-		doc: "The gateway's address for agents, over HTTP: a loopback address and a port. Port 0 means any free port."},
+		doc: "The gateway's address for agents, over HTTP: a loopback address and a port. With `tls` and `public_url`, any IP address. Port 0 means any free port."},
 	{name: "admin", shape: address, initial: DefaultAdmin,
-		doc: "The admin address, for the console, the API and health checks. It must differ from `listen`."},
+		doc: "The admin address, for the console, the API and health checks. It must differ from `listen`. With `tls` and `admin_url`, any IP address."},
+	{name: "public_url", shape: originURL, example: "https://mcp.example.com",
+		doc: "The scheme, the host and the port at which agents reach `listen`, directly or through a proxy."},
+	{name: "admin_url", shape: originURL, example: "https://approvals.example.com",
+		doc: "The same for people and `admin`. Links to the console begin with it."},
+	{name: "tls", shape: &shape{form: object, keys: []key{
+		{name: "cert", shape: filePath, required: true, example: "tls.crt",
+			doc: "The file with the certificate, followed by those of intermediate CAs, in PEM."},
+		{name: "key", shape: filePath, required: true, example: "tls.key", doc: "The file with the certificate's private key, in PEM."},
+		{name: "client_ca", shape: filePath, example: "clients-ca.crt",
+			doc: "The file with the CAs of clients' certificates, in PEM. With it, every client of both addresses must present a certificate."},
+	}}, absent: true, example: "{cert: tls.crt, key: tls.key}",
+		doc: "TLS for both addresses. pgfsm reads the files again when they change. With TLS, every client needs a token, also on this machine."},
 	{name: "denials", shape: &shape{form: text, enum: []string{DenialsExplain, DenialsOpaque}}, initial: DenialsExplain,
 		doc: "`explain`: a refusal tells the agent the reason and what it can do. `opaque`: a refusal by the operator's rules says only `refused`."},
 	{name: "record", shape: &shape{form: text, enum: []string{RecordKeep, RecordNone}}, initial: RecordKeep,
@@ -113,15 +135,25 @@ var serveShape = &shape{form: object, cross: crossServe, keys: []key{
 		doc: "The maximum number of agent sessions at once."},
 }}
 
-// checkAddress checks an address of the gateway. It receives tokens, so it must be a loopback address.
+// checkAddress checks the form of an address; [crossServe] checks who can reach it.
 func checkAddress(s string) fault {
-	at, local, ok := splitAddress(s)
-	switch {
-	case !ok:
+	if _, _, ok := splitAddress(s); !ok {
 		return fault{"is not HOST:PORT with a port from 0 to 65535", "write one like 127.0.0.1:9000"}
-	case !local && !at.Addr().IsLoopback():
-		return fault{"is refused: it can be reached from other machines, and tokens would cross the network unencrypted",
-			"listen on 127.0.0.1 and put a reverse proxy with TLS before it (with serve.hosts for the name that it is reached by)"}
+	}
+	return fault{}
+}
+
+// checkOrigin checks a URL that is only a scheme, a host and a port.
+func checkOrigin(s string) fault {
+	f := checkURL(s)
+	u, err := url.Parse(s)
+	switch {
+	case f != (fault{}):
+		return f
+	case err != nil || u.Path != "" || strings.Contains(s, "?"):
+		return fault{"has more than a scheme, a host and a port", "write one like https://mcp.example.com, without / at the end"}
+	case u.Scheme != "https" && !loopback(u):
+		return fault{"is http and leaves this machine", "write https"}
 	}
 	return fault{}
 }
@@ -186,8 +218,25 @@ func checkDecideURL(s string) fault {
 	return fault{}
 }
 
-// crossServe requires different addresses for agents and approvers.
+// crossServe requires different addresses for agents and approvers, and TLS and a known name for addresses that other machines can reach:
+// the addresses receive tokens.
 func crossServe(j *judge, n *node, path string) {
+	for _, of := range [][2]string{{"listen", "public_url"}, {"admin", "admin_url"}} {
+		m := n.member(of[0])
+		if m == nil {
+			continue
+		}
+		at, local, ok := splitAddress(m.value.text)
+		switch where := join(path, of[0]); {
+		case !ok || local || at.Addr().IsLoopback():
+		case n.get("tls") == nil:
+			j.src.fault(m.value.at, where, "listen on 127.0.0.1, add serve.tls, or put a reverse proxy with TLS before it (with serve.hosts for the name that it is reached by)",
+				"%s is refused: it can be reached from other machines, and tokens would cross the network unencrypted", where)
+		case n.get(of[1]) == nil:
+			j.src.fault(m.value.at, where, "write "+of[1]+": https://…, with the host name that clients use",
+				"%s can be reached from other machines, and %s is missing", where, join(path, of[1]))
+		}
+	}
 	if at := n.get("decide_url"); at != nil && strings.Contains(at.text, "@") {
 		j.src.hide(at) // it may contain a password
 	}
@@ -217,8 +266,15 @@ func (l *loader) serve() {
 	l.out.Serve = Serve{
 		Listen: n.str("listen"), Admin: n.str("admin"), Denials: n.str("denials"), Record: n.str("record"),
 		Hosts: n.texts("hosts"), DecideURL: n.str("decide_url"), Sessions: n.integer("sessions"),
+		PublicURL: n.str("public_url"), AdminURL: n.str("admin_url"),
 		Hold: held.millis("hold"), OnPending: held.str("on_pending"), RemindBefore: held.millis("remind_before"),
 		CatalogMaxAge: root.millis("catalog_max_age"),
+	}
+	if files := n.get("tls"); files != nil {
+		l.out.Serve.TLS = TLS{Cert: l.file.resolve(files.str("cert")), Key: l.file.resolve(files.str("key"))}
+		if ca := files.str("client_ca"); ca != "" {
+			l.out.Serve.TLS.ClientCA = l.file.resolve(ca)
+		}
 	}
 	for _, m := range root.fields("servers") {
 		// Only the configuration's expose counts, even for a server of a client's file.

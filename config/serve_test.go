@@ -86,6 +86,14 @@ func TestServeBounds(t *testing.T) {
 			"serve: {admin: \"127.0.0.1:8787\"}", "are one address"},
 		{"addresses-that-differ", "serve: {listen: \"127.0.0.1:7000\", admin: \"[::1]:7000\"}",
 			"serve: {listen: \"127.0.0.1:7000\", admin: \"LOCALHOST:7000\"}", "are one address"},
+		{"tls", `serve: {listen: "0.0.0.0:1", public_url: "https://mcp.example.com", tls: {cert: c, key: k}}`,
+			`serve: {listen: "0.0.0.0:1", public_url: "https://mcp.example.com"}`, "serve.listen is refused: it can be reached from other machines"},
+		{"tls-of-admin", `serve: {admin: "0.0.0.0:1", admin_url: "https://mcp.example.com:1", tls: {cert: c, key: k, client_ca: a}}`,
+			`serve: {admin: "0.0.0.0:1", public_url: "https://mcp.example.com", tls: {cert: c, key: k}}`, "serve.admin_url is missing"},
+		{"tls-on-this-machine", "serve: {tls: {cert: c, key: k}}", "serve: {tls: {cert: c}}", "key"},
+		{"public-url", `serve: {public_url: "http://localhost:1"}`, `serve: {public_url: "http://mcp.example.com"}`, "is http and leaves this machine"},
+		{"public-url-alone", `serve: {public_url: "https://[::1]"}`, `serve: {public_url: "https://mcp.example.com/"}`, "has more than a scheme, a host and a port"},
+		{"admin-url", `serve: {admin_url: "https://h:65535"}`, `serve: {admin_url: "https://u:p@h"}`, "user name or password"},
 		{"decide-url-of-this-machine", "serve: {decide_url: \"http://127.0.0.1:9464/{run_id}\"}",
 			"serve: {decide_url: \"http://192.0.2.1:9464/{run_id}\"}", "leaves this machine"},
 		{"decide-url-with-a-dollar", "serve: {decide_url: \"https://h/$/{run_id}\"}", "serve: {decide_url: \"https://h/${run_id}\"}",
@@ -115,11 +123,11 @@ func TestListenStaysOnThisMachine(t *testing.T) {
 		{"localhost.example.com:1", "other machines"}, {"127.1:80", "other machines"}, {"0x7f000001:80", "other machines"},
 		{":8787", "HOST:PORT"}, {"127.0.0.1", "HOST:PORT"}, {"127.0.0.1:", "HOST:PORT"}, {"127.0.0.1:http", "HOST:PORT"},
 		{"127.0.0.1:08787", "HOST:PORT"}, {"127.0.0.1:+1", "HOST:PORT"}, {"::1:8787", "HOST:PORT"}, {"[::1:8787", "HOST:PORT"},
-		{"[127.0.0.1]:1", "HOST:PORT"}, {"[]:1", "HOST:PORT"}, {"http://127.0.0.1:1", "HOST:PORT"}, {"", "HOST:PORT"},
+		{"[127.0.0.1]:1", "HOST:PORT"}, {"[]:1", "HOST:PORT"}, {"http://127.0.0.1:1", "HOST:PORT"}, {"", "is empty"},
 	} {
-		f := checkAddress(c.address)
-		if (f.problem == "") != (c.says == "") || !strings.Contains(f.problem, c.says) {
-			t.Errorf("checkAddress(%q) = %q, want %q in it", c.address, f.problem, c.says)
+		_, err := loadServe(t, fmt.Sprintf("serve: {listen: %q, admin: \"127.0.0.1:7999\"}\n", c.address))
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("Load of %q: %v, want %q in it", c.address, err, c.says)
 		}
 	}
 }

@@ -24,8 +24,8 @@ func Addr(addr net.Addr) bool {
 }
 
 // ErrElsewhere means that an address can be reached from other machines.
-var ErrElsewhere = errors.New("it can be reached from other machines, and tokens would cross the network unencrypted; listen on 127.0.0.1 " +
-	"and put a reverse proxy with TLS before it (with the name that it is reached by in serve.hosts, or behind --host of approvals serve)")
+var ErrElsewhere = errors.New("it can be reached from other machines, and tokens would cross the network unencrypted; add serve.tls to the configuration, or listen on " +
+	"127.0.0.1 and put a reverse proxy with TLS before it (with the name that it is reached by in serve.hosts, or behind --host of approvals serve)")
 
 // Listen listens on an IP address or localhost, and a port. The error is [ErrElsewhere] if other machines could connect.
 func Listen(address string) (net.Listener, error) {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,7 +35,9 @@ type ServiceOptions struct {
 	Stdio *Stdio       // for one agent
 	Admin net.Listener // for people who decide: the console and the API, and for health checks
 
-	Hosts      []string          // names of the service in Host headers, beside the addresses of the listeners
+	Hosts      []string          // names of the service in Host headers, beside the addresses of the listeners and the hosts of the URLs
+	PublicURL  string            // scheme and host at which agents reach MCP; may be empty
+	AdminURL   string            // scheme and host at which people reach Admin; may be empty
 	Middleware []web.Middleware  // wraps the handlers of both listeners; the first one sees a request first
 	Agents     web.Authenticator // verifies the callers of MCP; nil: by the ledger's tokens of the role agent
 	People     web.Authenticator // verifies the callers of Admin; nil: by the ledger's tokens
@@ -74,7 +78,7 @@ func NewService(ctx context.Context, r *Runner, o ServiceOptions) (s *Service, e
 		s.worker = NewWorker(r)
 		configured := &r.options.Serve
 		if o.Admin != nil && configured.DecideURL == "" {
-			configured.DecideURL = "http://" + o.Admin.Addr().String() + console.CallPath + config.RunID
+			configured.DecideURL = cmp.Or(o.AdminURL, web.Origin(o.Admin)) + console.CallPath + config.RunID
 		}
 		s.sender, err = hooks.New(o.Store, hooks.Options{
 			Hooks: o.Hooks, Log: r.options.Report, DecideAt: configured.DecideAt, RemindBefore: time.Duration(configured.RemindBefore) * time.Millisecond,
@@ -114,7 +118,7 @@ func (s *Service) newGateway() (err error) {
 		o.Servers = append(o.Servers, gateway.Server{Name: e.Server, Expose: words})
 	}
 	if s.options.MCP != nil {
-		o.Hosts = slices.Concat(loopback.Hosts(s.options.MCP), s.options.Hosts)
+		o.Hosts = hosts(s.options.MCP, s.options.PublicURL, s.options.Hosts)
 	}
 	if parts.Ledger != nil {
 		o.Passed, o.Status = s.recordPassage, s.runner.Status
@@ -128,7 +132,7 @@ func (s *Service) newGateway() (err error) {
 
 func (s *Service) newAdmin() {
 	o := api.Options{
-		Callers: s.options.People, Hosts: slices.Concat(loopback.Hosts(s.options.Admin), s.options.Hosts), Ready: s.ready,
+		Callers: s.options.People, Hosts: hosts(s.options.Admin, s.options.AdminURL, s.options.Hosts), Ready: s.ready,
 		Warnings: s.warnings, Log: s.runner.options.Report,
 	}
 	if w := s.options.Checkpoints; w != nil {
@@ -151,6 +155,16 @@ func (s *Service) newAdmin() {
 	forConsole.Health = served.Health
 	s.console = console.New(forConsole)
 	s.admin = console.Beside(s.console, served)
+}
+
+// hosts are the values of the Host header with which a listener is reached. Clients may leave out the port 443.
+func hosts(on net.Listener, url string, others []string) []string {
+	all := slices.Concat(loopback.Hosts(on), others)
+	if _, host, ok := strings.Cut(url, "://"); ok {
+		host = strings.ToLower(host)
+		all = append(all, host, strings.TrimSuffix(host, ":443"))
+	}
+	return all
 }
 
 // loggedTokens logs that tokens cannot be looked up: clients are told only that they cannot be verified now.

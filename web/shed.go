@@ -4,22 +4,37 @@ package web
 import (
 	"container/list"
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
 	"sync"
 )
 
-// Shed lets server have at most so many connections, and returns the listener that it serves on. When all places are taken, a new
-// connection takes the place of one that is idle or has not sent a request: first of those whose last request did not authenticate,
-// then of the others, the one that has waited longest. If every connection has a request under way, the new one waits.
+// Shed lets server have at most so many connections, and returns the listener that it serves on, with TLS if on is one of
+// [TLS.Listen]. When all places are taken, a new connection takes the place of one that is idle or has not sent a request: first
+// of those whose last request did not authenticate, then of the others, the one that has waited longest. If every connection has a
+// request under way, the new one waits.
 //
 // It sets server.ConnState and server.ConnContext. The handler calls [Authenticated].
 func Shed(server *http.Server, on net.Listener, connections int) net.Listener {
 	l := &listener{Listener: on, free: make(chan struct{}, connections), closed: make(chan struct{})}
 	server.ConnState = l.state
-	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }
+	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		return context.WithValue(ctx, connKey{}, accepted(c))
+	}
+	if t, ok := on.(*tlsListener); ok {
+		return tls.NewListener(l, t.config)
+	}
 	return l
+}
+
+// accepted returns what Accept returned for a connection of the server.
+func accepted(c net.Conn) *Conn {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	return c.(*Conn)
 }
 
 // Authenticated notes that the caller of a request was authenticated. ctx is the request's. On other listeners it does nothing.
@@ -108,7 +123,7 @@ func (l *listener) shed() bool {
 
 // state is [http.Server.ConnState]. A connection is active once the header of a request has arrived.
 func (l *listener) state(n net.Conn, s http.ConnState) {
-	c := n.(*Conn)
+	c := accepted(n)
 	if l.note(c, s) {
 		l.shed()
 	}

@@ -6,12 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pgfsm/loopback"
 	"pgfsm/policy/visible"
 	"pgfsm/runner"
 	"pgfsm/runner/setup"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/stores"
+	"pgfsm/web"
 )
 
 // serveOptions are the flags of approvals serve.
@@ -37,8 +37,8 @@ caller needs a token (pgfsm token create), even on this machine.
 serve also sends web hooks, makes approved calls, and ends runs that were denied or have expired, and runs whose process
 died. With --no-resume it only takes decisions and calls no tool.
 
-serve listens only on loopback addresses. For other machines, put a reverse proxy with TLS in front of it, and name the
-proxy's host with --host.
+Without serve.tls, serve listens only on loopback addresses. For other machines, configure serve.tls and serve.admin_url, or
+put a reverse proxy with TLS in front of serve and name the proxy's host with --host.
 
 After the first interrupt, calls under way have half a minute to finish; then serve cuts them off and records that.
 Exit codes: 0 stopped by an interrupt, 2 could not.`,
@@ -47,7 +47,7 @@ Exit codes: 0 stopped by an interrupt, 2 could not.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.serve(cmd.Context(), w) },
 	}
-	cmd.Flags().StringVar(&o.admin, "admin", defaultAdmin, "the address to listen on: a loopback address and a port")
+	cmd.Flags().StringVar(&o.admin, "admin", defaultAdmin, "the address to listen on: a loopback address and a port, or with serve.tls any IP address and a port")
 	cmd.Flags().StringArrayVar(&o.hosts, "host", nil, "a host name that a proxy sends in the Host header; may be given again")
 	cmd.Flags().BoolVar(&o.noResume, "no-resume", false, "only take decisions; other processes make the calls")
 	return cmd
@@ -70,7 +70,12 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 	if err != nil {
 		return err
 	}
-	on, err := loopback.Listen(o.admin)
+	configured := &loaded.Serve
+	secured, err := openTLS(configured.TLS, func(err error) { w.warn(visible.Text(err.Error())) })
+	if err != nil {
+		return err
+	}
+	on, err := listen(secured, o.admin, configured.AdminURL)
 	if err != nil {
 		return fmt.Errorf("--admin: %w", err)
 	}
@@ -96,12 +101,12 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 			return err
 		}
 		all, err := runner.NewService(ctx, r, runner.ServiceOptions{
-			Admin: on, Hosts: o.hosts, Hooks: told, Store: l.store, Config: o.config, Allowlist: allowlist,
+			Admin: on, AdminURL: configured.AdminURL, Hosts: o.hosts, Hooks: told, Store: l.store, Config: o.config, Allowlist: allowlist,
 		})
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(w.stdout, "http://%s\n", on.Addr())
+		fmt.Fprintln(w.stdout, web.Origin(on))
 		return all.Run(ctx)
 	})
 }

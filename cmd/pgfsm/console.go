@@ -57,7 +57,7 @@ you have signed in, and removes the file. The variable BROWSER names another pro
 		},
 	}
 	o.register(cmd)
-	cmd.Flags().StringVar(&o.url, "url", "", "scheme, host and port of the console (default: http:// and the configuration's serve.admin)")
+	cmd.Flags().StringVar(&o.url, "url", "", "scheme, host and port of the console (default: the configuration's serve.admin_url, or its serve.admin)")
 	cmd.Flags().BoolVar(&o.open, "open", false, "open the browser instead of printing the link")
 	return cmd
 }
@@ -72,7 +72,13 @@ func (o *consoleOptions) address(w world) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return "http://" + loaded.Serve.Admin, nil
+		if scheme := "http://"; loaded.Serve.AdminURL == "" {
+			if loaded.Serve.TLS.Cert != "" {
+				scheme = "https://"
+			}
+			return scheme + loaded.Serve.Admin, nil
+		}
+		return loaded.Serve.AdminURL, nil
 	}
 	u, err := url.Parse(o.url)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" ||

@@ -14,12 +14,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/config"
-	"pgfsm/loopback"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy/visible"
 	"pgfsm/runner"
 	"pgfsm/runner/setup"
 	"pgfsm/traces/ledger/stores"
+	"pgfsm/web"
 )
 
 // gatewayOptions are the flags of serve.
@@ -58,7 +58,7 @@ Exit codes: 0 stopped by an interrupt, 2 could not, or cut calls off.`,
 		},
 	}
 	o.register(cmd)
-	cmd.Flags().StringVar(&o.listen, "listen", "", "the address for clients: a loopback address and a port (default: serve.listen)")
+	cmd.Flags().StringVar(&o.listen, "listen", "", "the address for clients: a loopback address and a port, or with serve.tls any IP address and a port (default: serve.listen)")
 	cmd.Flags().StringVar(&o.admin, "admin", "", "the address for decisions and health checks (default: serve.admin; with --stdio none)")
 	cmd.Flags().BoolVar(&o.stdio, "stdio", false, "serve one client over standard input and output")
 	cmd.Flags().BoolVar(&o.verbose, "verbose", false, "log every call")
@@ -151,8 +151,12 @@ func (o *gatewayOptions) service(ctx context.Context, a *app, l *openedLedger, l
 ) {
 	configured := &a.Loaded.Serve
 	so = runner.ServiceOptions{
-		Hosts: configured.Hosts, Closed: a.Loaded.Closed, Info: upstream.Info{Name: "pgfsm", Version: version()},
-		Config: o.config, Allowlist: a.allowlist(),
+		Hosts: configured.Hosts, PublicURL: configured.PublicURL, AdminURL: configured.AdminURL, Closed: a.Loaded.Closed,
+		Info: upstream.Info{Name: "pgfsm", Version: version()}, Config: o.config, Allowlist: a.allowlist(),
+	}
+	secured, err := openTLS(configured.TLS, func(err error) { log.Error("TLS", "error", visible.Text(err.Error())) })
+	if err != nil {
+		return so, err
 	}
 	if l != nil {
 		so.Store = l.Ledger
@@ -171,12 +175,12 @@ func (o *gatewayOptions) service(ctx context.Context, a *app, l *openedLedger, l
 	}
 	// Over stdio there is an admin address only if a flag asks for it, because many such processes run beside each other.
 	if !o.stdio || adminWanted {
-		if so.Admin, err = loopback.Listen(cmp.Or(o.admin, configured.Admin)); err != nil {
+		if so.Admin, err = listen(secured, cmp.Or(o.admin, configured.Admin), configured.AdminURL); err != nil {
 			return so, fmt.Errorf("--admin: %w", err)
 		}
 	}
 	if !o.stdio {
-		if so.MCP, err = loopback.Listen(cmp.Or(o.listen, configured.Listen)); err != nil {
+		if so.MCP, err = listen(secured, cmp.Or(o.listen, configured.Listen), configured.PublicURL); err != nil {
 			return so, fmt.Errorf("--listen: %w", err)
 		}
 	}
@@ -198,7 +202,7 @@ func closeAll(all ...net.Listener) error {
 func (o *gatewayOptions) announce(w world, log *slog.Logger, so *runner.ServiceOptions) error {
 	switch {
 	case o.stdio && so.Admin != nil:
-		log.Info("admin", "address", "http://"+so.Admin.Addr().String())
+		log.Info("admin", "address", web.Origin(so.Admin))
 		return nil
 	case o.stdio:
 		return nil
@@ -207,9 +211,9 @@ func (o *gatewayOptions) announce(w world, log *slog.Logger, so *runner.ServiceO
 			SchemaVersion int    `json:"schema_version"`
 			MCP           string `json:"mcp"`
 			Admin         string `json:"admin"`
-		}{schemaVersion, "http://" + so.MCP.Addr().String() + "/mcp", "http://" + so.Admin.Addr().String()})
+		}{schemaVersion, web.Origin(so.MCP) + "/mcp", web.Origin(so.Admin)})
 	}
-	_, err := fmt.Fprintf(w.stdout, "mcp http://%s/mcp\nadmin http://%s\n", so.MCP.Addr(), so.Admin.Addr())
+	_, err := fmt.Fprintf(w.stdout, "mcp %s/mcp\nadmin %s\n", web.Origin(so.MCP), web.Origin(so.Admin))
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"pgfsm/policy"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/storetest"
 )
 
@@ -19,7 +20,7 @@ func TestPruneInParts(t *testing.T) {
 	for failing := range parts + 1 {
 		t.Run(fmt.Sprint("failing-", failing), func(t *testing.T) {
 			d := newDesk(t)
-			store := memoryOf(t, d.store)
+			store := ledgertest.MemoryOf(t, d.store)
 			held, s := d.hold(nil) // it ends among the others
 			d.must(d.granted("policy-allows", "one", 1), "")
 			d.passes(4)
@@ -42,7 +43,7 @@ func TestPruneInParts(t *testing.T) {
 				}
 				return nil
 			}
-			done, err := deskAt(t, memory{other}, d.Clock).PruneAtOnce(t.Context(), before, root, atOnce)
+			done, err := deskAt(t, ledgertest.Memory{Memory: other}, d.Clock).PruneAtOnce(t.Context(), before, root, atOnce)
 			if fails := failing > 0; fails != errors.Is(err, boom) {
 				t.Fatalf("PruneAtOnce() = %+v, %v", done, err)
 			}
@@ -77,7 +78,7 @@ func TestPruneInParts(t *testing.T) {
 
 // A between store does something before one of its transactions begins.
 type between struct {
-	process
+	ledgertest.Process
 	nth int
 	do  func()
 }
@@ -86,7 +87,7 @@ func (s *between) Update(ctx context.Context, do func(ledger.Tx) error) error {
 	if s.nth--; s.nth == 0 {
 		s.do()
 	}
-	return s.process.Update(ctx, do)
+	return s.Process.Update(ctx, do)
 }
 
 // TestPruneWhileOthersWrite: an outcome that is delivered after the plan keeps its run and ends the prune, and what was removed before stays removed.

@@ -84,7 +84,7 @@ func (f *Front) identify(r *http.Request) (session.Identity, *refusal) {
 	switch {
 	case errors.Is(err, web.ErrNoCredentials) && !sent:
 		if !fromThisMachine(r) {
-			return session.Identity{}, unauthorized("requests without a token are accepted from this machine only: send Authorization: Bearer " +
+			return session.Identity{}, unauthorized("requests without a token are accepted only from this machine without TLS: send Authorization: Bearer " +
 				"and a token of pgfsm token create")
 		}
 		return session.Identity{Name: Anonymous}, nil
@@ -103,7 +103,8 @@ func unauthorized(message string) *refusal {
 // proxyHeaders say that a proxy forwards the request of another client.
 var proxyHeaders = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"}
 
-// fromThisMachine reports whether a program on this machine sent the request, and not as a proxy.
+// fromThisMachine reports whether a program on this machine sent the request, and not as a proxy. A listener with TLS is for other
+// machines, too: something may pass their connections on without a word of it in HTTP.
 func fromThisMachine(r *http.Request) bool {
 	for _, name := range proxyHeaders {
 		if len(r.Header[name]) > 0 {
@@ -111,7 +112,7 @@ func fromThisMachine(r *http.Request) bool {
 		}
 	}
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && peer.Addr().Unmap().IsLoopback() && localHost(r.Host)
+	return err == nil && r.TLS == nil && peer.Addr().Unmap().IsLoopback() && localHost(r.Host)
 }
 
 // localHost reports whether the value of a Host header, with or without a port, names this machine.

@@ -200,7 +200,7 @@ func TestAStoppedProcessStopsNobodyForLong(t *testing.T) {
 func TestAStoppedProcessThatIsSentMuch(t *testing.T) {
 	for name, server := range map[string]func(*testing.T) string{ // in any order
 		"direct":           func(t *testing.T) string { return shared.Cluster(t).Address() },
-		"through-a-pooler": pooler,
+		"through-a-pooler": func(t *testing.T) string { return shared.Cluster(t).Pooler(t, serves, prunes) },
 	} {
 		t.Run(name, func(t *testing.T) { isSentMuch(t, server(t)) })
 	}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"pgfsm/config"
+	"pgfsm/loopback"
+	"pgfsm/web"
+)
+
+// openTLS reads the files of serve.tls. It returns nil if there are none. report is called when changed files cannot be used.
+func openTLS(files config.TLS, report func(error)) (*web.TLS, error) {
+	if files.Cert == "" {
+		return nil, nil
+	}
+	t, err := web.NewTLS(web.TLSFiles(files), report)
+	if err != nil {
+		return nil, fmt.Errorf("serve.tls: %w", err)
+	}
+	return t, nil
+}
+
+var errNoURL = errors.New("other machines can reach the address: say in serve.public_url or serve.admin_url at which name")
+
+// listen opens a listener. Other machines can reach it only with TLS and a URL, which names it.
+func listen(secured *web.TLS, address, url string) (net.Listener, error) {
+	if secured == nil {
+		return loopback.Listen(address)
+	}
+	on, err := secured.Listen(address)
+	if err == nil && url == "" && !loopback.Addr(on.Addr()) {
+		return nil, errors.Join(errNoURL, on.Close())
+	}
+	return on, err
+}
