@@ -55,7 +55,12 @@ func newDesk(t testing.TB) *desk {
 
 func newDeskAt(t testing.TB, hosts ...string) *desk {
 	t.Helper()
-	d := &desk{Fixture: ledgertest.Open(t, ledgertest.NewProcess(t), ledgertest.NewClock(t)), id: func() string { return ledgertest.NewID(t) }}
+	return newDeskOn(t, ledgertest.NewProcess(t), hosts...)
+}
+
+func newDeskOn(t testing.TB, store ledger.Store, hosts ...string) *desk {
+	t.Helper()
+	d := &desk{Fixture: ledgertest.Open(t, store, ledgertest.NewClock(t)), id: func() string { return ledgertest.NewID(t) }}
 	h := console.New(console.Options{
 		Ledger: d.Ledger, Replayer: traces.NewReplayer(statestest.MustMachine(t), nil), Hosts: hosts,
 		Voted: func(run string) { d.voted = append(d.voted, run) },
