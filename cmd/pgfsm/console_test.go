@@ -79,7 +79,9 @@ var (
 
 // rowsOfPage returns the rows of a page as the command line prints them.
 func rowsOfPage(page string) (rows []string) {
-	page, _, _ = strings.Cut(page, `<h2>Tool</h2>`)
+	for _, section := range []string{"Tool", "Proof"} { // of which the commands say more
+		page, _, _ = strings.Cut(page, "<h2>"+section+"</h2>")
+	}
 	for _, row := range pageRow.FindAllStringSubmatch(page, -1) {
 		rows = append(rows, row[1]+": "+row[2])
 	}
