@@ -129,7 +129,6 @@ func approves(p *traveller, d *desk) {
 	p.shows("looks right")
 	p.use("#standing > p a")
 	p.shows("Steps")
-	p.use("#standing summary")
 	p.until("the machine is drawn", "document.querySelector('figure svg').getBoundingClientRect().width > 200")
 	p.fits("approver-run-" + p.device.String())
 	if votes := d.Votes(q.RunID); len(votes) != 2 || votes[1].By != alice || votes[1].Reason != "looks right" {
