@@ -165,7 +165,10 @@ func Axe(t testing.TB, ctx context.Context, modules string) (found []string) {
 	return found
 }
 
-// Picture writes a small picture of the whole page, or of what the window shows of it.
+// maxHeight bounds a picture of a whole page: docs show where it begins.
+const maxHeight = 1800
+
+// Picture writes a small picture of the whole page as far as [maxHeight], or of what the window shows of it.
 func Picture(t testing.TB, ctx context.Context, path string, whole bool) {
 	t.Helper()
 	take := chromedp.CaptureScreenshot()
@@ -180,7 +183,9 @@ func Picture(t testing.TB, ctx context.Context, path string, whole bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	small := image.NewPaletted(page.Bounds(), frequent(page))
+	area := page.Bounds()
+	area.Max.Y = min(area.Max.Y, maxHeight)
+	small := image.NewPaletted(area, frequent(page))
 	draw.Draw(small, small.Bounds(), page, page.Bounds().Min, draw.Src) // the nearest colours
 	var b bytes.Buffer
 	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, small); err != nil {
@@ -204,7 +209,7 @@ func frequent(page image.Image) color.Palette {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), bytes.Compare([]byte{a.R, a.G, a.B}, []byte{b.R, b.G, b.B}))
 	})
 	var colours color.Palette
-	for _, c := range all[:min(len(all), 64)] {
+	for _, c := range all[:min(len(all), 128)] {
 		colours = append(colours, c)
 	}
 	return colours

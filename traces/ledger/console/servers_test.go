@@ -32,10 +32,16 @@ var anyArguments = map[string]any{"type": "object"}
 // listed returns what a service with a configuration knows of its server when that lists these definitions.
 func listed(t *testing.T, c policy.Content, stored map[canonical.Digest][]byte, definitions ...[]byte) []present.ServerTool {
 	t.Helper()
+	return listedBy(t, c, "my pgfsm.yaml", stored, definitions...)
+}
+
+// listedBy is listed by a service with a configuration file; empty: the default.
+func listedBy(t *testing.T, c policy.Content, file string, stored map[canonical.Digest][]byte, definitions ...[]byte) []present.ServerTool {
+	t.Helper()
 	page := `{"tools":[` + string(bytes.Join(definitions, []byte(","))) + "]}"
 	event := &states.ToolsListed{Servers: statestest.Listings(page)}
 	catalog := statestest.MustBundle(c, nil).Catalog(event.Catalog(), event.Servers)
-	pins := &present.Pins{Config: "my pgfsm.yaml", Allowlist: "allowlist.json", Definition: func(d canonical.Digest) []byte { return stored[d] }}
+	pins := &present.Pins{Config: file, Allowlist: "allowlist.json", Definition: func(d canonical.Digest) []byte { return stored[d] }}
 	return present.ServerTools(&c, catalog, statestest.Server, pins)
 }
 
