@@ -2,7 +2,6 @@ package present
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 
 	"pgfsm/policy"
@@ -146,19 +145,19 @@ func NewPolicies(r ledger.Reader, own *policy.Bundle) (p Policies, err error) {
 // ActiveBundle returns the content and the digest of the bundle that is in force: this service's own or, if it has none, the one with which a
 // gateway last started. activated is when that was; it is empty if the ledger does not say. The content is nil if there is no bundle.
 func ActiveBundle(r ledger.Reader, own *policy.Bundle) (c *policy.Content, digest canonical.Digest, activated string, err error) {
-	last, at, err := activation(r)
+	last, err := ledger.LastActivation(r)
 	switch {
 	case err != nil:
 		return nil, "", "", err
-	case own != nil && own.Digest() != last:
+	case own != nil && (last == nil || own.Digest() != last.Bundle):
 		return own.Content(), own.Digest(), "", nil
 	case own != nil:
-		return own.Content(), last, at, nil
-	case last == "":
+		return own.Content(), last.Bundle, last.At, nil
+	case last == nil:
 		return nil, "", "", nil
 	}
-	c, err = contentOf(r, last)
-	return c, last, at, err
+	c, err = contentOf(r, last.Bundle)
+	return c, last.Bundle, last.At, err
 }
 
 // fill adds the policies and risk rules of a bundle.
@@ -197,22 +196,6 @@ func (p *Policies) UnusedRules() (ids []string) {
 		}
 	}
 	return ids
-}
-
-// activation returns the bundle with which a gateway last started, and when; both are empty if none did.
-func activation(r ledger.Reader) (digest canonical.Digest, at string, err error) {
-	e, err := r.LastOf(ledger.BundleActivated)
-	if errors.Is(err, ledger.ErrNotFound) {
-		return "", "", nil
-	}
-	if err != nil {
-		return "", "", err
-	}
-	list, err := e.List(r)
-	if err != nil {
-		return "", "", err
-	}
-	return canonical.Digest(valueAt(list[len(list)-1].Payload, "/bundle")), e.At, nil
 }
 
 // contentOf reads a bundle of the ledger.

@@ -81,7 +81,7 @@ func ReadActivity(r Reader, since, now string) (a Activity, err error) {
 	if err := a.Waits.read(r, since, now); err != nil {
 		return a, err
 	}
-	a.Active, err = lastActivation(r)
+	a.Active, err = LastActivation(r)
 	return a, err
 }
 
@@ -175,8 +175,8 @@ func (w *Waits) measure(r Reader, q *Request) error {
 	return nil
 }
 
-// lastActivation returns the last start of a gateway; nil if none has started.
-func lastActivation(r Reader) (*Activation, error) {
+// LastActivation returns the last start of a gateway; nil if none has started.
+func LastActivation(r Reader) (*Activation, error) {
 	e, err := r.LastOf(BundleActivated)
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
@@ -184,10 +184,16 @@ func lastActivation(r Reader) (*Activation, error) {
 	if err != nil {
 		return nil, err
 	}
+	a, err := e.activation(r)
+	return &a, err
+}
+
+// activation returns what an entry of the type [BundleActivated] says.
+func (e *Entry) activation(r Reader) (Activation, error) {
 	p, err := e.only(r)
 	if err != nil {
-		return nil, err
+		return Activation{}, err
 	}
 	a := p.(*activated)
-	return &Activation{Entry: e.Index, At: e.At, By: e.By, Build: a.Build, Bundle: a.Bundle}, nil
+	return Activation{Entry: e.Index, At: e.At, By: e.By, Build: a.Build, Bundle: a.Bundle}, nil
 }

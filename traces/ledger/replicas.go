@@ -96,25 +96,32 @@ func (p *Replicas) count(ctx context.Context, r Reader, s Store, now string) err
 	return nil
 }
 
+// Activations returns the last activation of each bundle, the newest first, at most limit. The first one is of the active bundle.
+func (l *Ledger) Activations(r Reader, limit int) ([]Activation, error) {
+	o := &l.replicas
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	err := o.refresh(r)
+	all := slices.Clone(o.bundles[max(0, len(o.bundles)-limit):])
+	slices.Reverse(all)
+	return all, err
+}
+
 // A roster caches the replicas, because a ledger has an entry for each that ever started. The zero roster has read none.
 type roster struct {
 	mu   sync.Mutex
 	read int64 // index after the last entry of a replica that was read
 	live []Replica
+
+	bundles []Activation // the last one of each bundle, oldest first
 }
 
 // running returns the replicas that are not gone.
 func (o *roster) running(ctx context.Context, r Reader, gone func(context.Context, string) (bool, error)) (live []Replica, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	last, err := r.LastOf(BundleActivated)
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err := o.refresh(r); err != nil {
 		return nil, err
-	}
-	if err == nil && last.Index >= o.read {
-		if err := o.update(r); err != nil {
-			return nil, err
-		}
 	}
 	for _, one := range o.live {
 		over, err := gone(ctx, one.Owner)
@@ -129,8 +136,15 @@ func (o *roster) running(ctx context.Context, r Reader, gone func(context.Contex
 	return slices.Clone(live), nil
 }
 
-// update reads the entries that were not read yet.
-func (o *roster) update(r Reader) error {
+// refresh reads the entries that were not read yet.
+func (o *roster) refresh(r Reader) error {
+	last, err := r.LastOf(BundleActivated)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil || last.Index < o.read {
+		return err
+	}
 	for e, err := range r.EntriesOfType(BundleActivated) {
 		if err != nil {
 			return err
@@ -138,12 +152,12 @@ func (o *roster) update(r Reader) error {
 		if e.Index < o.read {
 			continue
 		}
-		p, err := e.only(r)
+		a, err := e.activation(r)
 		if err != nil {
 			return err
 		}
-		a := p.(*activated)
-		o.live, o.read = append(o.live, Replica{Owner: e.By, Since: e.At, Build: a.Build, Bundle: a.Bundle}), e.Index+1
+		o.live, o.read = append(o.live, Replica{Owner: a.By, Since: a.At, Build: a.Build, Bundle: a.Bundle}), e.Index+1
+		o.bundles = append(slices.DeleteFunc(o.bundles, func(b Activation) bool { return b.Bundle == a.Bundle }), a)
 	}
 	return nil
 }

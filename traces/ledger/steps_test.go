@@ -196,7 +196,7 @@ func TestActivations(t *testing.T) {
 		}
 	}
 	d.Look(func(r ledger.Reader) error {
-		got, err := ledger.Activations(r, 2)
+		got, err := d.Activations(r, 2)
 		if err != nil || len(got) != 2 || got[0].Bundle != all[1].Digest() || got[1].Bundle != all[2].Digest() || got[0].At == "" {
 			t.Errorf("Activations() = %+v, %v", got, err)
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
@@ -35,11 +34,11 @@ func TryBundle(r Reader, p *traces.Replayer, run string, bundle canonical.Digest
 		return w, fmt.Errorf("run %s: %w", run, err)
 	}
 	if bundle == "" {
-		active, err := Activations(r, 1)
-		if err != nil || len(active) == 0 {
+		active, err := LastActivation(r)
+		if err != nil || active == nil {
 			return w, cmp.Or(err, ErrBundle)
 		}
-		bundle = active[0].Bundle
+		bundle = active.Bundle
 	}
 	by, err := bundleOf(r, p, bundle)
 	if err != nil {
@@ -75,32 +74,4 @@ func bundleOf(r Reader, p *traces.Replayer, digest canonical.Digest) (*policy.Bu
 		return nil, fmt.Errorf("%w: %w", ErrBundle, err)
 	}
 	return b, nil
-}
-
-// Activations returns the last activation of each bundle, the newest first, at most limit. The first one is of the active bundle.
-func Activations(r Reader, limit int) (all []Activation, err error) {
-	for e, err := range r.EntriesOfType(BundleActivated) {
-		if err != nil {
-			return nil, err
-		}
-		list, err := e.List(r)
-		if err != nil {
-			return nil, err
-		}
-		for i := range list {
-			p, err := list[i].decode()
-			if err != nil {
-				return nil, err
-			}
-			if a, ok := p.(*activated); ok {
-				all = slices.DeleteFunc(all, func(b Activation) bool { return b.Bundle == a.Bundle })
-				all = append(all, Activation{e.Index, e.At, e.By, a.Build, a.Bundle})
-			}
-		}
-		if len(all) > limit {
-			all = all[1:]
-		}
-	}
-	slices.Reverse(all)
-	return all, nil
 }

@@ -49,7 +49,7 @@ func (h *Handler) chooseBundle(v *visit, w *whatIfView) (bool, error) {
 // addWhatIf adds the bundles of the log, and how the chosen one judges the run.
 func (h *Handler) addWhatIf(v *visit, r ledger.Reader, body *runView) error {
 	w := &body.WhatIf
-	all, err := ledger.Activations(r, maxBundles)
+	all, err := h.Ledger.Activations(r, maxBundles)
 	if err != nil {
 		return err
 	}
