@@ -70,9 +70,12 @@ func CompareLog(ctx context.Context, v ledger.Viewer, p *traces.Replayer, old, d
 // newestRated returns the newest runs since a time that came as far as the policy. more reports that there may be others.
 func newestRated(look ledger.Reader, since string) (rated []ledger.Request, more bool, err error) {
 	read := 0
-	for q, err := range look.Requests(ledger.Filter{Since: since, Newest: true, Limit: maxRead + 1}) {
+	for q, err := range look.Requests(ledger.Filter{Newest: true, Limit: maxRead + 1}) {
 		if err != nil {
 			return nil, false, err
+		}
+		if q.At < since { // run ids are ordered by time
+			break
 		}
 		if read++; read > maxRead || len(rated) == MaxCompared {
 			return rated, true, nil

@@ -34,6 +34,10 @@ func TestCompareLog(t *testing.T) {
 	if c := got.Changed[0]; c.RunID != held.RunID || c.Old != rules.Pending || c.New != rules.Allow || c.By != "none" || !got.Has([]string{"newly-allowed"}) {
 		t.Errorf("the change is %+v", c)
 	}
+	later, err := backtest.CompareLog(t.Context(), l, replayer, old, draft, "9999-01-01T00:00:00Z")
+	if err != nil || later.Traces != 0 || later.Partial {
+		t.Errorf("CompareLog() of a period without requests = %+v, %v: a held call belongs to the period in which it was requested", later, err)
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	views := 0
 	_, err = backtest.CompareLog(ctx, viewer(func(ctx context.Context, do func(ledger.Reader) error) error {
