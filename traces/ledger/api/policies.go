@@ -8,7 +8,7 @@ import (
 // listPolicies returns how often each policy and risk rule decided.
 func (h *Handler) listPolicies(c *call) (answer, error) {
 	var out present.Policies
-	err := h.newest(c, func(r ledger.Reader) (err error) {
+	err := h.inTurn(c, func(r ledger.Reader) (err error) {
 		out, err = present.NewPolicies(r, h.bundle)
 		return err
 	})
@@ -23,18 +23,9 @@ func (h *Handler) listServers(c *call) (answer, error) {
 		known, note = h.servers()
 	}
 	var out present.Servers
-	err := h.newest(c, func(r ledger.Reader) (err error) {
+	err := h.inTurn(c, func(r ledger.Reader) (err error) {
 		out, err = present.NewServers(r, known, note)
 		return err
 	})
 	return jsonAnswer(out), err
-}
-
-// newest reads many requests, when it is the call's turn.
-func (h *Handler) newest(c *call, do func(ledger.Reader) error) error {
-	if err := h.turn(c); err != nil {
-		return err
-	}
-	defer func() { <-h.listing }()
-	return h.ledger.View(c.r.Context(), do)
 }

@@ -61,6 +61,15 @@ func (h *Handler) turn(c *call) error {
 	}
 }
 
+// inTurn reads much, when it is the call's turn.
+func (h *Handler) inTurn(c *call, do func(ledger.Reader) error) error {
+	if err := h.turn(c); err != nil {
+		return err
+	}
+	defer func() { <-h.listing }()
+	return h.ledger.View(c.r.Context(), do)
+}
+
 // page returns some requests, oldest first.
 func (h *Handler) page(c *call, f ledger.Filter) (answer, error) {
 	limit, err := c.limit()
@@ -74,14 +83,10 @@ func (h *Handler) page(c *call, f ledger.Filter) (answer, error) {
 		}
 		f.After = after
 	}
-	if err := h.turn(c); err != nil {
-		return answer{}, err
-	}
-	defer func() { <-h.listing }()
 	want := f.Limit
 	f.Limit++ // one more says whether there is a next page
 	out := page{SchemaVersion: present.SchemaVersion, Requests: []present.Run{}}
-	err = h.ledger.View(c.r.Context(), func(r ledger.Reader) error {
+	err = h.inTurn(c, func(r ledger.Reader) error {
 		out.Requests, out.Next = out.Requests[:0], ""
 		for q, err := range r.Requests(f) {
 			if err != nil {
@@ -139,12 +144,8 @@ func (h *Handler) summary(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, newProblem(QueryInvalid, "since "+err.Error())
 	}
-	if err := h.turn(c); err != nil {
-		return answer{}, err
-	}
-	defer func() { <-h.listing }()
 	var a ledger.Activity
-	err = h.ledger.View(c.r.Context(), func(r ledger.Reader) (err error) {
+	err = h.inTurn(c, func(r ledger.Reader) (err error) {
 		a, err = ledger.ReadActivity(r, since, now.UTC().Format(policy.TimeForm))
 		return err
 	})
@@ -167,12 +168,8 @@ func (h *Handler) entries(c *call) (answer, error) {
 			return answer{}, newProblem(QueryInvalid, "before must be the index of an entry, as next says it")
 		}
 	}
-	if err := h.turn(c); err != nil {
-		return answer{}, err
-	}
-	defer func() { <-h.listing }()
 	var out present.Log
-	err = h.ledger.View(c.r.Context(), func(r ledger.Reader) (err error) {
+	err = h.inTurn(c, func(r ledger.Reader) (err error) {
 		out, err = present.ReadLog(r, f, before, limit)
 		return err
 	})
@@ -181,12 +178,8 @@ func (h *Handler) entries(c *call) (answer, error) {
 
 // signed returns the last checkpoints.
 func (h *Handler) signed(c *call) (answer, error) {
-	if err := h.turn(c); err != nil {
-		return answer{}, err
-	}
-	defer func() { <-h.listing }()
 	var out present.Checkpoints
-	err := h.ledger.View(c.r.Context(), func(r ledger.Reader) (err error) {
+	err := h.inTurn(c, func(r ledger.Reader) (err error) {
 		out, err = present.ReadCheckpoints(r, h.checkpoints)
 		return err
 	})

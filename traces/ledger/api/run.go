@@ -28,12 +28,8 @@ func (h *Handler) whatIf(c *call) (answer, error) {
 			return answer{}, newProblem(QueryInvalid, "bundle must be the digest of a bundle: "+err.Error())
 		}
 	}
-	if err := h.turn(c); err != nil {
-		return answer{}, err
-	}
-	defer func() { <-h.listing }()
 	var out present.WhatIf
-	err := h.ledger.View(c.r.Context(), func(r ledger.Reader) error {
+	err := h.inTurn(c, func(r ledger.Reader) error {
 		tried, err := ledger.TryBundle(r, h.replayer, c.run, bundle)
 		if err == nil {
 			out = present.NewWhatIf(c.run, &tried)
