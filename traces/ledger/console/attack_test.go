@@ -47,6 +47,7 @@ func TestNextIsAPageOfTheConsole(t *testing.T) {
 	b := d.browser(here)
 	for path, want := range map[string]string{ // in any order
 		"calls/" + q.RunID: "calls/" + q.RunID, "runs": "runs", "runs/" + q.RunID: "runs/" + q.RunID, "": "",
+		"now": "now", "log": "log", "log/3": "log/3", "policy": "policy", "servers": "servers",
 		"runs?next=//evil.example": "runs", "runs/" + q.RunID + "/trace": "", "events?of=held&after=0": "",
 	} {
 		got := b.get(console.Path + path)

@@ -121,6 +121,7 @@ type route struct {
 	page   string // below the base; what ends in / is followed by what rest matches
 	rest   *regexp.Regexp
 	open   bool // nobody needs to be signed in
+	part   bool // of a page, not a page
 	serve  func(*Handler, *visit) error
 }
 
@@ -139,7 +140,7 @@ func init() { // the handlers refer to routes
 		{method: http.MethodPost, page: "calls/", rest: runID, serve: (*Handler).vote},
 		{method: http.MethodGet, page: "runs", serve: (*Handler).runs},
 		{method: http.MethodGet, page: "runs/", rest: runID, serve: (*Handler).run},
-		{method: http.MethodGet, page: "runs/", rest: rawTrace, serve: (*Handler).trace},
+		{method: http.MethodGet, page: "runs/", rest: rawTrace, part: true, serve: (*Handler).trace},
 		{method: http.MethodGet, page: "now", serve: (*Handler).now},
 		{method: http.MethodGet, page: "log", serve: (*Handler).log},
 		{method: http.MethodGet, page: "log/", rest: entryIndex, serve: (*Handler).entry},
@@ -147,7 +148,7 @@ func init() { // the handlers refer to routes
 		{method: http.MethodPost, page: "policy", serve: (*Handler).tryPolicy},
 		{method: http.MethodGet, page: "servers", serve: (*Handler).servers},
 		{method: http.MethodPost, page: "servers", serve: (*Handler).askServers},
-		{method: http.MethodGet, page: "events", serve: (*Handler).events},
+		{method: http.MethodGet, page: "events", part: true, serve: (*Handler).events},
 		{method: http.MethodPost, page: "sign-out", serve: (*Handler).signOut},
 		{method: http.MethodGet, page: "sign-in", open: true, serve: (*Handler).signInPage},
 		{method: http.MethodPost, page: "sign-in", open: true, serve: (*Handler).signIn},
@@ -200,17 +201,18 @@ func split(path string) (base, page string, ok bool) {
 	return Path, page, ok
 }
 
+// fits reports whether the route is that of a page below the base, and returns the end of its path.
+func (at *route) fits(page string) (id string, ok bool) {
+	id, ok = strings.CutPrefix(page, at.page)
+	return id, ok && (at.rest == nil && id == "" || at.rest != nil && at.rest.MatchString(id))
+}
+
 // route returns the route of a visit.
 func (v *visit) route() (*route, error) {
 	err := errNoPage
 	for i := range routes {
 		at := &routes[i]
-		id, fits := strings.CutPrefix(v.page, at.page)
-		if at.rest == nil {
-			fits = v.page == at.page
-		} else {
-			fits = fits && at.rest.MatchString(id)
-		}
+		id, fits := at.fits(v.page)
 		if !fits || at.open && v.base != Path {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"pgfsm/loopback"
@@ -97,9 +98,10 @@ func (h *Handler) askToSignIn(v *visit) {
 
 // isNext reports whether a page can be gone to after signing in.
 func isNext(page string) bool {
-	id, call := strings.CutPrefix(page, "calls/")
-	run, isRun := strings.CutPrefix(page, "runs/")
-	return page == "" || page == "runs" || page == "policy" || page == "servers" || call && runID.MatchString(id) || isRun && runID.MatchString(run)
+	return slices.ContainsFunc(routes, func(at route) bool {
+		_, fits := at.fits(page)
+		return fits && !at.open && !at.part && at.method == http.MethodGet
+	})
 }
 
 // signIn begins a session with a token.
