@@ -228,6 +228,44 @@ func TestTLSFilesChange(t *testing.T) {
 	want(rig.client("third-and-last.test"), true, 2)
 }
 
+// A client whose authority is not trusted any more does not resume the session that it had.
+func TestClientAuthorityChanges(t *testing.T) {
+	clients := newAuthority(t, "clients")
+	rig := servingTLS(t, clients)
+	own, err := tls.X509KeyPair(clients.leaf("ci-agent"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &tls.Config{
+		RootCAs: x509.NewCertPool(), ServerName: "first.test", Certificates: []tls.Certificate{own}, ClientSessionCache: tls.NewLRUClientSessionCache(1),
+	}
+	config.RootCAs.AddCert(rig.ca.cert)
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		config := config.Clone()
+		config.MaxVersion = version
+		for range 2 {
+			conn, err := tls.Dial("tcp", rig.at, config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
+				t.Error(err)
+			}
+			if _, err := io.ReadAll(conn); err != nil || conn.ConnectionState().DidResume {
+				t.Errorf("version %x: resumed %t, %v", version, conn.ConnectionState().DidResume, err)
+			}
+			conn.Close()
+		}
+	}
+	rig.write(rig.files.ClientCA, newAuthority(t, "other clients").pem())
+	if _, err := rig.get(rig.clientWith(config)); err == nil {
+		t.Error("a client of an authority that was removed is served")
+	}
+	if len(rig.reported) != 0 {
+		t.Errorf("reported %q", rig.reported)
+	}
+}
+
 // A client that does not begin the handshake gives its place to another one.
 func TestHandshakesThatNeverBegin(t *testing.T) {
 	rig := servingTLS(t, nil)
