@@ -129,7 +129,7 @@ func (h *Handler) addResult(v *visit, r ledger.Reader, q *ledger.Request, body *
 func (h *Handler) addSteps(v *visit, r ledger.Reader, body *runView) error {
 	steps, underWay, err := ledger.Steps(v.r.Context(), r, v.id, h.Replayer)
 	if err != nil {
-		if v.r.Context().Err() != nil {
+		if v.r.Context().Err() != nil || errors.Is(err, ledger.ErrUnavailable) {
 			return err
 		}
 		h.Log("the steps of run " + v.id + " cannot be shown: " + err.Error())

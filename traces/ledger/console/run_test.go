@@ -19,6 +19,7 @@ import (
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
+	"pgfsm/traces/ledger/storetest"
 )
 
 // A gate is a door that lets a call through when it is told to.
@@ -183,4 +184,43 @@ func TestProof(t *testing.T) {
 		b.page("runs/"+q.RunID).want(t, http.StatusOK, words...)
 		return nil
 	})
+}
+
+// TestRunWithoutLedger: nobody learns that a record was changed when the ledger only cannot be read.
+func TestRunWithoutLedger(t *testing.T) {
+	store := &withoutBlobs{Store: storetest.NewMemory()}
+	d := newDeskOn(t, store, here)
+	q := d.Hold(1)
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	b.page("runs/"+q.RunID).want(t, http.StatusOK)
+	other := canonical.Sum("bundle", nil)
+	for page, lost := range map[string]func(canonical.Digest) bool{ // in any order
+		"runs/" + q.RunID: func(canonical.Digest) bool { return true },
+		"runs/" + q.RunID + "?bundle=" + string(other): func(d canonical.Digest) bool { return d == other },
+	} {
+		store.lost = lost
+		b.page(page).want(t, http.StatusServiceUnavailable, "The ledger cannot be used now.")
+	}
+}
+
+// withoutBlobs is a store that cannot be read where it lost blobs.
+type withoutBlobs struct {
+	ledger.Store
+	lost func(canonical.Digest) bool
+}
+
+func (s *withoutBlobs) View(ctx context.Context, do func(ledger.Reader) error) error {
+	return s.Store.View(ctx, func(r ledger.Reader) error { return do(blobReader{r, s.lost}) })
+}
+
+type blobReader struct {
+	ledger.Reader
+	lost func(canonical.Digest) bool
+}
+
+func (r blobReader) Blob(digest canonical.Digest) (ledger.Blob, error) {
+	if r.lost != nil && r.lost(digest) {
+		return ledger.Blob{}, ledger.ErrUnavailable
+	}
+	return r.Reader.Blob(digest)
 }

@@ -69,7 +69,7 @@ func (h *Handler) addWhatIf(v *visit, r ledger.Reader, body *runView) error {
 	case errors.Is(err, ledger.ErrBundle):
 		w.Error = "The ledger has no such bundle that this version of pgfsm can read."
 		return nil
-	case err != nil && v.r.Context().Err() != nil:
+	case err != nil && v.r.Context().Err() != nil, errors.Is(err, ledger.ErrUnavailable):
 		return err
 	case err != nil:
 		h.Log("run " + v.id + " cannot be judged again: " + err.Error())
