@@ -53,7 +53,7 @@ func Listen(address string) (net.Listener, error) {
 func Hosts(on net.Listener) []string {
 	_, port, _ := net.SplitHostPort(on.Addr().String())
 	names := []string{on.Addr().String(), "127.0.0.1:" + port, "[::1]:" + port, "localhost:" + port}
-	if port == "80" { // clients leave it out
+	if port == "80" || port == "443" { // clients leave them out
 		names = append(names, "127.0.0.1", "[::1]", "localhost")
 	}
 	return names
