@@ -39,7 +39,11 @@ func (b *breaker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "not now", http.StatusServiceUnavailable)
 			return
 		}
-		r = r.WithContext(ctx)
+		b.Handler.ServeHTTP(w, r.WithContext(ctx))
+		if ctx.Err() != nil {
+			panic(http.ErrAbortHandler) // a stream that has not begun would be an empty page
+		}
+		return
 	}
 	b.Handler.ServeHTTP(w, r)
 }
