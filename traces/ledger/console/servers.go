@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/policy"
 	"pgfsm/policy/docdiff"
 	"pgfsm/present"
 	"pgfsm/traces/ledger"
@@ -24,6 +25,7 @@ type serversView struct {
 	Has     bool // this service has servers
 	Listed  []serverView
 	Changed int // tools whose definition differs from the pinned one
+	Unseen  int // servers whose tools the service does not know
 }
 
 // A serverView is one server.
@@ -80,6 +82,9 @@ func (h *Handler) servers(v *visit) error {
 	for _, s := range body.Servers.Servers {
 		body.Listed = append(body.Listed, newServerView(s, &left))
 		body.Changed += body.Listed[len(body.Listed)-1].Drifted
+		if s.Status != policy.ServerUp {
+			body.Unseen++
+		}
 	}
 	return h.render(v, http.StatusOK, "servers", view{Title: "Servers", CLI: "pgfsm tools", Body: body})
 }

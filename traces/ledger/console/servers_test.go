@@ -78,7 +78,7 @@ func TestServers(t *testing.T) {
 	d.Ask(carol, statestest.Content()) // is made
 	d.Hold(1)
 	got := d.signedIn(here, alice, ledger.RoleApprover).page("servers")
-	got.want(t, http.StatusOK, "2 tools have another definition than the pinned one", "Up since", statestest.At, "2025-11-25", "1 made</a>, 0 failed",
+	got.want(t, http.StatusOK, "2 tools have another definition than the pinned one", "The tools of 2 servers are not known now", "Up since", statestest.At, "2025-11-25", "1 made</a>, 0 failed",
 		"<h2>away: <span class=\"down\">down</span>", "Down since", "Nobody has used this server since the service started",
 		"What changed in drifts", "/description", "- &#34;Reads a file.&#34;", `<mark class="odd">\u202e</mark>drowssap`, "pgfsm tools",
 		"What changed in lost", "The pinned definition is not stored", "It is not stored.",
@@ -143,7 +143,13 @@ func TestServersOfAServiceWithoutServers(t *testing.T) {
 	b.page("servers").want(t, http.StatusOK, statestest.Server+": <span class=\"unknown\">", "1 made</a>, 0 failed")
 	b.post(b.base+"servers", url.Values{}).want(t, http.StatusBadRequest)
 	d.with(statestest.Content(), serving())
-	b.page("servers").want(t, http.StatusOK, "No tool is known to differ")
+	d.with(statestest.Content(), serving(present.Server{Server: statestest.Server, Status: policy.ServerUp}))
+	b.page("servers").want(t, http.StatusOK, "No tool differs")
+	d.with(statestest.Content(), serving()) // the ledger knows the server
+	got := b.page("servers")
+	if got.want(t, http.StatusOK, "The tools of 1 server are not known now"); strings.Contains(got.body, "No tool differs") {
+		t.Errorf("the page judges tools that nobody has listed: %s", got.body)
+	}
 }
 
 // TestAskServers: the button asks once, in the context of the request, and shows the page again.
