@@ -267,7 +267,7 @@ var configuration = &shape{form: object, cross: crossNames, keys: []key{
 		{name: "on_pending", shape: &shape{form: text, enum: []string{PendingResult, PendingError}}, initial: PendingResult,
 			doc: "The answer to the agent after `hold`: a `result` that says that the call waits, or an `error`."},
 		{name: "remind_before", shape: &shape{form: duration, max: MaxRemindBefore}, initial: writeDuration(DefaultRemindBefore),
-			doc: "How long before a held call expires the web hooks get a reminder, if nobody has decided yet. A call that waits for no longer than that gets " +
+			doc: "How long before a held call expires the web hooks get a reminder, if the call still waits. A call that waits for no longer than that gets " +
 				"none. `0s`: no reminders."},
 		{name: "hooks", shape: &shape{form: list, max: MaxHooks, unique: "url", what: "hook", each: hookShape},
 			doc:     "Web hooks: `pgfsm serve` and `pgfsm approvals serve` send them messages about held calls.",
