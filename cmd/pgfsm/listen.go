@@ -22,7 +22,7 @@ func openTLS(files config.TLS, report func(error)) (*web.TLS, error) {
 	return t, nil
 }
 
-var errNoURL = errors.New("other machines can reach the address: say in serve.public_url or serve.admin_url at which name")
+var errNoURL = errors.New("other machines can reach this address: set serve.public_url for the gateway, or serve.admin_url for the admin address")
 
 // listen opens a listener. Other machines can reach it only with TLS and a URL, which names it.
 func listen(secured *web.TLS, address, url string) (net.Listener, error) {
