@@ -93,19 +93,19 @@ func TestApproverOfOthers(t *testing.T) {
 	}
 }
 
-// TestStreamsOfThoseWhoLeft: whoever leaves, or does not read, takes no stream away from others.
-func TestStreamsOfThoseWhoLeft(t *testing.T) {
+// TestStreamsOfClientsThatLeft: a client that leaves, or does not read, takes no stream away from other clients.
+func TestStreamsOfClientsThatLeft(t *testing.T) {
 	d, host := serves(t)
 	b := d.signedIn(host, alice, ledger.RoleApprover)
 	for range 3 {
 		t.Run("round", func(t *testing.T) {
 			for range 64 {
-				b.streams(t, "of=held&after=0") // nobody reads it, and the end of the round closes it
+				b.streams(t, "of=held&after=0") // the client does not read it; the end of the round closes it
 			}
 			b.page("events?of=held&after=0").want(t, http.StatusServiceUnavailable)
 		})
 		err := ledger.Poll(t.Context(), ledger.PollInterval, func() (bool, error) {
-			got := b.page("events?of=x&after=0") // which needs a stream to be refused
+			got := b.page("events?of=x&after=0") // which is refused only after it got a stream
 			return got.status == http.StatusNotFound, nil
 		})
 		if err != nil {
