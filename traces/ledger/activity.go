@@ -22,21 +22,21 @@ type Activity struct {
 	Since   string // when the period begins
 	Now     string
 	Unit    time.Duration // of the times of the counts
-	Counts  []Count       // of runs that were asked for in the period, in order
+	Counts  []Count       // of runs that were requested in the period, in order
 	Partial bool          // the period has more runs than were counted: the counts begin with the newest MaxRecent
-	First   string        // when the first counted run was asked for; empty without one
+	First   string        // when the first counted run was requested; empty without one
 	Waits   Waits
 	Active  *Activation // the last one; nil if no gateway has started
 }
 
-// Waits are how long approvers took to decide about the calls that were asked for in a period.
+// Waits are how long approvers took to decide about the calls that were requested in a period.
 type Waits struct {
 	Decided     []time.Duration // of calls that people decided, shortest first
 	Expired     int             // held calls that nobody decided
 	Partial     bool            // only the newest MaxWaits held calls of the period were read
-	Pending     int             // calls that wait now, whenever they were asked for
+	Pending     int             // calls that wait now, whenever they were requested
 	MorePending bool            // more wait than were counted
-	Oldest      string          // when the first of those that wait was asked for; empty without one
+	Oldest      string          // when the first of those that wait was requested; empty without one
 }
 
 // An Activation says that a gateway started with a bundle.

@@ -37,7 +37,7 @@ func TestWaits(t *testing.T) {
 	by, second := f.Approver(alice), f.Approver(bob)
 	before := f.Hold(1)
 	f.Clock.Add(20 * time.Minute)
-	f.Cast(ledgertest.Ballot(before, by)) // asked for before the period
+	f.Cast(ledgertest.Ballot(before, by)) // requested before the period
 	f.Clock.Add(61 * time.Minute)
 	for _, wait := range []time.Duration{3 * time.Minute, time.Minute, 2 * time.Minute} {
 		q := f.Hold(1)
