@@ -130,7 +130,7 @@ func ReadLog(r ledger.Reader, f LogFilter, before int64, limit int) (l Log, err 
 	}
 	source := r.Entries
 	l.From = first
-	counts := false // the source has every entry that was not pruned
+	counts := false // entries that the source lacks were pruned
 	switch {
 	case f.Run != "":
 		source = func(int64) entries { return r.EntriesOf(f.Run) }

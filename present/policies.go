@@ -17,7 +17,7 @@ const (
 	MaxRated   = 200  // the newest of them that were rated, for risk rules: the record of each is read
 )
 
-// A Window is the newest runs, that were counted.
+// A Window says which runs were counted: the newest ones.
 type Window struct {
 	Runs  int    `json:"runs"`
 	Since string `json:"since"` // when the oldest of them was requested; empty without runs

@@ -26,14 +26,14 @@ func (p *Replayer) Bundle(recorded *Bundle) (*policy.Bundle, error) {
 
 // Judge judges the request of a record by a bundle, with every gate up to the decision about the call: with the tools that the servers
 // listed, the plan, and the earlier calls, as they are recorded. It calls nothing, and stops before an approval and before the permit is used.
-// The run that Judge returns ends nowhere else; its steps have the time of the request. The error is an [*UnansweredError] if the bundle needs
+// The run that Judge returns is recorded nowhere; its steps have the time of the request. The error is an [*UnansweredError] if the bundle needs
 // what the record does not have.
 func (p *Replayer) Judge(h *Header, inputs []Input, by *policy.Bundle) (*states.Run, []Step, error) {
 	own, err := p.start(h)
 	if err != nil {
 		return nil, nil, err
 	}
-	if h.Request.Kind == states.KindAsk { // what is judged is the plan that was made, and no other planner's
+	if h.Request.Kind == states.KindAsk { // the recorded plan is judged, so the recorded planner is part of the bundle
 		content := *by.Content()
 		content.Planner = own.Bundle().Content().Planner
 		if by, err = p.compile(content); err != nil {

@@ -26,7 +26,7 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// A proxy is an nginx with the configuration of docs/operate/deploy.md, before an admin address.
+// A proxy is an nginx with the configuration of docs/operate/deploy.md, in front of an admin address.
 type proxy struct {
 	dir     string
 	address string
@@ -79,7 +79,7 @@ func newProxy(t *testing.T, admin string) *proxy {
 	return p
 }
 
-// nginx is where Debian installs it, too.
+// nginx returns the path of nginx: in PATH, or where Debian installs it.
 func nginx() (string, error) {
 	if path, err := exec.LookPath("nginx"); err == nil {
 		return path, nil
@@ -109,7 +109,7 @@ func (p *proxy) start(t *testing.T) {
 	})
 }
 
-// stop ends it with all connections.
+// stop ends nginx and all its connections.
 func (p *proxy) stop(t *testing.T) {
 	t.Helper()
 	if p.cmd.ProcessState != nil {
@@ -118,7 +118,7 @@ func (p *proxy) stop(t *testing.T) {
 	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Error(err)
 	}
-	p.cmd.Wait() // its error is how it was ended
+	p.cmd.Wait() // the error only says that a signal ended it
 }
 
 // A window is a browser with one page.
@@ -127,7 +127,7 @@ type window struct {
 	ctx context.Context
 }
 
-// until waits until the page is loaded with its script, and has, or has no longer, a text in its content.
+// until waits until the page and its script are loaded, and the page's content has a text or, if has is false, does not have it.
 func (b *window) until(has bool, text string) {
 	b.Helper()
 	soon(b.T, fmt.Sprintf("the page has %q: %t", text, has), func() bool {

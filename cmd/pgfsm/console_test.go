@@ -79,7 +79,7 @@ var (
 
 // rowsOfPage returns the rows of a page as the command line prints them.
 func rowsOfPage(page string) (rows []string) {
-	for _, section := range []string{"Tool", "Proof"} { // of which the commands say more
+	for _, section := range []string{"Tool", "Proof"} { // the commands print more about these
 		page, _, _ = strings.Cut(page, "<h2>"+section+"</h2>")
 	}
 	for _, row := range pageRow.FindAllStringSubmatch(page, -1) {
@@ -166,7 +166,7 @@ func TestConsoleAgreesOnEveryScenario(t *testing.T) {
 	f := ledgertest.Open(t, store, clock)
 	type made struct {
 		name, run string
-		shown     bool // as a call that is held: what a decider of a test holds, nothing else can judge again
+		shown     bool // the call has a page, too. pgfsm cannot judge again what a decider of a test held, so that call has none
 	}
 	var all []made
 	for _, s := range statestest.Scenarios() {

@@ -32,7 +32,7 @@ func TestServeFailuresOfTheDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// setting sets something for new sessions of the gateway, and ends those that it has.
+	// setting sets a parameter of PostgreSQL for new sessions of the gateway, and ends its open sessions.
 	setting := func(name, value string) func(*testing.T, string) func() {
 		return func(t *testing.T, db string) func() {
 			const role, ends = "ALTER ROLE pgfsm_serve IN DATABASE ", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'pgfsm_serve' AND datname = '"
@@ -176,7 +176,7 @@ func smallDisk(t *testing.T) (string, error) {
 	return dir, nil
 }
 
-// fill fills a disk, until end.
+// fill fills a disk. end makes room again.
 func fill(t *testing.T, disk string) (end func()) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(disk, "ballast"))

@@ -103,8 +103,8 @@ func unauthorized(message string) *refusal {
 // proxyHeaders say that a proxy forwards the request of another client.
 var proxyHeaders = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"}
 
-// fromThisMachine reports whether a program on this machine sent the request, and not as a proxy. A listener with TLS is for other
-// machines, too: something may pass their connections on without a word of it in HTTP.
+// fromThisMachine reports whether a program on this machine sent the request, and not as a proxy. Other machines can
+// reach a listener with TLS: a proxy below HTTP could forward their connections from this machine, and no header would show it.
 func fromThisMachine(r *http.Request) bool {
 	for _, name := range proxyHeaders {
 		if len(r.Header[name]) > 0 {
