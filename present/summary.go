@@ -80,7 +80,7 @@ func NewSummary(a *ledger.Activity) Summary {
 	for _, c := range a.Counts {
 		s.Runs += c.Runs
 		statuses[c.Status] += c.Runs
-		if c.Code != "" && slices.Contains(refused, c.Status) {
+		if c.Code != "" && Refused(c.Status) {
 			codes[c.Code] += c.Runs
 		}
 		at := wholeTime(c.At)
@@ -102,8 +102,10 @@ func NewSummary(a *ledger.Activity) Summary {
 	return s
 }
 
-// refused are the statuses of runs that did not do what was requested.
-var refused = []ledger.Status{ledger.Denied, ledger.Failed, ledger.Expired, ledger.Indeterminate}
+// Refused reports whether a run with a status was refused or failed.
+func Refused(s ledger.Status) bool {
+	return s == ledger.Denied || s == ledger.Failed || s == ledger.Expired || s == ledger.Indeterminate
+}
 
 // wholeTime completes the beginning of a time.
 func wholeTime(at string) string { return at + "2000-01-01T00:00:00Z"[len(at):] }

@@ -146,10 +146,10 @@ func (n *nowView) columns() {
 			continue
 		}
 		one := &n.Columns[i]
-		switch c.Status {
-		case ledger.Executed:
+		switch {
+		case c.Status == ledger.Executed:
 			one.Executed += c.Runs
-		case ledger.Denied, ledger.Expired, ledger.Failed, ledger.Indeterminate:
+		case present.Refused(c.Status):
 			one.Not += c.Runs
 		default:
 			one.Open += c.Runs
