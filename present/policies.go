@@ -156,7 +156,9 @@ func ActiveBundle(r ledger.Reader, own *policy.Bundle) (c *policy.Content, diges
 	case last == nil:
 		return nil, "", "", nil
 	}
-	c, err = contentOf(r, last.Bundle)
+	if c, err = ledger.BundleContent(r, last.Bundle); err != nil {
+		err = fmt.Errorf("the active bundle: %w", err)
+	}
 	return c, last.Bundle, last.At, err
 }
 
@@ -196,19 +198,6 @@ func (p *Policies) UnusedRules() (ids []string) {
 		}
 	}
 	return ids
-}
-
-// contentOf reads a bundle of the ledger.
-func contentOf(r ledger.Reader, digest canonical.Digest) (*policy.Content, error) {
-	b, err := r.Blob(digest)
-	if err != nil {
-		return nil, fmt.Errorf("the active bundle: %w", err)
-	}
-	if b.Kind != ledger.BlobBundle || canonical.Sum(b.Kind, []byte(b.Text)) != digest {
-		return nil, fmt.Errorf("the bundle %s is not what its digest names", digest.Short())
-	}
-	c := new(policy.Content)
-	return c, canonical.Unmarshal([]byte(b.Text), c)
 }
 
 // policyMatch writes the calls that a policy applies to, and its conditions, as the file names them.

@@ -40,15 +40,11 @@ func (c *bundles) of(r Reader, digest canonical.Digest) (*policy.Bundle, error) 
 	if b := c.known[digest]; b != nil {
 		return b, nil
 	}
-	text, err := blob(r, digest, BlobBundle)
+	content, err := BundleContent(r, digest)
 	if err != nil {
 		return nil, err
 	}
-	var content policy.Content
-	if err := canonical.Unmarshal([]byte(text), &content); err != nil {
-		return nil, err
-	}
-	b, err := policy.Compile(content)
+	b, err := policy.Compile(*content)
 	if err != nil {
 		return nil, err
 	}
@@ -60,4 +56,14 @@ func (c *bundles) of(r Reader, digest canonical.Digest) (*policy.Bundle, error) 
 	}
 	c.known[digest] = b
 	return b, nil
+}
+
+// BundleContent returns the content of a bundle that the ledger has.
+func BundleContent(r Reader, digest canonical.Digest) (*policy.Content, error) {
+	text, err := blob(r, digest, BlobBundle)
+	if err != nil {
+		return nil, err
+	}
+	content := new(policy.Content)
+	return content, canonical.Unmarshal([]byte(text), content)
 }
