@@ -145,9 +145,11 @@ func (h *Handler) entry(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return h.render(v, http.StatusOK, "entry", view{
-		Title: "Entry " + v.id, CLI: present.CommandLine("pgfsm", "ledger", "export", "--since", body.At), Body: &body,
-	})
+	cli := ""
+	if !body.Pruned { // no command prints the hash of a pruned entry
+		cli = present.CommandLine("pgfsm", "ledger", "export", "--since", body.At)
+	}
+	return h.render(v, http.StatusOK, "entry", view{Title: "Entry " + v.id, CLI: cli, Body: &body})
 }
 
 var errNoEntry = &refusal{http.StatusNotFound, "The log has no such entry yet."}
