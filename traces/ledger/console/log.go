@@ -24,7 +24,7 @@ type logView struct {
 	Type        string // that is chosen
 	Fields      []field
 	Error       string
-	Newer       bool         // this is not the first page
+	Newest      template.URL // the query of the first page; empty on the first
 	Older       template.URL // the query of the next page; empty on the last
 	Size        int64        // of the log
 	Checkpoints present.Checkpoints
@@ -90,7 +90,10 @@ func (h *Handler) log(v *visit) error {
 	if err != nil {
 		return err
 	}
-	body.Size, body.Last, body.Newer = after, body.Log.To-1, before > 0
+	body.Size, body.Last = after, body.Log.To-1
+	if before > 0 {
+		body.Newest = template.URL("?" + given.Encode()) // which escapes
+	}
 	if next := body.Log.Next; next > 0 {
 		given.Set("before", strconv.FormatInt(next, 10))
 		body.Older = template.URL("?" + given.Encode()) // which escapes

@@ -45,7 +45,9 @@ func TestLog(t *testing.T) {
 	if all := rows(older.body); len(all) != 13 || all[0] != "12" || all[12] != "0" || strings.Contains(older.body, "Older") {
 		t.Errorf("the second page has %v", all)
 	}
-	older.want(t, http.StatusOK, "runs/"+q.RunID, "approval.requested", "Newest")
+	older.want(t, http.StatusOK, "runs/"+q.RunID, "approval.requested", `href="?">Newest`)
+	b.page("log?type=token.created").want(t, http.StatusOK, `href="?before=13&amp;type=token.created">Older`)
+	b.page("log?type=token.created&before=13").want(t, http.StatusOK, `href="?type=token.created">Newest`)
 	for query, want := range map[string]int{ // in any order
 		"type=token.created": 50, "type=approval.requested": 1, "type=run.ended": 0, "by=" + carol: 1, "by=" + carol + "&type=token.created": 0,
 		"run=" + q.RunID: 1, "since=1h": 50, "until=2001-01-01": 0,
