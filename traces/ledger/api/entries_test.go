@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -48,22 +49,30 @@ func TestEntries(t *testing.T) {
 			t.Errorf("%s: %d entries, want %d: %+v", query, len(got.Entries), want, got)
 		}
 	}
-	var seen []int64
-	for before := int64(0); ; {
-		query := "?limit=2"
-		if before > 0 {
-			query += "&before=" + strconv.FormatInt(before, 10)
+	for _, filter := range []string{"?", "?type=token.created", "?type=log.created", "?by=local:root", "?run=" + q.RunID, "?since=30m"} {
+		var want, seen []int64
+		for _, e := range read(filter).Entries {
+			want = append(want, e.Entry)
 		}
-		l := read(query)
-		for _, e := range l.Entries {
-			seen = append(seen, e.Entry)
+		for before := int64(0); ; {
+			query := filter + "&limit=1"
+			if before > 0 {
+				query += "&before=" + strconv.FormatInt(before, 10)
+			}
+			l := read(query)
+			for _, e := range l.Entries {
+				seen = append(seen, e.Entry)
+			}
+			if len(l.Entries) > 1 || l.Next >= before && before > 0 {
+				t.Fatalf("%s: %+v", query, l)
+			}
+			if before = l.Next; before == 0 {
+				break
+			}
 		}
-		if before = l.Next; before == 0 {
-			break
+		if len(want) == 0 || !slices.Equal(seen, want) {
+			t.Errorf("%s: the pages have %v, want %v", filter, seen, want)
 		}
-	}
-	if len(seen) != len(all.Entries) {
-		t.Errorf("the pages have %v", seen)
 	}
 	for _, query := range []string{"type=x", "since=x", "until=x", "before=0", "before=x", "limit=0", "limit=201", "after=1"} {
 		d.call(http.MethodGet, "/entries?"+query, auditor, "").want(t, 400, api.QueryInvalid)
