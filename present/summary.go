@@ -67,6 +67,9 @@ type Activation struct {
 	Bundle canonical.Digest `json:"bundle"`
 }
 
+// DefaultPeriod is how far a summary goes back unless somebody chooses, as [ledger.ParsePast] reads it.
+const DefaultPeriod = "24h"
+
 // NewSummary returns what happened on a ledger in a period.
 func NewSummary(a *ledger.Activity) Summary {
 	s := Summary{

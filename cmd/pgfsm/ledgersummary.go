@@ -28,7 +28,7 @@ A TIME is a date (2027-01-31, which is midnight, UTC), a time (2027-01-31T12:00:
 			return f.use(w, stores.ToRead, func(o *openedLedger) error { return summary(cmd.Context(), w, o, since, f.json) })
 		},
 	}
-	cmd.Flags().StringVar(&since, "since", "24h", "runs that were requested since this `TIME`")
+	cmd.Flags().StringVar(&since, "since", present.DefaultPeriod, "runs that were requested since this `TIME`")
 	return cmd
 }
 

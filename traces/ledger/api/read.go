@@ -134,13 +134,10 @@ func (h *Handler) healthz(*call) (answer, error) {
 	return jsonAnswer(health{SchemaVersion: present.SchemaVersion, Status: "ok"}), nil
 }
 
-// defaultPeriod is the period of a summary.
-const defaultPeriod = "24h"
-
 // summary returns what happened in a period.
 func (h *Handler) summary(c *call) (answer, error) {
 	now := h.ledger.Now()
-	since, err := ledger.ParsePast(cmp.Or(c.query["since"], defaultPeriod), now)
+	since, err := ledger.ParsePast(cmp.Or(c.query["since"], present.DefaultPeriod), now)
 	if err != nil {
 		return answer{}, newProblem(QueryInvalid, "since "+err.Error())
 	}

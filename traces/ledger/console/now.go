@@ -29,8 +29,8 @@ type period struct {
 	Chosen      bool
 }
 
-// periods are the links, the default second.
-var periods = []period{{Name: "last hour", Since: "1h"}, {Name: "last day", Since: "24h"}, {Name: "last week", Since: "168h"}}
+// periods are the links.
+var periods = []period{{Name: "last hour", Since: "1h"}, {Name: "last day", Since: present.DefaultPeriod}, {Name: "last week", Since: "168h"}}
 
 // Sizes of the pictures, which the page scales.
 const (
@@ -67,7 +67,7 @@ func (h *Handler) now(v *visit) error {
 	}
 	defer func() { <-h.listing }()
 	body, after, status := nowView{Base: v.base, Audits: v.who.May(ledger.ActAudit)}, int64(0), http.StatusOK
-	chosen := cmp.Or(v.r.URL.Query().Get("since"), periods[1].Since)
+	chosen := cmp.Or(v.r.URL.Query().Get("since"), present.DefaultPeriod)
 	for _, p := range periods {
 		p.Chosen = p.Since == chosen
 		body.Periods = append(body.Periods, p)
