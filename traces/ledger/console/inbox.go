@@ -113,11 +113,14 @@ type runsView struct {
 // A field of the form that chooses runs.
 type field struct{ Name, Label, Value, Hint string }
 
+// hintOfTime is in an empty field for a time.
+const hintOfTime = "24h, 2027-01-31"
+
 // fields are the filters of ledger list, besides the status.
 var fields = []field{
 	{Name: "actor", Label: "Actor"}, {Name: "task", Label: "Task"}, {Name: "server", Label: "Server"}, {Name: "tool", Label: "Tool"},
-	{Name: "policy", Label: "Policy"}, {Name: "code", Label: "Code"}, {Name: "since", Label: "Since", Hint: "24h, 2027-01-31"},
-	{Name: "until", Label: "Until", Hint: "24h, 2027-01-31"}, {Name: "text", Label: "Text in the arguments"},
+	{Name: "policy", Label: "Policy"}, {Name: "code", Label: "Code"}, {Name: "since", Label: "Since", Hint: hintOfTime},
+	{Name: "until", Label: "Until", Hint: hintOfTime}, {Name: "text", Label: "Text in the arguments"},
 }
 
 // filters are the parameters of the query that choose runs.

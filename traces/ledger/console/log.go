@@ -37,8 +37,8 @@ var entryIndex = regexp.MustCompile(`^(0|[1-9][0-9]{0,17})$`)
 
 // logFields are the filters of the log, besides the type.
 var logFields = []field{
-	{Name: "run", Label: "Run"}, {Name: "by", Label: "Actor, token or process"}, {Name: "since", Label: "Since", Hint: "24h, 2027-01-31"},
-	{Name: "until", Label: "Until", Hint: "24h, 2027-01-31"},
+	{Name: "run", Label: "Run"}, {Name: "by", Label: "Actor, token or process"}, {Name: "since", Label: "Since", Hint: hintOfTime},
+	{Name: "until", Label: "Until", Hint: hintOfTime},
 }
 
 // log shows the entries of the log, newest first, and its checkpoints.

@@ -15,10 +15,9 @@ import (
 
 // Bounds of the page.
 const (
-	maxListed  = 500     // policies, risk rules and calls of one table
-	maxDraft   = 1 << 20 // bytes of a form with a draft or with arguments, as browsers escape it
-	maxNamed   = 20      // unused policies that are named above the table
-	hintOfTime = "24h, 2027-01-31"
+	maxListed = 500     // policies, risk rules and calls of one table
+	maxDraft  = 1 << 20 // bytes of a form with a draft or with arguments, as browsers escape it
+	maxNamed  = 20      // unused policies that are named above the table
 )
 
 // A policyView is the page of policies. After a form it has the answer instead of the tables.
