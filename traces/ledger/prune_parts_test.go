@@ -117,3 +117,33 @@ func TestPruneWhileOthersWrite(t *testing.T) {
 		t.Errorf("once more: PruneAtOnce() = %+v, %v", rest, err)
 	}
 }
+
+// TestPruneJoinsParts: windows of which little goes are pruned together, and the calls of every task in them are still counted.
+func TestPruneJoinsParts(t *testing.T) {
+	d := newDesk(t)
+	const atOnce = 10
+	for _, task := range []string{"one", "two"} {
+		d.must(d.granted("policy-allows", task, 1), "")
+		for range atOnce { // they stay
+			d.hold(nil)
+		}
+	}
+	const before = "2026-11-21T09:30:00Z"
+	d.Clock.Set(t, before)
+	done, err := d.PruneAtOnce(t.Context(), before, root, atOnce)
+	if err != nil || done.Runs != 2 {
+		t.Fatalf("PruneAtOnce() = %+v, %v", done, err)
+	}
+	n := 0
+	for _, e := range d.Events(0) {
+		if e.Type == ledger.LedgerPruned {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d transactions removed all, want one", n)
+	}
+	for _, task := range []string{"one", "two"} {
+		d.must(d.granted("policy-allows", task, 1), policy.CodeGrantExhausted)
+	}
+}
