@@ -145,6 +145,23 @@ func TestHostileLog(t *testing.T) {
 	b.page("log/1").want(t, http.StatusOK, `drowssap`, "&lt;script&gt;hacked()", "long long")
 }
 
+// newKey returns a key for checkpoints of the log, which the log does not have yet.
+func (d *desk) newKey(t *testing.T) (signer note.Signer, public string) {
+	t.Helper()
+	origin, err := d.Origin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, public, err := checkpoint.NewKey(origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if signer, err = note.NewSigner(private); err != nil {
+		t.Fatal(err)
+	}
+	return signer, public
+}
+
 // signs writes a checkpoint of the ledger into a folder, as a gateway does.
 func (d *desk) signs(dir string, signer note.Signer) {
 	d.TB.Helper()
@@ -167,18 +184,7 @@ func TestLogCheckpoints(t *testing.T) {
 	d.console.Checkpoints = t.TempDir()
 	b := d.signedIn(here, alice, ledger.RoleAuditor)
 	b.page("log").want(t, http.StatusOK, "There is no checkpoint yet")
-	origin, err := d.Origin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, public, err := checkpoint.NewKey(origin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := note.NewSigner(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	signer, public := d.newKey(t)
 	d.signs(d.console.Checkpoints, signer)
 	b.page("log").want(t, http.StatusOK, "no key of the log has signed it")
 	if err := d.AddKey(t.Context(), ledger.Local("local:root"), public); err != nil {
@@ -189,7 +195,7 @@ func TestLogCheckpoints(t *testing.T) {
 	got := d.signedIn(there, bob, ledger.RoleApprover).page("log")
 	got.want(t, http.StatusOK, "the log has these entries", key)
 	b.page("log/0").want(t, http.StatusOK, "A signed checkpoint of ")
-	forged, err := checkpoint.Sign(checkpoint.Checkpoint{Origin: origin, Size: 2}, signer)
+	forged, err := checkpoint.Sign(checkpoint.Checkpoint{Origin: signer.Name(), Size: 2}, signer)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/go-json-experiment/json/jsontext"
-	"golang.org/x/mod/sumdb/note"
 
 	"pgfsm/browsertest"
 	"pgfsm/golden"
@@ -21,7 +20,6 @@ import (
 	"pgfsm/present"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/console"
 	"pgfsm/traces/ledger/ledgertest"
 )
@@ -148,24 +146,13 @@ func (d *desk) gateway(t *testing.T) policy.Content {
 // checkpoints gives the console a signed checkpoint of the log, whose key is the log's. It returns the log's name.
 func (d *desk) checkpoints(t *testing.T) (origin string) {
 	t.Helper()
-	origin, err := d.Origin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, public, err := checkpoint.NewKey(origin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := note.NewSigner(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	signer, public := d.newKey(t)
 	if err := d.AddKey(t.Context(), ledger.Local("local:root"), public); err != nil {
 		t.Fatal(err)
 	}
 	d.console.Checkpoints = t.TempDir()
 	d.signs(d.console.Checkpoints, signer)
-	return origin
+	return signer.Name()
 }
 
 // size is how many entries the log has.
