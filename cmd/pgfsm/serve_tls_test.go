@@ -137,3 +137,21 @@ func TestServeTLSRefuses(t *testing.T) {
 		})
 	}
 }
+
+// TestServeTLSNeedsURL: a flag does not open an address to other machines that the configuration gives no name.
+func TestServeTLSNeedsURL(t *testing.T) {
+	t.Parallel()
+	keys, _ := secured(t)
+	_, files, _ := strings.Cut(keys, "tls: ")
+	for _, tt := range []struct{ name, listen, admin, url string }{
+		{"listen", "0.0.0.0:0", "127.0.0.1:0", "admin_url"},
+		{"admin", "127.0.0.1:0", "0.0.0.0:0", "public_url"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			u := newUnruly(t, honest)
+			dir := gatewayFolder(t, u.puppet, "serve: {"+tt.url+": \"https://example.com\", tls: "+files+"}\n")
+			u.refusesToServe(t, dir, tt.listen, tt.admin, "other machines can reach this address")
+		})
+	}
+}
