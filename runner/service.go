@@ -157,12 +157,12 @@ func (s *Service) newAdmin() {
 	s.admin = console.Beside(s.console, served)
 }
 
-// hosts are the values of the Host header with which a listener is reached. Clients may leave out the port 443.
+// hosts are the values of the Host header with which a listener is reached. Clients may leave out the port 443, or write it.
 func hosts(on net.Listener, url string, others []string) []string {
 	all := slices.Concat(loopback.Hosts(on), others)
-	if _, host, ok := strings.Cut(url, "://"); ok {
-		host = strings.ToLower(host)
-		all = append(all, host, strings.TrimSuffix(host, ":443"))
+	if _, host, ok := strings.Cut(strings.ToLower(url), "://"); ok {
+		host = strings.TrimSuffix(host, ":443")
+		all = append(all, host, host+":443")
 	}
 	return all
 }

@@ -116,6 +116,7 @@ func TestServeTLSRefuses(t *testing.T) {
 		{"without-a-token", "", "", http.StatusUnauthorized},
 		{"without-a-token-for-a-local-name", "", strings.TrimPrefix(o.base, "https://"), http.StatusUnauthorized},
 		{"with-a-token-of-a-person", o.bob, "", http.StatusUnauthorized},
+		{"without-a-token-for-the-name-with-its-port", "", "example.com:443", http.StatusUnauthorized}, // the name is known
 		{"for-another-name", o.ci, "admin.example.com", http.StatusForbidden},
 		{"for-the-name-of-the-admin-address", o.ci, "example.com:9464", http.StatusForbidden},
 	} {
