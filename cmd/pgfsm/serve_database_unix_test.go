@@ -41,6 +41,11 @@ func TestServeFailuresOfTheDatabase(t *testing.T) {
 			return func() { do(t, db, role+db+" RESET "+name); do(t, db, ends+db+"'") }
 		}
 	}
+	// slowEntries has PostgreSQL wait before it writes an entry, for so many seconds.
+	slowEntries := func(t *testing.T, db, seconds string) {
+		do(t, db, `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(`+seconds+`); RETURN NEW; END';
+			CREATE TRIGGER slow BEFORE INSERT ON entries FOR EACH ROW EXECUTE FUNCTION slow()`)
+	}
 	database := func(name string) string {
 		do(t, "postgres", "CREATE DATABASE "+name)
 		if err := c.Ledger(t.Context(), name); err != nil {
@@ -54,8 +59,7 @@ func TestServeFailuresOfTheDatabase(t *testing.T) {
 		a := newOfficeOn(t, timeouts, allowLook, "")
 		b := a.beside(t)
 		var sent atomic.Int32
-		do(t, "timeouts", `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(random() * 0.04); RETURN NEW; END';
-			CREATE TRIGGER slow BEFORE INSERT ON entries FOR EACH ROW EXECUTE FUNCTION slow()`)
+		slowEntries(t, "timeouts", "random() * 0.04")
 		end := setting("statement_timeout", "25")(t, "timeouts") // some calls end before their first commit, some before their second
 		var all sync.WaitGroup
 		for i := range 8 {
@@ -107,8 +111,12 @@ func TestServeFailuresOfTheDatabase(t *testing.T) {
 			do(t, db, "ALTER TABLE entries RENAME run_id TO run")
 			return func() { do(t, db, "ALTER TABLE entries RENAME run TO run_id") }
 		}, `column \"run_id\"`, "ledger_schema"},
-		"read-only":         {setting("default_transaction_read_only", "on"), "read-only", "ledger_read_only"},
-		"statement-timeout": {setting("statement_timeout", "1"), "statement timeout", "ledger_unavailable"},
+		"read-only": {setting("default_transaction_read_only", "on"), "read-only", "ledger_read_only"},
+		"statement-timeout": {func(t *testing.T, db string) func() {
+			slowEntries(t, db, "10")
+			end := setting("statement_timeout", "100")(t, db)
+			return func() { do(t, db, "DROP TRIGGER slow ON entries"); end() }
+		}, "statement timeout", "ledger_unavailable"},
 		"lock-timeout": {func(t *testing.T, db string) func() {
 			end := setting("lock_timeout", "1")(t, db)
 			other, err := pgx.Connect(t.Context(), c.URL(pgtest.Superuser, db))
