@@ -236,7 +236,8 @@ func TestEveryPageForbidsFramesAndScripts(t *testing.T) {
 	q := d.Hold(1)
 	b := d.signedIn(here, alice, ledger.RoleAuditor)
 	for _, path := range []string{"/", "/console/", "/console/sign-in", "/console/x", "/console/console.js", "/console/console.css",
-		b.base, b.base + "runs", b.base + "runs?since=x", b.base + "calls/" + q.RunID, b.base + "runs/" + q.RunID, b.base + "runs/" + q.RunID + "/trace"} {
+		b.base, b.base + "runs", b.base + "runs?since=x", b.base + "calls/" + q.RunID, b.base + "runs/" + q.RunID, b.base + "runs/" + q.RunID + "/trace",
+		b.base + "now", b.base + "log", b.base + "log/0", b.base + "policy", b.base + "servers"} {
 		h := b.get(path).header
 		for name, want := range map[string]string{ // in any order
 			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
