@@ -30,7 +30,7 @@ func (s signedOn) Authenticate(r *http.Request) (web.Caller, error) {
 	if name == "" {
 		return web.Caller{}, web.ErrNoCredentials
 	}
-	return web.Caller{Name: name, Credential: "sign-on", Role: s.role}, nil
+	return web.Caller{Name: name, Token: "sign-on", Roles: []string{s.role}}, nil
 }
 
 // adds is middleware that sets a header on every response.

@@ -51,7 +51,8 @@ var neighbours = map[string][]string{
 	"runner":          {"config", "deadline", "llm", "loopback", "mcp", "policy", "present", "safefile", "states", "traces", "web"},
 	"traces/backtest": {"config", "policy", "states", "traces"},
 	"traces":          {"deadline", "fsm", "loopback", "policy", "present", "safefile", "states", "web"},
-	"web":             {},
+	"web":             {"policy"},
+	"identity":        {"policy", "web"},
 	"fsm/fsmtest":     {"fsm"},
 }
 

@@ -15,12 +15,13 @@ const (
 
 // A Request is what starts a run. It is captured whole and never changed.
 type Request struct {
-	Actor string         `json:"actor"` // the requester's verified name
-	At    string         `json:"at"`    // RFC 3339, UTC: the "now" that policies see
-	Kind  string         `json:"kind"`
-	Round canonical.Text `json:"round,omitempty"` // of an agent's call: the answers to questions of the server, a canonical JSON object
-	Task  *policy.Task   `json:"task,omitzero"`   // the task that the run belongs to, if grants are counted over one
-	Text  canonical.Text `json:"text"`            // the question, or the plan's bytes
+	Actor    string           `json:"actor"`             // the requester's verified name
+	At       string           `json:"at"`                // RFC 3339, UTC: the "now" that policies see
+	Identity *policy.Identity `json:"identity,omitzero"` // what the actor's identity provider says, as far as the bundle reads it
+	Kind     string           `json:"kind"`
+	Round    canonical.Text   `json:"round,omitempty"` // of an agent's call: the answers to questions of the server, a canonical JSON object
+	Task     *policy.Task     `json:"task,omitzero"`   // the task that the run belongs to, if grants are counted over one
+	Text     canonical.Text   `json:"text"`            // the question, or the plan's bytes
 }
 
 // round is the digest of the answers to questions of the server; empty without answers.

@@ -4,19 +4,25 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
+
+	"pgfsm/policy"
 )
 
 // A Caller is who sends an HTTP request, as far as an [Authenticator] verified it.
 type Caller struct {
-	Name       string // is recorded as the actor
-	Credential string // names what proved it, such as a token's id
-	Role       string
+	Name     string           // is recorded as the actor
+	Token    string           // the id of the ledger's token that proved it; empty for a token of an identity provider
+	Roles    []string         // of the ledger
+	Identity *policy.Identity // what the identity provider says; nil for the ledger's tokens
+	Expires  time.Time        // of the identity provider's token; zero for the ledger's tokens
 }
 
 // An Authenticator verifies who sends an HTTP request: agents to the gateway, people to the approvals API.
 type Authenticator interface {
 	// Authenticate returns the caller of a request. The error is [ErrNoCredentials] if the request has none that the authenticator
-	// knows, and [ErrUnavailable] if they cannot be verified now. After every other error the credentials are invalid.
+	// knows, and [ErrUnavailable] if they cannot be verified now. With a [*ScopeError] they are valid, but do not allow the request.
+	// After every other error the credentials are invalid.
 	Authenticate(*http.Request) (Caller, error)
 }
 
@@ -25,6 +31,27 @@ var (
 	ErrNoCredentials = errors.New("the request has no credentials")
 	ErrUnavailable   = errors.New("credentials cannot be verified at the moment")
 )
+
+// A RetryError is an [ErrUnavailable] that says when to try again.
+type RetryError struct {
+	After time.Duration
+	Err   error
+}
+
+func (e *RetryError) Error() string { return e.Err.Error() }
+
+// Unwrap returns [ErrUnavailable] and the cause.
+func (e *RetryError) Unwrap() []error { return []error{ErrUnavailable, e.Err} }
+
+// A ScopeError means that the caller's token lacks scopes (RFC 6750 section 3.1, insufficient_scope).
+type ScopeError struct {
+	Caller  Caller
+	Missing []string
+}
+
+func (e *ScopeError) Error() string {
+	return "the token lacks the scope " + strings.Join(e.Missing, " ")
+}
 
 // BearerToken returns the token of a request's Authorization header. ok is false if there is none, or if its scheme is not Bearer.
 func BearerToken(r *http.Request) (token string, ok bool) {

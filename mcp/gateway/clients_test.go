@@ -141,5 +141,5 @@ func (owners) Authenticate(r *http.Request) (web.Caller, error) {
 	if !ok || !known {
 		return web.Caller{}, web.ErrNoCredentials
 	}
-	return web.Caller{Name: name, Credential: "id-of-" + name}, nil
+	return web.Caller{Name: name, Token: "id-of-" + name}, nil
 }

@@ -90,10 +90,10 @@ func (f *Front) identify(r *http.Request) (session.Identity, *refusal) {
 		return session.Identity{Name: Anonymous}, nil
 	case errors.Is(err, web.ErrUnavailable):
 		return session.Identity{}, refuse(http.StatusServiceUnavailable, refusedUnavailable, web.ErrUnavailable.Error())
-	case err != nil || client.Credential == "" || client.Name == "" || client.Name == Anonymous:
+	case err != nil || client.Token == "" || client.Name == "" || client.Name == Anonymous:
 		return session.Identity{}, unauthorized("the token is not valid")
 	}
-	return session.Identity{Name: client.Name, Token: client.Credential}, nil
+	return session.Identity{Name: client.Name, Token: client.Token}, nil
 }
 
 func unauthorized(message string) *refusal {

@@ -108,7 +108,7 @@ func (owners) Authenticate(r *http.Request) (web.Caller, error) {
 		return web.Caller{}, web.ErrNoCredentials
 	}
 	if name, ok := strings.CutPrefix(token, "token-"); ok && !strings.Contains(name, " ") {
-		return web.Caller{Name: name, Credential: "id-of-" + name}, nil
+		return web.Caller{Name: name, Token: "id-of-" + name}, nil
 	}
 	if token == "down" {
 		return web.Caller{}, fmt.Errorf("the ledger: %w", web.ErrUnavailable)

@@ -20,7 +20,7 @@ func (n named) Authenticate(r *http.Request) (web.Caller, error) {
 	case "down":
 		return web.Caller{}, web.ErrUnavailable
 	default:
-		return web.Caller{Name: name, Credential: "sso", Role: n.role}, nil
+		return web.Caller{Name: name, Token: "sso", Roles: []string{n.role}}, nil
 	}
 }
 

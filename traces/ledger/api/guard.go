@@ -69,7 +69,7 @@ func (h *Handler) authenticate(r *http.Request) (ledger.Caller, error) {
 		return ledger.Caller{}, problemOf(r, err, func(line string) { h.failed.Do(func() { h.log(line) }) })
 	}
 	web.Authenticated(r.Context())
-	return ledger.Caller{Name: c.Name, TokenID: c.Credential, Role: c.Role}, nil
+	return ledger.Caller{Name: c.Name, TokenID: c.Token, Role: first(c.Roles)}, nil
 }
 
 // acceptable rejects a caller who does not accept JSON: such a caller would not understand any other error either.
@@ -117,4 +117,11 @@ func unknown(known []string) string {
 		return "this path takes no query"
 	}
 	return fmt.Sprintf("a parameter of the query is not known; known are %s", strings.Join(known, ", "))
+}
+
+func first(roles []string) string {
+	if len(roles) == 0 {
+		return ""
+	}
+	return roles[0]
 }

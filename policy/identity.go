@@ -1,0 +1,43 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+)
+
+// Kinds of actors. Which of them a caller of an identity provider is depends on the client that the provider's token names.
+const (
+	ActorAgent  = "agent"
+	ActorPerson = "person"
+)
+
+// GroupPrefix begins an actor of a role that is a group of an identity provider.
+const GroupPrefix = "group:"
+
+// An Identity is what an identity provider says about the actor of a request, as far as policies read it.
+type Identity struct {
+	Claims     []Claim   `json:"claims,omitempty"`       // by name, in order; what is not here is unknown
+	Client     string    `json:"client,omitempty"`       // the client id to which the provider issued the token
+	Groups     *[]string `json:"groups,omitzero"`        // sorted; nil: unknown
+	Kind       string    `json:"kind,omitempty"`         // ActorAgent, ActorPerson
+	OnBehalfOf string    `json:"on_behalf_of,omitempty"` // the person for whom an agent acts, in the form of an actor
+}
+
+// A Claim is a value of a token, under the name that the configuration gives it.
+type Claim struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// SubjectName is the name of an actor whom an identity provider knows: subjects are unique for one issuer only.
+func SubjectName(issuer, subject string) string { return issuer + "#" + subject }
+
+// HasSubject reports whether a name is one of [SubjectName]. The names of tokens and of users of the operating system are not.
+func HasSubject(name string) bool {
+	return (strings.HasPrefix(name, "https://") || strings.HasPrefix(name, "http://")) && strings.Contains(name, "#")
+}
+
+// InGroup reports whether the identity provider says that the actor is in a group. Nobody is in a group if the groups are unknown.
+func (i *Identity) InGroup(group string) bool {
+	return i != nil && i.Groups != nil && slices.Contains(*i.Groups, group)
+}
