@@ -47,12 +47,17 @@ func TestGoodFiles(t *testing.T) {
 					l.Content.Input.Rules[i].Reason = "DEFAULT"
 				}
 			}
+			var identity *Identity
+			if len(l.Identity.Issuers) > 0 {
+				identity = &l.Identity
+			}
 			got, err := json.Marshal(struct {
 				Content   policy.Content
+				Identity  *Identity `json:",omitzero"`
 				Servers   []Upstream
 				TracesDir string
 				Warnings  []string
-			}{l.Content, l.Servers, l.TracesDir, l.Warnings}, json.Deterministic(true), jsontext.WithIndent("  "))
+			}{l.Content, identity, l.Servers, l.TracesDir, l.Warnings}, json.Deterministic(true), jsontext.WithIndent("  "))
 			if err != nil {
 				t.Fatal(err)
 			}

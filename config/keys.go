@@ -36,7 +36,7 @@ const (
 	MaxArgBytes     = 64 << 10
 	MaxRoles        = 256
 	MaxActors       = 1024 // of one role
-	MaxActorBytes   = 256
+	MaxActorBytes   = 1024 // of ISSUER#SUBJECT
 	MaxHooks        = 16
 )
 
@@ -225,9 +225,10 @@ var configuration = &shape{form: object, cross: crossNames, keys: []key{
 		example: `{docs: {type: http, url: "https://docs.example.com/mcp"}}`},
 	{name: "mcp_servers", shape: filePath, example: ".mcp.json",
 		doc: "A client's JSON file with `mcpServers`. pgfsm uses only those of its servers that `servers` lists by name and `digest`."},
-	{name: "allowlist", shape: filePath, required: true, example: "allowlist.json",
+	{name: "allowlist", shape: allowlistKey, required: true, example: "allowlist.json",
 		doc: "A JSON file `{\"server\": [\"tool\", …]}`: the tools that may be called at all. `{}` allows none. " +
-			"`{\"server\": {\"tool\": {\"pin\": \"sha256:…\"}}}` pins a tool to one definition."},
+			"`{\"server\": {\"tool\": {\"pin\": \"sha256:…\"}}}` pins a tool to one definition. " +
+			"`{default: FILE, groups: {GROUP: FILE}}` allows more tools to actors in a group of their identity provider."},
 	{name: "grants", shape: &shape{form: list, max: policy.MaxGrants, each: filePath}, example: "[grant.yaml]",
 		doc: "Grant files, for every run. All of them must permit a call."},
 	{name: "risk", shape: filePath, example: "risk.yaml",
@@ -237,10 +238,9 @@ var configuration = &shape{form: object, cross: crossNames, keys: []key{
 			"denied."},
 	{name: "roles", example: `{release-manager: [alice@example.com]}`,
 		shape: &shape{form: table, max: MaxRoles, name: plainName, what: "role",
-			each: &shape{form: list, max: MaxActors, unique: ".", what: "actor",
-				each: &shape{form: text, max: MaxActorBytes, check: checkShown}}},
+			each: actors},
 		doc: "The actors of each role, for `actor.roles` in conditions and `approvers` of policies. Write each actor's verified name; letter case " +
-			"matters."},
+			"matters. `group:NAME` is everybody in a group of their identity provider."},
 	{name: "input", shape: inputShape, doc: "The input rules, which refuse requests before any other step."},
 	{name: "planner", shape: plannerShape, doc: "How pgfsm makes a plan from a request."},
 	{name: "outputs", shape: &shape{form: table, max: policy.MaxServers, name: plainName, what: "server",
@@ -273,11 +273,19 @@ var configuration = &shape{form: object, cross: crossNames, keys: []key{
 			doc:     "Web hooks: `pgfsm serve` and `pgfsm approvals serve` send them messages about held calls.",
 			example: `[{url: "https://chat.example.com/hooks/pgfsm", secret: "${env:HOOK_SECRET}"}]`},
 	}}},
+	{name: "identity", shape: identityShape, doc: "Identity providers (OpenID Connect), for agents and for people."},
 	{name: "serve", shape: serveShape, doc: "Settings of the gateway, `pgfsm serve`. They do not affect decisions."},
 	{name: "catalog_max_age", shape: &shape{form: duration, max: MaxCatalogAge}, initial: writeDuration(DefaultCatalogAge),
 		doc: "The maximum age of a cached tool list when the gateway judges a call by it. `0s`: the gateway lists the tools before every call."},
 	{name: "limits", shape: limitsShape, doc: "Limits of a run. Zero never means unlimited."},
 }}
+
+// allowlistKey is the path of an allowlist file, or one for everybody and further ones for groups.
+var allowlistKey = &shape{form: text, what: "a path", check: checkPath, alt: &shape{form: object, keys: []key{
+	{name: "default", shape: filePath, required: true, example: "allowlist.json", doc: "The allowlist file for every actor."},
+	{name: "groups", shape: &shape{form: table, max: MaxRoles, name: &shape{form: text, max: MaxToolBytes, check: checkShown, what: "a group"}, what: "group", each: filePath},
+		example: "{oncall: oncall.json}", doc: "Allowlist files for actors in a group of their identity provider, besides `default`."},
+}}}
 
 // allowlist is the shape of the allowlist file.
 var allowlist = &shape{form: table, max: policy.MaxServers, name: plainName, what: "server",

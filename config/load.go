@@ -43,6 +43,7 @@ type Loaded struct {
 	Hooks         []Hook   // secrets as written, until [Loaded.ResolveHooks] gives them
 	Closed        error    // why the allowlist counts as empty; nil if it was read
 	Serve         Serve    // settings of the gateway; only Content judges calls
+	Identity      Identity // secrets as written, until [Loaded.ResolveIdentity] gives them
 	Warnings      []string // file:line:col: accepted, but probably a mistake
 	RiskPlaces    *Places  // of Content.Risk; nil if there is none
 	PolicyPlaces  *Places  // of Content.Policy; nil if there is none
@@ -86,7 +87,7 @@ func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	l := &loader{file: f, open: open, out: &Loaded{file: f}}
 	l.settings(over)
 	l.servers()
-	l.allowlist(over.Allowlist, over.Closed)
+	l.allowlists(over.Allowlist, over.Closed)
 	l.grants(over.Grants)
 	l.outputs()
 	l.out.Content.Risk, l.out.RiskPlaces = namedEntries(l, "risk", ReadRisk)
@@ -150,6 +151,7 @@ func (l *loader) settings(over Overrides) {
 	}
 	l.checkpoints()
 	l.serve()
+	l.identity()
 }
 
 // input writes the default rules out. A rule of the operator's with the id of a default rule widens that rule, so that a rule's name never removes a
@@ -237,18 +239,40 @@ func (l *loader) opened(n *node, key, path, remedy string) (text []byte, ok bool
 
 const allowlistRemedy = `the file is JSON, {"server": ["tool", …]}; {} allows nothing`
 
-func (l *loader) allowlist(override string, closed bool) {
+// allowlists reads the allowlist file for everybody, and those for groups. override is the path of the only one.
+func (l *loader) allowlists(override string, closed bool) {
+	type file struct {
+		at               *node
+		key, path, group string
+	}
 	at := l.file.root.get("allowlist")
-	path := override
-	if path == "" {
-		path = l.file.resolve(at.text)
+	all := []file{{at, "allowlist", override, ""}}
+	switch {
+	case override != "":
+	case at.kind == isMap:
+		all[0] = file{at.get("default"), "allowlist.default", l.file.resolve(at.str("default")), ""}
+		for _, m := range at.fields("groups") {
+			all = append(all, file{m.value, "allowlist.groups." + m.key, l.file.resolve(m.value.text), m.key})
+		}
+	default:
+		all[0].path = l.file.resolve(at.text)
 	}
 	if closed {
-		if l.out.Closed = l.unreadable(path); l.out.Closed != nil {
-			return
+		for _, f := range all {
+			if l.out.Closed = l.unreadable(f.path); l.out.Closed != nil {
+				return
+			}
 		}
 	}
-	src, text := l.named(at, "allowlist", path, allowlistRemedy)
+	for _, f := range all {
+		l.allowlist(f.at, f.key, f.path, f.group)
+	}
+	l.out.AllowlistPath = all[0].path
+}
+
+// allowlist adds the tools and the pins of one file. A tool has one pin, whoever may call it.
+func (l *loader) allowlist(at *node, key, path, group string) {
+	src, text := l.named(at, key, path, allowlistRemedy)
 	if src == nil {
 		return
 	}
@@ -258,8 +282,22 @@ func (l *loader) allowlist(override string, closed bool) {
 		l.faults = append(l.faults, err.(Errors)...)
 		return
 	}
-	l.out.AllowlistPath = path
-	l.out.Content.Allowlist, l.out.Content.Pins = root.allowlist()
+	c := &l.out.Content
+	tools, pins := root.allowlist()
+	for i := range tools {
+		tools[i].Group = group
+	}
+	c.Allowlist = append(c.Allowlist, tools...)
+	for _, p := range pins {
+		switch other := policy.PinOf(c.Pins, p.Server, p.Tool); other {
+		case "":
+			c.Pins = append(c.Pins, p)
+		case p.Definition:
+		default:
+			l.file.src.fault(at.at, key, "pin it to the same definition, or in one file only",
+				"%s pins %s %s to another definition than a file before it", path, quote(p.Server), quote(p.Tool))
+		}
+	}
 	for _, m := range root.members {
 		l.unknownServer(src, m)
 	}

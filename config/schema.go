@@ -73,9 +73,16 @@ func (w *schemaWriter) atLeast(name string, n int64) {
 
 // body writes the keywords of one shape.
 func (w *schemaWriter) body(s *shape) {
+	if s.alt != nil {
+		w.either(s)
+		return
+	}
 	switch s.form {
 	case object:
 		w.object(s)
+	case text:
+		w.put("type", jsontext.String("string"))
+		w.texts(s)
 	case table:
 		w.put("type", jsontext.String("object"))
 		w.atLeast("minProperties", s.min)
@@ -85,9 +92,6 @@ func (w *schemaWriter) body(s *shape) {
 	case anyJSON:
 	case list:
 		w.list(s)
-	case text:
-		w.put("type", jsontext.String("string"))
-		w.texts(s)
 	case integer:
 		w.put("type", jsontext.String("integer"))
 		w.put("minimum", jsontext.Int(s.min))
@@ -102,21 +106,22 @@ func (w *schemaWriter) body(s *shape) {
 	}
 }
 
-// list writes the keywords of a list, or of what may stand in its place.
-func (w *schemaWriter) list(s *shape) {
-	if s.alt != nil {
-		plain := *s
-		plain.alt = nil
-		w.token(jsontext.String("anyOf"))
-		w.token(jsontext.BeginArray)
-		for _, one := range []*shape{&plain, s.alt} {
-			w.open()
-			w.body(one)
-			w.close()
-		}
-		w.token(jsontext.EndArray)
-		return
+// either writes the schema of a value and of what may stand in its place.
+func (w *schemaWriter) either(s *shape) {
+	plain := *s
+	plain.alt = nil
+	w.token(jsontext.String("anyOf"))
+	w.token(jsontext.BeginArray)
+	for _, one := range []*shape{&plain, s.alt} {
+		w.open()
+		w.body(one)
+		w.close()
 	}
+	w.token(jsontext.EndArray)
+}
+
+// list writes the keywords of a list.
+func (w *schemaWriter) list(s *shape) {
 	w.put("type", jsontext.String("array"))
 	w.atLeast("minItems", s.min)
 	w.atLeast("maxItems", s.max)

@@ -34,7 +34,7 @@ type shape struct {
 	keys   []key              // of an object
 	name   *shape             // of a table's keys
 	each   *shape             // of a table's values, of a list's items
-	alt    *shape             // what a list may be instead: a table, or a text
+	alt    *shape             // what a list may be instead: a table, or a text; what a text may be instead: an object
 	min    int64              // integer, duration in ms; items of a list, entries of a table
 	max    int64              // the same; bytes of a text, maxTextBytes if 0
 	enum   []string           // of a text
@@ -84,7 +84,7 @@ func (j *judge) value(n *node, s *shape, path string) {
 	if s.secret {
 		j.src.hide(n)
 	}
-	if s.alt != nil && (n.kind == isMap && s.alt.form == table || n.kind == isText && s.alt.form == text) {
+	if s.alt != nil && (n.kind == isMap && (s.alt.form == table || s.alt.form == object) || n.kind == isText && s.alt.form == text) {
 		s = s.alt
 	}
 	switch s.form {

@@ -26,6 +26,7 @@ type Content struct {
 	Risk      *risk.Content  `json:"risk,omitzero"`
 	Policy    *rules.Content `json:"policy,omitzero"`
 	Roles     []Role         `json:"roles,omitempty"`
+	Identity  *IdentityRules `json:"identity,omitzero"`
 	Outputs   []Output       `json:"outputs"`
 	Summary   string         `json:"summary"`
 	Limits    Limits         `json:"limits"`
@@ -49,6 +50,7 @@ type Server struct {
 
 // Allowance lists the tools of one server that may be called at all.
 type Allowance struct {
+	Group  string   `json:"group,omitempty"` // of the actor; empty: everybody
 	Server string   `json:"server"`
 	Tools  []string `json:"tools"`
 }
@@ -172,4 +174,10 @@ func DefaultLimits() Limits {
 		PlanBytes: DefaultPlanBytes, ArgumentsBytes: DefaultArgumentsBytes, JSONDepth: DefaultJSONDepth,
 		ResultBytes: DefaultResultBytes, RunTimeout: DefaultRunTimeout,
 	}
+}
+
+// IdentityRules are what judging a call needs to know of identity providers.
+type IdentityRules struct {
+	Claims []string   `json:"claims,omitempty"` // sorted names of claims, for conditions
+	Same   [][]string `json:"same,omitempty"`   // names of one person each
 }
