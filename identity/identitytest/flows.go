@@ -1,0 +1,143 @@
+package identitytest
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+const deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
+
+// grant is what a client may exchange for tokens once.
+type grant struct {
+	client, sub, redirect, challenge, nonce, resource, scope string
+	authTime                                                 time.Time
+}
+
+// authorize answers an authorization request as if the person who is signed in had consented. It shows no page.
+func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	redirect, err := url.Parse(q.Get("redirect_uri"))
+	if _, known := p.Clients[q.Get("client_id")]; !known || err != nil || redirect.Host == "" {
+		http.Error(w, "unknown client or redirect_uri", http.StatusBadRequest)
+		return
+	}
+	out := url.Values{"iss": {p.Issuer}, "state": q["state"]}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case q.Get("response_type") != "code" || q.Get("code_challenge") == "" || q.Get("code_challenge_method") != "S256":
+		out.Set("error", "invalid_request")
+	case p.user == "":
+		out.Set("error", "access_denied")
+	default:
+		code := rand.Text()
+		p.grants[code] = &grant{client: q.Get("client_id"), sub: p.user, redirect: q.Get("redirect_uri"), challenge: q.Get("code_challenge"),
+			nonce: q.Get("nonce"), resource: q.Get("resource"), scope: q.Get("scope"), authTime: p.Now()}
+		out.Set("code", code)
+	}
+	redirect.RawQuery = out.Encode()
+	http.Redirect(w, r, redirect.String(), http.StatusFound)
+}
+
+// device begins the device flow. The code can be exchanged as soon as somebody is signed in.
+func (p *Provider) device(w http.ResponseWriter, r *http.Request) {
+	client, ok := p.authenticate(r)
+	if !ok {
+		Answer(w, http.StatusUnauthorized, map[string]any{"error": "invalid_client"})
+		return
+	}
+	code := rand.Text()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.grants[code] = &grant{client: client, resource: r.PostForm.Get("resource"), scope: r.PostForm.Get("scope")}
+	Answer(w, http.StatusOK, map[string]any{"device_code": code, "user_code": "WDJB-MJHT", "verification_uri": p.Issuer + "/device", "expires_in": 600, "interval": 1})
+}
+
+func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
+	client, ok := p.authenticate(r)
+	if !ok {
+		Answer(w, http.StatusUnauthorized, map[string]any{"error": "invalid_client"})
+		return
+	}
+	g, problem := p.redeem(client, r.PostForm)
+	if problem != "" {
+		Answer(w, http.StatusBadRequest, map[string]any{"error": problem})
+		return
+	}
+	claims := maps.Clone(p.Users[g.sub])
+	if claims == nil {
+		claims = map[string]any{}
+	}
+	claims["sub"] = g.sub
+	id := maps.Clone(claims)
+	claims["client_id"], claims["scope"] = client, g.scope
+	if g.resource != "" {
+		claims["aud"] = g.resource
+	}
+	answer := map[string]any{"access_token": p.Sign(claims), "token_type": "Bearer", "expires_in": int(p.Life.Seconds()), "scope": g.scope}
+	if strings.Contains(" "+g.scope+" ", " openid ") {
+		id["aud"], id["client_id"], id["auth_time"] = client, nil, g.authTime.Unix()
+		if g.nonce != "" {
+			id["nonce"] = g.nonce
+		}
+		answer["id_token"] = p.Sign(id, Type("JWT"))
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	Answer(w, http.StatusOK, answer)
+}
+
+// redeem returns what the request of a client is granted, or the code of an error.
+func (p *Provider) redeem(client string, form url.Values) (g *grant, problem string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch form.Get("grant_type") {
+	case "client_credentials":
+		if p.Clients[client] == "" {
+			return nil, "unauthorized_client"
+		}
+		return &grant{client: client, sub: client, resource: form.Get("resource"), scope: form.Get("scope")}, ""
+	case "authorization_code":
+		g := p.grants[form.Get("code")]
+		delete(p.grants, form.Get("code"))
+		sum := sha256.Sum256([]byte(form.Get("code_verifier")))
+		if g == nil || g.sub == "" || g.client != client || g.redirect != form.Get("redirect_uri") || g.challenge != base64.RawURLEncoding.EncodeToString(sum[:]) {
+			return nil, "invalid_grant"
+		}
+		return g, ""
+	case deviceGrant:
+		g := p.grants[form.Get("device_code")]
+		switch {
+		case g == nil || g.challenge != "" || g.client != client:
+			return nil, "invalid_grant"
+		case p.user == "":
+			return nil, "authorization_pending"
+		}
+		delete(p.grants, form.Get("device_code"))
+		g.sub, g.authTime = p.user, p.Now()
+		return g, ""
+	}
+	return nil, "unsupported_grant_type"
+}
+
+// authenticate reads the form of a request, and the client that it authenticates as. A public client gives its id only.
+func (p *Provider) authenticate(r *http.Request) (client string, ok bool) {
+	if r.ParseForm() != nil {
+		return "", false
+	}
+	id, secret, basic := r.BasicAuth()
+	if basic { // RFC 6749 section 2.3.1 encodes both
+		id, _ = url.QueryUnescape(id)
+		secret, _ = url.QueryUnescape(secret)
+	} else {
+		id, secret = r.PostForm.Get("client_id"), r.PostForm.Get("client_secret")
+	}
+	want, known := p.Clients[id]
+	return id, known && subtle.ConstantTimeCompare([]byte(want), []byte(secret)) == 1
+}
