@@ -51,6 +51,7 @@ type ClaimPath struct{ Name, Path string }
 type Login struct {
 	CLI           string // client id of pgfsm login
 	Console       string // client id of the console
+	Scopes        []string
 	ConsoleSecret string // as written, until [Loaded.ResolveIdentity] gives it; empty for a public client
 }
 
@@ -63,6 +64,7 @@ var (
 	claimPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	jsonPointer  = &shape{form: text, max: MaxPointerBytes, match: regexp.MustCompile(`^(/([^~/]|~[01])*)+$`),
 		what: "a JSON Pointer, such as /groups or /realm_access/roles"}
+	scope       = &shape{form: text, max: MaxScopeBytes, match: scopePattern, what: "a scope (RFC 6749 section 3.3)"}
 	clientID    = &shape{form: text, max: MaxNameOfClient, check: checkShown}
 	actors      = &shape{form: list, max: MaxActors, unique: ".", what: "actor", each: &shape{form: text, max: MaxActorBytes, check: checkShown}}
 	identityIDs = func(what string, each *shape) *shape {
@@ -96,12 +98,14 @@ var issuerShape = &shape{form: object, cross: crossIssuer, keys: []key{
 		{name: "console", shape: clientID, example: "pgfsm-console", doc: "The client id of the console."},
 		{name: "console_secret", shape: &shape{form: text, secret: true, what: "a secret", check: checkReferences}, example: `"${env:CONSOLE}"`,
 			doc: "The client secret of the console; without it, the console is a public client. May contain references, and is a secret. Only `serve` and `approvals serve` read it."},
+		{name: "scopes", shape: &shape{form: list, min: 1, max: MaxIdentityNames, unique: ".", what: "scope", each: scope}, initial: "[openid]",
+			doc: "The scopes that both clients ask for. Some providers choose the audience of a token by a scope."},
 	}}, doc: "The clients with which people sign in. Each must be one of `people`."},
 }}
 
 var identityShape = &shape{form: object, keys: []key{
 	{name: "required", shape: &shape{form: boolean}, initial: "false", doc: "Whether the gateway refuses requests without a token, also from this machine."},
-	{name: "scopes", shape: identityIDs("scope", &shape{form: text, max: MaxScopeBytes, match: scopePattern, what: "a scope (RFC 6749 section 3.3)"}),
+	{name: "scopes", shape: identityIDs("scope", scope),
 		example: "[mcp:tools]", doc: "The scopes that the token of every agent of a provider must have. Clients learn them from the gateway."},
 	{name: "issuers", shape: &shape{form: list, max: MaxIssuers, unique: "issuer", what: "issuer", each: issuerShape},
 		doc: "The identity providers whose tokens pgfsm accepts.", example: `[{issuer: "https://login.example.com", people: [pgfsm-cli]}]`},
@@ -166,7 +170,7 @@ func (l *loader) identity() {
 			MaxAge:    from.millis("jwks_max_age"),
 			Audiences: Audiences{MCP: from.get("audiences").texts("mcp"), Admin: from.get("audiences").texts("admin")},
 		}
-		to.Login = Login{CLI: login.str("cli"), Console: login.str("console"), ConsoleSecret: login.str("console_secret")}
+		to.Login = Login{CLI: login.str("cli"), Console: login.str("console"), ConsoleSecret: login.str("console_secret"), Scopes: login.texts("scopes")}
 		for _, m := range from.fields("claims") {
 			to.Claims = append(to.Claims, ClaimPath{m.key, m.value.text})
 			if !slices.Contains(rules.Claims, m.key) {

@@ -52,7 +52,7 @@ var neighbours = map[string][]string{
 	"traces/backtest": {"config", "policy", "states", "traces"},
 	"traces":          {"deadline", "fsm", "loopback", "policy", "present", "safefile", "states", "web"},
 	"web":             {"policy"},
-	"identity":        {"policy", "web"},
+	"identity":        {"identity", "policy", "web"},
 	"fsm/fsmtest":     {"fsm"},
 }
 

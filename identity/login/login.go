@@ -1,0 +1,220 @@
+// Package login signs people in at an identity provider: at a terminal, to get an access token, and at a web site.
+//
+//	c := &login.Client{ID: "pgfsm-cli", Issuer: issuer, Endpoints: endpoints, Resource: "https://approvals.example.com"}
+//	token, err := c.Browser(ctx, show) // OAuth 2.0 for Native Apps (RFC 8252), with PKCE (RFC 7636)
+//	token, err = c.Device(ctx, show)   // Device Authorization Grant (RFC 8628)
+//
+//	location, err := c.SignInURL(ctx, s)     // OpenID Connect Core 1.0 section 3.1
+//	idToken, err := c.SignIn(ctx, s, query)
+package login
+
+import (
+	"cmp"
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"pgfsm/policy/visible"
+)
+
+// Timeout is how long a person has to sign in.
+const Timeout = 10 * time.Minute
+
+// maxShown bounds what an error repeats of a provider's answer, in bytes.
+const maxShown = 200
+
+// A Client is a client of an identity provider.
+type Client struct {
+	ID        string
+	Secret    string // empty: a public client
+	Issuer    string
+	Endpoints func(context.Context) (Endpoints, error)
+	Resource  string // for which the access token shall be (RFC 8707); empty: none is named
+	Scopes    []string
+	HTTP      *http.Client
+}
+
+// Endpoints are what a provider's metadata say.
+type Endpoints struct {
+	oauth2.Endpoint      // DeviceAuthURL is empty if the provider does not offer the device flow
+	NamesIss        bool // authorization responses name the issuer (RFC 9207)
+}
+
+// ErrNoDeviceFlow means that the provider does not offer the device flow.
+var ErrNoDeviceFlow = errors.New("the identity provider does not offer the device flow")
+
+func (c *Client) config(at Endpoints, redirect string) *oauth2.Config {
+	at.AuthStyle = oauth2.AuthStyleInHeader
+	if c.Secret == "" {
+		at.AuthStyle = oauth2.AuthStyleInParams
+	}
+	return &oauth2.Config{ClientID: c.ID, ClientSecret: c.Secret, Endpoint: at.Endpoint, RedirectURL: redirect, Scopes: c.Scopes}
+}
+
+// options adds the resource to those of a request.
+func (c *Client) options(o ...oauth2.AuthCodeOption) []oauth2.AuthCodeOption {
+	if c.Resource != "" {
+		o = append(o, oauth2.SetAuthURLParam("resource", c.Resource))
+	}
+	return o
+}
+
+func (c *Client) within(ctx context.Context) context.Context {
+	return context.WithValue(ctx, oauth2.HTTPClient, c.HTTP)
+}
+
+// Browser lets the person sign in in a browser on this machine. show tells the person the URL.
+func (c *Client) Browser(ctx context.Context, show func(url string) error) (token string, err error) {
+	ctx, cancel := context.WithTimeout(c.within(ctx), Timeout)
+	defer cancel()
+	at, err := c.Endpoints(ctx)
+	if err != nil {
+		return "", err
+	}
+	on, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	state, verifier := oauth2.GenerateVerifier(), oauth2.GenerateVerifier()
+	conf := c.config(at, "http://"+on.Addr().String()+"/callback")
+	got := make(chan answer, 1)
+	server := &http.Server{Handler: c.callback(at, state, got), ReadHeaderTimeout: time.Minute}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(on) }()
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second) // the browser reads the last page
+		defer cancel()
+		if late := server.Shutdown(closing); late != nil {
+			_ = server.Close()
+		}
+	}()
+	if err := show(conf.AuthCodeURL(state, c.options(oauth2.S256ChallengeOption(verifier))...)); err != nil {
+		return "", err
+	}
+	select {
+	case a := <-got:
+		if a.err != nil {
+			return "", a.err
+		}
+		return accessToken(conf.Exchange(ctx, a.code, c.options(oauth2.VerifierOption(verifier))...))
+	case err := <-done:
+		return "", err
+	case <-ctx.Done():
+		return "", ended(ctx)
+	}
+}
+
+// answer is the provider's authorization response.
+type answer struct {
+	code string
+	err  error
+}
+
+// callback takes the first authorization response with the right state. Other programs on this machine can send requests, too.
+func (c *Client) callback(at Endpoints, state string, got chan<- answer) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		if subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(state)) != 1 {
+			http.Error(w, "This response belongs to no sign-in of pgfsm login.", http.StatusBadRequest)
+			return
+		}
+		var a answer
+		a.code, a.err = c.code(at, q)
+		w.Header().Set("Content-Security-Policy", "default-src 'none'")
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		if a.err != nil {
+			http.Error(w, "pgfsm login: "+a.err.Error(), http.StatusBadRequest)
+		} else {
+			fmt.Fprintln(w, "You can close this page. pgfsm login has the answer of the identity provider.")
+		}
+		select {
+		case got <- a:
+		default: // only the first one counts
+		}
+	})
+	return mux
+}
+
+// code returns the code of an authorization response whose state was checked.
+func (c *Client) code(at Endpoints, q url.Values) (string, error) {
+	switch iss := q.Get("iss"); {
+	case iss != "" && iss != c.Issuer, iss == "" && at.NamesIss:
+		return "", errors.New("the authorization response is not one of the identity provider (RFC 9207): its iss is another, or is missing")
+	case q.Get("error") != "":
+		return "", refused(q.Get("error"), q.Get("error_description"))
+	case q.Get("code") == "":
+		return "", errors.New("the authorization response has neither a code nor an error")
+	}
+	return q.Get("code"), nil
+}
+
+// Device lets the person sign in on another device. show tells the person the URL and the code to type there.
+func (c *Client) Device(ctx context.Context, show func(url, code string) error) (token string, err error) {
+	ctx, cancel := context.WithTimeout(c.within(ctx), Timeout)
+	defer cancel()
+	at, err := c.Endpoints(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case at.DeviceAuthURL == "":
+		return "", ErrNoDeviceFlow
+	}
+	conf := c.config(at, "")
+	d, err := conf.DeviceAuth(ctx, c.options()...)
+	switch {
+	case err != nil:
+		return accessToken(nil, err)
+	case d.Interval < 0 || d.Interval > int64(Timeout/time.Second): // it becomes a time.Duration, which could overflow
+		return "", fmt.Errorf("the identity provider wants a request every %d seconds", d.Interval)
+	}
+	if err := show(cmp.Or(d.VerificationURIComplete, d.VerificationURI), d.UserCode); err != nil {
+		return "", err
+	}
+	token, err = accessToken(conf.DeviceAccessToken(ctx, d, c.options()...))
+	if err != nil && ctx.Err() != nil {
+		err = ended(ctx)
+	}
+	return token, err
+}
+
+func accessToken(t *oauth2.Token, err error) (string, error) {
+	if err != nil {
+		return "", problem(err)
+	}
+	return t.AccessToken, nil
+}
+
+// problem is an error of a request to the provider. It repeats nothing of the answer but the error's code and description.
+func problem(err error) error {
+	var answer *oauth2.RetrieveError
+	switch {
+	case errors.As(err, &answer) && answer.ErrorCode != "":
+		return refused(answer.ErrorCode, answer.ErrorDescription)
+	case errors.As(err, &answer):
+		return fmt.Errorf("the identity provider answered %s", answer.Response.Status)
+	}
+	return fmt.Errorf("the identity provider cannot be reached: %w", err)
+}
+
+func refused(code, description string) error {
+	text := visible.Clip(code, maxShown)
+	if description != "" {
+		text += ": " + visible.Clip(description, maxShown)
+	}
+	return fmt.Errorf("the identity provider refused: %s", text)
+}
+
+func ended(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("nobody signed in within %s", Timeout)
+	}
+	return ctx.Err()
+}

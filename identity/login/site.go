@@ -1,0 +1,72 @@
+package login
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"net/url"
+	"strconv"
+	"time"
+
+	"golang.org/x/oauth2"
+)
+
+// A SignIn is a person's attempt to sign in at a web site.
+type SignIn struct {
+	Secret   string        // random, and known only to the site and the person's browser
+	Redirect string        // the URL to which the provider sends the browser back
+	MaxAge   time.Duration // how long ago the person may have authenticated at the provider; 0: any time
+}
+
+// Values that an attempt sends to the provider. Each is derived from the secret, so that a browser keeps one value, and none of them tells
+// another one.
+func (s *SignIn) derived(of string) string {
+	mac := hmac.New(sha256.New, []byte(s.Secret))
+	mac.Write([]byte(of))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// Nonce is the nonce that the ID token must have.
+func (s *SignIn) Nonce() string { return s.derived("nonce") }
+
+// SignInURL returns the URL at the provider where the person's browser begins.
+func (c *Client) SignInURL(ctx context.Context, s *SignIn) (string, error) {
+	at, err := c.Endpoints(ctx)
+	if err != nil {
+		return "", err
+	}
+	o := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(s.derived("verifier")), oauth2.SetAuthURLParam("nonce", s.Nonce())}
+	if s.MaxAge > 0 {
+		o = append(o, oauth2.SetAuthURLParam("max_age", strconv.FormatInt(int64(s.MaxAge/time.Second), 10)))
+	}
+	return c.config(at, s.Redirect).AuthCodeURL(s.derived("state"), o...), nil
+}
+
+// ErrState means that an authorization response belongs to another attempt.
+var ErrState = errors.New("the authorization response belongs to another attempt to sign in")
+
+// SignIn returns the ID token for the query of an authorization response. The token is not verified.
+func (c *Client) SignIn(ctx context.Context, s *SignIn, q url.Values) (idToken string, err error) {
+	if !hmac.Equal([]byte(q.Get("state")), []byte(s.derived("state"))) {
+		return "", ErrState
+	}
+	at, err := c.Endpoints(ctx)
+	if err != nil {
+		return "", err
+	}
+	code, err := c.code(at, q)
+	if err != nil {
+		return "", err
+	}
+	t, err := c.config(at, s.Redirect).Exchange(c.within(ctx), code, oauth2.VerifierOption(s.derived("verifier")))
+	if err != nil {
+		return "", problem(err)
+	}
+	idToken, ok := t.Extra("id_token").(string)
+	if !ok {
+		return "", errors.New("the identity provider answered without an ID token: the client's scopes need openid")
+	}
+	return idToken, nil
+}
