@@ -16,8 +16,9 @@ func (r *Runner) attach(ctx context.Context, ask *gateway.Ask, text []byte) (ans
 	if !v.Allows() {
 		return answer, false // the run says why
 	}
+	by := callerOf(ask.From)
 	q, err := r.options.Ledger.Attach(ctx, ledger.Look{
-		Actor: ask.From.Name, Server: ask.Server, Tool: ask.Tool, Arguments: states.ArgumentsDigest(plan.Args),
+		Actor: by.Name, OnBehalfOf: by.OnBehalfOf(), Server: ask.Server, Tool: ask.Tool, Arguments: states.ArgumentsDigest(plan.Args),
 	})
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
@@ -28,6 +29,11 @@ func (r *Runner) attach(ctx context.Context, ask *gateway.Ask, text []byte) (ans
 		return r.held(ctx, ask, heldRequest(&q), false), true
 	}
 	return r.deliver(ctx, ask, q.RunID, ledger.ByRepeat)
+}
+
+// callerOf is a client of the gateway as a caller of the ledger.
+func callerOf(who gateway.Identity) ledger.Caller {
+	return ledger.Caller{TokenID: who.Token, Name: who.Name, Roles: []string{ledger.RoleAgent}}
 }
 
 // deliver answers with the outcome of a held call that has ended, if it was not delivered before.

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -111,9 +112,10 @@ type writeFailure struct {
 	why error
 }
 
-// noteWriteFailure records a failed write, ignoring cancelled requests.
+// noteWriteFailure records a failed write, ignoring cancelled requests and those that the ledger refused.
 func (r *Runner) noteWriteFailure(ctx context.Context, why error) {
-	if ctx.Err() == nil {
+	var refused *ledger.Refusal
+	if ctx.Err() == nil && !errors.As(why, &refused) {
 		r.writeFailed.Store(&writeFailure{time.Now(), why})
 	}
 }

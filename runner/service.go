@@ -185,7 +185,7 @@ func (t loggedTokens) Authenticate(r *http.Request) (web.Caller, error) {
 // recordPassage records a message other than tools/call before it is relayed.
 func (s *Service) recordPassage(ctx context.Context, p gateway.Passed) error {
 	return s.runner.options.Ledger.Pass(ctx, ledger.Passage{
-		Actor: p.Identity.Name, Token: p.Identity.Token, Server: p.Server, Direction: p.Direction, Method: p.Method,
+		By: callerOf(p.Identity), Server: p.Server, Direction: p.Direction, Method: p.Method,
 		Digest: ledger.ParamsDigest(p.Params),
 	})
 }

@@ -65,7 +65,7 @@ func (r *Runner) Status(ctx context.Context, caller gateway.Identity, run string
 	var d agentStatus
 	err = r.options.Ledger.View(ctx, func(look ledger.Reader) error {
 		q, err := look.Request(run)
-		if err == nil && q.Actor != caller.Name {
+		if err == nil && !callerOf(caller).Asked(&q) {
 			err = ledger.ErrNotFound
 		}
 		if err != nil {

@@ -100,7 +100,7 @@ func (r *Runner) CancelTask(ctx context.Context, caller gateway.Identity, id str
 		return nil, failed
 	}
 	if q.Ended == "" && q.Status == ledger.Pending {
-		if err := r.options.Ledger.Withdraw(ctx, q.RunID, caller.Name, caller.Token); err != nil {
+		if err := r.options.Ledger.Withdraw(ctx, q.RunID, callerOf(caller)); err != nil {
 			var refused *ledger.Refusal // the call was decided meanwhile
 			if !errors.As(err, &refused) {
 				r.log.WarnContext(ctx, "task", "run", q.RunID, "error", err.Error())
@@ -123,7 +123,7 @@ func (r *Runner) taskOf(ctx context.Context, caller gateway.Identity, id string)
 		return q, taskUnknown
 	case err != nil:
 		return q, wire.ErrorObject(wire.InternalError, "The ledger cannot be read.", nil)
-	case q.Kind != states.KindAgent || q.Binding == "" || q.Actor != caller.Name:
+	case q.Kind != states.KindAgent || q.Binding == "" || !callerOf(caller).Asked(&q):
 		return q, taskUnknown
 	}
 	if subtle.ConstantTimeCompare([]byte(id), []byte(taskID(run, q.Binding))) != 1 {

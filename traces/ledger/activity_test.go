@@ -52,7 +52,7 @@ func TestWaits(t *testing.T) {
 	denial.Approve, denial.Reason = false, "no"
 	f.Cast(denial)
 	back := f.HoldBy("local:"+carol, ledgertest.Holding(1))
-	if err := f.Withdraw(t.Context(), back.RunID, "local:"+carol, ""); err != nil {
+	if err := f.Withdraw(t.Context(), back.RunID, ledger.Local("local:"+carol)); err != nil {
 		t.Fatal(err)
 	}
 	oldest := f.Hold(1)

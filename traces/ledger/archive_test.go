@@ -116,15 +116,20 @@ func (d *desk) delivers(id, how string) {
 	}
 }
 
+// agent is an agent with a token.
+func agent(name, token string) ledger.Caller {
+	return ledger.Caller{TokenID: token, Name: name, Roles: []string{ledger.RoleAgent}}
+}
+
 // passing has messages pass, with a token and without one.
 func (d *desk) passing() {
 	d.TB.Helper()
 	made := d.token("worker-1", ledger.RoleAgent, "2026-12-01T00:00:00Z")
 	for _, p := range []ledger.Passage{
-		{Actor: made.Name, Token: made.ID, Server: "files", Direction: ledger.ToServer, Method: "resources/read", Digest: ledger.ParamsDigest([]byte("{}"))},
-		{Actor: ledger.Anonymous, Server: "files", Direction: ledger.ToServer, Method: "ping"},
-		{Actor: "local:alice", Server: "mail", Direction: ledger.ToClient, Method: "notifications/message"},
-		{Actor: made.Name, Token: made.ID, Server: "files", Direction: ledger.ToClient, Method: "roots/list"},
+		{By: agent(made.Name, made.ID), Server: "files", Direction: ledger.ToServer, Method: "resources/read", Digest: ledger.ParamsDigest([]byte("{}"))},
+		{By: ledger.Local(ledger.Anonymous), Server: "files", Direction: ledger.ToServer, Method: "ping"},
+		{By: ledger.Local("local:alice"), Server: "mail", Direction: ledger.ToClient, Method: "notifications/message"},
+		{By: agent(made.Name, made.ID), Server: "files", Direction: ledger.ToClient, Method: "roots/list"},
 	} {
 		if err := d.Pass(context.Background(), p); err != nil {
 			d.TB.Fatalf("Pass(%+v) = %v", p, err)

@@ -13,13 +13,35 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// A Caller is an authenticated caller.
+// A Caller is an authenticated caller: the owner of a token of the ledger, a subject of an identity provider, whose name is a
+// [policy.SubjectName], or otherwise a user of the operating system who may write the ledger's file.
 type Caller struct {
-	TokenID string           // empty: no token, but a user of the operating system who may write the ledger's file
-	Name    string           // the token's, or local:USER
-	Role    string           // the token's; empty without one
-	Session canonical.Digest // of the console, with which the caller came; empty: with the token itself
+	TokenID  string           // of the ledger's token; empty for others
+	Name     string           // the token's, the subject's, or local:USER
+	Roles    []string         // the token's one, or those that the configuration gives to the subject
+	Session  canonical.Digest // of the console, with which the caller came; empty: with the token itself
+	Expires  string           // of a subject's token: RFC 3339, UTC; empty is in the past
+	Identity *policy.Identity // what the identity provider says of a subject
 }
+
+// OnBehalfOf is the person for whom an agent of an identity provider acts; empty if there is none.
+func (c Caller) OnBehalfOf() string {
+	if c.Identity == nil {
+		return ""
+	}
+	return c.Identity.OnBehalfOf
+}
+
+// Role names the caller's roles for people.
+func (c Caller) Role() string {
+	if len(c.Roles) == 0 {
+		return "none"
+	}
+	return strings.Join(c.Roles, " and ")
+}
+
+// Asked reports whether a request is the caller's own. The requests that an agent makes for one person are not those that it makes for another.
+func (c Caller) Asked(q *Request) bool { return q.Actor == c.Name && q.OnBehalfOf == c.OnBehalfOf() }
 
 // Local is the user of the operating system, without a token. The name begins with local:.
 func Local(name string) Caller { return Caller{Name: name} }
@@ -57,37 +79,56 @@ var mayDo = map[Action][]string{
 	ActManage: {RoleAdmin},
 }
 
-// May reports whether the caller's role allows an action. Without a token nothing is allowed.
-func (c Caller) May(a Action) bool { return c.TokenID != "" && slices.Contains(mayDo[a], c.Role) }
+// subject reports whether the caller is a subject of an identity provider.
+func (c Caller) subject() bool { return c.TokenID == "" && policy.HasSubject(c.Name) }
 
-// Allow returns [ErrRole] for an action that the caller's role does not allow.
+// May reports whether one of the caller's roles allows an action. A user of the operating system may do nothing by a role. Only people vote, and
+// nobody who may administer: a person of an identity provider can have both roles.
+func (c Caller) May(a Action) bool {
+	switch {
+	case c.TokenID == "" && !c.subject():
+		return false
+	case a == ActVote && (slices.Contains(c.Roles, RoleAdmin) || c.subject() && (c.Identity == nil || c.Identity.Kind != policy.ActorPerson)):
+		return false
+	}
+	return slices.ContainsFunc(c.Roles, func(role string) bool { return slices.Contains(mayDo[a], role) })
+}
+
+// Allow returns [ErrRole] for an action that the caller's roles do not allow.
 func (c Caller) Allow(a Action) error {
 	if c.May(a) {
 		return nil
 	}
-	return &Refusal{Code: RefusedRole, Message: fmt.Sprintf("this needs a token of the role %s; the caller's is %s",
-		strings.Join(mayDo[a], " or "), orNone(c.Role))}
-}
-
-func orNone(role string) string {
-	if role == "" {
-		return "none"
+	wanted, admins := strings.Join(mayDo[a], " or "), ""
+	if a == ActVote && slices.Contains(c.Roles, RoleAdmin) {
+		admins = "; an admin never votes"
 	}
-	return role
+	if !c.subject() {
+		return &Refusal{Code: RefusedRole, Message: fmt.Sprintf("this needs a token of the role %s; the caller's is %s%s", wanted, c.Role(), admins)}
+	}
+	return &Refusal{Code: RefusedRole, Message: fmt.Sprintf("this needs the role %s, which identity.may of the configuration gives; the caller has %s%s",
+		wanted, c.Role(), admins)}
 }
 
-// still checks again, within a transaction, that the caller's token allows an action: it may have been revoked or have expired
-// since it was presented.
+// still checks again, within a transaction, that the caller may do an action: since they were authenticated, their token may have been revoked or
+// have expired, or they may have been blocked.
 func (c Caller) still(r Reader, now string, a Action) error {
-	if c.TokenID == "" {
-		return c.Allow(a)
-	}
-	t, err := r.Token(c.TokenID)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return err
-	}
-	if why := t.closed(now); err != nil || t.Name != c.Name || t.Role != c.Role || why != "" {
-		return refusedToken("the token " + c.TokenID + " of the caller is gone, or is not theirs: " + why)
+	switch {
+	case c.TokenID != "":
+		t, err := r.Token(c.TokenID)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if why := t.closed(now); err != nil || t.Name != c.Name || !slices.Equal(c.Roles, []string{t.Role}) || why != "" {
+			return refusedToken("the token " + c.TokenID + " of the caller is gone, or is not theirs: " + why)
+		}
+	case c.subject():
+		if err := unblocked(r, c.Name, c.OnBehalfOf()); err != nil {
+			return err
+		}
+		if c.Session == "" && !policy.Before(now, c.Expires) {
+			return refusedToken("the token of " + c.Name + " expired at " + c.Expires)
+		}
 	}
 	if c.Session != "" {
 		if _, _, err := liveSession(r, c.Session, SessionOpen, now); err != nil {
@@ -168,7 +209,7 @@ func Authenticate(r Reader, presented string, clock time.Time) (Caller, error) {
 	if why := t.closed(now); why != "" {
 		return Caller{}, refusedToken("the token " + t.ID + " " + why)
 	}
-	return Caller{TokenID: t.ID, Name: t.Name, Role: t.Role}, nil
+	return Caller{TokenID: t.ID, Name: t.Name, Roles: []string{t.Role}}, nil
 }
 
 // closed says why a token is no longer valid; empty if it is.

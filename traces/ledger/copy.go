@@ -219,6 +219,7 @@ func copyRows(s Reader, t Tx) error {
 		func() error { return each(s.Blobs(), t.PutBlob) },
 		func() error { return each(s.Requests(Filter{}), t.AddRequest) },
 		func() error { return each(s.Tokens(), t.PutToken) },
+		func() error { return each(s.Blocks(), t.PutBlock) },
 		func() error { return each(s.Deliveries("", afterAll, math.MaxInt), t.PutDelivery) },
 		func() error {
 			return each(s.Hooks(), func(hook string) error {

@@ -195,7 +195,7 @@ func TestClosedLedger(t *testing.T) {
 	closed := ledgertest.State(t, source)
 	writes := map[string]func(ctx context.Context) error{
 		"pass": func(ctx context.Context) error {
-			return d.Pass(ctx, ledger.Passage{Actor: ledger.Anonymous, Server: "files", Direction: ledger.ToServer, Method: "ping"})
+			return d.Pass(ctx, ledger.Passage{By: ledger.Local(ledger.Anonymous), Server: "files", Direction: ledger.ToServer, Method: "ping"})
 		},
 		"update": func(ctx context.Context) error {
 			return d.Update(ctx, func(tx ledger.Tx) error { return tx.SetDelivered("hook", 1) })

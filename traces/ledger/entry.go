@@ -156,7 +156,7 @@ func eventsOfTypes(r Reader, types ...Type) (all []logEvent, err error) {
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, logEvent{Event{Index: e.Index, At: e.At}, p})
+			all = append(all, logEvent{Event{Index: e.Index, At: e.At, By: e.By}, p})
 		}
 	}
 	slices.SortFunc(all, func(a, b logEvent) int { return cmp.Compare(a.event.Index, b.event.Index) })

@@ -4,13 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"pgfsm/policy"
 )
 
-// ErrRevoked means that the requester, or an approver of the call, lost their token before the call was sent.
-var ErrRevoked = errors.New("a token without which the call would not be made was revoked before it left")
+// ErrRevoked means that the requester, or an approver of the call, lost their token or was blocked before the call was sent.
+var ErrRevoked = errors.New("somebody without whom the call would not be made lost their token, or was blocked, before it left")
 
-// sentAway checks identities again before an approved call is sent. It returns the reason if the token of a vote was revoked since, or if the requester has
-// no valid agent token left; otherwise it is empty. A token that only expired after the vote still counts. An unknown token counts as revoked.
+// sentAway checks identities again before an approved call is sent. It returns the reason if the token of a vote was revoked since, if the requester has
+// no valid agent token left, or if a subject of an identity provider is blocked: the requester, the person for whom they act, or a voter; otherwise it is
+// empty. A token that only expired after the vote still counts. An unknown token counts as revoked.
 func sentAway(r Reader, q *Request) (reason string, err error) {
 	cast, err := ballots(r, q.RunID)
 	if err != nil {
@@ -18,6 +21,15 @@ func sentAway(r Reader, q *Request) (reason string, err error) {
 	}
 	for i := range cast {
 		by := cast[i].vote.By
+		if cast[i].token == "" && policy.HasSubject(by) {
+			switch b, is, err := blockOf(r, by); {
+			case err != nil:
+				return "", err
+			case is:
+				return fmt.Sprintf("%s, who approved the call, was blocked at %s.", by, b.Since), nil
+			}
+			continue
+		}
 		t, err := r.Token(cast[i].token)
 		switch {
 		case errors.Is(err, ErrNotFound) || err == nil && t.Name != by:
@@ -28,8 +40,14 @@ func sentAway(r Reader, q *Request) (reason string, err error) {
 			return fmt.Sprintf("The token with which %s approved the call was revoked at %s.", by, t.Revoked), nil
 		}
 	}
+	switch b, is, err := blockOf(r, q.Actor, q.OnBehalfOf); {
+	case err != nil:
+		return "", err
+	case is:
+		return fmt.Sprintf("%s, who asked or for whom the call was asked, was blocked at %s.", b.Name, b.Since), nil
+	}
 	if tokenless(q.Actor) {
-		return "", nil // a caller without a token: a user of the operating system, or anonymous
+		return "", nil
 	}
 	for t, err := range r.Tokens() {
 		if err != nil {

@@ -54,6 +54,7 @@ type Ledger struct {
 	useless chan error                 // has the first error of a store that is of no more use
 
 	replicas roster
+	refusals refusals
 
 	mu   sync.Mutex
 	busy map[string]bool // the runs that a goroutine of this process works on

@@ -33,8 +33,7 @@ var ErrPassage = errors.New("what passes cannot be recorded")
 
 // A Passage is one message other than tools/call that the gateway relays.
 type Passage struct {
-	Actor     string           // whose session it belongs to: the token's name, [Anonymous], or local:USER
-	Token     string           // the id of the token; empty without one
+	By        Caller           // whose session it belongs to
 	Server    string           // the upstream server that receives or says it
 	Direction string           // ToServer or ToClient
 	Method    string           //
@@ -50,22 +49,27 @@ func ParamsDigest(raw []byte) canonical.Digest {
 }
 
 // Pass records that a message is relayed. When it returns nil, that is durable; otherwise the message must not be relayed. The
-// transaction that records it checks the token. The error is [ErrToken] if the token is not, or no longer, one of the actor's
-// for calls, [ErrRole] if it never was, and [ErrPassage] if the passage is invalid.
+// transaction that records it checks the caller. The error is [ErrToken] if the token is not, or no longer, one of the caller's
+// for calls, [ErrRole] if it never was, [ErrBlocked] if the caller is blocked, and [ErrPassage] if the passage is invalid.
 func (l *Ledger) Pass(ctx context.Context, p Passage) error {
-	event := &passed{Direction: p.Direction, Method: p.Method, Params: p.Digest, Server: p.Server, Token: p.Token}
-	if err := event.check(p.Actor); err != nil {
+	event := &passed{Direction: p.Direction, Method: p.Method, Params: p.Digest, OnBehalfOf: p.By.OnBehalfOf(), Server: p.Server, Token: p.By.TokenID}
+	if err := event.check(p.By.Name); err != nil {
 		return fmt.Errorf("%w: %w", ErrPassage, err)
 	}
-	by := Caller{TokenID: p.Token, Name: p.Actor, Role: RoleAgent}
 	return l.commit(ctx, func(b *batch) error {
-		if p.Token != "" {
-			if err := by.still(b, b.now, ActCall); err != nil {
-				return err
-			}
+		if err := p.By.stillCalls(b); err != nil {
+			return err
 		}
-		return b.add(nil, "", p.Actor, event)
+		return b.add(nil, "", p.By.Name, event)
 	})
+}
+
+// stillCalls is [Caller.still] for calls. A user of the operating system, or an anonymous agent, has nothing that could have ended.
+func (c Caller) stillCalls(b *batch) error {
+	if c.TokenID == "" && !c.subject() {
+		return nil
+	}
+	return c.still(b, b.now, ActCall)
 }
 
 // check validates a passage of an actor, without the ledger.
@@ -81,6 +85,8 @@ func (p *passed) check(actor string) error {
 		return errors.New("who comes without a token has no name of their own")
 	case p.Token != "" && tokenless(actor):
 		return errors.New("who comes with a token has its name")
+	case p.OnBehalfOf != "" && !(policy.HasSubject(p.OnBehalfOf) && policy.HasSubject(actor)):
+		return errors.New("only an agent of an identity provider acts for a person, and only for one of a provider")
 	}
 	if p.Params != "" {
 		if _, err := canonical.ParseDigest(string(p.Params)); err != nil {
@@ -90,9 +96,9 @@ func (p *passed) check(actor string) error {
 	return nil
 }
 
-// tokenless reports whether an actor has no token.
+// tokenless reports whether an actor has no token of the ledger: a user of the operating system, a subject of an identity provider, or anonymous.
 func tokenless(actor string) bool {
-	return actor == Anonymous || strings.HasPrefix(actor, policy.LocalUser)
+	return actor == Anonymous || strings.HasPrefix(actor, policy.LocalUser) || policy.HasSubject(actor)
 }
 
 // A usage is the first and the last event for which a token was used, and by whom.
@@ -108,7 +114,7 @@ func (v *verifier) passage(e *Event, p *passed) error {
 		return fault("entries", key, err)
 	}
 	if p.Token == "" {
-		return nil
+		return fault("entries", key, v.notBlocked(e.Index, e.By, p.OnBehalfOf))
 	}
 	at := Event{Index: e.Index, At: e.At}
 	u := v.used[p.Token]

@@ -67,19 +67,19 @@ func TestPassRefuses(t *testing.T) {
 		{"server-not-utf-8", func(_ *desk, p *ledger.Passage) { p.Server = "\xff" }, ledger.ErrPassage},
 		{"digest-that-is-none", func(_ *desk, p *ledger.Passage) { p.Digest = "sha256:0" }, ledger.ErrPassage},
 		{"nobody", func(_ *desk, p *ledger.Passage) { *p = ledger.Passage{} }, ledger.ErrPassage},
-		{"name-without-its-token", func(_ *desk, p *ledger.Passage) { p.Token = "" }, ledger.ErrPassage},
-		{"nearly-local", func(_ *desk, p *ledger.Passage) { p.Actor, p.Token = "Local:alice", "" }, ledger.ErrPassage},
-		{"nearly-anonymous", func(_ *desk, p *ledger.Passage) { p.Actor, p.Token = "Anonymous", "" }, ledger.ErrPassage},
-		{"anonymous-with-a-token", func(_ *desk, p *ledger.Passage) { p.Actor = ledger.Anonymous }, ledger.ErrPassage},
-		{"local-with-a-token", func(_ *desk, p *ledger.Passage) { p.Actor = "local:alice" }, ledger.ErrPassage},
-		{"token-of-nobody", func(_ *desk, p *ledger.Passage) { p.Token = "aaaa" }, ledger.ErrToken},
-		{"token-of-another", func(d *desk, p *ledger.Passage) { p.Token = d.token("worker-2", ledger.RoleAgent, "").ID }, ledger.ErrToken},
+		{"name-without-its-token", func(_ *desk, p *ledger.Passage) { p.By.TokenID = "" }, ledger.ErrPassage},
+		{"nearly-local", func(_ *desk, p *ledger.Passage) { p.By.Name, p.By.TokenID = "Local:alice", "" }, ledger.ErrPassage},
+		{"nearly-anonymous", func(_ *desk, p *ledger.Passage) { p.By.Name, p.By.TokenID = "Anonymous", "" }, ledger.ErrPassage},
+		{"anonymous-with-a-token", func(_ *desk, p *ledger.Passage) { p.By.Name = ledger.Anonymous }, ledger.ErrPassage},
+		{"local-with-a-token", func(_ *desk, p *ledger.Passage) { p.By.Name = "local:alice" }, ledger.ErrPassage},
+		{"token-of-nobody", func(_ *desk, p *ledger.Passage) { p.By.TokenID = "aaaa" }, ledger.ErrToken},
+		{"token-of-another", func(d *desk, p *ledger.Passage) { p.By.TokenID = d.token("worker-2", ledger.RoleAgent, "").ID }, ledger.ErrToken},
 		{"token-for-something-else", func(d *desk, p *ledger.Passage) {
 			made := d.token("dora", ledger.RoleApprover, "")
-			p.Actor, p.Token = made.Name, made.ID
+			p.By.Name, p.By.TokenID = made.Name, made.ID
 		}, ledger.ErrToken},
-		{"revoked", func(d *desk, p *ledger.Passage) { d.revoke(p.Token) }, ledger.ErrToken},
-		{"revoked-by-another-process", func(d *desk, p *ledger.Passage) { d.other().revoke(p.Token) }, ledger.ErrToken},
+		{"revoked", func(d *desk, p *ledger.Passage) { d.revoke(p.By.TokenID) }, ledger.ErrToken},
+		{"revoked-by-another-process", func(d *desk, p *ledger.Passage) { d.other().revoke(p.By.TokenID) }, ledger.ErrToken},
 		{"a-second-before-its-expiry", func(d *desk, _ *ledger.Passage) { d.Clock.Set(d.TB, "2026-11-30T23:59:59Z") }, nil},
 		{"at-its-expiry", func(d *desk, _ *ledger.Passage) { d.Clock.Set(d.TB, "2026-12-01T00:00:00Z") }, ledger.ErrToken},
 		{"clock-set-back", func(d *desk, _ *ledger.Passage) { d.Clock.Set(d.TB, "2026-11-21T08:58:59Z") }, ledger.ErrClockBack},
@@ -88,7 +88,7 @@ func TestPassRefuses(t *testing.T) {
 			d := newDesk(t)
 			made := d.token("worker-1", ledger.RoleAgent, "2026-12-01T00:00:00Z")
 			p := ledger.Passage{
-				Actor: made.Name, Token: made.ID, Server: "files", Direction: ledger.ToServer, Method: "ping", Digest: ledger.ParamsDigest([]byte("{}")),
+				By: agent(made.Name, made.ID), Server: "files", Direction: ledger.ToServer, Method: "ping", Digest: ledger.ParamsDigest([]byte("{}")),
 			}
 			c.change(d, &p)
 			before := d.checkpoint()
@@ -110,7 +110,7 @@ func TestPassIsGivenUp(t *testing.T) {
 	d := newDesk(t)
 	over, end := context.WithCancel(context.Background())
 	end()
-	p := ledger.Passage{Actor: ledger.Anonymous, Server: "files", Direction: ledger.ToServer, Method: "ping"}
+	p := ledger.Passage{By: ledger.Local(ledger.Anonymous), Server: "files", Direction: ledger.ToServer, Method: "ping"}
 	for range 50 {
 		err := d.Pass(over, p)
 		if err != nil && !errors.Is(err, context.Canceled) {
@@ -204,7 +204,7 @@ func TestPassagesArePruned(t *testing.T) {
 	pass := func() {
 		t.Helper()
 		err := d.Pass(context.Background(), ledger.Passage{
-			Actor: "worker-1", Token: token, Server: "files", Direction: ledger.ToServer, Method: "ping",
+			By: agent("worker-1", token), Server: "files", Direction: ledger.ToServer, Method: "ping",
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -252,7 +252,7 @@ func TestTheLastPruneIsFoundAmongPassages(t *testing.T) {
 	d.prunes("2026-11-21T09:10:00Z")
 	for i := range 3 {
 		err := d.Pass(context.Background(), ledger.Passage{
-			Actor: ledger.Anonymous, Server: fmt.Sprint("s", i), Direction: ledger.ToServer, Method: "ping",
+			By: ledger.Local(ledger.Anonymous), Server: fmt.Sprint("s", i), Direction: ledger.ToServer, Method: "ping",
 		})
 		if err != nil {
 			t.Fatal(err)

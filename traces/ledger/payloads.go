@@ -162,7 +162,7 @@ type voted struct {
 	Decides bool             `json:"decides"` // with it the request is decided
 	Key     string           `json:"key"`     // the caller's Idempotency-Key, if there was one
 	Reason  string           `json:"reason"`
-	Token   string           `json:"token"` // the id of the token that the person came with
+	Token   string           `json:"token"` // the id of the token that the person came with; empty for a person of an identity provider
 
 	approve bool
 }
@@ -205,11 +205,12 @@ type delivered struct {
 // A passed payload is one relayed message other than calls; the event names the actor.
 type passed struct {
 	noRun
-	Direction string           `json:"direction"`
-	Method    string           `json:"method"`
-	Params    canonical.Digest `json:"params"` // empty: there were none
-	Server    string           `json:"server"`
-	Token     string           `json:"token"` // the id of the client's token; empty without one
+	Direction  string           `json:"direction"`
+	Method     string           `json:"method"`
+	OnBehalfOf string           `json:"on_behalf_of,omitzero"`
+	Params     canonical.Digest `json:"params"` // empty: there were none
+	Server     string           `json:"server"`
+	Token      string           `json:"token"` // the id of the client's token; empty without one
 }
 
 type activated struct {
@@ -230,6 +231,25 @@ type tokenCreated struct {
 type tokenRevoked struct {
 	noRun
 	ID string `json:"id"`
+}
+
+type identityBlocked struct {
+	noRun
+	Issuer  string `json:"issuer"`
+	Subject string `json:"subject"`
+}
+
+type identityUnblocked struct {
+	noRun
+	Issuer  string `json:"issuer"`
+	Subject string `json:"subject"`
+}
+
+// An accessRefused payload is a request that was refused because the agent's token lacks scopes; the event names the agent.
+type accessRefused struct {
+	noRun
+	Endpoint string `json:"endpoint"` // its path
+	Scope    string `json:"scope"`    // that the token lacks
 }
 
 type keyAdded struct {
@@ -260,27 +280,30 @@ type closed struct {
 // A continued payload follows the entry that closed the source of a copy.
 type continued struct{ noRun }
 
-func (*logCreated) kind() Type   { return LogCreated }
-func (*created) kind() Type      { return RequestCreated }
-func (*reserved) kind() Type     { return CallReserved }
-func (*scored) kind() Type       { return RiskScored }
-func (*decision) kind() Type     { return DecisionMade }
-func (*asked) kind() Type        { return ApprovalRequested }
-func (*expired) kind() Type      { return ApprovalExpired }
-func (*claimed) kind() Type      { return RunClaimed }
-func (*sent) kind() Type         { return ProxySent }
-func (*returned) kind() Type     { return ToolResult }
-func (*ended) kind() Type        { return RunEnded }
-func (*delivered) kind() Type    { return OutcomeDelivered }
-func (*passed) kind() Type       { return MCPPassed }
-func (*activated) kind() Type    { return BundleActivated }
-func (*tokenCreated) kind() Type { return TokenCreated }
-func (*tokenRevoked) kind() Type { return TokenRevoked }
-func (*keyAdded) kind() Type     { return KeyAdded }
-func (*keyRemoved) kind() Type   { return KeyRemoved }
-func (*pruned) kind() Type       { return LedgerPruned }
-func (*closed) kind() Type       { return LedgerClosed }
-func (*continued) kind() Type    { return LedgerContinued }
+func (*logCreated) kind() Type        { return LogCreated }
+func (*created) kind() Type           { return RequestCreated }
+func (*reserved) kind() Type          { return CallReserved }
+func (*scored) kind() Type            { return RiskScored }
+func (*decision) kind() Type          { return DecisionMade }
+func (*asked) kind() Type             { return ApprovalRequested }
+func (*expired) kind() Type           { return ApprovalExpired }
+func (*claimed) kind() Type           { return RunClaimed }
+func (*sent) kind() Type              { return ProxySent }
+func (*returned) kind() Type          { return ToolResult }
+func (*ended) kind() Type             { return RunEnded }
+func (*delivered) kind() Type         { return OutcomeDelivered }
+func (*passed) kind() Type            { return MCPPassed }
+func (*activated) kind() Type         { return BundleActivated }
+func (*tokenCreated) kind() Type      { return TokenCreated }
+func (*tokenRevoked) kind() Type      { return TokenRevoked }
+func (*identityBlocked) kind() Type   { return IdentityBlocked }
+func (*identityUnblocked) kind() Type { return IdentityUnblocked }
+func (*accessRefused) kind() Type     { return AccessRefused }
+func (*keyAdded) kind() Type          { return KeyAdded }
+func (*keyRemoved) kind() Type        { return KeyRemoved }
+func (*pruned) kind() Type            { return LedgerPruned }
+func (*closed) kind() Type            { return LedgerClosed }
+func (*continued) kind() Type         { return LedgerContinued }
 
 func (v *voted) kind() Type {
 	if v.approve {
@@ -293,7 +316,7 @@ func (v *voted) kind() Type {
 var payloads = []payload{
 	new(logCreated), new(created), new(reserved), new(scored), new(decision), new(asked), &voted{approve: true}, new(voted), new(expired),
 	new(claimed), new(sent), new(returned), new(ended), new(delivered), new(passed), new(activated), new(tokenCreated), new(tokenRevoked),
-	new(keyAdded), new(keyRemoved), new(pruned), new(closed), new(continued),
+	new(identityBlocked), new(identityUnblocked), new(accessRefused), new(keyAdded), new(keyRemoved), new(pruned), new(closed), new(continued),
 }
 
 // Types returns all types of event.

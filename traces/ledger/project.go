@@ -34,6 +34,9 @@ func (p *created) apply(r *Request, e *Event) error {
 		RunID: e.RunID, At: p.Request.At, Kind: p.Request.Kind, Actor: p.Request.Actor, Env: p.Env, Bundle: p.Bundle,
 		Owner: e.By, Status: Proposed, State: states.Received,
 	}
+	if i := p.Request.Identity; i != nil {
+		r.OnBehalfOf = i.OnBehalfOf
+	}
 	if p.Request.Task != nil {
 		r.Task = p.Request.Task.ID
 	}

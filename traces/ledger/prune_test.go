@@ -353,7 +353,7 @@ func TestWhoMayPrune(t *testing.T) {
 }
 
 func callerOf(made ledger.Token) ledger.Caller {
-	return ledger.Caller{TokenID: made.ID, Name: made.Name, Role: made.Role}
+	return ledger.Caller{TokenID: made.ID, Name: made.Name, Roles: []string{made.Role}}
 }
 
 func (d *desk) revokeAs(by ledger.Caller, id string) {

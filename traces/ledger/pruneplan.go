@@ -68,7 +68,7 @@ func (p *prunePlan) unused(part *prunePart) (all []canonical.Digest) {
 	return all
 }
 
-// planPrune finds what goes: the runs that ended before a time with their entries, and older messages. A window is some consecutive indexes. The
+// planPrune finds what goes: the runs that ended before a time with their entries, and older messages and refusals. A window is some consecutive indexes. The
 // runs whose last entry is in a window go together, with its messages.
 func (l *Ledger) planPrune(ctx context.Context, r Reader, before string, atOnce int64) (p prunePlan, err error) {
 	gone, err := l.lastPrune(r)
@@ -127,7 +127,7 @@ func (p *prunePlan) walk(ctx context.Context, r Reader, parts map[int64]*prunePa
 		switch last, over := p.over[e.RunID]; {
 		case over:
 			return last / window
-		case e.Type == MCPPassed && e.At < p.before:
+		case (e.Type == MCPPassed || e.Type == AccessRefused) && e.At < p.before:
 			return e.Index / window
 		}
 		return none

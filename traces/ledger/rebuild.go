@@ -6,11 +6,11 @@ import (
 	"math"
 )
 
-// Rebuild computes the rows of requests and tokens from the entries again, and returns those that differ, as they were found. It writes them
+// Rebuild computes the rows of requests, tokens and blocks from the entries again, and returns those that differ, as they were found. It writes them
 // to tx; nil writes nothing. It evaluates no gate and does not check the tree: see [Verify].
 func Rebuild(ctx context.Context, r Reader, tx Tx) (different []Fault, err error) {
 	b := rebuild{ctx: ctx, r: r, tx: tx}
-	for _, pass := range []func() error{b.requests, b.missing, b.tokens} {
+	for _, pass := range []func() error{b.requests, b.missing, b.tokens, b.blocks} {
 		if err := pass(); err != nil {
 			return b.different, err
 		}
@@ -104,4 +104,24 @@ func (b *rebuild) tokens() error {
 		})
 	})
 	return err
+}
+
+// blocks rebuilds the rows of blocks.
+func (b *rebuild) blocks() error {
+	events, err := eventsOfTypes(b.r, IdentityBlocked, IdentityUnblocked)
+	if err != nil {
+		return err
+	}
+	want, err := blocksAfter(events)
+	if err != nil {
+		return err
+	}
+	return compareBlocks(b.r, want, func(name, what string) error {
+		return b.found("blocks", name, what, func(tx Tx) error {
+			if block, known := want[name]; known {
+				return tx.PutBlock(block)
+			}
+			return tx.DropBlock(name)
+		})
+	})
 }

@@ -176,7 +176,7 @@ func (r *Run) unlessThere(ctx context.Context, broke error, stands *Request) err
 // transaction that records the dispatch. It writes nothing.
 func (r *Run) mine(b *batch) error {
 	if r.last.RunID == "" { // no process can own it; see unlessThere
-		return ours(r.header.Request.Task)
+		return errors.Join(ours(r.header.Request.Task), r.notBlocked(b))
 	}
 	last, err := b.Reached(r.header.RunID)
 	switch {
@@ -193,7 +193,19 @@ func (r *Run) mine(b *batch) error {
 	if f.Dispatched != nil && r.last.Sent == "" && f.Approved != nil {
 		return stillAgreed(b, &r.last)
 	}
-	return nil
+	return r.notBlocked(b)
+}
+
+// notBlocked returns [ErrBlocked] if the call is about to be held or sent, and its requester is blocked.
+func (r *Run) notBlocked(b *batch) error {
+	f, q := r.run.Facts(), &r.header.Request
+	if (f.Held == nil || r.last.Binding != "") && (f.Dispatched == nil || r.last.Sent != "") {
+		return nil
+	}
+	if q.Identity == nil {
+		return unblocked(b, q.Actor)
+	}
+	return unblocked(b, q.Actor, q.Identity.OnBehalfOf)
 }
 
 // reach moves the batch's time to that of the step that holds the run, in case the clock was set back since: no vote may have a time

@@ -7,7 +7,7 @@ type RefusalCode string
 // The codes. A run whose approval expires ends with approval_expired, too.
 const (
 	RefusedToken       RefusalCode = "token_refused"         // no valid token: the caller is unknown
-	RefusedRole        RefusalCode = "role_not_sufficient"   // the token's role may not do this
+	RefusedRole        RefusalCode = "role_not_sufficient"   // the caller's roles do not allow this
 	RefusedBallot      RefusalCode = "ballot_invalid"        // the ballot itself: its reason, its key, its digest
 	RefusedUnknown     RefusalCode = "request_unknown"       // there is no such run
 	RefusedNotHeld     RefusalCode = "request_not_held"      // the run was never held
@@ -18,6 +18,8 @@ const (
 	RefusedFresh       RefusalCode = "sign_in_not_fresh"     // the policy demands a session of the console that began a short time ago
 	RefusedVoted       RefusalCode = "already_voted"         // one person, one vote
 	RefusedKey         RefusalCode = "key_reused"            // the Idempotency-Key was used with another vote
+	RefusedBlocked     RefusalCode = "identity_blocked"      // an admin has blocked the caller, or the person for whom the caller acts
+	RefusedBlock       RefusalCode = "block_refused"         // nobody can be blocked or unblocked like that
 	RefusedTokenValues RefusalCode = "token_invalid"         // a token cannot be made like that
 	RefusedTokenID     RefusalCode = "token_unknown"         // no token has this id, or it was revoked before
 )
@@ -56,6 +58,8 @@ var (
 	ErrFresh       = &Refusal{Code: RefusedFresh}
 	ErrVoted       = &Refusal{Code: RefusedVoted}
 	ErrKeyReused   = &Refusal{Code: RefusedKey}
+	ErrBlocked     = &Refusal{Code: RefusedBlocked}
+	ErrBlock       = &Refusal{Code: RefusedBlock}
 	ErrTokenValues = &Refusal{Code: RefusedTokenValues}
 	ErrTokenID     = &Refusal{Code: RefusedTokenID}
 )

@@ -142,7 +142,7 @@ func (l *Ledger) reopen(ctx context.Context, p *traces.Replayer, run string) (o 
 		if q.Owner != l.owner || q.Ended != "" {
 			return &ClaimError{Request: *q, Err: ErrTaken}
 		}
-		if err := errors.Join(unchanged(r, q), tokensUnchanged(ctx, r)); err != nil {
+		if err := errors.Join(unchanged(r, q), identitiesUnchanged(ctx, r)); err != nil {
 			return fmt.Errorf("run %s: %w; nothing is called, and pgfsm ledger verify says more", run, err)
 		}
 		o = opened{request: *q}
@@ -189,9 +189,10 @@ func unchanged(r Reader, q *Request) error {
 	return nil
 }
 
-// tokensUnchanged compares the tokens with their entries: the tokens of the votes and of the requester must not have been revoked.
-func tokensUnchanged(ctx context.Context, r Reader) error {
-	err := verifyTokens(ctx, r)
+// identitiesUnchanged compares the tokens and the blocks with their entries: the tokens of the votes and of the requester must not have been revoked,
+// and nobody of them may be blocked.
+func identitiesUnchanged(ctx context.Context, r Reader) error {
+	err := verifyIdentities(ctx, r)
 	if errors.Is(err, ErrTampered) {
 		return fmt.Errorf("%w: %w", ErrChanged, err)
 	}

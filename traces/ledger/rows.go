@@ -46,8 +46,11 @@ const (
 	BundleActivated   Type = "bundle.activated"  // a gateway starts with this bundle
 	TokenCreated      Type = "token.created"
 	TokenRevoked      Type = "token.revoked"
-	KeyAdded          Type = "key.added"   // a verifier key of the log
-	KeyRemoved        Type = "key.removed" // a key signs no more
+	IdentityBlocked   Type = "identity.blocked"   // a subject of an identity provider
+	IdentityUnblocked Type = "identity.unblocked" //
+	AccessRefused     Type = "access.refused"     // an agent's token lacks a scope; at most one a minute for the same agent, endpoint and scope
+	KeyAdded          Type = "key.added"          // a verifier key of the log
+	KeyRemoved        Type = "key.removed"        // a key signs no more
 	LedgerPruned      Type = "ledger.pruned"
 	LedgerClosed      Type = "ledger.closed"    // the last entry of a log that was copied or lost entries; see [Copy]
 	LedgerContinued   Type = "ledger.continued" // the entry after ledger.closed in the copy
@@ -91,6 +94,7 @@ type Request struct {
 	Updated    string // of the last event
 	Kind       string // ask, call or agent
 	Actor      string
+	OnBehalfOf string // the person for whom an agent of an identity provider acts; empty if there is none
 	Task       string
 	Env        string
 	Server     string
@@ -152,14 +156,26 @@ type Token struct {
 	Entry   int64            `json:"entry"`   // index of its last one
 }
 
-// A Session is a browser that a person signed in with a token, or a link with which that can be done once. It is no part of the record.
+// A Block says that a subject of an identity provider is blocked.
+type Block struct {
+	Name  string // of the subject: [policy.SubjectName]
+	Since string
+	By    string // who blocked it
+	Entry int64  // index of its entry
+}
+
+// A Session is a browser in which a person is signed in, or a link with which that can be done once. It is no part of the record.
 type Session struct {
-	Secret  canonical.Digest // digest of what the browser or the link has
-	Kind    string           // SessionLink or SessionOpen
-	Token   string           // id of the token
-	Created string
-	Used    string // the last time that the person used it
-	Expires string
+	Secret   canonical.Digest // digest of what the browser or the link has
+	Kind     string           // SessionLink or SessionOpen
+	Token    string           // id of the token; empty for a person of an identity provider
+	Name     string           // this and the following members are a person's of an identity provider
+	Roles    []string         // of the ledger, at the time of the sign-in
+	Identity jsontext.Value   // JSON of a [policy.Identity]
+	AuthTime string           // when the provider asked for the person's credentials; empty: unknown
+	Created  string
+	Used     string // the last time that the person used it
+	Expires  string
 }
 
 // Kinds of session.

@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"time"
 
+	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 )
 
@@ -18,7 +20,7 @@ const (
 	sessionResave = time.Minute    // how old the recorded last use may be: recording each use would write with every page
 )
 
-// ErrSession means that there is no such session or link, that it has ended, or that its token is no longer valid.
+// ErrSession means that there is no such session or link, that it has ended, that its token is no longer valid, or that its person is blocked.
 var ErrSession = errors.New("the session has ended")
 
 // kindSession is the kind of the digest of a session's secret.
@@ -33,7 +35,7 @@ func (l *Ledger) NewLink(ctx context.Context, by Caller) (secret string, err err
 		if err := by.still(b, b.now, ActRead); err != nil {
 			return err
 		}
-		secret, err = b.newSession(SessionLink, by.TokenID, LinkTime)
+		secret, err = b.newSession(Session{Kind: SessionLink, Token: by.TokenID}, LinkTime)
 		return err
 	})
 	return secret, err
@@ -62,7 +64,8 @@ func (l *Ledger) SignInByLink(ctx context.Context, link string) (secret string, 
 		if err := b.DropSession(s.Secret); err != nil {
 			return err
 		}
-		secret, err = b.newSession(SessionOpen, s.Token, SessionEnd)
+		s.Kind = SessionOpen
+		secret, err = b.newSession(s, SessionEnd)
 		return err
 	})
 	return secret, err
@@ -78,7 +81,30 @@ func (l *Ledger) SignIn(ctx context.Context, token string) (secret string, err e
 		if err := by.still(b, b.now, ActRead); err != nil {
 			return err
 		}
-		secret, err = b.newSession(SessionOpen, by.TokenID, SessionEnd)
+		secret, err = b.newSession(Session{Kind: SessionOpen, Token: by.TokenID}, SessionEnd)
+		return err
+	})
+	return secret, err
+}
+
+// SignInAs begins a session of a person whom an identity provider has authenticated, and whose roles must allow to read. authTime is when
+// the provider asked for the person's credentials; zero if it does not say. The roles and groups are those of now until the session ends.
+func (l *Ledger) SignInAs(ctx context.Context, by Caller, authTime time.Time) (secret string, err error) {
+	s := Session{Kind: SessionOpen, Name: by.Name, Roles: by.Roles}
+	if s.Identity, err = canonical.Sorted(by.Identity); err != nil {
+		return "", err
+	}
+	err = l.commit(ctx, func(b *batch) (err error) {
+		if !by.subject() || by.Session != "" {
+			return refusedToken("a session of a person begins with a token of an identity provider")
+		}
+		if err := by.still(b, b.now, ActRead); err != nil {
+			return err
+		}
+		if s.AuthTime = ""; !authTime.IsZero() {
+			s.AuthTime = min(authTime.UTC().Format(timeForm), b.now) // whose clock may be ahead
+		}
+		secret, err = b.newSession(s, SessionEnd)
 		return err
 	})
 	return secret, err
@@ -123,8 +149,8 @@ func (l *Ledger) readTime(r Reader) (string, error) {
 	return l.now(end.At)
 }
 
-// newSession stores a session and returns its secret. It removes those that have ended.
-func (b *batch) newSession(kind, token string, lasts time.Duration) (secret string, err error) {
+// newSession stores a session, which begins now, and returns its secret. It removes those that have ended.
+func (b *batch) newSession(begins Session, lasts time.Duration) (secret string, err error) {
 	b.wrote = true
 	var ended []canonical.Digest
 	for s, err := range b.Sessions() {
@@ -143,16 +169,20 @@ func (b *batch) newSession(kind, token string, lasts time.Duration) (secret stri
 	random := make([]byte, secretBytes)
 	rand.Read(random) // never fails: it would end the process
 	secret = base64.RawURLEncoding.EncodeToString(random)
-	return secret, b.PutSession(Session{
-		Secret: SessionDigest(secret), Kind: kind, Token: token, Created: b.now, Used: b.now, Expires: later(b.now, lasts),
-	})
+	begins.Secret, begins.Created, begins.Used, begins.Expires = SessionDigest(secret), b.now, b.now, later(b.now, lasts)
+	return secret, b.PutSession(begins)
 }
 
-// liveSession returns a session that has not ended, and the owner of its token. The error is [ErrSession] if there is none.
+// liveSession returns a session that has not ended, and whose it is: the owner of its token, or a person who is not blocked. The error is
+// [ErrSession] if there is none.
 func liveSession(r Reader, secret canonical.Digest, kind, now string) (s Session, who Caller, err error) {
 	s, err = r.Session(secret)
 	if err == nil && (s.Kind != kind || s.ended(now)) {
 		err = ErrNotFound
+	}
+	if err == nil && s.Token == "" {
+		who, err = s.person(r)
+		return s, who, err
 	}
 	var t Token
 	if err == nil {
@@ -166,7 +196,23 @@ func liveSession(r Reader, secret canonical.Digest, kind, now string) (s Session
 	case t.closed(now) != "":
 		return s, who, ErrSession
 	}
-	return s, Caller{TokenID: t.ID, Name: t.Name, Role: t.Role, Session: secret}, nil
+	return s, Caller{TokenID: t.ID, Name: t.Name, Roles: []string{t.Role}, Session: secret}, nil
+}
+
+// person returns whose session it is of a person of an identity provider.
+func (s *Session) person(r Reader) (Caller, error) {
+	who := Caller{Name: s.Name, Roles: s.Roles, Session: s.Secret, Identity: new(policy.Identity)}
+	if err := canonical.Unmarshal(s.Identity, who.Identity); err != nil {
+		return Caller{}, fmt.Errorf("session %s: %w: %w", s.Secret, ErrMalformed, err)
+	}
+	_, blocked, err := blockOf(r, who.Name)
+	if err == nil && (blocked || !who.subject()) {
+		err = ErrSession
+	}
+	if err != nil {
+		return Caller{}, err
+	}
+	return who, nil
 }
 
 // ended reports whether a session or link is over at a time.

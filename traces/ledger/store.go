@@ -92,6 +92,10 @@ type Reader interface {
 	Token(id string) (Token, error)
 	// Tokens returns all of them, oldest first.
 	Tokens() iter.Seq2[Token, error]
+	// Block returns the block of a subject of an identity provider, or ErrNotFound.
+	Block(name string) (Block, error)
+	// Blocks returns all of them, ordered by the name.
+	Blocks() iter.Seq2[Block, error]
 	// Deliveries returns the waiting deliveries of a hook that are due, oldest first, at most limit. An empty hook means all hooks.
 	Deliveries(hook, due string, limit int) iter.Seq2[Delivery, error]
 	// Hooks returns the hooks that have a next entry, in order.
@@ -148,6 +152,8 @@ type Tx interface {
 	PutBlob(Blob) error
 	PutToken(Token) error
 	DropToken(id string) error
+	PutBlock(Block) error
+	DropBlock(name string) error
 	PutDelivery(Delivery) error
 	SetDelivered(hook string, next int64) error
 	PutSession(Session) error

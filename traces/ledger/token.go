@@ -130,7 +130,7 @@ func newToken() (id, text string) {
 
 // mayManage returns an error unless the caller may create or revoke tokens, or prune, now.
 func mayManage(r Reader, by Caller, now string) error {
-	if by.TokenID != "" {
+	if by.TokenID != "" || by.subject() {
 		return by.still(r, now, ActManage)
 	}
 	for t, err := range r.Tokens() {
@@ -171,6 +171,10 @@ func checkToken(name, role, expires string) error {
 		return refusedValues("the name %q is written in a form that looks like another: write %q", shown, norm.NFKC.String(name))
 	case look(name) == look(Anonymous):
 		return refusedValues("the name %q looks like that of agents without a token", shown)
+	case policy.HasSubject(strings.ToLower(name)):
+		return refusedValues("the name %q has the form of a subject of an identity provider", shown)
+	case strings.HasPrefix(strings.ToLower(name), policy.GroupPrefix):
+		return refusedValues("the name %q has the form of a group in roles", shown)
 	case looksLocal(name):
 		return refusedValues("the name %q begins with what looks like %s, as only the names of users of the operating system do", shown, policy.LocalUser)
 	}

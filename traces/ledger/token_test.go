@@ -40,8 +40,8 @@ func TestTokenLetsIn(t *testing.T) {
 			if err != nil || !form.MatchString(text) {
 				t.Fatalf("CreateToken() = %q, %v", text, err)
 			}
-			want := ledger.Caller{TokenID: made.ID, Name: alice, Role: role}
-			if got := c.Caller(text); got != want {
+			want := ledger.Caller{TokenID: made.ID, Name: alice, Roles: []string{role}}
+			if got := c.Caller(text); !cmp.Equal(got, want) {
 				t.Errorf("Authenticate() = %+v, want %+v", got, want)
 			}
 			c.Look(func(r ledger.Reader) error {
@@ -123,7 +123,7 @@ func TestAuthenticateRefuses(t *testing.T) {
 			if !errors.As(err, &refusal) || err.Error() != ledger.ErrToken.Message || !errors.Is(err, ledger.ErrToken) {
 				t.Fatalf("Authenticate() = %v, want %v", err, ledger.ErrToken)
 			}
-			if who != (ledger.Caller{}) || !strings.Contains(refusal.Detail, tt.detail) {
+			if !cmp.Equal(who, ledger.Caller{}) || !strings.Contains(refusal.Detail, tt.detail) {
 				t.Errorf("Authenticate() = %+v, detail %q; want nobody and %q", who, refusal.Detail, tt.detail)
 			}
 		})
@@ -280,7 +280,7 @@ func TestRolesMay(t *testing.T) {
 	for action, roles := range may { // in any order: each is looked at by itself
 		for _, role := range append(ledger.Roles(), "", "Admin", "root") {
 			want := role != "" && strings.Contains(" "+roles+" ", " "+role+" ")
-			c := ledger.Caller{TokenID: "t", Name: alice, Role: role}
+			c := ledger.Caller{TokenID: "t", Name: alice, Roles: []string{role}}
 			if got := c.May(action); got != want {
 				t.Errorf("May(%q) with the role %q = %t", action, role, got)
 			}
@@ -377,7 +377,7 @@ func FuzzAuthenticate(f *testing.F) {
 			return
 		}
 		who, err := c.Authenticate(context.Background(), text)
-		if !errors.Is(err, ledger.ErrToken) || err.Error() != ledger.ErrToken.Message || who != (ledger.Caller{}) {
+		if !errors.Is(err, ledger.ErrToken) || err.Error() != ledger.ErrToken.Message || !cmp.Equal(who, ledger.Caller{}) {
 			t.Errorf("Authenticate(%q) = %+v, %v", text, who, err)
 		}
 	})

@@ -22,7 +22,7 @@ var ErrTampered = errors.New("the ledger is not as it was written")
 
 // A Fault names a row that is wrong.
 type Fault struct {
-	Table string `json:"table"` // entries, tree, requests, blobs or tokens
+	Table string `json:"table"` // entries, tree, requests, blobs, tokens or blocks
 	Key   string `json:"key"`   // of the row: an index, a run id, a digest, or a token's id
 	What  string `json:"what"`
 }
@@ -60,13 +60,13 @@ type Report struct {
 }
 
 // Verify reads the whole ledger: it checks the tree, digests and projections, and that no call was sent without a
-// decision. Its memory does not grow with the number of runs, but for [maxTracked] digests and for the tokens. The error is a
+// decision. Its memory does not grow with the number of runs, but for [maxTracked] digests, for the tokens and for the blocks. The error is a
 // [*Fault] for the first row that is wrong, and another one if something could not be read.
 //
 // A user who can write all tables can write a new consistent history, or delete the end: only a checkpoint stored elsewhere detects that.
 func Verify(ctx context.Context, r Reader, o VerifyOptions) (Report, error) {
 	v := &verifier{ctx: ctx, r: r, o: o, blobs: newBlobs(r)}
-	for _, pass := range []func() error{v.entries, v.tokens, v.usages, v.requests, v.unreferenced} {
+	for _, pass := range []func() error{v.entries, v.tokens, v.blocked, v.usages, v.requests, v.unreferenced} {
 		if err := pass(); err != nil {
 			return v.report, err
 		}
@@ -86,8 +86,9 @@ type verifier struct {
 	o      VerifyOptions
 	report Report
 	blobs  *blobs
-	tags   map[string]Token  // tokens, as the events make them
-	told   []logEvent        // about tokens
+	tags   map[string]Token // tokens, as the events make them
+	told   []logEvent       // about tokens
+	blocks blockHistory
 	used   map[string]*usage // tokens with which messages passed
 	ofRuns int64             // entries of runs
 	done   int64

@@ -152,6 +152,10 @@ func (v *verifier) entry(e *Entry) error {
 		return err
 	case *tokenCreated, *tokenRevoked:
 		v.told = append(v.told, logEvent{Event{Index: e.Index, At: e.At}, p})
+	case *identityBlocked, *identityUnblocked:
+		v.blocks.add(logEvent{Event{Index: e.Index, At: e.At, By: e.By}, p})
+	case *accessRefused:
+		return fault("entries", key, p.check(e.By))
 	case *keyAdded, *keyRemoved:
 		v.keys, err = projectKey(v.keys, v.report.Origin, e.At, p)
 		return fault("entries", key, err)

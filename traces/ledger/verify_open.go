@@ -2,14 +2,14 @@ package ledger
 
 import "context"
 
-// VerifyOpen compares the tokens, and the requests that have not ended, with their entries: the rows that a gateway acts on. Its cost
+// VerifyOpen compares the tokens, the blocks, and the requests that have not ended, with their entries: the rows that a gateway acts on. Its cost
 // does not depend on the number of ended runs. Only [Verify] checks the whole tree. The error is a [*Fault] for the first row that differs.
 func VerifyOpen(ctx context.Context, r Reader) error {
 	v := &verifier{ctx: ctx, r: r, blobs: newBlobs(r)}
-	if err := v.ofTypes(LedgerPruned, TokenCreated, TokenRevoked); err != nil {
+	if err := v.ofTypes(LedgerPruned); err != nil {
 		return err
 	}
-	if err := v.tokens(); err != nil {
+	if err := v.identities(); err != nil {
 		return err
 	}
 	at := "the first"
@@ -25,13 +25,19 @@ func VerifyOpen(ctx context.Context, r Reader) error {
 	return nil
 }
 
-// verifyTokens compares the tokens with their entries. The error is a [*Fault] for the first row that differs.
-func verifyTokens(ctx context.Context, r Reader) error {
-	v := &verifier{ctx: ctx, r: r, blobs: newBlobs(r)}
-	if err := v.ofTypes(TokenCreated, TokenRevoked); err != nil {
+// verifyIdentities compares the tokens and the blocks with their entries. The error is a [*Fault] for the first row that differs.
+func verifyIdentities(ctx context.Context, r Reader) error {
+	return (&verifier{ctx: ctx, r: r, blobs: newBlobs(r)}).identities()
+}
+
+func (v *verifier) identities() error {
+	if err := v.ofTypes(TokenCreated, TokenRevoked, IdentityBlocked, IdentityUnblocked); err != nil {
 		return err
 	}
-	return v.tokens()
+	if err := v.tokens(); err != nil {
+		return err
+	}
+	return v.blocked()
 }
 
 // ofTypes verifies the entries of these types, without the entries between them.

@@ -198,6 +198,7 @@ func (s *story) may(e *Event, p payload) error {
 		if q.Owner == "" {
 			return errors.New("a call of a run that no process has")
 		}
+		return s.mayLeave(e)
 	case *returned:
 		if s.result != nil {
 			return errors.New("a second result")
@@ -221,16 +222,27 @@ func (s *story) mayVote(e *Event, p *voted) error {
 		return errors.New("a vote after the request had expired")
 	case !p.approve && e.By == q.Actor:
 		return s.mayWithdraw(e, p)
-	case policy.SamePerson(e.By, q.Actor):
+	case policy.SamePerson(e.By, q.Actor), q.OnBehalfOf != "" && policy.SamePerson(e.By, q.OnBehalfOf):
 		return errors.New("a vote about one's own request")
 	case slices.ContainsFunc(s.votes, func(v policy.Vote) bool { return policy.SamePerson(v.By, e.By) }):
 		return errors.New("a second vote of one person")
-	case !known || token.Name != e.By || token.Role != RoleApprover:
-		return errors.New("the token of the vote is not one of the person as an approver")
 	case p.approve && p.Decides != (q.Agreed+1 >= max(q.Quorum, 1)):
 		return fmt.Errorf("%d of %d people have approved with it, so its member decides is wrong", q.Agreed+1, max(q.Quorum, 1))
+	case p.Token == "" && policy.HasSubject(e.By):
+		return s.v.notBlocked(e.Index, e.By)
+	case !known || token.Name != e.By || token.Role != RoleApprover:
+		return errors.New("the token of the vote is not one of the person as an approver")
 	}
 	return validThen(&token, e)
+}
+
+// mayLeave checks that nobody was blocked without whom the call would not be made.
+func (s *story) mayLeave(e *Event) error {
+	names := []string{s.request.Actor, s.request.OnBehalfOf}
+	for i := range s.votes {
+		names = append(names, s.votes[i].By)
+	}
+	return s.v.notBlocked(e.Index, names...)
 }
 
 // mayEnd compares an outcome with what happened.

@@ -208,7 +208,7 @@ func within(bundle *policy.Bundle, id string) int64 {
 }
 
 // Fresh returns [ErrFresh] if a policy has the key fresh, in milliseconds, and the caller did not come with a session of the console that
-// began within that time before now.
+// began within that time before now. A session of a person of an identity provider began when the provider asked for the person's credentials.
 func (c Caller) Fresh(r Reader, ms int64, now string) error {
 	if ms == 0 {
 		return nil
@@ -219,7 +219,11 @@ func (c Caller) Fresh(r Reader, ms int64, now string) error {
 		if err != nil {
 			return err
 		}
-		if now <= later(s.Created, within) {
+		began := s.Created
+		if s.Token == "" {
+			began = s.AuthTime
+		}
+		if now <= later(began, within) {
 			return nil
 		}
 	}

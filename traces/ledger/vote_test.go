@@ -40,7 +40,7 @@ func TestVoteRefuses(t *testing.T) {
 		{"another-name-on-the-token", ledger.ErrToken, "not valid", func(c *desk, v *ledger.Ballot) { v.By.Name = bob }},
 		{"another-role-on-the-token", ledger.ErrToken, "not valid", func(c *desk, v *ledger.Ballot) {
 			v.By = c.Caller(c.Token(bob, ledger.RoleAgent))
-			v.By.Role = ledger.RoleApprover
+			v.By.Roles = []string{ledger.RoleApprover}
 		}},
 		{"no-such-token", ledger.ErrToken, "not valid", func(c *desk, v *ledger.Ballot) { v.By.TokenID = "aaaaaaaaaaaaaaaa" }},
 		{"no-such-run", ledger.ErrUnknown, "no run", func(c *desk, v *ledger.Ballot) { v.Run = statestest.RunID }},

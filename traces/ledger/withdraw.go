@@ -11,18 +11,16 @@ import (
 // withdrawn is the reason of a denial by the requester.
 const withdrawn = "taken back by who asked for it"
 
-// Withdraw takes a held call back for its requester; token is the id of their token, empty if they have none. It is recorded as
-// a denial and decides like one: nobody approves their own request, but everybody may withdraw it. The error is a [*Refusal] if
-// there is nothing to withdraw: [ErrUnknown], [ErrNotHeld], [ErrDecided], [ErrExpired], [ErrToken] or [ErrRole].
-func (l *Ledger) Withdraw(ctx context.Context, run, actor, token string) error {
+// Withdraw takes a held call back for its requester. It is recorded as a denial and decides like one: nobody approves their own request, but
+// everybody may withdraw it. The error is a [*Refusal] if there is nothing to withdraw: [ErrUnknown], [ErrNotHeld], [ErrDecided], [ErrExpired],
+// [ErrToken], [ErrRole] or [ErrBlocked].
+func (l *Ledger) Withdraw(ctx context.Context, run string, by Caller) error {
 	return l.commit(ctx, func(b *batch) error {
-		if token != "" {
-			if err := (Caller{TokenID: token, Name: actor, Role: RoleAgent}).still(b, b.now, ActCall); err != nil {
-				return err
-			}
+		if err := by.stillCalls(b); err != nil {
+			return err
 		}
 		q, err := b.Request(run)
-		if err == nil && (q.Actor != actor || token == "" && !tokenless(actor)) {
+		if err == nil && (!by.Asked(&q) || by.TokenID == "" && !tokenless(by.Name)) {
 			err = ErrNotFound // another requester's run counts as missing
 		}
 		if err != nil {
@@ -38,7 +36,7 @@ func (l *Ledger) Withdraw(ctx context.Context, run, actor, token string) error {
 		if !policy.Before(b.now, q.Expires) {
 			return refusedExpired(&q)
 		}
-		return b.put(&q, actor, &voted{Binding: q.Binding, Decides: true, Reason: withdrawn, Token: token})
+		return b.put(&q, by.Name, &voted{Binding: q.Binding, Decides: true, Reason: withdrawn, Token: by.TokenID})
 	})
 }
 
@@ -49,7 +47,7 @@ func (s *story) mayWithdraw(e *Event, p *voted) error {
 	case p.Reason != withdrawn || !p.Decides:
 		return errors.New("a vote about one's own request")
 	case p.Token == "" && tokenless(e.By):
-		return nil
+		return s.v.notBlocked(e.Index, e.By, s.request.OnBehalfOf)
 	case !known || token.Name != e.By || !slices.Contains(mayDo[ActCall], token.Role):
 		return errors.New("a call was taken back with a token that is not one of who asked")
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"pgfsm/policy"
 	"pgfsm/traces/ledger"
 	"pgfsm/web"
 )
@@ -68,8 +69,24 @@ func (h *Handler) authenticate(r *http.Request) (ledger.Caller, error) {
 	case err != nil:
 		return ledger.Caller{}, problemOf(r, err, func(line string) { h.failed.Do(func() { h.log(line) }) })
 	}
+	by := CallerOf(c)
+	switch blocked, err := h.ledger.Blocked(r.Context(), by.Name, by.OnBehalfOf()); {
+	case err != nil:
+		return ledger.Caller{}, err
+	case blocked:
+		return ledger.Caller{}, newProblem(Code(ledger.RefusedBlocked), "an admin has blocked "+by.Name+" here")
+	}
 	web.Authenticated(r.Context())
-	return ledger.Caller{Name: c.Name, TokenID: c.Token, Role: first(c.Roles)}, nil
+	return by, nil
+}
+
+// CallerOf returns the caller of the ledger whom an authenticator has verified.
+func CallerOf(c web.Caller) ledger.Caller {
+	by := ledger.Caller{TokenID: c.Token, Name: c.Name, Roles: c.Roles, Identity: c.Identity}
+	if !c.Expires.IsZero() {
+		by.Expires = c.Expires.UTC().Format(policy.TimeForm)
+	}
+	return by
 }
 
 // acceptable rejects a caller who does not accept JSON: such a caller would not understand any other error either.
@@ -117,11 +134,4 @@ func unknown(known []string) string {
 		return "this path takes no query"
 	}
 	return fmt.Sprintf("a parameter of the query is not known; known are %s", strings.Join(known, ", "))
-}
-
-func first(roles []string) string {
-	if len(roles) == 0 {
-		return ""
-	}
-	return roles[0]
 }

@@ -44,6 +44,7 @@ var statuses = map[Code]int{
 
 	Code(ledger.RefusedToken):    http.StatusUnauthorized,
 	Code(ledger.RefusedRole):     http.StatusForbidden,
+	Code(ledger.RefusedBlocked):  http.StatusForbidden,
 	Code(ledger.RefusedBallot):   http.StatusUnprocessableEntity,
 	Code(ledger.RefusedUnknown):  http.StatusNotFound,
 	Code(ledger.RefusedNotHeld):  http.StatusConflict,

@@ -28,7 +28,7 @@ func (t Tokens) Authenticate(r *http.Request) (web.Caller, error) {
 	var refused *ledger.Refusal
 	switch {
 	case err == nil:
-		return web.Caller{Name: c.Name, Token: c.TokenID, Roles: []string{c.Role}}, nil
+		return web.Caller{Name: c.Name, Token: c.TokenID, Roles: c.Roles}, nil
 	case errors.As(err, &refused):
 		return web.Caller{}, err
 	}

@@ -271,7 +271,7 @@ func statusOf(no *ledger.Refusal) int {
 	switch no.Code {
 	case ledger.RefusedUnknown:
 		return http.StatusNotFound
-	case ledger.RefusedRole, ledger.RefusedEligible, ledger.RefusedFresh:
+	case ledger.RefusedRole, ledger.RefusedBlocked, ledger.RefusedEligible, ledger.RefusedFresh:
 		return http.StatusForbidden
 	case ledger.RefusedToken:
 		return http.StatusUnauthorized

@@ -148,7 +148,7 @@ func (h *Handler) linkPage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return h.render(v, http.StatusOK, "link", view{Title: "Sign in", Body: linkView{who.Name, who.Role}})
+	return h.render(v, http.StatusOK, "link", view{Title: "Sign in", Body: linkView{who.Name, who.Role()}})
 }
 
 func (h *Handler) signInByLink(v *visit) error {

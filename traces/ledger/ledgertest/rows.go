@@ -18,7 +18,7 @@ func Rows(tb testing.TB, s ledger.Store) map[string][]string {
 	err := s.View(context.Background(), func(r ledger.Reader) error {
 		return errors.Join(
 			texts(all, "entries", r.Entries(0)), texts(all, "blobs", r.Blobs()), texts(all, "requests", r.Requests(ledger.Filter{})),
-			texts(all, "tokens", r.Tokens()), texts(all, "deliveries", r.Deliveries("", "~", 1000)), texts(all, "hooks", r.Hooks()))
+			texts(all, "tokens", r.Tokens()), texts(all, "blocks", r.Blocks()), texts(all, "deliveries", r.Deliveries("", "~", 1000)), texts(all, "hooks", r.Hooks()))
 	})
 	if err != nil {
 		tb.Fatal(err)

@@ -20,6 +20,7 @@ ALTER TABLE entries OWNER TO pgfsm_migrate;
 ALTER TABLE requests OWNER TO pgfsm_migrate;
 ALTER TABLE blobs OWNER TO pgfsm_migrate;
 ALTER TABLE tokens OWNER TO pgfsm_migrate;
+ALTER TABLE blocks OWNER TO pgfsm_migrate;
 ALTER TABLE deliveries OWNER TO pgfsm_migrate;
 ALTER TABLE delivered OWNER TO pgfsm_migrate;
 ALTER TABLE sessions OWNER TO pgfsm_migrate;
@@ -28,10 +29,10 @@ ALTER TABLE pgfsm_migration OWNER TO pgfsm_migrate;
 
 -- pgfsm serve, and all other commands: entries and blobs are only added.
 GRANT USAGE ON SCHEMA SCHEMA_OF_LEDGER TO pgfsm_serve;
-GRANT SELECT ON log, replicas, entries, requests, blobs, tokens, deliveries, delivered, sessions, pgfsm_version TO pgfsm_serve;
-GRANT INSERT ON replicas, entries, requests, blobs, tokens, deliveries, delivered, sessions TO pgfsm_serve;
-GRANT UPDATE ON log, replicas, requests, tokens, deliveries, delivered, sessions TO pgfsm_serve;
-GRANT DELETE ON replicas, sessions TO pgfsm_serve;
+GRANT SELECT ON log, replicas, entries, requests, blobs, tokens, blocks, deliveries, delivered, sessions, pgfsm_version TO pgfsm_serve;
+GRANT INSERT ON replicas, entries, requests, blobs, tokens, blocks, deliveries, delivered, sessions TO pgfsm_serve;
+GRANT UPDATE ON log, replicas, requests, tokens, blocks, deliveries, delivered, sessions TO pgfsm_serve;
+GRANT DELETE ON replicas, blocks, sessions TO pgfsm_serve;
 
 -- pgfsm ledger prune and rebuild: also empties entries, whose hashes stay.
 GRANT pgfsm_serve TO pgfsm_prune;

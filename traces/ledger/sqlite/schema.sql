@@ -66,7 +66,8 @@ CREATE TABLE requests (
     head       TEXT NOT NULL,
     entry      INTEGER NOT NULL, -- index of the last one
     entries    INTEGER NOT NULL, -- how many it has
-    delivered  TEXT NOT NULL DEFAULT '' -- when the outcome of a call that was held reached its requester
+    delivered  TEXT NOT NULL DEFAULT '', -- when the outcome of a call that was held reached its requester
+    on_behalf_of TEXT NOT NULL -- the person for whom an agent of an identity provider acts
 ) STRICT;
 -- Run ids are ordered by time, so these are indexes by time, too.
 -- Nearly all runs are executed or denied.
@@ -99,6 +100,14 @@ CREATE TABLE tokens (
     expires TEXT NOT NULL,
     revoked TEXT NOT NULL,
     entry   INTEGER NOT NULL -- index of its last one
+) STRICT;
+
+-- The blocked subjects of identity providers.
+CREATE TABLE blocks (
+    name  TEXT PRIMARY KEY NOT NULL, -- the issuer, a number sign and the subject
+    since TEXT NOT NULL,
+    by    TEXT NOT NULL,
+    entry INTEGER NOT NULL -- index of its entry
 ) STRICT;
 
 -- What is written stays. `pgfsm ledger prune` is the only exception: it puts a row into pruning, removes old rows and empties old
@@ -136,7 +145,11 @@ CREATE TABLE delivered (
 CREATE TABLE sessions (
     secret  TEXT PRIMARY KEY NOT NULL, -- the secret's SHA-256; the secret itself is nowhere
     kind    TEXT NOT NULL CHECK (kind IN ('link', 'open')),
-    token   TEXT NOT NULL,
+    token   TEXT NOT NULL, -- empty for a person of an identity provider, whom the next columns describe
+    name    TEXT NOT NULL,
+    roles   TEXT NOT NULL, -- a JSON list
+    identity TEXT NOT NULL, -- what the provider says: JSON
+    auth_time TEXT NOT NULL,
     created TEXT NOT NULL,
     used    TEXT NOT NULL,
     expires TEXT NOT NULL

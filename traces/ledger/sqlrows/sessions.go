@@ -1,20 +1,32 @@
 package sqlrows
 
 import (
+	"fmt"
 	"iter"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
 )
 
-const sessionColumns = "secret, kind, token, created, used, expires"
+const sessionColumns = "secret, kind, token, name, roles, identity, auth_time, created, used, expires"
 
-var upsertSession = "INSERT INTO sessions (" + sessionColumns + ") VALUES " + marks(6) + onConflict("secret", sessionColumns)
+var upsertSession = "INSERT INTO sessions (" + sessionColumns + ") VALUES " + marks(10) + onConflict("secret", sessionColumns)
 
 func readSession(r *Row) ledger.Session {
 	return ledger.Session{
-		Secret: canonical.Digest(r.Text()), Kind: r.Text(), Token: r.Text(), Created: r.Text(), Used: r.Text(), Expires: r.Text(),
+		Secret: canonical.Digest(r.Text()), Kind: r.Text(), Token: r.Text(), Name: r.Text(), Roles: readList(r),
+		Identity: readJSON(r), AuthTime: r.Text(), Created: r.Text(), Used: r.Text(), Expires: r.Text(),
 	}
+}
+
+// readJSON reads JSON; empty text is none.
+func readJSON(r *Row) jsontext.Value {
+	if text := r.Text(); text != "" {
+		return jsontext.Value(text)
+	}
+	return nil
 }
 
 func (t *Tx) Session(secret canonical.Digest) (ledger.Session, error) {
@@ -26,7 +38,12 @@ func (t *Tx) Sessions() iter.Seq2[ledger.Session, error] {
 }
 
 func (t *Tx) PutSession(s ledger.Session) error {
-	return t.Change("session", s.Secret, upsertSession, string(s.Secret), s.Kind, s.Token, s.Created, s.Used, s.Expires)
+	roles, err := listText(s.Roles)
+	if err != nil {
+		return fmt.Errorf("session %s, roles: %w", s.Secret, err)
+	}
+	return t.Change("session", s.Secret, upsertSession, string(s.Secret), s.Kind, s.Token, s.Name, roles, string(s.Identity), s.AuthTime,
+		s.Created, s.Used, s.Expires)
 }
 
 func (t *Tx) DropSession(secret canonical.Digest) error {

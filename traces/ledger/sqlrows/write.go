@@ -18,11 +18,12 @@ var (
 	// InsertBlob adds a blob that is not there.
 	InsertBlob     = "INSERT INTO blobs (digest, kind, text) VALUES " + marks(3)
 	upsertToken    = "INSERT INTO tokens (" + tokenColumns + ") VALUES " + marks(8) + onConflict("id", tokenColumns)
+	upsertBlock    = "INSERT INTO blocks (name, since, by, entry) VALUES " + marks(4) + onConflict("name", "since, by, entry")
 	upsertDelivery = "INSERT INTO deliveries (entry, hook, attempts, next, state, error) VALUES " + marks(6) +
 		onConflict("entry, hook", "attempts, next, state, error")
 	upsertDelivered = "INSERT INTO delivered (hook, next) VALUES (?, ?)" + onConflict("hook", "next")
 
-	insertRequest = "INSERT INTO requests (" + requestColumns + ") VALUES " + marks(33)
+	insertRequest = "INSERT INTO requests (" + requestColumns + ") VALUES " + marks(34)
 	upsertRequest = insertRequest + onConflict("run_id", requestColumns)
 )
 
@@ -45,21 +46,26 @@ func (t *Tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
 	return t.Change("entry", e.Index, insertEntry, e.Index, e.RunID, int64(e.N), e.At, e.By, e.Prev, string(e.Type), string(e.Events), all)
 }
 
+// listText writes a list as JSON.
+func listText(list []string) (string, error) {
+	if len(list) == 0 {
+		return "[]", nil
+	}
+	text, err := json.Marshal(list)
+	return string(text), err
+}
+
 // RequestRow returns the values of a request in the order of its columns.
 func RequestRow(r *ledger.Request) ([]any, error) {
-	approvers := "[]"
-	if len(r.Approvers) > 0 {
-		text, err := json.Marshal(r.Approvers)
-		if err != nil {
-			return nil, fmt.Errorf("run %s, approvers: %w", r.RunID, err)
-		}
-		approvers = string(text)
+	approvers, err := listText(r.Approvers)
+	if err != nil {
+		return nil, fmt.Errorf("run %s, approvers: %w", r.RunID, err)
 	}
 	return []any{
 		r.RunID, r.At, r.Updated, r.Kind, string(r.Status), string(r.State), r.Actor, r.Task, r.Env, r.Server, r.Tool, r.Args,
 		string(r.Arguments), string(r.Definition), string(r.Bundle), r.Mode, int64(r.Score), r.Policy, r.Code, r.Reason, string(r.Binding),
 		approvers, int64(r.Quorum), int64(r.Agreed), r.Expires, r.Owner, r.Sent, r.Ended, int64(r.Steps), string(r.Head), r.Entry, int64(r.Entries),
-		r.Delivered,
+		r.Delivered, r.OnBehalfOf,
 	}, nil
 }
 
@@ -93,6 +99,14 @@ func (t *Tx) PutToken(k ledger.Token) error {
 
 func (t *Tx) DropToken(id string) error {
 	return t.Change("", nil, "DELETE FROM tokens WHERE id = ?", id)
+}
+
+func (t *Tx) PutBlock(b ledger.Block) error {
+	return t.Change("block of", b.Name, upsertBlock, b.Name, b.Since, b.By, b.Entry)
+}
+
+func (t *Tx) DropBlock(name string) error {
+	return t.Change("", nil, "DELETE FROM blocks WHERE name = ?", name)
 }
 
 func (t *Tx) PutDelivery(d ledger.Delivery) error {

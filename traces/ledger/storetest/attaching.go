@@ -25,6 +25,7 @@ func waiting(t *testing.T, h Harness) {
 			of("4", nil), second, of("1", func(q *ledger.Request) { q.Binding = "" }), of("2", func(q *ledger.Request) { q.Delivered = late }),
 			of("0", func(q *ledger.Request) { q.Kind = states.KindCall }), of("00", func(q *ledger.Request) { q.Kind = states.KindAsk }),
 			of("5", func(q *ledger.Request) { q.Actor = "bob" }), of("6", func(q *ledger.Request) { q.Arguments = digest("other args") }),
+			of("51", func(q *ledger.Request) { q.OnBehalfOf = "ben" }), of("52", func(q *ledger.Request) { q.OnBehalfOf = "cat" }),
 			of("7", func(q *ledger.Request) { q.Server = "mail" }), of("8", func(q *ledger.Request) { q.Tool = "write" }),
 		} {
 			if err := tx.PutRequest(q); err != nil {
@@ -41,6 +42,9 @@ func waiting(t *testing.T, h Harness) {
 	}{
 		{"first", func(*ledger.Look) {}, "3"},
 		{"of-another-actor", func(l *ledger.Look) { l.Actor = "bob" }, "5"},
+		{"on-behalf-of-a-person", func(l *ledger.Look) { l.OnBehalfOf = "ben" }, "51"},
+		{"on-behalf-of-another-person", func(l *ledger.Look) { l.OnBehalfOf = "cat" }, "52"},
+		{"on-behalf-of-nobody-who-asked", func(l *ledger.Look) { l.OnBehalfOf = "dan" }, ""},
 		{"other-arguments", func(l *ledger.Look) { l.Arguments = digest("other args") }, "6"},
 		{"another-server", func(l *ledger.Look) { l.Server = "mail" }, "7"},
 		{"another-tool", func(l *ledger.Look) { l.Tool = "write" }, "8"},

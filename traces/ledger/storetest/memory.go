@@ -31,6 +31,8 @@ const (
 	PutBlob     Op = "PutBlob"
 	PutToken    Op = "PutToken"
 	DropToken   Op = "DropToken"
+	PutBlock    Op = "PutBlock"
+	DropBlock   Op = "DropBlock"
 	PutDelivery Op = "PutDelivery"
 	Delivered   Op = "SetDelivered"
 	Prune       Op = "Prune"
@@ -79,6 +81,7 @@ type state struct {
 	requests   map[string]ledger.Request
 	blobs      map[canonical.Digest]ledger.Blob
 	tokens     map[string]ledger.Token
+	blocks     map[string]ledger.Block
 	deliveries map[deliveryKey]ledger.Delivery
 	delivered  map[string]int64
 	sessions   map[canonical.Digest]ledger.Session
@@ -86,8 +89,8 @@ type state struct {
 
 func (s *state) copy() *state {
 	return &state{
-		s.entries, maps.Clone(s.hashes), maps.Clone(s.requests), maps.Clone(s.blobs), maps.Clone(s.tokens), maps.Clone(s.deliveries),
-		maps.Clone(s.delivered), maps.Clone(s.sessions),
+		s.entries, maps.Clone(s.hashes), maps.Clone(s.requests), maps.Clone(s.blobs), maps.Clone(s.tokens), maps.Clone(s.blocks),
+		maps.Clone(s.deliveries), maps.Clone(s.delivered), maps.Clone(s.sessions),
 	}
 }
 
@@ -96,7 +99,7 @@ func NewMemory() *Memory {
 	m := &memory{writing: make(chan struct{}, 1), owned: make(map[string]*Memory)}
 	m.state.Store(&state{
 		hashes: make(map[int64]tlog.Hash), requests: make(map[string]ledger.Request), blobs: make(map[canonical.Digest]ledger.Blob),
-		tokens: make(map[string]ledger.Token), deliveries: make(map[deliveryKey]ledger.Delivery), delivered: make(map[string]int64),
+		tokens: make(map[string]ledger.Token), blocks: make(map[string]ledger.Block), deliveries: make(map[deliveryKey]ledger.Delivery), delivered: make(map[string]int64),
 		sessions: make(map[canonical.Digest]ledger.Session),
 	})
 	return m.handle()
@@ -240,6 +243,11 @@ func (m *Memory) Crash() {
 func cloneEntry(e ledger.Entry) ledger.Entry {
 	e.Events = slices.Clone(e.Events)
 	return e
+}
+
+func cloneSession(s ledger.Session) ledger.Session {
+	s.Roles, s.Identity = slices.Clone(s.Roles), s.Identity.Clone()
+	return s
 }
 
 func cloneRequest(r ledger.Request) ledger.Request {

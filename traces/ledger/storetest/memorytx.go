@@ -196,7 +196,7 @@ func (r *reader) Waiting(l ledger.Look) (string, error) {
 	}
 	first := ""
 	for run, q := range r.now().requests { // the first in their order, in any order
-		same := l == ledger.Look{Actor: q.Actor, Server: q.Server, Tool: q.Tool, Arguments: q.Arguments}
+		same := l == ledger.Look{Actor: q.Actor, OnBehalfOf: q.OnBehalfOf, Server: q.Server, Tool: q.Tool, Arguments: q.Arguments}
 		if same && q.Attachable() && (first == "" || run < first) {
 			first = run
 		}
@@ -262,6 +262,16 @@ func (r *reader) Tokens() iter.Seq2[ledger.Token, error] {
 	})
 }
 
+func blocksOf(s *state) map[string]ledger.Block { return s.blocks }
+
+func (r *reader) Block(name string) (ledger.Block, error) { return row(r, blocksOf, name) }
+
+func (r *reader) Blocks() iter.Seq2[ledger.Block, error] {
+	return rows(r, func(s *state) []ledger.Block {
+		return sorted(s.blocks, func(a, b ledger.Block) int { return strings.Compare(a.Name, b.Name) })
+	})
+}
+
 func (r *reader) Deliveries(hook, due string, limit int) iter.Seq2[ledger.Delivery, error] {
 	return rows(r, func(s *state) []ledger.Delivery {
 		all := sorted(s.deliveries, func(a, b ledger.Delivery) int {
@@ -285,12 +295,17 @@ func (r *reader) Delivered(hook string) (int64, error) {
 func sessionsOf(s *state) map[canonical.Digest]ledger.Session { return s.sessions }
 
 func (r *reader) Session(secret canonical.Digest) (ledger.Session, error) {
-	return row(r, sessionsOf, secret)
+	s, err := row(r, sessionsOf, secret)
+	return cloneSession(s), err
 }
 
 func (r *reader) Sessions() iter.Seq2[ledger.Session, error] {
 	return rows(r, func(s *state) []ledger.Session {
-		return sorted(s.sessions, func(a, b ledger.Session) int { return cmp.Compare(a.Secret, b.Secret) })
+		all := sorted(s.sessions, func(a, b ledger.Session) int { return cmp.Compare(a.Secret, b.Secret) })
+		for i := range all {
+			all[i] = cloneSession(all[i])
+		}
+		return all
 	})
 }
 
@@ -365,6 +380,14 @@ func (t *tx) DropToken(id string) error {
 	return t.write(DropToken, func() error { delete(t.tokens, id); return nil })
 }
 
+func (t *tx) PutBlock(b ledger.Block) error {
+	return t.write(PutBlock, func() error { t.blocks[b.Name] = b; return nil })
+}
+
+func (t *tx) DropBlock(name string) error {
+	return t.write(DropBlock, func() error { delete(t.blocks, name); return nil })
+}
+
 func (t *tx) PutDelivery(d ledger.Delivery) error {
 	return t.write(PutDelivery, func() error {
 		if !slices.Contains([]string{"waiting", "done", "given_up"}, d.State) {
@@ -382,7 +405,7 @@ func (t *tx) SetDelivered(hook string, next int64) error {
 func (t *tx) Gone(owner string) (bool, error) { return t.m.Gone(t.ctx, owner) }
 
 func (t *tx) PutSession(s ledger.Session) error {
-	return t.write(PutSession, func() error { t.sessions[s.Secret] = s; return nil })
+	return t.write(PutSession, func() error { t.sessions[s.Secret] = cloneSession(s); return nil })
 }
 
 func (t *tx) DropSession(secret canonical.Digest) error {

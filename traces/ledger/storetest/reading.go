@@ -38,6 +38,8 @@ func emptyStore(t *testing.T, h Harness) {
 		missing(t, "Blob", b, err)
 		k, err := r.Token("none")
 		missing(t, "Token", k, err)
+		blocked, err := r.Block("none")
+		missing(t, "Block", blocked, err)
 		if got := list(t, r.EntriesOf("none")); got != nil {
 			t.Errorf("EntriesOf = %v", got)
 		}
@@ -58,6 +60,7 @@ type rowsOfAllKinds struct {
 	Request  ledger.Request
 	Blob     ledger.Blob
 	Token    ledger.Token
+	Block    ledger.Block
 	Delivery ledger.Delivery
 }
 
@@ -70,6 +73,7 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 			func() error { return tx.PutRequest(w.Request) },
 			func() error { return tx.PutBlob(w.Blob) },
 			func() error { return tx.PutToken(w.Token) },
+			func() error { return tx.PutBlock(w.Block) },
 			func() error { return tx.PutDelivery(w.Delivery) },
 			func() error { return tx.SetDelivered("hook", 7) },
 		} {
@@ -81,7 +85,7 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 	})
 	view(t, s, func(r ledger.Reader) {
 		var got rowsOfAllKinds
-		var errs [4]error
+		var errs [5]error
 		got.Entry = only(t, r.Entries(0))
 		hashes, err := r.ReadHashes([]int64{tlog.StoredHashIndex(0, w.Entry.Index)})
 		errs[0] = err
@@ -92,8 +96,9 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 		got.Request, errs[1] = r.Request(w.Request.RunID)
 		got.Blob, errs[2] = r.Blob(w.Blob.Digest)
 		got.Token, errs[3] = r.Token(w.Token.ID)
+		got.Block, errs[4] = r.Block(w.Block.Name)
 		got.Delivery = only(t, r.Deliveries("", late+"z", 10))
-		same(t, "errors", [4]error{}, errs)
+		same(t, "errors", [5]error{}, errs)
 		same(t, "rows", w, got)
 		if end, err := r.End(); err != nil || end != (ledger.End{Size: w.Entry.Index + 1, At: w.Entry.At, Type: w.Entry.Type}) {
 			t.Errorf("End = %+v, %v", end, err)
@@ -107,6 +112,7 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 		same(t, "Requests", w.Request, only(t, r.Requests(ledger.Filter{})))
 		same(t, "Blobs", w.Blob, only(t, r.Blobs()))
 		same(t, "Tokens", w.Token, only(t, r.Tokens()))
+		same(t, "Blocks", w.Block, only(t, r.Blocks()))
 		if n, err := r.Delivered("hook"); n != 7 || err != nil {
 			t.Errorf("Delivered = %d, %v, want 7", n, err)
 		}
@@ -126,7 +132,7 @@ func only[T any](t *testing.T, rows iter.Seq2[T, error]) T {
 func fullRows(t *testing.T, h Harness) {
 	w := rowsOfAllKinds{
 		filled[ledger.Entry](t), filled[ledger.Request](t), filled[ledger.Blob](t),
-		filled[ledger.Token](t), filled[ledger.Delivery](t),
+		filled[ledger.Token](t), filled[ledger.Block](t), filled[ledger.Delivery](t),
 	}
 	w.Delivery.Next = early
 	w.roundTrip(t, h)
@@ -155,6 +161,7 @@ func oddText(t *testing.T, h Harness) {
 				Entry:   ledger.Entry{RunID: key, By: text, Events: jsontext.Value(text)},
 				Request: ledger.Request{RunID: key, Actor: text, Server: text, Tool: text, Args: text, Reason: text, Binding: "b", Kind: states.KindAgent},
 				Blob:    ledger.Blob{Digest: digest(text), Text: text}, Token: ledger.Token{ID: key, Name: text},
+				Block:    ledger.Block{Name: key, By: text},
 				Delivery: ledger.Delivery{State: "waiting", Hook: key, Error: text},
 			}.roundTrip(t, h)
 		})

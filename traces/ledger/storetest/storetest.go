@@ -54,6 +54,7 @@ func Run(t *testing.T, h Harness) {
 		{"put-replaces", putReplaces},
 		{"add-does-not-replace", addRefuses},
 		{"a-token-is-dropped", dropsTokens},
+		{"blocks", blocks},
 		{"sessions", sessions},
 		{"append-only", appendOnly},
 		{"an-error-undoes-all", undoneByError},
@@ -160,7 +161,7 @@ func nothing(t *testing.T, s ledger.Store) {
 		for what, n := range map[string]int{ // in any order
 			"entries": len(list(t, r.Entries(0))), "requests": len(list(t, r.Requests(ledger.Filter{}))),
 			"blobs": len(list(t, r.Blobs())),
-			"hooks": len(list(t, r.Hooks())), "tokens": len(list(t, r.Tokens())), "deliveries": len(list(t, r.Deliveries("", late, 10))),
+			"hooks": len(list(t, r.Hooks())), "tokens": len(list(t, r.Tokens())), "blocks": len(list(t, r.Blocks())), "deliveries": len(list(t, r.Deliveries("", late, 10))),
 			"sessions": len(list(t, r.Sessions())),
 		} {
 			if n != 0 {

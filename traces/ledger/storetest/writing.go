@@ -58,6 +58,21 @@ func dropsTokens(t *testing.T, h Harness) {
 	view(t, s, func(r ledger.Reader) { same(t, "Tokens", []ledger.Token{{ID: "b"}}, list(t, r.Tokens())) })
 }
 
+func blocks(t *testing.T, h Harness) {
+	s, _ := h.fresh(t)
+	again := ledger.Block{Name: "b", Since: late, By: "bob", Entry: 2}
+	update(t, s, func(tx ledger.Tx) error {
+		return errors.Join(
+			tx.PutBlock(ledger.Block{Name: "c"}), tx.PutBlock(ledger.Block{Name: "b", Since: early, By: "ann", Entry: 1}), tx.PutBlock(again),
+			tx.PutBlock(ledger.Block{Name: "B"}), tx.PutBlock(ledger.Block{Name: "a"}), tx.DropBlock("a"), tx.DropBlock("none"))
+	})
+	view(t, s, func(r ledger.Reader) {
+		same(t, "Blocks", []ledger.Block{{Name: "B"}, again, {Name: "c"}}, list(t, r.Blocks()))
+		b, err := r.Block("a")
+		missing(t, "Block", b, err)
+	})
+}
+
 func appendOnly(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {

@@ -67,7 +67,8 @@ CREATE TABLE requests (
     head       text COLLATE "C" NOT NULL,
     entry      bigint NOT NULL,
     entries    bigint NOT NULL,
-    delivered  text COLLATE "C" NOT NULL
+    delivered  text COLLATE "C" NOT NULL,
+    on_behalf_of text COLLATE "C" NOT NULL
 ) WITH (fillfactor = 70); -- a request is put several times
 CREATE INDEX requests_status ON requests (status, run_id) WHERE status NOT IN ('executed', 'denied');
 CREATE INDEX requests_task ON requests (task, run_id) WHERE task <> '';
@@ -99,6 +100,13 @@ CREATE TABLE tokens (
     entry   bigint NOT NULL
 );
 
+CREATE TABLE blocks (
+    name  text COLLATE "C" PRIMARY KEY,
+    since text COLLATE "C" NOT NULL,
+    by    text COLLATE "C" NOT NULL,
+    entry bigint NOT NULL
+);
+
 CREATE TABLE deliveries (
     entry    bigint NOT NULL,
     hook     text COLLATE "C" NOT NULL,
@@ -119,6 +127,10 @@ CREATE TABLE sessions (
     secret  text COLLATE "C" PRIMARY KEY,
     kind    text COLLATE "C" NOT NULL CHECK (kind IN ('link', 'open')),
     token   text COLLATE "C" NOT NULL,
+    name    text COLLATE "C" NOT NULL,
+    roles   text COLLATE "C" NOT NULL,
+    identity text COLLATE "C" NOT NULL,
+    auth_time text COLLATE "C" NOT NULL,
     created text COLLATE "C" NOT NULL,
     used    text COLLATE "C" NOT NULL,
     expires text COLLATE "C" NOT NULL

@@ -1,0 +1,69 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"pgfsm/policy"
+	"pgfsm/policy/visible"
+)
+
+// Bounds of refusals that are recorded: any agent with a valid token can cause them.
+const (
+	maxRefusedText  = 1024        // bytes of the endpoint, and of the scope; what is longer is cut
+	refusedInterval = time.Minute // how often a process records the same refusal
+	maxRefusals     = 256         // how many others it records within that time
+)
+
+// refusals are the refusals that this process recorded within the last minute.
+type refusals struct {
+	mu   sync.Mutex
+	last map[accessKey]time.Time
+}
+
+type accessKey struct{ actor, endpoint, scope string }
+
+// first reports whether a refusal is to be recorded.
+func (r *refusals) first(k accessKey, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.last, func(_ accessKey, at time.Time) bool { return now.Sub(at) >= refusedInterval })
+	if _, known := r.last[k]; known || len(r.last) >= maxRefusals {
+		return false
+	}
+	if r.last == nil {
+		r.last = make(map[accessKey]time.Time)
+	}
+	r.last[k] = now
+	return true
+}
+
+// RefusedAccess records that a request of an agent of an identity provider was refused, because its token lacks a scope. It records the same refusal once
+// a minute, and at most 256 different ones in that time.
+func (l *Ledger) RefusedAccess(ctx context.Context, actor, endpoint, scope string) error {
+	p := &accessRefused{Endpoint: visible.Cut(endpoint, maxRefusedText, ""), Scope: visible.Cut(scope, maxRefusedText, "")}
+	if err := p.check(actor); err != nil {
+		return err
+	}
+	if !l.refusals.first(accessKey{actor, p.Endpoint, p.Scope}, l.clock()) {
+		return nil
+	}
+	return l.commit(ctx, func(b *batch) error { return b.add(nil, "", actor, p) })
+}
+
+// check validates a refusal without the ledger.
+func (p *accessRefused) check(actor string) error {
+	if !policy.HasSubject(actor) {
+		return fmt.Errorf("%q is not a subject of an identity provider, so no scope was missing", actor)
+	}
+	for _, text := range []string{p.Endpoint, p.Scope} {
+		if text == "" || len(text) > maxRefusedText || !utf8.ValidString(text) {
+			return fmt.Errorf("a refusal has an endpoint and a scope of 1 to %d bytes", maxRefusedText)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"pgfsm/policy"
+	"pgfsm/policy/visible"
+)
+
+// A blockHistory has the events about blocks of each subject, by name.
+type blockHistory map[string][]logEvent
+
+// add adds an event. The events of one type must be added in order.
+func (h *blockHistory) add(e logEvent) {
+	if *h == nil {
+		*h = make(blockHistory)
+	}
+	issuer, subject, _ := subjectOf(e.payload)
+	name := policy.SubjectName(issuer, subject)
+	(*h)[name] = append((*h)[name], e)
+}
+
+// at reports whether a subject was blocked when an entry was added.
+func (h blockHistory) at(name string, entry int64) (blocked bool) {
+	last := int64(-1)
+	for _, e := range h[name] {
+		if e.event.Index < entry && e.event.Index > last {
+			_, _, ends := subjectOf(e.payload)
+			last, blocked = e.event.Index, !ends
+		}
+	}
+	return blocked
+}
+
+// notBlocked returns an error if one of some actors was blocked when an entry was added.
+func (v *verifier) notBlocked(entry int64, names ...string) error {
+	for _, name := range names {
+		if v.blocks.at(name, entry) {
+			return fmt.Errorf("%s was blocked then", visible.Clip(name, maxIssuer))
+		}
+	}
+	return nil
+}
+
+// blocked computes all blocks from their events, and compares them with their rows.
+func (v *verifier) blocked() error {
+	var events []logEvent
+	for _, of := range v.blocks { // in any order: they are sorted
+		events = append(events, of...)
+	}
+	slices.SortFunc(events, func(a, b logEvent) int { return cmp.Compare(a.event.Index, b.event.Index) })
+	want, err := blocksAfter(events)
+	if err != nil {
+		return err
+	}
+	return compareBlocks(v.r, want, func(name, what string) error { return &Fault{"blocks", name, what} })
+}
