@@ -23,7 +23,7 @@ type view struct {
 }
 
 // Tools are the tools of a listing that agents may see.
-func (r *Runner) Tools(k *upstream.Kept) []gateway.Tool { return r.view(k).tools }
+func (r *Runner) Tools(k *upstream.Kept, _ *policy.Identity) []gateway.Tool { return r.view(k).tools }
 
 func (r *Runner) view(k *upstream.Kept) *view {
 	return k.View(func(l upstream.Listing) any { return r.newView(r.listing(l)) }).(*view)

@@ -8,12 +8,13 @@ import (
 
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
+	"pgfsm/policy"
 )
 
 // Calls decides about tools/call and makes the calls that may be made.
 type Calls interface {
-	// Tools returns the tools of a listing that agents may see, in the server's order.
-	Tools(*upstream.Kept) []Tool
+	// Tools returns the tools of a listing that a client may see, in the server's order.
+	Tools(*upstream.Kept, *policy.Identity) []Tool
 	// Call takes one call through all gates and returns its answer.
 	Call(context.Context, *Ask) Answer
 	// Task returns the state of a task that Call answered with. CancelTask asks that the task end. The error object is nil, or answers in
@@ -22,7 +23,7 @@ type Calls interface {
 	CancelTask(ctx context.Context, client Identity, id string) (result, failed jsontext.Value)
 }
 
-// A Tool is one tool that agents may see.
+// A Tool is one tool that a client may see.
 type Tool struct {
 	Name string
 	Raw  jsontext.Value // the tool object, byte for byte as the server sent it
@@ -31,6 +32,7 @@ type Tool struct {
 // An Ask is one tools/call of a client, with the names of the server and of the tool as the server knows them.
 type Ask struct {
 	From      Identity
+	Identity  *policy.Identity // what an identity provider says about the client with this request; nil for other clients
 	Server    string
 	Tool      string
 	Arguments jsontext.Value // raw, as received; "{}" if there were none

@@ -32,6 +32,10 @@ type Options struct {
 	Upstreams *upstream.Upstreams // has at least these servers
 	Calls     Calls
 	Clients   web.Authenticator // verifies the client of a request; nil: no credentials are valid
+	Required  bool              // no client is [Anonymous]
+	Metadata  *front.Metadata   // for OAuth clients; nil: tokens are not from an authorization server
+	// RefusedScope is told of each request that is refused because its token lacks scopes. The endpoint is a path.
+	RefusedScope func(ctx context.Context, endpoint string, lacking *web.ScopeError)
 	// Status returns the state of a run of the client as JSON; nil if the client has no such run. Without it there is no GET /status/{run}.
 	Status func(ctx context.Context, client Identity, run string) ([]byte, error)
 	// Passed records a message beside tools/call before it passes. If it returns an error, the message does not pass.
@@ -53,6 +57,9 @@ type (
 	Identity = session.Identity
 	Limits   = session.Limits
 )
+
+// Anonymous is the name of a client without credentials.
+const Anonymous = session.Anonymous
 
 // Passed is one message beside tools/call that is about to pass.
 type Passed struct {
@@ -123,7 +130,10 @@ func New(o Options) (*Gateway, error) {
 		}
 		return l, nil
 	}
-	g.front = front.New(front.Options{Servers: names, Hosts: o.Hosts, Clients: o.Clients, Status: o.Status, Middleware: o.Middleware}, g.table, g)
+	g.front = front.New(front.Options{
+		Servers: names, Hosts: o.Hosts, Clients: o.Clients, Required: o.Required, Metadata: o.Metadata, RefusedScope: o.RefusedScope,
+		Status: o.Status, Middleware: o.Middleware,
+	}, g.table, g)
 	return g, nil
 }
 

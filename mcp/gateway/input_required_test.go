@@ -82,6 +82,9 @@ func TestStateIsBoundToWhoItWasGivenTo(t *testing.T) {
 	r.servers["docs"].says("prompts/get", result)
 	ann, bob := r.modern("docs", `{}`), r.modern("docs", `{}`)
 	bob.from = Identity{Name: "ann", Token: "another"}
+	app, agent := r.modern("docs", `{}`), r.modern("docs", `{}`)
+	app.from = Identity{Name: "ann", Client: "app"}
+	agent.from = Identity{Name: "ann", OnBehalfOf: "bob"}
 	given := wire.Member(wire.Member([]byte(ann.ask("tools/call", `{"name":"echo"}`)), "result"), "requestState")
 	if plain, err := wire.Text(given); err != nil || !strings.HasSuffix(plain, `.a.b"é`) {
 		t.Fatalf("the state is %s", given)
@@ -94,7 +97,8 @@ func TestStateIsBoundToWhoItWasGivenTo(t *testing.T) {
 		name, method, tool, state string
 		c                         *client
 	}{
-		{"another-identity", "tools/call", "echo", string(given), bob}, {"another-tool", "tools/call", "other", string(given), ann},
+		{"another-identity", "tools/call", "echo", string(given), bob}, {"another-client-id", "tools/call", "echo", string(given), app},
+		{"on-behalf-of-another", "tools/call", "echo", string(given), agent}, {"another-tool", "tools/call", "other", string(given), ann},
 		{"another-method", "prompts/get", "echo", string(given), ann}, {"tampered", "tools/call", "echo", tampered, ann},
 		{"bare", "tools/call", "echo", `"` + state + `"`, ann}, {"no-seal", "tools/call", "echo", `".x"`, ann}, {"empty", "tools/call", "echo", `""`, ann},
 		{"another-server", "tools/call", "echo", string(given), r.modern("mail", `{}`)},

@@ -155,7 +155,7 @@ func (c *toolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 	}
 	all := bindings(l.catalogOf(listing).tools[c.target])
 	seen := func(t Tool) bool { return t.Name == c.target }
-	if len(all) > 0 && !slices.ContainsFunc(c.gateway.options.Calls.Tools(listing), seen) {
+	if len(all) > 0 && !slices.ContainsFunc(c.gateway.options.Calls.Tools(listing, c.q.Identity), seen) {
 		return nil // nothing is revealed of a hidden tool: Calls rejects the call
 	}
 	for _, b := range all {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/policy"
 )
 
 // headed is a tool whose schema has these properties.
@@ -147,11 +149,17 @@ func TestServersGetTheHeadersOfTheArguments(t *testing.T) {
 func TestHeadersOfToolsThatAgentsMayNotSee(t *testing.T) {
 	r := newRig(t, "docs", nil)
 	r.servers["docs"].tools = []string{headed(`{"region":{"type":"string","x-mcp-header":"Region"}}`)}
-	r.judge.hidden = []string{"echo"}
+	r.judge.groups = map[string]string{"echo": "oncall"}
 	c := r.modern("docs", `{}`)
-	q := c.request(`7`, "tools/call", `{"name":"echo","arguments":{"region":"eu"},"_meta":`+c.meta("")+`}`)
-	q.Header = http.Header{}
-	if got := string(r.dispatch(t.Context(), q)); strings.Contains(got, "Region") || len(r.judge.asked) != 1 {
-		t.Errorf("it was answered by %d judges: %s", len(r.judge.asked), got)
+	for _, groups := range [][]string{{}, {"oncall"}} {
+		c.identity = &policy.Identity{Groups: &groups}
+		q := c.request(`7`, "tools/call", `{"name":"echo","arguments":{"region":"eu"},"_meta":`+c.meta("")+`}`)
+		q.Header = http.Header{}
+		if got := string(r.dispatch(t.Context(), q)); strings.Contains(got, "Region") != (len(groups) > 0) {
+			t.Errorf("in the groups %q: %s", groups, got)
+		}
+	}
+	if len(r.judge.asked) != 1 {
+		t.Errorf("%d calls were judged", len(r.judge.asked))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
+	"pgfsm/policy"
 )
 
 // A rig is a gateway between a client of the test and servers of the test. Neither has a transport.
@@ -150,17 +151,18 @@ func (p *played) link() *playedLink {
 // A judge plays the machine.
 type judge struct {
 	mu     sync.Mutex
-	hidden []string // tools that are not allowed
+	hidden []string          // tools that are not allowed
+	groups map[string]string // of tools that only a group may call
 	asked  []*Ask
 	decide func(context.Context, *Ask) Answer
 	tasks  map[string]jsontext.Value // by identity and id
 }
 
-func (j *judge) Tools(kept *upstream.Kept) (tools []Tool) {
+func (j *judge) Tools(kept *upstream.Kept, identity *policy.Identity) (tools []Tool) {
 	for _, page := range kept.Pages {
 		wire.Each(page, func(p wire.Piece) {
 			wire.Items(p.Value, func(raw jsontext.Value, _ int) {
-				if name := wire.TextMember(raw, "name"); !slices.Contains(j.hidden, name) {
+				if name := wire.TextMember(raw, "name"); !slices.Contains(j.hidden, name) && (j.groups[name] == "" || identity.InGroup(j.groups[name])) {
 					tools = append(tools, Tool{Name: name, Raw: raw})
 				}
 			})
@@ -259,6 +261,7 @@ func (r *rig) pass(_ context.Context, p Passed) error {
 type client struct {
 	*rig
 	from     Identity
+	identity *policy.Identity
 	at       string
 	session  *clientSession // nil: stateless
 	can      string         // its capabilities
@@ -308,7 +311,7 @@ func (r *rig) dispatch(ctx context.Context, q *session.Request) []byte {
 }
 
 func (c *client) request(id, method, params string) *session.Request {
-	q := &session.Request{From: c.from, Endpoint: c.at, Protocol: c.protocol, Out: c.out}
+	q := &session.Request{From: c.from, Identity: c.identity, Endpoint: c.at, Protocol: c.protocol, Out: c.out}
 	if c.session != nil {
 		q.Session = c.session.Session
 	}

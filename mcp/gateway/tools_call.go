@@ -164,7 +164,7 @@ func (c *toolCall) newAsk(ctx context.Context) *Ask {
 		}
 	}
 	a := &Ask{
-		From: q.From, Server: c.server.Name, Tool: c.target, Arguments: p.arguments, Extra: extra(p.clientInput),
+		From: q.From, Identity: q.Identity, Server: c.server.Name, Tool: c.target, Arguments: p.arguments, Extra: extra(p.clientInput),
 		Progress: c.token != nil && q.Out != nil,
 		Tasks:    g.options.Tasks && c.capabilities.Tasks,
 		Elicit:   q.Out != nil && c.capabilities.ShowsURLs(),

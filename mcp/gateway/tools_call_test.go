@@ -15,6 +15,7 @@ import (
 
 	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/wire"
+	"pgfsm/policy"
 )
 
 func TestToolsAreListedByteForByte(t *testing.T) {
@@ -36,6 +37,36 @@ func TestToolsAreListedByteForByte(t *testing.T) {
 	for _, at := range []string{"docs", ""} {
 		if got := r.modern(at, `{}`).ask("tools/list", `{"cursor":"x"}`); !strings.Contains(got, `"code":-32602`) {
 			t.Error(got)
+		}
+	}
+}
+
+// TestToolsOfGroups: each request gets the tools of its own groups, also in one session.
+func TestToolsOfGroups(t *testing.T) {
+	r := newRig(t, "docs mail", nil)
+	for name, s := range r.servers {
+		s.tools = []string{`{"name":"` + name + `_all"}`, `{"name":"` + name + `_oncall"}`}
+	}
+	r.judge.groups = map[string]string{"docs_oncall": "oncall", "mail_oncall": "oncall"}
+	in := func(groups ...string) *policy.Identity { return &policy.Identity{Groups: &groups} }
+	for _, c := range []*client{r.legacy("docs", `{}`), r.modern("docs", `{}`), r.legacy("", `{}`), r.modern("", `{}`)} {
+		for _, step := range []struct {
+			name     string
+			identity *policy.Identity
+			listed   bool
+		}{
+			{"no-provider", nil, false}, {"in-the-group", in("dev", "oncall"), true}, {"not-any-more", in("dev"), false},
+			{"unknown-groups", &policy.Identity{}, false}, {"again", in("oncall"), true},
+		} {
+			c.identity = step.identity
+			got := c.ask("tools/list", `{}`)
+			if !strings.Contains(got, "docs_all") || strings.Contains(got, "_oncall") != step.listed {
+				t.Errorf("%s at %q: %s", step.name, c.at, got)
+			}
+			c.ask("tools/call", `{"name":"`+strings.TrimPrefix("docs__docs_all", c.at+"__")+`"}`)
+			if last := r.judge.last(); last.Identity != step.identity || last.Tool != "docs_all" {
+				t.Errorf("%s at %q: a call of %+v", step.name, c.at, last.Identity)
+			}
 		}
 	}
 }

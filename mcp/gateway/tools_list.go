@@ -12,7 +12,7 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// listTools answers tools/list with the allowed tools of all servers, on one page.
+// listTools answers tools/list with the tools of all servers that the client may call, on one page.
 func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 	if failed := noCursor(q.Params); failed != nil {
 		return q.fail(failed)
@@ -43,7 +43,7 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 			continue
 		}
 		age = max(age, c.listing.Age(time.Now()))
-		for _, t := range g.options.Calls.Tools(c.listing) {
+		for _, t := range g.options.Calls.Tools(c.listing, q.Identity) {
 			if q.endpoint.server != nil {
 				all = append(all, wire.StripOwn(t.Raw))
 			} else if raw := g.joinedTool(servers, found, i, t); raw != nil {

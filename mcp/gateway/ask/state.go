@@ -32,7 +32,7 @@ const macBytes = 16
 
 func (s *States) mac(kind, native string, client session.Identity, server, target string) string {
 	mac := hmac.New(sha256.New, s.key[:])
-	for _, part := range []string{kind, client.Name, client.Token, server, target} {
+	for _, part := range []string{kind, client.Name, client.Token, client.Client, client.OnBehalfOf, server, target} {
 		var size [8]byte
 		for i := range size {
 			size[i] = byte(len(part) >> (8 * i))

@@ -2,6 +2,7 @@ package front
 
 import (
 	"errors"
+	"math"
 	"mime"
 	"net/http"
 	"net/netip"
@@ -9,6 +10,7 @@ import (
 
 	"pgfsm/loopback"
 	"pgfsm/mcp/gateway/session"
+	"pgfsm/policy"
 	"pgfsm/web"
 )
 
@@ -70,30 +72,45 @@ func (f *Front) sameOrigin(origin string) bool {
 	return false
 }
 
-// Anonymous is the name of a client without a token.
-const Anonymous = "anonymous"
-
 // identify returns the client of a request. Each request is authenticated; its credentials go nowhere else. Only a request without an
 // Authorization header can be anonymous: invalid credentials never count as none.
-func (f *Front) identify(r *http.Request) (session.Identity, *refusal) {
+func (f *Front) identify(r *http.Request) (session.Identity, *policy.Identity, *refusal) {
+	none := session.Identity{}
 	client, err := web.Caller{}, web.ErrNoCredentials
 	if f.options.Clients != nil {
 		client, err = f.options.Clients.Authenticate(r)
 	}
 	_, sent := r.Header["Authorization"]
+	var later *web.RetryError
+	var lacking *web.ScopeError
 	switch {
+	case errors.Is(err, web.ErrNoCredentials) && !sent && f.options.Required:
+		return none, nil, unauthorized("the request has no token: send Authorization: Bearer and a token")
 	case errors.Is(err, web.ErrNoCredentials) && !sent:
 		if !fromThisMachine(r) {
-			return session.Identity{}, unauthorized("requests without a token are accepted only from this machine without TLS: send Authorization: Bearer " +
+			return none, nil, unauthorized("requests without a token are accepted only from this machine without TLS: send Authorization: Bearer " +
 				"and a token of pgfsm token create")
 		}
-		return session.Identity{Name: Anonymous}, nil
+		return session.Identity{Name: session.Anonymous}, nil, nil
 	case errors.Is(err, web.ErrUnavailable):
-		return session.Identity{}, refuse(http.StatusServiceUnavailable, refusedUnavailable, web.ErrUnavailable.Error())
-	case err != nil || client.Token == "" || client.Name == "" || client.Name == Anonymous:
-		return session.Identity{}, unauthorized("the token is not valid")
+		refused := refuse(http.StatusServiceUnavailable, refusedUnavailable, web.ErrUnavailable.Error())
+		if errors.As(err, &later) {
+			refused.retryAfter = int(math.Ceil(later.After.Seconds()))
+		}
+		return none, nil, refused
+	case errors.As(err, &lacking):
+		if f.options.RefusedScope != nil {
+			f.options.RefusedScope(r.Context(), endpointOf(r), lacking)
+		}
+		return none, nil, refuse(http.StatusForbidden, refusedScope, "the token lacks a scope that this endpoint needs")
+	case err != nil || client.Name == "" || client.Name == session.Anonymous || client.Token == "" && !policy.HasSubject(client.Name):
+		return none, nil, unauthorized("the token is not valid")
 	}
-	return session.Identity{Name: client.Name, Token: client.Token}, nil
+	from := session.Identity{Name: client.Name, Token: client.Token}
+	if i := client.Identity; i != nil {
+		from.Client, from.OnBehalfOf = i.Client, i.OnBehalfOf
+	}
+	return from, client.Identity, nil
 }
 
 func unauthorized(message string) *refusal {

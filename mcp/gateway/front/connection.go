@@ -7,6 +7,7 @@ import (
 
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
+	"pgfsm/policy"
 )
 
 // A connection is the only connection of a client: standard input and output, or a channel of revision 2024-11-05. It has at most one
@@ -70,10 +71,10 @@ func (c *connection) requestsOf(q *session.Request) *session.InFlight {
 	return &c.requests
 }
 
-// accept takes one message. A request is answered later, but initialize, notifications and responses are done when accept returns.
-// It calls done when nothing of the message is needed any more.
-func (c *connection) accept(m wire.Message, done func()) *refusal {
-	q := &session.Request{Message: m, From: c.from, Endpoint: c.endpoint, Out: c, Client: c.ctx}
+// accept takes one message, and what an identity provider says about the client with it. A request is answered later, but initialize,
+// notifications and responses are done when accept returns. It calls done when nothing of the message is needed any more.
+func (c *connection) accept(m wire.Message, says *policy.Identity, done func()) *refusal {
+	q := &session.Request{Message: m, From: c.from, Identity: says, Endpoint: c.endpoint, Out: c, Client: c.ctx}
 	if refused := c.applyRevision(q); refused != nil {
 		done()
 		return refused

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"pgfsm/mcp/gateway/session"
+	"pgfsm/policy"
 	"pgfsm/web"
 )
 
@@ -36,7 +37,11 @@ type Options struct {
 	Servers []string // that have an endpoint of their own
 	Hosts   []string // values of the Host header that are served; an Origin must be one of them too
 	// Clients verifies the client of a request. Nil: no credentials are valid.
-	Clients web.Authenticator
+	Clients  web.Authenticator
+	Required bool      // no client is [Anonymous]
+	Metadata *Metadata // for OAuth clients; nil: tokens are not from an authorization server
+	// RefusedScope is told of each request that is refused because its token lacks scopes. The endpoint is a path.
+	RefusedScope func(ctx context.Context, endpoint string, lacking *web.ScopeError)
 	// Status returns the state of a run of the client as JSON; nil if the client has no such run. Without it there is no GET /status/{run}.
 	Status func(ctx context.Context, client session.Identity, run string) ([]byte, error)
 	// Middleware wraps the handler of [Front.Serve]. The first one sees a request first.
@@ -50,6 +55,7 @@ type Front struct {
 	dispatcher Dispatcher
 	hosts      map[string]bool // in lower case
 	servers    map[string]bool
+	endpoints  map[string]bool // their paths
 	channels   channels
 	writes     writeBudget
 	timeouts   timeouts
@@ -57,12 +63,18 @@ type Front struct {
 
 // New returns a front. The table must be the dispatcher's, too.
 func New(o Options, t *session.Table, d Dispatcher) *Front {
-	f := &Front{options: o, table: t, dispatcher: d, hosts: make(map[string]bool), servers: make(map[string]bool), timeouts: defaultTimeouts}
+	f := &Front{
+		options: o, table: t, dispatcher: d, hosts: make(map[string]bool), servers: make(map[string]bool), endpoints: make(map[string]bool),
+		timeouts: defaultTimeouts,
+	}
 	for _, host := range o.Hosts {
 		f.hosts[strings.ToLower(host)] = true
 	}
 	for _, name := range o.Servers {
 		f.servers[name] = true
+	}
+	for _, path := range endpoints(o.Servers) {
+		f.endpoints[path] = true
 	}
 	f.channels.init(t.Limits)
 	f.writes.init(t.Limits.AnswersBytes)
@@ -76,6 +88,7 @@ type exchange struct {
 	r        *http.Request
 	ctl      http.ResponseController
 	from     session.Identity
+	identity *policy.Identity // what an identity provider says about the client
 	endpoint string
 	conn     *web.Conn // nil: the listener is not ours
 	reserved int       // bytes of the budget for bodies
@@ -97,6 +110,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // The last elements of the paths.
 const (
 	pathMCP      = "/mcp"
+	pathServers  = "/servers/" // followed by the name of a server
 	pathSSE      = "/sse"
 	pathMessages = "/sse/messages"
 	pathStatus   = "/status/" // followed by the id of a run
@@ -107,17 +121,20 @@ func (x *exchange) route() (serve func() *refusal, refused *refusal) {
 	if refused = x.checkOrigin(x.r); refused != nil {
 		return nil, refused
 	}
-	if x.from, refused = x.identify(x.r); refused != nil {
+	path := x.r.URL.EscapedPath() // in one spelling only: a proxy may decide by the path
+	if at, ok := strings.CutPrefix(path, pathMetadata); ok && x.options.Metadata != nil {
+		return func() *refusal { return x.serveMetadata(at) }, nil
+	}
+	if x.from, x.identity, refused = x.identify(x.r); refused != nil {
 		return nil, refused
 	}
-	if x.from.Token != "" {
+	if x.from.Name != session.Anonymous {
 		web.Authenticated(x.r.Context())
 	}
-	path := x.r.URL.EscapedPath() // in one spelling only: a proxy may decide by the path
 	if strings.HasPrefix(path, pathStatus) && x.options.Status != nil {
 		return x.serveStatus, nil
 	}
-	if rest, ok := strings.CutPrefix(path, "/servers/"); ok {
+	if rest, ok := strings.CutPrefix(path, pathServers); ok {
 		x.endpoint, _, _ = strings.Cut(rest, "/")
 		if path = rest[len(x.endpoint):]; !x.servers[x.endpoint] {
 			path = ""
@@ -151,7 +168,7 @@ func (x *exchange) serveStatus() *refusal {
 	if x.r.Method != http.MethodGet {
 		return notAllowed(http.MethodGet)
 	}
-	if x.from.Token == "" { // all programs on this machine share the name "anonymous"
+	if x.from.Name == session.Anonymous { // all programs on this machine share the name "anonymous"
 		return refuse(http.StatusUnauthorized, refusedToken, "send the token that made the request")
 	}
 	if err := x.table.Requests.Enter(x.from); err != nil {
@@ -210,9 +227,17 @@ func (x *exchange) refuse(f *refusal, id []byte) {
 	case http.StatusMethodNotAllowed:
 		h.Set("Allow", f.allow)
 	case http.StatusUnauthorized:
-		h.Set("WWW-Authenticate", "Bearer")
+		failure := ""
+		if token, ok := web.BearerToken(x.r); ok && token != "" {
+			failure = invalidToken
+		}
+		h.Set("WWW-Authenticate", x.challenge(failure))
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		h.Set("Retry-After", "1")
+		h.Set("Retry-After", strconv.Itoa(max(1, f.retryAfter)))
+	case http.StatusForbidden:
+		if f.reason == refusedScope {
+			h.Set("WWW-Authenticate", x.challenge(insufficientScope))
+		}
 	case http.StatusRequestEntityTooLarge, http.StatusRequestTimeout:
 		h.Set("Connection", "close") // the rest of the body is not read
 	}

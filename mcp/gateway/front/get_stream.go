@@ -133,6 +133,6 @@ func (g *getStream) run(events []session.Event, last bool, send func() bool) {
 
 // stillAuthenticated reports whether the token of a stream is still valid.
 func (x *exchange) stillAuthenticated() bool {
-	client, refused := x.identify(x.r)
+	client, _, refused := x.identify(x.r)
 	return refused == nil && client == x.from
 }

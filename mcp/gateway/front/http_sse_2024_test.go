@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/mcp/gateway/session"
 )
 
 // openChannel opens a stream of revision 2024-11-05 and returns it with the path to post to.
@@ -18,6 +20,23 @@ func openChannel(t *testing.T, at, path string, headers ...string) (*eventReader
 		t.Fatalf("the first event is %s %s", name, to)
 	}
 	return e, to, func() { _ = r.Body.Close() }
+}
+
+// TestIdentityOfEachMessage: groups may change between the messages of a channel.
+func TestIdentityOfEachMessage(t *testing.T) {
+	const ann = "Authorization: Bearer jwt,ann,cli,,"
+	g, s := scripted(t, withProvider)
+	groups := make(chan []string, 1)
+	s.before = func(q *session.Request) { groups <- *q.Identity.Groups }
+	at := onLoopback(t, g)
+	_, to, leave := openChannel(t, at, "/sse", ann+"oncall,1")
+	defer leave()
+	for _, want := range []string{"oncall", "day", "night"} {
+		do(t, at, "POST", to, rpc(`"`+want+`"`, "ping", "{}"), ann+want+",2")
+		if diff := cmp.Diff([]string{want}, within(t, "the message", groups)); diff != "" {
+			t.Error(diff)
+		}
+	}
 }
 
 func TestLegacyChannels(t *testing.T) {

@@ -20,6 +20,7 @@ const (
 	refusedHost        = "host_refused"
 	refusedOrigin      = "origin_refused"
 	refusedToken       = "token_refused"
+	refusedScope       = "insufficient_scope"
 	refusedUnavailable = "authentication_unavailable"
 	refusedLedger      = "ledger_unavailable"
 	refusedPath        = "path_unknown"
@@ -50,6 +51,8 @@ type refusal struct {
 	message string
 	data    []byte // in place of the reason
 	allow   string // value of the Allow header
+
+	retryAfter int // in seconds; zero: one
 }
 
 func refuse(status int, reason, message string) *refusal {

@@ -130,7 +130,7 @@ func (c *connection) acceptLine(l inputLine) {
 			m.ID = fault.ID
 			refused = invalidMessage(fault.Code, fault.Reason)
 		} else {
-			refused = c.accept(m, func() {})
+			refused = c.accept(m, nil, func() {})
 		}
 	}
 	if refused != nil && (m.ID != nil || fault != nil || l.tooLarge) {

@@ -185,7 +185,7 @@ func TestTheStreamOutsideOfRequests(t *testing.T) {
 	g, _ := scripted(t, nil)
 	at := onLoopback(t, g)
 	id := do(t, at, "POST", "/mcp", rpc("0", "initialize", `{"protocolVersion":"2025-11-25"}`)).Header.Get(headerSession)
-	header, s := "Mcp-Session-Id: "+id, g.table.Find(id, session.Identity{Name: Anonymous}, "")
+	header, s := "Mcp-Session-Id: "+id, g.table.Find(id, session.Identity{Name: session.Anonymous}, "")
 	_ = s.Send([]byte(`{"n":0}`)) // before anybody listens
 
 	first := do(t, at, "GET", "/mcp", "", header)

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/mcp/wire"
+	"pgfsm/policy"
 )
 
 // Why a request or a session is not accepted.
@@ -22,12 +23,13 @@ var (
 type Request struct {
 	wire.Message
 	From     Identity
-	Endpoint string          // the server's name; empty: all servers
-	Session  *Session        // nil: the client speaks a stateless revision, or has not initialized. initialize sets it
-	Protocol string          // the revision in force for this message; empty before initialize
-	Header   http.Header     // of stateless requests over HTTP; nil for others
-	Out      Sender          // for messages to the client before the answer; nil: there are none
-	Client   context.Context // ends with the client's only connection; nil: the client may come back on another one
+	Identity *policy.Identity // what an identity provider says about the client with this message; nil for other clients
+	Endpoint string           // the server's name; empty: all servers
+	Session  *Session         // nil: the client speaks a stateless revision, or has not initialized. initialize sets it
+	Protocol string           // the revision in force for this message; empty before initialize
+	Header   http.Header      // of stateless requests over HTTP; nil for others
+	Out      Sender           // for messages to the client before the answer; nil: there are none
+	Client   context.Context  // ends with the client's only connection; nil: the client may come back on another one
 }
 
 // A Sender takes messages for a client while its request is under way, in order. Send must not be called after the request was answered.

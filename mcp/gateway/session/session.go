@@ -20,10 +20,16 @@ import (
 // evictAfter is how long a session must have been unused before a new session of the same client may replace it.
 const evictAfter = time.Minute
 
-// An Identity is the client as far as the gateway verified it. Sessions, tasks and request states are bound to it.
+// Anonymous is the name of a client without credentials.
+const Anonymous = "anonymous"
+
+// An Identity is the client as far as the gateway verified it. Sessions, tasks and request states are bound to all of it, but not to one
+// token of an identity provider: clients replace those every few minutes.
 type Identity struct {
-	Name  string // of the token; "anonymous" without one
-	Token string // the token's id; empty without one
+	Name       string // of the ledger's token or the provider's subject; or [Anonymous]
+	Token      string // the id of the ledger's token; empty without one
+	Client     string // the client id to which an identity provider issued the token
+	OnBehalfOf string // the person for whom the client acts, as the identity provider says
 }
 
 // A Session is one client's session, in the revisions of MCP that have sessions.

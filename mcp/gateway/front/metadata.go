@@ -1,0 +1,99 @@
+package front
+
+import (
+	"net/http"
+	"strings"
+
+	"pgfsm/mcp/wire"
+)
+
+// Metadata tells OAuth clients which authorization servers issue tokens for the gateway (RFC 9728).
+type Metadata struct {
+	PublicURL string   // scheme and host at which clients reach the gateway
+	Issuers   []string // URLs of the authorization servers
+	Scopes    []string // that every token must have
+}
+
+// pathMetadata is followed by the path of an endpoint.
+const pathMetadata = "/.well-known/oauth-protected-resource"
+
+// Resources returns which resources the token of a request may be issued for: the URL of the endpoint. At a path that is no endpoint, such as
+// that of a run's status, these are the URLs of all endpoints.
+func Resources(publicURL string, servers []string) func(*http.Request) []string {
+	var all []string
+	of := make(map[string][]string)
+	for _, path := range endpoints(servers) {
+		all = append(all, publicURL+path)
+		of[path] = []string{publicURL + path}
+	}
+	return func(r *http.Request) []string {
+		if one := of[endpointOf(r)]; one != nil {
+			return one
+		}
+		return all
+	}
+}
+
+// endpoints are the paths at which clients connect.
+func endpoints(servers []string) []string {
+	all := []string{pathMCP, pathSSE}
+	for _, name := range servers {
+		all = append(all, pathServers+name+pathMCP, pathServers+name+pathSSE)
+	}
+	return all
+}
+
+// endpointOf is the path of the endpoint to which a request belongs: clients of revision 2024-11-05 send their messages to a path below it.
+func endpointOf(r *http.Request) string {
+	path := r.URL.EscapedPath()
+	if at, ok := strings.CutSuffix(path, pathMessages); ok {
+		return at + pathSSE
+	}
+	return path
+}
+
+// serveMetadata answers with the metadata of an endpoint, to clients that have no token yet.
+func (x *exchange) serveMetadata(path string) *refusal {
+	m := x.options.Metadata
+	switch {
+	case !x.endpoints[path]:
+		return refuse(http.StatusNotFound, refusedPath, "no endpoint has this path")
+	case x.r.Method != http.MethodGet && x.r.Method != http.MethodHead:
+		return notAllowed("GET, HEAD")
+	}
+	var b wire.Object
+	b.Add("resource", wire.Quote(m.PublicURL+path))
+	b.Add("authorization_servers", wire.Texts(m.Issuers))
+	if len(m.Scopes) > 0 {
+		b.Add("scopes_supported", wire.Texts(m.Scopes))
+	}
+	b.Add("bearer_methods_supported", wire.Texts([]string{"header"}))
+	x.writeJSON(http.StatusOK, b.Done())
+	return nil
+}
+
+// Errors of challenges (RFC 6750 section 3.1).
+const (
+	invalidToken      = "invalid_token"
+	insufficientScope = "insufficient_scope"
+)
+
+// challenge is the value of the header WWW-Authenticate (RFC 6750 section 3, RFC 9728 section 5.1). The failure is empty if no token came.
+func (x *exchange) challenge(failure string) string {
+	m := x.options.Metadata
+	if m == nil {
+		return "Bearer"
+	}
+	path := endpointOf(x.r)
+	if !x.endpoints[path] {
+		path = pathMCP
+	}
+	params := []string{`resource_metadata="` + m.PublicURL + pathMetadata + path + `"`}
+	if len(m.Scopes) > 0 {
+		params = append(params, `scope="`+strings.Join(m.Scopes, " ")+`"`)
+	}
+	if failure != "" {
+		params = append(params, `error="`+failure+`"`)
+	}
+	return "Bearer " + strings.Join(params, ", ")
+}

@@ -1,0 +1,359 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/mcp/gateway/session"
+	"pgfsm/policy"
+	"pgfsm/web"
+)
+
+const issuer = "https://login.example.com"
+
+// provider authenticates by tokens of an identity provider. They are "jwt" and the subject, the client, the person that the client acts for
+// and the groups, between commas. All other tokens are those of owners.
+type provider struct{}
+
+func (provider) Authenticate(r *http.Request) (web.Caller, error) {
+	token, ok := web.BearerToken(r)
+	if !ok {
+		return web.Caller{}, web.ErrNoCredentials
+	}
+	parts := strings.Split(token, ",")
+	switch {
+	case token == "later":
+		return web.Caller{}, &web.RetryError{After: 1500 * time.Millisecond, Err: errors.New("an unknown key")}
+	case token == "scopeless":
+		return web.Caller{}, &web.ScopeError{Caller: web.Caller{Name: policy.SubjectName(issuer, "bot")}, Missing: []string{"mcp:call"}}
+	case token == "nameless":
+		return web.Caller{Name: "bob"}, nil
+	case parts[0] == "jwt":
+		groups := strings.Split(parts[4], "+")
+		return web.Caller{
+			Name: policy.SubjectName(issuer, parts[1]), Expires: time.Now().Add(time.Minute),
+			Identity: &policy.Identity{Kind: policy.ActorAgent, Client: parts[2], OnBehalfOf: parts[3], Groups: &groups},
+		}, nil
+	}
+	return owners{}.Authenticate(r)
+}
+
+// withProvider is a gateway whose clients have tokens of an identity provider.
+func withProvider(o *setup) {
+	o.Clients = provider{}
+	o.Metadata = &Metadata{PublicURL: "https://mcp.example.com", Issuers: []string{issuer}, Scopes: []string{"mcp:call", "mcp:read"}}
+}
+
+func TestMetadata(t *testing.T) {
+	const at = "/.well-known/oauth-protected-resource"
+	for _, c := range []struct {
+		name, method, path string
+		headers            []string
+		status             int
+		resource           string
+	}{
+		{"all-servers", "GET", at + "/mcp", nil, 200, "https://mcp.example.com/mcp"},
+		{"head", "HEAD", at + "/mcp", nil, 200, "https://mcp.example.com/mcp"},
+		{"one-server", "GET", at + "/servers/files/mcp", nil, 200, "https://mcp.example.com/servers/files/mcp"},
+		{"older-transport", "GET", at + "/sse", nil, 200, "https://mcp.example.com/sse"},
+		{"older-transport-of-one-server", "GET", at + "/servers/notes/sse", nil, 200, "https://mcp.example.com/servers/notes/sse"},
+		{"from-afar-with-a-wrong-token", "GET", at + "/mcp", []string{"Peer: 192.0.2.1:4000", "Authorization: Bearer wrong"}, 200,
+			"https://mcp.example.com/mcp"},
+		{"another-host", "GET", at + "/mcp", []string{"Host: evil.example"}, 403, ""},
+		{"web-page-of-another-origin", "GET", at + "/mcp", []string{"Origin: https://evil.example"}, 403, ""},
+		{"no-endpoint", "GET", at, nil, 404, ""},
+		{"unknown-server", "GET", at + "/servers/secret/mcp", nil, 404, ""},
+		{"messages", "GET", at + "/sse/messages", nil, 404, ""},
+		{"status", "GET", at + "/status/x", nil, 404, ""},
+		{"slash", "GET", at + "/mcp/", nil, 404, ""},
+		{"two-slashes", "GET", at + "//mcp", nil, 404, ""},
+		{"escaped", "GET", at + "/%6dcp", nil, 404, ""},
+		{"longer-name", "GET", at + "s/mcp", nil, 404, ""},
+		{"post", "POST", at + "/mcp", nil, 405, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g, _ := scripted(t, withProvider)
+			w := serve(g, come(c.method, c.path, "", c.headers...))
+			if w.Code != c.status {
+				t.Fatalf("status %d: %s", w.Code, w.Body)
+			}
+			if c.status != 200 {
+				return
+			}
+			var got map[string]any
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Header().Get("Content-Type") != "application/json" {
+				t.Fatalf("%v: %s %s", err, w.Header().Get("Content-Type"), w.Body)
+			}
+			want := map[string]any{
+				"resource": c.resource, "authorization_servers": []any{issuer}, "scopes_supported": []any{"mcp:call", "mcp:read"},
+				"bearer_methods_supported": []any{"header"},
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestMetadataOnlyWithIssuers(t *testing.T) {
+	g, _ := scripted(t, nil)
+	if w := serve(g, come("GET", "/.well-known/oauth-protected-resource/mcp", "")); w.Code != 404 {
+		t.Errorf("status %d: %s", w.Code, w.Body)
+	}
+}
+
+// TestChallenges holds challenges to the specifications: RFC 6750 section 3, RFC 9728 section 5.1, and MCP's authorization of 2026-07-28.
+func TestChallenges(t *testing.T) {
+	const all, files = `resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"`,
+		`resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/servers/files/mcp"`
+	const scope = `, scope="mcp:call mcp:read"`
+	const wrong, far = "Authorization: Bearer wrong", "Peer: 192.0.2.1:4000"
+	bare := func(o *setup) { o.Metadata.Scopes = nil }
+	required := func(o *setup) { o.Required = true }
+	for _, c := range []struct {
+		name      string
+		change    func(*setup)
+		path      string
+		headers   []string
+		status    int
+		code      string
+		challenge string // without the scheme
+	}{
+		// RFC 6750 section 3.1: without credentials a challenge should have no error.
+		{"no-token", nil, "/mcp", []string{far}, 401, "token_refused", all + scope},
+		{"no-token-from-this-machine", required, "/mcp", nil, 401, "token_refused", all + scope},
+		{"another-scheme", nil, "/mcp", []string{"Authorization: Basic YTpi"}, 401, "token_refused", all + scope},
+		{"empty-token", nil, "/mcp", []string{"Authorization: Bearer "}, 401, "token_refused", all + scope},
+		{"invalid-token", nil, "/mcp", []string{wrong}, 401, "token_refused", all + scope + `, error="invalid_token"`},
+		{"no-name-of-a-provider", nil, "/mcp", []string{"Authorization: Bearer nameless"}, 401, "token_refused", all + scope + `, error="invalid_token"`},
+		{"no-scopes-needed", bare, "/mcp", []string{far}, 401, "token_refused", all},
+		{"invalid-token-no-scopes-needed", bare, "/mcp", []string{wrong}, 401, "token_refused", all + `, error="invalid_token"`},
+		{"one-server", nil, "/servers/files/mcp", []string{far}, 401, "token_refused", files + scope},
+		{"older-transport", nil, "/servers/files/sse", []string{far}, 401, "token_refused", strings.Replace(files, "/mcp\"", "/sse\"", 1) + scope},
+		{"message-of-the-older-transport", nil, "/sse/messages?session=x", []string{far}, 401, "token_refused",
+			strings.Replace(all, "/mcp\"", "/sse\"", 1) + scope},
+		{"unknown-server", nil, "/servers/secret/mcp", []string{far}, 401, "token_refused", all + scope},
+		{"quotes-in-the-path", nil, `/x",error="x`, []string{far}, 401, "token_refused", all + scope},
+		{"status", nil, "/status/x", nil, 401, "token_refused", all + scope},
+		{"status-invalid-token", nil, "/status/x", []string{wrong}, 401, "token_refused", all + scope + `, error="invalid_token"`},
+		// MCP: one challenge names everything that the operation needs.
+		{"insufficient-scope", nil, "/mcp", []string{"Authorization: Bearer scopeless"}, 403, "insufficient_scope",
+			all + scope + `, error="insufficient_scope"`},
+		{"insufficient-scope-for-one-server", nil, "/servers/files/mcp", []string{"Authorization: Bearer scopeless"}, 403, "insufficient_scope",
+			files + scope + `, error="insufficient_scope"`},
+		{"other-403", nil, "/mcp", []string{"Host: evil.example"}, 403, "host_refused", ""},
+		{"not-verified-now", nil, "/mcp", []string{"Authorization: Bearer down"}, 503, "authentication_unavailable", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g, s := scripted(t, func(o *setup) {
+				withProvider(o)
+				o.Status = func(context.Context, session.Identity, string) ([]byte, error) { return []byte(`{}`), nil }
+				if c.change != nil {
+					c.change(o)
+				}
+			})
+			s.before = func(*session.Request) { t.Error("it was dispatched") }
+			r := come("POST", "/mcp", rpc("1", "tools/list", `{`+meta+`}`), append(c.headers, "Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: tools/list")...)
+			path, query, _ := strings.Cut(c.path, "?")
+			r.URL.Path, r.URL.RawQuery = path, query
+			if strings.HasPrefix(path, "/status/") {
+				r.Method = "GET"
+			}
+			w := serve(g, r)
+			if reason, _ := code(w.Body.Bytes()); w.Code != c.status || reason != c.code {
+				t.Errorf("%d: %s", w.Code, w.Body)
+			}
+			got := w.Header().Values("WWW-Authenticate")
+			if c.challenge == "" {
+				if len(got) > 0 {
+					t.Errorf("a challenge: %q", got)
+				}
+				return
+			}
+			if diff := cmp.Diff([]string{"Bearer " + c.challenge}, got); diff != "" {
+				t.Fatal(diff)
+			}
+			checkChallenge(t, got[0])
+		})
+	}
+}
+
+// The grammar of challenges, as far as Bearer uses it.
+var (
+	authParam = regexp.MustCompile(`^([!#$%&'*+.^_` + "`" + `|~0-9A-Za-z-]+)="([^"\\\x00-\x1f\x7f-\x{ffff}]*)"$`) // RFC 9110 section 11.2: token "=" quoted-string
+	scopeList = regexp.MustCompile(`^[\x21\x23-\x5B\x5D-\x7E]+( [\x21\x23-\x5B\x5D-\x7E]+)*$`)                    // RFC 6750 section 3, RFC 6749 section 3.3
+	errorText = regexp.MustCompile(`^[\x20-\x21\x23-\x5B\x5D-\x7E]+$`)                                            // RFC 6750 section 3
+)
+
+// checkChallenge checks that a value is exactly one challenge, with known parameters, each once and quoted.
+func checkChallenge(t *testing.T, value string) {
+	t.Helper()
+	params, ok := strings.CutPrefix(value, "Bearer ")
+	if !ok {
+		t.Fatalf("not a challenge with the scheme Bearer and parameters: %q", value)
+	}
+	var seen []string
+	for param := range strings.SplitSeq(params, ", ") {
+		m := authParam.FindStringSubmatch(param)
+		if m == nil {
+			t.Fatalf("not a quoted parameter: %q", param)
+		}
+		if slices.Contains(seen, m[1]) {
+			t.Errorf("the parameter %s comes twice", m[1])
+		}
+		seen = append(seen, m[1])
+		good := false
+		switch m[1] {
+		case "resource_metadata":
+			good = strings.HasPrefix(m[2], "https://mcp.example.com/.well-known/oauth-protected-resource/")
+		case "scope":
+			good = scopeList.MatchString(m[2])
+		case "error":
+			good = errorText.MatchString(m[2]) && slices.Contains([]string{"invalid_request", "invalid_token", "insufficient_scope"}, m[2])
+		}
+		if !good {
+			t.Errorf("the specifications do not have %q", param)
+		}
+	}
+	if !slices.Contains(seen, "resource_metadata") {
+		t.Errorf("no resource_metadata: %q", value)
+	}
+}
+
+func TestRetryAfterIsRoundedUp(t *testing.T) {
+	g, _ := scripted(t, withProvider)
+	for token, want := range map[string]string{"later": "2", "down": "1"} {
+		w := serve(g, come("POST", "/mcp", rpc("1", "ping", "{}"), "Authorization: Bearer "+token))
+		if w.Code != 503 || w.Header().Get("Retry-After") != want {
+			t.Errorf("%s: %d, Retry-After %q", token, w.Code, w.Header().Get("Retry-After"))
+		}
+	}
+}
+
+func TestRefusedScopesAreReported(t *testing.T) {
+	var told []string
+	g, _ := scripted(t, func(o *setup) {
+		withProvider(o)
+		o.RefusedScope = func(_ context.Context, endpoint string, lacking *web.ScopeError) {
+			told = append(told, fmt.Sprint(endpoint, lacking.Caller.Name, lacking.Missing))
+		}
+	})
+	serve(g, come("POST", "/servers/files/sse/messages?session=x", "{}", "Authorization: Bearer scopeless"))
+	if diff := cmp.Diff([]string{"/servers/files/sse" + issuer + "#bot[mcp:call]"}, told); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestResources(t *testing.T) {
+	resources := Resources("https://mcp.example.com", []string{"files"})
+	every := []string{
+		"https://mcp.example.com/mcp", "https://mcp.example.com/sse",
+		"https://mcp.example.com/servers/files/mcp", "https://mcp.example.com/servers/files/sse",
+	}
+	for path, want := range map[string][]string{
+		"/mcp": every[:1], "/sse": every[1:2], "/sse/messages?session=x": every[1:2], "/servers/files/mcp?x=1": every[2:3],
+		"/servers/files/sse/messages?session=x": every[3:], "/status/x": every, "/servers/secret/mcp": every,
+	} {
+		if diff := cmp.Diff(want, resources(come("GET", path, ""))); diff != "" {
+			t.Errorf("%s: %s", path, diff)
+		}
+	}
+}
+
+// TestClientsOfAProvider: everything that is bound to a client is bound to its subject, its client id and the person it acts for, but to no
+// token: the serial number of a token changes nothing.
+func TestClientsOfAProvider(t *testing.T) {
+	const ann = "Authorization: Bearer jwt,ann,cli,,oncall,1"
+	for _, c := range []struct {
+		name, header string
+		status       int
+	}{
+		{"same-token", ann, 200},
+		{"next-token", "Authorization: Bearer jwt,ann,cli,,oncall,2", 200},
+		{"next-token-with-other-groups", "Authorization: Bearer jwt,ann,cli,,night,2", 200},
+		{"another-subject", "Authorization: Bearer jwt,bob,cli,,oncall,1", 404},
+		{"another-client", "Authorization: Bearer jwt,ann,bot,,oncall,1", 404},
+		{"on-behalf-of-a-person", "Authorization: Bearer jwt,ann,cli," + issuer + "#eve,oncall,1", 404},
+		{"ledger-token", "Authorization: Bearer token-ann", 404},
+		{"anonymous", "Host: 127.0.0.1:8787", 404},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g, _ := scripted(t, withProvider)
+			id := begin(t, g, "/mcp", "2025-06-18", ann)
+			if w := serve(g, come("POST", "/mcp", rpc("1", "ping", "{}"), c.header, "Mcp-Session-Id: "+id)); w.Code != c.status {
+				t.Errorf("status %d: %s", w.Code, w.Body)
+			}
+		})
+	}
+}
+
+// TestIdentityOfEachRequest: groups may change between the requests of a session.
+func TestIdentityOfEachRequest(t *testing.T) {
+	var got []string
+	g, s := scripted(t, withProvider)
+	s.before = func(q *session.Request) {
+		groups := "none"
+		if q.Identity != nil {
+			groups = strings.Join(*q.Identity.Groups, "+")
+		}
+		got = append(got, q.Method+" "+groups)
+	}
+	id := begin(t, g, "/mcp", "2025-06-18", "Authorization: Bearer jwt,ann,cli,,oncall,1")
+	serve(g, come("POST", "/mcp", rpc("1", "ping", "{}"), "Authorization: Bearer jwt,ann,cli,,day+night,2", "Mcp-Session-Id: "+id))
+	serve(g, come("POST", "/mcp", rpc("1", "tools/list", `{`+meta+`}`), "Authorization: Bearer jwt,ann,cli,,day,3",
+		"Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: tools/list"))
+	begin(t, g, "/mcp", "2025-06-18", "Authorization: Bearer token-ann")
+	begin(t, g, "/mcp", "2025-06-18")
+	if diff := cmp.Diff([]string{"initialize oncall", "ping day+night", "tools/list day", "initialize none", "initialize none"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestIdentityInHeaders: whatever a proxy says about the user in headers changes nothing.
+func TestIdentityInHeaders(t *testing.T) {
+	smuggled := []string{
+		"X-Forwarded-User", "X-Forwarded-Email", "X-Forwarded-Groups", "X-Forwarded-Preferred-Username", "X-Forwarded-Access-Token", "X-Auth-Request-User",
+		"X-Auth-Request-Email", "X-Auth-Request-Groups", "X-Auth-Request-Access-Token", "X-Remote-User", "Remote-User", "Remote-Groups", "X-User", "X-Email",
+		"X-Authenticated-Userid", "X-Webauth-User", "X-Ms-Client-Principal-Name", "X-Goog-Authenticated-User-Email", "X-Amzn-Oidc-Identity",
+		"X-Amzn-Oidc-Data", "X-Client-Cert", "X-Ssl-Client-S-Dn", "Cf-Access-Authenticated-User-Email", "Tailscale-User-Login", "Proxy-Authorization",
+		"X-Authorization", "Cookie", "Forwarded", "X-Forwarded-For",
+	}
+	for _, c := range []struct {
+		name, token string
+		want        *session.Request
+	}{
+		{"no-token", "-", nil},
+		{"invalid-token", "Bearer wrong", nil},
+		{"ledger-token", "Bearer token-ann", &session.Request{From: session.Identity{Name: "ann", Token: "id-of-ann"}}},
+		{"provider-token", "Bearer jwt,ann,cli,,day,1", &session.Request{
+			From:     session.Identity{Name: issuer + "#ann", Client: "cli"},
+			Identity: &policy.Identity{Kind: policy.ActorAgent, Client: "cli", Groups: &[]string{"day"}},
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, header := range smuggled {
+				g, s := scripted(t, func(o *setup) {
+					withProvider(o)
+					o.Required = true
+				})
+				var got *session.Request
+				s.before = func(q *session.Request) { got = &session.Request{From: q.From, Identity: q.Identity} }
+				serve(g, come("POST", "/mcp", rpc("1", "tools/list", `{`+meta+`}`), "Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: tools/list",
+					"Authorization: "+c.token, header+": Bearer jwt,root,cli,,admins,1"))
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Errorf("%s: %s", header, diff)
+				}
+			}
+		})
+	}
+}
