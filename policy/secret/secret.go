@@ -4,6 +4,7 @@
 //
 //	m := secret.New(values)
 //	clean := m.Bytes(raw) // text without a secret is returned itself, not a copy
+//	m.Put("crm", tokens)  // secrets that are known only at run time
 //
 // Mask the raw text first, then quote, then cut. Cutting first can leave a piece of a secret that is no longer found,
 // and quoting first escapes its characters.
@@ -30,6 +31,8 @@ package secret
 import (
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 )
 
 // Mask replaces a secret.
@@ -47,17 +50,44 @@ const MaxLevels = 8
 const maxRounds = 4
 
 // A Masker replaces secrets. The zero value and nil have no secrets and change nothing. It is safe for concurrent use.
-type Masker struct{ words words }
+type Masker struct {
+	words atomic.Pointer[words]
+
+	mu     sync.Mutex
+	values []string            // from the start
+	later  map[string][]string // of Put, by owner
+}
 
 // New returns a Masker for values and for what servers make of them: the value without the white space around
 // it, which HTTP does not transmit, and the credential behind a scheme's space, for servers that echo only the token
 // of "Bearer TOKEN". Secrets shorter than [MinBytes], and those that occur in [Mask], are left out.
 func New(values []string) *Masker {
-	m := new(Masker)
-	for _, s := range Words(values) {
-		m.words.add(s)
-	}
+	m := &Masker{values: values}
+	m.compile()
 	return m
+}
+
+// Put replaces the values that an owner has put before. They are secrets that are known only at run time, such as access tokens.
+func (m *Masker) Put(owner string, values []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.later == nil {
+		m.later = make(map[string][]string)
+	}
+	m.later[owner] = slices.Clone(values)
+	m.compile()
+}
+
+func (m *Masker) compile() {
+	all := slices.Clone(m.values)
+	for _, values := range m.later { // in any order: Words sorts them
+		all = append(all, values...)
+	}
+	w := new(words)
+	for _, s := range Words(all) {
+		w.add(s)
+	}
+	m.words.Store(w)
 }
 
 // Words returns the secrets that [New] makes of values: without duplicates, the longest first.
@@ -83,19 +113,23 @@ func Words(values []string) []string {
 
 // Bytes returns text with [Mask] for each secret. Text without a secret is returned itself, not a copy; text is not changed.
 func (m *Masker) Bytes(text []byte) []byte {
-	if m == nil || m.words.prefix == nil {
+	if m == nil {
+		return text
+	}
+	w := m.words.Load()
+	if w == nil || w.prefix == nil {
 		return text
 	}
 	for range maxRounds {
-		deepest := m.depth(text)
+		deepest := w.depth(text)
 		if deepest < 0 {
 			return text
 		}
-		found, isJSON := m.find(text, deepest)
+		found, isJSON := w.find(text, deepest)
 		text = replace(text, found, isJSON)
 	}
-	if deepest := m.depth(text); deepest >= 0 {
-		_, isJSON := m.find(text, deepest)
+	if deepest := w.depth(text); deepest >= 0 {
+		_, isJSON := w.find(text, deepest)
 		return replace(text, []span{{start: 0, end: len(text), value: true}}, isJSON)
 	}
 	return text
@@ -107,10 +141,10 @@ func (m *Masker) String(text string) string { return string(m.Bytes([]byte(text)
 // depth returns how many layers of escapes there are around the innermost secret in text, or -1 if text has no secret.
 // It searches the text as it is, then with its escapes decoded, then with the escapes of that decoded, and so on. One
 // buffer is enough, because only find needs positions.
-func (m *Masker) depth(text []byte) int {
+func (w *words) depth(text []byte) int {
 	deepest, view, buf := -1, text, []byte(nil)
 	for level := 0; ; level++ {
-		if m.words.in(view) {
+		if w.in(view) {
 			deepest = level
 		}
 		if level == MaxLevels {
@@ -124,7 +158,7 @@ func (m *Masker) depth(text []byte) int {
 }
 
 // find returns the spans of text to be replaced, in order and without overlaps, and whether text is JSON.
-func (m *Masker) find(text []byte, deepest int) ([]span, bool) {
+func (w *words) find(text []byte, deepest int) ([]span, bool) {
 	var found []span
 	var buf []byte
 	for level := deepest; level >= 0; level-- {
@@ -132,7 +166,7 @@ func (m *Masker) find(text []byte, deepest int) ([]span, bool) {
 		for range level {
 			view, _ = unescape(&buf, view)
 		}
-		outer := m.words.match(view)
+		outer := w.match(view)
 		snap(view, outer)
 		locate(view, found)
 		found = union(found, outer)

@@ -161,6 +161,27 @@ func TestMaskerIsShared(t *testing.T) {
 	wg.Wait()
 }
 
+func TestMaskerTakesSecretsLater(t *testing.T) {
+	const text = "first-token second-token third-token"
+	m := New([]string{"third-token"})
+	for _, tt := range []struct {
+		name   string
+		owner  string
+		values []string
+		want   string
+	}{
+		{"one", "a", []string{"first-token"}, Mask + " second-token " + Mask},
+		{"of-another-owner", "b", []string{"second-token"}, Mask + " " + Mask + " " + Mask},
+		{"replaced-by-its-owner", "a", []string{"another-token"}, "first-token " + Mask + " " + Mask},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if m.Put(tt.owner, tt.values); m.String(text) != tt.want {
+				t.Errorf("String(%q) = %q, want %q", text, m.String(text), tt.want)
+			}
+		})
+	}
+}
+
 // Texts that were made to be slow take memory and time in proportion to their length. The test counts the memory.
 func TestMaskerIsLinear(t *testing.T) {
 	const size = 1 << 20
@@ -180,7 +201,7 @@ func TestMaskerIsLinear(t *testing.T) {
 		if n := allocated() - before; n > 32*size {
 			t.Errorf("%s: %d bytes are allocated for a text of %d", name, n, size)
 		}
-		if m.depth(out) >= 0 {
+		if m.words.Load().depth(out) >= 0 {
 			t.Errorf("%s: a secret is left", name)
 		}
 	}
