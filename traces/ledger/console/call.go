@@ -22,6 +22,8 @@ type callView struct {
 	Earlier    runList
 	MayVote    bool   // this person may vote now
 	Why        string // why not, if others may
+	Stale      bool   // this person signed in too long ago
+	Again      []providerLink
 	Refused    string // why the vote that was just sent does not count
 	Reason     string // of that vote
 }
@@ -45,6 +47,9 @@ func (h *Handler) showCall(v *visit, status int, refused, reason string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if body.Stale {
+		body.Again = h.signInAgain(v.who.Name, "calls/"+v.id, body.Bound.Fresh)
 	}
 	title := body.Request.Tool + " on " + body.Request.Server
 	return h.render(v, status, "call", view{
@@ -87,6 +92,7 @@ func (c *callView) fill(r ledger.Reader, who ledger.Caller, now string) (err err
 		err := who.Fresh(r, c.Bound.Fresh, now)
 		if errors.Is(err, ledger.ErrFresh) {
 			c.Why = "You signed in too long ago for this policy. Sign out, sign in again, and vote."
+			c.Stale = true
 			return nil
 		}
 		c.MayVote = err == nil

@@ -55,6 +55,8 @@ type Options struct {
 	AskServers func(context.Context) error
 	// Explain says what every gate would decide about a call that nobody makes. Nil: the service has no gates.
 	Explain func(context.Context, present.Question) (present.Explanation, error)
+	// Providers sign people in, besides tokens.
+	Providers []Provider
 	// Log writes one line about what people at the console must not learn.
 	Log func(line string)
 }
@@ -128,6 +130,7 @@ type route struct {
 var (
 	runID    = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 	rawTrace = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/trace$`)
+	number   = regexp.MustCompile(`^[0-9]{1,2}$`)
 	secret   = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
 )
 
@@ -154,6 +157,8 @@ func init() { // the handlers refer to routes
 		{method: http.MethodPost, page: "sign-in", open: true, serve: (*Handler).signIn},
 		{method: http.MethodGet, page: "link/", rest: secret, open: true, serve: (*Handler).linkPage},
 		{method: http.MethodPost, page: "link/", rest: secret, open: true, serve: (*Handler).signInByLink},
+		{method: http.MethodGet, page: "provider/", rest: number, open: true, serve: (*Handler).toProvider},
+		{method: http.MethodGet, page: callbackPage, open: true, serve: (*Handler).fromProvider},
 		{method: http.MethodGet, page: "console.css", open: true, serve: (*Handler).asset},
 		{method: http.MethodGet, page: "console.js", open: true, serve: (*Handler).asset},
 		{method: http.MethodGet, page: "icon.svg", open: true, serve: (*Handler).asset},

@@ -79,12 +79,17 @@ func (h *Handler) identify(v *visit) (err error) {
 
 // A signInView is the page to sign in.
 type signInView struct {
-	Next  string // the page to go to, below the base
-	Error string
+	Next      string // the page to go to, below the base
+	Error     string
+	Providers []providerLink
+}
+
+func (h *Handler) signInView(next, why string) signInView {
+	return signInView{Next: next, Error: why, Providers: h.providerLinks(next)}
 }
 
 func (h *Handler) signInPage(v *visit) error {
-	return h.render(v, http.StatusOK, "sign-in", view{Title: "Sign in", Body: signInView{}})
+	return h.render(v, http.StatusOK, "sign-in", view{Title: "Sign in", Body: h.signInView("", "")})
 }
 
 // askToSignIn shows the page to sign in where the visit needs a session.
@@ -93,7 +98,7 @@ func (h *Handler) askToSignIn(v *visit) {
 	if v.r.Method != http.MethodGet || !isNext(next) {
 		next = ""
 	}
-	h.write(v, http.StatusUnauthorized, "sign-in", view{Title: "Sign in", Next: &next, Body: signInView{Next: next}})
+	h.write(v, http.StatusUnauthorized, "sign-in", view{Title: "Sign in", Next: &next, Body: h.signInView(next, "")})
 }
 
 // isNext reports whether a page can be gone to after signing in.
@@ -120,7 +125,7 @@ func (h *Handler) signIn(v *visit) error {
 		if no.Detail != "" {
 			h.Log("nobody was signed in at the console: " + no.Detail)
 		}
-		return h.render(v, statusOf(no), "sign-in", view{Title: "Sign in", Body: signInView{Next: next, Error: no.Error()}})
+		return h.render(v, statusOf(no), "sign-in", view{Title: "Sign in", Body: h.signInView(next, no.Error())})
 	}
 	if err != nil {
 		return err
