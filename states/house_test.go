@@ -52,7 +52,7 @@ var neighbours = map[string][]string{
 	"traces/backtest": {"config", "policy", "states", "traces"},
 	"traces":          {"deadline", "fsm", "identity", "loopback", "policy", "present", "safefile", "states", "web"},
 	"web":             {"policy"},
-	"identity":        {"identity", "policy", "web"},
+	"identity":        {"identity", "loopback", "policy", "web"},
 	"fsm/fsmtest":     {"fsm"},
 }
 

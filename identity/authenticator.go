@@ -1,0 +1,161 @@
+package identity
+
+import (
+	"context"
+	"crypto/sha256"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"pgfsm/policy"
+	"pgfsm/web"
+)
+
+// ledgerPrefix begins the tokens of the ledger, which another authenticator verifies.
+const ledgerPrefix = "pgfsm_"
+
+// Agents authenticates requests to the gateway. resource returns the URL of the endpoint that a request is for; a token must have it, or one
+// of the configured audiences of the gateway, in aud. A token without one of the scopes is a [*web.ScopeError].
+//
+// A token of a person is accepted too if its audience is the endpoint, and the caller's kind says that it is a person: what decides at the
+// gateway are policies, which can read the kind.
+func (p *Providers) Agents(resource func(*http.Request) string, scopes []string) web.Authenticator {
+	return authenticator(func(r *http.Request) (web.Caller, error) {
+		t, err := p.access(r)
+		if err != nil {
+			return web.Caller{}, err
+		}
+		if !t.isFor(resource(r), t.provider.Audiences.MCP) {
+			return web.Caller{}, errAudience
+		}
+		has := t.claims.scopes()
+		if missing := slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return slices.Contains(has, s) }); len(missing) > 0 {
+			return web.Caller{}, &web.ScopeError{Caller: t.caller, Missing: missing}
+		}
+		return t.caller, nil
+	})
+}
+
+// People authenticates requests to the admin address, whose URL is resource. may returns the caller's roles of the ledger.
+//
+// Only clients of people get in, and no agent that acts for a person. So a mistake in the audiences does not let agents vote.
+func (p *Providers) People(resource string, may func(id *policy.Identity, name string) []string) web.Authenticator {
+	return authenticator(func(r *http.Request) (web.Caller, error) {
+		t, err := p.access(r)
+		if err != nil {
+			return web.Caller{}, err
+		}
+		if !t.isFor(resource, t.provider.Audiences.Admin) {
+			return web.Caller{}, errAudience
+		}
+		if t.caller.Identity.Kind != policy.ActorPerson {
+			return web.Caller{}, errAgent
+		}
+		caller := t.caller
+		caller.Roles = may(caller.Identity, caller.Name)
+		return caller, nil
+	})
+}
+
+type authenticator func(*http.Request) (web.Caller, error)
+
+// Authenticate is [web.Authenticator.Authenticate].
+func (a authenticator) Authenticate(r *http.Request) (web.Caller, error) { return a(r) }
+
+// isFor reports whether the token's audience has an endpoint's URL or one of the others.
+func (t *token) isFor(resource string, others []string) bool {
+	return slices.ContainsFunc(t.claims.Audience, func(aud string) bool { return aud != "" && (aud == resource || slices.Contains(others, aud)) })
+}
+
+// access returns the request's access token as far as it does not depend on the endpoint. Only the signature and what follows from the
+// claims are remembered: the times are checked at each request.
+func (p *Providers) access(r *http.Request) (*token, error) {
+	raw, ok := web.BearerToken(r)
+	if !ok || strings.HasPrefix(raw, ledgerPrefix) {
+		return nil, web.ErrNoCredentials
+	}
+	if len(raw) > maxTokenBytes {
+		return nil, errSize
+	}
+	sum := sha256.Sum256([]byte(raw))
+	if t, ok := p.verified.Get(sum); ok {
+		if err := t.claims.live(p.now()); err != nil {
+			p.verified.Remove(sum)
+			return nil, err
+		}
+		if s := t.provider.usable(); s != nil && s.digest == t.digest {
+			return t, nil
+		}
+	}
+	t, err := p.verify(r.Context(), raw)
+	if err == nil {
+		err = t.isAccess()
+	}
+	if err == nil {
+		err = t.identify()
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.verified.Add(sum, t)
+	return t, nil
+}
+
+// verify returns a token whose signature and times are good. Tokens that fail without a key cause no fetch.
+func (p *Providers) verify(ctx context.Context, raw string) (*token, error) {
+	u, err := parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	provider := p.byIssuer[u.claims.Issuer]
+	if provider == nil {
+		return nil, errIssuer
+	}
+	if err := u.claims.live(p.now()); err != nil {
+		return nil, err
+	}
+	if u.header.KeyID == "" {
+		return nil, errKey
+	}
+	s, k, err := provider.lookup(ctx, u.header.KeyID)
+	if err != nil {
+		return nil, err
+	}
+	return u.verify(provider, s, k)
+}
+
+// IDToken verifies the id token with which a client of people was answered (OpenID Connect Core 1.0 section 3.1.3.7). The nonce is that of
+// the client's authorization request, and empty if it sent none, as in the device flow.
+func (p *Providers) IDToken(ctx context.Context, issuer, clientID, raw, nonce string) (*SignIn, error) {
+	t, err := p.verify(ctx, raw)
+	if err != nil {
+		return nil, err
+	}
+	c := &t.claims
+	got := ""
+	if c.Nonce != nil && json.Unmarshal(c.Nonce, &got) != nil {
+		return nil, errClaims
+	}
+	client := clientID
+	if c.Authorized != nil {
+		client = *c.Authorized
+	}
+	switch {
+	case t.typ != "jwt", c.Issuer != issuer, c.IssuedAt == nil, c.Type != nil && *c.Type != "ID", c.Use != nil && *c.Use != "id", c.Events != nil,
+		c.Act != nil, got != nonce, client != clientID, !slices.Contains(c.Audience, clientID), len(c.Audience) > 1 && c.Authorized == nil,
+		!slices.Contains(t.provider.People, clientID):
+		return nil, errIDToken
+	}
+	// Whose token it is follows from the audience: not all providers name the client in another claim, and some name it in several.
+	c.Authorized, c.ClientID, c.OktaClient, c.EntraV1 = &client, nil, nil, nil
+	if err := t.identify(); err != nil {
+		return nil, err
+	}
+	in := &SignIn{Name: t.caller.Name, Identity: t.caller.Identity, Expires: t.caller.Expires}
+	if c.AuthTime != nil {
+		in.AuthTime = moment(c.AuthTime)
+	}
+	return in, nil
+}

@@ -1,0 +1,147 @@
+package identity
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/text/unicode/norm"
+
+	"pgfsm/policy"
+	"pgfsm/policy/visible"
+	"pgfsm/web"
+)
+
+// Bounds of what is read of a token.
+const (
+	maxSubjectBytes = 255 // OpenID Connect Core 1.0 section 2
+	maxClientBytes  = 256
+	maxGroups       = 200
+	maxValueBytes   = 256 // of a group or a claim
+)
+
+// isAccess refuses tokens of other uses. Their typ often is JWT too, and an audience can be configured that they have.
+func (t *token) isAccess() error {
+	c := &t.claims
+	switch {
+	case !slices.Contains(t.provider.TokenTypes, t.typ):
+		return errType
+	case c.Nonce != nil, c.AccessHash != nil, c.CodeHash != nil, c.Events != nil,
+		c.Type != nil && !strings.EqualFold(*c.Type, "Bearer"), c.Use != nil && *c.Use != "access":
+		return errNoAccess
+	case c.Bound != nil:
+		return errBound
+	}
+	return nil
+}
+
+// identify fills the token's caller. The table of docs/operate/identity.md says who is the actor.
+func (t *token) identify() error {
+	c := &t.claims
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	if !validSubject(c.Subject) {
+		return errSubject
+	}
+	person := slices.Contains(t.provider.People, client)
+	name, id := policy.SubjectName(c.Issuer, c.Subject), &policy.Identity{Kind: policy.ActorAgent, Client: client}
+	if person {
+		id.Kind = policy.ActorPerson
+	}
+	if c.Act != nil {
+		var act struct {
+			Issuer  *string        `json:"iss"`
+			Subject string         `json:"sub"`
+			Act     jsontext.Value `json:"act"`
+		}
+		if person || json.Unmarshal(c.Act, &act) != nil || act.Act != nil || act.Issuer != nil && *act.Issuer != c.Issuer || !validSubject(act.Subject) {
+			return errAct
+		}
+		id.OnBehalfOf, name = name, policy.SubjectName(c.Issuer, act.Subject)
+	}
+	id.Groups = groups(t.all, t.provider.Groups)
+	for _, path := range t.provider.Claims {
+		if value, ok := at(t.all, path.Path).(string); ok && len(value) <= maxValueBytes && visible.Text(value) == value {
+			id.Claims = append(id.Claims, policy.Claim{Name: path.Name, Value: value})
+		}
+	}
+	t.caller = web.Caller{Name: name, Identity: id, Expires: moment(c.Expires)}
+	return nil
+}
+
+// client returns the one client that the token names.
+func (c *claims) client() (client string, err error) {
+	for _, id := range []*string{c.Authorized, c.ClientID, c.OktaClient, c.EntraV1} {
+		if id == nil {
+			continue
+		}
+		if !printable(*id, ' ', maxClientBytes) || client != "" && *id != client {
+			return "", errClient
+		}
+		client = *id
+	}
+	if client == "" {
+		return "", errClient
+	}
+	return client, nil
+}
+
+func validSubject(sub string) bool { return printable(sub, '!', maxSubjectBytes) }
+
+// printable reports whether text is 1 to limit printable ASCII characters from a first one on.
+func printable(text string, first rune, limit int) bool {
+	return text != "" && len(text) <= limit && !strings.ContainsFunc(text, func(r rune) bool { return r < first || r > '~' })
+}
+
+// groups returns the sorted groups at a pointer, or nil if they are unknown: a provider that leaves out some of them makes all unknown.
+func groups(all map[string]any, pointer string) *[]string {
+	if all["_claim_names"] != nil || all["hasgroups"] != nil {
+		return nil // Entra ID has more groups than fit into the token
+	}
+	for name := range all { // in any order
+		if strings.HasPrefix(name, "groups:") {
+			return nil
+		}
+	}
+	list, ok := at(all, pointer).([]any)
+	if !ok || len(list) > maxGroups {
+		return nil
+	}
+	found := make([]string, 0, len(list))
+	for _, one := range list {
+		group, ok := one.(string)
+		if !ok || group == "" || len(group) > maxValueBytes || visible.Text(group) != group || !norm.NFKC.IsNormalString(group) {
+			return nil
+		}
+		found = append(found, group)
+	}
+	slices.Sort(found)
+	found = slices.Compact(found)
+	return &found
+}
+
+// at returns the value at a JSON Pointer that leads through objects, or nil.
+func at(value any, pointer string) any {
+	if pointer == "" {
+		return nil
+	}
+	for name := range jsontext.Pointer(pointer).Tokens() {
+		object, ok := value.(map[string]any)
+		if !ok {
+			return nil
+		}
+		value = object[name]
+	}
+	return value
+}
+
+// scopes are those of an access token.
+func (c *claims) scopes() (all []string) {
+	for _, value := range slices.Concat(c.Scope, c.Scp) {
+		all = append(all, strings.Fields(value)...)
+	}
+	return all
+}

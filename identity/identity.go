@@ -1,0 +1,154 @@
+// Package identity verifies the tokens of identity providers: access tokens (JWT, RFC 9068) of agents at the gateway and of people at the
+// admin address, and id tokens when people sign in.
+//
+// go-jose verifies signatures and nothing else. The rules around it are this package's, because go-oidc's verifier reads responses without
+// a bound, repeats them in errors, keeps keys that the provider removed, fetches at every unknown key id, accepts a second issuer for
+// Google, and has a leeway of five minutes. Tests compare the two.
+//
+// No error and no log line of this package has text of a token.
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"pgfsm/policy"
+)
+
+// DefaultMaxAge is how long keys may be used after they were fetched, if the issuer does not say.
+const DefaultMaxAge = time.Hour
+
+// cachedTokens bounds the verified tokens that are remembered.
+const cachedTokens = 4096
+
+// Issuer has the settings of an identity provider.
+type Issuer struct {
+	URL        string
+	Audiences  Audiences
+	TokenTypes []string // values of typ of access tokens; none: at+jwt and JWT
+	People     []string // client ids whose tokens are people; all others are agents
+	Groups     string   // JSON Pointer to the groups in a token, through objects only; empty: they are unknown
+	Claims     []ClaimPath
+	MaxAge     time.Duration // how long keys may be used after they were fetched; 0: DefaultMaxAge
+}
+
+// Audiences are accepted beside the URLs of endpoints.
+type Audiences struct{ MCP, Admin []string }
+
+// ClaimPath is a JSON Pointer into a token, under the name that conditions use.
+type ClaimPath struct{ Name, Path string }
+
+// Options are the settings of [New].
+type Options struct {
+	Issuers []Issuer
+	Client  *http.Client     // fetches metadata and keys, without following redirects; nil: a client with the defaults of net/http
+	Log     *slog.Logger     // nil drops the lines
+	Now     func() time.Time // nil: time.Now
+}
+
+// Providers verifies the tokens of the configured identity providers.
+type Providers struct {
+	now      func() time.Time
+	all      []*provider // in the order of the configuration
+	byIssuer map[string]*provider
+	verified *lru.Cache[[32]byte, *token] // access tokens by their SHA-256
+}
+
+// New returns the providers without a connection to any of them: a provider may be down when the service starts.
+func New(o Options) (*Providers, error) {
+	if o.Client == nil {
+		o.Client = &http.Client{}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	client := *o.Client
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	verified, err := lru.New[[32]byte, *token](cachedTokens)
+	if err != nil {
+		return nil, err
+	}
+	p := &Providers{now: o.Now, byIssuer: map[string]*provider{}, verified: verified}
+	for _, issuer := range o.Issuers {
+		if _, twice := p.byIssuer[issuer.URL]; twice || !allowedURL(issuer.URL, true) || strings.ContainsAny(issuer.URL, "?#") {
+			return nil, fmt.Errorf("the issuer %q is configured twice, or is no https URL without a query", issuer.URL)
+		}
+		one := &provider{Issuer: issuer, client: &client, log: o.Log.With("issuer", issuer.URL), now: o.Now, turn: make(chan struct{}, 1)}
+		one.TokenTypes = []string{"at+jwt", "jwt"}
+		if len(issuer.TokenTypes) > 0 {
+			one.TokenTypes = nil
+			for _, typ := range issuer.TokenTypes {
+				one.TokenTypes = append(one.TokenTypes, mediaType(typ))
+			}
+		}
+		one.Claims = slices.SortedFunc(slices.Values(issuer.Claims), func(a, b ClaimPath) int { return strings.Compare(a.Name, b.Name) })
+		if one.MaxAge == 0 {
+			one.MaxAge = DefaultMaxAge
+		}
+		p.all, p.byIssuer[issuer.URL] = append(p.all, one), one
+	}
+	return p, nil
+}
+
+// Run fetches the metadata and keys of each provider, and again every five minutes, until ctx ends. Without Run, requests fetch what they
+// need, and keys become unusable by age only.
+func (p *Providers) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, one := range p.all {
+		wg.Go(func() { one.run(ctx) })
+	}
+	wg.Wait()
+}
+
+// Ready returns an error that names each provider whose tokens cannot be verified now, because its keys were never fetched or are too old.
+func (p *Providers) Ready() error {
+	var errs []error
+	for _, one := range p.all {
+		if one.usable() == nil {
+			errs = append(errs, fmt.Errorf("the identity provider %s cannot be reached, so its tokens cannot be verified", one.URL))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Endpoints are those of a provider's metadata with which people sign in. What the provider does not have is empty.
+type Endpoints struct {
+	Authorization       string `json:"authorization_endpoint"`
+	Token               string `json:"token_endpoint"`
+	DeviceAuthorization string `json:"device_authorization_endpoint"`
+	EndSession          string `json:"end_session_endpoint"`
+	NamesIssuer         bool   `json:"authorization_response_iss_parameter_supported"` // in responses to authorization requests (RFC 9207)
+}
+
+// Provider returns the endpoints of a configured provider. The error is a [*web.RetryError] if its metadata could not be fetched.
+func (p *Providers) Provider(ctx context.Context, issuer string) (Endpoints, error) {
+	one := p.byIssuer[issuer]
+	if one == nil {
+		return Endpoints{}, errIssuer
+	}
+	s, _, err := one.lookup(ctx, "")
+	if err != nil {
+		return Endpoints{}, err
+	}
+	return s.Endpoints, nil
+}
+
+// SignIn is what a verified id token says.
+type SignIn struct {
+	Name     string // the actor's
+	Identity *policy.Identity
+	AuthTime time.Time // when the provider authenticated the person; zero: the token does not say
+	Expires  time.Time
+}

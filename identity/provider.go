@@ -1,0 +1,220 @@
+package identity
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"pgfsm/loopback"
+	"pgfsm/policy/visible"
+	"pgfsm/web"
+)
+
+// Bounds of what is fetched from a provider, and how often.
+const (
+	maxMetadataBytes = 1 << 20
+	maxKeySetBytes   = 1 << 20
+	fetchTimeout     = 10 * time.Second // of metadata and keys together
+	refreshEvery     = 5 * time.Minute
+	retryEvery       = 10 * time.Second // while there are no usable keys, or after a failed fetch
+	unknownKeyEvery  = time.Minute      // requests with an unknown key id cause at most this many fetches
+)
+
+// provider is one identity provider.
+type provider struct {
+	Issuer
+	client  *http.Client
+	log     *slog.Logger
+	now     func() time.Time
+	current atomic.Pointer[snapshot]
+
+	turn   chan struct{} // full while somebody fetches, who alone uses the fields below
+	tried  time.Time     // when the last fetch began
+	failed string        // why it failed; empty if it did not
+}
+
+// snapshot is what one fetch returned. It replaces the one before as a whole, so that removed keys are not used any more.
+type snapshot struct {
+	Endpoints
+	keys    map[string]key    // by key id
+	digest  [sha256.Size]byte // of the key set as it was fetched
+	fetched time.Time
+}
+
+// usable returns the last snapshot, unless it is too old.
+func (p *provider) usable() *snapshot {
+	if s := p.current.Load(); s != nil && p.now().Sub(s.fetched) <= p.MaxAge {
+		return s
+	}
+	return nil
+}
+
+// run fetches until ctx ends.
+func (p *provider) run(ctx context.Context) {
+	for {
+		select {
+		case p.turn <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		err := p.refresh(ctx)
+		<-p.turn
+		wait := refreshEvery
+		if err != nil {
+			wait = retryEvery
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// lookup returns the usable snapshot and its key with an id. If there is none, it fetches, unless that was done a short time ago: then the
+// error is a [*web.RetryError]. An empty id asks for the snapshot only.
+func (p *provider) lookup(ctx context.Context, id string) (*snapshot, key, error) {
+	if s, k, ok := p.find(id); ok {
+		return s, k, nil
+	}
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return nil, key{}, p.retry(retryEvery)
+	}
+	if s, k, ok := p.find(id); ok {
+		return s, k, nil // another request fetched it
+	}
+	pause := unknownKeyEvery
+	if p.usable() == nil {
+		pause = retryEvery
+	}
+	if since := p.now().Sub(p.tried); !p.tried.IsZero() && since < pause {
+		return nil, key{}, p.retry(pause - since)
+	}
+	// A client that goes away must not end the fetch, because the next one has to wait.
+	if p.refresh(context.WithoutCancel(ctx)) != nil {
+		return nil, key{}, p.retry(pause)
+	}
+	s, k, ok := p.find(id)
+	if !ok {
+		return nil, key{}, errKey
+	}
+	return s, k, nil
+}
+
+func (p *provider) find(id string) (*snapshot, key, bool) {
+	s := p.usable()
+	if s == nil || id == "" {
+		return s, key{}, s != nil
+	}
+	k, ok := s.keys[id]
+	return s, k, ok
+}
+
+func (p *provider) retry(after time.Duration) error {
+	return &web.RetryError{After: max(after, time.Second), Err: fmt.Errorf("the keys of the identity provider %s cannot be fetched now", p.URL)}
+}
+
+// refresh fetches metadata and keys. It logs when fetches begin to fail, when the reason changes, and when they succeed again.
+func (p *provider) refresh(ctx context.Context) error {
+	p.tried = p.now()
+	s, err := p.fetch(ctx)
+	switch {
+	case err == nil:
+		s.fetched = p.tried
+		if before := p.current.Swap(s); before == nil || before.digest != s.digest {
+			p.log.Info("the identity provider has new keys", "keys", len(s.keys))
+		} else if p.failed != "" {
+			p.log.Info("the identity provider can be reached again")
+		}
+		p.failed = ""
+	case ctx.Err() == nil && p.failed != err.Error():
+		p.failed = err.Error()
+		p.log.Warn("the keys of the identity provider cannot be fetched", "error", visible.Clip(err.Error(), 500))
+	}
+	return err
+}
+
+func (p *provider) fetch(ctx context.Context) (*snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	// OpenID Connect Discovery 1.0 section 4: a slash at the end of the issuer is left out.
+	doc, err := p.get(ctx, strings.TrimSuffix(p.URL, "/")+"/.well-known/openid-configuration", maxMetadataBytes)
+	if err != nil {
+		return nil, err
+	}
+	var metadata struct {
+		Endpoints `json:",inline"`
+		Issuer    string `json:"issuer"`
+		KeySet    string `json:"jwks_uri"`
+	}
+	if json.Unmarshal(doc, &metadata) != nil {
+		return nil, errors.New("the metadata is not strict JSON of the expected form")
+	}
+	if metadata.Issuer != p.URL {
+		return nil, errors.New("the metadata names another issuer than the configuration; both must be the same, character by character")
+	}
+	// The endpoints may be on other hosts, as Google's are. A provider on another machine cannot point to this one.
+	local := strings.HasPrefix(p.URL, "http:")
+	for _, at := range []string{metadata.KeySet, metadata.Authorization, metadata.Token, metadata.DeviceAuthorization, metadata.EndSession} {
+		if at != "" && !allowedURL(at, local) {
+			return nil, errors.New("the metadata has an endpoint that is no https URL")
+		}
+	}
+	if metadata.KeySet == "" {
+		return nil, errors.New("the metadata has no jwks_uri")
+	}
+	if doc, err = p.get(ctx, metadata.KeySet, maxKeySetBytes); err != nil {
+		return nil, err
+	}
+	keys, err := parseKeys(doc)
+	if err != nil {
+		return nil, err
+	}
+	return &snapshot{Endpoints: metadata.Endpoints, keys: keys, digest: sha256.Sum256(doc)}, nil
+}
+
+// get returns the body of a response with the status 200. Redirects have another one, and are not followed.
+func (p *provider) get(ctx context.Context, from string, limit int64) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
+	if err != nil {
+		return nil, errors.New("the URL cannot be requested")
+	}
+	r.Header.Set("Accept", "application/json")
+	response, err := p.client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("GET %s: status %d", from, response.StatusCode)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("GET %s: %w", from, err)
+	}
+	if int64(len(body)) > limit {
+		return nil, fmt.Errorf("GET %s: more than %d bytes", from, limit)
+	}
+	return body, nil
+}
+
+// allowedURL reports whether text is an absolute https URL, or an http URL on loopback if local allows that.
+func allowedURL(text string, local bool) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != "" && u.User == nil && (u.Scheme == "https" || local && u.Scheme == "http" && loopback.Host(u.Hostname()))
+}
