@@ -230,7 +230,6 @@ func (p *Provider) SignBytes(payload []byte, with ...Option) string {
 	for _, w := range with {
 		w(&s)
 	}
-	maps.DeleteFunc(s.header, func(_ jose.HeaderKey, value any) bool { return value == nil })
 	p.mu.Lock()
 	k := p.keys[len(p.keys)-1]
 	for _, other := range p.keys {
@@ -242,6 +241,7 @@ func (p *Provider) SignBytes(payload []byte, with ...Option) string {
 	if _, given := s.header["kid"]; !given {
 		s.header["kid"] = k.id
 	}
+	maps.DeleteFunc(s.header, func(_ jose.HeaderKey, value any) bool { return value == nil })
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.SignatureAlgorithm(k.alg), Key: k.private}, &jose.SignerOptions{ExtraHeaders: s.header})
 	if err != nil {
 		panic(err)
@@ -278,7 +278,11 @@ func (p *Provider) jwks(w http.ResponseWriter, _ *http.Request) { Answer(w, http
 
 // Answer writes a value as JSON.
 func Answer(w http.ResponseWriter, status int, value any) {
+	doc, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(value) // a client that went away is no fault of the provider
+	_, _ = w.Write(doc) // a client that went away is no fault of the provider
 }

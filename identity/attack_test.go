@@ -1,0 +1,463 @@
+package identity_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"pgfsm/identity"
+	"pgfsm/identity/identitytest"
+	"pgfsm/policy"
+)
+
+type claims = map[string]any
+
+func encode(doc string) string { return base64.RawURLEncoding.EncodeToString([]byte(doc)) }
+
+// unsigned returns a token's first two parts from its claims, as the provider would write them.
+func unsigned(rig *rig, header string) string {
+	return encode(header) + "." + strings.Split(rig.Sign(nil), ".")[1]
+}
+
+// keyed signs a token with HMAC.
+func keyed(rig *rig, secret []byte) string {
+	input := unsigned(rig, `{"alg":"HS256","kid":"key-1","typ":"at+jwt"}`)
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(input))
+	return input + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+func publicDER(rig *rig) []byte {
+	der, err := x509.MarshalPKIXPublicKey(rig.KeySet().Keys[0].Key)
+	if err != nil {
+		panic(err)
+	}
+	return der
+}
+
+func tampered(rig *rig, part int, change func(string) string) string {
+	parts := strings.Split(rig.Sign(nil), ".")
+	parts[part] = change(parts[part])
+	return strings.Join(parts, ".")
+}
+
+// document signs claims that are written by hand: those of a good token, and more text behind them.
+func document(rig *rig, more string, with ...identitytest.Option) string {
+	return rig.SignBytes(fmt.Appendf(nil, `{"iss":%q,"sub":"alice","aud":%q,"iat":%d,"exp":%d,"client_id":"agent-1"%s}`,
+		rig.Issuer, endpoint, rig.clock.Unix(), rig.clock.Unix()+60, more), with...)
+}
+
+func (rig *rig) after(d time.Duration) int64 { return rig.clock.Add(d).Unix() }
+
+// attacks are tokens that the gateway refuses, each for the reason of its row.
+var attacks = []struct {
+	name  string
+	token func(*rig) string
+	why   string
+}{
+	{"alg-none", func(rig *rig) string { return unsigned(rig, `{"alg":"none","kid":"key-1","typ":"at+jwt"}`) + "." }, "algorithm"},
+	{"alg-none-in-capitals", func(rig *rig) string { return unsigned(rig, `{"alg":"NONE","kid":"key-1","typ":"at+jwt"}`) + "." }, "algorithm"},
+	{"alg-missing", func(rig *rig) string { return unsigned(rig, `{"kid":"key-1","typ":"at+jwt"}`) + ".AAAA" }, "algorithm"},
+	{"hs256-with-the-public-key-as-der", func(rig *rig) string { return keyed(rig, publicDER(rig)) }, "algorithm"},
+	{"hs256-with-the-public-key-as-pem", func(rig *rig) string {
+		return keyed(rig, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: publicDER(rig)}))
+	}, "algorithm"},
+	{"hs256-with-the-public-key-as-jwk", func(rig *rig) string {
+		doc, _ := json.Marshal(rig.KeySet().Keys[0])
+		return keyed(rig, doc)
+	}, "algorithm"},
+	{"algorithm-of-another-key", func(rig *rig) string { return unsigned(rig, `{"alg":"RS256","kid":"key-1","typ":"at+jwt"}`) + ".AAAA" }, "no key"},
+	{"another-signature", func(rig *rig) string { return unsigned(rig, `{"alg":"ES256","kid":"key-1","typ":"at+jwt"}`) + ".AAAA" }, "signature"},
+	{"other-claims-under-a-signature", func(rig *rig) string {
+		other := strings.Split(rig.Sign(claims{"sub": "mallory"}), ".")[1]
+		return tampered(rig, 1, func(string) string { return other })
+	}, "signature"},
+	{"no-signature", func(rig *rig) string { return tampered(rig, 2, func(string) string { return "" }) }, "signature"},
+
+	{"wrong-issuer", func(rig *rig) string { return rig.Sign(claims{"iss": "https://login.example.net"}) }, "issuer"},
+	{"issuer-with-a-slash-more", func(rig *rig) string { return rig.Sign(claims{"iss": rig.Issuer + "/"}) }, "issuer"},
+	{"issuer-in-other-letters", func(rig *rig) string { return rig.Sign(claims{"iss": strings.ToUpper(rig.Issuer)}) }, "issuer"},
+	{"no-issuer", func(rig *rig) string { return rig.Sign(claims{"iss": nil}) }, "issuer"},
+	{"issuer-list", func(rig *rig) string { return rig.Sign(claims{"iss": []string{rig.Issuer}}) }, "claims"},
+
+	{"audience-of-another-endpoint", func(rig *rig) string { return rig.Sign(claims{"aud": "https://mcp.example.com/servers/crm/mcp"}) }, "audience"},
+	{"audience-of-another-gateway", func(rig *rig) string { return rig.Sign(claims{"aud": "https://mcp.example.net/mcp"}) }, "audience"},
+	{"audience-of-the-admin-address", func(rig *rig) string { return rig.Sign(claims{"aud": []string{admin, "pgfsm-admin"}}) }, "audience"},
+	{"audience-that-begins-alike", func(rig *rig) string { return rig.Sign(claims{"aud": endpoint + "/"}) }, "audience"},
+	{"audience-empty", func(rig *rig) string { return rig.Sign(claims{"aud": ""}) }, "audience"},
+	{"no-audience", func(rig *rig) string { return rig.Sign(claims{"aud": nil}) }, "audience"},
+	{"audience-object", func(rig *rig) string { return rig.Sign(claims{"aud": claims{endpoint: true}}) }, "claims"},
+
+	{"expired", func(rig *rig) string {
+		return rig.Sign(claims{"iat": rig.after(-time.Hour), "exp": rig.after(-60 * time.Second)})
+	}, "expired"},
+	{"not-yet-valid", func(rig *rig) string { return rig.Sign(claims{"nbf": rig.after(61 * time.Second)}) }, "not valid yet"},
+	{"not-valid-for-five-minutes", func(rig *rig) string { return rig.Sign(claims{"nbf": rig.after(5*time.Minute - time.Second)}) }, "not valid yet"},
+	{"issued-later", func(rig *rig) string { return rig.Sign(claims{"iat": rig.after(61 * time.Second)}) }, "not valid yet"},
+	{"no-exp", func(rig *rig) string { return rig.Sign(claims{"exp": nil}) }, "no exp"},
+	{"exp-null", func(rig *rig) string {
+		return document(rig, "", identitytest.Type("JWT"))[:0] + rig.SignBytes([]byte(`{"iss":"`+rig.Issuer+`","exp":null}`))
+	}, "no exp"},
+	{"exp-text", func(rig *rig) string { return rig.Sign(claims{"exp": "4102444800"}) }, "claims"},
+	{"exp-beyond-numbers", func(rig *rig) string { return rig.Sign(claims{"exp": json.Number("1e400")}) }, "claims"},
+	{"exp-far", func(rig *rig) string { return rig.Sign(claims{"exp": json.Number("1e300"), "iat": nil}) }, "cannot be"},
+	{"exp-negative", func(rig *rig) string { return rig.Sign(claims{"exp": -1}) }, "cannot be"},
+	{"lives-over-24-hours", func(rig *rig) string { return rig.Sign(claims{"exp": rig.after(24*time.Hour + time.Second)}) }, "24 hours"},
+	{"lives-over-24-hours-and-ends-soon", func(rig *rig) string {
+		return rig.Sign(claims{"iat": rig.after(-24 * time.Hour), "exp": rig.after(time.Second)})
+	}, "24 hours"},
+	{"lives-over-24-hours-without-iat", func(rig *rig) string {
+		return rig.Sign(claims{"iat": nil, "exp": rig.after(24*time.Hour + time.Second)})
+	}, "24 hours"},
+
+	{"id-token-with-nonce", func(rig *rig) string { return rig.Sign(claims{"nonce": "n"}, identitytest.Type("JWT")) }, "id token"},
+	{"id-token-with-at_hash", func(rig *rig) string { return rig.Sign(claims{"at_hash": "h"}, identitytest.Type("JWT")) }, "id token"},
+	{"id-token-with-c_hash", func(rig *rig) string { return rig.Sign(claims{"c_hash": "h"}, identitytest.Type("JWT")) }, "id token"},
+	{"id-token-of-keycloak", func(rig *rig) string { return rig.Sign(claims{"typ": "ID"}, identitytest.Type("JWT")) }, "id token"},
+	{"id-token-of-cognito", func(rig *rig) string { return rig.Sign(claims{"token_use": "id"}, identitytest.Type("JWT")) }, "id token"},
+	{"id-token-for-the-client", func(rig *rig) string { return rig.Sign(claims{"aud": "agent-1"}, identitytest.Type("JWT")) }, "audience"},
+	{"refresh-token", func(rig *rig) string { return rig.Sign(claims{"typ": "Refresh"}, identitytest.Type("JWT")) }, "refresh token"},
+	{"offline-token", func(rig *rig) string { return rig.Sign(claims{"typ": "Offline"}, identitytest.Type("JWT")) }, "refresh token"},
+	{"logout-token", func(rig *rig) string { return rig.Sign(claims{"events": claims{}}, identitytest.Type("JWT")) }, "logout token"},
+	{"type-of-a-logout-token", func(rig *rig) string { return rig.Sign(nil, identitytest.Type("logout+jwt")) }, "typ"},
+	{"type-of-a-dpop-proof", func(rig *rig) string { return rig.Sign(nil, identitytest.Type("dpop+jwt")) }, "typ"},
+	{"type-number", func(rig *rig) string { return unsigned(rig, `{"alg":"ES256","kid":"key-1","typ":7}`) + ".AAAA" }, "header"},
+	{"cnf", func(rig *rig) string { return rig.Sign(claims{"cnf": claims{"jkt": marker}}) }, "cnf"},
+
+	{"duplicate-claim", func(rig *rig) string { return document(rig, `,"sub":"bob"`) }, "strict JSON"},
+	{"duplicate-claim-with-escapes", func(rig *rig) string { return document(rig, `,"s\u0075b":"bob"`) }, "strict JSON"},
+	{"duplicate-claim-inside", func(rig *rig) string { return document(rig, `,"realm_access":{"roles":[],"roles":["`+marker+`"]}`) }, "strict JSON"},
+	{"duplicate-member-of-the-header", func(rig *rig) string {
+		return unsigned(rig, `{"alg":"ES256","alg":"none","kid":"key-1","typ":"at+jwt"}`) + ".AAAA"
+	}, "header"},
+	{"claims-that-are-not-utf-8", func(rig *rig) string { return document(rig, ",\"x\":\"\xff\"") }, "strict JSON"},
+	{"claims-too-deep", func(rig *rig) string { return document(rig, `,"x":`+strings.Repeat("[", 16)+strings.Repeat("]", 16)) }, "strict JSON"},
+	{"text-behind-the-claims", func(rig *rig) string { return rig.SignBytes([]byte(`{"iss":"` + rig.Issuer + `"} {}`)) }, "strict JSON"},
+	{"claims-are-a-list", func(rig *rig) string { return rig.SignBytes([]byte(`[]`)) }, "claims"},
+	{"token-of-1-mb", func(rig *rig) string { return rig.Sign(claims{"x": strings.Repeat("x", 1<<20)}) }, "16 KiB"},
+	{"four-parts", func(rig *rig) string { return rig.Sign(nil) + ".AAAA" }, "compact form"},
+	{"five-parts", func(rig *rig) string { return encode(`{"alg":"dir","enc":"A256GCM"}`) + "..AAAA.AAAA.AAAA" }, "compact form"},
+	{"json-form", func(*rig) string { return `{"payload":"e30","signatures":[]}` }, "compact form"},
+	{"opaque", func(*rig) string { return "ya29." + marker }, "compact form"},
+	{"empty", func(*rig) string { return "" }, "compact form"},
+	{"base64-with-padding", func(rig *rig) string { return tampered(rig, 2, func(s string) string { return s + "==" }) }, "compact form"},
+	{"base64-with-a-new-line", func(rig *rig) string { return tampered(rig, 1, func(s string) string { return s[:8] + "\n" + s[8:] }) }, "compact form"},
+	{"base64-with-spare-bits", func(rig *rig) string { // 64 bytes of a signature leave 4 bits in the last digit
+		return tampered(rig, 2, func(s string) string { return s[:len(s)-1] + string(s[len(s)-1]+1) })
+	}, "compact form"},
+
+	{"jku", func(rig *rig) string { return rig.Sign(nil, identitytest.Header("jku", rig.Issuer+"/evil")) }, "jku"},
+	{"x5u", func(rig *rig) string { return rig.Sign(nil, identitytest.Header("x5u", rig.Issuer+"/evil")) }, "x5u"},
+	{"x5c", func(rig *rig) string { return rig.Sign(nil, identitytest.Header("x5c", []string{"AAAA"})) }, "x5c"},
+	{"jwk", func(rig *rig) string { return rig.Sign(nil, identitytest.Header("jwk", rig.KeySet().Keys[0])) }, "jwk"},
+	{"crit", func(rig *rig) string {
+		return rig.Sign(nil, identitytest.Header("crit", []string{"exp"}), identitytest.Header("exp", 1))
+	}, "crit"},
+	{"b64", func(rig *rig) string { return rig.Sign(nil, identitytest.Header("b64", true)) }, "b64"},
+	{"no-kid", func(rig *rig) string { return rig.Sign(nil, identitytest.Header("kid", nil)) }, "no key"},
+	{"kid-number", func(rig *rig) string { return rig.Sign(nil, identitytest.Header("kid", 1)) }, "header"},
+
+	{"no-subject", func(rig *rig) string { return rig.Sign(claims{"sub": nil}) }, "sub"},
+	{"subject-with-a-space", func(rig *rig) string { return rig.Sign(claims{"sub": "alice "}) }, "sub"},
+	{"subject-with-a-control-character", func(rig *rig) string { return rig.Sign(claims{"sub": "alice\n"}) }, "sub"},
+	{"subject-with-a-look-alike", func(rig *rig) string { return rig.Sign(claims{"sub": "\u0430lice"}) }, "sub"},
+	{"subject-too-long", func(rig *rig) string { return rig.Sign(claims{"sub": strings.Repeat("a", 256)}) }, "sub"},
+	{"subject-number", func(rig *rig) string { return rig.Sign(claims{"sub": 7}) }, "claims"},
+	{"no-client", func(rig *rig) string { return rig.Sign(claims{"client_id": nil}) }, "client"},
+	{"two-clients", func(rig *rig) string { return rig.Sign(claims{"azp": "cli"}) }, "client"},
+	{"two-clients-of-okta", func(rig *rig) string { return rig.Sign(claims{"cid": "cli"}) }, "client"},
+	{"two-clients-of-entra", func(rig *rig) string { return rig.Sign(claims{"appid": "cli"}) }, "client"},
+	{"client-empty", func(rig *rig) string { return rig.Sign(claims{"azp": ""}) }, "client"},
+	{"client-with-a-look-alike", func(rig *rig) string { return rig.Sign(claims{"client_id": "\u0441li"}) }, "client"},
+	{"act-without-sub", func(rig *rig) string { return rig.Sign(claims{"act": claims{}}) }, "act"},
+	{"act-null", func(rig *rig) string { return document(rig, `,"act":null`) }, "act"},
+	{"act-text", func(rig *rig) string { return rig.Sign(claims{"act": "robot"}) }, "act"},
+	{"act-of-another-issuer", func(rig *rig) string {
+		return rig.Sign(claims{"act": claims{"sub": "robot", "iss": "https://login.example.net"}})
+	}, "act"},
+	{"act-in-act", func(rig *rig) string {
+		return rig.Sign(claims{"act": claims{"sub": "robot", "act": claims{"sub": "other"}}})
+	}, "act"},
+	{"act-of-a-client-of-people", func(rig *rig) string { return rig.Sign(claims{"client_id": "cli", "act": claims{"sub": "robot"}}) }, "act"},
+}
+
+func TestAttacks(t *testing.T) {
+	rig := newRig(t)
+	if _, err := rig.agent(t, rig.Sign(nil)); err != nil { // the tokens below differ from this one
+		t.Fatal(err)
+	}
+	for _, tc := range attacks {
+		t.Run(tc.name, func(t *testing.T) {
+			c, err := rig.agent(t, tc.token(rig))
+			if !refused(err) || !strings.Contains(err.Error(), tc.why) || c.Name != "" {
+				t.Errorf("caller %+v, error %v, want one with %q", c, err, tc.why)
+			}
+		})
+	}
+	if _, err := rig.agent(t, rig.Sign(nil)); err != nil {
+		t.Error("after the attacks:", err)
+	}
+	if n := rig.Requests("/jwks"); n != 1 || rig.Requests("/evil") != 0 {
+		t.Errorf("the keys were fetched %d times, and what the tokens name %d times", n, rig.Requests("/evil"))
+	}
+}
+
+// TestKeyIDsAreNames: a kid is no path and no URL. Nothing but the key set is fetched.
+func TestKeyIDsAreNames(t *testing.T) {
+	elsewhere := 0
+	evil := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere++ }))
+	t.Cleanup(evil.Close)
+	for _, kid := range []string{"../../../../dev/null", "/etc/hostname", evil.URL + "/jwks", "' OR 1=1 --", "key-1\x00", "KEY-1", strings.Repeat("k", 4096)} {
+		rig := newRig(t)
+		if _, err := rig.agent(t, rig.Sign(nil, identitytest.Header("kid", kid))); !refused(err) {
+			t.Errorf("kid %.40q: %v", kid, err)
+		}
+		if rig.Requests("/jwks") != 1 || elsewhere != 0 {
+			t.Errorf("kid %.40q: %d fetches of keys, %d elsewhere", kid, rig.Requests("/jwks"), elsewhere)
+		}
+	}
+}
+
+// TestAccepted has tokens one short of the attacks.
+func TestAccepted(t *testing.T) {
+	rig := newRig(t)
+	for _, tc := range []struct {
+		name   string
+		claims claims
+		with   []identitytest.Option
+	}{
+		{"as-of-rfc-9068", nil, nil},
+		{"typ-in-full", nil, []identitytest.Option{identitytest.Type("application/at+JWT")}},
+		{"typ-jwt", nil, []identitytest.Option{identitytest.Type("JWT")}},
+		{"typ-missing", nil, []identitytest.Option{identitytest.Header("typ", nil)}},
+		{"x5t", nil, []identitytest.Option{identitytest.Header("x5t", "8sZ7ZK3Wd0fOKXh1mT0JTe0vGvs")}},
+		{"audience-in-a-list", claims{"aud": []string{"account", endpoint}}, nil},
+		{"audience-of-the-configuration", claims{"aud": "mcp-gateway"}, nil},
+		{"59-seconds-early", claims{"nbf": rig.after(59 * time.Second), "iat": rig.after(59 * time.Second)}, nil},
+		{"59-seconds-late", claims{"iat": rig.after(-time.Hour), "exp": rig.after(-59 * time.Second)}, nil},
+		{"lives-24-hours", claims{"exp": rig.after(24 * time.Hour)}, nil},
+		{"fraction-of-a-second", claims{"exp": float64(rig.after(time.Hour)) + 0.5}, nil},
+		{"typ-bearer", claims{"typ": "Bearer"}, nil},
+		{"token_use-access", claims{"token_use": "access"}, nil},
+		{"subject-of-255", claims{"sub": strings.Repeat("a", 255)}, nil},
+		{"subject-with-a-number-sign", claims{"sub": "a#b"}, nil},
+		{"same-client-twice", claims{"azp": "agent-1", "appid": "agent-1", "cid": "agent-1"}, nil},
+		{"15-kib", claims{"x": strings.Repeat("x", 11<<10)}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if c, err := rig.agent(t, rig.Sign(tc.claims, tc.with...)); err != nil || !strings.HasPrefix(c.Name, rig.Issuer+"#") {
+				t.Errorf("caller %+v, error %v", c, err)
+			}
+		})
+	}
+}
+
+func TestAlgorithms(t *testing.T) {
+	for _, alg := range []jose.SignatureAlgorithm{jose.ES256, jose.ES384, jose.ES512, jose.EdDSA, jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512} {
+		rig := newRig(t)
+		rig.AddKey(alg)
+		if _, err := rig.agent(t, rig.Sign(nil)); err != nil {
+			t.Errorf("%s: %v", alg, err)
+		}
+	}
+}
+
+// TestKeysThatMustNotVerify: the key that signs is published as it should not be, beside another one that is good.
+func TestKeysThatMustNotVerify(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		alg    jose.SignatureAlgorithm
+		change claims
+	}{
+		{"use-of-encryption", jose.ES256, claims{"use": "enc"}},
+		{"use-empty", jose.ES256, claims{"use": ""}},
+		{"operations-without-verify", jose.ES256, claims{"key_ops": []string{"sign", "encrypt"}}},
+		{"no-operations", jose.ES256, claims{"key_ops": []string{}}},
+		{"another-algorithm", jose.RS256, claims{"alg": "PS256"}},
+		{"algorithm-of-secrets", jose.ES256, claims{"alg": "HS256"}},
+		{"algorithm-none", jose.ES256, claims{"alg": "none"}},
+		{"key-id-missing", jose.ES256, claims{"kid": nil}},
+		{"key-id-of-the-good-key", jose.ES256, claims{"kid": "key-1"}},
+		{"point-that-is-not-on-the-curve", jose.ES256, claims{"y": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}},
+		{"private-key", jose.ES256, claims{"d": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE"}},
+		{"symmetric", jose.ES256, claims{"kty": "oct", "k": "AAAA"}},
+		{"small-modulus", jose.RS256, claims{"n": encode("\x80" + strings.Repeat("\x01", 127))}},
+		{"huge-modulus", jose.RS256, claims{"n": encode("\x80" + strings.Repeat("\x01", 2047))}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			rig := newRig(t)
+			good := rig.Sign(nil)
+			rig.AddKey(tc.alg)
+			var doc struct {
+				Keys []claims `json:"keys"`
+			}
+			raw, _ := json.Marshal(rig.KeySet())
+			if err := json.Unmarshal(raw, &doc); err != nil {
+				t.Fatal(err)
+			}
+			for name, value := range tc.change { // in any order
+				doc.Keys[1][name] = value
+				if value == nil {
+					delete(doc.Keys[1], name)
+				}
+			}
+			rig.Override("/jwks", func(w http.ResponseWriter, _ *http.Request) { identitytest.Answer(w, http.StatusOK, doc) })
+			c, err := rig.agent(t, rig.Sign(nil))
+			if c.Name != "" || !refused(err) && retry(err) == 0 {
+				t.Errorf("caller %+v, error %v", c, err)
+			}
+			if _, err := rig.agent(t, good); (err != nil) != (tc.name == "key-id-of-the-good-key") {
+				t.Errorf("the good key: %v", err)
+			}
+		})
+	}
+}
+
+// TestHostileProviders have metadata or keys that are not used: requests get 503, and the service is not ready.
+func TestHostileProviders(t *testing.T) {
+	metadata := func(change claims) func(*rig) {
+		return func(rig *rig) {
+			doc := rig.Metadata()
+			for name, value := range change { // in any order
+				doc[name] = value
+			}
+			rig.Override("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) { identitytest.Answer(w, http.StatusOK, doc) })
+		}
+	}
+	serve := func(path, format string, args ...any) func(*rig) {
+		return func(rig *rig) {
+			rig.Override(path, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, format, args...) })
+		}
+	}
+	redirect := func(path string) func(*rig) {
+		return func(rig *rig) {
+			rig.Override("/elsewhere", func(w http.ResponseWriter, _ *http.Request) {
+				if path == "/jwks" {
+					identitytest.Answer(w, http.StatusOK, rig.KeySet())
+				} else {
+					identitytest.Answer(w, http.StatusOK, rig.Metadata())
+				}
+			})
+			rig.Override(path, func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, rig.Issuer+"/elsewhere", http.StatusFound)
+			})
+		}
+	}
+	many := func(n int) func(*rig) {
+		return func(rig *rig) {
+			set := rig.KeySet()
+			for i := range n {
+				key := set.Keys[0]
+				key.KeyID = fmt.Sprint("more-", i)
+				set.Keys = append(set.Keys, key)
+			}
+			rig.Override("/jwks", func(w http.ResponseWriter, _ *http.Request) { identitytest.Answer(w, http.StatusOK, set) })
+		}
+	}
+	const configuration = "/.well-known/openid-configuration"
+	for _, tc := range []struct {
+		name  string
+		setUp func(*rig)
+		log   string // empty: the provider is good
+	}{
+		{"good", func(*rig) {}, ""},
+		{"keys-of-10-mb", serve("/jwks", `{"keys":[],"x":"%s"}`, strings.Repeat("x", 10<<20)), "more than 1048576 bytes"},
+		{"metadata-of-10-mb", serve(configuration, `{"x":"%s"}`, strings.Repeat("x", 10<<20)), "more than 1048576 bytes"},
+		{"10000-keys", many(9999), "more than"},
+		{"101-keys", many(100), "more than 100 keys"},
+		{"100-keys", many(99), ""},
+		{"no-keys", serve("/jwks", `{"keys":[]}`), "no key that can verify"},
+		{"keys-are-null", serve("/jwks", `null`), "no key that can verify"},
+		{"keys-twice", serve("/jwks", `{"keys":[],"keys":[]}`), "strict JSON"},
+		{"keys-are-html", serve("/jwks", `<html>`+marker), "strict JSON"},
+		{"metadata-is-html", serve(configuration, `<html>`+marker), "strict JSON"},
+		{"issuer-twice", serve(configuration, `{"issuer":"https://a.example.com","issuer":"https://b.example.com"}`), "strict JSON"},
+		{"metadata-redirects", redirect(configuration), "status 302"},
+		{"keys-redirect", redirect("/jwks"), "status 302"},
+		{"another-issuer", metadata(claims{"issuer": "https://login.example.net"}), "another issuer"},
+		{"issuer-with-a-slash-more", func(rig *rig) { metadata(claims{"issuer": rig.Issuer + "/"})(rig) }, "another issuer"},
+		{"keys-over-plain-http", metadata(claims{"jwks_uri": "http://keys.example.com/jwks"}), "no https URL"},
+		{"keys-of-a-file", metadata(claims{"jwks_uri": "file:///etc/passwd"}), "no https URL"},
+		{"keys-with-a-password", metadata(claims{"jwks_uri": "https://user:secret@keys.example.com/"}), "no https URL"},
+		{"no-keys-named", metadata(claims{"jwks_uri": ""}), "no jwks_uri"},
+		{"authorization-over-plain-http", metadata(claims{"authorization_endpoint": "http://login.example.com/"}), "no https URL"},
+		{"authorization-by-script", metadata(claims{"authorization_endpoint": "javascript:alert(1)"}), "no https URL"},
+		{"token-endpoint-over-plain-http", metadata(claims{"token_endpoint": "http://login.example.com/"}), "no https URL"},
+		{"device-endpoint-over-plain-http", metadata(claims{"device_authorization_endpoint": "http://login.example.com/"}), "no https URL"},
+		{"logout-over-plain-http", metadata(claims{"end_session_endpoint": "http://login.example.com/"}), "no https URL"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			rig := newRig(t)
+			tc.setUp(rig)
+			_, err := rig.agent(t, rig.Sign(nil))
+			ready := rig.providers.Ready()
+			if tc.log == "" {
+				if err != nil || ready != nil {
+					t.Error(err, ready)
+				}
+				return
+			}
+			if retry(err) == 0 || ready == nil || !strings.Contains(ready.Error(), rig.Issuer) || !strings.Contains(rig.log.String(), tc.log) {
+				t.Errorf("error %v, ready %v, log %s", err, ready, &rig.log)
+			}
+			if rig.Requests("/elsewhere") != 0 {
+				t.Error("a redirect was followed")
+			}
+		})
+	}
+}
+
+// TestMetadataOfAnotherMachineCannotNameThisOne: a provider with https has its keys at https, also on loopback.
+func TestMetadataOfAnotherMachineCannotNameThisOne(t *testing.T) {
+	rig, local := newRigOf(t, identitytest.NewTLS(t)), newRig(t)
+	if _, err := rig.agent(t, rig.Sign(nil)); err != nil {
+		t.Fatal(err)
+	}
+	rig = newRigOf(t, identitytest.NewTLS(t))
+	doc := rig.Metadata()
+	doc["jwks_uri"] = local.Issuer + "/jwks"
+	rig.Override("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) { identitytest.Answer(w, http.StatusOK, doc) })
+	if _, err := rig.agent(t, rig.Sign(nil)); retry(err) == 0 || local.Requests("/jwks") != 0 {
+		t.Errorf("%v, %d requests", err, local.Requests("/jwks"))
+	}
+}
+
+func TestIssuersThatAreRefused(t *testing.T) {
+	for _, issuer := range []string{"", "login.example.com", "http://login.example.com", "https://user@login.example.com", "https://a.example.com?x=1", "https://a.example.com#b"} {
+		if _, err := identity.New(identity.Options{Issuers: []identity.Issuer{{URL: issuer}}}); err == nil {
+			t.Errorf("%q is accepted", issuer)
+		}
+	}
+	twice := []identity.Issuer{{URL: "https://login.example.com"}, {URL: "https://login.example.com"}}
+	if _, err := identity.New(identity.Options{Issuers: twice}); err == nil {
+		t.Error("an issuer is accepted twice")
+	}
+}
+
+// TestSubjectsOfTwoIssuers: the same subject at two issuers is two actors, and no issuer signs for the other.
+func TestSubjectsOfTwoIssuers(t *testing.T) {
+	rig, other := newRig(t), newRig(t)
+	rig.providers = rig.with(t, identity.Issuer{URL: rig.Issuer}, identity.Issuer{URL: other.Issuer, Audiences: identity.Audiences{MCP: []string{"of-other"}}})
+	one, err := rig.agent(t, rig.Sign(claims{"sub": "8f1c"}))
+	two, err2 := rig.agent(t, other.Sign(claims{"sub": "8f1c"}))
+	if err != nil || err2 != nil || one.Name == two.Name || one.Name != policy.SubjectName(rig.Issuer, "8f1c") || two.Name != policy.SubjectName(other.Issuer, "8f1c") {
+		t.Errorf("%v %v: %q, %q", err, err2, one.Name, two.Name)
+	}
+	if _, err := rig.agent(t, other.Sign(claims{"iss": rig.Issuer})); !refused(err) {
+		t.Error("a token that another issuer signed:", err)
+	}
+	if _, err := rig.agent(t, rig.Sign(claims{"aud": "of-other"})); !refused(err) {
+		t.Error("an audience of another issuer:", err)
+	}
+}
