@@ -19,27 +19,36 @@ type Vote struct {
 	At      string           `json:"at"` // RFC 3339, UTC
 	Binding canonical.Digest `json:"binding"`
 	By      string           `json:"by"`
+	Groups  []string         `json:"groups,omitempty"` // the approver's, as far as [Bundle.RoleGroups] returns them
 	Outcome string           `json:"outcome"`
 	Reason  string           `json:"reason"`
 }
 
-// Held describes a held call, as far as votes depend on it.
-type Held struct {
-	Actor     string // the requester
-	Approvers []string
-	Binding   canonical.Digest
-	Expires   string // 2006-01-02T15:04:05Z; an empty time is in the past
-	Quorum    int
+// Equal reports whether two votes are the same.
+func (v Vote) Equal(w Vote) bool {
+	return v.At == w.At && v.Binding == w.Binding && v.By == w.By && slices.Equal(v.Groups, w.Groups) && v.Outcome == w.Outcome && v.Reason == w.Reason
 }
 
-// Eligible decides whether an approver may vote on a held call: not on their own call, and only with one of the roles that
-// the policy names. Roles come from the bundle that judged the call.
-func (b *Bundle) Eligible(h *Held, by string) Verdict {
+// Held describes a held call, as far as votes depend on it.
+type Held struct {
+	Actor      string // the requester
+	OnBehalfOf string // the person for whom the requester acts; empty: nobody
+	Approvers  []string
+	Binding    canonical.Digest
+	Expires    string // 2006-01-02T15:04:05Z; an empty time is in the past
+	Quorum     int
+}
+
+// Eligible decides whether an approver may vote on a held call: not on their own call or on that of an agent that acts for them, and only
+// with one of the roles that the policy names. Roles come from the bundle that judged the call; groups are those of the vote.
+func (b *Bundle) Eligible(h *Held, by string, groups []string) Verdict {
 	mine := func(role string) bool { return slices.Contains(h.Approvers, role) }
 	switch {
-	case by == "" || SamePerson(by, h.Actor):
+	case by == "" || b.SamePerson(by, h.Actor):
 		return blocked(GateApproval, CodeApprovalMismatch, "Requesters cannot decide about their own requests.")
-	case len(h.Approvers) > 0 && !slices.ContainsFunc(b.RolesOf(by), mine):
+	case h.OnBehalfOf != "" && b.SamePerson(by, h.OnBehalfOf):
+		return blocked(GateApproval, CodeApprovalMismatch, "A person cannot decide about requests of agents that act for them.")
+	case len(h.Approvers) > 0 && !slices.ContainsFunc(b.RolesOf(by, &Identity{Groups: &groups}), mine):
 		return blocked(GateApproval, CodeApprovalMismatch,
 			fmt.Sprintf("%s has none of the roles that may decide: %s.", clip(by), strings.Join(h.Approvers, ", ")))
 	}
@@ -60,10 +69,10 @@ func (b *Bundle) Agreed(h *Held, at string, votes []Vote) Verdict {
 		case !Before(v.At, h.Expires):
 			return blocked(GateApproval, CodeApprovalExpired, "The decision came after the request had expired.")
 		}
-		if verdict := b.Eligible(h, v.By); !verdict.Allows() {
+		if verdict := b.Eligible(h, v.By, v.Groups); !verdict.Allows() {
 			return verdict
 		}
-		if !slices.ContainsFunc(by, func(other string) bool { return SamePerson(other, v.By) }) {
+		if !slices.ContainsFunc(by, func(other string) bool { return b.SamePerson(other, v.By) }) {
 			by = append(by, v.By)
 		}
 	}
@@ -84,7 +93,7 @@ const LocalUser = "local:"
 const TimeForm = "2006-01-02T15:04:05Z"
 
 // SamePerson reports whether two names identify one person. It ignores letter case, and whether the name is that of a user of
-// the operating system or of a token.
+// the operating system or of a token. [Bundle.SamePerson] also knows the names that the configuration gives to one person.
 func SamePerson(a, b string) bool {
 	return strings.EqualFold(strings.TrimPrefix(a, LocalUser), strings.TrimPrefix(b, LocalUser))
 }

@@ -153,7 +153,7 @@ func TestEligible(t *testing.T) {
 		{"who-asked-is-nobody", func(h *policy.Held) { h.Actor, h.Approvers = "", nil }, "local:", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v := councilBundle(t).Eligible(heldCall(tt.held), tt.by)
+			v := councilBundle(t).Eligible(heldCall(tt.held), tt.by, nil)
 			if v.Allows() != tt.want || !tt.want && v.Code != policy.CodeApprovalMismatch {
 				t.Errorf("Eligible(%q) = %+v, want %t", tt.by, v, tt.want)
 			}

@@ -21,13 +21,15 @@ type Bundle struct {
 
 	servers      []string // their names
 	screens      screens
-	allow        map[toolKey]bool
+	allow        map[toolKey][]string // the groups that may call a tool; "" is everybody
+	same         map[string]int       // of a name's form in nameKey, which person it is
 	pins         map[toolKey]canonical.Digest
 	grants       []*grant
 	outputs      map[toolKey]*schema.Schema
 	schemaLimits schema.Limits
 	risk         *risk.Model // nil: no risk rules
 	rules        *rules.Set  // nil: no policy, the allowlist decides
+	reads        reads
 	decider      Decider
 
 	mu       sync.Mutex
@@ -39,7 +41,7 @@ type Bundle struct {
 func Compile(content Content) (*Bundle, error) {
 	b := &Bundle{
 		content:      content,
-		allow:        make(map[toolKey]bool),
+		allow:        make(map[toolKey][]string),
 		pins:         make(map[toolKey]canonical.Digest),
 		outputs:      make(map[toolKey]*schema.Schema),
 		schemaLimits: schema.DefaultLimits(),
@@ -64,7 +66,8 @@ func Compile(content Content) (*Bundle, error) {
 	}
 	for _, g := range content.Allowlist {
 		for _, tool := range g.Tools {
-			b.allow[toolKey{g.Server, tool}] = true
+			key := toolKey{g.Server, tool}
+			b.allow[key] = append(b.allow[key], g.Group)
 		}
 	}
 	errs = append(errs, b.narrow(), content.Planner.check())
@@ -77,16 +80,16 @@ func Compile(content Content) (*Bundle, error) {
 		b.outputs[toolKey{o.Server, o.Tool}] = s
 	}
 	if content.Risk != nil {
-		if b.risk, err = risk.Compile(*content.Risk); err != nil {
+		if b.risk, err = risk.Compile(*content.Risk, content.Identity.claims()...); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	if content.Policy != nil {
-		if b.rules, err = rules.Compile(*content.Policy); err != nil {
+		if b.rules, err = rules.Compile(*content.Policy, content.Identity.claims()...); err != nil {
 			errs = append(errs, err)
 		}
 	}
-	errs = append(errs, b.checkQueries())
+	errs = append(errs, b.checkQueries(), b.people())
 	if b.canonical, err = canonical.Marshal(&b.content); err != nil {
 		errs = append(errs, err)
 	}

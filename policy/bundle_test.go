@@ -60,14 +60,14 @@ func TestZeroValuesDeny(t *testing.T) {
 	for name, v := range map[string]policy.Verdict{
 		"zero-verdict":             {},
 		"unknown-outcome":          {Outcome: "Allow"},
-		"zero-bundle-lists":        new(policy.Bundle).Listed(&policy.Tool{Server: "s", Name: "t", Allowed: true}),
+		"zero-bundle-lists":        new(policy.Bundle).Listed(&policy.Tool{Server: "s", Name: "t", Allowed: true}, nil),
 		"zero-bundle-screens":      new(policy.Bundle).Screen("hello"),
 		"zero-bundle-screens-call": new(policy.Bundle).ScreenCall(policy.KindAgent, []byte(statestest.GoodPlan), nil),
 		"zero-bundle-decides":      new(policy.Bundle).Decide(policy.Question{}).Verdict,
-		"no-tool":                  new(policy.Bundle).Authorize(nil, "", nil, nil),
-		"no-catalog":               second(new(policy.Bundle).Validate(nil, nil)),
+		"no-tool":                  new(policy.Bundle).Authorize(nil, nil, "", nil, nil),
+		"no-catalog":               second(new(policy.Bundle).Validate(nil, nil, nil)),
 		"no-output-type":           new(policy.Bundle).Typed(nil, []byte("{}")),
-		"tool-without-its-schema":  second(statestest.MustBundle(statestest.Content(), nil).Validate(catalog(t), must(statestest.GoodPlan))),
+		"tool-without-its-schema":  second(statestest.MustBundle(statestest.Content(), nil).Validate(catalog(t), must(statestest.GoodPlan), nil)),
 		"empty-summary-has-no-way": second(new(policy.Bundle).Lock([]byte("{}"), nil)),
 	} {
 		if v.Allows() || !v.Blocks() {
@@ -78,7 +78,7 @@ func TestZeroValuesDeny(t *testing.T) {
 	empty.Allowlist = nil
 	b := statestest.MustBundle(empty, nil)
 	c := b.Catalog("test", statestest.Listings(statestest.Page))
-	if _, v := b.Validate(c, must(statestest.GoodPlan)); v.Code != policy.CodeToolNotAllowed || len(c.Effective()) != 0 {
+	if _, v := b.Validate(c, must(statestest.GoodPlan), nil); v.Code != policy.CodeToolNotAllowed || len(c.Effective()) != 0 {
 		t.Errorf("an empty allowlist: %+v, %d effective tools; want everything denied", v, len(c.Effective()))
 	}
 }

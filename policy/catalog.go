@@ -46,7 +46,7 @@ type Tool struct {
 	InputSchema []byte
 	Output      []byte // the declared outputSchema, or nil
 
-	Allowed bool             // on the operator's allowlist
+	Allowed bool             // on the operator's allowlist, for everybody or for a group
 	Pin     canonical.Digest // the definition that the operator pinned, or empty
 	Code    Code             // why the allowed tool cannot be called; empty if it can
 	Reason  string
@@ -119,7 +119,7 @@ func (c *Catalog) Find(server, tool string) (*Tool, Verdict) {
 	return nil, blocked(GateSchema, CodeServerUnknown, fmt.Sprintf("No server %q is configured.", clip(server)))
 }
 
-// Effective returns the effective allowlist, in catalog order.
+// Effective returns the effective allowlist of all callers together, in catalog order.
 func (c *Catalog) Effective() []*Tool {
 	var tools []*Tool
 	for _, s := range c.Servers {
@@ -169,7 +169,7 @@ func (b *Bundle) readCatalog(listings []Listing) *Catalog {
 func (b *Bundle) admit(c *Catalog, s *CatalogServer) {
 	for _, t := range s.Tools {
 		key := toolKey{t.Server, t.Name}
-		t.Allowed, t.Pin = b.allow[key], b.pins[key]
+		t.Allowed, t.Pin = len(b.allow[key]) > 0, b.pins[key]
 		if first := c.index[key]; first != nil {
 			for _, twin := range []*Tool{first, t} {
 				twin.Code, twin.Reason = CodeToolAmbiguous, "The server lists this name more than once."

@@ -22,7 +22,7 @@ func page(tools ...string) string { return `{"tools":[` + strings.Join(tools, ",
 
 func TestCatalogOfAHostileServer(t *testing.T) {
 	find := func(c *policy.Catalog) policy.Code {
-		_, v := statestest.MustBundle(statestest.Content(), nil).Validate(c, must(statestest.GoodPlan))
+		_, v := statestest.MustBundle(statestest.Content(), nil).Validate(c, must(statestest.GoodPlan), nil)
 		return v.Code
 	}
 	for _, tc := range []struct {
@@ -78,11 +78,11 @@ func TestServersDoNotTouchEachOther(t *testing.T) {
 		canonical.Text(page(tool, `{"name":"fetch_policy_entry","inputSchema":{"type":"object"}}`)),
 	}})
 	c := b.Catalog("test", listings)
-	if _, v := b.Validate(c, must(statestest.GoodPlan)); !v.Allows() {
+	if _, v := b.Validate(c, must(statestest.GoodPlan), nil); !v.Allows() {
 		t.Errorf("a tool of the same name on another server: %+v, want the call to stay valid", v)
 	}
 	stolen := must(strings.Replace(statestest.GoodPlan, statestest.Server, "liar", 1))
-	if _, v := b.Validate(c, stolen); v.Code != policy.CodeToolNotAllowed {
+	if _, v := b.Validate(c, stolen, nil); v.Code != policy.CodeToolNotAllowed {
 		t.Errorf("the other server's tool: %+v, want %s", v, policy.CodeToolNotAllowed)
 	}
 }

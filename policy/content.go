@@ -55,7 +55,7 @@ type Allowance struct {
 	Tools  []string `json:"tools"`
 }
 
-// Role lists the actors of a role, for the conditions of policies and for approvers.
+// Role lists the actors of a role, for the conditions of policies and for approvers. An actor after [GroupPrefix] is a group.
 type Role struct {
 	Actors []string `json:"actors"`
 	Role   string   `json:"role"`

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 
 	"pgfsm/policy/condition"
@@ -16,6 +15,7 @@ type Question struct {
 	Tool      *Tool
 	Env       string
 	Actor     string
+	Identity  *Identity
 	Arguments []byte
 	Now       string             // RFC 3339; the time of the request or of the decision
 	History   []condition.Answer // about the calls before this one
@@ -47,8 +47,9 @@ type Decider interface {
 // WithDecider returns a bundle that asks d instead of its risk rules and policies.
 func (b *Bundle) WithDecider(d Decider) *Bundle {
 	return &Bundle{
-		content: b.content, canonical: b.canonical, text: b.text, digest: b.digest, servers: b.servers, screens: b.screens, allow: b.allow, pins: b.pins,
-		grants: b.grants, outputs: b.outputs, schemaLimits: b.schemaLimits, risk: b.risk, rules: b.rules, decider: d,
+		content: b.content, canonical: b.canonical, text: b.text, digest: b.digest, servers: b.servers, screens: b.screens, allow: b.allow,
+		pins: b.pins, grants: b.grants, outputs: b.outputs, schemaLimits: b.schemaLimits, risk: b.risk, rules: b.rules, reads: b.reads,
+		same: b.same, decider: d,
 	}
 }
 
@@ -134,20 +135,9 @@ func (b *Bundle) WithoutRisk() *Bundle {
 func (b *Bundle) input(q Question) *condition.Input {
 	return &condition.Input{
 		Server: q.Server, Tool: q.Tool.Name, Env: q.Env, Args: q.Arguments, Pinned: q.Tool.Pin != "", Now: q.Now, History: q.History,
-		Actor:       condition.Actor{ID: q.Actor, Roles: b.RolesOf(q.Actor)},
+		Actor:       b.ConditionActor(q.Actor, q.Identity),
 		Annotations: condition.Annotations(q.Tool.Annotations),
 	}
-}
-
-// RolesOf returns the roles of an actor, in the operator's order.
-func (b *Bundle) RolesOf(actor string) []string {
-	var roles []string
-	for _, r := range b.content.Roles {
-		if slices.Contains(r.Actors, actor) {
-			roles = append(roles, r.Role)
-		}
-	}
-	return roles
 }
 
 // judge converts the policies' decision into a verdict. Every word but two denies.

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/evidence"
@@ -11,8 +12,9 @@ import (
 
 // Validate judges a plan against the live catalog (INV-2): the server and the tool exist under exactly these names, and
 // the arguments conform to the tool's inputSchema in a closed world. The schema of a tool outside of the allowlist is never
-// compiled, so this gate already refuses such a plan, with the allowlist's code.
-func (b *Bundle) Validate(c *Catalog, p *Plan) (*Tool, Verdict) {
+// compiled, so this gate already refuses such a plan, with the allowlist's code. It also refuses a tool that is on the allowlist of groups of which
+// the caller is no member.
+func (b *Bundle) Validate(c *Catalog, p *Plan, id *Identity) (*Tool, Verdict) {
 	if c == nil || p == nil || p.Type != PlanCallTool {
 		return nil, blocked(GateSchema, CodePlanInvalid, "There is no plan to call a tool.")
 	}
@@ -20,7 +22,7 @@ func (b *Bundle) Validate(c *Catalog, p *Plan) (*Tool, Verdict) {
 	if !v.Allows() {
 		return nil, v
 	}
-	if v := b.Listed(t); !v.Allows() {
+	if v := b.Listed(t, id); !v.Allows() {
 		return t, v
 	}
 	if !t.Effective() {
@@ -53,10 +55,22 @@ func leaveOut(err error) (text string) {
 	return text
 }
 
-// Listed judges whether the tool may be called at all (INV-3): the operator's allowlist names it, its definition equals its pin if it has one, and every
-// grant names it. By default, no tool is listed.
-func (b *Bundle) Listed(t *Tool) Verdict {
-	if t == nil || !t.Allowed || !b.allow[toolKey{t.Server, t.Name}] {
+// ListedFor reports whether the operator's allowlist names the tool for everybody, or for a group of the caller.
+func (b *Bundle) ListedFor(t *Tool, id *Identity) bool {
+	return t != nil && t.Allowed && slices.ContainsFunc(b.allow[toolKey{t.Server, t.Name}], func(group string) bool {
+		return group == "" || id.InGroup(group)
+	})
+}
+
+// EffectiveFor returns the effective allowlist of a caller, in catalog order.
+func (b *Bundle) EffectiveFor(c *Catalog, id *Identity) []*Tool {
+	return slices.DeleteFunc(c.Effective(), func(t *Tool) bool { return !b.ListedFor(t, id) })
+}
+
+// Listed judges whether the caller may call the tool at all (INV-3): the operator's allowlist names it, its definition equals its pin if it has one, and
+// every grant names it. By default, no tool is listed.
+func (b *Bundle) Listed(t *Tool, id *Identity) Verdict {
+	if !b.ListedFor(t, id) {
 		name, server := "", ""
 		if t != nil {
 			name, server = t.Name, t.Server
@@ -75,8 +89,8 @@ func (b *Bundle) Listed(t *Tool) Verdict {
 
 // Authorize judges the validated call (INV-3): the tool is on the effective allowlist, its definition is the one that validated the arguments, and every
 // grant covers exactly this call of this task.
-func (b *Bundle) Authorize(t *Tool, validated canonical.Digest, args []byte, task *Task) Verdict {
-	v := b.Listed(t)
+func (b *Bundle) Authorize(t *Tool, id *Identity, validated canonical.Digest, args []byte, task *Task) Verdict {
+	v := b.Listed(t, id)
 	if v.Allows() && (!t.Effective() || t.Digest != validated) {
 		return blocked(GateAllowlist, CodeToolDefinitionChanged,
 			fmt.Sprintf("The definition of %q changed after the arguments were judged.", clip(t.Name)))

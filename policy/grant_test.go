@@ -47,7 +47,7 @@ func ask(t *testing.T, b *policy.Bundle, tool, args string, task *policy.Task) p
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b.Authorize(found, found.Digest, doc, task)
+	return b.Authorize(found, nil, found.Digest, doc, task)
 }
 
 // grantRead is a grant of read, counted unless calls is 0, with constraints, each written as place and schema.

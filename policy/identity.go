@@ -3,6 +3,8 @@ package policy
 import (
 	"slices"
 	"strings"
+
+	"pgfsm/policy/condition"
 )
 
 // Kinds of actors. Which of them a caller of an identity provider is depends on the client that the provider's token names.
@@ -16,7 +18,7 @@ const GroupPrefix = "group:"
 
 // An Identity is what an identity provider says about the actor of a request, as far as policies read it.
 type Identity struct {
-	Claims     []Claim   `json:"claims,omitempty"`       // by name, in order; what is not here is unknown
+	Claims     []Claim   `json:"claims,omitempty"`       // in the order of their names; what is not here is unknown
 	Client     string    `json:"client,omitempty"`       // the client id to which the provider issued the token
 	Groups     *[]string `json:"groups,omitzero"`        // sorted; nil: unknown
 	Kind       string    `json:"kind,omitempty"`         // ActorAgent, ActorPerson
@@ -24,9 +26,14 @@ type Identity struct {
 }
 
 // A Claim is a value of a token, under the name that the configuration gives it.
-type Claim struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
+type Claim = condition.Claim
+
+// claims are those of a configuration that may have no identity providers.
+func (r *IdentityRules) claims() []string {
+	if r == nil {
+		return nil
+	}
+	return r.Claims
 }
 
 // SubjectName is the name of an actor whom an identity provider knows: subjects are unique for one issuer only.

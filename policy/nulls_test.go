@@ -32,7 +32,7 @@ func TestNullsForOptionalArguments(t *testing.T) {
 		{"undeclared", `{"more":null}`, nil, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, v := b.Validate(c, must(strings.Replace(statestest.GoodPlan, `{"policy_id":"policy-002"}`, tc.args, 1)))
+			_, v := b.Validate(c, must(strings.Replace(statestest.GoodPlan, `{"policy_id":"policy-002"}`, tc.args, 1)), nil)
 			if v.Allows() != tc.valid || !tc.valid && v.Code != policy.CodeArgumentsInvalid {
 				t.Fatalf("the verdict is %+v", v)
 			}

@@ -54,14 +54,14 @@ func again(r *Run, b *policy.Bundle, listed *ToolsListed) (tool *policy.Tool, no
 	if v = reread(r, b); !v.Allows() {
 		return tool, now, v
 	}
-	plan := r.facts.Planned.plan
-	if tool, v = b.Validate(b.Catalog(listed.Catalog(), listed.Servers), plan); !v.Allows() {
+	plan, id := r.facts.Planned.plan, b.Reread(r.request.Identity, r.bundle)
+	if tool, v = b.Validate(b.Catalog(listed.Catalog(), listed.Servers), plan, id); !v.Allows() {
 		return tool, now, v
 	}
 	if b.Counts(tool.Server, tool.Name) && !r.bundle.Counts(tool.Server, tool.Name) { // its earlier calls were not read
 		return tool, now, bundleChanged("A grant of the active configuration counts the calls of this tool, and none did when the call was held.")
 	}
-	if v = b.Authorize(tool, r.facts.Validated.Definition, plan.Args, r.facts.Authorized.task(r.request.Task)); !v.Allows() {
+	if v = b.Authorize(tool, id, r.facts.Validated.Definition, plan.Args, r.facts.Authorized.task(r.request.Task)); !v.Allows() {
 		return tool, now, v
 	}
 	if v = b.Decide(question(r, b, tool, r.facts.Approved.At)).Verdict; v.Blocks() {

@@ -37,7 +37,7 @@ func denied(r *Run, assessed *AssessedFact) Judgement {
 // question is the input of a bundle's risk rules and policies for the run's call, at this time.
 func question(r *Run, b *policy.Bundle, tool *policy.Tool, now string) policy.Question {
 	return policy.Question{
-		Server: tool.Server, Tool: tool, Env: b.Content().Env, Actor: r.request.Actor,
+		Server: tool.Server, Tool: tool, Env: b.Content().Env, Actor: r.request.Actor, Identity: b.Reread(r.request.Identity, r.bundle),
 		Arguments: r.facts.Planned.plan.Args, Now: now, History: r.facts.Authorized.answers(),
 	}
 }

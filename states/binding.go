@@ -21,7 +21,8 @@ type Binding struct {
 	Expires    string           `json:"expires"`
 	Fresh      int64            `json:"fresh_ms,omitzero"` // how long before a vote its approver may have signed in; 0: any time
 	Mode       string           `json:"mode"`
-	Pin        canonical.Digest `json:"pin"` // empty if the tool is not pinned
+	OnBehalfOf string           `json:"on_behalf_of,omitzero"` // the person for whom the actor acts
+	Pin        canonical.Digest `json:"pin"`                   // empty if the tool is not pinned
 	Policy     string           `json:"policy"`
 	Quorum     int              `json:"quorum"`
 	Risk       []BoundRisk      `json:"risk"`
@@ -45,6 +46,9 @@ func bind(r *Run, b *policy.Bundle, tool *policy.Tool, a *AssessedFact) Binding 
 		Actor: r.request.Actor, Approvers: a.Approvers, Arguments: a.Arguments, Condition: a.Condition, Connection: b.Connection(tool.Server),
 		Definition: tool.Digest, Env: b.Content().Env, Expires: a.Expires, Fresh: a.Fresh, Mode: a.Mode, Pin: tool.Pin, Policy: a.Policy, Quorum: a.Quorum, Run: r.id,
 		Score: a.Score, Server: tool.Server, Tool: tool.Name,
+	}
+	if id := r.request.Identity; id != nil {
+		to.OnBehalfOf = id.OnBehalfOf
 	}
 	for _, c := range a.Risk {
 		to.Risk = append(to.Risk, BoundRisk{Matched: c.Matched, Mode: c.Mode, Rule: c.Rule, Score: c.Score})

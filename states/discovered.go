@@ -5,7 +5,7 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// discovered obtains the plan and reads it strictly (INV-1). Only the effective allowlist reaches the planner.
+// discovered obtains the plan and reads it strictly (INV-1). Only the effective allowlist of the requester reaches the planner.
 type discovered struct{}
 
 func (discovered) Want(r *Run) Command {
@@ -16,7 +16,7 @@ func (discovered) Want(r *Run) Command {
 	return &Complete{
 		Do: doComplete, Input: d.Catalog, Planner: r.bundle.Content().Planner.Mode,
 		Prompt: r.bundle.Content().Planner.PromptVersion(), Purpose: PurposePlan,
-		Request: r.asks(), Tools: d.catalog.Effective(),
+		Request: r.asks(), Tools: r.bundle.EffectiveFor(d.catalog, r.request.Identity),
 	}
 }
 

@@ -39,6 +39,6 @@ func (r *Run) Held() *policy.Held {
 		return nil
 	}
 	return &policy.Held{
-		Actor: r.request.Actor, Approvers: a.Approvers, Binding: h.Binding, Expires: h.Bound.Expires, Quorum: a.Quorum,
+		Actor: r.request.Actor, OnBehalfOf: h.Bound.OnBehalfOf, Approvers: a.Approvers, Binding: h.Binding, Expires: h.Bound.Expires, Quorum: a.Quorum,
 	}
 }

@@ -12,7 +12,7 @@ func (planned) Judge(r *Run, _ Event) Judgement {
 	if p.plan.Type == policy.PlanFinalAnswer {
 		return Judgement{Ask, &AskedFact{Answer: p.plan.Answer, Plan: p.Digest}}
 	}
-	tool, v := r.bundle.Validate(r.facts.Discovered.catalog, p.plan)
+	tool, v := r.bundle.Validate(r.facts.Discovered.catalog, p.plan, r.request.Identity)
 	if !v.Allows() {
 		return block(v)
 	}

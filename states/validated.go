@@ -38,7 +38,7 @@ func (validated) Judge(r *Run, ev Event) Judgement {
 		}
 		fact.History, fact.history = canonical.Sum("history", canonical.MustSorted(read)), read
 	}
-	fact.Verdict = r.bundle.Authorize(f.tool, f.Definition, r.facts.Planned.plan.Args, fact.task(r.request.Task))
+	fact.Verdict = r.bundle.Authorize(f.tool, r.request.Identity, f.Definition, r.facts.Planned.plan.Args, fact.task(r.request.Task))
 	if !fact.Verdict.Allows() {
 		return block(fact.Verdict)
 	}

@@ -20,11 +20,11 @@ func bareGates(b *policy.Bundle, c *policy.Catalog, doc []byte) policy.Verdict {
 	if !v.Allows() || p.Type != policy.PlanCallTool {
 		return v
 	}
-	tool, v := b.Validate(c, p)
+	tool, v := b.Validate(c, p, nil)
 	if !v.Allows() {
 		return v
 	}
-	if v := b.Authorize(tool, tool.Digest, p.Args, nil); !v.Allows() {
+	if v := b.Authorize(tool, nil, tool.Digest, p.Args, nil); !v.Allows() {
 		return v
 	}
 	return b.Decide(policy.Question{Server: p.Server, Tool: tool, Arguments: p.Args, Now: asked}).Verdict

@@ -89,7 +89,7 @@ func (e *evaluation) decides(policies []byte, rated *risk.Content, in *condition
 		return "refused: " + err.Error()
 	}
 	asks := *in
-	asks.Actor.Roles = b.RolesOf(in.Actor.ID)
+	asks.Actor.Roles = b.RolesOf(in.Actor.ID, nil)
 	a := e.subject.assess(b, &asks)
 	word := string(a.Verdict.Code)
 	if a.Verdict.Allows() {

@@ -11,11 +11,9 @@ import (
 	"pgfsm/policy/condition"
 )
 
-var onePolicyEnv = sync.OnceValues(condition.PolicyEnv)
-
 func policyEnv(t testing.TB) *condition.Env {
 	t.Helper()
-	e, err := onePolicyEnv()
+	e, err := condition.PolicyEnv()
 	if err != nil {
 		t.Fatalf("PolicyEnv() = %v", err)
 	}
@@ -258,8 +256,8 @@ func TestNames(t *testing.T) {
 			}
 		}
 	}
-	if n := len(condition.Names()); n != 17 {
-		t.Errorf("Names() has %d names, want 17", n)
+	if n := len(condition.Names()); n != 22 {
+		t.Errorf("Names() has %d names, want 22", n)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 
 	"cel.dev/cel-go/common/cost"
 
@@ -22,7 +23,8 @@ const (
 	MaxArgsDepth = 1000    // how deep arguments nest: as deep as a plan may
 	MaxName      = 1024    // bytes of server, tool, env, actor.id and risk.mode; a use of a longer one is an error
 	MaxVars      = 1000    // variables of a risk model
-	MaxVarName   = 64      // bytes of a variable's name
+	MaxVarName   = 64      // bytes of a variable's or a claim's name
+	MaxClaims    = 64      // claims of a configuration
 )
 
 // Versions of CEL's libraries and of its cost model. They are fixed, so that an upgrade of cel-go changes no verdict.
@@ -60,21 +62,38 @@ type Env struct {
 	cel       *cel.Env
 	functions map[string]*functions.Overload // of the calls in [bounds]
 	tracker   *cost.Tracker                  // at zero
+	claims    []string                       // the configured ones
 }
 
-// PolicyEnv is what the conditions of policies may name.
-func PolicyEnv() (*Env, error) { return newEnv(inPolicy, nil) }
+// PolicyEnv is what the conditions of policies may name, with the given claims as `actor.claims.NAME`.
+func PolicyEnv(claims ...string) (*Env, error) {
+	if len(claims) == 0 {
+		return policyEnv()
+	}
+	return newEnv(inPolicy, nil, claims)
+}
 
-// RiskEnv is what expressions of risk rules and of variables may name: no risk.*, which is what they make, but `score`
-// and the given variables as `vars.NAME`.
-func RiskEnv(vars []string) (*Env, error) { return newEnv(inRisk, vars) }
+// policyEnv is made once: that takes longer than to compile a few policies.
+var policyEnv = sync.OnceValues(func() (*Env, error) { return newEnv(inPolicy, nil, nil) })
+
+// RiskEnv is what expressions of risk rules and of variables may name: no risk.*, which is what they make, but `score`,
+// the given variables as `vars.NAME`, and the given claims.
+func RiskEnv(vars []string, claims ...string) (*Env, error) { return newEnv(inRisk, vars, claims) }
 
 // ScoreEnv is what the thresholds of set_mode_by_score may name: `score`.
-func ScoreEnv() (*Env, error) { return newEnv(inScore, nil) }
+func ScoreEnv() (*Env, error) { return newEnv(inScore, nil, nil) }
 
 var varName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-func newEnv(where kinds, vars []string) (*Env, error) {
+// CheckName says why a variable or a claim cannot have a name.
+func CheckName(name string) error {
+	if len(name) > MaxVarName || !varName.MatchString(name) || reserved[name] {
+		return fmt.Errorf("want letters, digits and _, at most %d, and no word of CEL", MaxVarName)
+	}
+	return nil
+}
+
+func newEnv(where kinds, vars, claims []string) (*Env, error) {
 	options := append([]cel.EnvOption{
 		cel.ClearMacros(), cel.Macros(cel.HasMacro, cel.AllMacro, cel.ExistsMacro, cel.ExistsOneMacro, cel.MapMacro,
 			cel.MapFilterMacro, cel.FilterMacro),
@@ -93,24 +112,34 @@ func newEnv(where kinds, vars []string) (*Env, error) {
 			options = append(options, cel.Variable(n.Name, n.celType))
 		}
 	}
-	if len(vars) > MaxVars {
-		return nil, fmt.Errorf("%d variables, more than %d", len(vars), MaxVars)
-	}
-	for i, v := range vars {
-		if len(v) > MaxVarName || !varName.MatchString(v) || reserved[v] {
-			return nil, fmt.Errorf(
-				"%q cannot be the name of a variable: want letters, digits and _, at most %d, and no word of CEL", v, MaxVarName)
+	for _, own := range []struct {
+		what, prefix string
+		names        []string
+		most         int
+		celType      *cel.Type
+	}{{"variable", varPrefix, vars, MaxVars, cel.DoubleType}, {"claim", ClaimPrefix, claims, MaxClaims, cel.StringType}} {
+		if len(own.names) > own.most {
+			return nil, fmt.Errorf("%d %ss, more than %d", len(own.names), own.what, own.most)
 		}
-		if slices.Contains(vars[:i], v) {
-			return nil, fmt.Errorf("the variable %q stands twice", v)
+		for i, name := range own.names {
+			if err := CheckName(name); err != nil {
+				return nil, fmt.Errorf("%q cannot be the name of a %s: %w", name, own.what, err)
+			}
+			if slices.Contains(own.names[:i], name) {
+				return nil, fmt.Errorf("the %s %q stands twice", own.what, name)
+			}
+			options = append(options, cel.Variable(own.prefix+name, own.celType))
 		}
-		options = append(options, cel.Variable(varPrefix+v, cel.DoubleType))
 	}
 	env, err := cel.NewEnv(options...)
 	if err != nil {
 		return nil, err
 	}
-	return prepare(env)
+	e, err := prepare(env)
+	if err == nil {
+		e.claims = claims
+	}
+	return e, err
 }
 
 // prepare makes what the programs of an environment share.

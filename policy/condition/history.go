@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -274,12 +273,9 @@ func (a *Answer) value() ref.Val {
 	return types.Double(f)
 }
 
-// historyEnv is made once, for [ParseQuery].
-var historyEnv = sync.OnceValues(PolicyEnv)
-
 // ParseQuery reads a single query in the form of an expression, such as history.count("actor", "1h").
 func ParseQuery(text string) (Query, error) {
-	env, err := historyEnv()
+	env, err := PolicyEnv()
 	if err != nil {
 		return Query{}, err
 	}

@@ -14,10 +14,22 @@ type Input struct {
 	History      []Answer    // about the calls before this one; what is asked and not answered is an error
 }
 
-// An Actor is the verified caller.
+// An Actor is the verified caller. Using something of it that is unknown is an error.
 type Actor struct {
-	ID    string
-	Roles []string
+	ID           string
+	Roles        []string
+	RolesUnknown bool      // Roles may lack some
+	Kind         string    // agent or person; empty: unknown, and so are Client and OnBehalfOf
+	Client       string    // empty if there is none
+	OnBehalfOf   string    // likewise
+	Groups       *[]string // nil: unknown
+	Claims       []Claim   // a claim that is not here is unknown
+}
+
+// A Claim is a value that an identity provider gives, under the name that the configuration gives it.
+type Claim struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
 }
 
 // Annotations are MCP's hints about a tool. A hint that is not given (nil) counts as MCP 2025-06-18 says: not

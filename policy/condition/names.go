@@ -16,12 +16,14 @@ type Name struct {
 
 // Names returns everything that an expression may name, in the order of the documentation.
 func Names() []Name {
-	out := make([]Name, 0, nameCount+1)
+	out := make([]Name, 0, nameCount+2)
 	for _, n := range names {
 		out = append(out, Name{n.Name, cel.FormatCELType(n.celType), n.where.String(), n.Meaning})
 	}
-	return append(out, Name{varPrefix + "NAME", "double", inRisk.String(),
-		"the value of the variable NAME of the risk rules; an error if the variable failed"})
+	return append(out, Name{ClaimPrefix + "NAME", "string", (inPolicy | inRisk).String(),
+		"the claim NAME of identity.claims; an error if the requester's token lacks it, and for requesters of no identity provider"},
+		Name{varPrefix + "NAME", "double", inRisk.String(),
+			"the value of the variable NAME of the risk rules; an error if the variable failed"})
 }
 
 // The kinds of expression.
@@ -46,12 +48,19 @@ func (k kinds) String() string {
 // varPrefix begins the name of a variable of the risk rules.
 const varPrefix = "vars."
 
+// ClaimPrefix begins the name of a claim of the requester.
+const ClaimPrefix = "actor.claims."
+
 const (
 	nameServer = iota
 	nameTool
 	nameEnv
 	nameActorID
 	nameActorRoles
+	nameActorKind
+	nameActorClient
+	nameActorOnBehalfOf
+	nameActorGroups
 	nameArgs
 	nameReadOnly
 	nameDestructive
@@ -82,7 +91,15 @@ var names = [nameCount]named{
 	nameEnv:    {"env", cel.StringType, inPolicy | inRisk, "the environment, from the operator's configuration"},
 	nameActorID: {"actor.id", cel.StringType, inPolicy | inRisk,
 		"the requester's verified name; empty if the requester is not verified"},
-	nameActorRoles: {"actor.roles", texts, inPolicy | inRisk, "the roles of the verified requester"},
+	nameActorRoles: {"actor.roles", texts, inPolicy | inRisk,
+		"the roles of the verified requester; an error if a role has groups and the requester's groups are unknown"},
+	nameActorKind: {"actor.kind", cel.StringType, inPolicy | inRisk, "what the requester is: agent or person"},
+	nameActorClient: {"actor.client", cel.StringType, inPolicy | inRisk,
+		"the OAuth client of the requester's token; empty for requesters of no identity provider"},
+	nameActorOnBehalfOf: {"actor.on_behalf_of", cel.StringType, inPolicy | inRisk,
+		"the person for whom an agent acts, as actor.id; empty if there is none"},
+	nameActorGroups: {"actor.groups", texts, inPolicy | inRisk,
+		"the requester's groups at the identity provider; an error if they are unknown, empty for requesters of no identity provider"},
 	nameArgs: {"args", cel.MapType(cel.StringType, cel.DynType), inPolicy | inRisk,
 		"the arguments of the call; has(args.x) is true if x is present; using a missing argument is an error"},
 	nameReadOnly: {"tool_annotations.readOnlyHint", cel.BoolType, inPolicy | inRisk,

@@ -3,10 +3,13 @@ package condition
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"cel.dev/cel-go/common/cost"
 
 	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/interpreter"
@@ -18,7 +21,8 @@ type Program struct {
 	program cel.Program
 	tracker *cost.Tracker // of the environment
 	queries []Query
-	isQuery bool // it is a single query
+	isQuery bool     // it is a single query
+	uses    []string // the names of the actor's identity
 }
 
 // Bool compiles a condition. Its type must be bool: Bool refuses a dynamic type (args.x alone), because a value other than true or false would have no
@@ -49,6 +53,19 @@ func (e *Env) Number(src string) (*Program, error) {
 	})
 }
 
+// Uses reports whether the expression reads one of actor.groups and actor.claims.NAME.
+func (p *Program) Uses(name string) bool { return p != nil && slices.Contains(p.uses, name) }
+
+// identityNames returns actor.groups and the claims that an expression reads.
+func identityNames(a *ast.AST) (all []string) {
+	for _, e := range ast.MatchDescendants(ast.NavigateAST(a), ast.KindMatcher(ast.IdentKind)) {
+		if name := e.AsIdent(); name == names[nameActorGroups].Name || strings.HasPrefix(name, ClaimPrefix) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
 // Source returns the expression as it was written.
 func (p *Program) Source() string { return p.source }
 
@@ -69,7 +86,7 @@ func (e *Env) read(src string, fits func(*cel.Type) (problem, remedy string)) (p
 	if err != nil {
 		return nil, at(nil, err.Error(), "")
 	}
-	return &Program{source: src, program: program, tracker: e.tracker, queries: queriesOf(a), isQuery: isQuery(a.Expr())}, nil
+	return &Program{source: src, program: program, tracker: e.tracker, queries: queriesOf(a), isQuery: isQuery(a.Expr()), uses: identityNames(a)}, nil
 }
 
 // compile parses an expression and checks its types.

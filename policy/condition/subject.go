@@ -109,6 +109,9 @@ func (v *view) ResolveName(full string) (any, bool) {
 		}
 		return types.NewErr("%s has no value", full), true
 	}
+	if name, ok := strings.CutPrefix(full, ClaimPrefix); ok {
+		return v.in.Actor.claim(name), true
+	}
 	if strings.HasPrefix(full, historyPrefix) {
 		return (*Subject)(v).answered(full), true
 	}
@@ -134,8 +137,8 @@ func (s *Subject) value(n int) ref.Val {
 		return nameText(s.in.Env)
 	case nameActorID:
 		return nameText(s.in.Actor.ID)
-	case nameActorRoles:
-		return types.NewStringList(types.DefaultTypeAdapter, s.in.Actor.Roles)
+	case nameActorRoles, nameActorKind, nameActorClient, nameActorOnBehalfOf, nameActorGroups:
+		return s.in.Actor.value(n)
 	case nameArgs:
 		return decodeArgs(s.in.Args)
 	case nameReadOnly:
@@ -158,6 +161,34 @@ func (s *Subject) value(n int) ref.Val {
 		return types.NewStringList(types.DefaultTypeAdapter, s.risk.Rules)
 	}
 	return types.NewErr("%s has no value", names[n].Name)
+}
+
+// value converts one name of the actor to a value.
+func (a *Actor) value(n int) ref.Val {
+	switch {
+	case n == nameActorRoles && !a.RolesUnknown:
+		return types.NewStringList(types.DefaultTypeAdapter, a.Roles)
+	case n == nameActorGroups && a.Groups != nil:
+		return types.NewStringList(types.DefaultTypeAdapter, *a.Groups)
+	case n == nameActorRoles, n == nameActorGroups, a.Kind == "":
+	case n == nameActorKind:
+		return nameText(a.Kind)
+	case n == nameActorClient:
+		return nameText(a.Client)
+	case n == nameActorOnBehalfOf:
+		return nameText(a.OnBehalfOf)
+	}
+	return types.NewErr("%s is unknown", names[n].Name)
+}
+
+// claim converts a claim to a value.
+func (a *Actor) claim(name string) ref.Val {
+	for _, c := range a.Claims {
+		if c.Name == name {
+			return nameText(c.Value)
+		}
+	}
+	return types.NewErr("%s%s is unknown", ClaimPrefix, name)
 }
 
 // nameText returns a name, or an error if it is too long.

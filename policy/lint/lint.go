@@ -3,7 +3,6 @@ package lint
 import (
 	"fmt"
 	"slices"
-	"sync"
 
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
@@ -20,14 +19,17 @@ func Lint(c *policy.Content, catalog *policy.Catalog) []Finding {
 		return nil
 	}
 	l := &linter{content: c, expressions: map[source]*expression{}, shapes: map[string]*condition.Shape{}}
+	if c.Identity != nil {
+		l.claims = c.Identity.Claims
+	}
 	l.findTools(catalog)
 	if c.Risk != nil {
-		if _, err := risk.Compile(*c.Risk); err == nil {
+		if _, err := risk.Compile(*c.Risk, l.claims...); err == nil {
 			l.riskRules(c.Risk)
 		}
 	}
 	if c.Policy != nil {
-		if _, err := rules.Compile(*c.Policy); err == nil {
+		if _, err := rules.Compile(*c.Policy, l.claims...); err == nil {
 			l.policies(c.Policy)
 		}
 	}
@@ -38,14 +40,13 @@ func Lint(c *policy.Content, catalog *policy.Catalog) []Finding {
 // A linter checks one configuration.
 type linter struct {
 	content     *policy.Content
+	claims      []string // the configured ones
 	tools       []tool
 	expressions map[source]*expression
 	shapes      map[string]*condition.Shape // of arguments, by the globs of tool and server
 	risk        *riskLevels
 	found       []Finding
 }
-
-var policyEnv = sync.OnceValues(condition.PolicyEnv)
 
 // A place is an element of a list.
 type place struct {
@@ -119,7 +120,7 @@ type entry struct {
 }
 
 func (l *linter) policies(c *rules.Content) {
-	env, err := policyEnv()
+	env, err := condition.PolicyEnv(l.claims...)
 	if err != nil {
 		return
 	}
@@ -178,14 +179,14 @@ func (l *linter) riskRules(c *risk.Content) {
 	everything := newMatch("", "", "")
 	var names []string
 	for i, v := range c.Vars {
-		env, err := condition.RiskEnv(names)
+		env, err := condition.RiskEnv(names, l.claims...)
 		if err != nil {
 			return
 		}
 		l.riskExpression(place{Vars, i, v.Name}, "expr", l.read(env, v.Expr), &everything)
 		names = append(names, v.Name)
 	}
-	env, err := condition.RiskEnv(names)
+	env, err := condition.RiskEnv(names, l.claims...)
 	if err != nil {
 		return
 	}

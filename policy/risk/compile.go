@@ -44,9 +44,9 @@ type step struct {
 
 var modeName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-// Compile reads a risk model. The error joins one [Error] for each fault.
-func Compile(from Content) (*Model, error) {
-	c := compiler{from: &from, model: &Model{}}
+// Compile reads a risk model, whose expressions may read claims of these names. The error joins one [Error] for each fault.
+func Compile(from Content, claims ...string) (*Model, error) {
+	c := compiler{from: &from, model: &Model{}, claims: claims}
 	c.modes()
 	c.rules(c.vars())
 	c.thresholds()
@@ -57,9 +57,10 @@ func Compile(from Content) (*Model, error) {
 }
 
 type compiler struct {
-	from  *Content
-	model *Model
-	errs  []error
+	from   *Content
+	model  *Model
+	claims []string
+	errs   []error
 }
 
 func (c *compiler) fault(list string, index int, id, key string, err error) {
@@ -122,7 +123,7 @@ func (c *compiler) noMode(name string) error {
 
 // vars returns what the expressions of rules may name.
 func (c *compiler) vars() *condition.Env {
-	env, err := condition.RiskEnv(nil)
+	env, err := condition.RiskEnv(nil, c.claims...)
 	if err != nil || !c.count("vars", len(c.from.Vars), MaxVars) {
 		c.fault("vars", -1, "", "", err)
 		return nil
@@ -131,7 +132,7 @@ func (c *compiler) vars() *condition.Env {
 	for i, v := range c.from.Vars {
 		program, err := env.Number(v.Expr)
 		c.fault("vars", i, v.Name, "expr", err)
-		wider, err := condition.RiskEnv(append(slices.Clone(names), v.Name))
+		wider, err := condition.RiskEnv(append(slices.Clone(names), v.Name), c.claims...)
 		if err != nil {
 			c.fault("vars", i, v.Name, "name", err)
 			continue

@@ -1,6 +1,10 @@
 package risk
 
-import "pgfsm/policy/condition"
+import (
+	"slices"
+
+	"pgfsm/policy/condition"
+)
 
 // Queries returns the queries of variables and of the risk rules that may match a call, in order and each once.
 func (m *Model) Queries(server, tool, env string) (all []condition.Query) {
@@ -43,4 +47,10 @@ func (m *Model) Asking() (all []Asking) {
 		}
 	}
 	return all
+}
+
+// Uses reports whether an expression names something.
+func (m *Model) Uses(name string) bool {
+	return m != nil && (slices.ContainsFunc(m.vars, func(v variable) bool { return v.program.Uses(name) }) ||
+		slices.ContainsFunc(m.rules, func(r rule) bool { return r.score.Uses(name) }))
 }

@@ -4,15 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"pgfsm/policy/condition"
 	"pgfsm/policy/glob"
 	"pgfsm/policy/visible"
 )
-
-// policyEnv is made once: that takes longer than to compile a few policies.
-var policyEnv = sync.OnceValues(condition.PolicyEnv)
 
 // A policy is a [Policy] ready to judge.
 type policy struct {
@@ -27,14 +23,14 @@ type policy struct {
 	expires, fresh     int64
 }
 
-// Compile checks and compiles policies. The error is [Errors], which holds every fault at once; if there are more than
-// [MaxPolicies] it holds that alone.
-func Compile(c Content) (*Set, error) {
+// Compile checks and compiles policies, whose conditions may read claims of these names. The error is [Errors], which holds every fault at once;
+// if there are more than [MaxPolicies] it holds that alone.
+func Compile(c Content, claims ...string) (*Set, error) {
 	if n := len(c.Policies); n > MaxPolicies {
 		problem := fmt.Sprintf("there are %d policies, more than %d", n, MaxPolicies)
 		return nil, Errors{{MaxPolicies, c.Policies[MaxPolicies].ID, "", problem, "say it with globs", nil}}
 	}
-	env, err := policyEnv()
+	env, err := condition.PolicyEnv(claims...)
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func (n *naive) asks(source string, otherwise bool, in condition.Input) (bool, e
 		return otherwise, nil
 	}
 	if n.programs[source] == nil {
-		env, err := policyEnv()
+		env, err := condition.PolicyEnv()
 		if err != nil {
 			panic(err)
 		}

@@ -49,3 +49,8 @@ func (s *Set) Asking() (all []Asking) {
 func (p *policy) queries() []condition.Query {
 	return slices.Concat(p.when.Queries(), p.deny.Queries(), p.ask.Queries())
 }
+
+// Uses reports whether a condition names something.
+func (s *Set) Uses(name string) bool {
+	return s != nil && slices.ContainsFunc(s.policies, func(p policy) bool { return p.when.Uses(name) || p.deny.Uses(name) || p.ask.Uses(name) })
+}

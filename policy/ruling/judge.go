@@ -67,19 +67,19 @@ func (j *Judge) Judge(b *policy.Bundle, q policy.Question) (*Ruling, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := Input(b, q.Server, q.Tool.Name, q.Env, q.Actor, q.Arguments, q.Now)
+	in := Input(b, q.Server, q.Tool.Name, q.Env, q.Actor, q.Identity, q.Arguments, q.Now)
 	in.History = q.History
 	in.Pinned, in.Annotations = q.Tool.Pin != "", condition.Annotations(q.Tool.Annotations)
 	return Of(by.Assess(in)), nil
 }
 
 // Input is what conditions may ask about a call, but for what is known of its tool. Without an environment it is the configuration's.
-func Input(b *policy.Bundle, server, tool, env, actor string, args []byte, now string) *condition.Input {
+func Input(b *policy.Bundle, server, tool, env, actor string, id *policy.Identity, args []byte, now string) *condition.Input {
 	if env == "" {
 		env = b.Content().Env
 	}
 	return &condition.Input{
 		Server: server, Tool: tool, Env: env, Args: args, Now: now,
-		Actor: condition.Actor{ID: actor, Roles: b.RolesOf(actor)},
+		Actor: b.ConditionActor(actor, id),
 	}
 }

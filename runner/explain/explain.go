@@ -37,6 +37,7 @@ func gateOf(name string, v policy.Verdict) Gate { return Gate{name, ruling.Word(
 // A Call is a call that nobody makes.
 type Call struct {
 	Server, Tool, Actor string
+	Identity            *policy.Identity
 	Env                 string // empty: that of the configuration
 	Plan                []byte // as [policy.CallPlan] writes it
 	Agent               bool   // an agent asks, not an operator
@@ -154,7 +155,7 @@ func (e *Explainer) judge(c *Call) *Explanation {
 
 // input is what conditions may ask about a call.
 func (e *Explainer) input(c *Call, args []byte) *condition.Input {
-	in := ruling.Input(e.bundle, c.Server, c.Tool, c.Env, c.Actor, args, e.now)
+	in := ruling.Input(e.bundle, c.Server, c.Tool, c.Env, c.Actor, c.Identity, args, e.now)
 	in.Pinned, in.Annotations, in.History = c.Facts.Pinned, condition.Annotations(c.Facts.Annotations), c.History
 	return in
 }
@@ -190,7 +191,7 @@ func (e *Explainer) toolGates(c *Call, p *policy.Plan, x *Explanation) {
 	if tool == nil {
 		tool = &policy.Tool{Server: p.Server, Name: p.Tool, Allowed: true} // the allowlist of the bundle decides
 	}
-	listed := e.bundle.Listed(tool)
+	listed := e.bundle.Listed(tool, c.Identity)
 	allowlist := gateOf("allowlist", listed)
 	if listed.Allows() || listed.Gate == policy.GateGrant {
 		allowlist = Gate{Gate: "allowlist", Verdict: rules.Allow, Reason: fmt.Sprintf("The allowlist names %s of %s.", p.Tool, p.Server)}
@@ -202,7 +203,7 @@ func (e *Explainer) toolGates(c *Call, p *policy.Plan, x *Explanation) {
 	case !listed.Allows():
 		arguments.Reason = "The schema is not read, because the tool cannot be called."
 	default:
-		_, v := e.bundle.Validate(e.catalog, p)
+		_, v := e.bundle.Validate(e.catalog, p, c.Identity)
 		arguments = gateOf("schema", v)
 	}
 	x.Gates = append(x.Gates, server, allowlist, arguments)

@@ -42,11 +42,11 @@ func (g *Gates) UpToPermit() (*policy.Tool, policy.Verdict) {
 	if !v.Allows() {
 		return nil, v
 	}
-	tool, v := g.bundle.Validate(g.catalog, p)
+	tool, v := g.bundle.Validate(g.catalog, p, nil)
 	if !v.Allows() {
 		return nil, v
 	}
-	if v := g.bundle.Authorize(tool, tool.Digest, p.Args, nil); !v.Allows() {
+	if v := g.bundle.Authorize(tool, nil, tool.Digest, p.Args, nil); !v.Allows() {
 		return nil, v
 	}
 	return tool, g.bundle.Decide(policy.Question{Server: p.Server, Tool: tool, Arguments: p.Args, Now: At}).Verdict

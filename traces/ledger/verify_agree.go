@@ -99,7 +99,7 @@ func (s *story) disagrees(reached map[fsm.State]*repeatedFacts, votes []policy.V
 	if at != nil && s.again != nil && cmp.Or(s.again.Bundle, s.first.Bundle) != cmp.Or(at.Bundle, s.first.Bundle) {
 		return string(DecisionMade)
 	}
-	if votes != nil && !slices.Equal(votes, s.votes) {
+	if votes != nil && !slices.EqualFunc(votes, s.votes, policy.Vote.Equal) {
 		return "the votes"
 	}
 	if d := reached[states.Dispatched]; (d != nil) != (s.sent != nil) || d != nil && d.Permit != s.sent.Permit {

@@ -183,7 +183,7 @@ func (v *Ballot) fits(q *Request, bundle *policy.Bundle, cast []ballot) error {
 		return &Refusal{Code: RefusedBinding, Message: fmt.Sprintf(
 			"what was seen is not what waits: %s was sent, %s waits; look at the request again", v.Binding, q.Binding)}
 	}
-	if verdict := bundle.Eligible(held(q), v.By.Name); !verdict.Allows() {
+	if verdict := bundle.Eligible(held(q), v.By.Name, nil); !verdict.Allows() {
 		return &Refusal{Code: RefusedEligible, Message: verdict.Reason}
 	}
 	for i := range cast {
@@ -244,8 +244,8 @@ func (v *Ballot) repeats(cast []ballot) *ballot {
 // same reports whether a ballot is equal to a recorded one.
 func (v *Ballot) same(c *ballot) bool {
 	w := v.vote(c.vote.At)
-	w.By = c.vote.By
-	return w == c.vote
+	w.By, w.Groups = c.vote.By, c.vote.Groups
+	return w.Equal(c.vote)
 }
 
 func (v *Ballot) vote(at string) policy.Vote {
