@@ -297,6 +297,19 @@ func TestClientsOfAProvider(t *testing.T) {
 	}
 }
 
+func TestStatusForClientsOfAProvider(t *testing.T) {
+	g, _ := scripted(t, func(o *setup) {
+		withProvider(o)
+		o.Status = func(_ context.Context, client session.Identity, run string) ([]byte, error) {
+			return []byte(`"` + run + " of " + client.Name + " for " + client.OnBehalfOf + `"`), nil
+		}
+	})
+	w := serve(g, come("GET", "/status/x", "", "Authorization: Bearer jwt,bot,cli,"+issuer+"#ann,day,1"))
+	if diff := cmp.Diff(`"x of `+issuer+`#bot for `+issuer+`#ann"`, w.Body.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestIdentityOfEachRequest: groups may change between the requests of a session.
 func TestIdentityOfEachRequest(t *testing.T) {
 	var got []string
