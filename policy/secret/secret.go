@@ -4,7 +4,7 @@
 //
 //	m := secret.New(values)
 //	clean := m.Bytes(raw) // text without a secret is returned itself, not a copy
-//	m.Put("crm", tokens)  // secrets that are known only at run time
+//	m.Put(owner, tokens)  // secrets that are known only at run time
 //
 // Mask the raw text first, then quote, then cut. Cutting first can leave a piece of a secret that is no longer found,
 // and quoting first escapes its characters.
@@ -54,8 +54,8 @@ type Masker struct {
 	words atomic.Pointer[words]
 
 	mu     sync.Mutex
-	values []string            // from the start
-	later  map[string][]string // of Put, by owner
+	values []string         // from the start
+	later  map[any][]string // of Put, by owner
 }
 
 // New returns a Masker for values and for what servers make of them: the value without the white space around
@@ -68,11 +68,11 @@ func New(values []string) *Masker {
 }
 
 // Put replaces the values that an owner has put before. They are secrets that are known only at run time, such as access tokens.
-func (m *Masker) Put(owner string, values []string) {
+func (m *Masker) Put(owner any, values []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.later == nil {
-		m.later = make(map[string][]string)
+		m.later = make(map[any][]string)
 	}
 	m.later[owner] = slices.Clone(values)
 	m.compile()
