@@ -102,6 +102,17 @@
 // there and nowhere else, over plain http only to loopback, which is checked on the connection too. HTTPS_PROXY and NO_PROXY are obeyed
 // for https to other machines; plain http and loopback never use a proxy. There is no HTTP/2 and no compression.
 //
+// # Access tokens
+//
+// A server with [ClientCredentials] gets an access token with every request, from the token endpoint that they name. All links with the server
+// share it until it expires. The token endpoint is spoken to under the same rules as servers: no redirects, no HTTP/2, plain http only to
+// loopback, 1 MiB of a response. A token is registered as a secret before it is used, so it is masked wherever a server repeats it.
+//
+// After a 401 the token is dropped, unless it came less than ten seconds ago and the server has never accepted it. The request is sent once
+// more with another token, except for a tools/call, which ends as unknown: only the next request has another token. A failed token request
+// fails the request that needed it, and nothing is sent to the server. Its reason begins with "there is no access token from" and the host.
+// It repeats nothing of the response but the status and the error code.
+//
 // # Child processes
 //
 // A stdio server gets PATH, HOME, LANG and TMPDIR of our environment and the variables that its configuration names. It leads its own

@@ -102,8 +102,8 @@ func (h *httpConn) resume(ctx context.Context, events *eventReader) *http.Respon
 	}
 	header := h.streamHeader()
 	header.Set("Last-Event-Id", events.id)
-	resp, err := h.transport.RoundTrip(newRequest(ctx, http.MethodGet, h.target.origin, header, nil, nil))
-	if err != nil {
+	resp, f := h.exchange(ctx, ctx, http.MethodGet, h.target.origin, header, nil, nil)
+	if f != nil {
 		return nil
 	}
 	if resp.StatusCode != http.StatusOK || mediaType(resp.Header.Get("Content-Type")) != "text/event-stream" {
@@ -152,9 +152,9 @@ func (h *httpConn) drain(events *eventReader, cut, rest func()) {
 // follow opens the standalone stream of a revision with sessions and reads it to its end. Again reports whether to try it again later: a
 // server that answers with anything but a stream has none.
 func (h *httpConn) follow() (again bool) {
-	resp, err := h.transport.RoundTrip(newRequest(h.l.ctx, http.MethodGet, h.target.origin, h.streamHeader(), nil, nil))
+	resp, f := h.exchange(h.l.ctx, h.l.ctx, http.MethodGet, h.target.origin, h.streamHeader(), nil, nil)
 	h.l.setOpened()
-	if err != nil {
+	if f != nil {
 		return true
 	}
 	defer resp.Body.Close()

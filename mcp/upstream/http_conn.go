@@ -138,21 +138,44 @@ func (b *bound) release() {
 	b.cut()
 }
 
+// exchange sends one HTTP request, with an access token if the server needs one. The frame is nil or a message, which may leave only now. After a
+// 401 the request is sent once more with another token, unless it is a tools/call. The caller's context explains an error.
+func (h *httpConn) exchange(caller, ctx context.Context, method string, target *url.URL, header http.Header, frame []byte, p *permit) (
+	*http.Response, *fault) {
+	for first := true; ; first = false {
+		token, f := h.l.up.tokens.get(ctx)
+		switch {
+		case f != nil && ctx.Err() != nil:
+			return nil, h.transportFault(caller, ctx.Err())
+		case f == nil && frame != nil:
+			f = h.l.leave(frame, p)
+		}
+		if f != nil {
+			return nil, f
+		}
+		resp, err := h.transport.RoundTrip(newRequest(ctx, method, target, authorized(header, token), frame, p))
+		if err != nil {
+			return nil, h.transportFault(caller, err)
+		}
+		if !h.l.up.tokens.answered(token, resp.StatusCode) || p != nil || !first {
+			return resp, nil
+		}
+		io.CopyN(io.Discard, resp.Body, maxHTTPError)
+		resp.Body.Close()
+	}
+}
+
 // ask posts a request and reads the response.
 func (h *httpConn) ask(ctx context.Context, q *query) outcome {
-	if f := h.l.leave(q.frame, q.permit); f != nil {
-		return broken(f)
-	}
 	span := h.bound(ctx)
-	resp, err := h.transport.RoundTrip(newRequest(span.ctx, http.MethodPost, h.target.origin, h.header(q), q.frame, q.permit))
-	if err != nil {
+	resp, f := h.exchange(ctx, span.ctx, http.MethodPost, h.target.origin, h.header(q), q.frame, q.permit)
+	if f != nil {
 		span.release()
-		return broken(h.transportFault(ctx, err))
+		return broken(f)
 	}
 	if q.method == methodInitialize {
 		h.session = resp.Header.Get(sessionHeader)
 	}
-	var f *fault
 	content := resp.Header.Get("Content-Type")
 	switch media := mediaType(content); {
 	case redirect(resp.StatusCode) && q.method == methodListen: // only the stream is missing
@@ -194,7 +217,7 @@ func (h *httpConn) refused(resp *http.Response, q *query) outcome {
 			return outcome{incoming: a, status: resp.StatusCode}
 		}
 	}
-	f := &fault{code: CodeUnreachable, reason: httpReason(resp.StatusCode)}
+	f := &fault{code: CodeUnreachable, reason: h.l.up.tokens.reason(resp.StatusCode)}
 	if resp.StatusCode == http.StatusNotFound && h.session != "" && q.method != methodInitialize {
 		f = h.l.fail(CodeUnreachable, "%s: it has forgotten the session", httpReason(resp.StatusCode))
 	}
@@ -252,9 +275,6 @@ func (h *httpConn) tooLarge() outcome {
 
 // tell sends a message that the server only accepts.
 func (h *httpConn) tell(ctx context.Context, frame []byte) *fault {
-	if f := h.l.leave(frame, nil); f != nil {
-		return f
-	}
 	span := h.bound(ctx)
 	defer span.release()
 	header := h.header(nil)
@@ -264,9 +284,9 @@ func (h *httpConn) tell(ctx context.Context, frame []byte) *fault {
 			header.Set(methodHeader, method)
 		}
 	}
-	resp, err := h.transport.RoundTrip(newRequest(span.ctx, http.MethodPost, h.target.origin, header, frame, nil))
-	if err != nil {
-		return h.transportFault(ctx, err)
+	resp, f := h.exchange(ctx, span.ctx, http.MethodPost, h.target.origin, header, frame, nil)
+	if f != nil {
+		return f
 	}
 	return h.accepted(resp)
 }
@@ -282,7 +302,7 @@ func (h *httpConn) accepted(resp *http.Response) *fault {
 	case resp.StatusCode == http.StatusNotFound && h.settled.Load() != nil && h.session != "":
 		return h.l.fail(CodeUnreachable, "%s: it has forgotten the session", httpReason(resp.StatusCode))
 	case resp.StatusCode < 200 || resp.StatusCode >= 300:
-		return &fault{code: CodeUnreachable, reason: httpReason(resp.StatusCode)}
+		return &fault{code: CodeUnreachable, reason: h.l.up.tokens.reason(resp.StatusCode)}
 	}
 	return nil
 }
@@ -314,8 +334,8 @@ func (h *httpConn) close(polite bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
-	resp, err := h.transport.RoundTrip(newRequest(ctx, http.MethodDelete, h.target.origin, h.header(nil), nil, nil))
-	if err != nil {
+	resp, f := h.exchange(ctx, ctx, http.MethodDelete, h.target.origin, h.header(nil), nil, nil)
+	if f != nil {
 		return
 	}
 	io.CopyN(io.Discard, resp.Body, maxHTTPError)

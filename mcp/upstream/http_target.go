@@ -32,7 +32,7 @@ type httpTarget struct {
 
 func newHTTPTarget(s Server) httpTarget {
 	origin, _ := url.Parse(s.URL) // New has parsed it before
-	return httpTarget{origin: origin, headers: len(s.Headers) > 0, timeout: s.ConnectTimeout}
+	return httpTarget{origin: origin, headers: s.credentials(), timeout: s.ConnectTimeout}
 }
 
 // A transport is an [http.Transport] that never hands out a connection for another protocol.

@@ -298,6 +298,7 @@ func (up *upstream) closeLinks() {
 	}
 	wg.Wait()
 	up.pool.close()
+	up.tokens.close()
 }
 
 // Tasks are the goroutines of a link. They end before the link is finished.

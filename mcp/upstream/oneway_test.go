@@ -150,16 +150,16 @@ func TestTheScanSeesEveryWay(t *testing.T) {
 
 // onlyIn says which functions of this package may use what a call, or any byte, leaves the process by.
 var onlyIn = map[string][]string{
-	"arm":      {"Link.Call"}, // makes a permit that calls
-	"permit{}": {"arm"},
-	"message":  {"Link.encode"}, // encodes a call
-	"encode":   {"Link.Call"},
-	"leave":    {"Link.leave", "httpConn.ask", "httpConn.tell", "sseConn.post", "stdioConn.write"},
-	"send":     {"duplex.ask", "duplex.tell", "Link.openPipe", "Link.openSSE"}, // passes a permit, or leads to who does
-	"RoundTrip": {"transport.RoundTrip", "httpConn.ask", "httpConn.tell", "sseConn.post", "httpConn.follow", "httpConn.close",
-		"httpConn.resume", "Link.openSSE"},
-	"newBody": {"newRequest"},
-	"write":   {"stdioConn.write", "Link.openPipe"}, // of a child
+	"arm":       {"Link.Call"}, // makes a permit that calls
+	"permit{}":  {"arm"},
+	"message":   {"Link.encode"}, // encodes a call
+	"encode":    {"Link.Call"},
+	"leave":     {"Link.leave", "httpConn.exchange", "stdioConn.write"},
+	"send":      {"duplex.ask", "duplex.tell", "Link.openPipe", "Link.openSSE"}, // passes a permit, or leads to who does
+	"exchange":  {"httpConn.ask", "httpConn.tell", "sseConn.post", "httpConn.follow", "httpConn.close", "httpConn.resume", "Link.openSSE"},
+	"RoundTrip": {"transport.RoundTrip", "httpConn.exchange"},
+	"newBody":   {"newRequest"},
+	"write":     {"stdioConn.write", "Link.openPipe"}, // of a child
 }
 
 // uses finds the functions that use something in onlyIn and are not named there.

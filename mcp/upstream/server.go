@@ -33,6 +33,8 @@ type Server struct {
 	URL     string   // sse and http: absolute, http or https, without user, password or fragment
 	Headers []Header // sse and http: sent with every request to the URL's origin and to no other
 
+	Auth *ClientCredentials // sse and http: get the token of the Authorization header, which Headers must not have. Nil: none
+
 	Command string   // stdio: a program, looked up on PATH if it holds no separator, else taken as it stands
 	Args    []string // stdio
 	Env     []Header // stdio: added to the PATH, HOME, LANG and TMPDIR that a child gets
@@ -90,8 +92,8 @@ func (s Server) checkStdio() error {
 	switch {
 	case s.Command == "":
 		return errors.New("type stdio needs a command")
-	case s.URL != "" || len(s.Headers) > 0:
-		return errors.New("type stdio takes no url and no headers")
+	case s.URL != "" || len(s.Headers) > 0 || s.Auth != nil:
+		return errors.New("type stdio takes no url, no headers and no credentials")
 	}
 	for _, e := range s.Env {
 		if e.Name == "" || strings.ContainsAny(e.Name, "=\x00") || strings.Contains(e.Value, "\x00") {
@@ -117,16 +119,25 @@ func (s Server) checkHTTP() error {
 		return errors.New("the url holds a user or password; use headers")
 	case u.Fragment != "":
 		return errors.New("the url has a fragment")
-	case u.Scheme == "http" && len(s.Headers) > 0 && !loopback.Host(u.Hostname()):
+	case u.Scheme == "http" && s.credentials() && !loopback.Host(u.Hostname()):
 		return errors.New("headers would travel in clear text: use https, or a loopback address")
 	}
 	for _, h := range s.Headers {
 		if err := checkHeader(h); err != nil {
 			return err
 		}
+		if s.Auth != nil && strings.EqualFold(h.Name, "Authorization") {
+			return errors.New("the header Authorization is that of the access token")
+		}
+	}
+	if s.Auth != nil {
+		return s.Auth.check()
 	}
 	return nil
 }
+
+// credentials reports whether requests over HTTP carry secrets.
+func (s Server) credentials() bool { return len(s.Headers) > 0 || s.Auth != nil }
 
 func checkHeader(h Header) error {
 	if !IsToken(h.Name) {

@@ -27,17 +27,16 @@ func (l *Link) openSSE(ctx context.Context) *fault {
 	c.over = cancel
 	header := c.http.base.Clone()
 	header.Set("Accept", "text/event-stream")
-	resp, err := c.http.transport.RoundTrip(newRequest(stream, http.MethodGet, c.http.target.origin, header, nil, nil))
-	if err != nil {
-		return l.over(c.http.transportFault(ctx, err))
+	resp, f := c.http.exchange(ctx, stream, http.MethodGet, c.http.target.origin, header, nil, nil)
+	if f != nil {
+		return l.over(f)
 	}
 	content := resp.Header.Get("Content-Type")
-	var f *fault
 	switch {
 	case redirect(resp.StatusCode):
 		f = l.redirected(resp)
 	case resp.StatusCode != http.StatusOK:
-		f = l.fail(CodeUnreachable, "%s", httpReason(resp.StatusCode))
+		f = l.fail(CodeUnreachable, "%s", l.up.tokens.reason(resp.StatusCode))
 	case mediaType(content) != "text/event-stream":
 		f = l.fail(CodeUnreachable, "it answered with the content type %q, not an event stream", content)
 	}
@@ -91,14 +90,11 @@ func (c *sseConn) post(ctx context.Context, frame []byte, p *permit) *fault {
 	if f := c.l.fault(); f != nil {
 		return f
 	}
-	if f := c.l.leave(frame, p); f != nil {
-		return f
-	}
 	span := c.http.bound(ctx)
 	defer span.release()
-	resp, err := c.http.transport.RoundTrip(newRequest(span.ctx, http.MethodPost, c.target, c.http.header(nil), frame, p))
-	if err != nil {
-		return c.http.transportFault(ctx, err)
+	resp, f := c.http.exchange(ctx, span.ctx, http.MethodPost, c.target, c.http.header(nil), frame, p)
+	if f != nil {
+		return f
 	}
 	return c.http.accepted(resp)
 }

@@ -43,6 +43,7 @@ type upstream struct {
 	era      atomic.Int32 // the kind of revision that it speaks, as far as links have found out; see handshake.go
 	noRounds atomic.Int64 // when it last refused a stateless revision, in Unix nanoseconds; see stateless.go
 	pool     pool         // of HTTP connections, for all links
+	tokens   *accessTokens
 	ids      atomic.Int64 // the last request id. Links share connections, so ids are unique for the server
 
 	linksMu sync.Mutex
@@ -62,6 +63,9 @@ func New(servers []Server, limits Limits, info Info, secrets *secret.Masker) (*U
 		info.Version = "0"
 	}
 	u := &Upstreams{limits: limits, info: info, secrets: secrets, byName: make(map[string]*upstream)}
+	if u.secrets == nil {
+		u.secrets = secret.New(nil) // access tokens become secrets
+	}
 	u.ctx, u.close = context.WithCancelCause(context.Background())
 	for _, s := range servers {
 		if err := s.check(); err != nil {
@@ -74,6 +78,7 @@ func New(servers []Server, limits Limits, info Info, secrets *secret.Masker) (*U
 		}
 		s.setTimeouts()
 		up := &upstream{server: s, gate: make(chan struct{}, 1), links: make(map[*Link]struct{})}
+		up.tokens = newAccessTokens(u.ctx, s, u.secrets)
 		u.all = append(u.all, up)
 		u.byName[s.Name] = up
 	}

@@ -1,0 +1,270 @@
+package upstream
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+
+	"pgfsm/loopback"
+	"pgfsm/policy/secret"
+)
+
+// ClientCredentials get the access tokens of a server (RFC 6749, section 4.4). The client authenticates in the Authorization header
+// (client_secret_basic).
+type ClientCredentials struct {
+	TokenURL     string // https, or http on this machine; without user, password or fragment
+	ClientID     string
+	ClientSecret string
+	Scopes       []string
+	Resource     string // the server's identifier (RFC 8707); empty: not sent
+	Audience     string // for providers that ask for it in place of the resource; empty: not sent
+}
+
+const (
+	// maxToken bounds an access token in bytes. Every request carries it in a header.
+	maxToken = 16 << 10
+	// refusedWait is how long a token that the server has never accepted is used in spite of a 401, so that a server that accepts none does not
+	// cause a token request for each of ours.
+	refusedWait = 10 * time.Second
+	// recentTokens is how many tokens of a server are masked: a server may repeat one that is not used any more.
+	recentTokens = 8
+)
+
+var (
+	// tokenForm is the b64token of RFC 6750, section 2.1.
+	tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
+	// errorForm has the error codes of RFC 6749, section 5.2, and of its extensions. Other texts of a token endpoint are not repeated.
+	errorForm = regexp.MustCompile(`^[a-z_]{1,64}$`)
+)
+
+func (c *ClientCredentials) check() error {
+	u, err := url.Parse(c.TokenURL)
+	switch {
+	case err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "":
+		return errors.New("the token URL is not a URL with a host and without user, password and fragment")
+	case u.Scheme != "https" && (u.Scheme != "http" || !loopback.Host(u.Hostname())):
+		return errors.New("the client secret would travel in clear text: the token URL must be https, or at a loopback address")
+	case c.ClientID == "" || c.ClientSecret == "":
+		return errors.New("client credentials need a client id and a client secret")
+	}
+	return nil
+}
+
+// accessTokens are those of one server, for all its links. Each is used until it expires or the server refuses it. Nil: the server needs none.
+type accessTokens struct {
+	ctx     context.Context // ends with the Upstreams
+	timeout time.Duration   // of one token request: less than that of connecting, so that an error names the step
+	host    string          // of the token URL
+	secrets *secret.Masker
+	config  clientcredentials.Config
+	client  *http.Client
+
+	mu       sync.Mutex
+	token    *oauth2.Token
+	since    time.Time   // when token came
+	accepted bool        // the server has answered a request with token otherwise than with 401
+	request  *tokenFetch // under way
+	recent   []string
+}
+
+// A tokenFetch is a token request. The members are set when done is closed.
+type tokenFetch struct {
+	done  chan struct{}
+	token string
+	fault *fault
+}
+
+func newAccessTokens(ctx context.Context, s Server, secrets *secret.Masker) *accessTokens {
+	if s.Auth == nil {
+		return nil
+	}
+	params := make(url.Values)
+	if s.Auth.Resource != "" {
+		params.Set("resource", s.Auth.Resource)
+	}
+	if s.Auth.Audience != "" {
+		params.Set("audience", s.Auth.Audience)
+	}
+	origin, _ := url.Parse(s.Auth.TokenURL) // checked before
+	target := &httpTarget{origin: origin, headers: true, timeout: s.ConnectTimeout}
+	return &accessTokens{
+		ctx: ctx, timeout: s.ConnectTimeout / 2, host: origin.Host, secrets: secrets,
+		config: clientcredentials.Config{
+			ClientID: s.Auth.ClientID, ClientSecret: s.Auth.ClientSecret, TokenURL: s.Auth.TokenURL, Scopes: s.Auth.Scopes,
+			EndpointParams: params, AuthStyle: oauth2.AuthStyleInHeader,
+		},
+		client: &http.Client{
+			Transport:     target.transport(),
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+}
+
+// get returns a token that is valid for some seconds, and requests one if there is none. Concurrent callers share one request.
+func (a *accessTokens) get(ctx context.Context) (string, *fault) {
+	if a == nil {
+		return "", nil
+	}
+	a.mu.Lock()
+	if a.token.Valid() {
+		defer a.mu.Unlock()
+		return a.token.AccessToken, nil
+	}
+	if a.ctx.Err() != nil {
+		a.mu.Unlock()
+		return "", &fault{code: CodeClosed, reason: errClosed.Error()}
+	}
+	if a.request == nil {
+		a.request = &tokenFetch{done: make(chan struct{})}
+		go a.fetch()
+	}
+	r := a.request
+	a.mu.Unlock()
+	select {
+	case <-r.done:
+		return r.token, r.fault
+	case <-ctx.Done():
+		return "", a.fault(overCode(ctx), errNoAnswer)
+	}
+}
+
+// fetch makes the token request. It has its own time limit, because several callers may wait for it.
+func (a *accessTokens) fetch() {
+	ctx, cancel := context.WithTimeout(a.ctx, a.timeout)
+	defer cancel()
+	token, err := a.config.Token(context.WithValue(ctx, oauth2.HTTPClient, a.client))
+	var f *fault
+	if err != nil {
+		f = a.failed(ctx, err)
+	} else {
+		f = a.usable(token)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r := a.request
+	a.request = nil
+	if r.fault = f; f == nil {
+		r.token = token.AccessToken
+		a.token, a.since, a.accepted = token, time.Now(), false
+		if !slices.Contains(a.recent, r.token) {
+			a.recent = append(a.recent, r.token)
+			a.recent = a.recent[max(0, len(a.recent)-recentTokens):]
+			a.secrets.Put(a, a.recent) // before the server learns it
+		}
+	}
+	close(r.done)
+}
+
+// usable checks a token that came.
+func (a *accessTokens) usable(t *oauth2.Token) *fault {
+	switch n := len(t.AccessToken); {
+	case t.Type() != "Bearer":
+		return a.fault(CodeProtocol, "its token is not of type Bearer")
+	case n < secret.MinBytes:
+		return a.fault(CodeProtocol, fmt.Sprintf("its token has fewer than %d bytes, so that it could not be masked", secret.MinBytes))
+	case n > maxToken:
+		return a.fault(CodeProtocol, fmt.Sprintf("its token has more than %d bytes", maxToken))
+	case !tokenForm.MatchString(t.AccessToken):
+		return a.fault(CodeProtocol, "its token has characters that a header may not have (RFC 6750, section 2.1)")
+	}
+	return nil
+}
+
+// failed is the fault for a token request that failed. It repeats nothing of the response but the status and the error code.
+func (a *accessTokens) failed(ctx context.Context, err error) *fault {
+	var refused *oauth2.RetrieveError
+	var own *fault
+	var network *net.OpError
+	var certificate *tls.CertificateVerificationError
+	var transport *url.Error
+	switch {
+	case a.ctx.Err() != nil:
+		return &fault{code: CodeClosed, reason: errClosed.Error()}
+	case ctx.Err() != nil:
+		return a.fault(CodeTimeout, errNoAnswer)
+	case errors.As(err, &refused) && redirect(refused.Response.StatusCode):
+		return a.fault(CodeRedirect, httpReason(refused.Response.StatusCode))
+	case errors.As(err, &refused):
+		reason := httpReason(refused.Response.StatusCode)
+		if errorForm.MatchString(refused.ErrorCode) {
+			reason += ", error " + refused.ErrorCode
+		}
+		return a.fault(CodeUnreachable, reason)
+	case errors.As(err, &own):
+		return a.fault(own.code, own.reason)
+	case errors.As(err, &network):
+		return a.fault(CodeUnreachable, network.Error())
+	case errors.As(err, &certificate):
+		return a.fault(CodeUnreachable, certificate.Error())
+	case errors.As(err, &transport): // its text may quote the response
+		return a.fault(CodeUnreachable, "it did not answer in HTTP")
+	}
+	return a.fault(CodeProtocol, "it answered with something else than an access token (RFC 6749, section 5.1)")
+}
+
+func (a *accessTokens) fault(code, reason string) *fault {
+	return &fault{code: code, reason: presentable(fmt.Sprintf("there is no access token from %s: %s", a.host, reason), a.secrets)}
+}
+
+// answered notes the status of a response to a request with a token. Again reports whether another token may help.
+func (a *accessTokens) answered(token string, status int) (again bool) {
+	if a == nil {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	current := a.token != nil && a.token.AccessToken == token
+	switch {
+	case status != http.StatusUnauthorized:
+		a.accepted = a.accepted || current
+		return false
+	case current && !a.accepted && time.Since(a.since) < refusedWait:
+		return false
+	case current:
+		a.token = nil
+	}
+	return true
+}
+
+// reason is that of an HTTP status.
+func (a *accessTokens) reason(status int) string {
+	if a == nil || status != http.StatusUnauthorized {
+		return httpReason(status)
+	}
+	return fmt.Sprintf("%s to the access token from %s", httpReason(status), a.host)
+}
+
+// close waits for a request under way. The Upstreams' context has ended.
+func (a *accessTokens) close() {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	r := a.request
+	a.mu.Unlock()
+	if r != nil {
+		<-r.done
+	}
+	a.client.CloseIdleConnections()
+}
+
+// authorized is a header with a token; without a token it is the header itself.
+func authorized(header http.Header, token string) http.Header {
+	if token == "" {
+		return header
+	}
+	header = header.Clone()
+	header.Set("Authorization", "Bearer "+token)
+	return header
+}

@@ -1,0 +1,422 @@
+package upstream
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"pgfsm/policy/secret"
+)
+
+const clientSecret = "s3cret/+of=the client"
+
+// A provider is a token endpoint. It issues token-0001, token-0002 and so on, and counts the requests.
+type provider struct {
+	*httptest.Server
+	answer http.HandlerFunc // nil: a token for expires seconds
+	expiry int
+
+	mu    sync.Mutex
+	forms []url.Values
+	basic [][2]string
+}
+
+func serveProvider(t *testing.T, answer http.HandlerFunc) *provider {
+	t.Helper()
+	p := &provider{answer: answer, expiry: 3600}
+	p.Server = httptest.NewServer(p)
+	t.Cleanup(p.Close)
+	return p
+}
+
+func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id, password, _ := r.BasicAuth()
+	err := r.ParseForm()
+	p.mu.Lock()
+	p.forms, p.basic = append(p.forms, r.PostForm), append(p.basic, [2]string{id, password})
+	n := len(p.forms)
+	p.mu.Unlock()
+	switch {
+	case err != nil:
+		w.WriteHeader(http.StatusBadRequest)
+	case p.answer != nil:
+		p.answer(w, r)
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"access_token":"token-%04d","token_type":"bearer","expires_in":%d}`, n, p.expiry)
+	}
+}
+
+func (p *provider) asked() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.forms)
+}
+
+func (p *provider) credentials() *ClientCredentials {
+	return &ClientCredentials{TokenURL: p.URL + "/token", ClientID: "pgfsm", ClientSecret: clientSecret}
+}
+
+// A lock lets requests to a server pass by their token, and remembers the tokens that came.
+type lock struct {
+	http.Handler
+	accept func(r *http.Request, token string) bool
+
+	mu     sync.Mutex
+	tokens []string // without repetitions
+}
+
+func (l *lock) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	l.mu.Lock()
+	if n := len(l.tokens); n == 0 || l.tokens[n-1] != token {
+		l.tokens = append(l.tokens, token)
+	}
+	l.mu.Unlock()
+	if !l.accept(r, token) {
+		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	l.Handler.ServeHTTP(w, r)
+}
+
+func (l *lock) seen() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.tokens...)
+}
+
+// issued accepts every token of a provider.
+func issued(_ *http.Request, token string) bool { return strings.HasPrefix(token, "token-") }
+
+// locked serves a script behind a lock, with the credentials of a provider.
+func locked(t *testing.T, s script, p *provider, accept func(*http.Request, string) bool) (*scripted, *lock, Server) {
+	t.Helper()
+	srv := serveScript(t, s, false)
+	l := &lock{Handler: srv, accept: accept}
+	front := httptest.NewServer(l)
+	t.Cleanup(front.Close)
+	return srv, l, Server{Name: "web", Type: TypeHTTP, URL: front.URL + "/mcp", Auth: p.credentials()}
+}
+
+func TestAccessTokenIsRequestedOnceForAllSessions(t *testing.T) {
+	noLeak(t)
+	p := serveProvider(t, nil)
+	_, l, s := locked(t, honest, p, issued)
+	s.Auth.Scopes, s.Auth.Resource, s.Auth.Audience = []string{"crm.read", "crm.write"}, s.URL, "crm"
+	u := upstreams(t, Limits{}, s)
+	listed(t, u)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			link, err := u.Link(t.Context(), "web", Peer{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			link.Close()
+		})
+	}
+	wg.Wait()
+	if r := call(t.Context(), u, "web", `{}`); r.Effect != EffectDone {
+		t.Errorf("Call() = %+v, want done", r)
+	}
+	if d := cmp.Diff([]string{"token-0001"}, l.seen()); d != "" {
+		t.Errorf("tokens at the server (-want +got):\n%s", d)
+	}
+	want := []url.Values{{"grant_type": {"client_credentials"}, "scope": {"crm.read crm.write"}, "resource": {s.URL}, "audience": {"crm"}}}
+	if d := cmp.Diff(want, p.forms); d != "" {
+		t.Errorf("token requests (-want +got):\n%s", d)
+	}
+	// RFC 6749, section 2.3.1: both are encoded as in a form.
+	if d := cmp.Diff([][2]string{{"pgfsm", url.QueryEscape(clientSecret)}}, p.basic); d != "" {
+		t.Errorf("credentials (-want +got):\n%s", d)
+	}
+}
+
+func TestConcurrentSessionsShareOneTokenRequest(t *testing.T) {
+	release := make(chan struct{})
+	p := serveProvider(t, func(w http.ResponseWriter, _ *http.Request) {
+		<-release
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"access_token":"token-0001","token_type":"Bearer"}`)
+	})
+	_, _, s := locked(t, honest, p, issued)
+	u := upstreams(t, Limits{}, s)
+	failed := make(chan error, 8)
+	for range cap(failed) {
+		go func() {
+			link, err := u.Link(t.Context(), "web", Peer{})
+			if err == nil {
+				link.Close()
+			}
+			failed <- err
+		}()
+	}
+	eventually(t, "a token is requested", func() bool { return p.asked() > 0 })
+	close(release)
+	for range cap(failed) {
+		if err := <-failed; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := p.asked(); n != 1 {
+		t.Errorf("%d token requests, want 1", n)
+	}
+}
+
+func TestExpiredAccessTokenIsReplaced(t *testing.T) {
+	p := serveProvider(t, nil)
+	p.expiry = 1
+	_, l, s := locked(t, honest, p, issued)
+	u := upstreams(t, Limits{}, s)
+	listed(t, u)
+	if r := call(t.Context(), u, "web", `{}`); r.Effect != EffectDone {
+		t.Errorf("Call() = %+v, want done", r)
+	}
+	if n := len(l.seen()); n < 2 || n != p.asked() {
+		t.Errorf("%d tokens at the server, %d requested, want as many, and more than one", n, p.asked())
+	}
+}
+
+func TestRefusedAccessToken(t *testing.T) {
+	for _, transport := range []string{TypeHTTP, TypeSSE} {
+		t.Run(transport, func(t *testing.T) {
+			p := serveProvider(t, nil)
+			var revoked atomic.Value // the last token that is; the earlier ones are as well
+			revoked.Store("token-0000")
+			var calls atomic.Int32
+			srv, l, s := locked(t, honest, p, func(r *http.Request, token string) bool {
+				body := readAll(r)
+				r.Body = readCloser(body)
+				if strings.Contains(body, methodCall) {
+					calls.Add(1)
+				}
+				return token > revoked.Load().(string)
+			})
+			if transport == TypeSSE {
+				l.Handler = sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return echoServer() }, nil)
+				s.Type = TypeSSE
+			}
+			u := upstreams(t, Limits{}, s)
+			listed(t, u)
+			revoked.Store("token-0001")
+			first := call(t.Context(), u, "web", `{}`)
+			if first.Effect != EffectUnknown || first.Code != CodeUnreachable ||
+				!strings.Contains(first.Reason, "401 Unauthorized to the access token from 127.0.0.1:") || calls.Load() != 1 {
+				t.Errorf("Call() with a revoked token = %+v, %d sent, want unknown and one", first, calls.Load())
+			}
+			if second := call(t.Context(), u, "web", `{}`); second.Effect != EffectDone || calls.Load() != 2 {
+				t.Errorf("next Call() = %+v, %d sent, want done and two", second, calls.Load())
+			}
+			revoked.Store("token-0002")
+			lists := srv.count(methodList)
+			listed(t, u)
+			if d := cmp.Diff([]string{"token-0001", "token-0002", "token-0003"}, l.seen()); transport == TypeHTTP && d != "" {
+				t.Errorf("tokens at the server (-want +got):\n%s", d)
+			}
+			if n := srv.count(methodList) - lists; transport == TypeHTTP && n != 1 {
+				t.Errorf("%d lists passed, want 1", n)
+			}
+			if n := p.asked(); n != 3 {
+				t.Errorf("%d token requests, want 3", n)
+			}
+		})
+	}
+}
+
+func TestServerThatAcceptsNoTokenCausesFewTokenRequests(t *testing.T) {
+	p := serveProvider(t, nil)
+	_, l, s := locked(t, honest, p, func(*http.Request, string) bool { return false })
+	u := upstreams(t, Limits{}, s)
+	begun := time.Now()
+	for range 3 {
+		if reason := down(t, u, CodeUnreachable); !strings.Contains(reason, "HTTP status 401 Unauthorized to the access token from 127.0.0.1:") {
+			t.Errorf("reason = %q", reason)
+		}
+	}
+	if n := p.asked(); n != 1 && time.Since(begun) < refusedWait {
+		t.Errorf("%d token requests, want 1; the server saw %v", n, l.seen())
+	}
+}
+
+func TestTokenEndpointThatFails(t *testing.T) {
+	const inBody = "what-the-endpoint-repeats"
+	sends := func(status int, content, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", content)
+			w.WriteHeader(status)
+			io.WriteString(w, body)
+		}
+	}
+	token := func(token string) http.HandlerFunc {
+		return sends(200, "application/json", fmt.Sprintf(`{"access_token":%q,"token_type":"Bearer"}`, token))
+	}
+	const unusable = "it answered with something else than an access token"
+	for _, tt := range []struct {
+		name         string
+		answer       http.HandlerFunc
+		code, reason string
+	}{
+		{"client-refused", sends(401, "application/json", `{"error":"invalid_client","error_description":"`+inBody+`"}`),
+			CodeUnreachable, "HTTP status 401 Unauthorized, error invalid_client"},
+		{"error-with-status-200", sends(200, "application/json", `{"error":"invalid_target"}`), CodeUnreachable, "200 OK, error invalid_target"},
+		{"error-code-that-is-a-text", sends(400, "application/json", `{"error":"`+inBody+`"}`), CodeUnreachable, "400 Bad Request"},
+		{"error-in-html", sends(500, "text/html", "<p>"+inBody), CodeUnreachable, "500 Internal Server Error"},
+		{"html", sends(200, "text/html", "<p>"+inBody), CodeProtocol, unusable},
+		{"form", sends(200, "application/x-www-form-urlencoded", "a=%zz"+inBody), CodeProtocol, unusable},
+		{"no-token", sends(200, "application/json", `{"access_tokens":"`+inBody+`"}`), CodeProtocol, unusable},
+		{"value-of-another-type", sends(200, "application/json", `{"access_token":"token-0001","expires_in":"`+inBody+`"}`), CodeProtocol, unusable},
+		{"ten-megabytes", sends(200, "application/json", `{"x":"`+strings.Repeat("x", 10<<20)+`","access_token":"token-0001"}`), CodeProtocol, unusable},
+		{"redirect", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/"+inBody, http.StatusTemporaryRedirect)
+		},
+			CodeRedirect, "307 Temporary Redirect"},
+		{"not-http", func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				io.WriteString(conn, inBody+"\r\n\r\n")
+				conn.Close()
+			}
+		}, CodeUnreachable, "it did not answer in HTTP"},
+		{"other-type", sends(200, "application/json", `{"access_token":"token-0001","token_type":"`+inBody+`"}`), CodeProtocol, "not of type Bearer"},
+		{"short-token", token("seven77"), CodeProtocol, "fewer than 8 bytes"},
+		{"long-token", token(strings.Repeat("x", maxToken+1)), CodeProtocol, "more than 16384 bytes"},
+		{"token-with-a-line-end", token(inBody + "\r\nX: y"), CodeProtocol, "characters that a header may not have"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := serveProvider(t, tt.answer)
+			srv, _, s := locked(t, honest, p, issued)
+			reason := down(t, upstreams(t, Limits{}, s), tt.code)
+			if !strings.HasPrefix(reason, "there is no access token from 127.0.0.1:") || !strings.Contains(reason, tt.reason) {
+				t.Errorf("reason = %q, want it to name %q", reason, tt.reason)
+			}
+			if strings.Contains(reason, inBody) || strings.Contains(reason, clientSecret) {
+				t.Errorf("reason = %q: it repeats the response", reason)
+			}
+			if n := p.asked(); n != 1 || len(srv.seen) > 0 {
+				t.Errorf("%d token requests, %d messages at the server, want 1 and 0", n, len(srv.seen))
+			}
+		})
+	}
+}
+
+func TestTokenAtTheBounds(t *testing.T) {
+	for _, n := range []int{secret.MinBytes, maxToken} {
+		p := serveProvider(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"access_token":%q}`, strings.Repeat("x", n))
+		})
+		_, _, s := locked(t, honest, p, func(_ *http.Request, token string) bool { return len(token) == n })
+		listed(t, upstreams(t, Limits{}, s))
+	}
+}
+
+func TestTokenEndpointThatIsDownOrSlow(t *testing.T) {
+	gone := serveProvider(t, nil)
+	_, _, s := locked(t, honest, gone, issued)
+	gone.Close()
+	if reason := down(t, upstreams(t, Limits{}, s), CodeUnreachable); !strings.Contains(reason, "connection refused") {
+		t.Errorf("reason = %q", reason)
+	}
+	hold := make(chan struct{})
+	slow := serveProvider(t, func(http.ResponseWriter, *http.Request) { <-hold })
+	defer close(hold)
+	_, _, s = locked(t, honest, slow, issued)
+	s.ConnectTimeout = 2 * time.Second
+	if reason := down(t, upstreams(t, Limits{}, s), CodeTimeout); !strings.HasPrefix(reason, "there is no access token from 127.0.0.1:") {
+		t.Errorf("reason = %q", reason)
+	}
+}
+
+// A call for which no token can be had is not sent.
+func TestCallWithoutATokenIsNotSent(t *testing.T) {
+	var broken atomic.Bool
+	p := serveProvider(t, nil)
+	p.expiry = 1
+	p.answer = func(w http.ResponseWriter, _ *http.Request) {
+		if broken.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"access_token":"token-0001","expires_in":1}`)
+	}
+	srv, _, s := locked(t, honest, p, issued)
+	u := upstreams(t, Limits{}, s)
+	listed(t, u)
+	broken.Store(true)
+	r := call(t.Context(), u, "web", `{}`)
+	if r.Effect != EffectNotSent || r.Code != CodeUnreachable || srv.count(methodCall) != 0 {
+		t.Errorf("Call() = %+v, %d sent, want not sent", r, srv.count(methodCall))
+	}
+	broken.Store(false)
+	if r := call(t.Context(), u, "web", `{}`); r.Effect != EffectDone {
+		t.Errorf("Call() after the endpoint is back = %+v, want done", r)
+	}
+}
+
+func TestAccessTokenIsMasked(t *testing.T) {
+	p := serveProvider(t, nil)
+	_, _, s := locked(t, on("tools/call", says(`{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"bad Bearer token-0001"}}`)), p, issued)
+	secrets := secret.New([]string{clientSecret})
+	u, err := New([]Server{s}, Limits{}, Info{}, secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	listed(t, u)
+	r := call(t.Context(), u, "web", `{}`)
+	if strings.Contains(r.Reason, "token-0001") || !strings.Contains(r.Reason, secret.Mask) {
+		t.Errorf("Reason = %q, want it without the token", r.Reason)
+	}
+	if got := secrets.String("token-0001"); got != secret.Mask {
+		t.Errorf("String(the token) = %q, want it masked", got)
+	}
+}
+
+func TestCredentialsThatNewRefuses(t *testing.T) {
+	good := ClientCredentials{TokenURL: "https://login.example.com/token", ClientID: "pgfsm", ClientSecret: clientSecret}
+	server := Server{Name: "web", Type: TypeHTTP, URL: "https://crm.example.com/mcp"}
+	for _, tt := range []struct {
+		name   string
+		change func(s *Server, c *ClientCredentials)
+		want   string // empty: accepted
+	}{
+		{"none-of-it", func(*Server, *ClientCredentials) {}, ""},
+		{"token-endpoint-on-this-machine", func(_ *Server, c *ClientCredentials) { c.TokenURL = "http://localhost:1/token" }, ""},
+		{"plain-http-to-the-token-endpoint", func(_ *Server, c *ClientCredentials) { c.TokenURL = "http://login.example.com/token" }, "clear text"},
+		{"plain-http-to-the-server", func(s *Server, _ *ClientCredentials) { s.URL = "http://crm.example.com/mcp" }, "clear text"},
+		{"password-in-the-token-url", func(_ *Server, c *ClientCredentials) { c.TokenURL = "https://a:b@login.example.com/token" }, "token URL"},
+		{"no-client-id", func(_ *Server, c *ClientCredentials) { c.ClientID = "" }, "client id"},
+		{"no-client-secret", func(_ *Server, c *ClientCredentials) { c.ClientSecret = "" }, "client secret"},
+		{"another-authorization", func(s *Server, _ *ClientCredentials) { s.Headers = []Header{{"authorization", "Bearer of-the-file"}} }, "Authorization"},
+		{"stdio", func(s *Server, _ *ClientCredentials) {
+			*s = Server{Name: "web", Type: TypeStdio, Command: "x", Auth: s.Auth}
+		}, "no credentials"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, c := server, good
+			s.Auth = &c
+			tt.change(&s, &c)
+			u, err := New([]Server{s}, Limits{}, Info{}, nil)
+			if err == nil {
+				defer u.Close()
+			}
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("New() = %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
