@@ -33,7 +33,11 @@ func (r *Runner) attach(ctx context.Context, ask *gateway.Ask, text []byte) (ans
 
 // callerOf is a client of the gateway as a caller of the ledger.
 func callerOf(who gateway.Identity) ledger.Caller {
-	return ledger.Caller{TokenID: who.Token, Name: who.Name, Roles: []string{ledger.RoleAgent}}
+	by := ledger.Caller{TokenID: who.Token, Name: who.Name, Roles: []string{ledger.RoleAgent}}
+	if policy.HasSubject(who.Name) {
+		by.Identity = &policy.Identity{Client: who.Client, OnBehalfOf: who.OnBehalfOf}
+	}
+	return by
 }
 
 // deliver answers with the outcome of a held call that has ended, if it was not delivered before.

@@ -81,6 +81,8 @@ func New(o Options) *Handler {
 	}
 	if h.callers == nil {
 		h.callers = Tokens{Ledger: o.Ledger}
+	} else {
+		h.callers = Unblocked{h.callers, o.Ledger}
 	}
 	if h.voted == nil {
 		h.voted = func(string) {}

@@ -34,3 +34,24 @@ func (t Tokens) Authenticate(r *http.Request) (web.Caller, error) {
 	}
 	return web.Caller{}, fmt.Errorf("%w: %w", web.ErrUnavailable, err)
 }
+
+// Unblocked refuses callers whom the ledger has blocked, and those who act for a person whom it has blocked.
+type Unblocked struct {
+	web.Authenticator
+	Ledger *ledger.Ledger
+}
+
+// Authenticate is [web.Authenticator.Authenticate].
+func (u Unblocked) Authenticate(r *http.Request) (web.Caller, error) {
+	c, err := u.Authenticator.Authenticate(r)
+	if err != nil {
+		return c, err
+	}
+	switch blocked, err := u.Ledger.Blocked(r.Context(), c.Name, CallerOf(c).OnBehalfOf()); {
+	case err != nil:
+		return web.Caller{}, fmt.Errorf("%w: %w", web.ErrUnavailable, err)
+	case blocked:
+		return web.Caller{}, &ledger.Refusal{Code: ledger.RefusedBlocked, Message: "an admin has blocked " + c.Name + " here, or the person for whom it acts"}
+	}
+	return c, nil
+}
