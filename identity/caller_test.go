@@ -1,0 +1,361 @@
+package identity_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/identity"
+	"pgfsm/identity/identitytest"
+	"pgfsm/policy"
+	"pgfsm/web"
+)
+
+// TestActors is the table of docs/operate/identity.md: who is the actor of a request.
+func TestActors(t *testing.T) {
+	rig := newRig(t)
+	for _, tc := range []struct {
+		name                        string
+		claims                      claims
+		kind, id, client, forPerson string
+	}{
+		{"client-of-people", claims{"client_id": "cli"}, policy.ActorPerson, "alice", "cli", ""},
+		{"other-client", nil, policy.ActorAgent, "alice", "agent-1", ""},
+		{"client-itself", claims{"sub": "agent-1"}, policy.ActorAgent, "agent-1", "agent-1", ""},
+		{"agent-for-a-person", claims{"act": claims{"sub": "robot"}}, policy.ActorAgent, "robot", "agent-1", "alice"},
+		{"agent-for-a-person-with-issuer", claims{"act": claims{"sub": "robot", "iss": rig.Issuer}}, policy.ActorAgent, "robot", "agent-1", "alice"},
+		{"client-in-azp", claims{"client_id": nil, "azp": "a"}, policy.ActorAgent, "alice", "a", ""},
+		{"client-of-okta", claims{"client_id": nil, "cid": "b"}, policy.ActorAgent, "alice", "b", ""},
+		{"client-of-entra-v1", claims{"client_id": nil, "appid": "c"}, policy.ActorAgent, "alice", "c", ""},
+		{"client-of-people-in-other-letters", claims{"client_id": "CLI"}, policy.ActorAgent, "alice", "CLI", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for range 2 { // the second time from the cache
+				c, err := rig.agent(t, rig.Sign(tc.claims))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := &policy.Identity{Kind: tc.kind, Client: tc.client}
+				if tc.forPerson != "" {
+					want.OnBehalfOf = policy.SubjectName(rig.Issuer, tc.forPerson)
+				}
+				if diff := cmp.Diff(want, c.Identity); diff != "" || c.Name != policy.SubjectName(rig.Issuer, tc.id) || c.Token != "" || len(c.Roles) != 0 ||
+					!c.Expires.Equal(rig.clock.Add(rig.Life)) {
+					t.Errorf("caller %+v, identity %s", c, diff)
+				}
+			}
+		})
+	}
+}
+
+// TestGroups: a list that is not exactly one of groups makes all of them unknown.
+func TestGroups(t *testing.T) {
+	numbered := func(n int) (all []string) {
+		for i := range n {
+			all = append(all, fmt.Sprintf("g%03d", i))
+		}
+		return all
+	}
+	roles := func(value any) claims { return claims{"realm_access": claims{"roles": value}} }
+	with := func(name string, value any) claims {
+		c := roles([]string{"owners"})
+		c[name] = value
+		return c
+	}
+	known := func(groups ...string) *[]string { return &groups }
+	rig := newRig(t)
+	for _, tc := range []struct {
+		name   string
+		claims claims
+		want   *[]string // nil: unknown
+	}{
+		{"sorted-without-duplicates", roles([]string{"b", "a", "b"}), known("a", "b")},
+		{"none", roles([]string{}), &[]string{}},
+		{"umlauts-and-spaces", roles([]string{"Führung Süd"}), known("Führung Süd")},
+		{"another-alphabet-is-another-group", roles([]string{"\u043ewners"}), known("\u043ewners")},
+		{"200-groups", roles(numbered(200)), known(numbered(200)...)},
+		{"201-groups", roles(numbered(201)), nil},
+		{"missing", nil, nil},
+		{"elsewhere", claims{"roles": []string{"owners"}}, nil},
+		{"null", roles(nil), nil},
+		{"one-text", roles("owners"), nil},
+		{"object", roles(claims{"owners": true}), nil},
+		{"path-through-a-list", claims{"realm_access": []any{claims{"roles": []string{"owners"}}}}, nil},
+		{"number-among-them", roles([]any{"owners", 7}), nil},
+		{"empty-name-among-them", roles([]string{"owners", ""}), nil},
+		{"256-bytes", roles([]string{strings.Repeat("a", 256)}), known(strings.Repeat("a", 256))},
+		{"257-bytes", roles([]string{strings.Repeat("a", 257)}), nil},
+		{"new-line", roles([]string{"owners\n"}), nil},
+		{"zero-width-space", roles([]string{"own\u200bers"}), nil},
+		{"right-to-left-override", roles([]string{"\u202eowners"}), nil},
+		{"wide-letters", roles([]string{"\uff4fwners"}), nil},
+		{"decomposed-letters", roles([]string{"Fu\u0308hrung"}), nil},
+		{"ligature", roles([]string{"o\ufb03ce"}), nil},
+		{"overflow-of-entra", with("_claim_names", claims{"groups": "src1"}), nil},
+		{"overflow-of-entra-implicit", with("hasgroups", true), nil},
+		{"overflow-of-entra-in-a-name", with("groups:src1", "https://graph.example.com"), nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c, err := rig.agent(t, rig.Sign(tc.claims))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, c.Identity.Groups); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	t.Run("no-pointer", func(t *testing.T) {
+		rig := newRig(t, func(i *identity.Issuer) { i.Groups = "" })
+		if c, err := rig.agent(t, rig.Sign(roles([]string{"owners"}))); err != nil || c.Identity.Groups != nil {
+			t.Errorf("%+v, %v", c.Identity, err)
+		}
+	})
+	t.Run("pointer-with-escapes", func(t *testing.T) {
+		rig := newRig(t, func(i *identity.Issuer) { i.Groups = "/https:~1~1example.com~1groups" })
+		if c, err := rig.agent(t, rig.Sign(claims{"https://example.com/groups": []string{"owners"}})); err != nil || !c.Identity.InGroup("owners") {
+			t.Errorf("%+v, %v", c.Identity, err)
+		}
+	})
+}
+
+func TestClaims(t *testing.T) {
+	rig := newRig(t)
+	for _, tc := range []struct {
+		name       string
+		department any
+		known      bool
+	}{
+		{"text", "sales", true}, {"empty", "", true}, {"256-bytes", strings.Repeat("d", 256), true}, {"257-bytes", strings.Repeat("d", 257), false},
+		{"number", 7, false}, {"list", []string{"sales"}, false}, {"missing", nil, false}, {"new-line", "sales\n", false}, {"invisible", "sa\u200bles", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c, err := rig.agent(t, rig.Sign(claims{"department": tc.department, "org": claims{"team": "emea"}}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []policy.Claim{{Name: "team", Value: "emea"}}
+			if tc.known {
+				want = slices.Insert(want, 0, policy.Claim{Name: "department", Value: tc.department.(string)})
+			}
+			if diff := cmp.Diff(want, c.Identity.Claims); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestScopes(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		claims  claims
+		missing []string
+	}{
+		{"text", claims{"scope": "openid mcp:tools mcp:read"}, nil},
+		{"list-of-okta", claims{"scp": []string{"mcp:tools", "mcp:read"}}, nil},
+		{"text-of-entra", claims{"scp": "mcp:tools mcp:read"}, nil},
+		{"one-missing", claims{"scope": "mcp:tools"}, []string{"mcp:read"}},
+		{"none", nil, []string{"mcp:tools", "mcp:read"}},
+		{"begins-alike", claims{"scope": "mcp:tools2 mcp:readonly"}, []string{"mcp:tools", "mcp:read"}},
+		{"other-letters", claims{"scope": "MCP:TOOLS mcp:read"}, []string{"mcp:tools"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			rig := newRig(t)
+			rig.scopes = []string{"mcp:tools", "mcp:read"}
+			c, err := rig.agent(t, rig.Sign(tc.claims))
+			var lacks *web.ScopeError
+			switch {
+			case tc.missing == nil:
+				if err != nil || c.Name == "" {
+					t.Error(err)
+				}
+			case !errors.As(err, &lacks) || !slices.Equal(lacks.Missing, tc.missing) || lacks.Caller.Name != policy.SubjectName(rig.Issuer, "alice") || c.Name != "":
+				t.Errorf("%+v, %v", c, err)
+			}
+		})
+	}
+}
+
+// TestRequestsWithoutAToken leaves the ledger's tokens, and requests without any, to other authenticators.
+func TestRequestsWithoutAToken(t *testing.T) {
+	rig := newRig(t)
+	for _, header := range []string{"", "Basic YTpi", "Bearer pgfsm_0123", "DPoP e30.e30.AAAA"} {
+		r := request("")
+		r.Header.Set("Authorization", header)
+		if _, err := rig.providers.Agents(func(*http.Request) string { return endpoint }, nil).Authenticate(r); !errors.Is(err, web.ErrNoCredentials) {
+			t.Errorf("gateway, %q: %v", header, err)
+		}
+		if _, err := rig.providers.People(admin, nil).Authenticate(r); !errors.Is(err, web.ErrNoCredentials) {
+			t.Errorf("admin address, %q: %v", header, err)
+		}
+	}
+}
+
+// TestPeople: the admin address and the gateway refuse each other's tokens, and agents do not become people by a mistake in the audiences.
+func TestPeople(t *testing.T) {
+	same := func(i *identity.Issuer) {
+		i.Audiences = identity.Audiences{MCP: []string{"both"}, Admin: []string{"both"}}
+	}
+	owner := claims{"roles": []string{"owners"}}
+	for _, tc := range []struct {
+		name          string
+		claims        claims
+		change        func(*identity.Issuer)
+		person, agent bool // accepted at the admin address, at the gateway
+	}{
+		{"person-for-the-admin-address", claims{"client_id": "cli", "aud": admin}, nil, true, false},
+		{"person-for-the-configured-audience", claims{"client_id": "cli", "aud": "pgfsm-admin"}, nil, true, false},
+		{"person-for-the-gateway", claims{"client_id": "cli", "aud": endpoint}, nil, false, true},
+		{"agent-for-the-gateway", claims{"aud": "mcp-gateway"}, nil, false, true},
+		{"agent-for-the-admin-address", claims{"aud": admin}, nil, false, false},
+		{"agent-for-a-person-at-the-admin-address", claims{"aud": admin, "act": claims{"sub": "robot"}}, nil, false, false},
+		{"client-of-people-with-act", claims{"client_id": "cli", "aud": admin, "act": claims{"sub": "robot"}}, nil, false, false},
+		{"agent-with-an-audience-of-both", claims{"aud": "both"}, same, false, true},
+		{"person-with-an-audience-of-both", claims{"client_id": "cli", "aud": "both"}, same, true, true},
+		{"id-token", claims{"client_id": "cli", "aud": admin, "nonce": "n"}, nil, false, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var rig *rig
+			if tc.change == nil {
+				rig = newRig(t)
+			} else {
+				rig = newRig(t, tc.change)
+			}
+			tc.claims["realm_access"] = owner
+			token := rig.Sign(tc.claims)
+			for range 2 { // the second time from the cache, which both addresses share
+				c, err := rig.person(t, token)
+				if (err == nil) != tc.person || !tc.person && !refused(err) || tc.person && !slices.Equal(c.Roles, []string{"approver"}) {
+					t.Errorf("admin address: %+v, %v", c, err)
+				}
+				if c, err = rig.agent(t, token); (err == nil) != tc.agent || !tc.agent && !refused(err) || len(c.Roles) > 0 {
+					t.Errorf("gateway: %+v, %v", c, err)
+				}
+			}
+		})
+	}
+}
+
+// TestIDTokens: what is accepted here, go-oidc accepts too.
+func TestIDTokens(t *testing.T) {
+	rig := newRig(t)
+	signedIn := rig.clock.Add(-time.Minute)
+	their, err := oidc.NewProvider(oidc.ClientContext(t.Context(), rig.Client()), rig.Issuer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verifier := their.Verifier(&oidc.Config{ClientID: "cli", Now: rig.Now})
+	for _, tc := range []struct {
+		name   string
+		claims claims
+		typ    string
+		nonce  string
+		good   bool
+	}{
+		{"code-flow", nil, "JWT", "n-1", true},
+		{"device-flow", claims{"nonce": nil}, "JWT", "", true},
+		{"of-keycloak", claims{"typ": "ID", "azp": "cli"}, "JWT", "n-1", true},
+		{"several-audiences", claims{"aud": []string{"cli", "other"}, "azp": "cli"}, "JWT", "n-1", true},
+		{"several-audiences-without-azp", claims{"aud": []string{"cli", "other"}}, "JWT", "n-1", false},
+		{"another-authorized-party", claims{"azp": "agent-1"}, "JWT", "n-1", false},
+		{"another-client", claims{"aud": "agent-1"}, "JWT", "n-1", false},
+		{"another-nonce", claims{"nonce": "n-2"}, "JWT", "n-1", false},
+		{"no-nonce", claims{"nonce": nil}, "JWT", "n-1", false},
+		{"unexpected-nonce", nil, "JWT", "", false},
+		{"nonce-number", claims{"nonce": 1}, "JWT", "1", false},
+		{"another-issuer", claims{"iss": "https://login.example.net"}, "JWT", "n-1", false},
+		{"expired", claims{"iat": rig.after(-time.Hour), "exp": rig.after(-time.Minute)}, "JWT", "n-1", false},
+		{"no-exp", claims{"exp": nil}, "JWT", "n-1", false},
+		{"no-iat", claims{"iat": nil}, "JWT", "n-1", false},
+		{"lives-too-long", claims{"exp": rig.after(25 * time.Hour)}, "JWT", "n-1", false},
+		{"access-token", nil, "at+jwt", "n-1", false},
+		{"access-token-of-keycloak", claims{"typ": "Bearer"}, "JWT", "n-1", false},
+		{"access-token-of-cognito", claims{"token_use": "access"}, "JWT", "n-1", false},
+		{"logout-token", claims{"events": claims{}}, "JWT", "n-1", false},
+		{"act", claims{"act": claims{"sub": "robot"}}, "JWT", "n-1", false},
+		{"bad-subject", claims{"sub": "bob "}, "JWT", "n-1", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			all := claims{"sub": "bob", "aud": "cli", "client_id": nil, "nonce": "n-1", "auth_time": signedIn.Unix(), "realm_access": claims{"roles": []string{"owners"}}}
+			for name, value := range tc.claims { // in any order
+				all[name] = value
+			}
+			raw := rig.Sign(all, identitytest.Type(tc.typ))
+			in, err := rig.providers.IDToken(t.Context(), rig.Issuer, "cli", raw, tc.nonce)
+			rig.silent(t, raw, err)
+			if (err == nil) != tc.good {
+				t.Fatal(err)
+			}
+			if !tc.good {
+				return
+			}
+			want := &identity.SignIn{Name: policy.SubjectName(rig.Issuer, "bob"), AuthTime: time.Unix(signedIn.Unix(), 0), Expires: time.Unix(rig.after(rig.Life), 0),
+				Identity: &policy.Identity{Kind: policy.ActorPerson, Client: "cli", Groups: &[]string{"owners"}}}
+			if diff := cmp.Diff(want, in); diff != "" {
+				t.Error(diff)
+			}
+			if _, err := verifier.Verify(t.Context(), raw); err != nil {
+				t.Error("go-oidc:", err)
+			}
+		})
+	}
+	raw := rig.Sign(claims{"aud": "agent-1"}, identitytest.Type("JWT"))
+	if _, err := rig.providers.IDToken(t.Context(), rig.Issuer, "agent-1", raw, ""); !refused(err) {
+		t.Error("the sign-in of a client that is not one of people:", err)
+	}
+}
+
+func TestEndpoints(t *testing.T) {
+	rig := newRig(t)
+	got, err := rig.providers.Provider(t.Context(), rig.Issuer)
+	want := identity.Endpoints{Authorization: rig.Issuer + "/authorize", Token: rig.Issuer + "/token", DeviceAuthorization: rig.Issuer + "/device_authorization",
+		EndSession: rig.Issuer + "/logout", NamesIssuer: true}
+	if err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := rig.providers.Provider(t.Context(), "https://login.example.net"); !refused(err) {
+		t.Error("an issuer that is not configured:", err)
+	}
+}
+
+func TestTokenTypes(t *testing.T) {
+	for _, tc := range []struct {
+		configured []string
+		typ        any
+		good       bool
+	}{
+		{[]string{"at+jwt"}, "at+jwt", true}, {[]string{"at+jwt"}, "JWT", false}, {[]string{"at+jwt"}, nil, false},
+		{[]string{"application/AT+JWT"}, "at+jwt", true}, {[]string{"jwt"}, "JWT", true}, {[]string{"okta-internal-at+jwt"}, "okta-internal-at+jwt", true},
+	} {
+		rig := newRig(t, func(i *identity.Issuer) { i.TokenTypes = tc.configured })
+		if _, err := rig.agent(t, rig.Sign(nil, identitytest.Header("typ", tc.typ))); (err == nil) != tc.good || !tc.good && !refused(err) {
+			t.Errorf("%v, typ %v: %v", tc.configured, tc.typ, err)
+		}
+	}
+}
+
+// TestVerifiedTokensExpire: a token that was accepted before is refused after its exp, also if only its times changed their meaning.
+func TestVerifiedTokensExpire(t *testing.T) {
+	rig := newRig(t)
+	token := rig.Sign(claims{"exp": rig.after(10 * time.Minute)})
+	for range 2 {
+		if _, err := rig.agent(t, token); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rig.clock = rig.clock.Add(10*time.Minute + 59*time.Second)
+	if _, err := rig.agent(t, token); err != nil {
+		t.Error("within the leeway:", err)
+	}
+	rig.clock = rig.clock.Add(time.Second)
+	if _, err := rig.agent(t, token); !refused(err) {
+		t.Error("expired:", err)
+	}
+}
