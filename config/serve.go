@@ -89,6 +89,17 @@ type TLS struct {
 	ClientCA  string // empty if clients need no certificate
 }
 
+// AdminOrigin is the scheme, the host and the port at which people reach Admin.
+func (s *Serve) AdminOrigin() string {
+	switch {
+	case s.AdminURL != "":
+		return s.AdminURL
+	case s.TLS.Cert != "":
+		return "https://" + s.Admin
+	}
+	return "http://" + s.Admin
+}
+
 // DecideAt is the URL where approvers decide about a run; empty if the configuration has none.
 func (s *Serve) DecideAt(run string) string { return strings.ReplaceAll(s.DecideURL, RunID, run) }
 

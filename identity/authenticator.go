@@ -16,18 +16,18 @@ import (
 // ledgerPrefix begins the tokens of the ledger, which another authenticator verifies.
 const ledgerPrefix = "pgfsm_"
 
-// Agents authenticates requests to the gateway. resource returns the URL of the endpoint that a request is for; a token must have it, or one
-// of the configured audiences of the gateway, in aud. A token without one of the scopes is a [*web.ScopeError].
+// Agents authenticates requests to the gateway. resources returns the URLs of the endpoints that a request may be for; a token must have one of
+// them, or one of the configured audiences of the gateway, in aud. A token without one of the scopes is a [*web.ScopeError].
 //
 // A token of a person is accepted too if its audience is the endpoint, and the caller's kind says that it is a person: what decides at the
 // gateway are policies, which can read the kind.
-func (p *Providers) Agents(resource func(*http.Request) string, scopes []string) web.Authenticator {
+func (p *Providers) Agents(resources func(*http.Request) []string, scopes []string) web.Authenticator {
 	return authenticator(func(r *http.Request) (web.Caller, error) {
 		t, err := p.access(r)
 		if err != nil {
 			return web.Caller{}, err
 		}
-		if !t.isFor(resource(r), t.provider.Audiences.MCP) {
+		if !t.isFor(resources(r), t.provider.Audiences.MCP) {
 			return web.Caller{}, errAudience
 		}
 		has := t.claims.scopes()
@@ -47,7 +47,7 @@ func (p *Providers) People(resource string, may func(id *policy.Identity, name s
 		if err != nil {
 			return web.Caller{}, err
 		}
-		if !t.isFor(resource, t.provider.Audiences.Admin) {
+		if !t.isFor([]string{resource}, t.provider.Audiences.Admin) {
 			return web.Caller{}, errAudience
 		}
 		if t.caller.Identity.Kind != policy.ActorPerson {
@@ -64,9 +64,11 @@ type authenticator func(*http.Request) (web.Caller, error)
 // Authenticate is [web.Authenticator.Authenticate].
 func (a authenticator) Authenticate(r *http.Request) (web.Caller, error) { return a(r) }
 
-// isFor reports whether the token's audience has an endpoint's URL or one of the others.
-func (t *token) isFor(resource string, others []string) bool {
-	return slices.ContainsFunc(t.claims.Audience, func(aud string) bool { return aud != "" && (aud == resource || slices.Contains(others, aud)) })
+// isFor reports whether the token's audience has one of those that are accepted.
+func (t *token) isFor(accepted ...[]string) bool {
+	return slices.ContainsFunc(accepted, func(some []string) bool {
+		return slices.ContainsFunc(some, func(aud string) bool { return aud != "" && slices.Contains(t.claims.Audience, aud) })
+	})
 }
 
 // access returns the request's access token as far as it does not depend on the endpoint. Only the signature and what follows from the

@@ -19,7 +19,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		agents := providers.Agents(func(*http.Request) string { return endpoint }, []string{"mcp:tools"})
+		agents := providers.Agents(func(*http.Request) []string { return []string{endpoint} }, []string{"mcp:tools"})
 		next := func() *http.Request { return request(p.Sign(claims{"scope": "openid mcp:tools", "groups": []string{"owners", "oncall"}})) }
 		run := func(name string, prepare func() *http.Request) {
 			b.Run(string(alg)+"/"+name, func(b *testing.B) {

@@ -22,7 +22,7 @@ func fuzzed(f *testing.F) (*identitytest.Provider, web.Authenticator) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	return p, providers.Agents(func(*http.Request) string { return endpoint }, nil)
+	return p, providers.Agents(func(*http.Request) []string { return []string{endpoint} }, nil)
 }
 
 // FuzzToken: nothing that the provider did not sign is accepted, and no error has text of it.

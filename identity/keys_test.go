@@ -82,7 +82,7 @@ func TestCancelledRequest(t *testing.T) {
 		cancel()
 		identitytest.Answer(w, http.StatusOK, rig.KeySet())
 	})
-	agents := rig.providers.Agents(func(*http.Request) string { return endpoint }, nil)
+	agents := rig.providers.Agents(func(*http.Request) []string { return []string{endpoint} }, nil)
 	if _, err := agents.Authenticate(request(rig.Sign(nil)).WithContext(ctx)); err != nil {
 		t.Error(err)
 	}
@@ -161,7 +161,7 @@ func TestRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		agents := providers.Agents(func(*http.Request) string { return endpoint }, nil)
+		agents := providers.Agents(func(*http.Request) []string { return []string{endpoint} }, nil)
 		p.SetDown(true)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})

@@ -75,7 +75,7 @@ func request(token string) *http.Request {
 // agent sends a token to the gateway.
 func (rig *rig) agent(t *testing.T, token string) (web.Caller, error) {
 	t.Helper()
-	c, err := rig.providers.Agents(func(*http.Request) string { return endpoint }, rig.scopes).Authenticate(request(token))
+	c, err := rig.providers.Agents(func(*http.Request) []string { return []string{endpoint} }, rig.scopes).Authenticate(request(token))
 	rig.silent(t, token, err)
 	return c, err
 }

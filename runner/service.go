@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -20,7 +19,6 @@ import (
 	"pgfsm/loopback"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/upstream"
-	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/checkpoint"
@@ -39,8 +37,10 @@ type ServiceOptions struct {
 	PublicURL  string            // scheme and host at which agents reach MCP; may be empty
 	AdminURL   string            // scheme and host at which people reach Admin; may be empty
 	Middleware []web.Middleware  // wraps the handlers of both listeners; the first one sees a request first
-	Agents     web.Authenticator // verifies the callers of MCP; nil: by the ledger's tokens of the role agent
-	People     web.Authenticator // verifies the callers of Admin; nil: by the ledger's tokens
+	Agents     web.Authenticator // verifies the callers of MCP; nil: by the ledger's tokens of the role agent, and by Identity
+	People     web.Authenticator // verifies the callers of Admin; nil: by the ledger's tokens, and by Identity
+	Identity   *Identity         // nil: there are no identity providers
+	Required   bool              // no caller of MCP is anonymous
 
 	Hooks       []hooks.Hook
 	Store       hooks.Store        // of the runner's ledger, for Hooks
@@ -108,7 +108,7 @@ func (s *Service) newGateway() (err error) {
 	o := gateway.Options{
 		Upstreams: parts.Upstreams, Calls: s.runner, Tasks: parts.Ledger != nil, Mask: parts.Secrets.Bytes, MaxAge: s.runner.catalogMaxAge(),
 		Limits: gateway.Limits{Sessions: parts.Serve.Sessions}, Info: s.options.Info, Log: s.runner.log,
-		Clients: s.options.Agents, Middleware: s.options.Middleware,
+		Clients: s.options.Agents, Required: s.options.Required, Middleware: s.options.Middleware,
 	}
 	for _, e := range parts.Serve.Expose {
 		words, err := gateway.ParseExpose(e.Words)
@@ -123,8 +123,8 @@ func (s *Service) newGateway() (err error) {
 	if parts.Ledger != nil {
 		o.Passed, o.Status = s.recordPassage, s.runner.Status
 	}
-	if parts.Ledger != nil && o.Clients == nil {
-		o.Clients = loggedTokens{api.Tokens{Ledger: parts.Ledger, Needs: ledger.ActCall}, &s.lookup, s.runner.log}
+	if o.Clients == nil {
+		s.agents(&o, s.options.PublicURL)
 	}
 	s.gateway, err = gateway.New(o)
 	return err
@@ -143,9 +143,15 @@ func (s *Service) newAdmin() {
 		s.admin = api.New(o)
 		return
 	}
+	if o.Callers == nil {
+		o.Callers = s.people(s.options.AdminURL)
+	}
 	o.Ledger, o.Replayer, o.Voted, o.Result = l, s.runner.replayer, s.worker.Wake, s.runner.CallResult
 	forConsole := console.Options{
 		Ledger: l, Replayer: s.runner.replayer, Hosts: o.Hosts, Voted: o.Voted, Result: o.Result, Log: o.Log, Checkpoints: o.Checkpoints,
+	}
+	if i := s.options.Identity; i != nil {
+		forConsole.Providers = i.SignIn
 	}
 	if s.runner.options.Upstreams != nil {
 		o.Bundle, o.Servers = s.runner.options.Bundle, s.knownServers
@@ -165,21 +171,6 @@ func hosts(on net.Listener, url string, others []string) []string {
 		all = append(all, host, host+":443")
 	}
 	return all
-}
-
-// loggedTokens logs that tokens cannot be looked up: clients are told only that they cannot be verified now.
-type loggedTokens struct {
-	api.Tokens
-	sometimes *rate.Sometimes
-	log       *slog.Logger
-}
-
-func (t loggedTokens) Authenticate(r *http.Request) (web.Caller, error) {
-	c, err := t.Tokens.Authenticate(r)
-	if errors.Is(err, web.ErrUnavailable) {
-		t.sometimes.Do(func() { t.log.Warn("a token cannot be looked up", "error", visible.Text(err.Error())) })
-	}
-	return c, err
 }
 
 // recordPassage records a message other than tools/call before it is relayed.
@@ -209,10 +200,14 @@ func (s *Service) ready(ctx context.Context) (causes []api.NotReady) {
 
 // warnings returns what a ready service should tell.
 func (s *Service) warnings() []string {
+	all := []string{}
 	if s.worker != nil && s.worker.OtherBundle() {
-		return []string{api.WarnBundleDiffers}
+		all = append(all, api.WarnBundleDiffers)
 	}
-	return []string{}
+	if i := s.options.Identity; i != nil && i.Providers.Ready() != nil {
+		all = append(all, api.WarnIdentityProvider)
+	}
+	return all
 }
 
 // Run serves until ctx is done, the client of Stdio is gone, a listener fails, or the ledger is of no more use to this process. Requests
@@ -225,6 +220,9 @@ func (s *Service) Run(ctx context.Context) error {
 	if s.worker != nil {
 		all.Go(func() { s.worker.Run(ctx) })
 		all.Go(func() { s.sender.Run(ctx) })
+	}
+	if i := s.options.Identity; i != nil {
+		all.Go(func() { i.Providers.Run(ctx) })
 	}
 	if w := s.options.Checkpoints; w != nil {
 		all.Go(func() {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 
@@ -70,6 +71,10 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 	if err != nil {
 		return err
 	}
+	providers, err := setup.Identity(from.setup(w), loaded, slog.New(slog.NewTextHandler(w.stderr, nil)))
+	if err != nil {
+		return err
+	}
 	configured := &loaded.Serve
 	secured, err := openTLS(configured.TLS, func(err error) { w.warn(visible.Text(err.Error())) })
 	if err != nil {
@@ -101,7 +106,7 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 			return err
 		}
 		all, err := runner.NewService(ctx, r, runner.ServiceOptions{
-			Admin: on, AdminURL: configured.AdminURL, Hosts: o.hosts, Hooks: told, Store: l.store, Config: o.config, Allowlist: allowlist,
+			Admin: on, AdminURL: configured.AdminURL, Hosts: o.hosts, Hooks: told, Identity: providers, Store: l.store, Config: o.config, Allowlist: allowlist,
 		})
 		if err != nil {
 			return err

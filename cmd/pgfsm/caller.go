@@ -6,7 +6,9 @@ import (
 	"fmt"
 
 	"pgfsm/policy/visible"
+	"pgfsm/runner/setup"
 	"pgfsm/traces/ledger"
+	"pgfsm/web"
 )
 
 // tokenVariable has the caller's token. A flag would show it to every user of the machine.
@@ -18,14 +20,35 @@ func caller(ctx context.Context, w world, o *openedLedger, action ledger.Action)
 	if text == "" {
 		return who, fmt.Errorf("%s is not set, so pgfsm cannot identify you; pgfsm token create creates a token", tokenVariable)
 	}
-	err = o.View(ctx, func(r ledger.Reader) (err error) {
-		who, err = ledger.Authenticate(r, text, o.store.Now())
-		return err
-	})
+	if who, err = person(ctx, w, o, text); errors.Is(err, web.ErrNoCredentials) {
+		err = o.View(ctx, func(r ledger.Reader) (err error) {
+			who, err = ledger.Authenticate(r, text, o.store.Now())
+			return err
+		})
+	}
 	if err != nil {
 		return ledger.Caller{}, err
 	}
 	return who, who.Allow(action)
+}
+
+// person returns the owner of a token of an identity provider. The error is [web.ErrNoCredentials] if it is not one.
+func person(ctx context.Context, w world, o *openedLedger, text string) (who ledger.Caller, err error) {
+	if o.loaded == nil {
+		return who, web.ErrNoCredentials
+	}
+	from := options{}
+	providers, err := setup.Identity(from.setup(w), o.loaded, nil)
+	if err != nil {
+		return who, err
+	}
+	if providers == nil {
+		return who, web.ErrNoCredentials
+	}
+	if who, err = providers.Person(ctx, o.loaded.Serve.AdminOrigin(), text); err != nil {
+		return who, err
+	}
+	return who, o.View(ctx, who.Unblocked)
 }
 
 // manager returns the caller for managing tokens and pruning: the owner of the token, or without one the user of the operating system.

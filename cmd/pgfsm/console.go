@@ -72,13 +72,7 @@ func (o *consoleOptions) address(w world) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if scheme := "http://"; loaded.Serve.AdminURL == "" {
-			if loaded.Serve.TLS.Cert != "" {
-				scheme = "https://"
-			}
-			return scheme + loaded.Serve.Admin, nil
-		}
-		return loaded.Serve.AdminURL, nil
+		return loaded.Serve.AdminOrigin(), nil
 	}
 	u, err := url.Parse(o.url)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" ||

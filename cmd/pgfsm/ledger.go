@@ -52,34 +52,35 @@ type openedLedger struct {
 	store       ledger.Store
 	name        string
 	checkpoints config.Checkpoints
+	loaded      *config.Loaded // the configuration that names the ledger; nil if a flag does
 }
 
 // openLedger opens the ledger that the flag names, or else the configuration.
 func openLedger(w world, file, flag string, purpose stores.Purpose) (*openedLedger, error) {
-	url, c, err := namedLedger(w, file, flag)
+	url, loaded, err := namedLedger(w, file, flag)
 	if err != nil {
 		return nil, err
 	}
-	return openStored(url, purpose, c)
+	return openStored(url, purpose, loaded)
 }
 
-// namedLedger returns the URL of the ledger that the flag names, or else the configuration.
-func namedLedger(w world, file, flag string) (url string, c config.Checkpoints, err error) {
+// namedLedger returns the URL of the ledger that the flag names, or else the configuration, and that configuration.
+func namedLedger(w world, file, flag string) (url string, loaded *config.Loaded, err error) {
 	if flag != "" {
 		if err := config.CheckLedger(flag); err != nil {
-			return "", c, fmt.Errorf("the URL after --ledger %w: write sqlite:PATH or postgres://USER@HOST/DATABASE", err)
+			return "", nil, fmt.Errorf("the URL after --ledger %w: write sqlite:PATH or postgres://USER@HOST/DATABASE", err)
 		}
-		return flag, c, nil
+		return flag, nil, nil
 	}
 	loaded, from, err := load(w, &options{config: file})
 	if err != nil {
-		return "", c, err
+		return "", nil, err
 	}
 	if loaded.Ledger == "" {
-		return "", c, fmt.Errorf("%s names no ledger: add `ledger: \"sqlite:pgfsm.db\"` to a configuration, or give --ledger sqlite:PATH", from)
+		return "", nil, fmt.Errorf("%s names no ledger: add `ledger: \"sqlite:pgfsm.db\"` to a configuration, or give --ledger sqlite:PATH", from)
 	}
 	url, err = loaded.LedgerURL(w.getenv, safefile.ReadTrusted)
-	return url, loaded.Checkpoints, err
+	return url, loaded, err
 }
 
 // openConfigured opens the ledger that a configuration names.
@@ -88,19 +89,22 @@ func openConfigured(w world, loaded *config.Loaded, purpose stores.Purpose) (*op
 	if err != nil {
 		return nil, err
 	}
-	return openStored(url, purpose, loaded.Checkpoints)
+	return openStored(url, purpose, loaded)
 }
 
 // openStored opens the ledger with this URL. Messages have its name: a URL may contain a password.
-func openStored(url string, purpose stores.Purpose, c config.Checkpoints) (o *openedLedger, err error) {
-	o = &openedLedger{name: config.LedgerName(url), checkpoints: c}
+func openStored(url string, purpose stores.Purpose, loaded *config.Loaded) (o *openedLedger, err error) {
+	o = &openedLedger{name: config.LedgerName(url), loaded: loaded}
+	if loaded != nil {
+		o.checkpoints = loaded.Checkpoints
+	}
 	if o.store, err = stores.Open(url, purpose); err != nil {
 		return nil, err
 	}
 	if purpose == stores.ToRead {
 		return o, nil
 	}
-	if o.Ledger, err = ledger.Open(context.Background(), o.store, ledger.Options{Build: version(), Origin: c.Origin}); err != nil {
+	if o.Ledger, err = ledger.Open(context.Background(), o.store, ledger.Options{Build: version(), Origin: o.checkpoints.Origin}); err != nil {
 		return nil, errors.Join(err, o.store.Close())
 	}
 	if err := errors.Join(o.named(), o.whole()); err != nil {

@@ -35,9 +35,9 @@ If the former ledger has an active admin's token, only admins can do this, with 
 		Example: `  pgfsm ledger continue-after-loss sqlite:pgfsm-2.db`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			from, c, err := namedLedger(w, f.config, f.ledger)
-			if err == nil && len(files) == 0 && c.Dir != "" {
-				files, err = checkpoint.Files(c.Dir)
+			from, loaded, err := namedLedger(w, f.config, f.ledger)
+			if err == nil && len(files) == 0 && loaded != nil && loaded.Checkpoints.Dir != "" {
+				files, err = checkpoint.Files(loaded.Checkpoints.Dir)
 			}
 			if err != nil {
 				return err

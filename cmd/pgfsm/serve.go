@@ -158,6 +158,10 @@ func (o *gatewayOptions) service(ctx context.Context, a *app, l *openedLedger, l
 	if err != nil {
 		return so, err
 	}
+	so.Required = a.Loaded.Identity.Required
+	if so.Identity, err = setup.Identity(o.setup(a.w), a.Loaded, log); err != nil {
+		return so, err
+	}
 	if l != nil {
 		so.Store = l.Ledger
 		if so.Hooks, err = setup.Hooks(o.setup(a.w), a.Loaded); err != nil {

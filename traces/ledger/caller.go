@@ -110,6 +110,9 @@ func (c Caller) Allow(a Action) error {
 		wanted, c.Role(), admins)}
 }
 
+// Unblocked returns [ErrBlocked] if the caller is blocked, or the person for whom the caller acts.
+func (c Caller) Unblocked(r Reader) error { return unblocked(r, c.Name, c.OnBehalfOf()) }
+
 // still checks again, within a transaction, that the caller may do an action: since they were authenticated, their token may have been revoked or
 // have expired, or they may have been blocked.
 func (c Caller) still(r Reader, now string, a Action) error {

@@ -57,11 +57,17 @@ func NewNotReady(err error, otherwise Reason) NotReady {
 	return NotReady{otherwise, err}
 }
 
-// WarnBundleDiffers is the warning that another replica of the ledger has another bundle.
-const WarnBundleDiffers = "bundle_differs"
+// Warnings of a ready service.
+const (
+	WarnBundleDiffers    = "bundle_differs"
+	WarnIdentityProvider = "identity_provider_unavailable"
+)
 
 // warns says what a warning means.
-var warns = map[string]string{WarnBundleDiffers: "another replica of this ledger has another bundle"}
+var warns = map[string]string{
+	WarnBundleDiffers:    "another replica of this ledger has another bundle",
+	WarnIdentityProvider: "an identity provider cannot be reached, and its keys are too old, so its tokens are refused",
+}
 
 // readTime bounds the time in which the ledger must answer for the service to be ready.
 const readTime = 2 * time.Second

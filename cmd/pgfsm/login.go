@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy/visible"
+	"pgfsm/runner/setup"
+)
+
+// loginOptions are the flags of login.
+type loginOptions struct {
+	options
+	issuer string
+	device bool
+}
+
+func newLogin(w world) *cobra.Command {
+	var o loginOptions
+	cmd := &cobra.Command{
+		Use:   "login",
+		Short: "Sign in at an identity provider and print the access token",
+		Long: `login signs you in at the identity provider of the configuration (identity.issuers with login.cli) and prints the access
+token on standard output. Other commands and the admin API accept the token; identity.may says what you may do:
+
+  export PGFSM_TOKEN="$(pgfsm login)"
+
+login stores the token nowhere. It prints a URL on standard error; open the URL in a browser on this machine. With --device, you can open
+the URL on another device, if the provider offers the device flow.`,
+		Example: `  export PGFSM_TOKEN="$(pgfsm login)"
+  pgfsm login --device
+  pgfsm login --issuer https://login.example.com/realms/corp`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			loaded, _, err := load(w, &o.options)
+			if err != nil {
+				return err
+			}
+			c, err := setup.Login(o.setup(w), loaded, o.issuer)
+			if err != nil {
+				return err
+			}
+			var token string
+			if o.device {
+				token, err = c.Device(cmd.Context(), func(at, code string) error {
+					_, err := fmt.Fprintf(w.stderr, "Open %s and enter the code %s\n", visible.Text(at), visible.Text(code))
+					return err
+				})
+			} else {
+				token, err = c.Browser(cmd.Context(), func(at string) error {
+					_, err := fmt.Fprintf(w.stderr, "Open this URL in a browser on this machine:\n%s\n", at)
+					return err
+				})
+			}
+			if err != nil {
+				return err
+			}
+			if o.json {
+				return printJSON(w.stdout, struct {
+					SchemaVersion int    `json:"schema_version"`
+					Token         string `json:"token"`
+				}{schemaVersion, token})
+			}
+			_, err = fmt.Fprintln(w.stdout, token)
+			return err
+		},
+	}
+	o.register(cmd)
+	cmd.Flags().StringVar(&o.issuer, "issuer", "", "the issuer to sign in at (default: the only one that has login.cli)")
+	cmd.Flags().BoolVar(&o.device, "device", false, "sign in on another device")
+	return cmd
+}

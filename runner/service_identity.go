@@ -1,0 +1,158 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"pgfsm/identity"
+	"pgfsm/identity/login"
+	"pgfsm/mcp/gateway"
+	"pgfsm/mcp/gateway/front"
+	"pgfsm/policy"
+	"pgfsm/policy/visible"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/api"
+	"pgfsm/traces/ledger/console"
+	"pgfsm/web"
+)
+
+// Identity are the identity providers whose tokens a service accepts besides the ledger's.
+type Identity struct {
+	Providers *identity.Providers
+	Issuers   []string
+	Scopes    []string // that every agent's token must have
+	May       May
+	SignIn    []console.Provider // for the console
+}
+
+// May lists who has a role of the ledger: names of actors, and groups after [policy.GroupPrefix].
+type May struct{ Approve, Audit, Administer []string }
+
+// Roles returns the ledger's roles of a person.
+func (m *May) Roles(id *policy.Identity, name string) (roles []string) {
+	for _, of := range []struct {
+		role string
+		who  []string
+	}{{ledger.RoleApprover, m.Approve}, {ledger.RoleAuditor, m.Audit}, {ledger.RoleAdmin, m.Administer}} {
+		has := func(who string) bool {
+			group, isGroup := strings.CutPrefix(who, policy.GroupPrefix)
+			return isGroup && id.InGroup(group) || who == name
+		}
+		if slices.ContainsFunc(of.who, has) {
+			roles = append(roles, of.role)
+		}
+	}
+	return roles
+}
+
+// People verifies the tokens of people for the admin address, whose URL is resource.
+func (i *Identity) People(resource string) web.Authenticator {
+	return i.Providers.People(resource, i.May.Roles)
+}
+
+// Person returns the caller whose token for the admin address it is. The error is [web.ErrNoCredentials] for a token of the ledger.
+func (i *Identity) Person(ctx context.Context, resource, token string) (ledger.Caller, error) {
+	r := &http.Request{Header: http.Header{"Authorization": {"Bearer " + token}}}
+	c, err := i.People(resource).Authenticate(r.WithContext(ctx))
+	return api.CallerOf(c), err
+}
+
+// either verifies credentials by the first authenticator that knows them.
+type either []web.Authenticator
+
+func (e either) Authenticate(r *http.Request) (web.Caller, error) {
+	for _, one := range e {
+		if c, err := one.Authenticate(r); !errors.Is(err, web.ErrNoCredentials) {
+			return c, err
+		}
+	}
+	return web.Caller{}, web.ErrNoCredentials
+}
+
+// agents verifies the clients of the gateway, which agents reach at url.
+func (s *Service) agents(o *gateway.Options, url string) {
+	var all either
+	if i := s.options.Identity; i != nil && s.options.MCP != nil {
+		url = cmp.Or(url, web.Origin(s.options.MCP))
+		names := make([]string, len(o.Servers))
+		for n, server := range o.Servers {
+			names[n] = server.Name
+		}
+		agents := i.Providers.Agents(front.Resources(url, names), i.Scopes)
+		if l := s.runner.options.Ledger; l != nil {
+			agents = api.Unblocked{Authenticator: agents, Ledger: l}
+		}
+		all = append(all, agents)
+		o.Metadata, o.RefusedScope = &front.Metadata{PublicURL: url, Issuers: i.Issuers, Scopes: i.Scopes}, s.refusedScope
+	}
+	if l := s.runner.options.Ledger; l != nil {
+		all = append(all, api.Tokens{Ledger: l, Needs: ledger.ActCall})
+	}
+	if len(all) > 0 {
+		o.Clients = logged{all, s}
+	}
+}
+
+// people verifies the callers of the admin address.
+func (s *Service) people(url string) web.Authenticator {
+	if s.options.Identity == nil {
+		return nil
+	}
+	return either{s.options.Identity.People(cmp.Or(url, web.Origin(s.options.Admin))), api.Tokens{Ledger: s.runner.options.Ledger}}
+}
+
+// logged logs that credentials cannot be verified: clients are told no reason.
+type logged struct {
+	web.Authenticator
+	s *Service
+}
+
+func (l logged) Authenticate(r *http.Request) (web.Caller, error) {
+	c, err := l.Authenticator.Authenticate(r)
+	if errors.Is(err, web.ErrUnavailable) {
+		l.s.lookup.Do(func() { l.s.runner.log.Warn("a token cannot be verified", "error", visible.Text(err.Error())) })
+	}
+	return c, err
+}
+
+// refusedScope records that a client's token lacks scopes.
+func (s *Service) refusedScope(ctx context.Context, endpoint string, lacking *web.ScopeError) {
+	scope := strings.Join(lacking.Missing, " ")
+	s.runner.log.Log(ctx, slog.LevelInfo, "a request is refused: its token lacks a scope", "actor", visible.Text(lacking.Caller.Name), "endpoint", endpoint, "scope", scope)
+	if l := s.runner.options.Ledger; l != nil {
+		if err := l.RefusedAccess(ctx, lacking.Caller.Name, endpoint, scope); err != nil {
+			s.runner.log.WarnContext(ctx, "a refused request is not recorded", "error", visible.Text(err.Error()))
+		}
+	}
+}
+
+// A SignIn signs people in at the console.
+type SignIn struct {
+	login.Client
+	Identity *Identity
+}
+
+// Name is the issuer.
+func (s *SignIn) Name() string { return s.Issuer }
+
+// SignIn is [console.Provider.SignIn].
+func (s *SignIn) SignIn(ctx context.Context, attempt *login.SignIn, q url.Values) (who ledger.Caller, at time.Time, err error) {
+	raw, err := s.Client.SignIn(ctx, attempt, q)
+	if err != nil {
+		return who, at, err
+	}
+	in, err := s.Identity.Providers.IDToken(ctx, s.Issuer, s.ID, raw, attempt.Nonce())
+	if err != nil {
+		return who, at, err
+	}
+	return ledger.Caller{
+		Name: in.Name, Roles: s.Identity.May.Roles(in.Identity, in.Name), Identity: in.Identity, Expires: in.Expires.UTC().Format(policy.TimeForm),
+	}, in.AuthTime, nil
+}
