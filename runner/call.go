@@ -22,7 +22,9 @@ import (
 func (r *Runner) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer {
 	r.calls.Add(1)
 	defer r.calls.Done()
-	request := states.Request{Actor: ask.From.Name, At: r.now(), Kind: states.KindAgent, Text: agentPlan(ask)}
+	request := states.Request{
+		Actor: ask.From.Name, At: r.now(), Identity: r.options.Bundle.Recorded(ask.From.Name, ask.Identity), Kind: states.KindAgent, Text: agentPlan(ask),
+	}
 	if ask.Extra != nil {
 		round, err := canonical.JSON(ask.Extra)
 		if err != nil {
