@@ -24,6 +24,7 @@ type Ballot struct {
 	Run     string
 	Binding canonical.Digest // of what the person saw
 	By      Caller           // as [Ledger.Authenticate] says
+	groups  []string         // of By, as far as the roles of the run's bundle name them
 	Approve bool
 	Reason  string // Required for a denial; the requester sees it. Invisible characters are recorded as escapes.
 	Key     string // by which a repetition is known; it counts within a run and a person. May be empty
@@ -49,6 +50,7 @@ func (l *Ledger) Vote(ctx context.Context, v Ballot) (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
+	v.groups = bundle.RoleGroups(v.By.Identity)
 	var stands Request
 	var late error // the expiry is recorded, and the ballot refused
 	err = l.commit(ctx, func(b *batch) (err error) {
@@ -102,7 +104,7 @@ func (b *batch) vote(v *Ballot, bundle *policy.Bundle, owner string) (q Request,
 	}
 	decides := !v.Approve || bundle.Agreed(held(&q), b.now, append(votes(cast), v.vote(b.now))).Allows()
 	return q, nil, b.put(&q, v.By.Name, &voted{
-		Binding: v.Binding, Decides: decides, Key: v.Key, Reason: v.Reason, Token: v.By.TokenID, approve: v.Approve,
+		Binding: v.Binding, Decides: decides, Groups: v.groups, Key: v.Key, Reason: v.Reason, Token: v.By.TokenID, approve: v.Approve,
 	})
 }
 
@@ -183,7 +185,7 @@ func (v *Ballot) fits(q *Request, bundle *policy.Bundle, cast []ballot) error {
 		return &Refusal{Code: RefusedBinding, Message: fmt.Sprintf(
 			"what was seen is not what waits: %s was sent, %s waits; look at the request again", v.Binding, q.Binding)}
 	}
-	if verdict := bundle.Eligible(held(q), v.By.Name, nil); !verdict.Allows() {
+	if verdict := bundle.Eligible(held(q), v.By.Name, v.groups); !verdict.Allows() {
 		return &Refusal{Code: RefusedEligible, Message: verdict.Reason}
 	}
 	for i := range cast {
@@ -249,7 +251,7 @@ func (v *Ballot) same(c *ballot) bool {
 }
 
 func (v *Ballot) vote(at string) policy.Vote {
-	w := policy.Vote{At: at, Binding: v.Binding, By: v.By.Name, Outcome: policy.VoteDeny, Reason: v.Reason}
+	w := policy.Vote{At: at, Binding: v.Binding, By: v.By.Name, Groups: v.groups, Outcome: policy.VoteDeny, Reason: v.Reason}
 	if v.Approve {
 		w.Outcome = policy.VoteApprove
 	}
@@ -287,7 +289,7 @@ func ballots(r Reader, run string) ([]ballot, error) {
 
 // vote is the vote as the machine judges it.
 func (p *voted) vote(at, by string) policy.Vote {
-	v := policy.Vote{At: at, Binding: p.Binding, By: by, Outcome: policy.VoteDeny, Reason: p.Reason}
+	v := policy.Vote{At: at, Binding: p.Binding, By: by, Groups: p.Groups, Outcome: policy.VoteDeny, Reason: p.Reason}
 	if p.approve {
 		v.Outcome = policy.VoteApprove
 	}
@@ -342,7 +344,7 @@ func (q *Request) follow(r Reader, e *Entry) error {
 
 // held is the request in the form in which the gate judges votes.
 func held(q *Request) *policy.Held {
-	return &policy.Held{Actor: q.Actor, Approvers: q.Approvers, Binding: q.Binding, Expires: q.Expires, Quorum: q.Quorum}
+	return &policy.Held{Actor: q.Actor, OnBehalfOf: q.OnBehalfOf, Approvers: q.Approvers, Binding: q.Binding, Expires: q.Expires, Quorum: q.Quorum}
 }
 
 func orUnknown(run string, err error) error {

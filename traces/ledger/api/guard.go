@@ -60,6 +60,9 @@ func (h *Handler) same(origin string) bool {
 	return false
 }
 
+// errCredentials means that the credentials are of a kind that an authenticator knows, and that they are not valid.
+var errCredentials = errors.New("the credentials are not valid")
+
 // authenticate returns the caller.
 func (h *Handler) authenticate(r *http.Request) (ledger.Caller, error) {
 	c, err := h.callers.Authenticate(r)
@@ -67,6 +70,9 @@ func (h *Handler) authenticate(r *http.Request) (ledger.Caller, error) {
 	case errors.Is(err, web.ErrNoCredentials):
 		return ledger.Caller{}, newProblem(TokenMissing, "no token came: send Authorization: Bearer and a token of pgfsm token create")
 	case err != nil:
+		if !errors.As(err, new(*ledger.Refusal)) && !errors.Is(err, web.ErrUnavailable) {
+			err = fmt.Errorf("%w: %w", errCredentials, err)
+		}
 		return ledger.Caller{}, problemOf(r, err, func(line string) { h.failed.Do(func() { h.log(line) }) })
 	}
 	web.Authenticated(r.Context())

@@ -7,6 +7,7 @@ import (
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
+	"pgfsm/web"
 )
 
 // A Code is a stable name of one reason why a call is rejected. Refusals of the ledger have the ledger's codes.
@@ -94,6 +95,12 @@ func problemOf(r *http.Request, err error, log func(string)) *problem {
 			log("a caller was refused: " + no.Detail)
 		}
 		return newProblem(Code(no.Code), no.Error())
+	case errors.Is(err, errCredentials):
+		log("a caller was refused: " + visible.Text(err.Error()))
+		return newProblem(Code(ledger.RefusedToken), ledger.ErrToken.Message)
+	case errors.Is(err, web.ErrUnavailable) && !errors.Is(err, ledger.ErrUnavailable):
+		log(visible.Text(err.Error()))
+		return newProblem(Unavailable, "the identity provider cannot be reached now, so its tokens cannot be verified")
 	case errors.Is(err, ledger.ErrClockBack):
 		log(err.Error())
 		return newProblem(Unavailable, ledger.ErrClockBack.Error())
