@@ -264,7 +264,8 @@ func TestAccepted(t *testing.T) {
 }
 
 func TestAlgorithms(t *testing.T) {
-	for _, alg := range []jose.SignatureAlgorithm{jose.ES256, jose.ES384, jose.ES512, jose.EdDSA, jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512} {
+	for _, alg := range []jose.SignatureAlgorithm{jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
+		jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512} {
 		rig := newRig(t)
 		rig.AddKey(alg)
 		if _, err := rig.agent(t, rig.Sign(nil)); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/policy"
 	"pgfsm/policy/visible"
 	"pgfsm/present"
 	"pgfsm/traces/ledger"
@@ -106,7 +107,7 @@ func createToken(ctx context.Context, w world, o *openedLedger, name, role, expi
 	}
 	shown := present.NewToken(&t, t.Created)
 	fmt.Fprintf(w.stderr, "Created by %s: token %s of %s, %s, %s.\n", visible.Text(by.Name), t.ID, visible.Text(t.Name), t.Role, shown.Until())
-	if by.TokenID == "" && role != ledger.RoleAdmin {
+	if by.TokenID == "" && !policy.HasSubject(by.Name) && role != ledger.RoleAdmin {
 		fmt.Fprintln(w.stderr, "This ledger has no admin: every user who can write its file or database can create tokens.")
 	}
 	fmt.Fprintf(w.stderr, "The token follows. It is not stored and cannot be shown again; the caller sets it as %s.\n", tokenVariable)

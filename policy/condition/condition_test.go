@@ -228,7 +228,11 @@ func TestRefused(t *testing.T) {
 
 // TestNames holds the list to what is declared: each name is there where the list says, and nowhere else, with its type.
 func TestNames(t *testing.T) {
-	risk, err := condition.RiskEnv([]string{"NAME"})
+	risk, err := condition.RiskEnv([]string{"NAME"}, "NAME")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policies, err := condition.PolicyEnv("NAME")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +250,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s has the type %q", n.Name, n.Type)
 			continue
 		}
-		for where, e := range map[string]*condition.Env{"policy": policyEnv(t), "risk": risk, "score": score} {
+		for where, e := range map[string]*condition.Env{"policy": policies, "risk": risk, "score": score} {
 			_, err := e.Bool("[" + n.Name + ", " + like + "][0] == " + n.Name + " && type(" + n.Name + ") == type(" + like + ")")
 			if there := strings.Contains(n.Where, where); there != (err == nil) {
 				t.Errorf("%s in %s expressions: %v, want there %t", n.Name, where, err, there)

@@ -99,7 +99,8 @@ func NewMemory() *Memory {
 	m := &memory{writing: make(chan struct{}, 1), owned: make(map[string]*Memory)}
 	m.state.Store(&state{
 		hashes: make(map[int64]tlog.Hash), requests: make(map[string]ledger.Request), blobs: make(map[canonical.Digest]ledger.Blob),
-		tokens: make(map[string]ledger.Token), blocks: make(map[string]ledger.Block), deliveries: make(map[deliveryKey]ledger.Delivery), delivered: make(map[string]int64),
+		tokens: make(map[string]ledger.Token), blocks: make(map[string]ledger.Block),
+		deliveries: make(map[deliveryKey]ledger.Delivery), delivered: make(map[string]int64),
 		sessions: make(map[canonical.Digest]ledger.Session),
 	})
 	return m.handle()

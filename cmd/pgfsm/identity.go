@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy"
+	"pgfsm/policy/visible"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/stores"
+)
+
+func newIdentity(w world) *cobra.Command {
+	var f ledgerFlags
+	cmd := group("identity", "Block and unblock subjects of identity providers", `An identity provider names each agent and each person by a subject, which is unique for one issuer. An admin can block a
+subject: it can no longer call, vote or sign in, and pgfsm does not make held calls that it requested or approved, or that
+an agent requested on its behalf. A block is an entry of the ledger's log and takes effect at once.
+
+An actor of an identity provider has the name ISSUER#SUBJECT.`,
+		newIdentityBlock(w, &f), newIdentityUnblock(w, &f), newIdentityList(w, &f))
+	f.register(cmd)
+	return cmd
+}
+
+func newIdentityBlock(w world, f *ledgerFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:     "block ISSUER SUBJECT",
+		Short:   "Block a subject",
+		Example: "  pgfsm identity block https://login.example.com/realms/corp 8f1c",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.use(w, stores.ToWrite, func(o *openedLedger) error {
+				by, err := manager(cmd.Context(), w, o)
+				if err != nil {
+					return err
+				}
+				made, err := o.BlockIdentity(cmd.Context(), by, args[0], args[1])
+				if err != nil {
+					return err
+				}
+				return printIdentity(w, f.json, "blocked", made.Name)
+			})
+		},
+	}
+}
+
+func newIdentityUnblock(w world, f *ledgerFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:     "unblock ISSUER SUBJECT",
+		Short:   "End the block of a subject",
+		Long:    "unblock ends a block. Votes and requests from before the block count again.",
+		Example: "  pgfsm identity unblock https://login.example.com/realms/corp 8f1c",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.use(w, stores.ToChange, func(o *openedLedger) error {
+				by, err := manager(cmd.Context(), w, o)
+				if err != nil {
+					return err
+				}
+				if err := o.UnblockIdentity(cmd.Context(), by, args[0], args[1]); err != nil {
+					return err
+				}
+				return printIdentity(w, f.json, "unblocked", policy.SubjectName(args[0], args[1]))
+			})
+		},
+	}
+}
+
+// printIdentity prints what happened to a subject.
+func printIdentity(w world, asJSON bool, what, name string) error {
+	if asJSON {
+		return printJSON(w.stdout, struct {
+			SchemaVersion int    `json:"schema_version"`
+			Change        string `json:"change"`
+			Name          string `json:"name"`
+		}{schemaVersion, what, name})
+	}
+	_, err := fmt.Fprintf(w.stdout, "%s is %s.\n", visible.Text(name), what)
+	return err
+}
+
+func newIdentityList(w world, f *ledgerFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the blocked subjects",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.use(w, stores.ToRead, func(o *openedLedger) error { return listBlocks(cmd.Context(), w, o, f.json) })
+		},
+	}
+}
+
+// listBlocks needs no token: a user who can read the file can read the rows.
+func listBlocks(ctx context.Context, w world, o *openedLedger, asJSON bool) error {
+	type block struct {
+		Name  string `json:"name"`
+		Since string `json:"since"`
+		By    string `json:"by"`
+	}
+	rows := []block{}
+	err := o.View(ctx, func(r ledger.Reader) error {
+		for b, err := range r.Blocks() {
+			if err != nil {
+				return err
+			}
+			rows = append(rows, block{b.Name, b.Since, b.By})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(w.stdout, struct {
+			SchemaVersion int     `json:"schema_version"`
+			Blocked       []block `json:"blocked"`
+		}{schemaVersion, rows})
+	}
+	for _, b := range rows {
+		fmt.Fprintf(w.stdout, "%s  since %s by %s\n", visible.Text(b.Name), b.Since, visible.Text(b.By))
+	}
+	if len(rows) == 0 {
+		fmt.Fprintln(w.stderr, "Nobody is blocked.")
+	}
+	return nil
+}
