@@ -24,7 +24,8 @@ type Pruned struct {
 const pruneAtOnce = 5000
 
 // Prune removes the bodies of entries: of runs that ended before a time, and of messages that were relayed and requests that were refused
-// before it. A run whose outcome was delivered later stays. The hashes of the entries stay in the tree, so that what is left can still be verified against every checkpoint.
+// before it. A run whose outcome was delivered later stays. The hashes of the entries stay in the tree, so that what is left can still be verified
+// against every checkpoint.
 // Prune removes many entries in several transactions. Each removes whole runs. It first adds an entry that names what it removes, and carries the
 // calls of tasks over. By is the caller: [Ledger.CreateToken] says who may, and the error is [ErrRole] or [ErrToken] for others. If there is
 // nothing to remove, nothing is recorded. After an error, done is what was removed before it.
