@@ -48,7 +48,7 @@ func checkURL(s string) fault {
 	return fault{}
 }
 
-// checkHookURL checks the URL of a web hook.
+// checkHookURL checks the URL of a web hook, or another to which secrets are sent.
 func checkHookURL(s string) fault {
 	if f := checkURL(s); f != (fault{}) {
 		return f
@@ -57,6 +57,18 @@ func checkHookURL(s string) fault {
 		return fault{"is http and leaves this machine", "write https"}
 	}
 	return fault{}
+}
+
+// checkResource checks a resource identifier (RFC 8707, section 2). The empty one means none.
+func checkResource(s string) fault {
+	u, err := url.Parse(s)
+	switch {
+	case s == "":
+		return fault{}
+	case err != nil || !u.IsAbs() || strings.Contains(s, "#"):
+		return fault{"is not an absolute URI without a fragment", ""}
+	}
+	return checkShown(s)
 }
 
 // checkBaseURL checks the base URL of a model. Requests append to its path, so it must not have a query or fragment.

@@ -33,8 +33,8 @@ var foreignKeys = map[string]struct {
 	needs   string
 	foreign []string
 }{
-	typeListed: {"digest", []string{"type", "url", "headers", "command", "args", "env"}},
-	TypeStdio:  {"command", []string{"url", "headers"}},
+	typeListed: {"digest", []string{"type", "url", "headers", "auth", "command", "args", "env"}},
+	TypeStdio:  {"command", []string{"url", "headers", "auth"}},
 	TypeSSE:    {"url", []string{"command", "args", "env"}},
 	TypeHTTP:   {"url", []string{"command", "args", "env"}},
 }
@@ -71,6 +71,23 @@ func crossServer(j *judge, n *node, path string) {
 	if err == nil && u.Scheme == "http" && !loopback(u) && headers != nil && len(headers.value.members) > 0 {
 		j.src.fault(headers.at, join(path, "headers"), "use https",
 			"headers of %s could be read on the way: its url is plain http", path)
+	}
+	crossAuth(j, n, path)
+}
+
+// crossAuth refuses access tokens over plain http, and a second Authorization header.
+func crossAuth(j *judge, n *node, path string) {
+	auth := n.member("auth")
+	if auth == nil {
+		return
+	}
+	if u, err := url.Parse(n.str("url")); err == nil && u.Scheme == "http" && !loopback(u) {
+		j.src.fault(auth.at, join(path, "auth"), "use https", "access tokens of %s could be read on the way: its url is plain http", path)
+	}
+	for _, m := range n.fields("headers") {
+		if strings.EqualFold(m.key, "Authorization") {
+			j.src.fault(m.at, join(path, "headers"), "remove one of them", "%s has a header Authorization and auth, which sets that header", path)
+		}
 	}
 }
 

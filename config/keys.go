@@ -38,6 +38,7 @@ const (
 	MaxActors       = 1024 // of one role
 	MaxActorBytes   = 1024 // of ISSUER#SUBJECT
 	MaxHooks        = 16
+	MaxScopes       = 64 // of one server
 )
 
 // Patterns of names. They say in one regular expression what an editor can check too.
@@ -63,12 +64,35 @@ var (
 	digest    = &shape{form: text, match: digestPattern, what: `a digest: "sha256:" and 64 lower-case hexadecimal digits`}
 )
 
+var authShape = &shape{form: object, keys: []key{
+	{name: "client_credentials", required: true, doc: "OAuth 2.0 client credentials: pgfsm itself is the client, for all agents.",
+		shape: &shape{form: object, keys: []key{
+			{name: "token_url", shape: &shape{form: text, max: MaxURLBytes, match: urlPattern, what: "an http or https URL", check: checkHookURL},
+				required: true, example: `"https://login.example.com/oauth2/token"`,
+				doc: "The token endpoint: https, or http on this machine. Redirects are refused."},
+			{name: "client_id", shape: clientID, required: true, example: "pgfsm",
+				doc: "The client's id at the provider."},
+			{name: "client_secret", shape: &shape{form: text, secret: true, what: "a secret", check: checkReferences}, required: true,
+				doc: "The client's secret, which pgfsm sends to the token endpoint alone (`client_secret_basic`). May contain references, and is a " +
+					"secret of 8 bytes or more.",
+				example: `"${env:CRM_SECRET}"`},
+			{name: "scopes", shape: &shape{form: list, max: MaxScopes, unique: ".", what: "scope", each: scope},
+				doc: "The scopes to ask for. Default: those that the provider chooses.", example: "[crm.read]"},
+			{name: "resource", shape: &shape{form: text, empty: true, max: MaxURLBytes, check: checkResource},
+				doc:     "The server's identifier at the provider (RFC 8707). Default: the server's `url`. `\"\"`: none is sent, for providers that refuse it.",
+				example: `"https://crm.example.com"`},
+			{name: "audience", shape: &shape{form: text, max: MaxURLBytes, check: checkShown},
+				doc:     "The parameter `audience`, for providers that ask for it. Default: it is not sent.",
+				example: `"https://crm.example.com"`},
+		}}},
+}}
+
 var serverShape = &shape{form: object, cross: crossServer, oneOf: jsontext.Value(
-	`[{"required":["command"],"properties":{"type":{"enum":["stdio"]},"url":false,"headers":false,"digest":false}},` +
+	`[{"required":["command"],"properties":{"type":{"enum":["stdio"]},"url":false,"headers":false,"auth":false,"digest":false}},` +
 		`{"required":["url"],"properties":{"type":{"enum":["sse","http"]},"command":false,"args":false,"env":false,` +
 		`"digest":false}},` +
-		`{"required":["digest"],"properties":{"type":false,"url":false,"headers":false,"command":false,"args":false,` +
-		`"env":false}}]`),
+		`{"required":["digest"],"properties":{"type":false,"url":false,"headers":false,"auth":false,"command":false,` +
+		`"args":false,"env":false}}]`),
 	keys: []key{
 		{name: "type", shape: &shape{form: text, enum: []string{TypeStdio, TypeSSE, TypeHTTP}},
 			doc: "The transport. Default: `stdio` with a `command`, `http` (streamable HTTP) with a `url`."},
@@ -80,6 +104,10 @@ var serverShape = &shape{form: object, cross: crossServer, oneOf: jsontext.Value
 			cross: crossHeaders, each: &shape{form: text, secret: true, check: checkReferences}},
 			doc:     "HTTP headers for an `sse` or `http` server. Values may contain references, and are secrets.",
 			example: `{Authorization: "Bearer ${env:DOCS_TOKEN}"}`},
+		{name: "auth", shape: authShape, absent: true,
+			doc: "How pgfsm gets access tokens for an `sse` or `http` server. It sends them in the `Authorization` header, so `headers` must not have one.",
+			example: `{client_credentials: {token_url: "https://login.example.com/token", client_id: pgfsm, ` +
+				`client_secret: "${env:CRM_SECRET}", scopes: [crm.read]}}`},
 		{name: "command", shape: &shape{form: text, what: "a program", check: checkPath},
 			doc:     "The program of a `stdio` server: a name, which pgfsm looks up in `PATH`, or a path that contains a `/`.",
 			example: "npx"},

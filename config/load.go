@@ -61,9 +61,16 @@ type Upstream struct {
 	Command         string // a path if it holds a separator, else a name for PATH
 	Args            []string
 	Headers, Env    []Pair
+	Auth            *ClientCredentials // nil: none
 
 	// In milliseconds, see [policy.Server].
 	ConnectTimeout, Timeout, TimeoutTotal int64
+}
+
+// ClientCredentials are those of a server.
+type ClientCredentials struct {
+	policy.ClientCredentials
+	ClientSecret string
 }
 
 // Pair is a header or an environment variable.

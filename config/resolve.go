@@ -28,7 +28,7 @@ type Resolved struct {
 	Secrets []string
 }
 
-// Resolve resolves the references in headers, env and the model's key. A variable that is not set, a file
+// Resolve resolves the references in headers, env, secrets of clients and the model's key. A variable that is not set, a file
 // that cannot be read, and a value that is empty or that a header or the environment cannot carry are faults; the
 // error is of type [Errors] and holds no value.
 func (l *Loaded) Resolve(getenv func(string) (string, bool), readFile Open) (*Resolved, error) {
@@ -39,6 +39,7 @@ func (l *Loaded) Resolve(getenv func(string) (string, bool), readFile Open) (*Re
 		r.enter(from.file)
 		out.Servers[i].Headers = r.pairs(from.node, "headers", from.path)
 		out.Servers[i].Env = r.pairs(from.node, "env", from.path)
+		out.Servers[i].Auth = r.auth(out.Servers[i].Auth, from)
 	}
 	if err := r.err(); err != nil {
 		return nil, err
@@ -116,6 +117,21 @@ func (r *resolver) pairs(server *node, key, path string) []Pair {
 		out = append(out, Pair{m.key, value})
 	}
 	return out
+}
+
+// auth resolves the secret in a server's credentials, if it has any.
+func (r *resolver) auth(c *ClientCredentials, server origin) *ClientCredentials {
+	if c == nil {
+		return nil
+	}
+	at, before := join(server.path, "auth.client_credentials.client_secret"), len(r.src.faults)
+	n := server.node.get("auth").get("client_credentials").get("client_secret")
+	out := *c
+	out.ClientSecret = r.value(n, at)
+	if f := unfit(out.ClientSecret); f != (fault{}) && len(r.src.faults) == before {
+		r.src.fault(n.at, at, "", "%s %s", at, f.problem)
+	}
+	return &out
 }
 
 // value resolves the references of a text. The result and the value of each reference are secrets.

@@ -117,3 +117,41 @@ func TestResolveFaults(t *testing.T) {
 		t.Errorf("Resolve named %d faults, want all 4:\n%v", n, err)
 	}
 }
+
+func TestResolveClientSecret(t *testing.T) {
+	load := func(secret string) *Loaded {
+		text := "version: 1\nservers: {crm: {url: \"https://crm.example.com/mcp\", auth: {client_credentials: " +
+			"{token_url: \"https://login.example.com/token\", client_id: pgfsm, client_secret: \"" + secret + "\"}}}}\nallowlist: allow.json\n"
+		l, err := Load("pgfsm.yaml", openMap(map[string]string{"pgfsm.yaml": text, "allow.json": "{}"}), Overrides{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	l := load("${env:CRM}")
+	got, err := l.Resolve(lookup(map[string]string{"CRM": "hidden-1"}), openMap(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := got.Servers[0].Auth; c.ClientSecret != "hidden-1" || c.TokenURL != "https://login.example.com/token" {
+		t.Errorf("Resolve = %+v, want it with the secret", c)
+	}
+	if diff := cmp.Diff([]string{"hidden-1"}, got.Secrets); diff != "" {
+		t.Errorf("secrets (-want +got):\n%s", diff)
+	}
+	if c := l.Servers[0].Auth; c.ClientSecret != "${env:CRM}" {
+		t.Error("Resolve wrote a secret into what was loaded")
+	}
+	const at = "pgfsm.yaml:2:160: servers.crm.auth.client_credentials.client_secret "
+	for _, tt := range []struct{ name, secret, value, want string }{
+		{"variable-empty", "${env:CRM}", "", at + "needs the variable CRM, which is empty"},
+		{"literal-one-byte-too-short", "hidden1", "", at + "has 7 bytes; a secret has at least 8"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := load(tt.secret).Resolve(lookup(map[string]string{"CRM": tt.value}), openMap(nil))
+			if err == nil || !strings.HasPrefix(err.Error(), tt.want) || strings.Contains(err.Error(), "hidden1") || len(err.(Errors)) != 1 {
+				t.Errorf("Resolve = %v, want %s…", err, tt.want)
+			}
+		})
+	}
+}

@@ -121,8 +121,12 @@ func (l *loader) server(name string, from origin) {
 			l.warn(src, e.value.at, "the value of %s "+literalSecret+"${env:%s}", e.key, e.key)
 		}
 	}
+	if c := n.get("auth").get("client_credentials"); c != nil {
+		s.ClientCredentials = l.clientCredentials(src, c, up.URL)
+		up.Auth = &ClientCredentials{ClientCredentials: *s.ClientCredentials, ClientSecret: c.str("client_secret")}
+	}
 	if u, err := url.Parse(up.URL); err == nil && u.RawQuery != "" {
-		l.warn(src, n.get("url").at, "the query of this URL is no secret: traces hold it")
+		l.warn(src, n.get("url").at, warnQuery)
 	}
 	if strings.ContainsRune(up.Command, '/') {
 		up.Command = from.file.resolve(up.Command)
@@ -134,6 +138,25 @@ func (l *loader) server(name string, from origin) {
 	l.out.origins = append(l.out.origins, from)
 	l.out.Content.Servers = append(l.out.Content.Servers, s)
 }
+
+// clientCredentials are those of a server, without the client's secret.
+func (l *loader) clientCredentials(src *source, n *node, server string) *policy.ClientCredentials {
+	c := &policy.ClientCredentials{
+		Audience: n.str("audience"), ClientID: n.str("client_id"), Resource: server, Scopes: n.texts("scopes"), TokenURL: n.str("token_url"),
+	}
+	if resource := n.get("resource"); resource != nil {
+		c.Resource = resource.text
+	}
+	if at := n.get("client_secret"); isLiteral(at.text) {
+		l.warn(src, at.at, "client_secret "+literalSecret+"${env:NAME}")
+	}
+	if u, err := url.Parse(c.TokenURL); err == nil && u.RawQuery != "" {
+		l.warn(src, n.get("token_url").at, warnQuery)
+	}
+	return c
+}
+
+const warnQuery = "the query of this URL is no secret: traces hold it"
 
 const literalSecret = "is a literal in the file; a secret should be a reference, like "
 

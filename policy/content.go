@@ -43,9 +43,20 @@ type Server struct {
 	Headers []string `json:"headers"` // names
 	Env     []string `json:"env"`     // names
 
+	ClientCredentials *ClientCredentials `json:"client_credentials,omitzero"`
+
 	ConnectTimeout int64 `json:"connect_timeout_ms,omitzero"` // to connect, and to list the tools
 	Timeout        int64 `json:"timeout_ms"`                  // of a call, since it was sent or its last progress
 	TimeoutTotal   int64 `json:"timeout_total_ms,omitzero"`   // of a call
+}
+
+// ClientCredentials say how pgfsm gets access tokens for a server (RFC 6749, section 4.4). The client's secret is left out.
+type ClientCredentials struct {
+	Audience string   `json:"audience,omitzero"`
+	ClientID string   `json:"client_id"`
+	Resource string   `json:"resource,omitzero"` // RFC 8707
+	Scopes   []string `json:"scopes,omitempty"`
+	TokenURL string   `json:"token_url"`
 }
 
 // Allowance lists the tools of one server that may be called at all.

@@ -62,7 +62,7 @@ func Open(o Options, loaded *config.Loaded, from string) (s *Setup, err error) {
 	for _, r := range resolved.Servers {
 		s.Servers = append(s.Servers, upstream.Server{
 			Name: r.Name, Type: r.Type, URL: r.URL, Command: r.Command, Args: r.Args,
-			Headers: headers(r.Headers), Env: headers(r.Env), ConnectTimeout: time.Duration(r.ConnectTimeout) * time.Millisecond,
+			Headers: headers(r.Headers), Env: headers(r.Env), Auth: credentials(r.Auth), ConnectTimeout: time.Duration(r.ConnectTimeout) * time.Millisecond,
 			Timeout: time.Duration(r.Timeout) * time.Millisecond, TimeoutTotal: time.Duration(r.TimeoutTotal) * time.Millisecond,
 		})
 	}
@@ -70,6 +70,16 @@ func Open(o Options, loaded *config.Loaded, from string) (s *Setup, err error) {
 		err = s.connect()
 	}
 	return s, err
+}
+
+func credentials(from *config.ClientCredentials) *upstream.ClientCredentials {
+	if from == nil {
+		return nil
+	}
+	return &upstream.ClientCredentials{
+		TokenURL: from.TokenURL, ClientID: from.ClientID, ClientSecret: from.ClientSecret, Scopes: from.Scopes,
+		Resource: from.Resource, Audience: from.Audience,
+	}
 }
 
 func headers(from []config.Pair) (to []upstream.Header) {
