@@ -1,0 +1,96 @@
+package main
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestCredentialsStayOut: a server and its token endpoint repeat everything that they get, in every form. Nothing that a call prints or records
+// has the client's secret or the access token, be it as it is, in base64 or percent-encoded.
+func TestCredentialsStayOut(t *testing.T) {
+	t.Parallel()
+	const clientSecret, token = "client-s3cret/+=4711", "eyJhbGciOiJub25lIn0.t0ken-4711/+.sig=="
+	for _, tt := range []struct {
+		name     string
+		endpoint func(w http.ResponseWriter, r *http.Request)
+		server   string // the rest of the server's answer to a call
+		want     string // is printed or recorded
+	}{
+		{"token-in-the-result", nil, `"result":{"content":[{"type":"text","text":"you sent Bearer ` + token + `"}]}`, masked},
+		{"token-in-an-error", nil, `"error":{"code":1,"message":"bad Bearer ` + token + `"}`, masked},
+		{"token-refused", nil, "", "HTTP status 401 Unauthorized to the access token"},
+		{"secret-in-an-error-of-the-endpoint", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprintf(w, `{"error":"invalid_client","error_description":%q,"error_uri":%q}`, clientSecret, r.Header.Get("Authorization"))
+		}, "", "error invalid_client"},
+		{"secret-as-the-error-code", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"error":%q}`, r.Header.Get("Authorization"))
+		}, "", "HTTP status 400 Bad Request"},
+		{"secret-in-html", func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprintf(w, "<p>%s %s %s", clientSecret, url.QueryEscape(clientSecret), r.Header.Get("Authorization"))
+		}, "", "something else than an access token"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if tt.endpoint != nil {
+					tt.endpoint(w, r)
+					return
+				}
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprintf(w, `{"access_token":%q,"token_type":"Bearer","expires_in":3600}`, token)
+			}))
+			t.Cleanup(endpoint.Close)
+			answer := tt.server
+			inner, err := url.Parse(babbler(t, "tools/call", &answer))
+			if err != nil {
+				t.Fatal(err)
+			}
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Authorization") != "Bearer "+token || tt.server == "" {
+					w.Header().Set("WWW-Authenticate", r.Header.Get("Authorization"))
+					w.WriteHeader(http.StatusUnauthorized)
+					fmt.Fprint(w, r.Header)
+					return
+				}
+				httputil.NewSingleHostReverseProxy(inner).ServeHTTP(w, r)
+			}))
+			t.Cleanup(server.Close)
+			dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+servers:
+  echo: {type: http, url: %q, auth: {client_credentials: {token_url: %q, client_id: pgfsm, client_secret: "${file:secret}"}}}
+allowlist: allowlist.json
+`, server.URL, endpoint.URL), "allowlist.json", `{"echo": ["look"]}`, "secret", clientSecret)
+			traces := t.TempDir()
+			r := command(t.Context(), map[string]string{"SAFE_TRACE_DIR": traces},
+				"call", "--json", "-c", filepath.Join(dir, "pgfsm.yaml"), "echo", "look", "{}")
+			all := r.stdout + r.stderr
+			for _, path := range tracesOf(t, traces) {
+				all += textOf(t, path)
+			}
+			if !strings.Contains(all, tt.want) {
+				t.Errorf("%q is nowhere:\n%s", tt.want, all)
+			}
+			for _, s := range []string{clientSecret, token, "pgfsm:" + url.QueryEscape(clientSecret)} {
+				for _, form := range []string{
+					s, url.QueryEscape(s), url.PathEscape(s), strings.Trim(base64.StdEncoding.EncodeToString([]byte(s)), "="),
+					strings.Trim(base64.URLEncoding.EncodeToString([]byte(s)), "="),
+				} {
+					if strings.Contains(all, form) {
+						t.Errorf("%q is shown or recorded:\n%s", form, all)
+					}
+				}
+			}
+		})
+	}
+}
