@@ -30,13 +30,14 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	testscript.Main(m, map[string]func(){
-		"pgfsm":     func() { os.Exit(process()) },
-		"toy-stdio": serveStdio,
-		"player":    playOnStdio,
-		"frugal":    frugal,
-		"cramped":   cramped,
-		"scribe":    scribe,
-		"between":   between,
+		"pgfsm":        func() { os.Exit(process()) },
+		"toy-stdio":    serveStdio,
+		"player":       playOnStdio,
+		"frugal":       frugal,
+		"cramped":      cramped,
+		"scribe":       scribe,
+		"between":      between,
+		"confidential": confidential,
 	})
 }
 
