@@ -294,7 +294,7 @@ func TestKeysThatMustNotVerify(t *testing.T) {
 		{"private-key", jose.ES256, claims{"d": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE"}},
 		{"symmetric", jose.ES256, claims{"kty": "oct", "k": "AAAA"}},
 		{"small-modulus", jose.RS256, claims{"n": encode("\x80" + strings.Repeat("\x01", 127))}},
-		{"huge-modulus", jose.RS256, claims{"n": encode("\x80" + strings.Repeat("\x01", 2047))}},
+		{"huge-modulus", jose.RS256, claims{"n": encode("\x80" + strings.Repeat("\x01", 1024))}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			rig := newRig(t)
@@ -314,12 +314,22 @@ func TestKeysThatMustNotVerify(t *testing.T) {
 				}
 			}
 			rig.Override("/jwks", func(w http.ResponseWriter, _ *http.Request) { identitytest.Answer(w, http.StatusOK, doc) })
-			c, err := rig.agent(t, rig.Sign(nil))
-			if c.Name != "" || !refused(err) && retry(err) == 0 {
-				t.Errorf("caller %+v, error %v", c, err)
+			kid, _ := doc.Keys[1]["kid"].(string)
+			for _, with := range [][]identitytest.Option{nil, {identitytest.Header("kid", kid)}} {
+				if c, err := rig.agent(t, rig.Sign(nil, with...)); c.Name != "" || !refused(err) && retry(err) == 0 {
+					t.Errorf("caller %+v, error %v", c, err)
+				}
 			}
 			if _, err := rig.agent(t, good); (err != nil) != (tc.name == "key-id-of-the-good-key") {
 				t.Errorf("the good key: %v", err)
+			}
+			if tc.name == "key-id-of-the-good-key" || tc.name == "another-algorithm" {
+				return // without the other key, this one is good: for its algorithm
+			}
+			doc.Keys = doc.Keys[1:]
+			rig = newRigOf(t, rig.Provider)
+			if _, err := rig.agent(t, good); retry(err) == 0 || !strings.Contains(rig.log.String(), "no key that can verify") {
+				t.Errorf("a set of this key only: %v, log %s", err, &rig.log)
 			}
 		})
 	}
@@ -460,5 +470,13 @@ func TestSubjectsOfTwoIssuers(t *testing.T) {
 	}
 	if _, err := rig.agent(t, rig.Sign(claims{"aud": "of-other"})); !refused(err) {
 		t.Error("an audience of another issuer:", err)
+	}
+	rig.providers = rig.with(t, identity.Issuer{URL: rig.Issuer, People: []string{"cli"}}, identity.Issuer{URL: other.Issuer, People: []string{"cli"}})
+	raw := other.Sign(claims{"aud": "cli", "client_id": nil, "nonce": "n"}, identitytest.Type("JWT"))
+	if _, err := rig.providers.IDToken(t.Context(), other.Issuer, "cli", raw, "n"); err != nil {
+		t.Error("an id token:", err)
+	}
+	if _, err := rig.providers.IDToken(t.Context(), rig.Issuer, "cli", raw, "n"); !refused(err) {
+		t.Error("an id token of another issuer than that of the sign-in:", err)
 	}
 }

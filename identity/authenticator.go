@@ -146,7 +146,7 @@ func (p *Providers) IDToken(ctx context.Context, issuer, clientID, raw, nonce st
 	}
 	switch {
 	case t.typ != "jwt", c.Issuer != issuer, c.IssuedAt == nil, c.Type != nil && *c.Type != "ID", c.Use != nil && *c.Use != "id", c.Events != nil,
-		c.Act != nil, got != nonce, client != clientID, !slices.Contains(c.Audience, clientID), len(c.Audience) > 1 && c.Authorized == nil,
+		got != nonce, client != clientID, !slices.Contains(c.Audience, clientID), len(c.Audience) > 1 && c.Authorized == nil,
 		!slices.Contains(t.provider.People, clientID):
 		return nil, errIDToken
 	}

@@ -20,7 +20,9 @@ func BenchmarkAuthenticate(b *testing.B) {
 			b.Fatal(err)
 		}
 		agents := providers.Agents(func(*http.Request) []string { return []string{endpoint} }, []string{"mcp:tools"})
-		next := func() *http.Request { return request(p.Sign(claims{"scope": "openid mcp:tools", "groups": []string{"owners", "oncall"}})) }
+		next := func() *http.Request {
+			return request(p.Sign(claims{"scope": "openid mcp:tools", "groups": []string{"owners", "oncall"}}))
+		}
 		run := func(name string, prepare func() *http.Request) {
 			b.Run(string(alg)+"/"+name, func(b *testing.B) {
 				b.ReportAllocs()

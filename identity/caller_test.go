@@ -198,6 +198,15 @@ func TestRequestsWithoutAToken(t *testing.T) {
 	}
 }
 
+// TestNoEndpoint: an empty audience is none, also for a request without an endpoint.
+func TestNoEndpoint(t *testing.T) {
+	rig := newRig(t)
+	agents := rig.providers.Agents(func(*http.Request) []string { return []string{""} }, nil)
+	if _, err := agents.Authenticate(request(rig.Sign(claims{"aud": []string{""}}))); !refused(err) {
+		t.Error(err)
+	}
+}
+
 // TestPeople: the admin address and the gateway refuse each other's tokens, and agents do not become people by a mistake in the audiences.
 func TestPeople(t *testing.T) {
 	same := func(i *identity.Issuer) {
@@ -280,6 +289,7 @@ func TestIDTokens(t *testing.T) {
 		{"access-token-of-cognito", claims{"token_use": "access"}, "JWT", "n-1", false},
 		{"logout-token", claims{"events": claims{}}, "JWT", "n-1", false},
 		{"act", claims{"act": claims{"sub": "robot"}}, "JWT", "n-1", false},
+		{"larger-than-16-kib", claims{"x": strings.Repeat("x", 16<<10)}, "JWT", "n-1", false},
 		{"bad-subject", claims{"sub": "bob "}, "JWT", "n-1", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -341,7 +351,7 @@ func TestTokenTypes(t *testing.T) {
 	}
 }
 
-// TestVerifiedTokensExpire: a token that was accepted before is refused after its exp, also if only its times changed their meaning.
+// TestVerifiedTokensExpire: a token that was accepted before is refused after its exp.
 func TestVerifiedTokensExpire(t *testing.T) {
 	rig := newRig(t)
 	token := rig.Sign(claims{"exp": rig.after(10 * time.Minute)})

@@ -17,7 +17,6 @@ import (
 const (
 	maxKeys    = 100
 	minRSABits = 2048
-	maxRSABits = 8192 // larger ones make each signature slow to verify
 )
 
 // algorithms are those of signatures that are verified. All have a private key, which only the provider has.
@@ -65,7 +64,7 @@ func parseKey(raw jsontext.Value) (id string, k key, ok bool) {
 	var parsed jose.JSONWebKey
 	if json.Unmarshal(raw, &purpose) != nil || purpose.Use != nil && *purpose.Use != "sig" ||
 		purpose.Operations != nil && !slices.Contains(*purpose.Operations, "verify") ||
-		parsed.UnmarshalJSON(raw) != nil || parsed.KeyID == "" || !parsed.IsPublic() || !parsed.Valid() {
+		parsed.UnmarshalJSON(raw) != nil || parsed.KeyID == "" || !parsed.Valid() {
 		return "", key{}, false
 	}
 	k = key{public: parsed.Key, algs: algorithmsOf(parsed.Key)}
@@ -75,11 +74,11 @@ func parseKey(raw jsontext.Value) (id string, k key, ok bool) {
 	return parsed.KeyID, k, len(k.algs) > 0
 }
 
-// algorithmsOf returns the algorithms of signatures that a public key can verify.
+// algorithmsOf returns the algorithms of signatures that a public key can verify: none for private and symmetric keys.
 func algorithmsOf(public any) []jose.SignatureAlgorithm {
 	switch k := public.(type) {
 	case *rsa.PublicKey:
-		if bits := k.N.BitLen(); bits >= minRSABits && bits <= maxRSABits {
+		if k.N.BitLen() >= minRSABits { // go-jose reads no key of more than 4096 bits
 			return []jose.SignatureAlgorithm{jose.PS256, jose.PS384, jose.PS512, jose.RS256, jose.RS384, jose.RS512}
 		}
 	case *ecdsa.PublicKey:
