@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	sdkauth "github.com/modelcontextprotocol/go-sdk/auth"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+)
+
+// TestServeIdentityClient: an unmodified client of the SDK finds the provider from nothing but an endpoint's URL, and its token is good there.
+func TestServeIdentityClient(t *testing.T) {
+	t.Parallel()
+	o := provide(t, inFile, allowLook)
+	o.p.Clients["robot"], o.p.Users["dora"] = "", map[string]any{}
+	o.p.SignIn("dora")
+	for _, path := range []string{"/mcp", "/servers/echo/mcp"} {
+		t.Run(strings.Trim(strings.ReplaceAll(path, "/", "-"), "-"), func(t *testing.T) {
+			handler, err := sdkauth.NewAuthorizationCodeHandler(&sdkauth.AuthorizationCodeHandlerConfig{
+				PreregisteredClient: &oauthex.ClientCredentials{ClientID: "robot"}, RedirectURL: "http://127.0.0.1:1/callback",
+				AuthorizationCodeFetcher: func(ctx context.Context, args *sdkauth.AuthorizationArgs) (*sdkauth.AuthorizationResult, error) {
+					browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+					resp, err := browser.Get(args.URL)
+					if err != nil {
+						return nil, err
+					}
+					defer resp.Body.Close()
+					back, err := resp.Location()
+					if err != nil {
+						return nil, err
+					}
+					q := back.Query()
+					return &sdkauth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(),
+				&sdk.StreamableClientTransport{Endpoint: o.base + path, OAuthHandler: handler}, nil)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, o.stderr)
+			}
+			defer session.Close()
+			list, err := session.ListTools(t.Context(), nil)
+			if err != nil || len(list.Tools) == 0 {
+				t.Fatalf("the tools: %v", err)
+			}
+			if got, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: list.Tools[0].Name, Arguments: map[string]any{"n": 1}}); err != nil || got.IsError {
+				t.Errorf("the call: %+v, %v", got, err)
+			}
+		})
+	}
+	o.u.reached(t, 2)
+}
+
+// TestTokensStayOut: no token of a provider is in anything that is written, however it is encoded.
+func TestTokensStayOut(t *testing.T) {
+	t.Parallel()
+	o := provide(t, inFile, peopleHold)
+	robot, person := o.robot("ci"), o.person("carol")
+	a := o.agent("/mcp", robot)
+	run := o.held(t, a, `{"n":1}`)
+	o.decide(t, "approve", run, person)
+	a.becomes(t, "echo__look", `{"n":1}`, "approval_required", "hi")
+	tokens := []string{robot, person, o.robot("ci", "aud", "approvals"), o.robot("ci", "cnf", map[string]any{"jkt": "x"}), o.robot("ci", "exp", 1), robot + "x"}
+	for _, token := range tokens[2:] { // refused ones
+		resp, err := send(t.Context(), http.MethodPost, o.mcp, http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}},
+			`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusUnauthorized {
+			t.Errorf("a token that is not valid is answered %s", resp.Status)
+		}
+		command(t.Context(), map[string]string{tokenVariable: token}, "approvals", "approve", "-c", o.config, run, "--digest", o.bindingOf(t, run, person)).want(t, exitCould)
+	}
+	written := o.stderr.String()
+	o.stop(t, exitYes)
+	read := 0
+	err := filepath.WalkDir(o.dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		read++
+		b, err := os.ReadFile(path)
+		written += string(b)
+		return err
+	})
+	if err != nil || read < 4 {
+		t.Fatalf("%d files, %v", read, err)
+	}
+	written += command(t.Context(), nil, "ledger", "export", "-c", o.config).stdout + o.stderr.String()
+	for i, token := range tokens {
+		_, payload, _ := strings.Cut(token, ".")
+		payload, signature, _ := strings.Cut(payload, ".")
+		for _, secret := range []string{payload, signature} {
+			for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))[:40], url.QueryEscape(secret)} {
+				if strings.Contains(written, form) {
+					t.Errorf("token %d is in what was written", i)
+				}
+			}
+		}
+	}
+}
