@@ -16,14 +16,29 @@ type view struct {
 	whole    *states.ToolsListed
 	sent     []policy.Sent // empty if the listing cannot be read: then its server counts as down
 	unusable bool
-	tools    []gateway.Tool // that agents may see
+	tools    []viewTool // that some agent may see
 
 	mu     sync.Mutex
 	events map[string]*states.ToolsListed // by tool: the latest event
 }
 
-// Tools are the tools of a listing that agents may see.
-func (r *Runner) Tools(k *upstream.Kept, _ *policy.Identity) []gateway.Tool { return r.view(k).tools }
+// A viewTool is a tool as the server sent it, and as the bundle judges it.
+type viewTool struct {
+	sent   gateway.Tool
+	judged *policy.Tool
+}
+
+// Tools are the tools of a listing that a client may see.
+func (r *Runner) Tools(k *upstream.Kept, identity *policy.Identity) []gateway.Tool {
+	all := r.view(k).tools
+	listed := make([]gateway.Tool, 0, len(all))
+	for _, t := range all {
+		if r.options.Bundle.ListedFor(t.judged, identity) {
+			listed = append(listed, t.sent)
+		}
+	}
+	return listed
+}
 
 func (r *Runner) view(k *upstream.Kept) *view {
 	return k.View(func(l upstream.Listing) any { return r.newView(r.listing(l)) }).(*view)
@@ -37,13 +52,13 @@ func (r *Runner) newView(l policy.Listing) *view {
 		return v
 	}
 	v.sent = sent
-	effective := make(map[string]bool)
+	effective := make(map[string]*policy.Tool)
 	for _, t := range r.options.Bundle.Catalog(v.whole.Catalog(), v.whole.Servers).Effective() {
-		effective[t.Name] = true
+		effective[t.Name] = t
 	}
 	for _, t := range sent {
-		if effective[t.Name] {
-			v.tools = append(v.tools, gateway.Tool{Name: t.Name, Raw: t.Raw})
+		if judged := effective[t.Name]; judged != nil {
+			v.tools = append(v.tools, viewTool{gateway.Tool{Name: t.Name, Raw: t.Raw}, judged})
 		}
 	}
 	return v
