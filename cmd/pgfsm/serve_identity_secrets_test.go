@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/base64"
 	"io/fs"
 	"net/http"
@@ -10,57 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	sdkauth "github.com/modelcontextprotocol/go-sdk/auth"
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
-
-// TestServeIdentityClient: an unmodified client of the SDK finds the provider from nothing but an endpoint's URL, and its token is good there.
-func TestServeIdentityClient(t *testing.T) {
-	t.Parallel()
-	o := provide(t, inFile, allowLook)
-	o.p.Clients["robot"], o.p.Users["dora"] = "", map[string]any{}
-	o.p.SignIn("dora")
-	for _, path := range []string{"/mcp", "/servers/echo/mcp"} {
-		t.Run(strings.Trim(strings.ReplaceAll(path, "/", "-"), "-"), func(t *testing.T) {
-			handler, err := sdkauth.NewAuthorizationCodeHandler(&sdkauth.AuthorizationCodeHandlerConfig{
-				PreregisteredClient: &oauthex.ClientCredentials{ClientID: "robot"}, RedirectURL: "http://127.0.0.1:1/callback",
-				AuthorizationCodeFetcher: func(ctx context.Context, args *sdkauth.AuthorizationArgs) (*sdkauth.AuthorizationResult, error) {
-					browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-					resp, err := browser.Get(args.URL)
-					if err != nil {
-						return nil, err
-					}
-					defer resp.Body.Close()
-					back, err := resp.Location()
-					if err != nil {
-						return nil, err
-					}
-					q := back.Query()
-					return &sdkauth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
-				},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(),
-				&sdk.StreamableClientTransport{Endpoint: o.base + path, OAuthHandler: handler}, nil)
-			if err != nil {
-				t.Fatalf("%v\n%s", err, o.stderr)
-			}
-			defer session.Close()
-			list, err := session.ListTools(t.Context(), nil)
-			if err != nil || len(list.Tools) == 0 {
-				t.Fatalf("the tools: %v", err)
-			}
-			if got, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: list.Tools[0].Name, Arguments: map[string]any{"n": 1}}); err != nil || got.IsError {
-				t.Errorf("the call: %+v, %v", got, err)
-			}
-		})
-	}
-	o.u.reached(t, 2)
-}
 
 // TestTokensStayOut: no token of a provider is in anything that is written, however it is encoded.
 func TestTokensStayOut(t *testing.T) {
