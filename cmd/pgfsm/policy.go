@@ -14,6 +14,7 @@ import (
 	"pgfsm/policy/visible"
 	"pgfsm/present"
 	"pgfsm/runner/explain"
+	"pgfsm/safefile"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger/stores"
 )
@@ -34,7 +35,7 @@ for approvers. These commands call no tool. docs/reference/policy-language.md de
 // explainOptions are the flags of policy explain.
 type explainOptions struct {
 	options
-	server, tool, env, args, actor, task, annotations string
+	server, tool, env, args, actor, as, task, annotations string
 
 	agent, live, pinned bool
 	history             []string // QUERY=NUMBER
@@ -83,6 +84,8 @@ unknown, or failed because no server answered, 3 pending.`,
 	f.StringVar(&o.env, "env", "", "the environment (default: the configuration's)")
 	f.StringVar(&o.args, "args", "{}", "the arguments, a JSON object")
 	f.StringVar(&o.actor, "actor", "", "the requester (default: you)")
+	f.StringVar(&o.as, "as", "", "a JSON file with an actor of an identity provider: id, kind, client, on_behalf_of, groups, claims")
+	cmd.MarkFlagsMutuallyExclusive("actor", "as")
 	f.BoolVar(&o.agent, "agent", false, "judge an agent's call by the input rules for agents (default: an operator's call)")
 	f.StringVar(&o.task, "task", "", "the task whose calls grants count")
 	f.BoolVar(&o.pinned, "pinned", false, "whether the tool's definition is pinned (default: as the allowlist says)")
@@ -108,7 +111,15 @@ func (a *app) explain(ctx context.Context, o *explainOptions, pinned *bool, anno
 		Pinned: pinned, Annotations: annotations, History: o.history,
 	}
 	var err error
-	if q.Actor, err = a.requesterName(ctx, o.actor); err != nil {
+	if o.as != "" {
+		var text []byte
+		if text, _, err = safefile.Read(o.as); err == nil {
+			q.Actor, q.Identity, err = explain.ParseAs(text)
+		}
+		if err != nil {
+			return fmt.Errorf("--as %s: %w", visible.Text(o.as), err)
+		}
+	} else if q.Actor, err = a.requesterName(ctx, o.actor); err != nil {
 		return err
 	}
 	x, err := explain.Answer(ctx, explain.Sources{Bundle: a.Bundle, Catalog: a.catalog, History: a.readHistory, Now: now()}, q)

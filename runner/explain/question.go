@@ -15,6 +15,7 @@ import (
 // A Question asks about a call that nobody makes, as a person writes it.
 type Question struct {
 	Server, Tool, Actor string
+	Identity            *policy.Identity // of an actor of an identity provider
 	Env                 string // empty: that of the configuration
 	Args                string // a JSON object
 	Task                string // empty: none
@@ -72,7 +73,7 @@ func Answer(ctx context.Context, s Sources, q Question) (*Explanation, error) {
 
 // call returns the call, without the facts about its tool.
 func (q *Question) call() (c *Call, err error) {
-	c = &Call{Server: q.Server, Tool: q.Tool, Actor: q.Actor, Agent: q.Agent}
+	c = &Call{Server: q.Server, Tool: q.Tool, Actor: q.Actor, Identity: q.Identity, Agent: q.Agent}
 	if c.History, err = ParseHistory(q.History); err != nil {
 		return nil, err
 	}
