@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"pgfsm/policy"
 )
 
 // Unlinked is the index of an event whose entry [Rewrite] links to no entry of its run.
@@ -100,6 +102,17 @@ func rewrite(tx Tx, q *Request, index int64, events []Event) error {
 		event.Index = index
 		if q != nil && project(q, &event, p) != nil {
 			q.Updated = e.At
+		}
+		if issuer, subject, ends := subjectOf(p); issuer != "" {
+			name := policy.SubjectName(issuer, subject)
+			if err := tx.DropBlock(name); err != nil {
+				return err
+			}
+			if !ends {
+				if err := tx.PutBlock(Block{Name: name, Since: e.At, By: e.By, Entry: index}); err != nil {
+					return err
+				}
+			}
 		}
 		if id := tokenID(p); id != "" {
 			t, _ := tx.Token(id) // none is the zero one

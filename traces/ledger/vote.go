@@ -189,7 +189,7 @@ func (v *Ballot) fits(q *Request, bundle *policy.Bundle, cast []ballot) error {
 		return &Refusal{Code: RefusedEligible, Message: verdict.Reason}
 	}
 	for i := range cast {
-		if c := &cast[i]; policy.SamePerson(c.vote.By, v.By.Name) {
+		if c := &cast[i]; bundle.SamePerson(c.vote.By, v.By.Name) {
 			return &Refusal{Code: RefusedVoted, Message: fmt.Sprintf("%s voted at %s (%s): one person has one vote",
 				c.vote.By, c.vote.At, c.vote.Outcome)}
 		}

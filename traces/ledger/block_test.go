@@ -1,0 +1,429 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
+)
+
+// An identity provider and its subjects.
+const (
+	issuer = "https://login.example.com/realms/corp"
+	eve    = issuer + "#eve" // a person
+	app    = issuer + "#app" // an agent
+)
+
+// person is a person of the provider, whose token is valid for an hour.
+func person(name string, roles ...string) ledger.Caller {
+	return ledger.Caller{
+		Name: name, Roles: roles, Expires: "2026-11-21T10:00:00Z",
+		Identity: &policy.Identity{Kind: policy.ActorPerson, Client: "pgfsm-cli", Groups: &[]string{"owners", "staff"}},
+	}
+}
+
+// asksFor has an agent of the provider ask, for a person if there is one. The group owners may decide.
+func asksFor(onBehalfOf string) func(*statestest.Scenario) {
+	return func(s *statestest.Scenario) {
+		s.Content.Roles = slices.Clone(s.Content.Roles)
+		for i := range s.Content.Roles {
+			s.Content.Roles[i].Actors = append(slices.Clone(s.Content.Roles[i].Actors), "group:owners")
+		}
+		s.Request.Actor = app
+		s.Request.Identity = &policy.Identity{Kind: policy.ActorAgent, Client: "desk", OnBehalfOf: onBehalfOf}
+	}
+}
+
+func (d *desk) block(subject string) {
+	d.TB.Helper()
+	if _, err := d.BlockIdentity(context.Background(), root, issuer, subject); err != nil {
+		d.TB.Fatalf("BlockIdentity(%q) = %v", subject, err)
+	}
+}
+
+func (d *desk) unblock(subject string) {
+	d.TB.Helper()
+	if err := d.UnblockIdentity(context.Background(), root, issuer, subject); err != nil {
+		d.TB.Fatalf("UnblockIdentity(%q) = %v", subject, err)
+	}
+}
+
+// A call that waits is not made if somebody is blocked without whom it would not be made.
+func TestBlockedIdentitiesStopCalls(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		after  func(*desk) // eve has approved
+		reason string      // empty: the call is made
+	}{
+		{"nobody", func(*desk) {}, ""},
+		{"voter", func(d *desk) { d.block("eve") }, eve + ", who approved the call, was blocked at "},
+		{"requester", func(d *desk) { d.block("app") }, app + ", who asked or for whom"},
+		{"person-for-whom-it-was-asked", func(d *desk) { d.block("fay") }, issuer + "#fay, who asked or for whom"},
+		{"somebody-else", func(d *desk) { d.block("Eve") }, ""},
+		{"unblocked-again", func(d *desk) { d.block("eve"); d.unblock("eve") }, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, when := range []string{"before-it-is-taken-up", "as-the-call-leaves"} {
+				t.Run(when, func(t *testing.T) {
+					d := newDesk(t)
+					id, s := d.hold(asksFor(issuer + "#fay"))
+					d.Clock.Set(t, inTime)
+					d.vote(id, person(eve, ledger.RoleApprover), true)
+					w := world(s)
+					if when == "before-it-is-taken-up" {
+						c.after(d)
+					} else {
+						w.Watch = func(_ *states.Run, r states.Recorder) states.Recorder {
+							return beforeDispatch{r, func() { c.after(d) }}
+						}
+					}
+					d.wantsCall(id, s, w, c.reason)
+				})
+			}
+		})
+	}
+}
+
+// A call that no person decides about is not recorded as held or sent if its requester is blocked.
+func TestBlockedIdentitiesBeginNoCall(t *testing.T) {
+	for _, c := range []struct{ name, scenario, blocked string }{
+		{"held", "policy-holds", "app"}, {"sent", "policy-allows", "app"}, {"sent-for-a-blocked-person", "policy-allows", "fay"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			d.block(c.blocked)
+			s := statestest.Find(t, c.scenario)
+			asksFor(issuer + "#fay")(&s)
+			_, _, err := d.play(ledgertest.NewID(t), &s)
+			if !errors.Is(err, ledger.ErrBlocked) || len(s.World.Calls) != 0 || len(d.runs()) != 0 {
+				t.Errorf("play() = %v, %d calls, %d runs", err, len(s.World.Calls), len(d.runs()))
+			}
+		})
+	}
+}
+
+func TestPeopleOfProvidersVote(t *testing.T) {
+	content := func() policy.Content {
+		c := ledgertest.Holding(2)
+		c.Roles = []policy.Role{{Role: "owners", Actors: []string{"group:owners", alice}}}
+		c.Identity = &policy.IdentityRules{Same: [][]string{{alice, eve}, {"dora", issuer + "#dora"}}}
+		return c
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*desk, *ledger.Ballot, *states.Request)
+		want   error // nil: the vote counts
+	}{
+		{"as-it-is", func(*desk, *ledger.Ballot, *states.Request) {}, nil},
+		{"no-role", func(_ *desk, v *ledger.Ballot, _ *states.Request) { v.By.Roles = nil }, ledger.ErrRole},
+		{"auditor", func(_ *desk, v *ledger.Ballot, _ *states.Request) { v.By.Roles = []string{ledger.RoleAuditor} }, ledger.ErrRole},
+		{"auditor-too", func(_ *desk, v *ledger.Ballot, _ *states.Request) {
+			v.By.Roles = []string{ledger.RoleAuditor, ledger.RoleApprover}
+		}, nil},
+		{"admin-too", func(_ *desk, v *ledger.Ballot, _ *states.Request) {
+			v.By.Roles = []string{ledger.RoleApprover, ledger.RoleAdmin}
+		}, ledger.ErrRole},
+		{"agent", func(_ *desk, v *ledger.Ballot, _ *states.Request) { v.By.Identity.Kind = policy.ActorAgent }, ledger.ErrRole},
+		{"nothing-known", func(_ *desk, v *ledger.Ballot, _ *states.Request) { v.By.Identity = nil }, ledger.ErrRole},
+		{"blocked", func(d *desk, _ *ledger.Ballot, _ *states.Request) { d.block("eve") }, ledger.ErrBlocked},
+		{"last-second-of-the-token", func(d *desk, _ *ledger.Ballot, _ *states.Request) { d.Clock.Set(d.TB, "2026-11-21T09:59:59Z") }, nil},
+		{"token-expired", func(_ *desk, v *ledger.Ballot, _ *states.Request) { v.By.Expires = statestest.At }, ledger.ErrToken},
+		{"token-that-ends-never", func(_ *desk, v *ledger.Ballot, _ *states.Request) { v.By.Expires = "" }, ledger.ErrToken},
+		{"other-groups", func(_ *desk, v *ledger.Ballot, _ *states.Request) { v.By.Identity.Groups = &[]string{"staff"} }, ledger.ErrEligible},
+		{"unknown-groups", func(_ *desk, v *ledger.Ballot, _ *states.Request) { v.By.Identity.Groups = nil }, ledger.ErrEligible},
+		{"own-request", func(_ *desk, _ *ledger.Ballot, r *states.Request) { r.Actor = eve }, ledger.ErrEligible},
+		{"own-request-through-an-agent", func(_ *desk, _ *ledger.Ballot, r *states.Request) { r.Identity.OnBehalfOf = eve }, ledger.ErrEligible},
+		{"own-request-under-another-name", func(_ *desk, v *ledger.Ballot, r *states.Request) {
+			v.By.Name, r.Identity.OnBehalfOf = issuer+"#dora", eve
+			r.Actor = "dora"
+		}, ledger.ErrEligible},
+		{"voted-under-another-name", func(d *desk, v *ledger.Ballot, _ *states.Request) {
+			q := d.Request(v.Run)
+			d.Cast(ledgertest.Ballot(q, d.Approver(alice)))
+		}, ledger.ErrVoted},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			v := ledger.Ballot{By: person(eve, ledger.RoleApprover), Approve: true}
+			asked := states.Request{
+				Actor: app, At: statestest.At, Kind: states.KindAsk, Text: canonical.Text(statestest.Question), Identity: &policy.Identity{Kind: policy.ActorAgent},
+			}
+			if strings.HasPrefix(c.name, "own-request") { // the others change what happens after the call was held
+				c.change(d, &v, &asked)
+			}
+			q := d.HoldRequest(asked, content())
+			v.Run, v.Binding = q.RunID, q.Binding
+			if !strings.HasPrefix(c.name, "own-request") {
+				c.change(d, &v, &asked)
+			}
+			_, err := d.Vote(context.Background(), v)
+			if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+				t.Fatalf("Vote() = %v, want %v", err, c.want)
+			}
+			if cast := d.Votes(q.RunID); c.want == nil && (len(cast) != 1 || !slices.Equal(cast[0].Groups, []string{"owners"})) {
+				t.Errorf("the votes are %+v; want one, by the group owners", cast)
+			}
+			if _, err := d.checked(ledger.VerifyOptions{}); err != nil {
+				t.Errorf("Verify() = %v", err)
+			}
+		})
+	}
+}
+
+func TestBlocksAreRefused(t *testing.T) {
+	d := newDesk(t)
+	ctx := context.Background()
+	d.block("eve")
+	d.block("fay")
+	d.unblock("fay")
+	for _, c := range []struct {
+		name string
+		do   func() error
+		want error
+		says string
+	}{
+		{"twice", func() error { return second(d.BlockIdentity(ctx, root, issuer, "eve")) }, ledger.ErrBlock, "blocked already"},
+		{"not-blocked", func() error { return d.UnblockIdentity(ctx, root, issuer, "bob") }, ledger.ErrBlock, "is not blocked"},
+		{"unblocked-twice", func() error { return d.UnblockIdentity(ctx, root, issuer, "fay") }, ledger.ErrBlock, "is not blocked"},
+		{"no-url", func() error { return second(d.BlockIdentity(ctx, root, "corp", "x")) }, ledger.ErrBlock, "not the URL"},
+		{"fragment", func() error { return second(d.BlockIdentity(ctx, root, issuer+"#a", "x")) }, ledger.ErrBlock, "not the URL"},
+		{"no-subject", func() error { return second(d.BlockIdentity(ctx, root, issuer, "")) }, ledger.ErrBlock, "1 to 255"},
+		{"subject-with-a-space", func() error { return second(d.BlockIdentity(ctx, root, issuer, "a b")) }, ledger.ErrBlock, "1 to 255"},
+		{"subject-too-long", func() error { return second(d.BlockIdentity(ctx, root, issuer, strings.Repeat("s", 256))) }, ledger.ErrBlock, "1 to 255"},
+		{"by-an-approver", func() error { return second(d.BlockIdentity(ctx, d.Approver(alice), issuer, "x")) }, ledger.ErrRole, "admin"},
+		{"by-a-person-who-approves", func() error {
+			return second(d.BlockIdentity(ctx, person(issuer+"#gil", ledger.RoleApprover), issuer, "x"))
+		}, ledger.ErrRole, "identity.may"},
+		{"by-a-blocked-admin", func() error { return second(d.BlockIdentity(ctx, person(eve, ledger.RoleAdmin), issuer, "x")) }, ledger.ErrBlocked, "blocked"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := c.do(); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("the error is %v, want %v: %s", err, c.want, c.says)
+			}
+		})
+	}
+	if _, err := d.BlockIdentity(ctx, person(issuer+"#gil", ledger.RoleAdmin), issuer, "hal"); err != nil {
+		t.Errorf("a person who administers: %v", err)
+	}
+	for name, want := range map[string]bool{eve: true, issuer + "#fay": false, issuer + "#hal": true, issuer + "#EVE": false, "eve": false, "": false} { // in any order
+		if is, err := d.Blocked(ctx, "", name); is != want || err != nil {
+			t.Errorf("Blocked(%q) = %t, %v", name, is, err)
+		}
+	}
+}
+
+// Another user of the same agent neither gets nor withdraws what the first one asked for.
+func TestRequestsOfOneAgentAreApart(t *testing.T) {
+	d := newDesk(t)
+	id, _ := d.hold(asksFor(eve))
+	q := d.Request(id)
+	if q.OnBehalfOf != eve {
+		t.Fatalf("OnBehalfOf = %q", q.OnBehalfOf)
+	}
+	by := ledger.Caller{Name: app, Roles: []string{ledger.RoleAgent}, Identity: &policy.Identity{OnBehalfOf: issuer + "#fay"}}
+	if err := d.Withdraw(context.Background(), id, by); !errors.Is(err, ledger.ErrUnknown) || by.Asked(&q) {
+		t.Errorf("Withdraw() for another person = %v", err)
+	}
+	by.Identity = nil
+	if err := d.Withdraw(context.Background(), id, by); !errors.Is(err, ledger.ErrUnknown) {
+		t.Errorf("Withdraw() for nobody = %v", err)
+	}
+	by.Identity = &policy.Identity{OnBehalfOf: eve}
+	d.block("eve")
+	if err := d.Withdraw(context.Background(), id, by); !errors.Is(err, ledger.ErrBlocked) {
+		t.Errorf("Withdraw() for a blocked person = %v", err)
+	}
+	d.unblock("eve")
+	if err := d.Withdraw(context.Background(), id, by); err != nil {
+		t.Errorf("Withdraw() = %v", err)
+	}
+	if _, err := d.checked(ledger.VerifyOptions{}); err != nil {
+		t.Errorf("Verify() = %v", err)
+	}
+}
+
+func TestSessionsOfPeopleOfProviders(t *testing.T) {
+	ctx := context.Background()
+	signedIn := time.Date(2026, 11, 21, 8, 50, 0, 0, time.UTC) // the clock says 9:00
+	for _, c := range []struct {
+		name  string
+		auth  time.Time
+		after time.Duration
+		fresh bool
+	}{
+		{"within-the-time", signedIn, 5 * time.Minute, true},
+		{"a-second-too-late", signedIn, 5*time.Minute + time.Second, false},
+		{"unknown-time", time.Time{}, 0, false},
+		{"provider-is-ahead", signedIn.Add(time.Hour), 15*time.Minute + time.Second, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			secret, err := d.SignInAs(ctx, person(eve, ledger.RoleApprover), c.auth)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.Clock.Add(c.after)
+			who := mustSession(t, d, secret, true)
+			want := person(eve, ledger.RoleApprover)
+			want.Session, want.Expires = ledger.SessionDigest(secret), ""
+			if diff := cmp.Diff(want, who); diff != "" {
+				t.Errorf("Session() (-want +got):\n%s", diff)
+			}
+			d.Look(func(r ledger.Reader) error {
+				err := who.Fresh(r, int64(15*time.Minute/time.Millisecond), d.Clock.Now().Format(policy.TimeForm))
+				if fresh := err == nil; fresh != c.fresh || err != nil && !errors.Is(err, ledger.ErrFresh) {
+					t.Errorf("Fresh() = %v", err)
+				}
+				return nil
+			})
+			d.block("eve")
+			if _, err := d.Session(ctx, secret, true); !errors.Is(err, ledger.ErrSession) {
+				t.Errorf("a blocked person's Session() = %v", err)
+			}
+			if _, err := d.SignInAs(ctx, person(eve, ledger.RoleApprover), c.auth); !errors.Is(err, ledger.ErrBlocked) {
+				t.Errorf("a blocked person's SignInAs() = %v", err)
+			}
+		})
+	}
+}
+
+func TestRefusedAccessIsBounded(t *testing.T) {
+	d := newDesk(t)
+	refuse := func(actor, scope string) {
+		t.Helper()
+		if err := d.RefusedAccess(context.Background(), actor, "/mcp", scope); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		refuse(app, "mcp:call")
+	}
+	refuse(app, "mcp:read")
+	refuse(issuer+"#other", "mcp:call")
+	d.Clock.Add(time.Minute)
+	refuse(app, "mcp:call")
+	if n := d.count(ledger.AccessRefused); n != 4 {
+		t.Errorf("%d entries, want 4", n)
+	}
+	for range 300 {
+		refuse(app, ledgertest.NewID(t))
+	}
+	if n := d.count(ledger.AccessRefused); n != 4+255 {
+		t.Errorf("%d entries, want %d", n, 4+255)
+	}
+	if err := d.RefusedAccess(context.Background(), "local:alice", "/mcp", "mcp:call"); err == nil {
+		t.Error("a user of the operating system lacks a scope")
+	}
+	if _, err := d.checked(ledger.VerifyOptions{}); err != nil {
+		t.Errorf("Verify() = %v", err)
+	}
+}
+
+func (d *desk) count(kind ledger.Type) (n int) {
+	for _, e := range d.Events(0) {
+		if e.Type == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// TestVerifyJudgesBlocks: a ledger that was written anew as a whole tells of nothing that a blocked subject could not do.
+func TestVerifyJudgesBlocks(t *testing.T) {
+	blocked := func(t *testing.T, all []ledger.Event, before ledger.Type, subject string) []ledger.Event {
+		i := lastOf(t, all, before)
+		return slices.Insert(all, i, ledger.Event{
+			Type: ledger.IdentityBlocked, At: all[i].At, By: root.Name,
+			Payload: []byte(`{"issuer":"` + issuer + `","subject":"` + subject + `","type":"identity.blocked"}`),
+		})
+	}
+	inserts := func(before ledger.Type, subject string) edit {
+		return func(t *testing.T, all []ledger.Event) []ledger.Event { return blocked(t, all, before, subject) }
+	}
+	again := func(kind ledger.Type) edit { // in an entry of its own
+		return func(t *testing.T, all []ledger.Event) []ledger.Event {
+			i := lastOf(t, all, kind)
+			one := all[i]
+			one.Index = 1000
+			return slices.Insert(all, i+1, one)
+		}
+	}
+	d := newDesk(t)
+	d.block("zoe")
+	d.unblock("zoe")
+	err := d.Pass(context.Background(), ledger.Passage{
+		By: ledger.Caller{Name: app, Roles: []string{ledger.RoleAgent}}, Server: "files", Direction: ledger.ToServer, Method: "ping",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, s := d.hold(asksFor(issuer + "#fay"))
+	d.Clock.Set(t, inTime)
+	d.vote(id, person(eve, ledger.RoleApprover), true)
+	if _, err := d.resume(id, world(s)); err != nil {
+		t.Fatal(err)
+	}
+	d.forge(t, []forgery{
+		{"nothing-changed", unedited, ""},
+		{"vote-of-a-blocked-person", inserts(ledger.ApprovalApproved, "eve"), eve + " was blocked then"},
+		{"passage-of-a-blocked-agent", inserts(ledger.MCPPassed, "app"), app + " was blocked then"},
+		{"call-of-a-blocked-agent", inserts(ledger.ProxySent, "app"), app + " was blocked then"},
+		{"call-for-a-blocked-person", inserts(ledger.ProxySent, "fay"), "#fay was blocked then"},
+		{"call-by-a-blocked-vote", inserts(ledger.ProxySent, "eve"), eve + " was blocked then"},
+		{"blocked-twice", again(ledger.IdentityBlocked), "blocked twice"},
+		{"unblocked-twice", again(ledger.IdentityUnblocked), "unblocked without a block"},
+		{"no-subject", edits(ledger.IdentityUnblocked, `"zoe"`, `""`), "1 to 255"},
+		{"vote-without-a-name", changes(ledger.ApprovalApproved, func(e *ledger.Event) { e.By = "eve" }), "the token of the vote"},
+		{"vote-of-the-person-for-whom-it-was-asked", changes(ledger.ApprovalApproved, func(e *ledger.Event) { e.By = issuer + "#FAY" }), "one's own request"},
+	}...)
+}
+
+// Rows of blocks are compared with their events.
+func TestRowsOfBlocksFollowTheirEvents(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(ledger.Tx) error
+	}{
+		{"missing", func(tx ledger.Tx) error { return tx.DropBlock(eve) }},
+		{"of-no-event", func(tx ledger.Tx) error { return tx.PutBlock(ledger.Block{Name: app}) }},
+		{"of-another-time", func(tx ledger.Tx) error {
+			b, err := tx.Block(eve)
+			b.Since = "2026-11-20T00:00:00Z"
+			return errors.Join(err, tx.PutBlock(b))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			d.block("eve")
+			ctx, store := context.Background(), d.store
+			if err := store.Update(ctx, c.change); err != nil {
+				t.Fatal(err)
+			}
+			d.Look(func(r ledger.Reader) error {
+				var fault *ledger.Fault
+				for what, err := range map[string]error{"Verify": second(ledger.Verify(ctx, r, ledger.VerifyOptions{})), "VerifyOpen": ledger.VerifyOpen(ctx, r)} { // in any order
+					if !errors.As(err, &fault) || fault.Table != "blocks" {
+						t.Errorf("%s() = %v, want a fault of blocks", what, err)
+					}
+				}
+				return nil
+			})
+			err := store.Update(ctx, func(tx ledger.Tx) error { return second(ledger.Rebuild(ctx, tx, tx)) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			ledgertest.Verify(t, store, nil)
+		})
+	}
+}
