@@ -17,10 +17,11 @@ import (
 const SchemaVersion = 1
 
 // A Call is the tool call of a run, as it was judged and as approvers decide about it. Once a run is held, its call does not
-// change any more. Every member is always present; a member that does not apply is empty.
+// change any more. Every member but OnBehalfOf is always present; a member that does not apply is empty.
 type Call struct {
 	Run        string           `json:"run"`
 	Actor      string           `json:"actor"`
+	OnBehalfOf string           `json:"on_behalf_of,omitzero"` // the person for whom an agent acts; absent for others
 	Task       string           `json:"task"`
 	Env        string           `json:"env"`
 	Server     string           `json:"server"`
@@ -40,7 +41,7 @@ type Call struct {
 // NewCall returns the call of a request.
 func NewCall(q *ledger.Request) Call {
 	return Call{
-		Run: q.RunID, Actor: q.Actor, Task: q.Task, Env: q.Env, Server: q.Server, Tool: q.Tool, Arguments: q.Arguments,
+		Run: q.RunID, Actor: q.Actor, OnBehalfOf: q.OnBehalfOf, Task: q.Task, Env: q.Env, Server: q.Server, Tool: q.Tool, Arguments: q.Arguments,
 		Definition: q.Definition, Bundle: q.Bundle, RiskMode: q.Mode, RiskScore: q.Score, Policy: q.Policy, Binding: q.Binding,
 		Approvers: append([]string{}, q.Approvers...), Quorum: q.Quorum, Expires: q.Expires,
 	}

@@ -111,6 +111,9 @@ func testServeIdentity(t *testing.T, store func(t *testing.T, name string) strin
 		acting := o.robot("bob", "act", map[string]any{"sub": "ci"}) // on behalf of bob
 		run := o.held(t, o.agent("/mcp", acting), `{"n":1}`)
 		binding := o.bindingOf(t, run, o.person("carol"))
+		if shown := command(t.Context(), map[string]string{tokenVariable: o.person("carol")}, "approvals", "show", "-c", o.config, run); !strings.Contains(shown.stdout, "#bob") {
+			t.Errorf("approvers do not see for whom the agent asks: %s", shown.stdout)
+		}
 		o.refused(t, run, binding, o.person("bob"), http.StatusForbidden, "approver_not_eligible")
 		o.refused(t, run, binding, o.person("ci"), http.StatusForbidden, "approver_not_eligible")
 		o.refused(t, run, binding, o.person("carol", "act", map[string]any{"sub": "ci"}), http.StatusUnauthorized, "token_refused")
