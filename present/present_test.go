@@ -1,6 +1,7 @@
 package present_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,5 +38,19 @@ func TestStanding(t *testing.T) {
 				t.Errorf("Standing() = %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// People see for whom an agent asks: a vote decides about that person's request, too.
+func TestRowsSayForWhomAnAgentAsks(t *testing.T) {
+	for _, person := range []string{"", "https://login.example.com#eve"} {
+		run := present.NewRun(&ledger.Request{Actor: "https://login.example.com#app", OnBehalfOf: person})
+		approval, details := present.Approval{Request: run}, present.Details{Request: run}
+		for what, rows := range map[string][]present.Row{"Approval": approval.Rows(""), "Details": details.Rows(nil, "")} { // in any order
+			has := slices.Contains(rows, present.Row{Name: "On behalf of", Value: person})
+			if has != (person != "") || person == "" && slices.ContainsFunc(rows, func(r present.Row) bool { return r.Name == "On behalf of" }) {
+				t.Errorf("%s for %q: %v", what, person, rows)
+			}
+		}
 	}
 }
