@@ -196,7 +196,6 @@ func (p *Provider) KeySet() jose.JSONWebKeySet {
 type Option func(*signing)
 
 type signing struct {
-	kid    string
 	header map[jose.HeaderKey]any
 }
 
@@ -207,9 +206,6 @@ func Header(name string, value any) Option {
 
 // Type sets the header's typ.
 func Type(typ string) Option { return Header("typ", typ) }
-
-// Kid signs with one of the provider's keys that need not be the last.
-func Kid(id string) Option { return func(s *signing) { s.kid = id } }
 
 // Sign returns a token with the claims. Without them it has iss, sub "alice", aud, iat, exp and client_id "agent-1"; a nil value removes one.
 func (p *Provider) Sign(claims map[string]any, with ...Option) string {
@@ -232,11 +228,6 @@ func (p *Provider) SignBytes(payload []byte, with ...Option) string {
 	}
 	p.mu.Lock()
 	k := p.keys[len(p.keys)-1]
-	for _, other := range p.keys {
-		if other.id == s.kid {
-			k = other
-		}
-	}
 	p.mu.Unlock()
 	if _, given := s.header["kid"]; !given {
 		s.header["kid"] = k.id
