@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestCredentialsStayOut: a server and its token endpoint repeat everything that they get, in every form. Nothing that a call prints or records
-// has the client's secret or the access token, be it as it is, in base64 or percent-encoded.
+// TestCredentialsStayOut: a server and its token endpoint repeat everything that they get, in every form. Nothing that a call or a gateway
+// prints or records has the client's secret or the access token, be it as it is, in base64 or percent-encoded.
 func TestCredentialsStayOut(t *testing.T) {
 	t.Parallel()
 	const clientSecret, token = "client-s3cret/+=4711", "eyJhbGciOiJub25lIn0.t0ken-4711/+.sig=="
@@ -70,24 +70,34 @@ func TestCredentialsStayOut(t *testing.T) {
 servers:
   echo: {type: http, url: %q, auth: {client_credentials: {token_url: %q, client_id: pgfsm, client_secret: "${file:secret}"}}}
 allowlist: allowlist.json
-`, server.URL, endpoint.URL), "allowlist.json", `{"echo": ["look"]}`, "secret", clientSecret)
+ledger: %q
+`, server.URL, endpoint.URL, inFile), "allowlist.json", `{"echo": ["look"]}`, "secret", clientSecret)
 			traces := t.TempDir()
 			r := command(t.Context(), map[string]string{"SAFE_TRACE_DIR": traces},
 				"call", "--json", "-c", filepath.Join(dir, "pgfsm.yaml"), "echo", "look", "{}")
-			all := r.stdout + r.stderr
+			called := r.stdout + r.stderr
 			for _, path := range tracesOf(t, traces) {
-				all += textOf(t, path)
+				called += textOf(t, path)
 			}
-			if !strings.Contains(all, tt.want) {
-				t.Errorf("%q is nowhere:\n%s", tt.want, all)
+			g := serve(t, dir)
+			answered := string(g.agent("/servers/echo/mcp", "").call("look", "{}").Raw)
+			g.stop(t, exitYes)
+			served := answered + g.stderr.String() + command(t.Context(), nil, "ledger", "export", "-c", g.config).stdout
+			for by, all := range map[string]string{"call": called, "serve": served} { // in any order
+				if !strings.Contains(all, tt.want) {
+					t.Errorf("%s: %q is nowhere:\n%s", by, tt.want, all)
+				}
 			}
+			written := map[string]string{"call": called, "serve": served, "ledger": textOf(t, filepath.Join(dir, "pgfsm.db"))}
 			for _, s := range []string{clientSecret, token, "pgfsm:" + url.QueryEscape(clientSecret)} {
 				for _, form := range []string{
 					s, url.QueryEscape(s), url.PathEscape(s), strings.Trim(base64.StdEncoding.EncodeToString([]byte(s)), "="),
 					strings.Trim(base64.URLEncoding.EncodeToString([]byte(s)), "="),
 				} {
-					if strings.Contains(all, form) {
-						t.Errorf("%q is shown or recorded:\n%s", form, all)
+					for by, all := range written { // in any order
+						if strings.Contains(all, form) {
+							t.Errorf("%s: %q is shown or recorded", by, form)
+						}
 					}
 				}
 			}
