@@ -19,9 +19,13 @@ func (l *loader) history() {
 	refuse := func(p *Places, list string, i int, key string, q []policy.HistoryQuery) {
 		l.faults = append(l.faults, p.Fault(list, i, key, 0, 0, q[0].String()+" needs a ledger, which keeps the calls before", remedy))
 	}
+	var claims []string
+	if c.Identity != nil {
+		claims = c.Identity.Claims
+	}
 	// Both are compiled already; without the word there is nothing to check.
 	if c.Policy != nil && asksHistory(c.Policy) {
-		set, err := rules.Compile(*c.Policy)
+		set, err := rules.Compile(*c.Policy, claims...)
 		for _, one := range set.Asking() {
 			refuse(l.out.PolicyPlaces, "policies", one.Index, one.Key, one.Queries)
 		}
@@ -30,7 +34,7 @@ func (l *loader) history() {
 		}
 	}
 	if c.Risk != nil && mayAskHistory(c.Risk) {
-		model, err := risk.Compile(*c.Risk)
+		model, err := risk.Compile(*c.Risk, claims...)
 		for _, one := range model.Asking() {
 			refuse(l.out.RiskPlaces, one.List, one.Index, one.Key, one.Queries)
 		}

@@ -75,7 +75,7 @@ func checkShown(s string) fault {
 // content of what the file holds, faults and all, unless what it refers to cannot be told; refuse notes what that content's own package
 // refuses. The error is of type [Errors].
 func readEntries[C any](
-	name string, text []byte, hint string, file *shape, of func(*node) (C, bool), refuse func(*Places, C),
+	name string, text []byte, hint string, file *shape, of func(*node) (C, bool), refuse func(*Places, C, []string), claims []string,
 ) (*C, *Places, error) {
 	src, text := checkSized(name, text, roomy)
 	if len(src.faults) > 0 {
@@ -88,7 +88,7 @@ func readEntries[C any](
 	content, ok := of(root)
 	if ok {
 		src.refuse()
-		refuse(places, content)
+		refuse(places, content, claims)
 	}
 	if err := src.err(); err != nil {
 		return nil, nil, err
@@ -97,7 +97,7 @@ func readEntries[C any](
 }
 
 // loadEntries reads the file at path name.
-func loadEntries[C any](name string, open Open, read func(string, []byte) (*C, *Places, error)) (*C, error) {
+func loadEntries[C any](name string, open Open, read func(string, []byte, ...string) (*C, *Places, error)) (*C, error) {
 	text, err := open(name)
 	if err != nil {
 		return nil, Errors{{File: name, Problem: "cannot be read: " + reason(err)}}
@@ -107,7 +107,7 @@ func loadEntries[C any](name string, open Open, read func(string, []byte) (*C, *
 }
 
 // namedEntries reads the file that a key of the configuration names.
-func namedEntries[C any](l *loader, key string, read func(string, []byte) (*C, *Places, error)) (*C, *Places) {
+func namedEntries[C any](l *loader, key string, read func(string, []byte, ...string) (*C, *Places, error)) (*C, *Places) {
 	at := l.file.root.get(key)
 	if at == nil {
 		return nil, nil
@@ -117,7 +117,11 @@ func namedEntries[C any](l *loader, key string, read func(string, []byte) (*C, *
 	if !ok {
 		return nil, nil
 	}
-	content, places, err := read(path, text)
+	var claims []string
+	if rules := l.out.Content.Identity; rules != nil {
+		claims = rules.Claims
+	}
+	content, places, err := read(path, text, claims...)
 	if err != nil {
 		l.faults = append(l.faults, err.(Errors)...)
 	}
@@ -126,9 +130,9 @@ func namedEntries[C any](l *loader, key string, read func(string, []byte) (*C, *
 
 // ReadPolicy reads a file of policies: strict YAML, or strict JSON if its name ends in ".json". What is not written
 // stands in the content as what it means. The error is of type [Errors], and holds the faults that [rules.Compile]
-// finds.
-func ReadPolicy(name string, text []byte) (*rules.Content, *Places, error) {
-	return readEntries(name, text, "write version: 1 and policies: []", policyFile, policiesOf, (*Places).policyFaults)
+// finds. Conditions may read the given claims.
+func ReadPolicy(name string, text []byte, claims ...string) (*rules.Content, *Places, error) {
+	return readEntries(name, text, "write version: 1 and policies: []", policyFile, policiesOf, (*Places).policyFaults, claims)
 }
 
 // LoadPolicy reads the file of policies at path name; see [ReadPolicy].
@@ -204,9 +208,9 @@ func (n *node) orZero(key string) int {
 }
 
 // policyFaults notes what the policies themselves refuse.
-func (p *Places) policyFaults(c rules.Content) {
+func (p *Places) policyFaults(c rules.Content, claims []string) {
 	var all rules.Errors
-	_, err := rules.Compile(c)
+	_, err := rules.Compile(c, claims...)
 	if err != nil && !errors.As(err, &all) {
 		p.src.fault(place{1, 1}, "", "", "%s", err)
 	}

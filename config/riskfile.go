@@ -95,9 +95,9 @@ func defaultModes() string {
 }
 
 // ReadRisk reads a file of risk rules: strict YAML, or strict JSON if its name ends in ".json". The content has defaults for missing keys. The error is of
-// type [Errors], and includes the faults of [risk.Compile].
-func ReadRisk(name string, text []byte) (*risk.Content, *Places, error) {
-	return readEntries(name, text, "write version: 1 and rules: []", riskFile, riskOf, (*Places).riskFaults)
+// type [Errors], and includes the faults of [risk.Compile]. Expressions may read the given claims.
+func ReadRisk(name string, text []byte, claims ...string) (*risk.Content, *Places, error) {
+	return readEntries(name, text, "write version: 1 and rules: []", riskFile, riskOf, (*Places).riskFaults, claims)
 }
 
 // LoadRisk reads the file of risk rules at path name; see [ReadRisk].
@@ -201,8 +201,8 @@ func (n *node) isUTF8() bool {
 }
 
 // riskFaults notes what the risk rules themselves refuse.
-func (p *Places) riskFaults(c risk.Content) {
-	_, err := risk.Compile(c)
+func (p *Places) riskFaults(c risk.Content, claims []string) {
+	_, err := risk.Compile(c, claims...)
 	if err == nil {
 		return
 	}
