@@ -400,6 +400,36 @@ func TestVerifyJudgesBlocks(t *testing.T) {
 	}...)
 }
 
+// TestVerifyReadsTheBundle: who is one person, and which groups have a role, is in the bundle of the run.
+func TestVerifyReadsTheBundle(t *testing.T) {
+	d := newDesk(t)
+	fay, eva := issuer+"#fay", issuer+"#eva"
+	id, _ := d.hold(func(s *statestest.Scenario) {
+		asksFor(fay)(s)
+		s.Content.Identity = &policy.IdentityRules{Same: [][]string{{app, "robot"}, {fay, "local:fay"}, {eve, eva}}}
+		policies := slices.Clone(s.Content.Policy.Policies)
+		policies[0].Quorum = 2
+		s.Content.Policy = statestest.Policies(policies...)
+	})
+	d.vote(id, person(eve, ledger.RoleApprover), true)
+	by := func(name string) edit {
+		return changes(ledger.ApprovalApproved, func(e *ledger.Event) { e.By = name })
+	}
+	d.forge(t, []forgery{
+		{"nothing-changed", unedited, ""},
+		{"other-name-of-the-agent", by("robot"), "one's own request"},
+		{"other-name-of-the-person-for-whom-it-was-asked", by("local:fay"), "one's own request"},
+		{"second-vote-by-the-other-name", func(t *testing.T, all []ledger.Event) []ledger.Event {
+			again := all[lastOf(t, all, ledger.ApprovalApproved)]
+			again.By = eva
+			return append(all, again)
+		}, "a second vote of one person"},
+		{"no-group", edits(ledger.ApprovalApproved, `"groups":["owners"],`, ""), "none of the roles"},
+		{"another-group", edits(ledger.ApprovalApproved, `"owners"`, `"staff"`), "none of the roles"},
+		{"group-of-no-role", edits(ledger.ApprovalApproved, `"owners"`, `"owners","staff"`), "groups that no role names"},
+	}...)
+}
+
 // Rows of blocks are compared with their events.
 func TestRowsOfBlocksFollowTheirEvents(t *testing.T) {
 	for _, c := range []struct {

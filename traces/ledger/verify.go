@@ -81,23 +81,24 @@ func Verify(ctx context.Context, r Reader, o VerifyOptions) (Report, error) {
 
 // A verifier is the state of one verification.
 type verifier struct {
-	ctx    context.Context
-	r      Reader
-	o      VerifyOptions
-	report Report
-	blobs  *blobs
-	tags   map[string]Token // tokens, as the events make them
-	told   []logEvent       // about tokens
-	blocks blockHistory
-	used   map[string]*usage // tokens with which messages passed
-	ofRuns int64             // entries of runs
-	done   int64
-	total  int64
-	tree   treeCheck
-	keys   []Key
-	absent []Range // entries without a body
-	gone   []Range // entries that were pruned, as later entries say
-	pruned *pruned // the last one
+	ctx     context.Context
+	r       Reader
+	o       VerifyOptions
+	report  Report
+	blobs   *blobs
+	bundles bundles
+	tags    map[string]Token // tokens, as the events make them
+	told    []logEvent       // about tokens
+	blocks  blockHistory
+	used    map[string]*usage // tokens with which messages passed
+	ofRuns  int64             // entries of runs
+	done    int64
+	total   int64
+	tree    treeCheck
+	keys    []Key
+	absent  []Range // entries without a body
+	gone    []Range // entries that were pruned, as later entries say
+	pruned  *pruned // the last one
 }
 
 // progressEvery is how many entries are between two calls of Progress.

@@ -171,7 +171,8 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 		{"vote-of-the-requester", changes(ledger.ApprovalApproved, func(e *ledger.Event) {
 			e.By = strings.ToUpper(strings.TrimPrefix(statestest.Actor, "local:"))
 		}), "one's own request"},
-		{"vote-of-another-person", changes(ledger.ApprovalApproved, func(e *ledger.Event) { e.By = "mallory" }), "the token of the vote"},
+		{"vote-of-another-person", changes(ledger.ApprovalApproved, func(e *ledger.Event) { e.By = "local:bob" }), "the token of the vote"},
+		{"vote-without-a-role", changes(ledger.ApprovalApproved, func(e *ledger.Event) { e.By = "mallory" }), "none of the roles"},
 		{"vote-after-the-expiry", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			for i := lastOf(t, all, ledger.ApprovalApproved); i < len(all); i++ {
 				all[i].At = "2026-11-21T10:00:00Z"

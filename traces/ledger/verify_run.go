@@ -213,6 +213,10 @@ func (s *story) may(e *Event, p payload) error {
 func (s *story) mayVote(e *Event, p *voted) error {
 	q := &s.request
 	token, known := s.v.tags[p.Token]
+	bundle, err := s.v.bundles.of(s.v.r, q.Bundle)
+	if err != nil { // this version cannot compile it: its roles and names are unknown
+		bundle = new(policy.Bundle)
+	}
 	switch {
 	case s.asked == nil:
 		return errors.New("a vote about a request that was not held")
@@ -222,10 +226,14 @@ func (s *story) mayVote(e *Event, p *voted) error {
 		return errors.New("a vote after the request had expired")
 	case !p.approve && e.By == q.Actor:
 		return s.mayWithdraw(e, p)
-	case policy.SamePerson(e.By, q.Actor), q.OnBehalfOf != "" && policy.SamePerson(e.By, q.OnBehalfOf):
+	case bundle.SamePerson(e.By, q.Actor), q.OnBehalfOf != "" && bundle.SamePerson(e.By, q.OnBehalfOf):
 		return errors.New("a vote about one's own request")
-	case slices.ContainsFunc(s.votes, func(v policy.Vote) bool { return policy.SamePerson(v.By, e.By) }):
+	case slices.ContainsFunc(s.votes, func(v policy.Vote) bool { return bundle.SamePerson(v.By, e.By) }):
 		return errors.New("a second vote of one person")
+	case err == nil && !bundle.Eligible(held(q), e.By, p.Groups).Allows():
+		return errors.New("a vote of a person who has none of the roles that may decide")
+	case err == nil && !slices.Equal(p.Groups, bundle.RoleGroups(&policy.Identity{Groups: &p.Groups})):
+		return errors.New("a vote with groups that no role names")
 	case p.approve && p.Decides != (q.Agreed+1 >= max(q.Quorum, 1)):
 		return fmt.Errorf("%d of %d people have approved with it, so its member decides is wrong", q.Agreed+1, max(q.Quorum, 1))
 	case p.Token == "" && policy.HasSubject(e.By):
