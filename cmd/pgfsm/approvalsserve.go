@@ -71,7 +71,7 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 	if err != nil {
 		return err
 	}
-	providers, err := setup.Identity(from.setup(w), loaded, slog.New(slog.NewTextHandler(w.stderr, nil)))
+	providers, err := setup.ServedIdentity(from.setup(w), loaded, slog.New(slog.NewTextHandler(w.stderr, nil)))
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func caller(ctx context.Context, w world, o *openedLedger, action ledger.Action)
 	if text == "" {
 		return who, fmt.Errorf("%s is not set, so pgfsm cannot identify you; pgfsm token create creates a token", tokenVariable)
 	}
-	if who, err = person(ctx, w, o, text); errors.Is(err, web.ErrNoCredentials) {
+	if who, err = person(ctx, o, text); errors.Is(err, web.ErrNoCredentials) {
 		err = o.View(ctx, func(r ledger.Reader) (err error) {
 			who, err = ledger.Authenticate(r, text, o.store.Now())
 			return err
@@ -33,16 +33,15 @@ func caller(ctx context.Context, w world, o *openedLedger, action ledger.Action)
 }
 
 // person returns the owner of a token of an identity provider. The error is [web.ErrNoCredentials] if it is not one.
-func person(ctx context.Context, w world, o *openedLedger, text string) (who ledger.Caller, err error) {
+func person(ctx context.Context, o *openedLedger, text string) (who ledger.Caller, err error) {
 	if o.loaded == nil {
 		return who, web.ErrNoCredentials
 	}
-	from := options{}
-	providers, err := setup.Identity(from.setup(w), o.loaded, nil)
-	if err != nil {
+	providers, err := setup.Identity(o.loaded, nil)
+	switch {
+	case err != nil:
 		return who, err
-	}
-	if providers == nil {
+	case providers == nil:
 		return who, web.ErrNoCredentials
 	}
 	if who, err = providers.Person(ctx, o.loaded.Serve.AdminOrigin(), text); err != nil {

@@ -37,7 +37,7 @@ the URL on another device, if the provider offers the device flow.`,
 			if err != nil {
 				return err
 			}
-			c, err := setup.Login(o.setup(w), loaded, o.issuer)
+			c, err := setup.Login(loaded, o.issuer)
 			if err != nil {
 				return err
 			}

@@ -159,7 +159,7 @@ func (o *gatewayOptions) service(ctx context.Context, a *app, l *openedLedger, l
 		return so, err
 	}
 	so.Required = a.Loaded.Identity.Required
-	if so.Identity, err = setup.Identity(o.setup(a.w), a.Loaded, log); err != nil {
+	if so.Identity, err = setup.ServedIdentity(o.setup(a.w), a.Loaded, log); err != nil {
 		return so, err
 	}
 	if l != nil {

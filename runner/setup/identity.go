@@ -20,15 +20,14 @@ import (
 // providerTimeout bounds a request to an identity provider.
 const providerTimeout = 30 * time.Second
 
-// Identity returns the identity providers of a configuration, with their secrets; nil if there are none. It connects to none.
-func Identity(o Options, loaded *config.Loaded, log *slog.Logger) (*runner.Identity, error) {
-	issuers, err := loaded.ResolveIdentity(o.Getenv, safefile.ReadTrusted)
-	if err != nil || len(issuers) == 0 {
-		return nil, err
+// Identity returns the identity providers of a configuration; nil if there are none. It reads no secrets and connects to none of them.
+func Identity(loaded *config.Loaded, log *slog.Logger) (*runner.Identity, error) {
+	if len(loaded.Identity.Issuers) == 0 {
+		return nil, nil
 	}
 	to := &runner.Identity{Scopes: loaded.Identity.Scopes, May: runner.May(loaded.Identity.May)}
 	options := identity.Options{Client: providerClient(), Log: log}
-	for _, from := range issuers {
+	for _, from := range loaded.Identity.Issuers {
 		issuer := identity.Issuer{
 			URL: from.URL, Audiences: identity.Audiences(from.Audiences), TokenTypes: from.TokenTypes, People: from.People, Groups: from.Groups,
 			MaxAge: time.Duration(from.MaxAge) * time.Millisecond,
@@ -37,19 +36,35 @@ func Identity(o Options, loaded *config.Loaded, log *slog.Logger) (*runner.Ident
 			issuer.Claims = append(issuer.Claims, identity.ClaimPath(c))
 		}
 		options.Issuers, to.Issuers = append(options.Issuers, issuer), append(to.Issuers, from.URL)
-		if id := from.Login.Console; id != "" {
-			to.SignIn = append(to.SignIn, &runner.SignIn{Client: loginClient(to, &from, id, from.Login.ConsoleSecret), Identity: to})
-		}
 	}
+	var err error
 	if to.Providers, err = identity.New(options); err != nil {
 		return nil, fmt.Errorf("identity.issuers: %w", err)
 	}
 	return to, nil
 }
 
+// ServedIdentity is [Identity] for a service, at whose console people sign in: that needs the secrets of its clients.
+func ServedIdentity(o Options, loaded *config.Loaded, log *slog.Logger) (*runner.Identity, error) {
+	to, err := Identity(loaded, log)
+	if to == nil {
+		return nil, err
+	}
+	issuers, err := loaded.ResolveIdentity(o.Getenv, safefile.ReadTrusted)
+	if err != nil {
+		return nil, err
+	}
+	for _, from := range issuers {
+		if id := from.Login.Console; id != "" {
+			to.SignIn = append(to.SignIn, &runner.SignIn{Client: loginClient(to, &from, id, from.Login.ConsoleSecret), Identity: to})
+		}
+	}
+	return to, nil
+}
+
 // Login returns the client with which people sign in at a terminal. The issuer may be empty if only one has such a client.
-func Login(o Options, loaded *config.Loaded, issuer string) (*login.Client, error) {
-	to, err := Identity(o, loaded, nil)
+func Login(loaded *config.Loaded, issuer string) (*login.Client, error) {
+	to, err := Identity(loaded, nil)
 	if err != nil {
 		return nil, err
 	}
