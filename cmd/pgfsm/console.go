@@ -34,7 +34,7 @@ func newConsole(w world) *cobra.Command {
 		Short: "Print a link that signs you in at the console",
 		Long: `console prints a link to the console of a running pgfsm serve or pgfsm approvals serve. The link signs in the owner of
 the token in PGFSM_TOKEN, who must be an approver, an auditor or an admin. It works once, within a minute. Do not share
-it: any user who opens it first is signed in as you.
+it: any user who opens it first is signed in as you. People of an identity provider sign in at the console itself.
 
 console makes the link in the ledger, so it must be able to write the ledger. With several gateways on one machine, --url
 names the one whose console you want.

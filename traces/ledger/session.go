@@ -32,6 +32,9 @@ func SessionDigest(secret string) canonical.Digest { return canonical.Sum(kindSe
 // NewLink returns the secret of a link with which the caller can sign in at the console, once and within [LinkTime].
 func (l *Ledger) NewLink(ctx context.Context, by Caller) (secret string, err error) {
 	err = l.commit(ctx, func(b *batch) (err error) {
+		if by.subject() {
+			return &Refusal{Code: RefusedRole, Message: "a link is for the owner of a token of the ledger; others sign in at the console with their identity provider"}
+		}
 		if err := by.still(b, b.now, ActRead); err != nil {
 			return err
 		}

@@ -133,6 +133,9 @@ func TestOnlyReadersSignIn(t *testing.T) {
 			t.Errorf("%s: SignIn() = %v, NewLink() = %v", role, err, linkErr)
 		}
 	}
+	if _, err := newDesk(t).NewLink(ctx, person(eve, ledger.RoleApprover)); !errors.Is(err, ledger.ErrRole) {
+		t.Errorf("NewLink() of a person of an identity provider = %v", err)
+	}
 	if _, err := newDesk(t).SignIn(ctx, "pgfsm_"); !errors.Is(err, ledger.ErrToken) {
 		t.Errorf("SignIn() = %v", err)
 	}
