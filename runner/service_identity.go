@@ -142,6 +142,11 @@ type SignIn struct {
 // Name is the issuer.
 func (s *SignIn) Name() string { return s.Issuer }
 
+// Roles is [console.Provider.Roles].
+func (s *SignIn) Roles(id *policy.Identity, name string) []string {
+	return s.Identity.May.Roles(id, name)
+}
+
 // SignIn is [console.Provider.SignIn].
 func (s *SignIn) SignIn(ctx context.Context, attempt *login.SignIn, q url.Values) (who ledger.Caller, at time.Time, err error) {
 	raw, err := s.Client.SignIn(ctx, attempt, q)
@@ -153,6 +158,6 @@ func (s *SignIn) SignIn(ctx context.Context, attempt *login.SignIn, q url.Values
 		return who, at, err
 	}
 	return ledger.Caller{
-		Name: in.Name, Roles: s.Identity.May.Roles(in.Identity, in.Name), Identity: in.Identity, Expires: in.Expires.UTC().Format(policy.TimeForm),
+		Name: in.Name, Roles: s.Roles(in.Identity, in.Name), Identity: in.Identity, Expires: in.Expires.UTC().Format(policy.TimeForm),
 	}, in.AuthTime, nil
 }

@@ -169,8 +169,7 @@ type Session struct {
 	Secret   canonical.Digest // digest of what the browser or the link has
 	Kind     string           // SessionLink or SessionOpen
 	Token    string           // id of the token; empty for a person of an identity provider
-	Name     string           // this and the following members are a person's of an identity provider
-	Roles    []string         // of the ledger, at the time of the sign-in
+	Name     string           // this and the next two members are a person's of an identity provider
 	Identity jsontext.Value   // JSON of a [policy.Identity]
 	AuthTime string           // when the provider asked for the person's credentials; empty: unknown
 	Created  string

@@ -91,9 +91,9 @@ func (l *Ledger) SignIn(ctx context.Context, token string) (secret string, err e
 }
 
 // SignInAs begins a session of a person whom an identity provider has authenticated, and whose roles must allow to read. authTime is when
-// the provider asked for the person's credentials; zero if it does not say. The roles and groups are those of now until the session ends.
+// the provider asked for the person's credentials; zero if it does not say. The groups are those of now until the session ends.
 func (l *Ledger) SignInAs(ctx context.Context, by Caller, authTime time.Time) (secret string, err error) {
-	s := Session{Kind: SessionOpen, Name: by.Name, Roles: by.Roles}
+	s := Session{Kind: SessionOpen, Name: by.Name}
 	if s.Identity, err = canonical.Sorted(by.Identity); err != nil {
 		return "", err
 	}
@@ -113,7 +113,8 @@ func (l *Ledger) SignInAs(ctx context.Context, by Caller, authTime time.Time) (s
 	return secret, err
 }
 
-// Session returns who is signed in. used says that the person did something, which a page that refreshes itself does not.
+// Session returns who is signed in, without the roles of a person of an identity provider: the configuration gives them. used says that the
+// person did something, which a page that refreshes itself does not.
 func (l *Ledger) Session(ctx context.Context, secret string, used bool) (who Caller, err error) {
 	digest, late := SessionDigest(secret), false
 	err = l.View(ctx, func(r Reader) error {
@@ -204,7 +205,7 @@ func liveSession(r Reader, secret canonical.Digest, kind, now string) (s Session
 
 // person returns whose session it is of a person of an identity provider.
 func (s *Session) person(r Reader) (Caller, error) {
-	who := Caller{Name: s.Name, Roles: s.Roles, Session: s.Secret, Identity: new(policy.Identity)}
+	who := Caller{Name: s.Name, Session: s.Secret, Identity: new(policy.Identity)}
 	if err := canonical.Unmarshal(s.Identity, who.Identity); err != nil {
 		return Caller{}, fmt.Errorf("session %s: %w: %w", s.Secret, ErrMalformed, err)
 	}

@@ -73,7 +73,7 @@ func (h *Handler) follow(v *visit, of string, after int64, send func(string, ...
 		changed := state != seen && (seen != "" || last > after)
 		quiet := time.Since(sent) >= heartbeat
 		if changed || quiet {
-			if _, err := h.Ledger.Session(ctx, v.secret, false); err != nil {
+			if _, err := h.session(ctx, v.secret, false); err != nil {
 				return false, err
 			}
 			sent = time.Now()

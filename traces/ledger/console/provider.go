@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +25,8 @@ type Provider interface {
 	SignInURL(context.Context, *login.SignIn) (string, error)
 	// SignIn verifies the provider's response: who signed in, and when the provider asked for their credentials; zero if it does not say.
 	SignIn(context.Context, *login.SignIn, url.Values) (who ledger.Caller, at time.Time, err error)
+	// Roles are the roles of the ledger that a person has.
+	Roles(id *policy.Identity, name string) []string
 }
 
 // Cookies of attempts to sign in at a provider. They are for one browser and a few minutes.
@@ -157,12 +160,16 @@ func (h *Handler) providerLinks(next string) (all []providerLink) {
 // signInAgain leads a person to their provider, and then to a page. The provider asks for their credentials if it did so longer ago than a policy
 // allows, in milliseconds.
 func (h *Handler) signInAgain(name, next string, fresh int64) []providerLink {
-	all := h.providerLinks(next)
-	for i := range all {
-		if strings.HasPrefix(name, policy.SubjectName(all[i].Name, "")) {
-			all[i].URL += "&" + queryMaxAge + "=" + strconv.FormatInt(max(1, fresh/1000), 10)
-			return all[i : i+1]
-		}
+	i := h.providerOf(name)
+	if i < 0 {
+		return nil
 	}
-	return nil
+	again := h.providerLinks(next)[i]
+	again.URL += "&" + queryMaxAge + "=" + strconv.FormatInt(max(1, fresh/1000), 10)
+	return []providerLink{again}
+}
+
+// providerOf is the index of a person's provider, or negative.
+func (h *Handler) providerOf(name string) int {
+	return slices.IndexFunc(h.Providers, func(p Provider) bool { return strings.HasPrefix(name, policy.SubjectName(p.Name(), "")) })
 }

@@ -43,12 +43,21 @@ func (p *provider) SignIn(_ context.Context, s *login.SignIn, q url.Values) (led
 	return p.who, p.at, nil
 }
 
+func (p *provider) Roles(*policy.Identity, string) []string { return p.who.Roles }
+
 // person is somebody whom the provider knows.
 func person(sub string, roles ...string) ledger.Caller {
 	return ledger.Caller{
 		Name: policy.SubjectName(issuer, sub), Roles: roles, Expires: "2099-01-01T00:00:00Z",
 		Identity: &policy.Identity{Client: "pgfsm-console", Groups: &[]string{"owners"}, Kind: policy.ActorPerson},
 	}
+}
+
+// ownersDecide holds calls until a member of the group owners agrees.
+func ownersDecide() policy.Content {
+	c := ledgertest.Holding(1)
+	c.Roles = []policy.Role{{Role: "owners", Actors: []string{policy.GroupPrefix + "owners"}}}
+	return c
 }
 
 // newProvided returns a console with a provider, and a browser without a session.
@@ -96,9 +105,7 @@ func TestProviderSignIn(t *testing.T) {
 	for _, host := range []string{here, there} {
 		t.Run(host, func(t *testing.T) {
 			d, p, b := newProvided(t, host, person("carol", ledger.RoleApprover))
-			c := ledgertest.Holding(1)
-			c.Roles = []policy.Role{{Role: "owners", Actors: []string{policy.GroupPrefix + "owners"}}}
-			q := d.HoldBy(alice, c)
+			q := d.HoldBy(alice, ownersDecide())
 			b.page("sign-in").want(t, http.StatusOK, "Sign in with "+issuer, `href="/console/provider/0?next="`)
 			b.begins(t, "?next=calls%2F"+q.RunID)
 			if want := map[string]string{here: "http://" + here, there: "https://" + there}[host] + "/console/callback"; p.attempt.Redirect != want {
@@ -115,6 +122,33 @@ func TestProviderSignIn(t *testing.T) {
 			}
 			if cast := d.Votes(q.RunID); len(cast) != 1 || cast[0].By != p.who.Name || len(cast[0].Groups) != 1 {
 				t.Errorf("the votes are %+v", cast)
+			}
+		})
+	}
+}
+
+// TestProviderSessionEnds: the configuration that a service starts with counts for sessions from before.
+func TestProviderSessionEnds(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(*console.Options, *provider)
+		status int
+		votes  bool
+	}{
+		{"unchanged", func(*console.Options, *provider) {}, http.StatusOK, true},
+		{"provider-removed", func(o *console.Options, _ *provider) { o.Providers = nil }, http.StatusUnauthorized, false},
+		{"all-roles-removed", func(_ *console.Options, p *provider) { p.who.Roles = nil }, http.StatusUnauthorized, false},
+		{"another-role", func(_ *console.Options, p *provider) { p.who.Roles = []string{ledger.RoleAuditor} }, http.StatusOK, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d, p, b := newProvided(t, there, person("carol", ledger.RoleApprover))
+			q := d.HoldBy(alice, ownersDecide())
+			b.begins(t, "?next=")
+			b.arrives(t, b.comesBack("?code=good"))
+			tc.change(&d.console.Options, p)
+			b.page("calls/"+q.RunID).want(t, tc.status)
+			if got := b.vote(q, "approve", ""); (got.status == http.StatusSeeOther) != tc.votes {
+				t.Errorf("the vote: %d %s", got.status, got.body)
 			}
 		})
 	}
@@ -193,8 +227,7 @@ func TestProviderSignInBegins(t *testing.T) {
 
 // TestProviderFresh: a policy with fresh counts from the time at which the provider asked for the person's credentials.
 func TestProviderFresh(t *testing.T) {
-	fresh := ledgertest.Holding(1)
-	fresh.Roles = []policy.Role{{Role: "owners", Actors: []string{policy.GroupPrefix + "owners"}}}
+	fresh := ownersDecide()
 	fresh.Policy.Policies[0].Fresh = (5 * time.Minute).Milliseconds()
 	for _, tc := range []struct {
 		name string

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -73,8 +74,24 @@ func (h *Handler) identify(v *visit) (err error) {
 		return ledger.ErrSession
 	}
 	v.secret = sent[0].Value
-	v.who, err = h.Ledger.Session(v.r.Context(), v.secret, v.r.Header.Get(refreshes) == "" && v.page != "events")
+	v.who, err = h.session(v.r.Context(), v.secret, v.r.Header.Get(refreshes) == "" && v.page != "events")
 	return err
+}
+
+// session is [ledger.Ledger.Session] with the roles of a person of an identity provider. They follow the configuration, which may have changed
+// since the person signed in.
+func (h *Handler) session(ctx context.Context, secret string, used bool) (who ledger.Caller, err error) {
+	who, err = h.Ledger.Session(ctx, secret, used)
+	if err != nil || who.TokenID != "" {
+		return who, err
+	}
+	if i := h.providerOf(who.Name); i >= 0 {
+		who.Roles = h.Providers[i].Roles(who.Identity, who.Name)
+	}
+	if !who.May(ledger.ActRead) {
+		return who, ledger.ErrSession
+	}
+	return who, nil
 }
 
 // A signInView is the page to sign in.

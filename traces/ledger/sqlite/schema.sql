@@ -147,7 +147,6 @@ CREATE TABLE sessions (
     kind    TEXT NOT NULL CHECK (kind IN ('link', 'open')),
     token   TEXT NOT NULL, -- empty for a person of an identity provider, whom the next columns describe
     name    TEXT NOT NULL,
-    roles   TEXT NOT NULL, -- a JSON list
     identity TEXT NOT NULL, -- what the provider says: JSON
     auth_time TEXT NOT NULL,
     created TEXT NOT NULL,

@@ -1,7 +1,6 @@
 package sqlrows
 
 import (
-	"fmt"
 	"iter"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -10,14 +9,14 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-const sessionColumns = "secret, kind, token, name, roles, identity, auth_time, created, used, expires"
+const sessionColumns = "secret, kind, token, name, identity, auth_time, created, used, expires"
 
-var upsertSession = "INSERT INTO sessions (" + sessionColumns + ") VALUES " + marks(10) + onConflict("secret", sessionColumns)
+var upsertSession = "INSERT INTO sessions (" + sessionColumns + ") VALUES " + marks(9) + onConflict("secret", sessionColumns)
 
 func readSession(r *Row) ledger.Session {
 	return ledger.Session{
-		Secret: canonical.Digest(r.Text()), Kind: r.Text(), Token: r.Text(), Name: r.Text(), Roles: readList(r),
-		Identity: readJSON(r), AuthTime: r.Text(), Created: r.Text(), Used: r.Text(), Expires: r.Text(),
+		Secret: canonical.Digest(r.Text()), Kind: r.Text(), Token: r.Text(), Name: r.Text(), Identity: readJSON(r),
+		AuthTime: r.Text(), Created: r.Text(), Used: r.Text(), Expires: r.Text(),
 	}
 }
 
@@ -38,11 +37,7 @@ func (t *Tx) Sessions() iter.Seq2[ledger.Session, error] {
 }
 
 func (t *Tx) PutSession(s ledger.Session) error {
-	roles, err := listText(s.Roles)
-	if err != nil {
-		return fmt.Errorf("session %s, roles: %w", s.Secret, err)
-	}
-	return t.Change("session", s.Secret, upsertSession, string(s.Secret), s.Kind, s.Token, s.Name, roles, string(s.Identity), s.AuthTime,
+	return t.Change("session", s.Secret, upsertSession, string(s.Secret), s.Kind, s.Token, s.Name, string(s.Identity), s.AuthTime,
 		s.Created, s.Used, s.Expires)
 }
 

@@ -46,20 +46,15 @@ func (t *Tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
 	return t.Change("entry", e.Index, insertEntry, e.Index, e.RunID, int64(e.N), e.At, e.By, e.Prev, string(e.Type), string(e.Events), all)
 }
 
-// listText writes a list as JSON.
-func listText(list []string) (string, error) {
-	if len(list) == 0 {
-		return "[]", nil
-	}
-	text, err := json.Marshal(list)
-	return string(text), err
-}
-
 // RequestRow returns the values of a request in the order of its columns.
 func RequestRow(r *ledger.Request) ([]any, error) {
-	approvers, err := listText(r.Approvers)
-	if err != nil {
-		return nil, fmt.Errorf("run %s, approvers: %w", r.RunID, err)
+	approvers := "[]"
+	if len(r.Approvers) > 0 {
+		text, err := json.Marshal(r.Approvers)
+		if err != nil {
+			return nil, fmt.Errorf("run %s, approvers: %w", r.RunID, err)
+		}
+		approvers = string(text)
 	}
 	return []any{
 		r.RunID, r.At, r.Updated, r.Kind, string(r.Status), string(r.State), r.Actor, r.Task, r.Env, r.Server, r.Tool, r.Args,

@@ -247,7 +247,7 @@ func cloneEntry(e ledger.Entry) ledger.Entry {
 }
 
 func cloneSession(s ledger.Session) ledger.Session {
-	s.Roles, s.Identity = slices.Clone(s.Roles), s.Identity.Clone()
+	s.Identity = s.Identity.Clone()
 	return s
 }
 

@@ -128,7 +128,6 @@ CREATE TABLE sessions (
     kind    text COLLATE "C" NOT NULL CHECK (kind IN ('link', 'open')),
     token   text COLLATE "C" NOT NULL,
     name    text COLLATE "C" NOT NULL,
-    roles   text COLLATE "C" NOT NULL,
     identity text COLLATE "C" NOT NULL,
     auth_time text COLLATE "C" NOT NULL,
     created text COLLATE "C" NOT NULL,
