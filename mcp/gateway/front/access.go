@@ -100,7 +100,7 @@ func (f *Front) identify(r *http.Request) (session.Identity, *policy.Identity, *
 		return none, nil, refused
 	case errors.As(err, &lacking):
 		if f.options.RefusedScope != nil {
-			f.options.RefusedScope(r.Context(), endpointOf(r), lacking)
+			f.options.RefusedScope(r.Context(), f.endpointPath(r), lacking)
 		}
 		return none, nil, refuse(http.StatusForbidden, refusedScope, "the token lacks a scope that this endpoint needs")
 	case err != nil || client.Name == "" || client.Name == session.Anonymous || client.Token == "" && !policy.HasSubject(client.Name):

@@ -52,6 +52,14 @@ func endpointOf(r *http.Request) string {
 	return path
 }
 
+// endpointPath is [endpointOf] for requests at a known endpoint, and the endpoint of all servers for others.
+func (f *Front) endpointPath(r *http.Request) string {
+	if path := endpointOf(r); f.endpoints[path] {
+		return path
+	}
+	return pathMCP
+}
+
 // serveMetadata answers with the metadata of an endpoint, to clients that have no token yet.
 func (x *exchange) serveMetadata(path string) *refusal {
 	m := x.options.Metadata
@@ -84,11 +92,7 @@ func (x *exchange) challenge(failure string) string {
 	if m == nil {
 		return "Bearer"
 	}
-	path := endpointOf(x.r)
-	if !x.endpoints[path] {
-		path = pathMCP
-	}
-	params := []string{`resource_metadata="` + m.PublicURL + pathMetadata + path + `"`}
+	params := []string{`resource_metadata="` + m.PublicURL + pathMetadata + x.endpointPath(x.r) + `"`}
 	if len(m.Scopes) > 0 {
 		params = append(params, `scope="`+strings.Join(m.Scopes, " ")+`"`)
 	}

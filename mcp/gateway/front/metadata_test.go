@@ -240,6 +240,7 @@ func TestRetryAfterIsRoundedUp(t *testing.T) {
 	}
 }
 
+// TestRefusedScopesAreReported: the paths of clients are reported only if they are endpoints, because each report is an entry of the log.
 func TestRefusedScopesAreReported(t *testing.T) {
 	var told []string
 	g, _ := scripted(t, func(o *setup) {
@@ -248,8 +249,11 @@ func TestRefusedScopesAreReported(t *testing.T) {
 			told = append(told, fmt.Sprint(endpoint, lacking.Caller.Name, lacking.Missing))
 		}
 	})
-	serve(g, come("POST", "/servers/files/sse/messages?session=x", "{}", "Authorization: Bearer scopeless"))
-	if diff := cmp.Diff([]string{"/servers/files/sse" + issuer + "#bot[mcp:call]"}, told); diff != "" {
+	for _, path := range []string{"/servers/files/sse/messages?session=x", "/servers/secret/mcp", "/any/path"} {
+		serve(g, come("POST", path, "{}", "Authorization: Bearer scopeless"))
+	}
+	want := []string{"/servers/files/sse" + issuer + "#bot[mcp:call]", "/mcp" + issuer + "#bot[mcp:call]", "/mcp" + issuer + "#bot[mcp:call]"}
+	if diff := cmp.Diff(want, told); diff != "" {
 		t.Error(diff)
 	}
 }
