@@ -30,19 +30,7 @@ func newIdentityBlock(w world, f *ledgerFlags) *cobra.Command {
 		Short:   "Block a subject",
 		Example: "  pgfsm identity block https://login.example.com/realms/corp 8f1c",
 		Args:    cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.use(w, stores.ToWrite, func(o *openedLedger) error {
-				by, err := manager(cmd.Context(), w, o)
-				if err != nil {
-					return err
-				}
-				made, err := o.BlockIdentity(cmd.Context(), by, args[0], args[1])
-				if err != nil {
-					return err
-				}
-				return printIdentity(w, f.json, "blocked", made.Name)
-			})
-		},
+		RunE:    changeIdentity(w, f, stores.ToWrite, "blocked", (*ledger.Ledger).BlockIdentity),
 	}
 }
 
@@ -53,32 +41,34 @@ func newIdentityUnblock(w world, f *ledgerFlags) *cobra.Command {
 		Long:    "unblock ends a block. Votes and requests from before the block count again.",
 		Example: "  pgfsm identity unblock https://login.example.com/realms/corp 8f1c",
 		Args:    cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.use(w, stores.ToChange, func(o *openedLedger) error {
-				by, err := manager(cmd.Context(), w, o)
-				if err != nil {
-					return err
-				}
-				if err := o.UnblockIdentity(cmd.Context(), by, args[0], args[1]); err != nil {
-					return err
-				}
-				return printIdentity(w, f.json, "unblocked", policy.SubjectName(args[0], args[1]))
-			})
-		},
+		RunE:    changeIdentity(w, f, stores.ToChange, "unblocked", (*ledger.Ledger).UnblockIdentity),
 	}
 }
 
-// printIdentity prints what happened to a subject.
-func printIdentity(w world, asJSON bool, what, name string) error {
-	if asJSON {
-		return printJSON(w.stdout, struct {
-			SchemaVersion int    `json:"schema_version"`
-			Change        string `json:"change"`
-			Name          string `json:"name"`
-		}{schemaVersion, what, name})
+// changeIdentity makes a change to a subject and prints it.
+func changeIdentity(w world, f *ledgerFlags, purpose stores.Purpose, what string,
+	change func(l *ledger.Ledger, ctx context.Context, by ledger.Caller, issuer, subject string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return f.use(w, purpose, func(o *openedLedger) error {
+			by, err := manager(cmd.Context(), w, o)
+			if err != nil {
+				return err
+			}
+			if err := change(o.Ledger, cmd.Context(), by, args[0], args[1]); err != nil {
+				return err
+			}
+			name := policy.SubjectName(args[0], args[1])
+			if f.json {
+				return printJSON(w.stdout, struct {
+					SchemaVersion int    `json:"schema_version"`
+					Change        string `json:"change"`
+					Name          string `json:"name"`
+				}{schemaVersion, what, name})
+			}
+			_, err = fmt.Fprintf(w.stdout, "%s is %s.\n", visible.Text(name), what)
+			return err
+		})
 	}
-	_, err := fmt.Fprintf(w.stdout, "%s is %s.\n", visible.Text(name), what)
-	return err
 }
 
 func newIdentityList(w world, f *ledgerFlags) *cobra.Command {

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -273,30 +274,36 @@ const (
 
 // compareTokens calls found for each token whose row is not what its events say, and returns how many rows there are.
 func compareTokens(r Reader, want map[string]Token, found func(id, what string) error) (rows int64, err error) {
+	return compareRows("tokens", r.Tokens(), func(t Token) string { return t.ID }, want, found)
+}
+
+// compareRows calls found for each row of a table that is not what its events say, and returns how many rows there are.
+func compareRows[T any](table string, all iter.Seq2[T, error], keyOf func(T) string, want map[string]T, found func(key, what string) error) (
+	rows int64, err error) {
 	seen := make(map[string]bool, len(want))
 	last := "the first"
-	for have, err := range r.Tokens() {
+	for have, err := range all {
 		if err != nil {
-			return rows, unread("tokens", last, err)
+			return rows, unread(table, last, err)
 		}
-		last = have.ID
-		rows, seen[have.ID] = rows+1, true
-		token, known := want[have.ID]
-		switch what := differing(token, have); {
+		last = keyOf(have)
+		rows, seen[last] = rows+1, true
+		row, known := want[last]
+		switch what := differing(row, have); {
 		case !known:
-			err = found(have.ID, rowOfNothing)
+			err = found(last, rowOfNothing)
 		case what != "":
-			err = found(have.ID, "its "+what+" is not what its events say")
+			err = found(last, "its "+what+" is not what its events say")
 		}
 		if err != nil {
 			return rows, err
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(want)) {
-		if seen[id] {
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if seen[key] {
 			continue
 		}
-		if err := found(id, rowMissing); err != nil {
+		if err := found(key, rowMissing); err != nil {
 			return rows, err
 		}
 	}

@@ -25,14 +25,10 @@ func (t Tokens) Authenticate(r *http.Request) (web.Caller, error) {
 	if err == nil && t.Needs != "" {
 		err = c.Allow(t.Needs)
 	}
-	var refused *ledger.Refusal
-	switch {
-	case err == nil:
-		return web.Caller{Name: c.Name, Token: c.TokenID, Roles: c.Roles}, nil
-	case errors.As(err, &refused):
-		return web.Caller{}, err
+	if err != nil {
+		return web.Caller{}, orUnavailable(err)
 	}
-	return web.Caller{}, fmt.Errorf("%w: %w", web.ErrUnavailable, err)
+	return web.Caller{Name: c.Name, Token: c.TokenID, Roles: c.Roles}, nil
 }
 
 // Unblocked refuses callers whom the ledger has blocked, and those who act for a person whom it has blocked.
@@ -47,11 +43,16 @@ func (u Unblocked) Authenticate(r *http.Request) (web.Caller, error) {
 	if err != nil {
 		return c, err
 	}
-	switch blocked, err := u.Ledger.Blocked(r.Context(), c.Name, CallerOf(c).OnBehalfOf()); {
-	case err != nil:
-		return web.Caller{}, fmt.Errorf("%w: %w", web.ErrUnavailable, err)
-	case blocked:
-		return web.Caller{}, &ledger.Refusal{Code: ledger.RefusedBlocked, Message: "an admin has blocked " + c.Name + " here, or the person for whom it acts"}
+	if err := u.Ledger.Glance(r.Context(), CallerOf(c).Unblocked); err != nil {
+		return web.Caller{}, orUnavailable(err)
 	}
 	return c, nil
+}
+
+// orUnavailable is a refusal of the ledger. Other errors mean that credentials cannot be verified now.
+func orUnavailable(err error) error {
+	if errors.As(err, new(*ledger.Refusal)) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", web.ErrUnavailable, err)
 }

@@ -192,7 +192,7 @@ func TestProviderSignInRefused(t *testing.T) {
 	}
 	t.Run("blocked", func(t *testing.T) {
 		d, _, b := newProvided(t, there, person("carol", ledger.RoleApprover))
-		if _, err := d.BlockIdentity(context.Background(), ledger.Local("local:root"), issuer, "carol"); err != nil {
+		if err := d.BlockIdentity(context.Background(), ledger.Local("local:root"), issuer, "carol"); err != nil {
 			t.Fatal(err)
 		}
 		b.begins(t, "?next=")
