@@ -406,7 +406,6 @@ func TestHostileProviders(t *testing.T) {
 		{"authorization-by-script", metadata(claims{"authorization_endpoint": "javascript:alert(1)"}), "no https URL"},
 		{"token-endpoint-over-plain-http", metadata(claims{"token_endpoint": "http://login.example.com/"}), "no https URL"},
 		{"device-endpoint-over-plain-http", metadata(claims{"device_authorization_endpoint": "http://login.example.com/"}), "no https URL"},
-		{"logout-over-plain-http", metadata(claims{"end_session_endpoint": "http://login.example.com/"}), "no https URL"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			rig := newRig(t)
@@ -414,12 +413,12 @@ func TestHostileProviders(t *testing.T) {
 			_, err := rig.agent(t, rig.Sign(nil))
 			ready := rig.providers.Ready()
 			if tc.log == "" {
-				if err != nil || ready != nil {
+				if err != nil || !ready {
 					t.Error(err, ready)
 				}
 				return
 			}
-			if retry(err) == 0 || ready == nil || !strings.Contains(ready.Error(), rig.Issuer) || !strings.Contains(rig.log.String(), tc.log) {
+			if retry(err) == 0 || ready || !strings.Contains(rig.log.String(), tc.log) {
 				t.Errorf("error %v, ready %v, log %s", err, ready, &rig.log)
 			}
 			if rig.Requests("/elsewhere") != 0 {

@@ -324,13 +324,13 @@ func TestIDTokens(t *testing.T) {
 
 func TestEndpoints(t *testing.T) {
 	rig := newRig(t)
-	got, err := rig.providers.Provider(t.Context(), rig.Issuer)
+	got, err := rig.providers.Endpoints(t.Context(), rig.Issuer)
 	want := identity.Endpoints{Authorization: rig.Issuer + "/authorize", Token: rig.Issuer + "/token", DeviceAuthorization: rig.Issuer + "/device_authorization",
-		EndSession: rig.Issuer + "/logout", NamesIssuer: true}
+		NamesIssuer: true}
 	if err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := rig.providers.Provider(t.Context(), "https://login.example.net"); !refused(err) {
+	if _, err := rig.providers.Endpoints(t.Context(), "https://login.example.net"); !refused(err) {
 		t.Error("an issuer that is not configured:", err)
 	}
 }

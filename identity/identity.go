@@ -10,7 +10,6 @@ package identity
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -112,15 +111,9 @@ func (p *Providers) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// Ready returns an error that names each provider whose tokens cannot be verified now, because its keys were never fetched or are too old.
-func (p *Providers) Ready() error {
-	var errs []error
-	for _, one := range p.all {
-		if one.usable() == nil {
-			errs = append(errs, fmt.Errorf("the identity provider %s cannot be reached, so its tokens cannot be verified", one.URL))
-		}
-	}
-	return errors.Join(errs...)
+// Ready reports whether no provider has keys that were never fetched, or are too old to verify its tokens.
+func (p *Providers) Ready() bool {
+	return !slices.ContainsFunc(p.all, func(one *provider) bool { return one.usable() == nil })
 }
 
 // Endpoints are those of a provider's metadata with which people sign in. What the provider does not have is empty.
@@ -128,12 +121,11 @@ type Endpoints struct {
 	Authorization       string `json:"authorization_endpoint"`
 	Token               string `json:"token_endpoint"`
 	DeviceAuthorization string `json:"device_authorization_endpoint"`
-	EndSession          string `json:"end_session_endpoint"`
 	NamesIssuer         bool   `json:"authorization_response_iss_parameter_supported"` // in responses to authorization requests (RFC 9207)
 }
 
-// Provider returns the endpoints of a configured provider. The error is a [*web.RetryError] if its metadata could not be fetched.
-func (p *Providers) Provider(ctx context.Context, issuer string) (Endpoints, error) {
+// Endpoints returns those of a configured provider. The error is a [*web.RetryError] if its metadata could not be fetched.
+func (p *Providers) Endpoints(ctx context.Context, issuer string) (Endpoints, error) {
 	one := p.byIssuer[issuer]
 	if one == nil {
 		return Endpoints{}, errIssuer

@@ -170,7 +170,7 @@ func (p *provider) fetch(ctx context.Context) (*snapshot, error) {
 	}
 	// The endpoints may be on other hosts, as Google's are. A provider on another machine cannot point to this one.
 	local := strings.HasPrefix(p.URL, "http:")
-	for _, at := range []string{metadata.KeySet, metadata.Authorization, metadata.Token, metadata.DeviceAuthorization, metadata.EndSession} {
+	for _, at := range []string{metadata.KeySet, metadata.Authorization, metadata.Token, metadata.DeviceAuthorization} {
 		if at != "" && !allowedURL(at, local) {
 			return nil, errors.New("the metadata has an endpoint that is no https URL")
 		}

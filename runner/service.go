@@ -204,7 +204,7 @@ func (s *Service) warnings() []string {
 	if s.worker != nil && s.worker.OtherBundle() {
 		all = append(all, api.WarnBundleDiffers)
 	}
-	if i := s.options.Identity; i != nil && i.Providers.Ready() != nil {
+	if i := s.options.Identity; i != nil && !i.Providers.Ready() {
 		all = append(all, api.WarnIdentityProvider)
 	}
 	return all

@@ -252,8 +252,8 @@ func (p *Provider) SignBytes(payload []byte, with ...Option) string {
 func (p *Provider) Metadata() map[string]any {
 	return map[string]any{
 		"issuer": p.Issuer, "jwks_uri": p.Issuer + "/jwks", "authorization_endpoint": p.Issuer + "/authorize", "token_endpoint": p.Issuer + "/token",
-		"device_authorization_endpoint": p.Issuer + "/device_authorization", "end_session_endpoint": p.Issuer + "/logout",
-		"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"}, "code_challenge_methods_supported": []string{"S256"},
+		"device_authorization_endpoint": p.Issuer + "/device_authorization",
+		"response_types_supported":      []string{"code"}, "subject_types_supported": []string{"public"}, "code_challenge_methods_supported": []string{"S256"},
 		"grant_types_supported":                          []string{"authorization_code", "client_credentials", deviceGrant},
 		"token_endpoint_auth_methods_supported":          []string{"client_secret_basic", "client_secret_post", "none"},
 		"id_token_signing_alg_values_supported":          []string{"ES256", "RS256"},

@@ -1,6 +1,6 @@
 // Package login signs people in at an identity provider: at a terminal, to get an access token, and at a web site.
 //
-//	c := &login.Client{ID: "pgfsm-cli", Issuer: issuer, Endpoints: endpoints, Resource: "https://approvals.example.com"}
+//	c := &login.Client{ID: "pgfsm-cli", Issuer: issuer, Providers: providers, Resource: "https://approvals.example.com"}
 //	token, err := c.Browser(ctx, show) // OAuth 2.0 for Native Apps (RFC 8252), with PKCE (RFC 7636)
 //	token, err = c.Device(ctx, show)   // Device Authorization Grant (RFC 8628)
 //
@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"pgfsm/identity"
 	"pgfsm/policy/visible"
 )
 
@@ -34,28 +35,22 @@ const maxShown = 200
 type Client struct {
 	ID        string
 	Secret    string // empty: a public client
-	Issuer    string
-	Endpoints func(context.Context) (Endpoints, error)
+	Issuer    string // one of Providers
+	Providers *identity.Providers
 	Resource  string // for which the access token shall be (RFC 8707); empty: none is named
 	Scopes    []string
 	HTTP      *http.Client
 }
 
-// Endpoints are what a provider's metadata say.
-type Endpoints struct {
-	oauth2.Endpoint      // DeviceAuthURL is empty if the provider does not offer the device flow
-	NamesIss        bool // authorization responses name the issuer (RFC 9207)
-}
-
 // ErrNoDeviceFlow means that the provider does not offer the device flow.
 var ErrNoDeviceFlow = errors.New("the identity provider does not offer the device flow")
 
-func (c *Client) config(at Endpoints, redirect string) *oauth2.Config {
-	at.AuthStyle = oauth2.AuthStyleInHeader
+func (c *Client) config(at identity.Endpoints, redirect string) *oauth2.Config {
+	to := oauth2.Endpoint{AuthURL: at.Authorization, TokenURL: at.Token, DeviceAuthURL: at.DeviceAuthorization, AuthStyle: oauth2.AuthStyleInHeader}
 	if c.Secret == "" {
-		at.AuthStyle = oauth2.AuthStyleInParams
+		to.AuthStyle = oauth2.AuthStyleInParams
 	}
-	return &oauth2.Config{ClientID: c.ID, ClientSecret: c.Secret, Endpoint: at.Endpoint, RedirectURL: redirect, Scopes: c.Scopes}
+	return &oauth2.Config{ClientID: c.ID, ClientSecret: c.Secret, Endpoint: to, RedirectURL: redirect, Scopes: c.Scopes}
 }
 
 // options adds the resource to those of a request.
@@ -74,7 +69,7 @@ func (c *Client) within(ctx context.Context) context.Context {
 func (c *Client) Browser(ctx context.Context, show func(url string) error) (token string, err error) {
 	ctx, cancel := context.WithTimeout(c.within(ctx), Timeout)
 	defer cancel()
-	at, err := c.Endpoints(ctx)
+	at, err := c.Providers.Endpoints(ctx, c.Issuer)
 	if err != nil {
 		return "", err
 	}
@@ -118,7 +113,7 @@ type answer struct {
 }
 
 // callback takes the first authorization response with the right state. Other programs on this machine can send requests, too.
-func (c *Client) callback(at Endpoints, state string, got chan<- answer) http.Handler {
+func (c *Client) callback(at identity.Endpoints, state string, got chan<- answer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
@@ -144,9 +139,9 @@ func (c *Client) callback(at Endpoints, state string, got chan<- answer) http.Ha
 }
 
 // code returns the code of an authorization response whose state was checked.
-func (c *Client) code(at Endpoints, q url.Values) (string, error) {
+func (c *Client) code(at identity.Endpoints, q url.Values) (string, error) {
 	switch iss := q.Get("iss"); {
-	case iss != "" && iss != c.Issuer, iss == "" && at.NamesIss:
+	case iss != "" && iss != c.Issuer, iss == "" && at.NamesIssuer:
 		return "", errors.New("the authorization response is not one of the identity provider (RFC 9207): its iss is another, or is missing")
 	case q.Get("error") != "":
 		return "", refused(q.Get("error"), q.Get("error_description"))
@@ -160,11 +155,11 @@ func (c *Client) code(at Endpoints, q url.Values) (string, error) {
 func (c *Client) Device(ctx context.Context, show func(url, code string) error) (token string, err error) {
 	ctx, cancel := context.WithTimeout(c.within(ctx), Timeout)
 	defer cancel()
-	at, err := c.Endpoints(ctx)
+	at, err := c.Providers.Endpoints(ctx, c.Issuer)
 	switch {
 	case err != nil:
 		return "", err
-	case at.DeviceAuthURL == "":
+	case at.DeviceAuthorization == "":
 		return "", ErrNoDeviceFlow
 	}
 	conf := c.config(at, "")

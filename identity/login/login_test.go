@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/oauth2"
-
+	"pgfsm/identity"
 	"pgfsm/identity/identitytest"
 	"pgfsm/identity/login"
 )
@@ -22,18 +21,17 @@ func newClient(t *testing.T) (*identitytest.Provider, *login.Client) {
 	p := identitytest.New(t)
 	p.Clients["cli"], p.Clients["console"] = "", "console-secret"
 	p.SignIn("alice")
+	providers, err := identity.New(identity.Options{Issuers: []identity.Issuer{{URL: p.Issuer}}, Client: p.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return p, &login.Client{
-		ID: "cli", Issuer: p.Issuer, Resource: resource, Scopes: []string{"openid"}, HTTP: p.Client(),
-		Endpoints: func(context.Context) (login.Endpoints, error) {
-			return login.Endpoints{Endpoint: oauth2.Endpoint{
-				AuthURL: p.Issuer + "/authorize", TokenURL: p.Issuer + "/token", DeviceAuthURL: p.Issuer + "/device_authorization",
-			}, NamesIss: true}, nil
-		},
+		ID: "cli", Issuer: p.Issuer, Providers: providers, Resource: resource, Scopes: []string{"openid"}, HTTP: p.Client(),
 	}
 }
 
-// visit opens a URL as a browser does. edit changes the query with which the provider sends the browser back.
-func visit(t *testing.T, at string, edit func(url.Values)) *http.Response {
+// get opens a URL as a browser does, which follows no redirect.
+func get(t *testing.T, at string) *http.Response {
 	t.Helper()
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	got, err := browser.Get(at)
@@ -41,21 +39,41 @@ func visit(t *testing.T, at string, edit func(url.Values)) *http.Response {
 		t.Fatal(err)
 	}
 	got.Body.Close()
+	return got
+}
+
+// consent opens a URL of the provider, and returns that to which the provider sends the browser back.
+func consent(t *testing.T, at string) *url.URL {
+	t.Helper()
+	got := get(t, at)
 	back, err := got.Location()
 	if err != nil {
 		t.Fatalf("the provider answered %s: %v", got.Status, err)
 	}
+	return back
+}
+
+// visit opens a URL of the provider and follows it back. edit changes the query of the way back.
+func visit(t *testing.T, at string, edit func(url.Values)) *http.Response {
+	t.Helper()
+	back := consent(t, at)
 	q := back.Query()
 	if edit != nil {
 		edit(q)
 	}
 	back.RawQuery = q.Encode()
-	got, err = browser.Get(back.String())
-	if err != nil {
-		t.Fatal(err)
+	return get(t, back.String())
+}
+
+// wants fails the test unless a sign-in ended with a token, or with an error that has some text.
+func wants(t *testing.T, token string, err error, text string) {
+	t.Helper()
+	switch {
+	case text == "" && (err != nil || strings.Count(token, ".") != 2):
+		t.Errorf("the sign-in ended with %q, %v, want a token", token, err)
+	case text != "" && (err == nil || !strings.Contains(err.Error(), text)):
+		t.Errorf("the sign-in ended with %v, want %q", err, text)
 	}
-	got.Body.Close()
-	return got
 }
 
 func TestBrowser(t *testing.T) {
@@ -80,12 +98,7 @@ func TestBrowser(t *testing.T) {
 				visit(t, at, tt.edit)
 				return nil
 			})
-			switch {
-			case tt.want == "" && (err != nil || strings.Count(token, ".") != 2):
-				t.Errorf("Browser() = %q, %v, want a token", token, err)
-			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
-				t.Errorf("Browser() = %v, want %q", err, tt.want)
-			}
+			wants(t, token, err, tt.want)
 		})
 	}
 }
@@ -133,7 +146,10 @@ func TestDevice(t *testing.T) {
 		{"unknown-client", func(p *identitytest.Provider) { delete(p.Clients, "cli") }, "invalid_client"},
 		{"negative-interval", answers(`{"device_code": "d", "user_code": "u", "interval": -1}`), "every -1 seconds"},
 		{"huge-interval", answers(`{"device_code": "d", "user_code": "u", "interval": 9223372036854775807}`), "every 9223372036854775807 seconds"},
-		{"down", func(p *identitytest.Provider) { p.SetDown(true) }, "the identity provider answered 502"},
+		{"down", func(p *identitytest.Provider) { p.SetDown(true) }, "cannot be fetched now"},
+		{"token-endpoint-down", func(p *identitytest.Provider) {
+			p.Override("/device_authorization", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+		}, "the identity provider answered 502"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p, c := newClient(t)
@@ -146,19 +162,18 @@ func TestDevice(t *testing.T) {
 				}
 				return nil
 			})
-			switch {
-			case tt.want == "" && (err != nil || strings.Count(token, ".") != 2):
-				t.Errorf("Device() = %q, %v, want a token", token, err)
-			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
-				t.Errorf("Device() = %v, want %q", err, tt.want)
-			}
+			wants(t, token, err, tt.want)
 		})
 	}
 }
 
 func TestDeviceFlowNotOffered(t *testing.T) {
-	_, c := newClient(t)
-	c.Endpoints = func(context.Context) (login.Endpoints, error) { return login.Endpoints{}, nil }
+	p, c := newClient(t)
+	p.Override("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		without := p.Metadata()
+		delete(without, "device_authorization_endpoint")
+		identitytest.Answer(w, http.StatusOK, without)
+	})
 	if _, err := c.Device(context.Background(), nil); !errors.Is(err, login.ErrNoDeviceFlow) {
 		t.Errorf("Device() = %v", err)
 	}
@@ -187,25 +202,10 @@ func TestSignIn(t *testing.T) {
 			if u, err := url.Parse(at); err != nil || u.Query().Get("max_age") != "300" || u.Query().Get("nonce") != s.Nonce() {
 				t.Errorf("%s, %v", at, err)
 			}
-			browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-			got, err := browser.Get(at)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got.Body.Close()
-			back, err := got.Location()
-			if err != nil {
-				t.Fatal(err)
-			}
-			q := back.Query()
+			q := consent(t, at).Query()
 			tt.edit(s, q)
 			token, err := c.SignIn(context.Background(), s, q)
-			switch {
-			case tt.want == "" && (err != nil || strings.Count(token, ".") != 2):
-				t.Errorf("SignIn() = %q, %v, want a token", token, err)
-			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
-				t.Errorf("SignIn() = %v, want %q", err, tt.want)
-			}
+			wants(t, token, err, tt.want)
 		})
 	}
 }

@@ -33,7 +33,7 @@ func (s *SignIn) Nonce() string { return s.derived("nonce") }
 
 // SignInURL returns the URL at the provider where the person's browser begins.
 func (c *Client) SignInURL(ctx context.Context, s *SignIn) (string, error) {
-	at, err := c.Endpoints(ctx)
+	at, err := c.Providers.Endpoints(ctx, c.Issuer)
 	if err != nil {
 		return "", err
 	}
@@ -52,7 +52,7 @@ func (c *Client) SignIn(ctx context.Context, s *SignIn, q url.Values) (idToken s
 	if !hmac.Equal([]byte(q.Get("state")), []byte(s.derived("state"))) {
 		return "", ErrState
 	}
-	at, err := c.Endpoints(ctx)
+	at, err := c.Providers.Endpoints(ctx, c.Issuer)
 	if err != nil {
 		return "", err
 	}

@@ -1,14 +1,10 @@
 package setup
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"time"
-
-	"golang.org/x/oauth2"
 
 	"pgfsm/config"
 	"pgfsm/identity"
@@ -90,15 +86,7 @@ func Login(loaded *config.Loaded, issuer string) (*login.Client, error) {
 }
 
 func loginClient(of *runner.Identity, from *config.Issuer, id, secret string) login.Client {
-	issuer := from.URL
-	return login.Client{ID: id, Secret: secret, Issuer: issuer, Scopes: slices.Clone(from.Login.Scopes), HTTP: providerClient(),
-		Endpoints: func(ctx context.Context) (login.Endpoints, error) {
-			at, err := of.Providers.Provider(ctx, issuer)
-			return login.Endpoints{Endpoint: oauth2.Endpoint{
-				AuthURL: at.Authorization, TokenURL: at.Token, DeviceAuthURL: at.DeviceAuthorization,
-			}, NamesIss: at.NamesIssuer}, err
-		},
-	}
+	return login.Client{ID: id, Secret: secret, Issuer: from.URL, Providers: of.Providers, Scopes: from.Login.Scopes, HTTP: providerClient()}
 }
 
 // providerClient follows no redirects: they could take a code or a secret to another host.
