@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -27,7 +28,8 @@ const (
 	fetchTimeout     = 10 * time.Second // of metadata and keys together
 	refreshEvery     = 5 * time.Minute
 	retryEvery       = 10 * time.Second // while there are no usable keys, or after a failed fetch
-	unknownKeyEvery  = time.Minute      // requests with an unknown key id cause at most this many fetches
+	unknownKeyEvery  = time.Minute      // between fetches for requests with an unknown key id
+	maxReason        = 500              // bytes of the error of a fetch, in log lines and errors
 )
 
 // provider is one identity provider.
@@ -93,7 +95,7 @@ func (p *provider) lookup(ctx context.Context, id string) (*snapshot, key, error
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
 	case <-ctx.Done():
-		return nil, key{}, p.retry(retryEvery)
+		return nil, key{}, p.retry(retryEvery, ctx.Err().Error())
 	}
 	if s, k, ok := p.find(id); ok {
 		return s, k, nil // another request fetched it
@@ -103,11 +105,11 @@ func (p *provider) lookup(ctx context.Context, id string) (*snapshot, key, error
 		pause = retryEvery
 	}
 	if since := p.now().Sub(p.tried); !p.tried.IsZero() && since < pause {
-		return nil, key{}, p.retry(pause - since)
+		return nil, key{}, p.retry(pause-since, cmp.Or(p.failed, "they were fetched a short time ago"))
 	}
 	// A client that goes away must not end the fetch, because the next one has to wait.
-	if p.refresh(context.WithoutCancel(ctx)) != nil {
-		return nil, key{}, p.retry(pause)
+	if err := p.refresh(context.WithoutCancel(ctx)); err != nil {
+		return nil, key{}, p.retry(pause, err.Error())
 	}
 	s, k, ok := p.find(id)
 	if !ok {
@@ -125,8 +127,10 @@ func (p *provider) find(id string) (*snapshot, key, bool) {
 	return s, k, ok
 }
 
-func (p *provider) retry(after time.Duration) error {
-	return &web.RetryError{After: max(after, time.Second), Err: fmt.Errorf("the keys of the identity provider %s cannot be fetched now", p.URL)}
+func (p *provider) retry(after time.Duration, why string) error {
+	return &web.RetryError{
+		After: max(after, time.Second), Err: fmt.Errorf("the keys of the identity provider %s cannot be fetched now: %s", p.URL, visible.Clip(why, maxReason)),
+	}
 }
 
 // refresh fetches metadata and keys. It logs when fetches begin to fail, when the reason changes, and when they succeed again.
@@ -144,7 +148,7 @@ func (p *provider) refresh(ctx context.Context) error {
 		p.failed = ""
 	case ctx.Err() == nil && p.failed != err.Error():
 		p.failed = err.Error()
-		p.log.Warn("the keys of the identity provider cannot be fetched", "error", visible.Clip(err.Error(), 500))
+		p.log.Warn("the keys of the identity provider cannot be fetched", "error", visible.Clip(err.Error(), maxReason))
 	}
 	return err
 }
