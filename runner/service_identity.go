@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"pgfsm/config"
 	"pgfsm/identity"
 	"pgfsm/identity/login"
 	"pgfsm/mcp/gateway"
@@ -28,19 +29,16 @@ type Identity struct {
 	Providers *identity.Providers
 	Issuers   []string
 	Scopes    []string // that every agent's token must have
-	May       May
+	May       config.May
 	SignIn    []console.Provider // for the console
 }
 
-// May lists who has a role of the ledger: names of actors, and groups after [policy.GroupPrefix].
-type May struct{ Approve, Audit, Administer []string }
-
-// Roles returns the ledger's roles of a person.
-func (m *May) Roles(id *policy.Identity, name string) (roles []string) {
+// roles returns the ledger's roles of a person.
+func (i *Identity) roles(id *policy.Identity, name string) (roles []string) {
 	for _, of := range []struct {
 		role string
 		who  []string
-	}{{ledger.RoleApprover, m.Approve}, {ledger.RoleAuditor, m.Audit}, {ledger.RoleAdmin, m.Administer}} {
+	}{{ledger.RoleApprover, i.May.Approve}, {ledger.RoleAuditor, i.May.Audit}, {ledger.RoleAdmin, i.May.Administer}} {
 		has := func(who string) bool {
 			group, isGroup := strings.CutPrefix(who, policy.GroupPrefix)
 			return isGroup && id.InGroup(group) || who == name
@@ -54,7 +52,7 @@ func (m *May) Roles(id *policy.Identity, name string) (roles []string) {
 
 // People verifies the tokens of people for the admin address, whose URL is resource.
 func (i *Identity) People(resource string) web.Authenticator {
-	return i.Providers.People(resource, i.May.Roles)
+	return i.Providers.People(resource, i.roles)
 }
 
 // Person returns the caller whose token for the admin address it is. The error is [web.ErrNoCredentials] for a token of the ledger.
@@ -144,7 +142,7 @@ func (s *SignIn) Name() string { return s.Issuer }
 
 // Roles is [console.Provider.Roles].
 func (s *SignIn) Roles(id *policy.Identity, name string) []string {
-	return s.Identity.May.Roles(id, name)
+	return s.Identity.roles(id, name)
 }
 
 // SignIn is [console.Provider.SignIn].

@@ -21,7 +21,7 @@ func Identity(loaded *config.Loaded, log *slog.Logger) (*runner.Identity, error)
 	if len(loaded.Identity.Issuers) == 0 {
 		return nil, nil
 	}
-	to := &runner.Identity{Scopes: loaded.Identity.Scopes, May: runner.May(loaded.Identity.May)}
+	to := &runner.Identity{Scopes: loaded.Identity.Scopes, May: loaded.Identity.May}
 	options := identity.Options{Client: providerClient(), Log: log}
 	for _, from := range loaded.Identity.Issuers {
 		issuer := identity.Issuer{
