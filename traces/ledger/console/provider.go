@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -29,84 +28,70 @@ type Provider interface {
 	Roles(id *policy.Identity, name string) []string
 }
 
-// Cookies of attempts to sign in at a provider. They are for one browser and a few minutes.
-const (
-	secureAttempt = "__Host-pgfsm-attempt"
-	localAttempt  = "pgfsm-attempt"
-)
+// attemptCookie has an attempt to sign in at a provider. It is for one browser and a few minutes.
+const attemptCookie = "pgfsm-attempt"
 
 const (
-	callbackPage = "callback"   // to which a provider sends the browser back
-	maxAttempt   = 4 << 10      // bytes of the cookie
-	longestFresh = 24 * 60 * 60 // seconds
-	queryNext    = "next"       // the page to go to
-	queryMaxAge  = "max_age"    // in seconds, as in OpenID Connect
+	callbackPage = "callback" // to which a provider sends the browser back
+	queryNext    = "next"     // the page to go to
+	queryMaxAge  = "max_age"  // in seconds, as in OpenID Connect
 )
 
-// An attempt is what the browser keeps until the provider sends it back: SECRET.PROVIDER.MAXAGE.NEXT.
+// An attempt is what the browser keeps until the provider sends it back: SECRET.PROVIDER.NEXT.
 type attempt struct {
 	login.SignIn
-	provider int
+	provider Provider
 	next     string
 }
 
-func (h *Handler) newAttempt(r *http.Request, secret string, provider int, maxAge int64, next string) (*attempt, bool) {
+// newAttempt returns an attempt, unless there is no provider with the id or no next page.
+func (h *Handler) newAttempt(r *http.Request, secret, id, next string) (*attempt, bool) {
+	i, err := strconv.Atoi(id)
+	if err != nil || i < 0 || i >= len(h.Providers) || !isNext(next) {
+		return nil, false
+	}
 	scheme := "https://"
 	if local(r) {
 		scheme = "http://"
 	}
-	return &attempt{
-		SignIn:   login.SignIn{Secret: secret, Redirect: scheme + r.Host + Path + callbackPage, MaxAge: time.Duration(maxAge) * time.Second},
-		provider: provider, next: next,
-	}, provider < len(h.Providers) && provider >= 0 && maxAge >= 0 && maxAge <= longestFresh && isNext(next)
-}
-
-func attemptCookie(r *http.Request, value string) *http.Cookie {
-	c := &http.Cookie{
-		Name: localAttempt, Value: value, Path: Path, HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: int(login.Timeout / time.Second),
-	}
-	if !local(r) {
-		c.Name, c.Path, c.Secure = secureAttempt, "/", true // as the prefix __Host- demands
-	}
-	return c
+	return &attempt{login.SignIn{Secret: secret, Redirect: scheme + r.Host + Path + callbackPage}, h.Providers[i], next}, true
 }
 
 // toProvider sends the browser to a provider. It answers a GET, because the content policy would stop a form that is redirected there.
 func (h *Handler) toProvider(v *visit) error {
 	q, err := url.ParseQuery(v.r.URL.RawQuery)
-	provider, notNumber := strconv.Atoi(v.id)
-	maxAge := int64(0)
+	seconds := uint64(0)
 	if text := q.Get(queryMaxAge); err == nil && text != "" {
-		maxAge, err = strconv.ParseInt(text, 10, 64)
+		seconds, err = strconv.ParseUint(text, 10, 32)
 	}
-	a, ok := h.newAttempt(v.r, rand.Text(), provider, maxAge, q.Get(queryNext))
-	if err != nil || notNumber != nil || !ok {
+	a, ok := h.newAttempt(v.r, rand.Text(), v.id, q.Get(queryNext))
+	if err != nil || !ok {
 		return errNoPage
 	}
-	at, err := h.Providers[a.provider].SignInURL(v.r.Context(), &a.SignIn)
+	a.MaxAge = time.Duration(seconds) * time.Second
+	at, err := a.provider.SignInURL(v.r.Context(), &a.SignIn)
 	if err != nil {
-		h.Log("nobody can sign in at " + h.Providers[a.provider].Name() + ": " + err.Error())
+		h.Log("nobody can sign in at " + a.provider.Name() + ": " + err.Error())
 		return &refusal{http.StatusServiceUnavailable, "The identity provider cannot be reached now. The service's log says why."}
 	}
-	http.SetCookie(v.w, attemptCookie(v.r, strings.Join([]string{a.Secret, v.id, strconv.FormatInt(maxAge, 10), a.next}, ".")))
+	keeps := cookie(v.r, attemptCookie, strings.Join([]string{a.Secret, v.id, a.next}, "."), Path)
+	keeps.MaxAge = int(login.Timeout / time.Second)
+	http.SetCookie(v.w, keeps)
 	http.Redirect(v.w, v.r, at, http.StatusSeeOther)
 	return nil
 }
 
 // attemptOf is the attempt that the browser began.
 func (h *Handler) attemptOf(r *http.Request) (*attempt, bool) {
-	sent := r.CookiesNamed(attemptCookie(r, "").Name)
-	if len(sent) != 1 || len(sent[0].Value) > maxAttempt {
+	sent := r.CookiesNamed(cookieName(r, attemptCookie))
+	if len(sent) != 1 {
 		return nil, false
 	}
-	parts := strings.SplitN(sent[0].Value, ".", 4)
-	if len(parts) != 4 {
+	parts := strings.SplitN(sent[0].Value, ".", 3)
+	if len(parts) != 3 {
 		return nil, false
 	}
-	provider, err := strconv.Atoi(parts[1])
-	maxAge, err2 := strconv.ParseInt(parts[2], 10, 64)
-	a, ok := h.newAttempt(r, parts[0], provider, maxAge, parts[3])
-	return a, ok && err == nil && err2 == nil
+	return h.newAttempt(r, parts[0], parts[1], parts[2])
 }
 
 // fromProvider begins the session of a person whom a provider sends back.
@@ -115,35 +100,18 @@ func (h *Handler) fromProvider(v *visit) error {
 	if !ok {
 		return h.notSignedIn(v, http.StatusBadRequest, "", "This browser did not begin to sign in, or took too long. Begin again.")
 	}
-	gone := attemptCookie(v.r, "")
-	gone.MaxAge = -1
-	http.SetCookie(v.w, gone)
+	http.SetCookie(v.w, drop(cookie(v.r, attemptCookie, "", Path)))
 	q, err := url.ParseQuery(v.r.URL.RawQuery)
 	if err != nil {
 		return errNoPage
 	}
-	p := h.Providers[a.provider]
-	who, at, err := p.SignIn(v.r.Context(), &a.SignIn, q)
+	who, at, err := a.provider.SignIn(v.r.Context(), &a.SignIn, q)
 	if err != nil {
-		h.Log("nobody was signed in at the console by " + p.Name() + ": " + visible.Text(err.Error()))
+		h.Log("nobody was signed in at the console by " + a.provider.Name() + ": " + visible.Text(err.Error()))
 		return h.notSignedIn(v, http.StatusUnauthorized, a.next, "The identity provider did not sign you in. The service's log says why.")
 	}
 	secret, err := h.Ledger.SignInAs(v.r.Context(), who, at)
-	var no *ledger.Refusal
-	if errors.As(err, &no) {
-		h.Log("nobody was signed in at the console: " + visible.Text(no.Error()+" "+no.Detail))
-		return h.notSignedIn(v, statusOf(no), a.next, no.Error())
-	}
-	if err != nil {
-		return err
-	}
-	h.begin(v, secret, a.next)
-	return nil
-}
-
-// notSignedIn shows the page to sign in again.
-func (h *Handler) notSignedIn(v *visit, status int, next, why string) error {
-	return h.render(v, status, "sign-in", view{Title: "Sign in", Body: h.signInView(next, why)})
+	return h.signedIn(v, secret, a.next, err)
 }
 
 // A providerLink leads to a provider.

@@ -11,15 +11,13 @@ import (
 
 	"pgfsm/loopback"
 	"pgfsm/policy/canonical"
+	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 )
 
-// Cookies of sessions. Behind TLS no other site can set or read the first one. Without TLS, which only this machine gets, browsers send
-// cookies to every port of the machine; so the second one has a path that only its browser and the console know.
-const (
-	secureCookie = "__Host-pgfsm"
-	localCookie  = "pgfsm"
-)
+// sessionCookie has the secret of a session. Without TLS, which only this machine gets, browsers send cookies to every port of the machine; so
+// the cookie has a path that only its browser and the console know.
+const sessionCookie = "pgfsm"
 
 // localPrefix and an id begin the pages of a session without TLS.
 const localPrefix = "s/"
@@ -44,20 +42,26 @@ func local(r *http.Request) bool {
 	return r.TLS == nil && loopback.Host(strings.Trim(host, "[]"))
 }
 
-func cookieName(r *http.Request) string {
+// cookieName is the name of a cookie. Behind TLS its prefix forbids other sites to set it.
+func cookieName(r *http.Request, name string) string {
 	if local(r) {
-		return localCookie
+		return name
 	}
-	return secureCookie
+	return "__Host-" + name
 }
 
-func cookie(r *http.Request, secret string) *http.Cookie {
-	c := &http.Cookie{
-		Name: cookieName(r), Value: secret, Path: baseOf(r, secret), HttpOnly: true, SameSite: http.SameSiteLaxMode,
-	}
+// cookie returns a cookie for a path, or behind TLS for the whole site, as the prefix of its name demands.
+func cookie(r *http.Request, name, value, path string) *http.Cookie {
+	c := &http.Cookie{Name: cookieName(r, name), Value: value, Path: path, HttpOnly: true, SameSite: http.SameSiteLaxMode}
 	if !local(r) {
-		c.Path, c.Secure = "/", true // as the prefix __Host- demands
+		c.Path, c.Secure = "/", true
 	}
+	return c
+}
+
+// drop returns the cookie that removes one.
+func drop(c *http.Cookie) *http.Cookie {
+	c.Value, c.MaxAge = "", -1
 	return c
 }
 
@@ -66,7 +70,7 @@ const refreshes = "Pgfsm-Refresh"
 
 // identify finds the session of a visit. The error is [ledger.ErrSession] if there is none.
 func (h *Handler) identify(v *visit) (err error) {
-	sent := v.r.CookiesNamed(cookieName(v.r))
+	sent := v.r.CookiesNamed(cookieName(v.r, sessionCookie))
 	switch {
 	case len(sent) > 1:
 		return errCookies
@@ -137,23 +141,33 @@ func (h *Handler) signIn(v *visit) error {
 		return errForm
 	}
 	secret, err := h.Ledger.SignIn(v.r.Context(), strings.TrimSpace(fields["token"]))
+	return h.signedIn(v, secret, next, err)
+}
+
+// signedIn begins a session, or shows the page to sign in again if the ledger refused it.
+func (h *Handler) signedIn(v *visit, secret, next string, err error) error {
 	var no *ledger.Refusal
-	if errors.As(err, &no) {
+	switch {
+	case errors.As(err, &no):
 		if no.Detail != "" {
-			h.Log("nobody was signed in at the console: " + no.Detail)
+			h.Log("nobody was signed in at the console: " + visible.Text(no.Detail))
 		}
-		return h.render(v, statusOf(no), "sign-in", view{Title: "Sign in", Body: h.signInView(next, no.Error())})
-	}
-	if err != nil {
+		return h.notSignedIn(v, statusOf(no), next, no.Error())
+	case err != nil:
 		return err
 	}
 	h.begin(v, secret, next)
 	return nil
 }
 
+// notSignedIn shows the page to sign in again.
+func (h *Handler) notSignedIn(v *visit, status int, next, why string) error {
+	return h.render(v, status, "sign-in", view{Title: "Sign in", Body: h.signInView(next, why)})
+}
+
 // begin sends a browser its session, and goes to a page. A session that the browser had before is not taken over.
 func (h *Handler) begin(v *visit, secret, next string) {
-	http.SetCookie(v.w, cookie(v.r, secret))
+	http.SetCookie(v.w, cookie(v.r, sessionCookie, secret, baseOf(v.r, secret)))
 	http.Redirect(v.w, v.r, baseOf(v.r, secret)+next, http.StatusSeeOther)
 }
 
@@ -195,9 +209,7 @@ func (h *Handler) signOut(v *visit) error {
 	if err := h.Ledger.SignOut(v.r.Context(), v.secret); err != nil {
 		return err
 	}
-	gone := cookie(v.r, v.secret)
-	gone.Value, gone.MaxAge = "", -1
-	http.SetCookie(v.w, gone)
+	http.SetCookie(v.w, drop(cookie(v.r, sessionCookie, "", v.base)))
 	http.Redirect(v.w, v.r, Path+"sign-in", http.StatusSeeOther)
 	return nil
 }
