@@ -66,9 +66,7 @@ func (a authenticator) Authenticate(r *http.Request) (web.Caller, error) { retur
 
 // isFor reports whether the token's audience has one of those that are accepted.
 func (t *token) isFor(accepted ...[]string) bool {
-	return slices.ContainsFunc(accepted, func(some []string) bool {
-		return slices.ContainsFunc(some, func(aud string) bool { return aud != "" && slices.Contains(t.claims.Audience, aud) })
-	})
+	return slices.ContainsFunc(slices.Concat(accepted...), func(aud string) bool { return aud != "" && slices.Contains(t.claims.Audience, aud) })
 }
 
 // access returns the request's access token as far as it does not depend on the endpoint. Only the signature and what follows from the
@@ -101,6 +99,7 @@ func (p *Providers) access(r *http.Request) (*token, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.all = nil // what is needed of it is in the caller
 	p.verified.Add(sum, t)
 	return t, nil
 }
@@ -129,7 +128,7 @@ func (p *Providers) verify(ctx context.Context, raw string) (*token, error) {
 }
 
 // IDToken verifies the id token with which a client of people was answered (OpenID Connect Core 1.0 section 3.1.3.7). The nonce is that of
-// the client's authorization request, and empty if it sent none, as in the device flow.
+// the client's authorization request.
 func (p *Providers) IDToken(ctx context.Context, issuer, clientID, raw, nonce string) (*SignIn, error) {
 	t, err := p.verify(ctx, raw)
 	if err != nil {

@@ -269,7 +269,6 @@ func TestIDTokens(t *testing.T) {
 		good   bool
 	}{
 		{"code-flow", nil, "JWT", "n-1", true},
-		{"device-flow", claims{"nonce": nil}, "JWT", "", true},
 		{"of-keycloak", claims{"typ": "ID", "azp": "cli"}, "JWT", "n-1", true},
 		{"several-audiences", claims{"aud": []string{"cli", "other"}, "azp": "cli"}, "JWT", "n-1", true},
 		{"several-audiences-without-azp", claims{"aud": []string{"cli", "other"}}, "JWT", "n-1", false},

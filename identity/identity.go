@@ -9,6 +9,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -85,17 +86,15 @@ func New(o Options) (*Providers, error) {
 			return nil, fmt.Errorf("the issuer %q is configured twice, or is no https URL without a query", issuer.URL)
 		}
 		one := &provider{Issuer: issuer, client: &client, log: o.Log.With("issuer", issuer.URL), now: o.Now, turn: make(chan struct{}, 1)}
-		one.TokenTypes = []string{"at+jwt", "jwt"}
-		if len(issuer.TokenTypes) > 0 {
-			one.TokenTypes = nil
-			for _, typ := range issuer.TokenTypes {
-				one.TokenTypes = append(one.TokenTypes, mediaType(typ))
-			}
+		one.TokenTypes = nil
+		for _, typ := range issuer.TokenTypes {
+			one.TokenTypes = append(one.TokenTypes, mediaType(typ))
+		}
+		if len(one.TokenTypes) == 0 {
+			one.TokenTypes = []string{"at+jwt", "jwt"}
 		}
 		one.Claims = slices.SortedFunc(slices.Values(issuer.Claims), func(a, b ClaimPath) int { return strings.Compare(a.Name, b.Name) })
-		if one.MaxAge == 0 {
-			one.MaxAge = DefaultMaxAge
-		}
+		one.MaxAge = cmp.Or(one.MaxAge, DefaultMaxAge)
 		p.all, p.byIssuer[issuer.URL] = append(p.all, one), one
 	}
 	return p, nil
