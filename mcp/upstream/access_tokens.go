@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
+	"golang.org/x/sync/singleflight"
 
 	"pgfsm/loopback"
 	"pgfsm/policy/secret"
@@ -69,20 +70,13 @@ type accessTokens struct {
 	secrets *secret.Masker
 	config  clientcredentials.Config
 	client  *http.Client
+	fetches singleflight.Group // of one request at a time
 
 	mu       sync.Mutex
 	token    *oauth2.Token
-	since    time.Time   // when token came
-	accepted bool        // the server has answered a request with token otherwise than with 401
-	request  *tokenFetch // under way
+	since    time.Time // when token came
+	accepted bool      // the server has answered a request with token otherwise than with 401
 	recent   []string
-}
-
-// A tokenFetch is a token request. The members are set when done is closed.
-type tokenFetch struct {
-	done  chan struct{}
-	token string
-	fault *fault
 }
 
 func newAccessTokens(ctx context.Context, s Server, secrets *secret.Masker) *accessTokens {
@@ -116,54 +110,51 @@ func (a *accessTokens) get(ctx context.Context) (string, *fault) {
 	if a == nil {
 		return "", nil
 	}
-	a.mu.Lock()
-	if a.token.Valid() {
-		defer a.mu.Unlock()
-		return a.token.AccessToken, nil
+	if token := a.valid(); token != "" {
+		return token, nil
 	}
-	if a.ctx.Err() != nil {
-		a.mu.Unlock()
-		return "", &fault{code: CodeClosed, reason: errClosed.Error()}
-	}
-	if a.request == nil {
-		a.request = &tokenFetch{done: make(chan struct{})}
-		go a.fetch()
-	}
-	r := a.request
-	a.mu.Unlock()
 	select {
-	case <-r.done:
-		return r.token, r.fault
+	case r := <-a.fetches.DoChan("", a.fetch):
+		f, _ := r.Err.(*fault)
+		return r.Val.(string), f
 	case <-ctx.Done():
 		return "", a.fault(overCode(ctx), errNoAnswer)
 	}
 }
 
+// valid returns the token, or nothing if it is about to expire.
+func (a *accessTokens) valid() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.token.Valid() {
+		return ""
+	}
+	return a.token.AccessToken
+}
+
 // fetch makes the token request. It has its own time limit, because several callers may wait for it.
-func (a *accessTokens) fetch() {
+func (a *accessTokens) fetch() (any, error) {
+	if token := a.valid(); token != "" { // it came in the meantime
+		return token, nil
+	}
 	ctx, cancel := context.WithTimeout(a.ctx, a.timeout)
 	defer cancel()
 	token, err := a.config.Token(context.WithValue(ctx, oauth2.HTTPClient, a.client))
-	var f *fault
 	if err != nil {
-		f = a.failed(ctx, err)
-	} else {
-		f = a.usable(token)
+		return "", a.failed(ctx, err)
+	}
+	if f := a.usable(token); f != nil {
+		return "", f
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r := a.request
-	a.request = nil
-	if r.fault = f; f == nil {
-		r.token = token.AccessToken
-		a.token, a.since, a.accepted = token, time.Now(), false
-		if !slices.Contains(a.recent, r.token) {
-			a.recent = append(a.recent, r.token)
-			a.recent = a.recent[max(0, len(a.recent)-recentTokens):]
-			a.secrets.Put(a, a.recent) // before the server learns it
-		}
+	a.token, a.since, a.accepted = token, time.Now(), false
+	if !slices.Contains(a.recent, token.AccessToken) {
+		a.recent = append(a.recent, token.AccessToken)
+		a.recent = a.recent[max(0, len(a.recent)-recentTokens):]
+		a.secrets.Put(a, a.recent) // before the server learns it
 	}
-	close(r.done)
+	return token.AccessToken, nil
 }
 
 // usable checks a token that came.
@@ -250,12 +241,7 @@ func (a *accessTokens) close() {
 	if a == nil {
 		return
 	}
-	a.mu.Lock()
-	r := a.request
-	a.mu.Unlock()
-	if r != nil {
-		<-r.done
-	}
+	a.fetches.Do("", func() (any, error) { return "", nil })
 	a.client.CloseIdleConnections()
 }
 
