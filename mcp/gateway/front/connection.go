@@ -97,7 +97,7 @@ func (c *connection) accept(m wire.Message, says *policy.Identity, done func()) 
 		return refusalOf(err)
 	}
 	c.running.Add(1)
-	c.cancelWhenStopping(ctx, q, cancel, c.closing)
+	c.cancelSubscription(ctx, q, cancel, c.closing, func() bool { return true })
 	if q.Method == methodInitialize { // the messages behind it belong to the session that it opens
 		c.serve(ctx, q, cancel, done)
 		return nil

@@ -77,7 +77,7 @@ func (x *exchange) admit(q *session.Request) (ctx context.Context, finish func()
 			return nil, nil, refusalOf(err)
 		}
 	}
-	x.cancelWhenStopping(ctx, q, cancel, nil)
+	x.cancelSubscription(ctx, q, cancel, nil, x.stillAuthenticated)
 	return ctx, func() {
 		cancel()
 		if s != nil {
@@ -94,17 +94,29 @@ func cancelRequest(q *session.Request, requests *session.InFlight) {
 	}
 }
 
-// cancelWhenStopping cancels a subscription, which would never end by itself, when the gateway stops or the channel is closed.
-func (f *Front) cancelWhenStopping(ctx context.Context, q *session.Request, cancel context.CancelFunc, or <-chan struct{}) {
+// cancelSubscription cancels a subscription, which would never end by itself, when the gateway stops, the channel is closed or valid
+// reports false.
+func (f *Front) cancelSubscription(ctx context.Context, q *session.Request, cancel context.CancelFunc, or <-chan struct{}, valid func() bool) {
 	if q.Method != methodListen {
 		return
 	}
 	go func() {
 		defer cancel()
-		select {
-		case <-f.table.Requests.Stopping():
-		case <-or:
-		case <-ctx.Done():
+		ticker := time.NewTicker(f.timeouts.keepAlive)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-f.table.Requests.Stopping():
+				return
+			case <-or:
+				return
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				if !valid() {
+					return
+				}
+			}
 		}
 	}()
 }
