@@ -160,6 +160,7 @@ func testServeIdentity(t *testing.T, store func(t *testing.T, name string) strin
 		})
 	}
 	t.Run("blocked-at-two-replicas", func(t *testing.T) { testBlockAtReplicas(t, store(t, "replicas")) })
+	t.Run("blocked-in-a-copy", func(t *testing.T) { testBlockInCopy(t, store(t, "copied")) })
 	t.Run("group-taken-away-in-between", func(t *testing.T) { // later changes at the provider are not seen
 		t.Parallel()
 		o := provide(t, store(t, "groups"), strings.Replace(peopleHold, "approvers: [owners]", "approvers: [owners], quorum: 2", 1))
