@@ -50,13 +50,14 @@ type ClaimPath struct{ Name, Path string }
 // Options are the settings of [New].
 type Options struct {
 	Issuers []Issuer
-	Client  *http.Client     // fetches metadata and keys, without following redirects; nil: a client with the defaults of net/http
+	Client  *http.Client     // for all requests to providers, without following redirects; nil: one with a timeout of 30 seconds
 	Log     *slog.Logger     // nil drops the lines
 	Now     func() time.Time // nil: time.Now
 }
 
 // Providers verifies the tokens of the configured identity providers.
 type Providers struct {
+	client   *http.Client
 	now      func() time.Time
 	all      []*provider // in the order of the configuration
 	byIssuer map[string]*provider
@@ -66,7 +67,7 @@ type Providers struct {
 // New returns the providers without a connection to any of them: a provider may be down when the service starts.
 func New(o Options) (*Providers, error) {
 	if o.Client == nil {
-		o.Client = &http.Client{}
+		o.Client = &http.Client{Timeout: 30 * time.Second}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -80,7 +81,7 @@ func New(o Options) (*Providers, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Providers{now: o.Now, byIssuer: map[string]*provider{}, verified: verified}
+	p := &Providers{client: &client, now: o.Now, byIssuer: map[string]*provider{}, verified: verified}
 	for _, issuer := range o.Issuers {
 		if _, twice := p.byIssuer[issuer.URL]; twice || !allowedURL(issuer.URL, true) || strings.ContainsAny(issuer.URL, "?#") {
 			return nil, fmt.Errorf("the issuer %q is configured twice, or is no https URL without a query", issuer.URL)
@@ -114,6 +115,9 @@ func (p *Providers) Run(ctx context.Context) {
 func (p *Providers) Ready() bool {
 	return !slices.ContainsFunc(p.all, func(one *provider) bool { return one.usable() == nil })
 }
+
+// Client returns the HTTP client for requests to providers. It follows no redirects: they could take a code or a secret to another host.
+func (p *Providers) Client() *http.Client { return p.client }
 
 // Endpoints are those of a provider's metadata with which people sign in. What the provider does not have is empty.
 type Endpoints struct {

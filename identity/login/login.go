@@ -39,7 +39,6 @@ type Client struct {
 	Providers *identity.Providers
 	Resource  string // for which the access token shall be (RFC 8707); empty: none is named
 	Scopes    []string
-	HTTP      *http.Client
 }
 
 // ErrNoDeviceFlow means that the provider does not offer the device flow.
@@ -62,7 +61,7 @@ func (c *Client) options(o ...oauth2.AuthCodeOption) []oauth2.AuthCodeOption {
 }
 
 func (c *Client) within(ctx context.Context) context.Context {
-	return context.WithValue(ctx, oauth2.HTTPClient, c.HTTP)
+	return context.WithValue(ctx, oauth2.HTTPClient, c.Providers.Client())
 }
 
 // Browser lets the person sign in in a browser on this machine. show tells the person the URL.

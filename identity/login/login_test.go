@@ -25,9 +25,7 @@ func newClient(t *testing.T) (*identitytest.Provider, *login.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p, &login.Client{
-		ID: "cli", Issuer: p.Issuer, Providers: providers, Resource: resource, Scopes: []string{"openid"}, HTTP: p.Client(),
-	}
+	return p, &login.Client{ID: "cli", Issuer: p.Issuer, Providers: providers, Resource: resource, Scopes: []string{"openid"}}
 }
 
 // get opens a URL as a browser does, which follows no redirect.

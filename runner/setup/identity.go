@@ -3,7 +3,6 @@ package setup
 import (
 	"fmt"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"pgfsm/config"
@@ -13,16 +12,13 @@ import (
 	"pgfsm/safefile"
 )
 
-// providerTimeout bounds a request to an identity provider.
-const providerTimeout = 30 * time.Second
-
 // Identity returns the identity providers of a configuration; nil if there are none. It reads no secrets and connects to none of them.
 func Identity(loaded *config.Loaded, log *slog.Logger) (*runner.Identity, error) {
 	if len(loaded.Identity.Issuers) == 0 {
 		return nil, nil
 	}
 	to := &runner.Identity{Scopes: loaded.Identity.Scopes, May: loaded.Identity.May}
-	options := identity.Options{Client: providerClient(), Log: log}
+	options := identity.Options{Log: log}
 	for _, from := range loaded.Identity.Issuers {
 		issuer := identity.Issuer{
 			URL: from.URL, Audiences: identity.Audiences(from.Audiences), TokenTypes: from.TokenTypes, People: from.People, Groups: from.Groups,
@@ -86,10 +82,5 @@ func Login(loaded *config.Loaded, issuer string) (*login.Client, error) {
 }
 
 func loginClient(of *runner.Identity, from *config.Issuer, id, secret string) login.Client {
-	return login.Client{ID: id, Secret: secret, Issuer: from.URL, Providers: of.Providers, Scopes: from.Login.Scopes, HTTP: providerClient()}
-}
-
-// providerClient follows no redirects: they could take a code or a secret to another host.
-func providerClient() *http.Client {
-	return &http.Client{Timeout: providerTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return login.Client{ID: id, Secret: secret, Issuer: from.URL, Providers: of.Providers, Scopes: from.Login.Scopes}
 }
