@@ -68,7 +68,7 @@ type Service struct {
 	console *console.Handler // nil without a ledger
 	worker  *Worker
 	sender  *hooks.Sender
-	lookup  rate.Sometimes // limits the log lines about tokens that cannot be looked up: clients can cause any number
+	lookup  rate.Sometimes // limits the log lines about tokens: clients can cause any number
 }
 
 // NewService returns a service. It serves nothing yet, but web hooks are told of everything that happens from now on.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -85,10 +84,10 @@ func (s *Service) agents(o *gateway.Options, url string) {
 		}
 		agents := i.Providers.Agents(front.Resources(url, names), i.Scopes)
 		if l := s.runner.options.Ledger; l != nil {
-			agents = api.Unblocked{Authenticator: agents, Ledger: l}
+			agents, o.RefusedScope = api.Unblocked{Authenticator: agents, Ledger: l}, s.refusedScope
 		}
 		all = append(all, agents)
-		o.Metadata, o.RefusedScope = &front.Metadata{PublicURL: url, Issuers: i.Issuers, Scopes: i.Scopes}, s.refusedScope
+		o.Metadata = &front.Metadata{PublicURL: url, Issuers: i.Issuers, Scopes: i.Scopes}
 	}
 	if l := s.runner.options.Ledger; l != nil {
 		all = append(all, api.Tokens{Ledger: l, Needs: ledger.ActCall})
@@ -122,12 +121,11 @@ func (l logged) Authenticate(r *http.Request) (web.Caller, error) {
 
 // refusedScope records that a client's token lacks scopes.
 func (s *Service) refusedScope(ctx context.Context, endpoint string, lacking *web.ScopeError) {
-	scope := strings.Join(lacking.Missing, " ")
-	s.runner.log.Log(ctx, slog.LevelInfo, "a request is refused: its token lacks a scope", "actor", visible.Text(lacking.Caller.Name), "endpoint", endpoint, "scope", scope)
-	if l := s.runner.options.Ledger; l != nil {
-		if err := l.RefusedAccess(ctx, lacking.Caller.Name, endpoint, scope); err != nil {
+	err := s.runner.options.Ledger.RefusedAccess(ctx, lacking.Caller.Name, endpoint, strings.Join(lacking.Missing, " "))
+	if err != nil {
+		s.lookup.Do(func() {
 			s.runner.log.WarnContext(ctx, "a refused request is not recorded", "error", visible.Text(err.Error()))
-		}
+		})
 	}
 }
 
