@@ -18,7 +18,7 @@ func (r *Runner) attach(ctx context.Context, ask *gateway.Ask, text []byte) (ans
 	}
 	by := callerOf(ask.From)
 	q, err := r.options.Ledger.Attach(ctx, ledger.Look{
-		Actor: by.Name, OnBehalfOf: by.OnBehalfOf(), Server: ask.Server, Tool: ask.Tool, Arguments: states.ArgumentsDigest(plan.Args),
+		Actor: by.Name, OnBehalfOf: by.OnBehalfOf(), Client: by.Client(), Server: ask.Server, Tool: ask.Tool, Arguments: states.ArgumentsDigest(plan.Args),
 	})
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):

@@ -232,7 +232,7 @@ func TestBlocksAreRefused(t *testing.T) {
 	}
 }
 
-// Another user of the same agent neither gets nor withdraws what the first one asked for.
+// Another user or client of the same agent neither gets nor withdraws what the first one asked for.
 func TestRequestsOfOneAgentAreApart(t *testing.T) {
 	d := newDesk(t)
 	id, _ := d.hold(asksFor(eve))
@@ -240,7 +240,7 @@ func TestRequestsOfOneAgentAreApart(t *testing.T) {
 	if q.OnBehalfOf != eve {
 		t.Fatalf("OnBehalfOf = %q", q.OnBehalfOf)
 	}
-	by := ledger.Caller{Name: app, Roles: []string{ledger.RoleAgent}, Identity: &policy.Identity{OnBehalfOf: issuer + "#fay"}}
+	by := ledger.Caller{Name: app, Roles: []string{ledger.RoleAgent}, Identity: &policy.Identity{Client: "desk", OnBehalfOf: issuer + "#fay"}}
 	if err := d.Withdraw(context.Background(), id, by); !errors.Is(err, ledger.ErrUnknown) || by.Asked(&q) {
 		t.Errorf("Withdraw() for another person = %v", err)
 	}
@@ -248,7 +248,11 @@ func TestRequestsOfOneAgentAreApart(t *testing.T) {
 	if err := d.Withdraw(context.Background(), id, by); !errors.Is(err, ledger.ErrUnknown) {
 		t.Errorf("Withdraw() for nobody = %v", err)
 	}
-	by.Identity = &policy.Identity{OnBehalfOf: eve}
+	by.Identity = &policy.Identity{Client: "app", OnBehalfOf: eve}
+	if err := d.Withdraw(context.Background(), id, by); !errors.Is(err, ledger.ErrUnknown) {
+		t.Errorf("Withdraw() by another client = %v", err)
+	}
+	by.Identity = &policy.Identity{Client: "desk", OnBehalfOf: eve}
 	d.block("eve")
 	if err := d.Withdraw(context.Background(), id, by); !errors.Is(err, ledger.ErrBlocked) {
 		t.Errorf("Withdraw() for a blocked person = %v", err)

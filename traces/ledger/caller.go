@@ -32,6 +32,14 @@ func (c Caller) OnBehalfOf() string {
 	return c.Identity.OnBehalfOf
 }
 
+// Client is the client id of a subject of an identity provider; empty for others.
+func (c Caller) Client() string {
+	if c.Identity == nil {
+		return ""
+	}
+	return c.Identity.Client
+}
+
 // Role names the caller's roles for people.
 func (c Caller) Role() string {
 	if len(c.Roles) == 0 {
@@ -40,8 +48,11 @@ func (c Caller) Role() string {
 	return strings.Join(c.Roles, " and ")
 }
 
-// Asked reports whether a request is the caller's own. The requests that an agent makes for one person are not those that it makes for another.
-func (c Caller) Asked(q *Request) bool { return q.Actor == c.Name && q.OnBehalfOf == c.OnBehalfOf() }
+// Asked reports whether a request is the caller's own. Policies can read the client and the person for whom an agent acts, so the requests of
+// another client or for another person are not the caller's.
+func (c Caller) Asked(q *Request) bool {
+	return q.Actor == c.Name && q.OnBehalfOf == c.OnBehalfOf() && q.Client == c.Client()
+}
 
 // Local is the user of the operating system, without a token. The name begins with local:.
 func Local(name string) Caller { return Caller{Name: name} }

@@ -58,6 +58,7 @@ func (l *Ledger) Deliver(ctx context.Context, run, how string) (first bool, err 
 type Look struct {
 	Actor      string
 	OnBehalfOf string // as [Request.OnBehalfOf]
+	Client     string // as [Request.Client]
 	Server     string
 	Tool       string
 	Arguments  canonical.Digest // as [Request.Arguments]
@@ -65,7 +66,7 @@ type Look struct {
 
 // Attach returns the oldest run that a repetition of a call attaches to: one for exactly the same call by the same caller for
 // which [Request.Attachable] holds. It reads one index, however many runs there are. The error is [ErrNotFound] if there is
-// none, which is the usual case, or if another member of look than OnBehalfOf is empty.
+// none, which is the usual case, or if another member of look than OnBehalfOf and Client is empty.
 func (l *Ledger) Attach(ctx context.Context, look Look) (Request, error) {
 	if look.Actor == "" || look.Server == "" || look.Tool == "" || look.Arguments == "" { // nobody's call, or none
 		return Request{}, ErrNotFound

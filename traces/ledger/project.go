@@ -35,7 +35,7 @@ func (p *created) apply(r *Request, e *Event) error {
 		Owner: e.By, Status: Proposed, State: states.Received,
 	}
 	if i := p.Request.Identity; i != nil {
-		r.OnBehalfOf = i.OnBehalfOf
+		r.OnBehalfOf, r.Client = i.OnBehalfOf, i.Client
 	}
 	if p.Request.Task != nil {
 		r.Task = p.Request.Task.ID

@@ -95,6 +95,7 @@ type Request struct {
 	Kind       string // ask, call or agent
 	Actor      string
 	OnBehalfOf string // the person for whom an agent of an identity provider acts; empty if there is none
+	Client     string // the client id of an actor of an identity provider
 	Task       string
 	Env        string
 	Server     string

@@ -175,7 +175,7 @@ func TestPlansOfOneRow(t *testing.T) {
 	}{
 		{"entries-of-a-type", sqlrows.OfType, "USING INDEX entries_type (type=?)", []any{string(ledger.TokenCreated)}},
 		{"entries-of-a-run", sqlrows.OfRun, "USING INDEX entries_run (run_id=?)", []any{"a"}},
-		{"waiting", sqlrows.Waiting, "requests_waiting (actor=? AND server=? AND tool=? AND arguments=?)", []any{"ann", "", "files", "read", "d"}},
+		{"waiting", sqlrows.Waiting, "requests_waiting (actor=? AND server=? AND tool=? AND arguments=?)", []any{"ann", "", "", "files", "read", "d"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if text := planned(t, s, tc.query, tc.args...); !strings.Contains(text, tc.index) || strings.Contains(text, "TEMP B-TREE") {

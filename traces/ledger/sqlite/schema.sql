@@ -67,7 +67,8 @@ CREATE TABLE requests (
     entry      INTEGER NOT NULL, -- index of the last one
     entries    INTEGER NOT NULL, -- how many it has
     delivered  TEXT NOT NULL DEFAULT '', -- when the outcome of a call that was held reached its requester
-    on_behalf_of TEXT NOT NULL -- the person for whom an agent of an identity provider acts
+    on_behalf_of TEXT NOT NULL, -- the person for whom an agent of an identity provider acts
+    client     TEXT NOT NULL -- the client id of an actor of an identity provider
 ) STRICT;
 -- Run ids are ordered by time, so these are indexes by time, too.
 -- Nearly all runs are executed or denied.

@@ -99,7 +99,7 @@ func (t *Tx) CountHashes() (int64, error) {
 // requestColumns stand in the order of the table.
 const requestColumns = "run_id, at, updated, kind, status, state, actor, task, env, server, tool, args, arguments, definition, bundle, " +
 	"mode, score, policy, code, reason, binding, approvers, quorum, agreed, expires, owner, sent, ended, steps, head, entry, entries, delivered, " +
-	"on_behalf_of"
+	"on_behalf_of, client"
 
 func readRequest(r *Row) ledger.Request {
 	return ledger.Request{
@@ -109,7 +109,7 @@ func readRequest(r *Row) ledger.Request {
 		Mode: r.Text(), Score: r.int(), Policy: r.Text(), Code: r.Text(), Reason: r.Text(), Binding: canonical.Digest(r.Text()),
 		Approvers: readList(r), Quorum: r.int(), Agreed: r.int(), Expires: r.Text(), Owner: r.Text(), Sent: r.Text(), Ended: r.Text(),
 		Steps: r.int(), Head: canonical.Digest(r.Text()), Entry: r.Int64(), Entries: r.int(), Delivered: r.Text(),
-		OnBehalfOf: r.Text(),
+		OnBehalfOf: r.Text(), Client: r.Text(),
 	}
 }
 
@@ -224,11 +224,11 @@ func (t *Tx) Counts(newest int, since string, unit int) iter.Seq2[ledger.Count, 
 const attachable = "kind = '" + states.KindAgent + "' AND binding <> '' AND delivered = ''"
 
 // Waiting is the query of [ledger.Reader.Waiting].
-const Waiting = "SELECT run_id FROM requests WHERE actor = ? AND on_behalf_of = ? AND server = ? AND tool = ? AND arguments = ? AND " + attachable +
+const Waiting = "SELECT run_id FROM requests WHERE actor = ? AND on_behalf_of = ? AND client = ? AND server = ? AND tool = ? AND arguments = ? AND " + attachable +
 	" ORDER BY run_id LIMIT 1"
 
 func (t *Tx) Waiting(l ledger.Look) (string, error) {
-	return one(t, "a run that waits for", l.Tool, (*Row).Text, Waiting, l.Actor, l.OnBehalfOf, l.Server, l.Tool, string(l.Arguments))
+	return one(t, "a run that waits for", l.Tool, (*Row).Text, Waiting, l.Actor, l.OnBehalfOf, l.Client, l.Server, l.Tool, string(l.Arguments))
 }
 
 func readBlob(r *Row) ledger.Blob {

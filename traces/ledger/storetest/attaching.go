@@ -26,6 +26,7 @@ func waiting(t *testing.T, h Harness) {
 			of("0", func(q *ledger.Request) { q.Kind = states.KindCall }), of("00", func(q *ledger.Request) { q.Kind = states.KindAsk }),
 			of("5", func(q *ledger.Request) { q.Actor = "bob" }), of("6", func(q *ledger.Request) { q.Arguments = digest("other args") }),
 			of("51", func(q *ledger.Request) { q.OnBehalfOf = "ben" }), of("52", func(q *ledger.Request) { q.OnBehalfOf = "cat" }),
+			of("53", func(q *ledger.Request) { q.Client = "desk" }),
 			of("7", func(q *ledger.Request) { q.Server = "mail" }), of("8", func(q *ledger.Request) { q.Tool = "write" }),
 		} {
 			if err := tx.PutRequest(q); err != nil {
@@ -45,6 +46,7 @@ func waiting(t *testing.T, h Harness) {
 		{"on-behalf-of-a-person", func(l *ledger.Look) { l.OnBehalfOf = "ben" }, "51"},
 		{"on-behalf-of-another-person", func(l *ledger.Look) { l.OnBehalfOf = "cat" }, "52"},
 		{"on-behalf-of-nobody-who-asked", func(l *ledger.Look) { l.OnBehalfOf = "dan" }, ""},
+		{"another-client", func(l *ledger.Look) { l.Client = "desk" }, "53"},
 		{"other-arguments", func(l *ledger.Look) { l.Arguments = digest("other args") }, "6"},
 		{"another-server", func(l *ledger.Look) { l.Server = "mail" }, "7"},
 		{"another-tool", func(l *ledger.Look) { l.Tool = "write" }, "8"},

@@ -196,7 +196,7 @@ func (r *reader) Waiting(l ledger.Look) (string, error) {
 	}
 	first := ""
 	for run, q := range r.now().requests { // the first in their order, in any order
-		same := l == ledger.Look{Actor: q.Actor, OnBehalfOf: q.OnBehalfOf, Server: q.Server, Tool: q.Tool, Arguments: q.Arguments}
+		same := l == ledger.Look{Actor: q.Actor, OnBehalfOf: q.OnBehalfOf, Client: q.Client, Server: q.Server, Tool: q.Tool, Arguments: q.Arguments}
 		if same && q.Attachable() && (first == "" || run < first) {
 			first = run
 		}
