@@ -1,11 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/config"
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
@@ -26,12 +30,35 @@ An actor of an identity provider has the name ISSUER#SUBJECT.`,
 
 func newIdentityBlock(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:     "block ISSUER SUBJECT",
-		Short:   "Block a subject",
+		Use:   "block ISSUER SUBJECT",
+		Short: "Block a subject",
+		Long: `The configuration must name the issuer in identity.issuers. With --ledger, block does not check the issuer: use that for an
+issuer that was removed from the configuration, because votes of its subjects on held calls still count.`,
 		Example: "  pgfsm identity block https://login.example.com/realms/corp 8f1c",
 		Args:    cobra.ExactArgs(2),
-		RunE:    changeIdentity(w, f, stores.ToWrite, "blocked", (*ledger.Ledger).BlockIdentity),
+		RunE: changeIdentity(w, f, stores.ToWrite, "blocked", func(o *openedLedger, ctx context.Context, by ledger.Caller, issuer, subject string) error {
+			if err := knownIssuer(o.loaded, issuer); err != nil {
+				return err
+			}
+			return o.BlockIdentity(ctx, by, issuer, subject)
+		}),
 	}
+}
+
+// knownIssuer refuses an issuer that the configuration does not name: a block of its subjects would have no effect on tokens.
+func knownIssuer(c *config.Loaded, issuer string) error {
+	if c == nil {
+		return nil
+	}
+	var known []string
+	for i := range c.Identity.Issuers {
+		known = append(known, c.Identity.Issuers[i].URL)
+	}
+	if slices.Contains(known, issuer) {
+		return nil
+	}
+	return &ledger.Refusal{Code: ledger.RefusedBlock, Message: fmt.Sprintf("%s is no issuer of the configuration, which names %s", issuer,
+		cmp.Or(strings.Join(known, ", "), "none"))}
 }
 
 func newIdentityUnblock(w world, f *ledgerFlags) *cobra.Command {
@@ -41,20 +68,20 @@ func newIdentityUnblock(w world, f *ledgerFlags) *cobra.Command {
 		Long:    "unblock ends a block. Votes and requests from before the block count again.",
 		Example: "  pgfsm identity unblock https://login.example.com/realms/corp 8f1c",
 		Args:    cobra.ExactArgs(2),
-		RunE:    changeIdentity(w, f, stores.ToChange, "unblocked", (*ledger.Ledger).UnblockIdentity),
+		RunE:    changeIdentity(w, f, stores.ToChange, "unblocked", (*openedLedger).UnblockIdentity),
 	}
 }
 
 // changeIdentity makes a change to a subject and prints it.
 func changeIdentity(w world, f *ledgerFlags, purpose stores.Purpose, what string,
-	change func(l *ledger.Ledger, ctx context.Context, by ledger.Caller, issuer, subject string) error) func(*cobra.Command, []string) error {
+	change func(o *openedLedger, ctx context.Context, by ledger.Caller, issuer, subject string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		return f.use(w, purpose, func(o *openedLedger) error {
 			by, err := manager(cmd.Context(), w, o)
 			if err != nil {
 				return err
 			}
-			if err := change(o.Ledger, cmd.Context(), by, args[0], args[1]); err != nil {
+			if err := change(o, cmd.Context(), by, args[0], args[1]); err != nil {
 				return err
 			}
 			name := policy.SubjectName(args[0], args[1])
