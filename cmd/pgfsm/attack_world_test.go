@@ -56,23 +56,32 @@ type post struct {
 	name, dir string
 	runs      int
 	seen      int // calls that were told of; one that comes late is told with the next run
+	output    strings.Builder
 }
+
+// The secrets that the model and the servers of a siege get.
+const (
+	siegeKey    = "model-k3y/+=4711-of-the-siege"
+	siegeSecret = "client-s3cret/+=4711-of-the-siege"
+	siegeToken  = "access-t0ken/+4711-of-the-siege=="
+)
 
 // post makes a group whose server lists tools.
 func (s *siege) post(t *testing.T, name, tools, summary string) *post {
 	t.Helper()
 	s.witness.list("/"+name+"/files", tools)
 	s.witness.list("/"+name+"/other", otherTools)
+	auth := `{client_credentials: {token_url: "` + s.witness.url + `/token", client_id: pgfsm, client_secret: "${file:secret}"}}`
 	return &post{siege: s, name: name, dir: folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers:
-  files: {type: http, url: "%[1]s/%[2]s/files"}
-  other: {type: http, url: "%[1]s/%[2]s/other"}
+  files: {type: http, url: "%[1]s/%[2]s/files", auth: %[6]s}
+  other: {type: http, url: "%[1]s/%[2]s/other", auth: %[6]s}
   down: {type: http, url: %[3]q}
 allowlist: allowlist.json
-planner: {mode: llm, llm: {base_url: %[4]q, model: m}}
+planner: {mode: llm, llm: {base_url: %[4]q, model: m, api_key: "${file:key}"}}
 input: {defaults: false}
 summary: {mode: %[5]s}
-`, s.witness.url, name, s.down, s.model.URL+"/v1", summary), "allowlist.json", attackAllowlist)}
+`, s.witness.url, name, s.down, s.model.URL+"/v1", summary, auth), "allowlist.json", attackAllowlist, "key", siegeKey, "secret", siegeSecret)}
 }
 
 // run asks one question, to which the model says what the script says.
@@ -83,13 +92,14 @@ func (p *post) run(t *testing.T, name string, says modelScript) observation {
 	p.says(t, question, says)
 	o := observation{ran: command(t.Context(), nil, "run", "--planner", "llm", "--json",
 		"-c", filepath.Join(p.dir, "pgfsm.yaml"), question)}
+	p.output.WriteString(o.stdout + o.stderr)
 	came := p.witness.came(p.name)
 	o.calls, p.seen = came[p.seen:], len(came)
 	o.plans, o.summaries = p.received("plan", question), p.received("summary", question)
 	return o
 }
 
-// replay executes all traces of the group again.
+// replay executes all traces of the group again. No run may have printed or recorded a secret.
 func (p *post) replay(t *testing.T) {
 	t.Helper()
 	if n := len(p.witness.came(p.name)); n != p.seen {
@@ -104,6 +114,11 @@ func (p *post) replay(t *testing.T) {
 	if r.member(fmt.Sprintf("/traces/%d/ok", p.runs-1)) != "true" || r.member(fmt.Sprintf("/traces/%d", p.runs)) != "" {
 		t.Errorf("%s: not exactly %d traces were replayed", p.name, p.runs)
 	}
+	p.output.WriteString(r.stdout + r.stderr)
+	for _, path := range found {
+		p.output.WriteString(textOf(t, path))
+	}
+	wantNoneOf(t, p.name, p.output.String(), siegeKey, siegeSecret, siegeToken)
 }
 
 // spoilFile replaces the first place of a text in a file.
@@ -143,6 +158,9 @@ func (s *siege) answer(_ *oracle, w http.ResponseWriter, _ *http.Request, q aske
 		s.strange = append(s.strange, fmt.Sprintf("the prompt shows %s: %s", unfit, q.body))
 	}
 	s.asked[q.kind+" "+q.user]++
+	if q.header.Get("Authorization") != "Bearer "+siegeKey {
+		s.strange = append(s.strange, "a request without the model's key")
+	}
 	sayJSON(w, http.StatusOK, spoken(content))
 }
 
@@ -202,6 +220,13 @@ func (w *witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	if err != nil || r.Method != http.MethodPost {
 		out.WriteHeader(http.StatusMethodNotAllowed)
 		return
+	}
+	if r.URL.Path == "/token" {
+		sayJSON(out, http.StatusOK, `{"access_token":"`+siegeToken+`","token_type":"Bearer"}`)
+		return
+	}
+	if r.Header.Get("Authorization") != "Bearer "+siegeToken {
+		w.note("a request without the access token")
 	}
 	var message map[string]jsontext.Value // numbers keep their literal
 	if err := json.Unmarshal(body, &message); err != nil {
