@@ -16,6 +16,10 @@ import (
 // prints or records has the client's secret or the access token, be it as it is, in base64 or percent-encoded.
 func TestCredentialsStayOut(t *testing.T) {
 	t.Parallel()
+	testCredentialsStayOut(t, func(*testing.T, string) string { return inFile })
+}
+
+func testCredentialsStayOut(t *testing.T, store func(t *testing.T, name string) string) {
 	const clientSecret, token = "client-s3cret/+=4711", "eyJhbGciOiJub25lIn0.t0ken-4711/+.sig=="
 	for _, tt := range []struct {
 		name     string
@@ -27,14 +31,11 @@ func TestCredentialsStayOut(t *testing.T) {
 		{"token-in-an-error", nil, `"error":{"code":1,"message":"bad Bearer ` + token + `"}`, masked},
 		{"token-refused", nil, "", "HTTP status 401 Unauthorized to the access token"},
 		{"secret-in-an-error-of-the-endpoint", func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusUnauthorized)
-			fmt.Fprintf(w, `{"error":"invalid_client","error_description":%q,"error_uri":%q}`, clientSecret, r.Header.Get("Authorization"))
+			sayJSON(w, http.StatusUnauthorized,
+				fmt.Sprintf(`{"error":"invalid_client","error_description":%q,"error_uri":%q}`, clientSecret, r.Header.Get("Authorization")))
 		}, "", "error invalid_client"},
 		{"secret-as-the-error-code", func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusBadRequest)
-			fmt.Fprintf(w, `{"error":%q}`, r.Header.Get("Authorization"))
+			sayJSON(w, http.StatusBadRequest, fmt.Sprintf(`{"error":%q}`, r.Header.Get("Authorization")))
 		}, "", "HTTP status 400 Bad Request"},
 		{"secret-in-html", func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintf(w, "<p>%s %s %s", clientSecret, url.QueryEscape(clientSecret), r.Header.Get("Authorization"))
@@ -42,14 +43,12 @@ func TestCredentialsStayOut(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if tt.endpoint != nil {
-					tt.endpoint(w, r)
-					return
+			if tt.endpoint == nil {
+				tt.endpoint = func(w http.ResponseWriter, _ *http.Request) {
+					sayJSON(w, http.StatusOK, `{"access_token":"`+token+`","token_type":"Bearer","expires_in":3600}`)
 				}
-				w.Header().Set("Content-Type", "application/json")
-				fmt.Fprintf(w, `{"access_token":%q,"token_type":"Bearer","expires_in":3600}`, token)
-			}))
+			}
+			endpoint := httptest.NewServer(http.HandlerFunc(tt.endpoint))
 			t.Cleanup(endpoint.Close)
 			answer := tt.server
 			inner, err := url.Parse(babbler(t, "tools/call", &answer))
@@ -66,12 +65,13 @@ func TestCredentialsStayOut(t *testing.T) {
 				httputil.NewSingleHostReverseProxy(inner).ServeHTTP(w, r)
 			}))
 			t.Cleanup(server.Close)
+			ledgerURL := store(t, strings.ReplaceAll(tt.name, "-", "_"))
 			dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers:
   echo: {type: http, url: %q, auth: {client_credentials: {token_url: %q, client_id: pgfsm, client_secret: "${file:secret}"}}}
 allowlist: allowlist.json
 ledger: %q
-`, server.URL, endpoint.URL, inFile), "allowlist.json", `{"echo": ["look"]}`, "secret", clientSecret)
+`, server.URL, endpoint.URL, ledgerURL), "allowlist.json", `{"echo": ["look"]}`, "secret", clientSecret)
 			traces := t.TempDir()
 			r := command(t.Context(), map[string]string{"SAFE_TRACE_DIR": traces},
 				"call", "--json", "-c", filepath.Join(dir, "pgfsm.yaml"), "echo", "look", "{}")
@@ -88,7 +88,10 @@ ledger: %q
 					t.Errorf("%s: %q is nowhere:\n%s", by, tt.want, all)
 				}
 			}
-			written := map[string]string{"call": called, "serve": served, "ledger": textOf(t, filepath.Join(dir, "pgfsm.db"))}
+			written := map[string]string{"call": called, "serve": served}
+			if ledgerURL == inFile {
+				written["ledger"] = textOf(t, filepath.Join(dir, "pgfsm.db"))
+			}
 			for by, all := range written { // in any order
 				wantNoneOf(t, by, all, clientSecret, token, "pgfsm:"+url.QueryEscape(clientSecret))
 			}

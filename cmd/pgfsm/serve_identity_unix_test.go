@@ -3,6 +3,7 @@
 package main
 
 import (
+	"sync"
 	"testing"
 
 	"pgfsm/traces/ledger/postgres/pgtest"
@@ -11,9 +12,24 @@ import (
 // TestServeIdentityOnPostgres is [TestServeIdentity] on a database.
 func TestServeIdentityOnPostgres(t *testing.T) {
 	t.Parallel()
+	testServeIdentity(t, databases(t))
+}
+
+// TestCredentialsStayOutOnPostgres is [TestCredentialsStayOut] on a database.
+func TestCredentialsStayOutOnPostgres(t *testing.T) {
+	t.Parallel()
+	testCredentialsStayOut(t, databases(t))
+}
+
+// databases makes a database with the tables of a ledger for each name.
+func databases(t *testing.T) func(t *testing.T, name string) string {
+	t.Helper()
 	c := pgtest.Start(t)
-	testServeIdentity(t, func(t *testing.T, name string) string {
+	var mu sync.Mutex // a ledger's roles are those of all databases
+	return func(t *testing.T, name string) string {
 		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
 		if err := c.Exec(t.Context(), "postgres", "CREATE DATABASE "+name); err != nil {
 			t.Fatal(err)
 		}
@@ -21,5 +37,5 @@ func TestServeIdentityOnPostgres(t *testing.T) {
 			t.Fatal(err)
 		}
 		return c.URL("pgfsm_serve", name)
-	})
+	}
 }
