@@ -21,6 +21,12 @@ func TestCredentialsStayOutOnPostgres(t *testing.T) {
 	testCredentialsStayOut(t, databases(t))
 }
 
+// TestCorpusRepeatsCredentialsOnPostgres is [TestCorpusRepeatsCredentials] on a database.
+func TestCorpusRepeatsCredentialsOnPostgres(t *testing.T) {
+	t.Parallel()
+	testCorpusRepeatsCredentials(t, databases(t)(t, "corpus"))
+}
+
 // databases makes a database with the tables of a ledger for each name.
 func databases(t *testing.T) func(t *testing.T, name string) string {
 	t.Helper()

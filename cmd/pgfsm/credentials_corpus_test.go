@@ -1,0 +1,127 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"pgfsm/identity/identitytest"
+)
+
+// repeats are the ways in which a server repeats the credentials of a call, with a hostile text beside them. ID stands for the id of the call.
+var repeats = []func(w http.ResponseWriter, id, says, credentials string){
+	func(w http.ResponseWriter, id, says, credentials string) {
+		sayJSON(w, http.StatusOK, response(id, `{"content":[{"type":"text","text":`+quoted(strings.ToValidUTF8(says, "")+credentials)+`}]}`))
+	},
+	func(w http.ResponseWriter, id, says, credentials string) {
+		sayJSON(w, http.StatusOK, response(id, `{"content":[],"structuredContent":{`+quoted(credentials)+`:`+quoted(strings.ToValidUTF8(says, ""))+`}}`))
+	},
+	func(w http.ResponseWriter, id, says, credentials string) {
+		text := quoted(strings.ToValidUTF8(says, "") + credentials)
+		sayJSON(w, http.StatusOK, `{"jsonrpc":"2.0","id":`+id+`,"error":{"code":1,"message":`+text+`,"data":`+text+`}}`)
+	},
+	func(w http.ResponseWriter, id, says, credentials string) {
+		sayJSON(w, http.StatusOK, response(id, says)+credentials)
+	},
+	func(w http.ResponseWriter, _, says, credentials string) {
+		sayJSON(w, http.StatusOK, says+credentials)
+	},
+	func(w http.ResponseWriter, _, says, credentials string) {
+		w.Header().Set("Location", "/?"+credentials)
+		http.Error(w, says+credentials, http.StatusTemporaryRedirect)
+	},
+	func(w http.ResponseWriter, _, says, credentials string) {
+		http.Error(w, says+credentials, http.StatusInternalServerError)
+	},
+	func(w http.ResponseWriter, id, says, credentials string) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"error\",\"data\":%s}}\n\n", quoted(credentials))
+		fmt.Fprintf(w, "id: %s\ndata: %s\n\n", credentials, response(id, oneText))
+	},
+	func(w http.ResponseWriter, _, says, credentials string) {
+		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token", error_description="`+credentials+`"`)
+		http.Error(w, says+credentials, http.StatusUnauthorized)
+	},
+}
+
+// TestCorpusRepeatsCredentials: a server answers calls with the texts of the hostile corpus and with its access token, in every kind of
+// answer. Neither that nor the agent's token, nor a client's secret is printed or recorded.
+func TestCorpusRepeatsCredentials(t *testing.T) {
+	t.Parallel()
+	testCorpusRepeatsCredentials(t, inFile)
+}
+
+func testCorpusRepeatsCredentials(t *testing.T, url string) {
+	var texts []string
+	for _, c := range attackClasses() {
+		for _, a := range c.attacks {
+			texts = append(texts, a.says)
+		}
+	}
+	for _, l := range lies() {
+		texts = append(texts, l.says)
+	}
+	const consoleSecret = "console-s3cret/+=4711-of-the-corpus"
+	u, next := newUnruly(t, honest), atomic.Int32{}
+	u.does(func(w http.ResponseWriter, r *http.Request, id string) {
+		for len(u.puppet.came) > 0 { // nobody listens
+			<-u.puppet.came
+		}
+		n := int(next.Load())
+		repeats[n%len(repeats)](w, id, texts[n%len(texts)], r.Header.Get("Authorization"))
+	})
+	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		sayJSON(w, http.StatusOK, `{"access_token":"`+siegeToken+`","token_type":"Bearer","expires_in":3600}`)
+	}))
+	t.Cleanup(endpoint.Close)
+	p := identitytest.New(t)
+	o := &office{u: u}
+	o.dir = folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+servers:
+  echo: {type: http, url: %q, auth: {client_credentials: {token_url: %q, client_id: pgfsm, client_secret: "${file:secret}"}}}
+allowlist: allowlist.json
+ledger: %q
+identity:
+  required: true
+  issuers: [{issuer: %q, audiences: {mcp: [gateway]}, people: [pgfsm-console], login: {console: pgfsm-console, console_secret: "${file:console}"}}]
+`, u.puppet.URL, endpoint.URL, url, p.Issuer), "allowlist.json", `{"echo": ["look"]}`, "secret", siegeSecret, "console", consoleSecret)
+	o.served = serve(t, o.dir)
+	robot := (&provided{o, p}).robot("ci")
+	a := o.agent("/servers/echo/mcp", robot)
+	var answers strings.Builder
+	for range texts {
+		resp, err := a.send(patient(t), http.MethodPost, callMessage("look", `{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.Copy(&answers, resp.Body)
+		resp.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		next.Add(1)
+	}
+	if got := int(u.calls.Load()); got < len(texts) {
+		t.Errorf("%d calls reached the server, want %d", got, len(texts))
+	}
+	o.stop(t, exitYes)
+	written := map[string]string{
+		"answers": answers.String(), "standard error": o.stderr.String(), "export": command(t.Context(), nil, "ledger", "export", "-c", o.config).stdout,
+	}
+	if url == inFile {
+		written["file"] = textOf(t, filepath.Join(o.dir, "pgfsm.db"))
+	}
+	if strings.Count(written["answers"], masked) < len(texts)/4 || !strings.Contains(written["export"], masked) {
+		t.Errorf("the server repeats its token in %d answers only", strings.Count(written["answers"], masked))
+	}
+	_, signed, _ := strings.Cut(robot, ".")
+	payload, signature, _ := strings.Cut(signed, ".")
+	for by, all := range written { // in any order
+		wantNoneOf(t, by, all, siegeToken, siegeSecret, consoleSecret, payload, signature)
+	}
+}
