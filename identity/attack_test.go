@@ -472,10 +472,10 @@ func TestSubjectsOfTwoIssuers(t *testing.T) {
 	}
 	rig.providers = rig.with(t, identity.Issuer{URL: rig.Issuer, People: []string{"cli"}}, identity.Issuer{URL: other.Issuer, People: []string{"cli"}})
 	raw := other.Sign(claims{"aud": "cli", "client_id": nil, "nonce": "n"}, identitytest.Type("JWT"))
-	if _, err := rig.providers.IDToken(t.Context(), other.Issuer, "cli", raw, "n"); err != nil {
+	if _, _, err := rig.providers.IDToken(t.Context(), other.Issuer, "cli", raw, "n"); err != nil {
 		t.Error("an id token:", err)
 	}
-	if _, err := rig.providers.IDToken(t.Context(), rig.Issuer, "cli", raw, "n"); !refused(err) {
+	if _, _, err := rig.providers.IDToken(t.Context(), rig.Issuer, "cli", raw, "n"); !refused(err) {
 		t.Error("an id token of another issuer than that of the sign-in:", err)
 	}
 }

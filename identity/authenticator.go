@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -128,35 +129,30 @@ func (p *Providers) verify(ctx context.Context, raw string) (*token, error) {
 }
 
 // IDToken verifies the id token with which a client of people was answered (OpenID Connect Core 1.0 section 3.1.3.7). The nonce is that of
-// the client's authorization request.
-func (p *Providers) IDToken(ctx context.Context, issuer, clientID, raw, nonce string) (*SignIn, error) {
+// the client's authorization request. signedIn is when the provider authenticated the person; zero: the token does not say.
+func (p *Providers) IDToken(ctx context.Context, issuer, clientID, raw, nonce string) (who web.Caller, signedIn time.Time, err error) {
 	t, err := p.verify(ctx, raw)
 	if err != nil {
-		return nil, err
+		return who, signedIn, err
 	}
 	c := &t.claims
 	got := ""
 	if c.Nonce != nil && json.Unmarshal(c.Nonce, &got) != nil {
-		return nil, errClaims
-	}
-	client := clientID
-	if c.Authorized != nil {
-		client = *c.Authorized
+		return who, signedIn, errClaims
 	}
 	switch {
 	case t.typ != "jwt", c.Issuer != issuer, c.IssuedAt == nil, c.Type != nil && *c.Type != "ID", c.Use != nil && *c.Use != "id", c.Events != nil,
-		got != nonce, client != clientID, !slices.Contains(c.Audience, clientID), len(c.Audience) > 1 && c.Authorized == nil,
-		!slices.Contains(t.provider.People, clientID):
-		return nil, errIDToken
+		got != nonce, c.Authorized != nil && *c.Authorized != clientID, !slices.Contains(c.Audience, clientID),
+		len(c.Audience) > 1 && c.Authorized == nil, !slices.Contains(t.provider.People, clientID):
+		return who, signedIn, errIDToken
 	}
 	// Whose token it is follows from the audience: not all providers name the client in another claim, and some name it in several.
-	c.Authorized, c.ClientID, c.OktaClient, c.EntraV1 = &client, nil, nil, nil
+	c.Authorized, c.ClientID, c.OktaClient, c.EntraV1 = &clientID, nil, nil, nil
 	if err := t.identify(); err != nil {
-		return nil, err
+		return who, signedIn, err
 	}
-	in := &SignIn{Name: t.caller.Name, Identity: t.caller.Identity, Expires: t.caller.Expires}
 	if c.AuthTime != nil {
-		in.AuthTime = moment(c.AuthTime)
+		signedIn = moment(c.AuthTime)
 	}
-	return in, nil
+	return t.caller, signedIn, nil
 }

@@ -297,7 +297,7 @@ func TestIDTokens(t *testing.T) {
 				all[name] = value
 			}
 			raw := rig.Sign(all, identitytest.Type(tc.typ))
-			in, err := rig.providers.IDToken(t.Context(), rig.Issuer, "cli", raw, tc.nonce)
+			in, at, err := rig.providers.IDToken(t.Context(), rig.Issuer, "cli", raw, tc.nonce)
 			rig.silent(t, raw, err)
 			if (err == nil) != tc.good {
 				t.Fatal(err)
@@ -305,10 +305,10 @@ func TestIDTokens(t *testing.T) {
 			if !tc.good {
 				return
 			}
-			want := &identity.SignIn{Name: policy.SubjectName(rig.Issuer, "bob"), AuthTime: time.Unix(signedIn.Unix(), 0), Expires: time.Unix(rig.after(rig.Life), 0),
+			want := web.Caller{Name: policy.SubjectName(rig.Issuer, "bob"), Expires: time.Unix(rig.after(rig.Life), 0),
 				Identity: &policy.Identity{Kind: policy.ActorPerson, Client: "cli", Groups: &[]string{"owners"}}}
-			if diff := cmp.Diff(want, in); diff != "" {
-				t.Error(diff)
+			if diff := cmp.Diff(want, in); diff != "" || !at.Equal(signedIn) {
+				t.Error(at, diff)
 			}
 			if _, err := verifier.Verify(t.Context(), raw); err != nil {
 				t.Error("go-oidc:", err)
@@ -316,7 +316,7 @@ func TestIDTokens(t *testing.T) {
 		})
 	}
 	raw := rig.Sign(claims{"aud": "agent-1"}, identitytest.Type("JWT"))
-	if _, err := rig.providers.IDToken(t.Context(), rig.Issuer, "agent-1", raw, ""); !refused(err) {
+	if _, _, err := rig.providers.IDToken(t.Context(), rig.Issuer, "agent-1", raw, ""); !refused(err) {
 		t.Error("the sign-in of a client that is not one of people:", err)
 	}
 }

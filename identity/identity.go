@@ -20,8 +20,6 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
-
-	"pgfsm/policy"
 )
 
 // DefaultMaxAge is how long keys may be used after they were fetched, if the issuer does not say.
@@ -138,12 +136,4 @@ func (p *Providers) Endpoints(ctx context.Context, issuer string) (Endpoints, er
 		return Endpoints{}, err
 	}
 	return s.Endpoints, nil
-}
-
-// SignIn is what a verified id token says.
-type SignIn struct {
-	Name     string // the actor's
-	Identity *policy.Identity
-	AuthTime time.Time // when the provider authenticated the person; zero: the token does not say
-	Expires  time.Time
 }

@@ -149,11 +149,7 @@ func (s *SignIn) SignIn(ctx context.Context, attempt *login.SignIn, q url.Values
 	if err != nil {
 		return who, at, err
 	}
-	in, err := s.Identity.Providers.IDToken(ctx, s.Issuer, s.ID, raw, attempt.Nonce())
-	if err != nil {
-		return who, at, err
-	}
-	return ledger.Caller{
-		Name: in.Name, Roles: s.Roles(in.Identity, in.Name), Identity: in.Identity, Expires: in.Expires.UTC().Format(policy.TimeForm),
-	}, in.AuthTime, nil
+	in, at, err := s.Identity.Providers.IDToken(ctx, s.Issuer, s.ID, raw, attempt.Nonce())
+	in.Roles = s.Roles(in.Identity, in.Name)
+	return api.CallerOf(in), at, err
 }
