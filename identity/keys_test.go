@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,5 +210,32 @@ func TestRun(t *testing.T) {
 		}
 		cancel()
 		<-done
+	})
+}
+
+// TestProviderHangs: requests that wait for the keys of a provider share one attempt, and are then told to come again.
+func TestProviderHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := identitytest.Unserved("https://login.example.com")
+		providers, err := identity.New(identity.Options{Issuers: []identity.Issuer{{URL: p.Issuer}}, Client: p.Client()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const metadata = "/.well-known/openid-configuration"
+		p.Override(metadata, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		agents := providers.Agents(func(*http.Request) []string { return []string{endpoint} }, nil)
+		begun := time.Now()
+		var wg sync.WaitGroup
+		for range 5 {
+			wg.Go(func() {
+				if _, err := agents.Authenticate(request(p.Sign(nil))); retry(err) == 0 {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if took := time.Since(begun); took > 10*time.Second || p.Requests(metadata) != 1 {
+			t.Errorf("%d fetches in %s", p.Requests(metadata), took)
+		}
 	})
 }

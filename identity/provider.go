@@ -41,7 +41,7 @@ type provider struct {
 	current atomic.Pointer[snapshot]
 
 	turn   chan struct{} // full while somebody fetches, who alone uses the fields below
-	tried  time.Time     // when the last fetch began
+	tried  time.Time     // when the last fetch ended
 	failed string        // why it failed; empty if it did not
 }
 
@@ -75,11 +75,9 @@ func (p *provider) run(ctx context.Context) {
 		if err != nil {
 			wait = retryEvery
 		}
-		timer := time.NewTimer(wait)
 		select {
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		}
 	}
@@ -135,11 +133,12 @@ func (p *provider) retry(after time.Duration, why string) error {
 
 // refresh fetches metadata and keys. It logs when fetches begin to fail, when the reason changes, and when they succeed again.
 func (p *provider) refresh(ctx context.Context) error {
-	p.tried = p.now()
+	begun := p.now()
 	s, err := p.fetch(ctx)
+	p.tried = p.now() // the requests that waited for this fetch make no other one
 	switch {
 	case err == nil:
-		s.fetched = p.tried
+		s.fetched = begun
 		if before := p.current.Swap(s); before == nil || before.digest != s.digest {
 			p.log.Info("the identity provider has new keys", "keys", len(s.keys))
 		} else if p.failed != "" {
