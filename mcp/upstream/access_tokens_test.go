@@ -320,7 +320,6 @@ func TestTokenEndpointThatIsDownOrSlow(t *testing.T) {
 func TestCallWithoutATokenIsNotSent(t *testing.T) {
 	var broken atomic.Bool
 	p := serveProvider(t, nil)
-	p.expiry = 1
 	p.answer = func(w http.ResponseWriter, _ *http.Request) {
 		if broken.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)

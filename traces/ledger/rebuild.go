@@ -95,14 +95,7 @@ func (b *rebuild) tokens() error {
 	if err != nil {
 		return err
 	}
-	_, err = compareTokens(b.r, want, func(id, what string) error {
-		return b.found("tokens", id, what, func(tx Tx) error {
-			if token, known := want[id]; known {
-				return tx.PutToken(token)
-			}
-			return tx.DropToken(id)
-		})
-	})
+	_, err = compareTokens(b.r, want, rebuilt(b, "tokens", want, Tx.PutToken, Tx.DropToken))
 	return err
 }
 
@@ -116,12 +109,17 @@ func (b *rebuild) blocks() error {
 	if err != nil {
 		return err
 	}
-	return compareBlocks(b.r, want, func(name, what string) error {
-		return b.found("blocks", name, what, func(tx Tx) error {
-			if block, known := want[name]; known {
-				return tx.PutBlock(block)
+	return compareBlocks(b.r, want, rebuilt(b, "blocks", want, Tx.PutBlock, Tx.DropBlock))
+}
+
+// rebuilt writes a row that differs as it is wanted, or drops it.
+func rebuilt[T any](b *rebuild, table string, want map[string]T, put func(Tx, T) error, drop func(Tx, string) error) func(key, what string) error {
+	return func(key, what string) error {
+		return b.found(table, key, what, func(tx Tx) error {
+			if row, known := want[key]; known {
+				return put(tx, row)
 			}
-			return tx.DropBlock(name)
+			return drop(tx, key)
 		})
-	})
+	}
 }
