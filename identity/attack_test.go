@@ -111,8 +111,8 @@ var attacks = []struct {
 	}, "no exp"},
 	{"exp-text", func(rig *rig) string { return rig.Sign(claims{"exp": "4102444800"}) }, "claims"},
 	{"exp-beyond-numbers", func(rig *rig) string { return rig.Sign(claims{"exp": json.Number("1e400")}) }, "claims"},
-	{"exp-far", func(rig *rig) string { return rig.Sign(claims{"exp": json.Number("1e300"), "iat": nil}) }, "cannot be"},
-	{"exp-negative", func(rig *rig) string { return rig.Sign(claims{"exp": -1}) }, "cannot be"},
+	{"exp-far", func(rig *rig) string { return rig.Sign(claims{"exp": json.Number("1e300"), "iat": nil}) }, "valid range"},
+	{"exp-negative", func(rig *rig) string { return rig.Sign(claims{"exp": -1}) }, "valid range"},
 	{"lives-over-24-hours", func(rig *rig) string { return rig.Sign(claims{"exp": rig.after(24*time.Hour + time.Second)}) }, "24 hours"},
 	{"lives-over-24-hours-and-ends-soon", func(rig *rig) string {
 		return rig.Sign(claims{"iat": rig.after(-24 * time.Hour), "exp": rig.after(time.Second)})

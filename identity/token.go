@@ -35,7 +35,7 @@ var (
 	errIssuer    = errors.New("the token's issuer is not configured")
 	errKey       = errors.New("the provider has no key that can verify the token")
 	errSignature = errors.New("the token's signature is wrong")
-	errTime      = errors.New("the token has no exp, is valid for more than 24 hours, or has a time that cannot be")
+	errTime      = errors.New("the token has no exp, is valid for more than 24 hours, or has a time outside of the valid range")
 	errExpired   = errors.New("the token has expired")
 	errEarly     = errors.New("the token is not valid yet")
 	errBound     = errors.New("the token is bound to a key of its client (cnf), which is not supported")

@@ -141,7 +141,7 @@ func (c *Client) callback(at identity.Endpoints, state string, got chan<- answer
 func (c *Client) code(at identity.Endpoints, q url.Values) (string, error) {
 	switch iss := q.Get("iss"); {
 	case iss != "" && iss != c.Issuer, iss == "" && at.NamesIssuer:
-		return "", errors.New("the authorization response is not one of the identity provider (RFC 9207): its iss is another, or is missing")
+		return "", errors.New("the authorization response is not from the identity provider (RFC 9207): its iss differs or is missing")
 	case q.Get("error") != "":
 		return "", refused(q.Get("error"), q.Get("error_description"))
 	case q.Get("code") == "":

@@ -74,7 +74,7 @@ type accessTokens struct {
 
 	mu       sync.Mutex
 	token    *oauth2.Token
-	since    time.Time // when token came
+	since    time.Time // when the token was issued
 	accepted bool      // the server has answered a request with token otherwise than with 401
 	recent   []string
 }
@@ -157,7 +157,7 @@ func (a *accessTokens) fetch() (any, error) {
 	return token.AccessToken, nil
 }
 
-// usable checks a token that came.
+// usable checks a token of the response.
 func (a *accessTokens) usable(t *oauth2.Token) *fault {
 	switch n := len(t.AccessToken); {
 	case t.Type() != "Bearer":
@@ -228,7 +228,7 @@ func (a *accessTokens) answered(token string, status int) (again bool) {
 	return true
 }
 
-// reason is that of an HTTP status.
+// reason describes an HTTP status of the server.
 func (a *accessTokens) reason(status int) string {
 	if a == nil || status != http.StatusUnauthorized {
 		return httpReason(status)

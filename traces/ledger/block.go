@@ -75,7 +75,7 @@ func checkSubject(issuer, subject string) error {
 	return nil
 }
 
-// subjectOf is whom an event blocks or unblocks.
+// subjectOf returns the subject that an event blocks or unblocks; empty for other events.
 func subjectOf(p payload) (issuer, subject string, ends bool) {
 	switch p := p.(type) {
 	case *identityBlocked:

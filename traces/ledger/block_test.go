@@ -77,8 +77,8 @@ func TestBlockedIdentitiesStopCalls(t *testing.T) {
 	}{
 		{"nobody", func(*desk) {}, ""},
 		{"voter", func(d *desk) { d.block("eve") }, eve + ", who approved the call, was blocked at "},
-		{"requester", func(d *desk) { d.block("app") }, app + ", who asked or for whom"},
-		{"person-for-whom-it-was-asked", func(d *desk) { d.block("fay") }, issuer + "#fay, who asked or for whom"},
+		{"requester", func(d *desk) { d.block("app") }, app + ", who requested the call, was blocked at "},
+		{"person-for-whom-it-was-asked", func(d *desk) { d.block("fay") }, issuer + "#fay, for whom the call was requested, was blocked at "},
 		{"somebody-else", func(d *desk) { d.block("Eve") }, ""},
 		{"unblocked-again", func(d *desk) { d.block("eve"); d.unblock("eve") }, ""},
 	} {

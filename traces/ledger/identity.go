@@ -9,7 +9,7 @@ import (
 )
 
 // ErrRevoked means that the requester, or an approver of the call, lost their token or was blocked before the call was sent.
-var ErrRevoked = errors.New("somebody without whom the call would not be made lost their token, or was blocked, before it left")
+var ErrRevoked = errors.New("the requester or an approver lost their token, or was blocked, before the call was sent")
 
 // sentAway checks identities again before an approved call is sent. It returns the reason if the token of a vote was revoked since, if the requester has
 // no valid agent token left, or if a subject of an identity provider is blocked: the requester, the person for whom they act, or a voter; otherwise it is
@@ -44,7 +44,10 @@ func sentAway(r Reader, q *Request) (reason string, err error) {
 	case err != nil:
 		return "", err
 	case is:
-		return fmt.Sprintf("%s, who asked or for whom the call was asked, was blocked at %s.", b.Name, b.Since), nil
+		if b.Name == q.Actor {
+			return fmt.Sprintf("%s, who requested the call, was blocked at %s.", b.Name, b.Since), nil
+		}
+		return fmt.Sprintf("%s, for whom the call was requested, was blocked at %s.", b.Name, b.Since), nil
 	}
 	if tokenless(q.Actor) {
 		return "", nil

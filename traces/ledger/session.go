@@ -177,7 +177,7 @@ func (b *batch) newSession(begins Session, lasts time.Duration) (secret string, 
 	return secret, b.PutSession(begins)
 }
 
-// liveSession returns a session that has not ended, and whose it is: the owner of its token, or a person who is not blocked. The error is
+// liveSession returns a session that has not ended, and its owner: that of its token, or a person who is not blocked. The error is
 // [ErrSession] if there is none.
 func liveSession(r Reader, secret canonical.Digest, kind, now string) (s Session, who Caller, err error) {
 	s, err = r.Session(secret)
@@ -203,7 +203,7 @@ func liveSession(r Reader, secret canonical.Digest, kind, now string) (s Session
 	return s, Caller{TokenID: t.ID, Name: t.Name, Roles: []string{t.Role}, Session: secret}, nil
 }
 
-// person returns whose session it is of a person of an identity provider.
+// person returns the person of an identity provider to whom the session belongs.
 func (s *Session) person(r Reader) (Caller, error) {
 	who := Caller{Name: s.Name, Session: s.Secret, Identity: new(policy.Identity)}
 	if err := canonical.Unmarshal(s.Identity, who.Identity); err != nil {
