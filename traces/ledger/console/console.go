@@ -1,7 +1,7 @@
 // Package console serves the pages on which people decide about held calls and look at runs.
 //
-// A person signs in with a token, or with a link that pgfsm console prints, and gets a session, which a cookie carries. Bearer
-// tokens are never read. Every page works without JavaScript: a vote is a form. The script only refreshes pages that show
+// A person signs in with a token, with a link that pgfsm console prints or at an identity provider, and gets a session, which a
+// cookie carries. Bearer tokens are never read. Every page works without JavaScript: a vote is a form. The script only refreshes pages that show
 // what changes.
 //
 // Text of agents and servers is escaped, and characters that do not show as themselves are written as marked escapes.
@@ -13,8 +13,10 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/time/rate"
 
 	"pgfsm/policy"
 	"pgfsm/present"
@@ -65,9 +67,10 @@ type Options struct {
 type Handler struct {
 	Options
 	origin  http.CrossOriginProtection
-	listing chan struct{} // one value while a page of many requests is read: calls need the ledger's readers
-	trying  chan struct{} // one value while a person tries out a policy or asks the servers: that takes seconds
-	streams chan struct{} // one value for each open event stream
+	listing chan struct{}  // one value while a page of many requests is read: calls need the ledger's readers
+	trying  chan struct{}  // one value while a person tries out a policy or asks the servers: that takes seconds
+	streams chan struct{}  // one value for each open event stream
+	failed  rate.Sometimes // limits the lines about sign-ins that failed: anybody can cause them, and must not fill a disk
 	pulse   pulse
 	closed  context.Context // is done after Close
 	close   context.CancelFunc
@@ -79,6 +82,7 @@ const maxStreams = 64
 // New returns a handler.
 func New(o Options) *Handler {
 	h := &Handler{Options: o, listing: make(chan struct{}, 1), trying: make(chan struct{}, 1), streams: make(chan struct{}, maxStreams)}
+	h.failed.Interval = time.Second
 	h.closed, h.close = context.WithCancel(context.Background())
 	h.Hosts = nil
 	for _, name := range o.Hosts {

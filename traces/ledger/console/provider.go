@@ -12,7 +12,6 @@ import (
 
 	"pgfsm/identity/login"
 	"pgfsm/policy"
-	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 )
 
@@ -71,7 +70,7 @@ func (h *Handler) toProvider(v *visit) error {
 	a.MaxAge = time.Duration(seconds) * time.Second
 	at, err := a.provider.SignInURL(v.r.Context(), &a.SignIn)
 	if err != nil {
-		h.Log("nobody can sign in at " + a.provider.Name() + ": " + err.Error())
+		h.logSignIn("nobody can sign in at " + a.provider.Name() + ": " + err.Error())
 		return &refusal{http.StatusServiceUnavailable, "The identity provider cannot be reached now. The service's log says why."}
 	}
 	keeps := cookie(v.r, attemptCookie, strings.Join([]string{a.Secret, v.id, a.next}, "."), Path)
@@ -107,7 +106,7 @@ func (h *Handler) fromProvider(v *visit) error {
 	}
 	who, at, err := a.provider.SignIn(v.r.Context(), &a.SignIn, q)
 	if err != nil {
-		h.Log("nobody was signed in at the console by " + a.provider.Name() + ": " + visible.Text(err.Error()))
+		h.logSignIn("nobody was signed in at the console by " + a.provider.Name() + ": " + err.Error())
 		return h.notSignedIn(v, http.StatusUnauthorized, a.next, "The identity provider did not sign you in. The service's log says why.")
 	}
 	secret, err := h.Ledger.SignInAs(v.r.Context(), who, at)

@@ -202,6 +202,18 @@ func TestProviderSignInRefused(t *testing.T) {
 	})
 }
 
+// TestFailedSignInsAreLoggedRarely: anybody who reaches the console can cause any number of them.
+func TestFailedSignInsAreLoggedRarely(t *testing.T) {
+	d, _, b := newProvided(t, there, person("carol", ledger.RoleApprover))
+	for range 50 {
+		b.begins(t, "?next=")
+		b.comesBack("?code=bad")
+	}
+	if n := strings.Count(d.log.String(), "nobody was signed in"); n == 0 || n > 25 {
+		t.Errorf("50 failed sign-ins are %d lines of the log", n)
+	}
+}
+
 func TestProviderSignInBegins(t *testing.T) {
 	for _, tc := range []struct {
 		name, path string

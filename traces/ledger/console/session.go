@@ -150,7 +150,7 @@ func (h *Handler) signedIn(v *visit, secret, next string, err error) error {
 	switch {
 	case errors.As(err, &no):
 		if no.Detail != "" {
-			h.Log("nobody was signed in at the console: " + visible.Text(no.Detail))
+			h.logSignIn("nobody was signed in at the console: " + no.Detail)
 		}
 		return h.notSignedIn(v, statusOf(no), next, no.Error())
 	case err != nil:
@@ -159,6 +159,9 @@ func (h *Handler) signedIn(v *visit, secret, next string, err error) error {
 	h.begin(v, secret, next)
 	return nil
 }
+
+// logSignIn logs a sign-in that failed.
+func (h *Handler) logSignIn(line string) { h.failed.Do(func() { h.Log(visible.Text(line)) }) }
 
 // notSignedIn shows the page to sign in again.
 func (h *Handler) notSignedIn(v *visit, status int, next, why string) error {
