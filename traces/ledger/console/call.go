@@ -83,7 +83,7 @@ func (c *callView) fill(r ledger.Reader, who ledger.Caller, now string) (err err
 	switch why := ledger.Undecided(r, q.Run, now); {
 	case why != nil:
 	case who.Allow(ledger.ActVote) != nil:
-		c.Why = "You are signed in as " + who.Role() + ", and only approvers vote."
+		c.Why = "You are signed in as " + who.Role() + ", and only approvers vote. An admin never votes."
 	case policy.SamePerson(q.Actor, who.Name), c.Bound.OnBehalfOf != "" && policy.SamePerson(c.Bound.OnBehalfOf, who.Name):
 		c.Why = "This is your own request: another approver decides."
 	case slices.ContainsFunc(c.Votes, own):
