@@ -71,6 +71,7 @@ type Handler struct {
 	trying  chan struct{}  // one value while a person tries out a policy or asks the servers: that takes seconds
 	streams chan struct{}  // one value for each open event stream
 	failed  rate.Sometimes // limits the lines about sign-ins that failed: anybody can cause them, and must not fill a disk
+	asking  *rate.Limiter  // of requests to providers for people who sign in
 	pulse   pulse
 	closed  context.Context // is done after Close
 	close   context.CancelFunc
@@ -82,7 +83,7 @@ const maxStreams = 64
 // New returns a handler.
 func New(o Options) *Handler {
 	h := &Handler{Options: o, listing: make(chan struct{}, 1), trying: make(chan struct{}, 1), streams: make(chan struct{}, maxStreams)}
-	h.failed.Interval = time.Second
+	h.failed.Interval, h.asking = time.Second, rate.NewLimiter(signInsEachSecond, signInsAtOnce)
 	h.closed, h.close = context.WithCancel(context.Background())
 	h.Hosts = nil
 	for _, name := range o.Hosts {

@@ -27,6 +27,12 @@ type Provider interface {
 	Roles(id *policy.Identity, name string) []string
 }
 
+// Each sign-in is a request to the provider, and anybody who reaches the console can cause it. Providers block clients that send too many.
+const (
+	signInsEachSecond = 5
+	signInsAtOnce     = 20
+)
+
 // attemptCookie has an attempt to sign in at a provider. It is for one browser and a few minutes.
 const attemptCookie = "pgfsm-attempt"
 
@@ -103,6 +109,9 @@ func (h *Handler) fromProvider(v *visit) error {
 	q, err := url.ParseQuery(v.r.URL.RawQuery)
 	if err != nil {
 		return errNoPage
+	}
+	if !h.asking.Allow() {
+		return h.notSignedIn(v, http.StatusTooManyRequests, a.next, "Many people are signing in now. Try again in a few seconds.")
 	}
 	who, at, err := a.provider.SignIn(v.r.Context(), &a.SignIn, q)
 	if err != nil {
