@@ -25,19 +25,16 @@ type Caller struct {
 }
 
 // OnBehalfOf is the person for whom an agent of an identity provider acts; empty if there is none.
-func (c Caller) OnBehalfOf() string {
-	if c.Identity == nil {
-		return ""
-	}
-	return c.Identity.OnBehalfOf
-}
+func (c Caller) OnBehalfOf() string { return c.says().OnBehalfOf }
 
 // Client is the client id of a subject of an identity provider; empty for others.
-func (c Caller) Client() string {
+func (c Caller) Client() string { return c.says().Client }
+
+func (c Caller) says() policy.Identity {
 	if c.Identity == nil {
-		return ""
+		return policy.Identity{}
 	}
-	return c.Identity.Client
+	return *c.Identity
 }
 
 // Role names the caller's roles for people.
@@ -99,7 +96,7 @@ func (c Caller) May(a Action) bool {
 	switch {
 	case c.TokenID == "" && !c.subject():
 		return false
-	case a == ActVote && (slices.Contains(c.Roles, RoleAdmin) || c.subject() && (c.Identity == nil || c.Identity.Kind != policy.ActorPerson)):
+	case a == ActVote && (slices.Contains(c.Roles, RoleAdmin) || c.subject() && c.says().Kind != policy.ActorPerson):
 		return false
 	}
 	return slices.ContainsFunc(c.Roles, func(role string) bool { return slices.Contains(mayDo[a], role) })
@@ -137,7 +134,7 @@ func (c Caller) still(r Reader, now string, a Action) error {
 			return refusedToken("the token " + c.TokenID + " of the caller is gone, or is not theirs: " + why)
 		}
 	case c.subject():
-		if err := unblocked(r, c.Name, c.OnBehalfOf()); err != nil {
+		if err := c.Unblocked(r); err != nil {
 			return err
 		}
 		// An agent's token is verified with each HTTP request. Its messages may pass later, and in the other direction.
