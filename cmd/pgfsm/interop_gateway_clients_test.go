@@ -79,6 +79,12 @@ type clientOrder struct {
 	Calls    []clientCall `json:"calls"`
 	Together bool         `json:"together,omitzero"` // all calls at once
 	Roots    []string     `json:"roots,omitzero"`
+	OAuth    *oauthClient `json:"oauth,omitzero"` // the client signs in
+}
+
+// An oauthClient is the registration of a client. Without an id the client registers itself.
+type oauthClient struct {
+	ID string `json:"client_id,omitzero"`
 }
 
 type clientCall struct {
@@ -88,9 +94,10 @@ type clientCall struct {
 }
 
 type clientReport struct {
-	Protocol string         `json:"protocol"`
-	Tools    []string       `json:"tools"`
-	Answers  []clientAnswer `json:"answers"`
+	Protocol      string            `json:"protocol"`
+	Tools         []string          `json:"tools"`
+	Answers       []clientAnswer    `json:"answers"`
+	Authorization map[string]string `json:"authorization"` // parameters of the authorization request
 }
 
 type clientAnswer struct {
@@ -110,11 +117,7 @@ func (in interop) drive(t *testing.T, client, mode string, order clientOrder) cl
 	if err != nil {
 		t.Fatal(err)
 	}
-	script, err := filepath.Abs(filepath.Join(repository, "interop", "clients", client+".mjs"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	output := in.runs(t, bytes.NewReader(input), script, mode)
+	output := in.runs(t, bytes.NewReader(input), interopFile(t, "clients/"+client+".mjs"), mode)
 	var report clientReport
 	if err := json.Unmarshal(output, &report); err != nil {
 		t.Fatalf("%s: %v\n%s", client, err, output)

@@ -26,14 +26,10 @@ type mockModel struct {
 
 func (in interop) model(t *testing.T) *mockModel {
 	t.Helper()
-	fixtures, err := filepath.Abs(filepath.Join(repository, "interop", "fixtures", "model.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	port := freePort(t)
 	in.listen(t, port, []string{"AIMOCK_API_KEYS=" + modelKey},
 		filepath.Join(in.modules, "@copilotkit", "aimock", "dist", "cli.js"), "--port", fmt.Sprint(port),
-		"--fixtures", fixtures, "--validate-on-load", "--log-level", "warn")
+		"--fixtures", interopFile(t, "fixtures/model.json"), "--validate-on-load", "--log-level", "warn")
 	return &mockModel{url: fmt.Sprintf("http://127.0.0.1:%d", port)}
 }
 

@@ -45,6 +45,16 @@ func (in interop) script(pkg string) string {
 	return filepath.Join(in.modules, filepath.FromSlash(pkg), "dist", "index.js")
 }
 
+// interopFile is the path of a file in interop.
+func interopFile(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(repository, "interop", filepath.FromSlash(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // stdio is the configuration of an MCP server that runs as a child; more is put behind, such as ", env: {…}".
 func (in interop) stdio(server, more string, args ...string) string {
 	words := []string{strconv.Quote(in.script("@modelcontextprotocol/server-" + server))}

@@ -1,6 +1,7 @@
 // The TypeScript SDK, second major version. Its argument is how it finds the revision: legacy or auto.
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { Client, StreamableHTTPClientTransport, UnauthorizedError } from '@modelcontextprotocol/client';
 import { announce, drive } from './drive.mjs';
+import { connect, OAuth } from './oauth.mjs';
 
 await drive(async (order) => {
   const client = new Client({ name: 'interop-sdk-v2', version: '1.0.0' },
@@ -11,12 +12,15 @@ await drive(async (order) => {
   for (const [method, result] of Object.entries(replies)) {
     client.setRequestHandler(method, () => { asked.push(method); return result; });
   }
-  await client.connect(new StreamableHTTPClientTransport(new URL(order.url)));
+  const authProvider = order.oauth && new OAuth(order.oauth);
+  await connect(client, authProvider, () => new StreamableHTTPClientTransport(new URL(order.url), { authProvider }), UnauthorizedError);
   return {
     protocol: () => client.getNegotiatedProtocolVersion(),
     tools: async () => (await client.listTools()).tools.map((t) => t.name),
     call: (name, args) => client.callTool({ name, arguments: args }),
     asked: () => asked,
+    authorization: () => authProvider?.asked,
+    expire: () => authProvider?.expire(),
     close: () => client.close(),
   };
 });

@@ -1,0 +1,60 @@
+// What an OAuth client of the TypeScript SDK leaves to the program that uses it: a store, which is empty at first, and a browser, whose user
+// needs no time. An order's member "oauth" is {"client_id": "…"} for a client that is registered; without the id the client registers itself.
+
+export class OAuth {
+  redirectUrl = 'http://127.0.0.1:1/callback';
+  clientMetadata = {
+    client_name: 'interop', redirect_uris: [this.redirectUrl], token_endpoint_auth_method: 'none',
+    grant_types: ['authorization_code', 'refresh_token'],
+  };
+  asked = {}; // the parameters of the authorization request
+  answered; // the parameters of the authorization response
+
+  constructor({ client_id }) {
+    this.client = client_id && { client_id };
+  }
+
+  state() { return 'state-1'; }
+  clientInformation() { return this.client; }
+  saveClientInformation(client) { this.client = client; }
+  tokens() { return this.issued; }
+  saveTokens(tokens) { this.issued = tokens; }
+  codeVerifier() { return this.verifier; }
+  saveCodeVerifier(verifier) { this.verifier = verifier; }
+  discoveryState() { return this.discovered; }
+  saveDiscoveryState(state) { this.discovered = state; }
+
+  // expire makes the access token one that no server accepts, so the client has to get another one with the refresh token.
+  expire() { this.issued.access_token = 'expired'; }
+
+  // redirectToAuthorization plays the browser: it follows redirects, with cookies, until one leads back to the client.
+  async redirectToAuthorization(url) {
+    this.asked = Object.fromEntries(url.searchParams);
+    const cookies = new Map();
+    let at = url;
+    while (!at.href.startsWith(this.redirectUrl)) {
+      const response = await fetch(at, { redirect: 'manual', headers: { cookie: [...cookies].map((c) => c.join('=')).join('; ') } });
+      const location = response.headers.get('location');
+      if (!location) throw new Error(`${at} does not lead back: ${response.status} ${await response.text()}`);
+      for (const cookie of response.headers.getSetCookie()) {
+        const [, name, value] = /^([^=]+)=([^;]*)/.exec(cookie);
+        cookies.set(name, value);
+      }
+      at = new URL(location, at);
+    }
+    this.answered = at.searchParams;
+  }
+}
+
+// connect connects a client, and signs in first if the server answers 401. Both major versions of the SDK finish with a new transport.
+export async function connect(client, oauth, open, unauthorized) {
+  const first = open();
+  try {
+    return await client.connect(first);
+  } catch (e) {
+    if (!oauth || !(e instanceof unauthorized)) throw e;
+  }
+  if (oauth.answered.get('state') !== oauth.state()) throw new Error('the authorization response has another state');
+  await first.finishAuth(oauth.answered.get('code'), oauth.answered.get('iss'));
+  await client.connect(open());
+}
