@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -42,24 +43,39 @@ func TestInteropOAuthClients(t *testing.T) {
 	issuer := fmt.Sprintf("http://127.0.0.1:%d", port)
 	o := issuedBy(t, issuer)
 	made := int32(0)
-	for _, c := range []struct{ name, script, mode, client string }{
-		{"sdk-v1-registered", "sdk-v1", "http", "registered"},
-		{"sdk-v1-registers-itself", "sdk-v1", "http", ""},
-		{"sdk-v2-legacy-registered", "sdk-v2", "legacy", "registered"},
-		{"sdk-v2-legacy-registers-itself", "sdk-v2", "legacy", ""},
-		{"sdk-v2-auto-registers-itself", "sdk-v2", "auto", ""},
+	bridge := []string{"env", "BROWSER=" + in.node + " " + interopFile(t, "clients/browser.mjs"), in.node,
+		filepath.Join(in.modules, "mcp-remote", "dist", "proxy.js")}
+	for _, c := range []struct {
+		name, script, mode, client string
+		command                    []string // before the URL
+	}{
+		{"sdk-v1-registered", "sdk-v1", "http", "registered", nil},
+		{"sdk-v1-registers-itself", "sdk-v1", "http", "", nil},
+		{"sdk-v1-sse", "sdk-v1", "sse", "registered", nil},
+		{"sdk-v2-legacy-registered", "sdk-v2", "legacy", "registered", nil},
+		{"sdk-v2-legacy-registers-itself", "sdk-v2", "legacy", "", nil},
+		{"sdk-v2-auto-registers-itself", "sdk-v2", "auto", "", nil},
+		{"sdk-v1-mcp-remote", "sdk-v1", "stdio", "", bridge},
 	} {
 		for path, tool := range map[string]string{"/mcp": "echo__look", "/servers/echo/mcp": "look"} { // in any order
+			if c.mode == "sse" {
+				path = strings.Replace(path, "/mcp", "/sse", 1)
+			}
 			t.Run(c.name+strings.ReplaceAll(path, "/", "-"), func(t *testing.T) {
-				report := in.drive(t, c.script, c.mode, clientOrder{URL: o.base + path, OAuth: &oauthClient{c.client},
-					Calls: []clientCall{{Name: tool, Arguments: jsontext.Value(`{"n":1}`)}}})
+				order := clientOrder{URL: o.base + path, Calls: []clientCall{{Name: tool, Arguments: jsontext.Value(`{"n":1}`)}}}
+				if c.command != nil {
+					order.Command = append(slices.Clone(c.command), order.URL)
+				} else {
+					order.OAuth = &oauthClient{c.client}
+				}
+				report := in.drive(t, c.script, c.mode, order)
 				if !slices.Equal(report.Tools, []string{tool}) || len(report.Answers) != 1 || report.Answers[0] != (clientAnswer{Text: "hi"}) {
 					t.Errorf("tools %q, answers %+v\n%s", report.Tools, report.Answers, o.stderr)
 				}
 				made++
 				asked := report.Authorization
-				if asked["resource"] != o.base+path || asked["code_challenge_method"] != "S256" || asked["scope"] != "mcp:call mcp:read" ||
-					c.client != "" && asked["client_id"] != c.client {
+				if c.command == nil && (asked["resource"] != order.URL || asked["code_challenge_method"] != "S256" ||
+					asked["scope"] != "mcp:call mcp:read" || c.client != "" && asked["client_id"] != c.client) {
 					t.Errorf("the authorization request has the parameters %v", asked)
 				}
 			})

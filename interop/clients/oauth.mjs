@@ -27,22 +27,26 @@ export class OAuth {
   // expire makes the access token one that no server accepts, so the client has to get another one with the refresh token.
   expire() { this.issued.access_token = 'expired'; }
 
-  // redirectToAuthorization plays the browser: it follows redirects, with cookies, until one leads back to the client.
   async redirectToAuthorization(url) {
     this.asked = Object.fromEntries(url.searchParams);
-    const cookies = new Map();
-    let at = url;
-    while (!at.href.startsWith(this.redirectUrl)) {
-      const response = await fetch(at, { redirect: 'manual', headers: { cookie: [...cookies].map((c) => c.join('=')).join('; ') } });
-      const location = response.headers.get('location');
-      if (!location) throw new Error(`${at} does not lead back: ${response.status} ${await response.text()}`);
-      for (const cookie of response.headers.getSetCookie()) {
-        const [, name, value] = /^([^=]+)=([^;]*)/.exec(cookie);
-        cookies.set(name, value);
-      }
-      at = new URL(location, at);
+    this.answered = (await browse(url, (at) => at.href.startsWith(this.redirectUrl))).searchParams;
+  }
+}
+
+// browse plays the browser: it follows redirects, with cookies, to the last URL or the first one at which it has to stop.
+export async function browse(url, stop = () => false) {
+  const cookies = new Map();
+  for (let at = url; ;) {
+    if (stop(at)) return at;
+    const response = await fetch(at, { redirect: 'manual', headers: { cookie: [...cookies].map((c) => c.join('=')).join('; ') } });
+    if (response.status >= 400) throw new Error(`${at}: ${response.status} ${await response.text()}`);
+    const location = response.headers.get('location');
+    if (!location) return at;
+    for (const cookie of response.headers.getSetCookie()) {
+      const [, name, value] = /^([^=]+)=([^;]*)/.exec(cookie);
+      cookies.set(name, value);
     }
-    this.answered = at.searchParams;
+    at = new URL(location, at);
   }
 }
 
@@ -56,5 +60,6 @@ export async function connect(client, oauth, open, unauthorized) {
   }
   if (oauth.answered.get('state') !== oauth.state()) throw new Error('the authorization response has another state');
   await first.finishAuth(oauth.answered.get('code'), oauth.answered.get('iss'));
+  await client.close();
   await client.connect(open());
 }

@@ -16,7 +16,7 @@ await drive(async (order) => {
   const authProvider = order.oauth && new OAuth(order.oauth);
   const transports = {
     http: () => new StreamableHTTPClientTransport(new URL(order.url), { authProvider }),
-    sse: () => new SSEClientTransport(new URL(order.url)),
+    sse: () => new SSEClientTransport(new URL(order.url), { authProvider }),
     stdio: () => new StdioClientTransport({ command: order.command[0], args: order.command.slice(1) }),
   };
   let protocol = '';
