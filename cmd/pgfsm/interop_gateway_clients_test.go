@@ -94,10 +94,10 @@ type clientCall struct {
 }
 
 type clientReport struct {
-	Protocol      string            `json:"protocol"`
-	Tools         []string          `json:"tools"`
-	Answers       []clientAnswer    `json:"answers"`
-	Authorization map[string]string `json:"authorization"` // parameters of the authorization request
+	Protocol       string              `json:"protocol"`
+	Tools          []string            `json:"tools"`
+	Answers        []clientAnswer      `json:"answers"`
+	Authorizations []map[string]string `json:"authorizations"` // parameters of the authorization requests
 }
 
 type clientAnswer struct {

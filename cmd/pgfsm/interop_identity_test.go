@@ -47,15 +47,18 @@ func TestInteropOAuthClients(t *testing.T) {
 		filepath.Join(in.modules, "mcp-remote", "dist", "proxy.js")}
 	for _, c := range []struct {
 		name, script, mode, client string
+		asks                       int      // how often the client sends its user to the provider, as far as it says so
 		command                    []string // before the URL
 	}{
-		{"sdk-v1-registered", "sdk-v1", "http", "registered", nil},
-		{"sdk-v1-registers-itself", "sdk-v1", "http", "", nil},
-		{"sdk-v1-sse", "sdk-v1", "sse", "registered", nil},
-		{"sdk-v2-legacy-registered", "sdk-v2", "legacy", "registered", nil},
-		{"sdk-v2-legacy-registers-itself", "sdk-v2", "legacy", "", nil},
-		{"sdk-v2-auto-registers-itself", "sdk-v2", "auto", "", nil},
-		{"sdk-v1-mcp-remote", "sdk-v1", "stdio", "", bridge},
+		{"sdk-v1-registered", "sdk-v1", "http", "registered", 1, nil},
+		{"sdk-v1-registers-itself", "sdk-v1", "http", "", 1, nil},
+		{"sdk-v1-sse", "sdk-v1", "sse", "registered", 1, nil},
+		{"sdk-v2-legacy-registered", "sdk-v2", "legacy", "registered", 1, nil},
+		{"sdk-v2-legacy-registers-itself", "sdk-v2", "legacy", "", 1, nil},
+		{"sdk-v2-auto-registers-itself", "sdk-v2", "auto", "", 1, nil},
+		{"sdk-v2-legacy-scope-missing-at-first", "sdk-v2", "legacy", "less-at-first", 2, nil},
+		{"sdk-v2-auto-scope-missing-at-first", "sdk-v2", "auto", "less-at-first", 2, nil},
+		{"sdk-v1-mcp-remote", "sdk-v1", "stdio", "", 0, bridge},
 	} {
 		for path, tool := range map[string]string{"/mcp": "echo__look", "/servers/echo/mcp": "look"} { // in any order
 			if c.mode == "sse" {
@@ -73,10 +76,15 @@ func TestInteropOAuthClients(t *testing.T) {
 					t.Errorf("tools %q, answers %+v\n%s", report.Tools, report.Answers, o.stderr)
 				}
 				made++
-				asked := report.Authorization
-				if c.command == nil && (asked["resource"] != order.URL || asked["code_challenge_method"] != "S256" ||
-					asked["scope"] != "mcp:call mcp:read" || c.client != "" && asked["client_id"] != c.client) {
-					t.Errorf("the authorization request has the parameters %v", asked)
+				if len(report.Authorizations) != c.asks {
+					t.Errorf("%d authorization requests, want %d", len(report.Authorizations), c.asks)
+				}
+				for _, asked := range report.Authorizations {
+					scopes := slices.Sorted(strings.FieldsSeq(asked["scope"]))
+					if asked["resource"] != order.URL || asked["code_challenge_method"] != "S256" || c.client != "" && asked["client_id"] != c.client ||
+						!slices.Equal(scopes, []string{"mcp:call", "mcp:read"}) {
+						t.Errorf("an authorization request has the parameters %v", asked)
+					}
 				}
 			})
 		}

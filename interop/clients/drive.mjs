@@ -4,19 +4,19 @@
 // Order:  {"url": "http://…", "command": ["…"], "calls": [{"name": "…", "arguments": {…}, "until": "…"}], "roots": ["file:///…"], "replies": {"method": {…}}, "oauth": {…}}
 // "command" starts what speaks over stdio, in place of "url".
 // Report: {"protocol": "…", "tools": ["…"], "answers": [{"isError": false, "text": "…", "code": "…"} or {"fault": "…"}], "asked": ["method"],
-//          "authorization": {"parameter": "…"}}
+//          "authorizations": [{"parameter": "…"}]}
 //
 // "fault" is what the client threw; "code" is the code of the gateway's decision, which a refusal has. A call with "until" is made again
 // until its text holds that, at most 100 times: the answer is the last one. "replies" are results for what servers ask, of which
-// only sdk-v2.mjs knows; "asked" is what they asked. With "oauth" the client of an SDK signs in (see oauth.mjs), and "authorization" is what it
-// asked the authorization server for; the access token is good for all requests before the calls.
+// only sdk-v2.mjs knows; "asked" is what they asked. With "oauth" the client of an SDK signs in (see oauth.mjs), and "authorizations" are the
+// parameters of its authorization requests; the access token is good for all requests before the calls.
 
 export async function drive(connect) {
   let text = '';
   for await (const chunk of process.stdin) text += chunk;
   const order = JSON.parse(text);
   const client = await connect(order);
-  const report = { protocol: client.protocol(), tools: await client.tools(), answers: [], asked: client.asked?.(), authorization: client.authorization?.() };
+  const report = { protocol: client.protocol(), tools: await client.tools(), answers: [], asked: client.asked?.(), authorizations: client.authorizations?.() };
   client.expire?.();
   if (order.together) report.answers = await Promise.all(order.calls.map((call) => answer(client, call)));
   else for (const call of order.calls ?? []) report.answers.push(await answer(client, call));

@@ -7,7 +7,7 @@ export class OAuth {
     client_name: 'interop', redirect_uris: [this.redirectUrl], token_endpoint_auth_method: 'none',
     grant_types: ['authorization_code', 'refresh_token'],
   };
-  asked = {}; // the parameters of the authorization request
+  asked = []; // the parameters of each authorization request
   answered; // the parameters of the authorization response
 
   constructor({ client_id }) {
@@ -28,7 +28,7 @@ export class OAuth {
   expire() { this.issued.access_token = 'expired'; }
 
   async redirectToAuthorization(url) {
-    this.asked = Object.fromEntries(url.searchParams);
+    this.asked.push(Object.fromEntries(url.searchParams));
     this.answered = (await browse(url, (at) => at.href.startsWith(this.redirectUrl))).searchParams;
   }
 }
@@ -50,16 +50,17 @@ export async function browse(url, stop = () => false) {
   }
 }
 
-// connect connects a client, and signs in first if the server answers 401. Both major versions of the SDK finish with a new transport.
+// connect connects a client. Each time the client has sent the user to the authorization server, it goes on with a new transport.
 export async function connect(client, oauth, open, unauthorized) {
-  const first = open();
-  try {
-    return await client.connect(first);
-  } catch (e) {
-    if (!oauth || !(e instanceof unauthorized)) throw e;
+  for (let left = 2; ; left--) {
+    const transport = open();
+    try {
+      return await client.connect(transport);
+    } catch (e) {
+      if (!oauth || left === 0 || !(e instanceof unauthorized)) throw e;
+    }
+    if (oauth.answered.get('state') !== oauth.state()) throw new Error('the authorization response has another state');
+    await transport.finishAuth(oauth.answered.get('code'), oauth.answered.get('iss'));
+    await client.close();
   }
-  if (oauth.answered.get('state') !== oauth.state()) throw new Error('the authorization response has another state');
-  await first.finishAuth(oauth.answered.get('code'), oauth.answered.get('iss'));
-  await client.close();
-  await client.connect(open());
 }

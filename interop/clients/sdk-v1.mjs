@@ -30,7 +30,7 @@ await drive(async (order) => {
     protocol: () => protocol,
     tools: async () => (await client.listTools()).tools.map((t) => t.name),
     call: (name, args) => client.callTool({ name, arguments: args }),
-    authorization: () => authProvider?.asked,
+    authorizations: () => authProvider?.asked,
     expire: () => authProvider?.expire(),
     close: () => client.close(),
   };

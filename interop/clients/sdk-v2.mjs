@@ -19,7 +19,7 @@ await drive(async (order) => {
     tools: async () => (await client.listTools()).tools.map((t) => t.name),
     call: (name, args) => client.callTool({ name, arguments: args }),
     asked: () => asked,
-    authorization: () => authProvider?.asked,
+    authorizations: () => authProvider?.asked,
     expire: () => authProvider?.expire(),
     close: () => client.close(),
   };
