@@ -82,9 +82,12 @@ type clientOrder struct {
 	OAuth    *oauthClient `json:"oauth,omitzero"` // the client signs in
 }
 
-// An oauthClient is the registration of a client. Without an id the client registers itself.
+// An oauthClient is the registration of a client. Without an id the client registers itself; with a secret it acts for nobody.
 type oauthClient struct {
-	ID string `json:"client_id,omitzero"`
+	ID     string `json:"client_id,omitzero"`
+	Secret string `json:"client_secret,omitzero"`
+	Issuer string `json:"issuer,omitzero"` // to which the secret may be sent
+	Scope  string `json:"scope,omitzero"`  // that a client with a secret asks for by itself
 }
 
 type clientCall struct {

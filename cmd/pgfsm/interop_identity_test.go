@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
 )
 
 // issuedBy serves a gateway to clients that have tokens of an issuer.
@@ -43,33 +44,35 @@ func TestInteropOAuthClients(t *testing.T) {
 	issuer := fmt.Sprintf("http://127.0.0.1:%d", port)
 	o := issuedBy(t, issuer)
 	made := int32(0)
-	bridge := []string{"env", "BROWSER=" + in.node + " " + interopFile(t, "clients/browser.mjs"), in.node,
-		filepath.Join(in.modules, "mcp-remote", "dist", "proxy.js")}
+	registered, unregistered, lessAtFirst := &oauthClient{ID: "registered"}, &oauthClient{}, &oauthClient{ID: "less-at-first"}
+	robot := &oauthClient{ID: "robot", Secret: "s3cret-of-the-robot", Issuer: issuer}
+	robotWithScope := &oauthClient{robot.ID, robot.Secret, robot.Issuer, "mcp:call mcp:read"}
 	for _, c := range []struct {
-		name, script, mode, client string
-		asks                       int      // how often the client sends its user to the provider, as far as it says so
-		command                    []string // before the URL
+		name, script, mode string
+		oauth              *oauthClient // nil for mcp-remote
+		asks               int          // how often the client sends its user to the provider, as far as it says so
 	}{
-		{"sdk-v1-registered", "sdk-v1", "http", "registered", 1, nil},
-		{"sdk-v1-registers-itself", "sdk-v1", "http", "", 1, nil},
-		{"sdk-v1-sse", "sdk-v1", "sse", "registered", 1, nil},
-		{"sdk-v2-legacy-registered", "sdk-v2", "legacy", "registered", 1, nil},
-		{"sdk-v2-legacy-registers-itself", "sdk-v2", "legacy", "", 1, nil},
-		{"sdk-v2-auto-registers-itself", "sdk-v2", "auto", "", 1, nil},
-		{"sdk-v2-legacy-scope-missing-at-first", "sdk-v2", "legacy", "less-at-first", 2, nil},
-		{"sdk-v2-auto-scope-missing-at-first", "sdk-v2", "auto", "less-at-first", 2, nil},
-		{"sdk-v1-mcp-remote", "sdk-v1", "stdio", "", 0, bridge},
+		{"sdk-v1-registered", "sdk-v1", "http", registered, 1},
+		{"sdk-v1-registers-itself", "sdk-v1", "http", unregistered, 1},
+		{"sdk-v1-sse", "sdk-v1", "sse", registered, 1},
+		{"sdk-v1-client-credentials", "sdk-v1", "http", robotWithScope, 0},
+		{"sdk-v1-mcp-remote", "sdk-v1", "stdio", nil, 0},
+		{"sdk-v2-legacy-registered", "sdk-v2", "legacy", registered, 1},
+		{"sdk-v2-legacy-registers-itself", "sdk-v2", "legacy", unregistered, 1},
+		{"sdk-v2-legacy-scope-missing-at-first", "sdk-v2", "legacy", lessAtFirst, 2},
+		{"sdk-v2-auto-registers-itself", "sdk-v2", "auto", unregistered, 1},
+		{"sdk-v2-auto-scope-missing-at-first", "sdk-v2", "auto", lessAtFirst, 2},
+		{"sdk-v2-auto-client-credentials", "sdk-v2", "auto", robot, 0},
 	} {
 		for path, tool := range map[string]string{"/mcp": "echo__look", "/servers/echo/mcp": "look"} { // in any order
 			if c.mode == "sse" {
 				path = strings.Replace(path, "/mcp", "/sse", 1)
 			}
 			t.Run(c.name+strings.ReplaceAll(path, "/", "-"), func(t *testing.T) {
-				order := clientOrder{URL: o.base + path, Calls: []clientCall{{Name: tool, Arguments: jsontext.Value(`{"n":1}`)}}}
-				if c.command != nil {
-					order.Command = append(slices.Clone(c.command), order.URL)
-				} else {
-					order.OAuth = &oauthClient{c.client}
+				order := clientOrder{URL: o.base + path, OAuth: c.oauth, Calls: []clientCall{{Name: tool, Arguments: jsontext.Value(`{"n":1}`)}}}
+				if c.oauth == nil {
+					order.Command = []string{"env", "BROWSER=" + in.node + " " + interopFile(t, "clients/browser.mjs"), in.node,
+						filepath.Join(in.modules, "mcp-remote", "dist", "proxy.js"), order.URL}
 				}
 				report := in.drive(t, c.script, c.mode, order)
 				if !slices.Equal(report.Tools, []string{tool}) || len(report.Answers) != 1 || report.Answers[0] != (clientAnswer{Text: "hi"}) {
@@ -81,8 +84,7 @@ func TestInteropOAuthClients(t *testing.T) {
 				}
 				for _, asked := range report.Authorizations {
 					scopes := slices.Sorted(strings.FieldsSeq(asked["scope"]))
-					if asked["resource"] != order.URL || asked["code_challenge_method"] != "S256" || c.client != "" && asked["client_id"] != c.client ||
-						!slices.Equal(scopes, []string{"mcp:call", "mcp:read"}) {
+					if asked["resource"] != order.URL || asked["code_challenge_method"] != "S256" || !slices.Equal(scopes, []string{"mcp:call", "mcp:read"}) {
 						t.Errorf("an authorization request has the parameters %v", asked)
 					}
 				}
@@ -90,10 +92,12 @@ func TestInteropOAuthClients(t *testing.T) {
 		}
 	}
 	o.u.reached(t, made)
+	actors := map[string]int32{}
 	for _, run := range recorded(t, o.dir) {
-		if run.Actor != issuer+"#ann" {
-			t.Errorf("a run of %s", run.Actor)
-		}
+		actors[run.Actor]++
+	}
+	if diff := cmp.Diff(map[string]int32{issuer + "#ann": made - 4, issuer + "#robot": 4}, actors); diff != "" {
+		t.Errorf("calls by actor:\n%s", diff)
 	}
 	verifies(t, o.dir)
 }

@@ -1,7 +1,21 @@
 // What an OAuth client of the TypeScript SDK leaves to the program that uses it: a store, which is empty at first, and a browser, whose user
 // needs no time. An order's member "oauth" is {"client_id": "…"} for a client that is registered; without the id the client registers itself.
+// With "client_secret" and "issuer" too, the client has no user, and the SDK's own class does all. The SDK's first major version then ignores the
+// scopes that a server names, and asks for "scope".
 
-export class OAuth {
+// authorizer is the provider of an order, as the SDK calls it: what keeps a client's credentials. An order without "oauth" has none.
+export function authorizer({ oauth }, ClientCredentialsProvider) {
+  if (!oauth?.client_secret) return oauth && new OAuth(oauth);
+  const { client_id, client_secret, issuer, scope } = oauth;
+  return new ClientCredentialsProvider({ clientId: client_id, clientSecret: client_secret, expectedIssuer: issuer, scope });
+}
+
+// expire replaces the access token by one that no server accepts, so the client has to get another one.
+export function expire(provider) {
+  if (provider) provider.tokens().access_token = 'expired';
+}
+
+class OAuth {
   redirectUrl = 'http://127.0.0.1:1/callback';
   clientMetadata = {
     client_name: 'interop', redirect_uris: [this.redirectUrl], token_endpoint_auth_method: 'none',
@@ -23,9 +37,6 @@ export class OAuth {
   saveCodeVerifier(verifier) { this.verifier = verifier; }
   discoveryState() { return this.discovered; }
   saveDiscoveryState(state) { this.discovered = state; }
-
-  // expire makes the access token one that no server accepts, so the client has to get another one with the refresh token.
-  expire() { this.issued.access_token = 'expired'; }
 
   async redirectToAuthorization(url) {
     this.asked.push(Object.fromEntries(url.searchParams));

@@ -1,19 +1,20 @@
 // The TypeScript SDK, first major version. Its argument is the transport: http, sse or stdio.
 import { UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js';
+import { ClientCredentialsProvider } from '@modelcontextprotocol/sdk/client/auth-extensions.js';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ListRootsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { announce, drive } from './drive.mjs';
-import { connect, OAuth } from './oauth.mjs';
+import { authorizer, connect, expire } from './oauth.mjs';
 
 await drive(async (order) => {
   const client = new Client({ name: 'interop-sdk-v1', version: '1.0.0' }, { capabilities: announce(order) });
   if (order.roots) {
     client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: order.roots.map((uri) => ({ uri })) }));
   }
-  const authProvider = order.oauth && new OAuth(order.oauth);
+  const authProvider = authorizer(order, ClientCredentialsProvider);
   const transports = {
     http: () => new StreamableHTTPClientTransport(new URL(order.url), { authProvider }),
     sse: () => new SSEClientTransport(new URL(order.url), { authProvider }),
@@ -31,7 +32,7 @@ await drive(async (order) => {
     tools: async () => (await client.listTools()).tools.map((t) => t.name),
     call: (name, args) => client.callTool({ name, arguments: args }),
     authorizations: () => authProvider?.asked,
-    expire: () => authProvider?.expire(),
+    expire: () => expire(authProvider),
     close: () => client.close(),
   };
 });

@@ -1,7 +1,7 @@
 // The TypeScript SDK, second major version. Its argument is how it finds the revision: legacy or auto.
-import { Client, StreamableHTTPClientTransport, UnauthorizedError } from '@modelcontextprotocol/client';
+import { Client, ClientCredentialsProvider, StreamableHTTPClientTransport, UnauthorizedError } from '@modelcontextprotocol/client';
 import { announce, drive } from './drive.mjs';
-import { connect, OAuth } from './oauth.mjs';
+import { authorizer, connect, expire } from './oauth.mjs';
 
 await drive(async (order) => {
   const client = new Client({ name: 'interop-sdk-v2', version: '1.0.0' },
@@ -12,7 +12,7 @@ await drive(async (order) => {
   for (const [method, result] of Object.entries(replies)) {
     client.setRequestHandler(method, () => { asked.push(method); return result; });
   }
-  const authProvider = order.oauth && new OAuth(order.oauth);
+  const authProvider = authorizer(order, ClientCredentialsProvider);
   await connect(client, authProvider, () => new StreamableHTTPClientTransport(new URL(order.url), { authProvider }), UnauthorizedError);
   return {
     protocol: () => client.getNegotiatedProtocolVersion(),
@@ -20,7 +20,7 @@ await drive(async (order) => {
     call: (name, args) => client.callTool({ name, arguments: args }),
     asked: () => asked,
     authorizations: () => authProvider?.asked,
-    expire: () => authProvider?.expire(),
+    expire: () => expire(authProvider),
     close: () => client.close(),
   };
 });
