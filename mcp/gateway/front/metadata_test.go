@@ -133,6 +133,9 @@ func TestChallenges(t *testing.T) {
 		{"no-token", nil, "/mcp", []string{far}, 401, "token_refused", all + scope},
 		{"no-token-from-this-machine", required, "/mcp", nil, 401, "token_refused", all + scope},
 		{"another-scheme", nil, "/mcp", []string{"Authorization: Basic YTpi"}, 401, "token_refused", all + scope},
+		// MCP: access tokens are not in the query of a URL. RFC 6750 section 2.3 is not supported.
+		{"token-in-the-query", nil, "/mcp?access_token=token-ann", []string{far}, 401, "token_refused", all + scope},
+		{"scheme-in-other-case", nil, "/mcp", []string{"Authorization: bEARER wrong"}, 401, "token_refused", all + scope + `, error="invalid_token"`},
 		{"empty-token", nil, "/mcp", []string{"Authorization: Bearer "}, 401, "token_refused", all + scope},
 		{"invalid-token", nil, "/mcp", []string{wrong}, 401, "token_refused", all + scope + `, error="invalid_token"`},
 		{"no-name-of-a-provider", nil, "/mcp", []string{"Authorization: Bearer nameless"}, 401, "token_refused", all + scope + `, error="invalid_token"`},
