@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"pgfsm/fsm"
@@ -18,11 +19,11 @@ var pictures = []struct {
 }{{"dot", fsm.DOT}, {"svg", fsm.SVG}, {"mermaid", fsm.Mermaid}, {"json", fsm.JSON}}
 
 func newGraph(w world) *cobra.Command {
-	var format, trace string
+	var format, trace, output string
 	cmd := &cobra.Command{
 		Use:   "graph",
 		Short: "Draw the machine, or the path of one run",
-		Example: `  pgfsm graph --format svg > machine.svg
+		Example: `  pgfsm graph --format svg -o machine.svg
   pgfsm graph --format mermaid --trace traces/trace_RUN.json`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -48,6 +49,9 @@ func newGraph(w world) *cobra.Command {
 				if format == "json" {
 					picture = []byte(visible.JSON(picture)) // the other forms escape as they draw
 				}
+				if output != "" {
+					return renameio.WriteFile(output, picture, publicMode)
+				}
 				_, err := w.stdout.Write(picture)
 				return err
 			}
@@ -56,5 +60,6 @@ func newGraph(w world) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&format, "format", "dot", "dot, svg, mermaid or json")
 	cmd.Flags().StringVar(&trace, "trace", "", "draw the path of this trace")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "the file to write to (default: standard output)")
 	return cmd
 }
