@@ -6,6 +6,7 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
+	"pgfsm/eval"
 	"pgfsm/fsm"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
@@ -50,6 +51,9 @@ func newGraph(w world) *cobra.Command {
 					picture = []byte(visible.JSON(picture)) // the other forms escape as they draw
 				}
 				if output != "" {
+					if err := eval.Replaceable(output, "", trace); err != nil {
+						return fmt.Errorf("%s: %w", output, err)
+					}
 					return renameio.WriteFile(output, picture, publicMode)
 				}
 				_, err := w.stdout.Write(picture)
