@@ -64,19 +64,24 @@ func (b *Bundle) Decide(q Question) Assessment {
 	case b.decider != nil:
 		return b.decider.Decide(q)
 	}
-	a, _ = b.assess(b.input(q), false)
+	a, _ = b.assess(condition.NewSubject(b.input(q)), false)
 	return a
 }
 
 // Assess judges an input as Decide does, for callers that only show the decision. The risk rules set the input's risk, if there are risk rules.
 func (b *Bundle) Assess(in *condition.Input) Assessment {
-	a, _ := b.assess(in, false)
+	return b.AssessSubject(condition.NewSubject(in))
+}
+
+// AssessSubject is Assess for callers that then ask the subject what its conditions read.
+func (b *Bundle) AssessSubject(subject *condition.Subject) Assessment {
+	a, _ := b.assess(subject, false)
 	return a
 }
 
 // Explain is Assess with every policy that was considered, and why it did or did not match.
 func (b *Bundle) Explain(in *condition.Input) (Assessment, []rules.Considered) {
-	return b.assess(in, true)
+	return b.assess(condition.NewSubject(in), true)
 }
 
 // Settled reports whether the policies decide the same for every answer that the input's history lacks.
@@ -92,13 +97,13 @@ func (b *Bundle) Settled(in *condition.Input) bool {
 	return b.rules.Settled(subject, open)
 }
 
-func (b *Bundle) assess(in *condition.Input, explain bool) (a Assessment, considered []rules.Considered) {
+func (b *Bundle) assess(subject *condition.Subject, explain bool) (a Assessment, considered []rules.Considered) {
 	a = Assessment{Mode: Unrated}
 	if b.risk == nil && b.rules == nil {
 		a.Verdict = allowed(GatePolicy, "No policy is configured; the allowlist decides.")
 		return a, nil
 	}
-	subject := condition.NewSubject(in)
+	in := subject.Input()
 	if b.risk != nil {
 		r := b.risk.Judge(subject)
 		a.Mode, a.Score, a.Risk = r.Mode, r.Score, r.Contributions

@@ -145,6 +145,14 @@ func (b *Bundle) Reread(recorded *Identity, by *Bundle) *Identity {
 	return &id
 }
 
+// Omits reports whether the bundle leaves a name of the actor's identity out of its records: actor.groups, or a claim.
+func (b *Bundle) Omits(name string) bool {
+	if claim, ok := strings.CutPrefix(name, condition.ClaimPrefix); ok {
+		return !slices.Contains(b.reads.claims, claim)
+	}
+	return !b.reads.groups
+}
+
 // omits reports whether the bundle records the named groups, and not this one.
 func (b *Bundle) omits(group string) bool { return !slices.Contains(b.reads.named, group) }
 

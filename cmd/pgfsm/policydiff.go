@@ -52,7 +52,8 @@ calls no tool and writes nothing. Kinds of change:
   risk-changed                             another risk mode or score
 
 A call with a change of the last two kinds can also have another kind. Exit code 1 if --fail-on names the kind of a
-change; 2 if diff cannot use a trace, which it names.`,
+change; 2 if diff cannot use a trace, or if OLD or NEW reads groups or claims that the run did not record: diff names
+the trace.`,
 		Example: `  pgfsm policy diff policy.yaml new/policy.yaml --traces traces --fail-on newly-allowed,hold-weakened`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -120,7 +121,7 @@ func (o *diffOptions) diff(ctx context.Context, w world, oldPath, newPath string
 func (o *diffOptions) report(w world, r *backtest.Report) error {
 	code := exitYes
 	switch {
-	case r.Unusable > 0:
+	case r.Unusable > 0 || len(r.Unknown) > 0:
 		code = exitCould
 	case r.Has(o.failOn):
 		code = exitNo
@@ -134,6 +135,9 @@ func (o *diffOptions) report(w world, r *backtest.Report) error {
 	}
 	for _, e := range r.Errors {
 		fmt.Fprintf(w.stderr, "pgfsm: %s cannot be used: %s\n", visible.Text(e.Path), visible.Text(e.Error))
+	}
+	for _, c := range r.Unknown {
+		fmt.Fprintf(w.stderr, "pgfsm: %s cannot be compared: its run did not record %s\n", visible.Text(c.Path), visible.Text(strings.Join(c.Unknown, ", ")))
 	}
 	printChanged(w.stdout, r.Changed)
 	for _, d := range r.Decisions {

@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"slices"
 	"strings"
 
 	"cel.dev/cel-go/cel"
@@ -17,6 +18,7 @@ type Subject struct {
 	vars    []variable
 	answers []variable // to queries; nil until there is one
 	missing int        // how many queries had none
+	unknown []string   // see Unknown
 
 	deciding, trial budget
 	onTrial         bool // the budget of shadow policies is charged
@@ -64,6 +66,15 @@ func (s *Subject) Args() ref.Val {
 // Missing returns how many queries of conditions had no answer.
 func (s *Subject) Missing() int { return s.missing }
 
+// Unknown returns which of actor.groups and actor.claims.NAME conditions read although they are unknown. It omits what only policies in shadow read.
+func (s *Subject) Unknown() []string { return s.unknown }
+
+func (s *Subject) readUnknown(name string) {
+	if !s.onTrial && !slices.Contains(s.unknown, name) {
+		s.unknown = append(s.unknown, name)
+	}
+}
+
 // WithScore sets `score`, for expressions of risk rules, and returns s. Until it is set, a use of `score` is an error.
 func (s *Subject) WithScore(score float64) *Subject {
 	s.values[nameScore] = types.Double(score)
@@ -110,7 +121,11 @@ func (v *view) ResolveName(full string) (any, bool) {
 		return types.NewErr("%s has no value", full), true
 	}
 	if name, ok := strings.CutPrefix(full, ClaimPrefix); ok {
-		return v.in.Actor.claim(name), true
+		value := v.in.Actor.claim(name)
+		if types.IsError(value) {
+			(*Subject)(v).readUnknown(full)
+		}
+		return value, true
 	}
 	if strings.HasPrefix(full, historyPrefix) {
 		return (*Subject)(v).answered(full), true
@@ -118,6 +133,9 @@ func (v *view) ResolveName(full string) (any, bool) {
 	n, ok := nameOf(full)
 	if !ok {
 		return nil, false
+	}
+	if n == nameActorGroups && v.in.Actor.Groups == nil {
+		(*Subject)(v).readUnknown(full)
 	}
 	if v.values[n] == nil {
 		v.values[n] = (*Subject)(v).value(n)

@@ -1,6 +1,7 @@
 package ruling
 
 import (
+	"slices"
 	"sync"
 
 	"pgfsm/policy"
@@ -14,6 +15,7 @@ import (
 type Judge struct {
 	policy *rules.Content
 	risk   *risk.Content // nil: the trace's own
+	claims []string      // that the policy and the risk rules may read
 
 	mu       sync.Mutex
 	compiled map[canonical.Digest]*judgeBundle // by the digest of the risk rules
@@ -31,16 +33,21 @@ type judgeBundle struct {
 const maxBundles = 64
 
 // NewJudge returns a judge by a policy and by risk rules. Without risk rules each call is judged with those that it was recorded with.
-func NewJudge(p *rules.Content, r *risk.Content) *Judge {
-	return &Judge{policy: p, risk: r, compiled: make(map[canonical.Digest]*judgeBundle)}
+// Conditions may read the given claims.
+func NewJudge(p *rules.Content, r *risk.Content, claims ...string) *Judge {
+	return &Judge{policy: p, risk: r, claims: claims, compiled: make(map[canonical.Digest]*judgeBundle)}
 }
 
 // bundle compiles the policy with its risk rules or, if it has none, with those that the trace was recorded with. Nothing else that was
 // recorded is compiled, because nothing else is asked.
 func (j *Judge) bundle(recorded *policy.Content) (*policy.Bundle, error) {
-	rated, key := j.risk, canonical.Digest("")
+	rated, key, claims := j.risk, canonical.Digest(""), slices.Clone(j.claims)
 	if rated == nil && recorded.Risk != nil {
 		rated, key = recorded.Risk, canonical.Sum("risk rules", canonical.MustMarshal(recorded.Risk))
+		if recorded.Identity != nil {
+			claims = append(claims, recorded.Identity.Claims...)
+			key = canonical.Sum("risk rules", []byte(key), canonical.MustMarshal(recorded.Identity.Claims))
+		}
 	}
 	j.mu.Lock()
 	b := j.compiled[key]
@@ -53,9 +60,12 @@ func (j *Judge) bundle(recorded *policy.Content) (*policy.Bundle, error) {
 	}
 	j.mu.Unlock()
 	b.once.Do(func() {
+		slices.Sort(claims)
+		claims = slices.Compact(claims)
 		b.bundle, b.err = policy.Compile(policy.Content{
 			Format: recorded.Format, Limits: recorded.Limits, Summary: recorded.Summary, Risk: rated, Policy: j.policy,
-			Input: policy.Input{MaxBytes: recorded.Input.MaxBytes}, Planner: policy.Planner{Mode: policy.PlannerRouter},
+			Identity: &policy.IdentityRules{Claims: claims},
+			Input:    policy.Input{MaxBytes: recorded.Input.MaxBytes}, Planner: policy.Planner{Mode: policy.PlannerRouter},
 		})
 	})
 	return b.bundle, b.err
@@ -70,7 +80,15 @@ func (j *Judge) Judge(b *policy.Bundle, q policy.Question) (*Ruling, error) {
 	in := Input(b, q.Server, q.Tool.Name, q.Env, q.Actor, q.Identity, q.Arguments, q.Now)
 	in.History = q.History
 	in.Pinned, in.Annotations = q.Tool.Pin != "", condition.Annotations(q.Tool.Annotations)
-	return Of(by.Assess(in)), nil
+	if id := by.Reread(q.Identity, b); id != nil {
+		in.Actor.Groups = id.Groups
+	}
+	subject := condition.NewSubject(in)
+	r := Of(by.AssessSubject(subject))
+	if policy.HasSubject(q.Actor) {
+		r.Unknown = slices.DeleteFunc(subject.Unknown(), func(name string) bool { return !b.Omits(name) })
+	}
+	return r, nil
 }
 
 // Input is what conditions may ask about a call, but for what is known of its tool. Without an environment it is the configuration's.

@@ -53,6 +53,7 @@ type Ruling struct {
 	Quorum    int         `json:"quorum,omitzero"`
 	Expires   string      `json:"expires,omitzero"`
 	Fresh     int64       `json:"fresh_ms,omitzero"`
+	Unknown   []string    `json:"unknown,omitempty"` // what conditions read of the identity and the run did not record: the real decision may differ
 }
 
 // Of returns the ruling of an assessment.

@@ -4,9 +4,11 @@ package backtest
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 
 	"pgfsm/config"
+	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/ruling"
@@ -21,17 +23,39 @@ func ReadJudge(path string, open config.Open) (*ruling.Judge, error) {
 		return nil, err
 	}
 	var rated *risk.Content
+	var claims []string
 	if info.IsDir() {
 		name := filepath.Join(path, "risk.yaml")
 		path = filepath.Join(path, "policy.yaml")
 		if _, err := os.Lstat(name); err == nil {
-			if rated, err = config.LoadRisk(name, open); err != nil {
+			text, err := open(name)
+			if err != nil {
+				return nil, err
+			}
+			claims = claimsIn(text)
+			if rated, _, err = config.ReadRisk(name, text, claims...); err != nil {
 				return nil, err
 			}
 		}
 	}
-	p, err := config.LoadPolicy(path, open)
-	return ruling.NewJudge(p, rated), err
+	text, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	claims = append(claims, claimsIn(text)...)
+	p, _, err := config.ReadPolicy(path, text, claimsIn(text)...)
+	return ruling.NewJudge(p, rated, claims...), err
+}
+
+var claimName = regexp.MustCompile(regexp.QuoteMeta(condition.ClaimPrefix) + `([A-Za-z_][A-Za-z0-9_]*)`)
+
+// claimsIn returns the claims that a file names. There is no configuration that could name them: a claim that a run did not record is unknown.
+func claimsIn(text []byte) (claims []string) {
+	for _, m := range claimName.FindAllSubmatch(text, -1) {
+		claims = append(claims, string(m[1]))
+	}
+	slices.Sort(claims)
+	return slices.Compact(claims)
 }
 
 // A Call is a recorded call as both sides decide it.
@@ -45,7 +69,9 @@ type Call struct {
 	Kinds  []string       `json:"kinds"`
 	Before *ruling.Ruling `json:"before"` // nil: the call did not reach the policy gate
 	After  *ruling.Ruling `json:"after"`
-	Err    error          `json:"-"` // why the trace cannot be used
+	// Unknown is what of the identity a side reads and the run did not record: the call is not compared.
+	Unknown []string `json:"unknown,omitempty"`
+	Err     error    `json:"-"` // why the trace cannot be used
 }
 
 // A Comparer compares two judges. It is safe for concurrent use.
@@ -77,7 +103,13 @@ func (c *Comparer) Compare(path string, t *traces.Trace, err error) (call Call) 
 	if call.Err = err; err != nil {
 		return call
 	}
-	call.Before, call.Tool, call.Kinds = before, q.Server+" "+q.Tool.Name, ruling.Changes(before, call.After)
+	call.Before, call.Tool = before, q.Server+" "+q.Tool.Name
+	call.Unknown = slices.Concat(before.Unknown, call.After.Unknown)
+	slices.Sort(call.Unknown)
+	if call.Unknown = slices.Compact(call.Unknown); len(call.Unknown) > 0 {
+		return call
+	}
+	call.Kinds = ruling.Changes(before, call.After)
 	call.Old, call.New, call.By = before.Decision, call.After.Decision, call.After.Policy
 	return call
 }
@@ -87,6 +119,7 @@ type Report struct {
 	Traces    int             `json:"traces"`
 	Judged    int             `json:"judged"` // calls that reached the policy gate
 	Unusable  int             `json:"unusable"`
+	Unknown   []Call          `json:"unknown,omitempty"` // calls with unknown identity, which are neither judged nor unusable
 	Errors    []TraceError    `json:"errors"`
 	Decisions []DecisionCount `json:"decisions"` // every pair of decisions
 	Kinds     []KindCount     `json:"kinds"`     // every kind of change
@@ -130,6 +163,9 @@ func NewReport(calls []Call) *Report {
 			r.Errors = append(r.Errors, TraceError{c.Path, c.Err.Error()})
 			continue
 		case c.Before == nil:
+			continue
+		case len(c.Unknown) > 0:
+			r.Unknown = append(r.Unknown, c)
 			continue
 		}
 		r.Judged++

@@ -19,9 +19,9 @@ const (
 	MaxTime     = 10 * time.Second
 )
 
-// ReadDraft reads the text of a policy.yaml. The error is of type [config.Errors].
-func ReadDraft(text string) (*rules.Content, error) {
-	p, _, err := config.ReadPolicy("draft", []byte(text))
+// ReadDraft reads the text of a policy.yaml, whose conditions may read the given claims. The error is of type [config.Errors].
+func ReadDraft(text string, claims ...string) (*rules.Content, error) {
+	p, _, err := config.ReadPolicy("draft", []byte(text), claims...)
 	return p, err
 }
 
@@ -34,9 +34,9 @@ type LogReport struct {
 
 // CompareLog compares on the newest calls of a log that were requested since a time; empty is any time. Each call is judged with the risk rules that
 // it was recorded with. It compares at most MaxCompared calls, and begins none after MaxTime. Calls that have not ended and are not held
-// are left out.
-func CompareLog(ctx context.Context, v ledger.Viewer, p *traces.Replayer, old, draft *rules.Content, since string) (r LogReport, err error) {
-	c := &Comparer{Old: ruling.NewJudge(old, nil), New: ruling.NewJudge(draft, nil), Replayer: p}
+// are left out. Conditions may read the given claims.
+func CompareLog(ctx context.Context, v ledger.Viewer, p *traces.Replayer, old, draft *rules.Content, since string, claims ...string) (r LogReport, err error) {
+	c := &Comparer{Old: ruling.NewJudge(old, nil, claims...), New: ruling.NewJudge(draft, nil, claims...), Replayer: p}
 	var rated []ledger.Request
 	err = v.View(ctx, func(look ledger.Reader) (err error) {
 		rated, r.Partial, err = newestRated(look, since)

@@ -153,12 +153,7 @@ func (h *Handler) explain(v *visit, body *policyView) (cli string, err error) {
 
 // compare compares a draft with the active policy on the calls of a period.
 func (h *Handler) compare(ctx context.Context, body *policyView) error {
-	draft, err := backtest.ReadDraft(body.Fields["draft"])
-	if err != nil {
-		body.Error = err.Error()
-		return nil
-	}
-	since := ""
+	since, err := "", error(nil)
 	if text := body.Fields["since"]; text != "" {
 		if since, err = ledger.ParsePast(text, h.Ledger.Now()); err != nil {
 			body.Error = "since " + err.Error()
@@ -177,7 +172,16 @@ func (h *Handler) compare(ctx context.Context, body *policyView) error {
 		body.Error = "No gateway has used this ledger, so there are no calls to compare."
 		return nil
 	}
-	report, err := backtest.CompareLog(ctx, h.Ledger, h.Replayer, active.Policy, draft, since)
+	var claims []string
+	if active.Identity != nil {
+		claims = active.Identity.Claims
+	}
+	draft, err := backtest.ReadDraft(body.Fields["draft"], claims...)
+	if err != nil {
+		body.Error = err.Error()
+		return nil
+	}
+	report, err := backtest.CompareLog(ctx, h.Ledger, h.Replayer, active.Policy, draft, since, claims...)
 	if err != nil {
 		return err
 	}
@@ -190,6 +194,9 @@ func (h *Handler) compare(ctx context.Context, body *policyView) error {
 // Total describes what was compared.
 func (c *comparison) Total() string {
 	text := fmt.Sprintf("Calls that came as far as the policy: %d. The draft decides %d of them differently.", c.Judged, len(c.Report.Changed))
+	if n := len(c.Unknown); n > 0 {
+		text += fmt.Sprintf(" %d more cannot be compared: their runs did not record what a policy reads of the identity, such as %s.", n, c.Unknown[0].Unknown[0])
+	}
 	if c.Partial {
 		text += fmt.Sprintf(" These are the newest calls of the period, since %s: it has more.", c.Since)
 	}
