@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -186,18 +187,23 @@ func accessToken(t *oauth2.Token, err error) (string, error) {
 	return t.AccessToken, nil
 }
 
-// problem is an error of a request to the provider. It repeats nothing of the answer but the error's code and description.
+// errorForm has the error codes of RFC 6749 section 5.2 and of its extensions.
+var errorForm = regexp.MustCompile(`^[a-z_]{1,64}$`)
+
+// problem is an error of a request to the provider. It repeats nothing of the answer but the error's code: the provider got the client's
+// secret and the code, and may repeat them in a description.
 func problem(err error) error {
 	var answer *oauth2.RetrieveError
 	switch {
-	case errors.As(err, &answer) && answer.ErrorCode != "":
-		return refused(answer.ErrorCode, answer.ErrorDescription)
+	case errors.As(err, &answer) && errorForm.MatchString(answer.ErrorCode):
+		return refused(answer.ErrorCode, "")
 	case errors.As(err, &answer):
 		return fmt.Errorf("the identity provider answered %s", answer.Response.Status)
 	}
 	return fmt.Errorf("the identity provider cannot be reached: %w", err)
 }
 
+// refused is an error that the provider names, in its answer or through the person's browser.
 func refused(code, description string) error {
 	text := visible.Clip(code, maxShown)
 	if description != "" {
