@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"pgfsm/cputime"
+	"pgfsm/identity/identitytest"
 	"pgfsm/mcp/wire"
 )
 
@@ -61,10 +62,11 @@ func newGatewayUpstream(b *testing.B) string {
 	return strings.TrimPrefix(s.URL, "http://")
 }
 
-// serveInProcess runs pgfsm serve in this process and returns where it listens, and an agent's token if there is a ledger.
-func serveInProcess(b testing.TB, upstream string, durable bool) (host, token string) {
+// serveInProcess runs pgfsm serve in this process and returns where it listens, and an agent's token if there is a ledger. More is added to
+// its configuration.
+func serveInProcess(b testing.TB, upstream string, durable bool, more ...string) (host, token string) {
 	config := "version: 1\nserve: {listen: \"127.0.0.1:0\", admin: \"127.0.0.1:0\", record: none}\nallowlist: allowlist.json\npolicy: policy.yaml\n" +
-		"servers: {kb: {type: http, url: \"http://" + upstream + "/mcp\"}}\n"
+		"servers: {kb: {type: http, url: \"http://" + upstream + "/mcp\"}}\n" + strings.Join(more, "")
 	if durable {
 		config += "ledger: \"sqlite:pgfsm.db\"\n"
 	}
@@ -176,9 +178,9 @@ func (c *benchClient) post(body string) ([]byte, error) {
 
 // BenchmarkGatewayCall is one tools/call through pgfsm serve in this process, and beside it the same call direct: what both
 // need of client and server is the direct one's. It is there for profiles; figures with processes of their own are those of
-// make bench-gateway.
+// make bench-gateway. With ledger-provider, the agent's token is that of an identity provider; with the other ledgers, it is a static one.
 func BenchmarkGatewayCall(b *testing.B) {
-	upstream := newGatewayUpstream(b)
+	upstream, p := newGatewayUpstream(b), identitytest.New(b)
 	for _, bm := range []struct {
 		name, tool, want string
 		gateway, durable bool
@@ -187,12 +189,18 @@ func BenchmarkGatewayCall(b *testing.B) {
 		{"no-ledger", "echo", `"text":"hello"`, true, false},
 		{"no-ledger-denied", "refused", `"code":"policy_denied"`, true, false},
 		{"ledger", "echo", `"text":"hello"`, true, true},
+		{"ledger-provider", "echo", `"text":"hello"`, true, true},
 		{"ledger-denied", "refused", `"code":"policy_denied"`, true, true},
 	} {
 		for _, sessions := range []int{1, 32} {
 			b.Run(fmt.Sprintf("%s/sessions-%d", bm.name, sessions), func(b *testing.B) {
 				host, path, token := upstream, "/mcp", ""
-				if bm.gateway {
+				switch {
+				case bm.name == "ledger-provider":
+					host, _ = serveInProcess(b, upstream, bm.durable,
+						"identity: {issuers: [{issuer: "+quoted(p.Issuer)+", audiences: {mcp: [gateway]}, groups: /groups}]}\n")
+					path, token = "/servers/kb/mcp", p.Sign(map[string]any{"aud": "gateway", "groups": []string{"owners", "oncall"}})
+				case bm.gateway:
 					host, token = serveInProcess(b, upstream, bm.durable)
 					path = "/servers/kb/mcp"
 				}
