@@ -168,6 +168,7 @@ func TestRefused(t *testing.T) {
 		says, remedy string
 	}{
 		{"undeclared", `risk.scor == 1`, 1, 5, "undeclared reference to 'risk.scor'", ""},
+		{"undeclared-claim", `actor.claims.x == ''`, 1, 6, "undeclared reference to 'actor.claims'", "names no claims"},
 		{"undeclared-root", "true &&\n  amount > 1", 2, 3, "undeclared reference to 'amount'", "args.NAME"},
 		{"column-in-characters", `'é😀' == foo`, 1, 9, "undeclared reference to 'foo'", "args.NAME"},
 		{"first-of-several", "(bar == 1) &&\nfoo == 1", 1, 2, "'bar'", ""},

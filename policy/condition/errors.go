@@ -33,23 +33,33 @@ func at(place common.Location, problem, remedy string) *Error {
 	return e
 }
 
+// undeclaredClaim begins what CEL says of a claim that is not configured.
+const undeclaredClaim = "undeclared reference to 'actor.claims"
+
 // first returns the first thing that CEL found wrong, by place.
-func first(issues *cel.Issues) *Error {
+func (e *Env) first(issues *cel.Issues) *Error {
 	all := issues.Errors()
 	least := all[0]
-	for _, e := range all[1:] {
-		a, b := e.Location, least.Location
+	for _, one := range all[1:] {
+		a, b := one.Location, least.Location
 		if a.Line() < b.Line() || a.Line() == b.Line() && a.Column() < b.Column() {
-			least = e
+			least = one
 		}
 	}
 	problem, _, _ := strings.Cut(least.Message, ". Expected")
-	return at(least.Location, problem, remedyFor(problem))
+	if strings.HasPrefix(problem, undeclaredClaim) {
+		problem, _, _ = strings.Cut(problem, " (did you mean")
+	}
+	return at(least.Location, problem, e.remedyFor(problem))
 }
 
 // remedyFor says what to do about what CEL says.
-func remedyFor(problem string) string {
+func (e *Env) remedyFor(problem string) string {
 	switch {
+	case strings.HasPrefix(problem, undeclaredClaim) && len(e.claims) == 0:
+		return "the configuration names no claims: add it to claims of an issuer"
+	case strings.HasPrefix(problem, undeclaredClaim):
+		return "the configured claims are " + strings.Join(e.claims, ", ")
 	case strings.HasPrefix(problem, "undeclared reference") && !strings.Contains(problem, "did you mean"):
 		return "arguments are written args.NAME, text in quotes"
 	case strings.Contains(problem, "'(int, double)'"), strings.Contains(problem, "'(double, int)'"):

@@ -15,8 +15,8 @@ type Mention struct {
 	Line, Column int // of the text within the expression, as in [Error]
 }
 
-// Mentions returns the texts that the expression compares with server, tool, env, risk.mode, actor.id, or an element of
-// actor.roles or risk.rules, by ==, != or in, in their order in the expression.
+// Mentions returns the texts that the expression compares with server, tool, env, risk.mode, actor.id, actor.kind, or an element
+// of actor.roles or risk.rules, by ==, != or in, in their order in the expression.
 func (r *Reading) Mentions() []Mention {
 	m := mentions{info: r.ast.SourceInfo()}
 	m.walk(r.ast.Expr())
@@ -56,7 +56,7 @@ func (m *mentions) single(e ast.Expr) string {
 		}
 	}
 	switch e.AsIdent() {
-	case "server", "tool", "env", "actor.id", "risk.mode":
+	case "server", "tool", "env", "actor.id", "actor.kind", "risk.mode":
 		return e.AsIdent()
 	}
 	return ""

@@ -21,7 +21,7 @@ func Names() []Name {
 		out = append(out, Name{n.Name, cel.FormatCELType(n.celType), n.where.String(), n.Meaning})
 	}
 	return append(out, Name{ClaimPrefix + "NAME", "string", (inPolicy | inRisk).String(),
-		"the claim NAME of identity.claims; an error if the requester's token lacks it, and for requesters of no identity provider"},
+		"the claim that the configuration calls NAME; an error if the requester's token lacks it, and for requesters of no identity provider"},
 		Name{varPrefix + "NAME", "double", inRisk.String(),
 			"the value of the variable NAME of the risk rules; an error if the variable failed"})
 }

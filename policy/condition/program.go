@@ -97,7 +97,7 @@ func (e *Env) compile(src string) (*cel.Ast, *Error) {
 	}
 	checked, issues := e.cel.Compile(src)
 	if issues.Err() != nil {
-		return nil, first(issues)
+		return nil, e.first(issues)
 	}
 	return checked, nil
 }

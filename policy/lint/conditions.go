@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"pgfsm/policy"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/rules"
 )
@@ -95,6 +96,8 @@ func (l *linter) configured(name string) (code, what, plural string, texts []str
 		return RuleUnknown, "risk rule", "risk rules", texts
 	case name == "actor.roles":
 		return RoleUnknown, "role", "roles", l.roles()
+	case name == "actor.kind":
+		return NameUnconfigured, "kind of actor", "kinds of actors", []string{policy.ActorAgent, policy.ActorPerson}
 	case name == "env":
 		return NameUnconfigured, name, "environment", []string{l.content.Env}
 	case name == "server":

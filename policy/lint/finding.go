@@ -65,7 +65,7 @@ var codes = []Code{
 	{RuleUnknown, Error, "There is no such risk rule."},
 	{RiskUnconfigured, Error, "The condition asks for the risk of a call, but there are no risk rules."},
 	{RoleUnknown, Error, "There is no such role in the configuration."},
-	{NameUnconfigured, Note, "The condition names an environment, a server or a tool that is not configured."},
+	{NameUnconfigured, Note, "The condition names an environment, a server, a tool or a kind of actor that does not exist."},
 	{MatchesNoTool, Note, "The policy matches no tool on the allowlist."},
 	{ToolUnmentioned, Warning, "The allowlist names the tool, but no policy matches it: every call is denied."},
 	{DestructiveAllowed, Error, "A tool that says it may destroy is allowed without a person."},

@@ -192,6 +192,7 @@ func TestLint(t *testing.T) {
 		{"role-misspelt", when("'leed' in actor.roles"), []string{"role_unknown policies[1] when 1:1"}, when("'lead' in actor.roles")},
 		{"approver-misspelt", func(c *policy.Content) { c.Policy.Policies[1].Approvers = []string{"lead", "leed"} },
 			[]string{"role_unknown policies[1] approvers"}, nil},
+		{"kind-misspelt", when("actor.kind == 'human'"), []string{"name_unconfigured policies[1] when 1:15"}, when("actor.kind == 'agent'")},
 		{"environment-of-elsewhere", when("env != 'dev'"), []string{"name_unconfigured policies[1] when 1:8"}, when("env != 'prod'")},
 		{"server-of-elsewhere", insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "b*"}, When: "server == 'Pay'"}),
 			[]string{"name_unconfigured policies[0] when 1:11"},
