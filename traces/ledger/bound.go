@@ -22,6 +22,7 @@ type Bound struct {
 	Held       states.HeldFact
 	Assessed   states.AssessedFact
 	Votes      []policy.Vote
+	Bundle     *policy.Bundle // of the run
 }
 
 // BoundOf returns what a held run binds. It executes the run's record again up to the hold, so that approvers see what their
@@ -50,7 +51,7 @@ func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
 	if facts.Held == nil || facts.Assessed == nil || plan == nil {
 		return Bound{}, fmt.Errorf("%w: run %s is not held by its record", traces.ErrTampered, run)
 	}
-	b := Bound{Request: q, Asked: rec.Header.Request.Text, Args: plan.Args, Held: *facts.Held, Assessed: *facts.Assessed}
+	b := Bound{Request: q, Asked: rec.Header.Request.Text, Args: plan.Args, Held: *facts.Held, Assessed: *facts.Assessed, Bundle: again.Run.Bundle()}
 	if t, found := again.Run.Catalog().Find(plan.Server, plan.Tool); found.Allows() {
 		b.Definition = t.Definition
 	}

@@ -39,7 +39,7 @@ func (h *Handler) showCall(v *visit, status int, refused, reason string) error {
 			return err
 		}
 		body.Approval = present.NewApproval(&b)
-		return body.fill(r, v.who, now)
+		return body.fill(r, v.who, b.Bundle, now)
 	})
 	if errors.Is(err, ledger.ErrNotHeld) {
 		http.Redirect(v.w, v.r, v.base+"runs/"+v.id, http.StatusSeeOther)
@@ -57,8 +57,8 @@ func (h *Handler) showCall(v *visit, status int, refused, reason string) error {
 	})
 }
 
-// fill adds what belongs to the approval of a call.
-func (c *callView) fill(r ledger.Reader, who ledger.Caller, now string) (err error) {
+// fill adds what belongs to the approval of a call. The bundle is the run's.
+func (c *callView) fill(r ledger.Reader, who ledger.Caller, bundle *policy.Bundle, now string) (err error) {
 	q := &c.Request
 	c.Rows, c.Left = c.Approval.Rows(now), left(now, q.Expires)
 	for i := range c.Risk {
@@ -79,12 +79,12 @@ func (c *callView) fill(r ledger.Reader, who ledger.Caller, now string) (err err
 	if c.Earlier.Runs, err = earlier(r, q); err != nil {
 		return err
 	}
-	own := func(v policy.Vote) bool { return policy.SamePerson(v.By, who.Name) }
+	own := func(v policy.Vote) bool { return bundle.SamePerson(v.By, who.Name) }
 	switch why := ledger.Undecided(r, q.Run, now); {
 	case why != nil:
 	case who.Allow(ledger.ActVote) != nil:
 		c.Why = "You are signed in as " + who.Role() + ", and only approvers vote. An admin never votes."
-	case policy.SamePerson(q.Actor, who.Name), c.Bound.OnBehalfOf != "" && policy.SamePerson(c.Bound.OnBehalfOf, who.Name):
+	case bundle.SamePerson(q.Actor, who.Name), c.Bound.OnBehalfOf != "" && bundle.SamePerson(c.Bound.OnBehalfOf, who.Name):
 		c.Why = "This is your own request: another approver decides."
 	case slices.ContainsFunc(c.Votes, own):
 		c.Why = "You have voted. Another approver's vote is still needed."

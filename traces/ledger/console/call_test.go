@@ -75,6 +75,26 @@ func TestVoteOfAPageLeftOpen(t *testing.T) {
 	}
 }
 
+// TestOnePersonWithTwoNames: the page does not offer a vote that the ledger would refuse to a person of two names.
+func TestOnePersonWithTwoNames(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		same []string
+		says string
+	}{
+		{"requester", []string{alice, ledgertest.Carol}, "This is your own request"},
+		{"approver-who-voted", []string{alice, bob}, "You have voted"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d, content := newDesk(t), ledgertest.Holding(2)
+			content.Identity = &policy.IdentityRules{Same: [][]string{tc.same}}
+			q := d.HoldBy(ledgertest.Carol, content)
+			d.Cast(ledgertest.Ballot(q, d.Approver(bob)))
+			d.signedIn(here, alice, ledger.RoleApprover).page("calls/"+q.RunID).want(t, http.StatusOK, tc.says)
+		})
+	}
+}
+
 func TestVoteAgain(t *testing.T) {
 	d := newDesk(t)
 	q := d.Hold(2)
