@@ -1,9 +1,13 @@
 -- The roles of a ledger. An administrator runs these statements with psql, as often as needed, and then gives each role that
 -- logs in a password or a certificate.
-DO $$ BEGIN
-    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'pgfsm_serve') THEN CREATE ROLE pgfsm_serve LOGIN; END IF;
-    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'pgfsm_prune') THEN CREATE ROLE pgfsm_prune LOGIN; END IF;
-    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'pgfsm_migrate') THEN CREATE ROLE pgfsm_migrate LOGIN; END IF;
+DO $$ DECLARE name text; BEGIN
+    FOREACH name IN ARRAY ARRAY['pgfsm_serve', 'pgfsm_prune', 'pgfsm_migrate'] LOOP
+        CONTINUE WHEN EXISTS (SELECT FROM pg_roles WHERE rolname = name);
+        BEGIN
+            EXECUTE format('CREATE ROLE %I LOGIN', name);
+        EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; -- made for another ledger of this cluster at the same time
+        END;
+    END LOOP;
 END $$;
 SET search_path = SCHEMA_OF_LEDGER;
 
