@@ -67,6 +67,7 @@ var (
 	scope       = &shape{form: text, max: MaxScopeBytes, match: scopePattern, what: "a scope (RFC 6749 section 3.3)"}
 	clientID    = &shape{form: text, max: MaxNameOfClient, check: checkShown}
 	actors      = &shape{form: list, max: MaxActors, unique: ".", what: "actor", each: &shape{form: text, max: MaxActorBytes, check: checkShown}}
+	claimName   = &shape{form: text, match: claimPattern, max: MaxNameBytes, what: "a name: letters, digits and _"}
 	identityIDs = func(what string, each *shape) *shape {
 		return &shape{form: list, max: MaxIdentityNames, unique: ".", what: what, each: each}
 	}
@@ -88,8 +89,7 @@ var issuerShape = &shape{form: object, cross: crossIssuer, keys: []key{
 		doc: "The client ids whose tokens are those of people. The tokens of all other clients are those of agents."},
 	{name: "groups", shape: jsonPointer, example: "/realm_access/roles",
 		doc: "The place of the groups in a token: a list of strings. Without this key, the groups of its callers are unknown."},
-	{name: "claims", shape: &shape{form: table, max: MaxClaims, what: "claim", each: jsonPointer,
-		name: &shape{form: text, match: claimPattern, max: MaxNameBytes, what: "a name: letters, digits and _"}},
+	{name: "claims", shape: &shape{form: table, max: MaxClaims, what: "claim", each: jsonPointer, name: claimName},
 		example: "{department: /department}", doc: "Further claims, by the name that they have in conditions after `actor.claims.`: each the place of a string in a token."},
 	{name: "jwks_max_age", shape: &shape{form: duration, min: MinJWKSMaxAge, max: MaxJWKSMaxAge}, initial: writeDuration(DefaultJWKSMaxAge),
 		doc: "How long pgfsm accepts tokens while the provider cannot be reached. pgfsm fetches the provider's keys every five minutes."},

@@ -26,6 +26,8 @@ type PolicyTest struct {
 	Expect string // allow, deny or pending
 	Policy string // which policy must decide; empty: any
 
+	Identity *policy.Identity // what the actor's identity provider says; nil: it is of none
+
 	Pinned      *bool               // whether the tool's definition is pinned; nil: as the configuration says
 	Annotations *policy.Annotations // the tool's annotations; nil: those that the configuration has
 
@@ -50,6 +52,7 @@ var policyTests = &shape{form: object, keys: []key{
 				{name: "env", shape: plainName, doc: "The environment. Default: the configuration's."},
 				{name: "args", shape: &shape{form: anything}, initial: "{}", doc: "The arguments."},
 				{name: "actor", shape: &shape{form: text, max: MaxToolBytes}, doc: "The requester."},
+				{name: "as", absent: true, shape: actorShape, doc: "The requester, if it is one of an identity provider: instead of `actor`."},
 				{name: "pinned", shape: &shape{form: boolean}, doc: "Whether the tool's definition is pinned. Default: as in the allowlist."},
 				{name: "annotations", absent: true, shape: toolHints,
 					doc: "The tool's annotations. Default: those of the definition stored with its pin, or none."},
@@ -121,6 +124,12 @@ func ReadPolicyTests(name string, content []byte, of *policy.Content) ([]PolicyT
 		if args := in.get("args"); args != nil {
 			t.Args = args.json()
 		}
+		if as := in.get("as"); as != nil {
+			if in.get("actor") != nil {
+				src.fault(as.at, fmt.Sprintf("tests[%d].input.as", i), "write one of them", "tests[%d].input has both actor and as", i)
+			}
+			t.Actor, t.Identity = as.actor()
+		}
 		t.Pinned, t.Annotations = in.flag("pinned"), in.get("annotations").hints()
 		if told := in.get("history"); told != nil {
 			t.History = told.answers()
@@ -167,12 +176,29 @@ func (h *held) names(t *PolicyTest) {
 	case !slices.ContainsFunc(h.of.Allowlist, listed):
 		h.fault(in.get("tool"), "input.tool", remedy, "the allowlist names no tool %q of server %q", t.Tool, t.Server)
 	}
+	h.claims(t)
 	if t.Policy == "" {
 		return
 	}
 	named := func(p rules.Policy) bool { return p.ID == t.Policy }
 	if h.of.Policy == nil || !slices.ContainsFunc(h.of.Policy.Policies, named) {
 		h.fault(h.test.get("expect_policy"), "expect_policy", "", "there is no policy %q", t.Policy)
+	}
+}
+
+// claims refuses a claim that the configuration does not have.
+func (h *held) claims(t *PolicyTest) {
+	if t.Identity == nil {
+		return
+	}
+	var configured []string
+	if h.of.Identity != nil {
+		configured = h.of.Identity.Claims
+	}
+	for _, c := range t.Identity.Claims {
+		if !slices.Contains(configured, c.Name) {
+			h.fault(h.test.get("input").get("as").get("claims"), "input.as.claims", "correct it, or add it to claims of an issuer", "no claim %q is configured", c.Name)
+		}
 	}
 }
 

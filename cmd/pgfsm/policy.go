@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/config"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/visible"
@@ -113,11 +114,11 @@ func (a *app) explain(ctx context.Context, o *explainOptions, pinned *bool, anno
 	var err error
 	if o.as != "" {
 		var text []byte
-		if text, _, err = safefile.Read(o.as); err == nil {
-			q.Actor, q.Identity, err = explain.ParseAs(text)
+		if text, _, err = safefile.Read(o.as); err != nil {
+			return fmt.Errorf("--as: %w", err)
 		}
-		if err != nil {
-			return fmt.Errorf("--as %s: %w", visible.Text(o.as), err)
+		if q.Actor, q.Identity, err = config.ReadActor(o.as, text); err != nil {
+			return err
 		}
 	} else if q.Actor, err = a.requesterName(ctx, o.actor); err != nil {
 		return err

@@ -115,7 +115,7 @@ func testFiles(paths []string) (files []string, err error) {
 // test judges one call. Only a gate that denies decides besides the policy: what is unknown without the tool's server is assumed to allow.
 func (e *Explainer) test(file string, t *config.PolicyTest) (*Explanation, Result) {
 	x := e.judge(&Call{
-		Server: t.Server, Tool: t.Tool, Env: t.Env, Actor: t.Actor, Plan: policy.CallPlan(t.Server, t.Tool, t.Args), History: t.History,
+		Server: t.Server, Tool: t.Tool, Env: t.Env, Actor: t.Actor, Identity: t.Identity, Plan: policy.CallPlan(t.Server, t.Tool, t.Args), History: t.History,
 		Facts: e.Facts(t.Server, t.Tool, t.Pinned, t.Annotations), declared: t.Declared, risk: t.Risk,
 	})
 	by := x.deciding()
