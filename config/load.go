@@ -35,8 +35,9 @@ type Overrides struct {
 // Loaded is a configuration with every file it names, ready to be compiled.
 type Loaded struct {
 	Content       policy.Content
-	Servers       []Upstream // in the order of Content.Servers
-	AllowlistPath string     // what was read as the allowlist
+	Servers       []Upstream  // in the order of Content.Servers
+	AllowlistPath string      // what was read as the allowlist
+	GroupLists    []GroupList // the allowlists of groups, in the order of the file
 	TracesDir     string
 	Ledger        string // the ledger's URL without a password, with a path as found from the working directory; empty if the configuration names none
 	Checkpoints   Checkpoints
@@ -275,6 +276,21 @@ func (l *loader) allowlists(override string, closed bool) {
 		l.allowlist(f.at, f.key, f.path, f.group)
 	}
 	l.out.AllowlistPath = all[0].path
+	for _, f := range all[1:] {
+		l.out.GroupLists = append(l.out.GroupLists, GroupList{f.group, f.path})
+	}
+}
+
+// A GroupList is the allowlist file of a group.
+type GroupList struct{ Group, Path string }
+
+// Allowlists returns the paths of all allowlist files; the first is the default one.
+func (l *Loaded) Allowlists() []string {
+	all := []string{l.AllowlistPath}
+	for _, g := range l.GroupLists {
+		all = append(all, g.Path)
+	}
+	return all
 }
 
 // allowlist adds the tools and the pins of one file. A tool has one pin, whoever may call it.

@@ -47,7 +47,7 @@ type ServiceOptions struct {
 	Checkpoints *checkpoint.Writer // of the runner's ledger
 	Closed      error              // why every call of an agent is refused
 	Config      string             // the configuration file as the user named it, for commands that people can copy; empty: the default
-	Allowlist   string             // the file that keeps the pins; empty: there is none that can be changed
+	Allowlists  []string           // the files that keep the pins, the default one first; empty: there is none that can be changed
 	Info        upstream.Info      // how the gateway names itself to clients
 }
 

@@ -12,9 +12,10 @@ import (
 
 // knownServers returns the servers of the service as it last saw them. note says which pinned definitions it cannot read.
 func (s *Service) knownServers() (all []present.Server, note string) {
-	p := present.Pins{Config: s.options.Config, Allowlist: s.options.Allowlist, Definition: func(canonical.Digest) []byte { return nil }}
-	if p.Allowlist != "" {
-		d, err := pins.ReadDefinitions(p.Allowlist)
+	p := present.Pins{Config: s.options.Config, Definition: func(canonical.Digest) []byte { return nil }}
+	if all := s.options.Allowlists; len(all) > 0 {
+		p.Allowlist = all[0]
+		d, err := pins.ReadAll(all)
 		if err != nil {
 			note = "The approved definitions cannot be read: " + err.Error()
 		} else {
@@ -45,10 +46,10 @@ func (s *Service) catalog(ctx context.Context, b *policy.Bundle, live bool) (*po
 		}
 		return b.Catalog(listed.Catalog(), listed.Servers), nil
 	}
-	if s.options.Allowlist == "" {
+	if len(s.options.Allowlists) == 0 {
 		return nil, nil
 	}
-	c, _, err := pins.Stored(s.options.Allowlist, b)
+	c, _, err := pins.Stored(b, s.options.Allowlists)
 	return c, err
 }
 

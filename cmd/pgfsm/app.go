@@ -86,12 +86,12 @@ func (a *app) close() {
 	}
 }
 
-// allowlist is the file that keeps the pins; empty for the allowlist of the embedded demo.
-func (a *app) allowlist() string {
+// allowlists are the files that keep the pins; none for the allowlist of the embedded demo.
+func (a *app) allowlists() []string {
 	if a.IsDemo() && a.w.env("SAFE_ALLOWLIST_PATH") == "" {
-		return ""
+		return nil
 	}
-	return a.Loaded.AllowlistPath
+	return a.Loaded.Allowlists()
 }
 
 // runnerOptions are the options of a runner. The ledger may be nil.

@@ -89,7 +89,7 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 		if err := l.verifyOpen(ctx); err != nil {
 			return err
 		}
-		parts, allowlist := runner.Options{Ledger: l.Ledger, Report: w.warn, Serve: loaded.Serve}, ""
+		parts, allowlists := runner.Options{Ledger: l.Ledger, Report: w.warn, Serve: loaded.Serve}, []string(nil)
 		if !o.noResume {
 			a, err := open(w, &from)
 			if err != nil {
@@ -99,14 +99,14 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 			if err := a.Start(ctx); err != nil {
 				return err
 			}
-			parts, allowlist = a.runnerOptions(l), a.allowlist()
+			parts, allowlists = a.runnerOptions(l), a.allowlists()
 		}
 		r, err := runner.New(parts)
 		if err != nil {
 			return err
 		}
 		all, err := runner.NewService(ctx, r, runner.ServiceOptions{
-			Admin: on, AdminURL: configured.AdminURL, Hosts: o.hosts, Hooks: told, Identity: providers, Store: l.store, Config: o.config, Allowlist: allowlist,
+			Admin: on, AdminURL: configured.AdminURL, Hosts: o.hosts, Hooks: told, Identity: providers, Store: l.store, Config: o.config, Allowlists: allowlists,
 		})
 		if err != nil {
 			return err

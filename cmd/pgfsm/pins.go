@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
+	"pgfsm/config"
 	"pgfsm/config/pins"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
@@ -27,7 +29,8 @@ live definition differs from its pin, pgfsm blocks the tool (tool_definition_cha
 (pgfsm pins diff, then pgfsm pins approve).
 
 pins stores the approved definitions beside the allowlist, in allowlist.pins.json for allowlist.json, so that diff can
-show changes. It uses a stored definition only if its digest equals the pin.`,
+show changes. It uses a stored definition only if its digest equals the pin. A group's allowlist has its own pins:
+name the group with --group.`,
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -39,6 +42,7 @@ show changes. It uses a stored definition only if its digest equals the pin.`,
 type pinCommand struct {
 	*options
 	w     world
+	group string // whose allowlist it is; empty: the default one
 	file  *pins.File
 	tools []pins.Entry
 }
@@ -46,6 +50,7 @@ type pinCommand struct {
 // newPinsCommand makes one of the commands: it reads the allowlist file that the configuration, or SAFE_ALLOWLIST_PATH, names.
 func newPinsCommand(w world, cmd *cobra.Command, do func(ctx context.Context, p *pinCommand, names []string) error) *cobra.Command {
 	var o options
+	var group string
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
 		loaded, from, err := load(w, &o)
 		if err != nil {
@@ -54,8 +59,15 @@ func newPinsCommand(w world, cmd *cobra.Command, do func(ctx context.Context, p 
 		if from == setup.EmbeddedDemo && w.env("SAFE_ALLOWLIST_PATH") == "" {
 			return fmt.Errorf("%s has no allowlist file to hold pins: pgfsm init writes a configuration that has one", from)
 		}
-		p := &pinCommand{options: &o, w: w}
-		if p.file, err = pins.Read(loaded.AllowlistPath); err != nil {
+		p, path := &pinCommand{options: &o, w: w, group: group}, loaded.AllowlistPath
+		if group != "" {
+			i := slices.IndexFunc(loaded.GroupLists, func(l config.GroupList) bool { return l.Group == group })
+			if i < 0 {
+				return fmt.Errorf("--group: allowlist.groups has no group %q", group)
+			}
+			path = loaded.GroupLists[i].Path
+		}
+		if p.file, err = pins.Read(path); err != nil {
 			return err
 		}
 		if p.tools, err = p.file.Select(names...); err != nil {
@@ -64,6 +76,7 @@ func newPinsCommand(w world, cmd *cobra.Command, do func(ctx context.Context, p 
 		return do(cmd.Context(), p, names)
 	}
 	o.register(cmd)
+	cmd.Flags().StringVar(&group, "group", "", "the group whose allowlist has the tools (default: the default allowlist)")
 	return cmd
 }
 
@@ -144,6 +157,9 @@ func (p *pinCommand) print(d pinsDocument, next, summary string, code int) error
 
 // command writes a command about one tool, with the same configuration.
 func (p *pinCommand) command(t *pins.Entry, words ...string) string {
+	if p.group != "" {
+		words = append(words, "--group", p.group)
+	}
 	return (&present.Pins{Config: p.config}).Command(t.Server, t.Tool, words...)
 }
 

@@ -152,7 +152,7 @@ func (o *gatewayOptions) service(ctx context.Context, a *app, l *openedLedger, l
 	configured := &a.Loaded.Serve
 	so = runner.ServiceOptions{
 		Hosts: configured.Hosts, PublicURL: configured.PublicURL, AdminURL: configured.AdminURL, Closed: a.Loaded.Closed,
-		Info: upstream.Info{Name: "pgfsm", Version: version()}, Config: o.config, Allowlist: a.allowlist(),
+		Info: upstream.Info{Name: "pgfsm", Version: version()}, Config: o.config, Allowlists: a.allowlists(),
 	}
 	secured, err := openTLS(configured.TLS, func(err error) { log.Error("TLS", "error", visible.Text(err.Error())) })
 	if err != nil {

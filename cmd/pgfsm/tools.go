@@ -54,7 +54,7 @@ func (a *app) catalog(ctx context.Context, b *policy.Bundle, live bool) (*policy
 		}
 		return b.Catalog(listed.Catalog(), listed.Servers), nil
 	}
-	c, warning, err := pins.Stored(a.Loaded.AllowlistPath, b)
+	c, warning, err := pins.Stored(b, a.Loaded.Allowlists())
 	if warning != "" {
 		a.w.warn("warning: " + warning)
 	}

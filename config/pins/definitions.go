@@ -2,9 +2,11 @@ package pins
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"strings"
 
@@ -93,13 +95,29 @@ func (d *Definitions) Diff(t *Entry) ([]docdiff.Change, bool) {
 // Definition returns the stored definition with a digest; nil if there is none.
 func (d *Definitions) Definition(digest canonical.Digest) jsontext.Value { return d.byDigest[digest] }
 
-// Stored returns the catalog of the definitions that are stored beside an allowlist file; nil if there are none. warning says what is wrong
-// with the file.
-func Stored(allowlist string, b *policy.Bundle) (c *policy.Catalog, warning string, err error) {
+// ReadAll reads the definitions beside several allowlist files, of which the first is the default one.
+func ReadAll(allowlists []string) (*Definitions, error) {
+	all, err := ReadDefinitions(allowlists[0])
+	for _, path := range allowlists[1:] {
+		if err != nil {
+			return nil, err
+		}
+		var d *Definitions
+		if d, err = ReadDefinitions(path); err == nil {
+			maps.Copy(all.byDigest, d.byDigest)
+			all.Warning = cmp.Or(all.Warning, d.Warning)
+		}
+	}
+	return all, err
+}
+
+// Stored returns the catalog of the definitions that are stored beside allowlist files; nil if there are none. warning says what is wrong
+// with a file.
+func Stored(b *policy.Bundle, allowlists []string) (c *policy.Catalog, warning string, err error) {
 	if len(b.Content().Pins) == 0 {
 		return nil, "", nil
 	}
-	d, err := ReadDefinitions(allowlist)
+	d, err := ReadAll(allowlists)
 	if err != nil {
 		return nil, "", err
 	}

@@ -139,7 +139,7 @@ func (f *File) Select(names ...string) ([]Entry, error) {
 		}
 	}
 	if !found {
-		return nil, fmt.Errorf("%s is not on the allowlist, %s: nothing else can be pinned", strings.Join(names, " "), f.Path)
+		return nil, fmt.Errorf("%s is not on the allowlist, %s: nothing else can be pinned (for the allowlist of a group, use --group)", strings.Join(names, " "), f.Path)
 	}
 	return tools, nil
 }
