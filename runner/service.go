@@ -68,12 +68,14 @@ type Service struct {
 	console *console.Handler // nil without a ledger
 	worker  *Worker
 	sender  *hooks.Sender
-	lookup  rate.Sometimes // limits the log lines about tokens: clients can cause any number
+	// These limit the log lines about tokens: clients can cause any number.
+	lookup  rate.Sometimes
+	refused rate.Sometimes
 }
 
 // NewService returns a service. It serves nothing yet, but web hooks are told of everything that happens from now on.
 func NewService(ctx context.Context, r *Runner, o ServiceOptions) (s *Service, err error) {
-	s = &Service{options: o, runner: r, lookup: rate.Sometimes{Interval: time.Second}}
+	s = &Service{options: o, runner: r, lookup: rate.Sometimes{Interval: time.Second}, refused: rate.Sometimes{Interval: time.Second}}
 	if r.options.Ledger != nil {
 		s.worker = NewWorker(r)
 		configured := &r.options.Serve

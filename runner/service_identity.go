@@ -105,7 +105,7 @@ func (s *Service) people(url string) web.Authenticator {
 	return either{s.options.Identity.People(cmp.Or(url, web.Origin(s.options.Admin))), api.Tokens{Ledger: s.runner.options.Ledger}}
 }
 
-// logged logs that credentials cannot be verified: clients are told no reason.
+// logged logs why credentials are refused or cannot be verified: clients are told no reason.
 type logged struct {
 	web.Authenticator
 	s *Service
@@ -113,8 +113,12 @@ type logged struct {
 
 func (l logged) Authenticate(r *http.Request) (web.Caller, error) {
 	c, err := l.Authenticator.Authenticate(r)
-	if errors.Is(err, web.ErrUnavailable) {
+	switch {
+	case err == nil, errors.Is(err, web.ErrNoCredentials), errors.As(err, new(*web.ScopeError)): // the log has an entry about scopes
+	case errors.Is(err, web.ErrUnavailable):
 		l.s.lookup.Do(func() { l.s.runner.log.Warn("a token cannot be verified", "error", visible.Text(err.Error())) })
+	default:
+		l.s.refused.Do(func() { l.s.runner.log.Info("a token was refused at the gateway", "reason", visible.Text(err.Error())) })
 	}
 	return c, err
 }

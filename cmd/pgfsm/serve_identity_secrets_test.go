@@ -34,6 +34,9 @@ func TestTokensStayOut(t *testing.T) {
 		command(t.Context(), map[string]string{tokenVariable: token}, "approvals", "approve", "-c", o.config, run, "--digest", o.bindingOf(t, run, person)).want(t, exitCould)
 	}
 	written := o.stderr.String()
+	if want := `"a token was refused at the gateway" reason="the token is for another audience"`; !strings.Contains(written, want) {
+		t.Errorf("the log does not say %s:\n%s", want, written)
+	}
 	o.stop(t, exitYes)
 	read := 0
 	err := filepath.WalkDir(o.dir, func(path string, e fs.DirEntry, err error) error {
