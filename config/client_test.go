@@ -72,7 +72,7 @@ func TestOurReferences(t *testing.T) {
 
 // TestNothingOfAClientsFileIsUsedUnlisted: whatever the file holds, without a digest no server comes of it.
 func TestNothingOfAClientsFileIsUsedUnlisted(t *testing.T) {
-	files := map[string]string{"c.yaml": minimal + "mcp_servers: m.json\n", "allow.json": "{}",
+	files := map[string]string{"c.yaml": minimal + "mcp_servers: m.json\n", "allow.json": `{"docs": ["read"]}`,
 		"m.json": `{"mcpServers": {"docs": {"command": "evil"}, "other": {"command": "evil"}, "x\u001b": 7}}`}
 	l, err := Load("c.yaml", openMap(files), Overrides{})
 	if err != nil {

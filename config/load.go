@@ -108,6 +108,7 @@ func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	if len(l.faults) > 0 {
 		return nil, l.faults
 	}
+	l.unlikely()
 	return l.out, nil
 }
 
