@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -43,6 +44,34 @@ func EditPins(text []byte, pins []policy.Pin) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return writePins(root, pins)
+}
+
+// AddTools returns the text of an allowlist file with further tools of a server, behind those that it names already.
+func AddTools(text []byte, server string, tools []string) ([]byte, error) {
+	root, err := readPins("the allowlist", text)
+	if err != nil {
+		return nil, err
+	}
+	if root.member(server) == nil {
+		root.members = append(root.members, member{key: server, value: &node{kind: isMap}})
+	}
+	listed := root.get(server)
+	for _, tool := range tools {
+		switch {
+		case slices.ContainsFunc(listed.allowed(), func(m member) bool { return m.key == tool }):
+		case listed.kind == isMap:
+			listed.members = append(listed.members, member{key: tool, value: &node{kind: isMap}})
+		default:
+			listed.items = append(listed.items, &node{kind: isText, text: tool})
+		}
+	}
+	_, pins := root.allowlist()
+	return writePins(root, pins)
+}
+
+// writePins writes an allowlist with exactly these pins.
+func writePins(root *node, pins []policy.Pin) ([]byte, error) {
 	wanted := make(map[[2]string]policy.Pin, len(pins))
 	for _, p := range pins {
 		at := [2]string{p.Server, p.Tool}

@@ -85,21 +85,7 @@ func (t *Tool) Detail() string {
 	if t.Dialect != "" {
 		parts = append(parts, t.Dialect)
 	}
-	for _, hint := range []struct {
-		name  string
-		value *bool
-	}{
-		{"read-only", t.Annotations.ReadOnly}, {"destructive", t.Annotations.Destructive},
-		{"idempotent", t.Annotations.Idempotent}, {"open-world", t.Annotations.OpenWorld},
-	} {
-		switch {
-		case hint.value == nil:
-		case *hint.value:
-			parts = append(parts, hint.name)
-		default:
-			parts = append(parts, "not "+hint.name)
-		}
-	}
+	parts = append(parts, hintWords(&t.Annotations)...)
 	switch {
 	case !t.onAllowlist:
 	case t.Pin == "":
@@ -111,4 +97,45 @@ func (t *Tool) Detail() string {
 		parts = append(parts, "open at "+strings.Join(t.Open, " "))
 	}
 	return strings.TrimSuffix(why+strings.Join(parts, ", "), "; ")
+}
+
+// Hints are the annotations of a tool in words.
+func Hints(a *policy.Annotations) string {
+	if words := hintWords(a); len(words) > 0 {
+		return strings.Join(words, ", ")
+	}
+	return "nothing about whether it only reads"
+}
+
+func hintWords(a *policy.Annotations) (words []string) {
+	for _, hint := range []struct {
+		name  string
+		value *bool
+	}{
+		{"read-only", a.ReadOnly}, {"destructive", a.Destructive},
+		{"idempotent", a.Idempotent}, {"open-world", a.OpenWorld},
+	} {
+		switch {
+		case hint.value == nil:
+		case *hint.value:
+			words = append(words, hint.name)
+		default:
+			words = append(words, "not "+hint.name)
+		}
+	}
+	return words
+}
+
+// NotAllowed returns the tools that servers list and the allowlist does not name: those that say they only read, and all others.
+func NotAllowed(tools []Tool) (reads, others []Tool) {
+	for _, t := range tools {
+		switch readOnly := t.Annotations.ReadOnly; {
+		case t.Code != policy.CodeToolNotAllowed:
+		case readOnly != nil && *readOnly:
+			reads = append(reads, t)
+		default:
+			others = append(others, t)
+		}
+	}
+	return reads, others
 }

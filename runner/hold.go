@@ -13,6 +13,7 @@ import (
 	"pgfsm/config"
 	"pgfsm/mcp/gateway"
 	"pgfsm/policy"
+	"pgfsm/policy/visible"
 	"pgfsm/states"
 	"pgfsm/traces/ledger"
 )
@@ -49,7 +50,7 @@ func (r *Runner) held(ctx context.Context, ask *gateway.Ask, w heldCall, first b
 	if !first { // an agent may repeat its call as often as it likes
 		level = slog.LevelDebug
 	}
-	r.log.Log(ctx, level, "held", "run", w.id, "actor", ask.From.Name, "server", ask.Server, "policy", w.policy)
+	r.log.Log(ctx, level, "held", "run", w.id, "actor", ask.From.Name, "server", ask.Server, "tool", visible.Text(ask.Tool), "policy", w.policy)
 	if ask.Tasks {
 		return gateway.Answer{Result: r.working(w).created()}
 	}

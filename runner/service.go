@@ -148,7 +148,7 @@ func (s *Service) newAdmin() {
 	if o.Callers == nil {
 		o.Callers = s.people(s.options.AdminURL)
 	}
-	o.Ledger, o.Replayer, o.Voted, o.Result = l, s.runner.replayer, s.worker.Wake, s.runner.CallResult
+	o.Ledger, o.Replayer, o.Voted, o.Result = l, s.runner.replayer, s.voted, s.runner.CallResult
 	forConsole := console.Options{
 		Ledger: l, Replayer: s.runner.replayer, Hosts: o.Hosts, Voted: o.Voted, Result: o.Result, Log: o.Log, Checkpoints: o.Checkpoints,
 	}

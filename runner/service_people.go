@@ -8,6 +8,7 @@ import (
 	"pgfsm/policy/canonical"
 	"pgfsm/present"
 	"pgfsm/runner/explain"
+	"pgfsm/traces/ledger"
 )
 
 // knownServers returns the servers of the service as it last saw them. note says which pinned definitions it cannot read.
@@ -59,4 +60,10 @@ func (s *Service) history(ctx context.Context, e *explain.Explainer, c *explain.
 		return nil
 	}
 	return e.ReadHistory(ctx, s.runner.options.Ledger, c)
+}
+
+// voted is told of each vote at the admin address that counted.
+func (s *Service) voted(b ledger.Ballot) {
+	s.worker.Wake(b.Run)
+	s.runner.log.Info("vote", "run", b.Run, "actor", b.By.Name, "approve", b.Approve)
 }

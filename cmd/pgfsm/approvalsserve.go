@@ -21,6 +21,7 @@ type serveOptions struct {
 	admin    string
 	hosts    []string
 	noResume bool
+	logs     logOptions
 }
 
 // defaultAdmin is the address without --admin.
@@ -50,6 +51,7 @@ Exit codes: 0 stopped by an interrupt, 2 could not.`,
 	}
 	cmd.Flags().StringVar(&o.admin, "admin", defaultAdmin, "the address to listen on: a loopback address and a port, or with serve.tls any IP address and a port")
 	cmd.Flags().StringArrayVar(&o.hosts, "host", nil, "a host name that a proxy sends in the Host header; may be given again")
+	o.logs.register(cmd)
 	cmd.Flags().BoolVar(&o.noResume, "no-resume", false, "only take decisions; other processes make the calls")
 	return cmd
 }
@@ -62,6 +64,10 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 			return fmt.Errorf("--host %q is no host name, alone or with a port", visible.Text(host))
 		}
 	}
+	log, err := o.logs.open(&w, slog.LevelInfo)
+	if err != nil {
+		return err
+	}
 	from := options{config: o.config}
 	loaded, _, err := load(w, &from)
 	if err != nil {
@@ -71,7 +77,7 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 	if err != nil {
 		return err
 	}
-	providers, err := setup.ServedIdentity(from.setup(w), loaded, slog.New(slog.NewTextHandler(w.stderr, nil)))
+	providers, err := setup.ServedIdentity(from.setup(w), loaded, log)
 	if err != nil {
 		return err
 	}
@@ -89,7 +95,7 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 		if err := l.verifyOpen(ctx); err != nil {
 			return err
 		}
-		parts, allowlists := runner.Options{Ledger: l.Ledger, Report: w.warn, Serve: loaded.Serve}, []string(nil)
+		parts, allowlists := runner.Options{Ledger: l.Ledger, Report: w.warn, Log: log, Serve: loaded.Serve}, []string(nil)
 		if !o.noResume {
 			a, err := open(w, &from)
 			if err != nil {
@@ -100,6 +106,7 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 				return err
 			}
 			parts, allowlists = a.runnerOptions(l), a.allowlists()
+			parts.Log = log
 		}
 		r, err := runner.New(parts)
 		if err != nil {

@@ -127,4 +127,10 @@ func (a *app) stopped(got runner.Result, cause error, asJSON bool) error {
 }
 
 // warn prints a line on standard error.
-func (w world) warn(line string) { fmt.Fprintf(w.stderr, "pgfsm: %s\n", visible.Text(line)) }
+func (w world) warn(line string) {
+	if w.log != nil {
+		w.log.Warn(visible.Text(line))
+		return
+	}
+	fmt.Fprintf(w.stderr, "pgfsm: %s\n", visible.Text(line))
+}

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -146,7 +144,7 @@ func (o *initOptions) imported(files []config.StarterFile) ([]config.ClientServe
 	if n > 1 {
 		which = fmt.Sprintf("these %d servers", n)
 	}
-	if !o.yes && !o.confirm(fmt.Sprintf("Write %s into %s?", which, config.FileName)) {
+	if !o.yes && !o.w.confirm(fmt.Sprintf("Write %s into %s?", which, config.FileName)) {
 		fmt.Fprintln(o.w.stderr, "pgfsm: nothing was written: answer y, or use --yes")
 		return nil, exit(exitNo)
 	}
@@ -156,10 +154,10 @@ func (o *initOptions) imported(files []config.StarterFile) ([]config.ClientServe
 // nextSteps says what is left to do until the servers can be used.
 func nextSteps(configuration, allowlist string) string {
 	return fmt.Sprintf(`no tool may be called yet. Next:
-  pgfsm tools -c %[1]s
-    shows what the servers offer; write what may be called into %[2]s
-  pgfsm pins approve -c %[1]s
-    holds that to what it is now
+  pgfsm tools --not-allowed -c %[1]s
+    shows what the servers offer
+  pgfsm allow -c %[1]s SERVER TOOL...
+    writes what may be called into %[2]s, pinned to what it is now
   pgfsm call -c %[1]s SERVER TOOL '{…}'
     makes one call; pgfsm run needs routes or a model first: planner.routes, planner.llm, or LLM_BASE_URL and LLM_MODEL`,
 		configuration, allowlist)
@@ -196,15 +194,4 @@ func relative(dir, file string) (string, error) {
 		path = rel
 	}
 	return filepath.ToSlash(path), nil
-}
-
-// confirm asks the operator. Anything but y or yes is no.
-func (o *initOptions) confirm(question string) bool {
-	fmt.Fprintf(o.w.stderr, "%s [y/N] ", question)
-	line, err := bufio.NewReader(io.LimitReader(o.w.stdin, 16)).ReadString('\n') // the end of the input means no
-	if f, ok := o.w.stdin.(*os.File); err != nil || !ok || !isTerminal(f) {
-		fmt.Fprintln(o.w.stderr) // no Enter ended the line of the question
-	}
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return answer == "y" || answer == "yes"
 }

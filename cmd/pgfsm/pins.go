@@ -52,22 +52,8 @@ func newPinsCommand(w world, cmd *cobra.Command, do func(ctx context.Context, p 
 	var o options
 	var group string
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
-		loaded, from, err := load(w, &o)
+		p, err := openPins(w, &o, group)
 		if err != nil {
-			return err
-		}
-		if from == setup.EmbeddedDemo && w.env("SAFE_ALLOWLIST_PATH") == "" {
-			return fmt.Errorf("%s has no allowlist file to hold pins: pgfsm init writes a configuration that has one", from)
-		}
-		p, path := &pinCommand{options: &o, w: w, group: group}, loaded.AllowlistPath
-		if group != "" {
-			i := slices.IndexFunc(loaded.GroupLists, func(l config.GroupList) bool { return l.Group == group })
-			if i < 0 {
-				return fmt.Errorf("--group: allowlist.groups has no group %q", group)
-			}
-			path = loaded.GroupLists[i].Path
-		}
-		if p.file, err = pins.Read(path); err != nil {
 			return err
 		}
 		if p.tools, err = p.file.Select(names...); err != nil {
@@ -76,8 +62,33 @@ func newPinsCommand(w world, cmd *cobra.Command, do func(ctx context.Context, p 
 		return do(cmd.Context(), p, names)
 	}
 	o.register(cmd)
-	cmd.Flags().StringVar(&group, "group", "", "the group whose allowlist has the tools (default: the default allowlist)")
+	registerGroup(cmd, &group)
 	return cmd
+}
+
+func registerGroup(cmd *cobra.Command, group *string) {
+	cmd.Flags().StringVar(group, "group", "", "the group whose allowlist has the tools (default: the default allowlist)")
+}
+
+// openPins reads the allowlist file of a group, or the default one.
+func openPins(w world, o *options, group string) (*pinCommand, error) {
+	loaded, from, err := load(w, o)
+	if err != nil {
+		return nil, err
+	}
+	if from == setup.EmbeddedDemo && w.env("SAFE_ALLOWLIST_PATH") == "" {
+		return nil, fmt.Errorf("%s has no allowlist file to hold pins: pgfsm init writes a configuration that has one", from)
+	}
+	path := loaded.AllowlistPath
+	if group != "" {
+		i := slices.IndexFunc(loaded.GroupLists, func(l config.GroupList) bool { return l.Group == group })
+		if i < 0 {
+			return nil, fmt.Errorf("--group: allowlist.groups has no group %q", group)
+		}
+		path = loaded.GroupLists[i].Path
+	}
+	file, err := pins.Read(path)
+	return &pinCommand{options: o, w: w, group: group, file: file}, err
 }
 
 // compare asks the servers for their tools and compares them with the pins.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"syscall"
 
@@ -26,6 +27,7 @@ type world struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	getenv         func(string) (string, bool)
+	log            *slog.Logger // of a service that logs JSON: takes warnings, too
 }
 
 func (w world) env(name string) string {
@@ -124,7 +126,7 @@ Exit codes: 0 yes (answered, a question back, clean), 1 no (blocked, diverged, t
 	}
 	root.AddCommand(
 		newRun(w), newCall(w), newServe(w), newResume(w),
-		newTools(w), newReplay(w), newVerifyProof(w), newGraph(w), newVerify(w), newDemo(w), newInit(w),
+		newTools(w), newAllow(w), newReplay(w), newVerifyProof(w), newGraph(w), newVerify(w), newDemo(w), newInit(w),
 		newConfig(w), newEval(w), newLink(w), newPins(w), newPolicy(w), newLedger(w), newApprovals(w),
 		newConsole(w), newLogin(w), newToken(w), newIdentity(w), newVersion(w),
 	)

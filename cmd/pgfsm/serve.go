@@ -29,6 +29,7 @@ type gatewayOptions struct {
 	admin   string
 	stdio   bool
 	verbose bool
+	logs    logOptions
 }
 
 func newServe(w world) *cobra.Command {
@@ -62,6 +63,7 @@ Exit codes: 0 stopped by an interrupt, 2 could not, or cut calls off.`,
 	cmd.Flags().StringVar(&o.admin, "admin", "", "the address for decisions and health checks (default: serve.admin; with --stdio none)")
 	cmd.Flags().BoolVar(&o.stdio, "stdio", false, "serve one client over standard input and output")
 	cmd.Flags().BoolVar(&o.verbose, "verbose", false, "log every call")
+	o.logs.register(cmd)
 	return cmd
 }
 
@@ -83,7 +85,10 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	if o.verbose {
 		level = slog.LevelDebug
 	}
-	log := slog.New(slog.NewTextHandler(w.stderr, &slog.HandlerOptions{Level: level}))
+	log, err := o.logs.open(&w, level)
+	if err != nil {
+		return err
+	}
 	o.closed = true
 	a, err := open(w, &o.options)
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -17,19 +19,24 @@ import (
 
 func newTools(w world) *cobra.Command {
 	var o options
+	var notAllowed bool
 	cmd := &cobra.Command{
 		Use:   "tools",
 		Short: "List the tools of all servers, and whether they may be called",
 		Long: `tools asks every configured server for its tools. For each tool it shows whether you may call it and why not, its schema
 dialect, its annotations, and whether it is pinned to this definition (pgfsm pins). It marks allowlisted tools without
-the annotation read-only. Exit code 2 if no server answered.`,
+the annotation read-only. Exit code 2 if no server answered.
+
+--not-allowed lists only the tools that the allowlist does not name, for review: first those that say they only read,
+which is only the server's word, then all others.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.with(w, func(a *app) error { return a.listTools(cmd.Context(), o.json) })
+			return o.with(w, func(a *app) error { return a.listTools(cmd.Context(), o.json, notAllowed) })
 		},
 	}
 	o.register(cmd)
 	o.registerGrants(cmd)
+	cmd.Flags().BoolVar(&notAllowed, "not-allowed", false, "list only the tools that are not on the allowlist")
 	return cmd
 }
 
@@ -61,7 +68,7 @@ func (a *app) catalog(ctx context.Context, b *policy.Bundle, live bool) (*policy
 	return c, err
 }
 
-func (a *app) listTools(ctx context.Context, asJSON bool) error {
+func (a *app) listTools(ctx context.Context, asJSON, notAllowed bool) error {
 	c, err := a.catalog(ctx, a.Bundle, true)
 	if err != nil {
 		return err
@@ -71,6 +78,10 @@ func (a *app) listTools(ctx context.Context, asJSON bool) error {
 		code = exitCould
 	}
 	servers, tools := states.Statuses(c), present.Tools(a.Bundle.Content(), c)
+	reads, others := present.NotAllowed(tools)
+	if notAllowed {
+		tools = slices.Concat(reads, others)
+	}
 	if asJSON {
 		err := printJSON(a.w.stdout, struct {
 			SchemaVersion int                   `json:"schema_version"`
@@ -80,6 +91,14 @@ func (a *app) listTools(ctx context.Context, asJSON bool) error {
 		return errors.Join(err, exit(code))
 	}
 	k, out := newInk(a.w), a.w.stdout
+	if notAllowed {
+		printNotAllowed(out, k, "These say that they only read. It is only their server's word:", reads)
+		printNotAllowed(out, k, "These may write:", others)
+		if len(tools) > 0 {
+			fmt.Fprintf(out, "to allow some: %s\n", present.CommandLine("pgfsm", "allow")+" SERVER TOOL...")
+		}
+		return exit(code)
+	}
 	for _, s := range servers {
 		head := fmt.Sprintf("%s (%s, MCP %s)", visible.Text(s.Server), count(s.Tools, "tool"), visible.Text(s.Protocol))
 		if s.Status != policy.ServerUp {
@@ -97,4 +116,15 @@ func (a *app) listTools(ctx context.Context, asJSON bool) error {
 		}
 	}
 	return exit(code)
+}
+
+// printNotAllowed prints a part of the tools that the allowlist does not name.
+func printNotAllowed(out io.Writer, k ink, head string, tools []present.Tool) {
+	if len(tools) == 0 {
+		return
+	}
+	fmt.Fprintln(out, k.bold(head))
+	for _, t := range tools {
+		fmt.Fprintf(out, "  %s %-28s %s\n", visible.Text(t.Server), visible.Text(t.Name), k.faint(visible.Clip(t.Description, maxLine)))
+	}
 }

@@ -3,6 +3,7 @@
 package pins
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,6 +18,7 @@ import (
 	"pgfsm/config"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
+	"pgfsm/policy/visible"
 	"pgfsm/safefile"
 )
 
@@ -97,7 +99,8 @@ func (t *Entry) Describe() string {
 type File struct {
 	Path string // behind every symbolic link
 
-	text      []byte
+	text      []byte // as it was read
+	edited    []byte // with the tools of Add
 	mode      fs.FileMode
 	allowlist []policy.Allowance
 	pins      []policy.Pin
@@ -118,8 +121,21 @@ func Read(path string) (*File, error) {
 		return nil, err
 	}
 	f.mode = info.Mode().Perm()
+	f.edited = f.text
 	f.allowlist, f.pins, err = config.ReadPins(path, f.text)
 	return f, err
+}
+
+// Add puts tools of a server on the allowlist, and returns them in the order of the file. [File.Approve] writes them.
+func (f *File) Add(server string, tools ...string) (added []Entry, err error) {
+	if f.edited, err = config.AddTools(f.edited, server, tools); err != nil {
+		return nil, err
+	}
+	if f.allowlist, f.pins, err = config.ReadPins(f.Path, f.edited); err != nil {
+		return nil, err
+	}
+	all, err := f.Select(server)
+	return slices.DeleteFunc(all, func(t Entry) bool { return !slices.Contains(tools, t.Tool) }), err
 }
 
 // Select returns the tools that names choose: none chooses all tools, one the tools of a server, two a server and its tool.
@@ -189,6 +205,21 @@ func (t *Entry) compare(c *policy.Catalog) {
 	}
 }
 
+// CheckAllowed says why a compared tool cannot be allowed as its server sends it.
+func (t *Entry) CheckAllowed() error {
+	now := *t
+	if t.Status == Unpinned && t.live.Code != "" {
+		now.Status, now.Reason = Refused, t.live.Reason
+	}
+	if now.Status == Unpinned || now.Status == Same {
+		return nil
+	}
+	return fmt.Errorf("%s %s cannot be allowed: %s", visible.Text(t.Server), visible.Text(t.Tool), visible.Text(now.Describe()))
+}
+
+// Annotations are the hints of the tool's live definition.
+func (t *Entry) Annotations() policy.Annotations { return t.live.Annotations }
+
 // Answered reports whether a server of the tools answered, so that there was something to compare.
 func Answered(c *policy.Catalog, tools []Entry) bool {
 	if !c.Up() {
@@ -242,7 +273,7 @@ func without(pins []policy.Pin, tools ...Entry) []policy.Pin {
 // write writes the pins and, before them, the definitions of the former and the new ones; nil leaves the definitions alone. The lock is on
 // the file that was read, which a write replaces: another process that gets the lock afterwards finds a changed file.
 func (f *File) write(pins []policy.Pin, d *Definitions) error {
-	text, err := config.EditPins(f.text, pins)
+	text, err := config.EditPins(f.edited, pins)
 	if err != nil {
 		return err
 	}
@@ -252,7 +283,8 @@ func (f *File) write(pins []policy.Pin, d *Definitions) error {
 			return err
 		}
 	}
-	if definitions == nil && slices.Equal(pins, f.pins) {
+	same := slices.Equal(pins, f.pins) && bytes.Equal(f.edited, f.text)
+	if definitions == nil && same {
 		return nil
 	}
 	lock := flock.New(f.Path, flock.SetFlag(os.O_RDWR))
@@ -267,7 +299,7 @@ func (f *File) write(pins []policy.Pin, d *Definitions) error {
 	if err == nil && definitions != nil {
 		err = safefile.Replace(d.Path, d.was, definitions, f.mode)
 	}
-	if err == nil && !slices.Equal(pins, f.pins) {
+	if err == nil && !same {
 		err = safefile.Replace(f.Path, f.text, text, f.mode)
 	}
 	return errors.Join(err, lock.Unlock())

@@ -31,8 +31,8 @@ type Options struct {
 	// Hosts are the accepted values of the Host header: name and port, as a browser writes them. Without hosts every request is
 	// rejected.
 	Hosts []string
-	// Voted is called with the run's id after each vote that counted. It must not block. It may be nil.
-	Voted func(run string)
+	// Voted is called after each vote that counted. It must not block. It may be nil.
+	Voted func(ledger.Ballot)
 	// Ready says why the service cannot do its work now. It may be nil.
 	Ready func(context.Context) []NotReady
 	// Warnings says what a ready service should tell. It may be nil.
@@ -57,7 +57,7 @@ type Handler struct {
 	replayer    *traces.Replayer
 	callers     web.Authenticator
 	hosts       []string
-	voted       func(string)
+	voted       func(ledger.Ballot)
 	ready       func(context.Context) []NotReady
 	warnings    func() []string
 	checkpoints string
@@ -85,7 +85,7 @@ func New(o Options) *Handler {
 		h.callers = Unblocked{h.callers, o.Ledger}
 	}
 	if h.voted == nil {
-		h.voted = func(string) {}
+		h.voted = func(ledger.Ballot) {}
 	}
 	if h.ready == nil {
 		h.ready = func(context.Context) []NotReady { return nil }

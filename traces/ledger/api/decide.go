@@ -44,13 +44,14 @@ func (h *Handler) vote(c *call, approve bool) (answer, error) {
 		return answer{}, newProblem(DigestRequired,
 			"expected_digest is missing: send the binding of the request as you saw it, so that you decide about nothing else")
 	}
-	q, err := h.ledger.Vote(c.r.Context(), ledger.Ballot{
+	cast := ledger.Ballot{
 		Run: c.run, Binding: canonical.Digest(*b.ExpectedDigest), By: c.caller, Approve: approve, Reason: b.Reason, Key: key,
-	})
+	}
+	q, err := h.ledger.Vote(c.r.Context(), cast)
 	if err != nil {
 		return answer{}, err
 	}
-	h.voted(c.run)
+	h.voted(cast)
 	return jsonAnswer(voted{SchemaVersion: present.SchemaVersion, Request: present.NewRun(&q)}), nil
 }
 

@@ -49,7 +49,7 @@ func newDesk(t testing.TB) *desk {
 	d.Fixture = ledgertest.Open(t, d.store, ledgertest.NewClock(t))
 	d.handler = api.New(api.Options{
 		Ledger: d.Ledger, Replayer: traces.NewReplayer(d.Machine, nil), Hosts: []string{service, "approvals.example.com"}, Log: d.notes.add,
-		Voted: func(run string) { d.voted = append(d.voted, run) },
+		Voted: func(b ledger.Ballot) { d.voted = append(d.voted, b.Run) },
 	})
 	return d
 }

@@ -152,9 +152,10 @@ func (h *Handler) vote(v *visit) error {
 	}
 	// The same vote again, by a double click or after the connection was lost, is one vote.
 	key := canonical.Sum("console vote", []byte(v.secret), []byte(v.id), []byte(fields["digest"]), []byte(fields["vote"]), []byte(fields["reason"]))
-	_, err = h.Ledger.Vote(v.r.Context(), ledger.Ballot{
+	ballot := ledger.Ballot{
 		Run: v.id, Binding: canonical.Digest(fields["digest"]), By: v.who, Approve: approve, Reason: fields["reason"], Key: string(key),
-	})
+	}
+	_, err = h.Ledger.Vote(v.r.Context(), ballot)
 	var no *ledger.Refusal
 	if errors.As(err, &no) && no.Code != ledger.RefusedUnknown && no.Code != ledger.RefusedToken {
 		return h.showCall(v, statusOf(no), "Your vote does not count: "+no.Error()+".", fields["reason"])
@@ -165,7 +166,7 @@ func (h *Handler) vote(v *visit) error {
 	if err != nil {
 		return err
 	}
-	h.Voted(v.id)
+	h.Voted(ballot)
 	http.Redirect(v.w, v.r, v.base+"calls/"+v.id, http.StatusSeeOther)
 	return nil
 }

@@ -41,8 +41,8 @@ type Options struct {
 	// Hosts are the accepted values of the Host header: name and port, as a browser writes them. Those of this machine are served
 	// without TLS, and the others by a proxy with TLS.
 	Hosts []string
-	// Voted is called with the run's id after each vote that counted. It must not block.
-	Voted func(run string)
+	// Voted is called after each vote that counted. It must not block.
+	Voted func(ledger.Ballot)
 	// Result returns the result of a request's call, or nil and the reason why it is not shown.
 	Result func(context.Context, ledger.Reader, *ledger.Request) (result jsontext.Value, note string, err error)
 	// Checkpoints is the folder of signed checkpoints; empty: there is none.

@@ -63,7 +63,7 @@ func newDeskOn(t testing.TB, store ledger.Store, hosts ...string) *desk {
 	d := &desk{Fixture: ledgertest.Open(t, store, ledgertest.NewClock(t)), id: func() string { return ledgertest.NewID(t) }}
 	h := console.New(console.Options{
 		Ledger: d.Ledger, Replayer: traces.NewReplayer(statestest.MustMachine(t), nil), Hosts: hosts,
-		Voted: func(run string) { d.voted = append(d.voted, run) },
+		Voted: func(b ledger.Ballot) { d.voted = append(d.voted, b.Run) },
 		Result: func(context.Context, ledger.Reader, *ledger.Request) (jsontext.Value, string, error) {
 			return d.result, "", nil
 		},
