@@ -56,6 +56,7 @@ func (r *Runner) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer {
 	}
 	r.writeFailed.Store(nil)
 	if got.Outcome.Type == states.TypePending && r.options.Ledger != nil {
+		r.measureOutcome(got.Outcome)
 		return r.held(ctx, ask, heldRun(run), true)
 	}
 	r.logCall(ask, run.ID(), got.Outcome)
@@ -91,6 +92,7 @@ func (r *Runner) unable(ctx context.Context, ask *gateway.Ask, id string, cause 
 
 // logCall logs how a call ended. Successful calls are logged at the debug level only.
 func (r *Runner) logCall(ask *gateway.Ask, id string, o states.Outcome) {
+	r.measureOutcome(o)
 	level := slog.LevelDebug
 	switch o.Type {
 	case states.TypeToolResult:

@@ -54,9 +54,12 @@ func (p *serverPorts) Changed() (string, bool) {
 // Call makes the one call, within the server's time. The run's time is paused meanwhile.
 func (p *serverPorts) Call(ctx context.Context, c *states.CallTool) states.Event {
 	defer deadline.Pause(ctx)()
-	return p.callEvent(ctx, p.options.Upstreams.Call(ctx, upstream.Call{
+	begun := time.Now()
+	got := p.options.Upstreams.Call(ctx, upstream.Call{
 		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, RunID: c.Run, Listing: p.listings[c.Server],
-	}))
+	})
+	p.measureCall(c.Server, c.Tool, begun, got)
+	return p.callEvent(ctx, got)
 }
 
 // List asks every server for its tools, within the time of a run.
@@ -115,10 +118,12 @@ func (p *linkPorts) Changed() (string, bool) {
 // Call makes the one call, within the server's time. The run's time is paused meanwhile.
 func (p *linkPorts) Call(ctx context.Context, c *states.CallTool) states.Event {
 	defer deadline.Pause(ctx)()
+	begun := time.Now()
 	got := p.link.Call(ctx, upstream.Call{
 		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, Meta: p.ask.Meta, Header: p.ask.Header, RunID: c.Run,
 		Listing: p.cached.Number,
 	}, p.ask.Relay)
+	p.measureCall(c.Server, c.Tool, begun, got)
 	p.failed = got.RPCError
 	return p.callEvent(ctx, got)
 }

@@ -35,6 +35,7 @@ func (r *Runner) resume(ctx context.Context, id string, watch Watch) (Result, er
 	var claim *ledger.ClaimError
 	switch {
 	case err == nil:
+		r.measureOutcome(got.Outcome)
 	case got.Run == nil || errors.Is(err, ledger.ErrGivenUp) || errors.As(err, &claim): // nothing was recorded
 		got.Outcome = states.Outcome{}
 	default:

@@ -19,6 +19,7 @@ import (
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/secret"
 	"pgfsm/states"
+	"pgfsm/telemetry"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 )
@@ -40,6 +41,8 @@ type Options struct {
 
 	Report func(line string) // takes one line for the operator, which may hold the words of others; nil drops it
 	Log    *slog.Logger      // logs the calls of agents; nil drops them
+
+	Metrics *telemetry.Metrics // nil measures nothing
 }
 
 // A Runner takes requests through the machine. It is safe for concurrent use.

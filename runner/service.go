@@ -94,6 +94,9 @@ func NewService(ctx context.Context, r *Runner, o ServiceOptions) (s *Service, e
 			}
 		}
 	}
+	if err := s.measureService(); err != nil {
+		return nil, err
+	}
 	if o.MCP != nil || o.Stdio != nil {
 		if err := s.newGateway(); err != nil {
 			return nil, err
@@ -111,6 +114,9 @@ func (s *Service) newGateway() (err error) {
 		Upstreams: parts.Upstreams, Calls: s.runner, Tasks: parts.Ledger != nil, Mask: parts.Secrets.Bytes, MaxAge: s.runner.catalogMaxAge(),
 		Limits: gateway.Limits{Sessions: parts.Serve.Sessions}, Info: s.options.Info, Log: s.runner.log,
 		Clients: s.options.Agents, Required: s.options.Required, Middleware: s.options.Middleware,
+	}
+	if parts.Metrics != nil {
+		o.Observe = s.runner.measureRequest
 	}
 	for _, e := range parts.Serve.Expose {
 		words, err := gateway.ParseExpose(e.Words)
@@ -136,6 +142,9 @@ func (s *Service) newAdmin() {
 	o := api.Options{
 		Callers: s.options.People, Hosts: hosts(s.options.Admin, s.options.AdminURL, s.options.Hosts), Ready: s.ready,
 		Warnings: s.warnings, Log: s.runner.options.Report,
+	}
+	if m := s.runner.options.Metrics; m != nil {
+		o.Metrics = m.Write
 	}
 	if w := s.options.Checkpoints; w != nil {
 		o.Checkpoints = w.Dir

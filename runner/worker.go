@@ -234,6 +234,7 @@ func (w *Worker) start(runs context.Context, q *ledger.Request) bool {
 	if busy || q.Sent != "" || time.Now().Before(w.retries[id].at) || q.Owner != "" && time.Now().Before(w.nextTakeover) {
 		return true
 	}
+	first := w.retries[id].at.IsZero()
 	approved := q.Status == ledger.Approved && policy.Before(w.runner.now(), q.Expires)
 	select {
 	case w.slots <- struct{}{}:
@@ -243,8 +244,12 @@ func (w *Worker) start(runs context.Context, q *ledger.Request) bool {
 	w.mu.Lock()
 	w.busy[id] = true
 	w.mu.Unlock()
+	decided := *q
 	w.resumed.Go(func() {
 		err := w.resume(runs, id, approved)
+		if err == nil && first {
+			w.runner.measureWait(&decided)
+		}
 		w.mu.Lock()
 		delete(w.busy, id)
 		w.finished[id] = err
@@ -259,6 +264,9 @@ func (w *Worker) start(runs context.Context, q *ledger.Request) bool {
 func (w *Worker) resume(ctx context.Context, id string, approved bool) error {
 	if !approved {
 		e, err := w.runner.options.Ledger.RecoverRun(ctx, w.runner.replayer, id)
+		if err == nil {
+			w.runner.measureOutcome(e.Outcome)
+		}
 		w.reportRun(id, e.Outcome, err)
 		return err
 	}

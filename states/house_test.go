@@ -48,10 +48,11 @@ var neighbours = map[string][]string{
 	"mcp/clientfile":  {"mcp/wire", "policy", "safefile"},
 	"mcp":             {"deadline", "loopback", "mcp", "policy", "web"},
 	"safefile":        {},
-	"runner":          {"config", "deadline", "identity", "llm", "loopback", "mcp", "policy", "present", "safefile", "states", "traces", "web"},
+	"runner":          {"config", "deadline", "identity", "llm", "loopback", "mcp", "policy", "present", "safefile", "states", "telemetry", "traces", "web"},
 	"traces/backtest": {"config", "policy", "states", "traces"},
 	"traces":          {"deadline", "fsm", "identity", "loopback", "policy", "present", "safefile", "states", "web"},
-	"web":             {"policy"},
+	"telemetry":       {},
+	"web":             {"loopback", "policy"},
 	"identity":        {"identity", "loopback", "policy", "web"},
 	"fsm/fsmtest":     {"fsm"},
 }

@@ -10,6 +10,7 @@ import (
 	"pgfsm/policy/visible"
 	"pgfsm/runner"
 	"pgfsm/runner/setup"
+	"pgfsm/telemetry"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/stores"
 	"pgfsm/web"
@@ -107,6 +108,9 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 			}
 			parts, allowlists = a.runnerOptions(l), a.allowlists()
 			parts.Log = log
+		}
+		if parts.Metrics, err = telemetry.New(); err != nil {
+			return err
 		}
 		r, err := runner.New(parts)
 		if err != nil {

@@ -18,6 +18,7 @@ import (
 	"pgfsm/policy/visible"
 	"pgfsm/runner"
 	"pgfsm/runner/setup"
+	"pgfsm/telemetry"
 	"pgfsm/traces/ledger/stores"
 	"pgfsm/web"
 )
@@ -126,6 +127,9 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	}
 	parts := a.runnerOptions(l)
 	parts.Unrecorded, parts.Log, parts.Report = unrecorded, log, func(line string) { log.Info(visible.Text(line)) }
+	if parts.Metrics, err = telemetry.New(); err != nil {
+		return err
+	}
 	r, err := runner.New(parts)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -19,6 +20,7 @@ type request struct {
 	endpoint *endpoint
 	session  *clientSession // nil: the client speaks the stateless revision, or has not initialized
 	declared declaredMeta   // by a stateless client
+	observed Operation
 }
 
 // newRequest finds the session of a message, or reads what a stateless client declares. Ended reports that the session is over.
@@ -41,6 +43,7 @@ func (q *request) stateless() bool { return q.Protocol >= session.Stateless }
 // returns when it ends.
 func (g *Gateway) Dispatch(ctx context.Context, r *session.Request) []byte {
 	q, ended := g.newRequest(r)
+	defer g.observed(q, time.Now())
 	if ended {
 		return q.refuse(wire.InvalidRequest, "the session has ended")
 	}
@@ -123,6 +126,7 @@ func invalid(code int64, message string) jsontext.Value { return wire.ErrorObjec
 
 // fail answers with an error object.
 func (q *request) fail(failed jsontext.Value) []byte {
+	q.noteError(failed)
 	return wire.Failure(nil, q.ID, failed)
 }
 

@@ -49,6 +49,9 @@ type Options struct {
 	Info   upstream.Info // the gateway's name for clients
 	Log    *slog.Logger
 
+	// Observe is told of each request that was answered. It must not block. Nil: nobody asks.
+	Observe func(Operation)
+
 	Middleware []web.Middleware // wraps the handler of [Gateway.Serve]; the first one sees a request first
 }
 

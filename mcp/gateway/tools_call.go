@@ -27,6 +27,7 @@ func (g *Gateway) callTool(ctx context.Context, q *request) []byte {
 			return q.fail(failed)
 		}
 	}
+	q.observed.Server, q.observed.Tool = server.Name, tool
 	if message, ours := g.resumePending(ctx, q, server, tool, p.clientInput); ours {
 		return message
 	}
@@ -318,6 +319,7 @@ func (c *toolCall) Respond(request *session.Request) []byte {
 }
 
 func (c *toolCall) respond(q *request) []byte {
+	q.noteResult(c.answer.Result)
 	switch {
 	case c.answer.Error != nil:
 		return q.relayError(c.server, c.answer.Error)

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/mod/sumdb/tlog"
@@ -131,6 +132,12 @@ func (l *Ledger) record(waiting []*operation) {
 // together runs operations in one transaction. The errors are the refusals of each operation, and nil if none was begun; the
 // error is what failed the transaction.
 func (l *Ledger) together(all []*operation) (errs []error, err error) {
+	begun := time.Now()
+	defer func() {
+		if took := l.measure.Load(); took != nil {
+			(*took)(time.Since(begun))
+		}
+	}()
 	err = l.store.Update(context.Background(), func(tx Tx) error {
 		end, err := tx.End()
 		if err != nil {

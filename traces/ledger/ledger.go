@@ -50,8 +50,9 @@ type Ledger struct {
 	closing chan struct{}
 	done    chan struct{}
 	bundles bundles
-	gone    atomic.Pointer[knownPrune] // the last prune as it was read; nil: not read yet
-	useless chan error                 // has the first error of a store that is of no more use
+	gone    atomic.Pointer[knownPrune]          // the last prune as it was read; nil: not read yet
+	measure atomic.Pointer[func(time.Duration)] // takes how long commits took; nil: nobody asks
+	useless chan error                          // has the first error of a store that is of no more use
 
 	replicas roster
 	refusals refusals
@@ -99,6 +100,9 @@ func (l *Ledger) Now() time.Time { return l.clock() }
 // Useless receives [ErrFenced], [ErrLost] or [ErrLedgerClosed] as soon as an operation of the store has failed with it: this process can use the ledger no
 // more.
 func (l *Ledger) Useless() <-chan error { return l.useless }
+
+// MeasureCommits has a function take how long each later commit took. It must not block.
+func (l *Ledger) MeasureCommits(took func(time.Duration)) { l.measure.Store(&took) }
 
 // noted returns the error of a store, which may be the one that [Ledger.Useless] tells of.
 func (l *Ledger) noted(err error) error {

@@ -5,10 +5,8 @@ import (
 	"math"
 	"mime"
 	"net/http"
-	"net/netip"
 	"strings"
 
-	"pgfsm/loopback"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/policy"
 	"pgfsm/web"
@@ -87,7 +85,7 @@ func (f *Front) identify(r *http.Request) (session.Identity, *policy.Identity, *
 	case errors.Is(err, web.ErrNoCredentials) && !sent && f.options.Required:
 		return none, nil, unauthorized("the request has no token: send Authorization: Bearer and a token")
 	case errors.Is(err, web.ErrNoCredentials) && !sent:
-		if !fromThisMachine(r) {
+		if !web.FromThisMachine(r) {
 			return none, nil, unauthorized("requests without a token are accepted only from this machine without TLS: send Authorization: Bearer " +
 				"and a token of pgfsm token create")
 		}
@@ -115,29 +113,6 @@ func (f *Front) identify(r *http.Request) (session.Identity, *policy.Identity, *
 
 func unauthorized(message string) *refusal {
 	return refuse(http.StatusUnauthorized, refusedToken, message)
-}
-
-// proxyHeaders say that a proxy forwards the request of another client.
-var proxyHeaders = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"}
-
-// fromThisMachine reports whether a program on this machine sent the request, and not as a proxy. Other machines can
-// reach a listener with TLS: a proxy below HTTP could forward their connections from this machine, and no header would show it.
-func fromThisMachine(r *http.Request) bool {
-	for _, name := range proxyHeaders {
-		if len(r.Header[name]) > 0 {
-			return false
-		}
-	}
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && r.TLS == nil && peer.Addr().Unmap().IsLoopback() && localHost(r.Host)
-}
-
-// localHost reports whether the value of a Host header, with or without a port, names this machine.
-func localHost(host string) bool {
-	if at := strings.LastIndexByte(host, ':'); at >= 0 && !strings.HasSuffix(host, "]") {
-		host = host[:at]
-	}
-	return loopback.Host(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
 }
 
 // checkContentType refuses a body that is not JSON.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"regexp"
 	"slices"
@@ -31,6 +32,8 @@ type Options struct {
 	// Hosts are the accepted values of the Host header: name and port, as a browser writes them. Without hosts every request is
 	// rejected.
 	Hosts []string
+	// Metrics writes the metrics and returns their media type. Nil: there are none.
+	Metrics func(io.Writer) (mime string, err error)
 	// Voted is called after each vote that counted. It must not block. It may be nil.
 	Voted func(ledger.Ballot)
 	// Ready says why the service cannot do its work now. It may be nil.
@@ -58,6 +61,7 @@ type Handler struct {
 	callers     web.Authenticator
 	hosts       []string
 	voted       func(ledger.Ballot)
+	write       func(io.Writer) (mime string, err error)
 	ready       func(context.Context) []NotReady
 	warnings    func() []string
 	checkpoints string
@@ -74,7 +78,7 @@ func New(o Options) *Handler {
 	h := &Handler{
 		ledger: o.Ledger, replayer: o.Replayer, callers: o.Callers, voted: o.Voted, ready: o.Ready, warnings: o.Warnings, checkpoints: o.Checkpoints,
 		result: o.Result, log: o.Log, bundle: o.Bundle, servers: o.Servers,
-		failed: rate.Sometimes{Interval: time.Second}, listing: make(chan struct{}, 1),
+		write: o.Metrics, failed: rate.Sometimes{Interval: time.Second}, listing: make(chan struct{}, 1),
 	}
 	for _, name := range o.Hosts {
 		h.hosts = append(h.hosts, strings.ToLower(name))
@@ -106,6 +110,7 @@ type route struct {
 	may    []ledger.Action
 	query  []string // the parameters that are known
 	open   bool     // no token is needed: the answer has nothing of the ledger
+	local  bool     // no token is needed from this machine
 	serve  func(*Handler, *call) (answer, error)
 }
 
@@ -130,6 +135,7 @@ var routes = []route{
 	{method: http.MethodPost, path: "/deny/", may: []ledger.Action{ledger.ActVote}, serve: (*Handler).deny},
 	{method: http.MethodGet, path: "/openapi.yaml", open: true, serve: (*Handler).openapiYAML},
 	{method: http.MethodGet, path: "/openapi.json", open: true, serve: (*Handler).openapiJSON},
+	{method: http.MethodGet, path: "/metrics", may: []ledger.Action{ledger.ActAudit}, local: true, serve: (*Handler).metrics},
 	{method: http.MethodGet, path: "/healthz", open: true, serve: (*Handler).healthz},
 	{method: http.MethodGet, path: "/readyz", open: true, serve: (*Handler).readyz},
 }
@@ -179,7 +185,8 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) (answer, error)
 		return answer{}, err
 	}
 	c := &call{w: w, r: r, run: run}
-	if !at.open {
+	_, sent := r.Header["Authorization"]
+	if !at.open && (!at.local || sent || !web.FromThisMachine(r)) {
 		if h.ledger == nil {
 			return answer{}, newProblem(PathUnknown, "this service has no ledger, so there is nothing to decide")
 		}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -120,4 +121,14 @@ func (h *Handler) readyz(c *call) (answer, error) {
 		p.Reasons = append(p.Reasons, Reason(reason.Name))
 	}
 	return answer{}, p
+}
+
+// metrics serves the metrics of the service.
+func (h *Handler) metrics(*call) (answer, error) {
+	if h.write == nil {
+		return answer{}, newProblem(PathUnknown, "this service has no metrics")
+	}
+	var b bytes.Buffer
+	mime, err := h.write(&b)
+	return answer{mime, b.Bytes()}, err
 }

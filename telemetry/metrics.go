@@ -1,0 +1,191 @@
+// Package telemetry measures what a service does, with the names of OpenTelemetry's conventions for MCP and GenAI
+// (https://github.com/open-telemetry/semantic-conventions-genai, in development). No measurement has an argument, a result or a token.
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+	"go.opentelemetry.io/otel/attribute"
+	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/metric"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+)
+
+// Attributes of the conventions, and our own.
+const (
+	attrMethod      = attribute.Key("mcp.method.name")
+	attrTool        = attribute.Key("gen_ai.tool.name")
+	attrOperation   = attribute.Key("gen_ai.operation.name")
+	attrErrorType   = attribute.Key("error.type")
+	attrServer      = attribute.Key("pgfsm.server")
+	attrDecision    = attribute.Key("decision")
+	attrGate        = attribute.Key("gate")
+	attrBundle      = attribute.Key("digest")
+	operationTool   = "execute_tool"
+	methodCall      = "tools/call"
+	instrumentation = "pgfsm"
+)
+
+// Boundaries of histograms, in seconds. The conventions give those of operations.
+var (
+	ofOperations = []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
+	ofCommits    = []float64{0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 10}
+	ofWaits      = []float64{10, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600}
+)
+
+// Metrics are the measurements of one service. A nil one measures nothing. It is safe for concurrent use.
+type Metrics struct {
+	registry       *prometheus.Registry
+	meter          metric.Meter
+	server, client metric.Float64Histogram
+	calls          metric.Int64Counter
+	indeterminate  metric.Int64Counter
+	waits          metric.Float64Histogram
+	commits        metric.Float64Histogram
+}
+
+// New returns measurements that begin at zero.
+func New() (*Metrics, error) {
+	m := &Metrics{registry: prometheus.NewRegistry()}
+	reader, err := otelprometheus.New(otelprometheus.WithRegisterer(m.registry), otelprometheus.WithoutScopeInfo(), otelprometheus.WithoutTargetInfo())
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	m.meter = sdk.NewMeterProvider(sdk.WithReader(reader)).Meter(instrumentation)
+	var errs []error
+	seconds := func(name, description string, boundaries []float64) metric.Float64Histogram {
+		h, err := m.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description), metric.WithExplicitBucketBoundaries(boundaries...))
+		errs = append(errs, err)
+		return h
+	}
+	counter := func(name, description string) metric.Int64Counter {
+		c, err := m.meter.Int64Counter(name, metric.WithDescription(description))
+		errs = append(errs, err)
+		return c
+	}
+	m.server = seconds("mcp.server.operation.duration", "How long the gateway took to answer requests of agents.", ofOperations)
+	m.client = seconds("mcp.client.operation.duration", "How long servers took to answer calls.", ofOperations)
+	m.calls = counter("pgfsm.calls", "Calls of agents, by the decision and the gate that made it. A held call counts when it is held and when it ends.")
+	m.indeterminate = counter("pgfsm.indeterminate", "Calls of which nobody knows whether they happened.")
+	m.waits = seconds("pgfsm.approval.wait", "How long held calls waited for people to decide.", ofWaits)
+	m.commits = seconds("pgfsm.ledger.commit", "How long the ledger took to commit.", ofCommits)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	m.indeterminate.Add(context.Background(), 0) // an alert needs the value before the first one
+	return m, nil
+}
+
+// An Operation is a request and its answer. Server and Tool are only of tools/call; names that the allowlist does not have must be [Other].
+type Operation struct {
+	Method, Server, Tool string
+	ErrorType            string // empty: the request succeeded
+	Took                 time.Duration
+}
+
+// Other stands for names that are not bounded by the configuration.
+const Other = "_other"
+
+func (o *Operation) attributes() metric.MeasurementOption {
+	all := []attribute.KeyValue{attrMethod.String(o.Method)}
+	if o.Method == methodCall {
+		all = append(all, attrOperation.String(operationTool), attrServer.String(o.Server), attrTool.String(o.Tool))
+	}
+	if o.ErrorType != "" {
+		all = append(all, attrErrorType.String(o.ErrorType))
+	}
+	return metric.WithAttributeSet(attribute.NewSet(all...))
+}
+
+// Served measures a request of an agent.
+func (m *Metrics) Served(o Operation) {
+	if m != nil {
+		m.server.Record(context.Background(), o.Took.Seconds(), o.attributes())
+	}
+}
+
+// Called measures a call of a server.
+func (m *Metrics) Called(o Operation) {
+	if m != nil {
+		m.client.Record(context.Background(), o.Took.Seconds(), o.attributes())
+	}
+}
+
+// Decided counts a call, by the decision about it and the gate that decided.
+func (m *Metrics) Decided(decision, gate string) {
+	if m != nil {
+		m.calls.Add(context.Background(), 1, metric.WithAttributeSet(attribute.NewSet(attrDecision.String(decision), attrGate.String(gate))))
+	}
+}
+
+// Indeterminate counts a call of which nobody knows whether it happened.
+func (m *Metrics) Indeterminate() {
+	if m != nil {
+		m.indeterminate.Add(context.Background(), 1)
+	}
+}
+
+// Waited measures how long people took to decide about a held call, and what they decided.
+func (m *Metrics) Waited(d time.Duration, decision string) {
+	if m != nil {
+		m.waits.Record(context.Background(), d.Seconds(), metric.WithAttributeSet(attribute.NewSet(attrDecision.String(decision))))
+	}
+}
+
+// Committed measures a commit of the ledger.
+func (m *Metrics) Committed(d time.Duration) {
+	if m != nil {
+		m.commits.Record(context.Background(), d.Seconds())
+	}
+}
+
+// Pending makes pgfsm_approvals_pending what read returns. If read fails, the metric is missing.
+func (m *Metrics) Pending(read func(context.Context) (int64, error)) error {
+	if m == nil {
+		return nil
+	}
+	_, err := m.meter.Int64ObservableGauge("pgfsm.approvals.pending", metric.WithDescription("Held calls that wait for people."),
+		metric.WithInt64Callback(func(ctx context.Context, o metric.Int64Observer) error {
+			n, err := read(ctx)
+			if err == nil {
+				o.Observe(n)
+			}
+			return err
+		}))
+	return err
+}
+
+// Bundle names the active bundle.
+func (m *Metrics) Bundle(digest string) error {
+	if m == nil {
+		return nil
+	}
+	_, err := m.meter.Int64ObservableGauge("pgfsm.bundle.info", metric.WithDescription("1 for the active bundle."),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(1, metric.WithAttributes(attrBundle.String(digest)))
+			return nil
+		}))
+	return err
+}
+
+// Write writes all measurements in the text format of Prometheus, and returns its media type.
+func (m *Metrics) Write(to io.Writer) (mime string, err error) {
+	format := expfmt.NewFormat(expfmt.TypeTextPlain)
+	families, err := m.registry.Gather()
+	if err != nil && len(families) == 0 {
+		return "", err
+	}
+	encoder := expfmt.NewEncoder(to, format)
+	for _, f := range families {
+		if err := encoder.Encode(f); err != nil {
+			return "", err
+		}
+	}
+	return string(format), nil
+}
