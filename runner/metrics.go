@@ -14,9 +14,6 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// methodCall is the method of calls.
-const methodCall = "tools/call"
-
 // measureOutcome counts a call that was held or has ended.
 func (r *Runner) measureOutcome(o states.Outcome) {
 	decision := "failed"
@@ -36,7 +33,7 @@ func (r *Runner) measureOutcome(o states.Outcome) {
 
 // measureCall measures a call of a server.
 func (r *Runner) measureCall(server, tool string, begun time.Time, got upstream.Returned) {
-	o := telemetry.Operation{Method: methodCall, Server: server, Tool: tool, ErrorType: got.Code, Took: time.Since(begun)}
+	o := telemetry.Operation{Method: gateway.MethodCall, Server: server, Tool: tool, ErrorType: got.Code, Took: time.Since(begun)}
 	if got.Code == "" && gateway.IsError(got.Result) {
 		o.ErrorType = gateway.ToolError
 	}
@@ -50,10 +47,10 @@ func (r *Runner) measureRequest(of gateway.Operation) {
 		o.Method = telemetry.Other
 	}
 	listed := func(a policy.Allowance) bool { return a.Server == of.Server && slices.Contains(a.Tools, of.Tool) }
-	if o.Method == methodCall && !slices.ContainsFunc(r.options.Bundle.Content().Allowlist, listed) {
+	if o.Method == gateway.MethodCall && !slices.ContainsFunc(r.options.Bundle.Content().Allowlist, listed) {
 		o.Tool = telemetry.Other
 	}
-	if o.Method == methodCall && o.Server == "" {
+	if o.Method == gateway.MethodCall && o.Server == "" {
 		o.Server = telemetry.Other
 	}
 	r.options.Metrics.Served(o)

@@ -28,7 +28,6 @@ const (
 	attrGate        = attribute.Key("gate")
 	attrBundle      = attribute.Key("digest")
 	operationTool   = "execute_tool"
-	methodCall      = "tools/call"
 	instrumentation = "pgfsm"
 )
 
@@ -94,7 +93,7 @@ const Other = "_other"
 
 func (o *Operation) attributes() metric.MeasurementOption {
 	all := []attribute.KeyValue{attrMethod.String(o.Method)}
-	if o.Method == methodCall {
+	if o.Tool != "" {
 		all = append(all, attrOperation.String(operationTool), attrServer.String(o.Server), attrTool.String(o.Tool))
 	}
 	if o.ErrorType != "" {

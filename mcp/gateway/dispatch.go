@@ -67,7 +67,7 @@ func (g *Gateway) Dispatch(ctx context.Context, r *session.Request) []byte {
 		return q.fail(failed)
 	}
 	switch {
-	case m.name == methodCall:
+	case m.name == MethodCall:
 		return g.callTool(ctx, q)
 	case m.by == byMachine:
 		return g.listTools(ctx, q)

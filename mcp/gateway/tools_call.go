@@ -13,7 +13,8 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-const methodCall = "tools/call"
+// MethodCall is the method of calls.
+const MethodCall = "tools/call"
 
 // callTool answers tools/call.
 func (g *Gateway) callTool(ctx context.Context, q *request) []byte {
