@@ -111,15 +111,13 @@ var attacks = []struct {
 	}, "no exp"},
 	{"exp-text", func(rig *rig) string { return rig.Sign(claims{"exp": "4102444800"}) }, "claims"},
 	{"exp-beyond-numbers", func(rig *rig) string { return rig.Sign(claims{"exp": json.Number("1e400")}) }, "claims"},
-	{"exp-far", func(rig *rig) string { return rig.Sign(claims{"exp": json.Number("1e300"), "iat": nil}) }, "valid range"},
+	{"exp-far", func(rig *rig) string { return rig.Sign(claims{"exp": json.Number("1e300")}) }, "valid range"},
 	{"exp-negative", func(rig *rig) string { return rig.Sign(claims{"exp": -1}) }, "valid range"},
 	{"lives-over-24-hours", func(rig *rig) string { return rig.Sign(claims{"exp": rig.after(24*time.Hour + time.Second)}) }, "24 hours"},
 	{"lives-over-24-hours-and-ends-soon", func(rig *rig) string {
 		return rig.Sign(claims{"iat": rig.after(-24 * time.Hour), "exp": rig.after(time.Second)})
 	}, "24 hours"},
-	{"lives-over-24-hours-without-iat", func(rig *rig) string {
-		return rig.Sign(claims{"iat": nil, "exp": rig.after(24*time.Hour + time.Second)})
-	}, "24 hours"},
+	{"no-iat", func(rig *rig) string { return rig.Sign(claims{"iat": nil}) }, "no exp or no iat"},
 
 	{"id-token-with-nonce", func(rig *rig) string { return rig.Sign(claims{"nonce": "n"}, identitytest.Type("JWT")) }, "id token"},
 	{"id-token-with-at_hash", func(rig *rig) string { return rig.Sign(claims{"at_hash": "h"}, identitytest.Type("JWT")) }, "id token"},

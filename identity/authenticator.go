@@ -141,7 +141,7 @@ func (p *Providers) IDToken(ctx context.Context, issuer, clientID, raw, nonce st
 		return who, signedIn, errClaims
 	}
 	switch {
-	case t.typ != "jwt", c.Issuer != issuer, c.IssuedAt == nil, c.Type != nil && *c.Type != "ID", c.Use != nil && *c.Use != "id", c.Events != nil,
+	case t.typ != "jwt", c.Issuer != issuer, c.Type != nil && *c.Type != "ID", c.Use != nil && *c.Use != "id", c.Events != nil,
 		got != nonce, c.Authorized != nil && *c.Authorized != clientID, !slices.Contains(c.Audience, clientID),
 		len(c.Audience) > 1 && c.Authorized == nil, !slices.Contains(t.provider.People, clientID):
 		return who, signedIn, errIDToken

@@ -35,7 +35,7 @@ var (
 	errIssuer    = errors.New("the token's issuer is not configured")
 	errKey       = errors.New("the provider has no key that can verify the token")
 	errSignature = errors.New("the token's signature is wrong")
-	errTime      = errors.New("the token has no exp, is valid for more than 24 hours, or has a time outside of the valid range")
+	errTime      = errors.New("the token has no exp or no iat, is valid for more than 24 hours, or has a time outside of the valid range")
 	errExpired   = errors.New("the token has expired")
 	errEarly     = errors.New("the token is not valid yet")
 	errBound     = errors.New("the token is bound to a key of its client (cnf), which is not supported")
@@ -184,13 +184,10 @@ func (c *claims) live(now time.Time) error {
 			return errTime
 		}
 	}
-	if c.Expires == nil {
+	if c.Expires == nil || c.IssuedAt == nil { // RFC 9068 and OpenID Connect Core require both
 		return errTime
 	}
-	from, until := now, moment(c.Expires)
-	if c.IssuedAt != nil {
-		from = moment(c.IssuedAt)
-	}
+	from, until := moment(c.IssuedAt), moment(c.Expires)
 	switch latest := now.Add(leeway); {
 	case until.Sub(from) > maxLife:
 		return errTime
