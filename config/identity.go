@@ -35,6 +35,7 @@ type Issuer struct {
 	Audiences  Audiences
 	TokenTypes []string    // values of typ
 	People     []string    // client ids whose tokens are people; all others are agents
+	Subject    string      // JSON Pointer into a token
 	Groups     string      // JSON Pointer into a token; empty: its groups are unknown
 	Claims     []ClaimPath // in the order of the file
 	Login      Login
@@ -87,6 +88,8 @@ var issuerShape = &shape{form: object, cross: crossIssuer, keys: []key{
 		doc: "The values of `typ` in the headers of the provider's access tokens. Letter case does not matter."},
 	{name: "people", shape: identityIDs("client", clientID), example: "[pgfsm-cli, pgfsm-console]",
 		doc: "The client ids whose tokens are those of people. The tokens of all other clients are those of agents."},
+	{name: "subject", shape: jsonPointer, initial: "/sub", example: "/oid",
+		doc: "The place of the subject in a token: a string that names the same agent or person in all tokens of the provider. `/oid` for Entra ID, whose `sub` differs between applications."},
 	{name: "groups", shape: jsonPointer, example: "/realm_access/roles",
 		doc: "The place of the groups in a token: a list of strings. Without this key, the groups of its callers are unknown."},
 	{name: "claims", shape: &shape{form: table, max: MaxClaims, what: "claim", each: jsonPointer, name: claimName},
@@ -167,6 +170,7 @@ func (l *loader) identity() {
 	for _, from := range n.list("issuers") {
 		login, to := from.get("login"), Issuer{
 			URL: from.str("issuer"), TokenTypes: from.texts("token_types"), People: from.texts("people"), Groups: from.str("groups"),
+			Subject:   from.str("subject"),
 			MaxAge:    from.millis("jwks_max_age"),
 			Audiences: Audiences{MCP: from.get("audiences").texts("mcp"), Admin: from.get("audiences").texts("admin")},
 		}

@@ -171,7 +171,7 @@ var attacks = []struct {
 	{"subject-with-a-control-character", func(rig *rig) string { return rig.Sign(claims{"sub": "alice\n"}) }, "sub"},
 	{"subject-with-a-look-alike", func(rig *rig) string { return rig.Sign(claims{"sub": "\u0430lice"}) }, "sub"},
 	{"subject-too-long", func(rig *rig) string { return rig.Sign(claims{"sub": strings.Repeat("a", 256)}) }, "sub"},
-	{"subject-number", func(rig *rig) string { return rig.Sign(claims{"sub": 7}) }, "claims"},
+	{"subject-number", func(rig *rig) string { return rig.Sign(claims{"sub": 7}) }, "sub"},
 	{"no-client", func(rig *rig) string { return rig.Sign(claims{"client_id": nil}) }, "client"},
 	{"two-clients", func(rig *rig) string { return rig.Sign(claims{"azp": "cli"}) }, "client"},
 	{"two-clients-of-okta", func(rig *rig) string { return rig.Sign(claims{"cid": "cli"}) }, "client"},

@@ -55,6 +55,46 @@ func TestActors(t *testing.T) {
 	}
 }
 
+// TestSubjectClaim: Entra ID gives a person another sub for each application. Without another claim, an agent's person could approve at the console.
+func TestSubjectClaim(t *testing.T) {
+	rig := newRig(t, func(i *identity.Issuer) { i.Subject = "/user/oid" })
+	user := func(oid any) claims { return claims{"oid": oid} }
+	for _, tc := range []struct {
+		name          string
+		claims        claims
+		id, forPerson string // an empty id: refused
+	}{
+		{"agent", claims{"user": user("o-1")}, "o-1", ""},
+		{"agent-for-a-person", claims{"user": user("o-1"), "act": claims{"sub": "robot", "user": user("o-2")}}, "o-2", "o-1"},
+		{"agent-without-the-claim-for-a-person", claims{"user": user("o-1"), "act": claims{"sub": "robot"}}, "", ""},
+		{"missing", nil, "", ""},
+		{"number", claims{"user": user(7)}, "", ""},
+		{"with-a-space", claims{"user": user("o 1")}, "", ""},
+		{"without-sub", claims{"sub": nil, "user": user("o-1")}, "o-1", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c, err := rig.agent(t, rig.Sign(tc.claims))
+			if tc.id == "" {
+				if !refused(err) {
+					t.Errorf("caller %+v, error %v", c, err)
+				}
+				return
+			}
+			behind := ""
+			if tc.forPerson != "" {
+				behind = policy.SubjectName(rig.Issuer, tc.forPerson)
+			}
+			if err != nil || c.Name != policy.SubjectName(rig.Issuer, tc.id) || c.Identity.OnBehalfOf != behind {
+				t.Errorf("caller %+v for %+v, error %v", c, c.Identity, err)
+			}
+		})
+	}
+	raw := rig.Sign(claims{"sub": "pairwise-2", "user": user("o-1"), "aud": "cli", "client_id": nil, "nonce": "n"}, identitytest.Type("JWT"))
+	if c, _, err := rig.providers.IDToken(t.Context(), rig.Issuer, "cli", raw, "n"); err != nil || c.Name != policy.SubjectName(rig.Issuer, "o-1") {
+		t.Errorf("the id token of the same person: %+v, %v", c, err)
+	}
+}
+
 // TestGroups: a list that is not exactly one of groups makes all of them unknown.
 func TestGroups(t *testing.T) {
 	numbered := func(n int) (all []string) {

@@ -1,10 +1,10 @@
 package identity
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/text/unicode/norm"
 
@@ -43,24 +43,24 @@ func (t *token) identify() error {
 	if err != nil {
 		return err
 	}
-	if !validSubject(c.Subject) {
+	subject := t.provider.subject(t.all)
+	if !validSubject(subject) {
 		return errSubject
 	}
 	person := slices.Contains(t.provider.People, client)
-	name, id := policy.SubjectName(c.Issuer, c.Subject), &policy.Identity{Kind: policy.ActorAgent, Client: client}
+	name, id := policy.SubjectName(c.Issuer, subject), &policy.Identity{Kind: policy.ActorAgent, Client: client}
 	if person {
 		id.Kind = policy.ActorPerson
 	}
-	if c.Act != nil {
-		var act struct {
-			Issuer  *string        `json:"iss"`
-			Subject string         `json:"sub"`
-			Act     jsontext.Value `json:"act"`
-		}
-		if person || json.Unmarshal(c.Act, &act) != nil || act.Act != nil || act.Issuer != nil && *act.Issuer != c.Issuer || !validSubject(act.Subject) {
+	if raw, acts := t.all["act"]; acts {
+		act, _ := raw.(map[string]any)
+		issuer, named := act["iss"]
+		_, nested := act["act"]
+		subject := t.provider.subject(act)
+		if person || nested || named && issuer != c.Issuer || !validSubject(subject) {
 			return errAct
 		}
-		id.OnBehalfOf, name = name, policy.SubjectName(c.Issuer, act.Subject)
+		id.OnBehalfOf, name = name, policy.SubjectName(c.Issuer, subject)
 	}
 	id.Groups = groups(t.all, t.provider.Groups)
 	for _, path := range t.provider.Claims {
@@ -87,6 +87,12 @@ func (c *claims) client() (client string, err error) {
 		return "", errClient
 	}
 	return client, nil
+}
+
+// subject returns the subject in a token, or in its act; empty if there is none.
+func (p *provider) subject(of map[string]any) string {
+	sub, _ := at(of, cmp.Or(p.Subject, "/sub")).(string)
+	return sub
 }
 
 func validSubject(sub string) bool { return printable(sub, '!', maxSubjectBytes) }

@@ -34,6 +34,7 @@ type Issuer struct {
 	Audiences  Audiences
 	TokenTypes []string // values of typ of access tokens; none: at+jwt and JWT
 	People     []string // client ids whose tokens are people; all others are agents
+	Subject    string   // JSON Pointer to the subject in a token, and in its act; empty: /sub
 	Groups     string   // JSON Pointer to the groups in a token, through objects only; empty: they are unknown
 	Claims     []ClaimPath
 	MaxAge     time.Duration // how long keys may be used after they were fetched; 0: DefaultMaxAge

@@ -40,9 +40,9 @@ var (
 	errEarly     = errors.New("the token is not valid yet")
 	errBound     = errors.New("the token is bound to a key of its client (cnf), which is not supported")
 	errNoAccess  = errors.New("the token is an id token, a refresh token or a logout token, not an access token")
-	errSubject   = errors.New("the token's sub is not 1 to 255 printable ASCII characters without spaces")
+	errSubject   = errors.New("the token's subject is not 1 to 255 printable ASCII characters without spaces")
 	errClient    = errors.New("the token names no client, several ones, or one with characters that are not printable ASCII")
-	errAct       = errors.New("the token's act has no valid sub, another issuer or an act of its own, or the client is one of people")
+	errAct       = errors.New("the token's act has no valid subject, another issuer or an act of its own, or the client is one of people")
 	errAudience  = errors.New("the token is for another audience")
 	errAgent     = errors.New("the token is that of an agent")
 	errIDToken   = errors.New("the id token was not issued for this sign-in")
@@ -65,7 +65,6 @@ type header struct {
 // claims are those that this package reads by name.
 type claims struct {
 	Issuer    string   `json:"iss"`
-	Subject   string   `json:"sub"`
 	Audience  texts    `json:"aud"`
 	Expires   *float64 `json:"exp"`
 	NotBefore *float64 `json:"nbf"`
@@ -79,7 +78,6 @@ type claims struct {
 
 	Scope texts          `json:"scope"`
 	Scp   texts          `json:"scp"` // Okta sends a list, Entra a string
-	Act   jsontext.Value `json:"act"`
 	Bound jsontext.Value `json:"cnf"`
 
 	// Tokens of other uses have these.

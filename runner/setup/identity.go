@@ -22,7 +22,7 @@ func Identity(loaded *config.Loaded, log *slog.Logger) (*runner.Identity, error)
 	for _, from := range loaded.Identity.Issuers {
 		issuer := identity.Issuer{
 			URL: from.URL, Audiences: identity.Audiences(from.Audiences), TokenTypes: from.TokenTypes, People: from.People, Groups: from.Groups,
-			MaxAge: time.Duration(from.MaxAge) * time.Millisecond,
+			Subject: from.Subject, MaxAge: time.Duration(from.MaxAge) * time.Millisecond,
 		}
 		for _, c := range from.Claims {
 			issuer.Claims = append(issuer.Claims, identity.ClaimPath(c))
