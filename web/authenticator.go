@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -39,6 +40,9 @@ type RetryError struct {
 }
 
 func (e *RetryError) Error() string { return e.Err.Error() }
+
+// Seconds returns After in whole seconds, for the header Retry-After.
+func (e *RetryError) Seconds() int { return int(math.Ceil(e.After.Seconds())) }
 
 // Unwrap returns [ErrUnavailable] and the cause.
 func (e *RetryError) Unwrap() []error { return []error{ErrUnavailable, e.Err} }

@@ -2,7 +2,6 @@ package front
 
 import (
 	"errors"
-	"math"
 	"mime"
 	"net/http"
 	"strings"
@@ -93,7 +92,7 @@ func (f *Front) identify(r *http.Request) (session.Identity, *policy.Identity, *
 	case errors.Is(err, web.ErrUnavailable):
 		refused := refuse(http.StatusServiceUnavailable, refusedUnavailable, web.ErrUnavailable.Error())
 		if errors.As(err, &later) {
-			refused.retryAfter = int(math.Ceil(later.After.Seconds()))
+			refused.retryAfter = later.Seconds()
 		}
 		return none, nil, refused
 	case errors.As(err, &lacking):

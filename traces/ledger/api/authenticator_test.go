@@ -1,9 +1,12 @@
 package api_test
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
 
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
@@ -18,7 +21,7 @@ func (n named) Authenticate(r *http.Request) (web.Caller, error) {
 	case "":
 		return web.Caller{}, web.ErrNoCredentials
 	case "down":
-		return web.Caller{}, web.ErrUnavailable
+		return web.Caller{}, &web.RetryError{After: 1500 * time.Millisecond, Err: errors.New("an unknown key")}
 	default:
 		return web.Caller{Name: name, Token: "sso", Roles: []string{n.role}}, nil
 	}
@@ -34,6 +37,7 @@ func TestAuthenticatorThatIsNotTheLedgers(t *testing.T) {
 		{"of-another-role", "X-User", alice, ledger.RoleAgent, http.StatusForbidden},
 		{"without-a-role", "X-User", alice, "", http.StatusForbidden},
 		{"unknown", "X-Other", alice, ledger.RoleApprover, http.StatusUnauthorized},
+		{"cannot-be-verified-now", "X-User", "down", ledger.RoleApprover, http.StatusServiceUnavailable},
 		{"a-token-of-the-ledger", "Authorization", "Bearer TOKEN", ledger.RoleApprover, http.StatusUnauthorized},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -48,8 +52,12 @@ func TestAuthenticatorThatIsNotTheLedgers(t *testing.T) {
 			r.Header.Set(tt.header, value)
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
-			if w.Code != tt.status {
-				t.Errorf("status %d, want %d: %s", w.Code, tt.status, w.Body)
+			after := ""
+			if tt.status == http.StatusServiceUnavailable {
+				after = "2"
+			}
+			if got := w.Header().Get("Retry-After"); w.Code != tt.status || got != after || strings.Contains(w.Body.String(), "an unknown key") {
+				t.Errorf("status %d, Retry-After %q, want %d, %q: %s", w.Code, got, tt.status, after, w.Body)
 			}
 		})
 	}

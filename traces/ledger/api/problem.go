@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"net/http"
+	"strconv"
 
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
@@ -72,6 +73,8 @@ type problem struct {
 	Status  int      `json:"status"`
 	Title   string   `json:"title"`
 	Type    string   `json:"type"`
+
+	retryAfter int // in seconds; 0: the time is not known
 }
 
 func (p *problem) Error() string { return p.Detail }
@@ -100,7 +103,11 @@ func problemOf(r *http.Request, err error, log func(string)) *problem {
 		return newProblem(Code(ledger.RefusedToken), ledger.ErrToken.Message)
 	case errors.Is(err, web.ErrUnavailable) && !errors.Is(err, ledger.ErrUnavailable):
 		log(visible.Text(err.Error()))
-		return newProblem(Unavailable, "the identity provider cannot be reached now, so its tokens cannot be verified")
+		p := newProblem(Unavailable, "the token cannot be verified now; the service's log says why")
+		if later := (*web.RetryError)(nil); errors.As(err, &later) {
+			p.retryAfter = later.Seconds()
+		}
+		return p
 	case errors.Is(err, ledger.ErrClockBack):
 		log(err.Error())
 		return newProblem(Unavailable, ledger.ErrClockBack.Error())
@@ -131,6 +138,9 @@ func writeProblem(w http.ResponseWriter, p *problem) {
 			challenge += `, error="invalid_token"`
 		}
 		w.Header().Set("WWW-Authenticate", challenge)
+	}
+	if p.retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(p.retryAfter))
 	}
 	write(w, p.Status, "application/problem+json", canonical.MustSorted(p))
 }
