@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 
@@ -207,24 +206,5 @@ func TestLogin(t *testing.T) {
 	if list := command(t.Context(), with, "token", "create", "-c", o.config, "--role", "agent", "--name", "x"); list.code == exitYes {
 		t.Error("who approves creates tokens")
 	}
-	verifies(t, o.dir)
-}
-
-// TestServeIdentitySubject: a provider gives a person another sub for each application, as Entra ID does, and pgfsm knows the person by another claim.
-func TestServeIdentitySubject(t *testing.T) {
-	t.Parallel()
-	o := provide(t, inFile, peopleHold)
-	o.stop(t, exitYes)
-	conf, err := os.ReadFile(o.config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.writes(t, "pgfsm.yaml", strings.Replace(string(conf), "groups: /groups", "groups: /groups\n      subject: /oid", 1))
-	o.served = serve(t, o.dir)
-	run := o.held(t, o.agent("/mcp", o.robot("for-gateway", "oid", "bob")), `{"n":1}`)
-	binding := o.bindingOf(t, run, o.person("for-approvals", "oid", "carol"))
-	o.refused(t, run, binding, o.person("for-approvals", "oid", "bob"), http.StatusForbidden, "approver_not_eligible")
-	o.decide(t, "approve", run, o.person("for-approvals", "oid", "carol"))
-	o.ended(t, run, ledger.Executed, "")
 	verifies(t, o.dir)
 }
