@@ -8,16 +8,19 @@ import (
 	"pgfsm/loopback"
 )
 
-// proxyHeaders say that a proxy forwards the request of another client.
-var proxyHeaders = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"}
-
 // FromThisMachine reports whether a program on this machine sent the request, and not as a proxy. Other machines can
 // reach a listener with TLS: a proxy below HTTP could forward their connections from this machine, and no header would show it.
+//
+// A proxy forwards a request if it has a header of proxies, or if it is of HTTP/1.0: nginx sends those, with a local Host and no further header,
+// unless its configuration says otherwise. No client of MCP does.
 func FromThisMachine(r *http.Request) bool {
-	for _, name := range proxyHeaders {
-		if len(r.Header[name]) > 0 {
+	for name := range r.Header { // in any order
+		if name == "Forwarded" || name == "Via" || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-") {
 			return false
 		}
+	}
+	if !r.ProtoAtLeast(1, 1) {
+		return false
 	}
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	return err == nil && r.TLS == nil && peer.Addr().Unmap().IsLoopback() && localHost(r.Host)

@@ -67,6 +67,8 @@ func TestGuard(t *testing.T) {
 		{"no-token-over-ipv6", "POST", "/mcp", list, []string{"Peer: [::1]:4000"}, 200, ""},
 		{"no-token-through-a-proxy", "POST", "/mcp", list, []string{"X-Forwarded-For: 192.0.2.1"}, 401, "token_refused"},
 		{"no-token-through-a-modern-proxy", "POST", "/mcp", list, []string{"Forwarded: for=192.0.2.1"}, 401, "token_refused"},
+		{"no-token-through-a-proxy-that-names-a-user", "POST", "/mcp", list, []string{"X-Forwarded-User: ann", "X-Forwarded-Groups: owners"}, 401, "token_refused"},
+		{"no-token-with-http-1.0", "POST", "/mcp", list, []string{"Protocol: HTTP/1.0"}, 401, "token_refused"},
 		{"no-token-by-a-public-name", "POST", "/mcp", list, []string{"Host: gateway.test"}, 401, "token_refused"},
 		{"unknown-path-without-token", "POST", "/servers/secret/mcp", list, []string{"Peer: 192.0.2.1:4000"}, 401, "token_refused"},
 

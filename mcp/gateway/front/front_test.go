@@ -151,6 +151,8 @@ func come(method, path, body string, headers ...string) *http.Request {
 			r.Header.Del(name)
 		case name == "Host":
 			r.Host = value
+		case name == "Protocol":
+			r.ProtoMajor, r.ProtoMinor, _ = http.ParseHTTPVersion(value)
 		case name == "Peer":
 			r.RemoteAddr = value
 		case strings.HasPrefix(name, "+"):
