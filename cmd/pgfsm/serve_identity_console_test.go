@@ -50,4 +50,5 @@ func TestServeIdentityConsole(t *testing.T) {
 	read(browser.PostForm(at, url.Values{"vote": {"approve"}, "digest": {o.bindingOf(t, run, o.person("dora"))}, "reason": {""}}))
 	o.ended(t, run, ledger.Executed, "")
 	verifies(t, o.dir)
+	o.staysOut(t, "s3cret-of-the-console", "eyJhbGciOi") // so every token begins
 }
