@@ -91,6 +91,26 @@ func crossAuth(j *judge, n *node, path string) {
 	}
 }
 
+// crossCredentials wants either a client secret or a private key with the audience of its assertions.
+func crossCredentials(j *judge, n *node, path string) {
+	secret, key := n.member("client_secret"), n.member("private_key")
+	switch {
+	case secret == nil && key == nil:
+		j.src.fault(n.at, path, `write client_secret: "${env:CRM_SECRET}", or private_key: "${file:crm.key}"`,
+			"%s has neither client_secret nor private_key", path)
+	case secret != nil && key != nil:
+		j.src.fault(key.at, join(path, "private_key"), "remove one of them", "%s has both client_secret and private_key", path)
+	case key != nil && n.get("issuer") == nil:
+		j.src.fault(n.at, join(path, "issuer"), `write issuer: "https://login.example.com"`, "%s has a private_key and no issuer", path)
+	case key == nil:
+		for _, name := range []string{"issuer", "alg", "key_id"} {
+			if m := n.member(name); m != nil {
+				j.src.fault(m.at, join(path, name), "remove it", "%s does not go with client_secret", join(path, name))
+			}
+		}
+	}
+}
+
 // crossTimeouts refuses a timeout that the timeout_total would cut short.
 func crossTimeouts(j *judge, n *node, path string) {
 	at, within := n.get("timeout"), writeDuration(policy.DefaultTimeoutTotal)

@@ -34,8 +34,8 @@
 //
 // # Secrets
 //
-// Only values of headers, env, api_key, client_secret, a hook's secret and the URL of a ledger in PostgreSQL may contain references: ${env:NAME} is
-// an environment variable, ${file:PATH} a file's content without its last line end, and $${ the two characters ${. [Loaded] never
+// Only values of headers, env, api_key, client_secret, private_key, a hook's secret and the URL of a ledger in PostgreSQL may contain references:
+// ${env:NAME} is an environment variable, ${file:PATH} a file's content without its last line end, and $${ the two characters ${. [Loaded] never
 // contains the secrets themselves; [Loaded.Resolve] reads them right before pgfsm connects to servers.
 //
 // # A client's file

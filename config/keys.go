@@ -66,16 +66,29 @@ var (
 
 var authShape = &shape{form: object, keys: []key{
 	{name: "client_credentials", required: true, doc: "OAuth 2.0 client credentials: pgfsm itself is the client, for all agents.",
-		shape: &shape{form: object, keys: []key{
+		shape: &shape{form: object, cross: crossCredentials, oneOf: jsontext.Value(
+			`[{"required":["client_secret"],"properties":{"private_key":false,"issuer":false,"alg":false,"key_id":false}},` +
+				`{"required":["private_key","issuer"],"properties":{"client_secret":false}}]`), keys: []key{
 			{name: "token_url", shape: &shape{form: text, max: MaxURLBytes, match: urlPattern, what: "an http or https URL", check: checkHookURL},
 				required: true, example: `"https://login.example.com/oauth2/token"`,
 				doc: "The token endpoint: https, or http on this machine. Redirects are refused."},
 			{name: "client_id", shape: clientID, required: true, example: "pgfsm",
 				doc: "The client's id at the provider."},
-			{name: "client_secret", shape: &shape{form: text, secret: true, what: "a secret", check: checkReferences}, required: true,
+			{name: "client_secret", shape: &shape{form: text, secret: true, what: "a secret", check: checkReferences},
 				doc: "The client's secret, which pgfsm sends to the token endpoint alone (`client_secret_basic`). May contain references, and is a " +
-					"secret of 8 bytes or more.",
+					"secret of 8 bytes or more. An entry has either `client_secret` or `private_key`.",
 				example: `"${env:CRM_SECRET}"`},
+			{name: "private_key", shape: &shape{form: text, secret: true, lines: true, max: MaxSecretBytes, what: "a secret", check: checkReferences},
+				doc: "The client's private key in PEM, unencrypted: RSA of 2048 bits or more, EC P-256 or Ed25519. pgfsm signs a client assertion with it " +
+					"for each token request (`private_key_jwt`), and sends the key nowhere. May contain references, and is a secret.",
+				example: `"${file:crm.key}"`},
+			{name: "issuer", shape: &shape{form: text, max: MaxURLBytes, check: checkResource}, example: `"https://login.example.com"`,
+				doc: "With `private_key`, required: the provider's issuer identifier, which is the audience (`aud`) of the client assertion. For a provider " +
+					"that expects the URL of its token endpoint there, that URL."},
+			{name: "alg", shape: &shape{form: text, enum: signingAlgorithms}, example: "PS256",
+				doc: "With `private_key`: the algorithm of the signature. Default: `RS256` for an RSA key, `ES256` for an EC key, `EdDSA` for an Ed25519 key."},
+			{name: "key_id", shape: clientID, example: "2026-11",
+				doc: "With `private_key`: the key's id at the provider (`kid`). Default: none is sent."},
 			{name: "scopes", shape: &shape{form: list, max: MaxScopes, unique: ".", what: "scope", each: scope},
 				doc: "The scopes to ask for. Default: those that the provider chooses.", example: "[crm.read]"},
 			{name: "resource", shape: &shape{form: text, empty: true, max: MaxURLBytes, check: checkResource},

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"crypto"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -72,6 +73,7 @@ type Upstream struct {
 type ClientCredentials struct {
 	policy.ClientCredentials
 	ClientSecret string
+	Signer       crypto.Signer `json:"-"` // has the private key in place of a secret; from [Loaded.Resolve] on
 }
 
 // Pair is a header or an environment variable.

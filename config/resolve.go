@@ -119,19 +119,42 @@ func (r *resolver) pairs(server *node, key, path string) []Pair {
 	return out
 }
 
-// auth resolves the secret in a server's credentials, if it has any.
+// auth resolves the secret or the private key in a server's credentials, if it has any.
 func (r *resolver) auth(c *ClientCredentials, server origin) *ClientCredentials {
 	if c == nil {
 		return nil
 	}
-	at, before := join(server.path, "auth.client_credentials.client_secret"), len(r.src.faults)
-	n := server.node.get("auth").get("client_credentials").get("client_secret")
-	out := *c
-	out.ClientSecret = r.value(n, at)
-	if f := unfit(out.ClientSecret); f != (fault{}) && len(r.src.faults) == before {
+	out, n, path := *c, server.node.get("auth").get("client_credentials"), join(server.path, "auth.client_credentials")
+	if at := n.get("client_secret"); at != nil {
+		out.ClientSecret, _ = r.secret(at, join(path, "client_secret"))
+		return &out
+	}
+	at, key := n.get("private_key"), join(path, "private_key")
+	text, ok := r.secret(at, key)
+	if !ok {
+		return &out
+	}
+	signer, f := parsePrivateKey(text)
+	if f != (fault{}) {
+		r.src.fault(at.at, key, f.remedy, "%s %s", key, f.problem)
+		return &out
+	}
+	algorithms := algorithmsOf(signer)
+	if alg := n.get("alg"); alg != nil && !slices.Contains(algorithms, alg.text) {
+		r.src.fault(alg.at, join(path, "alg"), "", "%s is %s; the private key signs with %s", join(path, "alg"), alg.text, oneOf(algorithms))
+	}
+	out.Signer, out.Alg = signer, cmp.Or(out.Alg, algorithms[0])
+	return &out
+}
+
+// secret resolves a text that is long enough to be masked, or notes a fault.
+func (r *resolver) secret(n *node, at string) (string, bool) {
+	before := len(r.src.faults)
+	value := r.value(n, at)
+	if f := unfit(value); f != (fault{}) && len(r.src.faults) == before {
 		r.src.fault(n.at, at, "", "%s %s", at, f.problem)
 	}
-	return &out
+	return value, len(r.src.faults) == before
 }
 
 // value resolves the references of a text. The result and the value of each reference are secrets.

@@ -1,10 +1,20 @@
 package config
 
 import (
+	"bytes"
+	"crypto/ecdh"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -151,6 +161,125 @@ func TestResolveClientSecret(t *testing.T) {
 			_, err := load(tt.secret).Resolve(lookup(map[string]string{"CRM": tt.value}), openMap(nil))
 			if err == nil || !strings.HasPrefix(err.Error(), tt.want) || strings.Contains(err.Error(), "hidden1") || len(err.(Errors)) != 1 {
 				t.Errorf("Resolve = %v, want %s…", err, tt.want)
+			}
+		})
+	}
+}
+
+// privateKeys are texts of private keys, and of what people take for one.
+func privateKeys(t *testing.T) map[string]string {
+	t.Helper()
+	text := func(kind string, der []byte, err error) string {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+	}
+	pkcs8 := func(key any, err error) string {
+		if err != nil {
+			t.Fatal(err)
+		}
+		der, err := x509.MarshalPKCS8PrivateKey(key)
+		return text("PRIVATE KEY", der, err)
+	}
+	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wide, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sec1, err := x509.MarshalECPrivateKey(ec)
+	out := map[string]string{"sec1": text("EC PRIVATE KEY", sec1, err)}
+	spki, err := x509.MarshalPKIXPublicKey(ec.Public())
+	out["public"] = text("PUBLIC KEY", spki, err)
+	out["public-of-rsa"] = text("RSA PUBLIC KEY", x509.MarshalPKCS1PublicKey(&wide.PublicKey), nil)
+	out["pkcs1"] = text("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(wide), nil)
+	out["ec"], out["rsa"] = pkcs8(ec, nil), pkcs8(wide, nil)
+	_, ed, err := ed25519.GenerateKey(rand.Reader)
+	out["ed25519"] = pkcs8(ed, err)
+	narrow, err := rsa.GenerateKey(rand.Reader, 2047)
+	out["rsa-2047"] = pkcs8(narrow, err)
+	other, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	out["p384"] = pkcs8(other, err)
+	agree, err := ecdh.X25519().GenerateKey(rand.Reader)
+	out["x25519"] = pkcs8(agree, err)
+	return out
+}
+
+func TestResolvePrivateKey(t *testing.T) {
+	keys := privateKeys(t)
+	const hidden = "aGlkZGVuLTE="
+	block := func(kind, rest string) string {
+		return "-----BEGIN " + kind + "-----\n" + rest + hidden + "\n-----END " + kind + "-----\n"
+	}
+	const at, atAlg = "pgfsm.yaml:2:187: servers.crm.auth.client_credentials.private_key ", "pgfsm.yaml:2:211: servers.crm.auth.client_credentials.alg "
+	for _, tt := range []struct{ name, key, alg, signs, want string }{
+		{"ec", keys["ec"], "", "ES256", ""},
+		{"ec-of-openssl", keys["sec1"], "ES256", "ES256", ""},
+		{"ec-after-its-parameters", block("EC PARAMETERS", "") + keys["sec1"], "", "ES256", ""},
+		{"rsa", keys["rsa"], "", "RS256", ""},
+		{"rsa-of-openssl", keys["pkcs1"], "RS256", "RS256", ""},
+		{"rsa-with-pss", keys["rsa"], "PS256", "PS256", ""},
+		{"ed25519", keys["ed25519"], "EdDSA", "EdDSA", ""},
+		{"after-its-certificate", block("CERTIFICATE", "") + keys["ed25519"], "", "EdDSA", ""},
+		{"windows-lines", strings.ReplaceAll(keys["ec"], "\n", "\r\n"), "", "ES256", ""},
+		{"text", "hidden-1", "", "", at + "is not a private key in PEM"},
+		{"json-web-key", `{"kty":"EC","d":"` + hidden + `"}`, "", "", at + "is not a private key in PEM"},
+		{"cut-off", keys["ec"][:100], "", "", at + "is not a private key in PEM"},
+		{"empty", "", "", "", at + "needs the file crm.key, which is empty"},
+		{"seven-bytes", "hidden1", "", "", at + "needs the file crm.key, which has 7 bytes"},
+		{"garbage-in-pem", block("PRIVATE KEY", ""), "", "", at + "is in PEM, but its content is not a private key"},
+		{"encrypted", block("ENCRYPTED PRIVATE KEY", ""), "", "", at + "is encrypted, and pgfsm has no passphrase for it"},
+		{"encrypted-by-openssl", block("RSA PRIVATE KEY", "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\n"), "", "", at + "is encrypted"},
+		{"of-openssh", block("OPENSSH PRIVATE KEY", ""), "", "", at + "is in the format of OpenSSH"},
+		{"public", keys["public"], "", "", at + "is a public key"},
+		{"public-of-rsa", keys["public-of-rsa"], "", "", at + "is a public key"},
+		{"certificate", block("CERTIFICATE", ""), "", "", at + "is a certificate without its private key"},
+		{"two-keys", keys["ec"] + keys["rsa"], "", "", at + "holds more than one private key"},
+		{"rsa-one-bit-too-short", keys["rsa-2047"], "", "", at + "is an RSA key of 2047 bits; it must have at least 2048"},
+		{"other-curve", keys["p384"], "", "", at + "is an EC key on P-384"},
+		{"key-agreement", keys["x25519"], "", "", at + "is a private key that does not sign"},
+		{"ec-with-rs256", keys["ec"], "RS256", "", atAlg + "is RS256; the private key signs with ES256"},
+		{"rsa-with-es256", keys["rsa"], "ES256", "", atAlg + "is ES256; the private key signs with RS256 or PS256"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			alg := ""
+			if tt.alg != "" {
+				alg = ", alg: " + tt.alg
+			}
+			text := "version: 1\nservers: {crm: {url: \"https://crm.example.com/mcp\", auth: {client_credentials: {token_url: \"https://login.example.com/token\", " +
+				"client_id: pgfsm, issuer: \"https://i.example\", private_key: \"${file:crm.key}\"" + alg + "}}}}\nallowlist: allow.json\n"
+			files := map[string]string{"pgfsm.yaml": text, "allow.json": "{}", "crm.key": tt.key}
+			l, err := Load("pgfsm.yaml", openMap(files), Overrides{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := l.Resolve(lookup(nil), openMap(files))
+			if tt.want != "" {
+				if err == nil || !strings.HasPrefix(err.Error(), tt.want) || len(err.(Errors)) != 1 {
+					t.Fatalf("Resolve = %v, want %s…", err, tt.want)
+				}
+				if s := err.Error(); strings.Contains(s, "hidden") || strings.Contains(s, hidden) || strings.Contains(s, "BEGIN") {
+					t.Errorf("the message shows the key:\n%s", s)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c := got.Servers[0].Auth; c.Signer == nil || c.Alg != tt.signs {
+				t.Errorf("Resolve = %T with %q, want a key with %s", c.Signer, c.Alg, tt.signs)
+			}
+			if c := l.Content.Servers[0].ClientCredentials; c.Alg != tt.alg || l.Servers[0].Auth.Signer != nil {
+				t.Errorf("Resolve changed what was loaded: %+v", c)
+			}
+			if want := strings.TrimSuffix(strings.TrimSuffix(tt.key, "\n"), "\r"); len(got.Secrets) != 1 || got.Secrets[0] != want {
+				t.Error("the key is not a secret to be masked")
+			}
+			if b, err := json.Marshal(got); err != nil || bytes.Contains(b, []byte(`"D":`)) {
+				t.Errorf("the key is written as JSON: %v", err)
 			}
 		})
 	}

@@ -139,16 +139,20 @@ func (l *loader) server(name string, from origin) {
 	l.out.Content.Servers = append(l.out.Content.Servers, s)
 }
 
-// clientCredentials are those of a server, without the client's secret.
+// clientCredentials are those of a server, without the client's secret and private key.
 func (l *loader) clientCredentials(src *source, n *node, server string) *policy.ClientCredentials {
 	c := &policy.ClientCredentials{
-		Audience: n.str("audience"), ClientID: n.str("client_id"), Resource: server, Scopes: n.texts("scopes"), TokenURL: n.str("token_url"),
+		Alg: n.str("alg"), Audience: n.str("audience"), ClientID: n.str("client_id"), Issuer: n.str("issuer"), KeyID: n.str("key_id"),
+		Resource: server, Scopes: n.texts("scopes"), TokenURL: n.str("token_url"),
 	}
 	if resource := n.get("resource"); resource != nil {
 		c.Resource = resource.text
 	}
-	if at := n.get("client_secret"); isLiteral(at.text) {
+	if at := n.get("client_secret"); at != nil && isLiteral(at.text) {
 		l.warn(src, at.at, "client_secret "+literalSecret+"${env:NAME}")
+	}
+	if at := n.get("private_key"); at != nil && isLiteral(at.text) {
+		l.warn(src, at.at, "private_key "+literalSecret+"${file:PATH}")
 	}
 	if u, err := url.Parse(c.TokenURL); err == nil && u.RawQuery != "" {
 		l.warn(src, n.get("token_url").at, warnQuery)

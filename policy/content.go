@@ -50,10 +50,14 @@ type Server struct {
 	TimeoutTotal   int64 `json:"timeout_total_ms,omitzero"`   // of a call
 }
 
-// ClientCredentials say how pgfsm gets access tokens for a server (RFC 6749, section 4.4). The client's secret is left out.
+// ClientCredentials say how pgfsm gets access tokens for a server (RFC 6749, section 4.4). The client's secret and private key are left
+// out; Alg, Issuer and KeyID are of the assertions that the key signs (RFC 7523).
 type ClientCredentials struct {
+	Alg      string   `json:"alg,omitzero"`
 	Audience string   `json:"audience,omitzero"`
 	ClientID string   `json:"client_id"`
+	Issuer   string   `json:"issuer,omitzero"`
+	KeyID    string   `json:"key_id,omitzero"`
 	Resource string   `json:"resource,omitzero"` // RFC 8707
 	Scopes   []string `json:"scopes,omitempty"`
 	TokenURL string   `json:"token_url"`

@@ -49,8 +49,8 @@ var repeats = []func(w http.ResponseWriter, id, says, credentials string){
 	},
 }
 
-// TestCorpusRepeatsCredentials: a server answers calls with the texts of the hostile corpus and with its access token, in every kind of
-// answer. Neither that nor the agent's token, nor a client's secret is printed or recorded.
+// TestCorpusRepeatsCredentials: a server answers calls with the texts of the hostile corpus, with its access token and the assertion for it, in
+// every kind of answer. Neither these nor the agent's token, nor a client's secret or private key is printed or recorded.
 func TestCorpusRepeatsCredentials(t *testing.T) {
 	t.Parallel()
 	testCorpusRepeatsCredentials(t, inFile)
@@ -67,15 +67,18 @@ func testCorpusRepeatsCredentials(t *testing.T, url string) {
 		texts = append(texts, l.says)
 	}
 	const consoleSecret = "console-s3cret/+=4711-of-the-corpus"
+	private := newPrivateKey(t)
+	var assertion atomic.Value // the last one
 	u, next := newUnruly(t, honest), atomic.Int32{}
 	u.does(func(w http.ResponseWriter, r *http.Request, id string) {
 		for len(u.puppet.came) > 0 { // nobody listens
 			<-u.puppet.came
 		}
 		n := int(next.Load())
-		repeats[n%len(repeats)](w, id, texts[n%len(texts)], r.Header.Get("Authorization"))
+		repeats[n%len(repeats)](w, id, texts[n%len(texts)], r.Header.Get("Authorization")+" "+assertion.Load().(string))
 	})
-	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		assertion.Store(r.PostFormValue("client_assertion"))
 		sayJSON(w, http.StatusOK, `{"access_token":"`+siegeToken+`","token_type":"Bearer","expires_in":3600}`)
 	}))
 	t.Cleanup(endpoint.Close)
@@ -83,13 +86,13 @@ func testCorpusRepeatsCredentials(t *testing.T, url string) {
 	o := &office{u: u}
 	o.dir = folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers:
-  echo: {type: http, url: %q, auth: {client_credentials: {token_url: %q, client_id: pgfsm, client_secret: "${file:secret}"}}}
+  echo: {type: http, url: %q, auth: {client_credentials: {token_url: %q, client_id: pgfsm, private_key: "${file:key}", issuer: "https://login.example.com"}}}
 allowlist: allowlist.json
 ledger: %q
 identity:
   required: true
   issuers: [{issuer: %q, audiences: {mcp: [gateway]}, people: [pgfsm-console], login: {console: pgfsm-console, console_secret: "${file:console}"}}]
-`, u.puppet.URL, endpoint.URL, url, p.Issuer), "allowlist.json", `{"echo": ["look"]}`, "secret", siegeSecret, "console", consoleSecret)
+`, u.puppet.URL, endpoint.URL, url, p.Issuer), "allowlist.json", `{"echo": ["look"]}`, "key", private, "console", consoleSecret)
 	o.served = serve(t, o.dir)
 	robot := (&provided{o, p}).robot("ci")
 	a := o.agent("/servers/echo/mcp", robot)
@@ -121,7 +124,10 @@ identity:
 	}
 	_, signed, _ := strings.Cut(robot, ".")
 	payload, signature, _ := strings.Cut(signed, ".")
+	if assertion.Load().(string) == "" {
+		t.Error("the client signed no assertion")
+	}
 	for by, all := range written { // in any order
-		wantNoneOf(t, by, all, siegeToken, siegeSecret, consoleSecret, payload, signature)
+		wantNoneOf(t, by, all, append(strings.Split(private, "\n")[1:3], siegeToken, assertion.Load().(string), consoleSecret, payload, signature)...)
 	}
 }

@@ -18,13 +18,18 @@ import (
 func TestConformanceOfClientCredentials(t *testing.T) {
 	t.Parallel()
 	in := judges(t)
-	verdicts := in.judged(t, notPassed, "client", "--command", "confidential", "--scenario", "auth/client-credentials-basic")
-	if want := "auth/client-credentials-basic client-credentials-basic-auth SUCCESS"; !slices.Contains(verdicts, want) {
-		t.Errorf("verdicts = %q, want %q among them", verdicts, want)
-	}
-	for _, v := range verdicts {
-		if !strings.HasSuffix(v, " SUCCESS") && !strings.HasSuffix(v, " INFO") {
-			t.Error(v)
+	for _, tt := range []struct{ scenario, check string }{
+		{"auth/client-credentials-basic", "client-credentials-basic-auth"},
+		{"auth/client-credentials-jwt", "client-credentials-jwt-verified"},
+	} {
+		verdicts := in.judged(t, notPassed, "client", "--command", "confidential", "--scenario", tt.scenario)
+		if want := tt.scenario + " " + tt.check + " SUCCESS"; !slices.Contains(verdicts, want) {
+			t.Errorf("verdicts = %q, want %q among them", verdicts, want)
+		}
+		for _, v := range verdicts {
+			if !strings.HasSuffix(v, " SUCCESS") && !strings.HasSuffix(v, " INFO") {
+				t.Error(v)
+			}
 		}
 	}
 }
@@ -43,6 +48,8 @@ func listConfidentially(server string) error {
 	var client struct {
 		ID     string `json:"client_id"`
 		Secret string `json:"client_secret"`
+		Key    string `json:"private_key_pem"`
+		Alg    string `json:"signing_algorithm"`
 	}
 	if err := json.Unmarshal([]byte(os.Getenv("MCP_CONFORMANCE_CONTEXT")), &client); err != nil {
 		return err
@@ -58,6 +65,7 @@ func listConfidentially(server string) error {
 		return fmt.Errorf("no authorization server: %w", err)
 	}
 	var provider struct {
+		Issuer        string `json:"issuer"`
 		TokenEndpoint string `json:"token_endpoint"`
 	}
 	if err := fetchJSON(resource.Servers[0]+"/.well-known/oauth-authorization-server", &provider); err != nil {
@@ -68,11 +76,15 @@ func listConfidentially(server string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	credentials := `client_secret: "${env:CLIENT_SECRET}"`
+	if client.Key != "" {
+		credentials = fmt.Sprintf(`private_key: "${env:CLIENT_KEY}", alg: %s, issuer: %q`, client.Alg, provider.Issuer)
+	}
 	config := fmt.Sprintf(`version: 1
 servers:
-  s: {url: %q, auth: {client_credentials: {token_url: %q, client_id: %q, client_secret: "${env:CLIENT_SECRET}"}}}
+  s: {url: %q, auth: {client_credentials: {token_url: %q, client_id: %q, %s}}}
 allowlist: allowlist.json
-`, server, provider.TokenEndpoint, client.ID)
+`, server, provider.TokenEndpoint, client.ID, credentials)
 	path := filepath.Join(dir, "pgfsm.yaml")
 	for name, text := range map[string]string{path: config, filepath.Join(dir, "allowlist.json"): "{}"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -80,6 +92,7 @@ allowlist: allowlist.json
 		}
 	}
 	os.Setenv("CLIENT_SECRET", client.Secret)
+	os.Setenv("CLIENT_KEY", client.Key)
 	os.Args = []string{"pgfsm", "tools", "-c", path}
 	if code := process(); code != 0 {
 		return fmt.Errorf("pgfsm tools exits with %d", code)

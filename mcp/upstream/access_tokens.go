@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"crypto"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 	"golang.org/x/sync/singleflight"
@@ -21,12 +23,16 @@ import (
 	"pgfsm/policy/secret"
 )
 
-// ClientCredentials get the access tokens of a server (RFC 6749, section 4.4). The client authenticates in the Authorization header
-// (client_secret_basic).
+// ClientCredentials get the access tokens of a server (RFC 6749, section 4.4). The client authenticates with its secret in the Authorization header
+// (client_secret_basic), or with an assertion that its key signs (private_key_jwt, RFC 7523).
 type ClientCredentials struct {
 	TokenURL     string // https, or http on this machine; without user, password or fragment
 	ClientID     string
-	ClientSecret string
+	ClientSecret string        // empty with a Key
+	Key          crypto.Signer // private; nil with a ClientSecret
+	Alg          string        // with a Key: the algorithm of RFC 7518 or RFC 8037 with which it signs
+	KeyID        string        // with a Key; empty: the assertion names none
+	Issuer       string        // with a Key: the audience of the assertion
 	Scopes       []string
 	Resource     string // the server's identifier (RFC 8707); empty: not sent
 	Audience     string // for providers that ask for it in place of the resource; empty: not sent
@@ -38,8 +44,8 @@ const (
 	// refusedWait is how long a token that the server has never accepted is used in spite of a 401, so that a server that accepts none does not
 	// cause a token request for each of ours.
 	refusedWait = 10 * time.Second
-	// recentTokens is how many tokens of a server are masked: a server may repeat one that is not used any more.
-	recentTokens = 8
+	// maxRecent is how many tokens and how many assertions of a server are masked: a server may repeat one that is not used any more.
+	maxRecent = 8
 )
 
 var (
@@ -55,11 +61,14 @@ func (c *ClientCredentials) check() error {
 	case err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "":
 		return errors.New("the token URL is not a URL with a host and without user, password and fragment")
 	case u.Scheme != "https" && (u.Scheme != "http" || !loopback.Host(u.Hostname())):
-		return errors.New("the client secret would travel in clear text: the token URL must be https, or at a loopback address")
-	case c.ClientID == "" || c.ClientSecret == "":
-		return errors.New("client credentials need a client id and a client secret")
+		return errors.New("the client's credentials would travel in clear text: the token URL must be https, or at a loopback address")
+	case c.ClientID == "" || (c.ClientSecret == "") == (c.Key == nil):
+		return errors.New("client credentials need a client id, and either a client secret or a private key")
+	case c.Key != nil && c.Issuer == "":
+		return errors.New("a private key needs the issuer for which it signs")
 	}
-	return nil
+	_, err = c.signer()
+	return err
 }
 
 // accessTokens are those of one server, for all its links. Each is used until it expires or the server refuses it. Nil: the server needs none.
@@ -68,7 +77,8 @@ type accessTokens struct {
 	timeout time.Duration   // of one token request: less than that of connecting, so that an error names the step
 	host    string          // of the token URL
 	secrets *secret.Masker
-	config  clientcredentials.Config
+	from    ClientCredentials // checked
+	signer  jose.Signer       // nil: the client has a secret
 	client  *http.Client
 	fetches singleflight.Group // of one request at a time
 
@@ -76,28 +86,32 @@ type accessTokens struct {
 	token    *oauth2.Token
 	since    time.Time // when the token was issued
 	accepted bool      // the server has answered a request with token otherwise than with 401
-	recent   []string
+	recent   recent    // tokens
+	signed   recent    // assertions
+}
+
+// recent are the newest secrets of one kind that exist only at run time.
+type recent []string
+
+// mask has another secret masked, and forgets the oldest one.
+func (r *recent) mask(value string, secrets *secret.Masker) {
+	if slices.Contains(*r, value) {
+		return
+	}
+	*r = append(*r, value)
+	*r = (*r)[max(0, len(*r)-maxRecent):]
+	secrets.Put(r, *r)
 }
 
 func newAccessTokens(ctx context.Context, s Server, secrets *secret.Masker) *accessTokens {
 	if s.Auth == nil {
 		return nil
 	}
-	params := make(url.Values)
-	if s.Auth.Resource != "" {
-		params.Set("resource", s.Auth.Resource)
-	}
-	if s.Auth.Audience != "" {
-		params.Set("audience", s.Auth.Audience)
-	}
-	origin, _ := url.Parse(s.Auth.TokenURL) // checked before
+	origin, _ := url.Parse(s.Auth.TokenURL) // both are checked before
+	signer, _ := s.Auth.signer()
 	target := &httpTarget{origin: origin, headers: true, timeout: s.ConnectTimeout}
 	return &accessTokens{
-		ctx: ctx, timeout: s.ConnectTimeout / 2, host: origin.Host, secrets: secrets,
-		config: clientcredentials.Config{
-			ClientID: s.Auth.ClientID, ClientSecret: s.Auth.ClientSecret, TokenURL: s.Auth.TokenURL, Scopes: s.Auth.Scopes,
-			EndpointParams: params, AuthStyle: oauth2.AuthStyleInHeader,
-		},
+		ctx: ctx, timeout: s.ConnectTimeout / 2, host: origin.Host, secrets: secrets, from: *s.Auth, signer: signer,
 		client: &http.Client{
 			Transport:     target.transport(),
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -139,7 +153,11 @@ func (a *accessTokens) fetch() (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, a.timeout)
 	defer cancel()
-	token, err := a.config.Token(context.WithValue(ctx, oauth2.HTTPClient, a.client))
+	config, err := a.config(time.Now())
+	if err != nil { // of the key, so the text may say anything
+		return "", a.fault(CodeUnreachable, "the private key did not sign")
+	}
+	token, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, a.client))
 	if err != nil {
 		return "", a.failed(ctx, err)
 	}
@@ -149,12 +167,36 @@ func (a *accessTokens) fetch() (any, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.token, a.since, a.accepted = token, time.Now(), false
-	if !slices.Contains(a.recent, token.AccessToken) {
-		a.recent = append(a.recent, token.AccessToken)
-		a.recent = a.recent[max(0, len(a.recent)-recentTokens):]
-		a.secrets.Put(a, a.recent) // before the server learns it
-	}
+	a.recent.mask(token.AccessToken, a.secrets) // before the server learns it
 	return token.AccessToken, nil
+}
+
+// config is the token request at a time.
+func (a *accessTokens) config(now time.Time) (*clientcredentials.Config, error) {
+	c := &clientcredentials.Config{
+		ClientID: a.from.ClientID, ClientSecret: a.from.ClientSecret, TokenURL: a.from.TokenURL, Scopes: a.from.Scopes,
+		EndpointParams: make(url.Values), AuthStyle: oauth2.AuthStyleInHeader,
+	}
+	if a.from.Resource != "" {
+		c.EndpointParams.Set("resource", a.from.Resource)
+	}
+	if a.from.Audience != "" {
+		c.EndpointParams.Set("audience", a.from.Audience)
+	}
+	if a.signer == nil {
+		return c, nil
+	}
+	assertion, err := a.from.assertion(a.signer, now)
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.signed.mask(assertion, a.secrets) // before the endpoint learns it
+	c.EndpointParams.Set("client_assertion_type", assertionType)
+	c.EndpointParams.Set("client_assertion", assertion)
+	c.AuthStyle = oauth2.AuthStyleInParams
+	return c, nil
 }
 
 // usable checks a token of the response.

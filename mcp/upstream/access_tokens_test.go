@@ -376,6 +376,19 @@ func TestCredentialsThatNewRefuses(t *testing.T) {
 		{"password-in-the-token-url", func(_ *Server, c *ClientCredentials) { c.TokenURL = "https://a:b@login.example.com/token" }, "token URL"},
 		{"no-client-id", func(_ *Server, c *ClientCredentials) { c.ClientID = "" }, "client id"},
 		{"no-client-secret", func(_ *Server, c *ClientCredentials) { c.ClientSecret = "" }, "client secret"},
+		{"private-key", func(_ *Server, c *ClientCredentials) { *c = withKey(t, *c, "ES256") }, ""},
+		{"private-key-and-client-secret", func(_ *Server, c *ClientCredentials) {
+			*c = withKey(t, *c, "ES256")
+			c.ClientSecret = clientSecret
+		}, "either a client secret or a private key"},
+		{"private-key-without-issuer", func(_ *Server, c *ClientCredentials) {
+			*c = withKey(t, *c, "ES256")
+			c.Issuer = ""
+		}, "issuer"},
+		{"private-key-of-another-algorithm", func(_ *Server, c *ClientCredentials) {
+			*c = withKey(t, *c, "ES256")
+			c.Alg = "RS256"
+		}, "does not sign with this algorithm"},
 		{"another-authorization", func(s *Server, _ *ClientCredentials) { s.Headers = []Header{{"authorization", "Bearer of-the-file"}} }, "Authorization"},
 		{"stdio", func(s *Server, _ *ClientCredentials) {
 			*s = Server{Name: "web", Type: TypeStdio, Command: "x", Auth: s.Auth}

@@ -107,6 +107,7 @@
 // A server with [ClientCredentials] gets an access token with every request, from the token endpoint that they name. All links with the server
 // share it until it expires. The token endpoint is spoken to under the same rules as servers: no redirects, no HTTP/2, plain http only to
 // loopback, 1 MiB of a response. A token is registered as a secret before it is used, so it is masked wherever a server repeats it.
+// The client authenticates with its secret, or with an assertion that it signs for each token request; assertions are masked like tokens.
 //
 // After a 401 the token is dropped, unless it came less than ten seconds ago and the server has never accepted it. The request is sent once
 // more with another token, except for a tools/call, which ends as unknown: only the next request has another token. A failed token request

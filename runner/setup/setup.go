@@ -78,7 +78,7 @@ func credentials(from *config.ClientCredentials) *upstream.ClientCredentials {
 	}
 	return &upstream.ClientCredentials{
 		TokenURL: from.TokenURL, ClientID: from.ClientID, ClientSecret: from.ClientSecret, Scopes: from.Scopes,
-		Resource: from.Resource, Audience: from.Audience,
+		Key: from.Signer, Alg: from.Alg, KeyID: from.KeyID, Issuer: from.Issuer, Resource: from.Resource, Audience: from.Audience,
 	}
 }
 

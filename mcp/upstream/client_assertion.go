@@ -1,0 +1,51 @@
+package upstream
+
+import (
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-json-experiment/json"
+)
+
+const (
+	assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer" // RFC 7523, section 2.2
+	// assertionLife is how long an assertion is valid. It leaves room for clocks that differ.
+	assertionLife = 2 * time.Minute
+)
+
+// signer signs client assertions; nil without a key.
+func (c *ClientCredentials) signer() (jose.Signer, error) {
+	if c.Key == nil {
+		return nil, nil
+	}
+	s, err := jose.NewSigner(jose.SigningKey{
+		Algorithm: jose.SignatureAlgorithm(c.Alg), Key: jose.JSONWebKey{Key: c.Key, KeyID: c.KeyID},
+	}, new(jose.SignerOptions).WithType("JWT"))
+	if err != nil {
+		return nil, errors.New("the private key does not sign with this algorithm")
+	}
+	return s, nil
+}
+
+// assertion returns a new assertion of the client for its provider (RFC 7523, section 3). Its only audience is the issuer: with others, a provider
+// could use it at another one.
+func (c *ClientCredentials) assertion(s jose.Signer, now time.Time) (string, error) {
+	claims, err := json.Marshal(struct {
+		Issuer   string `json:"iss"`
+		Subject  string `json:"sub"`
+		Audience string `json:"aud"`
+		ID       string `json:"jti"`
+		IssuedAt int64  `json:"iat"`
+		Expiry   int64  `json:"exp"`
+	}{c.ClientID, c.ClientID, c.Issuer, rand.Text(), now.Unix(), now.Add(assertionLife).Unix()})
+	if err != nil {
+		return "", err
+	}
+	signed, err := s.Sign(claims)
+	if err != nil {
+		return "", err
+	}
+	return signed.CompactSerialize()
+}
