@@ -110,7 +110,7 @@ func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	if len(l.faults) > 0 {
 		return nil, l.faults
 	}
-	l.unlikely()
+	l.unlikely(over.Allowlist)
 	return l.out, nil
 }
 
