@@ -107,3 +107,21 @@ func (r *Runner) logCall(ask *gateway.Ask, id string, o states.Outcome) {
 	r.log.Log(context.Background(), level, "call", "run", id, "actor", ask.From.Name, "server", ask.Server, "tool", visible.Text(ask.Tool),
 		"state", o.State, "code", string(o.Code), "effect", string(o.Effect), "reason", visible.Text(o.Reason))
 }
+
+// logResumed logs how a held call ended, like logCall, but also if it succeeded: people decided about it.
+func (r *Runner) logResumed(ctx context.Context, id string, o states.Outcome) {
+	var q ledger.Request
+	err := r.options.Ledger.View(ctx, func(v ledger.Reader) (err error) {
+		q, err = v.Request(id)
+		return err
+	})
+	if err != nil {
+		r.report("the ended run %s cannot be read: %s", id, err)
+	}
+	level := slog.LevelInfo
+	if o.Type == states.TypeFailed {
+		level = slog.LevelWarn
+	}
+	r.log.Log(ctx, level, "call", "run", id, "actor", q.Actor, "server", q.Server, "tool", visible.Text(q.Tool),
+		"state", o.State, "code", string(o.Code), "effect", string(o.Effect), "reason", visible.Text(o.Reason))
+}

@@ -166,7 +166,7 @@ func (w *Worker) sweep(ctx context.Context) error {
 	failed := false
 	for _, e := range ended {
 		failed = failed || e.Err != nil
-		w.reportRun(e.RunID, e.Outcome, e.Err)
+		w.reportRun(ctx, e.RunID, e.Outcome, e.Err)
 	}
 	w.compareBundles(ctx)
 	if w.sweepPause = min(2*w.sweepPause, maxPause); !failed || w.sweepPause == 0 {
@@ -267,21 +267,21 @@ func (w *Worker) resume(ctx context.Context, id string, approved bool) error {
 		if err == nil {
 			w.runner.measureOutcome(e.Outcome)
 		}
-		w.reportRun(id, e.Outcome, err)
+		w.reportRun(ctx, id, e.Outcome, err)
 		return err
 	}
 	got, err := w.runner.resume(ctx, id, nil)
-	w.reportRun(id, got.Outcome, err)
+	w.reportRun(ctx, id, got.Outcome, err)
 	return err
 }
 
 // reportRun reports how a run ended, unless another process was faster.
-func (w *Worker) reportRun(id string, o states.Outcome, err error) {
+func (w *Worker) reportRun(ctx context.Context, id string, o states.Outcome, err error) {
 	switch {
 	case errors.Is(err, ledger.ErrTaken), errors.Is(err, ledger.ErrEnded), errors.Is(err, ledger.ErrUndecided):
 	case err != nil:
 		w.runner.report("the run %s cannot be resumed: %s", id, err)
 	default:
-		w.runner.report("the run %s ended: %s", id, endedAs(o))
+		w.runner.logResumed(ctx, id, o)
 	}
 }
