@@ -88,7 +88,13 @@ func openPins(w world, o *options, group string) (*pinCommand, error) {
 		path = loaded.GroupLists[i].Path
 	}
 	file, err := pins.Read(path)
-	return &pinCommand{options: o, w: w, group: group, file: file}, err
+	if err != nil {
+		return nil, err
+	}
+	if err := file.ReadOthers(loaded.Allowlists()); err != nil {
+		return nil, err
+	}
+	return &pinCommand{options: o, w: w, group: group, file: file}, nil
 }
 
 // compare asks the servers for their tools and compares them with the pins.

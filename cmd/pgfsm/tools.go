@@ -92,17 +92,24 @@ func (a *app) listTools(ctx context.Context, asJSON, notAllowed bool) error {
 	}
 	k, out := newInk(a.w), a.w.stdout
 	if notAllowed {
+		for _, s := range servers {
+			if s.Status != policy.ServerUp { // nobody knows what it has
+				fmt.Fprintln(out, k.bold(downHead(&s)))
+			}
+		}
 		printNotAllowed(out, k, "These say that they only read. It is only their server's word:", reads)
 		printNotAllowed(out, k, "These may write:", others)
 		if len(tools) > 0 {
 			fmt.Fprintf(out, "to allow some: %s\n", present.CommandLine("pgfsm", "allow")+" SERVER TOOL...")
+		} else if c.Up() {
+			fmt.Fprintln(out, "every tool that the servers list is on the allowlist")
 		}
 		return exit(code)
 	}
 	for _, s := range servers {
 		head := fmt.Sprintf("%s (%s, MCP %s)", visible.Text(s.Server), count(s.Tools, "tool"), visible.Text(s.Protocol))
 		if s.Status != policy.ServerUp {
-			head = fmt.Sprintf("%s is down: [%s] %s", visible.Text(s.Server), s.Code, visible.Text(s.Reason))
+			head = downHead(&s)
 		}
 		fmt.Fprintln(out, k.bold(head))
 		for _, t := range tools {
@@ -116,6 +123,10 @@ func (a *app) listTools(ctx context.Context, asJSON, notAllowed bool) error {
 		}
 	}
 	return exit(code)
+}
+
+func downHead(s *states.ServerStatus) string {
+	return fmt.Sprintf("%s is down: [%s] %s", visible.Text(s.Server), s.Code, visible.Text(s.Reason))
 }
 
 // printNotAllowed prints a part of the tools that the allowlist does not name.

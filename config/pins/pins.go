@@ -36,6 +36,7 @@ const (
 	Pinned        Status = "pinned"         // by [File.Approve]
 	Refused       Status = "refused"        // not pinned: the tool's schema is refused, so no run could call it
 	Unexpected    Status = "unexpected"     // not pinned: the live definition is not the expected one
+	Conflict      Status = "conflict"       // not pinned: another allowlist file pins the tool to another definition
 )
 
 // An Entry is a tool of the allowlist and what is known of its pin.
@@ -48,7 +49,8 @@ type Entry struct {
 	Definition canonical.Digest `json:"definition,omitzero"` // the live one
 	Reason     string           `json:"reason,omitzero"`
 
-	live *policy.Tool
+	live     *policy.Tool
+	conflict string // why it cannot be pinned to the live definition; empty if it can
 }
 
 // LiveDefinition returns the definition that the tool's server sends; nil if it is not known.
@@ -83,6 +85,8 @@ func (t *Entry) Describe() string {
 		return "pinned: " + t.Pin.Short()
 	case Refused:
 		return "its schema is refused: " + t.Reason
+	case Conflict:
+		return t.Reason + ": reset that pin first (pgfsm pins reset)"
 	case Unexpected:
 		return fmt.Sprintf("not what was expected: its server sends %s", t.Definition)
 	}
@@ -104,6 +108,7 @@ type File struct {
 	mode      fs.FileMode
 	allowlist []policy.Allowance
 	pins      []policy.Pin
+	others    []policy.Pin // of the configuration's other allowlist files: a tool has one pin in all of them
 }
 
 // Read reads an allowlist file that nobody else can have written.
@@ -124,6 +129,20 @@ func Read(path string) (*File, error) {
 	f.edited = f.text
 	f.allowlist, f.pins, err = config.ReadPins(path, f.text)
 	return f, err
+}
+
+// ReadOthers reads the pins of the configuration's other allowlist files. all are the paths of all of them.
+func (f *File) ReadOthers(all []string) error {
+	for _, path := range all {
+		other, err := Read(path)
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if other.Path != f.Path {
+			f.others = append(f.others, other.pins...)
+		}
+	}
+	return nil
 }
 
 // Add puts tools of a server on the allowlist, and returns them in the order of the file. [File.Approve] writes them.
@@ -171,8 +190,17 @@ func (f *File) Compare(tools []Entry, b *policy.Bundle, id canonical.Digest, lis
 	c := all.Catalog(id, listed)
 	for i := range tools {
 		tools[i].compare(c)
+		f.checkOthers(&tools[i])
 	}
 	return c, nil
+}
+
+// checkOthers notes if the live definition cannot be pinned here, because another file pins the tool to another one. A configuration with both
+// pins is refused.
+func (f *File) checkOthers(t *Entry) {
+	if other := policy.PinOf(f.others, t.Server, t.Tool); t.Definition != "" && t.Status != Same && other != "" && other != t.Definition {
+		t.conflict = fmt.Sprintf("another allowlist file pins it to %s, and its server sends %s", other.Short(), t.Definition.Short())
+	}
 }
 
 func (t *Entry) compare(c *policy.Catalog) {
@@ -208,8 +236,11 @@ func (t *Entry) compare(c *policy.Catalog) {
 // CheckAllowed says why a compared tool cannot be allowed as its server sends it.
 func (t *Entry) CheckAllowed() error {
 	now := *t
-	if t.Status == Unpinned && t.live.Code != "" {
+	switch {
+	case t.Status == Unpinned && t.live.Code != "":
 		now.Status, now.Reason = Refused, t.live.Reason
+	case t.Status == Unpinned && t.conflict != "":
+		now.Status, now.Reason = Conflict, t.conflict
 	}
 	if now.Status == Unpinned || now.Status == Same {
 		return nil
@@ -242,6 +273,8 @@ func (f *File) Approve(tools []Entry, expected canonical.Digest, d *Definitions)
 			t.Status = Unexpected
 		case t.live.Code != "":
 			t.Status, t.Reason = Refused, t.live.Reason
+		case t.conflict != "":
+			t.Status, t.Reason = Conflict, t.conflict
 		case t.Status == Unpinned, t.Status == Changed && expected != "":
 			t.Status, t.Was, t.Pin = Pinned, t.Pin, t.Definition
 			pins = append(without(pins, *t), policy.Pin{Definition: t.Pin, Server: t.Server, Tool: t.Tool})
