@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"database/sql"
 	"os"
 	"strings"
 	"testing"
@@ -13,7 +14,8 @@ import (
 	"pgfsm/traces/ledger/ledgertest"
 )
 
-// TestBytesOfACall measures what one more call of an agent takes on disk, with all tables and indexes. A small call takes 3 kB at most.
+// TestBytesOfACall measures what one more call of an agent takes on disk, with all tables and indexes. A small call takes 3 kB at most,
+// and a tenth of that after it was pruned.
 func TestBytesOfACall(t *testing.T) {
 	returns := func(size int) func(*statestest.Scenario) {
 		return func(s *statestest.Scenario) {
@@ -24,12 +26,14 @@ func TestBytesOfACall(t *testing.T) {
 	for _, c := range []struct {
 		name, scenario string
 		change         func(*statestest.Scenario)
+		prune          bool
 		bound          int64
 	}{
-		{"allowed", "policy-allows", returns(32), 3000},
-		{"allowed-4-KiB", "policy-allows", returns(4 << 10), 8500},
-		{"denied", "policy-denies-by-effect", nil, 3000},
-		{"held", "policy-holds", nil, 3600},
+		{"allowed", "policy-allows", returns(32), false, 3000},
+		{"allowed-4-KiB", "policy-allows", returns(4 << 10), false, 8500},
+		{"denied", "policy-denies-by-effect", nil, false, 3000},
+		{"held", "policy-holds", nil, false, 3600},
+		{"allowed-and-pruned", "policy-allows", returns(4 << 10), true, 300},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			size := func(calls int) int64 {
@@ -47,7 +51,17 @@ func TestBytesOfACall(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
+					if !c.prune {
+						return
+					}
+					d.Clock.Set(t, "2026-12-21T09:00:00Z")
+					if done := d.prunes("2026-12-20T09:00:00Z"); done.Runs != calls {
+						t.Fatalf("%d of %d runs were pruned", done.Runs, calls)
+					}
 				})
+				if c.prune {
+					shrink(t, path)
+				}
 				info, err := os.Stat(path)
 				if err != nil {
 					t.Fatal(err)
@@ -61,5 +75,18 @@ func TestBytesOfACall(t *testing.T) {
 				t.Errorf("a call takes %d bytes, want at most %d", got, c.bound)
 			}
 		})
+	}
+}
+
+// shrink gives the room of removed rows back, as an operator does with sqlite3.
+func shrink(t *testing.T, path string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("VACUUM"); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"pgfsm/traces/ledger"
+)
+
+// What differs from run to run: ids, times, digests and names of logs.
+var masks = []struct {
+	pattern *regexp.Regexp
+	by      string
+}{
+	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`), "ID"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "TIME"},
+	{regexp.MustCompile(`sha256:[0-9a-f]{64}`), "DIGEST"},
+	{regexp.MustCompile(`pgfsm-log-[A-Z2-7]{26}`), "LOG"},
+}
+
+func sameForEachRun(line string) string {
+	for _, m := range masks {
+		line = m.pattern.ReplaceAllString(line, m.by)
+	}
+	return line
+}
+
+// unprinted are the lines of a page that a command did not print, or not in this order. A line of the page may be a part of a printed line.
+func unprinted(shown, printed string) (missing []string) {
+	rest := strings.Split(sameForEachRun(printed), "\n")
+	for line := range strings.Lines(shown) {
+		want := sameForEachRun(strings.TrimSpace(line))
+		if want == "…" || want == "" {
+			continue
+		}
+		at := 0
+		for at < len(rest) && !strings.Contains(rest[at], want) {
+			at++
+		}
+		if at == len(rest) {
+			missing = append(missing, want)
+			continue
+		}
+		rest = rest[at+1:]
+	}
+	return missing
+}
+
+// TestDocsIncident: an agent's call was approved and made. The commands of docs/operate/incident.md then print what the page shows.
+func TestDocsIncident(t *testing.T) {
+	t.Parallel()
+	crm := newPuppet(t, but("tools/list", `{"tools":[{"name":"delete_customer","inputSchema":{"type":"object","properties":{"id":{"type":"integer"}}}}]}`))
+	dir := folder(t, "pgfsm.yaml", "version: 1\nenv: prod\nservers: {crm: {type: http, url: "+quoted(crm.URL)+"}}\nallowlist: allowlist.json\n"+
+		inOffice+"roles: {owners: [bob@example.com]}\n",
+		"allowlist.json", `{"crm": ["delete_customer"]}`,
+		"policy.yaml", "version: 1\npolicies:\n  - {id: deletions, match: {tool: 'delete_*'}, effect: pending, approvers: [owners], reason: An owner approves deletions.}\n",
+		"elsewhere/.keep", "")
+	s := serve(t, dir)
+	bob := makeToken(t, s.config, "approver", "bob@example.com")
+	bot := s.agent("/mcp", makeToken(t, s.config, "agent", "billing-bot"))
+	run := bot.call("crm__delete_customer", `{"id":42}`).Result.Meta.Decision.RunID
+	digest := command(t.Context(), map[string]string{tokenVariable: bob}, "approvals", "show", run, "-c", s.config, "--json").member("/request/binding")
+	command(t.Context(), map[string]string{tokenVariable: bob}, "approvals", "approve", run, "-c", s.config, "--digest", digest,
+		"--reason", "ticket 4711").want(t, exitYes)
+	runEnded(t, dir, run, ledger.Executed, "")
+	key := command(t.Context(), nil, "ledger", "key", "new", "-c", s.config, "-o", filepath.Join(dir, "pgfsm-log.key"))
+	key.want(t, exitYes)
+	write(t, filepath.Join(dir, "elsewhere", "pgfsm-log.pub"), key.stdout)
+	command(t.Context(), nil, "ledger", "checkpoint", "-c", s.config, "--key", filepath.Join(dir, "pgfsm-log.key"),
+		"-o", filepath.Join(dir, "elsewhere", "pgfsm.checkpoint")).want(t, exitYes)
+
+	page := textOf(t, filepath.Join(repository, "docs/operate/incident.md"))
+	typed := strings.NewReplacer("01a217a1-1f5b-748e-9ba1-41e0562c29e3", run, "/elsewhere", filepath.Join(dir, "elsewhere"),
+		"run.json", filepath.Join(dir, "run.json"), "run.tlog-proof", filepath.Join(dir, "run.tlog-proof"))
+	ran := 0
+	for _, fence := range fencePattern.FindAllStringSubmatch(page, -1) {
+		for _, shown := range strings.Split("\n"+fence[2], "\n$ pgfsm ")[1:] {
+			line, lines, _ := strings.Cut(shown, "\n")
+			args := split(typed.Replace(line))
+			if args[0] == "ledger" {
+				args = append(args, "-c", s.config)
+			}
+			r := command(t.Context(), nil, args...)
+			if r.code != exitYes {
+				t.Errorf("pgfsm %s: exit code %d\n%s", line, r.code, r.stderr)
+			}
+			for _, missing := range unprinted(lines, strings.ReplaceAll(r.stdout, dir+string(os.PathSeparator), "")) {
+				t.Errorf("pgfsm %s does not print, or not in this order: %s\n%s", line, missing, r.stdout)
+			}
+			ran++
+		}
+	}
+	if ran != 7 {
+		t.Errorf("%d commands of the page ran, want 7", ran)
+	}
+}
+
+// TestDocsIncidentParses: the commands in the tables of docs/operate/incident.md exist, with their flags.
+func TestDocsIncidentParses(t *testing.T) {
+	page := fencePattern.ReplaceAllString(textOf(t, filepath.Join(repository, "docs/operate/incident.md")), "")
+	found := regexp.MustCompile("`pgfsm ([a-z]+ [^`]+)`").FindAllStringSubmatch(page, -1)
+	for _, m := range found {
+		args := split(m[1])
+		cmd, _, err := newRoot(world{}).Find(args)
+		if err != nil || cmd.HasSubCommands() {
+			t.Errorf("pgfsm %s: there is no such command: %v", m[1], err)
+			continue
+		}
+		if len(args) > len(strings.Fields(cmd.CommandPath())) { // a command alone is only named
+			if err := parses(args); err != nil {
+				t.Errorf("pgfsm %s: %v", m[1], err)
+			}
+		}
+	}
+	if len(found) < 6 {
+		t.Errorf("only %d commands found: the search is blind", len(found))
+	}
+}
+
+func TestDocsIncidentCanFail(t *testing.T) {
+	for _, tt := range []struct{ name, shown, printed, want string }{
+		{"printed", "a\n…\nc\n", "a\nb\nc\n", ""},
+		{"a-part-of-a-line", "approved", "12  approved  bob\n", ""},
+		{"another-time", "at 2026-11-26T14:03:21Z", "at 2027-01-01T00:00:00Z\n", ""},
+		{"not-printed", "a\nd\n", "a\nb\n", "d"},
+		{"another-order", "b\na\n", "a\nb\n", "a"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := strings.Join(unprinted(tt.shown, tt.printed), " "); got != tt.want {
+				t.Errorf("unprinted() = %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
