@@ -4,17 +4,7 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
-	"math/big"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -25,101 +15,6 @@ import (
 	"pgfsm/browsertest"
 	"pgfsm/traces/ledger"
 )
-
-// A proxy is an nginx with the configuration of docs/operate/deploy.md, in front of an admin address.
-type proxy struct {
-	dir     string
-	address string
-	cmd     *exec.Cmd
-}
-
-// newProxy configures nginx as the docs say.
-func newProxy(t *testing.T, admin string) *proxy {
-	t.Helper()
-	if _, err := nginx(); err != nil {
-		skip(t, "nginx is not installed")
-	}
-	_, rest, _ := strings.Cut(textOf(t, filepath.Join(repository, "docs/operate/deploy.md")), "```nginx\n")
-	server, _, found := strings.Cut(rest, "```")
-	if !found {
-		t.Fatal("docs/operate/deploy.md has no configuration of nginx")
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	named := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"approvals.example.com"}, NotAfter: time.Now().Add(time.Hour)}
-	public, err := x509.CreateCertificate(rand.Reader, named, named, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{dir: t.TempDir(), address: fmt.Sprintf("127.0.0.1:%d", freePort(t))}
-	write(t, filepath.Join(p.dir, "approvals.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: public})))
-	write(t, filepath.Join(p.dir, "approvals.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
-	for from, to := range map[string]string{ // in any order
-		"listen 443": "listen " + p.address, "/etc/ssl": p.dir, "http://127.0.0.1:9464": admin,
-	} {
-		if strings.Count(server, from) == 0 {
-			t.Fatalf("the configuration of the docs has no %s: %s", from, server)
-		}
-		server = strings.ReplaceAll(server, from, to)
-	}
-	user := ""
-	if os.Getuid() == 0 {
-		user = "user root;\n"
-	}
-	write(t, filepath.Join(p.dir, "nginx.conf"), user+"daemon off;\npid nginx.pid;\nevents {}\nhttp {\naccess_log off;\nclient_body_temp_path a;\n"+
-		"proxy_temp_path b;\nfastcgi_temp_path c;\nuwsgi_temp_path d;\nscgi_temp_path e;\n"+server+"}\n")
-	p.start(t)
-	t.Cleanup(func() { p.stop(t) })
-	return p
-}
-
-// nginx returns the path of nginx: in PATH, or where Debian installs it.
-func nginx() (string, error) {
-	if path, err := exec.LookPath("nginx"); err == nil {
-		return path, nil
-	}
-	return exec.LookPath("/usr/sbin/nginx")
-}
-
-func (p *proxy) start(t *testing.T) {
-	t.Helper()
-	path, err := nginx()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.cmd = exec.Command(path, "-p", p.dir, "-c", filepath.Join(p.dir, "nginx.conf"), "-e", filepath.Join(p.dir, "error.log"))
-	said := new(lines)
-	p.cmd.Stdout, p.cmd.Stderr = said, said
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	soon(t, "nginx listens", func() bool {
-		c, err := net.Dial("tcp", p.address)
-		if err != nil {
-			return false
-		}
-		c.Close()
-		return true
-	})
-}
-
-// stop ends nginx and all its connections.
-func (p *proxy) stop(t *testing.T) {
-	t.Helper()
-	if p.cmd.ProcessState != nil {
-		return
-	}
-	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Error(err)
-	}
-	p.cmd.Wait() // the error only says that a signal ended it
-}
 
 // A window is a browser with one page.
 type window struct {
@@ -151,14 +46,14 @@ const mostDelay = 10 * time.Second
 // gone.
 func TestConsoleUpdates(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"direct", "behind-nginx"} {
+	for _, name := range []string{"direct", "behind-nginx", "behind-caddy"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := newOffice(t, holdLook, "serve: {hosts: [approvals.example.com]}\n")
 			at, lose := o.admin, func(change func()) { change() }
 			var flags []chromedp.ExecAllocatorOption
-			if name == "behind-nginx" {
-				p := newProxy(t, o.admin)
+			if program, behind := strings.CutPrefix(name, "behind-"); behind {
+				p := newProxy(t, program, o.served)
 				at = "https://approvals.example.com"
 				flags = append(flags, chromedp.Flag("host-resolver-rules", "MAP approvals.example.com:443 "+p.address), chromedp.Flag("ignore-certificate-errors", true))
 				lose = func(change func()) {
