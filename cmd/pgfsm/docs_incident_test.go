@@ -10,7 +10,7 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// What differs from run to run: ids, times, digests and names of logs.
+// What differs from run to run: ids, times, digests, names of logs, and how much a log has.
 var masks = []struct {
 	pattern *regexp.Regexp
 	by      string
@@ -19,9 +19,11 @@ var masks = []struct {
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "TIME"},
 	{regexp.MustCompile(`sha256:[0-9a-f]{64}`), "DIGEST"},
 	{regexp.MustCompile(`pgfsm-log-[A-Z2-7]{26}`), "LOG"},
+	{regexp.MustCompile(`\d+ (entr|request|blob|token)(y|ies|s)?\b`), "N $1"},
+	{regexp.MustCompile(`the checkpoint has \d+`), "the checkpoint has N"},
 }
 
-func sameForEachRun(line string) string {
+func withoutIDs(line string) string {
 	for _, m := range masks {
 		line = m.pattern.ReplaceAllString(line, m.by)
 	}
@@ -30,9 +32,9 @@ func sameForEachRun(line string) string {
 
 // unprinted are the lines of a page that a command did not print, or not in this order. A line of the page may be a part of a printed line.
 func unprinted(shown, printed string) (missing []string) {
-	rest := strings.Split(sameForEachRun(printed), "\n")
+	rest := strings.Split(withoutIDs(printed), "\n")
 	for line := range strings.Lines(shown) {
-		want := sameForEachRun(strings.TrimSpace(line))
+		want := withoutIDs(strings.TrimSpace(line))
 		if want == "…" || want == "" {
 			continue
 		}
@@ -72,29 +74,52 @@ func TestDocsIncident(t *testing.T) {
 	command(t.Context(), nil, "ledger", "checkpoint", "-c", s.config, "--key", filepath.Join(dir, "pgfsm-log.key"),
 		"-o", filepath.Join(dir, "elsewhere", "pgfsm.checkpoint")).want(t, exitYes)
 
-	page := textOf(t, filepath.Join(repository, "docs/operate/incident.md"))
 	typed := strings.NewReplacer("01a217a1-1f5b-748e-9ba1-41e0562c29e3", run, "/elsewhere", filepath.Join(dir, "elsewhere"),
 		"run.json", filepath.Join(dir, "run.json"), "run.tlog-proof", filepath.Join(dir, "run.tlog-proof"))
-	ran := 0
-	for _, fence := range fencePattern.FindAllStringSubmatch(page, -1) {
-		for _, shown := range strings.Split("\n"+fence[2], "\n$ pgfsm ")[1:] {
-			line, lines, _ := strings.Cut(shown, "\n")
-			args := split(typed.Replace(line))
-			if args[0] == "ledger" {
-				args = append(args, "-c", s.config)
+	all := consoleCommands(t, "docs/operate/incident.md")
+	for _, c := range all {
+		c.run(t, nil, typed, s.config, exitYes)
+	}
+	if len(all) != 7 {
+		t.Errorf("%d commands of the page ran, want 7", len(all))
+	}
+}
+
+// A consoleCommand is a command of a page with what it prints, in a block of the kind console.
+type consoleCommand struct{ line, prints string }
+
+// consoleCommands are those of a page that begin with pgfsm.
+func consoleCommands(t *testing.T, page string) (all []consoleCommand) {
+	t.Helper()
+	for _, fence := range consoleFence.FindAllStringSubmatch(textOf(t, filepath.Join(repository, page)), -1) {
+		for command := range strings.SplitSeq("\n"+margin.ReplaceAllString(fence[1], ""), "\n$ ") {
+			if line, prints, _ := strings.Cut(command, "\n"); strings.HasPrefix(line, "pgfsm ") {
+				all = append(all, consoleCommand{line, prints})
 			}
-			r := command(t.Context(), nil, args...)
-			if r.code != exitYes {
-				t.Errorf("pgfsm %s: exit code %d\n%s", line, r.code, r.stderr)
-			}
-			for _, missing := range unprinted(lines, strings.ReplaceAll(r.stdout, dir+string(os.PathSeparator), "")) {
-				t.Errorf("pgfsm %s does not print, or not in this order: %s\n%s", line, missing, r.stdout)
-			}
-			ran++
 		}
 	}
-	if ran != 7 {
-		t.Errorf("%d commands of the page ran, want 7", ran)
+	return all
+}
+
+// Blocks in lists are indented.
+var (
+	consoleFence = regexp.MustCompile("(?ms)^ *```console\n(.*?)^ *```$")
+	margin       = regexp.MustCompile("(?m)^ +")
+)
+
+// run runs the command on the ledger of a configuration, unless it names another one, and compares what it prints.
+func (c consoleCommand) run(t *testing.T, env map[string]string, typed *strings.Replacer, config string, want int) {
+	t.Helper()
+	args := split(typed.Replace(strings.TrimPrefix(c.line, "pgfsm ")))
+	if args[0] != "replay" && args[0] != "verify-proof" && !strings.Contains(c.line, " --ledger ") {
+		args = append(args, "-c", config)
+	}
+	r := command(t.Context(), env, args...)
+	if r.code != want {
+		t.Errorf("%s: exit code %d, want %d\n%s%s", c.line, r.code, want, r.stdout, r.stderr)
+	}
+	for _, missing := range unprinted(c.prints, strings.ReplaceAll(r.stdout, filepath.Dir(config)+string(os.PathSeparator), "")) {
+		t.Errorf("%s does not print, or not in this order: %s\n%s", c.line, missing, r.stdout)
 	}
 }
 

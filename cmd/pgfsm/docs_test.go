@@ -97,13 +97,14 @@ func anchors(doc string) (names []string) {
 	return names
 }
 
-// commands are the command lines of the shell fences of a page, without comments, pipes and redirections.
+// commands are the command lines of the shell and console fences of a page, without comments, pipes and redirections.
 func commands(doc string) (lines []string) {
 	for _, fence := range fencePattern.FindAllStringSubmatch(doc, -1) {
-		if fence[1] != "sh" {
+		if fence[1] != "sh" && fence[1] != "console" {
 			continue
 		}
 		for line := range strings.Lines(fence[2]) {
+			line = strings.TrimPrefix(strings.TrimPrefix(line, "$ "), "# ")
 			line, _, _ = strings.Cut(line, " #")
 			for part := range strings.SplitSeq(strings.ReplaceAll(line, "&&", "|"), "|") {
 				part, _, _ = strings.Cut(strings.TrimSpace(part), " > ")
