@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,25 +124,37 @@ func (c consoleCommand) run(t *testing.T, env map[string]string, typed *strings.
 	}
 }
 
-// TestDocsIncidentParses: the commands in the tables of docs/operate/incident.md exist, with their flags.
-func TestDocsIncidentParses(t *testing.T) {
-	page := fencePattern.ReplaceAllString(textOf(t, filepath.Join(repository, "docs/operate/incident.md")), "")
-	found := regexp.MustCompile("`pgfsm ([a-z]+ [^`]+)`").FindAllStringSubmatch(page, -1)
-	for _, m := range found {
-		args := split(m[1])
-		cmd, _, err := newRoot(world{}).Find(args)
-		if err != nil || cmd.HasSubCommands() {
-			t.Errorf("pgfsm %s: there is no such command: %v", m[1], err)
+// TestDocsCommandsInText: the commands within the text of the pages for operators exist, with their flags and statuses.
+func TestDocsCommandsInText(t *testing.T) {
+	found := 0
+	for _, page := range pages(t) {
+		if filepath.Base(filepath.Dir(page)) != "operate" {
 			continue
 		}
-		if len(args) > len(strings.Fields(cmd.CommandPath())) { // a command alone is only named
-			if err := parses(args); err != nil {
-				t.Errorf("pgfsm %s: %v", m[1], err)
+		text := fencePattern.ReplaceAllString(textOf(t, page), "")
+		for _, m := range regexp.MustCompile("`pgfsm ([a-z][^`]*)`").FindAllStringSubmatch(text, -1) {
+			args := split(m[1])
+			cmd, rest, err := newRoot(world{}).Find(args)
+			if err != nil || !cmd.HasParent() {
+				t.Errorf("%s: pgfsm %s: there is no such command: %v", page, m[1], err)
+				continue
+			}
+			found++
+			cmd.InitDefaultHelpFlag()
+			if err := cmd.ParseFlags(rest); err != nil { // a text may leave arguments out
+				t.Errorf("%s: pgfsm %s: %v", page, m[1], err)
+			}
+			if statuses, err := cmd.Flags().GetStringSlice("status"); err == nil {
+				for _, s := range statuses {
+					if s != "all" && !slices.Contains(ledger.Statuses(), ledger.Status(s)) {
+						t.Errorf("%s: pgfsm %s: there is no status %s", page, m[1], s)
+					}
+				}
 			}
 		}
 	}
-	if len(found) < 6 {
-		t.Errorf("only %d commands found: the search is blind", len(found))
+	if found < 40 {
+		t.Errorf("only %d commands found: the search is blind", found)
 	}
 }
 
