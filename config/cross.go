@@ -244,4 +244,9 @@ func crossNames(j *judge, n *node, _ string) {
 	for _, m := range n.fields("outputs") {
 		known(m.key, m.at, "outputs."+m.key)
 	}
+	for _, key := range []string{"servers", "tools"} {
+		for _, m := range n.get("limits").get("rate").fields(key) {
+			known(m.key, m.at, "limits.rate."+key+"."+m.key)
+		}
+	}
 }

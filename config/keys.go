@@ -53,6 +53,7 @@ var (
 	plainName = &shape{form: text, match: namePattern, max: MaxNameBytes,
 		what: `a name: a letter or digit, then letters, digits, ".", "-" and single "_"`}
 	toolName   = &shape{form: text, max: MaxToolBytes}
+	groupName  = &shape{form: text, max: MaxToolBytes, check: checkShown, what: "a group"}
 	headerName = &shape{form: text, max: MaxToolBytes, match: headerPattern, what: "a header's name",
 		check: checkHeaderName}
 	varName   = &shape{form: text, max: MaxToolBytes, match: envName, what: "a variable's name"}
@@ -228,6 +229,8 @@ var limitsShape = &shape{form: object, keys: []key{
 		initial: number(policy.DefaultResultBytes), doc: "The maximum length of a call's result. A longer result fails the run."},
 	{name: "run_timeout", shape: &shape{form: duration, min: 1, max: policy.MaxRunTimeout},
 		initial: writeDuration(policy.DefaultRunTimeout), doc: "The time limit of a run, without the time of its call."},
+	{name: "rate", shape: rateShape, absent: true, example: "{identity: {per_minute: 120}}",
+		doc: "How often agents may use the gateway, on each replica. Without this key, it is not limited."},
 }}
 
 // Kinds of message of a web hook.
@@ -318,13 +321,13 @@ var configuration = &shape{form: object, cross: crossNames, keys: []key{
 	{name: "serve", shape: serveShape, doc: "Settings of the gateway, `pgfsm serve`. They do not affect decisions."},
 	{name: "catalog_max_age", shape: &shape{form: duration, max: MaxCatalogAge}, initial: writeDuration(DefaultCatalogAge),
 		doc: "The maximum age of a cached tool list when the gateway judges a call by it. `0s`: the gateway lists the tools before every call."},
-	{name: "limits", shape: limitsShape, doc: "Limits of a run. Zero never means unlimited."},
+	{name: "limits", shape: limitsShape, doc: "Limits of a run, and of how often agents call. Zero never means unlimited."},
 }}
 
 // allowlistKey is the path of an allowlist file, or one for everybody and further ones for groups.
 var allowlistKey = &shape{form: text, what: "a path", check: checkPath, alt: &shape{form: object, keys: []key{
 	{name: "default", shape: filePath, required: true, example: "allowlist.json", doc: "The allowlist file for every actor."},
-	{name: "groups", shape: &shape{form: table, max: MaxRoles, name: &shape{form: text, max: MaxToolBytes, check: checkShown, what: "a group"}, what: "group", each: filePath},
+	{name: "groups", shape: &shape{form: table, max: MaxRoles, name: groupName, what: "group", each: filePath},
 		example: "{oncall: oncall.json}", doc: "Allowlist files for actors in a group of their identity provider, besides `default`."},
 }}}
 

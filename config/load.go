@@ -98,6 +98,7 @@ func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	l.settings(over)
 	l.servers()
 	l.allowlists(over.Allowlist, over.Closed)
+	l.rate(over.Allowlist)
 	l.grants(over.Grants)
 	l.outputs()
 	l.out.Content.Risk, l.out.RiskPlaces = namedEntries(l, "risk", ReadRisk)

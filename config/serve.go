@@ -75,6 +75,7 @@ type Serve struct {
 	RemindBefore  int64      // how long before a held call expires web hooks get a reminder, in milliseconds; 0: never
 	CatalogMaxAge int64      // the maximum age of a tool list, in milliseconds; 0: list before every call
 	Expose        []Exposure // of each server, in the order of Content.Servers
+	Rate          *Rate      // how often agents may call; nil: it is not limited
 }
 
 // Exposure lists the kinds of messages that the gateway relays for one server.

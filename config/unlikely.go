@@ -19,6 +19,7 @@ func (l *loader) unlikely(allowlist string) {
 	l.unlikelyTimeouts()
 	l.unlikelyWaits()
 	l.unlikelySizes()
+	l.unlikelyRate()
 }
 
 // unlikelyTimeouts warns of parts of a run that may take longer than the run. The call itself has its own time.
