@@ -1,0 +1,349 @@
+// Package ratelimit limits how often agents use the gateway, as limits.rate of the configuration says.
+//
+//	l := ratelimit.New(limits, time.Now)
+//	refused := l.Request(from, says)                     // before a request is read
+//	call, refused := l.Call(from, says, server, tool)    // before the run of a call begins
+//	call, err := l.Wait(ctx, server, tool)               // before an approved call is made
+//
+// Each caller has a token bucket of its own; each server and each tool has one for all callers. A bucket is in memory, so each replica of
+// the gateway has its own. No decision of the machine depends on a bucket: a call is limited before its run begins.
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
+
+	"pgfsm/config"
+	"pgfsm/mcp/gateway/session"
+	"pgfsm/policy"
+)
+
+// MaxCallers is of how many callers a [Limiter] knows what they have used. A caller is forgotten when it has no call under way and has its
+// whole burst again: it would begin with no more. While no caller can be forgotten, requests of further callers are refused. So a flood
+// of callers takes a bounded memory, and gives nobody a second burst.
+const MaxCallers = 1 << 16
+
+// What a call or a request was limited by.
+const (
+	ByIdentity = "identity"
+	ByGroup    = "group"
+	ByServer   = "server"
+	ByTool     = "tool"
+)
+
+// A Limiter limits requests and calls. A nil one limits nothing. It is safe for concurrent use.
+type Limiter struct {
+	limits    config.Rate
+	strictest config.RateLimit // of a caller whose groups are unknown
+	now       func() time.Time
+	seed      maphash.Seed
+	servers   map[string]*shared
+	tools     map[toolName]*shared
+
+	mu      sync.Mutex // of all buckets, and callers
+	callers *simplelru.LRU[callerKey, *caller]
+}
+
+type toolName struct{ server, tool string }
+
+// A callerKey has a hash in place of the caller's names, which may be long. The seed is secret: nobody can look for a caller with the
+// same hash.
+type callerKey struct {
+	hash  uint64
+	limit int // which of the limits of callers: a caller's groups may change with its token
+}
+
+// A caller is what one caller has used.
+type caller struct {
+	rate  *rate.Limiter // nil: it is not limited
+	calls int           // under way
+}
+
+// shared is what all callers have used of a server or a tool.
+type shared struct {
+	limit    config.RateLimit
+	by, name string
+	rate     *rate.Limiter       // nil: it is not limited
+	slots    *semaphore.Weighted // of calls under way; nil: they are not limited
+}
+
+// New returns a limiter whose buckets are full. It is nil if there are no limits.
+func New(limits *config.Rate, now func() time.Time) *Limiter {
+	if limits == nil {
+		return nil
+	}
+	l := &Limiter{
+		limits: *limits, strictest: limits.Identity, now: now, seed: maphash.MakeSeed(), servers: make(map[string]*shared), tools: make(map[toolName]*shared),
+	}
+	l.callers, _ = simplelru.NewLRU[callerKey, *caller](MaxCallers, nil) // it fails only without a size
+	for _, g := range limits.Groups {
+		s := &l.strictest
+		s.PerMinute, s.Burst, s.AtOnce = min(s.PerMinute, g.PerMinute), min(s.Burst, g.Burst), min(s.AtOnce, g.AtOnce)
+	}
+	for _, s := range limits.Servers {
+		l.servers[s.Server] = newShared(s.RateLimit, ByServer, "server "+s.Server)
+	}
+	for _, t := range limits.Tools {
+		l.tools[toolName{t.Server, t.Tool}] = newShared(t.RateLimit, ByTool, fmt.Sprintf("tool %s of server %s", t.Tool, t.Server))
+	}
+	return l
+}
+
+func newShared(limit config.RateLimit, by, name string) *shared {
+	s := &shared{limit: limit, by: by, name: name, rate: newRate(limit)}
+	if limit.AtOnce != config.NoLimit {
+		s.slots = semaphore.NewWeighted(int64(limit.AtOnce))
+	}
+	return s
+}
+
+func newRate(limit config.RateLimit) *rate.Limiter {
+	if limit.PerMinute == config.NoLimit {
+		return nil
+	}
+	return rate.NewLimiter(rate.Limit(limit.PerMinute)/60, limit.Burst)
+}
+
+// A Refusal is why something may not happen now.
+type Refusal struct {
+	By     string        // [ByIdentity], [ByGroup], [ByServer] or [ByTool]
+	After  time.Duration // when it may happen if nothing else happens before
+	reason string
+}
+
+// Seconds is After in whole seconds, and at least one.
+func (r *Refusal) Seconds() int { return max(1, int(math.Ceil(r.After.Seconds()))) }
+
+func (r *Refusal) String() string { return r.reason }
+
+// limitOf is the limit of a caller, and which one that is.
+func (l *Limiter) limitOf(says *policy.Identity) (limit config.RateLimit, index int, by string) {
+	for i, g := range l.limits.Groups {
+		if says.InGroup(g.Group) {
+			return g.RateLimit, i, ByGroup
+		}
+	}
+	if says != nil && says.Groups == nil { // the caller could be in any group
+		return l.strictest, -2, ByIdentity
+	}
+	return l.limits.Identity, -1, ByIdentity
+}
+
+// Request takes a request of a caller from the caller's bucket. Nil: the request may be read.
+func (l *Limiter) Request(from session.Identity, says *policy.Identity) *Refusal {
+	if l == nil {
+		return nil
+	}
+	limit, index, by := l.limitOf(says)
+	if limit.PerMinute == config.NoLimit {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	c, refused := l.caller(from, limit, index, by, now)
+	if refused != nil || c.rate.AllowN(now, 1) {
+		return refused
+	}
+	return &Refusal{By: by, After: until(c.rate, 1, now), reason: fmt.Sprintf("This caller may send %s a minute.", many(limit.PerMinute, "request"))}
+}
+
+// caller finds what a caller has used.
+func (l *Limiter) caller(from session.Identity, limit config.RateLimit, index int, by string, now time.Time) (*caller, *Refusal) {
+	from.Token = "" // the tokens of one name share a limit
+	key := callerKey{maphash.Comparable(l.seed, from), index}
+	if c, known := l.callers.Get(key); known {
+		return c, nil
+	}
+	var oldest *caller
+	for range 4 { // more than the one that is added: callers that are gone are forgotten
+		var old callerKey
+		var there bool
+		if old, oldest, there = l.callers.GetOldest(); !there {
+			break
+		}
+		if oldest.calls > 0 {
+			l.callers.Get(old) // it is in use: others are older now
+			continue
+		}
+		if oldest.rate != nil && oldest.rate.TokensAt(now) < float64(oldest.rate.Burst()) {
+			break
+		}
+		l.callers.RemoveOldest()
+	}
+	if l.callers.Len() >= MaxCallers {
+		r := &Refusal{By: by, reason: "The gateway has too many callers."}
+		if oldest.calls == 0 {
+			r.After = until(oldest.rate, oldest.rate.Burst(), now)
+		}
+		return nil, r
+	}
+	c := &caller{rate: newRate(limit)}
+	l.callers.Add(key, c)
+	return c, nil
+}
+
+// until is how long it takes until a bucket has so many tokens.
+func until(r *rate.Limiter, tokens int, now time.Time) time.Duration {
+	missing := float64(tokens) - r.TokensAt(now)
+	return time.Duration(missing / float64(r.Limit()) * float64(time.Second))
+}
+
+// many is a number of things.
+func many(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// A Call is a call that may be made. One goroutine owns it. A nil one is not limited.
+type Call struct {
+	limiter *Limiter
+	caller  *caller
+	shared  [2]*shared // the tool and the server; nil if they are not limited
+}
+
+// Call takes a call from the buckets of its server and its tool, and counts it as under way until [Call.End].
+func (l *Limiter) Call(from session.Identity, says *policy.Identity, server, tool string) (*Call, *Refusal) {
+	if l == nil {
+		return nil, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	c := l.newCall(server, tool)
+	if limit, index, by := l.limitOf(says); limit.AtOnce != config.NoLimit {
+		who, refused := l.caller(from, limit, index, by, now)
+		if refused == nil && who.calls >= limit.AtOnce {
+			refused = &Refusal{By: by, reason: fmt.Sprintf("This caller may have %s under way.", many(limit.AtOnce, "call"))}
+		}
+		if refused != nil {
+			return nil, refused
+		}
+		c.caller = who
+	}
+	if refused := c.takeSlots(); refused != nil {
+		return nil, refused
+	}
+	if refused := c.takeTokens(now); refused != nil {
+		c.releaseSlots()
+		return nil, refused
+	}
+	if c.caller != nil {
+		c.caller.calls++
+	}
+	return c, nil
+}
+
+func (l *Limiter) newCall(server, tool string) *Call {
+	return &Call{limiter: l, shared: [2]*shared{l.tools[toolName{server, tool}], l.servers[server]}}
+}
+
+// takeSlots counts the call as under way at its tool and its server, or at neither.
+func (c *Call) takeSlots() *Refusal {
+	for i, s := range c.shared {
+		if s == nil || s.slots == nil || s.slots.TryAcquire(1) {
+			continue
+		}
+		if i > 0 && c.shared[0] != nil && c.shared[0].slots != nil {
+			c.shared[0].slots.Release(1)
+		}
+		return &Refusal{By: s.by, reason: fmt.Sprintf("The %s may have %s under way.", s.name, many(s.limit.AtOnce, "call"))}
+	}
+	return nil
+}
+
+// takeTokens takes a token of the tool and one of the server, or neither.
+func (c *Call) takeTokens(now time.Time) (refused *Refusal) {
+	for _, s := range c.shared {
+		if s == nil || s.rate == nil || s.rate.TokensAt(now) >= 1 {
+			continue
+		}
+		if after := until(s.rate, 1, now); refused == nil || after > refused.After {
+			refused = &Refusal{By: s.by, After: after, reason: fmt.Sprintf("The %s may have %s a minute.", s.name, many(s.limit.PerMinute, "call"))}
+		}
+	}
+	if refused != nil {
+		return refused
+	}
+	for _, s := range c.shared {
+		if s != nil && s.rate != nil {
+			s.rate.AllowN(now, 1)
+		}
+	}
+	return nil
+}
+
+// Wait counts a call that was held as under way at its server and its tool, as soon as there is room. It was taken from the buckets when it
+// was requested.
+func (l *Limiter) Wait(ctx context.Context, server, tool string) (*Call, error) {
+	if l == nil {
+		return nil, nil
+	}
+	c := l.newCall(server, tool)
+	for i, s := range c.shared { // always the tool first: two waiting calls cannot block each other
+		if s == nil || s.slots == nil {
+			continue
+		}
+		if err := s.slots.Acquire(ctx, 1); err != nil {
+			clear(c.shared[i:])
+			c.releaseSlots()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// Return gives back what [Limiter.Call] took from the buckets of the server and the tool. It is for calls that no gate let through: a caller
+// who may not use a tool cannot use it up for others.
+func (c *Call) Return() {
+	if c == nil {
+		return
+	}
+	c.limiter.mu.Lock()
+	defer c.limiter.mu.Unlock()
+	for _, s := range c.shared {
+		if s != nil && s.rate != nil {
+			s.rate.AllowN(c.limiter.now(), -1) // a bucket never has more than its burst
+		}
+	}
+}
+
+// End ends a call. It may be called more than once.
+func (c *Call) End() {
+	if c == nil {
+		return
+	}
+	if c.caller != nil {
+		c.limiter.mu.Lock()
+		c.caller.calls--
+		c.limiter.mu.Unlock()
+		c.caller = nil
+	}
+	c.releaseSlots()
+	clear(c.shared[:])
+}
+
+func (c *Call) releaseSlots() {
+	for _, s := range c.shared {
+		if s != nil && s.slots != nil {
+			s.slots.Release(1)
+		}
+	}
+}
+
+// Callers is of how many callers the limiter knows what they have used.
+func (l *Limiter) Callers() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.callers.Len()
+}
