@@ -58,6 +58,7 @@ const (
 	CodePlannerFailed Code = "planner_failed"
 	CodeEffectFailed  Code = "effect_failed"
 	CodeRecordFailed  Code = "record_failed"
+	CodeRateLimited   Code = "rate_limited"
 )
 
 // CodeDoc documents one code.
@@ -162,6 +163,8 @@ func Codes() []CodeDoc {
 		{CodeRecordFailed, GateRun, "pgfsm could not write the run's record, so the run stopped.", "Free disk space, or repair the traces folder or " +
 			"the ledger. See " +
 			"effect: not_sent means nothing was called; unknown means: check the system behind the tool first."},
+		{CodeRateLimited, GateRun, "The caller, the server or the tool has used up its limit of limits.rate. No run began.", "Send the call again after " +
+			"retry_after_s, or raise the limit."},
 		{"outcome_delivered", GateRun, "Another request has already received the outcome of the held call.", "pgfsm ledger show RUN prints the outcome."},
 		{"input_refused", GateRun, "The server asked for input that the operator does not expose, that the client does not support, or that the " +
 			"client did not give. The call was made.", "Expose input_required and the kind of question, or use another client."},

@@ -37,6 +37,11 @@ func (r *Runner) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer {
 			return answer
 		}
 	}
+	limited, refused := r.limits.Call(ask.From, ask.Identity, ask.Server, ask.Tool)
+	if refused != nil {
+		return r.refuseLimited(ctx, ask, refused)
+	}
+	defer limited.End()
 	id, err := uuid.NewV7()
 	if err != nil {
 		return r.unable(ctx, ask, "", err)
@@ -46,6 +51,10 @@ func (r *Runner) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer {
 	run := states.NewRun(id.String(), request, r.options.Bundle)
 	ports := &linkPorts{Runner: r, ask: ask}
 	got, err := r.Advance(within, run, &states.Live{Watcher: ports, Tools: ports, Caller: ports}, nil, nil)
+	if got.Outcome.Type == states.TypeBlocked {
+		limited.Return()
+	}
+	limited.End() // a held call is not under way while it waits
 	switch {
 	case got.Run == nil:
 		return r.unable(ctx, ask, run.ID(), err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/time/rate"
 
 	"pgfsm/config"
 	"pgfsm/deadline"
@@ -18,6 +19,7 @@ import (
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/secret"
+	"pgfsm/runner/ratelimit"
 	"pgfsm/states"
 	"pgfsm/telemetry"
 	"pgfsm/traces"
@@ -55,6 +57,9 @@ type Runner struct {
 
 	servers serverStates // as they were last seen
 
+	limits  *ratelimit.Limiter // of agents; nil: there are none
+	limited rate.Sometimes     // limits the log lines about limited agents, who can cause any number
+
 	calls       sync.WaitGroup               // of agents, under way
 	writeFailed atomic.Pointer[writeFailure] // the last record could not be written; nil: it was
 }
@@ -76,6 +81,7 @@ func New(o Options) (*Runner, error) {
 	}
 	return &Runner{
 		options: o, machine: machine, replayer: traces.NewReplayer(machine, nil), log: o.Log,
+		limits: ratelimit.New(o.Serve.Rate, time.Now), limited: rate.Sometimes{Interval: time.Second},
 		holdsCalls: o.Ledger != nil && o.Bundle != nil && o.Bundle.Content().Policy != nil,
 	}, nil
 }

@@ -115,6 +115,9 @@ func (s *Service) newGateway() (err error) {
 		Limits: gateway.Limits{Sessions: parts.Serve.Sessions}, Info: s.options.Info, Log: s.runner.log,
 		Clients: s.options.Agents, Required: s.options.Required, Middleware: s.options.Middleware,
 	}
+	if parts.Serve.Rate != nil {
+		o.Limit = s.runner.limitRequest
+	}
 	if parts.Metrics != nil {
 		o.Observe = s.runner.measureRequest
 	}

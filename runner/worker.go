@@ -246,7 +246,7 @@ func (w *Worker) start(runs context.Context, q *ledger.Request) bool {
 	w.mu.Unlock()
 	decided := *q
 	w.resumed.Go(func() {
-		err := w.resume(runs, id, approved)
+		err := w.resume(runs, &decided, approved)
 		if err == nil && first {
 			w.runner.measureWait(&decided)
 		}
@@ -260,8 +260,10 @@ func (w *Worker) start(runs context.Context, q *ledger.Request) bool {
 	return true
 }
 
-// resume makes the call of an approved run, and ends any other.
-func (w *Worker) resume(ctx context.Context, id string, approved bool) error {
+// resume makes the call of an approved run, and ends any other. A call waits until limits.rate lets another one be under way. Meanwhile its
+// slot is that of another run, and its approval may expire.
+func (w *Worker) resume(ctx context.Context, q *ledger.Request, approved bool) error {
+	id := q.RunID
 	if !approved {
 		e, err := w.runner.options.Ledger.RecoverRun(ctx, w.runner.replayer, id)
 		if err == nil {
@@ -270,6 +272,13 @@ func (w *Worker) resume(ctx context.Context, id string, approved bool) error {
 		w.reportRun(ctx, id, e.Outcome, err)
 		return err
 	}
+	<-w.slots
+	limited, err := w.runner.limits.Wait(ctx, q.Server, q.Tool)
+	w.slots <- struct{}{}
+	if err != nil {
+		return err
+	}
+	defer limited.End()
 	got, err := w.runner.resume(ctx, id, nil)
 	w.reportRun(ctx, id, got.Outcome, err)
 	return err

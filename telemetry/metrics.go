@@ -27,6 +27,7 @@ const (
 	attrDecision    = attribute.Key("decision")
 	attrGate        = attribute.Key("gate")
 	attrBundle      = attribute.Key("digest")
+	attrBy          = attribute.Key("by")
 	operationTool   = "execute_tool"
 	instrumentation = "pgfsm"
 )
@@ -45,6 +46,7 @@ type Metrics struct {
 	server, client metric.Float64Histogram
 	calls          metric.Int64Counter
 	indeterminate  metric.Int64Counter
+	limited        metric.Int64Counter
 	waits          metric.Float64Histogram
 	commits        metric.Float64Histogram
 }
@@ -72,6 +74,7 @@ func New() (*Metrics, error) {
 	m.client = seconds("mcp.client.operation.duration", "How long servers took to answer calls.", ofOperations)
 	m.calls = counter("pgfsm.calls", "Calls of agents, by the decision and the gate that made it. A held call counts when it is held and when it ends.")
 	m.indeterminate = counter("pgfsm.indeterminate", "Calls of which nobody knows whether they happened.")
+	m.limited = counter("pgfsm.limited", "Requests and calls of agents that were refused because a limit was used up, by the kind of limit.")
 	m.waits = seconds("pgfsm.approval.wait", "How long held calls waited for people to decide.", ofWaits)
 	m.commits = seconds("pgfsm.ledger.commit", "How long the ledger took to commit.", ofCommits)
 	if err := errors.Join(errs...); err != nil {
@@ -127,6 +130,13 @@ func (m *Metrics) Decided(decision, gate string) {
 func (m *Metrics) Indeterminate() {
 	if m != nil {
 		m.indeterminate.Add(context.Background(), 1)
+	}
+}
+
+// Limited counts a request or a call that was refused because a limit was used up.
+func (m *Metrics) Limited(by string) {
+	if m != nil {
+		m.limited.Add(context.Background(), 1, metric.WithAttributeSet(attribute.NewSet(attrBy.String(by))))
 	}
 }
 

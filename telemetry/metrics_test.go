@@ -27,6 +27,7 @@ func full(t *testing.T) *telemetry.Metrics {
 	m.Called(telemetry.Operation{Method: "tools/call", Server: "s", Tool: "t", ErrorType: "tool_error", Took: time.Second})
 	m.Decided("deny", "policy")
 	m.Indeterminate()
+	m.Limited("tool")
 	m.Waited(time.Hour, "allow")
 	m.Committed(time.Millisecond)
 	for _, err := range []error{m.Bundle("sha256:1"), m.Pending(func(context.Context) (int64, error) { return 3, nil })} {
@@ -58,6 +59,7 @@ func TestNames(t *testing.T) {
 		"# TYPE pgfsm_calls_total counter",
 		`pgfsm_calls_total{decision="deny",gate="policy"} 1`,
 		"pgfsm_indeterminate_total 1",
+		`pgfsm_limited_total{by="tool"} 1`,
 		"pgfsm_approvals_pending 3",
 		`pgfsm_approval_wait_seconds_sum{decision="allow"} 3600`,
 		"pgfsm_ledger_commit_seconds_sum 0.001",
@@ -91,6 +93,7 @@ func TestNothingIsMeasuredWithoutMetrics(t *testing.T) {
 	m.Called(telemetry.Operation{})
 	m.Decided("", "")
 	m.Indeterminate()
+	m.Limited("")
 	m.Waited(0, "")
 	m.Committed(0)
 	if err := errors.Join(m.Bundle(""), m.Pending(nil)); err != nil {

@@ -17,6 +17,7 @@ import (
 	"pgfsm/mcp/gateway/front"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
+	"pgfsm/policy"
 	"pgfsm/web"
 )
 
@@ -36,6 +37,8 @@ type Options struct {
 	Metadata  *front.Metadata   // for OAuth clients; nil: tokens are not from an authorization server
 	// RefusedScope is told of each request that is refused because its token lacks scopes. The endpoint is a path.
 	RefusedScope func(ctx context.Context, endpoint string, lacking *web.ScopeError)
+	// Limit returns after how many seconds the client may send another request, and why; see [front.Options].
+	Limit func(client Identity, says *policy.Identity) (seconds int, why string)
 	// Status returns the state of a run of the client as JSON; nil if the client has no such run. Without it there is no GET /status/{run}.
 	Status func(ctx context.Context, client Identity, run string) ([]byte, error)
 	// Passed records a message beside tools/call before it passes. If it returns an error, the message does not pass.
@@ -135,7 +138,7 @@ func New(o Options) (*Gateway, error) {
 	}
 	g.front = front.New(front.Options{
 		Servers: names, Hosts: o.Hosts, Clients: o.Clients, Required: o.Required, Metadata: o.Metadata, RefusedScope: o.RefusedScope,
-		Status: o.Status, Middleware: o.Middleware,
+		Limit: o.Limit, Status: o.Status, Middleware: o.Middleware,
 	}, g.table, g)
 	return g, nil
 }

@@ -42,6 +42,9 @@ type Options struct {
 	Metadata *Metadata // for OAuth clients; nil: tokens are not from an authorization server
 	// RefusedScope is told of each request that is refused because its token lacks scopes. The endpoint is a path.
 	RefusedScope func(ctx context.Context, endpoint string, lacking *web.ScopeError)
+	// Limit returns after how many seconds the client may send another request, and why; zero: it may send one now. It is asked once for
+	// each request, before that is read. Nil: requests are not limited.
+	Limit func(client session.Identity, says *policy.Identity) (seconds int, why string)
 	// Status returns the state of a run of the client as JSON; nil if the client has no such run. Without it there is no GET /status/{run}.
 	Status func(ctx context.Context, client session.Identity, run string) ([]byte, error)
 	// Middleware wraps the handler of [Front.Serve]. The first one sees a request first.
@@ -130,6 +133,11 @@ func (x *exchange) route() (serve func() *refusal, refused *refusal) {
 	}
 	if x.from.Name != session.Anonymous {
 		web.Authenticated(x.r.Context())
+	}
+	if x.r.Method != http.MethodDelete { // which only frees what the client holds
+		if refused = x.limit(x.from, x.identity); refused != nil {
+			return nil, refused
+		}
 	}
 	if strings.HasPrefix(path, pathStatus) && x.options.Status != nil {
 		return x.serveStatus, nil

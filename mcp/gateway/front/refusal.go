@@ -2,10 +2,13 @@ package front
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"strconv"
 
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
+	"pgfsm/policy"
 )
 
 // JSON-RPC error codes of refusals, in the range for servers. The data of the error has a more precise code.
@@ -38,6 +41,7 @@ const (
 	refusedSessionless = "session_missing"
 	refusedTwice       = "id_in_use"
 	refusedBusy        = "busy"
+	refusedLimited     = "rate_limited"
 	refusedDraining    = "draining"
 	refusedStream      = "stream_taken"
 	refusedEvent       = "stream_not_kept"
@@ -66,6 +70,24 @@ func (f *refusal) body(id []byte) []byte {
 		data = wire.Single("code", wire.Quote(f.reason))
 	}
 	return wire.Failure(nil, id, wire.ErrorObject(f.code, f.message, data))
+}
+
+// limit refuses a request of a client that sends too many.
+func (f *Front) limit(client session.Identity, says *policy.Identity) *refusal {
+	if f.options.Limit == nil {
+		return nil
+	}
+	seconds, why := f.options.Limit(client, says)
+	if seconds == 0 {
+		return nil
+	}
+	refused := refuse(http.StatusTooManyRequests, refusedLimited, fmt.Sprintf("too many requests: %s Send the next one in %d s.", why, seconds))
+	refused.retryAfter = seconds
+	var data wire.Object
+	data.Add("code", wire.Quote(refusedLimited))
+	data.Add("retry_after_s", strconv.AppendInt(nil, int64(seconds), 10))
+	refused.data = data.Done()
+	return refused
 }
 
 // refusalOf is the refusal for an error of package session.

@@ -129,7 +129,10 @@ func (c *connection) acceptLine(l inputLine) {
 		if m, err = wire.Read(l.text); errors.As(err, &fault) {
 			m.ID = fault.ID
 			refused = invalidMessage(fault.Code, fault.Reason)
-		} else {
+		} else if m.Request() { // only what has an answer can be refused
+			refused = c.limit(c.from, nil)
+		}
+		if refused == nil {
 			refused = c.accept(m, nil, func() {})
 		}
 	}

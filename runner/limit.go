@@ -1,0 +1,50 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"pgfsm/mcp/gateway"
+	"pgfsm/policy"
+	"pgfsm/policy/visible"
+	"pgfsm/runner/ratelimit"
+	"pgfsm/states"
+)
+
+// limitRequest limits the requests of an agent before the gateway reads them.
+func (r *Runner) limitRequest(from gateway.Identity, says *policy.Identity) (seconds int, why string) {
+	refused := r.limits.Request(from, says)
+	if refused == nil {
+		return 0, ""
+	}
+	r.noteLimited(context.Background(), refused, from, "", "")
+	return refused.Seconds(), r.limitReason(refused)
+}
+
+// refuseLimited refuses a call before its run begins, so nothing is recorded: a flood of calls must not fill the ledger.
+func (r *Runner) refuseLimited(ctx context.Context, ask *gateway.Ask, refused *ratelimit.Refusal) gateway.Answer {
+	r.noteLimited(ctx, refused, ask.From, ask.Server, ask.Tool)
+	return r.refuse(gateway.Decision{
+		After: refused.Seconds(), Code: string(policy.CodeRateLimited), Effect: string(states.NotSent), Retry: retryLater,
+		Reason: fmt.Sprintf("%s Send the call again in %d s.", r.limitReason(refused), refused.Seconds()),
+	}, false)
+}
+
+// limitReason says which limit is used up, if serve.denials shows reasons to agents.
+func (r *Runner) limitReason(refused *ratelimit.Refusal) string {
+	if r.opaque() {
+		return "A limit is used up."
+	}
+	return refused.String()
+}
+
+// noteLimited counts and logs that something was limited. Without debug messages it logs one line a second: agents can cause any number.
+func (r *Runner) noteLimited(ctx context.Context, refused *ratelimit.Refusal, from gateway.Identity, server, tool string) {
+	r.options.Metrics.Limited(refused.By)
+	level := slog.LevelDebug
+	r.limited.Do(func() { level = slog.LevelInfo })
+	if r.log.Enabled(ctx, level) {
+		r.log.Log(ctx, level, "limited", "by", refused.By, "actor", from.Name, "server", server, "tool", visible.Text(tool), "retry_after_s", refused.Seconds())
+	}
+}

@@ -1,0 +1,286 @@
+package runner_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgfsm/config"
+	"pgfsm/policy/rules"
+	"pgfsm/policy/secret"
+	"pgfsm/runner"
+	"pgfsm/states/statestest"
+	"pgfsm/telemetry"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/storetest"
+)
+
+const kb = "mcp-policy-kb"
+
+// noLimit limits nothing.
+func noLimit() config.RateLimit {
+	return config.RateLimit{PerMinute: config.NoLimit, Burst: config.NoLimit, AtOnce: config.NoLimit}
+}
+
+// rare is a burst of so many, and hardly any more in the time of a test.
+func rare(burst int) config.RateLimit {
+	return config.RateLimit{PerMinute: 1, Burst: burst, AtOnce: config.NoLimit}
+}
+
+// A limitedStage is a gateway with limits over the demo's servers, and its metrics.
+type limitedStage struct {
+	*stage
+	mcp     string
+	ledger  *ledger.Ledger
+	metrics *telemetry.Metrics
+	token   string // of the user ann; empty: users have none
+}
+
+// newLimitedStage opens one. With a policy, ann has a token of the ledger.
+func newLimitedStage(t *testing.T, content *rules.Content, limits *config.Rate, denials string) *limitedStage {
+	t.Helper()
+	s := &limitedStage{stage: newStage(t, content)}
+	s.ledger = s.open()
+	so := runner.ServiceOptions{Store: s.memory.Open(), Agents: signedOn{ledger.RoleAgent}}
+	if content != nil {
+		so.Agents = nil
+		var err error
+		if s.token, _, err = s.ledger.CreateToken(t.Context(), ledger.Local("local:root"), "ann", ledger.RoleAgent, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	if s.metrics, err = telemetry.New(); err != nil {
+		t.Fatal(err)
+	}
+	o := s.options
+	o.Ledger, o.Metrics, o.Serve.Rate, o.Serve.Denials = s.ledger, s.metrics, limits, denials
+	s.mcp, _ = serve(t, newRunner(t, o), so)
+	return s
+}
+
+// as sends a call as a user and returns the answer.
+func (s *limitedStage) as(user, tool, body string) (status int, text string) {
+	r, err := http.NewRequest(http.MethodPost, s.mcp+"/mcp", strings.NewReader(body))
+	if err != nil {
+		return 0, err.Error()
+	}
+	r.Header = http.Header{
+		"X-User": {user}, "Accept": {"application/json, text/event-stream"}, "Content-Type": {"application/json"},
+		"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {kb + "__" + tool},
+	}
+	if s.token != "" {
+		r.Header.Set("Authorization", "Bearer "+s.token)
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(b)
+}
+
+// counted is the value of a metric.
+func (s *limitedStage) counted(t *testing.T, metric string) string {
+	t.Helper()
+	var b bytes.Buffer
+	if _, err := s.metrics.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(b.String()) {
+		if value, ok := strings.CutPrefix(line, metric+" "); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// runsOf counts the runs in the ledger.
+func (s *limitedStage) runsOf(t *testing.T) (n int) {
+	t.Helper()
+	err := s.ledger.View(t.Context(), func(r ledger.Reader) error {
+		n = 0
+		for _, err := range r.Requests(ledger.Filter{}) {
+			if err != nil {
+				return err
+			}
+			n++
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// fetch is a call of a tool with a policy as its argument.
+func fetch(tool, id string) string {
+	return message("tools/call", `"name":"`+kb+`__`+tool+`","arguments":{"policy_id":"`+id+`"},`)
+}
+
+// TestLimitsOfManyCallers: of 10,000 calls of 100 callers that arrive together, each caller makes its own, and nobody more. What is refused
+// is not recorded.
+func TestLimitsOfManyCallers(t *testing.T) {
+	const callers, each, burst = 100, 100, 5
+	s := newLimitedStage(t, nil, &config.Rate{Identity: rare(burst)}, config.DenialsExplain)
+	var passed [callers]atomic.Int64
+	var refused atomic.Int64
+	begun := time.Now()
+	slots := make(chan struct{}, 64) // connections
+	var all sync.WaitGroup
+	for range each {
+		for i := range callers {
+			all.Go(func() {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				switch status, text := s.as(fmt.Sprintf("user-%d", i), "fetch_policy_entry", call); {
+				case status == http.StatusOK && strings.Contains(text, `"structuredContent"`):
+					passed[i].Add(1)
+				case status == http.StatusTooManyRequests && strings.Contains(text, `"code":"rate_limited"`):
+					refused.Add(1)
+				default:
+					t.Errorf("status %d: %s", status, text)
+				}
+			})
+		}
+	}
+	all.Wait()
+	most := int64(burst + time.Since(begun)/time.Minute + 1)
+	total := int64(0)
+	for i := range passed {
+		n := passed[i].Load()
+		if total += n; n > most || n < burst {
+			t.Errorf("caller %d made %d calls, want %d to %d", i, n, burst, most)
+		}
+	}
+	if total+refused.Load() != callers*each || int(total) != s.calls() || int(total) != s.runsOf(t) {
+		t.Errorf("%d calls and %d refusals of %d; the servers got %d and the ledger has %d", total, refused.Load(), callers*each, s.calls(), s.runsOf(t))
+	}
+	if got := s.counted(t, `pgfsm_limited_total{by="identity"}`); got != fmt.Sprint(refused.Load()) {
+		t.Errorf("%s refusals are counted, want %d", got, refused.Load())
+	}
+}
+
+// TestLimitsOfServersAndTools: a call that a limit refuses has a result for the agent, makes no call and is not recorded. A call that no gate
+// lets through takes nothing from other callers.
+func TestLimitsOfServersAndTools(t *testing.T) {
+	for _, tt := range []struct {
+		name, by, reason string
+		limits           config.Rate
+		denials          string
+	}{
+		{"tool", "tool", "The tool fetch_policy_entry of server mcp-policy-kb may have 1 call a minute. Send the call again in ",
+			config.Rate{Identity: noLimit(), Tools: []config.ToolRate{{Server: kb, Tool: "fetch_policy_entry", RateLimit: rare(2)}}}, config.DenialsExplain},
+		{"server", "server", "The server mcp-policy-kb may have 1 call a minute. Send the call again in ",
+			config.Rate{Identity: noLimit(), Servers: []config.ServerRate{{Server: kb, RateLimit: rare(2)}}}, config.DenialsExplain},
+		{"opaque", "server", "A limit is used up. Send the call again in ",
+			config.Rate{Identity: noLimit(), Servers: []config.ServerRate{{Server: kb, RateLimit: rare(2)}}}, config.DenialsOpaque},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newLimitedStage(t, nil, &tt.limits, tt.denials)
+			for range 10 {
+				if status, text := s.as("eve", "fetch_policy_entry", fetch("fetch_policy_entry", `","x":"`)); status != http.StatusOK ||
+					!strings.Contains(text, `"arguments_invalid"`) {
+					t.Fatalf("a call that does not conform: %d %s", status, text)
+				}
+			}
+			for i := range 4 {
+				status, text := s.as(fmt.Sprint("user-", i), "fetch_policy_entry", call)
+				refused := strings.Contains(text, `"code":"rate_limited"`)
+				if status != http.StatusOK || refused != (i >= 2) {
+					t.Fatalf("call %d: %d %s", i, status, text)
+				}
+				if refused && (!strings.Contains(text, `"isError":true`) || !strings.Contains(text, `"text":"The call was not sent: `+tt.reason) ||
+					!strings.Contains(text, `"retry":"later"`) || !strings.Contains(text, `"retry_after_s":`) || !strings.Contains(text, `"run_id":""`)) {
+					t.Errorf("the refusal is %s", text)
+				}
+			}
+			if s.calls() != 2 || s.runsOf(t) != 12 {
+				t.Errorf("the server got %d calls, want 2; the ledger has %d runs, want 12", s.calls(), s.runsOf(t))
+			}
+			if got := s.counted(t, `pgfsm_limited_total{by="`+tt.by+`"}`); got != "2" {
+				t.Errorf("%q refusals are counted, want 2", got)
+			}
+		})
+	}
+}
+
+// TestLimitsOfHeldCalls: a held call takes its place when it is requested. While it waits it is not under way, and who asks for its outcome
+// takes nothing.
+func TestLimitsOfHeldCalls(t *testing.T) {
+	limit := rare(2)
+	limit.AtOnce = 1
+	s := newLimitedStage(t, hold, &config.Rate{Identity: noLimit(), Servers: []config.ServerRate{{Server: kb, RateLimit: limit}}}, config.DenialsExplain)
+	for i := range 3 { // one call, repeated
+		if _, text := s.as("ann", "fetch_policy_entry", call); !strings.Contains(text, `"approval_required"`) {
+			t.Fatalf("request %d: %s", i, text)
+		}
+	}
+	if _, text := s.as("ann", "fetch_policy_entry", fetch("fetch_policy_entry", "policy-001")); !strings.Contains(text, `"approval_required"`) {
+		t.Fatalf("another call: %s", text)
+	}
+	if _, text := s.as("ann", "fetch_policy_entry", fetch("fetch_policy_entry", "policy-003")); !strings.Contains(text, `"rate_limited"`) {
+		t.Fatalf("a third call: %s", text)
+	}
+	if n := s.runsOf(t); n != 2 {
+		t.Errorf("the ledger has %d runs, want 2", n)
+	}
+	alice := token(t, s.ledger, "alice@example.com", ledger.RoleApprover)
+	var ids []string
+	err := s.ledger.View(t.Context(), func(r ledger.Reader) error {
+		ids = nil
+		for q, err := range r.Requests(ledger.Filter{}) {
+			if err != nil {
+				return err
+			}
+			ids = append(ids, q.RunID)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		vote(t, s.ledger, id, request(t, s.ledger, id).Binding, alice, true)
+	}
+	for _, id := range ids {
+		if q := ends(t, s.ledger, id); q.Status != ledger.Executed {
+			t.Errorf("an approved run is %s: %s", q.Status, q.Reason)
+		}
+	}
+	if s.calls() != 2 {
+		t.Errorf("the server got %d calls, want 2", s.calls())
+	}
+}
+
+// TestWorkerWithLimits: many more approved runs than may be under way or are resumed at once all end, and they take nothing from buckets.
+func TestWorkerWithLimits(t *testing.T) {
+	t.Parallel()
+	memory := storetest.NewMemory()
+	l := open(t, memory)
+	alice := token(t, l, "alice@example.com", ledger.RoleApprover)
+	ids := held(t, l, 40, alice, true)
+	limit := rare(1)
+	limit.AtOnce = 1
+	runs(t, runner.Options{
+		Ledger: open(t, memory), Upstreams: noServers(t), Bundle: statestest.MustBundle(statestest.Content(), nil), Secrets: secret.New(nil),
+		Serve: config.Serve{Rate: &config.Rate{
+			Identity: rare(1), Servers: []config.ServerRate{{Server: statestest.Server, RateLimit: limit}},
+			Tools: []config.ToolRate{{Server: statestest.Server, Tool: statestest.Tool, RateLimit: limit}},
+		}},
+	})
+	for _, id := range ids {
+		ends(t, l, id)
+	}
+}
