@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -43,7 +44,7 @@ type limitedStage struct {
 }
 
 // newLimitedStage opens one. With a policy, ann has a token of the ledger.
-func newLimitedStage(t *testing.T, content *rules.Content, limits *config.Rate, denials string) *limitedStage {
+func newLimitedStage(t *testing.T, content *rules.Content, limits *config.Rate, change func(*config.Serve)) *limitedStage {
 	t.Helper()
 	s := &limitedStage{stage: newStage(t, content)}
 	s.ledger = s.open()
@@ -60,7 +61,10 @@ func newLimitedStage(t *testing.T, content *rules.Content, limits *config.Rate, 
 		t.Fatal(err)
 	}
 	o := s.options
-	o.Ledger, o.Metrics, o.Serve.Rate, o.Serve.Denials = s.ledger, s.metrics, limits, denials
+	o.Ledger, o.Metrics, o.Serve.Rate = s.ledger, s.metrics, limits
+	if change != nil {
+		change(&o.Serve)
+	}
 	s.mcp, _ = serve(t, newRunner(t, o), so)
 	return s
 }
@@ -133,7 +137,7 @@ func fetch(tool, id string) string {
 // is not recorded.
 func TestLimitsOfManyCallers(t *testing.T) {
 	const callers, each, burst = 100, 100, 5
-	s := newLimitedStage(t, nil, &config.Rate{Identity: rare(burst)}, config.DenialsExplain)
+	s := newLimitedStage(t, nil, &config.Rate{Identity: rare(burst)}, nil)
 	var passed [callers]atomic.Int64
 	var refused atomic.Int64
 	begun := time.Now()
@@ -188,7 +192,7 @@ func TestLimitsOfServersAndTools(t *testing.T) {
 			config.Rate{Identity: noLimit(), Servers: []config.ServerRate{{Server: kb, RateLimit: rare(2)}}}, config.DenialsOpaque},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newLimitedStage(t, nil, &tt.limits, tt.denials)
+			s := newLimitedStage(t, nil, &tt.limits, func(o *config.Serve) { o.Denials = tt.denials })
 			for range 10 {
 				if status, text := s.as("eve", "fetch_policy_entry", fetch("fetch_policy_entry", `","x":"`)); status != http.StatusOK ||
 					!strings.Contains(text, `"arguments_invalid"`) {
@@ -221,7 +225,7 @@ func TestLimitsOfServersAndTools(t *testing.T) {
 func TestLimitsOfHeldCalls(t *testing.T) {
 	limit := rare(2)
 	limit.AtOnce = 1
-	s := newLimitedStage(t, hold, &config.Rate{Identity: noLimit(), Servers: []config.ServerRate{{Server: kb, RateLimit: limit}}}, config.DenialsExplain)
+	s := newLimitedStage(t, hold, &config.Rate{Identity: noLimit(), Servers: []config.ServerRate{{Server: kb, RateLimit: limit}}}, nil)
 	for i := range 3 { // one call, repeated
 		if _, text := s.as("ann", "fetch_policy_entry", call); !strings.Contains(text, `"approval_required"`) {
 			t.Fatalf("request %d: %s", i, text)
@@ -237,20 +241,7 @@ func TestLimitsOfHeldCalls(t *testing.T) {
 		t.Errorf("the ledger has %d runs, want 2", n)
 	}
 	alice := token(t, s.ledger, "alice@example.com", ledger.RoleApprover)
-	var ids []string
-	err := s.ledger.View(t.Context(), func(r ledger.Reader) error {
-		ids = nil
-		for q, err := range r.Requests(ledger.Filter{}) {
-			if err != nil {
-				return err
-			}
-			ids = append(ids, q.RunID)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := soonHeld(t, s.ledger, 2)
 	for _, id := range ids {
 		vote(t, s.ledger, id, request(t, s.ledger, id).Binding, alice, true)
 	}
@@ -262,6 +253,54 @@ func TestLimitsOfHeldCalls(t *testing.T) {
 	if s.calls() != 2 {
 		t.Errorf("the server got %d calls, want 2", s.calls())
 	}
+}
+
+// TestLimitsWhileACallIsHeldOpen: a call whose request is held open for people is not under way.
+func TestLimitsWhileACallIsHeldOpen(t *testing.T) {
+	limit := noLimit()
+	limit.AtOnce = 1
+	s := newLimitedStage(t, hold, &config.Rate{Identity: limit}, func(o *config.Serve) { o.Hold = time.Minute.Milliseconds() })
+	answers := make(chan string, 2)
+	for i, id := range []string{"policy-001", "policy-002"} {
+		go func() {
+			_, text := s.as("ann", "fetch_policy_entry", fetch("fetch_policy_entry", id))
+			answers <- text
+		}()
+		soonHeld(t, s.ledger, i+1)
+	}
+	alice := token(t, s.ledger, "alice@example.com", ledger.RoleApprover)
+	for _, id := range soonHeld(t, s.ledger, 2) {
+		vote(t, s.ledger, id, request(t, s.ledger, id).Binding, alice, true)
+	}
+	for range 2 {
+		if text := <-answers; !strings.Contains(text, `"structuredContent"`) {
+			t.Errorf("a call that was held open: %s", text)
+		}
+	}
+}
+
+// soonHeld waits until so many runs are held, and returns their ids.
+func soonHeld(t *testing.T, l *ledger.Ledger, n int) (ids []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := ledger.Poll(ctx, 5*time.Millisecond, func() (bool, error) {
+		err := l.View(ctx, func(r ledger.Reader) error {
+			ids = nil
+			for q, err := range r.Requests(ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Open: true, Held: true}) {
+				if err != nil {
+					return err
+				}
+				ids = append(ids, q.RunID)
+			}
+			return nil
+		})
+		return len(ids) >= n, err
+	})
+	if err != nil {
+		t.Fatalf("%d of %d runs are held: %v", len(ids), n, err)
+	}
+	return ids
 }
 
 // TestWorkerWithLimits: many more approved runs than may be under way or are resumed at once all end, and they take nothing from buckets.
