@@ -336,6 +336,22 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
+// TestARefusedCallIsNotUnderWay: whatever limit refuses a call, the call takes nothing from the others.
+func TestARefusedCallIsNotUnderWay(t *testing.T) {
+	var now clock
+	limit := config.RateLimit{PerMinute: 1, Burst: 1, AtOnce: 1}
+	l := ratelimit.New(&config.Rate{
+		Identity: atOnce(1), Servers: []config.ServerRate{{Server: "crm", RateLimit: limit}},
+		Tools: []config.ToolRate{{Server: "crm", Tool: "read", RateLimit: limit}},
+	}, now.now)
+	for minute := range 3 {
+		if n := calls(l, "ann", "crm", "read", 10); n != 1 {
+			t.Errorf("minute %d: %d calls passed, want 1", minute, n)
+		}
+		now.move(time.Minute)
+	}
+}
+
 // TestWait: a held call waits for its turn, before calls that come later. It takes nothing from buckets.
 func TestWait(t *testing.T) {
 	limit := perMinute(60, 1)
