@@ -145,8 +145,8 @@ func TestLimitsOfManyCallers(t *testing.T) {
 	var all sync.WaitGroup
 	for range each {
 		for i := range callers {
+			slots <- struct{}{}
 			all.Go(func() {
-				slots <- struct{}{}
 				defer func() { <-slots }()
 				switch status, text := s.as(fmt.Sprintf("user-%d", i), "fetch_policy_entry", call); {
 				case status == http.StatusOK && strings.Contains(text, `"structuredContent"`):

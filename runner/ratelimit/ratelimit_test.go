@@ -89,12 +89,8 @@ func TestManyCallers(t *testing.T) {
 	offer := func(each int) {
 		var all sync.WaitGroup
 		for i := range callers {
-			for range each {
-				all.Go(func() {
-					if l.Request(named(fmt.Sprint(i)), nil) == nil {
-						passed[i].Add(1)
-					}
-				})
+			for range min(each, 10) { // the race detector takes 8,000 goroutines
+				all.Go(func() { passed[i].Add(int64(requests(l, named(fmt.Sprint(i)), nil, max(1, each/10)))) })
 			}
 		}
 		all.Wait()
