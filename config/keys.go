@@ -318,6 +318,11 @@ var configuration = &shape{form: object, cross: crossNames, keys: []key{
 			example: `[{url: "https://chat.example.com/hooks/pgfsm", secret: "${env:HOOK_SECRET}"}]`},
 	}}},
 	{name: "identity", shape: identityShape, doc: "Identity providers (OpenID Connect), for agents and for people."},
+	{name: "telemetry", doc: "What `pgfsm serve` tells other systems about its work, besides the metrics of the admin address. It does not affect decisions.",
+		shape: &shape{form: object, keys: []key{
+			{name: "otlp", shape: otlpShape, absent: true, doc: "Spans of requests and calls, for a collector of OpenTelemetry (OTLP/HTTP).",
+				example: `{endpoint: "https://otel.example.com:4318", headers: {Authorization: "Bearer ${env:OTEL_TOKEN}"}}`},
+		}}},
 	{name: "serve", shape: serveShape, doc: "Settings of the gateway, `pgfsm serve`. They do not affect decisions."},
 	{name: "catalog_max_age", shape: &shape{form: duration, max: MaxCatalogAge}, initial: writeDuration(DefaultCatalogAge),
 		doc: "The maximum age of a cached tool list when the gateway judges a call by it. `0s`: the gateway lists the tools before every call."},

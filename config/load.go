@@ -45,6 +45,7 @@ type Loaded struct {
 	Hooks         []Hook   // secrets as written, until [Loaded.ResolveHooks] gives them
 	Closed        error    // why the allowlist counts as empty; nil if it was read
 	Serve         Serve    // settings of the gateway; only Content judges calls
+	OTLP          *OTLP    // as written, until [Loaded.Resolve] resolves it; nil: no spans are exported
 	Identity      Identity // secrets as written, until [Loaded.ResolveIdentity] gives them
 	Warnings      []string // file:line:col: accepted, but probably a mistake
 	RiskPlaces    *Places  // of Content.Risk; nil if there is none
@@ -163,6 +164,7 @@ func (l *loader) settings(over Overrides) {
 	}
 	l.checkpoints()
 	l.serve()
+	l.telemetry()
 	l.identity()
 }
 

@@ -23,12 +23,13 @@ const (
 type Resolved struct {
 	Servers []Upstream // in the order of Content.Servers
 	LLMKey  string     // the key of Content.Planner.LLM; empty if it has none
+	OTLP    *OTLP      // nil: no spans are exported
 	// Secrets must never be shown, longest first: every value of a header or variable, the model's key, and every value
 	// that a reference stands for, from [MinMaskedBytes] on.
 	Secrets []string
 }
 
-// Resolve resolves the references in headers, env, secrets of clients and the model's key. A variable that is not set, a file
+// Resolve resolves the references in headers (also those of telemetry), env, secrets of clients and the model's key. A variable that is not set, a file
 // that cannot be read, and a value that is empty or that a header or the environment cannot carry are faults; the
 // error is of type [Errors] and holds no value.
 func (l *Loaded) Resolve(getenv func(string) (string, bool), readFile Open) (*Resolved, error) {
@@ -41,6 +42,8 @@ func (l *Loaded) Resolve(getenv func(string) (string, bool), readFile Open) (*Re
 		out.Servers[i].Env = r.pairs(from.node, "env", from.path)
 		out.Servers[i].Auth = r.auth(out.Servers[i].Auth, from)
 	}
+	r.enter(l.file)
+	out.OTLP = r.otlp(l)
 	if err := r.err(); err != nil {
 		return nil, err
 	}

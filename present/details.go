@@ -116,6 +116,6 @@ func (d *Details) Rows(events []Event, now string) []Row {
 		askedRow(asked), {"Task", r.Task}, {"Environment", r.Env}, {"Tool", tool}, {"Definition", string(r.Definition)},
 		{"Risk", score}, {"Policy", decided}, {"Code", r.Code}, {"Reason", r.Reason}, {"Binding", string(r.Binding)}, {"Approvals", votes},
 		{"Expires", r.Expires}, {"Process", r.Owner}, {"Call sent", r.Sent}, {"Ended", r.Ended}, {"Build", build},
-		{"Bundle", string(r.Bundle)}, {"Head", string(r.Head)},
+		{"Bundle", string(r.Bundle)}, {"Head", string(r.Head)}, {"Trace id", r.Trace}, {"Call's trace id", r.CallTrace},
 	})
 }

@@ -50,27 +50,29 @@ func NewCall(q *ledger.Request) Call {
 // A Run is the current state of a run. Every member but Args is always present; a member that does not apply is empty.
 type Run struct {
 	Call
-	Args    jsontext.Value   `json:"args,omitzero"` // as they would be sent; absent from pages and from runs without a call
-	Kind    string           `json:"kind"`
-	Status  ledger.Status    `json:"status"`
-	State   string           `json:"state"`
-	Code    string           `json:"code"`
-	Reason  string           `json:"reason"`
-	Agreed  int              `json:"agreed"`
-	At      string           `json:"at"`
-	Updated string           `json:"updated"`
-	Sent    string           `json:"sent"`
-	Ended   string           `json:"ended"`
-	Owner   string           `json:"owner"`
-	Steps   int              `json:"steps"`
-	Head    canonical.Digest `json:"head"`
+	Args      jsontext.Value   `json:"args,omitzero"` // as they would be sent; absent from pages and from runs without a call
+	Kind      string           `json:"kind"`
+	Status    ledger.Status    `json:"status"`
+	State     string           `json:"state"`
+	Code      string           `json:"code"`
+	Reason    string           `json:"reason"`
+	Agreed    int              `json:"agreed"`
+	At        string           `json:"at"`
+	Updated   string           `json:"updated"`
+	Sent      string           `json:"sent"`
+	Ended     string           `json:"ended"`
+	Owner     string           `json:"owner"`
+	Steps     int              `json:"steps"`
+	Head      canonical.Digest `json:"head"`
+	Trace     string           `json:"trace_id"`      // of the agent's request
+	CallTrace string           `json:"call_trace_id"` // of an approved call
 }
 
 // NewRun returns a run without its arguments.
 func NewRun(q *ledger.Request) Run {
 	return Run{
 		Call: NewCall(q), Kind: q.Kind, Status: q.Status, State: string(q.State), Code: q.Code, Reason: q.Reason, Agreed: q.Agreed,
-		At: q.At, Updated: q.Updated, Sent: q.Sent, Ended: q.Ended, Owner: q.Owner, Steps: q.Steps, Head: q.Head,
+		At: q.At, Updated: q.Updated, Sent: q.Sent, Ended: q.Ended, Owner: q.Owner, Steps: q.Steps, Head: q.Head, Trace: q.Trace, CallTrace: q.CallTrace,
 	}
 }
 

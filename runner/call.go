@@ -15,6 +15,7 @@ import (
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
+	"pgfsm/telemetry"
 	"pgfsm/traces/ledger"
 )
 
@@ -24,6 +25,7 @@ func (r *Runner) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer {
 	defer r.calls.Done()
 	request := states.Request{
 		Actor: ask.From.Name, At: r.now(), Identity: r.options.Bundle.Recorded(ask.From.Name, ask.Identity), Kind: states.KindAgent, Text: agentPlan(ask),
+		Trace: (*states.TraceContext)(telemetry.CallOf(ctx)),
 	}
 	if ask.Extra != nil {
 		round, err := canonical.JSON(ask.Extra)
@@ -60,15 +62,17 @@ func (r *Runner) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer {
 		return r.unable(ctx, ask, run.ID(), err)
 	case err != nil:
 		r.noteWriteFailure(ctx, err)
-		r.logCall(ask, run.ID(), got.Outcome)
-		return r.refuse(refusalOf(run, got.Outcome), false)
+		r.logCall(ctx, ask, run.ID(), got.Outcome)
+		answer := r.refuse(refusalOf(run, got.Outcome), false)
+		answer.Judged = judged(run.ID(), got.Outcome)
+		return answer
 	}
 	r.writeFailed.Store(nil)
 	if got.Outcome.Type == states.TypePending && r.options.Ledger != nil {
 		r.measureOutcome(got.Outcome)
 		return r.held(ctx, ask, heldRun(run), true)
 	}
-	r.logCall(ask, run.ID(), got.Outcome)
+	r.logCall(ctx, ask, run.ID(), got.Outcome)
 	var rpc jsontext.Value
 	if f := ports.failed; f != nil {
 		rpc = wire.ErrorObject(f.Code, r.options.Secrets.String(f.Message), r.mask(f.Data))
@@ -95,12 +99,22 @@ func (r *Runner) unable(ctx context.Context, ask *gateway.Ask, id string, cause 
 	if errors.Is(cause, ledger.ErrUnsettled) { // a delivery: if it was recorded, a repetition is a new call
 		o.Effect = states.EffectUnknown
 	}
-	r.logCall(ask, id, o)
-	return r.refuse(gateway.Decision{Code: string(o.Code), Reason: o.Reason, RunID: id, Effect: string(o.Effect), Retry: retryOf(o)}, false)
+	r.logCall(ctx, ask, id, o)
+	answer := r.refuse(gateway.Decision{Code: string(o.Code), Reason: o.Reason, RunID: id, Effect: string(o.Effect), Retry: retryOf(o)}, false)
+	answer.Judged = judged(id, o)
+	return answer
+}
+
+// traceKey is the key of a log line with the id of the request's trace, if it has one.
+func traceKey(ctx context.Context) []any {
+	if id := telemetry.TraceID(ctx); id != "" {
+		return []any{"trace", id}
+	}
+	return nil
 }
 
 // logCall logs how a call ended. Successful calls are logged at the debug level only.
-func (r *Runner) logCall(ask *gateway.Ask, id string, o states.Outcome) {
+func (r *Runner) logCall(ctx context.Context, ask *gateway.Ask, id string, o states.Outcome) {
 	r.measureOutcome(o)
 	level := slog.LevelDebug
 	switch o.Type {
@@ -113,8 +127,8 @@ func (r *Runner) logCall(ask *gateway.Ask, id string, o states.Outcome) {
 	if !r.log.Enabled(context.Background(), level) {
 		return
 	}
-	r.log.Log(context.Background(), level, "call", "run", id, "actor", ask.From.Name, "server", ask.Server, "tool", visible.Text(ask.Tool),
-		"state", o.State, "code", string(o.Code), "effect", string(o.Effect), "reason", visible.Text(o.Reason))
+	r.log.Log(context.Background(), level, "call", append([]any{"run", id, "actor", ask.From.Name, "server", ask.Server, "tool", visible.Text(ask.Tool),
+		"state", o.State, "code", string(o.Code), "effect", string(o.Effect), "reason", visible.Text(o.Reason)}, traceKey(ctx)...)...)
 }
 
 // logResumed logs how a held call ended, like logCall, but also if it succeeded: people decided about it.

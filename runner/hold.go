@@ -13,6 +13,7 @@ import (
 	"pgfsm/config"
 	"pgfsm/mcp/gateway"
 	"pgfsm/policy"
+	"pgfsm/policy/rules"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
 	"pgfsm/traces/ledger"
@@ -46,11 +47,20 @@ func heldRequest(q *ledger.Request) heldCall {
 // while, and then answers that the call waits. The run is in the ledger, and no process owns it. Only the first request is shown where
 // to decide, because a client that repeats its call does so every few seconds.
 func (r *Runner) held(ctx context.Context, ask *gateway.Ask, w heldCall, first bool) gateway.Answer {
+	answer := r.answerHeld(ctx, ask, w, first)
+	if answer.Run == "" { // otherwise it has the outcome
+		answer.Judged = gateway.Judged{Run: w.id, Decision: rules.Pending, Gate: string(policy.GatePolicy)}
+	}
+	return answer
+}
+
+func (r *Runner) answerHeld(ctx context.Context, ask *gateway.Ask, w heldCall, first bool) gateway.Answer {
 	level := slog.LevelInfo
 	if !first { // an agent may repeat its call as often as it likes
 		level = slog.LevelDebug
 	}
-	r.log.Log(ctx, level, "held", "run", w.id, "actor", ask.From.Name, "server", ask.Server, "tool", visible.Text(ask.Tool), "policy", w.policy)
+	r.log.Log(ctx, level, "held", append([]any{
+		"run", w.id, "actor", ask.From.Name, "server", ask.Server, "tool", visible.Text(ask.Tool), "policy", w.policy}, traceKey(ctx)...)...)
 	if ask.Tasks {
 		return gateway.Answer{Result: r.working(w).created()}
 	}

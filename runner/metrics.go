@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"slices"
+	"strconv"
 	"time"
 
 	"pgfsm/mcp/gateway"
@@ -16,33 +17,56 @@ import (
 
 // measureOutcome counts a call that was held or has ended.
 func (r *Runner) measureOutcome(o states.Outcome) {
-	decision := "failed"
-	switch o.Type {
-	case states.TypeToolResult, states.TypeSummary, states.TypeFinalAnswer:
-		decision = rules.Allow
-	case states.TypeBlocked:
-		decision = rules.Deny
-	case states.TypePending:
-		decision = rules.Pending
-	}
-	r.options.Metrics.Decided(decision, string(o.Gate))
+	r.options.Metrics.Decided(decisionOf(o), string(o.Gate))
 	if o.Effect == states.EffectUnknown && o.Type != states.TypePending {
 		r.options.Metrics.Indeterminate()
 	}
 }
 
-// measureCall measures a call of a server.
-func (r *Runner) measureCall(server, tool string, begun time.Time, got upstream.Returned) {
-	o := telemetry.Operation{Method: gateway.MethodCall, Server: server, Tool: tool, ErrorType: got.Code, Took: time.Since(begun)}
+// decisionOf says what was decided about a call that was held or has ended.
+func decisionOf(o states.Outcome) string {
+	switch o.Type {
+	case states.TypeToolResult, states.TypeSummary, states.TypeFinalAnswer:
+		return rules.Allow
+	case states.TypeBlocked:
+		return rules.Deny
+	case states.TypePending:
+		return rules.Pending
+	}
+	return "failed"
+}
+
+// judged is what the span of an agent's request says of a run.
+func judged(run string, o states.Outcome) gateway.Judged {
+	return gateway.Judged{Run: run, Decision: decisionOf(o), Gate: string(o.Gate)}
+}
+
+// measureCall measures a call of a server, and exports its span. of is the trace context of the agent's request, if there is one.
+func (r *Runner) measureCall(c *states.CallTool, of *states.TraceContext, begun time.Time, got upstream.Returned) {
+	o := telemetry.Operation{
+		Method: gateway.MethodCall, Server: c.Server, Tool: c.Tool, ErrorType: got.Code, Begun: begun, Took: time.Since(begun), Run: c.Run, Protocol: got.Protocol,
+	}
 	if got.Code == "" && gateway.IsError(got.Result) {
 		o.ErrorType = gateway.ToolError
 	}
+	if got.ID != 0 {
+		o.RequestID = strconv.FormatInt(got.ID, 10)
+	}
+	for _, s := range r.options.Bundle.Content().Servers {
+		if s.Name == c.Server {
+			o.URL = s.URL
+		}
+	}
 	r.options.Metrics.Called(o)
+	r.options.Tracer.Called((*telemetry.Context)(c.Trace), (*telemetry.Context)(of), o)
 }
 
-// measureRequest measures a request of an agent. Tools that the allowlist does not name share one name: agents can send any.
-func (r *Runner) measureRequest(of gateway.Operation) {
-	o := telemetry.Operation{Method: of.Method, Server: of.Server, Tool: of.Tool, ErrorType: of.ErrorType, Took: of.Took}
+// measureRequest measures a request of an agent, and exports its span. Tools that the allowlist does not name share one name: agents can send any.
+func (r *Runner) measureRequest(ctx context.Context, of gateway.Operation) {
+	o := telemetry.Operation{
+		Method: of.Method, Server: of.Server, Tool: of.Tool, ErrorType: of.ErrorType, Begun: of.Begun, Took: of.Took, RequestID: of.ID, Protocol: of.Protocol,
+		Stdio: of.Stdio, Run: of.Run, Decision: of.Decision, Gate: of.Gate,
+	}
 	if o.Method == "" {
 		o.Method = telemetry.Other
 	}
@@ -54,6 +78,7 @@ func (r *Runner) measureRequest(of gateway.Operation) {
 		o.Server = telemetry.Other
 	}
 	r.options.Metrics.Served(o)
+	r.options.Tracer.Served(ctx, o)
 }
 
 // measureWait measures how long people took to decide about a held call.

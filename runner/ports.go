@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"pgfsm/deadline"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/upstream"
+	"pgfsm/mcp/wire"
 	"pgfsm/policy"
 	"pgfsm/states"
 )
@@ -56,9 +59,9 @@ func (p *serverPorts) Call(ctx context.Context, c *states.CallTool) states.Event
 	defer deadline.Pause(ctx)()
 	begun := time.Now()
 	got := p.options.Upstreams.Call(ctx, upstream.Call{
-		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, RunID: c.Run, Listing: p.listings[c.Server],
+		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, Meta: withTrace(nil, c.Trace), RunID: c.Run, Listing: p.listings[c.Server],
 	})
-	p.measureCall(c.Server, c.Tool, begun, got)
+	p.measureCall(c, p.run.Request().Trace, begun, got)
 	return p.callEvent(ctx, got)
 }
 
@@ -120,12 +123,30 @@ func (p *linkPorts) Call(ctx context.Context, c *states.CallTool) states.Event {
 	defer deadline.Pause(ctx)()
 	begun := time.Now()
 	got := p.link.Call(ctx, upstream.Call{
-		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, Meta: p.ask.Meta, Header: p.ask.Header, RunID: c.Run,
+		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, Meta: withTrace(p.ask.Meta, c.Trace), Header: p.ask.Header, RunID: c.Run,
 		Listing: p.cached.Number,
 	}, p.ask.Relay)
-	p.measureCall(c.Server, c.Tool, begun, got)
+	p.measureCall(c, nil, begun, got)
 	p.failed = got.RPCError
 	return p.callEvent(ctx, got)
+}
+
+// withTrace returns the _meta of a call with the trace context of its permit in place of the agent's. Without one the agent's stays.
+func withTrace(meta jsontext.Value, c *states.TraceContext) jsontext.Value {
+	if c == nil {
+		return meta
+	}
+	var own wire.Object
+	own.Add("traceparent", wire.Quote(c.Parent))
+	if c.State != "" {
+		own.Add("tracestate", wire.Quote(c.State))
+	}
+	wire.Each(meta, func(m wire.Piece) {
+		if m.Name != "traceparent" && m.Name != "tracestate" {
+			own.Add(m.Name, m.Value)
+		}
+	})
+	return own.Done()
 }
 
 // unlisted is the event of a listing that the end of the run's context stopped.

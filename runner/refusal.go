@@ -32,12 +32,18 @@ func (r *Runner) opaque() bool { return r.options.Serve.Denials == config.Denial
 
 // answer answers an agent whose run has ended. rpc is the server's own error, if the server answered the call with one.
 func (r *Runner) answer(got Result, rpc jsontext.Value) gateway.Answer {
+	a := r.answerOf(got, rpc)
+	a.Judged = judged(got.Run.ID(), got.Outcome)
+	return a
+}
+
+func (r *Runner) answerOf(got Result, rpc jsontext.Value) gateway.Answer {
 	o := got.Outcome
 	switch {
 	case rpc != nil && o.Type == states.TypeFailed:
 		return gateway.Answer{Error: rpc}
 	case o.Effect == states.EffectDone && got.Run.Raw() != nil:
-		return gateway.Answer{Result: got.Run.Raw(), Native: true, RunID: got.Run.ID()}
+		return gateway.Answer{Result: got.Run.Raw(), Native: true}
 	case o.Code == policy.CodeToolUnknown && !r.opaque():
 		return gateway.Answer{Error: wire.ErrorObject(wire.InvalidParams, "Unknown tool: "+o.Reason, nil)}
 	}

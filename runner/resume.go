@@ -28,7 +28,7 @@ func (r *Runner) resume(ctx context.Context, id string, watch Watch) (Result, er
 		return Result{}, err
 	}
 	resumed, err := r.options.Ledger.Resume(ctx, r.replayer, id, ledger.World{
-		Ports: r.ports, Bundle: r.options.Bundle,
+		Ports: r.ports, Bundle: r.options.Bundle, Trace: func() *states.TraceContext { return (*states.TraceContext)(r.options.Tracer.NewCall()) },
 		Watch: func(run *states.Run, rec states.Recorder) states.Recorder { return watched(run, rec, watch) },
 	})
 	got := Result{resumed.Run, resumed.Outcome, resumed.Head}

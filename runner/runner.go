@@ -45,6 +45,7 @@ type Options struct {
 	Log    *slog.Logger      // logs the calls of agents; nil drops them
 
 	Metrics *telemetry.Metrics // nil measures nothing
+	Tracer  *telemetry.Tracer  // nil exports no spans
 }
 
 // A Runner takes requests through the machine. It is safe for concurrent use.

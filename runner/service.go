@@ -118,8 +118,11 @@ func (s *Service) newGateway() (err error) {
 	if parts.Serve.Rate != nil {
 		o.Limit = s.runner.limitRequest
 	}
-	if parts.Metrics != nil {
+	if parts.Metrics != nil || parts.Tracer != nil {
 		o.Observe = s.runner.measureRequest
+	}
+	if parts.Tracer != nil {
+		o.Begin = parts.Tracer.Begin
 	}
 	for _, e := range parts.Serve.Expose {
 		words, err := gateway.ParseExpose(e.Words)

@@ -34,5 +34,6 @@ func (f *PermittedFact) digest(run string) canonical.Digest {
 		Run        string           `json:"run"`
 		Server     string           `json:"server"`
 		Tool       string           `json:"tool"`
-	}{f.Arguments, f.Bundle, f.Definition, f.Plan, f.Round, run, f.Server, f.Tool}))
+		Trace      *TraceContext    `json:"trace,omitzero"`
+	}{f.Arguments, f.Bundle, f.Definition, f.Plan, f.Round, run, f.Server, f.Tool, f.Trace}))
 }

@@ -12,7 +12,7 @@ type dispatched struct{}
 func (dispatched) Want(r *Run) Command {
 	p := r.facts.Permitted
 	return &CallTool{
-		Arguments: r.facts.Validated.Arguments, Do: doCallTool, Permit: p.Permit, Round: p.Round, Server: p.Server, Tool: p.Tool,
+		Arguments: r.facts.Validated.Arguments, Do: doCallTool, Permit: p.Permit, Round: p.Round, Server: p.Server, Tool: p.Tool, Trace: p.Trace,
 		Beside: r.request.Round, Bytes: p.Arguments, Run: r.id,
 	}
 }

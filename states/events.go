@@ -66,6 +66,7 @@ type CallTool struct {
 	Round     canonical.Digest `json:"round,omitempty"`
 	Server    string           `json:"server"`
 	Tool      string           `json:"tool"`
+	Trace     *TraceContext    `json:"trace,omitzero"` // goes into _meta
 
 	Beside []byte `json:"-"` // the answers to questions of the server (round); the header has them
 	Bytes  []byte `json:"-"` // the permitted fact has them
@@ -134,7 +135,8 @@ type Decided struct {
 	At       string           `json:"at"` // RFC 3339, UTC: the "now" of the decision
 	Binding  canonical.Digest `json:"binding"`
 	Happened string           `json:"happened"`
-	Votes    []policy.Vote    `json:"votes"` // in their order; none if nobody decided in time
+	Trace    *TraceContext    `json:"trace,omitzero"` // of the approved call, if pgfsm exports spans
+	Votes    []policy.Vote    `json:"votes"`          // in their order; none if nobody decided in time
 }
 
 // ToolReturned holds the exact bytes of the result of the one tools/call.

@@ -138,6 +138,7 @@ type ApprovedFact struct {
 	Verdict policy.Verdict   `json:"verdict"`
 
 	votes []policy.Vote
+	trace *TraceContext
 }
 
 // PermittedFact: the single-use right to make one call with exactly these bytes.
@@ -152,6 +153,7 @@ type PermittedFact struct {
 	Round      canonical.Digest `json:"round,omitempty"` // of the answers to questions of the server
 	Server     string           `json:"server"`
 	Tool       string           `json:"tool"`
+	Trace      *TraceContext    `json:"trace,omitzero"` // the call carries it
 
 	bundle *policy.Bundle
 	tool   *policy.Tool

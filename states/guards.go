@@ -149,6 +149,9 @@ var permitMinted = guard("permit_minted", "the permit is for the validated call,
 	if f.Server != v.Server || f.Tool != v.Tool {
 		return errors.New("the permit is for another tool")
 	}
+	if !f.Trace.same(r.traceContext()) {
+		return errors.New("the permit has another trace context")
+	}
 	// permitIntact checks the permit's own digest.
 	return errors.Join(allows(f.Assessed), same("bundle", f.Bundle, f.bundle.Digest()), same("definition", f.Definition, f.tool.Digest),
 		bound(r, f.Plan, canonical.Sum(kindArguments, f.Arguments), f.Definition, r.bundle.Digest()))

@@ -111,6 +111,10 @@ func TestStageThatLiesIsRefused(t *testing.T) {
 			j.Fact.(*states.PermittedFact).Arguments = []byte(`{"policy_id":"policy-001"}`)
 			return j
 		}},
+		{"permit-with-a-trace-context", states.Assessed, func(j states.Judgement) states.Judgement {
+			j.Fact.(*states.PermittedFact).Trace = statestest.Traced("1")
+			return j
+		}},
 		{"another-permit-consumed", states.Permitted, func(j states.Judgement) states.Judgement {
 			j.Fact.(*states.DispatchedFact).Permit = "sha256:00"
 			return j

@@ -29,7 +29,7 @@ func (pending) Judge(r *Run, ev Event) Judgement {
 	for i := range d.Votes {
 		by[i] = d.Votes[i].By
 	}
-	return Judgement{Approve, &ApprovedFact{At: d.At, Binding: d.Binding, By: by, Verdict: v, votes: d.Votes}}
+	return Judgement{Approve, &ApprovedFact{At: d.At, Binding: d.Binding, By: by, Verdict: v, votes: d.Votes, trace: d.Trace}}
 }
 
 // Held returns the held call as approvers see it, or nil if the run is not held.

@@ -22,6 +22,7 @@ type Request struct {
 	Round    canonical.Text   `json:"round,omitempty"` // of an agent's call: the answers to questions of the server, a canonical JSON object
 	Task     *policy.Task     `json:"task,omitzero"`   // the task that the run belongs to, if grants are counted over one
 	Text     canonical.Text   `json:"text"`            // the question, or the plan's bytes
+	Trace    *TraceContext    `json:"trace,omitzero"`  // of an agent's call, if pgfsm exports spans
 }
 
 // round is the digest of the answers to questions of the server; empty without answers.

@@ -33,6 +33,9 @@ func (e Effect) known() bool { return e == NotSent || e == EffectUnknown || e ==
 
 // check compares the votes with the decision that they are part of. A vote after the decision was not part of it.
 func (e *Decided) check() error {
+	if err := e.Trace.Check(); err != nil {
+		return err
+	}
 	next := e.At
 	for i := len(e.Votes) - 1; i >= 0; i-- {
 		switch v := &e.Votes[i]; {

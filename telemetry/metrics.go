@@ -17,21 +17,6 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 )
 
-// Attributes of the conventions, and our own.
-const (
-	attrMethod      = attribute.Key("mcp.method.name")
-	attrTool        = attribute.Key("gen_ai.tool.name")
-	attrOperation   = attribute.Key("gen_ai.operation.name")
-	attrErrorType   = attribute.Key("error.type")
-	attrServer      = attribute.Key("pgfsm.server")
-	attrDecision    = attribute.Key("decision")
-	attrGate        = attribute.Key("gate")
-	attrBundle      = attribute.Key("digest")
-	attrBy          = attribute.Key("by")
-	operationTool   = "execute_tool"
-	instrumentation = "pgfsm"
-)
-
 // Boundaries of histograms, in seconds. The conventions give those of operations.
 var (
 	ofOperations = []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
@@ -84,38 +69,21 @@ func New() (*Metrics, error) {
 	return m, nil
 }
 
-// An Operation is a request and its answer. Server and Tool are only of tools/call; names that the allowlist does not have must be [Other].
-type Operation struct {
-	Method, Server, Tool string
-	ErrorType            string // empty: the request succeeded
-	Took                 time.Duration
-}
-
-// Other stands for names that are not bounded by the configuration.
-const Other = "_other"
-
-func (o *Operation) attributes() metric.MeasurementOption {
-	all := []attribute.KeyValue{attrMethod.String(o.Method)}
-	if o.Tool != "" {
-		all = append(all, attrOperation.String(operationTool), attrServer.String(o.Server), attrTool.String(o.Tool))
-	}
-	if o.ErrorType != "" {
-		all = append(all, attrErrorType.String(o.ErrorType))
-	}
-	return metric.WithAttributeSet(attribute.NewSet(all...))
+func (o *Operation) measured() metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(o.attributes()...))
 }
 
 // Served measures a request of an agent.
 func (m *Metrics) Served(o Operation) {
 	if m != nil {
-		m.server.Record(context.Background(), o.Took.Seconds(), o.attributes())
+		m.server.Record(context.Background(), o.Took.Seconds(), o.measured())
 	}
 }
 
 // Called measures a call of a server.
 func (m *Metrics) Called(o Operation) {
 	if m != nil {
-		m.client.Record(context.Background(), o.Took.Seconds(), o.attributes())
+		m.client.Record(context.Background(), o.Took.Seconds(), o.measured())
 	}
 }
 

@@ -68,6 +68,16 @@ var forgeries = []forgery{
 		func(f *forged) { f.header(`"kind":"agent"`, `"kind":"callx"`) },
 	},
 	{
+		"trace-context-of-the-request", "agent-traced",
+		`the traceparent of the request has upper-case digits; want tampered: "the request's trace context"`,
+		func(f *forged) { f.header(`1-01","tracestate"`, `A-01","tracestate"`) },
+	},
+	{
+		"trace-context-of-the-decision", "agent-traced-and-approved",
+		`the tracestate of the decision has a line end; want diverged: tracestate`,
+		func(f *forged) { f.replace("decided", `"tracestate":"vendor=1"`, `"tracestate":"vendor\n1"`) },
+	},
+	{
 		"request-time-of-another-form", "input-rule-hit",
 		`the time of the request has another form; want tampered: 2026-11-21T08:00:00+00:00`,
 		func(f *forged) { f.header(`"at":"2026-11-21T09:00:00Z"`, `"at":"2026-11-21T08:00:00+00:00"`) },

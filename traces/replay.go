@@ -86,6 +86,9 @@ func (p *Replayer) start(h *Header) (*states.Run, error) {
 	case !isTime(h.Request.At):
 		return nil, &TamperError{Place: "header", What: fmt.Sprintf("the request's time %q has not the form %s", h.Request.At, policy.TimeForm)}
 	}
+	if err := h.Request.Trace.Check(); err != nil {
+		return nil, &TamperError{Place: "header", What: "the request's trace context: " + err.Error()}
+	}
 	return states.NewRun(h.RunID, h.Request, b), nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"pgfsm/policy/visible"
 	"pgfsm/runner"
 	"pgfsm/runner/setup"
+	"pgfsm/telemetry"
 	"pgfsm/traces/ledger/stores"
 )
 
@@ -103,6 +104,17 @@ func (a *app) runnerOptions(l *openedLedger) runner.Options {
 	}
 	return o
 }
+
+// tracer returns the tracer that the configuration asks for; nil if it asks for none.
+func (a *app) tracer(report func(line string)) (*telemetry.Tracer, error) {
+	if a.OTLP == nil {
+		return nil, nil
+	}
+	return telemetry.NewTracer(*a.OTLP, version(), func(line string) { report(a.Secrets.String(line)) })
+}
+
+// shutDown exports the spans that are left, also if ctx is done. The tracer reports what it cannot export.
+func shutDown(ctx context.Context, t *telemetry.Tracer) { _ = t.Shutdown(context.WithoutCancel(ctx)) }
 
 // withRunner opens the ledger, if the configuration names one, ends left-over runs, calls do, and closes the ledger.
 func (a *app) withRunner(ctx context.Context, do func(*runner.Runner, *openedLedger) error) error {

@@ -108,6 +108,10 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 			}
 			parts, allowlists = a.runnerOptions(l), a.allowlists()
 			parts.Log = log
+			if parts.Tracer, err = a.tracer(w.warn); err != nil {
+				return err
+			}
+			defer shutDown(ctx, parts.Tracer)
 		}
 		if parts.Metrics, err = telemetry.New(); err != nil {
 			return err

@@ -130,6 +130,10 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	if parts.Metrics, err = telemetry.New(); err != nil {
 		return err
 	}
+	if parts.Tracer, err = a.tracer(parts.Report); err != nil {
+		return err
+	}
+	defer shutDown(ctx, parts.Tracer)
 	r, err := runner.New(parts)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ func newPager(t *testing.T, change func(*Options), results ...string) *pager {
 	}
 	p.judge.decide = func(_ context.Context, a *Ask) Answer {
 		p.rounds = append(p.rounds, string(a.Extra))
-		return Answer{Native: true, RunID: fmt.Sprint("run", p.gave+1), Result: next()}
+		return Answer{Native: true, Judged: Judged{Run: fmt.Sprint("run", p.gave+1)}, Result: next()}
 	}
 	p.servers["docs"].plays("prompts/get", func(_ context.Context, _ *playedLink, params jsontext.Value, _ func(wire.Message)) (upstream.Reply, error) {
 		p.rounds = append(p.rounds, string(extra(clientInput{responses: wire.Member(params, "inputResponses"), state: wire.Member(params, "requestState")})))

@@ -69,5 +69,5 @@ type Answer struct {
 	// Native says that Result is the server's own, byte for byte. Other results are made here and fit the client's revision, but for
 	// "resultType", which the gateway adds where a revision wants it.
 	Native bool
-	RunID  string // the run of the result; named if the client does not get a native result
+	Judged // the run is named if the client does not get a native result
 }

@@ -43,7 +43,8 @@ func (q *request) stateless() bool { return q.Protocol >= session.Stateless }
 // returns when it ends.
 func (g *Gateway) Dispatch(ctx context.Context, r *session.Request) []byte {
 	q, ended := g.newRequest(r)
-	defer g.observed(q, time.Now())
+	ctx = g.begin(ctx, q)
+	defer g.observed(ctx, q, time.Now())
 	if ended {
 		return q.refuse(wire.InvalidRequest, "the session has ended")
 	}

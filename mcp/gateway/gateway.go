@@ -52,8 +52,10 @@ type Options struct {
 	Info   upstream.Info // the gateway's name for clients
 	Log    *slog.Logger
 
-	// Observe is told of each request that was answered. It must not block. Nil: nobody asks.
-	Observe func(Operation)
+	// Begin is told of each request before it is answered, with the traceparent and the tracestate that the client sent, and returns the context of the
+	// request. Observe is told of each request that was answered. Neither may block. Nil: nobody asks.
+	Begin   func(ctx context.Context, traceparent, tracestate string) context.Context
+	Observe func(context.Context, Operation)
 
 	Middleware []web.Middleware // wraps the handler of [Gateway.Serve]; the first one sees a request first
 }

@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -14,7 +16,19 @@ type Operation struct {
 	Method       string // empty if MCP has no request of this name
 	Server, Tool string // of a tools/call whose server is known
 	ErrorType    string // a code of JSON-RPC's own, [ToolError] or [OtherError]; empty: the request succeeded
+	Begun        time.Time
 	Took         time.Duration
+	ID           string // of the request
+	Protocol     string // the revision in force; empty before initialize
+	Stdio        bool   // the client is connected over standard input
+	Judged              // of a tools/call
+}
+
+// Judged is what became of a call at the gates; empty where no run began.
+type Judged struct {
+	Run      string
+	Decision string
+	Gate     string // that decided
 }
 
 // Error types of OpenTelemetry's conventions.
@@ -23,16 +37,43 @@ const (
 	OtherError = "_OTHER"     // an error of a code that a server chose
 )
 
+// The members of _meta, and the headers, that have the context of a trace (W3C Trace Context, SEP-414).
+const (
+	metaTraceParent = "traceparent"
+	metaTraceState  = "tracestate"
+)
+
+// begin tells of a request, with the trace context of its _meta, or else of the HTTP request that it came with. It returns the context of the request.
+func (g *Gateway) begin(ctx context.Context, q *request) context.Context {
+	if g.options.Begin == nil || !q.Request.Request() {
+		return ctx
+	}
+	meta := wire.Member(q.Params, "_meta")
+	parent, err := wire.Text(wire.Member(meta, metaTraceParent))
+	if err != nil {
+		if all := q.HTTP.Values(metaTraceParent); len(all) == 1 { // of two, programs would take different ones
+			parent = all[0]
+		}
+		return g.options.Begin(ctx, parent, strings.Join(q.HTTP.Values(metaTraceState), ","))
+	}
+	state, _ := wire.Text(wire.Member(meta, metaTraceState))
+	return g.options.Begin(ctx, parent, state)
+}
+
 // observed tells of a request that was answered.
-func (g *Gateway) observed(q *request, begun time.Time) {
+func (g *Gateway) observed(ctx context.Context, q *request, begun time.Time) {
 	if g.options.Observe == nil || q.Response() || q.Notification() {
 		return
 	}
+	o := &q.observed
 	if m := methodOf(fromClient, q.Method); m != nil {
-		q.observed.Method = m.name
+		o.Method = m.name
 	}
-	q.observed.Took = time.Since(begun)
-	g.options.Observe(q.observed)
+	if o.ID = string(q.ID); q.ID.Kind() == '"' {
+		o.ID, _ = wire.Text(q.ID) // package wire reads ids strictly
+	}
+	o.Begun, o.Took, o.Protocol, o.Stdio = begun, time.Since(begun), q.Protocol, q.HTTP == nil
+	g.options.Observe(ctx, *o)
 }
 
 // noteError keeps the code of an error object.

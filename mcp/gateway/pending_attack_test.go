@@ -23,7 +23,7 @@ func (a *asker) asksOnce(then func(ctx context.Context, call *Ask, answer <-chan
 		_, _ = call.Link(ctx)
 		id, answer := a.next()
 		call.Relay(elicits(id))
-		return Answer{Native: true, RunID: "run", Result: then(ctx, call, answer)}
+		return Answer{Native: true, Judged: Judged{Run: "run"}, Result: then(ctx, call, answer)}
 	}
 }
 

@@ -51,7 +51,7 @@ func newAsker(t *testing.T, questions int, change func(*Options)) *asker {
 		if _, err := call.Link(ctx); err != nil {
 			return Answer{Error: invalid(wire.InternalError, err.Error())}
 		}
-		return Answer{Native: true, RunID: "run", Result: a.turn(ctx, questions, call.Relay)}
+		return Answer{Native: true, Judged: Judged{Run: "run"}, Result: a.turn(ctx, questions, call.Relay)}
 	}
 	a.docs.plays("prompts/get", func(ctx context.Context, _ *playedLink, _ jsontext.Value, on func(wire.Message)) (upstream.Reply, error) {
 		return upstream.Reply{Result: a.turn(ctx, questions, on)}, nil

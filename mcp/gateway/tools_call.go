@@ -148,7 +148,7 @@ func (c *toolCall) Run(ctx context.Context) {
 
 // withheld is the answer if the client does not get the result of the call.
 func (c *toolCall) withheld(code, why string) Answer {
-	return Answer{Result: withheld(code, fmt.Sprintf("server %s: %s", c.server.Name, why), c.answer.RunID)}
+	return Answer{Result: withheld(code, fmt.Sprintf("server %s: %s", c.server.Name, why), c.answer.Run), Judged: c.answer.Judged}
 }
 
 // newAsk is the call for [Calls].
@@ -215,7 +215,7 @@ func extra(in clientInput) jsontext.Value {
 
 // traceContext are the members of _meta for the context of a trace (SEP-414), and how many bytes they may have, as W3C Trace Context and
 // Baggage bound them.
-var traceContext = map[string]int{"traceparent": 64, "tracestate": 512, "baggage": 8192}
+var traceContext = map[string]int{metaTraceParent: 64, metaTraceState: 512, "baggage": 8192}
 
 // callMeta is the _meta that goes with the call: the progress token, the context of a trace, and the log level, which the link removes
 // where the server does not take it there. No gate judges _meta, no approval binds it and no record has it. So nothing else passes on which
@@ -321,6 +321,7 @@ func (c *toolCall) Respond(request *session.Request) []byte {
 
 func (c *toolCall) respond(q *request) []byte {
 	q.noteResult(c.answer.Result)
+	q.observed.Judged = c.answer.Judged
 	switch {
 	case c.answer.Error != nil:
 		return q.relayError(c.server, c.answer.Error)

@@ -216,9 +216,9 @@ func TestAnswersOfTheMachine(t *testing.T) {
 		{"nothing", Answer{}, `"error":{"code":-32603,"message":"there is no answer"}}`, `"error":{"code":-32603,"message":"there is no answer"}}`},
 		{"native-null", Answer{Native: true, Result: jsontext.Value(`null`)}, `"error":{"code":-32603,"message":"server docs: its result is not a JSON object"}}`,
 			`"error":{"code":-32603,"message":"server docs: its result is not a JSON object"}}`},
-		{"native-task-that-nobody-asked-for", Answer{Native: true, Result: jsontext.Value(`{"resultType":"task","taskId":"t"}`), RunID: "r1"},
+		{"native-task-that-nobody-asked-for", Answer{Native: true, Result: jsontext.Value(`{"resultType":"task","taskId":"t"}`), Judged: Judged{Run: "r1"}},
 			`"result":` + refusedKind + `}`, `"result":{"resultType":"complete",` + strings.TrimSuffix(self, "}") + `,` + strings.TrimPrefix(refusedKind, `{"_meta":{`) + `}`},
-		{"native-complete-and-a-task", Answer{Native: true, Result: jsontext.Value(`{"resultType":"complete","resultType":"t\u0061sk"}`), RunID: "r1"},
+		{"native-complete-and-a-task", Answer{Native: true, Result: jsontext.Value(`{"resultType":"complete","resultType":"t\u0061sk"}`), Judged: Judged{Run: "r1"}},
 			`"result":` + refusedKind + `}`, `"result":{"resultType":"complete",` + strings.TrimSuffix(self, "}") + `,` + strings.TrimPrefix(refusedKind, `{"_meta":{`) + `}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

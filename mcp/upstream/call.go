@@ -38,6 +38,8 @@ type Returned struct {
 	Code     string    // empty if there is a result
 	Reason   string    // the same for a person: printable, without secrets, bounded
 	Effect   string    // EffectNotSent, EffectUnknown or EffectDone; the zero value must be read as unknown
+	ID       int64     // of the request; 0: it was not encoded
+	Protocol string    // the revision of MCP with the server
 }
 
 // An RPCError is a JSON-RPC 2.0 error object as the server sent it. Message and Data are the server's words.

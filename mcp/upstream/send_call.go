@@ -69,7 +69,9 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	l.awaitStream(ctx)
 	o := l.ask(ctx, q)
 	p.armed.Store(false) // nothing may be sent for it any more
-	return l.returned(p, o)
+	got := l.returned(p, o)
+	got.ID, got.Protocol = id, l.Hello().Protocol
+	return got
 }
 
 // encode checks the call and encodes it. It asks for progress under the call's id; the token is the caller's, or nil.

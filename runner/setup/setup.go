@@ -19,6 +19,7 @@ import (
 	"pgfsm/policy/secret"
 	"pgfsm/runner"
 	"pgfsm/safefile"
+	"pgfsm/telemetry"
 	"pgfsm/traces/ledger/hooks"
 )
 
@@ -33,6 +34,7 @@ type Setup struct {
 	Servers    []upstream.Server
 	Upstreams  *upstream.Upstreams // of the embedded demo: nil before Start
 	Fleet      *toy.Fleet          // the servers of the embedded demo, after Start
+	OTLP       *telemetry.OTLP     // nil: no spans are exported
 
 	options Options
 }
@@ -55,7 +57,7 @@ func Open(o Options, loaded *config.Loaded, from string) (s *Setup, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Secrets = secret.New(resolved.Secrets)
+	s.Secrets, s.OTLP = secret.New(resolved.Secrets), collector(resolved.OTLP)
 	if s.Planner, s.Summarizer, err = llm.Configured(&s.Bundle.Content().Planner, resolved.LLMKey, s.Secrets); err != nil {
 		return nil, err
 	}
@@ -80,6 +82,17 @@ func credentials(from *config.ClientCredentials) *upstream.ClientCredentials {
 		TokenURL: from.TokenURL, ClientID: from.ClientID, ClientSecret: from.ClientSecret, Scopes: from.Scopes,
 		Key: from.Signer, Alg: from.Alg, KeyID: from.KeyID, Issuer: from.Issuer, Resource: from.Resource, Audience: from.Audience,
 	}
+}
+
+func collector(from *config.OTLP) *telemetry.OTLP {
+	if from == nil {
+		return nil
+	}
+	to := &telemetry.OTLP{Endpoint: from.Endpoint, Headers: make(map[string]string), Sample: float64(from.SamplePercent) / config.MaxPercent}
+	for _, p := range from.Headers {
+		to.Headers[p.Name] = p.Value
+	}
+	return to
 }
 
 func headers(from []config.Pair) (to []upstream.Header) {

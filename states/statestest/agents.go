@@ -1,6 +1,8 @@
 package statestest
 
 import (
+	"strings"
+
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/states"
@@ -79,6 +81,31 @@ func agents() []Scenario {
 			s.World.Listed = []states.Event{Kept(Listings(Page)[0], Tool), listed(Page)}
 			s.World.Decided = Votes(Vote(policy.VoteApprove, "bob", "2026-11-21T10:00:00Z"))
 		}),
+		with("agent-traced", states.Answered, "", 1, func(s *Scenario) {
+			s.Request = agent(GoodPlan, "")
+			s.Request.Trace = Traced("1")
+			kept(s, Tool)
+		}),
+		with("agent-traced-and-approved", states.Answered, "", 1, tracedAndApproved(Traced("2"))),
+		with("agent-traced-and-approved-without-a-trace", states.Answered, "", 1, tracedAndApproved(nil)),
+	}
+}
+
+// Traced is the trace context of a call; digit tells it from others.
+func Traced(digit string) *states.TraceContext {
+	id := strings.Repeat(digit, 16)
+	return &states.TraceContext{Span: "00f067aa0ba902b7", Parent: "00-" + id + id + "-" + id + "-01", State: "vendor=1"}
+}
+
+// tracedAndApproved is a held call whose request has a trace context. The approved call has its own, or none.
+func tracedAndApproved(own *states.TraceContext) func(*Scenario) {
+	return func(s *Scenario) {
+		s.Request, s.Decider = agent(GoodPlan, ""), HoldAll{Until: "2026-11-22T09:00:00Z"}
+		s.Request.Trace = Traced("1")
+		s.World.Listed = []states.Event{Kept(Listings(Page)[0], Tool), listed(Page)}
+		decided := Votes(Vote(policy.VoteApprove, "bob", "2026-11-21T10:00:00Z"))
+		decided.Trace = own
+		s.World.Decided = decided
 	}
 }
 

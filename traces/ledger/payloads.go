@@ -183,6 +183,7 @@ type sent struct {
 	typed
 	record
 	Permit canonical.Digest `json:"permit"`
+	Trace  string           `json:"trace,omitzero"` // the id of the trace of an approved call
 }
 
 type returned struct {

@@ -32,7 +32,7 @@ func project(r *Request, e *Event, p payload) error {
 func (p *created) apply(r *Request, e *Event) error {
 	*r = Request{
 		RunID: e.RunID, At: p.Request.At, Kind: p.Request.Kind, Actor: p.Request.Actor, Env: p.Env, Bundle: p.Bundle,
-		Owner: e.By, Status: Proposed, State: states.Received,
+		Owner: e.By, Status: Proposed, State: states.Received, Trace: p.Request.Trace.TraceID(),
 	}
 	if i := p.Request.Identity; i != nil {
 		r.OnBehalfOf, r.Client = i.OnBehalfOf, i.Client
@@ -133,7 +133,7 @@ func (p *sent) apply(r *Request, e *Event) error {
 	if r.Status != Allowed && r.Status != Approved || r.Sent != "" {
 		return fmt.Errorf("a call of a request that is %s", r.Status)
 	}
-	r.Sent, r.State = e.At, states.Dispatched
+	r.Sent, r.State, r.CallTrace = e.At, states.Dispatched, p.Trace
 	p.record.apply(r)
 	return nil
 }

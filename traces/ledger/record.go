@@ -306,12 +306,14 @@ func (r *Run) dispatch(b *batch, q *Request) error {
 	if f.Permitted == nil || f.Dispatched == nil {
 		return errors.New("a call is dispatched that nothing permits")
 	}
+	p := &sent{record: r.record(), Permit: f.Dispatched.Permit}
 	if f.Approved != nil {
+		p.Trace = f.Permitted.Trace.TraceID()
 		if err := r.decide(b, q, f.Permitted.Bundle, f.Permitted.Assessed, f.Assessed.Policy, f.Assessed.Condition); err != nil {
 			return err
 		}
 	}
-	return b.add(q, r.header.RunID, r.l.owner, &sent{record: r.record(), Permit: f.Dispatched.Permit})
+	return b.add(q, r.header.RunID, r.l.owner, p)
 }
 
 // end adds the events since the last commit, and the outcome.

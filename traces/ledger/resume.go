@@ -27,6 +27,8 @@ type World struct {
 	Ports func(*states.Run) *states.Live
 	// Bundle is the current bundle of the operator's configuration. Without one no approved call is made.
 	Bundle *policy.Bundle
+	// Trace draws the trace context of the approved call. It may be nil: the call has none.
+	Trace func() *states.TraceContext
 	// Watch wraps the recorder, to observe each new step when it is recorded. It may be nil.
 	Watch func(*states.Run, states.Recorder) states.Recorder
 }
@@ -69,6 +71,9 @@ func (l *Ledger) resume(ctx context.Context, p *traces.Replayer, run string, w W
 	live := &states.Live{}
 	if w.Ports != nil {
 		live = w.Ports(got.Run)
+	}
+	if w.Trace != nil {
+		o.decided.Trace = w.Trace()
 	}
 	live.Approver, live.Active = votedAlready{o.decided}, w.Bundle
 	var keep states.Recorder = o.rec

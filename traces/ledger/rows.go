@@ -124,6 +124,8 @@ type Request struct {
 	Entry      int64            // index of its last entry
 	Entries    int              // how many it has
 	Delivered  string           // when the outcome was delivered to the requester; empty if it was not
+	Trace      string           // the id of the trace of the agent's request; empty if there is none
+	CallTrace  string           // the id of the trace of an approved call; empty if there is none
 }
 
 // A Blob is a large value that rows refer to by a [Ref]. It is stored once.

@@ -36,7 +36,9 @@ type repeatedFacts struct {
 	Score      int              `json:"score"`
 	Server     string           `json:"server"`
 	Tool       string           `json:"tool"`
-	Bound      struct {
+
+	Trace *states.TraceContext `json:"trace"`
+	Bound struct {
 		Expires string `json:"expires"`
 	} `json:"bound"`
 	Verdict struct {
@@ -102,13 +104,22 @@ func (s *story) disagrees(reached map[fsm.State]*repeatedFacts, votes []policy.V
 	if votes != nil && !slices.EqualFunc(votes, s.votes, policy.Vote.Equal) {
 		return "the votes"
 	}
-	if d := reached[states.Dispatched]; (d != nil) != (s.sent != nil) || d != nil && d.Permit != s.sent.Permit {
+	d := reached[states.Dispatched]
+	if (d != nil) != (s.sent != nil) || d != nil && (d.Permit != s.sent.Permit || s.sent.Trace != s.traceOf(reached[states.Permitted])) {
 		return string(ProxySent)
 	}
 	if x := reached[states.Executed]; (x != nil) != (s.result != nil) || x != nil && x.Bytes != s.result.Bytes {
 		return string(ToolResult)
 	}
 	return ""
+}
+
+// traceOf is the trace that the event of the call names: only an approved call has another one than its request.
+func (s *story) traceOf(permitted *repeatedFacts) string {
+	if s.asked == nil || permitted == nil {
+		return ""
+	}
+	return permitted.Trace.TraceID()
 }
 
 // is reports whether the call is the one that was planned and validated.

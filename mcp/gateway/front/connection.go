@@ -2,6 +2,7 @@ package front
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"sync/atomic"
 
@@ -71,10 +72,10 @@ func (c *connection) requestsOf(q *session.Request) *session.InFlight {
 	return &c.requests
 }
 
-// accept takes one message, and what an identity provider says about the client with it. A request is answered later, but initialize,
-// notifications and responses are done when accept returns. It calls done when nothing of the message is needed any more.
-func (c *connection) accept(m wire.Message, says *policy.Identity, done func()) *refusal {
-	q := &session.Request{Message: m, From: c.from, Identity: says, Endpoint: c.endpoint, Out: c, Client: c.ctx}
+// accept takes one message, the headers that it came with, and what an identity provider says about the client with it. A request is answered
+// later, but initialize, notifications and responses are done when accept returns. It calls done when nothing of the message is needed any more.
+func (c *connection) accept(m wire.Message, header http.Header, says *policy.Identity, done func()) *refusal {
+	q := &session.Request{Message: m, From: c.from, Identity: says, Endpoint: c.endpoint, HTTP: header, Out: c, Client: c.ctx}
 	if refused := c.applyRevision(q); refused != nil {
 		done()
 		return refused

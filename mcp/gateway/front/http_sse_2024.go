@@ -133,7 +133,7 @@ func (x *exchange) postToChannel() *refusal {
 	if !x.readMessage(&m) {
 		return nil
 	}
-	if refused := n.accept(m, x.identity, x.transferBody()); refused != nil {
+	if refused := n.accept(m, x.r.Header, x.identity, x.transferBody()); refused != nil {
 		x.refuse(refused, m.ID)
 		return nil
 	}

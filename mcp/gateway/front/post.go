@@ -22,7 +22,7 @@ func (x *exchange) servePost() *refusal {
 	if !stream {
 		return refuse(http.StatusNotAcceptable, refusedAccept, "answers are application/json or text/event-stream; Accept must have both")
 	}
-	q := &session.Request{From: x.from, Identity: x.identity, Endpoint: x.endpoint}
+	q := &session.Request{From: x.from, Identity: x.identity, Endpoint: x.endpoint, HTTP: x.r.Header}
 	if !x.readMessage(&q.Message) {
 		return nil
 	}

@@ -133,7 +133,7 @@ func (c *connection) acceptLine(l inputLine) {
 			refused = c.limit(c.from, nil)
 		}
 		if refused == nil {
-			refused = c.accept(m, nil, func() {})
+			refused = c.accept(m, nil, nil, func() {})
 		}
 	}
 	if refused != nil && (m.ID != nil || fault != nil || l.tooLarge) {

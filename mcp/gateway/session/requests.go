@@ -27,7 +27,8 @@ type Request struct {
 	Endpoint string           // the server's name; empty: all servers
 	Session  *Session         // nil: the client speaks a stateless revision, or has not initialized. initialize sets it
 	Protocol string           // the revision in force for this message; empty before initialize
-	Header   http.Header      // of stateless requests over HTTP; nil for others
+	HTTP     http.Header      // of the HTTP request that brought the message; nil over stdio
+	Header   http.Header      // the same, of stateless requests; nil for others
 	Out      Sender           // for messages to the client before the answer; nil: there are none
 	Client   context.Context  // ends with the client's only connection; nil: the client may come back on another one
 }

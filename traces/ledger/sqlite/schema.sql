@@ -68,7 +68,9 @@ CREATE TABLE requests (
     entries    INTEGER NOT NULL, -- how many it has
     delivered  TEXT NOT NULL DEFAULT '', -- when the outcome of a call that was held reached its requester
     on_behalf_of TEXT NOT NULL, -- the person for whom an agent of an identity provider acts
-    client     TEXT NOT NULL -- the client id of an actor of an identity provider
+    client     TEXT NOT NULL, -- the client id of an actor of an identity provider
+    trace      TEXT NOT NULL, -- the id of the trace of the agent's request
+    call_trace TEXT NOT NULL -- the id of the trace of an approved call
 ) STRICT;
 -- Run ids are ordered by time, so these are indexes by time, too.
 -- Nearly all runs are executed or denied.

@@ -99,7 +99,7 @@ func (t *Tx) CountHashes() (int64, error) {
 // requestColumns stand in the order of the table.
 const requestColumns = "run_id, at, updated, kind, status, state, actor, task, env, server, tool, args, arguments, definition, bundle, " +
 	"mode, score, policy, code, reason, binding, approvers, quorum, agreed, expires, owner, sent, ended, steps, head, entry, entries, delivered, " +
-	"on_behalf_of, client"
+	"on_behalf_of, client, trace, call_trace"
 
 func readRequest(r *Row) ledger.Request {
 	return ledger.Request{
@@ -109,7 +109,7 @@ func readRequest(r *Row) ledger.Request {
 		Mode: r.Text(), Score: r.int(), Policy: r.Text(), Code: r.Text(), Reason: r.Text(), Binding: canonical.Digest(r.Text()),
 		Approvers: readList(r), Quorum: r.int(), Agreed: r.int(), Expires: r.Text(), Owner: r.Text(), Sent: r.Text(), Ended: r.Text(),
 		Steps: r.int(), Head: canonical.Digest(r.Text()), Entry: r.Int64(), Entries: r.int(), Delivered: r.Text(),
-		OnBehalfOf: r.Text(), Client: r.Text(),
+		OnBehalfOf: r.Text(), Client: r.Text(), Trace: r.Text(), CallTrace: r.Text(),
 	}
 }
 

@@ -1,0 +1,86 @@
+package telemetry
+
+import (
+	"net/url"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+)
+
+// An Operation is a request and its answer. Server and Tool are only of tools/call; names that the allowlist does not have must be [Other].
+type Operation struct {
+	Method, Server, Tool string
+	ErrorType            string // empty: the request succeeded
+	Begun                time.Time
+	Took                 time.Duration
+
+	// Only spans have these. What is empty is not known.
+	RequestID string // of JSON-RPC
+	Protocol  string // the revision of MCP
+	URL       string // of the server of a call; empty: its transport is standard input
+	Stdio     bool   // the transport of an agent's request is standard input
+	Run       string // id of the run
+	Decision  string // about the call
+	Gate      string // that decided
+}
+
+// Other stands for names that are not bounded by the configuration.
+const Other = "_other"
+
+// attributes are those of metrics and spans.
+func (o *Operation) attributes() []attribute.KeyValue {
+	all := []attribute.KeyValue{attrMethod.String(o.Method)}
+	if o.Tool != "" {
+		all = append(all, attrOperation.String(operationTool), attrServer.String(o.Server), attrTool.String(o.Tool))
+	}
+	if o.ErrorType != "" {
+		all = append(all, attrErrorType.String(o.ErrorType))
+	}
+	return all
+}
+
+// maxRequestID bounds the length of a request's id, which the agent chooses, in bytes.
+const maxRequestID = 64
+
+// spanAttributes are those of spans.
+func (o *Operation) spanAttributes() []attribute.KeyValue {
+	all := o.attributes()
+	add := func(key attribute.Key, value string) {
+		if value != "" {
+			all = append(all, key.String(value))
+		}
+	}
+	if len(o.RequestID) <= maxRequestID {
+		add(attrRequestID, o.RequestID)
+	}
+	if _, err := strconv.Atoi(o.ErrorType); err == nil { // a code of JSON-RPC
+		add(attrStatus, o.ErrorType)
+	}
+	add(attrProtocol, o.Protocol)
+	add(attrRun, o.Run)
+	add(attrRunDecision, o.Decision)
+	add(attrRunGate, o.Gate)
+	return all
+}
+
+// peer are the attributes of a server that is called.
+func (o *Operation) peer() []attribute.KeyValue {
+	u, err := url.Parse(o.URL)
+	if o.URL == "" || err != nil {
+		return []attribute.KeyValue{attrTransport.String(transportPipe)}
+	}
+	port, err := strconv.Atoi(u.Port())
+	if err != nil {
+		port = map[string]int{"http": 80, "https": 443}[u.Scheme]
+	}
+	return []attribute.KeyValue{attrTransport.String(transportTCP), attrAddress.String(u.Hostname()), attrPort.Int(port)}
+}
+
+// name is the name of the operation's span.
+func (o *Operation) name() string {
+	if o.Tool == "" {
+		return o.Method
+	}
+	return o.Method + " " + o.Tool
+}
