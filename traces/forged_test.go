@@ -69,13 +69,13 @@ var forgeries = []forgery{
 	},
 	{
 		"trace-context-of-the-request", "agent-traced",
-		`the traceparent of the request has upper-case digits; want tampered: "the request's trace context"`,
+		`the traceparent of the request has upper-case digits; want tampered: the request's trace context`,
 		func(f *forged) { f.header(`1-01","tracestate"`, `A-01","tracestate"`) },
 	},
 	{
-		"trace-context-of-the-decision", "agent-traced-and-approved",
-		`the tracestate of the decision has a line end; want diverged: tracestate`,
-		func(f *forged) { f.replace("decided", `"tracestate":"vendor=1"`, `"tracestate":"vendor\n1"`) },
+		"trace-context-of-the-decision", "policy-holds-and-a-person-approves",
+		`the decision has a traceparent of another version; want diverged: traceparent`,
+		func(f *forged) { f.replace("decided", `"votes":[`, `"trace":{"traceparent":"01-"},"votes":[`) },
 	},
 	{
 		"request-time-of-another-form", "input-rule-hit",

@@ -99,7 +99,7 @@ const EVENTS = {
   "approval.denied": "binding decides key reason token",
   "approval.expired": "binding expires",
   "run.claimed": "",
-  "proxy.sent": "inputs permit steps",
+  "proxy.sent": "inputs permit steps trace?",
   "tool.result": "bytes",
   "run.ended": "head inputs outcome steps",
   "outcome.delivered": "how",

@@ -5,11 +5,11 @@ import { Literal, canonical, digest, digestBytes, isString, isTime, members, mus
 
 const COMMANDS = {
   list_tools: "do servers", complete: "do input planner prompt purpose", read_history: "do queries task",
-  await_decision: "binding do", call_tool: "arguments do permit round? server tool",
+  await_decision: "binding do", call_tool: "arguments do permit round? server tool trace?",
 };
 const ANSWERS = {
   tools_listed: "bundle? happened kept? servers", completed: "content exchanges happened refusal?", history_read: "calls happened values",
-  decided: "at binding happened votes", tool_returned: "happened result",
+  decided: "at binding happened trace? votes", tool_returned: "happened result",
   effect_failed: "code effect exchanges? happened reason", interrupted: "code happened reason",
 };
 const ASSESSED = "approvers? arguments bundle condition? definition expires mode plan policy? quorum? risk? score shadow? verdict";
@@ -17,7 +17,7 @@ const FACTS = {
   screen: "bundle request verdict", discover: "catalog effective servers", plan: "catalog digest plan verdict",
   validate: "arguments definition dialect plan server tool verdict", authorize: "arguments bundle definition history? plan verdict",
   assess: ASSESSED, hold: "binding bound reason", approve: "at binding by verdict",
-  permit: "arguments assessed binding? bundle definition permit plan round? server tool", dispatch: "permit",
+  permit: "arguments assessed binding? bundle definition permit plan round? server tool trace?", dispatch: "permit",
   return: "bytes permit result", parse: "definition result structured verdict", summarize: "items structured verdict",
   answer: "note result", ask: "answer plan", block: "assessment? bundle? effect verdict", fail: "assessment? bundle? effect verdict",
 };
@@ -30,7 +30,7 @@ export function verifyTrace(bytes, { head, machine } = {}) {
   must(trace.get("format") === "pgfsm.trace/v1", "format", "not pgfsm.trace/v1");
   const [bundle, request, steps] = ["bundle", "request", "steps"].map((m) => trace.get(m));
   bundleHolds(bundle, "bundle");
-  members(request, "actor at kind text round? task?", "request");
+  members(request, "actor at kind text round? task? trace?", "request");
   must(["ask", "call", "agent"].includes(request.get("kind")), "request", "kind is unknown");
   must(Array.isArray(steps) && steps.length > 0, "steps", "there is no step");
 
@@ -61,6 +61,7 @@ function contentHolds(trace, machine) {
   const request = trace.get("request"), outcome = trace.get("outcome"), steps = trace.get("steps");
   textBytes(request.get("text"), "request: text");
   if (request.has("round")) textBytes(request.get("round"), "request: round");
+  traceContextHolds(request.get("trace"), "request: trace");
   if (machine) must(trace.get("machine") === machine.digest, "machine", "the table is not the known one");
   const run = { bundle: trace.get("bundle"), request, id: trace.get("run_id"), calls: 0 };
   let from = "received", at = request.get("at");
@@ -83,6 +84,17 @@ function contentHolds(trace, machine) {
   members(outcome, Object.keys(expected).join(" "), "outcome");
 }
 
+// traceContextHolds checks the form of a trace context, if there is one.
+function traceContextHolds(context, place) {
+  if (context === undefined) return;
+  members(context, "span? traceparent tracestate?", place);
+  const zero = /^0*$/, [, trace, call] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-0[01]$/.exec(context.get("traceparent")) ?? ["", "", ""];
+  must(!zero.test(trace) && !zero.test(call), place, "it is no traceparent");
+  const span = context.get("span") ?? "1".repeat(16), state = context.get("tracestate") ?? "";
+  must(/^[0-9a-f]{16}$/.test(span) && !zero.test(span), place, "it is no span");
+  must(/^[ -~]{0,512}$/.test(state), place, "it is no tracestate");
+}
+
 // effectHolds checks the command and the event of a step.
 function effectHolds(step, run, place) {
   const command = step.get("command"), event = step.get("event"), from = step.get("from");
@@ -94,6 +106,7 @@ function effectHolds(step, run, place) {
       must(from === "dispatched" && ++run.calls === 1, place + "command", "a second call, or a call that is not from dispatched");
       const expected = { arguments: run.arguments, permit: run.permit, server: run.plan.get("server"), tool: run.plan.get("tool") };
       for (const [name, want] of Object.entries(expected)) must(command.get(name) === want, place + "command", `${name} does not match`);
+      must(same(command.get("trace"), run.traceContext), place + "command", "trace does not match");
     }
   }
   if (event === null) return;
@@ -107,6 +120,8 @@ function effectHolds(step, run, place) {
   if (happened === "history_read") run.history = digest("history", event);
   if (happened === "tool_returned") run.returned = textBytes(event.get("result"), place + "event: result");
   if (happened === "decided") {
+    traceContextHolds(event.get("trace"), place + "event: trace");
+    run.approvedContext = event.get("trace");
     const votes = event.get("votes"), times = votes.map((vote) => vote.get("at"));
     must(votes.every((vote) => ["approve", "deny"].includes(vote.get("outcome"))), place + "event", "the outcome of a vote is unknown");
     [run.heldAt, ...times, event.get("at")].reduce((before, time) => {
@@ -253,13 +268,15 @@ function boundHolds(bound, run, place) {
 function permitHolds(step, run, place, equals) {
   const facts = step.get("facts"), plan = run.plan, fromApproved = step.get("from") === "approved";
   const round = run.request.has("round") ? digestBytes("round", textBytes(run.request.get("round"), "request: round")) : undefined;
+  run.traceContext = fromApproved ? run.approvedContext : run.request.get("trace");
   run.permit = digest("permit", object({
     arguments: plan.get("args"), bundle: run.judged, definition: run.definition, plan: run.planDigest, round,
-    run: run.id, server: plan.get("server"), tool: plan.get("tool"),
+    run: run.id, server: plan.get("server"), tool: plan.get("tool"), trace: run.traceContext,
   }));
   const expected = {
     arguments: plan.get("args"), bundle: run.judged, definition: run.definition, plan: run.planDigest, round,
     server: plan.get("server"), tool: plan.get("tool"), permit: run.permit, binding: fromApproved ? run.binding : undefined,
+    trace: run.traceContext,
   };
   for (const [name, want] of Object.entries(expected)) equals(name, want);
   must(definitions(run.listed, plan.get("server"), plan.get("tool")).includes(run.definition), place, "definition is not that of a listed tool");
