@@ -93,6 +93,7 @@ type oauthClient struct {
 type clientCall struct {
 	Name      string         `json:"name"`
 	Arguments jsontext.Value `json:"arguments"`
+	Meta      jsontext.Value `json:"_meta,omitzero"`
 	Until     string         `json:"until,omitzero"` // the call is repeated, for a while, until its text holds this
 }
 

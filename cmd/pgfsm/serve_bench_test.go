@@ -19,6 +19,8 @@ import (
 	"pgfsm/cputime"
 	"pgfsm/identity/identitytest"
 	"pgfsm/mcp/wire"
+	"pgfsm/telemetry"
+	"pgfsm/telemetry/otlptest"
 )
 
 const gatewayBenchTool = `{"name":%q,"description":"Says what it is told.","inputSchema":{"type":"object","properties":` +
@@ -176,9 +178,42 @@ func (c *benchClient) post(body string) ([]byte, error) {
 	}
 }
 
+// newCollector is a collector that keeps what it gets, and wants at least so many spans in the end.
+func newCollector(b *testing.B, spans int) string {
+	var mu sync.Mutex
+	var all [][]byte
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			b.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, body)
+	}))
+	b.Cleanup(func() { // after the gateway has ended
+		s.Close()
+		n := 0
+		for _, body := range all {
+			r := httptest.NewRequest(http.MethodPost, "/v1/traces", nil)
+			r.Header.Set("Content-Type", "application/x-protobuf")
+			got, err := otlptest.Read(r, body)
+			if err != nil {
+				b.Error(err)
+			}
+			n += len(got)
+		}
+		if n < spans {
+			b.Errorf("%d spans came, not %d", n, spans)
+		}
+	})
+	return s.URL
+}
+
 // BenchmarkGatewayCall is one tools/call through pgfsm serve in this process, and beside it the same call direct: what both
 // need of client and server is the direct one's. It is there for profiles; figures with processes of their own are those of
 // make bench-gateway. With ledger-provider, the agent's token is that of an identity provider; with the other ledgers, it is a static one.
+// With ledger-unmeasured there are no metrics; with ledger-spans every span is exported, to a collector in this process.
 func BenchmarkGatewayCall(b *testing.B) {
 	upstream, p := newGatewayUpstream(b), identitytest.New(b)
 	for _, bm := range []struct {
@@ -188,20 +223,29 @@ func BenchmarkGatewayCall(b *testing.B) {
 		{"direct", "echo", `"text":"hello"`, false, false},
 		{"no-ledger", "echo", `"text":"hello"`, true, false},
 		{"no-ledger-denied", "refused", `"code":"policy_denied"`, true, false},
+		{"ledger-unmeasured", "echo", `"text":"hello"`, true, true},
 		{"ledger", "echo", `"text":"hello"`, true, true},
+		{"ledger-spans", "echo", `"text":"hello"`, true, true},
 		{"ledger-provider", "echo", `"text":"hello"`, true, true},
 		{"ledger-denied", "refused", `"code":"policy_denied"`, true, true},
 	} {
 		for _, sessions := range []int{1, 32} {
 			b.Run(fmt.Sprintf("%s/sessions-%d", bm.name, sessions), func(b *testing.B) {
-				host, path, token := upstream, "/mcp", ""
+				host, path, token, exported := upstream, "/mcp", "", ""
+				switch bm.name {
+				case "ledger-unmeasured":
+					defer func(before func() (*telemetry.Metrics, error)) { newMetrics = before }(newMetrics)
+					newMetrics = func() (*telemetry.Metrics, error) { return nil, nil }
+				case "ledger-spans":
+					exported = "telemetry: {otlp: {endpoint: \"" + newCollector(b, 2*(b.N+sessions)) + "\"}}\n"
+				}
 				switch {
 				case bm.name == "ledger-provider":
 					host, _ = serveInProcess(b, upstream, bm.durable,
 						"identity: {issuers: [{issuer: "+quoted(p.Issuer)+", audiences: {mcp: [gateway]}, groups: /groups}]}\n")
 					path, token = "/servers/kb/mcp", p.Sign(map[string]any{"aud": "gateway", "groups": []string{"owners", "oncall"}})
 				case bm.gateway:
-					host, token = serveInProcess(b, upstream, bm.durable)
+					host, token = serveInProcess(b, upstream, bm.durable, exported)
 					path = "/servers/kb/mcp"
 				}
 				clients := make([]*benchClient, sessions)

@@ -1,7 +1,7 @@
 // What every client here has in common: it reads an order from standard input, connects as its SDK does by default, lists
 // the tools, makes the calls one after the other (or all at once: "together") and writes what came of them to standard output, as one JSON object.
 //
-// Order:  {"url": "http://…", "command": ["…"], "calls": [{"name": "…", "arguments": {…}, "until": "…"}], "roots": ["file:///…"], "replies": {"method": {…}}, "oauth": {…}}
+// Order:  {"url": "http://…", "command": ["…"], "calls": [{"name": "…", "arguments": {…}, "_meta": {…}, "until": "…"}], "roots": ["file:///…"], "replies": {"method": {…}}, "oauth": {…}}
 // "command" starts what speaks over stdio, in place of "url".
 // Report: {"protocol": "…", "tools": ["…"], "answers": [{"isError": false, "text": "…", "code": "…"} or {"fault": "…"}], "asked": ["method"],
 //          "authorizations": [{"parameter": "…"}]}
@@ -36,7 +36,7 @@ async function answer(client, call) {
 
 async function make(client, call) {
   try {
-    return read(await client.call(call.name, call.arguments ?? {}));
+    return read(await client.call(call.name, call.arguments ?? {}, call._meta));
   } catch (e) {
     return { fault: String(e?.message ?? e) };
   }

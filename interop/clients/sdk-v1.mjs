@@ -30,7 +30,7 @@ await drive(async (order) => {
   return {
     protocol: () => protocol,
     tools: async () => (await client.listTools()).tools.map((t) => t.name),
-    call: (name, args) => client.callTool({ name, arguments: args }),
+    call: (name, args, meta) => client.callTool({ name, arguments: args, ...(meta && { _meta: meta }) }),
     authorizations: () => authProvider?.asked,
     expire: () => expire(authProvider),
     close: () => client.close(),

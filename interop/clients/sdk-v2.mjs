@@ -17,7 +17,7 @@ await drive(async (order) => {
   return {
     protocol: () => client.getNegotiatedProtocolVersion(),
     tools: async () => (await client.listTools()).tools.map((t) => t.name),
-    call: (name, args) => client.callTool({ name, arguments: args }),
+    call: (name, args, meta) => client.callTool({ name, arguments: args, ...(meta && { _meta: meta }) }),
     asked: () => asked,
     authorizations: () => authProvider?.asked,
     expire: () => expire(authProvider),
