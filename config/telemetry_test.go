@@ -11,7 +11,9 @@ import (
 // TestTelemetry: headers of the collector are resolved, are secrets, and are warned of if they are literal. Without the key there is no collector.
 func TestTelemetry(t *testing.T) {
 	const base = "version: 1\nservers: {docs: {url: \"https://docs.example.com/mcp\"}}\nallowlist: allow.json\n"
-	files := func(more string) map[string]string { return map[string]string{"pgfsm.yaml": base + more, "allow.json": "{}"} }
+	files := func(more string) map[string]string {
+		return map[string]string{"pgfsm.yaml": base + more, "allow.json": "{}"}
+	}
 	l, err := Load("pgfsm.yaml", openMap(files("telemetry: {otlp: {endpoint: \"https://otel.example.com\", headers: {Authorization: \"Bearer ${env:OTEL}\", X-Key: literal-1}}}\n")), Overrides{})
 	if err != nil {
 		t.Fatal(err)
