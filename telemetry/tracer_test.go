@@ -2,10 +2,13 @@ package telemetry_test
 
 import (
 	"context"
+	"encoding/pem"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -210,6 +213,7 @@ func TestHostileParents(t *testing.T) {
 		{"version-ff", "ff" + agentParent[2:], "", false, ""},
 		{"trailing-text", agentParent + "-x", "", false, ""},
 		{"later-version", "01" + agentParent[2:] + "-x", "", true, ""},
+		{"later-version-of-one-megabyte", "01" + agentParent[2:] + "-" + strings.Repeat("0", 1<<20), "", false, ""},
 		{"line-end", agentParent + "\r\nX: y", "", false, ""},
 		{"not-ascii", strings.Replace(agentParent, "4", "４", 1), "", false, ""},
 		{"one-megabyte", strings.Repeat("0", 1<<20), "", false, ""},
@@ -241,11 +245,17 @@ func TestHostileParents(t *testing.T) {
 func TestEnvironmentDecidesNothing(t *testing.T) {
 	away := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("spans went elsewhere") }))
 	defer away.Close()
+	tls := httptest.NewTLSServer(nil)
+	tls.Close()
+	certificate := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tls.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, value := range map[string]string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT": away.URL, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": away.URL + "/x", "OTEL_EXPORTER_OTLP_HEADERS": "x-added=1",
 		"OTEL_EXPORTER_OTLP_TRACES_HEADERS": "x-added=1", "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip", "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION": "gzip",
 		"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/json", "OTEL_EXPORTER_OTLP_TIMEOUT": "1",
-		"OTEL_EXPORTER_OTLP_INSECURE": "false", "OTEL_EXPORTER_OTLP_CERTIFICATE": "/nowhere", "OTEL_TRACES_SAMPLER": "always_off", "OTEL_SDK_DISABLED": "true",
+		"OTEL_EXPORTER_OTLP_INSECURE": "false", "OTEL_EXPORTER_OTLP_CERTIFICATE": certificate, "OTEL_TRACES_SAMPLER": "always_off", "OTEL_SDK_DISABLED": "true",
 		"OTEL_BSP_MAX_QUEUE_SIZE": "1", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "1", "OTEL_BSP_SCHEDULE_DELAY": "3600000", "OTEL_BSP_EXPORT_TIMEOUT": "1",
 		"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "1", "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT": "1", "OTEL_SPAN_LINK_COUNT_LIMIT": "0", "OTEL_SERVICE_NAME": "other",
 	} {
@@ -286,7 +296,7 @@ func TestBadCollectors(t *testing.T) {
 			case <-q.Context().Done():
 			}
 		}, ""},
-		{"fails", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, strings.Repeat("x", 1<<20), 500) }, "spans cannot be exported"},
+		{"fails", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, strings.Repeat("x", 10<<10), 500) }, "spans cannot be exported"},
 		{"redirects", func(w http.ResponseWriter, q *http.Request) { http.Redirect(w, q, elsewhere.URL+"/v1/traces", 307) }, "spans cannot be exported"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
