@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -105,12 +106,12 @@ func (r *Runner) unable(ctx context.Context, ask *gateway.Ask, id string, cause 
 	return answer
 }
 
-// traceKey is the key of a log line with the id of the request's trace, if it has one.
-func traceKey(ctx context.Context) []any {
-	if id := telemetry.TraceID(ctx); id != "" {
-		return []any{"trace", id}
+// traceKey is the key of a log line with the id of a trace, if there is one.
+func traceKey(id string) []any {
+	if id == "" {
+		return nil
 	}
-	return nil
+	return []any{"trace", id}
 }
 
 // logCall logs how a call ended. Successful calls are logged at the debug level only.
@@ -128,7 +129,7 @@ func (r *Runner) logCall(ctx context.Context, ask *gateway.Ask, id string, o sta
 		return
 	}
 	r.log.Log(context.Background(), level, "call", append([]any{"run", id, "actor", ask.From.Name, "server", ask.Server, "tool", visible.Text(ask.Tool),
-		"state", o.State, "code", string(o.Code), "effect", string(o.Effect), "reason", visible.Text(o.Reason)}, traceKey(ctx)...)...)
+		"state", o.State, "code", string(o.Code), "effect", string(o.Effect), "reason", visible.Text(o.Reason)}, traceKey(telemetry.TraceID(ctx))...)...)
 }
 
 // logResumed logs how a held call ended, like logCall, but also if it succeeded: people decided about it.
@@ -145,6 +146,6 @@ func (r *Runner) logResumed(ctx context.Context, id string, o states.Outcome) {
 	if o.Type == states.TypeFailed {
 		level = slog.LevelWarn
 	}
-	r.log.Log(ctx, level, "call", "run", id, "actor", q.Actor, "server", q.Server, "tool", visible.Text(q.Tool),
-		"state", o.State, "code", string(o.Code), "effect", string(o.Effect), "reason", visible.Text(o.Reason))
+	r.log.Log(ctx, level, "call", append([]any{"run", id, "actor", q.Actor, "server", q.Server, "tool", visible.Text(q.Tool),
+		"state", o.State, "code", string(o.Code), "effect", string(o.Effect), "reason", visible.Text(o.Reason)}, traceKey(cmp.Or(q.CallTrace, q.Trace))...)...)
 }

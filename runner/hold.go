@@ -16,6 +16,7 @@ import (
 	"pgfsm/policy/rules"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
+	"pgfsm/telemetry"
 	"pgfsm/traces/ledger"
 )
 
@@ -60,7 +61,7 @@ func (r *Runner) answerHeld(ctx context.Context, ask *gateway.Ask, w heldCall, f
 		level = slog.LevelDebug
 	}
 	r.log.Log(ctx, level, "held", append([]any{
-		"run", w.id, "actor", ask.From.Name, "server", ask.Server, "tool", visible.Text(ask.Tool), "policy", w.policy}, traceKey(ctx)...)...)
+		"run", w.id, "actor", ask.From.Name, "server", ask.Server, "tool", visible.Text(ask.Tool), "policy", w.policy}, traceKey(telemetry.TraceID(ctx))...)...)
 	if ask.Tasks {
 		return gateway.Answer{Result: r.working(w).created()}
 	}

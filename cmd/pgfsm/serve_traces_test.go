@@ -175,11 +175,11 @@ func (o *office) namesTraces(t *testing.T, run, held, approved string, allowed l
 			t.Errorf("ledger show lacks %s: %s", words, shown.stdout)
 		}
 	}
-	for _, line := range []string{"msg=held run=" + run, "msg=call run=" + allowed.RunID} {
-		_, rest, found := strings.Cut(o.stderr.String(), line)
+	for _, tc := range [][2]string{{"msg=held run=" + run, held}, {"msg=call run=" + run, approved}, {"msg=call run=" + allowed.RunID, agentTrace}} {
+		_, rest, found := strings.Cut(o.stderr.String(), tc[0])
 		rest, _, _ = strings.Cut(rest, "\n")
-		if want := map[bool]string{true: held, false: agentTrace}[strings.HasPrefix(line, "msg=held")]; !found || !strings.Contains(rest, " trace="+want) {
-			t.Errorf("the log line %q lacks trace=%s:\n%s", line, want, o.stderr)
+		if !found || !strings.Contains(rest, " trace="+tc[1]) {
+			t.Errorf("the log line %q lacks trace=%s:\n%s", tc[0], tc[1], o.stderr)
 		}
 	}
 	command(t.Context(), nil, "ledger", "verify", "-c", o.config).want(t, exitYes)
