@@ -106,7 +106,8 @@ func TestServeTraces(t *testing.T) {
 		member(called, "baggage") != "k=v" || bytes.Count(called, []byte("traceparent")) != 1 {
 		t.Errorf("the server got %s, want %s", called, want)
 	}
-	if len(later.ParentSpanId) > 0 || len(later.Links) != 1 || !bytes.Equal(later.Links[0].SpanId, held.SpanId) || !bytes.Equal(later.Links[0].TraceId, held.TraceId) {
+	if len(later.ParentSpanId) > 0 || len(later.Links) != 1 ||
+		!bytes.Equal(later.Links[0].SpanId, held.SpanId) || !bytes.Equal(later.Links[0].TraceId, held.TraceId) {
 		t.Errorf("approved CLIENT: %v", later)
 	}
 	if want := "00-" + id(later.TraceId) + "-" + id(later.SpanId) + "-01"; member(approved, "traceparent") != want {
