@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
 	"pgfsm/config"
@@ -155,6 +156,8 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	if err != nil {
 		return errors.Join(err, closeAll(so.MCP, so.Admin))
 	}
+	notify(log, daemon.SdNotifyReady)
+	defer context.AfterFunc(ctx, func() { notify(log, daemon.SdNotifyStopping) })()
 	return all.Run(ctx)
 }
 

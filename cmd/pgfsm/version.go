@@ -11,54 +11,62 @@ import (
 	"pgfsm/traces"
 )
 
-// release is set by the build: -ldflags "-X main.release=v1.2.3".
-var release = ""
-
-// version is the release, or the version or the revision that the build records.
+// version is the tag or the pseudo-version that go build records in a checkout of the repository, and "devel" otherwise.
 func version() string {
-	info, ok := debug.ReadBuildInfo()
-	switch {
-	case release != "":
-		return release
-	case !ok:
-		return "devel"
-	case info.Main.Version != "" && info.Main.Version != "(devel)":
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return info.Main.Version
 	}
-	name := "devel"
+	return "devel"
+}
+
+// revision is the commit that go build records, "" if it records none, and whether the checkout had other changes.
+func revision() (commit string, modified bool) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "", false
+	}
 	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			name += "-" + s.Value[:min(len(s.Value), 12)]
-		case s.Key == "vcs.modified" && s.Value == "true":
-			name += "-modified"
+		switch s.Key {
+		case "vcs.revision":
+			commit = s.Value
+		case "vcs.modified":
+			modified = s.Value == "true"
 		}
 	}
-	return name
+	return commit, modified
 }
 
 func newVersion(w world) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version, the trace format and the machine's digest",
+		Short: "Print the version, the revision, the trace format and the machine's digest",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			m, err := states.NewMachine()
 			if err != nil {
 				return err
 			}
+			commit, modified := revision()
 			if asJSON {
 				return printJSON(w.stdout, struct {
 					SchemaVersion int    `json:"schema_version"`
 					Version       string `json:"version"`
+					Revision      string `json:"revision"`
+					Modified      bool   `json:"modified"`
 					Go            string `json:"go"`
 					TraceFormat   string `json:"trace_format"`
 					Machine       string `json:"machine"`
-				}{schemaVersion, version(), runtime.Version(), traces.Format, string(m.Digest())})
+				}{schemaVersion, version(), commit, modified, runtime.Version(), traces.Format, string(m.Digest())})
 			}
-			_, err = fmt.Fprintf(w.stdout, "pgfsm %s (%s)\ntrace format %s\nmachine %s\n",
-				version(), runtime.Version(), traces.Format, m.Digest())
+			switch {
+			case commit == "":
+				commit = "unknown"
+			case modified:
+				commit += " with changes"
+			}
+			_, err = fmt.Fprintf(w.stdout, "pgfsm %s (%s)\nrevision %s\ntrace format %s\nmachine %s\n",
+				version(), runtime.Version(), commit, traces.Format, m.Digest())
 			return err
 		},
 	}
