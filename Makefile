@@ -7,7 +7,7 @@ FUZZTIME    ?= 10s
 COUNT       ?= 6
 RACE        ?= TestServe(Answers|Asks|Failures|Holds|Interrupted|Tasks)|TestStopped
 
-.PHONY: build run test test-postgres console race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition flood tamper soak million fuzz docs vuln interop interop-tools
+.PHONY: build run test test-postgres console race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition flood tamper soak million fuzz docs vuln interop interop-tools dist debian-root packages
 
 build: ## bin/pgfsm
 	$(GO) build -trimpath -ldflags="-s -w" -o bin/pgfsm ./cmd/pgfsm
@@ -101,6 +101,18 @@ fuzz: ## each fuzz target for FUZZTIME
 
 docs: ## generate what is generated in docs, pictures too, and the golden files of the machine (needs Chromium)
 	$(GO) test ./fsm ./states ./policy ./config ./traces/ledger/api ./traces/ledger/console ./mcp/gateway ./cmd/pgfsm -run 'Docs|Golden|Schema|Description|KeyTable|Manual' -update
+
+dist: ## the packages of the commit that is checked out, in dist: archives, Debian packages, images, SBOMs, checksums; DISTFLAGS="-targets linux/amd64" builds for one system
+	cd packaging && $(GO) run . -out $(CURDIR)/dist $(DISTFLAGS)
+
+debian-root: bin/debian ## a Debian system with Node; DISTFLAGS="-debian $(CURDIR)/bin/debian" puts it into the image pgfsm-node (needs root, debootstrap, npm)
+
+bin/debian: packaging/debian-root packaging/node/package-lock.json
+	packaging/debian-root $@
+
+packages: debian-root interop-tools ## the packages for linux/amd64, built twice, installed and run by chroot (needs root, debootstrap, npm, systemd)
+	$(MAKE) dist DISTFLAGS="-targets linux/amd64 -debian $(CURDIR)/bin/debian"
+	cd packaging && $(GO) vet . && $(GO) run $(STATICCHECK) . && PGFSM_DIST=$(CURDIR)/dist PGFSM_DEBIAN=$(CURDIR)/bin/debian $(GO) test -count 1 -v -timeout 40m .
 
 soak: ## the random tests of the packages that have long ones, as long as they can be: about an hour
 	PGFSM_SOAK=1 $(GO) test -count 1 -timeout 2h $$(grep -rl --include='*_test.go' 'Getenv("PGFSM_SOAK")' . | xargs -n 1 dirname | sort -u)

@@ -321,7 +321,7 @@ func TestDocsPackages(t *testing.T) {
 // TestDocsDependencies: every module that the code or its tests import has its sentence in docs/internals/dependencies.md.
 func TestDocsDependencies(t *testing.T) {
 	page := textOf(t, filepath.Join(repository, "docs", "internals", "dependencies.md"))
-	mod := textOf(t, filepath.Join(repository, "go.mod"))
+	mod := textOf(t, filepath.Join(repository, "go.mod")) + textOf(t, filepath.Join(repository, "packaging", "go.mod"))
 	var modules []string
 	for _, m := range regexp.MustCompile(`(?m)^\s*(?:require )?([a-z]\S*\.[a-z]\S*) v\S+`).FindAllStringSubmatch(mod, -1) {
 		modules = append(modules, m[1])
@@ -332,9 +332,13 @@ func TestDocsDependencies(t *testing.T) {
 	used := make(map[string]bool)
 	for _, paths := range imports(t, true) {
 		for _, path := range paths {
+			module := ""
 			for _, m := range modules {
-				used[m] = used[m] || path == m || strings.HasPrefix(path, m+"/")
+				if (path == m || strings.HasPrefix(path, m+"/")) && len(m) > len(module) {
+					module = m
+				}
 			}
+			used[module] = true
 		}
 	}
 	for _, m := range modules {

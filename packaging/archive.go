@@ -1,0 +1,139 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// An entry is a file, folder or symbolic link of a package.
+type entry struct {
+	path     string // with slashes, relative
+	mode     fs.FileMode
+	uid, gid int
+	link     string    // the target of a symbolic link
+	content  []byte    // of a file, unless source is set
+	source   string    // a file with the content
+	modified time.Time // times after the package's own, or none, are its own
+}
+
+func (e *entry) open() (io.ReadCloser, int64, error) {
+	if e.source == "" {
+		return io.NopCloser(bytes.NewReader(e.content)), int64(len(e.content)), nil
+	}
+	f, err := os.Open(e.source)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
+}
+
+// writeTar writes entries in the order of their paths. No entry is younger than the commit.
+func writeTar(w io.Writer, entries []entry, committed time.Time) error {
+	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.path, b.path) })
+	to := tar.NewWriter(w)
+	for _, e := range entries {
+		h := &tar.Header{Name: e.path, Mode: int64(e.mode.Perm()), Uid: e.uid, Gid: e.gid, ModTime: committed, Typeflag: tar.TypeReg, Format: tar.FormatPAX}
+		if !e.modified.IsZero() && e.modified.Before(committed) {
+			h.ModTime = e.modified.Truncate(time.Second)
+		}
+		if e.mode&fs.ModeSticky != 0 {
+			h.Mode |= 0o1000
+		}
+		if e.mode.IsDir() {
+			h.Typeflag, h.Name = tar.TypeDir, e.path+"/"
+		} else if e.link != "" {
+			h.Typeflag, h.Linkname = tar.TypeSymlink, e.link
+		}
+		if h.Typeflag != tar.TypeReg {
+			if err := to.WriteHeader(h); err != nil {
+				return err
+			}
+			continue
+		}
+		from, size, err := e.open()
+		if err != nil {
+			return err
+		}
+		h.Size = size
+		if err = to.WriteHeader(h); err == nil {
+			_, err = io.Copy(to, from)
+		}
+		if err = errors.Join(err, from.Close()); err != nil {
+			return err
+		}
+	}
+	return to.Close()
+}
+
+// writeZip writes files in the order of their paths.
+func writeZip(w io.Writer, entries []entry, committed time.Time) error {
+	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.path, b.path) })
+	to := zip.NewWriter(w)
+	for _, e := range entries {
+		h := &zip.FileHeader{Name: e.path, Method: zip.Deflate, Modified: committed}
+		h.SetMode(e.mode)
+		file, err := to.CreateHeader(h)
+		if err != nil {
+			return err
+		}
+		from, _, err := e.open()
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(file, from)
+		if err = errors.Join(err, from.Close()); err != nil {
+			return err
+		}
+	}
+	return to.Close()
+}
+
+// archive writes the archive of a binary: a zip file for Windows, a compressed tar file for the others.
+func archive(out string, b *binary) error {
+	folder := b.name("pgfsm")
+	entries := []entry{
+		{path: path.Join(folder, filepath.Base(b.path)), mode: 0o755, source: b.path},
+		{path: path.Join(folder, "THIRD_PARTY_NOTICES"), mode: 0o644, content: b.notices},
+	}
+	files := []string{"LICENSE", "README.md", "CHANGELOG.md", "docs/operate/alerts.yaml", "docs/operate/dashboard.json"}
+	if b.goos == "linux" {
+		files = append(files, "packaging/debian/pgfsm.service")
+	}
+	for _, file := range files {
+		entries = append(entries, entry{path: path.Join(folder, path.Base(file)), mode: 0o644, source: filepath.Join(b.src, file)})
+	}
+	if b.goos == "windows" {
+		return create(filepath.Join(out, folder+".zip"), func(w io.Writer) error { return writeZip(w, entries, b.committed) })
+	}
+	return create(filepath.Join(out, folder+".tar.gz"), func(w io.Writer) error {
+		compressed, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+		if err != nil {
+			return err
+		}
+		return errors.Join(writeTar(compressed, entries, b.committed), compressed.Close())
+	})
+}
+
+// create writes a file.
+func create(name string, write func(io.Writer) error) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}
