@@ -1,7 +1,7 @@
 // Command packaging builds the packages of a release: archives, Debian packages, container images, SBOMs and checksums. It is a module of
 // its own, so that the gateway's module does not require what only packages need.
 //
-//	go run . -out ../dist [-targets linux/amd64,...] [-debian ROOT]
+//	go run . -out ../dist [-targets linux/amd64,...] [-debian ROOT] [-a]
 //
 // It builds the commit that is checked out, in a clone.
 package main
@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -34,8 +35,9 @@ func main() {
 	out := flag.String("out", "dist", "the `folder` of the packages; it is emptied first")
 	targets := flag.String("targets", allTargets, "what to build for: GOOS/GOARCH, with commas")
 	debian := flag.String("debian", "", "the root `folder` of a Debian system with Node, for the image pgfsm-node (linux/amd64)")
+	all := flag.Bool("a", false, "compile everything again, as go build -a does")
 	flag.Parse()
-	if err := release(*out, strings.Split(*targets, ","), *debian); err != nil {
+	if err := release(*out, strings.Split(*targets, ","), *debian, *all); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -53,7 +55,7 @@ type binary struct {
 }
 
 // release builds everything.
-func release(out string, targets []string, debian string) error {
+func release(out string, targets []string, debian string, all bool) error {
 	work, err := os.MkdirTemp("", "pgfsm-dist")
 	if err != nil {
 		return err
@@ -72,7 +74,7 @@ func release(out string, targets []string, debian string) error {
 	}
 	for _, target := range targets {
 		goos, goarch, _ := strings.Cut(target, "/")
-		b, err := build(src, filepath.Join(work, goos+"_"+goarch), goos, goarch)
+		b, err := build(src, filepath.Join(work, goos+"_"+goarch), goos, goarch, all)
 		if err != nil {
 			return fmt.Errorf("%s: %w", target, err)
 		}
@@ -107,12 +109,12 @@ func packages(out string, b *binary, debian string) error {
 }
 
 // build builds pgfsm.
-func build(src, work, goos, goarch string) (*binary, error) {
+func build(src, work, goos, goarch string, all bool) (*binary, error) {
 	b := &binary{src: src, goos: goos, goarch: goarch, path: filepath.Join(work, "pgfsm")}
 	if goos == "windows" {
 		b.path += ".exe"
 	}
-	if _, err := run(b.src, b.environment(), "go", "build", "-ldflags=-s -w", "-o", b.path, "./cmd/pgfsm"); err != nil {
+	if _, err := run(b.src, b.environment(), "go", "build", "-a="+strconv.FormatBool(all), "-ldflags=-s -w", "-o", b.path, "./cmd/pgfsm"); err != nil {
 		return nil, err
 	}
 	info, err := buildinfo.ReadFile(b.path)
