@@ -16,6 +16,9 @@ type Places struct {
 	root *node
 }
 
+// File is the path of the file.
+func (p *Places) File() string { return p.src.name }
+
 // LintError returns a finding as an error, with its place in the file and the line there.
 func (l *Loaded) LintError(f lint.Finding) *Error {
 	problem, places := f.Problem, l.RiskPlaces

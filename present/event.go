@@ -54,7 +54,7 @@ var details = map[ledger.Type][]struct{ pointer, word string }{
 	ledger.KeyAdded:          {{"/key", ""}},
 	ledger.KeyRemoved:        {{"/key", ""}},
 	ledger.OutcomeDelivered:  {{"/how", "by "}},
-	ledger.BundleActivated:   {{"/bundle", "bundle "}, {"/build", "build "}},
+	ledger.BundleActivated:   {{"/cause", ""}, {"/actor", "by "}, {"/bundle", "bundle "}, {"/previous", "instead of "}, {"/build", "build "}},
 	ledger.MCPPassed:         {{"/direction", ""}, {"/server", ""}, {"/method", ""}},
 	ledger.LedgerClosed:      {{"/target", "goes on in "}},
 	ledger.LedgerPruned:      {{"/runs", "runs "}, {"/before", "before "}},

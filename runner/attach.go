@@ -11,8 +11,8 @@ import (
 )
 
 // attach answers a call that repeats a held one whose outcome was not delivered yet. Otherwise found is false.
-func (r *Runner) attach(ctx context.Context, ask *gateway.Ask, text []byte) (answer gateway.Answer, found bool) {
-	plan, v := policy.ReadCall(text, r.options.Bundle.Limits())
+func (r *Generation) attach(ctx context.Context, ask *gateway.Ask, text []byte) (answer gateway.Answer, found bool) {
+	plan, v := policy.ReadCall(text, r.Bundle.Limits())
 	if !v.Allows() {
 		return answer, false // the run says why
 	}
@@ -41,7 +41,7 @@ func callerOf(who gateway.Identity) ledger.Caller {
 }
 
 // deliver answers with the outcome of a held call that has ended, if it was not delivered before.
-func (r *Runner) deliver(ctx context.Context, ask *gateway.Ask, id, how string) (answer gateway.Answer, first bool) {
+func (r *Generation) deliver(ctx context.Context, ask *gateway.Ask, id, how string) (answer gateway.Answer, first bool) {
 	got, err := r.ended(ctx, id)
 	if err == nil {
 		first, err = r.options.Ledger.Deliver(ctx, id, how)

@@ -21,11 +21,11 @@ import (
 )
 
 // Call takes an agent's call through the machine. If the call repeats one that was held, Call answers with the outcome of that call.
-func (r *Runner) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer {
+func (r *Generation) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer {
 	r.calls.Add(1)
 	defer r.calls.Done()
 	request := states.Request{
-		Actor: ask.From.Name, At: r.now(), Identity: r.options.Bundle.Recorded(ask.From.Name, ask.Identity), Kind: states.KindAgent, Text: agentPlan(ask),
+		Actor: ask.From.Name, At: r.now(), Identity: r.Bundle.Recorded(ask.From.Name, ask.Identity), Kind: states.KindAgent, Text: agentPlan(ask),
 		Trace: (*states.TraceContext)(telemetry.CallOf(ctx)),
 	}
 	if ask.Extra != nil {
@@ -51,8 +51,8 @@ func (r *Runner) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer {
 	}
 	within, cancel := deadline.Within(ctx, r.runTimeout())
 	defer cancel()
-	run := states.NewRun(id.String(), request, r.options.Bundle)
-	ports := &linkPorts{Runner: r, ask: ask}
+	run := states.NewRun(id.String(), request, r.Bundle)
+	ports := &linkPorts{Generation: r, ask: ask}
 	got, err := r.Advance(within, run, &states.Live{Watcher: ports, Tools: ports, Caller: ports}, nil, nil)
 	if got.Outcome.Type == states.TypeBlocked {
 		limited.Return()
@@ -76,7 +76,7 @@ func (r *Runner) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer {
 	r.logCall(ctx, ask, run.ID(), got.Outcome)
 	var rpc jsontext.Value
 	if f := ports.failed; f != nil {
-		rpc = wire.ErrorObject(f.Code, r.options.Secrets.String(f.Message), r.mask(f.Data))
+		rpc = wire.ErrorObject(f.Code, r.Secrets.String(f.Message), r.mask(f.Data))
 	}
 	return r.answer(got, rpc)
 }
@@ -94,7 +94,7 @@ func agentPlan(ask *gateway.Ask) []byte {
 }
 
 // unable refuses a call for which no record could be read or begun.
-func (r *Runner) unable(ctx context.Context, ask *gateway.Ask, id string, cause error) gateway.Answer {
+func (r *Generation) unable(ctx context.Context, ask *gateway.Ask, id string, cause error) gateway.Answer {
 	r.noteWriteFailure(ctx, cause)
 	o := states.Outcome{Type: states.TypeFailed, Code: policy.CodeRecordFailed, Gate: policy.GateRun, Effect: states.NotSent, Reason: cause.Error()}
 	if errors.Is(cause, ledger.ErrUnsettled) { // a delivery: if it was recorded, a repetition is a new call

@@ -12,16 +12,16 @@ import (
 )
 
 // completion is the port to the planner and the summarizer.
-type completion struct{ *Runner }
+type completion struct{ *Generation }
 
 // Complete asks for the plan or the summary. A completion that fails is an event too.
 func (c completion) Complete(ctx context.Context, wanted *states.Complete) states.Event {
 	var got llm.Completion
 	var err error
 	if wanted.Purpose == states.PurposeSummary {
-		got, err = c.options.Summarizer.Summarize(ctx, wanted.Request, wanted.Typed)
+		got, err = c.Summarizer.Summarize(ctx, wanted.Request, wanted.Typed)
 	} else {
-		got, err = c.options.Planner.Plan(ctx, wanted.Request, plannerTools(wanted.Tools))
+		got, err = c.Planner.Plan(ctx, wanted.Request, plannerTools(wanted.Tools))
 	}
 	var exchanges []states.Exchange
 	for _, x := range got.Exchanges {
@@ -30,7 +30,7 @@ func (c completion) Complete(ctx context.Context, wanted *states.Complete) state
 	if err != nil {
 		code, reason := completionFailure(err)
 		return &states.EffectFailed{
-			Code: code, Effect: states.NotSent, Exchanges: exchanges, Reason: c.options.Secrets.String(reason),
+			Code: code, Effect: states.NotSent, Exchanges: exchanges, Reason: c.Secrets.String(reason),
 		}
 	}
 	if len(exchanges) == 0 {
@@ -78,4 +78,4 @@ func completionFailure(err error) (policy.Code, string) {
 
 // mask removes the operator's secrets from what a server or a model sent, before it is recorded. Without a secret in it the text
 // is unchanged, byte for byte.
-func (r *Runner) mask(text []byte) canonical.Text { return r.options.Secrets.Bytes(text) }
+func (r *Generation) mask(text []byte) canonical.Text { return r.Secrets.Bytes(text) }

@@ -57,7 +57,7 @@ func newStage(t *testing.T, content *rules.Content) *stage {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.fleet.Close() })
-	s.options = runner.Options{Bundle: statestest.MustBundle(loaded.Content, nil), Secrets: secret.New(nil), Serve: loaded.Serve}
+	s.options = runner.Options{Config: runner.Config{Bundle: statestest.MustBundle(loaded.Content, nil), Secrets: secret.New(nil), Serve: loaded.Serve}}
 	s.options.Planner, s.options.Summarizer, err = llm.Configured(&loaded.Content.Planner, "", s.options.Secrets)
 	if err != nil {
 		t.Fatal(err)

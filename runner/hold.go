@@ -47,7 +47,7 @@ func heldRequest(q *ledger.Request) heldCall {
 // held answers for a call that waits for approval: with a task if the client takes one; otherwise it holds the call open for a
 // while, and then answers that the call waits. The run is in the ledger, and no process owns it. Only the first request is shown where
 // to decide, because a client that repeats its call does so every few seconds.
-func (r *Runner) held(ctx context.Context, ask *gateway.Ask, w heldCall, first bool) gateway.Answer {
+func (r *Generation) held(ctx context.Context, ask *gateway.Ask, w heldCall, first bool) gateway.Answer {
 	answer := r.answerHeld(ctx, ask, w, first)
 	if answer.Run == "" { // otherwise it has the outcome
 		answer.Judged = gateway.Judged{Run: w.id, Decision: rules.Pending, Gate: string(policy.GatePolicy)}
@@ -55,7 +55,7 @@ func (r *Runner) held(ctx context.Context, ask *gateway.Ask, w heldCall, first b
 	return answer
 }
 
-func (r *Runner) answerHeld(ctx context.Context, ask *gateway.Ask, w heldCall, first bool) gateway.Answer {
+func (r *Generation) answerHeld(ctx context.Context, ask *gateway.Ask, w heldCall, first bool) gateway.Answer {
 	level := slog.LevelInfo
 	if !first { // an agent may repeat its call as often as it likes
 		level = slog.LevelDebug
@@ -65,13 +65,13 @@ func (r *Runner) answerHeld(ctx context.Context, ask *gateway.Ask, w heldCall, f
 	if ask.Tasks {
 		return gateway.Answer{Result: r.working(w).created()}
 	}
-	if url := r.options.Serve.DecideAt(w.id); url != "" && first && ask.Elicit {
+	if url := r.Serve.DecideAt(w.id); url != "" && first && ask.Elicit {
 		ask.Show(url, r.notice(w), w.id)
 		if ask.Returns { // the client sends the call again and is held open then
 			return r.pending(ctx, ask, w)
 		}
 	}
-	if r.options.Serve.Hold > 0 {
+	if r.Serve.Hold > 0 {
 		if answer, ended := r.holdOpen(ctx, ask, w); ended {
 			return answer
 		}
@@ -80,7 +80,7 @@ func (r *Runner) answerHeld(ctx context.Context, ask *gateway.Ask, w heldCall, f
 }
 
 // notice says that a call waits, and why if serve.denials shows reasons to agents.
-func (r *Runner) notice(w heldCall) string {
+func (r *Generation) notice(w heldCall) string {
 	if r.opaque() {
 		return "A person has to decide about this call."
 	}
@@ -89,9 +89,9 @@ func (r *Runner) notice(w heldCall) string {
 
 // holdOpen holds the call open until the run has ended. It waits for the decision for approvals.hold at most. ended is false if there
 // is no outcome to answer with; the run stays held.
-func (r *Runner) holdOpen(ctx context.Context, ask *gateway.Ask, w heldCall) (answer gateway.Answer, ended bool) {
-	hold := time.Duration(r.options.Serve.Hold) * time.Millisecond
-	within, cancel := context.WithTimeout(ctx, hold+r.runTimeout()+r.options.Upstreams.TimeoutTotal(ask.Server))
+func (r *Generation) holdOpen(ctx context.Context, ask *gateway.Ask, w heldCall) (answer gateway.Answer, ended bool) {
+	hold := time.Duration(r.Serve.Hold) * time.Millisecond
+	within, cancel := context.WithTimeout(ctx, hold+r.runTimeout()+r.Upstreams.TimeoutTotal(ask.Server))
 	defer cancel()
 	begun, lastNotice := time.Now(), time.Time{}
 	var last ledger.Status
@@ -126,8 +126,8 @@ func (r *Runner) holdOpen(ctx context.Context, ask *gateway.Ask, w heldCall) (an
 var errUndecided = errors.New("nobody has decided within the time that the call is held open")
 
 // pending is the answer that the call waits.
-func (r *Runner) pending(ctx context.Context, ask *gateway.Ask, w heldCall) gateway.Answer {
-	decide := r.options.Serve.DecideAt(w.id)
+func (r *Generation) pending(ctx context.Context, ask *gateway.Ask, w heldCall) gateway.Answer {
+	decide := r.Serve.DecideAt(w.id)
 	if decide == "" {
 		decide = "pgfsm approvals show " + w.id
 	}
@@ -140,12 +140,12 @@ func (r *Runner) pending(ctx context.Context, ask *gateway.Ask, w heldCall) gate
 		d.Policy, d.Decide, d.Reason = "", "", "A person has to decide about this call. Repeat the identical call later."
 	}
 	// If the tool declares an output type, clients refuse a result without structured content, unless it is an error.
-	failed := r.options.Serve.OnPending == config.PendingError || r.declaresOutput(ctx, ask)
+	failed := r.Serve.OnPending == config.PendingError || r.declaresOutput(ctx, ask)
 	return gateway.Answer{Result: d.Result(failed)}
 }
 
 // declaresOutput reports whether the tool declares an output type, or whether that is unknown.
-func (r *Runner) declaresOutput(ctx context.Context, ask *gateway.Ask) bool {
+func (r *Generation) declaresOutput(ctx context.Context, ask *gateway.Ask) bool {
 	link, err := ask.Link(ctx)
 	if err != nil {
 		return true

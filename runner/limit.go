@@ -14,7 +14,7 @@ import (
 
 // limitRequest limits the requests of an agent before the gateway reads them.
 func (r *Runner) limitRequest(from gateway.Identity, says *policy.Identity) (seconds int, why string) {
-	refused := r.limits.Request(from, says)
+	refused := r.Generation().limits.Request(from, says)
 	if refused == nil {
 		return 0, ""
 	}

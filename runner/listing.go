@@ -29,22 +29,22 @@ type viewTool struct {
 }
 
 // Tools are the tools of a listing that a client may see.
-func (r *Runner) Tools(k *upstream.Kept, identity *policy.Identity) []gateway.Tool {
+func (r *Generation) Tools(k *upstream.Kept, identity *policy.Identity) []gateway.Tool {
 	all := r.view(k).tools
 	listed := make([]gateway.Tool, 0, len(all))
 	for _, t := range all {
-		if r.options.Bundle.ListedFor(t.judged, identity) {
+		if r.Bundle.ListedFor(t.judged, identity) {
 			listed = append(listed, t.sent)
 		}
 	}
 	return listed
 }
 
-func (r *Runner) view(k *upstream.Kept) *view {
-	return k.View(func(l upstream.Listing) any { return r.newView(r.listing(l)) }).(*view)
+func (r *Generation) view(k *upstream.Kept) *view {
+	return k.View(r, func(l upstream.Listing) any { return r.newView(r.listing(l)) }).(*view)
 }
 
-func (r *Runner) newView(l policy.Listing) *view {
+func (r *Generation) newView(l policy.Listing) *view {
 	v := &view{listing: l, whole: states.Shared(&states.ToolsListed{Servers: []policy.Listing{l}}), events: make(map[string]*states.ToolsListed)}
 	sent, err := l.Sent()
 	if err != nil || l.Status != policy.ServerUp {
@@ -53,7 +53,7 @@ func (r *Runner) newView(l policy.Listing) *view {
 	}
 	v.sent = sent
 	effective := make(map[string]*policy.Tool)
-	for _, t := range r.options.Bundle.Catalog(v.whole.Catalog(), v.whole.Servers).Effective() {
+	for _, t := range r.Bundle.Catalog(v.whole.Catalog(), v.whole.Servers).Effective() {
 		effective[t.Name] = t
 	}
 	for _, t := range sent {
@@ -84,8 +84,8 @@ func (v *view) event(tool string, age time.Duration) *states.ToolsListed {
 }
 
 // listing is a server's answer with the operator's secrets masked. It is cached for people.
-func (r *Runner) listing(l upstream.Listing) policy.Listing {
-	secrets := r.options.Secrets
+func (r *Generation) listing(l upstream.Listing) policy.Listing {
+	secrets := r.Secrets
 	to := policy.Listing{
 		Code: policy.Code(l.Code), Name: secrets.String(l.ServerName), Protocol: secrets.String(l.Protocol),
 		Reason: secrets.String(l.Reason), Server: l.Server, Status: l.Status, Version: secrets.String(l.ServerVersion),
@@ -98,6 +98,6 @@ func (r *Runner) listing(l upstream.Listing) policy.Listing {
 }
 
 // catalogMaxAge is how old a listing may be that a call is judged by.
-func (r *Runner) catalogMaxAge() time.Duration {
-	return time.Duration(r.options.Serve.CatalogMaxAge) * time.Millisecond
+func (r *Generation) catalogMaxAge() time.Duration {
+	return time.Duration(r.Serve.CatalogMaxAge) * time.Millisecond
 }

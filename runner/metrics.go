@@ -42,7 +42,7 @@ func judged(run string, o states.Outcome) gateway.Judged {
 }
 
 // measureCall measures a call of a server, and exports its span. of is the trace context of the agent's request, if there is one.
-func (r *Runner) measureCall(c *states.CallTool, of *states.TraceContext, begun time.Time, got upstream.Returned) {
+func (r *Generation) measureCall(c *states.CallTool, of *states.TraceContext, begun time.Time, got upstream.Returned) {
 	o := telemetry.Operation{
 		Method: gateway.MethodCall, Server: c.Server, Tool: c.Tool, ErrorType: got.Code, Begun: begun, Took: time.Since(begun), Run: c.Run, Protocol: got.Protocol,
 	}
@@ -52,7 +52,7 @@ func (r *Runner) measureCall(c *states.CallTool, of *states.TraceContext, begun 
 	if got.ID != 0 {
 		o.RequestID = strconv.FormatInt(got.ID, 10)
 	}
-	for _, s := range r.options.Bundle.Content().Servers {
+	for _, s := range r.Bundle.Content().Servers {
 		if s.Name == c.Server {
 			o.URL = s.URL
 		}
@@ -62,7 +62,7 @@ func (r *Runner) measureCall(c *states.CallTool, of *states.TraceContext, begun 
 }
 
 // measureRequest measures a request of an agent, and exports its span. Tools that the allowlist does not name share one name: agents can send any.
-func (r *Runner) measureRequest(ctx context.Context, of gateway.Operation) {
+func (r *Generation) measureRequest(ctx context.Context, of gateway.Operation) {
 	o := telemetry.Operation{
 		Method: of.Method, Server: of.Server, Tool: of.Tool, ErrorType: of.ErrorType, Begun: of.Begun, Took: of.Took, RequestID: of.ID, Protocol: of.Protocol,
 		Stdio: of.Stdio, Run: of.Run, Decision: of.Decision, Gate: of.Gate,
@@ -71,7 +71,7 @@ func (r *Runner) measureRequest(ctx context.Context, of gateway.Operation) {
 		o.Method = telemetry.Other
 	}
 	listed := func(a policy.Allowance) bool { return a.Server == of.Server && slices.Contains(a.Tools, of.Tool) }
-	if o.Method == gateway.MethodCall && !slices.ContainsFunc(r.options.Bundle.Content().Allowlist, listed) {
+	if o.Method == gateway.MethodCall && !slices.ContainsFunc(r.Bundle.Content().Allowlist, listed) {
 		o.Tool = telemetry.Other
 	}
 	if o.Method == gateway.MethodCall && o.Server == "" {
@@ -99,9 +99,9 @@ const pendingReadTime = 2 * time.Second
 
 // measureService has the metrics read what they show of the whole service.
 func (s *Service) measureService() error {
-	m, l, b := s.runner.options.Metrics, s.runner.options.Ledger, s.runner.options.Bundle
-	if b != nil {
-		if err := m.Bundle(string(b.Digest())); err != nil {
+	m, l := s.runner.options.Metrics, s.runner.options.Ledger
+	if s.runner.Generation().Bundle != nil {
+		if err := m.Bundle(func() string { return string(s.runner.Generation().Bundle.Digest()) }); err != nil {
 			return err
 		}
 	}

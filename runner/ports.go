@@ -17,14 +17,14 @@ import (
 )
 
 // ports returns the door of a run that may call any server.
-func (r *Runner) ports(run *states.Run) *states.Live {
-	servers := &serverPorts{Runner: r, run: run, listings: make(map[string]uint64)}
+func (r *Generation) ports(run *states.Run) *states.Live {
+	servers := &serverPorts{Generation: r, run: run, listings: make(map[string]uint64)}
 	return &states.Live{Watcher: servers, Tools: servers, Completer: completion{r}, Caller: servers}
 }
 
 // serverPorts are the ports of one run to all servers.
 type serverPorts struct {
-	*Runner
+	*Generation
 	run      *states.Run       // nil if tools are only listed
 	listings map[string]uint64 // by server: the number of the listing that the run was judged by
 }
@@ -32,7 +32,7 @@ type serverPorts struct {
 // List asks every server for its tools.
 func (p *serverPorts) List(ctx context.Context, _ *states.ListTools) states.Event {
 	listed := &states.ToolsListed{}
-	all := p.options.Upstreams.List(ctx)
+	all := p.Upstreams.List(ctx)
 	if err := ctx.Err(); err != nil { // a server that had no time is not down
 		return unlisted(err, "The run's time ran out while the servers were asked for their tools.",
 			"The run was cancelled while the servers were asked for their tools.")
@@ -51,14 +51,14 @@ func (p *serverPorts) Changed() (string, bool) {
 	if plan == nil || p.listings[plan.Server] == 0 {
 		return "", false
 	}
-	return plan.Server, p.options.Upstreams.Changed(plan.Server, p.listings[plan.Server])
+	return plan.Server, p.Upstreams.Changed(plan.Server, p.listings[plan.Server])
 }
 
 // Call makes the one call, within the server's time. The run's time is paused meanwhile.
 func (p *serverPorts) Call(ctx context.Context, c *states.CallTool) states.Event {
 	defer deadline.Pause(ctx)()
 	begun := time.Now()
-	got := p.options.Upstreams.Call(ctx, upstream.Call{
+	got := p.Upstreams.Call(ctx, upstream.Call{
 		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, Meta: withTrace(nil, c.Trace), RunID: c.Run, Listing: p.listings[c.Server],
 	})
 	p.measureCall(c, p.run.Request().Trace, begun, got)
@@ -67,9 +67,11 @@ func (p *serverPorts) Call(ctx context.Context, c *states.CallTool) states.Event
 
 // List asks every server for its tools, within the time of a run.
 func (r *Runner) List(ctx context.Context) (*states.ToolsListed, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.runTimeout())
+	using := r.active.Acquire()
+	defer using.Release()
+	ctx, cancel := context.WithTimeout(ctx, using.Value.runTimeout())
 	defer cancel()
-	switch e := (&serverPorts{Runner: r, listings: make(map[string]uint64)}).List(ctx, nil).(type) {
+	switch e := (&serverPorts{Generation: using.Value, listings: make(map[string]uint64)}).List(ctx, nil).(type) {
 	case *states.ToolsListed:
 		return e, nil
 	case *states.EffectFailed:
@@ -81,7 +83,7 @@ func (r *Runner) List(ctx context.Context) (*states.ToolsListed, error) {
 
 // linkPorts are the ports of an agent's run: one session with the server of the call.
 type linkPorts struct {
-	*Runner
+	*Generation
 	ask    *gateway.Ask
 	link   gateway.Link
 	cached *upstream.Kept
@@ -158,7 +160,7 @@ func unlisted(cause error, late, cancelled string) states.Event {
 }
 
 // callEvent converts a tool result or error into a machine event.
-func (r *Runner) callEvent(ctx context.Context, got upstream.Returned) states.Event {
+func (r *Generation) callEvent(ctx context.Context, got upstream.Returned) states.Event {
 	if got.Code == "" && got.Result != nil {
 		return &states.ToolReturned{Result: r.mask(got.Result)}
 	}
@@ -166,5 +168,5 @@ func (r *Runner) callEvent(ctx context.Context, got upstream.Returned) states.Ev
 	if errors.Is(ctx.Err(), context.Canceled) {
 		code, reason = policy.CodeCancelled, "The run was cancelled during the call."
 	}
-	return &states.EffectFailed{Code: code, Effect: states.Effect(got.Effect), Reason: r.options.Secrets.String(reason)}
+	return &states.EffectFailed{Code: code, Effect: states.Effect(got.Effect), Reason: r.Secrets.String(reason)}
 }

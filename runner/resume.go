@@ -27,8 +27,11 @@ func (r *Runner) resume(ctx context.Context, id string, watch Watch) (Result, er
 	if err := r.options.Ledger.Claim(ctx, id); err != nil {
 		return Result{}, err
 	}
+	using := r.active.Acquire()
+	defer using.Release()
 	resumed, err := r.options.Ledger.Resume(ctx, r.replayer, id, ledger.World{
-		Ports: r.ports, Bundle: r.options.Bundle, Trace: func() *states.TraceContext { return (*states.TraceContext)(r.options.Tracer.NewCall()) },
+		Ports: using.Value.ports, Bundle: using.Value.Bundle,
+		Trace: func() *states.TraceContext { return (*states.TraceContext)(r.options.Tracer.NewCall()) },
 		Watch: func(run *states.Run, rec states.Recorder) states.Recorder { return watched(run, rec, watch) },
 	})
 	got := Result{resumed.Run, resumed.Outcome, resumed.Head}

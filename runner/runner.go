@@ -12,14 +12,10 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/time/rate"
 
-	"pgfsm/config"
+	"pgfsm/current"
 	"pgfsm/deadline"
-	"pgfsm/llm"
-	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
-	"pgfsm/policy/secret"
-	"pgfsm/runner/ratelimit"
 	"pgfsm/states"
 	"pgfsm/telemetry"
 	"pgfsm/traces"
@@ -28,12 +24,7 @@ import (
 
 // Options are the parts that a [Runner] works with.
 type Options struct {
-	Bundle     *policy.Bundle
-	Upstreams  *upstream.Upstreams
-	Planner    llm.Planner
-	Summarizer llm.Summarizer
-	Secrets    *secret.Masker // are masked in everything that servers and models send, before it is recorded
-	Serve      config.Serve   // how the gateway answers agents
+	Config // to begin with
 
 	// Ledger records runs and holds calls for approval. Without it each run is recorded in a file in the folder TracesDir, and a
 	// call that a policy holds is never made. Unrecorded runs are recorded nowhere: only without a ledger.
@@ -50,16 +41,15 @@ type Options struct {
 
 // A Runner takes requests through the machine. It is safe for concurrent use.
 type Runner struct {
-	options    Options
-	machine    *states.Machine
-	replayer   *traces.Replayer
-	log        *slog.Logger
-	holdsCalls bool // a policy may hold a call, so an agent's call may repeat one that is held
+	options  Options // without a Config
+	machine  *states.Machine
+	replayer *traces.Replayer
+	log      *slog.Logger
+	active   *current.Value[*Generation]
 
 	servers serverStates // as they were last seen
 
-	limits  *ratelimit.Limiter // of agents; nil: there are none
-	limited rate.Sometimes     // limits the log lines about limited agents, who can cause any number
+	limited rate.Sometimes // limits the log lines about limited agents, who can cause any number
 
 	calls       sync.WaitGroup               // of agents, under way
 	writeFailed atomic.Pointer[writeFailure] // the last record could not be written; nil: it was
@@ -80,11 +70,12 @@ func New(o Options) (*Runner, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Runner{
-		options: o, machine: machine, replayer: traces.NewReplayer(machine, nil), log: o.Log,
-		limits: ratelimit.New(o.Serve.Rate, time.Now), limited: rate.Sometimes{Interval: time.Second},
-		holdsCalls: o.Ledger != nil && o.Bundle != nil && o.Bundle.Content().Policy != nil,
-	}, nil
+	r := &Runner{machine: machine, replayer: traces.NewReplayer(machine, nil), log: o.Log, limited: rate.Sometimes{Interval: time.Second}}
+	first := o.Config
+	o.Config = Config{}
+	r.options = o
+	r.active = current.New(r.generation(first))
+	return r, nil
 }
 
 // Machine returns the machine that takes all runs.
@@ -100,8 +91,8 @@ func (r *Runner) now() string {
 }
 
 // runTimeout is how long a run may take, without its call and without waiting for approval.
-func (r *Runner) runTimeout() time.Duration {
-	return time.Duration(r.options.Bundle.Limits().RunTimeout) * time.Millisecond
+func (r *Generation) runTimeout() time.Duration {
+	return time.Duration(r.Bundle.Limits().RunTimeout) * time.Millisecond
 }
 
 func (r *Runner) report(format string, args ...any) {
@@ -129,7 +120,10 @@ type Result struct {
 // Run takes a request through the machine. If a run began, an error means that its record could not be written: the run stopped, and
 // the outcome says whether its call was made.
 func (r *Runner) Run(ctx context.Context, q Request, watch Watch) (Result, error) {
-	ctx, cancel := deadline.Within(ctx, r.runTimeout())
+	using := r.active.Acquire()
+	defer using.Release()
+	by := using.Value
+	ctx, cancel := deadline.Within(ctx, by.runTimeout())
 	defer cancel()
 	request := states.Request{Actor: q.Actor, At: r.now(), Kind: q.Kind, Text: q.Text}
 	var task *traces.TaskFile
@@ -152,8 +146,8 @@ func (r *Runner) Run(ctx context.Context, q Request, watch Watch) (Result, error
 	if err != nil {
 		return Result{}, err
 	}
-	run := states.NewRun(id.String(), request, r.options.Bundle)
-	return r.Advance(ctx, run, r.ports(run), task, watch)
+	run := states.NewRun(id.String(), request, by.Bundle)
+	return r.Advance(ctx, run, by.ports(run), task, watch)
 }
 
 func (r *Runner) closeTask(task *traces.TaskFile) {

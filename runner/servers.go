@@ -44,26 +44,26 @@ func (s *serverStates) of(server string) (serverState, bool) {
 }
 
 // knownCatalog returns what the bundle makes of the last listings, of the servers that were listed.
-func (r *Runner) knownCatalog() *policy.Catalog {
+func (r *Generation) knownCatalog() *policy.Catalog {
 	listed := &states.ToolsListed{}
-	for _, s := range r.options.Bundle.Content().Servers {
+	for _, s := range r.Bundle.Content().Servers {
 		if state, ok := r.servers.of(s.Name); ok {
 			listed.Servers = append(listed.Servers, state.listing)
 		}
 	}
-	return r.options.Bundle.Catalog(listed.Catalog(), listed.Servers)
+	return r.Bundle.Catalog(listed.Catalog(), listed.Servers)
 }
 
 // Servers returns the configured servers as the last listings describe them. It asks no server.
-func (r *Runner) Servers(pins *present.Pins) (all []present.Server) {
+func (r *Generation) Servers(pins *present.Pins) (all []present.Server) {
 	c := r.knownCatalog()
-	for _, configured := range r.options.Bundle.Content().Servers {
+	for _, configured := range r.Bundle.Content().Servers {
 		s := present.Server{Server: configured.Name, Status: present.ServerUnknown, Tools: []present.ServerTool{}}
 		i := slices.IndexFunc(c.Servers, func(known policy.CatalogServer) bool { return known.Server == configured.Name })
 		if i >= 0 {
 			known := &c.Servers[i]
 			s.Status, s.Code, s.Reason, s.Name = known.Status, known.Code, known.Reason, known.Name
-			s.Version, s.Protocol, s.Tools = known.Version, known.Protocol, present.ServerTools(r.options.Bundle.Content(), c, known.Server, pins)
+			s.Version, s.Protocol, s.Tools = known.Version, known.Protocol, present.ServerTools(r.Bundle.Content(), c, known.Server, pins)
 			state, _ := r.servers.of(configured.Name)
 			s.Since, s.Asked = state.since, state.at
 		}

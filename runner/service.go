@@ -19,6 +19,7 @@ import (
 	"pgfsm/loopback"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/upstream"
+	"pgfsm/policy"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/checkpoint"
@@ -33,21 +34,17 @@ type ServiceOptions struct {
 	Stdio *Stdio       // for one agent
 	Admin net.Listener // for people who decide: the console and the API, and for health checks
 
-	Hosts      []string          // names of the service in Host headers, beside the addresses of the listeners and the hosts of the URLs
 	PublicURL  string            // scheme and host at which agents reach MCP; may be empty
 	AdminURL   string            // scheme and host at which people reach Admin; may be empty
 	Middleware []web.Middleware  // wraps the handlers of both listeners; the first one sees a request first
-	Agents     web.Authenticator // verifies the callers of MCP; nil: by the ledger's tokens of the role agent, and by Identity
-	People     web.Authenticator // verifies the callers of Admin; nil: by the ledger's tokens, and by Identity
-	Identity   *Identity         // nil: there are no identity providers
-	Required   bool              // no caller of MCP is anonymous
+	Agents     web.Authenticator // verifies the callers of MCP; nil: by the ledger's tokens of the role agent, and by identity providers
+	People     web.Authenticator // verifies the callers of Admin; nil: by the ledger's tokens, and by identity providers
+	Reload     Reload            // reads the configuration again; nil: it cannot be reloaded
 
 	Hooks       []hooks.Hook
 	Store       hooks.Store        // of the runner's ledger, for Hooks
 	Checkpoints *checkpoint.Writer // of the runner's ledger
-	Closed      error              // why every call of an agent is refused
 	Config      string             // the configuration file as the user named it, for commands that people can copy; empty: the default
-	Allowlists  []string           // the files that keep the pins, the default one first; empty: there is none that can be changed
 	Info        upstream.Info      // how the gateway names itself to clients
 }
 
@@ -68,6 +65,7 @@ type Service struct {
 	console *console.Handler // nil without a ledger
 	worker  *Worker
 	sender  *hooks.Sender
+	reload  reloading
 	// These limit the log lines about tokens: clients can cause any number.
 	lookup  rate.Sometimes
 	refused rate.Sometimes
@@ -78,12 +76,11 @@ func NewService(ctx context.Context, r *Runner, o ServiceOptions) (s *Service, e
 	s = &Service{options: o, runner: r, lookup: rate.Sometimes{Interval: time.Second}, refused: rate.Sometimes{Interval: time.Second}}
 	if r.options.Ledger != nil {
 		s.worker = NewWorker(r)
-		configured := &r.options.Serve
-		if o.Admin != nil && configured.DecideURL == "" {
-			configured.DecideURL = cmp.Or(o.AdminURL, web.Origin(o.Admin)) + console.CallPath + config.RunID
-		}
+		first := r.Generation().Config
+		r.active.Replace(r.generation(s.complete(first)))
+		decideAt := func(run string) string { return r.Generation().Serve.DecideAt(run) }
 		s.sender, err = hooks.New(o.Store, hooks.Options{
-			Hooks: o.Hooks, Log: r.options.Report, DecideAt: configured.DecideAt, RemindBefore: time.Duration(configured.RemindBefore) * time.Millisecond,
+			Hooks: o.Hooks, Log: r.options.Report, DecideAt: decideAt, RemindBefore: time.Duration(first.Serve.RemindBefore) * time.Millisecond,
 		})
 		if err != nil {
 			return nil, err
@@ -108,45 +105,66 @@ func NewService(ctx context.Context, r *Runner, o ServiceOptions) (s *Service, e
 	return s, nil
 }
 
-func (s *Service) newGateway() (err error) {
-	parts := &s.runner.options
+// complete returns the configuration with the address of the console, if it does not say where approvers decide.
+func (s *Service) complete(c Config) Config {
+	if s.options.Admin != nil && c.Serve.DecideURL == "" {
+		c.Serve.DecideURL = cmp.Or(s.options.AdminURL, web.Origin(s.options.Admin)) + console.CallPath + config.RunID
+	}
+	return c
+}
+
+func (s *Service) newGateway() error {
+	parts, first := &s.runner.options, s.runner.Generation()
+	of, err := s.gatewayConfig(first)
+	if err != nil {
+		return err
+	}
 	o := gateway.Options{
-		Upstreams: parts.Upstreams, Calls: s.runner, Tasks: parts.Ledger != nil, Mask: parts.Secrets.Bytes, MaxAge: s.runner.catalogMaxAge(),
-		Limits: gateway.Limits{Sessions: parts.Serve.Sessions}, Info: s.options.Info, Log: s.runner.log,
-		Clients: s.options.Agents, Required: s.options.Required, Middleware: s.options.Middleware,
+		Config: of, Tasks: parts.Ledger != nil, Mask: first.Secrets.Bytes, Limits: gateway.Limits{Sessions: first.Serve.Sessions},
+		Info: s.options.Info, Log: s.runner.log, Middleware: s.options.Middleware,
 	}
 	if parts.Serve.Rate != nil {
 		o.Limit = s.runner.limitRequest
 	}
 	if parts.Metrics != nil || parts.Tracer != nil {
-		o.Observe = s.runner.measureRequest
+		o.Observe = func(ctx context.Context, of gateway.Operation) { s.runner.Generation().measureRequest(ctx, of) }
 	}
 	if parts.Tracer != nil {
 		o.Begin = parts.Tracer.Begin
 	}
-	for _, e := range parts.Serve.Expose {
-		words, err := gateway.ParseExpose(e.Words)
-		if err != nil {
-			return fmt.Errorf("servers.%s.expose: %w", e.Server, err)
+	if l := parts.Ledger; l != nil {
+		o.Passed = s.recordPassage
+		o.Status = func(ctx context.Context, caller gateway.Identity, run string) ([]byte, error) {
+			return s.runner.Generation().Status(ctx, caller, run)
 		}
-		o.Servers = append(o.Servers, gateway.Server{Name: e.Server, Expose: words})
-	}
-	if s.options.MCP != nil {
-		o.Hosts = hosts(s.options.MCP, s.options.PublicURL, s.options.Hosts)
-	}
-	if parts.Ledger != nil {
-		o.Passed, o.Status = s.recordPassage, s.runner.Status
-	}
-	if o.Clients == nil {
-		s.agents(&o, s.options.PublicURL)
+		o.RefusedScope = s.refusedScope
 	}
 	s.gateway, err = gateway.New(o)
 	return err
 }
 
+// gatewayConfig is what the gateway takes from a generation.
+func (s *Service) gatewayConfig(g *Generation) (c gateway.Config, err error) {
+	c = gateway.Config{Upstreams: g.Upstreams, Calls: g, MaxAge: g.catalogMaxAge(), Clients: s.options.Agents, Required: g.Required}
+	for _, e := range g.Serve.Expose {
+		words, err := gateway.ParseExpose(e.Words)
+		if err != nil {
+			return c, fmt.Errorf("servers.%s.expose: %w", e.Server, err)
+		}
+		c.Servers = append(c.Servers, gateway.Server{Name: e.Server, Expose: words})
+	}
+	if s.options.MCP != nil {
+		c.Hosts = hosts(s.options.MCP, s.options.PublicURL, g.Hosts)
+	}
+	if c.Clients == nil {
+		s.agents(&c, g.Identity)
+	}
+	return c, nil
+}
+
 func (s *Service) newAdmin() {
 	o := api.Options{
-		Callers: s.options.People, Hosts: hosts(s.options.Admin, s.options.AdminURL, s.options.Hosts), Ready: s.ready,
+		Callers: s.options.People, Hosts: hosts(s.options.Admin, s.options.AdminURL, s.runner.Generation().Hosts), Ready: s.ready,
 		Warnings: s.warnings, Log: s.runner.options.Report,
 	}
 	if m := s.runner.options.Metrics; m != nil {
@@ -167,11 +185,16 @@ func (s *Service) newAdmin() {
 	forConsole := console.Options{
 		Ledger: l, Replayer: s.runner.replayer, Hosts: o.Hosts, Voted: o.Voted, Result: o.Result, Log: o.Log, Checkpoints: o.Checkpoints,
 	}
-	if i := s.options.Identity; i != nil {
-		forConsole.Providers = i.SignIn
+	if s.options.Reload != nil {
+		o.Reload = s.reloadFor
 	}
-	if s.runner.options.Upstreams != nil {
-		o.Bundle, o.Servers = s.runner.options.Bundle, s.knownServers
+	if i := s.runner.Generation().Identity; i != nil {
+		for _, p := range i.SignIn {
+			forConsole.Providers = append(forConsole.Providers, signIn{p, s})
+		}
+	}
+	if s.runner.Generation().Upstreams != nil {
+		o.Bundle, o.Servers = func() *policy.Bundle { return s.runner.Generation().Bundle }, s.knownServers
 		forConsole.Bundle, forConsole.Servers, forConsole.AskServers, forConsole.Explain = o.Bundle, o.Servers, s.askServers, s.explain
 	}
 	served := api.New(o)
@@ -200,7 +223,7 @@ func (s *Service) recordPassage(ctx context.Context, p gateway.Passed) error {
 
 // ready returns why the service cannot do its work.
 func (s *Service) ready(ctx context.Context) (causes []api.NotReady) {
-	if err := s.options.Closed; err != nil {
+	if err := s.runner.Generation().Closed; err != nil {
 		causes = append(causes, api.NotReady{Reason: api.AllowlistUnreadable, Err: err})
 	}
 	if err := s.runner.Ready(); err != nil {
@@ -221,7 +244,7 @@ func (s *Service) warnings() []string {
 	if s.worker != nil && s.worker.OtherBundle() {
 		all = append(all, api.WarnBundleDiffers)
 	}
-	if i := s.options.Identity; i != nil && !i.Providers.Ready() {
+	if i := s.runner.Generation().Identity; i != nil && !i.Providers.Ready() {
 		all = append(all, api.WarnIdentityProvider)
 	}
 	return all
@@ -238,7 +261,8 @@ func (s *Service) Run(ctx context.Context) error {
 		all.Go(func() { s.worker.Run(ctx) })
 		all.Go(func() { s.sender.Run(ctx) })
 	}
-	if i := s.options.Identity; i != nil {
+	defer context.AfterFunc(ctx, s.reload.end)()
+	if i := s.runner.Generation().Identity; i != nil {
 		all.Go(func() { i.Providers.Run(ctx) })
 	}
 	if w := s.options.Checkpoints; w != nil {
@@ -282,6 +306,8 @@ func (s *Service) Run(ctx context.Context) error {
 		})
 	}
 	all.Wait()
+	s.reload.end()
+	s.reload.wait()
 	s.runner.Wait()
 	return errors.Join(errs[:]...)
 }

@@ -73,18 +73,18 @@ func (e either) Authenticate(r *http.Request) (web.Caller, error) {
 	return web.Caller{}, web.ErrNoCredentials
 }
 
-// agents verifies the clients of the gateway, which agents reach at url.
-func (s *Service) agents(o *gateway.Options, url string) {
+// agents verifies the clients of the gateway.
+func (s *Service) agents(o *gateway.Config, i *Identity) {
 	var all either
-	if i := s.options.Identity; i != nil && s.options.MCP != nil {
-		url = cmp.Or(url, web.Origin(s.options.MCP))
+	if i != nil && s.options.MCP != nil {
+		url := cmp.Or(s.options.PublicURL, web.Origin(s.options.MCP))
 		names := make([]string, len(o.Servers))
 		for n, server := range o.Servers {
 			names[n] = server.Name
 		}
 		agents := i.Providers.Agents(front.Resources(url, names), i.Scopes)
 		if l := s.runner.options.Ledger; l != nil {
-			agents, o.RefusedScope = api.Unblocked{Authenticator: agents, Ledger: l}, s.refusedScope
+			agents = api.Unblocked{Authenticator: agents, Ledger: l}
 		}
 		all = append(all, agents)
 		o.Metadata = &front.Metadata{PublicURL: url, Issuers: i.Issuers, Scopes: i.Scopes}
@@ -99,10 +99,33 @@ func (s *Service) agents(o *gateway.Options, url string) {
 
 // people verifies the callers of the admin address.
 func (s *Service) people(url string) web.Authenticator {
-	if s.options.Identity == nil {
+	i := s.runner.Generation().Identity
+	if i == nil {
 		return nil
 	}
-	return either{s.options.Identity.People(cmp.Or(url, web.Origin(s.options.Admin))), api.Tokens{Ledger: s.runner.options.Ledger}}
+	return either{i.Providers.People(cmp.Or(url, web.Origin(s.options.Admin)), s.roles), api.Tokens{Ledger: s.runner.options.Ledger}}
+}
+
+// roles returns the ledger's roles of a person, as identity.may gives them now.
+func (s *Service) roles(id *policy.Identity, name string) []string {
+	return s.runner.Generation().Identity.roles(id, name)
+}
+
+// signIn gives the people who sign in at the console the roles that they have now.
+type signIn struct {
+	console.Provider
+	s *Service
+}
+
+// Roles is [console.Provider.Roles].
+func (p signIn) Roles(id *policy.Identity, name string) []string { return p.s.roles(id, name) }
+
+// SignIn is [console.Provider.SignIn].
+func (p signIn) SignIn(ctx context.Context, attempt *login.SignIn, q url.Values) (who ledger.Caller, at time.Time, err error) {
+	if who, at, err = p.Provider.SignIn(ctx, attempt, q); err == nil {
+		who.Roles = p.Roles(who.Identity, who.Name)
+	}
+	return who, at, err
 }
 
 // logged logs why credentials are refused or cannot be verified: clients are told no reason.

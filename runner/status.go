@@ -61,7 +61,7 @@ type agentStatus struct {
 }
 
 // Status returns the status document of a run of the caller, or nil if the caller has no such run. It needs a ledger.
-func (r *Runner) Status(ctx context.Context, caller gateway.Identity, run string) (doc []byte, err error) {
+func (r *Generation) Status(ctx context.Context, caller gateway.Identity, run string) (doc []byte, err error) {
 	var d agentStatus
 	err = r.options.Ledger.View(ctx, func(look ledger.Reader) error {
 		q, err := look.Request(run)

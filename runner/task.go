@@ -47,7 +47,7 @@ type task struct {
 	TTL     *int64         `json:"ttlMs"` // null: as long as the ledger has it
 }
 
-func (r *Runner) working(w heldCall) task {
+func (r *Generation) working(w heldCall) task {
 	return task{
 		Created: w.since, Updated: w.updated, Poll: retryAfter * 1000, Status: taskWorking, ID: w.task, Message: r.notice(w),
 	}
@@ -68,7 +68,7 @@ func (t task) current() jsontext.Value {
 var taskUnknown = wire.ErrorObject(wire.InvalidParams, "There is no such task.", nil)
 
 // Task answers a poll of a task of the caller.
-func (r *Runner) Task(ctx context.Context, caller gateway.Identity, id string) (result, failed jsontext.Value) {
+func (r *Generation) Task(ctx context.Context, caller gateway.Identity, id string) (result, failed jsontext.Value) {
 	q, failed := r.taskOf(ctx, caller, id)
 	if failed != nil {
 		return nil, failed
@@ -94,7 +94,7 @@ func (r *Runner) Task(ctx context.Context, caller gateway.Identity, id string) (
 }
 
 // CancelTask withdraws a call that waits for approval. A call that was decided is not cancelled.
-func (r *Runner) CancelTask(ctx context.Context, caller gateway.Identity, id string) (result, failed jsontext.Value) {
+func (r *Generation) CancelTask(ctx context.Context, caller gateway.Identity, id string) (result, failed jsontext.Value) {
 	q, failed := r.taskOf(ctx, caller, id)
 	if failed != nil {
 		return nil, failed
@@ -112,7 +112,7 @@ func (r *Runner) CancelTask(ctx context.Context, caller gateway.Identity, id str
 }
 
 // taskOf finds a task of the caller. Tasks of other callers are unknown.
-func (r *Runner) taskOf(ctx context.Context, caller gateway.Identity, id string) (q ledger.Request, failed jsontext.Value) {
+func (r *Generation) taskOf(ctx context.Context, caller gateway.Identity, id string) (q ledger.Request, failed jsontext.Value) {
 	run, _, _ := strings.Cut(id, ".")
 	if r.options.Ledger == nil {
 		return q, taskUnknown

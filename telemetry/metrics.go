@@ -138,14 +138,14 @@ func (m *Metrics) Pending(read func(context.Context) (int64, error)) error {
 	return err
 }
 
-// Bundle names the active bundle.
-func (m *Metrics) Bundle(digest string) error {
+// Bundle names the active bundle, as active returns its digest.
+func (m *Metrics) Bundle(active func() string) error {
 	if m == nil {
 		return nil
 	}
 	_, err := m.meter.Int64ObservableGauge("pgfsm.bundle.info", metric.WithDescription("1 for the active bundle."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(1, metric.WithAttributes(attrBundle.String(digest)))
+			o.Observe(1, metric.WithAttributes(attrBundle.String(active())))
 			return nil
 		}))
 	return err

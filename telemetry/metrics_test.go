@@ -30,7 +30,7 @@ func full(t *testing.T) *telemetry.Metrics {
 	m.Limited("tool")
 	m.Waited(time.Hour, "allow")
 	m.Committed(time.Millisecond)
-	for _, err := range []error{m.Bundle("sha256:1"), m.Pending(func(context.Context) (int64, error) { return 3, nil })} {
+	for _, err := range []error{m.Bundle(func() string { return "sha256:1" }), m.Pending(func(context.Context) (int64, error) { return 3, nil })} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestNothingIsMeasuredWithoutMetrics(t *testing.T) {
 	m.Limited("")
 	m.Waited(0, "")
 	m.Committed(0)
-	if err := errors.Join(m.Bundle(""), m.Pending(nil)); err != nil {
+	if err := errors.Join(m.Bundle(func() string { return "" }), m.Pending(nil)); err != nil {
 		t.Error(err)
 	}
 }

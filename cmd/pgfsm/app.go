@@ -87,14 +87,6 @@ func (a *app) close() {
 	}
 }
 
-// allowlists are the files that keep the pins; none for the allowlist of the embedded demo.
-func (a *app) allowlists() []string {
-	if a.IsDemo() && a.w.env("SAFE_ALLOWLIST_PATH") == "" {
-		return nil
-	}
-	return a.Loaded.Allowlists()
-}
-
 // runnerOptions are the options of a runner. The ledger may be nil.
 func (a *app) runnerOptions(l *openedLedger) runner.Options {
 	o := a.Runner()

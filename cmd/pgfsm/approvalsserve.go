@@ -96,7 +96,7 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 		if err := l.verifyOpen(ctx); err != nil {
 			return err
 		}
-		parts, allowlists := runner.Options{Ledger: l.Ledger, Report: w.warn, Log: log, Serve: loaded.Serve}, []string(nil)
+		parts := runner.Options{Ledger: l.Ledger, Report: w.warn, Log: log, Config: runner.Config{Serve: loaded.Serve}}
 		if !o.noResume {
 			a, err := open(w, &from)
 			if err != nil {
@@ -106,13 +106,14 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 			if err := a.Start(ctx); err != nil {
 				return err
 			}
-			parts, allowlists = a.runnerOptions(l), a.allowlists()
-			parts.Log = log
+			parts = a.runnerOptions(l)
+			parts.Log, parts.Allowlists = log, a.Allowlists()
 			if parts.Tracer, err = a.tracer(w.warn); err != nil {
 				return err
 			}
 			defer shutDown(ctx, parts.Tracer)
 		}
+		parts.Identity, parts.Hosts = providers, o.hosts
 		if parts.Metrics, err = telemetry.New(); err != nil {
 			return err
 		}
@@ -121,7 +122,7 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 			return err
 		}
 		all, err := runner.NewService(ctx, r, runner.ServiceOptions{
-			Admin: on, AdminURL: configured.AdminURL, Hosts: o.hosts, Hooks: told, Identity: providers, Store: l.store, Config: o.config, Allowlists: allowlists,
+			Admin: on, AdminURL: configured.AdminURL, Hooks: told, Store: l.store, Config: o.config,
 		})
 		if err != nil {
 			return err

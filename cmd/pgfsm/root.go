@@ -125,7 +125,7 @@ Exit codes: 0 yes (answered, a question back, clean), 1 no (blocked, diverged, t
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.AddCommand(
-		newRun(w), newCall(w), newServe(w), newResume(w),
+		newRun(w), newCall(w), newServe(w), newReload(w), newResume(w),
 		newTools(w), newAllow(w), newReplay(w), newVerifyProof(w), newGraph(w), newVerify(w), newDemo(w), newInit(w),
 		newConfig(w), newEval(w), newLink(w), newPins(w), newPolicy(w), newLedger(w), newApprovals(w),
 		newConsole(w), newLogin(w), newToken(w), newIdentity(w), newVersion(w),

@@ -20,6 +20,7 @@ import (
 	"pgfsm/runner"
 	"pgfsm/runner/setup"
 	"pgfsm/telemetry"
+	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
 	"pgfsm/web"
 )
@@ -31,6 +32,7 @@ type gatewayOptions struct {
 	admin   string
 	stdio   bool
 	verbose bool
+	watch   bool
 	logs    logOptions
 }
 
@@ -50,6 +52,8 @@ With a ledger (the key ledger), clients can present a token of the role agent (p
 
 --stdio serves one client over standard input and output; a client starts this as its "command". docs/guide/gateway.md is the manual.
 
+On SIGHUP, serve reads the configuration again and takes it if it passes lint and tests.yaml beside the policy; --watch does so when a file changes, and pgfsm reload on request. Sessions of clients stay open. With --stdio, SIGHUP ends serve as usual. docs/operate/reload.md says more.
+
 After the first interrupt, calls under way have half a minute to finish; then serve cuts them off and records that.
 Exit codes: 0 stopped by an interrupt, 2 could not, or cut calls off.`,
 		Example: `  pgfsm serve
@@ -65,6 +69,7 @@ Exit codes: 0 stopped by an interrupt, 2 could not, or cut calls off.`,
 	cmd.Flags().StringVar(&o.admin, "admin", "", "the address for decisions and health checks (default: serve.admin; with --stdio none)")
 	cmd.Flags().BoolVar(&o.stdio, "stdio", false, "serve one client over standard input and output")
 	cmd.Flags().BoolVar(&o.verbose, "verbose", false, "log every call")
+	cmd.Flags().BoolVar(&o.watch, "watch", false, "reload the configuration when one of its files changes")
 	o.logs.register(cmd)
 	return cmd
 }
@@ -126,7 +131,12 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 		log.Warn("there is no ledger: runs are recorded as files, calls that a policy holds are refused, and tokens are not accepted without a ledger",
 			"traces", a.Loaded.TracesDir)
 	}
+	providers, err := setup.ServedIdentity(o.setup(a.w), a.Loaded, log)
+	if err != nil {
+		return err
+	}
 	parts := a.runnerOptions(l)
+	parts.Config = a.Served(providers)
 	parts.Unrecorded, parts.Log, parts.Report = unrecorded, log, func(line string) { log.Info(visible.Text(line)) }
 	if parts.Metrics, err = newMetrics(); err != nil {
 		return err
@@ -141,11 +151,16 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	}
 	r.Recover(ctx)
 	if l != nil {
-		if err := l.Activate(ctx, parts.Bundle); err != nil {
+		if err := l.Activate(ctx, parts.Bundle, ledger.Why{Cause: ledger.CauseStart}); err != nil {
 			return err
 		}
 	}
 	so, err := o.service(ctx, a, l, log, adminWanted)
+	var files *setup.Reloader
+	if err == nil && !a.IsDemo() {
+		files = setup.NewReloader(a.Setup, providers)
+		so.Reload = files.Read
+	}
 	var all *runner.Service
 	if err == nil {
 		all, err = runner.NewService(ctx, r, so)
@@ -158,6 +173,9 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	}
 	notify(log, daemon.SdNotifyReady)
 	defer context.AfterFunc(ctx, func() { notify(log, daemon.SdNotifyStopping) })()
+	if files != nil {
+		defer o.reloadOn(ctx, all, files)()
+	}
 	return all.Run(ctx)
 }
 
@@ -167,15 +185,10 @@ func (o *gatewayOptions) service(ctx context.Context, a *app, l *openedLedger, l
 ) {
 	configured := &a.Loaded.Serve
 	so = runner.ServiceOptions{
-		Hosts: configured.Hosts, PublicURL: configured.PublicURL, AdminURL: configured.AdminURL, Closed: a.Loaded.Closed,
-		Info: upstream.Info{Name: "pgfsm", Version: version()}, Config: o.config, Allowlists: a.allowlists(),
+		PublicURL: configured.PublicURL, AdminURL: configured.AdminURL, Info: upstream.Info{Name: "pgfsm", Version: version()}, Config: o.config,
 	}
 	secured, err := openTLS(configured.TLS, func(err error) { log.Error("TLS", "error", visible.Text(err.Error())) })
 	if err != nil {
-		return so, err
-	}
-	so.Required = a.Loaded.Identity.Required
-	if so.Identity, err = setup.ServedIdentity(o.setup(a.w), a.Loaded, log); err != nil {
 		return so, err
 	}
 	if l != nil {

@@ -99,7 +99,7 @@ func readOffers(doc jsontext.Value) (o offers) {
 func (l *link) offers() offers { return readOffers(l.Hello().Capabilities).exposed(l.server.Expose) }
 
 // offersNow connects to a server, if need be, and returns what it offers; none if it cannot be reached.
-func (g *Gateway) offersNow(ctx context.Context, q *request, s *Server) (o offers, reached bool) {
+func (g *Gateway) offersNow(ctx context.Context, q *request, s *server) (o offers, reached bool) {
 	l, err := g.linkTo(ctx, q, s)
 	if err != nil {
 		return 0, false
@@ -123,7 +123,7 @@ func (g *Gateway) offered(ctx context.Context, q *request) (all offers) {
 		if s.Expose&^(ExposeTools|ExposeProgress|ExposeCancellation) == 0 {
 			continue // the client is told nothing about these
 		}
-		if o, known := g.pool.offersOf(s.Name); known {
+		if o, known := g.pool.offersOf(s); known {
 			found[i] = o.exposed(s.Expose)
 			continue
 		}

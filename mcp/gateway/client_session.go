@@ -21,8 +21,9 @@ type clientSession struct {
 
 	mu              sync.Mutex
 	level           string              // of the log, as the client set it; empty: it did not
-	connectedBefore map[string]bool     // servers
+	connectedBefore map[string]*server  // by name
 	watches         map[string][]string // resources that the client subscribes to, by server
+	listed          *listedTools        // nil: the client has not asked for the list
 }
 
 // openSession opens a session for a client with these capabilities.
@@ -31,7 +32,7 @@ func (g *Gateway) openSession(q *request, protocol string, c ask.Capabilities) (
 	if err != nil {
 		return nil, err
 	}
-	s := &clientSession{Session: opened, capabilities: c, connectedBefore: make(map[string]bool), watches: make(map[string][]string)}
+	s := &clientSession{Session: opened, capabilities: c, connectedBefore: make(map[string]*server), watches: make(map[string][]string)}
 	s.links.init(s.Context, maxSessionLinks, 0)
 	g.mu.Lock()
 	g.sessions[opened] = s

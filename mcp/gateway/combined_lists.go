@@ -119,7 +119,7 @@ func (l *link) fetchList(ctx context.Context, method string) (*serverList, error
 }
 
 // listOf is a list of a server that is younger than maxAge.
-func (g *Gateway) listOf(ctx context.Context, q *request, server *Server, method string, maxAge time.Duration) (*serverList, error) {
+func (g *Gateway) listOf(ctx context.Context, q *request, server *server, method string, maxAge time.Duration) (*serverList, error) {
 	l, err := g.linkTo(ctx, q, server)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (g *Gateway) listOf(ctx context.Context, q *request, server *Server, method
 }
 
 // listsOf asks several servers for a list, concurrently. The list of a failing server is nil.
-func (g *Gateway) listsOf(ctx context.Context, q *request, servers []*Server, method string, maxAge time.Duration) []*serverList {
+func (g *Gateway) listsOf(ctx context.Context, q *request, servers []*server, method string, maxAge time.Duration) []*serverList {
 	out := make([]*serverList, len(servers))
 	var wg sync.WaitGroup
 	for i, s := range servers {

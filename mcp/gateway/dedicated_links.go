@@ -29,11 +29,11 @@ var errDedicatedBusy = &upstream.LinkError{Code: upstream.CodeLinks,
 //
 // If no link is free, a pending request waits, and fails in the end: a server that could not ask might go on without the answer of a person.
 // Other requests, such as listings, share a link whose server is told that the client has no capabilities.
-func (g *Gateway) dedicatedLink(ctx context.Context, q *request, server *Server) (*link, error) {
+func (g *Gateway) dedicatedLink(ctx context.Context, q *request, server *server) (*link, error) {
 	declared := q.capabilities()
 	declared.RootsChanged = false // the stateless revisions have no such notification
 	capabilities := forServer(declared, server)
-	key := linkKey{client: q.From, server: server.Name, capabilities: string(capabilities), dedicated: anyDedicated}
+	key := linkKey{client: q.From, server: server, capabilities: string(capabilities), dedicated: anyDedicated}
 	get := func() (*link, error) {
 		return g.pool.shared.get(ctx, key, func(ctx context.Context) (*link, error) {
 			return g.connectLink(ctx, q.From, nil, server, session.Stateless, capabilities)

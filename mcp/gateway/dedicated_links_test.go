@@ -26,7 +26,7 @@ func newCrowd(t *testing.T) *crowd {
 	c.ann.ask("tools/list", `{}`) // what the server is, is known now
 	q := c.ann.readRequest()
 	for range maxDedicated {
-		l, err := c.linkTo(t.Context(), q, c.endpoints["docs"].server)
+		l, err := c.linkTo(t.Context(), q, c.active.Load().endpoints["docs"].server)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestWhoseServerTakesNoMoreSessions(t *testing.T) {
 		join := c.connect
 		var full atomic.Bool
 		full.Store(true)
-		c.connect = func(ctx context.Context, server string, p upstream.Peer) (upstreamSession, error) {
+		c.connect = func(ctx context.Context, server *server, p upstream.Peer) (upstreamSession, error) {
 			if full.Load() {
 				return nil, &upstream.LinkError{Code: upstream.CodeLinks, Reason: "there are 64 sessions"}
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/current"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
@@ -17,15 +18,18 @@ import (
 type request struct {
 	*session.Request
 	gateway  *Gateway
-	endpoint *endpoint
+	using    *current.Held[*generation]
+	endpoint *endpoint      // nil: the generation has no such server
 	session  *clientSession // nil: the client speaks the stateless revision, or has not initialized
 	declared declaredMeta   // by a stateless client
 	observed Operation
 }
 
-// newRequest finds the session of a message, or reads what a stateless client declares. Ended reports that the session is over.
+// newRequest finds the session of a message, or reads what a stateless client declares. Ended reports that the session is over. The caller
+// releases the request.
 func (g *Gateway) newRequest(r *session.Request) (q *request, ended bool) {
-	q = &request{Request: r, gateway: g, endpoint: g.endpoints[r.Endpoint]}
+	q = &request{Request: r, gateway: g}
+	q.use(g.active.Acquire())
 	if r.Session == nil {
 		q.readMeta()
 		return q, false
@@ -36,6 +40,16 @@ func (g *Gateway) newRequest(r *session.Request) (q *request, ended bool) {
 	return q, q.session == nil
 }
 
+// use makes the request use a generation.
+func (q *request) use(n *current.Held[*generation]) {
+	q.using, q.endpoint = n, n.Value.endpoints[q.Endpoint]
+}
+
+func (q *request) release() { q.using.Release() }
+
+// config is the configuration that the request uses.
+func (q *request) config() *Config { return q.using.Value.Config }
+
 // stateless reports whether the revision of the message has no sessions.
 func (q *request) stateless() bool { return q.Protocol >= session.Stateless }
 
@@ -43,9 +57,10 @@ func (q *request) stateless() bool { return q.Protocol >= session.Stateless }
 // returns when it ends.
 func (g *Gateway) Dispatch(ctx context.Context, r *session.Request) []byte {
 	q, ended := g.newRequest(r)
+	defer func() { q.release() }()
 	ctx = g.begin(ctx, q)
 	defer g.observed(ctx, q, time.Now())
-	if ended {
+	if ended || q.endpoint == nil {
 		return q.refuse(wire.InvalidRequest, "the session has ended")
 	}
 	if q.Response() {
@@ -106,14 +121,14 @@ func (g *Gateway) checkMethod(q *request, m *method) jsontext.Value {
 }
 
 // exposing are the servers of the endpoint that expose something, in the operator's order.
-func (e *endpoint) exposing(needs Expose) []*Server {
+func (e *endpoint) exposing(needs Expose) []*server {
 	if e.server != nil {
 		if !e.server.Expose.Has(needs) {
 			return nil
 		}
 		return e.servers
 	}
-	var out []*Server
+	var out []*server
 	for _, s := range e.servers {
 		if s.Expose.Has(needs) {
 			out = append(out, s)

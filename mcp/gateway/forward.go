@@ -14,7 +14,7 @@ import (
 type forward struct {
 	gateway *Gateway
 	q       *request // the first request of a client that repeats it
-	server  *Server
+	server  *server
 	target  string // the tool, or the method
 	out     *session.RequestSender
 	pending *ask.Pending // nil: the server cannot ask, or asks a session
@@ -22,7 +22,7 @@ type forward struct {
 	info    resultInfo // of a native result
 }
 
-func (g *Gateway) newForward(q *request, server *Server, target string) forward {
+func (g *Gateway) newForward(q *request, server *server, target string) forward {
 	return forward{gateway: g, q: q, server: server, target: target, out: session.NewRequestSender(q.Out)}
 }
 
@@ -59,6 +59,7 @@ func (f *forward) relayResult(q *request, cacheable bool) (message []byte, code,
 func (f *forward) startPending(ctx context.Context, w ask.Work) []byte {
 	c := f.q.caller()
 	f.pending = f.gateway.asks.NewPending(c, f.server.Name, f.target, f.out, w)
+	f.q.using.Retain() // until the work ends, which may be after this request
 	asks, answer := f.pending.Start(upstreamContext(ctx, f.server), c)
 	if asks != nil {
 		return f.q.result(asks)
@@ -66,8 +67,15 @@ func (f *forward) startPending(ctx context.Context, w ask.Work) []byte {
 	return answer
 }
 
+// releasePending releases what startPending has retained.
+func (f *forward) releasePending() {
+	if f.pending != nil {
+		f.q.using.Release()
+	}
+}
+
 // resumePending continues a pending request if the client brings its state back; ours reports whether it does.
-func (g *Gateway) resumePending(ctx context.Context, q *request, server *Server, target string, in clientInput) (message []byte, ours bool) {
+func (g *Gateway) resumePending(ctx context.Context, q *request, server *server, target string, in clientInput) (message []byte, ours bool) {
 	id, ours := q.ownState(ask.StatePending, server, target, in)
 	if !ours {
 		return nil, false
@@ -124,29 +132,29 @@ func (s *resumedSender) Send(message []byte) error {
 }
 
 // serverMayAsk reports whether the server may send questions to the client of a stateless request.
-func (g *Gateway) serverMayAsk(ctx context.Context, q *request, server *Server) bool {
+func (g *Gateway) serverMayAsk(ctx context.Context, q *request, server *server) bool {
 	if q.session != nil || server.Expose&(ExposeSampling|ExposeElicitation|ExposeRoots) == 0 || string(q.capabilitiesFor(server)) == `{}` {
 		return false
 	}
-	if _, known := g.pool.offersOf(server.Name); !known {
+	if _, known := g.pool.offersOf(server); !known {
 		g.offersNow(ctx, q, server)
 	}
-	return g.pool.knownStateful(server.Name)
+	return g.pool.knownStateful(server)
 }
 
 // capabilitiesFor is what a server learns of the client's capabilities.
-func (q *request) capabilitiesFor(server *Server) jsontext.Value {
+func (q *request) capabilitiesFor(server *server) jsontext.Value {
 	return forServer(q.capabilities(), server)
 }
 
 // forServer is what a server learns of a client's capabilities: those that the operator exposes.
-func forServer(c ask.Capabilities, server *Server) jsontext.Value {
+func forServer(c ask.Capabilities, server *server) jsontext.Value {
 	e := server.Expose
 	return c.ForServer(e.Has(ExposeSampling), e.Has(ExposeElicitation), e.Has(ExposeRoots))
 }
 
 // upstreamContext is the context of a request at its server. A server whose cancellation is not exposed does not learn of it.
-func upstreamContext(ctx context.Context, server *Server) context.Context {
+func upstreamContext(ctx context.Context, server *server) context.Context {
 	if server.Expose.Has(ExposeCancellation) {
 		return ctx
 	}

@@ -9,10 +9,12 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/current"
 	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/gateway/front"
 	"pgfsm/mcp/gateway/session"
@@ -27,14 +29,21 @@ type Server struct {
 	Expose Expose
 }
 
-// Options of a gateway. What is nil is not offered, and what is zero has its default.
-type Options struct {
+// A Config is what [Gateway.Replace] can replace while the gateway serves.
+type Config struct {
 	Servers   []Server            // in the operator's order
 	Upstreams *upstream.Upstreams // has at least these servers
 	Calls     Calls
+	MaxAge    time.Duration     // for which a listing of tools is used (catalog_max_age)
+	Hosts     []string          // values of the Host header that are served; an Origin must be one of them too
 	Clients   web.Authenticator // verifies the client of a request; nil: no credentials are valid
 	Required  bool              // no client is [Anonymous]
 	Metadata  *front.Metadata   // for OAuth clients; nil: tokens are not from an authorization server
+}
+
+// Options of a gateway. What is nil is not offered, and what is zero has its default.
+type Options struct {
+	Config
 	// RefusedScope is told of each request that is refused because its token lacks scopes. The endpoint is a path.
 	RefusedScope func(ctx context.Context, endpoint string, lacking *web.ScopeError)
 	// Limit returns after how many seconds the client may send another request, and why; see [front.Options].
@@ -45,9 +54,7 @@ type Options struct {
 	Passed func(context.Context, Passed) error
 	// Mask removes the operator's secrets from what a server sends.
 	Mask   func([]byte) []byte
-	Hosts  []string      // values of the Host header that are served; an Origin must be one of them too
-	MaxAge time.Duration // for which a listing of tools is used (catalog_max_age)
-	Tasks  bool          // clients of the Tasks extension get a task for a call that waits
+	Tasks  bool // clients of the Tasks extension get a task for a call that waits
 	Limits Limits
 	Info   upstream.Info // the gateway's name for clients
 	Log    *slog.Logger
@@ -86,23 +93,19 @@ const (
 
 // A Gateway lets clients of any revision of MCP use servers of any revision. Its methods may be called concurrently.
 type Gateway struct {
-	options   Options
-	front     *front.Front
-	table     *session.Table
-	endpoints map[string]*endpoint // by server; all servers under the empty name
-	self      []byte               // the member of _meta with the gateway's name
-	pool      linkPool
-	asks      *ask.Relay
-	connect   func(ctx context.Context, server string, p upstream.Peer) (upstreamSession, error)
+	options Options
+	front   *front.Front
+	table   *session.Table
+	active  *current.Value[*generation]
+	self    []byte // the member of _meta with the gateway's name
+	pool    linkPool
+	asks    *ask.Relay
+	connect func(ctx context.Context, server *server, p upstream.Peer) (upstreamSession, error)
 
-	mu       sync.Mutex
-	sessions map[*session.Session]*clientSession
-}
-
-// An endpoint is where clients connect: one server, or all servers under joined names.
-type endpoint struct {
-	server  *Server // nil: all
-	servers []*Server
+	mu            sync.Mutex
+	sessions      map[*session.Session]*clientSession
+	subscriptions map[*listener]struct{} // of stateless clients
+	comparing     atomic.Int64           // replacements after which lists were not compared yet
 }
 
 // New returns a gateway. It connects to no server.
@@ -113,34 +116,28 @@ func New(o Options) (*Gateway, error) {
 	if o.Mask == nil {
 		o.Mask = func(b []byte) []byte { return b }
 	}
-	all := &endpoint{}
 	g := &Gateway{
-		options: o, table: session.NewTable(o.Limits), endpoints: map[string]*endpoint{"": all}, sessions: make(map[*session.Session]*clientSession),
+		options: o, table: session.NewTable(o.Limits), sessions: make(map[*session.Session]*clientSession),
+		subscriptions: make(map[*listener]struct{}),
 	}
-	var names []string
-	for i := range o.Servers {
-		server := &o.Servers[i]
-		if g.endpoints[server.Name] != nil {
-			return nil, fmt.Errorf("the server %q has no name or another's", server.Name)
-		}
-		g.endpoints[server.Name] = &endpoint{server: server, servers: []*Server{server}}
-		all.servers = append(all.servers, server)
-		names = append(names, server.Name)
+	first, err := newGeneration(&o.Config, nil)
+	if err != nil {
+		return nil, err
 	}
+	g.active = current.New(first)
 	g.self = append(append(g.self, `"`+metaServerInfo+`":`...), infoOf(o.Info)...)
-	g.pool.servers = make(map[string]serverState)
+	g.pool.servers = make(map[*server]serverState)
 	g.pool.shared.init(context.Background(), maxShared, sharedIdle)
 	g.asks = &ask.Relay{Table: g.table, States: ask.NewStates(), Mask: o.Mask, Log: o.Log, Record: g.record}
-	g.connect = func(ctx context.Context, server string, p upstream.Peer) (upstreamSession, error) {
-		l, err := o.Upstreams.Link(ctx, server, p)
+	g.connect = func(ctx context.Context, s *server, p upstream.Peer) (upstreamSession, error) {
+		l, err := s.upstreams.Link(ctx, s.Name, p)
 		if err != nil {
 			return nil, err // not l, which would be an interface that is not nil
 		}
 		return l, nil
 	}
 	g.front = front.New(front.Options{
-		Servers: names, Hosts: o.Hosts, Clients: o.Clients, Required: o.Required, Metadata: o.Metadata, RefusedScope: o.RefusedScope,
-		Limit: o.Limit, Status: o.Status, Middleware: o.Middleware,
+		Settings: first.front(), RefusedScope: o.RefusedScope, Limit: o.Limit, Status: o.Status, Middleware: o.Middleware,
 	}, g.table, g)
 	return g, nil
 }

@@ -47,7 +47,7 @@ func (g *Gateway) discover(ctx context.Context, q *request) []byte {
 	var b wire.Object
 	b.Add("supportedVersions", wire.Texts(session.Revisions()))
 	b.Add("capabilities", g.capabilities(ctx, q))
-	b.Add("ttlMs", strconv.AppendInt(nil, g.options.MaxAge.Milliseconds(), 10))
+	b.Add("ttlMs", strconv.AppendInt(nil, q.config().MaxAge.Milliseconds(), 10))
 	b.Add("cacheScope", []byte(`"private"`))
 	return q.result(b.Done())
 }

@@ -18,7 +18,7 @@ const (
 
 // checkResult says why a server's result does not go to the client; code is empty if it does. A result that asks for input passes if the
 // operator exposes input_required and what it asks for, and the client declares the capability.
-func (q *request) checkResult(server *Server, f *resultInfo) (code, why string) {
+func (q *request) checkResult(server *server, f *resultInfo) (code, why string) {
 	if f.kind != "complete" && f.kind != "input_required" {
 		return CodeResultRefused, "it answered with a kind of result that nobody asked for"
 	}
@@ -51,7 +51,7 @@ func (q *request) checkResult(server *Server, f *resultInfo) (code, why string) 
 }
 
 // inputRefused is the error of a relayed request whose result does not go to the client.
-func inputRefused(server *Server, code, why string) jsontext.Value {
+func inputRefused(server *server, code, why string) jsontext.Value {
 	return wire.ErrorObject(wire.InternalError, "server "+server.Name+": "+why, wire.Single("code", wire.Quote(code)))
 }
 
@@ -104,7 +104,7 @@ func (in clientInput) addTo(params jsontext.Value) (jsontext.Value, error) {
 const codeShowsURL = -32042
 
 // relayError answers with the error of a server, unless it is an elicitation that may not pass.
-func (q *request) relayError(server *Server, failed jsontext.Value) []byte {
+func (q *request) relayError(server *server, failed jsontext.Value) []byte {
 	shows := false
 	wire.Each(failed, func(p wire.Piece) {
 		code, err := strconv.ParseFloat(string(p.Value), 64)
@@ -121,7 +121,7 @@ const foreignState = "the requestState is not one that this gateway has given yo
 	"otherwise begin the request anew without it, but check first what a call that was under way has done"
 
 // openState returns the request state as the server knows it. The error object says why the server does not get the client's input.
-func (g *Gateway) openState(q *request, server *Server, target string, in clientInput) (state, failed jsontext.Value) {
+func (g *Gateway) openState(q *request, server *server, target string, in clientInput) (state, failed jsontext.Value) {
 	switch {
 	case in.responses == nil && in.state == nil:
 		return nil, nil
@@ -146,7 +146,7 @@ func (g *Gateway) openState(q *request, server *Server, target string, in client
 }
 
 // ownState returns the gateway's own request state of a kind, if a stateless client brings one back that it was given for this target.
-func (q *request) ownState(kind string, server *Server, target string, in clientInput) (native string, ok bool) {
+func (q *request) ownState(kind string, server *server, target string, in clientInput) (native string, ok bool) {
 	if q.session != nil || in.state == nil {
 		return "", false
 	}
@@ -158,7 +158,7 @@ func (q *request) ownState(kind string, server *Server, target string, in client
 }
 
 // sealState returns the edits that bind the request state of a result to the client.
-func (g *Gateway) sealState(q *request, server *Server, target string, f *resultInfo) (edits []wire.Edit) {
+func (g *Gateway) sealState(q *request, server *server, target string, f *resultInfo) (edits []wire.Edit) {
 	if !f.asks() {
 		return nil
 	}

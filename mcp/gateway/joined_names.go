@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -18,17 +19,17 @@ const nameSeparator = "__"
 const maxName = 128
 
 // joinedName is a server's name for clients of all servers.
-func joinedName(server *Server, name string) string { return server.Name + nameSeparator + name }
+func joinedName(server *server, name string) string { return server.Name + nameSeparator + name }
 
 // A candidate is one reading of a joined name.
 type candidate struct {
-	server *Server
+	server *server
 	name   string
 }
 
 // candidates are all readings of a joined name, in the operator's order. A name may have several, because it is compared with each server's
 // name and not split. Then the servers' listings decide.
-func candidates(servers []*Server, name string) (out []candidate) {
+func candidates(servers []*server, name string) (out []candidate) {
 	if len(name) > maxName {
 		return nil
 	}
@@ -63,14 +64,14 @@ func (l *link) catalogOf(listing *upstream.Kept) *catalog {
 	return now
 }
 
-// catalogOf returns the tools of a server.
-func (g *Gateway) catalogOf(ctx context.Context, q *request, server *Server) (*catalog, error) {
+// catalogOf returns the tools of a server, from a listing that is younger than maxAge.
+func (g *Gateway) catalogOf(ctx context.Context, q *request, server *server, maxAge time.Duration) (*catalog, error) {
 	l, err := g.linkTo(ctx, q, server)
 	if err != nil {
 		return nil, err
 	}
 	defer l.release()
-	listing, err := l.Listing(ctx, g.options.MaxAge)
+	listing, err := l.Listing(ctx, maxAge)
 	if err != nil {
 		return nil, err
 	}
@@ -78,11 +79,11 @@ func (g *Gateway) catalogOf(ctx context.Context, q *request, server *Server) (*c
 }
 
 // resolveTool finds the server of a tool that a client of all servers names. The error object says that there is none, or more than one.
-func (g *Gateway) resolveTool(ctx context.Context, q *request, name string) (*Server, string, jsontext.Value) {
+func (g *Gateway) resolveTool(ctx context.Context, q *request, name string) (*server, string, jsontext.Value) {
 	var found, down []candidate
 	all := candidates(q.endpoint.exposing(ExposeTools), name)
 	for _, c := range all {
-		switch catalog, err := g.catalogOf(ctx, q, c.server); {
+		switch catalog, err := g.catalogOf(ctx, q, c.server, q.config().MaxAge); {
 		case err != nil:
 			down = append(down, c)
 		case catalog.tools[c.name] != nil:

@@ -91,8 +91,8 @@ func (l *link) restoreState() {
 		return
 	}
 	s.mu.Lock()
-	again := s.connectedBefore[l.server.Name]
-	s.connectedBefore[l.server.Name] = true
+	before := s.connectedBefore[l.server.Name]
+	s.connectedBefore[l.server.Name] = l.server
 	level := severityOf(s.level)
 	uris := slices.Clone(s.watches[l.server.Name])
 	s.mu.Unlock()
@@ -104,7 +104,7 @@ func (l *link) restoreState() {
 	} else if level > 0 || len(uris) > 0 {
 		go l.restoreStateful(level, uris)
 	}
-	if again { // notifications may have been missed
+	if before == l.server { // notifications may have been missed
 		for _, method := range []string{noteTools, notePrompts, noteResources} {
 			l.relayNotification(wire.Message{Method: method})
 		}

@@ -12,7 +12,7 @@ import (
 // A linkKey is the client, the server and the capabilities of a link.
 type linkKey struct {
 	client       Identity
-	server       string
+	server       *server
 	capabilities string // of the client, as the server knows them
 	dedicated    int    // number of a link that one request at a time uses; zero: the link is shared
 }
@@ -133,7 +133,14 @@ func (t *linkTable) connect(s *linkSlot, connect func(context.Context) (*link, e
 func (t *linkTable) release(s *linkSlot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s.uses--; s.uses > 0 || t.idle == 0 {
+	if s.uses--; s.uses > 0 {
+		return
+	}
+	if s.key.server.retired.Load() {
+		t.drop(s)
+		return
+	}
+	if t.idle == 0 {
 		return
 	}
 	if s.err == nil {
@@ -143,6 +150,17 @@ func (t *linkTable) release(s *linkSlot) {
 		s.timer = time.AfterFunc(t.idle, func() { t.expire(s) })
 	} else {
 		s.timer.Reset(t.idle)
+	}
+}
+
+// retire closes the unused links with a server that was replaced. The others are closed when they are released.
+func (t *linkTable) retire(server *server) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key, s := range t.slots { // in any order: each is independent
+		if key.server == server && s.uses == 0 {
+			t.drop(s)
+		}
 	}
 }
 
@@ -187,12 +205,12 @@ func (t *linkTable) evict() bool {
 }
 
 // working are the links that work, in the order of the servers.
-func (t *linkTable) working(servers []*Server) (out []*link) {
+func (t *linkTable) working(servers []*server) (out []*link) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, server := range servers {
 		for _, s := range t.slots { // in any order: a session has one link with each server
-			if s.key.server == server.Name && s.works() {
+			if s.key.server == server && s.works() {
 				out = append(out, s.link)
 			}
 		}

@@ -39,7 +39,7 @@ type linkPool struct {
 	shared linkTable
 
 	mu      sync.Mutex
-	servers map[string]serverState
+	servers map[*server]serverState
 }
 
 // A serverState is what the gateway knows of a server since it last tried to connect.
@@ -51,26 +51,33 @@ type serverState struct {
 }
 
 // state returns the state of a server, and changes it then.
-func (p *linkPool) state(server string, change func(*serverState)) serverState {
+func (p *linkPool) state(server *server, change func(*serverState)) serverState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.servers[server]
 	before := s
-	if change != nil {
+	if change != nil && !server.retired.Load() {
 		change(&s)
 		p.servers[server] = s
 	}
 	return before
 }
 
+// forget drops the state of a server that was replaced.
+func (p *linkPool) forget(server *server) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.servers, server)
+}
+
 // offersOf is what a server offered when last connected.
-func (p *linkPool) offersOf(server string) (o offers, known bool) {
+func (p *linkPool) offersOf(server *server) (o offers, known bool) {
 	s := p.state(server, nil)
 	return s.offers, s.known
 }
 
 // knownStateful reports whether the server is known to speak a revision with sessions.
-func (p *linkPool) knownStateful(server string) bool {
+func (p *linkPool) knownStateful(server *server) bool {
 	s := p.state(server, nil)
 	return s.known && !s.stateless
 }
@@ -81,7 +88,7 @@ type link struct {
 	connected       chan struct{}
 
 	gateway *Gateway
-	server  *Server
+	server  *server
 	session *clientSession // nil: stateless clients of one identity use it
 	slot    *linkSlot
 
@@ -104,14 +111,14 @@ func (l *link) release() { l.slot.table.release(l.slot) }
 
 // linkTo returns the client's link with a server: that of its session; one that it shares with stateless requests of the same identity and
 // capabilities; or, if the server may send questions, a dedicated one.
-func (g *Gateway) linkTo(ctx context.Context, q *request, server *Server) (*link, error) {
+func (g *Gateway) linkTo(ctx context.Context, q *request, server *server) (*link, error) {
 	if s := q.session; s != nil {
-		return s.links.get(ctx, linkKey{server: server.Name}, func(ctx context.Context) (*link, error) {
+		return s.links.get(ctx, linkKey{server: server}, func(ctx context.Context) (*link, error) {
 			return g.connectLink(ctx, s.Client, s, server, s.Protocol, forServer(s.capabilities, server))
 		})
 	}
 	capabilities := q.capabilitiesFor(server)
-	if !g.pool.knownStateful(server.Name) || len(capabilities) == len(`{}`) {
+	if !g.pool.knownStateful(server) || len(capabilities) == len(`{}`) {
 		l, err := g.sharedLink(ctx, q, server, capabilities)
 		if err != nil || l.Modern() || len(capabilities) == len(`{}`) {
 			return l, err
@@ -123,28 +130,28 @@ func (g *Gateway) linkTo(ctx context.Context, q *request, server *Server) (*link
 }
 
 // sharedLink returns a link for stateless clients.
-func (g *Gateway) sharedLink(ctx context.Context, q *request, server *Server, capabilities jsontext.Value) (*link, error) {
-	key := linkKey{client: q.From, server: server.Name, capabilities: string(capabilities)}
+func (g *Gateway) sharedLink(ctx context.Context, q *request, server *server, capabilities jsontext.Value) (*link, error) {
+	key := linkKey{client: q.From, server: server, capabilities: string(capabilities)}
 	return g.pool.shared.get(ctx, key, func(ctx context.Context) (*link, error) {
 		return g.connectLink(ctx, q.From, nil, server, session.Stateless, capabilities)
 	})
 }
 
 // connectLink connects to a server.
-func (g *Gateway) connectLink(ctx context.Context, client Identity, s *clientSession, server *Server, protocol string,
+func (g *Gateway) connectLink(ctx context.Context, client Identity, s *clientSession, server *server, protocol string,
 	capabilities jsontext.Value) (*link, error) {
 	l := &link{connected: make(chan struct{}), gateway: g, server: server, session: s}
 	defer close(l.connected)
-	up, err := g.connect(ctx, server.Name, upstream.Peer{
+	up, err := g.connect(ctx, server, upstream.Peer{
 		Owner: client.Name, Protocol: protocol, Capabilities: capabilities, Tell: l.receive, Rounds: server.Expose.Has(ExposeInputRequired),
 	})
 	if err != nil {
-		if !g.pool.state(server.Name, func(s *serverState) { s.down = true }).down {
+		if !g.pool.state(server, func(s *serverState) { s.down = true }).down {
 			g.options.Log.Warn("a server cannot be reached", "server", server.Name, "error", err.Error())
 		}
 		return nil, err
 	}
-	g.pool.state(server.Name, func(s *serverState) {
+	g.pool.state(server, func(s *serverState) {
 		*s = serverState{known: true, offers: readOffers(up.Hello().Capabilities), stateless: up.Modern()}
 	})
 	l.upstreamSession = up

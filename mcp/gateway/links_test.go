@@ -122,7 +122,7 @@ func TestAServerThatIsDownIsNotTriedAllTheTime(t *testing.T) {
 		tried := 0
 		r := newRig(t, "docs", nil)
 		join := r.connect
-		r.connect = func(ctx context.Context, server string, p upstream.Peer) (upstreamSession, error) {
+		r.connect = func(ctx context.Context, server *server, p upstream.Peer) (upstreamSession, error) {
 			tried++
 			return join(ctx, server, p)
 		}
@@ -149,7 +149,7 @@ func TestConnectingIsSharedAndOutlivesWhoGivesUp(t *testing.T) {
 	join := r.connect
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	tried := 0
-	r.connect = func(ctx context.Context, server string, p upstream.Peer) (upstreamSession, error) {
+	r.connect = func(ctx context.Context, server *server, p upstream.Peer) (upstreamSession, error) {
 		tried++
 		close(begun)
 		<-goOn
@@ -158,7 +158,7 @@ func TestConnectingIsSharedAndOutlivesWhoGivesUp(t *testing.T) {
 	c := r.modern("docs", `{}`)
 	ctx, cancel := context.WithCancel(context.Background())
 	gaveUp := make(chan error, 1)
-	go func() { _, err := r.linkTo(ctx, c.readRequest(), &r.options.Servers[0]); gaveUp <- err }()
+	go func() { _, err := r.linkTo(ctx, c.readRequest(), r.active.Load().endpoints[""].servers[0]); gaveUp <- err }()
 	within(t, "the attempt", begun)
 	cancel()
 	if err := within(t, "the first", gaveUp); !errors.Is(err, context.Canceled) {
@@ -167,7 +167,7 @@ func TestConnectingIsSharedAndOutlivesWhoGivesUp(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			l, err := r.linkTo(context.Background(), c.readRequest(), &r.options.Servers[0])
+			l, err := r.linkTo(context.Background(), c.readRequest(), r.active.Load().endpoints[""].servers[0])
 			if err != nil {
 				t.Error(err)
 				return
@@ -193,13 +193,13 @@ func TestSharedLinksAreBoundedAndEnd(t *testing.T) {
 		}
 		held := make([]*link, maxShared)
 		for i := range maxShared {
-			l, err := r.linkTo(t.Context(), of(i).readRequest(), &r.options.Servers[0])
+			l, err := r.linkTo(t.Context(), of(i).readRequest(), r.active.Load().endpoints[""].servers[0])
 			if err != nil {
 				t.Fatal(err)
 			}
 			held[i] = l
 		}
-		if _, err := r.linkTo(t.Context(), of(-1).readRequest(), &r.options.Servers[0]); !errors.Is(err, errTooManyLinks) {
+		if _, err := r.linkTo(t.Context(), of(-1).readRequest(), r.active.Load().endpoints[""].servers[0]); !errors.Is(err, errTooManyLinks) {
 			t.Errorf("one past the limit, all in use: %v", err)
 		}
 		held[5].release()
@@ -222,7 +222,7 @@ func TestSharedLinksAreBoundedAndEnd(t *testing.T) {
 				t.Errorf("link %d lives", i)
 			}
 		}
-		if _, err := r.linkTo(t.Context(), of(1).readRequest(), &r.options.Servers[0]); err == nil {
+		if _, err := r.linkTo(t.Context(), of(1).readRequest(), r.active.Load().endpoints[""].servers[0]); err == nil {
 			t.Error("a link was made after the end")
 		}
 	})
@@ -252,7 +252,7 @@ func TestConnectingWhileTheSessionEnds(t *testing.T) {
 	docs.link().Close()
 	join := r.connect
 	begun, goOn := make(chan struct{}), make(chan struct{})
-	r.connect = func(ctx context.Context, server string, p upstream.Peer) (upstreamSession, error) {
+	r.connect = func(ctx context.Context, server *server, p upstream.Peer) (upstreamSession, error) {
 		close(begun)
 		<-goOn
 		return join(ctx, server, p)
@@ -285,7 +285,7 @@ func TestWhereThereIsNoRoomServersAskNobody(t *testing.T) {
 	r := newRig(t, "docs", nil)
 	r.modern("docs", `{}`).use()
 	join := r.connect
-	r.connect = func(ctx context.Context, server string, p upstream.Peer) (upstreamSession, error) {
+	r.connect = func(ctx context.Context, server *server, p upstream.Peer) (upstreamSession, error) {
 		if string(p.Capabilities) != `{}` {
 			return nil, &upstream.LinkError{Code: upstream.CodeLinks, Reason: "too many"}
 		}

@@ -149,13 +149,13 @@ func (c *toolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 	if err != nil {
 		return nil
 	}
-	listing, err := l.Listing(ctx, c.gateway.options.MaxAge)
+	listing, err := l.Listing(ctx, c.q.config().MaxAge)
 	if err != nil {
 		return nil
 	}
 	all := bindings(l.catalogOf(listing).tools[c.target])
 	seen := func(t Tool) bool { return t.Name == c.target }
-	if len(all) > 0 && !slices.ContainsFunc(c.gateway.options.Calls.Tools(listing, c.q.Identity), seen) {
+	if len(all) > 0 && !slices.ContainsFunc(c.q.config().Calls.Tools(listing, c.q.Identity), seen) {
 		return nil // nothing is revealed of a hidden tool: Calls rejects the call
 	}
 	for _, b := range all {

@@ -161,7 +161,7 @@ func TestCapabilitiesMakeNoMoreLinks(t *testing.T) {
 		c := r.modern(server, can)
 		c.from = Identity{Name: who}
 		q := c.readRequest()
-		l, err := r.linkTo(t.Context(), q, r.endpoints[server].server)
+		l, err := r.linkTo(t.Context(), q, r.active.Load().endpoints[server].server)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -263,7 +263,7 @@ func TestQuestionsAreAnsweredWhereTheyCameFrom(t *testing.T) {
 		a.docs.told = func(string, string) {}
 		var links []*toldLink
 		join := a.connect
-		a.connect = func(ctx context.Context, server string, p upstream.Peer) (upstreamSession, error) {
+		a.connect = func(ctx context.Context, server *server, p upstream.Peer) (upstreamSession, error) {
 			l, err := join(ctx, server, p)
 			links = append(links, &toldLink{upstreamSession: l})
 			return links[len(links)-1], err

@@ -30,7 +30,7 @@ func (g *Gateway) relay(ctx context.Context, q *request, m *method) []byte {
 }
 
 // relayTo relays a request to one server and returns the answer.
-func (g *Gateway) relayTo(ctx context.Context, q *request, server *Server, params jsontext.Value) []byte {
+func (g *Gateway) relayTo(ctx context.Context, q *request, server *server, params jsontext.Value) []byte {
 	r := &relayedRequest{forward: g.newForward(q, server, q.Method), params: params}
 	if asksInResults(q.Method) {
 		if message, ours := g.resumePending(ctx, q, server, q.Method, readInput(q.Params)); ours {
@@ -56,6 +56,7 @@ type relayedRequest struct {
 
 // Run relays the request. If the results ask the client of a session, it repeats the request with the answers until ctx ends.
 func (r *relayedRequest) Run(ctx context.Context) {
+	defer r.releasePending()
 	if failed := r.exchange(ctx); failed != nil {
 		r.answer = Answer{Error: failed}
 	}
@@ -136,6 +137,7 @@ func (r *relayedRequest) request(ctx context.Context, l *link, params jsontext.V
 // Respond answers a request of the client with the server's answer.
 func (r *relayedRequest) Respond(request *session.Request) []byte {
 	q, _ := r.gateway.newRequest(request)
+	defer q.release()
 	return r.respond(q)
 }
 

@@ -211,7 +211,7 @@ const allCaps = `{"tools":{},"logging":{},"completions":{},"prompts":{"listChang
 func newRig(t testing.TB, names string, change func(*Options)) *rig {
 	t.Helper()
 	r := &rig{t: t, servers: make(map[string]*played), judge: &judge{tasks: make(map[string]jsontext.Value)}}
-	o := Options{Calls: r.judge, MaxAge: time.Minute, Tasks: true, Info: upstream.Info{Name: "pgfsm", Version: "1"}, Passed: r.pass}
+	o := Options{Config: Config{Calls: r.judge, MaxAge: time.Minute}, Tasks: true, Info: upstream.Info{Name: "pgfsm", Version: "1"}, Passed: r.pass}
 	for _, name := range strings.Fields(names) {
 		p := &played{name: name, caps: allCaps, answers: make(chan string, 16), notes: make(chan string, 16),
 			tools: []string{`{"name":"echo","inputSchema":{"type":"object"}}`}}
@@ -235,8 +235,8 @@ func newRig(t testing.TB, names string, change func(*Options)) *rig {
 	return r
 }
 
-func (r *rig) join(_ context.Context, server string, p upstream.Peer) (upstreamSession, error) {
-	s := r.servers[server]
+func (r *rig) join(_ context.Context, server *server, p upstream.Peer) (upstreamSession, error) {
+	s := r.servers[server.Name]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down {

@@ -15,7 +15,7 @@ const notFound = -32002
 
 // route finds the server of a request to all servers, and returns the params as that server knows them. The error object says that there is
 // none, or more than one.
-func (g *Gateway) route(ctx context.Context, q *request, m *method) (*Server, jsontext.Value, jsontext.Value) {
+func (g *Gateway) route(ctx context.Context, q *request, m *method) (*server, jsontext.Value, jsontext.Value) {
 	switch m.name {
 	case "prompts/get":
 		return g.routePrompt(ctx, q, m.needs, q.Params)
@@ -32,19 +32,19 @@ func (g *Gateway) route(ctx context.Context, q *request, m *method) (*Server, js
 }
 
 // routePrompt finds the server of a prompt by the joined name, and replaces that by the server's name.
-func (g *Gateway) routePrompt(ctx context.Context, q *request, needs Expose, doc jsontext.Value) (*Server, jsontext.Value, jsontext.Value) {
+func (g *Gateway) routePrompt(ctx context.Context, q *request, needs Expose, doc jsontext.Value) (*server, jsontext.Value, jsontext.Value) {
 	name, err := wire.Text(wire.Member(doc, "name"))
 	if err != nil {
 		return nil, nil, invalid(wire.InvalidParams, `"name" is not a string`)
 	}
 	all := candidates(q.endpoint.exposing(needs), name)
 	if len(all) > 1 {
-		servers := make([]*Server, len(all))
+		servers := make([]*server, len(all))
 		for i, c := range all {
 			servers[i] = c.server
 		}
 		var found []candidate
-		for i, l := range g.listsOf(ctx, q, servers, "prompts/list", g.options.MaxAge) {
+		for i, l := range g.listsOf(ctx, q, servers, "prompts/list", q.config().MaxAge) {
 			if l.has(all[i].name) {
 				found = append(found, all[i])
 			}
@@ -64,7 +64,7 @@ func (g *Gateway) routePrompt(ctx context.Context, q *request, needs Expose, doc
 }
 
 // routeCompletion finds the server of a completion by the prompt or the template.
-func (g *Gateway) routeCompletion(ctx context.Context, q *request, needs Expose) (*Server, jsontext.Value, jsontext.Value) {
+func (g *Gateway) routeCompletion(ctx context.Context, q *request, needs Expose) (*server, jsontext.Value, jsontext.Value) {
 	ref := wire.Member(q.Params, "ref")
 	kind, _ := wire.Text(wire.Member(ref, "type"))
 	switch kind {
@@ -94,7 +94,7 @@ func (g *Gateway) routeCompletion(ctx context.Context, q *request, needs Expose)
 }
 
 // routeResource finds the server of a resource.
-func (g *Gateway) routeResource(ctx context.Context, q *request, uri string) (*Server, jsontext.Value) {
+func (g *Gateway) routeResource(ctx context.Context, q *request, uri string) (*server, jsontext.Value) {
 	servers := q.endpoint.exposing(ExposeResources)
 	if len(servers) == 1 {
 		return servers[0], nil // the server says whether it has the resource
@@ -103,15 +103,15 @@ func (g *Gateway) routeResource(ctx context.Context, q *request, uri string) (*S
 }
 
 // resourceServer finds the one server that lists a resource, or else a matching template.
-func (g *Gateway) resourceServer(ctx context.Context, q *request, servers []*Server, uri string) (*Server, jsontext.Value) {
+func (g *Gateway) resourceServer(ctx context.Context, q *request, servers []*server, uri string) (*server, jsontext.Value) {
 	var found []candidate
-	for i, l := range g.listsOf(ctx, q, servers, "resources/list", g.options.MaxAge) {
+	for i, l := range g.listsOf(ctx, q, servers, "resources/list", q.config().MaxAge) {
 		if l.has(uri) {
 			found = append(found, candidate{servers[i], uri})
 		}
 	}
 	if len(found) == 0 {
-		for i, l := range g.listsOf(ctx, q, servers, "resources/templates/list", g.options.MaxAge) {
+		for i, l := range g.listsOf(ctx, q, servers, "resources/templates/list", q.config().MaxAge) {
 			if l != nil && slices.ContainsFunc(l.items, func(t listItem) bool { return matchesTemplate(t.key, uri) }) {
 				found = append(found, candidate{servers[i], uri})
 			}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/sha256"
 	"slices"
 	"strconv"
 	"strings"
@@ -186,32 +187,42 @@ func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 	}
 	agreed, each := g.splitFilter(ctx, q, want)
 	for _, part := range each {
-		if part.filter.prompts || part.filter.resources || len(part.filter.uris) > 0 {
-			if g.record(ctx, q.From, part.server.Name, ToServer, q.Method, part.filter.params()) != nil {
-				return q.fail(ask.NotRecorded)
-			}
+		if g.recordFilter(ctx, q, part) != nil {
+			return q.fail(ask.NotRecorded)
 		}
 	}
-	n := newSubscription(q.ID, agreed, g.options.Mask)
 	ctx, stop := context.WithCancel(ctx)
-	var running, starting sync.WaitGroup
-	defer running.Wait()
-	defer stop()
-	for _, part := range each {
-		starting.Add(1)
-		running.Go(func() { g.followServer(ctx, q, part.server, part.filter, n, sync.OnceFunc(starting.Done)) })
+	first := *q
+	l := &listener{
+		subscription: newSubscription(q.ID, agreed, g.options.Mask), gateway: g, q: &first, ctx: ctx, want: want,
+		following: make(map[*server]context.CancelFunc),
 	}
-	starting.Wait()
+	defer l.running.Wait()
+	defer stop()
+	l.follow(each)
+	if agreed.tools {
+		l.listed, _ = g.listNow(ctx, l.request())
+		defer g.addListener(l)()
+	}
 	out := session.NewRequestSender(q.Out)
 	defer out.End()
-	if out.Send(n.format(noteSubscribed, agreed.params())) != nil || agreed.empty() {
+	if out.Send(l.format(noteSubscribed, agreed.params())) != nil || agreed.empty() {
 		stop()
 	}
-	for ctx.Err() == nil {
+	for used := q.using.Value; ctx.Err() == nil; {
 		select {
 		case <-ctx.Done():
-		case <-n.wake:
-			for _, message := range n.take() {
+		case <-used.replaced:
+			next := g.active.Acquire()
+			q.release()
+			q.use(next)
+			if used = next.Value; q.endpoint == nil {
+				stop()
+				break
+			}
+			l.followOthers(q)
+		case <-l.wake:
+			for _, message := range l.take() {
 				if out.Send(message) != nil {
 					stop()
 				}
@@ -221,9 +232,114 @@ func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 	return q.rawResult(slices.Concat([]byte(`{"resultType":"complete","_meta":{"`+metaSubscription+`":`), q.ID, []byte(","), g.self, []byte(`}}`)))
 }
 
+// A listener is a subscription of a stateless client.
+type listener struct {
+	*subscription
+	gateway   *Gateway
+	q         *request // as it was at first
+	ctx       context.Context
+	want      filter
+	following map[*server]context.CancelFunc
+	running   sync.WaitGroup
+
+	mu     sync.Mutex
+	listed [sha256.Size]byte // of the client's list of tools
+}
+
+// request is the client's request as another one can use it.
+func (l *listener) request() *request {
+	q := *l.q
+	return &q
+}
+
+// follow begins to follow servers, and returns when each listens or has failed to.
+func (l *listener) follow(each []serverFilter) {
+	var starting sync.WaitGroup
+	for _, part := range each {
+		if l.following[part.server] != nil {
+			continue
+		}
+		ctx, stop := context.WithCancel(l.ctx)
+		l.following[part.server] = stop
+		starting.Add(1)
+		q := l.request()
+		l.running.Go(func() { l.gateway.followServer(ctx, q, part.server, part.filter, l.subscription, sync.OnceFunc(starting.Done)) })
+	}
+	starting.Wait()
+}
+
+// followOthers follows the servers that the active configuration has, and no others.
+func (l *listener) followOthers(q *request) {
+	_, each := l.gateway.splitFilter(l.ctx, q, l.want)
+	changed := false
+	for s, stop := range l.following { // in any order: each is independent
+		if !slices.ContainsFunc(each, func(part serverFilter) bool { return part.server == s }) {
+			stop()
+			delete(l.following, s)
+			changed = true
+		}
+	}
+	each = slices.DeleteFunc(each, func(part serverFilter) bool {
+		return l.following[part.server] == nil && l.gateway.recordFilter(l.ctx, q, part) != nil
+	})
+	before := len(l.following)
+	l.follow(each)
+	if changed || len(l.following) > before { // other servers may have other lists
+		l.add(wire.Message{Method: notePrompts})
+		l.add(wire.Message{Method: noteResources})
+	}
+}
+
+// compare notifies the client if its list of tools has changed.
+func (l *listener) compare() {
+	ctx, cancel := context.WithTimeout(l.ctx, compareTime)
+	defer cancel()
+	now, ok := l.gateway.listNow(ctx, l.request())
+	if !ok {
+		return
+	}
+	l.mu.Lock()
+	changed := now != l.listed
+	l.listed = now
+	l.mu.Unlock()
+	if changed {
+		l.add(wire.Message{Method: noteTools})
+	}
+}
+
+// addListener registers a subscription to changes of the list of tools until remove is called.
+func (g *Gateway) addListener(l *listener) (remove func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.subscriptions[l] = struct{}{}
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.subscriptions, l)
+	}
+}
+
+func (g *Gateway) openListeners() []*listener {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := make([]*listener, 0, len(g.subscriptions))
+	for l := range g.subscriptions { // in any order: each is independent
+		all = append(all, l)
+	}
+	return all
+}
+
+// recordFilter records that a client subscribes to prompts or resources of a server. Tools are the gateway's own.
+func (g *Gateway) recordFilter(ctx context.Context, q *request, part serverFilter) error {
+	if !part.filter.prompts && !part.filter.resources && len(part.filter.uris) == 0 {
+		return nil
+	}
+	return g.record(ctx, q.From, part.server.Name, ToServer, q.Method, part.filter.params())
+}
+
 // A serverFilter is the part of a filter that one server serves.
 type serverFilter struct {
-	server *Server
+	server *server
 	filter filter
 }
 
@@ -238,13 +354,13 @@ func (g *Gateway) splitFilter(ctx context.Context, q *request, want filter) (agr
 		wg.Go(func() {
 			var reached bool
 			if offered[i], reached = g.offersNow(asked, q, s); !reached {
-				known, _ := g.pool.offersOf(s.Name)
+				known, _ := g.pool.offersOf(s)
 				offered[i] = known.exposed(s.Expose)
 			}
 		})
 	}
 	wg.Wait()
-	homes := make(map[string]*Server)
+	homes := make(map[string]*server)
 	for _, uri := range want.uris {
 		if s, failed := g.routeResource(asked, q, uri); failed == nil {
 			homes[uri] = s
@@ -272,7 +388,7 @@ func (g *Gateway) splitFilter(ctx context.Context, q *request, want filter) (agr
 
 // followServer sends a server's notifications to a subscription until ctx ends, over as many links as that takes. It calls opened when the
 // server listens, or fails to.
-func (g *Gateway) followServer(ctx context.Context, q *request, server *Server, f filter, n *subscription, opened func()) {
+func (g *Gateway) followServer(ctx context.Context, q *request, server *server, f filter, n *subscription, opened func()) {
 	defer opened()
 	for wait := retryFirst; ctx.Err() == nil; wait = min(2*wait, retryMax) {
 		limit := time.AfterFunc(connectWait, opened)
@@ -323,7 +439,7 @@ func (l *link) followFor(ctx context.Context, f filter, n *subscription, opened 
 	}
 	defer l.addSubscription(n)()
 	if f.tools {
-		_, _ = l.Listing(ctx, l.gateway.options.MaxAge) // it opens the stream for changes
+		_, _ = l.Listing(ctx, l.gateway.active.Load().MaxAge) // it opens the stream for changes
 	}
 	for _, uri := range f.uris {
 		defer l.watchResource(ctx, uri)()

@@ -26,13 +26,13 @@ func (g *Gateway) serveTask(ctx context.Context, q *request) []byte {
 	var result, failed jsontext.Value
 	switch q.Method {
 	case "tasks/cancel":
-		result, failed = g.options.Calls.CancelTask(ctx, q.From, id)
+		result, failed = q.config().Calls.CancelTask(ctx, q.From, id)
 	case "tasks/update": // no task waits for input
-		if _, failed = g.options.Calls.Task(ctx, q.From, id); failed == nil {
+		if _, failed = q.config().Calls.Task(ctx, q.From, id); failed == nil {
 			result = jsontext.Value(`{}`)
 		}
 	default:
-		if result, failed = g.options.Calls.Task(ctx, q.From, id); failed == nil {
+		if result, failed = q.config().Calls.Task(ctx, q.From, id); failed == nil {
 			result = deliverTask(result, id)
 		}
 	}

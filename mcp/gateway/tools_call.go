@@ -119,6 +119,7 @@ type toolCall struct {
 
 // Run has the call decided and made. If the results ask the client of a session, it repeats the call with the answers.
 func (c *toolCall) Run(ctx context.Context) {
+	defer c.releasePending()
 	defer c.end()
 	g, q, within := c.gateway, c.q, upstreamContext(ctx, c.server)
 	if q.stateless() && q.Header != nil {
@@ -130,7 +131,7 @@ func (c *toolCall) Run(ctx context.Context) {
 	var rounds ask.Rounds
 	defer rounds.End(g.table, q.From)
 	for {
-		c.setAnswer(g.options.Calls.Call(within, c.newAsk(within)))
+		c.setAnswer(q.config().Calls.Call(within, c.newAsk(within)))
 		if !c.answer.Native {
 			return
 		}
@@ -182,7 +183,7 @@ func (c *toolCall) newAsk(ctx context.Context) *Ask {
 			return nil, err
 		}
 		if l.Modern() {
-			if listing, err := l.Listing(ctx, g.options.MaxAge); err == nil { // if it fails, Calls fails too
+			if listing, err := l.Listing(ctx, q.config().MaxAge); err == nil { // if it fails, Calls fails too
 				a.Header = ParamHeader(l.catalogOf(listing).tools[c.target], p.arguments)
 			}
 		}
@@ -279,7 +280,7 @@ func (c *toolCall) connect(ctx context.Context) (*link, error) {
 	q := c.q
 	if q.session != nil && q.session.Context.Err() != nil { // a task outlives its session, but nobody can be asked any more
 		q = &request{
-			Request: &session.Request{From: q.From, Endpoint: q.Endpoint, Protocol: session.Stateless}, gateway: q.gateway, endpoint: q.endpoint,
+			Request: &session.Request{From: q.From, Endpoint: q.Endpoint, Protocol: session.Stateless}, gateway: q.gateway, using: q.using, endpoint: q.endpoint,
 		}
 	}
 	l, err := c.gateway.linkTo(ctx, q, c.server)
@@ -316,6 +317,7 @@ func (c *toolCall) end() {
 // Respond answers a request of the client with the answer of the call.
 func (c *toolCall) Respond(request *session.Request) []byte {
 	q, _ := c.gateway.newRequest(request)
+	defer q.release()
 	return c.respond(q)
 }
 

@@ -17,12 +17,25 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 	if failed := noCursor(q.Params); failed != nil {
 		return q.fail(failed)
 	}
+	all, age := g.toolsOf(ctx, q, q.config().MaxAge)
+	q.noteListed(all)
+	var b wire.Object
+	b.Add("tools", wire.Array(all))
+	if q.stateless() {
+		b.Add("ttlMs", strconv.AppendInt(nil, max(0, q.config().MaxAge-age).Milliseconds(), 10))
+		b.Add("cacheScope", []byte(`"private"`))
+	}
+	return q.result(b.Done())
+}
+
+// toolsOf returns the tools of all servers that the client may call, from listings that are younger than maxAge, and the age of the oldest one.
+func (g *Gateway) toolsOf(ctx context.Context, q *request, maxAge time.Duration) (all []jsontext.Value, age time.Duration) {
 	servers := q.endpoint.exposing(ExposeTools)
 	found := make([]*catalog, len(servers))
 	var wg sync.WaitGroup
 	for i, s := range servers {
 		ask := func() {
-			c, err := g.catalogOf(upstreamContext(ctx, s), q, s)
+			c, err := g.catalogOf(upstreamContext(ctx, s), q, s, maxAge)
 			if err != nil {
 				g.options.Log.Debug("a server's tools were left out", "server", s.Name, "error", err.Error())
 				return
@@ -36,14 +49,12 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 		}
 	}
 	wg.Wait()
-	var all []jsontext.Value
-	age := time.Duration(0)
 	for i, c := range found {
 		if c == nil {
 			continue
 		}
 		age = max(age, c.listing.Age(time.Now()))
-		for _, t := range g.options.Calls.Tools(c.listing, q.Identity) {
+		for _, t := range q.config().Calls.Tools(c.listing, q.Identity) {
 			if q.endpoint.server != nil {
 				all = append(all, wire.StripOwn(t.Raw))
 			} else if raw := g.joinedTool(servers, found, i, t); raw != nil {
@@ -51,17 +62,11 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 			}
 		}
 	}
-	var b wire.Object
-	b.Add("tools", wire.Array(all))
-	if q.stateless() {
-		b.Add("ttlMs", strconv.AppendInt(nil, max(0, g.options.MaxAge-age).Milliseconds(), 10))
-		b.Add("cacheScope", []byte(`"private"`))
-	}
-	return q.result(b.Done())
+	return all, age
 }
 
 // joinedTool is a tool under its joined name; nil if the name is too long, or another server has it.
-func (g *Gateway) joinedTool(servers []*Server, found []*catalog, at int, t Tool) jsontext.Value {
+func (g *Gateway) joinedTool(servers []*server, found []*catalog, at int, t Tool) jsontext.Value {
 	name := joinedName(servers[at], t.Name)
 	raw := renamed(wire.StripOwn(t.Raw), name)
 	why := "its name is too long"

@@ -285,6 +285,7 @@ func (a *accessTokens) close() {
 	}
 	a.fetches.Do("", func() (any, error) { return "", nil })
 	a.client.CloseIdleConnections()
+	a.secrets.Put(a, nil) // nothing of the server is read any more
 }
 
 // authorized is a header with a token; without a token it is the header itself.

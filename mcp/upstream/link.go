@@ -46,14 +46,26 @@ type Kept struct {
 	Listing
 	At time.Time // when the answer was complete
 
-	once sync.Once
-	view any
+	mu   sync.Mutex
+	view atomic.Pointer[viewed]
 }
 
-// View returns what read makes of the listing. The first caller computes it; later callers get the same value.
-func (k *Kept) View(read func(Listing) any) any {
-	k.once.Do(func() { k.view = read(k.Listing) })
-	return k.view
+// viewed is what one reader makes of a listing.
+type viewed struct{ reader, view any }
+
+// View returns what read makes of the listing. It is computed once for a reader; only that of the last reader is kept.
+func (k *Kept) View(reader any, read func(Listing) any) any {
+	if v := k.view.Load(); v != nil && v.reader == reader {
+		return v.view
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if v := k.view.Load(); v != nil && v.reader == reader {
+		return v.view
+	}
+	v := &viewed{reader, read(k.Listing)}
+	k.view.Store(v)
+	return v.view
 }
 
 // Age is how old the listing is at a moment.

@@ -1,9 +1,12 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,11 +22,16 @@ type Info struct{ Name, Version string }
 
 // Upstreams are the configured servers and the sessions with them. All methods may be called concurrently.
 type Upstreams struct {
-	limits  Limits
+	*common
+	limits Limits
+	all    []*upstream
+	byName map[string]*upstream
+}
+
+// A common is what Upstreams share with those that replace them.
+type common struct {
 	info    Info
 	secrets *secret.Masker
-	all     []*upstream
-	byName  map[string]*upstream
 	done    runs
 
 	moments atomic.Uint64 // the last moment, see list_changed.go
@@ -54,19 +62,25 @@ type upstream struct {
 // New checks the servers and limits and returns them as Upstreams. It connects to no server and starts none. The error reports all mistakes.
 // Secrets are masked in names, versions and reasons; the caller masks them in results and error objects.
 func New(servers []Server, limits Limits, info Info, secrets *secret.Masker) (*Upstreams, error) {
+	c := &common{info: Info{cmp.Or(info.Name, "pgfsm"), cmp.Or(info.Version, "0")}, secrets: secrets}
+	if c.secrets == nil {
+		c.secrets = secret.New(nil) // access tokens become secrets
+	}
+	c.ctx, c.close = context.WithCancelCause(context.Background())
+	return c.open(servers, limits, nil)
+}
+
+// Replace returns Upstreams for other servers. A server that did not change, under limits that did not, is shared: it keeps its sessions. The
+// caller closes the others of u by [Upstreams.CloseReplaced]. A run makes at most one call, by whichever of the two.
+func (u *Upstreams) Replace(servers []Server, limits Limits) (*Upstreams, error) {
+	return u.common.open(servers, limits, u)
+}
+
+// open returns Upstreams, which share with former what did not change.
+func (c *common) open(servers []Server, limits Limits, former *Upstreams) (*Upstreams, error) {
 	limits, err := limits.withDefaults()
 	faults := []error{err}
-	if info.Name == "" {
-		info.Name = "pgfsm"
-	}
-	if info.Version == "" {
-		info.Version = "0"
-	}
-	u := &Upstreams{limits: limits, info: info, secrets: secrets, byName: make(map[string]*upstream)}
-	if u.secrets == nil {
-		u.secrets = secret.New(nil) // access tokens become secrets
-	}
-	u.ctx, u.close = context.WithCancelCause(context.Background())
+	u := &Upstreams{common: c, limits: limits, byName: make(map[string]*upstream)}
 	for _, s := range servers {
 		if err := s.check(); err != nil {
 			faults = append(faults, err)
@@ -77,8 +91,14 @@ func New(servers []Server, limits Limits, info Info, secrets *secret.Masker) (*U
 			continue
 		}
 		s.setTimeouts()
-		up := &upstream{server: s, gate: make(chan struct{}, 1), links: make(map[*Link]struct{})}
-		up.tokens = newAccessTokens(u.ctx, s, u.secrets)
+		var up *upstream
+		if former != nil && former.limits == limits {
+			up = former.byName[s.Name]
+		}
+		if up == nil || !reflect.DeepEqual(up.server, s) {
+			up = &upstream{server: s, gate: make(chan struct{}, 1), links: make(map[*Link]struct{})}
+			up.tokens = newAccessTokens(c.ctx, s, c.secrets)
+		}
 		u.all = append(u.all, up)
 		u.byName[s.Name] = up
 	}
@@ -88,12 +108,27 @@ func New(servers []Server, limits Limits, info Info, secrets *secret.Masker) (*U
 	return u, nil
 }
 
+// Shares reports whether other has the same session with a server. Both may be nil.
+func (u *Upstreams) Shares(other *Upstreams, server string) bool {
+	return u == other || u != nil && other != nil && u.byName[server] != nil && u.byName[server] == other.byName[server]
+}
+
+// CloseReplaced ends all links with servers of u that next does not share, and returns when they have ended.
+func (u *Upstreams) CloseReplaced(next *Upstreams) {
+	closeAll(slices.DeleteFunc(slices.Clone(u.all), func(up *upstream) bool { return next.byName[up.server.Name] == up }))
+}
+
 // Close ends all links and child processes and returns when they have ended. Listings and calls under way end with CodeClosed. Afterwards
 // List reports every server down and Call sends nothing. Close may be called again.
 func (u *Upstreams) Close() error {
 	u.close(errClosed)
+	closeAll(u.all)
+	return nil
+}
+
+func closeAll(all []*upstream) {
 	var wg sync.WaitGroup
-	for _, up := range u.all {
+	for _, up := range all {
 		wg.Go(func() {
 			up.gate <- struct{}{} // a listing that holds it returns soon: its context is cancelled
 			defer func() { <-up.gate }()
@@ -102,7 +137,6 @@ func (u *Upstreams) Close() error {
 		wg.Go(up.closeLinks)
 	}
 	wg.Wait()
-	return nil
 }
 
 // current returns the link of the last listing; nil if there is none that works.

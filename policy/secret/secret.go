@@ -67,14 +67,17 @@ func New(values []string) *Masker {
 	return m
 }
 
-// Put replaces the values that an owner has put before. They are secrets that are known only at run time, such as access tokens.
+// Put replaces the values that an owner has put before; without values, it forgets the owner. They are secrets that are known only at run
+// time, such as access tokens.
 func (m *Masker) Put(owner any, values []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.later == nil {
 		m.later = make(map[any][]string)
 	}
-	m.later[owner] = slices.Clone(values)
+	if m.later[owner] = slices.Clone(values); len(values) == 0 {
+		delete(m.later, owner)
+	}
 	m.compile()
 }
 

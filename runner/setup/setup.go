@@ -37,11 +37,29 @@ type Setup struct {
 	OTLP       *telemetry.OTLP     // nil: no spans are exported
 
 	options Options
+	secrets []string // of the configuration, which Secrets masks
+	llmKey  string
 }
+
+// configured owns the secrets of a configuration in a [secret.Masker].
+type configured struct{}
 
 // Open opens a configuration that [Load] returned. It starts nothing and connects to nothing.
 func Open(o Options, loaded *config.Loaded, from string) (s *Setup, err error) {
-	s = &Setup{Loaded: loaded, From: from, options: o}
+	s = &Setup{Secrets: secret.New(nil)}
+	if err = s.open(o, loaded, from); err != nil {
+		return nil, err
+	}
+	s.Secrets.Put(configured{}, s.secrets)
+	if !s.IsDemo() {
+		err = s.connect()
+	}
+	return s, err
+}
+
+// open opens a configuration without connections to servers. Its secrets are not masked yet.
+func (s *Setup) open(o Options, loaded *config.Loaded, from string) (err error) {
+	s.Loaded, s.From, s.options = loaded, from, o
 	if model := loaded.Content.Planner.LLM; model != nil {
 		model.Prompt = llm.PromptVersion
 	}
@@ -51,15 +69,16 @@ func Open(o Options, loaded *config.Loaded, from string) (s *Setup, err error) {
 		}
 	}
 	if s.Bundle, err = policy.Compile(loaded.Content); err != nil {
-		return nil, err
+		return err
 	}
-	resolved, err := loaded.Resolve(o.Getenv, safefile.ReadTrusted)
+	resolved, err := loaded.Resolve(o.Getenv, o.open)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s.Secrets, s.OTLP = secret.New(resolved.Secrets), collector(resolved.OTLP)
+	s.secrets, s.llmKey = resolved.Secrets, resolved.LLMKey
+	s.OTLP = collector(resolved.OTLP)
 	if s.Planner, s.Summarizer, err = llm.Configured(&s.Bundle.Content().Planner, resolved.LLMKey, s.Secrets); err != nil {
-		return nil, err
+		return err
 	}
 	for _, r := range resolved.Servers {
 		s.Servers = append(s.Servers, upstream.Server{
@@ -68,10 +87,7 @@ func Open(o Options, loaded *config.Loaded, from string) (s *Setup, err error) {
 			Timeout: time.Duration(r.Timeout) * time.Millisecond, TimeoutTotal: time.Duration(r.TimeoutTotal) * time.Millisecond,
 		})
 	}
-	if !s.IsDemo() {
-		err = s.connect()
-	}
-	return s, err
+	return nil
 }
 
 func credentials(from *config.ClientCredentials) *upstream.ClientCredentials {
@@ -131,9 +147,12 @@ func (s *Setup) Start(ctx context.Context) (err error) {
 }
 
 func (s *Setup) connect() (err error) {
-	limits := upstream.Limits{ResultBytes: s.Bundle.Limits().ResultBytes}
-	s.Upstreams, err = upstream.New(s.Servers, limits, upstream.Info{Name: "pgfsm", Version: s.options.Version}, s.Secrets)
+	s.Upstreams, err = upstream.New(s.Servers, s.limits(), upstream.Info{Name: "pgfsm", Version: s.options.Version}, s.Secrets)
 	return err
+}
+
+func (s *Setup) limits() upstream.Limits {
+	return upstream.Limits{ResultBytes: s.Bundle.Limits().ResultBytes}
 }
 
 // Close closes the sessions, and the servers of the embedded demo.
@@ -150,10 +169,29 @@ func (s *Setup) Close() error {
 
 // Runner returns options for a runner that records in trace files.
 func (s *Setup) Runner() runner.Options {
-	return runner.Options{
-		Bundle: s.Bundle, Upstreams: s.Upstreams, Planner: s.Planner, Summarizer: s.Summarizer, Secrets: s.Secrets,
-		Serve: s.Loaded.Serve, TracesDir: s.Loaded.TracesDir,
+	return runner.Options{Config: s.config(), TracesDir: s.Loaded.TracesDir}
+}
+
+func (s *Setup) config() runner.Config {
+	return runner.Config{
+		Bundle: s.Bundle, Upstreams: s.Upstreams, Planner: s.Planner, Summarizer: s.Summarizer, Secrets: s.Secrets, Serve: s.Loaded.Serve,
 	}
+}
+
+// Allowlists are the files that keep the pins; none for the allowlist of the embedded demo.
+func (s *Setup) Allowlists() []string {
+	if s.IsDemo() && s.options.env("SAFE_ALLOWLIST_PATH") == "" {
+		return nil
+	}
+	return s.Loaded.Allowlists()
+}
+
+// Served returns the configuration of a service, whose identity providers are i.
+func (s *Setup) Served(i *runner.Identity) runner.Config {
+	c := s.config()
+	c.Hosts, c.Closed, c.Allowlists = s.Loaded.Serve.Hosts, s.Loaded.Closed, s.Allowlists()
+	c.Identity, c.Required = i, s.Loaded.Identity.Required
+	return c
 }
 
 // Hooks returns the web hooks of a configuration, with their secrets.

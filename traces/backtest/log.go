@@ -7,17 +7,24 @@ import (
 
 	"pgfsm/config"
 	"pgfsm/policy/rules"
-	"pgfsm/policy/ruling"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 )
 
-// Bounds of a comparison on a log. It takes seconds, for each call is executed again.
-const (
-	MaxCompared = 500
-	maxRead     = 5000 // runs, of which some did not come as far as the policy
-	MaxTime     = 10 * time.Second
+// A Bound limits a comparison on a log. It takes seconds, for each call is executed again.
+type Bound struct {
+	Calls int           // that are compared
+	Time  time.Duration // after which no call is begun
+}
+
+// Bounds of comparisons.
+var (
+	ForDraft  = Bound{Calls: 500, Time: 10 * time.Second} // that a person tries
+	ForReload = Bound{Calls: 100, Time: 2 * time.Second}  // with the bundle that a reload has activated
 )
+
+// maxRead is how many runs are read for each call that is compared: some did not come as far as the policy.
+const maxRead = 10
 
 // ReadDraft reads the text of a policy.yaml, whose conditions may read the given claims. The error is of type [config.Errors].
 func ReadDraft(text string, claims ...string) (*rules.Content, error) {
@@ -32,20 +39,18 @@ type LogReport struct {
 	Partial bool   // the period has more calls than were compared
 }
 
-// CompareLog compares on the newest calls of a log that were requested since a time; empty is any time. Each call is judged with the risk rules that
-// it was recorded with. It compares at most MaxCompared calls, and begins none after MaxTime. Calls that have not ended and are not held
-// are left out. Conditions may read the given claims.
-func CompareLog(ctx context.Context, v ledger.Viewer, p *traces.Replayer, old, draft *rules.Content, since string, claims ...string) (r LogReport, err error) {
-	c := &Comparer{Old: ruling.NewJudge(old, nil, claims...), New: ruling.NewJudge(draft, nil, claims...), Replayer: p}
+// CompareLog compares on the newest calls of a log that were requested since a time; empty is any time. Calls that have not ended and are not
+// held are left out.
+func (c *Comparer) CompareLog(ctx context.Context, v ledger.Viewer, since string, within Bound) (r LogReport, err error) {
 	var rated []ledger.Request
 	err = v.View(ctx, func(look ledger.Reader) (err error) {
-		rated, r.Partial, err = newestRated(look, since)
+		rated, r.Partial, err = newestRated(look, since, within.Calls)
 		return err
 	})
 	if err != nil {
 		return r, err
 	}
-	end := time.Now().Add(MaxTime)
+	end := time.Now().Add(within.Time)
 	var calls []Call
 	for i := range rated {
 		if time.Now().After(end) {
@@ -68,16 +73,16 @@ func CompareLog(ctx context.Context, v ledger.Viewer, p *traces.Replayer, old, d
 }
 
 // newestRated returns the newest runs since a time that came as far as the policy. more reports that there may be others.
-func newestRated(look ledger.Reader, since string) (rated []ledger.Request, more bool, err error) {
+func newestRated(look ledger.Reader, since string, most int) (rated []ledger.Request, more bool, err error) {
 	read := 0
-	for q, err := range look.Requests(ledger.Filter{Newest: true, Limit: maxRead + 1}) {
+	for q, err := range look.Requests(ledger.Filter{Newest: true, Limit: maxRead*most + 1}) {
 		if err != nil {
 			return nil, false, err
 		}
 		if q.At < since { // run ids are ordered by time
 			break
 		}
-		if read++; read > maxRead || len(rated) == MaxCompared {
+		if read++; read > maxRead*most || len(rated) == most {
 			return rated, true, nil
 		}
 		if q.Mode != "" {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"pgfsm/policy/rules"
+	"pgfsm/policy/ruling"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/backtest"
@@ -27,25 +28,26 @@ func TestCompareLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := backtest.CompareLog(t.Context(), l, replayer, old, draft, "")
+	c := &backtest.Comparer{Old: ruling.NewJudge(old, nil), New: ruling.NewJudge(draft, nil), Replayer: replayer}
+	got, err := c.CompareLog(t.Context(), l, "", backtest.ForDraft)
 	if err != nil || got.Traces != 1 || got.Judged != 1 || got.Partial || got.Since != held.At || len(got.Changed) != 1 {
 		t.Fatalf("CompareLog() = %+v, %v", got, err)
 	}
 	if c := got.Changed[0]; c.RunID != held.RunID || c.Old != rules.Pending || c.New != rules.Allow || c.By != "none" || !got.Has([]string{"newly-allowed"}) {
 		t.Errorf("the change is %+v", c)
 	}
-	later, err := backtest.CompareLog(t.Context(), l, replayer, old, draft, "9999-01-01T00:00:00Z")
+	later, err := c.CompareLog(t.Context(), l, "9999-01-01T00:00:00Z", backtest.ForDraft)
 	if err != nil || later.Traces != 0 || later.Partial {
 		t.Errorf("CompareLog() of a period without requests = %+v, %v: a held call belongs to the period in which it was requested", later, err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	views := 0
-	_, err = backtest.CompareLog(ctx, viewer(func(ctx context.Context, do func(ledger.Reader) error) error {
+	_, err = c.CompareLog(ctx, viewer(func(ctx context.Context, do func(ledger.Reader) error) error {
 		if views++; views == 2 { // the first reads which calls there are
 			stop()
 		}
 		return l.View(context.WithoutCancel(ctx), do)
-	}), replayer, old, draft, "")
+	}), "", backtest.ForDraft)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("CompareLog() = %v after its caller has left", err)
 	}

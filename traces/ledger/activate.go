@@ -2,17 +2,58 @@ package ledger
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"pgfsm/policy"
+	"pgfsm/policy/canonical"
 )
 
-// Activate records that a gateway starts with a bundle.
-func (l *Ledger) Activate(ctx context.Context, active *policy.Bundle) error {
+// A Cause is what made a gateway activate a bundle.
+type Cause string
+
+// The causes.
+const (
+	CauseStart  Cause = "start"
+	CauseSignal Cause = "signal"
+	CauseWatch  Cause = "watch"  // the gateway saw that a file had changed
+	CauseReload Cause = "reload" // a caller of the admin API asked for it
+)
+
+var causes = []Cause{CauseStart, CauseSignal, CauseWatch, CauseReload}
+
+// A Why is why a gateway activates a bundle, and what changes by it.
+type Why struct {
+	Cause    Cause
+	By       *Caller          // of CauseReload
+	Previous canonical.Digest // the bundle of the gateway before; empty at the start
+	Changed  []string         // keys of the configuration
+}
+
+// Activate records that a gateway takes a bundle. A caller who asks for it must be allowed to reload at that moment.
+func (l *Ledger) Activate(ctx context.Context, active *policy.Bundle, why Why) error {
 	return l.commit(ctx, func(b *batch) error {
+		a := &activated{
+			Build: l.build, Bundle: active.Digest(), Cause: why.Cause, Changed: slices.Clone(why.Changed), Previous: why.Previous,
+		}
+		if why.By != nil {
+			if err := why.By.still(b, b.now, ActReload); err != nil {
+				return err
+			}
+			a.Actor = why.By.Name
+		}
 		b.wrote = true
 		if err := b.PutBlob(Blob{Digest: active.Digest(), Kind: BlobBundle, Text: active.Text()}); err != nil {
 			return err
 		}
-		return b.add(nil, "", l.owner, &activated{Build: l.build, Bundle: active.Digest()})
+		return b.add(nil, "", l.owner, a)
 	})
+}
+
+// check returns what is wrong with the entry.
+func (a *activated) check() error {
+	if !slices.Contains(causes, a.Cause) || (a.Cause == CauseReload) != (a.Actor != "") || (a.Cause == CauseStart) != (a.Previous == "") {
+		return fmt.Errorf("the cause %q, the actor %q and the previous bundle %q do not belong together", a.Cause, a.Actor, a.Previous)
+	}
+	return nil
 }

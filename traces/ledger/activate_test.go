@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"pgfsm/policy/canonical"
@@ -11,21 +12,80 @@ import (
 
 func TestActivate(t *testing.T) {
 	active := statestest.MustBundle(statestest.Content(), nil)
+	content := statestest.Content()
+	content.Limits.ResultBytes--
+	next := statestest.MustBundle(content, nil)
 	other := string(canonical.Sum("bundle", nil))
 	d := newDesk(t)
 	d.approved(nil)
-	if err := d.Activate(context.Background(), active); err != nil {
+	admin := presented(t, d, "root", ledger.RoleAdmin)
+	if err := d.Activate(context.Background(), active, ledger.Why{Cause: ledger.CauseStart}); err != nil {
+		t.Fatal(err)
+	}
+	why := ledger.Why{Cause: ledger.CauseReload, By: &admin, Previous: active.Digest(), Changed: []string{"limits"}}
+	if err := d.Activate(context.Background(), next, why); err != nil {
 		t.Fatal(err)
 	}
 	d.forge(t, []forgery{
 		{"as-recorded", func(t *testing.T, all []ledger.Event) []ledger.Event {
-			want := `{"build":"","bundle":"` + string(active.Digest()) + `","type":"bundle.activated"}`
-			if e := all[len(all)-1]; e.Type != ledger.BundleActivated || e.RunID != "" || string(e.Payload) != want {
-				t.Errorf("the last event is %+v, want %s", e, want)
+			for i, want := range []string{
+				`{"build":"","bundle":"` + string(active.Digest()) + `","cause":"start","type":"bundle.activated"}`,
+				`{"actor":"root","build":"","bundle":"` + string(next.Digest()) + `","cause":"reload","changed":["limits"],"previous":"` +
+					string(active.Digest()) + `","type":"bundle.activated"}`,
+			} {
+				if e := all[len(all)-2+i]; e.Type != ledger.BundleActivated || e.RunID != "" || string(e.Payload) != want {
+					t.Errorf("event %d is %+v %s, want %s", i, e, e.Payload, want)
+				}
 			}
 			return all
 		}, ""},
-		{"of-a-bundle-that-is-not-there", edits(ledger.BundleActivated, string(active.Digest()), other), "it is missing"},
+		{"of-a-bundle-that-is-not-there", edits(ledger.BundleActivated, `"bundle":"`+string(next.Digest()), `"bundle":"`+other), "it is missing"},
 		{"of-a-run", changes(ledger.BundleActivated, func(e *ledger.Event) { e.RunID = statestest.RunID }), "not a UUID"},
+		{"of-nobody", edits(ledger.BundleActivated, `"actor":"root",`, ``), "do not belong together"},
+		{"of-an-unknown-cause", edits(ledger.BundleActivated, `"reload"`, `"luck"`), "do not belong together"},
+		{"without-a-bundle-before", edits(ledger.BundleActivated, `"previous":"`+string(active.Digest())+`",`, ``), "do not belong together"},
 	}...)
+}
+
+// TestActivateRefused: the ledger records a reload only if its caller may reload then.
+func TestActivateRefused(t *testing.T) {
+	active := statestest.MustBundle(statestest.Content(), nil)
+	d := newDesk(t)
+	for _, tt := range []struct {
+		name, role string
+		revoked    bool
+		want       ledger.RefusalCode
+	}{
+		{"an-approver", ledger.RoleApprover, false, ledger.RefusedRole},
+		{"an-auditor", ledger.RoleAuditor, false, ledger.RefusedRole},
+		{"an-agent", ledger.RoleAgent, false, ledger.RefusedRole},
+		{"a-revoked-admin", ledger.RoleAdmin, true, ledger.RefusedToken},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			by := presented(t, d, tt.name, tt.role)
+			if tt.revoked {
+				d.revokeAs(by, by.TokenID)
+			}
+			before := d.count(ledger.BundleActivated)
+			err := d.Activate(t.Context(), active, ledger.Why{Cause: ledger.CauseReload, By: &by, Previous: active.Digest()})
+			var refused *ledger.Refusal
+			if !errors.As(err, &refused) || refused.Code != tt.want || d.count(ledger.BundleActivated) != before {
+				t.Errorf("Activate() = %v, and the log has %d activations, want %d", err, d.count(ledger.BundleActivated), before)
+			}
+		})
+	}
+}
+
+// presented creates a token, and returns the caller who presents it.
+func presented(t *testing.T, d *desk, name, role string) ledger.Caller {
+	t.Helper()
+	text, _, err := d.CreateToken(t.Context(), ledger.Local("local:root"), name, role, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, err := d.Authenticate(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return who
 }

@@ -46,6 +46,7 @@ type Activation struct {
 	By     string // the id that the gateway's runs carry
 	Build  string
 	Bundle canonical.Digest
+	Cause  Cause
 }
 
 // units are the widths of counts, each with the length of the times that have it and the longest period that is counted by it.
@@ -175,7 +176,7 @@ func (w *Waits) measure(r Reader, q *Request) error {
 	return nil
 }
 
-// LastActivation returns the last start of a gateway; nil if none has started.
+// LastActivation returns the last start or reload of a gateway; nil if none has started.
 func LastActivation(r Reader) (*Activation, error) {
 	e, err := r.LastOf(BundleActivated)
 	if errors.Is(err, ErrNotFound) {
@@ -195,5 +196,5 @@ func (e *Entry) activation(r Reader) (Activation, error) {
 		return Activation{}, err
 	}
 	a := p.(*activated)
-	return Activation{Entry: e.Index, At: e.At, By: e.By, Build: a.Build, Bundle: a.Bundle}, nil
+	return Activation{Entry: e.Index, At: e.At, By: e.By, Build: a.Build, Bundle: a.Bundle, Cause: a.Cause}, nil
 }

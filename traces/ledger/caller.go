@@ -75,6 +75,7 @@ const (
 	ActAudit  Action = "audit"  // see the results of all calls
 	ActVote   Action = "vote"   // approve and deny
 	ActManage Action = "tokens" // create and revoke tokens, and prune
+	ActReload Action = "reload" // have a gateway read its configuration again
 )
 
 // mayDo lists the roles that may do an action. An admin manages tokens and does not vote: who makes tokens could otherwise
@@ -85,6 +86,7 @@ var mayDo = map[Action][]string{
 	ActAudit:  {RoleAuditor},
 	ActVote:   {RoleApprover},
 	ActManage: {RoleAdmin},
+	ActReload: {RoleAdmin},
 }
 
 // subject reports whether the caller is a subject of an identity provider.

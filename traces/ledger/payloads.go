@@ -217,8 +217,12 @@ type passed struct {
 
 type activated struct {
 	noRun
-	Build  string           `json:"build"` // the version of the program
-	Bundle canonical.Digest `json:"bundle"`
+	Actor    string           `json:"actor,omitempty"` // who asked for it; empty: nobody did
+	Build    string           `json:"build"`           // the version of the program
+	Bundle   canonical.Digest `json:"bundle"`
+	Cause    Cause            `json:"cause"`
+	Changed  []string         `json:"changed,omitempty"`  // keys of the configuration, sorted
+	Previous canonical.Digest `json:"previous,omitempty"` // the bundle before; empty at the start
 }
 
 type tokenCreated struct {

@@ -107,7 +107,7 @@ func (l *Ledger) Activations(r Reader, limit int) ([]Activation, error) {
 	return all, err
 }
 
-// A roster caches the replicas, because a ledger has an entry for each that ever started. The zero roster has read none.
+// A roster caches the replicas, because a ledger has an entry for each start and each reload. The zero roster has read none.
 type roster struct {
 	mu   sync.Mutex
 	read int64 // index after the last entry of a replica that was read
@@ -156,7 +156,12 @@ func (o *roster) refresh(r Reader) error {
 		if err != nil {
 			return err
 		}
-		o.live, o.read = append(o.live, Replica{Owner: a.By, Since: a.At, Build: a.Build, Bundle: a.Bundle}), e.Index+1
+		o.read = e.Index + 1
+		if i := slices.IndexFunc(o.live, func(r Replica) bool { return r.Owner == a.By }); i >= 0 { // it has reloaded
+			o.live[i].Bundle = a.Bundle
+		} else if a.Cause == CauseStart {
+			o.live = append(o.live, Replica{Owner: a.By, Since: a.At, Build: a.Build, Bundle: a.Bundle})
+		}
 		o.bundles = append(slices.DeleteFunc(o.bundles, func(b Activation) bool { return b.Bundle == a.Bundle }), a)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
@@ -25,7 +26,7 @@ func TestReplicas(t *testing.T) {
 		if want {
 			active = changed
 		}
-		if err := d.Activate(t.Context(), active); err != nil {
+		if err := d.Activate(t.Context(), active, ledger.Why{Cause: ledger.CauseStart}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -63,6 +64,18 @@ func TestReplicas(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	differs(first, same.Digest(), true)
+	reload := func(d *desk, to *policy.Bundle) {
+		t.Helper()
+		if err := d.Activate(t.Context(), to, ledger.Why{Cause: ledger.CauseSignal, Previous: same.Digest()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	since := p.Replicas[1].Since
+	reload(second, changed)
+	if p = at(first); len(p.Replicas) != 3 || p.Replicas[1].Owner != second.Owner() || p.Replicas[1].Bundle != changed.Digest() || p.Replicas[1].Since != since {
+		t.Errorf("after a reload: %+v", p)
+	}
+	reload(second, same)
 
 	third.store.Crash() // its claimed runs are approved, so they wait for another replica
 	p = at(first)

@@ -43,7 +43,7 @@ const (
 	RunEnded          Type = "run.ended"
 	OutcomeDelivered  Type = "outcome.delivered" // the requester gets the outcome of a held call
 	MCPPassed         Type = "mcp.passed"        // a message besides calls passed the gateway
-	BundleActivated   Type = "bundle.activated"  // a gateway starts with this bundle
+	BundleActivated   Type = "bundle.activated"  // a gateway starts with this bundle, or takes it in a reload
 	TokenCreated      Type = "token.created"
 	TokenRevoked      Type = "token.revoked"
 	IdentityBlocked   Type = "identity.blocked"   // a subject of an identity provider

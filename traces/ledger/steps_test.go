@@ -142,7 +142,7 @@ func TestTryBundle(t *testing.T) {
 			if _, _, err := d.play(statestest.RunID, &s); err != nil {
 				t.Fatal(err)
 			}
-			if err := d.Activate(t.Context(), tc.by); err != nil {
+			if err := d.Activate(t.Context(), tc.by, ledger.Why{Cause: ledger.CauseStart}); err != nil {
 				t.Fatal(err)
 			}
 			calls, before := len(s.World.Calls), len(d.Events(0))
@@ -191,7 +191,7 @@ func TestActivations(t *testing.T) {
 		all = append(all, statestest.MustBundle(c, nil))
 	}
 	for _, i := range []int{0, 1, 2, 1} {
-		if err := d.Activate(t.Context(), all[i]); err != nil {
+		if err := d.Activate(t.Context(), all[i], ledger.Why{Cause: ledger.CauseStart}); err != nil {
 			t.Fatal(err)
 		}
 	}

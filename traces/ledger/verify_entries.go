@@ -148,8 +148,10 @@ func (v *verifier) entry(e *Entry) error {
 	case *passed:
 		return v.passage(&Event{Index: e.Index, At: e.At, By: e.By}, p)
 	case *activated:
-		_, err := v.blobs.text(p.Bundle, BlobBundle, "entries", key)
-		return err
+		if _, err := v.blobs.text(p.Bundle, BlobBundle, "entries", key); err != nil {
+			return err
+		}
+		return fault("entries", key, p.check())
 	case *tokenCreated, *tokenRevoked:
 		v.told = append(v.told, logEvent{Event{Index: e.Index, At: e.At}, p})
 	case *identityBlocked, *identityUnblocked:

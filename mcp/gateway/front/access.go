@@ -17,7 +17,7 @@ var singleHeaders = []string{
 }
 
 // checkOrigin refuses repeated headers, foreign hosts, and requests of web pages of other origins.
-func (f *Front) checkOrigin(r *http.Request) *refusal {
+func (f *settings) checkOrigin(r *http.Request) *refusal {
 	if refused := checkRepeated(r.Header); refused != nil {
 		return refused
 	}
@@ -60,7 +60,7 @@ func first(h http.Header, name string) string {
 }
 
 // sameOrigin reports whether an origin is one of the hosts that are served.
-func (f *Front) sameOrigin(origin string) bool {
+func (f *settings) sameOrigin(origin string) bool {
 	for _, scheme := range []string{"http://", "https://"} {
 		if host, ok := strings.CutPrefix(strings.ToLower(origin), scheme); ok {
 			return f.hosts[host]
@@ -71,17 +71,17 @@ func (f *Front) sameOrigin(origin string) bool {
 
 // identify returns the client of a request. Each request is authenticated; its credentials go nowhere else. Only a request without an
 // Authorization header can be anonymous: invalid credentials never count as none.
-func (f *Front) identify(r *http.Request) (session.Identity, *policy.Identity, *refusal) {
+func (x *exchange) identify(r *http.Request) (session.Identity, *policy.Identity, *refusal) {
 	none := session.Identity{}
 	client, err := web.Caller{}, web.ErrNoCredentials
-	if f.options.Clients != nil {
-		client, err = f.options.Clients.Authenticate(r)
+	if x.Clients != nil {
+		client, err = x.Clients.Authenticate(r)
 	}
 	_, sent := r.Header["Authorization"]
 	var later *web.RetryError
 	var lacking *web.ScopeError
 	switch {
-	case errors.Is(err, web.ErrNoCredentials) && !sent && f.options.Required:
+	case errors.Is(err, web.ErrNoCredentials) && !sent && x.Required:
 		return none, nil, unauthorized("the request has no token: send Authorization: Bearer and a token")
 	case errors.Is(err, web.ErrNoCredentials) && !sent:
 		if !web.FromThisMachine(r) {
@@ -96,8 +96,8 @@ func (f *Front) identify(r *http.Request) (session.Identity, *policy.Identity, *
 		}
 		return none, nil, refused
 	case errors.As(err, &lacking):
-		if f.options.RefusedScope != nil {
-			f.options.RefusedScope(r.Context(), f.endpointPath(r), lacking)
+		if x.options.RefusedScope != nil {
+			x.options.RefusedScope(r.Context(), x.endpointPath(r), lacking)
 		}
 		return none, nil, refuse(http.StatusForbidden, refusedScope, "the token lacks a scope that this endpoint needs")
 	case err != nil || client.Name == "" || client.Name == session.Anonymous || client.Token == "" && !policy.HasSubject(client.Name):

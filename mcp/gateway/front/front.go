@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"pgfsm/mcp/gateway/session"
@@ -32,14 +33,19 @@ type Dispatcher interface {
 	Dispatch(context.Context, *session.Request) []byte
 }
 
-// Options of a front.
-type Options struct {
+// Settings of a front can be replaced while it serves. A request is served by one of them.
+type Settings struct {
 	Servers []string // that have an endpoint of their own
 	Hosts   []string // values of the Host header that are served; an Origin must be one of them too
 	// Clients verifies the client of a request. Nil: no credentials are valid.
 	Clients  web.Authenticator
 	Required bool      // no client is [Anonymous]
 	Metadata *Metadata // for OAuth clients; nil: tokens are not from an authorization server
+}
+
+// Options of a front.
+type Options struct {
+	Settings
 	// RefusedScope is told of each request that is refused because its token lacks scopes. The endpoint is a path.
 	RefusedScope func(ctx context.Context, endpoint string, lacking *web.ScopeError)
 	// Limit returns after how many seconds the client may send another request, and why; zero: it may send one now. It is asked once for
@@ -56,37 +62,48 @@ type Front struct {
 	options    Options
 	table      *session.Table
 	dispatcher Dispatcher
-	hosts      map[string]bool // in lower case
-	servers    map[string]bool
-	endpoints  map[string]bool // their paths
+	active     atomic.Pointer[settings]
 	channels   channels
 	writes     writeBudget
 	timeouts   timeouts
 }
 
+// settings are [Settings], indexed.
+type settings struct {
+	Settings
+	hosts     map[string]bool // in lower case
+	servers   map[string]bool
+	endpoints map[string]bool // their paths
+}
+
 // New returns a front. The table must be the dispatcher's, too.
 func New(o Options, t *session.Table, d Dispatcher) *Front {
-	f := &Front{
-		options: o, table: t, dispatcher: d, hosts: make(map[string]bool), servers: make(map[string]bool), endpoints: make(map[string]bool),
-		timeouts: defaultTimeouts,
-	}
-	for _, host := range o.Hosts {
-		f.hosts[strings.ToLower(host)] = true
-	}
-	for _, name := range o.Servers {
-		f.servers[name] = true
-	}
-	for _, path := range endpoints(o.Servers) {
-		f.endpoints[path] = true
-	}
+	f := &Front{options: o, table: t, dispatcher: d, timeouts: defaultTimeouts}
+	f.Replace(o.Settings)
 	f.channels.init(t.Limits)
 	f.writes.init(t.Limits.AnswersBytes)
 	return f
 }
 
+// Replace makes requests be served by other settings from now on.
+func (f *Front) Replace(s Settings) {
+	to := &settings{Settings: s, hosts: make(map[string]bool), servers: make(map[string]bool), endpoints: make(map[string]bool)}
+	for _, host := range s.Hosts {
+		to.hosts[strings.ToLower(host)] = true
+	}
+	for _, name := range s.Servers {
+		to.servers[name] = true
+	}
+	for _, path := range endpoints(s.Servers) {
+		to.endpoints[path] = true
+	}
+	f.active.Store(to)
+}
+
 // An exchange is one HTTP request and its response.
 type exchange struct {
 	*Front
+	*settings
 	w        http.ResponseWriter
 	r        *http.Request
 	ctl      http.ResponseController
@@ -99,7 +116,7 @@ type exchange struct {
 
 // ServeHTTP answers one HTTP request.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{Front: f, w: w, r: r, ctl: *http.NewResponseController(w), conn: web.ConnOf(r.Context())}
+	x := &exchange{Front: f, settings: f.active.Load(), w: w, r: r, ctl: *http.NewResponseController(w), conn: web.ConnOf(r.Context())}
 	defer func() { x.transferBody()() }()
 	serve, refused := x.route()
 	if refused == nil {
@@ -125,7 +142,7 @@ func (x *exchange) route() (serve func() *refusal, refused *refusal) {
 		return nil, refused
 	}
 	path := x.r.URL.EscapedPath() // in one spelling only: a proxy may decide by the path
-	if at, ok := strings.CutPrefix(path, pathMetadata); ok && x.options.Metadata != nil {
+	if at, ok := strings.CutPrefix(path, pathMetadata); ok && x.Metadata != nil {
 		return func() *refusal { return x.serveMetadata(at) }, nil
 	}
 	if x.from, x.identity, refused = x.identify(x.r); refused != nil {

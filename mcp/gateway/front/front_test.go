@@ -119,11 +119,11 @@ func (owners) Authenticate(r *http.Request) (web.Caller, error) {
 // scripted is a front of two servers before a script. Tokens are "token-" and the name of their owner.
 func scripted(t *testing.T, change func(*setup)) (*testFront, *script) {
 	t.Helper()
-	o := setup{Options: Options{
+	o := setup{Options: Options{Settings: Settings{
 		Servers: []string{"files", "notes"},
 		Clients: owners{},
 		Hosts:   []string{"gateway.test", "127.0.0.1:8787"},
-	}}
+	}}}
 	if change != nil {
 		change(&o)
 	}
@@ -208,7 +208,7 @@ func onLoopback(t *testing.T, g *testFront) string {
 		t.Fatal(err)
 	}
 	for _, h := range loopback.Hosts(on) {
-		g.hosts[h] = true
+		g.active.Load().hosts[h] = true
 	}
 	serves(t, g, on)
 	return on.Addr().String()

@@ -133,6 +133,7 @@ func (g *getStream) run(events []session.Event, last bool, send func() bool) {
 
 // stillAuthenticated reports whether the token of a stream is still valid.
 func (x *exchange) stillAuthenticated() bool {
+	x.settings = x.active.Load() // they may have been replaced since the stream began
 	client, _, refused := x.identify(x.r)
 	return refused == nil && client == x.from
 }

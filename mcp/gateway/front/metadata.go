@@ -53,7 +53,7 @@ func endpointOf(r *http.Request) string {
 }
 
 // endpointPath is [endpointOf] for requests at a known endpoint, and the endpoint of all servers for others.
-func (f *Front) endpointPath(r *http.Request) string {
+func (f *settings) endpointPath(r *http.Request) string {
 	if path := endpointOf(r); f.endpoints[path] {
 		return path
 	}
@@ -62,7 +62,7 @@ func (f *Front) endpointPath(r *http.Request) string {
 
 // serveMetadata answers with the metadata of an endpoint, to clients that have no token yet.
 func (x *exchange) serveMetadata(path string) *refusal {
-	m := x.options.Metadata
+	m := x.Metadata
 	switch {
 	case !x.endpoints[path]:
 		return refuse(http.StatusNotFound, refusedPath, "no endpoint has this path")
@@ -88,7 +88,7 @@ const (
 
 // challenge is the value of the header WWW-Authenticate (RFC 6750 section 3, RFC 9728 section 5.1). The failure is empty if no token came.
 func (x *exchange) challenge(failure string) string {
-	m := x.options.Metadata
+	m := x.Metadata
 	if m == nil {
 		return "Bearer"
 	}

@@ -45,8 +45,10 @@ type Options struct {
 	// Result returns the result of a request's call, or nil and the reason why it is not shown. It may be nil: then no result
 	// is shown.
 	Result func(context.Context, ledger.Reader, *ledger.Request) (result jsontext.Value, note string, err error)
-	// Bundle judges the calls of this service. Nil: the one with which a gateway last started.
-	Bundle *policy.Bundle
+	// Bundle returns the bundle that judges the calls of this service. Nil: the one that a gateway last took.
+	Bundle func() *policy.Bundle
+	// Reload has the service read its configuration again, for a caller. Nil: it cannot.
+	Reload func(context.Context, ledger.Caller) (present.Reload, error)
 	// Servers returns the servers as this service last saw them, and what it cannot tell. Nil: it has none.
 	Servers func() (all []present.Server, note string)
 	// Log writes one line about what callers must not learn. Lines about invalid tokens are limited to one a second. It may be
@@ -66,7 +68,8 @@ type Handler struct {
 	warnings    func() []string
 	checkpoints string
 	result      func(context.Context, ledger.Reader, *ledger.Request) (jsontext.Value, string, error)
-	bundle      *policy.Bundle
+	bundle      func() *policy.Bundle
+	reload      func(context.Context, ledger.Caller) (present.Reload, error)
 	servers     func() ([]present.Server, string)
 	log         func(string)
 	listing     chan struct{}  // one value while a page is read: it may read all requests, and calls need the ledger's readers
@@ -77,7 +80,7 @@ type Handler struct {
 func New(o Options) *Handler {
 	h := &Handler{
 		ledger: o.Ledger, replayer: o.Replayer, callers: o.Callers, voted: o.Voted, ready: o.Ready, warnings: o.Warnings, checkpoints: o.Checkpoints,
-		result: o.Result, log: o.Log, bundle: o.Bundle, servers: o.Servers,
+		result: o.Result, log: o.Log, bundle: o.Bundle, reload: o.Reload, servers: o.Servers,
 		write: o.Metrics, failed: rate.Sometimes{Interval: time.Second}, listing: make(chan struct{}, 1),
 	}
 	for _, name := range o.Hosts {
@@ -87,6 +90,9 @@ func New(o Options) *Handler {
 		h.callers = Tokens{Ledger: o.Ledger}
 	} else {
 		h.callers = Unblocked{h.callers, o.Ledger}
+	}
+	if h.bundle == nil {
+		h.bundle = func() *policy.Bundle { return nil }
 	}
 	if h.voted == nil {
 		h.voted = func(ledger.Ballot) {}
@@ -133,6 +139,7 @@ var routes = []route{
 	{method: http.MethodGet, path: "/inclusion/", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).inclusion},
 	{method: http.MethodPost, path: "/approve/", may: []ledger.Action{ledger.ActVote}, serve: (*Handler).approve},
 	{method: http.MethodPost, path: "/deny/", may: []ledger.Action{ledger.ActVote}, serve: (*Handler).deny},
+	{method: http.MethodPost, path: "/reload", may: []ledger.Action{ledger.ActReload}, serve: (*Handler).reloadConfig},
 	{method: http.MethodGet, path: "/openapi.yaml", open: true, serve: (*Handler).openapiYAML},
 	{method: http.MethodGet, path: "/openapi.json", open: true, serve: (*Handler).openapiJSON},
 	{method: http.MethodGet, path: "/metrics", may: []ledger.Action{ledger.ActAudit}, local: true, serve: (*Handler).metrics},

@@ -9,7 +9,7 @@ import (
 func (h *Handler) listPolicies(c *call) (answer, error) {
 	var out present.Policies
 	err := h.inTurn(c, func(r ledger.Reader) (err error) {
-		out, err = present.NewPolicies(r, h.bundle)
+		out, err = present.NewPolicies(r, h.bundle())
 		return err
 	})
 	return jsonAnswer(out), err

@@ -25,7 +25,7 @@ func TestPoliciesAndServers(t *testing.T) {
 		d.call(http.MethodPost, path, d.token(ledger.RoleAuditor, "auditor"), "{}").want(t, 405, api.MethodUnknown)
 	}
 	c := ledgertest.Holding(1)
-	if err := d.Activate(t.Context(), statestest.MustBundle(c, nil)); err != nil {
+	if err := d.Activate(t.Context(), statestest.MustBundle(c, nil), ledger.Why{Cause: ledger.CauseStart}); err != nil {
 		t.Fatal(err)
 	}
 	d.Hold(1)
@@ -46,7 +46,7 @@ func TestPoliciesAndServers(t *testing.T) {
 	tools := present.ServerTools(&c, b.Catalog("", statestest.Listings(page)), statestest.Server, &present.Pins{
 		Allowlist: "allowlist.json", Definition: func(canonical.Digest) []byte { return []byte(`{"name":"fetch_policy_entry"}`) },
 	})
-	d.handler = api.New(api.Options{Ledger: d.Ledger, Hosts: []string{service}, Bundle: b, Servers: func() ([]present.Server, string) {
+	d.handler = api.New(api.Options{Ledger: d.Ledger, Hosts: []string{service}, Bundle: func() *policy.Bundle { return b }, Servers: func() ([]present.Server, string) {
 		return []present.Server{{Server: statestest.Server, Status: policy.ServerUp, Tools: tools}, {Server: "away", Status: policy.ServerDown, Tools: []present.ServerTool{}}}, ""
 	}})
 	var servers present.Servers

@@ -31,6 +31,7 @@ const (
 	KeyInvalid      Code = "idempotency_key_invalid" //
 	DigestRequired  Code = "digest_required"         // the vote does not name a digest
 	TokenMissing    Code = "token_missing"           //
+	ReloadRefused   Code = "reload_refused"          // the configuration cannot be used; the former one stays active
 	Unavailable     Code = "unavailable"             // the ledger cannot record now
 	Internal        Code = "internal"                //
 )
@@ -42,7 +43,7 @@ var statuses = map[Code]int{
 	NotAcceptable: http.StatusNotAcceptable, ContentType: http.StatusUnsupportedMediaType, BodyTooLarge: http.StatusRequestEntityTooLarge,
 	BodyTooSlow: http.StatusRequestTimeout, BodyInvalid: http.StatusBadRequest, BodyNotExpected: http.StatusBadRequest,
 	KeyInvalid: http.StatusBadRequest, DigestRequired: http.StatusPreconditionRequired, TokenMissing: http.StatusUnauthorized,
-	Unavailable: http.StatusServiceUnavailable, Internal: http.StatusInternalServerError,
+	ReloadRefused: http.StatusUnprocessableEntity, Unavailable: http.StatusServiceUnavailable, Internal: http.StatusInternalServerError,
 
 	Code(ledger.RefusedToken):    http.StatusUnauthorized,
 	Code(ledger.RefusedRole):     http.StatusForbidden,

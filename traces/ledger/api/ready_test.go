@@ -98,7 +98,7 @@ func TestReasons(t *testing.T) {
 func TestReplicas(t *testing.T) {
 	d := newDesk(t)
 	d.Hold(1)
-	if err := d.Activate(t.Context(), statestest.MustBundle(statestest.Content(), nil)); err != nil {
+	if err := d.Activate(t.Context(), statestest.MustBundle(statestest.Content(), nil), ledger.Why{Cause: ledger.CauseStart}); err != nil {
 		t.Fatal(err)
 	}
 	d.call(http.MethodGet, "/replicas", d.token(ledger.RoleAgent, "robot"), "").want(t, 403, "role_not_sufficient")

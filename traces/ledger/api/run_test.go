@@ -23,7 +23,7 @@ func TestRunDocuments(t *testing.T) {
 	denying.Policy = statestest.Policies(rules.Policy{ID: "no", Effect: rules.Deny, Reason: "Not any more."})
 	get := func(role, path string) reply { return d.call(http.MethodGet, path, d.token(role, role+"-name"), "") }
 	get(ledger.RoleAuditor, "/what-if/"+done.RunID).want(t, http.StatusBadRequest, "query_invalid") // nothing is active
-	if err := d.Activate(t.Context(), statestest.MustBundle(denying, nil)); err != nil {
+	if err := d.Activate(t.Context(), statestest.MustBundle(denying, nil), ledger.Why{Cause: ledger.CauseStart}); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"/steps/", "/what-if/", "/inclusion/"} {

@@ -29,7 +29,7 @@ func TestSummary(t *testing.T) {
 		t.Errorf("an empty ledger: %+v", s)
 	}
 	bundle := statestest.MustBundle(statestest.Content(), nil)
-	if err := d.Activate(t.Context(), bundle); err != nil {
+	if err := d.Activate(t.Context(), bundle, ledger.Why{Cause: ledger.CauseStart}); err != nil {
 		t.Fatal(err)
 	}
 	d.Ask(carol, statestest.Content())

@@ -49,8 +49,8 @@ type Options struct {
 	Checkpoints string
 	// Health says whether the service can do its work.
 	Health func(context.Context) present.Health
-	// Bundle judges the calls of this service; nil: it makes none, and the bundle is the one with which a gateway last started.
-	Bundle *policy.Bundle
+	// Bundle returns the bundle that judges the calls of this service; nil: it makes none, and the bundle is the one that a gateway last took.
+	Bundle func() *policy.Bundle
 	// Servers returns the servers as this service last saw them, and what it cannot tell. Nil: it has none.
 	Servers func() (all []present.Server, note string)
 	// AskServers asks every server for its tools. Nil: the service has none.
@@ -106,6 +106,14 @@ func Beside(h *Handler, other http.Handler) http.Handler {
 			other.ServeHTTP(w, r)
 		}
 	})
+}
+
+// bundle is the bundle of this service; nil: it has none.
+func (h *Handler) bundle() *policy.Bundle {
+	if h.Bundle == nil {
+		return nil
+	}
+	return h.Bundle()
 }
 
 // Close ends the event streams, for which a server that shuts down would wait.

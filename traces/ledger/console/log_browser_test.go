@@ -22,7 +22,7 @@ func TestAuditorInABrowser(t *testing.T) {
 	}{{"desk", "light", 1280, false}, {"phone", "dark", 360, true}} {
 		t.Run(tc.name, func(t *testing.T) {
 			d, host := serves(t)
-			if err := d.Activate(t.Context(), statestest.MustBundle(statestest.Content(), nil)); err != nil {
+			if err := d.Activate(t.Context(), statestest.MustBundle(statestest.Content(), nil), ledger.Why{Cause: ledger.CauseStart}); err != nil {
 				t.Fatal(err)
 			}
 			denied := ledgertest.Ballot(d.ask(1, hostile, "Clean up", `{"path":"/srv"}`, "Delete a folder."), d.Approver(bob))

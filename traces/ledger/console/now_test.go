@@ -51,7 +51,7 @@ func TestNow(t *testing.T) {
 	b.page("now").want(t, http.StatusOK, "No run was requested in this period", "None of these runs was refused", "No gateway has started",
 		"pgfsm ledger summary --since 24h", ">ready<")
 	bundle := statestest.MustBundle(statestest.Content(), nil)
-	if err := d.Activate(t.Context(), bundle); err != nil {
+	if err := d.Activate(t.Context(), bundle, ledger.Why{Cause: ledger.CauseStart}); err != nil {
 		t.Fatal(err)
 	}
 	d.Ask(carol, statestest.Content())

@@ -137,7 +137,7 @@ func (d *desk) gateway(t *testing.T) policy.Content {
 		present.Server{Server: "tickets", Status: policy.ServerDown, Since: statestest.At, Asked: statestest.At, Code: policy.CodeServerDown,
 			Reason: "connection refused"},
 	), func(o *console.Options) { o.Hosts = hosts })
-	if err := d.Activate(t.Context(), statestest.MustBundle(c, nil)); err != nil {
+	if err := d.Activate(t.Context(), statestest.MustBundle(c, nil), ledger.Why{Cause: ledger.CauseStart}); err != nil {
 		t.Fatal(err)
 	}
 	return c

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"pgfsm/policy"
+	"pgfsm/policy/ruling"
 	"pgfsm/present"
 	"pgfsm/traces/backtest"
 	"pgfsm/traces/ledger"
@@ -53,7 +54,7 @@ func (h *Handler) policies(v *visit) error {
 	defer func() { <-h.listing }()
 	body := h.newPolicyView(v)
 	err := h.Ledger.View(v.r.Context(), func(r ledger.Reader) error {
-		p, err := present.NewPolicies(r, h.Bundle)
+		p, err := present.NewPolicies(r, h.bundle())
 		body.Uses = &p
 		return err
 	})
@@ -162,7 +163,7 @@ func (h *Handler) compare(ctx context.Context, body *policyView) error {
 	}
 	var active *policy.Content
 	err = h.Ledger.View(ctx, func(r ledger.Reader) (err error) {
-		active, _, _, err = present.ActiveBundle(r, h.Bundle)
+		active, _, _, err = present.ActiveBundle(r, h.bundle())
 		return err
 	})
 	if err != nil {
@@ -181,7 +182,10 @@ func (h *Handler) compare(ctx context.Context, body *policyView) error {
 		body.Error = err.Error()
 		return nil
 	}
-	report, err := backtest.CompareLog(ctx, h.Ledger, h.Replayer, active.Policy, draft, since, claims...)
+	compare := backtest.Comparer{
+		Old: ruling.NewJudge(active.Policy, nil, claims...), New: ruling.NewJudge(draft, nil, claims...), Replayer: h.Replayer,
+	}
+	report, err := compare.CompareLog(ctx, h.Ledger, since, backtest.ForDraft)
 	if err != nil {
 		return err
 	}

@@ -40,10 +40,11 @@ func judging() policy.Content {
 func (d *desk) with(c policy.Content, change ...func(*console.Options)) {
 	d.TB.Helper()
 	o := d.console.Options
-	o.Hosts, o.Bundle = []string{here, there}, statestest.MustBundle(c, nil)
+	b := statestest.MustBundle(c, nil)
+	o.Hosts, o.Bundle = []string{here, there}, func() *policy.Bundle { return b }
 	o.Explain = func(ctx context.Context, q present.Question) (present.Explanation, error) {
 		x, err := explain.Answer(ctx, explain.Sources{
-			Bundle: o.Bundle, Now: statestest.At,
+			Bundle: b, Now: statestest.At,
 			Catalog: func(context.Context, *policy.Bundle, bool) (*policy.Catalog, error) { return nil, nil },
 			History: func(context.Context, *explain.Explainer, *explain.Call) error { return nil },
 		}, q)
@@ -78,7 +79,7 @@ func TestUnusedPolicies(t *testing.T) {
 	d := newDesk(t)
 	c := judging()
 	d.with(c)
-	if err := d.Activate(t.Context(), statestest.MustBundle(c, nil)); err != nil {
+	if err := d.Activate(t.Context(), statestest.MustBundle(c, nil), ledger.Why{Cause: ledger.CauseStart}); err != nil {
 		t.Fatal(err)
 	}
 	d.Ask(carol, c)

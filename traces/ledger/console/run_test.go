@@ -133,7 +133,7 @@ func TestWhatIf(t *testing.T) {
 	denying := statestest.Content()
 	denying.Policy = statestest.Policies(rules.Policy{ID: "no", Effect: rules.Deny, Reason: "Not <b>any</b> more."})
 	for _, c := range []policy.Content{statestest.Content(), denying} {
-		if err := d.Activate(t.Context(), statestest.MustBundle(c, nil)); err != nil {
+		if err := d.Activate(t.Context(), statestest.MustBundle(c, nil), ledger.Why{Cause: ledger.CauseStart}); err != nil {
 			t.Fatal(err)
 		}
 	}

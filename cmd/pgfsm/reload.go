@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy/visible"
+	"pgfsm/present"
+	"pgfsm/runner"
+	"pgfsm/runner/setup"
+	"pgfsm/traces/ledger"
+)
+
+// reloadTime bounds a request for a reload: policy tests and the comparison with recorded calls take a while.
+const reloadTime = 2 * time.Minute
+
+// maxReloadAnswer bounds the answer in bytes.
+const maxReloadAnswer = 1 << 20
+
+func newReload(w world) *cobra.Command {
+	var o consoleOptions
+	cmd := &cobra.Command{
+		Use:   "reload",
+		Short: "Have a running gateway read its configuration again",
+		Long: `reload asks a running pgfsm serve, at its admin address, to read its configuration again. The gateway takes the new
+configuration if it has no fault, passes lint, and passes the tests in tests.yaml beside the policy. Otherwise nothing
+changes, and reload prints the reason. Calls under way are judged by the configuration that they began with.
+
+The token in PGFSM_TOKEN must be that of an admin. Some keys need a restart; reload names those that have changed. Then
+it compares how the newest calls of the ledger are decided before and after, as pgfsm policy diff does. Without a ledger
+there are no tokens: send SIGHUP to the gateway.
+
+Exit codes: 0 the configuration is active, 1 the gateway refused it or the caller, 2 the gateway could not be asked.`,
+		Example: `  pgfsm reload
+  pgfsm reload --json
+  pgfsm reload --url https://approvals.example.com`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := notEmpty(cmd, "url"); err != nil {
+				return err
+			}
+			at, err := o.address(w)
+			if err != nil {
+				return err
+			}
+			return o.reload(cmd.Context(), w, at)
+		},
+	}
+	cmd.Flags().StringVarP(&o.config, "config", "c", "", "configuration file (default: PGFSM_CONFIG, ./pgfsm.yaml, the embedded demo)")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
+	cmd.Flags().StringVar(&o.url, "url", "", "scheme, host and port of the admin address (default: the configuration's serve.admin_url, or its serve.admin)")
+	return cmd
+}
+
+// reload asks the gateway at an address, and prints its answer.
+func (o *consoleOptions) reload(ctx context.Context, w world, at string) error {
+	token := w.env(tokenVariable)
+	if token == "" {
+		return fmt.Errorf("%s is not set, so the gateway cannot identify you; pgfsm token create --role admin creates a token", tokenVariable)
+	}
+	ctx, cancel := context.WithTimeout(ctx, reloadTime)
+	defer cancel()
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, at+"/reload", nil)
+	if err != nil {
+		return err
+	}
+	q.Header.Set("Authorization", "Bearer "+token)
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	answer, err := client.Do(q)
+	if err != nil {
+		return fmt.Errorf("the gateway cannot be asked: %w", err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxReloadAnswer))
+	if err != nil {
+		return fmt.Errorf("the gateway's answer cannot be read: %w", err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return o.refused(w, answer.Status, body)
+	}
+	var done present.Reload
+	if err := json.Unmarshal(body, &done); err != nil {
+		return fmt.Errorf("the gateway's answer cannot be read: %w", err)
+	}
+	if o.json {
+		return printJSON(w.stdout, done)
+	}
+	printReload(w.stdout, &done)
+	return nil
+}
+
+// refused prints why the gateway did not reload.
+func (o *consoleOptions) refused(w world, status string, body []byte) error {
+	var p struct {
+		Code   ledger.RefusalCode `json:"code"`
+		Detail string             `json:"detail"`
+		Status int                `json:"status"`
+	}
+	if err := json.Unmarshal(body, &p); err != nil || p.Code == "" || p.Status >= http.StatusInternalServerError {
+		return fmt.Errorf("the gateway could not reload: it answered %s: %s", visible.Text(status), visible.Lines(p.Detail))
+	}
+	if o.json {
+		return orRefused(w, true, &ledger.Refusal{Code: p.Code, Message: p.Detail})
+	}
+	fmt.Fprintf(w.stderr, "pgfsm: refused, nothing changed, %s: %s\n", visible.Text(string(p.Code)), visible.Lines(p.Detail))
+	return exit(exitNo)
+}
+
+func printReload(out io.Writer, done *present.Reload) {
+	for _, text := range done.Warnings {
+		fmt.Fprintf(out, "warning: %s\n", visible.Lines(text))
+	}
+	if len(done.Restart) > 0 {
+		fmt.Fprintf(out, "needs a restart: %s\n", visible.Text(strings.Join(done.Restart, ", ")))
+	}
+	if len(done.Changed) == 0 {
+		fmt.Fprintf(out, "nothing has changed\nbundle %s\n", visible.Text(string(done.Bundle)))
+		return
+	}
+	fmt.Fprintf(out, "changed: %s\n", visible.Text(strings.Join(done.Changed, ", ")))
+	if done.Tests > 0 {
+		fmt.Fprintf(out, "%s passed\n", count(done.Tests, "policy test"))
+	}
+	if c := done.Compared; c != nil {
+		for _, run := range c.Runs {
+			fmt.Fprintf(out, "%s -> %s  %s  by %q  %s\n", visible.Text(run.Before), visible.Text(run.After), visible.Text(run.Tool), visible.Text(run.By), visible.Text(run.Run))
+		}
+		for _, kind := range slices.Sorted(maps.Keys(c.Kinds)) {
+			fmt.Fprintf(out, "%-17s %d\n", visible.Text(kind), c.Kinds[kind])
+		}
+		fmt.Fprintf(out, "%s compared, %d decided otherwise\n", count(c.Calls, "recorded call"), c.Otherwise)
+	}
+	fmt.Fprintf(out, "bundle %s\n", visible.Text(string(done.Bundle)))
+}
+
+// reloadOn reloads on SIGHUP, and with --watch when a file changes. The function that it returns ends that.
+func (o *gatewayOptions) reloadOn(ctx context.Context, s *runner.Service, files *setup.Reloader) func() {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	reload := func(cause ledger.Cause) {
+		_, err := s.Reload(ctx, cause, nil)
+		_ = err // it is logged
+	}
+	hangup := make(chan os.Signal, 1)
+	if !o.stdio { // the client's terminal may hang up
+		signal.Notify(hangup, syscall.SIGHUP)
+	}
+	all.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hangup:
+				reload(ledger.CauseSignal)
+			}
+		}
+	})
+	if o.watch {
+		all.Go(func() { files.Watch(ctx, func() { reload(ledger.CauseWatch) }) })
+	}
+	return func() {
+		signal.Stop(hangup)
+		cancel()
+		all.Wait()
+	}
+}

@@ -1,0 +1,55 @@
+package runner
+
+import (
+	"reflect"
+	"time"
+
+	"pgfsm/config"
+	"pgfsm/llm"
+	"pgfsm/mcp/upstream"
+	"pgfsm/policy"
+	"pgfsm/policy/secret"
+	"pgfsm/runner/ratelimit"
+)
+
+// A Config is what a Runner takes from the operator's configuration. A reload replaces it as a whole.
+type Config struct {
+	Bundle     *policy.Bundle
+	Upstreams  *upstream.Upstreams
+	Planner    llm.Planner
+	Summarizer llm.Summarizer
+	Secrets    *secret.Masker // are masked in everything that servers and models send, before it is recorded
+	Serve      config.Serve   // how the gateway answers agents
+
+	// What follows is of a [Service].
+	Hosts      []string  // names of the service in Host headers, beside the addresses of the listeners and the hosts of the URLs
+	Closed     error     // why every call of an agent is refused
+	Allowlists []string  // the files that keep the pins, the default one first; empty: there is none that can be changed
+	Identity   *Identity // nil: there are no identity providers
+	Required   bool      // no caller of MCP is anonymous
+}
+
+// A Generation is a Runner with one configuration. It is immutable: a run belongs to the generation that it began with, and is judged
+// wholly by its bundle.
+type Generation struct {
+	*Runner
+	Config
+	holdsCalls bool               // a policy may hold a call, so an agent's call may repeat one that is held
+	limits     *ratelimit.Limiter // of the agents; generations with the same limits share it
+}
+
+// generation is the runner with a configuration.
+func (r *Runner) generation(c Config) *Generation {
+	g := &Generation{
+		Runner: r, Config: c, holdsCalls: r.options.Ledger != nil && c.Bundle != nil && c.Bundle.Content().Policy != nil,
+	}
+	if r.active != nil && reflect.DeepEqual(r.Generation().Serve.Rate, c.Serve.Rate) {
+		g.limits = r.Generation().limits
+	} else {
+		g.limits = ratelimit.New(c.Serve.Rate, time.Now)
+	}
+	return g
+}
+
+// Generation returns the runner with the configuration that is active now.
+func (r *Runner) Generation() *Generation { return r.active.Load() }

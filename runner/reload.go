@@ -1,0 +1,236 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"pgfsm/mcp/gateway"
+	"pgfsm/policy"
+	"pgfsm/policy/ruling"
+	"pgfsm/policy/visible"
+	"pgfsm/present"
+	"pgfsm/traces/backtest"
+	"pgfsm/traces/ledger"
+)
+
+// A Reload reads the configuration again, and checks it: what it returns can become active. It changes nothing. The error is for the operator.
+type Reload func(ctx context.Context) (*Next, error)
+
+// A Next is a configuration that can become the active one.
+type Next struct {
+	Config   Config
+	Changed  []string // keys of the configuration, sorted; none: it is the active configuration
+	Restart  []string // keys whose new values Config does not have, because they need a restart, sorted
+	Warnings []string
+	Tests    int // policy tests that passed
+
+	Activated func() // is called before the first request can use Config
+	Retired   func() // is called when no request uses the former Config any more
+}
+
+// retireTime is how long a service that ends waits for the requests of former configurations: they have been cut off by then.
+const retireTime = 5 * time.Second
+
+// reloading is what the reloads of a service share.
+type reloading struct {
+	mu       sync.Mutex // held by the one that is under way
+	ended    atomic.Bool
+	retiring sync.WaitGroup // former configurations that are in use
+}
+
+// errEnding is why a service does not reload.
+var errEnding = errors.New("the service is ending")
+
+// Reload makes the configuration active that the operator's files have now, or changes nothing and says why in the result. Runs under way are
+// judged by the configuration that they began with. An error means that the ledger did not record the reload, or refused its caller; nothing
+// changed either. By is only of [ledger.CauseReload].
+func (s *Service) Reload(ctx context.Context, cause ledger.Cause, by *ledger.Caller) (present.Reload, error) {
+	done, former, err := s.reloadNow(ctx, cause, by)
+	if now := s.runner.Generation(); err == nil && done.OK && former != nil {
+		done.Compared = s.compareRecorded(ctx, former, now.Bundle)
+	}
+	s.logReload(cause, by, &done, err)
+	return done, err
+}
+
+// reloadFor is Reload for a caller of the admin API.
+func (s *Service) reloadFor(ctx context.Context, by ledger.Caller) (present.Reload, error) {
+	return s.Reload(context.WithoutCancel(ctx), ledger.CauseReload, &by)
+}
+
+// reloadNow is Reload without the comparison. Former is the bundle that was replaced; nil if none was.
+func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.Caller) (done present.Reload, former *policy.Bundle, err error) {
+	s.reload.mu.Lock()
+	defer s.reload.mu.Unlock()
+	active := s.runner.Generation()
+	done = present.Reload{
+		SchemaVersion: present.SchemaVersion, Bundle: active.Bundle.Digest(), Previous: active.Bundle.Digest(),
+		Changed: []string{}, Restart: []string{}, Warnings: []string{},
+	}
+	refuse := func(why error) (present.Reload, *policy.Bundle, error) {
+		done.Reason = why.Error()
+		return done, nil, nil
+	}
+	if s.reload.ended.Load() {
+		return refuse(errEnding)
+	}
+	next, err := s.options.Reload(ctx)
+	if err != nil {
+		return refuse(err)
+	}
+	done.Restart, done.Warnings, done.Tests = orEmpty(next.Restart), orEmpty(next.Warnings), next.Tests
+	if len(next.Changed) == 0 {
+		done.OK = true
+		return done, nil, nil
+	}
+	to := s.runner.generation(s.complete(next.Config))
+	var of gateway.Config
+	if s.gateway != nil {
+		if of, err = s.gatewayConfig(to); err != nil {
+			return refuse(err)
+		}
+	}
+	if s.reload.ended.Load() {
+		return refuse(errEnding)
+	}
+	if l := s.runner.options.Ledger; l != nil {
+		why := ledger.Why{Cause: cause, By: by, Previous: active.Bundle.Digest(), Changed: next.Changed}
+		if err := l.Activate(ctx, to.Bundle, why); err != nil {
+			return done, nil, err
+		}
+	}
+	if err := s.activate(ctx, to, of, next); err != nil {
+		return done, nil, err
+	}
+	done.OK, done.Bundle, done.Changed = true, to.Bundle.Digest(), next.Changed
+	return done, active.Bundle, nil
+}
+
+// activate makes a generation the active one.
+func (s *Service) activate(ctx context.Context, to *Generation, of gateway.Config, next *Next) error {
+	next.Activated()
+	var relayed <-chan struct{}
+	if s.gateway != nil {
+		var err error
+		if relayed, err = s.gateway.Replace(of); err != nil {
+			return err
+		}
+	}
+	former, idle := s.runner.active.Replace(to)
+	s.reload.retiring.Go(func() {
+		<-idle
+		if relayed != nil {
+			<-relayed
+		}
+		if former.Upstreams != nil {
+			former.Upstreams.CloseReplaced(to.Upstreams)
+		}
+		next.Retired()
+	})
+	if s.worker != nil {
+		s.worker.compareBundles(ctx)
+	}
+	return nil
+}
+
+func orEmpty(list []string) []string { return slices.Concat([]string{}, list) }
+
+// end makes later reloads fail.
+func (r *reloading) end() { r.ended.Store(true) }
+
+// wait waits for the requests of former configurations.
+func (r *reloading) wait() {
+	over := make(chan struct{})
+	go func() {
+		r.mu.Lock() // a reload under way may add one
+		defer r.mu.Unlock()
+		r.retiring.Wait()
+		close(over)
+	}()
+	select {
+	case <-over:
+	case <-time.After(retireTime):
+	}
+}
+
+// compareRecorded judges the newest calls of the ledger by the policies and risk rules of two bundles. It returns nil if they have the same, or
+// there is no ledger.
+func (s *Service) compareRecorded(ctx context.Context, old, now *policy.Bundle) *present.ReloadCompared {
+	l := s.runner.options.Ledger
+	before, after := old.Content(), now.Content()
+	if l == nil || before.Policy == nil || after.Policy == nil ||
+		reflect.DeepEqual(before.Policy, after.Policy) && reflect.DeepEqual(before.Risk, after.Risk) {
+		return nil
+	}
+	judge := func(c *policy.Content) *ruling.Judge {
+		var claims []string
+		if c.Identity != nil {
+			claims = c.Identity.Claims
+		}
+		return ruling.NewJudge(c.Policy, c.Risk, claims...)
+	}
+	c := backtest.Comparer{Old: judge(before), New: judge(after), Replayer: s.runner.replayer}
+	report, err := c.CompareLog(ctx, l, "", backtest.ForReload)
+	if err != nil {
+		s.runner.log.Warn("the recorded calls cannot be compared", "error", visible.Text(err.Error()))
+		return nil
+	}
+	to := &present.ReloadCompared{
+		Calls: report.Judged, Since: report.Since, Partial: report.Partial, Kinds: make(map[string]int), Runs: []present.ReloadRun{},
+		Skipped: report.Unusable + len(report.Unknown),
+	}
+	for _, k := range report.Kinds {
+		if k.Calls > 0 {
+			to.Kinds[k.Kind] = k.Calls
+		}
+	}
+	for _, call := range report.Changed {
+		if call.Old == call.New {
+			continue
+		}
+		if to.Otherwise++; len(to.Runs) < present.MaxReloadRuns {
+			to.Runs = append(to.Runs, present.ReloadRun{Run: call.RunID, Tool: call.Tool, Before: call.Old, After: call.New, By: call.By})
+		}
+	}
+	return to
+}
+
+// logReload logs what came of a reload.
+func (s *Service) logReload(cause ledger.Cause, by *ledger.Caller, done *present.Reload, err error) {
+	actor, log := "", s.runner.log
+	if by != nil {
+		actor = by.Name
+	}
+	switch {
+	case err != nil:
+		log.Error("reload refused: nothing changed", "cause", string(cause), "actor", actor, "reason", visible.Text(err.Error()))
+		return
+	case !done.OK:
+		log.Error("reload refused: nothing changed", "cause", string(cause), "actor", actor, "reason", visible.Text(done.Reason))
+		return
+	}
+	for _, w := range done.Warnings {
+		log.Warn("reload", "warning", visible.Text(w))
+	}
+	if len(done.Restart) > 0 {
+		log.Warn("reload: these keys keep their former values until a restart", "keys", strings.Join(done.Restart, " "))
+	}
+	if len(done.Changed) == 0 {
+		log.Info("reload: nothing has changed", "cause", string(cause), "actor", actor, "bundle", string(done.Bundle))
+		return
+	}
+	values := []any{
+		"cause", string(cause), "actor", actor, "bundle", string(done.Bundle), "previous", string(done.Previous),
+		"changed", strings.Join(done.Changed, " "), "tests", done.Tests,
+	}
+	if c := done.Compared; c != nil {
+		values = append(values, "compared", c.Calls, "decided_otherwise", c.Otherwise)
+	}
+	log.Info("reload", values...)
+}

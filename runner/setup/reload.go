@@ -1,0 +1,344 @@
+package setup
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"pgfsm/config"
+	"pgfsm/config/pins"
+	"pgfsm/policy"
+	"pgfsm/policy/lint"
+	"pgfsm/runner"
+	"pgfsm/runner/explain"
+	"pgfsm/safefile"
+)
+
+// watchInterval is how often [Reloader.Watch] reads the files. A change is reported if the next reading finds the same.
+const watchInterval = 2 * time.Second
+
+// testsFile is the name of the policy tests that a reload runs, in the folder of the policy file.
+const testsFile = "tests.yaml"
+
+// A Reloader reads the files of an open configuration again. It is safe for concurrent use.
+type Reloader struct {
+	identity *runner.Identity // of the start
+	started  *config.Loaded
+
+	mu     sync.Mutex
+	active *Setup
+	files  map[string]digest // of the active configuration, and of the last one that was read
+}
+
+// NewReloader returns a Reloader for a configuration that a service has started with; the embedded demo has no files. i may be nil.
+func NewReloader(s *Setup, i *runner.Identity) *Reloader {
+	r := &Reloader{identity: i, started: s.Loaded, active: s}
+	seen := newReading()
+	o := s.options
+	o.Config, o.read = s.From, seen.read
+	to, err := r.judge(o, seen) // to find out which files there are
+	r.files = seen.files
+	if err == nil && len(changed(s, to.Setup)) > 0 { // they have changed since the start
+		r.files[""] = digest{}
+	}
+	return r
+}
+
+// A digest is that of a file's content, or of why it cannot be read.
+type digest [sha256.Size]byte
+
+// A reading notes which files are read, and what they had.
+type reading struct{ files map[string]digest }
+
+func newReading() *reading { return &reading{make(map[string]digest)} }
+
+func (r *reading) read(path string) ([]byte, error) {
+	text, err := safefile.ReadTrusted(path)
+	d := digestOf(text, err)
+	if before, again := r.files[path]; again && before != d {
+		return nil, errChanging
+	}
+	r.files[path] = d
+	return text, err
+}
+
+func digestOf(text []byte, err error) digest {
+	if err != nil {
+		text = []byte("\x00" + err.Error())
+	}
+	return sha256.Sum256(text)
+}
+
+var errChanging = errors.New("it changed while the configuration was read; reload again when it is complete")
+
+// unchanged reads all files again. The configuration would otherwise be one that the operator never wrote.
+func (r *reading) unchanged() error {
+	for _, path := range sortedPaths(r.files) {
+		if text, err := safefile.ReadTrusted(path); digestOf(text, err) != r.files[path] {
+			return fmt.Errorf("%s: %w", path, errChanging)
+		}
+	}
+	return nil
+}
+
+func sortedPaths(files map[string]digest) (all []string) {
+	for path := range files { // sorted below
+		all = append(all, path)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Read is a [runner.Reload].
+func (r *Reloader) Read(context.Context) (*runner.Next, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seen := newReading()
+	o := r.active.options
+	o.Config, o.Closed, o.read = r.active.From, false, seen.read
+	to, err := r.judge(o, seen)
+	if err == nil {
+		err = seen.unchanged()
+	}
+	delete(r.files, "")
+	for path, d := range seen.files { // in any order: each is independent
+		r.files[path] = d
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.files = seen.files
+	return r.next(to), nil
+}
+
+// A judged configuration was read, and has passed lint and its tests.
+type judged struct {
+	*Setup
+	warnings []string
+	tests    int
+}
+
+// judge reads and judges the configuration.
+func (r *Reloader) judge(o Options, seen *reading) (*judged, error) {
+	loaded, from, err := Load(o)
+	if err != nil {
+		return nil, err
+	}
+	to := &judged{Setup: &Setup{Secrets: r.active.Secrets}, warnings: loaded.Warnings}
+	if err := to.open(o, loaded, from); err != nil {
+		return nil, err
+	}
+	if to.Upstreams, err = r.active.Upstreams.Replace(to.Servers, to.limits()); err != nil {
+		return nil, err
+	}
+	to.warnings = append(to.warnings, to.Doubts()...)
+	catalog, warning, err := pins.Stored(to.Bundle, to.Allowlists())
+	if err != nil {
+		return nil, err
+	}
+	if warning != "" {
+		to.warnings = append(to.warnings, warning)
+	}
+	if err := r.lint(to, catalog); err != nil {
+		return nil, err
+	}
+	return to, to.test(catalog, seen)
+}
+
+// lint returns the errors that lint finds. Those that the active configuration has, too, are warnings: otherwise nobody could reload a
+// configuration that was started with one.
+func (r *Reloader) lint(to *judged, catalog *policy.Catalog) error {
+	var failed []error
+	had, _, err := pins.Stored(r.active.Bundle, r.active.Allowlists())
+	if err != nil { // the active configuration was read long ago
+		had = nil
+	}
+	before := lint.Lint(r.active.Bundle.Content(), had)
+	for _, f := range lint.Lint(to.Bundle.Content(), catalog) {
+		text := fmt.Sprintf("lint: [%s] %s", f.Code, to.Loaded.LintError(f))
+		same := func(b lint.Finding) bool { return b.Code == f.Code && b.Policy == f.Policy && b.Key == f.Key && b.Problem == f.Problem }
+		switch {
+		case f.Severity == lint.Note:
+		case f.Severity == lint.Error && !slices.ContainsFunc(before, same):
+			failed = append(failed, errors.New(text))
+		default:
+			to.warnings = append(to.warnings, text)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// test runs the policy tests beside the policy, if there are any.
+func (s *judged) test(catalog *policy.Catalog, seen *reading) error {
+	if s.Loaded.PolicyPlaces == nil {
+		return nil
+	}
+	path := filepath.Join(filepath.Dir(s.Loaded.PolicyPlaces.File()), testsFile)
+	if _, err := seen.read(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	now := time.Now().UTC().Format(policy.TimeForm)
+	report, err := explain.New(s.Bundle, catalog, false, now).Test([]string{path}, seen.read)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, t := range report.Tests {
+		if !t.OK {
+			failed = append(failed, fmt.Errorf("%s:%d: the test %q: %s at the gate %s, want %s: %s", t.File, t.Line, t.Name, t.Got, t.Gate, t.Want, t.Reason))
+		}
+	}
+	s.tests = len(report.Tests)
+	return errors.Join(failed...)
+}
+
+// next is what the service takes of a configuration.
+func (r *Reloader) next(to *judged) *runner.Next {
+	from := r.active
+	n := &runner.Next{Warnings: to.warnings, Tests: to.tests, Changed: changed(from, to.Setup), Restart: needRestart(r.started, to.Loaded)}
+	i := r.identity
+	if i != nil {
+		i = &runner.Identity{Providers: i.Providers, Issuers: i.Issuers, SignIn: i.SignIn, Scopes: to.Loaded.Identity.Scopes, May: to.Loaded.Identity.May}
+	}
+	to.Loaded.Serve = keptServe(r.started.Serve, to.Loaded.Serve)
+	n.Config = to.Served(i)
+	n.Activated = func() {
+		to.Secrets.Put(configured{}, slices.Concat(from.secrets, to.secrets))
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.active = to.Setup
+	}
+	n.Retired = func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.active == to.Setup { // otherwise a later one has put its own
+			to.Secrets.Put(configured{}, to.secrets)
+		}
+	}
+	return n
+}
+
+// keptServe is now with the former values of what needs a restart.
+func keptServe(started, now config.Serve) config.Serve {
+	now.Listen, now.Admin, now.PublicURL, now.AdminURL, now.TLS = started.Listen, started.Admin, started.PublicURL, started.AdminURL, started.TLS
+	now.Record, now.Sessions, now.Hosts, now.RemindBefore = started.Record, started.Sessions, started.Hosts, started.RemindBefore
+	return now
+}
+
+// needRestart are the keys, sorted, whose new values become active with a restart only.
+func needRestart(started, now *config.Loaded) (keys []string) {
+	a, b := &started.Serve, &now.Serve
+	for _, k := range []struct {
+		key  string
+		same bool
+	}{
+		{"approvals.hooks", reflect.DeepEqual(started.Hooks, now.Hooks)},
+		{"approvals.remind_before", a.RemindBefore == b.RemindBefore},
+		{"checkpoints", reflect.DeepEqual(started.Checkpoints, now.Checkpoints)},
+		{"identity.issuers", reflect.DeepEqual(started.Identity.Issuers, now.Identity.Issuers)},
+		{"ledger", started.Ledger == now.Ledger},
+		{"serve.admin", a.Admin == b.Admin},
+		{"serve.admin_url", a.AdminURL == b.AdminURL},
+		{"serve.hosts", slices.Equal(a.Hosts, b.Hosts)},
+		{"serve.listen", a.Listen == b.Listen},
+		{"serve.public_url", a.PublicURL == b.PublicURL},
+		{"serve.record", a.Record == b.Record},
+		{"serve.sessions", a.Sessions == b.Sessions},
+		{"serve.tls", a.TLS == b.TLS},
+		{"traces.dir", started.TracesDir == now.TracesDir},
+	} {
+		if !k.same {
+			keys = append(keys, k.key)
+		}
+	}
+	return keys
+}
+
+// changed are the keys, sorted, whose new values become active with a reload.
+func changed(from, to *Setup) (keys []string) {
+	a, b := from.Bundle.Content(), to.Bundle.Content()
+	x, y := &from.Loaded.Serve, &to.Loaded.Serve
+	p, q := &from.Loaded.Identity, &to.Loaded.Identity
+	for _, k := range []struct {
+		key  string
+		a, b any
+	}{
+		{"allowlist", []any{a.Allowlist, a.Pins, from.Allowlists(), from.Loaded.Closed != nil}, []any{b.Allowlist, b.Pins, to.Allowlists(), false}},
+		{"approvals", []any{x.Hold, x.OnPending}, []any{y.Hold, y.OnPending}},
+		{"catalog_max_age", x.CatalogMaxAge, y.CatalogMaxAge},
+		{"env", a.Env, b.Env},
+		{"grants", a.Grants, b.Grants},
+		{"identity", []any{a.Identity, p.Required, p.Scopes, p.May}, []any{b.Identity, q.Required, q.Scopes, q.May}},
+		{"input", a.Input, b.Input},
+		{"limits", a.Limits, b.Limits},
+		{"outputs", a.Outputs, b.Outputs},
+		{"planner", []any{a.Planner, from.llmKey}, []any{b.Planner, to.llmKey}},
+		{"policy", a.Policy, b.Policy},
+		{"risk", a.Risk, b.Risk},
+		{"roles", a.Roles, b.Roles},
+		{"serve.decide_url", x.DecideURL, y.DecideURL},
+		{"serve.denials", x.Denials, y.Denials},
+		{"servers", []any{a.Servers, from.Servers, x.Expose}, []any{b.Servers, to.Servers, y.Expose}},
+		{"summary", a.Summary, b.Summary},
+	} {
+		if !reflect.DeepEqual(k.a, k.b) {
+			keys = append(keys, k.key)
+		}
+	}
+	return keys
+}
+
+// Watch calls reload when the files have other contents than when they were last read, until ctx ends. It follows symbolic links, so that it sees
+// the changes of a Kubernetes ConfigMap.
+func (r *Reloader) Watch(ctx context.Context, reload func()) {
+	tick := time.NewTicker(watchInterval)
+	defer tick.Stop()
+	var last map[string]digest
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		known, now := r.look()
+		if !equalFiles(known, now) && equalFiles(last, now) {
+			reload()
+		}
+		last = now
+	}
+}
+
+// look returns the files as they were last read, and as they are now.
+func (r *Reloader) look() (known, now map[string]digest) {
+	r.mu.Lock()
+	known = make(map[string]digest, len(r.files))
+	for path, d := range r.files { // in any order: it is a copy
+		known[path] = d
+	}
+	r.mu.Unlock()
+	now = make(map[string]digest, len(known))
+	for path := range known { // in any order: each is independent
+		now[path] = digestOf(safefile.ReadTrusted(path))
+	}
+	return known, now
+}
+
+func equalFiles(a, b map[string]digest) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for path, d := range a { // in any order: they are compared one by one
+		if other, ok := b[path]; !ok || other != d {
+			return false
+		}
+	}
+	return true
+}
+
