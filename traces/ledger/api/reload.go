@@ -19,7 +19,9 @@ func (h *Handler) reloadConfig(c *call) (answer, error) {
 	case err != nil:
 		return answer{}, err
 	case !done.OK:
-		return answer{}, newProblem(ReloadRefused, visible.Lines(done.Reason))
+		refused := newProblem(ReloadRefused, "")
+		refused.Detail = visible.Lines(done.Reason[:min(len(done.Reason), maxDetail)]) // the place of a fault takes several lines
+		return answer{}, refused
 	}
 	return jsonAnswer(done), nil
 }
