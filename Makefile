@@ -7,7 +7,7 @@ FUZZTIME    ?= 10s
 COUNT       ?= 6
 RACE        ?= TestServe(Answers|Asks|Failures|Holds|Interrupted|Tasks)|TestStopped
 
-.PHONY: build run test test-postgres console race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition flood tamper soak million fuzz docs vuln interop interop-tools dist debian-root packages
+.PHONY: build run test test-postgres console race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition reload flood tamper soak million fuzz docs vuln interop interop-tools dist debian-root packages
 
 build: ## bin/pgfsm
 	$(GO) build -trimpath -ldflags="-s -w" -o bin/pgfsm ./cmd/pgfsm
@@ -79,6 +79,9 @@ crash-postgres: ## the ledger's processes killed 200 times and 400 rounds of two
 
 partition: ## three gateways on PostgreSQL with a standby, 10,000 operations and 200 faults or more: about half an hour (needs PostgreSQL)
 	PGFSM_PARTITION_OPERATIONS=10000 PGFSM_PARTITION_FAULTS=200 $(GO) test -count 1 -timeout 3h -v -run TestPartition ./traces/ledger/partition
+
+reload: ## a gateway that reloads a good, a broken and a stricter configuration in turn, 1,000 times, while 32 sessions call: about six minutes
+	PGFSM_RELOADS=1000 $(GO) test -count 1 -timeout 1h -v -run TestReloadUnderLoad ./cmd/pgfsm
 
 flood: ## the gateway with 10,000 half-open connections: it needs as many descriptors
 	PGFSM_HALF_OPEN=10000 $(GO) test -count 1 -timeout 10m -v -run TestHalfOpenConnections ./mcp/gateway/front
