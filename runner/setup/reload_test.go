@@ -1,0 +1,257 @@
+package setup_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/runner"
+	"pgfsm/runner/setup"
+)
+
+// base is a configuration that each case changes at one place.
+const base = `version: 1
+env: dev
+servers:
+  docs: {type: http, url: "http://127.0.0.1:1/mcp", headers: {X-Key: "${file:key.txt}"}}
+allowlist: {default: allowlist.json, groups: {oncall: oncall.json}}
+grants: [grant.yaml]
+risk: risk.yaml
+policy: policy.yaml
+roles: {lead: [alice]}
+input: {max_bytes: 1000}
+planner: {routes: []}
+outputs: {docs: {read: output.json}}
+summary: {mode: asked}
+traces: {dir: traces}
+ledger: "sqlite:pgfsm.db"
+checkpoints: {key: log.key, dir: checkpoints}
+approvals: {hold: 1s, on_pending: result, remind_before: 1m, hooks: []}
+identity:
+  required: false
+  scopes: [mcp]
+  issuers: [{issuer: "https://login.example.com", groups: /groups, claims: {team: /team}}]
+  may: {approve: [alice]}
+  same: [[alice, bob]]
+serve: {listen: "127.0.0.1:1", admin: "127.0.0.1:2", public_url: "https://a.example.com", admin_url: "https://b.example.com",
+  denials: explain, record: keep, hosts: [a.example.com], decide_url: "https://b.example.com/{run_id}", sessions: 10}
+catalog_max_age: 1m
+limits: {run_timeout: 1m}
+`
+
+var files = map[string]string{
+	"pgfsm.yaml": base, "key.txt": "the-first-key", "allowlist.json": `{"docs": ["read"]}`, "oncall.json": `{"docs": ["write"]}`,
+	"grant.yaml": "version: 1\ntools: {docs: {read: {calls: 2}}}\n", "risk.yaml": "version: 1\nmodes: {low: 1}\ninitial: low\n",
+	"policy.yaml": "version: 1\npolicies:\n  - {id: free, effect: allow}\n", "output.json": `{"type": "object"}`,
+}
+
+func folder(t *testing.T) (dir string, put func(name, text string)) {
+	t.Helper()
+	dir = t.TempDir()
+	put = func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range files { // in any order
+		put(name, text)
+	}
+	return dir, put
+}
+
+func reloader(t *testing.T, dir string) *setup.Reloader {
+	t.Helper()
+	o := setup.Options{Config: filepath.Join(dir, "pgfsm.yaml"), Getenv: func(string) (string, bool) { return "", false }}
+	loaded, from, err := setup.Load(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := setup.Open(o, loaded, from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	i, err := setup.Identity(loaded, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return setup.NewReloader(s, i)
+}
+
+// TestReloadKeys: each key of the configuration is taken by a reload, or named as one that needs a restart.
+func TestReloadKeys(t *testing.T) {
+	for _, tt := range []struct{ file, from, to, changed, restart string }{
+		{"pgfsm.yaml", "env: dev", "env: prod", "env", ""},
+		{"pgfsm.yaml", "/mcp\"", "/other\"", "servers", ""},
+		{"pgfsm.yaml", "type: http,", "type: http, timeout: 9s,", "servers", ""},
+		{"pgfsm.yaml", "type: http,", "type: http, expose: all,", "servers", ""},
+		{"key.txt", "first", "other", "servers", ""},
+		{"allowlist.json", `"read"`, `"read", "look"`, "allowlist", ""},
+		{"oncall.json", `"write"`, `"look"`, "allowlist", ""},
+		{"pgfsm.yaml", "groups: {oncall:", "groups: {others:", "allowlist", ""},
+		{"grant.yaml", "calls: 2", "calls: 3", "grants", ""},
+		{"pgfsm.yaml", "grants: [grant.yaml]", "grants: []", "grants", ""},
+		{"risk.yaml", "low: 1", "low: 2", "risk", ""},
+		{"policy.yaml", "allow}", "deny}", "policy", ""},
+		{"pgfsm.yaml", "[alice]}\ninput", "[bob]}\ninput", "roles", ""},
+		{"pgfsm.yaml", "max_bytes: 1000", "max_bytes: 1001", "input", ""},
+		{"pgfsm.yaml", "routes: []", `routes: [{id: r, pattern: "^a$", server: docs, tool: read}]`, "planner", ""},
+		{"output.json", `"object"`, `"object", "title": "T"`, "outputs", ""},
+		{"pgfsm.yaml", "mode: asked", "mode: never", "summary", ""},
+		{"pgfsm.yaml", "dir: traces", "dir: others", "", "traces.dir"},
+		{"pgfsm.yaml", "pgfsm.db", "other.db", "", "ledger"},
+		{"pgfsm.yaml", "dir: checkpoints", "dir: others", "", "checkpoints"},
+		{"pgfsm.yaml", "hold: 1s", "hold: 2s", "approvals", ""},
+		{"pgfsm.yaml", "on_pending: result", "on_pending: error", "approvals", ""},
+		{"pgfsm.yaml", "remind_before: 1m", "remind_before: 2m", "", "approvals.remind_before"},
+		{"pgfsm.yaml", "hooks: []", `hooks: [{url: "https://c.example.com", secret: "0123456789abcdef01234567"}]`, "", "approvals.hooks"},
+		{"pgfsm.yaml", "required: false", "required: true", "identity", ""},
+		{"pgfsm.yaml", "scopes: [mcp]", "scopes: [mcp, more]", "identity", ""},
+		{"pgfsm.yaml", "groups: /groups", "groups: /others", "", "identity.issuers"},
+		{"pgfsm.yaml", "{team: /team}", "{unit: /team}", "identity", "identity.issuers"},
+		{"pgfsm.yaml", "approve: [alice]", "approve: [bob]", "identity", ""},
+		{"pgfsm.yaml", "[[alice, bob]]", "[[alice, carol]]", "identity", ""},
+		{"pgfsm.yaml", "127.0.0.1:1\", admin", "127.0.0.1:3\", admin", "", "serve.listen"},
+		{"pgfsm.yaml", "127.0.0.1:2", "127.0.0.1:3", "", "serve.admin"},
+		{"pgfsm.yaml", "https://a.", "https://c.", "", "serve.public_url"},
+		{"pgfsm.yaml", "admin_url: \"https://b.", "admin_url: \"https://c.", "", "serve.admin_url"},
+		{"pgfsm.yaml", "serve: {", "serve: {tls: {cert: a, key: b}, ", "", "serve.tls"},
+		{"pgfsm.yaml", "explain", "opaque", "serve.denials", ""},
+		{"pgfsm.yaml", "keep", "none", "", "serve.record"},
+		{"pgfsm.yaml", "hosts: [a.", "hosts: [c.", "", "serve.hosts"},
+		{"pgfsm.yaml", "/{run_id}", "/runs/{run_id}", "serve.decide_url", ""},
+		{"pgfsm.yaml", "sessions: 10", "sessions: 11", "", "serve.sessions"},
+		{"pgfsm.yaml", "catalog_max_age: 1m", "catalog_max_age: 2m", "catalog_max_age", ""},
+		{"pgfsm.yaml", "run_timeout: 1m", "run_timeout: 2m", "limits", ""},
+		{"pgfsm.yaml", "env: dev", "env: dev # still", "", ""},
+	} {
+		t.Run(strings.Trim(regexp.MustCompile(`[^a-z]+`).ReplaceAllString(tt.file+" "+tt.to, "-"), "-"), func(t *testing.T) {
+			dir, put := folder(t)
+			r := reloader(t, dir)
+			if strings.Count(files[tt.file], tt.from) != 1 {
+				t.Fatalf("%s does not have %q once", tt.file, tt.from)
+			}
+			put(tt.file, strings.Replace(files[tt.file], tt.from, tt.to, 1))
+			next, err := r.Read(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := func(key string) (keys []string) {
+				if key != "" {
+					keys = []string{key}
+				}
+				return keys
+			}
+			if !slices.Equal(next.Changed, want(tt.changed)) || !slices.Equal(next.Restart, want(tt.restart)) {
+				t.Errorf("changed %q, restart %q", next.Changed, next.Restart)
+			}
+			restarts[tt.restart] = true
+		})
+	}
+	page, err := os.ReadFile("../../docs/operate/reload.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(page), "<!-- restart -->")
+	list, _, _ = strings.Cut(list, "<!-- end restart -->")
+	var told, have []string
+	for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(list, -1) {
+		told = append(told, m[1])
+	}
+	for key := range restarts { // sorted below
+		if key != "" {
+			have = append(have, key)
+		}
+	}
+	slices.Sort(have)
+	if d := cmp.Diff(have, told); d != "" {
+		t.Errorf("the manual's keys that need a restart (-want +got):\n%s", d)
+	}
+}
+
+var restarts = make(map[string]bool)
+
+// TestReloadKeepsWhatNeedsARestart: a configuration that is taken has the former values of such keys, and the next reload names them again.
+func TestReloadKeepsWhatNeedsARestart(t *testing.T) {
+	dir, put := folder(t)
+	r := reloader(t, dir)
+	put("pgfsm.yaml", strings.NewReplacer("127.0.0.1:1\", admin", "127.0.0.1:3\", admin", "sessions: 10", "sessions: 11", "explain", "opaque").Replace(base))
+	for range 2 {
+		next, err := r.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := next.Config.Serve; c.Listen != "127.0.0.1:1" || c.Sessions != 10 || c.Denials != "opaque" {
+			t.Errorf("the settings are %+v", c)
+		}
+		if !slices.Equal(next.Restart, []string{"serve.listen", "serve.sessions"}) {
+			t.Errorf("restart %q", next.Restart)
+		}
+		next.Activated()
+	}
+	put("pgfsm.yaml", strings.Replace(base, "explain", "opaque", 1))
+	if next, err := r.Read(t.Context()); err != nil || len(next.Restart)+len(next.Changed) > 0 {
+		t.Errorf("after the keys were put back: %+v, %v", next, err)
+	}
+}
+
+// TestReloadSecrets: the values of a configuration are masked when it becomes active, and those of the former one until it is retired.
+func TestReloadSecrets(t *testing.T) {
+	dir, put := folder(t)
+	r := reloader(t, dir)
+	put("key.txt", "another-key")
+	next, err := r.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	masks := func(n *runner.Next, text string, want bool) {
+		t.Helper()
+		if got := n.Config.Secrets.String(text) != text; got != want {
+			t.Errorf("%s is masked: %v, want %v", text, got, want)
+		}
+	}
+	masks(next, "the-first-key", true)
+	masks(next, "another-key", false)
+	next.Activated()
+	masks(next, "the-first-key", true)
+	masks(next, "another-key", true)
+	next.Retired()
+	masks(next, "the-first-key", false)
+	masks(next, "another-key", true)
+}
+
+// TestReloadOfServers: a server whose entry and secrets did not change is shared.
+func TestReloadOfServers(t *testing.T) {
+	dir, put := folder(t)
+	two := strings.Replace(base, "allowlist: {", "  more: {type: http, url: \"http://127.0.0.1:1/more\"}\nallowlist: {", 1)
+	put("pgfsm.yaml", two)
+	r := reloader(t, dir)
+	first, err := r.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Activated()
+	put("key.txt", "another-key")
+	next, err := r.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if was, is := first.Config.Upstreams, next.Config.Upstreams; was.Shares(is, "docs") || !was.Shares(is, "more") {
+		t.Error("the server with another key is shared, or the other one is not")
+	}
+	next.Activated()
+	put("pgfsm.yaml", strings.Replace(two, "run_timeout: 1m", "result_bytes: 1000", 1))
+	last, err := r.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next.Config.Upstreams.Shares(last.Config.Upstreams, "more") {
+		t.Error("a server is shared under another limit")
+	}
+}
