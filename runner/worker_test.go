@@ -68,7 +68,9 @@ func TestWorkerEndsWhatIsDecided(t *testing.T) {
 			// The worker's first sweep ends what was denied before it.
 			first := held(t, l, 1, alice, false)[0]
 			content := statestest.Content()
-			w := runs(t, runner.Options{Ledger: open(t, memory), Config: runner.Config{Upstreams: noServers(t), Bundle: statestest.MustBundle(content, nil), Secrets: secret.New(nil)}})
+			w := runs(t, runner.Options{Ledger: open(t, memory), Config: runner.Config{
+				Upstreams: noServers(t), Bundle: statestest.MustBundle(content, nil), Secrets: secret.New(nil),
+			}})
 			ends(t, l, first)
 
 			ids := held(t, l, tt.decided, alice, false)

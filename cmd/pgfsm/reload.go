@@ -146,7 +146,8 @@ func printReload(out io.Writer, done *present.Reload) {
 	fmt.Fprintf(out, "bundle %s\n", visible.Text(string(done.Bundle)))
 }
 
-// reloadOn reloads on SIGHUP, and with --watch when a file changes. The function that it returns ends that.
+// reloadOn reloads on SIGHUP, and with --watch when a file changes. The function that it returns ends that, and closes the
+// servers of the configuration that is active then.
 func (o *gatewayOptions) reloadOn(ctx context.Context, s *runner.Service, files *setup.Reloader) func() {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -175,5 +176,6 @@ func (o *gatewayOptions) reloadOn(ctx context.Context, s *runner.Service, files 
 		signal.Stop(hangup)
 		cancel()
 		all.Wait()
+		files.Close()
 	}
 }

@@ -52,7 +52,9 @@ With a ledger (the key ledger), clients can present a token of the role agent (p
 
 --stdio serves one client over standard input and output; a client starts this as its "command". docs/guide/gateway.md is the manual.
 
-On SIGHUP, serve reads the configuration again and takes it if it passes lint and tests.yaml beside the policy; --watch does so when a file changes, and pgfsm reload on request. Sessions of clients stay open. With --stdio, SIGHUP ends serve as usual. docs/operate/reload.md says more.
+On SIGHUP, serve reads the configuration again and takes it if it passes lint and tests.yaml beside the policy; --watch does so when
+a file changes, and pgfsm reload on request. Sessions of clients stay open. With --stdio, SIGHUP ends serve as usual.
+docs/operate/reload.md says more.
 
 After the first interrupt, calls under way have half a minute to finish; then serve cuts them off and records that.
 Exit codes: 0 stopped by an interrupt, 2 could not, or cut calls off.`,
@@ -116,20 +118,8 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	if err := a.Start(ctx); err != nil {
 		return err
 	}
-	unrecorded := a.Loaded.Ledger == "" && a.Loaded.Serve.Record == config.RecordNone
-	switch {
-	case a.Loaded.Ledger != "":
-		if l, err = openConfigured(a.w, a.Loaded, stores.ToWrite); err != nil {
-			return err
-		}
-		if err := l.verifyOpen(ctx); err != nil {
-			return err
-		}
-	case unrecorded:
-		log.Warn("nothing is recorded: serve.record is none, and there is no ledger")
-	default:
-		log.Warn("there is no ledger: runs are recorded as files, calls that a policy holds are refused, and tokens are not accepted without a ledger",
-			"traces", a.Loaded.TracesDir)
+	if l, err = openServed(ctx, a, log); err != nil {
+		return err
 	}
 	providers, err := setup.ServedIdentity(o.setup(a.w), a.Loaded, log)
 	if err != nil {
@@ -137,7 +127,8 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	}
 	parts := a.runnerOptions(l)
 	parts.Config = a.Served(providers)
-	parts.Unrecorded, parts.Log, parts.Report = unrecorded, log, func(line string) { log.Info(visible.Text(line)) }
+	parts.Unrecorded = l == nil && a.Loaded.Serve.Record == config.RecordNone
+	parts.Log, parts.Report = log, func(line string) { log.Info(visible.Text(line)) }
 	if parts.Metrics, err = newMetrics(); err != nil {
 		return err
 	}
@@ -177,6 +168,24 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 		defer o.reloadOn(ctx, all, files)()
 	}
 	return all.Run(ctx)
+}
+
+// openServed opens the ledger of a service, also with an error; nil if the configuration names none.
+func openServed(ctx context.Context, a *app, log *slog.Logger) (*openedLedger, error) {
+	switch {
+	case a.Loaded.Ledger != "":
+		l, err := openConfigured(a.w, a.Loaded, stores.ToWrite)
+		if err != nil {
+			return nil, err
+		}
+		return l, l.verifyOpen(ctx)
+	case a.Loaded.Serve.Record == config.RecordNone:
+		log.Warn("nothing is recorded: serve.record is none, and there is no ledger")
+	default:
+		log.Warn("there is no ledger: runs are recorded as files, calls that a policy holds are refused, and tokens are not accepted without a ledger",
+			"traces", a.Loaded.TracesDir)
+	}
+	return nil, nil
 }
 
 // service returns the options of the service, with open listeners, also with an error.

@@ -158,7 +158,10 @@ func TestConnectingIsSharedAndOutlivesWhoGivesUp(t *testing.T) {
 	c := r.modern("docs", `{}`)
 	ctx, cancel := context.WithCancel(context.Background())
 	gaveUp := make(chan error, 1)
-	go func() { _, err := r.linkTo(ctx, c.readRequest(), r.active.Load().endpoints[""].servers[0]); gaveUp <- err }()
+	go func() {
+		_, err := r.linkTo(ctx, c.readRequest(), r.active.Load().endpoints[""].servers[0])
+		gaveUp <- err
+	}()
 	within(t, "the attempt", begun)
 	cancel()
 	if err := within(t, "the first", gaveUp); !errors.Is(err, context.Canceled) {

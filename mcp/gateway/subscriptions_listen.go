@@ -263,7 +263,9 @@ func (l *listener) follow(each []serverFilter) {
 		l.following[part.server] = stop
 		starting.Add(1)
 		q := l.request()
-		l.running.Go(func() { l.gateway.followServer(ctx, q, part.server, part.filter, l.subscription, sync.OnceFunc(starting.Done)) })
+		l.running.Go(func() {
+			l.gateway.followServer(ctx, q, part.server, part.filter, l.subscription, sync.OnceFunc(starting.Done))
+		})
 	}
 	starting.Wait()
 }

@@ -163,7 +163,9 @@ func (r *Reloader) lint(to *judged, catalog *policy.Catalog) error {
 	before := lint.Lint(r.active.Bundle.Content(), had)
 	for _, f := range lint.Lint(to.Bundle.Content(), catalog) {
 		text := fmt.Sprintf("lint: [%s] %s", f.Code, to.Loaded.LintError(f))
-		same := func(b lint.Finding) bool { return b.Code == f.Code && b.Policy == f.Policy && b.Key == f.Key && b.Problem == f.Problem }
+		same := func(b lint.Finding) bool {
+			return b.Code == f.Code && b.Policy == f.Policy && b.Key == f.Key && b.Problem == f.Problem
+		}
 		switch {
 		case f.Severity == lint.Note:
 		case f.Severity == lint.Error && !slices.ContainsFunc(before, same):
@@ -295,6 +297,13 @@ func changed(from, to *Setup) (keys []string) {
 	return keys
 }
 
+// Close closes the sessions with the servers of the active configuration.
+func (r *Reloader) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_ = r.active.Upstreams.Close() // it returns no error
+}
+
 // Watch calls reload when the files have other contents than when they were last read, until ctx ends. It follows symbolic links, so that it sees
 // the changes of a Kubernetes ConfigMap.
 func (r *Reloader) Watch(ctx context.Context, reload func()) {
@@ -341,4 +350,3 @@ func equalFiles(a, b map[string]digest) bool {
 	}
 	return true
 }
-

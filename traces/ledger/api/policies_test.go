@@ -46,7 +46,8 @@ func TestPoliciesAndServers(t *testing.T) {
 	tools := present.ServerTools(&c, b.Catalog("", statestest.Listings(page)), statestest.Server, &present.Pins{
 		Allowlist: "allowlist.json", Definition: func(canonical.Digest) []byte { return []byte(`{"name":"fetch_policy_entry"}`) },
 	})
-	d.handler = api.New(api.Options{Ledger: d.Ledger, Hosts: []string{service}, Bundle: func() *policy.Bundle { return b }, Servers: func() ([]present.Server, string) {
+	own := func() *policy.Bundle { return b }
+	d.handler = api.New(api.Options{Ledger: d.Ledger, Hosts: []string{service}, Bundle: own, Servers: func() ([]present.Server, string) {
 		return []present.Server{{Server: statestest.Server, Status: policy.ServerUp, Tools: tools}, {Server: "away", Status: policy.ServerDown, Tools: []present.ServerTool{}}}, ""
 	}})
 	var servers present.Servers
