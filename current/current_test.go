@@ -48,7 +48,7 @@ func TestReplaceConcurrently(t *testing.T) {
 	v := current.New(&value{make(chan struct{})})
 	done := make(chan struct{})
 	var users sync.WaitGroup
-	for range 8 {
+	for range 4 {
 		users.Go(func() {
 			for !closed(done) {
 				h := v.Acquire()
@@ -59,7 +59,7 @@ func TestReplaceConcurrently(t *testing.T) {
 			}
 		})
 	}
-	for range 500 {
+	for range 2000 {
 		former, idle := v.Replace(&value{make(chan struct{})})
 		<-idle
 		close(former.idle)
