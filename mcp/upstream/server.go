@@ -2,10 +2,12 @@ package upstream
 
 import (
 	"cmp"
+	"crypto"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -48,6 +50,19 @@ type Server struct {
 // limits are the timeouts of one request.
 func (s *Server) limits() deadline.Limits {
 	return deadline.Limits{Idle: s.Timeout, Total: s.TimeoutTotal}
+}
+
+// same reports whether two servers are reached in the same way. Private keys cache values when they are used, so they are compared as keys.
+func (s Server) same(other Server) bool {
+	if s.Auth != nil && other.Auth != nil && s.Auth.Key != nil && other.Auth.Key != nil {
+		key, ok := s.Auth.Key.(interface{ Equal(crypto.PrivateKey) bool })
+		if !ok || !key.Equal(other.Auth.Key) {
+			return false
+		}
+		auth := *other.Auth
+		auth.Key, other.Auth = s.Auth.Key, &auth
+	}
+	return reflect.DeepEqual(s, other)
 }
 
 // setTimeouts sets the default of each timeout that is zero.

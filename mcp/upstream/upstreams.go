@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -95,7 +94,7 @@ func (c *common) open(servers []Server, limits Limits, former *Upstreams) (*Upst
 		if former != nil && former.limits == limits {
 			up = former.byName[s.Name]
 		}
-		if up == nil || !reflect.DeepEqual(up.server, s) {
+		if up == nil || !up.server.same(s) {
 			up = &upstream{server: s, gate: make(chan struct{}, 1), links: make(map[*Link]struct{})}
 			up.tokens = newAccessTokens(c.ctx, s, c.secrets)
 		}

@@ -1,0 +1,73 @@
+package upstream
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"testing"
+)
+
+// TestReplaceShares: a server is shared if it is reached in the same way as before, under the same limits.
+func TestReplaceShares(t *testing.T) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := func() *rsa.PrivateKey { // as a file is read again
+		k, err := x509.ParsePKCS1PrivateKey(x509.MarshalPKCS1PrivateKey(key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	other, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer := again()
+	with := func(k crypto.Signer, change func(*Server)) Server {
+		s := Server{Name: "crm", Type: TypeHTTP, URL: "https://crm.example.com/mcp", Auth: &ClientCredentials{
+			TokenURL: "https://login.example.com/token", ClientID: "pgfsm", Key: k, Alg: "RS256", Issuer: "https://login.example.com",
+		}}
+		if change != nil {
+			change(&s)
+		}
+		return s
+	}
+	u, err := New([]Server{with(signer, nil)}, Limits{}, Info{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	digest := sha256.Sum256(nil)
+	if _, err := signer.Sign(rand.Reader, digest[:], crypto.SHA256); err != nil { // a used key caches values
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name   string
+		next   Server
+		limits Limits
+		want   bool
+	}{
+		{"the-same", with(again(), nil), Limits{}, true},
+		{"another-key", with(other, nil), Limits{}, false},
+		{"another-client", with(again(), func(s *Server) { s.Auth.ClientID = "other" }), Limits{}, false},
+		{"another-url", with(again(), func(s *Server) { s.URL += "/v2" }), Limits{}, false},
+		{"another-header", with(again(), func(s *Server) { s.Headers = []Header{{"X-Key", "value"}} }), Limits{}, false},
+		{"another-timeout", with(again(), func(s *Server) { s.Timeout = 1 }), Limits{}, false},
+		{"without-credentials", with(again(), func(s *Server) { s.Auth = nil }), Limits{}, false},
+		{"another-limit", with(again(), nil), Limits{ResultBytes: 1000}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			next, err := u.Replace([]Server{tt.next}, tt.limits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := u.Shares(next, "crm"); got != tt.want {
+				t.Errorf("Shares() = %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
