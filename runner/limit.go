@@ -14,16 +14,17 @@ import (
 
 // limitRequest limits the requests of an agent before the gateway reads them.
 func (r *Runner) limitRequest(from gateway.Identity, says *policy.Identity) (seconds int, why string) {
-	refused := r.Generation().limits.Request(from, says)
+	active := r.Generation()
+	refused := active.limits.Request(from, says)
 	if refused == nil {
 		return 0, ""
 	}
 	r.noteLimited(context.Background(), refused, from, "", "")
-	return refused.Seconds(), r.limitReason(refused)
+	return refused.Seconds(), active.limitReason(refused)
 }
 
 // refuseLimited refuses a call before its run begins, so nothing is recorded: a flood of calls must not fill the ledger.
-func (r *Runner) refuseLimited(ctx context.Context, ask *gateway.Ask, refused *ratelimit.Refusal) gateway.Answer {
+func (r *Generation) refuseLimited(ctx context.Context, ask *gateway.Ask, refused *ratelimit.Refusal) gateway.Answer {
 	r.noteLimited(ctx, refused, ask.From, ask.Server, ask.Tool)
 	return r.refuse(gateway.Decision{
 		After: refused.Seconds(), Code: string(policy.CodeRateLimited), Effect: string(states.NotSent), Retry: retryLater,
@@ -32,7 +33,7 @@ func (r *Runner) refuseLimited(ctx context.Context, ask *gateway.Ask, refused *r
 }
 
 // limitReason says which limit is used up, if serve.denials shows reasons to agents.
-func (r *Runner) limitReason(refused *ratelimit.Refusal) string {
+func (r *Generation) limitReason(refused *ratelimit.Refusal) string {
 	if r.opaque() {
 		return "A limit is used up."
 	}

@@ -312,13 +312,13 @@ func TestWorkerWithLimits(t *testing.T) {
 	ids := held(t, l, 40, alice, true)
 	limit := rare(1)
 	limit.AtOnce = 1
-	runs(t, runner.Options{
-		Ledger: open(t, memory), Upstreams: noServers(t), Bundle: statestest.MustBundle(statestest.Content(), nil), Secrets: secret.New(nil),
+	runs(t, runner.Options{Ledger: open(t, memory), Config: runner.Config{
+		Upstreams: noServers(t), Bundle: statestest.MustBundle(statestest.Content(), nil), Secrets: secret.New(nil),
 		Serve: config.Serve{Rate: &config.Rate{
 			Identity: rare(1), Servers: []config.ServerRate{{Server: statestest.Server, RateLimit: limit}},
 			Tools: []config.ToolRate{{Server: statestest.Server, Tool: statestest.Tool, RateLimit: limit}},
 		}},
-	})
+	}})
 	for _, id := range ids {
 		ends(t, l, id)
 	}
