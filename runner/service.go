@@ -123,9 +123,7 @@ func (s *Service) newGateway() error {
 		Config: of, Tasks: parts.Ledger != nil, Mask: first.Secrets.Bytes, Limits: gateway.Limits{Sessions: first.Serve.Sessions},
 		Info: s.options.Info, Log: s.runner.log, Middleware: s.options.Middleware,
 	}
-	if parts.Serve.Rate != nil {
-		o.Limit = s.runner.limitRequest
-	}
+	o.Limit = s.runner.limitRequest // also without limits: a reload may bring some
 	if parts.Metrics != nil || parts.Tracer != nil {
 		o.Observe = func(ctx context.Context, of gateway.Operation) { s.runner.Generation().measureRequest(ctx, of) }
 	}
