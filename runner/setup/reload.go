@@ -254,6 +254,7 @@ func needRestart(started, now *config.Loaded) (keys []string) {
 		{"serve.record", a.Record == b.Record},
 		{"serve.sessions", a.Sessions == b.Sessions},
 		{"serve.tls", a.TLS == b.TLS},
+		{"telemetry.otlp", reflect.DeepEqual(started.OTLP, now.OTLP)},
 		{"traces.dir", started.TracesDir == now.TracesDir},
 	} {
 		if !k.same {

@@ -129,6 +129,7 @@ func TestReloadKeys(t *testing.T) {
 		{"pgfsm.yaml", "sessions: 10", "sessions: 11", "", "serve.sessions"},
 		{"pgfsm.yaml", "catalog_max_age: 1m", "catalog_max_age: 2m", "catalog_max_age", ""},
 		{"pgfsm.yaml", "run_timeout: 1m", "run_timeout: 2m", "limits", ""},
+		{"pgfsm.yaml", "catalog_max_age", "telemetry: {otlp: {endpoint: \"http://127.0.0.1:4318\"}}\ncatalog_max_age", "", "telemetry.otlp"},
 		{"pgfsm.yaml", "run_timeout: 1m", "rate: {identity: {per_minute: 60}}", "limits", ""},
 		{"pgfsm.yaml", "env: dev", "env: dev # still", "", ""},
 	} {
