@@ -146,9 +146,12 @@ func printReload(out io.Writer, done *present.Reload) {
 	fmt.Fprintf(out, "bundle %s\n", visible.Text(string(done.Bundle)))
 }
 
-// reloadOn reloads on SIGHUP, and with --watch when a file changes. The function that it returns ends that, and closes the
+// reloadOn reloads on SIGHUP, if there are files, and with --watch when a file changes. The function that it returns ends that, and closes the
 // servers of the configuration that is active then.
 func (o *gatewayOptions) reloadOn(ctx context.Context, s *runner.Service, files *setup.Reloader) func() {
+	if files == nil {
+		return func() {}
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	reload := func(cause ledger.Cause) {

@@ -164,9 +164,7 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	}
 	notify(log, daemon.SdNotifyReady)
 	defer context.AfterFunc(ctx, func() { notify(log, daemon.SdNotifyStopping) })()
-	if files != nil {
-		defer o.reloadOn(ctx, all, files)()
-	}
+	defer o.reloadOn(ctx, all, files)()
 	return all.Run(ctx)
 }
 
