@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/google/renameio/v2"
+	"pgfsm/safefile"
 )
 
 // WriteFile writes a file in one step, and makes its folder if there is none.
@@ -17,7 +17,7 @@ func WriteFile(path string, doc []byte) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	return renameio.WriteFile(path, doc, 0o644, renameio.WithTempDir(folder))
+	return safefile.Write(path, doc, 0o644)
 }
 
 // Replaceable returns why a result must not replace a file: the file is one of the inputs, or no regular file, or not a result. A result

@@ -9,8 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"github.com/google/renameio/v2"
 )
 
 // MaxBytes bounds the files that are read and written.
@@ -92,8 +90,7 @@ func replace(path string, was, text []byte, mode fs.FileMode) error {
 	if len(text) > MaxBytes {
 		return fmt.Errorf("it would have %d bytes; at most %d are read", len(text), MaxBytes)
 	}
-	pending, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(mode),
-		renameio.WithExistingPermissions())
+	pending, err := NewPending(path, mode)
 	if err != nil {
 		return err
 	}

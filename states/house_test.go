@@ -41,7 +41,7 @@ var neighbours = map[string][]string{
 	"config/pins":     {"config", "policy", "safefile"},
 	"current":         {},
 	"deadline":        {},
-	"eval":            {"config", "eval", "fsm", "llm", "loopback", "mcp", "policy", "runner", "states", "traces"},
+	"eval":            {"config", "eval", "fsm", "llm", "loopback", "mcp", "policy", "runner", "safefile", "states", "traces"},
 	"states":          {"fsm", "policy"},
 	"llm":             {"loopback", "policy"},
 	"loopback":        {},

@@ -13,9 +13,9 @@ import (
 	"syscall"
 
 	"github.com/gofrs/flock"
-	"github.com/google/renameio/v2"
 
 	"pgfsm/policy/canonical"
+	"pgfsm/safefile"
 	"pgfsm/states"
 )
 
@@ -123,7 +123,7 @@ func (r *Recorder) Finish(o states.Outcome) (path string, h canonical.Digest, er
 	outcome := canonical.MustSorted(o)
 	h = head(r.chain.Last(), outcome)
 	path = filepath.Join(r.dir, Name(r.runID))
-	doc, err := renameio.NewPendingFile(path, renameio.WithPermissions(fileMode))
+	doc, err := safefile.NewPending(path, fileMode)
 	if err != nil {
 		return "", "", fmt.Errorf("the trace cannot be written: %w", err)
 	}

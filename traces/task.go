@@ -15,10 +15,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/gofrs/flock"
-	"github.com/google/renameio/v2"
 
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
+	"pgfsm/safefile"
 	"pgfsm/states"
 )
 
@@ -171,7 +171,7 @@ func (t *TaskFile) write(calls []policy.TaskCalls) error {
 	if err != nil {
 		return err
 	}
-	doc, err := renameio.NewPendingFile(t.path, renameio.WithPermissions(fileMode))
+	doc, err := safefile.NewPending(t.path, fileMode)
 	if err != nil {
 		return fmt.Errorf("the task's counts cannot be written: %w", full(err))
 	}

@@ -3,12 +3,12 @@ package main
 import (
 	"fmt"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"pgfsm/eval"
 	"pgfsm/fsm"
 	"pgfsm/policy/visible"
+	"pgfsm/safefile"
 	"pgfsm/states"
 	"pgfsm/traces"
 )
@@ -54,7 +54,7 @@ func newGraph(w world) *cobra.Command {
 					if err := eval.Replaceable(output, "", trace); err != nil {
 						return fmt.Errorf("%s: %w", output, err)
 					}
-					return renameio.WriteFile(output, picture, publicMode)
+					return safefile.Write(output, picture, publicMode)
 				}
 				_, err := w.stdout.Write(picture)
 				return err

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
@@ -289,5 +287,5 @@ func (o *openedLedger) prove(w world, r ledger.Reader, run, file, out string) er
 		_, err := w.stdout.Write(p.Marshal())
 		return err
 	}
-	return renameio.WriteFile(out, p.Marshal(), 0o600, renameio.WithTempDir(filepath.Dir(out)))
+	return safefile.Write(out, p.Marshal(), 0o600)
 }

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"pgfsm/policy/visible"
+	"pgfsm/safefile"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 )
@@ -59,7 +59,7 @@ func writeTrace(ctx context.Context, w world, r ledger.Reader, p *traces.Replaye
 		_, err := forScreen(w.stdout, w.stdout).Write(doc)
 		return err
 	}
-	return renameio.WriteFile(out, doc, 0o600, renameio.WithTempDir(filepath.Dir(out)))
+	return safefile.Write(out, doc, 0o600)
 }
 
 // writeTraces writes the traces of all runs that have one, and says how many have none yet.

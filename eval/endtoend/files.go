@@ -15,9 +15,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gofrs/flock"
-	"github.com/google/renameio/v2"
 
 	"pgfsm/policy/canonical"
+	"pgfsm/safefile"
 )
 
 // Names of the files of an evaluation, behind the time of its start.
@@ -236,14 +236,14 @@ func (b *Book) TracesDir() string { return b.stem + tracesSuffix }
 
 // Finish writes the metrics and the table. The metrics come last: an evaluation with metrics is done.
 func (b *Book) Finish(m Metrics) error {
-	if err := renameio.WriteFile(b.stem+tableSuffix, []byte(m.Markdown()), fileMode); err != nil {
+	if err := safefile.Write(b.stem+tableSuffix, []byte(m.Markdown()), fileMode); err != nil {
 		return err
 	}
 	doc, err := json.Marshal(m, json.Deterministic(true), jsontext.WithIndent("  "))
 	if err != nil {
 		return err
 	}
-	return renameio.WriteFile(b.stem+metricsSuffix, append(doc, '\n'), fileMode)
+	return safefile.Write(b.stem+metricsSuffix, append(doc, '\n'), fileMode)
 }
 
 // Files are the paths of the evaluation's files.

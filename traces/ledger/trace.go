@@ -7,10 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"pgfsm/safefile"
 	"pgfsm/states"
 	"pgfsm/traces"
-
-	"github.com/google/renameio/v2"
 )
 
 // ErrUnfinished means that a run has no trace yet because it has not ended.
@@ -50,7 +49,7 @@ func WriteTraces(ctx context.Context, r Reader, p *traces.Replayer, folder strin
 			continue
 		}
 		if err == nil {
-			err = renameio.WriteFile(filepath.Join(folder, traces.Name(q.RunID)), doc, 0o600, renameio.WithTempDir(folder))
+			err = safefile.Write(filepath.Join(folder, traces.Name(q.RunID)), doc, 0o600)
 		}
 		if err != nil {
 			return written, open, err

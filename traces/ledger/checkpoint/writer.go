@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -81,7 +80,7 @@ func (w *Writer) Write(ctx context.Context) error {
 			return err
 		}
 		path := filepath.Join(w.Dir, filePrefix+strconv.FormatInt(c.Size, 10))
-		return renameio.WriteFile(path, signed, fileMode, renameio.WithTempDir(w.Dir))
+		return safefile.Write(path, signed, fileMode)
 	})
 }
 
