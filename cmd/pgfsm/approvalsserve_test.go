@@ -60,7 +60,7 @@ func TestServe(t *testing.T) {
 	denied, _ := h.held()
 	s.decide(t, "deny", denied, h.dora[tokenVariable])
 	runEnded(t, h.dir, denied, ledger.Denied, "approval_denied")
-	s.stop(t, exitYes, "the run "+run+" ended: answered")
+	s.stop(t, exitYes, "msg=call run="+run+" actor=", "state=answered")
 	h.made(1)
 	command(t.Context(), nil, "resume", "-c", h.config, "--json", denied).want(t, exitNo, "/reason", "Denied by dora: as decided")
 	verifies(t, h.dir)
