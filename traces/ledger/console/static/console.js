@@ -21,6 +21,7 @@ function refresh() {
   const request = new XMLHttpRequest();
   request.open('GET', location.href);
   request.responseType = 'document';
+  request.overrideMimeType('text/html'); // a proxy's empty answer is no faulty XML, which the browser would show with inline styles
   request.setRequestHeader('Pgfsm-Refresh', '1');
   request.onload = () => {
     const page = request.response;
