@@ -20,7 +20,7 @@ var journeys = []struct {
 	demo           bool   // in a folder of its own, where there is no configuration
 }{
 	{"docs/internals/tool-contracts.md", "# ", "", 15, true},
-	{"README.md", "## A gateway", "## The machine", 2, false},
+	{"README.md", "## A gateway", "## The machine", 3, false},
 	{"docs/guide/quickstart.md", "# ", "", 20, false},
 	{"docs/guide/gateway.md", "# ", "", 1, false},
 	{"docs/guide/approvals.md", "# ", "## The service", 2, false},
@@ -148,8 +148,8 @@ func (tr *traveller) types(page, line string) {
 		want = int(code[0] - '0')
 	}
 	tr.learns()
-	args := split(strings.NewReplacer("RUN", tr.run, "DIGEST", tr.digest, "sha256:…", tr.tool).Replace(rest))
-	if strings.HasPrefix(rest, "init --from") {
+	args := split(strings.NewReplacer("RUN", tr.run, "DIGEST", tr.digest, "sha256:…", tr.tool, "SERVER TOOL", "kb fetch_policy_entry").Replace(rest))
+	if strings.HasPrefix(rest, "init --from") || strings.HasPrefix(rest, "allow ") {
 		args = append(args, "--yes") // the reader's answer
 	}
 	tr.ran++
