@@ -216,12 +216,12 @@ func (o *gatewayOptions) service(ctx context.Context, a *app, l *openedLedger, l
 	// Over stdio there is an admin address only if a flag asks for it, because many such processes run beside each other.
 	if !o.stdio || adminWanted {
 		if so.Admin, err = listen(secured, cmp.Or(o.admin, configured.Admin), configured.AdminURL); err != nil {
-			return so, fmt.Errorf("--admin: %w", err)
+			return so, fmt.Errorf("serve.admin (flag --admin): %w", err)
 		}
 	}
 	if !o.stdio {
 		if so.MCP, err = listen(secured, cmp.Or(o.listen, configured.Listen), configured.PublicURL); err != nil {
-			return so, fmt.Errorf("--listen: %w", err)
+			return so, fmt.Errorf("serve.listen (flag --listen): %w", err)
 		}
 	}
 	return so, nil

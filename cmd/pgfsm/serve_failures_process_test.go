@@ -123,8 +123,8 @@ func TestServeFailuresAtStart(t *testing.T) {
 	}
 	t.Cleanup(func() { taken.Close() })
 	for _, tt := range []struct{ name, listen, admin, more, says string }{
-		{"listen-address-taken", taken.Addr().String(), "127.0.0.1:0", "", "address already in use"},
-		{"admin-address-taken", "127.0.0.1:0", taken.Addr().String(), "", "address already in use"},
+		{"listen-address-taken", taken.Addr().String(), "127.0.0.1:0", "", "serve.listen (flag --listen): listen tcp " + taken.Addr().String() + ": bind: address already in use"},
+		{"admin-address-taken", "127.0.0.1:0", taken.Addr().String(), "", "serve.admin (flag --admin): listen tcp " + taken.Addr().String() + ": bind: address already in use"},
 		{"listen-on-other-machines", "0.0.0.0:0", "127.0.0.1:0", "", "reverse proxy with TLS"},
 		{"admin-on-other-machines", "127.0.0.1:0", "0.0.0.0:0", "", "reverse proxy with TLS"},
 		{"configuration-with-an-unknown-key", "127.0.0.1:0", "127.0.0.1:0", "polizy: p.yaml\n", "polizy"},
