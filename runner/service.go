@@ -124,9 +124,6 @@ func (s *Service) newGateway() error {
 		Info: s.options.Info, Log: s.runner.log, Middleware: s.options.Middleware,
 	}
 	o.Limit = s.runner.limitRequest // also without limits: a reload may bring some
-	if parts.Metrics != nil || parts.Tracer != nil {
-		o.Observe = func(ctx context.Context, of gateway.Operation) { s.runner.Generation().measureRequest(ctx, of) }
-	}
 	if parts.Tracer != nil {
 		o.Begin = parts.Tracer.Begin
 	}
@@ -156,6 +153,9 @@ func (s *Service) gatewayConfig(g *Generation) (c gateway.Config, err error) {
 	}
 	if c.Clients == nil {
 		s.agents(&c, g.Identity)
+	}
+	if g.options.Metrics != nil || g.options.Tracer != nil {
+		c.Observe = g.measureRequest
 	}
 	return c, nil
 }

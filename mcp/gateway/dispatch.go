@@ -59,7 +59,7 @@ func (g *Gateway) Dispatch(ctx context.Context, r *session.Request) []byte {
 	q, ended := g.newRequest(r)
 	defer func() { q.release() }()
 	ctx = g.begin(ctx, q)
-	defer g.observed(ctx, q, time.Now())
+	defer q.answered(ctx, time.Now())
 	if ended || q.endpoint == nil {
 		return q.refuse(wire.InvalidRequest, "the session has ended")
 	}

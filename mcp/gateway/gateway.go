@@ -39,6 +39,8 @@ type Config struct {
 	Clients   web.Authenticator // verifies the client of a request; nil: no credentials are valid
 	Required  bool              // no client is [Anonymous]
 	Metadata  *front.Metadata   // for OAuth clients; nil: tokens are not from an authorization server
+	// Observe is told of each request that was answered. It must not block. Nil: nobody asks.
+	Observe func(context.Context, Operation)
 }
 
 // Options of a gateway. What is nil is not offered, and what is zero has its default.
@@ -60,9 +62,8 @@ type Options struct {
 	Log    *slog.Logger
 
 	// Begin is told of each request before it is answered, with the traceparent and the tracestate that the client sent, and returns the context of the
-	// request. Observe is told of each request that was answered. Neither may block. Nil: nobody asks.
-	Begin   func(ctx context.Context, traceparent, tracestate string) context.Context
-	Observe func(context.Context, Operation)
+	// request. It must not block. Nil: nobody asks.
+	Begin func(ctx context.Context, traceparent, tracestate string) context.Context
 
 	Middleware []web.Middleware // wraps the handler of [Gateway.Serve]; the first one sees a request first
 }

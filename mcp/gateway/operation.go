@@ -60,9 +60,10 @@ func (g *Gateway) begin(ctx context.Context, q *request) context.Context {
 	return g.options.Begin(ctx, parent, state)
 }
 
-// observed tells of a request that was answered.
-func (g *Gateway) observed(ctx context.Context, q *request, begun time.Time) {
-	if g.options.Observe == nil || q.Response() || q.Notification() {
+// answered tells of a request that was answered.
+func (q *request) answered(ctx context.Context, begun time.Time) {
+	observe := q.config().Observe
+	if observe == nil || q.Response() || q.Notification() {
 		return
 	}
 	o := &q.observed
@@ -73,7 +74,7 @@ func (g *Gateway) observed(ctx context.Context, q *request, begun time.Time) {
 		o.ID, _ = wire.Text(q.ID) // package wire reads ids strictly
 	}
 	o.Begun, o.Took, o.Protocol, o.Stdio = begun, time.Since(begun), q.Protocol, q.HTTP == nil
-	g.options.Observe(ctx, *o)
+	observe(ctx, *o)
 }
 
 // noteError keeps the code of an error object.
