@@ -212,18 +212,12 @@ func (r *Reloader) next(to *judged) *runner.Next {
 	to.Loaded.Serve = keptServe(r.started.Serve, to.Loaded.Serve)
 	n.Config = to.Served(i)
 	n.Activated = func() {
-		to.Secrets.Put(configured{}, slices.Concat(from.secrets, to.secrets))
+		to.Secrets.Put(to.Setup, to.secrets)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.active = to.Setup
 	}
-	n.Retired = func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.active == to.Setup { // otherwise a later one has put its own
-			to.Secrets.Put(configured{}, to.secrets)
-		}
-	}
+	n.Retired = func() { to.Secrets.Put(from, nil) }
 	return n
 }
 

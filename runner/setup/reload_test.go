@@ -203,14 +203,21 @@ func TestReloadKeepsWhatNeedsARestart(t *testing.T) {
 	}
 }
 
-// TestReloadSecrets: the values of a configuration are masked when it becomes active, and those of the former one until it is retired.
+// TestReloadSecrets: the values of a configuration are masked when it becomes active, and those of a former one until it is retired, also if a
+// later one is. The headers of telemetry.otlp are masked until a restart.
 func TestReloadSecrets(t *testing.T) {
 	dir, put := folder(t)
+	otlp := "telemetry: {otlp: {endpoint: \"http://127.0.0.1:4318\", headers: {X-Key: \"Bearer ${file:otlp.txt}\"}}}\n"
+	put("otlp.txt", "the-otlp-key")
+	put("pgfsm.yaml", base+otlp)
 	r := reloader(t, dir)
-	put("key.txt", "another-key")
-	next, err := r.Read(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	read := func() *runner.Next {
+		t.Helper()
+		next, err := r.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return next
 	}
 	masks := func(n *runner.Next, text string, want bool) {
 		t.Helper()
@@ -218,14 +225,25 @@ func TestReloadSecrets(t *testing.T) {
 			t.Errorf("%s is masked: %v, want %v", text, got, want)
 		}
 	}
+	put("key.txt", "another-key")
+	next := read()
 	masks(next, "the-first-key", true)
 	masks(next, "another-key", false)
 	next.Activated()
 	masks(next, "the-first-key", true)
 	masks(next, "another-key", true)
+	put("key.txt", "the-third-key")
+	put("otlp.txt", "the-later-otlp-key")
+	last := read()
+	last.Activated()
+	masks(last, "the-first-key", true)
+	last.Retired()
+	masks(last, "the-first-key", true)
+	masks(last, "another-key", false)
 	next.Retired()
-	masks(next, "the-first-key", false)
-	masks(next, "another-key", true)
+	masks(last, "the-first-key", false)
+	masks(last, "the-third-key", true)
+	masks(last, "the-otlp-key", true)
 }
 
 // TestReloadOfServers: a server whose entry and secrets did not change is shared.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os/exec"
 	"slices"
 	"strings"
@@ -41,16 +42,16 @@ type Setup struct {
 	llmKey  string
 }
 
-// configured owns the secrets of a configuration in a [secret.Masker].
-type configured struct{}
-
 // Open opens a configuration that [Load] returned. It starts nothing and connects to nothing.
 func Open(o Options, loaded *config.Loaded, from string) (s *Setup, err error) {
 	s = &Setup{Secrets: secret.New(nil)}
 	if err = s.open(o, loaded, from); err != nil {
 		return nil, err
 	}
-	s.Secrets.Put(configured{}, s.secrets)
+	s.Secrets.Put(s, s.secrets)
+	if s.OTLP != nil { // they are used until a restart
+		s.Secrets.Put(s.OTLP, slices.Sorted(maps.Values(s.OTLP.Headers)))
+	}
 	if !s.IsDemo() {
 		err = s.connect()
 	}
