@@ -10,6 +10,7 @@ import (
 	"pgfsm/policy/visible"
 	"pgfsm/runner/ratelimit"
 	"pgfsm/states"
+	"pgfsm/telemetry"
 )
 
 // limitRequest limits the requests of an agent before the gateway reads them.
@@ -46,6 +47,7 @@ func (r *Runner) noteLimited(ctx context.Context, refused *ratelimit.Refusal, fr
 	level := slog.LevelDebug
 	r.limited.Do(func() { level = slog.LevelInfo })
 	if r.log.Enabled(ctx, level) {
-		r.log.Log(ctx, level, "limited", "by", refused.By, "actor", from.Name, "server", server, "tool", visible.Text(tool), "retry_after_s", refused.Seconds())
+		r.log.Log(ctx, level, "limited", append([]any{"by", refused.By, "actor", from.Name, "server", server, "tool", visible.Text(tool),
+			"retry_after_s", refused.Seconds()}, traceKey(telemetry.TraceID(ctx))...)...)
 	}
 }

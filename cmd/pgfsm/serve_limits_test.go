@@ -3,11 +3,13 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"pgfsm/telemetry/otlptest"
 	"pgfsm/traces/ledger"
 )
 
@@ -23,7 +25,7 @@ func TestServeLimits(t *testing.T) {
   rate:
     identity: {per_minute: 1, burst: 6}
     tools: {echo: {look: {per_minute: 1, burst: 2}}}
-`)
+`+exporting(otlptest.New(t), 0))
 	a := o.agent("/mcp", o.ci) // two requests
 	for n := range 2 {
 		if got := a.call("echo__look", fmt.Sprintf(`{"n":%d}`, n)); got.Result == nil || got.Result.IsError {
@@ -73,6 +75,9 @@ func TestServeLimits(t *testing.T) {
 		}
 	}
 	o.stop(t, 0, "limited")
+	if log := o.stderr.String(); !regexp.MustCompile(`msg=limited by=tool .* trace=[0-9a-f]{32}\n`).MatchString(log) {
+		t.Errorf("the log does not name the trace of a limited call:\n%s", log)
+	}
 }
 
 // TestServeLimitsAtOnce: while a server has as many calls under way as it may, an agent's call is refused, and an approved call waits for its turn.

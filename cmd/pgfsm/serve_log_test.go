@@ -10,7 +10,7 @@ import (
 // TestServeLogJSON: every line of the log is a JSON object, and those about calls and votes have stable keys.
 func TestServeLogJSON(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, holdLook, "")
+	o := newOffice(t, holdLook, "limits: {rate: {tools: {echo: {look: {per_minute: 1, burst: 2}}}}}\n")
 	o.stop(t, exitYes)
 	o.served = serve(t, o.dir, "--log-format", "json")
 	a := o.agent("/mcp", o.ci)
@@ -21,11 +21,13 @@ func TestServeLogJSON(t *testing.T) {
 	denied := o.held(t, a, `{"n":2}`)
 	o.decide(t, "deny", denied, o.bob)
 	o.ended(t, denied, "denied", "approval_denied")
+	a.call("echo__look", `{"n":3}`)
 	o.stop(t, exitYes)
 	want := map[string][]string{ // the keys of a line, in their order
-		"held": {"time", "level", "msg", "run", "actor", "server", "tool", "policy"},
-		"vote": {"time", "level", "msg", "run", "actor", "approve"},
-		"call": {"time", "level", "msg", "run", "actor", "server", "tool", "state", "code", "effect", "reason"},
+		"held":    {"time", "level", "msg", "run", "actor", "server", "tool", "policy"},
+		"vote":    {"time", "level", "msg", "run", "actor", "approve"},
+		"call":    {"time", "level", "msg", "run", "actor", "server", "tool", "state", "code", "effect", "reason"},
+		"limited": {"time", "level", "msg", "by", "actor", "server", "tool", "retry_after_s"},
 	}
 	seen, ends := make(map[string]int), make(map[string]int) // lines by message, and lines "call" by run
 	for line := range strings.Lines(o.stderr.String()) {
