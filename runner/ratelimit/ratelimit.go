@@ -340,10 +340,3 @@ func (c *Call) releaseSlots() {
 		}
 	}
 }
-
-// Callers is of how many callers the limiter knows what they have used.
-func (l *Limiter) Callers() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.callers.Len()
-}
