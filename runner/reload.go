@@ -31,7 +31,7 @@ type Next struct {
 	Tests    int // policy tests that passed
 
 	Activated func() // is called before the first request can use Config
-	Retired   func() // is called when no request uses the former Config any more
+	Retired   func() // is called when no request uses the former Config any more, nor one before it
 }
 
 // retireTime is how long a service that ends waits for the requests of former configurations: they have been cut off by then.
@@ -41,7 +41,8 @@ const retireTime = 5 * time.Second
 type reloading struct {
 	mu       sync.Mutex // held by the one that is under way
 	ended    atomic.Bool
-	retiring sync.WaitGroup // former configurations that are in use
+	retiring sync.WaitGroup  // former configurations that are in use
+	retired  <-chan struct{} // closed when no request uses the configurations before the active one; nil: there is none
 }
 
 // errEnding is why a service does not reload.
@@ -123,7 +124,13 @@ func (s *Service) activate(ctx context.Context, to *Generation, of gateway.Confi
 		}
 	}
 	former, idle := s.runner.active.Replace(to)
+	earlier, retired := s.reload.retired, make(chan struct{})
+	s.reload.retired = retired
 	s.reload.retiring.Go(func() {
+		defer close(retired)
+		if earlier != nil { // an earlier configuration may share servers with the former one
+			<-earlier
+		}
 		<-idle
 		if relayed != nil {
 			<-relayed

@@ -358,6 +358,35 @@ func TestReloadConnections(t *testing.T) {
 	}
 }
 
+// TestReloadTwiceUnderCall: a call goes on, also if the next reload keeps its server and a later one changes it.
+func TestReloadTwiceUnderCall(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, openLook, "")
+	admin := makeToken(t, o.config, "admin", "root")
+	answer := make(chan struct{})
+	o.u.does(o.u.waitsFor(answer))
+	got := make(chan string)
+	go func() { got <- o.agent("/mcp", o.ci).call("echo__look", `{"n":1}`).code() }()
+	o.u.await(t, "tools/call")
+	o.replaces(t, "policy.yaml", denyLook)
+	o.reloads(t, admin, exitYes)
+	config, err := os.ReadFile(o.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.replaces(t, "pgfsm.yaml", strings.Replace(string(config), "type: http,", "type: http, timeout: 9s,", 1))
+	if changed := o.reloads(t, admin, exitYes).member("/changed"); compact(changed) != `["servers"]` {
+		t.Errorf("the second reload changed %s", changed)
+	}
+	o.agent("/mcp", o.ci).gets(t, "echo__look", `{"n":2}`, "policy_denied") // the requests of the second configuration have ended
+	close(answer)
+	if code := <-got; code != "hi" {
+		t.Errorf("the call that was under way is answered with %s", code)
+	}
+	o.u.reached(t, 1)
+	verifies(t, o.dir)
+}
+
 // listens notes the methods of what the gateway sends between the agent's requests.
 func (a *agent) listens(t *testing.T) *notes {
 	t.Helper()
