@@ -146,9 +146,19 @@ func printReload(out io.Writer, done *present.Reload) {
 	fmt.Fprintf(out, "bundle %s\n", visible.Text(string(done.Bundle)))
 }
 
-// reloadOn reloads on SIGHUP, if there are files, and with --watch when a file changes. The function that it returns ends that, and closes the
-// servers of the configuration that is active then.
-func (o *gatewayOptions) reloadOn(ctx context.Context, s *runner.Service, files *setup.Reloader) func() {
+// hangups are the signals SIGHUP from now on, until the process ends: one that arrives while the gateway starts or stops does not end it. With --stdio
+// they end it, because the client's terminal may hang up; so they do for the embedded demo.
+func (o *gatewayOptions) hangups(a *app) <-chan os.Signal {
+	hangup := make(chan os.Signal, 1)
+	if !o.stdio && !a.IsDemo() {
+		signal.Notify(hangup, syscall.SIGHUP)
+	}
+	return hangup
+}
+
+// reloadOn reloads at each of the signals, and with --watch when a file changes. The function that it returns ends that, and closes the servers of
+// the configuration that is active then.
+func (o *gatewayOptions) reloadOn(ctx context.Context, s *runner.Service, files *setup.Reloader, hangup <-chan os.Signal) func() {
 	if files == nil {
 		return func() {}
 	}
@@ -157,10 +167,6 @@ func (o *gatewayOptions) reloadOn(ctx context.Context, s *runner.Service, files 
 	reload := func(cause ledger.Cause) {
 		_, err := s.Reload(ctx, cause, nil)
 		_ = err // it is logged
-	}
-	hangup := make(chan os.Signal, 1)
-	if !o.stdio { // the client's terminal may hang up
-		signal.Notify(hangup, syscall.SIGHUP)
 	}
 	all.Go(func() {
 		for {
@@ -176,7 +182,6 @@ func (o *gatewayOptions) reloadOn(ctx context.Context, s *runner.Service, files 
 		all.Go(func() { files.Watch(ctx, func() { reload(ledger.CauseWatch) }) })
 	}
 	return func() {
-		signal.Stop(hangup)
 		cancel()
 		all.Wait()
 		files.Close()

@@ -112,10 +112,8 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 			err = closing(w, l, err)
 		}
 	}()
-	if cause := a.Loaded.Closed; cause != nil {
-		log.Error("every call is refused: the allowlist cannot be read", "error", visible.Text(cause.Error()))
-	}
-	if err := a.Start(ctx); err != nil {
+	hangup := o.hangups(a)
+	if err := a.startServed(ctx, log); err != nil {
 		return err
 	}
 	if l, err = openServed(ctx, a, log); err != nil {
@@ -164,8 +162,16 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	}
 	notify(log, daemon.SdNotifyReady)
 	defer context.AfterFunc(ctx, func() { notify(log, daemon.SdNotifyStopping) })()
-	defer o.reloadOn(ctx, all, files)()
+	defer o.reloadOn(ctx, all, files, hangup)()
 	return all.Run(ctx)
+}
+
+// startServed starts what calls need, and logs if there will be none.
+func (a *app) startServed(ctx context.Context, log *slog.Logger) error {
+	if cause := a.Loaded.Closed; cause != nil {
+		log.Error("every call is refused: the allowlist cannot be read", "error", visible.Text(cause.Error()))
+	}
+	return a.Start(ctx)
 }
 
 // openServed opens the ledger of a service, also with an error; nil if the configuration names none.

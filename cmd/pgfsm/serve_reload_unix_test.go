@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -356,6 +357,27 @@ func TestReloadConnections(t *testing.T) {
 	if resp != http.StatusOK || !slices.Contains(names(), "late__look") {
 		t.Errorf("the gateway is not healthy: %d", resp)
 	}
+}
+
+// TestReloadSignalAtTheEnd: SIGHUP does not end a gateway that waits for its collector before it ends by itself.
+func TestReloadSignalAtTheEnd(t *testing.T) {
+	t.Parallel()
+	asked, answer := make(chan struct{}, 100), make(chan struct{})
+	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked <- struct{}{}
+		<-answer
+	}))
+	t.Cleanup(collector.Close)
+	o := newOffice(t, openLook, "telemetry: {otlp: {endpoint: "+quoted(collector.URL)+"}}\n")
+	o.agent("/mcp", o.ci).gets(t, "echo__look", `{}`, "hi")
+	o.interrupt(t)
+	<-asked
+	if err := o.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	close(answer)
+	o.ends(t, exitYes)
+	verifies(t, o.dir)
 }
 
 // TestReloadTwiceUnderCall: a call goes on, also if the next reload keeps its server and a later one changes it.
