@@ -34,7 +34,7 @@ type Reloader struct {
 
 	mu     sync.Mutex
 	active *Setup
-	files  map[string]digest // of the active configuration, and of the last one that was read
+	files  map[string]digest // of the active configuration, and of the last one that was read; "" if that one has to become active yet
 }
 
 // NewReloader returns a Reloader for a configuration that a service has started with; the embedded demo has no files. i may be nil.
@@ -115,7 +115,11 @@ func (r *Reloader) Read(context.Context) (*runner.Next, error) {
 		return nil, err
 	}
 	r.files = seen.files
-	return r.next(to), nil
+	next := r.next(to)
+	if len(next.Changed) > 0 { // if it does not become active, Watch tries again
+		r.files[""] = digest{}
+	}
+	return next, nil
 }
 
 // A judged configuration was read, and has passed lint and its tests.
@@ -216,6 +220,7 @@ func (r *Reloader) next(to *judged) *runner.Next {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.active = to.Setup
+		delete(r.files, "")
 	}
 	n.Retired = func() { to.Secrets.Put(from, nil) }
 	return n

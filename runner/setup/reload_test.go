@@ -1,12 +1,15 @@
 package setup_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -244,6 +247,32 @@ func TestReloadSecrets(t *testing.T) {
 	masks(last, "the-first-key", false)
 	masks(last, "the-third-key", true)
 	masks(last, "the-otlp-key", true)
+}
+
+// TestWatchTriesAgain: Watch reports a configuration that was read until it is active.
+func TestWatchTriesAgain(t *testing.T) {
+	dir, put := folder(t)
+	r := reloader(t, dir)
+	put("policy.yaml", strings.Replace(files["policy.yaml"], "allow}", "deny}", 1))
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		tries := 0
+		go r.Watch(ctx, func() {
+			tries++
+			next, err := r.Read(ctx)
+			if err != nil {
+				t.Error(err)
+			} else if tries == 3 { // the ledger was full before
+				next.Activated()
+			}
+		})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if tries != 3 {
+			t.Errorf("there were %d tries, want 3", tries)
+		}
+	})
 }
 
 // TestReloadOfServers: a server whose entry and secrets did not change is shared.
