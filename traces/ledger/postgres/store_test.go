@@ -25,7 +25,7 @@ const (
 )
 
 // lease is that of the tests: long enough for a slow machine.
-const lease = 3 * time.Second
+const lease = 9 * time.Second
 
 // fresh makes a database for a test and returns the URL that leads a role to it.
 func fresh(t testing.TB, role string) string {
