@@ -297,7 +297,9 @@ func TestBadCollectors(t *testing.T) {
 			}
 		}, ""},
 		{"fails", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, strings.Repeat("x", 10<<10), 500) }, "spans cannot be exported"},
-		{"redirects", func(w http.ResponseWriter, q *http.Request) { http.Redirect(w, q, elsewhere.URL+"/v1/traces", http.StatusTemporaryRedirect) }, "spans cannot be exported"},
+		{"redirects", func(w http.ResponseWriter, q *http.Request) {
+			http.Redirect(w, q, elsewhere.URL+"/v1/traces", http.StatusTemporaryRedirect)
+		}, "spans cannot be exported"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := httptest.NewServer(tc.answer)
