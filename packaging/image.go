@@ -106,7 +106,7 @@ func writeImage(out, product string, b *binary, entries []entry) error {
 	if err := create(files, func(w io.Writer) error { return writeTar(w, entries, b.committed) }); err != nil {
 		return err
 	}
-	layer, err := tarball.LayerFromFile(files, tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(6))
+	layer, err := tarball.LayerFromFile(files, tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(6), tarball.WithCompressedCaching)
 	if err != nil {
 		return err
 	}

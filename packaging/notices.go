@@ -28,7 +28,7 @@ func notices(b *binary) ([]byte, error) {
 			continue
 		}
 		module, root := parts[0], parts[1]
-		files[module] = append(files[module], nil...)
+		files[module] = append(files[module], nil...) // a module that turns out to have no licence has an entry, too
 		for dir := parts[2]; strings.HasPrefix(dir, root); dir = filepath.Dir(dir) {
 			found, err := licences(dir)
 			if err != nil {

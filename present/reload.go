@@ -2,11 +2,9 @@ package present
 
 import "pgfsm/policy/canonical"
 
-// A Reload is what came of reading a gateway's configuration again.
+// A Reload is what came of reading a gateway's configuration again, which can be used.
 type Reload struct {
 	SchemaVersion int              `json:"schema_version"`
-	OK            bool             `json:"ok"`       // the configuration is active; if not, nothing changed
-	Reason        string           `json:"reason"`   // why not; empty if it is
 	Bundle        canonical.Digest `json:"bundle"`   // that is active now
 	Previous      canonical.Digest `json:"previous"` // that was active before
 	Changed       []string         `json:"changed"`  // keys of the configuration whose new values are active

@@ -17,10 +17,11 @@ import (
 	"pgfsm/present"
 	"pgfsm/traces/backtest"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/api"
 )
 
 // A Reload reads the configuration again, and checks it: what it returns can become active. It changes nothing. The error is for the operator.
-type Reload func(ctx context.Context) (*Next, error)
+type Reload func() (*Next, error)
 
 // A Next is a configuration that can become the active one.
 type Next struct {
@@ -48,13 +49,13 @@ type reloading struct {
 // errEnding is why a service does not reload.
 var errEnding = errors.New("the service is ending")
 
-// Reload makes the configuration active that the operator's files have now, or changes nothing and says why in the result. Runs under way are
-// judged by the configuration that they began with. An error means that the ledger did not record the reload, or refused its caller; nothing
-// changed either. By is only of [ledger.CauseReload].
+// Reload makes the configuration active that the operator's files have now. Runs under way are judged by the configuration that they began
+// with. An error means that nothing changed: an [api.ReloadError] if the files cannot be used, another one if the ledger did not record the
+// reload, or refused its caller. By is only of [ledger.CauseReload].
 func (s *Service) Reload(ctx context.Context, cause ledger.Cause, by *ledger.Caller) (present.Reload, error) {
 	done, former, err := s.reloadNow(ctx, cause, by)
-	if now := s.runner.Generation(); err == nil && done.OK && former != nil {
-		done.Compared = s.compareRecorded(ctx, former, now.Bundle)
+	if former != nil {
+		done.Compared = s.compareRecorded(ctx, former, s.runner.Generation().Bundle)
 	}
 	s.logReload(cause, by, &done, err)
 	return done, err
@@ -74,26 +75,26 @@ func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.
 		SchemaVersion: present.SchemaVersion, Bundle: active.Bundle.Digest(), Previous: active.Bundle.Digest(),
 		Changed: []string{}, Restart: []string{}, Warnings: []string{},
 	}
-	refuse := func(why error) (present.Reload, *policy.Bundle, error) {
-		done.Reason = why.Error()
-		return done, nil, nil
-	}
+	refuse := func(why error) (present.Reload, *policy.Bundle, error) { return done, nil, &api.ReloadError{Why: why} }
 	if s.reload.ended.Load() {
 		return refuse(errEnding)
 	}
-	next, err := s.options.Reload(ctx)
+	next, err := s.options.Reload()
 	if err != nil {
 		return refuse(err)
 	}
 	done.Restart, done.Warnings, done.Tests = orEmpty(next.Restart), orEmpty(next.Warnings), next.Tests
 	if len(next.Changed) == 0 {
-		done.OK = true
 		return done, nil, nil
 	}
 	to := s.runner.generation(s.complete(next.Config))
-	var of gateway.Config
+	var at gateway.Replacement
 	if s.gateway != nil {
-		if of, err = s.gatewayConfig(to); err != nil {
+		of, err := s.gatewayConfig(to)
+		if err == nil {
+			at, err = s.gateway.Prepare(of)
+		}
+		if err != nil {
 			return refuse(err)
 		}
 	}
@@ -106,22 +107,17 @@ func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.
 			return done, nil, err
 		}
 	}
-	if err := s.activate(ctx, to, of, next); err != nil {
-		return done, nil, err
-	}
-	done.OK, done.Bundle, done.Changed = true, to.Bundle.Digest(), next.Changed
+	s.activate(ctx, to, at, next)
+	done.Bundle, done.Changed = to.Bundle.Digest(), next.Changed
 	return done, active.Bundle, nil
 }
 
 // activate makes a generation the active one.
-func (s *Service) activate(ctx context.Context, to *Generation, of gateway.Config, next *Next) error {
+func (s *Service) activate(ctx context.Context, to *Generation, at gateway.Replacement, next *Next) {
 	next.Activated()
 	var relayed <-chan struct{}
 	if s.gateway != nil {
-		var err error
-		if relayed, err = s.gateway.Replace(of); err != nil {
-			return err
-		}
+		relayed = s.gateway.Replace(at)
 	}
 	former, idle := s.runner.active.Replace(to)
 	earlier, retired := s.reload.retired, make(chan struct{})
@@ -143,7 +139,6 @@ func (s *Service) activate(ctx context.Context, to *Generation, of gateway.Confi
 	if s.worker != nil {
 		s.worker.compareBundles(ctx)
 	}
-	return nil
 }
 
 func orEmpty(list []string) []string { return slices.Concat([]string{}, list) }
@@ -214,12 +209,8 @@ func (s *Service) logReload(cause ledger.Cause, by *ledger.Caller, done *present
 	if by != nil {
 		actor = by.Name
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		log.Error("reload refused: nothing changed", "cause", string(cause), "actor", actor, "reason", visible.Text(err.Error()))
-		return
-	case !done.OK:
-		log.Error("reload refused: nothing changed", "cause", string(cause), "actor", actor, "reason", visible.Text(done.Reason))
 		return
 	}
 	for _, w := range done.Warnings {

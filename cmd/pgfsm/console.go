@@ -46,10 +46,7 @@ you have signed in, and removes the file. The variable BROWSER names another pro
   pgfsm console --url https://approvals.example.com`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := notEmpty(cmd, "url"); err != nil {
-				return err
-			}
-			at, err := o.address(w)
+			at, err := o.address(w, cmd)
 			if err != nil {
 				return err
 			}
@@ -63,7 +60,10 @@ you have signed in, and removes the file. The variable BROWSER names another pro
 }
 
 // address returns the URL of the console's listener.
-func (o *consoleOptions) address(w world) (string, error) {
+func (o *consoleOptions) address(w world, cmd *cobra.Command) (string, error) {
+	if err := notEmpty(cmd, "url"); err != nil {
+		return "", err
+	}
 	if o.url == "" {
 		if o.ledger != "" && o.config == "" {
 			return "http://" + defaultAdmin, nil

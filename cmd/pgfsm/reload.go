@@ -49,10 +49,7 @@ Exit codes: 0 the configuration is active, 1 the gateway refused it or the calle
   pgfsm reload --url https://approvals.example.com`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := notEmpty(cmd, "url"); err != nil {
-				return err
-			}
-			at, err := o.address(w)
+			at, err := o.address(w, cmd)
 			if err != nil {
 				return err
 			}

@@ -22,15 +22,20 @@ const (
 	anyAge       = time.Duration(math.MaxInt64)
 )
 
+// A Replacement is a configuration that [Gateway.Replace] can make the active one.
+type Replacement struct{ next *generation }
+
+// Prepare returns the Replacement for a configuration, unless it has a fault. It changes nothing.
+func (g *Gateway) Prepare(c Config) (r Replacement, err error) {
+	r.next, err = newGeneration(&c, g.active.Load())
+	return r, err
+}
+
 // Replace makes requests use another configuration from now on. Requests under way keep theirs; idle is closed when none of them is left. The
 // sessions of clients stay, and so do the links with servers that did not change. The links with the others are closed when their requests
-// have ended. Clients whose list of tools changed are notified. Calls of Replace must not overlap.
-func (g *Gateway) Replace(c Config) (idle <-chan struct{}, err error) {
-	former := g.active.Load()
-	next, err := newGeneration(&c, former)
-	if err != nil {
-		return nil, err
-	}
+// have ended. Clients whose list of tools changed are notified. No other call of Replace may come between Prepare and Replace.
+func (g *Gateway) Replace(r Replacement) (idle <-chan struct{}) {
+	former, next := g.active.Load(), r.next
 	_, idle = g.active.Replace(next)
 	g.front.Replace(next.front())
 	for _, s := range former.endpoints[""].servers {
@@ -51,7 +56,7 @@ func (g *Gateway) Replace(c Config) (idle <-chan struct{}, err error) {
 	if g.comparing.Add(1) == 1 {
 		go g.compareLists()
 	}
-	return idle, nil
+	return idle
 }
 
 // retire closes the links with a server as soon as nobody uses them.

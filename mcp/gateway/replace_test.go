@@ -27,11 +27,11 @@ func (r *rig) config(changed map[string]Expose) (c Config) {
 
 func (r *rig) replace(c Config) <-chan struct{} {
 	r.t.Helper()
-	idle, err := r.Replace(c)
+	next, err := r.Prepare(c)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return idle
+	return r.Replace(next)
 }
 
 // connects has the judge use the link of each call, and waits for go-ahead where the arguments ask for it.

@@ -97,7 +97,7 @@ func sortedPaths(files map[string]digest) (all []string) {
 }
 
 // Read is a [runner.Reload].
-func (r *Reloader) Read(context.Context) (*runner.Next, error) {
+func (r *Reloader) Read() (*runner.Next, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	seen := newReading()

@@ -47,7 +47,7 @@ type Options struct {
 	Result func(context.Context, ledger.Reader, *ledger.Request) (result jsontext.Value, note string, err error)
 	// Bundle returns the bundle that judges the calls of this service. Nil: the one that a gateway last took.
 	Bundle func() *policy.Bundle
-	// Reload has the service read its configuration again, for a caller. Nil: it cannot.
+	// Reload has the service read its configuration again, for a caller; the error may be a [ReloadError]. Nil: it cannot.
 	Reload func(context.Context, ledger.Caller) (present.Reload, error)
 	// Servers returns the servers as this service last saw them, and what it cannot tell. Nil: it has none.
 	Servers func() (all []present.Server, note string)

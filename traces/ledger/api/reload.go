@@ -1,10 +1,18 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 
 	"pgfsm/policy/visible"
 )
+
+// A ReloadError is why the operator's files cannot become the active configuration.
+type ReloadError struct{ Why error }
+
+func (e *ReloadError) Error() string { return e.Why.Error() }
+
+func (e *ReloadError) Unwrap() error { return e.Why }
 
 // reloadConfig has the service read its configuration again.
 func (h *Handler) reloadConfig(c *call) (answer, error) {
@@ -15,13 +23,14 @@ func (h *Handler) reloadConfig(c *call) (answer, error) {
 		return answer{}, newProblem(BodyNotExpected, "a body came where none belongs")
 	}
 	done, err := h.reload(c.r.Context(), c.caller)
-	switch {
-	case err != nil:
-		return answer{}, err
-	case !done.OK:
+	if no := (*ReloadError)(nil); errors.As(err, &no) {
 		refused := newProblem(ReloadRefused, "")
-		refused.Detail = visible.Lines(done.Reason[:min(len(done.Reason), maxDetail)]) // the place of a fault takes several lines
+		text := no.Error()
+		refused.Detail = visible.Lines(text[:min(len(text), maxDetail)]) // the place of a fault takes several lines
 		return answer{}, refused
+	}
+	if err != nil {
+		return answer{}, err
 	}
 	return jsonAnswer(done), nil
 }

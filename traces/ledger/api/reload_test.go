@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -27,7 +28,7 @@ func TestReload(t *testing.T) {
 	}})
 	digest := canonical.Sum("bundle", nil)
 	good := present.Reload{
-		SchemaVersion: present.SchemaVersion, OK: true, Bundle: digest, Previous: digest, Changed: []string{"policy"}, Restart: []string{"ledger"},
+		SchemaVersion: present.SchemaVersion, Bundle: digest, Previous: digest, Changed: []string{"policy"}, Restart: []string{"ledger"},
 		Warnings: []string{}, Compared: &present.ReloadCompared{
 			Calls: 1, Otherwise: 1, Kinds: map[string]int{"newly-denied": 1},
 			Runs: []present.ReloadRun{{Run: "r", Tool: "a b", Before: "allow", After: "deny", By: "p"}},
@@ -43,7 +44,7 @@ func TestReload(t *testing.T) {
 		asked             int
 	}{
 		{"of-an-admin", admin, "", good, nil, http.StatusOK, "", 1},
-		{"refused", admin, "", present.Reload{Reason: "policy.yaml:2:1: broken\n  here"}, nil, http.StatusUnprocessableEntity, api.ReloadRefused, 1},
+		{"refused", admin, "", present.Reload{}, &api.ReloadError{Why: errors.New("policy.yaml:2:1: broken\n  here")}, http.StatusUnprocessableEntity, api.ReloadRefused, 1},
 		{"not-recorded", admin, "", present.Reload{}, fmt.Errorf("disk: %w", ledger.ErrUnavailable), http.StatusServiceUnavailable, api.Unavailable, 1},
 		{"with-a-body", admin, "{}", good, nil, http.StatusBadRequest, api.BodyNotExpected, 0},
 		{"of-an-approver", d.token(ledger.RoleApprover, alice), "", good, nil, http.StatusForbidden, api.Code(ledger.RefusedRole), 0},
