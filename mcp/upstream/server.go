@@ -52,8 +52,8 @@ func (s *Server) limits() deadline.Limits {
 	return deadline.Limits{Idle: s.Timeout, Total: s.TimeoutTotal}
 }
 
-// same reports whether two servers are reached in the same way. Private keys cache values when they are used, so they are compared as keys.
-func (s Server) same(other Server) bool {
+// Same reports whether two servers are reached in the same way. Private keys cache values when they are used, so they are compared as keys.
+func (s Server) Same(other Server) bool {
 	if s.Auth != nil && other.Auth != nil && s.Auth.Key != nil && other.Auth.Key != nil {
 		key, ok := s.Auth.Key.(interface{ Equal(crypto.PrivateKey) bool })
 		if !ok || !key.Equal(other.Auth.Key) {

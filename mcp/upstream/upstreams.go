@@ -94,7 +94,7 @@ func (c *common) open(servers []Server, limits Limits, former *Upstreams) (*Upst
 		if former != nil && former.limits == limits {
 			up = former.byName[s.Name]
 		}
-		if up == nil || !up.server.same(s) {
+		if up == nil || !up.server.Same(s) {
 			up = &upstream{server: s, gate: make(chan struct{}, 1), links: make(map[*Link]struct{})}
 			up.tokens = newAccessTokens(c.ctx, s, c.secrets)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"pgfsm/config"
 	"pgfsm/config/pins"
+	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
 	"pgfsm/policy/lint"
 	"pgfsm/runner"
@@ -287,7 +288,7 @@ func changed(from, to *Setup) (keys []string) {
 		{"roles", a.Roles, b.Roles},
 		{"serve.decide_url", x.DecideURL, y.DecideURL},
 		{"serve.denials", x.Denials, y.Denials},
-		{"servers", []any{a.Servers, from.Servers, x.Expose}, []any{b.Servers, to.Servers, y.Expose}},
+		{"servers", []any{a.Servers, true, x.Expose}, []any{b.Servers, slices.EqualFunc(from.Servers, to.Servers, upstream.Server.Same), y.Expose}},
 		{"summary", a.Summary, b.Summary},
 	} {
 		if !reflect.DeepEqual(k.a, k.b) {

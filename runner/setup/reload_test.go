@@ -143,7 +143,7 @@ func TestReloadKeys(t *testing.T) {
 				t.Fatalf("%s does not have %q once", tt.file, tt.from)
 			}
 			put(tt.file, strings.Replace(files[tt.file], tt.from, tt.to, 1))
-			next, err := r.Read(t.Context())
+			next, err := r.Read()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -188,7 +188,7 @@ func TestReloadKeepsWhatNeedsARestart(t *testing.T) {
 	r := reloader(t, dir)
 	put("pgfsm.yaml", strings.NewReplacer("127.0.0.1:1\", admin", "127.0.0.1:3\", admin", "sessions: 10", "sessions: 11", "explain", "opaque").Replace(base))
 	for range 2 {
-		next, err := r.Read(t.Context())
+		next, err := r.Read()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +201,7 @@ func TestReloadKeepsWhatNeedsARestart(t *testing.T) {
 		next.Activated()
 	}
 	put("pgfsm.yaml", strings.Replace(base, "explain", "opaque", 1))
-	if next, err := r.Read(t.Context()); err != nil || len(next.Restart)+len(next.Changed) > 0 {
+	if next, err := r.Read(); err != nil || len(next.Restart)+len(next.Changed) > 0 {
 		t.Errorf("after the keys were put back: %+v, %v", next, err)
 	}
 }
@@ -216,7 +216,7 @@ func TestReloadSecrets(t *testing.T) {
 	r := reloader(t, dir)
 	read := func() *runner.Next {
 		t.Helper()
-		next, err := r.Read(t.Context())
+		next, err := r.Read()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,7 +260,7 @@ func TestWatchTriesAgain(t *testing.T) {
 		tries := 0
 		go r.Watch(ctx, func() {
 			tries++
-			next, err := r.Read(ctx)
+			next, err := r.Read()
 			if err != nil {
 				t.Error(err)
 			} else if tries == 3 { // the ledger was full before
@@ -281,13 +281,13 @@ func TestReloadOfServers(t *testing.T) {
 	two := strings.Replace(base, "allowlist: {", "  more: {type: http, url: \"http://127.0.0.1:1/more\"}\nallowlist: {", 1)
 	put("pgfsm.yaml", two)
 	r := reloader(t, dir)
-	first, err := r.Read(t.Context())
+	first, err := r.Read()
 	if err != nil {
 		t.Fatal(err)
 	}
 	first.Activated()
 	put("key.txt", "another-key")
-	next, err := r.Read(t.Context())
+	next, err := r.Read()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +296,7 @@ func TestReloadOfServers(t *testing.T) {
 	}
 	next.Activated()
 	put("pgfsm.yaml", strings.Replace(two, "run_timeout: 1m", "result_bytes: 1000", 1))
-	last, err := r.Read(t.Context())
+	last, err := r.Read()
 	if err != nil {
 		t.Fatal(err)
 	}
