@@ -85,6 +85,9 @@ func (p *pinCommand) allow(ctx context.Context, server string, tools []string, y
 		return p.print(pinsDocument{Allowlist: p.file.Path, Tools: rows}, "", "", exitYes)
 	}
 	fmt.Fprintf(p.w.stdout, "%s allowed and pinned in %s\n", count(added, "tool"), visible.Text(p.file.Path))
+	if added > 0 {
+		fmt.Fprintln(p.w.stdout, "pgfsm reload makes a running gateway take it")
+	}
 	return nil
 }
 

@@ -128,6 +128,7 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 			return err
 		}
 		fmt.Fprintln(w.stdout, web.Origin(on))
+		defer notify(ctx, log)()
 		return all.Run(ctx)
 	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -8,10 +9,14 @@ import (
 	"pgfsm/policy/visible"
 )
 
-// notify tells systemd the state of this service: one of the constants SdNotify… of package daemon. It does nothing if the variable
-// NOTIFY_SOCKET is not set, which systemd sets for units of Type=notify. Servers that pgfsm starts do not inherit the variable.
-func notify(log *slog.Logger, state string) {
-	if _, err := daemon.SdNotify(false, state); err != nil {
-		log.Warn("systemd cannot be notified", "state", state, "error", visible.Text(err.Error()))
+// notify tells systemd that this service is ready, and that it stops when ctx ends, unless cancel is called before. It does nothing if the
+// variable NOTIFY_SOCKET is not set, which systemd sets for units of Type=notify. Servers that pgfsm starts do not inherit the variable.
+func notify(ctx context.Context, log *slog.Logger) (cancel func() bool) {
+	tell := func(state string) {
+		if _, err := daemon.SdNotify(false, state); err != nil {
+			log.Warn("systemd cannot be notified", "state", state, "error", visible.Text(err.Error()))
+		}
 	}
+	tell(daemon.SdNotifyReady)
+	return context.AfterFunc(ctx, func() { tell(daemon.SdNotifyStopping) })
 }

@@ -11,7 +11,6 @@ import (
 	"runtime/debug"
 	"sync"
 
-	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
 	"pgfsm/config"
@@ -160,8 +159,7 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	if err != nil {
 		return errors.Join(err, closeAll(so.MCP, so.Admin))
 	}
-	notify(log, daemon.SdNotifyReady)
-	defer context.AfterFunc(ctx, func() { notify(log, daemon.SdNotifyStopping) })()
+	defer notify(ctx, log)()
 	defer o.reloadOn(ctx, all, files, hangup)()
 	return all.Run(ctx)
 }

@@ -11,8 +11,14 @@ import (
 	"time"
 )
 
-// TestServeNotifiesSystemd: serve tells systemd that it serves, and that it stops.
+// TestServeNotifiesSystemd: a service tells systemd that it serves, and that it stops.
 func TestServeNotifiesSystemd(t *testing.T) {
+	t.Run("gateway", func(t *testing.T) { notifies(t, "serve", "--listen", "127.0.0.1:0") })
+	t.Run("approvals", func(t *testing.T) { notifies(t, "approvals", "serve") })
+}
+
+func notifies(t *testing.T, command ...string) {
+	t.Helper()
 	short, err := os.MkdirTemp("", "notify") // a socket's path has at most 107 bytes
 	if err != nil {
 		t.Fatal(err)
@@ -25,8 +31,8 @@ func TestServeNotifiesSystemd(t *testing.T) {
 	}
 	defer systemd.Close()
 	t.Setenv("NOTIFY_SOCKET", path)
-	s := serve(t, folder(t, "pgfsm.yaml", "version: 1\nservers: {down: {type: http, url: \"http://127.0.0.1:9/mcp\"}}\n"+
-		"allowlist: allowlist.json\nserve: {record: none}\n", "allowlist.json", `{"down": ["look"]}`))
+	s := start(t, folder(t, "pgfsm.yaml", "version: 1\nservers: {down: {type: http, url: \"http://127.0.0.1:9/mcp\"}}\n"+
+		"allowlist: allowlist.json\nledger: sqlite:pgfsm.db\n", "allowlist.json", `{"down": ["look"]}`), command...)
 	receives := func(want string) {
 		t.Helper()
 		if err := systemd.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
