@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -70,6 +71,17 @@ func TestDeb(t *testing.T) {
 		t.Fatal(err)
 	}
 	mode(t, root, "etc/pgfsm/pgfsm.yaml", 0o644, 0)
+	text, err := os.ReadFile(filepath.Join(root, "etc/pgfsm/pgfsm.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := regexp.MustCompile(`docs/\S+\.md`).FindAllString(string(text), -1)
+	if len(pages) == 0 {
+		t.Error("the configuration names no page")
+	}
+	for _, page := range append(pages, "docs/operate/alerts.yaml") {
+		mode(t, root, "usr/share/doc/pgfsm/"+page, 0o644, 0)
+	}
 	mode(t, root, "etc/pgfsm/credentials", fs.ModeDir|0o700, 0)
 	output(t, "cp", "-a", "/usr/lib/systemd/system/.", filepath.Join(root, "usr/lib/systemd/system")) // the units that it names
 	output(t, "systemd-analyze", "verify", "--man=no", "--root="+root, "pgfsm.service")
