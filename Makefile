@@ -34,7 +34,7 @@ interop: interop-tools ## pgfsm with clients, servers and tool lists that others
 	PGFSM_INTEROP=1 $(GO) test -count 1 -parallel 2 -timeout 30m -run 'Interop|TestGatewayAnswers|TestGatewayClients|TestGatewayLets|Baseline|TestRootsAreNotTheClients' ./cmd/pgfsm
 
 race: ## packages with goroutines under the race detector (needs a C compiler); of the command, the gateway's tests
-	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./current ./deadline ./llm ./loopback ./mcp/upstream ./mcp/gateway ./mcp/gateway/front ./mcp/gateway/session ./mcp/toy ./policy ./runner ./runner/ratelimit ./runner/setup ./states ./telemetry ./traces/... ./web
+	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./current ./deadline ./llm ./loopback ./mcp/upstream ./mcp/gateway ./mcp/gateway/front ./mcp/gateway/session ./mcp/toy ./runner ./runner/ratelimit ./runner/setup ./telemetry ./traces/... ./web
 	CGO_ENABLED=1 $(GO) test -race -timeout 60m -run '$(RACE)' ./cmd/pgfsm
 
 check: fmt ## what a change must pass: format, vet, staticcheck, tidy modules, race tests (which hold the docs in step)
