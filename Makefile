@@ -6,6 +6,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 FUZZTIME    ?= 10s
 COUNT       ?= 6
 RACE        ?= TestServe(Answers|Asks|Failures|Holds|Interrupted|Tasks)|TestStopped
+ONE_THREAD  := Fuzz|Docs|Browser|Journeys|HistoryLimits|BytesOfACall|Prune|Derived|Verif|Forged|Detected|Replays|OneDecision
 
 .PHONY: build run test test-postgres console race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition reload flood tamper soak million fuzz docs vuln interop interop-tools dist debian-root packages
 
@@ -33,8 +34,8 @@ interop: interop-tools ## pgfsm with clients, servers and tool lists that others
 	$(GO) test -count 1 -v -run TestFalseRefusals ./policy
 	PGFSM_INTEROP=1 $(GO) test -count 1 -parallel 2 -timeout 30m -run 'Interop|TestGatewayAnswers|TestGatewayClients|TestGatewayLets|Baseline|TestRootsAreNotTheClients' ./cmd/pgfsm
 
-race: ## packages with goroutines under the race detector (needs a C compiler); of the command, the gateway's tests
-	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./current ./deadline ./llm ./loopback ./mcp/upstream ./mcp/gateway ./mcp/gateway/front ./mcp/gateway/session ./mcp/toy ./runner ./runner/ratelimit ./runner/setup ./telemetry ./traces/... ./web
+race: ## packages with goroutines under the race detector (needs a C compiler), without long tests that have one goroutine; of the command, the gateway's tests
+	CGO_ENABLED=1 $(GO) test -race -timeout 60m -skip '$(ONE_THREAD)' ./current ./deadline ./llm ./loopback ./mcp/upstream ./mcp/gateway ./mcp/gateway/front ./mcp/gateway/session ./mcp/toy ./runner ./runner/ratelimit ./runner/setup ./telemetry ./traces ./traces/ledger ./traces/ledger/api ./traces/ledger/checkpoint/... ./traces/ledger/console ./traces/ledger/hooks ./traces/ledger/postgres/... ./traces/ledger/sqlite/... ./traces/ledger/stores ./web
 	CGO_ENABLED=1 $(GO) test -race -timeout 60m -run '$(RACE)' ./cmd/pgfsm
 
 check: fmt ## what a change must pass: format, vet, staticcheck, tidy modules, race tests (which hold the docs in step)
