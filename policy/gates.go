@@ -55,11 +55,14 @@ func leaveOut(err error) (text string) {
 	return text
 }
 
-// ListedFor reports whether the operator's allowlist names the tool for everybody, or for a group of the caller.
+// Names reports whether the operator's allowlist names a tool for everybody, or for a group of the caller.
+func (b *Bundle) Names(server, tool string, id *Identity) bool {
+	return slices.ContainsFunc(b.allow[toolKey{server, tool}], func(group string) bool { return group == "" || id.InGroup(group) })
+}
+
+// ListedFor reports whether the tool is on the effective allowlist of the caller.
 func (b *Bundle) ListedFor(t *Tool, id *Identity) bool {
-	return t != nil && t.Allowed && slices.ContainsFunc(b.allow[toolKey{t.Server, t.Name}], func(group string) bool {
-		return group == "" || id.InGroup(group)
-	})
+	return t != nil && t.Allowed && b.Names(t.Server, t.Name, id)
 }
 
 // EffectiveFor returns the effective allowlist of a caller, in catalog order.

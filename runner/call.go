@@ -40,7 +40,11 @@ func (r *Generation) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer 
 			return answer
 		}
 	}
-	limited, refused := r.limits.Call(ask.From, ask.Identity, ask.Server, ask.Tool)
+	server, tool := ask.Server, ask.Tool
+	if !r.Bundle.Names(server, tool, ask.Identity) { // it will be blocked, and takes no place from those who may make the call
+		server, tool = "", ""
+	}
+	limited, refused := r.limits.Call(ask.From, ask.Identity, server, tool)
 	if refused != nil {
 		return r.refuseLimited(ctx, ask, refused)
 	}

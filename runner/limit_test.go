@@ -210,8 +210,11 @@ func TestLimitsOfServersAndTools(t *testing.T) {
 					t.Errorf("the refusal is %s", text)
 				}
 			}
-			if s.calls() != 2 || s.runsOf(t) != 12 {
-				t.Errorf("the server got %d calls, want 2; the ledger has %d runs, want 12", s.calls(), s.runsOf(t))
+			if _, text := s.as("eve", "delete_policy_entry", fetch("delete_policy_entry", "policy-001")); strings.Contains(text, `"rate_limited"`) {
+				t.Errorf("a tool that is not on the allowlist counts at its server: %s", text)
+			}
+			if s.calls() != 2 || s.runsOf(t) != 13 {
+				t.Errorf("the server got %d calls, want 2; the ledger has %d runs, want 13", s.calls(), s.runsOf(t))
 			}
 			if got := s.counted(t, `pgfsm_limited_total{by="`+tt.by+`"}`); got != "2" {
 				t.Errorf("%q refusals are counted, want 2", got)

@@ -50,8 +50,9 @@ type reloading struct {
 var errEnding = errors.New("the service is ending")
 
 // Reload makes the configuration active that the operator's files have now. Runs under way are judged by the configuration that they began
-// with. An error means that nothing changed: an [api.ReloadError] if the files cannot be used, another one if the ledger did not record the
-// reload, or refused its caller. By is only of [ledger.CauseReload].
+// with. After an error, the former configuration stays active: an [api.ReloadError] if the files cannot be used, another one if the ledger did
+// not record the reload, or refused its caller. After [ledger.ErrUnsettled], the ledger may name the new bundle nevertheless. By is only of
+// [ledger.CauseReload].
 func (s *Service) Reload(ctx context.Context, cause ledger.Cause, by *ledger.Caller) (present.Reload, error) {
 	done, former, err := s.reloadNow(ctx, cause, by)
 	if former != nil {
@@ -210,7 +211,7 @@ func (s *Service) logReload(cause ledger.Cause, by *ledger.Caller, done *present
 		actor = by.Name
 	}
 	if err != nil {
-		log.Error("reload refused: nothing changed", "cause", string(cause), "actor", actor, "reason", visible.Text(err.Error()))
+		log.Error("reload failed: the former configuration stays active", "cause", string(cause), "actor", actor, "reason", visible.Text(err.Error()))
 		return
 	}
 	for _, w := range done.Warnings {

@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
+	"pgfsm/loopback"
 	"pgfsm/policy/visible"
 	"pgfsm/present"
 	"pgfsm/runner"
@@ -73,6 +74,9 @@ func (o *consoleOptions) reload(ctx context.Context, w world, at string) error {
 	q, err := http.NewRequestWithContext(ctx, http.MethodPost, at+"/reload", nil)
 	if err != nil {
 		return err
+	}
+	if q.URL.Scheme == "http" && !loopback.Host(q.URL.Hostname()) {
+		return fmt.Errorf("%s: others could read the token on its way: use https", at)
 	}
 	q.Header.Set("Authorization", "Bearer "+token)
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

@@ -77,7 +77,7 @@ func TestReload(t *testing.T) {
 	a.gets(t, "echo__look", `{"n":1}`, "hi")
 	got := o.reloads(t, admin, exitYes)
 	for pointer, want := range map[string]string{ // in any order
-		"/ok": "true", "/changed": `["policy"]`, "/restart": "[]", "/compared/calls": "2", "/compared/decided_otherwise": "2",
+		"/changed": `["policy"]`, "/restart": "[]", "/compared/calls": "2", "/compared/decided_otherwise": "2",
 		"/compared/kinds": `{"newly-denied":2,"policy-changed":2}`, "/compared/runs/0/after": "deny", "/compared/runs/0/by": "closed",
 	} {
 		if is := compact(got.member(pointer)); is != want {
@@ -102,6 +102,15 @@ func TestReload(t *testing.T) {
 		t.Errorf("the runs are %+v", all)
 	}
 	verifies(t, o.dir)
+}
+
+// TestReloadSendsNoTokenInClear: the token of an admin crosses no network without TLS.
+func TestReloadSendsNoTokenInClear(t *testing.T) {
+	t.Parallel()
+	got := command(t.Context(), map[string]string{"PGFSM_TOKEN": "pgfsm_x"}, "reload", "--url", "http://gateway.example")
+	if got.want(t, exitCould); !strings.Contains(got.stderr, "use https") {
+		t.Errorf("reload says %s", got.stderr)
+	}
 }
 
 // TestReloadRefused: a configuration that cannot be used changes nothing, and the answer names the place.
@@ -261,7 +270,7 @@ func TestReloadSignal(t *testing.T) {
 	publish("..two", denyLook)
 	a.becomes(t, "echo__look", `{"n":1}`, "hi", "policy_denied")
 	publish("..three", "nothing")
-	soon(t, "the log says why nothing changed", func() bool { return strings.Contains(s.stderr.String(), "reload refused: nothing changed") })
+	soon(t, "the log says why nothing changed", func() bool { return strings.Contains(s.stderr.String(), "reload failed: the former configuration stays active") })
 	a.gets(t, "echo__look", `{"n":1}`, "policy_denied")
 	publish("..four", holdLook)
 	a.becomes(t, "echo__look", `{"n":1}`, "policy_denied", "approval_required")

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"strconv"
 	"strings"
 	"time"
 
@@ -80,9 +79,10 @@ func (q *request) answered(ctx context.Context, begun time.Time) {
 // noteError keeps the code of an error object.
 func (q *request) noteError(failed jsontext.Value) {
 	q.observed.ErrorType = OtherError
-	code, err := strconv.ParseInt(string(wire.Member(failed, "code")), 10, 32)
-	if err == nil && (code >= -32700 && code <= -32600 || code >= -32099 && code <= -32000) { // servers may send any number
-		q.observed.ErrorType = strconv.FormatInt(code, 10)
+	switch code := string(wire.Member(failed, "code")); code { // others are of servers, which could send any number
+	case "-32700", "-32603", "-32602", "-32601", "-32600", // JSON-RPC
+		"-32000", "-32001", "-32002", "-32020", "-32021", "-32022", "-32042": // MCP
+		q.observed.ErrorType = code
 	}
 }
 

@@ -31,7 +31,7 @@ const testsFile = "tests.yaml"
 // A Reloader reads the files of an open configuration again. It is safe for concurrent use.
 type Reloader struct {
 	identity *runner.Identity // of the start
-	started  *config.Loaded
+	started  *Setup
 
 	mu     sync.Mutex
 	active *Setup
@@ -40,7 +40,7 @@ type Reloader struct {
 
 // NewReloader returns a Reloader for a configuration that a service has started with; the embedded demo has no files. i may be nil.
 func NewReloader(s *Setup, i *runner.Identity) *Reloader {
-	r := &Reloader{identity: i, started: s.Loaded, active: s}
+	r := &Reloader{identity: i, started: s, active: s}
 	seen := newReading()
 	o := s.options
 	o.Config, o.read = s.From, seen.read
@@ -209,12 +209,12 @@ func (s *judged) test(catalog *policy.Catalog, seen *reading) error {
 // next is what the service takes of a configuration.
 func (r *Reloader) next(to *judged) *runner.Next {
 	from := r.active
-	n := &runner.Next{Warnings: to.warnings, Tests: to.tests, Changed: changed(from, to.Setup), Restart: needRestart(r.started, to.Loaded)}
+	n := &runner.Next{Warnings: to.warnings, Tests: to.tests, Changed: changed(from, to.Setup), Restart: needRestart(r.started, to.Setup)}
 	i := r.identity
 	if i != nil {
 		i = &runner.Identity{Providers: i.Providers, Issuers: i.Issuers, SignIn: i.SignIn, Scopes: to.Loaded.Identity.Scopes, May: to.Loaded.Identity.May}
 	}
-	to.Loaded.Serve = keptServe(r.started.Serve, to.Loaded.Serve)
+	to.Loaded.Serve = keptServe(r.started.Loaded.Serve, to.Loaded.Serve)
 	n.Config = to.Served(i)
 	n.Activated = func() {
 		to.Secrets.Put(to.Setup, to.secrets)
@@ -235,17 +235,18 @@ func keptServe(started, now config.Serve) config.Serve {
 }
 
 // needRestart are the keys, sorted, whose new values become active with a restart only.
-func needRestart(started, now *config.Loaded) (keys []string) {
-	a, b := &started.Serve, &now.Serve
+func needRestart(started, now *Setup) (keys []string) {
+	x, y := started.Loaded, now.Loaded
+	a, b := &x.Serve, &y.Serve
 	for _, k := range []struct {
 		key  string
 		same bool
 	}{
-		{"approvals.hooks", reflect.DeepEqual(started.Hooks, now.Hooks)},
+		{"approvals.hooks", reflect.DeepEqual(x.Hooks, y.Hooks)},
 		{"approvals.remind_before", a.RemindBefore == b.RemindBefore},
-		{"checkpoints", reflect.DeepEqual(started.Checkpoints, now.Checkpoints)},
-		{"identity.issuers", reflect.DeepEqual(started.Identity.Issuers, now.Identity.Issuers)},
-		{"ledger", started.Ledger == now.Ledger},
+		{"checkpoints", reflect.DeepEqual(x.Checkpoints, y.Checkpoints)},
+		{"identity.issuers", reflect.DeepEqual(x.Identity.Issuers, y.Identity.Issuers)},
+		{"ledger", x.Ledger == y.Ledger},
 		{"serve.admin", a.Admin == b.Admin},
 		{"serve.admin_url", a.AdminURL == b.AdminURL},
 		{"serve.hosts", slices.Equal(a.Hosts, b.Hosts)},
@@ -255,7 +256,7 @@ func needRestart(started, now *config.Loaded) (keys []string) {
 		{"serve.sessions", a.Sessions == b.Sessions},
 		{"serve.tls", a.TLS == b.TLS},
 		{"telemetry.otlp", reflect.DeepEqual(started.OTLP, now.OTLP)},
-		{"traces.dir", started.TracesDir == now.TracesDir},
+		{"traces.dir", x.TracesDir == y.TracesDir},
 	} {
 		if !k.same {
 			keys = append(keys, k.key)

@@ -238,6 +238,9 @@ func TestReloadSecrets(t *testing.T) {
 	put("key.txt", "the-third-key")
 	put("otlp.txt", "the-later-otlp-key")
 	last := read()
+	if !slices.Equal(last.Restart, []string{"telemetry.otlp"}) {
+		t.Errorf("another key of the collector: restart %q", last.Restart)
+	}
 	last.Activated()
 	masks(last, "the-first-key", true)
 	last.Retired()
