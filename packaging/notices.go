@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -28,7 +29,6 @@ func notices(b *binary) ([]byte, error) {
 			continue
 		}
 		module, root := parts[0], parts[1]
-		files[module] = append(files[module], nil...) // a module that turns out to have no licence has an entry, too
 		for dir := parts[2]; strings.HasPrefix(dir, root); dir = filepath.Dir(dir) {
 			found, err := licences(dir)
 			if err != nil {
@@ -58,14 +58,9 @@ func licences(dir string) (paths []string, err error) {
 }
 
 func text(files map[string][]string) ([]byte, error) {
-	var modules []string
-	for module := range files {
-		modules = append(modules, module)
-	}
-	slices.Sort(modules)
 	var all bytes.Buffer
 	all.WriteString("pgfsm contains the following modules. Their licences and notices follow.\n")
-	for _, module := range modules {
+	for _, module := range slices.Sorted(maps.Keys(files)) {
 		paths := files[module]
 		if len(paths) == 0 {
 			return nil, fmt.Errorf("%s has no licence file", module)

@@ -22,7 +22,6 @@ type Config struct {
 	Serve      config.Serve   // how the gateway answers agents
 
 	// What follows is of a [Service].
-	Hosts      []string  // names of the service in Host headers, beside the addresses of the listeners and the hosts of the URLs
 	Closed     error     // why every call of an agent is refused
 	Allowlists []string  // the files that keep the pins, the default one first; empty: there is none that can be changed
 	Identity   *Identity // nil: there are no identity providers

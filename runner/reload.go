@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,7 +42,7 @@ type reloading struct {
 	mu       sync.Mutex // held by the one that is under way
 	ended    atomic.Bool
 	retiring sync.WaitGroup  // former configurations that are in use
-	retired  <-chan struct{} // closed when no request uses the configurations before the active one; nil: there is none
+	retired  <-chan struct{} // closed when all former configurations are retired; nil before the first reload
 }
 
 // errEnding is why a service does not reload.
@@ -74,17 +73,13 @@ func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.
 	active := s.runner.Generation()
 	done = present.Reload{
 		SchemaVersion: present.SchemaVersion, Bundle: active.Bundle.Digest(), Previous: active.Bundle.Digest(),
-		Changed: []string{}, Restart: []string{}, Warnings: []string{},
 	}
 	refuse := func(why error) (present.Reload, *policy.Bundle, error) { return done, nil, &api.ReloadError{Why: why} }
-	if s.reload.ended.Load() {
-		return refuse(errEnding)
-	}
 	next, err := s.options.Reload()
 	if err != nil {
 		return refuse(err)
 	}
-	done.Restart, done.Warnings, done.Tests = orEmpty(next.Restart), orEmpty(next.Warnings), next.Tests
+	done.Restart, done.Warnings, done.Tests = next.Restart, next.Warnings, next.Tests
 	if len(next.Changed) == 0 {
 		return done, nil, nil
 	}
@@ -142,11 +137,6 @@ func (s *Service) activate(ctx context.Context, to *Generation, at gateway.Repla
 	}
 }
 
-func orEmpty(list []string) []string { return slices.Concat([]string{}, list) }
-
-// end makes later reloads fail.
-func (r *reloading) end() { r.ended.Store(true) }
-
 // wait waits for the requests of former configurations.
 func (r *reloading) wait() {
 	over := make(chan struct{})
@@ -185,7 +175,7 @@ func (s *Service) compareRecorded(ctx context.Context, old, now *policy.Bundle) 
 		return nil
 	}
 	to := &present.ReloadCompared{
-		Calls: report.Judged, Since: report.Since, Partial: report.Partial, Kinds: make(map[string]int), Runs: []present.ReloadRun{},
+		Calls: report.Judged, Since: report.Since, Partial: report.Partial, Kinds: make(map[string]int),
 		Skipped: report.Unusable + len(report.Unknown),
 	}
 	for _, k := range report.Kinds {

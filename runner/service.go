@@ -149,7 +149,7 @@ func (s *Service) gatewayConfig(g *Generation) (c gateway.Config, err error) {
 		c.Servers = append(c.Servers, gateway.Server{Name: e.Server, Expose: words})
 	}
 	if s.options.MCP != nil {
-		c.Hosts = hosts(s.options.MCP, s.options.PublicURL, g.Hosts)
+		c.Hosts = hosts(s.options.MCP, s.options.PublicURL, g.Serve.Hosts)
 	}
 	if c.Clients == nil {
 		s.agents(&c, g.Identity)
@@ -162,7 +162,7 @@ func (s *Service) gatewayConfig(g *Generation) (c gateway.Config, err error) {
 
 func (s *Service) newAdmin() {
 	o := api.Options{
-		Callers: s.options.People, Hosts: hosts(s.options.Admin, s.options.AdminURL, s.runner.Generation().Hosts), Ready: s.ready,
+		Callers: s.options.People, Hosts: hosts(s.options.Admin, s.options.AdminURL, s.runner.Generation().Serve.Hosts), Ready: s.ready,
 		Warnings: s.warnings, Log: s.runner.options.Report,
 	}
 	if m := s.runner.options.Metrics; m != nil {
@@ -259,7 +259,7 @@ func (s *Service) Run(ctx context.Context) error {
 		all.Go(func() { s.worker.Run(ctx) })
 		all.Go(func() { s.sender.Run(ctx) })
 	}
-	defer context.AfterFunc(ctx, s.reload.end)()
+	defer context.AfterFunc(ctx, func() { s.reload.ended.Store(true) })()
 	if i := s.runner.Generation().Identity; i != nil {
 		all.Go(func() { i.Providers.Run(ctx) })
 	}
@@ -304,7 +304,7 @@ func (s *Service) Run(ctx context.Context) error {
 		})
 	}
 	all.Wait()
-	s.reload.end()
+	s.reload.ended.Store(true)
 	s.reload.wait()
 	s.runner.Wait()
 	return errors.Join(errs[:]...)

@@ -33,13 +33,12 @@ func (c *TraceContext) Check() error {
 		return nil
 	}
 	p := c.Parent
-	printable := func(r rune) bool { return r >= ' ' && r <= '~' }
 	switch {
 	case len(p) != traceParentBytes || p[:3] != "00-" || !isID(p[3:35]) || p[35] != '-' || !isID(p[36:52]) || p[52:] != "-00" && p[52:] != "-01":
 		return errors.New("the traceparent is not one of version 00")
 	case c.Span != "" && (len(c.Span) != 16 || !isID(c.Span)):
 		return errors.New("the span is not the id of a span")
-	case len(c.State) > maxTraceState || strings.ContainsFunc(c.State, func(r rune) bool { return !printable(r) }):
+	case len(c.State) > maxTraceState || strings.ContainsFunc(c.State, func(r rune) bool { return r < ' ' || r > '~' }):
 		return errors.New("the tracestate is too long, or is not printable ASCII")
 	}
 	return nil

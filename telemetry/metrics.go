@@ -11,7 +11,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
-	"go.opentelemetry.io/otel/attribute"
 	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/metric"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
@@ -19,9 +18,9 @@ import (
 
 // Boundaries of histograms, in seconds. The conventions give those of operations.
 var (
-	ofOperations = []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
-	ofCommits    = []float64{0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 10}
-	ofWaits      = []float64{10, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600}
+	operationBuckets = []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
+	commitBuckets    = []float64{0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 10}
+	waitBuckets      = []float64{10, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600}
 )
 
 // Metrics are the measurements of one service. A nil one measures nothing. It is safe for concurrent use.
@@ -55,13 +54,13 @@ func New() (*Metrics, error) {
 		errs = append(errs, err)
 		return c
 	}
-	m.server = seconds("mcp.server.operation.duration", "How long the gateway took to answer requests of agents.", ofOperations)
-	m.client = seconds("mcp.client.operation.duration", "How long servers took to answer calls.", ofOperations)
+	m.server = seconds("mcp.server.operation.duration", "How long the gateway took to answer requests of agents.", operationBuckets)
+	m.client = seconds("mcp.client.operation.duration", "How long servers took to answer calls.", operationBuckets)
 	m.calls = counter("pgfsm.calls", "Calls of agents, by the decision and the gate that made it. A held call counts when it is held and when it ends.")
 	m.indeterminate = counter("pgfsm.indeterminate", "Calls of which nobody knows whether they happened.")
 	m.limited = counter("pgfsm.limited", "Requests and calls of agents that were refused because a limit was used up, by the kind of limit.")
-	m.waits = seconds("pgfsm.approval.wait", "How long held calls waited for people to decide.", ofWaits)
-	m.commits = seconds("pgfsm.ledger.commit", "How long the ledger took to commit.", ofCommits)
+	m.waits = seconds("pgfsm.approval.wait", "How long held calls waited for people to decide.", waitBuckets)
+	m.commits = seconds("pgfsm.ledger.commit", "How long the ledger took to commit.", commitBuckets)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
@@ -69,28 +68,24 @@ func New() (*Metrics, error) {
 	return m, nil
 }
 
-func (o *Operation) measured() metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(o.attributes()...))
-}
-
 // Served measures a request of an agent.
 func (m *Metrics) Served(o Operation) {
 	if m != nil {
-		m.server.Record(context.Background(), o.Took.Seconds(), o.measured())
+		m.server.Record(context.Background(), o.Took.Seconds(), metric.WithAttributes(o.attributes()...))
 	}
 }
 
 // Called measures a call of a server.
 func (m *Metrics) Called(o Operation) {
 	if m != nil {
-		m.client.Record(context.Background(), o.Took.Seconds(), o.measured())
+		m.client.Record(context.Background(), o.Took.Seconds(), metric.WithAttributes(o.attributes()...))
 	}
 }
 
 // Decided counts a call, by the decision about it and the gate that decided.
 func (m *Metrics) Decided(decision, gate string) {
 	if m != nil {
-		m.calls.Add(context.Background(), 1, metric.WithAttributeSet(attribute.NewSet(attrDecision.String(decision), attrGate.String(gate))))
+		m.calls.Add(context.Background(), 1, metric.WithAttributes(attrDecision.String(decision), attrGate.String(gate)))
 	}
 }
 
@@ -104,14 +99,14 @@ func (m *Metrics) Indeterminate() {
 // Limited counts a request or a call that was refused because a limit was used up.
 func (m *Metrics) Limited(by string) {
 	if m != nil {
-		m.limited.Add(context.Background(), 1, metric.WithAttributeSet(attribute.NewSet(attrBy.String(by))))
+		m.limited.Add(context.Background(), 1, metric.WithAttributes(attrBy.String(by)))
 	}
 }
 
 // Waited measures how long people took to decide about a held call, and what they decided.
 func (m *Metrics) Waited(d time.Duration, decision string) {
 	if m != nil {
-		m.waits.Record(context.Background(), d.Seconds(), metric.WithAttributeSet(attribute.NewSet(attrDecision.String(decision))))
+		m.waits.Record(context.Background(), d.Seconds(), metric.WithAttributes(attrDecision.String(decision)))
 	}
 }
 

@@ -113,7 +113,7 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 			}
 			defer shutDown(ctx, parts.Tracer)
 		}
-		parts.Identity, parts.Hosts = providers, o.hosts
+		parts.Identity, parts.Serve.Hosts = providers, o.hosts
 		if parts.Metrics, err = telemetry.New(); err != nil {
 			return err
 		}

@@ -90,7 +90,7 @@ func (o *consoleOptions) reload(ctx context.Context, w world, at string) error {
 		return fmt.Errorf("the gateway's answer cannot be read: %w", err)
 	}
 	if answer.StatusCode != http.StatusOK {
-		return o.refused(w, answer.Status, body)
+		return o.refused(w, answer, body)
 	}
 	var done present.Reload
 	if err := json.Unmarshal(body, &done); err != nil {
@@ -104,14 +104,13 @@ func (o *consoleOptions) reload(ctx context.Context, w world, at string) error {
 }
 
 // refused prints why the gateway did not reload.
-func (o *consoleOptions) refused(w world, status string, body []byte) error {
+func (o *consoleOptions) refused(w world, answer *http.Response, body []byte) error {
 	var p struct {
 		Code   ledger.RefusalCode `json:"code"`
 		Detail string             `json:"detail"`
-		Status int                `json:"status"`
 	}
-	if err := json.Unmarshal(body, &p); err != nil || p.Code == "" || p.Status >= http.StatusInternalServerError {
-		return fmt.Errorf("the gateway could not reload: it answered %s: %s", visible.Text(status), visible.Lines(p.Detail))
+	if err := json.Unmarshal(body, &p); err != nil || p.Code == "" || answer.StatusCode >= http.StatusInternalServerError {
+		return fmt.Errorf("the gateway could not reload: it answered %s: %s", visible.Text(answer.Status), visible.Lines(p.Detail))
 	}
 	if o.json {
 		return orRefused(w, true, &ledger.Refusal{Code: p.Code, Message: p.Detail})
@@ -166,8 +165,7 @@ func (o *gatewayOptions) reloadOn(ctx context.Context, s *runner.Service, files 
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	reload := func(cause ledger.Cause) {
-		_, err := s.Reload(ctx, cause, nil)
-		_ = err // it is logged
+		_, _ = s.Reload(ctx, cause, nil) // it is logged
 	}
 	all.Go(func() {
 		for {

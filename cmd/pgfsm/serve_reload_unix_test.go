@@ -270,7 +270,9 @@ func TestReloadSignal(t *testing.T) {
 	publish("..two", denyLook)
 	a.becomes(t, "echo__look", `{"n":1}`, "hi", "policy_denied")
 	publish("..three", "nothing")
-	soon(t, "the log says why nothing changed", func() bool { return strings.Contains(s.stderr.String(), "reload failed: the former configuration stays active") })
+	soon(t, "the log says why nothing changed", func() bool {
+		return strings.Contains(s.stderr.String(), "reload failed: the former configuration stays active")
+	})
 	a.gets(t, "echo__look", `{"n":1}`, "policy_denied")
 	publish("..four", holdLook)
 	a.becomes(t, "echo__look", `{"n":1}`, "policy_denied", "approval_required")

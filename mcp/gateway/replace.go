@@ -3,12 +3,13 @@ package gateway
 import (
 	"context"
 	"crypto/sha256"
+	"maps"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sync/errgroup"
 
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
@@ -72,11 +73,7 @@ func (g *Gateway) retire(s *server) {
 func (g *Gateway) openSessions() []*clientSession {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	all := make([]*clientSession, 0, len(g.sessions))
-	for _, s := range g.sessions { // in any order: each is independent
-		all = append(all, s)
-	}
-	return all
+	return slices.Collect(maps.Values(g.sessions)) // in any order: each is independent
 }
 
 // changedLists returns the notifications about the lists of prompts and resources at an endpoint that other servers have now. Whether these
@@ -138,22 +135,15 @@ func (q *request) noteListed(tools []jsontext.Value) {
 func (g *Gateway) compareLists() {
 	for {
 		n := g.comparing.Load()
-		var all sync.WaitGroup
-		slots := make(chan struct{}, maxComparing)
-		run := func(compare func()) {
-			slots <- struct{}{}
-			all.Go(func() {
-				defer func() { <-slots }()
-				compare()
-			})
-		}
+		var all errgroup.Group // no function returns an error
+		all.SetLimit(maxComparing)
 		for _, s := range g.openSessions() {
-			run(func() { g.compareSession(s) })
+			all.Go(func() error { g.compareSession(s); return nil })
 		}
-		for _, n := range g.openListeners() {
-			run(n.compare)
+		for _, l := range g.openListeners() {
+			all.Go(func() error { l.compare(); return nil })
 		}
-		all.Wait()
+		_ = all.Wait()
 		if g.comparing.CompareAndSwap(n, 0) {
 			return
 		}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"crypto/sha256"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -324,11 +325,7 @@ func (g *Gateway) addListener(l *listener) (remove func()) {
 func (g *Gateway) openListeners() []*listener {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	all := make([]*listener, 0, len(g.subscriptions))
-	for l := range g.subscriptions { // in any order: each is independent
-		all = append(all, l)
-	}
-	return all
+	return slices.Collect(maps.Keys(g.subscriptions)) // in any order: each is independent
 }
 
 // recordFilter records that a client subscribes to prompts or resources of a server. Tools are the gateway's own.

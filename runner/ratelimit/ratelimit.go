@@ -26,7 +26,7 @@ import (
 	"pgfsm/policy"
 )
 
-// MaxCallers is of how many callers a [Limiter] knows what they have used. A caller is forgotten when it has no call under way and has its
+// MaxCallers bounds the callers whose use a [Limiter] tracks. A caller is forgotten when it has no call under way and has its
 // whole burst again: it would begin with no more. While no caller can be forgotten, requests of further callers are refused. So a flood
 // of callers takes a bounded memory, and gives nobody a second burst.
 const MaxCallers = 1 << 16
@@ -58,21 +58,26 @@ type toolName struct{ server, tool string }
 // same hash.
 type callerKey struct {
 	hash  uint64
-	limit int // which of the limits of callers: a caller's groups may change with its token
+	limit int // which limit: that of a group by its index, or one of the following; a caller's groups may change with its token
 }
+
+const (
+	ofIdentity      = -1
+	ofUnknownGroups = -2
+)
 
 // A caller is what one caller has used.
 type caller struct {
-	rate  *rate.Limiter // nil: it is not limited
-	calls int           // under way
+	rate  *rate.Limiter
+	calls int // under way
 }
 
 // shared is what all callers have used of a server or a tool.
 type shared struct {
 	limit    config.RateLimit
 	by, name string
-	rate     *rate.Limiter       // nil: it is not limited
-	slots    *semaphore.Weighted // of calls under way; nil: they are not limited
+	rate     *rate.Limiter
+	slots    *semaphore.Weighted // of calls under way
 }
 
 // New returns a limiter whose buckets are full. It is nil if there are no limits.
@@ -98,17 +103,11 @@ func New(limits *config.Rate, now func() time.Time) *Limiter {
 }
 
 func newShared(limit config.RateLimit, by, name string) *shared {
-	s := &shared{limit: limit, by: by, name: name, rate: newRate(limit)}
-	if limit.AtOnce != config.NoLimit {
-		s.slots = semaphore.NewWeighted(int64(limit.AtOnce))
-	}
-	return s
+	return &shared{limit: limit, by: by, name: name, rate: newRate(limit), slots: semaphore.NewWeighted(int64(limit.AtOnce))}
 }
 
+// newRate returns a full bucket. One with [config.NoLimit] is never empty.
 func newRate(limit config.RateLimit) *rate.Limiter {
-	if limit.PerMinute == config.NoLimit {
-		return nil
-	}
 	return rate.NewLimiter(rate.Limit(limit.PerMinute)/60, limit.Burst)
 }
 
@@ -132,9 +131,9 @@ func (l *Limiter) limitOf(says *policy.Identity) (limit config.RateLimit, index 
 		}
 	}
 	if says != nil && says.Groups == nil { // the caller could be in any group
-		return l.strictest, -2, ByIdentity
+		return l.strictest, ofUnknownGroups, ByIdentity
 	}
-	return l.limits.Identity, -1, ByIdentity
+	return l.limits.Identity, ofIdentity, ByIdentity
 }
 
 // Request takes a request of a caller from the caller's bucket. Nil: the request may be read.
@@ -174,7 +173,7 @@ func (l *Limiter) caller(from session.Identity, limit config.RateLimit, index in
 			l.callers.Get(old) // it is in use: others are older now
 			continue
 		}
-		if oldest.rate != nil && oldest.rate.TokensAt(now) < float64(oldest.rate.Burst()) {
+		if oldest.rate.TokensAt(now) < float64(oldest.rate.Burst()) {
 			break
 		}
 		l.callers.RemoveOldest()
@@ -209,7 +208,7 @@ func many(n int, what string) string {
 type Call struct {
 	limiter *Limiter
 	caller  *caller
-	shared  [2]*shared // the tool and the server; nil if they are not limited
+	shared  []*shared // of the tool and the server, if they are limited
 }
 
 // Call takes a call from the buckets of its server and its tool, and counts it as under way until [Call.End].
@@ -245,18 +244,23 @@ func (l *Limiter) Call(from session.Identity, says *policy.Identity, server, too
 }
 
 func (l *Limiter) newCall(server, tool string) *Call {
-	return &Call{limiter: l, shared: [2]*shared{l.tools[toolName{server, tool}], l.servers[server]}}
+	c := &Call{limiter: l}
+	for _, s := range []*shared{l.tools[toolName{server, tool}], l.servers[server]} {
+		if s != nil {
+			c.shared = append(c.shared, s)
+		}
+	}
+	return c
 }
 
 // takeSlots counts the call as under way at its tool and its server, or at neither.
 func (c *Call) takeSlots() *Refusal {
 	for i, s := range c.shared {
-		if s == nil || s.slots == nil || s.slots.TryAcquire(1) {
+		if s.slots.TryAcquire(1) {
 			continue
 		}
-		if i > 0 && c.shared[0] != nil && c.shared[0].slots != nil {
-			c.shared[0].slots.Release(1)
-		}
+		c.shared = c.shared[:i]
+		c.releaseSlots()
 		return &Refusal{By: s.by, reason: fmt.Sprintf("The %s may have %s under way.", s.name, many(s.limit.AtOnce, "call"))}
 	}
 	return nil
@@ -265,7 +269,7 @@ func (c *Call) takeSlots() *Refusal {
 // takeTokens takes a token of the tool and one of the server, or neither.
 func (c *Call) takeTokens(now time.Time) (refused *Refusal) {
 	for _, s := range c.shared {
-		if s == nil || s.rate == nil || s.rate.TokensAt(now) >= 1 {
+		if s.rate.TokensAt(now) >= 1 {
 			continue
 		}
 		if after := until(s.rate, 1, now); refused == nil || after > refused.After {
@@ -276,9 +280,7 @@ func (c *Call) takeTokens(now time.Time) (refused *Refusal) {
 		return refused
 	}
 	for _, s := range c.shared {
-		if s != nil && s.rate != nil {
-			s.rate.AllowN(now, 1)
-		}
+		s.rate.AllowN(now, 1)
 	}
 	return nil
 }
@@ -291,11 +293,8 @@ func (l *Limiter) Wait(ctx context.Context, server, tool string) (*Call, error) 
 	}
 	c := l.newCall(server, tool)
 	for i, s := range c.shared { // always the tool first: two waiting calls cannot block each other
-		if s == nil || s.slots == nil {
-			continue
-		}
 		if err := s.slots.Acquire(ctx, 1); err != nil {
-			clear(c.shared[i:])
+			c.shared = c.shared[:i]
 			c.releaseSlots()
 			return nil, err
 		}
@@ -312,9 +311,7 @@ func (c *Call) Return() {
 	c.limiter.mu.Lock()
 	defer c.limiter.mu.Unlock()
 	for _, s := range c.shared {
-		if s != nil && s.rate != nil {
-			s.rate.AllowN(c.limiter.now(), -1) // a bucket never has more than its burst
-		}
+		s.rate.AllowN(c.limiter.now(), -1) // a bucket never has more than its burst
 	}
 }
 
@@ -330,13 +327,11 @@ func (c *Call) End() {
 		c.caller = nil
 	}
 	c.releaseSlots()
-	clear(c.shared[:])
+	c.shared = nil
 }
 
 func (c *Call) releaseSlots() {
 	for _, s := range c.shared {
-		if s != nil && s.slots != nil {
-			s.slots.Release(1)
-		}
+		s.slots.Release(1)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -35,7 +36,8 @@ type Reloader struct {
 
 	mu     sync.Mutex
 	active *Setup
-	files  map[string]digest // of the active configuration, and of the last one that was read; "" if that one has to become active yet
+	files  map[string]digest // of the active configuration, and of the last one that was read
+	due    bool              // the last one that was read has to become active yet
 }
 
 // NewReloader returns a Reloader for a configuration that a service has started with; the embedded demo has no files. i may be nil.
@@ -46,9 +48,7 @@ func NewReloader(s *Setup, i *runner.Identity) *Reloader {
 	o.Config, o.read = s.From, seen.read
 	to, err := r.judge(o, seen) // to find out which files there are
 	r.files = seen.files
-	if err == nil && len(changed(s, to.Setup)) > 0 { // they have changed since the start
-		r.files[""] = digest{}
-	}
+	r.due = err == nil && len(changed(s, to.Setup)) > 0 // they have changed since the start
 	return r
 }
 
@@ -81,20 +81,12 @@ var errChanging = errors.New("it changed while the configuration was read; reloa
 
 // unchanged reads all files again. The configuration would otherwise be one that the operator never wrote.
 func (r *reading) unchanged() error {
-	for _, path := range sortedPaths(r.files) {
+	for _, path := range slices.Sorted(maps.Keys(r.files)) {
 		if text, err := safefile.ReadTrusted(path); digestOf(text, err) != r.files[path] {
 			return fmt.Errorf("%s: %w", path, errChanging)
 		}
 	}
 	return nil
-}
-
-func sortedPaths(files map[string]digest) (all []string) {
-	for path := range files { // sorted below
-		all = append(all, path)
-	}
-	slices.Sort(all)
-	return all
 }
 
 // Read is a [runner.Reload].
@@ -108,18 +100,14 @@ func (r *Reloader) Read() (*runner.Next, error) {
 	if err == nil {
 		err = seen.unchanged()
 	}
-	delete(r.files, "")
-	for path, d := range seen.files { // in any order: each is independent
-		r.files[path] = d
-	}
+	r.due = false
+	maps.Copy(r.files, seen.files)
 	if err != nil {
 		return nil, err
 	}
 	r.files = seen.files
 	next := r.next(to)
-	if len(next.Changed) > 0 { // if it does not become active, Watch tries again
-		r.files[""] = digest{}
-	}
+	r.due = len(next.Changed) > 0 // if it does not become active, Watch tries again
 	return next, nil
 }
 
@@ -221,13 +209,13 @@ func (r *Reloader) next(to *judged) *runner.Next {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.active = to.Setup
-		delete(r.files, "")
+		r.due = false
 	}
 	n.Retired = func() { to.Secrets.Put(from, nil) }
 	return n
 }
 
-// keptServe is now with the former values of what needs a restart.
+// keptServe returns now with the started values of the keys that need a restart.
 func keptServe(started, now config.Serve) config.Serve {
 	now.Listen, now.Admin, now.PublicURL, now.AdminURL, now.TLS = started.Listen, started.Admin, started.PublicURL, started.AdminURL, started.TLS
 	now.Record, now.Sessions, now.Hosts, now.RemindBefore = started.Record, started.Sessions, started.Hosts, started.RemindBefore
@@ -318,37 +306,22 @@ func (r *Reloader) Watch(ctx context.Context, reload func()) {
 			return
 		case <-tick.C:
 		}
-		known, now := r.look()
-		if !equalFiles(known, now) && equalFiles(last, now) {
+		stale, now := r.look()
+		if stale && maps.Equal(last, now) {
 			reload()
 		}
 		last = now
 	}
 }
 
-// look returns the files as they were last read, and as they are now.
-func (r *Reloader) look() (known, now map[string]digest) {
+// look returns the files as they are now, and whether a reload is due.
+func (r *Reloader) look() (stale bool, now map[string]digest) {
 	r.mu.Lock()
-	known = make(map[string]digest, len(r.files))
-	for path, d := range r.files { // in any order: it is a copy
-		known[path] = d
-	}
+	known, due := maps.Clone(r.files), r.due
 	r.mu.Unlock()
 	now = make(map[string]digest, len(known))
 	for path := range known { // in any order: each is independent
 		now[path] = digestOf(safefile.ReadTrusted(path))
 	}
-	return known, now
-}
-
-func equalFiles(a, b map[string]digest) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for path, d := range a { // in any order: they are compared one by one
-		if other, ok := b[path]; !ok || other != d {
-			return false
-		}
-	}
-	return true
+	return due || !maps.Equal(known, now), now
 }

@@ -190,7 +190,7 @@ func (s *Setup) Allowlists() []string {
 // Served returns the configuration of a service, whose identity providers are i.
 func (s *Setup) Served(i *runner.Identity) runner.Config {
 	c := s.config()
-	c.Hosts, c.Closed, c.Allowlists = s.Loaded.Serve.Hosts, s.Loaded.Closed, s.Allowlists()
+	c.Closed, c.Allowlists = s.Loaded.Closed, s.Allowlists()
 	c.Identity, c.Required = i, s.Loaded.Identity.Required
 	return c
 }
