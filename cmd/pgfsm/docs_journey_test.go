@@ -56,7 +56,9 @@ func TestDocsJourneys(t *testing.T) {
 	real := strings.NewReplacer("http://127.0.0.1:5103/mcp", fleet.URL("mcp-policy-kb", "mcp"),
 		"http://127.0.0.1:5101/sse", fleet.URL("mcp-sharepoint", "sse"))
 	client := fmt.Sprintf(`{"mcpServers": {"kb": {"url": %q}}}`, fleet.URL("mcp-policy-kb", "mcp"))
-	write(t, filepath.Join(dir, ".mcp.json"), client)
+	for _, name := range []string{".mcp.json", "servers.json"} { // the client's file, and the copy that README makes
+		write(t, filepath.Join(dir, name), client)
+	}
 	tr := &traveller{T: t, env: map[string]string{"HOME": dir, "XDG_CONFIG_HOME": filepath.Join(dir, "config")}}
 	for _, j := range journeys {
 		doc := textOf(t, filepath.Join(root, filepath.FromSlash(j.page)))
