@@ -9,12 +9,16 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // roles are scripts that are played over several transports.
 var roles = map[string]func() script{}
+
+// hang blocks this process. Without cgo, the runtime would end one that waits for nothing.
+func hang() { time.Sleep(time.Hour) }
 
 // play runs this process as a child of a test.
 func play(role string) int {
@@ -49,13 +53,14 @@ func play(role string) int {
 			return []string{result(strconv.Itoa(id+1), `{"content":[],"forged":true}`), result(w.id, onePage)}
 		}))
 	case "deaf":
-		select {}
+		hang()
 	case "deaf-at-call":
 		runScript(on("tools/call", silence))
 	case "stops-reading":
 		runScript(on("tools/list", func(w spoken) []string {
 			fmt.Println(result(w.id, onePage))
-			select {}
+			hang()
+			return nil
 		}))
 	case "endless-line":
 		runScript(on("tools/call", func(w spoken) []string {
@@ -82,7 +87,7 @@ func play(role string) int {
 		page := fmt.Sprintf(`{"tools":[],"pids":[%d,%d]}`, os.Getpid(), grandchild.Process.Pid)
 		runScript(on("tools/list", func(w spoken) []string { return []string{result(w.id, page)} }))
 		if role == "stubborn-family" {
-			select {}
+			hang()
 		}
 	default:
 		begin, ok := roles[role]

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sys/unix"
 
 	"pgfsm/mcp/wire"
 )
@@ -85,6 +86,9 @@ func closeKills(t *testing.T, role string) {
 	for _, pid := range pids {
 		if err := syscall.Kill(pid, 0); err != nil {
 			t.Fatalf("process %d before Close(): %v, want it to live", pid, err)
+		}
+		if leads, err := unix.Getsid(pid); leads != pids[0] { // so it cannot open the terminal of the session that we belong to
+			t.Errorf("process %d belongs to the session %d, %v, want one of its own", pid, leads, err)
 		}
 	}
 	if err := u.Close(); err != nil {
