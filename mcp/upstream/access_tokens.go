@@ -285,7 +285,10 @@ func (a *accessTokens) close() {
 	}
 	a.fetches.Do("", func() (any, error) { return "", nil })
 	a.client.CloseIdleConnections()
-	a.secrets.Put(a, nil) // nothing of the server is read any more
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.secrets.Put(&a.recent, nil) // nothing of the server is read any more
+	a.secrets.Put(&a.signed, nil)
 }
 
 // authorized is a header with a token; without a token it is the header itself.

@@ -359,6 +359,12 @@ func TestAccessTokenIsMasked(t *testing.T) {
 	if got := secrets.String("token-0001"); got != secret.Mask {
 		t.Errorf("String(the token) = %q, want it masked", got)
 	}
+	if err := u.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := secrets.String("token-0001"); got == secret.Mask {
+		t.Error("the token is kept after nobody uses it any more")
+	}
 }
 
 func TestCredentialsThatNewRefuses(t *testing.T) {
