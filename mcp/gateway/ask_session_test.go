@@ -135,6 +135,22 @@ func TestServersOfTheStatelessRevisionsAskSessions(t *testing.T) {
 }
 
 // TestSessionsThatDoNotAnswer: the server gets no more requests, the client gets a result that says so, and receives that nobody waits.
+// TestReplaceEndsRounds: a request is not repeated by a configuration that was replaced while its client answered a question.
+func TestReplaceEndsRounds(t *testing.T) {
+	for _, method := range []string{byTool, byPrompt} {
+		t.Run(strings.ReplaceAll(method, "/", "-"), func(t *testing.T) {
+			p := newPager(t, nil, wants(oneForm, ""), inTheEnd)
+			p.replies = func(int, wire.Message) (string, string) {
+				p.replace(p.config(nil))
+				return `{"action":"accept"}`, ""
+			}
+			if got := p.ask(method); !strings.Contains(got, CodeInputRefused) || !strings.Contains(got, "was reloaded") || p.gave != 1 {
+				t.Errorf("the server answered %d times: %s", p.gave, got)
+			}
+		})
+	}
+}
+
 func TestSessionsThatDoNotAnswer(t *testing.T) {
 	two := `{"f":{"method":"roots/list"},"s":{"method":"roots/list"}}`
 	secondly := func(result, failed string) func(*pager, int) (string, string) {

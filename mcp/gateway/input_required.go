@@ -75,7 +75,12 @@ func (f *forward) askSession(ctx context.Context, rounds *ask.Rounds) (input cli
 	if input.responses == nil && input.state == nil { // the repetition would be the same request
 		return input, true, CodeInputRefused, "it asks for no input, and would again and again"
 	}
-	return input, true, "", ""
+	select {
+	case <-f.q.using.Value.replaced: // a run that begins now must not use the former configuration
+		return input, true, CodeInputRefused, "the configuration was reloaded while the client answered; send the request again"
+	default:
+		return input, true, "", ""
+	}
 }
 
 // clientInput is what a client sends with a repeated request. Members that are missing are nil.

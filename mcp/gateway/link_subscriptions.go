@@ -96,6 +96,9 @@ func (l *link) restoreState() {
 	level := severityOf(s.level)
 	uris := slices.Clone(s.watches[l.server.Name])
 	s.mu.Unlock()
+	if !l.offers().has(offersSubscriptions) { // they may not be exposed any more
+		uris = nil
+	}
 	if l.Modern() {
 		l.filterChanged, l.filterAccepted = make(chan struct{}, 1), make(chan struct{})
 		if !l.wantedFilter().empty() {

@@ -222,6 +222,9 @@ func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 				break
 			}
 			l.followOthers(q)
+			if agreed.tools {
+				l.running.Go(l.compare) // it may not have been among the listeners yet
+			}
 		case <-l.wake:
 			for _, message := range l.take() {
 				if out.Send(message) != nil {

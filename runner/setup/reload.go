@@ -197,6 +197,10 @@ func (s *judged) test(catalog *policy.Catalog, seen *reading) error {
 // next is what the service takes of a configuration.
 func (r *Reloader) next(to *judged) *runner.Next {
 	from := r.active
+	if was, now := &from.Loaded.Identity, &to.Loaded.Identity; !reflect.DeepEqual(r.started.Loaded.Identity.Issuers, now.Issuers) {
+		// The tokens of the former issuers are valid until a restart, so what is asked of them stays.
+		now.Scopes, now.Required = was.Scopes, was.Required || now.Required
+	}
 	n := &runner.Next{Warnings: to.warnings, Tests: to.tests, Changed: changed(from, to.Setup), Restart: needRestart(r.started, to.Setup)}
 	i := r.identity
 	if i != nil {

@@ -206,6 +206,30 @@ func TestReloadKeepsWhatNeedsARestart(t *testing.T) {
 	}
 }
 
+// TestReloadKeepsWhatIssuersMustSatisfy: while the tokens of the former issuers are valid, the gateway asks of them what it did before.
+func TestReloadKeepsWhatIssuersMustSatisfy(t *testing.T) {
+	before, rest, _ := strings.Cut(base, "identity:\n")
+	_, after, _ := strings.Cut(rest, "serve: ")
+	for _, tt := range []struct{ name, identity string }{
+		{"removed", ""},
+		{"another-issuer", "identity:\n  issuers: [{issuer: \"https://other.example.com\"}]\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir, put := folder(t)
+			put("pgfsm.yaml", strings.Replace(base, "required: false", "required: true", 1))
+			r := reloader(t, dir)
+			put("pgfsm.yaml", before+tt.identity+"serve: "+after)
+			next, err := r.Read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !next.Config.Required || !slices.Equal(next.Config.Identity.Scopes, []string{"mcp"}) || !slices.Contains(next.Restart, "identity.issuers") {
+				t.Errorf("required %v, scopes %q, restart %q", next.Config.Required, next.Config.Identity.Scopes, next.Restart)
+			}
+		})
+	}
+}
+
 // TestReloadSecrets: the values of a configuration are masked when it becomes active, and those of a former one until it is retired, also if a
 // later one is. The headers of telemetry.otlp are masked until a restart.
 func TestReloadSecrets(t *testing.T) {
