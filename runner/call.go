@@ -118,6 +118,9 @@ func traceKey(id string) []any {
 	return []any{"trace", id}
 }
 
+// maxToolShown bounds the name of a tool in a line of the log, in bytes: agents choose it.
+const maxToolShown = 256
+
 // logCall logs how a call ended. Successful calls are logged at the debug level only.
 func (r *Runner) logCall(ctx context.Context, ask *gateway.Ask, id string, o states.Outcome) {
 	r.measureOutcome(o)
@@ -132,7 +135,7 @@ func (r *Runner) logCall(ctx context.Context, ask *gateway.Ask, id string, o sta
 	if !r.log.Enabled(context.Background(), level) {
 		return
 	}
-	r.log.Log(context.Background(), level, "call", append([]any{"run", id, "actor", ask.From.Name, "server", ask.Server, "tool", visible.Text(ask.Tool),
+	r.log.Log(context.Background(), level, "call", append([]any{"run", id, "actor", ask.From.Name, "server", ask.Server, "tool", visible.Clip(ask.Tool, maxToolShown),
 		"state", o.State, "code", string(o.Code), "effect", string(o.Effect), "reason", visible.Text(o.Reason)}, traceKey(telemetry.TraceID(ctx))...)...)
 }
 
@@ -150,6 +153,6 @@ func (r *Runner) logResumed(ctx context.Context, id string, o states.Outcome) {
 	if o.Type == states.TypeFailed {
 		level = slog.LevelWarn
 	}
-	r.log.Log(ctx, level, "call", append([]any{"run", id, "actor", q.Actor, "server", q.Server, "tool", visible.Text(q.Tool),
+	r.log.Log(ctx, level, "call", append([]any{"run", id, "actor", q.Actor, "server", q.Server, "tool", visible.Clip(q.Tool, maxToolShown),
 		"state", o.State, "code", string(o.Code), "effect", string(o.Effect), "reason", visible.Text(o.Reason)}, traceKey(cmp.Or(q.CallTrace, q.Trace))...)...)
 }

@@ -47,7 +47,7 @@ func (r *Runner) noteLimited(ctx context.Context, refused *ratelimit.Refusal, fr
 	level := slog.LevelDebug
 	r.limited.Do(func() { level = slog.LevelInfo })
 	if r.log.Enabled(ctx, level) {
-		r.log.Log(ctx, level, "limited", append([]any{"by", refused.By, "actor", from.Name, "server", server, "tool", visible.Text(tool),
+		r.log.Log(ctx, level, "limited", append([]any{"by", refused.By, "actor", from.Name, "server", server, "tool", visible.Clip(tool, maxToolShown),
 			"retry_after_s", refused.Seconds()}, traceKey(telemetry.TraceID(ctx))...)...)
 	}
 }

@@ -54,17 +54,8 @@ type Limiter struct {
 
 type toolName struct{ server, tool string }
 
-// A callerKey has a hash in place of the caller's names, which may be long. The seed is secret: nobody can look for a caller with the
-// same hash.
-type callerKey struct {
-	hash  uint64
-	limit int // which limit: that of a group by its index, or one of the following; a caller's groups may change with its token
-}
-
-const (
-	ofIdentity      = -1
-	ofUnknownGroups = -2
-)
+// A callerKey is a hash of the caller's names, which may be long. The seed is secret: nobody can look for a caller with the same hash.
+type callerKey uint64
 
 // A caller is what one caller has used.
 type caller struct {
@@ -108,8 +99,10 @@ func newShared(limit config.RateLimit, by, name string) *shared {
 
 // newRate returns a full bucket. One with [config.NoLimit] is never empty.
 func newRate(limit config.RateLimit) *rate.Limiter {
-	return rate.NewLimiter(rate.Limit(limit.PerMinute)/60, limit.Burst)
+	return rate.NewLimiter(perSecond(limit), limit.Burst)
 }
+
+func perSecond(limit config.RateLimit) rate.Limit { return rate.Limit(limit.PerMinute) / 60 }
 
 // A Refusal is why something may not happen now.
 type Refusal struct {
@@ -124,16 +117,16 @@ func (r *Refusal) Seconds() int { return max(1, int(math.Ceil(r.After.Seconds())
 func (r *Refusal) String() string { return r.reason }
 
 // limitOf is the limit of a caller, and which one that is.
-func (l *Limiter) limitOf(says *policy.Identity) (limit config.RateLimit, index int, by string) {
-	for i, g := range l.limits.Groups {
+func (l *Limiter) limitOf(says *policy.Identity) (limit config.RateLimit, by string) {
+	for _, g := range l.limits.Groups {
 		if says.InGroup(g.Group) {
-			return g.RateLimit, i, ByGroup
+			return g.RateLimit, ByGroup
 		}
 	}
 	if says != nil && says.Groups == nil { // the caller could be in any group
-		return l.strictest, ofUnknownGroups, ByIdentity
+		return l.strictest, ByIdentity
 	}
-	return l.limits.Identity, ofIdentity, ByIdentity
+	return l.limits.Identity, ByIdentity
 }
 
 // Request takes a request of a caller from the caller's bucket. Nil: the request may be read.
@@ -141,25 +134,27 @@ func (l *Limiter) Request(from session.Identity, says *policy.Identity) *Refusal
 	if l == nil {
 		return nil
 	}
-	limit, index, by := l.limitOf(says)
+	limit, by := l.limitOf(says)
 	if limit.PerMinute == config.NoLimit {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	c, refused := l.caller(from, limit, index, by, now)
+	c, refused := l.caller(from, limit, by, now)
 	if refused != nil || c.rate.AllowN(now, 1) {
 		return refused
 	}
 	return &Refusal{By: by, After: until(c.rate, 1, now), reason: fmt.Sprintf("This caller may send %s a minute.", many(limit.PerMinute, "request"))}
 }
 
-// caller finds what a caller has used.
-func (l *Limiter) caller(from session.Identity, limit config.RateLimit, index int, by string, now time.Time) (*caller, *Refusal) {
+// caller finds what a caller has used. Its limit may differ from request to request, because its groups change with its token.
+func (l *Limiter) caller(from session.Identity, limit config.RateLimit, by string, now time.Time) (*caller, *Refusal) {
 	from.Token = "" // the tokens of one name share a limit
-	key := callerKey{maphash.Comparable(l.seed, from), index}
+	key := callerKey(maphash.Comparable(l.seed, from))
 	if c, known := l.callers.Get(key); known {
+		c.rate.SetLimitAt(now, perSecond(limit))
+		c.rate.SetBurstAt(now, limit.Burst)
 		return c, nil
 	}
 	var oldest *caller
@@ -169,12 +164,9 @@ func (l *Limiter) caller(from session.Identity, limit config.RateLimit, index in
 		if old, oldest, there = l.callers.GetOldest(); !there {
 			break
 		}
-		if oldest.calls > 0 {
-			l.callers.Get(old) // it is in use: others are older now
+		if oldest.calls > 0 || oldest.rate.TokensAt(now) < float64(oldest.rate.Burst()) {
+			l.callers.Get(old) // it cannot be forgotten: others are older now
 			continue
-		}
-		if oldest.rate.TokensAt(now) < float64(oldest.rate.Burst()) {
-			break
 		}
 		l.callers.RemoveOldest()
 	}
@@ -220,8 +212,8 @@ func (l *Limiter) Call(from session.Identity, says *policy.Identity, server, too
 	defer l.mu.Unlock()
 	now := l.now()
 	c := l.newCall(server, tool)
-	if limit, index, by := l.limitOf(says); limit.AtOnce != config.NoLimit {
-		who, refused := l.caller(from, limit, index, by, now)
+	if limit, by := l.limitOf(says); limit.AtOnce != config.NoLimit {
+		who, refused := l.caller(from, limit, by, now)
 		if refused == nil && who.calls >= limit.AtOnce {
 			refused = &Refusal{By: by, reason: fmt.Sprintf("This caller may have %s under way.", many(limit.AtOnce, "call"))}
 		}

@@ -215,6 +215,30 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+// TestTokensOfACallerShareItsUse: a caller whose tokens name other groups, or none, has one bucket, and one number of calls under way.
+func TestTokensOfACallerShareItsUse(t *testing.T) {
+	limit := perMinute(60, 10)
+	limit.AtOnce = 1
+	l := ratelimit.New(&config.Rate{Identity: limit, Groups: []config.GroupRate{{Group: "oncall", RateLimit: limit}}}, new(clock).now)
+	tokens := []*policy.Identity{{Groups: &[]string{"oncall"}}, {Groups: &[]string{}}, {}}
+	passed := 0
+	for _, says := range tokens {
+		passed += requests(l, named("ann"), says, 10)
+	}
+	if passed != 10 {
+		t.Errorf("%d requests of one caller passed, want 10", passed)
+	}
+	under := 0
+	for _, says := range tokens {
+		if _, refused := l.Call(named("ann"), says, "s", "t"); refused == nil {
+			under++
+		}
+	}
+	if under != 1 {
+		t.Errorf("%d calls of one caller are under way, want 1", under)
+	}
+}
+
 // TestCalls: the limits of a server and of a tool are shared by all callers, and a call that one of them refuses takes nothing from the
 // other.
 func TestCalls(t *testing.T) {
@@ -452,22 +476,24 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestCallersAreForgotten: callers that are gone take no memory. One whose call is under way is kept, and does not keep others.
+// TestCallersAreForgotten: callers that are gone take no memory. One whose call is under way is kept, and so is one that has used up its bucket; they do not
+// keep others.
 func TestCallersAreForgotten(t *testing.T) {
 	var now clock
 	limit := perMinute(60, 2)
 	limit.AtOnce = 1
-	l := ratelimit.New(&config.Rate{Identity: limit}, now.now)
+	l := ratelimit.New(&config.Rate{Identity: limit, Groups: []config.GroupRate{{Group: "batch", RateLimit: perMinute(1, 1_000)}}}, now.now)
 	slow, refused := l.Call(named("slow"), nil, "crm", "read")
 	if refused != nil {
 		t.Fatal(refused)
 	}
+	requests(l, named("drained"), &policy.Identity{Groups: &[]string{"batch"}}, 1_000)
 	for i := range 10_000 {
 		now.move(time.Second)
 		if refused := l.Request(named(fmt.Sprint(i)), nil); refused != nil {
 			t.Fatal(refused)
 		}
-		if n := l.Callers(); n > 4 {
+		if n := l.Callers(); n > 5 {
 			t.Fatalf("%d callers are known after %d requests", n, i)
 		}
 	}
