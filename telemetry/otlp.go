@@ -23,16 +23,15 @@ type OTLP struct {
 
 // Bounds of the export. Spans that find the queue full are dropped.
 const (
-	maxQueued     = 8192
-	maxBatch      = 512
-	batchTime     = 2 * time.Second // how long a span waits for others
-	exportTime    = 10 * time.Second
-	maxAnswer     = 64 << 10 // of the collector
-	maxErrorShown = 300
+	maxQueued  = 8192
+	maxBatch   = 512
+	batchTime  = 2 * time.Second // how long a span waits for others
+	exportTime = 10 * time.Second
+	maxAnswer  = 64 << 10 // of the collector
 )
 
 // NewTracer returns a Tracer for a collector, which it does not contact yet. The tracer calls report when the export begins to fail, and when it works
-// again. Every option is set, because the library would take it from its environment variables otherwise.
+// again. Such a line can quote 64 KiB of the collector's answer, with a secret in it: mask it, then cut it. Every option is set, because the library would take it from its environment variables otherwise.
 func NewTracer(to OTLP, version string, report func(line string)) (*Tracer, error) {
 	client := &http.Client{
 		Timeout:       exportTime,
@@ -74,11 +73,7 @@ func (r *reporting) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySp
 	err := r.SpanExporter.ExportSpans(ctx, spans)
 	switch failed := r.failed.Swap(err != nil); {
 	case err != nil && !failed:
-		why := err.Error()
-		if len(why) > maxErrorShown { // it quotes the collector
-			why = why[:maxErrorShown] + "…"
-		}
-		r.report("spans cannot be exported and are dropped until the collector takes them: " + why)
+		r.report("spans cannot be exported and are dropped until the collector takes them: " + err.Error()) // it quotes the collector
 	case err == nil && failed:
 		r.report("spans are exported again")
 	}
