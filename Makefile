@@ -21,7 +21,7 @@ test: ## every test; those that need interop-tools skip without them
 
 test-postgres: ## the tests of votes, history, tokens, resuming, delivery, the API, hooks and the console with PostgreSQL instead of memory and files, and a short form of partition
 	PGFSM_TEST_STORE=postgres $(GO) test -count 1 -timeout 30m -run 'History|Vote|Token|Resum|Recover|Deliver|Claim|Taken' ./traces/ledger
-	PGFSM_TEST_STORE=postgres $(GO) test -count 1 -timeout 30m ./traces/ledger/api ./traces/ledger/hooks ./traces/ledger/console
+	PGFSM_TEST_STORE=postgres $(GO) test -count 1 -timeout 30m -skip 'Browser|Docs' ./traces/ledger/api ./traces/ledger/hooks ./traces/ledger/console
 	PGFSM_PARTITION_OPERATIONS=500 PGFSM_PARTITION_FAULTS=19 $(GO) test -count 1 -timeout 30m -v -run TestPartition ./traces/ledger/partition
 
 interop-tools: interop/node_modules/.package-lock.json ## MCP servers and a model endpoint that others wrote (needs npm)
