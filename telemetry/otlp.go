@@ -31,7 +31,8 @@ const (
 )
 
 // NewTracer returns a Tracer for a collector, which it does not contact yet. The tracer calls report when the export begins to fail, and when it works
-// again. Such a line can quote 64 KiB of the collector's answer, with a secret in it: mask it, then cut it. Every option is set, because the library would take it from its environment variables otherwise.
+// again. Such a line can quote 64 KiB of the collector's answer, with a secret in it: mask it, then cut it. Every option is set, because the library
+// would take it from its environment variables otherwise.
 func NewTracer(to OTLP, version string, report func(line string)) (*Tracer, error) {
 	client := &http.Client{
 		Timeout:       exportTime,
