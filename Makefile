@@ -6,7 +6,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 FUZZTIME    ?= 10s
 COUNT       ?= 6
 RACE        ?= TestServe(Answers|Asks|Failures|Holds|Interrupted|Tasks)|TestStopped
-ONE_THREAD  := Fuzz|Docs|Browser|Journeys|HistoryLimits|BytesOfACall|Prune|Derived|Verif|Forged|Detected|Replays|OneDecision
+ONE_THREAD  := Fuzz|Docs|Browser|Journeys|BytesOfACall|Prune|Derived|Verif|Forged|Detected|Replays|OneDecision
 
 .PHONY: build run test test-postgres console race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition reload flood tamper soak million fuzz docs vuln interop interop-tools dist debian-root packages
 

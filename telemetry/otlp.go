@@ -23,17 +23,18 @@ type OTLP struct {
 
 // Bounds of the export. Spans that find the queue full are dropped.
 const (
-	maxQueued  = 8192
-	maxBatch   = 512
-	batchTime  = 2 * time.Second // how long a span waits for others
-	exportTime = 10 * time.Second
-	maxAnswer  = 64 << 10 // of the collector
+	maxQueued     = 8192
+	maxBatch      = 512
+	batchTime     = 2 * time.Second // how long a span waits for others
+	exportTime    = 10 * time.Second
+	maxAnswer     = 64 << 10 // of the collector
+	maxErrorShown = 300
 )
 
 // NewTracer returns a Tracer for a collector, which it does not contact yet. The tracer calls report when the export begins to fail, and when it works
-// again. Such a line can quote 64 KiB of the collector's answer, with a secret in it: mask it, then cut it. Every option is set, because the library
-// would take it from its environment variables otherwise.
-func NewTracer(to OTLP, version string, report func(line string)) (*Tracer, error) {
+// again. Such a line quotes the collector, in part, after mask has taken the secrets out. Every option is set, because the library would take it from
+// its environment variables otherwise.
+func NewTracer(to OTLP, version string, mask func(string) string, report func(line string)) (*Tracer, error) {
 	client := &http.Client{
 		Timeout:       exportTime,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -50,7 +51,7 @@ func NewTracer(to OTLP, version string, report func(line string)) (*Tracer, erro
 		return nil, fmt.Errorf("telemetry.otlp: %w", err)
 	}
 	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(&reporting{SpanExporter: exporter, report: report}, sdktrace.WithMaxQueueSize(maxQueued),
+		sdktrace.WithBatcher(&reporting{SpanExporter: exporter, mask: mask, report: report}, sdktrace.WithMaxQueueSize(maxQueued),
 			sdktrace.WithMaxExportBatchSize(maxBatch), sdktrace.WithBatchTimeout(batchTime), sdktrace.WithExportTimeout(exportTime)),
 		sdktrace.WithIDGenerator(drawn{}), sdktrace.WithSampler(sdktrace.AlwaysSample()),
 		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", "pgfsm"), attribute.String("service.version", version))),
@@ -65,6 +66,7 @@ func NewTracer(to OTLP, version string, report func(line string)) (*Tracer, erro
 // reporting reports when an exporter begins to fail and when it works again. So a collector that is down does not flood the log.
 type reporting struct {
 	sdktrace.SpanExporter
+	mask   func(string) string
 	report func(line string)
 	failed atomic.Bool
 }
@@ -74,7 +76,11 @@ func (r *reporting) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySp
 	err := r.SpanExporter.ExportSpans(ctx, spans)
 	switch failed := r.failed.Swap(err != nil); {
 	case err != nil && !failed:
-		r.report("spans cannot be exported and are dropped until the collector takes them: " + err.Error()) // it quotes the collector
+		why := r.mask(err.Error()) // it quotes the collector
+		if len(why) > maxErrorShown {
+			why = strings.ToValidUTF8(why[:maxErrorShown], "") + "…"
+		}
+		r.report("spans cannot be exported and are dropped until the collector takes them: " + why)
 	case err == nil && failed:
 		r.report("spans are exported again")
 	}

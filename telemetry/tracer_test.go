@@ -29,7 +29,7 @@ var begun = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 // tracer returns a tracer, and a function that ends it.
 func tracer(t *testing.T, to telemetry.OTLP) (*telemetry.Tracer, func()) {
 	t.Helper()
-	tr, err := telemetry.NewTracer(to, "v1", func(line string) { t.Error(line) })
+	tr, err := telemetry.NewTracer(to, "v1", strings.Clone, func(line string) { t.Error(line) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,6 +281,8 @@ func TestEnvironmentDecidesNothing(t *testing.T) {
 
 // TestBadCollectors: a collector that hangs, fails or redirects blocks nobody, gets nothing twice elsewhere, and is reported once.
 func TestBadCollectors(t *testing.T) {
+	const word = "a-secret-of-many-letters" // where a line is cut, a part of it could be left
+	mask := func(text string) string { return strings.ReplaceAll(text, word, "[secret]") }
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
 	defer elsewhere.Close()
 	hung := make(chan struct{})
@@ -297,6 +299,7 @@ func TestBadCollectors(t *testing.T) {
 			}
 		}, ""},
 		{"fails", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, strings.Repeat("x", 10<<10), 500) }, "spans cannot be exported"},
+		{"echoes-a-secret", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, strings.Repeat(" "+word, 100), 400) }, "spans cannot be exported"},
 		{"redirects", func(w http.ResponseWriter, q *http.Request) {
 			http.Redirect(w, q, elsewhere.URL+"/v1/traces", http.StatusTemporaryRedirect)
 		}, "spans cannot be exported"},
@@ -306,7 +309,7 @@ func TestBadCollectors(t *testing.T) {
 			defer s.CloseClientConnections()
 			var mu sync.Mutex
 			var lines []string
-			tr, err := telemetry.NewTracer(telemetry.OTLP{Endpoint: s.URL, Sample: 1}, "v1", func(line string) {
+			tr, err := telemetry.NewTracer(telemetry.OTLP{Endpoint: s.URL, Sample: 1}, "v1", mask, func(line string) {
 				mu.Lock()
 				defer mu.Unlock()
 				lines = append(lines, line)
@@ -326,7 +329,7 @@ func TestBadCollectors(t *testing.T) {
 			if tc.report == "" {
 				return
 			}
-			if len(lines) != 1 || !strings.HasPrefix(lines[0], tc.report) {
+			if len(lines) != 1 || !strings.HasPrefix(lines[0], tc.report) || len(lines[0]) > 500 || strings.Contains(lines[0], word[:8]) {
 				t.Errorf("reports: %.600q", lines)
 			}
 		})

@@ -97,15 +97,12 @@ func (a *app) runnerOptions(l *openedLedger) runner.Options {
 	return o
 }
 
-// maxExportError bounds what a line of the log says about a failed export of spans, in bytes: it quotes the collector.
-const maxExportError = 400
-
 // tracer returns the tracer that the configuration asks for; nil if it asks for none.
 func (a *app) tracer(report func(line string)) (*telemetry.Tracer, error) {
 	if a.OTLP == nil {
 		return nil, nil
 	}
-	return telemetry.NewTracer(*a.OTLP, version(), func(line string) { report(visible.Cut(a.Secrets.String(line), maxExportError, "…")) })
+	return telemetry.NewTracer(*a.OTLP, version(), a.Secrets.String, report)
 }
 
 // shutDown exports the spans that are left, also if ctx is done. The tracer reports what it cannot export.
