@@ -167,7 +167,8 @@ func Codes() []CodeDoc {
 			"retry_after_s, or raise the limit."},
 		{"outcome_delivered", GateRun, "Another request has already received the outcome of the held call.", "pgfsm ledger show RUN prints the outcome."},
 		{"input_refused", GateRun, "The server asked for input that the operator does not expose, that the client does not support, or that the " +
-			"client did not give. The call was made.", "Expose input_required and the kind of question, or use another client."},
+			"client did not give, or the configuration was reloaded before the client answered. The call was made.",
+			"After a reload, send the call again. Otherwise expose input_required and the kind of question, or use another client."},
 		{"result_refused", GateRun, "The server answered with a kind of result that pgfsm did not request, such as a task. The call was " +
 			"made.", "Check the system behind the tool; have the server fixed."},
 		{"refused", GateRun, "With serve.denials opaque, agents get this code for every refusal by the operator's rules.", "The log and the ledger " +

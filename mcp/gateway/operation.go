@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"time"
 
@@ -79,10 +80,12 @@ func (q *request) answered(ctx context.Context, begun time.Time) {
 // noteError keeps the code of an error object.
 func (q *request) noteError(failed jsontext.Value) {
 	q.observed.ErrorType = OtherError
-	switch code := string(wire.Member(failed, "code")); code { // others are of servers, which could send any number
-	case "-32700", "-32603", "-32602", "-32601", "-32600", // JSON-RPC
-		"-32000", "-32001", "-32002", "-32020", "-32021", "-32022", "-32042": // MCP
-		q.observed.ErrorType = code
+	code, _ := strconv.Atoi(string(wire.Member(failed, "code")))
+	switch code {
+	case wire.ParseError, wire.InvalidRequest, wire.MethodNotFound, wire.InvalidParams, wire.InternalError,
+		wire.HeaderMismatch, wire.MissingCapability, wire.UnsupportedVersion, codeBusy, notFound, codeShowsURL:
+		q.observed.ErrorType = strconv.Itoa(code)
+	default: // of a server, which could send any number
 	}
 }
 
