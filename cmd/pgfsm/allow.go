@@ -86,7 +86,7 @@ func (p *pinCommand) allow(ctx context.Context, server string, tools []string, y
 	}
 	fmt.Fprintf(p.w.stdout, "%s allowed and pinned in %s\n", count(added, "tool"), visible.Text(p.file.Path))
 	if added > 0 {
-		fmt.Fprintln(p.w.stdout, "pgfsm reload makes a running gateway take it")
+		fmt.Fprintln(p.w.stdout, "if a gateway is running, run pgfsm reload")
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -78,11 +77,8 @@ func listens(t *testing.T, said *bufio.Reader) string {
 			t.Fatalf("the collector does not listen: %v", err)
 		}
 		if _, fields, found := strings.Cut(line, "Starting HTTP server"); found {
-			var of struct{ Endpoint string }
-			if err := json.Unmarshal([]byte(fields), &of); err != nil {
-				t.Fatal(err)
-			}
-			return of.Endpoint
+			endpoint, _ := at([]byte(strings.TrimSpace(fields)), "/endpoint")
+			return strings.Trim(string(endpoint), `"`)
 		}
 	}
 }

@@ -262,6 +262,7 @@ func changed(from, to *Setup) (keys []string) {
 	a, b := from.Bundle.Content(), to.Bundle.Content()
 	x, y := &from.Loaded.Serve, &to.Loaded.Serve
 	p, q := &from.Loaded.Identity, &to.Loaded.Identity
+	sameServers := slices.EqualFunc(from.Servers, to.Servers, upstream.Server.Same) // with their secrets
 	for _, k := range []struct {
 		key  string
 		a, b any
@@ -281,7 +282,7 @@ func changed(from, to *Setup) (keys []string) {
 		{"roles", a.Roles, b.Roles},
 		{"serve.decide_url", x.DecideURL, y.DecideURL},
 		{"serve.denials", x.Denials, y.Denials},
-		{"servers", []any{a.Servers, true, x.Expose}, []any{b.Servers, slices.EqualFunc(from.Servers, to.Servers, upstream.Server.Same), y.Expose}},
+		{"servers", []any{a.Servers, x.Expose, true}, []any{b.Servers, y.Expose, sameServers}},
 		{"summary", a.Summary, b.Summary},
 	} {
 		if !reflect.DeepEqual(k.a, k.b) {

@@ -25,8 +25,7 @@ func (h *Handler) reloadConfig(c *call) (answer, error) {
 	done, err := h.reload(c.r.Context(), c.caller)
 	if no := (*ReloadError)(nil); errors.As(err, &no) {
 		refused := newProblem(ReloadRefused, "")
-		text := no.Error()
-		refused.Detail = visible.Lines(text[:min(len(text), maxDetail)]) // the place of a fault takes several lines
+		refused.Detail = visible.Lines(visible.Cut(no.Error(), maxDetail, "…")) // the place of a fault takes several lines
 		return answer{}, refused
 	}
 	if err != nil {
