@@ -164,18 +164,18 @@ func (c *toolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 		value := b.value(c.params.arguments)
 		switch {
 		case len(sent) > 1:
-			return invalid(wire.HeaderMismatch, "the header "+name+" came more than once")
+			return front.HeaderMismatch("the header " + name + " came more than once")
 		case value == nil && len(sent) > 0 && sent[0] != "":
-			return invalid(wire.HeaderMismatch, "the header "+name+" repeats an argument that is not there")
+			return front.HeaderMismatch("the header " + name + " repeats an argument that is not there")
 		case value == nil:
 			continue
 		case len(sent) == 0 || sent[0] == "" && string(value) != `""`:
-			return invalid(wire.HeaderMismatch, "the header "+name+" is missing: it repeats an argument")
+			return front.HeaderMismatch("the header " + name + " is missing: it repeats an argument")
 		}
 		header, readable := front.DecodeHeader(sent[0])
 		want, ok := headerValue(value)
 		if !readable || !ok || !sameArgument(header, want, value) {
-			return invalid(wire.HeaderMismatch, "the header "+name+" does not say what the argument says")
+			return front.HeaderMismatch("the header " + name + " does not say what the argument says")
 		}
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 	"pgfsm/policy"
@@ -64,12 +66,14 @@ func refuse(status int, reason, message string) *refusal {
 }
 
 // body is the JSON-RPC error that answers a message with an id, which may be nil.
-func (f *refusal) body(id []byte) []byte {
+func (f *refusal) body(id []byte) []byte { return wire.Failure(nil, id, f.errorObject()) }
+
+func (f *refusal) errorObject() jsontext.Value {
 	data := f.data
 	if data == nil {
 		data = wire.Single("code", wire.Quote(f.reason))
 	}
-	return wire.Failure(nil, id, wire.ErrorObject(f.code, f.message, data))
+	return wire.ErrorObject(f.code, f.message, data)
 }
 
 // limit refuses a request of a client that sends too many.
@@ -120,6 +124,9 @@ func invalidMessage(code int64, message string) *refusal {
 func mismatch(message string) *refusal {
 	return &refusal{status: http.StatusBadRequest, code: wire.HeaderMismatch, reason: refusedMismatch, message: message}
 }
+
+// HeaderMismatch is the error object for a message whose headers and body differ.
+func HeaderMismatch(message string) jsontext.Value { return mismatch(message).errorObject() }
 
 // unsupported refuses a revision of MCP.
 func unsupported(version string) *refusal {
