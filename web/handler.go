@@ -67,3 +67,9 @@ func (a *answer) Write(p []byte) (int, error) {
 
 // Unwrap is for [http.ResponseController].
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// headerSlack is how many bytes of a header net/http reads beyond MaxHeaderBytes.
+const headerSlack = 4 << 10
+
+// MaxHeaderBytes returns the field of an [http.Server] that accepts request headers of at most n bytes, with the request line.
+func MaxHeaderBytes(n int) int { return n - headerSlack }

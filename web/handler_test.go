@@ -3,8 +3,11 @@ package web_test
 import (
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
+
+	"pgfsm/web"
 )
 
 // post sends a request and returns its response.
@@ -91,5 +94,16 @@ func TestAPlaceThatBecomesIdle(t *testing.T) {
 	}
 	if resp, err := http.ReadResponse(next.in, nil); err != nil || resp.StatusCode != http.StatusOK {
 		t.Errorf("%v, %v", resp, err)
+	}
+}
+
+func TestHeaderAtItsLimit(t *testing.T) {
+	const limit = 8 << 10
+	for size, want := range map[int]bool{limit: true, limit + 1: false} { // in any order
+		c := dial(t, serving(t, 1, func(s *http.Server) { s.MaxHeaderBytes = web.MaxHeaderBytes(limit) }))
+		rest := len("GET / HTTP/1.1\r\nHost: x\r\nX: \r\n\r\n")
+		if got := c.asks("/", "X: "+strings.Repeat("x", size-rest)+"\r\n"); got != want {
+			t.Errorf("a header of %d bytes: answered %t, want %t", size, got, want)
+		}
 	}
 }

@@ -38,7 +38,7 @@ func (l announcing) Accept() (net.Conn, error) {
 	return c, err
 }
 
-func serving(t *testing.T, connections int) *rig {
+func serving(t *testing.T, connections int, change ...func(*http.Server)) *rig {
 	t.Helper()
 	on, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -57,6 +57,9 @@ func serving(t *testing.T, connections int) *rig {
 			<-r.Context().Done()
 		}
 	}))}
+	for _, c := range change {
+		c(s)
+	}
 	accepted := make(chan struct{}, 10)
 	shedding, idle := web.Shed(s, announcing{on, accepted}, connections), make(chan struct{}, 1)
 	state := s.ConnState

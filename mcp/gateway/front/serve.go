@@ -52,7 +52,7 @@ func (f *Front) Serve(ctx context.Context, on net.Listener, drain func(context.C
 	server := &http.Server{
 		// Streams live long, so the server has no ReadTimeout and no WriteTimeout: each read and each write has its own deadline.
 		Handler: web.Handler(f, f.options.Middleware...), ReadHeaderTimeout: f.timeouts.header, IdleTimeout: f.timeouts.idle,
-		MaxHeaderBytes: maxHeaderBytes, DisableGeneralOptionsHandler: true,
+		MaxHeaderBytes: web.MaxHeaderBytes(maxHeaderBytes), DisableGeneralOptionsHandler: true,
 		ErrorLog: log.New(io.Discard, "", 0), // it would log what clients send
 	}
 	stopped := make(chan error, 1)

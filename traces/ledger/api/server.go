@@ -38,7 +38,7 @@ func Serve(ctx context.Context, on net.Listener, h http.Handler, wrap ...web.Mid
 func serve(ctx context.Context, on net.Listener, h http.Handler, l limits, wrap ...web.Middleware) error {
 	server := &http.Server{
 		Handler: web.Handler(h, wrap...), ReadHeaderTimeout: l.header, ReadTimeout: l.read, WriteTimeout: l.write, IdleTimeout: l.idle,
-		MaxHeaderBytes: l.headerBytes, DisableGeneralOptionsHandler: true,
+		MaxHeaderBytes: web.MaxHeaderBytes(l.headerBytes), DisableGeneralOptionsHandler: true,
 		ErrorLog: log.New(io.Discard, "", 0), // it would repeat what strangers send
 	}
 	stopped := make(chan error, 1)
