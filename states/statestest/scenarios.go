@@ -70,9 +70,36 @@ func result(text string) states.Event { return &states.ToolReturned{Result: cano
 
 func listed(pages ...string) states.Event { return &states.ToolsListed{Servers: Listings(pages...)} }
 
+// groups make the scenarios: each call makes new ones, because a world changes as it is used.
+var groups = []func() []Scenario{
+	plain, refusals, narrowed, agents, models, results, approvals, sizesAndInputRules, policies, activeBundles, history, interruptions,
+}
+
 // Scenarios are runs that together cover every row of the table.
 func Scenarios() []Scenario {
-	all := []Scenario{
+	var all []Scenario
+	for _, group := range groups {
+		all = append(all, group()...)
+	}
+	return all
+}
+
+// Find returns the scenario of a name.
+func Find(tb testing.TB, name string) Scenario {
+	tb.Helper()
+	for _, group := range groups {
+		all := group()
+		if at := slices.IndexFunc(all, func(s Scenario) bool { return s.Name == name }); at >= 0 {
+			return all[at]
+		}
+	}
+	tb.Fatalf("there is no scenario %q", name)
+	return Scenario{}
+}
+
+// plain are runs of each kind of request that go well, and one whose planner asks back.
+func plain() []Scenario {
+	return []Scenario{
 		with("typed-and-summarized", states.Answered, "", 1, func(s *Scenario) {}),
 		with("typed-without-summary", states.Answered, "", 1, func(s *Scenario) { s.Request = ask("Fetch policy-002") }),
 		with("eight-arguments", states.Answered, "", 1, func(s *Scenario) {
@@ -83,24 +110,6 @@ func Scenarios() []Scenario {
 			s.World.Plan = plan(`{"type":"final_answer","answer":"Which policy?","needs_more_info":true}`)
 		}),
 	}
-	all = append(all, refusals()...)
-	all = append(append(all, narrowed()...), agents()...)
-	all = append(all, models()...)
-	all = append(all, results()...)
-	all = append(all, approvals()...)
-	all = append(append(append(append(all, sizesAndInputRules()...), policies()...), activeBundles()...), history()...)
-	return append(all, interruptions()...)
-}
-
-// Find returns the scenario of a name.
-func Find(tb testing.TB, name string) Scenario {
-	tb.Helper()
-	all := Scenarios()
-	at := slices.IndexFunc(all, func(s Scenario) bool { return s.Name == name })
-	if at < 0 {
-		tb.Fatalf("there is no scenario %q", name)
-	}
-	return all[at]
 }
 
 // refusals end before the call.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -226,12 +227,21 @@ func (m *Memory) Marks() fsm.Marks {
 	return marks
 }
 
-// MustBundle compiles content or panics: the content is this package's own.
+// bundles has what MustBundle compiled, by the content in canonical form. Bundles do not change, so that tests share them.
+var bundles sync.Map
+
+// MustBundle compiles content, once a process, or panics: the content is this package's own.
 func MustBundle(c policy.Content, d policy.Decider) *policy.Bundle {
-	b, err := policy.Compile(c)
-	if err != nil {
-		panic(fmt.Sprintf("statestest: %v", err))
+	text := string(canonical.MustMarshal(&c))
+	cached, ok := bundles.Load(text)
+	if !ok {
+		compiled, err := policy.Compile(c)
+		if err != nil {
+			panic(fmt.Sprintf("statestest: %v", err))
+		}
+		cached, _ = bundles.LoadOrStore(text, compiled)
 	}
+	b := cached.(*policy.Bundle)
 	if d != nil {
 		b = b.WithDecider(d)
 	}
