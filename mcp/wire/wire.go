@@ -16,6 +16,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -57,7 +59,7 @@ func (m *Message) Notification() bool { return m.Method != "" && m.ID == nil }
 // Response reports whether the message is an answer.
 func (m *Message) Response() bool { return m.Method == "" }
 
-// A Fault is why a message is refused. Code answers it; ID is that of the message, or nil if it could not be read.
+// A Fault is why a message is refused. Code answers it; ID is that of the request, or nil if [IDFinder] finds none.
 type Fault struct {
 	Code   int64
 	ID     jsontext.Value
@@ -75,24 +77,34 @@ func Read(doc []byte) (Message, error) {
 	f := &Fault{Code: InvalidRequest, Reason: err.Error()}
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errDepth) {
-		f.Code, f.Reason = ParseError, "it is not one JSON value: "+reason(err)
-	} else if checkID(m.ID) == nil {
-		f.ID = m.ID
+		f.Code, f.Reason = ParseError, "it is not one JSON value: "+reason(doc, err)
 	}
+	var id IDFinder
+	_, _ = id.Write(doc) // it returns no error
+	f.ID = id.ID()
 	return Message{}, f
 }
 
-// reason describes a syntax error without text of the message.
-func reason(err error) string {
+// reason describes a syntax error in doc without text of doc.
+func reason(doc []byte, err error) string {
 	var syntax *jsontext.SyntacticError
 	if !errors.As(err, &syntax) {
 		return err.Error()
 	}
-	if errors.Is(err, jsontext.ErrDuplicateName) {
-		return fmt.Sprintf("at byte %d a name comes twice", syntax.ByteOffset)
+	what, at := "", doc[min(int(syntax.ByteOffset), len(doc)):]
+	switch r, size := utf8.DecodeRune(at); {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		what = " a name comes twice"
+	case halfPair.Match(at):
+		what = " a string has half of a surrogate pair"
+	case r == utf8.RuneError && size == 1:
+		what = " it is not UTF-8"
 	}
-	return fmt.Sprintf("at byte %d", syntax.ByteOffset)
+	return fmt.Sprintf("at byte %d", syntax.ByteOffset) + what
 }
+
+// halfPair is an escaped surrogate. A syntax error is at one only if the other half of the pair is missing.
+var halfPair = regexp.MustCompile(`^\\u[dD][89a-fA-F]`)
 
 func read(doc []byte) (m Message, err error) {
 	var version jsontext.Value

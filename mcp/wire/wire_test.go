@@ -31,9 +31,9 @@ func TestMessagesHaveOneReading(t *testing.T) {
 		{"result", `{"jsonrpc":"2.0","id":1,"result":null}`, 0, `1`},
 		{"error", `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}`, 0, `1`},
 		{"white-space-around", " \r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n ", 0, `1`},
-		{"method-twice", `{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}`, wire.ParseError, ""},
-		{"method-twice-by-an-escape", `{"jsonrpc":"2.0","id":1,"method":"ping","m\u0065thod":"tools/call"}`, wire.ParseError, ""},
-		{"name-twice-far-inside", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":[{"b":1,"b":2}]}}`, wire.ParseError, ""},
+		{"method-twice", `{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}`, wire.ParseError, `1`},
+		{"method-twice-by-an-escape", `{"jsonrpc":"2.0","id":1,"method":"ping","m\u0065thod":"tools/call"}`, wire.ParseError, `1`},
+		{"name-twice-far-inside", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":[{"b":1,"b":2}]}}`, wire.ParseError, `1`},
 		{"another-letter-case", `{"jsonrpc":"2.0","id":1,"Method":"ping"}`, wire.InvalidRequest, `1`},
 		{"unknown-member", `{"jsonrpc":"2.0","id":1,"method":"ping","x":1}`, wire.InvalidRequest, `1`},
 		{"text-behind", `{"jsonrpc":"2.0","id":1,"method":"ping"}{}`, wire.InvalidRequest, `1`},
@@ -42,19 +42,27 @@ func TestMessagesHaveOneReading(t *testing.T) {
 		{"version-number", `{"jsonrpc":2.0,"id":1,"method":"ping"}`, wire.InvalidRequest, `1`},
 		{"params-are-a-list", `{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}`, wire.InvalidRequest, `1`},
 		{"request-and-response", `{"jsonrpc":"2.0","id":1,"method":"ping","result":1}`, wire.InvalidRequest, `1`},
-		{"result-and-error", `{"jsonrpc":"2.0","id":1,"result":1,"error":{}}`, wire.InvalidRequest, `1`},
+		{"result-and-error", `{"jsonrpc":"2.0","id":1,"result":1,"error":{}}`, wire.InvalidRequest, ""},
 		{"neither", `{"jsonrpc":"2.0","id":1}`, wire.InvalidRequest, `1`},
-		{"params-without-a-method", `{"jsonrpc":"2.0","id":1,"result":1,"params":{}}`, wire.InvalidRequest, `1`},
+		{"params-without-a-method", `{"jsonrpc":"2.0","id":1,"result":1,"params":{}}`, wire.InvalidRequest, ""},
 		{"method-empty", `{"jsonrpc":"2.0","id":1,"method":""}`, wire.InvalidRequest, `1`},
 		{"method-at-the-limit", `{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("m", wire.MaxMethod) + `"}`, 0, `1`},
 		{"method-one-past", `{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("m", wire.MaxMethod+1) + `"}`, wire.InvalidRequest, `1`},
 		{"depth-at-the-limit", deep(wire.MaxDepth), 0, `1`},
-		{"depth-one-past", deep(wire.MaxDepth + 1), wire.ParseError, ""},
-		{"broken-utf-8", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"p\xff\"}", wire.ParseError, ""},
-		{"lone-surrogate", `{"jsonrpc":"2.0","id":1,"method":"p\ud800"}`, wire.ParseError, ""},
-		{"byte-order-mark", "\ufeff" + `{"jsonrpc":"2.0","id":1,"method":"ping"}`, wire.ParseError, ""},
+		{"depth-one-past", deep(wire.MaxDepth + 1), wire.ParseError, `1`},
+		{"broken-utf-8", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"p\xff\"}", wire.ParseError, `1`},
+		{"lone-surrogate", `{"jsonrpc":"2.0","id":1,"method":"p\ud800"}`, wire.ParseError, `1`},
+		{"byte-order-mark", "\ufeff" + `{"jsonrpc":"2.0","id":1,"method":"ping"}`, wire.ParseError, `1`},
+		{"id-at-the-end", `{"jsonrpc":"2.0","method":"x","params":{"id":7,"a":["\ud83d"]}, "i\u0064" : "a" }`, wire.ParseError, `"a"`},
+		{"id-twice", `{"jsonrpc":"2.0","id":1,"id":1,"method":"x"}`, wire.ParseError, ""},
+		{"id-in-a-text", `{"jsonrpc":"2.0","method":"\",\"id\":1,\"\ud83d"}`, wire.ParseError, ""},
+		{"id-cut", `{"jsonrpc":"2.0","method":"x","id":1`, wire.ParseError, ""},
+		{"id-that-is-half-a-pair", `{"jsonrpc":"2.0","method":"x","id":"\ud83d"}`, wire.ParseError, ""},
+		{"response", `{"jsonrpc":"2.0","id":1,"result":"\ud83d"}`, wire.ParseError, ""},
+		{"batch-that-is-cut", `["id":1,`, wire.ParseError, ""},
+		{"second-message", `{"method":"\ud83d"}{"id":1}`, wire.ParseError, ""},
 		{"nothing", ``, wire.ParseError, ""},
-		{"half", `{"jsonrpc":"2.0","id":1,"method":"pi`, wire.ParseError, ""},
+		{"half", `{"jsonrpc":"2.0","id":1,"method":"pi`, wire.ParseError, `1`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m, err := wire.Read([]byte(tt.doc))
@@ -66,6 +74,20 @@ func TestMessagesHaveOneReading(t *testing.T) {
 				t.Errorf("Read() = %+v, %#v, want %d, id %q", m, err, tt.code, tt.id)
 			}
 		})
+	}
+}
+
+func TestReasonsOfSyntaxErrors(t *testing.T) {
+	for text, want := range map[string]string{ // in any order
+		`"\ud83d"`:      "half of a surrogate pair",
+		"\"\xff\"":      "not UTF-8",
+		`{"a":1,"a":2}`: "a name comes twice",
+		`tru`:           "at byte 15",
+	} {
+		_, err := wire.Read([]byte(`{"id":1,"x":` + text + `}`))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
 	}
 }
 

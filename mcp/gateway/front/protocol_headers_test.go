@@ -119,11 +119,11 @@ func TestMessagesHaveOneReading(t *testing.T) {
 		code   string
 		id     string // that comes back
 	}{
-		{"method-twice", `{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}`, 400, "-32700", "null"},
-		{"argument-twice", rpc("1", "tools/call", `{"name":"echo","arguments":{"a":1,"a":2}}`), 400, "-32700", "null"},
+		{"method-twice", `{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}`, 400, "-32700", "1"},
+		{"argument-twice", rpc("1", "tools/call", `{"name":"echo","arguments":{"a":1,"a":2}}`), 400, "-32700", "1"},
 		{"method-in-capitals", `{"jsonrpc":"2.0","id":1,"Method":"ping"}`, 400, "-32600", "1"},
 		{"text-behind", rpc("1", "ping", "{}") + rpc("2", "tools/call", "{}"), 400, "-32600", "1"},
-		{"garbage-behind", rpc("1", "ping", "{}") + "x", 400, "-32700", "null"},
+		{"garbage-behind", rpc("1", "ping", "{}") + "x", 400, "-32700", "1"},
 		{"batch", `[` + rpc("1", "ping", "{}") + `]`, 400, "-32600", "null"},
 		{"empty", ``, 400, "-32700", "null"},
 		{"id-half", rpc("1.5", "ping", "{}"), 400, "-32600", "null"},

@@ -74,7 +74,7 @@ func (c *connection) shutdown() {
 // An inputLine is one line of input; err follows the last line.
 type inputLine struct {
 	text     []byte
-	tooLarge bool // the text is not here
+	tooLarge *wire.IDFinder // in place of a text that is larger than allowed
 	err      error
 }
 
@@ -83,7 +83,7 @@ func readLines(in io.Reader, limit int, to chan<- inputLine, stop <-chan struct{
 	r := bufio.NewReader(in)
 	for {
 		l := readLine(r, limit)
-		if l.err == nil && len(l.text) == 0 && !l.tooLarge {
+		if l.err == nil && len(l.text) == 0 && l.tooLarge == nil {
 			continue
 		}
 		select {
@@ -101,16 +101,20 @@ func readLines(in io.Reader, limit int, to chan<- inputLine, stop <-chan struct{
 func readLine(r *bufio.Reader, limit int) (l inputLine) {
 	for {
 		part, err := r.ReadSlice('\n')
-		l.tooLarge = l.tooLarge || len(l.text)+len(bytes.TrimRight(part, "\r\n")) > limit
-		if l.tooLarge {
+		if l.tooLarge == nil && len(l.text)+len(bytes.TrimRight(part, "\r\n")) > limit {
+			l.tooLarge = &wire.IDFinder{}
+			_, _ = l.tooLarge.Write(l.text) // it returns no error
 			l.text = nil
+		}
+		if l.tooLarge != nil {
+			_, _ = l.tooLarge.Write(part)
 		} else {
 			l.text = append(l.text, part...)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
-		if l.text = bytes.TrimRight(l.text, "\r\n"); err != nil && len(l.text) == 0 && !l.tooLarge {
+		if l.text = bytes.TrimRight(l.text, "\r\n"); err != nil && len(l.text) == 0 && l.tooLarge == nil {
 			l.err = err
 		}
 		return l
@@ -122,8 +126,9 @@ func (c *connection) acceptLine(l inputLine) {
 	var m wire.Message
 	var refused *refusal
 	var fault *wire.Fault
-	if l.tooLarge {
-		refused = refuse(0, refusedLarge, "the message is larger than allowed")
+	if l.tooLarge != nil {
+		m.ID = l.tooLarge.ID()
+		refused = tooLarge(c.table.Limits.BodyBytes)
 	} else {
 		var err error
 		if m, err = wire.Read(l.text); errors.As(err, &fault) {
@@ -136,7 +141,7 @@ func (c *connection) acceptLine(l inputLine) {
 			refused = c.accept(m, nil, nil, func() {})
 		}
 	}
-	if refused != nil && (m.ID != nil || fault != nil || l.tooLarge) {
+	if refused != nil && (m.ID != nil || fault != nil || l.tooLarge != nil) {
 		_ = c.Send(refused.body(m.ID)) // the connection remembers the error
 	}
 }
