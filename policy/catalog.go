@@ -31,7 +31,15 @@ type CatalogServer struct {
 	Name     string
 	Version  string
 	Protocol string
-	Tools    []*Tool // in the server's order
+	Tools    []*Tool   // in the server's order
+	LeftOut  []LeftOut // likewise
+}
+
+// LeftOut is an entry of a listing that is no tool.
+type LeftOut struct {
+	Index  int    // among all entries of the listing; the first is 1
+	Name   string // empty if it has none
+	Reason string // a sentence
 }
 
 // Tool is one tool as its server declares it. Everything in it is untrusted.
@@ -113,6 +121,12 @@ func (c *Catalog) Find(server, tool string) (*Tool, Verdict) {
 		if s.Status != ServerUp {
 			return nil, blocked(GateSchema, CodeServerDown, fmt.Sprintf("Server %q is down: %s", clip(server), s.Reason))
 		}
+		for _, entry := range s.LeftOut {
+			if entry.Name == tool {
+				return nil, blocked(GateSchema, CodeToolUnknown,
+					fmt.Sprintf("Server %q lists a malformed tool %q. %s", clip(server), clip(tool), entry.Reason))
+			}
+		}
 		return nil, blocked(GateSchema, CodeToolUnknown,
 			fmt.Sprintf("Server %q lists no tool %q.", clip(server), clip(tool)))
 	}
@@ -142,8 +156,8 @@ func (c *Catalog) Up() bool {
 	return false
 }
 
-// readCatalog builds a catalog from listings. A server whose listing is not strict JSON is down; it does not affect the
-// others.
+// readCatalog builds a catalog from listings. A malformed entry removes only itself. A server that sends a page without a list
+// of tools is down; it does not affect the others.
 func (b *Bundle) readCatalog(listings []Listing) *Catalog {
 	c := &Catalog{index: make(map[toolKey]*Tool)}
 	for _, l := range listings {
@@ -152,11 +166,9 @@ func (b *Bundle) readCatalog(listings []Listing) *Catalog {
 			Name: l.Name, Version: l.Version, Protocol: l.Protocol,
 		}
 		if s.Status == ServerUp {
-			tools, err := readTools(l)
-			if err != nil {
+			if err := s.read(l); err != nil {
 				s.Status, s.Code, s.Reason = ServerDown, "server_protocol", sentence(err)
 			}
-			s.Tools = tools
 		}
 		b.admit(c, &s)
 		c.Servers = append(c.Servers, s)
@@ -171,9 +183,8 @@ func (b *Bundle) admit(c *Catalog, s *CatalogServer) {
 		key := toolKey{t.Server, t.Name}
 		t.Allowed, t.Pin = len(b.allow[key]) > 0, b.pins[key]
 		if first := c.index[key]; first != nil {
-			for _, twin := range []*Tool{first, t} {
-				twin.Code, twin.Reason = CodeToolAmbiguous, "The server lists this name more than once."
-			}
+			first.rejectName()
+			t.rejectName()
 			continue
 		}
 		c.index[key] = t
@@ -181,6 +192,16 @@ func (b *Bundle) admit(c *Catalog, s *CatalogServer) {
 			b.admitTool(t, key)
 		}
 	}
+	for _, entry := range s.LeftOut {
+		if t := c.index[toolKey{s.Server, entry.Name}]; t != nil {
+			t.rejectName()
+		}
+	}
+}
+
+// rejectName says that the server lists the tool's name more than once.
+func (t *Tool) rejectName() {
+	t.Code, t.Reason = CodeToolAmbiguous, "The server lists this name more than once."
 }
 
 // admitTool compiles an allowlisted tool. A tool that differs from its pin, or that the grants leave out, is not read and
@@ -215,29 +236,35 @@ func (b *Bundle) compileTool(t *Tool) {
 	}
 }
 
-// readTools reads the tools of all pages of one listing.
-func readTools(l Listing) ([]*Tool, error) {
-	var tools []*Tool
+// read reads the tools of all pages of a listing.
+func (s *CatalogServer) read(l Listing) error {
+	index := 0
 	for i, page := range l.Pages {
 		sent, err := readPage(i, page)
 		if err != nil {
-			return nil, err
+			s.Tools, s.LeftOut = nil, nil
+			return err
 		}
-		for j, raw := range sent {
+		for _, raw := range sent {
+			index++
 			t, err := readTool(l.Server, raw)
 			if err != nil {
-				return nil, fmt.Errorf("tools/list page %d, tool %d: %w", i+1, j+1, err)
+				s.LeftOut = append(s.LeftOut, LeftOut{index, entryName(raw), sentence(err)})
+				continue
 			}
-			tools = append(tools, t)
+			s.Tools = append(s.Tools, t)
 		}
 	}
-	return tools, nil
+	return nil
 }
 
-// maxCatalogDepth bounds the nesting of a tools/list result.
-const maxCatalogDepth = 128
+// maxToolDepth bounds the nesting of a tool object.
+const maxToolDepth = 126
 
 func readTool(server string, raw jsontext.Value) (*Tool, error) {
+	if err := canonical.Check(raw, maxToolDepth); err != nil {
+		return nil, err
+	}
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(raw, &members); err != nil || members == nil {
 		return nil, errors.New("it is not an object")

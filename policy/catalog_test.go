@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/states/statestest"
@@ -35,12 +37,12 @@ func TestCatalogOfAHostileServer(t *testing.T) {
 		{"no-pages", nil, policy.CodeToolUnknown},
 		{"not-json", []string{"hello"}, policy.CodeServerDown},
 		{"duplicate-member-in-the-page", []string{`{"tools":[],"tools":[` + tool + `]}`}, policy.CodeServerDown},
-		{"duplicate-member-in-a-tool", []string{page(strings.Replace(tool, `"name"`, `"name":"x","name"`, 1))}, policy.CodeServerDown},
+		{"duplicate-member-in-a-tool", []string{page(strings.Replace(tool, `"name"`, `"name":"x","name"`, 1))}, policy.CodeToolUnknown},
 		{"tools-is-an-object", []string{`{"tools":{}}`}, policy.CodeServerDown},
-		{"tool-is-a-string", []string{page(`"fetch_policy_entry"`)}, policy.CodeServerDown},
-		{"name-is-a-number", []string{page(`{"name":1}`)}, policy.CodeServerDown},
-		{"name-is-empty", []string{page(`{"name":""}`)}, policy.CodeServerDown},
-		{"annotations-are-a-list", []string{page(strings.Replace(tool, `"name"`, `"annotations":[],"name"`, 1))}, policy.CodeServerDown},
+		{"tool-is-a-string", []string{page(`"fetch_policy_entry"`)}, policy.CodeToolUnknown},
+		{"name-is-a-number", []string{page(`{"name":1}`)}, policy.CodeToolUnknown},
+		{"name-is-empty", []string{page(`{"name":""}`)}, policy.CodeToolUnknown},
+		{"annotations-are-a-list", []string{page(strings.Replace(tool, `"name"`, `"annotations":[],"name"`, 1))}, policy.CodeToolUnknown},
 		{"same-name-twice", []string{page(tool, tool)}, policy.CodeToolAmbiguous},
 		{"same-name-on-another-page", []string{page(tool), page(tool)}, policy.CodeToolAmbiguous},
 		{"name-in-another-case", []string{page(strings.Replace(tool, "fetch", "Fetch", 1))}, policy.CodeToolUnknown},
@@ -51,11 +53,46 @@ func TestCatalogOfAHostileServer(t *testing.T) {
 		{"schema-refers-outside", []string{page(`{"name":"fetch_policy_entry","inputSchema":{"$ref":"file:///etc/passwd"}}`)}, policy.CodeSchemaRefused},
 		{"unusable-output-schema-costs-no-call", []string{page(strings.Replace(tool, `"name"`, `"outputSchema":{"$ref":"#"},"name"`, 1))}, ""},
 		{"hostile-neighbour-is-not-compiled", []string{page(tool, `{"name":"other","inputSchema":{"$ref":"#"}}`)}, ""},
-		{"too-deep", []string{`{"tools":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`}, policy.CodeServerDown},
+		{"tool-is-too-deep", []string{page(strings.Replace(tool, `"name"`, `"x":`+strings.Repeat("[", 126)+strings.Repeat("]", 126)+`,"name"`, 1))}, policy.CodeToolUnknown},
+		{"tool-is-deep", []string{page(strings.Replace(tool, `"name"`, `"x":`+strings.Repeat("[", 125)+strings.Repeat("]", 125)+`,"name"`, 1))}, ""},
+		{"malformed-twin", []string{page(tool, `{"name":"fetch_policy_entry","description":5}`)}, policy.CodeToolAmbiguous},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := find(catalog(t, tc.pages...)); got != tc.code {
 				t.Errorf("the good plan is judged %q, want %q", got, tc.code)
+			}
+		})
+	}
+}
+
+// TestOnlyTheMalformedEntryIsLeftOut shows that a malformed entry removes no other tool of its server.
+func TestOnlyTheMalformedEntryIsLeftOut(t *testing.T) {
+	for _, tc := range []struct {
+		name, entry string
+		want        policy.LeftOut
+	}{
+		{"null", `null`, policy.LeftOut{Reason: "It is not an object."}},
+		{"no-name", `{"inputSchema":{"type":"object"}}`, policy.LeftOut{Reason: "It has no name."}},
+		{"description-is-a-number", `{"name":"b","description":5}`, policy.LeftOut{Name: "b", Reason: "Its description is not a string."}},
+		{"half-an-emoji", `{"name":"b","description":"\ud83d"}`,
+			policy.LeftOut{Reason: "Not strict JSON at offset 27 (/description): invalid surrogate pair `\\ud83d\"}` in string."}},
+		{"not-utf8", "{\"name\":\"b\",\"description\":\"\xff\"}",
+			policy.LeftOut{Reason: "Not strict JSON at offset 27 (/description): invalid UTF-8."}},
+		{"duplicate-member", `{"name":"b","name":"c"}`, policy.LeftOut{Reason: "Not strict JSON at offset 12 (/name): duplicate object member name."}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := catalog(t, page(`{"name":"a"}`), page(tc.entry, tool)).Servers[0]
+			tc.want.Index = 2
+			if s.Status != policy.ServerUp || len(s.Tools) != 2 || s.Tools[1].Name != statestest.Tool {
+				t.Errorf("the server is %s with %d tools (%s), want it up with the two others", s.Status, len(s.Tools), s.Reason)
+			}
+			if diff := cmp.Diff([]policy.LeftOut{tc.want}, s.LeftOut); diff != "" {
+				t.Errorf("entries left out (-want +got):\n%s", diff)
+			}
+			listing := statestest.Listings(page(tc.entry, tool))[0]
+			sent, err := listing.Sent()
+			if part := listing.Pick(sent, statestest.Tool).Pages[0]; err != nil || string(part) != page(tool) {
+				t.Errorf("the part of an agent's call is %s (%v), want the called tool alone", part, err)
 			}
 		})
 	}

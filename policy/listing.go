@@ -34,8 +34,8 @@ type Sent struct {
 	Raw  jsontext.Value
 }
 
-// Sent returns the tool objects of a listing, in order, also several of one name. It fails if the listing is not strict
-// JSON.
+// Sent returns the entries of a listing that have a name, in order, also several of one name, and those that are malformed
+// otherwise. It fails if a page has no list of tools.
 func (l *Listing) Sent() ([]Sent, error) {
 	var all []Sent
 	for i, page := range l.Pages {
@@ -44,13 +44,9 @@ func (l *Listing) Sent() ([]Sent, error) {
 			return nil, err
 		}
 		for _, raw := range tools {
-			var named struct {
-				Name string `json:"name"`
+			if name := entryName(raw); name != "" {
+				all = append(all, Sent{name, raw})
 			}
-			if err := json.Unmarshal(raw, &named); err != nil {
-				return nil, errors.New("a tool of the listing has no name")
-			}
-			all = append(all, Sent{named.Name, raw})
 		}
 	}
 	return all, nil
@@ -73,16 +69,36 @@ func (l *Listing) Pick(sent []Sent, tool string) Listing {
 	return picked
 }
 
-// readPage returns the tool objects of one page, which must be strict JSON.
+// entryName is the name of an entry of a listing; empty if it has none, or is not strict JSON.
+func entryName(raw jsontext.Value) string {
+	var named struct {
+		Name string `json:"name"`
+	}
+	if canonical.Check(raw, maxToolDepth) != nil || json.Unmarshal(raw, &named) != nil {
+		return ""
+	}
+	return named.Name
+}
+
+// readPage returns the entries of one page. An entry may be anything that is JSON, also with duplicate names and broken UTF-8:
+// readTool judges it.
 func readPage(i int, page []byte) ([]jsontext.Value, error) {
-	if err := canonical.Check(page, maxCatalogDepth); err != nil {
-		return nil, fmt.Errorf("tools/list page %d is %w", i+1, err)
-	}
 	var result struct {
-		Tools []jsontext.Value `json:"tools"`
+		Tools entries `json:"tools"`
 	}
-	if err := json.Unmarshal(page, &result); err != nil {
-		return nil, fmt.Errorf("tools/list page %d has no list of tools", i+1)
+	if err := json.Unmarshal(page, &result, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
+		return nil, fmt.Errorf("tools/list page %d is not a JSON object with one list of tools", i+1)
 	}
 	return result.Tools, nil
+}
+
+// entries are the values of an array, byte for byte.
+type entries []jsontext.Value
+
+func (e *entries) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if *e != nil {
+		return errors.New("the page has two lists of tools")
+	}
+	*e = entries{}
+	return json.UnmarshalDecode(dec, (*[]jsontext.Value)(e))
 }

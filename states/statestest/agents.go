@@ -63,7 +63,7 @@ func agents() []Scenario {
 		}),
 		with("agent-kept-listing-cannot-be-read", states.Failed, policy.CodeNoServers, 0, func(s *Scenario) {
 			s.Request = agent(GoodPlan, "")
-			s.World.Listed = []states.Event{Kept(Listings(`{"tools":[{"name":1}]}`)[0], Tool)}
+			s.World.Listed = []states.Event{Kept(Listings(`{"tools":{}}`)[0], Tool)}
 		}),
 		with("agent-with-a-round", states.Answered, "", 1, func(s *Scenario) {
 			s.Request = agent(GoodPlan, Round)
