@@ -101,13 +101,7 @@ func (l *linter) configured(name string) (code, what, plural string, texts []str
 	case name == "env":
 		return NameUnconfigured, name, "environment", []string{l.content.Env}
 	case name == "server":
-		for _, s := range l.content.Servers {
-			texts = append(texts, s.Name)
-		}
-		for _, t := range l.tools {
-			texts = append(texts, t.server)
-		}
-		return NameUnconfigured, name, "servers", texts
+		return ServerUnconfigured, name, "servers", l.servers()
 	case name == "tool":
 		for _, t := range l.tools {
 			texts = append(texts, t.name)
@@ -115,6 +109,18 @@ func (l *linter) configured(name string) (code, what, plural string, texts []str
 		return NameUnconfigured, name, "tools", texts
 	}
 	return "", "", "", nil
+}
+
+// servers returns the servers that are configured or on the allowlist.
+func (l *linter) servers() []string {
+	var names []string
+	for _, s := range l.content.Servers {
+		names = append(names, s.Name)
+	}
+	for _, t := range l.tools {
+		names = append(names, t.server)
+	}
+	return names
 }
 
 func (l *linter) roles() []string {

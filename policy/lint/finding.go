@@ -34,6 +34,8 @@ const (
 	RiskUnconfigured     = "risk_unconfigured"
 	RoleUnknown          = "role_unknown"
 	NameUnconfigured     = "name_unconfigured"
+	ServerUnconfigured   = "server_unconfigured"
+	MatchImpossible      = "match_impossible"
 	MatchesNoTool        = "matches_no_tool"
 	ToolUnmentioned      = "tool_unmentioned"
 	DestructiveAllowed   = "destructive_allowed"
@@ -65,7 +67,10 @@ var codes = []Code{
 	{RuleUnknown, Error, "There is no such risk rule."},
 	{RiskUnconfigured, Error, "The condition asks for the risk of a call, but there are no risk rules."},
 	{RoleUnknown, Error, "There is no such role in the configuration."},
-	{NameUnconfigured, Note, "The condition names an environment, a server, a tool or a kind of actor that does not exist."},
+	{NameUnconfigured, Note, "The condition names an environment, a tool or a kind of actor that does not exist."},
+	{ServerUnconfigured, Warning, "The policy, rule or condition names a server that is not configured."},
+	{MatchImpossible, Error, "The policy denies or holds calls, or the rule rates them, and a glob of it can match none: globs have only `*` and `?`, " +
+		"and a tool's name does not contain its server's."},
 	{MatchesNoTool, Note, "The policy matches no tool on the allowlist."},
 	{ToolUnmentioned, Warning, "The allowlist names the tool, but no policy matches it: every call is denied."},
 	{DestructiveAllowed, Error, "A tool that says it may destroy is allowed without a person."},
@@ -134,8 +139,10 @@ func init() {
 // byPlace compares findings by their place.
 func byPlace(a, b Finding) int {
 	key := func(f Finding) int {
-		word, _, _ := strings.Cut(f.Key, "[")
-		return order[word]
+		if i := strings.IndexAny(f.Key, "[."); i >= 0 {
+			return order[f.Key[:i]]
+		}
+		return order[f.Key]
 	}
 	return cmp.Or(cmp.Compare(order[a.List], order[b.List]), cmp.Compare(a.Place, b.Place), cmp.Compare(key(a), key(b)),
 		cmp.Compare(a.Key, b.Key), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),

@@ -150,7 +150,9 @@ func (l *linter) policies(c *rules.Content) {
 			l.misuses(e.place, c.key, c.expression, &e.match)
 		}
 		l.approvers(e)
-		l.matchesNoTool(e)
+		if !l.matchesNothing(e.place, &e.match, e.strict) {
+			l.matchesNoTool(e)
+		}
 	}
 	l.perTool(entries)
 }
@@ -196,6 +198,7 @@ func (l *linter) riskRules(c *risk.Content) {
 		match := newMatch(r.Match.Tool, r.Match.Server, r.Match.Env)
 		l.riskExpression(at, "score_expr", l.read(env, r.ScoreExpr), &match)
 		l.predicates(at, r.Args, &match)
+		l.matchesNothing(at, &match, true)
 	}
 }
 

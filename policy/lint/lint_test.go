@@ -62,6 +62,10 @@ func insert(at int, p rules.Policy) func(*policy.Content) {
 	return func(c *policy.Content) { c.Policy.Policies = slices.Insert(c.Policy.Policies, at, p) }
 }
 
+func matched(m risk.Match) func(*policy.Content) {
+	return func(c *policy.Content) { c.Risk.Rules[0].Match = m }
+}
+
 func scored(src string) func(*policy.Content) {
 	return func(c *policy.Content) { c.Risk.Rules[0].ScoreExpr = src }
 }
@@ -195,7 +199,7 @@ func TestLint(t *testing.T) {
 		{"kind-misspelt", when("actor.kind == 'human'"), []string{"name_unconfigured policies[1] when 1:15"}, when("actor.kind == 'agent'")},
 		{"environment-of-elsewhere", when("env != 'dev'"), []string{"name_unconfigured policies[1] when 1:8"}, when("env != 'prod'")},
 		{"server-of-elsewhere", insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "b*"}, When: "server == 'Pay'"}),
-			[]string{"name_unconfigured policies[0] when 1:11"},
+			[]string{"server_unconfigured policies[0] when 1:11"},
 			insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "b*", Env: "d*"}, When: "server == 'pay'"})},
 		{"condition-that-match-rules-out", insert(1, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "balance", Env: "prod"},
 			Deny: "env != 'prod'"}), []string{"condition_never_true policies[1] deny"},
@@ -206,8 +210,22 @@ func TestLint(t *testing.T) {
 		{"tool-of-elsewhere", when("tool in ['refund', 'refnd']"), []string{"name_unconfigured policies[1] when 1:20"},
 			when("tool in ['refund', 'balance']")},
 		{"match-in-another-case", insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Server: "Pay"}}),
-			[]string{"matches_no_tool policies[0] match"},
+			[]string{"server_unconfigured policies[0] match.server"},
 			insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Server: "p*", Tool: "b*", Env: "dev"}})},
+		{"rule-of-another-server", matched(risk.Match{Server: "Pay"}), []string{"server_unconfigured rules[0] match.server"},
+			matched(risk.Match{Server: "p*"})},
+		{"deny-with-a-class", insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "[br]*"}}),
+			[]string{"match_impossible policies[0] match.tool"}, nil},
+		{"allow-with-a-class", insert(0, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "[br]*"}}),
+			[]string{"matches_no_tool policies[0] match"}, nil},
+		{"hold-with-alternatives", insert(0, rules.Policy{ID: "x", Effect: rules.Pending, Match: rules.Match{Server: "{pay,git}"}}),
+			[]string{"match_impossible policies[0] match.server"}, nil},
+		{"deny-of-an-allow-with-a-negation", insert(0, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Env: "!dev"}, Deny: "pinned"}),
+			[]string{"match_impossible policies[0] match.env"}, nil},
+		{"deny-by-the-joined-name", insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "pay__refund"}}),
+			[]string{"match_impossible policies[0] match.tool"}, nil},
+		{"rule-by-the-joined-name", matched(risk.Match{Tool: "mcp__pay__*"}), []string{"match_impossible rules[0] match.tool"},
+			matched(risk.Match{Tool: "mcp__*"})},
 		{"tool-that-nobody-speaks-of", func(c *policy.Content) { c.Policy.Policies = c.Policy.Policies[:2] },
 			[]string{"tool_unmentioned allowlist[1] "}, func(c *policy.Content) { c.Policy.Policies = c.Policy.Policies[:3] }},
 		{"tool-that-nobody-speaks-of-here", func(c *policy.Content) {

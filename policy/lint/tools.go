@@ -3,6 +3,7 @@ package lint
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
@@ -129,4 +130,38 @@ func (l *linter) matchesNoTool(e *entry) {
 		l.add(e.place, "match", MatchesNoTool, "compare the names with the allowlist; case counts",
 			"no tool on the allowlist is matched by server %q and tool %q", e.match[serverName], e.match[toolName])
 	}
+}
+
+// notWildcards are characters that have a meaning in other languages of patterns. In a glob they match only themselves.
+const notWildcards = "[]{}^$|!"
+
+// matchesNothing finds globs that can match no call, and servers that are not configured. An allow that matches nothing is safe, because the default denies;
+// only if the policy or rule stops calls, a call could get past it.
+func (l *linter) matchesNothing(p place, m *match, stops bool) (found bool) {
+	servers, tools := l.servers(), make([]string, len(l.tools))
+	for i, t := range l.tools {
+		tools[i] = t.name
+	}
+	for i, names := range [nameCount][]string{toolName: tools, serverName: servers, envName: {l.content.Env}} {
+		g, key := m[i], "match."+nameOf[i]
+		if slices.ContainsFunc(names, g.Match) {
+			continue
+		}
+		joined := func(server string) bool { return strings.Contains(g.String(), server+"__") }
+		literal, one := g.Literal()
+		switch {
+		case stops && strings.ContainsAny(g.String(), notWildcards):
+			l.add(p, key, MatchImpossible, "write one policy or rule for each name; only * and ? are wildcards",
+				"the glob %q matches no %s, because %s match only themselves", clip(g.String()), nameOf[i], strings.Join(strings.Split(notWildcards, ""), " "))
+		case stops && i == toolName && slices.ContainsFunc(servers, joined):
+			l.add(p, key, MatchImpossible, "write the tool's own name, and the server as match.server",
+				"the glob %q matches no tool: it contains the name of a server, which only the names on /mcp have", clip(g.String()))
+		case i == serverName && one:
+			l.add(p, key, ServerUnconfigured, among("servers", servers), "there is no server %q in the configuration", clip(literal))
+		default:
+			continue
+		}
+		found = true
+	}
+	return found
 }
