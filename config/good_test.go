@@ -57,7 +57,7 @@ func TestGoodFiles(t *testing.T) {
 				Servers   []Upstream
 				TracesDir string
 				Warnings  []string
-			}{l.Content, identity, l.Servers, l.TracesDir, l.Warnings}, json.Deterministic(true), jsontext.WithIndent("  "))
+			}{l.Content, identity, l.Servers, l.TracesDir, append(l.Warnings, l.Literals...)}, json.Deterministic(true), jsontext.WithIndent("  "))
 			if err != nil {
 				t.Fatal(err)
 			}

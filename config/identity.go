@@ -175,9 +175,7 @@ func (l *loader) identity() {
 			Audiences: Audiences{MCP: from.get("audiences").texts("mcp"), Admin: from.get("audiences").texts("admin")},
 		}
 		to.Login = Login{CLI: login.str("cli"), Console: login.str("console"), ConsoleSecret: login.str("console_secret"), Scopes: login.texts("scopes")}
-		if at := login.get("console_secret"); at != nil && isLiteral(at.text) {
-			l.warn(l.file.src, at.at, "console_secret "+literalSecret+"${env:NAME}")
-		}
+		l.literal(l.file.src, login.get("console_secret"), "console_secret", "${env:NAME}")
 		for _, item := range from.get("audiences").list("mcp") {
 			if admin := l.file.root.get("serve").str("admin_url"); item.text == admin {
 				l.file.src.fault(item.at, "identity.issuers.audiences.mcp", "use another audience for the gateway",

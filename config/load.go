@@ -48,6 +48,7 @@ type Loaded struct {
 	OTLP          *OTLP    // as written, until [Loaded.Resolve] resolves it; nil: no spans are exported
 	Identity      Identity // secrets as written, until [Loaded.ResolveIdentity] gives them
 	Warnings      []string // file:line:col: accepted, but probably a mistake
+	Literals      []string // file:line:col: secrets that are no references
 	RiskPlaces    *Places  // of Content.Risk; nil if there is none
 	PolicyPlaces  *Places  // of Content.Policy; nil if there is none
 
@@ -133,6 +134,14 @@ func (l *loader) warn(src *source, at place, format string, args ...any) {
 	l.out.Warnings = append(l.out.Warnings, where+fmt.Sprintf(format, args...))
 }
 
+// literal notes a secret that is no reference. reference is an example of one.
+func (l *loader) literal(src *source, secret *node, what, reference string) {
+	if secret != nil && isLiteral(secret.text) {
+		l.out.Literals = append(l.out.Literals, fmt.Sprintf("%s:%d:%d: %s is a literal in the file; a secret should be a reference, like %s",
+			src.name, secret.at.line, secret.at.col, what, reference))
+	}
+}
+
 // settings copies the configuration's own settings.
 func (l *loader) settings(over Overrides) {
 	root, c := l.file.root, &l.out.Content
@@ -160,6 +169,7 @@ func (l *loader) settings(over Overrides) {
 		if h.Events == nil {
 			h.Events = hookEvents()
 		}
+		l.literal(l.file.src, hook.get("secret"), "the secret of a web hook", "${env:NAME}")
 		l.out.Hooks = append(l.out.Hooks, h)
 	}
 	l.checkpoints()

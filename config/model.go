@@ -69,9 +69,7 @@ func (l *loader) planner(over Overrides) {
 	}
 	model := n.get("llm")
 	if model != nil {
-		if key := model.get("api_key"); key != nil && isLiteral(key.text) {
-			l.warn(l.file.src, key.at, "the value of api_key "+literalSecret+"${env:%s}", varAPIKey)
-		}
+		l.literal(l.file.src, model.get("api_key"), "the value of api_key", "${env:"+varAPIKey+"}")
 	}
 	if c.Mode == policy.PlannerRouter {
 		return

@@ -111,14 +111,12 @@ func (l *loader) server(name string, from origin) {
 		ConnectTimeout: up.ConnectTimeout, Timeout: up.Timeout, TimeoutTotal: up.TimeoutTotal}
 	for _, h := range n.fields("headers") {
 		up.Headers, s.Headers = append(up.Headers, Pair{h.key, h.value.text}), append(s.Headers, h.key)
-		if isLiteral(h.value.text) {
-			l.warn(src, h.value.at, "the value of header %s "+literalSecret+"${env:NAME}", h.key)
-		}
+		l.literal(src, h.value, "the value of header "+h.key, "${env:NAME}")
 	}
 	for _, e := range n.fields("env") {
 		up.Env, s.Env = append(up.Env, Pair{e.key, e.value.text}), append(s.Env, e.key)
-		if isLiteral(e.value.text) && secretName.MatchString(e.key) {
-			l.warn(src, e.value.at, "the value of %s "+literalSecret+"${env:%s}", e.key, e.key)
+		if secretName.MatchString(e.key) {
+			l.literal(src, e.value, "the value of "+e.key, "${env:"+e.key+"}")
 		}
 	}
 	if c := n.get("auth").get("client_credentials"); c != nil {
@@ -148,12 +146,8 @@ func (l *loader) clientCredentials(src *source, n *node, server string) *policy.
 	if resource := n.get("resource"); resource != nil {
 		c.Resource = resource.text
 	}
-	if at := n.get("client_secret"); at != nil && isLiteral(at.text) {
-		l.warn(src, at.at, "client_secret "+literalSecret+"${env:NAME}")
-	}
-	if at := n.get("private_key"); at != nil && isLiteral(at.text) {
-		l.warn(src, at.at, "private_key "+literalSecret+"${file:PATH}")
-	}
+	l.literal(src, n.get("client_secret"), "client_secret", "${env:NAME}")
+	l.literal(src, n.get("private_key"), "private_key", "${file:PATH}")
 	if u, err := url.Parse(c.TokenURL); err == nil && u.RawQuery != "" {
 		l.warn(src, n.get("token_url").at, warnQuery)
 	}
@@ -161,8 +155,6 @@ func (l *loader) clientCredentials(src *source, n *node, server string) *policy.
 }
 
 const warnQuery = "the query of this URL is no secret: traces hold it"
-
-const literalSecret = "is a literal in the file; a secret should be a reference, like "
 
 // secretName finds the names that people give to variables with secrets in them.
 var secretName = regexp.MustCompile(`(?i)token|secret|passw|passphrase|credential|api_?key|private`)

@@ -39,9 +39,7 @@ func (l *loader) telemetry() {
 	to := &OTLP{Endpoint: n.str("endpoint"), SamplePercent: n.integer("sample_percent")}
 	for _, h := range n.fields("headers") {
 		to.Headers = append(to.Headers, Pair{h.key, h.value.text})
-		if isLiteral(h.value.text) {
-			l.warn(l.file.src, h.value.at, "the value of header %s "+literalSecret+"${env:NAME}", h.key)
-		}
+		l.literal(l.file.src, h.value, "the value of header "+h.key, "${env:NAME}")
 	}
 	l.out.OTLP = to
 }

@@ -34,8 +34,8 @@ func TestTelemetry(t *testing.T) {
 	if l.OTLP.Headers[0].Value != "Bearer ${env:OTEL}" {
 		t.Error("Resolve wrote a secret into what was loaded")
 	}
-	if n := slices.IndexFunc(l.Warnings, func(w string) bool { return strings.Contains(w, "X-Key") }); n < 0 {
-		t.Errorf("warnings: %q", l.Warnings)
+	if n := slices.IndexFunc(l.Literals, func(w string) bool { return strings.Contains(w, "X-Key") }); n < 0 {
+		t.Errorf("warnings: %q", l.Literals)
 	}
 	if _, err := l.Resolve(lookup(nil), openMap(nil)); err == nil {
 		t.Error("a variable that is not set is no fault")

@@ -62,11 +62,15 @@ func open(w world, o *options) (*app, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, warning := range loaded.Warnings {
-		fmt.Fprintf(w.stderr, "pgfsm: warning: %s\n", visible.Text(warning))
-	}
+	w.warnAll(loaded.Warnings)
 	s, err := setup.Open(o.setup(w), loaded, from)
 	return &app{s, w, o.config}, err
+}
+
+func (w world) warnAll(warnings []string) {
+	for _, warning := range warnings {
+		fmt.Fprintf(w.stderr, "pgfsm: warning: %s\n", visible.Text(warning))
+	}
 }
 
 // with opens the configuration, calls do, and closes the configuration.

@@ -1,23 +1,31 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"pgfsm/config"
+	"pgfsm/policy/lint"
 	"pgfsm/policy/visible"
+	"pgfsm/runner/setup"
 )
 
 func newConfig(w world) *cobra.Command {
 	var o options
+	var strict bool
 	check := &cobra.Command{
 		Use:   "check",
 		Short: "Check the configuration and every file it names; start nothing",
-		Args:  cobra.NoArgs,
+		Long: `check reads the configuration and every file it names, runs policy lint, and reads what serve reads at its start. Secrets that
+this environment does not have are warnings. Exit code 2 if the files cannot be used, 1 if the gateway could not work with
+them, or for a warning with --strict.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := o.with(w, func(a *app) error { return a.printCheck(o.json) })
+			err := o.check(cmd.Context(), w, strict)
 			var faults config.Errors
 			if o.json && errors.As(err, &faults) {
 				return errors.Join(printJSON(w.stdout, struct {
@@ -31,6 +39,7 @@ func newConfig(w world) *cobra.Command {
 	}
 	o.register(check)
 	o.registerGrants(check)
+	check.Flags().BoolVar(&strict, "strict", false, "exit 1 for a warning, too")
 	return group("config", "Check a configuration, or print its JSON Schema", "", check, &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of pgfsm.yaml",
@@ -42,7 +51,48 @@ func newConfig(w world) *cobra.Command {
 	})
 }
 
-func (a *app) printCheck(asJSON bool) error {
+// check checks a configuration. A fault that [load] finds is an error; others are printed.
+func (o *options) check(ctx context.Context, w world, strict bool) error {
+	loaded, from, err := load(w, o)
+	if err != nil {
+		return err
+	}
+	s, missing, err := setup.Check(o.setup(w), loaded, from)
+	if err != nil {
+		return err
+	}
+	a := &app{s, w, o.config}
+	defer a.close()
+	catalog, err := a.catalog(ctx, a.Bundle, false)
+	if err != nil {
+		return err
+	}
+	found := checked{warnings: slices.Concat(loaded.Warnings, loaded.Literals, a.Doubts())}
+	for _, m := range missing {
+		found.warnings = append(found.warnings, m.Error())
+	}
+	for _, f := range lint.Lint(a.Bundle.Content(), catalog) {
+		switch text := fmt.Sprintf("[%s] %s", f.Code, loaded.LintError(f)); f.Severity {
+		case lint.Error:
+			found.errors = append(found.errors, text)
+		case lint.Warning:
+			found.warnings = append(found.warnings, text)
+		}
+	}
+	if _, err := openTLS(loaded.Serve.TLS, nil); err != nil {
+		found.errors = append(found.errors, err.Error())
+	}
+	err = a.printCheck(&found, o.json)
+	if len(found.errors) > 0 || strict && len(found.warnings) > 0 {
+		err = errors.Join(err, exit(exitNo))
+	}
+	return err
+}
+
+// checked is what check finds in a configuration whose files can be used.
+type checked struct{ errors, warnings []string }
+
+func (a *app) printCheck(found *checked, asJSON bool) error {
 	c := a.Bundle.Content()
 	tools := 0
 	for _, g := range c.Allowlist {
@@ -77,15 +127,21 @@ func (a *app) printCheck(asJSON bool) error {
 			Planner       string `json:"planner"`
 			Listen        string `json:"listen"`
 			Admin         string `json:"admin"`
-		}{schemaVersion, true, a.From, string(a.Bundle.Digest()), len(c.Servers), tools, len(c.Input.Rules),
+
+			Errors   []string `json:"errors"`
+			Warnings []string `json:"warnings"`
+		}{schemaVersion, len(found.errors) == 0, a.From, string(a.Bundle.Digest()), len(c.Servers), tools, len(c.Input.Rules),
 			len(c.Planner.Routes), len(c.Outputs), pinned, len(c.Grants), ladder, policies, planner,
-			a.Loaded.Serve.Listen, a.Loaded.Serve.Admin})
+			a.Loaded.Serve.Listen, a.Loaded.Serve.Admin, found.errors, found.warnings})
 	}
-	for _, doubt := range a.Doubts() {
-		fmt.Fprintf(a.w.stderr, "pgfsm: warning: %s\n", visible.Text(doubt))
+	for _, text := range found.errors {
+		fmt.Fprintf(a.w.stderr, "pgfsm: error: %s\n", visible.Lines(text))
+	}
+	for _, text := range found.warnings {
+		fmt.Fprintf(a.w.stderr, "pgfsm: warning: %s\n", visible.Lines(text))
 	}
 	_, err := fmt.Fprintf(a.w.stdout, "%s %s: %s, %s (%d pinned), %s, %s, %s, %s, %s, %s\nplanner %s\ngateway %s, admin %s\nbundle %s\n",
-		newInk(a.w).mark(true), visible.Text(a.From), count(len(c.Servers), "server"), count(tools, "allowed tool"), pinned,
+		newInk(a.w).mark(len(found.errors) == 0), visible.Text(a.From), count(len(c.Servers), "server"), count(tools, "allowed tool"), pinned,
 		count(len(c.Grants), "grant"), count(len(c.Input.Rules), "input rule"), count(len(c.Planner.Routes), "route"),
 		count(len(c.Outputs), "output type"), count(ladder, "risk rule"), counted(policies, "policy", "policies"),
 		visible.Text(planner), a.Loaded.Serve.Listen, a.Loaded.Serve.Admin, visible.Text(string(a.Bundle.Digest())))

@@ -102,6 +102,7 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	if err != nil {
 		return err
 	}
+	w.warnAll(a.Loaded.Literals)
 	var l *openedLedger
 	defer func() {
 		if late := a.Close(); late != nil {

@@ -60,16 +60,7 @@ func Open(o Options, loaded *config.Loaded, from string) (s *Setup, err error) {
 
 // open opens a configuration without connections to servers. Its secrets are not masked yet.
 func (s *Setup) open(o Options, loaded *config.Loaded, from string) (err error) {
-	s.Loaded, s.From, s.options = loaded, from, o
-	if model := loaded.Content.Planner.LLM; model != nil {
-		model.Prompt = llm.PromptVersion
-	}
-	if s.IsDemo() { // its servers listen on ports that are chosen at the start; the bundle is the same each time
-		for i := range loaded.Content.Servers {
-			loaded.Content.Servers[i].URL = "embedded:" + loaded.Content.Servers[i].Name
-		}
-	}
-	if s.Bundle, err = policy.Compile(loaded.Content); err != nil {
+	if err = s.compile(o, loaded, from); err != nil {
 		return err
 	}
 	resolved, err := loaded.Resolve(o.Getenv, o.open)
@@ -89,6 +80,38 @@ func (s *Setup) open(o Options, loaded *config.Loaded, from string) (err error) 
 		})
 	}
 	return nil
+}
+
+// compile makes the bundle.
+func (s *Setup) compile(o Options, loaded *config.Loaded, from string) (err error) {
+	s.Loaded, s.From, s.options = loaded, from, o
+	if model := loaded.Content.Planner.LLM; model != nil {
+		model.Prompt = llm.PromptVersion
+	}
+	if s.IsDemo() { // its servers listen on ports that are chosen at the start; the bundle is the same each time
+		for i := range loaded.Content.Servers {
+			loaded.Content.Servers[i].URL = "embedded:" + loaded.Content.Servers[i].Name
+		}
+	}
+	s.Bundle, err = policy.Compile(loaded.Content)
+	return err
+}
+
+// Check opens a configuration also if references have no values here. missing are the faults of references that the service could not start with.
+func Check(o Options, loaded *config.Loaded, from string) (s *Setup, missing config.Errors, err error) {
+	if s, err = Open(o, loaded, from); errors.As(err, &missing) {
+		s = &Setup{}
+		err = s.compile(o, loaded, from)
+	}
+	_, hooks := loaded.ResolveHooks(o.Getenv, o.open)
+	_, identity := loaded.ResolveIdentity(o.Getenv, o.open)
+	_, ledger := loaded.LedgerURL(o.Getenv, o.open)
+	for _, err := range []error{hooks, identity, ledger} {
+		var more config.Errors
+		errors.As(err, &more)
+		missing = append(missing, more...)
+	}
+	return s, missing, err
 }
 
 func credentials(from *config.ClientCredentials) *upstream.ClientCredentials {
