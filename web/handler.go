@@ -19,7 +19,7 @@ func Handler(next http.Handler, wrap ...Middleware) http.Handler {
 			w.Header().Set("Connection", "close")
 		}
 		if r.Body != nil && r.Body != http.NoBody {
-			b := &body{ReadCloser: r.Body}
+			b := &body{ReadCloser: r.Body, conn: ConnOf(r.Context())}
 			r.Body, w = b, &answer{ResponseWriter: w, body: b}
 		}
 		next.ServeHTTP(w, r)
@@ -31,13 +31,23 @@ func Handler(next http.Handler, wrap ...Middleware) http.Handler {
 }
 
 // A body notes whether it was read to its end. After the end net/http waits for the next request, and the read deadline is that request's.
+// The connection of a body that is being read counts for its caller: see [Shed].
 type body struct {
 	io.ReadCloser
-	over bool
+	conn  *Conn // nil: the listener is not one of Shed
+	begun bool
+	over  bool
 }
 
 func (b *body) Read(p []byte) (int, error) {
+	if b.conn != nil && !b.begun {
+		b.conn.of.receive(b.conn)
+	}
+	b.begun = true
 	n, err := b.ReadCloser.Read(p)
+	if b.conn != nil && err != nil {
+		b.conn.of.received(b.conn)
+	}
 	b.over = b.over || err == io.EOF
 	return n, err
 }

@@ -16,9 +16,15 @@ import (
 // of those whose last request did not authenticate, then of the others, the one that has waited longest. If every connection has a
 // request under way, the new one waits.
 //
-// It sets server.ConnState and server.ConnContext. The handler calls [Authenticated].
+// A request whose body has not arrived keeps its connection, but each caller has at most an eighth of all connections for such requests;
+// callers without credentials have an eighth together. One more closes the one that has waited longest.
+//
+// It sets server.ConnState and server.ConnContext. The server's handler must be one of [Handler]. It calls [Authenticated].
 func Shed(server *http.Server, on net.Listener, connections int) net.Listener {
-	l := &listener{Listener: on, free: make(chan struct{}, connections), closed: make(chan struct{})}
+	l := &listener{
+		Listener: on, free: make(chan struct{}, connections), closed: make(chan struct{}),
+		maxReceiving: max(1, connections/8), receiving: make(map[string]*list.List),
+	}
 	server.ConnState = l.state
 	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		return context.WithValue(ctx, connKey{}, accepted(c))
@@ -37,11 +43,12 @@ func accepted(c net.Conn) *Conn {
 	return c.(*Conn)
 }
 
-// Authenticated notes that the caller of a request was authenticated. ctx is the request's. On other listeners it does nothing.
-func Authenticated(ctx context.Context) {
+// Authenticated notes who the caller of a request is. ctx is the request's. Call it before the body is read. On other listeners it does
+// nothing.
+func Authenticated(ctx context.Context, caller string) {
 	if c := ConnOf(ctx); c != nil {
 		c.of.mu.Lock()
-		c.authenticated = true
+		c.authenticated, c.caller = true, caller
 		c.of.mu.Unlock()
 	}
 }
@@ -63,6 +70,9 @@ type listener struct {
 	mu                             sync.Mutex
 	waiting                        bool      // Accept waits for a place
 	unauthenticated, authenticated list.List // of *Conn, the longest wait first: unauthenticated, and authenticated by their last request
+
+	maxReceiving int
+	receiving    map[string]*list.List // by caller: the *Conn whose bodies have not arrived, the longest wait first
 }
 
 func (l *listener) Accept() (net.Conn, error) {
@@ -141,9 +151,37 @@ func (l *listener) note(c *Conn, s http.ConnState) bool {
 		}
 		c.place = c.queue.PushBack(c)
 	case http.StateActive:
-		c.authenticated = false // until this request authenticates
+		c.authenticated, c.caller = false, "" // until this request authenticates
 	}
 	return l.waiting && c.queue != nil
+}
+
+// receive notes that the handler begins to read the body of the connection's request.
+func (l *listener) receive(c *Conn) {
+	l.mu.Lock()
+	c.leave()
+	waiting := l.receiving[c.caller]
+	if waiting == nil {
+		waiting = list.New()
+		l.receiving[c.caller] = waiting
+	}
+	c.queue, c.place = waiting, waiting.PushBack(c)
+	var oldest *Conn
+	if waiting.Len() > l.maxReceiving {
+		oldest = waiting.Front().Value.(*Conn)
+		oldest.leave()
+	}
+	l.mu.Unlock()
+	if oldest != nil {
+		_ = oldest.Close() // the client gets no message
+	}
+}
+
+// received notes that nobody waits for the body any more.
+func (l *listener) received(c *Conn) {
+	l.mu.Lock()
+	c.leave()
+	l.mu.Unlock()
 }
 
 // A Conn is a connection of a listener of [Shed]. It gives its place back once, however often it is closed.
@@ -154,16 +192,21 @@ type Conn struct {
 
 	// The listener's lock guards these.
 	authenticated bool          // by the last request
-	queue         *list.List    // nil: a request is under way
+	caller        string        // of the last request; empty without credentials
+	queue         *list.List    // nil: a request is under way, and its body has arrived or is not read
 	place         *list.Element // in queue
 }
 
 // leave removes the connection from its queue.
 func (c *Conn) leave() {
-	if c.queue != nil {
-		c.queue.Remove(c.place)
-		c.queue, c.place = nil, nil
+	if c.queue == nil {
+		return
 	}
+	c.queue.Remove(c.place)
+	if c.queue.Len() == 0 && c.queue == c.of.receiving[c.caller] {
+		delete(c.of.receiving, c.caller)
+	}
+	c.queue, c.place = nil, nil
 }
 
 func (c *Conn) Close() error {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,14 +46,14 @@ func serving(t *testing.T, connections int, change ...func(*http.Server)) *rig {
 		t.Fatal(err)
 	}
 	s := &http.Server{Handler: web.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "" {
-			web.Authenticated(r.Context())
+		if caller := r.Header.Get("Authorization"); caller != "" {
+			web.Authenticated(r.Context(), caller)
 		}
-		if r.URL.Path == "/read" {
+		if strings.HasPrefix(r.URL.Path, "/read") {
 			_, _ = io.Copy(io.Discard, r.Body)
 		}
 		_, _ = io.WriteString(w, "ok")
-		if r.URL.Path == "/wait" {
+		if strings.HasSuffix(r.URL.Path, "/wait") {
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		}
@@ -218,5 +219,72 @@ func TestRequestsUnderWayAreKept(t *testing.T) {
 	}
 	if resp, err := http.ReadResponse(next.in, nil); err != nil || resp.StatusCode != http.StatusOK {
 		t.Errorf("%v, %v", resp, err)
+	}
+}
+
+// stall sends a request without its body, and returns once the handler waits for it.
+func stall(c *client, caller string) *client {
+	c.t.Helper()
+	if err := c.c.SetDeadline(time.Now().Add(patience)); err != nil {
+		c.t.Fatal(err)
+	}
+	const request = "POST /read HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nExpect: 100-continue\r\n"
+	if _, err := io.WriteString(c.c, request+caller+"\r\n"); err != nil {
+		c.t.Fatal(err)
+	}
+	for _, want := range []string{"HTTP/1.1 100 Continue\r\n", "\r\n"} {
+		if line, err := c.in.ReadString('\n'); err != nil || line != want {
+			c.t.Fatalf("%q, %v", line, err)
+		}
+	}
+	return c
+}
+
+// TestBodiesThatNeverArrive: each caller holds at most an eighth of the connections with them.
+func TestBodiesThatNeverArrive(t *testing.T) {
+	const places, share = 16, 2
+	finish := func(c *client) bool {
+		_, _ = io.WriteString(c.c, "123456789")
+		resp, err := http.ReadResponse(c.in, nil)
+		return err == nil && resp.StatusCode == http.StatusOK
+	}
+	for _, caller := range []string{token, ""} {
+		at := serving(t, places)
+		other := stall(dial(t, at), "Authorization: Bearer other\r\n")
+		var all []*client
+		for range 4 * places {
+			all = append(all, stall(dial(t, at), caller))
+		}
+		if !dial(t, at).asks("/", "Authorization: Bearer third\r\n") {
+			t.Error("another caller is not answered")
+		}
+		if !finish(other) {
+			t.Error("the connection of another caller was closed")
+		}
+		for i, c := range all {
+			if kept := i >= len(all)-share; finish(c) != kept {
+				t.Errorf("connection %d of %d: kept %t, want %t", i, len(all), !kept, kept)
+			}
+		}
+	}
+}
+
+// TestBodiesThatArrived: a connection does not count once its body is there.
+func TestBodiesThatArrived(t *testing.T) {
+	at := serving(t, 8) // so one body of a caller may be missing
+	busy := dial(t, at)
+	if _, err := io.WriteString(busy.c, "POST /read/wait HTTP/1.1\r\nHost: x\r\n"+token+"Content-Length: 1\r\n\r\nx"); err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := http.ReadResponse(busy.in, nil); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%v, %v", resp, err)
+	}
+	_ = stall(dial(t, at), token)
+	_, _ = busy.in.Discard(busy.in.Buffered())
+	if err := busy.c.SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := busy.in.ReadByte(); !os.IsTimeout(err) {
+		t.Errorf("the connection of a request under way was closed: %v", err)
 	}
 }

@@ -103,7 +103,7 @@ func servingTLS(t *testing.T, clients *authority) *tlsRig {
 		t.Errorf("the origin is %s", at)
 	}
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		web.Authenticated(r.Context())
+		web.Authenticated(r.Context(), "x")
 		if certs := r.TLS.PeerCertificates; len(certs) > 0 {
 			_, _ = io.WriteString(w, certs[0].Subject.CommonName)
 		}

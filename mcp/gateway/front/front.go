@@ -149,7 +149,7 @@ func (x *exchange) route() (serve func() *refusal, refused *refusal) {
 		return nil, refused
 	}
 	if x.from.Name != session.Anonymous {
-		web.Authenticated(x.r.Context())
+		web.Authenticated(x.r.Context(), x.from.Name)
 	}
 	if x.r.Method != http.MethodDelete { // which only frees what the client holds
 		if refused = x.limit(x.from, x.identity); refused != nil {

@@ -75,7 +75,7 @@ func (h *Handler) authenticate(r *http.Request) (ledger.Caller, error) {
 		}
 		return ledger.Caller{}, problemOf(r, err, func(line string) { h.failed.Do(func() { h.log(line) }) })
 	}
-	web.Authenticated(r.Context())
+	web.Authenticated(r.Context(), c.Name)
 	return CallerOf(c), nil
 }
 

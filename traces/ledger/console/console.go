@@ -204,7 +204,7 @@ func (h *Handler) serve(v *visit) error {
 		if err := h.identify(v); err != nil {
 			return err
 		}
-		web.Authenticated(v.r.Context())
+		web.Authenticated(v.r.Context(), v.who.Name)
 	}
 	return at.serve(h, v)
 }
