@@ -5,10 +5,11 @@ BENCHSTAT   := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4d
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 FUZZTIME    ?= 10s
 COUNT       ?= 6
+TESTFLAGS   := -timeout 30m -p 6 -vet=off -ldflags="-s -w" # check runs vet
 RACE        ?= TestServe(Answers|Asks|Failures|Holds|Interrupted|Tasks)|TestStopped
 ONE_THREAD  := Fuzz|Docs|Browser|Journeys|BytesOfACall|Prune|Derived|Verif|Forged|Detected|Replays|OneDecision
 
-.PHONY: build run test test-postgres console race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition reload flood tamper soak million fuzz docs vuln interop interop-tools dist debian-root packages
+.PHONY: build run test without-tools test-postgres console race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition reload flood tamper soak million fuzz docs vuln interop interop-tools dist debian-root packages
 
 build: ## bin/pgfsm
 	$(GO) build -trimpath -ldflags="-s -w" -o bin/pgfsm ./cmd/pgfsm
@@ -16,8 +17,12 @@ build: ## bin/pgfsm
 run: ## the demo
 	$(GO) run ./cmd/pgfsm run "Summarize policy policy-002"
 
-test: ## every test; those that need interop-tools skip without them
-	$(GO) test -timeout 30m ./...
+test: ## every test; those that need a program that is missing skip, and the last line says what to install
+	@mkdir -p bin
+	$(GO) run ./internal/test/report -tools bin/tests-with-tools $(TESTFLAGS) ./...
+
+without-tools: ## the tests that need a program that not every machine has, without these programs (make test lists the tests first)
+	.ci/without-tools
 
 test-postgres: ## the tests of votes, history, tokens, resuming, delivery, the API, hooks and the console with PostgreSQL instead of memory and files, and a short form of partition
 	PGFSM_TEST_STORE=postgres $(GO) test -count 1 -timeout 30m -run 'History|Vote|Token|Resum|Recover|Deliver|Claim|Taken' ./traces/ledger

@@ -13,7 +13,6 @@ import (
 	"image/png"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -27,6 +26,8 @@ import (
 	cdppage "github.com/chromedp/cdproto/page"
 	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"pgfsm/internal/test/tool"
 )
 
 var screenshots = flag.String("screenshots", "", "a folder for pictures of pages, to be looked at")
@@ -103,17 +104,7 @@ func path(t testing.TB) string {
 	if path := os.Getenv("CHROME"); path != "" {
 		return path
 	}
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	const why = "there is no browser: install chromium, or name one in CHROME"
-	if os.Getenv("CI") != "" {
-		t.Fatal(why)
-	}
-	t.Skip(why)
-	return ""
+	return tool.Path(t, "chromium, or set CHROME to a browser's path", "chromium", "chromium-browser", "google-chrome")
 }
 
 // Emulate gives the browser the window and the colour scheme of a device, and more features that style sheets ask for.
@@ -130,17 +121,12 @@ func Emulate(t testing.TB, ctx context.Context, scheme string, width int, more .
 	}
 }
 
-// Axe returns what axe-core finds serious or critical on the page. modules is the folder where make interop-tools installs it. Without it the
-// test is skipped, except where CI is set.
-func Axe(t testing.TB, ctx context.Context, modules string) (found []string) {
+// Axe returns what axe-core finds serious or critical on the page. root is the path of the module's folder.
+func Axe(t testing.TB, ctx context.Context, root string) (found []string) {
 	t.Helper()
-	source, err := os.ReadFile(filepath.Join(modules, "axe-core", "axe.min.js"))
+	source, err := os.ReadFile(filepath.Join(tool.Modules(t, root), "axe-core", "axe.min.js"))
 	if err != nil {
-		const why = "axe-core is not installed: run make interop-tools (needs npm)"
-		if os.Getenv("CI") != "" {
-			t.Fatal(why)
-		}
-		t.Skip(why)
+		t.Fatal(err)
 	}
 	// A world of its own has none of the page's policy, which forbids scripts like this one.
 	frames, err := chromedp.Call(ctx, cdppage.GetFrameTree, cdp.Empty{})

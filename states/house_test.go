@@ -51,7 +51,7 @@ var neighbours = map[string][]string{
 	"safefile":        {},
 	"runner":          {"config", "current", "deadline", "identity", "llm", "loopback", "mcp", "policy", "present", "safefile", "states", "telemetry", "traces", "web"},
 	"traces/backtest": {"config", "policy", "states", "traces"},
-	"traces":          {"deadline", "fsm", "identity", "loopback", "policy", "present", "safefile", "states", "web"},
+	"traces":          {"deadline", "fsm", "internal/test", "identity", "loopback", "policy", "present", "safefile", "states", "web"},
 	"telemetry":       {},
 	"web":             {"loopback", "policy"},
 	"identity":        {"identity", "loopback", "policy", "web"},

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/tool"
 	"pgfsm/telemetry"
 )
 
@@ -143,13 +144,8 @@ func TestAlerts(t *testing.T) {
 			t.Errorf("monitoring.md does not say what to do about %s", m[1])
 		}
 	}
-	if _, err := exec.LookPath("promtool"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("there is no promtool: install prometheus")
-		}
-		t.Skip("there is no promtool")
-	}
-	if out, err := exec.Command("promtool", "test", "rules", "testdata/alerts_test.yaml").CombinedOutput(); err != nil {
+	promtool := tool.Path(t, "prometheus", "promtool")
+	if out, err := exec.Command(promtool, "test", "rules", "testdata/alerts_test.yaml").CombinedOutput(); err != nil {
 		t.Errorf("promtool: %v\n%s", err, out)
 	}
 }

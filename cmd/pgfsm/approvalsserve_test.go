@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"pgfsm/internal/test/tool"
 	"pgfsm/traces/ledger"
 )
 
@@ -171,9 +172,7 @@ var curlFence = regexp.MustCompile("(?s)```sh\n(curl .*?)```")
 // TestDocsCurl runs the examples of docs/reference/api.md against a service, each in a shell of its own.
 func TestDocsCurl(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("curl"); err != nil {
-		skip(t, "there is no curl here")
-	}
+	tool.Path(t, "curl", "curl")
 	doc := textOf(t, "../../docs/reference/api.md")
 	examples := curlFence.FindAllStringSubmatch(doc, -1)
 	if len(examples) < 4 {

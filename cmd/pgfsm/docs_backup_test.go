@@ -7,15 +7,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"pgfsm/internal/test/tool"
 )
 
 // TestDocsBackup follows docs/operate/backup.md: an operator copies the ledger of a running gateway, which goes on, restores the copy, sees that
 // entries are missing, continues in a new log, and practises with the copy.
 func TestDocsBackup(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("sqlite3"); err != nil {
-		skip(t, "sqlite3 is not installed")
-	}
+	tool.Path(t, "sqlite3", "sqlite3")
 	o := newOffice(t, holdLook, "")
 	bot := o.agent("/mcp", o.ci)
 	o.held(t, bot, `{"n":1}`)

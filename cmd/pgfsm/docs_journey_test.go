@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/tool"
 	"pgfsm/mcp/toy"
 )
 
@@ -185,9 +186,7 @@ func (tr *traveller) learns() {
 // TestDocsGatewayCurl sends the README's call to a gateway, once as it stands and once with the tool that is allowed.
 func TestDocsGatewayCurl(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("curl"); err != nil {
-		skip(t, "there is no curl here")
-	}
+	tool.Path(t, "curl", "curl")
 	example := curlFence.FindStringSubmatch(textOf(t, filepath.Join(repository, "README.md")))
 	if example == nil {
 		t.Fatal("README.md has no call by curl")

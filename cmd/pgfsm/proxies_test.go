@@ -26,6 +26,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"pgfsm/internal/test/tool"
 	"pgfsm/traces/ledger"
 )
 
@@ -47,10 +48,7 @@ type proxy struct {
 // newProxy configures and starts one. Only addresses and paths differ from the docs.
 func newProxy(t *testing.T, program string, s *served) *proxy {
 	t.Helper()
-	path, err := installed(program)
-	if err != nil {
-		skip(t, program+" is not installed")
-	}
+	path := tool.Path(t, program, program)
 	fence := map[string]string{"nginx": "```nginx\n", "caddy": "```caddyfile\n"}[program]
 	_, rest, _ := strings.Cut(textOf(t, filepath.Join(repository, "docs/operate/deploy.md")), fence)
 	config, _, found := strings.Cut(rest, "```")
@@ -112,14 +110,6 @@ func (p *proxy) certify(t *testing.T) {
 	p.roots.AddCert(cert)
 	write(t, filepath.Join(p.dir, "pgfsm.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: public})))
 	write(t, filepath.Join(p.dir, "pgfsm.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
-}
-
-// installed returns the path of a program: in PATH, or where Debian installs nginx.
-func installed(program string) (string, error) {
-	if path, err := exec.LookPath(program); err == nil {
-		return path, nil
-	}
-	return exec.LookPath("/usr/sbin/" + program)
 }
 
 func (p *proxy) start(t *testing.T) {

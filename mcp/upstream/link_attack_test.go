@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"pgfsm/internal/test/tool"
 )
 
 // What is for nobody counts as much as what says something: blank lines, events of no kind that is known, and answers to requests
@@ -71,10 +72,7 @@ func TestServersThatSwitchProtocolsAreNotWaitedFor(t *testing.T) {
 
 // A server's process ends, and what it has started and left its group keeps its pipes open: nobody is there who could answer.
 func TestProcessesThatLeaveTheirPipesToOthersAreDead(t *testing.T) {
-	setsid, err := exec.LookPath("setsid")
-	if err != nil {
-		t.Skip("there is no setsid")
-	}
+	setsid := tool.Path(t, "util-linux", "setsid")
 	const script = `read line; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}'
 "$0" sh -c ': >"$0"; exec sleep 30' "$1" &
 until [ -e "$1" ]; do sleep 0.01; done
@@ -83,7 +81,7 @@ read line; read line; exit 3`
 	l := linked(t, upstreams(t, Limits{}, server), "s", Peer{Protocol: older})
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second) // before the pipe is closed
 	defer cancel()
-	_, err = l.Request(ctx, "resources/list", nil, nil)
+	_, err := l.Request(ctx, "resources/list", nil, nil)
 	var e *LinkError
 	if !errors.As(err, &e) || e.Code != CodeDied {
 		t.Errorf("Request() = %v, want code %s", err, CodeDied)

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/fsm"
+	"pgfsm/internal/test/tool"
 	"pgfsm/policy/canonical"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -43,10 +44,7 @@ type secondVerifier struct {
 
 func newSecondVerifier(t *testing.T) *secondVerifier {
 	t.Helper()
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("node is not installed")
-	}
+	node := tool.Path(t, "nodejs", "node")
 	script, err := filepath.Abs(verifierScript)
 	if err != nil {
 		t.Fatal(err)

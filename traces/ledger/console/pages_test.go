@@ -211,7 +211,7 @@ func TestEveryPageInABrowser(t *testing.T) {
 						t.Fatal(err)
 					}
 					b.fits(name)
-					if found := browsertest.Axe(t, b.ctx, "../../../interop/node_modules"); len(found) > 0 {
+					if found := browsertest.Axe(t, b.ctx, "../../.."); len(found) > 0 {
 						t.Errorf("axe-core finds:\n%s", strings.Join(found, "\n"))
 					}
 					b.quiet()

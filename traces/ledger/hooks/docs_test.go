@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/tool"
 	"pgfsm/traces/ledger/hooks"
 )
 
@@ -16,10 +17,7 @@ var pythonFence = regexp.MustCompile("(?s)```python\n(.*?)```")
 
 // TestDocsVerify runs the sample of docs/reference/api.md: it takes our messages, and no others.
 func TestDocsVerify(t *testing.T) {
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("there is no python3 here")
-	}
+	python := tool.Path(t, "python3", "python3")
 	doc, err := os.ReadFile("../../../docs/reference/api.md")
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,10 @@ import (
 
 // TestStoreThroughAPooler: a store works through a pooler that runs each transaction on another connection.
 func TestStoreThroughAPooler(t *testing.T) {
-	address := sync.OnceValue(func() string { return shared.Cluster(t).Pooler(t, serves, prunes) }) // the processes that storetest starts are given the URL
+	pgtest.Find(t)
+	pgtest.FindPooler(t) // t.Skip panics within OnceValue
+	// The processes that storetest starts are given the URL, and need no pooler of their own.
+	address := sync.OnceValue(func() string { return shared.Cluster(t).Pooler(t, serves, prunes) })
 	storetest.Run(t, storetest.Harness{
 		Processes: true, Lease: lease,
 		New: func(t testing.TB) string {

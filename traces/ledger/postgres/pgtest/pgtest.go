@@ -11,15 +11,14 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/tool"
 	"pgfsm/traces/ledger/postgres"
 
 	"github.com/jackc/pgx/v5"
@@ -41,14 +40,10 @@ type Cluster struct {
 	process *process            // nil: stopped
 }
 
-// Start makes a cluster and runs it until the test's end. Without PostgreSQL the test is skipped; where CI is set, it fails.
+// Start makes a cluster and runs it until the test's end. Without PostgreSQL the test is skipped; if CI is set, it fails.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
-	bin, err := installed()
-	if err != nil {
-		skip(t, err.Error())
-	}
-	c, err := create(bin)
+	c, err := create(Find(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,33 +51,14 @@ func Start(t testing.TB) *Cluster {
 	return c
 }
 
-// skip skips a test for what the machine lacks, but never in CI: there a check that is not made is a check that failed.
-func skip(t testing.TB, why string) {
+// Find returns the folder of PostgreSQL's programs. Without them the test is skipped; if CI is set, it fails.
+func Find(t testing.TB) string {
 	t.Helper()
-	if os.Getenv("CI") != "" {
-		t.Fatal(why)
-	}
-	t.Skip(why)
-}
-
-// installed returns the directory of PostgreSQL's programs: Debian's, of the highest version, or that of the initdb in the PATH.
-func installed() (string, error) {
-	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // fails only if the pattern is malformed
-	version := func(path string) int {
-		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // another name is version 0
-		return n
-	}
-	if len(dirs) > 0 {
-		return filepath.Dir(slices.MaxFunc(dirs, func(a, b string) int { return version(a) - version(b) })), nil
-	}
-	path, err := exec.LookPath("initdb")
-	if err == nil {
-		path, err = filepath.EvalSymlinks(path)
-	}
+	initdb, err := filepath.EvalSymlinks(tool.Path(t, "postgresql", "initdb"))
 	if err != nil {
-		return "", errors.New("there is no initdb in /usr/lib/postgresql and in PATH: install PostgreSQL")
+		t.Fatal(err)
 	}
-	return filepath.Dir(path), nil
+	return filepath.Dir(initdb)
 }
 
 // create makes a cluster and starts it.

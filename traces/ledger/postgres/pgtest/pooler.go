@@ -10,17 +10,20 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"pgfsm/internal/test/tool"
 )
+
+// FindPooler returns the path of PgBouncer. Without it the test is skipped; if CI is set, it fails.
+func FindPooler(t testing.TB) string {
+	t.Helper()
+	return tool.Path(t, "pgbouncer", "pgbouncer")
+}
 
 // Pooler runs PgBouncer in transaction mode before the cluster, with few connections to it, and returns its address. It knows the superuser and roles.
 func (c *Cluster) Pooler(t testing.TB, roles ...string) string {
 	t.Helper()
-	bin, err := exec.LookPath("pgbouncer")
-	if err != nil {
-		if bin = "/usr/sbin/pgbouncer"; !exists(bin) { // it is not in every PATH
-			skip(t, "there is no pgbouncer: install it")
-		}
-	}
+	bin := FindPooler(t)
 	dir := t.TempDir()
 	host, port, err := net.SplitHostPort(c.Address())
 	if err != nil {
@@ -67,9 +70,4 @@ func (c *Cluster) Pooler(t testing.TB, roles ...string) string {
 			t.Fatal(err)
 		}
 	}
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

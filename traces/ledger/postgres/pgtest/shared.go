@@ -30,10 +30,7 @@ func (s *Shared) Main(m *testing.M) int {
 // Cluster is the cluster, which the first test that wants one starts. Tests that stop it or change its settings use [Start].
 func (s *Shared) Cluster(t testing.TB) *Cluster {
 	t.Helper()
-	bin, err := installed()
-	if err != nil {
-		skip(t, err.Error())
-	}
+	bin := Find(t)
 	s.once.Do(func() {
 		if s.cluster, s.err = create(bin); s.err != nil {
 			return
