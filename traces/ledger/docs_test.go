@@ -7,10 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestEventsOfTheManual holds the table of events in the manual to the payloads.
-func TestEventsOfTheManual(t *testing.T) {
+// eventsOfTheManual returns the members of each type of event in the manual's table.
+func eventsOfTheManual(t *testing.T) map[Type][]string {
+	t.Helper()
 	page, err := os.ReadFile("../../docs/reference/record-format.md")
 	if err != nil {
 		t.Fatal(err)
@@ -19,7 +23,7 @@ func TestEventsOfTheManual(t *testing.T) {
 	table, _, _ = strings.Cut(table, "<!-- end -->")
 	told := make(map[Type][]string)
 	name := regexp.MustCompile("`([^`]+)`|(\\*steps\\*)")
-	for _, row := range regexp.MustCompile(`(?m)^\| (.*?) \| (.*?) \| .* \|$`).FindAllStringSubmatch(table, -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| (.*?) \|(.*?)\| .* \|$`).FindAllStringSubmatch(table, -1) {
 		var members []string
 		for _, m := range name.FindAllStringSubmatch(row[2], -1) {
 			if m[2] != "" {
@@ -33,6 +37,13 @@ func TestEventsOfTheManual(t *testing.T) {
 			told[Type(kind[1])] = members
 		}
 	}
+	delete(told, "type") // the head of the table
+	return told
+}
+
+// TestEventsOfTheManual holds the table of events in the manual to the payloads.
+func TestEventsOfTheManual(t *testing.T) {
+	told := eventsOfTheManual(t)
 	for _, kind := range Types() {
 		p, err := newPayload(kind)
 		if err != nil {
@@ -43,9 +54,47 @@ func TestEventsOfTheManual(t *testing.T) {
 		}
 		delete(told, kind)
 	}
-	delete(told, "")
 	for kind := range told { // in any order
 		t.Errorf("the manual has %q, which is no event", kind)
+	}
+}
+
+// TestSecondVerifierKnowsTheEvents compares the events that the verifier in JavaScript knows with the manual's table.
+func TestSecondVerifierKnowsTheEvents(t *testing.T) {
+	script, err := os.ReadFile("checkpoint/testdata/log.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := make(map[Type][]string)
+	for _, row := range regexp.MustCompile(`(?m)^  "([a-z]+\.[a-z]+)": "(.*)",$`).FindAllStringSubmatch(string(script), -1) {
+		known[Type(row[1])] = slices.Sorted(slices.Values(strings.Fields(row[2])))
+	}
+	if diff := cmp.Diff(eventsOfTheManual(t), known, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("the manual (-) and the verifier (+) differ:\n%s", diff)
+	}
+}
+
+// TestSecondVerifierKnowsTheSteps compares the commands, events and facts that the verifier in JavaScript knows with the manual's tables.
+func TestSecondVerifierKnowsTheSteps(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/trace-format.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, tables, _ := strings.Cut(string(page), "## Commands, events and facts")
+	tables, _, _ = strings.Cut(tables, "What the digests in facts")
+	script, err := os.ReadFile("checkpoint/testdata/trace.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, known := make(map[string]string), make(map[string]string)
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|(?: `[a-z_]+` \\|)? (.*) \\|$").FindAllStringSubmatch(tables, -1) {
+		told[row[1]] = strings.NewReplacer("`", "", ",", "").Replace(row[2])
+	}
+	for _, row := range regexp.MustCompile(`(?m)^  ([a-z_]+): "([^"]*)",$`).FindAllStringSubmatch(string(script), -1) {
+		known[row[1]] = strings.ReplaceAll(row[2], "?", "")
+	}
+	if diff := cmp.Diff(told, known); diff != "" || len(told) == 0 {
+		t.Errorf("the manual (-) and the verifier (+) differ:\n%s", diff)
 	}
 }
 

@@ -89,27 +89,32 @@ function signatureHolds({ key, type }, text, signature) {
 // ---- Entries and events of the log
 
 const EVENTS = {
-  "log.created": "origin",
+  "log.created": "former? origin",
   "request.created": "build bundle call env format machine request",
   "call.reserved": "inputs steps",
   "risk.scored": "mode rules? score",
   "decision.made": "bundle? code? condition? gate outcome policy reason",
   "approval.requested": "approvers binding expires inputs last quorum steps",
-  "approval.approved": "binding decides key reason token",
-  "approval.denied": "binding decides key reason token",
+  "approval.approved": "binding decides groups? key reason token",
+  "approval.denied": "binding decides groups? key reason token",
   "approval.expired": "binding expires",
   "run.claimed": "",
   "proxy.sent": "inputs permit steps trace?",
   "tool.result": "bytes",
   "run.ended": "head inputs outcome steps",
   "outcome.delivered": "how",
-  "mcp.passed": "direction method params server token",
-  "bundle.activated": "build bundle",
+  "mcp.passed": "direction method on_behalf_of? params server token",
+  "bundle.activated": "actor? build bundle cause changed? previous?",
   "token.created": "expires id name role secret",
   "token.revoked": "id",
+  "identity.blocked": "issuer subject",
+  "identity.unblocked": "issuer subject",
+  "access.refused": "endpoint scope",
   "key.added": "key",
   "key.removed": "key",
   "ledger.pruned": "before entries runs tasks?",
+  "ledger.closed": "target",
+  "ledger.continued": "",
 };
 
 const MAX_INLINE = 4096;
@@ -159,8 +164,27 @@ function eventsOf(entry, blob, place) {
     const type = event.get("type");
     must(type in EVENTS, place, `the event ${type} is unknown`);
     members(event, `type ${EVENTS[type]}`, `${place}: ${type}`);
+    if (type === "log.created" && event.has("former")) formerHolds(event, `${place}: former`);
+    if (type === "bundle.activated") activationHolds(event, `${place}: ${type}`);
   }
+  must(entry.get("run") !== "" || events.length === 1, place, "it belongs to no run, and has several events");
   return events;
+}
+
+// formerHolds checks the checkpoints of a log that lost entries. Nobody needs to know its keys: they are only read.
+function formerHolds(event, place) {
+  const former = event.get("former");
+  members(former, "common? lost", place);
+  const [lost, common] = ["lost", "common"].map((name) => former.has(name) && verifyCheckpoint(Buffer.from(former.get(name)), [], []));
+  must(lost.origin !== event.get("origin"), place, "it is the log itself");
+  if (common) must(common.origin === lost.origin && common.size < lost.size, place, "common is of another log, or not smaller than lost");
+}
+
+function activationHolds(event, place) {
+  const cause = event.get("cause");
+  must(["start", "signal", "watch", "reload"].includes(cause), place, "cause is unknown");
+  must((cause === "reload") === event.has("actor"), place, "actor does not belong to the cause");
+  must((cause === "start") === !event.has("previous"), place, "previous does not belong to the cause");
 }
 
 // ---- Exports
@@ -169,7 +193,7 @@ export function verifyExport(bytes, checkpoint) {
   const lines = utf8(bytes, "export").split("\n");
   must(lines.pop() === "", "export", "its last line does not end");
   const blobs = new Map(), hashes = [], missing = new Set(), pruned = new Set();
-  let first, runs, lastAt = "";
+  let first, runs, lastAt = "", closed;
   lines.forEach((line, number) => shaped(`line ${number + 1}`, () => {
     const place = `line ${number + 1}`;
     const value = parse(line, place);
@@ -200,6 +224,11 @@ export function verifyExport(bytes, checkpoint) {
     const events = eventsOf(entry, blob, entryPlace);
     must(entry.get("at") >= lastAt, entryPlace, "it is earlier than the entry before");
     lastAt = entry.get("at");
+    if (index > first) {
+      const continues = events[0].get("type") === "ledger.continued";
+      must(continues === (closed === index - 1), entryPlace, "ledger.continued is the only entry that may follow ledger.closed, and follows nothing else");
+    }
+    if (events[0].get("type") === "ledger.closed") closed = index;
     runs.add(entry, hash, entryPlace);
     for (const event of events) {
       referencesOf(event).forEach(([kind, name]) => must(blob(kind, name), entryPlace, `the ${kind} ${name} is missing`));

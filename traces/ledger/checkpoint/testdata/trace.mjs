@@ -4,23 +4,46 @@ import { readFileSync } from "node:fs";
 import { Literal, canonical, digest, digestBytes, isString, isTime, members, must, object, parse, same, shaped, textBytes, utf8, without } from "./json.mjs";
 
 const COMMANDS = {
-  list_tools: "do servers", complete: "do input planner prompt purpose", read_history: "do queries task",
-  await_decision: "binding do", call_tool: "arguments do permit round? server tool trace?",
+  list_tools: "do servers",
+  complete: "do input planner prompt purpose",
+  read_history: "do queries task",
+  await_decision: "binding do",
+  call_tool: "arguments do permit round? server tool trace?",
 };
 const ANSWERS = {
-  tools_listed: "bundle? happened kept? servers", completed: "content exchanges happened refusal?", history_read: "calls happened values",
-  decided: "at binding happened trace? votes", tool_returned: "happened result",
-  effect_failed: "code effect exchanges? happened reason", interrupted: "code happened reason",
+  tools_listed: "bundle? happened kept? servers",
+  completed: "content exchanges happened refusal?",
+  history_read: "calls happened values",
+  decided: "at binding happened trace? votes",
+  tool_returned: "happened result",
+  effect_failed: "code effect exchanges? happened reason",
+  interrupted: "code happened reason",
 };
-const ASSESSED = "approvers? arguments bundle condition? definition expires mode plan policy? quorum? risk? score shadow? verdict";
 const FACTS = {
-  screen: "bundle request verdict", discover: "catalog effective servers", plan: "catalog digest plan verdict",
-  validate: "arguments definition dialect plan server tool verdict", authorize: "arguments bundle definition history? plan verdict",
-  assess: ASSESSED, hold: "binding bound reason", approve: "at binding by verdict",
-  permit: "arguments assessed binding? bundle definition permit plan round? server tool trace?", dispatch: "permit",
-  return: "bytes permit result", parse: "definition result structured verdict", summarize: "items structured verdict",
-  answer: "note result", ask: "answer plan", block: "assessment? bundle? effect verdict", fail: "assessment? bundle? effect verdict",
+  screen: "bundle request verdict",
+  discover: "catalog effective servers",
+  plan: "catalog digest plan verdict",
+  validate: "arguments definition dialect plan server tool verdict",
+  authorize: "arguments bundle definition history? plan verdict",
+  assess: "approvers? arguments bundle condition? definition expires fresh_ms? mode plan policy? quorum? risk? score shadow? verdict",
+  hold: "binding bound reason",
+  approve: "at binding by verdict",
+  permit: "arguments assessed binding? bundle definition permit plan round? server tool trace?",
+  dispatch: "permit",
+  return: "bytes permit result",
+  parse: "definition result structured verdict",
+  summarize: "items structured verdict",
+  answer: "note result",
+  ask: "answer plan",
+  block: "assessment? bundle? effect verdict",
+  fail: "assessment? bundle? effect verdict",
 };
+// COMMANDS_FROM has the command of each state that has one; only history, and a summary, may be left out.
+const COMMANDS_FROM = {
+  screened: "list_tools", discovered: "complete", validated: "read_history", pending: "await_decision", approved: "list_tools",
+  dispatched: "call_tool", typed: "complete",
+};
+const GATES = ["input", "plan", "schema", "allowlist", "grant", "policy", "approval", "output", "evidence", "run"];
 const EFFECTS = ["not_sent", "unknown", "done"];
 const TERMINAL = ["answered", "needs_info", "blocked", "failed", "pending"];
 
@@ -30,7 +53,7 @@ export function verifyTrace(bytes, { head, machine } = {}) {
   must(trace.get("format") === "pgfsm.trace/v1", "format", "not pgfsm.trace/v1");
   const [bundle, request, steps] = ["bundle", "request", "steps"].map((m) => trace.get(m));
   bundleHolds(bundle, "bundle");
-  members(request, "actor at kind text round? task? trace?", "request");
+  members(request, "actor at identity? kind round? task? text trace?", "request");
   must(["ask", "call", "agent"].includes(request.get("kind")), "request", "kind is unknown");
   must(Array.isArray(steps) && steps.length > 0, "steps", "there is no step");
 
@@ -62,6 +85,7 @@ function contentHolds(trace, machine) {
   textBytes(request.get("text"), "request: text");
   if (request.has("round")) textBytes(request.get("round"), "request: round");
   traceContextHolds(request.get("trace"), "request: trace");
+  if (request.has("identity")) shaped("request: identity", () => identityHolds(request, "request: identity"));
   if (machine) must(trace.get("machine") === machine.digest, "machine", "the table is not the known one");
   const run = { bundle: trace.get("bundle"), request, id: trace.get("run_id"), calls: 0 };
   let from = "received", at = request.get("at");
@@ -84,6 +108,18 @@ function contentHolds(trace, machine) {
   members(outcome, Object.keys(expected).join(" "), "outcome");
 }
 
+// identityHolds checks what an identity provider says about the actor.
+function identityHolds(request, place) {
+  const identity = request.get("identity"), claims = identity.get("claims") ?? [], groups = identity.get("groups") ?? [];
+  members(identity, "claims? client? groups? kind? on_behalf_of?", place);
+  claims.forEach((claim) => members(claim, "name value", `${place}: claims`));
+  must(["agent", "person", undefined].includes(identity.get("kind")), place, "kind is unknown");
+  must(request.get("actor").includes("#"), place, "the actor is not of an identity provider");
+  for (const [name, list] of Object.entries({ claims: claims.map((claim) => claim.get("name")), groups })) {
+    must(list.every(isString) && same(list, [...list].sort()), `${place}: ${name}`, "they are not in order");
+  }
+}
+
 // traceContextHolds checks the form of a trace context, if there is one.
 function traceContextHolds(context, place) {
   if (context === undefined) return;
@@ -101,6 +137,8 @@ function effectHolds(step, run, place) {
   if (command !== null) {
     must(command instanceof Map && command.get("do") in COMMANDS, place + "command", "it is unknown");
     members(command, COMMANDS[command.get("do")], place + "command");
+    must(COMMANDS_FROM[from] === command.get("do"), place + "command", `the machine gives none of this kind in ${from}`);
+    if (command.has("purpose")) must(command.get("purpose") === { discovered: "plan", typed: "summary" }[from], place + "command", "purpose is unknown");
     must(event !== null, place + "command", "it has no event");
     if (command.get("do") === "call_tool") {
       must(from === "dispatched" && ++run.calls === 1, place + "command", "a second call, or a call that is not from dispatched");
@@ -109,6 +147,9 @@ function effectHolds(step, run, place) {
       must(same(command.get("trace"), run.traceContext), place + "command", "trace does not match");
     }
   }
+  const asks = from !== "discovered" || run.request.get("kind") === "ask";
+  const required = from in COMMANDS_FROM && !["validated", "typed"].includes(from) && asks;
+  must(command !== null || event?.get("happened") === "interrupted" || !required, place + "command", "it is missing");
   if (event === null) return;
   must(event instanceof Map && event.get("happened") in ANSWERS, place + "event", "it is unknown");
   const happened = event.get("happened");
@@ -140,9 +181,12 @@ function listingHolds(event, step, run, place) {
   run.catalog = digest("catalog", without(event, "kept", "bundle"));
   run.judged = run.bundle.get("digest");
   if (!event.has("bundle")) return;
-  bundleHolds(event.get("bundle"), place + ": bundle");
+  const bundle = event.get("bundle");
+  members(bundle, "content digest", place + ": bundle");
+  const unreadable = bundle.get("digest") !== digest("bundle", bundle.get("content"));
+  must(!unreadable || step.get("to") === "blocked", place + ": bundle", "digest does not match");
   must(step.get("from") === "approved", place + ": bundle", "only a step from approved has one");
-  run.judged = event.get("bundle").get("digest");
+  run.judged = bundle.get("digest");
 }
 
 // completionHolds compares the answer of a model with the last exchange.
@@ -177,6 +221,7 @@ function factsHold(step, run, place) {
     const allowed = { block: ["block"], fail: ["block"], assess: ["allow", "hold"] }[trigger] ?? ["allow"];
     const verdict = facts.get("verdict");
     members(verdict, "code gate outcome reason", place + ": verdict");
+    must(GATES.includes(verdict.get("gate")), place + ": verdict", "gate is unknown");
     must(allowed.includes(verdict.get("outcome")), place + ": verdict", "outcome does not belong to the trigger");
     must((verdict.get("code") === "") === (verdict.get("outcome") === "allow"), place + ": verdict", "code does not belong to the outcome");
   }
