@@ -2,13 +2,10 @@
 
 package safefile
 
-import (
-	"io/fs"
-	"os"
-)
+import "io/fs"
 
 // nonBlocking is 0 on systems where folders hold no pipes.
 const nonBlocking = 0
 
-// owner returns the id of our own user on systems where files have no comparable owner.
-func owner(fs.FileInfo) int { return os.Getuid() }
+// checkTrusted cannot check anything on systems where files have no comparable owner and mode.
+func checkTrusted(string, fs.FileInfo) error { return nil }

@@ -37,14 +37,14 @@ func Read(path string) ([]byte, fs.FileInfo, error) {
 	return text, info, err
 }
 
-// ReadTrusted reads a regular file that only this process's user and the superuser can have written.
+// ReadTrusted reads a regular file that only this process's user and the superuser can have written, in a folder where only they can replace it.
 func ReadTrusted(path string) ([]byte, error) {
 	text, info, err := Read(path)
 	if err != nil {
 		return nil, err
 	}
-	if err := CheckOwner(info.Mode(), owner(info), os.Getuid()); err != nil {
-		return nil, fmt.Errorf("it is refused, for it decides what may run: %w", err)
+	if err := checkTrusted(path, info); err != nil {
+		return nil, fmt.Errorf("it is refused: %w", err)
 	}
 	return text, nil
 }
@@ -60,6 +60,21 @@ func CheckOwner(mode fs.FileMode, ownerUID, ourUID int) error {
 		return fmt.Errorf("it belongs to user %d, and we are user %d: take it over with chown, or copy it", ownerUID, ourUID)
 	case mode&writableByOthers != 0:
 		return fmt.Errorf("others may write it (mode %04o): run chmod go-w on it", mode.Perm())
+	}
+	return nil
+}
+
+// CheckFolder returns why a folder is not to be trusted with a configuration: a user other than ours can replace files in it. The end of the text wants the
+// folder's name. In a folder with the sticky bit, only a file's owner can replace it. private says that the folder's group has no other member than its owner.
+func CheckFolder(mode fs.FileMode, ownerUID, ourUID int, private bool) error {
+	sticky := mode&fs.ModeSticky != 0
+	switch {
+	case ownerUID < 0 || ownerUID != ourUID && ownerUID != 0:
+		return fmt.Errorf("belongs to user %d, who can replace the file, and we are user %d: run chown %d", ownerUID, ourUID, ourUID)
+	case mode&0o002 != 0 && !sticky:
+		return fmt.Errorf("lets every user replace the file (mode %04o): run chmod go-w", mode.Perm())
+	case mode&0o020 != 0 && !sticky && !private:
+		return fmt.Errorf("lets its group replace the file (mode %04o): run chmod g-w", mode.Perm())
 	}
 	return nil
 }

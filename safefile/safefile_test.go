@@ -35,6 +35,34 @@ func TestCheckOwner(t *testing.T) {
 	}
 }
 
+func TestCheckFolder(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		mode    fs.FileMode
+		owner   int
+		private bool
+		want    string // in the error; empty for none
+	}{
+		{"ours-alone", 0o755, 1000, false, ""},
+		{"the-systems-own", 0o755, 0, false, ""},
+		{"private-group-may-write", 0o775, 1000, true, ""},
+		{"sticky", 0o777 | fs.ModeSticky, 0, false, ""},
+		{"group-may-write", 0o775, 1000, false, "chmod g-w"},
+		{"group-of-the-system-may-write", 0o775, 0, false, "chmod g-w"},
+		{"world-may-write", 0o757, 1000, true, "chmod go-w"},
+		{"another-owner", 0o755, 1001, true, "chown 1000"},
+		{"another-owner-and-sticky", 0o777 | fs.ModeSticky, 1001, true, "chown 1000"},
+		{"no-owner", 0o755, -1, false, "chown 1000"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := safefile.CheckFolder(c.mode, c.owner, 1000, c.private)
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("CheckFolder(%v, %d, 1000, %v) = %v, want %q in it", c.mode, c.owner, c.private, err, c.want)
+			}
+		})
+	}
+}
+
 // TestReplace shows that a file is replaced only if it still has the content that was read, and that nothing is left beside it.
 func TestReplace(t *testing.T) {
 	for _, c := range []struct {

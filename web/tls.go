@@ -5,9 +5,12 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"sync"
+
+	"pgfsm/safefile"
 )
 
 // TLSFiles name the PEM files of listeners with TLS.
@@ -93,7 +96,15 @@ func (f *TLSFiles) state() (s string) {
 }
 
 func (f *TLSFiles) load() (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+	cert, err := readTrusted(f.Cert)
+	if err != nil {
+		return nil, err
+	}
+	key, err := readTrusted(f.Key)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		return nil, fmt.Errorf("%s and %s: %w", f.Cert, f.Key, err)
 	}
@@ -105,7 +116,7 @@ func (f *TLSFiles) load() (*tls.Config, error) {
 	if f.ClientCA == "" {
 		return config, nil
 	}
-	authorities, err := os.ReadFile(f.ClientCA)
+	authorities, err := readTrusted(f.ClientCA)
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +125,15 @@ func (f *TLSFiles) load() (*tls.Config, error) {
 		return nil, fmt.Errorf("%s: %w", f.ClientCA, errNoCertificate)
 	}
 	return config, nil
+}
+
+// readTrusted reads a file that decides whom the gateway trusts, or that proves who it is.
+func readTrusted(name string) ([]byte, error) {
+	text, err := safefile.ReadTrusted(name)
+	if named := (*fs.PathError)(nil); err != nil && !errors.As(err, &named) {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return text, err
 }
 
 var errNoCertificate = errors.New("it contains no PEM certificate")

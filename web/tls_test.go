@@ -279,6 +279,22 @@ func TestHandshakesThatNeverBegin(t *testing.T) {
 	}
 }
 
+// TestNewTLSRefusesOthersFiles: what proves who the gateway is, and whom it trusts, follows the rule of the files that the configuration names.
+func TestNewTLSRefusesOthersFiles(t *testing.T) {
+	rig := servingTLS(t, newAuthority(t, "clients"))
+	for _, path := range []string{rig.files.Cert, rig.files.Key, rig.files.ClientCA} {
+		if err := os.Chmod(path, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := web.NewTLS(rig.files, nil); err == nil || !strings.HasPrefix(err.Error(), path+": ") || !strings.Contains(err.Error(), "chmod go-w") {
+			t.Errorf("NewTLS() with a writable %s = %v, want its name and chmod go-w", filepath.Base(path), err)
+		}
+		if err := os.Chmod(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestNewTLSRefuses(t *testing.T) {
 	dir := t.TempDir()
 	rig := &tlsRig{t: t, ca: newAuthority(t, "servers"), files: web.TLSFiles{Cert: filepath.Join(dir, "c"), Key: filepath.Join(dir, "k")}}

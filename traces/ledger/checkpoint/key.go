@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -43,12 +44,16 @@ func WriteKey(path, private string) error {
 
 // ReadSigner reads a private key from a file that only its owner can read.
 func ReadSigner(path string) (note.Signer, error) {
-	text, info, err := safefile.Read(path)
+	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if info.Mode()&others != 0 {
 		return nil, fmt.Errorf("%s: others may read or write this private key (mode %04o): run chmod 600 on it", path, info.Mode().Perm())
+	}
+	text, err := safefile.ReadTrusted(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	signer, err := note.NewSigner(strings.TrimSpace(string(text)))
 	if err != nil {
