@@ -226,7 +226,7 @@ func crossNames(j *judge, n *node, _ string) {
 	}
 	known := func(name string, at place, path string) {
 		if n.get("servers").member(name) == nil && name != "" {
-			j.src.fault(at, path, cmp.Or(nearest(name, names), "configured are: "+strings.Join(names, ", ")),
+			j.src.fault(at, path, cmp.Or(Nearest(name, names), "configured are: "+strings.Join(names, ", ")),
 				"no server %s is configured", quote(name))
 		}
 	}

@@ -119,7 +119,7 @@ func (j *judge) asserts(n *node, path string) {
 		at := join(path, m.key)
 		of, known := keywords[m.key]
 		if !known {
-			remedy := nearest(m.key, slices.Sorted(maps.Keys(keywords)))
+			remedy := Nearest(m.key, slices.Sorted(maps.Keys(keywords)))
 			if m.key == "format" {
 				remedy = "write a pattern"
 			}
@@ -242,7 +242,7 @@ func (l *loader) unknownServer(src *source, m member) {
 	for _, s := range servers.members {
 		names = append(names, s.key)
 	}
-	hint := nearest(m.key, names)
+	hint := Nearest(m.key, names)
 	if hint != "" {
 		hint = "; " + hint
 	}

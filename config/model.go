@@ -63,7 +63,7 @@ func (l *loader) planner(over Overrides) {
 		c.Mode = over.Planner
 	}
 	if !slices.Contains(plannerModes, c.Mode) {
-		l.outside("--planner", nearest(c.Mode, plannerModes), "%s is not a planner mode; it must be %s",
+		l.outside("--planner", Nearest(c.Mode, plannerModes), "%s is not a planner mode; it must be %s",
 			quote(c.Mode), oneOf(plannerModes))
 		return
 	}

@@ -133,7 +133,7 @@ func (l *loader) knownTool(server string, m member) {
 	if slices.Contains(names, m.key) {
 		return
 	}
-	l.file.src.fault(m.at, "limits.rate.tools."+server+"."+m.key, cmp.Or(nearest(m.key, names), "allow the tool, or remove the limit"),
+	l.file.src.fault(m.at, "limits.rate.tools."+server+"."+m.key, cmp.Or(Nearest(m.key, names), "allow the tool, or remove the limit"),
 		"no allowlist file allows the tool %s of %s", quote(m.key), quote(server))
 }
 

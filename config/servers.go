@@ -87,7 +87,7 @@ func (l *loader) listed(c *client, m member) *node {
 				names = append(names, clip(s.key))
 			}
 		}
-		src.fault(m.at, path, cmp.Or(nearest(m.key, names), "remove it"), "%s has no server %s",
+		src.fault(m.at, path, cmp.Or(Nearest(m.key, names), "remove it"), "%s has no server %s",
 			c.file.src.name, quote(m.key))
 		return nil
 	}

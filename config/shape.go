@@ -155,7 +155,7 @@ func (j *judge) object(n *node, s *shape, path string) {
 		i := slices.Index(names, m.key)
 		if i < 0 {
 			j.src.hide(m.value) // it may be a secret under a key with a typing mistake
-			j.src.fault(m.at, join(path, m.key), cmp.Or(nearest(m.key, names), "known here: "+strings.Join(names, ", ")),
+			j.src.fault(m.at, join(path, m.key), cmp.Or(Nearest(m.key, names), "known here: "+strings.Join(names, ", ")),
 				"unknown key %s in %s", quote(m.key), subject(path))
 			continue
 		}
@@ -255,7 +255,7 @@ func (j *judge) text(n *node, s *shape, path string) {
 	case hasControl(n.text, s.lines):
 		j.src.fault(n.at, path, "remove it", "%s holds a line end or another control character", path)
 	case len(s.enum) > 0 && !slices.Contains(s.enum, n.text):
-		j.src.fault(n.at, path, nearest(n.text, s.enum), "%s is %s; it must be %s", path, quote(n.text), oneOf(s.enum))
+		j.src.fault(n.at, path, Nearest(n.text, s.enum), "%s is %s; it must be %s", path, quote(n.text), oneOf(s.enum))
 	case s.match != nil && !s.match.MatchString(n.text):
 		j.src.fault(n.at, path, "", "%s is not %s", path, what)
 	case !s.secret && hasReference(n.text):
@@ -355,8 +355,8 @@ func oneOf(choices []string) string {
 	return strings.Join(choices[:last], ", ") + " or " + choices[last]
 }
 
-// nearest suggests the most similar choice; it is empty if none is similar.
-func nearest(got string, choices []string) string {
+// Nearest suggests the most similar choice; it is empty if none is similar.
+func Nearest(got string, choices []string) string {
 	best, distance := "", 3
 	low := strings.ToLower(got)
 	for _, c := range choices {

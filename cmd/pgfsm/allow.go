@@ -4,78 +4,108 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/config"
 	"pgfsm/config/pins"
+	"pgfsm/policy"
 	"pgfsm/policy/docdiff"
 	"pgfsm/policy/visible"
 	"pgfsm/present"
+	"pgfsm/states"
 )
 
-func newAllow(w world) *cobra.Command {
-	var o options
-	var group string
-	var yes bool
-	cmd := &cobra.Command{
-		Use:   "allow SERVER TOOL...",
-		Short: "Put tools on the allowlist and pin them",
-		Long: `allow asks the server for its tools and shows the whole definition of each named tool. If you answer yes, it writes the
-tools into the allowlist, pinned to these definitions. All that a definition says is the server's word, also that the
-tool only reads. Policies still judge each call: pgfsm policy explain shows what they decide.
+// allowOptions are the flags of allow.
+type allowOptions struct {
+	options
+	group              string
+	yes, full          bool
+	all, readOnlyTools bool
+}
 
-Exit code 1 if you do not answer yes. If one of the tools cannot be allowed, allow writes nothing and exits with 2.`,
+func newAllow(w world) *cobra.Command {
+	var o allowOptions
+	cmd := &cobra.Command{
+		Use:   "allow SERVER {TOOL... | --read-only | --all}",
+		Short: "Put tools on the allowlist and pin them",
+		Long: `allow asks the server for its tools and shows each named tool in a line, or with --full its whole definition. If you
+answer yes, it writes the tools into the allowlist, pinned to these definitions. All that a definition says is the
+server's word, also that the tool only reads. Policies still judge each call: pgfsm policy explain shows what they
+decide.
+
+Exit code 1 if you do not answer yes. If one of the named tools cannot be allowed, allow writes nothing and exits with
+2. --read-only and --all leave such tools out, and say why.`,
 		Example: `  pgfsm tools --not-allowed
-  pgfsm allow mcp-policy-kb fetch_policy_entry search_policy_kb`,
-		Args: cobra.MinimumNArgs(2),
+  pgfsm allow mcp-policy-kb fetch_policy_entry search_policy_kb
+  pgfsm allow mcp-policy-kb --read-only`,
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			if o.json && !yes {
+			switch some := o.all || o.readOnlyTools; {
+			case o.json && !o.yes:
 				return errors.New("--json asks nothing: it needs --yes")
+			case some == (len(names) > 1) || o.all && o.readOnlyTools:
+				return errors.New("name tools of the server, or say --read-only or --all: pgfsm tools --not-allowed lists the tools")
 			}
-			p, err := openPins(w, &o, group)
+			p, err := openPins(w, &o.options, o.group)
 			if err != nil {
 				return err
 			}
-			return p.allow(cmd.Context(), names[0], names[1:], yes)
+			return p.allow(cmd.Context(), names[0], names[1:], &o)
 		},
 	}
 	o.register(cmd)
-	registerGroup(cmd, &group)
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	registerGroup(cmd, &o.group)
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&o.full, "full", false, "show the whole definitions")
+	cmd.Flags().BoolVar(&o.all, "all", false, "all tools of the server")
+	cmd.Flags().BoolVar(&o.readOnlyTools, "read-only", false, "all tools of the server that say they only read")
 	return cmd
 }
 
-// allow puts tools of a server on the allowlist, after it has shown them.
-func (p *pinCommand) allow(ctx context.Context, server string, tools []string, yes bool) (err error) {
-	if p.tools, err = p.file.Add(server, tools...); err != nil {
-		return err
-	}
+// allow puts tools of a server on the allowlist, after it has shown them. Without names it chooses them.
+func (p *pinCommand) allow(ctx context.Context, server string, tools []string, o *allowOptions) error {
 	d, err := p.definitions()
 	if err != nil {
 		return err
 	}
-	if _, err := p.compare(ctx); err != nil {
+	b, listed, err := p.list(ctx)
+	if err == nil && len(tools) == 0 {
+		tools, err = p.choose(b, listed, server, o.readOnlyTools)
+	}
+	if err != nil {
 		return err
 	}
+	if p.tools, err = p.file.Add(server, tools...); err != nil {
+		return err
+	}
+	catalog, err := p.file.Compare(p.tools, b, listed.Catalog(), listed.Servers)
+	if err != nil {
+		return err
+	}
+
 	rows, added := p.rows(), 0
 	for i := range p.tools {
 		t := &p.tools[i]
-		if err := t.CheckAllowed(); err != nil {
-			return fmt.Errorf("%w; nothing was written", err)
+		if err := checkAllowed(t, catalog); err != nil {
+			return err
 		}
 		if t.Status == pins.Unpinned {
 			added++
 			rows[i].Live = t.LiveDefinition()
 		}
-		if !p.json {
-			p.show(t)
-		}
 	}
-	if added > 0 && !yes && !p.w.confirm(fmt.Sprintf("Allow %s in %s?", count(added, "tool"), p.file.Path)) {
+	if !p.json {
+		p.show(o.full)
+	}
+	if added > 0 && !o.yes && !p.w.confirm(fmt.Sprintf("Allow %s in %s?", count(added, "tool"), p.file.Path)) {
 		p.w.warn("nothing was written: answer y, or use --yes")
 		return exit(exitNo)
 	}
-	if err := p.file.Approve(p.tools, "", d); err != nil {
+	if err := p.file.Approve(p.tools, "", false, d); err != nil {
 		return err
 	}
 	if p.json {
@@ -91,14 +121,110 @@ func (p *pinCommand) allow(ctx context.Context, server string, tools []string, y
 	return nil
 }
 
-// show prints what would be allowed.
-func (p *pinCommand) show(t *pins.Entry) {
-	out, k := p.w.stdout, newInk(p.w)
-	if t.Status == pins.Same {
-		fmt.Fprintf(out, "%s %s is allowed already, %s\n", visible.Text(t.Server), visible.Text(t.Tool), t.Describe())
-		return
+// choose returns all tools of a server, or those that say they only read. It leaves out, and names, those that cannot be allowed.
+func (p *pinCommand) choose(b *policy.Bundle, listed *states.ToolsListed, server string, readOnly bool) (tools []string, err error) {
+	c := b.Catalog(listed.Catalog(), listed.Servers)
+	for _, s := range states.Statuses(c) {
+		if s.Server == server && s.Status != policy.ServerUp {
+			return nil, errors.New(downHead(&s))
+		}
 	}
-	hints := t.Annotations()
-	fmt.Fprintf(out, "%s\n  %s\n", k.bold(visible.Text(t.Server)+" "+visible.Text(t.Tool)), k.faint("the server says: "+present.Hints(&hints)))
-	printBlock(out, k, docdiff.Plus, t.LiveDefinition())
+	if servers := serversOf(c); !slices.Contains(servers, server) {
+		return nil, fmt.Errorf("no server %q is configured%s", server, didYouMean(server, servers))
+	}
+	for _, s := range c.Servers {
+		for _, t := range s.Tools {
+			if hint := t.Annotations.ReadOnly; s.Server == server && (!readOnly || hint != nil && *hint) {
+				tools = append(tools, t.Name)
+			}
+		}
+	}
+	if len(tools) == 0 {
+		return nil, fmt.Errorf("%s lists no such tool", visible.Text(server))
+	}
+
+	trial := *p.file
+	entries, err := trial.Add(server, tools...)
+	if err == nil {
+		_, err = trial.Compare(entries, b, listed.Catalog(), listed.Servers)
+	}
+	if err != nil {
+		return nil, err
+	}
+	tools = nil
+	for i := range entries {
+		if err := entries[i].CheckAllowed(); err != nil {
+			p.w.warn("left out: " + err.Error())
+			continue
+		}
+		tools = append(tools, entries[i].Tool)
+	}
+	return tools, nil
+}
+
+// checkAllowed is [pins.Entry.CheckAllowed] with a proposal if there is no such server or tool.
+func checkAllowed(t *pins.Entry, c *policy.Catalog) error {
+	err, near := t.CheckAllowed(), ""
+	switch t.Status {
+	case pins.NotConfigured:
+		near = didYouMean(t.Server, serversOf(c))
+	case pins.NotListed:
+		i := slices.Index(serversOf(c), t.Server)
+		var names []string
+		for _, tool := range c.Servers[i].Tools {
+			names = append(names, tool.Name)
+		}
+		near = didYouMean(t.Tool, names)
+	}
+	if err != nil {
+		return fmt.Errorf("%w%s; nothing was written", err, near)
+	}
+	return nil
+}
+
+func serversOf(c *policy.Catalog) (names []string) {
+	for _, s := range c.Servers {
+		names = append(names, s.Server)
+	}
+	return names
+}
+
+// didYouMean proposes a name that is like another, if there is one.
+func didYouMean(name string, names []string) string {
+	if near := config.Nearest(name, names); near != "" {
+		return "; " + visible.Text(near)
+	}
+	return ""
+}
+
+// Bounds of a column of the tools that are shown, in bytes.
+const maxArguments, maxDescription = 60, 80
+
+// show prints what would be allowed: a line for each tool, or the whole definitions.
+func (p *pinCommand) show(full bool) {
+	out, k := p.w.stdout, newInk(p.w)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	shown := slices.ContainsFunc(p.tools, func(t pins.Entry) bool { return t.Status == pins.Unpinned })
+	if shown && !full {
+		fmt.Fprintln(table, "tool\targuments\tthe server says\tdescription")
+	}
+	for i := range p.tools {
+		t := &p.tools[i]
+		if t.Status == pins.Same {
+			fmt.Fprintf(out, "%s %s is allowed already, %s\n", visible.Text(t.Server), visible.Text(t.Tool), t.Describe())
+			continue
+		}
+		hints := t.Annotations()
+		if full {
+			fmt.Fprintf(out, "%s\n  %s\n", k.bold(visible.Text(t.Server)+" "+visible.Text(t.Tool)), k.faint("the server says: "+present.Hints(&hints)))
+			printBlock(out, k, docdiff.Plus, t.LiveDefinition())
+			continue
+		}
+		arguments := visible.Clip(strings.Join(t.Arguments(), ", "), maxArguments)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", visible.Text(t.Tool), arguments, present.Hints(&hints), visible.Clip(t.Description(), maxDescription))
+	}
+	_ = table.Flush() // standard output
+	if shown && !full {
+		fmt.Fprintln(out, k.faint("a question mark: the argument is optional; --full shows the whole definitions"))
+	}
 }

@@ -98,15 +98,22 @@ func openPins(w world, o *options, group string) (*pinCommand, error) {
 }
 
 // compare asks the servers for their tools and compares them with the pins.
-func (p *pinCommand) compare(ctx context.Context) (c *policy.Catalog, err error) {
-	err = p.with(p.w, func(a *app) error {
-		listed, err := a.list(ctx)
-		if err == nil {
-			c, err = p.file.Compare(p.tools, a.Bundle, listed.Catalog(), listed.Servers)
-		}
+func (p *pinCommand) compare(ctx context.Context) (*policy.Catalog, error) {
+	b, listed, err := p.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.file.Compare(p.tools, b, listed.Catalog(), listed.Servers)
+}
+
+// list asks the servers for their tools.
+func (p *pinCommand) list(ctx context.Context) (b *policy.Bundle, listed *states.ToolsListed, err error) {
+	err = p.with(p.w, func(a *app) (err error) {
+		b = a.Bundle
+		listed, err = a.list(ctx)
 		return err
 	})
-	return c, err
+	return b, listed, err
 }
 
 // definitions reads the approved definitions and prints what is wrong with them.
@@ -269,6 +276,7 @@ than a hundred lines, and prints what it omitted; --json shortens nothing. Exit 
 
 func newPinsApprove(w world) *cobra.Command {
 	var expect string
+	var yes bool
 	var cmd *cobra.Command
 	cmd = newPinsCommand(w, &cobra.Command{
 		Use:   "approve [SERVER [TOOL]]",
@@ -278,9 +286,14 @@ It only names tools that are pinned to another definition; it does not change th
 
 With SERVER TOOL it pins only that tool. If the tool is pinned to another definition, --expect must be the digest of the
 live definition, which pgfsm pins diff shows. If the live definition has another digest, approve writes nothing and
-exits with 1.`,
+exits with 1.
+
+With --yes it also approves every changed definition, unseen, and shows what changed.`,
 		Args: cobra.MaximumNArgs(2),
 	}, func(ctx context.Context, p *pinCommand, names []string) error {
+		if cmd.Flags().Changed("expect") && yes {
+			return errors.New("--expect names one definition and --yes takes any: use one of them")
+		}
 		if cmd.Flags().Changed("expect") { // an empty value is a variable that was not set
 			if len(names) != 2 {
 				return errors.New("--expect names the definition of one tool: name its server and the tool")
@@ -289,14 +302,15 @@ exits with 1.`,
 				return fmt.Errorf("--expect: %w", err)
 			}
 		}
-		return p.approve(ctx, canonical.Digest(expect), len(names) == 2)
+		return p.approve(ctx, canonical.Digest(expect), yes, len(names) == 2)
 	})
+	cmd.Flags().BoolVar(&yes, "yes", false, "approve changed definitions, too")
 	cmd.Flags().StringVar(&expect, "expect", "", "the digest that the tool's live definition must have")
 	return cmd
 }
 
 // approve pins what may be pinned. If the command names one tool that cannot be pinned, that is an error.
-func (p *pinCommand) approve(ctx context.Context, expect canonical.Digest, one bool) error {
+func (p *pinCommand) approve(ctx context.Context, expect canonical.Digest, yes, one bool) error {
 	d, err := p.definitions()
 	if err != nil {
 		return err
@@ -305,11 +319,18 @@ func (p *pinCommand) approve(ctx context.Context, expect canonical.Digest, one b
 	if err != nil {
 		return err
 	}
-	if err := p.file.Approve(p.tools, expect, d); err != nil {
+	changes := make([][]docdiff.Change, len(p.tools))
+	for i := range p.tools {
+		if t := &p.tools[i]; yes && t.Status == pins.Changed {
+			changes[i], _ = d.Diff(t)
+		}
+	}
+	if err := p.file.Approve(p.tools, expect, yes, d); err != nil {
 		return err
 	}
 	rows, code, made := p.rows(), exitYes, 0
 	for i := range rows {
+		rows[i].Changes = changes[i]
 		switch r := &rows[i]; r.Status {
 		case pins.Same:
 		case pins.Pinned:

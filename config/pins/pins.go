@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gofrs/flock"
 
@@ -248,6 +250,27 @@ func (t *Entry) CheckAllowed() error {
 	return fmt.Errorf("%s %s cannot be allowed: %s", visible.Text(t.Server), visible.Text(t.Tool), visible.Text(now.Describe()))
 }
 
+// Arguments are the names of the arguments in the tool's live schema, sorted; optional ones end in a question mark.
+func (t *Entry) Arguments() (names []string) {
+	var s struct {
+		Properties map[string]jsontext.Value `json:"properties"`
+		Required   []string                  `json:"required"`
+	}
+	if err := json.Unmarshal(t.live.InputSchema, &s); err != nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		if !slices.Contains(s.Required, name) {
+			name += "?"
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// Description is that of the tool's live definition.
+func (t *Entry) Description() string { return t.live.Description }
+
 // Annotations are the hints of the tool's live definition.
 func (t *Entry) Annotations() policy.Annotations { return t.live.Annotations }
 
@@ -261,8 +284,8 @@ func Answered(c *policy.Catalog, tools []Entry) bool {
 }
 
 // Approve pins compared tools to their live definitions and writes the file, if that changes it. A tool with another pin is pinned anew
-// only if its live definition is the expected one; without an expected one every unpinned tool is pinned.
-func (f *File) Approve(tools []Entry, expected canonical.Digest, d *Definitions) error {
+// only if its live definition is the expected one, or if changes are approved; without an expected one every unpinned tool is pinned.
+func (f *File) Approve(tools []Entry, expected canonical.Digest, changes bool, d *Definitions) error {
 	pins := slices.Clone(f.pins)
 	for i := range tools {
 		t := &tools[i]
@@ -275,7 +298,7 @@ func (f *File) Approve(tools []Entry, expected canonical.Digest, d *Definitions)
 			t.Status, t.Reason = Refused, t.live.Reason
 		case t.conflict != "":
 			t.Status, t.Reason = Conflict, t.conflict
-		case t.Status == Unpinned, t.Status == Changed && expected != "":
+		case t.Status == Unpinned, t.Status == Changed && (expected != "" || changes):
 			t.Status, t.Was, t.Pin = Pinned, t.Pin, t.Definition
 			pins = append(without(pins, *t), policy.Pin{Definition: t.Pin, Server: t.Server, Tool: t.Tool})
 			d.byDigest[t.Pin] = t.live.Definition

@@ -72,7 +72,7 @@ func (a approval) of(path string, tools ...string) ([]pins.Entry, error) {
 	if a.between != nil {
 		a.between()
 	}
-	return entries, f.Approve(entries, a.expected, d)
+	return entries, f.Approve(entries, a.expected, false, d)
 }
 
 func (a approval) must(t *testing.T, path string, tools ...string) []pins.Entry {
@@ -334,5 +334,13 @@ func TestCatalog(t *testing.T) {
 	c, err := d.Catalog(statestest.MustBundle(content, nil))
 	if err != nil || len(c.Effective()) != 1 || c.Effective()[0].Name != "look" {
 		t.Errorf("Catalog() = %+v, %v, want the tool look", c, err)
+	}
+}
+
+func TestArguments(t *testing.T) {
+	approved := approval{}.must(t, write(t, `{"kb": ["x"]}`),
+		`{"name":"x","inputSchema":{"type":"object","properties":{"to":{},"cc":{},"body":true},"required":["to"]}}`)
+	if got := strings.Join(approved[0].Arguments(), " "); got != "body? cc? to" {
+		t.Errorf("Arguments() = %q, want the names, sorted, and ? behind the optional ones", got)
 	}
 }
