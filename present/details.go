@@ -85,7 +85,7 @@ func (d *Details) Rows(events []Event, now string) []Row {
 		switch payload := events[i].Payload; events[i].Type {
 		case ledger.RequestCreated:
 			build = valueAt(payload, "/build")
-			if r.Kind == states.KindAsk || r.Tool == "" { // otherwise tool and arguments are all of it
+			if r.Kind == states.KindAsk || r.Args == nil { // otherwise tool and arguments are all of it
 				asked = valueAt(payload, "/request/text")
 			}
 		case ledger.DecisionMade:
@@ -95,6 +95,9 @@ func (d *Details) Rows(events []Event, now string) []Row {
 	tool := r.Tool
 	if r.Server != "" {
 		tool = r.Server + " " + r.Tool
+	}
+	if r.Unverified {
+		tool += " (unverified: the call was refused before anything checked that this tool exists)"
 	}
 	score := r.risk()
 	if len(d.RiskRules) > 0 {

@@ -47,7 +47,7 @@ func NewCall(q *ledger.Request) Call {
 	}
 }
 
-// A Run is the current state of a run. Every member but Args is always present; a member that does not apply is empty.
+// A Run is the current state of a run. Every member but Args and Unverified is always present; a member that does not apply is empty.
 type Run struct {
 	Call
 	Args      jsontext.Value   `json:"args,omitzero"` // as they would be sent; absent from pages and from runs without a call
@@ -66,6 +66,8 @@ type Run struct {
 	Head      canonical.Digest `json:"head"`
 	Trace     string           `json:"trace_id"`      // of the agent's request
 	CallTrace string           `json:"call_trace_id"` // of an approved call
+
+	Unverified bool `json:"unverified,omitzero"` // the call was refused before anything checked that server, tool and arguments fit
 }
 
 // NewRun returns a run without its arguments.
@@ -73,6 +75,7 @@ func NewRun(q *ledger.Request) Run {
 	return Run{
 		Call: NewCall(q), Kind: q.Kind, Status: q.Status, State: string(q.State), Code: q.Code, Reason: q.Reason, Agreed: q.Agreed,
 		At: q.At, Updated: q.Updated, Sent: q.Sent, Ended: q.Ended, Owner: q.Owner, Steps: q.Steps, Head: q.Head, Trace: q.Trace, CallTrace: q.CallTrace,
+		Unverified: q.Server+q.Tool != "" && !q.Validated(),
 	}
 }
 

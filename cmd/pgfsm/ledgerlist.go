@@ -89,7 +89,8 @@ func newLedgerList(w world, f *ledgerFlags) *cobra.Command {
 		Short: "List runs, newest first",
 		Long: `list prints one line a run: its id, the time of the request, status, actor, server and tool, and the code that says why
 the call was not made, or else the policy that decided. It shortens long names; --json prints them whole, with the
-arguments. A run must match all flags that you give.
+arguments. A run must match all flags that you give. A question mark after the tool says that the call was refused
+before anything checked that this tool exists, or that the arguments fit it.
 
 A TIME is a date (2027-01-31, which is midnight, UTC), a time (2027-01-31T12:00:00Z), or a duration before now (24h).
 --since lists runs that were requested or sent at that time or later, and those that have not ended. --until lists runs
@@ -138,6 +139,9 @@ func printRuns(w world, rows []present.Run) {
 		tool := ""
 		if d.Tool != "" {
 			tool = d.Server + "/" + d.Tool
+			if d.Unverified {
+				tool += " ?"
+			}
 		}
 		lines = append(lines, []string{d.Run, d.At, string(d.Status), d.Actor, tool, cmp.Or(d.Code, d.Policy)})
 	}

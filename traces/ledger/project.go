@@ -43,8 +43,36 @@ func (p *created) apply(r *Request, e *Event) error {
 	if c := p.Call; c != nil {
 		r.Server, r.Tool, r.Arguments, r.Definition = c.Server, c.Tool, canonical.Sum(kindArguments, c.Args), c.Definition
 		r.Args = c.column()
+	} else {
+		r.Server, r.Tool, r.Args = requestedCall(&p.Request)
 	}
 	return nil
+}
+
+// maxRequestedName bounds in bytes a name that a caller made up.
+const maxRequestedName = 256
+
+// requestedCall returns the call of a request whose plan was not validated, so that users find it: nothing has checked that the server
+// and its tool exist, or that the arguments fit. Longer names, and arguments over [MaxInline], are left out. A question names no call.
+func requestedCall(q *states.Request) (server, tool, args string) {
+	if q.Kind == states.KindAsk {
+		return "", "", ""
+	}
+	for name, value := range canonical.Members(q.Text) {
+		text, err := canonical.Unquote(value)
+		isName := err == nil && len(text) <= maxRequestedName
+		switch {
+		case name == "server" && isName:
+			server = text
+		case name == "tool" && isName:
+			tool = text
+		case name == "args" && len(value) <= MaxInline:
+			if whole, err := canonical.JSON(value); err == nil && len(whole) <= MaxInline {
+				args = string(whole)
+			}
+		}
+	}
+	return server, tool, args
 }
 
 // kindArguments is the kind of the digest of arguments, as approvals bind it.
@@ -59,7 +87,7 @@ func (c *call) column() string {
 }
 
 func (p *reserved) apply(r *Request, _ *Event) error {
-	if r.Status != Proposed || r.State != states.Received || r.Tool == "" {
+	if r.Status != Proposed || r.State != states.Received || !r.Validated() {
 		return errors.New("a place is taken once, for a call that nothing has decided about")
 	}
 	r.State = states.Validated

@@ -14,11 +14,12 @@ func TestAPlaceIsTakenOnce(t *testing.T) {
 		r    Request
 		ok   bool
 	}{
-		{"fresh", Request{Status: Proposed, State: states.Received, Tool: "t"}, true},
+		{"fresh", Request{Status: Proposed, State: states.Received, Tool: "t", Definition: "d"}, true},
 		{"without-a-call", Request{Status: Proposed, State: states.Received}, false},
-		{"twice", Request{Status: Proposed, State: states.Validated, Tool: "t"}, false},
-		{"decided", Request{Status: Allowed, State: states.Received, Tool: "t"}, false},
-		{"held", Request{Status: Pending, State: states.Pending, Tool: "t"}, false},
+		{"call-that-nothing-checked", Request{Status: Proposed, State: states.Received, Tool: "t"}, false},
+		{"twice", Request{Status: Proposed, State: states.Validated, Tool: "t", Definition: "d"}, false},
+		{"decided", Request{Status: Allowed, State: states.Received, Tool: "t", Definition: "d"}, false},
+		{"held", Request{Status: Pending, State: states.Pending, Tool: "t", Definition: "d"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := &reserved{record: record{Steps: make([]fsm.Trigger, 4)}}

@@ -98,10 +98,10 @@ type Request struct {
 	Client     string // the client id of an actor of an identity provider
 	Task       string
 	Env        string
-	Server     string
-	Tool       string
-	Args       string           // canonical JSON, or a [Ref]; empty until a plan was validated
-	Arguments  canonical.Digest // of the arguments, as approvals bind it
+	Server     string           // this and the next two members are as requested, unless the plan was validated
+	Tool       string           // as Server
+	Args       string           // canonical JSON, or a [Ref]; empty if there is no call
+	Arguments  canonical.Digest // of the arguments, as approvals bind it; empty until a plan was validated
 	Definition canonical.Digest
 	Bundle     canonical.Digest
 	Mode       string // of risk
@@ -127,6 +127,9 @@ type Request struct {
 	Trace      string           // the id of the trace of the agent's request; empty if there is none
 	CallTrace  string           // the id of the trace of an approved call; empty if there is none
 }
+
+// Validated reports whether the server and the tool existed and the arguments fitted; otherwise the request's call is unverified.
+func (r *Request) Validated() bool { return r.Definition != "" }
 
 // A Blob is a large value that rows refer to by a [Ref]. It is stored once.
 type Blob struct {
