@@ -146,9 +146,13 @@ var serverShape = &shape{form: object, cross: crossServer, oneOf: jsontext.Value
 			doc: "The kinds of messages that the gateway relays between agents and this server: a list of `tools`, `progress`, `cancellation`, " +
 				"`logging`, `resources`, `prompts`, `completion`, `sampling`, `elicitation`, `roots`, `input_required`, or the " +
 				"word `all`. With an empty list, the gateway relays nothing. Only `pgfsm serve` reads this key."},
+		{name: "schemas", shape: &shape{form: table, max: MaxTools, name: toolName, what: "tool", each: filePath},
+			doc: "JSON Schemas that judge the arguments of calls in place of the `inputSchema` of the server: tool to file. Such a tool must be pinned. " +
+				"Agents see the schema in `tools/list`.",
+			example: "{search: search.schema.json}"},
 		{name: "digest", shape: digest,
 			doc: "Uses the server of this name in the `mcp_servers` file. The digest of its entry there must be this one. Only `timeout`, " +
-				"`timeout_total`, `connect_timeout` and `expose` are allowed with it.",
+				"`timeout_total`, `connect_timeout`, `expose` and `schemas` are allowed with it.",
 			example: "sha256:" + strings.Repeat("0", 64)},
 	}}
 

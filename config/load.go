@@ -102,7 +102,7 @@ func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	l.allowlists(over.Allowlist, over.Closed)
 	l.rate(over.Allowlist)
 	l.grants(over.Grants)
-	l.outputs()
+	l.schemas()
 	l.out.Content.Risk, l.out.RiskPlaces = namedEntries(l, "risk", ReadRisk)
 	l.out.Content.Policy, l.out.PolicyPlaces = namedEntries(l, "policy", ReadPolicy)
 	l.roles()
@@ -351,32 +351,56 @@ func (l *loader) unreadable(path string) error {
 	return err
 }
 
-// outputs reads and compiles the output types.
-func (l *loader) outputs() {
-	for _, server := range l.file.root.fields("outputs") {
-		for _, tool := range server.value.members {
-			path := l.file.resolve(tool.value.text)
-			src, text := l.named(tool.value, "outputs."+server.key+"."+tool.key, path, "")
-			if src == nil {
-				continue
+// schemas reads the operator's schemas of tools: those that judge arguments, and the types of structured content.
+func (l *loader) schemas() {
+	root, c := l.file.root, &l.out.Content
+	for _, server := range root.fields("servers") {
+		for _, tool := range server.value.fields("schemas") {
+			if s := l.toolSchema(server.key, tool, "servers."+server.key+".schemas."+tool.key, isArguments); s != nil {
+				c.Schemas = append(c.Schemas, *s)
 			}
-			root := readJSON(src, text)
-			if len(src.faults) == 0 {
-				if _, err := schema.Compile(text, schema.DefaultLimits()); err != nil {
-					src.fault(root.pointed(err), "", "", "%s", err)
-				}
-			}
-			if err := src.err(); err != nil {
-				l.faults = append(l.faults, err.(Errors)...)
-				continue
-			}
-			doc, err := canonical.JSON(text)
-			if err != nil { // readJSON has refused it already
-				panic("settings: " + path + ": " + err.Error())
-			}
-			l.out.Content.Outputs = append(l.out.Content.Outputs, policy.Output{Server: server.key, Tool: tool.key, Schema: doc})
 		}
 	}
+	for _, server := range root.fields("outputs") {
+		for _, tool := range server.value.members {
+			if s := l.toolSchema(server.key, tool, "outputs."+server.key+"."+tool.key, nil); s != nil {
+				c.Outputs = append(c.Outputs, *s)
+			}
+		}
+	}
+}
+
+// isArguments notes a fault of a schema that MCP does not accept as an inputSchema.
+func isArguments(src *source, root *node) {
+	if root.str("type") != "object" {
+		src.fault(root.at, "type", `write "type": "object"`, "the schema of a tool's arguments must have the type object")
+	}
+}
+
+// toolSchema reads and compiles the schema in the file that the configuration names for a tool; nil if it cannot be used.
+func (l *loader) toolSchema(server string, tool member, key string, check func(*source, *node)) *policy.ToolSchema {
+	path := l.file.resolve(tool.value.text)
+	src, text := l.named(tool.value, key, path, "")
+	if src == nil {
+		return nil
+	}
+	root := readJSON(src, text)
+	if len(src.faults) == 0 {
+		if _, err := schema.Compile(text, schema.DefaultLimits()); err != nil {
+			src.fault(root.pointed(err), "", "", "%s", err)
+		} else if check != nil {
+			check(src, root)
+		}
+	}
+	if err := src.err(); err != nil {
+		l.faults = append(l.faults, err.(Errors)...)
+		return nil
+	}
+	doc, err := canonical.JSON(text)
+	if err != nil { // readJSON has refused it already
+		panic("settings: " + path + ": " + err.Error())
+	}
+	return &policy.ToolSchema{Server: server, Tool: tool.key, Schema: doc}
 }
 
 // pointed is where in a schema its refusal points, or where the schema begins.

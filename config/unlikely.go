@@ -16,10 +16,22 @@ func (l *loader) unlikely(allowlist string) {
 		}
 		l.warn(src, at, "the allowlist names no tool, so every call is refused: pgfsm allow SERVER TOOL adds one")
 	}
+	l.unpinnedSchemas()
 	l.unlikelyTimeouts()
 	l.unlikelyWaits()
 	l.unlikelySizes()
 	l.unlikelyRate()
+}
+
+// unpinnedSchemas warns of schemas in place of those of tools that no call can reach, because the tools are not pinned.
+func (l *loader) unpinnedSchemas() {
+	for _, s := range l.out.Content.Schemas {
+		if l.out.Closed == nil && policy.PinOf(l.out.Content.Pins, s.Server, s.Tool) == "" {
+			at := l.file.root.get("servers").get(s.Server).get("schemas").get(s.Tool)
+			l.warn(l.file.src, at.at, "this schema is for %s, which is not pinned, so every call is refused: pgfsm allow allows and pins a tool, "+
+				"pgfsm pins approve pins one that is allowed", quote(s.Tool))
+		}
+	}
 }
 
 // unlikelyTimeouts warns of parts of a run that may take longer than the run. The call itself has its own time.

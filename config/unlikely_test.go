@@ -19,6 +19,9 @@ func TestSettingsThatCanHardlyBeMeant(t *testing.T) {
 		{"no-tool", server, `{"s": []}`, "", "pgfsm.yaml:2:12: the allowlist names no tool"},
 		{"no-tool-in-place-of-the-allowlist", server, `{"s": ["x"]}`, `{}`, "other.json:1:1: the allowlist names no tool"},
 		{"a-tool-in-place-of-the-allowlist", server, `{}`, `{"s": ["x"]}`, ""},
+		{"schema-of-a-pinned-tool", "servers: {s: {url: \"https://s.example\", schemas: {x: x.json}}}\n", `{"s": {"x": {"pin": "sha256:` + strings.Repeat("0", 64) + `"}}}`, "", ""},
+		{"schema-of-a-tool-without-a-pin", "servers: {s: {url: \"https://s.example\", schemas: {x: x.json}}}\n", "", "",
+			`pgfsm.yaml:3:54: this schema is for "x", which is not pinned`},
 		{"connecting-as-long-as-a-run", "servers: {s: {url: \"https://s.example\", connect_timeout: 2m}}\n", "", "", ""},
 		{"connecting-longer-than-a-run", "servers: {s: {url: \"https://s.example\", connect_timeout: 121s}}\n", "", "",
 			"pgfsm.yaml:3:58: connect_timeout of the server s is 121s, longer than limits.run_timeout, which ends a run after 2m"},
@@ -41,7 +44,7 @@ func TestSettingsThatCanHardlyBeMeant(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			files := map[string]string{
-				"pgfsm.yaml": "version: 1\nallowlist: allow.json\n" + tt.text, "allow.json": `{"s": ["x"]}`, "other.json": tt.override,
+				"pgfsm.yaml": "version: 1\nallowlist: allow.json\n" + tt.text, "allow.json": `{"s": ["x"]}`, "other.json": tt.override, "x.json": `{"type": "object"}`,
 				"policy.yaml": "version: 1\npolicies: [{id: p, match: {}, effect: pending, reason: \"Hold.\", expires: 5m}]\n",
 			}
 			if tt.allowlist != "" {

@@ -25,6 +25,7 @@ type Bundle struct {
 	same         map[string]int       // of a name's form in nameKey, which person it is
 	pins         map[toolKey]canonical.Digest
 	grants       []*grant
+	inputs       map[toolKey]*inputSchema // in place of those of servers
 	outputs      map[toolKey]*schema.Schema
 	schemaLimits schema.Limits
 	risk         *risk.Model // nil: no risk rules
@@ -43,6 +44,7 @@ func Compile(content Content) (*Bundle, error) {
 		content:      content,
 		allow:        make(map[toolKey][]string),
 		pins:         make(map[toolKey]canonical.Digest),
+		inputs:       make(map[toolKey]*inputSchema),
 		outputs:      make(map[toolKey]*schema.Schema),
 		schemaLimits: schema.DefaultLimits(),
 	}
@@ -71,6 +73,13 @@ func Compile(content Content) (*Bundle, error) {
 		}
 	}
 	errs = append(errs, b.narrow(), content.Planner.check())
+	for _, own := range content.Schemas {
+		s, err := compileOwn(own.Schema, b.schemaLimits)
+		if err != nil {
+			fault("schema of %s %s: %w", own.Server, own.Tool, err)
+		}
+		b.inputs[toolKey{own.Server, own.Tool}] = s
+	}
 	for _, o := range content.Outputs {
 		s, err := schema.Compile(o.Schema, b.schemaLimits)
 		if err != nil {

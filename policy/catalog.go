@@ -51,16 +51,18 @@ type Tool struct {
 	Definition  []byte           // the whole tool object as sent, canonical, without _meta
 	Digest      canonical.Digest // of Definition
 	Annotations Annotations
-	InputSchema []byte
-	Output      []byte // the declared outputSchema, or nil
+	InputSchema []byte           // that judges: the operator's, or else the server's
+	OwnSchema   canonical.Digest // of the operator's schema; empty if there is none
+	Output      []byte           // the declared outputSchema, or nil
 
 	Allowed bool             // on the operator's allowlist, for everybody or for a group
 	Pin     canonical.Digest // the definition that the operator pinned, or empty
 	Code    Code             // why the allowed tool cannot be called; empty if it can
 	Reason  string
 
-	input  *schema.Schema
-	output *schema.Schema
+	input   *schema.Schema
+	output  *schema.Schema
+	refused func() string // why the schema of a tool that is not allowed is refused; see Refused
 
 	listed, conform string // the reasons of verdicts that allow
 }
@@ -80,6 +82,16 @@ func (t *Tool) Drifted() bool { return t.Pin != "" && t.Pin != t.Digest }
 
 // Effective reports whether the tool is on the effective allowlist: discovered, allowed, and usable.
 func (t *Tool) Effective() bool { return t != nil && t.Allowed && t.Code == "" && t.input != nil }
+
+// Refused says why the tool could not be called if it were allowed: the code and the reason. Both are empty if it could.
+func (t *Tool) Refused() (Code, string) {
+	if t.Code == "" && t.refused != nil {
+		if reason := t.refused(); reason != "" {
+			return CodeSchemaRefused, reason
+		}
+	}
+	return t.Code, t.Reason
+}
 
 // Input is the tool's inputSchema, or nil if it was not compiled.
 func (t *Tool) Input() *schema.Schema { return t.input }
@@ -188,8 +200,16 @@ func (b *Bundle) admit(c *Catalog, s *CatalogServer) {
 			continue
 		}
 		c.index[key] = t
+		if own := b.inputs[key]; own != nil {
+			t.InputSchema, t.OwnSchema = own.text, own.digest
+		}
 		if t.Allowed {
 			b.admitTool(t, key)
+		} else { // only people ask, so most catalogs do not compile it
+			t.refused = sync.OnceValue(func() string {
+				_, reason := b.compileInput(t, key)
+				return reason
+			})
 		}
 	}
 	for _, entry := range s.LeftOut {
@@ -215,19 +235,53 @@ func (b *Bundle) admitTool(t *Tool, key toolKey) {
 	if t.Code, t.Reason = b.ungranted(key); t.Code != "" {
 		return
 	}
-	b.compileTool(t)
-}
-
-func (b *Bundle) compileTool(t *Tool) {
-	input, err := schema.Compile(t.InputSchema, b.schemaLimits)
-	if err != nil {
-		t.Code, t.Reason = CodeSchemaRefused, "inputSchema: "+err.Error()
+	if t.OwnSchema != "" && t.Pin == "" {
+		t.Code, t.Reason = CodeSchemaUnpinned, "servers."+t.Server+".schemas has a schema for it, and it is not pinned."
 		return
 	}
-	t.input = input
+	b.compileTool(t, key)
+}
+
+// An inputSchema is the operator's schema in place of a tool's inputSchema.
+type inputSchema struct {
+	text   []byte
+	digest canonical.Digest
+	schema *schema.Schema
+}
+
+func compileOwn(text []byte, limits schema.Limits) (*inputSchema, error) {
+	s, err := schema.Compile(text, limits)
+	if err != nil {
+		return nil, err
+	}
+	text, err = canonical.JSON(text)
+	return &inputSchema{text, canonical.Sum("input schema", text), s}, err
+}
+
+// compileInput returns the schema that judges a tool's arguments, or why there is none.
+func (b *Bundle) compileInput(t *Tool, key toolKey) (s *schema.Schema, reason string) {
+	if own := b.inputs[key]; own != nil {
+		return own.schema, ""
+	}
+	s, err := schema.Compile(t.InputSchema, b.schemaLimits)
+	if err != nil {
+		return nil, "inputSchema: " + err.Error()
+	}
+	return s, ""
+}
+
+func (b *Bundle) compileTool(t *Tool, key toolKey) {
+	var reason string
+	if t.input, reason = b.compileInput(t, key); t.input == nil {
+		t.Code, t.Reason = CodeSchemaRefused, reason
+		return
+	}
 	t.listed = fmt.Sprintf("The allowlist names %s of %s.", t.Name, t.Server)
 	t.conform = fmt.Sprintf("The arguments conform to the tool's inputSchema (%s, closed world).", t.Dialect())
-	t.output = b.outputs[toolKey{t.Server, t.Name}]
+	if t.OwnSchema != "" {
+		t.conform = fmt.Sprintf("The arguments conform to the operator's schema in place of the tool's inputSchema (%s, closed world).", t.Dialect())
+	}
+	t.output = b.outputs[key]
 	if t.output == nil && t.Output != nil {
 		// Without a usable output type the tool can be called, and its results stay untyped.
 		if output, err := schema.Compile(t.Output, b.schemaLimits); err == nil {

@@ -27,6 +27,7 @@ const (
 	CodeFinalAnswer   Code = "final_answer_refused"
 
 	CodeSchemaRefused    Code = "schema_refused"
+	CodeSchemaUnpinned   Code = "schema_unpinned"
 	CodeArgumentsInvalid Code = "arguments_invalid"
 
 	CodeToolNotAllowed        Code = "tool_not_allowed"
@@ -107,7 +108,9 @@ func Codes() []CodeDoc {
 		{CodeToolAmbiguous, GateSchema, "The server lists the name more than once, so it is not clear which tool would run.", "Have the server " +
 			"fixed."},
 		{CodeSchemaRefused, GateSchema, "pgfsm cannot use the tool's inputSchema safely, so the catalog does not contain the tool.", "pgfsm tools " +
-			"shows the reason; have the server fixed."},
+			"shows the reason. Have the server fixed, or write a schema in its place (servers.NAME.schemas)."},
+		{CodeSchemaUnpinned, GateSchema, "The configuration has a schema in place of the tool's inputSchema, and the tool is not pinned, so the server could " +
+			"change the tool.", "Pin the tool: pgfsm pins approve SERVER TOOL."},
 		{CodeArgumentsInvalid, GateSchema, "The arguments do not conform to the tool's inputSchema, or contain a key that it does not " +
 			"name.", "Correct the arguments at the places that the reason names."},
 		{"arguments_too_complex", GateSchema, "Validating these arguments against this recursive schema would take too much work.", "Send arguments " +

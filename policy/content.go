@@ -27,7 +27,8 @@ type Content struct {
 	Policy    *rules.Content `json:"policy,omitzero"`
 	Roles     []Role         `json:"roles,omitempty"`
 	Identity  *IdentityRules `json:"identity,omitzero"`
-	Outputs   []Output       `json:"outputs"`
+	Schemas   []ToolSchema   `json:"schemas,omitempty"` // in place of the inputSchema of servers
+	Outputs   []ToolSchema   `json:"outputs"`           // the types of structured content
 	Summary   string         `json:"summary"`
 	Limits    Limits         `json:"limits"`
 }
@@ -127,8 +128,8 @@ type Route struct {
 	Args    jsontext.Value `json:"args"`
 }
 
-// Output registers the type of a tool's structured content.
-type Output struct {
+// ToolSchema is a JSON Schema that the operator wrote for a tool.
+type ToolSchema struct {
 	Server string         `json:"server"`
 	Tool   string         `json:"tool"`
 	Schema jsontext.Value `json:"schema"`

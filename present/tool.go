@@ -18,8 +18,9 @@ type Tool struct {
 	Allowed     bool               `json:"allowed"`
 	Code        policy.Code        `json:"code,omitzero"` // why it cannot be called
 	Reason      string             `json:"reason,omitzero"`
-	Dialect     string             `json:"dialect,omitzero"` // of its schema
-	Open        []string           `json:"open,omitzero"`    // places that accept members which the schema does not name
+	Dialect     string             `json:"dialect,omitzero"`    // of its schema
+	OwnSchema   canonical.Digest   `json:"own_schema,omitzero"` // the operator's schema in place of its inputSchema
+	Open        []string           `json:"open,omitzero"`       // places that accept members which the schema does not name
 	Definition  canonical.Digest   `json:"definition"`
 	Pin         canonical.Digest   `json:"pin,omitzero"` // of an allowlisted tool; it should be the definition
 	Annotations policy.Annotations `json:"annotations"`
@@ -44,12 +45,15 @@ func Tools(content *policy.Content, c *policy.Catalog) (tools []Tool) {
 func newTool(t *policy.Tool) Tool {
 	tool := Tool{
 		Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description, Allowed: t.Effective(), Code: t.Code,
-		Reason: t.Reason, Dialect: t.Dialect(), Open: t.Open(), Definition: t.Digest, Pin: t.Pin, Annotations: t.Annotations,
+		Reason: t.Reason, Dialect: t.Dialect(), Open: t.Open(), Definition: t.Digest, Pin: t.Pin, OwnSchema: t.OwnSchema, Annotations: t.Annotations,
 		onAllowlist: t.Allowed,
 	}
 	switch {
 	case !t.Allowed:
 		tool.Code, tool.Reason = policy.CodeToolNotAllowed, "not on the allowlist"
+		if code, why := t.Refused(); code != "" {
+			tool.Code, tool.Reason = code, why+"; it is not on the allowlist"
+		}
 	case t.Annotations.ReadOnly == nil || !*t.Annotations.ReadOnly:
 		tool.Warning = "on the allowlist, but not annotated as read-only"
 	}
@@ -84,6 +88,9 @@ func (t *Tool) Detail() string {
 	var parts []string
 	if t.Dialect != "" {
 		parts = append(parts, t.Dialect)
+	}
+	if t.OwnSchema != "" {
+		parts = append(parts, "your schema "+t.OwnSchema.Short())
 	}
 	parts = append(parts, hintWords(&t.Annotations)...)
 	switch {
@@ -130,7 +137,7 @@ func hintWords(a *policy.Annotations) (words []string) {
 func NotAllowed(tools []Tool) (reads, others []Tool) {
 	for _, t := range tools {
 		switch readOnly := t.Annotations.ReadOnly; {
-		case t.Code != policy.CodeToolNotAllowed:
+		case t.onAllowlist || t.Definition == "":
 		case readOnly != nil && *readOnly:
 			reads = append(reads, t)
 		default:

@@ -27,6 +27,7 @@ type Binding struct {
 	Quorum     int              `json:"quorum"`
 	Risk       []BoundRisk      `json:"risk"`
 	Run        string           `json:"run"`
+	Schema     canonical.Digest `json:"schema,omitempty"` // the operator's, in place of the tool's inputSchema
 	Score      int              `json:"score"`
 	Server     string           `json:"server"`
 	Tool       string           `json:"tool"`
@@ -45,7 +46,7 @@ func bind(r *Run, b *policy.Bundle, tool *policy.Tool, a *AssessedFact) Binding 
 	to := Binding{
 		Actor: r.request.Actor, Approvers: a.Approvers, Arguments: a.Arguments, Condition: a.Condition, Connection: b.Connection(tool.Server),
 		Definition: tool.Digest, Env: b.Content().Env, Expires: a.Expires, Fresh: a.Fresh, Mode: a.Mode, Pin: tool.Pin, Policy: a.Policy, Quorum: a.Quorum, Run: r.id,
-		Score: a.Score, Server: tool.Server, Tool: tool.Name,
+		Schema: tool.OwnSchema, Score: a.Score, Server: tool.Server, Tool: tool.Name,
 	}
 	if id := r.request.Identity; id != nil {
 		to.OnBehalfOf = id.OnBehalfOf
@@ -73,6 +74,7 @@ func (b *Binding) changes(now *Binding) string {
 	}{
 		{"the environment", b.Env, now.Env}, {"the connection of the server", b.Connection.Short(), now.Connection.Short()},
 		{"the tool's definition", b.Definition.Short(), now.Definition.Short()}, {"the tool's pin", b.Pin.Short(), now.Pin.Short()},
+		{"the operator's schema of the tool", b.Schema.Short(), now.Schema.Short()},
 		{"the risk mode", b.Mode, now.Mode}, {"the risk score", b.Score, now.Score}, {"the risk rules", b.rules(), now.rules()},
 		{"the policy", b.Policy, now.Policy}, {"the policy's condition", b.Condition, now.Condition}, {"the approvers", b.Approvers, now.Approvers},
 		{"the quorum", b.Quorum, now.Quorum}, {"the expiry", b.Expires, now.Expires},

@@ -85,6 +85,7 @@ type ValidatedFact struct {
 	Definition canonical.Digest `json:"definition"`
 	Dialect    string           `json:"dialect"`
 	Plan       canonical.Digest `json:"plan"`
+	Schema     canonical.Digest `json:"schema,omitempty"` // the operator's, in place of the tool's inputSchema
 	Server     string           `json:"server"`
 	Tool       string           `json:"tool"`
 	Verdict    policy.Verdict   `json:"verdict"`

@@ -17,7 +17,7 @@ func (planned) Judge(r *Run, _ Event) Judgement {
 		return block(v)
 	}
 	return Judgement{Validate, &ValidatedFact{
-		Arguments: argumentsDigest(p.plan.Args), Definition: tool.Digest, Dialect: tool.Dialect(), Plan: p.Digest,
+		Arguments: argumentsDigest(p.plan.Args), Definition: tool.Digest, Dialect: tool.Dialect(), Plan: p.Digest, Schema: tool.OwnSchema,
 		Server: tool.Server, Tool: tool.Name, Verdict: v, tool: tool,
 	}}
 }

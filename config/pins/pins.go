@@ -239,7 +239,7 @@ func (t *Entry) compare(c *policy.Catalog) {
 func (t *Entry) CheckAllowed() error {
 	now := *t
 	switch {
-	case t.Status == Unpinned && t.live.Code != "":
+	case t.Status == Unpinned && t.unusable():
 		now.Status, now.Reason = Refused, t.live.Reason
 	case t.Status == Unpinned && t.conflict != "":
 		now.Status, now.Reason = Conflict, t.conflict
@@ -271,6 +271,9 @@ func (t *Entry) Arguments() (names []string) {
 // Description is that of the tool's live definition.
 func (t *Entry) Description() string { return t.live.Description }
 
+// unusable reports whether no run could call the tool even if it were pinned.
+func (t *Entry) unusable() bool { return t.live.Code != "" && t.live.Code != policy.CodeSchemaUnpinned }
+
 // Annotations are the hints of the tool's live definition.
 func (t *Entry) Annotations() policy.Annotations { return t.live.Annotations }
 
@@ -294,7 +297,7 @@ func (f *File) Approve(tools []Entry, expected canonical.Digest, changes bool, d
 			continue
 		case expected != "" && expected != t.Definition:
 			t.Status = Unexpected
-		case t.live.Code != "":
+		case t.unusable():
 			t.Status, t.Reason = Refused, t.live.Reason
 		case t.conflict != "":
 			t.Status, t.Reason = Conflict, t.conflict

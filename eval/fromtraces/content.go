@@ -22,7 +22,7 @@ func divide(from *policy.Content) divided {
 	d := divided{content: *from}
 	c := &d.content
 	c.Planner = policy.Planner{Mode: policy.PlannerRouter, Routes: []policy.Route{}}
-	c.Summary, c.Outputs = policy.SummaryNever, []policy.Output{}
+	c.Summary, c.Outputs = policy.SummaryNever, []policy.ToolSchema{}
 	c.Servers = make([]policy.Server, len(from.Servers))
 	for i, s := range from.Servers {
 		c.Servers[i] = policy.Server{

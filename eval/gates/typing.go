@@ -76,7 +76,7 @@ func typedWorld(name string) (*policy.Bundle, string, error) {
 	}
 	switch of, known := outputTypes[name]; {
 	case known:
-		c.Outputs = []policy.Output{{Server: serverKB, Tool: toolFetch, Schema: jsontext.Value(of)}}
+		c.Outputs = []policy.ToolSchema{{Server: serverKB, Tool: toolFetch, Schema: jsontext.Value(of)}}
 	case name == untyped:
 	case name == declared:
 		page = declare(outputTypes[""])

@@ -140,6 +140,15 @@ func activeBundles() (all []Scenario) {
 		a.Content = canonical.MustMarshal(&c)
 		a.Digest = canonical.Sum("bundle", a.Content)
 	})
+	own := func(schema string) policy.Content {
+		c := Held().Content
+		c.Pins = []policy.Pin{{Definition: Definition(), Server: Server, Tool: Tool}}
+		c.Schemas = []policy.ToolSchema{{Server: Server, Tool: Tool, Schema: jsontext.Value(schema)}}
+		return c
+	}
+	schema := Held()
+	schema.Name, schema.State, schema.Code, schema.Calls = "active-another-own-schema", states.Blocked, policy.CodeBundleChanged, 0
+	schema.Content, schema.World.Active = own(InputSchema), MustBundle(own(`{"type":"object","properties":{"policy_id":{}}}`), nil)
 	early := Held()
 	early.Name, early.State, early.Code, early.Calls = "active-before-the-approval", states.Failed, policy.CodeEffectFailed, 0
 	early.World.Decided = nil
@@ -150,7 +159,7 @@ func activeBundles() (all []Scenario) {
 		d.(*states.Live).Active = nil
 		return d
 	}
-	return append(all, early, none)
+	return append(all, schema, early, none)
 }
 
 // liar changes what the door says of the active bundle.

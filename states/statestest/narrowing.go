@@ -48,7 +48,19 @@ func narrowed() []Scenario {
 	id := func(schema string) func(*policy.Granted) {
 		return func(g *policy.Granted) { g.Args = []policy.Constraint{only("/policy_id", schema)} }
 	}
+	own := func(name string, state fsm.State, code policy.Code, calls int, schema string, pins ...policy.Pin) Scenario {
+		return with(name, state, code, calls, func(s *Scenario) {
+			s.Content.Schemas, s.Content.Pins = []policy.ToolSchema{{Server: Server, Tool: Tool, Schema: jsontext.Value(schema)}}, pins
+		})
+	}
+	pin := policy.Pin{Definition: Definition(), Server: Server, Tool: Tool}
+	const ids = `{"type":"object","properties":{"policy_id":{"enum":["policy-002"]}}}`
 	return []Scenario{
+		own("own-schema", states.Answered, "", 1, ids, pin),
+		own("own-schema-refuses", states.Blocked, policy.CodeArgumentsInvalid, 0, `{"type":"object","properties":{"policy_id":{"enum":["policy-001"]}}}`, pin),
+		own("own-schema-without-a-pin", states.Blocked, policy.CodeSchemaUnpinned, 0, ids),
+		own("own-schema-of-another-definition", states.Blocked, policy.CodeToolDefinitionChanged, 0, ids,
+			policy.Pin{Definition: canonical.Sum("tool definition", []byte("{}")), Server: Server, Tool: Tool}),
 		pinned("pinned-and-the-same", states.Answered, "", 1, Definition()),
 		pinned("pinned-and-changed", states.Blocked, policy.CodeToolDefinitionChanged, 0, canonical.Sum("tool definition", []byte("{}"))),
 		granted("granted", states.Answered, "", 1, func(*policy.Granted) {}, nil),

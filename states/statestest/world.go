@@ -73,7 +73,7 @@ func Content() policy.Content {
 			Rule: screen.Rule{ID: "malware", Pattern: `\bransomware\b`, Reason: "No malware."}, On: []string{policy.KindAsk},
 		}}},
 		Planner: policy.Planner{Mode: policy.PlannerRouter},
-		Outputs: []policy.Output{{Server: Server, Tool: Tool, Schema: jsontext.Value(OutputSchema)}},
+		Outputs: []policy.ToolSchema{{Server: Server, Tool: Tool, Schema: jsontext.Value(OutputSchema)}},
 		Summary: policy.SummaryAsked,
 		Limits:  policy.DefaultLimits(),
 	}

@@ -23,7 +23,7 @@ const FACTS = {
   screen: "bundle request verdict",
   discover: "catalog effective servers",
   plan: "catalog digest plan verdict",
-  validate: "arguments definition dialect plan server tool verdict",
+  validate: "arguments definition dialect plan schema? server tool verdict",
   authorize: "arguments bundle definition history? plan verdict",
   assess: "approvers? arguments bundle condition? definition expires fresh_ms? mode plan policy? quorum? risk? score shadow? verdict",
   hold: "binding bound reason",
@@ -242,6 +242,8 @@ function factsHold(step, run, place) {
   case "validate":
     run.arguments = digest("arguments", plan.get("args"));
     run.definition = facts.get("definition");
+    run.schema = ownSchema(run.bundle, plan);
+    equals("schema", run.schema);
     equals("server", plan.get("server"));
     equals("tool", plan.get("tool"));
     must(definitions(run.listed, plan.get("server"), plan.get("tool")).includes(run.definition), place, "definition is not that of a listed tool");
@@ -300,11 +302,17 @@ function factsHold(step, run, place) {
   }
 }
 
+// ownSchema is the digest of the operator's schema in place of the inputSchema of the plan's tool.
+function ownSchema(bundle, plan) {
+  const own = bundle.get("content").get("schemas")?.find((s) => s.get("server") === plan.get("server") && s.get("tool") === plan.get("tool"));
+  return own && digest("input schema", own.get("schema"));
+}
+
 function boundHolds(bound, run, place) {
   const server = run.bundle.get("content").get("servers").find((s) => s.get("name") === run.plan.get("server"));
   const expected = {
     actor: run.request.get("actor"), run: run.id, env: run.bundle.get("content").get("env"),
-    arguments: run.arguments, definition: run.definition, server: run.plan.get("server"), tool: run.plan.get("tool"),
+    arguments: run.arguments, definition: run.definition, schema: run.schema, server: run.plan.get("server"), tool: run.plan.get("tool"),
     connection: digest("connection", without(server, "connect_timeout_ms", "timeout_total_ms").set("timeout_ms", new Literal("0"))),
   };
   for (const [name, want] of Object.entries(expected)) must(bound.get(name) === want, place, `${name} does not match`);
