@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/policy"
@@ -154,5 +155,32 @@ func TestOnlyAllowedToolsAreEffective(t *testing.T) {
 		if x.Name == statestest.Delete && x.Dialect() != "" {
 			t.Error("the schema of a tool that is not allowed was compiled")
 		}
+	}
+}
+
+// TestSchemaOfAToolThatIsNotAllowed shows that a refused schema is named before anybody allows the tool, with its keyword.
+func TestSchemaOfAToolThatIsNotAllowed(t *testing.T) {
+	for _, tc := range []struct {
+		name, schema, own string
+		code              policy.Code
+		want              string // in the reason
+	}{
+		{"usable", `{"type":"object"}`, "", "", ""},
+		{"lookahead", `{"type":"object","properties":{"mail":{"pattern":"^(?!\\.)a"}}}`, "", policy.CodeSchemaRefused, `"/properties/mail/pattern"`},
+		{"draft-04-keyword", `{"type":"object","properties":{"n":{"exclusiveMinimum":true}}}`, "", policy.CodeSchemaRefused, `"/properties/n/exclusiveMinimum"`},
+		{"operators-schema", `{"type":"object","properties":{"n":{"exclusiveMinimum":true}}}`, `{"type":"object"}`, "", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			content := statestest.Content()
+			content.Allowlist = nil
+			if tc.own != "" {
+				content.Schemas = []policy.ToolSchema{{Server: statestest.Server, Tool: statestest.Tool, Schema: jsontext.Value(tc.own)}}
+			}
+			listings := statestest.Listings(page(`{"name":"fetch_policy_entry","inputSchema":` + tc.schema + `}`))
+			code, reason := statestest.MustBundle(content, nil).Catalog(canonical.Sum("catalog", []byte(tc.schema)), listings).Servers[0].Tools[0].Refused()
+			if code != tc.code || !strings.Contains(reason, tc.want) || (reason == "") != (tc.want == "") {
+				t.Errorf("Refused() = %q, %q; want %q and a reason with %q", code, reason, tc.code, tc.want)
+			}
+		})
 	}
 }

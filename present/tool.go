@@ -18,9 +18,9 @@ type Tool struct {
 	Allowed     bool               `json:"allowed"`
 	Code        policy.Code        `json:"code,omitzero"` // why it cannot be called
 	Reason      string             `json:"reason,omitzero"`
-	Dialect     string             `json:"dialect,omitzero"`    // of its schema
-	OwnSchema   canonical.Digest   `json:"own_schema,omitzero"` // the operator's schema in place of its inputSchema
-	Open        []string           `json:"open,omitzero"`       // places that accept members which the schema does not name
+	Dialect     string             `json:"dialect,omitzero"` // of its schema
+	OwnSchema   canonical.Digest   `json:"schema,omitzero"`  // the operator's schema in place of its inputSchema
+	Open        []string           `json:"open,omitzero"`    // places that accept members which the schema does not name
 	Definition  canonical.Digest   `json:"definition"`
 	Pin         canonical.Digest   `json:"pin,omitzero"` // of an allowlisted tool; it should be the definition
 	Annotations policy.Annotations `json:"annotations"`
@@ -52,7 +52,7 @@ func newTool(t *policy.Tool) Tool {
 	case !t.Allowed:
 		tool.Code, tool.Reason = policy.CodeToolNotAllowed, "not on the allowlist"
 		if code, why := t.Refused(); code != "" {
-			tool.Code, tool.Reason = code, why+"; it is not on the allowlist"
+			tool.Code, tool.Reason = code, strings.TrimSuffix(why, ".")+"; it is not on the allowlist"
 		}
 	case t.Annotations.ReadOnly == nil || !*t.Annotations.ReadOnly:
 		tool.Warning = "on the allowlist, but not annotated as read-only"
@@ -83,14 +83,14 @@ func unlisted(content *policy.Content, s *policy.CatalogServer) (tools []Tool) {
 func (t *Tool) Detail() string {
 	why := ""
 	if t.Code != "" {
-		why = fmt.Sprintf("[%s] %s; ", t.Code, t.Reason)
+		why = fmt.Sprintf("[%s] %s; ", t.Code, strings.TrimSuffix(t.Reason, "."))
 	}
 	var parts []string
 	if t.Dialect != "" {
 		parts = append(parts, t.Dialect)
 	}
 	if t.OwnSchema != "" {
-		parts = append(parts, "your schema "+t.OwnSchema.Short())
+		parts = append(parts, "operator's schema "+t.OwnSchema.Short())
 	}
 	parts = append(parts, hintWords(&t.Annotations)...)
 	switch {

@@ -4,8 +4,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/upstream"
+	"pgfsm/mcp/wire"
 	"pgfsm/policy"
 	"pgfsm/states"
 )
@@ -58,10 +61,22 @@ func (r *Generation) newView(l policy.Listing) *view {
 	}
 	for _, t := range sent {
 		if judged := effective[t.Name]; judged != nil {
-			v.tools = append(v.tools, viewTool{gateway.Tool{Name: t.Name, Raw: t.Raw}, judged})
+			v.tools = append(v.tools, viewTool{gateway.Tool{Name: t.Name, Raw: shown(judged, t.Raw)}, judged})
 		}
 	}
 	return v
+}
+
+// shown is a tool as agents see it: as the server sent it, with the operator's schema if there is one.
+func shown(judged *policy.Tool, raw jsontext.Value) jsontext.Value {
+	if judged.OwnSchema == "" {
+		return raw
+	}
+	with, err := wire.Set(raw, "inputSchema", judged.InputSchema)
+	if err != nil {
+		return raw // unreachable: the catalog has read the tool
+	}
+	return with
 }
 
 // event is the part of the listing that a run of one tool is judged by. An unusable listing is passed whole, because it says why.

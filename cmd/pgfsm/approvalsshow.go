@@ -106,5 +106,8 @@ func printBound(w world, d *present.Approval, now string) {
 	if d.Bound.Pin != "" {
 		fmt.Fprintf(w.stdout, "%s %s\n", k.bold("Pin:"), d.Bound.Pin)
 	}
+	if d.Bound.Schema != "" {
+		fmt.Fprintf(w.stdout, "%s %s, the operator's in place of the inputSchema\n", k.bold("Schema:"), d.Bound.Schema)
+	}
 	fmt.Fprintf(w.stdout, "%s %s\n", k.bold("Digest of all this:"), q.Binding)
 }

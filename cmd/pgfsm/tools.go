@@ -24,8 +24,9 @@ func newTools(w world) *cobra.Command {
 		Use:   "tools",
 		Short: "List the tools of all servers, and whether they may be called",
 		Long: `tools asks every configured server for its tools. For each tool it shows whether you may call it and why not, its schema
-dialect, its annotations, and whether it is pinned to this definition (pgfsm pins). It marks allowlisted tools without
-the annotation read-only. Exit code 2 if no server answered.
+dialect, its annotations, and whether it is pinned to this definition (pgfsm pins). If pgfsm cannot use the schema of a
+tool, tools says so also before the tool is on the allowlist. It marks allowlisted tools without the annotation
+read-only. Exit code 2 if no server answered.
 
 --not-allowed lists only the tools that the allowlist does not name, for review: first those that say they only read,
 which is only the server's word, then all others.`,
@@ -137,5 +138,8 @@ func printNotAllowed(out io.Writer, k ink, head string, tools []present.Tool) {
 	fmt.Fprintln(out, k.bold(head))
 	for _, t := range tools {
 		fmt.Fprintf(out, "  %s %-28s %s\n", visible.Text(t.Server), visible.Text(t.Name), k.faint(visible.Clip(t.Description, maxLine)))
+		if t.Code != policy.CodeToolNotAllowed {
+			fmt.Fprintf(out, "    %s\n", k.bad.Sprint("! ["+string(t.Code)+"] "+visible.Clip(t.Reason, maxLine)))
+		}
 	}
 }

@@ -153,12 +153,12 @@ func (c *toolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 	if err != nil {
 		return nil
 	}
-	all := bindings(l.catalogOf(listing).tools[c.target])
-	seen := func(t Tool) bool { return t.Name == c.target }
-	if len(all) > 0 && !slices.ContainsFunc(c.q.config().Calls.Tools(listing, c.q.Identity), seen) {
+	shown := c.q.config().Calls.Tools(listing, c.q.Identity)
+	i := slices.IndexFunc(shown, func(t Tool) bool { return t.Name == c.target })
+	if i < 0 {
 		return nil // nothing is revealed of a hidden tool: Calls rejects the call
 	}
-	for _, b := range all {
+	for _, b := range bindings(shown[i].Raw) { // as the client saw it: with the operator's schema, if there is one
 		name := paramPrefix + b.header
 		sent := c.q.Header.Values(name)
 		value := b.value(c.params.arguments)
