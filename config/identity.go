@@ -177,7 +177,7 @@ func (l *loader) identity() {
 		to.Login = Login{CLI: login.str("cli"), Console: login.str("console"), ConsoleSecret: login.str("console_secret"), Scopes: login.texts("scopes")}
 		l.literal(l.file.src, login.get("console_secret"), "console_secret", "${env:NAME}")
 		for _, item := range from.get("audiences").list("mcp") {
-			if admin := l.file.root.get("serve").str("admin_url"); item.text == admin {
+			if item.text == l.out.Serve.AdminURL {
 				l.file.src.fault(item.at, "identity.issuers.audiences.mcp", "use another audience for the gateway",
 					"%s is the audience of the admin address, so that an agent could use a person's token", quote(item.text))
 			}

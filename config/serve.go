@@ -91,14 +91,19 @@ type TLS struct {
 }
 
 // AdminOrigin is the scheme, the host and the port at which people reach Admin.
-func (s *Serve) AdminOrigin() string {
+func (s *Serve) AdminOrigin() string { return s.origin(s.AdminURL, s.Admin) }
+
+// PublicOrigin is the scheme, the host and the port at which agents reach Listen.
+func (s *Serve) PublicOrigin() string { return s.origin(s.PublicURL, s.Listen) }
+
+func (s *Serve) origin(url, address string) string {
 	switch {
-	case s.AdminURL != "":
-		return s.AdminURL
+	case url != "":
+		return url
 	case s.TLS.Cert != "":
-		return "https://" + s.Admin
+		return "https://" + address
 	}
-	return "http://" + s.Admin
+	return "http://" + address
 }
 
 // DecideAt is the URL where approvers decide about a run; empty if the configuration has none.
@@ -120,7 +125,7 @@ var serveShape = &shape{form: object, cross: crossServe, keys: []key{
 	{name: "admin", shape: address, initial: DefaultAdmin,
 		doc: "The admin address, for the console, the API and health checks. It must differ from `listen`. With `tls` and `admin_url`, any IP address."},
 	{name: "public_url", shape: originURL, example: "https://mcp.example.com",
-		doc: "The scheme, the host and the port at which agents reach `listen`, directly or through a proxy."},
+		doc: "The scheme, the host and the port at which agents reach `listen`, directly or through a proxy. Capitals and the port 443 make no difference."},
 	{name: "admin_url", shape: originURL, example: "https://approvals.example.com",
 		doc: "The same for people and `admin`. Links to the console begin with it."},
 	{name: "tls", shape: &shape{form: object, keys: []key{
@@ -168,6 +173,21 @@ func checkOrigin(s string) fault {
 		return fault{"is http and leaves this machine", "write https"}
 	}
 	return fault{}
+}
+
+// normalOrigin writes the scheme and the host of a checked URL in small letters, and leaves out the scheme's own port (RFC 3986, section 6.2.2 and 6.2.3):
+// clients compare such URLs with those that they use.
+func normalOrigin(s string) string {
+	scheme, host, _ := strings.Cut(strings.ToLower(s), "://")
+	switch scheme {
+	case "":
+		return ""
+	case "https":
+		host = strings.TrimSuffix(host, ":443")
+	default:
+		host = strings.TrimSuffix(host, ":80")
+	}
+	return scheme + "://" + host
 }
 
 // splitAddress reads HOST:PORT. local is true for the name localhost, which is given as 127.0.0.1 and may be any address of
@@ -278,7 +298,7 @@ func (l *loader) serve() {
 	l.out.Serve = Serve{
 		Listen: n.str("listen"), Admin: n.str("admin"), Denials: n.str("denials"), Record: n.str("record"),
 		Hosts: n.texts("hosts"), DecideURL: n.str("decide_url"), Sessions: n.integer("sessions"),
-		PublicURL: n.str("public_url"), AdminURL: n.str("admin_url"),
+		PublicURL: normalOrigin(n.str("public_url")), AdminURL: normalOrigin(n.str("admin_url")),
 		Hold: held.millis("hold"), OnPending: held.str("on_pending"), RemindBefore: held.millis("remind_before"),
 		CatalogMaxAge: root.millis("catalog_max_age"),
 	}

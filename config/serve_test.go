@@ -132,6 +132,19 @@ func TestListenStaysOnThisMachine(t *testing.T) {
 	}
 }
 
+// TestOriginsAreNormal: clients compare the URLs of the gateway with those that they use.
+func TestOriginsAreNormal(t *testing.T) {
+	for from, want := range map[string]string{
+		"https://MCP.Example.com:443": "https://mcp.example.com", "https://mcp.example.com:8443": "https://mcp.example.com:8443",
+		"http://LOCALHOST:80": "http://localhost", "http://localhost:443": "http://localhost:443", "https://[::1]:443": "https://[::1]",
+	} { // in any order
+		l, err := loadServe(t, fmt.Sprintf("serve: {public_url: %q, admin_url: %q}\n", from, from))
+		if err != nil || l.Serve.PublicURL != want || l.Serve.AdminURL != want {
+			t.Errorf("Load of %s = %+v, %v, want %s", from, l.Serve, err, want)
+		}
+	}
+}
+
 // TestExpose: what passes is what this file says, in the file's order of servers, and never what a client's file says.
 func TestExpose(t *testing.T) {
 	const entry = `{"command": "a", "expose": "all"}`
