@@ -13,7 +13,6 @@ import (
 	"pgfsm/telemetry"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/stores"
-	"pgfsm/web"
 )
 
 // serveOptions are the flags of approvals serve.
@@ -127,7 +126,8 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(w.stdout, web.Origin(on))
+		origin, note := reached(configured.AdminURL, on)
+		fmt.Fprintln(w.stdout, origin+note)
 		defer notify(ctx, log)()
 		return all.Run(ctx)
 	})

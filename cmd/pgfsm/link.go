@@ -38,8 +38,8 @@ JSON, for example because of comments, link leaves it alone and prints the entry
 entries still bypass the gateway: remove those whose servers the gateway serves.
 
   claude  claude_desktop_config.json of Claude Desktop, which starts pgfsm itself (--stdio)
-  cursor  .cursor/mcp.json in the home folder; it connects to serve.listen (--http)
-  vscode  .vscode/mcp.json in the working folder; it connects to serve.listen (--http)
+  cursor  .cursor/mcp.json in the home folder; it connects to the gateway (--http)
+  vscode  .vscode/mcp.json in the working folder; it connects to the gateway (--http)
 
 With --server NAME, the client gets the endpoint of only that server, with the server's own tool names; the entry is
 then named pgfsm-NAME. With --token-env NAME, the client sends the token that is in the variable NAME of its
@@ -59,7 +59,7 @@ Exit codes: 0 the file has the entry; 2 it does not.`,
 	}
 	o.register(cmd)
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show the entry, and write nothing")
-	cmd.Flags().BoolVar(&o.http, "http", false, "let the client connect to serve.listen")
+	cmd.Flags().BoolVar(&o.http, "http", false, "let the client connect to serve.public_url or serve.listen")
 	cmd.Flags().BoolVar(&o.stdio, "stdio", false, "let the client start pgfsm itself")
 	cmd.Flags().StringVar(&o.server, "server", "", "the endpoint of one server, by its `NAME`")
 	cmd.Flags().StringVar(&o.variable, "token-env", "", "the variable of the client's environment that holds its token, by its `NAME`")
@@ -170,11 +170,11 @@ func (o *linkOptions) target(w world, client *clientfile.Client) (to clientfile.
 // endpoint is the URL of the gateway, or of one server of it.
 func (o *linkOptions) endpoint(loaded *config.Loaded) (string, error) {
 	listen := loaded.Serve.Listen
-	if _, port, err := net.SplitHostPort(listen); err != nil || port == "0" {
+	if _, port, err := net.SplitHostPort(listen); loaded.Serve.PublicURL == "" && (err != nil || port == "0") {
 		return "", fmt.Errorf("serve.listen is %s, which is another port each time: give it a port, so that a client can find it", listen)
 	}
 	if o.server == "" {
-		return "http://" + listen + "/mcp", nil
+		return loaded.Serve.PublicOrigin() + "/mcp", nil
 	}
 	var names []string
 	for _, s := range loaded.Servers {
@@ -183,7 +183,7 @@ func (o *linkOptions) endpoint(loaded *config.Loaded) (string, error) {
 	if !slices.Contains(names, o.server) {
 		return "", fmt.Errorf("--server %q: no server of that name is configured; configured are %s", o.server, strings.Join(names, ", "))
 	}
-	return "http://" + listen + "/servers/" + o.server + "/mcp", nil
+	return loaded.Serve.PublicOrigin() + "/servers/" + o.server + "/mcp", nil
 }
 
 // print shows the entry as a change of the file. It shows nothing else of the file, because secrets may be anywhere in it.

@@ -246,6 +246,15 @@ func closeAll(all ...net.Listener) error {
 	return errors.Join(errs...)
 }
 
+// reached returns the origin of a listener as clients reach it, and for people also where it listens if that is another.
+func reached(public string, on net.Listener) (origin, note string) {
+	origin = web.Origin(on)
+	if public != "" && public != origin {
+		return public, ", listening on " + origin
+	}
+	return origin, ""
+}
+
 // announce prints the addresses. Over stdio, standard output belongs to the client.
 func (o *gatewayOptions) announce(w world, log *slog.Logger, so *runner.ServiceOptions) error {
 	switch {
@@ -254,14 +263,19 @@ func (o *gatewayOptions) announce(w world, log *slog.Logger, so *runner.ServiceO
 		return nil
 	case o.stdio:
 		return nil
-	case o.json:
+	}
+	mcp, mcpNote := reached(so.PublicURL, so.MCP)
+	admin, adminNote := reached(so.AdminURL, so.Admin)
+	if o.json {
 		return printJSON(w.stdout, struct {
 			SchemaVersion int    `json:"schema_version"`
 			MCP           string `json:"mcp"`
 			Admin         string `json:"admin"`
-		}{schemaVersion, web.Origin(so.MCP) + "/mcp", web.Origin(so.Admin)})
+			Listen        string `json:"listen"`
+			ListenAdmin   string `json:"listen_admin"`
+		}{schemaVersion, mcp + "/mcp", admin, web.Origin(so.MCP), web.Origin(so.Admin)})
 	}
-	_, err := fmt.Fprintf(w.stdout, "mcp %s/mcp\nadmin %s\n", web.Origin(so.MCP), web.Origin(so.Admin))
+	_, err := fmt.Fprintf(w.stdout, "mcp %s/mcp%s\nadmin %s%s\n", mcp, mcpNote, admin, adminNote)
 	return err
 }
 

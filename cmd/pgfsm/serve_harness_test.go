@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,6 +28,7 @@ type served struct {
 	dir        string
 	config     string
 	stderr     *lines
+	announced  string // the first line
 }
 
 // lines collects what a process says.
@@ -72,14 +74,21 @@ func start(t *testing.T, dir string, args ...string) *served {
 	t.Cleanup(s.kill)
 	in := bufio.NewScanner(out)
 	for in.Scan() {
-		switch kind, u, _ := strings.Cut(in.Text(), " "); kind {
+		s.announced = cmp.Or(s.announced, in.Text())
+		kind, u, _ := strings.Cut(in.Text(), " ")
+		_, listening, public := strings.Cut(in.Text(), ", listening on ")
+		if public {
+			u = listening
+		}
+		switch kind {
 		case "mcp":
-			s.mcp, s.base = u, strings.TrimSuffix(u, "/mcp")
+			s.base = strings.TrimSuffix(u, "/mcp")
+			s.mcp = s.base + "/mcp"
 		case "admin":
 			s.admin = u
 			return s
 		default: // approvals serve names one address
-			s.admin = kind
+			s.admin = cmp.Or(listening, kind)
 			return s
 		}
 	}

@@ -70,6 +70,9 @@ func TestServeTLS(t *testing.T) {
 	t.Parallel()
 	keys, to := secured(t)
 	o := newOffice(t, holdLook, "serve: {"+keys+"}\n")
+	if want := "mcp https://example.com/mcp, listening on https://127.0.0.1:"; !strings.HasPrefix(o.announced, want) {
+		t.Errorf("serve prints %q, want the public URL and where it listens", o.announced)
+	}
 	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(),
 		&sdk.StreamableClientTransport{Endpoint: "https://example.com/mcp", HTTPClient: to(o.served, o.ci)}, nil)
 	if err != nil {
