@@ -5,7 +5,7 @@ BENCHSTAT   := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4d
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 FUZZTIME    ?= 10s
 COUNT       ?= 6
-TESTFLAGS   := -timeout 30m -p 6 -vet=off -ldflags="-s -w" # check runs vet
+TESTFLAGS   := -timeout 30m -p 6 -vet=off -ldflags="-s -w"
 RACE        ?= TestServe(Answers|Asks|Failures|Holds|Interrupted|Tasks)|TestStopped
 ONE_THREAD  := Fuzz|Docs|Browser|Journeys|BytesOfACall|Prune|Derived|Verif|Forged|Detected|Replays|OneDecision
 
@@ -24,10 +24,11 @@ test: ## every test; those that need a program that is missing skip, and the las
 without-tools: ## the tests that need a program that not every machine has, without these programs (make test lists the tests first)
 	.ci/without-tools
 
-test-postgres: ## the tests of votes, history, tokens, resuming, delivery, the API, hooks and the console with PostgreSQL instead of memory and files, and a short form of partition
-	PGFSM_TEST_STORE=postgres $(GO) test -count 1 -timeout 30m -run 'History|Vote|Token|Resum|Recover|Deliver|Claim|Taken' ./traces/ledger
-	PGFSM_TEST_STORE=postgres $(GO) test -count 1 -timeout 30m -skip 'Browser|Docs' ./traces/ledger/api ./traces/ledger/hooks ./traces/ledger/console
-	PGFSM_PARTITION_OPERATIONS=500 PGFSM_PARTITION_FAULTS=19 $(GO) test -count 1 -timeout 30m -v -run TestPartition ./traces/ledger/partition
+test-postgres: ## the tests of votes, history, tokens, resuming, delivery, the API, hooks, the console and the gateway with PostgreSQL instead of memory and files, and a short form of partition
+	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'History|Vote|Token|Resum|Recover|Deliver|Claim|Taken' ./traces/ledger
+	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -skip 'Browser|Docs' ./traces/ledger/api ./traces/ledger/hooks ./traces/ledger/console
+	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'Postgres|TestServeFailuresOfTheDatabase|TestServeReplicas/postgres|TestReloadHeld/postgres' ./cmd/pgfsm
+	PGFSM_PARTITION_OPERATIONS=500 PGFSM_PARTITION_FAULTS=19 $(GO) test -count 1 $(TESTFLAGS) -v -run TestPartition ./traces/ledger/partition
 
 interop-tools: interop/node_modules/.package-lock.json ## MCP servers and a model endpoint that others wrote (needs npm)
 
@@ -35,9 +36,9 @@ interop/node_modules/.package-lock.json: interop/package.json interop/package-lo
 	cd interop && npm ci --ignore-scripts --no-audit --no-fund
 	@touch $@
 
-interop: interop-tools ## pgfsm with clients, servers and tool lists that others wrote (needs npm); the conformance suites are in test
+interop: interop-tools ## pgfsm with the conformance suites, clients, servers and tool lists that others wrote (needs npm)
 	$(GO) test -count 1 -v -run TestFalseRefusals ./policy
-	PGFSM_INTEROP=1 $(GO) test -count 1 -parallel 2 -timeout 30m -run 'Interop|TestGatewayAnswers|TestGatewayClients|TestGatewayLets|Baseline|TestRootsAreNotTheClients' ./cmd/pgfsm
+	PGFSM_INTEROP=1 $(GO) test -count 1 -parallel 2 $(TESTFLAGS) -run 'Interop|Conformance|TestGatewayAnswers|TestGatewayClients|TestGatewayLets|TestRootsAreNotTheClients' ./cmd/pgfsm
 
 race: ## packages with goroutines under the race detector (needs a C compiler), without long tests that have one goroutine; of the command, the gateway's tests
 	CGO_ENABLED=1 $(GO) test -race -timeout 60m -skip '$(ONE_THREAD)' ./current ./deadline ./llm ./loopback ./mcp/upstream ./mcp/gateway ./mcp/gateway/front ./mcp/gateway/session ./mcp/toy ./runner ./runner/ratelimit ./runner/setup ./telemetry ./traces ./traces/ledger ./traces/ledger/api ./traces/ledger/checkpoint/... ./traces/ledger/console ./traces/ledger/hooks ./traces/ledger/postgres/... ./traces/ledger/sqlite/... ./traces/ledger/stores ./web

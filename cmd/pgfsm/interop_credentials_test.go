@@ -17,7 +17,7 @@ import (
 // TestConformanceOfClientCredentials: the suite's own provider accepts the token requests of pgfsm, and its server the tokens.
 func TestConformanceOfClientCredentials(t *testing.T) {
 	t.Parallel()
-	in := judges(t)
+	in := matrix(t)
 	for _, tt := range []struct{ scenario, check string }{
 		{"auth/client-credentials-basic", "client-credentials-basic-auth"},
 		{"auth/client-credentials-jwt", "client-credentials-jwt-verified"},

@@ -176,7 +176,7 @@ func (in interop) everythingServer(t *testing.T, program, stateless string) stri
 // that does not depend on a name that the endpoint gives otherwise.
 func TestGatewayConformance(t *testing.T) {
 	t.Parallel()
-	in := judges(t)
+	in := matrix(t)
 	program := sdkProgram(t, "everything-server")
 	t.Run("stdio", func(t *testing.T) {
 		t.Parallel()

@@ -44,7 +44,7 @@ var refusedChecks = map[string]bool{"http-custom-headers sep-2243-client-omit-nu
 // the SDK in front of it as they judge that client alone.
 func TestGatewayConformanceOfClients(t *testing.T) {
 	t.Parallel()
-	in := judges(t)
+	in := matrix(t)
 	client := sdkProgram(t, "everything-client")
 	for _, s := range clientScenarios {
 		t.Run(s.revision+"-"+s.name, func(t *testing.T) { // one after the other: some judge times

@@ -182,21 +182,11 @@ func replayAll(t *testing.T, dir string, n int) {
 	r.want(t, exitYes, "/ok", "true", fmt.Sprintf("/traces/%d/ok", n-1), "true")
 }
 
-// matrix is interopTools for the clients and servers of others, which take a minute of two cores: `make interop` runs them, and CI does.
+// matrix is interopTools for what takes minutes, the programs and the suites of others: make interop runs it, and CI does.
 func matrix(t *testing.T) interop {
 	t.Helper()
 	if os.Getenv("PGFSM_INTEROP") == "" {
 		t.Skip("make interop runs this")
-	}
-	return judges(t)
-}
-
-// judges is interopTools for the suites of others, which take minutes: their limits of time are for programs as they are built
-// for users, so they judge those, and not ten times slower ones under the race detector. What CI runs first runs them.
-func judges(t *testing.T) interop {
-	t.Helper()
-	if raced {
-		t.Skip("the judges run without the race detector")
 	}
 	return interopTools(t)
 }

@@ -13,15 +13,19 @@ import (
 // TestLedgerCopyToPostgres moves a ledger to PostgreSQL, decides there about a held call, and moves the ledger back.
 func TestLedgerCopyToPostgres(t *testing.T) {
 	t.Parallel()
-	c := pgtest.Start(t)
+	onPostgres(t)
+	c := cluster.Cluster(t)
+	if err := c.Exec(t.Context(), "postgres", "CREATE DATABASE copied"); err != nil {
+		t.Fatal(err)
+	}
 	h := newHouse(t, heldPolicy, "checkpoints: {key: log.key}\n")
 	in := func(name string) string { return filepath.Join(h.dir, name) }
 	h.do("ledger", "key", "new", "-o", in("log.key")).want(t, exitYes)
 	waiting, binding := h.held()
 	h.do("ledger", "checkpoint", "-o", in("checkpoint")).want(t, exitYes)
 
-	target := strings.Replace(c.URL(pgtest.Superuser, "postgres"), "@", ":hunter2@", 1) + "&lease=1s"
-	name := "postgres://" + c.Address() + "/postgres"
+	target := strings.Replace(c.URL(pgtest.Superuser, "copied"), "@", ":hunter2@", 1) + "&lease=1s"
+	name := "postgres://" + c.Address() + "/copied"
 	h.do("ledger", "copy", h.ledger, target).says(t, exitCould, "pgfsm ledger init")
 	h.do("ledger", "init", "--ledger", target).want(t, exitYes)
 	h.do("ledger", "copy", h.ledger, target).says(t, exitYes, "The log goes on in "+name)

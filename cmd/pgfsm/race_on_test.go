@@ -3,5 +3,3 @@
 package main
 
 func scaled(n int) int { return n / 20 }
-
-const raced = true

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){
+	testscript.Main(suite{m}, map[string]func(){
 		"pgfsm":        func() { os.Exit(process()) },
 		"toy-stdio":    serveStdio,
 		"player":       playOnStdio,

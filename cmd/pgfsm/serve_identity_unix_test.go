@@ -2,12 +2,7 @@
 
 package main
 
-import (
-	"sync"
-	"testing"
-
-	"pgfsm/traces/ledger/postgres/pgtest"
-)
+import "testing"
 
 // TestServeIdentityOnPostgres is [TestServeIdentity] on a database.
 func TestServeIdentityOnPostgres(t *testing.T) {
@@ -27,21 +22,13 @@ func TestCorpusRepeatsCredentialsOnPostgres(t *testing.T) {
 	testCorpusRepeatsCredentials(t, databases(t)(t, "corpus"))
 }
 
-// databases makes a database with the tables of a ledger for each name.
+// databases makes databases for a test of the cluster.
 func databases(t *testing.T) func(t *testing.T, name string) string {
 	t.Helper()
-	c := pgtest.Start(t)
-	var mu sync.Mutex // a ledger's roles are those of all databases
-	return func(t *testing.T, name string) string {
+	onPostgres(t)
+	return func(t *testing.T, _ string) string {
 		t.Helper()
-		mu.Lock()
-		defer mu.Unlock()
-		if err := c.Exec(t.Context(), "postgres", "CREATE DATABASE "+name); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Ledger(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
+		c, name := cluster.Database(t)
 		return c.URL("pgfsm_serve", name)
 	}
 }

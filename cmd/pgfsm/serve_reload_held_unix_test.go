@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/postgres/pgtest"
 )
 
 // holdLookToo holds what holdLook holds, in the same way, and allows another tool.
@@ -24,17 +23,8 @@ func TestReloadHeld(t *testing.T) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		c := pgtest.Start(t)
-		heldAcrossReloads(t, func(t *testing.T) string {
-			t.Helper()
-			name := "held" + strings.ToLower(strings.NewReplacer("/", "_", "-", "_").Replace(t.Name()[len("TestReloadHeld/postgres/"):]))
-			if err := c.Exec(t.Context(), "postgres", "CREATE DATABASE "+name); err != nil {
-				t.Fatal(err)
-			}
-			url := c.URL(pgtest.Superuser, name) + "&lease=3s"
-			command(t.Context(), nil, "ledger", "init", "--ledger", url).want(t, exitYes)
-			return url
-		})
+		onPostgres(t)
+		heldAcrossReloads(t, func(t *testing.T) string { return cluster.URL(t) + "&lease=3s" })
 	})
 }
 

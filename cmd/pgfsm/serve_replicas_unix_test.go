@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -38,18 +37,9 @@ func TestServeReplicas(t *testing.T) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		c := pgtest.Start(t)
-		var made atomic.Int32
-		newLedger := func(t *testing.T) string {
-			t.Helper()
-			name := fmt.Sprintf("office%d", made.Add(1))
-			if err := c.Exec(t.Context(), "postgres", "CREATE DATABASE "+name); err != nil {
-				t.Fatal(err)
-			}
-			url := c.URL(pgtest.Superuser, name) + "&lease=3s"
-			command(t.Context(), nil, "ledger", "init", "--ledger", url).want(t, exitYes)
-			return url
-		}
+		onPostgres(t)
+		c := cluster.Cluster(t)
+		newLedger := func(t *testing.T) string { return cluster.URL(t) + "&lease=3s" }
 		replicas(t, newLedger)
 		t.Run("through-a-pooler", func(t *testing.T) {
 			t.Parallel()
