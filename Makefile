@@ -5,6 +5,7 @@ BENCHSTAT   := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4d
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 FUZZTIME    ?= 10s
 COUNT       ?= 6
+CONSOLE     ?= short
 TESTFLAGS   := -timeout 30m -p 6 -vet=off -ldflags="-s -w"
 RACE        ?= TestServe(Answers|Asks|Failures|Holds|Interrupted|Tasks)|TestStopped
 ONE_THREAD  := Fuzz|Docs|Browser|Journeys|BytesOfACall|Prune|Derived|Verif|Forged|Detected|Replays|OneDecision
@@ -26,7 +27,7 @@ without-tools: ## the tests that need a program that not every machine has, with
 
 test-postgres: ## the tests of votes, history, tokens, resuming, delivery, the API, hooks, the console and the gateway with PostgreSQL instead of memory and files, and a short form of partition
 	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'History|Vote|Token|Resum|Recover|Deliver|Claim|Taken' ./traces/ledger
-	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -skip 'Browser|Docs' ./traces/ledger/api ./traces/ledger/hooks ./traces/ledger/console
+	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -skip 'Browser|Docs|Journeys' ./traces/ledger/api ./traces/ledger/hooks ./traces/ledger/console
 	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'Postgres|TestServeFailuresOfTheDatabase|TestServeReplicas/postgres|TestReloadHeld/postgres' ./cmd/pgfsm
 	PGFSM_PARTITION_OPERATIONS=500 PGFSM_PARTITION_FAULTS=19 $(GO) test -count 1 $(TESTFLAGS) -v -run TestPartition ./traces/ledger/partition
 
@@ -71,8 +72,8 @@ bench-gateway: build ## the gateway beside direct calls and a bare proxy: four m
 	@rm -rf bin/bench-*
 	$(GO) test ./mcp/gateway/bench -count 1 -timeout 1h -v -run TestLoad -args -load -pgfsm $(CURDIR)/bin/pgfsm -dir $(CURDIR)/bin $(if $(FULL),-full) $(BENCHFLAGS)
 
-console: ## the journeys of approvers, operators and auditors with each width, colour scheme, input and browser without scripts: about half an hour (needs Chromium)
-	PGFSM_CONSOLE=all $(GO) test -count 1 -timeout 2h -v -run 'Journeys|EveryPageInABrowser' ./traces/ledger/console
+console: ## the journeys of approvers, operators and auditors with three devices: about three minutes; with CONSOLE=all with each width, colour scheme, input and browser without scripts: about half an hour (needs Chromium)
+	PGFSM_CONSOLE=$(CONSOLE) $(GO) test -count 1 -timeout 2h -vet=off -ldflags="-s -w" -v -run 'Journeys|EveryPageInABrowser' ./traces/ledger/console
 
 bench-replicas: build ## 1, 2 and 4 gateways on one Postgres beside one on SQLite, a takeover, and bytes a call: four minutes
 	$(GO) test ./mcp/gateway/bench -count 1 -timeout 1h -v -run TestReplicas -args -load -pgfsm $(CURDIR)/bin/pgfsm $(BENCHFLAGS)

@@ -29,9 +29,12 @@ func (d device) String() string {
 	return fmt.Sprintf("%d-%s-%s-%s-%s", d.width, d.scheme, words[d.keyboard][0], words[d.still][1], words[d.bare][2])
 }
 
+// thoroughness is PGFSM_CONSOLE, which make console sets: short or all. Without it, one look at each page has to do.
+var thoroughness = os.Getenv("PGFSM_CONSOLE")
+
 // devices are a desk, a phone and a browser without scripts; with PGFSM_CONSOLE=all they are all that there can be.
 func devices() (all []device) {
-	if os.Getenv("PGFSM_CONSOLE") != "all" {
+	if thoroughness != "all" {
 		return []device{{scheme: "light", width: 1280}, {scheme: "dark", width: 360, keyboard: true, still: true}, {scheme: "light", width: 360, bare: true}}
 	}
 	yesNo := []bool{false, true}
@@ -227,6 +230,9 @@ func audits(p *traveller, d *desk) {
 
 // TestJourneys: each person gets where they want to, with each device.
 func TestJourneys(t *testing.T) {
+	if thoroughness == "" {
+		t.Skip("make console runs this")
+	}
 	for _, device := range devices() {
 		for _, j := range journeys {
 			t.Run(j.name+"/"+device.String(), func(t *testing.T) {

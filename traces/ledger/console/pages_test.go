@@ -194,13 +194,18 @@ func (s *scene) enters(b *tab, role string) (base string) {
 	return v.base
 }
 
-// TestEveryPageInABrowser: no page is wider than a phone, has what axe-core finds serious, or breaks its policy.
+// TestEveryPageInABrowser: no page is wider than a phone, has what axe-core finds serious, or breaks its policy. make console looks at each page in
+// both schemes and with each width.
 func TestEveryPageInABrowser(t *testing.T) {
+	schemes, widths := []string{"light"}, []int{320}
+	if thoroughness != "" {
+		schemes, widths = []string{"light", "dark"}, []int{320, 360, 1280}
+	}
 	s := newScene(t)
 	b := newTab(t, s.host, "light", 1280)
 	for _, p := range everyPage {
-		for _, scheme := range []string{"light", "dark"} {
-			for _, width := range []int{320, 360, 1280} {
+		for _, scheme := range schemes {
+			for _, width := range widths {
 				name := fmt.Sprintf("%s-%s-%d", p.name, scheme, width)
 				t.Run(name, func(t *testing.T) {
 					b := &tab{T: t, ctx: b.ctx, complaints: b.complaints}
