@@ -97,6 +97,7 @@ func (s *Store) openWriter() (err error) {
 	s.writers, err = open(s.file, s.busy, url.Values{
 		"mode": {"rw"}, "_synchronous": {"FULL"}, "_pragma": {
 			fmt.Sprintf("cache_size(-%d)", cacheKiB), fmt.Sprintf("journal_size_limit(%d)", keptLog),
+			"secure_delete(1)", // what a prune removes is overwritten
 		},
 	})
 	if err != nil {
@@ -206,7 +207,23 @@ func (s *Store) commit(t *tx) error {
 	if t.Wrote() {
 		s.commits.Add(1)
 	}
+	if t.pruned {
+		s.emptyLog(t)
+	}
 	return nil
+}
+
+// emptyLog moves the write-ahead log into the file, because its frames still have what a prune removed. While another connection reads,
+// the log stays; waiting would keep all writers waiting, too. The prune is committed whatever comes of it.
+func (s *Store) emptyLog(t *tx) {
+	for _, query := range []string{
+		"PRAGMA busy_timeout = 0", "PRAGMA wal_checkpoint(TRUNCATE)", fmt.Sprintf("PRAGMA busy_timeout = %d", s.busy.Milliseconds()),
+	} {
+		if c, err := t.source.rows(context.Background(), nil, query); err == nil {
+			_, _ = c.next()
+			c.rows.Close()
+		}
+	}
 }
 
 // Now is [ledger.Store.Now]. All processes of the file are on one machine.

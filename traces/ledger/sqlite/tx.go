@@ -16,6 +16,7 @@ type tx struct {
 	store     *Store
 	source    *source
 	committed bool
+	pruned    bool
 }
 
 func (s *Store) newTx(ctx context.Context, on *session) *tx {
@@ -92,5 +93,6 @@ func (t *tx) Prune(entries []ledger.Range, runs []string, blobs []canonical.Dige
 	if err := t.Tx.Prune(entries, runs, blobs); err != nil {
 		return err
 	}
+	t.pruned = true
 	return t.Change("row of", "pruning", "DELETE FROM pruning")
 }
