@@ -97,6 +97,12 @@ func (p *linkPorts) List(ctx context.Context, _ *states.ListTools) states.Event 
 		p.link = link
 		p.cached, err = link.Listing(ctx, p.catalogMaxAge())
 	}
+	if p.link != nil && err != nil { // the listing may have ended a session that the server has lost
+		if link, failed := p.ask.Link(ctx); failed == nil && link != p.link {
+			p.link = link
+			p.cached, err = link.Listing(ctx, p.catalogMaxAge())
+		}
+	}
 	if err == nil {
 		return p.view(p.cached).event(p.ask.Tool, p.cached.Age(time.Now()))
 	}

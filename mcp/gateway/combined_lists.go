@@ -120,15 +120,12 @@ func (l *link) fetchList(ctx context.Context, method string) (*serverList, error
 
 // listOf is a list of a server that is younger than maxAge.
 func (g *Gateway) listOf(ctx context.Context, q *request, server *server, method string, maxAge time.Duration) (*serverList, error) {
-	l, err := g.linkTo(ctx, q, server)
-	if err != nil {
-		return nil, err
-	}
-	defer l.release()
-	if cached := l.lists.get(method, maxAge); cached != nil {
-		return cached, nil
-	}
-	return l.fetchList(ctx, method)
+	return listOver(ctx, g, q, server, func(l *link) (*serverList, error) {
+		if cached := l.lists.get(method, maxAge); cached != nil {
+			return cached, nil
+		}
+		return l.fetchList(ctx, method)
+	})
 }
 
 // listsOf asks several servers for a list, concurrently. The list of a failing server is nil.

@@ -66,16 +66,13 @@ func (l *link) catalogOf(listing *upstream.Kept) *catalog {
 
 // catalogOf returns the tools of a server, from a listing that is younger than maxAge.
 func (g *Gateway) catalogOf(ctx context.Context, q *request, server *server, maxAge time.Duration) (*catalog, error) {
-	l, err := g.linkTo(ctx, q, server)
-	if err != nil {
-		return nil, err
-	}
-	defer l.release()
-	listing, err := l.Listing(ctx, maxAge)
-	if err != nil {
-		return nil, err
-	}
-	return l.catalogOf(listing), nil
+	return listOver(ctx, g, q, server, func(l *link) (*catalog, error) {
+		listing, err := l.Listing(ctx, maxAge)
+		if err != nil {
+			return nil, err
+		}
+		return l.catalogOf(listing), nil
+	})
 }
 
 // resolveTool finds the server of a tool that a client of all servers names. The error object says that there is none, or more than one.

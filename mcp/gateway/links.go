@@ -129,6 +129,24 @@ func (g *Gateway) linkTo(ctx context.Context, q *request, server *server) (*link
 	return g.dedicatedLink(ctx, q, server)
 }
 
+// listOver has a server list something over the client's link. If that ends the link, because the server has lost the session, the server
+// lists it once more over the next link. A list is safe to repeat.
+func listOver[T any](ctx context.Context, g *Gateway, q *request, server *server, list func(*link) (T, error)) (T, error) {
+	for again := false; ; again = true {
+		l, err := g.linkTo(ctx, q, server)
+		if err != nil {
+			var none T
+			return none, err
+		}
+		listed, err := list(l)
+		lost := err != nil && l.ended()
+		l.release()
+		if !lost || again {
+			return listed, err
+		}
+	}
+}
+
 // sharedLink returns a link for stateless clients.
 func (g *Gateway) sharedLink(ctx context.Context, q *request, server *server, capabilities jsontext.Value) (*link, error) {
 	key := linkKey{client: q.From, server: server, capabilities: string(capabilities)}

@@ -57,18 +57,22 @@ type relayedRequest struct {
 // Run relays the request. If the results ask the client of a session, it repeats the request with the answers until ctx ends.
 func (r *relayedRequest) Run(ctx context.Context) {
 	defer r.releasePending()
-	if failed := r.exchange(ctx); failed != nil {
+	defer r.out.End()
+	failed, lost := r.exchange(ctx)
+	if _, list := listKinds[r.q.Method]; list && lost { // see listOver
+		failed, _ = r.exchange(ctx)
+	}
+	if failed != nil {
 		r.answer = Answer{Error: failed}
 	}
 }
 
-// exchange sets the answer, or returns an error object.
-func (r *relayedRequest) exchange(ctx context.Context) (failed jsontext.Value) {
-	defer r.out.End()
+// exchange sets the answer, or returns an error object. Lost reports whether the link ended before the answer.
+func (r *relayedRequest) exchange(ctx context.Context) (failed jsontext.Value, lost bool) {
 	g, q, server, within := r.gateway, r.q, r.server, upstreamContext(ctx, r.server)
 	l, err := g.linkTo(within, q, server)
 	if err != nil {
-		return unreachable(server.Name, err)
+		return unreachable(server.Name, err), false
 	}
 	defer l.release()
 	if r.pending != nil {
@@ -79,11 +83,11 @@ func (r *relayedRequest) exchange(ctx context.Context) (failed jsontext.Value) {
 	params := r.params
 	state, failed := g.openState(q, server, r.target, readInput(params))
 	if failed != nil {
-		return failed
+		return failed, false
 	}
 	if state != nil {
 		if params, err = wire.Set(params, "requestState", state); err != nil {
-			return invalid(wire.InvalidParams, "the params cannot be read")
+			return invalid(wire.InvalidParams, "the params cannot be read"), false
 		}
 	}
 	if params = wire.StripMeta(params); !server.Expose.Has(ExposeProgress) {
@@ -95,11 +99,11 @@ func (r *relayedRequest) exchange(ctx context.Context) (failed jsontext.Value) {
 	for {
 		r.setAnswer(r.request(within, l, params, level))
 		if !r.answer.Native {
-			return nil
+			return nil, l.ended()
 		}
 		input, asks, code, why := r.askSession(ctx, &rounds)
 		if !asks {
-			return nil
+			return nil, false
 		}
 		if code == "" {
 			if params, err = input.addTo(params); err == nil {
@@ -107,7 +111,7 @@ func (r *relayedRequest) exchange(ctx context.Context) (failed jsontext.Value) {
 			}
 			code = CodeInputRefused
 		}
-		return inputRefused(server, code, why)
+		return inputRefused(server, code, why), false
 	}
 }
 

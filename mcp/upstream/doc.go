@@ -52,7 +52,8 @@
 //
 // Over stdio and SSE a server can announce a change at any time. Over streamable HTTP it needs a stream, which the listing opens in the
 // background if the server declares tools.listChanged: a GET up to revision 2025-11-25, subscriptions/listen from 2026-07-28 on (which
-// stdio needs, too). Nothing waits for the stream. If the server has none, it is not asked again in the session.
+// stdio needs, too). Nothing waits for the stream. A GET stream that breaks is opened again. If the server has none, it is not
+// asked again in the session.
 //
 // Messages that nobody asked for are limited by rate (Limits.Unasked a minute). A server of whose requests more than a thousand wait for
 // our answers loses its session.
@@ -94,7 +95,8 @@
 // A [Listing] that is down has one of the codes server_unreachable, server_timeout, server_protocol, server_died, catalog_too_large,
 // redirect_refused, origin_refused, cancelled or closed; a session that cannot be opened also too_many_sessions. A failing server removes
 // only its own tools. The next List tries it again; Call never connects. Over HTTP a server that cannot be reached, or answers with an
-// error status, fails the request; one that sends malformed messages, redirects, or has forgotten the session, ends the session.
+// error status, fails the request; one that sends malformed messages, redirects, or has forgotten the session, ends the session. It has
+// forgotten the session if it answers a request of it with 404 or 410, refuses a list with any status, or refuses a ping after another request.
 //
 // # HTTP
 //

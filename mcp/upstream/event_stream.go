@@ -149,8 +149,24 @@ func (h *httpConn) drain(events *eventReader, cut, rest func()) {
 	}
 }
 
+// openStream opens the standalone stream and reads it to its end. The next request opens it again, and if it was open, a timer, too: a client
+// that only waits for notifications makes no request.
+func (h *httpConn) openStream() {
+	begun := time.Now()
+	again := h.follow()
+	defer func() { h.l.stream.Store(!again) }() // after the last use of reopen
+	if !again || h.reopen == 0 || h.l.ctx.Err() != nil {
+		return
+	}
+	if time.Since(begun) > mostResumeWait {
+		h.reopen = resumeWait
+	}
+	time.AfterFunc(h.reopen, h.l.listen)
+	h.reopen = min(2*h.reopen, mostResumeWait)
+}
+
 // follow opens the standalone stream of a revision with sessions and reads it to its end. Again reports whether to try it again later: a
-// server that answers with anything but a stream has none.
+// server that answers with anything but a stream has none. If the session had one before, 404 says that the session is lost.
 func (h *httpConn) follow() (again bool) {
 	resp, f := h.exchange(h.l.ctx, h.l.ctx, http.MethodGet, h.target.origin, h.streamHeader(), nil, nil)
 	h.l.setOpened()
@@ -159,8 +175,12 @@ func (h *httpConn) follow() (again bool) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK || mediaType(resp.Header.Get("Content-Type")) != "text/event-stream" {
+		if h.reopen > 0 {
+			h.l.lost(resp.StatusCode)
+		}
 		return false
 	}
+	h.reopen = max(h.reopen, resumeWait)
 	events := newEventReader(resp.Body, h.l.frame)
 	for {
 		a, f, err := h.event(events)

@@ -49,6 +49,7 @@ type fault struct {
 	code, reason string
 	lost         bool
 	calls        int // how many requests were under way when it happened
+	status       int // of HTTP, if it was not a success
 }
 
 func (f *fault) Error() string { return f.code + ": " + f.reason }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 const (
@@ -56,6 +57,7 @@ type httpConn struct {
 	base    http.Header                 // on every request
 	settled atomic.Pointer[http.Header] // on every request after the handshake
 	session string                      // the server's session id; empty: it has none, or the handshake is not over
+	reopen  time.Duration               // after which a broken standalone stream is opened again; 0: there was none
 }
 
 func newHTTPConn(l *Link) *httpConn {
@@ -209,19 +211,23 @@ func mediaType(content string) string {
 	return media
 }
 
-// refused is the outcome of a response with an error status: the JSON-RPC error in it, if that answers this request, else the status.
+// refused is the outcome of a response with an error status: that the session is lost, or the JSON-RPC error in it, if that answers this
+// request, or the status.
 func (h *httpConn) refused(resp *http.Response, q *query) outcome {
+	if f := h.l.lost(resp.StatusCode); f != nil {
+		return broken(f)
+	}
 	content, err := io.ReadAll(io.LimitReader(resp.Body, maxHTTPError))
 	if err == nil {
 		if a, err := readIncoming(content); err == nil && a.failed != nil && a.id == q.id {
 			return outcome{incoming: a, status: resp.StatusCode}
 		}
 	}
-	f := &fault{code: CodeUnreachable, reason: h.l.up.tokens.reason(resp.StatusCode)}
-	if resp.StatusCode == http.StatusNotFound && h.session != "" && q.method != methodInitialize {
-		f = h.l.fail(CodeUnreachable, "%s: it has forgotten the session", httpReason(resp.StatusCode))
-	}
-	return outcome{fault: f, status: resp.StatusCode}
+	return broken(h.statusFault(resp.StatusCode))
+}
+
+func (h *httpConn) statusFault(status int) *fault {
+	return &fault{code: CodeUnreachable, reason: h.l.up.tokens.reason(status), status: status}
 }
 
 // whole reads a body that is the answer.
@@ -299,10 +305,11 @@ func (h *httpConn) accepted(resp *http.Response) *fault {
 	switch {
 	case redirect(resp.StatusCode):
 		return h.l.redirected(resp)
-	case resp.StatusCode == http.StatusNotFound && h.settled.Load() != nil && h.session != "":
-		return h.l.fail(CodeUnreachable, "%s: it has forgotten the session", httpReason(resp.StatusCode))
 	case resp.StatusCode < 200 || resp.StatusCode >= 300:
-		return &fault{code: CodeUnreachable, reason: h.l.up.tokens.reason(resp.StatusCode)}
+		if f := h.l.lost(resp.StatusCode); f != nil {
+			return f
+		}
+		return h.statusFault(resp.StatusCode)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ type outcome struct {
 	large  bool // the answer is over the size limit
 }
 
-func broken(f *fault) outcome { return outcome{fault: f} }
+func broken(f *fault) outcome { return outcome{fault: f, status: f.status} }
 
 // accept reads a request or notification of the server that came with q, or with no request. Pass reports whether it goes on to the query
 // or the peer. A fault has ended the link.

@@ -99,6 +99,7 @@ type Link struct {
 	cancel    context.CancelFunc
 	calls     atomic.Int32 // requests under way
 	allowance allowance    // for what nobody asked for
+	retired   atomic.Pointer[fault]
 	faultMu   sync.Mutex
 	first     *fault
 

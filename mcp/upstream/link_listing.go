@@ -16,8 +16,8 @@ const noteAcknowledged = "notifications/subscriptions/acknowledged"
 const getStream = "2025-03-26"
 
 // Listing returns the server's tools: the last listing if it is younger than maxAge and the server has announced no change since, else a new
-// one, within the server's ConnectTimeout. Concurrent callers get the same listing. A failure does not end the link. If the tools change during
-// the listing, it starts again, at most three times. The error is a [*LinkError].
+// one, within the server's ConnectTimeout. Concurrent callers get the same listing. If the tools change during the listing, it starts again, at
+// most three times. A failure ends the link only if the server refuses a request of its session with an HTTP status. The error is a [*LinkError].
 func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*Kept, error) {
 	if k := l.fresh(maxAge, noMoment); k != nil {
 		return k, nil
@@ -144,7 +144,7 @@ func (l *Link) listen() {
 	case l.modern:
 		l.tasks.run(func() { l.stream.Store(!l.subscribe()) })
 	default:
-		l.tasks.run(func() { l.stream.Store(!l.conn.(*httpConn).follow()) })
+		l.tasks.run(l.conn.(*httpConn).openStream)
 	}
 }
 

@@ -15,7 +15,7 @@ const (
 	methodList       = "tools/list"
 	methodInitialize = "initialize"
 	methodDiscover   = "server/discover"
-	methodPing       = "ping" // a server's
+	methodPing       = "ping"
 	methodListen     = "subscriptions/listen"
 	noteInitialized  = "notifications/initialized"
 	noteCancelled    = "notifications/cancelled"

@@ -195,9 +195,10 @@ func (l *Link) ask(ctx context.Context, q *query) outcome {
 	}
 	if q.method != methodListen { // which never ends by itself
 		l.calls.Add(1)
-		defer l.calls.Add(-1)
+		defer l.release()
 	}
 	o := l.conn.ask(ctx, q)
+	l.checkSession(q, o)
 	l.requests.drop(q)
 	if o.fault != nil {
 		l.gaveUp.Store(true)

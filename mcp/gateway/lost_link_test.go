@@ -1,0 +1,49 @@
+package gateway
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/upstream"
+	"pgfsm/mcp/wire"
+)
+
+// TestAListIsRepeatedOverTheNextLink shows that a list, and no other request, is repeated once if the link ends before the answer.
+func TestAListIsRepeatedOverTheNextLink(t *testing.T) {
+	for _, tt := range []struct {
+		method, params, result string
+		losses, sent           int
+		want                   string
+	}{
+		{"prompts/list", `{}`, `{"prompts":[{"name":"p"}]}`, 1, 2, `"prompts":[{`},
+		{"resources/list", `{}`, `{"resources":[{"uri":"a:b","name":"r"}]}`, 1, 2, `"resources":[{`},
+		{"resources/templates/list", `{}`, `{"resourceTemplates":[{"uriTemplate":"a:{b}","name":"r"}]}`, 1, 2, `"resourceTemplates":[{`},
+		{"prompts/list", `{}`, ``, 2, 2, ""},
+		{"prompts/get", `{"name":"p"}`, ``, 1, 1, "lost"},
+		{"completion/complete", `{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":""}}`, ``, 1, 1, "lost"},
+	} {
+		for _, at := range []string{"docs", ""} {
+			if at == "" && !strings.HasSuffix(tt.method, "/list") {
+				continue // needs other requests first
+			}
+			t.Run(tt.method+"-at-"+at, func(t *testing.T) {
+				r := newRig(t, "docs", nil)
+				docs, losses := r.servers["docs"], tt.losses
+				docs.plays(tt.method, func(_ context.Context, l *playedLink, _ jsontext.Value, _ func(wire.Message)) (upstream.Reply, error) {
+					if losses--; losses >= 0 {
+						l.Close()
+						return upstream.Reply{}, &upstream.LinkError{Code: upstream.CodeUnreachable, Reason: "the session is lost"}
+					}
+					return upstream.Reply{Result: jsontext.Value(tt.result)}, nil
+				})
+				got := r.legacy(at, `{}`).ask(tt.method, tt.params)
+				if n := len(docs.received(tt.method)); n != tt.sent || !strings.Contains(got, tt.want) {
+					t.Errorf("the server got it %d times, the client %s, want %d times and %s", n, got, tt.sent, tt.want)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package upstream
+
+import (
+	"context"
+	"net/http"
+	"strings"
+)
+
+// A server that was restarted has forgotten its sessions. By MCP 2025-11-25 (transports, session management) it answers their requests with 404,
+// and the client begins a new session. Some servers answer with another status, which can mean anything else.
+
+// hasSession reports whether the server keeps a session for the link over HTTP.
+func (l *Link) hasSession() bool {
+	h, ok := l.conn.(*httpConn)
+	return l.up.server.Type == TypeSSE || ok && h.settled.Load() != nil && h.session != "" && !l.modern
+}
+
+// lost ends the link if an HTTP status says that the server has forgotten the session.
+func (l *Link) lost(status int) *fault {
+	if !l.hasSession() || status != http.StatusNotFound && status != http.StatusGone {
+		return nil
+	}
+	return l.over(lostSession(status))
+}
+
+func lostSession(status int) *fault {
+	return &fault{code: CodeUnreachable, reason: httpReason(status) + ": it has forgotten the session"}
+}
+
+// checkSession retires the link if the server may have forgotten the session: if it refuses a list, or refuses another request and a ping, too.
+func (l *Link) checkSession(q *query, o outcome) {
+	switch {
+	case o.status < http.StatusBadRequest || q.method == methodInitialize || !l.hasSession():
+	case strings.HasSuffix(q.method, "/list"):
+		l.retire(lostSession(o.status))
+	case o.status == http.StatusBadRequest, o.status == http.StatusUnauthorized, o.status == http.StatusForbidden:
+		ctx, cancel := context.WithTimeout(l.ctx, l.up.server.ConnectTimeout)
+		defer cancel()
+		ping, err := l.query(methodPing, nil, nil)
+		if err != nil {
+			return
+		}
+		if o := l.conn.ask(ctx, ping); o.status >= http.StatusBadRequest {
+			l.retire(lostSession(o.status))
+		}
+	}
+}
+
+// retire ends the link with f when no request is under way.
+func (l *Link) retire(f *fault) {
+	l.retired.Store(f)
+	if l.calls.Load() == 0 {
+		l.over(f)
+	}
+}
+
+// release ends a request, and a retired link with its last one.
+func (l *Link) release() {
+	if l.calls.Add(-1) > 0 {
+		return
+	}
+	if f := l.retired.Load(); f != nil {
+		l.over(f)
+	}
+}
