@@ -39,6 +39,7 @@ type Loaded struct {
 	Servers       []Upstream  // in the order of Content.Servers
 	AllowlistPath string      // what was read as the allowlist
 	GroupLists    []GroupList // the allowlists of groups, in the order of the file
+	ClientFile    string      // of mcp_servers; empty if the configuration names none
 	TracesDir     string
 	Ledger        string // the ledger's URL without a password, with a path as found from the working directory; empty if the configuration names none
 	Checkpoints   Checkpoints

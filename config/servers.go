@@ -60,6 +60,7 @@ func (l *loader) client() *client {
 		return nil
 	}
 	path := l.file.resolve(at.text)
+	l.out.ClientFile = path
 	text, err := l.open(path)
 	if err != nil {
 		l.file.src.fault(at.at, "mcp_servers", "", "%s cannot be read: %s", path, reason(err))

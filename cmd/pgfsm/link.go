@@ -23,32 +23,36 @@ import (
 // linkOptions are the flags of link.
 type linkOptions struct {
 	options
-	dryRun, http, stdio, force bool
-	server, variable, file     string
+	dryRun, http, stdio, force, replace bool
+	server, variable, file              string
 }
 
 func newLink(w world) *cobra.Command {
 	var o linkOptions
 	cmd := &cobra.Command{
-		Use:   "link {claude|cursor|vscode}",
+		Use:   "link {claude|cursor|vscode|gemini|codex|windsurf|zed|other}",
 		Short: "Add the gateway to a client's file of MCP servers",
 		Long: `link adds an entry named pgfsm to the client's own file of MCP servers, so that the client talks to pgfsm serve. link
 keeps all other members of the file, reformats it, and saves its previous content in FILE.bak. If the file is not plain
-JSON, for example because of comments, link leaves it alone and prints the entry for you to add. The client's other
-entries still bypass the gateway: remove those whose servers the gateway serves.
+JSON, for example because of comments, link leaves it alone and prints the entry for you to add. link names the entries
+that still bypass the gateway; --replace removes those of servers that the gateway serves.
 
   claude  claude_desktop_config.json of Claude Desktop, which starts pgfsm itself (--stdio)
   cursor  .cursor/mcp.json in the home folder; it connects to the gateway (--http)
   vscode  .vscode/mcp.json in the working folder; it connects to the gateway (--http)
+  gemini  .gemini/settings.json in the home folder; it connects to the gateway (--http)
+
+For codex, windsurf, zed and other clients, link prints the lines to paste into their file, and writes nothing.
 
 With --server NAME, the client gets the endpoint of only that server, with the server's own tool names; the entry is
 then named pgfsm-NAME. With --token-env NAME, the client sends the token that is in the variable NAME of its
 environment; link never writes the token itself.
 
-Exit codes: 0 the file has the entry; 2 it does not.`,
+Exit codes: 0 the file has the entry, or link printed the lines to paste; 2 neither.`,
 		Example: `  pgfsm link claude -c pgfsm.yaml --dry-run
   pgfsm link cursor -c pgfsm.yaml --token-env PGFSM_AGENT_TOKEN
-  pgfsm link vscode -c pgfsm.yaml --server files`,
+  pgfsm link vscode -c pgfsm.yaml --server files
+  pgfsm link gemini -c pgfsm.yaml --replace`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, words []string) error {
 			if err := notEmpty(cmd, "server", "token-env", "file"); err != nil {
@@ -65,6 +69,7 @@ Exit codes: 0 the file has the entry; 2 it does not.`,
 	cmd.Flags().StringVar(&o.variable, "token-env", "", "the variable of the client's environment that holds its token, by its `NAME`")
 	cmd.Flags().StringVar(&o.file, "file", "", "another `FILE` of the client, like .mcp.json of Claude Code")
 	cmd.Flags().BoolVar(&o.force, "force", false, "replace another entry of the same name")
+	cmd.Flags().BoolVar(&o.replace, "replace", false, "remove the entries of servers that the gateway serves; FILE.bak keeps them")
 	return cmd
 }
 
@@ -77,6 +82,9 @@ type linkDocument struct {
 	Change        string         `json:"change"` // none, added or replaced
 	DryRun        bool           `json:"dry_run"`
 	Backup        string         `json:"backup,omitzero"`
+	Removed       []string       `json:"removed,omitzero"` // entries
+	Bypass        []string       `json:"bypass,omitzero"`  // entries that reach a server of the gateway directly
+	Others        []string       `json:"others,omitzero"`  // entries for servers that the gateway does not have
 	Value         jsontext.Value `json:"value"`
 }
 
@@ -91,80 +99,112 @@ func (o *linkOptions) link(w world, name string) error {
 			return err
 		}
 	}
-	to, from, err := o.target(w, client)
+	loaded, from, err := load(w, &o.options)
 	if err != nil {
 		return err
 	}
-	d := linkDocument{SchemaVersion: schemaVersion, Client: client.Name, File: path, Entry: "pgfsm", DryRun: o.dryRun}
+	to, err := o.target(loaded, from, client)
+	if err != nil {
+		return err
+	}
+	d := linkDocument{SchemaVersion: schemaVersion, Client: client.Name, File: path, Entry: linkName, DryRun: o.dryRun || client.Paste}
 	if o.server != "" {
 		d.Entry += "-" + o.server
 	}
 	if d.Value, err = client.Entry(path, to); err != nil {
 		return err
 	}
+	if client.Paste {
+		d.Change = clientfile.Added
+		return d.print(w, client, o.json)
+	}
 	file, err := clientfile.Read(path)
 	if err != nil {
 		return err
 	}
-	edited, change, err := file.Set(client.Key, d.Entry, d.Value)
+	d.Bypass, d.Others = file.Direct(client.Key, linkName, loaded.Serve.PublicOrigin(), gatewayServers(loaded, ""))
+	if o.replace {
+		if sameFile(path, loaded.ClientFile) {
+			return fmt.Errorf("%s is also the mcp_servers file of the configuration, which would lose its servers: let mcp_servers name a copy first", path)
+		}
+		d.Removed, _ = file.Direct(client.Key, linkName, loaded.Serve.PublicOrigin(), gatewayServers(loaded, o.server))
+		d.Bypass = slices.DeleteFunc(d.Bypass, func(name string) bool { return slices.Contains(d.Removed, name) })
+	}
+	edited, change, err := file.Set(client.Key, d.Entry, d.Value, d.Removed...)
 	switch d.Change = change; {
 	case err != nil:
-		d.printEntry(w)
+		d.printEntry(w, client)
 		return fmt.Errorf("%s: %w; nothing was written: add the entry to %q yourself", path, err, client.Key)
 	case change == clientfile.Replaced && !o.force:
 		return fmt.Errorf("%s has another entry named %s, and nothing was written: look at it, then say --force to replace it", path, d.Entry)
 	}
-	if !o.dryRun && change != clientfile.Same {
+	if !o.dryRun && (change != clientfile.Same || len(d.Removed) > 0) {
 		if d.Backup, err = file.Write(edited); err != nil {
 			return err
 		}
 	}
-	if o.json {
-		return printJSON(w.stdout, d)
+	if err := d.print(w, client, o.json); err != nil || o.json {
+		return err
 	}
-	d.print(w, client.Key)
 	if !o.dryRun {
 		d.printNext(w, client.Title(path), to, from)
 	}
+	d.printBypass(w)
 	return nil
+}
+
+// linkName is the name of the gateway's entry, and the beginning of the names of entries for one server.
+const linkName = "pgfsm"
+
+// gatewayServers are the servers of the gateway, or the one of a name.
+func gatewayServers(loaded *config.Loaded, name string) (all []clientfile.Server) {
+	for _, s := range loaded.Servers {
+		if name == "" || s.Name == name {
+			all = append(all, clientfile.Server{Name: s.Name, URL: s.URL, Command: s.Command, Args: s.Args})
+		}
+	}
+	return all
+}
+
+// sameFile reports whether two paths name one file.
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	y, failed := os.Stat(b)
+	return err == nil && failed == nil && os.SameFile(x, y)
 }
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// target is how the client reaches the gateway, and the configuration that says so, for people.
-func (o *linkOptions) target(w world, client *clientfile.Client) (to clientfile.Target, from string, err error) {
+// target is how the client reaches the gateway of a configuration, which is from a file.
+func (o *linkOptions) target(loaded *config.Loaded, from string, client *clientfile.Client) (to clientfile.Target, err error) {
 	switch {
 	case o.http && o.stdio:
-		return to, "", errors.New("--http and --stdio do not go together")
+		return to, errors.New("--http and --stdio do not go together")
 	case o.variable != "" && !variableName.MatchString(o.variable):
-		return to, "", fmt.Errorf("--token-env %q is no name of a variable: name the variable, and never the token itself", visible.Clip(o.variable, maxTold))
-	}
-	loaded, from, err := load(w, &o.options)
-	if err != nil {
-		return to, "", err
+		return to, fmt.Errorf("--token-env %q is no name of a variable: name the variable, and never the token itself", visible.Clip(o.variable, maxTold))
 	}
 	to = clientfile.Target{Token: o.variable, TokenVariable: tokenVariable}
 	if o.http || client.HTTP && !o.stdio {
 		to.URL, err = o.endpoint(loaded)
-		return to, from, err
+		return to, err
 	}
 	if o.server != "" {
-		return to, "", errors.New("--server names an endpoint that is reached by HTTP: say --http too")
+		return to, errors.New("--server names an endpoint that is reached by HTTP: say --http too")
 	}
 	if from == setup.EmbeddedDemo {
-		return to, "", errors.New("a client starts pgfsm in any folder, so its entry must name a configuration: pgfsm init writes one, or say -c FILE")
+		return to, errors.New("a client starts pgfsm in any folder, so its entry must name a configuration: pgfsm init writes one, or say -c FILE")
 	}
 	if from, err = filepath.Abs(from); err != nil {
-		return to, "", err
+		return to, err
 	}
 	if to.Command, err = os.Executable(); err != nil {
-		return to, "", err
+		return to, err
 	}
 	if strings.Contains(filepath.ToSlash(to.Command), "/go-build") {
-		return to, "", errors.New("this pgfsm was built by go run and is gone afterwards: go install it, and run that one")
+		return to, errors.New("this pgfsm was built by go run and is gone afterwards: go install it, and run that one")
 	}
 	to.Args = []string{"serve", "--stdio", "-c", from}
-	return to, from, nil
+	return to, nil
 }
 
 // endpoint is the URL of the gateway, or of one server of it.
@@ -187,30 +227,49 @@ func (o *linkOptions) endpoint(loaded *config.Loaded) (string, error) {
 }
 
 // print shows the entry as a change of the file. It shows nothing else of the file, because secrets may be anywhere in it.
-func (d *linkDocument) print(w world, key string) {
+func (d *linkDocument) print(w world, client *clientfile.Client, asJSON bool) error {
+	if asJSON {
+		return printJSON(w.stdout, d)
+	}
 	path, note := visible.Text(d.File), ""
-	if d.Change == clientfile.Same {
+	if d.Change == clientfile.Same && len(d.Removed) == 0 {
 		fmt.Fprintf(w.stdout, "%s has this entry already; nothing was written\n", path)
-		return
+		return nil
 	}
 	if d.DryRun {
 		note = " (nothing was written)"
 	}
-	fmt.Fprintf(w.stdout, "%s, in %s%s:\n", path, key, note)
+	fmt.Fprintf(w.stdout, "%s, in %s%s:\n", path, client.Key, note)
 	if d.Change == clientfile.Replaced {
 		fmt.Fprintf(w.stdout, "- %q: … (what stood there is not shown: it may hold secrets)\n", d.Entry)
 	}
-	d.printEntry(w)
+	for _, name := range d.Removed {
+		fmt.Fprintf(w.stdout, "- %q: …\n", name)
+	}
+	if d.Change != clientfile.Same {
+		d.printEntry(w, client)
+	}
+	return nil
 }
 
 // printEntry shows the entry alone.
-func (d *linkDocument) printEntry(w world) {
-	entry := d.Value.Clone()
-	if err := entry.Indent(jsontext.WithIndent("  ")); err != nil {
-		panic("an entry of ours is not JSON: " + err.Error())
+func (d *linkDocument) printEntry(w world, client *clientfile.Client) {
+	sign := "+ "
+	if client.Paste {
+		sign = ""
 	}
-	for line := range strings.Lines(fmt.Sprintf("%q: %s\n", d.Entry, entry)) {
-		fmt.Fprintf(w.stdout, "+ %s", visible.Lines(line))
+	for line := range strings.Lines(client.Lines(d.Entry, d.Value)) {
+		fmt.Fprintf(w.stdout, "%s%s", sign, visible.Lines(line))
+	}
+}
+
+// printBypass names the entries with which the client still reaches servers directly.
+func (d *linkDocument) printBypass(w world) {
+	if len(d.Bypass) > 0 {
+		w.warn("these entries still bypass the gateway: " + strings.Join(d.Bypass, ", ") + "; --replace removes them")
+	}
+	if len(d.Others) > 0 {
+		w.warn("the gateway does not have the servers of these entries: " + strings.Join(d.Others, ", "))
 	}
 }
 

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/wire"
 )
 
 // desktopFile is the file of Claude Desktop. It starts programs and opens no URL, and it expands no ${…}.
@@ -17,20 +20,33 @@ const desktopFile = "claude_desktop_config.json"
 
 // A Client is a program that connects to the MCP servers which its own file lists.
 type Client struct {
-	Name string // on the command line
-	Key  string // of the object of servers in its file
-	HTTP bool   // by default the client connects to a URL; otherwise it starts a command
+	Name  string // on the command line
+	Key   string // of the object of servers in its file
+	HTTP  bool   // by default the client connects to a URL; otherwise it starts a command
+	Paste bool   // the file is not edited: it has comments, or its place is not known
 
 	title     string
-	reference string // how the file refers to a variable of the client's environment: a format
+	reference string // how the file refers to a variable of the client's environment: a format; empty if it cannot
+	url       string // the member for a URL; empty: url
+	typed     bool   // an entry with a URL needs a type
 	path      func(system string, env func(string) string) (string, error)
 }
 
+// codex is the name of the client whose file is TOML.
+const codex = "codex"
+
 // clients are in the order in which they are listed.
 var clients = []Client{
-	{Name: "claude", Key: "mcpServers", title: "Claude Code", reference: "${%s}", path: desktopPath},
-	{Name: "cursor", Key: "mcpServers", HTTP: true, title: "Cursor", reference: "${env:%s}", path: cursorPath},
-	{Name: "vscode", Key: "servers", HTTP: true, title: "VS Code", reference: "${env:%s}", path: workspacePath},
+	{Name: "claude", Key: "mcpServers", title: "Claude Code", reference: "${%s}", typed: true, path: desktopPath},
+	{Name: "cursor", Key: "mcpServers", HTTP: true, title: "Cursor", reference: "${env:%s}", path: home(".cursor", "mcp.json")},
+	{Name: "vscode", Key: "servers", HTTP: true, title: "VS Code", reference: "${env:%s}", typed: true, path: fixed(filepath.Join(".vscode", "mcp.json"))},
+	{Name: "gemini", Key: "mcpServers", HTTP: true, title: "Gemini CLI", reference: "${%s}", url: "httpUrl", path: home(".gemini", "settings.json")},
+	{Name: codex, Key: "mcp_servers", HTTP: true, Paste: true, title: "Codex", path: home(".codex", "config.toml")},
+	{Name: "windsurf", Key: "mcpServers", HTTP: true, Paste: true, title: "Windsurf", reference: "${env:%s}", url: "serverUrl",
+		path: home(".codeium", "windsurf", "mcp_config.json")},
+	{Name: "zed", Key: "context_servers", HTTP: true, Paste: true, title: "Zed", path: fixed("settings.json of Zed")},
+	{Name: "other", Key: "mcpServers", HTTP: true, Paste: true, title: "the client", reference: "${%s}", typed: true,
+		path: fixed("the client's file of MCP servers")},
 }
 
 // Find returns the client of a name.
@@ -70,17 +86,19 @@ func desktopPath(system string, env func(string) string) (string, error) {
 	return below(env, "HOME", ".config", "Claude", desktopFile)
 }
 
-// cursorPath is the file with the servers of all folders.
-func cursorPath(system string, env func(string) string) (string, error) {
-	if system == "windows" {
-		return below(env, "USERPROFILE", ".cursor", "mcp.json")
+// home is the place of a file in the home folder.
+func home(path ...string) func(string, func(string) string) (string, error) {
+	return func(system string, env func(string) string) (string, error) {
+		if system == "windows" {
+			return below(env, "USERPROFILE", path...)
+		}
+		return below(env, "HOME", path...)
 	}
-	return below(env, "HOME", ".cursor", "mcp.json")
 }
 
-// workspacePath is the file with the servers of the working folder.
-func workspacePath(string, func(string) string) (string, error) {
-	return filepath.Join(".vscode", "mcp.json"), nil
+// fixed is the same place on every system.
+func fixed(path string) func(string, func(string) string) (string, error) {
+	return func(string, func(string) string) (string, error) { return path, nil }
 }
 
 // Title returns the name of the client that has a file at path, for people.
@@ -111,6 +129,10 @@ func (c *Client) Entry(path string, to Target) (jsontext.Value, error) {
 	case isDesktop(path) && to.Token != "":
 		return nil, errors.New("the file of Claude Desktop takes nothing from the environment, and a token does not belong into a file: " +
 			"leave --token-env out")
+	case c.Name == codex:
+		return codexEntry(to)
+	case c.reference == "" && to.Token != "":
+		return nil, fmt.Errorf("the file of %s takes nothing from the environment: leave --token-env out", c.title)
 	}
 	var e struct {
 		Type    string            `json:"type,omitzero"`
@@ -118,12 +140,21 @@ func (c *Client) Entry(path string, to Target) (jsontext.Value, error) {
 		Args    []string          `json:"args,omitzero"`
 		Env     map[string]string `json:"env,omitzero"`
 		URL     string            `json:"url,omitzero"`
+		HTTPURL string            `json:"httpUrl,omitzero"`
+		Server  string            `json:"serverUrl,omitzero"`
 		Headers map[string]string `json:"headers,omitzero"`
 	}
-	token := fmt.Sprintf(c.reference, to.Token)
+	token := strings.ReplaceAll(c.reference, "%s", to.Token)
 	if to.URL != "" {
-		e.URL = to.URL
-		if c.Name != "cursor" { // Claude Code reads a URL without a type as a command that is missing
+		switch c.url {
+		case "httpUrl": // url is an SSE endpoint
+			e.HTTPURL = to.URL
+		case "serverUrl":
+			e.Server = to.URL
+		default:
+			e.URL = to.URL
+		}
+		if c.typed { // Claude Code reads a URL without a type as a command that is missing
 			e.Type = "http"
 		}
 		if to.Token != "" {
@@ -138,9 +169,53 @@ func (c *Client) Entry(path string, to Target) (jsontext.Value, error) {
 			e.Env = map[string]string{to.TokenVariable: token}
 		}
 	}
-	doc, err := json.Marshal(e, json.Deterministic(true))
+	return marshal(e)
+}
+
+// codexEntry is an entry for Codex as JSON, which names the variable with the token.
+func codexEntry(to Target) (jsontext.Value, error) {
+	var e struct {
+		Command   string   `json:"command,omitzero"`
+		Args      []string `json:"args,omitzero"`
+		Variables []string `json:"env_vars,omitzero"`
+		URL       string   `json:"url,omitzero"`
+		Token     string   `json:"bearer_token_env_var,omitzero"`
+	}
+	switch {
+	case to.URL != "":
+		e.URL, e.Token = to.URL, to.Token
+	case to.Token != "" && to.Token != to.TokenVariable:
+		return nil, fmt.Errorf("Codex passes a variable under its own name to a program: say --token-env %s", to.TokenVariable)
+	default:
+		e.Command, e.Args = to.Command, to.Args
+		if to.Token != "" {
+			e.Variables = []string{to.Token}
+		}
+	}
+	return marshal(e)
+}
+
+func marshal(entry any) (jsontext.Value, error) {
+	doc, err := json.Marshal(entry, json.Deterministic(true))
 	if err != nil {
 		return nil, fmt.Errorf("a path cannot be written as JSON: %w", err)
 	}
 	return doc, nil
+}
+
+// Lines are the text of an entry in the client's file.
+func (c *Client) Lines(name string, entry jsontext.Value) string {
+	if c.Name != codex {
+		entry = entry.Clone()
+		if err := entry.Indent(jsontext.WithIndent("  ")); err != nil {
+			panic("an entry of ours is not JSON: " + err.Error())
+		}
+		return fmt.Sprintf("%q: %s\n", name, entry)
+	}
+	if strings.Contains(name, ".") {
+		name = strconv.Quote(name)
+	}
+	text := fmt.Sprintf("[%s.%s]\n", c.Key, name)
+	wire.Each(entry, func(p wire.Piece) { text += fmt.Sprintf("%s = %s\n", p.Name, p.Value) }) // strings and lists of strings are the same in TOML
+	return text
 }

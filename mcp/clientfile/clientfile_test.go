@@ -27,6 +27,8 @@ func TestPath(t *testing.T) {
 		{"cursor-on-windows", "cursor", "windows", map[string]string{"USERPROFILE": "/u"}, "/u/.cursor/mcp.json"},
 		{"cursor-nowhere", "cursor", "linux", nil, ""},
 		{"vscode", "vscode", "linux", nil, ".vscode/mcp.json"},
+		{"gemini", "gemini", "darwin", map[string]string{"HOME": "/h"}, "/h/.gemini/settings.json"},
+		{"codex-on-windows", "codex", "windows", map[string]string{"USERPROFILE": "/u"}, "/u/.codex/config.toml"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			client, err := clientfile.Find(c.client)
@@ -65,6 +67,13 @@ func TestEntry(t *testing.T) {
 		{"cursor-stdio", "cursor", "mcp.json", with(stdio), `{` + command + `,"env":{"PGFSM_TOKEN":"${env:AGENT}"}}`},
 		{"vscode", "vscode", "mcp.json", http, `{"type":"http","url":"http://127.0.0.1:8787/mcp"}`},
 		{"vscode-stdio", "vscode", "mcp.json", with(stdio), `{"type":"stdio",` + command + `,"env":{"PGFSM_TOKEN":"${env:AGENT}"}}`},
+		{"gemini", "gemini", "settings.json", with(http), `{"httpUrl":"http://127.0.0.1:8787/mcp","headers":{"Authorization":"Bearer ${AGENT}"}}`},
+		{"windsurf", "windsurf", "mcp.json", with(http), `{"serverUrl":"http://127.0.0.1:8787/mcp","headers":{"Authorization":"Bearer ${env:AGENT}"}}`},
+		{"zed", "zed", "settings.json", http, `{"url":"http://127.0.0.1:8787/mcp"}`},
+		{"zed-token", "zed", "settings.json", with(http), ""},
+		{"codex", "codex", "config.toml", with(http), `{"url":"http://127.0.0.1:8787/mcp","bearer_token_env_var":"AGENT"}`},
+		{"codex-stdio", "codex", "config.toml", stdio, `{` + command + `}`},
+		{"codex-stdio-with-another-variable", "codex", "config.toml", with(stdio), ""},
 		{"path-that-is-not-utf-8", "cursor", "mcp.json", clientfile.Target{Command: "/\xff"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -80,5 +89,21 @@ func TestEntry(t *testing.T) {
 				t.Errorf("entry (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestLinesOfCodex: the entry is a table of TOML.
+func TestLinesOfCodex(t *testing.T) {
+	client, err := clientfile.Find("codex")
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry, err := client.Entry("config.toml", clientfile.Target{Command: `C:\pgfsm`, Args: []string{"serve", `a"b`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "[mcp_servers.\"pgfsm-a.b\"]\ncommand = \"C:\\\\pgfsm\"\nargs = [\"serve\",\"a\\\"b\"]\n"
+	if diff := cmp.Diff(want, client.Lines("pgfsm-a.b", entry)); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 }

@@ -2,12 +2,16 @@ package clientfile
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/mcp/wire"
@@ -49,8 +53,8 @@ func Read(path string) (*File, error) {
 }
 
 // Set returns the content of the file with an entry, under a name below a key, indented anew, and what that changes. All other members
-// keep their order and their bytes. The errors quote nothing of the file, because secrets may be anywhere in it.
-func (f *File) Set(key, name string, entry jsontext.Value) (edited []byte, change string, err error) {
+// keep their order and their bytes, without the removed entries. The errors quote nothing of the file, because secrets may be anywhere in it.
+func (f *File) Set(key, name string, entry jsontext.Value, removed ...string) (edited []byte, change string, err error) {
 	text := jsontext.Value(f.text)
 	if len(bytes.TrimSpace(text)) == 0 {
 		text = jsontext.Value("{}")
@@ -66,13 +70,22 @@ func (f *File) Set(key, name string, entry jsontext.Value) (edited []byte, chang
 	}
 	change = Added
 	if was := wire.Member(servers, name); was != nil {
-		if sameJSON(was, entry) {
+		switch same := sameJSON(was, entry); {
+		case same && len(removed) == 0:
 			return f.text, Same, nil
+		case same:
+			change = Same
+		default:
+			change = Replaced
 		}
-		change = Replaced
 	}
 	if servers, err = wire.Set(servers, name, entry); err != nil {
 		return nil, "", err
+	}
+	for _, name := range removed {
+		if servers, err = wire.Set(servers, name, nil); err != nil {
+			return nil, "", err
+		}
 	}
 	whole, err := wire.Set(text, key, servers)
 	if err != nil {
@@ -82,6 +95,39 @@ func (f *File) Set(key, name string, entry jsontext.Value) (edited []byte, chang
 		return nil, "", err
 	}
 	return append(whole, '\n'), change, nil
+}
+
+// A Server is what a gateway connects to: a URL, or a command.
+type Server struct {
+	Name, URL, Command string
+	Args               []string
+}
+
+// Direct returns the names of entries with which the client bypasses a gateway at a URL: those of its servers, by their name or by what they connect to,
+// and all others. own is the prefix of the names of the gateway's own entries.
+func (f *File) Direct(key, own, gateway string, servers []Server) (served, others []string) {
+	wire.Each(wire.Member(f.text, key), func(p wire.Piece) {
+		var e struct {
+			Command   string   `json:"command"`
+			Args      []string `json:"args"`
+			URL       string   `json:"url"`
+			HTTPURL   string   `json:"httpUrl"`
+			ServerURL string   `json:"serverUrl"`
+		}
+		_ = json.Unmarshal(p.Value, &e) // an entry that is not like others has a name
+		url := cmp.Or(e.URL, e.HTTPURL, e.ServerURL)
+		same := func(s Server) bool {
+			return s.Name == p.Name || url != "" && url == s.URL || e.Command != "" && e.Command == s.Command && slices.Equal(e.Args, s.Args)
+		}
+		switch {
+		case p.Name == own || strings.HasPrefix(p.Name, own+"-"), gateway != "" && strings.HasPrefix(url, gateway+"/"):
+		case slices.ContainsFunc(servers, same):
+			served = append(served, p.Name)
+		default:
+			others = append(others, p.Name)
+		}
+	})
+	return served, others
 }
 
 // checkObject reports where a text is not one strict JSON object.
