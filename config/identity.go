@@ -16,6 +16,7 @@ const (
 	MaxScopeBytes     = 256 // of one scope
 	MaxPointerBytes   = 256
 	MaxClaims         = 32
+	MaxIssuerName     = 64
 	DefaultJWKSMaxAge = 60 * 60_000
 	MinJWKSMaxAge     = 10 * 60_000
 	MaxJWKSMaxAge     = 7 * 24 * 60 * 60_000
@@ -32,11 +33,13 @@ type Identity struct {
 // Issuer is an identity provider.
 type Issuer struct {
 	URL        string
+	Name       string // for people who sign in; empty: the URL
 	Audiences  Audiences
 	TokenTypes []string    // values of typ
 	People     []string    // client ids whose tokens are people; all others are agents
 	Subject    string      // JSON Pointer into a token
 	Groups     string      // JSON Pointer into a token; empty: its groups are unknown
+	Display    string      // JSON Pointer into a token; empty: its callers have no display names
 	Claims     []ClaimPath // in the order of the file
 	Login      Login
 	MaxAge     int64 // how long the provider's keys may be used after they were fetched
@@ -80,6 +83,8 @@ const MaxNameOfClient = 256
 var issuerShape = &shape{form: object, cross: crossIssuer, keys: []key{
 	{name: "issuer", shape: issuerURL, required: true, example: "https://login.example.com/realms/corp",
 		doc: "The provider's issuer URL, exactly as in its tokens. pgfsm finds its keys by OpenID Connect Discovery."},
+	{name: "name", shape: &shape{form: text, max: MaxIssuerName, check: checkShown}, example: "Example Corp",
+		doc: "The provider's name for people: the console shows it where people sign in. Without this key, it shows the issuer's URL."},
 	{name: "audiences", shape: &shape{form: object, keys: []key{
 		{name: "mcp", shape: identityIDs("audience", clientID), example: "[mcp-gateway]", doc: "Audiences of tokens for the gateway, beside the URLs of its endpoints."},
 		{name: "admin", shape: identityIDs("audience", clientID), example: "[pgfsm-admin]", doc: "Audiences of tokens for the admin address, beside `admin_url`."},
@@ -92,6 +97,8 @@ var issuerShape = &shape{form: object, cross: crossIssuer, keys: []key{
 		doc: "The place of the subject in a token: a string that names the same agent or person in all tokens of the provider. `/oid` for Entra ID, whose `sub` differs between applications."},
 	{name: "groups", shape: jsonPointer, example: "/realm_access/roles",
 		doc: "The place of the groups in a token: a list of strings. Without this key, the groups of its callers are unknown."},
+	{name: "display", shape: jsonPointer, example: "/email",
+		doc: "The place of the display name in a token: a string, such as the e-mail address. pgfsm records it with requests and votes, and shows it beside the subject. It never decides anything."},
 	{name: "claims", shape: &shape{form: table, max: MaxClaims, what: "claim", each: jsonPointer, name: claimName},
 		example: "{department: /department}", doc: "Further claims, by the name that they have in conditions after `actor.claims.`: each the place of a string in a token."},
 	{name: "jwks_max_age", shape: &shape{form: duration, min: MinJWKSMaxAge, max: MaxJWKSMaxAge}, initial: writeDuration(DefaultJWKSMaxAge),
@@ -169,8 +176,9 @@ func (l *loader) identity() {
 	}
 	for _, from := range n.list("issuers") {
 		login, to := from.get("login"), Issuer{
-			URL: from.str("issuer"), TokenTypes: from.texts("token_types"), People: from.texts("people"), Groups: from.str("groups"),
+			URL: from.str("issuer"), Name: from.str("name"), TokenTypes: from.texts("token_types"), People: from.texts("people"), Groups: from.str("groups"),
 			Subject:   from.str("subject"),
+			Display:   from.str("display"),
 			MaxAge:    from.millis("jwks_max_age"),
 			Audiences: Audiences{MCP: from.get("audiences").texts("mcp"), Admin: from.get("audiences").texts("admin")},
 		}

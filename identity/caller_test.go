@@ -95,6 +95,33 @@ func TestSubjectClaim(t *testing.T) {
 	}
 }
 
+// TestDisplay: the display name is a string, of the same token or act as the subject, and is escaped and bounded.
+func TestDisplay(t *testing.T) {
+	rig := newRig(t, func(i *identity.Issuer) { i.Display = "/email" })
+	long := strings.Repeat("x", 300)
+	for _, tc := range []struct {
+		name           string
+		claims         claims
+		own, forPerson string
+	}{
+		{"agent", claims{"email": "ci@example.com"}, "ci@example.com", ""},
+		{"agent-for-a-person", claims{"email": "alice@example.com", "act": claims{"sub": "robot", "email": "ci@example.com"}}, "ci@example.com", "alice@example.com"},
+		{"agent-without-a-name-for-a-person", claims{"email": "alice@example.com", "act": claims{"sub": "robot"}}, "", "alice@example.com"},
+		{"missing", nil, "", ""},
+		{"list", claims{"email": []string{"alice@example.com"}}, "", ""},
+		{"blank", claims{"email": " \u200b"}, "", ""},
+		{"hidden-characters", claims{"email": "al\u202eice\n"}, `al\u202eice\u000a`, ""},
+		{"long", claims{"email": long}, long[:256] + "…", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c, err := rig.agent(t, rig.Sign(tc.claims))
+			if err != nil || c.Identity.Display != tc.own || c.Identity.OnBehalfOfDisplay != tc.forPerson {
+				t.Errorf("display names %q and %q, error %v, want %q and %q", c.Identity.Display, c.Identity.OnBehalfOfDisplay, err, tc.own, tc.forPerson)
+			}
+		})
+	}
+}
+
 // TestGroups: a list that is not exactly one of groups makes all of them unknown.
 func TestGroups(t *testing.T) {
 	numbered := func(n int) (all []string) {

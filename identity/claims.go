@@ -18,7 +18,7 @@ const (
 	maxSubjectBytes = 255 // OpenID Connect Core 1.0 section 2
 	maxClientBytes  = 256
 	maxGroups       = 200
-	maxValueBytes   = 256 // of a group or a claim
+	maxValueBytes   = 256 // of a group, a claim or a display name
 )
 
 // isAccess refuses tokens of other uses. Their typ often is JWT too, and an audience can be configured that they have.
@@ -48,7 +48,8 @@ func (t *token) identify() error {
 		return errSubject
 	}
 	person := slices.Contains(t.provider.People, client)
-	name, id := policy.SubjectName(c.Issuer, subject), &policy.Identity{Kind: policy.ActorAgent, Client: client}
+	name := policy.SubjectName(c.Issuer, subject)
+	id := &policy.Identity{Kind: policy.ActorAgent, Client: client, Display: t.provider.display(t.all)}
 	if person {
 		id.Kind = policy.ActorPerson
 	}
@@ -61,6 +62,7 @@ func (t *token) identify() error {
 			return errAct
 		}
 		id.OnBehalfOf, name = name, policy.SubjectName(c.Issuer, subject)
+		id.OnBehalfOfDisplay, id.Display = id.Display, t.provider.display(act)
 	}
 	id.Groups = groups(t.all, t.provider.Groups)
 	for _, path := range t.provider.Claims {
@@ -93,6 +95,15 @@ func (c *claims) client() (client string, err error) {
 func (p *provider) subject(of map[string]any) string {
 	sub, _ := at(of, cmp.Or(p.Subject, "/sub")).(string)
 	return sub
+}
+
+// display returns the display name in a token, or in its act, escaped; empty if there is none. Users of many providers can change theirs.
+func (p *provider) display(of map[string]any) string {
+	name, _ := at(of, p.Display).(string)
+	if visible.Blank(name) {
+		return ""
+	}
+	return visible.Text(visible.Cut(name, maxValueBytes, "…"))
 }
 
 func validSubject(sub string) bool { return printable(sub, '!', maxSubjectBytes) }

@@ -36,6 +36,7 @@ type Issuer struct {
 	People     []string // client ids whose tokens are people; all others are agents
 	Subject    string   // JSON Pointer to the subject in a token, and in its act; empty: /sub
 	Groups     string   // JSON Pointer to the groups in a token, through objects only; empty: they are unknown
+	Display    string   // JSON Pointer to the display name in a token, and in its act; empty: nobody has one
 	Claims     []ClaimPath
 	MaxAge     time.Duration // how long keys may be used after they were fetched; 0: DefaultMaxAge
 }

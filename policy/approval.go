@@ -19,15 +19,22 @@ type Vote struct {
 	At      string           `json:"at"` // RFC 3339, UTC
 	Binding canonical.Digest `json:"binding"`
 	By      string           `json:"by"`
-	Groups  []string         `json:"groups,omitempty"` // the approver's, as far as [Bundle.RoleGroups] returns them
+	Display string           `json:"display,omitempty"` // the approver's name for people; nothing is decided by it
+	Groups  []string         `json:"groups,omitempty"`  // the approver's, as far as [Bundle.RoleGroups] returns them
 	Outcome string           `json:"outcome"`
 	Reason  string           `json:"reason"`
 }
 
 // Equal reports whether two votes are the same.
 func (v Vote) Equal(w Vote) bool {
-	return v.At == w.At && v.Binding == w.Binding && v.By == w.By && slices.Equal(v.Groups, w.Groups) && v.Outcome == w.Outcome && v.Reason == w.Reason
+	return v.At == w.At && v.Binding == w.Binding && v.By == w.By && v.Display == w.Display && slices.Equal(v.Groups, w.Groups) && v.Outcome == w.Outcome && v.Reason == w.Reason
 }
+
+// Voter is the approver's name for people.
+func (v Vote) Voter() string { return FullName(v.By, v.Display) }
+
+// Denied is the reason of a call that the vote denied.
+func (v Vote) Denied() string { return "Denied by " + v.Voter() + ": " + v.Reason }
 
 // Held describes a held call, as far as votes depend on it.
 type Held struct {
@@ -58,14 +65,14 @@ func (b *Bundle) Eligible(h *Held, by string, groups []string) Verdict {
 // Agreed judges the votes on a held call at a time. One denial denies. The call is approved if as many different eligible approvers approve as the quorum
 // requires. A vote on another call, or after the expiry, blocks the call: the ledger should not have accepted it.
 func (b *Bundle) Agreed(h *Held, at string, votes []Vote) Verdict {
-	var by []string
+	var by, names []string
 	for i := range votes {
 		v := &votes[i]
 		switch {
 		case v.Binding != h.Binding:
 			return blocked(GateApproval, CodeApprovalMismatch, "The decision is not for this call.")
 		case v.Outcome != VoteApprove:
-			return blocked(GateApproval, CodeApprovalDenied, "Denied by "+v.By+": "+v.Reason)
+			return blocked(GateApproval, CodeApprovalDenied, v.Denied())
 		case !Before(v.At, h.Expires):
 			return blocked(GateApproval, CodeApprovalExpired, "The decision came after the request had expired.")
 		}
@@ -73,12 +80,12 @@ func (b *Bundle) Agreed(h *Held, at string, votes []Vote) Verdict {
 			return verdict
 		}
 		if !slices.ContainsFunc(by, func(other string) bool { return b.SamePerson(other, v.By) }) {
-			by = append(by, v.By)
+			by, names = append(by, v.By), append(names, v.Voter())
 		}
 	}
 	switch {
 	case len(by) >= max(h.Quorum, 1):
-		return allowed(GateApproval, "Approved by "+strings.Join(by, ", ")+".")
+		return allowed(GateApproval, "Approved by "+strings.Join(names, ", ")+".")
 	case !Before(at, h.Expires):
 		return blocked(GateApproval, CodeApprovalExpired, "Nobody decided in time; the request expired at "+h.Expires+".")
 	}

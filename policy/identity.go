@@ -20,9 +20,12 @@ const GroupPrefix = "group:"
 type Identity struct {
 	Claims     []Claim   `json:"claims,omitempty"`       // in the order of their names; what is not here is unknown
 	Client     string    `json:"client,omitempty"`       // the client id to which the provider issued the token
+	Display    string    `json:"display,omitempty"`      // the actor's name for people; nothing is decided by it
 	Groups     *[]string `json:"groups,omitzero"`        // sorted; nil: unknown
 	Kind       string    `json:"kind,omitempty"`         // ActorAgent, ActorPerson
 	OnBehalfOf string    `json:"on_behalf_of,omitempty"` // the person for whom an agent acts, in the form of an actor
+
+	OnBehalfOfDisplay string `json:"on_behalf_of_display,omitempty"` // that person's name for people
 }
 
 // A Claim is a value of a token, under the name that the configuration gives it.
@@ -42,6 +45,14 @@ func SubjectName(issuer, subject string) string { return issuer + "#" + subject 
 // HasSubject reports whether a name is one of [SubjectName]. The names of tokens and of users of the operating system are not.
 func HasSubject(name string) bool {
 	return (strings.HasPrefix(name, "https://") || strings.HasPrefix(name, "http://")) && strings.Contains(name, "#")
+}
+
+// FullName is the name of an actor for people: the display name, if there is one, and the name that counts.
+func FullName(name, display string) string {
+	if display == "" {
+		return name
+	}
+	return display + " (" + name + ")"
 }
 
 // InGroup reports whether the identity provider says that the actor is in a group. Nobody is in a group if the groups are unknown.

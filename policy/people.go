@@ -109,13 +109,15 @@ func (r *reads) groupsIn(names []string, id *Identity) (in []string) {
 	return in
 }
 
-// Recorded returns the part of an identity that the bundle reads, for the record of a run. It is nil for actors of no identity provider: all of
+// Recorded returns the part of an identity that the bundle reads, and the display names, for the record of a run. It is nil for actors of no identity provider: all of
 // their identity is in their name.
 func (b *Bundle) Recorded(actor string, full *Identity) *Identity {
 	if full == nil || !HasSubject(actor) {
 		return nil
 	}
-	id := &Identity{Client: full.Client, Kind: full.Kind, OnBehalfOf: full.OnBehalfOf}
+	id := &Identity{
+		Client: full.Client, Display: full.Display, Kind: full.Kind, OnBehalfOf: full.OnBehalfOf, OnBehalfOfDisplay: full.OnBehalfOfDisplay,
+	}
 	for _, name := range b.reads.claims {
 		for _, c := range full.Claims {
 			if c.Name == name {

@@ -20,16 +20,17 @@ type Event struct {
 	Type          ledger.Type    `json:"type"`
 	Run           string         `json:"run"`
 	By            string         `json:"by"`
+	Display       string         `json:"display,omitzero"` // the name for people of who caused it
 	Payload       jsontext.Value `json:"payload"`
 }
 
 // NewEvent returns an event as people see it: a request was created by its requester.
 func NewEvent(e *ledger.Event) Event {
-	by := e.By
+	by, display := e.By, valueAt(e.Payload, "/display")
 	if e.Type == ledger.RequestCreated {
-		by = valueAt(e.Payload, "/request/actor")
+		by, display = valueAt(e.Payload, "/request/actor"), valueAt(e.Payload, "/request/identity/display")
 	}
-	return Event{Entry: e.Index, At: e.At, Type: e.Type, Run: e.RunID, By: by, Payload: e.Payload}
+	return Event{Entry: e.Index, At: e.At, Type: e.Type, Run: e.RunID, By: by, Display: display, Payload: e.Payload}
 }
 
 // details are the most important members of payloads, and how a line introduces them.
@@ -76,7 +77,7 @@ func (e *Event) Detail() string {
 
 // detail has who caused the event, and the most important members of the payload.
 func (e *Event) detail() []string {
-	words := []string{visible.Clip(e.By, maxWords)}
+	words := []string{ShortName(e.By, e.Display, maxWords)}
 	for _, d := range details[e.Type] {
 		text := valueAt(e.Payload, d.pointer)
 		if d.pointer == "/approvers" && text == "[]" {

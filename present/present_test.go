@@ -54,3 +54,41 @@ func TestRowsSayForWhomAnAgentAsks(t *testing.T) {
 		}
 	}
 }
+
+// TestShortName: the end of a name stays, also behind a long display name.
+func TestShortName(t *testing.T) {
+	const subject = "https://login.example.com/realms/corp#8f1c2d3e"
+	for _, tc := range []struct {
+		name, subject, display string
+		width                  int
+		want                   string
+	}{
+		{"fits", "https://x#1", "alice", 19, "alice (https://x#1)"},
+		{"subject-alone", subject, "", 12, "…rp#8f1c2d3e"},
+		{"display-name", subject, "alice@example.com", 30, "alice@example.com (…8f1c2d3e)"},
+		{"display-name-too-long", subject, "alice@example.com", 20, "alice@e… (…8f1c2d3e)"},
+		{"hidden-characters", subject, "a\u202eb", 30, `a\u202eb (…8f1c2d3e)`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := present.ShortName(tc.subject, tc.display, tc.width); got != tc.want {
+				t.Errorf("ShortName() = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestSameDisplay: a name that several actors have is said to be one.
+func TestSameDisplay(t *testing.T) {
+	run := func(actor string) present.Run { return present.Run{Call: present.Call{Actor: actor}} }
+	if got := present.SameDisplay("alice", []present.Run{run("x#2"), run("x#1"), run("x#2")}); !strings.Contains(got, "alice is the name of 2 actors of these runs: x#1, x#2.") {
+		t.Errorf("two actors: %q", got)
+	}
+	for name, got := range map[string]string{
+		"one-actor": present.SameDisplay("alice", []present.Run{run("x#1"), run("x#1")}),
+		"no-filter": present.SameDisplay("", []present.Run{run("x#1"), run("x#2")}),
+	} {
+		if got != "" {
+			t.Errorf("%s: %q, want nothing", name, got)
+		}
+	}
+}

@@ -3,7 +3,9 @@ package present
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -17,10 +19,11 @@ import (
 const SchemaVersion = 1
 
 // A Call is the tool call of a run, as it was judged and as approvers decide about it. Once a run is held, its call does not
-// change any more. Every member but OnBehalfOf is always present; a member that does not apply is empty.
+// change any more. Every member but OnBehalfOf and the display names is always present; a member that does not apply is empty.
 type Call struct {
 	Run        string           `json:"run"`
 	Actor      string           `json:"actor"`
+	Display    string           `json:"display,omitzero"`      // the actor's name for people; absent if there is none
 	OnBehalfOf string           `json:"on_behalf_of,omitzero"` // the person for whom an agent acts; absent for others
 	Task       string           `json:"task"`
 	Env        string           `json:"env"`
@@ -36,6 +39,8 @@ type Call struct {
 	Approvers  []string         `json:"approvers"`
 	Quorum     int              `json:"quorum"`
 	Expires    string           `json:"expires"`
+
+	OnBehalfOfDisplay string `json:"on_behalf_of_display,omitzero"` // that person's name for people
 }
 
 // NewCall returns the call of a request.
@@ -44,7 +49,58 @@ func NewCall(q *ledger.Request) Call {
 		Run: q.RunID, Actor: q.Actor, OnBehalfOf: q.OnBehalfOf, Task: q.Task, Env: q.Env, Server: q.Server, Tool: q.Tool, Arguments: q.Arguments,
 		Definition: q.Definition, Bundle: q.Bundle, RiskMode: q.Mode, RiskScore: q.Score, Policy: q.Policy, Binding: q.Binding,
 		Approvers: append([]string{}, q.Approvers...), Quorum: q.Quorum, Expires: q.Expires,
+		Display: q.Display, OnBehalfOfDisplay: q.OnBehalfOfDisplay,
 	}
+}
+
+// Requester is the actor's name for people.
+func (c Call) Requester() string { return policy.FullName(c.Actor, c.Display) }
+
+// Person is the name for people of the person for whom an agent acts.
+func (c Call) Person() string { return policy.FullName(c.OnBehalfOf, c.OnBehalfOfDisplay) }
+
+// shownTail is how many characters of a name are shown beside a display name if there is no room for all of it.
+const shownTail = 8
+
+// ShortName is the name of an actor for people, escaped, in at most width characters. The end of the name stays: the beginning of a provider's
+// subjects is the issuer, and it is the end that tells two actors with one display name apart.
+func ShortName(name, display string, width int) string {
+	name, display = visible.Text(name), visible.Text(display)
+	if full := policy.FullName(name, display); utf8.RuneCountInString(full) <= width {
+		return full
+	}
+	if display == "" {
+		return cutFront(name, width)
+	}
+	tail := " (" + cutFront(name, shownTail+1) + ")"
+	shown := []rune(display)
+	if room := max(width-utf8.RuneCountInString(tail), 1); len(shown) > room {
+		shown = append(shown[:room-1], '…')
+	}
+	return string(shown) + tail
+}
+
+// cutFront keeps the end of s.
+func cutFront(s string, width int) string {
+	if runes := []rune(s); len(runes) > width {
+		return "…" + string(runes[len(runes)-width+1:])
+	}
+	return s
+}
+
+// SameDisplay says which actors the runs have if a name that chose them is that of several; otherwise it is empty.
+func SameDisplay(who string, runs []Run) string {
+	var actors []string
+	for i := range runs {
+		if who != "" && !slices.Contains(actors, runs[i].Actor) {
+			actors = append(actors, runs[i].Actor)
+		}
+	}
+	if len(actors) < 2 {
+		return ""
+	}
+	slices.Sort(actors)
+	return fmt.Sprintf("%s is the name of %d actors of these runs: %s. To see the runs of one, give its whole name.", who, len(actors), strings.Join(actors, ", "))
 }
 
 // A Run is the current state of a run. Every member but Args and Unverified is always present; a member that does not apply is empty.

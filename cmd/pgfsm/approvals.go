@@ -67,7 +67,7 @@ func heldPrinter(now string) func(world, []present.Run) {
 		for i := range rows {
 			d := &rows[i]
 			fmt.Fprintf(w.stdout, "%s  %s  %s %s for %s\n", k.bold(d.Run), d.Standing(now), visible.Clip(d.Server, maxTold),
-				visible.Clip(d.Tool, maxTold), visible.Clip(d.Actor, maxTold))
+				visible.Clip(d.Tool, maxTold), present.ShortName(d.Actor, d.Display, maxTold))
 			fmt.Fprintf(w.stdout, "  %s\n", visible.Clip(string(d.Args), maxTold))
 		}
 	}

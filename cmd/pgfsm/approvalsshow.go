@@ -100,7 +100,7 @@ func printBound(w world, d *present.Approval, now string) {
 	printBlock(w.stdout, k, " ", d.Definition)
 	for i := range d.Votes {
 		v := &d.Votes[i]
-		fmt.Fprintf(w.stdout, "%s %s by %s %s\n", k.bold("Vote:"), visible.Text(v.Outcome), visible.Text(v.By), visible.Text(v.At+" "+v.Reason))
+		fmt.Fprintf(w.stdout, "%s %s by %s %s\n", k.bold("Vote:"), visible.Text(v.Outcome), visible.Text(v.Voter()), visible.Text(v.At+" "+v.Reason))
 	}
 	fmt.Fprintf(w.stdout, "%s %s\n", k.bold("Connection:"), d.Bound.Connection)
 	if d.Bound.Pin != "" {

@@ -78,7 +78,7 @@ func (f *ledgerFlags) vote(ctx context.Context, w world, o *openedLedger, v ledg
 			Request       present.Run `json:"request"`
 		}{schemaVersion, true, v.By.Name, d})
 	}
-	name := visible.Text(v.By.Name)
+	name := visible.Text(v.By.FullName())
 	switch q.Status {
 	case ledger.Pending:
 		fmt.Fprintf(w.stdout, "%s agrees: %d of %d. The request waits for %d more, until %s.\n", name, q.Agreed, q.Quorum, q.Quorum-q.Agreed, q.Expires)

@@ -67,9 +67,9 @@ func (f *ledgerFlags) printWatched(w world, r ledger.Reader, now string, e *ledg
 	if err != nil {
 		return err
 	}
-	by := e.By
+	said := present.NewEvent(e)
 	if e.Type == ledger.ApprovalRequested {
-		by = q.Actor
+		said.By, said.Display = q.Actor, q.Display
 	}
 	if f.json {
 		return printJSONLine(w, struct {
@@ -78,9 +78,9 @@ func (f *ledgerFlags) printWatched(w world, r ledger.Reader, now string, e *ledg
 			At            string      `json:"at"`
 			By            string      `json:"by"`
 			Request       present.Run `json:"request"` // as it is now
-		}{schemaVersion, e.Type, e.At, by, d})
+		}{schemaVersion, e.Type, e.At, said.By, d})
 	}
 	_, err = fmt.Fprintf(w.stdout, "%s  %-18s  %s  %s %s  by %s  (%s)\n", e.At, e.Type, d.Run, visible.Clip(d.Server, maxTold),
-		visible.Clip(d.Tool, maxTold), visible.Clip(by, maxTold), d.Standing(now))
+		visible.Clip(d.Tool, maxTold), present.ShortName(said.By, said.Display, maxTold), d.Standing(now))
 	return err
 }

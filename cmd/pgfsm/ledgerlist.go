@@ -76,6 +76,9 @@ func (l *requestList) print(w world, r ledger.Reader, asJSON bool, lines func(wo
 		return nil
 	}
 	lines(w, rows)
+	if several := present.SameDisplay(l.Who, rows); several != "" {
+		fmt.Fprintln(w.stderr, visible.Text(several))
+	}
 	if more {
 		fmt.Fprintln(w.stderr, "There are more; --limit 0 lists all.")
 	}
@@ -113,7 +116,7 @@ either case. The search reads the arguments of all runs that match the other fla
 		},
 	}
 	l.register(cmd, nil, 50)
-	cmd.Flags().StringVar(&l.Actor, "actor", "", "runs of this `NAME`")
+	cmd.Flags().StringVar(&l.Who, "actor", "", "runs of this `NAME`: an actor, or a display name, which several actors may have")
 	cmd.Flags().StringVar(&l.Task, "task", "", "runs of the task with this `ID`")
 	cmd.Flags().StringVar(&l.Server, "server", "", "calls of the server with this `NAME`")
 	cmd.Flags().StringVar(&l.Tool, "tool", "", "calls of the tool with this `NAME`")
@@ -126,13 +129,14 @@ either case. The search reads the arguments of all runs that match the other fla
 }
 
 const (
-	tableWidth = 120 // characters
-	minColumn  = 8
-	toolColumn = 4
+	tableWidth  = 120 // characters
+	minColumn   = 8
+	actorColumn = 3
+	toolColumn  = 4
 )
 
-// printRuns shows each run in one line. Long actors, tools, policies and codes are cut so that a line fits. Of a server and its tool
-// the end stays.
+// printRuns shows each run in one line. Long actors, tools, policies and codes are cut so that a line fits. Of an actor, and of a server and
+// its tool, the end stays.
 func printRuns(w world, rows []present.Run) {
 	lines := [][]string{{"RUN", "REQUESTED", "STATUS", "ACTOR", "SERVER/TOOL", "POLICY/CODE"}}
 	for _, d := range rows {
@@ -143,7 +147,7 @@ func printRuns(w world, rows []present.Run) {
 				tool += " ?"
 			}
 		}
-		lines = append(lines, []string{d.Run, d.At, string(d.Status), d.Actor, tool, cmp.Or(d.Code, d.Policy)})
+		lines = append(lines, []string{d.Run, d.At, string(d.Status), d.Requester(), tool, cmp.Or(d.Code, d.Policy)})
 	}
 	widths := make([]int, len(lines[0]))
 	total := 2 * (len(widths) - 1)
@@ -154,7 +158,7 @@ func printRuns(w world, rows []present.Run) {
 			widths[i], total = widths[i]+wider, total+wider
 		}
 	}
-	names := widths[toolColumn-1:]
+	names := widths[actorColumn:]
 	for ; total > tableWidth && slices.Max(names) > minColumn; total-- {
 		names[slices.Index(names, slices.Max(names))]--
 	}
@@ -164,6 +168,8 @@ func printRuns(w world, rows []present.Run) {
 		for i, cell := range cells {
 			switch runes, most := []rune(cell), widths[i]-1; {
 			case len(runes) <= widths[i]:
+			case i == actorColumn && n > 0:
+				cell = present.ShortName(rows[n-1].Actor, rows[n-1].Display, widths[i])
 			case i == toolColumn:
 				cell = "…" + string(runes[len(runes)-most:])
 			default:

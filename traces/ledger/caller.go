@@ -37,6 +37,9 @@ func (c Caller) says() policy.Identity {
 	return *c.Identity
 }
 
+// FullName is the caller's name for people.
+func (c Caller) FullName() string { return policy.FullName(c.Name, c.says().Display) }
+
 // Role names the caller's roles for people.
 func (c Caller) Role() string {
 	if len(c.Roles) == 0 {

@@ -20,24 +20,24 @@ func sentAway(r Reader, q *Request) (reason string, err error) {
 		return "", err
 	}
 	for i := range cast {
-		by := cast[i].vote.By
+		by, voter := cast[i].vote.By, cast[i].vote.Voter()
 		if cast[i].token == "" && policy.HasSubject(by) {
 			switch b, is, err := blockOf(r, by); {
 			case err != nil:
 				return "", err
 			case is:
-				return fmt.Sprintf("%s, who approved the call, was blocked at %s.", by, b.Since), nil
+				return fmt.Sprintf("%s, who approved the call, was blocked at %s.", voter, b.Since), nil
 			}
 			continue
 		}
 		t, err := r.Token(cast[i].token)
 		switch {
 		case errors.Is(err, ErrNotFound) || err == nil && t.Name != by:
-			return fmt.Sprintf("%s agreed by a token that is not known.", by), nil
+			return fmt.Sprintf("%s agreed by a token that is not known.", voter), nil
 		case err != nil:
 			return "", err
 		case t.Revoked != "":
-			return fmt.Sprintf("The token with which %s approved the call was revoked at %s.", by, t.Revoked), nil
+			return fmt.Sprintf("The token with which %s approved the call was revoked at %s.", voter, t.Revoked), nil
 		}
 	}
 	switch b, is, err := blockOf(r, q.Actor, q.OnBehalfOf); {
@@ -45,9 +45,9 @@ func sentAway(r Reader, q *Request) (reason string, err error) {
 		return "", err
 	case is:
 		if b.Name == q.Actor {
-			return fmt.Sprintf("%s, who requested the call, was blocked at %s.", b.Name, b.Since), nil
+			return fmt.Sprintf("%s, who requested the call, was blocked at %s.", policy.FullName(b.Name, q.Display), b.Since), nil
 		}
-		return fmt.Sprintf("%s, for whom the call was requested, was blocked at %s.", b.Name, b.Since), nil
+		return fmt.Sprintf("%s, for whom the call was requested, was blocked at %s.", policy.FullName(b.Name, q.OnBehalfOfDisplay), b.Since), nil
 	}
 	if tokenless(q.Actor) {
 		return "", nil

@@ -159,9 +159,10 @@ type asked struct {
 type voted struct {
 	typed
 	Binding canonical.Digest `json:"binding"`
-	Decides bool             `json:"decides"`          // with it the request is decided
-	Groups  []string         `json:"groups,omitempty"` // the voter's, as far as the roles of the run's bundle name them
-	Key     string           `json:"key"`              // the caller's Idempotency-Key, if there was one
+	Decides bool             `json:"decides"`           // with it the request is decided
+	Display string           `json:"display,omitempty"` // the voter's name for people
+	Groups  []string         `json:"groups,omitempty"`  // the voter's, as far as the roles of the run's bundle name them
+	Key     string           `json:"key"`               // the caller's Idempotency-Key, if there was one
 	Reason  string           `json:"reason"`
 	Token   string           `json:"token"` // the id of the token that the person came with; empty for a person of an identity provider
 

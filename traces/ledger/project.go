@@ -35,7 +35,7 @@ func (p *created) apply(r *Request, e *Event) error {
 		Owner: e.By, Status: Proposed, State: states.Received, Trace: p.Request.Trace.TraceID(),
 	}
 	if i := p.Request.Identity; i != nil {
-		r.OnBehalfOf, r.Client = i.OnBehalfOf, i.Client
+		r.OnBehalfOf, r.Client, r.Display, r.OnBehalfOfDisplay = i.OnBehalfOf, i.Client, i.Display, i.OnBehalfOfDisplay
 	}
 	if p.Request.Task != nil {
 		r.Task = p.Request.Task.ID
@@ -139,7 +139,7 @@ func (p *voted) apply(r *Request, e *Event) error {
 	case !p.Decides:
 		return errors.New("a denial that does not decide")
 	default:
-		r.Status, r.Code, r.Reason = Denied, string(policy.CodeApprovalDenied), "Denied by "+e.By+": "+p.Reason
+		r.Status, r.Code, r.Reason = Denied, string(policy.CodeApprovalDenied), p.vote(e.At, e.By).Denied()
 	}
 	return nil
 }

@@ -94,6 +94,7 @@ type Request struct {
 	Updated    string // of the last event
 	Kind       string // ask, call or agent
 	Actor      string
+	Display    string // the actor's name for people; empty: the identity provider gave none
 	OnBehalfOf string // the person for whom an agent of an identity provider acts; empty if there is none
 	Client     string // the client id of an actor of an identity provider
 	Task       string
@@ -126,6 +127,8 @@ type Request struct {
 	Delivered  string           // when the outcome was delivered to the requester; empty if it was not
 	Trace      string           // the id of the trace of the agent's request; empty if there is none
 	CallTrace  string           // the id of the trace of an approved call; empty if there is none
+
+	OnBehalfOfDisplay string // that person's name for people
 }
 
 // Validated reports whether the server and the tool existed and the arguments fitted; otherwise the request's call is unverified.

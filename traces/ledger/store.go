@@ -114,6 +114,7 @@ type Filter struct {
 	Open     bool     // only those that have not ended
 	Held     bool     // only those that were held
 	Actor    string   // empty: any
+	Who      string   // the actor, or the actor's display name, which several may have
 	Task     string
 	Server   string
 	Tool     string

@@ -104,7 +104,7 @@ func (b *batch) vote(v *Ballot, bundle *policy.Bundle, owner string) (q Request,
 	}
 	decides := !v.Approve || bundle.Agreed(held(&q), b.now, append(votes(cast), v.vote(b.now))).Allows()
 	return q, nil, b.put(&q, v.By.Name, &voted{
-		Binding: v.Binding, Decides: decides, Groups: v.groups, Key: v.Key, Reason: v.Reason, Token: v.By.TokenID, approve: v.Approve,
+		Binding: v.Binding, Decides: decides, Display: v.By.says().Display, Groups: v.groups, Key: v.Key, Reason: v.Reason, Token: v.By.TokenID, approve: v.Approve,
 	})
 }
 
@@ -170,7 +170,7 @@ func open(q *Request, cast []ballot) error {
 	var by []string
 	for i := range cast {
 		if v := cast[i].vote; cast[i].decides || v.Outcome == policy.VoteApprove {
-			by = append(by, v.By)
+			by = append(by, v.Voter())
 		}
 		if cast[i].decides {
 			return refusedDecided(q, &cast[i].vote, by)
@@ -246,12 +246,12 @@ func (v *Ballot) repeats(cast []ballot) *ballot {
 // same reports whether a ballot is equal to a recorded one.
 func (v *Ballot) same(c *ballot) bool {
 	w := v.vote(c.vote.At)
-	w.By, w.Groups = c.vote.By, c.vote.Groups
+	w.By, w.Display, w.Groups = c.vote.By, c.vote.Display, c.vote.Groups
 	return w.Equal(c.vote)
 }
 
 func (v *Ballot) vote(at string) policy.Vote {
-	w := policy.Vote{At: at, Binding: v.Binding, By: v.By.Name, Groups: v.groups, Outcome: policy.VoteDeny, Reason: v.Reason}
+	w := policy.Vote{At: at, Binding: v.Binding, By: v.By.Name, Display: v.By.says().Display, Groups: v.groups, Outcome: policy.VoteDeny, Reason: v.Reason}
 	if v.Approve {
 		w.Outcome = policy.VoteApprove
 	}
@@ -289,7 +289,7 @@ func ballots(r Reader, run string) ([]ballot, error) {
 
 // vote is the vote as the machine judges it.
 func (p *voted) vote(at, by string) policy.Vote {
-	v := policy.Vote{At: at, Binding: p.Binding, By: by, Groups: p.Groups, Outcome: policy.VoteDeny, Reason: p.Reason}
+	v := policy.Vote{At: at, Binding: p.Binding, By: by, Display: p.Display, Groups: p.Groups, Outcome: policy.VoteDeny, Reason: p.Reason}
 	if p.approve {
 		v.Outcome = policy.VoteApprove
 	}
@@ -363,7 +363,7 @@ func refusedExpired(q *Request) error {
 func refusedDecided(q *Request, last *policy.Vote, by []string) error {
 	what := "approved"
 	if last.Outcome != policy.VoteApprove {
-		what, by = "denied", []string{last.By}
+		what, by = "denied", []string{last.Voter()}
 	}
 	message := fmt.Sprintf("the request was %s at %s by %s; it is %s", what, last.At, strings.Join(by, ", "), q.Status)
 	if last.Reason != "" {

@@ -25,7 +25,7 @@ func (h *Handler) pending(c *call) (answer, error) {
 
 func (h *Handler) requests(c *call) (answer, error) {
 	f := ledger.Filter{
-		Actor: c.query["actor"], Task: c.query["task"], Server: c.query["server"], Tool: c.query["tool"], Policy: c.query["policy"],
+		Who: c.query["actor"], Task: c.query["task"], Server: c.query["server"], Tool: c.query["tool"], Policy: c.query["policy"],
 		Code: c.query["code"],
 	}
 	var statuses []string

@@ -107,6 +107,7 @@ type runsView struct {
 	Fields   []field
 	Status   string // that is chosen
 	Error    string
+	Note     string       // about the actors of the list
 	Older    template.URL // the query of the next page; empty on the last
 }
 
@@ -147,7 +148,7 @@ func (h *Handler) runs(v *visit) error {
 		}
 	}
 	f := ledger.Filter{
-		Actor: value["actor"], Task: value["task"], Server: value["server"], Tool: value["tool"], Policy: value["policy"], Code: value["code"],
+		Who: value["actor"], Task: value["task"], Server: value["server"], Tool: value["tool"], Policy: value["policy"], Code: value["code"],
 		Text: value["text"], Before: query.Get("before"), Newest: true,
 	}
 	var statuses []string
@@ -168,6 +169,7 @@ func (h *Handler) runs(v *visit) error {
 			}
 			body.Older = template.URL("?" + next.Encode()) // which escapes
 		}
+		body.Note = present.SameDisplay(f.Who, body.List.Runs)
 		return err
 	}); err != nil {
 		return err

@@ -291,7 +291,7 @@ func TestRowsOfTheWrongType(t *testing.T) {
 	db := raw(t, s.path)
 	run(t, db, "DROP TABLE tokens", "CREATE TABLE tokens (id, name, role, secret, created, expires, revoked, entry)",
 		"INSERT INTO tokens VALUES ('a', 1, NULL, x'00', 2.5, '', '', 'many')",
-		"INSERT INTO requests SELECT 'r', '', '', '', '', '', '', '', '', '', '', '', '', '', '', '', 0, '', '', '', '', '{}', 0, 0, '', '', '', '', 0, '', 0, 0, '', '', '', '', ''",
+		"INSERT INTO requests SELECT 'r', '', '', '', '', '', '', '', '', '', '', '', '', '', '', '', 0, '', '', '', '', '{}', 0, 0, '', '', '', '', 0, '', 0, 0, '', '', '', '', '', '', ''",
 		"DROP TABLE entries", "CREATE TABLE entries (idx, hashes)", "INSERT INTO entries VALUES (1, zeroblob(31)), (2, 'text')")
 	err := s.View(context.Background(), func(r ledger.Reader) error { _, err := r.Token("a"); return err })
 	refused(t, err, ErrNotLedger, "column 2", "text")

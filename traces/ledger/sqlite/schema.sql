@@ -70,7 +70,9 @@ CREATE TABLE requests (
     on_behalf_of TEXT NOT NULL, -- the person for whom an agent of an identity provider acts
     client     TEXT NOT NULL, -- the client id of an actor of an identity provider
     trace      TEXT NOT NULL, -- the id of the trace of the agent's request
-    call_trace TEXT NOT NULL -- the id of the trace of an approved call
+    call_trace TEXT NOT NULL, -- the id of the trace of an approved call
+    display    TEXT NOT NULL, -- the name for people of an actor of an identity provider
+    on_behalf_of_display TEXT NOT NULL -- likewise
 ) STRICT;
 -- Run ids are ordered by time, so these are indexes by time, too.
 -- Nearly all runs are executed or denied.

@@ -69,7 +69,8 @@ func (s *source) Write(table string, key any, query string, args ...any) error {
 // column does not touch its indexes.
 const updateRequest = "UPDATE requests SET updated = ?3, status = ?5, state = ?6, env = ?9, definition = ?14, " +
 	"mode = ?16, score = ?17, policy = ?18, code = ?19, reason = ?20, binding = ?21, approvers = ?22, quorum = ?23, agreed = ?24, " +
-	"expires = ?25, owner = ?26, sent = ?27, ended = ?28, steps = ?29, head = ?30, entry = ?31, entries = ?32, delivered = ?33, on_behalf_of = ?34, client = ?35, trace = ?36, call_trace = ?37 " +
+	"expires = ?25, owner = ?26, sent = ?27, ended = ?28, steps = ?29, head = ?30, entry = ?31, entries = ?32, delivered = ?33, " +
+	"on_behalf_of = ?34, client = ?35, trace = ?36, call_trace = ?37, display = ?38, on_behalf_of_display = ?39 " +
 	"WHERE run_id = ?1 AND at = ?2 AND kind = ?4 AND actor = ?7 AND task = ?8 AND server = ?10 AND tool = ?11 AND args = ?12 " +
 	"AND arguments = ?13 AND bundle = ?15"
 

@@ -99,7 +99,7 @@ func (t *Tx) CountHashes() (int64, error) {
 // requestColumns stand in the order of the table.
 const requestColumns = "run_id, at, updated, kind, status, state, actor, task, env, server, tool, args, arguments, definition, bundle, " +
 	"mode, score, policy, code, reason, binding, approvers, quorum, agreed, expires, owner, sent, ended, steps, head, entry, entries, delivered, " +
-	"on_behalf_of, client, trace, call_trace"
+	"on_behalf_of, client, trace, call_trace, display, on_behalf_of_display"
 
 func readRequest(r *Row) ledger.Request {
 	return ledger.Request{
@@ -110,6 +110,7 @@ func readRequest(r *Row) ledger.Request {
 		Approvers: readList(r), Quorum: r.int(), Agreed: r.int(), Expires: r.Text(), Owner: r.Text(), Sent: r.Text(), Ended: r.Text(),
 		Steps: r.int(), Head: canonical.Digest(r.Text()), Entry: r.Int64(), Entries: r.int(), Delivered: r.Text(),
 		OnBehalfOf: r.Text(), Client: r.Text(), Trace: r.Text(), CallTrace: r.Text(),
+		Display: r.Text(), OnBehalfOfDisplay: r.Text(),
 	}
 }
 
@@ -184,6 +185,7 @@ func (d *Dialect) Requests(f ledger.Filter) (string, []any) {
 		term(name != "", d.Name(column), slices.Repeat([]any{name}, strings.Count(d.Name(column), "?"))...)
 	}
 	named("actor", f.Actor)
+	term(f.Who != "", "(actor = ? OR display = ?)", f.Who, f.Who)
 	term(f.Task != "", "task <> '' AND task = ?", f.Task)
 	named("server", f.Server)
 	named("tool", f.Tool)

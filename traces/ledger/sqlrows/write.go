@@ -23,7 +23,7 @@ var (
 		onConflict("entry, hook", "attempts, next, state, error")
 	upsertDelivered = "INSERT INTO delivered (hook, next) VALUES (?, ?)" + onConflict("hook", "next")
 
-	insertRequest = "INSERT INTO requests (" + requestColumns + ") VALUES " + marks(37)
+	insertRequest = "INSERT INTO requests (" + requestColumns + ") VALUES " + marks(strings.Count(requestColumns, ",") + 1)
 	upsertRequest = insertRequest + onConflict("run_id", requestColumns)
 )
 
@@ -60,7 +60,7 @@ func RequestRow(r *ledger.Request) ([]any, error) {
 		r.RunID, r.At, r.Updated, r.Kind, string(r.Status), string(r.State), r.Actor, r.Task, r.Env, r.Server, r.Tool, r.Args,
 		string(r.Arguments), string(r.Definition), string(r.Bundle), r.Mode, int64(r.Score), r.Policy, r.Code, r.Reason, string(r.Binding),
 		approvers, int64(r.Quorum), int64(r.Agreed), r.Expires, r.Owner, r.Sent, r.Ended, int64(r.Steps), string(r.Head), r.Entry, int64(r.Entries),
-		r.Delivered, r.OnBehalfOf, r.Client, r.Trace, r.CallTrace,
+		r.Delivered, r.OnBehalfOf, r.Client, r.Trace, r.CallTrace, r.Display, r.OnBehalfOfDisplay,
 	}, nil
 }
 

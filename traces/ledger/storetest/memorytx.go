@@ -213,6 +213,7 @@ func (s *state) fits(f *ledger.Filter, q *ledger.Request) bool {
 		(!f.Open || q.Ended == "") &&
 		(!f.Held || q.Binding != "") &&
 		(f.Actor == "" || q.Actor == f.Actor) &&
+		(f.Who == "" || q.Actor == f.Who || q.Display == f.Who) &&
 		(f.Task == "" || q.Task == f.Task) &&
 		(f.Server == "" || q.Server == f.Server) &&
 		(f.Tool == "" || q.Tool == f.Tool) &&

@@ -71,7 +71,9 @@ CREATE TABLE requests (
     on_behalf_of text COLLATE "C" NOT NULL,
     client     text COLLATE "C" NOT NULL,
     trace      text COLLATE "C" NOT NULL,
-    call_trace text COLLATE "C" NOT NULL
+    call_trace text COLLATE "C" NOT NULL,
+    display    text COLLATE "C" NOT NULL,
+    on_behalf_of_display text COLLATE "C" NOT NULL
 ) WITH (fillfactor = 70); -- a request is put several times
 CREATE INDEX requests_status ON requests (status, run_id) WHERE status NOT IN ('executed', 'denied');
 CREATE INDEX requests_task ON requests (task, run_id) WHERE task <> '';
