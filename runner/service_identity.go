@@ -160,10 +160,14 @@ func (s *Service) refusedScope(ctx context.Context, endpoint string, lacking *we
 type SignIn struct {
 	login.Client
 	Identity *Identity
+	Label    string // the provider's name for people
 }
 
-// Name is the issuer.
-func (s *SignIn) Name() string { return s.Issuer }
+// IssuerURL is [console.Provider.IssuerURL].
+func (s *SignIn) IssuerURL() string { return s.Issuer }
+
+// Name is [console.Provider.Name].
+func (s *SignIn) Name() string { return s.Label }
 
 // Roles is [console.Provider.Roles].
 func (s *SignIn) Roles(id *policy.Identity, name string) []string {

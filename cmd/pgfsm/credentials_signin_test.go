@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/cookiejar"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -71,7 +72,7 @@ func TestSignInRepeatsCredentials(t *testing.T) {
 				t.Fatal(err)
 			}
 			browser := &http.Client{Jar: jar}
-			resp, err := browser.Get(o.admin + "/console/provider/0?next=")
+			resp, err := browser.Get(o.admin + "/console/provider?next=&issuer=" + url.QueryEscape(o.p.Issuer))
 			if err != nil {
 				t.Fatal(err)
 			}

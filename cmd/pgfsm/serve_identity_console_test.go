@@ -21,7 +21,7 @@ func TestServeIdentityConsole(t *testing.T) {
 		t.Fatal(err)
 	}
 	browser := &http.Client{Jar: jar}
-	begins := o.admin + "/console/provider/0?next=calls%2F" + run
+	begins := o.admin + "/console/provider?" + url.Values{"issuer": {o.p.Issuer}, "next": {"calls/" + run}}.Encode()
 	read := func(resp *http.Response, err error) (at, page string) {
 		t.Helper()
 		if err != nil {
@@ -39,7 +39,7 @@ func TestServeIdentityConsole(t *testing.T) {
 	}
 	o.p.Users["carol"] = map[string]any{"groups": []string{"owners"}}
 	o.p.SignIn("mallory") // who has no role
-	if _, page := read(browser.Get(begins)); !strings.Contains(page, "which identity.may of the configuration gives") {
+	if _, page := read(browser.Get(begins)); !strings.Contains(page, "You signed in as "+o.p.Issuer+"#mallory, who has no role here.") {
 		t.Errorf("a person without a role: %s", page)
 	}
 	o.p.SignIn("carol")

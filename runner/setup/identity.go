@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"time"
@@ -22,7 +23,7 @@ func Identity(loaded *config.Loaded, log *slog.Logger) (*runner.Identity, error)
 	for _, from := range loaded.Identity.Issuers {
 		issuer := identity.Issuer{
 			URL: from.URL, Audiences: identity.Audiences(from.Audiences), TokenTypes: from.TokenTypes, People: from.People, Groups: from.Groups,
-			Subject: from.Subject, MaxAge: time.Duration(from.MaxAge) * time.Millisecond,
+			Subject: from.Subject, Display: from.Display, MaxAge: time.Duration(from.MaxAge) * time.Millisecond,
 		}
 		for _, c := range from.Claims {
 			issuer.Claims = append(issuer.Claims, identity.ClaimPath(c))
@@ -48,7 +49,7 @@ func ServedIdentity(o Options, loaded *config.Loaded, log *slog.Logger) (*runner
 	}
 	for _, from := range issuers {
 		if id := from.Login.Console; id != "" {
-			to.SignIn = append(to.SignIn, &runner.SignIn{Client: loginClient(to, &from, id, from.Login.ConsoleSecret), Identity: to})
+			to.SignIn = append(to.SignIn, &runner.SignIn{Client: loginClient(to, &from, id, from.Login.ConsoleSecret), Identity: to, Label: cmp.Or(from.Name, from.URL)})
 		}
 	}
 	return to, nil

@@ -143,7 +143,6 @@ type route struct {
 var (
 	runID    = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 	rawTrace = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/trace$`)
-	number   = regexp.MustCompile(`^[0-9]{1,2}$`)
 	secret   = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
 )
 
@@ -170,7 +169,7 @@ func init() { // the handlers refer to routes
 		{method: http.MethodPost, page: "sign-in", open: true, serve: (*Handler).signIn},
 		{method: http.MethodGet, page: "link/", rest: secret, open: true, serve: (*Handler).linkPage},
 		{method: http.MethodPost, page: "link/", rest: secret, open: true, serve: (*Handler).signInByLink},
-		{method: http.MethodGet, page: "provider/", rest: number, open: true, serve: (*Handler).toProvider},
+		{method: http.MethodGet, page: providerPage, open: true, serve: (*Handler).toProvider},
 		{method: http.MethodGet, page: callbackPage, open: true, serve: (*Handler).fromProvider},
 		{method: http.MethodGet, page: "console.css", open: true, serve: (*Handler).asset},
 		{method: http.MethodGet, page: "console.js", open: true, serve: (*Handler).asset},

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,6 +18,8 @@ import (
 
 // A Provider signs people in: an identity provider.
 type Provider interface {
+	// IssuerURL identifies the provider: the names of its subjects begin with it.
+	IssuerURL() string
 	// Name names the provider to people.
 	Name() string
 	// SignInURL is where the browser goes to sign in.
@@ -38,21 +41,24 @@ const attemptCookie = "pgfsm-attempt"
 
 const (
 	callbackPage = "callback" // to which a provider sends the browser back
+	providerPage = "provider" // which sends the browser to a provider
+	queryIssuer  = "issuer"   // of the provider
 	queryNext    = "next"     // the page to go to
 	queryMaxAge  = "max_age"  // in seconds, as in OpenID Connect
 )
 
-// An attempt is what the browser keeps until the provider sends it back: SECRET.PROVIDER.NEXT.
+// An attempt is what the browser keeps until the provider sends it back: SECRET.NEXT.ISSUER.
 type attempt struct {
 	login.SignIn
 	provider Provider
 	next     string
 }
 
-// newAttempt returns an attempt, unless there is no provider with the id or no next page.
-func (h *Handler) newAttempt(r *http.Request, secret, id, next string) (*attempt, bool) {
-	i, err := strconv.Atoi(id)
-	if err != nil || i < 0 || i >= len(h.Providers) || !isNext(next) {
+// newAttempt returns an attempt, unless there is no such provider or no next page. The provider is known by its issuer: replicas may list the
+// providers in another order.
+func (h *Handler) newAttempt(r *http.Request, secret, issuer, next string) (*attempt, bool) {
+	i := slices.IndexFunc(h.Providers, func(p Provider) bool { return p.IssuerURL() == issuer })
+	if i < 0 || !isNext(next) {
 		return nil, false
 	}
 	scheme := "https://"
@@ -69,17 +75,17 @@ func (h *Handler) toProvider(v *visit) error {
 	if text := q.Get(queryMaxAge); err == nil && text != "" {
 		seconds, err = strconv.ParseUint(text, 10, 32)
 	}
-	a, ok := h.newAttempt(v.r, rand.Text(), v.id, q.Get(queryNext))
+	a, ok := h.newAttempt(v.r, rand.Text(), q.Get(queryIssuer), q.Get(queryNext))
 	if err != nil || !ok {
 		return errNoPage
 	}
 	a.MaxAge = time.Duration(seconds) * time.Second
 	at, err := a.provider.SignInURL(v.r.Context(), &a.SignIn)
 	if err != nil {
-		h.logSignIn("nobody can sign in at " + a.provider.Name() + ": " + err.Error())
+		h.logSignIn("nobody can sign in at " + a.provider.IssuerURL() + ": " + err.Error())
 		return &refusal{http.StatusServiceUnavailable, "The identity provider cannot be reached now. The service's log says why."}
 	}
-	keeps := cookie(v.r, attemptCookie, strings.Join([]string{a.Secret, v.id, a.next}, "."), Path)
+	keeps := cookie(v.r, attemptCookie, strings.Join([]string{a.Secret, a.next, url.QueryEscape(a.provider.IssuerURL())}, "."), Path)
 	keeps.MaxAge = int(login.Timeout / time.Second)
 	http.SetCookie(v.w, keeps)
 	http.Redirect(v.w, v.r, at, http.StatusSeeOther)
@@ -96,7 +102,11 @@ func (h *Handler) attemptOf(r *http.Request) (*attempt, bool) {
 	if len(parts) != 3 {
 		return nil, false
 	}
-	return h.newAttempt(r, parts[0], parts[1], parts[2])
+	issuer, err := url.QueryUnescape(parts[2])
+	if err != nil {
+		return nil, false
+	}
+	return h.newAttempt(r, parts[0], issuer, parts[1])
 }
 
 // fromProvider begins the session of a person whom a provider sends back.
@@ -115,10 +125,14 @@ func (h *Handler) fromProvider(v *visit) error {
 	}
 	who, at, err := a.provider.SignIn(v.r.Context(), &a.SignIn, q)
 	if err != nil {
-		h.logSignIn("nobody was signed in at the console by " + a.provider.Name() + ": " + err.Error())
+		h.logSignIn("nobody was signed in at the console by " + a.provider.IssuerURL() + ": " + err.Error())
 		return h.notSignedIn(v, http.StatusUnauthorized, a.next, "The identity provider did not sign you in. The service's log says why.")
 	}
 	secret, err := h.Ledger.SignInAs(v.r.Context(), who, at)
+	if errors.Is(err, ledger.ErrRole) {
+		return h.notSignedIn(v, http.StatusForbidden, a.next, "You signed in as "+who.FullName()+
+			", who has no role here. Ask the operator of this gateway for one: the key identity.may of its configuration gives roles.")
+	}
 	return h.signedIn(v, secret, a.next, err)
 }
 
@@ -127,8 +141,9 @@ type providerLink struct{ Name, URL string }
 
 // providerLinks lead to each provider and then to a page.
 func (h *Handler) providerLinks(next string) (all []providerLink) {
-	for i, p := range h.Providers {
-		all = append(all, providerLink{p.Name(), Path + "provider/" + strconv.Itoa(i) + "?" + url.Values{queryNext: {next}}.Encode()})
+	for _, p := range h.Providers {
+		query := url.Values{queryIssuer: {p.IssuerURL()}, queryNext: {next}}
+		all = append(all, providerLink{p.Name(), Path + providerPage + "?" + query.Encode()})
 	}
 	return all
 }
@@ -147,5 +162,5 @@ func (h *Handler) signInAgain(name, next string, fresh int64) []providerLink {
 
 // providerOf is the index of a person's provider, or negative.
 func (h *Handler) providerOf(name string) int {
-	return slices.IndexFunc(h.Providers, func(p Provider) bool { return strings.HasPrefix(name, policy.SubjectName(p.Name(), "")) })
+	return slices.IndexFunc(h.Providers, func(p Provider) bool { return strings.HasPrefix(name, policy.SubjectName(p.IssuerURL(), "")) })
 }

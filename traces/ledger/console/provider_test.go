@@ -11,6 +11,9 @@ import (
 
 	"pgfsm/identity/login"
 	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/console"
 	"pgfsm/traces/ledger/ledgertest"
@@ -28,7 +31,11 @@ type provider struct {
 	responses int // that SignIn was asked about
 }
 
-func (*provider) Name() string { return issuer }
+func (*provider) IssuerURL() string { return issuer }
+func (*provider) Name() string      { return "Example Corp" }
+
+// signInPage sends the browser to the provider, with a query behind it.
+const signInPage = "/console/provider?issuer=https%3A%2F%2Flogin.example.com"
 
 func (p *provider) SignInURL(_ context.Context, s *login.SignIn) (string, error) {
 	if p.down {
@@ -74,7 +81,7 @@ func newProvided(t *testing.T, host string, who ledger.Caller) (*desk, *provider
 // begins starts to sign in, and keeps the cookie of the attempt.
 func (b *browser) begins(t *testing.T, query string) {
 	t.Helper()
-	got := b.get("/console/provider/0" + query)
+	got := b.get(signInPage + query)
 	c, err := http.ParseSetCookie(got.header.Get("Set-Cookie"))
 	if err != nil || got.status != http.StatusSeeOther || got.header.Get("Location") != issuer+"/authorize" {
 		t.Fatalf("%d %v: %v", got.status, got.header, err)
@@ -109,8 +116,8 @@ func TestProviderSignIn(t *testing.T) {
 		t.Run(host, func(t *testing.T) {
 			d, p, b := newProvided(t, host, person("carol", ledger.RoleApprover))
 			q := d.HoldBy(alice, ownersDecide())
-			b.page("sign-in").want(t, http.StatusOK, "Sign in with "+issuer, `href="/console/provider/0?next="`)
-			b.begins(t, "?next=calls%2F"+q.RunID)
+			b.page("sign-in").want(t, http.StatusOK, "Sign in with Example Corp<", `href="/console/provider?issuer=https%3A%2F%2Flogin.example.com&amp;next="`)
+			b.begins(t, "&next=calls%2F"+q.RunID)
 			if want := map[string]string{here: "http://" + here, there: "https://" + there}[host] + "/console/callback"; p.attempt.Redirect != want {
 				t.Errorf("the provider sends the browser back to %s, want %s", p.attempt.Redirect, want)
 			}
@@ -146,7 +153,7 @@ func TestProviderSessionEnds(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			d, p, b := newProvided(t, there, person("carol", ledger.RoleApprover))
 			q := d.HoldBy(alice, ownersDecide())
-			b.begins(t, "?next=")
+			b.begins(t, "&next=")
 			b.arrives(t, b.comesBack("?code=good"))
 			tc.change(&d.console.Options, p)
 			b.page("calls/"+q.RunID).want(t, tc.status)
@@ -180,7 +187,7 @@ func TestProviderSignInRefused(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, p, b := newProvided(t, there, tc.who)
-			b.begins(t, "?next=")
+			b.begins(t, "&next=")
 			if tc.change != nil {
 				tc.change(p, b)
 			}
@@ -198,7 +205,7 @@ func TestProviderSignInRefused(t *testing.T) {
 		if err := d.BlockIdentity(context.Background(), ledger.Local("local:root"), issuer, "carol"); err != nil {
 			t.Fatal(err)
 		}
-		b.begins(t, "?next=")
+		b.begins(t, "&next=")
 		if got := b.comesBack("?code=good"); got.status < 400 {
 			t.Errorf("a blocked person is signed in: %d", got.status)
 		}
@@ -209,7 +216,7 @@ func TestProviderSignInRefused(t *testing.T) {
 func TestFailedSignInsAreLimited(t *testing.T) {
 	d, p, b := newProvided(t, there, person("carol", ledger.RoleApprover))
 	for range 200 {
-		b.begins(t, "?next=")
+		b.begins(t, "&next=")
 		b.comesBack("?code=bad")
 	}
 	if p.responses == 0 || p.responses > 150 {
@@ -225,11 +232,11 @@ func TestProviderSignInBegins(t *testing.T) {
 		name, path string
 		status     int
 	}{
-		{"unknown-provider", "/console/provider/1?next=", http.StatusNotFound},
-		{"open-redirect", "/console/provider/0?next=%2F%2Fevil.example", http.StatusNotFound},
-		{"negative-age", "/console/provider/0?next=&max_age=-1", http.StatusNotFound},
-		{"huge-age", "/console/provider/0?next=&max_age=99999999999999999999", http.StatusNotFound},
-		{"any-page", "/console/provider/0?next=runs", http.StatusSeeOther},
+		{"unknown-provider", "/console/provider?issuer=https%3A%2F%2Fevil.example&next=", http.StatusNotFound},
+		{"open-redirect", signInPage + "&next=%2F%2Fevil.example", http.StatusNotFound},
+		{"negative-age", signInPage + "&next=&max_age=-1", http.StatusNotFound},
+		{"huge-age", signInPage + "&next=&max_age=99999999999999999999", http.StatusNotFound},
+		{"any-page", signInPage + "&next=runs", http.StatusSeeOther},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, _, b := newProvided(t, there, person("carol"))
@@ -239,7 +246,7 @@ func TestProviderSignInBegins(t *testing.T) {
 	t.Run("provider-down", func(t *testing.T) {
 		_, p, b := newProvided(t, there, person("carol"))
 		p.down = true
-		b.get("/console/provider/0?next=").want(t, http.StatusServiceUnavailable, "cannot be reached now")
+		b.get(signInPage+"&next=").want(t, http.StatusServiceUnavailable, "cannot be reached now")
 	})
 }
 
@@ -262,13 +269,13 @@ func TestProviderFresh(t *testing.T) {
 				p.at = d.Clock.Now().Add(-tc.ago)
 			}
 			q := d.HoldBy(alice, fresh)
-			b.begins(t, "?next=")
+			b.begins(t, "&next=")
 			b.arrives(t, b.comesBack("?code=good"))
 			page := b.page("calls/" + q.RunID)
 			if strings.Contains(page.body, `value="approve"`) != tc.may {
 				t.Errorf("the form to vote is wrong: %s", page.body)
 			}
-			if again := `href="/console/provider/0?next=calls%2F` + q.RunID + `&amp;max_age=300"`; strings.Contains(page.body, again) == tc.may {
+			if again := `href="` + signInPage + `&amp;next=calls%2F` + q.RunID + `&amp;max_age=300"`; strings.Contains(page.body, again) == tc.may {
 				t.Errorf("the link to sign in again is wrong: %s", page.body)
 			}
 			if got := b.vote(q, "approve", ""); (got.status == http.StatusSeeOther) != tc.may {
@@ -278,7 +285,7 @@ func TestProviderFresh(t *testing.T) {
 				return
 			}
 			p.at = d.Clock.Now()
-			b.begins(t, "?next=calls%2F"+q.RunID+"&max_age=300")
+			b.begins(t, "&next=calls%2F"+q.RunID+"&max_age=300")
 			if p.attempt.MaxAge != 5*time.Minute {
 				t.Errorf("the provider is asked for %s", p.attempt.MaxAge)
 			}
@@ -288,5 +295,33 @@ func TestProviderFresh(t *testing.T) {
 				t.Errorf("the vote after signing in again: %d %s", got.status, got.body)
 			}
 		})
+	}
+}
+
+// TestDisplayNames: the display names of requester and voter stand beside their subjects, and text in them is text.
+func TestDisplayNames(t *testing.T) {
+	carol := person("c-1", ledger.RoleApprover)
+	carol.Identity.Display = "carol@example.com"
+	d, _, b := newProvided(t, there, carol)
+	robot := policy.SubjectName(issuer, "r-1")
+	ask := func(display string) ledger.Request {
+		return d.HoldRequest(states.Request{
+			Actor: robot, At: d.Clock.Now().Format(time.RFC3339), Kind: states.KindAsk, Text: canonical.Text(statestest.Question),
+			Identity: &policy.Identity{Client: "agent", Display: display, Kind: policy.ActorAgent, OnBehalfOf: policy.SubjectName(issuer, "d-1"), OnBehalfOfDisplay: "dora@example.com"},
+		}, ownersDecide())
+	}
+	first, second := ask("ci@example.com"), ask("<b>\u202eci")
+	b.begins(t, "&next=")
+	b.arrives(t, b.comesBack("?code=good"))
+	if got := b.vote(first, "approve", ""); got.status != http.StatusSeeOther {
+		t.Fatalf("the vote: %d %s", got.status, got.body)
+	}
+	const requester, voter, forWhom = "ci@example.com (" + issuer + "#r-1)", "carol@example.com (" + issuer + "#c-1)", "dora@example.com (" + issuer + "#d-1)"
+	b.page("").want(t, http.StatusOK, `&lt;b&gt;<mark class="odd">\u202e</mark>ci (`+issuer+"#r-1)", forWhom, voter)
+	b.page("calls/"+first.RunID).want(t, http.StatusOK, requester, forWhom, "<b>approve</b> by "+voter)
+	b.page("runs/"+first.RunID).want(t, http.StatusOK, requester, forWhom, "<b>approve</b> by "+voter)
+	b.page("runs?actor=ci@example.com").want(t, http.StatusOK, first.RunID, requester)
+	if page := b.page("runs?actor=ci@example.com"); strings.Contains(page.body, second.RunID) {
+		t.Errorf("the runs of one display name have those of another: %s", page.body)
 	}
 }
