@@ -41,7 +41,7 @@ func TestSecondVerifierReadsServe(t *testing.T) {
 	o := &provided{&office{u: u, dir: gatewayFolder(t, u.puppet, inOffice+fmt.Sprintf(`checkpoints: {key: log.key}
 identity:
   scopes: [call]
-  issuers: [{issuer: %s, audiences: {mcp: [gateway], admin: [approvals]}, people: [pgfsm-cli], groups: /groups, login: {cli: pgfsm-cli}}]
+  issuers: [{issuer: %s, audiences: {mcp: [gateway], admin: [approvals]}, people: [pgfsm-cli], groups: /groups, display: /email, login: {cli: pgfsm-cli}}]
   may: {approve: ["group:owners"], administer: ["group:platform"]}
 roles: {owners: ["group:owners"]}
 `, p.Issuer))}, p}
@@ -56,10 +56,10 @@ roles: {owners: ["group:owners"]}
 		return r
 	}
 
-	acting := o.agent("/mcp", o.robot("bob", "act", map[string]any{"sub": "ci"}, "scope", "call"))
+	acting := o.agent("/mcp", o.robot("bob", "act", map[string]any{"sub": "ci", "email": "ci@example.com"}, "email", "bob@example.com", "scope", "call"))
 	approved := o.held(t, acting, `{"n":1}`)
 	ofAnother := fmt.Sprintf(`{"expected_digest":%q}`, o.bindingOf(t, approved, o.person("carol")))
-	o.decide(t, "approve", approved, o.person("carol"))
+	o.decide(t, "approve", approved, o.person("carol", "email", "carol@example.com"))
 	acting.becomes(t, "echo__look", `{"n":1}`, "approval_required", "hi")
 	o.decide(t, "deny", o.held(t, acting, `{"n":2}`), o.person("carol"))
 	expires := o.held(t, acting, `{"n":9}`)
@@ -79,6 +79,12 @@ roles: {owners: ["group:owners"]}
 	direct.token = o.robot("ci", "scope", "other")
 	if resp, body := direct.post(callMessage("look", `{}`)); resp.StatusCode != http.StatusForbidden {
 		t.Fatalf("without a scope: %s %s", resp.Status, body)
+	}
+	shows := do("approvals", "show", approved).stdout + do("ledger", "list", "--actor", "ci@example.com", "--limit", "1").stdout
+	for _, name := range []string{"ci@example.com (" + p.Issuer + "#ci)", "bob@example.com (" + p.Issuer + "#bob)", "by carol@example.com (" + p.Issuer + "#carol)"} {
+		if !strings.Contains(shows, name) {
+			t.Errorf("approvals show and ledger list print no %s: %s", name, shows)
+		}
 	}
 	do("identity", "block", p.Issuer, "eve")
 	do("identity", "unblock", p.Issuer, "eve")

@@ -111,7 +111,7 @@ function contentHolds(trace, machine) {
 // identityHolds checks what an identity provider says about the actor.
 function identityHolds(request, place) {
   const identity = request.get("identity"), claims = identity.get("claims") ?? [], groups = identity.get("groups") ?? [];
-  members(identity, "claims? client? groups? kind? on_behalf_of?", place);
+  members(identity, "claims? client? display? groups? kind? on_behalf_of? on_behalf_of_display?", place);
   claims.forEach((claim) => members(claim, "name value", `${place}: claims`));
   must(["agent", "person", undefined].includes(identity.get("kind")), place, "kind is unknown");
   must(request.get("actor").includes("#"), place, "the actor is not of an identity provider");
