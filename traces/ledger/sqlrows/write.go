@@ -23,7 +23,7 @@ var (
 		onConflict("entry, hook", "attempts, next, state, error")
 	upsertDelivered = "INSERT INTO delivered (hook, next) VALUES (?, ?)" + onConflict("hook", "next")
 
-	insertRequest = "INSERT INTO requests (" + requestColumns + ") VALUES " + marks(strings.Count(requestColumns, ",") + 1)
+	insertRequest = "INSERT INTO requests (" + requestColumns + ") VALUES " + marks(strings.Count(requestColumns, ",")+1)
 	upsertRequest = insertRequest + onConflict("run_id", requestColumns)
 )
 
