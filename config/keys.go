@@ -226,7 +226,7 @@ var limitsShape = &shape{form: object, keys: []key{
 	{name: "plan_bytes", shape: &shape{form: integer, min: 1, max: policy.MaxPlanBytes},
 		initial: number(policy.DefaultPlanBytes), doc: "The maximum length of a planner's plan."},
 	{name: "arguments_bytes", shape: &shape{form: integer, min: 1, max: policy.MaxArgumentsBytes},
-		initial: number(policy.DefaultArgumentsBytes), doc: "The maximum size of the arguments of an agent's or an operator's call, in canonical form."},
+		initial: number(policy.DefaultArgumentsBytes), doc: "The maximum size of the arguments of an agent's or an operator's call, as it was sent. They have at most 50000 values, too."},
 	{name: "json_depth", shape: &shape{form: integer, min: 1, max: policy.MaxJSONDepth},
 		initial: number(policy.DefaultJSONDepth), doc: "The maximum nesting of a plan and of arguments."},
 	{name: "result_bytes", shape: &shape{form: integer, min: 1, max: policy.MaxResultBytes},

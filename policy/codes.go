@@ -90,7 +90,7 @@ func Codes() []CodeDoc {
 			"truncates it.", "Shorten " +
 			"the request or raise input.max_bytes."},
 		{CodeInputNotText, GateInput, "The request is not valid UTF-8.", "Send UTF-8 text."},
-		{CodeArgumentsTooLarge, GateInput, "The arguments of a call are larger than limits.arguments_bytes.", "Send less in one call: in parts, or as the path of a file."},
+		{CodeArgumentsTooLarge, GateInput, "The arguments of a call have more bytes than limits.arguments_bytes, or more than 50,000 values.", "Send less in one call: in parts, or as the path of a file."},
 		{CodeNoServers, GateRun, "No configured server answered, so there is no tool to call.", "The reason names each server's error; start the servers or correct their addresses."},
 		{CodePlannerFailed, GateRun, "The planner gave no output: its endpoint refused the request, closed the connection, or did not answer with one " +
 			"completion.", "Check the planner's endpoint; the trace contains its answer."},

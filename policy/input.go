@@ -100,12 +100,11 @@ func (i Input) compile() (screens, error) {
 // Screen judges a question before anything else happens (INV-0).
 func (b *Bundle) Screen(question string) Verdict { return b.screened(KindAsk, question) }
 
-// ScreenCall judges a call before anything else happens (INV-0): the size of its arguments, the rules for its kind and, for
-// an agent's call, the rules for its round. text is the plan as it was sent.
+// ScreenCall judges a call before anything else happens (INV-0): the rules for its kind and, for an agent's call, the rules for its
+// round. text is the plan as it was sent. A call whose arguments are too large is blocked before a rule reads it.
 func (b *Bundle) ScreenCall(kind string, text, round []byte) Verdict {
-	if size := argumentsBytes(text); size > b.content.Limits.ArgumentsBytes {
-		return blocked(GateInput, CodeArgumentsTooLarge, fmt.Sprintf("The arguments have %d bytes; at most %d are accepted.",
-			size, b.content.Limits.ArgumentsBytes))
+	if _, large := b.CutArguments(text); large != nil {
+		return b.ScreenLarge(large)
 	}
 	v := allowed(GateInput, "No input rule judges calls of this kind.")
 	if b.screens[kind] != nil {
@@ -117,19 +116,58 @@ func (b *Bundle) ScreenCall(kind string, text, round []byte) Verdict {
 	return v
 }
 
-// argumentsBytes returns the size of a call's arguments in canonical form, or of the whole text without arguments: the plan
-// gate refuses what is not strict JSON.
-func argumentsBytes(text []byte) int {
-	plan, err := canonical.JSON(text)
-	if err != nil {
-		return len(text)
+// MaxArgumentsValues bounds the values in the arguments of a call: members and elements at every depth. Gates need memory for each.
+const MaxArgumentsValues = 50_000
+
+// maxCutPlan bounds what is recorded of a plan without its arguments, in bytes. The gateway bounds the names of an agent's call to less.
+const maxCutPlan = 64 << 10
+
+// TooManyValues reports whether arguments have more than [MaxArgumentsValues] values.
+func TooManyValues(args []byte) bool {
+	values, _ := canonical.Outline(args)
+	return values > MaxArgumentsValues
+}
+
+// LargeArguments stand for arguments that are refused for their size and so not recorded. Its members are in canonical order.
+type LargeArguments struct {
+	Bytes  int              `json:"bytes"`
+	Digest canonical.Digest `json:"digest"` // of the bytes as they were sent
+	Values int              `json:"values"`
+}
+
+// CutArguments removes the arguments from a plan if they are too large: if they have more bytes than limits.arguments_bytes, as sent, or more
+// than [MaxArgumentsValues] values. It returns the plan without them, and what stands for them; nil if the arguments are not too large. A plan
+// without an object of arguments counts as a whole: the plan gate refuses it.
+func (b *Bundle) CutArguments(plan []byte) (rest []byte, large *LargeArguments) {
+	limit := b.content.Limits.ArgumentsBytes
+	if len(plan) <= limit && !TooManyValues(plan) {
+		return plan, nil
 	}
-	for name, value := range canonical.Members(plan) {
-		if name == "args" {
-			return len(value)
-		}
+	rest, args := canonical.Cut(plan, "args")
+	if len(rest) > maxCutPlan {
+		rest, args = nil, plan
 	}
-	return len(text)
+	values, _ := canonical.Outline(args)
+	large = &LargeArguments{Bytes: len(args), Values: values}
+	if !b.TooLarge(large) {
+		return plan, nil
+	}
+	large.Digest = canonical.Sum("large arguments", args)
+	return rest, large
+}
+
+// TooLarge reports whether the bundle refuses such arguments for their size.
+func (b *Bundle) TooLarge(args *LargeArguments) bool {
+	return args.Bytes > b.content.Limits.ArgumentsBytes || args.Values > MaxArgumentsValues
+}
+
+// ScreenLarge blocks a call whose arguments were cut.
+func (b *Bundle) ScreenLarge(large *LargeArguments) Verdict {
+	size, limit, unit := large.Bytes, b.content.Limits.ArgumentsBytes, "bytes"
+	if size <= limit {
+		size, limit, unit = large.Values, MaxArgumentsValues, "values"
+	}
+	return blocked(GateInput, CodeArgumentsTooLarge, fmt.Sprintf("The arguments have %d %s; at most %d are accepted.", size, unit, limit))
 }
 
 func (b *Bundle) screened(kind string, texts ...string) Verdict {

@@ -5,37 +5,49 @@ import (
 	"testing"
 
 	"pgfsm/policy"
+	"pgfsm/policy/canonical"
 	"pgfsm/policy/screen"
 	"pgfsm/states/statestest"
 )
 
-// TestArgumentsBytes judges arguments at their default bound and one byte past it.
-func TestArgumentsBytes(t *testing.T) {
+// TestLargeArguments judges arguments at their bounds and one past them, and what is recorded in place of them.
+func TestLargeArguments(t *testing.T) {
 	b := statestest.MustBundle(statestest.Content(), nil)
-	const around = len(`{"text":""}`)
-	for _, kind := range []string{policy.KindAgent, policy.KindCall} {
-		for _, tc := range []struct {
-			name, text string
-			size       int
-			code       policy.Code
-		}{
-			{"at-the-limit", strings.Repeat("a", 1<<20-around), 1 << 20, ""},
-			{"one-past", strings.Repeat("a", 1<<20-around+1), 1<<20 + 1, policy.CodeArgumentsTooLarge},
-			{"escapes-count-as-what-they-stand-for", strings.Repeat(`\u0061`, 1<<20-around), 1 << 20, ""},
-		} {
-			t.Run(kind+"/"+tc.name, func(t *testing.T) {
-				text := `{ "args" : {"text":"` + tc.text + `"},"server":"s","tool":"t","type":"call_tool"}`
-				if v := b.ScreenCall(kind, []byte(text), nil); v.Code != tc.code || v.Allows() != (tc.code == "") {
-					t.Errorf("ScreenCall() = %+v, want %q", v, tc.code)
+	const around, names = len(`{"text":""}`), `{"server":"s","tool":"t","type":"call_tool"}`
+	text := func(size int) string { return `{"text":"` + strings.Repeat("a", size-around) + `"}` }
+	values := func(n int) string { return `{"a":[0` + strings.Repeat(",0", n-3) + `]}` }
+	for _, tc := range []struct {
+		name, args string
+		large      bool
+		reason     string
+	}{
+		{"bytes-at-the-limit", text(1 << 20), false, ""},
+		{"bytes-one-past", text(1<<20 + 1), true, "The arguments have 1048577 bytes; at most 1048576 are accepted."},
+		{"white-space-counts", `{` + strings.Repeat(" ", 1<<20) + `}`, true, "The arguments have 1048578 bytes; at most 1048576 are accepted."},
+		{"values-at-the-limit", values(policy.MaxArgumentsValues), false, ""},
+		{"values-one-past", values(policy.MaxArgumentsValues + 1), true, "The arguments have 50001 values; at most 50000 are accepted."},
+		{"names-repeat", strings.Replace(text(1<<20), `{`, `{"text":0,`, 1), true, "The arguments have 1048585 bytes; at most 1048576 are accepted."},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			plan := []byte(`{ "args" : ` + tc.args + ` , "server":"s","tool":"t","type":"call_tool"}`)
+			rest, large := b.CutArguments(plan)
+			v := b.ScreenCall(policy.KindAgent, plan, nil)
+			if !tc.large {
+				if large != nil || string(rest) != string(plan) || !v.Allows() {
+					t.Errorf("CutArguments() = %.80s, %+v; ScreenCall() = %+v", rest, large, v)
 				}
-				if p, v := policy.ReadCall([]byte(text), b.Limits()); !v.Allows() || len(p.Args) != tc.size {
-					t.Errorf("ReadCall() = %+v, want arguments of %d bytes", v, tc.size)
-				}
-			})
-		}
+				return
+			}
+			want := policy.LargeArguments{Bytes: len(tc.args), Digest: canonical.Sum("large arguments", []byte(tc.args)), Values: large.Values}
+			if string(rest) != names || *large != want || v.Code != policy.CodeArgumentsTooLarge || v.Reason != tc.reason {
+				t.Errorf("CutArguments() = %.80s, %+v; ScreenCall() = %+v", rest, large, v)
+			}
+		})
 	}
-	if v := b.ScreenCall(policy.KindAgent, make([]byte, 1<<20+1), nil); v.Code != policy.CodeArgumentsTooLarge {
-		t.Errorf("ScreenCall() of a text without a plan = %+v, want %s", v, policy.CodeArgumentsTooLarge)
+	for _, plan := range []string{strings.Repeat("x", 1<<20+1), `{"args":{}} ` + strings.Repeat("x", 1<<20), `{"args":{},"x":"` + strings.Repeat("x", 1<<20) + `"}`} {
+		if rest, large := b.CutArguments([]byte(plan)); rest != nil || large == nil || large.Bytes != len(plan) {
+			t.Errorf("%.30s…: %d bytes are left, %+v", plan, len(rest), large)
+		}
 	}
 }
 

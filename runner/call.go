@@ -25,9 +25,10 @@ func (r *Generation) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer 
 	r.calls.Add(1)
 	defer r.calls.Done()
 	request := states.Request{
-		Actor: ask.From.Name, At: r.now(), Identity: r.Bundle.Recorded(ask.From.Name, ask.Identity), Kind: states.KindAgent, Text: agentPlan(ask),
+		Actor: ask.From.Name, At: r.now(), Identity: r.Bundle.Recorded(ask.From.Name, ask.Identity), Kind: states.KindAgent,
 		Trace: (*states.TraceContext)(telemetry.CallOf(ctx)),
 	}
+	request.Text, request.Large = r.Bundle.CutArguments(agentPlan(ask))
 	if ask.Extra != nil {
 		round, err := canonical.JSON(ask.Extra)
 		if err != nil {
@@ -35,7 +36,7 @@ func (r *Generation) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer 
 		}
 		request.Round = round
 	}
-	if r.holdsCalls && request.Round == nil {
+	if r.holdsCalls && request.Round == nil && request.Large == nil {
 		if answer, found := r.attach(ctx, ask, request.Text); found {
 			return answer
 		}

@@ -17,7 +17,10 @@ func (received) Judge(r *Run, _ Event) Judgement {
 
 // screen returns the input gate's verdict.
 func screen(b *policy.Bundle, req *Request) policy.Verdict {
-	if req.Kind == KindAsk {
+	switch {
+	case req.Large != nil:
+		return b.ScreenLarge(req.Large)
+	case req.Kind == KindAsk:
 		return b.Screen(string(req.Text))
 	}
 	return b.ScreenCall(req.Kind, req.Text, req.Round)

@@ -13,16 +13,17 @@ const (
 	KindAgent = policy.KindAgent
 )
 
-// A Request is what starts a run. It is captured whole and never changed.
+// A Request is what starts a run. It is captured whole, apart from arguments that are refused for their size, and never changed.
 type Request struct {
-	Actor    string           `json:"actor"`             // the requester's verified name
-	At       string           `json:"at"`                // RFC 3339, UTC: the "now" that policies see
-	Identity *policy.Identity `json:"identity,omitzero"` // what the actor's identity provider says, as far as the bundle reads it
-	Kind     string           `json:"kind"`
-	Round    canonical.Text   `json:"round,omitempty"` // of an agent's call: the answers to questions of the server, a canonical JSON object
-	Task     *policy.Task     `json:"task,omitzero"`   // the task that the run belongs to, if grants are counted over one
-	Text     canonical.Text   `json:"text"`            // the question, or the plan's bytes
-	Trace    *TraceContext    `json:"trace,omitzero"`  // of an agent's call, if pgfsm exports spans
+	Actor    string                 `json:"actor"`             // the requester's verified name
+	At       string                 `json:"at"`                // RFC 3339, UTC: the "now" that policies see
+	Identity *policy.Identity       `json:"identity,omitzero"` // what the actor's identity provider says, as far as the bundle reads it
+	Kind     string                 `json:"kind"`
+	Large    *policy.LargeArguments `json:"large,omitzero"`  // of a call: stands for its arguments, which the text lacks
+	Round    canonical.Text         `json:"round,omitempty"` // of an agent's call: the answers to questions of the server, a canonical JSON object
+	Task     *policy.Task           `json:"task,omitzero"`   // the task that the run belongs to, if grants are counted over one
+	Text     canonical.Text         `json:"text"`            // the question, or the plan's bytes
+	Trace    *TraceContext          `json:"trace,omitzero"`  // of an agent's call, if pgfsm exports spans
 }
 
 // round is the digest of the answers to questions of the server; empty without answers.
@@ -57,8 +58,16 @@ type Run struct {
 // usualStates is the maximum number of states of a run with the current table.
 const usualStates = 16
 
-// NewRun starts a run in the machine's first state. The id is a UUIDv7 that the caller drew.
+// NewRun starts a run in the machine's first state. The id is a UUIDv7 that the caller drew. Arguments that the bundle refuses for their
+// size leave the request.
 func NewRun(id string, request Request, bundle *policy.Bundle) *Run {
+	if request.Kind != KindAsk && request.Large == nil {
+		request.Text, request.Large = bundle.CutArguments(request.Text)
+	}
+	return newRun(id, request, bundle)
+}
+
+func newRun(id string, request Request, bundle *policy.Bundle) *Run {
 	r := &Run{id: id, request: request, asked: request.digest(), bundle: bundle, state: Received}
 	r.trail = append(r.usual[:0], Received)
 	return r
@@ -66,7 +75,7 @@ func NewRun(id string, request Request, bundle *policy.Bundle) *Run {
 
 // NewHeld returns a held run of which only the binding is known. It can only end.
 func NewHeld(id string, request Request, binding canonical.Digest) *Run {
-	r := NewRun(id, request, &policy.Bundle{})
+	r := newRun(id, request, &policy.Bundle{})
 	r.state, r.facts.Held = Pending, &HeldFact{Binding: binding}
 	return r
 }

@@ -86,6 +86,11 @@ func (p *Replayer) start(h *Header) (*states.Run, error) {
 	case !isTime(h.Request.At):
 		return nil, &TamperError{Place: "header", What: fmt.Sprintf("the request's time %q has not the form %s", h.Request.At, policy.TimeForm)}
 	}
+	if large := h.Request.Large; large != nil {
+		if _, err := canonical.ParseDigest(string(large.Digest)); err != nil || h.Request.Kind == states.KindAsk || !b.TooLarge(large) {
+			return nil, &TamperError{Place: "header", What: "the request lacks arguments that are not too large"}
+		}
+	}
 	if err := h.Request.Trace.Check(); err != nil {
 		return nil, &TamperError{Place: "header", What: "the request's trace context: " + err.Error()}
 	}

@@ -46,6 +46,19 @@ func TestServeLargeArguments(t *testing.T) {
 			}
 		})
 	}
+	t.Run("http/recorded-by-size-and-digest", func(t *testing.T) {
+		refused := a.call("echo__look", `{"text":"`+text(harmless, most+1)+`"}`)
+		got := command(t.Context(), nil, "ledger", "trace", refused.Result.Meta.Decision.RunID, "-c", s.config)
+		if got.code != exitYes || len(got.stdout) > 64<<10 || !strings.Contains(got.stdout, `"large":{"bytes":1048577,"digest":"sha256:`) ||
+			!strings.Contains(got.stdout, `"text":"{\"server\":\"echo\",\"tool\":\"look\",\"type\":\"call_tool\"}"`) {
+			t.Errorf("%d bytes: %.600s\n%s", len(got.stdout), got.stdout, got.stderr)
+		}
+		replayed := filepath.Join(t.TempDir(), "trace.json")
+		write(t, replayed, got.stdout)
+		if got := command(t.Context(), nil, "replay", replayed); got.code != exitYes {
+			t.Errorf("replay ended with %d: %s%s", got.code, got.stdout, got.stderr)
+		}
+	})
 	t.Run("http/held-and-approved", func(t *testing.T) {
 		args := `{"text":"` + text("hold ", most) + `"}`
 		held := a.call("echo__look", args)

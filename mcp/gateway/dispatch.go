@@ -82,6 +82,9 @@ func (g *Gateway) Dispatch(ctx context.Context, r *session.Request) []byte {
 	if failed := g.checkMethod(q, m); failed != nil {
 		return q.fail(failed)
 	}
+	if q.Large && m.name != MethodCall {
+		return q.fail(invalid(wire.InvalidRequest, wire.ErrLarge.Error()))
+	}
 	switch {
 	case m.name == MethodCall:
 		return g.callTool(ctx, q)

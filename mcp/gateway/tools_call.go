@@ -11,6 +11,7 @@ import (
 	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
+	"pgfsm/policy"
 )
 
 // MethodCall is the method of calls.
@@ -19,6 +20,9 @@ const MethodCall = "tools/call"
 // callTool answers tools/call.
 func (g *Gateway) callTool(ctx context.Context, q *request) []byte {
 	p, failed := readCall(q.Params)
+	if failed == nil && q.Large && !policy.TooManyValues(p.arguments) {
+		failed = invalid(wire.InvalidRequest, wire.ErrLarge.Error())
+	}
 	if failed != nil {
 		return q.fail(failed)
 	}
@@ -53,16 +57,23 @@ type callParams struct {
 	clientInput
 }
 
+// maxToolName bounds the name of a tool in a call, in bytes: the record has it whole.
+const maxToolName = 4 << 10
+
 // readCall reads the params of a tools/call. It refuses members that the protocol does not have, because no gate would see them.
 func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
 	named := false
 	wrong := func(name, what string) { failed = invalid(wire.InvalidParams, strconv.Quote(name)+" "+what) }
 	wire.Each(params, func(m wire.Piece) {
 		name, value := m.Name, m.Value
+		if name == "name" && named || name == "arguments" && p.arguments != nil { // only in a large message: see wire.Message
+			wrong(name, "comes twice")
+			return
+		}
 		switch name {
 		case "name":
 			text, err := wire.Text(value)
-			if err != nil || text == "" {
+			if err != nil || text == "" || len(text) > maxToolName {
 				wrong(name, "is not the name of a tool")
 				return
 			}

@@ -383,3 +383,33 @@ func BenchmarkCall(b *testing.B) {
 		}
 	}
 }
+
+// TestCallsWithTooManyValues: such a call reaches the gates, which refuse it. Other such requests are refused before.
+func TestCallsWithTooManyValues(t *testing.T) {
+	many := `[0` + strings.Repeat(",0", wire.MaxValues) + `]`
+	for _, tc := range []struct {
+		name, method, params, fails string
+		judged                      int
+	}{
+		{"arguments", "tools/call", `{"name":"echo","arguments":{"a":` + many + `}}`, "", 1},
+		{"meta", "tools/call", `{"name":"echo","_meta":{"a":` + many + `}}`, "-32600", 0},
+		{"name-twice", "tools/call", `{"name":"other","name":"echo","arguments":{"a":` + many + `}}`, "-32602", 0},
+		{"arguments-twice", "tools/call", `{"name":"echo","arguments":{},"arguments":{"a":` + many + `}}`, "-32602", 0},
+		{"another-method", "ping", `{"a":` + many + `}`, "-32600", 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := newRig(t, "docs", nil)
+			r.servers["docs"].tools = []string{headed(`{}`)}
+			m, err := wire.Read([]byte(`{"jsonrpc":"2.0","id":1,"method":"` + tc.method + `","params":` + tc.params + `}`))
+			if err != nil || !m.Large {
+				t.Fatalf("Read() = large %t, %v", m.Large, err)
+			}
+			q := r.legacy("docs", `{}`).request("1", tc.method, tc.params)
+			q.Message = m
+			got := r.dispatch(t.Context(), q)
+			if code := string(wire.Member(wire.Member(got, "error"), "code")); code != tc.fails || len(r.judge.asked) != tc.judged {
+				t.Errorf("%s; %d calls were judged", got, len(r.judge.asked))
+			}
+		})
+	}
+}

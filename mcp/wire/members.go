@@ -54,7 +54,8 @@ func CheckObject(doc []byte) error {
 	return Members(doc, func(string, jsontext.Value) error { return nil })
 }
 
-// Member is the value of a member of the object in doc; nil if there is none, or [Members] does not read doc.
+// Member is the value of a member of the object in doc; nil if there is none, or doc is not one JSON object. If a
+// name comes twice, the last value counts: only [Read] pays the memory to look for repeated names.
 func Member(doc []byte, name string) (value jsontext.Value) {
 	if len(doc) == 0 {
 		return nil
@@ -64,7 +65,7 @@ func Member(doc []byte, name string) (value jsontext.Value) {
 			value = v
 		}
 		return nil
-	})
+	}, jsontext.AllowDuplicateNames(true))
 	if err != nil {
 		return nil
 	}

@@ -17,9 +17,12 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy/canonical"
 )
 
 // Bounds of a message beside its size.
@@ -27,6 +30,9 @@ const (
 	MaxDepth  = 256 // of nesting
 	MaxID     = 256 // bytes of an id
 	MaxMethod = 128 // bytes of a method's name
+
+	// MaxValues bounds the values of a message: members and elements at every depth. The strict reader needs memory for each name.
+	MaxValues = 50_000
 )
 
 // Error codes of JSON-RPC 2.0 and of MCP.
@@ -48,6 +54,10 @@ type Message struct {
 	Params jsontext.Value // an object, or nil
 	Result jsontext.Value // of a response: any value, or nil
 	Error  jsontext.Value // of a response: an object, or nil
+
+	// Large says that the message is a request with more than MaxValues values. Only its envelope was read strictly: names inside of Params may
+	// repeat. It must be refused. A refused call of a tool is recorded; other such messages are faults.
+	Large bool
 }
 
 // Request reports whether the message wants an answer.
@@ -107,15 +117,28 @@ func reason(doc []byte, err error) string {
 var halfPair = regexp.MustCompile(`^\\u[dD][89a-fA-F]`)
 
 func read(doc []byte) (m Message, err error) {
-	var version jsontext.Value
-	if err := depth(doc); err != nil {
-		return m, err
+	values, depth := canonical.Outline(doc)
+	if depth > MaxDepth { // readers recurse
+		return m, errDepth
 	}
-	err = Members(doc, func(name string, value jsontext.Value) error { return m.take(name, value, &version) })
+	var version jsontext.Value
+	var seen []string // of a large message
+	m.Large = values > MaxValues
+	err = Members(doc, func(name string, value jsontext.Value) error {
+		if m.Large {
+			if slices.Contains(seen, name) {
+				return errors.New("it has a member twice")
+			}
+			seen = append(seen, name)
+		}
+		return m.take(name, value, &version)
+	}, jsontext.AllowDuplicateNames(m.Large))
 	if err != nil {
 		return m, err
 	}
 	switch {
+	case m.Large && !m.Request():
+		return m, ErrLarge
 	case string(version) != `"2.0"`:
 		return m, errors.New(`"jsonrpc" is not "2.0"`)
 	case m.ID != nil && checkID(m.ID) != nil:
@@ -176,25 +199,7 @@ func checkID(id jsontext.Value) error {
 	return fmt.Errorf(`"id" is not a string or an integer of at most %d bytes`, MaxID)
 }
 
-var errDepth = fmt.Errorf("it is nested deeper than %d levels", MaxDepth)
+// ErrLarge means that a message has more than [MaxValues] values.
+var ErrLarge = fmt.Errorf("it has more than %d values", MaxValues)
 
-// depth bounds the nesting, because readers recurse.
-func depth(doc []byte) error {
-	level, quoted := 0, false
-	for i := 0; i < len(doc); i++ {
-		switch c := doc[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if level++; level > MaxDepth {
-				return errDepth
-			}
-		case c == '}' || c == ']':
-			level--
-		}
-	}
-	return nil
-}
+var errDepth = fmt.Errorf("it is nested deeper than %d levels", MaxDepth)

@@ -91,6 +91,31 @@ func TestReasonsOfSyntaxErrors(t *testing.T) {
 	}
 }
 
+// TestManyValues: of the messages with too many values, only requests are read.
+func TestManyValues(t *testing.T) {
+	message := func(method string, values int) string { // the message, jsonrpc, id, method, params, name and a are values, too
+		return `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{"name":"x","a":[0` + strings.Repeat(",0", values-8) + `]}}`
+	}
+	for _, tt := range []struct {
+		name, doc string
+		read      bool
+		large     bool
+	}{
+		{"call-at-the-limit", message("tools/call", wire.MaxValues), true, false},
+		{"call-one-past", message("tools/call", wire.MaxValues+1), true, true},
+		{"notification-at-the-limit", strings.Replace(message("tools/call", wire.MaxValues+1), `"id":1,`, "", 1), true, false},
+		{"notification-one-past", strings.Replace(message("tools/call", wire.MaxValues+2), `"id":1,`, "", 1), false, false},
+		{"member-twice", strings.Replace(message("tools/call", wire.MaxValues), `"id":1,`, `"id":1,"id":1,`, 1), false, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m, err := wire.Read([]byte(tt.doc))
+			if (err == nil) != tt.read || m.Large != tt.large {
+				t.Errorf("Read() = large %t, %v; want read %t, large %t", m.Large, err, tt.read, tt.large)
+			}
+		})
+	}
+}
+
 // deep is a request that is nested so many levels.
 func deep(levels int) string {
 	inner := levels - 2 // the message, and its params

@@ -11,7 +11,7 @@ import (
 // doc must be a result of [JSON] or [Marshal]. A value that is not an object has no members.
 func Members(doc []byte) iter.Seq2[string, jsontext.Value] {
 	return func(yield func(string, jsontext.Value) bool) {
-		dec := jsontext.NewDecoder(bytes.NewBuffer(doc))
+		dec := jsontext.NewDecoder(bytes.NewBuffer(doc), jsontext.AllowDuplicateNames(true)) // JSON has refused them
 		if begin, err := dec.ReadToken(); err != nil || begin.Kind() != '{' {
 			return
 		}
@@ -40,4 +40,27 @@ func Unquote(v jsontext.Value) (string, error) {
 		return "", Explain(err)
 	}
 	return string(b), nil
+}
+
+// Cut returns an object without a member, and the value of that member as a part of doc. If doc is no JSON object with this member, rest is
+// nil and value is doc. If names repeat, all such members go and the last one counts.
+func Cut(doc []byte, name string) (rest, value []byte) {
+	if !jsontext.Value(doc).IsValid(jsontext.AllowDuplicateNames(true)) {
+		return nil, doc
+	}
+	rest = []byte{'{'}
+	for label, v := range Members(doc) {
+		if label == name {
+			value = v
+			continue
+		}
+		if len(rest) > 1 {
+			rest = append(rest, ',')
+		}
+		rest = append(append(AppendText(rest, label), ':'), v...)
+	}
+	if value == nil {
+		return nil, doc
+	}
+	return append(rest, '}'), value
 }

@@ -27,6 +27,9 @@ func agent(plan, round string) states.Request {
 
 const deletePlan = `{"args":{"policy_id":"policy-002"},"server":"` + Server + `","tool":"` + Delete + `","type":"call_tool"}`
 
+// goodArguments are the arguments of [GoodPlan].
+const goodArguments = `{"policy_id":"policy-002"}`
+
 // harmfulPlan contains a word of an input rule, written with an escape.
 const harmfulPlan = `{"args":{"policy_id":"policy-002","sections":["ransom\u0077are"]},"server":"` + Server + `","tool":"` + Tool + `","type":"call_tool"}`
 
@@ -137,10 +140,17 @@ func sizesAndInputRules() []Scenario {
 			kept(s)
 		}),
 		with("agent-arguments-too-large", states.Blocked, policy.CodeArgumentsTooLarge, 0, func(s *Scenario) {
-			s.Request, s.Content.Limits.ArgumentsBytes = agent(GoodPlan, ""), len(`{"policy_id":"policy-002"}`)-1
+			s.Request, s.Content.Limits.ArgumentsBytes = agent(GoodPlan, ""), len(goodArguments)-1
+		}),
+		with("operator-arguments-too-large", states.Blocked, policy.CodeArgumentsTooLarge, 0, func(s *Scenario) {
+			s.Request, s.Content.Limits.ArgumentsBytes = call(GoodPlan), len(goodArguments)-1
+		}),
+		with("agent-arguments-have-too-many-values", states.Blocked, policy.CodeArgumentsTooLarge, 0, func(s *Scenario) {
+			many := `{"policy_id":[0` + strings.Repeat(",0", policy.MaxArgumentsValues) + `]}`
+			s.Request = agent(strings.Replace(GoodPlan, goodArguments, many, 1), "")
 		}),
 		with("agent-arguments-at-their-limit", states.Answered, "", 1, func(s *Scenario) {
-			s.Request, s.Content.Limits.ArgumentsBytes = agent(GoodPlan, ""), len(`{"policy_id":"policy-002"}`)
+			s.Request, s.Content.Limits.ArgumentsBytes = agent(GoodPlan, ""), len(goodArguments)
 			kept(s)
 		}),
 		with("operator-input-rule-on-calls", states.Blocked, policy.CodeInputDenied, 0, func(s *Scenario) {

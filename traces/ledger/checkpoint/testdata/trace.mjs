@@ -53,7 +53,7 @@ export function verifyTrace(bytes, { head, machine } = {}) {
   must(trace.get("format") === "pgfsm.trace/v1", "format", "not pgfsm.trace/v1");
   const [bundle, request, steps] = ["bundle", "request", "steps"].map((m) => trace.get(m));
   bundleHolds(bundle, "bundle");
-  members(request, "actor at identity? kind round? task? text trace?", "request");
+  members(request, "actor at identity? kind large? round? task? text trace?", "request");
   must(["ask", "call", "agent"].includes(request.get("kind")), "request", "kind is unknown");
   must(Array.isArray(steps) && steps.length > 0, "steps", "there is no step");
 
@@ -85,6 +85,7 @@ function contentHolds(trace, machine) {
   textBytes(request.get("text"), "request: text");
   if (request.has("round")) textBytes(request.get("round"), "request: round");
   traceContextHolds(request.get("trace"), "request: trace");
+  if (request.has("large")) shaped("request: large", () => largeHolds(trace, "request: large"));
   if (request.has("identity")) shaped("request: identity", () => identityHolds(request, "request: identity"));
   if (machine) must(trace.get("machine") === machine.digest, "machine", "the table is not the known one");
   const run = { bundle: trace.get("bundle"), request, id: trace.get("run_id"), calls: 0 };
@@ -106,6 +107,17 @@ function contentHolds(trace, machine) {
   const expected = outcomeOf(steps, run);
   for (const name of Object.keys(expected)) must(same(outcome.get(name), expected[name]), "outcome", `${name} does not follow from the steps`);
   members(outcome, Object.keys(expected).join(" "), "outcome");
+}
+
+// largeHolds checks what stands for arguments that were refused for their size. Such a run ends at once.
+function largeHolds(trace, place) {
+  const large = trace.get("request").get("large"), limits = trace.get("bundle").get("content").get("limits"), [step] = trace.get("steps");
+  members(large, "bytes digest values", place);
+  must(trace.get("request").get("kind") !== "ask", place, "a question has no arguments");
+  must(/^sha256:[0-9a-f]{64}$/.test(large.get("digest")), place, "digest is no digest");
+  const size = (map, name) => Number(map.get(name).text);
+  must(size(large, "bytes") > size(limits, "arguments_bytes") || size(large, "values") > 50000, place, "they are not too large");
+  must(step.get("trigger") === "block" && step.get("facts").get("verdict").get("code") === "arguments_too_large", place, "the call is not refused");
 }
 
 // identityHolds checks what an identity provider says about the actor.
