@@ -39,6 +39,7 @@ func TestCatalogOfAHostileServer(t *testing.T) {
 		{"not-json", []string{"hello"}, policy.CodeServerDown},
 		{"duplicate-member-in-the-page", []string{`{"tools":[],"tools":[` + tool + `]}`}, policy.CodeServerDown},
 		{"duplicate-member-in-a-tool", []string{page(strings.Replace(tool, `"name"`, `"name":"x","name"`, 1))}, policy.CodeToolUnknown},
+		{"null-and-a-list", []string{`{"tools":null,"tools":[` + tool + `]}`}, policy.CodeServerDown},
 		{"tools-is-an-object", []string{`{"tools":{}}`}, policy.CodeServerDown},
 		{"tool-is-a-string", []string{page(`"fetch_policy_entry"`)}, policy.CodeToolUnknown},
 		{"name-is-a-number", []string{page(`{"name":1}`)}, policy.CodeToolUnknown},

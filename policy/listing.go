@@ -96,8 +96,8 @@ func readPage(i int, page []byte) ([]jsontext.Value, error) {
 type entries []jsontext.Value
 
 func (e *entries) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	if *e != nil {
-		return errors.New("the page has two lists of tools")
+	if *e != nil || dec.PeekKind() != '[' {
+		return errors.New("the page has two lists of tools, or none")
 	}
 	*e = entries{}
 	return json.UnmarshalDecode(dec, (*[]jsontext.Value)(e))

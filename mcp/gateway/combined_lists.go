@@ -100,9 +100,11 @@ func (l *link) fetchList(ctx context.Context, method string) (*serverList, error
 			switch {
 			case p.Name == kind.member:
 				wire.Items(p.Value, func(raw jsontext.Value, _ int) {
-					out.items = append(out.items, listItem{wire.TextMember(raw, kind.key), raw})
+					if key := wire.TextMember(raw, kind.key); key != "" { // clients reject a whole list for a malformed entry
+						out.items = append(out.items, listItem{key, raw})
+					}
 				})
-			case p.Name == "nextCursor" && p.Value[0] == '"':
+			case p.Name == "nextCursor" && p.Value[0] == '"' && (l.Modern() || string(p.Value) != `""`): // see [upstream.Link.Listing]
 				next = p.Value
 			}
 		})

@@ -407,13 +407,14 @@ func TestLogLevels(t *testing.T) {
 func TestListsOfAllServersAreOne(t *testing.T) {
 	r := newRig(t, "docs mail down old", nil)
 	r.servers["down"].down = true
-	pages := map[string]string{"": `{"prompts":[{"name":"a","n":1.0},{"name":"b\/c"}],"nextCursor":"2"}`, "2": `{"prompts":[` + odd + `,{"name":"` + strings.Repeat("x", maxName) + `"}]}`}
+	named := func(name string) string { return strings.Replace(odd, `{`, `{"name":"`+name+`",`, 1) }
+	pages := map[string]string{"": `{"prompts":[{"name":"a","n":1.0},{"name":"b\/c"}],"nextCursor":"2"}`, "2": `{"prompts":[` + named("odd") + `,{"name":"` + strings.Repeat("x", maxName) + `"}]}`}
 	r.servers["docs"].plays("prompts/list", func(_ context.Context, _ *playedLink, params jsontext.Value, _ func(wire.Message)) (upstream.Reply, error) {
 		return upstream.Reply{Result: jsontext.Value(pages[wire.TextMember(params, "cursor")])}, nil
 	})
 	r.servers["mail"].says("prompts/list", `{"prompts":[{"name":"a"}]}`)
 	got := r.legacy("", `{}`).ask("prompts/list", `{}`)
-	want := `{"jsonrpc":"2.0","id":7,"result":{"prompts":[{"name":"docs__a","n":1.0},{"name":"docs__b/c"},` + odd + `,{"name":"mail__a"}]}}`
+	want := `{"jsonrpc":"2.0","id":7,"result":{"prompts":[{"name":"docs__a","n":1.0},{"name":"docs__b/c"},` + named("docs__odd") + `,{"name":"mail__a"}]}}`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -425,6 +426,29 @@ func TestListsOfAllServersAreOne(t *testing.T) {
 	}
 	if got := r.modern("", `{}`).ask("resources/list", `{"cursor":"2"}`); !strings.Contains(got, `"code":-32602`) {
 		t.Error(got)
+	}
+}
+
+// TestTheEmptyCursorOfAList shows that the empty text ends a list of a server up to 2025-11-25, and is a cursor after that. Malformed entries are
+// left out.
+func TestTheEmptyCursorOfAList(t *testing.T) {
+	for _, modern := range []bool{false, true} {
+		r := newRig(t, "docs", nil)
+		docs := r.servers["docs"]
+		docs.modern = modern
+		docs.plays("prompts/list", func(_ context.Context, _ *playedLink, params jsontext.Value, _ func(wire.Message)) (upstream.Reply, error) {
+			if wire.Member(params, "cursor") == nil {
+				return upstream.Reply{Result: jsontext.Value(`{"prompts":[{"name":"a"},null,{"name":5},{}],"nextCursor":""}`)}, nil
+			}
+			return upstream.Reply{Result: jsontext.Value(`{"prompts":[{"name":"b"}]}`)}, nil
+		})
+		want := `{"prompts":[{"name":"docs__a"}]}`
+		if modern {
+			want = `{"prompts":[{"name":"docs__a"},{"name":"docs__b"}]}`
+		}
+		if got := r.legacy("", `{}`).ask("prompts/list", `{}`); !strings.Contains(got, want) {
+			t.Errorf("modern %t: %s, want %s", modern, got, want)
+		}
 	}
 }
 

@@ -108,16 +108,16 @@ func (l *Link) list(ctx context.Context) (pages [][]byte, f *fault) {
 			return fail(CodeCatalog, "its tools take more than %d bytes", limits.CatalogBytes)
 		case tools > limits.Tools:
 			return fail(CodeCatalog, "it lists more than %d tools", limits.Tools)
-		case next == "":
+		case next == nil || *next == "" && !l.modern: // from 2026-07-28 on, the empty text is a cursor
 			return pages, nil
 		case len(pages) >= limits.Pages:
 			return fail(CodeCatalog, "it lists its tools on more than %d pages", limits.Pages)
-		case slices.Contains(cursors, next):
+		case slices.Contains(cursors, *next):
 			return fail(CodeProtocol, "its list of tools runs in a circle")
 		}
-		cursors = append(cursors, next)
+		cursors = append(cursors, *next)
 		var b wire.Object
-		b.Add("cursor", wire.Quote(next))
+		b.Add("cursor", wire.Quote(*next))
 		params = b.Done()
 	}
 }

@@ -87,6 +87,36 @@ func TestAChangeStopsCallsUntilTheNextListing(t *testing.T) {
 	})
 }
 
+// TestTheEmptyCursor shows that the empty text ends the list of a server up to 2025-11-25, and is a cursor after that.
+func TestTheEmptyCursor(t *testing.T) {
+	lists := func(w spoken) []string {
+		if strings.Contains(w.params, `"cursor":""`) {
+			return []string{result(w.id, onePage)}
+		}
+		return []string{result(w.id, `{"tools":[],"nextCursor":""}`)}
+	}
+	for _, tt := range []struct {
+		protocol string
+		listen   func(w spoken) []string
+		pages    int
+	}{{older, nil, 1}, {newer, silence, 2}} {
+		speak := script(honest)
+		if tt.listen != nil {
+			speak = modern(tt.listen)()
+		}
+		srv := serveScript(t, func(w spoken) []string {
+			if w.method == methodList {
+				return lists(w)
+			}
+			return speak(w)
+		}, false)
+		l := linked(t, upstreams(t, Limits{}, srv.server()), "web", Peer{Protocol: tt.protocol})
+		if k := heldBy(t, l); len(k.Pages) != tt.pages || l.Hello().Protocol != tt.protocol {
+			t.Errorf("%s: %d pages over %s, want %d", tt.protocol, len(k.Pages), l.Hello().Protocol, tt.pages)
+		}
+	}
+}
+
 func TestListingsAreKeptAndShared(t *testing.T) {
 	release := make(chan struct{})
 	free := sync.OnceFunc(func() { close(release) })

@@ -94,8 +94,8 @@ func (up *upstream) list(ctx context.Context, u *Upstreams) Listing {
 	}
 }
 
-// readPage returns the cursor of the next page, empty if this was the last, and the number of tools.
-func readPage(page []byte) (next string, tools int, err error) {
+// readPage returns the cursor of the next page, nil if this was the last, and the number of tools.
+func readPage(page []byte) (next *string, tools int, err error) {
 	found := false
 	err = members(page, func(name string, value jsontext.Value) (err error) {
 		switch {
@@ -103,7 +103,9 @@ func readPage(page []byte) (next string, tools int, err error) {
 			found = true
 			tools, err = elements(value)
 		case name == "nextCursor" && value.Kind() != 'n':
-			next, err = wire.Text(value)
+			var cursor string
+			cursor, err = wire.Text(value)
+			next = &cursor
 		}
 		if err != nil {
 			err = fmt.Errorf("%q: %w", name, err)
