@@ -286,7 +286,7 @@ func TestWhereToDecideIsShownToStatelessClients(t *testing.T) {
 	}
 	ann := r.modern("docs", `{"elicitation":{"url":{}}}`)
 	state, requests := asked(t, ann.ask(byTool, first1))
-	want := `{"decide":{"method":"elicitation/create","params":{"mode":"url","message":"A person has to decide.","url":"https://decide.example/1","elicitationId":"run1"}}}`
+	want := `{"decide":{"method":"elicitation/create","params":{"mode":"url","message":"A person has to decide.","url":"https://decide.example/1"}}}`
 	if diff := cmp.Diff(want, string(requests)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -77,10 +77,15 @@ func Question(question []byte) (method string, params jsontext.Value) {
 	return method, params
 }
 
-// NewQuestion returns a question of a result.
+// NewQuestion returns a question of a result, without the id of an elicitation by URL, which revision 2026-07-28 removed.
 func NewQuestion(method string, params jsontext.Value) jsontext.Value {
 	if params == nil { // some clients need params
 		params = jsontext.Value(`{}`)
+	}
+	if method == "elicitation/create" && hasMember(params, elicitationID) {
+		if without, err := wire.Set(params, elicitationID, nil); err == nil {
+			params = without
+		}
 	}
 	var b wire.Object
 	b.Add("method", wire.Quote(method))

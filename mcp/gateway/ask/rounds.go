@@ -140,12 +140,15 @@ func (x *round) end() int {
 	return x.bytes
 }
 
+// elicitationID is the member that tells elicitations by URL apart in revisions with sessions.
+const elicitationID = "elicitationId"
+
 // withElicitationID adds the id to an elicitation by URL that revisions with sessions require.
 func withElicitationID(method string, params jsontext.Value) jsontext.Value {
-	if method != "elicitation/create" || wire.TextMember(params, "mode") != "url" || hasMember(params, "elicitationId") {
+	if method != "elicitation/create" || wire.TextMember(params, "mode") != "url" || hasMember(params, elicitationID) {
 		return params
 	}
-	if with, err := wire.Set(params, "elicitationId", wire.Quote(rand.Text())); err == nil {
+	if with, err := wire.Set(params, elicitationID, wire.Quote(rand.Text())); err == nil {
 		return with
 	}
 	return params
