@@ -2,10 +2,12 @@ package lint
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
@@ -58,19 +60,52 @@ func (l *linter) predicates(p place, all []risk.Predicate, m *match) {
 	for i := range all {
 		l.predicate(p, i, &all[i], args)
 	}
+	l.optional(p, all, m)
+}
+
+// optional finds predicates on arguments that a tool does not require, beside no predicate that asks whether they exist.
+func (l *linter) optional(p place, all []risk.Predicate, m *match) {
+	for i := range all {
+		name := stepsOf(all[i].Path)[0]
+		if slices.ContainsFunc(all, func(q risk.Predicate) bool { return q.Op == risk.OpExists && stepsOf(q.Path)[0] == name }) {
+			continue
+		}
+		for k := range l.tools {
+			t := &l.tools[k]
+			if _, known := t.shape.Member(name); t.shape == nil || !known || !m[serverName].Match(t.server) || !m[toolName].Match(t.name) {
+				continue
+			}
+			if !requires(t.live.Input().Root(), name, 0) {
+				l.add(p, fmt.Sprintf("args[%d]", i), ArgumentOptional, "if a call without it is harmless, add exists: true",
+					"a call of %q may lack the argument %q; the rule then counts as matched, where it raises the risk", clip(t.name), clip(name))
+				break
+			}
+		}
+	}
+}
+
+// requires reports whether a schema requires a member of the value itself.
+func requires(n *jsonschema.Schema, name string, depth int) bool {
+	return n != nil && depth <= maxShapeDepth && (slices.Contains(n.Required, name) || requires(n.Ref, name, depth+1) ||
+		slices.ContainsFunc(n.AllOf, func(of *jsonschema.Schema) bool { return requires(of, name, depth+1) }))
+}
+
+// stepsOf returns the names on the way to the place of a predicate.
+func stepsOf(path string) []string {
+	if !strings.HasPrefix(path, "/") {
+		return []string{path}
+	}
+	steps := strings.Split(path[1:], "/")
+	for k, step := range steps {
+		steps[k] = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
+	}
+	return steps
 }
 
 func (l *linter) predicate(p place, i int, from *risk.Predicate, args *condition.Shape) {
 	key := fmt.Sprintf("args[%d]", i)
-	steps := []string{from.Path}
-	if strings.HasPrefix(from.Path, "/") {
-		steps = strings.Split(from.Path[1:], "/")
-		for k, step := range steps {
-			steps[k] = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
-		}
-	}
 	at := args
-	for _, step := range steps {
+	for _, step := range stepsOf(from.Path) {
 		if at == nil {
 			return
 		}

@@ -29,6 +29,7 @@ const (
 	AllowsEverything     = "allows_everything"
 	ArgumentUnknown      = "argument_unknown"
 	ArgumentType         = "argument_type"
+	ArgumentOptional     = "argument_optional"
 	ModeUnknown          = "mode_unknown"
 	RuleUnknown          = "rule_unknown"
 	RiskUnconfigured     = "risk_unconfigured"
@@ -63,6 +64,7 @@ var codes = []Code{
 	{AllowsEverything, Warning, "The policy allows every call that reaches it, including calls of unexpected tools."},
 	{ArgumentUnknown, Error, "No tool that the policy or rule is about has an argument of this name."},
 	{ArgumentType, Error, "The argument has another type in every tool that the policy or rule is about."},
+	{ArgumentOptional, Note, "A risk rule asks about an argument that a call may lack, and the rule then counts as matched."},
 	{ModeUnknown, Error, "There is no such risk mode."},
 	{RuleUnknown, Error, "There is no such risk rule."},
 	{RiskUnconfigured, Error, "The condition asks for the risk of a call, but there are no risk rules."},

@@ -20,7 +20,7 @@ import (
 // The tools of the two servers that most tests have.
 const (
 	payTools = `{"tools":[
-		{"name":"refund","annotations":{"destructiveHint":true},"inputSchema":{"type":"object","properties":{
+		{"name":"refund","annotations":{"destructiveHint":true},"inputSchema":{"type":"object","required":["amount","currency","lines","note"],"properties":{
 			"amount":{"type":"number"},"currency":{"type":"string"},"lines":{"type":"array","items":{
 			"type":"object","properties":{"sku":{"type":"string"}}}},"note":{}}}},
 		{"name":"balance","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object","properties":{
@@ -73,6 +73,17 @@ func scored(src string) func(*policy.Content) {
 func asked(path, op, value string) func(*policy.Content) {
 	return func(c *policy.Content) {
 		c.Risk.Rules[0].Args = []risk.Predicate{{Path: path, Op: op, Value: jsontext.Value(value)}}
+	}
+}
+
+// optionally asks about an argument that no call needs.
+func optionally(exists bool) func(*policy.Content) {
+	return func(c *policy.Content) {
+		c.Risk.Rules[0].Match.Tool = "push"
+		c.Risk.Rules[0].Args = []risk.Predicate{{Path: "branch", Op: "eq", Value: jsontext.Value(`"main"`)}}
+		if exists {
+			c.Risk.Rules[0].Args = append(c.Risk.Rules[0].Args, risk.Predicate{Path: "branch", Op: "exists", Value: jsontext.Value(`true`)})
+		}
 	}
 }
 
@@ -183,6 +194,7 @@ func TestLint(t *testing.T) {
 			[]string{"argument_unknown rules[0] args[0].path"}, asked("/lines/0/sku", "eq", `"x"`)},
 		{"pointer-to-what-is-not-there", asked("/lines/0/skv", "exists", "true"),
 			[]string{"argument_unknown rules[0] args[0].path"}, asked("/note/x/0", "gt", "5")},
+		{"predicate-on-an-optional-argument", optionally(false), []string{"argument_optional rules[0] args[0]"}, optionally(true)},
 		{"predicate-of-another-type", asked("currency", "gt", "5"), []string{"argument_type rules[0] args[0].value"},
 			asked("currency", "contains", `"x"`)},
 		{"number-in-texts", asked("amount", "in", `["a"]`), []string{"argument_type rules[0] args[0].value"},
