@@ -76,9 +76,9 @@ func writeTraces(ctx context.Context, w world, r ledger.Reader, p *traces.Replay
 			Open          int    `json:"open"`
 		}{schemaVersion, filepath.ToSlash(folder), written, open})
 	}
-	fmt.Fprintf(w.stdout, "%d traces in %s", written, visible.Text(filepath.ToSlash(folder)))
+	fmt.Fprintf(w.stdout, "%s in %s", count(written, "trace"), visible.Text(filepath.ToSlash(folder)))
 	if open > 0 {
-		fmt.Fprintf(w.stdout, "; %d runs are under way and have none yet", open)
+		fmt.Fprintf(w.stdout, "; %s under way and without one yet", counted(open, "run is", "runs are"))
 	}
 	fmt.Fprintln(w.stdout)
 	return nil

@@ -120,7 +120,7 @@ func TestLogOfChangedEntries(t *testing.T) {
 	if err := d.Update(t.Context(), func(tx ledger.Tx) error { return tx.Prune([]ledger.Range{{First: 1, Last: 1}}, nil, nil) }); err != nil {
 		t.Fatal(err)
 	}
-	b.page("log").want(t, http.StatusOK, "1 of them were pruned")
+	b.page("log").want(t, http.StatusOK, "1 of them was pruned")
 	pruned := b.page("log/1")
 	pruned.want(t, http.StatusOK, "This entry was pruned: only its hash is left")
 	if strings.Contains(pruned.body, "command line") {
