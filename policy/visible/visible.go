@@ -87,7 +87,7 @@ func isBroken(s string) bool {
 
 // Blank reports whether s has no visible character: only white space, controls and invisible characters.
 func Blank(s string) bool {
-	return strings.IndexFunc(s, func(r rune) bool { return plain(r) && r != ' ' && r != brailleBlank }) < 0
+	return strings.IndexFunc(s, func(r rune) bool { return plain(r) && r != ' ' }) < 0
 }
 
 // PlainWord reports whether s needs no quotes in a shell or in a sentence: it is not empty and has only ASCII letters,
@@ -98,8 +98,8 @@ func PlainWord(s string) bool {
 	}) < 0
 }
 
-// brailleBlank is a symbol by category, but invisible.
-const brailleBlank = '\u2800'
+// blankSymbols are symbols and marks by category, but invisible: the Braille blank, the musical null notehead and the Khitan filler.
+const blankSymbols = "\u2800\U0001d159\U00016fe4"
 
 // plain reports whether r is displayed as itself: a letter, mark, number, punctuation, symbol or the ASCII space. A
 // backslash is plain, so a text with a written escape looks like an escaped text; both are harmless.
@@ -113,7 +113,8 @@ func plain(r rune) bool {
 	return unicode.IsGraphic(r) && !unicode.Is(unicode.Zs, r) && !hidden(r)
 }
 
-// hidden reports whether r is invisible although its category is graphic: fillers and variation selectors.
+// hidden reports whether r is invisible although its category is graphic: fillers, blank symbols and variation selectors.
 func hidden(r rune) bool {
-	return unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) || unicode.Is(unicode.Variation_Selector, r)
+	return unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) || unicode.Is(unicode.Variation_Selector, r) ||
+		strings.ContainsRune(blankSymbols, r)
 }

@@ -18,6 +18,8 @@ func TestText(t *testing.T) {
 		{"tag-characters-smuggle-text", "ok\U000e0041", `ok\U000e0041`},
 		{"variation-selector", "a\ufe0f", `a\ufe0f`},
 		{"hangul-filler", "a\u3164b", `a\u3164b`},
+		{"braille-blank", "a\u2800b", `a\u2800b`},
+		{"musical-null-notehead", "a\U0001d159b", `a\U0001d159b`},
 		{"no-break-space", "a\u00a0b", `a\u00a0b`},
 		{"line-separator", "a\u2028b", `a\u2028b`},
 		{"c1-control", "a\u009bm", `a\u009bm`},
