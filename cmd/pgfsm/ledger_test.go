@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -78,7 +79,12 @@ func TestLedgerPrune(t *testing.T) {
 		"/ok", "true", "/complete", "true", "/entries", "5", "/pruned", "2", "/size", "7", "/requests", "1", "/tokens", "1")
 	r = command(t.Context(), nil, "ledger", "verify", "--ledger", at)
 	r.want(t, exitYes)
-	if want := "2 entries were pruned; their hashes are in the tree\n"; !strings.Contains(r.stdout, want) {
+	if !regexp.MustCompile(`(?m)^2 entries were pruned; the hashes are in the tree\n  pruned by local:\S+ at \S+Z: entries 2 to 3 \(1 run from before 2001-01-03T00:00:00Z\)$`).MatchString(r.stdout) {
+		t.Errorf("stdout = %q, want who pruned which entries, and when", r.stdout)
+	}
+	r = command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--checkpoint", earlier)
+	r.want(t, exitYes)
+	if want := "Pruned after the checkpoint, so that nobody can show them any more: entries 2 to 3\n"; !strings.Contains(r.stdout, want) {
 		t.Errorf("stdout = %q, want %q", r.stdout, want)
 	}
 	command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-03", "--json").want(t, exitYes, "/entries", "0", "/runs", "0", "/kept", "1")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -180,19 +181,57 @@ func printVerified(w world, d *ledger.Report, c *checkpoint.Opened) error {
 		}
 	}
 	if d.Pruned > 0 {
-		fmt.Fprintf(w.stdout, "%s were pruned; their hashes are in the tree\n", counted(int(d.Pruned), "entry", "entries"))
+		fmt.Fprintf(w.stdout, "%s pruned; the hashes are in the tree\n", counted(int(d.Pruned), "entry was", "entries were"))
 	}
+	printPrunes(w, d.Prunes)
 	for _, note := range d.Notes {
 		fmt.Fprintf(w.stdout, "Not verified: %s\n", visible.Text(note))
 	}
 	if c != nil {
-		fmt.Fprintf(w.stdout, "Complete up to the checkpoint of %d entries\n", c.Size)
+		fmt.Fprintf(w.stdout, "Complete up to the checkpoint of %s\n", counted(int(c.Size), "entry", "entries"))
+		if len(d.PrunedAfter) > 0 {
+			fmt.Fprintf(w.stdout, "Pruned after the checkpoint, so that nobody can show them any more: %s\n", rangesText(d.PrunedAfter))
+		}
 		printSigners(w, c)
 	} else {
 		fmt.Fprintln(w.stdout, "Completeness is unproven: without a checkpoint (pgfsm ledger checkpoint), verify cannot detect that the last rows are missing")
 	}
 	_, err := fmt.Fprintf(w.stdout, "origin %s\nsize %d\nroot %s\n", visible.Text(d.Origin), d.Size, d.Root)
 	return err
+}
+
+// maxPrunes bounds the prunes that verify lists.
+const maxPrunes = 10
+
+// printPrunes prints the last prunes: who removed what, and when.
+func printPrunes(w world, all []ledger.Prune) {
+	if n := len(all) - maxPrunes; n > 0 {
+		fmt.Fprintf(w.stdout, "  %s earlier; --json lists all\n", count(n, "prune"))
+		all = all[n:]
+	}
+	for _, p := range all {
+		fmt.Fprintf(w.stdout, "  pruned by %s at %s: %s (%s from before %s)\n", visible.Clip(p.By, maxTold), p.At, rangesText(p.Entries),
+			count(p.Runs, "run"), p.Before)
+	}
+}
+
+// maxRanges bounds the ranges that a line has.
+const maxRanges = 5
+
+// rangesText writes ranges of entries.
+func rangesText(all []ledger.Range) string {
+	var words []string
+	for _, r := range all[:min(len(all), maxRanges)] {
+		word := fmt.Sprintf("%d to %d", r.First, r.Last)
+		if r.First == r.Last {
+			word = fmt.Sprint(r.First)
+		}
+		words = append(words, word)
+	}
+	if n := len(all) - maxRanges; n > 0 {
+		words = append(words, counted(n, "more range", "more ranges"))
+	}
+	return "entries " + strings.Join(words, ", ")
 }
 
 // printSigners prints who signed a checkpoint.

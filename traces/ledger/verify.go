@@ -53,10 +53,23 @@ type Report struct {
 	Tokens   int64       `json:"tokens"`
 	Deep     Reexecution `json:"deep"`
 	Pruned   int64       `json:"pruned"` // how many entries were pruned
+	Prunes   []Prune     `json:"prunes,omitempty"`
 	Origin   string      `json:"origin"` // name of the log
 	Size     int64       `json:"size"`   // of the tree: how many entries were ever added
 	Root     tlog.Hash   `json:"root"`   // hash of the tree
 	Notes    []string    `json:"notes"`  // what was not verified
+
+	PrunedAfter []Range `json:"pruned_after_checkpoint,omitempty"` // entries that the checkpoint covers, and that were pruned after it
+}
+
+// A Prune is one prune that the log records.
+type Prune struct {
+	Entry   int64   `json:"entry"` // its index
+	At      string  `json:"at"`
+	By      string  `json:"by"`
+	Before  string  `json:"before"`
+	Runs    int     `json:"runs"`
+	Entries []Range `json:"entries"` // gone after it; an earlier prune may have removed some of them
 }
 
 // Verify reads the whole ledger: it checks the tree, digests and projections, and that no call was sent without a

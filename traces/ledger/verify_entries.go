@@ -203,6 +203,7 @@ func (v *verifier) prune(e *Entry, p *pruned) error {
 	}
 	v.gone = joined(append(v.gone, p.Entries...))
 	v.pruned = p
+	v.report.Prunes = append(v.report.Prunes, Prune{e.Index, e.At, e.By, p.Before, p.Runs, p.Entries})
 	return nil
 }
 
@@ -225,6 +226,7 @@ func (v *verifier) whole() error {
 	if c == nil {
 		return nil
 	}
+	v.report.PrunedAfter = prunedAfter(v.report.Prunes, c.Size)
 	err = c.Contained(checkpoint.Checkpoint{Origin: v.report.Origin, Size: v.tree.size, Root: v.report.Root}, v.r)
 	if errors.Is(err, checkpoint.ErrInconsistent) {
 		return &Fault{"tree", fmt.Sprintf("of %d entries", c.Size), err.Error()}
@@ -243,6 +245,39 @@ func joined(all []Range) (union []Range) {
 		union = append(union, r)
 	}
 	return union
+}
+
+// prunedAfter returns which of the first entries were pruned by later ones.
+func prunedAfter(prunes []Prune, size int64) (after []Range) {
+	first := slices.IndexFunc(prunes, func(p Prune) bool { return p.Entry >= size })
+	if first < 0 {
+		return nil
+	}
+	add := func(from, to int64) {
+		if from <= to {
+			after = append(after, Range{from, to})
+		}
+	}
+	before := rangesOf(prunes[:first])
+	for _, r := range rangesOf(prunes[first:]) {
+		next, last := r.First, min(r.Last, size-1)
+		for _, known := range before {
+			if known.Last >= next && known.First <= last {
+				add(next, known.First-1)
+				next = known.Last + 1
+			}
+		}
+		add(next, last)
+	}
+	return after
+}
+
+// rangesOf returns what prunes removed.
+func rangesOf(prunes []Prune) (all []Range) {
+	for _, p := range prunes {
+		all = append(all, p.Entries...)
+	}
+	return joined(all)
 }
 
 // matching names the first entry that is absent without a prune, or that is there although it was pruned.
