@@ -35,10 +35,15 @@ func ReadClient(name string, text []byte) ([]ClientServer, error) {
 		m := &c.servers[i]
 		s := ClientServer{Name: m.key, Digest: m.digest(), Runs: m.shown(), Warning: m.warning()}
 		c.file.src.faults = nil
-		if c.adopt(m, nil) == nil {
+		switch adopted := c.adopt(m, nil); {
+		case adopted == nil:
 			s.Refused = c.file.src.problems()
-		} else if taken++; taken > policy.MaxServers {
-			s.Refused = fmt.Sprintf("at most %d servers are accepted", policy.MaxServers)
+		case m.value.get("disabled") != nil && m.value.get("disabled").text == "true":
+			s.Refused = "it is disabled in this file"
+		default:
+			if taken++; taken > policy.MaxServers {
+				s.Refused = fmt.Sprintf("at most %d servers are accepted", policy.MaxServers)
+			}
 		}
 		out = append(out, s)
 	}

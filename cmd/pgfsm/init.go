@@ -144,7 +144,7 @@ func (o *initOptions) imported(files []config.StarterFile) ([]config.ClientServe
 	if n > 1 {
 		which = fmt.Sprintf("these %d servers", n)
 	}
-	if !o.yes && !o.w.confirm(fmt.Sprintf("Write %s into %s?", which, config.FileName)) {
+	if !o.yes && !o.w.confirm(fmt.Sprintf("Write %s into %s?", which, filepath.Join(o.dir, config.FileName))) {
 		fmt.Fprintln(o.w.stderr, "pgfsm: nothing was written: answer y, or use --yes")
 		return nil, exit(exitNo)
 	}
