@@ -48,6 +48,9 @@ type guard struct {
 
 // parse reads raw as strict JSON within the limits and returns what it holds, its dialect and the guard's notes.
 func parse(raw []byte, lim Limits) (doc any, dialect string, g *guard, err error) {
+	if len(raw) == 0 {
+		return nil, "", nil, &RefusedError{CodeNotStrict, "", "there is no schema"}
+	}
 	if len(raw) > lim.Bytes {
 		return nil, "", nil, &RefusedError{CodeTooLarge, "",
 			fmt.Sprintf("the schema has %d bytes, at most %d are allowed", len(raw), lim.Bytes)}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
@@ -124,9 +125,16 @@ var shell = func() *node {
 	return n
 }()
 
+// withoutBase removes the base URL of the schema, which its author never wrote.
+var withoutBase = strings.NewReplacer(` in "`+documentURL+`"`, "", documentURL, "", strings.TrimSuffix(documentURL, "tool"), "")
+
+func leadsNowhere(reference string) string {
+	return "the reference " + quoted(withoutBase.Replace(reference)) + " leads to nothing in the schema"
+}
+
 // refusal gives an error of the compiler its code.
 func refusal(err error) *RefusedError {
-	r := &RefusedError{Code: CodeNotASchema, Reason: visible(err.Error(), maxMessage)}
+	r := &RefusedError{Code: CodeNotASchema, Reason: visible(withoutBase.Replace(err.Error()), maxMessage)}
 	var (
 		outside *jsonschema.LoadURLError
 		pattern *jsonschema.InvalidRegexError
@@ -137,11 +145,15 @@ func refusal(err error) *RefusedError {
 	)
 	switch {
 	case errors.As(err, &outside):
-		r.Code, r.Reason = CodeReferenceOutside, quoted(outside.URL)+" is outside the schema, and nothing outside is read"
+		r.Code, r.Reason = CodeReferenceOutside, quoted(withoutBase.Replace(outside.URL))+" is outside the schema, and nothing outside is read"
 	case errors.As(err, &pattern):
 		r.Code, r.Reason = CodePatternRefused, patternRefused(pattern.Regex, pattern.Err)
-	case errors.As(err, &pointer), errors.As(err, &badPtr), errors.As(err, &anchor):
-		r.Code = CodeReferenceMissing
+	case errors.As(err, &pointer):
+		r.Code, r.Reason = CodeReferenceMissing, leadsNowhere(pointer.URL)
+	case errors.As(err, &badPtr):
+		r.Code, r.Reason = CodeReferenceMissing, leadsNowhere(badPtr.URL)
+	case errors.As(err, &anchor):
+		r.Code, r.Reason = CodeReferenceMissing, leadsNowhere(anchor.Reference)
 	case errors.As(err, &invalid):
 		if bad := badPattern(invalid.Err); bad != nil {
 			format := bad.ErrorKind.(*kind.Format)
