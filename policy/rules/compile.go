@@ -139,7 +139,7 @@ func (b *builder) glob(key, pattern string) *glob.Glob {
 
 // beside reads a condition that takes back an allow.
 func (b *builder) beside(key, source string) *condition.Program {
-	if source != "" && b.from.Effect != Allow {
+	if source != "" && (b.from.Effect == Deny || b.from.Effect == Pending) {
 		b.fault(key, "put it into when, or write effect: allow", "%s stands only beside effect: allow", key)
 	}
 	return b.condition(key, source)
@@ -200,7 +200,7 @@ func (b *builder) mode() (shadow bool) {
 // people reads who decides about a held call.
 func (b *builder) people(p *policy) {
 	from := b.from
-	if !from.holds() {
+	if !from.holds() && (from.Effect == Allow || from.Effect == Deny) {
 		const remedy = "leave it out, or write effect: pending or require_approval_if"
 		if len(from.Approvers) > 0 {
 			b.fault("approvers", remedy, "the policy never holds a call")
