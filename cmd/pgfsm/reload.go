@@ -138,10 +138,14 @@ func printReload(out io.Writer, done *present.Reload) {
 		for _, run := range c.Runs {
 			fmt.Fprintf(out, "%s -> %s  %s  by %q  %s\n", visible.Text(run.Before), visible.Text(run.After), visible.Text(run.Tool), visible.Text(run.By), visible.Text(run.Run))
 		}
+		fmt.Fprintf(out, "%s compared; %d would get another decision\n", count(c.Calls, "recorded call"), c.Otherwise)
 		for _, kind := range slices.Sorted(maps.Keys(c.Kinds)) {
-			fmt.Fprintf(out, "%-17s %d\n", visible.Text(kind), c.Kinds[kind])
+			note := ""
+			if strings.HasPrefix(kind, "hold-") {
+				note = " (held before and after)"
+			}
+			fmt.Fprintf(out, "  %-17s %d%s\n", visible.Text(kind), c.Kinds[kind], note)
 		}
-		fmt.Fprintf(out, "%s compared, %d decided otherwise\n", count(c.Calls, "recorded call"), c.Otherwise)
 	}
 	fmt.Fprintf(out, "bundle %s\n", visible.Text(string(done.Bundle)))
 }
