@@ -3,8 +3,10 @@ package traces_test
 import (
 	"bytes"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -158,6 +160,47 @@ var forgeries = []forgery{
 	},
 }
 
+// A spoiling is the text of a good trace in which something was changed, without a new hash.
+type spoiling struct {
+	name   string // of the file in testdata/bad
+	says   string // the file's first line
+	change func(lines []string) []string
+}
+
+// spoiled is the trace of testdata/good that spoilings change: a header, a line for each step, and the end.
+const spoiled = "policy-summarized.json"
+
+var spoilings = []spoiling{
+	{"actor-changed", "the request names another actor; want tampered: header", inLine(0, `"actor":"local:root"`, `"actor":"local:eve"`)},
+	{"allowlist-widened", "the allowlist in the bundle names one more tool; want tampered: header",
+		inLine(0, `"tools":["search_policy_kb"`, `"tools":["delete_policy_entry","search_policy_kb"`)},
+	{"format-unknown", "the format is another; want unreadable: format", inLine(0, `"format":"pgfsm.trace/v1"`, `"format":"pgfsm.trace/v2"`)},
+	{"event-with-a-tail", "a digit group stands behind the listing; want tampered: step 1", inLine(2, `}]},"facts"`, `}]}.5,"facts"`)},
+	{"reason-changed", "the reason of step 4 is another; want tampered: step 4", inLine(5, `"reason":"The allowlist`, `"reason":"An allowlist`)},
+	{"outcome-changed", "the outcome has a note; want tampered: outcome", inLine(-1, `"note":""`, `"note":"fine"`)},
+	{"duplicate-member", "the outcome stands twice; want unreadable: duplicate", inLine(-1, `,"head"`, `,"outcome":{},"head"`)},
+	{"text-behind", "text stands behind the document; want unreadable: after top-level value", func(lines []string) []string { return append(lines, "x") }},
+	{"step-dropped", "step 5 is gone; want tampered: step 5", func(lines []string) []string { return slices.Delete(lines, 6, 7) }},
+	{"tail-cut", "the last step is gone; want tampered: outcome", func(lines []string) []string {
+		last := len(lines) - 2
+		lines[last-1] = strings.TrimSuffix(lines[last-1], ",")
+		return slices.Delete(lines, last, last+1)
+	}},
+	{"no-steps", "all steps are gone; want tampered: there is no step", func(lines []string) []string { return slices.Delete(lines, 1, len(lines)-1) }},
+}
+
+// inLine replaces the one place of a text in a line; a negative number counts from the end.
+func inLine(n int, old, by string) func([]string) []string {
+	return func(lines []string) []string {
+		line := &lines[(n+len(lines))%len(lines)]
+		if strings.Count(*line, old) != 1 {
+			panic("the line has not one " + old)
+		}
+		*line = strings.Replace(*line, old, by, 1)
+		return lines
+	}
+}
+
 // forged is a trace that is being changed.
 type forged struct {
 	tb      testing.TB
@@ -247,20 +290,52 @@ func TestClockThatGoesBack(t *testing.T) {
 	}
 }
 
-// TestForgedTracesAreCurrent holds the forged traces of testdata/bad to the forgeries. TestBadTracesAreRefused refuses them.
+// TestForgedTracesAreCurrent holds the traces of testdata/bad to the forgeries and spoilings. Without its change, each of them replays;
+// TestBadTracesAreRefused refuses them.
 func TestForgedTracesAreCurrent(t *testing.T) {
 	m := statestest.MustMachine(t)
+	bad := func(t *testing.T, name, says string, unchanged, changed []byte) {
+		t.Helper()
+		trace, err := traces.Read(unchanged)
+		if err == nil {
+			_, err = traces.NewReplayer(m, nil).Replay(trace)
+		}
+		if err != nil {
+			t.Errorf("without the change: %v", err)
+		}
+		golden.File(t, filepath.Join("testdata", "bad", name+".txt"), "# "+says+"\n"+string(changed)+"\n")
+	}
+	known := make(map[string]bool)
+	for _, tt := range spoilings {
+		known[tt.name+".txt"] = true
+		t.Run(tt.name, func(t *testing.T) {
+			doc, err := os.ReadFile(filepath.Join("testdata", "good", spoiled))
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := strings.Split(strings.TrimSuffix(string(doc), "\n"), "\n")
+			bad(t, tt.name, tt.says, doc, []byte(strings.Join(tt.change(lines), "\n")))
+		})
+	}
 	for _, tt := range forgeries {
+		known[tt.name+".txt"] = true
 		t.Run(tt.name, func(t *testing.T) {
 			s := statestest.Find(t, tt.scenario)
 			_, doc := record(t, m, &s)
-			spoiled := forge(t, doc, tt.change)
-			if _, err := traces.Read(spoiled); err != nil {
+			changed := forge(t, doc, tt.change)
+			if _, err := traces.Read(changed); err != nil {
 				t.Fatalf("Read() = %v: the hashes are not those of the content", err)
 			}
-			want := "# " + tt.says + "\n" + string(spoiled) + "\n"
-			path := filepath.Join("testdata", "bad", tt.name+".txt")
-			golden.File(t, path, want)
+			bad(t, tt.name, tt.says, doc, changed)
 		})
+	}
+	files, err := os.ReadDir(filepath.Join("testdata", "bad"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if !known[file.Name()] {
+			t.Errorf("%s has no source here, so nothing shows that only its change is refused", file.Name())
+		}
 	}
 }
