@@ -10,7 +10,7 @@ TESTFLAGS   := -timeout 30m -p 6 -vet=off -ldflags="-s -w"
 RACE        ?= TestServe(Answers|Asks|Failures|Holds|Interrupted|Tasks)|TestStopped
 ONE_THREAD  := Fuzz|Docs|Browser|Journeys|BytesOfACall|Prune|Derived|Verif|Forged|Detected|Replays|OneDecision
 
-.PHONY: build run test without-tools test-postgres console race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition reload flood tamper soak million fuzz docs vuln interop interop-tools dist debian-root packages
+.PHONY: build run test without-tools test-postgres console race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition reload flood tamper soak million fuzz docs vuln interop interop-tools dist debian-root packages release
 
 build: ## bin/pgfsm
 	$(GO) build -trimpath -ldflags="-s -w" -o bin/pgfsm ./cmd/pgfsm
@@ -18,6 +18,7 @@ build: ## bin/pgfsm
 run: ## the demo
 	$(GO) run ./cmd/pgfsm run "Summarize policy policy-002"
 
+test: export GOGC ?= 400
 test: ## every test; those that need a program that is missing skip, and the last line says what to install
 	@mkdir -p bin
 	$(GO) run ./internal/test/report -tools bin/tests-with-tools $(TESTFLAGS) ./...
@@ -42,8 +43,8 @@ interop: interop-tools ## pgfsm with the conformance suites, clients, servers an
 	PGFSM_INTEROP=1 $(GO) test -count 1 -parallel 2 $(TESTFLAGS) -run 'Interop|Conformance|TestGatewayAnswers|TestGatewayClients|TestGatewayLets|TestRootsAreNotTheClients' ./cmd/pgfsm
 
 race: ## packages with goroutines under the race detector (needs a C compiler), without long tests that have one goroutine; of the command, the gateway's tests
-	CGO_ENABLED=1 $(GO) test -race -timeout 60m -skip '$(ONE_THREAD)' ./current ./deadline ./llm ./loopback ./mcp/upstream ./mcp/gateway ./mcp/gateway/front ./mcp/gateway/session ./mcp/toy ./runner ./runner/ratelimit ./runner/setup ./telemetry ./traces ./traces/ledger ./traces/ledger/api ./traces/ledger/checkpoint/... ./traces/ledger/console ./traces/ledger/hooks ./traces/ledger/postgres/... ./traces/ledger/sqlite/... ./traces/ledger/stores ./web
-	CGO_ENABLED=1 $(GO) test -race -timeout 60m -run '$(RACE)' ./cmd/pgfsm
+	CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 60m -skip '$(ONE_THREAD)' ./current ./deadline ./llm ./loopback ./mcp/upstream ./mcp/gateway ./mcp/gateway/front ./mcp/gateway/session ./mcp/toy ./runner ./runner/ratelimit ./runner/setup ./telemetry ./traces ./traces/ledger ./traces/ledger/api ./traces/ledger/checkpoint/... ./traces/ledger/console ./traces/ledger/hooks ./traces/ledger/postgres/... ./traces/ledger/sqlite/... ./traces/ledger/stores ./web
+	CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 60m -run '$(RACE)' ./cmd/pgfsm
 
 check: fmt ## what a change must pass: format, vet, staticcheck, tidy modules, race tests (which hold the docs in step)
 	$(GO) vet ./...
@@ -121,9 +122,12 @@ debian-root: bin/debian ## a Debian system with Node; DISTFLAGS="-debian $(CURDI
 bin/debian: packaging/debian-root packaging/node/package-lock.json
 	packaging/debian-root $@
 
-packages: debian-root interop-tools ## the packages for linux/amd64, built twice, installed and run by chroot (needs root, debootstrap, npm, systemd)
+packages: debian-root interop-tools ## the packages for linux/amd64, installed and run by chroot (needs root, debootstrap, npm, systemd)
 	$(MAKE) dist DISTFLAGS="-targets linux/amd64 -debian $(CURDIR)/bin/debian"
 	cd packaging && $(GO) vet . && $(GO) run $(STATICCHECK) . && PGFSM_DIST=$(CURDIR)/dist PGFSM_DEBIAN=$(CURDIR)/bin/debian $(GO) test -count 1 -v -timeout 40m .
+
+release: ## packages, and builds them a second time to compare both builds
+	PGFSM_RELEASE=1 $(MAKE) packages
 
 soak: ## the random tests of the packages that have long ones, as long as they can be: about an hour
 	PGFSM_SOAK=1 $(GO) test -count 1 -timeout 2h $$(grep -rl --include='*_test.go' 'Getenv("PGFSM_SOAK")' . | xargs -n 1 dirname | sort -u)

@@ -244,6 +244,9 @@ func TestSBOM(t *testing.T) {
 // TestBuildsAreEqual compiles everything again, in other folders, and compares each package.
 func TestBuildsAreEqual(t *testing.T) {
 	wanted(t)
+	if os.Getenv("PGFSM_RELEASE") == "" {
+		t.Skip("make release runs this")
+	}
 	again := filepath.Join(t.TempDir(), "dist")
 	cmd := exec.Command("go", "run", ".", "-out", again, "-targets", "linux/amd64", "-a")
 	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())

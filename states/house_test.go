@@ -213,7 +213,7 @@ func TestHouseOrderIsPartOfTheOutput(t *testing.T) {
 	}
 	loaded, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
-			packages.NeedImports | packages.NeedDeps | packages.NeedExportFile,
+			packages.NeedImports | packages.NeedExportFile,
 	}, patterns...)
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -188,7 +189,10 @@ func enforcingDecider(policies []Policy, in condition.Input) Decision {
 func TestProperties(t *testing.T) {
 	for _, p := range properties {
 		t.Run(p.name, func(t *testing.T) {
-			const sets = 300
+			sets := 60
+			if os.Getenv("PGFSM_SOAK") != "" {
+				sets = 3000
+			}
 			told, err := check(compiled(t), p.holds, sets, 6)
 			if err != nil {
 				t.Fatal(err)
