@@ -52,6 +52,7 @@ func (r *Generation) deliver(ctx context.Context, ask *gateway.Ask, id, how stri
 	case !first:
 		return answer, false
 	}
+	r.dropHeld(got.Run, got.Outcome) // another gateway may have resumed the run
 	return r.answer(got, nil), true
 }
 

@@ -61,6 +61,7 @@ func (r *Generation) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer 
 	got, err := r.Advance(within, run, &states.Live{Watcher: ports, Tools: ports, Caller: ports}, nil, nil)
 	if got.Outcome.Type == states.TypeBlocked {
 		limited.Return()
+		r.dropListing(ask.Server, got.Outcome, ports.cached)
 	}
 	limited.End() // a held call is not under way while it waits
 	switch {

@@ -108,8 +108,31 @@ func (r *Generation) listing(l upstream.Listing) policy.Listing {
 	for _, page := range l.Pages {
 		to.Pages = append(to.Pages, r.mask(page))
 	}
-	r.servers.note(to, r.now())
+	r.servers.note(to, l.Number, r.now())
 	return to
+}
+
+// minDropAge is how old a listing is at least when the refusal of a call that was judged by it drops it: so refused calls cause few listings.
+const minDropAge = time.Second
+
+// dropListing drops the cached listings of a server after a call was refused because the tool's definition changed: one by which the call was
+// judged, unless it is new, and older ones of other sessions.
+func (r *Generation) dropListing(server string, o states.Outcome, k *upstream.Kept) {
+	switch {
+	case k == nil || o.Code != policy.CodeToolDefinitionChanged:
+	case k.Age(time.Now()) < minDropAge:
+		r.Upstreams.Forget(server, k.Number-1)
+	default:
+		r.Upstreams.Forget(server, k.Number)
+	}
+}
+
+// dropHeld drops the cached listings of the server of a held call that a gate blocked when it was judged again: by them, the next call could be
+// held in vain.
+func (r *Generation) dropHeld(run *states.Run, o states.Outcome) {
+	if plan := run.Plan(); plan != nil && o.Type == states.TypeBlocked && o.Gate != policy.GateApproval {
+		r.Upstreams.Forget(plan.Server, 0)
+	}
 }
 
 // catalogMaxAge is how old a listing may be that a call is judged by.

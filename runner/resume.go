@@ -39,6 +39,7 @@ func (r *Runner) resume(ctx context.Context, id string, watch Watch) (Result, er
 	switch {
 	case err == nil:
 		r.measureOutcome(got.Outcome)
+		using.Value.dropHeld(got.Run, got.Outcome)
 	case got.Run == nil || errors.Is(err, ledger.ErrGivenUp) || errors.As(err, &claim): // nothing was recorded
 		got.Outcome = states.Outcome{}
 	default:

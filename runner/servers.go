@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"pgfsm/policy"
+	"pgfsm/policy/canonical"
 	"pgfsm/present"
 	"pgfsm/states"
 )
@@ -20,13 +21,19 @@ type serverState struct {
 	listing policy.Listing
 	since   string // when the service first saw the server in this status, up or down, without another in between
 	at      string // of the listing
+	number  uint64 // of the listing, or of the last one before the server was down
 }
 
-// note caches a listing.
-func (s *serverStates) note(l policy.Listing, now string) {
+// note caches a listing, unless it is older than the cached one: sessions with a server cache listings of their own. The number is 0 if the
+// server is down.
+func (s *serverStates) note(l policy.Listing, number uint64, now string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	state, before := serverState{l, now, now}, s.last[l.Server]
+	before := s.last[l.Server]
+	if number != 0 && number < before.number {
+		return
+	}
+	state := serverState{l, now, now, max(number, before.number)}
 	if before.listing.Status == l.Status {
 		state.since = before.since
 	}
@@ -52,6 +59,26 @@ func (r *Generation) knownCatalog() *policy.Catalog {
 		}
 	}
 	return r.Bundle.Catalog(listed.Catalog(), listed.Servers)
+}
+
+// definition returns the digest of a tool's definition in the last listing of its server; empty if that does not have the tool. It is not known
+// if no listing was seen, or the server was down.
+func (r *Generation) definition(server, tool string) (d canonical.Digest, known bool) {
+	state, ok := r.servers.of(server)
+	if !ok || state.listing.Status != policy.ServerUp {
+		return "", false
+	}
+	sent, err := state.listing.Sent()
+	if err != nil {
+		return "", false
+	}
+	listed := &states.ToolsListed{Servers: []policy.Listing{state.listing.Pick(sent, tool)}}
+	for _, s := range r.Bundle.Catalog(listed.Catalog(), listed.Servers).Servers {
+		for _, t := range s.Tools {
+			d = t.Digest
+		}
+	}
+	return d, true
 }
 
 // Servers returns the configured servers as the last listings describe them. It asks no server.

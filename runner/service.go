@@ -20,6 +20,7 @@ import (
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
+	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/checkpoint"
@@ -194,6 +195,9 @@ func (s *Service) newAdmin() {
 	if s.runner.Generation().Upstreams != nil {
 		o.Bundle, o.Servers = func() *policy.Bundle { return s.runner.Generation().Bundle }, s.knownServers
 		forConsole.Bundle, forConsole.Servers, forConsole.AskServers, forConsole.Explain = o.Bundle, o.Servers, s.askServers, s.explain
+		forConsole.Definition = func(server, tool string) (canonical.Digest, bool) {
+			return s.runner.Generation().definition(server, tool)
+		}
 	}
 	served := api.New(o)
 	forConsole.Health = served.Health

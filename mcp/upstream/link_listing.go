@@ -66,7 +66,7 @@ const noMoment = 1<<64 - 1
 // fresh is the last listing if it is good and younger than maxAge, or began after a moment; else nil.
 func (l *Link) fresh(maxAge time.Duration, after uint64) *Kept {
 	k := l.kept.Load()
-	if k == nil || !l.good(k.Number) || l.ctx.Err() != nil || k.Number <= after && k.Age(time.Now()) >= maxAge {
+	if k == nil || !l.good(k.Number) || k.Number <= l.up.stale.Load() || l.ctx.Err() != nil || k.Number <= after && k.Age(time.Now()) >= maxAge {
 		return nil
 	}
 	return k

@@ -1,8 +1,13 @@
 package upstream
 
 import (
+	"bytes"
+	"cmp"
+	"strings"
 	"sync"
 	"time"
+
+	"pgfsm/mcp/wire"
 )
 
 // A listing is good from the moment in which its first request is sent until the server announces changed tools
@@ -21,6 +26,35 @@ func (u *Upstreams) Changed(server string, listing uint64) bool {
 	}
 	l := up.current()
 	return l != nil && l.Changed(listing)
+}
+
+// Forget drops the cached listings of a server up to the one with this number, over all links; 0: all. The next caller of each link has the
+// tools listed again. Calls under way keep the listing that they were judged by.
+func (u *Upstreams) Forget(server string, listing uint64) {
+	if up := u.byName[server]; up != nil {
+		up.forget(cmp.Or(listing, u.moments.Load()))
+	}
+}
+
+func (up *upstream) forget(listing uint64) {
+	for old := up.stale.Load(); old < listing && !up.stale.CompareAndSwap(old, listing); old = up.stale.Load() {
+	}
+}
+
+// maxFailedTool bounds the results that are searched for the words of a server without the tool, in bytes.
+const maxFailedTool = 4 << 10
+
+// lacksTool reports whether a server's answer to a call says that it has no such tool, or takes other arguments, than it has listed: an error
+// of JSON-RPC, or the text of a failed tool, as the SDKs of MCP write them.
+func (r *Returned) lacksTool(tool string) bool {
+	if r.RPCError != nil {
+		return r.RPCError.Code == wire.MethodNotFound || r.RPCError.Code == wire.InvalidParams
+	}
+	if len(r.Result) > maxFailedTool || string(wire.Member(r.Result, "isError")) != "true" {
+		return false
+	}
+	text := bytes.ToLower(wire.Member(r.Result, "content"))
+	return bytes.Contains(text, []byte("unknown tool")) || bytes.Contains(text, []byte("tool "+strings.ToLower(tool)+" not found"))
 }
 
 // good reports whether a listing is this session's, and the server has announced no change since.

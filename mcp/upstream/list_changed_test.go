@@ -196,3 +196,38 @@ func TestAllowance(t *testing.T) {
 		t.Error("take() of no allowance = true, want false")
 	}
 }
+
+// TestAServerWithoutTheToolIsListedAgain: a server replaced its tools without a word, and says so in its answer to a call. Every link lists the
+// tools again, and no other answer causes that.
+func TestAServerWithoutTheToolIsListedAgain(t *testing.T) {
+	failed := func(text string) string { return `{"content":[{"type":"text","text":"` + text + `"}],"isError":true}` }
+	for _, tt := range []struct {
+		name, answer string // the result, or the error
+		again        bool
+	}{
+		{"error-32602", `"error":{"code":-32602,"message":"no"}`, true},
+		{"error-32601", `"error":{"code":-32601,"message":"no"}`, true},
+		{"failed-tool-python", `"result":` + failed("Unknown tool: echo"), true},
+		{"failed-tool-typescript", `"result":` + failed("MCP error -32602: Tool echo not found"), true},
+		{"other-error", `"error":{"code":-32000,"message":"Unknown tool: echo"}`, false},
+		{"other-failure", `"result":` + failed("file echo not found"), false},
+		{"result", `"result":{"content":[{"type":"text","text":"Unknown tool: echo"}]}`, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			srv := serveScript(t, on("tools/call", func(w spoken) []string {
+				return []string{`{"jsonrpc":"2.0","id":` + w.id + `,` + tt.answer + `}`}
+			}), false)
+			u := upstreams(t, Limits{}, srv.server())
+			caller, other := linked(t, u, "web", Peer{Protocol: older}), linked(t, u, "web", Peer{Protocol: older})
+			old := heldBy(t, other)
+			k := heldBy(t, caller)
+			caller.Call(t.Context(), Call{Server: "web", Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(), Listing: k.Number}, nil)
+			if got := heldBy(t, caller) != k; got != tt.again {
+				t.Errorf("the caller's link lists again: %t, want %t", got, tt.again)
+			}
+			if got := heldBy(t, other) != old; got != tt.again {
+				t.Errorf("the other link lists again: %t, want %t", got, tt.again)
+			}
+		})
+	}
+}

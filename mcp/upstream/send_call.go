@@ -70,6 +70,9 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	o := l.ask(ctx, q)
 	p.armed.Store(false) // nothing may be sent for it any more
 	got := l.returned(p, o)
+	if got.lacksTool(c.Tool) {
+		l.up.forget(c.Listing)
+	}
 	got.ID, got.Protocol = id, l.Hello().Protocol
 	return got
 }

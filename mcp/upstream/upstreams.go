@@ -53,6 +53,8 @@ type upstream struct {
 	tokens   *accessTokens
 	ids      atomic.Int64 // the last request id. Links share connections, so ids are unique for the server
 
+	stale atomic.Uint64 // listings up to this moment are used no more, over any link; see list_changed.go
+
 	linksMu sync.Mutex
 	links   map[*Link]struct{} // open, or being opened
 	closed  bool               // no link may be opened any more

@@ -19,6 +19,7 @@ type callView struct {
 	Left       string
 	Arguments  argumentsView
 	Definition string // indented
+	Replaced   bool   // the server has replaced this definition
 	Earlier    runList
 	MayVote    bool   // this person may vote now
 	Why        string // why not, if others may
@@ -47,6 +48,10 @@ func (h *Handler) showCall(v *visit, status int, refused, reason string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if h.Definition != nil && body.Request.Status == ledger.Pending {
+		now, known := h.Definition(body.Request.Server, body.Request.Tool)
+		body.Replaced = known && now != body.Request.Definition
 	}
 	if body.Stale {
 		body.Again = h.signInAgain(v.who.Name, "calls/"+v.id, body.Bound.Fresh)

@@ -294,3 +294,33 @@ func TestLists(t *testing.T) {
 	b.page("runs?status=x").want(t, http.StatusBadRequest, "give some of")
 	b.page("runs?tool=a+b&status=denied").want(t, http.StatusOK, "pgfsm ledger list --status denied --tool &#39;a b&#39;")
 }
+
+// TestCallOfAReplacedDefinition: the page of a held call says that the server has another definition now, so that nobody approves in vain.
+func TestCallOfAReplacedDefinition(t *testing.T) {
+	d := newDesk(t)
+	q, b := d.Hold(1), d.signedIn(here, alice, ledger.RoleApprover)
+	for _, tt := range []struct {
+		name  string
+		now   canonical.Digest
+		known bool
+		warns bool
+	}{
+		{"the-same", q.Definition, true, false},
+		{"another", canonical.Sum("tool definition", []byte("{}")), true, true},
+		{"no-longer-listed", "", true, true},
+		{"not-known", "", false, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d.console.Definition = func(server, tool string) (canonical.Digest, bool) {
+				if server != q.Server || tool != q.Tool {
+					t.Errorf("asked for %s %s", server, tool)
+				}
+				return tt.now, tt.known
+			}
+			page := b.page("calls/" + q.RunID)
+			if got := strings.Contains(page.body, "The server has replaced the definition of this tool"); got != tt.warns {
+				t.Errorf("the page warns: %t, want %t: %s", got, tt.warns, page.body)
+			}
+		})
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"pgfsm/policy"
+	"pgfsm/policy/canonical"
 	"pgfsm/present"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
@@ -53,6 +54,9 @@ type Options struct {
 	Bundle func() *policy.Bundle
 	// Servers returns the servers as this service last saw them, and what it cannot tell. Nil: it has none.
 	Servers func() (all []present.Server, note string)
+	// Definition returns the digest of a tool's definition in the last listing of its server that this service knows; empty if the listing does not
+	// have the tool. Nil: the service has no servers.
+	Definition func(server, tool string) (d canonical.Digest, known bool)
 	// AskServers asks every server for its tools. Nil: the service has none.
 	AskServers func(context.Context) error
 	// Explain says what every gate would decide about a call that nobody makes. Nil: the service has no gates.
