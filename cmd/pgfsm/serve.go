@@ -15,6 +15,7 @@ import (
 
 	"pgfsm/config"
 	"pgfsm/mcp/upstream"
+	"pgfsm/policy/lint"
 	"pgfsm/policy/visible"
 	"pgfsm/runner"
 	"pgfsm/runner/setup"
@@ -165,10 +166,20 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	return all.Run(ctx)
 }
 
-// startServed starts what calls need, and logs if there will be none.
+// startServed starts what calls need, and logs if there will be none, or if a policy cannot be what its author meant.
 func (a *app) startServed(ctx context.Context, log *slog.Logger) error {
 	if cause := a.Loaded.Closed; cause != nil {
 		log.Error("every call is refused: the allowlist cannot be read", "error", visible.Text(cause.Error()))
+	}
+	catalog, err := a.catalog(ctx, a.Bundle, false)
+	if err != nil {
+		return err
+	}
+	for _, f := range lint.Lint(a.Bundle.Content(), catalog) {
+		if f.Severity == lint.Error {
+			at := a.Loaded.LintError(f)
+			log.Error("policy lint", "code", f.Code, "file", at.File, "line", at.Line, "error", visible.Text(at.Problem))
+		}
 	}
 	return a.Start(ctx)
 }

@@ -158,6 +158,10 @@ func TestReloadRefused(t *testing.T) {
 		{"lint", func(t *testing.T) {
 			o.replaces(t, "policy.yaml", openLook+"  - {id: late, match: {tool: look}, effect: deny, reason: \"Never.\"}\n")
 		}, []string{"lint: [policy_unreachable]", "policy.yaml:4", "late"}},
+		{"deny-that-matches-nothing", func(t *testing.T) {
+			o.replaces(t, "policy.yaml", "version: 1\npolicies:\n  - {id: never, match: {tool: \"{write,look}\"}, effect: deny, reason: \"Never.\"}\n"+
+				"  - {id: look, effect: allow, reason: Look.}\n")
+		}, []string{"lint: [match_impossible]", "policy.yaml:3", "never"}},
 		{"tests", func(t *testing.T) {
 			o.writes(t, "tests.yaml", "tests:\n  - {name: Nobody looks, input: {server: echo, tool: look}, expect: deny}\n")
 		}, []string{"tests.yaml:2", "Nobody looks", "want deny"}},
@@ -209,6 +213,15 @@ func TestReloadRefused(t *testing.T) {
 			}
 			a.gets(t, "echo__look", `{"n":1}`, "hi")
 		})
+	}
+}
+
+// TestServeLogsLint: a policy that denies nothing is an error in the log from the start on.
+func TestServeLogsLint(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, strings.Replace(denyLook, "tool: look", `tool: "!look"`, 1), "")
+	if said := o.stderr.String(); !strings.Contains(said, "code=match_impossible file=") {
+		t.Errorf("the log lacks the error of lint:\n%s", said)
 	}
 }
 
