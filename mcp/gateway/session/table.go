@@ -17,7 +17,7 @@ type Limits struct {
 	Requests            int           // under way at once
 	RequestsPerIdentity int           // of these, one client's
 	RequestsPerSession  int           // of these, one session's
-	BodiesBytes         int           // of large messages that are not answered yet; half of it one client's
+	BodiesBytes         int           // of memory for messages that are not answered yet; half of it one client's
 
 	// AnswersBytes bounds large messages that clients have not read yet; half of it is one client's. The messages that wait to be written
 	// have it all, those kept for Last-Event-ID half of it, and those that belong to no request the other half.
@@ -35,7 +35,7 @@ func (l Limits) withDefaults() Limits {
 		Requests:            cmp.Or(l.Requests, 1024),
 		RequestsPerIdentity: cmp.Or(l.RequestsPerIdentity, 512),
 		RequestsPerSession:  cmp.Or(l.RequestsPerSession, 64),
-		BodiesBytes:         cmp.Or(l.BodiesBytes, 256<<20),
+		BodiesBytes:         cmp.Or(l.BodiesBytes, 512<<20),
 		AnswersBytes:        cmp.Or(l.AnswersBytes, 256<<20),
 		Connections:         cmp.Or(l.Connections, 4096),
 	}
