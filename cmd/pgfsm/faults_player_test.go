@@ -87,7 +87,7 @@ func deeds(secret string) map[string]deed {
 		"dies-at-call":        {method: "tools/call", do: cut},
 		"huge-at-list":        {method: "tools/list", do: huge},
 		"huge-at-call":        {method: "tools/call", do: huge},
-		"no-json-at-list":     {method: "tools/list", do: says(`Server ready!`)},
+		"no-json-at-list":     {method: "tools/list", do: says(`{Server: ready!}`)},
 		"no-json-at-call":     {method: "tools/call", do: says(`Server ready!`)},
 		"elicits-at-call":     {method: "tools/call", do: asks(text("SAID"))},
 		"echoes-in-result": {method: "tools/call",

@@ -117,6 +117,9 @@ func New(o Options) (*Gateway, error) {
 	if o.Mask == nil {
 		o.Mask = func(b []byte) []byte { return b }
 	}
+	if o.Upstreams != nil {
+		o.Upstreams.LogTo(o.Log)
+	}
 	g := &Gateway{
 		options: o, table: session.NewTable(o.Limits), sessions: make(map[*session.Session]*clientSession),
 		subscriptions: make(map[*listener]struct{}),

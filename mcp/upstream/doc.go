@@ -41,6 +41,8 @@
 // what is inside a result. Request ids and progress tokens are chosen here; the caller's progress token is put back. Nothing that begins
 // with io.modelcontextprotocol/ passes, except the log level.
 //
+// A stdio server may write lines to standard output that do not begin like a message. They are skipped, up to a limit, and the first is logged.
+//
 // Requests of the server, except ping, wait for [Link.Answer], or are answered with "method not found" if the peer takes none.
 //
 // # Tools that change

@@ -32,7 +32,7 @@ func init() {
 		"hangs-at-call":      func() script { return on("tools/call", silence) },
 		"dies-in-its-answer": fault(cutOff + `{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"ha`),
 		"100-MiB":            fault(flood + "ID"),
-		"not-json":           fault(`hello`),
+		"not-json":           fault(`{hello`),
 		"not-utf-8":          fault("{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":[],\"broken\":\"\xff\"}}"),
 		"version-1.0":        fault(`{"jsonrpc":"1.0","id":ID,"result":{}}`),
 		"result-twice":       fault(`{"jsonrpc":"2.0","id":ID,"result":{},"result":{}}`),

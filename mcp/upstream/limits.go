@@ -27,6 +27,8 @@ const envelopeSlack = 64 << 10
 const (
 	// unaskedWindow is the time to which Limits.Unasked refers. A session may live for months with some pings a minute.
 	unaskedWindow = time.Minute
+	// maxJunk bounds the lines on a child's standard output, in unaskedWindow, that do not begin like a message.
+	maxJunk = 1000
 	// maxOwed bounds the requests of a server that wait for our answer, and the answers that it has not read.
 	maxOwed = 1000
 	// maxTheirID is the length in bytes of the id of a server's request.

@@ -160,7 +160,7 @@ func TestChildrenThatFail(t *testing.T) {
 		code   string
 		reason string
 	}{
-		{"garbage-on-stdout", func(t *testing.T) Server { return self(t, "garbage") }, CodeProtocol, "not a JSON-RPC message"},
+		{"garbage-on-stdout", func(t *testing.T) Server { return self(t, "garbage") }, CodeProtocol, "to standard output that is not a JSON-RPC message"},
 		{"dies-at-start", func(t *testing.T) Server { return self(t, "dies-at-start", Header{"DB_PASSWORD", "hunter22"}) },
 			CodeDied, `exit status 3), its last words: \x1b[31mno database \u202eat [masked by pgfsm]`},
 		{"no-such-command", func(t *testing.T) Server {

@@ -34,7 +34,7 @@ func play(role string) int {
 	case "honest":
 		runScript(honest)
 	case "garbage":
-		fmt.Println("Server ready on stdio!")
+		fmt.Println("{Server: ready on stdio}")
 		runScript(honest)
 	case "dies-at-start":
 		fmt.Fprintln(os.Stderr, "first line")

@@ -13,6 +13,7 @@ type stdioConn struct {
 	duplex
 	child   *child
 	writing chan struct{} // held while a frame is written: one at a time
+	junk    allowance     // for lines that are no messages
 }
 
 // openPipe starts the server.
@@ -46,6 +47,7 @@ func (c *stdioConn) follow() {
 	in := bufio.NewReader(c.child.stdout)
 	for {
 		line, err := readLine(in, c.l.frame) // a line without an end is not a message
+		begin := bytes.TrimSpace(line)
 		switch {
 		case errors.Is(err, bufio.ErrTooLong):
 			c.l.fail(codeFrame, "it sent a message of more than %d bytes", c.l.frame)
@@ -55,8 +57,13 @@ func (c *stdioConn) follow() {
 				c.l.fail(CodeDied, "%s", c.child.exitReason(c.l.secrets))
 			}
 			return
-		case len(bytes.TrimSpace(line)) == 0:
+		case len(begin) == 0:
 			if c.unasked() != nil {
+				return
+			}
+			continue
+		case begin[0] != '{':
+			if c.skip(begin) != nil {
 				return
 			}
 			continue
@@ -65,6 +72,22 @@ func (c *stdioConn) follow() {
 			return
 		}
 	}
+}
+
+// skip counts a line that does not begin like a message: many servers write a greeting or a log to standard output. The first one is logged.
+func (c *stdioConn) skip(line []byte) *fault {
+	up := c.l.up
+	up.junk.Do(func() {
+		if log := c.l.u.common.log.Load(); log != nil {
+			log.Warn("a server wrote a line to standard output that is no message; the gateway skips such lines. The server must write its log to standard error",
+				"server", up.server.Name, "line", presentable(string(line), c.l.secrets))
+		}
+	})
+	if c.junk.take(time.Now(), maxJunk) {
+		return nil
+	}
+	return c.l.fail(CodeProtocol, "it wrote more than %d lines in %s to standard output that are no messages, such as %q: it must write its log to standard error",
+		maxJunk, unaskedWindow, label(string(line), c.l.secrets))
 }
 
 func (c *stdioConn) write(ctx context.Context, frame []byte, p *permit) *fault {

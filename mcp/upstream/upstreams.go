@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -33,6 +34,8 @@ type common struct {
 	secrets *secret.Masker
 	done    runs
 
+	log atomic.Pointer[slog.Logger] // nil: nothing is logged
+
 	moments atomic.Uint64 // the last moment, see list_changed.go
 
 	ctx   context.Context // cancelled by Close, with errClosed as the cause
@@ -51,6 +54,7 @@ type upstream struct {
 	noRounds atomic.Int64 // when it last refused a stateless revision, in Unix nanoseconds; see stateless.go
 	pool     pool         // of HTTP connections, for all links
 	tokens   *accessTokens
+	junk     sync.Once    // logs the first line on standard output that is no message
 	ids      atomic.Int64 // the last request id. Links share connections, so ids are unique for the server
 
 	stale atomic.Uint64 // listings up to this moment are used no more, over any link; see list_changed.go
@@ -70,6 +74,9 @@ func New(servers []Server, limits Limits, info Info, secrets *secret.Masker) (*U
 	c.ctx, c.close = context.WithCancelCause(context.Background())
 	return c.open(servers, limits, nil)
 }
+
+// LogTo logs what servers do wrong without failing.
+func (u *Upstreams) LogTo(log *slog.Logger) { u.common.log.Store(log) }
 
 // Replace returns Upstreams for other servers. A server that did not change, under limits that did not, is shared: it keeps its sessions. The
 // caller closes the others of u by [Upstreams.CloseReplaced]. A run makes at most one call, by whichever of the two.
