@@ -12,6 +12,7 @@ import (
 	"pgfsm/policy/lint"
 	"pgfsm/policy/visible"
 	"pgfsm/runner/setup"
+	"pgfsm/traces/ledger/checkpoint"
 )
 
 func newConfig(w world) *cobra.Command {
@@ -81,6 +82,11 @@ func (o *options) check(ctx context.Context, w world, strict bool) error {
 	}
 	if _, err := openTLS(loaded.Serve.TLS, nil); err != nil {
 		found.errors = append(found.errors, err.Error())
+	}
+	for _, key := range loaded.Checkpoints.Keys {
+		if _, err := checkpoint.ReadSigner(key); err != nil {
+			found.errors = append(found.errors, "checkpoints.key: "+err.Error())
+		}
 	}
 	err = a.printCheck(&found, o.json)
 	if len(found.errors) > 0 || strict && len(found.warnings) > 0 {
