@@ -8,9 +8,9 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"runtime/debug"
 	"sync"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
 
 	"pgfsm/config"
@@ -76,16 +76,6 @@ Exit codes: 0 stopped by an interrupt, 2 could not, or cut calls off.`,
 	return cmd
 }
 
-// gcPercent replaces the garbage collector's 100 for the gateway and the evaluation of the gates, unless GOGC is set: calls leave much
-// garbage beside a small heap. It costs half as much memory again, and saves a tenth of the time.
-const gcPercent = 400
-
-func collectLess(w world) {
-	if w.env("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
-}
-
 // serve opens everything, serves until ctx is done, and closes everything.
 func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (err error) {
 	w.stderr = &sharedWriter{to: w.stderr}
@@ -98,6 +88,7 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	if err != nil {
 		return err
 	}
+	limitMemory(log, memlimit.FromCgroup)
 	o.closed = true
 	a, err := open(w, &o.options)
 	if err != nil {
