@@ -62,27 +62,33 @@ func (f *ledgerFlags) vote(ctx context.Context, w world, o *openedLedger, v ledg
 	if err != nil {
 		return errNoRequest(err)
 	}
-	if f.json {
-		var d present.Run
-		err := o.View(ctx, func(r ledger.Reader) (err error) {
+	var d present.Run
+	why := "" // the call will not be made
+	err = o.View(ctx, func(r ledger.Reader) (err error) {
+		if why, err = ledger.WhyNotCalled(r, &q); err == nil {
 			d, err = present.RunWithArgs(r, &q)
-			return err
-		})
-		if err != nil {
-			return err
 		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if f.json {
 		return printJSON(w.stdout, struct {
 			SchemaVersion int         `json:"schema_version"`
 			OK            bool        `json:"ok"`
 			By            string      `json:"by"`
 			Request       present.Run `json:"request"`
-		}{schemaVersion, true, v.By.Name, d})
+			NotCalled     string      `json:"not_called,omitzero"`
+		}{schemaVersion, true, v.By.Name, d, why})
 	}
 	name := visible.Text(v.By.FullName())
-	switch q.Status {
-	case ledger.Pending:
+	switch {
+	case why != "":
+		fmt.Fprintf(w.stdout, "The vote of %s is recorded, but the call will not be made: %s\n", name, visible.Text(why))
+	case q.Status == ledger.Pending:
 		fmt.Fprintf(w.stdout, "%s agrees: %d of %d. The request waits for %d more, until %s.\n", name, q.Agreed, q.Quorum, q.Quorum-q.Agreed, q.Expires)
-	case ledger.Approved:
+	case q.Status == ledger.Approved:
 		fmt.Fprintf(w.stdout, "Approved by %s: %d of %d. %s\n", name, q.Agreed, q.Quorum, callNext(&q))
 	default:
 		fmt.Fprintf(w.stdout, "Denied by %s. Nothing was called, and nothing will be.\n", name)

@@ -11,6 +11,15 @@ import (
 // ErrRevoked means that the requester, or an approver of the call, lost their token or was blocked before the call was sent.
 var ErrRevoked = errors.New("the requester or an approver lost their token, or was blocked, before the call was sent")
 
+// WhyNotCalled returns why the call of a held run will not be made, even if approvers agree, as far as that is known now: its requester, or
+// somebody who approved it, was blocked or has no valid token left. It is empty if nothing is known.
+func WhyNotCalled(r Reader, q *Request) (string, error) {
+	if q.Status != Pending && q.Status != Approved {
+		return "", nil
+	}
+	return sentAway(r, q)
+}
+
 // sentAway checks identities again before an approved call is sent. It returns the reason if the token of a vote was revoked since, if the requester has
 // no valid agent token left, or if a subject of an identity provider is blocked: the requester, the person for whom they act, or a voter; otherwise it is
 // empty. A token that only expired after the vote still counts. An unknown token counts as revoked.

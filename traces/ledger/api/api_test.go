@@ -102,6 +102,25 @@ func TestWhatAnApproverSees(t *testing.T) {
 	}
 }
 
+// TestVoteForTheCallOfARevokedRequester: the vote counts, and the answer says that the call will not be made all the same.
+func TestVoteForTheCallOfARevokedRequester(t *testing.T) {
+	d := newDesk(t)
+	agent, voter := d.token(ledger.RoleAgent, carol), d.token(ledger.RoleApprover, alice)
+	valid, revoked, denied := d.Hold(1), d.Hold(1), d.Hold(1)
+	if got := d.approve(valid, voter); got.status != 200 || strings.Contains(string(got.body), "not_called") {
+		t.Errorf("with a valid token: %d %s", got.status, got.body)
+	}
+	if _, err := d.Ledger.RevokeToken(t.Context(), ledger.Local("local:root"), strings.Split(agent, "_")[1]); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.approve(revoked, voter); got.status != 200 || !strings.Contains(string(got.body), `"not_called":"`+carol) {
+		t.Errorf("after the requester's token was revoked: %d %s, want why the call is not made", got.status, got.body)
+	}
+	if got := d.deny(denied, voter); got.status != 200 || strings.Contains(string(got.body), "not_called") {
+		t.Errorf("a denial: %d %s", got.status, got.body)
+	}
+}
+
 // TestRefusals is the table of what the ledger refuses, as statuses and codes.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {

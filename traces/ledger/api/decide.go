@@ -52,7 +52,15 @@ func (h *Handler) vote(c *call, approve bool) (answer, error) {
 		return answer{}, err
 	}
 	h.voted(cast)
-	return jsonAnswer(voted{SchemaVersion: present.SchemaVersion, Request: present.NewRun(&q)}), nil
+	out := voted{SchemaVersion: present.SchemaVersion, Request: present.NewRun(&q)}
+	err = h.ledger.View(c.r.Context(), func(r ledger.Reader) (err error) {
+		out.NotCalled, err = ledger.WhyNotCalled(r, &q)
+		return err
+	})
+	if err != nil { // the vote counts all the same
+		h.log("whether the call of run " + q.RunID + " can still be made is not known: " + err.Error())
+	}
+	return jsonAnswer(out), nil
 }
 
 // readBallot reads the body strictly.

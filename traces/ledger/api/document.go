@@ -13,6 +13,7 @@ type page struct {
 type voted struct {
 	SchemaVersion int         `json:"schema_version"`
 	Request       present.Run `json:"request"`
+	NotCalled     string      `json:"not_called,omitzero"` // why the call will not be made although the vote counts
 }
 
 type health struct {

@@ -25,6 +25,7 @@ type callView struct {
 	Why        string // why not, if others may
 	Stale      bool   // this person signed in too long ago
 	Again      []providerLink
+	NotCalled  string // why the call will not be made even if approvers agree
 	Refused    string // why the vote that was just sent does not count
 	Reason     string // of that vote
 }
@@ -40,6 +41,9 @@ func (h *Handler) showCall(v *visit, status int, refused, reason string) error {
 			return err
 		}
 		body.Approval = present.NewApproval(&b)
+		if body.NotCalled, err = ledger.WhyNotCalled(r, &b.Request); err != nil {
+			return err
+		}
 		return body.fill(r, v.who, b.Bundle, now)
 	})
 	if errors.Is(err, ledger.ErrNotHeld) {

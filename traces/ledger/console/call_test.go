@@ -75,6 +75,19 @@ func TestVoteOfAPageLeftOpen(t *testing.T) {
 	}
 }
 
+// TestCallOfARevokedRequester: the page says before the vote that the call will not be made.
+func TestCallOfARevokedRequester(t *testing.T) {
+	const says = "This call will not be made, even if approvers agree"
+	d := newDesk(t)
+	q := d.Hold(1)
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	b.page("calls/"+q.RunID).want(t, http.StatusOK, says)
+	d.Token(q.Actor, ledger.RoleAgent)
+	if page := string(b.page("calls/" + q.RunID).body); strings.Contains(page, says) {
+		t.Errorf("the requester has a valid token: %s", page)
+	}
+}
+
 // TestOnePersonWithTwoNames: the page does not offer a vote that the ledger would refuse to a person of two names.
 func TestOnePersonWithTwoNames(t *testing.T) {
 	for _, tc := range []struct {

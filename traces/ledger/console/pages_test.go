@@ -103,6 +103,7 @@ func newScene(t *testing.T) *scene {
 	d.ask(2, "ci-agent", "What does policy-004 say?", `{"drafts":false,"policy_id":"policy-004"}`, tool)
 	d.Clock.Add(time.Minute)
 	held := d.ask(2, carol, "Summarize the next version of policy-007", `{"drafts":true,"note":"the file\u202efdp.exe","policy_id":"policy-007"}`, tool)
+	d.Token(carol, ledger.RoleAgent) // without one, her call would not be made
 	link, err := d.NewLink(t.Context(), d.Approver(alice))
 	if err != nil {
 		t.Fatal(err)
