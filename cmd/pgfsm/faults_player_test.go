@@ -88,7 +88,7 @@ func deeds(secret string) map[string]deed {
 		"huge-at-list":        {method: "tools/list", do: huge},
 		"huge-at-call":        {method: "tools/call", do: huge},
 		"no-json-at-list":     {method: "tools/list", do: says(`{Server: ready!}`)},
-		"no-json-at-call":     {method: "tools/call", do: says(`Server ready!`)},
+		"no-json-at-call":     {method: "tools/call", do: says(`{Server: ready!}`)},
 		"elicits-at-call":     {method: "tools/call", do: asks(text("SAID"))},
 		"echoes-in-result": {method: "tools/call",
 			do: says(`{"jsonrpc":"2.0","id":ID,"result":` + text(quoted(secret)) + `}`)},
