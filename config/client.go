@@ -110,13 +110,13 @@ var unsupported = []string{
 	"serverUrl", "shell", "transport", "transportType", "workingDirectory",
 }
 
-// timeouts are the keys of a server that say how long something may take.
-var timeouts = []string{"connect_timeout", "timeout", "timeout_total"}
+// ownKeys are the keys that the configuration may add to a client's entry and that the connection needs.
+var ownKeys = []string{"connect_timeout", "timeout", "timeout_total", "idle_timeout", "sessions"}
 
 // clientTypes are the types of servers as clients write them.
 var clientTypes = map[string]string{"streamable-http": TypeHTTP, "streamableHttp": TypeHTTP}
 
-// adopt converts a client's entry to a server of the configuration and checks it, with the timeouts of the configuration. It notes faults in the client's
+// adopt converts a client's entry to a server of the configuration and checks it, with the ownKeys of the configuration. It notes faults in the client's
 // file, and then returns nil.
 func (c *client) adopt(m *member, ours *node) *node {
 	src, path := c.file.src, join(c.key, m.key)
@@ -155,7 +155,7 @@ func (c *client) adopt(m *member, ours *node) *node {
 	if len(src.faults) > before {
 		return nil
 	}
-	for _, name := range timeouts {
+	for _, name := range ownKeys {
 		if at := ours.get(name); at != nil {
 			out.members = append(out.members, member{name, at.at, at})
 		}

@@ -66,6 +66,7 @@ func crossServer(j *judge, n *node, path string) {
 		}
 	}
 	crossTimeouts(j, n, path)
+	crossSessions(j, n, path)
 	u, err := url.Parse(n.str("url"))
 	headers := n.member("headers")
 	if err == nil && u.Scheme == "http" && !loopback(u) && headers != nil && len(headers.value.members) > 0 {

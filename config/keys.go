@@ -142,17 +142,26 @@ var serverShape = &shape{form: object, cross: crossServer, oneOf: jsontext.Value
 		{name: "connect_timeout", shape: &shape{form: duration, min: 1, max: policy.MaxRunTimeout},
 			initial: writeDuration(policy.DefaultConnectTimeout),
 			doc:     "The time limit to connect to the server, and to list its tools."},
+		{name: "sessions", shape: &shape{form: text, enum: []string{SessionsIdentity, SessionsSession, SessionsOne}}, initial: SessionsIdentity,
+			doc: "Who shares a session with the server, and so its process and its state. `identity`: the clients of one identity; requests without a token " +
+				"are one identity. `session`: nobody; each client's session has its own. `one`: all clients of all identities, for a server " +
+				"without state. Approved calls use a session of the requester's identity, or the `one`."},
+		{name: "idle_timeout", shape: &shape{form: duration, min: MinIdleTimeout, max: MaxIdleTimeout},
+			initial: writeDuration(DefaultIdleTimeout),
+			doc: "How long an unused session with the server stays open. The process of a `stdio` server then ends, and its state is lost. " +
+				"With an `sse` or `http` server, the session of a client counts as a use."},
 		{name: "expose", shape: exposeShape, initial: defaultExpose,
 			doc: "The kinds of messages that the gateway relays between agents and this server: a list of `tools`, `progress`, `cancellation`, " +
 				"`logging`, `resources`, `prompts`, `completion`, `sampling`, `elicitation`, `roots`, `input_required`, or the " +
-				"word `all`. With an empty list, the gateway relays nothing. Only `pgfsm serve` reads this key."},
+				"word `all`. With an empty list, the gateway relays nothing. `sampling`, `elicitation`, `roots` and subscriptions to resources " +
+				"need `sessions: session`; without it, `all` leaves them out. Only `pgfsm serve` reads this key."},
 		{name: "schemas", shape: &shape{form: table, max: MaxTools, name: toolName, what: "tool", each: filePath},
 			doc: "JSON Schemas that judge the arguments of calls in place of the `inputSchema` of the server: tool to file. Such a tool must be pinned. " +
 				"Agents see the schema in `tools/list`.",
 			example: "{search: search.schema.json}"},
 		{name: "digest", shape: digest,
 			doc: "Uses the server of this name in the `mcp_servers` file. The digest of its entry there must be this one. Only `timeout`, " +
-				"`timeout_total`, `connect_timeout`, `expose` and `schemas` are allowed with it.",
+				"`timeout_total`, `connect_timeout`, `idle_timeout`, `sessions`, `expose` and `schemas` are allowed with it.",
 			example: "sha256:" + strings.Repeat("0", 64)},
 	}}
 
@@ -233,6 +242,12 @@ var limitsShape = &shape{form: object, keys: []key{
 		initial: number(policy.DefaultResultBytes), doc: "The maximum length of a call's result. A longer result fails the run."},
 	{name: "run_timeout", shape: &shape{form: duration, min: 1, max: policy.MaxRunTimeout},
 		initial: writeDuration(policy.DefaultRunTimeout), doc: "The time limit of a run, without the time of its call."},
+	{name: "server_sessions", shape: &shape{form: integer, min: 1, max: MaxServerSessions}, initial: number(DefaultServerSessions),
+		doc: "The maximum number of sessions with all `stdio` servers together, on each gateway. Each has a process. If it is reached, the session " +
+			"that was unused for longest ends; if all are in use, calls and lists fail with `too_many_sessions`. One identity gets half, " +
+			"and at least one session with each server."},
+	{name: "held", shape: &shape{form: integer, min: 1, max: MaxHeld}, initial: number(DefaultHeld),
+		doc: "The maximum number of calls of one caller that wait for approvers. Further calls that a policy holds are refused (`too_many_held`)."},
 	{name: "rate", shape: rateShape, absent: true, example: "{identity: {per_minute: 120}}",
 		doc: "How often agents may use the gateway, on each replica. Without this key, it is not limited."},
 }}

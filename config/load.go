@@ -70,6 +70,9 @@ type Upstream struct {
 
 	// In milliseconds, see [policy.Server].
 	ConnectTimeout, Timeout, TimeoutTotal int64
+
+	IdleTimeout int64  // in milliseconds
+	Sessions    string // [SessionsIdentity], [SessionsSession], [SessionsOne]
 }
 
 // ClientCredentials are those of a server.

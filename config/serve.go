@@ -27,6 +27,13 @@ const (
 	PendingError  = "error"
 )
 
+// Values of servers.NAME.sessions: who shares a session with the server.
+const (
+	SessionsIdentity = "identity"
+	SessionsSession  = "session"
+	SessionsOne      = "one"
+)
+
 // Bounds and defaults of the gateway. Times are in milliseconds.
 const (
 	DefaultListen     = "127.0.0.1:8787"
@@ -38,6 +45,15 @@ const (
 	MaxHold           = 10 * 60_000
 	DefaultCatalogAge = 60_000
 	MaxCatalogAge     = 60 * 60_000
+
+	MinIdleTimeout     = 1_000
+	DefaultIdleTimeout = 2 * 60_000
+	MaxIdleTimeout     = 24 * 60 * 60_000
+
+	DefaultServerSessions = 64
+	MaxServerSessions     = 10_000
+	DefaultHeld           = 50
+	MaxHeld               = 10_000
 
 	DefaultRemindBefore = 15 * 60_000
 	MaxRemindBefore     = 24 * 60 * 60_000
@@ -76,12 +92,34 @@ type Serve struct {
 	CatalogMaxAge int64      // the maximum age of a tool list, in milliseconds; 0: list before every call
 	Expose        []Exposure // of each server, in the order of Content.Servers
 	Rate          *Rate      // how often agents may call; nil: it is not limited
+
+	ServerSessions int // the most sessions with all stdio servers together
+	Held           int // the most calls of one caller that wait for approvers
 }
 
 // Exposure lists the kinds of messages that the gateway relays for one server.
 type Exposure struct {
 	Server string
 	Words  []string // of [Exposable]; none if nothing passes. All of them where the file says all
+	// Sessions says who shares a session with the server. Only with [SessionsSession] may it ask clients anything.
+	Sessions string
+}
+
+// needsSession are the words of [Exposable] that need [SessionsSession].
+var needsSession = []string{"sampling", "elicitation", "roots"}
+
+// crossSessions refuses to expose questions of a server whose sessions are shared: nothing says whom it asks.
+func crossSessions(j *judge, n *node, path string) {
+	if n.str("sessions") == SessionsSession {
+		return
+	}
+	for _, w := range n.texts("expose") {
+		if slices.Contains(needsSession, w) {
+			j.src.fault(n.get("expose").at, join(path, "expose"), "write sessions: "+SessionsSession+" as well, or leave "+w+" out",
+				"%s has %s, but clients share the sessions with the server", join(path, "expose"), w)
+			return
+		}
+	}
 }
 
 // TLS names the PEM files of the gateway's addresses. Without Cert they have no TLS.
@@ -300,7 +338,8 @@ func (l *loader) serve() {
 		Hosts: n.texts("hosts"), DecideURL: n.str("decide_url"), Sessions: n.integer("sessions"),
 		PublicURL: normalOrigin(n.str("public_url")), AdminURL: normalOrigin(n.str("admin_url")),
 		Hold: held.millis("hold"), OnPending: held.str("on_pending"), RemindBefore: held.millis("remind_before"),
-		CatalogMaxAge: root.millis("catalog_max_age"),
+		CatalogMaxAge:  root.millis("catalog_max_age"),
+		ServerSessions: root.get("limits").integer("server_sessions"), Held: root.get("limits").integer("held"),
 	}
 	if files := n.get("tls"); files != nil {
 		l.out.Serve.TLS = TLS{Cert: l.file.resolve(files.str("cert")), Key: l.file.resolve(files.str("key"))}
@@ -314,6 +353,6 @@ func (l *loader) serve() {
 		if m.value.str("expose") == ExposeAll {
 			words = Exposable()
 		}
-		l.out.Serve.Expose = append(l.out.Serve.Expose, Exposure{m.key, slices.Clone(words)})
+		l.out.Serve.Expose = append(l.out.Serve.Expose, Exposure{m.key, slices.Clone(words), m.value.str("sessions")})
 	}
 }

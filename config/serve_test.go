@@ -24,7 +24,8 @@ func TestServe(t *testing.T) {
 	}
 	want := Serve{
 		Listen: "127.0.0.1:8787", Admin: "127.0.0.1:9464", Denials: "explain", Record: "keep", Sessions: 1000,
-		OnPending: "result", RemindBefore: 900_000, CatalogMaxAge: 60_000, Expose: []Exposure{{"docs", byDefault}},
+		OnPending: "result", RemindBefore: 900_000, CatalogMaxAge: 60_000, Expose: []Exposure{{"docs", byDefault, SessionsIdentity}},
+		ServerSessions: 64, Held: 50,
 	}
 	if diff := cmp.Diff(want, plain.Serve); diff != "" {
 		t.Errorf("Serve without any key (-want +got):\n%s", diff)
@@ -33,6 +34,7 @@ func TestServe(t *testing.T) {
   hosts: [mcp.example.com, "mcp.example.com:8443", "[::1]"], decide_url: "https://a.example.com/#/runs/{run_id}?of={run_id}"}
 approvals: {hold: 10m, on_pending: error, remind_before: 0s}
 catalog_max_age: 0s
+limits: {server_sessions: 3, held: 2}
 `)
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +42,8 @@ catalog_max_age: 0s
 	want = Serve{
 		Listen: "[::1]:0", Admin: "localhost:0", Denials: "opaque", Record: "none", Sessions: 10000,
 		Hosts: []string{"mcp.example.com", "mcp.example.com:8443", "[::1]"}, DecideURL: "https://a.example.com/#/runs/{run_id}?of={run_id}",
-		Hold: 600_000, OnPending: "error", Expose: []Exposure{{"docs", byDefault}},
+		Hold: 600_000, OnPending: "error", Expose: []Exposure{{"docs", byDefault, SessionsIdentity}},
+		ServerSessions: 3, Held: 2,
 	}
 	if diff := cmp.Diff(want, written.Serve); diff != "" {
 		t.Errorf("Serve as written (-want +got):\n%s", diff)
@@ -157,11 +160,11 @@ allowlist: allow.json
 mcp_servers: m.json
 servers:
   zeta: {command: a, expose: all}
-  none: {command: a, expose: []}
-  some: {command: a, expose: [roots, input_required]}
+  none: {command: a, sessions: one, expose: []}
+  some: {command: a, sessions: session, expose: [roots, input_required]}
   unsaid: {command: a}
   theirs: {digest: %[1]q}
-  listed: {digest: %[1]q, timeout: 1s, expose: [tools]}
+  listed: {digest: %[1]q, timeout: 1s, sessions: session, expose: [tools]}
 `, digest)
 	l, err := Load("c.yaml", openMap(map[string]string{
 		"c.yaml": config, "allow.json": "{}", "m.json": `{"mcpServers": {"theirs": ` + entry + `, "listed": ` + entry + `}}`,
@@ -170,8 +173,8 @@ servers:
 		t.Fatal(err)
 	}
 	want := []Exposure{
-		{"zeta", Exposable()}, {"none", nil}, {"some", []string{"roots", "input_required"}}, {"unsaid", byDefault},
-		{"theirs", byDefault}, {"listed", []string{"tools"}},
+		{"zeta", Exposable(), SessionsIdentity}, {"none", nil, SessionsOne}, {"some", []string{"roots", "input_required"}, SessionsSession},
+		{"unsaid", byDefault, SessionsIdentity}, {"theirs", byDefault, SessionsIdentity}, {"listed", []string{"tools"}, SessionsSession},
 	}
 	if diff := cmp.Diff(want, l.Serve.Expose); diff != "" {
 		t.Errorf("Expose (-want +got):\n%s", diff)

@@ -107,6 +107,7 @@ func (l *loader) server(name string, from origin) {
 		Name: name, Type: serverType(n), URL: n.str("url"), Command: n.str("command"),
 		Args:           n.texts("args"),
 		ConnectTimeout: n.millis("connect_timeout"), Timeout: n.millis("timeout"), TimeoutTotal: n.millis("timeout_total"),
+		IdleTimeout: n.millis("idle_timeout"), Sessions: n.str("sessions"),
 	}
 	s := policy.Server{Name: up.Name, Type: up.Type, URL: up.URL, Command: up.Command, Args: up.Args,
 		ConnectTimeout: up.ConnectTimeout, Timeout: up.Timeout, TimeoutTotal: up.TimeoutTotal}

@@ -48,9 +48,12 @@ const (
 	CodeBundleChanged     Code = "bundle_changed"
 	CodeBuildChanged      Code = "build_changed"
 	CodeRoundUnapprovable Code = "round_not_approvable"
+	CodeTooManyHeld       Code = "too_many_held"
 
 	CodeOutputUntyped  Code = "output_untyped"
 	CodeResultTooLarge Code = "result_too_large"
+
+	CodeTooManySessions Code = "too_many_sessions"
 
 	CodeCancelled     Code = "cancelled"
 	CodeInterrupted   Code = "interrupted"
@@ -138,6 +141,8 @@ func Codes() []CodeDoc {
 		{CodeRoundUnapprovable, GatePolicy, "A policy holds the call, but the call contains answers to the server's questions (inputResponses, " +
 			"requestState), which approvers cannot see.", "Change the policy so that it allows or denies calls of this tool; pgfsm can hold only " +
 			"calls without such answers."},
+		{CodeTooManyHeld, GateApproval, "A policy holds the call, but as many calls of this caller wait for approvers as limits.held allows.",
+			"Have approvers decide about the calls that wait, then request the call again."},
 		{CodeApprovalDenied, GateApproval, "An approver denied the call.", "Read the approver's reason."},
 		{CodeApprovalExpired, GateApproval, "Approvers did not decide in time, so the call counts as denied.", "Request the call again."},
 		{CodeApprovalMismatch, GateApproval, "The approval does not permit this call: the call changed since the approval, too few eligible people " +
@@ -188,8 +193,9 @@ func Codes() []CodeDoc {
 			"url."},
 		{"origin_refused", GateRun, "The server named an endpoint of another origin.", "Configure the origin that the server uses; pgfsm contacts no " +
 			"other."},
-		{"too_many_sessions", GateRun, "The gateway has reached its limit of open sessions with the server, in total or for one client.",
-			"Try again later; end unused sessions."},
+		{CodeTooManySessions, GateRun, "As many sessions with servers are in use as limits.server_sessions allows, in total or for one client; or " +
+			"1,024 with an http or sse server. No unused session could be ended.",
+			"Try again later. If it comes again, raise limits.server_sessions, or let clients share sessions (servers.NAME.sessions)."},
 		{"evidence_missing", GateEvidence, "A claim's evidence is not a verbatim part of one value of the typed result.", "The summary is dropped; the typed result stands."},
 		{"evidence_too_short", GateEvidence, "A claim's evidence has fewer than three words and is not a whole value, line, bullet or cell.", "The summary is dropped; the typed result stands."},
 		{"claim_token_unsupported", GateEvidence, "A number, date or identifier of a claim is not in its evidence.", "The summary is dropped; the typed result stands."},

@@ -58,7 +58,13 @@ func (r *Generation) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer 
 	defer cancel()
 	run := states.NewRun(id.String(), request, r.Bundle)
 	ports := &linkPorts{Generation: r, ask: ask}
-	got, err := r.Advance(within, run, &states.Live{Watcher: ports, Tools: ports, Caller: ports}, nil, nil)
+	var door states.Door = &states.Live{Watcher: ports, Tools: ports, Caller: ports}
+	if r.options.Ledger != nil {
+		held := &holdDoor{door, r, run, callerOf(ask.From)}
+		defer held.end()
+		door = held
+	}
+	got, err := r.Advance(within, run, door, nil, nil)
 	if got.Outcome.Type == states.TypeBlocked {
 		limited.Return()
 		r.dropListing(ask.Server, got.Outcome, ports.cached)

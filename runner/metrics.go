@@ -105,6 +105,11 @@ func (s *Service) measureService() error {
 			return err
 		}
 	}
+	if s.runner.Generation().Upstreams != nil {
+		if err := m.ServerSessions(func() (open, most int) { return s.runner.Generation().Upstreams.Processes() }); err != nil {
+			return err
+		}
+	}
 	if m == nil || l == nil {
 		return nil
 	}

@@ -16,23 +16,41 @@ import (
 	"pgfsm/states"
 )
 
-// ports returns the door of a run that may call any server.
-func (r *Generation) ports(run *states.Run) *states.Live {
-	servers := &serverPorts{Generation: r, run: run, listings: make(map[string]uint64)}
-	return &states.Live{Watcher: servers, Tools: servers, Completer: completion{r}, Caller: servers}
+// ports returns the door of a run that may call any server, in sessions of the requester's identity. The caller calls end when the run ends.
+func (r *Generation) ports(run *states.Run) (door *states.Live, end func()) {
+	servers := r.serverPorts(run, requester(run.Request()).Owner())
+	return &states.Live{Watcher: servers, Tools: servers, Completer: completion{r}, Caller: servers}, servers.client.Close
+}
+
+// requester is the identity that a request was recorded with.
+func requester(q states.Request) gateway.Identity {
+	who := gateway.Identity{Name: q.Actor}
+	if q.Identity != nil {
+		who.Client, who.OnBehalfOf = q.Identity.Client, q.Identity.OnBehalfOf
+	}
+	return who
+}
+
+func (r *Generation) serverPorts(run *states.Run, owner string) *serverPorts {
+	return &serverPorts{Generation: r, run: run, client: r.Upstreams.Client(owner), listings: make(map[string]uint64)}
 }
 
 // serverPorts are the ports of one run to all servers.
 type serverPorts struct {
 	*Generation
-	run      *states.Run       // nil if tools are only listed
+	run      *states.Run // nil if tools are only listed
+	client   *upstream.Client
 	listings map[string]uint64 // by server: the number of the listing that the run was judged by
 }
 
-// List asks every server for its tools.
+// List asks every server for its tools. Once the run has a plan, it asks only the server of the call.
 func (p *serverPorts) List(ctx context.Context, _ *states.ListTools) states.Event {
 	listed := &states.ToolsListed{}
-	all := p.Upstreams.List(ctx)
+	var names []string
+	if p.run != nil && p.run.Plan() != nil {
+		names = []string{p.run.Plan().Server}
+	}
+	all := p.client.List(ctx, names...)
 	if err := ctx.Err(); err != nil { // a server that had no time is not down
 		return unlisted(err, "The run's time ran out while the servers were asked for their tools.",
 			"The run was cancelled while the servers were asked for their tools.")
@@ -51,14 +69,14 @@ func (p *serverPorts) Changed() (string, bool) {
 	if plan == nil || p.listings[plan.Server] == 0 {
 		return "", false
 	}
-	return plan.Server, p.Upstreams.Changed(plan.Server, p.listings[plan.Server])
+	return plan.Server, p.client.Changed(plan.Server, p.listings[plan.Server])
 }
 
 // Call makes the one call, within the server's time. The run's time is paused meanwhile.
 func (p *serverPorts) Call(ctx context.Context, c *states.CallTool) states.Event {
 	defer deadline.Pause(ctx)()
 	begun := time.Now()
-	got := p.Upstreams.Call(ctx, upstream.Call{
+	got := p.client.Call(ctx, upstream.Call{
 		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, Meta: withTrace(nil, c.Trace), RunID: c.Run, Listing: p.listings[c.Server],
 	})
 	p.measureCall(c, p.run.Request().Trace, begun, got)
@@ -71,7 +89,9 @@ func (r *Runner) List(ctx context.Context) (*states.ToolsListed, error) {
 	defer using.Release()
 	ctx, cancel := context.WithTimeout(ctx, using.Value.runTimeout())
 	defer cancel()
-	switch e := (&serverPorts{Generation: using.Value, listings: make(map[string]uint64)}).List(ctx, nil).(type) {
+	ports := using.Value.serverPorts(nil, "")
+	defer ports.client.Close()
+	switch e := ports.List(ctx, nil).(type) {
 	case *states.ToolsListed:
 		return e, nil
 	case *states.EffectFailed:

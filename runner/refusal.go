@@ -84,7 +84,7 @@ func retryOf(o states.Outcome) string {
 	case policy.CodeArgumentsInvalid, "arguments_too_complex", policy.CodeArgumentsNotGranted:
 		return retryChanged
 	case policy.CodeServerDown, policy.CodeToolDefinitionChanged, policy.CodeBundleChanged, policy.CodeBuildChanged,
-		policy.CodeApprovalExpired:
+		policy.CodeApprovalExpired, policy.CodeTooManyHeld:
 		return retryLater
 	}
 	return retryNo

@@ -29,10 +29,21 @@ func (r *Runner) resume(ctx context.Context, id string, watch Watch) (Result, er
 	}
 	using := r.active.Acquire()
 	defer using.Release()
+	var ends []func()
+	defer func() {
+		for _, end := range ends {
+			end()
+		}
+	}()
 	resumed, err := r.options.Ledger.Resume(ctx, r.replayer, id, ledger.World{
-		Ports: using.Value.ports, Bundle: using.Value.Bundle,
-		Trace: func() *states.TraceContext { return (*states.TraceContext)(r.options.Tracer.NewCall()) },
-		Watch: func(run *states.Run, rec states.Recorder) states.Recorder { return watched(run, rec, watch) },
+		Ports: func(run *states.Run) *states.Live {
+			door, end := using.Value.ports(run)
+			ends = append(ends, end)
+			return door
+		},
+		Bundle: using.Value.Bundle,
+		Trace:  func() *states.TraceContext { return (*states.TraceContext)(r.options.Tracer.NewCall()) },
+		Watch:  func(run *states.Run, rec states.Recorder) states.Recorder { return watched(run, rec, watch) },
 	})
 	got := Result{resumed.Run, resumed.Outcome, resumed.Head}
 	var claim *ledger.ClaimError

@@ -48,6 +48,7 @@ type Runner struct {
 	active   *current.Value[*Generation]
 
 	servers serverStates // as they were last seen
+	holds   holds
 
 	limited rate.Sometimes // limits the log lines about limited agents, who can cause any number
 
@@ -147,7 +148,9 @@ func (r *Runner) Run(ctx context.Context, q Request, watch Watch) (Result, error
 		return Result{}, err
 	}
 	run := states.NewRun(id.String(), request, by.Bundle)
-	return r.Advance(ctx, run, by.ports(run), task, watch)
+	door, end := by.ports(run)
+	defer end()
+	return r.Advance(ctx, run, door, task, watch)
 }
 
 func (r *Runner) closeTask(task *traces.TaskFile) {

@@ -147,7 +147,7 @@ func (s *Service) gatewayConfig(g *Generation) (c gateway.Config, err error) {
 		if err != nil {
 			return c, fmt.Errorf("servers.%s.expose: %w", e.Server, err)
 		}
-		c.Servers = append(c.Servers, gateway.Server{Name: e.Server, Expose: words})
+		c.Servers = append(c.Servers, gateway.Server{Name: e.Server, Expose: words, Sessions: e.Sessions})
 	}
 	if s.options.MCP != nil {
 		c.Hosts = hosts(s.options.MCP, s.options.PublicURL, g.Serve.Hosts)
@@ -248,6 +248,11 @@ func (s *Service) warnings() []string {
 	}
 	if i := s.runner.Generation().Identity; i != nil && !i.Providers.Ready() {
 		all = append(all, api.WarnIdentityProvider)
+	}
+	if u := s.runner.Generation().Upstreams; u != nil {
+		if open, most := u.Processes(); open*5 >= most*4 {
+			all = append(all, api.WarnServerSessions)
+		}
 	}
 	return all
 }

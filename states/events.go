@@ -156,7 +156,7 @@ type EffectFailed struct {
 
 // Interrupted is an event without a command: the caller cancelled the run, its time ran out, or its process died.
 type Interrupted struct {
-	Code     policy.Code `json:"code"` // cancelled, deadline_exceeded, interrupted, tool_definition_changed, approval_expired, approval_mismatch, bundle_changed or build_changed
+	Code     policy.Code `json:"code"` // cancelled, deadline_exceeded, interrupted, tool_definition_changed, approval_expired, approval_mismatch, bundle_changed, build_changed or too_many_held
 	Happened string      `json:"happened"`
 	Reason   string      `json:"reason"`
 }

@@ -14,7 +14,11 @@ func (screened) Judge(r *Run, ev Event) Judgement {
 	}
 	c := r.bundle.Catalog(listed.Catalog(), listed.Servers)
 	if !c.Up() {
-		return fail(policy.CodeNoServers, NoServers(c), NotSent)
+		code := policy.CodeNoServers
+		if len(c.Servers) == 1 && c.Servers[0].Code == policy.CodeTooManySessions { // the gateway is busy, the server is not down
+			code = policy.CodeTooManySessions
+		}
+		return fail(code, NoServers(c), NotSent)
 	}
 	f := *c.View(discovery).(*DiscoveredFact)
 	return Judgement{Discover, &f}

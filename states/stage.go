@@ -52,15 +52,17 @@ func (s interruptible) Judge(r *Run, ev Event) Judgement {
 	return s.Stage.Judge(r, ev)
 }
 
-// stopped ends a run before the call. It is blocked if it was cancelled, if its server announced changed tools, or if the approval no longer holds: that is
-// also so if this build judges the held call otherwise than people saw, because no effect broke. Every other cause is a failure.
+// stopped ends a run before the call. It is blocked if it was cancelled, if its server announced changed tools, if too many calls of its caller wait
+// for approvers, or if the approval no longer holds: that is also so if this build judges the held call otherwise than people saw, because no effect
+// broke. Every other cause is a failure.
 func stopped(code policy.Code, reason string) Judgement {
 	switch code {
 	case policy.CodeCancelled:
 		return block(policy.Verdict{Code: code, Gate: policy.GateRun, Outcome: policy.Block, Reason: reason})
 	case policy.CodeToolDefinitionChanged:
 		return block(policy.Verdict{Code: code, Gate: policy.GateAllowlist, Outcome: policy.Block, Reason: reason})
-	case policy.CodeApprovalExpired, policy.CodeApprovalMismatch, policy.CodeBundleChanged, policy.CodeBuildChanged:
+	case policy.CodeApprovalExpired, policy.CodeApprovalMismatch, policy.CodeBundleChanged, policy.CodeBuildChanged,
+		policy.CodeTooManyHeld:
 		return block(policy.Verdict{Code: code, Gate: policy.GateApproval, Outcome: policy.Block, Reason: reason})
 	}
 	return fail(code, reason, NotSent)

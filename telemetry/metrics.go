@@ -133,6 +133,26 @@ func (m *Metrics) Pending(read func(context.Context) (int64, error)) error {
 	return err
 }
 
+// ServerSessions makes pgfsm_server_sessions and pgfsm_server_sessions_limit what read returns.
+func (m *Metrics) ServerSessions(read func() (open, most int)) error {
+	if m == nil {
+		return nil
+	}
+	_, err := m.meter.Int64ObservableGauge("pgfsm.server.sessions", metric.WithDescription("Processes of stdio servers."),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			open, _ := read()
+			o.Observe(int64(open))
+			return nil
+		}))
+	_, err2 := m.meter.Int64ObservableGauge("pgfsm.server.sessions.limit", metric.WithDescription("limits.server_sessions."),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			_, most := read()
+			o.Observe(int64(most))
+			return nil
+		}))
+	return errors.Join(err, err2)
+}
+
 // Bundle names the active bundle, as active returns its digest.
 func (m *Metrics) Bundle(active func() string) error {
 	if m == nil {

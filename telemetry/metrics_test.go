@@ -31,7 +31,10 @@ func full(t *testing.T) *telemetry.Metrics {
 	m.Limited("tool")
 	m.Waited(time.Hour, "allow")
 	m.Committed(time.Millisecond)
-	for _, err := range []error{m.Bundle(func() string { return "sha256:1" }), m.Pending(func(context.Context) (int64, error) { return 3, nil })} {
+	for _, err := range []error{
+		m.Bundle(func() string { return "sha256:1" }), m.Pending(func(context.Context) (int64, error) { return 3, nil }),
+		m.ServerSessions(func() (open, most int) { return 2, 64 }),
+	} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,6 +65,8 @@ func TestNames(t *testing.T) {
 		"pgfsm_indeterminate_total 1",
 		`pgfsm_limited_total{by="tool"} 1`,
 		"pgfsm_approvals_pending 3",
+		"pgfsm_server_sessions 2",
+		"pgfsm_server_sessions_limit 64",
 		`pgfsm_approval_wait_seconds_sum{decision="allow"} 3600`,
 		"pgfsm_ledger_commit_seconds_sum 0.001",
 		`pgfsm_bundle_info{digest="sha256:1"} 1`,
@@ -97,7 +102,7 @@ func TestNothingIsMeasuredWithoutMetrics(t *testing.T) {
 	m.Limited("")
 	m.Waited(0, "")
 	m.Committed(0)
-	if err := errors.Join(m.Bundle(func() string { return "" }), m.Pending(nil)); err != nil {
+	if err := errors.Join(m.Bundle(func() string { return "" }), m.Pending(nil), m.ServerSessions(nil)); err != nil {
 		t.Error(err)
 	}
 }

@@ -75,7 +75,7 @@ func TestGatewayLetsServersAsk(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			journal := filepath.Join(t.TempDir(), "journal")
 			config := fmt.Sprintf("version: 1\nallowlist: allowlist.json\nledger: sqlite:pgfsm.db\nservers:\n  everything: %s\n",
-				in.scribed(t, journal, "everything", ", expose: ["+c.expose+"]"))
+				in.scribed(t, journal, "everything", ", sessions: session, expose: ["+c.expose+"]"))
 			order := askedOrder{}
 			if c.declares {
 				order.Roots, order.Replies = []string{"file:///work"}, replies

@@ -41,7 +41,7 @@ func betweenRuns(revision, client, server string) (err error) {
 	}
 	defer os.RemoveAll(dir)
 	config := filepath.Join(dir, "pgfsm.yaml")
-	text := fmt.Sprintf("version: 1\nallowlist: allowlist.json\nledger: sqlite:pgfsm.db\nservers:\n  suite: {type: http, url: %q, expose: all}\n", server)
+	text := fmt.Sprintf("version: 1\nallowlist: allowlist.json\nledger: sqlite:pgfsm.db\nservers:\n  suite: {type: http, url: %q, sessions: session, expose: all}\n", server)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return err
 	}

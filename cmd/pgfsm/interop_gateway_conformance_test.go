@@ -180,7 +180,7 @@ func TestGatewayConformance(t *testing.T) {
 	program := sdkProgram(t, "everything-server")
 	t.Run("stdio", func(t *testing.T) {
 		t.Parallel()
-		g := conformanceGateway(t, map[string]string{"es": fmt.Sprintf("{type: stdio, command: %q, expose: all%s}", program, patientServer)}, "es")
+		g := conformanceGateway(t, map[string]string{"es": fmt.Sprintf("{type: stdio, command: %q, sessions: session, expose: all%s}", program, patientServer)}, "es")
 		var known []string
 		for _, r := range revisions {
 			known = append(known, goldenVerdicts(t, r.name)...)
@@ -200,7 +200,7 @@ func TestGatewayConformance(t *testing.T) {
 		var names []string
 		for _, r := range revisions {
 			names = append(names, "es"+r.name)
-			servers["es"+r.name] = fmt.Sprintf("{type: http, url: %q, expose: all%s}", in.everythingServer(t, program, r.stateless), patientServer)
+			servers["es"+r.name] = fmt.Sprintf("{type: http, url: %q, sessions: session, expose: all%s}", in.everythingServer(t, program, r.stateless), patientServer)
 		}
 		g := conformanceGateway(t, servers, names...)
 		for _, r := range revisions {

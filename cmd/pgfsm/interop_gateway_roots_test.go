@@ -22,10 +22,10 @@ func TestRootsAreNotTheClients(t *testing.T) {
 		{"default-sdk-v1", "", "sdk-v1", "http", "ROOT"},
 		{"default-sdk-v2", "", "sdk-v2", "legacy", "ROOT"},
 		{"default-sdk-v2-stateless", "", "sdk-v2", "auto", "ROOT"},
-		{"everything-but-roots", ", expose: [tools, progress, cancellation, logging, resources, prompts, completion, sampling, " +
+		{"everything-but-roots", ", sessions: session, expose: [tools, progress, cancellation, logging, resources, prompts, completion, sampling, " +
 			"elicitation, input_required]", "sdk-v1", "http", "ROOT"},
-		{"roots-exposed-sdk-v1", ", expose: [tools, roots]", "sdk-v1", "http", "/etc"},
-		{"roots-exposed-sdk-v2", ", expose: [tools, roots]", "sdk-v2", "legacy", "/etc"},
+		{"roots-exposed-sdk-v1", ", sessions: session, expose: [tools, roots]", "sdk-v1", "http", "/etc"},
+		{"roots-exposed-sdk-v2", ", sessions: session, expose: [tools, roots]", "sdk-v2", "legacy", "/etc"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			root := folder(t, "boiler.txt", boiler)

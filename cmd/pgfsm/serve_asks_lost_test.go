@@ -108,7 +108,7 @@ func (u *inquirer) left(t *testing.T, want ...string) {
 // inquiry is the configuration of a gateway in front of an inquirer, and says how long a call may take in total.
 func inquiry(t *testing.T, u *inquirer, total string) string {
 	t.Helper()
-	return folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {questionnaire: {type: http, url: %q, timeout: %[2]s, timeout_total: %[2]s, connect_timeout: 2m, expose: [%s]}}\n"+
+	return folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {questionnaire: {type: http, url: %q, timeout: %[2]s, timeout_total: %[2]s, connect_timeout: 2m, sessions: session, expose: [%s]}}\n"+
 		"allowlist: allowlist.json\nledger: \"sqlite:pgfsm.db\"\n", u.URL, total, "tools, cancellation, input_required, elicitation"),
 		"allowlist.json", `{"questionnaire": ["ask"]}`)
 }

@@ -224,7 +224,7 @@ func (r *respondent) calls(t *testing.T, tool string, args map[string]any) strin
 // questionnaireFolder is the configuration of a gateway in front of a questioner.
 func questionnaireFolder(t *testing.T, s *questioner, expose string) string {
 	t.Helper()
-	return folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {questionnaire: {type: http, url: %q, timeout: 50s, connect_timeout: 50s, expose: [%s]}}\n"+
+	return folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {questionnaire: {type: http, url: %q, timeout: 50s, connect_timeout: 50s, sessions: session, expose: [%s]}}\n"+
 		"allowlist: allowlist.json\nledger: \"sqlite:pgfsm.db\"\n", s.URL, expose), "allowlist.json", `{"questionnaire": ["ask"]}`)
 }
 

@@ -15,8 +15,14 @@ import (
 // TestServeLeavesNothingBehind: after sessions with a stdio server, the gateway has no child and no descriptor more than before.
 func TestServeLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
-	dir := folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {echo: {type: stdio, command: /bin/sh, args: [-c, %q]}}\n"+
-		"allowlist: allowlist.json\nserve: {record: none}\n", honestScript), "allowlist.json", `{"echo": ["look"]}`)
+	for _, sessions := range []string{"identity, idle_timeout: 1s", "session"} {
+		t.Run(sessions, func(t *testing.T) { leavesNothingBehind(t, sessions) })
+	}
+}
+
+func leavesNothingBehind(t *testing.T, sessions string) {
+	dir := folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {echo: {type: stdio, command: /bin/sh, args: [-c, %q], sessions: %s}}\n"+
+		"allowlist: allowlist.json\nserve: {record: none}\n", honestScript, sessions), "allowlist.json", `{"echo": ["look"]}`)
 	s := serve(t, dir)
 	round := func(sessions int) {
 		var all []*agent

@@ -96,7 +96,15 @@ func readOffers(doc jsontext.Value) (o offers) {
 }
 
 // offers are what the link's server offers and the operator exposes.
-func (l *link) offers() offers { return readOffers(l.Hello().Capabilities).exposed(l.server.Expose) }
+func (l *link) offers() offers { return l.server.offers(readOffers(l.Hello().Capabilities)) }
+
+// offers is what the operator exposes of what the server offers.
+func (s *server) offers(o offers) offers {
+	if o = o.exposed(s.Expose); !s.separate() {
+		o &^= offersSubscriptions
+	}
+	return o
+}
 
 // offersNow connects to a server, if need be, and returns what it offers; none if it cannot be reached.
 func (g *Gateway) offersNow(ctx context.Context, q *request, s *server) (o offers, reached bool) {
@@ -124,7 +132,7 @@ func (g *Gateway) offered(ctx context.Context, q *request) (all offers) {
 			continue // the client is told nothing about these
 		}
 		if o, known := g.pool.offersOf(s); known {
-			found[i] = o.exposed(s.Expose)
+			found[i] = s.offers(o)
 			continue
 		}
 		wg.Go(func() { found[i], _ = g.offersNow(ctx, q, s) })

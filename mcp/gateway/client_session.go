@@ -7,10 +7,8 @@ import (
 
 	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/gateway/session"
+	"pgfsm/mcp/wire"
 )
-
-// maxSessionLinks bounds the links of one session. A session has one for each server.
-const maxSessionLinks = 1 << 12
 
 // A clientSession is a session and what the dispatcher knows of its client.
 type clientSession struct {
@@ -19,11 +17,11 @@ type clientSession struct {
 	links        linkTable
 	requests     ask.Requests // to the client
 
-	mu              sync.Mutex
-	level           string              // of the log, as the client set it; empty: it did not
-	connectedBefore map[string]*server  // by name
-	watches         map[string][]string // resources that the client subscribes to, by server
-	listed          *listedTools        // nil: the client has not asked for the list
+	mu        sync.Mutex
+	level     string              // of the log, as the client set it; empty: it did not
+	lastLinks map[string]*link    // by server: the last link that the client used
+	watches   map[string][]string // resources that the client subscribes to, by server
+	listed    *listedTools        // nil: the client has not asked for the list
 }
 
 // openSession opens a session for a client with these capabilities.
@@ -32,8 +30,8 @@ func (g *Gateway) openSession(q *request, protocol string, c ask.Capabilities) (
 	if err != nil {
 		return nil, err
 	}
-	s := &clientSession{Session: opened, capabilities: c, connectedBefore: make(map[string]*server), watches: make(map[string][]string)}
-	s.links.init(s.Context, maxSessionLinks, 0)
+	s := &clientSession{Session: opened, capabilities: c, lastLinks: make(map[string]*link), watches: make(map[string][]string)}
+	s.links.init(s.Context)
 	g.mu.Lock()
 	g.sessions[opened] = s
 	g.mu.Unlock()
@@ -44,6 +42,41 @@ func (g *Gateway) openSession(q *request, protocol string, c ask.Capabilities) (
 		s.closeLinks()
 	})
 	return s, nil
+}
+
+// join makes a link that the session's client uses, and others may use, notify the client of changes. A link without a process stays open as
+// long as the session.
+func (s *clientSession) join(l *link) {
+	s.mu.Lock()
+	last := s.lastLinks[l.server.Name]
+	s.lastLinks[l.server.Name] = l
+	s.mu.Unlock()
+	if last == l {
+		return
+	}
+	if l.session == nil {
+		context.AfterFunc(s.Context, l.addSubscriber(s))
+	}
+	if !l.Process() {
+		l.slot.table.keep(l.slot)
+		context.AfterFunc(s.Context, func() { l.slot.table.unkeep(l.slot) })
+	}
+	if last == nil || last.server != l.server || last.Idle() {
+		return
+	}
+	for _, method := range []string{noteTools, notePrompts, noteResources} { // notifications may have been missed
+		if l.server.Expose.Has(methodOf(fromServer, method).needs) {
+			s.notify(method)
+		}
+	}
+}
+
+// add notifies the client of a changed list. Nothing says whom else a server of several clients means.
+func (s *clientSession) add(m wire.Message) {
+	switch m.Method {
+	case noteTools, notePrompts, noteResources:
+		s.notify(m.Method)
+	}
 }
 
 // closeLinks closes the links of a session that has ended. The requests under way have some time to tell their servers.

@@ -130,22 +130,23 @@ func (g *Gateway) listOf(ctx context.Context, q *request, server *server, method
 	})
 }
 
-// listsOf asks several servers for a list, concurrently. The list of a failing server is nil.
-func (g *Gateway) listsOf(ctx context.Context, q *request, servers []*server, method string, maxAge time.Duration) []*serverList {
-	out := make([]*serverList, len(servers))
+// listsOf asks several servers for a list, concurrently. The list of a failing server is nil. The error object is that of [noRoom].
+func (g *Gateway) listsOf(ctx context.Context, q *request, servers []*server, method string, maxAge time.Duration) ([]*serverList, jsontext.Value) {
+	out, errs := make([]*serverList, len(servers)), make([]error, len(servers))
 	var wg sync.WaitGroup
 	for i, s := range servers {
 		wg.Go(func() {
 			l, err := g.listOf(ctx, q, s, method, maxAge)
 			if err != nil {
 				g.options.Log.Warn("a list was left out", "server", s.Name, "method", method, "error", err.Error())
+				errs[i] = err
 				return
 			}
 			out[i] = l
 		})
 	}
 	wg.Wait()
-	return out
+	return out, noRoom(servers, errs)
 }
 
 // listAll answers with the lists of all servers as one, without those of failing servers.
@@ -159,9 +160,13 @@ func (g *Gateway) listAll(ctx context.Context, q *request, m *method) []byte {
 			return q.fail(ask.NotRecorded)
 		}
 	}
+	lists, failed := g.listsOf(ctx, q, servers, m.name, 0)
+	if failed != nil {
+		return q.fail(failed)
+	}
 	kind := listKinds[m.name]
 	var all []jsontext.Value
-	for i, l := range g.listsOf(ctx, q, servers, m.name, 0) {
+	for i, l := range lists {
 		if l == nil {
 			continue
 		}

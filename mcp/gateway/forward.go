@@ -124,7 +124,7 @@ func (s *resumedSender) Send(message []byte) error {
 		}
 		message = wire.Call(nil, nil, m.Method, params)
 	case "notifications/message":
-		if !s.level.includes(m.Params, true) {
+		if !s.level.includes(m.Params) {
 			return nil
 		}
 	}

@@ -25,8 +25,9 @@ import (
 
 // Server is one upstream server as agents may use it.
 type Server struct {
-	Name   string
-	Expose Expose
+	Name     string
+	Expose   Expose
+	Sessions string // who shares a session with it, see [upstream.Server]
 }
 
 // A Config is what [Gateway.Replace] can replace while the gateway serves.
@@ -131,7 +132,7 @@ func New(o Options) (*Gateway, error) {
 	g.active = current.New(first)
 	g.self = append(append(g.self, `"`+metaServerInfo+`":`...), infoOf(o.Info)...)
 	g.pool.servers = make(map[*server]serverState)
-	g.pool.shared.init(context.Background(), maxShared, sharedIdle)
+	g.pool.shared.init(context.Background())
 	g.asks = &ask.Relay{Table: g.table, States: ask.NewStates(), Mask: o.Mask, Log: o.Log, Record: g.record}
 	g.connect = func(ctx context.Context, s *server, p upstream.Peer) (upstreamSession, error) {
 		l, err := s.upstreams.Link(ctx, s.Name, p)

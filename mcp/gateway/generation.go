@@ -34,6 +34,9 @@ func newGeneration(c *Config, former *generation) (*generation, error) {
 	n := &generation{Config: c, endpoints: map[string]*endpoint{"": all}, replaced: make(chan struct{})}
 	for i := range c.Servers {
 		s := &server{Server: c.Servers[i], upstreams: c.Upstreams}
+		if !s.separate() {
+			s.Expose &^= ExposeSampling | ExposeElicitation | ExposeRoots
+		}
 		if n.endpoints[s.Name] != nil {
 			return nil, fmt.Errorf("the server %q has no name or another's", s.Name)
 		}

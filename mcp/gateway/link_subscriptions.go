@@ -16,36 +16,42 @@ import (
 type linkSubscriptions struct {
 	lists listCache
 
-	mu            sync.Mutex
-	subscriptions map[*subscription]struct{} // of stateless clients
-	watchers      map[string]int             // by resource
-	level         severity                   // of the log of a server with sessions, for stateless clients; zero: not set
+	mu          sync.Mutex
+	subscribers map[subscriber]struct{}
+	watchers    map[string]int // by resource
+	level       severity       // of the log of a server with sessions, on a shared link; zero: not set
+	watched     bool           // the link is in use because its client is subscribed to resources; guarded by the session
 
 	startSubscription sync.Once     // starts keepSubscription
 	filterChanged     chan struct{} // tells keepSubscription to subscribe again
 	filterAccepted    chan struct{} // closed and replaced when the server has accepted a filter
 }
 
-// addSubscription sends the link's notifications to a subscription until remove is called.
-func (l *link) addSubscription(n *subscription) func() {
+// A subscriber gets the notifications of a shared link: the [subscription] of a stateless client, or the [clientSession] of another.
+type subscriber interface {
+	add(wire.Message) // must not block
+}
+
+// addSubscriber sends the link's notifications to a subscriber until remove is called.
+func (l *link) addSubscriber(n subscriber) (remove func()) {
 	l.linkSubscriptions.mu.Lock()
 	defer l.linkSubscriptions.mu.Unlock()
-	if l.subscriptions == nil {
-		l.subscriptions = make(map[*subscription]struct{})
+	if l.subscribers == nil {
+		l.subscribers = make(map[subscriber]struct{})
 	}
-	l.subscriptions[n] = struct{}{}
+	l.subscribers[n] = struct{}{}
 	return func() {
 		l.linkSubscriptions.mu.Lock()
 		defer l.linkSubscriptions.mu.Unlock()
-		delete(l.subscriptions, n)
+		delete(l.subscribers, n)
 	}
 }
 
-// notifySubscriptions gives a notification to all subscriptions.
-func (l *link) notifySubscriptions(m wire.Message) {
+// notifySubscribers gives a notification to all subscribers.
+func (l *link) notifySubscribers(m wire.Message) {
 	l.linkSubscriptions.mu.Lock()
 	defer l.linkSubscriptions.mu.Unlock()
-	for n := range l.subscriptions { // in any order: each gets it
+	for n := range l.subscribers { // in any order: each gets it
 		n.add(m)
 	}
 }
@@ -91,8 +97,6 @@ func (l *link) restoreState() {
 		return
 	}
 	s.mu.Lock()
-	before := s.connectedBefore[l.server.Name]
-	s.connectedBefore[l.server.Name] = l.server
 	level := severityOf(s.level)
 	uris := slices.Clone(s.watches[l.server.Name])
 	s.mu.Unlock()
@@ -106,11 +110,6 @@ func (l *link) restoreState() {
 		}
 	} else if level > 0 || len(uris) > 0 {
 		go l.restoreStateful(level, uris)
-	}
-	if before == l.server { // notifications may have been missed
-		for _, method := range []string{noteTools, notePrompts, noteResources} {
-			l.relayNotification(wire.Message{Method: method})
-		}
 	}
 }
 
@@ -200,6 +199,7 @@ func (g *Gateway) subscribe(ctx context.Context, q *request, l *link) Answer {
 		return Answer{Error: invalid(wire.InvalidParams,
 			fmt.Sprintf("more than %d resources are subscribed to, or their names are too long together", maxSubscribed))}
 	}
+	l.keepWatched()
 	l.linkSubscriptions.mu.Lock()
 	fed := l.filterAccepted
 	l.linkSubscriptions.mu.Unlock()
@@ -216,6 +216,22 @@ func (g *Gateway) subscribe(ctx context.Context, q *request, l *link) Answer {
 	case <-l.Done():
 	}
 	return Answer{Result: jsontext.Value(`{}`)}
+}
+
+// keepWatched keeps a process open while its client is subscribed to resources. The caller uses the link.
+func (l *link) keepWatched() {
+	s := l.session
+	s.mu.Lock()
+	watched := l.Process() && len(s.watches[l.server.Name]) > 0
+	changed := watched != l.watched
+	l.watched = watched
+	s.mu.Unlock()
+	switch {
+	case changed && watched:
+		l.slot.table.keep(l.slot)
+	case changed:
+		l.slot.table.unkeep(l.slot)
+	}
 }
 
 // maxWatchedBytes bounds the URIs that one session subscribes to. One URI may be as long as a message.

@@ -9,10 +9,11 @@ import (
 	"pgfsm/mcp/upstream"
 )
 
-// A linkKey is the client, the server and the capabilities of a link.
+// A linkKey says who shares a link.
 type linkKey struct {
-	client       Identity
+	client       Identity // zero: all clients share it, or those of one session
 	server       *server
+	protocol     string // the revision of the clients
 	capabilities string // of the client, as the server knows them
 	dedicated    int    // number of a link that one request at a time uses; zero: the link is shared
 }
@@ -27,9 +28,9 @@ type linkSlot struct {
 	ready chan struct{} // closed when link or err is set
 	link  *link
 	err   error
-	since time.Time // of the failure or the last use
-	uses  int
-	timer *time.Timer
+	since time.Time // of the failure
+	uses  int       // by requests
+	keeps int       // by clients; while one of both is positive, the slot has one use of the link
 }
 
 // settled reports whether connecting is over.
@@ -45,21 +46,21 @@ func (s *linkSlot) settled() bool {
 // works reports whether the link of a slot can be used. The caller has the table's lock.
 func (s *linkSlot) works() bool { return s.settled() && s.err == nil && !s.link.ended() }
 
-// A linkTable makes each link when it is first needed, and again after it has ended.
+// A linkTable makes each link when it is first needed, and again after it has ended. Package upstream bounds the links, and closes those that
+// nobody uses.
 type linkTable struct {
 	ctx    context.Context // its end ends all connecting
 	cancel context.CancelFunc
-	max    int           // of links
-	idle   time.Duration // after which an unused link is closed; zero: it stays until the table is closed
 
 	mu     sync.Mutex
 	slots  map[linkKey]*linkSlot
+	opened chan struct{} // closed and replaced when a link was opened
 	closed bool
 }
 
-func (t *linkTable) init(ctx context.Context, most int, idle time.Duration) {
+func (t *linkTable) init(ctx context.Context) {
 	t.ctx, t.cancel = context.WithCancel(ctx)
-	t.max, t.idle, t.slots = most, idle, make(map[linkKey]*linkSlot)
+	t.slots, t.opened = make(map[linkKey]*linkSlot), make(chan struct{})
 }
 
 // get returns the link of a key, and connects if there is none. Concurrent callers wait for the same attempt, which goes on when one of them
@@ -95,22 +96,25 @@ func (t *linkTable) take(key linkKey, connect func(context.Context) (*link, erro
 		}
 	}
 	s := t.slots[key]
-	if s != nil && s.settled() && (s.err != nil && time.Since(s.since) >= downFor || s.err == nil && s.link.ended()) {
+	if s != nil && s.settled() && !s.again() {
 		t.drop(s)
 		s = nil
 	}
 	if s == nil {
-		if len(t.slots) >= t.max && !t.evict() {
-			return nil, errTooManyLinks
-		}
 		s = &linkSlot{table: t, key: key, ready: make(chan struct{})}
 		t.slots[key] = s
 		go t.connect(s, connect)
 	}
-	if s.uses++; s.timer != nil {
-		s.timer.Stop()
-	}
+	s.uses++
 	return s, nil
+}
+
+// again reports whether a settled slot serves another user: its link works and is used from now on, or its failure is recent.
+func (s *linkSlot) again() bool {
+	if s.err != nil {
+		return time.Since(s.since) < downFor
+	}
+	return !s.link.ended() && (s.uses+s.keeps > 0 || s.link.Use())
 }
 
 // connect fills a slot.
@@ -125,31 +129,62 @@ func (t *linkTable) connect(s *linkSlot, connect func(context.Context) (*link, e
 	s.link, s.err, s.since = l, err, time.Now()
 	if err == nil {
 		l.slot = s
+		if s.uses == 0 { // the callers gave up
+			l.Release()
+		}
+		close(t.opened)
+		t.opened = make(chan struct{})
+		go func() {
+			<-l.Done()
+			t.remove(s)
+		}()
+	}
+	if err != nil && s.uses == 0 {
+		time.AfterFunc(downFor, func() { t.expire(s) })
 	}
 	close(s.ready)
+}
+
+// remove forgets a slot whose link has ended.
+func (t *linkTable) remove(s *linkSlot) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.slots[s.key] == s {
+		t.drop(s)
+	}
+}
+
+// keep keeps a link that is in use open for a client, unless its server is replaced.
+func (t *linkTable) keep(s *linkSlot) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.keeps++
+}
+
+// unkeep ends keep.
+func (t *linkTable) unkeep(s *linkSlot) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s.keeps--; s.uses+s.keeps == 0 && s.link != nil {
+		s.link.Release()
+	}
 }
 
 // release ends a use.
 func (t *linkTable) release(s *linkSlot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s.uses--; s.uses > 0 {
+	if s.uses--; s.uses > 0 || !s.settled() {
 		return
 	}
-	if s.key.server.retired.Load() {
+	switch {
+	case s.key.server.retired.Load():
 		t.drop(s)
-		return
-	}
-	if t.idle == 0 {
-		return
-	}
-	if s.err == nil {
-		s.since = time.Now()
-	}
-	if s.timer == nil {
-		s.timer = time.AfterFunc(t.idle, func() { t.expire(s) })
-	} else {
-		s.timer.Reset(t.idle)
+	case s.keeps > 0:
+	case s.link != nil:
+		s.link.Release()
+	default:
+		time.AfterFunc(downFor, func() { t.expire(s) })
 	}
 }
 
@@ -178,30 +213,12 @@ func (t *linkTable) drop(s *linkSlot) {
 	if t.slots[s.key] == s {
 		delete(t.slots, s.key)
 	}
-	if s.timer != nil {
-		s.timer.Stop()
-	}
 	if s.settled() && s.err == nil {
 		if s.link.session != nil {
 			s.link.session.requests.Drop(s.link)
 		}
 		go s.link.Close()
 	}
-}
-
-// evict closes the link that was unused for longest. It reports whether there was one.
-func (t *linkTable) evict() bool {
-	var oldest *linkSlot
-	for _, s := range t.slots { // in any order: the oldest is wanted
-		if s.uses == 0 && s.settled() && (oldest == nil || s.since.Before(oldest.since)) {
-			oldest = s
-		}
-	}
-	if oldest == nil {
-		return false
-	}
-	t.drop(oldest)
-	return true
 }
 
 // working are the links that work, in the order of the servers.
@@ -218,6 +235,24 @@ func (t *linkTable) working(servers []*server) (out []*link) {
 	return out
 }
 
+// await waits until the table has a link of the key that works. It does not connect.
+func (t *linkTable) await(ctx context.Context, key linkKey) {
+	for {
+		t.mu.Lock()
+		s, opened := t.slots[key], t.opened
+		there := t.closed || s != nil && s.works()
+		t.mu.Unlock()
+		if there {
+			return
+		}
+		select {
+		case <-opened:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // close closes all links and makes no others.
 func (t *linkTable) close() {
 	t.mu.Lock()
@@ -231,5 +266,5 @@ func (t *linkTable) close() {
 
 var errLinksClosed = &upstream.LinkError{Code: upstream.CodeClosed, Reason: "the session has ended"}
 
-// errTooManyLinks is the error if all links are in use.
+// errTooManyLinks is the error if all dedicated links of a client are in use.
 var errTooManyLinks = errors.New("too many links are in use")

@@ -14,12 +14,8 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// Bounds of the links of stateless clients. A session has one link with each server.
-const (
-	maxShared  = 256             // of links with all servers
-	sharedIdle = 5 * time.Minute // after which an unused link is closed
-	downFor    = time.Second     // for which an unreachable server is not tried again
-)
+// downFor is for how long an unreachable server is not tried again.
+const downFor = time.Second
 
 // An upstreamSession is what the gateway uses of an [upstream.Link]. Tests have servers without a transport.
 type upstreamSession interface {
@@ -31,6 +27,10 @@ type upstreamSession interface {
 	Request(ctx context.Context, method string, params []byte, on func(wire.Message)) (upstream.Reply, error)
 	Notify(ctx context.Context, method string, params []byte) error
 	Answer(ctx context.Context, id, result, failed jsontext.Value) error
+	Use() bool
+	Release()
+	Idle() bool
+	Process() bool
 	Close()
 }
 
@@ -89,7 +89,7 @@ type link struct {
 
 	gateway *Gateway
 	server  *server
-	session *clientSession // nil: stateless clients of one identity use it
+	session *clientSession // whose client alone uses it; nil: it is shared, or a stateless client uses it
 	slot    *linkSlot
 
 	catalog atomic.Pointer[catalog]
@@ -109,13 +109,25 @@ func (l *link) ended() bool {
 
 func (l *link) release() { l.slot.table.release(l.slot) }
 
-// linkTo returns the client's link with a server: that of its session; one that it shares with stateless requests of the same identity and
-// capabilities; or, if the server may send questions, a dedicated one.
+// linkTo returns the client's link with a server. By default it is shared by the clients of one identity. If the operator wants a session of the
+// server for each client, it is that of the client's session; one that stateless requests of the same identity and capabilities share; or, if the
+// server may send questions, a dedicated one.
 func (g *Gateway) linkTo(ctx context.Context, q *request, server *server) (*link, error) {
+	if !server.separate() {
+		l, err := g.sharedLink(ctx, q, server, jsontext.Value(`{}`))
+		if err == nil && q.session != nil {
+			q.session.join(l)
+		}
+		return l, err
+	}
 	if s := q.session; s != nil {
-		return s.links.get(ctx, linkKey{server: server}, func(ctx context.Context) (*link, error) {
+		l, err := s.links.get(ctx, linkKey{server: server}, func(ctx context.Context) (*link, error) {
 			return g.connectLink(ctx, s.Client, s, server, s.Protocol, forServer(s.capabilities, server))
 		})
+		if err == nil {
+			s.join(l)
+		}
+		return l, err
 	}
 	capabilities := q.capabilitiesFor(server)
 	if !g.pool.knownStateful(server) || len(capabilities) == len(`{}`) {
@@ -147,11 +159,26 @@ func listOver[T any](ctx context.Context, g *Gateway, q *request, server *server
 	}
 }
 
-// sharedLink returns a link for stateless clients.
+// separate reports whether each client's session has its own sessions with the server. Only then may the server ask clients anything, and
+// notify them of resources: on a shared link nothing says whom it means.
+func (s *server) separate() bool { return s.Sessions == upstream.SessionsSession }
+
+// sharedKey is the key of the link that a client shares with others.
+func sharedKey(q *request, server *server, capabilities jsontext.Value) linkKey {
+	key := linkKey{client: q.From, server: server, protocol: session.Stateless, capabilities: string(capabilities)}
+	if q.session != nil {
+		key.protocol = q.session.Protocol
+	}
+	if server.Sessions == upstream.SessionsOne {
+		key.client = Identity{}
+	}
+	return key
+}
+
 func (g *Gateway) sharedLink(ctx context.Context, q *request, server *server, capabilities jsontext.Value) (*link, error) {
-	key := linkKey{client: q.From, server: server, capabilities: string(capabilities)}
+	key := sharedKey(q, server, capabilities)
 	return g.pool.shared.get(ctx, key, func(ctx context.Context) (*link, error) {
-		return g.connectLink(ctx, q.From, nil, server, session.Stateless, capabilities)
+		return g.connectLink(ctx, key.client, nil, server, key.protocol, capabilities)
 	})
 }
 
@@ -161,7 +188,7 @@ func (g *Gateway) connectLink(ctx context.Context, client Identity, s *clientSes
 	l := &link{connected: make(chan struct{}), gateway: g, server: server, session: s}
 	defer close(l.connected)
 	up, err := g.connect(ctx, server, upstream.Peer{
-		Owner: client.Name, Protocol: protocol, Capabilities: capabilities, Tell: l.receive, Rounds: server.Expose.Has(ExposeInputRequired),
+		Owner: client.Owner(), Protocol: protocol, Capabilities: capabilities, Tell: l.receive, Rounds: server.Expose.Has(ExposeInputRequired),
 	})
 	if err != nil {
 		if !g.pool.state(server, func(s *serverState) { s.down = true }).down {

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -185,50 +184,30 @@ func TestConnectingIsSharedAndOutlivesWhoGivesUp(t *testing.T) {
 	}
 }
 
-func TestSharedLinksAreBoundedAndEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, "docs", nil)
-		docs := r.servers["docs"]
-		of := func(i int) *client {
-			c := r.modern("docs", `{}`)
-			c.from = Identity{Name: fmt.Sprint(i)}
-			return c
-		}
-		held := make([]*link, maxShared)
-		for i := range maxShared {
-			l, err := r.linkTo(t.Context(), of(i).readRequest(), r.active.Load().endpoints[""].servers[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			held[i] = l
-		}
-		if _, err := r.linkTo(t.Context(), of(-1).readRequest(), r.active.Load().endpoints[""].servers[0]); !errors.Is(err, errTooManyLinks) {
-			t.Errorf("one past the limit, all in use: %v", err)
-		}
-		held[5].release()
-		time.Sleep(time.Second)
-		held[6].release()
-		of(-1).use()
-		synctest.Wait()
-		if !isClosed(docs.links[5].done) || isClosed(docs.links[6].done) {
-			t.Error("not the one went that was idle for longest")
-		}
-		time.Sleep(sharedIdle + time.Second)
-		synctest.Wait()
-		if !isClosed(docs.links[6].done) || isClosed(docs.links[7].done) {
-			t.Error("an idle link lives, or one in use does not")
-		}
-		r.endForwarded()
-		synctest.Wait()
-		for i, l := range docs.links {
-			if !isClosed(l.done) {
-				t.Errorf("link %d lives", i)
-			}
-		}
-		if _, err := r.linkTo(t.Context(), of(1).readRequest(), r.active.Load().endpoints[""].servers[0]); err == nil {
-			t.Error("a link was made after the end")
-		}
-	})
+func TestSharedLinksEnd(t *testing.T) {
+	r := newRig(t, "docs", nil)
+	docs := r.servers["docs"]
+	docs.process = true
+	server := r.active.Load().endpoints[""].servers[0]
+	q := r.modern("docs", `{}`).readRequest()
+	used, err := r.linkTo(t.Context(), q, server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.modern("docs", `{}`).use()
+	if isClosed(docs.link().done) {
+		t.Error("a link in use was closed")
+	}
+	used.release()
+	within(t, "the end of the unused link", docs.link().done)
+	if _, err := r.linkTo(t.Context(), q, server); err != nil || len(docs.links) != 2 {
+		t.Errorf("%d links, %v, want another one", len(docs.links), err)
+	}
+	r.endForwarded()
+	within(t, "the end of the link in use", docs.link().done)
+	if _, err := r.linkTo(t.Context(), q, server); err == nil {
+		t.Error("a link was made after the end")
+	}
 }
 
 func TestSessionsTakeTheirLinksAlong(t *testing.T) {

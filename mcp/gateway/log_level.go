@@ -15,12 +15,8 @@ const methodSetLevel = "logging/setLevel"
 // A severity is that of a log message; zero is none.
 type severity int
 
-// includes reports whether a log message goes to the client. A stateless client gets the level of its request. The server of a session knows
-// the level itself.
-func (s severity) includes(params jsontext.Value, modern bool) bool {
-	if !modern {
-		return true
-	}
+// includes reports whether a log message goes to a client of this level. None goes to a client without one.
+func (s severity) includes(params jsontext.Value) bool {
 	word, _ := wire.Text(wire.Member(params, "level"))
 	return s > 0 && severityOf(word) >= s
 }
@@ -41,8 +37,22 @@ func (q *request) wantedLogLevel() severity {
 	return q.declared.logLevel
 }
 
-// levelFor is the log level of a request at a server, if the operator exposes its log. A server with sessions that stateless clients share
-// gets the finest level that one of them wants.
+// levelOf is the level by which log messages of a shared link are filtered for the client of a request. A client with a session that set no
+// level gets what the server sends anyway. If another client has set the server's level, it gets the level info.
+func (l *link) levelOf(q *request, level severity) severity {
+	if level > 0 || q.session == nil {
+		return level
+	}
+	l.linkSubscriptions.mu.Lock()
+	defer l.linkSubscriptions.mu.Unlock()
+	if l.level == 0 {
+		return severityOf("debug")
+	}
+	return severityOf("info")
+}
+
+// levelFor is the log level of a request at a server, if the operator exposes its log. A server with sessions that clients share gets the most
+// detailed level that one of them wants.
 func (g *Gateway) levelFor(ctx context.Context, q *request, l *link) severity {
 	if !l.server.Expose.Has(ExposeLogging) || q.Method == methodSetLevel {
 		return 0
@@ -82,8 +92,8 @@ func withLevel(params jsontext.Value, level severity) jsontext.Value {
 	return params
 }
 
-// setLevel sets the log level of a session, and of the connected servers with sessions. Other servers get it when they are connected, or
-// with each request.
+// setLevel sets the log level of a session, and of the connected servers that it shares with nobody. Other servers get it when they are connected,
+// or with the next request.
 func (g *Gateway) setLevel(ctx context.Context, q *request) []byte {
 	word, _ := wire.Text(wire.Member(q.Params, "level"))
 	level := severityOf(word)
@@ -94,7 +104,7 @@ func (g *Gateway) setLevel(ctx context.Context, q *request) []byte {
 	s.mu.Lock()
 	s.level = word
 	s.mu.Unlock()
-	if q.endpoint.server != nil { // which may not be connected yet
+	if one := q.endpoint.server; one != nil && one.separate() { // it may not be connected yet
 		l, err := g.linkTo(ctx, q, q.endpoint.server)
 		if err != nil {
 			return q.fail(unreachable(q.endpoint.server.Name, err))

@@ -31,6 +31,10 @@ func (g *Gateway) relay(ctx context.Context, q *request, m *method) []byte {
 
 // relayTo relays a request to one server and returns the answer.
 func (g *Gateway) relayTo(ctx context.Context, q *request, server *server, params jsontext.Value) []byte {
+	if (q.Method == methodSubscribe || q.Method == methodUnsubscribe) && !server.separate() {
+		return q.refuse(wire.MethodNotFound, "server %s notifies of resources only if each client has its own session with it (servers.%s.sessions: session)",
+			server.Name, server.Name)
+	}
 	r := &relayedRequest{forward: g.newForward(q, server, q.Method), params: params}
 	if asksInResults(q.Method) {
 		if message, ours := g.resumePending(ctx, q, server, q.Method, readInput(q.Params)); ours {
@@ -134,6 +138,7 @@ func (r *relayedRequest) request(ctx context.Context, l *link, params jsontext.V
 	}
 	if uri, err := wire.Text(wire.Member(params, "uri")); watching && err == nil {
 		q.session.setWatch(server.Name, uri, q.Method == methodSubscribe) // the next link subscribes again
+		l.keepWatched()
 	}
 	return Answer{Result: g.options.Mask(reply.Result), Native: true}
 }

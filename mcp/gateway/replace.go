@@ -186,6 +186,6 @@ func (g *Gateway) listNow(ctx context.Context, q *request) (d [sha256.Size]byte,
 	if q.endpoint == nil {
 		return d, false
 	}
-	tools, _ := g.toolsOf(ctx, q, anyAge)
-	return digestOf(tools), ctx.Err() == nil
+	tools, _, failed := g.toolsOf(ctx, q, anyAge)
+	return digestOf(tools), ctx.Err() == nil && failed == nil
 }

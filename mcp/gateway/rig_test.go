@@ -34,6 +34,7 @@ type rig struct {
 type played struct {
 	name, caps string
 	modern     bool
+	process    bool
 	down       bool
 	tools      []string // tool objects
 	script     map[string]func(ctx context.Context, l *playedLink, params jsontext.Value, on func(wire.Message)) (upstream.Reply, error)
@@ -50,6 +51,8 @@ type played struct {
 type playedLink struct {
 	*played
 	peer   upstream.Peer
+	uses   int
+	idle   atomic.Bool
 	gaveUp atomic.Bool
 	done   chan struct{}
 	once   sync.Once
@@ -71,7 +74,28 @@ func (l *playedLink) Changed(uint64) bool   { return false }
 func (l *playedLink) Call(context.Context, upstream.Call, func(wire.Message)) upstream.Returned {
 	panic("the judge of the tests makes no calls")
 }
-func (l *playedLink) Close() { l.once.Do(func() { close(l.done) }) }
+func (l *playedLink) Use() bool {
+	l.played.mu.Lock()
+	defer l.played.mu.Unlock()
+	if isClosed(l.done) {
+		return false
+	}
+	l.uses++
+	return true
+}
+
+// Release closes a process at once if nobody uses it.
+func (l *playedLink) Release() {
+	l.played.mu.Lock()
+	defer l.played.mu.Unlock()
+	if l.uses--; l.uses == 0 && l.process {
+		l.idle.Store(true)
+		l.Close()
+	}
+}
+func (l *playedLink) Idle() bool    { return l.idle.Load() }
+func (l *playedLink) Process() bool { return l.process }
+func (l *playedLink) Close()        { l.once.Do(func() { close(l.done) }) }
 
 func (l *playedLink) Request(ctx context.Context, method string, params []byte, on func(wire.Message)) (upstream.Reply, error) {
 	l.played.mu.Lock()
@@ -217,7 +241,7 @@ func newRig(t testing.TB, names string, change func(*Options)) *rig {
 			tools: []string{`{"name":"echo","inputSchema":{"type":"object"}}`}}
 		p.script = make(map[string]func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (upstream.Reply, error))
 		r.servers[name] = p
-		o.Servers = append(o.Servers, Server{Name: name, Expose: everything})
+		o.Servers = append(o.Servers, Server{Name: name, Expose: everything, Sessions: upstream.SessionsSession})
 	}
 	if change != nil {
 		change(&o)
@@ -242,7 +266,7 @@ func (r *rig) join(_ context.Context, server *server, p upstream.Peer) (upstream
 	if s.down {
 		return nil, &upstream.LinkError{Code: upstream.CodeUnreachable, Reason: "it is down"}
 	}
-	l := &playedLink{played: s, peer: p, done: make(chan struct{})}
+	l := &playedLink{played: s, peer: p, done: make(chan struct{}), uses: 1}
 	s.links = append(s.links, l)
 	return l, nil
 }
@@ -294,7 +318,7 @@ func (r *rig) legacy(server, can string) *client {
 	return c
 }
 
-// dispatch dispatches a message as the front does: the client of a session can cancel its requests.
+// dispatch dispatches a message as the front does: the client of a session can cancel its requests, and the end of the session cancels them.
 func (r *rig) dispatch(ctx context.Context, q *session.Request) []byte {
 	if s := q.Session; s != nil && q.Method == methodCancelled {
 		s.Requests.Cancel(session.IDOf(wire.Member(q.Params, "requestId")))
@@ -302,6 +326,7 @@ func (r *rig) dispatch(ctx context.Context, q *session.Request) []byte {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
 		defer cancel()
+		defer context.AfterFunc(s.Context, cancel)()
 		if err := s.Begin(session.IDOf(q.ID), cancel); err != nil {
 			return wire.Failure(nil, q.ID, invalid(wire.InvalidRequest, err.Error()))
 		}

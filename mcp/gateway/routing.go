@@ -43,8 +43,12 @@ func (g *Gateway) routePrompt(ctx context.Context, q *request, needs Expose, doc
 		for i, c := range all {
 			servers[i] = c.server
 		}
+		lists, failed := g.listsOf(ctx, q, servers, "prompts/list", q.config().MaxAge)
+		if failed != nil {
+			return nil, nil, failed
+		}
 		var found []candidate
-		for i, l := range g.listsOf(ctx, q, servers, "prompts/list", q.config().MaxAge) {
+		for i, l := range lists {
 			if l.has(all[i].name) {
 				found = append(found, all[i])
 			}
@@ -104,14 +108,21 @@ func (g *Gateway) routeResource(ctx context.Context, q *request, uri string) (*s
 
 // resourceServer finds the one server that lists a resource, or else a matching template.
 func (g *Gateway) resourceServer(ctx context.Context, q *request, servers []*server, uri string) (*server, jsontext.Value) {
+	lists, failed := g.listsOf(ctx, q, servers, "resources/list", q.config().MaxAge)
+	if failed != nil {
+		return nil, failed
+	}
 	var found []candidate
-	for i, l := range g.listsOf(ctx, q, servers, "resources/list", q.config().MaxAge) {
+	for i, l := range lists {
 		if l.has(uri) {
 			found = append(found, candidate{servers[i], uri})
 		}
 	}
 	if len(found) == 0 {
-		for i, l := range g.listsOf(ctx, q, servers, "resources/templates/list", q.config().MaxAge) {
+		if lists, failed = g.listsOf(ctx, q, servers, "resources/templates/list", q.config().MaxAge); failed != nil {
+			return nil, failed
+		}
+		for i, l := range lists {
 			if l != nil && slices.ContainsFunc(l.items, func(t listItem) bool { return matchesTemplate(t.key, uri) }) {
 				found = append(found, candidate{servers[i], uri})
 			}

@@ -27,7 +27,7 @@ func (g *Gateway) relayDuring(ctx context.Context, q *request, l *link, out sess
 	}
 	switch m.Method {
 	case "notifications/message":
-		if !level.includes(m.Params, q.stateless()) {
+		if l.session == nil && !l.levelOf(q, level).includes(m.Params) {
 			return
 		}
 	case "notifications/progress", "notifications/elicitation/complete":
@@ -65,7 +65,7 @@ func (l *link) receive(m wire.Message) {
 	}()
 }
 
-// relayNotification relays a notification that belongs to no request to the session, or to the subscriptions of stateless clients.
+// relayNotification relays a notification that belongs to no request to the session of the link, or to the subscribers of a shared link.
 func (l *link) relayNotification(m wire.Message) {
 	row := methodOf(fromServer, m.Method)
 	if row == nil || !row.notification || !l.server.Expose.Has(row.needs) {
@@ -83,7 +83,7 @@ func (l *link) relayNotification(m wire.Message) {
 		return
 	}
 	if l.session == nil {
-		l.notifySubscriptions(m)
+		l.notifySubscribers(m)
 	} else if row.in(l.session.Protocol) {
 		_ = l.session.Send(l.gateway.forClient(m))
 	}

@@ -357,7 +357,7 @@ func (g *Gateway) splitFilter(ctx context.Context, q *request, want filter) (agr
 			var reached bool
 			if offered[i], reached = g.offersNow(asked, q, s); !reached {
 				known, _ := g.pool.offersOf(s)
-				offered[i] = known.exposed(s.Expose)
+				offered[i] = s.offers(known)
 			}
 		})
 	}
@@ -394,14 +394,18 @@ func (g *Gateway) followServer(ctx context.Context, q *request, server *server, 
 	defer opened()
 	for wait := retryFirst; ctx.Err() == nil; wait = min(2*wait, retryMax) {
 		limit := time.AfterFunc(connectWait, opened)
-		if l, err := g.linkTo(ctx, q, server); err == nil {
+		l, err := g.linkTo(ctx, q, server)
+		if err == nil {
 			if l.followFor(ctx, f, n, opened) {
 				wait = retryFirst
 			}
-			l.release()
 		}
 		limit.Stop()
 		opened()
+		if err == nil && l.Idle() { // the next request of a client opens another link
+			g.pool.shared.await(ctx, l.slot.key)
+			continue
+		}
 		if !sleep(ctx, wait) {
 			return
 		}
@@ -423,8 +427,14 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// followFor sends the notifications of one link to a subscription until either ends. It reports whether the server listened.
+// followFor sends the notifications of one link to a subscription until either ends, and releases the link. It reports whether the server
+// listened. A process that clients share does not stay open for a subscription.
 func (l *link) followFor(ctx context.Context, f filter, n *subscription, opened func()) (listened bool) {
+	if l.Process() && !l.server.separate() {
+		l.release()
+	} else {
+		defer l.release()
+	}
 	if l.Modern() {
 		_, _ = l.Request(ctx, methodListen, f.params(), func(m wire.Message) { // the reason why it ended does not matter
 			if m.Method == noteSubscribed {
@@ -439,7 +449,7 @@ func (l *link) followFor(ctx context.Context, f filter, n *subscription, opened 
 			return listened
 		}
 	}
-	defer l.addSubscription(n)()
+	defer l.addSubscriber(n)()
 	if f.tools {
 		_, _ = l.Listing(ctx, l.gateway.active.Load().MaxAge) // it opens the stream for changes
 	}

@@ -172,7 +172,7 @@ func (c *toolCall) newAsk(ctx context.Context) *Ask {
 	if c.level = q.wantedLogLevel(); !c.server.Expose.Has(ExposeLogging) {
 		c.level = 0
 	}
-	if c.level > 0 && q.session == nil { // a server with sessions has to be told
+	if c.level > 0 && (q.session == nil || !c.server.separate()) { // a server with sessions has to be told
 		if l, err := c.connect(ctx); err == nil { // if it fails, Calls fails too
 			g.levelFor(ctx, q, l)
 		}

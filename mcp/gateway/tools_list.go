@@ -17,7 +17,10 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 	if failed := noCursor(q.Params); failed != nil {
 		return q.fail(failed)
 	}
-	all, age := g.toolsOf(ctx, q, q.config().MaxAge)
+	all, age, failed := g.toolsOf(ctx, q, q.config().MaxAge)
+	if failed != nil {
+		return q.fail(failed)
+	}
 	q.noteListed(all)
 	var b wire.Object
 	b.Add("tools", wire.Array(all))
@@ -29,15 +32,18 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 }
 
 // toolsOf returns the tools of all servers that the client may call, from listings that are younger than maxAge, and the age of the oldest one.
-func (g *Gateway) toolsOf(ctx context.Context, q *request, maxAge time.Duration) (all []jsontext.Value, age time.Duration) {
+// The tools of a failing server are left out. The error object says that there was no room for a session: clients keep a list for long, and
+// this one would be short only because others were using the gateway.
+func (g *Gateway) toolsOf(ctx context.Context, q *request, maxAge time.Duration) (all []jsontext.Value, age time.Duration, failed jsontext.Value) {
 	servers := q.endpoint.exposing(ExposeTools)
-	found := make([]*catalog, len(servers))
+	found, errs := make([]*catalog, len(servers)), make([]error, len(servers))
 	var wg sync.WaitGroup
 	for i, s := range servers {
 		ask := func() {
 			c, err := g.catalogOf(upstreamContext(ctx, s), q, s, maxAge)
 			if err != nil {
 				g.options.Log.Debug("a server's tools were left out", "server", s.Name, "error", err.Error())
+				errs[i] = err
 				return
 			}
 			found[i] = c
@@ -49,6 +55,9 @@ func (g *Gateway) toolsOf(ctx context.Context, q *request, maxAge time.Duration)
 		}
 	}
 	wg.Wait()
+	if failed = noRoom(servers, errs); failed != nil {
+		return nil, 0, failed
+	}
 	for i, c := range found {
 		if c == nil {
 			continue
@@ -62,7 +71,17 @@ func (g *Gateway) toolsOf(ctx context.Context, q *request, maxAge time.Duration)
 			}
 		}
 	}
-	return all, age
+	return all, age, nil
+}
+
+// noRoom is the error object of a list for which the limit of sessions left no room; nil if there was room.
+func noRoom(servers []*server, errs []error) jsontext.Value {
+	for i, err := range errs {
+		if tooManyLinks(err) {
+			return unreachable(servers[i].Name, err)
+		}
+	}
+	return nil
 }
 
 // joinedTool is a tool under its joined name; nil if the name is too long, or another server has it.

@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -47,22 +46,6 @@ type RPCError struct {
 	Code    int64
 	Message string
 	Data    []byte // a JSON value, or nil
-}
-
-// Call makes a call over the link of the last List, as [Link.Call] does. It never connects: without a working link nothing is sent.
-func (u *Upstreams) Call(ctx context.Context, c Call) Returned {
-	if u.ctx.Err() != nil {
-		return notSent(CodeClosed, errClosed.Error())
-	}
-	up := u.byName[c.Server]
-	if up == nil {
-		return notSent(CodeUnknown, "no server of this name is configured")
-	}
-	l := up.current()
-	if l == nil {
-		return notSent(CodeUnreachable, "there is no working session with it")
-	}
-	return l.Call(ctx, c, nil)
 }
 
 func (c Call) check() error {

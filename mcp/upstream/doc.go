@@ -3,16 +3,18 @@
 //
 //	u, err := upstream.New(servers, upstream.Limits{}, upstream.Info{Name: "pgfsm", Version: "1"}, secret.New(values)) // starts nothing
 //	defer u.Close()
-//	listings := u.List(ctx)                             // all servers at once
-//	changed := u.Changed("docs", listings[0].Number)    // has the server announced other tools since?
-//	answer := u.Call(ctx, upstream.Call{Server: "docs", Tool: "fetch", Arguments: canonicalJSON, RunID: id,
+//	c := u.Client("ann")                                // of one identity
+//	defer c.Close()
+//	listings := c.List(ctx)                             // all servers at once
+//	changed := c.Changed("docs", listings[0].Number)    // has the server announced other tools since?
+//	answer := c.Call(ctx, upstream.Call{Server: "docs", Tool: "fetch", Arguments: canonicalJSON, RunID: id,
 //		Listing: listings[0].Number})
 //
-// pgfsm run and pgfsm tools use these methods: one session with each server, shared by all runs. The gateway opens a session of its own
-// for each client:
+// pgfsm run, pgfsm tools and approved calls use these methods: the runs of one identity share one session with each server. The gateway
+// opens the sessions of its clients:
 //
-//	l, err := u.Link(ctx, "docs", upstream.Peer{Protocol: "2025-11-25", Capabilities: caps, Tell: tell})
-//	defer l.Close()
+//	l, err := u.Link(ctx, "docs", upstream.Peer{Owner: "ann", Protocol: "2025-11-25", Capabilities: caps, Tell: tell})
+//	defer l.Release()
 //	kept, err := l.Listing(ctx, time.Minute)                   // the server's tools, at most a minute old
 //	reply, err := l.Request(ctx, "resources/read", params, on) // any request but a call
 //	answer := l.Call(ctx, upstream.Call{…, Listing: kept.Number}, on)
@@ -64,6 +66,12 @@
 //
 // A session uses the kind of revision that its client speaks: with a handshake up to 2025-11-25, without one from 2026-07-28 on. If the
 // server does not speak that kind, the other is tried; which one worked is remembered for the next session.
+//
+// # How many sessions there are
+//
+// A session counts its users. One without users is closed when the server's IdleTimeout is over, or when a limit is reached and another
+// session needs its place; then the one that was unused for longest goes first. If all are in use, the new one is refused (too_many_sessions).
+// The limits are Limits.Links for each server and Limits.ServerSessions for the child processes of all servers. One owner gets half.
 //
 // # How long a call may take
 //

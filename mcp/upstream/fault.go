@@ -28,7 +28,7 @@ const (
 	CodeRPC         = "rpc_error"               // the server answered the call with a JSON-RPC error
 	CodeInvalid     = "call_invalid"            // the call cannot be sent: no run id, no tool, arguments not canonical
 	CodeChanged     = "tool_definition_changed" // the server says that its tools have changed since they were listed
-	CodeLinks       = "too_many_sessions"       // Limits.Links or Limits.Children
+	CodeLinks       = "too_many_sessions"       // Limits.Links or Limits.ServerSessions
 	CodePermit      = "permit_refused"          // the guarded connection found no permit for the bytes it was to send
 	codeFrame       = "message_too_large"       // internal: reported as CodeResult or CodeCatalog
 )

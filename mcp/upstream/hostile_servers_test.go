@@ -94,7 +94,7 @@ func TestListServersThatLie(t *testing.T) {
 				healthy := good.server()
 				healthy.Name = "healthy"
 				u := upstreams(t, tt.limits, s, healthy)
-				l := u.List(t.Context())
+				l := clientOf(u).List(t.Context())
 				if l[0].Status != StatusDown || l[0].Code != tt.code || l[0].Pages != nil ||
 					!strings.Contains(l[0].Reason, tt.reason) {
 					t.Errorf("List()[0] = %+v, want down, %s, %q", l[0], tt.code, tt.reason)
@@ -230,7 +230,7 @@ func TestSlowServersDoNotAddUp(t *testing.T) {
 		s.Name = fmt.Sprint("slow", i)
 		servers = append(servers, s)
 	}
-	for _, l := range upstreams(t, Limits{}, servers...).List(t.Context()) {
+	for _, l := range clientOf(upstreams(t, Limits{}, servers...)).List(t.Context()) {
 		if l.Status != StatusUp {
 			t.Errorf("List() = %+v, want it up", l)
 		}
@@ -242,7 +242,7 @@ func TestListIsCancelled(t *testing.T) {
 	u := upstreams(t, Limits{}, serveScript(t, on("initialize", silence), false).server())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if l := u.List(ctx); l[0].Status != StatusDown || l[0].Code != CodeCancelled {
+	if l := clientOf(u).List(ctx); l[0].Status != StatusDown || l[0].Code != CodeCancelled {
 		t.Errorf("List(cancelled) = %+v, want %s", l, CodeCancelled)
 	}
 }

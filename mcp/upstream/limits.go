@@ -13,11 +13,13 @@ const (
 	DefaultTools        = 1000     // tools of one server
 	DefaultUnasked      = 10_000   // messages that a server may send in a minute without being asked
 	DefaultLinks        = 1024     // links with one server
-	DefaultChildren     = 64       // links with one server that is a child process each
+
+	DefaultServerSessions = 64 // links with all stdio servers together: each has a child process
 
 	DefaultConnectTimeout = 10 * time.Second
 	DefaultTimeout        = time.Minute
 	DefaultTimeoutTotal   = 10 * time.Minute
+	DefaultIdleTimeout    = 2 * time.Minute
 )
 
 // envelopeSlack is how much larger than its payload a message may be, in bytes.
@@ -45,7 +47,9 @@ type Limits struct {
 	Tools        int // tools of one server
 	Unasked      int // requests and notifications that a server may send in one minute of a session
 	Links        int // links with one server, open at once
-	Children     int // the same for a stdio server, which has a process for each
+
+	// ServerSessions bounds the links with all stdio servers together, each of which has a child process.
+	ServerSessions int
 }
 
 // frame is the size of the largest message that is read: the largest payload and its envelope.
@@ -63,7 +67,7 @@ func (l Limits) withDefaults() (Limits, error) {
 		{"Tools", &l.Tools, DefaultTools},
 		{"Unasked", &l.Unasked, DefaultUnasked},
 		{"Links", &l.Links, DefaultLinks},
-		{"Children", &l.Children, DefaultChildren},
+		{"ServerSessions", &l.ServerSessions, DefaultServerSessions},
 	} {
 		if *m.value < 0 {
 			return l, fmt.Errorf("limit %s is %d; it must not be negative", m.name, *m.value)

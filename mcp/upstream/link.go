@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,7 +14,7 @@ import (
 
 // A Peer is the client that a link speaks for.
 type Peer struct {
-	// Owner is the client's identity. One owner may have half of the links with a server. Links without an owner are bounded only together.
+	// Owner is the client's identity. One owner may have half of the links under a limit. Links without an owner are bounded only together.
 	Owner    string
 	Protocol string // the revision that the client speaks; the link uses it if the server can, else the server's newest
 	// Capabilities are the client capabilities that the link declares to the server, a JSON object. Nil: none.
@@ -87,7 +86,8 @@ func (f *fault) linkError() *LinkError {
 }
 
 // A Link is one session with one server. It does not use the SDK, because the bytes of messages must pass unchanged. [Upstreams.Link] opens
-// it; it ends with its first fault or with Close, and is never repaired. All methods may be called concurrently.
+// it. It ends with its first fault, with Close, or when nobody has used it for the server's IdleTimeout, and is never repaired. All methods may
+// be called concurrently.
 type Link struct {
 	u       *Upstreams
 	up      *upstream
@@ -99,6 +99,7 @@ type Link struct {
 	cancel    context.CancelFunc
 	calls     atomic.Int32 // requests under way
 	allowance allowance    // for what nobody asked for
+	usage     usage
 	retired   atomic.Pointer[fault]
 	faultMu   sync.Mutex
 	first     *fault
@@ -141,7 +142,7 @@ type conn interface {
 }
 
 // Link connects to a server, makes the handshake, and returns the link. ctx bounds the connecting, not the link, and so does the server's
-// ConnectTimeout. The error is a [*LinkError].
+// ConnectTimeout. The caller uses the link until [Link.Release]. The error is a [*LinkError].
 func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, error) {
 	up := u.byName[server]
 	if up == nil {
@@ -164,7 +165,7 @@ func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, err
 // link is Link without a second attempt in another revision.
 func (u *Upstreams) link(ctx context.Context, up *upstream, p Peer) (*Link, error) {
 	l := newLink(u, up, p)
-	if f := up.admit(l, u.limits); f != nil {
+	if f := u.admit(ctx, l); f != nil {
 		l.cancel()
 		return nil, f.linkError()
 	}
@@ -192,7 +193,7 @@ func newLink(u *Upstreams, up *upstream, p Peer) *Link {
 	}
 	l := &Link{
 		u: u, up: up, peer: p, secrets: u.secrets, frame: u.limits.frame(), listing: make(chan struct{}, 1), opened: make(chan struct{}),
-		finished: make(chan struct{}),
+		finished: make(chan struct{}), usage: usage{users: 1},
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.setOpened = sync.OnceFunc(func() { close(l.opened) })
@@ -255,56 +256,37 @@ func (l *Link) finish() {
 		l.conn.close(l.polite.Load() && f.code == CodeClosed)
 	}
 	l.tasks.end()
-	l.up.dismiss(l)
+	l.dismiss()
 	close(l.finished)
 }
 
 // admit registers a link that is about to be opened, if the limits allow it.
-func (up *upstream) admit(l *Link, limits Limits) *fault {
-	most := limits.Links
-	if up.server.Type == TypeStdio {
-		most = limits.Children
+func (u *Upstreams) admit(ctx context.Context, l *Link) *fault {
+	if f := l.up.links.admit(ctx, l, u.limits.Links, max(1, u.limits.Links/2)); f != nil || l.up.server.Type != TypeStdio {
+		return f
 	}
-	up.linksMu.Lock()
-	defer up.linksMu.Unlock()
-	switch {
-	case up.closed:
-		return &fault{code: CodeClosed, reason: errClosed.Error()}
-	case len(up.links) >= most:
-		return &fault{code: CodeLinks, reason: fmt.Sprintf("there are %d sessions with it already, as many as are allowed", most)}
-	case l.peer.Owner != "" && up.ownedBy(l.peer.Owner) >= max(1, most/2):
-		return &fault{code: CodeLinks, reason: fmt.Sprintf("there are %d sessions with it for one client already, as many as are allowed", max(1, most/2))}
+	// One client may use every server, however few processes are allowed.
+	f := u.processes.admit(ctx, l, u.limits.ServerSessions, max(u.limits.ServerSessions/2, u.stdio))
+	if f != nil {
+		l.up.links.remove(l)
 	}
-	up.links[l] = struct{}{}
-	return nil
+	return f
 }
 
-// ownedBy counts the links of one owner.
-func (up *upstream) ownedBy(owner string) int {
-	n := 0
-	for l := range up.links { // in any order: they are counted
-		if l.peer.Owner == owner {
-			n++
-		}
-	}
-	return n
-}
-
-func (up *upstream) dismiss(l *Link) {
-	up.linksMu.Lock()
-	defer up.linksMu.Unlock()
-	delete(up.links, l)
+func (l *Link) dismiss() {
+	l.up.links.remove(l)
+	l.u.processes.remove(l)
 }
 
 // closeLinks closes all links and admits no others.
 func (up *upstream) closeLinks() {
-	up.linksMu.Lock()
-	up.closed = true
-	links := make([]*Link, 0, len(up.links))
-	for l := range up.links { // in any order: they are closed at once
+	up.links.mu.Lock()
+	up.links.closed = true
+	links := make([]*Link, 0, len(up.links.links))
+	for l := range up.links.links { // in any order: they are closed at once
 		links = append(links, l)
 	}
-	up.linksMu.Unlock()
+	up.links.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, l := range links {
 		wg.Go(l.Close)

@@ -63,7 +63,7 @@ func TestServersThatSwitchProtocolsAreNotWaitedFor(t *testing.T) {
 			if l, err := u.Link(t.Context(), "s", Peer{}); err == nil {
 				t.Errorf("Link() = %+v", l)
 			}
-			if all := u.List(t.Context()); all[0].Code != CodeUnreachable {
+			if all := clientOf(u).List(t.Context()); all[0].Code != CodeUnreachable {
 				t.Errorf("List() = %+v", all)
 			}
 		})

@@ -249,8 +249,8 @@ func TestLinksAreBounded(t *testing.T) {
 		limits Limits
 		server func(t *testing.T) Server
 	}{
-		{"http", Limits{Links: 2, Children: 1}, func(t *testing.T) Server { return serveScript(t, honest, false).server() }},
-		{"stdio", Limits{Links: 1, Children: 2}, func(t *testing.T) Server { return self(t, "honest") }},
+		{"http", Limits{Links: 2, ServerSessions: 1}, func(t *testing.T) Server { return serveScript(t, honest, false).server() }},
+		{"stdio", Limits{ServerSessions: 2}, func(t *testing.T) Server { return self(t, "honest") }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			noLeak(t)
@@ -489,7 +489,7 @@ func TestNothingIsLeftOfLinks(t *testing.T) {
 			}
 			eventually(t, "descriptors were closed", func() bool { return descriptors(t) <= fds })
 			eventually(t, "children were reaped", func() bool { return children(t) <= procs })
-			if n := len(u.byName[s.Name].links); n != 0 {
+			if n := len(u.byName[s.Name].links.links); n != 0 {
 				t.Errorf("%d links are remembered, want none", n)
 			}
 		})

@@ -17,17 +17,6 @@ import (
 //
 // Messages after the answer on its HTTP stream may be lost with the stream.
 
-// Changed reports whether the server has announced changed tools since this listing began, or has another session now. Calls by that listing are
-// refused with CodeChanged. For a server without a working session it reports false; calls to it are refused with another code.
-func (u *Upstreams) Changed(server string, listing uint64) bool {
-	up := u.byName[server]
-	if up == nil {
-		return false
-	}
-	l := up.current()
-	return l != nil && l.Changed(listing)
-}
-
 // Forget drops the cached listings of a server up to the one with this number, over all links; 0: all. The next caller of each link has the
 // tools listed again. Calls under way keep the listing that they were judged by.
 func (u *Upstreams) Forget(server string, listing uint64) {

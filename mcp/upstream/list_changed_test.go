@@ -106,7 +106,7 @@ func TestAChangeAfterTheListing(t *testing.T) {
 
 // latest is the number of a server's last listing.
 func latest(u *Upstreams, server string) uint64 {
-	if l := u.byName[server].current(); l != nil {
+	if l := clientOf(u).link(server); l != nil {
 		if k := l.kept.Load(); k != nil {
 			return k.Number
 		}
@@ -114,7 +114,9 @@ func latest(u *Upstreams, server string) uint64 {
 	return 0
 }
 
-func outdated(u *Upstreams, server string) bool { return u.Changed(server, latest(u, server)) }
+func outdated(u *Upstreams, server string) bool {
+	return clientOf(u).Changed(server, latest(u, server))
+}
 
 func TestChangedIsAskedOfOneServer(t *testing.T) {
 	var servers []Server
@@ -124,10 +126,10 @@ func TestChangedIsAskedOfOneServer(t *testing.T) {
 		servers = append(servers, s)
 	}
 	u := upstreams(t, Limits{}, servers...)
-	if u.Changed("s1", 1) || u.Changed("nobody", 1) {
+	if clientOf(u).Changed("s1", 1) || clientOf(u).Changed("nobody", 1) {
 		t.Error("Changed() before List(), or of nobody = true, want false: there is no session")
 	}
-	u.List(t.Context())
+	clientOf(u).List(t.Context())
 	if outdated(u, "s0") || !outdated(u, "s1") {
 		t.Errorf("Changed() = %t, %t, want false, true", outdated(u, "s0"), outdated(u, "s1"))
 	}
@@ -142,16 +144,16 @@ func TestChangedIsAskedOfOneServer(t *testing.T) {
 func TestAnotherRunsListingMakesAnOldOneNoBetter(t *testing.T) {
 	overEach(t, "changes-during-the-call", func(t *testing.T, s Server) {
 		u := upstreams(t, Limits{}, s)
-		before := u.List(t.Context())[0].Number
+		before := clientOf(u).List(t.Context())[0].Number
 		by := func(listing uint64) Returned {
-			return u.Call(t.Context(), Call{Server: s.Name, Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(), Listing: listing})
+			return clientOf(u).Call(t.Context(), Call{Server: s.Name, Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(), Listing: listing})
 		}
 		if r := by(before); r.Effect != EffectDone { // with it comes the change
 			t.Fatalf("Call() = %+v, want done", r)
 		}
-		after := u.List(t.Context())[0].Number
-		if !u.Changed(s.Name, before) || u.Changed(s.Name, after) {
-			t.Errorf("Changed() = %t, %t, want true, false", u.Changed(s.Name, before), u.Changed(s.Name, after))
+		after := clientOf(u).List(t.Context())[0].Number
+		if !clientOf(u).Changed(s.Name, before) || clientOf(u).Changed(s.Name, after) {
+			t.Errorf("Changed() = %t, %t, want true, false", clientOf(u).Changed(s.Name, before), clientOf(u).Changed(s.Name, after))
 		}
 		stopped(t, by(before))
 		stopped(t, by(0))
@@ -164,10 +166,10 @@ func TestAnotherRunsListingMakesAnOldOneNoBetter(t *testing.T) {
 // A listing of a session that is gone says nothing of the next.
 func TestAListingOfAnotherSessionIsNotGood(t *testing.T) {
 	u := upstreams(t, Limits{}, serveScript(t, honest, false).server())
-	before := u.List(t.Context())[0].Number
-	u.byName["web"].drop()
+	before := clientOf(u).List(t.Context())[0].Number
+	clientOf(u).link("web").Close()
 	listed(t, u)
-	if !u.Changed("web", before) {
+	if !clientOf(u).Changed("web", before) {
 		t.Error("Changed() by a listing of the session before = false, want true")
 	}
 }

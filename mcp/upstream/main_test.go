@@ -22,6 +22,14 @@ import (
 	"pgfsm/policy/secret"
 )
 
+var clients sync.Map // by [Upstreams]
+
+// clientOf is the one client of a test.
+func clientOf(u *Upstreams) *Client {
+	c, _ := clients.LoadOrStore(u, u.Client(""))
+	return c.(*Client)
+}
+
 // The test binary is also every child process that the tests start: serveAs names what it plays.
 const serveAs = "PGFSM_MCP_TEST_SERVER"
 
@@ -314,7 +322,7 @@ func patient(timeout time.Duration, s Server) Server {
 // listed is the one listing of a server that must be up.
 func listed(t *testing.T, u *Upstreams) Listing {
 	t.Helper()
-	l := u.List(t.Context())
+	l := clientOf(u).List(t.Context())
 	if len(l) != 1 || l[0].Status != StatusUp {
 		t.Fatalf("List() = %+v, want one server up", l)
 	}
@@ -324,7 +332,7 @@ func listed(t *testing.T, u *Upstreams) Listing {
 // down checks that the one server is down for the given code and returns the reason.
 func down(t *testing.T, u *Upstreams, code string) string {
 	t.Helper()
-	l := u.List(t.Context())
+	l := clientOf(u).List(t.Context())
 	if len(l) != 1 || l[0].Status != StatusDown || l[0].Code != code || l[0].Reason == "" || l[0].Pages != nil {
 		t.Fatalf("List() = %+v, want one server down with %s, a reason and no pages", l, code)
 	}
@@ -342,7 +350,7 @@ func newRun() string {
 }
 
 func call(ctx context.Context, u *Upstreams, server, args string) Returned {
-	return u.Call(ctx, Call{Server: server, Tool: "echo", Arguments: []byte(args), RunID: newRun(), Listing: latest(u, server)})
+	return clientOf(u).Call(ctx, Call{Server: server, Tool: "echo", Arguments: []byte(args), RunID: newRun(), Listing: latest(u, server)})
 }
 
 // timedOut runs a call that must end by its timeout. On a busy machine a short one ends before the call was sent, which

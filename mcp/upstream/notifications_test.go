@@ -143,7 +143,7 @@ func TestNewsThatThereAreNone(t *testing.T) {
 					eventually(t, "the news were asked for", func() bool { return gets.Load() > before })
 				}
 				if tt.name != "hangs" {
-					newsOver(t, u.all[0].current())
+					newsOver(t, clientOf(u).link(u.all[0].server.Name))
 				}
 				if r := call(t.Context(), u, "web", `{}`); r.Effect != EffectDone {
 					t.Errorf("Call() = %+v, want done", r)
@@ -170,7 +170,7 @@ func TestNewsAreAskedForAgain(t *testing.T) {
 	u := upstreams(t, Limits{}, n.server())
 	listed(t, u)
 	n.tell(t)
-	s := u.all[0].current()
+	s := clientOf(u).link(u.all[0].server.Name)
 	close(n.lines)
 	newsOver(t, s)
 	if f := s.fault(); f != nil {

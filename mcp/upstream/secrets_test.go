@@ -117,7 +117,7 @@ func TestHTTPEchoesNoSecret(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := speaking(t, tt.answer)
 			s.Type = tt.kind
-			l := upstreams(t, Limits{}, s).List(t.Context())[0]
+			l := clientOf(upstreams(t, Limits{}, s)).List(t.Context())[0]
 			shown := part(l.Reason) != "" || strings.Contains(strings.ToLower(l.Reason), strings.ToLower(plain))
 			if l.Status != StatusDown || shown {
 				t.Errorf("List() = %+v, want it down for a reason without the token", l)
@@ -151,7 +151,7 @@ func TestDecodersCutNoSecret(t *testing.T) {
 			}
 			defer u.Close()
 			for ; padding < 130; padding++ {
-				if l := u.List(t.Context())[0]; l.Status == StatusUp || part(l.Reason) != "" {
+				if l := clientOf(u).List(t.Context())[0]; l.Status == StatusUp || part(l.Reason) != "" {
 					t.Fatalf("%d A: %+v shows %q", padding, l, part(l.Reason))
 				}
 			}

@@ -318,7 +318,7 @@ func TestCallsThatAreNotSent(t *testing.T) {
 	}
 	listed(t, u)
 	again.Listing = latest(u, "web")
-	if r := u.Call(t.Context(), again); r.Code != CodePermit || r.Effect != EffectNotSent || srv.count(methodCall) != 1 {
+	if r := clientOf(u).Call(t.Context(), again); r.Code != CodePermit || r.Effect != EffectNotSent || srv.count(methodCall) != 1 {
 		t.Errorf("Upstreams.Call() of the same run = %+v, want %s", r, CodePermit)
 	}
 }

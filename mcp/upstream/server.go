@@ -45,6 +45,9 @@ type Server struct {
 	ConnectTimeout time.Duration // connecting, handshake and listing together; also sending what is no request
 	Timeout        time.Duration // a request, since it was sent or since the server last reported progress
 	TimeoutTotal   time.Duration // a request in total
+	IdleTimeout    time.Duration // without a use, after which a session ends
+
+	Sessions string // who shares a session: [SessionsIdentity] if it is empty
 }
 
 // limits are the timeouts of one request.
@@ -70,6 +73,7 @@ func (s *Server) setTimeouts() {
 	s.ConnectTimeout = cmp.Or(s.ConnectTimeout, DefaultConnectTimeout)
 	s.Timeout = cmp.Or(s.Timeout, DefaultTimeout)
 	s.TimeoutTotal = cmp.Or(s.TimeoutTotal, DefaultTimeoutTotal)
+	s.IdleTimeout = cmp.Or(s.IdleTimeout, DefaultIdleTimeout)
 }
 
 // reserved are the headers that only the transport sets, by their canonical names: they decide how a message is framed, routed or repeated.
@@ -85,7 +89,7 @@ func (s Server) check() error {
 		return errors.New("a server has no name")
 	case strings.Contains(s.Name, "__"):
 		return fmt.Errorf("server %q: a name must not contain \"__\"", s.Name)
-	case min(s.ConnectTimeout, s.Timeout, s.TimeoutTotal) < 0:
+	case min(s.ConnectTimeout, s.Timeout, s.TimeoutTotal, s.IdleTimeout) < 0:
 		return fmt.Errorf("server %q: a timeout is negative", s.Name)
 	}
 	var err error

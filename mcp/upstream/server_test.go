@@ -98,12 +98,12 @@ func TestReservedHeadersAreCanonical(t *testing.T) {
 
 func TestLimitsNeverMeanUnlimited(t *testing.T) {
 	l, err := Limits{}.withDefaults()
-	want := Limits{DefaultResultBytes, DefaultCatalogBytes, DefaultPages, DefaultTools, DefaultUnasked, DefaultLinks, DefaultChildren}
+	want := Limits{DefaultResultBytes, DefaultCatalogBytes, DefaultPages, DefaultTools, DefaultUnasked, DefaultLinks, DefaultServerSessions}
 	if err != nil || l != want {
 		t.Errorf("withDefaults() = %+v, %v, want %+v", l, err, want)
 	}
 	for _, bad := range []Limits{
-		{ResultBytes: -1}, {CatalogBytes: -1}, {Pages: -1}, {Tools: -1}, {Unasked: -1}, {Links: -1}, {Children: -1},
+		{ResultBytes: -1}, {CatalogBytes: -1}, {Pages: -1}, {Tools: -1}, {Unasked: -1}, {Links: -1}, {ServerSessions: -1},
 	} {
 		if _, err := bad.withDefaults(); err == nil {
 			t.Errorf("withDefaults(%+v) = nil error, want one", bad)

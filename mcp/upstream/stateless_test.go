@@ -87,7 +87,7 @@ func TestServersWithoutSessionsAskInResults(t *testing.T) {
 			if n := discovers.Load(); (n > 0) != tt.discovers {
 				t.Errorf("%s came %d times, want any: %t", methodDiscover, n, tt.discovers)
 			}
-			if n := len(u.byName["web"].links); n != 1 {
+			if n := len(u.byName["web"].links.links); n != 1 {
 				t.Errorf("there are %d links, want the one", n)
 			}
 		})
@@ -153,7 +153,7 @@ func TestServersWithoutSessionsThatSpeakNoOtherRevision(t *testing.T) {
 			if n := discovers.Load(); (n > 1) != tt.again {
 				t.Errorf("the server was asked %d times, again %t", n, tt.again)
 			}
-			if n := len(u.byName["web"].links); n != 3 {
+			if n := len(u.byName["web"].links.links); n != 3 {
 				t.Errorf("there are %d links, want 3", n)
 			}
 		})

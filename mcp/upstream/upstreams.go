@@ -24,6 +24,7 @@ type Info struct{ Name, Version string }
 type Upstreams struct {
 	*common
 	limits Limits
+	stdio  int // how many of the servers are child processes
 	all    []*upstream
 	byName map[string]*upstream
 }
@@ -38,17 +39,18 @@ type common struct {
 
 	moments atomic.Uint64 // the last moment, see list_changed.go
 
+	processes linkSet // the links with stdio servers
+
 	ctx   context.Context // cancelled by Close, with errClosed as the cause
 	close context.CancelCauseFunc
 }
 
-// An upstream is one server and its current session.
+// An upstream is one server and the sessions with it.
 type upstream struct {
 	server Server
-	gate   chan struct{} // held while the session is made, listed or replaced
 
-	mu      sync.Mutex
-	session *Link // that List and Call use; nil: not connected
+	mu       sync.Mutex
+	sessions map[string]*ownSession // of [Client]s, by owner
 
 	era      atomic.Int32 // the kind of revision that it speaks, as far as links have found out; see handshake.go
 	noRounds atomic.Int64 // when it last refused a stateless revision, in Unix nanoseconds; see stateless.go
@@ -58,10 +60,7 @@ type upstream struct {
 	ids      atomic.Int64 // the last request id. Links share connections, so ids are unique for the server
 
 	stale atomic.Uint64 // listings up to this moment are used no more, over any link; see list_changed.go
-
-	linksMu sync.Mutex
-	links   map[*Link]struct{} // open, or being opened
-	closed  bool               // no link may be opened any more
+	links linkSet
 }
 
 // New checks the servers and limits and returns them as Upstreams. It connects to no server and starts none. The error reports all mistakes.
@@ -104,10 +103,13 @@ func (c *common) open(servers []Server, limits Limits, former *Upstreams) (*Upst
 			up = former.byName[s.Name]
 		}
 		if up == nil || !up.server.Same(s) {
-			up = &upstream{server: s, gate: make(chan struct{}, 1), links: make(map[*Link]struct{})}
+			up = &upstream{server: s, sessions: make(map[string]*ownSession)}
 			up.tokens = newAccessTokens(c.ctx, s, c.secrets)
 		}
 		u.all = append(u.all, up)
+		if s.Type == TypeStdio {
+			u.stdio++
+		}
 		u.byName[s.Name] = up
 	}
 	if err := errors.Join(faults...); err != nil {
@@ -137,38 +139,17 @@ func (u *Upstreams) Close() error {
 func closeAll(all []*upstream) {
 	var wg sync.WaitGroup
 	for _, up := range all {
-		wg.Go(func() {
-			up.gate <- struct{}{} // a listing that holds it returns soon: its context is cancelled
-			defer func() { <-up.gate }()
-			up.drop()
-		})
 		wg.Go(up.closeLinks)
 	}
 	wg.Wait()
 }
 
-// current returns the link of the last listing; nil if there is none that works.
-func (up *upstream) current() *Link {
-	up.mu.Lock()
-	defer up.mu.Unlock()
-	if up.session != nil && up.session.fault() != nil {
-		return nil
+// named are the servers with these names, or all if there are none, in the order of New.
+func (u *Upstreams) named(names []string) []*upstream {
+	if len(names) == 0 {
+		return u.all
 	}
-	return up.session
-}
-
-func (up *upstream) set(l *Link) (old *Link) {
-	up.mu.Lock()
-	defer up.mu.Unlock()
-	old, up.session = up.session, l
-	return old
-}
-
-// drop closes the link of the last listing, if there is one. The caller holds the gate.
-func (up *upstream) drop() {
-	if l := up.set(nil); l != nil {
-		l.Close()
-	}
+	return slices.DeleteFunc(slices.Clone(u.all), func(up *upstream) bool { return !slices.Contains(names, up.server.Name) })
 }
 
 // overCode is the code for a context that has ended: a deadline, a cancellation, or Close.

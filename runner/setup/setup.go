@@ -77,6 +77,7 @@ func (s *Setup) open(o Options, loaded *config.Loaded, from string) (err error) 
 			Name: r.Name, Type: r.Type, URL: r.URL, Command: r.Command, Args: r.Args,
 			Headers: headers(r.Headers), Env: headers(r.Env), Auth: credentials(r.Auth), ConnectTimeout: time.Duration(r.ConnectTimeout) * time.Millisecond,
 			Timeout: time.Duration(r.Timeout) * time.Millisecond, TimeoutTotal: time.Duration(r.TimeoutTotal) * time.Millisecond,
+			IdleTimeout: time.Duration(r.IdleTimeout) * time.Millisecond, Sessions: r.Sessions,
 		})
 	}
 	return nil
@@ -176,7 +177,7 @@ func (s *Setup) connect() (err error) {
 }
 
 func (s *Setup) limits() upstream.Limits {
-	return upstream.Limits{ResultBytes: s.Bundle.Limits().ResultBytes}
+	return upstream.Limits{ResultBytes: s.Bundle.Limits().ResultBytes, ServerSessions: s.Loaded.Serve.ServerSessions}
 }
 
 // Close closes the sessions, and the servers of the embedded demo.
@@ -253,7 +254,7 @@ func (s *Setup) Doubts() (all []string) {
 	// A server that confines itself to the client's roots lets the client choose the sandbox. A configuration does not show which do.
 	for _, e := range s.Loaded.Serve.Expose {
 		process := func(server policy.Server) bool { return server.Name == e.Server && server.Type == config.TypeStdio }
-		if slices.Contains(e.Words, "roots") && slices.ContainsFunc(c.Servers, process) {
+		if e.Sessions == config.SessionsSession && slices.Contains(e.Words, "roots") && slices.ContainsFunc(c.Servers, process) {
 			all = append(all, fmt.Sprintf("servers.%s.expose passes the client's roots: a server that takes them in place of the folders "+
 				"of its command line, as server-filesystem does, lets the client choose what it may touch; leave roots out", e.Server))
 		}

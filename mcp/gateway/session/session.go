@@ -13,6 +13,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 )
@@ -31,6 +32,10 @@ type Identity struct {
 	Client     string // the client id to which an identity provider issued the token
 	OnBehalfOf string // the person for whom the client acts, as the identity provider says
 }
+
+// Owner names the identity, for sessions with servers that no other identity may use. It does not depend on the token, because an approved call
+// is made when the token may have been replaced.
+func (i Identity) Owner() string { return fmt.Sprintf("%q %q %q", i.Name, i.Client, i.OnBehalfOf) }
 
 // A Session is one client's session, in the revisions of MCP that have sessions.
 type Session struct {

@@ -62,11 +62,14 @@ func NewNotReady(err error, otherwise Reason) NotReady {
 const (
 	WarnBundleDiffers    = "bundle_differs"
 	WarnIdentityProvider = "identity_provider_unavailable"
+	WarnServerSessions   = "server_sessions_scarce"
 )
 
 // warns says what a warning means.
 var warns = map[string]string{
-	WarnBundleDiffers:    "another replica of this ledger has another bundle",
+	WarnBundleDiffers: "another replica of this ledger has another bundle",
+	WarnServerSessions: "four fifths of the processes of stdio servers that limits.server_sessions allows are running: " +
+		"at the limit, unused ones end early, and calls fail if all are in use",
 	WarnIdentityProvider: "an identity provider cannot be reached, and its keys are too old, so its tokens are refused",
 }
 

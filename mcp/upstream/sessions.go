@@ -1,0 +1,349 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Who shares a session with a server, see [Server.Sessions].
+const (
+	SessionsIdentity = "identity" // the clients of one identity
+	SessionsSession  = "session"  // nobody: each session of a client has its own
+	SessionsOne      = "one"      // all clients
+)
+
+// usage counts who uses a link. A link begins with one user: the caller who opened it.
+type usage struct {
+	mu    sync.Mutex
+	users int
+	since time.Time   // when the last user left
+	over  bool        // the link is closed, or about to be, because nobody used it
+	timer *time.Timer // closes the link
+}
+
+// Use keeps the link open until [Link.Release]. It returns false if the link has ended, or is closed because nobody used it.
+func (l *Link) Use() bool {
+	l.usage.mu.Lock()
+	defer l.usage.mu.Unlock()
+	if l.usage.over || l.ctx.Err() != nil {
+		return false
+	}
+	l.usage.users++
+	if l.usage.timer != nil {
+		l.usage.timer.Stop()
+	}
+	return true
+}
+
+// Release ends a use. After the last one, the link is closed when the server's IdleTimeout is over, or when another session needs its place.
+func (l *Link) Release() {
+	l.usage.mu.Lock()
+	defer l.usage.mu.Unlock()
+	if l.usage.users--; l.usage.users > 0 {
+		return
+	}
+	l.usage.since = time.Now()
+	if l.usage.timer == nil {
+		l.usage.timer = time.AfterFunc(l.up.server.IdleTimeout, func() {
+			if l.endUnused(l.up.server.IdleTimeout) {
+				l.Close()
+			}
+		})
+	} else {
+		l.usage.timer.Reset(l.up.server.IdleTimeout)
+	}
+}
+
+// endUnused marks a link that nobody has used for some time. The caller closes it.
+func (l *Link) endUnused(idle time.Duration) bool {
+	l.usage.mu.Lock()
+	defer l.usage.mu.Unlock()
+	if l.usage.users > 0 || l.usage.over || time.Since(l.usage.since) < idle {
+		return false
+	}
+	l.usage.over = true
+	return true
+}
+
+// Idle reports whether the link was closed because nobody used it.
+func (l *Link) Idle() bool {
+	l.usage.mu.Lock()
+	defer l.usage.mu.Unlock()
+	return l.usage.over
+}
+
+// Process reports whether the link has a process of its own.
+func (l *Link) Process() bool { return l.up.server.Type == TypeStdio }
+
+// idleSince is when the last user left. Idle is false while the link is used, or if it is closed already.
+func (l *Link) idleSince() (since time.Time, idle bool) {
+	l.usage.mu.Lock()
+	defer l.usage.mu.Unlock()
+	return l.usage.since, l.usage.users == 0 && !l.usage.over
+}
+
+// linkSet are links that share a limit: those with one server, or those with all stdio servers.
+type linkSet struct {
+	mu     sync.Mutex
+	links  map[*Link]struct{} // open, or being opened
+	closed bool               // no link is admitted any more
+}
+
+// admit adds a link that is about to be opened. One owner may have as many as share. If there is no place, admit closes the link that was
+// unused for longest, and waits until it has ended.
+func (s *linkSet) admit(ctx context.Context, l *Link, most, share int) *fault {
+	for {
+		victim, f := s.place(l, most, share)
+		if victim == nil {
+			return f
+		}
+		select {
+		case <-victim.finished:
+		case <-ctx.Done():
+			return &fault{code: overCode(ctx), reason: "there was no time to wait for the end of another session"}
+		}
+	}
+}
+
+// place adds a link, or returns the link whose end makes a place for it.
+func (s *linkSet) place(l *Link, most, share int) (victim *Link, f *fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, &fault{code: CodeClosed, reason: errClosed.Error()}
+	}
+	full, whose := len(s.links) >= most, ""
+	if own := l.peer.Owner; own != "" && s.ownedBy(own) >= share {
+		full, whose = true, own
+	}
+	if !full {
+		if s.links == nil {
+			s.links = make(map[*Link]struct{})
+		}
+		s.links[l] = struct{}{}
+		return nil, nil
+	}
+	if victim = s.replaceable(whose); victim != nil {
+		return victim, nil
+	}
+	if whose != "" {
+		return nil, &fault{code: CodeLinks, reason: fmt.Sprintf("one client uses %d sessions at the same time, as many as are allowed", share)}
+	}
+	return nil, &fault{code: CodeLinks, reason: fmt.Sprintf("%d sessions are in use at the same time, as many as are allowed", most)}
+}
+
+// replaceable closes the link that was unused for longest, and returns it; or a link that is being closed already; or nil.
+func (s *linkSet) replaceable(owner string) (victim *Link) {
+	var oldest time.Time
+	var closing *Link
+	for l := range s.links { // in any order: the oldest is wanted
+		if owner != "" && l.peer.Owner != owner {
+			continue
+		}
+		since, idle := l.idleSince()
+		switch {
+		case idle && (victim == nil || since.Before(oldest)):
+			victim, oldest = l, since
+		case l.ctx.Err() != nil || l.Idle():
+			closing = l
+		}
+	}
+	if victim != nil && victim.endUnused(0) {
+		go victim.Close()
+		return victim
+	}
+	return closing
+}
+
+// ownedBy counts the links of one owner. The caller has the lock.
+func (s *linkSet) ownedBy(owner string) int {
+	n := 0
+	for l := range s.links { // in any order: they are counted
+		if l.peer.Owner == owner {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *linkSet) remove(l *Link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.links, l)
+}
+
+// Processes returns how many sessions with stdio servers there are, and how many are allowed. Each has a process.
+func (u *Upstreams) Processes() (open, most int) {
+	u.processes.mu.Lock()
+	defer u.processes.mu.Unlock()
+	return len(u.processes.links), u.limits.ServerSessions
+}
+
+// A Client uses servers for one run, in sessions that belong to one identity. The sessions stay open for the next run of the identity.
+type Client struct {
+	u     *Upstreams
+	owner string
+
+	mu   sync.Mutex
+	held map[string]*Link // by server: of the last List, used until Close
+}
+
+// Client returns a client for an identity. The identities of two callers that must not share a session differ. Runs of the operator have an
+// identity, too, which may be empty. The caller closes the client.
+func (u *Upstreams) Client(owner string) *Client {
+	return &Client{u: u, owner: owner, held: make(map[string]*Link)}
+}
+
+// Close ends the use of the sessions.
+func (c *Client) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, l := range c.held { // in any order: each is independent
+		l.Release()
+		delete(c.held, name)
+	}
+}
+
+// hold makes the client use a link, which is in use already, in place of the one before.
+func (c *Client) hold(server string, l *Link) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old := c.held[server]; old != nil {
+		old.Release()
+	}
+	c.held[server] = l
+}
+
+// link is the link of the last listing; nil before.
+func (c *Client) link(server string) *Link {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held[server]
+}
+
+// List asks servers for their tools concurrently, each within its ConnectTimeout, and returns their listings in the order of New. No names stand
+// for all servers; unknown ones are left out. List connects where there is no working link and never uses an old listing. A failing server
+// removes only its own tools. A server whose tools change during the listing is asked again. If that does not end, the server is up and
+// Changed reports the change.
+func (c *Client) List(ctx context.Context, names ...string) []Listing {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.u.ctx, func() { cancel(errClosed) })()
+	all := c.u.named(names)
+	out := make([]Listing, len(all))
+	var wg sync.WaitGroup
+	for i, up := range all {
+		wg.Go(func() { out[i] = c.list(ctx, up) })
+	}
+	wg.Wait()
+	return out
+}
+
+func (c *Client) list(ctx context.Context, up *upstream) Listing {
+	ctx, cancel := context.WithTimeout(ctx, up.server.ConnectTimeout)
+	defer cancel()
+	s := up.enterSession(c.owner)
+	defer up.leaveSession(s)
+	kept, l, err := s.list(ctx, c.u, up)
+	if err != nil {
+		why := &LinkError{Code: CodeUnreachable, Reason: err.Error()}
+		errors.As(err, &why)
+		return Listing{Server: up.server.Name, Status: StatusDown, Code: why.Code, Reason: why.Reason}
+	}
+	c.hold(up.server.Name, l)
+	return kept.Listing
+}
+
+// Changed reports whether the server has announced changed tools since this listing began, or has another session now. Calls by that listing are
+// refused with CodeChanged. For a server that the client has not listed it reports false.
+func (c *Client) Changed(server string, listing uint64) bool {
+	l := c.link(server)
+	return l != nil && l.fault() == nil && l.Changed(listing)
+}
+
+// Call makes a call over the link of the last List, as [Link.Call] does. It never connects: without a working link nothing is sent.
+func (c *Client) Call(ctx context.Context, call Call) Returned {
+	if c.u.ctx.Err() != nil {
+		return notSent(CodeClosed, errClosed.Error())
+	}
+	if c.u.byName[call.Server] == nil {
+		return notSent(CodeUnknown, "no server of this name is configured")
+	}
+	l := c.link(call.Server)
+	if l == nil || l.fault() != nil {
+		return notSent(CodeUnreachable, "there is no working session with it")
+	}
+	return l.Call(ctx, call, nil)
+}
+
+// An ownSession is the session of one identity with a server, for the runs of [Client]s.
+type ownSession struct {
+	owner string
+	gate  chan struct{} // held while the session is made, listed or replaced
+	users int           // of the entry in the table; guarded by the upstream
+	link  *Link         // nil: not connected. Guarded by the gate
+}
+
+// enterSession returns the session of an owner. The caller leaves it.
+func (up *upstream) enterSession(owner string) *ownSession {
+	if up.server.Sessions == SessionsOne {
+		owner = ""
+	}
+	up.mu.Lock()
+	defer up.mu.Unlock()
+	s := up.sessions[owner]
+	if s == nil {
+		s = &ownSession{owner: owner, gate: make(chan struct{}, 1)}
+		up.sessions[owner] = s
+	}
+	s.users++
+	return s
+}
+
+// leaveSession forgets a session that nobody lists and that has ended.
+func (up *upstream) leaveSession(s *ownSession) {
+	up.mu.Lock()
+	defer up.mu.Unlock()
+	if s.users--; s.users == 0 && (s.link == nil || s.link.ctx.Err() != nil) {
+		delete(up.sessions, s.owner)
+	}
+}
+
+// list lists the tools on the session, and connects if need be. It returns a link that the caller uses.
+func (s *ownSession) list(ctx context.Context, u *Upstreams, up *upstream) (*Kept, *Link, error) {
+	select {
+	case s.gate <- struct{}{}:
+		defer func() { <-s.gate }()
+	case <-ctx.Done():
+	}
+	if u.ctx.Err() != nil {
+		return nil, nil, &LinkError{CodeClosed, errClosed.Error()}
+	}
+	if ctx.Err() != nil {
+		return nil, nil, &LinkError{overCode(ctx), "there was no time to ask it"}
+	}
+	old := s.link != nil && s.link.Use()
+	for {
+		if !old {
+			l, err := u.link(ctx, up, Peer{Owner: s.owner})
+			if err != nil {
+				return nil, nil, err
+			}
+			s.link = l
+			context.AfterFunc(l.ctx, func() { up.leaveSession(up.enterSession(s.owner)) })
+		}
+		kept, err := s.link.Listing(ctx, 0)
+		if err == nil {
+			return kept, s.link, nil
+		}
+		s.link.Close()
+		// The session of an earlier listing may be stale, because the server was restarted.
+		if !old || ctx.Err() != nil {
+			return nil, nil, err
+		}
+		old = false
+	}
+}

@@ -1,0 +1,84 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"pgfsm/policy"
+	"pgfsm/states"
+	"pgfsm/traces/ledger"
+)
+
+// holds are the runs that are about to be held and are not in the ledger yet, with their callers.
+type holds struct {
+	mu    sync.Mutex
+	begun map[string]ledger.Caller // by run id
+}
+
+// A holdDoor ends a run whose call would be held, if as many calls of its caller wait already as limits.held allows. Otherwise nobody would
+// find the calls of others among them.
+type holdDoor struct {
+	states.Door
+	generation *Generation
+	run        *states.Run
+	by         ledger.Caller
+}
+
+// Do performs the effect. In the state assessed it needs none, so it may interrupt the run.
+func (d *holdDoor) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
+	event, err := d.Door.Do(ctx, wanted)
+	if err != nil || event != nil || d.run.State() != states.Assessed || !d.run.Facts().Assessed.Verdict.Holds() {
+		return event, err
+	}
+	most := d.generation.Serve.Held
+	switch waiting, err := d.reserve(ctx, most); {
+	case err != nil:
+		return nil, err
+	case waiting >= most:
+		return states.Interruption(policy.CodeTooManyHeld, fmt.Sprintf("%d calls of this caller wait for approvers, as many as limits.held allows.", waiting)), nil
+	}
+	return nil, nil
+}
+
+// reserve counts the caller's calls that wait, up to a limit. Below the limit it counts this one from now on. Calls that other gateways are about
+// to hold are not counted.
+func (d *holdDoor) reserve(ctx context.Context, most int) (waiting int, err error) {
+	h := &d.generation.holds
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	err = d.generation.options.Ledger.View(ctx, func(r ledger.Reader) error {
+		waiting = 0
+		for _, by := range h.begun { // in any order: they are counted
+			if by.Name == d.by.Name && by.OnBehalfOf() == d.by.OnBehalfOf() && by.Client() == d.by.Client() {
+				waiting++
+			}
+		}
+		for q, err := range r.Requests(ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Open: true, Actor: d.by.Name}) {
+			switch _, counted := h.begun[q.RunID]; {
+			case err != nil:
+				return err
+			case waiting >= most:
+				return nil
+			case !counted && d.by.Asked(&q):
+				waiting++
+			}
+		}
+		return nil
+	})
+	if err == nil && waiting < most {
+		if h.begun == nil {
+			h.begun = make(map[string]ledger.Caller)
+		}
+		h.begun[d.run.ID()] = d.by
+	}
+	return waiting, err
+}
+
+// end ends the reservation: the run is in the ledger, or was not held.
+func (d *holdDoor) end() {
+	h := &d.generation.holds
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.begun, d.run.ID())
+}
