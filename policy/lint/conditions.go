@@ -74,7 +74,11 @@ func (l *linter) names(p place, key string, x *expression) {
 		if code == "" || slices.Contains(configured, m.Text) {
 			continue
 		}
-		f := l.add(p, key, code, among(plural, configured), "there is no %s %q in the configuration", what, clip(m.Text))
+		remedy := among(plural, configured)
+		if m.Name == nameOf[toolName] && l.joined(m.Text) {
+			code, remedy = MatchImpossible, "write the tool's own name, and compare server with that of its server"
+		}
+		f := l.add(p, key, code, remedy, "there is no %s %q in the configuration", what, clip(m.Text))
 		f.Line, f.Column = m.Line, m.Column
 	}
 }

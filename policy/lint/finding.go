@@ -72,7 +72,7 @@ var codes = []Code{
 	{NameUnconfigured, Note, "The condition names an environment, a tool or a kind of actor that does not exist."},
 	{ServerUnconfigured, Warning, "The policy, rule or condition names a server that is not configured."},
 	{MatchImpossible, Error, "The policy denies or holds calls, or the rule rates them, and a glob of it can match none: globs have only `*` and `?`, " +
-		"and a tool's name does not contain its server's."},
+		"and a tool's name does not contain its server's. Or a condition names such a tool."},
 	{MatchesNoTool, Note, "The policy matches no tool on the allowlist."},
 	{ToolUnmentioned, Warning, "The allowlist names the tool, but no policy matches it: every call is denied."},
 	{DestructiveAllowed, Error, "A tool that says it may destroy is allowed without a person."},

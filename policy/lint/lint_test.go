@@ -236,6 +236,8 @@ func TestLint(t *testing.T) {
 			[]string{"match_impossible policies[0] match.env"}, nil},
 		{"deny-by-the-joined-name", insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "pay__refund"}}),
 			[]string{"match_impossible policies[0] match.tool"}, nil},
+		{"condition-on-the-joined-name", insert(0, rules.Policy{ID: "x", Effect: rules.Deny, When: "tool == 'pay__refund'"}),
+			[]string{"match_impossible policies[0] when 1:9"}, nil},
 		{"rule-by-the-joined-name", matched(risk.Match{Tool: "mcp__pay__*"}), []string{"match_impossible rules[0] match.tool"},
 			matched(risk.Match{Tool: "mcp__*"})},
 		{"tool-that-nobody-speaks-of", func(c *policy.Content) { c.Policy.Policies = c.Policy.Policies[:2] },

@@ -147,13 +147,12 @@ func (l *linter) matchesNothing(p place, m *match, stops bool) (found bool) {
 		if slices.ContainsFunc(names, g.Match) {
 			continue
 		}
-		joined := func(server string) bool { return strings.Contains(g.String(), server+"__") }
 		literal, one := g.Literal()
 		switch {
 		case stops && strings.ContainsAny(g.String(), notWildcards):
 			l.add(p, key, MatchImpossible, "write one policy or rule for each name; only * and ? are wildcards",
 				"the glob %q matches no %s, because %s match only themselves", clip(g.String()), nameOf[i], strings.Join(strings.Split(notWildcards, ""), " "))
-		case stops && i == toolName && slices.ContainsFunc(servers, joined):
+		case stops && i == toolName && l.joined(g.String()):
 			l.add(p, key, MatchImpossible, "write the tool's own name, and the server as match.server",
 				"the glob %q matches no tool: it contains the name of a server, which only the names on /mcp have", clip(g.String()))
 		case i == serverName && one:
@@ -164,4 +163,9 @@ func (l *linter) matchesNothing(p place, m *match, stops bool) (found bool) {
 		found = true
 	}
 	return found
+}
+
+// joined reports whether a name or glob of a tool contains the name of a server, as the names on /mcp do.
+func (l *linter) joined(tool string) bool {
+	return slices.ContainsFunc(l.servers(), func(server string) bool { return strings.Contains(tool, server+"__") })
 }
