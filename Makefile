@@ -42,6 +42,7 @@ interop: interop-tools ## pgfsm with the conformance suites, clients, servers an
 	$(GO) test -count 1 -v -run TestFalseRefusals ./policy
 	PGFSM_INTEROP=1 $(GO) test -count 1 -parallel 2 $(TESTFLAGS) -run 'Interop|Conformance|TestGatewayAnswers|TestGatewayClients|TestGatewayLets|TestRootsAreNotTheClients' ./cmd/pgfsm
 
+race: export GOGC ?= 400
 race: ## packages with goroutines under the race detector (needs a C compiler), without long tests that have one goroutine; of the command, the gateway's tests
 	CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 60m -skip '$(ONE_THREAD)' ./current ./deadline ./llm ./loopback ./mcp/upstream ./mcp/gateway ./mcp/gateway/front ./mcp/gateway/session ./mcp/toy ./runner ./runner/ratelimit ./runner/setup ./telemetry ./traces ./traces/ledger ./traces/ledger/api ./traces/ledger/checkpoint/... ./traces/ledger/console ./traces/ledger/hooks ./traces/ledger/postgres/... ./traces/ledger/sqlite/... ./traces/ledger/stores ./web
 	CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 60m -run '$(RACE)' ./cmd/pgfsm
