@@ -27,7 +27,8 @@ type Vote struct {
 
 // Equal reports whether two votes are the same.
 func (v Vote) Equal(w Vote) bool {
-	return v.At == w.At && v.Binding == w.Binding && v.By == w.By && v.Display == w.Display && slices.Equal(v.Groups, w.Groups) && v.Outcome == w.Outcome && v.Reason == w.Reason
+	return v.At == w.At && v.Binding == w.Binding && v.By == w.By && v.Display == w.Display &&
+		slices.Equal(v.Groups, w.Groups) && v.Outcome == w.Outcome && v.Reason == w.Reason
 }
 
 // Voter is the approver's name for people.

@@ -109,8 +109,8 @@ func (r *reads) groupsIn(names []string, id *Identity) (in []string) {
 	return in
 }
 
-// Recorded returns the part of an identity that the bundle reads, and the display names, for the record of a run. It is nil for actors of no identity provider: all of
-// their identity is in their name.
+// Recorded returns the part of an identity that the bundle reads, and the display names, for the record of a run. It is nil for actors of no
+// identity provider: all of their identity is in their name.
 func (b *Bundle) Recorded(actor string, full *Identity) *Identity {
 	if full == nil || !HasSubject(actor) {
 		return nil

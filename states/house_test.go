@@ -53,7 +53,7 @@ var neighbours = map[string][]string{
 	"traces/backtest": {"config", "policy", "states", "traces"},
 	"traces":          {"deadline", "fsm", "internal/test", "identity", "loopback", "policy", "present", "safefile", "states", "web"},
 	"telemetry":       {},
-	"web":             {"loopback", "policy"},
+	"web":             {"loopback", "policy", "safefile"},
 	"identity":        {"identity", "loopback", "policy", "web"},
 	"fsm/fsmtest":     {"fsm"},
 }
