@@ -171,7 +171,7 @@ func (s *Service) compareRecorded(ctx context.Context, old, now *policy.Bundle) 
 	c := backtest.Comparer{Old: judge(before), New: judge(after), Replayer: s.runner.replayer}
 	report, err := c.CompareLog(ctx, l, "", backtest.ForReload)
 	if err != nil {
-		s.runner.log.Warn("the recorded calls cannot be compared", "error", visible.Text(err.Error()))
+		s.runner.log.Warn("the recorded calls cannot be compared", "error", visible.Error(err))
 		return nil
 	}
 	to := &present.ReloadCompared{
@@ -201,7 +201,7 @@ func (s *Service) logReload(cause ledger.Cause, by *ledger.Caller, done *present
 		actor = by.Name
 	}
 	if err != nil {
-		log.Error("reload failed: the former configuration stays active", "cause", string(cause), "actor", actor, "reason", visible.Text(err.Error()))
+		log.Error("reload failed: the former configuration stays active", "cause", string(cause), "actor", actor, "reason", visible.Error(err))
 		return
 	}
 	for _, w := range done.Warnings {

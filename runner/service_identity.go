@@ -139,9 +139,9 @@ func (l logged) Authenticate(r *http.Request) (web.Caller, error) {
 	switch {
 	case err == nil, errors.Is(err, web.ErrNoCredentials), errors.As(err, new(*web.ScopeError)): // the log has an entry about scopes
 	case errors.Is(err, web.ErrUnavailable):
-		l.s.lookup.Do(func() { l.s.runner.log.Warn("a token cannot be verified", "error", visible.Text(err.Error())) })
+		l.s.lookup.Do(func() { l.s.runner.log.Warn("a token cannot be verified", "error", visible.Error(err)) })
 	default:
-		l.s.refused.Do(func() { l.s.runner.log.Info("a token was refused at the gateway", "reason", visible.Text(err.Error())) })
+		l.s.refused.Do(func() { l.s.runner.log.Info("a token was refused at the gateway", "reason", visible.Error(err)) })
 	}
 	return c, err
 }
@@ -151,7 +151,7 @@ func (s *Service) refusedScope(ctx context.Context, endpoint string, lacking *we
 	err := s.runner.options.Ledger.RefusedAccess(ctx, lacking.Caller.Name, endpoint, strings.Join(lacking.Missing, " "))
 	if err != nil {
 		s.lookup.Do(func() {
-			s.runner.log.WarnContext(ctx, "a refused request is not recorded", "error", visible.Text(err.Error()))
+			s.runner.log.WarnContext(ctx, "a refused request is not recorded", "error", visible.Error(err))
 		})
 	}
 }

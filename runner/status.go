@@ -78,7 +78,7 @@ func (r *Generation) Status(ctx context.Context, caller gateway.Identity, run st
 			d.Code, d.Reason = q.Code, q.Reason
 		}
 		if d.Result, d.ResultNote, err = r.CallResult(ctx, look, &q); err != nil {
-			r.log.WarnContext(ctx, "status", "run", run, "error", visible.Text(err.Error()))
+			r.log.WarnContext(ctx, "status", "run", run, "error", visible.Error(err))
 			d.ResultNote = "the result cannot be shown"
 		}
 		if d.Result == nil {

@@ -82,7 +82,7 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 		return err
 	}
 	configured := &loaded.Serve
-	secured, err := openTLS(configured.TLS, func(err error) { w.warn(visible.Text(err.Error())) })
+	secured, err := openTLS(configured.TLS, func(err error) { w.warn(visible.Error(err)) })
 	if err != nil {
 		return err
 	}

@@ -76,6 +76,6 @@ func orRefused(w world, asJSON bool, err error) error {
 		}
 		return exit(exitNo)
 	}
-	fmt.Fprintf(w.stderr, "pgfsm: refused, %s: %s\n", r.Code, visible.Text(err.Error()))
+	fmt.Fprintf(w.stderr, "pgfsm: refused, %s: %s\n", r.Code, visible.Error(err))
 	return exit(exitNo)
 }

@@ -14,7 +14,7 @@ import (
 func notify(ctx context.Context, log *slog.Logger) (cancel func() bool) {
 	tell := func(state string) {
 		if _, err := daemon.SdNotify(false, state); err != nil {
-			log.Warn("systemd cannot be notified", "state", state, "error", visible.Text(err.Error()))
+			log.Warn("systemd cannot be notified", "state", state, "error", visible.Error(err))
 		}
 	}
 	tell(daemon.SdNotifyReady)

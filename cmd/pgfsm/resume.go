@@ -51,7 +51,7 @@ func (a *app) resumeOne(ctx context.Context, r *runner.Runner, id string, asJSON
 	k := newInk(a.w)
 	got, err := r.Resume(ctx, id, a.watch(k, asJSON))
 	if errors.Is(err, ledger.ErrUndecided) {
-		fmt.Fprintf(a.w.stderr, "pgfsm: %s\n", visible.Text(err.Error()))
+		fmt.Fprintf(a.w.stderr, "pgfsm: %s\n", visible.Error(err))
 		return exit(exitPending)
 	}
 	if err != nil {

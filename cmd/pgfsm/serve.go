@@ -98,7 +98,7 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	var l *openedLedger
 	defer func() {
 		if late := a.Close(); late != nil {
-			log.Warn("closing", "error", visible.Text(late.Error()))
+			log.Warn("closing", "error", visible.Error(late))
 		}
 		if l != nil {
 			err = closing(w, l, err)
@@ -160,7 +160,7 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 // startServed starts what calls need, and logs if there will be none, or if a policy cannot be what its author meant.
 func (a *app) startServed(ctx context.Context, log *slog.Logger) error {
 	if cause := a.Loaded.Closed; cause != nil {
-		log.Error("every call is refused: the allowlist cannot be read", "error", visible.Text(cause.Error()))
+		log.Error("every call is refused: the allowlist cannot be read", "error", visible.Error(cause))
 	}
 	catalog, err := a.catalog(ctx, a.Bundle, false)
 	if err != nil {
@@ -201,7 +201,7 @@ func (o *gatewayOptions) service(ctx context.Context, a *app, l *openedLedger, l
 	so = runner.ServiceOptions{
 		PublicURL: configured.PublicURL, AdminURL: configured.AdminURL, Info: upstream.Info{Name: "pgfsm", Version: version()}, Config: o.config,
 	}
-	secured, err := openTLS(configured.TLS, func(err error) { log.Error("TLS", "error", visible.Text(err.Error())) })
+	secured, err := openTLS(configured.TLS, func(err error) { log.Error("TLS", "error", visible.Error(err)) })
 	if err != nil {
 		return so, err
 	}

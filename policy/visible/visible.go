@@ -20,6 +20,9 @@ func Text(s string) string { return escape(s, false) }
 // Lines is [Text], but keeps new lines and tabs, for text that is displayed as a block.
 func Lines(s string) string { return escape(s, true) }
 
+// Error is the text of an error in one line: errors that were joined are separated by semicolons.
+func Error(err error) string { return Text(strings.ReplaceAll(err.Error(), "\n", "; ")) }
+
 // Clip is [Text] of at most limit bytes of s, cut between characters and marked where it was cut.
 func Clip(s string, limit int) string {
 	if len(s) <= limit {

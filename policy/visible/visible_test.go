@@ -1,6 +1,7 @@
 package visible
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"unicode"
@@ -31,6 +32,12 @@ func TestText(t *testing.T) {
 				t.Errorf("Text(%q) = %s, want %s", tc.in, got, tc.want)
 			}
 		})
+	}
+}
+
+func TestErrorIsOneLine(t *testing.T) {
+	if got, want := Error(errors.Join(errors.New("a"), errors.New("b\x1b"))), `a; b\u001b`; got != want {
+		t.Errorf("Error() = %q, want %q", got, want)
 	}
 }
 

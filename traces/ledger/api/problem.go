@@ -100,10 +100,10 @@ func problemOf(r *http.Request, err error, log func(string)) *problem {
 		}
 		return newProblem(Code(no.Code), no.Error())
 	case errors.Is(err, errCredentials):
-		log("a caller was refused: " + visible.Text(err.Error()))
+		log("a caller was refused: " + visible.Error(err))
 		return newProblem(Code(ledger.RefusedToken), ledger.ErrToken.Message)
 	case errors.Is(err, web.ErrUnavailable) && !errors.Is(err, ledger.ErrUnavailable):
-		log(visible.Text(err.Error()))
+		log(visible.Error(err))
 		p := newProblem(Unavailable, "the token cannot be verified now; the service's log says why")
 		if later := (*web.RetryError)(nil); errors.As(err, &later) {
 			p.retryAfter = later.Seconds()

@@ -50,7 +50,7 @@ func (w *Writer) Run(ctx context.Context) error {
 		case errors.Is(err, ErrInconsistent):
 			return err
 		case err != nil:
-			w.Log.Error("no checkpoint was written", "dir", visible.Text(w.Dir), "error", visible.Text(err.Error()))
+			w.Log.Error("no checkpoint was written", "dir", visible.Text(w.Dir), "error", visible.Error(err))
 		}
 		select {
 		case <-ctx.Done():
