@@ -20,7 +20,7 @@ func (executed) Judge(r *Run, _ Event) Judgement {
 		}
 		note = v.Reason
 	}
-	return answer(r, "Typed parsing blocked: "+note)
+	return answer(r, "The result is raw: "+note)
 }
 
 // answer returns the result to the caller.

@@ -142,13 +142,13 @@ type interopCall struct {
 }
 
 // What many calls come to.
-const untyped = "Typed parsing blocked: the result has no structured content"
+const untyped = "The result is raw: the result has no structured content"
 
 var (
 	typedAnswer   = []string{"/type", "tool_result", "/effect", "done", "/is_error", "false", "/note", "", "/raw", ""}
 	rawAnswer     = []string{"/type", "tool_result", "/effect", "done", "/is_error", "false", "/note", untyped, "/typed", ""}
 	toolComplaint = []string{"/type", "tool_result", "/effect", "done", "/is_error", "true", "/raw/isError", "true",
-		"/typed", "", "/note", "Typed parsing blocked: the tool reports an error"}
+		"/typed", "", "/note", "The result is raw: the tool reports an error"}
 	argsRefused = []string{"/type", "blocked", "/effect", "not_sent", "/gate", "schema", "/code", "arguments_invalid"}
 	toolUnknown = []string{"/type", "blocked", "/effect", "not_sent", "/gate", "schema", "/code", "tool_unknown"}
 	toolDenied  = []string{"/type", "blocked", "/effect", "not_sent", "/gate", "allowlist", "/code", "tool_not_allowed"}
