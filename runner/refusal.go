@@ -16,7 +16,7 @@ const (
 	retryChanged = "changed" // with other arguments
 	retryLater   = "later"   // the same call, later
 	retryLook    = "look"    // the call may have happened: look before anything else
-	retrySame    = "same"    // the identical call: it attaches to the held run
+	retrySame    = "same"    // the identical call: it attaches to the held run, or after its expiry begins a new one at once
 )
 
 // The one answer to every refusal by the operator's rules if serve.denials is opaque.
@@ -83,9 +83,10 @@ func retryOf(o states.Outcome) string {
 	switch o.Code {
 	case policy.CodeArgumentsInvalid, "arguments_too_complex", policy.CodeArgumentsNotGranted:
 		return retryChanged
-	case policy.CodeServerDown, policy.CodeToolDefinitionChanged, policy.CodeBundleChanged, policy.CodeBuildChanged,
-		policy.CodeApprovalExpired, policy.CodeTooManyHeld:
+	case policy.CodeServerDown, policy.CodeToolDefinitionChanged, policy.CodeBundleChanged, policy.CodeBuildChanged, policy.CodeTooManyHeld:
 		return retryLater
+	case policy.CodeApprovalExpired:
+		return retrySame
 	}
 	return retryNo
 }

@@ -116,7 +116,7 @@ func TestServeFailuresOfDecisions(t *testing.T) {
 		a := o.agent("/mcp", o.ci)
 		run := o.held(t, a, `{"n":1}`)
 		got := a.until(t, "echo__look", `{"n":1}`, "approval_required")
-		got.wants(t, "approval_expired", "not_sent", "later")
+		got.wants(t, "approval_expired", "not_sent", "same")
 		if got.Result.Meta.Decision.RunID != run {
 			t.Errorf("another run expired: %s", got.Raw)
 		}
