@@ -42,7 +42,7 @@ type ServerTool struct {
 	Drifted bool             `json:"drifted"` // the server sends another definition than the pinned one
 	Stored  bool             `json:"stored"`  // the pinned definition is stored, so that Changes has all that changed
 	Changes []docdiff.Change `json:"changes"` // from the pinned definition
-	Next    string           `json:"next"`    // the command, or what to do, to allow it as it is; empty: nothing
+	Next    string           `json:"next"`    // the command to allow it as it is; empty: nothing
 	Live    []byte           `json:"-"`       // the whole definition, canonical, if the tool drifted
 }
 
@@ -56,7 +56,10 @@ type Pins struct {
 
 // Command writes a command about the pin of a tool.
 func (p *Pins) Command(server, tool string, words ...string) string {
-	words = append([]string{"pgfsm", "pins"}, words...)
+	return p.command(server, tool, append([]string{"pgfsm", "pins"}, words...)...)
+}
+
+func (p *Pins) command(server, tool string, words ...string) string {
 	if p.Config != "" {
 		words = append(words, "-c", p.Config)
 	}
@@ -102,7 +105,7 @@ func (t *ServerTool) compare(definitions map[canonical.Digest][]byte, pins *Pins
 	switch {
 	case pins.Allowlist == "":
 	case t.Code == policy.CodeToolNotAllowed:
-		t.Next = "add it to " + pins.Allowlist
+		t.Next = pins.command(t.Server, t.Name, "pgfsm", "allow")
 	case t.Drifted:
 		t.Next = pins.Command(t.Server, t.Name, "approve", "--expect", string(t.Definition))
 	case t.Pin == "" && t.Allowed:

@@ -86,7 +86,7 @@ func TestServers(t *testing.T) {
 	for name, want := range map[string][]string{
 		"drifts": {"<b>no</b>", "tool_definition_changed"}, "same": {"yes", "pinned"}, "new": {"yes", "not pinned", "pgfsm pins approve"},
 		"refused": {"<b>no</b>", "schema_refused"}, "absent": {"<b>no</b>", "the server does not list it"}, "-dash": {"-- " + statestest.Server + " -dash"},
-		"&lt;img src=x": {"<b>no</b>", "not on the allowlist", "add it to allowlist.json"},
+		"&lt;img src=x": {"<b>no</b>", "not on the allowlist", "pgfsm allow -c"},
 	} { // in any order
 		for _, w := range want {
 			if text := row(t, got.body, name); !strings.Contains(text, w) {
