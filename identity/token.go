@@ -27,7 +27,7 @@ const (
 // Reasons for which tokens are invalid. They are constant, so that no text of a token gets into logs.
 var (
 	errSize      = errors.New("the token is larger than 16 KiB")
-	errForm      = errors.New("the token is no signed JWT in compact form")
+	errForm      = errors.New("the token is neither one of the ledger, which begins with pgfsm_, nor a signed JWT of an identity provider")
 	errHeader    = errors.New("the token's header is not strict JSON of the expected form, or has crit, jku, jwk, x5c, x5u or b64")
 	errAlgorithm = errors.New("the token's algorithm is not accepted")
 	errType      = errors.New("the token's typ is not that of an access token of its issuer")

@@ -199,7 +199,7 @@ func (l *Ledger) Authenticate(ctx context.Context, presented string) (c Caller, 
 func Authenticate(r Reader, presented string, clock time.Time) (Caller, error) {
 	id, ok := idIn(presented)
 	if !ok {
-		return Caller{}, refusedToken("it is not a token")
+		return Caller{}, refusedToken("it is not a whole token: pgfsm token create prints pgfsm_, 16 characters, _ and 43 characters")
 	}
 	t, err := r.Token(id)
 	if errors.Is(err, ErrNotFound) {
