@@ -76,12 +76,18 @@ func run(ctx context.Context, args []string, w world) int {
 	case errors.As(err, &verdict):
 		return verdict.code
 	}
+	if ctx.Err() != nil && strings.Contains(err.Error(), context.Canceled.Error()) {
+		err = errStopped
+	}
 	fmt.Fprintf(w.stderr, "pgfsm: %s\n", visible.Lines(err.Error()))
 	if !understood {
 		fmt.Fprintf(w.stderr, "usage: %s (more: %s --help)\n", cmd.UseLine(), cmd.CommandPath())
 	}
 	return exitCould
 }
+
+// errStopped takes the place of errors that only say that a context ended.
+var errStopped = errors.New("stopped by a signal, before the command was done")
 
 // unlessPipe drops an error that is only about a reader who left.
 func unlessPipe(err error) error {

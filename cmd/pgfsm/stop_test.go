@@ -259,3 +259,19 @@ func TestManyAtOnce(t *testing.T) {
 		t.Errorf("replay says %q, want %q", r.stdout, want)
 	}
 }
+
+// TestStoppedCommandSaysSo: a command that a signal ended does not speak of contexts.
+func TestStoppedCommandSaysSo(t *testing.T) {
+	dir := gatewayFolder(t, newPuppet(t, honest), "ledger: "+inFile+"\n")
+	config := filepath.Join(dir, "pgfsm.yaml")
+	makeToken(t, config, "agent", "ci")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, args := range [][]string{{"ledger", "list"}, {"ledger", "verify"}} {
+		r := command(ctx, nil, append(args, "-c", config)...)
+		r.want(t, exitCould)
+		if r.stderr != "pgfsm: stopped by a signal, before the command was done\n" {
+			t.Errorf("%v says %s", args, r.stderr)
+		}
+	}
+}
