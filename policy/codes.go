@@ -105,8 +105,8 @@ func Codes() []CodeDoc {
 		{CodeFinalAnswer, GatePlan, "A final_answer may only ask for more information: needs_more_info must be true and the answer 1 to 500 " +
 			"bytes.", "Call a tool, or ask for missing information."},
 		{CodeServerUnknown, GateSchema, "The plan names a server that is not configured.", "pgfsm tools lists the servers."},
-		{CodeServerDown, GateSchema, "The plan names a server that did not answer in time, or gave an invalid answer.", "The member " +
-			"servers of the result has the reason."},
+		{CodeServerDown, GateSchema, "The plan names a server that did not answer in time, or gave an invalid answer.", "pgfsm tools " +
+			"asks the servers again, and shows why one does not answer."},
 		{CodeToolUnknown, GateSchema, "The server does not list a tool of that name. Names are compared byte for byte.", "pgfsm tools lists the live catalog."},
 		{CodeToolAmbiguous, GateSchema, "The server lists the name more than once, so it is not clear which tool would run.", "Have the server " +
 			"fixed."},
