@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -70,6 +71,21 @@ func (l *Link) over(f *fault) *fault {
 	l.faultMu.Unlock()
 	l.cancel()
 	return f
+}
+
+// late is the fault of a server that did not do what within the time of ctx. A child may still download its program, and say so.
+func (l *Link) late(ctx context.Context, what string) *fault {
+	within := "the time allowed"
+	if errors.Is(context.Cause(ctx), errConnectTimeout) {
+		within = fmt.Sprintf("connect_timeout (%s)", l.up.server.ConnectTimeout)
+	}
+	reason := fmt.Sprintf("it did not %s within %s", what, within)
+	if c, ok := l.conn.(*stdioConn); ok {
+		if line := c.child.stderr.lastLine(l.secrets); line != "" {
+			reason += "; the last line on its standard error: " + line
+		}
+	}
+	return &fault{code: CodeTimeout, reason: presentable(reason, l.secrets)}
 }
 
 func (l *Link) fault() *fault {

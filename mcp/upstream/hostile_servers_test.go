@@ -30,9 +30,9 @@ func listLies() []lie {
 	page := func(cursor string) string { return fmt.Sprintf(`{"tools":[{"name":"a"}],"nextCursor":%q}`, cursor) }
 	forever := 0
 	return []lie{
-		{"hangs-at-initialize", on("initialize", silence), Limits{}, CodeTimeout, "time allowed"},
-		{"hangs-at-discover", on("server/discover", silence), Limits{}, CodeTimeout, "time allowed"},
-		{"hangs-at-list", on("tools/list", silence), Limits{}, CodeTimeout, "time allowed"},
+		{"hangs-at-initialize", on("initialize", silence), Limits{}, CodeTimeout, "did not connect and answer the handshake within connect_timeout"},
+		{"hangs-at-discover", on("server/discover", silence), Limits{}, CodeTimeout, "did not connect and answer the handshake within connect_timeout"},
+		{"hangs-at-list", on("tools/list", silence), Limits{}, CodeTimeout, "did not answer tools/list within connect_timeout"},
 		{"same-cursor-again", on("tools/list", func(w spoken) []string { return []string{result(w.id, page("x"))} }),
 			Limits{}, CodeProtocol, "circle"},
 		{"pages-without-end", on("tools/list", func(w spoken) []string {
@@ -178,7 +178,7 @@ func TestHTTPRefusals(t *testing.T) {
 		{"wrong-type", TypeHTTP, status(200, "Content-Type", "text/html"), CodeUnreachable, "text/html"},
 		{"sse-endpoint-elsewhere", TypeSSE, endpoint(other.URL + "/mcp"), CodeOrigin, "outside the configured origin"},
 		{"sse-endpoint-other-scheme", TypeSSE, endpoint("https://127.0.0.1/mcp"), CodeOrigin, "outside"},
-		{"sse-endpoint-that-never-comes", TypeSSE, endpoint(""), CodeTimeout, "time allowed"},
+		{"sse-endpoint-that-never-comes", TypeSSE, endpoint(""), CodeTimeout, "connect_timeout"},
 		{"sse-endpoint-no-url", TypeSSE, endpoint("http://[::1"), CodeProtocol, "not a URL"},
 		{"sse-ends-at-once", TypeSSE, status(200, "Content-Type", "text/event-stream"), CodeUnreachable, "lost"},
 		{"sse-a-page", TypeSSE, status(200, "Content-Type", "text/html"), CodeUnreachable, "text/html"},

@@ -153,7 +153,7 @@ func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, err
 			return nil, &LinkError{CodeInvalid, "the peer's capabilities are not a strict JSON object"}
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, up.server.ConnectTimeout)
+	ctx, cancel := up.server.connectContext(ctx)
 	defer cancel()
 	l, err := u.link(ctx, up, p)
 	if err == nil && l.cannotAsk() {
@@ -171,7 +171,7 @@ func (u *Upstreams) link(ctx context.Context, up *upstream, p Peer) (*Link, erro
 	}
 	defer context.AfterFunc(u.ctx, func() { l.over(&fault{code: CodeClosed, reason: errClosed.Error()}) })()
 	stop := context.AfterFunc(ctx, func() {
-		l.fail(overCode(ctx), "it did not connect and greet within the time allowed")
+		l.fail(overCode(ctx), errNoAnswer)
 	})
 	f := l.open(ctx)
 	stop()
@@ -181,7 +181,10 @@ func (u *Upstreams) link(ctx context.Context, up *upstream, p Peer) (*Link, erro
 	if f != nil {
 		l.over(f)
 		l.finish()
-		return nil, l.fault().linkError()
+		if f = l.fault(); f.code == CodeTimeout && ctx.Err() != nil {
+			f = l.late(ctx, "connect and answer the handshake")
+		}
+		return nil, f.linkError()
 	}
 	context.AfterFunc(l.ctx, l.finish)
 	return l, nil

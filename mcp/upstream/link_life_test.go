@@ -170,7 +170,7 @@ func TestChildrenThatFail(t *testing.T) {
 			s := self(t, "deaf")
 			s.ConnectTimeout = soon
 			return s
-		}, CodeTimeout, "time allowed"},
+		}, CodeTimeout, "connect_timeout"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -183,6 +183,16 @@ func TestChildrenThatFail(t *testing.T) {
 			}
 		})
 	}
+	t.Run("downloads", func(t *testing.T) {
+		s, reason := self(t, "downloads"), ""
+		for s.ConnectTimeout = soon; s.ConnectTimeout < time.Minute && !strings.Contains(reason, "npm"); s.ConnectTimeout *= 4 { // it must have started
+			reason = down(t, upstreams(t, Limits{}, s), CodeTimeout)
+		}
+		want := fmt.Sprintf("within connect_timeout (%s); the last line on its standard error: npm warn exec this will be installed: x", s.ConnectTimeout/4)
+		if !strings.HasSuffix(reason, want) {
+			t.Errorf("the reason is %q, want %q", reason, want)
+		}
+	})
 	for _, tt := range []struct{ role, effect, code string }{
 		{"honest", EffectDone, ""},
 		{"answers-early", EffectDone, ""},

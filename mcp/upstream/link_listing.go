@@ -23,7 +23,7 @@ func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*Kept, error)
 		return k, nil
 	}
 	asked := l.u.moments.Load()
-	ctx, cancel := context.WithTimeout(ctx, l.up.server.ConnectTimeout)
+	ctx, cancel := l.up.server.connectContext(ctx)
 	defer cancel()
 	select {
 	case l.listing <- struct{}{}:
@@ -92,6 +92,8 @@ func (l *Link) list(ctx context.Context) (pages [][]byte, f *fault) {
 		switch {
 		case o.fault != nil && o.fault.code == codeFrame:
 			return nil, &fault{code: CodeCatalog, reason: o.fault.reason}
+		case o.fault != nil && o.fault.code == CodeTimeout && ctx.Err() != nil:
+			return nil, l.late(ctx, "answer tools/list")
 		case o.fault != nil:
 			return nil, o.fault
 		case o.failed != nil:

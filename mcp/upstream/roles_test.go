@@ -36,6 +36,9 @@ func play(role string) int {
 	case "garbage":
 		fmt.Println("{Server: ready on stdio}")
 		runScript(honest)
+	case "downloads":
+		fmt.Fprintln(os.Stderr, "npm warn exec this will be installed: x")
+		hang()
 	case "dies-at-start":
 		fmt.Fprintln(os.Stderr, "first line")
 		fmt.Fprintf(os.Stderr, "\x1b[31mno database \u202eat %s\n", os.Getenv("DB_PASSWORD"))

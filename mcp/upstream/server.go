@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"cmp"
+	"context"
 	"crypto"
 	"errors"
 	"fmt"
@@ -54,6 +55,13 @@ type Server struct {
 func (s *Server) limits() deadline.Limits {
 	return deadline.Limits{Idle: s.Timeout, Total: s.TimeoutTotal}
 }
+
+// connectContext is ctx, ended by the ConnectTimeout.
+func (s *Server) connectContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, s.ConnectTimeout, errConnectTimeout)
+}
+
+var errConnectTimeout = errors.New("the connect_timeout is over")
 
 // Same reports whether two servers are reached in the same way. Private keys cache values when they are used, so they are compared as keys.
 func (s Server) Same(other Server) bool {

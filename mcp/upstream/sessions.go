@@ -243,7 +243,7 @@ func (c *Client) List(ctx context.Context, names ...string) []Listing {
 }
 
 func (c *Client) list(ctx context.Context, up *upstream) Listing {
-	ctx, cancel := context.WithTimeout(ctx, up.server.ConnectTimeout)
+	ctx, cancel := up.server.connectContext(ctx)
 	defer cancel()
 	s := up.enterSession(c.owner)
 	defer up.leaveSession(s)
