@@ -48,6 +48,7 @@ type serverState struct {
 	offers    offers
 	stateless bool
 	down      bool // it could not be reached
+	unlisted  bool // its last list of tools failed
 }
 
 // state returns the state of a server, and changes it then.
@@ -197,7 +198,7 @@ func (g *Gateway) connectLink(ctx context.Context, client Identity, s *clientSes
 		return nil, err
 	}
 	g.pool.state(server, func(s *serverState) {
-		*s = serverState{known: true, offers: readOffers(up.Hello().Capabilities), stateless: up.Modern()}
+		*s = serverState{known: true, offers: readOffers(up.Hello().Capabilities), stateless: up.Modern(), unlisted: s.unlisted}
 	})
 	l.upstreamSession = up
 	l.restoreState()

@@ -37,6 +37,7 @@ type played struct {
 	process    bool
 	down       bool
 	tools      []string // tool objects
+	unlisted   error    // of tools/list
 	script     map[string]func(ctx context.Context, l *playedLink, params jsontext.Value, on func(wire.Message)) (upstream.Reply, error)
 
 	mu      sync.Mutex
@@ -129,6 +130,9 @@ func (l *playedLink) Answer(_ context.Context, id, result, failed jsontext.Value
 func (l *playedLink) Listing(context.Context, time.Duration) (*upstream.Kept, error) {
 	l.played.mu.Lock()
 	defer l.played.mu.Unlock()
+	if l.unlisted != nil {
+		return nil, l.unlisted
+	}
 	if l.kept == nil || l.made != l.changes {
 		l.made = l.changes
 		page := `{"tools":[` + strings.Join(l.tools, ",") + `]}`

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/mcp/gateway/ask"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 	"pgfsm/policy"
 )
@@ -68,6 +69,24 @@ func TestToolsOfGroups(t *testing.T) {
 				t.Errorf("%s at %q: a call of %+v", step.name, c.at, last.Identity)
 			}
 		}
+	}
+}
+
+// TestAServerThatIsLeftOutIsLoggedOnce shows that the log names a server whose list fails, and why, until the list works again.
+func TestAServerThatIsLeftOutIsLoggedOnce(t *testing.T) {
+	var log bytes.Buffer
+	r := newRig(t, "docs dead", func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	r.servers["dead"].down = true
+	slow := &upstream.LinkError{Code: upstream.CodeTimeout, Reason: "it did not answer tools/list within connect_timeout (10s)"}
+	for _, failed := range []error{slow, slow, nil, slow} {
+		r.servers["docs"].unlisted = failed
+		for _, c := range []*client{r.modern("", `{}`), r.legacy("", `{}`)} {
+			c.ask("tools/list", `{}`)
+		}
+	}
+	left, down := strings.Count(log.String(), "a server's tools were left out\" server=docs"), strings.Count(log.String(), "a server cannot be reached\" server=dead")
+	if left != 2 || down != 1 || strings.Count(log.String(), "\n") != 3 || !strings.Contains(log.String(), "connect_timeout (10s)") {
+		t.Errorf("docs was left out in %d lines, and dead was down in %d, want 2, 1 and no others:\n%s", left, down, log.String())
 	}
 }
 

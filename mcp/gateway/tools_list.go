@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"strconv"
 	"sync"
@@ -42,10 +43,11 @@ func (g *Gateway) toolsOf(ctx context.Context, q *request, maxAge time.Duration)
 		ask := func() {
 			c, err := g.catalogOf(upstreamContext(ctx, s), q, s, maxAge)
 			if err != nil {
-				g.options.Log.Debug("a server's tools were left out", "server", s.Name, "error", err.Error())
+				g.logUnlisted(ctx, s, err)
 				errs[i] = err
 				return
 			}
+			g.pool.state(s, func(state *serverState) { state.unlisted = false })
 			found[i] = c
 		}
 		if len(servers) == 1 {
@@ -82,6 +84,18 @@ func noRoom(servers []*server, errs []error) jsontext.Value {
 		}
 	}
 	return nil
+}
+
+// logUnlisted logs that a list lacks a server's tools: as a warning once, until its tools are listed again.
+func (g *Gateway) logUnlisted(ctx context.Context, server *server, err error) {
+	level := slog.LevelDebug
+	if ctx.Err() == nil { // else the client is gone
+		before := g.pool.state(server, func(s *serverState) { s.unlisted = true })
+		if !before.unlisted && !before.down { // connectLink has logged that it is down
+			level = slog.LevelWarn
+		}
+	}
+	g.options.Log.Log(ctx, level, "a server's tools were left out", "server", server.Name, "error", err.Error())
 }
 
 // joinedTool is a tool under its joined name; nil if the name is too long, or another server has it.
