@@ -36,7 +36,7 @@ func newForgetful(t *testing.T) (p *puppet, restart func()) {
 }
 
 // TestServeServerThatLostItsSessions shows that a call over a lost session ends as unknown, and that the next one works. If the tools are listed
-// before, the list and the call work at once. Clients have a session each or share one, and there may be another gateway in between.
+// before, the list and the call work at once. There may be another gateway in between.
 func TestServeServerThatLostItsSessions(t *testing.T) {
 	t.Parallel()
 	list := func(raw []byte) bool { return strings.Contains(string(raw), `"look"`) }
@@ -86,7 +86,7 @@ func TestServeServerThatLostItsSessions(t *testing.T) {
 			restart()
 			for i, call := range calls {
 				got := call()
-				if tt.more != "" {
+				if tt.more != "" || i == 1 { // client 1 shares the session of client 0, which has a new one
 					if got.code() != "hi" {
 						t.Errorf("client %d, call after the restart: %s, want the result", i, got.Raw)
 					}
