@@ -50,7 +50,7 @@ const (
 	DefaultIdleTimeout = 2 * 60_000
 	MaxIdleTimeout     = 24 * 60 * 60_000
 
-	DefaultServerSessions = 64
+	DefaultServerSessions = 48
 	MaxServerSessions     = 10_000
 	DefaultHeld           = 50
 	MaxHeld               = 10_000

@@ -25,7 +25,7 @@ func TestServe(t *testing.T) {
 	want := Serve{
 		Listen: "127.0.0.1:8787", Admin: "127.0.0.1:9464", Denials: "explain", Record: "keep", Sessions: 1000,
 		OnPending: "result", RemindBefore: 900_000, CatalogMaxAge: 60_000, Expose: []Exposure{{"docs", byDefault, SessionsIdentity}},
-		ServerSessions: 64, Held: 50,
+		ServerSessions: 48, Held: 50,
 	}
 	if diff := cmp.Diff(want, plain.Serve); diff != "" {
 		t.Errorf("Serve without any key (-want +got):\n%s", diff)

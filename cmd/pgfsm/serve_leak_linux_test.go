@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+	"strconv"
 	"testing"
 	"time"
 
@@ -71,14 +71,9 @@ func (s *served) descriptors() int {
 
 // children are the processes whose parent is the gateway.
 func (s *served) children() (n int) {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range stats {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // it is gone
-		}
-		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-		if len(fields) > 1 && fields[1] == fmt.Sprint(s.cmd.Process.Pid) {
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, path := range all {
+		if parentOf(filepath.Base(path)) == strconv.Itoa(s.cmd.Process.Pid) {
 			n++
 		}
 	}

@@ -14,7 +14,7 @@ const (
 	DefaultUnasked      = 10_000   // messages that a server may send in a minute without being asked
 	DefaultLinks        = 1024     // links with one server
 
-	DefaultServerSessions = 64 // links with all stdio servers together: each has a child process
+	DefaultServerSessions = 48 // links with all stdio servers together: each has a child process
 
 	DefaultConnectTimeout = 10 * time.Second
 	DefaultTimeout        = time.Minute
