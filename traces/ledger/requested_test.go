@@ -29,6 +29,7 @@ func TestRefusedCallsAreFound(t *testing.T) {
 			`{"policy_id":"policy-42"}`},
 		{"large-arguments", "agent-tool-that-the-kept-listing-lacks", argued(`{"a":"` + strings.Repeat("x", ledger.MaxInline) + `"}`), ledger.Filter{Tool: "drop_all"}, ""},
 		{"arguments-in-another-form", "agent-tool-that-the-kept-listing-lacks", argued(`{ "b":1, "a":"x" }`), ledger.Filter{Text: `{"a":"x","b":1}`}, `{"a":"x","b":1}`},
+		{"arguments-recorded-by-their-digest", "agent-arguments-too-large", argued(`{"policy_id":"policy-0042"}`), ledger.Filter{Server: "crm", Tool: "drop_all"}, ""},
 		{"no-plan", "agent-tool-that-the-kept-listing-lacks", `{"server":`, ledger.Filter{Code: "plan_not_strict"}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

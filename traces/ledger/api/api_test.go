@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/policy/canonical"
+	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
@@ -99,6 +100,18 @@ func TestWhatAnApproverSees(t *testing.T) {
 	}
 	if len(s.Votes) != 1 || s.Votes[0].By != alice || s.Votes[0].Outcome != "approve" || s.Votes[0].Reason != "as agreed" {
 		t.Errorf("votes = %+v", s.Votes)
+	}
+}
+
+// TestRefusedCallIsFound: the filters find a call of a tool that does not exist, which the answer marks.
+func TestRefusedCallIsFound(t *testing.T) {
+	d := newDesk(t)
+	q := d.AskRequest(states.Request{
+		Actor: carol, At: statestest.At, Kind: states.KindCall, Text: canonical.Text(`{"args":{"id":42},"server":"crm","tool":"drop_all","type":"call_tool"}`),
+	}, statestest.Content())
+	got := d.call(http.MethodGet, "/requests?server=crm&tool=drop_all", d.token(ledger.RoleAuditor, "auditor"), "")
+	if got.status != 200 || !strings.Contains(string(got.body), q.RunID) || !strings.Contains(string(got.body), `"unverified":true`) {
+		t.Errorf("/requests = %d %s, want run %s, unverified", got.status, got.body, q.RunID)
 	}
 }
 

@@ -75,6 +75,17 @@ func TestVoteOfAPageLeftOpen(t *testing.T) {
 	}
 }
 
+// TestRefusedCallIsListed: the filters find a call of a tool that does not exist, and the page marks it.
+func TestRefusedCallIsListed(t *testing.T) {
+	d := newDesk(t)
+	q := d.AskRequest(states.Request{
+		Actor: alice, At: statestest.At, Kind: states.KindCall, Text: canonical.Text(`{"args":{"id":42},"server":"crm","tool":"drop_all","type":"call_tool"}`),
+	}, statestest.Content())
+	b := d.signedIn(here, alice, ledger.RoleAuditor)
+	b.page("runs?server=crm&tool=drop_all&text=42").want(t, http.StatusOK, q.RunID, "drop_all on crm", "(unverified)")
+	b.page("runs/"+q.RunID).want(t, http.StatusOK, "crm drop_all (unverified")
+}
+
 // TestCallOfARevokedRequester: the page says before the vote that the call will not be made.
 func TestCallOfARevokedRequester(t *testing.T) {
 	const says = "This call will not be made, even if approvers agree"

@@ -122,7 +122,7 @@ func (f *Fixture) HoldBy(actor string, c policy.Content) ledger.Request {
 // Ask takes an actor's request as far as it comes without people.
 func (f *Fixture) Ask(actor string, c policy.Content) ledger.Request {
 	f.TB.Helper()
-	return f.askRequest(states.Request{
+	return f.AskRequest(states.Request{
 		Actor: actor, At: f.Clock.Now().Format(time.RFC3339), Kind: states.KindAsk, Text: canonical.Text(statestest.Question),
 	}, c)
 }
@@ -130,14 +130,15 @@ func (f *Fixture) Ask(actor string, c policy.Content) ledger.Request {
 // HoldRequest is [Fixture.HoldBy] for a whole request.
 func (f *Fixture) HoldRequest(r states.Request, c policy.Content) ledger.Request {
 	f.TB.Helper()
-	q := f.askRequest(r, c)
+	q := f.AskRequest(r, c)
 	if q.Status != ledger.Pending {
 		f.TB.Fatalf("the request is %s, want a held one", q.Status)
 	}
 	return q
 }
 
-func (f *Fixture) askRequest(r states.Request, c policy.Content) ledger.Request {
+// AskRequest is [Fixture.Ask] for a whole request.
+func (f *Fixture) AskRequest(r states.Request, c policy.Content) ledger.Request {
 	f.TB.Helper()
 	run := states.NewRun(NewID(f.TB), r, statestest.MustBundle(c, nil))
 	rec := f.Begin(traces.NewHeader(f.Machine, run), run)
