@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -43,14 +44,10 @@ type serverPorts struct {
 	listings map[string]uint64 // by server: the number of the listing that the run was judged by
 }
 
-// List asks every server for its tools. Once the run has a plan, it asks only the server of the call.
+// List asks every server for its tools, or only the server of the call if that is known.
 func (p *serverPorts) List(ctx context.Context, _ *states.ListTools) states.Event {
 	listed := &states.ToolsListed{}
-	var names []string
-	if p.run != nil && p.run.Plan() != nil {
-		names = []string{p.run.Plan().Server}
-	}
-	all := p.client.List(ctx, names...)
+	all := p.client.List(ctx, p.callServer()...)
 	if err := ctx.Err(); err != nil { // a server that had no time is not down
 		return unlisted(err, "The run's time ran out while the servers were asked for their tools.",
 			"The run was cancelled while the servers were asked for their tools.")
@@ -60,6 +57,24 @@ func (p *serverPorts) List(ctx context.Context, _ *states.ListTools) states.Even
 		listed.Servers = append(listed.Servers, p.listing(l))
 	}
 	return listed
+}
+
+// callServer returns the server that the run would call, by its plan or, for an operator's call, by its request; none if it is not known.
+func (p *serverPorts) callServer() []string {
+	if p.run == nil {
+		return nil
+	}
+	if plan := p.run.Plan(); plan != nil {
+		return []string{plan.Server}
+	}
+	if p.run.Request().Kind != states.KindCall {
+		return nil
+	}
+	plan, _ := policy.ReadCall(p.run.Request().Text, p.Bundle.Limits())
+	if plan == nil || !slices.Contains(p.Bundle.Servers(), plan.Server) {
+		return nil // the run is blocked later
+	}
+	return []string{plan.Server}
 }
 
 // Changed reports whether the server that the run would call has announced other tools since it was listed. Announcements of
