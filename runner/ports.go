@@ -40,6 +40,7 @@ func (r *Generation) serverPorts(run *states.Run, owner string) *serverPorts {
 type serverPorts struct {
 	*Generation
 	run      *states.Run // nil if tools are only listed
+	only     []string    // without a run: the servers to list; empty: all
 	client   *upstream.Client
 	listings map[string]uint64 // by server: the number of the listing that the run was judged by
 }
@@ -62,7 +63,7 @@ func (p *serverPorts) List(ctx context.Context, _ *states.ListTools) states.Even
 // callServer returns the server that the run would call, by its plan or, for an operator's call, by its request; none if it is not known.
 func (p *serverPorts) callServer() []string {
 	if p.run == nil {
-		return nil
+		return p.only
 	}
 	if plan := p.run.Plan(); plan != nil {
 		return []string{plan.Server}
@@ -98,13 +99,14 @@ func (p *serverPorts) Call(ctx context.Context, c *states.CallTool) states.Event
 	return p.callEvent(ctx, got)
 }
 
-// List asks every server for its tools, within the time of a run.
-func (r *Runner) List(ctx context.Context) (*states.ToolsListed, error) {
+// List asks every server, or only some, for their tools, within the time of a run.
+func (r *Runner) List(ctx context.Context, only ...string) (*states.ToolsListed, error) {
 	using := r.active.Acquire()
 	defer using.Release()
 	ctx, cancel := context.WithTimeout(ctx, using.Value.runTimeout())
 	defer cancel()
 	ports := using.Value.serverPorts(nil, "")
+	ports.only = only
 	defer ports.client.Close()
 	switch e := ports.List(ctx, nil).(type) {
 	case *states.ToolsListed:

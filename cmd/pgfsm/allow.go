@@ -72,7 +72,7 @@ func (p *pinCommand) allow(ctx context.Context, server string, tools []string, o
 	if err != nil {
 		return err
 	}
-	b, listed, err := p.list(ctx)
+	b, listed, err := p.list(ctx, server)
 	if err == nil && len(tools) == 0 {
 		tools, err = p.choose(b, listed, server, o.readOnlyTools)
 	}
@@ -90,7 +90,7 @@ func (p *pinCommand) allow(ctx context.Context, server string, tools []string, o
 	rows, added := p.rows(), 0
 	for i := range p.tools {
 		t := &p.tools[i]
-		if err := checkAllowed(t, catalog); err != nil {
+		if err := checkAllowed(t, b, catalog); err != nil {
 			return err
 		}
 		if t.Status == pins.Unpinned {
@@ -129,7 +129,7 @@ func (p *pinCommand) choose(b *policy.Bundle, listed *states.ToolsListed, server
 			return nil, errors.New(downHead(&s))
 		}
 	}
-	if servers := serversOf(c); !slices.Contains(servers, server) {
+	if servers := b.Servers(); !slices.Contains(servers, server) {
 		return nil, fmt.Errorf("no server %q is configured%s", server, didYouMean(server, servers))
 	}
 	for _, s := range c.Servers {
@@ -163,16 +163,17 @@ func (p *pinCommand) choose(b *policy.Bundle, listed *states.ToolsListed, server
 }
 
 // checkAllowed is [pins.Entry.CheckAllowed] with a proposal if there is no such server or tool.
-func checkAllowed(t *pins.Entry, c *policy.Catalog) error {
+func checkAllowed(t *pins.Entry, b *policy.Bundle, c *policy.Catalog) error {
 	err, near := t.CheckAllowed(), ""
 	switch t.Status {
 	case pins.NotConfigured:
-		near = didYouMean(t.Server, serversOf(c))
+		near = didYouMean(t.Server, b.Servers())
 	case pins.NotListed:
-		i := slices.Index(serversOf(c), t.Server)
 		var names []string
-		for _, tool := range c.Servers[i].Tools {
-			names = append(names, tool.Name)
+		for _, s := range c.Servers {
+			for _, tool := range s.Tools {
+				names = append(names, tool.Name)
+			}
 		}
 		near = didYouMean(t.Tool, names)
 	}
@@ -180,13 +181,6 @@ func checkAllowed(t *pins.Entry, c *policy.Catalog) error {
 		return fmt.Errorf("%w%s; nothing was written", err, near)
 	}
 	return nil
-}
-
-func serversOf(c *policy.Catalog) (names []string) {
-	for _, s := range c.Servers {
-		names = append(names, s.Server)
-	}
-	return names
 }
 
 // didYouMean proposes a name that is like another, if there is one.

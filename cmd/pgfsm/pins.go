@@ -106,11 +106,11 @@ func (p *pinCommand) compare(ctx context.Context) (*policy.Catalog, error) {
 	return p.file.Compare(p.tools, b, listed.Catalog(), listed.Servers)
 }
 
-// list asks the servers for their tools.
-func (p *pinCommand) list(ctx context.Context) (b *policy.Bundle, listed *states.ToolsListed, err error) {
+// list asks every server, or only some, for their tools.
+func (p *pinCommand) list(ctx context.Context, only ...string) (b *policy.Bundle, listed *states.ToolsListed, err error) {
 	err = p.with(p.w, func(a *app) (err error) {
 		b = a.Bundle
-		listed, err = a.list(ctx)
+		listed, err = a.list(ctx, only...)
 		return err
 	})
 	return b, listed, err

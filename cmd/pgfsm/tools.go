@@ -41,8 +41,8 @@ which is only the server's word, then all others.`,
 	return cmd
 }
 
-// list asks every server for its tools.
-func (a *app) list(ctx context.Context) (*states.ToolsListed, error) {
+// list asks every server, or only some, for their tools.
+func (a *app) list(ctx context.Context, only ...string) (*states.ToolsListed, error) {
 	if err := a.Start(ctx); err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (a *app) list(ctx context.Context) (*states.ToolsListed, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.List(ctx)
+	return r.List(ctx, only...)
 }
 
 // catalog is what the servers list now or, if they are not asked, the stored definitions of pins; nil if there are none.
