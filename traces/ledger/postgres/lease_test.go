@@ -100,7 +100,7 @@ func TestFenceDuringAnUpdate(t *testing.T) {
 	asked := make(chan bool)
 	err := s.Update(t.Context(), func(tx ledger.Tx) error {
 		go func() { asked <- gone(t, other, owner) }()
-		await(t, c, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '"+db+"'")
+		await(t.Context(), t, c, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '"+db+"'")
 		return addEntry(0)(tx)
 	})
 	if is := <-asked; is || err != nil {
@@ -128,10 +128,10 @@ INSERT INTO replicas (owner, since, until) VALUES ('` + owner + "', clock_timest
 // TestRenewal: a lease is renewed by its store, and a store finds out without an Update that its lease was ended.
 func TestRenewal(t *testing.T) {
 	c, db := shared.Database(t)
-	s, owner := owned(t, c.URL(serves, db)+"&lease=1s")
+	s, owner := owned(t, c.URL(serves, db)+"&lease=3s")
 	other, _ := owned(t, c.URL(serves, db)+"&lease=15s")
-	for range 3 {
-		await(t, c, "SELECT 1 FROM pg_sleep(1)")
+	for range 5 {
+		await(t.Context(), t, c, "SELECT 1 FROM pg_sleep(1)")
 		if gone(t, other, owner) {
 			t.Fatal("the lease ran out")
 		}

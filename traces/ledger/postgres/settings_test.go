@@ -30,7 +30,7 @@ func TestSettingsOfTheRole(t *testing.T) {
 			text := "žluť \\ ' ß"
 			err := one.Update(t.Context(), func(tx ledger.Tx) error {
 				go func() { came <- two.Update(context.Background(), func(tx ledger.Tx) error { return addEntry(1)(tx) }) }()
-				await(t, c, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '"+db+"'")
+				await(t.Context(), t, c, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '"+db+"'")
 				if err := tx.PutRequest(ledger.Request{RunID: "r", Actor: text}); err != nil {
 					return err
 				}
