@@ -57,7 +57,8 @@ func (r *Generation) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer 
 	within, cancel := deadline.Within(ctx, r.runTimeout())
 	defer cancel()
 	run := states.NewRun(id.String(), request, r.Bundle)
-	ports := &linkPorts{Generation: r, ask: ask}
+	ports := &linkPorts{Generation: r, ask: ask, memory: r.Upstreams.Memory(ask.From.Name)}
+	defer ports.memory.Release()
 	var door states.Door = &states.Live{Watcher: ports, Tools: ports, Caller: ports}
 	if r.options.Ledger != nil {
 		held := &holdDoor{door, r, run, callerOf(ask.From)}

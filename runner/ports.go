@@ -124,6 +124,7 @@ type linkPorts struct {
 	ask    *gateway.Ask
 	link   gateway.Link
 	cached *upstream.Kept
+	memory *upstream.Memory   // that the result takes until the call is answered
 	failed *upstream.RPCError // the server answered the call with this error
 }
 
@@ -169,7 +170,7 @@ func (p *linkPorts) Call(ctx context.Context, c *states.CallTool) states.Event {
 	begun := time.Now()
 	got := p.link.Call(ctx, upstream.Call{
 		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, Meta: withTrace(p.ask.Meta, c.Trace), Header: p.ask.Header, RunID: c.Run,
-		Listing: p.cached.Number,
+		Listing: p.cached.Number, Memory: p.memory,
 	}, p.ask.Relay)
 	p.measureCall(c, nil, begun, got)
 	p.failed = got.RPCError

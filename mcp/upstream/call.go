@@ -28,6 +28,8 @@ type Call struct {
 	Meta jsontext.Value
 	// Header are Mcp-Param-… headers with their values, for a server of the latest revision over HTTP. Others ignore them.
 	Header map[string]string
+	// Memory is what the answer takes, until the caller releases it. Nil: the answer takes it until Call returns.
+	Memory *Memory
 }
 
 // Returned is the outcome of a [Call].

@@ -20,6 +20,8 @@ type duplex struct {
 	// send sends a message, with the permit if it is a tools/call.
 	send func(ctx context.Context, frame []byte, p *permit) *fault
 
+	memory *Memory // of the message that is being read
+
 	mu      sync.Mutex
 	pending map[int64]*query // requests of ours that have no answer yet
 }
@@ -117,6 +119,7 @@ func (d *duplex) answer(h incoming) *fault {
 	if q.permit != nil && !q.permit.touched.Load() {
 		return d.l.fail(CodeProtocol, "it answered a call that had not been sent")
 	}
+	q.memory.adopt(d.memory)
 	d.deliver(q, h)
 	return nil
 }

@@ -13,20 +13,24 @@ import (
 type eventReader struct {
 	src   *bufio.Reader
 	limit int // bytes of one event
+	hold  holder
 
 	id    string        // of the last event with an id
 	retry time.Duration // before the stream is resumed, as the server wants it; 0: it said nothing
 }
 
-func newEventReader(src io.Reader, limit int) *eventReader {
-	return &eventReader{src: bufio.NewReader(src), limit: limit}
+func newEventReader(src io.Reader, limit int, hold holder) *eventReader {
+	return &eventReader{src: bufio.NewReader(src), limit: limit, hold: hold}
 }
 
 // next reads one event: its name ("" means "message") and its data, which the caller may keep. The error of an event over the limit is
 // bufio.ErrTooLong.
 func (r *eventReader) next() (name string, data []byte, err error) {
+	if err := r.hold(0); err != nil {
+		return "", nil, err
+	}
 	for size, some := 0, false; ; {
-		line, err := readLine(r.src, r.limit-size)
+		line, err := readLine(r.src, r.limit-size, func(more int) error { return r.hold(size + more) })
 		if err != nil {
 			return "", nil, err // an event that is not complete does not count
 		}
@@ -61,12 +65,15 @@ func (r *eventReader) next() (name string, data []byte, err error) {
 // maxEventID bounds the id of an event that is sent back, in bytes.
 const maxEventID = 1024
 
-// readLine reads a line with its line feed. The error of a line over the limit is bufio.ErrTooLong.
-func readLine(in *bufio.Reader, limit int) (line []byte, err error) {
+// readLine reads a line with its line feed, and reserves memory for it. The error of a line over the limit is bufio.ErrTooLong.
+func readLine(in *bufio.Reader, limit int, hold holder) (line []byte, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
 		if len(line)+len(part) > limit {
 			return nil, bufio.ErrTooLong
+		}
+		if held := hold(len(line) + len(part)); held != nil {
+			return nil, held
 		}
 		line = append(line, part...)
 		if !errors.Is(err, bufio.ErrBufferFull) {

@@ -34,7 +34,7 @@ func TestEventReader(t *testing.T) {
 		{"line-without-end", strings.Repeat("x", 10_000), "", bufio.ErrTooLong},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			events := newEventReader(iotest.OneByteReader(strings.NewReader(tt.in)), limit)
+			events := newEventReader(iotest.OneByteReader(strings.NewReader(tt.in)), limit, func(int) error { return nil })
 			var out strings.Builder
 			for {
 				name, data, err := events.next()

@@ -22,7 +22,7 @@ const (
 // stream reads events up to the answer. Events after it are read in another goroutine.
 func (h *httpConn) stream(ctx context.Context, span *bound, resp *http.Response, q *query) outcome {
 	body := &responseBody{ReadCloser: resp.Body}
-	events := newEventReader(body, h.l.frame)
+	events := newEventReader(body, h.l.frame, q.holder(span.ctx))
 	o, cut := h.events(ctx, events, q)
 	for n := 0; cut && n < maxResumes; n++ {
 		resumed := h.resume(span.ctx, events)
@@ -133,6 +133,9 @@ func (h *httpConn) event(events *eventReader) (incoming, *fault, error) {
 // drain reads the events after the answer to the end of the stream, so that the connection can be used again.
 func (h *httpConn) drain(events *eventReader, cut, rest func()) {
 	defer rest()
+	memory := h.l.u.Memory(h.l.peer.Owner)
+	defer memory.Release()
+	events.hold = h.l.holder(memory)
 	timer := time.AfterFunc(drainTime, cut)
 	defer timer.Stop()
 	for {
@@ -181,7 +184,9 @@ func (h *httpConn) follow() (again bool) {
 		return false
 	}
 	h.reopen = max(h.reopen, resumeWait)
-	events := newEventReader(resp.Body, h.l.frame)
+	memory := h.l.u.Memory(h.l.peer.Owner)
+	defer memory.Release()
+	events := newEventReader(resp.Body, h.l.frame, h.l.holder(memory))
 	for {
 		a, f, err := h.event(events)
 		switch {

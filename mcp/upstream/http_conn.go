@@ -193,7 +193,7 @@ func (h *httpConn) ask(ctx context.Context, q *query) outcome {
 	case media == "application/json":
 		defer span.release()
 		defer resp.Body.Close()
-		return h.whole(ctx, resp, q)
+		return h.whole(ctx, span.ctx, resp, q)
 	case resp.StatusCode != http.StatusOK:
 		f = &fault{code: CodeProtocol, reason: fmt.Sprintf("it answered with HTTP status %d and no answer", resp.StatusCode)}
 	default:
@@ -231,13 +231,13 @@ func (h *httpConn) statusFault(status int) *fault {
 }
 
 // whole reads a body that is the answer.
-func (h *httpConn) whole(ctx context.Context, resp *http.Response, q *query) outcome {
-	doc, err := h.readBody(resp)
+func (h *httpConn) whole(caller, ctx context.Context, resp *http.Response, q *query) outcome {
+	doc, err := h.readBody(resp, q.holder(ctx))
 	switch {
 	case isTooLong(err):
 		return h.tooLarge()
 	case err != nil:
-		return broken(h.transportFault(ctx, err))
+		return broken(h.transportFault(caller, err))
 	}
 	a, f := h.l.read(doc)
 	if f == nil {
@@ -247,17 +247,20 @@ func (h *httpConn) whole(ctx context.Context, resp *http.Response, q *query) out
 }
 
 // readBody reads a body that is no larger than a message may be.
-func (h *httpConn) readBody(resp *http.Response) ([]byte, error) {
+func (h *httpConn) readBody(resp *http.Response, hold holder) ([]byte, error) {
 	n := resp.ContentLength
 	if n > int64(h.l.frame) {
 		return nil, bufio.ErrTooLong
+	}
+	if err := hold(int(max(n, 0))); err != nil {
+		return nil, err
 	}
 	if n > 0 && n <= maxPreallocated {
 		doc := make([]byte, n)
 		_, err := io.ReadFull(resp.Body, doc)
 		return doc, err
 	}
-	doc, err := io.ReadAll(io.LimitReader(resp.Body, int64(h.l.frame)+1))
+	doc, err := io.ReadAll(io.LimitReader(&heldReader{Reader: resp.Body, hold: hold}, int64(h.l.frame)+1))
 	if err == nil && len(doc) > h.l.frame {
 		err = bufio.ErrTooLong
 	}

@@ -30,6 +30,7 @@ type query struct {
 	asked  bool              // the server was asked for progress, with the id as the token
 	on     func(wire.Message)
 	clock  *deadline.Clock // nil: only a context limits its time
+	memory *Memory         // that the answer takes
 
 	inbox chan incoming // messages that the reader of a [duplex] has for it
 	gone  chan struct{} // closed when inbox is not read any more

@@ -197,6 +197,10 @@ func (l *Link) ask(ctx context.Context, q *query) outcome {
 		l.calls.Add(1)
 		defer l.release()
 	}
+	if q.memory == nil {
+		q.memory = l.u.Memory(l.peer.Owner)
+		defer q.memory.Release()
+	}
 	o := l.conn.ask(ctx, q)
 	l.checkSession(q, o)
 	l.requests.drop(q)

@@ -65,7 +65,9 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 		return notSent(overCode(ctx), "there was no time to send it")
 	}
 	p := arm(frame, c.Listing)
-	q := &query{id: id, method: methodCall, name: c.Tool, frame: frame, permit: p, header: c.Header, token: token, asked: true, on: on, clock: clock}
+	q := &query{
+		id: id, method: methodCall, name: c.Tool, frame: frame, permit: p, header: c.Header, token: token, asked: true, on: on, clock: clock, memory: c.Memory,
+	}
 	l.awaitStream(ctx)
 	o := l.ask(ctx, q)
 	p.armed.Store(false) // nothing may be sent for it any more

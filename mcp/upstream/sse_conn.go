@@ -58,7 +58,8 @@ func (l *Link) openSSE(ctx context.Context) *fault {
 
 // follow reads to the end of the stream.
 func (c *sseConn) follow(body io.Reader) {
-	events := newEventReader(body, c.l.frame)
+	events := newEventReader(body, c.l.frame, c.holder())
+	defer c.memory.Release()
 	for {
 		name, data, err := events.next()
 		if err != nil {

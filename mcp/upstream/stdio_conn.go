@@ -44,9 +44,13 @@ func (c *stdioConn) watchExit() {
 
 // follow reads to the end of the stream.
 func (c *stdioConn) follow() {
-	in := bufio.NewReader(c.child.stdout)
+	in, hold := bufio.NewReader(c.child.stdout), c.holder()
+	defer c.memory.Release()
 	for {
-		line, err := readLine(in, c.l.frame) // a line without an end is not a message
+		if hold(0) != nil {
+			return
+		}
+		line, err := readLine(in, c.l.frame, hold) // a line without an end is not a message
 		begin := bytes.TrimSpace(line)
 		switch {
 		case errors.Is(err, bufio.ErrTooLong):

@@ -34,6 +34,7 @@ type common struct {
 	info    Info
 	secrets *secret.Masker
 	done    runs
+	memory  *memoryBudget // of large messages
 
 	log atomic.Pointer[slog.Logger] // nil: nothing is logged
 
@@ -70,6 +71,7 @@ func New(servers []Server, limits Limits, info Info, secrets *secret.Masker) (*U
 	if c.secrets == nil {
 		c.secrets = secret.New(nil) // access tokens become secrets
 	}
+	c.memory = newMemoryBudget(maxMemory)
 	c.ctx, c.close = context.WithCancelCause(context.Background())
 	return c.open(servers, limits, nil)
 }

@@ -1,0 +1,213 @@
+package upstream
+
+import (
+	"context"
+	"io"
+	"sync"
+
+	"pgfsm/deadline"
+)
+
+// maxMemory bounds the memory of large messages of servers.
+const maxMemory = 512 << 20
+
+// memoryPerByte is how much memory a byte of a result takes until it is recorded. TestMemoryOfLargeMessages in mcp/gateway/bench measures it.
+const memoryPerByte = 8
+
+// memoryStep is in which steps of a message's size memory is reserved, in bytes. Messages of up to one step take nothing.
+const memoryStep = 64 << 10
+
+// A memoryBudget bounds the memory of large messages of servers: of all together, and of those to one owner to half of that. Beyond a bound the
+// readers wait, and so do the servers. One message at a time may exceed the bounds: otherwise readers that each hold a part would wait for
+// each other.
+type memoryBudget struct {
+	mu        sync.Mutex
+	all, each int
+	taken     int
+	byOwner   map[string]int
+	exceeds   *Memory       // the one that may
+	freed     chan struct{} // closed, and replaced, when memory is given back
+}
+
+func newMemoryBudget(all int) *memoryBudget {
+	return &memoryBudget{all: all, each: (all + 1) / 2, byOwner: make(map[string]int), freed: make(chan struct{})}
+}
+
+// Memory is what the messages for one request take from the budget. Nil reserves nothing.
+type Memory struct {
+	budget *memoryBudget
+	owner  string
+	size   int
+	closed bool
+}
+
+// Memory returns what the answer to a call of an owner takes, until Release. Set it as the Memory of the call.
+func (u *Upstreams) Memory(owner string) *Memory {
+	if u == nil {
+		return nil
+	}
+	return &Memory{budget: u.memory, owner: owner}
+}
+
+// Release gives everything back, for good.
+func (m *Memory) Release() {
+	if m == nil {
+		return
+	}
+	m.budget.mu.Lock()
+	defer m.budget.mu.Unlock()
+	m.give(m.size)
+	m.closed = true
+}
+
+// give gives back a part. The caller holds the lock.
+func (m *Memory) give(size int) {
+	b := m.budget
+	if b.exceeds == m {
+		b.exceeds = nil
+	} else if size == 0 {
+		return
+	}
+	m.size -= size
+	b.taken -= size
+	if b.byOwner[m.owner] -= size; b.byOwner[m.owner] == 0 {
+		delete(b.byOwner, m.owner)
+	}
+	close(b.freed)
+	b.freed = make(chan struct{})
+}
+
+// take reserves more memory if there is room. The caller holds the lock.
+func (m *Memory) take(size int) bool {
+	b := m.budget
+	if m.closed {
+		return true
+	}
+	if b.taken+size > b.all || b.byOwner[m.owner]+size > b.each {
+		if b.exceeds != nil && b.exceeds != m {
+			return false
+		}
+		b.exceeds = m
+	}
+	m.size += size
+	b.taken += size
+	b.byOwner[m.owner] += size
+	return true
+}
+
+// hold reserves the memory for a message of which size bytes have come, in place of what it held. It waits until there is room or ctx ends. Pause
+// stops the clocks of the requests that wait with it.
+func (m *Memory) hold(ctx context.Context, size int, pause func() (resume func())) error {
+	if m == nil {
+		return nil
+	}
+	b, need := m.budget, memoryPerByte*((size-1)/memoryStep)*memoryStep
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if size == 0 {
+		m.give(m.size)
+		return nil
+	}
+	for paused := false; need > m.size && !m.take(need-m.size); {
+		freed := b.freed
+		b.mu.Unlock()
+		if !paused {
+			defer pause()()
+			paused = true
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+		}
+		b.mu.Lock()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adopt takes over what other holds.
+func (m *Memory) adopt(other *Memory) {
+	if m == nil || other == nil {
+		return
+	}
+	b := m.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m.closed { // nobody waits for the message any more
+		return
+	}
+	size := other.size
+	b.byOwner[other.owner] -= size
+	b.byOwner[m.owner] += size
+	m.size, other.size = m.size+size, 0
+	if b.exceeds == other {
+		b.exceeds = m
+	}
+}
+
+// A holder reserves the memory for a message of which so many bytes have come; 0: a new message begins. Nil: nothing is reserved.
+type holder func(size int) error
+
+// heldReader reserves the memory of what is read.
+type heldReader struct {
+	io.Reader
+	hold holder
+	size int
+}
+
+func (r *heldReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.size += n
+	if held := r.hold(r.size); held != nil {
+		return n, held
+	}
+	return n, err
+}
+
+// holder reserves what the answer to the request takes.
+func (q *query) holder(ctx context.Context) holder {
+	return func(size int) error {
+		return q.memory.hold(ctx, size, func() (resume func()) {
+			if q.clock == nil {
+				return func() {}
+			}
+			q.clock.Pause()
+			return q.clock.Resume
+		})
+	}
+}
+
+// holder reserves what a message takes that belongs to no request.
+func (l *Link) holder(m *Memory) holder {
+	return func(size int) error {
+		return m.hold(l.ctx, size, func() func() { return func() {} })
+	}
+}
+
+// holder reserves what the message takes that is being read.
+func (d *duplex) holder() holder {
+	d.memory = d.l.u.Memory(d.l.peer.Owner)
+	return func(size int) error { return d.memory.hold(d.l.ctx, size, d.pauseAll) }
+}
+
+// pauseAll pauses the clocks of all requests that wait for an answer, until the caller calls resume.
+func (d *duplex) pauseAll() (resume func()) {
+	var clocks []*deadline.Clock
+	d.mu.Lock()
+	for _, q := range d.pending { // in any order: all are paused
+		if q.clock != nil {
+			clocks = append(clocks, q.clock)
+		}
+	}
+	d.mu.Unlock()
+	for _, c := range clocks {
+		c.Pause()
+	}
+	return func() {
+		for _, c := range clocks {
+			c.Resume()
+		}
+	}
+}
