@@ -66,7 +66,7 @@ func heldPrinter(now string) func(world, []present.Run) {
 		k := newInk(w)
 		for i := range rows {
 			d := &rows[i]
-			fmt.Fprintf(w.stdout, "%s  %s  %s %s for %s\n", k.bold(d.Run), d.Standing(now), visible.Clip(d.Server, maxTold),
+			fmt.Fprintf(w.stdout, "%s  %s  %s %s for %s\n", k.bold(ledger.Short(d.Run)), d.Standing(now), visible.Clip(d.Server, maxTold),
 				visible.Clip(d.Tool, maxTold), present.ShortName(d.Actor, d.Display, maxTold))
 			fmt.Fprintf(w.stdout, "  %s\n", visible.Clip(string(d.Args), maxTold))
 		}

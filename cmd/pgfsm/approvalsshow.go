@@ -27,7 +27,11 @@ replays the run's record, and refuses to show a record that was tampered with.`,
 			}
 			return f.looking(cmd.Context(), w, func(o *openedLedger) error {
 				return o.View(cmd.Context(), func(r ledger.Reader) error {
-					b, err := ledger.BoundOf(r, p, args[0])
+					id, err := ledger.FindRun(r, args[0])
+					if err != nil {
+						return err
+					}
+					b, err := ledger.BoundOf(r, p, id)
 					if err != nil {
 						return errNoRequest(err)
 					}

@@ -55,6 +55,9 @@ func (f *ledgerFlags) vote(ctx context.Context, w world, o *openedLedger, v ledg
 	if v.By, err = caller(ctx, w, o, ledger.ActVote); err != nil {
 		return err
 	}
+	if v.Run, err = o.findRun(ctx, v.Run); err != nil {
+		return err
+	}
 	q, err := o.Vote(ctx, v)
 	if errors.Is(err, ledger.ErrExpired) || err == nil && q.Status == ledger.Denied {
 		end(ctx, w, o, v.Run)
@@ -112,7 +115,12 @@ func (f *ledgerFlags) incomplete(ctx context.Context, w world, word string, v le
 		if _, err := caller(ctx, w, o, ledger.ActVote); err != nil {
 			return err
 		}
-		return errNoRequest(o.View(ctx, func(r ledger.Reader) error { return ledger.Undecided(r, v.Run, o.now()) }))
+		return errNoRequest(o.View(ctx, func(r ledger.Reader) (err error) {
+			if v.Run, err = ledger.FindRun(r, v.Run); err != nil {
+				return err
+			}
+			return ledger.Undecided(r, v.Run, o.now())
+		}))
 	})
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ var masks = []struct {
 	by      string
 }{
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`), "ID"},
+	{regexp.MustCompile(`(?m)^[0-9a-f]{8}  `), "ID  "},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "TIME"},
 	{regexp.MustCompile(`sha256:[0-9a-f]{64}`), "DIGEST"},
 	{regexp.MustCompile(`pgfsm-log-[A-Z2-7]{26}`), "LOG"},
@@ -75,7 +76,7 @@ func TestDocsIncident(t *testing.T) {
 	command(t.Context(), nil, "ledger", "checkpoint", "-c", s.config, "--key", filepath.Join(dir, "pgfsm-log.key"),
 		"-o", filepath.Join(dir, "elsewhere", "pgfsm.checkpoint")).want(t, exitYes)
 
-	typed := strings.NewReplacer("01a217a1-1f5b-748e-9ba1-41e0562c29e3", run, "/elsewhere", filepath.Join(dir, "elsewhere"),
+	typed := strings.NewReplacer("01a217a1-1f5b-748e-9ba1-41e0562c29e3", run, "562c29e3", ledger.Short(run), "/elsewhere", filepath.Join(dir, "elsewhere"),
 		"run.json", filepath.Join(dir, "run.json"), "run.tlog-proof", filepath.Join(dir, "run.tlog-proof"))
 	all := consoleCommands(t, "docs/operate/incident.md")
 	for _, c := range all {

@@ -131,6 +131,15 @@ func (o *openedLedger) named() error {
 	})
 }
 
+// findRun returns the id of the run that a person names, as [ledger.FindRun] does.
+func (o *openedLedger) findRun(ctx context.Context, text string) (id string, err error) {
+	err = o.View(ctx, func(r ledger.Reader) (err error) {
+		id, err = ledger.FindRun(r, text)
+		return err
+	})
+	return id, err
+}
+
 // now is the time of the clock that all processes of the ledger share.
 func (o *openedLedger) now() string { return o.store.Now().UTC().Format(policy.TimeForm) }
 

@@ -279,6 +279,9 @@ func (o *openedLedger) prove(w world, r ledger.Reader, run, file, out string) er
 	if err != nil {
 		return err
 	}
+	if run, err = ledger.FindRun(r, run); err != nil {
+		return err
+	}
 	p, err := ledger.Prove(r, run, signed)
 	if err != nil {
 		return noRun(run, err)

@@ -90,9 +90,10 @@ func newLedgerList(w world, f *ledgerFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List runs, newest first",
-		Long: `list prints one line a run: its id, the time of the request, status, actor, server and tool, and the code that says why
-the call was not made, or else the policy that decided. It shortens long names; --json prints them whole, with the
-arguments. A run must match all flags that you give. A question mark after the tool says that the call was refused
+		Long: `list prints one line a run: the last eight characters of its id, the time of the request, status, actor, server and
+tool, and the code that says why the call was not made, or else the policy that decided. Commands accept these
+characters, or at least the first four of them, in place of the id. It shortens long names; --json prints ids and
+names whole, with the arguments. A run must match all flags that you give. A question mark after the tool says that the call was refused
 before anything checked that this tool exists, or that the arguments fit it.
 
 A TIME is a date (2027-01-31, which is midnight, UTC), a time (2027-01-31T12:00:00Z), or a duration before now (24h).
@@ -147,7 +148,7 @@ func printRuns(w world, rows []present.Run) {
 				tool += " ?"
 			}
 		}
-		lines = append(lines, []string{d.Run, d.At, string(d.Status), d.Requester(), tool, cmp.Or(d.Code, d.Policy)})
+		lines = append(lines, []string{ledger.Short(d.Run), d.At, string(d.Status), d.Requester(), tool, cmp.Or(d.Code, d.Policy)})
 	}
 	widths := make([]int, len(lines[0]))
 	total := 2 * (len(widths) - 1)

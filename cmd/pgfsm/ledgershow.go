@@ -33,6 +33,10 @@ func newLedgerShow(w world, f *ledgerFlags) *cobra.Command {
 }
 
 func showRun(ctx context.Context, w world, r ledger.Reader, p *traces.Replayer, run, now string, asJSON bool) error {
+	run, err := ledger.FindRun(r, run)
+	if err != nil {
+		return err
+	}
 	q, err := r.Request(run)
 	if err != nil {
 		return noRun(run, err)

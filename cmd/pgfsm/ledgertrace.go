@@ -51,6 +51,10 @@ of all such runs into a folder, as trace_RUN.json, for replay and policy diff.`,
 
 // writeTrace writes the trace of one run.
 func writeTrace(ctx context.Context, w world, r ledger.Reader, p *traces.Replayer, run, out string) error {
+	run, err := ledger.FindRun(r, run)
+	if err != nil {
+		return err
+	}
 	doc, err := ledger.Trace(ctx, r, run, p)
 	if err != nil {
 		return noRun(run, err)

@@ -51,6 +51,10 @@ To try a policy that is in no log, use pgfsm policy diff.`,
 }
 
 func whatIf(w world, r ledger.Reader, p *traces.Replayer, run string, bundle canonical.Digest, asJSON bool) error {
+	run, err := ledger.FindRun(r, run)
+	if err != nil {
+		return err
+	}
 	tried, err := ledger.TryBundle(r, p, run, bundle)
 	switch {
 	case errors.Is(err, ledger.ErrBundle) && bundle == "":

@@ -33,7 +33,12 @@ The exit code is the worst of all runs; 3 if a named run is not decided yet.`,
 				if a.Loaded.Ledger == "" {
 					return errors.New("the configuration names no ledger, so no run waits: add `ledger: \"sqlite:pgfsm.db\"`")
 				}
-				return a.withRunner(cmd.Context(), func(r *runner.Runner, _ *openedLedger) error {
+				return a.withRunner(cmd.Context(), func(r *runner.Runner, l *openedLedger) (err error) {
+					for i := range args {
+						if args[i], err = l.findRun(cmd.Context(), args[i]); err != nil {
+							return err
+						}
+					}
 					if len(args) == 1 {
 						return a.resumeOne(cmd.Context(), r, args[0], o.json)
 					}

@@ -7,6 +7,39 @@ import (
 	"time"
 )
 
+// Lengths of run ids (UUIDs). The first characters are the time; people name a run by some of the last ones.
+const (
+	RunIDBytes  = 36
+	ShortRun    = 8 // characters that lists show
+	minShortRun = 4 // characters that name a run
+)
+
+// Short is the end of a run id, as lists show it.
+func Short(run string) string { return run[max(0, len(run)-ShortRun):] }
+
+// FindRun returns the id of the run that a text names: its whole id, or the first four to eight of its last eight characters. A text that names no
+// run is returned unchanged. The error is [ErrUnknown] if several runs have these characters.
+func FindRun(r Reader, text string) (string, error) {
+	if len(text) < minShortRun || len(text) > ShortRun {
+		return text, nil
+	}
+	var found []string
+	for q, err := range r.Requests(Filter{Short: text, Newest: true, Limit: 2}) {
+		if err != nil {
+			return "", err
+		}
+		found = append(found, q.RunID)
+	}
+	switch len(found) {
+	case 0:
+		return text, nil
+	case 1:
+		return found[0], nil
+	}
+	return "", &Refusal{Code: RefusedUnknown, Message: fmt.Sprintf("%s is the end of several run ids, such as %s: give more characters, or the whole id",
+		text, strings.Join(found, " and "))}
+}
+
 // Statuses returns all statuses.
 func Statuses() []Status {
 	return []Status{Proposed, Pending, Approved, Allowed, Denied, Executed, Failed, Expired, Indeterminate}

@@ -126,6 +126,7 @@ type Filter struct {
 	Counted  bool   // only calls that were made or may yet be: sent, or not ended
 	After    string // run ids after this one: run ids are ordered by time
 	Before   string // run ids before this one
+	Short    string // run ids whose last [ShortRun] characters begin with this
 	Newest   bool   // newest first
 	Limit    int    // 0: all
 }

@@ -198,6 +198,7 @@ func (d *Dialect) Requests(f ledger.Filter) (string, []any) {
 	term(f.Counted, "(sent <> '' OR ended = '')")
 	term(f.After != "", "run_id > ?", f.After)
 	term(f.Before != "", "run_id < ?", f.Before)
+	term(f.Short != "", fmt.Sprintf("substr(run_id, %d, %d) = ?", ledger.RunIDBytes-ledger.ShortRun+1, len(f.Short)), f.Short)
 	query := "SELECT " + requestColumns + " FROM requests"
 	if len(terms) > 0 {
 		query += " WHERE " + strings.Join(terms, " AND ")

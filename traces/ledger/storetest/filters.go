@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"testing"
 
 	"pgfsm/traces/ledger"
@@ -52,6 +53,7 @@ func filters(t *testing.T, h Harness) {
 		{"after-newest-limit", ledger.Filter{After: "2", Newest: true, Limit: 3}, []string{"6", "5", "4"}},
 		{"before", ledger.Filter{Before: "3"}, []string{"1", "2"}},
 		{"before-none", ledger.Filter{Before: "1"}, nil},
+		{"short-id-of-none", ledger.Filter{Short: "0000"}, nil},
 		{"before-newest-limit", ledger.Filter{Before: "5", Newest: true, Limit: 2}, []string{"4", "3"}},
 		{"one-status", ledger.Filter{Statuses: []ledger.Status{ledger.Denied}}, []string{"2"}},
 		{"two-statuses", ledger.Filter{Statuses: []ledger.Status{ledger.Pending, ledger.Executed}}, []string{"1", "4"}},
@@ -101,4 +103,22 @@ func filters(t *testing.T, h Harness) {
 			view(t, s, func(r ledger.Reader) { same(t, "runs", tc.want, runs(list(t, r.Requests(tc.f)))) })
 		})
 	}
+	const one, other = "01a217a1-1f5b-748e-9ba1-41e0562c29e3", "01a217a1-17ad-7b56-b58c-2559562c2a00"
+	update(t, s, func(tx ledger.Tx) error {
+		return errors.Join(tx.PutRequest(request(one)), tx.PutRequest(request(other)))
+	})
+	for text, want := range map[string]string{ // in any order
+		"562c29e3": one, "562c29": one, "562c2a00": other, "41e0562c29e3": "41e0562c29e3", "29e3": "29e3", "562": "562", one: one,
+	} {
+		view(t, s, func(r ledger.Reader) {
+			if got, err := ledger.FindRun(r, text); err != nil || got != want {
+				t.Errorf("FindRun(%s) = %s, %v, want %s", text, got, err, want)
+			}
+		})
+	}
+	view(t, s, func(r ledger.Reader) {
+		if _, err := ledger.FindRun(r, "562c"); !errors.Is(err, ledger.ErrUnknown) {
+			t.Errorf("FindRun() of two runs = %v, want %v", err, ledger.ErrUnknown)
+		}
+	})
 }

@@ -213,6 +213,7 @@ func (s *state) fits(f *ledger.Filter, q *ledger.Request) bool {
 		(!f.Open || q.Ended == "") &&
 		(!f.Held || q.Binding != "") &&
 		(f.Actor == "" || q.Actor == f.Actor) &&
+		(f.Short == "" || len(q.RunID) == ledger.RunIDBytes && strings.HasPrefix(ledger.Short(q.RunID), f.Short)) &&
 		(f.Who == "" || q.Actor == f.Who || q.Display == f.Who) &&
 		(f.Task == "" || q.Task == f.Task) &&
 		(f.Server == "" || q.Server == f.Server) &&
