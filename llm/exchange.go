@@ -25,7 +25,7 @@ const (
 	maxHTTPHeader = 64 << 10
 )
 
-// newTransport connects to one endpoint. Each request has its own connection: on a reused connection, net/http repeats a request without an answer.
+// newTransport connects to one endpoint. It is used without an [http.Client], which would follow redirects. Each request has its own connection: on a reused connection, net/http repeats a request without an answer.
 func newTransport(base *url.URL, secret bool) *http.Transport {
 	return &http.Transport{
 		Proxy: proxy,
@@ -52,60 +52,31 @@ func proxy(req *http.Request) (*url.URL, error) {
 	return http.ProxyFromEnvironment(req)
 }
 
-// errRepeated stops a library that sends a request again.
-var errRepeated = errors.New("a second request in one exchange was refused")
-
-// wire makes the HTTP exchange for the OpenAI library. It sends the library's body with its own headers only, and stores the response. The library gets a
-// fixed harmless answer, so that it cannot follow a redirect, repeat the request, or decode anything.
-type wire struct {
-	next    http.RoundTripper
-	secrets *secret.Masker // a truncated response must not contain a part of one
-	begun   bool
-	got     Exchange
-	err     error // why got is not a whole response; nil if it is one
-}
-
-func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
-	defer req.Body.Close()
-	if w.begun {
-		return nil, errRepeated
-	}
-	w.begun = true
-	if w.got.Sent, w.err = io.ReadAll(req.Body); w.err != nil {
-		return nil, w.err
-	}
-	out := req.Clone(req.Context())
-	out.Body, out.GetBody = io.NopCloser(bytes.NewReader(w.got.Sent)), nil
-	out.Header = http.Header{"User-Agent": {"pgfsm"}, "Accept-Encoding": {"identity"}}
-	for _, name := range []string{"Accept", "Authorization", "Content-Type"} {
-		if v := req.Header.Get(name); v != "" {
-			out.Header.Set(name, v)
-		}
-	}
-	resp, err := w.next.RoundTrip(out)
+// request makes the one request of an exchange. Without GetBody, net/http cannot send the body a second time.
+func (m *Model) request(ctx context.Context, body []byte) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.where, bytes.NewReader(body))
 	if err != nil {
-		w.err = err
 		return nil, err
 	}
-	defer resp.Body.Close()
-	if w.err = w.take(resp); w.err != nil {
-		return nil, w.err
+	req.GetBody = nil
+	req.Header = http.Header{
+		"Accept": {"application/json"}, "Accept-Encoding": {"identity"}, "Content-Type": {"application/json"}, "User-Agent": {"pgfsm"},
 	}
-	return &http.Response{
-		StatusCode: http.StatusOK, Request: req, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader("{}")),
-	}, nil
+	if m.key != "" {
+		req.Header.Set("Authorization", "Bearer "+m.key)
+	}
+	return req, nil
 }
 
-// take reads the response.
-func (w *wire) take(resp *http.Response) error {
-	w.got.Status = resp.StatusCode
+// take reads the response. A truncated one must not contain a part of a secret.
+func (x *Exchange) take(resp *http.Response, secrets *secret.Masker) error {
+	x.Status = resp.StatusCode
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		return errors.New("it wants to speak another protocol") // and a read from it would end with the connection only
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxCompletionBytes+1))
-	if w.got.Received = body; len(body) > MaxCompletionBytes {
-		w.got.Received = beginning(body, w.secrets)
+	if x.Received = body; len(body) > MaxCompletionBytes {
+		x.Received = beginning(body, secrets)
 	}
 	switch encoding := resp.Header.Get("Content-Encoding"); {
 	case err != nil:

@@ -44,7 +44,7 @@ func (m *Model) fault(x Exchange, words string) *EndpointError {
 	if x.Status != 0 && x.Status != http.StatusOK {
 		words = strings.TrimSpace(fmt.Sprintf("HTTP status %d %s", x.Status, http.StatusText(x.Status))) + ": " + words
 	}
-	if !m.key && (x.Status == http.StatusUnauthorized || x.Status == http.StatusForbidden) {
+	if m.key == "" && (x.Status == http.StatusUnauthorized || x.Status == http.StatusForbidden) {
 		words += " (no key was sent)"
 	}
 	return &EndpointError{Status: x.Status, Reason: visible.Clip(m.secrets.String("POST "+m.where+": "+words), maxReasonBytes)}

@@ -281,29 +281,6 @@ type unaware struct{ context.Context }
 
 func (unaware) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
 
-func TestWireSendsOnce(t *testing.T) {
-	e := serve(t, always(200, content("x")))
-	w := &wire{next: http.DefaultTransport}
-	for i, want := range []error{nil, errRepeated} {
-		req, err := http.NewRequest(http.MethodPost, e.URL, strings.NewReader("body"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := w.RoundTrip(req)
-		if !errors.Is(err, want) {
-			t.Errorf("RoundTrip %d = %v, want %v", i, err, want)
-		}
-		if err == nil {
-			if body, _ := io.ReadAll(resp.Body); string(body) != "{}" {
-				t.Errorf("the library is given %q, want {}", body)
-			}
-		}
-	}
-	if n := len(e.requests()); n != 1 {
-		t.Errorf("%d requests, want 1", n)
-	}
-}
-
 // TestDialRefusesElsewhere uses a Unix socket as a place that is no loopback address.
 func TestDialRefusesElsewhere(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")

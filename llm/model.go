@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,10 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/shared"
 
 	"pgfsm/loopback"
 	"pgfsm/policy"
@@ -36,13 +33,12 @@ type Config struct {
 // Model sends nothing and returns an error.
 type Model struct {
 	name      string
-	key       bool // one is sent
+	key       string // empty: none is sent
 	secrets   *secret.Masker
 	where     string // what is posted to
 	timeout   time.Duration
-	maxTokens int64
+	maxTokens int
 	transport http.RoundTripper
-	chat      openai.ChatCompletionService
 }
 
 // NewModel checks the configuration; it does not connect. Only the API key may be missing; it needs https or a loopback address. Errors do not quote the
@@ -52,21 +48,14 @@ func NewModel(c Config) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A service that is made directly, unlike openai.NewClient, takes nothing from the environment.
-	options := []option.RequestOption{
-		option.WithBaseURL(strings.TrimRight(c.BaseURL, "/") + "/"), option.WithMaxRetries(0),
-	}
-	if c.APIKey != "" {
-		options = append(options, option.WithAPIKey(c.APIKey))
-	}
 	if c.Secrets == nil {
 		c.Secrets = secret.New([]string{c.APIKey})
 	}
 	return &Model{
-		name: c.Model, key: c.APIKey != "", secrets: c.Secrets,
+		name: c.Model, key: c.APIKey, secrets: c.Secrets,
 		where:   strings.TrimRight(c.BaseURL, "/") + "/chat/completions",
-		timeout: c.Timeout, maxTokens: int64(c.MaxTokens),
-		transport: newTransport(base, c.APIKey != ""), chat: openai.NewChatCompletionService(options...),
+		timeout: c.Timeout, maxTokens: c.MaxTokens,
+		transport: newTransport(base, c.APIKey != ""),
 	}, nil
 }
 
@@ -153,31 +142,56 @@ func (m *Model) complete(ctx context.Context, p prompt) (Completion, error) {
 	return got, nil
 }
 
-// exchange sends the prompt and always adds the exchange to got. The error says why the response is incomplete.
-func (m *Model) exchange(ctx context.Context, got *Completion, p prompt, format bool) (Exchange, error) {
-	params := openai.ChatCompletionNewParams{
-		Messages: []openai.ChatCompletionMessageParamUnion{
-			openai.SystemMessage(p.system), openai.UserMessage(p.user),
-		},
-		Model:       m.name,
-		MaxTokens:   openai.Int(m.maxTokens),
-		N:           openai.Int(1),
-		Temperature: openai.Float(0),
-	}
-	if format {
-		params.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
-			JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
-				Name: p.format, Schema: jsontext.Value(p.schema),
-			},
-		}
-	}
-	w := &wire{next: m.transport, secrets: m.secrets}
-	_, err := m.chat.New(ctx, params, option.WithHTTPClient(&http.Client{Transport: w}))
-	if !w.begun {
-		return w.got, cmp.Or(err, errNotSent)
-	}
-	got.Exchanges = append(got.Exchanges, w.got)
-	return w.got, w.err // the library's result is ignored
+// A chatRequest is the body of a request for a chat completion.
+type chatRequest struct {
+	Messages       []chatMessage   `json:"messages"`
+	Model          string          `json:"model"`
+	MaxTokens      int             `json:"max_tokens"`
+	N              int             `json:"n"`
+	Temperature    int             `json:"temperature"`
+	ResponseFormat *responseFormat `json:"response_format,omitzero"`
 }
 
-var errNotSent = errors.New("the request was not sent")
+type chatMessage struct {
+	Content string `json:"content"`
+	Role    string `json:"role"`
+}
+
+type responseFormat struct {
+	JSONSchema namedSchema `json:"json_schema"`
+	Type       string      `json:"type"`
+}
+
+type namedSchema struct {
+	Name   string         `json:"name"`
+	Schema jsontext.Value `json:"schema"`
+}
+
+// exchange sends the prompt and adds the exchange to got, if the request was made. The error says why the response is incomplete.
+func (m *Model) exchange(ctx context.Context, got *Completion, p prompt, format bool) (Exchange, error) {
+	asked := chatRequest{
+		Messages:  []chatMessage{{p.system, "system"}, {p.user, "user"}},
+		Model:     m.name,
+		MaxTokens: m.maxTokens,
+		N:         1,
+	}
+	if format {
+		asked.ResponseFormat = &responseFormat{namedSchema{p.format, jsontext.Value(p.schema)}, "json_schema"}
+	}
+	body, err := json.Marshal(&asked)
+	if err != nil {
+		return Exchange{}, err
+	}
+	req, err := m.request(ctx, body)
+	if err != nil {
+		return Exchange{}, err
+	}
+	x := Exchange{Sent: body}
+	resp, err := m.transport.RoundTrip(req)
+	if err == nil {
+		defer resp.Body.Close()
+		err = x.take(resp, m.secrets)
+	}
+	got.Exchanges = append(got.Exchanges, x)
+	return x, err
+}
