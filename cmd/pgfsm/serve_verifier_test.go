@@ -34,7 +34,7 @@ func TestSecondVerifierReadsServe(t *testing.T) {
 	p.Clients["pgfsm-cli"] = ""
 	u := newUnruly(t, func(method string) string {
 		if method == "initialize" {
-			return strings.Replace(hello, `"tools":{}`, `"tools":{},"logging":{}`, 1)
+			return strings.Replace(hello, `"tools":{}`, `"tools":{},"resources":{}`, 1)
 		}
 		return but("tools/list", twoTools)(method)
 	})
@@ -47,6 +47,7 @@ roles: {owners: ["group:owners"]}
 `, p.Issuer))}, p}
 	in := func(name string) string { return filepath.Join(o.dir, name) }
 	o.writes(t, "policy.yaml", threeEnds)
+	o.writes(t, "pgfsm.yaml", strings.Replace(textOf(t, in("pgfsm.yaml")), "{type: http,", "{type: http, expose: [tools, resources],", 1))
 	o.served = serve(t, o.dir)
 	admin := map[string]string{tokenVariable: o.person("root", "groups", []string{"platform"})}
 	do := func(args ...string) ran {
@@ -75,7 +76,7 @@ roles: {owners: ["group:owners"]}
 	})
 	waits := o.held(t, acting, `{"n":3}`)
 	direct := o.agent("/servers/echo/mcp", acting.token)
-	direct.post(`{"jsonrpc":"2.0","id":7,"method":"logging/setLevel","params":{"level":"info"}}`)
+	direct.post(`{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"x:y"}}`)
 	direct.token = o.robot("ci", "scope", "other")
 	if resp, body := direct.post(callMessage("look", `{}`)); resp.StatusCode != http.StatusForbidden {
 		t.Fatalf("without a scope: %s %s", resp.Status, body)

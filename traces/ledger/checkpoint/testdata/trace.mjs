@@ -43,6 +43,13 @@ const COMMANDS_FROM = {
   screened: "list_tools", discovered: "complete", validated: "read_history", pending: "await_decision", approved: "list_tools",
   dispatched: "call_tool", typed: "complete",
 };
+// PARTS has the members of the objects in lists of events and facts, by the name of the list.
+const PARTS = {
+  effective: "definition server tool", exchanges: "received sent status", items: "at claim evidence", risk: "failed matched mode reason rule score",
+  shadow: "condition effect failed policy", values: "failed of path scope value window", votes: "at binding by display? groups? outcome reason",
+};
+const BOUND = "actor approvers arguments condition connection definition env expires fresh_ms? mode on_behalf_of? pin policy quorum risk run schema? " +
+  "score server tool";
 const GATES = ["input", "plan", "schema", "allowlist", "grant", "policy", "approval", "output", "evidence", "run"];
 const EFFECTS = ["not_sent", "unknown", "done"];
 const TERMINAL = ["answered", "needs_info", "blocked", "failed", "pending"];
@@ -132,6 +139,13 @@ function identityHolds(request, place) {
   }
 }
 
+// partsHold checks the members of the objects in the lists of an event or of facts.
+function partsHold(of, place) {
+  for (const name of Object.keys(PARTS)) {
+    for (const part of of.get(name) ?? []) members(part, PARTS[name], `${place}: ${name}`);
+  }
+}
+
 // traceContextHolds checks the form of a trace context, if there is one.
 function traceContextHolds(context, place) {
   if (context === undefined) return;
@@ -167,6 +181,8 @@ function effectHolds(step, run, place) {
   const happened = event.get("happened");
   must(command !== null || happened === "interrupted", place + "event", "it answers no command");
   members(event, ANSWERS[happened], place + "event");
+  partsHold(event, place + "event");
+  if (event.has("kept")) members(event.get("kept"), "age_s catalog", place + "event: kept");
   if (happened === "tools_listed") listingHolds(event, step, run, place + "event");
   if (happened === "completed") completionHolds(event, command, place + "event");
   if (happened === "effect_failed") must(EFFECTS.includes(event.get("effect")), place + "event", "effect is unknown");
@@ -186,6 +202,7 @@ function effectHolds(step, run, place) {
 
 function listingHolds(event, step, run, place) {
   run.listed = event.get("servers").map((listing) => {
+    members(listing, "code name pages protocol reason server status version", place + ": servers");
     must(["up", "down"].includes(listing.get("status")), place, "the status of a server is unknown");
     const pages = listing.get("pages").map((page) => textBytes(page, place + ": pages"));
     return { server: listing.get("server"), pages };
@@ -228,6 +245,8 @@ function definitions(listed, server, tool) {
 function factsHold(step, run, place) {
   const facts = step.get("facts"), trigger = step.get("trigger"), plan = run.plan;
   const equals = (name, want) => must(same(facts.get(name), want), place, `${name} does not match`);
+  partsHold(facts, place);
+  for (const server of facts.get("servers") ?? []) members(server, "code protocol reason server status tools", place + ": servers");
   const each = (names) => names.split(" ").forEach((name) => equals(name, run[name]));
   if (facts.has("verdict")) {
     const allowed = { block: ["block"], fail: ["block"], assess: ["allow", "hold"] }[trigger] ?? ["allow"];
@@ -321,9 +340,10 @@ function ownSchema(bundle, plan) {
 }
 
 function boundHolds(bound, run, place) {
+  members(bound, BOUND, place);
   const server = run.bundle.get("content").get("servers").find((s) => s.get("name") === run.plan.get("server"));
   const expected = {
-    actor: run.request.get("actor"), run: run.id, env: run.bundle.get("content").get("env"),
+    actor: run.request.get("actor"), on_behalf_of: run.request.get("identity")?.get("on_behalf_of"), run: run.id, env: run.bundle.get("content").get("env"),
     arguments: run.arguments, definition: run.definition, schema: run.schema, server: run.plan.get("server"), tool: run.plan.get("tool"),
     connection: digest("connection", without(server, "connect_timeout_ms", "timeout_total_ms").set("timeout_ms", new Literal("0"))),
   };
