@@ -23,6 +23,26 @@ func TestLinesHaveDetailsOfEveryType(t *testing.T) {
 	}
 }
 
+// TestEventsAreFoundByDisplayNames: of who asked, and of who voted.
+func TestEventsAreFoundByDisplayNames(t *testing.T) {
+	f := EventFilter{By: "alice"}
+	for _, tt := range []struct {
+		name, payload string
+		kind          ledger.Type
+		want          bool
+	}{
+		{"request", `{"request":{"actor":"https://x#1","identity":{"display":"alice"}}}`, ledger.RequestCreated, true},
+		{"vote", `{"display":"alice"}`, ledger.ApprovalApproved, true},
+		{"vote-of-another", `{"display":"bob","reason":"alice"}`, ledger.ApprovalApproved, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := f.Matches(&ledger.Event{Type: tt.kind, By: "https://x#1", Payload: []byte(tt.payload)}); got != tt.want {
+				t.Errorf("Matches() = %t, want %t", got, tt.want)
+			}
+		})
+	}
+}
+
 func TestValueAt(t *testing.T) {
 	for _, c := range []struct{ name, doc, pointer, want string }{
 		{"string", `{"a":"b\u0041"}`, "/a", "bA"},

@@ -27,7 +27,7 @@ type LogFilter struct {
 // An EventFilter chooses events.
 type EventFilter struct {
 	Type ledger.Type // empty: any
-	By   string      // an actor, the name of a token, or the id of a process; empty: any
+	By   string      // an actor or its display name, the name of a token, or the id of a process; empty: any
 }
 
 // Matches reports whether the filter chooses an event.
@@ -35,7 +35,11 @@ func (f *EventFilter) Matches(e *ledger.Event) bool {
 	if f.Type != "" && e.Type != f.Type {
 		return false
 	}
-	return f.By == "" || e.By == f.By || NewEvent(e).By == f.By
+	if f.By == "" || e.By == f.By {
+		return true
+	}
+	shown := NewEvent(e)
+	return shown.By == f.By || shown.Display == f.By
 }
 
 // Check returns an error if the filter chooses a type of event that there is not.

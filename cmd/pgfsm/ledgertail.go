@@ -42,7 +42,10 @@ A TIME is a date (2027-01-31, which is midnight, UTC), a time (2027-01-31T12:00:
 			if err := notEmpty(cmd, "type", "run", "by", "since", "until"); err != nil {
 				return err
 			}
-			return f.use(w, stores.ToRead, func(o *openedLedger) error {
+			return f.use(w, stores.ToRead, func(o *openedLedger) (err error) {
+				if t.Run, err = o.findRun(cmd.Context(), t.Run); err != nil {
+					return err
+				}
 				if err := t.Choose(t.since, t.until, o.store.Now()); err != nil {
 					return fmt.Errorf("--%w", err)
 				}
@@ -54,7 +57,7 @@ A TIME is a date (2027-01-31, which is midnight, UTC), a time (2027-01-31T12:00:
 	cmd.Flags().BoolVarP(&t.follow, "follow", "f", false, "also print new events as they are recorded")
 	cmd.Flags().StringVar((*string)(&t.Type), "type", "", "events of this `TYPE`")
 	cmd.Flags().StringVar(&t.Run, "run", "", "events of the run with this `ID`")
-	cmd.Flags().StringVar(&t.By, "by", "", "events of this actor, of the token with this `NAME`, or of the process with this id")
+	cmd.Flags().StringVar(&t.By, "by", "", "events of this actor or display name, of the token with this `NAME`, or of the process with this id")
 	cmd.Flags().StringVar(&t.since, "since", "", "events since this `TIME`")
 	cmd.Flags().StringVar(&t.until, "until", "", "events from before this `TIME`")
 	return cmd
