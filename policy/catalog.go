@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/go-json-experiment/json"
@@ -63,6 +64,7 @@ type Tool struct {
 	input   *schema.Schema
 	output  *schema.Schema
 	refused func() string // why the schema of a tool that is not allowed is refused; see Refused
+	sdk     func() string // see SDKFaults
 
 	listed, conform string // the reasons of verdicts that allow
 }
@@ -91,6 +93,15 @@ func (t *Tool) Refused() (Code, string) {
 		}
 	}
 	return t.Code, t.Reason
+}
+
+// SDKFaults says why the TypeScript SDK rejects a list with this tool in revisions before 2026-07-28, although the tool is one of MCP; empty
+// if it accepts it.
+func (t *Tool) SDKFaults() string {
+	if t.sdk == nil {
+		return ""
+	}
+	return t.sdk()
 }
 
 // Input is the tool's inputSchema, or nil if it was not compiled.
@@ -133,16 +144,22 @@ func (c *Catalog) Find(server, tool string) (*Tool, Verdict) {
 		if s.Status != ServerUp {
 			return nil, blocked(GateSchema, CodeServerDown, fmt.Sprintf("Server %q is down: %s", clip(server), s.Reason))
 		}
-		for _, entry := range s.LeftOut {
-			if entry.Name == tool {
-				return nil, blocked(GateSchema, CodeToolUnknown,
-					fmt.Sprintf("Server %q lists a malformed tool %q. %s", clip(server), clip(tool), entry.Reason))
-			}
+		if entry := s.Malformed(tool); entry != nil {
+			return nil, blocked(GateSchema, CodeToolUnknown,
+				fmt.Sprintf("Server %q lists a malformed tool %q: %s", clip(server), clip(tool), entry.Reason))
 		}
 		return nil, blocked(GateSchema, CodeToolUnknown,
 			fmt.Sprintf("Server %q lists no tool %q.", clip(server), clip(tool)))
 	}
 	return nil, blocked(GateSchema, CodeServerUnknown, fmt.Sprintf("No server %q is configured.", clip(server)))
+}
+
+// Malformed returns the entry of a name that was left out; nil if there is none.
+func (s *CatalogServer) Malformed(tool string) *LeftOut {
+	if i := slices.IndexFunc(s.LeftOut, func(e LeftOut) bool { return e.Name == tool }); i >= 0 && tool != "" {
+		return &s.LeftOut[i]
+	}
+	return nil
 }
 
 // Effective returns the effective allowlist of all callers together, in catalog order.
@@ -203,6 +220,7 @@ func (b *Bundle) admit(c *Catalog, s *CatalogServer) {
 		if own := b.inputs[key]; own != nil {
 			t.InputSchema, t.OwnSchema = own.text, own.digest
 		}
+		t.sdk = sync.OnceValue(func() string { return t.sdkFaults(b.schemaLimits) })
 		if t.Allowed {
 			b.admitTool(t, key)
 		} else { // only people ask, so most catalogs do not compile it
@@ -319,33 +337,25 @@ func readTool(server string, raw jsontext.Value) (*Tool, error) {
 	if err := canonical.Check(raw, maxToolDepth); err != nil {
 		return nil, err
 	}
+	if what := faults(toolObject(), raw); what != "" {
+		return nil, errors.New(what)
+	}
 	var members map[string]jsontext.Value
-	if err := json.Unmarshal(raw, &members); err != nil || members == nil {
-		return nil, errors.New("it is not an object")
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return nil, err
 	}
 	t := &Tool{Server: server}
 	for _, m := range []struct {
 		name string
-		to   *string
-	}{{"name", &t.Name}, {"title", &t.Title}, {"description", &t.Description}} {
+		to   any
+	}{{"name", &t.Name}, {"title", &t.Title}, {"description", &t.Description}, {"annotations", &t.Annotations}} {
 		if v, ok := members[m.name]; ok {
 			if err := json.Unmarshal(v, m.to); err != nil {
-				return nil, fmt.Errorf("its %s is not a string", m.name)
+				return nil, err
 			}
 		}
 	}
-	if t.Name == "" {
-		return nil, errors.New("it has no name")
-	}
-	if v, ok := members["annotations"]; ok {
-		if err := json.Unmarshal(v, &t.Annotations); err != nil {
-			return nil, errors.New("its annotations are not an object of hints")
-		}
-	}
-	t.InputSchema = members["inputSchema"]
-	if v := members["outputSchema"]; v != nil && v.Kind() != 'n' {
-		t.Output = v
-	}
+	t.InputSchema, t.Output = members["inputSchema"], members["outputSchema"]
 	delete(members, "_meta") // by the specification, it may change from one answer to the next
 	definition, err := canonical.Marshal(members)
 	if err != nil {

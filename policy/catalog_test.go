@@ -49,12 +49,12 @@ func TestCatalogOfAHostileServer(t *testing.T) {
 		{"same-name-on-another-page", []string{page(tool), page(tool)}, policy.CodeToolAmbiguous},
 		{"name-in-another-case", []string{page(strings.Replace(tool, "fetch", "Fetch", 1))}, policy.CodeToolUnknown},
 		{"name-with-a-homoglyph", []string{page(strings.Replace(tool, "fetch", "fеtch", 1))}, policy.CodeToolUnknown},
-		{"no-schema", []string{page(`{"name":"fetch_policy_entry"}`)}, policy.CodeSchemaRefused},
-		{"schema-is-null", []string{page(`{"name":"fetch_policy_entry","inputSchema":null}`)}, policy.CodeSchemaRefused},
-		{"schema-refers-to-itself", []string{page(`{"name":"fetch_policy_entry","inputSchema":{"$ref":"#"}}`)}, policy.CodeSchemaRefused},
-		{"schema-refers-outside", []string{page(`{"name":"fetch_policy_entry","inputSchema":{"$ref":"file:///etc/passwd"}}`)}, policy.CodeSchemaRefused},
+		{"no-schema", []string{page(`{"name":"fetch_policy_entry"}`)}, policy.CodeToolUnknown},
+		{"schema-is-null", []string{page(`{"name":"fetch_policy_entry","inputSchema":null}`)}, policy.CodeToolUnknown},
+		{"schema-refers-to-itself", []string{page(`{"name":"fetch_policy_entry","inputSchema":{"type":"object","$ref":"#"}}`)}, policy.CodeSchemaRefused},
+		{"schema-refers-outside", []string{page(`{"name":"fetch_policy_entry","inputSchema":{"type":"object","$ref":"file:///etc/passwd"}}`)}, policy.CodeSchemaRefused},
 		{"unusable-output-schema-costs-no-call", []string{page(strings.Replace(tool, `"name"`, `"outputSchema":{"$ref":"#"},"name"`, 1))}, ""},
-		{"hostile-neighbour-is-not-compiled", []string{page(tool, `{"name":"other","inputSchema":{"$ref":"#"}}`)}, ""},
+		{"hostile-neighbour-is-not-compiled", []string{page(tool, `{"name":"other","inputSchema":{"type":"object","$ref":"#"}}`)}, ""},
 		{"tool-is-too-deep", []string{page(strings.Replace(tool, `"name"`, `"x":`+strings.Repeat("[", 126)+strings.Repeat("]", 126)+`,"name"`, 1))}, policy.CodeToolUnknown},
 		{"tool-is-deep", []string{page(strings.Replace(tool, `"name"`, `"x":`+strings.Repeat("[", 125)+strings.Repeat("]", 125)+`,"name"`, 1))}, ""},
 		{"malformed-twin", []string{page(tool, `{"name":"fetch_policy_entry","description":5}`)}, policy.CodeToolAmbiguous},
@@ -73,9 +73,10 @@ func TestOnlyTheMalformedEntryIsLeftOut(t *testing.T) {
 		name, entry string
 		want        policy.LeftOut
 	}{
-		{"null", `null`, policy.LeftOut{Reason: "It is not an object."}},
-		{"no-name", `{"inputSchema":{"type":"object"}}`, policy.LeftOut{Reason: "It has no name."}},
-		{"description-is-a-number", `{"name":"b","description":5}`, policy.LeftOut{Name: "b", Reason: "Its description is not a string."}},
+		{"null", `null`, policy.LeftOut{Reason: "It is null, not object."}},
+		{"no-name", `{"inputSchema":{"type":"object"}}`, policy.LeftOut{Reason: `It lacks "name".`}},
+		{"description-is-a-number", `{"name":"b","description":5,"inputSchema":{"type":"object"}}`,
+			policy.LeftOut{Name: "b", Reason: `"/description" is number, not string.`}},
 		{"half-an-emoji", `{"name":"b","description":"\ud83d"}`,
 			policy.LeftOut{Reason: "Not strict JSON at offset 27 (/description): invalid surrogate pair `\\ud83d\"}` in string."}},
 		{"not-utf8", "{\"name\":\"b\",\"description\":\"\xff\"}",
@@ -83,7 +84,7 @@ func TestOnlyTheMalformedEntryIsLeftOut(t *testing.T) {
 		{"duplicate-member", `{"name":"b","name":"c"}`, policy.LeftOut{Reason: "Not strict JSON at offset 12 (/name): duplicate object member name."}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := catalog(t, page(`{"name":"a"}`), page(tc.entry, tool)).Servers[0]
+			s := catalog(t, page(`{"name":"a","inputSchema":{"type":"object"}}`), page(tc.entry, tool)).Servers[0]
 			tc.want.Index = 2
 			if s.Status != policy.ServerUp || len(s.Tools) != 2 || s.Tools[1].Name != statestest.Tool {
 				t.Errorf("the server is %s with %d tools (%s), want it up with the two others", s.Status, len(s.Tools), s.Reason)

@@ -25,6 +25,7 @@ type Tool struct {
 	Pin         canonical.Digest   `json:"pin,omitzero"` // of an allowlisted tool; it should be the definition
 	Annotations policy.Annotations `json:"annotations"`
 	Warning     string             `json:"warning,omitzero"`
+	Note        string             `json:"note,omitzero"` // what clients of all servers do not get of it
 
 	onAllowlist bool
 }
@@ -34,6 +35,9 @@ func Tools(content *policy.Content, c *policy.Catalog) (tools []Tool) {
 	for _, s := range c.Servers {
 		for _, t := range s.Tools {
 			tools = append(tools, newTool(t))
+		}
+		for _, e := range s.LeftOut {
+			tools = append(tools, malformed(content, &s, e))
 		}
 		if s.Status == policy.ServerUp {
 			tools = append(tools, unlisted(content, &s)...)
@@ -46,7 +50,7 @@ func newTool(t *policy.Tool) Tool {
 	tool := Tool{
 		Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description, Allowed: t.Effective(), Code: t.Code,
 		Reason: t.Reason, Dialect: t.Dialect(), Open: t.Open(), Definition: t.Digest, Pin: t.Pin, OwnSchema: t.OwnSchema, Annotations: t.Annotations,
-		onAllowlist: t.Allowed,
+		Note: t.Joined(), onAllowlist: t.Allowed,
 	}
 	switch {
 	case !t.Allowed:
@@ -60,6 +64,14 @@ func newTool(t *policy.Tool) Tool {
 	return tool
 }
 
+// malformed is an entry of a server's list that is no tool.
+func malformed(content *policy.Content, s *policy.CatalogServer, e policy.LeftOut) Tool {
+	return Tool{
+		Server: s.Server, Name: e.Name, Code: policy.CodeToolUnknown, Reason: fmt.Sprintf("entry %d of the list is no tool of MCP: %s", e.Index, e.Reason),
+		Pin: policy.PinOf(content.Pins, s.Server, e.Name),
+	}
+}
+
 // unlisted returns the tools of a server that the allowlist names and the server does not list: often a typing error.
 func unlisted(content *policy.Content, s *policy.CatalogServer) (tools []Tool) {
 	for _, a := range content.Allowlist {
@@ -67,7 +79,7 @@ func unlisted(content *policy.Content, s *policy.CatalogServer) (tools []Tool) {
 			continue
 		}
 		for _, name := range a.Tools {
-			if slices.ContainsFunc(s.Tools, func(t *policy.Tool) bool { return t.Name == name }) {
+			if s.Malformed(name) != nil || slices.ContainsFunc(s.Tools, func(t *policy.Tool) bool { return t.Name == name }) {
 				continue
 			}
 			tools = append(tools, Tool{

@@ -61,7 +61,7 @@ func (r *Generation) newView(l policy.Listing) *view {
 	}
 	for _, t := range sent {
 		if judged := effective[t.Name]; judged != nil {
-			v.tools = append(v.tools, viewTool{gateway.Tool{Name: t.Name, Raw: shown(judged, t.Raw)}, judged})
+			v.tools = append(v.tools, viewTool{gateway.Tool{Name: t.Name, Raw: shown(judged, t.Raw), SDKFaults: judged.SDKFaults()}, judged})
 		}
 	}
 	return v

@@ -133,6 +133,11 @@ func (p *pinCommand) choose(b *policy.Bundle, listed *states.ToolsListed, server
 		return nil, fmt.Errorf("no server %q is configured%s", server, didYouMean(server, servers))
 	}
 	for _, s := range c.Servers {
+		for _, e := range s.LeftOut {
+			if s.Server == server {
+				p.w.warn(fmt.Sprintf("left out: entry %d %q of the list is no tool of MCP: %s", e.Index, visible.Text(e.Name), visible.Text(e.Reason)))
+			}
+		}
 		for _, t := range s.Tools {
 			if hint := t.Annotations.ReadOnly; s.Server == server && (!readOnly || hint != nil && *hint) {
 				tools = append(tools, t.Name)

@@ -118,8 +118,10 @@ func (a *app) listTools(ctx context.Context, asJSON, notAllowed bool) error {
 				continue
 			}
 			fmt.Fprintf(out, "  %s %-28s %s\n", k.mark(t.Allowed), visible.Text(t.Name), k.faint(visible.Clip(t.Detail(), maxLine)))
-			if t.Warning != "" {
-				fmt.Fprintf(out, "    %s\n", k.bad.Sprint("! "+t.Warning))
+			for _, warning := range []string{t.Warning, t.Note} {
+				if warning != "" {
+					fmt.Fprintf(out, "    %s\n", k.bad.Sprint("! "+visible.Clip(warning, maxLine)))
+				}
 			}
 		}
 	}
@@ -140,6 +142,9 @@ func printNotAllowed(out io.Writer, k ink, head string, tools []present.Tool) {
 		fmt.Fprintf(out, "  %s %-28s %s\n", visible.Text(t.Server), visible.Text(t.Name), k.faint(visible.Clip(t.Description, maxLine)))
 		if t.Code != policy.CodeToolNotAllowed {
 			fmt.Fprintf(out, "    %s\n", k.bad.Sprint("! ["+string(t.Code)+"] "+visible.Clip(t.Reason, maxLine)))
+		}
+		if t.Note != "" {
+			fmt.Fprintf(out, "    %s\n", k.bad.Sprint("! "+visible.Clip(t.Note, maxLine)))
 		}
 	}
 }

@@ -73,6 +73,9 @@ func (t *Entry) Describe() string {
 	case Unpinned:
 		return "not pinned; its server sends " + t.Definition.Short()
 	case NotListed:
+		if t.Reason != "" {
+			return "its server lists it malformed: " + t.Reason
+		}
 		return "its server does not list it"
 	case ServerDown:
 		return "its server is down: " + t.Reason
@@ -219,6 +222,9 @@ func (t *Entry) compare(c *policy.Catalog) {
 	switch {
 	case !found.Allows():
 		t.Status = NotListed
+		if e := c.Servers[i].Malformed(t.Tool); e != nil {
+			t.Reason = e.Reason
+		}
 		return
 	case live.Code == policy.CodeToolAmbiguous:
 		t.Status = Ambiguous

@@ -26,7 +26,10 @@ type Calls interface {
 // A Tool is one tool that a client may see.
 type Tool struct {
 	Name string
-	Raw  jsontext.Value // the tool object, byte for byte as the server sent it
+	Raw  jsontext.Value // the tool object, byte for byte as the server sent it, but for the operator's schema
+
+	// SDKFaults says why the SDK of a client of a revision before 2026-07-28 rejects a list with the tool. Empty: it accepts it.
+	SDKFaults string
 }
 
 // An Ask is one tools/call of a client, with the names of the server and of the tool as the server knows them.

@@ -11,6 +11,7 @@ import (
 
 	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/wire"
+	"pgfsm/policy"
 )
 
 // Bounds of a list of one server.
@@ -173,7 +174,7 @@ func (g *Gateway) listAll(ctx context.Context, q *request, m *method) []byte {
 		for _, it := range l.items {
 			raw := it.raw
 			if m.name == "prompts/list" {
-				raw = renamed(raw, joinedName(servers[i], it.key))
+				raw = renamed(raw, policy.JoinedName(servers[i].Name, it.key))
 			}
 			if raw != nil {
 				all = append(all, raw)
@@ -191,7 +192,7 @@ func (g *Gateway) listAll(ctx context.Context, q *request, m *method) []byte {
 
 // renamed is an object with another name. Every other byte stays. It is nil if the name is too long for clients.
 func renamed(raw jsontext.Value, name string) jsontext.Value {
-	if len(name) > maxName {
+	if len(name) > policy.MaxJoinedName {
 		return nil
 	}
 	var edits []wire.Edit

@@ -3,23 +3,15 @@ package gateway
 import (
 	"context"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
+	"pgfsm/policy"
 )
-
-// nameSeparator is between the names of the server and the tool or prompt, for clients of all servers. No server's name contains it, but
-// names of tools may.
-const nameSeparator = "__"
-
-// maxName is the longest name of a tool that clients accept.
-const maxName = 128
-
-// joinedName is a server's name for clients of all servers.
-func joinedName(server *server, name string) string { return server.Name + nameSeparator + name }
 
 // A candidate is one reading of a joined name.
 type candidate struct {
@@ -30,11 +22,11 @@ type candidate struct {
 // candidates are all readings of a joined name, in the operator's order. A name may have several, because it is compared with each server's
 // name and not split. Then the servers' listings decide.
 func candidates(servers []*server, name string) (out []candidate) {
-	if len(name) > maxName {
+	if len(name) > policy.MaxJoinedName {
 		return nil
 	}
 	for _, s := range servers {
-		if rest, ok := strings.CutPrefix(name, s.Name+nameSeparator); ok && rest != "" {
+		if rest, ok := strings.CutPrefix(name, policy.JoinedName(s.Name, "")); ok && rest != "" {
 			out = append(out, candidate{s, rest})
 		}
 	}
@@ -45,6 +37,7 @@ func candidates(servers []*server, name string) (out []candidate) {
 type catalog struct {
 	listing *upstream.Kept
 	tools   map[string]jsontext.Value
+	leftOut sync.Once // logs which tools the list of all servers does not have
 }
 
 // catalogOf is the catalog of a listing of the link. The last one is kept.

@@ -11,6 +11,7 @@ import (
 
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
+	"pgfsm/policy"
 )
 
 func TestRelayedRequestsPassUntouched(t *testing.T) {
@@ -408,7 +409,7 @@ func TestListsOfAllServersAreOne(t *testing.T) {
 	r := newRig(t, "docs mail down old", nil)
 	r.servers["down"].down = true
 	named := func(name string) string { return strings.Replace(odd, `{`, `{"name":"`+name+`",`, 1) }
-	pages := map[string]string{"": `{"prompts":[{"name":"a","n":1.0},{"name":"b\/c"}],"nextCursor":"2"}`, "2": `{"prompts":[` + named("odd") + `,{"name":"` + strings.Repeat("x", maxName) + `"}]}`}
+	pages := map[string]string{"": `{"prompts":[{"name":"a","n":1.0},{"name":"b\/c"}],"nextCursor":"2"}`, "2": `{"prompts":[` + named("odd") + `,{"name":"` + strings.Repeat("x", policy.MaxJoinedName) + `"}]}`}
 	r.servers["docs"].plays("prompts/list", func(_ context.Context, _ *playedLink, params jsontext.Value, _ func(wire.Message)) (upstream.Reply, error) {
 		return upstream.Reply{Result: jsontext.Value(pages[wire.TextMember(params, "cursor")])}, nil
 	})

@@ -6,6 +6,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/policy"
 )
 
 // odd is JSON that a reader and writer of JSON would not return as it is.
@@ -63,7 +65,7 @@ func TestRenamed(t *testing.T) {
 	if diff := cmp.Diff(want, string(renamed([]byte(tool), "docs__a/b"))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if renamed([]byte(tool), strings.Repeat("x", maxName)) == nil || renamed([]byte(tool), strings.Repeat("x", maxName+1)) != nil {
+	if renamed([]byte(tool), strings.Repeat("x", policy.MaxJoinedName)) == nil || renamed([]byte(tool), strings.Repeat("x", policy.MaxJoinedName+1)) != nil {
 		t.Error("the limit is not at its place")
 	}
 }

@@ -99,7 +99,7 @@ func clashing(t *testing.T, log *bytes.Buffer) *rig {
 	})
 	r.servers["dead"].down = true
 	r.servers["b"].tools = []string{`{"name":"x__y"}`, `{"name":"n"}`}
-	r.servers["a"].tools = []string{`{"name":"_both"}`, `{"name":"_mine"}`, `{"name":"n"}`, `{"name":"` + strings.Repeat("l", maxName-len("a__")) + `"}`, `{"name":"` + strings.Repeat("m", maxName-len("a__")+1) + `"}`}
+	r.servers["a"].tools = []string{`{"name":"_both"}`, `{"name":"_mine"}`, `{"name":"n"}`, `{"name":"` + strings.Repeat("l", policy.MaxJoinedName-len("a__")) + `"}`, `{"name":"` + strings.Repeat("m", policy.MaxJoinedName-len("a__")+1) + `"}`}
 	r.servers["a_"].tools = []string{`{"name":"both"}`, `{"name":"theirs"}`, `{"name":"hidden"}`}
 	r.judge.hidden = []string{"hidden"}
 	return r
@@ -110,11 +110,11 @@ func TestNamesOfAllServers(t *testing.T) {
 	r := clashing(t, &log)
 	got := r.legacy("", `{}`).ask("tools/list", `{}`)
 	want := `{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"b__x__y"},{"name":"b__n"},{"name":"a___mine"},{"name":"a__n"},{"name":"a__` +
-		strings.Repeat("l", maxName-len("a__")) + `"},{"name":"a___theirs"}]}}`
+		strings.Repeat("l", policy.MaxJoinedName-len("a__")) + `"},{"name":"a___theirs"}]}}`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	for _, want := range []string{"a server cannot be reached", "its name is too long", "another server has one of this name"} {
+	for _, want := range []string{"a server cannot be reached", "its name there is too long", "another server has a tool of this name"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log does not say %q:\n%s", want, log.String())
 		}
@@ -124,8 +124,8 @@ func TestNamesOfAllServers(t *testing.T) {
 	}{
 		{"plain", "b__n", "b", "n"}, {"joint-in-the-name", "b__x__y", "b", "x__y"}, {"first-reading", "a___mine", "a", "_mine"},
 		{"second-reading", "a___theirs", "a_", "theirs"}, {"not-allowed", "a___hidden", "a_", "hidden"},
-		{"longest", "a__" + strings.Repeat("l", maxName-len("a__")), "a", strings.Repeat("l", maxName-len("a__"))},
-		{"too-long", "a__" + strings.Repeat("m", maxName-len("a__")+1), "", ""},
+		{"longest", "a__" + strings.Repeat("l", policy.MaxJoinedName-len("a__")), "a", strings.Repeat("l", policy.MaxJoinedName-len("a__"))},
+		{"too-long", "a__" + strings.Repeat("m", policy.MaxJoinedName-len("a__")+1), "", ""},
 		{"of-a-server-that-is-down", "dead__x", "dead", "x"},
 		{"both-readings", "a___both", "", ""}, {"no-such-tool", "b__nothing", "b", "nothing"}, {"no-such-server", "c__n", "", ""},
 		{"native", "n", "", ""}, {"no-tool", "b__", "", ""}, {"no-server", "__n", "", ""},

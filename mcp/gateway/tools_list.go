@@ -5,12 +5,14 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/mcp/wire"
+	"pgfsm/policy"
 )
 
 // listTools answers tools/list with the tools of all servers that the client may call, on one page.
@@ -65,12 +67,21 @@ func (g *Gateway) toolsOf(ctx context.Context, q *request, maxAge time.Duration)
 			continue
 		}
 		age = max(age, c.listing.Age(time.Now()))
+		var leftOut []string
 		for _, t := range q.config().Calls.Tools(c.listing, q.Identity) {
 			if q.endpoint.server != nil {
 				all = append(all, wire.StripOwn(t.Raw))
-			} else if raw := g.joinedTool(servers, found, i, t); raw != nil {
+			} else if raw, why := joinedTool(q, servers, found, i, t); raw != nil {
 				all = append(all, raw)
+			} else {
+				leftOut = append(leftOut, t.Name+": "+why)
 			}
+		}
+		if n := len(leftOut); n > 0 {
+			c.leftOut.Do(func() {
+				g.options.Log.Warn("tools were left out of the list of all servers; the list of their server has them", "server", servers[i].Name,
+					"count", n, "tools", strings.Join(leftOut[:min(n, maxLeftOut)], "; "))
+			})
 		}
 	}
 	return all, age, nil
@@ -98,23 +109,27 @@ func (g *Gateway) logUnlisted(ctx context.Context, server *server, err error) {
 	g.options.Log.Log(ctx, level, "a server's tools were left out", "server", server.Name, "error", err.Error())
 }
 
-// joinedTool is a tool under its joined name; nil if the name is too long, or another server has it.
-func (g *Gateway) joinedTool(servers []*server, found []*catalog, at int, t Tool) jsontext.Value {
-	name := joinedName(servers[at], t.Name)
-	raw := renamed(wire.StripOwn(t.Raw), name)
-	why := "its name is too long"
-	if raw != nil {
-		n := 0
-		for _, c := range candidates(servers, name) {
-			if i := slices.Index(servers, c.server); found[i] != nil && found[i].tools[c.name] != nil {
-				n++
-			}
-		}
-		if n == 1 {
-			return raw
-		}
-		why = "another server has one of this name"
+// maxLeftOut bounds how many tools a line of the log names.
+const maxLeftOut = 10
+
+// joinedTool is a tool under its joined name; nil, and why, if it is not in the list of all servers.
+func joinedTool(q *request, servers []*server, found []*catalog, at int, t Tool) (jsontext.Value, string) {
+	name := policy.JoinedName(servers[at].Name, t.Name)
+	if t.SDKFaults != "" && !q.stateless() { // one such tool costs the client all tools
+		return nil, t.SDKFaults
 	}
-	g.options.Log.Debug("a tool was left out", "server", servers[at].Name, "tool", t.Name, "reason", why)
-	return nil
+	raw := renamed(wire.StripOwn(t.Raw), name)
+	if raw == nil {
+		return nil, "its name there is too long"
+	}
+	n := 0
+	for _, c := range candidates(servers, name) {
+		if i := slices.Index(servers, c.server); found[i] != nil && found[i].tools[c.name] != nil {
+			n++
+		}
+	}
+	if n != 1 {
+		return nil, "another server has a tool of this name"
+	}
+	return raw, ""
 }

@@ -67,7 +67,7 @@ func TestServers(t *testing.T) {
 		c.Pins = append(c.Pins, policy.Pin{Server: statestest.Server, Tool: name, Definition: pin})
 	}
 	tools := listed(t, c, map[canonical.Digest][]byte{digest(before): before}, after, other, same, defined("new", "Nobody pinned it.", anyArguments),
-		defined("refused", "Has a bad schema.", map[string]any{"type": 7}), defined("-dash", "Is like a flag.", anyArguments),
+		defined("refused", "Has a bad schema.", map[string]any{"type": "object", "minLength": "x"}), defined("-dash", "Is like a flag.", anyArguments),
 		defined("<img src=x onerror=hacked()>\u202e", hostile, anyArguments))
 	d.with(c, serving(
 		present.Server{Server: statestest.Server, Status: policy.ServerUp, Since: statestest.At, Asked: statestest.At, Name: hostile, Version: hostile,

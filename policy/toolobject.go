@@ -1,0 +1,186 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/schema"
+)
+
+// toolObject is what MCP says about the members of a tool object, in all of its revisions together.
+var toolObject = mustCompileOpen(`{
+	"type": "object",
+	"required": ["name", "inputSchema"],
+	"properties": {
+		"name": {"type": "string", "minLength": 1},
+		"title": {"type": "string"},
+		"description": {"type": "string"},
+		"inputSchema": {
+			"type": "object",
+			"required": ["type"],
+			"properties": {
+				"type": {"const": "object"}, "$schema": {"type": "string"},
+				"properties": {"type": "object"}, "required": {"type": "array", "items": {"type": "string"}}
+			}
+		},
+		"outputSchema": {
+			"type": "object",
+			"properties": {"$schema": {"type": "string"}, "properties": {"type": "object"}, "required": {"type": "array", "items": {"type": "string"}}}
+		},
+		"annotations": {
+			"type": "object",
+			"properties": {
+				"title": {"type": "string"}, "readOnlyHint": {"type": "boolean"}, "destructiveHint": {"type": "boolean"},
+				"idempotentHint": {"type": "boolean"}, "openWorldHint": {"type": "boolean"}
+			}
+		},
+		"icons": {
+			"type": "array",
+			"items": {
+				"type": "object",
+				"required": ["src"],
+				"properties": {
+					"src": {"type": "string"}, "mimeType": {"type": "string"}, "theme": {"enum": ["light", "dark"]},
+					"sizes": {"type": "array", "items": {"type": "string"}}
+				}
+			}
+		},
+		"execution": {"type": "object", "properties": {"taskSupport": {"enum": ["required", "optional", "forbidden"]}}},
+		"_meta": {"type": "object"}
+	}
+}`)
+
+// sdkTool is what the TypeScript SDK requires of a tool in addition, in revisions before 2026-07-28. It rejects the whole list if
+// one tool is not like that. It also compiles each outputSchema.
+var sdkTool = mustCompileOpen(`{
+	"properties": {
+		"inputSchema": {"properties": {"properties": {"additionalProperties": {"type": ["object", "array"]}}}},
+		"outputSchema": {
+			"required": ["type"],
+			"properties": {"type": {"const": "object"}, "properties": {"additionalProperties": {"type": ["object", "array"]}}}
+		}
+	}
+}`)
+
+func mustCompileOpen(text string) func() *schema.Schema {
+	return sync.OnceValue(func() *schema.Schema {
+		s, err := schema.CompileOpen([]byte(text), schema.DefaultLimits())
+		if err != nil {
+			panic("policy: " + err.Error())
+		}
+		return s
+	})
+}
+
+// faults says what a schema of this file has against a tool object; empty: nothing.
+func faults(s *schema.Schema, tool jsontext.Value) string {
+	err := s.Judge(tool)
+	var invalid *schema.InvalidError
+	switch {
+	case err == nil:
+		return ""
+	case !errors.As(err, &invalid):
+		return err.Error()
+	}
+	var all []string
+	for _, issue := range invalid.Issues {
+		if issue.Path == "" {
+			all = append(all, "it "+issue.Message)
+		} else {
+			all = append(all, issue.String())
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// sdkFaults says why the TypeScript SDK rejects a list with this tool; empty if it accepts it.
+func (t *Tool) sdkFaults(limits schema.Limits) string {
+	shown := []byte(`{"inputSchema":` + string(t.InputSchema))
+	if t.Output != nil {
+		shown = append(append(shown, `,"outputSchema":`...), t.Output...)
+	}
+	if what := faults(sdkTool(), append(shown, '}')); what != "" || t.Output == nil {
+		return what
+	}
+	if what := sdkOutputFaults(t.Output, limits); what != "" {
+		return "outputSchema: " + what
+	}
+	return ""
+}
+
+// sdkOutputFaults says why the SDK does not compile an outputSchema; empty if it does. Its validator takes every schema for one of draft-07,
+// without the meta-schema: so a schema that only the meta-schema refuses counts as refused, although the SDK accepts it.
+func sdkOutputFaults(output []byte, limits schema.Limits) string {
+	var doc map[string]any
+	if err := json.Unmarshal(output, &doc); err != nil {
+		return err.Error()
+	}
+	if what := sdkKeywordFaults(doc); what != "" {
+		return what
+	}
+	doc["$schema"] = "http://json-schema.org/draft-07/schema#"
+	text, err := canonical.Marshal(doc)
+	if err == nil {
+		_, err = schema.CompileOpen(text, limits)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// sdkKeywordFaults finds what the SDK's validator refuses and draft-07 does not say: patterns of other dialects, id and nullable. It takes
+// judged patterns and dialects out of the schema.
+func sdkKeywordFaults(v any) string {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			if what := sdkKeywordFaults(item); what != "" {
+				return what
+			}
+		}
+	case map[string]any:
+		if _, ok := v["id"].(string); ok {
+			return `it has the keyword "id"`
+		}
+		if v["nullable"] == true && v["type"] == nil {
+			return `it has the keyword "nullable" without "type"`
+		}
+		if pattern, ok := v["pattern"].(string); ok {
+			if !isECMAPattern(pattern) {
+				return fmt.Sprintf("the pattern %q is not one of ECMA 262", clip(pattern))
+			}
+			delete(v, "pattern")
+		}
+		if named, ok := v["patternProperties"].(map[string]any); ok {
+			for i, pattern := range slices.Sorted(maps.Keys(named)) {
+				if !isECMAPattern(pattern) {
+					return fmt.Sprintf("the pattern %q is not one of ECMA 262", clip(pattern))
+				}
+				of := named[pattern]
+				delete(named, pattern)
+				named[strconv.Itoa(i)] = of
+			}
+		}
+		delete(v, "$schema")
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			switch name {
+			case "default", "const", "enum", "examples": // values, not schemas
+			default:
+				if what := sdkKeywordFaults(v[name]); what != "" {
+					return what
+				}
+			}
+		}
+	}
+	return ""
+}
