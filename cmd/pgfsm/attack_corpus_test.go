@@ -60,7 +60,7 @@ func TestAttackCorpus(t *testing.T) {
 	}
 	t.Logf("%d attacks, %d lies", attacks, len(list))
 	for _, c := range policy.Codes() {
-		if provoked := codes[c.Code] > 0; provoked != provocable(c) && c.Code != policy.CodePlannerFailed {
+		if provoked := codes[c.Code] > 0; provoked != provocable(c) && c.Code != policy.CodePlannerFailed && c.Code != policy.CodeSchemaUnpinned {
 			t.Errorf("%s is provoked %d times, want at least once exactly if a model can", c.Code, codes[c.Code])
 		}
 	}

@@ -50,7 +50,7 @@ func basicTools() string {
 		toolDef("twice", path),
 		toolDef("drifted", path),
 		toolDef("nothing", `{"type":"object"}`),
-		toolDef("broken", `{"$ref":"#"}`),
+		toolDef("broken", `{"type":"object","$ref":"#"}`),
 	)
 }
 

@@ -219,7 +219,7 @@ func TestModelPromptHoldsNothingElse(t *testing.T) {
 			return `{"tools":[{"name":"look","description":"LOOK-HERE","inputSchema":{"type":"object"},
 				"outputSchema":{"type":"object","description":"OUTPUT-TYPE"},"_meta":{"x":"OF-META"}},
 				{"name":"erase","description":"NOT-ALLOWED","inputSchema":{"type":"object"}},
-				{"name":"far","description":"BAD-SCHEMA","inputSchema":{"$ref":"http://127.0.0.1:1/"}}],"_meta":{"x":"OF-PAGE"}}`
+				{"name":"far","description":"BAD-SCHEMA","inputSchema":{"type":"object","$ref":"http://127.0.0.1:1/"}}],"_meta":{"x":"OF-PAGE"}}`
 		}
 		return honest(method)
 	})

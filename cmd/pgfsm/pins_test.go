@@ -153,7 +153,7 @@ func TestPinsOfToolsThatCannotBePinned(t *testing.T) {
 	t.Parallel()
 	const allowlist = `{"puppet":["good","twice","far","gone"],"absent":["look"]}`
 	p := newPinned(t, allowlist, described("good", kind), described("twice", kind), described("twice", kind2),
-		`{"name":"far","inputSchema":{"$ref":"http://127.0.0.1:1/"}}`, described("unlisted", kind))
+		`{"name":"far","inputSchema":{"type":"object","$ref":"http://127.0.0.1:1/"}}`, described("unlisted", kind))
 	for _, tt := range []struct{ server, tool, status, says string }{
 		{"puppet", "twice", "ambiguous", "its server lists this name more than once"},
 		{"puppet", "far", "refused", "its schema is refused: "},

@@ -11,7 +11,7 @@ import (
 func TestExplainLiveAnswersAsCall(t *testing.T) {
 	t.Parallel()
 	const typed = `{"name":"typed","inputSchema":{"type":"object","properties":{"n":{"type":"integer"},"to":{"type":"string"}},"required":["n"]}}`
-	const bad = `{"name":"bad","inputSchema":{"type":"nothing"}}`
+	const bad = `{"name":"bad","inputSchema":{"type":"object","properties":{"n":{"type":"nothing"}}}}`
 	p := newPinned(t, `{"puppet":["typed","bad","twice","gone","moved","free"]}`, typed, bad,
 		`{"name":"twice","inputSchema":{"type":"object"}}`, `{"name":"moved","inputSchema":{"type":"object"}}`,
 		`{"name":"free","inputSchema":{"type":"object"}}`, `{"name":"hidden","inputSchema":{"type":"object"}}`)

@@ -208,15 +208,19 @@ func TestToolsSaysWhyNot(t *testing.T) {
 	t.Parallel()
 	server := newPuppet(t, but("tools/list", `{"tools":[
 		{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},
-		{"name":"far","inputSchema":{"$ref":"http://127.0.0.1:1/schema.json"}},
-		{"name":"round","inputSchema":{"$ref":"#"}},
+		{"name":"far","inputSchema":{"type":"object","$ref":"http://127.0.0.1:1/schema.json"}},
+		{"name":"round","inputSchema":{"type":"object","$ref":"#"}},
 		{"name":"write","inputSchema":{"type":"object"},"annotations":{"destructiveHint":true}},
 		{"name":"tw\u001b[31m\u202eice","inputSchema":{"type":"object"}},
+		{"name":"ahead","inputSchema":{"type":"object","properties":{"x":{"pattern":"^(?!y)"}}}},
+		{"name":"odd","description":null,"inputSchema":{"type":"object"}},
+		{"name":"any","inputSchema":{"type":"object","properties":{"x":true}}},
+		{"name":"long`+strings.Repeat("g", 60)+`","inputSchema":{"type":"object"}},
 		{"name":"same","inputSchema":{"type":"object"}},{"name":"same","inputSchema":{"type":"object"}}]}`))
 	dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {puppet: {type: http, url: %q}}
 allowlist: allowlist.json
-`, server.URL), "allowlist.json", `{"puppet": ["look", "far", "round", "write", "same", "lock"]}`)
+`, server.URL), "allowlist.json", `{"puppet": ["look", "far", "round", "write", "same", "lock", "odd"]}`)
 	config := filepath.Join(dir, "pgfsm.yaml")
 	r := command(t.Context(), nil, "tools", "-c", config)
 	r.want(t, exitYes)
@@ -227,6 +231,10 @@ allowlist: allowlist.json
 		"\n  ✓ look ", "\n  ✗ far  ", "\n  ✗ round ", "\n  ✓ write ", "! on the allowlist, but not annotated as read-only",
 		"\n  ✗ lock  ", "[tool_unknown] on the allowlist, but the server does not list it",
 		"[schema_refused] ", "[tool_ambiguous] ", `\u001b[31m`, "[tool_not_allowed] not on the allowlist",
+		"\n  ✗ ahead ", `[schema_refused] inputSchema: schema refused at "/properties/x/pattern"`, "; it is not on the allowlist",
+		"\n  ✗ odd ", `[tool_unknown] entry 7 of the list is no tool of MCP: "/description" is null, not string`,
+		`! not on /mcp for clients of revisions before 2026-07-28, whose SDK would reject the whole list: "/inputSchema/properties/x" is boolean`,
+		"! its name on /mcp has 72 bytes; several model APIs accept at most 64",
 	} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("stdout does not hold %q:\n%s", want, r.stdout)
