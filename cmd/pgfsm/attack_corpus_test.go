@@ -73,8 +73,8 @@ func TestAttackCorpus(t *testing.T) {
 
 // provocable reports whether a hostile model can bring a code about: the codes of the gates that judge what it says.
 func provocable(c policy.CodeDoc) bool {
-	return slices.Contains([]policy.Gate{policy.GatePlan, policy.GateSchema, policy.GateAllowlist, policy.GateEvidence},
-		c.Gate)
+	return c.Code != policy.CodeSchemaUnpinned && // the configuration alone brings it about
+		slices.Contains([]policy.Gate{policy.GatePlan, policy.GateSchema, policy.GateAllowlist, policy.GateEvidence}, c.Gate)
 }
 
 // situationsWanted holds one situation for each thing that the corpora must hold, so that none gets lost.

@@ -16,7 +16,7 @@ func testNames(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	names := make(map[string]map[string]bool)
 	var sources []string
-	for _, folder := range []string{".", "../../runner"} {
+	for _, folder := range []string{".", "../../runner", "../../mcp/gateway", "../../mcp/upstream"} {
 		found, err := filepath.Glob(folder + "/*_test.go")
 		if err != nil {
 			t.Fatal(err)
@@ -57,13 +57,18 @@ func unshown(page string, names map[string]map[string]bool) (rows int, wrong []s
 		rows++
 		_, comment, _ := strings.Cut(row, "<!-- ")
 		comment, _, _ = strings.Cut(comment, " -->")
-		test, sub, _ := strings.Cut(comment, "/")
-		said, known := names[test]
-		for part := range strings.SplitSeq(sub, "/") {
-			known = known && (part == "" || said[part] || composed(part, said))
-		}
-		if !known {
-			wrong = append(wrong, row)
+		for name := range strings.SplitSeq(comment, ", ") {
+			if pkg, test, found := strings.Cut(name, "."); found && !strings.Contains(pkg, "/") {
+				name = test
+			}
+			test, sub, _ := strings.Cut(name, "/")
+			said, known := names[test]
+			for part := range strings.SplitSeq(sub, "/") {
+				known = known && (part == "" || said[part] || composed(part, said))
+			}
+			if !known {
+				wrong = append(wrong, row)
+			}
 		}
 	}
 	return rows, wrong
