@@ -70,6 +70,11 @@ var forgeries = []forgery{
 		func(f *forged) { f.header(`"kind":"agent"`, `"kind":"callx"`) },
 	},
 	{
+		"large-arguments-that-are-accepted", "agent-arguments-too-large",
+		`the arguments are not recorded although they are not too large; want tampered: arguments that are not too large`,
+		func(f *forged) { f.header(`"large":{"bytes":26,`, `"large":{"bytes":25,`) },
+	},
+	{
 		"trace-context-of-the-request", "agent-traced",
 		`the traceparent of the request has upper-case digits; want tampered: the request's trace context`,
 		func(f *forged) { f.header(`1-01","tracestate"`, `A-01","tracestate"`) },

@@ -40,10 +40,10 @@ func (p *Replayer) Judge(h *Header, inputs []Input, by *policy.Bundle) (*states.
 			return nil, nil, err
 		}
 	}
-	if large := h.Request.Large; large != nil && !by.TooLarge(large) {
-		return nil, nil, &UnansweredError{"the arguments, which were refused for their size"}
-	}
 	door := &recordedDoor{run: states.NewRun(h.RunID, h.Request, by), own: own.Bundle()}
+	if large := h.Request.Large; large != nil && !by.TooLarge(large) {
+		return door.run, nil, &UnansweredError{"the arguments, which were refused for their size"}
+	}
 	for _, in := range inputs {
 		if err := door.add(p, in.Event); err != nil {
 			return nil, nil, err

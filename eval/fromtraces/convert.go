@@ -35,6 +35,9 @@ func convert(t *traces.Trace, run *states.Run) (*eval.Case, error) {
 	if !utf8.Valid(request.Text) {
 		return nil, errNoCase("its request is not UTF-8")
 	}
+	if request.Large != nil {
+		return nil, errNoCase("its arguments were refused for their size and are not recorded")
+	}
 	if len(request.Round) > 0 {
 		return nil, errNoCase("it sends more than a call, and a case has only calls")
 	}

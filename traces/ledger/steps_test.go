@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"pgfsm/fsm"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/rules"
@@ -177,6 +178,35 @@ func TestTryBundle(t *testing.T) {
 			if len(s.World.Calls) != calls || len(d.Events(0)) != before {
 				t.Error("something was called or recorded")
 			}
+		})
+	}
+}
+
+// TestTryBundleWithoutTheArguments: a bundle that accepts larger arguments cannot judge a call whose arguments are not recorded.
+func TestTryBundleWithoutTheArguments(t *testing.T) {
+	d := newDesk(t)
+	s := statestest.Find(t, "agent-arguments-too-large")
+	if _, _, err := d.play(statestest.RunID, &s); err != nil {
+		t.Fatal(err)
+	}
+	larger, same := statestest.Content(), s.Content
+	same.Env = "prod"
+	for _, tc := range []struct {
+		by    policy.Content
+		state fsm.State
+		says  string
+	}{{larger, states.Received, "refused for their size"}, {same, states.Blocked, ""}} {
+		by := statestest.MustBundle(tc.by, nil)
+		if err := d.Activate(t.Context(), by, ledger.Why{Cause: ledger.CauseStart}); err != nil {
+			t.Fatal(err)
+		}
+		d.Look(func(r ledger.Reader) error {
+			w, err := ledger.TryBundle(r, d.replayer(nil), statestest.RunID, by.Digest())
+			if err != nil || w.By.State() != tc.state || (w.Unanswered != nil) != (tc.says != "") ||
+				w.Unanswered != nil && !strings.Contains(w.Unanswered.Error(), tc.says) {
+				t.Errorf("it is at %v: %v, %v; want %s: %s", w.By, w.Unanswered, err, tc.state, tc.says)
+			}
+			return nil
 		})
 	}
 }
