@@ -109,10 +109,11 @@ func (t *linkTable) take(key linkKey, connect func(context.Context) (*link, erro
 	return s, nil
 }
 
-// again reports whether a settled slot serves another user: its link works and is used from now on, or its failure is recent.
+// again reports whether a settled slot serves another user: its link works and is used from now on, or the server was down a moment ago. Room for
+// a session may come at any time.
 func (s *linkSlot) again() bool {
 	if s.err != nil {
-		return time.Since(s.since) < downFor
+		return !tooManyLinks(s.err) && time.Since(s.since) < downFor
 	}
 	return !s.link.ended() && (s.uses+s.keeps > 0 || s.link.Use())
 }

@@ -192,7 +192,7 @@ func (g *Gateway) connectLink(ctx context.Context, client Identity, s *clientSes
 		Owner: client.Owner(), Protocol: protocol, Capabilities: capabilities, Tell: l.receive, Rounds: server.Expose.Has(ExposeInputRequired),
 	})
 	if err != nil {
-		if !g.pool.state(server, func(s *serverState) { s.down = true }).down {
+		if !tooManyLinks(err) && !g.pool.state(server, func(s *serverState) { s.down = true }).down {
 			g.options.Log.Warn("a server cannot be reached", "server", server.Name, "error", err.Error())
 		}
 		return nil, err
