@@ -69,7 +69,7 @@ func open(w world, o *options) (*app, error) {
 
 func (w world) warnAll(warnings []string) {
 	for _, warning := range warnings {
-		fmt.Fprintf(w.stderr, "pgfsm: warning: %s\n", visible.Text(warning))
+		fmt.Fprintf(w.stderr, "pgfsm: warning: %s\n", visible.Line(warning))
 	}
 }
 

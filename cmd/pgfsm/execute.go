@@ -129,8 +129,8 @@ func (a *app) stopped(got runner.Result, cause error, asJSON bool) error {
 // warn prints a line on standard error.
 func (w world) warn(line string) {
 	if w.log != nil {
-		w.log.Warn(visible.Text(line))
+		w.log.Warn(visible.Line(line))
 		return
 	}
-	fmt.Fprintf(w.stderr, "pgfsm: %s\n", visible.Text(line))
+	fmt.Fprintf(w.stderr, "pgfsm: %s\n", visible.Line(line))
 }

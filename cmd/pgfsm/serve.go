@@ -118,7 +118,7 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	parts := a.runnerOptions(l)
 	parts.Config = a.Served(providers)
 	parts.Unrecorded = l == nil && a.Loaded.Serve.Record == config.RecordNone
-	parts.Log, parts.Report = log, func(line string) { log.Info(visible.Text(line)) }
+	parts.Log, parts.Report = log, func(line string) { log.Info(visible.Line(line)) }
 	if parts.Metrics, err = newMetrics(); err != nil {
 		return err
 	}

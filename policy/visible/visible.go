@@ -20,8 +20,11 @@ func Text(s string) string { return escape(s, false) }
 // Lines is [Text], but keeps new lines and tabs, for text that is displayed as a block.
 func Lines(s string) string { return escape(s, true) }
 
-// Error is the text of an error in one line: errors that were joined are separated by semicolons.
-func Error(err error) string { return Text(strings.ReplaceAll(err.Error(), "\n", "; ")) }
+// Line is [Text] for messages of our own, which may have joined errors: its new lines are semicolons.
+func Line(s string) string { return Text(strings.ReplaceAll(s, "\n", "; ")) }
+
+// Error is [Line] of an error's text.
+func Error(err error) string { return Line(err.Error()) }
 
 // Clip is [Text] of at most limit bytes of s, cut between characters and marked where it was cut.
 func Clip(s string, limit int) string {

@@ -161,7 +161,7 @@ func (h *Handler) signedIn(v *visit, secret, next string, err error) error {
 }
 
 // logSignIn logs a sign-in that failed.
-func (h *Handler) logSignIn(line string) { h.failed.Do(func() { h.Log(visible.Text(line)) }) }
+func (h *Handler) logSignIn(line string) { h.failed.Do(func() { h.Log(visible.Line(line)) }) }
 
 // notSignedIn shows the page to sign in again.
 func (h *Handler) notSignedIn(v *visit, status int, next, why string) error {
