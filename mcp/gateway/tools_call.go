@@ -62,11 +62,11 @@ const maxToolName = 4 << 10
 
 // readCall reads the params of a tools/call. It refuses members that the protocol does not have, because no gate would see them.
 func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
-	named := false
+	named, given := false, false
 	wrong := func(name, what string) { failed = invalid(wire.InvalidParams, strconv.Quote(name)+" "+what) }
 	wire.Each(params, func(m wire.Piece) {
 		name, value := m.Name, m.Value
-		if name == "name" && named || name == "arguments" && p.arguments != nil { // only in a large message: see wire.Message
+		if name == "name" && named || name == "arguments" && given { // only in a large message: see wire.Message
 			wrong(name, "comes twice")
 			return
 		}
@@ -79,10 +79,10 @@ func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
 			}
 			p.name, named = text, true
 		case "arguments":
-			if value.Kind() != '{' {
+			if value.Kind() != '{' && value.Kind() != 'n' {
 				wrong(name, "is not an object")
 			}
-			p.arguments = value
+			p.arguments, given = wire.NonNull(value), true // Go clients send null for none
 		case "_meta":
 			if value.Kind() != '{' {
 				wrong(name, "is not an object")

@@ -163,7 +163,7 @@ func TestCallsAreTakenApart(t *testing.T) {
 		{"empty-name", `{"name":""}`, `\"name\"`, Ask{}},
 		{"name-is-a-number", `{"name":1}`, `\"name\"`, Ask{}},
 		{"arguments-are-a-list", `{"name":"echo","arguments":[]}`, `\"arguments\"`, Ask{}},
-		{"arguments-are-null", `{"name":"echo","arguments":null}`, `\"arguments\"`, Ask{}},
+		{"arguments-are-null", `{"name":"echo","arguments":null}`, "", Ask{Tool: "echo", Arguments: jsontext.Value(`{}`)}},
 		{"meta-is-a-list", `{"name":"echo","_meta":[]}`, `\"_meta\"`, Ask{}},
 		{"task-of-an-older-revision", `{"name":"echo","task":{"ttl":1}}`, "", Ask{Tool: "echo", Arguments: jsontext.Value(`{}`)}},
 		{"unknown-member", `{"name":"echo","priority":1}`, `\"priority\"`, Ask{}},

@@ -167,10 +167,10 @@ func (m *Message) take(name string, value jsontext.Value, version *jsontext.Valu
 		}
 		m.Method = method
 	case "params":
-		if value.Kind() != '{' {
+		if value.Kind() != '{' && value.Kind() != 'n' {
 			return errors.New(`"params" is not an object`)
 		}
-		m.Params = value
+		m.Params = NonNull(value) // Go clients send null for none
 	case "result":
 		m.Result = value
 	case "error":

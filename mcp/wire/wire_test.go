@@ -40,6 +40,7 @@ func TestMessagesHaveOneReading(t *testing.T) {
 		{"batch", `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, wire.InvalidRequest, ""},
 		{"version", `{"jsonrpc":"1.0","id":1,"method":"ping"}`, wire.InvalidRequest, `1`},
 		{"version-number", `{"jsonrpc":2.0,"id":1,"method":"ping"}`, wire.InvalidRequest, `1`},
+		{"params-are-null", `{"jsonrpc":"2.0","id":1,"method":"ping","params":null}`, 0, `1`},
 		{"params-are-a-list", `{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}`, wire.InvalidRequest, `1`},
 		{"request-and-response", `{"jsonrpc":"2.0","id":1,"method":"ping","result":1}`, wire.InvalidRequest, `1`},
 		{"result-and-error", `{"jsonrpc":"2.0","id":1,"result":1,"error":{}}`, wire.InvalidRequest, ""},
