@@ -20,7 +20,26 @@ func (l *loader) unlikely(allowlist string) {
 	l.unlikelyTimeouts()
 	l.unlikelyWaits()
 	l.unlikelySizes()
+	l.unlikelySessions()
 	l.unlikelyRate()
+}
+
+// unlikelySessions warns of fewer processes than stdio servers: a list of the tools of all servers needs one of each.
+func (l *loader) unlikelySessions() {
+	limits, stdio := l.file.root.get("limits"), 0
+	for i := range l.out.Servers {
+		if l.out.Servers[i].Type == TypeStdio {
+			stdio++
+		}
+	}
+	if l.out.Serve.ServerSessions < stdio {
+		at := l.file.root.get("servers").at
+		if limits.writes("server_sessions") {
+			at = limits.get("server_sessions").at
+		}
+		l.warn(l.file.src, at, "limits.server_sessions is %d, and there are %d stdio servers, so the tools of all servers cannot be listed at the same time",
+			l.out.Serve.ServerSessions, stdio)
+	}
 }
 
 // unpinnedSchemas warns of schemas in place of those of tools that no call can reach, because the tools are not pinned.

@@ -41,6 +41,9 @@ func TestSettingsThatCanHardlyBeMeant(t *testing.T) {
 		{"arguments-beyond-the-rules", server + rule + "limits: {arguments_bytes: 101}\n", "", "",
 			"pgfsm.yaml:5:27: limits.arguments_bytes is 101, and input.max_bytes lets no call through with more than 100"},
 		{"arguments-of-the-default", server + rule, "", "", ""},
+		{"as-many-processes-as-servers", "servers: {s: {command: a}, t: {command: b}}\nlimits: {server_sessions: 2}\n", "", "", ""},
+		{"fewer-processes-than-servers", "servers: {s: {command: a}, t: {command: b}}\nlimits: {server_sessions: 1}\n", "", "",
+			"pgfsm.yaml:4:27: limits.server_sessions is 1, and there are 2 stdio servers"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			files := map[string]string{
