@@ -49,6 +49,9 @@ func TestWhoSharesAServerSession(t *testing.T) {
 				t.Errorf("%d links, want %d", len(links), tt.want)
 			}
 			for _, l := range links {
+				if shared := l.peer.Owner == ""; shared != (tt.sessions == upstream.SessionsOne) {
+					t.Errorf("the owner of a link is %s", l.peer.Owner)
+				}
 				if string(l.peer.Capabilities) != `{}` {
 					t.Errorf("a shared server was told of the capabilities %s", l.peer.Capabilities)
 				}

@@ -34,8 +34,13 @@ type Identity struct {
 }
 
 // Owner names the identity, for sessions with servers that no other identity may use. It does not depend on the token, because an approved call
-// is made when the token may have been replaced.
-func (i Identity) Owner() string { return fmt.Sprintf("%q %q %q", i.Name, i.Client, i.OnBehalfOf) }
+// is made when the token may have been replaced. The zero identity, which stands for all, has no name.
+func (i Identity) Owner() string {
+	if i == (Identity{}) {
+		return ""
+	}
+	return fmt.Sprintf("%q %q %q", i.Name, i.Client, i.OnBehalfOf)
+}
 
 // A Session is one client's session, in the revisions of MCP that have sessions.
 type Session struct {
