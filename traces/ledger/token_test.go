@@ -78,16 +78,16 @@ func TestAuthenticateRefuses(t *testing.T) {
 		detail  string
 		present func(c *desk, text, id string) string
 	}{
-		{"empty", "not a token", func(*desk, string, string) string { return "" }},
-		{"one-byte-less", "not a token", func(_ *desk, text, _ string) string { return text[:len(text)-1] }},
-		{"one-byte-more", "not a token", func(_ *desk, text, _ string) string { return text + "A" }},
-		{"new-line-behind", "not a token", func(_ *desk, text, _ string) string { return text[:len(text)-1] + "\n" }},
-		{"space-before", "not a token", func(_ *desk, text, _ string) string { return " " + text[1:] }},
-		{"capitals", "not a token", func(_ *desk, text, _ string) string { return strings.ToUpper(text) }},
-		{"another-beginning", "not a token", func(_ *desk, text, _ string) string { return "pgfsn" + text[5:] }},
-		{"another-letter-in-the-id", "not a token", func(_ *desk, text, _ string) string { return text[:6] + "1" + text[7:] }},
-		{"no-end-of-the-id", "not a token", func(_ *desk, text, id string) string { return text[:6+len(id)] + "a" + text[7+len(id):] }},
-		{"a-megabyte", "not a token", func(*desk, string, string) string { return strings.Repeat("pgfsm_", 1<<18) }},
+		{"empty", "not a whole token", func(*desk, string, string) string { return "" }},
+		{"one-byte-less", "not a whole token", func(_ *desk, text, _ string) string { return text[:len(text)-1] }},
+		{"one-byte-more", "not a whole token", func(_ *desk, text, _ string) string { return text + "A" }},
+		{"new-line-behind", "not a whole token", func(_ *desk, text, _ string) string { return text[:len(text)-1] + "\n" }},
+		{"space-before", "not a whole token", func(_ *desk, text, _ string) string { return " " + text[1:] }},
+		{"capitals", "not a whole token", func(_ *desk, text, _ string) string { return strings.ToUpper(text) }},
+		{"another-beginning", "not a whole token", func(_ *desk, text, _ string) string { return "pgfsn" + text[5:] }},
+		{"another-letter-in-the-id", "not a whole token", func(_ *desk, text, _ string) string { return text[:6] + "1" + text[7:] }},
+		{"no-end-of-the-id", "not a whole token", func(_ *desk, text, id string) string { return text[:6+len(id)] + "a" + text[7+len(id):] }},
+		{"a-megabyte", "not a whole token", func(*desk, string, string) string { return strings.Repeat("pgfsm_", 1<<18) }},
 		{"id-of-nobody", "no such token", func(_ *desk, text, id string) string {
 			return strings.Replace(text, id, strings.Repeat("a", len(id)), 1)
 		}},
