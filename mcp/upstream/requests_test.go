@@ -74,7 +74,7 @@ func init() {
 			`{"jsonrpc":"2.0","method":"notifications/progress"}`,
 			`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"n":9007199254740993,"d":1.0}}}`,
 			`{"jsonrpc":"2.0","method":"notifications/message","params":{"a":1,"a":2}}`, // has two readings
-			`{"jsonrpc":"2.0","method":"notifications/message","params":null}`,          // is none
+			`{"jsonrpc":"2.0","method":"notifications/message","params":5}`,             // is none
 			`{"jsonrpc":"2.0","method":"notifications/message","params":{},"x":1}`,
 			progress(token, 2),
 			result(w.id, oneResult),
