@@ -25,7 +25,8 @@ const (
 	maxHTTPHeader = 64 << 10
 )
 
-// newTransport connects to one endpoint. It is used without an [http.Client], which would follow redirects. Each request has its own connection: on a reused connection, net/http repeats a request without an answer.
+// newTransport connects to one endpoint. It is used without an [http.Client], which would follow redirects. Each request has its own connection: on a
+// reused connection, net/http repeats a request without an answer.
 func newTransport(base *url.URL, secret bool) *http.Transport {
 	return &http.Transport{
 		Proxy: proxy,

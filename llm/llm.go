@@ -38,9 +38,9 @@
 //
 // One completion is one request, or two: an endpoint that answers 400 or 422 is asked once more without
 // response_format, which not every endpoint knows. No other request is repeated, no redirect is followed, and no
-// Retry-After obeyed. The transport takes at most [MaxCompletionBytes] of an answer, never
-// decompresses them, and this package reads them strictly. No environment variable changes the request or its target, except that https to other machines obeys HTTPS_PROXY and NO_PROXY, as in
-// package mcp: the proxy sees ciphertext. The API key goes to the configured origin and nowhere else, over plain http
+// Retry-After obeyed. The transport takes at most [MaxCompletionBytes] of an answer and never
+// decompresses it, and this package reads it strictly. No environment variable changes the request or its target, except
+// that https to other machines obeys HTTPS_PROXY and NO_PROXY, as in package mcp: the proxy sees ciphertext. The API key goes to the configured origin and nowhere else, over plain http
 // only to this machine, which is checked on the connection too, and never into an error. An endpoint that echoes it
 // can put it into [Exchange]: who records that masks it.
 //
