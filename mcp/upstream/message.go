@@ -75,7 +75,7 @@ func (h *incoming) judge(doc []byte, version, method jsontext.Value) (err error)
 		if len(h.ID) > maxTheirID {
 			return fmt.Errorf("the id of its request is longer than %d bytes", maxTheirID)
 		}
-		if _, err := wire.Read(doc); err != nil {
+		if _, err := wire.Read(doc); err != nil || h.Params.Kind() == 'n' { // wire takes null for no params, as clients mean it
 			h.unfit = true
 		}
 		return nil
