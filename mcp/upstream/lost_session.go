@@ -54,6 +54,14 @@ func (l *Link) retire(f *fault) {
 	}
 }
 
+// closeAfterCalls closes the link now, or with the last of the requests that are under way.
+func (l *Link) closeAfterCalls() {
+	if l.calls.Load() == 0 {
+		l.Close()
+	}
+	l.retire(&fault{code: CodeClosed, reason: errLinkClosed})
+}
+
 // release ends a request, and a retired link with its last one.
 func (l *Link) release() {
 	if l.calls.Add(-1) > 0 {

@@ -339,7 +339,8 @@ func (s *ownSession) list(ctx context.Context, u *Upstreams, up *upstream) (*Kep
 		if err == nil {
 			return kept, s.link, nil
 		}
-		s.link.Close()
+		s.link.closeAfterCalls()
+		s.link = nil
 		// The session of an earlier listing may be stale, because the server was restarted.
 		if !old || ctx.Err() != nil {
 			return nil, nil, err
