@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -123,7 +124,13 @@ func (a *app) explain(ctx context.Context, o *explainOptions, pinned *bool, anno
 	} else if q.Actor, err = a.requesterName(ctx, o.actor); err != nil {
 		return err
 	}
-	x, err := explain.Answer(ctx, explain.Sources{Bundle: a.Bundle, Catalog: a.catalog, History: a.readHistory, Now: now()}, q)
+	catalog := func(ctx context.Context, b *policy.Bundle, live bool) (*policy.Catalog, error) {
+		if !slices.Contains(b.Servers(), o.server) {
+			return a.catalog(ctx, b, live)
+		}
+		return a.catalog(ctx, b, live, o.server)
+	}
+	x, err := explain.Answer(ctx, explain.Sources{Bundle: a.Bundle, Catalog: catalog, History: a.readHistory, Now: now()}, q)
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ policies:
 		{"not-allowed", "puppet", "hidden", `{}`, "tool_not_allowed"},
 		{"not-listed", "puppet", "gone", `{}`, "tool_unknown"},
 		{"no-server", "nowhere", "typed", `{}`, "server_unknown"},
-		{"server-down", "down", "typed", `{}`, "server_down"},
+		{"server-down", "down", "typed", `{}`, "no_servers"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			called := command(t.Context(), nil, "call", "-c", p.config, "--json", tt.server, tt.tool, tt.args)

@@ -76,18 +76,16 @@ func run(ctx context.Context, args []string, w world) int {
 	case errors.As(err, &verdict):
 		return verdict.code
 	}
-	if ctx.Err() != nil && strings.Contains(err.Error(), context.Canceled.Error()) {
-		err = errStopped
+	said := err.Error()
+	if ctx.Err() != nil {
+		said = strings.ReplaceAll(said, context.Canceled.Error(), "stopped by a signal, before the command was done")
 	}
-	fmt.Fprintf(w.stderr, "pgfsm: %s\n", visible.Lines(err.Error()))
+	fmt.Fprintf(w.stderr, "pgfsm: %s\n", visible.Lines(said))
 	if !understood {
 		fmt.Fprintf(w.stderr, "usage: %s (more: %s --help)\n", cmd.UseLine(), cmd.CommandPath())
 	}
 	return exitCould
 }
-
-// errStopped takes the place of errors that only say that a context ended.
-var errStopped = errors.New("stopped by a signal, before the command was done")
 
 // unlessPipe drops an error that is only about a reader who left.
 func unlessPipe(err error) error {

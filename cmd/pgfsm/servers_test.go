@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // closedURL is where nobody listens.
@@ -53,21 +51,11 @@ planner:
 		t.Run("call-"+tt.server, func(t *testing.T) {
 			r := command(t.Context(), nil, "call", "--json", "-c", config, tt.server, tt.tool, tt.args)
 			r.want(t, exitYes, "/type", "tool_result", "/typed/status", tt.status, "/effect", "done")
-			var got []string
-			for i := range 7 {
-				at := fmt.Sprintf("/servers/%d/", i)
-				got = append(got, strings.TrimSpace(r.member(at+"server")+" "+r.member(at+"status")+" "+r.member(at+"code")))
-			}
-			want := []string{"sharepoint up", "servicenow up", "policies up", "down down server_unreachable",
-				"slow down server_timeout", "lying down server_protocol", "absent down server_unreachable"}
-			if d := cmp.Diff(want, got); d != "" {
-				t.Errorf("servers (-want +got):\n%s", d)
-			}
 		})
 	}
 	t.Run("call-a-server-that-is-down", func(t *testing.T) {
 		r := command(t.Context(), nil, "call", "--json", "-c", config, "slow", "look", `{}`)
-		r.want(t, exitNo, "/code", "server_down", "/effect", "not_sent")
+		r.want(t, exitCould, "/code", "no_servers", "/effect", "not_sent")
 	})
 	t.Run("ask-a-server-that-lies", func(t *testing.T) {
 		r := command(t.Context(), nil, "run", "-c", config, "ask the liar")

@@ -53,10 +53,10 @@ func (a *app) list(ctx context.Context, only ...string) (*states.ToolsListed, er
 	return r.List(ctx, only...)
 }
 
-// catalog is what the servers list now or, if they are not asked, the stored definitions of pins; nil if there are none.
-func (a *app) catalog(ctx context.Context, b *policy.Bundle, live bool) (*policy.Catalog, error) {
+// catalog is what the servers (no names: all) list now or, if they are not asked, the stored definitions of pins; nil if there are none.
+func (a *app) catalog(ctx context.Context, b *policy.Bundle, live bool, only ...string) (*policy.Catalog, error) {
 	if live {
-		listed, err := a.list(ctx)
+		listed, err := a.list(ctx, only...)
 		if err != nil {
 			return nil, err
 		}
