@@ -74,8 +74,9 @@ bench-gateway: build ## the gateway beside direct calls and a bare proxy: four m
 	@rm -rf bin/bench-*
 	$(GO) test ./mcp/gateway/bench -count 1 -timeout 1h -v -run TestLoad -args -load -pgfsm $(CURDIR)/bin/pgfsm -dir $(CURDIR)/bin $(if $(FULL),-full) $(BENCHFLAGS)
 
-console: ## the journeys of approvers, operators and auditors with three devices: about three minutes; with CONSOLE=all with each width, colour scheme, input and browser without scripts: about half an hour (needs Chromium)
+console: ## the journeys of approvers, operators and auditors with three devices, on SQLite and PostgreSQL: about five minutes; with CONSOLE=all with each width, colour scheme, input and browser without scripts: about an hour (needs Chromium)
 	PGFSM_CONSOLE=$(CONSOLE) $(GO) test -count 1 -timeout 2h -vet=off -ldflags="-s -w" -v -run 'Journeys|EveryPageInABrowser' ./traces/ledger/console
+	PGFSM_TEST_STORE=postgres PGFSM_CONSOLE=$(CONSOLE) $(GO) test -count 1 -timeout 2h -vet=off -ldflags="-s -w" -v -run 'Journeys' ./traces/ledger/console
 
 bench-replicas: build ## 1, 2 and 4 gateways on one Postgres beside one on SQLite, a takeover, and bytes a call: four minutes
 	$(GO) test ./mcp/gateway/bench -count 1 -timeout 1h -v -run TestReplicas -args -load -pgfsm $(CURDIR)/bin/pgfsm $(BENCHFLAGS)

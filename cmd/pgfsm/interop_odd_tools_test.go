@@ -16,9 +16,9 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// TestOddTools: no tool of a server costs the clients of the TypeScript SDK the tools of other servers. They reject a whole list for each
+// TestInteropOddTools: no tool of a server costs the clients of the TypeScript SDK the tools of other servers. They reject a whole list for each
 // tool of the corpus that is not one of MCP, and the first major version for each with the verdict sdk, too. package policy has the same corpus.
-func TestOddTools(t *testing.T) {
+func TestInteropOddTools(t *testing.T) {
 	t.Parallel()
 	in := matrix(t)
 	text, err := os.ReadFile(interopFile(t, "fixtures/odd-tools.json"))
