@@ -166,7 +166,8 @@ func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, err
 func (u *Upstreams) link(ctx context.Context, up *upstream, p Peer) (*Link, error) {
 	l := newLink(u, up, p)
 	if f := u.admit(ctx, l); f != nil {
-		l.cancel()
+		l.over(f)
+		l.finish() // closeLinks may wait for it
 		return nil, f.linkError()
 	}
 	defer context.AfterFunc(u.ctx, func() { l.over(&fault{code: CodeClosed, reason: errClosed.Error()}) })()
@@ -269,11 +270,7 @@ func (u *Upstreams) admit(ctx context.Context, l *Link) *fault {
 		return f
 	}
 	// One client may use every server, however few processes are allowed.
-	f := u.processes.admit(ctx, l, u.limits.ServerSessions, max(u.limits.ServerSessions/2, u.stdio))
-	if f != nil {
-		l.up.links.remove(l)
-	}
-	return f
+	return u.processes.admit(ctx, l, u.limits.ServerSessions, max(u.limits.ServerSessions/2, u.stdio))
 }
 
 func (l *Link) dismiss() {
