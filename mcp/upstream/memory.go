@@ -135,11 +135,13 @@ func (m *Memory) adopt(other *Memory) {
 	b := m.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if m.closed { // nobody waits for the message any more
+	size := other.size
+	if m.closed || size == 0 { // nobody waits for the message any more, or it is small
 		return
 	}
-	size := other.size
-	b.byOwner[other.owner] -= size
+	if b.byOwner[other.owner] -= size; b.byOwner[other.owner] == 0 {
+		delete(b.byOwner, other.owner)
+	}
 	b.byOwner[m.owner] += size
 	m.size, other.size = m.size+size, 0
 	if b.exceeds == other {

@@ -60,7 +60,13 @@ func TestMemoryOfLargeMessages(t *testing.T) {
 	}
 	third.Release()
 	bob.Release()
-	third.adopt(bob) // nobody waits for this message any more
+	third.adopt(bob)                      // nobody waits for this message any more
+	u.Memory("carol").adopt(u.Memory("")) // a small message
+	reader, answer := u.Memory(""), u.Memory("carol")
+	passes("a message of a shared session", hold(reader, 1))
+	answer.adopt(reader)
+	reader.Release()
+	answer.Release()
 	if b := u.memory; b.taken != 0 || len(b.byOwner) != 0 || b.exceeds != nil {
 		t.Errorf("%d bytes of %v are not given back", b.taken, b.byOwner)
 	}
