@@ -37,7 +37,7 @@ func (r *eventReader) next() (name string, data []byte, err error) {
 		size += len(line)
 		line = bytes.TrimRight(line, "\r\n")
 		if len(line) == 0 {
-			return name, data, nil
+			return name, data, r.hold(complete)
 		}
 		field, value, _ := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))

@@ -22,7 +22,12 @@ const (
 // stream reads events up to the answer. Events after it are read in another goroutine.
 func (h *httpConn) stream(ctx context.Context, span *bound, resp *http.Response, q *query) outcome {
 	body := &responseBody{ReadCloser: resp.Body}
-	events := newEventReader(body, h.l.frame, q.holder(span.ctx))
+	hold := q.holder(span.ctx)
+	if q.method == methodListen { // which may take any time
+		hold = h.l.holder(span.ctx, q.memory, pauseNone)
+		defer func() { _ = hold(0) }()
+	}
+	events := newEventReader(body, h.l.frame, hold)
 	o, cut := h.events(ctx, events, q)
 	for n := 0; cut && n < maxResumes; n++ {
 		resumed := h.resume(span.ctx, events)
@@ -135,7 +140,8 @@ func (h *httpConn) drain(events *eventReader, cut, rest func()) {
 	defer rest()
 	memory := h.l.u.Memory(h.l.peer.Owner)
 	defer memory.Release()
-	events.hold = h.l.holder(memory)
+	events.hold = h.l.holder(h.l.ctx, memory, pauseNone)
+	defer func() { _ = events.hold(0) }()
 	timer := time.AfterFunc(drainTime, cut)
 	defer timer.Stop()
 	for {
@@ -186,7 +192,8 @@ func (h *httpConn) follow() (again bool) {
 	h.reopen = max(h.reopen, resumeWait)
 	memory := h.l.u.Memory(h.l.peer.Owner)
 	defer memory.Release()
-	events := newEventReader(resp.Body, h.l.frame, h.l.holder(memory))
+	events := newEventReader(resp.Body, h.l.frame, h.l.holder(h.l.ctx, memory, pauseNone))
+	defer func() { _ = events.hold(0) }()
 	for {
 		a, f, err := h.event(events)
 		switch {

@@ -149,8 +149,11 @@ func (m *Memory) adopt(other *Memory) {
 	}
 }
 
-// A holder reserves the memory for a message of which so many bytes have come; 0: a new message begins. Nil: nothing is reserved.
+// A holder reserves the memory for a message of which so many bytes have come; 0: a new message begins; complete: the message has come whole, and
+// keeps its memory.
 type holder func(size int) error
+
+const complete = -1
 
 // heldReader reserves the memory of what is read.
 type heldReader struct {
@@ -173,7 +176,7 @@ func (q *query) holder(ctx context.Context) holder {
 	return func(size int) error {
 		return q.memory.hold(ctx, size, func() (resume func()) {
 			if q.clock == nil {
-				return func() {}
+				return pauseNone()
 			}
 			q.clock.Pause()
 			return q.clock.Resume
@@ -181,17 +184,36 @@ func (q *query) holder(ctx context.Context) holder {
 	}
 }
 
-// holder reserves what a message takes that belongs to no request.
-func (l *Link) holder(m *Memory) holder {
+// holder reserves what a message takes that no request limits in time. Apart from the time that it waits for memory, it must be complete within
+// the server's Timeout, or the link ends: a server that sends only the beginning would keep the memory from all others. The caller ends with 0.
+func (l *Link) holder(ctx context.Context, m *Memory, pause func() (resume func())) holder {
+	var timed context.Context
+	stop := func() {}
 	return func(size int) error {
-		return m.hold(l.ctx, size, func() func() { return func() {} })
+		switch {
+		case size <= memoryStep: // also if it is complete
+			stop()
+			timed, stop = nil, func() {}
+		case timed == nil:
+			over, end := deadline.Within(l.ctx, l.up.server.Timeout)
+			keep := context.AfterFunc(over, func() {
+				l.fail(CodeTimeout, "it sent the beginning of a large message, and not the rest within its timeout")
+			})
+			timed, stop = over, func() { keep(); end() }
+		}
+		return m.hold(ctx, size, func() func() {
+			resume, others := deadline.Pause(timed), pause()
+			return func() { others(); resume() }
+		})
 	}
 }
+
+func pauseNone() (resume func()) { return func() {} }
 
 // holder reserves what the message takes that is being read.
 func (d *duplex) holder() holder {
 	d.memory = d.l.u.Memory(d.l.peer.Owner)
-	return func(size int) error { return d.memory.hold(d.l.ctx, size, d.pauseAll) }
+	return d.l.holder(d.l.ctx, d.memory, d.pauseAll)
 }
 
 // pauseAll pauses the clocks of all requests that wait for an answer, until the caller calls resume.

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,56 @@ func TestMemoryOfLargeMessages(t *testing.T) {
 	passes("more than there is", hold(full, 9))
 	if err := late.hold(ended, 9*memoryStep, func() func() { return func() {} }); err == nil || late.size != 0 {
 		t.Errorf("the end of the request: %v, %d bytes", err, late.size)
+	}
+}
+
+// TestLargeMessagesWithoutAnEnd: a server that sends only the beginning of a large message must not keep its memory.
+func TestLargeMessagesWithoutAnEnd(t *testing.T) {
+	s := self(t, "honest")
+	s.Timeout = 50 * time.Millisecond
+	u := upstreams(t, Limits{}, s)
+	u.memory = newMemoryBudget(2 * memoryPerByte * memoryStep)
+	begin := func() (*Link, holder) {
+		l := newLink(u, u.byName[s.Name], Peer{Owner: "ann"})
+		d := &duplex{l: l}
+		return l, d.holder()
+	}
+	ended := func(l *Link) bool {
+		select {
+		case <-l.Done():
+			return true
+		case <-time.After(4 * s.Timeout):
+			return false
+		}
+	}
+	whole, hold := begin()
+	if err := errors.Join(hold(0), hold(memoryStep+1), hold(complete)); err != nil || ended(whole) {
+		t.Errorf("a whole message ended the link: %v, %v", err, whole.Err())
+	}
+	if u.memory.taken == 0 {
+		t.Error("a whole message has no memory")
+	}
+	if err := hold(0); err != nil || u.memory.taken > 0 {
+		t.Errorf("the next message: %v, and %d bytes are reserved", err, u.memory.taken)
+	}
+	blocking := u.Memory("bob")
+	if err := blocking.hold(t.Context(), 9*memoryStep, pauseNone); err != nil {
+		t.Fatal(err)
+	}
+	waiting, hold := begin()
+	got := make(chan error, 1)
+	go func() { got <- hold(memoryStep + 1) }()
+	if ended(waiting) {
+		t.Errorf("the time that a message waits for memory counts: %v", waiting.Err())
+	}
+	blocking.Release()
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+	if !ended(waiting) {
+		t.Error("the beginning of a message keeps its memory for ever")
+	} else if f := waiting.fault(); f.code != CodeTimeout {
+		t.Errorf("the link ended with %s", f)
 	}
 }
 

@@ -51,6 +51,7 @@ func (c *stdioConn) follow() {
 			return
 		}
 		line, err := readLine(in, c.l.frame, hold) // a line without an end is not a message
+		_ = hold(complete)
 		begin := bytes.TrimSpace(line)
 		switch {
 		case errors.Is(err, bufio.ErrTooLong):
