@@ -17,11 +17,13 @@ type clientSession struct {
 	links        linkTable
 	requests     ask.Requests // to the client
 
-	mu        sync.Mutex
-	level     string              // of the log, as the client set it; empty: it did not
-	lastLinks map[string]*link    // by server: the last link that the client used
-	watches   map[string][]string // resources that the client subscribes to, by server
-	listed    *listedTools        // nil: the client has not asked for the list
+	mu      sync.Mutex
+	level   string              // of the log, as the client set it; empty: it did not
+	watches map[string][]string // resources that the client subscribes to, by server
+	listed  *listedTools        // nil: the client has not asked for the list
+
+	joining sync.Mutex            // held before every other lock
+	joined  map[string]joinedLink // by server: the last link that the client used
 }
 
 // openSession opens a session for a client with these capabilities.
@@ -30,7 +32,7 @@ func (g *Gateway) openSession(q *request, protocol string, c ask.Capabilities) (
 	if err != nil {
 		return nil, err
 	}
-	s := &clientSession{Session: opened, capabilities: c, lastLinks: make(map[string]*link), watches: make(map[string][]string)}
+	s := &clientSession{Session: opened, capabilities: c, joined: make(map[string]joinedLink), watches: make(map[string][]string)}
 	s.links.init(s.Context)
 	g.mu.Lock()
 	g.sessions[opened] = s
@@ -44,24 +46,27 @@ func (g *Gateway) openSession(q *request, protocol string, c ask.Capabilities) (
 	return s, nil
 }
 
+// A joinedLink is a link that a session's client uses.
+type joinedLink struct {
+	*link
+	leave func() // ends join
+}
+
 // join makes a link that the session's client uses, and others may use, notify the client of changes. A link without a process stays open as
-// long as the session.
+// long as the session. The session forgets the former link with the server.
 func (s *clientSession) join(l *link) {
-	s.mu.Lock()
-	last := s.lastLinks[l.server.Name]
-	s.lastLinks[l.server.Name] = l
-	s.mu.Unlock()
-	if last == l {
+	s.joining.Lock()
+	defer s.joining.Unlock()
+	last, found := s.joined[l.server.Name]
+	if last.link == l || l.ended() {
 		return
 	}
-	if l.session == nil {
-		context.AfterFunc(s.Context, l.addSubscriber(s))
+	s.joined[l.server.Name] = joinedLink{l, s.addTo(l)}
+	if !found {
+		return
 	}
-	if !l.Process() {
-		l.slot.table.keep(l.slot)
-		context.AfterFunc(s.Context, func() { l.slot.table.unkeep(l.slot) })
-	}
-	if last == nil || last.server != l.server || last.Idle() {
+	last.leave()
+	if last.server != l.server || last.Idle() {
 		return
 	}
 	for _, method := range []string{noteTools, notePrompts, noteResources} { // notifications may have been missed
@@ -69,6 +74,21 @@ func (s *clientSession) join(l *link) {
 			s.notify(method)
 		}
 	}
+}
+
+// addTo makes a link serve the session until leave is called or the session ends.
+func (s *clientSession) addTo(l *link) (leave func()) {
+	unsubscribe, unkeep := func() {}, func() {}
+	if l.session == nil {
+		unsubscribe = l.addSubscriber(s)
+	}
+	if !l.Process() {
+		l.slot.table.keep(l.slot)
+		unkeep = func() { l.slot.table.unkeep(l.slot) }
+	}
+	end := sync.OnceFunc(func() { unsubscribe(); unkeep() })
+	stop := context.AfterFunc(s.Context, end)
+	return func() { stop(); end() }
 }
 
 // add notifies the client of a changed list. Nothing says whom else a server of several clients means.

@@ -108,6 +108,25 @@ func TestNotificationsOfASharedServer(t *testing.T) {
 	}
 }
 
+// TestASessionForgetsLinksThatEnded: a session may live for weeks, and the process of its server for minutes.
+func TestASessionForgetsLinksThatEnded(t *testing.T) {
+	r := sharing(t, upstream.SessionsIdentity)
+	c := r.as("ann")
+	c.use()
+	link := func() *link {
+		return r.pool.shared.working([]*server{r.active.Load().endpoints["docs"].server})[0]
+	}
+	first := link()
+	r.servers["docs"].link().Close()
+	c.use()
+	if second := link(); second == first || len(second.subscribers) != 1 || second.slot.keeps != 1 {
+		t.Error("the session does not use the second link")
+	}
+	if len(first.subscribers) != 0 || first.slot.keeps != 0 {
+		t.Errorf("the link that ended has %d subscribers, and %d sessions keep it", len(first.subscribers), first.slot.keeps)
+	}
+}
+
 func TestTheLogLevelOfASharedServer(t *testing.T) {
 	r := sharing(t, upstream.SessionsIdentity)
 	docs := r.servers["docs"]
