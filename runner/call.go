@@ -57,7 +57,7 @@ func (r *Generation) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer 
 	within, cancel := deadline.Within(ctx, r.runTimeout())
 	defer cancel()
 	run := states.NewRun(id.String(), request, r.Bundle)
-	ports := &linkPorts{Generation: r, ask: ask, memory: r.Upstreams.Memory(ask.From.Name)}
+	ports := &linkPorts{Generation: r, ask: ask, memory: r.Upstreams.Memory(ask.From.Owner())}
 	defer ports.memory.Release()
 	var door states.Door = &states.Live{Watcher: ports, Tools: ports, Caller: ports}
 	if r.options.Ledger != nil {

@@ -41,7 +41,7 @@ type Memory struct {
 	closed bool
 }
 
-// Memory returns what the answer to a call of an owner takes, until Release. Set it as the Memory of the call.
+// Memory returns what the answer to a call takes, until Release. Set it as the Memory of the call. The owner is that of the link: see [Peer].
 func (u *Upstreams) Memory(owner string) *Memory {
 	if u == nil {
 		return nil

@@ -199,7 +199,10 @@ func TestCloseWhileALinkWaitsForAPlace(t *testing.T) {
 		up.closeLinks()
 		close(closed)
 	}()
-	for !func() bool { up.links.mu.Lock(); defer up.links.mu.Unlock(); return up.links.closed }() {
+	for closing := false; !closing; {
+		up.links.mu.Lock()
+		closing = up.links.closed
+		up.links.mu.Unlock()
 		time.Sleep(time.Millisecond)
 	}
 	cancel()
