@@ -97,7 +97,11 @@ func (t *linkTable) take(key linkKey, connect func(context.Context) (*link, erro
 	}
 	s := t.slots[key]
 	if s != nil && s.settled() && !s.again() {
-		t.drop(s)
+		if s.uses > 0 && s.err == nil {
+			delete(t.slots, key) // the link ends with the requests that are under way
+		} else {
+			t.drop(s)
+		}
 		s = nil
 	}
 	if s == nil {
@@ -115,7 +119,7 @@ func (s *linkSlot) again() bool {
 	if s.err != nil {
 		return !tooManyLinks(s.err) && time.Since(s.since) < downFor
 	}
-	return !s.link.ended() && (s.uses+s.keeps > 0 || s.link.Use())
+	return !s.link.Retired() && (s.uses+s.keeps > 0 || s.link.Use())
 }
 
 // connect fills a slot.
@@ -150,9 +154,7 @@ func (t *linkTable) connect(s *linkSlot, connect func(context.Context) (*link, e
 func (t *linkTable) remove(s *linkSlot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.slots[s.key] == s {
-		t.drop(s)
-	}
+	t.drop(s)
 }
 
 // keep keeps a link that is in use open for a client, unless its server is replaced.

@@ -31,6 +31,7 @@ type upstreamSession interface {
 	Release()
 	Idle() bool
 	Process() bool
+	Retired() bool
 	Close()
 }
 
@@ -142,7 +143,7 @@ func (g *Gateway) linkTo(ctx context.Context, q *request, server *server) (*link
 	return g.dedicatedLink(ctx, q, server)
 }
 
-// listOver has a server list something over the client's link. If that ends the link, because the server has lost the session, the server
+// listOver has a server list something over the client's link. If that retires the link, because the server has lost the session, the server
 // lists it once more over the next link. A list is safe to repeat.
 func listOver[T any](ctx context.Context, g *Gateway, q *request, server *server, list func(*link) (T, error)) (T, error) {
 	for again := false; ; again = true {
@@ -152,7 +153,7 @@ func listOver[T any](ctx context.Context, g *Gateway, q *request, server *server
 			return none, err
 		}
 		listed, err := list(l)
-		lost := err != nil && l.ended()
+		lost := err != nil && l.Retired()
 		l.release()
 		if !lost || again {
 			return listed, err

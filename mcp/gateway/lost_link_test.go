@@ -47,3 +47,35 @@ func TestAListIsRepeatedOverTheNextLink(t *testing.T) {
 		}
 	}
 }
+
+// TestARetiredLinkKeepsItsRequests: a list that fails is repeated over the next link at once; what is under way over the former one goes on.
+func TestARetiredLinkKeepsItsRequests(t *testing.T) {
+	r := sharing(t, upstream.SessionsIdentity)
+	docs, began, finish := r.servers["docs"], make(chan *playedLink), make(chan struct{})
+	docs.plays("prompts/get", func(_ context.Context, l *playedLink, _ jsontext.Value, _ func(wire.Message)) (upstream.Reply, error) {
+		began <- l
+		<-finish
+		if isClosed(l.done) {
+			return upstream.Reply{}, &upstream.LinkError{Code: upstream.CodeClosed, Reason: "the link is closed"}
+		}
+		return upstream.Reply{Result: jsontext.Value(`{"messages":[]}`)}, nil
+	})
+	var first *playedLink
+	docs.plays("prompts/list", func(_ context.Context, l *playedLink, _ jsontext.Value, _ func(wire.Message)) (upstream.Reply, error) {
+		if l == first {
+			l.retired.Store(true)
+			return upstream.Reply{}, &upstream.LinkError{Code: upstream.CodeUnreachable, Reason: "500"}
+		}
+		return upstream.Reply{Result: jsontext.Value(`{"prompts":[]}`)}, nil
+	})
+	c, got := r.legacy("docs", `{}`), make(chan string)
+	go func() { got <- c.ask("prompts/get", `{"name":"p"}`) }()
+	first = <-began
+	if listed := r.legacy("docs", `{}`).ask("prompts/list", `{}`); !strings.Contains(listed, `"prompts":[`) {
+		t.Errorf("the list is %s", listed)
+	}
+	close(finish)
+	if answer := <-got; !strings.Contains(answer, `"messages":[]`) {
+		t.Errorf("the request under way got %s", answer)
+	}
+}

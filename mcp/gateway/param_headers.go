@@ -150,7 +150,7 @@ func (c *toolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 		return nil
 	}
 	listing, err := l.Listing(ctx, c.q.config().MaxAge)
-	if err != nil && l.ended() { // the server has lost the session: Calls would ask it over the next one
+	if err != nil && l.Retired() { // the server has lost the session: Calls would ask it over the next one
 		if l, err = c.connect(ctx); err == nil {
 			listing, err = l.Listing(ctx, c.q.config().MaxAge)
 		}

@@ -103,7 +103,7 @@ func (r *relayedRequest) exchange(ctx context.Context) (failed jsontext.Value, l
 	for {
 		r.setAnswer(r.request(within, l, params, level))
 		if !r.answer.Native {
-			return nil, l.ended()
+			return nil, l.Retired()
 		}
 		input, asks, code, why := r.askSession(ctx, &rounds)
 		if !asks {

@@ -51,14 +51,15 @@ type played struct {
 
 type playedLink struct {
 	*played
-	peer   upstream.Peer
-	uses   int
-	idle   atomic.Bool
-	gaveUp atomic.Bool
-	done   chan struct{}
-	once   sync.Once
-	kept   *upstream.Kept
-	made   uint64
+	peer    upstream.Peer
+	uses    int
+	idle    atomic.Bool
+	gaveUp  atomic.Bool
+	retired atomic.Bool
+	done    chan struct{}
+	once    sync.Once
+	kept    *upstream.Kept
+	made    uint64
 }
 
 func (l *playedLink) Hello() upstream.Hello {
@@ -96,6 +97,7 @@ func (l *playedLink) Release() {
 }
 func (l *playedLink) Idle() bool    { return l.idle.Load() }
 func (l *playedLink) Process() bool { return l.process }
+func (l *playedLink) Retired() bool { return l.retired.Load() || isClosed(l.done) }
 func (l *playedLink) Close()        { l.once.Do(func() { close(l.done) }) }
 
 func (l *playedLink) Request(ctx context.Context, method string, params []byte, on func(wire.Message)) (upstream.Reply, error) {

@@ -62,6 +62,9 @@ func (l *Link) closeAfterCalls() {
 	l.retire(&fault{code: CodeClosed, reason: errLinkClosed})
 }
 
+// Retired reports whether the link has ended, or ends with the requests that are under way.
+func (l *Link) Retired() bool { return l.retired.Load() != nil || l.ctx.Err() != nil }
+
 // release ends a request, and a retired link with its last one.
 func (l *Link) release() {
 	if l.calls.Add(-1) > 0 {
