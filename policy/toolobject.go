@@ -120,11 +120,14 @@ func (t *Tool) sdkFaults(limits schema.Limits) string {
 // sdkOutputFaults says why the SDK does not compile an outputSchema; empty if it does. Its validator takes every schema for one of draft-07,
 // without the meta-schema: so a schema that only the meta-schema refuses counts as refused, although the SDK accepts it.
 func sdkOutputFaults(output []byte, limits schema.Limits) string {
+	if len(output) > limits.Bytes {
+		return fmt.Sprintf("it has more than %d bytes", limits.Bytes)
+	}
 	var doc map[string]any
 	if err := json.Unmarshal(output, &doc); err != nil {
 		return err.Error()
 	}
-	if what := sdkKeywordFaults(doc); what != "" {
+	if what := sdkKeywordFaults(doc, limits); what != "" {
 		return what
 	}
 	doc["$schema"] = "http://json-schema.org/draft-07/schema#"
@@ -139,12 +142,12 @@ func sdkOutputFaults(output []byte, limits schema.Limits) string {
 }
 
 // sdkKeywordFaults finds what the SDK's validator refuses and draft-07 does not say: patterns of other dialects, id and nullable. It takes
-// judged patterns and dialects out of the schema.
-func sdkKeywordFaults(v any) string {
+// judged patterns and dialects out of the schema. A pattern that is larger than pgfsm accepts in other schemas is not read.
+func sdkKeywordFaults(v any, limits schema.Limits) string {
 	switch v := v.(type) {
 	case []any:
 		for _, item := range v {
-			if what := sdkKeywordFaults(item); what != "" {
+			if what := sdkKeywordFaults(item, limits); what != "" {
 				return what
 			}
 		}
@@ -156,14 +159,14 @@ func sdkKeywordFaults(v any) string {
 			return `it has the keyword "nullable" without "type"`
 		}
 		if pattern, ok := v["pattern"].(string); ok {
-			if !isECMAPattern(pattern) {
+			if len(pattern) > limits.PatternBytes || !isECMAPattern(pattern) {
 				return fmt.Sprintf("the pattern %q is not one of ECMA 262", clip(pattern))
 			}
 			delete(v, "pattern")
 		}
 		if named, ok := v["patternProperties"].(map[string]any); ok {
 			for i, pattern := range slices.Sorted(maps.Keys(named)) {
-				if !isECMAPattern(pattern) {
+				if len(pattern) > limits.PatternBytes || !isECMAPattern(pattern) {
 					return fmt.Sprintf("the pattern %q is not one of ECMA 262", clip(pattern))
 				}
 				of := named[pattern]
@@ -176,7 +179,7 @@ func sdkKeywordFaults(v any) string {
 			switch name {
 			case "default", "const", "enum", "examples": // values, not schemas
 			default:
-				if what := sdkKeywordFaults(v[name]); what != "" {
+				if what := sdkKeywordFaults(v[name], limits); what != "" {
 					return what
 				}
 			}

@@ -10,6 +10,7 @@ import (
 
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
+	"pgfsm/policy/schema"
 	"pgfsm/states/statestest"
 )
 
@@ -64,6 +65,21 @@ func TestJoinedNames(t *testing.T) {
 		tool := catalog(t, page(`{"name":"`+name+`","inputSchema":{"type":"object"}}`)).Servers[0].Tools[0]
 		if got := tool.Joined(); !strings.HasPrefix(got, tc.want) || (got == "") != (tc.want == "") {
 			t.Errorf("a name of %d bytes: %q, want %q", tc.length, got, tc.want)
+		}
+	}
+}
+
+// TestLargePatternsAreNotRead: a server chooses its patterns, and a parser takes many times their size.
+func TestLargePatternsAreNotRead(t *testing.T) {
+	limits := schema.DefaultLimits()
+	for _, tc := range []struct {
+		size int
+		want string
+	}{{limits.PatternBytes, ""}, {limits.PatternBytes + 1, "is not one of ECMA 262"}, {limits.Bytes, "it has more than"}} {
+		tool := catalog(t, page(`{"name":"a","inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"x":{"type":"string","pattern":"`+
+			strings.Repeat("a", tc.size)+`"}}}}`)).Servers[0].Tools[0]
+		if got := tool.SDKFaults(); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
+			t.Errorf("a pattern of %d bytes: %.200q, want %q", tc.size, got, tc.want)
 		}
 	}
 }
