@@ -58,7 +58,7 @@ func (s *clientSession) join(l *link) {
 	s.joining.Lock()
 	defer s.joining.Unlock()
 	last, found := s.joined[l.server.Name]
-	if last.link == l || l.ended() {
+	if last.link == l || l.Retired() {
 		return
 	}
 	s.joined[l.server.Name] = joinedLink{l, s.addTo(l)}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -77,5 +78,24 @@ func TestARetiredLinkKeepsItsRequests(t *testing.T) {
 	close(finish)
 	if answer := <-got; !strings.Contains(answer, `"messages":[]`) {
 		t.Errorf("the request under way got %s", answer)
+	}
+}
+
+// TestACallLeavesALostSession: a call that finds that the session is lost, while other requests wait over it, goes on over the next one.
+func TestACallLeavesALostSession(t *testing.T) {
+	r := newRig(t, "docs", nil)
+	docs := r.servers["docs"]
+	r.judge.decide = func(ctx context.Context, call *Ask) Answer {
+		lost, err := call.Link(ctx)
+		docs.link().retired.Store(true)
+		next, err2 := call.Link(ctx)
+		if errors.Join(err, err2) != nil || lost == next {
+			t.Errorf("the call stays on the lost session: %t; %v, %v", lost == next, err, err2)
+		}
+		return Answer{Result: jsontext.Value(`{}`)}
+	}
+	r.legacy("docs", `{}`).ask("tools/call", `{"name":"fetch"}`)
+	if len(docs.links) != 2 {
+		t.Errorf("%d links", len(docs.links))
 	}
 }

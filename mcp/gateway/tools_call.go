@@ -285,7 +285,7 @@ func (c *toolCall) currentLink() *link {
 // connect returns the link with the call's server. The call uses it until it is answered; a later caller, for a task, until its context
 // ends.
 func (c *toolCall) connect(ctx context.Context) (*link, error) {
-	if l := c.currentLink(); l != nil && !l.ended() {
+	if l := c.currentLink(); l != nil && !l.Retired() {
 		return l, nil
 	}
 	q := c.q
