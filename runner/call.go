@@ -61,7 +61,7 @@ func (r *Generation) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer 
 	defer ports.memory.Release()
 	var door states.Door = &states.Live{Watcher: ports, Tools: ports, Caller: ports}
 	if r.options.Ledger != nil {
-		held := &holdDoor{door, r, run, callerOf(ask.From)}
+		held := &holdDoor{Door: door, generation: r, run: run, by: callerOf(ask.From)}
 		defer held.end()
 		door = held
 	}

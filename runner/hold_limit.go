@@ -23,6 +23,7 @@ type holdDoor struct {
 	generation *Generation
 	run        *states.Run
 	by         ledger.Caller
+	reserved   bool // the run is one of holds
 }
 
 // Do performs the effect. In the state assessed it needs none, so it may interrupt the run.
@@ -71,12 +72,16 @@ func (d *holdDoor) reserve(ctx context.Context, most int) (waiting int, err erro
 			h.begun = make(map[string]ledger.Caller)
 		}
 		h.begun[d.run.ID()] = d.by
+		d.reserved = true
 	}
 	return waiting, err
 }
 
-// end ends the reservation: the run is in the ledger, or was not held.
+// end ends the reservation: the run is in the ledger, or was not held. Runs without one, which are most, wait for nobody.
 func (d *holdDoor) end() {
+	if !d.reserved {
+		return
+	}
 	h := &d.generation.holds
 	h.mu.Lock()
 	defer h.mu.Unlock()
