@@ -31,6 +31,9 @@ const (
 	unaskedWindow = time.Minute
 	// maxJunk bounds the lines on a child's standard output, in unaskedWindow, that do not begin like a message.
 	maxJunk = 1000
+	// maxLacks bounds how often in unaskedWindow a server's answers to calls drop its cached listings. Callers can provoke such answers, and
+	// every link then lists the tools again.
+	maxLacks = 10
 	// maxOwed bounds the requests of a server that wait for our answer, and the answers that it has not read.
 	maxOwed = 1000
 	// maxTheirID is the length in bytes of the id of a server's request.

@@ -233,3 +233,22 @@ func TestAServerWithoutTheToolIsListedAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestAnswersDropFewListings: a caller that provokes such answers must not make every link list the tools for each of its calls.
+func TestAnswersDropFewListings(t *testing.T) {
+	srv := serveScript(t, on("tools/call", func(w spoken) []string {
+		return []string{`{"jsonrpc":"2.0","id":` + w.id + `,"error":{"code":-32602,"message":"no"}}`}
+	}), false)
+	u := upstreams(t, Limits{}, srv.server())
+	l, dropped := linked(t, u, "web", Peer{Protocol: older}), 0
+	for range maxLacks + 2 {
+		k := heldBy(t, l)
+		l.Call(t.Context(), Call{Server: "web", Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(), Listing: k.Number}, nil)
+		if heldBy(t, l) != k {
+			dropped++
+		}
+	}
+	if dropped != maxLacks {
+		t.Errorf("%d calls dropped the listing, want %d", dropped, maxLacks)
+	}
+}

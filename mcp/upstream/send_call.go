@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -72,7 +73,7 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	o := l.ask(ctx, q)
 	p.armed.Store(false) // nothing may be sent for it any more
 	got := l.returned(p, o)
-	if got.lacksTool(c.Tool) {
+	if got.lacksTool(c.Tool) && l.up.lacks.take(time.Now(), maxLacks) {
 		l.up.forget(c.Listing)
 	}
 	got.ID, got.Protocol = id, l.Hello().Protocol

@@ -60,6 +60,7 @@ type upstream struct {
 	junk     sync.Once    // logs the first line on standard output that is no message
 	ids      atomic.Int64 // the last request id. Links share connections, so ids are unique for the server
 
+	lacks allowance     // for answers to calls that drop the listings
 	stale atomic.Uint64 // listings up to this moment are used no more, over any link; see list_changed.go
 	links linkSet
 }
