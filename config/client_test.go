@@ -73,7 +73,7 @@ func TestOurReferences(t *testing.T) {
 // TestNothingOfAClientsFileIsUsedUnlisted: whatever the file holds, without a digest no server comes of it.
 func TestNothingOfAClientsFileIsUsedUnlisted(t *testing.T) {
 	files := map[string]string{"c.yaml": minimal + "mcp_servers: m.json\n", "allow.json": `{"docs": ["read"]}`,
-		"m.json": `{"mcpServers": {"docs": {"command": "evil"}, "other": {"command": "evil"}, "x\u001b": 7}}`}
+		"m.json": `{"mcpServers": {"docs": {"command": "evil"}, "other": {"command": "evil"}, "off": {"command": "evil", "disabled": true}, "x\u001b": 7}}`}
 	l, err := Load("c.yaml", openMap(files), Overrides{})
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestNothingOfAClientsFileIsUsedUnlisted(t *testing.T) {
 	if len(l.Servers) != 1 || l.Servers[0].Command != "" || l.Servers[0].URL != "https://docs.example.com/mcp" {
 		t.Errorf("servers = %+v, want the one that the configuration defines", l.Servers)
 	}
-	want := []string{`c.yaml:5:14: of m.json these servers are not listed and will not be started: "other", "x\x1b"`}
+	want := []string{`c.yaml:5:14: pgfsm does not start these servers of m.json, because "servers" does not list them: "other", "x\x1b"`}
 	if diff := cmp.Diff(want, l.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}

@@ -38,7 +38,7 @@ func ReadClient(name string, text []byte) ([]ClientServer, error) {
 		switch adopted := c.adopt(m, nil); {
 		case adopted == nil:
 			s.Refused = c.file.src.problems()
-		case m.value.get("disabled") != nil && m.value.get("disabled").text == "true":
+		case m.disabled():
 			s.Refused = "it is disabled in this file"
 		default:
 			if taken++; taken > policy.MaxServers {
@@ -48,6 +48,12 @@ func ReadClient(name string, text []byte) ([]ClientServer, error) {
 		out = append(out, s)
 	}
 	return out, nil
+}
+
+// disabled reports whether the client does not start the server.
+func (m *member) disabled() bool {
+	n := m.value.get("disabled")
+	return n != nil && n.text == "true"
 }
 
 // problems writes the faults in one line.
@@ -71,8 +77,8 @@ func Imported(path string, servers []ClientServer) []byte {
 # Only you may be able to write this file: it starts commands.
 version: 1
 
-# A client's own file. Nothing of it is used but the servers that are listed here, each as long as its entry has exactly
-# this digest. What an entry ran when it was listed stands above it.
+# A client's own file. pgfsm uses only the servers of it that are listed here, and only while the digest of each entry in
+# the file is the one below. The comment above a server shows what its entry ran when init listed it.
 `)
 	if !filepath.IsAbs(path) && strings.HasPrefix(path, "~") {
 		path = "./" + path // not anybody's home
@@ -88,7 +94,7 @@ version: 1
 		}
 	}
 	b.WriteString(`
-# The tools that may be called at all: {"server": ["tool", …]}. What is not there is refused; {} allows none.
+# The tools that may be called at all: {"server": ["tool", …]}. pgfsm refuses all others; {} allows none.
 allowlist: allowlist.json
 
 # auto: routes first, of which there are none yet; then the model that planner.llm or LLM_BASE_URL and LLM_MODEL name.

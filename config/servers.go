@@ -35,8 +35,8 @@ func (l *loader) servers() {
 		l.faults = append(l.faults, err.(Errors)...)
 	}
 	var others []string
-	for _, m := range c.servers {
-		if l.file.root.get("servers").get(m.key) == nil {
+	for i := range c.servers {
+		if m := &c.servers[i]; l.file.root.get("servers").get(m.key) == nil && !m.disabled() {
 			others = append(others, quote(m.key))
 		}
 	}
@@ -45,7 +45,7 @@ func (l *loader) servers() {
 			others = append(others[:maxNamed], fmt.Sprintf("and %d more", n-maxNamed))
 		}
 		l.warn(l.file.src, l.file.root.get("mcp_servers").at,
-			"of %s these servers are not listed and will not be started: %s",
+			"pgfsm does not start these servers of %s, because \"servers\" does not list them: %s",
 			c.file.src.name, strings.Join(others, ", "))
 	}
 }

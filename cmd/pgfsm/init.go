@@ -155,11 +155,13 @@ func (o *initOptions) imported(files []config.StarterFile) ([]config.ClientServe
 func nextSteps(configuration, allowlist string) string {
 	return fmt.Sprintf(`no tool may be called yet. Next:
   pgfsm tools --not-allowed -c %[1]s
-    shows what the servers offer
+    lists the tools of the servers
   pgfsm allow -c %[1]s SERVER TOOL...
-    writes what may be called into %[2]s, pinned to what it is now
+    writes them into %[2]s, pinned to their present definitions; SERVER --read-only: all that say they only read
   pgfsm call -c %[1]s SERVER TOOL '{…}'
-    makes one call; pgfsm run needs routes or a model first: planner.routes, planner.llm, or LLM_BASE_URL and LLM_MODEL`,
+    makes one call; pgfsm run needs routes or a model first: planner.routes, planner.llm, or LLM_BASE_URL and LLM_MODEL
+  pgfsm link cursor -c %[1]s; pgfsm serve -c %[1]s
+    adds the gateway to a client's file, and starts it`,
 		configuration, allowlist)
 }
 
