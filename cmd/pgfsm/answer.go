@@ -34,7 +34,11 @@ func printAnswer(out io.Writer, k ink, d present.Outcome, o answerOptions) {
 		}
 	case states.TypePending:
 		fmt.Fprintf(out, "%s %s\n", k.bold("Waits for approval:"), visible.Text(d.Reason))
-		if d.Ledger != "" && d.Approval != nil {
+		switch {
+		case d.Ledger == "":
+			fmt.Fprintln(out, "Nobody can approve this call: the configuration names no ledger, which keeps held calls.")
+			fmt.Fprintln(out, `What to do: add ledger: "sqlite:pgfsm.db" to the configuration, and repeat the call.`)
+		case d.Approval != nil:
 			printApproval(out, d, o)
 		}
 	default:

@@ -17,6 +17,7 @@ import (
 	"pgfsm/mcp/toy"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
+	"pgfsm/policy/rules"
 	"pgfsm/policy/secret"
 	"pgfsm/runner"
 	"pgfsm/safefile"
@@ -245,6 +246,10 @@ func (s *Setup) Doubts() (all []string) {
 		if _, err := exec.LookPath(server.Command); err != nil {
 			all = append(all, fmt.Sprintf("the command %q of the server %q is not in PATH", server.Command, server.Name))
 		}
+	}
+	holds := func(p rules.Policy) bool { return p.Effect == rules.Pending || p.RequireApprovalIf != "" }
+	if s.Loaded.Ledger == "" && c.Policy != nil && slices.ContainsFunc(c.Policy.Policies, holds) {
+		all = append(all, `a policy can hold calls, but nobody can approve them without a ledger: add ledger: "sqlite:pgfsm.db"`)
 	}
 	for _, r := range c.Planner.Routes {
 		if !slices.Contains(allowed[r.Server], r.Tool) {
