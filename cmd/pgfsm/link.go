@@ -116,7 +116,10 @@ func (o *linkOptions) link(w world, name string) error {
 	}
 	if client.Paste {
 		d.Change = clientfile.Added
-		return d.print(w, client, o.json)
+		if err := d.print(w, client, o.json); err == nil && !o.json {
+			d.printNext(w, client.Title(path), to, from)
+		}
+		return err
 	}
 	file, err := clientfile.Read(path)
 	if err != nil {
@@ -236,7 +239,10 @@ func (d *linkDocument) print(w world, client *clientfile.Client, asJSON bool) er
 		fmt.Fprintf(w.stdout, "%s has this entry already; nothing was written\n", path)
 		return nil
 	}
-	if d.DryRun {
+	switch {
+	case client.Paste:
+		path, note = "paste these lines into "+path, "; link writes nothing"
+	case d.DryRun:
 		note = " (nothing was written)"
 	}
 	fmt.Fprintf(w.stdout, "%s, in %s%s:\n", path, client.Key, note)
@@ -269,7 +275,7 @@ func (d *linkDocument) printBypass(w world) {
 		w.warn("these entries still bypass the gateway: " + strings.Join(d.Bypass, ", ") + "; --replace removes them")
 	}
 	if len(d.Others) > 0 {
-		w.warn("the gateway does not have the servers of these entries: " + strings.Join(d.Others, ", "))
+		w.warn("the client still reaches these entries directly, because the gateway does not have their servers: " + strings.Join(d.Others, ", "))
 	}
 }
 

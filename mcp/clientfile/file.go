@@ -113,6 +113,7 @@ func (f *File) Direct(key, own, gateway string, servers []Server) (served, other
 			URL       string   `json:"url"`
 			HTTPURL   string   `json:"httpUrl"`
 			ServerURL string   `json:"serverUrl"`
+			Disabled  bool     `json:"disabled"`
 		}
 		_ = json.Unmarshal(p.Value, &e) // an entry that is not like others has a name
 		url := cmp.Or(e.URL, e.HTTPURL, e.ServerURL)
@@ -123,6 +124,7 @@ func (f *File) Direct(key, own, gateway string, servers []Server) (served, other
 		case p.Name == own || strings.HasPrefix(p.Name, own+"-"), gateway != "" && strings.HasPrefix(url, gateway+"/"):
 		case slices.ContainsFunc(servers, same):
 			served = append(served, p.Name)
+		case e.Disabled: // the client does not start it
 		default:
 			others = append(others, p.Name)
 		}
