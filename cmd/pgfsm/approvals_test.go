@@ -126,7 +126,7 @@ func TestCallNext(t *testing.T) {
 		states.KindAgent: "The call is not made yet: " + rest,
 		states.KindCall:  "The call is not made yet: the command that waits for it (--wait), " + rest,
 	} {
-		if got := callNext(&ledger.Request{RunID: "r", Kind: kind, Expires: "t"}); got != want {
+		if got := callNext(&ledger.Request{RunID: "r", Kind: kind, Expires: "t"}, "pgfsm resume r"); got != want {
 			t.Errorf("callNext() of kind %s = %s\nwant %s", kind, got, want)
 		}
 	}

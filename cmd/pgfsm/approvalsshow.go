@@ -82,6 +82,9 @@ func (f *ledgerFlags) command(word string, args ...string) string {
 	return present.CommandLine(append(words, args...)...)
 }
 
+// resume writes the command that makes an approved call.
+func (f *ledgerFlags) resume(run string) string { return configured(f.config, "resume", run) }
+
 // configured writes a command of pgfsm with the same -c, if there is one.
 func configured(config string, words ...string) string {
 	words = append([]string{"pgfsm"}, words...)

@@ -92,21 +92,21 @@ func (f *ledgerFlags) vote(ctx context.Context, w world, o *openedLedger, v ledg
 	case q.Status == ledger.Pending:
 		fmt.Fprintf(w.stdout, "%s agrees: %d of %d. The request waits for %d more, until %s.\n", name, q.Agreed, q.Quorum, q.Quorum-q.Agreed, q.Expires)
 	case q.Status == ledger.Approved:
-		fmt.Fprintf(w.stdout, "Approved by %s: %d of %d. %s\n", name, q.Agreed, q.Quorum, callNext(&q))
+		fmt.Fprintf(w.stdout, "Approved by %s: %d of %d. %s\n", name, q.Agreed, q.Quorum, callNext(&q, f.resume(q.RunID)))
 	default:
 		fmt.Fprintf(w.stdout, "Denied by %s. Nothing was called, and nothing will be.\n", name)
 	}
 	return nil
 }
 
-// callNext names the processes that make an approved call.
-func callNext(q *ledger.Request) string {
+// callNext names the processes that make an approved call, and the command that makes it if none of them runs.
+func callNext(q *ledger.Request, resume string) string {
 	makes := "a running pgfsm serve, or pgfsm approvals serve without --no-resume,"
 	if q.Kind != states.KindAgent {
 		makes = "the command that waits for it (--wait), " + makes
 	}
-	return fmt.Sprintf("The call is not made yet: %s makes it within seconds. If none runs, pgfsm resume %s makes it. The approval expires at %s.",
-		makes, q.RunID, q.Expires)
+	return fmt.Sprintf("The call is not made yet: %s makes it within seconds. If none runs, %s makes it. The approval expires at %s.",
+		makes, resume, q.Expires)
 }
 
 // incomplete explains which flags are missing, and where to find the digest; or why the run cannot be decided.

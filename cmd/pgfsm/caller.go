@@ -18,7 +18,7 @@ const tokenVariable = "PGFSM_TOKEN"
 func caller(ctx context.Context, w world, o *openedLedger, action ledger.Action) (who ledger.Caller, err error) {
 	text := w.env(tokenVariable)
 	if text == "" {
-		return who, fmt.Errorf("%s is not set, so pgfsm cannot identify you; pgfsm token create creates a token", tokenVariable)
+		return who, fmt.Errorf("%s is not set, so pgfsm cannot identify you; pgfsm token create --role ROLE --name NAME prints a token, to which you set the variable", tokenVariable)
 	}
 	if who, err = person(ctx, o, text); errors.Is(err, web.ErrNoCredentials) {
 		err = o.View(ctx, func(r ledger.Reader) (err error) {

@@ -123,7 +123,7 @@ func (v *Ballot) check() error {
 	}
 	switch _, err := canonical.ParseDigest(string(v.Binding)); {
 	case err != nil:
-		return refuse("the digest of what was seen is missing or is none: %s; it is shown beside the request", err)
+		return refuse("the digest of the request is missing or invalid: %s; pgfsm approvals show and the console show the digest", err)
 	case len(v.Reason) > MaxReason:
 		return refuse("the reason has %d bytes; at most %d are taken", len(v.Reason), MaxReason)
 	case !utf8.ValidString(v.Reason):
