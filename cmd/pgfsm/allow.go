@@ -33,9 +33,9 @@ func newAllow(w world) *cobra.Command {
 		Use:   "allow SERVER {TOOL... | --read-only | --all}",
 		Short: "Put tools on the allowlist and pin them",
 		Long: `allow asks the server for its tools and shows each named tool in a line, or with --full its whole definition. If you
-answer yes, it writes the tools into the allowlist, pinned to these definitions. All that a definition says is the
-server's word, also that the tool only reads. Policies still judge each call: pgfsm policy explain shows what they
-decide.
+answer yes, it writes the tools into the allowlist, pinned to these definitions. A definition is
+the server's own claim, also where it says that the tool only reads. Policies still judge each call: pgfsm policy explain
+shows what they decide.
 
 Exit code 1 if you do not answer yes. If one of the named tools cannot be allowed, allow writes nothing and exits with
 2. --read-only and --all leave such tools out, and say why.`,
@@ -48,7 +48,7 @@ Exit code 1 if you do not answer yes. If one of the named tools cannot be allowe
 			case o.json && !o.yes:
 				return errors.New("--json asks nothing: it needs --yes")
 			case some == (len(names) > 1) || o.all && o.readOnlyTools:
-				return errors.New("name tools of the server, or say --read-only or --all: pgfsm tools --not-allowed lists the tools")
+				return errors.New("name the tools, or say either --read-only or --all; pgfsm tools --not-allowed lists the tools")
 			}
 			p, err := openPins(w, &o.options, o.group)
 			if err != nil {
@@ -114,10 +114,11 @@ func (p *pinCommand) allow(ctx context.Context, server string, tools []string, o
 		}
 		return p.print(pinsDocument{Allowlist: p.file.Path, Tools: rows}, "", "", exitYes)
 	}
-	fmt.Fprintf(p.w.stdout, "%s allowed and pinned in %s\n", count(added, "tool"), visible.Text(p.file.Path))
-	if added > 0 {
-		fmt.Fprintln(p.w.stdout, "if a gateway is running, run pgfsm reload")
+	if added == 0 {
+		fmt.Fprintf(p.w.stdout, "nothing was written to %s\n", visible.Text(p.file.Path))
+		return nil
 	}
+	fmt.Fprintf(p.w.stdout, "%s allowed and pinned in %s\nif a gateway is running, run pgfsm reload\n", count(added, "tool"), visible.Text(p.file.Path))
 	return nil
 }
 

@@ -102,7 +102,8 @@ func newCall(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call SERVER TOOL ARGUMENTS",
 		Short: "Make one tool call yourself, through all gates",
-		Long: `call takes your plan through the machine; it asks no planner, and starts no other server. ARGUMENTS is a JSON object.
+		Long: `call takes your plan through the machine, and asks no planner. It starts only SERVER, or all servers if none has this
+name. ARGUMENTS is a JSON object.
 The gates judge the call like an agent's: the arguments must conform to the tool's schema, and the allowlist, grants,
 risk rules and policies decide. An input rule judges the call only if the rule's key "on" contains call.`,
 		Example: `  pgfsm call mcp-sharepoint fetch_sharepoint_doc '{"doc_id": "doc-001"}'`,
