@@ -144,7 +144,7 @@ var serverShape = &shape{form: object, cross: crossServer, oneOf: jsontext.Value
 			doc:     "The time limit to connect to the server, and to list its tools."},
 		{name: "sessions", shape: &shape{form: text, enum: []string{SessionsIdentity, SessionsSession, SessionsOne}}, initial: SessionsIdentity,
 			doc: "Who shares a session with the server, and so its process and its state. `identity`: the clients of one identity; requests without a token " +
-				"are one identity. `session`: nobody; each client's session has its own. `one`: all clients of all identities, for a server " +
+				"are one identity. `session`: no two client sessions; each has its own. `one`: all clients of all identities, for a server " +
 				"without state. Approved calls use a session of the requester's identity, or the `one`."},
 		{name: "idle_timeout", shape: &shape{form: duration, min: MinIdleTimeout, max: MaxIdleTimeout},
 			initial: writeDuration(DefaultIdleTimeout),

@@ -90,11 +90,11 @@ func newLedgerList(w world, f *ledgerFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List runs, newest first",
-		Long: `list prints one line a run: the last eight characters of its id, the time of the request, status, actor, server and
-tool, and the code that says why the call was not made, or else the policy that decided. Commands accept these
-characters, or at least the first four of them, in place of the id. It shortens long names; --json prints ids and
-names whole, with the arguments. A run must match all flags that you give. A question mark after the tool says that the call was refused
-before anything checked that this tool exists, or that the arguments fit it.
+		Long: `list prints one line for each run: the last eight characters of its id, the time of the request, status, actor, server
+and tool. The last column has the code that says why the call was not made, or else the policy that decided. Commands
+accept these characters, or at least the first four of them, in place of the id. list shortens long names; --json prints
+ids and names whole, with the arguments. A run must match all flags that you give. A question mark after the tool says
+that pgfsm refused the call before it checked that this tool exists, or that the arguments fit it.
 
 A TIME is a date (2027-01-31, which is midnight, UTC), a time (2027-01-31T12:00:00Z), or a duration before now (24h).
 --since lists runs that were requested or sent at that time or later, and those that have not ended. --until lists runs
