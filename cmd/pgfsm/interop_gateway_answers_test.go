@@ -99,7 +99,7 @@ func (in interop) answersFolder(t *testing.T) (dir, root string) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const limit = ", timeout: 20s"
+	const limit = ", timeout: 20s, sessions: session" // each read of the pipe blocks one of the four threads that a Node process reads files with
 	config := fmt.Sprintf(answersConfig, in.stdio("filesystem", limit, root), in.stdio("memory", limit+memoryIn(kept)),
 		in.stdio("memory", limit+fmt.Sprintf(", env: {MEMORY_FILE_PATH: %q}", pipe)))
 	return folder(t, "pgfsm.yaml", config, "policy.yaml", answersPolicy, "allowlist.json",

@@ -185,7 +185,7 @@ func codexEntry(to Target) (jsontext.Value, error) {
 	case to.URL != "":
 		e.URL, e.Token = to.URL, to.Token
 	case to.Token != "" && to.Token != to.TokenVariable:
-		return nil, fmt.Errorf("Codex passes a variable under its own name to a program: say --token-env %s", to.TokenVariable)
+		return nil, fmt.Errorf("for a program, Codex passes a variable only under its own name: use --token-env %s", to.TokenVariable)
 	default:
 		e.Command, e.Args = to.Command, to.Args
 		if to.Token != "" {
