@@ -91,7 +91,7 @@ type linkDocument struct {
 func (o *linkOptions) link(w world, name string) error {
 	client, err := clientfile.Find(name)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w%s", err, didYouMean(name, clientfile.Names()))
 	}
 	path := o.file
 	if path == "" {

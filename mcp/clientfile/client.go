@@ -51,14 +51,20 @@ var clients = []Client{
 
 // Find returns the client of a name.
 func Find(name string) (*Client, error) {
-	var names []string
 	for i := range clients {
 		if clients[i].Name == name {
 			return &clients[i], nil
 		}
-		names = append(names, clients[i].Name)
 	}
-	return nil, fmt.Errorf("there is no client %q; there are %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("link knows no client %q; it knows %s", name, strings.Join(Names(), ", "))
+}
+
+// Names returns the names of all clients.
+func Names() (all []string) {
+	for i := range clients {
+		all = append(all, clients[i].Name)
+	}
+	return all
 }
 
 // Path returns where the client has its file on a system, by its GOOS and the variables of the environment.
