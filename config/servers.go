@@ -111,6 +111,9 @@ func (l *loader) server(name string, from origin) {
 	}
 	s := policy.Server{Name: up.Name, Type: up.Type, URL: up.URL, Command: up.Command, Args: up.Args,
 		ConnectTimeout: up.ConnectTimeout, Timeout: up.Timeout, TimeoutTotal: up.TimeoutTotal}
+	if up.Sessions != SessionsIdentity {
+		s.Sessions = up.Sessions
+	}
 	for _, h := range n.fields("headers") {
 		up.Headers, s.Headers = append(up.Headers, Pair{h.key, h.value.text}), append(s.Headers, h.key)
 		l.literal(src, h.value, "the value of header "+h.key, "${env:NAME}")

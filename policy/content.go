@@ -44,6 +44,8 @@ type Server struct {
 	Headers []string `json:"headers"` // names
 	Env     []string `json:"env"`     // names
 
+	Sessions string `json:"sessions,omitzero"` // who shares one: "session" or "one"; empty: the clients of an identity
+
 	ClientCredentials *ClientCredentials `json:"client_credentials,omitzero"`
 
 	ConnectTimeout int64 `json:"connect_timeout_ms,omitzero"` // to connect, and to list the tools

@@ -73,6 +73,7 @@ func Changes() []Change {
 		other("risk-that-allows", changed, func(c *policy.Content) { c.Risk, c.Policy = nil, Policies(allowReads) }),
 		other("environment", changed, func(c *policy.Content) { c.Env = "prod" }),
 		other("connection", changed, func(c *policy.Content) { c.Servers[0].URL = "http://127.0.0.1:6666/mcp" }),
+		other("who-shares-a-session", changed, func(c *policy.Content) { c.Servers[0].Sessions = "one" }),
 		other("server-not-configured", changed, func(c *policy.Content) { c.Servers = nil }),
 		other("pin", changed, pin(definition())),
 		other("pin-of-another-definition", policy.CodeToolDefinitionChanged, pin(canonical.Sum("tool definition", nil))),
