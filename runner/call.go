@@ -130,6 +130,14 @@ func traceKey(id string) []any {
 // maxToolShown bounds the name of a tool in a line of the log, in bytes: agents choose it.
 const maxToolShown = 256
 
+// fullName is the name of the requester for people.
+func fullName(ask *gateway.Ask) string {
+	if ask.Identity == nil {
+		return ask.From.Name
+	}
+	return policy.FullName(ask.From.Name, ask.Identity.Display)
+}
+
 // logCall logs how a call ended. Successful calls are logged at the debug level only.
 func (r *Runner) logCall(ctx context.Context, ask *gateway.Ask, id string, o states.Outcome) {
 	r.measureOutcome(o)
@@ -144,8 +152,9 @@ func (r *Runner) logCall(ctx context.Context, ask *gateway.Ask, id string, o sta
 	if !r.log.Enabled(context.Background(), level) {
 		return
 	}
-	r.log.Log(context.Background(), level, "call", append([]any{"run", id, "actor", ask.From.Name, "server", ask.Server, "tool", visible.Clip(ask.Tool, maxToolShown),
-		"state", o.State, "code", string(o.Code), "effect", string(o.Effect), "reason", visible.Text(o.Reason)}, traceKey(telemetry.TraceID(ctx))...)...)
+	r.log.Log(context.Background(), level, "call", append([]any{"run", id, "actor", fullName(ask), "server", ask.Server,
+		"tool", visible.Clip(ask.Tool, maxToolShown), "state", o.State, "code", string(o.Code), "effect", string(o.Effect),
+		"reason", visible.Text(o.Reason)}, traceKey(telemetry.TraceID(ctx))...)...)
 }
 
 // logResumed logs how a held call ended, like logCall, but also if it succeeded: people decided about it.
@@ -162,6 +171,6 @@ func (r *Runner) logResumed(ctx context.Context, id string, o states.Outcome) {
 	if o.Type == states.TypeFailed {
 		level = slog.LevelWarn
 	}
-	r.log.Log(ctx, level, "call", append([]any{"run", id, "actor", q.Actor, "server", q.Server, "tool", visible.Clip(q.Tool, maxToolShown),
-		"state", o.State, "code", string(o.Code), "effect", string(o.Effect), "reason", visible.Text(o.Reason)}, traceKey(cmp.Or(q.CallTrace, q.Trace))...)...)
+	r.log.Log(ctx, level, "call", append([]any{"run", id, "actor", policy.FullName(q.Actor, q.Display), "server", q.Server,
+		"tool", visible.Clip(q.Tool, maxToolShown), "state", o.State, "code", string(o.Code), "effect", string(o.Effect), "reason", visible.Text(o.Reason)}, traceKey(cmp.Or(q.CallTrace, q.Trace))...)...)
 }

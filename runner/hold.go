@@ -61,7 +61,7 @@ func (r *Generation) answerHeld(ctx context.Context, ask *gateway.Ask, w heldCal
 		level = slog.LevelDebug
 	}
 	r.log.Log(ctx, level, "held", append([]any{
-		"run", w.id, "actor", ask.From.Name, "server", ask.Server, "tool", visible.Clip(ask.Tool, maxToolShown), "policy", w.policy}, traceKey(telemetry.TraceID(ctx))...)...)
+		"run", w.id, "actor", fullName(ask), "server", ask.Server, "tool", visible.Clip(ask.Tool, maxToolShown), "policy", w.policy}, traceKey(telemetry.TraceID(ctx))...)...)
 	if ask.Tasks {
 		return gateway.Answer{Result: r.working(w).created()}
 	}

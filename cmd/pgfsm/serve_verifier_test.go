@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"pgfsm/identity/identitytest"
+	"pgfsm/internal/test/tool"
 	"pgfsm/traces/ledger"
 )
 
@@ -26,10 +27,7 @@ policies:
 // identity provider, and its traces and proofs.
 func TestSecondVerifierReadsServe(t *testing.T) {
 	t.Parallel()
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("node is not installed")
-	}
+	node := tool.Path(t, "nodejs", "node")
 	p := identitytest.New(t)
 	p.Clients["pgfsm-cli"] = ""
 	u := newUnruly(t, func(method string) string {
@@ -96,7 +94,7 @@ roles: {owners: ["group:owners"]}
 		t.Fatal(err)
 	}
 	soon(t, "the gateway reloads", func() bool { return len(activations(t, o.dir)) == 2 })
-	o.stop(t, exitYes)
+	o.stop(t, exitYes, `actor="ci@example.com (`+p.Issuer+`#ci)"`)
 
 	verifies := func(args ...string) {
 		t.Helper()
