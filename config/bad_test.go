@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
-	"pgfsm/golden"
+	"pgfsm/internal/test/golden"
 )
 
 // archive opens the files of a txtar archive.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"pgfsm/golden"
+	"pgfsm/internal/test/golden"
 	"pgfsm/policy"
 )
 

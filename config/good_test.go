@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/tools/txtar"
 
-	"pgfsm/golden"
+	"pgfsm/internal/test/golden"
 	"pgfsm/policy"
 	"pgfsm/policy/screen"
 )

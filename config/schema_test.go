@@ -10,7 +10,7 @@ import (
 	"github.com/xeipuuv/gojsonschema"
 	"golang.org/x/tools/txtar"
 
-	"pgfsm/golden"
+	"pgfsm/internal/test/golden"
 	"pgfsm/policy/canonical"
 )
 

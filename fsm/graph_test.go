@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/fsm"
-	"pgfsm/golden"
+	"pgfsm/internal/test/golden"
 )
 
 // proofs prints what Prove says, as a person would read it.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"pgfsm/golden"
+	"pgfsm/internal/test/golden"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/states"

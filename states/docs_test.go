@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"pgfsm/fsm"
-	"pgfsm/golden"
+	"pgfsm/internal/test/golden"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/evidence"

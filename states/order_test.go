@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/fsm"
-	"pgfsm/golden"
+	"pgfsm/internal/test/golden"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"

@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/golden"
+	"pgfsm/internal/test/golden"
 	"pgfsm/policy/canonical"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"

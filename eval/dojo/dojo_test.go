@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/eval"
-	"pgfsm/golden"
+	"pgfsm/internal/test/golden"
 )
 
 // nowhere is where there are no bundles and no grants.

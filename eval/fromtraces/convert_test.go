@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/eval"
-	"pgfsm/golden"
+	"pgfsm/internal/test/golden"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"

@@ -14,7 +14,7 @@ import (
 
 	"pgfsm/eval"
 	"pgfsm/eval/attack"
-	"pgfsm/golden"
+	"pgfsm/internal/test/golden"
 	"pgfsm/policy/visible"
 )
 

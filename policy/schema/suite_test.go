@@ -15,7 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"pgfsm/golden"
+	"pgfsm/internal/test/golden"
 )
 
 const (

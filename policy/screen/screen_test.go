@@ -9,7 +9,7 @@ import (
 	"testing"
 	"unicode"
 
-	"pgfsm/golden"
+	"pgfsm/internal/test/golden"
 	"pgfsm/policy/screen"
 )
 

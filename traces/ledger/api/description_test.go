@@ -15,7 +15,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"pgfsm/golden"
+	"pgfsm/internal/test/golden"
 	"pgfsm/traces/ledger/api"
 )
 

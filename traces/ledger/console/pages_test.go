@@ -14,7 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/browsertest"
-	"pgfsm/golden"
+	"pgfsm/internal/test/golden"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/present"
