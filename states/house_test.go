@@ -157,7 +157,7 @@ func forbidden(path, name string) string {
 		return "" // it measures the compiler of tables with the same mutants as the tests
 	case dir == "traces/ledger/ledgertest", dir == "traces/tracestest":
 		return "" // it is for tests itself
-	case ours == "states/statestest", ours == "traces/tracestest", ours == "traces/ledger/ledgertest", ours == "fsm/fsmtest", ours == "internal/test/golden", ours == "cputime", ours == "identity/identitytest",
+	case ours == "states/statestest", ours == "traces/tracestest", ours == "traces/ledger/ledgertest", ours == "fsm/fsmtest", ours == "internal/test/golden", ours == "internal/test/cputime", ours == "identity/identitytest",
 		ours == "browsertest", ours == "telemetry/otlptest":
 		return "it is for tests"
 	}

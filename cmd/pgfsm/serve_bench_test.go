@@ -16,8 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"pgfsm/cputime"
 	"pgfsm/identity/identitytest"
+	"pgfsm/internal/test/cputime"
 	"pgfsm/mcp/wire"
 	"pgfsm/telemetry"
 	"pgfsm/telemetry/otlptest"

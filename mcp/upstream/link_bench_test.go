@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"pgfsm/cputime"
+	"pgfsm/internal/test/cputime"
 )
 
 // answering serves a session that answers every call with a text of size bytes, as an event or as a body.
