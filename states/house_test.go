@@ -158,7 +158,7 @@ func forbidden(path, name string) string {
 	case dir == "traces/ledger/ledgertest", dir == "traces/tracestest":
 		return "" // it is for tests itself
 	case ours == "states/statestest", ours == "traces/tracestest", ours == "traces/ledger/ledgertest", ours == "fsm/fsmtest", ours == "internal/test/golden", ours == "internal/test/cputime", ours == "identity/identitytest",
-		ours == "browsertest", ours == "telemetry/otlptest":
+		ours == "internal/test/browser", ours == "telemetry/otlptest":
 		return "it is for tests"
 	}
 	return ""

@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
-	"pgfsm/browsertest"
+	"pgfsm/internal/test/browser"
 	"pgfsm/traces/ledger"
 )
 

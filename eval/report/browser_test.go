@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"pgfsm/browsertest"
+	"pgfsm/internal/test/browser"
 
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"

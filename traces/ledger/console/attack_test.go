@@ -14,7 +14,7 @@ import (
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
-	"pgfsm/browsertest"
+	"pgfsm/internal/test/browser"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/console"
 	"pgfsm/traces/ledger/ledgertest"

@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"pgfsm/browsertest"
+	"pgfsm/internal/test/browser"
 	"pgfsm/loopback"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"

@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/browsertest"
+	"pgfsm/internal/test/browser"
 	"pgfsm/internal/test/golden"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
