@@ -16,7 +16,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"pgfsm/loopback"
+	"pgfsm/internal/web/loopback"
 	"pgfsm/policy/visible"
 	"pgfsm/web"
 )

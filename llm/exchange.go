@@ -11,7 +11,7 @@ import (
 	"net/url"
 	"strings"
 
-	"pgfsm/loopback"
+	"pgfsm/internal/web/loopback"
 	"pgfsm/policy/secret"
 )
 

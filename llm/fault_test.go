@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/loopback"
+	"pgfsm/internal/web/loopback"
 )
 
 // raw answers with bytes of HTTP and closes the connection.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/loopback"
+	"pgfsm/internal/web/loopback"
 	"pgfsm/policy"
 	"pgfsm/runner"
 	"pgfsm/traces/ledger"

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"pgfsm/config"
-	"pgfsm/loopback"
+	"pgfsm/internal/web/loopback"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"

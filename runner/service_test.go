@@ -14,7 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
-	"pgfsm/loopback"
+	"pgfsm/internal/web/loopback"
 	"pgfsm/runner"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"pgfsm/loopback"
+	"pgfsm/internal/web/loopback"
 )
 
 // FromThisMachine reports whether a program on this machine sent the request, and not as a proxy. Other machines can

@@ -6,7 +6,7 @@ import (
 	"net"
 
 	"pgfsm/config"
-	"pgfsm/loopback"
+	"pgfsm/internal/web/loopback"
 	"pgfsm/web"
 )
 

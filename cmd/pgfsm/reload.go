@@ -17,7 +17,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
-	"pgfsm/loopback"
+	"pgfsm/internal/web/loopback"
 	"pgfsm/policy/visible"
 	"pgfsm/present"
 	"pgfsm/runner"

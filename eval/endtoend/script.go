@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"pgfsm/loopback"
+	"pgfsm/internal/web/loopback"
 	"pgfsm/policy/canonical"
 )
 

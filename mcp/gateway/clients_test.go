@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"pgfsm/loopback"
+	"pgfsm/internal/web/loopback"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 	"pgfsm/web"

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"pgfsm/loopback"
+	"pgfsm/internal/web/loopback"
 	"pgfsm/policy/secret"
 )
 

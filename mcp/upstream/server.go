@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"pgfsm/deadline"
-	"pgfsm/loopback"
+	"pgfsm/internal/web/loopback"
 )
 
 // The transports of [Server.Type].

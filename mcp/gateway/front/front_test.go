@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/loopback"
+	"pgfsm/internal/web/loopback"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 	"pgfsm/web"

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/loopback"
+	"pgfsm/internal/web/loopback"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 )

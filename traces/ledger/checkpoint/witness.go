@@ -17,7 +17,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
-	"pgfsm/loopback"
+	"pgfsm/internal/web/loopback"
 )
 
 const (

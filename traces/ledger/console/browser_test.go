@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"pgfsm/internal/test/browser"
-	"pgfsm/loopback"
+	"pgfsm/internal/web/loopback"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 )

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"pgfsm/loopback"
+	"pgfsm/internal/web/loopback"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"pgfsm/loopback"
+	"pgfsm/internal/web/loopback"
 	"pgfsm/policy/canonical"
 )
 

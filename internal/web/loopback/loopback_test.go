@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"pgfsm/loopback"
+	"pgfsm/internal/web/loopback"
 )
 
 func TestListen(t *testing.T) {
