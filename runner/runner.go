@@ -12,8 +12,8 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/time/rate"
 
-	"pgfsm/current"
 	"pgfsm/deadline"
+	"pgfsm/internal/current"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/states"

@@ -14,7 +14,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/current"
+	"pgfsm/internal/current"
 	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/gateway/front"
 	"pgfsm/mcp/gateway/session"

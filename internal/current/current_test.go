@@ -4,7 +4,7 @@ import (
 	"sync"
 	"testing"
 
-	"pgfsm/current"
+	"pgfsm/internal/current"
 )
 
 func closed(c <-chan struct{}) bool {
