@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
-	"pgfsm/deadline"
+	"pgfsm/internal/deadline"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/wire"
 	"pgfsm/policy"

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/deadline"
+	"pgfsm/internal/deadline"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"

@@ -12,8 +12,8 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/time/rate"
 
-	"pgfsm/deadline"
 	"pgfsm/internal/current"
+	"pgfsm/internal/deadline"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/states"

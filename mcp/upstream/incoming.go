@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"pgfsm/deadline"
+	"pgfsm/internal/deadline"
 	"pgfsm/mcp/wire"
 )
 

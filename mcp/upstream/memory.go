@@ -5,7 +5,7 @@ import (
 	"io"
 	"sync"
 
-	"pgfsm/deadline"
+	"pgfsm/internal/deadline"
 )
 
 // maxMemory bounds the memory of large messages of servers.

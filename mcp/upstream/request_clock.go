@@ -3,7 +3,7 @@ package upstream
 import (
 	"context"
 
-	"pgfsm/deadline"
+	"pgfsm/internal/deadline"
 )
 
 // pauses reports whether the timeout of a method pauses while the server waits for an answer of the client. Those are the methods in whose results

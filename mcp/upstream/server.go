@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"pgfsm/deadline"
+	"pgfsm/internal/deadline"
 	"pgfsm/internal/web/loopback"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/deadline"
+	"pgfsm/internal/deadline"
 )
 
 // serverRequests are the requests of the server that wait for our answer.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"pgfsm/deadline"
+	"pgfsm/internal/deadline"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/states"
