@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"pgfsm/safefile"
+	"pgfsm/internal/safefile"
 )
 
 // WriteFile writes a file in one step, and makes its folder if there is none.

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
-	"pgfsm/safefile"
+	"pgfsm/internal/safefile"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
 )

@@ -10,7 +10,7 @@ import (
 	"os"
 	"sync"
 
-	"pgfsm/safefile"
+	"pgfsm/internal/safefile"
 )
 
 // TLSFiles name the PEM files of listeners with TLS.

@@ -12,8 +12,8 @@ import (
 
 	"pgfsm/eval"
 	attacks "pgfsm/eval/attack" // tests of this package use the name attack
+	"pgfsm/internal/safefile"
 	"pgfsm/policy/visible"
-	"pgfsm/safefile"
 )
 
 // defaultAttackFile is the file for the result without --output.

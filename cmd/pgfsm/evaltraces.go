@@ -11,8 +11,8 @@ import (
 
 	attacks "pgfsm/eval/attack"
 	"pgfsm/eval/fromtraces"
+	"pgfsm/internal/safefile"
 	"pgfsm/policy/visible"
-	"pgfsm/safefile"
 	"pgfsm/traces"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"pgfsm/eval"
 	"pgfsm/fsm"
+	"pgfsm/internal/safefile"
 	"pgfsm/policy/visible"
-	"pgfsm/safefile"
 	"pgfsm/states"
 	"pgfsm/traces"
 )

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/config"
+	"pgfsm/internal/safefile"
 	"pgfsm/policy/visible"
-	"pgfsm/safefile"
 )
 
 // initOptions are the flags of init.

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/config"
+	"pgfsm/internal/safefile"
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
-	"pgfsm/safefile"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/stores"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pgfsm/safefile"
+	"pgfsm/internal/safefile"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
 )

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/safefile"
 	"pgfsm/policy/visible"
-	"pgfsm/safefile"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 )

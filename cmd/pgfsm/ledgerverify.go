@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/safefile"
 	"pgfsm/policy/visible"
-	"pgfsm/safefile"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
 )

@@ -11,12 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/config"
+	"pgfsm/internal/safefile"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/visible"
 	"pgfsm/present"
 	"pgfsm/runner/explain"
-	"pgfsm/safefile"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger/stores"
 )

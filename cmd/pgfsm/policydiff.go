@@ -18,9 +18,9 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/safefile"
 	"pgfsm/policy/ruling"
 	"pgfsm/policy/visible"
-	"pgfsm/safefile"
 	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/backtest"

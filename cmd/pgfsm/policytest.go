@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/safefile"
 	"pgfsm/policy/visible"
 	"pgfsm/runner/explain"
-	"pgfsm/safefile"
 )
 
 func newPolicyTest(w world) *cobra.Command {

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
+	"pgfsm/internal/safefile"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
-	"pgfsm/safefile"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger/checkpoint"
 )

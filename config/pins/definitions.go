@@ -13,11 +13,11 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/safefile"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/docdiff"
 	"pgfsm/policy/visible"
-	"pgfsm/safefile"
 )
 
 // digestKind is the kind of document that package policy takes a definition's digest as.

@@ -18,10 +18,10 @@ import (
 	"github.com/gofrs/flock"
 
 	"pgfsm/config"
+	"pgfsm/internal/safefile"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
-	"pgfsm/safefile"
 )
 
 // A Status compares a pin with the definition that the tool's server sends.

@@ -9,8 +9,8 @@ import (
 	"pgfsm/config"
 	"pgfsm/identity"
 	"pgfsm/identity/login"
+	"pgfsm/internal/safefile"
 	"pgfsm/runner"
-	"pgfsm/safefile"
 )
 
 // Identity returns the identity providers of a configuration; nil if there are none. It reads no secrets and connects to none of them.

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"pgfsm/config"
+	"pgfsm/internal/safefile"
 	"pgfsm/policy"
-	"pgfsm/safefile"
 )
 
 // EmbeddedDemo names the configuration of the embedded demo.

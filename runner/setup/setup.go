@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"pgfsm/config"
+	"pgfsm/internal/safefile"
 	"pgfsm/llm"
 	"pgfsm/mcp/toy"
 	"pgfsm/mcp/upstream"
@@ -20,7 +21,6 @@ import (
 	"pgfsm/policy/rules"
 	"pgfsm/policy/secret"
 	"pgfsm/runner"
-	"pgfsm/safefile"
 	"pgfsm/telemetry"
 	"pgfsm/traces/ledger/hooks"
 )

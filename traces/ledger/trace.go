@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"pgfsm/safefile"
+	"pgfsm/internal/safefile"
 	"pgfsm/states"
 	"pgfsm/traces"
 )

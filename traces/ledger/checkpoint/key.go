@@ -11,7 +11,7 @@ import (
 	formats "github.com/transparency-dev/formats/note"
 	"golang.org/x/mod/sumdb/note"
 
-	"pgfsm/safefile"
+	"pgfsm/internal/safefile"
 )
 
 // maxOrigin is the longest origin in bytes: a cosignature has one byte for its length.

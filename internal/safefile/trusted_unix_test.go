@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"pgfsm/safefile"
+	"pgfsm/internal/safefile"
 )
 
 // TestReadTrustedFolders shows that the folder of a file counts, and the folder of a link to it.

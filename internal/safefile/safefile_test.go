@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"pgfsm/safefile"
+	"pgfsm/internal/safefile"
 )
 
 func TestCheckOwner(t *testing.T) {
