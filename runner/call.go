@@ -10,13 +10,13 @@ import (
 	"github.com/google/uuid"
 
 	"pgfsm/internal/deadline"
+	"pgfsm/internal/telemetry"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/wire"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
-	"pgfsm/telemetry"
 	"pgfsm/traces/ledger"
 )
 

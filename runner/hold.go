@@ -11,12 +11,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/config"
+	"pgfsm/internal/telemetry"
 	"pgfsm/mcp/gateway"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
-	"pgfsm/telemetry"
 	"pgfsm/traces/ledger"
 )
 

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"log/slog"
 
+	"pgfsm/internal/telemetry"
 	"pgfsm/mcp/gateway"
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
 	"pgfsm/runner/ratelimit"
 	"pgfsm/states"
-	"pgfsm/telemetry"
 )
 
 // limitRequest limits the requests of an agent before the gateway reads them.

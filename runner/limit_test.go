@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"pgfsm/config"
+	"pgfsm/internal/telemetry"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/secret"
 	"pgfsm/runner"
 	"pgfsm/states/statestest"
-	"pgfsm/telemetry"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/storetest"
 )

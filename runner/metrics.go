@@ -6,12 +6,12 @@ import (
 	"strconv"
 	"time"
 
+	"pgfsm/internal/telemetry"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
 	"pgfsm/states"
-	"pgfsm/telemetry"
 	"pgfsm/traces/ledger"
 )
 

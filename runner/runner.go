@@ -14,10 +14,10 @@ import (
 
 	"pgfsm/internal/current"
 	"pgfsm/internal/deadline"
+	"pgfsm/internal/telemetry"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/states"
-	"pgfsm/telemetry"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 )

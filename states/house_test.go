@@ -49,10 +49,10 @@ var neighbours = map[string][]string{
 	"mcp/clientfile":        {"mcp/wire", "policy", "internal/safefile"},
 	"mcp":                   {"internal/current", "internal/deadline", "internal/web/loopback", "mcp", "policy", "web"},
 	"internal/safefile":     {},
-	"runner":                {"config", "internal/current", "internal/deadline", "identity", "llm", "internal/web/loopback", "mcp", "policy", "present", "internal/safefile", "states", "telemetry", "traces", "web"},
+	"runner":                {"config", "internal/current", "internal/deadline", "identity", "llm", "internal/web/loopback", "mcp", "policy", "present", "internal/safefile", "states", "internal/telemetry", "traces", "web"},
 	"traces/backtest":       {"config", "policy", "states", "traces"},
 	"traces":                {"internal/deadline", "fsm", "internal/test", "identity", "internal/web/loopback", "policy", "present", "internal/safefile", "states", "web"},
-	"telemetry":             {},
+	"internal/telemetry":    {},
 	"web":                   {"internal/web/loopback", "policy", "internal/safefile"},
 	"identity":              {"identity", "internal/web/loopback", "policy", "web"},
 	"fsm/fsmtest":           {"fsm"},
@@ -158,7 +158,7 @@ func forbidden(path, name string) string {
 	case dir == "traces/ledger/ledgertest", dir == "traces/tracestest":
 		return "" // it is for tests itself
 	case ours == "states/statestest", ours == "traces/tracestest", ours == "traces/ledger/ledgertest", ours == "fsm/fsmtest", ours == "internal/test/golden", ours == "internal/test/cputime", ours == "identity/identitytest",
-		ours == "internal/test/browser", ours == "telemetry/otlptest":
+		ours == "internal/test/browser", ours == "internal/telemetry/otlptest":
 		return "it is for tests"
 	}
 	return ""

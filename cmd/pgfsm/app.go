@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/config"
+	"pgfsm/internal/telemetry"
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
 	"pgfsm/runner"
 	"pgfsm/runner/setup"
-	"pgfsm/telemetry"
 	"pgfsm/traces/ledger/stores"
 )
 

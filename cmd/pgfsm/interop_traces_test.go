@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	traces "go.opentelemetry.io/proto/otlp/trace/v1"
 
-	"pgfsm/telemetry/otlptest"
+	"pgfsm/internal/telemetry/otlptest"
 )
 
 // TestInteropOneTrace: a TypeScript client, the gateway and a server are one trace. The server's parent is the gateway's CLIENT span, whose parent is the

@@ -14,12 +14,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/config"
+	"pgfsm/internal/telemetry"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy/lint"
 	"pgfsm/policy/visible"
 	"pgfsm/runner"
 	"pgfsm/runner/setup"
-	"pgfsm/telemetry"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
 	"pgfsm/web"

@@ -17,10 +17,10 @@ import (
 	"testing"
 
 	"pgfsm/identity/identitytest"
+	"pgfsm/internal/telemetry"
+	"pgfsm/internal/telemetry/otlptest"
 	"pgfsm/internal/test/cputime"
 	"pgfsm/mcp/wire"
-	"pgfsm/telemetry"
-	"pgfsm/telemetry/otlptest"
 )
 
 const gatewayBenchTool = `{"name":%q,"description":"Says what it is told.","inputSchema":{"type":"object","properties":` +

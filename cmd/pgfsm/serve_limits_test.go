@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"pgfsm/telemetry/otlptest"
+	"pgfsm/internal/telemetry/otlptest"
 	"pgfsm/traces/ledger"
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	traces "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"pgfsm/internal/telemetry/otlptest"
 	"pgfsm/mcp/wire"
-	"pgfsm/telemetry/otlptest"
 	"pgfsm/traces/ledger"
 )
 

@@ -14,6 +14,7 @@ import (
 
 	"pgfsm/config"
 	"pgfsm/internal/safefile"
+	"pgfsm/internal/telemetry"
 	"pgfsm/llm"
 	"pgfsm/mcp/toy"
 	"pgfsm/mcp/upstream"
@@ -21,7 +22,6 @@ import (
 	"pgfsm/policy/rules"
 	"pgfsm/policy/secret"
 	"pgfsm/runner"
-	"pgfsm/telemetry"
 	"pgfsm/traces/ledger/hooks"
 )
 

@@ -19,8 +19,8 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	traces "go.opentelemetry.io/proto/otlp/trace/v1"
 
-	"pgfsm/telemetry"
-	"pgfsm/telemetry/otlptest"
+	"pgfsm/internal/telemetry"
+	"pgfsm/internal/telemetry/otlptest"
 )
 
 // begun is a time that no clock gave.

@@ -10,7 +10,7 @@ import (
 	traces "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"pgfsm/telemetry/otlptest"
+	"pgfsm/internal/telemetry/otlptest"
 )
 
 // TestReceiverCanFail: the receiver refuses what OTLP/HTTP or the data model does not allow.

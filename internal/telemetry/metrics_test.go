@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/telemetry"
 	"pgfsm/internal/test/tool"
-	"pgfsm/telemetry"
 )
 
 // full returns metrics with a value of each.
