@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"pgfsm/config"
-	"pgfsm/identity"
-	"pgfsm/identity/login"
+	"pgfsm/internal/identity"
+	"pgfsm/internal/identity/login"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/gateway/front"
 	"pgfsm/policy"

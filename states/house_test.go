@@ -49,12 +49,12 @@ var neighbours = map[string][]string{
 	"mcp/clientfile":        {"mcp/wire", "policy", "internal/safefile"},
 	"mcp":                   {"internal/current", "internal/deadline", "internal/web/loopback", "mcp", "policy", "web"},
 	"internal/safefile":     {},
-	"runner":                {"config", "internal/current", "internal/deadline", "identity", "llm", "internal/web/loopback", "mcp", "policy", "present", "internal/safefile", "states", "internal/telemetry", "traces", "web"},
+	"runner":                {"config", "internal/current", "internal/deadline", "internal/identity", "llm", "internal/web/loopback", "mcp", "policy", "present", "internal/safefile", "states", "internal/telemetry", "traces", "web"},
 	"traces/backtest":       {"config", "policy", "states", "traces"},
-	"traces":                {"internal/deadline", "fsm", "internal/test", "identity", "internal/web/loopback", "policy", "present", "internal/safefile", "states", "web"},
+	"traces":                {"internal/deadline", "fsm", "internal/test", "internal/identity", "internal/web/loopback", "policy", "present", "internal/safefile", "states", "web"},
 	"internal/telemetry":    {},
 	"web":                   {"internal/web/loopback", "policy", "internal/safefile"},
-	"identity":              {"identity", "internal/web/loopback", "policy", "web"},
+	"internal/identity":     {"internal/identity", "internal/web/loopback", "policy", "web"},
 	"fsm/fsmtest":           {"fsm"},
 }
 
@@ -157,7 +157,7 @@ func forbidden(path, name string) string {
 		return "" // it measures the compiler of tables with the same mutants as the tests
 	case dir == "traces/ledger/ledgertest", dir == "traces/tracestest":
 		return "" // it is for tests itself
-	case ours == "states/statestest", ours == "traces/tracestest", ours == "traces/ledger/ledgertest", ours == "fsm/fsmtest", ours == "internal/test/golden", ours == "internal/test/cputime", ours == "identity/identitytest",
+	case ours == "states/statestest", ours == "traces/tracestest", ours == "traces/ledger/ledgertest", ours == "fsm/fsmtest", ours == "internal/test/golden", ours == "internal/test/cputime", ours == "internal/identity/identitytest",
 		ours == "internal/test/browser", ours == "internal/telemetry/otlptest":
 		return "it is for tests"
 	}

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"pgfsm/identity/identitytest"
+	"pgfsm/internal/identity/identitytest"
 )
 
 // repeats are the ways in which a server repeats the credentials of a call, with a hostile text beside them. ID stands for the id of the call.

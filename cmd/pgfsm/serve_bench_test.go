@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"pgfsm/identity/identitytest"
+	"pgfsm/internal/identity/identitytest"
 	"pgfsm/internal/telemetry"
 	"pgfsm/internal/telemetry/otlptest"
 	"pgfsm/internal/test/cputime"

@@ -12,7 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
-	"pgfsm/identity/identitytest"
+	"pgfsm/internal/identity/identitytest"
 	"pgfsm/traces/ledger"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"pgfsm/identity/identitytest"
+	"pgfsm/internal/identity/identitytest"
 	"pgfsm/traces/ledger"
 )
 

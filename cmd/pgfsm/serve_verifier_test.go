@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/identity/identitytest"
+	"pgfsm/internal/identity/identitytest"
 	"pgfsm/internal/test/tool"
 	"pgfsm/traces/ledger"
 )

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"pgfsm/config"
-	"pgfsm/identity"
-	"pgfsm/identity/login"
+	"pgfsm/internal/identity"
+	"pgfsm/internal/identity/login"
 	"pgfsm/internal/safefile"
 	"pgfsm/runner"
 )

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"pgfsm/identity"
-	"pgfsm/identity/identitytest"
+	"pgfsm/internal/identity"
+	"pgfsm/internal/identity/identitytest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/stores"

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"pgfsm/identity/login"
+	"pgfsm/internal/identity/login"
 	"pgfsm/policy"
 	"pgfsm/traces/ledger"
 )

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/identity/login"
+	"pgfsm/internal/identity/login"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/states"

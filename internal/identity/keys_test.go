@@ -11,8 +11,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"pgfsm/identity"
-	"pgfsm/identity/identitytest"
+	"pgfsm/internal/identity"
+	"pgfsm/internal/identity/identitytest"
 )
 
 // TestRotatedKey: an unknown key id is fetched at most once a minute, and in between it is not known whether the token is good.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/identity"
-	"pgfsm/identity/identitytest"
+	"pgfsm/internal/identity"
+	"pgfsm/internal/identity/identitytest"
 	"pgfsm/policy"
 	"pgfsm/web"
 )

@@ -12,8 +12,8 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/identity"
-	"pgfsm/identity/identitytest"
+	"pgfsm/internal/identity"
+	"pgfsm/internal/identity/identitytest"
 	"pgfsm/policy"
 	"pgfsm/web"
 )

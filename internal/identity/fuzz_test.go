@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"pgfsm/identity"
-	"pgfsm/identity/identitytest"
+	"pgfsm/internal/identity"
+	"pgfsm/internal/identity/identitytest"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/web"

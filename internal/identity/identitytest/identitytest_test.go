@@ -10,7 +10,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
-	"pgfsm/identity/identitytest"
+	"pgfsm/internal/identity/identitytest"
 )
 
 // TestProvider signs a person in with clients that are not ours.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/identity"
-	"pgfsm/identity/identitytest"
-	"pgfsm/identity/login"
+	"pgfsm/internal/identity"
+	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/identity/login"
 )
 
 const resource = "https://approvals.example.com"

@@ -22,7 +22,7 @@ import (
 
 	"golang.org/x/oauth2"
 
-	"pgfsm/identity"
+	"pgfsm/internal/identity"
 	"pgfsm/policy/visible"
 )
 
