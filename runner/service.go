@@ -16,6 +16,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"pgfsm/config"
+	"pgfsm/internal/web"
 	"pgfsm/internal/web/loopback"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/upstream"
@@ -26,7 +27,6 @@ import (
 	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/console"
 	"pgfsm/traces/ledger/hooks"
-	"pgfsm/web"
 )
 
 // ServiceOptions say what a [Service] serves, and where. What is nil is not served.

@@ -13,6 +13,7 @@ import (
 	"pgfsm/config"
 	"pgfsm/internal/identity"
 	"pgfsm/internal/identity/login"
+	"pgfsm/internal/web"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/gateway/front"
 	"pgfsm/policy"
@@ -20,7 +21,6 @@ import (
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/console"
-	"pgfsm/web"
 )
 
 // Identity are the identity providers whose tokens a service accepts besides the ledger's.

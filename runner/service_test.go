@@ -14,12 +14,12 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"pgfsm/internal/web"
 	"pgfsm/internal/web/loopback"
 	"pgfsm/runner"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/checkpoint"
-	"pgfsm/web"
 )
 
 // signedOn authenticates callers by the header X-User, as behind single sign-on. It knows no ledger.

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	"pgfsm/internal/web"
 	"pgfsm/policy/visible"
 	"pgfsm/runner/setup"
 	"pgfsm/traces/ledger"
-	"pgfsm/web"
 )
 
 // tokenVariable has the caller's token. A flag would show it to every user of the machine.

@@ -6,8 +6,8 @@ import (
 	"net"
 
 	"pgfsm/config"
+	"pgfsm/internal/web"
 	"pgfsm/internal/web/loopback"
-	"pgfsm/web"
 )
 
 // openTLS reads the files of serve.tls. It returns nil if there are none. report is called when changed files cannot be used.

@@ -15,6 +15,7 @@ import (
 
 	"pgfsm/config"
 	"pgfsm/internal/telemetry"
+	"pgfsm/internal/web"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy/lint"
 	"pgfsm/policy/visible"
@@ -22,7 +23,6 @@ import (
 	"pgfsm/runner/setup"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
-	"pgfsm/web"
 )
 
 // gatewayOptions are the flags of serve.

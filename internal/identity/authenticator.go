@@ -10,8 +10,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"pgfsm/internal/web"
 	"pgfsm/policy"
-	"pgfsm/web"
 )
 
 // ledgerPrefix begins the tokens of the ledger, which another authenticator verifies.

@@ -14,8 +14,8 @@ import (
 
 	"pgfsm/internal/identity"
 	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/web"
 	"pgfsm/policy"
-	"pgfsm/web"
 )
 
 // TestActors is the table of docs/operate/identity.md: who is the actor of a request.

@@ -8,9 +8,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/text/unicode/norm"
 
+	"pgfsm/internal/web"
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
-	"pgfsm/web"
 )
 
 // Bounds of what is read of a token.

@@ -7,9 +7,9 @@ import (
 
 	"pgfsm/internal/identity"
 	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/web"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
-	"pgfsm/web"
 )
 
 // fuzzed returns a gateway for a fuzz target.

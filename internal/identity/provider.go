@@ -16,9 +16,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"pgfsm/internal/web"
 	"pgfsm/internal/web/loopback"
 	"pgfsm/policy/visible"
-	"pgfsm/web"
 )
 
 // Bounds of what is fetched from a provider, and how often.

@@ -11,8 +11,8 @@ import (
 
 	"pgfsm/internal/identity"
 	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/web"
 	"pgfsm/policy"
-	"pgfsm/web"
 )
 
 // The endpoints of a deployment, and a text in claims that must get into no error and no log line.

@@ -11,10 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"pgfsm/internal/web"
 	"pgfsm/internal/web/loopback"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
-	"pgfsm/web"
 )
 
 // bearer adds a token to requests.

@@ -15,12 +15,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/current"
+	"pgfsm/internal/web"
 	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/gateway/front"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
-	"pgfsm/web"
 )
 
 // Server is one upstream server as agents may use it.

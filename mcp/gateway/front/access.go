@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"strings"
 
+	"pgfsm/internal/web"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/policy"
-	"pgfsm/web"
 )
 
 // singleHeaders may come once only: programs differ in which of two values counts.

@@ -23,9 +23,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"pgfsm/internal/web"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/policy"
-	"pgfsm/web"
 )
 
 // A Dispatcher answers messages. Dispatch returns the whole message that answers a request; nil for notifications and responses.

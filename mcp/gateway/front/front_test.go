@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/web"
 	"pgfsm/internal/web/loopback"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
-	"pgfsm/web"
 )
 
 // patience is how long a test waits for what takes a moment.

@@ -14,9 +14,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/web"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/policy"
-	"pgfsm/web"
 )
 
 const issuer = "https://login.example.com"

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"pgfsm/web"
+	"pgfsm/internal/web"
 )
 
 // timeouts bound what clients may wait for, and when a silent stream shows a sign of life.

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"pgfsm/web"
+	"pgfsm/internal/web"
 )
 
 // untilThen authenticates like another authenticator until a time. After that the token has expired, or its owner is blocked.

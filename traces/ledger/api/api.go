@@ -13,12 +13,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/time/rate"
 
+	"pgfsm/internal/web"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/present"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
-	"pgfsm/web"
 )
 
 // Options of a handler.

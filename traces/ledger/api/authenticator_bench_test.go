@@ -9,10 +9,10 @@ import (
 
 	"pgfsm/internal/identity"
 	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/web"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/stores"
-	"pgfsm/web"
 )
 
 // BenchmarkAuthenticate compares what each request of an agent costs with a token of the ledger and with one of an identity provider, whose

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/web"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
-	"pgfsm/web"
 )
 
 // named authenticates callers by a header of their own, as a proxy with single sign-on does. It knows no ledger.

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"pgfsm/internal/web"
 	"pgfsm/policy"
 	"pgfsm/traces/ledger"
-	"pgfsm/web"
 )
 
 // secure sets the headers that forbid browsers to render, execute, cache or frame an answer.

@@ -5,10 +5,10 @@ import (
 	"net/http"
 	"strconv"
 
+	"pgfsm/internal/web"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
-	"pgfsm/web"
 )
 
 // A Code is a stable name of one reason why a call is rejected. Refusals of the ledger have the ledger's codes.

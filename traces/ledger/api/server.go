@@ -11,7 +11,7 @@ import (
 	"regexp"
 	"time"
 
-	"pgfsm/web"
+	"pgfsm/internal/web"
 )
 
 // limits of a server. Callers are people and chat tools: few at a time, with small messages.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"pgfsm/internal/web"
 	"pgfsm/traces/ledger"
-	"pgfsm/web"
 )
 
 // Tokens authenticates callers by the ledger's tokens, which they send as bearer tokens.

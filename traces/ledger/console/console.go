@@ -18,12 +18,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/time/rate"
 
+	"pgfsm/internal/web"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/present"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
-	"pgfsm/web"
 )
 
 // Path is where the console is, below the address of its listener.

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/web"
+	"pgfsm/internal/web"
 )
 
 // An authority signs certificates.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/web"
+	"pgfsm/internal/web"
 )
 
 const patience = 30 * time.Second

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/web"
+	"pgfsm/internal/web"
 )
 
 // post sends a request and returns its response.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"pgfsm/web"
+	"pgfsm/internal/web"
 )
 
 func TestBearerToken(t *testing.T) {
