@@ -9,11 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"pgfsm/internal/present"
 	"pgfsm/mcp/gateway"
 	"pgfsm/policy"
 	"pgfsm/policy/ruling"
 	"pgfsm/policy/visible"
-	"pgfsm/present"
 	"pgfsm/traces/backtest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"

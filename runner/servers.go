@@ -4,9 +4,9 @@ import (
 	"slices"
 	"sync"
 
+	"pgfsm/internal/present"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
-	"pgfsm/present"
 	"pgfsm/states"
 )
 

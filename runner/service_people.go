@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"pgfsm/config/pins"
+	"pgfsm/internal/present"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
-	"pgfsm/present"
 	"pgfsm/runner/explain"
 	"pgfsm/traces/ledger"
 )

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/present"
+	"pgfsm/internal/present"
 	"pgfsm/runner"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"

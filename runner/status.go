@@ -7,11 +7,11 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/present"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/wire"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
-	"pgfsm/present"
 	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"

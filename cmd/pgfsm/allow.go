@@ -12,10 +12,10 @@ import (
 
 	"pgfsm/config"
 	"pgfsm/config/pins"
+	"pgfsm/internal/present"
 	"pgfsm/policy"
 	"pgfsm/policy/docdiff"
 	"pgfsm/policy/visible"
-	"pgfsm/present"
 	"pgfsm/states"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/present"
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
-	"pgfsm/present"
 	"pgfsm/states"
 )
 

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/present"
 	"pgfsm/policy/visible"
-	"pgfsm/present"
 	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"

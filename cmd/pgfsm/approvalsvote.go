@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/present"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
-	"pgfsm/present"
 	"pgfsm/states"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/present"
 	"pgfsm/policy/visible"
-	"pgfsm/present"
 	"pgfsm/traces/ledger"
 )
 

@@ -18,7 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/present"
+	"pgfsm/internal/present"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"

@@ -22,9 +22,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/config"
+	"pgfsm/internal/present"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
-	"pgfsm/present"
 	"pgfsm/states"
 	"pgfsm/traces"
 )

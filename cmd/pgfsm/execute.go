@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"pgfsm/internal/present"
 	"pgfsm/mcp/gateway"
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
-	"pgfsm/present"
 	"pgfsm/runner"
 	"pgfsm/states"
 	"pgfsm/traces"

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/present"
 	"pgfsm/policy/visible"
-	"pgfsm/present"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/stores"

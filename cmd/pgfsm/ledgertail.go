@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/present"
 	"pgfsm/policy/visible"
-	"pgfsm/present"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
 )

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/present"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
-	"pgfsm/present"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 )

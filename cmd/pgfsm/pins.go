@@ -11,11 +11,11 @@ import (
 
 	"pgfsm/config"
 	"pgfsm/config/pins"
+	"pgfsm/internal/present"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/docdiff"
 	"pgfsm/policy/visible"
-	"pgfsm/present"
 	"pgfsm/runner/setup"
 	"pgfsm/states"
 )

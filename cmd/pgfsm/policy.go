@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/config"
+	"pgfsm/internal/present"
 	"pgfsm/internal/safefile"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/visible"
-	"pgfsm/present"
 	"pgfsm/runner/explain"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger/stores"

@@ -17,9 +17,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/present"
 	"pgfsm/internal/web/loopback"
 	"pgfsm/policy/visible"
-	"pgfsm/present"
 	"pgfsm/runner"
 	"pgfsm/runner/setup"
 	"pgfsm/traces/ledger"

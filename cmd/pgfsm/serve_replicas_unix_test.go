@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"pgfsm/present"
+	"pgfsm/internal/present"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/postgres/pgtest"
 )

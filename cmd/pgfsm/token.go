@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/present"
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
-	"pgfsm/present"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
 )

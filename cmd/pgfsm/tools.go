@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/config/pins"
+	"pgfsm/internal/present"
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
-	"pgfsm/present"
 	"pgfsm/runner"
 	"pgfsm/states"
 )

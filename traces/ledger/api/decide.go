@@ -10,8 +10,8 @@ import (
 	"net/http"
 	"strings"
 
+	"pgfsm/internal/present"
 	"pgfsm/policy/canonical"
-	"pgfsm/present"
 	"pgfsm/traces/ledger"
 )
 

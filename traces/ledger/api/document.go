@@ -1,6 +1,6 @@
 package api
 
-import "pgfsm/present"
+import "pgfsm/internal/present"
 
 // A page is part of a list of requests.
 type page struct {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/present"
+	"pgfsm/internal/present"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 )

@@ -1,7 +1,7 @@
 package api
 
 import (
-	"pgfsm/present"
+	"pgfsm/internal/present"
 	"pgfsm/traces/ledger"
 )
 

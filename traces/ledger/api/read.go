@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"pgfsm/internal/present"
 	"pgfsm/policy"
-	"pgfsm/present"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
 )

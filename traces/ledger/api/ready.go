@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"pgfsm/present"
+	"pgfsm/internal/present"
 	"pgfsm/traces/ledger"
 )
 

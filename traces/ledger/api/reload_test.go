@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/present"
 	"pgfsm/policy/canonical"
-	"pgfsm/present"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 )

@@ -3,8 +3,8 @@ package api
 import (
 	"errors"
 
+	"pgfsm/internal/present"
 	"pgfsm/policy/canonical"
-	"pgfsm/present"
 	"pgfsm/traces/ledger"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/present"
 	"pgfsm/policy/rules"
-	"pgfsm/present"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/present"
 	"pgfsm/policy"
-	"pgfsm/present"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"

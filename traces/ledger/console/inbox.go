@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"pgfsm/present"
+	"pgfsm/internal/present"
 	"pgfsm/traces/ledger"
 )
 

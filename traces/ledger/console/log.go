@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/present"
+	"pgfsm/internal/present"
 	"pgfsm/traces/ledger"
 )
 

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"pgfsm/internal/present"
 	"pgfsm/policy"
-	"pgfsm/present"
 	"pgfsm/traces/ledger"
 )
 

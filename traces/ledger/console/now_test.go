@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/present"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
-	"pgfsm/present"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"

@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"strings"
 
+	"pgfsm/internal/present"
 	"pgfsm/policy"
 	"pgfsm/policy/ruling"
-	"pgfsm/present"
 	"pgfsm/traces/backtest"
 	"pgfsm/traces/ledger"
 )

@@ -11,11 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/present"
 	"pgfsm/policy"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/visible"
-	"pgfsm/present"
 	"pgfsm/runner/explain"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"pgfsm/fsm"
-	"pgfsm/present"
+	"pgfsm/internal/present"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 )

@@ -11,10 +11,10 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"pgfsm/internal/present"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
-	"pgfsm/present"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"pgfsm/fsm"
+	"pgfsm/internal/present"
 	"pgfsm/policy/visible"
-	"pgfsm/present"
 	"pgfsm/traces/ledger"
 )
 

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"pgfsm/internal/present"
 	"pgfsm/policy/canonical"
-	"pgfsm/present"
 	"pgfsm/traces/ledger"
 )
 

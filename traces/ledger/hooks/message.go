@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"pgfsm/internal/present"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
-	"pgfsm/present"
 	"pgfsm/traces/ledger"
 )
 

@@ -4,7 +4,7 @@ import (
 	"iter"
 	"testing"
 
-	"pgfsm/present"
+	"pgfsm/internal/present"
 	"pgfsm/traces/ledger"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"pgfsm/present"
+	"pgfsm/internal/present"
 	"pgfsm/traces/ledger"
 )
 

@@ -5,9 +5,9 @@ import (
 	"iter"
 	"testing"
 
+	"pgfsm/internal/present"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
-	"pgfsm/present"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 )

@@ -3,7 +3,7 @@ package present_test
 import (
 	"testing"
 
-	"pgfsm/present"
+	"pgfsm/internal/present"
 	"pgfsm/traces/ledger"
 )
 
