@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/config"
+	"pgfsm/internal/runner"
+	"pgfsm/internal/runner/setup"
 	"pgfsm/internal/telemetry"
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
-	"pgfsm/runner"
-	"pgfsm/runner/setup"
 	"pgfsm/traces/ledger/stores"
 )
 

@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/runner"
+	"pgfsm/internal/runner/setup"
 	"pgfsm/internal/telemetry"
 	"pgfsm/policy/visible"
-	"pgfsm/runner"
-	"pgfsm/runner/setup"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/stores"
 )

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"pgfsm/internal/runner/setup"
 	"pgfsm/internal/web"
 	"pgfsm/policy/visible"
-	"pgfsm/runner/setup"
 	"pgfsm/traces/ledger"
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/config"
+	"pgfsm/internal/runner/setup"
 	"pgfsm/policy/lint"
 	"pgfsm/policy/visible"
-	"pgfsm/runner/setup"
 	"pgfsm/traces/ledger/checkpoint"
 )
 

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"pgfsm/internal/present"
+	"pgfsm/internal/runner"
 	"pgfsm/mcp/gateway"
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
-	"pgfsm/runner"
 	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"

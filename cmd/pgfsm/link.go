@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/config"
+	"pgfsm/internal/runner/setup"
 	"pgfsm/mcp/clientfile"
 	"pgfsm/policy/visible"
-	"pgfsm/runner/setup"
 )
 
 // linkOptions are the flags of link.

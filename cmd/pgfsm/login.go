@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/runner/setup"
 	"pgfsm/policy/visible"
-	"pgfsm/runner/setup"
 )
 
 // loginOptions are the flags of login.

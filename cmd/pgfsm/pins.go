@@ -12,11 +12,11 @@ import (
 	"pgfsm/config"
 	"pgfsm/config/pins"
 	"pgfsm/internal/present"
+	"pgfsm/internal/runner/setup"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/docdiff"
 	"pgfsm/policy/visible"
-	"pgfsm/runner/setup"
 	"pgfsm/states"
 )
 

@@ -12,11 +12,11 @@ import (
 
 	"pgfsm/config"
 	"pgfsm/internal/present"
+	"pgfsm/internal/runner/explain"
 	"pgfsm/internal/safefile"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/visible"
-	"pgfsm/runner/explain"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger/stores"
 )

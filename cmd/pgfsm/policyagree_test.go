@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/runner/explain"
 	"pgfsm/policy/rules"
-	"pgfsm/runner/explain"
 )
 
 // hinted are tools with different annotations.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/runner/explain"
 	"pgfsm/internal/safefile"
 	"pgfsm/policy/visible"
-	"pgfsm/runner/explain"
 )
 
 func newPolicyTest(w world) *cobra.Command {

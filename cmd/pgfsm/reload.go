@@ -18,10 +18,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/internal/present"
+	"pgfsm/internal/runner"
+	"pgfsm/internal/runner/setup"
 	"pgfsm/internal/web/loopback"
 	"pgfsm/policy/visible"
-	"pgfsm/runner"
-	"pgfsm/runner/setup"
 	"pgfsm/traces/ledger"
 )
 

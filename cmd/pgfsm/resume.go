@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/internal/present"
+	"pgfsm/internal/runner"
 	"pgfsm/policy/visible"
-	"pgfsm/runner"
 	"pgfsm/traces/ledger"
 )
 

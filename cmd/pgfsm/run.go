@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/runner/explain"
 	"pgfsm/policy"
-	"pgfsm/runner/explain"
 	"pgfsm/states"
 	"pgfsm/traces"
 )

@@ -14,13 +14,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/config"
+	"pgfsm/internal/runner"
+	"pgfsm/internal/runner/setup"
 	"pgfsm/internal/telemetry"
 	"pgfsm/internal/web"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy/lint"
 	"pgfsm/policy/visible"
-	"pgfsm/runner"
-	"pgfsm/runner/setup"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
 )

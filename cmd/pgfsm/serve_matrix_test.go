@@ -16,7 +16,7 @@ func testNames(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	names := make(map[string]map[string]bool)
 	var sources []string
-	for _, folder := range []string{".", "../../runner", "../../mcp/gateway", "../../mcp/upstream"} {
+	for _, folder := range []string{".", "../../internal/runner", "../../mcp/gateway", "../../mcp/upstream"} {
 		found, err := filepath.Glob(folder + "/*_test.go")
 		if err != nil {
 			t.Fatal(err)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"pgfsm/internal/runner"
 	"pgfsm/policy/visible"
-	"pgfsm/runner"
 	"pgfsm/states"
 )
 

@@ -11,9 +11,9 @@ import (
 
 	"pgfsm/config/pins"
 	"pgfsm/internal/present"
+	"pgfsm/internal/runner"
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
-	"pgfsm/runner"
 	"pgfsm/states"
 )
 

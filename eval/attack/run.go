@@ -8,8 +8,8 @@ import (
 
 	"pgfsm/eval"
 	"pgfsm/fsm"
+	"pgfsm/internal/runner"
 	"pgfsm/policy"
-	"pgfsm/runner"
 	"pgfsm/states"
 )
 

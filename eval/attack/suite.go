@@ -14,9 +14,9 @@ import (
 	"pgfsm/config"
 	"pgfsm/eval"
 	"pgfsm/fsm"
+	"pgfsm/internal/runner"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
-	"pgfsm/runner"
 	"pgfsm/states"
 )
 

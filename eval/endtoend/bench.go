@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"pgfsm/internal/runner"
+	"pgfsm/internal/runner/setup"
 	"pgfsm/llm"
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
-	"pgfsm/runner"
-	"pgfsm/runner/setup"
 	"pgfsm/states"
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/eval/naive"
+	"pgfsm/internal/runner/setup"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/evidence"
-	"pgfsm/runner/setup"
 )
 
 // How one agent's work on a case ended.

@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"pgfsm/fsm"
+	"pgfsm/internal/runner"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/schema"
-	"pgfsm/runner"
 	"pgfsm/states"
 )
 

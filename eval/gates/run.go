@@ -3,7 +3,7 @@ package gates
 import (
 	"context"
 	"fmt"
-	"pgfsm/runner"
+	"pgfsm/internal/runner"
 	"sync"
 
 	"golang.org/x/sync/errgroup"

@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"pgfsm/fsm"
+	"pgfsm/internal/runner"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/schema"
-	"pgfsm/runner"
 	"pgfsm/states"
 )
 

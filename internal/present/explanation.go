@@ -1,7 +1,7 @@
 package present
 
 import (
-	"pgfsm/runner/explain"
+	"pgfsm/internal/runner/explain"
 )
 
 // A Question asks what every gate would decide about a call that nobody makes.

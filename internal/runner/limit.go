@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 
+	"pgfsm/internal/runner/ratelimit"
 	"pgfsm/internal/telemetry"
 	"pgfsm/mcp/gateway"
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
-	"pgfsm/runner/ratelimit"
 	"pgfsm/states"
 )
 

@@ -5,9 +5,9 @@ import (
 
 	"pgfsm/config/pins"
 	"pgfsm/internal/present"
+	"pgfsm/internal/runner/explain"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
-	"pgfsm/runner/explain"
 	"pgfsm/traces/ledger"
 )
 

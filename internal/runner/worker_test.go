@@ -8,9 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"pgfsm/internal/runner"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy/secret"
-	"pgfsm/runner"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/storetest"

@@ -15,12 +15,12 @@ import (
 
 	"pgfsm/config"
 	"pgfsm/config/pins"
+	"pgfsm/internal/runner"
+	"pgfsm/internal/runner/explain"
 	"pgfsm/internal/safefile"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
 	"pgfsm/policy/lint"
-	"pgfsm/runner"
-	"pgfsm/runner/explain"
 )
 
 // watchInterval is how often [Reloader.Watch] reads the files. A change is reported if the next reading finds the same.

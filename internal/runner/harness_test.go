@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"pgfsm/config"
+	"pgfsm/internal/runner"
 	"pgfsm/llm"
 	"pgfsm/mcp/toy"
 	"pgfsm/mcp/upstream"
@@ -18,7 +19,6 @@ import (
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/secret"
-	"pgfsm/runner"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"

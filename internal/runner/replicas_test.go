@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/runner"
 	"pgfsm/internal/web/loopback"
 	"pgfsm/policy"
-	"pgfsm/runner"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/storetest"
 )

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"pgfsm/fsm"
-	"pgfsm/runner"
+	"pgfsm/internal/runner"
 	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"

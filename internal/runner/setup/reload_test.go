@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/runner"
-	"pgfsm/runner/setup"
+	"pgfsm/internal/runner"
+	"pgfsm/internal/runner/setup"
 )
 
 // base is a configuration that each case changes at one place.

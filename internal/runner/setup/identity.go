@@ -9,8 +9,8 @@ import (
 	"pgfsm/config"
 	"pgfsm/internal/identity"
 	"pgfsm/internal/identity/login"
+	"pgfsm/internal/runner"
 	"pgfsm/internal/safefile"
-	"pgfsm/runner"
 )
 
 // Identity returns the identity providers of a configuration; nil if there are none. It reads no secrets and connects to none of them.

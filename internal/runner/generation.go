@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"pgfsm/config"
+	"pgfsm/internal/runner/ratelimit"
 	"pgfsm/llm"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
 	"pgfsm/policy/secret"
-	"pgfsm/runner/ratelimit"
 )
 
 // A Config is what a Runner takes from the operator's configuration. A reload replaces it as a whole.

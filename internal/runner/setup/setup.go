@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"pgfsm/config"
+	"pgfsm/internal/runner"
 	"pgfsm/internal/safefile"
 	"pgfsm/internal/telemetry"
 	"pgfsm/llm"
@@ -21,7 +22,6 @@ import (
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/secret"
-	"pgfsm/runner"
 	"pgfsm/traces/ledger/hooks"
 )
 

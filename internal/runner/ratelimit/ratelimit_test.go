@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"pgfsm/config"
+	"pgfsm/internal/runner/ratelimit"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/policy"
-	"pgfsm/runner/ratelimit"
 )
 
 // A clock stands still until it is moved.

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"pgfsm/config"
+	"pgfsm/internal/runner/explain"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/rules"
-	"pgfsm/runner/explain"
 	"pgfsm/states/statestest"
 )
 

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"pgfsm/config"
+	"pgfsm/internal/runner"
 	"pgfsm/internal/telemetry"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/secret"
-	"pgfsm/runner"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/storetest"

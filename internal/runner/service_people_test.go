@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"pgfsm/internal/present"
-	"pgfsm/runner"
+	"pgfsm/internal/runner"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
 )
