@@ -114,7 +114,7 @@ fuzz: ## each fuzz target for FUZZTIME
 	echo "$$found fuzz targets run, $$written written"; [ $$found -eq $$written ] && [ $$found -gt 0 ]
 
 docs: ## generate what is generated in docs, pictures too, and the golden files of the machine (needs Chromium)
-	$(GO) test ./fsm ./states ./policy ./config ./traces/ledger/api ./traces/ledger/console ./mcp/gateway ./cmd/pgfsm -run 'Docs|Golden|Schema|Description|KeyTable|Manual' -update
+	$(GO) test ./fsm ./states ./policy ./internal/config ./traces/ledger/api ./traces/ledger/console ./mcp/gateway ./cmd/pgfsm -run 'Docs|Golden|Schema|Description|KeyTable|Manual' -update
 
 dist: ## the packages of the commit that is checked out, in dist: archives, Debian packages, images, SBOMs, checksums; DISTFLAGS="-targets linux/amd64" builds for one system
 	cd packaging && $(GO) run . -out $(CURDIR)/dist $(DISTFLAGS)

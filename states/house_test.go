@@ -27,7 +27,7 @@ const (
 
 // pure are the packages that call no clock, no randomness, no network, no process and no file system.
 var pure = []string{"fsm", "states", "policy", "policy/canonical", "policy/condition", "policy/docdiff", "policy/evidence", "policy/glob",
-	"policy/lint", "policy/risk", "policy/rules", "policy/ruling", "policy/schema", "policy/screen", "policy/secret", "config", "policy/visible"}
+	"policy/lint", "policy/risk", "policy/rules", "policy/ruling", "policy/schema", "policy/screen", "policy/secret", "internal/config", "policy/visible"}
 
 // impure are the imports that would give them one.
 var impure = []string{"time", "math/rand", "math/rand/v2", "crypto/rand", "net", "net/http", "os", "os/exec", "os/signal",
@@ -37,20 +37,20 @@ var impure = []string{"time", "math/rand", "math/rand/v2", "crypto/rand", "net",
 var neighbours = map[string][]string{
 	"fsm":                   {},
 	"policy":                {"policy"},
-	"config":                {"policy", "traces/ledger/postgres/pgurl"},
-	"config/pins":           {"config", "policy", "internal/safefile"},
+	"internal/config":       {"policy", "traces/ledger/postgres/pgurl"},
+	"internal/config/pins":  {"internal/config", "policy", "internal/safefile"},
 	"internal/current":      {},
 	"internal/deadline":     {},
-	"eval":                  {"config", "eval", "fsm", "llm", "internal/web/loopback", "mcp", "policy", "internal/runner", "internal/safefile", "states", "traces"},
+	"eval":                  {"internal/config", "eval", "fsm", "llm", "internal/web/loopback", "mcp", "policy", "internal/runner", "internal/safefile", "states", "traces"},
 	"states":                {"fsm", "policy"},
 	"llm":                   {"internal/web/loopback", "policy"},
 	"internal/web/loopback": {},
-	"mcp/toy":               {"config", "policy/canonical"},
+	"mcp/toy":               {"internal/config", "policy/canonical"},
 	"mcp/clientfile":        {"mcp/wire", "policy", "internal/safefile"},
 	"mcp":                   {"internal/current", "internal/deadline", "internal/web/loopback", "mcp", "policy", "internal/web"},
 	"internal/safefile":     {},
-	"internal/runner":       {"config", "internal/current", "internal/deadline", "internal/identity", "llm", "internal/web/loopback", "mcp", "policy", "internal/present", "internal/safefile", "states", "internal/telemetry", "traces", "internal/web"},
-	"traces/backtest":       {"config", "policy", "states", "traces"},
+	"internal/runner":       {"internal/config", "internal/current", "internal/deadline", "internal/identity", "llm", "internal/web/loopback", "mcp", "policy", "internal/present", "internal/safefile", "states", "internal/telemetry", "traces", "internal/web"},
+	"traces/backtest":       {"internal/config", "policy", "states", "traces"},
 	"traces":                {"internal/deadline", "fsm", "internal/test", "internal/identity", "internal/web/loopback", "policy", "internal/present", "internal/safefile", "states", "internal/web"},
 	"internal/telemetry":    {},
 	"internal/web":          {"internal/web/loopback", "policy", "internal/safefile"},
@@ -316,7 +316,7 @@ func TestHouseChecksCanFail(t *testing.T) {
 		{"policy", "strings", true}, {"traces", "os", true}, {"cmd/pgfsm", "pgfsm/states/statestest", false},
 		{"fsm", "pgfsm/policy", false}, {"policy/screen", "pgfsm/fsm", false}, {"policy/schema", "pgfsm/policy/canonical", true},
 		{"states", "pgfsm/policy/canonical", true}, {"states", "pgfsm/mcp/upstream", false}, {"states/statestest", "pgfsm/states", true},
-		{"mcp", "pgfsm/llm", false}, {"mcp/toy", "pgfsm/config", true}, {"mcp/toy", "pgfsm/states", false}, {"llm", "pgfsm/traces", false},
+		{"mcp", "pgfsm/llm", false}, {"mcp/toy", "pgfsm/internal/config", true}, {"mcp/toy", "pgfsm/states", false}, {"llm", "pgfsm/traces", false},
 		{"traces", "pgfsm/states", true}, {"traces", "pgfsm/mcp/upstream", false}, {"cmd/pgfsm", "pgfsm/traces", true},
 		{"cmd/pgfsm", "pgfsm/eval/naive", false}, {"mcp/gateway", "pgfsm/eval/naive", false}, {"eval/attack", "pgfsm/eval/naive", false},
 		{"eval/endtoend", "pgfsm/eval/naive", true}, {"cmd/pgfsm", "pgfsm/eval/endtoend", false}, {"cmd/pgfsm/evale2e", "pgfsm/eval/endtoend", true},

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pgfsm/config"
-	"pgfsm/config/pins"
+	"pgfsm/internal/config"
+	"pgfsm/internal/config/pins"
 	"pgfsm/internal/present"
 	"pgfsm/policy"
 	"pgfsm/policy/docdiff"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/runner/setup"
 	"pgfsm/internal/telemetry"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/internal/runner/setup"
 	"pgfsm/policy/lint"
 	"pgfsm/policy/visible"

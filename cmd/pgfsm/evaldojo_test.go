@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 )
 
 // TestEvalDojoFilesAreGood: what the figures on AgentDojo rest on can be read as it is committed, means what its tests say, and has nothing

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/internal/safefile"
 	"pgfsm/policy"
 	"pgfsm/policy/visible"

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"

@@ -14,7 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/internal/runner/setup"
 	"pgfsm/mcp/clientfile"
 	"pgfsm/policy/visible"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/internal/web"
 	"pgfsm/internal/web/loopback"
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/mcp/toy"
 )
 

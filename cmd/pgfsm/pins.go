@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"pgfsm/config"
-	"pgfsm/config/pins"
+	"pgfsm/internal/config"
+	"pgfsm/internal/config/pins"
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner/setup"
 	"pgfsm/policy"

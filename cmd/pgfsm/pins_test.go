@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"pgfsm/config/pins"
+	"pgfsm/internal/config/pins"
 	"pgfsm/policy/canonical"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner/explain"
 	"pgfsm/internal/safefile"

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/policy/lint"
 	"pgfsm/policy/visible"
 	"pgfsm/states"

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pgfsm/config/pins"
+	"pgfsm/internal/config/pins"
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner"
 	"pgfsm/policy"

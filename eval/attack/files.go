@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"sync"
 
-	"pgfsm/config"
 	"pgfsm/eval"
+	"pgfsm/internal/config"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/states"

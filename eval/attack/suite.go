@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"pgfsm/config"
 	"pgfsm/eval"
 	"pgfsm/fsm"
+	"pgfsm/internal/config"
 	"pgfsm/internal/runner"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"

@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 )

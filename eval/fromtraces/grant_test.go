@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/policy"
 )
 

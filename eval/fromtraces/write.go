@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"pgfsm/config"
 	"pgfsm/eval"
 	"pgfsm/eval/attack"
+	"pgfsm/internal/config"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/states"

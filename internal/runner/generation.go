@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"time"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/internal/runner/ratelimit"
 	"pgfsm/llm"
 	"pgfsm/mcp/upstream"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/internal/runner"
 	"pgfsm/llm"
 	"pgfsm/mcp/toy"

@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/internal/telemetry"
 	"pgfsm/mcp/gateway"
 	"pgfsm/policy"

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/telemetry"
 	"pgfsm/policy/rules"

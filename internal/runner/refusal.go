@@ -3,7 +3,7 @@ package runner
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/wire"
 	"pgfsm/policy"

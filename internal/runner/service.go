@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/internal/web"
 	"pgfsm/internal/web/loopback"
 	"pgfsm/mcp/gateway"

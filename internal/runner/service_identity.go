@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/internal/identity"
 	"pgfsm/internal/identity/login"
 	"pgfsm/internal/web"

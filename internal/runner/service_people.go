@@ -3,7 +3,7 @@ package runner
 import (
 	"context"
 
-	"pgfsm/config/pins"
+	"pgfsm/internal/config/pins"
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner/explain"
 	"pgfsm/policy"

@@ -15,7 +15,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/runner/setup"
 	"pgfsm/mcp/gateway"

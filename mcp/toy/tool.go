@@ -9,7 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/policy/canonical"
 )
 

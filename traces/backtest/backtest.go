@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"slices"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"

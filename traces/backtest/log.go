@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/policy/rules"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"

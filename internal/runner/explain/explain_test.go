@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/internal/runner/explain"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"

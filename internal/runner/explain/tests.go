@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/policy"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"

@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/policy"
 )

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/internal/runner/ratelimit"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/policy"

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/internal/identity"
 	"pgfsm/internal/identity/login"
 	"pgfsm/internal/runner"

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/internal/safefile"
 	"pgfsm/policy"
 )

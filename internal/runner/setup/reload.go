@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"pgfsm/config"
-	"pgfsm/config/pins"
+	"pgfsm/internal/config"
+	"pgfsm/internal/config/pins"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/runner/explain"
 	"pgfsm/internal/safefile"

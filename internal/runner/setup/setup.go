@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/safefile"
 	"pgfsm/internal/telemetry"

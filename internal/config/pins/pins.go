@@ -17,7 +17,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gofrs/flock"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/internal/safefile"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"

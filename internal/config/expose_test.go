@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/mcp/gateway"
 )
 

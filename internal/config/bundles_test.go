@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/lint"

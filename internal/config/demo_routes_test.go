@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"pgfsm/config"
+	"pgfsm/internal/config"
 	"pgfsm/llm"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"

@@ -11,8 +11,8 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"pgfsm/config"
-	"pgfsm/config/pins"
+	"pgfsm/internal/config"
+	"pgfsm/internal/config/pins"
 	"pgfsm/policy/canonical"
 	"pgfsm/states/statestest"
 )
