@@ -12,8 +12,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // Bounds of one case. One that exceeds any of them is refused, never cut.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 const twoServers = `{"servers":{"b":{"tools":[{"name":"t","inputSchema":{"type":"object"},"_meta":{"x":1}}]},"a":{"tools":[]}}}`

@@ -7,8 +7,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // planSchema is that of docs/reference/agent-contract.md, with the type of the root said once more, for endpoints that ask for

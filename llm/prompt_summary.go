@@ -3,7 +3,7 @@ package llm
 import (
 	"fmt"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/policy/evidence"
 )
 

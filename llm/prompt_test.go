@@ -14,9 +14,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/golden"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/evidence"
 )
 

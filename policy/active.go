@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 // Active returns the content of the active bundle now for a run that b judged, and the digest of this content. Flags and environment chose three

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 // Outcomes of a vote. Every other word denies.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/schema"

@@ -1,6 +1,6 @@
 package policy
 
-import "pgfsm/policy/canonical"
+import "pgfsm/internal/canonical"
 
 // Bounds of the compiled catalogs that a bundle caches. The gateway caches one for each tool that is called.
 const (

@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 // MaxCompletionDepth bounds the nesting of a chat completion. The content is at depth 4.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // completion is a chat completion whose message has these members.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/policy/evidence"
 	"pgfsm/policy/schema"
 )

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/policy/schema"
 )
 

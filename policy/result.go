@@ -1,6 +1,6 @@
 package policy
 
-import "pgfsm/policy/canonical"
+import "pgfsm/internal/canonical"
 
 // ReadResult returns the structured content of a raw CallToolResult, in canonical form, or why there is none that can be
 // used. Everything but an absent or false isError counts as an error.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // Binding is the judgement that an approval binds: all that approvers see of a held call, without the wording of reasons. Approvers send its

@@ -3,7 +3,7 @@ package states
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 // Kinds of digests that several places compute.

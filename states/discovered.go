@@ -1,8 +1,8 @@
 package states
 
 import (
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // discovered obtains the plan and reads it strictly (INV-1). Only the effective allowlist of the requester reaches the planner.

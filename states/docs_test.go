@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"pgfsm/fsm"
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/golden"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/evidence"
 	"pgfsm/states"
 	"pgfsm/states/statestest"

@@ -3,8 +3,8 @@ package states
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/evidence"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"pgfsm/fsm"
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // Guards see only facts: the verdict must be allow, and its digests must be those of the earlier facts. A missing fact refuses.

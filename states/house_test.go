@@ -26,7 +26,7 @@ const (
 )
 
 // pure are the packages that call no clock, no randomness, no network, no process and no file system.
-var pure = []string{"fsm", "states", "policy", "policy/canonical", "policy/condition", "policy/docdiff", "policy/evidence", "policy/glob",
+var pure = []string{"fsm", "states", "policy", "internal/canonical", "policy/condition", "policy/docdiff", "policy/evidence", "policy/glob",
 	"policy/lint", "policy/risk", "policy/rules", "policy/ruling", "policy/schema", "policy/screen", "policy/secret", "internal/config", "policy/visible"}
 
 // impure are the imports that would give them one.
@@ -45,7 +45,7 @@ var neighbours = map[string][]string{
 	"states":                {"fsm", "policy"},
 	"llm":                   {"internal/web/loopback", "policy"},
 	"internal/web/loopback": {},
-	"mcp/toy":               {"internal/config", "policy/canonical"},
+	"mcp/toy":               {"internal/config", "internal/canonical"},
 	"mcp/clientfile":        {"mcp/wire", "policy", "internal/safefile"},
 	"mcp":                   {"internal/current", "internal/deadline", "internal/web/loopback", "mcp", "policy", "internal/web"},
 	"internal/safefile":     {},
@@ -314,8 +314,8 @@ func TestHouseChecksCanFail(t *testing.T) {
 	}{
 		{"policy", "time", false}, {"states", "os", false}, {"fsm", "net/http", false}, {"policy/screen", "math/rand", false},
 		{"policy", "strings", true}, {"traces", "os", true}, {"cmd/pgfsm", "pgfsm/states/statestest", false},
-		{"fsm", "pgfsm/policy", false}, {"policy/screen", "pgfsm/fsm", false}, {"policy/schema", "pgfsm/policy/canonical", true},
-		{"states", "pgfsm/policy/canonical", true}, {"states", "pgfsm/mcp/upstream", false}, {"states/statestest", "pgfsm/states", true},
+		{"fsm", "pgfsm/policy", false}, {"policy/screen", "pgfsm/fsm", false}, {"policy/schema", "pgfsm/internal/canonical", true},
+		{"states", "pgfsm/internal/canonical", true}, {"states", "pgfsm/mcp/upstream", false}, {"states/statestest", "pgfsm/states", true},
 		{"mcp", "pgfsm/llm", false}, {"mcp/toy", "pgfsm/internal/config", true}, {"mcp/toy", "pgfsm/states", false}, {"llm", "pgfsm/traces", false},
 		{"traces", "pgfsm/states", true}, {"traces", "pgfsm/mcp/upstream", false}, {"cmd/pgfsm", "pgfsm/traces", true},
 		{"cmd/pgfsm", "pgfsm/eval/naive", false}, {"mcp/gateway", "pgfsm/eval/naive", false}, {"eval/attack", "pgfsm/eval/naive", false},

@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/fsm"
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 // ErrParked is the error of a door for [AwaitDecision] if nobody has decided yet. The run stays pending.

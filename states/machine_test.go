@@ -8,8 +8,8 @@ import (
 
 	"pgfsm/fsm"
 	"pgfsm/fsm/fsmtest"
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/risk"
 	"pgfsm/states"
 	"pgfsm/states/statestest"

@@ -2,8 +2,8 @@ package states
 
 import (
 	"pgfsm/fsm"
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // Kinds of request.

@@ -1,8 +1,8 @@
 package states
 
 import (
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // validated authorizes the call by the operator's allowlist, pins and grants (INV-3). Where grants count the calls of a

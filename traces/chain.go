@@ -1,7 +1,7 @@
 package traces
 
 import (
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/states"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"pgfsm/fsm"
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/states"
 )
 

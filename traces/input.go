@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/fsm"
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/states"
 )
 

@@ -14,8 +14,8 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/safefile"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 )
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/states"
 )
 

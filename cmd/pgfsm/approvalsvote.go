@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
 	"pgfsm/traces/ledger"

@@ -21,10 +21,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/config"
 	"pgfsm/internal/present"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 	"pgfsm/traces"
 )

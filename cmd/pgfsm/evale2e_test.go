@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/eval/endtoend"
+	"pgfsm/internal/canonical"
 	"pgfsm/mcp/toy"
-	"pgfsm/policy/canonical"
 )
 
 const (

@@ -21,7 +21,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/sqlite"
 )

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"

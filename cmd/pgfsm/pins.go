@@ -9,12 +9,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/config"
 	"pgfsm/internal/config/pins"
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner/setup"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/docdiff"
 	"pgfsm/policy/visible"
 	"pgfsm/states"

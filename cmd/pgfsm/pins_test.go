@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/config/pins"
-	"pgfsm/policy/canonical"
 )
 
 // pinned is a puppet whose tools a test can change, with a configuration that names it.

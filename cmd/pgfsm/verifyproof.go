@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/safefile"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger/checkpoint"

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 )
 

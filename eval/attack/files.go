@@ -8,9 +8,9 @@ import (
 	"sync"
 
 	"pgfsm/eval"
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/config"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"pgfsm/eval"
 	"pgfsm/fsm"
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"

@@ -13,10 +13,10 @@ import (
 
 	"pgfsm/eval"
 	"pgfsm/fsm"
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/config"
 	"pgfsm/internal/runner"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 )
 

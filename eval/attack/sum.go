@@ -8,7 +8,7 @@ import (
 
 	"pgfsm/eval"
 	"pgfsm/fsm"
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/states"
 )
 

@@ -4,7 +4,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/eval"
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 // side says whose calls a unit has.

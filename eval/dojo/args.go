@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/eval"
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 // exprStart begins a part of an argument that only the environment resolves: <expr:…>.

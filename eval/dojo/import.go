@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/eval"
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 // A Suite is one suite in the neutral format.

@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/eval"
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 // Names of the files, seen from the folder.

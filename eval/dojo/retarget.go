@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/eval"
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 // reading are the first words of the names of AgentDojo's tools that change nothing.

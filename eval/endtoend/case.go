@@ -26,7 +26,7 @@ import (
 	"slices"
 	"strings"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/policy/visible"
 )
 

@@ -16,8 +16,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gofrs/flock"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/safefile"
-	"pgfsm/policy/canonical"
 )
 
 // Names of the files of an evaluation, behind the time of its start.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/llm"
-	"pgfsm/policy/canonical"
 )
 
 // Tokens is the cost of completions, as far as the endpoint reports it.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 // Format names the shape of the files of an evaluation.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/web/loopback"
-	"pgfsm/policy/canonical"
 )
 
 // ScriptedModel is the name of the model that a [Script] is.

@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/eval/naive"
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/runner/setup"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/evidence"
 )
 

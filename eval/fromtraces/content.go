@@ -3,8 +3,8 @@ package fromtraces
 import (
 	"slices"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // nowhere is the address of a suite's servers: they are never contacted.

@@ -7,9 +7,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/config"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // errNoGrant means that no grant file has a grant's content.

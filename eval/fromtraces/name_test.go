@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"pgfsm/eval"
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 const aRun = "01a1fd20-a47b-755b-89de-7c5c3de87485"

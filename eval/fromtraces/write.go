@@ -13,9 +13,9 @@ import (
 
 	"pgfsm/eval"
 	"pgfsm/eval/attack"
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/config"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 	"pgfsm/traces"
 

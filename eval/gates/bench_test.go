@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states/statestest"
 )
 

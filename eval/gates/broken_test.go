@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"pgfsm/fsm"
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/runner"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/schema"
 	"pgfsm/states"

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 //go:embed cases/*.json

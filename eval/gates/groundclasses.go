@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 // An item is one item of a summary, before it is written.

@@ -3,8 +3,8 @@ package gates
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // A groundCase is a typed payload, a summary of it, and the answer of the evidence gate: locked, or a code.

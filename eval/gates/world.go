@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 )
 

@@ -13,7 +13,7 @@ import (
 	"pgfsm/eval/attack"
 	"pgfsm/eval/endtoend"
 	"pgfsm/eval/gates"
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/policy/visible"
 )
 

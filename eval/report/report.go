@@ -16,7 +16,7 @@ import (
 
 	"pgfsm/eval"
 	"pgfsm/fsm"
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/states"
 )
 

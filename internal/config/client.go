@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 // EntryDigest is the digest of one server's entry in a client's mcpServers file, including members that pgfsm does not use.

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/config"
 	"pgfsm/llm"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // demo is the configuration that is built in.

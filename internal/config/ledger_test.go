@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // The ledger stands beside the configuration, wherever that is read from, and is no part of what is judged by.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // ReadPins reads the text of an allowlist file: its tools, in order, and their pins. name is the file's name in messages. The error is of type [Errors].

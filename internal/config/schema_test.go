@@ -10,8 +10,8 @@ import (
 	"github.com/xeipuuv/gojsonschema"
 	"golang.org/x/tools/txtar"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/golden"
-	"pgfsm/policy/canonical"
 )
 
 func strictJSON(doc []byte) error { return canonical.Check(doc, MaxDepth) }

@@ -7,8 +7,8 @@ import (
 	"regexp"
 	"strings"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // origin is the file of a server's definition: the configuration, or the client's file that it names.

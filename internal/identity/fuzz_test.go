@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/identity"
 	"pgfsm/internal/identity/identitytest"
 	"pgfsm/internal/web"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // fuzzed returns a gateway for a fuzz target.

@@ -12,8 +12,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/web"
-	"pgfsm/policy/canonical"
 )
 
 // Bounds of tokens.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
 	"pgfsm/traces/ledger"

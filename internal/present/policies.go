@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"fmt"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 	"pgfsm/traces/ledger"

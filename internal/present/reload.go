@@ -1,6 +1,6 @@
 package present
 
-import "pgfsm/policy/canonical"
+import "pgfsm/internal/canonical"
 
 // A Reload is what came of reading a gateway's configuration again, which can be used.
 type Reload struct {

@@ -3,7 +3,7 @@ package present
 import (
 	"fmt"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/traces/ledger"
 )
 

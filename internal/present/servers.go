@@ -3,8 +3,8 @@ package present
 import (
 	"strings"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/docdiff"
 	"pgfsm/traces/ledger"
 )

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // A Tool is a tool that a server lists or that the allowlist names.

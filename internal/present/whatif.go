@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/ruling"
 	"pgfsm/states"

@@ -9,12 +9,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/deadline"
 	"pgfsm/internal/telemetry"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/wire"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
 	"pgfsm/traces/ledger"

@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/llm"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 )
 

@@ -10,13 +10,13 @@ import (
 
 	"github.com/google/uuid"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/config"
 	"pgfsm/internal/runner"
 	"pgfsm/llm"
 	"pgfsm/mcp/toy"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/secret"
 	"pgfsm/states"

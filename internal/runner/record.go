@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"

@@ -12,11 +12,11 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/time/rate"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/current"
 	"pgfsm/internal/deadline"
 	"pgfsm/internal/telemetry"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"

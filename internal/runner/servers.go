@@ -4,9 +4,9 @@ import (
 	"slices"
 	"sync"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 )
 

@@ -15,13 +15,13 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/config"
 	"pgfsm/internal/web"
 	"pgfsm/internal/web/loopback"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/checkpoint"

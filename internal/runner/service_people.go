@@ -3,11 +3,11 @@ package runner
 import (
 	"context"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/config/pins"
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner/explain"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
 )
 

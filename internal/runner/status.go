@@ -7,10 +7,10 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/wire"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
 	"pgfsm/traces"

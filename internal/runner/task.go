@@ -8,9 +8,9 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/wire"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 	"pgfsm/traces/ledger"
 )

@@ -14,9 +14,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/safefile"
 	"pgfsm/mcp/wire"
-	"pgfsm/policy/canonical"
 )
 
 // What [File.Set] changes.

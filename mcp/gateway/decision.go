@@ -3,8 +3,8 @@ package gateway
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/mcp/upstream"
-	"pgfsm/policy/canonical"
 )
 
 // A Decision is what a client learns of a call whose result it does not get: the call was rejected, waits for approval or failed, or its

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"unicode"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 //go:embed data/*.json

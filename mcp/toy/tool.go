@@ -9,8 +9,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/config"
-	"pgfsm/policy/canonical"
 )
 
 // A tool is what tools/list shows of it and the function behind it.

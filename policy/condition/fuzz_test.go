@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/policy/condition"
 )
 

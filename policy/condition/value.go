@@ -9,7 +9,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 // decodeArgs converts the arguments to a value, or to an error value, so that every use of them fails.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/xeipuuv/gojsonschema"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 // The limits of a summary.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"sync"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 // dialects are the values of $schema that are known, without scheme and trailing "#", and what they are called.

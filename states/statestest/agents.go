@@ -3,8 +3,8 @@ package statestest
 import (
 	"strings"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // Gates is every gate of a run with eight arguments and the default input rules, one after the other and without the

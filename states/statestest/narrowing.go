@@ -4,8 +4,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/fsm"
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 )
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"pgfsm/fsm"
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 )
 

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/ruling"

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/rules"
 	"pgfsm/states"
 	"pgfsm/states/statestest"

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // A Cause is what made a gateway activate a bundle.

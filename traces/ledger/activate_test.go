@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 )

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // Bounds of what [ReadActivity] reads, so that it takes as long however many runs there are.

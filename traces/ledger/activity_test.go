@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/storetest"

@@ -12,8 +12,8 @@ import (
 
 	_ "modernc.org/sqlite"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/rules"
 	"pgfsm/states"
 	"pgfsm/states/statestest"

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"sync"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // maxBundles bounds how many compiled bundles are cached. Most runs of a ledger share a few.

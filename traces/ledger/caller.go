@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // A Caller is an authenticated caller: the owner of a token of the ledger, a subject of an identity provider, whose name is a

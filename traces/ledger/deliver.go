@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
 )

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/rules"
 	"pgfsm/states"
 	"pgfsm/states/statestest"

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // Directions of a [Passage].

@@ -6,8 +6,8 @@ import (
 	"os"
 	"testing"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"pgfsm/fsm"
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger/ledgertest"

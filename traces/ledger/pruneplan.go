@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 // A prunePlan is what a prune removes.

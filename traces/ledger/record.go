@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"reflect"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/risk"
 	"pgfsm/states"
 	"pgfsm/traces"

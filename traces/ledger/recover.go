@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 	"pgfsm/traces"
 )

@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 // isRef reports whether a value is a reference to a blob.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 // A Replica is a running process that serves agents on a ledger.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 )

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"

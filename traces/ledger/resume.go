@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/deadline"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 	"pgfsm/traces"
 )

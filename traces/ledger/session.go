@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // How long sessions of the console last.

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/fsm"
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/rules"
 	"pgfsm/states"
 	"pgfsm/states/statestest"

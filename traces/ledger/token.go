@@ -17,8 +17,8 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/screen"
 	"pgfsm/policy/visible"
 )

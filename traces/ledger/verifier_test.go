@@ -20,8 +20,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/fsm"
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/tool"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"

@@ -8,8 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"

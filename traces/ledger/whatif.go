@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 	"pgfsm/traces"
 )

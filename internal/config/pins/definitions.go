@@ -13,9 +13,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/safefile"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/docdiff"
 	"pgfsm/policy/visible"
 )

@@ -17,10 +17,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gofrs/flock"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/config"
 	"pgfsm/internal/safefile"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 )
 

@@ -11,9 +11,9 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/config"
 	"pgfsm/internal/config/pins"
-	"pgfsm/policy/canonical"
 	"pgfsm/states/statestest"
 )
 

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 )

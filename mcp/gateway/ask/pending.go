@@ -12,9 +12,9 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
-	"pgfsm/policy/canonical"
 )
 
 // Bounds of the questions of one pending request.

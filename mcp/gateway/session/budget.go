@@ -3,9 +3,9 @@ package session
 import (
 	"sync"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/mcp/wire"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 )
 
 // Small is the size in bytes up to which a message takes nothing from a [Budget]. Nearly all messages are smaller.

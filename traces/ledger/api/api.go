@@ -13,10 +13,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/time/rate"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
 	"pgfsm/internal/web"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 )

@@ -10,8 +10,8 @@ import (
 	"net/http"
 	"strings"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
-	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
 )
 

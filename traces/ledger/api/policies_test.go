@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"

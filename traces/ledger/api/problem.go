@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"strconv"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/web"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 )

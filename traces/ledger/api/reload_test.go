@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
-	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 )

@@ -3,8 +3,8 @@ package api
 import (
 	"errors"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
-	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
 )
 

@@ -10,7 +10,7 @@ import (
 	formats "github.com/transparency-dev/formats/proof"
 	"golang.org/x/mod/sumdb/tlog"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 // A Proof shows that the entries of a run are in a log. [Proof.Verify] verifies it.

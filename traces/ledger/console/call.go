@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"slices"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
 )
 

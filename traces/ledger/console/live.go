@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/traces/ledger"
 )
 

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/identity/login"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"

@@ -11,9 +11,9 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
 	"pgfsm/states/statestest"

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/web/loopback"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 )

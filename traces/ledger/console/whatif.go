@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
-	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
 )
 

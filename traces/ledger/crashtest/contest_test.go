@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
 )

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/web/loopback"
-	"pgfsm/policy/canonical"
 )
 
 // Kinds of message.

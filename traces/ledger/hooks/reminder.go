@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/traces/ledger"
 )
 

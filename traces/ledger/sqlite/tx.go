@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/sqlrows"
 )

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/fsm"
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/states"
 	"pgfsm/traces/ledger"
 )

@@ -5,7 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/traces/ledger"
 )
 

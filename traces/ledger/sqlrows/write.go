@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"golang.org/x/mod/sumdb/tlog"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 	"pgfsm/traces/ledger"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 func TestCheck(t *testing.T) {

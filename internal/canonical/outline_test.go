@@ -3,7 +3,7 @@ package canonical_test
 import (
 	"testing"
 
-	"pgfsm/policy/canonical"
+	"pgfsm/internal/canonical"
 )
 
 func TestOutline(t *testing.T) {
