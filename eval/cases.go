@@ -8,7 +8,7 @@ import (
 	"io"
 	"strings"
 
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // Bounds of a cases file.

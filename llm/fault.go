@@ -14,8 +14,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
-	"pgfsm/policy/visible"
 )
 
 // ErrTimeout means that the model's own time ran out. It is not [context.DeadlineExceeded], which is the caller's.

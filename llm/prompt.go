@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"pgfsm/internal/canonical"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // PromptVersion names the wording of both prompts and their schemas. Every change of them needs a new version.

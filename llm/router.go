@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
-	"pgfsm/policy/visible"
 )
 
 // MaxPatternBytes bounds one route's pattern.

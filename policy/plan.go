@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // MaxAnswerBytes bounds the answer of a planner that calls no tool.

@@ -16,7 +16,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 	"pgfsm/states"
 )
 

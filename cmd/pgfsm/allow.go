@@ -13,9 +13,9 @@ import (
 	"pgfsm/internal/config"
 	"pgfsm/internal/config/pins"
 	"pgfsm/internal/present"
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
 	"pgfsm/policy/docdiff"
-	"pgfsm/policy/visible"
 	"pgfsm/states"
 )
 

@@ -12,8 +12,8 @@ import (
 	"pgfsm/internal/runner"
 	"pgfsm/internal/runner/setup"
 	"pgfsm/internal/telemetry"
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
-	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger/stores"
 )
 

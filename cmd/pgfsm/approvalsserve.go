@@ -10,7 +10,7 @@ import (
 	"pgfsm/internal/runner"
 	"pgfsm/internal/runner/setup"
 	"pgfsm/internal/telemetry"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/stores"
 )

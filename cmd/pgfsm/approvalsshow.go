@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/internal/present"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"

@@ -10,7 +10,7 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 	"pgfsm/states"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"

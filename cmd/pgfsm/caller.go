@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"pgfsm/internal/runner/setup"
+	"pgfsm/internal/visible"
 	"pgfsm/internal/web"
-	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"pgfsm/internal/config"
 	"pgfsm/internal/runner/setup"
+	"pgfsm/internal/visible"
 	"pgfsm/policy/lint"
-	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger/checkpoint"
 )
 

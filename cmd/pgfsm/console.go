@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/console"
 	"pgfsm/traces/ledger/stores"

@@ -3,7 +3,7 @@ package main
 import (
 	"io"
 
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // forScreen returns a writer to one that leads to a screen, for JSON documents, whole or in pieces that end between characters. If the screen

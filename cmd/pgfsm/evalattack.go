@@ -13,7 +13,7 @@ import (
 	"pgfsm/eval"
 	attacks "pgfsm/eval/attack" // tests of this package use the name attack
 	"pgfsm/internal/safefile"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // defaultAttackFile is the file for the result without --output.

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/eval/endtoend"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // e2eOptions are the flags of eval e2e.

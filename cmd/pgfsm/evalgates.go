@@ -12,7 +12,7 @@ import (
 
 	"pgfsm/eval"
 	"pgfsm/eval/gates"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // defaultGatesFile is the file for the result without --output.

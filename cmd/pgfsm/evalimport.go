@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/eval/dojo"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // importOptions are the flags of eval import agentdojo.

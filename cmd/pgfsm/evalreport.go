@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	evalreport "pgfsm/eval/report"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // defaultReportFile is the file for the page without --output.

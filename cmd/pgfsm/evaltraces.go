@@ -12,7 +12,7 @@ import (
 	attacks "pgfsm/eval/attack"
 	"pgfsm/eval/fromtraces"
 	"pgfsm/internal/safefile"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 	"pgfsm/traces"
 )
 

@@ -9,9 +9,9 @@ import (
 
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner"
+	"pgfsm/internal/visible"
 	"pgfsm/mcp/gateway"
 	"pgfsm/policy"
-	"pgfsm/policy/visible"
 	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"

@@ -8,7 +8,7 @@ import (
 	"pgfsm/eval"
 	"pgfsm/fsm"
 	"pgfsm/internal/safefile"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 	"pgfsm/states"
 	"pgfsm/traces"
 )

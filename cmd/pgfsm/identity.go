@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/internal/config"
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
-	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
 )

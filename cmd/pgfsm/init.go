@@ -11,7 +11,7 @@ import (
 
 	"pgfsm/internal/config"
 	"pgfsm/internal/safefile"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // initOptions are the flags of init.

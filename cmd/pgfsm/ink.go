@@ -5,7 +5,7 @@ import (
 	"io"
 	"os"
 
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 
 	"github.com/fatih/color"
 	"github.com/go-json-experiment/json"

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // TestInkIsForTerminals: what is no terminal gets no colour, whatever the environment says.

@@ -9,8 +9,8 @@ import (
 
 	"pgfsm/internal/config"
 	"pgfsm/internal/safefile"
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
-	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/stores"

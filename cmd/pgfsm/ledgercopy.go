@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/internal/config"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/internal/present"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger"
 )
 

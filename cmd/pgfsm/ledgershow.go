@@ -8,7 +8,7 @@ import (
 
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"

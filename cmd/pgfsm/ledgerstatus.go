@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/internal/present"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/stores"

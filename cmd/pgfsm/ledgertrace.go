@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/internal/safefile"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 )

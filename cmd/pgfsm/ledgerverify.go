@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/internal/safefile"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
 )

@@ -9,7 +9,7 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 )

@@ -16,8 +16,8 @@ import (
 
 	"pgfsm/internal/config"
 	"pgfsm/internal/runner/setup"
+	"pgfsm/internal/visible"
 	"pgfsm/mcp/clientfile"
-	"pgfsm/policy/visible"
 )
 
 // linkOptions are the flags of link.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // logOptions are how a service logs.

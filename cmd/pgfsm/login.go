@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/internal/runner/setup"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // loginOptions are the flags of login.

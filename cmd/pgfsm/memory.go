@@ -8,7 +8,7 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // gcPercent replaces the garbage collector's 100 for the gateway and the evaluation of the gates, unless GOGC is set: calls leave much

@@ -6,7 +6,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // notify tells systemd that this service is ready, and that it stops when ctx ends, unless cancel is called before. It does nothing if the

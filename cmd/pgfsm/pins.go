@@ -14,9 +14,9 @@ import (
 	"pgfsm/internal/config/pins"
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner/setup"
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
 	"pgfsm/policy/docdiff"
-	"pgfsm/policy/visible"
 	"pgfsm/states"
 )
 

@@ -14,9 +14,9 @@ import (
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner/explain"
 	"pgfsm/internal/safefile"
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
-	"pgfsm/policy/visible"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger/stores"
 )

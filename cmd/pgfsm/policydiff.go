@@ -19,8 +19,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/internal/safefile"
+	"pgfsm/internal/visible"
 	"pgfsm/policy/ruling"
-	"pgfsm/policy/visible"
 	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/backtest"

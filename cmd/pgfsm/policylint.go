@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/internal/config"
+	"pgfsm/internal/visible"
 	"pgfsm/policy/lint"
-	"pgfsm/policy/visible"
 	"pgfsm/states"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"pgfsm/internal/runner/explain"
 	"pgfsm/internal/safefile"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 func newPolicyTest(w world) *cobra.Command {

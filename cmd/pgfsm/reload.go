@@ -20,8 +20,8 @@ import (
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/runner/setup"
+	"pgfsm/internal/visible"
 	"pgfsm/internal/web/loopback"
-	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 )
 

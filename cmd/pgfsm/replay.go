@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"pgfsm/internal/canonical"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 	"pgfsm/traces"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // Exit codes.

@@ -17,10 +17,10 @@ import (
 	"pgfsm/internal/runner"
 	"pgfsm/internal/runner/setup"
 	"pgfsm/internal/telemetry"
+	"pgfsm/internal/visible"
 	"pgfsm/internal/web"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy/lint"
-	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
 )

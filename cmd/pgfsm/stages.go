@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"pgfsm/internal/runner"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 	"pgfsm/states"
 )
 

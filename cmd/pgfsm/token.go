@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/internal/present"
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
-	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
 )

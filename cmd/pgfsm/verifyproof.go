@@ -11,7 +11,7 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/safefile"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger/checkpoint"
 )

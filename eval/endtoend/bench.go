@@ -8,9 +8,9 @@ import (
 
 	"pgfsm/internal/runner"
 	"pgfsm/internal/runner/setup"
+	"pgfsm/internal/visible"
 	"pgfsm/llm"
 	"pgfsm/policy"
-	"pgfsm/policy/visible"
 	"pgfsm/states"
 )
 

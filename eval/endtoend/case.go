@@ -27,7 +27,7 @@ import (
 	"strings"
 
 	"pgfsm/internal/canonical"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // A Case is one request, what may be done about it, and the outputs of a scripted model.

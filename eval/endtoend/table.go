@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // A Row is one figure of both agents.

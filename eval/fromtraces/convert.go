@@ -10,8 +10,8 @@ import (
 
 	"pgfsm/eval"
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
-	"pgfsm/policy/visible"
 	"pgfsm/states"
 	"pgfsm/traces"
 )

@@ -2,8 +2,8 @@ package fromtraces
 
 import (
 	"pgfsm/eval"
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
-	"pgfsm/policy/visible"
 )
 
 const (

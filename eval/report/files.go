@@ -14,7 +14,7 @@ import (
 	"pgfsm/eval/endtoend"
 	"pgfsm/eval/gates"
 	"pgfsm/internal/canonical"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // MaxFileBytes bounds one file of results.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"pgfsm/eval"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // Bounds of the page. What is left out is counted on the page; the figures are of everything.

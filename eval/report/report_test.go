@@ -15,7 +15,7 @@ import (
 	"pgfsm/eval"
 	"pgfsm/eval/attack"
 	"pgfsm/internal/test/golden"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // TestPages holds both forms to files that were looked at. They change when the machine's table does: run with -update, and

@@ -6,7 +6,7 @@ import (
 
 	"pgfsm/eval"
 	"pgfsm/eval/attack"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // callText writes a call on one line, with every character visible.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // hiddenText replaces hidden values.

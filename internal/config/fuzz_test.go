@@ -8,10 +8,10 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
-	"pgfsm/policy/visible"
 )
 
 // seeds are the configurations of all archives.

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"strconv"
 
+	"pgfsm/internal/visible"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/glob"
 	"pgfsm/policy/rules"
-	"pgfsm/policy/visible"
 )
 
 // PolicyVersion is the only version of policy files there is.

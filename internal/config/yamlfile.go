@@ -13,7 +13,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // Bounds of every file that is read here.

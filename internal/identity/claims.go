@@ -8,9 +8,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/text/unicode/norm"
 
+	"pgfsm/internal/visible"
 	"pgfsm/internal/web"
 	"pgfsm/policy"
-	"pgfsm/policy/visible"
 )
 
 // Bounds of what is read of a token.

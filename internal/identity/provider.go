@@ -16,9 +16,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"pgfsm/internal/visible"
 	"pgfsm/internal/web"
 	"pgfsm/internal/web/loopback"
-	"pgfsm/policy/visible"
 )
 
 // Bounds of what is fetched from a provider, and how often.

@@ -3,7 +3,7 @@ package present
 import (
 	"strings"
 
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // CommandLine writes a command for a shell, with quotes where a word needs them.

@@ -12,10 +12,10 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/deadline"
 	"pgfsm/internal/telemetry"
+	"pgfsm/internal/visible"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/wire"
 	"pgfsm/policy"
-	"pgfsm/policy/visible"
 	"pgfsm/states"
 	"pgfsm/traces/ledger"
 )

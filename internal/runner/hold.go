@@ -12,10 +12,10 @@ import (
 
 	"pgfsm/internal/config"
 	"pgfsm/internal/telemetry"
+	"pgfsm/internal/visible"
 	"pgfsm/mcp/gateway"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
-	"pgfsm/policy/visible"
 	"pgfsm/states"
 	"pgfsm/traces/ledger"
 )

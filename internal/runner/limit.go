@@ -7,9 +7,9 @@ import (
 
 	"pgfsm/internal/runner/ratelimit"
 	"pgfsm/internal/telemetry"
+	"pgfsm/internal/visible"
 	"pgfsm/mcp/gateway"
 	"pgfsm/policy"
-	"pgfsm/policy/visible"
 	"pgfsm/states"
 )
 

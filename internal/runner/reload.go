@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"pgfsm/internal/present"
+	"pgfsm/internal/visible"
 	"pgfsm/mcp/gateway"
 	"pgfsm/policy"
 	"pgfsm/policy/ruling"
-	"pgfsm/policy/visible"
 	"pgfsm/traces/backtest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"

@@ -9,9 +9,9 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
+	"pgfsm/internal/visible"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/wire"
-	"pgfsm/policy/visible"
 	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"pgfsm/internal/visible"
 	"pgfsm/policy/secret"
-	"pgfsm/policy/visible"
 )
 
 // Stable codes of [Listing] and [Returned]. An empty code means that nothing went wrong.

@@ -11,7 +11,7 @@ import (
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // Kinds are the kinds that a value can be of.

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"slices"
 
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
-	"pgfsm/policy/visible"
 )
 
 // Lint returns the findings about the policies and risk rules of a configuration, sorted by place. The catalog has the tools as the servers declare them;

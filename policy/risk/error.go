@@ -3,7 +3,7 @@ package risk
 import (
 	"fmt"
 
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // Error is one thing that is wrong with a [Content]. Where an expression is wrong, a [condition.Error] is inside.

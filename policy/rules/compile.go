@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"pgfsm/internal/visible"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/glob"
-	"pgfsm/policy/visible"
 )
 
 // A policy is a [Policy] ready to judge.

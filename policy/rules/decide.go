@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"pgfsm/internal/visible"
 	"pgfsm/policy/condition"
-	"pgfsm/policy/visible"
 )
 
 // A Decision is the policies' decision about one call, with its reason. The zero Decision allows nothing.

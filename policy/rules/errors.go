@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"pgfsm/internal/visible"
 	"pgfsm/policy/condition"
-	"pgfsm/policy/visible"
 )
 
 // An Error is one fault of one policy.

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
-	show "pgfsm/policy/visible"
+	show "pgfsm/internal/visible"
 )
 
 const (

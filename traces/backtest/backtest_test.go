@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/ruling"
-	"pgfsm/policy/visible"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"

@@ -8,8 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
-	"pgfsm/policy/visible"
 )
 
 // Bounds of refusals that are recorded: any agent with a valid token can cause them.

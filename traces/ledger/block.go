@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
-	"pgfsm/policy/visible"
 )
 
 // Bounds of a subject in bytes. OpenID Connect Core bounds sub at 255.

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"pgfsm/internal/canonical"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 	"pgfsm/states"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger/checkpoint"
 )
 

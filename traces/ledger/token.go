@@ -18,9 +18,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
 	"pgfsm/policy/screen"
-	"pgfsm/policy/visible"
 )
 
 // MaxTokenName bounds the name of a token in bytes: every event and every list contains it.

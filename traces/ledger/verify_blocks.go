@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
-	"pgfsm/policy/visible"
 )
 
 // A blockHistory has the events about blocks of each subject, by name.

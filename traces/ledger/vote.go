@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
-	"pgfsm/policy/visible"
 )
 
 // Bounds of a ballot.

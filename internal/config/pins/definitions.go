@@ -15,9 +15,9 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/safefile"
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
 	"pgfsm/policy/docdiff"
-	"pgfsm/policy/visible"
 )
 
 // digestKind is the kind of document that package policy takes a definition's digest as.

@@ -20,8 +20,8 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/config"
 	"pgfsm/internal/safefile"
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
-	"pgfsm/policy/visible"
 )
 
 // A Status compares a pin with the definition that the tool's server sends.

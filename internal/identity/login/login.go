@@ -23,7 +23,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"pgfsm/internal/identity"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // Timeout is how long a person has to sign in.

@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/visible"
 	"pgfsm/internal/web"
-	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 )
 

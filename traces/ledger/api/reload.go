@@ -4,7 +4,7 @@ import (
 	"errors"
 	"net/http"
 
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 )
 
 // A ReloadError is why the operator's files cannot become the active configuration.

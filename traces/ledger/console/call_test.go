@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
-	"pgfsm/policy/visible"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"

@@ -13,10 +13,10 @@ import (
 
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner/explain"
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
-	"pgfsm/policy/visible"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/console"

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/visible"
 	"pgfsm/internal/web/loopback"
-	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 )
 

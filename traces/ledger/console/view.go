@@ -15,7 +15,7 @@ import (
 
 	"pgfsm/fsm"
 	"pgfsm/internal/present"
-	"pgfsm/policy/visible"
+	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger"
 )
 

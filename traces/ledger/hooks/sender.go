@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
-	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 )
 
