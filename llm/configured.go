@@ -3,8 +3,8 @@ package llm
 import (
 	"time"
 
+	"pgfsm/internal/secret"
 	"pgfsm/policy"
-	"pgfsm/policy/secret"
 )
 
 // Configured returns the planner and the summarizer that the operator's content names: the routes, a model, or both. key is the

@@ -11,8 +11,8 @@ import (
 	"net/url"
 	"strings"
 
+	"pgfsm/internal/secret"
 	"pgfsm/internal/web/loopback"
-	"pgfsm/policy/secret"
 )
 
 const (

@@ -12,10 +12,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/secret"
 	"pgfsm/internal/visible"
 	"pgfsm/internal/web/loopback"
 	"pgfsm/policy"
-	"pgfsm/policy/secret"
 )
 
 // Config says which model to ask, and how long for.

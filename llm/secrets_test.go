@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"pgfsm/policy/secret"
+	"pgfsm/internal/secret"
 )
 
 // hushed is the piece of a key that a provider may know and repeat alone; it has what quoting changes.

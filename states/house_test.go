@@ -27,7 +27,7 @@ const (
 
 // pure are the packages that call no clock, no randomness, no network, no process and no file system.
 var pure = []string{"fsm", "states", "policy", "internal/canonical", "policy/condition", "policy/docdiff", "policy/evidence", "policy/glob",
-	"policy/lint", "policy/risk", "policy/rules", "policy/ruling", "policy/schema", "policy/screen", "policy/secret", "internal/config", "internal/visible"}
+	"policy/lint", "policy/risk", "policy/rules", "policy/ruling", "policy/schema", "policy/screen", "internal/secret", "internal/config", "internal/visible"}
 
 // impure are the imports that would give them one.
 var impure = []string{"time", "math/rand", "math/rand/v2", "crypto/rand", "net", "net/http", "os", "os/exec", "os/signal",

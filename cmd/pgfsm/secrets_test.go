@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"pgfsm/policy/secret"
+	"pgfsm/internal/secret"
 )
 
 const masked = secret.Mask

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"pgfsm/policy/secret"
+	"pgfsm/internal/secret"
 )
 
 // Bounds of a reference's value.

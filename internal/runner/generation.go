@@ -6,10 +6,10 @@ import (
 
 	"pgfsm/internal/config"
 	"pgfsm/internal/runner/ratelimit"
+	"pgfsm/internal/secret"
 	"pgfsm/llm"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
-	"pgfsm/policy/secret"
 )
 
 // A Config is what a Runner takes from the operator's configuration. A reload replaces it as a whole.

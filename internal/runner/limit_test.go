@@ -14,9 +14,9 @@ import (
 
 	"pgfsm/internal/config"
 	"pgfsm/internal/runner"
+	"pgfsm/internal/secret"
 	"pgfsm/internal/telemetry"
 	"pgfsm/policy/rules"
-	"pgfsm/policy/secret"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/storetest"

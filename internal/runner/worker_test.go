@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"pgfsm/internal/runner"
+	"pgfsm/internal/secret"
 	"pgfsm/mcp/upstream"
-	"pgfsm/policy/secret"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/storetest"

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 	"golang.org/x/sync/singleflight"
 
+	"pgfsm/internal/secret"
 	"pgfsm/internal/web/loopback"
-	"pgfsm/policy/secret"
 )
 
 // ClientCredentials get the access tokens of a server (RFC 6749, section 4.4). The client authenticates with its secret in the Authorization header

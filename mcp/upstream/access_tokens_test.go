@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"pgfsm/policy/secret"
+	"pgfsm/internal/secret"
 )
 
 const clientSecret = "s3cret/+of=the client"

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"pgfsm/policy/secret"
+	"pgfsm/internal/secret"
 )
 
 // A tail keeps the last bytes of what is written to it.

@@ -18,7 +18,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/policy/secret"
+	"pgfsm/internal/secret"
 )
 
 const testIssuer = "https://login.example.com"

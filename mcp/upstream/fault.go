@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"pgfsm/internal/secret"
 	"pgfsm/internal/visible"
-	"pgfsm/policy/secret"
 )
 
 // Stable codes of [Listing] and [Returned]. An empty code means that nothing went wrong.

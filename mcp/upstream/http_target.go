@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"pgfsm/internal/secret"
 	"pgfsm/internal/web/loopback"
-	"pgfsm/policy/secret"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/secret"
 	"pgfsm/mcp/wire"
-	"pgfsm/policy/secret"
 )
 
 // A Peer is the client that a link speaks for.

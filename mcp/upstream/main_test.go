@@ -18,8 +18,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"pgfsm/internal/secret"
 	"pgfsm/mcp/wire"
-	"pgfsm/policy/secret"
 )
 
 var clients sync.Map // by [Upstreams]

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/policy/secret"
+	"pgfsm/internal/secret"
 )
 
 // composed is a header of which a server may know and repeat the token alone, and the token has what quoting changes.

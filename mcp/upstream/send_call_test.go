@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/policy/secret"
+	"pgfsm/internal/secret"
 )
 
 // linkCall makes a link, lists, and calls once.

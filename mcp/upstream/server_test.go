@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/policy/secret"
+	"pgfsm/internal/secret"
 )
 
 func TestNewChecks(t *testing.T) {

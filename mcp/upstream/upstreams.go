@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"pgfsm/policy/secret"
+	"pgfsm/internal/secret"
 )
 
 // errClosed is the cause with which Close cancels requests under way.

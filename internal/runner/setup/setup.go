@@ -15,13 +15,13 @@ import (
 	"pgfsm/internal/config"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/safefile"
+	"pgfsm/internal/secret"
 	"pgfsm/internal/telemetry"
 	"pgfsm/llm"
 	"pgfsm/mcp/toy"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
-	"pgfsm/policy/secret"
 	"pgfsm/traces/ledger/hooks"
 )
 
