@@ -12,10 +12,10 @@ import (
 
 	"pgfsm/internal/config"
 	"pgfsm/internal/config/pins"
+	"pgfsm/internal/docdiff"
 	"pgfsm/internal/present"
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
-	"pgfsm/policy/docdiff"
 	"pgfsm/states"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/docdiff"
 	"pgfsm/internal/visible"
-	"pgfsm/policy/docdiff"
 )
 
 // The space that one change may take on a screen, so that the others stay in sight. --json shortens nothing.

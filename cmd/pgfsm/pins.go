@@ -12,11 +12,11 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/config"
 	"pgfsm/internal/config/pins"
+	"pgfsm/internal/docdiff"
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner/setup"
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
-	"pgfsm/policy/docdiff"
 	"pgfsm/states"
 )
 

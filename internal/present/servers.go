@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/docdiff"
 	"pgfsm/policy"
-	"pgfsm/policy/docdiff"
 	"pgfsm/traces/ledger"
 )
 

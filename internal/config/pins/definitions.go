@@ -14,10 +14,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/docdiff"
 	"pgfsm/internal/safefile"
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
-	"pgfsm/policy/docdiff"
 )
 
 // digestKind is the kind of document that package policy takes a definition's digest as.

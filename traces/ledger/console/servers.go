@@ -6,9 +6,9 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/docdiff"
 	"pgfsm/internal/present"
 	"pgfsm/policy"
-	"pgfsm/policy/docdiff"
 	"pgfsm/traces/ledger"
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/docdiff"
 	"pgfsm/internal/visible"
-	"pgfsm/policy/docdiff"
 )
 
 // told writes changes as lines.
