@@ -26,7 +26,7 @@ const (
 )
 
 // pure are the packages that call no clock, no randomness, no network, no process and no file system.
-var pure = []string{"fsm", "states", "policy", "internal/canonical", "policy/condition", "internal/docdiff", "policy/evidence", "policy/glob",
+var pure = []string{"fsm", "states", "policy", "internal/canonical", "policy/condition", "internal/docdiff", "policy/evidence", "internal/glob",
 	"policy/lint", "policy/risk", "policy/rules", "policy/ruling", "policy/schema", "policy/screen", "internal/secret", "internal/config", "internal/visible"}
 
 // impure are the imports that would give them one.

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/glob"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
-	"pgfsm/policy/glob"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 )

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"strconv"
 
+	"pgfsm/internal/glob"
 	"pgfsm/internal/visible"
 	"pgfsm/policy/condition"
-	"pgfsm/policy/glob"
 	"pgfsm/policy/rules"
 )
 

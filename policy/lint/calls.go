@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"pgfsm/internal/glob"
 	"pgfsm/policy/condition"
-	"pgfsm/policy/glob"
 	"pgfsm/policy/rules"
 )
 

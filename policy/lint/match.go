@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"pgfsm/internal/glob"
 	"pgfsm/policy/condition"
-	"pgfsm/policy/glob"
 )
 
 // The names that a match has globs for, as indexes of [match].

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"pgfsm/policy/glob"
+	"pgfsm/internal/glob"
 	"pgfsm/policy/rules"
 )
 

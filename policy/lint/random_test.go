@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/glob"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
-	"pgfsm/policy/glob"
 	"pgfsm/policy/lint"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"

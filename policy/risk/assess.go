@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"pgfsm/internal/glob"
 	"pgfsm/policy/condition"
-	"pgfsm/policy/glob"
 )
 
 // Assess returns the risk of a call.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"pgfsm/internal/glob"
 	"pgfsm/policy/condition"
-	"pgfsm/policy/glob"
 )
 
 // A Model is a [Content] ready to assess. It is immutable and safe for concurrent use. The zero Model gives every call the mode [Unknown] and [MaxScore].

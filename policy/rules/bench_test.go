@@ -9,8 +9,8 @@ import (
 
 	"github.com/cedar-policy/cedar-go"
 
+	"pgfsm/internal/glob"
 	"pgfsm/policy/condition"
-	"pgfsm/policy/glob"
 )
 
 // benched is n policies of which only the last fits the benchmark's call: the others fail on the server's glob (narrow)

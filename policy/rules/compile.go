@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"pgfsm/internal/glob"
 	"pgfsm/internal/visible"
 	"pgfsm/policy/condition"
-	"pgfsm/policy/glob"
 )
 
 // A policy is a [Policy] ready to judge.

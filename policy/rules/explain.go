@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"pgfsm/internal/glob"
 	"pgfsm/internal/visible"
 	"pgfsm/policy/condition"
-	"pgfsm/policy/glob"
 )
 
 // Considered is one policy that was evaluated, and its result.

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"pgfsm/internal/glob"
 	"pgfsm/policy/condition"
-	"pgfsm/policy/glob"
 )
 
 func mustCompile(tb testing.TB, policies ...Policy) *Set {

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"pgfsm/internal/glob"
 	"pgfsm/policy/condition"
-	"pgfsm/policy/glob"
 )
 
 // A property is asked about random policies and a random call. It counts in told how often it had something to say.

@@ -3,7 +3,7 @@ package glob_test
 import (
 	"testing"
 
-	"pgfsm/policy/glob"
+	"pgfsm/internal/glob"
 )
 
 // words returns every text over alphabet with up to most characters.

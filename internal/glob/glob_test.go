@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"pgfsm/policy/glob"
+	"pgfsm/internal/glob"
 )
 
 func TestCompile(t *testing.T) {
