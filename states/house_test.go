@@ -46,7 +46,7 @@ var neighbours = map[string][]string{
 	"llm":                   {"internal/web/loopback", "policy"},
 	"internal/web/loopback": {},
 	"mcp/toy":               {"internal/config", "internal/canonical"},
-	"mcp/clientfile":        {"mcp/wire", "policy", "internal/safefile"},
+	"internal/clientfile":   {"mcp/wire", "policy", "internal/safefile"},
 	"mcp":                   {"internal/current", "internal/deadline", "internal/web/loopback", "mcp", "policy", "internal/web"},
 	"internal/safefile":     {},
 	"internal/runner":       {"internal/config", "internal/current", "internal/deadline", "internal/identity", "llm", "internal/web/loopback", "mcp", "policy", "internal/present", "internal/safefile", "states", "internal/telemetry", "traces", "internal/web"},

@@ -14,10 +14,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/clientfile"
 	"pgfsm/internal/config"
 	"pgfsm/internal/runner/setup"
 	"pgfsm/internal/visible"
-	"pgfsm/mcp/clientfile"
 )
 
 // linkOptions are the flags of link.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/mcp/clientfile"
+	"pgfsm/internal/clientfile"
 )
 
 // TestPath shows where each client has its file, by system.

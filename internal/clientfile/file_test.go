@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/mcp/clientfile"
+	"pgfsm/internal/clientfile"
 )
 
 const entryValue = `{"url":"http://127.0.0.1:8787/mcp"}`
