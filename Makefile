@@ -72,14 +72,14 @@ bench: ## the figures of docs/internals/benchmarks.md; COUNT runs of each
 
 bench-gateway: build ## the gateway beside direct calls and a bare proxy: four minutes; with FULL=1 all that is measured, a quarter of an hour
 	@rm -rf bin/bench-*
-	$(GO) test ./mcp/gateway/bench -count 1 -timeout 1h -v -run TestLoad -args -load -pgfsm $(CURDIR)/bin/pgfsm -dir $(CURDIR)/bin $(if $(FULL),-full) $(BENCHFLAGS)
+	$(GO) test ./e2e/bench -count 1 -timeout 1h -v -run TestLoad -args -load -pgfsm $(CURDIR)/bin/pgfsm -dir $(CURDIR)/bin $(if $(FULL),-full) $(BENCHFLAGS)
 
 console: ## the journeys of approvers, operators and auditors with three devices, on SQLite and PostgreSQL: about five minutes; with CONSOLE=all with each width, colour scheme, input and browser without scripts: about an hour (needs Chromium)
 	PGFSM_CONSOLE=$(CONSOLE) $(GO) test -count 1 -timeout 2h -vet=off -ldflags="-s -w" -v -run 'Journeys|EveryPageInABrowser' ./traces/ledger/console
 	PGFSM_TEST_STORE=postgres PGFSM_CONSOLE=$(CONSOLE) $(GO) test -count 1 -timeout 2h -vet=off -ldflags="-s -w" -v -run 'Journeys' ./traces/ledger/console
 
 bench-replicas: build ## 1, 2 and 4 gateways on one Postgres beside one on SQLite, a takeover, and bytes a call: four minutes
-	$(GO) test ./mcp/gateway/bench -count 1 -timeout 1h -v -run TestReplicas -args -load -pgfsm $(CURDIR)/bin/pgfsm $(BENCHFLAGS)
+	$(GO) test ./e2e/bench -count 1 -timeout 1h -v -run TestReplicas -args -load -pgfsm $(CURDIR)/bin/pgfsm $(BENCHFLAGS)
 
 crash: ## the ledger's processes killed 520 times, 1,000 rounds of two that race, gateways killed 300 times, and disks full at each size up to 8 MiB: about sixteen minutes
 	PGFSM_CRASH_KILLS=520 PGFSM_CRASH_ROUNDS=1000 PGFSM_CRASH_SIZES=1 $(GO) test -count 1 -timeout 1h -v ./traces/ledger/crashtest
