@@ -82,11 +82,11 @@ bench-replicas: build ## 1, 2 and 4 gateways on one Postgres beside one on SQLit
 	$(GO) test ./e2e/bench -count 1 -timeout 1h -v -run TestReplicas -args -load -pgfsm $(CURDIR)/bin/pgfsm $(BENCHFLAGS)
 
 crash: ## the ledger's processes killed 520 times, 1,000 rounds of two that race, gateways killed 300 times, and disks full at each size up to 8 MiB: about sixteen minutes
-	PGFSM_CRASH_KILLS=520 PGFSM_CRASH_ROUNDS=1000 PGFSM_CRASH_SIZES=1 $(GO) test -count 1 -timeout 1h -v ./traces/ledger/crashtest
+	PGFSM_CRASH_KILLS=520 PGFSM_CRASH_ROUNDS=1000 PGFSM_CRASH_SIZES=1 $(GO) test -count 1 -timeout 1h -v ./e2e/crash
 	PGFSM_CRASH_KILLS=150 $(GO) test -count 1 -timeout 1h -v -run TestServeCrash ./cmd/pgfsm
 
 crash-postgres: ## the ledger's processes killed 200 times and 400 rounds of two that race, with PostgreSQL: about eight minutes
-	PGFSM_TEST_STORE=postgres PGFSM_CRASH_KILLS=200 PGFSM_CRASH_ROUNDS=400 $(GO) test -count 1 -timeout 1h -v -run 'Crash|Contest|MadeOnce|EachCommit|NoLedger' ./traces/ledger/crashtest
+	PGFSM_TEST_STORE=postgres PGFSM_CRASH_KILLS=200 PGFSM_CRASH_ROUNDS=400 $(GO) test -count 1 -timeout 1h -v -run 'Crash|Contest|MadeOnce|EachCommit|NoLedger' ./e2e/crash
 
 partition: ## three gateways on PostgreSQL with a standby, 10,000 operations and 200 faults or more: about half an hour (needs PostgreSQL)
 	PGFSM_PARTITION_OPERATIONS=10000 PGFSM_PARTITION_FAULTS=200 $(GO) test -count 1 -timeout 3h -v -run TestPartition ./traces/ledger/partition
