@@ -87,7 +87,7 @@ type namedTest struct{ folder, name string }
 
 // namedTests finds `folder.TestName`, also Fuzz and Benchmark.
 func namedTests(doc []byte) (found []namedTest) {
-	pattern := regexp.MustCompile("`([a-z/]+)\\.((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`")
+	pattern := regexp.MustCompile("`([a-z0-9/]+)\\.((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`")
 	for _, m := range pattern.FindAllStringSubmatch(string(doc), -1) {
 		found = append(found, namedTest{m[1], m[2]})
 	}

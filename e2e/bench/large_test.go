@@ -18,7 +18,7 @@ import (
 // budgets for bodies and for results. Each line has a fresh process.
 func TestMemoryOfLargeMessages(t *testing.T) {
 	if !*load || *program == "" {
-		t.Skip("it measures: go test ./mcp/gateway/bench -v -run MemoryOfLarge -args -load -pgfsm PATH")
+		t.Skip("it measures: go test ./e2e/bench -v -run MemoryOfLarge -args -load -pgfsm PATH")
 	}
 	machine(t)
 	upstream := self(t, upstreamRole)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package crashtest_test
+package crash_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package crashtest_test
+package crash_test
 
 import (
 	"os"

@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package crashtest_test
+package crash_test
 
 import (
 	"errors"

@@ -17,7 +17,7 @@ import (
 )
 
 // repository is the root of the module, as seen from this package.
-const repository = "../../.."
+const repository = "../.."
 
 // clockVariable says by how much the clock of a process that [build] made is wrong.
 const clockVariable = "PGFSM_PARTITION_CLOCK"

@@ -11,7 +11,7 @@ import (
 	"pgfsm/policy"
 )
 
-const document = "../docs/reference/configuration.md"
+const document = "../../docs/reference/configuration.md"
 
 type row struct {
 	key

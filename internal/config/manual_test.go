@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	manual   = "../docs/reference/policy-language.md"
-	tutorial = "../docs/guide/policies.md"
+	manual   = "../../docs/reference/policy-language.md"
+	tutorial = "../../docs/guide/policies.md"
 )
 
 func nameTable() string {

@@ -16,7 +16,7 @@ import (
 
 func strictJSON(doc []byte) error { return canonical.Check(doc, MaxDepth) }
 
-const publishedSchema = "../docs/reference/pgfsm.schema.json"
+const publishedSchema = "../../docs/reference/pgfsm.schema.json"
 
 func TestSchemaIsPublished(t *testing.T) { golden.File(t, publishedSchema, append(Schema(), '\n')) }
 

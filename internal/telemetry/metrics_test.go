@@ -108,7 +108,7 @@ func TestNothingIsMeasuredWithoutMetrics(t *testing.T) {
 }
 
 // operate has the pages and files for operators.
-const operate = "../docs/operate"
+const operate = "../../docs/operate"
 
 // TestDocsNameTheMetrics: the page, the alerts and the dashboard name metrics that there are, and the page names all.
 func TestDocsNameTheMetrics(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 // maxMemory bounds the memory of large messages of servers.
 const maxMemory = 512 << 20
 
-// memoryPerByte is how much memory a byte of a result takes until it is recorded. TestMemoryOfLargeMessages in mcp/gateway/bench measures it.
+// memoryPerByte is how much memory a byte of a result takes until it is recorded. TestMemoryOfLargeMessages in e2e/bench measures it.
 const memoryPerByte = 8
 
 // memoryStep is in which steps of a message's size memory is reserved, in bytes. Messages of up to one step take nothing.

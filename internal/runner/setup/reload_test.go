@@ -159,7 +159,7 @@ func TestReloadKeys(t *testing.T) {
 			restarts[tt.restart] = true
 		})
 	}
-	page, err := os.ReadFile("../../docs/operate/reload.md")
+	page, err := os.ReadFile("../../../docs/operate/reload.md")
 	if err != nil {
 		t.Fatal(err)
 	}
