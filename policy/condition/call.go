@@ -30,17 +30,6 @@ var exact = map[string]map[int]function{
 	mathMax:                 {1: extreme(1), 2: extreme(1)},
 	mathMin:                 {1: extreme(-1), 2: extreme(-1)},
 	"double":                {1: toDouble},
-	"hasValue":              {2: hasThisValue},
-	"sets.contains":         {2: overLists(containsAll)},
-	"sets.intersects":       {2: overLists(containsAny)},
-	"sets.equivalent":       {2: overLists(equivalent)},
-	"hasAll":                {2: overLists(containsAll)},
-	"hasAny":                {2: overLists(containsAny)},
-	"hasOnly":               {2: overLists(containsOnly)},
-	"hasExactly":            {2: overLists(equivalent)},
-	"distinct":              {1: distinct},
-	"sort":                  {1: sorted},
-	"@sortByAssociatedKeys": {2: sorted},
 }
 
 // What CEL calls math.greatest and math.least once it has read them.

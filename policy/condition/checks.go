@@ -58,15 +58,12 @@ func refused(a *ast.AST, e ast.NavigableExpr, maps bool) (id int64, problem, rem
 	return 0, "", ""
 }
 
-// loopRefused rejects loops over unordered values, and loops and bindings that hide a name.
+// loopRefused rejects loops over unordered values, and loops that hide a name.
 func loopRefused(a *ast.AST, c ast.ComprehensionExpr, id int64, maps bool) (_ int64, problem, remedy string) {
 	for _, n := range append(Names(), Name{Name: historyPrefix}) {
 		root, _, _ := strings.Cut(n.Name, ".")
-		switch root {
-		case c.IterVar():
+		if root == c.IterVar() {
 			return id, fmt.Sprintf("the loop calls its element %s, which has a meaning already", root), "choose another name"
-		case c.AccuVar():
-			return id, fmt.Sprintf("the binding is called %s, which has a meaning already", root), "choose another name"
 		}
 	}
 	if maps && a.GetType(c.IterRange().ID()).Kind() != types.ListKind {

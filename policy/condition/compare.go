@@ -1,9 +1,6 @@
 package condition
 
 import (
-	"math/bits"
-	"slices"
-
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
@@ -54,14 +51,6 @@ func equal(m meter, a, b ref.Val) ref.Val {
 	case traits.Mapper:
 		if y, ok := b.(traits.Mapper); ok {
 			return equalMaps(m, x, y)
-		}
-	case *types.Optional:
-		y, ok := b.(*types.Optional)
-		switch {
-		case ok && x.HasValue() && y.HasValue():
-			return equal(m, x.GetValue(), y.GetValue())
-		case ok:
-			return types.Bool(x.HasValue() == y.HasValue())
 		}
 	}
 	if err := inexact(a, b); err != nil {
@@ -134,18 +123,6 @@ func differs(m meter, args operands) ref.Val {
 	return eq
 }
 
-// hasThisValue implements optional.hasValue(v).
-func hasThisValue(m meter, args operands) ref.Val {
-	o, ok := args[0].(*types.Optional)
-	switch {
-	case !ok:
-		return types.MaybeNoSuchOverloadErr(args[0])
-	case !o.HasValue():
-		return types.False
-	}
-	return equal(m, o.GetValue(), args[1])
-}
-
 // in implements x in list and key in map.
 func in(m meter, args operands) ref.Val {
 	l, ok := args[1].(traits.Lister)
@@ -168,104 +145,4 @@ func within(m meter, x ref.Val, l traits.Lister) ref.Val {
 		}
 	}
 	return types.False
-}
-
-// overLists makes a function of one that compares two lists.
-func overLists(f func(m meter, a, b traits.Lister) ref.Val) function {
-	return func(m meter, args operands) ref.Val {
-		a, ok := args[0].(traits.Lister)
-		b, also := args[1].(traits.Lister)
-		if !ok || !also {
-			return types.MaybeNoSuchOverloadErr(args[0])
-		}
-		return f(m, a, b)
-	}
-}
-
-// containsAll returns whether each element of b is in a.
-func containsAll(m meter, a, b traits.Lister) ref.Val {
-	for i := range b.Size().(types.Int) {
-		if found := within(m, b.Get(i), a); found != types.True {
-			return found
-		}
-	}
-	return types.True
-}
-
-// containsAny returns whether an element of b is in a.
-func containsAny(m meter, a, b traits.Lister) ref.Val {
-	for i := range b.Size().(types.Int) {
-		if found := within(m, b.Get(i), a); found != types.False {
-			return found
-		}
-	}
-	return types.False
-}
-
-func containsOnly(m meter, a, b traits.Lister) ref.Val { return containsAll(m, b, a) }
-
-func equivalent(m meter, a, b traits.Lister) ref.Val {
-	if all := containsAll(m, a, b); all != types.True {
-		return all
-	}
-	return containsAll(m, b, a)
-}
-
-// distinct implements list.distinct().
-func distinct(m meter, args operands) ref.Val {
-	l, ok := args[0].(traits.Lister)
-	if !ok {
-		return types.MaybeNoSuchOverloadErr(args[0])
-	}
-	var unique []ref.Val
-	for i := range l.Size().(types.Int) {
-		found := within(m, l.Get(i), types.NewRefValList(types.DefaultTypeAdapter, unique))
-		switch {
-		case types.IsError(found):
-			return found
-		case found == types.False:
-			unique = append(unique, l.Get(i))
-		}
-	}
-	return types.NewRefValList(types.DefaultTypeAdapter, unique)
-}
-
-// sorted implements list.sort() and list.sortBy(x, key). CEL's own sort may exchange elements with equal keys.
-func sorted(m meter, args operands) ref.Val {
-	l, ok := args[0].(traits.Lister)
-	keys := l
-	if ok && args[1] != nil {
-		keys, ok = args[1].(traits.Lister)
-	}
-	if !ok || l.Size() != keys.Size() {
-		return types.MaybeNoSuchOverloadErr(args[0])
-	}
-	n := uint64(l.Size().(types.Int))
-	m.spend(n * uint64(1+bits.Len64(n)))
-	order := make([]types.Int, n)
-	for i := range order {
-		order[i] = types.Int(i)
-	}
-	var failed ref.Val
-	slices.SortStableFunc(order, func(i, j types.Int) int {
-		a, b := keys.Get(i), keys.Get(j)
-		if a.Type() != b.Type() {
-			failed = types.NewErr("list elements must have the same type")
-			return 0
-		}
-		c := compare(m, a, b)
-		if n, ok := c.(types.Int); ok {
-			return int(n)
-		}
-		failed = c
-		return 0
-	})
-	if failed != nil {
-		return failed
-	}
-	out := make([]ref.Val, n)
-	for i, from := range order {
-		out[i] = l.Get(from)
-	}
-	return types.NewRefValList(types.DefaultTypeAdapter, out)
 }

@@ -20,7 +20,7 @@
 //
 // No number is rounded. In args, an integer literal is an int, any other number the nearest double. A double means the shortest decimal number that rounds
 // to it: 0.1 is 0.1. If neither type holds all digits of a number (100.000000000000001, 1e400, 12345678901234567890), using it is an error, also as a part
-// of a compared list or map. A comparison (== != < <= > >=, in, sets, math.greatest, …) of an integer beyond 2^53 with a double is an error, and so is
+// of a compared list or map. A comparison (== != < <= > >=, in, math.greatest, …) of an integer beyond 2^53 with a double is an error, and so is
 // double(x) of a number that a double cannot hold. Compile refuses an expression that contains such a number. No calculation gives NaN or an infinity; it
 // is an error instead, and so is double('NaN').
 //
@@ -34,14 +34,14 @@
 // # The language
 //
 // CEL's standard definitions with its loops (all, exists, exists_one, map, filter), and the extension libraries of
-// cel-go in fixed versions: strings ([StringsVersion]), lists, sets, math, optionals and bindings. Refused are:
+// cel-go for strings ([StringsVersion]) and math ([MathVersion]). Refused are:
 //
 //   - a pattern of matches that is not a literal: Compile compiles each pattern once;
 //   - a time zone that is not a literal offset or UTC: the meaning of a name (Europe/Berlin) depends on the machine;
 //   - messages (Type{field: value});
 //   - a loop over a map, and format, in an expression with a map literal: CEL iterates over such a map in random order (it iterates over objects in args
 //     in the order of their names);
-//   - a loop or a binding that uses a name in [Names] for its own variable.
+//   - a loop that uses a name in [Names] for its own variable.
 //
 // There is no clock and there are no random numbers; now is the recorded time of the assessment.
 //

@@ -30,29 +30,18 @@ const (
 // Versions of CEL's libraries and of its cost model. They are fixed, so that an upgrade of cel-go changes no verdict.
 const (
 	StringsVersion   = 5
-	ListsVersion     = 5
-	SetsVersion      = 1
 	MathVersion      = 3
-	OptionalsVersion = 4
-	BindingsVersion  = 0 // 1 only adds what optimizers write
 	CostModelVersion = 1
 )
 
-// MaxRange is the longest list that lists.range makes, and MaxPrecision the most decimals that format writes.
-const (
-	MaxRange     = 10_000
-	MaxPrecision = 100
-)
+// MaxPrecision is the most decimals that format writes.
+const MaxPrecision = 100
 
 // libraries are the extension libraries that expressions may use.
 func libraries() []cel.EnvOption {
 	return []cel.EnvOption{
 		ext.Strings(ext.StringsVersion(StringsVersion), ext.StringsMaxPrecision(MaxPrecision)),
-		ext.Lists(ext.ListsVersion(ListsVersion), ext.ListsMaxRangeSize(MaxRange)),
-		ext.Sets(ext.SetsVersion(SetsVersion)),
 		ext.Math(ext.MathVersion(MathVersion)),
-		cel.OptionalTypes(cel.OptionalTypesVersion(OptionalsVersion)),
-		ext.Bindings(ext.BindingsVersion(BindingsVersion)),
 		cel.CostModelVersion(CostModelVersion),
 	}
 }

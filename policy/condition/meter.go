@@ -102,10 +102,6 @@ func (m meter) weigh(v ref.Val) {
 			m.weigh(key)
 			m.weigh(x.Get(key))
 		}
-	case *types.Optional:
-		if x.HasValue() {
-			m.weigh(x.GetValue())
-		}
 	}
 }
 
@@ -127,8 +123,7 @@ var bounds = map[string]func(m meter, args operands){
 			m.spend(1 + size(args[0])*textSize(args[1]))
 		}
 	},
-	"format":  func(m meter, args operands) { m.weigh(args[0]); m.weigh(args[1]) },
-	"flatten": func(m meter, args operands) { m.weigh(args[0]) },
+	"format": func(m meter, args operands) { m.weigh(args[0]); m.weigh(args[1]) },
 }
 
 // chargeSearch charges a search that compares the text with the part at each place.

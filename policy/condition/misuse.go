@@ -246,11 +246,6 @@ func (t *typer) call(e ast.Expr) typed {
 		return typed{values[1].kinds | values[2].kinds, nil, cmp.Or(values[1].path, values[2].path)}
 	case operators.Index:
 		return t.index(e, args[1], values)
-	case operators.OptSelect, operators.OptIndex:
-		if text, ok := literalText(args[1]); ok && values[0].kinds == KindObject {
-			t.member(args[1], values[0], text)
-		}
-		return t.checked(e)
 	}
 	if about == "" {
 		return t.checked(e)
