@@ -52,7 +52,7 @@ func BenchmarkFire(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		s := &subject{refuse: "input-allowed"}
+		s := &subject{refuse: "screen_allows"}
 		b.ReportAllocs()
 		for b.Loop() {
 			if _, err := m.Fire(s, "received", "screen"); err == nil {

@@ -127,7 +127,7 @@ var refusals = []refusal{
 		tab.Claims.Between[0] = fsm.Between{From: "permitted", To: "pending", Via: "approved"}
 	}},
 	{"missing-exit", "exits-1", func(t *testing.T, tab *table) { rowOf(t, tab, "pending", "block").From = "dispatched" }},
-	{"empty-exits", "exits-6", func(_ *testing.T, tab *table) {
+	{"empty-exits", "exits-5", func(_ *testing.T, tab *table) {
 		tab.Claims.Exits = append(tab.Claims.Exits, fsm.Exits{})
 	}},
 	{"second-entry", "sole-entry-executed", func(_ *testing.T, tab *table) {
@@ -164,10 +164,10 @@ func TestCompileReportsEverythingAtOnce(t *testing.T) {
 	tab := realistic()
 	tab.Rows[0].Why, tab.Rows[1].Guard.Allow, tab.Places[2].Established = "", nil, ""
 	_, err := fsm.Compile(tab)
-	want := `fsm: table "one tool call": allow: ` +
-		`row 2 (screened -discover-> discovered): guard "catalog-known" has no Allow function
-fsm: table "one tool call": written: place 3 (discovered) has no established sentence
-fsm: table "one tool call": written: row 1 (received -screen-> screened) has no why`
+	want := `fsm: table "pgfsm": allow: ` +
+		`row 2 (received -block-> blocked): guard "gate_blocks" has no Allow function
+fsm: table "pgfsm": written: place 3 (discovered) has no established sentence
+fsm: table "pgfsm": written: row 1 (received -screen-> screened) has no why`
 	if err == nil || err.Error() != want {
 		t.Errorf("Compile = %v, want %v", err, want)
 	}

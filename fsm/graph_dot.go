@@ -26,7 +26,7 @@ func DOT(s *Spec, m Marks) []byte {
 	}
 	for i, r := range s.Rows {
 		e := g.Edge(node(r.From), node(r.To))
-		e.Attrs("label", dotText(stepped(r.On, w.steps[i])), "tooltip", dotText(r.Guard+": "+r.Why), "fontname", "Helvetica",
+		e.Attrs("label", dotText(w.label(r.On, i)), "tooltip", dotText(r.Guard+": "+r.Why), "fontname", "Helvetica",
 			"fontsize", 10)
 		fade(e.AttributesMap, m, len(w.steps[i]) > 0)
 	}

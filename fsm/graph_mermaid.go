@@ -35,7 +35,7 @@ func Mermaid(s *Spec, m Marks) []byte {
 		if c.place(r.From) == nowhere || c.place(r.To) == nowhere {
 			continue
 		}
-		fmt.Fprintf(&b, "    %s --> %s: %s\n", id(r.From), id(r.To), escapeMermaid(stepped(r.On, w.steps[i])))
+		fmt.Fprintf(&b, "    %s --> %s: %s\n", id(r.From), id(r.To), escapeMermaid(w.label(r.On, i)))
 	}
 	for _, p := range s.Places {
 		if p.Terminal {

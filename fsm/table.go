@@ -22,9 +22,8 @@
 //
 // # Proofs and pictures
 //
-// [Prove], [Report], [DOT], [SVG], [Mermaid] and [JSON] read the [Spec]: the table without its functions. All of them
-// give the same bytes for the same Spec. Package fsmtest makes the broken copies
-// of a table that its test must see refused.
+// [Prove], [Report], [SVG], [DOT] and [Mermaid] read the [Spec]: the table without its functions. All of them give the
+// same bytes for the same Spec. Package fsmtest makes the broken copies of a table that its test must see refused.
 //
 // The package is pure: no clock, no randomness, no files, no network.
 package fsm

@@ -1,10 +1,10 @@
 package fsm
 
 import (
-	"encoding/xml"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // legible replaces what no picture can show and XML forbids: control, format and bidi characters and broken UTF-8.
@@ -15,14 +15,6 @@ func legible(s string) string {
 		}
 		return unicode.ReplacementChar
 	}, s)
-}
-
-// escapeXML makes text fit for an XML element or attribute.
-func escapeXML(s string) string {
-	var b strings.Builder
-	// A strings.Builder never fails.
-	_ = xml.EscapeText(&b, []byte(legible(s)))
-	return b.String()
 }
 
 // escapeMermaid keeps letters, digits and harmless punctuation and writes the rest as Mermaid's entity codes.
@@ -38,62 +30,29 @@ func escapeMermaid(s string) string {
 	return b.String()
 }
 
-// columns is how many columns a text takes in a fixed-width face: two for the wide scripts.
-func columns(s string) int {
-	n := 0
-	for _, r := range s {
-		n++
-		if r >= 0x1100 && r != '→' && r != '∩' && r != '…' {
-			n++
-		}
-	}
-	return n
-}
-
-// wrap breaks text into at most most lines of width columns; what does not fit ends in an ellipsis.
+// wrap breaks text into at most most lines of width characters; what does not fit ends in an ellipsis.
 func wrap(s string, width, most int) []string {
 	var lines []string
 	for _, word := range strings.Fields(legible(s)) {
-		word = shorten(word, width)
 		last := len(lines) - 1
-		if last >= 0 && columns(lines[last])+1+columns(word) <= width {
+		switch {
+		case last >= 0 && utf8.RuneCountInString(lines[last]+word) < width:
 			lines[last] += " " + word
-			continue
-		}
-		if len(lines) == most {
-			lines[last] = shorten(lines[last]+"……", width)
+		case last+1 < most:
+			lines = append(lines, shorten(word, width))
+		default:
+			lines[last] += "…"
 			return lines
 		}
-		lines = append(lines, word)
 	}
 	return lines
 }
 
-// shorten cuts text to width columns, the last one an ellipsis.
+// shorten cuts text to width characters, the last one an ellipsis.
 func shorten(s string, width int) string {
-	if columns(s) <= width && !strings.HasSuffix(s, "……") {
+	runes := []rune(s)
+	if len(runes) <= width {
 		return s
 	}
-	runes := []rune(strings.TrimRight(s, "…"))
-	for len(runes) > 0 && columns(string(runes))+1 > width {
-		runes = runes[:len(runes)-1]
-	}
-	return string(runes) + "…"
-}
-
-// stepped adds to a trigger the numbers of the steps that took it.
-func stepped(on Trigger, steps []int) string {
-	text := legible(string(on))
-	for i, step := range steps {
-		if i == 0 {
-			text += " ("
-		} else {
-			text += ", "
-		}
-		text += strconv.Itoa(step)
-	}
-	if len(steps) > 0 {
-		text += ")"
-	}
-	return text
+	return string(runes[:width-1]) + "…"
 }

@@ -8,7 +8,6 @@ import (
 	"pgfsm/eval"
 	"pgfsm/fsm"
 	"pgfsm/internal/safefile"
-	"pgfsm/internal/visible"
 	"pgfsm/states"
 	"pgfsm/traces"
 )
@@ -17,7 +16,7 @@ import (
 var pictures = []struct {
 	name string
 	draw func(*fsm.Spec, fsm.Marks) []byte
-}{{"dot", fsm.DOT}, {"svg", fsm.SVG}, {"mermaid", fsm.Mermaid}, {"json", fsm.JSON}}
+}{{"dot", fsm.DOT}, {"svg", fsm.SVG}, {"mermaid", fsm.Mermaid}}
 
 func newGraph(w world) *cobra.Command {
 	var format, trace, output string
@@ -47,9 +46,6 @@ func newGraph(w world) *cobra.Command {
 					continue
 				}
 				picture := p.draw(m.Spec(), marks)
-				if format == "json" {
-					picture = []byte(visible.JSON(picture)) // the other forms escape as they draw
-				}
 				if output != "" {
 					if err := eval.Replaceable(output, "", trace); err != nil {
 						return fmt.Errorf("%s: %w", output, err)
@@ -59,10 +55,10 @@ func newGraph(w world) *cobra.Command {
 				_, err := w.stdout.Write(picture)
 				return err
 			}
-			return fmt.Errorf("unknown format %q: use dot, svg, mermaid or json", format)
+			return fmt.Errorf("unknown format %q: use dot, svg or mermaid", format)
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "dot", "dot, svg, mermaid or json")
+	cmd.Flags().StringVar(&format, "format", "dot", "dot, svg or mermaid")
 	cmd.Flags().StringVar(&trace, "trace", "", "draw the path of this trace")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "the file to write to (default: standard output)")
 	return cmd

@@ -116,7 +116,7 @@ func drawn(trigger string, is bool) string {
 	if !is {
 		not = "!"
 	}
-	return not + "[...document.querySelectorAll('#machine svg .f-way')].some(e => e.textContent.includes('" + trigger + "'))"
+	return not + "[...document.querySelectorAll('#machine svg .taken')].some(e => e.textContent.includes('" + trigger + "'))"
 }
 
 func (b *breaker) streams() int {

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"bytes"
 	"errors"
 	"html/template"
 	"net/http"
@@ -141,8 +140,7 @@ func (h *Handler) addSteps(v *visit, r ledger.Reader, body *runView) error {
 	for _, s := range steps {
 		marks = append(marks, fsm.Mark{From: s.From, On: s.Trigger, To: s.To})
 	}
-	picture := fsm.SVG(h.Replayer.Machine().Spec(), marks)
-	body.Machine = template.HTML(bytes.Replace(picture, []byte("<style>"+fsm.SVGStyle()+"</style>\n"), nil, 1))
+	body.Machine = template.HTML(fsm.SVGInPage(h.Replayer.Machine().Spec(), marks))
 	return nil
 }
 
