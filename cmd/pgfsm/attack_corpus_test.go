@@ -91,7 +91,7 @@ var situationsWanted = strings.Fields(`
 	wrong-servers/unknown wrong-servers/homoglyph wrong-servers/prefix
 	wrong-tools/forbidden wrong-tools/homoglyph-that-is-listed wrong-tools/prefix-that-is-listed
 	numbers/const-past-2-53 numbers/maximum-of-the-largest-double closed-world/object closed-world/tree
-	keywords-draft-04/maximum keywords-draft-06/const keywords-draft-07/if-then keywords-2019-09/recursive-ref
+	keywords-draft-04/maximum keywords-draft-06/const keywords-draft-07/if-then keywords-2019-09/min-contains
 	keywords-2020-12/prefix-items keywords-no-dialect/prefix-items
 	final-answers/claims final-answers/flag-is-text final-answers/carries-a-tool final-answers/carries-a-call
 	summary/evidence-is-a-brace summary/evidence-is-a-key summary/evidence-is-one-letter summary/evidence-spans-two-values

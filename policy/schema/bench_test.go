@@ -1,11 +1,6 @@
 package schema
 
-import (
-	"bytes"
-	"testing"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
-)
+import "testing"
 
 // plainSchema and plainArguments are what most tools look like: eight plain arguments.
 const (
@@ -36,38 +31,6 @@ func BenchmarkJudge(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := s.Judge(doc); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkBareValidator(b *testing.B) {
-	c := jsonschema.NewCompiler()
-	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader([]byte(plainSchema)))
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := c.AddResource(documentURL, schema); err != nil {
-		b.Fatal(err)
-	}
-	s := c.MustCompile(documentURL)
-	doc := []byte(plainArguments)
-	b.ReportAllocs()
-	for b.Loop() {
-		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := s.Validate(v); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkCompile(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Compile([]byte(plainSchema), DefaultLimits()); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 //
 // Each node has up to two copies. The inner copy is used where the node applies in place (allOf, $ref, …): it does not
 // refuse keys, because a node beside it may name more. The outer copy is used where the node applies to a member or an
-// item. Nodes under not, if, contains and propertyNames, and meta-schemas, are not copied.
+// item. Nodes under not, if, contains and propertyNames are not copied.
 type closer struct {
 	g             *graph
 	inner         map[*node]*node
@@ -41,8 +41,6 @@ func newCloser(g *graph, shell *node) *closer {
 		plain: map[*node]bool{}, open: map[string]struct{}{}}
 	for _, n := range g.order {
 		c.facts[n] = c.learn(n)
-		// The validator follows $recursiveRef by the way to it, and so could find a closed copy below not.
-		c.needsOriginal = c.needsOriginal || n.RecursiveRef != nil
 		c.unevaluatedItems = c.unevaluatedItems || n.UnevaluatedItems != nil
 	}
 	return c
@@ -50,10 +48,7 @@ func newCloser(g *graph, shell *node) *closer {
 
 // learn needs the facts of the nodes that apply in place of n, which precede n in the graph's order.
 func (c *closer) learn(n *node) facts {
-	switch {
-	case !own(n):
-		return facts{items: true, object: true, array: true}
-	case n.Bool != nil:
+	if n.Bool != nil {
 		return facts{object: *n.Bool, array: *n.Bool}
 	}
 	f := facts{
@@ -63,7 +58,7 @@ func (c *closer) learn(n *node) facts {
 		object: c.mayBe(n, "object", func(f facts) bool { return f.object }),
 		array:  c.mayBe(n, "array", func(f facts) bool { return f.array }),
 	}
-	for _, next := range c.g.inPlace(n) {
+	for _, next := range inPlace(n) {
 		if next != n.Not && next != n.If {
 			f.names = f.names || c.facts[next].names
 			f.others = f.others || c.facts[next].others
@@ -98,11 +93,11 @@ func (c *closer) plainMembers(condition *node) bool {
 		return done
 	}
 	e := descending(condition)
-	plain := own(condition) && condition.AdditionalProperties != true
+	plain := condition.AdditionalProperties != true
 	for _, member := range slices.Concat(e.member, e.everyMember) {
 		plain = plain && !c.facts[member].object && !c.facts[member].array
 	}
-	for _, next := range c.g.inPlace(condition) {
+	for _, next := range inPlace(condition) {
 		plain = plain && (next == condition.Not || c.plainMembers(next))
 	}
 	c.plain[condition] = plain
@@ -170,7 +165,7 @@ func (c *closer) root() *node {
 func (c *closer) at(n *node) *node {
 	f := c.facts[n]
 	switch {
-	case !own(n) || saysMore(n):
+	case saysMore(n):
 		return c.in(n)
 	case f.names:
 		return c.close(n)
@@ -187,7 +182,7 @@ func (c *closer) close(n *node) *node {
 	}
 	closed := new(node)
 	c.outer[n] = closed
-	if len(c.g.inPlace(n)) > 0 {
+	if len(inPlace(n)) > 0 {
 		*closed = *c.shell
 		closed.Location = n.Location
 		closed.Ref = c.in(n)
@@ -203,8 +198,8 @@ func (c *closer) close(n *node) *node {
 
 // in returns the copy of n where it applies in place.
 func (c *closer) in(n *node) *node {
-	if n == nil || !own(n) {
-		return n
+	if n == nil {
+		return nil
 	}
 	if done, ok := c.inner[n]; ok {
 		return done
@@ -215,19 +210,12 @@ func (c *closer) in(n *node) *node {
 	return copied
 }
 
-// fill makes to a copy of n with closed parts. References whose target only the graph knows become parts of allOf, which
-// mean the same in the dialects that have them.
+// fill makes to a copy of n with closed parts.
 func (c *closer) fill(to, n *node) {
 	*to = *n
 	to.Ref = c.in(n.Ref)
 	to.AllOf = c.each(c.in, n.AllOf)
-	for _, target := range []*node{c.g.recursiveTarget(n), c.g.dynamicTarget(n)} {
-		if target != nil {
-			to.AllOf = append(to.AllOf, c.in(target))
-		}
-	}
 	c.needsOriginal = c.needsOriginal || len(n.OneOf) > 0
-	to.RecursiveRef, to.DynamicRef = nil, nil
 	to.AnyOf = c.each(c.in, n.AnyOf)
 	to.OneOf = c.each(c.in, n.OneOf)
 	to.If, to.Then, to.Else = c.condition(n.If), c.in(n.Then), c.in(n.Else)

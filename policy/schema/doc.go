@@ -8,10 +8,10 @@
 // # Dialects
 //
 // $schema may name draft-04, draft-06, draft-07, 2019-09 or 2020-12; without it a schema is 2020-12, as MCP says.
-// Everything else is refused, in subschemas too. References resolve within the document, or to the meta-schemas of
-// these dialects. format is asserted where the dialect asserts it: up to draft-07, and not since 2019-09, where it is
-// an annotation. Regular expressions are RE2 (https://github.com/google/re2/wiki/Syntax): lookaround is refused.
-// Numbers are exact: 9007199254740993 is not 9007199254740992.
+// Everything else is refused. References resolve within the document. format is asserted where the dialect asserts it: up to
+// draft-07, and not since 2019-09, where it is an annotation. Regular expressions are RE2
+// (https://github.com/google/re2/wiki/Syntax): lookaround is refused. Numbers are exact: 9007199254740993 is not
+// 9007199254740992.
 //
 // # What is refused before anything is judged
 //
@@ -20,8 +20,8 @@
 //   - a schema that is not strict JSON, or exceeds a limit;
 //   - subschemas that apply in place of themselves ({"$ref":"#"}, two that refer to one another);
 //   - schemas that apply too many subschemas to one value (a chain of n allOf with two references each is 2^n);
-//   - a $dynamicRef or $recursiveRef whose target depends on the path to it;
-//   - identifiers in a place that only a reference makes a subschema, if they could change where other references lead.
+//   - references to anything but a subschema of the document, dynamic references ($dynamicRef, $recursiveRef and their anchors),
+//     and identifiers ($id, $anchor) below the root.
 //
 // If a schema has several errors, Compile always reports the same one.
 //

@@ -9,10 +9,8 @@ const (
 	CodeTooDeep           = "schema_too_deep"            // Depth
 	CodeNumberTooLarge    = "schema_number_too_large"    // NumberBytes or Exponent
 	CodeDialectUnknown    = "schema_dialect_unknown"     // $schema names none of the five dialects
-	CodeReferenceOutside  = "schema_reference_outside"   // a reference points outside the document
-	CodeReferenceMissing  = "schema_reference_missing"   // the target of a reference does not exist
+	CodeReferenceRefused  = "schema_reference_refused"   // a reference to no subschema, a dynamic one, or an identifier below the root
 	CodeReferenceCycle    = "schema_reference_cycle"     // a subschema applies in place of itself
-	CodeReferenceDynamic  = "schema_reference_dynamic"   // the target of a $dynamicRef or $recursiveRef depends on the path to it
 	CodeExpansionTooLarge = "schema_expansion_too_large" // Expansion or Chain
 	CodePatternRefused    = "schema_pattern_refused"     // no RE2 expression, PatternBytes, PatternSteps, AllPatterns
 	CodeNotASchema        = "schema_invalid"             // the meta-schema of the dialect rejects it

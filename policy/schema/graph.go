@@ -13,14 +13,12 @@ import (
 // documentURL is the base URL of the schema. Nothing is ever fetched from it; relative references and
 // identifiers resolve against it.
 const (
-	documentURL = "https://schema.pgfsm.invalid/tool"
-	shellURL    = "https://schema.pgfsm.invalid/shell" // of what the closed world adds; see shell
+	baseURL     = "https://schema.pgfsm.invalid/"
+	documentURL = baseURL + "tool"
+	shellURL    = baseURL + "shell" // of what the closed world adds; see shell
 )
 
 type node = jsonschema.Schema
-
-// own reports whether n belongs to the document, and not to a meta-schema of the compiler.
-func own(n *node) bool { return strings.HasPrefix(n.Location, documentURL+"#") }
 
 // pointerOf returns the JSON pointer of n in its document.
 func pointerOf(n *node) string {
@@ -48,19 +46,19 @@ func percentDecoded(s string) string {
 // A graph holds the compiled subschemas that the validator walks as nodes and edges. An edge is in place if both ends
 // apply to the same value; the other edges descend into members or items.
 type graph struct {
-	root    *node
-	top     *node // the schema as compiled
-	notes   *guard
-	foreign []*node // nodes of meta-schemas
-	order   []*node // every reachable node, behind the nodes that apply in its place
+	root  *node
+	lim   Limits
+	order []*node // every reachable node, behind the nodes that apply in its place
 }
 
-// newGraph collects the nodes that are reachable from root: the compiled schema, or its closed world. It refuses
-// references whose target depends on the path to them, and nodes that apply in place of themselves.
-func newGraph(root, top *node, notes *guard) (*graph, error) {
-	g := &graph{root: root, top: top, notes: notes}
+// newGraph collects the nodes that are reachable from root. It refuses references to meta-schemas, which the compiler has without
+// loading them, and nodes that apply in place of themselves.
+func newGraph(root *node, lim Limits) (*graph, error) {
+	g := &graph{root: root, lim: lim}
 	var nodes []*node
 	seen := map[*node]bool{}
+	own := true
+
 	var collect func(n *node)
 	collect = func(n *node) {
 		if seen[n] {
@@ -68,19 +66,23 @@ func newGraph(root, top *node, notes *guard) (*graph, error) {
 		}
 		seen[n] = true
 		nodes = append(nodes, n)
-		if !own(n) {
-			g.foreign = append(g.foreign, n)
+		if own = own && strings.HasPrefix(n.Location, baseURL); !own {
+			return
 		}
-		for _, next := range slices.Concat(g.inPlace(n), descending(n).all()) {
+		for _, next := range slices.Concat(inPlace(n), descending(n).all()) {
 			collect(next)
 		}
 	}
 	collect(root)
+
+	if !own {
+		return nil, unresolved
+	}
 	return g, g.sort(nodes)
 }
 
 // inPlace lists the nodes that are held against the same value as n.
-func (g *graph) inPlace(n *node) []*node {
+func inPlace(n *node) []*node {
 	var to []*node
 	add := func(next *node) {
 		if next != nil {
@@ -88,8 +90,6 @@ func (g *graph) inPlace(n *node) []*node {
 		}
 	}
 	add(n.Ref)
-	add(g.recursiveTarget(n))
-	add(g.dynamicTarget(n))
 	to = slices.Concat(to, n.AllOf, n.AnyOf, n.OneOf)
 	for _, next := range []*node{n.Not, n.If, n.Then, n.Else} {
 		add(next)
@@ -105,69 +105,6 @@ func (g *graph) inPlace(n *node) []*node {
 	return to
 }
 
-// recursiveTarget follows $recursiveRef (2019-09). With $recursiveAnchor it leads to the outermost schema on the way,
-// which is the top whenever the top is marked too; check refuses everything else.
-func (g *graph) recursiveTarget(n *node) *node {
-	target := n.RecursiveRef
-	switch {
-	case target == nil || !target.RecursiveAnchor:
-		return target
-	case own(n):
-		return g.top
-	default:
-		return g.meta(func(m *node) bool { return m.RecursiveAnchor }, target)
-	}
-}
-
-// dynamicTarget follows $dynamicRef (2020-12). With one anchor of its name there is one target; check refuses more.
-func (g *graph) dynamicTarget(n *node) *node {
-	if n.DynamicRef == nil {
-		return nil
-	}
-	target := n.DynamicRef.Ref
-	if !isDynamic(n.DynamicRef) || own(n) {
-		return target
-	}
-	return g.meta(func(m *node) bool { return m.DynamicAnchor == n.DynamicRef.Anchor }, target)
-}
-
-func isDynamic(ref *jsonschema.DynamicRef) bool {
-	return ref.Anchor != "" && ref.Ref.DynamicAnchor == ref.Anchor
-}
-
-// meta finds the whole meta-schema among the nodes of meta-schemas: the schemas of its vocabularies extend one another
-// through it, and it costs at least as much as any of them.
-func (g *graph) meta(is func(*node) bool, otherwise *node) *node {
-	for _, m := range g.foreign {
-		if strings.HasSuffix(m.Location, "/schema#") && is(m) {
-			return m
-		}
-	}
-	return otherwise
-}
-
-// check refuses a node whose references cannot be followed without knowing the way to it.
-func (g *graph) check(n *node) *RefusedError {
-	refuse := func(keyword string) *RefusedError {
-		return &RefusedError{CodeReferenceDynamic, visible(pointerOf(n), maxPointer),
-			"where its " + keyword + " leads depends on the way to it"}
-	}
-	if target := n.RecursiveRef; target != nil && target.RecursiveAnchor {
-		if own(n) != own(target) || own(n) && !g.top.RecursiveAnchor || !own(n) && g.notes.recursive {
-			return refuse("$recursiveRef")
-		}
-	}
-	if ref := n.DynamicRef; ref != nil && isDynamic(ref) {
-		anchors, foreign := g.notes.dynamic[ref.Anchor], slices.ContainsFunc(g.foreign, func(m *node) bool {
-			return m.DynamicAnchor == ref.Anchor
-		})
-		if own(ref.Ref) && (anchors != 1 || foreign) || !own(ref.Ref) && anchors != 0 {
-			return refuse("$dynamicRef")
-		}
-	}
-	return nil
-}
-
 // sort puts the nodes into order and refuses in-place cycles and long in-place chains.
 func (g *graph) sort(nodes []*node) error {
 	const entered, left = 1, 2
@@ -175,11 +112,8 @@ func (g *graph) sort(nodes []*node) error {
 	chain := map[*node]int{}
 	var visit func(n *node) *RefusedError
 	visit = func(n *node) *RefusedError {
-		if refused := g.check(n); refused != nil {
-			return refused
-		}
 		state[n] = entered
-		for _, next := range g.inPlace(n) {
+		for _, next := range inPlace(n) {
 			if state[next] == entered {
 				return &RefusedError{CodeReferenceCycle, visible(pointerOf(n), maxPointer),
 					"it stands for itself, by way of " + quoted(pointerOf(next))}
@@ -192,9 +126,9 @@ func (g *graph) sort(nodes []*node) error {
 			chain[n] = max(chain[n], chain[next])
 		}
 		state[n] = left
-		if chain[n]++; chain[n] > g.notes.lim.Chain {
+		if chain[n]++; chain[n] > g.lim.Chain {
 			return &RefusedError{CodeExpansionTooLarge, visible(pointerOf(n), maxPointer),
-				fmt.Sprintf("more than %d subschemas stand for one another, one behind the other", g.notes.lim.Chain)}
+				fmt.Sprintf("more than %d subschemas stand for one another, one behind the other", g.lim.Chain)}
 		}
 		g.order = append(g.order, n)
 		return nil

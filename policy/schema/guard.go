@@ -23,64 +23,59 @@ var dialects = map[string]string{
 	"json-schema.org/draft/2020-12/schema": "2020-12",
 }
 
-const (
-	defaultDialect = "2020-12" // of a schema without $schema: MCP's default
-	metaHost       = "json-schema.org/"
-)
+const defaultDialect = "2020-12" // of a schema without $schema: MCP's default
 
 func withoutScheme(url string) string {
 	url = strings.TrimPrefix(strings.TrimPrefix(url, "https://"), "http://")
 	return strings.TrimSuffix(url, "#")
 }
 
-// A guard bounds a schema before the compiler reads it, and records the members that the graph needs and the compiler does
-// not show. It counts members by name everywhere, also in a default or an enum, so it never counts too few.
+// A guard bounds a schema before the compiler reads it, and refuses members whose effect on references depends on the way to
+// them. It looks at members by name everywhere, also in a default or an enum, so it never overlooks one.
 type guard struct {
 	lim          Limits
 	values       int
 	subschemas   int
 	refs         int
 	pointerBytes int
-	dynamic      map[string]int // $dynamicAnchor names and how often each is declared
-	recursive    bool           // there is a $recursiveAnchor
-	identified   bool           // there is an identifier or anchor, other than of the whole
+	dialect      string
 }
 
-// parse reads raw as strict JSON within the limits and returns what it holds, its dialect and the guard's notes.
-func parse(raw []byte, lim Limits) (doc any, dialect string, g *guard, err error) {
+// parse reads raw as strict JSON within the limits and returns what it holds and its dialect.
+func parse(raw []byte, lim Limits) (doc any, dialect string, err error) {
 	if len(raw) == 0 {
-		return nil, "", nil, &RefusedError{CodeNotStrict, "", "there is no schema"}
+		return nil, "", &RefusedError{CodeNotStrict, "", "there is no schema"}
 	}
 	if len(raw) > lim.Bytes {
-		return nil, "", nil, &RefusedError{CodeTooLarge, "",
+		return nil, "", &RefusedError{CodeTooLarge, "",
 			fmt.Sprintf("the schema has %d bytes, at most %d are allowed", len(raw), lim.Bytes)}
 	}
 	if err := canonical.CheckDepth(raw, max(1, lim.Depth)); err != nil {
-		return nil, "", nil, &RefusedError{CodeTooDeep, "", visible(err.Error(), maxMessage)}
+		return nil, "", &RefusedError{CodeTooDeep, "", visible(err.Error(), maxMessage)}
 	}
 	doc, err = decode(raw, lim.Depth, lim)
 	switch {
 	case errors.Is(err, errTooDeep):
-		return nil, "", nil, &RefusedError{CodeTooDeep, "", visible(err.Error(), maxMessage)}
+		return nil, "", &RefusedError{CodeTooDeep, "", visible(err.Error(), maxMessage)}
 	case errors.Is(err, errNumber):
-		return nil, "", nil, &RefusedError{CodeNumberTooLarge, "", visible(err.Error(), maxMessage)}
+		return nil, "", &RefusedError{CodeNumberTooLarge, "", visible(err.Error(), maxMessage)}
 	case err != nil:
-		return nil, "", nil, &RefusedError{CodeNotStrict, "", visible(canonical.Explain(err).Error(), maxMessage)}
+		return nil, "", &RefusedError{CodeNotStrict, "", visible(canonical.Explain(err).Error(), maxMessage)}
 	}
 	switch doc.(type) {
 	case map[string]any, bool:
 	default:
-		return nil, "", nil, &RefusedError{CodeNotStrict, "", "a schema is an object or a boolean"}
-	}
-	g = &guard{lim: lim, dynamic: map[string]int{}}
-	if refused := g.inspect(doc, ""); refused != nil {
-		return nil, "", nil, refused
+		return nil, "", &RefusedError{CodeNotStrict, "", "a schema is an object or a boolean"}
 	}
 	dialect, refused := dialectOf(doc)
 	if refused != nil {
-		return nil, "", nil, refused
+		return nil, "", refused
 	}
-	return doc, dialect, g, nil
+	g := &guard{lim: lim, dialect: dialect}
+	if refused := g.inspect(doc, ""); refused != nil {
+		return nil, "", refused
+	}
+	return doc, dialect, nil
 }
 
 func dialectOf(doc any) (string, *RefusedError) {
@@ -138,31 +133,23 @@ func (g *guard) subschema(pointer string) *RefusedError {
 	return nil
 }
 
-// member takes note of the names that bend references, and refuses two things that the compiler would misread. It
-// would follow $schema to any document it has, the schema itself or the meta-schema of a single vocabulary, which
-// leaves most keywords without meaning. And it would keep the low 64 bits of a count.
+// member counts references and refuses what the compiler would follow by the way to it, or misread: it would keep the low 64
+// bits of a count.
 func (g *guard) member(name string, v any, at string) *RefusedError {
-	text, isText := v.(string)
+	_, isText := v.(string)
+	nested := strings.LastIndexByte(at, '/') > 0
 	switch name {
-	case "$ref", "$dynamicRef", "$recursiveRef":
+	case "$ref":
 		if g.refs++; g.refs > g.lim.Refs {
 			return g.tooLarge(at, "references", g.lim.Refs)
 		}
-	case "$dynamicAnchor":
-		if isText {
-			g.dynamic[text]++
+	case "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor":
+		if isText || v == true {
+			return &RefusedError{CodeReferenceRefused, visible(at, maxPointer), "dynamic references are not allowed"}
 		}
-		g.identified = g.identified || isText && strings.LastIndexByte(at, '/') > 0
-	case "$anchor", "$id", "id":
-		g.identified = g.identified || isText && strings.LastIndexByte(at, '/') > 0
-	case "$recursiveAnchor":
-		g.recursive = g.recursive || v == true
-	case "$schema":
-		bare := withoutScheme(text)
-		meta := strings.HasPrefix(bare, metaHost) && dialects[bare] == ""
-		if isText && (meta || strings.HasPrefix(text, documentURL)) {
-			return &RefusedError{CodeDialectUnknown, visible(at, maxPointer),
-				"the dialect " + quoted(text) + " is not known"}
+	case "$id", "$anchor", "id":
+		if isText && nested && (name != "id" || g.dialect == "draft-04") {
+			return &RefusedError{CodeReferenceRefused, visible(at, maxPointer), "only the whole schema may have an identifier"}
 		}
 	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains":
 		if number, ok := v.(stdjson.Number); ok && !isCount(number) {

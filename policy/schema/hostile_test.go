@@ -101,27 +101,22 @@ var hostileCases = []hostileCase{
 	{"all-of-self", CodeReferenceCycle, text(`{"type":"object","allOf":[{"$ref":"#"}]}`), text(`{}`)},
 	{"not-self", CodeReferenceCycle, text(`{"not":{"$ref":"#"}}`), text(`{}`)},
 	{"dependent-self", CodeReferenceCycle, text(`{"dependentSchemas":{"a":{"$ref":"#"}}}`), text(`{"a":1}`)},
-	{"dynamic-ref-loop", CodeReferenceCycle, text(`{"$dynamicAnchor":"a","$dynamicRef":"#a"}`), text(`{}`)},
-	{"dynamic-ref-two-anchors", CodeReferenceDynamic,
-		text(`{"$dynamicRef":"#a","$defs":{"x":{"$id":"x","$dynamicAnchor":"a"},
-		"y":{"$dynamicAnchor":"a"}}}`), text(`{}`)},
-	{"recursive-ref-loop", CodeReferenceCycle,
+	{"dynamic-ref-loop", CodeReferenceRefused, text(`{"$dynamicAnchor":"a","$dynamicRef":"#a"}`), text(`{}`)},
+	{"recursive-ref-loop", CodeReferenceRefused,
 		text(`{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,"$recursiveRef":"#"}`),
 		text(`{}`)},
-	{"remote-ref", CodeReferenceOutside, text(`{"$ref":"` + hostileURL + `"}`), text(`{}`)},
+	{"remote-ref", CodeReferenceRefused, text(`{"$ref":"` + hostileURL + `"}`), text(`{}`)},
 	{"remote-ref-in-unused-part", fine, text(`{"$defs":{"a":{"$ref":"` + hostileURL + `"}}}`), text(`{}`)},
-	{"remote-ref-through-id", CodeReferenceOutside,
+	{"remote-ref-through-id", CodeReferenceRefused,
 		text(`{"$id":"` + hostileURL + `","$ref":"other.json"}`), text(`{}`)},
-	{"file-ref", CodeReferenceOutside, text(`{"$ref":"` + hostileFile + `"}`), text(`{}`)},
-	{"path-ref", CodeReferenceOutside, text(`{"$ref":"/etc/passwd"}`), text(`{}`)},
+	{"file-ref", CodeReferenceRefused, text(`{"$ref":"` + hostileFile + `"}`), text(`{}`)},
+	{"path-ref", CodeReferenceRefused, text(`{"$ref":"/etc/passwd"}`), text(`{}`)},
 	{"remote-dialect", CodeDialectUnknown, text(`{"$schema":"` + hostileURL + `"}`), text(`{}`)},
 	{"file-dialect", CodeDialectUnknown, text(`{"$schema":"` + hostileFile + `"}`), text(`{}`)},
-	{"remote-dialect-inside", CodeReferenceOutside,
-		text(`{"properties":{"a":{"$id":"b","$schema":"` + hostileURL + `"}}}`), text(`{}`)},
+	{"remote-dialect-inside", CodeReferenceRefused,
+		text(`{"properties":{"a":{"$schema":"` + hostileURL + `"}}}`), text(`{}`)},
 	{"dialect-of-one-vocabulary", CodeDialectUnknown,
 		text(`{"$schema":"https://json-schema.org/draft/2020-12/meta/core","properties":{"a":false}}`), text(`{"a":1}`)},
-	{"dialect-of-one-vocabulary-inside", CodeDialectUnknown,
-		text(`{"properties":{"a":{"$id":"b","$schema":"https://json-schema.org/draft/2020-12/meta/core"}}}`), text(`{}`)},
 	{"all-of-diamond", CodeExpansionTooLarge, func() string { return diamond(24) }, text(`{}`)},
 	{"long-chain", CodeExpansionTooLarge, func() string { return chain(2000) }, text(`{}`)},
 	{"doubling-recursion-deep-document", CodeDocumentTooCostly,
@@ -179,7 +174,7 @@ var hostileCases = []hostileCase{
 	{"many-references", CodeTooLarge, func() string {
 		return `{"properties":{` + many(3000, `"p%d":{"$ref":"#/$defs/a"}`, ",") + `},"$defs":{"a":{}}}`
 	}, text(`{}`)},
-	{"many-identifiers", fine,
+	{"many-identifiers", CodeReferenceRefused,
 		func() string { return `{"properties":{` + many(3000, `"p%d":{"$id":"i%[1]d"}`, ",") + `}}` }, text(`{}`)},
 	{"identifier-of-the-meta-schema", fine,
 		text(`{"$id":"https://json-schema.org/draft/2020-12/schema","properties":{"a":{}}}`),
@@ -188,15 +183,11 @@ var hostileCases = []hostileCase{
 		text(`{"$id":"https://json-schema.org/draft/2020-12/schema",
 			"$ref":"https://json-schema.org/draft/2020-12/schema"}`), text(`{}`)},
 	{"identifier-of-the-gate", fine, text(`{"$id":"` + documentURL + `","properties":{"a":{}}}`), text(`{"a":1}`)},
-	{"clashing-identifiers", CodeNotASchema, text(`{"properties":{"a":{"$id":"x"},"b":{"$id":"x"}}}`), text(`{}`)},
-	{"identifier-that-is-no-url", CodeNotASchema, text(`{"$id":"http://[::1"}`), text(`{}`)},
+	{"identifier-that-is-no-url", CodeReferenceRefused, text(`{"$id":"http://[::1"}`), text(`{}`)},
 	{"opaque-identifier", CodeReferenceCycle, text(`{"$id":"urn:a:b","$ref":"c"}`), text(`{}`)},
-	{"relative-identifier", fine,
-		text(`{"properties":{"a":{"$ref":"dir/x"}},"$defs":{"x":{"$id":"dir/x"}}}`), text(`{"a":1}`)},
-	{"twice-the-same-anchor", CodeNotASchema, text(`{"$defs":{"a":{"$anchor":"x"},"b":{"$anchor":"x"}}}`), text(`{}`)},
-	{"meta-schema-as-a-type", fine, text(`{"properties":{"a":{"$ref":"https://json-schema.org/draft/2020-12/schema"}}}`),
-		text(`{"a":{"properties":{"b":{"items":{"type":"string"}}}}}`)},
-	{"anchor-into-the-meta-schema", CodeReferenceDynamic, text(`{"$dynamicAnchor":"meta","properties":{
+	{"meta-schema-as-a-type", CodeReferenceRefused,
+		text(`{"properties":{"a":{"$ref":"https://json-schema.org/draft/2020-12/schema"}}}`), text(`{"a":{}}`)},
+	{"meta-schema-with-an-anchor", CodeReferenceRefused, text(`{"$dynamicAnchor":"meta","properties":{
 		"a":{"$ref":"https://json-schema.org/draft/2020-12/schema"}}}`), text(`{"a":{}}`)},
 	{"many-keys-unevaluated", CodeDocumentTooCostly, func() string {
 		return `{"allOf":[` + many(5000, `{"minProperties":%d}`, ",") + `],"properties":{"a":{}}}`
@@ -291,7 +282,7 @@ func runHostile(name string) {
 
 func outcome(schema, doc []byte) string {
 	if os.Getenv(hostileBareEnv) != "" {
-		judge, err := bare(schema, jsonschema.Draft2020, memory{})
+		judge, err := bare(schema, jsonschema.Draft2020)
 		if err == nil {
 			err = judge(doc)
 		}

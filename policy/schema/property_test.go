@@ -22,16 +22,10 @@ var seeds = []struct{ schema, doc string }{
 	{`{"$schema":"http://json-schema.org/draft-07/schema#","if":{"properties":{"k":{"const":1}}},
 		"then":{"properties":{"b":{}}},
 		"else":{"properties":{"c":{"not":{"properties":{"d":{}}}}}},"properties":{"k":{}}}`, `{"k":1,"b":2}`},
-	{`{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,
-		"properties":{"k":{"items":{"$recursiveRef":"#"}}},"not":{"required":["z"]}}`, `{"k":[{"k":[{}]}]}`},
-	{`{"$dynamicAnchor":"n","patternProperties":{"^k":{"prefixItems":[{"$dynamicRef":"#n"}],
-		"contains":{"$dynamicRef":"#n"}}}}`,
-		`{"k":[{"kk":[{}]}]}`},
 	{`{"properties":{"u":{"uniqueItems":true,"items":{"multipleOf":0.5}}},
 		"unevaluatedProperties":{"properties":{"v":{}}}}`,
 		`{"u":[1,1.5],"w":{"v":null}}`},
 	{`{"allOf":[{"items":{"$ref":"#"}},{"items":{"$ref":"#"}}]}`, `[[[[]]]]`},
-	{`{"properties":{"a":{"$ref":"https://json-schema.org/draft/2020-12/schema"}}}`, `{"a":{"type":"object"}}`},
 	{`{"dependentSchemas":{"a":{"properties":{"b":{}}}},"dependencies":{"b":{"properties":{"c":{}}}},
 		"propertyNames":{"maxLength":3}}`,
 		`{"a":1,"b":2}`},
@@ -75,7 +69,7 @@ func holds(t *testing.T, schema, doc string) string {
 		t.Errorf("Judge(%s) by %s = %v, and again %v", doc, schema, err, again)
 	}
 	if err == nil {
-		judge, bareErr := bare([]byte(schema), jsonschema.Draft2020, memory{})
+		judge, bareErr := bare([]byte(schema), jsonschema.Draft2020)
 		if bareErr == nil {
 			bareErr = judge([]byte(doc))
 		}
@@ -187,7 +181,7 @@ func TestClosedWorldOnRandomSchemas(t *testing.T) {
 			if err != nil {
 				t.Fatalf("Compile(%s) = %v", schema, err)
 			}
-			judge, err := bare([]byte(schema), d.draft, memory{})
+			judge, err := bare([]byte(schema), d.draft)
 			if err != nil {
 				t.Fatal(err)
 			}

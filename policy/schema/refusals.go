@@ -4,41 +4,90 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// firstRefusal returns why a schema is refused; err is the compiler's. It is the same every time for the same schema. Errors of the
-// meta-schema about the whole document already are: the compiler finds them before it walks any map.
-func firstRefusal(err error, doc any, notes *guard) *RefusedError {
+// refusal says why the compiler refused doc. The compiler visits members in the order of a Go map and stops at its first error, so
+// only its judgement of the whole document by the meta-schema, which comes before that, is the same every time. What it finds
+// later is a pattern, which is looked for here again, or a reference, for which there is one sentence.
+func refusal(err error, doc any, lim Limits) *RefusedError {
 	var invalid *jsonschema.SchemaValidationError
-	switch {
-	case errors.As(err, &invalid) && invalid.URL == locationOf(""):
-		return refusal(err)
-	case err == nil && (notes.refs == 0 || !notes.identified):
-		return nil
+	if !errors.As(err, &invalid) || invalid.URL != documentURL+"#" {
+		engine := &patterns{lim: lim, known: map[string]*pattern{}}
+		if refused := engine.firstRefused(doc, ""); refused != nil {
+			return refused
+		}
+		return unresolved
 	}
-	r := newResolver(doc, notes.lim)
-	if found := r.resolve(); found != nil {
-		return refusal(found)
+
+	if bad := badPattern(invalid.Err); bad != nil {
+		format := bad.ErrorKind.(*kind.Format)
+		return patternRefused(format.Got, format.Err, instancePointer(bad.InstanceLocation))
 	}
-	if refused := r.ambiguous(); refused != nil || err == nil {
-		return refused
-	}
-	return refusal(err)
+	found := issuesOf(invalid.Err)
+	return &RefusedError{CodeNotASchema, found.Issues[0].Path, "the schema's value " + found.Issues[0].Message}
 }
 
-// patternRefused returns the reason why an expression is refused.
-func patternRefused(expr any, err error) string {
-	if errors.Is(err, errAllPatterns) {
-		return visible(err.Error(), maxMessage)
+var unresolved = &RefusedError{
+	Code:   CodeReferenceRefused,
+	Reason: "a reference leads to no subschema of the schema, and nothing outside the schema is read",
+}
+
+// firstRefused returns the first pattern in v that is refused, in the order of the members' names, or nil.
+func (p *patterns) firstRefused(v any, pointer string) *RefusedError {
+	switch v := v.(type) {
+	case []any:
+		for i, item := range v {
+			if refused := p.firstRefused(item, pointer+"/"+strconv.Itoa(i)); refused != nil {
+				return refused
+			}
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			at := pointer + "/" + escapePointer(name)
+			for _, expr := range expressions(name, v[name]) {
+				if _, err := p.compile(expr); err != nil {
+					return patternRefused(expr, err, at)
+				}
+			}
+			if refused := p.firstRefused(v[name], at); refused != nil {
+				return refused
+			}
+		}
 	}
-	return fmt.Sprintf("the pattern %s %s", shown(expr), visible(err.Error(), maxMessage))
+	return nil
+}
+
+// expressions returns the regular expressions in a member.
+func expressions(name string, v any) []string {
+	switch v := v.(type) {
+	case string:
+		if name == "pattern" {
+			return []string{v}
+		}
+	case map[string]any:
+		if name == "patternProperties" {
+			return slices.Sorted(maps.Keys(v))
+		}
+	}
+	return nil
+}
+
+// patternRefused says why an expression is refused, and where it is unless no single one is to blame.
+func patternRefused(expr any, err error, pointer string) *RefusedError {
+	if errors.Is(err, errAllPatterns) {
+		return &RefusedError{CodePatternRefused, "", visible(err.Error(), maxMessage)}
+	}
+	reason := fmt.Sprintf("the pattern %s %s", shown(expr), visible(err.Error(), maxMessage))
+	return &RefusedError{CodePatternRefused, visible(pointer, maxPointer), reason}
 }
 
 // badPattern finds the meta-schema's complaint about a regular expression, if that is what is wrong: the first about

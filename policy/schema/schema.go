@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
 // A Schema judges documents. It is made by [Compile], immutable, and safe for concurrent use. The zero Schema refuses
@@ -49,17 +47,17 @@ func compileAs(raw []byte, lim Limits, closed bool) (s *Schema, err error) {
 			s, err = nil, &RefusedError{CodeNotASchema, "", reason}
 		}
 	}()
-	doc, dialect, notes, err := parse(raw, lim)
+	doc, dialect, err := parse(raw, lim)
 	if err != nil {
 		return nil, err
 	}
 	engine := &patterns{lim: lim, known: map[string]*pattern{}}
 	root, err := compile(documentURL, doc, engine.compile)
-	if refused := firstRefusal(err, doc, notes); refused != nil {
-		return nil, refused
+	if err != nil {
+		return nil, refusal(err, doc, lim)
 	}
 	engine.known = nil
-	g, err := newGraph(root, root, notes)
+	g, err := newGraph(root, lim)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +72,7 @@ func compileAs(raw []byte, lim Limits, closed bool) (s *Schema, err error) {
 	}
 	c := newCloser(g, shell)
 	s = &Schema{dialect: dialect, closed: c.root(), open: slices.Sorted(maps.Keys(c.open)), lim: lim}
-	all, err := newGraph(s.closed, root, notes)
+	all, err := newGraph(s.closed, lim)
 	if err != nil {
 		return nil, err
 	}
@@ -124,50 +122,6 @@ var shell = func() *node {
 	}
 	return n
 }()
-
-// withoutBase removes the base URL of the schema, which its author never wrote.
-var withoutBase = strings.NewReplacer(` in "`+documentURL+`"`, "", documentURL, "", strings.TrimSuffix(documentURL, "tool"), "")
-
-func leadsNowhere(reference string) string {
-	return "the reference " + quoted(withoutBase.Replace(reference)) + " leads to nothing in the schema"
-}
-
-// refusal gives an error of the compiler its code.
-func refusal(err error) *RefusedError {
-	r := &RefusedError{Code: CodeNotASchema, Reason: visible(withoutBase.Replace(err.Error()), maxMessage)}
-	var (
-		outside *jsonschema.LoadURLError
-		pattern *jsonschema.InvalidRegexError
-		pointer *jsonschema.JSONPointerNotFoundError
-		badPtr  *jsonschema.InvalidJsonPointerError
-		anchor  *jsonschema.AnchorNotFoundError
-		invalid *jsonschema.SchemaValidationError
-	)
-	switch {
-	case errors.As(err, &outside):
-		r.Code, r.Reason = CodeReferenceOutside, quoted(withoutBase.Replace(outside.URL))+" is outside the schema, and nothing outside is read"
-	case errors.As(err, &pattern):
-		r.Code, r.Reason = CodePatternRefused, patternRefused(pattern.Regex, pattern.Err)
-	case errors.As(err, &pointer):
-		r.Code, r.Reason = CodeReferenceMissing, leadsNowhere(pointer.URL)
-	case errors.As(err, &badPtr):
-		r.Code, r.Reason = CodeReferenceMissing, leadsNowhere(badPtr.URL)
-	case errors.As(err, &anchor):
-		r.Code, r.Reason = CodeReferenceMissing, leadsNowhere(anchor.Reference)
-	case errors.As(err, &invalid):
-		if bad := badPattern(invalid.Err); bad != nil {
-			format := bad.ErrorKind.(*kind.Format)
-			r.Code, r.Reason = CodePatternRefused, patternRefused(format.Got, format.Err)
-			if !errors.Is(format.Err, errAllPatterns) {
-				r.Path = visible(instancePointer(bad.InstanceLocation), maxPointer)
-			}
-			return r
-		}
-		found := issuesOf(invalid.Err)
-		r.Path, r.Reason = found.Issues[0].Path, "the schema's value "+found.Issues[0].Message
-	}
-	return r
-}
 
 // Judge reports whether doc, one strict JSON value, is what the schema allows in a closed world. The error is an
 // [*InvalidError]. The caller bounds the size of doc.

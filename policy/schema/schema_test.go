@@ -197,17 +197,6 @@ func TestClosedWorldOfConditions(t *testing.T) {
 		{"cousins-do-not-know-of-one-another",
 			`{"allOf":[{"properties":{"a":{"properties":{"x":{}}}}},{"properties":{"a":{"properties":{"y":{}}}}}]}`,
 			`{"a":{"x":1,"y":1}}`, CodeInvalid},
-		{"one-dynamic-anchor", `{"$dynamicAnchor":"n","properties":{"v":{},"kids":{"items":{"$dynamicRef":"#n"}}}}`,
-			`{"kids":[{"v":1}]}`, fine},
-		{"one-dynamic-anchor-unnamed", `{"$dynamicAnchor":"n","properties":{"v":{},"kids":{"items":{"$dynamicRef":"#n"}}}}`,
-			`{"kids":[{"kids":[{"w":1}]}]}`, CodeInvalid},
-		{"recursive-anchor-unnamed",
-			`{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,
-				"properties":{"kids":{"items":{"$recursiveRef":"#"}}}}`,
-			`{"kids":[{"kids":[{"w":1}]}]}`, CodeInvalid},
-		{"another-dialect-inside",
-			`{"properties":{"a":{"$id":"x","$schema":"http://json-schema.org/draft-07/schema#","properties":{"b":{}}}}}`,
-			`{"a":{"c":1}}`, CodeInvalid},
 	})
 }
 
@@ -223,10 +212,8 @@ func TestCompileRefuses(t *testing.T) {
 		{"unknown-dialect", `{"$schema":"http://json-schema.org/draft-03/schema#"}`, CodeDialectUnknown, "/$schema"},
 		{"dialect-that-is-no-string", `{"$schema":7}`, CodeDialectUnknown, "/$schema"},
 		{"dialect-without-scheme", `{"$schema":"json-schema.org/draft-07/schema"}`, CodeDialectUnknown, "/$schema"},
-		{"itself-as-dialect", `{"properties":{"a":{"$id":"b","$schema":"` + documentURL + `"}}}`, CodeDialectUnknown,
-			"/properties/a/$schema"},
-		{"reference-to-nothing", `{"$ref":"#/$defs/a"}`, CodeReferenceMissing, ""},
-		{"reference-to-no-anchor", `{"$ref":"#a"}`, CodeReferenceMissing, ""},
+		{"reference-to-nothing", `{"$ref":"#/$defs/a"}`, CodeReferenceRefused, ""},
+		{"reference-to-no-anchor", `{"$ref":"#a"}`, CodeReferenceRefused, ""},
 		{"lookahead", `{"properties":{"a":{"pattern":"(?=x)"}}}`, CodePatternRefused, "/properties/a/pattern"},
 		{"count-beyond-64-bits", `{"properties":{"a":{"minLength":9223372036854775808}}}`, CodeNumberTooLarge,
 			"/properties/a/minLength"},
@@ -284,7 +271,6 @@ func TestOpen(t *testing.T) {
 			[]string{"/properties/a"}},
 		{"tuple-with-a-rest", `{"properties":{"a":{"type":"array","prefixItems":[{"type":"null"}]},
 			"b":{"type":"array","prefixItems":[{"type":"null"}],"items":false}}}`, []string{"/properties/a"}},
-		{"meta-schema", `{"properties":{"a":{"$ref":"http://json-schema.org/draft-07/schema#"}}}`, []string{"/properties/a"}},
 		{"escaped-pointer", `{"properties":{"a/b ~ü%41":{"type":"object"}}}`, []string{"/properties/a~1b ~0ü%41"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -436,8 +422,6 @@ func TestLegitimateRecursion(t *testing.T) {
 		{"linked-list", `{"$defs":{"L":{"properties":{"next":{"$ref":"#/$defs/L"}}}},
 			"properties":{"l":{"$ref":"#/$defs/L"}}}`,
 			`{"l":` + nested(`{"next":`, "{}", "}", 100) + `}`},
-		{"schema-as-argument", `{"properties":{"s":{"$ref":"https://json-schema.org/draft/2020-12/schema"}}}`,
-			`{"s":` + nested(`{"properties":{"a":`, "{}", "}}", 6) + `}`},
 		{"long-table", `{"properties":{"rows":{"items":{"properties":{"id":{"type":"integer"},"name":{"type":"string"}}}}}}`,
 			`{"rows":[` + many(200_000, `{"id":%d,"name":"a name"}`, ",") + `]}`},
 	} {

@@ -66,7 +66,7 @@ func (g *graph) costs() *costs {
 			own:         costOf(n),
 			look:        costNode + uint64(len(n.PatternProperties)),
 			deep:        uniqueCost(n),
-			inPlace:     positions(g.inPlace(n)),
+			inPlace:     positions(inPlace(n)),
 			everyMember: positions(e.everyMember),
 			name:        positions(e.name),
 			item:        positions(e.item),
@@ -83,12 +83,12 @@ func (g *graph) expansion() *RefusedError {
 	count := make(map[*node]uint64, len(g.order))
 	for _, n := range g.order {
 		count[n] = 1
-		for _, to := range g.inPlace(n) {
+		for _, to := range inPlace(n) {
 			count[n] = plus(count[n], count[to])
 		}
-		if count[n] > uint64(max(0, g.notes.lim.Expansion)) {
+		if count[n] > uint64(max(0, g.lim.Expansion)) {
 			return &RefusedError{CodeExpansionTooLarge, visible(pointerOf(n), maxPointer),
-				fmt.Sprintf("one value would be held against more than %d subschemas", g.notes.lim.Expansion)}
+				fmt.Sprintf("one value would be held against more than %d subschemas", g.lim.Expansion)}
 		}
 	}
 	return nil
