@@ -30,18 +30,7 @@ type allowOptions struct {
 func newAllow(w world) *cobra.Command {
 	var o allowOptions
 	cmd := &cobra.Command{
-		Use:   "allow SERVER {TOOL... | --read-only | --all}",
-		Short: "Put tools on the allowlist and pin them",
-		Long: `allow asks the server for its tools and shows each named tool in a line, or with --full its whole definition. If you
-answer yes, it writes the tools into the allowlist, pinned to these definitions. A definition is
-the server's own claim, also where it says that the tool only reads. Policies still judge each call: pgfsm policy explain
-shows what they decide.
-
-Exit code 1 if you do not answer yes. If one of the named tools cannot be allowed, allow writes nothing and exits with
-2. --read-only and --all leave such tools out, and say why.`,
-		Example: `  pgfsm tools --not-allowed
-  pgfsm allow mcp-policy-kb fetch_policy_entry search_policy_kb
-  pgfsm allow mcp-policy-kb --read-only`,
+		Use:  "allow SERVER {TOOL... | --read-only | --all}",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			switch some := o.all || o.readOnlyTools; {

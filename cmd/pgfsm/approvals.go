@@ -15,14 +15,7 @@ import (
 
 func newApprovals(w world) *cobra.Command {
 	var f ledgerFlags
-	cmd := group("approvals", "Show and decide held calls", `A call that a policy holds waits in the ledger. These commands show held calls and record decisions, in the
-configuration's ledger or in that of --ledger. They need a token in PGFSM_TOKEN (pgfsm token create): approve and deny need
-the role approver; the others need approver, auditor or admin.
-
-These commands make no call. Once enough people have approved a call, a running pgfsm serve, pgfsm approvals serve or
-pgfsm run --wait makes it within seconds. If none of these is running, run pgfsm resume to make the call.
-
-Exit codes: 0 done, 1 refused, 2 could not.`,
+	cmd := group("approvals",
 		newApprovalsList(w, &f), newApprovalsShow(w, &f), newApprovalsApprove(w, &f), newApprovalsDeny(w, &f),
 		newApprovalsWatch(w, &f), newApprovalsServe(w, &f))
 	f.register(cmd)
@@ -42,10 +35,7 @@ func (f *ledgerFlags) looking(ctx context.Context, w world, do func(*openedLedge
 func newApprovalsList(w world, f *ledgerFlags) *cobra.Command {
 	l := requestList{Filter: ledger.Filter{Held: true}, none: "No request waits for a decision."}
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List held calls, oldest first",
-		Example: `  pgfsm approvals list
-  pgfsm approvals list --status denied,expired --json`,
+		Use:  "list",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := l.choose(); err != nil {

@@ -30,22 +30,7 @@ const defaultAdmin = "127.0.0.1:9464"
 func newApprovalsServe(w world, f *ledgerFlags) *cobra.Command {
 	o := serveOptions{ledgerFlags: f}
 	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Take decisions in the console and over HTTP, and make approved calls",
-		Long: `serve lets people decide in a browser, at the console (pgfsm console prints a link to sign in), and chat tools over HTTP:
-GET /pending, GET /requests, GET /status/ID, POST /approve/ID, POST /deny/ID; GET /openapi.yaml describes them. Every
-caller needs a token (pgfsm token create), even on this machine.
-
-serve also sends web hooks, makes approved calls, and ends runs that were denied or have expired, and runs whose process
-died. With --no-resume it only takes decisions and calls no tool.
-
-Without serve.tls, serve listens only on loopback addresses. For other machines, configure serve.tls and serve.admin_url, or
-put a reverse proxy with TLS in front of serve and name the proxy's host with --host.
-
-After the first interrupt, calls under way have half a minute to finish; then serve cuts them off and records that.
-Exit codes: 0 stopped by an interrupt, 2 could not.`,
-		Example: `  pgfsm approvals serve -c pgfsm.yaml
-  pgfsm approvals serve --admin 127.0.0.1:8080 --host approvals.example.com --no-resume`,
+		Use:  "serve",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.serve(cmd.Context(), w) },
 	}

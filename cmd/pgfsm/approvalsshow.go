@@ -14,11 +14,7 @@ import (
 
 func newApprovalsShow(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show ID",
-		Short: "Show a held call and everything that an approval binds",
-		Long: `show prints the whole request: requester, the tool with its whole definition, the arguments byte for byte, risk and
-policy, the votes so far, and the digest for approve and deny. It shortens nothing, and escapes invisible characters. It
-replays the run's record, and refuses to show a record that was tampered with.`,
+		Use:  "show ID",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := newReplayer()

@@ -18,19 +18,13 @@ import (
 
 func newApprovalsApprove(w world, f *ledgerFlags) *cobra.Command {
 	return newVote(w, f, true, &cobra.Command{
-		Use:   "approve ID --digest DIGEST",
-		Short: "Approve a held call",
-		Long: `approve records your approval. The call is approved when as many people as the policy requires have approved it; it must
-then be made before it expires. --digest is the digest that pgfsm approvals show prints. If the request has another
-digest, approve records nothing.`,
+		Use: "approve ID --digest DIGEST",
 	})
 }
 
 func newApprovalsDeny(w world, f *ledgerFlags) *cobra.Command {
 	return newVote(w, f, false, &cobra.Command{
-		Use:   "deny ID --digest DIGEST --reason REASON",
-		Short: "Deny a held call; the requester gets the reason",
-		Long:  `deny records your denial. One denial decides at once.`,
+		Use: "deny ID --digest DIGEST --reason REASON",
 	})
 }
 

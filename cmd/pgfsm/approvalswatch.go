@@ -14,10 +14,7 @@ import (
 
 func newApprovalsWatch(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:   "watch",
-		Short: "Print held calls and decisions as they happen",
-		Long: `watch prints the held calls, and then one line for every newly held call, every vote and every expiry, until you
-interrupt it. With --json each line is one document.`,
+		Use:  "watch",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.looking(cmd.Context(), w, func(o *openedLedger) error { return f.watch(cmd.Context(), w, o) })

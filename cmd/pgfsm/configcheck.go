@@ -19,11 +19,7 @@ func newConfig(w world) *cobra.Command {
 	var o options
 	var strict bool
 	check := &cobra.Command{
-		Use:   "check",
-		Short: "Check the configuration and every file it names; start nothing",
-		Long: `check reads the configuration and every file it names, runs policy lint, and reads what serve reads at its start. Secrets that
-this environment does not have are warnings. Exit code 2 if the files cannot be used, 1 if the gateway could not work with
-them, or for a warning with --strict.`,
+		Use:  "check",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := o.check(cmd.Context(), w, strict)
@@ -41,10 +37,9 @@ them, or for a warning with --strict.`,
 	o.register(check)
 	o.registerGrants(check)
 	check.Flags().BoolVar(&strict, "strict", false, "exit 1 for a warning, too")
-	return group("config", "Check a configuration, or print its JSON Schema", "", check, &cobra.Command{
-		Use:   "schema",
-		Short: "Print the JSON Schema of pgfsm.yaml",
-		Args:  cobra.NoArgs,
+	return group("config", check, &cobra.Command{
+		Use:  "schema",
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := w.stdout.Write(config.Schema())
 			return err

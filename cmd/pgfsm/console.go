@@ -30,20 +30,7 @@ type consoleOptions struct {
 func newConsole(w world) *cobra.Command {
 	var o consoleOptions
 	cmd := &cobra.Command{
-		Use:   "console",
-		Short: "Print a link that signs you in at the console",
-		Long: `console prints a link to the console of a running pgfsm serve or pgfsm approvals serve. The link signs in the owner of
-the token in PGFSM_TOKEN, who must be an approver, an auditor or an admin. It works once, within a minute. Do not share
-it: any user who opens it first is signed in as you. People of an identity provider sign in at the console itself.
-
-console makes the link in the ledger, so it must be able to write the ledger. With several gateways on one machine, --url
-names the one whose console you want.
-
---open hands the link to your browser in a file that only you can read, instead of printing it. console then waits until
-you have signed in, and removes the file. The variable BROWSER names another program that opens files.`,
-		Example: `  pgfsm console
-  pgfsm console --open
-  pgfsm console --url https://approvals.example.com`,
+		Use:  "console",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			at, err := o.address(w, cmd)

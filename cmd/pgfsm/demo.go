@@ -13,10 +13,7 @@ func newDemo(w world) *cobra.Command {
 	var asJSON bool
 	addrs := []string{"127.0.0.1:5101", "127.0.0.1:5102", "127.0.0.1:5103"}
 	cmd := &cobra.Command{
-		Use:   "demo",
-		Short: "Serve the three demo MCP servers on loopback until interrupted",
-		Long: `demo serves mcp-sharepoint, mcp-servicenow and mcp-policy-kb, each on one port: SSE at /sse and
-streamable HTTP at /mcp.`,
+		Use:  "demo",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			fleet, err := toy.Listen(cmd.Context(), addrs)

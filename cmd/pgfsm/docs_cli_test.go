@@ -56,3 +56,24 @@ func commandReference(b *strings.Builder, cmd *cobra.Command) {
 		commandReference(b, sub)
 	}
 }
+
+// TestHelpIsComplete shows that every command has help, and that every section of help.md is of a command.
+func TestHelpIsComplete(t *testing.T) {
+	sections := strings.Count("\n"+helpText, "\n## ")
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		if strings.Contains(helpText, "## "+cmd.CommandPath()+"\n") {
+			sections--
+		}
+		if cmd.Short == "" {
+			t.Errorf("%s has no help", cmd.CommandPath())
+		}
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	walk(newRoot(world{}))
+	if sections != 0 {
+		t.Errorf("%d sections of help.md are of no command, want 0", sections)
+	}
+}

@@ -17,7 +17,7 @@ type importOptions struct {
 }
 
 func newEvalImport(w world) *cobra.Command {
-	return group("import", "Write tools and cases from a benchmark's data", "",
+	return group("import",
 		newImportDojo(w))
 }
 

@@ -21,10 +21,7 @@ var pictures = []struct {
 func newGraph(w world) *cobra.Command {
 	var format, trace, output string
 	cmd := &cobra.Command{
-		Use:   "graph",
-		Short: "Draw the machine, or the path of one run",
-		Example: `  pgfsm graph --format svg -o machine.svg
-  pgfsm graph --format mermaid --trace traces/trace_RUN.json`,
+		Use:  "graph",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			m, err := states.NewMachine()

@@ -18,11 +18,7 @@ import (
 
 func newIdentity(w world) *cobra.Command {
 	var f ledgerFlags
-	cmd := group("identity", "Block and unblock subjects of identity providers", `An identity provider names each agent and each person by a subject, which is unique for one issuer. An admin can block a
-subject: it can no longer call, vote or sign in, and pgfsm does not make held calls that it requested or approved, or that
-an agent requested on its behalf. A block is an entry of the ledger's log and takes effect at once.
-
-An actor of an identity provider has the name ISSUER#SUBJECT.`,
+	cmd := group("identity",
 		newIdentityBlock(w, &f), newIdentityUnblock(w, &f), newIdentityList(w, &f))
 	f.register(cmd)
 	return cmd
@@ -30,12 +26,8 @@ An actor of an identity provider has the name ISSUER#SUBJECT.`,
 
 func newIdentityBlock(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:   "block ISSUER SUBJECT",
-		Short: "Block a subject",
-		Long: `The configuration must name the issuer in identity.issuers. With --ledger, block does not check the issuer: use that for an
-issuer that was removed from the configuration, because votes of its subjects on held calls still count.`,
-		Example: "  pgfsm identity block https://login.example.com/realms/corp 8f1c",
-		Args:    cobra.ExactArgs(2),
+		Use:  "block ISSUER SUBJECT",
+		Args: cobra.ExactArgs(2),
 		RunE: changeIdentity(w, f, stores.ToWrite, "blocked", func(o *openedLedger, ctx context.Context, by ledger.Caller, issuer, subject string) error {
 			if err := knownIssuer(o.loaded, issuer); err != nil {
 				return err
@@ -63,12 +55,9 @@ func knownIssuer(c *config.Loaded, issuer string) error {
 
 func newIdentityUnblock(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:     "unblock ISSUER SUBJECT",
-		Short:   "End the block of a subject",
-		Long:    "unblock ends a block. Votes and requests from before the block count again.",
-		Example: "  pgfsm identity unblock https://login.example.com/realms/corp 8f1c",
-		Args:    cobra.ExactArgs(2),
-		RunE:    changeIdentity(w, f, stores.ToChange, "unblocked", (*openedLedger).UnblockIdentity),
+		Use:  "unblock ISSUER SUBJECT",
+		Args: cobra.ExactArgs(2),
+		RunE: changeIdentity(w, f, stores.ToChange, "unblocked", (*openedLedger).UnblockIdentity),
 	}
 }
 
@@ -100,9 +89,8 @@ func changeIdentity(w world, f *ledgerFlags, purpose stores.Purpose, what string
 
 func newIdentityList(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "List the blocked subjects",
-		Args:  cobra.NoArgs,
+		Use:  "list",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.use(w, stores.ToRead, func(o *openedLedger) error { return listBlocks(cmd.Context(), w, o, f.json) })
 		},

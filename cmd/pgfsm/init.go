@@ -25,15 +25,7 @@ type initOptions struct {
 func newInit(w world) *cobra.Command {
 	o := initOptions{w: w, dir: "."}
 	cmd := &cobra.Command{
-		Use:   "init [FOLDER]",
-		Short: "Write a commented starter configuration",
-		Long: `init writes pgfsm.yaml, its allowlist and its JSON Schema for editors to the folder (default: here). It overwrites
-nothing. The configuration calls the servers of "pgfsm demo".
-
-With --from, init lists the servers of a client's own file instead, each by name and digest. It shows the command of
-each server, and asks before it writes. The allowlist is then empty. Exit code 1 if you do not answer yes.
-
-With --bundle, init also writes risk rules, policies and their tests to start from.`,
+		Use:  "init [FOLDER]",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {

@@ -32,12 +32,7 @@ func (f *ledgerFlags) register(cmd *cobra.Command) {
 
 func newLedger(w world) *cobra.Command {
 	var f ledgerFlags
-	cmd := group("ledger", "Show, verify and export the durable record", `The ledger records every run in an append-only log whose entries are the leaves of a Merkle tree. The configuration
-(ledger: "sqlite:pgfsm.db") or --ledger names the ledger.
-
-init makes the tables of a PostgreSQL database, prune and rebuild remove and replace rows, key adds entries, and copy and
-continue-after-loss close one ledger and continue in another one. The other commands only read; you can use them while pgfsm
-is running.`,
+	cmd := group("ledger",
 		newLedgerList(w, &f), newLedgerTail(w, &f), newLedgerShow(w, &f), newLedgerStatus(w, &f), newLedgerSummary(w, &f),
 		newLedgerTrace(w, &f), newLedgerWhatIf(w, &f), newLedgerVerify(w, &f), newLedgerCheckpoint(w, &f), newLedgerWitness(w, &f), newLedgerProve(w, &f),
 		newLedgerKey(w, &f), newLedgerRebuild(w, &f), newLedgerExport(w, &f), newLedgerPrune(w, &f), newLedgerCopy(w, &f),

@@ -30,15 +30,8 @@ func newLedgerCheckpoint(w world, f *ledgerFlags) *cobra.Command {
 	var keys []string
 	var out string
 	cmd := &cobra.Command{
-		Use:   "checkpoint",
-		Short: "Sign the state of the log",
-		Long: `checkpoint signs the state of the log (c2sp.org/tlog-checkpoint): its origin, how many entries it has, and the root of the
-tree over them. Store the checkpoint where users who can write the ledger cannot write, and give it to verify --checkpoint.
-
-If the file of --output exists, the log must contain the checkpoint in it. Otherwise checkpoint writes nothing and exits
-with 1. If the log has not grown, the file stays as it is.`,
-		Example: `  pgfsm ledger checkpoint --key pgfsm-log.key -o /elsewhere/pgfsm.checkpoint`,
-		Args:    cobra.NoArgs,
+		Use:  "checkpoint",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.use(w, stores.ToRead, func(o *openedLedger) error {
 				return o.View(cmd.Context(), func(r ledger.Reader) error {
@@ -173,16 +166,8 @@ func (o *openedLedger) writer(ctx context.Context, log *slog.Logger) (*checkpoin
 func newLedgerWitness(w world, f *ledgerFlags) *cobra.Command {
 	var file, vkey string
 	cmd := &cobra.Command{
-		Use:   "witness URL --witness-key KEY",
-		Short: "Have a witness cosign a checkpoint",
-		Long: `witness submits a checkpoint to a witness (c2sp.org/tlog-witness) with the proof that the log only grew since the last one
-that the witness cosigned. URL is the submission prefix of the witness, which must know the log and its key. The
-cosigned checkpoint replaces the one in the file of --checkpoint. Without that flag, witness signs the state of the log
-with checkpoints.key, and prints the cosigned checkpoint.
-
-Exit code 1 if the witness has cosigned another history of the log.`,
-		Example: `  pgfsm ledger witness https://witness.example.com --witness-key witness.pub --checkpoint pgfsm.checkpoint`,
-		Args:    cobra.ExactArgs(1),
+		Use:  "witness URL --witness-key KEY",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			keys, err := readKeys("witness-key", []string{vkey}, checkpoint.WitnessVerifier)
 			if err != nil {
@@ -250,17 +235,7 @@ func (o *openedLedger) signedCheckpoint(r ledger.Reader, file string) (signed []
 func newLedgerProve(w world, f *ledgerFlags) *cobra.Command {
 	var file, out string
 	cmd := &cobra.Command{
-		Use:   "prove RUN",
-		Short: "Prove that the log contains a run",
-		Long: `prove writes a proof (c2sp.org/tlog-proof) that the log contains a run which has ended or is held. pgfsm verify-proof verifies it
-with the run's trace (pgfsm ledger trace) and the log's verifier key, without the ledger. The proof contains the run's
-entries, and so its request, inputs and result.
-
-The proof holds at the checkpoint in the file of --checkpoint, which must cover the run. Without that flag, prove signs
-the state of the log with checkpoints.key.`,
-		Example: `  pgfsm ledger prove 01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d -o run.tlog-proof
-  pgfsm ledger trace 01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d -o run.json
-  pgfsm verify-proof run.json run.tlog-proof --key pgfsm-log.pub`,
+		Use:  "prove RUN",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.use(w, stores.ToRead, func(o *openedLedger) error {

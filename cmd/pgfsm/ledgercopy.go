@@ -14,25 +14,7 @@ import (
 
 func newLedgerCopy(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:   "copy FROM TO",
-		Short: "Move the log to another ledger, and close the old one",
-		Long: `copy copies a whole ledger to an empty one: entries with their hashes, held calls, tokens, large values, and messages to
-web hooks that wait. Then it closes FROM with the entry ledger.closed, and TO continues the same log. Checkpoints,
-proofs and tokens stay valid. After that, every command that would write to FROM names TO and exits with 2; commands that
-read still work.
-
-Stop pgfsm serve first. If a gateway is running, or a process has a run under way, copy names them and changes nothing. If
-copy fails, repeat it. copy closes FROM only when TO contains everything.
-
-The entry ledger.closed names TO without user, password and parameters; of a file it has the name without folders.
-
-A PostgreSQL database needs pgfsm ledger init first. Give the password in PGPASSWORD, because other users of the machine see
-arguments.
-
-If the ledger has an active admin's token, only admins can copy, with their token in PGFSM_TOKEN. Otherwise every user
-who can write FROM can copy.`,
-		Example: `  pgfsm ledger copy sqlite:pgfsm.db sqlite:/var/lib/pgfsm/pgfsm.db
-  pgfsm ledger copy sqlite:pgfsm.db 'postgres://pgfsm_serve@db.example.com/pgfsm?sslmode=verify-full'`,
+		Use:  "copy FROM TO",
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.move(cmd.Context(), w, args[0], args[1], "The log goes on in %s, with %d entries. Name this ledger in the configuration of every gateway.\n", ledger.Copy)

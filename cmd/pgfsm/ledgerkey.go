@@ -15,24 +15,15 @@ import (
 )
 
 func newLedgerKey(w world, f *ledgerFlags) *cobra.Command {
-	return group("key", "Make, list and remove the keys that sign checkpoints",
-		`A key signs the checkpoints of one log. The private key is in a file; the log records the verifier key, which readers of
-checkpoints need. To replace a key, make a new one, sign with both for a while (checkpoints.key takes a list), and then
-remove the old one.
-
-If the ledger has an active admin's token, only admins make and remove keys, with their token in PGFSM_TOKEN.`,
+	return group("key",
 		newLedgerKeyNew(w, f), newLedgerKeyList(w, f), newLedgerKeyRemove(w, f))
 }
 
 func newLedgerKeyNew(w world, f *ledgerFlags) *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
-		Use:   "new -o FILE",
-		Short: "Make a key, and print its verifier key",
-		Long: `new writes a new private key to a file that only its owner can read, records its verifier key in the log, and prints the
-verifier key. Its name is the log's origin. Store the verifier key where users who can write the ledger cannot write.`,
-		Example: `  pgfsm ledger key new -o pgfsm-log.key > pgfsm-log.pub`,
-		Args:    cobra.NoArgs,
+		Use:  "new -o FILE",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.use(w, stores.ToWrite, func(o *openedLedger) error { return newKey(cmd.Context(), w, o, out, f.json) })
 		},
@@ -66,9 +57,8 @@ func newKey(ctx context.Context, w world, o *openedLedger, out string, asJSON bo
 
 func newLedgerKeyList(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "List the verifier keys of the log, also removed ones",
-		Args:  cobra.NoArgs,
+		Use:  "list",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.view(cmd.Context(), w, func(r ledger.Reader) error { return listKeys(w, r, f.json) })
 		},
@@ -102,11 +92,8 @@ func listKeys(w world, r ledger.Reader, asJSON bool) error {
 
 func newLedgerKeyRemove(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:     "remove VERIFIER-KEY",
-		Short:   "Record that a key signs no more",
-		Long:    "remove records in the log that a key signs no more; then pgfsm refuses to sign with it. Checkpoints that it signed stay valid.",
-		Example: `  pgfsm ledger key remove "$(cat pgfsm-log.pub)"`,
-		Args:    cobra.ExactArgs(1),
+		Use:  "remove VERIFIER-KEY",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.use(w, stores.ToChange, func(o *openedLedger) error {
 				return removeKey(cmd.Context(), w, o, args[0], f.json)

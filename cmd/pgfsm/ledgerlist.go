@@ -88,23 +88,7 @@ func (l *requestList) print(w world, r ledger.Reader, asJSON bool, lines func(wo
 func newLedgerList(w world, f *ledgerFlags) *cobra.Command {
 	l := requestList{Filter: ledger.Filter{Newest: true}, none: "No run matches."}
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List runs, newest first",
-		Long: `list prints one line for each run: the last eight characters of its id, the time of the request, status, actor, server
-and tool. The last column has the code that says why the call was not made, or else the policy that decided. Commands
-accept these characters, or at least the first four of them, in place of the id. list shortens long names; --json prints
-ids and names whole, with the arguments. A run must match all flags that you give. A question mark after the tool says
-that pgfsm refused the call before it checked that this tool exists, or that the arguments fit it.
-
-A TIME is a date (2027-01-31, which is midnight, UTC), a time (2027-01-31T12:00:00Z), or a duration before now (24h).
---since lists runs that were requested or sent at that time or later, and those that have not ended. --until lists runs
-that were requested before that time.
-
---text searches the arguments' JSON: write a quotation mark in a string as \", and a backslash as \\. ASCII letters match in
-either case. The search reads the arguments of all runs that match the other flags, until it has found enough.`,
-		Example: `  pgfsm ledger list --status indeterminate
-  pgfsm ledger list --actor release-bot --since 24h
-  pgfsm ledger list --tool delete_file --text /srv/reports --json`,
+		Use:  "list",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := notEmpty(cmd, "actor", "task", "server", "tool", "policy", "code", "since", "until", "text"); err != nil {

@@ -17,23 +17,8 @@ func newLedgerContinue(w world, f *ledgerFlags) *cobra.Command {
 	var origin string
 	var files []string
 	cmd := &cobra.Command{
-		Use:   "continue-after-loss TO",
-		Short: "Begin a new log after a log lost entries",
-		Long: `continue-after-loss begins a new log in the empty ledger TO, if the ledger no longer contains a checkpoint that was signed:
-it was restored from a backup, or its database failed over and lost entries. The first entry of the new log has a new
-origin, and names the former log by the last checkpoint that it still contains and the checkpoint that it lost. Then
-continue-after-loss closes the former ledger. It stays readable.
-
-Nothing else moves, because the former ledger no longer knows which held calls were made and which tokens were revoked
-after its last entry. Create new tokens and a new key, and let agents request held calls again. Counts of calls begin at
-zero.
-
-First look for a copy of the ledger that still contains the checkpoint (pgfsm ledger verify --checkpoint). Stop pgfsm serve.
-Afterwards, name TO in the configuration, and another folder in checkpoints.dir.
-
-If the former ledger has an active admin's token, only admins can do this, with their token in PGFSM_TOKEN.`,
-		Example: `  pgfsm ledger continue-after-loss sqlite:pgfsm-2.db`,
-		Args:    cobra.ExactArgs(1),
+		Use:  "continue-after-loss TO",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from, loaded, err := namedLedger(w, f.config, f.ledger)
 			if err == nil && len(files) == 0 && loaded != nil && loaded.Checkpoints.Dir != "" {

@@ -16,15 +16,7 @@ func newLedgerExport(w world, f *ledgerFlags) *cobra.Command {
 	var follow bool
 	var since string
 	cmd := &cobra.Command{
-		Use:   "export",
-		Short: "Write the log as JSON lines",
-		Long: `export writes every entry of the log, oldest first, one a line, as canonical JSON with its index and its hash. A line with
-a large value that entries refer to comes before the first of them. An entry that was pruned has only its hash.
-docs/reference/record-format.md says how to verify the lines without pgfsm.
-
---since begins with the first entry at a time. --follow continues until it is interrupted.`,
-		Example: `  pgfsm ledger export > log.jsonl
-  pgfsm ledger export --since 2027-01-31 --follow | vector`,
+		Use:  "export",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			at := ""
@@ -68,19 +60,8 @@ func export(ctx context.Context, w world, o *openedLedger, since string, follow 
 func newLedgerPrune(w world, f *ledgerFlags) *cobra.Command {
 	var before string
 	cmd := &cobra.Command{
-		Use:   "prune --before TIME",
-		Short: "Remove old runs, and record the removal",
-		Long: `prune removes the runs that ended before a time, and the messages that were relayed before it. It first adds the
-event ledger.pruned, which names the entries that are removed. Their hashes stay, so that verify can still compare the
-rest with every checkpoint. Many entries are removed in several transactions, each with its event, so that other
-processes can record in between. TIME is a date (2027-01-31, which is midnight, UTC) or a time (2027-01-31T12:00:00Z).
-
-If the ledger has an active admin's token, only admins can prune, with their token in PGFSM_TOKEN. Otherwise every user
-who can write the ledger's file can prune. The ledger records the user.
-
-Export what you want to keep before you prune.`,
-		Example: `  pgfsm ledger prune --before 2027-01-31`,
-		Args:    cobra.NoArgs,
+		Use:  "prune --before TIME",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			at, err := ledger.ParseTime(before)
 			if err != nil {

@@ -14,15 +14,8 @@ import (
 func newLedgerRebuild(w world, f *ledgerFlags) *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
-		Use:   "rebuild",
-		Short: "Compute the rows of requests and tokens from the entries again",
-		Long: `rebuild computes the rows of requests and tokens from the entries of the log, names each row that differs, and replaces
-it. It evaluates no policy. With --check it changes nothing, and exits with 1 if a row differs.
-
-rebuild does not verify the entries: run pgfsm ledger verify first. Stop pgfsm serve before a rebuild, because all calls
-wait for it.`,
-		Example: `  pgfsm ledger rebuild --check`,
-		Args:    cobra.NoArgs,
+		Use:  "rebuild",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			purpose := stores.ToChange
 			if check {

@@ -16,10 +16,8 @@ import (
 
 func newLedgerShow(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:     "show RUN",
-		Short:   "Show one run: its state, decision, result and events",
-		Example: `  pgfsm ledger show 01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d`,
-		Args:    cobra.ExactArgs(1),
+		Use:  "show RUN",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := newReplayer()
 			if err != nil {

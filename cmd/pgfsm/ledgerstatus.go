@@ -15,14 +15,7 @@ import (
 
 func newLedgerStatus(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:   "status",
-		Short: "Show the size of the log, and the gateways that work on it",
-		Long: `status prints the size of the log, the running gateways (replicas), how many runs each has under way, and the runs whose
-process is gone. It lists each replica with its id, the time of its start, its build and its bundle. The runs of a replica
-name its id as their owner.
-
-If the replicas have different bundles, status says so: they judge the same call differently until each has the same
-configuration.`,
+		Use:  "status",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.use(w, stores.ToRead, func(o *openedLedger) error { return showReplicas(cmd.Context(), w, o, f.json) })

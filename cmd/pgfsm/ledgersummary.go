@@ -15,15 +15,8 @@ import (
 func newLedgerSummary(w world, f *ledgerFlags) *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
-		Use:   "summary",
-		Short: "Count the runs of a period, and show how long approvers took",
-		Long: fmt.Sprintf(`summary counts the runs that were requested in a period by their status, and by the code that says why a call was not made,
-with what to do about it. It shows how long approvers took to decide, how many calls wait, and the last start of a
-gateway. It counts the newest %d runs at most, and says so if the period has more.
-
-A TIME is a date (2027-01-31, which is midnight, UTC), a time (2027-01-31T12:00:00Z), or a duration before now (24h).`, ledger.MaxRecent),
-		Example: `  pgfsm ledger summary --since 1h`,
-		Args:    cobra.NoArgs,
+		Use:  "summary",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.use(w, stores.ToRead, func(o *openedLedger) error { return summary(cmd.Context(), w, o, since, f.json) })
 		},

@@ -24,16 +24,7 @@ const (
 func newLedgerTail(w world, f *ledgerFlags) *cobra.Command {
 	var t tailing
 	cmd := &cobra.Command{
-		Use:   "tail",
-		Short: "Print the last events",
-		Long: `tail prints the last events, one a line: number, time, type, run, actor, and the most important detail.
-With --json each line is a JSON document with the whole event. --follow continues until it is interrupted. An event must
-match all flags that you give.
-
-A TIME is a date (2027-01-31, which is midnight, UTC), a time (2027-01-31T12:00:00Z), or a duration before now (24h).`,
-		Example: `  pgfsm ledger tail -n 50
-  pgfsm ledger tail --type bundle.activated --since 24h
-  pgfsm ledger tail --follow --json | jq 'select(.type == "proxy.sent")'`,
+		Use:  "tail",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if t.lines < 0 {

@@ -18,12 +18,7 @@ func newLedgerTrace(w world, f *ledgerFlags) *cobra.Command {
 	var out string
 	var all bool
 	cmd := &cobra.Command{
-		Use:   "trace RUN | --all -o DIR",
-		Short: "Write the trace of a run for pgfsm replay",
-		Long: `trace writes the trace of a run that has ended or is held; the outcome of a held run is pending. --all writes the traces
-of all such runs into a folder, as trace_RUN.json, for replay and policy diff.`,
-		Example: `  pgfsm ledger trace 01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d -o run.json
-  pgfsm ledger trace --all -o traces && pgfsm replay traces`,
+		Use:  "trace RUN | --all -o DIR",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) == 1) {

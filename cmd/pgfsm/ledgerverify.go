@@ -22,21 +22,7 @@ func newLedgerVerify(w world, f *ledgerFlags) *cobra.Command {
 	var keys keyFlags
 	var execute bool
 	cmd := &cobra.Command{
-		Use:   "verify",
-		Short: "Verify that nobody changed the ledger",
-		Long: `verify reads the whole ledger and changes nothing. It checks every entry and every hash of the tree, every row that is
-computed from entries, and every large value. It also checks that every call has a decision. It names the first wrong row, and exits
-with 1.
-
-A user who can write the file can delete the last rows, or recompute the whole file. Only a checkpoint (pgfsm ledger
-checkpoint) that is stored elsewhere reveals that: --checkpoint compares the ledger with it. Without a checkpoint,
-verify cannot detect that the last rows are missing. --key and --witness-key verify the signatures of the checkpoint.
-
---deep also executes every run again with this build, and counts the runs that it decides as recorded, decides
-otherwise, or cannot judge because it does not read the run's bundle or inputs. It names the first run that it decides
-otherwise and the first that it cannot judge, and then exits with 1.`,
-		Example: `  pgfsm ledger checkpoint -o /elsewhere/pgfsm.checkpoint
-  pgfsm ledger verify --checkpoint /elsewhere/pgfsm.checkpoint --key /elsewhere/pgfsm-log.pub`,
+		Use:  "verify",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var report ledger.Report

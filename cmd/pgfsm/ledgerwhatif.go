@@ -17,16 +17,7 @@ import (
 func newLedgerWhatIf(w world, f *ledgerFlags) *cobra.Command {
 	var bundle string
 	cmd := &cobra.Command{
-		Use:   "what-if RUN",
-		Short: "Judge a recorded call again by the active or another configuration of the log",
-		Long: `what-if judges the call of a run by every gate of another configuration, with the recorded tools, plan and earlier calls,
-and compares the decision with that of the run's own configuration. It calls no tool and records nothing. If the other
-configuration asks for something that the record does not have, the decision is unknown.
-
-The log has the configurations of all gateways that were started. Without --bundle, the one that was activated last judges.
-To try a policy that is in no log, use pgfsm policy diff.`,
-		Example: `  pgfsm ledger what-if 01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d
-  pgfsm ledger what-if 01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d --bundle sha256:… --json`,
+		Use:  "what-if RUN",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := notEmpty(cmd, "bundle"); err != nil {

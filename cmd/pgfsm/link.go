@@ -30,29 +30,7 @@ type linkOptions struct {
 func newLink(w world) *cobra.Command {
 	var o linkOptions
 	cmd := &cobra.Command{
-		Use:   "link {claude|cursor|vscode|gemini|codex|windsurf|zed|other}",
-		Short: "Add the gateway to a client's file of MCP servers",
-		Long: `link adds an entry named pgfsm to the client's own file of MCP servers, so that the client talks to pgfsm serve. link
-keeps all other members of the file, reformats it, and saves its previous content in FILE.bak. If the file is not plain
-JSON, for example because of comments, link leaves it alone and prints the entry for you to add. link names the entries
-that still bypass the gateway; --replace removes those of servers that the gateway serves.
-
-  claude  claude_desktop_config.json of Claude Desktop, which starts pgfsm itself (--stdio)
-  cursor  .cursor/mcp.json in the home folder; it connects to the gateway (--http)
-  vscode  .vscode/mcp.json in the working folder; it connects to the gateway (--http)
-  gemini  .gemini/settings.json in the home folder; it connects to the gateway (--http)
-
-For codex, windsurf, zed and other clients, link prints the lines to paste into their file, and writes nothing.
-
-With --server NAME, the client gets the endpoint of only that server, with the server's own tool names; the entry is
-then named pgfsm-NAME. With --token-env NAME, the client sends the token that is in the variable NAME of its
-environment; link never writes the token itself.
-
-Exit codes: 0 the file has the entry, or link printed the lines to paste; 2 neither.`,
-		Example: `  pgfsm link claude -c pgfsm.yaml --dry-run
-  pgfsm link cursor -c pgfsm.yaml --token-env PGFSM_AGENT_TOKEN
-  pgfsm link vscode -c pgfsm.yaml --server files
-  pgfsm link gemini -c pgfsm.yaml --replace`,
+		Use:  "link {claude|cursor|vscode|gemini|codex|windsurf|zed|other}",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, words []string) error {
 			if err := notEmpty(cmd, "server", "token-env", "file"); err != nil {

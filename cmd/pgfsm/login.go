@@ -19,18 +19,7 @@ type loginOptions struct {
 func newLogin(w world) *cobra.Command {
 	var o loginOptions
 	cmd := &cobra.Command{
-		Use:   "login",
-		Short: "Sign in at an identity provider and print the access token",
-		Long: `login signs you in at the identity provider of the configuration (identity.issuers with login.cli) and prints the access
-token on standard output. Other commands and the admin API accept the token; identity.may says what you may do:
-
-  export PGFSM_TOKEN="$(pgfsm login)"
-
-login stores the token nowhere. It prints a URL on standard error; open the URL in a browser on this machine. With --device, you can open
-the URL on another device, if the provider offers the device flow.`,
-		Example: `  export PGFSM_TOKEN="$(pgfsm login)"
-  pgfsm login --device
-  pgfsm login --issuer https://login.example.com/realms/corp`,
+		Use:  "login",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			loaded, _, err := load(w, &o.options)

@@ -22,15 +22,7 @@ import (
 
 func newPins(w world) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "pins",
-		Short: "Pin tools to their approved definitions",
-		Long: `A pin is the digest of a tool's whole definition, as its server sends it. Pins are in the allowlist file. If a tool's
-live definition differs from its pin, pgfsm blocks the tool (tool_definition_changed) until you approve the change
-(pgfsm pins diff, then pgfsm pins approve).
-
-pins stores the approved definitions beside the allowlist, in allowlist.pins.json for allowlist.json, so that diff can
-show changes. It uses a stored definition only if its digest equals the pin. A group's allowlist has its own pins:
-name the group with --group.`,
+		Use:  "pins",
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -189,10 +181,8 @@ func (p *pinCommand) command(t *pins.Entry, words ...string) string {
 
 func newPinsList(w world) *cobra.Command {
 	return newPinsCommand(w, &cobra.Command{
-		Use:   "list",
-		Short: "List the allowlisted tools and their pins",
-		Long:  "list reads the allowlist and contacts no server.",
-		Args:  cobra.NoArgs,
+		Use:  "list",
+		Args: cobra.NoArgs,
 	}, func(_ context.Context, p *pinCommand, _ []string) error {
 		return p.print(pinsDocument{Allowlist: p.file.Path, Tools: p.rows()}, "", "", exitYes)
 	})
@@ -200,11 +190,7 @@ func newPinsList(w world) *cobra.Command {
 
 func newPinsVerify(w world) *cobra.Command {
 	return newPinsCommand(w, &cobra.Command{
-		Use:   "verify",
-		Short: "Compare the pins with the definitions that servers send now",
-		Long: `verify asks every server for its tools and compares their definitions with the pins. Exit code 0 only if every
-allowlisted tool is pinned and the same; 1 if any tool is changed, not pinned, not listed or listed twice, or if its
-server is down; 2 if no server answered.`,
+		Use:  "verify",
 		Args: cobra.NoArgs,
 	}, func(ctx context.Context, p *pinCommand, _ []string) error {
 		c, err := p.compare(ctx)
@@ -234,13 +220,7 @@ server is down; 2 if no server answered.`,
 
 func newPinsDiff(w world) *cobra.Command {
 	return newPinsCommand(w, &cobra.Command{
-		Use:   "diff [SERVER [TOOL]]",
-		Short: "Show what changed in the definitions of pinned tools",
-		Long: `diff asks the servers and shows, for each pinned tool whose definition changed, what was added,
-removed and changed, by JSON pointer. It escapes invisible characters, bidirectional controls and terminal control
-characters. If the approved definition is not stored, diff shows the whole new definition. It shortens a change of more
-than a hundred lines, and prints what it omitted; --json shortens nothing. Exit code 1 if anything differs,
-2 if no server answered.`,
+		Use:  "diff [SERVER [TOOL]]",
 		Args: cobra.MaximumNArgs(2),
 	}, func(ctx context.Context, p *pinCommand, _ []string) error {
 		d, err := p.definitions()
@@ -279,16 +259,7 @@ func newPinsApprove(w world) *cobra.Command {
 	var yes bool
 	var cmd *cobra.Command
 	cmd = newPinsCommand(w, &cobra.Command{
-		Use:   "approve [SERVER [TOOL]]",
-		Short: "Pin tools to their live definitions",
-		Long: `approve pins every allowlisted tool that has no pin yet to the definition that its server sends now: trust on first use.
-It only names tools that are pinned to another definition; it does not change their pins.
-
-With SERVER TOOL it pins only that tool. If the tool is pinned to another definition, --expect must be the digest of the
-live definition, which pgfsm pins diff shows. If the live definition has another digest, approve writes nothing and
-exits with 1.
-
-With --yes it also approves every changed definition, unseen, and shows what changed.`,
+		Use:  "approve [SERVER [TOOL]]",
 		Args: cobra.MaximumNArgs(2),
 	}, func(ctx context.Context, p *pinCommand, names []string) error {
 		if cmd.Flags().Changed("expect") && yes {
@@ -352,9 +323,7 @@ func (p *pinCommand) approve(ctx context.Context, expect canonical.Digest, yes, 
 func newPinsReset(w world) *cobra.Command {
 	var all bool
 	cmd := newPinsCommand(w, &cobra.Command{
-		Use:   "reset {SERVER [TOOL] | --all}",
-		Short: "Remove pins",
-		Long:  "reset removes the pins of a tool, of a server's tools, or all of them. It contacts no server.",
+		Use: "reset {SERVER [TOOL] | --all}",
 		Args: func(_ *cobra.Command, names []string) error {
 			if all == (len(names) > 0) || len(names) > 2 {
 				return errors.New("name a server, or a server and a tool, or say --all")

@@ -23,10 +23,7 @@ import (
 
 func newPolicy(w world) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "policy",
-		Short: "Explain, test, lint and compare risk rules and policies",
-		Long: `Risk rules (risk.yaml) rate the risk of a call; policies (policy.yaml) decide whether it runs, is denied, or is held
-for approvers. These commands call no tool. docs/reference/policy-language.md describes the files.`,
+		Use:  "policy",
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -46,17 +43,7 @@ type explainOptions struct {
 func newPolicyExplain(w world) *cobra.Command {
 	var o explainOptions
 	cmd := &cobra.Command{
-		Use:   "explain --server S --tool T [--args '{…}']",
-		Short: "Show what every gate would decide about a call, and why",
-		Long: `explain shows every gate's verdict about a call, without making the call: input rules, plan, server, allowlist and pin,
-the schema of the arguments, grants, risk rules and policies. With --live it asks the servers for their tools, reads the
-earlier calls from the ledger, and decides as pgfsm call does. Without --live it contacts no server and uses the
-definition that is stored with the tool's pin. The gate server then says assumed, because only the server knows whether
-it still lists the tool. Other missing knowledge makes a gate unknown, which is never an allow. --annotations gives the
-hints of an unknown tool. With --agent, the input rules for agents judge the call. Exit codes: 0 allow, 1 deny, 2
-unknown, or failed because no server answered, 3 pending.`,
-		Example: `  pgfsm policy explain --server billing --tool refund --env prod --args '{"amount": 900}' --actor local:alice
-  pgfsm policy explain --server billing --tool refund --pinned --annotations '{"destructiveHint": false}'`,
+		Use:  "explain --server S --tool T [--args '{…}']",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("task") {

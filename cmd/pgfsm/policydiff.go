@@ -37,25 +37,8 @@ type diffOptions struct {
 func newPolicyDiff(w world) *cobra.Command {
 	var o diffOptions
 	cmd := &cobra.Command{
-		Use:   "diff OLD NEW --traces DIR",
-		Short: "Show which recorded calls another policy would decide differently",
-		Long: `diff takes every call of the traces that reached the policy gate, judges it by OLD and by NEW, and counts the changes.
-OLD and NEW are each a policy.yaml (used with the recorded risk rules) or a folder with policy.yaml and risk.yaml. diff
-calls no tool and writes nothing. Kinds of change:
-
-  newly-allowed, newly-held, newly-denied  another decision
-  hold-weakened                            held by both; now fewer must agree, more roles may, it waits longer, or
-                                           sign-ins may be older
-  hold-strengthened                        held by both; the opposite
-  hold-changed                             held by both; weaker and stronger at once, or other roles
-  policy-changed                           another policy decides, or another of its conditions, or one that fails
-  risk-changed                             another risk mode or score
-
-A call with a change of the last two kinds can also have another kind. Exit code 1 if --fail-on names the kind of a
-change; 2 if diff cannot use a trace, or if OLD or NEW reads groups or claims that the run did not record: diff names
-the trace.`,
-		Example: `  pgfsm policy diff policy.yaml new/policy.yaml --traces traces --fail-on newly-allowed,hold-weakened`,
-		Args:    cobra.ExactArgs(2),
+		Use:  "diff OLD NEW --traces DIR",
+		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("fail-on") && len(o.failOn) == 0 { // a variable that was not set, and no wish for less
 				return errors.New("--fail-on names no kind of change")

@@ -17,14 +17,8 @@ func newPolicyLint(w world) *cobra.Command {
 	var o options
 	var live bool
 	cmd := &cobra.Command{
-		Use:   "lint",
-		Short: "Find policies that have no effect, or not the intended one",
-		Long: `lint finds unreachable policies, holds that never happen, conditions that are always true or always false, arguments
-that no tool has or that have another type, tools that no policy matches, and tools that change data without approval.
-It compares arguments with the stored definitions of pinned tools or, with --live, with the live definitions. Exit code
-1 if it finds an error or a warning.`,
-		Example: `  pgfsm policy lint -c pgfsm.yaml --live`,
-		Args:    cobra.NoArgs,
+		Use:  "lint",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.with(w, func(a *app) error { return a.lint(cmd.Context(), live, o.json) })
 		},

@@ -16,15 +16,8 @@ import (
 func newPolicyTest(w world) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
-		Use:   "test FILE|FOLDER ...",
-		Short: "Test risk rules and policies on calls with known answers",
-		Long: `test judges each call of the files and compares the decision. In a folder it reads every *tests.yaml and *_test.yaml. It
-also names rules and policies that no test reaches. A test uses the same gates as explain, so a call that the allowlist,
-the stored schema or a grant refuses is denied. test assumes that the server still lists the tool. A test is an error if
-it names a server, tool, mode, score or policy that the configuration does not have; tools under the file's key tools
-are allowed. Exit code 1 if a decision is not the expected one.`,
-		Example: `  pgfsm policy test -c pgfsm.yaml tests.yaml`,
-		Args:    cobra.MinimumNArgs(1),
+		Use:  "test FILE|FOLDER ...",
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.with(w, func(a *app) error { return a.testPolicy(cmd.Context(), args, o.json) })
 		},

@@ -34,20 +34,7 @@ const maxReloadAnswer = 1 << 20
 func newReload(w world) *cobra.Command {
 	var o consoleOptions
 	cmd := &cobra.Command{
-		Use:   "reload",
-		Short: "Have a running gateway read its configuration again",
-		Long: `reload asks a running pgfsm serve, at its admin address, to read its configuration again. The gateway takes the new
-configuration if it has no fault, passes lint, and passes the tests in tests.yaml beside the policy. Otherwise nothing
-changes, and reload prints the reason. Calls under way are judged by the configuration that they began with.
-
-The token in PGFSM_TOKEN must be that of an admin. Some keys need a restart; reload names those that have changed. Then
-it compares how the newest calls of the ledger are decided before and after, as pgfsm policy diff does. Without a ledger
-there are no tokens: send SIGHUP to the gateway.
-
-Exit codes: 0 the configuration is active, 1 the gateway refused it or the caller, 2 the gateway could not be asked.`,
-		Example: `  pgfsm reload
-  pgfsm reload --json
-  pgfsm reload --url https://approvals.example.com`,
+		Use:  "reload",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			at, err := o.address(w, cmd)

@@ -23,13 +23,7 @@ type replayOptions struct {
 func newReplay(w world) *cobra.Command {
 	var o replayOptions
 	cmd := &cobra.Command{
-		Use:   "replay TRACE...",
-		Short: "Execute traces again and name the first difference",
-		Long: `replay reads each trace: a file, or every *.json in a folder and its subfolders whose format is pgfsm.trace/v1 or that
-begins like a trace. It verifies the hash chain, and runs the machine again with the recorded answers. It opens no
-socket and writes no file. Exit code 1 if any trace was tampered with or diverges, 2 if one cannot be read.`,
-		Example: `  pgfsm replay traces
-  pgfsm replay --head sha256:... traces/trace_RUN.json`,
+		Use:  "replay TRACE...",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := notEmpty(cmd, "head"); err != nil {

@@ -16,18 +16,7 @@ import (
 func newResume(w world) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
-		Use:   "resume [ID...]",
-		Short: "Make approved calls, at most once each",
-		Long: `resume continues runs that a policy held. It replays each run's record up to the hold, judges the votes, checks tools,
-definitions, configuration, policy and time again, and makes at most one call. Without an ID, it resumes every approved
-run that no other process owns.
-
-A run belongs to one process at a time; if another process owns the run, resume names that process. If a run has ended,
-resume prints its outcome and calls nothing.
-
-The exit code is the worst of all runs; 3 if a named run is not decided yet.`,
-		Example: `  pgfsm resume
-  pgfsm resume 01890a5d-ac96-774b-bcce-b302099a8057 --json`,
+		Use: "resume [ID...]",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.with(w, func(a *app) error {
 				if a.Loaded.Ledger == "" {

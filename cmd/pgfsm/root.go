@@ -112,16 +112,7 @@ func (s *sticky) Write(b []byte) (int, error) {
 
 func newRoot(w world) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "pgfsm",
-		Short: "Let a model propose a tool call; decide outside the model whether it happens",
-		Long: `pgfsm is a gateway between AI agents and MCP servers: it takes every tool call through one finite state machine, makes it
-at most once, and records it (pgfsm serve). pgfsm run answers one question with at most one tool call.
-
-Exit codes: 0 yes (answered, a question back, clean), 1 no (blocked, diverged, tampered, findings),
-2 could not (usage, configuration, failed), 3 waits for approvers.`,
-		Example: `  pgfsm run "Summarize policy policy-002"
-  pgfsm serve -c pgfsm.yaml
-  pgfsm replay traces`,
+		Use:           "pgfsm",
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -134,6 +125,7 @@ Exit codes: 0 yes (answered, a question back, clean), 1 no (blocked, diverged, t
 		newConfig(w), newEval(w), newLink(w), newPins(w), newPolicy(w), newLedger(w), newApprovals(w),
 		newConsole(w), newLogin(w), newToken(w), newIdentity(w), newVersion(w),
 	)
+	addHelp(root)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
@@ -148,9 +140,9 @@ Exit codes: 0 yes (answered, a question back, clean), 1 no (blocked, diverged, t
 }
 
 // group makes a command that has only commands of its own.
-func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
+func group(use string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: noSuchCommand,
+		Use: use, Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(commands...)

@@ -48,21 +48,7 @@ func (o *runOptions) check(cmd *cobra.Command) error {
 func newRun(w world) *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
-		Use:   "run QUESTION",
-		Short: "Answer a question with at most one tool call",
-		Long: `run takes the question through the machine: input policy, live discovery, plan, schema, allowlist, policy, at
-most one tool call, typed output, evidence-locked summary. Without a configuration it uses the embedded demo.
-QUESTION "-" reads standard input.
-
-With a ledger in the configuration, a call that a policy holds waits in the ledger. run names the approvers and exits
-with 3. After they have approved the call, pgfsm resume makes it. With --wait, run waits for the decision and then makes
-the call itself.
-
-If one of the operator's routes matches, the route makes the plan. Otherwise the model makes it, if planner.llm or
-LLM_BASE_URL, LLM_MODEL and LLM_API_KEY name a model. --planner router or llm uses only routes or only the model.`,
-		Example: `  pgfsm run "Summarize policy policy-002"
-  pgfsm run -c pgfsm.yaml --json "Search for \"PII Logging\""
-  pgfsm run --grant read-only.yaml --task nightly-42 "Fetch document doc-001"`,
+		Use:  "run QUESTION",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text := []byte(strings.Join(args, " "))
@@ -100,14 +86,8 @@ func readQuestion(stdin io.Reader) ([]byte, error) {
 func newCall(w world) *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
-		Use:   "call SERVER TOOL ARGUMENTS",
-		Short: "Make one tool call yourself, through all gates",
-		Long: `call takes your plan through the machine, and asks no planner. It starts only SERVER, or all servers if none has this
-name. ARGUMENTS is a JSON object.
-The gates judge the call like an agent's: the arguments must conform to the tool's schema, and the allowlist, grants,
-risk rules and policies decide. An input rule judges the call only if the rule's key "on" contains call.`,
-		Example: `  pgfsm call mcp-sharepoint fetch_sharepoint_doc '{"doc_id": "doc-001"}'`,
-		Args:    cobra.ExactArgs(3),
+		Use:  "call SERVER TOOL ARGUMENTS",
+		Args: cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			plan, err := explain.Plan(args[0], args[1], "ARGUMENTS", args[2])
 			if err != nil {

@@ -39,28 +39,7 @@ type gatewayOptions struct {
 func newServe(w world) *cobra.Command {
 	var o gatewayOptions
 	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Run the gateway: agents call tools through the machine",
-		Long: `serve lets any MCP client use the configured servers through pgfsm. Clients see the effective allowlist. The machine
-takes every tools/call as a plan: it validates, authorizes and assesses the call, makes it at most once, and records it.
-
-  http://HOST:PORT/mcp                  all servers, tools named server__tool (streamable HTTP)
-  http://HOST:PORT/sse                  the same, for clients of 2024-11-05
-  http://HOST:PORT/servers/NAME/mcp     one server, under its own names
-
-With a ledger (the key ledger), clients can present a token of the role agent (pgfsm token create --role agent --name NAME). Requests without a token run as "anonymous" and are accepted only from this machine. Calls that a policy holds wait in the ledger. At the admin address, people decide about them: in a browser at the console (pgfsm console prints a link to sign in), or over HTTP (GET /openapi.yaml). It also has the health checks /healthz and /readyz.
-
---stdio serves one client over standard input and output; a client starts this as its "command". docs/guide/gateway.md is the manual.
-
-On SIGHUP, serve reads the configuration again and takes it if it passes lint and tests.yaml beside the policy; --watch does so when
-a file changes, and pgfsm reload on request. Sessions of clients stay open. With --stdio, SIGHUP ends serve as usual.
-docs/operate/reload.md says more.
-
-After the first interrupt, calls under way have half a minute to finish; then serve cuts them off and records that.
-Exit codes: 0 stopped by an interrupt, 2 could not, or cut calls off.`,
-		Example: `  pgfsm serve
-  pgfsm serve -c pgfsm.yaml --listen 127.0.0.1:8787
-  pgfsm serve -c pgfsm.yaml --stdio`,
+		Use:  "serve",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.serve(cmd.Context(), w, cmd.Flags().Changed("admin"))

@@ -19,16 +19,7 @@ import (
 
 func newToken(w world) *cobra.Command {
 	var f ledgerFlags
-	cmd := group("token", "Create, list and revoke the tokens of callers", `A token stands for one person or service and has one role:
-
-  agent     asks for calls, and sees its own
-  approver  sees every request, approves and denies
-  auditor   sees every request, and the results of calls
-  admin     sees every request, creates and revokes tokens, prunes the ledger, copies it to another one
-
-A caller puts the token into PGFSM_TOKEN. The token's name is the caller's name: as actor of requests, in roles of the
-configuration, and as voter. One name may have several tokens. If the ledger has an active admin's token, only admins
-create and revoke tokens. Otherwise every user who can write the ledger's file or database can do so.`,
+	cmd := group("token",
 		newTokenCreate(w, &f), newTokenList(w, &f), newTokenRevoke(w, &f))
 	f.register(cmd)
 	return cmd
@@ -40,12 +31,7 @@ const defaultTokenLife = "90d"
 func newTokenCreate(w world, f *ledgerFlags) *cobra.Command {
 	var role, name, life string
 	cmd := &cobra.Command{
-		Use:   "create --role ROLE --name NAME",
-		Short: "Create a token and print it once",
-		Long: `create prints the token on standard output. The ledger stores only the token's digest, so pgfsm cannot show the token
-again. create creates the ledger if it does not exist.`,
-		Example: `  pgfsm token create --role approver --name alice@example.com
-  pgfsm token create --role agent --name release-bot --expires 2027-01-01`,
+		Use:  "create --role ROLE --name NAME",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains(ledger.Roles(), role) {
@@ -117,9 +103,8 @@ func createToken(ctx context.Context, w world, o *openedLedger, name, role, expi
 
 func newTokenList(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "List all tokens, also revoked ones, without their secrets",
-		Args:  cobra.NoArgs,
+		Use:  "list",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.use(w, stores.ToRead, func(o *openedLedger) error {
 				return o.View(cmd.Context(), func(r ledger.Reader) error { return listTokens(w, r, o.now(), f.json) })
@@ -157,11 +142,8 @@ func listTokens(w world, r ledger.Reader, now string, asJSON bool) error {
 
 func newTokenRevoke(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:     "revoke ID",
-		Short:   "Revoke a token",
-		Long:    "revoke ends a token at once. ID is the token's public part, which pgfsm token list shows. pgfsm does not make held calls that this token approved.",
-		Example: "  pgfsm token revoke 4vq5nxk2i7dqmzra",
-		Args:    cobra.ExactArgs(1),
+		Use:  "revoke ID",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.use(w, stores.ToChange, func(o *openedLedger) error { return revokeToken(cmd.Context(), w, o, args[0], f.json) })
 		},

@@ -21,15 +21,7 @@ func newTools(w world) *cobra.Command {
 	var o options
 	var notAllowed bool
 	cmd := &cobra.Command{
-		Use:   "tools",
-		Short: "List the tools of all servers, and whether they may be called",
-		Long: `tools asks every configured server for its tools. For each tool it shows whether you may call it and why not, its schema
-dialect, its annotations, and whether it is pinned to this definition (pgfsm pins). If pgfsm cannot use the schema of a
-tool, tools says so also before the tool is on the allowlist. It marks allowlisted tools without the annotation
-read-only. Exit code 2 if no server answered.
-
---not-allowed lists only the tools that the allowlist does not name, for review: first those that say they only read,
-which is only the server's word, then all others.`,
+		Use:  "tools",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.with(w, func(a *app) error { return a.listTools(cmd.Context(), o.json, notAllowed) })

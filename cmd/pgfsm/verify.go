@@ -12,10 +12,7 @@ import (
 func newVerify(w world) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "verify",
-		Short: "Prove the machine's guarantees from its table",
-		Long: `verify computes the proofs of the machine's guarantees from the transition table, by graph algorithms. It prints each
-proof with its sentence and its witness. Exit code 1 if a proof fails.`,
+		Use:  "verify",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return verify(w, states.Table().Spec(), asJSON) },
 	}

@@ -59,19 +59,7 @@ func newVerifyProof(w world) *cobra.Command {
 	var f keyFlags
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "verify-proof TRACE PROOF",
-		Short: "Verify that a log contains a run with this trace",
-		Long: `verify-proof verifies a proof (pgfsm ledger prove) without a configuration, a ledger or a network. It shows that:
-
-- a key of the log signed the checkpoint in the proof, and every given witness cosigned it
-- the log contains the run's entries, from the first to the proven one, and none between them is missing
-- an entry of the run records the head of this trace, which covers every value of the trace
-
-For a held run, an entry records the hash of the last step instead, which covers every value but the outcome.
-verify-proof does not show that the run has no later entry. Without a witness it does not show that the log has no
-second history. Exit code 1 if the proof or the trace is not verified, 2 if a file or a key cannot be read.`,
-		Example: `  pgfsm verify-proof run.json run.tlog-proof --key pgfsm-log.pub
-  pgfsm verify-proof run.json run.tlog-proof --key pgfsm-log.pub --witness-key witness.pub --json`,
+		Use:  "verify-proof TRACE PROOF",
 		Args: cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(f.log) == 0 {

@@ -39,9 +39,8 @@ func revision() (commit string, modified bool) {
 func newVersion(w world) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "version",
-		Short: "Print the version, the revision, the trace format and the machine's digest",
-		Args:  cobra.NoArgs,
+		Use:  "version",
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			m, err := states.NewMachine()
 			if err != nil {
