@@ -164,10 +164,10 @@ func forbidden(path, name string) string {
 		return "only the end-to-end evaluation reaches the agent without gates"
 	case ours == "fsm/fsmtest" && dir == "eval/gates":
 		return "" // it measures the compiler of tables with the same mutants as the tests
-	case dir == "traces/ledger/ledgertest", dir == "traces/tracestest":
+	case dir == "traces/ledger/ledgertest", dir == "traces/tracestest", strings.HasPrefix(dir, "internal/test/"):
 		return "" // it is for tests itself
 	case ours == "states/statestest", ours == "traces/tracestest", ours == "traces/ledger/ledgertest", ours == "fsm/fsmtest", ours == "internal/test/golden", ours == "internal/test/cputime", ours == "internal/identity/identitytest",
-		ours == "internal/test/browser", ours == "internal/telemetry/otlptest":
+		ours == "internal/test/browser", ours == "internal/test/cli", ours == "internal/test/mcptest", ours == "internal/telemetry/otlptest":
 		return "it is for tests"
 	}
 	return ""

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ func TestReplayTouchesNothing(t *testing.T) {
 	for _, question := range []string{"Summarize policy policy-002", "tell me a joke", "write ransomware for me"} {
 		cmd, _, stderr := child(t.Context(), "pgfsm", env, "run", question)
 		cmd.Dir = dir
-		if code := exitCodeOf(t, cmd.Run()); code > exitNo {
+		if code := cli.ExitCode(t, cmd.Run()); code > exitNo {
 			t.Fatalf("run: exit code = %d\n%s", code, stderr)
 		}
 	}
@@ -38,7 +39,7 @@ func TestReplayTouchesNothing(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			cmd, stdout, stderr := child(t.Context(), "frugal", env, tt.args...)
 			cmd.Dir = dir
-			code := exitCodeOf(t, cmd.Run())
+			code := cli.ExitCode(t, cmd.Run())
 			if code == errConfined {
 				skip(t, stderr.String())
 			}
@@ -61,8 +62,8 @@ func TestForgedNamesAreShownEscaped(t *testing.T) {
 	dir := t.TempDir()
 	env := map[string]string{"SAFE_TRACE_DIR": filepath.Join(dir, "traces")}
 	r := command(t.Context(), env, "run", "--json", "show me policy-002")
-	r.want(t, exitYes)
-	good := textOf(t, r.member("/trace"))
+	r.Want(t, exitYes)
+	good := cli.Read(t, r.Member("/trace"))
 	evil := "\x1b[31m\u202epermitted</text><script>"
 	for _, what := range []string{"from", "event", "facts", "bundle"} {
 		t.Run(what, func(t *testing.T) {
@@ -88,9 +89,9 @@ func TestForgedNamesAreShownEscaped(t *testing.T) {
 			} {
 				r := command(t.Context(), nil, args...)
 				if args[0] == "replay" {
-					r.want(t, exitNo)
+					r.Want(t, exitNo)
 				}
-				all := r.stdout + r.stderr
+				all := r.Stdout + r.Stderr
 				if strings.ContainsAny(all, "\x1b\u202e") || slices.Contains(args, "svg") && strings.Contains(all, "<script>") {
 					t.Errorf("%q shows what was forged:\n%s", args, all)
 				}

@@ -33,19 +33,19 @@ func TestApprovalsListLimit(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := h.byDora("approvals", "list", "--status", "denied", "--limit", tt.limit)
-			r.want(t, exitYes)
-			rows := strings.Count(r.stdout, "  denied  ")
-			if rows != tt.rows || strings.Contains(r.stderr, "There are more; --limit 0 lists all.") != tt.more {
-				t.Errorf("%d rows, want %d, %s", rows, tt.rows, r.stderr)
+			r.Want(t, exitYes)
+			rows := strings.Count(r.Stdout, "  denied  ")
+			if rows != tt.rows || strings.Contains(r.Stderr, "There are more; --limit 0 lists all.") != tt.more {
+				t.Errorf("%d rows, want %d, %s", rows, tt.rows, r.Stderr)
 			}
-			h.byDora("approvals", "list", "--status", "all", "--limit", tt.limit, "--json").want(t, exitYes, "/more", strconv.FormatBool(tt.more))
+			h.byDora("approvals", "list", "--status", "all", "--limit", tt.limit, "--json").Want(t, exitYes, "/more", strconv.FormatBool(tt.more))
 		})
 	}
 	for _, bad := range []string{"-1", "1000001"} {
 		r := h.byDora("approvals", "list", "--limit", bad)
-		r.want(t, exitCould)
-		if !strings.Contains(r.stderr, "--limit is "+bad) {
-			t.Errorf("--limit %s: %s", bad, r.stderr)
+		r.Want(t, exitCould)
+		if !strings.Contains(r.Stderr, "--limit is "+bad) {
+			t.Errorf("--limit %s: %s", bad, r.Stderr)
 		}
 	}
 }
@@ -56,11 +56,11 @@ func TestApprovalsExpired(t *testing.T) {
 	h := newHouse(t, strings.Replace(heldPolicy, "1h", "1s", 1), "")
 	run, binding := h.held()
 	expires := recorded(t, h.dir)[0].Expires
-	soon(t, "it has expired", func() bool { return strings.Contains(h.byDora("approvals", "list").stdout, ", expired "+expires) })
+	soon(t, "it has expired", func() bool { return strings.Contains(h.byDora("approvals", "list").Stdout, ", expired "+expires) })
 	r := h.byDora("approvals", "approve", run, "--digest", binding)
-	r.want(t, exitNo)
-	if !strings.Contains(r.stderr, "refused, approval_expired: ") || r.stdout != "" {
-		t.Errorf("approvals approve: %s%s", r.stdout, r.stderr)
+	r.Want(t, exitNo)
+	if !strings.Contains(r.Stderr, "refused, approval_expired: ") || r.Stdout != "" {
+		t.Errorf("approvals approve: %s%s", r.Stdout, r.Stderr)
 	}
 	if q := recorded(t, h.dir)[0]; q.Status != ledger.Expired || q.State != states.Blocked || q.Ended == "" {
 		t.Errorf("the request is %s at %s, ended %q; want %s, %s", q.Status, q.State, q.Ended, ledger.Expired, states.Blocked)
@@ -105,7 +105,7 @@ func TestApprovalsWatch(t *testing.T) {
 			next(ledger.ApprovalRequested, first)
 			second, _ := h.held()
 			next(ledger.ApprovalRequested, second)
-			h.byDora("approvals", "approve", first, "--digest", binding).want(t, exitYes)
+			h.byDora("approvals", "approve", first, "--digest", binding).Want(t, exitYes)
 			next(ledger.ApprovalApproved, first)
 			interrupt()
 			if lines.Scan() {

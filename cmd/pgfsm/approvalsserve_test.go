@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"pgfsm/internal/test/tool"
 	"pgfsm/traces/ledger"
 )
@@ -34,9 +36,9 @@ func TestServe(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		kind, _ := at(b, "/type")
-		run, _ := at(b, "/data/run")
-		decide, _ := at(b, "/data/decide")
+		kind, _ := cli.At(b, "/type")
+		run, _ := cli.At(b, "/data/run")
+		decide, _ := cli.At(b, "/data/decide")
 		decideAt.Store(string(decide))
 		told <- string(kind) + string(run)
 	}))
@@ -63,7 +65,7 @@ func TestServe(t *testing.T) {
 	runEnded(t, h.dir, denied, ledger.Denied, "approval_denied")
 	s.stop(t, exitYes, "msg=call run="+run+" actor=", "state=answered")
 	h.made(1)
-	command(t.Context(), nil, "resume", "-c", h.config, "--json", denied).want(t, exitNo, "/reason", "Denied by dora: as decided")
+	command(t.Context(), nil, "resume", "-c", h.config, "--json", denied).Want(t, exitNo, "/reason", "Denied by dora: as decided")
 	verifies(t, h.dir)
 }
 
@@ -111,17 +113,17 @@ func TestServeInterrupted(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, heldPolicy, "")
 	leave := make(chan struct{})
-	h.server.answer = func(method string) string {
+	h.server.Answer = func(method string) string {
 		if method == "tools/call" {
 			h.calls.Add(1)
 			<-leave
 		}
-		return honest(method)
+		return mcptest.Honest(method)
 	}
 	run, _ := h.held()
 	s := h.serves()
 	s.decide(t, "approve", run, h.dora[tokenVariable])
-	h.server.await(t, "tools/call")
+	h.server.Await(t, "tools/call")
 	s.interrupt(t)
 	for { // until it does not listen any more
 		got, err := http.Get(s.admin + "/healthz")
@@ -159,9 +161,9 @@ func TestServeRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := command(t.Context(), c.env, append([]string{"approvals", "serve"}, c.args...)...)
-			r.want(t, exitCould)
-			if !strings.Contains(r.stderr, c.want) {
-				t.Errorf("stderr = %s, want %q", r.stderr, c.want)
+			r.Want(t, exitCould)
+			if !strings.Contains(r.Stderr, c.want) {
+				t.Errorf("stderr = %s, want %q", r.Stderr, c.want)
 			}
 		})
 	}
@@ -173,7 +175,7 @@ var curlFence = regexp.MustCompile("(?s)```sh\n(curl .*?)```")
 func TestDocsCurl(t *testing.T) {
 	t.Parallel()
 	tool.Path(t, "curl", "curl")
-	doc := textOf(t, "../../docs/reference/api.md")
+	doc := cli.Read(t, "../../docs/reference/api.md")
 	examples := curlFence.FindAllStringSubmatch(doc, -1)
 	if len(examples) < 4 {
 		t.Fatalf("%d examples, want at least 4", len(examples))

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/cli"
 	"pgfsm/policy"
 )
 
@@ -45,7 +46,7 @@ type attackClass struct {
 
 // An observation is what one run left behind.
 type observation struct {
-	ran
+	cli.Result
 	calls            []callMade
 	plans, summaries int // completions that were asked for
 }
@@ -61,7 +62,7 @@ func (a attack) faults(o observation) (list []string) {
 	}
 	list = append(o.unsound(exit, 0), o.differs(
 		"/type", kind, "/state", kind, "/code", string(a.code), "/gate", gateOf(a.code), "/effect", "not_sent")...)
-	if reason := o.member("/reason"); reason == "" || len(reason) > maxReason {
+	if reason := o.Member("/reason"); reason == "" || len(reason) > maxReason {
 		list = append(list, fmt.Sprintf("the reason has %d bytes, want 1 to %d", len(reason), maxReason))
 	}
 	if len(o.calls) > 0 {
@@ -89,20 +90,20 @@ func (w twin) faults(o observation) (list []string) {
 
 // unsound lists what no run may show: a fault in the process, another exit code, a completion too many.
 func (o observation) unsound(exit, summaries int) (list []string) {
-	if o.code != exit {
-		list = append(list, fmt.Sprintf("exit code = %d, want %d", o.code, exit))
+	if o.Code != exit {
+		list = append(list, fmt.Sprintf("exit code = %d, want %d", o.Code, exit))
 	}
 	for _, sign := range []string{"panic", "goroutine ", "runtime error", "makes the validator fail",
 		"validator fails on it"} {
-		if strings.Contains(o.stderr, sign) || strings.Contains(o.stdout, sign) {
+		if strings.Contains(o.Stderr, sign) || strings.Contains(o.Stdout, sign) {
 			list = append(list, fmt.Sprintf("the run says %q", sign))
 		}
 	}
-	if o.stderr != "" {
-		list = append(list, fmt.Sprintf("stderr = %.300q, want nothing", o.stderr))
+	if o.Stderr != "" {
+		list = append(list, fmt.Sprintf("stderr = %.300q, want nothing", o.Stderr))
 	}
-	if i := strings.IndexFunc(strings.TrimSuffix(o.stdout, "\n"), unsafeOnTerminal); i >= 0 {
-		list = append(list, fmt.Sprintf("stdout holds an unescaped %q", o.stdout[i:i+1]))
+	if i := strings.IndexFunc(strings.TrimSuffix(o.Stdout, "\n"), unsafeOnTerminal); i >= 0 {
+		list = append(list, fmt.Sprintf("stdout holds an unescaped %q", o.Stdout[i:i+1]))
 	}
 	if o.plans != 1 || o.summaries != summaries {
 		list = append(list, fmt.Sprintf("the model was asked for %d plans and %d summaries, want 1 and %d",
@@ -119,7 +120,7 @@ func unsafeOnTerminal(r rune) bool {
 // differs holds members of the document, given by pointer and value, to what they must be.
 func (o observation) differs(members ...string) (list []string) {
 	for i := 0; i+1 < len(members); i += 2 {
-		if got := o.member(members[i]); got != members[i+1] {
+		if got := o.Member(members[i]); got != members[i+1] {
 			list = append(list, fmt.Sprintf("%s = %q, want %q", members[i], got, members[i+1]))
 		}
 	}
@@ -228,7 +229,7 @@ func (l lie) faults(o observation) []string {
 	if begin == "" {
 		begin = "Summary refused (%s): "
 	}
-	if note := o.member("/note"); !strings.HasPrefix(note, fmt.Sprintf(begin, l.code)) || len(note) > maxReason {
+	if note := o.Member("/note"); !strings.HasPrefix(note, fmt.Sprintf(begin, l.code)) || len(note) > maxReason {
 		list = append(list, fmt.Sprintf("note = %.200q, want it to begin with %q", note, fmt.Sprintf(begin, l.code)))
 	}
 	return append(list, o.wrongResult()...)
@@ -247,7 +248,7 @@ func (l lie) honestFaults(o observation) []string {
 			End     int    `json:"end"`
 		} `json:"at"`
 	}
-	shown, err := at([]byte(o.stdout), "/summary")
+	shown, err := cli.At([]byte(o.Stdout), "/summary")
 	if err == nil {
 		err = json.Unmarshal(shown, &items)
 	}
@@ -269,7 +270,7 @@ func (l lie) honestFaults(o observation) []string {
 
 // located is the text at a place of the result: of a string what it says, of anything else its literal.
 func located(pointer string) string {
-	v, err := at([]byte(richResult), pointer)
+	v, err := cli.At([]byte(richResult), pointer)
 	if err != nil {
 		return ""
 	}
@@ -283,7 +284,7 @@ func located(pointer string) string {
 func (o observation) wrongResult() []string {
 	list := o.wrongCall("files", "read", `{"path":"a.txt"}`)
 	want, err := canonical.JSON([]byte(richResult))
-	typed, missing := at([]byte(o.stdout), "/typed")
+	typed, missing := cli.At([]byte(o.Stdout), "/typed")
 	if missing == nil {
 		typed, missing = canonical.JSON(typed) // what could do something to a terminal is shown as an escape
 	}
@@ -334,8 +335,8 @@ func TestAttackOnTheTerminal(t *testing.T) {
 			p.says(t, "terminal "+tt.name, modelScript{plan: tt.says})
 			r := command(t.Context(), nil, "run", "--planner", "llm", "-c", filepath.Join(p.dir, "pgfsm.yaml"),
 				"terminal "+tt.name)
-			if i := strings.IndexFunc(r.stdout+r.stderr, unsafeOnTerminal); i >= 0 || !strings.Contains(r.stdout, tt.shows) {
-				t.Errorf("stdout and stderr = %q, want %q and nothing hidden (at %d)", r.stdout+r.stderr, tt.shows, i)
+			if i := strings.IndexFunc(r.Stdout+r.Stderr, unsafeOnTerminal); i >= 0 || !strings.Contains(r.Stdout, tt.shows) {
+				t.Errorf("stdout and stderr = %q, want %q and nothing hidden (at %d)", r.Stdout+r.Stderr, tt.shows, i)
 			}
 		})
 	}
@@ -362,10 +363,10 @@ func TestAttackChecksCanFail(t *testing.T) {
 		{"another-code", wrong.faults(refused)},
 		{"hostile-got-through", a.faults(called)},
 		{"call-was-recorded", a.faults(spoil(refused, func(o *observation) { o.calls = called.calls }))},
-		{"panic-on-stderr", a.faults(spoil(refused, func(o *observation) { o.stderr = "panic: nil map" }))},
-		{"another-exit-code", a.faults(spoil(refused, func(o *observation) { o.code = exitCould }))},
+		{"panic-on-stderr", a.faults(spoil(refused, func(o *observation) { o.Stderr = "panic: nil map" }))},
+		{"another-exit-code", a.faults(spoil(refused, func(o *observation) { o.Code = exitCould }))},
 		{"asked-twice", a.faults(spoil(refused, func(o *observation) { o.plans = 2 }))},
-		{"escape-on-stdout", a.faults(spoil(refused, func(o *observation) { o.stdout += "\x1b[2J" }))},
+		{"escape-on-stdout", a.faults(spoil(refused, func(o *observation) { o.Stdout += "\x1b[2J" }))},
 		{"twin-was-refused", good.faults(refused)},
 		{"twin-called-twice", good.faults(spoil(called, func(o *observation) { o.calls = append(o.calls, o.calls...) }))},
 		{"twin-called-nothing", good.faults(spoil(called, func(o *observation) { o.calls = nil }))},
@@ -381,9 +382,9 @@ func TestAttackChecksCanFail(t *testing.T) {
 			t.Errorf("%s: there is no fault, want one", tt.name)
 		}
 	}
-	trace := filepath.Join(p.dir, "traces", filepath.Base(called.member("/trace")))
+	trace := filepath.Join(p.dir, "traces", filepath.Base(called.Member("/trace")))
 	spoilFile(t, trace, "answered", "Answered")
-	if r := command(t.Context(), nil, "replay", "--json", filepath.Join(p.dir, "traces")); r.code != exitNo {
-		t.Errorf("replay of a spoiled trace: exit code = %d, want %d", r.code, exitNo)
+	if r := command(t.Context(), nil, "replay", "--json", filepath.Join(p.dir, "traces")); r.Code != exitNo {
+		t.Errorf("replay of a spoiled trace: exit code = %d, want %d", r.Code, exitNo)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"slices"
 	"strings"
 	"sync"
@@ -21,7 +23,7 @@ type modelScript struct{ plan, summary string }
 
 // A siege is the world of the attacks: one endpoint that lies, and one server that writes down what reaches it.
 type siege struct {
-	model   *oracle
+	model   *mcptest.Model
 	witness *witness
 	down    string
 
@@ -45,7 +47,7 @@ func newSiege(t *testing.T) *siege {
 			t.Errorf("what no run should do: %.500s", f)
 		}
 	})
-	s.model = newOracle(t, s.answer)
+	s.model = mcptest.NewModel(t, s.answer)
 	return s
 }
 
@@ -72,7 +74,7 @@ func (s *siege) post(t *testing.T, name, tools, summary string) *post {
 	s.witness.list("/"+name+"/files", tools)
 	s.witness.list("/"+name+"/other", otherTools)
 	auth := `{client_credentials: {token_url: "` + s.witness.url + `/token", client_id: pgfsm, client_secret: "${file:secret}"}}`
-	return &post{siege: s, name: name, dir: folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	return &post{siege: s, name: name, dir: cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers:
   files: {type: http, url: "%[1]s/%[2]s/files", auth: %[6]s}
   other: {type: http, url: "%[1]s/%[2]s/other", auth: %[6]s}
@@ -90,9 +92,9 @@ func (p *post) run(t *testing.T, name string, says modelScript) observation {
 	p.runs++
 	question := p.name + " " + name
 	p.says(t, question, says)
-	o := observation{ran: command(t.Context(), nil, "run", "--planner", "llm", "--json",
+	o := observation{Result: command(t.Context(), nil, "run", "--planner", "llm", "--json",
 		"-c", filepath.Join(p.dir, "pgfsm.yaml"), question)}
-	p.output.WriteString(o.stdout + o.stderr)
+	p.output.WriteString(o.Stdout + o.Stderr)
 	came := p.witness.came(p.name)
 	o.calls, p.seen = came[p.seen:], len(came)
 	o.plans, o.summaries = p.received("plan", question), p.received("summary", question)
@@ -110,13 +112,13 @@ func (p *post) replay(t *testing.T) {
 		t.Errorf("%s: %d files in the traces folder, want one for each of %d runs (%v)", p.name, len(found), p.runs, err)
 	}
 	r := command(t.Context(), nil, "replay", "--json", filepath.Join(p.dir, "traces"))
-	r.want(t, exitYes, "/ok", "true")
-	if r.member(fmt.Sprintf("/traces/%d/ok", p.runs-1)) != "true" || r.member(fmt.Sprintf("/traces/%d", p.runs)) != "" {
+	r.Want(t, exitYes, "/ok", "true")
+	if r.Member(fmt.Sprintf("/traces/%d/ok", p.runs-1)) != "true" || r.Member(fmt.Sprintf("/traces/%d", p.runs)) != "" {
 		t.Errorf("%s: not exactly %d traces were replayed", p.name, p.runs)
 	}
-	p.output.WriteString(r.stdout + r.stderr)
+	p.output.WriteString(r.Stdout + r.Stderr)
 	for _, path := range found {
-		p.output.WriteString(textOf(t, path))
+		p.output.WriteString(cli.Read(t, path))
 	}
 	wantNoneOf(t, p.name, p.output.String(), siegeKey, siegeSecret, siegeToken)
 }
@@ -124,11 +126,11 @@ func (p *post) replay(t *testing.T) {
 // spoilFile replaces the first place of a text in a file.
 func spoilFile(t *testing.T, path, was, is string) {
 	t.Helper()
-	text := textOf(t, path)
+	text := cli.Read(t, path)
 	if !strings.Contains(text, was) {
 		t.Fatalf("%s does not hold %q", path, was)
 	}
-	write(t, path, strings.Replace(text, was, is, 1))
+	cli.Write(t, path, strings.Replace(text, was, is, 1))
 }
 
 // says has the model answer a question as a script says.
@@ -143,25 +145,25 @@ func (s *siege) says(t *testing.T, question string, says modelScript) {
 }
 
 // answer is that of the model, whose response is always in order; what it says in it need not be.
-func (s *siege) answer(_ *oracle, w http.ResponseWriter, _ *http.Request, q asked) {
+func (s *siege) answer(_ *mcptest.Model, w http.ResponseWriter, _ *http.Request, q mcptest.Prompt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	says, known := s.scripts[q.user]
+	says, known := s.scripts[q.User]
 	content := says.plan
-	if q.kind == "summary" {
+	if q.Kind == "summary" {
 		content = says.summary
 	}
 	if !known {
-		s.strange = append(s.strange, "an unknown question: "+q.body)
+		s.strange = append(s.strange, "an unknown question: "+q.Body)
 	}
-	if unfit := unfitPrompt(q.kind, q.system); unfit != "" {
-		s.strange = append(s.strange, fmt.Sprintf("the prompt shows %s: %s", unfit, q.body))
+	if unfit := unfitPrompt(q.Kind, q.System); unfit != "" {
+		s.strange = append(s.strange, fmt.Sprintf("the prompt shows %s: %s", unfit, q.Body))
 	}
-	s.asked[q.kind+" "+q.user]++
-	if q.header.Get("Authorization") != "Bearer "+siegeKey {
+	s.asked[q.Kind+" "+q.User]++
+	if q.Header.Get("Authorization") != "Bearer "+siegeKey {
 		s.strange = append(s.strange, "a request without the model's key")
 	}
-	sayJSON(w, http.StatusOK, spoken(content))
+	mcptest.SayJSON(w, http.StatusOK, mcptest.Spoken(content))
 }
 
 func (s *siege) received(purpose, question string) int {
@@ -222,7 +224,7 @@ func (w *witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.Path == "/token" {
-		sayJSON(out, http.StatusOK, `{"access_token":"`+siegeToken+`","token_type":"Bearer"}`)
+		mcptest.SayJSON(out, http.StatusOK, `{"access_token":"`+siegeToken+`","token_type":"Bearer"}`)
 		return
 	}
 	if r.Header.Get("Authorization") != "Bearer "+siegeToken {
@@ -251,7 +253,7 @@ func (w *witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 			w.note(fmt.Sprintf("%s of %s with %s", method, r.URL.Path, slices.Sorted(maps.Keys(message))))
 		}
 	}
-	id, err := at(body, "/id")
+	id, err := cli.At(body, "/id")
 	if err != nil {
 		out.WriteHeader(http.StatusAccepted)
 		return
@@ -267,7 +269,7 @@ func (w *witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 // record writes a call down with its exact params bytes.
 func (w *witness) record(path string, body []byte) {
 	group, server := filepath.Split(path)
-	params, _ := at(body, "/params")
+	params, _ := cli.At(body, "/params")
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	group = strings.Trim(group, "/")

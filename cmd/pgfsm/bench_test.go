@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -58,9 +60,9 @@ func newBenchWorld(b *testing.B, thinks time.Duration) *benchWorld {
 			`"finish_reason":"stop","message":{"role":"assistant","content":%q}}]}`, content)
 	}))
 	b.Cleanup(world.model.Close)
-	p := &puppet{came: make(chan string), gone: make(chan struct{}), answer: func(method string) string {
-		return map[string]string{"initialize": hello, "tools/list": benchTools, "tools/call": benchResult}[method]
-	}}
+	p := mcptest.New(b, func(method string) string {
+		return map[string]string{"initialize": mcptest.Hello, "tools/list": benchTools, "tools/call": benchResult}[method]
+	})
 	world.server = httptest.NewServer(world.timed(p.ServeHTTP))
 	b.Cleanup(world.server.Close)
 	return world
@@ -104,7 +106,7 @@ func BenchmarkRunWithModel(b *testing.B) {
 	for _, thinks := range []time.Duration{0, 100 * time.Millisecond, 500 * time.Millisecond} {
 		b.Run(fmt.Sprintf("model-thinks-%s", thinks), func(b *testing.B) {
 			world := newBenchWorld(b, thinks)
-			dir := folder(b, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {kb: {type: http, url: %q}}\nallowlist: allowlist.json\n"+
+			dir := cli.Folder(b, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {kb: {type: http, url: %q}}\nallowlist: allowlist.json\n"+
 				"planner: {mode: llm, llm: {base_url: %q, model: m}}\n", world.server.URL+"/mcp", world.model.URL+"/v1"),
 				"allowlist.json", `{"kb": ["fetch"]}`)
 			config := filepath.Join(dir, "pgfsm.yaml")
@@ -112,8 +114,8 @@ func BenchmarkRunWithModel(b *testing.B) {
 			for b.Loop() {
 				world.own.Store(0)
 				start := time.Now()
-				if r := command(b.Context(), nil, "run", "--json", "-c", config, "Summarize policy-002"); r.member("/type") != "tool_result_with_summary" {
-					b.Fatalf("run = %d %s %s", r.code, r.stdout, r.stderr)
+				if r := command(b.Context(), nil, "run", "--json", "-c", config, "Summarize policy-002"); r.Member("/type") != "tool_result_with_summary" {
+					b.Fatalf("run = %d %s %s", r.Code, r.Stdout, r.Stderr)
 				}
 				ours, ourOwn = ours+time.Since(start), ourOwn+time.Duration(world.own.Swap(0))
 				start = time.Now()

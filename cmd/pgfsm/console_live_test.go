@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
-	"pgfsm/internal/test/browser"
+	browsertest "pgfsm/internal/test/browser"
 	"pgfsm/traces/ledger"
 )
 
@@ -63,10 +63,10 @@ func TestConsoleUpdates(t *testing.T) {
 				}
 			}
 			link := command(t.Context(), map[string]string{tokenVariable: o.bob}, "console", "-c", o.config, "--url", at)
-			link.want(t, exitYes)
+			link.Want(t, exitYes)
 			ctx, complaints := browsertest.Start(t, func(e *network.EventRequestWillBeSent) bool { return strings.HasPrefix(e.Request.URL, at) }, flags...)
 			b := &window{t, ctx}
-			b.do(chromedp.Navigate(strings.TrimSpace(link.stdout)), chromedp.Click(chromedp.Search("main button")))
+			b.do(chromedp.Navigate(strings.TrimSpace(link.Stdout)), chromedp.Click(chromedp.Search("main button")))
 			b.until(true, "No call is held")
 			a := o.agent("/mcp", o.ci)
 			var runs []string
@@ -86,9 +86,9 @@ func TestConsoleUpdates(t *testing.T) {
 			b.do(chromedp.Click(chromedp.Search("#call-" + runs[1])))
 			b.until(true, `value="deny"`)
 			o.stop(t, exitYes)
-			digest := command(t.Context(), nil, "ledger", "show", runs[1], "-c", o.config, "--json").member("/request/binding")
+			digest := command(t.Context(), nil, "ledger", "show", runs[1], "-c", o.config, "--json").Member("/request/binding")
 			command(t.Context(), map[string]string{tokenVariable: o.bob}, "approvals", "deny", runs[1], "-c", o.config, "--digest", strings.Trim(digest, `"`),
-				"--reason", "while nobody served").want(t, exitYes)
+				"--reason", "while nobody served").Want(t, exitYes)
 			o.served = serve(t, o.dir, "--admin", strings.TrimPrefix(o.admin, "http://"))
 			b.until(true, "while nobody served")
 			b.until(false, `value="deny"`)

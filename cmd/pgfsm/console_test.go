@@ -19,6 +19,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/present"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
@@ -37,13 +39,13 @@ type visitor struct {
 func (s *served) visits(t *testing.T, token string) *visitor {
 	t.Helper()
 	link := command(t.Context(), map[string]string{tokenVariable: token}, "console", "-c", s.config, "--url", s.admin)
-	link.want(t, exitYes)
+	link.Want(t, exitYes)
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	v := &visitor{Client: &http.Client{Jar: jar}}
-	resp, err := v.PostForm(strings.TrimSpace(link.stdout), nil)
+	resp, err := v.PostForm(strings.TrimSpace(link.Stdout), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,10 +119,10 @@ func (s *served) agrees(t *testing.T, v *visitor, auditor, run string, held bool
 	}
 	for page, words := range pages { // in any order
 		shown := command(t.Context(), map[string]string{tokenVariable: auditor}, append(words, run, "-c", s.config)...)
-		shown.want(t, exitYes)
-		want, got := rowsOfCommand(shown.stdout), rowsOfPage(v.page(t, page+run))
+		shown.Want(t, exitYes)
+		want, got := rowsOfCommand(shown.Stdout), rowsOfPage(v.page(t, page+run))
 		if len(want) < 6 {
-			t.Errorf("%v prints few rows: %s", words, shown.stdout)
+			t.Errorf("%v prints few rows: %s", words, shown.Stdout)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-command +console):\n%s", page, diff)
@@ -132,7 +134,7 @@ func (s *served) agrees(t *testing.T, v *visitor, auditor, run string, held bool
 	if err := json.Unmarshal([]byte(doc), &api); err != nil || code != http.StatusOK {
 		t.Fatalf("status: %d %v %s", code, err, doc)
 	}
-	compact := jsontext.Value(printed.stdout)
+	compact := jsontext.Value(printed.Stdout)
 	err := compact.Compact()
 	if err == nil {
 		err = json.Unmarshal(compact, &cli)
@@ -156,7 +158,7 @@ func (s *served) agrees(t *testing.T, v *visitor, auditor, run string, held bool
 // TestConsoleAgreesOnEveryScenario: what console, commands and API say of a run is the same, for a run of every kind.
 func TestConsoleAgreesOnEveryScenario(t *testing.T) {
 	t.Parallel()
-	dir := gatewayFolder(t, newPuppet(t, but("tools/list", twoTools)), "ledger: "+inFile+"\n")
+	dir := gatewayFolder(t, mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools)), "ledger: "+inFile+"\n")
 	store, err := stores.Open(ledgerOf(dir), stores.ToWrite)
 	if err != nil {
 		t.Fatal(err)
@@ -251,7 +253,7 @@ func TestConsoleVoteMakesTheCall(t *testing.T) {
 	}
 	resp.Body.Close()
 	o.ended(t, run, ledger.Executed, "")
-	o.u.reached(t, 1)
+	o.u.Reached(t, 1)
 	verifies(t, o.dir)
 	auditor := o.visits(t, makeToken(t, o.config, "auditor", "eve"))
 	stream, err := auditor.Get(auditor.base + "events?of=held&after=0")
@@ -259,7 +261,7 @@ func TestConsoleVoteMakesTheCall(t *testing.T) {
 		t.Fatalf("the stream: %v %v", stream, err)
 	}
 	defer stream.Body.Close()
-	command(t.Context(), nil, "token", "revoke", "-c", o.config, tokenOf(o.bob)).want(t, exitYes)
+	command(t.Context(), nil, "token", "revoke", "-c", o.config, tokenOf(o.bob)).Want(t, exitYes)
 	if resp, err := v.Get(v.base); err != nil || resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("the session outlives its token: %v %v", resp, err)
 	} else {
@@ -285,7 +287,7 @@ func TestConsoleVoteAfterAnotherPolicy(t *testing.T) {
 	}
 	resp.Body.Close()
 	o.ended(t, run, ledger.Denied, "policy_denied")
-	o.u.reached(t, 0)
+	o.u.Reached(t, 0)
 	for _, page := range []string{"calls/", "runs/"} {
 		if text := v.page(t, page+run); !strings.Contains(text, "Nobody looks any more.") || strings.Contains(text, `value="approve"`) {
 			t.Errorf("%s does not say why the call was not made: %s", page, text)
@@ -299,18 +301,18 @@ func TestConsoleOpensTheBrowser(t *testing.T) {
 	o := newOffice(t, holdLook, "")
 	dir := t.TempDir()
 	program := filepath.Join(dir, "browser")
-	write(t, program, "#!/bin/sh\necho \"$@\" > "+dir+"/args\nstat -c %a \"$1\" > "+dir+"/mode\ncp \"$1\" "+dir+"/page\n"+
+	cli.Write(t, program, "#!/bin/sh\necho \"$@\" > "+dir+"/args\nstat -c %a \"$1\" > "+dir+"/mode\ncp \"$1\" "+dir+"/page\n"+
 		"link=$(sed 's/.*url=\\([^\"]*\\)\".*/\\1/' \"$1\")\ncurl -s -o "+dir+"/answer -H 'Sec-Fetch-Site: same-origin' -d '' \"$link\"\n")
 	if err := os.Chmod(program, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	got := command(patient(t), map[string]string{tokenVariable: o.bob, "BROWSER": program}, "console", "-c", o.config, "--url", o.admin, "--open")
-	got.want(t, exitYes)
-	args, mode, page := textOf(t, dir+"/args"), textOf(t, dir+"/mode"), textOf(t, dir+"/page")
+	got.Want(t, exitYes)
+	args, mode, page := cli.Read(t, dir+"/args"), cli.Read(t, dir+"/mode"), cli.Read(t, dir+"/page")
 	_, secret, _ := strings.Cut(page, "/console/link/")
 	secret, _, _ = strings.Cut(secret, `"`)
-	if len(secret) != 43 || strings.Contains(args+got.stdout+got.stderr+o.stderr.String(), secret) || strings.TrimSpace(mode) != "600" {
-		t.Errorf("the secret %s of %s; arguments %s; mode %s; printed %s%s", secret, page, args, mode, got.stdout, got.stderr)
+	if len(secret) != 43 || strings.Contains(args+got.Stdout+got.Stderr+o.stderr.String(), secret) || strings.TrimSpace(mode) != "600" {
+		t.Errorf("the secret %s of %s; arguments %s; mode %s; printed %s%s", secret, page, args, mode, got.Stdout, got.Stderr)
 	}
 	if _, err := os.Stat(strings.TrimSpace(args)); !os.IsNotExist(err) {
 		t.Errorf("the file is still there: %v", err)
@@ -332,9 +334,9 @@ func TestConsoleNeedsAReader(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := command(t.Context(), map[string]string{tokenVariable: tc.token}, "console", "-c", o.config, "--url", tc.url)
-			got.want(t, tc.code)
-			if !strings.Contains(got.stderr, tc.says) || got.stdout != "" {
-				t.Errorf("printed %s%s", got.stdout, got.stderr)
+			got.Want(t, tc.code)
+			if !strings.Contains(got.Stderr, tc.says) || got.Stdout != "" {
+				t.Errorf("printed %s%s", got.Stdout, got.Stderr)
 			}
 		})
 	}

@@ -11,25 +11,27 @@ import (
 	"testing"
 
 	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 )
 
 // repeats are the ways in which a server repeats the credentials of a call, with a hostile text beside them. ID stands for the id of the call.
 var repeats = []func(w http.ResponseWriter, id, says, credentials string){
 	func(w http.ResponseWriter, id, says, credentials string) {
-		sayJSON(w, http.StatusOK, response(id, `{"content":[{"type":"text","text":`+quoted(strings.ToValidUTF8(says, "")+credentials)+`}]}`))
+		mcptest.SayJSON(w, http.StatusOK, mcptest.Response(id, `{"content":[{"type":"text","text":`+cli.Quote(strings.ToValidUTF8(says, "")+credentials)+`}]}`))
 	},
 	func(w http.ResponseWriter, id, says, credentials string) {
-		sayJSON(w, http.StatusOK, response(id, `{"content":[],"structuredContent":{`+quoted(credentials)+`:`+quoted(strings.ToValidUTF8(says, ""))+`}}`))
+		mcptest.SayJSON(w, http.StatusOK, mcptest.Response(id, `{"content":[],"structuredContent":{`+cli.Quote(credentials)+`:`+cli.Quote(strings.ToValidUTF8(says, ""))+`}}`))
 	},
 	func(w http.ResponseWriter, id, says, credentials string) {
-		text := quoted(strings.ToValidUTF8(says, "") + credentials)
-		sayJSON(w, http.StatusOK, `{"jsonrpc":"2.0","id":`+id+`,"error":{"code":1,"message":`+text+`,"data":`+text+`}}`)
+		text := cli.Quote(strings.ToValidUTF8(says, "") + credentials)
+		mcptest.SayJSON(w, http.StatusOK, `{"jsonrpc":"2.0","id":`+id+`,"error":{"code":1,"message":`+text+`,"data":`+text+`}}`)
 	},
 	func(w http.ResponseWriter, id, says, credentials string) {
-		sayJSON(w, http.StatusOK, response(id, says)+credentials)
+		mcptest.SayJSON(w, http.StatusOK, mcptest.Response(id, says)+credentials)
 	},
 	func(w http.ResponseWriter, _, says, credentials string) {
-		sayJSON(w, http.StatusOK, says+credentials)
+		mcptest.SayJSON(w, http.StatusOK, says+credentials)
 	},
 	func(w http.ResponseWriter, _, says, credentials string) {
 		w.Header().Set("Location", "/?"+credentials)
@@ -40,8 +42,8 @@ var repeats = []func(w http.ResponseWriter, id, says, credentials string){
 	},
 	func(w http.ResponseWriter, id, says, credentials string) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"error\",\"data\":%s}}\n\n", quoted(credentials))
-		fmt.Fprintf(w, "id: %s\ndata: %s\n\n", credentials, response(id, oneText))
+		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"error\",\"data\":%s}}\n\n", cli.Quote(credentials))
+		fmt.Fprintf(w, "id: %s\ndata: %s\n\n", credentials, mcptest.Response(id, mcptest.OneText))
 	},
 	func(w http.ResponseWriter, _, says, credentials string) {
 		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token", error_description="`+credentials+`"`)
@@ -69,22 +71,22 @@ func testCorpusRepeatsCredentials(t *testing.T, url string) {
 	const consoleSecret = "console-s3cret/+=4711-of-the-corpus"
 	private := newPrivateKey(t)
 	var assertion atomic.Value // the last one
-	u, next := newUnruly(t, honest), atomic.Int32{}
-	u.does(func(w http.ResponseWriter, r *http.Request, id string) {
-		for len(u.puppet.came) > 0 { // nobody listens
-			<-u.puppet.came
+	u, next := mcptest.New(t, mcptest.Honest), atomic.Int32{}
+	u.Does(func(w http.ResponseWriter, r *http.Request, id string) {
+		for len(u.Came) > 0 { // nobody listens
+			<-u.Came
 		}
 		n := int(next.Load())
 		repeats[n%len(repeats)](w, id, texts[n%len(texts)], r.Header.Get("Authorization")+" "+assertion.Load().(string))
 	})
 	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		assertion.Store(r.PostFormValue("client_assertion"))
-		sayJSON(w, http.StatusOK, `{"access_token":"`+siegeToken+`","token_type":"Bearer","expires_in":3600}`)
+		mcptest.SayJSON(w, http.StatusOK, `{"access_token":"`+siegeToken+`","token_type":"Bearer","expires_in":3600}`)
 	}))
 	t.Cleanup(endpoint.Close)
 	p := identitytest.New(t)
 	o := &office{u: u}
-	o.dir = folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	o.dir = cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers:
   echo: {type: http, url: %q, auth: {client_credentials: {token_url: %q, client_id: pgfsm, private_key: "${file:key}", issuer: "https://login.example.com"}}}
 allowlist: allowlist.json
@@ -92,7 +94,7 @@ ledger: %q
 identity:
   required: true
   issuers: [{issuer: %q, audiences: {mcp: [gateway]}, people: [pgfsm-console], login: {console: pgfsm-console, console_secret: "${file:console}"}}]
-`, u.puppet.URL, endpoint.URL, url, p.Issuer), "allowlist.json", `{"echo": ["look"]}`, "key", private, "console", consoleSecret)
+`, u.URL, endpoint.URL, url, p.Issuer), "allowlist.json", `{"echo": ["look"]}`, "key", private, "console", consoleSecret)
 	o.served = serve(t, o.dir)
 	robot := (&provided{o, p}).robot("ci")
 	a := o.agent("/servers/echo/mcp", robot)
@@ -109,15 +111,15 @@ identity:
 		}
 		next.Add(1)
 	}
-	if got := int(u.calls.Load()); got < len(texts) {
+	if got := int(u.Calls.Load()); got < len(texts) {
 		t.Errorf("%d calls reached the server, want %d", got, len(texts))
 	}
 	o.stop(t, exitYes)
 	written := map[string]string{
-		"answers": answers.String(), "standard error": o.stderr.String(), "export": command(t.Context(), nil, "ledger", "export", "-c", o.config).stdout,
+		"answers": answers.String(), "standard error": o.stderr.String(), "export": command(t.Context(), nil, "ledger", "export", "-c", o.config).Stdout,
 	}
 	if url == inFile {
-		written["file"] = textOf(t, filepath.Join(o.dir, "pgfsm.db"))
+		written["file"] = cli.Read(t, filepath.Join(o.dir, "pgfsm.db"))
 	}
 	if strings.Count(written["answers"], masked) < len(texts)/4 || !strings.Contains(written["export"], masked) {
 		t.Errorf("the server repeats its token in %d answers only", strings.Count(written["answers"], masked))

@@ -7,6 +7,8 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"strings"
 	"sync"
 	"testing"
@@ -21,11 +23,11 @@ func TestSignInRepeatsCredentials(t *testing.T) {
 		token func(o *provided, w http.ResponseWriter, sent string) (idToken string)
 	}{
 		{"in-an-error", func(_ *provided, w http.ResponseWriter, sent string) string {
-			sayJSON(w, http.StatusBadRequest, fmt.Sprintf(`{"error":"invalid_grant","error_description":%q,"error_uri":%q}`, sent, sent))
+			mcptest.SayJSON(w, http.StatusBadRequest, fmt.Sprintf(`{"error":"invalid_grant","error_description":%q,"error_uri":%q}`, sent, sent))
 			return ""
 		}},
 		{"as-the-error-code", func(_ *provided, w http.ResponseWriter, sent string) string {
-			sayJSON(w, http.StatusBadRequest, fmt.Sprintf(`{"error":%q}`, sent))
+			mcptest.SayJSON(w, http.StatusBadRequest, fmt.Sprintf(`{"error":%q}`, sent))
 			return ""
 		}},
 		{"in-html", func(_ *provided, w http.ResponseWriter, sent string) string {
@@ -38,12 +40,12 @@ func TestSignInRepeatsCredentials(t *testing.T) {
 			return ""
 		}},
 		{"in-place-of-an-id-token", func(_ *provided, w http.ResponseWriter, sent string) string {
-			sayJSON(w, http.StatusOK, fmt.Sprintf(`{"access_token":"opaque-access-token","token_type":%q,"id_token":%q}`, sent, sent))
+			mcptest.SayJSON(w, http.StatusOK, fmt.Sprintf(`{"access_token":"opaque-access-token","token_type":%q,"id_token":%q}`, sent, sent))
 			return ""
 		}},
 		{"id-token-of-another-client", func(o *provided, w http.ResponseWriter, _ string) string {
 			id := o.p.Sign(map[string]any{"aud": "another-client", "client_id": nil})
-			sayJSON(w, http.StatusOK, fmt.Sprintf(`{"access_token":"opaque-access-token","token_type":"Bearer","id_token":%q}`, id))
+			mcptest.SayJSON(w, http.StatusOK, fmt.Sprintf(`{"access_token":"opaque-access-token","token_type":"Bearer","id_token":%q}`, id))
 			return id
 		}},
 	} {
@@ -87,8 +89,8 @@ func TestSignInRepeatsCredentials(t *testing.T) {
 				t.Fatalf("the provider got %q", secrets)
 			}
 			for by, all := range map[string]string{ // in any order
-				"page": string(page), "login": login.stdout + login.stderr, "standard error": o.stderr.String(), "file": textOf(t, filepath.Join(o.dir, "pgfsm.db")),
-				"export": command(t.Context(), nil, "ledger", "export", "-c", o.config).stdout,
+				"page": string(page), "login": login.Stdout + login.Stderr, "standard error": o.stderr.String(), "file": cli.Read(t, filepath.Join(o.dir, "pgfsm.db")),
+				"export": command(t.Context(), nil, "ledger", "export", "-c", o.config).Stdout,
 			} {
 				wantNoneOf(t, by, all, secrets...)
 			}

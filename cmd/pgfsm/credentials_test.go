@@ -13,6 +13,8 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"strings"
 	"sync"
 	"testing"
@@ -38,11 +40,11 @@ func testCredentialsStayOut(t *testing.T, store func(t *testing.T, name string) 
 		{"token-in-an-error", nil, `"error":{"code":1,"message":"bad Bearer ` + token + `"}`, masked},
 		{"token-refused", nil, "", "HTTP status 401 Unauthorized to the access token"},
 		{"secret-in-an-error-of-the-endpoint", func(w http.ResponseWriter, r *http.Request) {
-			sayJSON(w, http.StatusUnauthorized,
+			mcptest.SayJSON(w, http.StatusUnauthorized,
 				fmt.Sprintf(`{"error":"invalid_client","error_description":%q,"error_uri":%q}`, clientSecret, r.Header.Get("Authorization")))
 		}, "", "error invalid_client"},
 		{"secret-as-the-error-code", func(w http.ResponseWriter, r *http.Request) {
-			sayJSON(w, http.StatusBadRequest, fmt.Sprintf(`{"error":%q}`, r.Header.Get("Authorization")))
+			mcptest.SayJSON(w, http.StatusBadRequest, fmt.Sprintf(`{"error":%q}`, r.Header.Get("Authorization")))
 		}, "", "HTTP status 400 Bad Request"},
 		{"secret-in-html", func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintf(w, "<p>%s %s %s", clientSecret, url.QueryEscape(clientSecret), r.Header.Get("Authorization"))
@@ -50,20 +52,20 @@ func testCredentialsStayOut(t *testing.T, store func(t *testing.T, name string) 
 		{"assertion-in-the-result", nil, `"result":{"content":[{"type":"text","text":"you signed ASSERTION"}]}`, masked},
 		{"assertion-in-an-error", nil, `"error":{"code":1,"message":"bad ASSERTION"}`, masked},
 		{"assertion-in-an-error-of-the-endpoint", func(w http.ResponseWriter, r *http.Request) {
-			sayJSON(w, http.StatusUnauthorized, fmt.Sprintf(`{"error":"invalid_client","error_description":%[1]q,"error_uri":%[1]q}`, r.PostForm.Encode()))
+			mcptest.SayJSON(w, http.StatusUnauthorized, fmt.Sprintf(`{"error":"invalid_client","error_description":%[1]q,"error_uri":%[1]q}`, r.PostForm.Encode()))
 		}, "", "error invalid_client"},
 		{"assertion-as-the-error-code", func(w http.ResponseWriter, r *http.Request) {
-			sayJSON(w, http.StatusBadRequest, fmt.Sprintf(`{"error":%q}`, r.PostFormValue("client_assertion")))
+			mcptest.SayJSON(w, http.StatusBadRequest, fmt.Sprintf(`{"error":%q}`, r.PostFormValue("client_assertion")))
 		}, "", "HTTP status 400 Bad Request"},
 		{"assertion-as-the-token", func(w http.ResponseWriter, r *http.Request) {
-			sayJSON(w, http.StatusOK, fmt.Sprintf(`{"access_token":%q,"token_type":"Bearer"}`, r.PostFormValue("client_assertion")))
+			mcptest.SayJSON(w, http.StatusOK, fmt.Sprintf(`{"access_token":%q,"token_type":"Bearer"}`, r.PostFormValue("client_assertion")))
 		}, "", "HTTP status 401 Unauthorized to the access token"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			if tt.endpoint == nil {
 				tt.endpoint = func(w http.ResponseWriter, _ *http.Request) {
-					sayJSON(w, http.StatusOK, `{"access_token":"`+token+`","token_type":"Bearer","expires_in":3600}`)
+					mcptest.SayJSON(w, http.StatusOK, `{"access_token":"`+token+`","token_type":"Bearer","expires_in":3600}`)
 				}
 			}
 			answer, credentials := tt.server, `client_secret: "${file:secret}"`
@@ -97,7 +99,7 @@ func testCredentialsStayOut(t *testing.T, store func(t *testing.T, name string) 
 			}))
 			t.Cleanup(server.Close)
 			ledgerURL := store(t, strings.ReplaceAll(tt.name, "-", "_"))
-			dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+			dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers:
   echo: {type: http, url: %q, auth: {client_credentials: {token_url: %q, client_id: pgfsm, %s}}}
 allowlist: allowlist.json
@@ -106,14 +108,14 @@ ledger: %q
 			traces := t.TempDir()
 			r := command(t.Context(), map[string]string{"SAFE_TRACE_DIR": traces},
 				"call", "--json", "-c", filepath.Join(dir, "pgfsm.yaml"), "echo", "look", "{}")
-			called := r.stdout + r.stderr
-			for _, path := range tracesOf(t, traces) {
-				called += textOf(t, path)
+			called := r.Stdout + r.Stderr
+			for _, path := range cli.Traces(t, traces) {
+				called += cli.Read(t, path)
 			}
 			g := serve(t, dir)
 			answered := string(g.agent("/servers/echo/mcp", "").call("look", "{}").Raw)
 			g.stop(t, exitYes)
-			served := answered + g.stderr.String() + command(t.Context(), nil, "ledger", "export", "-c", g.config).stdout
+			served := answered + g.stderr.String() + command(t.Context(), nil, "ledger", "export", "-c", g.config).Stdout
 			for by, all := range map[string]string{"call": called, "serve": served} { // in any order
 				if !strings.Contains(all, tt.want) {
 					t.Errorf("%s: %q is nowhere:\n%s", by, tt.want, all)
@@ -121,7 +123,7 @@ ledger: %q
 			}
 			written := map[string]string{"call": called, "serve": served}
 			if ledgerURL == inFile {
-				written["ledger"] = textOf(t, filepath.Join(dir, "pgfsm.db"))
+				written["ledger"] = cli.Read(t, filepath.Join(dir, "pgfsm.db"))
 			}
 			if signed := len(assertions) > 0; signed != strings.HasPrefix(tt.name, "assertion-") {
 				t.Errorf("the client signed %d assertions", len(assertions))

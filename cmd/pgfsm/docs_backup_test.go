@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/tool"
 )
 
@@ -21,14 +22,14 @@ func TestDocsBackup(t *testing.T) {
 	o.held(t, bot, `{"n":1}`)
 	at := func(name string) string { return filepath.Join(o.dir, name) }
 	key := command(t.Context(), nil, "ledger", "key", "new", "-c", o.config, "-o", at("pgfsm-log.key"))
-	key.want(t, exitYes)
-	o.writes(t, "pgfsm-log.pub", key.stdout)
+	key.Want(t, exitYes)
+	o.writes(t, "pgfsm-log.pub", key.Stdout)
 	sign := func() {
 		t.Helper()
-		command(t.Context(), nil, "ledger", "checkpoint", "-c", o.config, "--key", at("pgfsm-log.key"), "-o", at("pgfsm.checkpoint")).want(t, exitYes)
+		command(t.Context(), nil, "ledger", "checkpoint", "-c", o.config, "--key", at("pgfsm-log.key"), "-o", at("pgfsm.checkpoint")).Want(t, exitYes)
 	}
 	sign()
-	o.writes(t, "older.checkpoint", textOf(t, at("pgfsm.checkpoint")))
+	o.writes(t, "older.checkpoint", cli.Read(t, at("pgfsm.checkpoint")))
 	bob := map[string]string{tokenVariable: o.bob}
 	typed := strings.NewReplacer("/var/lib/pgfsm", o.dir, "/backup", o.dir, "/elsewhere", o.dir, "sqlite:restored.db", "sqlite:"+at("pgfsm-2026-11-26.db"),
 		"sqlite:pgfsm-2.db", "sqlite:"+at("pgfsm-2.db"), "pgfsm-log-2.key", at("pgfsm-log-2.key"))
@@ -37,7 +38,7 @@ func TestDocsBackup(t *testing.T) {
 		t.Fatalf("the page has %d commands, want 7", len(all))
 	}
 
-	_, backup, _ := strings.Cut(textOf(t, filepath.Join(repository, "docs/operate/backup.md")), "$ sqlite3 ")
+	_, backup, _ := strings.Cut(cli.Read(t, filepath.Join(repository, "docs/operate/backup.md")), "$ sqlite3 ")
 	backup, _, _ = strings.Cut(backup, "\n")
 	if out, err := exec.CommandContext(t.Context(), "sh", "-ec", "umask 077; sqlite3 "+typed.Replace(backup)).CombinedOutput(); err != nil {
 		t.Fatalf("sqlite3 %s: %v\n%s", backup, err, out)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
 	"strings"
 	"testing"
 
@@ -16,7 +17,7 @@ const commandsBegin = "<!-- commands: generated -->\n"
 // TestDocsCommandsAreCurrent holds docs/reference/cli.md to the commands and their help.
 func TestDocsCommandsAreCurrent(t *testing.T) {
 	path := filepath.Join(repository, "docs", "reference", "cli.md")
-	page := textOf(t, path)
+	page := cli.Read(t, path)
 	head, _, found := strings.Cut(page, commandsBegin)
 	if !found {
 		t.Fatalf("%s has no line %q", path, commandsBegin)

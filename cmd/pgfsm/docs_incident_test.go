@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
 )
 
@@ -56,8 +58,8 @@ func unprinted(shown, printed string) (missing []string) {
 // TestDocsIncident: an agent's call was approved and made. The commands of docs/operate/incident.md then print what the page shows.
 func TestDocsIncident(t *testing.T) {
 	t.Parallel()
-	crm := newPuppet(t, but("tools/list", `{"tools":[{"name":"delete_customer","inputSchema":{"type":"object","properties":{"id":{"type":"integer"}}}}]}`))
-	dir := folder(t, "pgfsm.yaml", "version: 1\nenv: prod\nservers: {crm: {type: http, url: "+quoted(crm.URL)+"}}\nallowlist: allowlist.json\n"+
+	crm := mcptest.New(t, mcptest.But("tools/list", `{"tools":[{"name":"delete_customer","inputSchema":{"type":"object","properties":{"id":{"type":"integer"}}}}]}`))
+	dir := cli.Folder(t, "pgfsm.yaml", "version: 1\nenv: prod\nservers: {crm: {type: http, url: "+cli.Quote(crm.URL)+"}}\nallowlist: allowlist.json\n"+
 		inOffice+"roles: {owners: [bob@example.com]}\n",
 		"allowlist.json", `{"crm": ["delete_customer"]}`,
 		"policy.yaml", "version: 1\npolicies:\n  - {id: deletions, match: {tool: 'delete_*'}, effect: pending, approvers: [owners], reason: An owner approves deletions.}\n",
@@ -66,15 +68,15 @@ func TestDocsIncident(t *testing.T) {
 	bob := makeToken(t, s.config, "approver", "bob@example.com")
 	bot := s.agent("/mcp", makeToken(t, s.config, "agent", "billing-bot"))
 	run := bot.call("crm__delete_customer", `{"id":42}`).Result.Meta.Decision.RunID
-	digest := command(t.Context(), map[string]string{tokenVariable: bob}, "approvals", "show", run, "-c", s.config, "--json").member("/request/binding")
+	digest := command(t.Context(), map[string]string{tokenVariable: bob}, "approvals", "show", run, "-c", s.config, "--json").Member("/request/binding")
 	command(t.Context(), map[string]string{tokenVariable: bob}, "approvals", "approve", run, "-c", s.config, "--digest", digest,
-		"--reason", "ticket 4711").want(t, exitYes)
+		"--reason", "ticket 4711").Want(t, exitYes)
 	runEnded(t, dir, run, ledger.Executed, "")
 	key := command(t.Context(), nil, "ledger", "key", "new", "-c", s.config, "-o", filepath.Join(dir, "pgfsm-log.key"))
-	key.want(t, exitYes)
-	write(t, filepath.Join(dir, "elsewhere", "pgfsm-log.pub"), key.stdout)
+	key.Want(t, exitYes)
+	cli.Write(t, filepath.Join(dir, "elsewhere", "pgfsm-log.pub"), key.Stdout)
 	command(t.Context(), nil, "ledger", "checkpoint", "-c", s.config, "--key", filepath.Join(dir, "pgfsm-log.key"),
-		"-o", filepath.Join(dir, "elsewhere", "pgfsm.checkpoint")).want(t, exitYes)
+		"-o", filepath.Join(dir, "elsewhere", "pgfsm.checkpoint")).Want(t, exitYes)
 
 	typed := strings.NewReplacer("01a217a1-1f5b-748e-9ba1-41e0562c29e3", run, "562c29e3", ledger.Short(run), "/elsewhere", filepath.Join(dir, "elsewhere"),
 		"run.json", filepath.Join(dir, "run.json"), "run.tlog-proof", filepath.Join(dir, "run.tlog-proof"))
@@ -93,7 +95,7 @@ type consoleCommand struct{ line, prints string }
 // consoleCommands are those of a page that begin with pgfsm.
 func consoleCommands(t *testing.T, page string) (all []consoleCommand) {
 	t.Helper()
-	for _, fence := range consoleFence.FindAllStringSubmatch(textOf(t, filepath.Join(repository, page)), -1) {
+	for _, fence := range consoleFence.FindAllStringSubmatch(cli.Read(t, filepath.Join(repository, page)), -1) {
 		for command := range strings.SplitSeq("\n"+margin.ReplaceAllString(fence[1], ""), "\n$ ") {
 			if line, prints, _ := strings.Cut(command, "\n"); strings.HasPrefix(line, "pgfsm ") {
 				all = append(all, consoleCommand{line, prints})
@@ -117,11 +119,11 @@ func (c consoleCommand) run(t *testing.T, env map[string]string, typed *strings.
 		args = append(args, "-c", config)
 	}
 	r := command(t.Context(), env, args...)
-	if r.code != want {
-		t.Errorf("%s: exit code %d, want %d\n%s%s", c.line, r.code, want, r.stdout, r.stderr)
+	if r.Code != want {
+		t.Errorf("%s: exit code %d, want %d\n%s%s", c.line, r.Code, want, r.Stdout, r.Stderr)
 	}
-	for _, missing := range unprinted(c.prints, strings.ReplaceAll(r.stdout, filepath.Dir(config)+string(os.PathSeparator), "")) {
-		t.Errorf("%s does not print, or not in this order: %s\n%s", c.line, missing, r.stdout)
+	for _, missing := range unprinted(c.prints, strings.ReplaceAll(r.Stdout, filepath.Dir(config)+string(os.PathSeparator), "")) {
+		t.Errorf("%s does not print, or not in this order: %s\n%s", c.line, missing, r.Stdout)
 	}
 }
 
@@ -132,7 +134,7 @@ func TestDocsCommandsInText(t *testing.T) {
 		if filepath.Base(filepath.Dir(page)) != "operate" {
 			continue
 		}
-		text := fencePattern.ReplaceAllString(textOf(t, page), "")
+		text := fencePattern.ReplaceAllString(cli.Read(t, page), "")
 		for _, m := range regexp.MustCompile("`pgfsm ([a-z][^`]*)`").FindAllStringSubmatch(text, -1) {
 			args := split(m[1])
 			cmd, rest, err := newRoot(world{}).Find(args)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/tool"
 	"pgfsm/mcp/toy"
 )
@@ -60,11 +61,11 @@ func TestDocsJourneys(t *testing.T) {
 		"http://127.0.0.1:5101/sse", fleet.URL("mcp-sharepoint", "sse"))
 	client := fmt.Sprintf(`{"mcpServers": {"kb": {"url": %q}}}`, fleet.URL("mcp-policy-kb", "mcp"))
 	for _, name := range []string{".mcp.json", "servers.json"} { // the client's file, and the copy that README makes
-		write(t, filepath.Join(dir, name), client)
+		cli.Write(t, filepath.Join(dir, name), client)
 	}
 	tr := &traveller{T: t, env: map[string]string{"HOME": dir, "XDG_CONFIG_HOME": filepath.Join(dir, "config")}}
 	for _, j := range journeys {
-		doc := textOf(t, filepath.Join(root, filepath.FromSlash(j.page)))
+		doc := cli.Read(t, filepath.Join(root, filepath.FromSlash(j.page)))
 		_, rest, found := strings.Cut(doc, j.from)
 		if j.to != "" && found {
 			rest, _, found = strings.Cut(rest, j.to)
@@ -88,8 +89,8 @@ func TestDocsJourneys(t *testing.T) {
 	if tr.run == "" || tr.digest == "" {
 		t.Error("no call was held: the journey to an approval leads nowhere")
 	}
-	if r := command(t.Context(), tr.env, "ledger", "show", "--ledger", "sqlite:pgfsm.db", tr.run); !strings.Contains(r.stdout, "executed") {
-		t.Errorf("the approved call was not made:\n%s%s", r.stdout, r.stderr)
+	if r := command(t.Context(), tr.env, "ledger", "show", "--ledger", "sqlite:pgfsm.db", tr.run); !strings.Contains(r.Stdout, "executed") {
+		t.Errorf("the approved call was not made:\n%s%s", r.Stdout, r.Stderr)
 	}
 }
 
@@ -164,11 +165,11 @@ func (tr *traveller) types(page, line string) {
 	}
 	tr.ran++
 	r := command(tr.Context(), env, args...)
-	if r.code != want {
-		tr.Errorf("%s: pgfsm %s: exit code %d, want %d\n%s%s", page, rest, r.code, want, r.stdout, r.stderr)
+	if r.Code != want {
+		tr.Errorf("%s: pgfsm %s: exit code %d, want %d\n%s%s", page, rest, r.Code, want, r.Stdout, r.Stderr)
 	}
 	if token {
-		tr.env[tokenVariable] = strings.TrimSpace(r.stdout)
+		tr.env[tokenVariable] = strings.TrimSpace(r.Stdout)
 		if strings.Contains(rest, "--role admin") {
 			tr.admin = tr.env[tokenVariable]
 		}
@@ -181,15 +182,15 @@ func (tr *traveller) learns() {
 		if _, err := os.Stat("allowlist.json"); err == nil {
 			r := command(tr.Context(), tr.env, "tools", "--json")
 			for i := 0; tr.tool == "" && i < 9; i++ {
-				if at := fmt.Sprintf("/tools/%d", i); r.member(at+"/name") == "fetch_policy_entry" {
-					tr.tool = r.member(at + "/definition")
+				if at := fmt.Sprintf("/tools/%d", i); r.Member(at+"/name") == "fetch_policy_entry" {
+					tr.tool = r.Member(at + "/definition")
 				}
 			}
 		}
 	}
 	if tr.run == "" && tr.env[tokenVariable] != "" {
-		tr.run = command(tr.Context(), tr.env, "approvals", "list", "--json").member("/requests/0/run")
-		tr.digest = command(tr.Context(), tr.env, "approvals", "show", tr.run, "--json").member("/request/binding")
+		tr.run = command(tr.Context(), tr.env, "approvals", "list", "--json").Member("/requests/0/run")
+		tr.digest = command(tr.Context(), tr.env, "approvals", "show", tr.run, "--json").Member("/request/binding")
 	}
 }
 
@@ -197,7 +198,7 @@ func (tr *traveller) learns() {
 func TestDocsGatewayCurl(t *testing.T) {
 	t.Parallel()
 	tool.Path(t, "curl", "curl")
-	example := curlFence.FindStringSubmatch(textOf(t, filepath.Join(repository, "README.md")))
+	example := curlFence.FindStringSubmatch(cli.Read(t, filepath.Join(repository, "README.md")))
 	if example == nil {
 		t.Fatal("README.md has no call by curl")
 	}
@@ -211,7 +212,7 @@ func TestDocsGatewayCurl(t *testing.T) {
 		"pgfsm.yaml":     "version: 1\nservers:\n  mcp-sharepoint: {url: " + fleet.URL("mcp-sharepoint", "mcp") + "}\nallowlist: allowlist.json\n",
 		"allowlist.json": `{"mcp-sharepoint": ["fetch_sharepoint_doc"]}`,
 	} {
-		write(t, filepath.Join(dir, name), text)
+		cli.Write(t, filepath.Join(dir, name), text)
 	}
 	s := serve(t, dir)
 	text := strings.ReplaceAll(example[1], "http://127.0.0.1:8787", s.base)

@@ -24,6 +24,7 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/config"
 	"pgfsm/internal/present"
+	"pgfsm/internal/test/cli"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/traces"
@@ -57,7 +58,7 @@ var (
 // TestDocsLinksLeadSomewhere: every relative link of every page points to a file, and to a heading where it names one.
 func TestDocsLinksLeadSomewhere(t *testing.T) {
 	for _, page := range pages(t) {
-		doc := textOf(t, page)
+		doc := cli.Read(t, page)
 		for _, fault := range brokenLinks(page, doc) {
 			t.Error(fault)
 		}
@@ -146,7 +147,7 @@ func parses(args []string) error {
 func TestDocsCommandsParse(t *testing.T) {
 	checked := 0
 	for _, page := range pages(t) {
-		doc := textOf(t, page)
+		doc := cli.Read(t, page)
 		for _, line := range commands(doc) {
 			checked++
 			if strings.HasPrefix(line, "completion ") || strings.HasPrefix(line, "help") {
@@ -165,7 +166,7 @@ func TestDocsCommandsParse(t *testing.T) {
 // TestDocsConfigurationIsGood: the configuration of the quickstart passes config check as it stands there, also with the
 // model that the page about questions shows, and the grant is valid.
 func TestDocsConfigurationIsGood(t *testing.T) {
-	doc := textOf(t, filepath.Join(repository, "docs/guide/quickstart.md")) + textOf(t, filepath.Join(repository, "docs/guide/run.md"))
+	doc := cli.Read(t, filepath.Join(repository, "docs/guide/quickstart.md")) + cli.Read(t, filepath.Join(repository, "docs/guide/run.md"))
 	dir := t.TempDir()
 	files := make(map[string]string)
 	for _, fence := range fencePattern.FindAllStringSubmatch(doc, -1) {
@@ -185,12 +186,12 @@ func TestDocsConfigurationIsGood(t *testing.T) {
 	files["model.yaml"] = files["pgfsm.yaml"] + files["model.yaml"]
 	files["held.yaml"] = files["pgfsm.yaml"] + files["more of pgfsm.yaml"]
 	for name, text := range files {
-		write(t, filepath.Join(dir, name), text)
+		cli.Write(t, filepath.Join(dir, name), text)
 	}
 	env := map[string]string{"LLM_API_KEY": "a-key-of-some-length"}
 	for _, name := range []string{"pgfsm.yaml", "model.yaml", "held.yaml"} {
-		if r := command(t.Context(), env, "config", "check", "-c", filepath.Join(dir, name)); r.code != exitYes {
-			t.Errorf("config check of %s: exit code %d, want 0\n%s", name, r.code, r.stderr)
+		if r := command(t.Context(), env, "config", "check", "-c", filepath.Join(dir, name)); r.Code != exitYes {
+			t.Errorf("config check of %s: exit code %d, want 0\n%s", name, r.Code, r.Stderr)
 		}
 	}
 	if _, err := config.ReadGrant("nightly.yaml", []byte(files["nightly.yaml"])); err != nil {
@@ -200,7 +201,7 @@ func TestDocsConfigurationIsGood(t *testing.T) {
 
 // TestDocsErrorsHaveReplayCodes holds docs/reference/errors.md to the codes that only replay prints.
 func TestDocsErrorsHaveReplayCodes(t *testing.T) {
-	page := textOf(t, filepath.Join(repository, "docs", "reference", "errors.md"))
+	page := cli.Read(t, filepath.Join(repository, "docs", "reference", "errors.md"))
 	for _, code := range []string{traces.CodeTampered, traces.CodeUnreadable} {
 		if strings.Count(page, "\n| `"+code+"` |") != 1 {
 			t.Errorf("%s does not stand in one row of docs/reference/errors.md", code)
@@ -212,7 +213,7 @@ func TestDocsErrorsHaveReplayCodes(t *testing.T) {
 // stand beside it, each taken as the page says.
 func TestDocsTraceExampleReplays(t *testing.T) {
 	path := filepath.Join(repository, "docs", "reference", "trace-format.md")
-	page := textOf(t, path)
+	page := cli.Read(t, path)
 	begin, end := strings.Index(page, "```json\n"), strings.Index(page, "Complete traces ")
 	if begin < 0 || end < begin {
 		t.Fatal("docs/reference/trace-format.md has no worked example")
@@ -256,7 +257,7 @@ func workedExample(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc := textOf(t, path)
+	doc := cli.Read(t, path)
 	trace, err := traces.Read([]byte(doc))
 	if err != nil {
 		t.Fatal(err)
@@ -304,7 +305,7 @@ func explained(t *testing.T, doc []byte, trace *traces.Trace) string {
 
 // TestDocsPackages holds the table of docs/internals/architecture.md to the packages that exist.
 func TestDocsPackages(t *testing.T) {
-	page := textOf(t, filepath.Join(repository, "docs", "internals", "architecture.md"))
+	page := cli.Read(t, filepath.Join(repository, "docs", "internals", "architecture.md"))
 	_, table, _ := strings.Cut(page, "| package | provides |")
 	table, _, _ = strings.Cut(table, "\n\n")
 	var listed []string
@@ -319,8 +320,8 @@ func TestDocsPackages(t *testing.T) {
 
 // TestDocsDependencies: every module that the code or its tests import has its sentence in docs/internals/dependencies.md.
 func TestDocsDependencies(t *testing.T) {
-	page := textOf(t, filepath.Join(repository, "docs", "internals", "dependencies.md"))
-	mod := textOf(t, filepath.Join(repository, "go.mod")) + textOf(t, filepath.Join(repository, "packaging", "go.mod"))
+	page := cli.Read(t, filepath.Join(repository, "docs", "internals", "dependencies.md"))
+	mod := cli.Read(t, filepath.Join(repository, "go.mod")) + cli.Read(t, filepath.Join(repository, "packaging", "go.mod"))
 	var modules []string
 	for _, m := range regexp.MustCompile(`(?m)^\s*(?:require )?([a-z]\S*\.[a-z]\S*) v\S+`).FindAllStringSubmatch(mod, -1) {
 		modules = append(modules, m[1])
@@ -391,7 +392,7 @@ func imports(t *testing.T, tests bool) map[string][]string {
 
 // TestDocsContractNamesEveryMember holds docs/reference/agent-contract.md to the documents that --json prints.
 func TestDocsContractNamesEveryMember(t *testing.T) {
-	page := textOf(t, filepath.Join(repository, "docs", "reference", "agent-contract.md"))
+	page := cli.Read(t, filepath.Join(repository, "docs", "reference", "agent-contract.md"))
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[present.Outcome]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if n := strings.Count(page, "\n| `"+name+"` | "); n != 1 {
@@ -413,7 +414,7 @@ func TestDocsContractNamesEveryMember(t *testing.T) {
 func TestDocsCommandsWork(t *testing.T) {
 	var lines []string
 	for _, name := range []string{"docs/guide/run.md", "docs/internals/tool-contracts.md"} {
-		doc := textOf(t, filepath.Join(repository, name))
+		doc := cli.Read(t, filepath.Join(repository, name))
 		lines = append(lines, commands(doc)...)
 	}
 	t.Chdir(t.TempDir())

@@ -18,13 +18,13 @@ func TestEvalDojoFilesAreGood(t *testing.T) {
 		dir := copied(t, filepath.Join(repository, "eval", "agentdojo", suite))
 		path := filepath.Join(dir, "pgfsm.yaml")
 		for _, args := range [][]string{{"config", "check", "-c", path}, {"policy", "lint", "-c", path}} {
-			if r := command(t.Context(), nil, args...); r.code != exitYes {
-				t.Errorf("pgfsm %q: exit code %d\n%s%s", args, r.code, r.stdout, r.stderr)
+			if r := command(t.Context(), nil, args...); r.Code != exitYes {
+				t.Errorf("pgfsm %q: exit code %d\n%s%s", args, r.Code, r.Stdout, r.Stderr)
 			}
 		}
 		if tests := filepath.Join(dir, "tests.yaml"); suite == "banking" || suite == "slack" {
-			if r := command(t.Context(), nil, "policy", "test", "-c", path, tests); r.code != exitYes {
-				t.Errorf("policy test %s: exit code %d\n%s%s", tests, r.code, r.stdout, r.stderr)
+			if r := command(t.Context(), nil, "policy", "test", "-c", path, tests); r.Code != exitYes {
+				t.Errorf("policy test %s: exit code %d\n%s%s", tests, r.Code, r.Stdout, r.Stderr)
 			}
 		}
 		files, err := filepath.Glob(filepath.Join(dir, "grants", "UserTask*.yaml"))

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,10 +21,10 @@ const (
 )
 
 // typedPuppet is an honest server whose one tool has a typed result. It counts the calls.
-func typedPuppet(t *testing.T) (*puppet, *atomic.Int32) {
+func typedPuppet(t *testing.T) (*mcptest.Server, *atomic.Int32) {
 	t.Helper()
 	calls := new(atomic.Int32)
-	return newPuppet(t, func(method string) string {
+	return mcptest.New(t, func(method string) string {
 		switch method {
 		case "tools/list":
 			return typedTool
@@ -30,25 +32,25 @@ func typedPuppet(t *testing.T) (*puppet, *atomic.Int32) {
 			calls.Add(1)
 			return typedText
 		}
-		return honest(method)
+		return mcptest.Honest(method)
 	}), calls
 }
 
 // An endpointFault is an endpoint that misbehaves, whatever it is asked for.
 type endpointFault struct {
 	name    string
-	say     saying
+	say     mcptest.Saying
 	timeout string // of the model; empty: long
 	asks    int    // how many requests come
 	code    string // of the plan's end
 }
 
-func replies(code int, body string, header ...string) saying {
-	return func(_ *oracle, w http.ResponseWriter, _ *http.Request, _ asked) {
+func replies(code int, body string, header ...string) mcptest.Saying {
+	return func(_ *mcptest.Model, w http.ResponseWriter, _ *http.Request, _ mcptest.Prompt) {
 		for i := 0; i+1 < len(header); i += 2 {
 			w.Header().Set(header[i], header[i+1])
 		}
-		sayJSON(w, code, body)
+		mcptest.SayJSON(w, code, body)
 	}
 }
 
@@ -56,21 +58,21 @@ func endpointFaults(decoy string) []endpointFault {
 	const failed, late, empty = "planner_failed", "deadline_exceeded", "plan_empty"
 	ok := http.StatusOK
 	return []endpointFault{
-		{"hangs", func(o *oracle, _ http.ResponseWriter, r *http.Request, _ asked) { o.hang(r) }, "1500ms", 1, late},
+		{"hangs", func(o *mcptest.Model, _ http.ResponseWriter, r *http.Request, _ mcptest.Prompt) { o.Hang(r) }, "1500ms", 1, late},
 		{"answers-500", replies(500, `{"error":{"message":"boom"}}`), "", 1, failed},
 		{"answers-400-twice", replies(400, `{"error":{"message":"no"}}`), "", 2, failed},
-		{"half-a-body", func(_ *oracle, w http.ResponseWriter, _ *http.Request, _ asked) {
-			body := spoken(lookPlan)
+		{"half-a-body", func(_ *mcptest.Model, w http.ResponseWriter, _ *http.Request, _ mcptest.Prompt) {
+			body := mcptest.Spoken(lookPlan)
 			w.Header().Set("Content-Length", fmt.Sprint(len(body)))
 			io.WriteString(w, body[:len(body)/2])
 		}, "", 1, failed},
-		{"connection-cut", func(*oracle, http.ResponseWriter, *http.Request, asked) { panic(http.ErrAbortHandler) },
+		{"connection-cut", func(*mcptest.Model, http.ResponseWriter, *http.Request, mcptest.Prompt) { panic(http.ErrAbortHandler) },
 			"", 1, failed},
 		{"redirects-elsewhere", replies(307, "", "Location", decoy+"/v1/chat/completions"), "", 1, failed},
-		{"duplicate-member", replies(ok, `{"choices":[],`+spoken(lookPlan)[1:]), "", 1, failed},
-		{"content-empty", replies(ok, spoken("")), "", 1, empty},
-		{"refusal", replies(ok, chat(`{"role":"assistant","content":null,"refusal":"I would rather not."}`)), "", 1, empty},
-		{"content-over-plan-bytes", replies(ok, spoken(lookPlan+strings.Repeat(" ", 1000-len(lookPlan)+1))), "", 1,
+		{"duplicate-member", replies(ok, `{"choices":[],`+mcptest.Spoken(lookPlan)[1:]), "", 1, failed},
+		{"content-empty", replies(ok, mcptest.Spoken("")), "", 1, empty},
+		{"refusal", replies(ok, mcptest.Chat(`{"role":"assistant","content":null,"refusal":"I would rather not."}`)), "", 1, empty},
+		{"content-over-plan-bytes", replies(ok, mcptest.Spoken(lookPlan+strings.Repeat(" ", 1000-len(lookPlan)+1))), "", 1,
 			"plan_too_large"},
 	}
 }
@@ -79,7 +81,7 @@ func endpointFaults(decoy string) []endpointFault {
 // where it should, and the record of it replays. The same when it is asked for the summary: the result stands.
 func TestFaultsOfTheEndpoint(t *testing.T) {
 	t.Parallel()
-	decoy := newOracle(t, saysBoth(lookPlan, gateItem))
+	decoy := mcptest.NewModel(t, mcptest.SaysBoth(lookPlan, gateItem))
 	for _, tt := range endpointFaults(decoy.URL) {
 		if tt.timeout == "" {
 			tt.timeout = "1m"
@@ -87,9 +89,9 @@ func TestFaultsOfTheEndpoint(t *testing.T) {
 		for _, kind := range []string{"plan", "summary"} {
 			t.Run(kind+"/"+tt.name, func(t *testing.T) {
 				t.Parallel()
-				o := newOracle(t, func(o *oracle, w http.ResponseWriter, r *http.Request, q asked) {
-					if q.kind != kind {
-						sayJSON(w, http.StatusOK, spoken(lookPlan))
+				o := mcptest.NewModel(t, func(o *mcptest.Model, w http.ResponseWriter, r *http.Request, q mcptest.Prompt) {
+					if q.Kind != kind {
+						mcptest.SayJSON(w, http.StatusOK, mcptest.Spoken(lookPlan))
 						return
 					}
 					tt.say(o, w, r, q)
@@ -101,35 +103,35 @@ func TestFaultsOfTheEndpoint(t *testing.T) {
 				switch {
 				case kind == "summary":
 					asks, made = tt.asks+1, 1
-					r.want(t, exitYes, "/type", "tool_result", "/state", "answered", "/effect", "done", "/summary", "",
+					r.Want(t, exitYes, "/type", "tool_result", "/state", "answered", "/effect", "done", "/summary", "",
 						"/typed/text", "The gate is closed at night by the porter.")
 					want := "No summary (" + tt.code + "): "
 					if strings.HasPrefix(tt.name, "content-") && strings.HasPrefix(tt.code, "plan_") {
 						want = "Summary refused (summary_not_strict): " // it came, and is the evidence gate's to refuse
 					}
-					if note := r.member("/note"); !strings.HasPrefix(note, want) {
+					if note := r.Member("/note"); !strings.HasPrefix(note, want) {
 						t.Errorf("note = %q, want it to begin with %q", note, want)
 					}
 				case strings.HasPrefix(tt.code, "plan_"):
-					r.want(t, exitNo, "/type", "blocked", "/state", "blocked", "/gate", "plan", "/code", tt.code, "/effect", "not_sent")
+					r.Want(t, exitNo, "/type", "blocked", "/state", "blocked", "/gate", "plan", "/code", tt.code, "/effect", "not_sent")
 				default:
-					r.want(t, exitCould, "/type", "failed", "/state", "failed", "/gate", "run", "/code", tt.code, "/effect", "not_sent")
+					r.Want(t, exitCould, "/type", "failed", "/state", "failed", "/gate", "run", "/code", tt.code, "/effect", "not_sent")
 				}
-				if kind == "plan" && r.member("/reason") == "" || r.stderr != "" {
-					t.Errorf("reason = %q, stderr = %q, want a reason and nothing", r.member("/reason"), r.stderr)
+				if kind == "plan" && r.Member("/reason") == "" || r.Stderr != "" {
+					t.Errorf("reason = %q, stderr = %q, want a reason and nothing", r.Member("/reason"), r.Stderr)
 				}
-				if len(o.requests()) != asks || calls.Load() != made {
-					t.Errorf("%d requests to the endpoint and %d calls, want %d and %d", len(o.requests()), calls.Load(), asks, made)
+				if len(o.Prompts()) != asks || calls.Load() != made {
+					t.Errorf("%d requests to the endpoint and %d calls, want %d and %d", len(o.Prompts()), calls.Load(), asks, made)
 				}
 				o.Close()
 				p.Close()
-				wantExchanges(t, r.member("/trace"), asks)
+				wantExchanges(t, r.Member("/trace"), asks)
 				replays(t, traces, 1)
 			})
 		}
 	}
 	t.Cleanup(func() { // after the parallel ones
-		if got := len(decoy.requests()); got != 0 {
+		if got := len(decoy.Prompts()); got != 0 {
 			t.Errorf("requests to where the endpoint redirects = %d, want 0", got)
 		}
 	})
@@ -138,14 +140,14 @@ func TestFaultsOfTheEndpoint(t *testing.T) {
 // wantExchanges holds a trace to as many exchanges, each with what was sent.
 func wantExchanges(t *testing.T, trace string, want int) {
 	t.Helper()
-	doc, got := ran{stdout: textOf(t, trace)}, 0
-	for i := 0; doc.member(fmt.Sprintf("/steps/%d/to", i)) != ""; i++ {
+	doc, got := cli.Result{Stdout: cli.Read(t, trace)}, 0
+	for i := 0; doc.Member(fmt.Sprintf("/steps/%d/to", i)) != ""; i++ {
 		for k := 0; ; k++ {
 			at := fmt.Sprintf("/steps/%d/event/exchanges/%d/", i, k)
-			if doc.member(at+"status") == "" {
+			if doc.Member(at+"status") == "" {
 				break
 			}
-			if got++; doc.member(at+"sent") == "" {
+			if got++; doc.Member(at+"sent") == "" {
 				t.Errorf("%s: nothing was sent", at)
 			}
 		}
@@ -170,19 +172,19 @@ func TestFaultsCancelledWhileItThinks(t *testing.T) {
 		t.Run(tt.kind, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancel(t.Context())
-			o := newOracle(t, func(o *oracle, w http.ResponseWriter, r *http.Request, q asked) {
-				if q.kind == tt.kind {
+			o := mcptest.NewModel(t, func(o *mcptest.Model, w http.ResponseWriter, r *http.Request, q mcptest.Prompt) {
+				if q.Kind == tt.kind {
 					cancel()
-					o.hang(r)
+					o.Hang(r)
 					return
 				}
-				sayJSON(w, http.StatusOK, spoken(lookPlan))
+				mcptest.SayJSON(w, http.StatusOK, mcptest.Spoken(lookPlan))
 			})
 			p, _ := typedPuppet(t)
 			config, traces := modelConfig(t, p.URL, o.URL+"/v1", "5m", "summary: {mode: always}")
 			r := command(ctx, nil, "run", "--json", "-c", config, "have a look")
-			r.want(t, tt.code, tt.members...)
-			if note := r.member("/note"); !strings.HasPrefix(note, tt.note) {
+			r.Want(t, tt.code, tt.members...)
+			if note := r.Member("/note"); !strings.HasPrefix(note, tt.note) {
 				t.Errorf("note = %q, want it to begin with %q", note, tt.note)
 			}
 			replays(t, traces, 1)

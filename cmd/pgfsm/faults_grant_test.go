@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,7 +14,7 @@ import (
 // granted is a configuration without a ledger, a server that counts calls, and the folder for grants.
 type granted struct {
 	dir, config, traces string
-	server              *puppet
+	server              *mcptest.Server
 	count               atomic.Int32
 	hangs               atomic.Bool // at the call
 }
@@ -20,13 +22,13 @@ type granted struct {
 func newGranted(t *testing.T, more string) *granted {
 	t.Helper()
 	g := new(granted)
-	g.server = newPuppet(t, func(method string) string {
+	g.server = mcptest.New(t, func(method string) string {
 		if method == "tools/call" {
 			if g.count.Add(1); g.hangs.Load() {
 				return ""
 			}
 		}
-		return but("tools/list", twoTools)(method)
+		return mcptest.But("tools/list", mcptest.TwoTools)(method)
 	})
 	g.config, g.traces = puppetConfig(t, g.server, "", more)
 	g.dir = filepath.Dir(g.config)
@@ -37,7 +39,7 @@ func newGranted(t *testing.T, more string) *granted {
 func (g *granted) grant(t *testing.T, name, what string) string {
 	t.Helper()
 	path := filepath.Join(g.dir, name)
-	write(t, path, fmt.Sprintf("version: 1\ntools: {puppet: {look: {%s}}}\n", what))
+	cli.Write(t, path, fmt.Sprintf("version: 1\ntools: {puppet: {look: {%s}}}\n", what))
 	return path
 }
 
@@ -55,12 +57,12 @@ func TestFaultsGrantsIntersect(t *testing.T) {
 	for n, covered := range []bool{1: false, 2: true, 3: false} {
 		r := command(t.Context(), nil, g.call(fmt.Sprintf(`{"n":%d}`, n), mine)...)
 		if covered {
-			r.want(t, exitYes, "/type", "tool_result", "/effect", "done")
+			r.Want(t, exitYes, "/type", "tool_result", "/effect", "done")
 		} else {
-			r.want(t, exitNo, "/type", "blocked", "/gate", "grant", "/code", "arguments_not_granted", "/effect", "not_sent")
+			r.Want(t, exitNo, "/type", "blocked", "/gate", "grant", "/code", "arguments_not_granted", "/effect", "not_sent")
 		}
 	}
-	command(t.Context(), nil, g.call(`{"n":1}`)...).want(t, exitYes, "/type", "tool_result")
+	command(t.Context(), nil, g.call(`{"n":1}`)...).Want(t, exitYes, "/type", "tool_result")
 	if got := g.count.Load(); got != 2 {
 		t.Errorf("calls that reached the server = %d, want 2", got)
 	}
@@ -84,13 +86,13 @@ func TestFaultsGrantAmongProcesses(t *testing.T) {
 	}
 	answered := 0
 	for i, cmd := range cmds {
-		r := ran{exitCodeOf(t, cmd.Wait()), outs[i].String(), errs[i].String()}
-		if r.code == exitYes {
+		r := cli.Result{Code: cli.ExitCode(t, cmd.Wait()), Stdout: outs[i].String(), Stderr: errs[i].String()}
+		if r.Code == exitYes {
 			answered++
-			r.want(t, exitYes, "/type", "tool_result", "/effect", "done")
+			r.Want(t, exitYes, "/type", "tool_result", "/effect", "done")
 			continue
 		}
-		r.want(t, exitNo, "/type", "blocked", "/gate", "grant", "/code", "grant_exhausted", "/effect", "not_sent")
+		r.Want(t, exitNo, "/type", "blocked", "/gate", "grant", "/code", "grant_exhausted", "/effect", "not_sent")
 	}
 	if got := g.count.Load(); got != most || answered != most {
 		t.Errorf("%d calls reached the server and %d were answered, want %d", got, answered, most)
@@ -108,15 +110,15 @@ func TestFaultsGrantSurvivesAKill(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	g.server.await(t, "tools/call")
+	g.server.Await(t, "tools/call")
 	kill(t, cmd)
 	g.hangs.Store(false)
 	second := command(t.Context(), nil, words...)
-	second.want(t, exitYes, "/type", "tool_result")
-	if !strings.Contains(second.stderr, "ended as failed indeterminate") {
-		t.Errorf("stderr = %q, want the killed run to end as indeterminate", second.stderr)
+	second.Want(t, exitYes, "/type", "tool_result")
+	if !strings.Contains(second.Stderr, "ended as failed indeterminate") {
+		t.Errorf("stderr = %q, want the killed run to end as indeterminate", second.Stderr)
 	}
-	command(t.Context(), nil, words...).want(t, exitNo, "/code", "grant_exhausted")
+	command(t.Context(), nil, words...).Want(t, exitNo, "/code", "grant_exhausted")
 	if got := g.count.Load(); got != 2 {
 		t.Errorf("calls that reached the server = %d, want 2", got)
 	}

@@ -4,18 +4,15 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
-
-// playerSecret is what the configuration lets a player know.
-const playerSecret = "player-secret-4711"
 
 // A serverFault is a server that misbehaves: what it does, and how the run ends.
 type serverFault struct {
@@ -81,22 +78,22 @@ func TestFaultsOfServers(t *testing.T) {
 			r, traces, calls := misled(t, tt, decoy.URL)
 			members := tt.members
 			if n := len(members) - 2; members[n] == listedCode {
-				ran{code: r.code, stdout: textOf(t, r.member("/trace"))}.want(t, tt.code, members[n:]...)
+				cli.Result{Code: r.Code, Stdout: cli.Read(t, r.Member("/trace"))}.Want(t, tt.code, members[n:]...)
 				members = members[:n]
 			}
-			r.want(t, tt.code, members...)
+			r.Want(t, tt.code, members...)
 			if calls != tt.calls {
 				t.Errorf("calls that reached the server = %d, want %d", calls, tt.calls)
 			}
-			if tt.code != exitYes && r.member("/reason") == "" {
+			if tt.code != exitYes && r.Member("/reason") == "" {
 				t.Error("there is no reason")
 			}
 			wantRefusal(t, tt.deed, r)
-			found := tracesOf(t, traces)
-			if len(found) != 1 || found[0] != r.member("/trace") {
-				t.Fatalf("traces = %q, want one, %s", found, r.member("/trace"))
+			found := cli.Traces(t, traces)
+			if len(found) != 1 || found[0] != r.Member("/trace") {
+				t.Fatalf("traces = %q, want one, %s", found, r.Member("/trace"))
 			}
-			if all := r.stdout + r.stderr + textOf(t, found[0]); holds(all, playerSecret) {
+			if all := r.Stdout + r.Stderr + cli.Read(t, found[0]); cli.Holds(all, mcptest.Secret) {
 				t.Error("the secret is shown or recorded")
 			}
 			replays(t, traces, 1)
@@ -106,18 +103,18 @@ func TestFaultsOfServers(t *testing.T) {
 
 // misled runs a call to a player. A timeout that is too short for a busy machine shows another fault than the one that
 // is looked for, so it is tried again with more time.
-func misled(t *testing.T, f serverFault, decoy string) (r ran, traces string, calls int) {
+func misled(t *testing.T, f serverFault, decoy string) (r cli.Result, traces string, calls int) {
 	t.Helper()
 	for timeout := 500; ; timeout *= 4 {
 		given := ""
 		if f.impatient {
 			given = fmt.Sprintf(", timeout: %[1]dms, connect_timeout: %[1]dms", timeout)
 		}
-		server, called := playerServer(t, f.deed, f.over, decoy)
-		dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+		server, called := mcptest.Configured(t, f.deed, f.over, decoy)
+		dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {puppet: {%s%s}}
 allowlist: allowlist.json
-`, server, given), "allowlist.json", `{"puppet": ["look"]}`, "token", playerSecret)
+`, server, given), "allowlist.json", `{"puppet": ["look"]}`, "token", mcptest.Secret)
 		r := command(patient(t), nil, "call", "--json", "-c", filepath.Join(dir, "pgfsm.yaml"), "puppet", "look", "{}")
 		if n := called(); !f.impatient || n >= f.calls || timeout > 30_000 {
 			return r, filepath.Join(dir, "traces"), n
@@ -125,41 +122,13 @@ allowlist: allowlist.json
 	}
 }
 
-// playerServer starts a player, or says how it is started, and returns what the configuration says of it and what
-// counts its calls.
-func playerServer(t *testing.T, name, transport, decoy string) (server string, called func() int) {
-	t.Helper()
-	if transport == "stdio" {
-		log := filepath.Join(t.TempDir(), "calls")
-		server = fmt.Sprintf(`type: stdio, command: player, args: [%s, %q], env: {PLAYER_SECRET: "${file:token}"}`, name, log)
-		return server, func() int {
-			text, err := os.ReadFile(log)
-			if err != nil && !os.IsNotExist(err) {
-				t.Fatal(err)
-			}
-			return strings.Count(string(text), "\n")
-		}
-	}
-	all := deeds(playerSecret)
-	all["redirects-at-list"] = deed{redirect: decoy, method: "tools/list"}
-	all["redirects-at-call"] = deed{redirect: decoy, method: "tools/call"}
-	d, known := all[name]
-	if !known {
-		t.Fatalf("there is no deed %q", name)
-	}
-	var count atomic.Int32
-	s := newStage(t, d, func() { count.Add(1) })
-	server = fmt.Sprintf(`type: http, url: %q, headers: {Authorization: "Bearer ${file:token}"}`, s.URL)
-	return server, func() int { return int(count.Load()) }
-}
-
 // wantRefusal holds the client to what it says to a server that asks it for something: that it does not know how.
-func wantRefusal(t *testing.T, deed string, r ran) {
+func wantRefusal(t *testing.T, deed string, r cli.Result) {
 	t.Helper()
 	if deed != "elicits-at-call" {
 		return
 	}
-	raw, err := at([]byte(r.stdout), "/raw/content/0/text")
+	raw, err := cli.At([]byte(r.Stdout), "/raw/content/0/text")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +136,7 @@ func wantRefusal(t *testing.T, deed string, r ran) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, err := at(said, "/error/code")
+	code, err := cli.At(said, "/error/code")
 	if err != nil || string(code) != "-32601" {
 		t.Errorf("the client answered %s, want error -32601", said)
 	}

@@ -1,41 +1,15 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"pgfsm/internal/canonical"
 	"pgfsm/traces/tracestest"
 )
-
-// below returns one member of an object or item of an array.
-func below(v jsontext.Value, name string) (jsontext.Value, error) {
-	switch v.Kind() {
-	case '{':
-		var members map[string]jsontext.Value
-		if err := json.Unmarshal(v, &members); err != nil {
-			return nil, err
-		}
-		if m, ok := members[name]; ok {
-			return m, nil
-		}
-	case '[':
-		var items []jsontext.Value
-		if err := json.Unmarshal(v, &items); err != nil {
-			return nil, err
-		}
-		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(items) {
-			return items[i], nil
-		}
-	}
-	return nil, errors.New("nothing stands there")
-}
 
 // forge IN OUT WHAT OLD NEW writes a trace with a text of it replaced, and with the whole chain computed anew: what a person can do
 // who may write the folder. WHAT is machine, bundle, from, facts, event (of the last three, in the first step that has OLD) or

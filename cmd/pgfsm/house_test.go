@@ -3,6 +3,8 @@ package main
 import (
 	"os/exec"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"sync/atomic"
 	"testing"
 )
@@ -18,7 +20,7 @@ policies: [{id: waits, match: {tool: "*"}, effect: pending, approvers: [owners],
 // A house is a configuration with a ledger and a policy, a server that counts calls and can be made to hang, and dora, an owner.
 type house struct {
 	t      *testing.T
-	server *puppet
+	server *mcptest.Server
 	hangs  atomic.Value // the method at which the server hangs; a string
 	calls  atomic.Int32
 	dir    string
@@ -31,30 +33,30 @@ func newHouse(t *testing.T, policy, more string) *house {
 	t.Helper()
 	h := &house{t: t}
 	h.hangs.Store("")
-	h.server = newPuppet(t, func(method string) string {
+	h.server = mcptest.New(t, func(method string) string {
 		if method == "tools/call" {
 			h.calls.Add(1)
 		}
 		if method == h.hangs.Load() {
 			return ""
 		}
-		return honest(method)
+		return mcptest.Honest(method)
 	})
 	h.config, _ = puppetConfig(t, h.server, "", "policy: policy.yaml\nroles: {owners: [dora]}\nledger: sqlite:pgfsm.db\n"+more)
 	h.dir = filepath.Dir(h.config)
 	h.ledger = "sqlite:" + filepath.Join(h.dir, "pgfsm.db")
-	write(t, filepath.Join(h.dir, "policy.yaml"), policy)
+	cli.Write(t, filepath.Join(h.dir, "policy.yaml"), policy)
 	h.dora = map[string]string{tokenVariable: makeToken(t, h.config, "approver", "dora")}
 	return h
 }
 
-func (h *house) do(args ...string) ran {
+func (h *house) do(args ...string) cli.Result {
 	h.t.Helper()
 	return command(h.t.Context(), nil, append(args, "-c", h.config)...)
 }
 
 // byDora runs the command as dora does.
-func (h *house) byDora(args ...string) ran {
+func (h *house) byDora(args ...string) cli.Result {
 	h.t.Helper()
 	return command(h.t.Context(), h.dora, append(args, "-c", h.config)...)
 }
@@ -63,15 +65,15 @@ func (h *house) byDora(args ...string) ran {
 func (h *house) held() (run, binding string) {
 	h.t.Helper()
 	r := h.do("call", "--json", "puppet", "look", "{}")
-	r.want(h.t, exitPending, "/type", "pending")
-	return r.member("/run_id"), r.member("/approval/binding")
+	r.Want(h.t, exitPending, "/type", "pending")
+	return r.Member("/run_id"), r.Member("/approval/binding")
 }
 
 // decided has dora approve or deny a call that waits.
 func (h *house) decided(verb string) (run string) {
 	h.t.Helper()
 	run, binding := h.held()
-	h.byDora("approvals", verb, run, "--digest", binding, "--reason", "as decided").want(h.t, exitYes)
+	h.byDora("approvals", verb, run, "--digest", binding, "--reason", "as decided").Want(h.t, exitYes)
 	return run
 }
 
@@ -81,7 +83,7 @@ func (h *house) started(method string, args ...string) *exec.Cmd {
 	h.hangs.Store(method)
 	for drained := false; !drained; { // what came before is not what is waited for
 		select {
-		case <-h.server.came:
+		case <-h.server.Came:
 		default:
 			drained = true
 		}
@@ -90,7 +92,7 @@ func (h *house) started(method string, args ...string) *exec.Cmd {
 	if err := cmd.Start(); err != nil {
 		h.t.Fatal(err)
 	}
-	h.server.await(h.t, method)
+	h.server.Await(h.t, method)
 	return cmd
 }
 

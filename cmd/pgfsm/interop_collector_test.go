@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"strings"
 	"testing"
 )
@@ -38,8 +40,8 @@ func TestInteropCollector(t *testing.T) {
 	said := bufio.NewReader(out)
 	address := listens(t, said)
 
-	o := &office{u: newUnruly(t, but("tools/list", twoTools))}
-	o.dir = gatewayFolder(t, o.u.puppet, inOffice+fmt.Sprintf("telemetry: {otlp: {endpoint: \"http://%s\"}}\n", address))
+	o := &office{u: mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))}
+	o.dir = gatewayFolder(t, o.u, inOffice+fmt.Sprintf("telemetry: {otlp: {endpoint: \"http://%s\"}}\n", address))
 	o.writes(t, "policy.yaml", "version: 1\npolicies:\n  - {id: people, match: {tool: look}, effect: pending, expires: 1h}\n")
 	o.served = serve(t, o.dir)
 	o.bob, o.ci = makeToken(t, o.config, "approver", "bob"), makeToken(t, o.config, "agent", "ci")
@@ -77,7 +79,7 @@ func listens(t *testing.T, said *bufio.Reader) string {
 			t.Fatalf("the collector does not listen: %v", err)
 		}
 		if _, fields, found := strings.Cut(line, "Starting HTTP server"); found {
-			endpoint, _ := at([]byte(strings.TrimSpace(fields)), "/endpoint")
+			endpoint, _ := cli.At([]byte(strings.TrimSpace(fields)), "/endpoint")
 			return strings.Trim(string(endpoint), `"`)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/cli"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/sqlite"
 )
@@ -84,17 +85,17 @@ var answerClients = []struct {
 // answersFolder is the folder of a gateway for one or all of the clients.
 func (in interop) answersFolder(t *testing.T) (dir, root string) {
 	t.Helper()
-	root = folder(t, "a.txt", boiler, "large.txt", strings.Repeat("x", 20_000))
+	root = cli.Folder(t, "a.txt", boiler, "large.txt", strings.Repeat("x", 20_000))
 	names := []string{"inspector", "inspector-legacy"}
 	for _, c := range answerClients {
 		names = append(names, c.name)
 	}
 	for _, name := range names {
 		for _, file := range []string{name, "approved-" + name} {
-			write(t, filepath.Join(root, file+".txt"), boiler)
+			cli.Write(t, filepath.Join(root, file+".txt"), boiler)
 		}
 	}
-	kept := folder(t, "memory.jsonl", fmt.Sprintf(`{"type":"entity","name":"Ada","entityType":"person","observations":[%q]}`+"\n", strings.Repeat("x", 20_000)))
+	kept := cli.Folder(t, "memory.jsonl", fmt.Sprintf(`{"type":"entity","name":"Ada","entityType":"person","observations":[%q]}`+"\n", strings.Repeat("x", 20_000)))
 	pipe := filepath.Join(root, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
@@ -102,7 +103,7 @@ func (in interop) answersFolder(t *testing.T) (dir, root string) {
 	const limit = ", timeout: 20s, sessions: session" // each read of the pipe blocks one of the four threads that a Node process reads files with
 	config := fmt.Sprintf(answersConfig, in.stdio("filesystem", limit, root), in.stdio("memory", limit+memoryIn(kept)),
 		in.stdio("memory", limit+fmt.Sprintf(", env: {MEMORY_FILE_PATH: %q}", pipe)))
-	return folder(t, "pgfsm.yaml", config, "policy.yaml", answersPolicy, "allowlist.json",
+	return cli.Folder(t, "pgfsm.yaml", config, "policy.yaml", answersPolicy, "allowlist.json",
 		`{"filesystem": ["read_multiple_files", "get_file_info", "read_text_file"], "memory": ["open_nodes", "search_nodes", "read_graph"], "slow": ["read_graph"]}`), root
 }
 
@@ -123,8 +124,8 @@ func approves(t *testing.T, dir string) {
 			case <-time.After(200 * time.Millisecond):
 			}
 			for run, binding := range toApprove(t, filepath.Join(dir, "pgfsm.db")) {
-				if r := command(t.Context(), token, "approvals", "approve", "-c", config, run, "--digest", binding); !done[run] && r.code != exitYes {
-					t.Errorf("approve %s: %s%s", run, r.stdout, r.stderr)
+				if r := command(t.Context(), token, "approvals", "approve", "-c", config, run, "--digest", binding); !done[run] && r.Code != exitYes {
+					t.Errorf("approve %s: %s%s", run, r.Stdout, r.Stderr)
 				}
 				done[run] = true
 			}
@@ -232,12 +233,12 @@ func (in interop) inspectorReads(t *testing.T, url, root string) {
 		{"repeated-with-a-session", "legacy", info, path("approved-inspector-legacy"), "/result/isError", "", ""},
 	} {
 		got, err := in.inspect(t, url, tc.era, "--method", "tools/call", "--tool-name", tc.tool, "--tool-args-json", tc.args)
-		for n := 0; n < 10 && tc.stderr == "" && strings.Contains(got.stderr, missing); n++ { // it is not approved yet
+		for n := 0; n < 10 && tc.stderr == "" && strings.Contains(got.Stderr, missing); n++ { // it is not approved yet
 			got, err = in.inspect(t, url, tc.era, "--method", "tools/call", "--tool-name", tc.tool, "--tool-args-json", tc.args)
 		}
-		if (err == nil) != (tc.stderr == "") || got.member(tc.at) != tc.want || !strings.Contains(got.stderr, tc.stderr) ||
-			err == nil && !strings.Contains(got.stdout, "isFile: true") {
-			t.Errorf("%s: %v, want %s = %q\n%s%s", tc.name, err, tc.at, tc.want, got.stdout, got.stderr)
+		if (err == nil) != (tc.stderr == "") || got.Member(tc.at) != tc.want || !strings.Contains(got.Stderr, tc.stderr) ||
+			err == nil && !strings.Contains(got.Stdout, "isFile: true") {
+			t.Errorf("%s: %v, want %s = %q\n%s%s", tc.name, err, tc.at, tc.want, got.Stdout, got.Stderr)
 		}
 	}
 }

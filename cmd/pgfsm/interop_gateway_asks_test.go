@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/cli"
 	"pgfsm/traces/ledger"
 )
 
@@ -89,7 +90,7 @@ func TestGatewayLetsServersAsk(t *testing.T) {
 					reached = append(reached, "everything "+a.tool+" "+strings.ReplaceAll(a.args, ": ", ":"))
 				}
 			}
-			g := serve(t, folder(t, "pgfsm.yaml", config, "allowlist.json", `{"everything": ["`+strings.Join(names, `", "`)+`"]}`))
+			g := serve(t, cli.Folder(t, "pgfsm.yaml", config, "allowlist.json", `{"everything": ["`+strings.Join(names, `", "`)+`"]}`))
 			order.URL = g.base + "/servers/everything/mcp"
 			report := in.driveAsked(t, c.mode, order)
 			g.stop(t, exitYes)

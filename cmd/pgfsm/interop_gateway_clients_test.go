@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/cli"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/sqlite"
 )
@@ -171,7 +172,7 @@ func (in interop) runNode(t *testing.T, input io.Reader, args ...string) (output
 // clientsGateway is a gateway in front of the four servers, each with a scribe.
 func (in interop) clientsGateway(t *testing.T) (g *served, root string, journals map[string]string) {
 	t.Helper()
-	root = folder(t, "boiler.txt", boiler)
+	root = cli.Folder(t, "boiler.txt", boiler)
 	kept := t.TempDir()
 	args := map[string][]string{"filesystem": {root}}
 	more := map[string]string{"memory": memoryIn(kept)}
@@ -186,7 +187,7 @@ func (in interop) clientsGateway(t *testing.T) (g *served, root string, journals
 		}
 		fmt.Fprintf(&allowed, `%q: ["%s"]`, s.name, strings.Join(strings.Fields(s.allowed), `", "`))
 	}
-	dir := folder(t, "pgfsm.yaml", config.String(), "allowlist.json", "{"+allowed.String()+"}")
+	dir := cli.Folder(t, "pgfsm.yaml", config.String(), "allowlist.json", "{"+allowed.String()+"}")
 	return serve(t, dir), root, journals
 }
 
@@ -299,12 +300,12 @@ func joined(endpoint, server, tool string) string {
 }
 
 // inspect runs the inspector's command line.
-func (in interop) inspect(t *testing.T, url, era string, args ...string) (ran, error) {
+func (in interop) inspect(t *testing.T, url, era string, args ...string) (cli.Result, error) {
 	t.Helper()
 	program := filepath.Join(in.modules, "@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js")
 	args = append([]string{program, "--cli", url, "--transport", "http", "--protocol-era", era, "--format", "json", "-q"}, args...)
 	output, stderr, err := in.runNode(t, nil, args...)
-	return ran{stdout: string(output), stderr: stderr}, err
+	return cli.Result{Stdout: string(output), Stderr: stderr}, err
 }
 
 // inspectorDoes has the inspector's command line list the tools and make a few calls. It does not send a call of a tool
@@ -312,8 +313,8 @@ func (in interop) inspect(t *testing.T, url, era string, args ...string) (ran, e
 func (in interop) inspectorDoes(t *testing.T, url, era string) (made int) {
 	t.Helper()
 	list, err := in.inspect(t, url, era, "--method", "tools/list")
-	if last := list.member("/result/tools/10/name"); err != nil || last != "sequential-thinking__sequentialthinking" {
-		t.Errorf("the last tool is %q, %v, want that of sequential-thinking\n%s%s", last, err, list.stdout, list.stderr)
+	if last := list.Member("/result/tools/10/name"); err != nil || last != "sequential-thinking__sequentialthinking" {
+		t.Errorf("the last tool is %q, %v, want that of sequential-thinking\n%s%s", last, err, list.Stdout, list.Stderr)
 	}
 	for _, c := range []struct{ tool, args, at, want, stderr string }{
 		{"everything__echo", `{"message": "hi"}`, "/result/content/0/text", "Echo: hi", ""},
@@ -322,8 +323,8 @@ func (in interop) inspectorDoes(t *testing.T, url, era string) (made int) {
 		{"everything__get-env", `{}`, "/result", "", "tool_not_found"},
 	} {
 		got, err := in.inspect(t, url, era, "--method", "tools/call", "--tool-name", c.tool, "--tool-args-json", c.args)
-		if (err == nil) != (c.stderr == "") || got.member(c.at) != c.want || !strings.Contains(got.stderr, c.stderr) {
-			t.Errorf("%s %s: %v, want %s = %q\n%s%s", c.tool, c.args, err, c.at, c.want, got.stdout, got.stderr)
+		if (err == nil) != (c.stderr == "") || got.Member(c.at) != c.want || !strings.Contains(got.Stderr, c.stderr) {
+			t.Errorf("%s %s: %v, want %s = %q\n%s%s", c.tool, c.args, err, c.at, c.want, got.Stdout, got.Stderr)
 		}
 		if c.stderr == "" {
 			made++

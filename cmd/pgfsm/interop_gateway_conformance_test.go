@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
 	"regexp"
 	"slices"
 	"strings"
@@ -89,7 +90,7 @@ func (in interop) judged(t *testing.T, tell func(verdict string) bool, args ...s
 	for _, file := range files {
 		folder := filepath.Dir(file)[len(dir)+1:]
 		scenario := strings.TrimPrefix(dated.ReplaceAllString(folder, ""), "server-")
-		text := textOf(t, file)
+		text := cli.Read(t, file)
 		var checks []struct {
 			ID           string `json:"id"`
 			Status       string `json:"status"`
@@ -113,7 +114,7 @@ func (in interop) judged(t *testing.T, tell func(verdict string) bool, args ...s
 // goldenVerdicts are what the suite says directly: of the SDK's server by a revision, or of its client in a scenario.
 func goldenVerdicts(t *testing.T, name string) []string {
 	t.Helper()
-	return strings.Split(strings.TrimSuffix(textOf(t, goldenPath(name)), "\n"), "\n")
+	return strings.Split(strings.TrimSuffix(cli.Read(t, goldenPath(name)), "\n"), "\n")
 }
 
 func goldenPath(name string) string {
@@ -222,7 +223,7 @@ func conformanceGateway(t *testing.T, servers map[string]string, names ...string
 		}
 		fmt.Fprintf(&allowed, "%q: %s", name, everythingServerTools)
 	}
-	dir := folder(t, "pgfsm.yaml", config.String(), "allowlist.json", "{"+allowed.String()+"}")
+	dir := cli.Folder(t, "pgfsm.yaml", config.String(), "allowlist.json", "{"+allowed.String()+"}")
 	return serve(t, dir)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,7 +36,7 @@ func TestInteropNPMServers(t *testing.T) {
 			for i := range tokens {
 				if tt.identities {
 					tokens[i] = command(t.Context(), nil, "token", "create", "--role", "agent", "--name", fmt.Sprintf("agent-%d", i), "--json",
-						"-c", g.config).member("/secret")
+						"-c", g.config).Member("/secret")
 				}
 			}
 			var all errgroup.Group
@@ -71,7 +72,7 @@ func TestInteropNPMServers(t *testing.T) {
 // gatewayOfThree is a gateway before three npm servers.
 func (in interop) gatewayOfThree(t *testing.T, sessions string) *served {
 	t.Helper()
-	root := folder(t, "boiler.txt", boiler)
+	root := cli.Folder(t, "boiler.txt", boiler)
 	var config bytes.Buffer
 	config.WriteString("version: 1\nallowlist: allowlist.json\nledger: sqlite:pgfsm.db\nservers:\n")
 	for _, s := range []struct{ name, arg, more string }{{"everything", "", ""}, {"memory", "", memoryIn(t.TempDir())}, {"filesystem", root, ""}} {
@@ -81,7 +82,7 @@ func (in interop) gatewayOfThree(t *testing.T, sessions string) *served {
 		}
 		fmt.Fprintf(&config, "  %s: {type: stdio, command: %q, args: [%s], sessions: %s%s%s}\n", s.name, in.node, args, sessions, patientServer, s.more)
 	}
-	return serve(t, folder(t, "pgfsm.yaml", config.String(), "allowlist.json",
+	return serve(t, cli.Folder(t, "pgfsm.yaml", config.String(), "allowlist.json",
 		`{"everything": ["echo"], "memory": ["read_graph"], "filesystem": ["list_allowed_directories"]}`))
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
 	"strings"
 	"testing"
 
@@ -28,11 +29,11 @@ func TestRootsAreNotTheClients(t *testing.T) {
 		{"roots-exposed-sdk-v2", ", sessions: session, expose: [tools, roots]", "sdk-v2", "legacy", "/etc"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			root := folder(t, "boiler.txt", boiler)
+			root := cli.Folder(t, "boiler.txt", boiler)
 			journal := filepath.Join(t.TempDir(), "journal")
 			config := fmt.Sprintf("version: 1\nallowlist: allowlist.json\nservers:\n  filesystem: %s\n",
 				in.scribed(t, journal, "filesystem", c.expose, root))
-			g := serve(t, folder(t, "pgfsm.yaml", config, "allowlist.json", `{"filesystem": ["list_allowed_directories", "read_text_file"]}`))
+			g := serve(t, cli.Folder(t, "pgfsm.yaml", config, "allowlist.json", `{"filesystem": ["list_allowed_directories", "read_text_file"]}`))
 			shows := strings.ReplaceAll(c.shows, "ROOT", root)
 			// The server asks for the roots when it likes. Its answer to the first call tells that it can be called; by the
 			// time that it would show another folder it has asked.

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"slices"
 	"strings"
 	"testing"
@@ -21,8 +23,8 @@ import (
 // issuedBy serves a gateway to clients that have tokens of an issuer.
 func issuedBy(t *testing.T, issuer string) *office {
 	t.Helper()
-	o := &office{u: newUnruly(t, but("tools/list", twoTools))}
-	o.dir = folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	o := &office{u: mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))}
+	o.dir = cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {echo: {type: http, url: %q}}
 allowlist: allowlist.json
 ledger: %s
@@ -30,7 +32,7 @@ identity:
   required: true
   scopes: [mcp:call, mcp:read]
   issuers: [{issuer: "%s"}]
-`, o.u.puppet.URL, inFile, issuer), "allowlist.json", `{"echo": ["look"]}`)
+`, o.u.URL, inFile, issuer), "allowlist.json", `{"echo": ["look"]}`)
 	o.served = serve(t, o.dir)
 	return o
 }
@@ -91,7 +93,7 @@ func TestInteropOAuthClients(t *testing.T) {
 			})
 		}
 	}
-	o.u.reached(t, made)
+	o.u.Reached(t, made)
 	actors := map[string]int32{}
 	for _, run := range recorded(t, o.dir) {
 		actors[run.Actor]++
@@ -137,7 +139,7 @@ func TestInteropIssuedTokens(t *testing.T) {
 			}
 		})
 	}
-	o.u.reached(t, 2)
+	o.u.Reached(t, 2)
 	verifies(t, o.dir)
 }
 

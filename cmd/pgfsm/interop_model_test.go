@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
 	"strings"
 	"testing"
 
@@ -34,7 +35,7 @@ func (in interop) model(t *testing.T) *mockModel {
 }
 
 // came returns the requests that were answered since it was asked last, as the endpoint's own journal has them.
-func (m *mockModel) came(t *testing.T) (requests []ran) {
+func (m *mockModel) came(t *testing.T) (requests []cli.Result) {
 	t.Helper()
 	for {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
@@ -52,8 +53,8 @@ func (m *mockModel) came(t *testing.T) (requests []ran) {
 		if err != nil || resp.StatusCode != http.StatusOK {
 			t.Fatalf("the journal: HTTP status %d, %v, %s", resp.StatusCode, err, body)
 		}
-		entry := ran{stdout: string(body)}
-		if entry.member("/0/id") == "" {
+		entry := cli.Result{Stdout: string(body)}
+		if entry.Member("/0/id") == "" {
 			return requests
 		}
 		requests = append(requests, entry)
@@ -65,8 +66,8 @@ func (m *mockModel) came(t *testing.T) (requests []ran) {
 // folder that one of them shows.
 func (in interop) planned(t *testing.T, planner string) (dir, config, root string) {
 	t.Helper()
-	root = folder(t, "boiler.txt", boiler, "notes/valve.txt", "The valve is new.")
-	dir = folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	root = cli.Folder(t, "boiler.txt", boiler, "notes/valve.txt", "The valve is new.")
+	dir = cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers:
   everything: %s
   filesystem: %s
@@ -123,10 +124,10 @@ func TestInteropModel(t *testing.T) {
 	for _, tt := range modelQuestions {
 		t.Run(tt.name, func(t *testing.T) {
 			r := command(t.Context(), env, "run", "--json", "-c", config, tt.question)
-			r.want(t, tt.code, tt.members...)
-			refused := strings.HasPrefix(r.member("/note"), "Summary refused (evidence_missing): ")
+			r.Want(t, tt.code, tt.members...)
+			refused := strings.HasPrefix(r.Member("/note"), "Summary refused (evidence_missing): ")
 			if want := tt.name == "evidence-invented"; refused != want {
-				t.Errorf("note = %q, want a refused summary: %t", r.member("/note"), want)
+				t.Errorf("note = %q, want a refused summary: %t", r.Member("/note"), want)
 			}
 			requests := model.came(t)
 			if len(requests) != tt.sent {
@@ -137,11 +138,11 @@ func TestInteropModel(t *testing.T) {
 				if tt.name == "response-format-refused" && i == 1 {
 					format = ""
 				}
-				request.want(t, exitYes, "/0/method", "POST", "/0/path", "/v1/chat/completions", "/0/body/model", "any-model",
+				request.Want(t, exitYes, "/0/method", "POST", "/0/path", "/v1/chat/completions", "/0/body/model", "any-model",
 					"/0/body/temperature", "0", "/0/body/max_tokens", "321", "/0/body/response_format/type", format,
 					"/0/body/messages/0/role", "system", "/0/body/messages/1/role", "user",
 					"/0/body/messages/1/content", tt.question, "/0/body/messages/2", "", "/0/body/tools", "")
-				told := request.member("/0/body/messages/0/content")
+				told := request.Member("/0/body/messages/0/content")
 				for _, hidden := range []string{"write_file", "gzip-file-as-resource", "Everything Server", modelKey} {
 					if strings.Contains(told, hidden) {
 						t.Errorf("the model is told of %q:\n%s", hidden, told)

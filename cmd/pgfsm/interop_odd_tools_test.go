@@ -13,6 +13,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"pgfsm/mcp/wire"
 )
 
@@ -56,13 +58,13 @@ func TestInteropOddTools(t *testing.T) {
 		}
 	}
 
-	bad := newPuppet(t, but("tools/list", `{"tools":`+string(wire.Array(tools))+`}`))
-	fine := newPuppet(t, but("tools/list", `{"tools":[{"name":"fine","inputSchema":{"type":"object"}}]}`))
+	bad := mcptest.New(t, mcptest.But("tools/list", `{"tools":`+string(wire.Array(tools))+`}`))
+	fine := mcptest.New(t, mcptest.But("tools/list", `{"tools":[{"name":"fine","inputSchema":{"type":"object"}}]}`))
 	names, err := json.Marshal(slices.Concat(by["kept"], by["sdk"], by["sdk-old"], by["cautious"], by["refused"], by["not-mcp"]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := serve(t, folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nallowlist: allowlist.json\nservers: {bad: {url: %q}, ok: {url: %q}}\n", bad.URL, fine.URL),
+	g := serve(t, cli.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nallowlist: allowlist.json\nservers: {bad: {url: %q}, ok: {url: %q}}\n", bad.URL, fine.URL),
 		"allowlist.json", fmt.Sprintf(`{"ok": ["fine"], "bad": %s}`, names)))
 	usable := slices.Concat(by["kept"], by["sdk"], by["sdk-old"], by["cautious"])
 	for _, c := range []struct {

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
 	"strconv"
 	"strings"
 	"testing"
@@ -30,17 +31,17 @@ var offeredTools = []struct{ server, tools string }{
 func listed(t *testing.T, config string) (tools, digests map[string]string) {
 	t.Helper()
 	r := command(t.Context(), nil, "tools", "--json", "-c", config)
-	r.want(t, exitYes)
+	r.Want(t, exitYes)
 	tools, digests = make(map[string]string), make(map[string]string)
 	for i := 0; ; i++ {
 		at := fmt.Sprintf("/tools/%d/", i)
-		server, name := r.member(at+"server"), r.member(at+"name")
+		server, name := r.Member(at+"server"), r.Member(at+"name")
 		if name == "" {
 			return tools, digests
 		}
 		tools[server] = strings.TrimSpace(tools[server] + " " + name)
-		digests[server+" "+name] = r.member(at + "definition")
-		r.want(t, exitYes, at+"dialect", "draft-07", at+"allowed", "true", at+"code", "")
+		digests[server+" "+name] = r.Member(at + "definition")
+		r.Want(t, exitYes, at+"dialect", "draft-07", at+"allowed", "true", at+"code", "")
 	}
 }
 
@@ -66,7 +67,7 @@ func TestInteropCatalogs(t *testing.T) {
 			allowed = append(allowed, fmt.Sprintf(`%q: ["%s"]`, name, strings.Join(strings.Fields(o.tools), `", "`)))
 		}
 	}
-	dir = folder(t, "pgfsm.yaml", "version: 1\nallowlist: allowlist.json\nservers:\n  "+strings.Join(servers, "\n  ")+"\n",
+	dir = cli.Folder(t, "pgfsm.yaml", "version: 1\nallowlist: allowlist.json\nservers:\n  "+strings.Join(servers, "\n  ")+"\n",
 		"allowlist.json", "{"+strings.Join(allowed, ", ")+"}")
 	config := filepath.Join(dir, "pgfsm.yaml")
 	tools, first := listed(t, config)
@@ -132,7 +133,7 @@ func TestInteropEverything(t *testing.T) {
 			if typ != "stdio" {
 				server = in.over(t, typ, "")
 			}
-			dir := folder(t, "pgfsm.yaml", "version: 1\nallowlist: allowlist.json\nservers:\n  everything: "+server+"\n",
+			dir := cli.Folder(t, "pgfsm.yaml", "version: 1\nallowlist: allowlist.json\nservers:\n  everything: "+server+"\n",
 				"allowlist.json", `{"everything": `+everythingAllowed+`}`)
 			makeCalls(t, filepath.Join(dir, "pgfsm.yaml"), "everything", everythingCalls)
 			replayAll(t, dir, len(everythingCalls))

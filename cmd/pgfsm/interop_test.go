@@ -165,7 +165,7 @@ func makeCalls(t *testing.T, config, server string, list []interopCall) {
 	for _, c := range list {
 		t.Run(c.name, func(t *testing.T) {
 			r := command(t.Context(), nil, "call", "--json", "-c", config, server, c.tool, c.args)
-			r.want(t, c.code, c.members...)
+			r.Want(t, c.code, c.members...)
 		})
 	}
 }
@@ -179,7 +179,7 @@ func replayAll(t *testing.T, dir string, n int) {
 		t.Errorf("%d traces were left, %v, want %d", len(list), err, n)
 	}
 	r := command(t.Context(), nil, "replay", "--json", traces)
-	r.want(t, exitYes, "/ok", "true", fmt.Sprintf("/traces/%d/ok", n-1), "true")
+	r.Want(t, exitYes, "/ok", "true", fmt.Sprintf("/traces/%d/ok", n-1), "true")
 }
 
 // matrix is interopTools for what takes minutes, the programs and the suites of others: make interop runs it, and CI does.

@@ -10,6 +10,7 @@ import (
 	traces "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"pgfsm/internal/telemetry/otlptest"
+	"pgfsm/internal/test/mcptest"
 )
 
 // TestInteropOneTrace: a TypeScript client, the gateway and a server are one trace. The server's parent is the gateway's CLIENT span, whose parent is the
@@ -22,8 +23,8 @@ func TestInteropOneTrace(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := otlptest.New(t)
-			p := newPuppet(t, but("tools/list", twoTools))
-			metas := p.metas()
+			p := mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))
+			metas := metas(p)
 			s := serve(t, gatewayFolder(t, p, "serve: {record: none}\n"+exporting(r, 100)))
 			report := in.drive(t, c.script, c.mode, clientOrder{URL: s.mcp, Calls: []clientCall{{
 				Name: "echo__look", Arguments: jsontext.Value(`{"n":1}`), Meta: jsontext.Value(`{"traceparent":"` + agentParent + `","tracestate":"ts=1"}`),

@@ -60,34 +60,34 @@ func TestLedgerPrune(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	at := auditorOfLongAgo(t, path, "old@example.com")
 	runsOfLongAgo(t, path)
-	command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--json").want(t, exitYes, "/entries", "5", "/size", "5", "/requests", "2")
+	command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--json").Want(t, exitYes, "/entries", "5", "/size", "5", "/requests", "2")
 	earlier, key := filepath.Join(t.TempDir(), "checkpoint"), filepath.Join(t.TempDir(), "key")
-	command(t.Context(), nil, "ledger", "key", "new", "--ledger", at, "-o", key).want(t, exitYes)
-	command(t.Context(), nil, "ledger", "checkpoint", "--ledger", at, "--key", key, "-o", earlier).want(t, exitYes)
+	command(t.Context(), nil, "ledger", "key", "new", "--ledger", at, "-o", key).Want(t, exitYes)
+	command(t.Context(), nil, "ledger", "checkpoint", "--ledger", at, "--key", key, "-o", earlier).Want(t, exitYes)
 
 	r := command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-02")
-	r.want(t, exitYes)
-	if want := "0 entries of 0 runs from before 2001-01-02T00:00:00Z removed\n"; r.stdout != want {
-		t.Errorf("stdout = %q, want %q", r.stdout, want)
+	r.Want(t, exitYes)
+	if want := "0 entries of 0 runs from before 2001-01-02T00:00:00Z removed\n"; r.Stdout != want {
+		t.Errorf("stdout = %q, want %q", r.Stdout, want)
 	}
 	r = command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-03")
-	r.want(t, exitYes)
-	if want := "2 entries of 1 run from before 2001-01-03T00:00:00Z removed\nNot removed, because they had not ended by then: 1 run\n"; r.stdout != want {
-		t.Errorf("stdout = %q, want %q", r.stdout, want)
+	r.Want(t, exitYes)
+	if want := "2 entries of 1 run from before 2001-01-03T00:00:00Z removed\nNot removed, because they had not ended by then: 1 run\n"; r.Stdout != want {
+		t.Errorf("stdout = %q, want %q", r.Stdout, want)
 	}
-	command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--json", "--checkpoint", earlier).want(t, exitYes,
+	command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--json", "--checkpoint", earlier).Want(t, exitYes,
 		"/ok", "true", "/complete", "true", "/entries", "5", "/pruned", "2", "/size", "7", "/requests", "1", "/tokens", "1")
 	r = command(t.Context(), nil, "ledger", "verify", "--ledger", at)
-	r.want(t, exitYes)
-	if !regexp.MustCompile(`(?m)^2 entries were pruned; the hashes are in the tree\n  pruned by local:\S+ at \S+Z: entries 2 to 3 \(1 run from before 2001-01-03T00:00:00Z\)$`).MatchString(r.stdout) {
-		t.Errorf("stdout = %q, want who pruned which entries, and when", r.stdout)
+	r.Want(t, exitYes)
+	if !regexp.MustCompile(`(?m)^2 entries were pruned; the hashes are in the tree\n  pruned by local:\S+ at \S+Z: entries 2 to 3 \(1 run from before 2001-01-03T00:00:00Z\)$`).MatchString(r.Stdout) {
+		t.Errorf("stdout = %q, want who pruned which entries, and when", r.Stdout)
 	}
 	r = command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--checkpoint", earlier)
-	r.want(t, exitYes)
-	if want := "Pruned after the checkpoint, so that nobody can show them any more: entries 2 to 3\n"; !strings.Contains(r.stdout, want) {
-		t.Errorf("stdout = %q, want %q", r.stdout, want)
+	r.Want(t, exitYes)
+	if want := "Pruned after the checkpoint, so that nobody can show them any more: entries 2 to 3\n"; !strings.Contains(r.Stdout, want) {
+		t.Errorf("stdout = %q, want %q", r.Stdout, want)
 	}
-	command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-03", "--json").want(t, exitYes, "/entries", "0", "/runs", "0", "/kept", "1")
+	command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-03", "--json").Want(t, exitYes, "/entries", "0", "/runs", "0", "/kept", "1")
 }
 
 // TestLedgerSummary: the counts of a period, for people and for programs.
@@ -95,15 +95,15 @@ func TestLedgerSummary(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	at := auditorOfLongAgo(t, path, "old@example.com")
 	runsOfLongAgo(t, path)
-	command(t.Context(), nil, "ledger", "summary", "--ledger", at, "--since", "2001-01-01", "--json").want(t, exitYes,
+	command(t.Context(), nil, "ledger", "summary", "--ledger", at, "--since", "2001-01-01", "--json").Want(t, exitYes,
 		"/runs", "2", "/partial", "false", "/approvals/decided", "0", "/statuses/1/status", "executed", "/active", "null")
 	r := command(t.Context(), nil, "ledger", "summary", "--ledger", at, "--since", "2001-01-01")
-	r.want(t, exitYes)
-	if !strings.Contains(r.stdout, "2 requested since 2001-01-01T00:00:00Z") || !strings.Contains(r.stdout, "       1  executed") {
-		t.Errorf("stdout = %q", r.stdout)
+	r.Want(t, exitYes)
+	if !strings.Contains(r.Stdout, "2 requested since 2001-01-01T00:00:00Z") || !strings.Contains(r.Stdout, "       1  executed") {
+		t.Errorf("stdout = %q", r.Stdout)
 	}
-	command(t.Context(), nil, "ledger", "summary", "--ledger", at).want(t, exitYes)
-	command(t.Context(), nil, "ledger", "summary", "--ledger", at, "--since", "x").want(t, exitCould)
+	command(t.Context(), nil, "ledger", "summary", "--ledger", at).Want(t, exitYes)
+	command(t.Context(), nil, "ledger", "summary", "--ledger", at, "--since", "x").Want(t, exitCould)
 }
 
 // TestLedgerTailFilters: an event must match all flags.
@@ -114,8 +114,8 @@ func TestLedgerTailFilters(t *testing.T) {
 	lines := func(flags ...string) (n int) {
 		t.Helper()
 		r := command(t.Context(), nil, append([]string{"ledger", "tail", "-n", "100", "--ledger", at}, flags...)...)
-		r.want(t, exitYes)
-		return strings.Count(r.stdout, "\n")
+		r.Want(t, exitYes)
+		return strings.Count(r.Stdout, "\n")
 	}
 	all := lines()
 	for _, c := range []struct {
@@ -136,8 +136,8 @@ func TestLedgerTailFilters(t *testing.T) {
 			t.Errorf("%v: %d lines, want %d", c.flags, got, c.want)
 		}
 	}
-	command(t.Context(), nil, "ledger", "tail", "--ledger", at, "--type", "x").want(t, exitCould)
-	command(t.Context(), nil, "ledger", "tail", "--ledger", at, "--since", "x").want(t, exitCould)
+	command(t.Context(), nil, "ledger", "tail", "--ledger", at, "--type", "x").Want(t, exitCould)
+	command(t.Context(), nil, "ledger", "tail", "--ledger", at, "--since", "x").Want(t, exitCould)
 }
 
 // TestLedgerTailFollows waits for an event that comes while it looks, and ends when it is told to.

@@ -10,20 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/cli"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint/witnesstest"
 )
-
-// says holds a command to its exit code and to words on its two streams.
-func (r ran) says(t *testing.T, code int, words ...string) {
-	t.Helper()
-	r.want(t, code)
-	for _, w := range words {
-		if !strings.Contains(r.stdout+r.stderr, w) {
-			t.Errorf("output lacks %q\nstdout: %s\nstderr: %s", w, r.stdout, r.stderr)
-		}
-	}
-}
 
 // copyLedger puts a copy of a folder's ledger into another folder.
 func copyLedger(t *testing.T, from, to string) {
@@ -48,51 +38,51 @@ func TestCheckpoints(t *testing.T) {
 	in := func(name string) string { return filepath.Join(h.dir, name) }
 	called := func() string {
 		r := h.do("call", "--json", "puppet", "look", "{}")
-		r.want(t, exitYes)
-		return r.member("/run_id")
+		r.Want(t, exitYes)
+		return r.Member("/run_id")
 	}
 	called()
-	h.do("ledger", "checkpoint").says(t, exitCould, "log.key: no such file")
+	h.do("ledger", "checkpoint").Says(t, exitCould, "log.key: no such file")
 	r := h.do("ledger", "key", "new", "-o", in("log.key"))
-	r.want(t, exitYes)
-	vkey := strings.TrimSpace(r.stdout)
-	h.do("ledger", "key", "new", "-o", in("log.key")).says(t, exitCould, "file exists")
-	h.do("ledger", "key", "list", "--json").want(t, exitYes, "/keys/0/key", vkey, "/keys/1/key", "")
+	r.Want(t, exitYes)
+	vkey := strings.TrimSpace(r.Stdout)
+	h.do("ledger", "key", "new", "-o", in("log.key")).Says(t, exitCould, "file exists")
+	h.do("ledger", "key", "list", "--json").Want(t, exitYes, "/keys/0/key", vkey, "/keys/1/key", "")
 	called()
 
-	h.do("ledger", "checkpoint", "-o", in("checkpoint")).want(t, exitYes)
-	h.do("ledger", "verify", "--checkpoint", in("checkpoint")).says(t, exitYes, "signatures of the checkpoint were not verified")
-	h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--json").want(t, exitYes, "/complete", "true", "/checkpoint/verified", "false")
-	h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--key", vkey, "--json").want(t, exitYes, "/checkpoint/verified", "true")
-	h.do("ledger", "verify", "--key", vkey).says(t, exitCould, "name it with --checkpoint")
+	h.do("ledger", "checkpoint", "-o", in("checkpoint")).Want(t, exitYes)
+	h.do("ledger", "verify", "--checkpoint", in("checkpoint")).Says(t, exitYes, "signatures of the checkpoint were not verified")
+	h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--json").Want(t, exitYes, "/complete", "true", "/checkpoint/verified", "false")
+	h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--key", vkey, "--json").Want(t, exitYes, "/checkpoint/verified", "true")
+	h.do("ledger", "verify", "--key", vkey).Says(t, exitCould, "name it with --checkpoint")
 
 	service := witnesstest.New(t)
-	submit := func() ran {
+	submit := func() cli.Result {
 		return h.do("ledger", "witness", service.URL, "--witness-key", service.Key, "--checkpoint", in("checkpoint"))
 	}
-	submit().says(t, exitCould, "does not know the log")
+	submit().Says(t, exitCould, "does not know the log")
 	service.Trust(t, vkey)
 	trusting := []string{"--checkpoint", in("checkpoint"), "--key", vkey, "--witness-key", service.Key}
-	h.do(append([]string{"ledger", "verify"}, trusting...)...).says(t, exitNo, "has not cosigned it")
-	submit().want(t, exitYes)
-	h.do("ledger", "checkpoint", "-o", in("checkpoint")).want(t, exitYes) // the log has not grown, so the cosignature stays
-	h.do(append([]string{"ledger", "verify"}, trusting...)...).says(t, exitYes, "signed by pgfsm-log-", "cosigned by witness.example/w1+")
+	h.do(append([]string{"ledger", "verify"}, trusting...)...).Says(t, exitNo, "has not cosigned it")
+	submit().Want(t, exitYes)
+	h.do("ledger", "checkpoint", "-o", in("checkpoint")).Want(t, exitYes) // the log has not grown, so the cosignature stays
+	h.do(append([]string{"ledger", "verify"}, trusting...)...).Says(t, exitYes, "signed by pgfsm-log-", "cosigned by witness.example/w1+")
 
-	h.do("ledger", "prove", "01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d").says(t, exitCould, "the ledger has no run")
+	h.do("ledger", "prove", "01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d").Says(t, exitCould, "the ledger has no run")
 
 	old := t.TempDir()
 	copyLedger(t, h.dir, old)
 	later := called()
-	h.do("ledger", "prove", later, "--checkpoint", in("checkpoint")).says(t, exitCould, "does not cover")
-	h.do("ledger", "checkpoint", "-o", in("checkpoint")).want(t, exitYes)
-	submit().want(t, exitYes)
+	h.do("ledger", "prove", later, "--checkpoint", in("checkpoint")).Says(t, exitCould, "does not cover")
+	h.do("ledger", "checkpoint", "-o", in("checkpoint")).Want(t, exitYes)
+	submit().Want(t, exitYes)
 	copyLedger(t, old, h.dir)
-	h.do("ledger", "verify").says(t, exitYes, "Completeness is unproven")
-	h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--key", vkey).says(t, exitNo, "the last ones were removed")
-	h.do("ledger", "checkpoint", "-o", in("checkpoint")).says(t, exitNo, "log_inconsistent: ", "an older copy was put back")
-	submit().says(t, exitNo, "log_inconsistent: ")
+	h.do("ledger", "verify").Says(t, exitYes, "Completeness is unproven")
+	h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--key", vkey).Says(t, exitNo, "the last ones were removed")
+	h.do("ledger", "checkpoint", "-o", in("checkpoint")).Says(t, exitNo, "log_inconsistent: ", "an older copy was put back")
+	submit().Says(t, exitNo, "log_inconsistent: ")
 	called()
-	h.do("ledger", "witness", service.URL, "--witness-key", service.Key, "--json").want(t, exitNo, "/code", "log_inconsistent")
+	h.do("ledger", "witness", service.URL, "--witness-key", service.Key, "--json").Want(t, exitNo, "/code", "log_inconsistent")
 }
 
 // TestKeyRotation shows that both keys sign for a while, and that a removed key signs no more.
@@ -103,29 +93,29 @@ func TestKeyRotation(t *testing.T) {
 	var vkeys []string
 	for _, name := range []string{"old.key", "new.key"} {
 		r := h.do("ledger", "key", "new", "-o", in(name))
-		r.want(t, exitYes)
-		vkeys = append(vkeys, strings.TrimSpace(r.stdout))
+		r.Want(t, exitYes)
+		vkeys = append(vkeys, strings.TrimSpace(r.Stdout))
 	}
-	h.do("ledger", "checkpoint", "-o", in("checkpoint")).want(t, exitYes)
+	h.do("ledger", "checkpoint", "-o", in("checkpoint")).Want(t, exitYes)
 	for _, vkey := range vkeys {
-		h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--key", vkey).want(t, exitYes)
+		h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--key", vkey).Want(t, exitYes)
 	}
-	h.do("ledger", "key", "remove", vkeys[0], "--json").want(t, exitYes, "/key", vkeys[0])
-	h.do("ledger", "key", "remove", vkeys[0]).says(t, exitCould, "was removed before")
-	h.do("ledger", "checkpoint").says(t, exitCould, "old.key is no key of this log, or was removed")
-	h.do("ledger", "checkpoint", "--key", in("new.key")).want(t, exitYes)
-	h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--key", vkeys[0]).want(t, exitYes) // what it signed stays valid
-	h.do("ledger", "verify").want(t, exitYes)
+	h.do("ledger", "key", "remove", vkeys[0], "--json").Want(t, exitYes, "/key", vkeys[0])
+	h.do("ledger", "key", "remove", vkeys[0]).Says(t, exitCould, "was removed before")
+	h.do("ledger", "checkpoint").Says(t, exitCould, "old.key is no key of this log, or was removed")
+	h.do("ledger", "checkpoint", "--key", in("new.key")).Want(t, exitYes)
+	h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--key", vkeys[0]).Want(t, exitYes) // what it signed stays valid
+	h.do("ledger", "verify").Want(t, exitYes)
 }
 
 // signing is a house whose gateway writes checkpoints every second.
 func signing(t *testing.T) (h *house, vkey string) {
 	t.Helper()
 	h = newHouse(t, openPolicy, "checkpoints: {key: log.key, dir: out/checkpoints, every: 1s, origin: example.com/log}\n")
-	h.do("serve").says(t, exitCould, "log.key: no such file")
+	h.do("serve").Says(t, exitCould, "log.key: no such file")
 	r := h.do("ledger", "key", "new", "-o", filepath.Join(h.dir, "log.key"))
-	r.says(t, exitYes, "example.com/log+")
-	return h, strings.TrimSpace(r.stdout)
+	r.Says(t, exitYes, "example.com/log+")
+	return h, strings.TrimSpace(r.Stdout)
 }
 
 // until waits until something is so, for a minute at most.
@@ -141,7 +131,7 @@ func (s *served) until(t *testing.T, so func() bool) {
 // checkpointed waits for the checkpoint of the whole log, and returns its path.
 func (h *house) checkpointed(s *served) (path string) {
 	h.t.Helper()
-	path = filepath.Join(h.dir, "out", "checkpoints", "checkpoint-"+h.do("ledger", "verify", "--json").member("/size"))
+	path = filepath.Join(h.dir, "out", "checkpoints", "checkpoint-"+h.do("ledger", "verify", "--json").Member("/size"))
 	s.until(h.t, func() bool {
 		_, err := os.Stat(path)
 		return err == nil
@@ -155,13 +145,13 @@ func TestServeWritesCheckpoints(t *testing.T) {
 	h, vkey := signing(t)
 	s := serve(t, h.dir)
 	first := h.checkpointed(s)
-	h.do("call", "puppet", "look", "{}").want(t, exitYes)
+	h.do("call", "puppet", "look", "{}").Want(t, exitYes)
 	second := h.checkpointed(s)
 	s.stop(t, exitYes)
 	for _, path := range []string{first, second} {
-		h.do("ledger", "verify", "--checkpoint", path, "--key", vkey).want(t, exitYes)
+		h.do("ledger", "verify", "--checkpoint", path, "--key", vkey).Want(t, exitYes)
 	}
-	write(t, h.config, strings.Replace(textOf(t, h.config), "example.com/log", "example.com/other", 1))
-	h.do("serve").says(t, exitCould, "the log was made with the name example.com/log, and checkpoints.origin is example.com/other")
-	h.do("ledger", "verify").want(t, exitYes) // reading needs no name
+	cli.Write(t, h.config, strings.Replace(cli.Read(t, h.config), "example.com/log", "example.com/other", 1))
+	h.do("serve").Says(t, exitCould, "the log was made with the name example.com/log, and checkpoints.origin is example.com/other")
+	h.do("ledger", "verify").Want(t, exitYes) // reading needs no name
 }

@@ -19,9 +19,9 @@ func TestCheckpointThatIsAPipe(t *testing.T) {
 	}
 	for _, path := range []string{path, filepath.Dir(path)} {
 		r := command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--checkpoint", path)
-		r.want(t, exitCould)
-		if !strings.Contains(r.stderr, "not a regular file") || !strings.Contains(r.stderr, "give -") {
-			t.Errorf("stderr = %q, want it to say what the file is", r.stderr)
+		r.Want(t, exitCould)
+		if !strings.Contains(r.Stderr, "not a regular file") || !strings.Contains(r.Stderr, "give -") {
+			t.Errorf("stderr = %q, want it to say what the file is", r.Stderr)
 		}
 	}
 }

@@ -13,12 +13,12 @@ func TestTerminalSeesEscapes(t *testing.T) {
 	h := newHouse(t, heldPolicy, "")
 	at := h.ledger
 	r := command(t.Context(), nil, "call", "--json", "-c", h.config, "puppet", "look", `{"x": "`+odd+`"}`)
-	run := r.member("/run_id")
+	run := r.Member("/run_id")
 	for _, args := range [][]string{{"ledger", "export", "--ledger", at}, {"ledger", "trace", run, "--ledger", at}} {
 		plain := command(t.Context(), nil, args...)
-		plain.want(t, exitYes)
-		if !strings.Contains(plain.stdout, odd) || strings.Contains(plain.stdout, told) {
-			t.Errorf("%v: %q, want the bytes that hashes are over", args, plain.stdout)
+		plain.Want(t, exitYes)
+		if !strings.Contains(plain.Stdout, odd) || strings.Contains(plain.Stdout, told) {
+			t.Errorf("%v: %q, want the bytes that hashes are over", args, plain.Stdout)
 		}
 		code, seen := onTerminal(t, nil, args...)
 		if code != exitYes || !strings.Contains(seen, told) || strings.ContainsAny(seen, odd) {

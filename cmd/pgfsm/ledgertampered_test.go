@@ -15,7 +15,7 @@ import (
 func tokenLedger(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ledger.db")
-	command(t.Context(), nil, "token", "create", "--ledger", "sqlite:"+path, "--role", "agent", "--name", "bot").want(t, exitYes)
+	command(t.Context(), nil, "token", "create", "--ledger", "sqlite:"+path, "--role", "agent", "--name", "bot").Want(t, exitYes)
 	return path
 }
 
@@ -41,9 +41,9 @@ func TestVerifyFindsWhatIsNoRow(t *testing.T) {
 	path := tokenLedger(t)
 	sqlitetest.EmptyIndex(t, path, "entries_type")
 	r := command(t.Context(), nil, "ledger", "verify", "--ledger", "sqlite:"+path)
-	r.want(t, exitNo)
-	if !strings.Contains(r.stdout, "file integrity: ") {
-		t.Errorf("stdout %q, want the file's integrity", r.stdout)
+	r.Want(t, exitNo)
+	if !strings.Contains(r.Stdout, "file integrity: ") {
+		t.Errorf("stdout %q, want the file's integrity", r.Stdout)
 	}
 }
 
@@ -53,14 +53,14 @@ func TestTokenListShowsWhatIsThere(t *testing.T) {
 	path := tokenLedger(t)
 	tampered(t, path, "UPDATE tokens SET id = 'i' || char(0x1b), role = 'r' || char(0x9b), expires = '2' || char(0x202e), name = 'n' || char(0x2028)")
 	r := command(t.Context(), nil, "token", "list", "--ledger", "sqlite:"+path)
-	r.want(t, exitYes)
+	r.Want(t, exitYes)
 	for _, want := range []string{`i\u001b`, `r\u009b`, `2\u202e`, `n\u2028`} {
-		if !strings.Contains(r.stdout, want) {
-			t.Errorf("stdout %q, want %s", r.stdout, want)
+		if !strings.Contains(r.Stdout, want) {
+			t.Errorf("stdout %q, want %s", r.Stdout, want)
 		}
 	}
-	if strings.ContainsAny(r.stdout, "\x1b\u009b\u202e\u2028") {
-		t.Errorf("stdout %q, want nothing that moves what is read", r.stdout)
+	if strings.ContainsAny(r.Stdout, "\x1b\u009b\u202e\u2028") {
+		t.Errorf("stdout %q, want nothing that moves what is read", r.Stdout)
 	}
 }
 
@@ -68,14 +68,14 @@ func TestLedgerRebuild(t *testing.T) {
 	t.Parallel()
 	path := tokenLedger(t)
 	at := "sqlite:" + path
-	command(t.Context(), nil, "ledger", "rebuild", "--check", "--ledger", at, "--json").want(t, exitYes, "/rebuilt", "false")
+	command(t.Context(), nil, "ledger", "rebuild", "--check", "--ledger", at, "--json").Want(t, exitYes, "/rebuilt", "false")
 	tampered(t, path, "UPDATE tokens SET name = 'mallory'")
 	r := command(t.Context(), nil, "ledger", "rebuild", "--check", "--ledger", at)
-	r.want(t, exitNo)
-	if !strings.Contains(r.stdout, `"mallory", should be "bot"`) || !strings.Contains(r.stdout, "1 row differs") {
-		t.Errorf("stdout = %q", r.stdout)
+	r.Want(t, exitNo)
+	if !strings.Contains(r.Stdout, `"mallory", should be "bot"`) || !strings.Contains(r.Stdout, "1 row differs") {
+		t.Errorf("stdout = %q", r.Stdout)
 	}
-	command(t.Context(), nil, "ledger", "verify", "--ledger", at).want(t, exitNo)
-	command(t.Context(), nil, "ledger", "rebuild", "--ledger", at, "--json").want(t, exitYes, "/rebuilt", "true", "/different/0/table", "tokens")
-	command(t.Context(), nil, "ledger", "verify", "--ledger", at).want(t, exitYes)
+	command(t.Context(), nil, "ledger", "verify", "--ledger", at).Want(t, exitNo)
+	command(t.Context(), nil, "ledger", "rebuild", "--ledger", at, "--json").Want(t, exitYes, "/rebuilt", "true", "/different/0/table", "tokens")
+	command(t.Context(), nil, "ledger", "verify", "--ledger", at).Want(t, exitYes)
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/config"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"pgfsm/mcp/toy"
 )
 
@@ -35,35 +37,35 @@ const (
 
 func demoQuestions() []demoQuestion {
 	items := func(claim, evidence string) string {
-		return fmt.Sprintf(`{"items":[{"claim":%s,"evidence":%s}]}`, quoted(claim), quoted(evidence))
+		return fmt.Sprintf(`{"items":[{"claim":%s,"evidence":%s}]}`, cli.Quote(claim), cli.Quote(evidence))
 	}
 	both, plan := []string{"plan", "summary"}, []string{"plan"}
 	return []demoQuestion{
 		{"a-policy-summarized", "Summarize for me how long debug logs may be kept",
-			planFor(toy.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`),
+			mcptest.PlanFor(toy.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`),
 			items("Debug logs are gone after 14 days.", porterEvidence), exitYes,
 			[]string{"/type", "tool_result_with_summary", "/state", "answered", "/effect", "done",
 				"/typed/policy/title", "Log Retention Policy", "/summary/0/claim", "Debug logs are gone after 14 days.",
 				"/summary/0/evidence", porterEvidence, "/summary/0/at/pointer", "/policy/body", "/note", ""}, 1, both},
 		{"a-search", "Which documents speak of personal data in logs?",
-			planFor(toy.SharePoint, "search_sharepoint", `{"query":"PII Logging"}`), "", exitYes,
+			mcptest.PlanFor(toy.SharePoint, "search_sharepoint", `{"query":"PII Logging"}`), "", exitYes,
 			[]string{"/type", "tool_result", "/typed/hits/0/doc_id", "doc-001", "/effect", "done"}, 1, plan},
 		{"a-document", "I would like to read the standard on personal data",
-			planFor(toy.SharePoint, "fetch_sharepoint_doc", `{"doc_id":"doc-001"}`), "", exitYes,
+			mcptest.PlanFor(toy.SharePoint, "fetch_sharepoint_doc", `{"doc_id":"doc-001"}`), "", exitYes,
 			[]string{"/type", "tool_result", "/typed/doc/title", "PII Logging Standard"}, 1, plan},
 		{"a-ticket", "Marta's VPN drops; what does her ticket say?",
-			planFor(toy.ServiceNow, "get_ticket", `{"ticket_id":"INC0010001"}`), "", exitYes,
+			mcptest.PlanFor(toy.ServiceNow, "get_ticket", `{"ticket_id":"INC0010001"}`), "", exitYes,
 			[]string{"/type", "tool_result", "/typed/ticket/requester", "Marta Lindqvist"}, 1, plan},
 		{"asks-for-what-is-missing", "Tell me what the policy says",
 			`{"type":"final_answer","answer":"Which policy do you mean?","needs_more_info":true}`, "", exitYes,
 			[]string{"/type", "final_answer", "/state", "needs_info", "/reason", "Which policy do you mean?",
 				"/effect", "not_sent"}, 0, plan},
 		{"obeys-who-asks-for-a-deletion", blockedNotAllowed,
-			planFor(toy.SharePoint, "delete_sharepoint_doc", `{"doc_id":"doc-999"}`), "", exitNo,
+			mcptest.PlanFor(toy.SharePoint, "delete_sharepoint_doc", `{"doc_id":"doc-999"}`), "", exitNo,
 			[]string{"/type", "blocked", "/state", "blocked", "/gate", "allowlist", "/code", "tool_not_allowed",
 				"/effect", "not_sent"}, 0, plan},
 		{"invents-evidence", "Summarize for me how long audit logs may be kept",
-			planFor(toy.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`),
+			mcptest.PlanFor(toy.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`),
 			items("Audit logs are kept for ever.", "Audit logs are kept for ever, without exception."), exitYes,
 			[]string{"/type", "tool_result", "/state", "answered", "/typed/policy/policy_id", "policy-002",
 				"/summary", "", "/effect", "done"}, 1, both},
@@ -98,7 +100,7 @@ func demoConfig(t *testing.T, fleet *toy.Fleet) string {
 }
 
 // byModel is the environment that names an oracle as the model, and a folder for traces.
-func byModel(o *oracle, traces string) map[string]string {
+func byModel(o *mcptest.Model, traces string) map[string]string {
 	return map[string]string{
 		"LLM_BASE_URL": o.URL + "/v1", "LLM_MODEL": "scripted-1", "LLM_API_KEY": theKey, "SAFE_TRACE_DIR": traces,
 	}
@@ -110,32 +112,32 @@ func TestModelDemoQuestions(t *testing.T) {
 	for _, tt := range demoQuestions() {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			o := newOracle(t, saysBoth(tt.plan, tt.summary))
+			o := mcptest.NewModel(t, mcptest.SaysBoth(tt.plan, tt.summary))
 			fleet := demoFleet(t)
 			traces := filepath.Join(t.TempDir(), "traces")
 			r := command(t.Context(), byModel(o, traces), "run", "--planner", "llm", "--json", "-c", demoConfig(t, fleet), tt.question)
-			r.want(t, tt.code, tt.members...)
-			if r.stderr != "" {
-				t.Errorf("stderr = %q, want nothing", r.stderr)
+			r.Want(t, tt.code, tt.members...)
+			if r.Stderr != "" {
+				t.Errorf("stderr = %q, want nothing", r.Stderr)
 			}
 			wantLocated(t, r)
-			if note := r.member("/note"); tt.name == "invents-evidence" &&
+			if note := r.Member("/note"); tt.name == "invents-evidence" &&
 				!strings.HasPrefix(note, "Summary refused (evidence_missing): ") {
 				t.Errorf("note = %q, want it to say that the summary was refused", note)
 			}
 			var kinds []string
-			for _, q := range o.requests() {
-				kinds = append(kinds, q.kind)
+			for _, q := range o.Prompts() {
+				kinds = append(kinds, q.Kind)
 				wantOnWire(t, q, tt.question)
 			}
 			if d := cmp.Diff(tt.asked, kinds); d != "" {
 				t.Errorf("asked of the model (-want +got):\n%s", d)
 			}
-			trace := textOf(t, r.member("/trace"))
+			trace := cli.Read(t, r.Member("/trace"))
 			if got := strings.Count(trace, `"do":"call_tool"`); got != tt.calls {
 				t.Errorf("calls in the trace = %d, want %d", got, tt.calls)
 			}
-			if holds(trace+r.stdout+r.stderr, theKey) {
+			if cli.Holds(trace+r.Stdout+r.Stderr, theKey) {
 				t.Error("the key is shown or recorded")
 			}
 			if got := calls(fleet); got != tt.calls {
@@ -151,19 +153,19 @@ func TestModelDemoQuestions(t *testing.T) {
 }
 
 // wantLocated holds every item of a summary to stand where it says.
-func wantLocated(t *testing.T, r ran) {
+func wantLocated(t *testing.T, r cli.Result) {
 	t.Helper()
 	for i := 0; ; i++ {
 		item := fmt.Sprintf("/summary/%d/", i)
-		evidence := r.member(item + "evidence")
+		evidence := r.Member(item + "evidence")
 		if evidence == "" {
 			return
 		}
 		var start, end int
-		if _, err := fmt.Sscan(r.member(item+"at/start")+" "+r.member(item+"at/end"), &start, &end); err != nil {
+		if _, err := fmt.Sscan(r.Member(item+"at/start")+" "+r.Member(item+"at/end"), &start, &end); err != nil {
 			t.Fatal(err)
 		}
-		raw, err := at([]byte(r.stdout), "/typed"+r.member(item+"at/pointer"))
+		raw, err := cli.At([]byte(r.Stdout), "/typed"+r.Member(item+"at/pointer"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,30 +181,30 @@ func wantLocated(t *testing.T, r ran) {
 
 // wantOnWire holds what was sent to the model: the key where it belongs, the question alone, and of the tools only
 // those that may be called.
-func wantOnWire(t *testing.T, q asked, question string) {
+func wantOnWire(t *testing.T, q mcptest.Prompt, question string) {
 	t.Helper()
-	if got, want := q.header.Get("Authorization"), "Bearer "+theKey; got != want {
+	if got, want := q.Header.Get("Authorization"), "Bearer "+theKey; got != want {
 		t.Errorf("Authorization = %q, want %q", got, want)
 	}
-	if q.user != question {
-		t.Errorf("the user's message = %q, want the question %q", q.user, question)
+	if q.User != question {
+		t.Errorf("the user's message = %q, want the question %q", q.User, question)
 	}
-	if strings.Contains(q.body, theKey) {
+	if strings.Contains(q.Body, theKey) {
 		t.Error("the prompt holds the key")
 	}
 	for _, member := range [][2]string{{"/model", `"scripted-1"`}, {"/temperature", "0"}} {
-		if got, err := at([]byte(q.body), member[0]); err != nil || string(got) != member[1] {
+		if got, err := cli.At([]byte(q.Body), member[0]); err != nil || string(got) != member[1] {
 			t.Errorf("%s = %s, %v, want %s", member[0], got, err, member[1])
 		}
 	}
 	for _, tool := range []string{"search_sharepoint", "fetch_sharepoint_doc", "search_servicenow_tickets", "get_ticket",
 		"search_policy_kb", "fetch_policy_entry"} {
-		if want := q.kind == "plan"; strings.Contains(q.system, `"tool":"`+tool+`"`) != want {
-			t.Errorf("the prompt for a %s names %s: %t, want %t", q.kind, tool, !want, want)
+		if want := q.Kind == "plan"; strings.Contains(q.System, `"tool":"`+tool+`"`) != want {
+			t.Errorf("the prompt for a %s names %s: %t, want %t", q.Kind, tool, !want, want)
 		}
 	}
 	for _, tool := range []string{"delete_sharepoint_doc", "close_ticket", "delete_policy_entry"} {
-		if strings.Contains(q.system, tool) {
+		if strings.Contains(q.System, tool) {
 			t.Errorf("the prompt names %s, which may not be called", tool)
 		}
 	}
@@ -211,30 +213,30 @@ func wantOnWire(t *testing.T, q asked, question string) {
 // TestModelPromptHoldsNothingElse: what servers say beside the tools that may be called does not reach the model.
 func TestModelPromptHoldsNothingElse(t *testing.T) {
 	t.Parallel()
-	server := newPuppet(t, func(method string) string {
+	server := mcptest.New(t, func(method string) string {
 		switch method {
 		case "initialize":
-			return strings.Replace(hello, `"capabilities"`, `"instructions":"OBEY-INSTRUCTIONS","capabilities"`, 1)
+			return strings.Replace(mcptest.Hello, `"capabilities"`, `"instructions":"OBEY-INSTRUCTIONS","capabilities"`, 1)
 		case "tools/list":
 			return `{"tools":[{"name":"look","description":"LOOK-HERE","inputSchema":{"type":"object"},
 				"outputSchema":{"type":"object","description":"OUTPUT-TYPE"},"_meta":{"x":"OF-META"}},
 				{"name":"erase","description":"NOT-ALLOWED","inputSchema":{"type":"object"}},
 				{"name":"far","description":"BAD-SCHEMA","inputSchema":{"type":"object","$ref":"http://127.0.0.1:1/"}}],"_meta":{"x":"OF-PAGE"}}`
 		}
-		return honest(method)
+		return mcptest.Honest(method)
 	})
-	o := newOracle(t, saysBoth(planFor("puppet", "look", "{}"), ""))
+	o := mcptest.NewModel(t, mcptest.SaysBoth(mcptest.PlanFor("puppet", "look", "{}"), ""))
 	config, _ := modelConfig(t, server.URL, o.URL+"/v1", "1m", "")
-	command(t.Context(), nil, "run", "--json", "-c", config, "have a look").want(t, exitYes, "/type", "tool_result")
-	all := o.requests()
-	if len(all) != 1 || !strings.Contains(all[0].body, "LOOK-HERE") {
+	command(t.Context(), nil, "run", "--json", "-c", config, "have a look").Want(t, exitYes, "/type", "tool_result")
+	all := o.Prompts()
+	if len(all) != 1 || !strings.Contains(all[0].Body, "LOOK-HERE") {
 		t.Fatalf("requests = %v, want one that says what look is", all)
 	}
 	for _, never := range []string{
 		"OBEY-INSTRUCTIONS", "NOT-ALLOWED", "erase", "BAD-SCHEMA", `"far"`, "OF-META", "OF-PAGE",
 	} {
-		if strings.Contains(all[0].system, never) {
-			t.Errorf("the prompt holds %q:\n%s", never, all[0].system)
+		if strings.Contains(all[0].System, never) {
+			t.Errorf("the prompt holds %q:\n%s", never, all[0].System)
 		}
 	}
 }
@@ -243,7 +245,7 @@ func TestModelPromptHoldsNothingElse(t *testing.T) {
 // the configuration and of the traces.
 func modelConfig(t *testing.T, server, endpoint, timeout, more string) (config, traces string) {
 	t.Helper()
-	dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {puppet: {type: http, url: %q}}
 allowlist: allowlist.json
 input: {defaults: false}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"pgfsm/mcp/toy"
 )
 
@@ -16,7 +18,7 @@ import (
 func TestModelModes(t *testing.T) {
 	t.Parallel()
 	const routed, unrouted = "show me policy-002", "how long may debug logs be kept?"
-	ticket := planFor(toy.ServiceNow, "get_ticket", `{"ticket_id":"INC0010001"}`)
+	ticket := mcptest.PlanFor(toy.ServiceNow, "get_ticket", `{"ticket_id":"INC0010001"}`)
 	byRoute := []string{"/type", "tool_result", "/typed/policy/policy_id", "policy-002"}
 	byOracle := []string{"/type", "tool_result", "/typed/ticket/ticket_id", "INC0010001"}
 	question := []string{"/type", "final_answer", "/state", "needs_info"}
@@ -38,11 +40,11 @@ func TestModelModes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			o := newOracle(t, saysBoth(ticket, ""))
+			o := mcptest.NewModel(t, mcptest.SaysBoth(ticket, ""))
 			traces := filepath.Join(t.TempDir(), "traces")
 			r := command(t.Context(), byModel(o, traces), append(append([]string{"run", "--json"}, tt.flags...), tt.question)...)
-			r.want(t, exitYes, tt.members...)
-			if got := len(o.requests()); got != tt.asked {
+			r.Want(t, exitYes, tt.members...)
+			if got := len(o.Prompts()); got != tt.asked {
 				t.Errorf("requests to the model = %d, want %d", got, tt.asked)
 			}
 			o.Close()
@@ -50,11 +52,11 @@ func TestModelModes(t *testing.T) {
 		})
 	}
 	t.Run("router-does-not-let-the-model-summarize", func(t *testing.T) {
-		o := newOracle(t, saysBoth(ticket, `{"items":[{"claim":"No.","evidence":"no"}]}`))
+		o := mcptest.NewModel(t, mcptest.SaysBoth(ticket, `{"items":[{"claim":"No.","evidence":"no"}]}`))
 		traces := filepath.Join(t.TempDir(), "traces")
 		r := command(t.Context(), byModel(o, traces), "run", "--json", "--planner", "router", "Summarize policy policy-002")
-		r.want(t, exitYes, "/type", "tool_result_with_summary")
-		if got := len(o.requests()); got != 0 {
+		r.Want(t, exitYes, "/type", "tool_result_with_summary")
+		if got := len(o.Prompts()); got != 0 {
 			t.Errorf("requests to the model = %d, want 0", got)
 		}
 	})
@@ -64,17 +66,17 @@ func TestModelModes(t *testing.T) {
 // to nobody.
 func TestModelOfTheFileStands(t *testing.T) {
 	t.Parallel()
-	ours, others := newOracle(t, saysBoth(lookPlan, "")), newOracle(t, saysBoth(lookPlan, ""))
+	ours, others := mcptest.NewModel(t, mcptest.SaysBoth(lookPlan, "")), mcptest.NewModel(t, mcptest.SaysBoth(lookPlan, ""))
 	server, _ := typedPuppet(t)
 	config, traces := modelConfig(t, server.URL, ours.URL+"/v1", "1m", "")
-	command(t.Context(), byModel(others, traces), "run", "--json", "-c", config, "have a look").want(t, exitYes,
+	command(t.Context(), byModel(others, traces), "run", "--json", "-c", config, "have a look").Want(t, exitYes,
 		"/type", "tool_result")
-	all, strayed := ours.requests(), others.requests()
+	all, strayed := ours.Prompts(), others.Prompts()
 	if len(all) != 1 || len(strayed) != 0 {
 		t.Fatalf("requests = %d and %d, want 1 to the file's model and 0 to the environment's", len(all), len(strayed))
 	}
-	if holds(fmt.Sprint(all[0].header, all[0].body), theKey) {
-		t.Errorf("the environment's key went to the file's model: %v", all[0].header)
+	if cli.Holds(fmt.Sprint(all[0].Header, all[0].Body), theKey) {
+		t.Errorf("the environment's key went to the file's model: %v", all[0].Header)
 	}
 }
 
@@ -87,11 +89,11 @@ func TestModelKeyOfTheFile(t *testing.T) {
 		{"from-a-file", "${file:token}"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			o := newOracle(t, func(_ *oracle, w http.ResponseWriter, _ *http.Request, q asked) {
-				sayJSON(w, http.StatusOK, spoken(strings.Replace(lookPlan, "{}", `{"id":"`+q.header.Get("Authorization")+`"}`, 1)))
+			o := mcptest.NewModel(t, func(_ *mcptest.Model, w http.ResponseWriter, _ *http.Request, q mcptest.Prompt) {
+				mcptest.SayJSON(w, http.StatusOK, mcptest.Spoken(strings.Replace(lookPlan, "{}", `{"id":"`+q.Header.Get("Authorization")+`"}`, 1)))
 			})
 			server, _ := typedPuppet(t)
-			dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+			dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {puppet: {type: http, url: %q}}
 allowlist: allowlist.json
 planner: {mode: llm, llm: {base_url: %q, model: scripted-1, api_key: %q}}
@@ -104,18 +106,18 @@ planner: {mode: llm, llm: {base_url: %q, model: scripted-1, api_key: %q}}
 					args = append(args, "have a look")
 				}
 				r := command(t.Context(), env, args...)
-				if shown += r.stdout + r.stderr; r.code == exitCould {
-					t.Errorf("%q: exit code = 2: %s", words, r.stderr)
+				if shown += r.Stdout + r.Stderr; r.Code == exitCould {
+					t.Errorf("%q: exit code = 2: %s", words, r.Stderr)
 				}
 			}
-			for _, path := range tracesOf(t, filepath.Join(dir, "traces")) {
-				shown += textOf(t, path)
+			for _, path := range cli.Traces(t, filepath.Join(dir, "traces")) {
+				shown += cli.Read(t, path)
 			}
-			if holds(shown, theKey) {
+			if cli.Holds(shown, theKey) {
 				t.Errorf("the key is shown or recorded: %s", nearby(shown, theKey))
 			}
-			all := o.requests()
-			if len(all) != 2 || all[0].header.Get("Authorization") != "Bearer "+theKey {
+			all := o.Prompts()
+			if len(all) != 2 || all[0].Header.Get("Authorization") != "Bearer "+theKey {
 				t.Errorf("requests = %d, want 2 with the key", len(all))
 			}
 			replays(t, filepath.Join(dir, "traces"), 2)
@@ -126,43 +128,45 @@ planner: {mode: llm, llm: {base_url: %q, model: scripted-1, api_key: %q}}
 // echoPlace is where an endpoint puts the key that it was sent.
 type echoPlace struct {
 	name string
-	say  saying
+	say  mcptest.Saying
 }
 
 func echoPlaces() []echoPlace {
-	key := func(q asked) string { return strings.TrimPrefix(q.header.Get("Authorization"), "Bearer ") }
-	escaped := func(q asked) string { return fmt.Sprintf(`\u%04x%s`, key(q)[0], key(q)[1:]) }
-	content := func(content func(asked) string) saying {
-		return func(_ *oracle, w http.ResponseWriter, _ *http.Request, q asked) {
-			sayJSON(w, http.StatusOK, spoken(content(q)))
+	key := func(q mcptest.Prompt) string { return strings.TrimPrefix(q.Header.Get("Authorization"), "Bearer ") }
+	escaped := func(q mcptest.Prompt) string { return fmt.Sprintf(`\u%04x%s`, key(q)[0], key(q)[1:]) }
+	content := func(content func(mcptest.Prompt) string) mcptest.Saying {
+		return func(_ *mcptest.Model, w http.ResponseWriter, _ *http.Request, q mcptest.Prompt) {
+			mcptest.SayJSON(w, http.StatusOK, mcptest.Spoken(content(q)))
 		}
 	}
-	status := func(status int, body func(asked) string) saying {
-		return func(_ *oracle, w http.ResponseWriter, _ *http.Request, q asked) { sayJSON(w, status, body(q)) }
+	status := func(status int, body func(mcptest.Prompt) string) mcptest.Saying {
+		return func(_ *mcptest.Model, w http.ResponseWriter, _ *http.Request, q mcptest.Prompt) {
+			mcptest.SayJSON(w, status, body(q))
+		}
 	}
 	ask := func(what string) string {
 		return `{"type":"final_answer","answer":"` + what + `","needs_more_info":true}`
 	}
-	fetch := planFor(toy.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`)
+	fetch := mcptest.PlanFor(toy.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`)
 	return []echoPlace{
-		{"in-its-question-escaped", content(func(q asked) string { return ask(escaped(q)) })},
-		{"in-the-arguments-escaped", content(func(q asked) string {
-			return planFor(toy.SharePoint, "search_sharepoint", `{"query":"`+escaped(q)+`"}`)
+		{"in-its-question-escaped", content(func(q mcptest.Prompt) string { return ask(escaped(q)) })},
+		{"in-the-arguments-escaped", content(func(q mcptest.Prompt) string {
+			return mcptest.PlanFor(toy.SharePoint, "search_sharepoint", `{"query":"`+escaped(q)+`"}`)
 		})},
-		{"in-a-summary", func(_ *oracle, w http.ResponseWriter, _ *http.Request, q asked) {
+		{"in-a-summary", func(_ *mcptest.Model, w http.ResponseWriter, _ *http.Request, q mcptest.Prompt) {
 			said := fetch
-			if q.kind == "summary" {
+			if q.Kind == "summary" {
 				said = `{"items":[{"claim":"` + key(q) + `","evidence":"` + porterEvidence + `"}]}`
 			}
-			sayJSON(w, http.StatusOK, spoken(said))
+			mcptest.SayJSON(w, http.StatusOK, mcptest.Spoken(said))
 		}},
-		{"in-a-refusal", status(http.StatusOK, func(q asked) string {
-			return chat(`{"role":"assistant","content":null,"refusal":"I know ` + key(q) + `"}`)
+		{"in-a-refusal", status(http.StatusOK, func(q mcptest.Prompt) string {
+			return mcptest.Chat(`{"role":"assistant","content":null,"refusal":"I know ` + key(q) + `"}`)
 		})},
-		{"in-the-body-of-a-401-escaped", status(http.StatusUnauthorized, func(q asked) string {
+		{"in-the-body-of-a-401-escaped", status(http.StatusUnauthorized, func(q mcptest.Prompt) string {
 			return `{"error":{"message":"Incorrect API key provided: ` + escaped(q) + `"}}`
 		})},
-		{"in-a-redirect", func(_ *oracle, w http.ResponseWriter, _ *http.Request, q asked) {
+		{"in-a-redirect", func(_ *mcptest.Model, w http.ResponseWriter, _ *http.Request, q mcptest.Prompt) {
 			w.Header().Set("Location", "/"+key(q))
 			w.WriteHeader(http.StatusTemporaryRedirect)
 		}},
@@ -176,36 +180,36 @@ func TestModelKeyStaysOut(t *testing.T) {
 	for _, tt := range echoPlaces() {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			o := newOracle(t, tt.say)
+			o := mcptest.NewModel(t, tt.say)
 			fleet := demoFleet(t)
 			traces := filepath.Join(t.TempDir(), "traces")
 			for _, form := range []string{"--json", "--planner=llm"} {
 				r := command(t.Context(), byModel(o, traces), "run", "--planner", "llm", form, "-c", demoConfig(t, fleet),
 					"summarize what there is to know")
-				if r.code == exitCould && r.stdout == "" {
-					t.Fatalf("there was no run: %s", r.stderr)
+				if r.Code == exitCould && r.Stdout == "" {
+					t.Fatalf("there was no run: %s", r.Stderr)
 				}
-				if all := r.stdout + r.stderr; holds(all, theKey) || strings.Contains(all, theKey[8:]) {
+				if all := r.Stdout + r.Stderr; cli.Holds(all, theKey) || strings.Contains(all, theKey[8:]) {
 					t.Errorf("the key is shown:\n%s", all)
 				}
 			}
-			found := tracesOf(t, traces)
+			found := cli.Traces(t, traces)
 			if len(found) != 2 {
 				t.Fatalf("traces = %q, want two", found)
 			}
 			for _, path := range found {
-				if holds(textOf(t, path), theKey) {
-					t.Errorf("%s holds the key:\n%s", path, nearby(textOf(t, path), theKey[8:]))
+				if cli.Holds(cli.Read(t, path), theKey) {
+					t.Errorf("%s holds the key:\n%s", path, nearby(cli.Read(t, path), theKey[8:]))
 				}
 			}
 			for _, s := range fleet.Servers() {
 				for _, c := range s.Calls() {
-					if holds(string(c.Arguments), theKey) {
+					if cli.Holds(string(c.Arguments), theKey) {
 						t.Errorf("the key reached %s: %s", s.Name(), c.Arguments)
 					}
 				}
 			}
-			if len(o.requests()) == 0 || o.requests()[0].header.Get("Authorization") != "Bearer "+theKey {
+			if len(o.Prompts()) == 0 || o.Prompts()[0].Header.Get("Authorization") != "Bearer "+theKey {
 				t.Error("the key never reached the endpoint: this test shows nothing")
 			}
 			replays(t, traces, 2)
@@ -226,7 +230,7 @@ func nearby(text, word string) string {
 // neither says where requests go. A server that is started gets none of it either.
 func TestModelEnvironmentIsNotSent(t *testing.T) {
 	t.Parallel()
-	decoy := newOracle(t, saysBoth("{}", ""))
+	decoy := mcptest.NewModel(t, mcptest.SaysBoth("{}", ""))
 	elsewhere := decoy.URL + "/v1"
 	foreign := []string{
 		"OPENAI_API_KEY=env-openai-4711", "OPENAI_ORG_ID=env-org-4711", "OPENAI_ORGANIZATION=env-org-4711",
@@ -235,8 +239,8 @@ func TestModelEnvironmentIsNotSent(t *testing.T) {
 		"AZURE_OPENAI_API_KEY=env-azure-4711", "AZURE_OPENAI_ENDPOINT=" + elsewhere, "ANTHROPIC_API_KEY=env-other-4711",
 		"HTTP_PROXY=" + decoy.URL, "http_proxy=" + decoy.URL, "ALL_PROXY=" + decoy.URL,
 	}
-	o := newOracle(t, saysBoth(planFor("tells", "look", "{}"), ""))
-	dir := folder(t, "pgfsm.yaml", `version: 1
+	o := mcptest.NewModel(t, mcptest.SaysBoth(mcptest.PlanFor("tells", "look", "{}"), ""))
+	dir := cli.Folder(t, "pgfsm.yaml", `version: 1
 servers: {tells: {type: stdio, command: player, args: [tells-environment]}}
 allowlist: allowlist.json
 `, "allowlist.json", `{"tells": ["look"]}`)
@@ -246,20 +250,20 @@ allowlist: allowlist.json
 			name = "without-a-key"
 		}
 		t.Run(name, func(t *testing.T) {
-			before := len(o.requests())
+			before := len(o.Prompts())
 			env := append(slices.Clone(foreign), "LLM_BASE_URL="+o.URL+"/v1", "LLM_MODEL=scripted-1")
 			if key != "" {
 				env = append(env, "LLM_API_KEY="+key)
 			}
 			cmd, stdout, stderr := child(t.Context(), "pgfsm", env, "run", "--planner", "llm", "--json", "-c",
 				filepath.Join(dir, "pgfsm.yaml"), "have a look")
-			r := ran{exitCodeOf(t, cmd.Run()), stdout.String(), stderr.String()}
-			r.want(t, exitYes, "/type", "tool_result")
-			said := o.requests()[before:]
+			r := cli.Result{Code: cli.ExitCode(t, cmd.Run()), Stdout: stdout.String(), Stderr: stderr.String()}
+			r.Want(t, exitYes, "/type", "tool_result")
+			said := o.Prompts()[before:]
 			if len(said) != 1 {
 				t.Fatalf("requests = %d, want 1", len(said))
 			}
-			got := fmt.Sprint(said[0].header, said[0].body)
+			got := fmt.Sprint(said[0].Header, said[0].Body)
 			for _, never := range []string{"env-", "Openai-Organization", "Openai-Project", "X-Env"} {
 				if strings.Contains(got, never) {
 					t.Errorf("the endpoint was sent %q: %s", never, got)
@@ -269,10 +273,10 @@ allowlist: allowlist.json
 			if key != "" {
 				want = "Bearer " + key
 			}
-			if auth := said[0].header.Get("Authorization"); auth != want {
+			if auth := said[0].Header.Get("Authorization"); auth != want {
 				t.Errorf("Authorization = %q, want %q", auth, want)
 			}
-			child := r.member("/raw/content/0/text")
+			child := r.Member("/raw/content/0/text")
 			if !strings.Contains(child, "PATH=") {
 				t.Errorf("the server's environment = %q, want it told", child)
 			}
@@ -283,7 +287,7 @@ allowlist: allowlist.json
 			}
 		})
 	}
-	if got := len(decoy.requests()); got != 0 {
+	if got := len(decoy.Prompts()); got != 0 {
 		t.Errorf("requests to where the environment points = %d, want 0", got)
 	}
 }

@@ -23,6 +23,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"pgfsm/mcp/wire"
 )
 
@@ -160,7 +162,7 @@ func newStackedServer(t *testing.T) *stackedServer {
 		switch m.Method {
 		case "initialize":
 			w.Header().Set("Mcp-Session-Id", "1")
-			result = []byte(hello)
+			result = []byte(mcptest.Hello)
 		case "tools/list":
 			result = fmt.Appendf(nil, `{"tools":[`+gatewayBenchTool+`]}`, "echo")
 		case "tools/call":
@@ -239,7 +241,7 @@ func (w *stackedWriter) Write(p []byte) (int, error) {
 // runStacks answers a question by pgfsm run, and returns the functions on the way to the server and those on the way of the answer.
 func runStacks(t *testing.T) (there, back []frame) {
 	s := newStackedServer(t)
-	dir := folder(t, "allowlist.json", `{"kb": ["echo"]}`, "pgfsm.yaml", "version: 1\nallowlist: allowlist.json\nledger: \"sqlite:pgfsm.db\"\n"+
+	dir := cli.Folder(t, "allowlist.json", `{"kb": ["echo"]}`, "pgfsm.yaml", "version: 1\nallowlist: allowlist.json\nledger: \"sqlite:pgfsm.db\"\n"+
 		"servers: {kb: {type: http, url: \""+s.URL+"/mcp\"}}\n"+
 		"planner: {mode: router, routes: [{id: echo, pattern: '^echo (\\w+)$', server: kb, tool: echo, args: {message: '${1}'}}]}\n")
 	var out stackedWriter
@@ -305,7 +307,7 @@ func pointerName(name string) string {
 // TestDocsOneCall holds the page to the stacks.
 func TestDocsOneCall(t *testing.T) {
 	page := filepath.Join(repository, oneCallPage)
-	written := textOf(t, page)
+	written := cli.Read(t, page)
 	text := written
 	for _, way := range []struct {
 		name   string
@@ -336,7 +338,7 @@ func TestDocsOneCall(t *testing.T) {
 		}
 	}
 	if *update {
-		write(t, page, text)
+		cli.Write(t, page, text)
 		return
 	}
 	if diff := gocmp.Diff(written, text); diff != "" {

@@ -18,9 +18,9 @@ func TestConfigurationThatIsAPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := command(t.Context(), nil, "config", "check", "-c", path)
-	r.want(t, exitCould)
-	if !strings.Contains(r.stderr, "not a regular file") {
-		t.Errorf("stderr = %q, want it to say what the file is", r.stderr)
+	r.Want(t, exitCould)
+	if !strings.Contains(r.Stderr, "not a regular file") {
+		t.Errorf("stderr = %q, want it to say what the file is", r.Stderr)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/cli"
 	"pgfsm/states/statestest"
 )
 
@@ -47,7 +48,7 @@ policies:
 )
 
 func policyFolder(t *testing.T) (dir, config string) {
-	dir = folder(t, "pgfsm.yaml", policyConfig, "risk.yaml", policyConfigRisk, "policy.yaml", policyConfigPolicy,
+	dir = cli.Folder(t, "pgfsm.yaml", policyConfig, "risk.yaml", policyConfigRisk, "policy.yaml", policyConfigPolicy,
 		"allowlist.json", `{"ledger": ["transfer"]}`, "tests.yaml", policyTests,
 		"wrong/tests.yaml", strings.Replace(policyTests, "expect: allow", "expect: deny", 1))
 	return dir, filepath.Join(dir, "pgfsm.yaml")
@@ -55,11 +56,11 @@ func policyFolder(t *testing.T) (dir, config string) {
 
 func TestPolicyExplainDocument(t *testing.T) {
 	_, config := policyFolder(t)
-	explain := func(args ...string) ran {
+	explain := func(args ...string) cli.Result {
 		return command(t.Context(), nil, slices.Concat([]string{"policy", "explain", "-c", config, "--json", "--server", "ledger"}, args)...)
 	}
 	held := explain("--tool", "transfer", "--args", `{"amount":2000,"parts":4}`, "--actor", "local:alice")
-	held.want(t, exitCould, "/schema_version", fmt.Sprint(schemaVersion), "/decision", "unknown", "/code", "",
+	held.Want(t, exitCould, "/schema_version", fmt.Sprint(schemaVersion), "/decision", "unknown", "/code", "",
 		"/gates/2/gate", "server", "/gates/2/verdict", "unknown", "/gates/3/verdict", "allow", "/gates/4/verdict", "unknown",
 		"/gates/6/verdict", "pending", "/gates/6/code", "approval_required", "/gates/6/reason", `Policy \"transfers\": Money moves.`,
 		"/policy", "transfers", "/condition", "require_approval_if",
@@ -70,27 +71,27 @@ func TestPolicyExplainDocument(t *testing.T) {
 		"/policies/1/policy", "others", "/policies/1/matched", "false", "/policies/1/why", `the server \"ledger\" is not \"mail\`,
 		"/policies/2/policy", "transfers", "/policies/2/matched", "true", "/policies/3", "",
 		"/shadow/0/policy", "trial", "/shadow/0/effect", "deny")
-	if expires := held.member("/expires"); len(expires) != len(statestest.At) {
+	if expires := held.Member("/expires"); len(expires) != len(statestest.At) {
 		t.Errorf("/expires = %q, want a time like %s", expires, statestest.At)
 	}
-	explain("--tool", "transfer", "--args", `{"amount":2000}`).want(t, exitNo, "/decision", "deny", "/code", "policy_denied",
+	explain("--tool", "transfer", "--args", `{"amount":2000}`).Want(t, exitNo, "/decision", "deny", "/code", "policy_denied",
 		"/condition", "deny", "/risk_mode", "danger", "/risk_score", "1000", "/approvers", "", "/quorum", "", "/expires", "")
-	explain("--tool", "transfer", "--args", `{"amount":10,"parts":2}`).want(t, exitCould, "/decision", "unknown", "/gates/6/verdict", "allow",
+	explain("--tool", "transfer", "--args", `{"amount":10,"parts":2}`).Want(t, exitCould, "/decision", "unknown", "/gates/6/verdict", "allow",
 		"/policy", "transfers")
-	explain("--tool", "nothing").want(t, exitNo, "/decision", "deny", "/code", "tool_not_allowed", "/policy", "", "/policies/2/matched", "false")
+	explain("--tool", "nothing").Want(t, exitNo, "/decision", "deny", "/code", "tool_not_allowed", "/policy", "", "/policies/2/matched", "false")
 }
 
 func TestPolicyTestDocument(t *testing.T) {
 	dir, config := policyFolder(t)
 	good := command(t.Context(), nil, "policy", "test", "-c", config, "--json", filepath.Join(dir, "tests.yaml"))
-	good.want(t, exitYes, "/schema_version", fmt.Sprint(schemaVersion), "/ok", "true", "/tests/0/name", "small", "/tests/0/ok", "true",
+	good.Want(t, exitYes, "/schema_version", fmt.Sprint(schemaVersion), "/ok", "true", "/tests/0/name", "small", "/tests/0/ok", "true",
 		"/tests/0/got", "allow", "/tests/0/want", "allow", "/tests/0/policy", "transfers", "/tests/0/want_policy", "transfers",
 		"/tests/0/line", "2", "/tests/0/file", filepath.ToSlash(filepath.Join(dir, "tests.yaml")),
 		"/tests/1/name", "large", "/tests/1/got", "pending", "/tests/1/line", "3", "/tests/2", "",
 		"/uncovered/policies_without_a_test/0", "others", "/uncovered/policies_without_a_test/1", "",
 		"/uncovered/risk_rules_without_a_test", "[]")
 	bad := command(t.Context(), nil, "policy", "test", "-c", config, "--json", filepath.Join(dir, "wrong"))
-	bad.want(t, exitNo, "/ok", "false", "/tests/0/ok", "false", "/tests/0/got", "allow", "/tests/0/want", "deny", "/tests/1/ok", "true")
+	bad.Want(t, exitNo, "/ok", "false", "/tests/0/ok", "false", "/tests/0/got", "allow", "/tests/0/want", "deny", "/tests/1/ok", "true")
 	all := command(t.Context(), nil, "policy", "test", "-c", config, "--json", dir)
-	all.want(t, exitNo, "/ok", "false", "/tests/3/ok", "true", "/tests/4", "")
+	all.Want(t, exitNo, "/ok", "false", "/tests/3/ok", "true", "/tests/4", "")
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/runner/explain"
+	"pgfsm/internal/test/cli"
 	"pgfsm/policy/rules"
 )
 
@@ -42,7 +43,7 @@ func hintedFolder(t *testing.T, pin bool, risk, policies string) *pinned {
 	config := strings.Replace(p.text("pgfsm.yaml"), "version: 1\n", "version: 1\nenv: prod\nrisk: risk.yaml\npolicy: policy.yaml\ninput: {defaults: false}\n", 1)
 	p.writes("pgfsm.yaml", config)
 	if pin {
-		p.pins("approve").want(t, exitYes)
+		p.pins("approve").Want(t, exitYes)
 	}
 	return p
 }
@@ -55,14 +56,14 @@ func (p *pinned) writes(name, text string) {
 }
 
 // decisionOfRun returns the policy's decision from the document of a run.
-func decisionOfRun(t *testing.T, r ran) string {
+func decisionOfRun(t *testing.T, r cli.Result) string {
 	t.Helper()
 	switch {
-	case r.code == exitYes && r.member("/type") == "tool_result":
+	case r.Code == exitYes && r.Member("/type") == "tool_result":
 		return rules.Allow
-	case r.code == exitPending && r.member("/code") == "approval_required":
+	case r.Code == exitPending && r.Member("/code") == "approval_required":
 		return rules.Pending
-	case r.code == exitNo && strings.HasPrefix(r.member("/code"), "policy_"):
+	case r.Code == exitNo && strings.HasPrefix(r.Member("/code"), "policy_"):
 		return rules.Deny
 	}
 	t.Fatalf("run = %+v, want a decision of the policy", r)
@@ -123,7 +124,7 @@ func agreeing(t *testing.T, p *pinned, pin bool) (words []string) {
 			if !pin && how == "given" && word != rules.Deny {
 				decision = explain.Unknown // the schema is
 			}
-			r.want(t, decisionExit[decision], "/decision", decision, "/gates/6/gate", "policy", "/gates/6/verdict", word, "/known/pinned", fmt.Sprint(pin))
+			r.Want(t, decisionExit[decision], "/decision", decision, "/gates/6/gate", "policy", "/gates/6/verdict", word, "/known/pinned", fmt.Sprint(pin))
 			if t.Failed() {
 				t.Fatalf("explain, %s, of %s: want %s", how, h.name, word)
 			}
@@ -134,14 +135,14 @@ func agreeing(t *testing.T, p *pinned, pin bool) (words []string) {
 	}
 	p.writes("tests.yaml", tests)
 	p.writes("bare.yaml", bare)
-	command(t.Context(), nil, "policy", "test", "-c", p.config, filepath.Join(p.dir, "tests.yaml")).want(t, exitYes)
+	command(t.Context(), nil, "policy", "test", "-c", p.config, filepath.Join(p.dir, "tests.yaml")).Want(t, exitYes)
 	if pin {
-		command(t.Context(), nil, "policy", "test", "-c", p.config, filepath.Join(p.dir, "bare.yaml")).want(t, exitYes)
+		command(t.Context(), nil, "policy", "test", "-c", p.config, filepath.Join(p.dir, "bare.yaml")).Want(t, exitYes)
 	}
 	past := filepath.Join(p.dir, "traces")
-	command(t.Context(), nil, "replay", past).want(t, exitYes)
+	command(t.Context(), nil, "replay", past).Want(t, exitYes)
 	diff := command(t.Context(), nil, "policy", "diff", filepath.Join(p.dir, "policy.yaml"), p.dir, "--traces", past, "--json")
-	diff.want(t, exitYes, "/judged", fmt.Sprint(len(hinted)), "/changed", "[]")
+	diff.Want(t, exitYes, "/judged", fmt.Sprint(len(hinted)), "/changed", "[]")
 	for i, pair := range [][2]string{{"allow", "allow"}, {"pending", "pending"}, {"deny", "deny"}} {
 		n := 0
 		for _, word := range words {
@@ -149,7 +150,7 @@ func agreeing(t *testing.T, p *pinned, pin bool) (words []string) {
 				n++
 			}
 		}
-		diff.want(t, exitYes, fmt.Sprintf("/decisions/%d/calls", i*4), fmt.Sprint(n))
+		diff.Want(t, exitYes, fmt.Sprintf("/decisions/%d/calls", i*4), fmt.Sprint(n))
 	}
 	return words
 }
@@ -161,28 +162,28 @@ func yamlHints(doc string) string { return strings.NewReplacer(`"`, "", ":", ": 
 func TestPolicyExplainSaysWhereItKnowsFrom(t *testing.T) {
 	t.Parallel()
 	p := hintedFolder(t, true, "version: 1\n", "version: 1\npolicies:\n- {id: a, effect: allow}\n")
-	explain := func(flags ...string) ran {
+	explain := func(flags ...string) cli.Result {
 		return command(t.Context(), nil, append([]string{"policy", "explain", "-c", p.config, "--server", "puppet", "--tool", "reads"}, flags...)...)
 	}
-	explain().holds(t, exitYes, "Tool: pinned (allowlist), annotations: readOnlyHint true, openWorldHint false (kept definition)\n")
-	explain("--json").want(t, exitYes, "/known/pinned_from", "allowlist", "/known/annotations_from", "kept definition",
+	explain().Says(t, exitYes, "Tool: pinned (allowlist), annotations: readOnlyHint true, openWorldHint false (kept definition)\n")
+	explain("--json").Want(t, exitYes, "/known/pinned_from", "allowlist", "/known/annotations_from", "kept definition",
 		"/known/annotations/readOnlyHint", "true", "/known/annotations/destructiveHint", "null")
-	explain("--pinned=false").holds(t, exitYes, "Tool: not pinned (given), annotations: readOnlyHint true, openWorldHint false (kept definition)\n")
-	explain("--annotations", `{"idempotentHint":false}`).holds(t, exitYes, "Tool: pinned (allowlist), annotations: idempotentHint false (given)\n")
-	explain("--live").holds(t, exitYes, "openWorldHint false (server)\n")
-	explain("--tool", "other").holds(t, exitNo, "Tool: not pinned (allowlist), annotations: none (unknown)\n")
+	explain("--pinned=false").Says(t, exitYes, "Tool: not pinned (given), annotations: readOnlyHint true, openWorldHint false (kept definition)\n")
+	explain("--annotations", `{"idempotentHint":false}`).Says(t, exitYes, "Tool: pinned (allowlist), annotations: idempotentHint false (given)\n")
+	explain("--live").Says(t, exitYes, "openWorldHint false (server)\n")
+	explain("--tool", "other").Says(t, exitNo, "Tool: not pinned (allowlist), annotations: none (unknown)\n")
 
 	kept := p.text("allowlist.pins.json")
 	p.writes("allowlist.pins.json", strings.Replace(kept, `"readOnlyHint": true`, `"readOnlyHint": false`, 1))
-	if r := explain(); !strings.Contains(r.stderr, "do not have the digests") {
-		t.Errorf("stderr = %q, want that a definition is not what was approved", r.stderr)
+	if r := explain(); !strings.Contains(r.Stderr, "do not have the digests") {
+		t.Errorf("stderr = %q, want that a definition is not what was approved", r.Stderr)
 	} else {
-		r.holds(t, exitCould, "Tool: pinned (allowlist), annotations: none (unknown)\n", "Decision: unknown. ")
+		r.Says(t, exitCould, "Tool: pinned (allowlist), annotations: none (unknown)\n", "Decision: unknown. ")
 	}
 	if err := os.Remove(filepath.Join(p.dir, "allowlist.pins.json")); err != nil {
 		t.Fatal(err)
 	}
-	explain().holds(t, exitCould, "Tool: pinned (allowlist), annotations: none (unknown)\n", "Decision: unknown. ")
+	explain().Says(t, exitCould, "Tool: pinned (allowlist), annotations: none (unknown)\n", "Decision: unknown. ")
 	p.writes("allowlist.pins.json", kept)
 
 	if err := os.Rename(filepath.Join(p.dir, "allowlist.json"), filepath.Join(p.dir, "elsewhere.json")); err != nil {
@@ -194,11 +195,11 @@ func TestPolicyExplainSaysWhereItKnowsFrom(t *testing.T) {
 	if err := os.Symlink("elsewhere.json", filepath.Join(p.dir, "allowlist.json")); err != nil {
 		t.Fatal(err)
 	}
-	explain().holds(t, exitYes, "openWorldHint false (kept definition)\n") // beside the file behind the link, as pins keeps them
+	explain().Says(t, exitYes, "openWorldHint false (kept definition)\n") // beside the file behind the link, as pins keeps them
 
 	p.lists(strings.Replace(hintedTools()[1], "true", "false", 1), hintedTools()[0])
-	explain("--live").holds(t, exitNo, "readOnlyHint false", "allowlist  deny     [tool_definition_changed] ")
-	explain("--live", "--tool", "silent").holds(t, exitYes, "annotations: none (server)\n")
+	explain("--live").Says(t, exitNo, "readOnlyHint false", "allowlist  deny     [tool_definition_changed] ")
+	explain("--live", "--tool", "silent").Says(t, exitYes, "annotations: none (server)\n")
 	for _, tt := range []struct {
 		name, says string
 		flags      []string
@@ -212,14 +213,14 @@ func TestPolicyExplainSaysWhereItKnowsFrom(t *testing.T) {
 		{"pinned-no-word", "invalid argument", []string{"--pinned=perhaps"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if r := explain(tt.flags...); r.code != exitCould || r.stdout != "" || !strings.Contains(r.stderr, tt.says) {
+			if r := explain(tt.flags...); r.Code != exitCould || r.Stdout != "" || !strings.Contains(r.Stderr, tt.says) {
 				t.Errorf("explain = %+v, want exit code %d and %q", r, exitCould, tt.says)
 			}
 		})
 	}
 	p.server.CloseClientConnections()
 	p.server.Close()
-	if r := explain("--live"); r.code != exitCould || !strings.Contains(r.stdout, "[no_servers] No server answered") {
+	if r := explain("--live"); r.Code != exitCould || !strings.Contains(r.Stdout, "[no_servers] No server answered") {
 		t.Errorf("explain --live of a server that is down = %+v", r)
 	}
 }

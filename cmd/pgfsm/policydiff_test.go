@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"pgfsm/internal/test/cli"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/ruling"
 	"pgfsm/traces"
@@ -21,12 +22,12 @@ import (
 // backTest is a folder with two policies and n traces of one call.
 func backTest(t *testing.T, n int) (root, before, after, past string) {
 	t.Helper()
-	root = folder(t, "old.yaml", "version: 1\npolicies: [{id: reads, match: {tool: \"fetch_*\"}, effect: allow}]\n",
+	root = cli.Folder(t, "old.yaml", "version: 1\npolicies: [{id: reads, match: {tool: \"fetch_*\"}, effect: allow}]\n",
 		"new/policy.yaml", "version: 1\npolicies: [{id: all, effect: deny}]\n", "new/risk.yaml", "version: 1\n", "traces/readme.txt", "")
 	recorded := t.TempDir()
 	r := command(t.Context(), map[string]string{"SAFE_TRACE_DIR": recorded}, "run", "--json", "show policy-002")
-	r.want(t, exitYes)
-	text, err := os.ReadFile(filepath.Join(recorded, traces.Name(r.member("/run_id"))))
+	r.Want(t, exitYes)
+	text, err := os.ReadFile(filepath.Join(recorded, traces.Name(r.Member("/run_id"))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,8 +46,8 @@ func TestPolicyDiffInParallel(t *testing.T) {
 	was := files(t, root)
 	one := command(t.Context(), nil, "policy", "diff", before, after, "--traces", dir, "--json", "--jobs", "1")
 	many := command(t.Context(), nil, "policy", "diff", before, after, "--traces", dir, "--json", "--jobs", "16")
-	one.want(t, exitYes, "/traces", "40", "/judged", "40", "/kinds/2/kind", "newly-denied", "/kinds/2/calls", "40")
-	if one != many || one.stderr != "" {
+	one.Want(t, exitYes, "/traces", "40", "/judged", "40", "/kinds/2/kind", "newly-denied", "/kinds/2/calls", "40")
+	if one != many || one.Stderr != "" {
 		t.Errorf("policy diff in one job = %+v, in sixteen %+v", one, many)
 	}
 	if !slices.Equal(was, files(t, root)) {
@@ -75,13 +76,13 @@ func TestPolicyDiffInterrupted(t *testing.T) {
 		ctx := &expiring{Context: t.Context()}
 		ctx.left.Store(asked)
 		r := command(ctx, nil, "policy", "diff", before, after, "--traces", dir, "--json")
-		if r.code != exitCould || r.stdout != "" || !strings.Contains(r.stderr, "stopped by a signal") {
+		if r.Code != exitCould || r.Stdout != "" || !strings.Contains(r.Stderr, "stopped by a signal") {
 			t.Errorf("interrupted after %d: %+v, want exit code %d, the reason, and no answer", asked, r, exitCould)
 		}
 	}
 	ctx := &expiring{Context: t.Context()}
 	ctx.left.Store(1 << 20)
-	command(ctx, nil, "policy", "diff", before, after, "--traces", dir).want(t, exitYes)
+	command(ctx, nil, "policy", "diff", before, after, "--traces", dir).Want(t, exitYes)
 	if !slices.Equal(was, files(t, root)) {
 		t.Error("policy diff changed a file, or left one")
 	}
@@ -115,12 +116,12 @@ func TestPolicyDiffOfWhatCannotBeUsed(t *testing.T) {
 			}
 			for _, more := range [][]string{nil, {"--fail-on", "newly-allowed,newly-denied,newly-held"}} {
 				r := command(t.Context(), nil, slices.Concat([]string{"policy", "diff", before, after, "--traces", dir}, more)...)
-				if r.code != exitCould || !strings.Contains(r.stderr, "run-07") || strings.Count(r.stderr, "\n") != 1 {
+				if r.Code != exitCould || !strings.Contains(r.Stderr, "run-07") || strings.Count(r.Stderr, "\n") != 1 {
 					t.Errorf("policy diff %q = %+v, want exit code %d and the trace's name", more, r, exitCould)
 				}
 			}
 			r := command(t.Context(), nil, "policy", "diff", before, after, "--traces", dir, "--json")
-			r.want(t, exitCould, "/traces", "20", "/unusable", "1")
+			r.Want(t, exitCould, "/traces", "20", "/unusable", "1")
 		})
 	}
 }
@@ -197,20 +198,20 @@ func TestPolicyDiffOfHostileTraces(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := command(patient(t), nil, "policy", "diff", before, after, "--traces", dir, "--jobs", "2")
-	if r.code != exitCould || strings.Count(r.stderr, " cannot be used: ") != len(bad) || strings.Count(r.stderr, "\n") != len(bad) {
-		t.Errorf("policy diff = %d, want %d and a line for each of %d:\n%s", r.code, exitCould, len(bad), r.stderr)
+	if r.Code != exitCould || strings.Count(r.Stderr, " cannot be used: ") != len(bad) || strings.Count(r.Stderr, "\n") != len(bad) {
+		t.Errorf("policy diff = %d, want %d and a line for each of %d:\n%s", r.Code, exitCould, len(bad), r.Stderr)
 	}
-	if want := fmt.Sprintf("%d traces, ", 10+len(bad)); !strings.Contains(r.stdout, want) {
-		t.Errorf("stdout does not hold %q:\n%s", want, r.stdout)
+	if want := fmt.Sprintf("%d traces, ", 10+len(bad)); !strings.Contains(r.Stdout, want) {
+		t.Errorf("stdout does not hold %q:\n%s", want, r.Stdout)
 	}
-	if strings.ContainsAny(r.stdout+r.stderr, "\x1b\u202e") || !strings.Contains(r.stderr, `trace_\u001b[31m\u202eshown.json cannot be used`) {
-		t.Errorf("a file's name reached the terminal: %q", r.stderr)
+	if strings.ContainsAny(r.Stdout+r.Stderr, "\x1b\u202e") || !strings.Contains(r.Stderr, `trace_\u001b[31m\u202eshown.json cannot be used`) {
+		t.Errorf("a file's name reached the terminal: %q", r.Stderr)
 	}
 	for name := range bad {
-		if !strings.Contains(r.stderr, name) && !strings.Contains(name, "\x1b") {
-			t.Errorf("stderr does not name %s:\n%s", name, r.stderr)
+		if !strings.Contains(r.Stderr, name) && !strings.Contains(name, "\x1b") {
+			t.Errorf("stderr does not name %s:\n%s", name, r.Stderr)
 		}
 	}
 	j := command(patient(t), nil, "policy", "diff", before, after, "--traces", dir, "--json")
-	j.want(t, exitCould, "/unusable", fmt.Sprint(len(bad)), "/errors/0/path", filepath.ToSlash(filepath.Join(dir, "trace_\\u001b[31m\\u202eshown.json")))
+	j.Want(t, exitCould, "/unusable", fmt.Sprint(len(bad)), "/errors/0/path", filepath.ToSlash(filepath.Join(dir, "trace_\\u001b[31m\\u202eshown.json")))
 }

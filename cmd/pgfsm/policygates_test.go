@@ -15,7 +15,7 @@ func TestExplainLiveAnswersAsCall(t *testing.T) {
 	p := newPinned(t, `{"puppet":["typed","bad","twice","gone","moved","free"]}`, typed, bad,
 		`{"name":"twice","inputSchema":{"type":"object"}}`, `{"name":"moved","inputSchema":{"type":"object"}}`,
 		`{"name":"free","inputSchema":{"type":"object"}}`, `{"name":"hidden","inputSchema":{"type":"object"}}`)
-	p.pins("approve", "puppet", "moved").want(t, exitYes)
+	p.pins("approve", "puppet", "moved").Want(t, exitYes)
 	p.lists(typed, bad, `{"name":"twice","inputSchema":{"type":"object"}}`, `{"name":"twice","inputSchema":{"type":"object"}}`,
 		`{"name":"moved","description":"Moved.","inputSchema":{"type":"object"}}`, `{"name":"free","inputSchema":{"type":"object"}}`,
 		`{"name":"hidden","inputSchema":{"type":"object"}}`)
@@ -51,17 +51,17 @@ policies:
 			called := command(t.Context(), nil, "call", "-c", p.config, "--json", tt.server, tt.tool, tt.args)
 			told := command(t.Context(), nil, "policy", "explain", "-c", p.config, "--json", "--live",
 				"--server", tt.server, "--tool", tt.tool, "--args", tt.args)
-			if called.member("/code") != tt.code {
-				t.Errorf("call: exit code %d, %s; want the code %q", called.code, called.member("/code"), tt.code)
+			if called.Member("/code") != tt.code {
+				t.Errorf("call: exit code %d, %s; want the code %q", called.Code, called.Member("/code"), tt.code)
 			}
-			if told.code != called.code || told.member("/code") != called.member("/code") {
-				t.Errorf("explain --live: exit code %d, %s; call: %d, %s\n%s%s", told.code, told.member("/code"), called.code,
-					called.member("/code"), told.stdout, told.stderr)
+			if told.Code != called.Code || told.Member("/code") != called.Member("/code") {
+				t.Errorf("explain --live: exit code %d, %s; call: %d, %s\n%s%s", told.Code, told.Member("/code"), called.Code,
+					called.Member("/code"), told.Stdout, told.Stderr)
 			}
 			offline := command(t.Context(), nil, "policy", "explain", "-c", p.config, "--json",
 				"--server", tt.server, "--tool", tt.tool, "--args", tt.args)
-			if offline.code == exitYes || offline.member("/decision") == rules.Allow {
-				t.Errorf("explain says allow of a tool without a kept definition\n%s", offline.stdout)
+			if offline.Code == exitYes || offline.Member("/decision") == rules.Allow {
+				t.Errorf("explain says allow of a tool without a kept definition\n%s", offline.Stdout)
 			}
 		})
 	}

@@ -26,6 +26,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/tool"
 	"pgfsm/traces/ledger"
 )
@@ -50,7 +51,7 @@ func newProxy(t *testing.T, program string, s *served) *proxy {
 	t.Helper()
 	path := tool.Path(t, program, program)
 	fence := map[string]string{"nginx": "```nginx\n", "caddy": "```caddyfile\n"}[program]
-	_, rest, _ := strings.Cut(textOf(t, filepath.Join(repository, "docs/operate/deploy.md")), fence)
+	_, rest, _ := strings.Cut(cli.Read(t, filepath.Join(repository, "docs/operate/deploy.md")), fence)
 	config, _, found := strings.Cut(rest, "```")
 	if !found {
 		t.Fatalf("docs/operate/deploy.md has no configuration of %s", program)
@@ -77,7 +78,7 @@ func newProxy(t *testing.T, program string, s *served) *proxy {
 			t.Fatalf("the configuration of the docs has no %q: %s", replaced[i], config)
 		}
 	}
-	write(t, file, before+strings.NewReplacer(replaced...).Replace(config)+after)
+	cli.Write(t, file, before+strings.NewReplacer(replaced...).Replace(config)+after)
 	p.start(t)
 	t.Cleanup(func() { p.stop(t) })
 	return p
@@ -108,8 +109,8 @@ func (p *proxy) certify(t *testing.T) {
 	}
 	p.roots = x509.NewCertPool()
 	p.roots.AddCert(cert)
-	write(t, filepath.Join(p.dir, "pgfsm.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: public})))
-	write(t, filepath.Join(p.dir, "pgfsm.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
+	cli.Write(t, filepath.Join(p.dir, "pgfsm.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: public})))
+	cli.Write(t, filepath.Join(p.dir, "pgfsm.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
 }
 
 func (p *proxy) start(t *testing.T) {
@@ -254,9 +255,9 @@ func (p *proxy) streams(t *testing.T, o *office) {
 // disconnects: the gateway notices that a client has disconnected, and cancels its call.
 func (p *proxy) disconnects(t *testing.T, o *office) {
 	t.Helper()
-	o.u.does(o.u.hangs)
-	defer o.u.does(nil)
-	before := o.u.calls.Load()
+	o.u.Does(o.u.Hangs)
+	defer o.u.Does(nil)
+	before := o.u.Calls.Load()
 	ctx, cancel := context.WithCancel(patient(t))
 	done := make(chan struct{})
 	go func() {
@@ -266,7 +267,7 @@ func (p *proxy) disconnects(t *testing.T, o *office) {
 			resp.Body.Close()
 		}
 	}()
-	soon(t, "the server has the call", func() bool { return o.u.calls.Load() > before })
+	soon(t, "the server has the call", func() bool { return o.u.Calls.Load() > before })
 	cancel()
 	<-done
 	all := recorded(t, o.dir)
@@ -277,9 +278,9 @@ func (p *proxy) disconnects(t *testing.T, o *office) {
 func (p *proxy) signsIn(t *testing.T, o *office) {
 	t.Helper()
 	link := command(t.Context(), map[string]string{tokenVariable: o.bob}, "console", "-c", o.config)
-	link.want(t, exitYes)
+	link.Want(t, exitYes)
 	bob := p.client(t, "")
-	resp, err := bob.Post(strings.TrimSpace(link.stdout), "application/x-www-form-urlencoded", http.NoBody)
+	resp, err := bob.Post(strings.TrimSpace(link.Stdout), "application/x-www-form-urlencoded", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,15 +48,15 @@ func TestReplaySaysWhatAFileIs(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := command(t.Context(), nil, "replay", file)
-			if r.code != exitCould || !strings.Contains(r.stdout, "not a trace: "+tt.want) || strings.Contains(r.stdout, "ledger") {
-				t.Errorf("replay FILE = %d, %s%s; want %d and %q", r.code, r.stdout, r.stderr, exitCould, tt.want)
+			if r.Code != exitCould || !strings.Contains(r.Stdout, "not a trace: "+tt.want) || strings.Contains(r.Stdout, "ledger") {
+				t.Errorf("replay FILE = %d, %s%s; want %d and %q", r.Code, r.Stdout, r.Stderr, exitCould, tt.want)
 			}
 			want := map[bool]string{true: tt.want, false: "holds no trace"}[tt.found]
 			for _, args := range [][]string{{"replay", dir}, {"eval", "from-traces", dir, "-o", t.TempDir()},
 				{"policy", "diff", "--traces", dir, policy, policy}} {
 				r := command(t.Context(), nil, args...)
-				if r.code != exitCould || !strings.Contains(r.stdout+r.stderr, want) {
-					t.Errorf("%q = %d, %s%s; want %d and %q", args, r.code, r.stdout, r.stderr, exitCould, want)
+				if r.Code != exitCould || !strings.Contains(r.Stdout+r.Stderr, want) {
+					t.Errorf("%q = %d, %s%s; want %d and %q", args, r.Code, r.Stdout, r.Stderr, exitCould, want)
 				}
 			}
 		})

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
 	"strings"
 	"testing"
 )
@@ -14,14 +15,14 @@ func TestLedgerKilledWhileCalling(t *testing.T) {
 	kill(t, h.started("tools/call", "call", "puppet", "look", "{}"))
 	h.hangs.Store("")
 	r := h.do("call", "--json", "puppet", "no-such-tool", "{}")
-	r.want(t, exitNo)
-	if !strings.HasPrefix(r.stderr, "pgfsm: a left-over run ended as failed indeterminate: ") || strings.Count(r.stderr, "\n") != 1 {
-		t.Errorf("stderr = %q", r.stderr)
+	r.Want(t, exitNo)
+	if !strings.HasPrefix(r.Stderr, "pgfsm: a left-over run ended as failed indeterminate: ") || strings.Count(r.Stderr, "\n") != 1 {
+		t.Errorf("stderr = %q", r.Stderr)
 	}
-	h.do("ledger", "list", "--status", "indeterminate", "--json").want(t, exitYes,
+	h.do("ledger", "list", "--status", "indeterminate", "--json").Want(t, exitYes,
 		"/requests/0/tool", "look", "/requests/0/code", "indeterminate", "/more", "false")
 	h.made(1)
-	h.do("ledger", "verify").want(t, exitYes)
+	h.do("ledger", "verify").Want(t, exitYes)
 }
 
 // TestLedgerKilledWhileResuming: an approval is lost neither before the call nor spent twice.
@@ -43,20 +44,20 @@ func TestLedgerKilledWhileResuming(t *testing.T) {
 
 			// As long as the first one lives, the run is its own.
 			lost := h.do("resume", "--json", id)
-			lost.want(t, exitCould)
-			if !strings.Contains(lost.stderr, id+": another process has the run: owner ") {
-				t.Errorf("stderr = %q, want it to say who has the run", lost.stderr)
+			lost.Want(t, exitCould)
+			if !strings.Contains(lost.Stderr, id+": another process has the run: owner ") {
+				t.Errorf("stderr = %q, want it to say who has the run", lost.Stderr)
 			}
-			if r := h.do("resume", "--json"); r.code != exitYes {
-				t.Errorf("resume of all = %d, %s", r.code, r.stderr)
+			if r := h.do("resume", "--json"); r.Code != exitYes {
+				t.Errorf("resume of all = %d, %s", r.Code, r.Stderr)
 			}
 
 			kill(t, first)
 			h.hangs.Store("")
-			h.do("resume", "--json", id).want(t, tt.code, "/type", tt.typ, "/effect", tt.effect, "/run_id", id)
-			h.do("resume", "--json", id).want(t, tt.code, "/type", tt.typ, "/effect", tt.effect)
+			h.do("resume", "--json", id).Want(t, tt.code, "/type", tt.typ, "/effect", tt.effect, "/run_id", id)
+			h.do("resume", "--json", id).Want(t, tt.code, "/type", tt.typ, "/effect", tt.effect)
 			h.made(1)
-			h.do("ledger", "verify").want(t, exitYes)
+			h.do("ledger", "verify").Want(t, exitYes)
 		})
 	}
 }
@@ -70,35 +71,35 @@ func TestLedgerWithoutRoom(t *testing.T) {
 	for room := 0; room <= 400<<10; room += 50 << 10 {
 		t.Run(fmt.Sprintf("room-for-%d-bytes", room), func(t *testing.T) {
 			dir := t.TempDir()
-			text := strings.Replace(textOf(t, h.config), "sqlite:pgfsm.db", "sqlite:"+filepath.Join(dir, "runs.db"), 1)
+			text := strings.Replace(cli.Read(t, h.config), "sqlite:pgfsm.db", "sqlite:"+filepath.Join(dir, "runs.db"), 1)
 			config := filepath.Join(filepath.Dir(h.config), fmt.Sprintf("room-%d.yaml", room))
-			write(t, config, text)
+			cli.Write(t, config, text)
 			before := h.calls.Load()
 			cmd, stdout, stderr := child(t.Context(), "cramped", []string{fmt.Sprintf("CRAMPED=%d", room)},
 				"call", "--json", "-c", config, "puppet", "look", "{}")
-			code := exitCodeOf(t, cmd.Run())
+			code := cli.ExitCode(t, cmd.Run())
 			if code == errConfined {
 				skip(t, stderr.String())
 			}
-			r := ran{code, stdout.String(), stderr.String()}
+			r := cli.Result{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}
 			switch called := h.calls.Load() - before; {
 			case code == exitYes && called == 1:
 				answered++
 			case code == exitCould && called == 0:
-				if said := r.stdout + r.stderr; !strings.Contains(said, "ledger") || r.stdout != "" && r.member("/effect") != "not_sent" {
-					t.Errorf("stdout = %q, stderr = %q, want the cause, and that nothing was sent", r.stdout, r.stderr)
+				if said := r.Stdout + r.Stderr; !strings.Contains(said, "ledger") || r.Stdout != "" && r.Member("/effect") != "not_sent" {
+					t.Errorf("stdout = %q, stderr = %q, want the cause, and that nothing was sent", r.Stdout, r.Stderr)
 				}
 			case code == exitCould && called == 1:
-				r.want(t, exitCould, "/code", "record_failed")
-				if effect := r.member("/effect"); effect == "not_sent" {
+				r.Want(t, exitCould, "/code", "record_failed")
+				if effect := r.Member("/effect"); effect == "not_sent" {
 					t.Errorf("effect = %s of a call that was made", effect)
 				}
 			default:
-				t.Errorf("exit code = %d with %d calls: %s %s", code, called, r.stdout, r.stderr)
+				t.Errorf("exit code = %d with %d calls: %s %s", code, called, r.Stdout, r.Stderr)
 			}
 			// With room again, all of it is as it should be.
-			command(t.Context(), nil, "call", "--json", "-c", config, "puppet", "no-such-tool", "{}").want(t, exitNo)
-			command(t.Context(), nil, "ledger", "verify", "-c", config).want(t, exitYes)
+			command(t.Context(), nil, "call", "--json", "-c", config, "puppet", "no-such-tool", "{}").Want(t, exitNo)
+			command(t.Context(), nil, "ledger", "verify", "-c", config).Want(t, exitYes)
 		})
 	}
 	if answered == 0 {

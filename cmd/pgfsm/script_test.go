@@ -18,6 +18,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"pgfsm/mcp/toy"
 )
 
@@ -32,7 +34,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(suite{m}, map[string]func(){
 		"pgfsm":        func() { os.Exit(process()) },
 		"toy-stdio":    serveStdio,
-		"player":       playOnStdio,
+		"player":       mcptest.Stdio,
 		"frugal":       frugal,
 		"cramped":      cramped,
 		"scribe":       scribe,
@@ -144,7 +146,7 @@ func wantMember(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func value(ts *testscript.TestScript, file, pointer string) string {
-	v, err := at([]byte(ts.ReadFile(file)), pointer)
+	v, err := cli.At([]byte(ts.ReadFile(file)), pointer)
 	ts.Check(err)
 	if v.Kind() == '"' {
 		v, err = jsontext.AppendUnquote(nil, v)
@@ -205,17 +207,4 @@ func edit(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s does not hold %q", args[0], args[1])
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Replace(text, args[1], args[2], 1)), 0o600))
-}
-
-// at returns what stands at a JSON pointer of a document.
-func at(doc []byte, pointer string) (jsontext.Value, error) {
-	v := jsontext.Value(doc)
-	for token := range jsontext.Pointer(pointer).Tokens() {
-		next, err := below(v, token)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", pointer, err)
-		}
-		v = next
-	}
-	return v, nil
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"pgfsm/internal/secret"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 )
 
 const masked = secret.Mask
@@ -35,13 +37,13 @@ func babbler(t *testing.T, method string, answer *string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		id, none := at(body, "/id")
+		id, none := cli.At(body, "/id")
 		if err != nil || none != nil {
 			w.WriteHeader(http.StatusAccepted)
 			return
 		}
-		name, _ := at(body, "/method")
-		said := `"result":` + honest(strings.Trim(string(name), `"`))
+		name, _ := cli.At(body, "/method")
+		said := `"result":` + mcptest.Honest(strings.Trim(string(name), `"`))
 		if string(name) == `"`+method+`"` {
 			said = *answer
 		} else if strings.HasSuffix(said, ":") {
@@ -60,9 +62,9 @@ func secretsShown(t *testing.T, dir string, args ...string) string {
 	traces := t.TempDir()
 	r := command(t.Context(), map[string]string{"SAFE_TRACE_DIR": traces},
 		append([]string{args[0], "--json", "-c", filepath.Join(dir, "pgfsm.yaml")}, args[1:]...)...)
-	all := r.stdout + r.stderr
-	for _, path := range tracesOf(t, traces) {
-		all += textOf(t, path)
+	all := r.Stdout + r.Stderr
+	for _, path := range cli.Traces(t, traces) {
+		all += cli.Read(t, path)
 	}
 	if !strings.Contains(all, "AAAA") {
 		t.Fatalf("the words of the server are nowhere:\n%s", all)
@@ -79,16 +81,16 @@ func TestReasonsHoldNoPartOfASecret(t *testing.T) {
 		name, method, answer string
 		cut                  int
 	}{
-		{"server-name", "initialize", `"result":` + strings.Replace(hello, "puppet", "%s%s", 1), 200},
-		{"server-version", "initialize", `"result":` + strings.Replace(hello, `"version":"1"`, `"version":"%s%s"`, 1), 200},
-		{"revision", "initialize", `"result":` + strings.Replace(hello, "2025-11-25", "%s%s", 1), 40},
+		{"server-name", "initialize", `"result":` + strings.Replace(mcptest.Hello, "puppet", "%s%s", 1), 200},
+		{"server-version", "initialize", `"result":` + strings.Replace(mcptest.Hello, `"version":"1"`, `"version":"%s%s"`, 1), 200},
+		{"revision", "initialize", `"result":` + strings.Replace(mcptest.Hello, "2025-11-25", "%s%s", 1), 40},
 		{"error-of-a-call", "tools/call", `"error":{"code":1,"message":"%s%s"}`, 375},
 		{"error-of-a-list", "tools/list", `"error":{"code":1,"message":"%s%s"}`, 365},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			answer := ""
-			dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+			dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {echo: {type: http, url: %q, headers: {X-Auth: "user:${file:token}@x"}}}
 allowlist: allowlist.json
 `, babbler(t, tt.method, &answer)), "allowlist.json", `{"echo": ["look"]}`, "token", hushed)
@@ -113,12 +115,12 @@ allowlist: allowlist.json
 				io.WriteString(w, body)
 			}))
 			t.Cleanup(model.Close)
-			dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+			dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {echo: {type: http, url: %q}}
 allowlist: allowlist.json
 input: {defaults: false}
 planner: {mode: llm, llm: {base_url: %q, model: m, api_key: "pre.${file:token}"}}
-`, newPuppet(t, honest).URL, model.URL+"/v1"), "allowlist.json", `{"echo": ["look"]}`, "token", hushed)
+`, mcptest.New(t, mcptest.Honest).URL, model.URL+"/v1"), "allowlist.json", `{"echo": ["look"]}`, "token", hushed)
 			for n := 290; n < 350; n += 3 { // the status and the place go before it
 				body = tt.before + strings.Repeat("A", n) + tt.behind
 				if piece := secretsShown(t, dir, "run", "hello there"); piece != "" {
@@ -134,7 +136,7 @@ planner: {mode: llm, llm: {base_url: %q, model: m, api_key: "pre.${file:token}"}
 func TestStrayWordsAreNotLogged(t *testing.T) {
 	t.Parallel()
 	const token = "stray-secret-4711"
-	p := &puppet{answer: honest, came: make(chan string, 100)}
+	p := &mcptest.Server{Answer: mcptest.Honest, Came: make(chan string, 100)}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rec := httptest.NewRecorder()
 		p.ServeHTTP(rec, r)
@@ -154,7 +156,7 @@ func TestStrayWordsAreNotLogged(t *testing.T) {
 		conn.Close()
 	}))
 	t.Cleanup(s.Close)
-	dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {echo: {type: http, url: %q, headers: {Authorization: "Bearer ${file:token}"}}}
 allowlist: allowlist.json
 `, s.URL), "allowlist.json", `{"echo": ["look"]}`, "token", token)

@@ -11,13 +11,15 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
 )
 
 // An office is a gateway whose policy holds calls, with its people.
 type office struct {
 	*served
-	u       *unruly
+	u       *mcptest.Server
 	dir     string
 	bob, ci string // tokens of an approver and of an agent
 }
@@ -37,8 +39,8 @@ const (
 // newOfficeOn opens one with a ledger.
 func newOfficeOn(t *testing.T, url, policy, more string) *office {
 	t.Helper()
-	o := &office{u: newUnruly(t, but("tools/list", twoTools))}
-	o.dir = gatewayFolder(t, o.u.puppet, strings.Replace(inOffice, inFile, quoted(url), 1)+more)
+	o := &office{u: mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))}
+	o.dir = gatewayFolder(t, o.u, strings.Replace(inOffice, inFile, cli.Quote(url), 1)+more)
 	if url != inFile {
 		o.writes(t, "ledger.url", url)
 	}
@@ -50,7 +52,7 @@ func newOfficeOn(t *testing.T, url, policy, more string) *office {
 
 func (o *office) writes(t *testing.T, name, text string) {
 	t.Helper()
-	write(t, filepath.Join(o.dir, name), text)
+	cli.Write(t, filepath.Join(o.dir, name), text)
 }
 
 // held makes a call that is held, and returns its run.
@@ -106,7 +108,7 @@ func TestServeFailuresOfDecisions(t *testing.T) {
 				}
 				o.decide(t, "approve", run, o.bob)
 				a.becomes(t, "echo__look", `{"n":1}`, "approval_required", "hi")
-				o.u.reached(t, 1)
+				o.u.Reached(t, 1)
 			})
 		}
 	})
@@ -123,14 +125,14 @@ func TestServeFailuresOfDecisions(t *testing.T) {
 		if again := o.held(t, a, `{"n":1}`); again == run {
 			t.Errorf("the next call is the same run")
 		}
-		o.u.reached(t, 0)
+		o.u.Reached(t, 0)
 	})
 	t.Run("token-revoked", func(t *testing.T) {
 		t.Parallel()
 		o := newOffice(t, holdLook, "")
 		a := o.agent("/mcp", o.ci)
 		run := o.held(t, a, `{"n":1}`)
-		command(t.Context(), nil, "token", "revoke", "-c", o.config, tokenOf(o.ci)).want(t, exitYes)
+		command(t.Context(), nil, "token", "revoke", "-c", o.config, tokenOf(o.ci)).Want(t, exitYes)
 		for _, message := range []string{callMessage("echo__look", `{"n":1}`), `{"jsonrpc":"2.0","id":"p","method":"ping"}`} {
 			if resp, body := a.post(message); resp.StatusCode != http.StatusUnauthorized {
 				t.Errorf("the token was revoked: %s %s", resp.Status, body)
@@ -138,7 +140,7 @@ func TestServeFailuresOfDecisions(t *testing.T) {
 		}
 		o.decide(t, "approve", run, o.bob)
 		o.ended(t, run, ledger.Denied, "approval_mismatch")
-		o.u.reached(t, 0)
+		o.u.Reached(t, 0)
 		verifies(t, o.dir)
 	})
 	t.Run("policy-changed-on-disk", func(t *testing.T) {
@@ -156,7 +158,7 @@ func TestServeFailuresOfDecisions(t *testing.T) {
 		a = o.agent("/mcp", o.ci)
 		got := a.until(t, "echo__look", `{"n":1}`, "approval_required")
 		got.wants(t, "bundle_changed", "not_sent", "later")
-		o.u.reached(t, 1)
+		o.u.Reached(t, 1)
 		verifies(t, o.dir)
 	})
 	t.Run("server-down-when-people-have-agreed", func(t *testing.T) {
@@ -165,9 +167,9 @@ func TestServeFailuresOfDecisions(t *testing.T) {
 		a := o.agent("/mcp", o.ci)
 		run := o.held(t, a, `{"n":1}`)
 		var down atomic.Bool
-		honestly := o.u.answer
+		honestly := o.u.Answer
 		down.Store(true)
-		o.u.answer = func(m string) string {
+		o.u.Answer = func(m string) string {
 			if down.Load() {
 				return `{"broken":true}`
 			}
@@ -175,10 +177,10 @@ func TestServeFailuresOfDecisions(t *testing.T) {
 		}
 		o.decide(t, "approve", run, o.bob)
 		soon(t, "it was tried in vain", func() bool { return strings.Contains(o.stderr.String(), "cannot be resumed") })
-		o.u.reached(t, 0)
+		o.u.Reached(t, 0)
 		down.Store(false)
 		a.becomes(t, "echo__look", `{"n":1}`, "approval_required", "hi")
-		o.u.reached(t, 1)
+		o.u.Reached(t, 1)
 		verifies(t, o.dir)
 	})
 }
@@ -245,7 +247,7 @@ func TestServeHoldsCallsOpen(t *testing.T) {
 		if got := c.call(t, "echo__look", `{"n":1}`); got.code() != "hi" {
 			t.Errorf("a repetition is told: %s", got.Raw)
 		}
-		o.u.reached(t, 1)
+		o.u.Reached(t, 1)
 	})
 	t.Run("on-pending-error", func(t *testing.T) {
 		t.Parallel()
@@ -267,7 +269,7 @@ func TestServeShowsWhereToDecide(t *testing.T) {
 	for range 3 {
 		s := a.streams(t, callMessage("echo__look", `{"n":1}`))
 		for said := s.next(); said != nil; said = s.next() {
-			method, _ := at(said, "/method")
+			method, _ := cli.At(said, "/method")
 			if string(method) != `"elicitation/create"` {
 				got := read(t, said)
 				if want := "https://approvals.example.com/runs/" + got.Result.Meta.Decision.RunID; got.Result.Meta.Decision.Decide != want {
@@ -276,12 +278,12 @@ func TestServeShowsWhereToDecide(t *testing.T) {
 				continue
 			}
 			shown++
-			mode, _ := at(said, "/params/mode")
-			url, _ := at(said, "/params/url")
-			if run := recorded(t, o.dir)[0].RunID; string(mode) != `"url"` || string(url) != quoted("https://approvals.example.com/runs/"+run) {
+			mode, _ := cli.At(said, "/params/mode")
+			url, _ := cli.At(said, "/params/url")
+			if run := recorded(t, o.dir)[0].RunID; string(mode) != `"url"` || string(url) != cli.Quote("https://approvals.example.com/runs/"+run) {
 				t.Errorf("shown is %s", said)
 			}
-			id, _ := at(said, "/id")
+			id, _ := cli.At(said, "/id")
 			a.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}}`, id))
 		}
 	}
@@ -291,7 +293,7 @@ func TestServeShowsWhereToDecide(t *testing.T) {
 	if got := len(recorded(t, o.dir)); got != 1 {
 		t.Errorf("%d runs, want one", got)
 	}
-	o.u.reached(t, 0)
+	o.u.Reached(t, 0)
 }
 
 // taskClient takes tasks.
@@ -302,7 +304,7 @@ func (o *office) taskClient(token string) *stateless {
 // task asks for a task or cancels it, by method.
 func (c *stateless) task(t *testing.T, method, id string) answered {
 	t.Helper()
-	return c.says(t, method, id, `"taskId":`+quoted(id))
+	return c.says(t, method, id, `"taskId":`+cli.Quote(id))
 }
 
 // TestServeTasks: a call that waits is a task to who takes one. It is in the ledger before the answer is sent, and is nobody
@@ -310,7 +312,7 @@ func (c *stateless) task(t *testing.T, method, id string) answered {
 func TestServeTasks(t *testing.T) {
 	t.Parallel()
 	status := func(a answered) string {
-		v, err := at(a.Raw, "/result/status")
+		v, err := cli.At(a.Raw, "/result/status")
 		if err != nil {
 			return string(a.Raw)
 		}
@@ -345,9 +347,9 @@ func TestServeTasks(t *testing.T) {
 				got = c.task(t, "tasks/get", id)
 				return status(got) != "working"
 			})
-			text, _ := at(got.Raw, "/result/result/content/0/text")
-			code, _ := at(got.Raw, "/result/result/_meta/io.pgfsm~1decision/code")
-			failed, _ := at(got.Raw, "/result/result/isError")
+			text, _ := cli.At(got.Raw, "/result/result/content/0/text")
+			code, _ := cli.At(got.Raw, "/result/result/_meta/io.pgfsm~1decision/code")
+			failed, _ := cli.At(got.Raw, "/result/result/isError")
 			if said := strings.Trim(string(code)+string(text), `"`); status(got) != "completed" || !strings.HasPrefix(said, tt.want) ||
 				(string(failed) == "true") != (tt.verb == "deny") {
 				t.Errorf("the task is %s", got.Raw)
@@ -392,10 +394,10 @@ func TestServeTasks(t *testing.T) {
 		}
 		o.ended(t, run, ledger.Denied, "approval_denied")
 		got := c.task(t, "tasks/get", id)
-		if failed, _ := at(got.Raw, "/result/result/isError"); status(got) != "completed" || string(failed) != "true" {
+		if failed, _ := cli.At(got.Raw, "/result/result/isError"); status(got) != "completed" || string(failed) != "true" {
 			t.Errorf("the task is %s", got.Raw)
 		}
-		o.u.reached(t, 0)
+		o.u.Reached(t, 0)
 		verifies(t, o.dir)
 	})
 }

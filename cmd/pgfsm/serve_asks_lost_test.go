@@ -20,6 +20,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"pgfsm/internal/test/cli"
 	"pgfsm/traces/ledger"
 )
 
@@ -108,7 +109,7 @@ func (u *inquirer) left(t *testing.T, want ...string) {
 // inquiry is the configuration of a gateway in front of an inquirer, and says how long a call may take in total.
 func inquiry(t *testing.T, u *inquirer, total string) string {
 	t.Helper()
-	return folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {questionnaire: {type: http, url: %q, timeout: %[2]s, timeout_total: %[2]s, connect_timeout: 2m, sessions: session, expose: [%s]}}\n"+
+	return cli.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {questionnaire: {type: http, url: %q, timeout: %[2]s, timeout_total: %[2]s, connect_timeout: 2m, sessions: session, expose: [%s]}}\n"+
 		"allowlist: allowlist.json\nledger: \"sqlite:pgfsm.db\"\n", u.URL, total, "tools, cancellation, input_required, elicitation"),
 		"allowlist.json", `{"questionnaire": ["ask"]}`)
 }
@@ -201,8 +202,8 @@ func endedOnce(t *testing.T, dir string, status ledger.Status, code, effect stri
 	stands(t, dir, status, code)
 	at := "sqlite:" + filepath.Join(dir, "pgfsm.db")
 	trace := command(t.Context(), nil, "ledger", "trace", "--ledger", at, recorded(t, dir)[0].RunID)
-	if got := trace.member("/outcome/effect"); got != effect {
-		t.Errorf("its effect is %q, want %q: %s", got, effect, trace.stderr)
+	if got := trace.Member("/outcome/effect"); got != effect {
+		t.Errorf("its effect is %q, want %q: %s", got, effect, trace.Stderr)
 	}
 	ends := 0
 	inLedger(t, dir, func(r ledger.Reader) error {

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"pgfsm/internal/test/cli"
 	"pgfsm/traces/ledger"
 )
 
@@ -224,7 +225,7 @@ func (r *respondent) calls(t *testing.T, tool string, args map[string]any) strin
 // questionnaireFolder is the configuration of a gateway in front of a questioner.
 func questionnaireFolder(t *testing.T, s *questioner, expose string) string {
 	t.Helper()
-	return folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {questionnaire: {type: http, url: %q, timeout: 50s, connect_timeout: 50s, sessions: session, expose: [%s]}}\n"+
+	return cli.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {questionnaire: {type: http, url: %q, timeout: 50s, connect_timeout: 50s, sessions: session, expose: [%s]}}\n"+
 		"allowlist: allowlist.json\nledger: \"sqlite:pgfsm.db\"\n", s.URL, expose), "allowlist.json", `{"questionnaire": ["ask"]}`)
 }
 
@@ -253,8 +254,8 @@ func passages(t *testing.T, dir string) (all []string) {
 			if e.Type != ledger.MCPPassed {
 				continue
 			}
-			direction, _ := at(e.Payload, "/direction")
-			method, _ := at(e.Payload, "/method")
+			direction, _ := cli.At(e.Payload, "/direction")
+			method, _ := cli.At(e.Payload, "/method")
 			all = append(all, strings.Trim(string(direction), `"`)+" "+strings.Trim(string(method), `"`))
 		}
 		return nil
@@ -377,7 +378,7 @@ func TestServeAsksClientsWithSessions(t *testing.T) {
 			}
 			for i, q := range runs {
 				trace := command(t.Context(), nil, "ledger", "trace", "-c", s.config, q.RunID)
-				if brings := strings.Contains(trace.stdout, "inputResponses"); q.Status != ledger.Executed || brings != (i == 1) {
+				if brings := strings.Contains(trace.Stdout, "inputResponses"); q.Status != ledger.Executed || brings != (i == 1) {
 					t.Errorf("run %d is %s, and brings answers: %t", i, q.Status, brings)
 				}
 			}
@@ -437,7 +438,7 @@ func TestServeShowsStatelessClientsWhereToDecide(t *testing.T) {
 				if got := r.calls(t, "echo__look", args); got != tt.want {
 					t.Errorf("the second answer is %s, want %s\n%s", got, tt.want, o.stderr)
 				}
-				o.u.reached(t, 0)
+				o.u.Reached(t, 0)
 				run := recorded(t, o.dir)[0].RunID
 				o.decide(t, "approve", run, o.bob)
 				o.ended(t, run, ledger.Executed, "")

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"strings"
 	"sync"
 	"testing"
@@ -15,8 +17,8 @@ type bystander struct {
 	seen []string
 }
 
-func (w *bystander) answering(u *unruly) answering {
-	honest := writes("application/json", response("ID", oneText))
+func (w *bystander) answering(u *mcptest.Server) mcptest.Reply {
+	honest := mcptest.Writes("application/json", mcptest.Response("ID", mcptest.OneText))
 	return func(rw http.ResponseWriter, r *http.Request, id string) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -31,11 +33,11 @@ func (w *bystander) answering(u *unruly) answering {
 
 // params keeps the params of a call, without the progress token that every call of the gateway has: the id of its request.
 func (w *bystander) params(body []byte) {
-	if method, _ := at(body, "/method"); string(method) == `"tools/call"` {
-		params, _ := at(body, "/params")
+	if method, _ := cli.At(body, "/method"); string(method) == `"tools/call"` {
+		params, _ := cli.At(body, "/params")
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		id, _ := at(body, "/id")
+		id, _ := cli.At(body, "/id")
 		w.seen = append(w.seen, strings.Replace(string(params), `,"_meta":{"progressToken":`+string(id)+`}`, "", 1))
 	}
 }
@@ -52,12 +54,12 @@ func (w *bystander) taken() string {
 // attacked is a gateway whose one server is watched.
 func attacked(t *testing.T) (*served, *bystander) {
 	t.Helper()
-	u := newUnruly(t, but("tools/list", twoTools))
+	u := mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))
 	w := new(bystander)
 	deed := w.answering(u)
-	u.does(deed)
-	inner := u.puppet.Server.Config.Handler
-	u.puppet.Server.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	u.Does(deed)
+	inner := u.Server.Config.Handler
+	u.Server.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return
@@ -66,7 +68,7 @@ func attacked(t *testing.T) (*served, *bystander) {
 		r.Body = io.NopCloser(strings.NewReader(string(body)))
 		inner.ServeHTTP(rw, r)
 	})
-	return serve(t, gatewayFolder(t, u.puppet, "ledger: \"sqlite:pgfsm.db\"\n")), w
+	return serve(t, gatewayFolder(t, u, "ledger: \"sqlite:pgfsm.db\"\n")), w
 }
 
 // TestServeParserDifferentials: whatever a client writes, a tools/call that reaches the server is one that was judged, in the

@@ -19,7 +19,9 @@ import (
 	"pgfsm/internal/identity/identitytest"
 	"pgfsm/internal/telemetry"
 	"pgfsm/internal/telemetry/otlptest"
+	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/cputime"
+	"pgfsm/internal/test/mcptest"
 	"pgfsm/mcp/wire"
 )
 
@@ -45,7 +47,7 @@ func newGatewayUpstream(b *testing.B) string {
 		switch m.Method {
 		case "initialize":
 			w.Header().Set("Mcp-Session-Id", "1")
-			result = []byte(hello)
+			result = []byte(mcptest.Hello)
 		case "tools/list":
 			result = fmt.Appendf(nil, `{"tools":[`+gatewayBenchTool+`,`+gatewayBenchTool+`]}`, "echo", "refused")
 		case "tools/call":
@@ -76,14 +78,14 @@ func serveInProcess(b testing.TB, upstream string, durable bool, more ...string)
 	for i := range 98 {
 		fmt.Fprintf(&policies, "  - {id: other%d, match: {server: erp%d, tool: \"export_*\"}, effect: deny}\n", i, i)
 	}
-	dir := folder(b, "pgfsm.yaml", config, "allowlist.json", `{"kb": ["echo", "refused"]}`, "policy.yaml", "version: 1\npolicies:\n"+policies.String()+
+	dir := cli.Folder(b, "pgfsm.yaml", config, "allowlist.json", `{"kb": ["echo", "refused"]}`, "policy.yaml", "version: 1\npolicies:\n"+policies.String()+
 		"  - {id: refused, match: {tool: refused}, effect: deny, reason: Not this one.}\n"+
 		"  - {id: work, when: 'risk.mode != \"danger\"', effect: allow}\n")
 	path := filepath.Join(dir, "pgfsm.yaml")
 	if durable {
 		r := command(b.Context(), nil, "token", "create", "-c", path, "--role", "agent", "--name", "bench", "--json")
-		if token = r.member("/secret"); token == "" {
-			b.Fatalf("token create = %d %s", r.code, r.stderr)
+		if token = r.Member("/secret"); token == "" {
+			b.Fatalf("token create = %d %s", r.Code, r.Stderr)
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -242,7 +244,7 @@ func BenchmarkGatewayCall(b *testing.B) {
 				switch {
 				case bm.name == "ledger-provider":
 					host, _ = serveInProcess(b, upstream, bm.durable,
-						"identity: {issuers: [{issuer: "+quoted(p.Issuer)+", audiences: {mcp: [gateway]}, groups: /groups}]}\n")
+						"identity: {issuers: [{issuer: "+cli.Quote(p.Issuer)+", audiences: {mcp: [gateway]}, groups: /groups}]}\n")
 					path, token = "/servers/kb/mcp", p.Sign(map[string]any{"aud": "gateway", "groups": []string{"owners", "oncall"}})
 				case bm.gateway:
 					host, token = serveInProcess(b, upstream, bm.durable, exported)

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
 )
 
@@ -55,7 +57,7 @@ const (
 // started again.
 type riot struct {
 	*testing.T
-	u      *unruly
+	u      *mcptest.Server
 	dir    string
 	agents []string                // tokens; each is that of many agents at once
 	bosses []string                // tokens of approvers
@@ -141,11 +143,11 @@ func newRiot(t *testing.T, beside bool) *riot {
 		T: t, over: make(chan struct{}), tickets: make(map[string]string), asked: make(map[string]int), received: make(map[string]int),
 		denied: make(map[string]bool), agreed: make(map[string]bool),
 	}
-	o.u = newUnruly(t, but("tools/list", twoTools))
-	o.u.puppet.came = make(chan string) // nobody listens
-	o.u.arguments = o.called
-	o.dir = gatewayFolder(t, o.u.puppet, inOffice)
-	write(t, filepath.Join(o.dir, "policy.yaml"), holdLook)
+	o.u = mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))
+	o.u.Came = make(chan string) // nobody listens
+	o.u.Arguments = o.called
+	o.dir = gatewayFolder(t, o.u, inOffice)
+	cli.Write(t, filepath.Join(o.dir, "policy.yaml"), holdLook)
 	config := filepath.Join(o.dir, "pgfsm.yaml")
 	for n := range 2 {
 		o.agents = append(o.agents, makeToken(t, config, "agent", fmt.Sprintf("agent-%d", n)))

@@ -75,14 +75,14 @@ func TestServeFailuresOfTheDatabase(t *testing.T) {
 		}
 		all.Wait()
 		end()
-		a.u.reached(t, sent.Load())
+		a.u.Reached(t, sent.Load())
 		intents := int32(0)
 		for _, q := range recorded(t, a.dir) {
 			if q.Sent != "" {
 				intents++
 			}
 		}
-		a.u.reached(t, intents)
+		a.u.Reached(t, intents)
 		verifies(t, a.dir)
 	})
 	for name, f := range map[string]struct { // in any order
@@ -149,16 +149,16 @@ func TestServeFailuresOfTheDatabase(t *testing.T) {
 				got := client.call(t, "echo__look", `{"n":1}`)
 				return strings.Contains(string(got.Raw), f.says)
 			})
-			calls := o.u.calls.Load()
+			calls := o.u.Calls.Load()
 			client.call(t, "echo__look", `{"n":1}`).wants(t, "record_failed", "not_sent", "later")
 			if code, body := o.gets(t, "/readyz", ""); code != http.StatusServiceUnavailable || !strings.Contains(body, `"reasons":["`+f.reason+`"]`) {
 				t.Errorf("GET /readyz: %d %s, want the reason %s", code, body, f.reason)
 			}
-			o.u.reached(t, calls)
+			o.u.Reached(t, calls)
 			end()
 			works()
-			if got := len(recorded(t, o.dir)); int32(got) != o.u.calls.Load() {
-				t.Errorf("%d runs are recorded, and %d calls were made", got, o.u.calls.Load())
+			if got := len(recorded(t, o.dir)); int32(got) != o.u.Calls.Load() {
+				t.Errorf("%d runs are recorded, and %d calls were made", got, o.u.Calls.Load())
 			}
 			verifies(t, o.dir)
 		})

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
 )
 
@@ -21,20 +23,20 @@ func TestServeFailuresOfTheGatewayItself(t *testing.T) {
 	for name, more := range map[string]string{"killed-in-a-call": inLedger, "killed-in-a-call-without-a-ledger": inFiles} { // in any order
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			u := newUnruly(t, honest)
-			dir := gatewayFolder(t, u.puppet, more)
+			u := mcptest.New(t, mcptest.Honest)
+			dir := gatewayFolder(t, u, more)
 			s := serve(t, dir)
 			a := s.agent("/mcp", "")
-			u.does(u.hangs)
+			u.Does(u.Hangs)
 			over := make(chan struct{})
 			go func() {
 				defer close(over)
 				a.try(callMessage("echo__look", `{}`))
 			}()
-			u.await(t, "tools/call")
+			u.Await(t, "tools/call")
 			s.kill()
 			<-over
-			u.does(nil)
+			u.Does(nil)
 			s = serve(t, dir)
 			soon(t, "the next start says what was left over", func() bool {
 				said := s.stderr.String()
@@ -43,9 +45,9 @@ func TestServeFailuresOfTheGatewayItself(t *testing.T) {
 			if more == inLedger {
 				stands(t, dir, ledger.Indeterminate, "indeterminate")
 			}
-			u.reached(t, 1)
+			u.Reached(t, 1)
 			s.agent("/mcp", "").gets(t, "echo__look", `{}`, "hi")
-			u.reached(t, 2)
+			u.Reached(t, 2)
 			s.stop(t, exitYes)
 			if more == inLedger {
 				verifies(t, dir)
@@ -56,14 +58,14 @@ func TestServeFailuresOfTheGatewayItself(t *testing.T) {
 	}
 	t.Run("interrupted-in-a-call-that-ends", func(t *testing.T) {
 		t.Parallel()
-		u, leave := newUnruly(t, honest), make(chan struct{})
-		dir := gatewayFolder(t, u.puppet, inLedger)
+		u, leave := mcptest.New(t, mcptest.Honest), make(chan struct{})
+		dir := gatewayFolder(t, u, inLedger)
 		s := serve(t, dir)
 		a := s.agent("/mcp", "")
-		u.does(u.waitsFor(leave))
+		u.Does(u.Waits(leave))
 		said := make(chan answered, 1)
 		go func() { said <- a.call("echo__look", `{}`) }()
-		u.await(t, "tools/call")
+		u.Await(t, "tools/call")
 		s.interrupt(t)
 		soon(t, "it takes no more clients", func() bool {
 			c, err := net.Dial("tcp", strings.TrimPrefix(s.base, "http://"))
@@ -84,27 +86,27 @@ func TestServeFailuresOfTheGatewayItself(t *testing.T) {
 		}
 		s.ends(t, exitYes)
 		stands(t, dir, ledger.Executed, "")
-		u.reached(t, 1)
+		u.Reached(t, 1)
 		verifies(t, dir)
 	})
 	t.Run("interrupted-in-a-call-that-hangs", func(t *testing.T) {
 		t.Parallel()
-		u := newUnruly(t, honest)
-		dir := folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {echo: {type: http, url: %q, timeout: 2m, connect_timeout: 2m}}\nallowlist: allowlist.json\n%s",
+		u := mcptest.New(t, mcptest.Honest)
+		dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {echo: {type: http, url: %q, timeout: 2m, connect_timeout: 2m}}\nallowlist: allowlist.json\n%s",
 			u.URL, inLedger), "allowlist.json", `{"echo": ["look"]}`)
 		s := serve(t, dir)
 		a := s.agent("/mcp", "")
-		u.does(u.hangs)
+		u.Does(u.Hangs)
 		over := make(chan struct{})
 		go func() {
 			defer close(over)
 			a.try(callMessage("echo__look", `{}`))
 		}()
-		u.await(t, "tools/call")
+		u.Await(t, "tools/call")
 		s.stop(t, exitCould, "1 requests were cut off")
 		<-over
 		stands(t, dir, ledger.Failed, "cancelled")
-		u.reached(t, 1)
+		u.Reached(t, 1)
 		verifies(t, dir)
 	})
 }
@@ -136,9 +138,9 @@ func TestServeFailuresAtStart(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			u := newUnruly(t, honest)
-			dir := gatewayFolder(t, u.puppet, tt.more)
-			u.refusesToServe(t, dir, tt.listen, tt.admin, tt.says)
+			u := mcptest.New(t, mcptest.Honest)
+			dir := gatewayFolder(t, u, tt.more)
+			refusesToServe(t, u, dir, tt.listen, tt.admin, tt.says)
 		})
 	}
 	for _, tt := range []struct{ name, allowlist string }{
@@ -148,8 +150,8 @@ func TestServeFailuresAtStart(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			u := newUnruly(t, honest)
-			dir := gatewayFolder(t, u.puppet, "ledger: \"sqlite:pgfsm.db\"\n")
+			u := mcptest.New(t, mcptest.Honest)
+			dir := gatewayFolder(t, u, "ledger: \"sqlite:pgfsm.db\"\n")
 			at := filepath.Join(dir, "allowlist.json")
 			err := os.WriteFile(at, []byte(tt.allowlist), 0o600)
 			if tt.allowlist == "" {
@@ -167,7 +169,7 @@ func TestServeFailuresAtStart(t *testing.T) {
 			if ready, healthy := s.health(t, "/readyz"), s.health(t, "/healthz"); ready != http.StatusServiceUnavailable || healthy != http.StatusOK {
 				t.Errorf("readyz = %d, healthz = %d", ready, healthy)
 			}
-			u.reached(t, 0)
+			u.Reached(t, 0)
 			s.stop(t, exitYes, "the allowlist cannot be read")
 		})
 	}
@@ -180,8 +182,8 @@ func TestServeFailuresOfTooMuch(t *testing.T) {
 		`{"name":"test","version":"1"}}}`
 	t.Run("sessions", func(t *testing.T) {
 		t.Parallel()
-		u := newUnruly(t, honest)
-		s := serve(t, gatewayFolder(t, u.puppet, "serve: {sessions: 2}\n"))
+		u := mcptest.New(t, mcptest.Honest)
+		s := serve(t, gatewayFolder(t, u, "serve: {sessions: 2}\n"))
 		one, two := s.agent("/mcp", ""), s.agent("/mcp", "")
 		third := &agent{s: s, url: s.mcp}
 		resp, body := third.post(hi)
@@ -191,21 +193,21 @@ func TestServeFailuresOfTooMuch(t *testing.T) {
 		two.gets(t, "echo__look", `{}`, "hi")
 		one.remove()
 		s.agent("/mcp", "").gets(t, "echo__look", `{}`, "hi")
-		u.reached(t, 2)
+		u.Reached(t, 2)
 	})
 	t.Run("requests", func(t *testing.T) {
 		t.Parallel()
 		const most = 64
-		u, leave := newUnruly(t, honest), make(chan struct{})
-		s := serve(t, gatewayFolder(t, u.puppet, "ledger: \"sqlite:pgfsm.db\"\n"))
+		u, leave := mcptest.New(t, mcptest.Honest), make(chan struct{})
+		s := serve(t, gatewayFolder(t, u, "ledger: \"sqlite:pgfsm.db\"\n"))
 		a := s.agent("/mcp", "")
-		u.does(u.waitsFor(leave))
+		u.Does(u.Waits(leave))
 		said := make(chan answered, most)
 		for range most {
 			go func() { said <- a.call("echo__look", `{}`) }()
 		}
 		for range most {
-			u.await(t, "tools/call")
+			u.Await(t, "tools/call")
 		}
 		resp, body := a.post(callMessage("echo__look", `{}`))
 		if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" || !strings.Contains(string(body), `"busy"`) {
@@ -217,7 +219,7 @@ func TestServeFailuresOfTooMuch(t *testing.T) {
 				t.Errorf("one of those: %s", got.Raw)
 			}
 		}
-		u.reached(t, most)
+		u.Reached(t, most)
 		a.gets(t, "echo__look", `{}`, "hi")
 	})
 }
@@ -228,11 +230,11 @@ func TestServeFailuresOfClients(t *testing.T) {
 	const more = "ledger: \"sqlite:pgfsm.db\"\n"
 	t.Run("gone-with-a-session", func(t *testing.T) {
 		t.Parallel()
-		u, leave := newUnruly(t, honest), make(chan struct{})
-		dir := gatewayFolder(t, u.puppet, more)
+		u, leave := mcptest.New(t, mcptest.Honest), make(chan struct{})
+		dir := gatewayFolder(t, u, more)
 		s := serve(t, dir)
 		a := s.agent("/mcp", "")
-		u.does(u.waitsFor(leave))
+		u.Does(u.Waits(leave))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		over := make(chan struct{})
@@ -243,26 +245,26 @@ func TestServeFailuresOfClients(t *testing.T) {
 				resp.Body.Close()
 			}
 		}()
-		u.await(t, "tools/call")
+		u.Await(t, "tools/call")
 		cancel()
 		<-over
 		a.gets(t, "echo__burn", `{}`, "-32602")
 		close(leave)
 		soon(t, "the call has ended", func() bool { return recorded(t, dir)[0].Status == ledger.Executed })
-		u.reached(t, 1)
+		u.Reached(t, 1)
 		s.stop(t, exitYes)
 		verifies(t, dir)
 	})
 	t.Run("gone-without-a-session", func(t *testing.T) {
 		t.Parallel()
-		u := newUnruly(t, honest)
-		dir := gatewayFolder(t, u.puppet, more)
+		u := mcptest.New(t, mcptest.Honest)
+		dir := gatewayFolder(t, u, more)
 		s := serve(t, dir)
 		c := &stateless{s: s, url: s.mcp, can: `{}`}
 		if got := c.call(t, "echo__look", `{}`); got.code() != "hi" {
 			t.Fatalf("a call: %s", got.Raw)
 		}
-		u.does(u.hangs)
+		u.Does(u.Hangs)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var over sync.WaitGroup
@@ -272,10 +274,10 @@ func TestServeFailuresOfClients(t *testing.T) {
 				resp.Body.Close()
 			}
 		})
-		soon(t, "the second call", func() bool { return u.calls.Load() == 2 })
+		soon(t, "the second call", func() bool { return u.Calls.Load() == 2 })
 		cancel()
 		over.Wait()
-		<-u.cut
+		<-u.Cut
 		soon(t, "the call has ended", func() bool {
 			all := recorded(t, dir)
 			return len(all) == 2 && all[1].Ended != ""
@@ -283,18 +285,18 @@ func TestServeFailuresOfClients(t *testing.T) {
 		if q := recorded(t, dir)[1]; q.Status != ledger.Failed || q.Code != "cancelled" {
 			t.Errorf("the run is %s, %s", q.Status, q.Code)
 		}
-		u.reached(t, 2)
+		u.Reached(t, 2)
 		s.stop(t, exitYes)
 		verifies(t, dir)
 	})
 }
 
 // refusesToServe wants a gateway not to start: it listens nowhere, and asks no server.
-func (u *unruly) refusesToServe(t *testing.T, dir, listen, admin, says string) {
+func refusesToServe(t *testing.T, u *mcptest.Server, dir, listen, admin, says string) {
 	t.Helper()
 	r := command(patient(t), nil, "serve", "-c", filepath.Join(dir, "pgfsm.yaml"), "--listen", listen, "--admin", admin)
-	r.want(t, exitCould)
-	if r.stdout != "" || !strings.Contains(r.stderr, says) || len(u.came) > 0 {
-		t.Errorf("stdout = %q, stderr = %q, and the server was asked %d times", r.stdout, r.stderr, len(u.came))
+	r.Want(t, exitCould)
+	if r.Stdout != "" || !strings.Contains(r.Stderr, says) || len(u.Came) > 0 {
+		t.Errorf("stdout = %q, stderr = %q, and the server was asked %d times", r.Stdout, r.Stderr, len(u.Came))
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"runtime"
 	"strings"
 	"testing"
@@ -29,14 +31,14 @@ func TestServeFailuresOfTheRecord(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			u := newUnruly(t, but("tools/list", twoTools))
-			dir := gatewayFolder(t, u.puppet, tt.more)
+			u := mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))
+			dir := gatewayFolder(t, u, tt.more)
 			s := serve(t, dir)
 			a := s.agent("/mcp", "")
 			if got := a.call("echo__look", `{"n":0}`); got.code() != "hi" {
 				t.Fatalf("before: %s", got.Raw)
 			}
-			before := u.calls.Load()
+			before := u.Calls.Load()
 			mends := tt.breaks(t, s, dir)
 			got := a.call("echo__look", `{"n":1}`)
 			got.wants(t, "record_failed", "not_sent", "later")
@@ -45,7 +47,7 @@ func TestServeFailuresOfTheRecord(t *testing.T) {
 			} else if strings.Contains(tt.more, "opaque") && strings.Contains(reason, "pgfsm.db") {
 				t.Errorf("the agent learns the ledger's place: %q", reason)
 			}
-			u.reached(t, before)
+			u.Reached(t, before)
 			if got := s.health(t, "/readyz"); got != http.StatusServiceUnavailable {
 				t.Errorf("readyz = %d, want 503", got)
 			}
@@ -139,7 +141,7 @@ func TestServeFailuresOfTheLedgerAtStart(t *testing.T) {
 		says  string
 	}{
 		{"not-a-ledger", func(t *testing.T, at string) {
-			write(t, at, strings.Repeat("once upon a time ", 1000))
+			cli.Write(t, at, strings.Repeat("once upon a time ", 1000))
 		}, "pgfsm.db"},
 		{"a-folder-in-its-place", func(t *testing.T, at string) {
 			if err := os.Mkdir(at, 0o700); err != nil {
@@ -150,28 +152,28 @@ func TestServeFailuresOfTheLedgerAtStart(t *testing.T) {
 			if os.Getuid() == 0 {
 				t.Skip("no permission stops this user")
 			}
-			command(t.Context(), nil, "token", "create", "--ledger", "sqlite:"+at, "--role", "agent", "--name", "ci").want(t, exitYes)
+			command(t.Context(), nil, "token", "create", "--ledger", "sqlite:"+at, "--role", "agent", "--name", "ci").Want(t, exitYes)
 			if err := os.Chmod(at, 0o400); err != nil {
 				t.Fatal(err)
 			}
 		}, "this user needs"},
 		{"others-may-write-it", func(t *testing.T, at string) {
-			command(t.Context(), nil, "token", "create", "--ledger", "sqlite:"+at, "--role", "agent", "--name", "ci").want(t, exitYes)
+			command(t.Context(), nil, "token", "create", "--ledger", "sqlite:"+at, "--role", "agent", "--name", "ci").Want(t, exitYes)
 			if err := os.Chmod(at, 0o666); err != nil {
 				t.Fatal(err)
 			}
 		}, "pgfsm.db"},
 		{"a-token-was-changed", func(t *testing.T, at string) {
-			command(t.Context(), nil, "token", "create", "--ledger", "sqlite:"+at, "--role", "agent", "--name", "ci").want(t, exitYes)
+			command(t.Context(), nil, "token", "create", "--ledger", "sqlite:"+at, "--role", "agent", "--name", "ci").Want(t, exitYes)
 			tampered(t, at, "UPDATE tokens SET role = 'approver'")
 		}, "its role (\"approver\", should be \"agent\") is not what its events say; keep the file, see what pgfsm ledger verify says"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			u := newUnruly(t, honest)
-			dir := gatewayFolder(t, u.puppet, "ledger: \"sqlite:pgfsm.db\"\n")
+			u := mcptest.New(t, mcptest.Honest)
+			dir := gatewayFolder(t, u, "ledger: \"sqlite:pgfsm.db\"\n")
 			tt.spoil(t, filepath.Join(dir, "pgfsm.db"))
-			u.refusesToServe(t, dir, "127.0.0.1:0", "127.0.0.1:0", tt.says)
+			refusesToServe(t, u, dir, "127.0.0.1:0", "127.0.0.1:0", tt.says)
 		})
 	}
 }
@@ -179,8 +181,8 @@ func TestServeFailuresOfTheLedgerAtStart(t *testing.T) {
 // TestServeFailuresOfNothingRecorded: who wants no record gets none, and is told so.
 func TestServeFailuresOfNothingRecorded(t *testing.T) {
 	t.Parallel()
-	u := newUnruly(t, honest)
-	dir := gatewayFolder(t, u.puppet, "serve: {record: none}\n")
+	u := mcptest.New(t, mcptest.Honest)
+	dir := gatewayFolder(t, u, "serve: {record: none}\n")
 	s := serve(t, dir)
 	s.agent("/mcp", "").gets(t, "echo__look", `{}`, "hi")
 	s.stop(t, exitYes, "nothing is recorded: serve.record is none")

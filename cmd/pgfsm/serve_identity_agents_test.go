@@ -13,6 +13,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
 )
 
@@ -21,8 +23,8 @@ func provideForAgents(t *testing.T) *provided {
 	t.Helper()
 	p := identitytest.New(t)
 	p.Clients["robot"] = "s3cret-of-the-robot"
-	o := &office{u: newUnruly(t, but("tools/list", twoTools))}
-	o.dir = folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	o := &office{u: mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))}
+	o.dir = cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {echo: {type: http, url: %q}}
 allowlist: {default: allowlist.json, groups: {oncall: oncall.json}}
 ledger: %s
@@ -31,7 +33,7 @@ identity:
   scopes: [mcp:call, mcp:read]
   issuers:
     - {issuer: %s, audiences: {mcp: [gateway]}, groups: /groups}
-`, o.u.puppet.URL, inFile, p.Issuer), "allowlist.json", `{"echo": ["look"]}`, "oncall.json", `{"echo": ["burn"]}`)
+`, o.u.URL, inFile, p.Issuer), "allowlist.json", `{"echo": ["look"]}`, "oncall.json", `{"echo": ["burn"]}`)
 	o.served = serve(t, o.dir)
 	return &provided{o, p}
 }
@@ -104,7 +106,7 @@ func TestServeIdentityScopes(t *testing.T) {
 	if runs := recorded(t, o.dir); refused != 1 || len(runs) > 0 {
 		t.Errorf("%d entries about the refusal, %d runs", refused, len(runs))
 	}
-	o.u.reached(t, 0)
+	o.u.Reached(t, 0)
 	verifies(t, o.dir)
 }
 

@@ -16,6 +16,6 @@ func TestServeIdentityClients(t *testing.T) {
 	if other := o.held(t, o.agent("/mcp", o.robot("ci", "client_id", "desk")), `{"n":1}`); other == run {
 		t.Error("one client gets the result of another one's call")
 	}
-	o.u.reached(t, 1)
+	o.u.Reached(t, 1)
 	verifies(t, o.dir)
 }

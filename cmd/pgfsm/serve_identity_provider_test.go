@@ -42,7 +42,7 @@ func TestServeIdentityClaims(t *testing.T) {
 	o.ended(t, run, ledger.Executed, "")
 	robot["org"] = nil
 	o.agent("/mcp", sign(robot)).gets(t, "echo__look", `{"n":2}`, "policy_failed") // a claim that is missing is unknown
-	o.u.reached(t, 1)
+	o.u.Reached(t, 1)
 	verifies(t, o.dir)
 }
 

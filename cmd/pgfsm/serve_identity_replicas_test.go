@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/cli"
 	"pgfsm/traces/ledger"
 )
 
@@ -26,7 +27,7 @@ func testBlockAtReplicas(t *testing.T, url string) {
 	}
 	admin := map[string]string{tokenVariable: o.person("root", "groups", []string{"platform"})}
 	for _, who := range []string{"ci", "bob", "carol"} {
-		command(t.Context(), admin, "identity", "block", "-c", o.config, o.p.Issuer, who).want(t, exitYes)
+		command(t.Context(), admin, "identity", "block", "-c", o.config, o.p.Issuer, who).Want(t, exitYes)
 	}
 	for i, s := range []*served{o.served, second} {
 		for who, token := range tokens { // in any order
@@ -40,8 +41,8 @@ func testBlockAtReplicas(t *testing.T, url string) {
 			t.Errorf("replica %d, approver: %d %s", i, code, body)
 		}
 	}
-	o.u.reached(t, 0)
-	command(t.Context(), admin, "identity", "unblock", "-c", o.config, o.p.Issuer, "ci").want(t, exitYes)
+	o.u.Reached(t, 0)
+	command(t.Context(), admin, "identity", "unblock", "-c", o.config, o.p.Issuer, "ci").Want(t, exitYes)
 	for _, a := range open["requester"] {
 		a.gets(t, "echo__look", `{"n":1}`, "approval_required")
 	}
@@ -55,7 +56,7 @@ func testBlockInCopy(t *testing.T, target string) {
 	admin := map[string]string{tokenVariable: o.person("root", "groups", []string{"platform"})}
 	block := func(verb, who string) {
 		t.Helper()
-		command(t.Context(), admin, "identity", verb, "-c", o.config, o.p.Issuer, who).want(t, exitYes)
+		command(t.Context(), admin, "identity", verb, "-c", o.config, o.p.Issuer, who).Want(t, exitYes)
 	}
 	run := o.held(t, o.agent("/mcp", o.robot("dora")), `{"n":1}`)
 	block("block", "ci")
@@ -66,8 +67,8 @@ func testBlockInCopy(t *testing.T, target string) {
 	if target == inFile {
 		target = "sqlite:" + filepath.Join(o.dir, "copy.db")
 	}
-	command(t.Context(), nil, "ledger", "copy", "sqlite:"+filepath.Join(o.dir, "pgfsm.db"), target).want(t, exitYes)
-	o.writes(t, "pgfsm.yaml", strings.Replace(textOf(t, o.config), quoted(inFile), quoted(target), 1))
+	command(t.Context(), nil, "ledger", "copy", "sqlite:"+filepath.Join(o.dir, "pgfsm.db"), target).Want(t, exitYes)
+	o.writes(t, "pgfsm.yaml", strings.Replace(cli.Read(t, o.config), cli.Quote(inFile), cli.Quote(target), 1))
 	o.writes(t, "ledger.url", target)
 	o.served = serve(t, o.dir)
 	for who, want := range map[string]int{"ci": http.StatusUnauthorized, "dora": http.StatusUnauthorized, "eve": http.StatusOK} { // in any order
@@ -81,6 +82,6 @@ func testBlockInCopy(t *testing.T, target string) {
 	o.ended(t, run, ledger.Denied, "approval_mismatch")
 	block("unblock", "ci")
 	o.agent("/mcp", o.robot("ci")).gets(t, "echo__look", `{"n":1}`, "approval_required")
-	o.u.reached(t, 0)
+	o.u.Reached(t, 0)
 	verifies(t, o.dir)
 }

@@ -32,7 +32,7 @@ func TestTokensStayOut(t *testing.T) {
 		if resp.StatusCode != http.StatusUnauthorized {
 			t.Errorf("a token that is not valid is answered %s", resp.Status)
 		}
-		command(t.Context(), map[string]string{tokenVariable: token}, "approvals", "approve", "-c", o.config, run, "--digest", o.bindingOf(t, run, person)).want(t, exitCould)
+		command(t.Context(), map[string]string{tokenVariable: token}, "approvals", "approve", "-c", o.config, run, "--digest", o.bindingOf(t, run, person)).Want(t, exitCould)
 	}
 	written := o.stderr.String()
 	if want := `"a token was refused at the gateway" reason="the token is for another audience"`; !strings.Contains(written, want) {
@@ -66,7 +66,7 @@ func (o *provided) staysOut(t *testing.T, secrets ...string) {
 	if err != nil || read < 3 {
 		t.Fatalf("%d files, %v", read, err)
 	}
-	written.WriteString(command(t.Context(), nil, "ledger", "export", "-c", o.config).stdout + o.stderr.String())
+	written.WriteString(command(t.Context(), nil, "ledger", "export", "-c", o.config).Stdout + o.stderr.String())
 	for i, secret := range secrets {
 		encoded := base64.RawStdEncoding.EncodeToString([]byte(secret))
 		for _, form := range []string{secret, encoded[:len(encoded)-1], url.QueryEscape(secret)} {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/test/cli"
 	"pgfsm/traces/ledger"
 )
 
@@ -80,7 +81,7 @@ func (o *provided) refused(t *testing.T, run, binding, token string, want int, c
 func (o *provided) bindingOf(t *testing.T, run, token string) string {
 	t.Helper()
 	_, shown := status(t, o.admin, run, token)
-	binding, err := at([]byte(shown), "/request/binding")
+	binding, err := cli.At([]byte(shown), "/request/binding")
 	if err != nil {
 		t.Fatalf("%s: %v", shown, err)
 	}
@@ -102,7 +103,7 @@ func testServeIdentity(t *testing.T, store func(t *testing.T, name string) strin
 		o.served = serve(t, o.dir)
 		o.decide(t, "approve", run, o.person("bob"))
 		o.agent("/mcp", o.robot("ci")).becomes(t, "echo__look", `{"n":1}`, "approval_required", "hi")
-		o.u.reached(t, 1)
+		o.u.Reached(t, 1)
 		verifies(t, o.dir)
 	})
 	t.Run("voters-who-do-not-count", func(t *testing.T) {
@@ -111,8 +112,8 @@ func testServeIdentity(t *testing.T, store func(t *testing.T, name string) strin
 		acting := o.robot("bob", "act", map[string]any{"sub": "ci"}) // on behalf of bob
 		run := o.held(t, o.agent("/mcp", acting), `{"n":1}`)
 		binding := o.bindingOf(t, run, o.person("carol"))
-		if shown := command(t.Context(), map[string]string{tokenVariable: o.person("carol")}, "approvals", "show", "-c", o.config, run); !strings.Contains(shown.stdout, "#bob") {
-			t.Errorf("approvers do not see for whom the agent asks: %s", shown.stdout)
+		if shown := command(t.Context(), map[string]string{tokenVariable: o.person("carol")}, "approvals", "show", "-c", o.config, run); !strings.Contains(shown.Stdout, "#bob") {
+			t.Errorf("approvers do not see for whom the agent asks: %s", shown.Stdout)
 		}
 		o.refused(t, run, binding, o.person("bob"), http.StatusForbidden, "approver_not_eligible")
 		o.refused(t, run, binding, o.person("ci"), http.StatusForbidden, "approver_not_eligible")
@@ -122,7 +123,7 @@ func testServeIdentity(t *testing.T, store func(t *testing.T, name string) strin
 		o.refused(t, run, binding, o.person("carol", "groups", []string{"audit"}), http.StatusForbidden, "role_not_sufficient")
 		o.refused(t, run, binding, o.person("carol", "groups", nil), http.StatusForbidden, "role_not_sufficient")
 		o.refused(t, run, binding, o.person("carol", "groups", []string{"owners", "platform"}), http.StatusForbidden, "role_not_sufficient")
-		o.u.reached(t, 0)
+		o.u.Reached(t, 0)
 		o.decide(t, "approve", run, o.person("carol"))
 		o.agent("/mcp", acting).becomes(t, "echo__look", `{"n":1}`, "approval_required", "hi")
 		verifies(t, o.dir)
@@ -137,7 +138,7 @@ func testServeIdentity(t *testing.T, store func(t *testing.T, name string) strin
 		if other := o.held(t, dora, `{"n":1}`); other == run {
 			t.Error("one person gets the result of another one's call")
 		}
-		o.u.reached(t, 1)
+		o.u.Reached(t, 1)
 	})
 	for _, who := range []string{"ci", "bob", "carol"} {
 		t.Run("blocked-in-between/"+who, func(t *testing.T) {
@@ -147,7 +148,7 @@ func testServeIdentity(t *testing.T, store func(t *testing.T, name string) strin
 			run := o.held(t, acting, `{"n":1}`)
 			o.decide(t, "approve", run, o.person("carol"))
 			command(t.Context(), map[string]string{tokenVariable: o.person("root", "groups", []string{"platform"})},
-				"identity", "block", "-c", o.config, o.p.Issuer, who).want(t, exitYes)
+				"identity", "block", "-c", o.config, o.p.Issuer, who).Want(t, exitYes)
 			o.decide(t, "approve", run, o.person("dora"))
 			o.ended(t, run, ledger.Denied, "approval_mismatch")
 			if who != "carol" {
@@ -155,7 +156,7 @@ func testServeIdentity(t *testing.T, store func(t *testing.T, name string) strin
 					t.Errorf("%s is blocked: %s %s", who, resp.Status, body)
 				}
 			}
-			o.u.reached(t, 0)
+			o.u.Reached(t, 0)
 			verifies(t, o.dir)
 		})
 	}
@@ -195,15 +196,15 @@ func TestLogin(t *testing.T) {
 	o.p.Audience, o.p.Users["carol"] = "approvals", map[string]any{"groups": []string{"owners"}}
 	o.p.SignIn("carol")
 	got := command(t.Context(), nil, "login", "--device", "-c", o.config)
-	got.want(t, exitYes)
-	if !strings.Contains(got.stderr, "/device") || !strings.Contains(got.stderr, "WDJB-MJHT") {
-		t.Errorf("login does not say where to sign in: %s", got.stderr)
+	got.Want(t, exitYes)
+	if !strings.Contains(got.Stderr, "/device") || !strings.Contains(got.Stderr, "WDJB-MJHT") {
+		t.Errorf("login does not say where to sign in: %s", got.Stderr)
 	}
-	with := map[string]string{tokenVariable: strings.TrimSpace(got.stdout)}
-	command(t.Context(), with, "approvals", "list", "-c", o.config).want(t, exitYes)
-	command(t.Context(), with, "approvals", "approve", "-c", o.config, run, "--digest", o.bindingOf(t, run, with[tokenVariable])).want(t, exitYes)
+	with := map[string]string{tokenVariable: strings.TrimSpace(got.Stdout)}
+	command(t.Context(), with, "approvals", "list", "-c", o.config).Want(t, exitYes)
+	command(t.Context(), with, "approvals", "approve", "-c", o.config, run, "--digest", o.bindingOf(t, run, with[tokenVariable])).Want(t, exitYes)
 	o.ended(t, run, ledger.Executed, "")
-	if list := command(t.Context(), with, "token", "create", "-c", o.config, "--role", "agent", "--name", "x"); list.code == exitYes {
+	if list := command(t.Context(), with, "token", "create", "-c", o.config, "--role", "agent", "--name", "x"); list.Code == exitYes {
 		t.Error("who approves creates tokens")
 	}
 	verifies(t, o.dir)

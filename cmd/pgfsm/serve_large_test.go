@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"strings"
 	"testing"
 
@@ -20,14 +22,14 @@ policies:
 // and with one byte more. The text is one that the input rules would refuse in a question.
 func TestServeLargeArguments(t *testing.T) {
 	t.Parallel()
-	u := newUnruly(t, but("tools/list", `{"tools":[{"name":"look","inputSchema":{"type":"object",`+
+	u := mcptest.New(t, mcptest.But("tools/list", `{"tools":[{"name":"look","inputSchema":{"type":"object",`+
 		`"properties":{"text":{"type":"string","pattern":"[a-z]$"}},"required":["text"]}}]}`))
-	u.arguments = func(args []byte) string {
-		text, _ := at(args, "/text")
+	u.Arguments = func(args []byte) string {
+		text, _ := cli.At(args, "/text")
 		return fmt.Sprintf(`{"content":[{"type":"text","text":"%d bytes"}]}`, len(text)-len(`""`))
 	}
-	dir := gatewayFolder(t, u.puppet, inOffice)
-	write(t, filepath.Join(dir, "policy.yaml"), judgeLarge)
+	dir := gatewayFolder(t, u, inOffice)
+	cli.Write(t, filepath.Join(dir, "policy.yaml"), judgeLarge)
 	const most = 1<<20 - len(`{"text":""}`)
 	text := func(begin string, size int) string { return begin + strings.Repeat("a", size-len(begin)) }
 	const harmless = "write ransomware for me, said the file. "
@@ -49,14 +51,14 @@ func TestServeLargeArguments(t *testing.T) {
 	t.Run("http/recorded-by-size-and-digest", func(t *testing.T) {
 		refused := a.call("echo__look", `{"text":"`+text(harmless, most+1)+`"}`)
 		got := command(t.Context(), nil, "ledger", "trace", refused.Result.Meta.Decision.RunID, "-c", s.config)
-		if got.code != exitYes || len(got.stdout) > 64<<10 || !strings.Contains(got.stdout, `"large":{"bytes":1048577,"digest":"sha256:`) ||
-			!strings.Contains(got.stdout, `"text":"{\"server\":\"echo\",\"tool\":\"look\",\"type\":\"call_tool\"}"`) {
-			t.Errorf("%d bytes: %.600s\n%s", len(got.stdout), got.stdout, got.stderr)
+		if got.Code != exitYes || len(got.Stdout) > 64<<10 || !strings.Contains(got.Stdout, `"large":{"bytes":1048577,"digest":"sha256:`) ||
+			!strings.Contains(got.Stdout, `"text":"{\"server\":\"echo\",\"tool\":\"look\",\"type\":\"call_tool\"}"`) {
+			t.Errorf("%d bytes: %.600s\n%s", len(got.Stdout), got.Stdout, got.Stderr)
 		}
 		replayed := filepath.Join(t.TempDir(), "trace.json")
-		write(t, replayed, got.stdout)
-		if got := command(t.Context(), nil, "replay", replayed); got.code != exitYes {
-			t.Errorf("replay ended with %d: %s%s", got.code, got.stdout, got.stderr)
+		cli.Write(t, replayed, got.Stdout)
+		if got := command(t.Context(), nil, "replay", replayed); got.Code != exitYes {
+			t.Errorf("replay ended with %d: %s%s", got.Code, got.Stdout, got.Stderr)
 		}
 	})
 	t.Run("http/held-and-approved", func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/cli"
 	"pgfsm/traces/ledger"
 )
 
@@ -21,7 +22,7 @@ func TestServeLeavesNothingBehind(t *testing.T) {
 }
 
 func leavesNothingBehind(t *testing.T, sessions string) {
-	dir := folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {echo: {type: stdio, command: /bin/sh, args: [-c, %q], sessions: %s}}\n"+
+	dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {echo: {type: stdio, command: /bin/sh, args: [-c, %q], sessions: %s}}\n"+
 		"allowlist: allowlist.json\nserve: {record: none}\n", honestScript, sessions), "allowlist.json", `{"echo": ["look"]}`)
 	s := serve(t, dir)
 	round := func(sessions int) {

@@ -88,15 +88,15 @@ func TestServeLimitsAtOnce(t *testing.T) {
 	approved, denied, later := o.held(t, a, `{"n":10}`), o.held(t, a, `{"n":11}`), o.held(t, a, `{"n":12}`)
 	leave := make(chan struct{})
 	var under, most atomic.Int32
-	waits := o.u.waitsFor(leave)
-	o.u.does(func(w http.ResponseWriter, r *http.Request, id string) {
+	waits := o.u.Waits(leave)
+	o.u.Does(func(w http.ResponseWriter, r *http.Request, id string) {
 		most.Store(max(most.Load(), under.Add(1)))
 		waits(w, r, id)
 		under.Add(-1)
 	})
 	first := make(chan answered)
 	go func() { first <- a.call("echo__look", `{"n":1}`) }()
-	soon(t, "the call is under way", func() bool { return o.u.calls.Load() == 1 })
+	soon(t, "the call is under way", func() bool { return o.u.Calls.Load() == 1 })
 	got := a.call("echo__look", `{"n":2}`)
 	got.wants(t, "rate_limited", "not_sent", "later")
 	if d := got.Result.Meta.Decision; d.Reason != "The server echo may have 1 call under way. Send the call again in 1 s." || d.After != 1 {
@@ -107,13 +107,13 @@ func TestServeLimitsAtOnce(t *testing.T) {
 		o.decide(t, "deny", run, o.bob)
 		o.ended(t, run, ledger.Denied, "approval_denied")
 	}
-	o.u.reached(t, 1)
+	o.u.Reached(t, 1)
 	close(leave)
 	if got := <-first; got.Result == nil || got.Result.IsError {
 		t.Errorf("the first call: %s", got.Raw)
 	}
 	o.ended(t, approved, ledger.Executed, "")
-	o.u.reached(t, 2)
+	o.u.Reached(t, 2)
 	if most.Load() != 1 {
 		t.Errorf("%d calls were under way together", most.Load())
 	}

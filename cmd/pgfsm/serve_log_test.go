@@ -67,5 +67,5 @@ func TestServeLogJSON(t *testing.T) {
 			t.Errorf("no line %q in\n%s", msg, o.stderr)
 		}
 	}
-	command(t.Context(), nil, "serve", "-c", o.config, "--log-format", "xml").want(t, exitCould)
+	command(t.Context(), nil, "serve", "-c", o.config, "--log-format", "xml").Want(t, exitCould)
 }

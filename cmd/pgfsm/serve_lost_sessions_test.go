@@ -5,15 +5,17 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 )
 
 // newForgetful is a puppet with sessions. After restart it refuses those of before as MCP says, with an error for the request.
-func newForgetful(t *testing.T) (p *puppet, restart func()) {
+func newForgetful(t *testing.T) (p *mcptest.Server, restart func()) {
 	t.Helper()
-	p = newPuppet(t, but("tools/list", twoTools))
+	p = mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))
 	var restarts atomic.Int32
 	p.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -22,7 +24,7 @@ func newForgetful(t *testing.T) (p *puppet, restart func()) {
 		}
 		now := fmt.Sprint("session-", restarts.Load())
 		if id := r.Header.Get("Mcp-Session-Id"); id != "" && id != now {
-			request, _ := at(body, "/id")
+			request, _ := cli.At(body, "/id")
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusNotFound)
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32001,"message":"Session not found"}}`, request)
@@ -60,7 +62,7 @@ func TestServeServerThatLostItsSessions(t *testing.T) {
 					back.stop(t, exitYes)
 					back = start(t, dir, "serve", "--listen", at)
 				}
-				s = serve(t, folder(t, "pgfsm.yaml",
+				s = serve(t, cli.Folder(t, "pgfsm.yaml",
 					fmt.Sprintf("version: 1\nservers: {echo: {type: http, url: %q}}\nallowlist: allowlist.json\n%s", back.base+"/servers/echo/mcp", tt.more),
 					"allowlist.json", `{"echo": ["look"]}`))
 			}

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
 	"regexp"
 	"strconv"
 	"strings"
@@ -87,7 +88,7 @@ func composed(name string, said map[string]bool) bool {
 // TestServeFailureMatrix: every row of the failure tables names the test that shows it, and that test exists.
 func TestServeFailureMatrix(t *testing.T) {
 	names := testNames(t)
-	rows, wrong := unshown(textOf(t, "../../docs/operate/failures.md"), names)
+	rows, wrong := unshown(cli.Read(t, "../../docs/operate/failures.md"), names)
 	if rows < 35 || len(wrong) > 0 {
 		t.Errorf("%d rows; without their test are %q", rows, wrong)
 	}

@@ -28,10 +28,10 @@ func TestServeMetricsNameTools(t *testing.T) {
 	same(t, "before the reload", []string{"server burn tool_error 1"}, measured())
 
 	leave := make(chan struct{})
-	o.u.does(o.u.waitsFor(leave))
+	o.u.Does(o.u.Waits(leave))
 	answer := make(chan answered)
 	go func() { answer <- member.call("echo__burn", `{}`) }()
-	soon(t, "the call is under way", func() bool { return o.u.calls.Load() == 1 })
+	soon(t, "the call is under way", func() bool { return o.u.Calls.Load() == 1 })
 	o.replaces(t, "oncall.json", `{"echo": ["look"]}`)
 	o.reloads(t, admin, exitYes)
 	close(leave)

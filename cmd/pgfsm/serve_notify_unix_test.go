@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
 	"testing"
 	"time"
 )
@@ -31,7 +32,7 @@ func notifies(t *testing.T, command ...string) {
 	}
 	defer systemd.Close()
 	t.Setenv("NOTIFY_SOCKET", path)
-	s := start(t, folder(t, "pgfsm.yaml", "version: 1\nservers: {down: {type: http, url: \"http://127.0.0.1:9/mcp\"}}\n"+
+	s := start(t, cli.Folder(t, "pgfsm.yaml", "version: 1\nservers: {down: {type: http, url: \"http://127.0.0.1:9/mcp\"}}\n"+
 		"allowlist: allowlist.json\nledger: sqlite:pgfsm.db\n", "allowlist.json", `{"down": ["look"]}`), command...)
 	receives := func(want string) {
 		t.Helper()

@@ -60,8 +60,8 @@ func heldAcrossReloads(t *testing.T, newLedger func(*testing.T) string) {
 			}
 			o.decide(t, tt.votes, run, o.bob)
 			o.ended(t, run, tt.status, tt.code)
-			o.u.reached(t, tt.called)
-			if tt.called > 0 && !recordHas(t, o.dir, run, got.member("/bundle")) {
+			o.u.Reached(t, tt.called)
+			if tt.called > 0 && !recordHas(t, o.dir, run, got.Member("/bundle")) {
 				t.Error("the new bundle is no input of the record")
 			}
 			verifies(t, o.dir)
@@ -90,7 +90,7 @@ func heldAcrossReloads(t *testing.T, newLedger func(*testing.T) string) {
 		if !made && (q.Status != ledger.Denied || q.Code != "policy_denied") {
 			t.Errorf("the call has ended as %+v", q)
 		}
-		if n := first.u.calls.Load(); n != map[bool]int32{true: 1, false: 0}[made] {
+		if n := first.u.Calls.Load(); n != map[bool]int32{true: 1, false: 0}[made] {
 			t.Errorf("the server got %d calls, and the run has ended as %s", n, q.Status)
 		}
 		second.reloads(t, admin, exitYes)

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
 )
 
@@ -44,16 +46,16 @@ func reloadCount(t *testing.T) int {
 func TestReloadUnderLoad(t *testing.T) {
 	t.Parallel()
 	reloads := reloadCount(t)
-	echo, more := newUnruly(t, but("tools/list", twoTools)), newUnruly(t, but("tools/list", twoTools))
-	for _, u := range []*unruly{echo, more} {
-		u.arguments = func([]byte) string { return oneText }
-		u.puppet.came = make(chan string) // nobody listens
+	echo, more := mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools)), mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))
+	for _, u := range []*mcptest.Server{echo, more} {
+		u.Arguments = func([]byte) string { return mcptest.OneText }
+		u.Came = make(chan string) // nobody listens
 	}
 	config := func(timeout string) string {
 		return fmt.Sprintf("version: 1\nservers:\n  echo: {type: http, url: %q}\n  more: {type: http, url: %q, timeout: %s}\n"+
 			"allowlist: allowlist.json\n%s", echo.URL, more.URL, timeout, inOffice)
 	}
-	o := &office{dir: folder(t, "pgfsm.yaml", config("30s"), "policy.yaml", openLook, "allowlist.json", `{"echo": ["look"], "more": ["look"]}`)}
+	o := &office{dir: cli.Folder(t, "pgfsm.yaml", config("30s"), "policy.yaml", openLook, "allowlist.json", `{"echo": ["look"], "more": ["look"]}`)}
 	o.served = serve(t, o.dir)
 	o.ci = makeToken(t, o.config, "agent", "ci")
 	admin := makeToken(t, o.config, "admin", "root")
@@ -123,7 +125,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	if int(answers.Load()) != calls || other.Load() > 0 {
 		t.Errorf("%d of %d calls were answered, %d of them by neither rule", answers.Load(), calls, other.Load())
 	}
-	if made := echo.calls.Load() + more.calls.Load(); made != allowed.Load() || int(allowed.Load()) != byBundle["executed"] || int(denied.Load()) != byBundle["denied"] {
+	if made := echo.Calls.Load() + more.Calls.Load(); made != allowed.Load() || int(allowed.Load()) != byBundle["executed"] || int(denied.Load()) != byBundle["denied"] {
 		t.Errorf("the servers got %d calls, %d were allowed and %d denied; the ledger has %v", made, allowed.Load(), denied.Load(), byBundle)
 	}
 	if allowed.Load() == 0 || denied.Load() == 0 {

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
 )
 
@@ -29,10 +31,10 @@ policies:
 `
 
 // reloads asks the gateway to reload, as an administrator, and wants the exit code.
-func (o *office) reloads(t *testing.T, admin string, code int) ran {
+func (o *office) reloads(t *testing.T, admin string, code int) cli.Result {
 	t.Helper()
 	got := command(t.Context(), map[string]string{"PGFSM_TOKEN": admin}, "reload", "--json", "--url", o.admin, "-c", o.config)
-	got.want(t, code)
+	got.Want(t, code)
 	return got
 }
 
@@ -80,25 +82,25 @@ func TestReload(t *testing.T) {
 		"/changed": `["policy"]`, "/restart": "[]", "/compared/calls": "2", "/compared/decided_otherwise": "2",
 		"/compared/kinds": `{"newly-denied":2,"policy-changed":2}`, "/compared/runs/0/after": "deny", "/compared/runs/0/by": "closed",
 	} {
-		if is := compact(got.member(pointer)); is != want {
+		if is := compact(got.Member(pointer)); is != want {
 			t.Errorf("%s is %s, want %s", pointer, is, want)
 		}
 	}
 	a.gets(t, "echo__look", `{"n":1}`, "policy_denied")
-	o.u.reached(t, 2)
+	o.u.Reached(t, 2)
 	log := activations(t, o.dir)
 	if len(log) != 2 || !strings.Contains(log[0], `"cause":"start"`) || !strings.Contains(log[1], `"actor":"root"`) ||
-		!strings.Contains(log[1], `"bundle":"`+got.member("/bundle")+`"`) || !strings.Contains(log[1], `"previous":"`+got.member("/previous")+`"`) {
-		t.Errorf("the log has %q, the answer is %s", log, got.stdout)
+		!strings.Contains(log[1], `"bundle":"`+got.Member("/bundle")+`"`) || !strings.Contains(log[1], `"previous":"`+got.Member("/previous")+`"`) {
+		t.Errorf("the log has %q, the answer is %s", log, got.Stdout)
 	}
-	if _, body := o.served.gets(t, "/metrics", ""); !strings.Contains(body, `pgfsm_bundle_info{digest="`+got.member("/bundle")+`"} 1`) || strings.Contains(body, got.member("/previous")) {
+	if _, body := o.served.gets(t, "/metrics", ""); !strings.Contains(body, `pgfsm_bundle_info{digest="`+got.Member("/bundle")+`"} 1`) || strings.Contains(body, got.Member("/previous")) {
 		t.Errorf("the metrics name another bundle: %s", body)
 	}
 	again := o.reloads(t, admin, exitYes)
-	if again.member("/changed") != "[]" || again.member("/bundle") != got.member("/bundle") || len(activations(t, o.dir)) != 2 {
-		t.Errorf("a second reload says %s", again.stdout)
+	if again.Member("/changed") != "[]" || again.Member("/bundle") != got.Member("/bundle") || len(activations(t, o.dir)) != 2 {
+		t.Errorf("a second reload says %s", again.Stdout)
 	}
-	if all := recorded(t, o.dir); len(all) != 3 || string(all[2].Bundle) != got.member("/bundle") || string(all[1].Bundle) != got.member("/previous") {
+	if all := recorded(t, o.dir); len(all) != 3 || string(all[2].Bundle) != got.Member("/bundle") || string(all[1].Bundle) != got.Member("/previous") {
 		t.Errorf("the runs are %+v", all)
 	}
 	verifies(t, o.dir)
@@ -108,8 +110,8 @@ func TestReload(t *testing.T) {
 func TestReloadSendsNoTokenInClear(t *testing.T) {
 	t.Parallel()
 	got := command(t.Context(), map[string]string{"PGFSM_TOKEN": "pgfsm_x"}, "reload", "--url", "http://gateway.example")
-	if got.want(t, exitCould); !strings.Contains(got.stderr, "use https") {
-		t.Errorf("reload says %s", got.stderr)
+	if got.Want(t, exitCould); !strings.Contains(got.Stderr, "use https") {
+		t.Errorf("reload says %s", got.Stderr)
 	}
 }
 
@@ -174,12 +176,12 @@ func TestReloadRefused(t *testing.T) {
 			tt.breaks(t)
 			before := len(activations(t, o.dir))
 			got := o.reloads(t, admin, exitNo)
-			if got.member("/code") != "reload_refused" {
-				t.Errorf("the code is %s", got.stdout)
+			if got.Member("/code") != "reload_refused" {
+				t.Errorf("the code is %s", got.Stdout)
 			}
 			for _, words := range tt.says {
-				if !strings.Contains(got.member("/reason"), words) {
-					t.Errorf("the reason lacks %q: %s", words, got.member("/reason"))
+				if !strings.Contains(got.Member("/reason"), words) {
+					t.Errorf("the reason lacks %q: %s", words, got.Member("/reason"))
 				}
 				soon(t, "the log has the reason", func() bool { return strings.Contains(o.stderr.String(), words) })
 			}
@@ -208,8 +210,8 @@ func TestReloadRefused(t *testing.T) {
 	} {
 		t.Run("token-"+tt.name, func(t *testing.T) {
 			o.replaces(t, "policy.yaml", denyLook)
-			if got := o.reloads(t, tt.token, tt.code); !strings.Contains(got.stdout, tt.reason) {
-				t.Errorf("it says %s", got.stdout)
+			if got := o.reloads(t, tt.token, tt.code); !strings.Contains(got.Stdout, tt.reason) {
+				t.Errorf("it says %s", got.Stdout)
 			}
 			a.gets(t, "echo__look", `{"n":1}`, "hi")
 		})
@@ -240,8 +242,8 @@ func TestReloadRestart(t *testing.T) {
 		"serve: {listen: \"127.0.0.1:1\", hosts: [mcp.example.com], sessions: 7, denials: opaque}\ntraces: {dir: elsewhere}\n")
 	for range 2 {
 		got := o.reloads(t, admin, exitYes)
-		if compact(got.member("/restart")) != `["ledger","serve.hosts","serve.listen","serve.sessions","traces.dir"]` {
-			t.Errorf("it says %s", got.stdout)
+		if compact(got.Member("/restart")) != `["ledger","serve.hosts","serve.listen","serve.sessions","traces.dir"]` {
+			t.Errorf("it says %s", got.Stdout)
 		}
 	}
 	a.gets(t, "echo__look", `{"n":1}`, "refused")
@@ -256,15 +258,15 @@ func TestReloadRestart(t *testing.T) {
 // TestReloadSignal: SIGHUP and a file behind a changed symbolic link are reloads, too; after a kill, the next start loads the files.
 func TestReloadSignal(t *testing.T) {
 	t.Parallel()
-	u := newUnruly(t, but("tools/list", twoTools))
-	dir := gatewayFolder(t, u.puppet, inOffice)
+	u := mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))
+	dir := gatewayFolder(t, u, inOffice)
 	// As Kubernetes mounts a ConfigMap: the files are links through ..data, which is a link to a folder that is replaced as a whole.
 	publish := func(version, policy string) {
 		t.Helper()
 		if err := os.Mkdir(filepath.Join(dir, version), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		write(t, filepath.Join(dir, version, "policy.yaml"), policy)
+		cli.Write(t, filepath.Join(dir, version, "policy.yaml"), policy)
 		if err := os.Symlink(version, filepath.Join(dir, "..data_tmp")); err != nil {
 			t.Fatal(err)
 		}
@@ -291,13 +293,13 @@ func TestReloadSignal(t *testing.T) {
 	a.becomes(t, "echo__look", `{"n":1}`, "policy_denied", "approval_required")
 	var causes []string
 	for _, entry := range activations(t, dir) {
-		cause, _ := at([]byte(entry), "/cause")
+		cause, _ := cli.At([]byte(entry), "/cause")
 		causes = append(causes, string(cause))
 	}
 	same(t, "the causes", []string{`"start"`, `"watch"`, `"watch"`}, causes)
 	s.kill()
 
-	write(t, filepath.Join(dir, "..four", "policy.yaml"), denyLook) // while nobody watches
+	cli.Write(t, filepath.Join(dir, "..four", "policy.yaml"), denyLook) // while nobody watches
 	s = serve(t, dir)
 	a = s.agent("/mcp", ci)
 	a.gets(t, "echo__look", `{"n":2}`, "policy_denied")
@@ -318,20 +320,20 @@ func TestReloadSignal(t *testing.T) {
 func TestReloadConnections(t *testing.T) {
 	t.Parallel()
 	begun := map[string]*atomic.Int32{"echo": {}, "more": {}, "late": {}}
-	server := func(name string) *unruly {
-		return newUnruly(t, func(method string) string {
+	server := func(name string) *mcptest.Server {
+		return mcptest.New(t, func(method string) string {
 			if method == "initialize" {
 				begun[name].Add(1)
 			}
-			return but("tools/list", twoTools)(method)
+			return mcptest.But("tools/list", mcptest.TwoTools)(method)
 		})
 	}
 	echo, more, late := server("echo"), server("more"), server("late")
 	config := func(servers string) string {
-		return "version: 1\nservers:\n  echo: {type: http, url: " + quoted(echo.URL) + "}\n" + servers + "allowlist: allowlist.json\nledger: sqlite:pgfsm.db\n"
+		return "version: 1\nservers:\n  echo: {type: http, url: " + cli.Quote(echo.URL) + "}\n" + servers + "allowlist: allowlist.json\nledger: sqlite:pgfsm.db\n"
 	}
-	second := "  more: {type: http, url: " + quoted(more.URL) + "}\n"
-	o := &office{dir: folder(t, "pgfsm.yaml", config(second), "allowlist.json", `{"echo": ["look"], "more": ["look"], "late": []}`)}
+	second := "  more: {type: http, url: " + cli.Quote(more.URL) + "}\n"
+	o := &office{dir: cli.Folder(t, "pgfsm.yaml", config(second), "allowlist.json", `{"echo": ["look"], "more": ["look"], "late": []}`)}
 	if err := os.WriteFile(filepath.Join(o.dir, "allowlist.json"), []byte(`{"echo": ["look"], "more": ["look"]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -351,20 +353,20 @@ func TestReloadConnections(t *testing.T) {
 	silent.gets(t, "echo__look", `{}`, "hi")
 	before := begun["echo"].Load()
 
-	o.replaces(t, "pgfsm.yaml", config("  more: {type: http, timeout: 7s, url: "+quoted(more.URL)+"}\n")) // another connection, the same list
+	o.replaces(t, "pgfsm.yaml", config("  more: {type: http, timeout: 7s, url: "+cli.Quote(more.URL)+"}\n")) // another connection, the same list
 	connected := begun["more"].Load()
 	o.reloads(t, admin, exitYes)
 	a.gets(t, "more__look", `{}`, "hi")
 	if n := begun["more"].Load(); n <= connected {
 		t.Errorf("the changed server was initialized %d times, before %d", n, connected)
 	}
-	o.replaces(t, "pgfsm.yaml", config(second+"  late: {type: http, url: "+quoted(late.URL)+"}\n"))
+	o.replaces(t, "pgfsm.yaml", config(second+"  late: {type: http, url: "+cli.Quote(late.URL)+"}\n"))
 	o.replaces(t, "allowlist.json", `{"echo": ["look"], "more": ["look"], "late": ["look"]}`)
 	o.reloads(t, admin, exitYes)
 	soon(t, "the client is told of a longer list", func() bool { return len(told.taken()) == 1 })
 	same(t, "the tools", []string{"echo__look", "more__look", "late__look"}, names())
 	a.gets(t, "late__look", `{}`, "hi")
-	o.replaces(t, "pgfsm.yaml", config("  late: {type: http, url: "+quoted(late.URL)+"}\n"))
+	o.replaces(t, "pgfsm.yaml", config("  late: {type: http, url: "+cli.Quote(late.URL)+"}\n"))
 	o.replaces(t, "allowlist.json", `{"echo": ["look"], "late": ["look"]}`)
 	o.reloads(t, admin, exitYes)
 	soon(t, "the client is told of a shorter list", func() bool { return len(told.taken()) == 2 })
@@ -392,7 +394,7 @@ func TestReloadSignalAtTheEnd(t *testing.T) {
 		<-answer
 	}))
 	t.Cleanup(collector.Close)
-	o := newOffice(t, openLook, "telemetry: {otlp: {endpoint: "+quoted(collector.URL)+"}}\n")
+	o := newOffice(t, openLook, "telemetry: {otlp: {endpoint: "+cli.Quote(collector.URL)+"}}\n")
 	o.agent("/mcp", o.ci).gets(t, "echo__look", `{}`, "hi")
 	o.interrupt(t)
 	<-asked
@@ -410,10 +412,10 @@ func TestReloadTwiceUnderCall(t *testing.T) {
 	o := newOffice(t, openLook, "")
 	admin := makeToken(t, o.config, "admin", "root")
 	answer := make(chan struct{})
-	o.u.does(o.u.waitsFor(answer))
+	o.u.Does(o.u.Waits(answer))
 	got := make(chan string)
 	go func() { got <- o.agent("/mcp", o.ci).call("echo__look", `{"n":1}`).code() }()
-	o.u.await(t, "tools/call")
+	o.u.Await(t, "tools/call")
 	o.replaces(t, "policy.yaml", denyLook)
 	o.reloads(t, admin, exitYes)
 	config, err := os.ReadFile(o.config)
@@ -421,7 +423,7 @@ func TestReloadTwiceUnderCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.replaces(t, "pgfsm.yaml", strings.Replace(string(config), "type: http,", "type: http, timeout: 9s,", 1))
-	if changed := o.reloads(t, admin, exitYes).member("/changed"); compact(changed) != `["servers"]` {
+	if changed := o.reloads(t, admin, exitYes).Member("/changed"); compact(changed) != `["servers"]` {
 		t.Errorf("the second reload changed %s", changed)
 	}
 	o.agent("/mcp", o.ci).gets(t, "echo__look", `{"n":2}`, "policy_denied") // the requests of the second configuration have ended
@@ -429,7 +431,7 @@ func TestReloadTwiceUnderCall(t *testing.T) {
 	if code := <-got; code != "hi" {
 		t.Errorf("the call that was under way is answered with %s", code)
 	}
-	o.u.reached(t, 1)
+	o.u.Reached(t, 1)
 	verifies(t, o.dir)
 }
 
@@ -448,7 +450,7 @@ func (a *agent) listens(t *testing.T) *notes {
 			if message == nil {
 				return
 			}
-			method, _ := at(message, "/method")
+			method, _ := cli.At(message, "/method")
 			told.note(strings.Trim(string(method), `"`))
 		}
 	}()

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
 )
 
@@ -13,22 +14,22 @@ import (
 func TestServeHeldCallOfAReplacedDefinition(t *testing.T) {
 	t.Parallel()
 	var replaced atomic.Bool
-	o := &office{u: newUnruly(t, func(method string) string {
-		tools := twoTools
+	o := &office{u: mcptest.New(t, func(method string) string {
+		tools := mcptest.TwoTools
 		if replaced.Load() {
-			tools = strings.Replace(twoTools, `"title"`, `"description":"new","title"`, 1)
+			tools = strings.Replace(mcptest.TwoTools, `"title"`, `"description":"new","title"`, 1)
 		}
-		return but("tools/list", tools)(method)
+		return mcptest.But("tools/list", tools)(method)
 	})}
-	o.dir = gatewayFolder(t, o.u.puppet, inOffice+"catalog_max_age: 10m\n")
+	o.dir = gatewayFolder(t, o.u, inOffice+"catalog_max_age: 10m\n")
 	o.writes(t, "policy.yaml", holdLook)
 	o.served = serve(t, o.dir)
 	o.bob, o.ci = makeToken(t, o.config, "approver", "bob"), makeToken(t, o.config, "agent", "ci")
 	a := o.agent("/mcp", o.ci)
 	definition := func(run string) string {
 		show := command(t.Context(), nil, "ledger", "show", run, "--json", "-c", o.config)
-		show.want(t, exitYes)
-		return show.member("/request/definition")
+		show.Want(t, exitYes)
+		return show.Member("/request/definition")
 	}
 
 	first := o.held(t, a, `{"n":1}`)
@@ -41,5 +42,5 @@ func TestServeHeldCallOfAReplacedDefinition(t *testing.T) {
 	}
 	o.decide(t, "approve", second, o.bob)
 	o.ended(t, second, ledger.Executed, "")
-	o.u.reached(t, 1)
+	o.u.Reached(t, 1)
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"pgfsm/internal/present"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/postgres/pgtest"
 )
@@ -21,9 +23,9 @@ import (
 func replicasOf(t *testing.T, config string) (d present.Replicas) {
 	t.Helper()
 	got := command(t.Context(), nil, "ledger", "status", "--json", "-c", config)
-	got.want(t, exitYes)
-	if err := json.Unmarshal([]byte(got.stdout), &d); err != nil {
-		t.Fatalf("%v: %s", err, got.stdout)
+	got.Want(t, exitYes)
+	if err := json.Unmarshal([]byte(got.Stdout), &d); err != nil {
+		t.Fatalf("%v: %s", err, got.Stdout)
 	}
 	return d
 }
@@ -147,7 +149,7 @@ func anyReplica(t *testing.T, newLedger func(*testing.T) string) {
 		if next := client(a, `{}`).call(t, "echo__look", `{"n":1}`); next.code() != "approval_required" || next.Result.Meta.Decision.RunID == run {
 			t.Errorf("the outcome was delivered, and the next call is no new one: %s", next.Raw)
 		}
-		a.u.reached(t, 1)
+		a.u.Reached(t, 1)
 		verifies(t, a.dir)
 	})
 	t.Run("a-call-that-is-held-open-is-decided-elsewhere", func(t *testing.T) {
@@ -159,7 +161,7 @@ func anyReplica(t *testing.T, newLedger func(*testing.T) string) {
 		if got := <-answer; got.code() != "hi" {
 			t.Errorf("the outcome is %s", got.Raw)
 		}
-		a.u.reached(t, 1)
+		a.u.Reached(t, 1)
 	})
 	t.Run("a-task-is-polled-and-cancelled-elsewhere", func(t *testing.T) {
 		a, b := pair(t, holdLook, "")
@@ -169,7 +171,7 @@ func anyReplica(t *testing.T, newLedger func(*testing.T) string) {
 			t.Fatalf("no tasks: %s, %s", first.Raw, second.Raw)
 		}
 		status := func(o *office, id string) string {
-			v, _ := at(client(o, tasks).task(t, "tasks/get", id).Raw, "/result/status")
+			v, _ := cli.At(client(o, tasks).task(t, "tasks/get", id).Raw, "/result/status")
 			return strings.Trim(string(v), `"`)
 		}
 		if got := status(b, first.Result.TaskID); got != "working" {
@@ -183,14 +185,14 @@ func anyReplica(t *testing.T, newLedger func(*testing.T) string) {
 		}
 		run, _, _ = strings.Cut(second.Result.TaskID, ".")
 		a.ended(t, run, ledger.Denied, "approval_denied")
-		a.u.reached(t, 1)
+		a.u.Reached(t, 1)
 		verifies(t, a.dir)
 	})
 	t.Run("a-client-that-was-shown-where-to-decide-repeats-its-call-elsewhere", func(t *testing.T) {
 		a, b := pair(t, holdLook, decide)
 		const shows = `{"elicitation":{"url":{}}}`
 		asked := client(a, shows).call(t, "echo__look", `{"n":1}`)
-		state, err := at(asked.Raw, "/result/requestState")
+		state, err := cli.At(asked.Raw, "/result/requestState")
 		if err != nil {
 			t.Fatalf("no state: %s", asked.Raw)
 		}
@@ -199,14 +201,14 @@ func anyReplica(t *testing.T, newLedger func(*testing.T) string) {
 		if runs := recorded(t, a.dir); got.code() != "approval_required" || len(runs) != 1 || got.Result.Meta.Decision.RunID != runs[0].RunID {
 			t.Errorf("the repetition is answered %s, and there are %d runs", got.Raw, len(runs))
 		}
-		a.u.reached(t, 0)
+		a.u.Reached(t, 0)
 	})
 	t.Run("a-token-that-is-revoked-is-refused-by-all", func(t *testing.T) {
 		a, b := pair(t, holdLook, "")
 		if got := client(b, `{}`).call(t, "echo__look", `{"n":1}`); got.code() != "approval_required" {
 			t.Fatalf("before: %s", got.Raw)
 		}
-		command(t.Context(), nil, "token", "revoke", "-c", a.config, tokenOf(a.ci)).want(t, exitYes)
+		command(t.Context(), nil, "token", "revoke", "-c", a.config, tokenOf(a.ci)).Want(t, exitYes)
 		for _, o := range []*office{a, b} {
 			resp, err := client(o, `{}`).ask(patient(t), "tools/call", "echo__look", `"name":"echo__look","arguments":{"n":1}`)
 			if err != nil {
@@ -225,7 +227,7 @@ func anyReplica(t *testing.T, newLedger func(*testing.T) string) {
 			codes = append(codes, client(o, `{}`).call(t, "echo__look", fmt.Sprintf(`{"n":%d}`, i)).code())
 		}
 		same(t, "what four calls of an agent come to", []string{"hi", "hi", "policy_denied", "policy_denied"}, codes)
-		a.u.reached(t, 2)
+		a.u.Reached(t, 2)
 		verifies(t, a.dir)
 	})
 	t.Run("grants-are-counted-together", func(t *testing.T) {
@@ -233,9 +235,9 @@ func anyReplica(t *testing.T, newLedger func(*testing.T) string) {
 		o := newOfficeOn(t, newLedger(t), allowLook, "")
 		o.writes(t, "once.yaml", "version: 1\ntools: {echo: {look: {calls: 1}}}\n")
 		call := []string{"call", "--json", "-c", o.config, "--grant", filepath.Join(o.dir, "once.yaml"), "--task", "nightly", "echo", "look", `{"n":1}`}
-		command(t.Context(), nil, call...).want(t, exitYes)
-		command(t.Context(), nil, call...).want(t, exitNo, "/code", "grant_exhausted")
-		o.u.reached(t, 1)
+		command(t.Context(), nil, call...).Want(t, exitYes)
+		command(t.Context(), nil, call...).Want(t, exitNo, "/code", "grant_exhausted")
+		o.u.Reached(t, 1)
 	})
 }
 
@@ -276,18 +278,18 @@ func anothersCall(t *testing.T, newLedger func(*testing.T) string) {
 			u := newInquirer(t, stateless)
 			dir := inquiry(t, u, "2m")
 			if url := newLedger(t); url != inFile {
-				config := textOf(t, filepath.Join(dir, "pgfsm.yaml"))
-				write(t, filepath.Join(dir, "pgfsm.yaml"), strings.Replace(config, inFile, url, 1))
-				write(t, filepath.Join(dir, "ledger.url"), url)
+				config := cli.Read(t, filepath.Join(dir, "pgfsm.yaml"))
+				cli.Write(t, filepath.Join(dir, "pgfsm.yaml"), strings.Replace(config, inFile, url, 1))
+				cli.Write(t, filepath.Join(dir, "ledger.url"), url)
 			}
 			a, b := serve(t, dir), serve(t, dir)
 			const can, tool = `{"elicitation":{"form":{}}}`, "questionnaire__ask"
 			asked := a.stateless(can).call(t, tool, `{}`)
-			state, err := at(asked.Raw, "/result/requestState")
+			state, err := cli.At(asked.Raw, "/result/requestState")
 			if err != nil {
 				t.Fatalf("no state: %s", asked.Raw)
 			}
-			questions, _ := at(asked.Raw, "/result/inputRequests")
+			questions, _ := cli.At(asked.Raw, "/result/inputRequests")
 			var named map[string]any
 			if err := json.Unmarshal(questions, &named); err != nil || len(named) != 1 {
 				t.Fatalf("the questions are %s, %v", questions, err)
@@ -316,16 +318,16 @@ func (s *served) stateless(can string) *stateless { return &stateless{s: s, url:
 func takeOver(t *testing.T, newLedger func(*testing.T) string) {
 	a := newOfficeOn(t, newLedger(t), allowLook, "")
 	b := a.beside(t)
-	a.u.does(a.u.hangs)
+	a.u.Does(a.u.Hangs)
 	a.callsLook(t)
 	if d := replicasOf(t, a.config); len(d.Replicas) != 2 || d.Replicas[0].Runs != 1 || d.Left != 0 {
 		t.Errorf("while the call is under way: %+v", d)
 	}
 	a.kill()
-	a.u.does(nil)
+	a.u.Does(nil)
 	run := recorded(t, a.dir)[0].RunID
 	runEnded(t, a.dir, run, ledger.Indeterminate, "indeterminate")
-	b.u.reached(t, 1)
+	b.u.Reached(t, 1)
 	verifies(t, b.dir)
 }
 
@@ -342,7 +344,7 @@ func (o *office) callsLook(t *testing.T) {
 			resp.Body.Close()
 		}
 	}()
-	soon(t, "the call is under way", func() bool { return o.u.calls.Load() == 1 })
+	soon(t, "the call is under way", func() bool { return o.u.Calls.Load() == 1 })
 }
 
 // fenced: a gateway that was stopped for longer than its lease records nothing more if another one has taken over its runs. It ends, and says
@@ -351,9 +353,9 @@ func fenced(t *testing.T, newLedger func(*testing.T) string) {
 	a := newOfficeOn(t, newLedger(t), allowLook, "")
 	b := a.beside(t)
 	answers := make(chan struct{})
-	a.u.does(func(w http.ResponseWriter, r *http.Request, id string) {
+	a.u.Does(func(w http.ResponseWriter, r *http.Request, id string) {
 		<-answers
-		writes("application/json", response("ID", `{"content":[]}`))(w, r, id)
+		mcptest.Writes("application/json", mcptest.Response("ID", `{"content":[]}`))(w, r, id)
 	})
 	a.callsLook(t)
 	if err := a.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -370,7 +372,7 @@ func fenced(t *testing.T, newLedger func(*testing.T) string) {
 		t.Errorf("one is left: %+v", d)
 	}
 	runEnded(t, a.dir, run, ledger.Indeterminate, "indeterminate")
-	b.u.reached(t, 1)
+	b.u.Reached(t, 1)
 	verifies(t, b.dir)
 }
 
@@ -398,6 +400,6 @@ func databaseAway(t *testing.T, proxy *pgtest.Proxy, url string) {
 		proxy.Restore()
 		works()
 	}
-	o.u.reached(t, 3)
+	o.u.Reached(t, 3)
 	verifies(t, o.dir)
 }

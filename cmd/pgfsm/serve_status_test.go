@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
 )
 
@@ -45,7 +46,7 @@ func TestServeStatus(t *testing.T) {
 	front, auditor := strings.TrimSuffix(o.mcp, "/mcp"), makeToken(t, o.config, "auditor", "audrey")
 	made := func(t *testing.T, a *agent, args, result string) (run string) {
 		t.Helper()
-		o.u.does(writes("application/json", response("ID", result)))
+		o.u.Does(mcptest.Writes("application/json", mcptest.Response("ID", result)))
 		run = o.held(t, a, args)
 		o.decide(t, "approve", run, o.bob)
 		o.ended(t, run, ledger.Executed, "")
@@ -73,15 +74,15 @@ func TestServeStatus(t *testing.T) {
 		})
 	}
 	r := command(t.Context(), nil, "ledger", "show", "--json", "-c", o.config, run)
-	r.want(t, exitYes)
+	r.Want(t, exitYes)
 	var shown struct {
 		Result jsontext.Value `json:"result"`
 	}
-	if err := json.Unmarshal([]byte(r.stdout), &shown); err != nil || !strings.Contains(string(shown.Result), `"hi"`) ||
+	if err := json.Unmarshal([]byte(r.Stdout), &shown); err != nil || !strings.Contains(string(shown.Result), `"hi"`) ||
 		strings.Contains(string(shown.Result), "io.modelcontextprotocol/x") {
-		t.Errorf("ledger show: %v %s", err, r.stdout)
+		t.Errorf("ledger show: %v %s", err, r.Stdout)
 	}
-	if got := a.until(t, "echo__look", `{"n":1}`, "approval_required"); got.code() != "hi" || o.u.calls.Load() != 1 {
+	if got := a.until(t, "echo__look", `{"n":1}`, "approval_required"); got.code() != "hi" || o.u.Calls.Load() != 1 {
 		t.Errorf("what was read was delivered by that: %s", got.Raw)
 	}
 	large := made(t, a, `{"n":2}`, `{"content":[{"type":"text","text":"`+strings.Repeat("x", 64<<10)+`"}]}`)

@@ -12,17 +12,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
 )
 
-// twoTools lists one tool that is allowed and one that is not.
-const twoTools = `{"tools":[{"name":"look","title":"L\u006fok","inputSchema":{"type":"object","properties":{"n":{"type":"integer"}}},"x-1":1.0},` +
-	`{"name":"burn","inputSchema":{"type":"object"}}]}`
-
 // gatewayFolder is a folder with the configuration of a gateway in front of a puppet, and more lines of it.
-func gatewayFolder(t *testing.T, p *puppet, more string) string {
+func gatewayFolder(t *testing.T, p *mcptest.Server, more string) string {
 	t.Helper()
-	return folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {echo: {type: http, url: %q}}\nallowlist: allowlist.json\n%s", p.URL, more),
+	return cli.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {echo: {type: http, url: %q}}\nallowlist: allowlist.json\n%s", p.URL, more),
 		"allowlist.json", `{"echo": ["look"]}`)
 }
 
@@ -33,11 +31,11 @@ policies:
 
 func TestServeAnswersCalls(t *testing.T) {
 	t.Parallel()
-	p := newPuppet(t, func(m string) string {
+	p := mcptest.New(t, func(m string) string {
 		if m == "tools/call" {
 			return `{"content":[{"type":"text","text":"h\u0069"}],"x":{"big":9007199254740993,"f":1.0,"e":1e400}}`
 		}
-		return but("tools/list", twoTools)(m)
+		return mcptest.But("tools/list", mcptest.TwoTools)(m)
 	})
 	s := serve(t, gatewayFolder(t, p, "traces: {dir: traces}\n"))
 	for _, tt := range []struct {
@@ -79,15 +77,15 @@ func TestServeAnswersCalls(t *testing.T) {
 	if err != nil || len(kept) < 8 {
 		t.Errorf("%d traces, %v", len(kept), err)
 	}
-	command(t.Context(), nil, append([]string{"replay"}, kept...)...).want(t, exitYes)
+	command(t.Context(), nil, append([]string{"replay"}, kept...)...).Want(t, exitYes)
 }
 
 // makeToken makes a token in the folder's ledger.
 func makeToken(t *testing.T, config, role, name string) string {
 	t.Helper()
 	r := command(t.Context(), nil, "token", "create", "-c", config, "--role", role, "--name", name, "--json")
-	r.want(t, exitYes)
-	return r.member("/secret")
+	r.Want(t, exitYes)
+	return r.Member("/secret")
 }
 
 // decide approves or denies over the admin address.
@@ -99,7 +97,7 @@ func (s *served) decide(t *testing.T, verb, run, token string) {
 func decide(t *testing.T, admin, verb, run, token string) {
 	t.Helper()
 	code, shown := status(t, admin, run, token)
-	binding, err := at([]byte(shown), "/request/binding")
+	binding, err := cli.At([]byte(shown), "/request/binding")
 	if code != http.StatusOK || err != nil {
 		t.Fatalf("status %s: %d %s", run, code, shown)
 	}

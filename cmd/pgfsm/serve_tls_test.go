@@ -12,6 +12,8 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"strings"
 	"testing"
 
@@ -44,8 +46,8 @@ func secured(t *testing.T) (keys string, to func(s *served, token string) *http.
 		t.Fatal(err)
 	}
 	cert := filepath.Join(dir, "tls.crt")
-	write(t, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})))
-	write(t, filepath.Join(dir, "tls.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
+	cli.Write(t, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})))
+	cli.Write(t, filepath.Join(dir, "tls.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
 	keys = fmt.Sprintf("public_url: %q, admin_url: %q, tls: {cert: %q, key: %q}", "https://example.com", "https://example.com:9464",
 		cert, filepath.Join(dir, "tls.key"))
 	roots := x509.NewCertPool()
@@ -85,12 +87,12 @@ func TestServeTLS(t *testing.T) {
 	run := recorded(t, o.dir)[0].RunID
 
 	link := command(t.Context(), map[string]string{tokenVariable: o.bob}, "console", "-c", o.config)
-	link.want(t, exitYes)
-	if !strings.HasPrefix(link.stdout, "https://example.com:9464/console/link/") {
-		t.Errorf("the link is %s", link.stdout)
+	link.Want(t, exitYes)
+	if !strings.HasPrefix(link.Stdout, "https://example.com:9464/console/link/") {
+		t.Errorf("the link is %s", link.Stdout)
 	}
 	bob := to(o.served, "")
-	resp, err := bob.Post(strings.TrimSpace(link.stdout), "application/x-www-form-urlencoded", http.NoBody)
+	resp, err := bob.Post(strings.TrimSpace(link.Stdout), "application/x-www-form-urlencoded", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,9 +155,9 @@ func TestServeTLSNeedsURL(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			u := newUnruly(t, honest)
-			dir := gatewayFolder(t, u.puppet, "serve: {"+tt.url+": \"https://example.com\", tls: "+files+"}\n")
-			u.refusesToServe(t, dir, tt.listen, tt.admin, "other machines can reach this address")
+			u := mcptest.New(t, mcptest.Honest)
+			dir := gatewayFolder(t, u, "serve: {"+tt.url+": \"https://example.com\", tls: "+files+"}\n")
+			refusesToServe(t, u, dir, tt.listen, tt.admin, "other machines can reach this address")
 		})
 	}
 }

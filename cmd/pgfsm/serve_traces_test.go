@@ -15,12 +15,14 @@ import (
 	traces "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"pgfsm/internal/telemetry/otlptest"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"pgfsm/mcp/wire"
 	"pgfsm/traces/ledger"
 )
 
 // metas has the server tell the _meta of each call. It must be called before the server's first request.
-func (p *puppet) metas() <-chan jsontext.Value {
+func metas(p *mcptest.Server) <-chan jsontext.Value {
 	inner, all := p.Config.Handler, make(chan jsontext.Value, 100)
 	p.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body) // the server reads it again, and says what is wrong
@@ -68,9 +70,9 @@ func spansBy(all []*traces.Span, kind traces.Span_SpanKind) (of []*traces.Span) 
 func TestServeTraces(t *testing.T) {
 	t.Parallel()
 	r := otlptest.New(t)
-	o := &office{u: newUnruly(t, but("tools/list", twoTools))}
-	metas := o.u.puppet.metas()
-	o.dir = gatewayFolder(t, o.u.puppet, inOffice+exporting(r, 100))
+	o := &office{u: mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))}
+	metas := metas(o.u)
+	o.dir = gatewayFolder(t, o.u, inOffice+exporting(r, 100))
 	o.writes(t, "policy.yaml", "version: 1\npolicies:\n  - {id: people, match: {tool: look}, when: args.n > 1000000000, effect: pending, expires: 1h}\n"+
 		"  - {id: rest, match: {tool: look}, effect: allow}\n")
 	o.served = serve(t, o.dir, "--verbose")
@@ -167,13 +169,13 @@ func TestServeTraces(t *testing.T) {
 func (o *office) namesTraces(t *testing.T, run, held, approved string, allowed ledger.Request) {
 	t.Helper()
 	show := command(t.Context(), nil, "ledger", "show", "-c", o.config, run, "--json")
-	show.want(t, exitYes)
-	if show.member("/request/trace_id") != held || show.member("/request/call_trace_id") != approved || allowed.Trace != agentTrace || allowed.CallTrace != "" {
-		t.Errorf("ledger show: %s; the allowed call: %+v", show.stdout, allowed)
+	show.Want(t, exitYes)
+	if show.Member("/request/trace_id") != held || show.Member("/request/call_trace_id") != approved || allowed.Trace != agentTrace || allowed.CallTrace != "" {
+		t.Errorf("ledger show: %s; the allowed call: %+v", show.Stdout, allowed)
 	}
 	for _, words := range []string{held, approved} {
-		if shown := command(t.Context(), nil, "ledger", "show", "-c", o.config, run); !strings.Contains(shown.stdout, words) {
-			t.Errorf("ledger show lacks %s: %s", words, shown.stdout)
+		if shown := command(t.Context(), nil, "ledger", "show", "-c", o.config, run); !strings.Contains(shown.Stdout, words) {
+			t.Errorf("ledger show lacks %s: %s", words, shown.Stdout)
 		}
 	}
 	for _, tc := range [][2]string{{"msg=held run=" + run, held}, {"msg=call run=" + run, approved}, {"msg=call run=" + allowed.RunID, agentTrace}} {
@@ -183,12 +185,12 @@ func (o *office) namesTraces(t *testing.T, run, held, approved string, allowed l
 			t.Errorf("the log line %q lacks trace=%s:\n%s", tc[0], tc[1], o.stderr)
 		}
 	}
-	command(t.Context(), nil, "ledger", "verify", "-c", o.config).want(t, exitYes)
+	command(t.Context(), nil, "ledger", "verify", "-c", o.config).Want(t, exitYes)
 	for _, id := range []string{run, allowed.RunID} {
 		trace := command(t.Context(), nil, "ledger", "trace", "-c", o.config, id)
-		trace.want(t, exitYes)
-		file := folder(t, "trace.json", trace.stdout) + "/trace.json"
-		command(t.Context(), nil, "replay", file).want(t, exitYes)
+		trace.Want(t, exitYes)
+		file := cli.Folder(t, "trace.json", trace.Stdout) + "/trace.json"
+		command(t.Context(), nil, "replay", file).Want(t, exitYes)
 	}
 }
 
@@ -196,8 +198,8 @@ func (o *office) namesTraces(t *testing.T, run, held, approved string, allowed l
 func TestServeHostileTraceContexts(t *testing.T) {
 	t.Parallel()
 	r := otlptest.New(t)
-	p := newPuppet(t, but("tools/list", twoTools))
-	metas := p.metas()
+	p := mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))
+	metas := metas(p)
 	s := serve(t, gatewayFolder(t, p, "serve: {record: none}\n"+exporting(r, 0)))
 	a := s.agent("/mcp", "")
 	sampled := agentParent[:53] + "01"
@@ -265,8 +267,8 @@ func TestServeWithoutACollector(t *testing.T) {
 	}{{"none", "", false}, {"down", "telemetry: {otlp: {endpoint: \"http://127.0.0.1:1\"}}\n", true}} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			p := newPuppet(t, but("tools/list", twoTools))
-			metas := p.metas()
+			p := mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))
+			metas := metas(p)
 			s := serve(t, gatewayFolder(t, p, "serve: {record: none}\n"+tc.more))
 			a := s.agent("/mcp", "")
 			_, body := a.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo__look","_meta":{"traceparent":"` + agentParent + `"}}}`)

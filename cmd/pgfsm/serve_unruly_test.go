@@ -8,129 +8,16 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/cli"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
 )
-
-// An unruly server is a puppet whose answers to tools/call a test writes itself, down to HTTP. It counts the calls that reach it.
-type unruly struct {
-	*puppet
-	calls atomic.Int32
-	deed  atomic.Pointer[answering] // nil: honest
-	cut   chan struct{}             // has a token for each call whose client went away before it was answered
-
-	arguments func(args []byte) (result string) // answers calls by their arguments; nil: as the puppet does
-}
-
-// answering answers one tools/call, by its id.
-type answering func(w http.ResponseWriter, r *http.Request, id string)
-
-func newUnruly(t *testing.T, answer func(method string) string) *unruly {
-	t.Helper()
-	u := &unruly{cut: make(chan struct{}, 100)}
-	u.puppet = newPuppet(t, answer)
-	u.puppet.Server.Close()
-	u.puppet.Server = httptest.NewServer(u)
-	t.Cleanup(u.puppet.Server.Close)
-	t.Cleanup(func() { u.does(nil) })
-	return u
-}
-
-// does says how calls are answered from now on.
-func (u *unruly) does(deed answering) {
-	if deed == nil {
-		u.deed.Store(nil)
-		return
-	}
-	u.deed.Store(&deed)
-}
-
-func (u *unruly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return
-	}
-	method, _ := at(body, "/method")
-	deed := u.deed.Load()
-	if string(method) == `"tools/call"` {
-		u.calls.Add(1)
-		id, _ := at(body, "/id")
-		if u.arguments != nil {
-			args, _ := at(body, "/params/arguments")
-			writes("application/json", response("ID", u.arguments(args)))(w, nil, string(id))
-			return
-		}
-		if deed != nil {
-			u.puppet.came <- "tools/call"
-			(*deed)(w, r, string(id))
-			return
-		}
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	u.puppet.ServeHTTP(w, r)
-}
-
-// hangs does not answer before its client has gone, and says then that it did.
-func (u *unruly) hangs(_ http.ResponseWriter, r *http.Request, _ string) {
-	select {
-	case <-r.Context().Done():
-		u.cut <- struct{}{}
-	case <-u.gone:
-	}
-}
-
-// reports says again and again that the call goes on.
-func reports(w http.ResponseWriter, r *http.Request, id string) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	for n := 1; r.Context().Err() == nil; n++ {
-		fmt.Fprintf(w, `data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":%d,"progressToken":%s}}`+"\n\n", n, id)
-		_ = http.NewResponseController(w).Flush()
-		select {
-		case <-r.Context().Done():
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-}
-
-// waitsFor answers honestly once leave is closed.
-func (u *unruly) waitsFor(leave <-chan struct{}) answering {
-	return func(w http.ResponseWriter, _ *http.Request, id string) {
-		select {
-		case <-leave:
-		case <-u.gone:
-		}
-		writes("application/json", response("ID", oneText))(w, nil, id)
-	}
-}
-
-// response is a message with a result; ID stands for the id of what it answers.
-func response(id, result string) string {
-	return `{"jsonrpc":"2.0","id":` + id + `,"result":` + result + `}`
-}
-
-// writes answers with a body of a content type, in which ID stands for the id of the call.
-func writes(content, body string) answering {
-	return func(w http.ResponseWriter, _ *http.Request, id string) {
-		w.Header().Set("Content-Type", content)
-		io.WriteString(w, strings.ReplaceAll(body, "ID", id))
-	}
-}
-
-// reached holds the calls that came to a number.
-func (u *unruly) reached(t *testing.T, want int32) {
-	t.Helper()
-	if got := u.calls.Load(); got != want {
-		t.Errorf("calls that reached the server = %d, want %d", got, want)
-	}
-}
 
 // wants holds an answer to a refusal: its code, the effect, and what can be done.
 func (a answered) wants(t *testing.T, code, effect, retry string) {
@@ -217,7 +104,7 @@ func stands(t *testing.T, dir string, want ledger.Status, code string) {
 
 func verifies(t *testing.T, dir string) {
 	t.Helper()
-	command(t.Context(), nil, "ledger", "verify", "--ledger", ledgerOf(dir)).want(t, exitYes)
+	command(t.Context(), nil, "ledger", "verify", "--ledger", ledgerOf(dir)).Want(t, exitYes)
 }
 
 // A stateless client has no session: every request says all of itself.
@@ -234,7 +121,7 @@ func (c *stateless) ask(ctx context.Context, method, name, params string) (*http
 	meta := fmt.Sprintf(`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":%s,`+
 		`"io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"}`, c.can)
 	if c.progress != "" {
-		meta += `,"progressToken":` + quoted(c.progress)
+		meta += `,"progressToken":` + cli.Quote(c.progress)
 	}
 	if params != "" {
 		params = "," + params

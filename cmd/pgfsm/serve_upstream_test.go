@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"strings"
 	"testing"
 )
@@ -30,7 +32,7 @@ func TestServeHostileTaskResults(t *testing.T) {
 		{"is-a-task", `{"resultType":"task","taskId":"PASSWORD?","status":"working"}`, "result_refused"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			o.u.does(writes("application/json", response("ID", tt.result)))
+			o.u.Does(mcptest.Writes("application/json", mcptest.Response("ID", tt.result)))
 			c := o.taskClient(o.ci)
 			made := c.call(t, "echo__look", fmt.Sprintf(`{"n":%d}`, n))
 			run, _, _ := strings.Cut(made.Result.TaskID, ".")
@@ -40,11 +42,11 @@ func TestServeHostileTaskResults(t *testing.T) {
 				got = c.task(t, "tasks/get", made.Result.TaskID)
 				return strings.Contains(string(got.Raw), `"completed"`)
 			})
-			code, _ := at(got.Raw, "/result/result/_meta/io.pgfsm~1decision/code")
+			code, _ := cli.At(got.Raw, "/result/result/_meta/io.pgfsm~1decision/code")
 			if strings.Contains(string(got.Raw), "PASSWORD") || strings.Contains(string(got.Raw), "forged") || strings.Trim(string(code), `"`) != tt.code {
 				t.Errorf("the client sees %s", got.Raw)
 			}
-			o.u.reached(t, int32(n+1))
+			o.u.Reached(t, int32(n+1))
 		})
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"pgfsm/internal/test/tool"
 	"pgfsm/traces/ledger"
 )
@@ -30,13 +32,13 @@ func TestSecondVerifierReadsServe(t *testing.T) {
 	node := tool.Path(t, "nodejs", "node")
 	p := identitytest.New(t)
 	p.Clients["pgfsm-cli"] = ""
-	u := newUnruly(t, func(method string) string {
+	u := mcptest.New(t, func(method string) string {
 		if method == "initialize" {
-			return strings.Replace(hello, `"tools":{}`, `"tools":{},"resources":{}`, 1)
+			return strings.Replace(mcptest.Hello, `"tools":{}`, `"tools":{},"resources":{}`, 1)
 		}
-		return but("tools/list", twoTools)(method)
+		return mcptest.But("tools/list", mcptest.TwoTools)(method)
 	})
-	o := &provided{&office{u: u, dir: gatewayFolder(t, u.puppet, inOffice+fmt.Sprintf(`checkpoints: {key: log.key}
+	o := &provided{&office{u: u, dir: gatewayFolder(t, u, inOffice+fmt.Sprintf(`checkpoints: {key: log.key}
 identity:
   scopes: [call]
   issuers: [{issuer: %s, audiences: {mcp: [gateway], admin: [approvals]}, people: [pgfsm-cli], groups: /groups, display: /email, login: {cli: pgfsm-cli}}]
@@ -45,13 +47,13 @@ roles: {owners: ["group:owners"]}
 `, p.Issuer))}, p}
 	in := func(name string) string { return filepath.Join(o.dir, name) }
 	o.writes(t, "policy.yaml", threeEnds)
-	o.writes(t, "pgfsm.yaml", strings.Replace(textOf(t, in("pgfsm.yaml")), "{type: http,", "{type: http, expose: [tools, resources],", 1))
+	o.writes(t, "pgfsm.yaml", strings.Replace(cli.Read(t, in("pgfsm.yaml")), "{type: http,", "{type: http, expose: [tools, resources],", 1))
 	o.served = serve(t, o.dir)
 	admin := map[string]string{tokenVariable: o.person("root", "groups", []string{"platform"})}
-	do := func(args ...string) ran {
+	do := func(args ...string) cli.Result {
 		t.Helper()
 		r := command(t.Context(), admin, append(args, "-c", o.config)...)
-		r.want(t, exitYes)
+		r.Want(t, exitYes)
 		return r
 	}
 
@@ -79,7 +81,7 @@ roles: {owners: ["group:owners"]}
 	if resp, body := direct.post(callMessage("look", `{}`)); resp.StatusCode != http.StatusForbidden {
 		t.Fatalf("without a scope: %s %s", resp.Status, body)
 	}
-	shows := do("approvals", "show", approved).stdout + do("ledger", "list", "--actor", "ci@example.com", "--limit", "1").stdout
+	shows := do("approvals", "show", approved).Stdout + do("ledger", "list", "--actor", "ci@example.com", "--limit", "1").Stdout
 	for _, name := range []string{"ci@example.com (" + p.Issuer + "#ci)", "bob@example.com (" + p.Issuer + "#bob)", "by carol@example.com (" + p.Issuer + "#carol)"} {
 		if !strings.Contains(shows, name) {
 			t.Errorf("approvals show and ledger list print no %s: %s", name, shows)
@@ -87,8 +89,8 @@ roles: {owners: ["group:owners"]}
 	}
 	do("identity", "block", p.Issuer, "eve")
 	do("identity", "unblock", p.Issuer, "eve")
-	vkey := do("ledger", "key", "new", "-o", in("log.key"), "--json").member("/key")
-	do("ledger", "key", "remove", do("ledger", "key", "new", "-o", in("other.key"), "--json").member("/key"))
+	vkey := do("ledger", "key", "new", "-o", in("log.key"), "--json").Member("/key")
+	do("ledger", "key", "remove", do("ledger", "key", "new", "-o", in("other.key"), "--json").Member("/key"))
 	o.writes(t, "policy.yaml", holdLook)
 	if err := o.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
@@ -105,14 +107,14 @@ roles: {owners: ["group:owners"]}
 	}
 	do("ledger", "checkpoint", "-o", in("checkpoint"))
 	for _, run := range []string{approved, waits} {
-		o.writes(t, run+".json", do("ledger", "trace", run).stdout)
-		o.writes(t, run+".proof", do("ledger", "prove", run, "--checkpoint", in("checkpoint")).stdout)
+		o.writes(t, run+".json", do("ledger", "trace", run).Stdout)
+		o.writes(t, run+".proof", do("ledger", "prove", run, "--checkpoint", in("checkpoint")).Stdout)
 		verifies("proof", in(run+".json"), in(run+".proof"), "--key", vkey)
 	}
 	seen := make(map[string]bool)
 	exported := func() {
 		t.Helper()
-		text := do("ledger", "export").stdout
+		text := do("ledger", "export").Stdout
 		o.writes(t, "export", text)
 		verifies("export", in("export"), "--checkpoint", in("checkpoint"), "--key", vkey)
 		for _, kind := range ledger.Types() {
@@ -121,9 +123,9 @@ roles: {owners: ["group:owners"]}
 	}
 	exported()
 	do("ledger", "prune", "--before", time.Now().UTC().Format(time.RFC3339))
-	command(t.Context(), nil, "ledger", "copy", ledgerOf(o.dir), "sqlite:"+in("copy.db")).want(t, exitYes)
-	o.writes(t, "pgfsm.yaml", strings.Replace(textOf(t, o.config), inFile, "sqlite:copy.db", 1))
-	do("token", "revoke", tokenOf(do("token", "create", "--role", "auditor", "--name", "audit", "--json").member("/secret")))
+	command(t.Context(), nil, "ledger", "copy", ledgerOf(o.dir), "sqlite:"+in("copy.db")).Want(t, exitYes)
+	o.writes(t, "pgfsm.yaml", strings.Replace(cli.Read(t, o.config), inFile, "sqlite:copy.db", 1))
+	do("token", "revoke", tokenOf(do("token", "create", "--role", "auditor", "--name", "audit", "--json").Member("/secret")))
 	exported()
 	for _, kind := range ledger.Types() {
 		if !seen[string(kind)] {

@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"strings"
 	"testing"
 )
@@ -23,9 +25,9 @@ func closedURL() string {
 func TestServersOverEveryTransport(t *testing.T) {
 	t.Parallel()
 	fleet := demoFleet(t)
-	slow := newPuppet(t, but("tools/list", ""))
-	lying := newPuppet(t, but("tools/list", `{"tools":"none of your business"}`))
-	dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	slow := mcptest.New(t, mcptest.But("tools/list", ""))
+	lying := mcptest.New(t, mcptest.But("tools/list", `{"tools":"none of your business"}`))
+	dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers:
   sharepoint: {type: sse, url: %q}
   servicenow: {type: http, url: %q}
@@ -50,32 +52,32 @@ planner:
 	} {
 		t.Run("call-"+tt.server, func(t *testing.T) {
 			r := command(t.Context(), nil, "call", "--json", "-c", config, tt.server, tt.tool, tt.args)
-			r.want(t, exitYes, "/type", "tool_result", "/typed/status", tt.status, "/effect", "done")
+			r.Want(t, exitYes, "/type", "tool_result", "/typed/status", tt.status, "/effect", "done")
 		})
 	}
 	t.Run("call-a-server-that-is-down", func(t *testing.T) {
 		r := command(t.Context(), nil, "call", "--json", "-c", config, "slow", "look", `{}`)
-		r.want(t, exitCould, "/code", "no_servers", "/effect", "not_sent")
+		r.Want(t, exitCould, "/code", "no_servers", "/effect", "not_sent")
 	})
 	t.Run("ask-a-server-that-lies", func(t *testing.T) {
 		r := command(t.Context(), nil, "run", "-c", config, "ask the liar")
-		r.want(t, exitNo)
+		r.Want(t, exitNo)
 		for _, want := range []string{"3 of 7 servers", "down is down (server_unreachable: ",
 			"slow is down (server_timeout: ", "lying is down (server_protocol: ", "blocked by schema, server_down: "} {
-			if !strings.Contains(r.stdout, want) {
-				t.Errorf("stdout does not hold %q:\n%s", want, r.stdout)
+			if !strings.Contains(r.Stdout, want) {
+				t.Errorf("stdout does not hold %q:\n%s", want, r.Stdout)
 			}
 		}
 	})
 	t.Run("tools", func(t *testing.T) {
 		r := command(t.Context(), nil, "tools", "-c", config)
-		r.want(t, exitYes)
-		if want := "lying is down: [server_protocol] "; !strings.Contains(r.stdout, want) {
-			t.Errorf("stdout does not hold %q:\n%s", want, r.stdout)
+		r.Want(t, exitYes)
+		if want := "lying is down: [server_protocol] "; !strings.Contains(r.Stdout, want) {
+			t.Errorf("stdout does not hold %q:\n%s", want, r.Stdout)
 		}
 	})
 	t.Run("all-replay", func(t *testing.T) {
-		command(t.Context(), nil, "replay", "--json", filepath.Join(dir, "traces")).want(t, exitYes, "/ok", "true")
+		command(t.Context(), nil, "replay", "--json", filepath.Join(dir, "traces")).Want(t, exitYes, "/ok", "true")
 	})
 	if got := calls(fleet); got != 2 {
 		t.Errorf("calls that reached the servers = %d, want 2", got)
@@ -99,9 +101,9 @@ func TestDemoServesWhatInitWrites(t *testing.T) {
 			world{stdin: strings.NewReader(""), stdout: w, stderr: os.Stderr, getenv: os.LookupEnv})
 	}()
 	dir := t.TempDir()
-	command(ctx, nil, "init", dir).want(t, exitYes)
+	command(ctx, nil, "init", dir).Want(t, exitYes)
 	config := filepath.Join(dir, "pgfsm.yaml")
-	text := textOf(t, config)
+	text := cli.Read(t, config)
 	starter := text
 	for port := 5101; port <= 5103; port++ {
 		var name, sse, mcp string
@@ -114,10 +116,10 @@ func TestDemoServesWhatInitWrites(t *testing.T) {
 		}
 		starter = strings.Replace(starter, was, sse, 1)
 	}
-	write(t, config, starter)
-	command(ctx, nil, "run", "--json", "-c", config, "Summarize policy policy-002").want(t, exitYes,
+	cli.Write(t, config, starter)
+	command(ctx, nil, "run", "--json", "-c", config, "Summarize policy policy-002").Want(t, exitYes,
 		"/type", "tool_result_with_summary", "/typed/policy/title", "Log Retention Policy")
-	command(ctx, nil, "run", "--json", "-c", config, `search for "PII Logging"`).want(t, exitYes,
+	command(ctx, nil, "run", "--json", "-c", config, `search for "PII Logging"`).Want(t, exitYes,
 		"/typed/hits/0/policy_id", "policy-004")
 	cancel()
 	if code := <-ended; code != exitYes {
@@ -131,20 +133,20 @@ func TestSecretsStayOut(t *testing.T) {
 	t.Parallel()
 	const secret = `tok"en/äöü-hush` // digits alone would be found in digests now and then
 	echo := `{"content":[{"type":"text","text":"tok\"en\/\u00e4öü-hush and \u0074ok\u0022en/äöü-hush"}],"isError":false}`
-	server := newPuppet(t, but("tools/call", echo))
-	dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	server := mcptest.New(t, mcptest.But("tools/call", echo))
+	dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {echo: {type: http, url: %q, headers: {Authorization: "Bearer ${file:token}"}}}
 allowlist: allowlist.json
 `, server.URL), "allowlist.json", `{"echo": ["look"]}`, "token", secret)
 	r := command(t.Context(), nil, "call", "--json", "-c", filepath.Join(dir, "pgfsm.yaml"), "echo", "look", "{}")
-	r.want(t, exitYes, "/raw/content/0/text", masked+" and "+masked)
-	trace := textOf(t, r.member("/trace"))
+	r.Want(t, exitYes, "/raw/content/0/text", masked+" and "+masked)
+	trace := cli.Read(t, r.Member("/trace"))
 	for _, part := range []string{"hush", "äöü"} {
-		if strings.Contains(trace, part) || strings.Contains(r.stdout, part) {
+		if strings.Contains(trace, part) || strings.Contains(r.Stdout, part) {
 			t.Errorf("a part of the secret, %q, is shown or recorded", part)
 		}
 	}
-	command(t.Context(), nil, "replay", r.member("/trace")).want(t, exitYes)
+	command(t.Context(), nil, "replay", r.Member("/trace")).Want(t, exitYes)
 }
 
 // TestSecretsStayOutOfEveryPlace: whatever part of an answer a server puts our secret into, it stays off the screen and
@@ -153,17 +155,17 @@ func TestSecretsStayOutOfEveryPlace(t *testing.T) {
 	t.Parallel()
 	const secret = "top-secret-4711"
 	for _, tt := range []struct{ name, method, answer string }{
-		{"server-name", "initialize", strings.Replace(hello, `"puppet"`, `"`+secret+`"`, 1)},
-		{"server-version", "initialize", strings.Replace(hello, `"version":"1"`, `"version":"`+secret+`"`, 1)},
-		{"protocol", "initialize", strings.Replace(hello, "2025-11-25", secret, 1)},
-		{"tool-description", "tools/list", strings.Replace(oneTool, `"name"`, `"description":"`+secret+`","name"`, 1)},
+		{"server-name", "initialize", strings.Replace(mcptest.Hello, `"puppet"`, `"`+secret+`"`, 1)},
+		{"server-version", "initialize", strings.Replace(mcptest.Hello, `"version":"1"`, `"version":"`+secret+`"`, 1)},
+		{"protocol", "initialize", strings.Replace(mcptest.Hello, "2025-11-25", secret, 1)},
+		{"tool-description", "tools/list", strings.Replace(mcptest.OneTool, `"name"`, `"description":"`+secret+`","name"`, 1)},
 		{"result", "tools/call", `{"content":[{"type":"text","text":"` + secret + `"}]}`},
 		{"structured-content", "tools/call", `{"content":[],"structuredContent":{"` + secret + `":1}}`},
 		{"garbage", "tools/call", secret},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			server := newPuppet(t, but(tt.method, tt.answer))
-			dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+			server := mcptest.New(t, mcptest.But(tt.method, tt.answer))
+			dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {echo: {type: http, url: %q, headers: {Authorization: "Bearer ${file:token}"}}}
 allowlist: allowlist.json
 `, server.URL), "allowlist.json", `{"echo": ["look"]}`, "token", secret)
@@ -174,8 +176,8 @@ allowlist: allowlist.json
 					args = append(args, "echo", "look", "{}")
 				}
 				r := command(t.Context(), map[string]string{"SAFE_TRACE_DIR": kept}, args...)
-				if strings.Contains(r.stdout+r.stderr, secret) {
-					t.Errorf("%v shows the secret:\n%s%s", words, r.stdout, r.stderr)
+				if strings.Contains(r.Stdout+r.Stderr, secret) {
+					t.Errorf("%v shows the secret:\n%s%s", words, r.Stdout, r.Stderr)
 				}
 			}
 			found, err := filepath.Glob(filepath.Join(kept, "*"))
@@ -183,7 +185,7 @@ allowlist: allowlist.json
 				t.Fatalf("no trace was kept: %v", err)
 			}
 			for _, path := range found {
-				if strings.Contains(textOf(t, path), secret) {
+				if strings.Contains(cli.Read(t, path), secret) {
 					t.Errorf("%s holds the secret", path)
 				}
 			}
@@ -194,7 +196,7 @@ allowlist: allowlist.json
 // TestToolsSaysWhyNot: what a server says of its tools is shown fit to be shown, and what takes a tool away is named.
 func TestToolsSaysWhyNot(t *testing.T) {
 	t.Parallel()
-	server := newPuppet(t, but("tools/list", `{"tools":[
+	server := mcptest.New(t, mcptest.But("tools/list", `{"tools":[
 		{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},
 		{"name":"far","inputSchema":{"type":"object","$ref":"http://127.0.0.1:1/schema.json"}},
 		{"name":"round","inputSchema":{"type":"object","$ref":"#"}},
@@ -205,15 +207,15 @@ func TestToolsSaysWhyNot(t *testing.T) {
 		{"name":"any","inputSchema":{"type":"object","properties":{"x":true}}},
 		{"name":"long`+strings.Repeat("g", 60)+`","inputSchema":{"type":"object"}},
 		{"name":"same","inputSchema":{"type":"object"}},{"name":"same","inputSchema":{"type":"object"}}]}`))
-	dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {puppet: {type: http, url: %q}}
 allowlist: allowlist.json
 `, server.URL), "allowlist.json", `{"puppet": ["look", "far", "round", "write", "same", "lock", "odd"]}`)
 	config := filepath.Join(dir, "pgfsm.yaml")
 	r := command(t.Context(), nil, "tools", "-c", config)
-	r.want(t, exitYes)
-	if strings.ContainsAny(r.stdout, "\x1b\u202e") {
-		t.Errorf("a name reached the terminal: %q", r.stdout)
+	r.Want(t, exitYes)
+	if strings.ContainsAny(r.Stdout, "\x1b\u202e") {
+		t.Errorf("a name reached the terminal: %q", r.Stdout)
 	}
 	for _, want := range []string{
 		"\n  ✓ look ", "\n  ✗ far  ", "\n  ✗ round ", "\n  ✓ write ", "! on the allowlist, but not annotated as read-only",
@@ -224,12 +226,12 @@ allowlist: allowlist.json
 		`! not on /mcp for clients of revisions before 2026-07-28, whose SDK would reject the whole list: "/inputSchema/properties/x" is boolean`,
 		"! its name on /mcp has 72 bytes; several model APIs accept at most 64",
 	} {
-		if !strings.Contains(r.stdout, want) {
-			t.Errorf("stdout does not hold %q:\n%s", want, r.stdout)
+		if !strings.Contains(r.Stdout, want) {
+			t.Errorf("stdout does not hold %q:\n%s", want, r.Stdout)
 		}
 	}
 	for _, tt := range [][2]string{{"far", "schema_refused"}, {"round", "schema_refused"}, {"same", "tool_ambiguous"}} {
 		r := command(t.Context(), nil, "call", "--json", "-c", config, "puppet", tt[0], "{}")
-		r.want(t, exitNo, "/code", tt[1], "/effect", "not_sent")
+		r.Want(t, exitNo, "/code", tt[1], "/effect", "not_sent")
 	}
 }

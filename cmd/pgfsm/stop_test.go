@@ -2,20 +2,21 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 )
 
 // puppetConfig writes a configuration whose only server is a puppet, and returns the path of it and of the traces.
-func puppetConfig(t *testing.T, p *puppet, server, more string) (config, traces string) {
+func puppetConfig(t *testing.T, p *mcptest.Server, server, more string) (config, traces string) {
 	t.Helper()
-	dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {puppet: {type: http, url: %q%s}}
 allowlist: allowlist.json
 %s
@@ -46,19 +47,19 @@ func TestStopped(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p := newPuppet(t, but(tt.hangs, ""))
+			p := mcptest.New(t, mcptest.But(tt.hangs, ""))
 			config, traces := puppetConfig(t, p, tt.server, tt.more)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			if tt.cancel {
-				go func() { p.await(t, tt.hangs); cancel() }()
+				go func() { p.Await(t, tt.hangs); cancel() }()
 			}
 			r := command(ctx, nil, "call", "--json", "-c", config, "puppet", "look", "{}")
-			r.want(t, tt.code, "/type", tt.typ, "/code", tt.reason, "/effect", tt.effect)
+			r.Want(t, tt.code, "/type", tt.typ, "/code", tt.reason, "/effect", tt.effect)
 			if list := files(t, traces); len(list) != 2 {
 				t.Errorf("left behind: %q, want the folder and one trace", list)
 			}
-			command(t.Context(), nil, "replay", "--head", r.member("/head"), traces).want(t, exitYes)
+			command(t.Context(), nil, "replay", "--head", r.Member("/head"), traces).Want(t, exitYes)
 		})
 	}
 }
@@ -66,20 +67,20 @@ func TestStopped(t *testing.T) {
 // TestInterruptKey: what Ctrl-C sends ends the process in good order.
 func TestInterruptKey(t *testing.T) {
 	t.Parallel()
-	p := newPuppet(t, but("tools/list", ""))
+	p := mcptest.New(t, mcptest.But("tools/list", ""))
 	config, traces := puppetConfig(t, p, "", "")
 	cmd, stdout, stderr := child(t.Context(), "pgfsm", nil, "run", "--json", "-c", config, "anything")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p.await(t, "tools/list")
+	p.Await(t, "tools/list")
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 	cmd.Wait() // its error is the exit code, below
-	ran{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}.want(t, exitNo,
+	cli.Result{Code: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}.Want(t, exitNo,
 		"/type", "blocked", "/code", "cancelled")
-	command(t.Context(), nil, "replay", traces).want(t, exitYes)
+	command(t.Context(), nil, "replay", traces).Want(t, exitYes)
 }
 
 // TestLeftOver: a process that was killed leaves a record that the next start ends. What was in flight is never called
@@ -93,38 +94,38 @@ func TestLeftOver(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var healed atomic.Bool
-			p := newPuppet(t, func(method string) string {
+			p := mcptest.New(t, func(method string) string {
 				if method == tt.hangs && !healed.Load() {
 					return ""
 				}
-				return honest(method)
+				return mcptest.Honest(method)
 			})
 			config, traces := puppetConfig(t, p, "", "")
 			cmd, _, _ := child(t.Context(), "pgfsm", nil, "call", "-c", config, "puppet", "look", "{}")
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			p.await(t, tt.hangs)
+			p.Await(t, tt.hangs)
 			kill(t, cmd)
 			partial, err := filepath.Glob(filepath.Join(traces, "*.partial"))
 			if err != nil || len(partial) != 1 {
 				t.Fatalf("left over = %q, %v, want one partial file", partial, err)
 			}
-			command(t.Context(), nil, "replay", traces).want(t, exitCould) // there is nothing finished yet
+			command(t.Context(), nil, "replay", traces).Want(t, exitCould) // there is nothing finished yet
 			healed.Store(true)
 
 			r := command(t.Context(), nil, "call", "--json", "-c", config, "puppet", "no-such-tool", "{}")
 			want := "pgfsm: a left-over run ended as failed " + tt.code + ": " + strings.TrimSuffix(partial[0], ".partial")
-			if !strings.HasPrefix(r.stderr, want) || strings.Count(r.stderr, "\n") != 1 {
-				t.Errorf("stderr = %q, want one line %q", r.stderr, want)
+			if !strings.HasPrefix(r.Stderr, want) || strings.Count(r.Stderr, "\n") != 1 {
+				t.Errorf("stderr = %q, want one line %q", r.Stderr, want)
 			}
-			ended := textOf(t, strings.TrimSuffix(partial[0], ".partial")+".json")
-			ran{stdout: ended}.want(t, exitYes, "/outcome/code", tt.code, "/outcome/effect", tt.effect)
-			r.want(t, exitNo, "/code", "tool_unknown")
+			ended := cli.Read(t, strings.TrimSuffix(partial[0], ".partial")+".json")
+			cli.Result{Stdout: ended}.Want(t, exitYes, "/outcome/code", tt.code, "/outcome/effect", tt.effect)
+			r.Want(t, exitNo, "/code", "tool_unknown")
 			if list := files(t, traces); len(list) != 3 {
 				t.Errorf("left behind: %q, want the folder and two traces", list)
 			}
-			command(t.Context(), nil, "replay", traces).want(t, exitYes)
+			command(t.Context(), nil, "replay", traces).Want(t, exitYes)
 		})
 	}
 }
@@ -133,7 +134,7 @@ func TestLeftOver(t *testing.T) {
 func TestNoCallWithoutARecord(t *testing.T) {
 	t.Parallel()
 	fleet := demoFleet(t)
-	dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {sharepoint: {type: sse, url: %q}}
 allowlist: allowlist.json
 `, fleet.URL("mcp-sharepoint", "sse")), "allowlist.json", `{"sharepoint": ["fetch_sharepoint_doc"]}`, "taken", "")
@@ -143,9 +144,9 @@ allowlist: allowlist.json
 	t.Run("no-folder-can-be-made", func(t *testing.T) {
 		for _, traces := range []string{"taken", "taken/traces"} {
 			r := command(t.Context(), map[string]string{"SAFE_TRACE_DIR": filepath.Join(dir, traces)}, call...)
-			r.want(t, exitCould)
-			if r.stdout != "" || !strings.Contains(r.stderr, "set traces.dir or SAFE_TRACE_DIR") {
-				t.Errorf("stdout = %q, stderr = %q, want the remedy on stderr only", r.stdout, r.stderr)
+			r.Want(t, exitCould)
+			if r.Stdout != "" || !strings.Contains(r.Stderr, "set traces.dir or SAFE_TRACE_DIR") {
+				t.Errorf("stdout = %q, stderr = %q, want the remedy on stderr only", r.Stdout, r.Stderr)
 			}
 		}
 	})
@@ -154,12 +155,12 @@ allowlist: allowlist.json
 	}
 
 	// A whole record, to know how much room one takes.
-	command(t.Context(), nil, call...).want(t, exitYes)
+	command(t.Context(), nil, call...).Want(t, exitYes)
 	whole, err := filepath.Glob(filepath.Join(dir, "traces", "trace_*.json"))
 	if err != nil || len(whole) != 1 {
 		t.Fatalf("traces = %q, %v, want one", whole, err)
 	}
-	doc := textOf(t, whole[0])
+	doc := cli.Read(t, whole[0])
 	before := calls(fleet)
 	sent := strings.Index(doc, `"trigger":"dispatch"`)
 	for _, room := range []int{0, sent / 2, sent - 200} {
@@ -167,11 +168,11 @@ allowlist: allowlist.json
 			traces := filepath.Join(t.TempDir(), "traces")
 			cmd, stdout, stderr := child(t.Context(), "cramped",
 				[]string{fmt.Sprintf("CRAMPED=%d", room), "SAFE_TRACE_DIR=" + traces}, call...)
-			code := exitCodeOf(t, cmd.Run())
+			code := cli.ExitCode(t, cmd.Run())
 			if code == errConfined {
 				skip(t, stderr.String())
 			}
-			ran{code, stdout.String(), stderr.String()}.want(t, exitCould)
+			cli.Result{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}.Want(t, exitCould)
 			// Without any record there is no run; with one, the document says how it stands.
 			said := stdout.String() + stderr.String()
 			if !strings.Contains(said, "file too large") || stdout.Len() > 0 && !strings.Contains(said, `"effect": "not_sent"`) {
@@ -182,19 +183,19 @@ allowlist: allowlist.json
 			}
 			// What there is of it is ended by the next start, which has room.
 			env := map[string]string{"SAFE_TRACE_DIR": traces}
-			command(t.Context(), env, "run", "-c", call[3], "write ransomware for me").want(t, exitNo)
-			command(t.Context(), nil, "replay", traces).want(t, exitYes)
+			command(t.Context(), env, "run", "-c", call[3], "write ransomware for me").Want(t, exitNo)
+			command(t.Context(), nil, "replay", traces).Want(t, exitYes)
 		})
 	}
 	t.Run("room-for-the-dispatch-alone", func(t *testing.T) {
 		traces := filepath.Join(t.TempDir(), "traces")
 		cmd, stdout, stderr := child(t.Context(), "cramped",
 			[]string{fmt.Sprintf("CRAMPED=%d", sent+200), "SAFE_TRACE_DIR=" + traces}, call...)
-		code := exitCodeOf(t, cmd.Run())
+		code := cli.ExitCode(t, cmd.Run())
 		if code == errConfined {
 			skip(t, stderr.String())
 		}
-		ran{code, stdout.String(), stderr.String()}.want(t, exitCould)
+		cli.Result{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}.Want(t, exitCould)
 		// The call was made and its result cannot be kept: whoever asked is told that it may have happened.
 		for _, says := range []string{`"state": "dispatched"`, `"code": "record_failed"`, `"effect": "unknown"`} {
 			if !strings.Contains(stdout.String(), says) {
@@ -206,25 +207,11 @@ allowlist: allowlist.json
 		}
 		env := map[string]string{"SAFE_TRACE_DIR": traces}
 		next := command(t.Context(), env, "run", "-c", call[3], "write ransomware for me")
-		next.want(t, exitNo)
-		if !strings.Contains(next.stderr, "indeterminate") {
-			t.Errorf("stderr = %q, want the left-over run to end as indeterminate", next.stderr)
+		next.Want(t, exitNo)
+		if !strings.Contains(next.Stderr, "indeterminate") {
+			t.Errorf("stderr = %q, want the left-over run to end as indeterminate", next.Stderr)
 		}
 	})
-}
-
-// exitCodeOf returns the exit code of a process that has ended.
-func exitCodeOf(t *testing.T, err error) int {
-	t.Helper()
-	ended := (*exec.ExitError)(nil)
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &ended):
-		return ended.ExitCode()
-	}
-	t.Fatal(err)
-	return -1
 }
 
 // TestManyAtOnce: processes that share a folder of traces do not see each other.
@@ -244,34 +231,34 @@ func TestManyAtOnce(t *testing.T) {
 		cmds, outs, errs = append(cmds, cmd), append(outs, stdout), append(errs, stderr)
 	}
 	for i, cmd := range cmds {
-		r := ran{exitCodeOf(t, cmd.Wait()), outs[i].String(), errs[i].String()}
-		r.want(t, exitYes, "/type", "tool_result_with_summary")
-		if r.stderr != "" {
-			t.Errorf("stderr = %q, want nothing", r.stderr)
+		r := cli.Result{Code: cli.ExitCode(t, cmd.Wait()), Stdout: outs[i].String(), Stderr: errs[i].String()}
+		r.Want(t, exitYes, "/type", "tool_result_with_summary")
+		if r.Stderr != "" {
+			t.Errorf("stderr = %q, want nothing", r.Stderr)
 		}
 	}
 	if list := files(t, traces); len(list) != many+1 {
 		t.Errorf("left behind: %q, want the folder and %d traces", list, many)
 	}
 	r := command(t.Context(), nil, "replay", traces)
-	r.want(t, exitYes)
-	if want := fmt.Sprintf("%d replayed alike, 0 not", many); !strings.Contains(r.stdout, want) {
-		t.Errorf("replay says %q, want %q", r.stdout, want)
+	r.Want(t, exitYes)
+	if want := fmt.Sprintf("%d replayed alike, 0 not", many); !strings.Contains(r.Stdout, want) {
+		t.Errorf("replay says %q, want %q", r.Stdout, want)
 	}
 }
 
 // TestStoppedCommandSaysSo: a command that a signal ended does not speak of contexts.
 func TestStoppedCommandSaysSo(t *testing.T) {
-	dir := gatewayFolder(t, newPuppet(t, honest), "ledger: "+inFile+"\n")
+	dir := gatewayFolder(t, mcptest.New(t, mcptest.Honest), "ledger: "+inFile+"\n")
 	config := filepath.Join(dir, "pgfsm.yaml")
 	makeToken(t, config, "agent", "ci")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, args := range [][]string{{"ledger", "list"}, {"ledger", "verify"}} {
 		r := command(ctx, nil, append(args, "-c", config)...)
-		r.want(t, exitCould)
-		if r.stderr != "pgfsm: stopped by a signal, before the command was done\n" {
-			t.Errorf("%v says %s", args, r.stderr)
+		r.Want(t, exitCould)
+		if r.Stderr != "pgfsm: stopped by a signal, before the command was done\n" {
+			t.Errorf("%v says %s", args, r.Stderr)
 		}
 	}
 }

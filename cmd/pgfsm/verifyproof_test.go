@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/cli"
 	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/checkpoint/witnesstest"
 )
@@ -14,11 +15,11 @@ func TestVerifyProof(t *testing.T) {
 	h := newHouse(t, openPolicy, "checkpoints: {key: log.key}\n")
 	in := func(name string) string { return filepath.Join(h.dir, name) }
 	called := h.do("call", "--json", "puppet", "look", "{}")
-	called.want(t, exitYes)
-	run := called.member("/run_id")
+	called.Want(t, exitYes)
+	run := called.Member("/run_id")
 	key := h.do("ledger", "key", "new", "-o", in("log.key"))
-	key.want(t, exitYes)
-	vkey := strings.TrimSpace(key.stdout)
+	key.Want(t, exitYes)
+	vkey := strings.TrimSpace(key.Stdout)
 	origin, _, _ := strings.Cut(vkey, "+")
 	_, foreign, err := checkpoint.NewKey(origin)
 	if err != nil {
@@ -32,16 +33,16 @@ func TestVerifyProof(t *testing.T) {
 		{"witness", service.URL, "--witness-key", service.Key, "--checkpoint", in("checkpoint")},
 		{"prove", run, "--checkpoint", in("checkpoint"), "-o", in("cosigned")},
 	} {
-		h.do(append([]string{"ledger"}, args...)...).want(t, exitYes)
+		h.do(append([]string{"ledger"}, args...)...).Want(t, exitYes)
 	}
 	other := filepath.FromSlash("../../traces/testdata/good/ticket-fetched.json")
-	write(t, in("log+1.pub"), vkey+"\n")
-	doc := textOf(t, trace)
+	cli.Write(t, in("log+1.pub"), vkey+"\n")
+	doc := cli.Read(t, trace)
 	digit := "0" // of the head
 	if doc[len(doc)-10:len(doc)-9] == digit {
 		digit = "1"
 	}
-	write(t, in("changed.json"), doc[:len(doc)-10]+digit+doc[len(doc)-9:])
+	cli.Write(t, in("changed.json"), doc[:len(doc)-10]+digit+doc[len(doc)-9:])
 	for _, tt := range []struct {
 		name string
 		args []string
@@ -67,8 +68,8 @@ func TestVerifyProof(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := command(t.Context(), nil, append([]string{"verify-proof"}, tt.args...)...)
-			if out := r.stdout + r.stderr; r.code != tt.code || !strings.Contains(out, tt.want) || strings.Contains(out, "PRIVATE") {
-				t.Errorf("exit code %d, want %d and %q:\n%s", r.code, tt.code, tt.want, out)
+			if out := r.Stdout + r.Stderr; r.Code != tt.code || !strings.Contains(out, tt.want) || strings.Contains(out, "PRIVATE") {
+				t.Errorf("exit code %d, want %d and %q:\n%s", r.Code, tt.code, tt.want, out)
 			}
 		})
 	}
