@@ -15,7 +15,7 @@ import (
 )
 
 // TestInteropNPMServers: how many processes of three npm servers run for so many clients, and how much memory they take. The log has the figures
-// of docs/operate/sizing.md.
+// of docs/operate/scale.md.
 func TestInteropNPMServers(t *testing.T) {
 	in := matrix(t)
 	const most = 4 << 20 // kB

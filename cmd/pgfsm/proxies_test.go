@@ -31,13 +31,13 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// The names in the configurations of docs/operate/deploy.md.
+// The names in the configurations of packaging/examples.
 const (
 	forAgents = "https://mcp.example.com"
 	forPeople = "https://approvals.example.com"
 )
 
-// A proxy is an nginx or a Caddy with its configuration of docs/operate/deploy.md, in front of a gateway.
+// A proxy is an nginx or a Caddy with its configuration of packaging/examples, in front of a gateway.
 type proxy struct {
 	dir     string
 	address string
@@ -46,16 +46,12 @@ type proxy struct {
 	cmd     *exec.Cmd
 }
 
-// newProxy configures and starts one. Only addresses and paths differ from the docs.
+// newProxy configures and starts one. Only addresses and paths differ from the file.
 func newProxy(t *testing.T, program string, s *served) *proxy {
 	t.Helper()
 	path := tool.Path(t, program, program)
-	fence := map[string]string{"nginx": "```nginx\n", "caddy": "```caddyfile\n"}[program]
-	_, rest, _ := strings.Cut(cli.Read(t, filepath.Join(repository, "docs/operate/deploy.md")), fence)
-	config, _, found := strings.Cut(rest, "```")
-	if !found {
-		t.Fatalf("docs/operate/deploy.md has no configuration of %s", program)
-	}
+	example := map[string]string{"nginx": "nginx.conf", "caddy": "Caddyfile"}[program]
+	config := cli.Read(t, filepath.Join(repository, "packaging/examples", example))
 	p := &proxy{dir: t.TempDir(), address: fmt.Sprintf("127.0.0.1:%d", freePort(t))}
 	p.certify(t)
 	_, port, _ := strings.Cut(p.address, ":")
@@ -75,7 +71,7 @@ func newProxy(t *testing.T, program string, s *served) *proxy {
 	}
 	for i := 0; i < len(replaced); i += 2 {
 		if !strings.Contains(config, replaced[i]) {
-			t.Fatalf("the configuration of the docs has no %q: %s", replaced[i], config)
+			t.Fatalf("%s has no %q", example, replaced[i])
 		}
 	}
 	cli.Write(t, file, before+strings.NewReplacer(replaced...).Replace(config)+after)
