@@ -23,7 +23,7 @@ import (
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/storetest"
+	"pgfsm/traces/ledger/ledgertest"
 )
 
 const patience = 30 * time.Second
@@ -40,7 +40,7 @@ var hold = statestest.Policies(rules.Policy{
 type stage struct {
 	t       *testing.T
 	options runner.Options
-	memory  *storetest.Memory
+	memory  *ledgertest.Store
 	fleet   *toy.Fleet
 }
 
@@ -52,7 +52,7 @@ func newStage(t *testing.T, content *rules.Content) *stage {
 		t.Fatal(err)
 	}
 	loaded.Content.Policy = content
-	s := &stage{t: t, memory: storetest.NewMemory()}
+	s := &stage{t: t, memory: ledgertest.NewStore(t)}
 	if s.fleet, err = toy.Listen(context.Background(), slices.Repeat([]string{"127.0.0.1:0"}, len(loaded.Servers))); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func newStage(t *testing.T, content *rules.Content) *stage {
 // open opens the ledger as another process would.
 func (s *stage) open() *ledger.Ledger { return open(s.t, s.memory) }
 
-func open(t *testing.T, memory *storetest.Memory) *ledger.Ledger {
+func open(t *testing.T, memory *ledgertest.Store) *ledger.Ledger {
 	t.Helper()
 	l, err := ledger.Open(t.Context(), memory.Open(), ledger.Options{})
 	if err != nil {

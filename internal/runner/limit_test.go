@@ -19,7 +19,7 @@ import (
 	"pgfsm/policy/rules"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/storetest"
+	"pgfsm/traces/ledger/ledgertest"
 )
 
 const kb = "mcp-policy-kb"
@@ -309,7 +309,7 @@ func soonHeld(t *testing.T, l *ledger.Ledger, n int) (ids []string) {
 // TestWorkerWithLimits: many more approved runs than may be under way or are resumed at once all end, and they take nothing from buckets.
 func TestWorkerWithLimits(t *testing.T) {
 	t.Parallel()
-	memory := storetest.NewMemory()
+	memory := ledgertest.NewStore(t)
 	l := open(t, memory)
 	alice := token(t, l, "alice@example.com", ledger.RoleApprover)
 	ids := held(t, l, 40, alice, true)

@@ -15,12 +15,12 @@ import (
 	"pgfsm/internal/web/loopback"
 	"pgfsm/policy"
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/storetest"
+	"pgfsm/traces/ledger/ledgertest"
 )
 
 // A faraway store is as a database on another machine: it has a clock of its own, and may fail for good.
 type faraway struct {
-	*storetest.Memory
+	*ledgertest.Store
 	ahead time.Duration
 	fails error
 }
@@ -31,7 +31,7 @@ func (f *faraway) View(ctx context.Context, do func(ledger.Reader) error) error 
 	if f.fails != nil {
 		return f.fails
 	}
-	return f.Memory.View(ctx, do)
+	return f.Store.View(ctx, do)
 }
 
 func openIn(t *testing.T, store ledger.Store) *ledger.Ledger {
@@ -48,7 +48,7 @@ func openIn(t *testing.T, store ledger.Store) *ledger.Ledger {
 func TestTimesAreTheStores(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, hold)
-	l := openIn(t, &faraway{Memory: s.memory.Open(), ahead: 5 * time.Hour})
+	l := openIn(t, &faraway{Store: s.memory.Open(), ahead: 5 * time.Hour})
 	s.options.Ledger = l
 	got := ask(t, newRunner(t, s.options))
 	q := request(t, l, got.Run.ID())
@@ -76,7 +76,7 @@ func TestServiceEndsWithoutItsLedger(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, nil)
-			store := &faraway{Memory: s.memory.Open()}
+			store := &faraway{Store: s.memory.Open()}
 			s.options.Ledger = openIn(t, store)
 			on, err := loopback.Listen("127.0.0.1:0")
 			if err != nil {
@@ -126,8 +126,8 @@ func TestUnsettledDelivery(t *testing.T) {
 	s := newStage(t, hold)
 	var unsettled atomic.Bool
 	store := s.memory.Open()
-	store.Fail = func(op storetest.Op, _ int) error {
-		if op == storetest.Committed && unsettled.Load() {
+	store.Fail = func(op ledgertest.Op, _ int) error {
+		if op == ledgertest.Committed && unsettled.Load() {
 			return ledger.ErrUnsettled
 		}
 		return nil

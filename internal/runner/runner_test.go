@@ -13,7 +13,7 @@ import (
 	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/storetest"
+	"pgfsm/traces/ledger/ledgertest"
 )
 
 // ask asks the question of the demo, which must be recorded.
@@ -113,12 +113,7 @@ func TestRunUnrecorded(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, nil)
 	failing := s.memory.Open()
-	failing.Fail = func(op storetest.Op, _ int) error {
-		if op == storetest.Commit {
-			return ledger.ErrUnavailable
-		}
-		return nil
-	}
+	failing.Fail = ledgertest.FailAt(ledgertest.Commit, 0, ledger.ErrUnavailable)
 	l, err := ledger.Open(t.Context(), failing, ledger.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ import (
 	"pgfsm/policy"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/storetest"
+	"pgfsm/traces/ledger/ledgertest"
 )
 
 // memoScript is a stdio server whose one tool returns what the call before in the same session said.
@@ -79,7 +79,7 @@ func serveMemo(t *testing.T) (url string) {
 }
 
 // memo is a gateway without listeners whose server remembers, and whose policy holds every call. The server is a YAML mapping without braces.
-func memo(t *testing.T, memory *storetest.Memory, server, limits string) (runner.Options, *runner.Runner) {
+func memo(t *testing.T, memory *ledgertest.Store, server, limits string) (runner.Options, *runner.Runner) {
 	t.Helper()
 	files := fstest.MapFS{
 		"pgfsm.yaml": {Data: fmt.Appendf(nil, "version: 1\nservers: {memo: {%s}}\nallowlist: a.json\npolicy: p.yaml\nledger: sqlite:x.db\nlimits: {%s}\n", server, limits)},
@@ -139,7 +139,7 @@ func TestApprovedCallsOfTwoIdentities(t *testing.T) {
 				if transport == "http" {
 					server = fmt.Sprintf("type: http, url: %q, sessions: %s", serveMemo(t), tt.sessions)
 				}
-				memory := storetest.NewMemory()
+				memory := ledgertest.NewStore(t)
 				var r *runner.Runner
 				var o runner.Options
 				for range tt.gateways {
@@ -204,7 +204,7 @@ func pending(t *testing.T, l *ledger.Ledger) (id string) {
 // TestAnApprovedCallWaitsForItsServerOnly: another server that does not answer delays nothing.
 func TestAnApprovedCallWaitsForItsServerOnly(t *testing.T) {
 	t.Parallel()
-	memory := storetest.NewMemory()
+	memory := ledgertest.NewStore(t)
 	server := fmt.Sprintf("type: http, url: %q}, silent: {type: stdio, command: /bin/cat, connect_timeout: 1h", serveMemo(t))
 	o, r := memo(t, memory, server, "run_timeout: 30s")
 	runs(t, o)
@@ -223,7 +223,7 @@ func TestAnApprovedCallWaitsForItsServerOnly(t *testing.T) {
 // TestHeldCallsOfACallerAreBounded: also if they come at the same time. Those of another caller have their own bound.
 func TestHeldCallsOfACallerAreBounded(t *testing.T) {
 	t.Parallel()
-	memory := storetest.NewMemory()
+	memory := ledgertest.NewStore(t)
 	o, r := memo(t, memory, fmt.Sprintf("type: http, url: %q", serveMemo(t)), "held: 3")
 	l := open(t, memory)
 	ann := gateway.Identity{Name: "ann"}

@@ -13,7 +13,7 @@ import (
 	"pgfsm/mcp/upstream"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/storetest"
+	"pgfsm/traces/ledger/ledgertest"
 )
 
 // runs starts a worker, which is stopped when the test ends.
@@ -57,7 +57,7 @@ func TestWorkerEndsWhatIsDecided(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			memory := storetest.NewMemory()
+			memory := ledgertest.NewStore(t)
 			l, other := open(t, memory), open(t, memory)
 			alice := token(t, l, "alice@example.com", ledger.RoleApprover)
 			for _, id := range held(t, other, tt.taken, alice, true) {
@@ -87,7 +87,7 @@ func TestWorkerEndsWhatIsDecided(t *testing.T) {
 // TestWorkerWithoutServers leaves approved runs to other processes.
 func TestWorkerWithoutServers(t *testing.T) {
 	t.Parallel()
-	memory := storetest.NewMemory()
+	memory := ledgertest.NewStore(t)
 	l := open(t, memory)
 	alice := token(t, l, "alice@example.com", ledger.RoleApprover)
 	approved, denied := held(t, l, 1, alice, true)[0], held(t, l, 1, alice, false)[0]
@@ -131,7 +131,7 @@ func TestWorkerMakesApprovedCalls(t *testing.T) {
 // had time to do so.
 func TestWorkerWaitsAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := storetest.NewMemory()
+		memory := ledgertest.NewStore(t)
 		l, store := open(t, memory), memory.Open()
 		alice := token(t, l, "alice@example.com", ledger.RoleApprover)
 		var away atomic.Bool
@@ -167,7 +167,7 @@ func TestWorkerWaitsAfterAnOutage(t *testing.T) {
 
 // A store that is sometimes away.
 type sometimes struct {
-	*storetest.Memory
+	*ledgertest.Store
 	away *atomic.Bool
 }
 
@@ -175,5 +175,5 @@ func (s sometimes) View(ctx context.Context, do func(ledger.Reader) error) error
 	if s.away.Load() {
 		return ledger.ErrUnavailable
 	}
-	return s.Memory.View(ctx, do)
+	return s.Store.View(ctx, do)
 }

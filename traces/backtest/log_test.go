@@ -12,12 +12,11 @@ import (
 	"pgfsm/traces/backtest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/storetest"
 )
 
 // TestCompareLog: calls of a log are compared as their traces are; what did not come as far as the policy is left out; a caller can stop it.
 func TestCompareLog(t *testing.T) {
-	l := ledgertest.Open(t, storetest.NewMemory(), ledgertest.NewClock(t))
+	l := ledgertest.Open(t, ledgertest.NewStore(t), ledgertest.NewClock(t))
 	held := l.Hold(2)
 	refused := statestest.Content()
 	refused.Allowlist = nil

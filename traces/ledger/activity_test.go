@@ -9,7 +9,6 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/storetest"
 )
 
 // activity reads what happened in a period before now.
@@ -25,7 +24,7 @@ func activity(f *ledgertest.Fixture, period time.Duration) (a ledger.Activity) {
 
 // TestActivityOfAnEmptyLedger: there is nothing to say.
 func TestActivityOfAnEmptyLedger(t *testing.T) {
-	a := activity(ledgertest.Open(t, storetest.NewMemory(), ledgertest.NewClock(t)), time.Hour)
+	a := activity(ledgertest.Open(t, ledgertest.NewStore(t), ledgertest.NewClock(t)), time.Hour)
 	if a.Counts != nil || a.Partial || a.First != "" || a.Active != nil || a.Waits.Pending != 0 || a.Waits.Decided != nil {
 		t.Errorf("%+v", a)
 	}
@@ -33,7 +32,7 @@ func TestActivityOfAnEmptyLedger(t *testing.T) {
 
 // TestWaits: a wait lasts from the question to the vote that decides. The requester's withdrawal is no decision of an approver.
 func TestWaits(t *testing.T) {
-	f := ledgertest.Open(t, storetest.NewMemory(), ledgertest.NewClock(t))
+	f := ledgertest.Open(t, ledgertest.NewStore(t), ledgertest.NewClock(t))
 	by, second := f.Approver(alice), f.Approver(bob)
 	before := f.Hold(1)
 	f.Clock.Add(20 * time.Minute)
@@ -88,7 +87,7 @@ func TestActivityIsBounded(t *testing.T) {
 		{"more-pending-than-are-read", ledger.MaxPending + 1, 0, ledger.Pending, false, true, ledger.MaxPending, ledger.MaxPending + 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			store := storetest.NewMemory()
+			store := ledgertest.NewStore(t)
 			f := ledgertest.Open(t, store, ledgertest.NewClock(t))
 			f.Clock.Set(t, "2026-01-01T10:30:00Z")
 			err := store.Update(t.Context(), func(tx ledger.Tx) error {

@@ -12,14 +12,13 @@ import (
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/storetest"
 )
 
 // inMemory is a store with held, approved, pruned and ended runs, and its state.
-func inMemory(t *testing.T) (*storetest.Memory, checkpoint.Checkpoint) {
+func inMemory(t *testing.T) (*ledgertest.Store, checkpoint.Checkpoint) {
 	t.Helper()
 	path, _, _ := prunedArchive(t)
-	m, mv := storetest.NewMemory(), moving(t)
+	m, mv := ledgertest.NewStore(t), moving(t)
 	if err := ledger.Copy(t.Context(), inFile(t, path), m, mv); err != nil {
 		t.Fatal(err)
 	}
@@ -29,9 +28,9 @@ func inMemory(t *testing.T) (*storetest.Memory, checkpoint.Checkpoint) {
 // TestCopyFails makes each operation of both stores fail once. The source is closed only if the target has everything. Copying again succeeds.
 func TestCopyFails(t *testing.T) {
 	source, before := inMemory(t)
-	copied := func(t *testing.T, broken string, at storetest.Op) (failed bool) {
-		from, to, m := source.Copy(), storetest.NewMemory(), moving(t)
-		fails := func(op storetest.Op, _ int) error {
+	copied := func(t *testing.T, broken string, at ledgertest.Op) (failed bool) {
+		from, to, m := source.Copy(t), ledgertest.NewStore(t), moving(t)
+		fails := func(op ledgertest.Op, _ int) error {
 			if op != at || failed {
 				return nil
 			}
@@ -71,12 +70,12 @@ func TestCopyFails(t *testing.T) {
 	}
 	for _, c := range []struct {
 		store string
-		at    []storetest.Op
+		at    []ledgertest.Op
 	}{
-		{"source", []storetest.Op{storetest.Begin, storetest.AddEntry, storetest.Commit, storetest.Committed}},
-		{"target", []storetest.Op{
-			storetest.Begin, storetest.AddEntry, storetest.AddRequest, storetest.PutBlob, storetest.PutToken, storetest.PutDelivery,
-			storetest.Delivered, storetest.Commit, storetest.Committed,
+		{"source", []ledgertest.Op{ledgertest.Begin, ledgertest.AddEntry, ledgertest.Commit, ledgertest.Committed}},
+		{"target", []ledgertest.Op{
+			ledgertest.Begin, ledgertest.AddEntry, ledgertest.AddRequest, ledgertest.PutBlob, ledgertest.PutToken, ledgertest.PutDelivery,
+			ledgertest.Delivered, ledgertest.Commit, ledgertest.Committed,
 		}},
 	} {
 		for _, at := range c.at {
@@ -106,7 +105,7 @@ func TestCopyRefuses(t *testing.T) {
 		return id
 	}
 	t.Run("live-run", func(t *testing.T) {
-		from, to := source.Copy(), storetest.NewMemory()
+		from, to := source.Copy(t), ledgertest.NewStore(t)
 		id := running(t, from.Open())
 		err := ledger.Copy(t.Context(), from, to, moving(t))
 		if !errors.Is(err, ledger.ErrInUse) || !strings.Contains(err.Error(), id) {
@@ -114,7 +113,7 @@ func TestCopyRefuses(t *testing.T) {
 		}
 	})
 	t.Run("run-of-a-process-that-is-gone", func(t *testing.T) {
-		from, to := source.Copy(), storetest.NewMemory()
+		from, to := source.Copy(t), ledgertest.NewStore(t)
 		process := from.Open()
 		running(t, process)
 		process.Crash()
@@ -129,7 +128,7 @@ func TestCopyRefuses(t *testing.T) {
 		}
 	})
 	t.Run("target-with-a-log-of-its-own", func(t *testing.T) {
-		from, other := source.Copy(), newDesk(t)
+		from, other := source.Copy(t), newDesk(t)
 		other.passes(1)
 		if err := ledger.Copy(t.Context(), from, other.store, moving(t)); !errors.Is(err, ledger.ErrNotEmpty) {
 			t.Errorf("Copy() = %v, want ErrNotEmpty", err)
@@ -139,13 +138,8 @@ func TestCopyRefuses(t *testing.T) {
 		}
 	})
 	t.Run("unfinished-copy-that-the-source-outgrew", func(t *testing.T) {
-		from, to := source.Copy(), storetest.NewMemory()
-		from.Fail = func(op storetest.Op, _ int) error {
-			if op == storetest.Commit {
-				return errors.New("broken")
-			}
-			return nil
-		}
+		from, to := source.Copy(t), ledgertest.NewStore(t)
+		from.Fail = ledgertest.FailAt(ledgertest.Commit, 0, errors.New("broken"))
 		if err := ledger.Copy(t.Context(), from, to, moving(t)); err == nil {
 			t.Fatal("Copy() = nil")
 		}
@@ -162,12 +156,12 @@ func TestCopyRefuses(t *testing.T) {
 		}
 	})
 	t.Run("empty-source", func(t *testing.T) {
-		if err := ledger.Copy(t.Context(), storetest.NewMemory(), storetest.NewMemory(), moving(t)); err == nil {
+		if err := ledger.Copy(t.Context(), ledgertest.NewStore(t), ledgertest.NewStore(t), moving(t)); err == nil {
 			t.Error("Copy() = nil")
 		}
 	})
 	t.Run("admin", func(t *testing.T) {
-		from, to := source.Copy(), storetest.NewMemory()
+		from, to := source.Copy(t), ledgertest.NewStore(t)
 		clock := ledgertest.NewClock(t)
 		clock.Set(t, afterwards)
 		d := &desk{ledgertest.Open(t, from.Open(), clock), nil}
@@ -189,7 +183,7 @@ func TestClosedLedger(t *testing.T) {
 	clock := ledgertest.NewClock(t)
 	clock.Set(t, afterwards)
 	d := &desk{ledgertest.Open(t, source.Open(), clock), nil}
-	if err := ledger.Copy(t.Context(), source, storetest.NewMemory(), moving(t)); err != nil {
+	if err := ledger.Copy(t.Context(), source, ledgertest.NewStore(t), moving(t)); err != nil {
 		t.Fatal(err)
 	}
 	closed := ledgertest.State(t, source)
@@ -220,7 +214,7 @@ func TestClosedLedger(t *testing.T) {
 // TestVerifyNamesAForgedEnd forges what follows the end of a log.
 func TestVerifyNamesAForgedEnd(t *testing.T) {
 	source, _ := inMemory(t)
-	d := &desk{ledgertest.Open(t, source, ledgertest.NewClock(t)), ledgertest.Memory{Memory: source}}
+	d := &desk{ledgertest.Open(t, source, ledgertest.NewClock(t)), source}
 	insert := func(kind ledger.Type, behind int) edit {
 		return func(t *testing.T, all []ledger.Event) []ledger.Event {
 			i := lastOf(t, all, ledger.LedgerClosed) + behind
@@ -251,13 +245,13 @@ func TestVerifyNamesAForgedEnd(t *testing.T) {
 // of one origin. A checkpoint of either is refused by the other.
 func TestTheSourceCannotGoOnInSecret(t *testing.T) {
 	source, _ := inMemory(t)
-	target := storetest.NewMemory()
+	target := ledgertest.NewStore(t)
 	if err := ledger.Copy(t.Context(), source, target, moving(t)); err != nil {
 		t.Fatal(err)
 	}
-	secret := target.Copy() // as if ledger.continued were in the source, to the byte
+	secret := target.Copy(t) // as if ledger.continued were in the source, to the byte
 	var states [2]checkpoint.Checkpoint
-	for i, s := range []*storetest.Memory{target, secret} {
+	for i, s := range []*ledgertest.Store{target, secret} {
 		clock := ledgertest.NewClock(t)
 		clock.Set(t, afterwards)
 		d := &desk{ledgertest.Open(t, s.Open(), clock), nil}
@@ -267,7 +261,7 @@ func TestTheSourceCannotGoOnInSecret(t *testing.T) {
 	if states[0].Origin != states[1].Origin || states[0].Size != states[1].Size {
 		t.Fatalf("the logs are %+v", states)
 	}
-	for i, s := range []*storetest.Memory{secret, target} {
+	for i, s := range []*ledgertest.Store{secret, target} {
 		err := s.View(t.Context(), func(r ledger.Reader) error {
 			_, err := ledger.Verify(t.Context(), r, ledger.VerifyOptions{Checkpoint: &states[i]})
 			return err

@@ -16,7 +16,6 @@ import (
 	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/sqlite"
-	"pgfsm/traces/ledger/storetest"
 )
 
 // afterwards is when ledgers are copied: after the archive's last entry.
@@ -31,8 +30,8 @@ func moving(tb testing.TB) ledger.Move {
 
 // kinds of stores, each with a function that opens a new one.
 var kinds = map[string]func(testing.TB) ledger.Store{
-	"memory": func(testing.TB) ledger.Store { return storetest.NewMemory() },
-	"sqlite": func(tb testing.TB) ledger.Store { return inFile(tb, filepath.Join(tb.TempDir(), "new.db")) },
+	"fixture": func(tb testing.TB) ledger.Store { return ledgertest.NewStore(tb) },
+	"sqlite":  func(tb testing.TB) ledger.Store { return inFile(tb, filepath.Join(tb.TempDir(), "new.db")) },
 }
 
 func inFile(tb testing.TB, path string) ledger.Store {

@@ -16,7 +16,6 @@ import (
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/storetest"
 )
 
 // agents makes a scenario one of an agent's call.
@@ -116,14 +115,14 @@ func TestDeliverIsDurableOrDidNotHappen(t *testing.T) {
 	id := d.called(ledger.Anonymous)
 	broken := errors.New("the disk is full")
 	var full atomic.Bool
-	other := ledgertest.MemoryOf(t, d.store).Open()
-	other.Fail = func(op storetest.Op, _ int) error {
-		if full.Load() && op == storetest.Commit {
+	other := d.store.Open()
+	other.Fail = func(op ledgertest.Op, _ int) error {
+		if full.Load() && op == ledgertest.Commit {
 			return broken
 		}
 		return nil
 	}
-	o := deskAt(t, ledgertest.Memory{Memory: other}, d.Clock)
+	o := deskAt(t, other, d.Clock)
 	full.Store(true)
 	if first, err := o.Deliver(context.Background(), id, ledger.ByRepeat); first || !errors.Is(err, broken) {
 		t.Errorf("Deliver() = %t, %v", first, err)

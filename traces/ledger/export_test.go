@@ -47,18 +47,8 @@ func Rewrite(tx Tx, original Reader, events []Event) error {
 			return err
 		}
 	}
-	var gone []Range
-	for e, err := range tx.EntriesOf(goneRun) {
-		if err != nil {
-			return err
-		}
-		gone = append(gone, Range{e.Index, e.Index})
-	}
-	return tx.Prune(gone, nil, nil)
+	return nil
 }
-
-// goneRun is the run of entries whose bodies are removed at the end.
-const goneRun = "gone"
 
 // rewritePruned adds the hash of an entry that was pruned from the original, if it was.
 func rewritePruned(tx Tx, original Reader, index int64) (bool, error) {
@@ -74,7 +64,7 @@ func rewritePruned(tx Tx, original Reader, index int64) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		return true, tx.AddEntry(Entry{Index: index, RunID: goneRun}, hashes)
+		return true, tx.AddEntry(Entry{Index: index}, hashes)
 	}
 	return false, nil
 }

@@ -16,7 +16,6 @@ import (
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/storetest"
 )
 
 // anyArgs lists the scenarios' tool with arguments of every kind.
@@ -359,18 +358,18 @@ func TestHistoryOfAnApprovedRun(t *testing.T) {
 // Nothing is called where the place cannot be recorded, wherever the store breaks.
 func TestHistoryOfABrokenStore(t *testing.T) {
 	boom := errors.New("the disk is full")
-	for _, op := range []storetest.Op{storetest.Begin, storetest.PutBlob, storetest.AddEntry,
-		storetest.AddRequest, storetest.Commit, storetest.Committed} {
+	for _, op := range []ledgertest.Op{ledgertest.Begin, ledgertest.PutBlob, ledgertest.AddEntry,
+		ledgertest.AddRequest, ledgertest.Commit, ledgertest.Committed} {
 		t.Run(fmt.Sprint(op), func(t *testing.T) {
-			store := storetest.NewMemory()
+			store := ledgertest.NewStore(t)
 			broken := true
-			store.Fail = func(at storetest.Op, _ int) error {
+			store.Fail = func(at ledgertest.Op, _ int) error {
 				if broken && at == op {
 					return boom
 				}
 				return nil
 			}
-			d := deskAt(t, ledgertest.Memory{Memory: store}, ledgertest.NewClock(t))
+			d := deskAt(t, store, ledgertest.NewClock(t))
 			s := asking(t, "{}", statestest.At, denying(`history.count("actor", "1h") >= 1`))
 			run, rec := d.begin(ledgertest.NewID(t), s)
 			o, err := d.Machine.Advance(context.Background(), run, rec.Door(s.Entry()), rec)
@@ -378,7 +377,7 @@ func TestHistoryOfABrokenStore(t *testing.T) {
 				t.Fatalf("Advance() = %+v, %v, %d calls", o, err, len(s.World.Calls))
 			}
 			broken = false
-			if _, err := rec.Finish(context.Background(), o); (err != nil) != (op == storetest.Committed) {
+			if _, err := rec.Finish(context.Background(), o); (err != nil) != (op == ledgertest.Committed) {
 				t.Errorf("Finish() = %v", err)
 			}
 			rec.Abandon()

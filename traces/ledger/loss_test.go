@@ -11,7 +11,6 @@ import (
 	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/checkpoint/witnesstest"
 	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/storetest"
 )
 
 // newSigner makes a key of a store's log.
@@ -38,7 +37,7 @@ func signedState(t *testing.T, s ledger.Store, by note.Signer) []byte {
 }
 
 // grown is another process that adds to a store.
-func grown(t *testing.T, s *storetest.Memory) {
+func grown(t *testing.T, s *ledgertest.Store) {
 	t.Helper()
 	clock := ledgertest.NewClock(t)
 	clock.Set(t, afterwards)
@@ -74,7 +73,7 @@ func TestContinueAfterLoss(t *testing.T) {
 	oldest := signedState(t, source, signer)
 	grown(t, source)
 	common := signedState(t, source, signer)
-	restored := source.Copy()
+	restored := source.Copy(t)
 	grown(t, source)
 	middle := signedState(t, source, signer)
 	grown(t, source)
@@ -87,7 +86,7 @@ func TestContinueAfterLoss(t *testing.T) {
 	grown(t, restored) // before anybody saw that it is the older copy
 	fork := signedState(t, restored, signer)
 
-	m, target := moving(t), storetest.NewMemory()
+	m, target := moving(t), ledgertest.NewStore(t)
 	for _, signed := range [][][]byte{{oldest}, {common, fork}, nil} {
 		if err := ledger.ContinueAfterLoss(t.Context(), restored, target, signed, origin, m); !errors.Is(err, ledger.ErrNothingLost) {
 			t.Errorf("ContinueAfterLoss() = %v, want ErrNothingLost", err)
@@ -99,12 +98,7 @@ func TestContinueAfterLoss(t *testing.T) {
 		t.Errorf("ContinueAfterLoss() with the former origin = %v", err)
 	}
 	broken := errors.New("broken")
-	restored.Fail = func(op storetest.Op, _ int) error {
-		if op == storetest.Commit {
-			return broken
-		}
-		return nil
-	}
+	restored.Fail = ledgertest.FailAt(ledgertest.Commit, 0, broken)
 	if err := ledger.ContinueAfterLoss(t.Context(), restored, target, all, origin, m); !errors.Is(err, broken) {
 		t.Errorf("ContinueAfterLoss() = %v, want %v", err, broken)
 	}
@@ -114,7 +108,7 @@ func TestContinueAfterLoss(t *testing.T) {
 			t.Fatalf("ContinueAfterLoss() = %v", err)
 		}
 	}
-	for _, s := range []*storetest.Memory{restored, target} {
+	for _, s := range []*ledgertest.Store{restored, target} {
 		ledgertest.Verify(t, s, nil)
 	}
 	if _, err := ledger.Open(t.Context(), restored, ledger.Options{}); !errors.Is(err, ledger.ErrLedgerClosed) {
@@ -122,7 +116,7 @@ func TestContinueAfterLoss(t *testing.T) {
 	}
 	clock := ledgertest.NewClock(t)
 	clock.Set(t, afterwards)
-	d := &desk{ledgertest.Open(t, target.Open(), clock), ledgertest.Memory{Memory: target}}
+	d := &desk{ledgertest.Open(t, target.Open(), clock), target}
 	first := string(d.Events(0)[0].Payload)
 	for what, signed := range map[string][]byte{`"common":`: common, `"lost":`: lost} { // in any order
 		if text := strings.ReplaceAll(string(signed), "\n", `\n`); !strings.Contains(first, what+`"`+text+`"`) {
@@ -154,8 +148,8 @@ func TestContinueAfterATotalLoss(t *testing.T) {
 	source, _ := inMemory(t)
 	signer, _ := newSigner(t, source)
 	lost := signedState(t, source, signer)
-	target := storetest.NewMemory()
-	if err := ledger.ContinueAfterLoss(t.Context(), storetest.NewMemory(), target, [][]byte{lost}, "pgfsm-log-2", moving(t)); err != nil {
+	target := ledgertest.NewStore(t)
+	if err := ledger.ContinueAfterLoss(t.Context(), ledgertest.NewStore(t), target, [][]byte{lost}, "pgfsm-log-2", moving(t)); err != nil {
 		t.Fatal(err)
 	}
 	ledgertest.Verify(t, target, nil)
@@ -168,13 +162,13 @@ func TestVerifyNamesAForgedFormerLog(t *testing.T) {
 	signed := signedState(t, source, signer)
 	grown(t, source)
 	lost := signedState(t, source, signer)
-	target, m := storetest.NewMemory(), moving(t)
-	if err := ledger.ContinueAfterLoss(t.Context(), storetest.NewMemory(), target, [][]byte{lost}, "pgfsm-log-2", m); err != nil {
+	target, m := ledgertest.NewStore(t), moving(t)
+	if err := ledger.ContinueAfterLoss(t.Context(), ledgertest.NewStore(t), target, [][]byte{lost}, "pgfsm-log-2", m); err != nil {
 		t.Fatal(err)
 	}
 	origin := ledgertest.State(t, source).Origin
 	text := func(signed []byte) string { return strings.ReplaceAll(string(signed), "\n", `\n`) }
-	d := &desk{ledgertest.Open(t, target, ledgertest.NewClock(t)), ledgertest.Memory{Memory: target}}
+	d := &desk{ledgertest.Open(t, target, ledgertest.NewClock(t)), target}
 	d.forge(t,
 		forgery{"nothing-changed", unedited, ""},
 		forgery{"its-own-origin", edits(ledger.LogCreated, `"origin":"pgfsm-log-2"`, `"origin":"`+origin+`"`), "needs another one"},

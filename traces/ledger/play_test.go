@@ -29,24 +29,25 @@ func TestMain(m *testing.M) { os.Exit(ledgertest.Main(m)) }
 // A desk is a ledger of a test.
 type desk struct {
 	*ledgertest.Fixture
-	store ledgertest.Process // nil if the ledger has a URL or a path
+	store *ledgertest.Store // nil if the desk was opened on a store of another type
 }
 
 func newDesk(tb testing.TB) *desk {
 	tb.Helper()
-	return deskAt(tb, ledgertest.NewProcess(tb), ledgertest.NewClock(tb))
+	return deskAt(tb, ledgertest.NewStore(tb), ledgertest.NewClock(tb))
 }
 
 // deskAt is a process that has the store open.
-func deskAt(tb testing.TB, store ledgertest.Process, clock *ledgertest.Clock) *desk {
+func deskAt(tb testing.TB, store ledger.Store, clock *ledgertest.Clock) *desk {
 	tb.Helper()
-	return &desk{ledgertest.Open(tb, store, clock), store}
+	own, _ := store.(*ledgertest.Store)
+	return &desk{ledgertest.Open(tb, store, clock), own}
 }
 
 // deskAtURL is a process that has the ledger of a URL open.
 func deskAtURL(tb testing.TB, url string, clock *ledgertest.Clock) *desk {
 	tb.Helper()
-	return &desk{ledgertest.Open(tb, ledgertest.OpenURL(tb, url), clock), nil}
+	return deskAt(tb, ledgertest.OpenURL(tb, url), clock)
 }
 
 // deskInFile is a process that has a ledger's file open.
@@ -56,7 +57,7 @@ func deskInFile(tb testing.TB, path string, clock *ledgertest.Clock) (*desk, *sq
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &desk{ledgertest.Open(tb, store, clock), nil}, store
+	return deskAt(tb, store, clock), store
 }
 
 // other is another process with the same ledger.

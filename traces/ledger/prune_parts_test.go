@@ -9,7 +9,6 @@ import (
 	"pgfsm/policy"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/storetest"
 )
 
 // TestPruneInParts prunes with many small transactions, of which one fails: what is left verifies, the calls of tasks are still counted, and another
@@ -20,7 +19,7 @@ func TestPruneInParts(t *testing.T) {
 	for failing := range parts + 1 {
 		t.Run(fmt.Sprint("failing-", failing), func(t *testing.T) {
 			d := newDesk(t)
-			store := ledgertest.MemoryOf(t, d.store)
+			store := d.store
 			held, s := d.hold(nil) // it ends among the others
 			d.must(d.granted("policy-allows", "one", 1), "")
 			d.passes(4)
@@ -37,13 +36,10 @@ func TestPruneInParts(t *testing.T) {
 			first := d.checkpoint()
 
 			other := store.Open()
-			other.Fail = func(at storetest.Op, n int) error {
-				if at == storetest.Commit && n == failing {
-					return boom
-				}
-				return nil
+			if failing > 0 {
+				other.Fail = ledgertest.FailAt(ledgertest.Commit, failing, boom)
 			}
-			done, err := deskAt(t, ledgertest.Memory{Memory: other}, d.Clock).PruneAtOnce(t.Context(), before, root, atOnce)
+			done, err := deskAt(t, other, d.Clock).PruneAtOnce(t.Context(), before, root, atOnce)
 			if fails := failing > 0; fails != errors.Is(err, boom) {
 				t.Fatalf("PruneAtOnce() = %+v, %v", done, err)
 			}
@@ -78,7 +74,7 @@ func TestPruneInParts(t *testing.T) {
 
 // A between store does something before one of its transactions begins.
 type between struct {
-	ledgertest.Process
+	*ledgertest.Store
 	nth int
 	do  func()
 }
@@ -87,7 +83,7 @@ func (s *between) Update(ctx context.Context, do func(ledger.Tx) error) error {
 	if s.nth--; s.nth == 0 {
 		s.do()
 	}
-	return s.Process.Update(ctx, do)
+	return s.Store.Update(ctx, do)
 }
 
 // TestPruneWhileOthersWrite: an outcome that is delivered after the plan keeps its run and ends the prune, and what was removed before stays removed.

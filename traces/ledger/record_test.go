@@ -16,7 +16,6 @@ import (
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/storetest"
 )
 
 // statuses says how a request stands whose run ended like that.
@@ -141,22 +140,22 @@ func TestWhatTheRequestSays(t *testing.T) {
 // A run whose record breaks at any place calls nothing, unless its call had left before.
 func TestNoRecordNoCall(t *testing.T) {
 	boom := errors.New("the disk is gone")
-	for _, op := range []storetest.Op{
-		storetest.Begin, storetest.AddEntry, storetest.PutRequest, storetest.PutBlob,
-		storetest.Commit, storetest.Committed,
+	for _, op := range []ledgertest.Op{
+		ledgertest.Begin, ledgertest.AddEntry, ledgertest.PutRequest, ledgertest.PutBlob,
+		ledgertest.Commit, ledgertest.Committed,
 	} {
 		for nth := 1; nth <= 8; nth++ {
 			t.Run(fmt.Sprintf("%s-%d", op, nth), func(t *testing.T) {
-				store := storetest.NewMemory()
+				store := ledgertest.NewStore(t)
 				failed := false
-				store.Fail = func(at storetest.Op, n int) error {
+				store.Fail = func(at ledgertest.Op, n int) error {
 					if at == op && n == nth {
 						failed = true
 						return boom
 					}
 					return nil
 				}
-				d, s := deskAt(t, ledgertest.Memory{Memory: store}, ledgertest.NewClock(t)), statestest.Find(t, "policy-allows")
+				d, s := deskAt(t, store, ledgertest.NewClock(t)), statestest.Find(t, "policy-allows")
 				run, rec := d.begin(statestest.RunID, &s)
 				o, err := d.Machine.Advance(context.Background(), run, rec.Door(s.Entry()), rec)
 				if err != nil {

@@ -155,7 +155,7 @@ func (b busy) Do(ctx context.Context, wanted states.Command) (states.Event, erro
 
 // blind is a store that cannot say of one owner whether it lives.
 type blind struct {
-	ledgertest.Process
+	*ledgertest.Store
 	owner string
 }
 
@@ -165,11 +165,11 @@ func (b *blind) Gone(ctx context.Context, owner string) (bool, error) {
 	if owner == b.owner {
 		return false, errUnreadable
 	}
-	return b.Process.Gone(ctx, owner)
+	return b.Store.Gone(ctx, owner)
 }
 
 func (b *blind) Update(ctx context.Context, do func(ledger.Tx) error) error {
-	return b.Process.Update(ctx, func(tx ledger.Tx) error { return do(goneBy{tx, b}) })
+	return b.Store.Update(ctx, func(tx ledger.Tx) error { return do(goneBy{tx, b}) })
 }
 
 // goneBy asks a store whether an owner is gone.

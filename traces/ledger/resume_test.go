@@ -16,7 +16,6 @@ import (
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/storetest"
 )
 
 const inTime = "2026-11-21T09:30:00Z"
@@ -504,19 +503,14 @@ func (b beforeDispatch) Append(ctx context.Context, s states.Step) error {
 // afterwards with at most one call in all.
 func TestABrokenStoreWhileResuming(t *testing.T) {
 	boom := errors.New("the disk is gone")
-	for _, op := range []storetest.Op{storetest.Begin, storetest.AddEntry, storetest.PutRequest, storetest.Commit, storetest.Committed} {
+	for _, op := range []ledgertest.Op{ledgertest.Begin, ledgertest.AddEntry, ledgertest.PutRequest, ledgertest.Commit, ledgertest.Committed} {
 		for nth := 1; nth <= 6; nth++ {
 			t.Run(string(op)+"-"+string(rune('0'+nth)), func(t *testing.T) {
 				d := newDesk(t)
 				id, s := d.approved(nil)
-				broken := ledgertest.MemoryOf(t, d.store).Open()
-				broken.Fail = func(at storetest.Op, n int) error {
-					if at == op && n == nth {
-						return boom
-					}
-					return nil
-				}
-				other := deskAt(t, ledgertest.Memory{Memory: broken}, d.Clock)
+				broken := d.store.Open()
+				broken.Fail = ledgertest.FailAt(op, nth, boom)
+				other := deskAt(t, broken, d.Clock)
 				_, err := other.resume(id, world(s))
 				if err != nil && !errors.Is(err, boom) {
 					t.Fatalf("resume() = %v", err)

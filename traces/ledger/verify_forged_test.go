@@ -17,7 +17,6 @@ import (
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/storetest"
 )
 
 // An edit changes the events of a ledger.
@@ -52,9 +51,9 @@ func (d *desk) forge(t *testing.T, forgeries ...forgery) {
 }
 
 // forged is the ledger of a desk as edit wants its events to be, with everything else that follows from them.
-func (d *desk) forged(t *testing.T, change edit) ledgertest.Memory {
+func (d *desk) forged(t *testing.T, change edit) *ledgertest.Store {
 	t.Helper()
-	ctx, forged := context.Background(), storetest.NewMemory()
+	ctx, forged := context.Background(), ledgertest.NewStore(t)
 	err := d.View(ctx, func(r ledger.Reader) error {
 		return forged.Update(ctx, func(tx ledger.Tx) error {
 			for b, err := range r.Blobs() {
@@ -75,7 +74,7 @@ func (d *desk) forged(t *testing.T, change edit) ledgertest.Memory {
 	if err != nil {
 		t.Fatalf("the forgery could not be written: %v", err)
 	}
-	return ledgertest.Memory{Memory: forged}
+	return forged
 }
 
 // edits changes the payload of the last event of a type.

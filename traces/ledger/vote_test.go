@@ -16,7 +16,6 @@ import (
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/storetest"
 )
 
 // A ballot that does not count is refused with its code, says why, and leaves nothing.
@@ -298,17 +297,17 @@ func TestVoteIdempotency(t *testing.T) {
 // What cannot be recorded did not happen, and is no refusal.
 func TestVoteThatCannotBeRecorded(t *testing.T) {
 	full := errors.New("the disk is full")
-	for _, op := range []storetest.Op{storetest.Begin, storetest.AddEntry, storetest.PutRequest, storetest.Commit} {
+	for _, op := range []ledgertest.Op{ledgertest.Begin, ledgertest.AddEntry, ledgertest.PutRequest, ledgertest.Commit} {
 		t.Run(string(op), func(t *testing.T) {
-			store := storetest.NewMemory()
+			store := ledgertest.NewStore(t)
 			var failing bool
-			store.Fail = func(at storetest.Op, _ int) error {
+			store.Fail = func(at ledgertest.Op, _ int) error {
 				if failing && at == op {
 					return full
 				}
 				return nil
 			}
-			c := deskAt(t, ledgertest.Memory{Memory: store}, ledgertest.NewClock(t))
+			c := deskAt(t, store, ledgertest.NewClock(t))
 			v := ledgertest.Ballot(c.Hold(1), c.Approver(alice))
 			before := c.Request(v.Run)
 			failing = true

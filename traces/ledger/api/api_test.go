@@ -19,7 +19,6 @@ import (
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/storetest"
 )
 
 type listed struct {
@@ -222,14 +221,14 @@ func TestRefusals(t *testing.T) {
 		}, 500, api.Internal},
 		{"lease-over", func(d *desk) reply {
 			q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
-			d.fails(func(storetest.Op, int) error { return fmt.Errorf("ledger x: %w", ledger.ErrFenced) })
+			d.fails(func(ledgertest.Op, int) error { return fmt.Errorf("ledger x: %w", ledger.ErrFenced) })
 			got := d.approve(q, text)
 			d.fails(nil)
 			return got
 		}, 503, api.Unavailable},
 		{"ledger-full-or-locked", func(d *desk) reply {
 			q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
-			d.fails(func(storetest.Op, int) error { return fmt.Errorf("ledger x: %w", ledger.ErrUnavailable) })
+			d.fails(func(ledgertest.Op, int) error { return fmt.Errorf("ledger x: %w", ledger.ErrUnavailable) })
 			got := d.approve(q, text)
 			denied := d.call(http.MethodPost, "/deny/"+q.RunID, text, ballot(q, "no"))
 			d.fails(nil)

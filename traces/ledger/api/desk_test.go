@@ -18,7 +18,6 @@ import (
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/storetest"
 )
 
 const (
@@ -34,7 +33,7 @@ const service = "127.0.0.1:9464"
 // A desk is a service over a ledger.
 type desk struct {
 	*ledgertest.Fixture
-	store   ledgertest.Process
+	store   *ledgertest.Store
 	handler *api.Handler
 	voted   []string
 	notes   notes
@@ -45,7 +44,7 @@ func TestMain(m *testing.M) { os.Exit(ledgertest.Main(m)) }
 
 func newDesk(t testing.TB) *desk {
 	t.Helper()
-	d := &desk{store: ledgertest.NewProcess(t), tokens: make(map[string]string)}
+	d := &desk{store: ledgertest.NewStore(t), tokens: make(map[string]string)}
 	d.Fixture = ledgertest.Open(t, d.store, ledgertest.NewClock(t))
 	d.handler = api.New(api.Options{
 		Ledger: d.Ledger, Replayer: traces.NewReplayer(d.Machine, nil), Hosts: []string{service, "approvals.example.com"}, Log: d.notes.add,
@@ -55,9 +54,9 @@ func newDesk(t testing.TB) *desk {
 }
 
 // fails has operations of the store fail. It skips a test that runs with PostgreSQL.
-func (d *desk) fails(fail func(storetest.Op, int) error) {
+func (d *desk) fails(fail func(ledgertest.Op, int) error) {
 	d.TB.Helper()
-	ledgertest.MemoryOf(d.TB, d.store).Fail = fail
+	d.store.Fail = fail
 }
 
 // token returns the token of a person in a role.

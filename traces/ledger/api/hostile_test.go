@@ -16,13 +16,13 @@ import (
 	"pgfsm/internal/web/loopback"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
-	"pgfsm/traces/ledger/storetest"
+	"pgfsm/traces/ledger/ledgertest"
 )
 
 var errDisk = errors.New("the disk is on fire")
 
-func failing(op storetest.Op, _ int) error {
-	if op == storetest.Commit {
+func failing(op ledgertest.Op, _ int) error {
+	if op == ledgertest.Commit {
 		return errDisk
 	}
 	return nil

@@ -55,7 +55,7 @@ func newDesk(t testing.TB) *desk {
 
 func newDeskAt(t testing.TB, hosts ...string) *desk {
 	t.Helper()
-	return newDeskOn(t, ledgertest.NewProcess(t), hosts...)
+	return newDeskOn(t, ledgertest.NewStore(t), hosts...)
 }
 
 func newDeskOn(t testing.TB, store ledger.Store, hosts ...string) *desk {

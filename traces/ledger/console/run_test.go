@@ -19,7 +19,6 @@ import (
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/storetest"
 )
 
 // A gate is a door that lets a call through when it is told to.
@@ -188,7 +187,7 @@ func TestProof(t *testing.T) {
 
 // TestRunWithoutLedger: nobody learns that a record was changed when the ledger only cannot be read.
 func TestRunWithoutLedger(t *testing.T) {
-	store := &withoutBlobs{Store: storetest.NewMemory()}
+	store := &withoutBlobs{Store: ledgertest.NewStore(t)}
 	d := newDeskOn(t, store, here)
 	q := d.Hold(1)
 	b := d.signedIn(here, alice, ledger.RoleApprover)

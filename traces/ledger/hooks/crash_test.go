@@ -15,7 +15,6 @@ import (
 
 	"pgfsm/traces/ledger/hooks"
 	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/storetest"
 )
 
 var errGone = errors.New("the process is gone")
@@ -26,13 +25,8 @@ func TestCrashBetweenSendingAndWritingDown(t *testing.T) {
 	d, m := newDesk(t), newMailbox(t)
 	look(t, d.sender(hook(m)))
 	q := d.Hold(1)
-	dying := ledgertest.MemoryOf(t, d.store).Open()
-	dying.Fail = func(op storetest.Op, n int) error {
-		if op == storetest.Commit && n == 2 { // the first took the message up
-			return errGone
-		}
-		return nil
-	}
+	dying := d.store.Open()
+	dying.Fail = ledgertest.FailAt(ledgertest.Commit, 2, errGone)
 	s, err := hooks.New(dying, hooks.Options{Hooks: []hooks.Hook{hook(m)}, Clock: d.Clock.Now})
 	if err != nil {
 		t.Fatal(err)
@@ -63,13 +57,8 @@ func TestCrashBeforeSending(t *testing.T) {
 	d, m := newDesk(t), newMailbox(t)
 	look(t, d.sender(hook(m)))
 	q := d.Hold(1)
-	dying := ledgertest.MemoryOf(t, d.store).Open()
-	dying.Fail = func(op storetest.Op, n int) error {
-		if op == storetest.Committed {
-			return errGone // it is written that the message was taken up; the process does not hear of it
-		}
-		return nil
-	}
+	dying := d.store.Open()
+	dying.Fail = ledgertest.FailAt(ledgertest.Committed, 0, errGone)
 	s, err := hooks.New(dying, hooks.Options{Hooks: []hooks.Hook{hook(m)}, Clock: d.Clock.Now})
 	if err != nil {
 		t.Fatal(err)
@@ -156,12 +145,12 @@ func TestLedgerBreaks(t *testing.T) {
 	q := d.Hold(1)
 	var broken, said int
 	var mu sync.Mutex
-	sick := ledgertest.MemoryOf(t, d.store).Open()
+	sick := d.store.Open()
 	ctx, stop := context.WithCancel(context.Background())
-	sick.Fail = func(op storetest.Op, _ int) error {
+	sick.Fail = func(op ledgertest.Op, _ int) error {
 		mu.Lock()
 		defer mu.Unlock()
-		if op == storetest.Begin {
+		if op == ledgertest.Begin {
 			if broken++; broken <= 5 {
 				return errGone
 			}
@@ -218,7 +207,7 @@ func TestNewRefuses(t *testing.T) {
 		{"same-url-twice", []hooks.Hook{{URL: url, Secret: long}, {URL: url, Secret: long}}, "another one"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := hooks.New(storetest.NewMemory(), hooks.Options{Hooks: c.hooks})
+			_, err := hooks.New(ledgertest.NewStore(t), hooks.Options{Hooks: c.hooks})
 			switch {
 			case c.want == "" && err != nil:
 				t.Errorf("New() = %v", err)

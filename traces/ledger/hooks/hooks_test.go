@@ -33,12 +33,12 @@ const (
 // A desk is a ledger.
 type desk struct {
 	*ledgertest.Fixture
-	store ledgertest.Process
+	store *ledgertest.Store
 }
 
 func newDesk(t testing.TB) *desk {
 	t.Helper()
-	store := ledgertest.NewProcess(t)
+	store := ledgertest.NewStore(t)
 	return &desk{ledgertest.Open(t, store, ledgertest.NewClock(t)), store}
 }
 

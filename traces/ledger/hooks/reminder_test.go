@@ -11,7 +11,6 @@ import (
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/hooks"
 	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/storetest"
 )
 
 // count is how many messages of a kind there are about a run.
@@ -134,13 +133,8 @@ func TestCrashAfterAReminder(t *testing.T) {
 	d.Hold(1)
 	look(t, d.sender(hook(m, hooks.Reminder)))
 	d.Clock.Add(45 * time.Minute)
-	dying := ledgertest.MemoryOf(t, d.store).Open()
-	dying.Fail = func(op storetest.Op, n int) error {
-		if op == storetest.Commit && n == 2 { // the first took the message up
-			return errGone
-		}
-		return nil
-	}
+	dying := d.store.Open()
+	dying.Fail = ledgertest.FailAt(ledgertest.Commit, 2, errGone)
 	s, err := hooks.New(dying, hooks.Options{Hooks: []hooks.Hook{hook(m, hooks.Reminder)}, Clock: d.Clock.Now, RemindBefore: remindBefore})
 	if err != nil {
 		t.Fatal(err)

@@ -3,13 +3,17 @@
 package ledgertest
 
 import (
+	"context"
+	"errors"
 	"os"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"pgfsm/traces/ledger/postgres/pgtest"
 )
 
-// storeVariable is set to postgres where the tests run with PostgreSQL, and not in memory or in files.
+// storeVariable is set to postgres where the tests run with PostgreSQL, and not with SQLite.
 const storeVariable = "PGFSM_TEST_STORE"
 
 var databases pgtest.Shared
@@ -25,4 +29,15 @@ func newDatabase(tb testing.TB) string {
 	}
 	c, name := databases.Database(tb)
 	return c.URL("pgfsm_prune", name)
+}
+
+// endLeases ends the leases of owners whose process is gone, so that tests do not wait until they run out.
+func endLeases(url string, owners []string) error {
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, "UPDATE replicas SET until = clock_timestamp() - interval '1 second' WHERE owner = ANY($1)", owners)
+	return errors.Join(err, conn.Close(ctx))
 }

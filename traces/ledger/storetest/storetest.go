@@ -1,5 +1,4 @@
-// Package storetest says what a [ledger.Store] must do, as tests that any of them has to pass, and has one in memory that
-// passes them and can be made to fail where a test wants it to.
+// Package storetest says what a [ledger.Store] must do, as tests that any of them has to pass.
 package storetest
 
 import (

@@ -1,0 +1,224 @@
+package ledgertest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/stores"
+)
+
+// An Op is a place at which a [Store] can fail.
+type Op string
+
+// The places. A write is known by its method.
+const (
+	Begin       Op = "begin"  // of an Update, before its function is called
+	Commit      Op = "commit" // before anything is durable
+	Committed   Op = "committed"
+	AddEntry    Op = "AddEntry"
+	AddRequest  Op = "AddRequest"
+	PutRequest  Op = "PutRequest"
+	PutBlob     Op = "PutBlob"
+	PutToken    Op = "PutToken"
+	PutDelivery Op = "PutDelivery"
+	Delivered   Op = "SetDelivered"
+)
+
+// A Store is the store that one process of a test has open. It fails where a test wants it to.
+type Store struct {
+	ledger.Store
+
+	// Fail is called at each place, with how often this process was there, from 1. The error it returns is that of the
+	// operation. At Committed the rows are durable already: an error stands for a process that ended before it received of it.
+	// Set it before the store is used, or between two updates.
+	Fail func(op Op, n int) error
+
+	tb  testing.TB
+	url string
+
+	mu       sync.Mutex // guards the fields below
+	times    map[Op]int
+	owners   []string
+	releases []func() error
+}
+
+// NewStore makes a store in a file of its own, or in a database of PostgreSQL if the tests are to run with that.
+func NewStore(tb testing.TB) *Store {
+	tb.Helper()
+	return newStore(tb, NewURL(tb))
+}
+
+// NewURL returns the URL of a file for a new ledger, or that of a database if the tests are to run with PostgreSQL.
+func NewURL(tb testing.TB) string {
+	tb.Helper()
+	if url := newDatabase(tb); url != "" {
+		return url
+	}
+	return "sqlite:" + filepath.Join(tb.TempDir(), "pgfsm.db")
+}
+
+// OpenURL opens a store to write.
+func OpenURL(tb testing.TB, url string) ledger.Store {
+	tb.Helper()
+	store, err := stores.Open(url, stores.ToWrite)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return store
+}
+
+func newStore(tb testing.TB, url string) *Store {
+	tb.Helper()
+	s := &Store{Store: OpenURL(tb, url), tb: tb, url: url, times: make(map[Op]int)}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Errorf("Close() = %v", err)
+		}
+	})
+	return s
+}
+
+// Open opens the store in another process, which does not fail by itself.
+func (s *Store) Open() *Store { return newStore(s.tb, s.url) }
+
+// Copy returns a store of its own with the same rows. It skips a test that runs with PostgreSQL.
+func (s *Store) Copy(tb testing.TB) *Store {
+	tb.Helper()
+	path, inFile := strings.CutPrefix(s.url, "sqlite:")
+	if !inFile {
+		tb.Skip("only files are copied")
+	}
+	to := filepath.Join(tb.TempDir(), "pgfsm.db")
+	for _, suffix := range []string{"", "-wal"} {
+		text, err := os.ReadFile(path + suffix)
+		if err = errors.Join(err, os.WriteFile(to+suffix, text, 0o600)); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return newStore(tb, "sqlite:"+to)
+}
+
+// FailAt is a [Store.Fail] that returns an error when the process is at a place for the nth time, or each time if n is 0.
+func FailAt(place Op, n int, err error) func(Op, int) error {
+	return func(at Op, times int) error {
+		if at == place && (n == 0 || n == times) {
+			return err
+		}
+		return nil
+	}
+}
+
+// Crash kills the process: it can do nothing more, and its owners are gone.
+func (s *Store) Crash() {
+	if err := s.Close(); err != nil {
+		s.tb.Error(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if strings.HasPrefix(s.url, "sqlite:") {
+		for _, release := range s.releases {
+			_ = release() // a lock that was released before is none
+		}
+	} else if err := endLeases(s.url, s.owners); err != nil {
+		s.tb.Error(err)
+	}
+}
+
+// Own is [ledger.Store.Own].
+func (s *Store) Own(ctx context.Context, owner string) (func() error, error) {
+	release, err := s.Store.Own(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owners, s.releases = append(s.owners, owner), append(s.releases, release)
+	return release, nil
+}
+
+// Update is [ledger.Store.Update].
+func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
+	if err := s.reach(Begin); err != nil {
+		return err
+	}
+	err := s.Store.Update(ctx, func(tx ledger.Tx) error {
+		t := &failingTx{Tx: tx, store: s}
+		if err := do(t); err != nil {
+			return err
+		}
+		if t.err != nil {
+			return t.err
+		}
+		return s.reach(Commit)
+	})
+	if err != nil {
+		return err
+	}
+	return s.reach(Committed)
+}
+
+// reach counts a place, and fails there if the test wants it.
+func (s *Store) reach(op Op) error {
+	s.mu.Lock()
+	s.times[op]++
+	n := s.times[op]
+	s.mu.Unlock()
+
+	if s.Fail == nil {
+		return nil
+	}
+	return s.Fail(op, n)
+}
+
+// A failingTx writes until a write is to fail. After that it writes nothing.
+type failingTx struct {
+	ledger.Tx
+	store *Store
+	err   error
+}
+
+func (t *failingTx) write(op Op, do func() error) error {
+	if t.err == nil {
+		t.err = t.store.reach(op)
+	}
+	if t.err != nil {
+		return t.err
+	}
+	return do()
+}
+
+func (t *failingTx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
+	return t.write(AddEntry, func() error { return t.Tx.AddEntry(e, hashes) })
+}
+
+func (t *failingTx) AddRequest(r ledger.Request) error {
+	return t.write(AddRequest, func() error { return t.Tx.AddRequest(r) })
+}
+
+func (t *failingTx) PutRequest(r ledger.Request) error {
+	return t.write(PutRequest, func() error { return t.Tx.PutRequest(r) })
+}
+
+func (t *failingTx) PutBlob(b ledger.Blob) error {
+	return t.write(PutBlob, func() error { return t.Tx.PutBlob(b) })
+}
+
+func (t *failingTx) PutToken(k ledger.Token) error {
+	return t.write(PutToken, func() error { return t.Tx.PutToken(k) })
+}
+
+func (t *failingTx) PutDelivery(d ledger.Delivery) error {
+	return t.write(PutDelivery, func() error { return t.Tx.PutDelivery(d) })
+}
+
+func (t *failingTx) SetDelivered(hook string, next int64) error {
+	return t.write(Delivered, func() error { return t.Tx.SetDelivered(hook, next) })
+}
