@@ -56,15 +56,16 @@ check: fmt ## what a change must pass: format, vet, staticcheck, tidy modules, r
 fmt:
 	@unformatted="$$(gofmt -l .)"; if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 
-eval: build ## the figures of docs/guide/evaluation.md that need nothing from elsewhere; with AGENTDOJO=DIR those on AgentDojo's data too
-	bin/pgfsm eval gates
+eval: ## the figures of docs/guide/evaluation.md that need nothing from elsewhere; with AGENTDOJO=DIR those on AgentDojo's data too
+	$(GO) build -trimpath -o bin/pgfsm-eval ./cmd/pgfsm-eval
+	bin/pgfsm-eval gates
 	@set -e; for suite in eval/suites/*/; do name=$$(basename $$suite); echo "== $$name"; \
-	  bin/pgfsm eval attack --tools $$suite/tools.json --cases $$suite/cases.jsonl --bundle $$suite/pgfsm.yaml -o eval/results/own-attack-$$name.json; done
-	@set -e; if [ -n "$(AGENTDOJO)" ]; then bin/pgfsm eval import agentdojo "$(AGENTDOJO)" -o eval/results/agentdojo; \
-	  bin/pgfsm eval attack --tools eval/results/agentdojo/all.tools.json --cases eval/results/agentdojo/all.cases.jsonl -o eval/results/agentdojo-attack.json; \
-	  bin/pgfsm eval attack --tools eval/results/agentdojo/all.tools.json --cases eval/results/agentdojo/all.retargeted.jsonl -o eval/results/agentdojo-retargeted-attack.json; fi
-	bin/pgfsm eval e2e --cases eval/cases_end_to_end.jsonl --dir eval/results
-	bin/pgfsm eval report eval/results -o eval/results/report.html --md eval/results/report.md
+	  bin/pgfsm-eval attack --tools $$suite/tools.json --cases $$suite/cases.jsonl --bundle $$suite/pgfsm.yaml -o eval/results/own-attack-$$name.json; done
+	@set -e; if [ -n "$(AGENTDOJO)" ]; then bin/pgfsm-eval import agentdojo "$(AGENTDOJO)" -o eval/results/agentdojo; \
+	  bin/pgfsm-eval attack --tools eval/results/agentdojo/all.tools.json --cases eval/results/agentdojo/all.cases.jsonl -o eval/results/agentdojo-attack.json; \
+	  bin/pgfsm-eval attack --tools eval/results/agentdojo/all.tools.json --cases eval/results/agentdojo/all.retargeted.jsonl -o eval/results/agentdojo-retargeted-attack.json; fi
+	bin/pgfsm-eval e2e --cases eval/cases_end_to_end.jsonl --dir eval/results
+	bin/pgfsm-eval report eval/results -o eval/results/report.html --md eval/results/report.md
 
 bench: ## the figures of docs/internals/benchmarks.md; COUNT runs of each
 	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) ./fsm ./policy/schema ./policy/screen ./internal/secret ./policy/evidence ./policy/condition ./policy/rules ./llm ./traces ./traces/ledger/... ./eval/gates ./cmd/pgfsm | tee bench.txt

@@ -54,6 +54,7 @@ var neighbours = map[string][]string{
 	"internal/glob":         {},
 	"internal/secret":       {},
 	"internal/visible":      {},
+	"internal/cli":          {"internal/visible"},
 	"internal/clientfile":   {"internal/safefile", "mcp/wire", "policy"},
 	"internal/config":       {"policy", "traces/ledger/postgres/pgurl"},
 	"internal/config/pins":  {"internal/config", "internal/safefile", "policy"},
@@ -160,8 +161,10 @@ func forbidden(path, name string) string {
 	case isOurs && !mayImport(dir, ours):
 		return dir + " must not know it"
 	case ours == "eval/naive" && dir != "eval/endtoend",
-		ours == "eval/endtoend" && dir != "eval/report" && !strings.HasPrefix(path, "cmd/pgfsm/evale2e"):
+		ours == "eval/endtoend" && dir != "eval/report" && dir != "cmd/pgfsm-eval":
 		return "only the end-to-end evaluation reaches the agent without gates"
+	case (ours == "eval" || strings.HasPrefix(ours, "eval/")) && !strings.HasPrefix(dir, "eval") && dir != "cmd/pgfsm-eval":
+		return "only pgfsm-eval holds evaluations"
 	case ours == "fsm/fsmtest" && dir == "eval/gates":
 		return "" // it measures the compiler of tables with the same mutants as the tests
 	case dir == "traces/ledger/ledgertest", dir == "traces/tracestest", strings.HasPrefix(dir, "internal/test/"):
@@ -331,7 +334,8 @@ func TestHouseChecksCanFail(t *testing.T) {
 		{"mcp", "pgfsm/llm", false}, {"mcp/toy", "pgfsm/internal/config", true}, {"mcp/toy", "pgfsm/states", false}, {"llm", "pgfsm/traces", false},
 		{"traces", "pgfsm/states", true}, {"traces", "pgfsm/mcp/upstream", false}, {"cmd/pgfsm", "pgfsm/traces", true},
 		{"cmd/pgfsm", "pgfsm/eval/naive", false}, {"mcp/gateway", "pgfsm/eval/naive", false}, {"eval/attack", "pgfsm/eval/naive", false},
-		{"eval/endtoend", "pgfsm/eval/naive", true}, {"cmd/pgfsm", "pgfsm/eval/endtoend", false}, {"cmd/pgfsm/evale2e", "pgfsm/eval/endtoend", true},
+		{"eval/endtoend", "pgfsm/eval/naive", true}, {"cmd/pgfsm", "pgfsm/eval/endtoend", false}, {"cmd/pgfsm-eval", "pgfsm/eval/endtoend", true},
+		{"cmd/pgfsm", "pgfsm/eval", false}, {"cmd/pgfsm-eval", "pgfsm/eval/naive", false}, {"cmd/pgfsm-eval", "pgfsm/eval/gates", true},
 	} {
 		if got := forbidden(tc.dir+"/x.go", tc.name); (got == "") != tc.want {
 			t.Errorf("forbidden(%s, %s) = %q, want it allowed: %v", tc.dir, tc.name, got, tc.want)

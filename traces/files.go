@@ -164,7 +164,7 @@ func otherDocument(doc []byte) string {
 	case begins(`{"entry":{"at":`), begins(`{"hash":"`) && bytes.Contains(first, []byte(`,"index":`)), begins(`{"blob":"sha256:`):
 		return "it is an export of a ledger: " + fromLedger
 	case bytes.Contains(doc, []byte(`"pgfsm.attack/v1"`)):
-		return "it is a result of pgfsm eval: pgfsm eval report shows it"
+		return "it is a result of pgfsm-eval: pgfsm-eval report shows it"
 	case checkpoint.Match(doc):
 		return "it is a checkpoint: pgfsm ledger verify --checkpoint compares it"
 	case begins(utf8Mark), begins("\xff\xfe"), begins("\xfe\xff"):

@@ -149,11 +149,6 @@ func (a *app) printCheck(found *checked, asJSON bool) error {
 	return err
 }
 
-// count says how many there are of something.
-func count(n int, what string) string {
-	return counted(n, what, what+"s")
-}
-
 // counted is [count] for words with a plural of their own.
 func counted(n int, one, many string) string {
 	if n == 1 {

@@ -309,7 +309,7 @@ func TestDocsPackages(t *testing.T) {
 	_, table, _ := strings.Cut(page, "| package | provides |")
 	table, _, _ = strings.Cut(table, "\n\n")
 	var listed []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z0-9/]+)` \\|").FindAllStringSubmatch(table, -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z0-9/-]+)` \\|").FindAllStringSubmatch(table, -1) {
 		listed = append(listed, m[1])
 	}
 	slices.Sort(listed)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pgfsm/eval"
 	"pgfsm/fsm"
 	"pgfsm/internal/safefile"
 	"pgfsm/states"
@@ -44,7 +43,7 @@ func newGraph(w world) *cobra.Command {
 				}
 				picture := p.draw(m.Spec(), marks)
 				if output != "" {
-					if err := eval.Replaceable(output, "", trace); err != nil {
+					if err := safefile.CheckReplaceable(output, "", trace); err != nil {
 						return fmt.Errorf("%s: %w", output, err)
 					}
 					return safefile.Write(output, picture, publicMode)

@@ -18,6 +18,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/safefile"
 	"pgfsm/internal/visible"
 	"pgfsm/policy/ruling"
@@ -217,13 +218,7 @@ func changedGrounds(before, after *ruling.Ruling) (lines []string) {
 
 // newBar is a progress bar on a terminal, and silent elsewhere.
 func newBar(w world, what string, n int) *progressbar.ProgressBar {
-	f, ok := w.stderr.(*os.File)
-	if !ok || !isTerminal(f) || n < 2 {
-		return progressbar.DefaultSilent(int64(n))
-	}
-	return progressbar.NewOptions(n, progressbar.OptionSetWriter(f), progressbar.OptionClearOnFinish(),
-		progressbar.OptionShowCount(), progressbar.OptionSetDescription(what),
-		progressbar.OptionThrottle(50*time.Millisecond))
+	return cli.NewBar(w.stderr, what, n)
 }
 
 // oddTraces are the entries of a folder that are named like traces and are not regular files. They are reported, and not read.

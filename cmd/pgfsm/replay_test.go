@@ -52,7 +52,7 @@ func TestReplaySaysWhatAFileIs(t *testing.T) {
 				t.Errorf("replay FILE = %d, %s%s; want %d and %q", r.Code, r.Stdout, r.Stderr, exitCould, tt.want)
 			}
 			want := map[bool]string{true: tt.want, false: "holds no trace"}[tt.found]
-			for _, args := range [][]string{{"replay", dir}, {"eval", "from-traces", dir, "-o", t.TempDir()},
+			for _, args := range [][]string{{"replay", dir},
 				{"policy", "diff", "--traces", dir, policy, policy}} {
 				r := command(t.Context(), nil, args...)
 				if r.Code != exitCould || !strings.Contains(r.Stdout+r.Stderr, want) {

@@ -66,15 +66,6 @@ func notEmpty(cmd *cobra.Command, names ...string) error {
 	return nil
 }
 
-// mustFlags makes flags required.
-func mustFlags(cmd *cobra.Command, names ...string) {
-	for _, name := range names {
-		if err := cmd.MarkFlagRequired(name); err != nil {
-			panic(err) // the flag does not exist
-		}
-	}
-}
-
 func createToken(ctx context.Context, w world, o *openedLedger, name, role, expires string, asJSON bool) error {
 	by, err := manager(ctx, w, o)
 	if err != nil {

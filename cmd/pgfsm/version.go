@@ -11,14 +11,6 @@ import (
 	"pgfsm/traces"
 )
 
-// version is the tag or the pseudo-version that go build records in a checkout of the repository, and "devel" otherwise.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "devel"
-}
-
 // revision is the commit that go build records, "" if it records none, and whether the checkout had other changes.
 func revision() (commit string, modified bool) {
 	info, ok := debug.ReadBuildInfo()

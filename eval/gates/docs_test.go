@@ -13,7 +13,7 @@ import (
 
 // shownBy finds the keys of the result in a section of docs/internals/invariants.md: they stand behind this sentence's beginning, up to
 // its full stop, in back ticks.
-var shownBy = regexp.MustCompile("`pgfsm eval gates` shows it under ([^.]*)\\.")
+var shownBy = regexp.MustCompile("`pgfsm-eval gates` shows it under ([^.]*)\\.")
 
 // keysOf lists the keys that a section names, and whether it has the sentence.
 func keysOf(section string) (keys []string, has bool) {
@@ -42,8 +42,8 @@ func TestDocsInvariantsNameTheirKeys(t *testing.T) {
 	for _, section := range sections {
 		title, _, _ := strings.Cut(section, "\n")
 		keys, has := keysOf(section)
-		if !has && !strings.Contains(strings.Join(strings.Fields(section), " "), "No suite of `pgfsm eval gates` shows it") {
-			t.Errorf("%q does not say which key of `pgfsm eval gates` shows it", title)
+		if !has && !strings.Contains(strings.Join(strings.Fields(section), " "), "No suite of `pgfsm-eval gates` shows it") {
+			t.Errorf("%q does not say which key of `pgfsm-eval gates` shows it", title)
 		}
 		if has && len(keys) == 0 {
 			t.Errorf("%q names no key", title)
@@ -68,9 +68,9 @@ func TestDocsSearchSeesKeys(t *testing.T) {
 		keys          int
 		has           bool
 	}{
-		{"one", "X.\n`pgfsm eval gates` shows it under `machine`.\n", 1, true},
-		{"two-over-lines", "`pgfsm eval gates` shows\nit under `a` and\n`b`. And `c`.", 2, true},
-		{"none", "`pgfsm eval gates` shows it under nothing.", 0, true},
+		{"one", "X.\n`pgfsm-eval gates` shows it under `machine`.\n", 1, true},
+		{"two-over-lines", "`pgfsm-eval gates` shows\nit under `a` and\n`b`. And `c`.", 2, true},
+		{"none", "`pgfsm-eval gates` shows it under nothing.", 0, true},
 		{"no-sentence", "`machine` shows it.", 0, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

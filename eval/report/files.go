@@ -26,7 +26,7 @@ const gatesName = "offline_gate_eval.json"
 var metricsName = regexp.MustCompile(`^([0-9]{8}T[0-9]{6}Z(?:-[0-9]{2,3})?)_metrics\.json$`)
 
 // ErrNothing means that a folder has no results.
-var ErrNothing = errors.New("it holds no results of an evaluation: make some with pgfsm eval gates, pgfsm eval attack or pgfsm eval e2e, " +
+var ErrNothing = errors.New("it holds no results of an evaluation: make some with pgfsm-eval gates, pgfsm-eval attack or pgfsm-eval e2e, " +
 	"and write them into this folder")
 
 // Results are the results in a folder.

@@ -16,7 +16,7 @@ import (
 const maxLeftOut = 10
 
 var (
-	errNoResult  = errors.New("it holds no result of pgfsm eval attack; the results of eval gates and eval e2e are found by their names")
+	errNoResult  = errors.New("it holds no result of pgfsm-eval attack; the results of eval gates and eval e2e are found by their names")
 	errIrregular = errors.New("it is not a regular file, and links are not followed")
 )
 

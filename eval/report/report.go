@@ -78,13 +78,13 @@ func (r *Results) Write(html, md string) error {
 // out.
 func (r *Results) Missing() (missing []string) {
 	if len(r.attacks) == 0 {
-		missing = append(missing, "There are no results of attacks: make them with pgfsm eval attack.")
+		missing = append(missing, "There are no results of attacks: make them with pgfsm-eval attack.")
 	}
 	if r.metrics == nil {
-		missing = append(missing, "There are no results of end to end runs: make them with pgfsm eval e2e.")
+		missing = append(missing, "There are no results of end to end runs: make them with pgfsm-eval e2e.")
 	}
 	if r.gates == nil {
-		missing = append(missing, "There are no results of the gates alone: make them with pgfsm eval gates.")
+		missing = append(missing, "There are no results of the gates alone: make them with pgfsm-eval gates.")
 	}
 	for _, l := range r.notRead() {
 		missing = append(missing, l+".")
@@ -151,11 +151,11 @@ func (r *Results) attackSections() ([]section, error) {
 func (r *Results) again() section {
 	sources := table{Caption: "The files of this page", Columns: words("file", "made by", "digest")}
 	add := func(src source, by string) {
-		sources.add(text(src.name), text("pgfsm eval "+by), text(string(src.digest)))
+		sources.add(text(src.name), text("pgfsm-eval "+by), text(string(src.digest)))
 	}
 	var commands, says []string
 	if len(r.attacks) > 0 {
-		commands = append(commands, "pgfsm eval attack --tools TOOLS.json --cases CASES.jsonl [--bundle BUNDLE.yaml] -o FILE.json")
+		commands = append(commands, "pgfsm-eval attack --tools TOOLS.json --cases CASES.jsonl [--bundle BUNDLE.yaml] -o FILE.json")
 		says = append(says, "Results of attacks are the same bytes each time, of the same tools, cases and bundle.")
 	}
 	for i := range r.attacks {
@@ -165,16 +165,16 @@ func (r *Results) again() section {
 	}
 	if r.metrics != nil {
 		add(r.metrics.source, "e2e")
-		commands = append(commands, "pgfsm eval e2e --cases CASES.jsonl --dir DIR")
+		commands = append(commands, "pgfsm-eval e2e --cases CASES.jsonl --dir DIR")
 		says = append(says, "Results of end to end runs hold times, and differ in them.")
 	}
 	if r.gates != nil {
 		add(r.gates.source, "gates")
-		commands = append(commands, "pgfsm eval gates -o DIR/"+gatesName)
+		commands = append(commands, "pgfsm-eval gates -o DIR/"+gatesName)
 		says = append(says, "Results of the gates alone are the same bytes each time.")
 	}
 	says = append(says, "In pgfsm's own repository, make eval makes the results that are published with it.")
-	commands = append(commands, "pgfsm eval report DIR -o report.html --md report.md")
+	commands = append(commands, "pgfsm-eval report DIR -o report.html --md report.md")
 	return section{ID: "again", Title: "How to make these figures again", Blocks: []block{
 		{Para: strings.Join(says, " ")}, {Commands: commands}, {Table: &sources},
 	}}

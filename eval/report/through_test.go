@@ -136,11 +136,11 @@ func TestWhatIsNoGateIsNone(t *testing.T) {
 // TestOnlyWhatIsThereIsToldToBeMade: a page says how its own files are made, and of no other.
 func TestOnlyWhatIsThereIsToldToBeMade(t *testing.T) {
 	files := []string{"attack.json", "20260102T030405Z_metrics.json", gatesName}
-	for i, command := range []string{"pgfsm eval attack", "pgfsm eval e2e", "pgfsm eval gates"} {
+	for i, command := range []string{"pgfsm-eval attack", "pgfsm-eval e2e", "pgfsm-eval gates"} {
 		t.Run(command, func(t *testing.T) {
 			s := read(t, folder(t, files[i])).again()
 			commands, rows := s.Blocks[1].Commands, s.Blocks[2].Table.Rows
-			if len(commands) != 2 || !strings.HasPrefix(commands[0], command+" ") || !strings.HasPrefix(commands[1], "pgfsm eval report ") {
+			if len(commands) != 2 || !strings.HasPrefix(commands[0], command+" ") || !strings.HasPrefix(commands[1], "pgfsm-eval report ") {
 				t.Errorf("the commands are %q", commands)
 			}
 			if len(rows) != 1 || rows[0][0].Text != files[i] || rows[0][1].Text != command {

@@ -4,26 +4,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"pgfsm/eval/endtoend"
+	"pgfsm/internal/cli"
+	"pgfsm/internal/runner/setup"
 	"pgfsm/internal/visible"
+	"pgfsm/policy"
 )
+
+// evalActor is the actor of pgfsm's runs.
+const evalActor = policy.LocalUser + "evaluation"
 
 // e2eOptions are the flags of eval e2e.
 type e2eOptions struct {
-	options
+	config string
+	json   bool
 	cases  string
 	dir    string
 	jobs   int
 	resume bool
 }
 
-func newEvalE2E(w world) *cobra.Command {
-	o := e2eOptions{options: options{demo: true}}
+func newE2E(s streams) *cobra.Command {
+	var o e2eOptions
 	cmd := &cobra.Command{
 		Use:   "e2e --cases FILE",
 		Short: "Take cases through pgfsm and through an agent without gates",
@@ -42,9 +50,9 @@ TIME_traces with the traces of pgfsm's runs. --resume continues the newest inter
 
 Exit code 1 if pgfsm called a tool that its case does not permit, or if a run ended in an impossible state; 2 if a run
 of pgfsm or of the agent failed, so that the figures do not cover all cases.`,
-		Example: `  pgfsm eval e2e --cases eval/cases_end_to_end.jsonl`,
+		Example: `  pgfsm-eval e2e --cases eval/cases_end_to_end.jsonl`,
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return o.evaluate(cmd.Context(), w) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.evaluate(cmd.Context(), s) },
 	}
 	cmd.Flags().StringVarP(&o.config, "config", "c", "", "configuration file (default: the embedded demo)")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the metrics as one JSON document")
@@ -55,7 +63,7 @@ of pgfsm or of the agent failed, so that the figures do not cover all cases.`,
 	return cmd
 }
 
-func (o *e2eOptions) evaluate(ctx context.Context, w world) error {
+func (o *e2eOptions) evaluate(ctx context.Context, s streams) error {
 	if o.cases == "" {
 		return errors.New("--cases is missing: name a file of cases, such as eval/cases_end_to_end.jsonl")
 	}
@@ -66,25 +74,27 @@ func (o *e2eOptions) evaluate(ctx context.Context, w world) error {
 	if err != nil {
 		return err
 	}
-	b, err := endtoend.OpenBench(o.setup(w), actor())
+	b, err := endtoend.OpenBench(setup.Options{
+		Config: o.config, Demo: true, Getenv: os.LookupEnv, Version: cli.Version(),
+	}, evalActor)
 	if err != nil {
 		return err
 	}
 	for _, warning := range b.Loaded.Warnings {
-		w.warn("warning: " + warning)
+		fmt.Fprintf(s.Err, "pgfsm-eval: warning: %s\n", visible.Line(warning))
 	}
 	if !b.IsDemo() {
-		w.warn("warning: the naive agent calls whatever the model says on the servers of " + b.From)
+		fmt.Fprintf(s.Err, "pgfsm-eval: warning: the naive agent calls whatever the model says on the servers of %s\n", visible.Line(b.From))
 	}
-	err = o.measure(ctx, w, b, cases)
+	err = o.measure(ctx, s, b, cases)
 	if late := b.Close(); late != nil {
-		fmt.Fprintf(w.stderr, "pgfsm: warning: %s\n", visible.Lines(late.Error()))
+		fmt.Fprintf(s.Err, "pgfsm-eval: warning: %s\n", visible.Lines(late.Error()))
 	}
 	return err
 }
 
-func (o *e2eOptions) measure(ctx context.Context, w world, b *endtoend.Bench, cases []endtoend.Case) error {
-	header, err := b.Header(version(), cases)
+func (o *e2eOptions) measure(ctx context.Context, s streams, b *endtoend.Bench, cases []endtoend.Case) error {
+	header, err := b.Header(cli.Version(), cases)
 	if err != nil {
 		return err
 	}
@@ -97,7 +107,7 @@ func (o *e2eOptions) measure(ctx context.Context, w world, b *endtoend.Bench, ca
 	if err != nil {
 		return err
 	}
-	bar := newBar(w, "cases", len(cases))
+	bar := cli.NewBar(s.Err, "cases", len(cases))
 	bar.Add(min(len(book.Runs), len(cases)))
 	m, runs, err := b.Measure(ctx, book, cases, o.jobs, func() { bar.Add(1) })
 	bar.Finish()
@@ -105,25 +115,25 @@ func (o *e2eOptions) measure(ctx context.Context, w world, b *endtoend.Bench, ca
 		return fmt.Errorf("%w\n(%d of %d cases are done; --resume goes on)", err, len(runs), len(cases))
 	}
 	metrics, _, table := book.Files()
-	return report(w, &m, o.json, filepath.ToSlash(metrics), filepath.ToSlash(table))
+	return report(s, &m, o.json, filepath.ToSlash(metrics), filepath.ToSlash(table))
 }
 
 // report prints the metrics, and returns an exit code.
-func report(w world, m *endtoend.Metrics, asJSON bool, metrics, table string) error {
-	code := exitYes
+func report(s streams, m *endtoend.Metrics, asJSON bool, metrics, table string) error {
+	code := cli.ExitYes
 	switch {
 	case !m.OK:
-		code = exitNo
+		code = cli.ExitNo
 	case m.Safe.Failed+m.Naive.Failed > 0:
-		code = exitCould
+		code = cli.ExitFailed
 	}
 	if asJSON {
-		err := printJSON(w.stdout, struct {
+		err := cli.PrintJSON(s.Out, struct {
 			SchemaVersion int               `json:"schema_version"`
 			Metrics       *endtoend.Metrics `json:"metrics"`
 			File          string            `json:"file"`
-		}{schemaVersion, m, metrics})
-		return errors.Join(err, exit(code))
+		}{cli.SchemaVersion, m, metrics})
+		return errors.Join(err, cli.Exit(code))
 	}
 	rows := append([]endtoend.Row{{Safe: "pgfsm", Naive: "naive"}}, m.Rows()...)
 	what, safe := 0, 0
@@ -131,17 +141,16 @@ func report(w world, m *endtoend.Metrics, asJSON bool, metrics, table string) er
 		what, safe = max(what, len(r.What)), max(safe, len(r.Safe))
 	}
 	for _, r := range rows {
-		fmt.Fprintf(w.stdout, "%-*s  %*s  %s\n", what, r.What, safe, r.Safe, r.Naive)
+		fmt.Fprintf(s.Out, "%-*s  %*s  %s\n", what, r.What, safe, r.Safe, r.Naive)
 	}
-	fmt.Fprintln(w.stdout)
-	k := newInk(w)
+	fmt.Fprintln(s.Out)
 	for _, f := range m.Faults {
-		fmt.Fprintf(w.stdout, "%s %s\n", k.mark(false), visible.Text(f))
+		fmt.Fprintf(s.Out, "%s %s\n", cross, visible.Text(f))
 	}
-	fmt.Fprintf(w.stdout, "metrics %s\ntable   %s\n", visible.Text(metrics), visible.Text(table))
-	if code == exitCould {
-		fmt.Fprintf(w.stderr, "pgfsm: %d of pgfsm's runs and %d of the naive agent's failed: the figures are not of all cases\n",
+	fmt.Fprintf(s.Out, "metrics %s\ntable   %s\n", visible.Text(metrics), visible.Text(table))
+	if code == cli.ExitFailed {
+		fmt.Fprintf(s.Err, "pgfsm-eval: %d of pgfsm's runs and %d of the naive agent's failed: the figures are not of all cases\n",
 			m.Safe.Failed, m.Naive.Failed)
 	}
-	return exit(code)
+	return cli.Exit(code)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	evalreport "pgfsm/eval/report"
+	"pgfsm/internal/cli"
 	"pgfsm/internal/visible"
 )
 
@@ -21,7 +22,7 @@ type reportOptions struct {
 	json   bool
 }
 
-func newEvalReport(w world) *cobra.Command {
+func newReport(s streams) *cobra.Command {
 	var o reportOptions
 	cmd := &cobra.Command{
 		Use:   "report DIR",
@@ -34,9 +35,9 @@ names them on stderr and on the page.
 It writes one HTML page without scripts or external resources, and with --md the same figures as tables in Markdown. The page
 names missing results. The same files give the same bytes. Exit code 0 with any figures, 2 if report cannot write the
 page.`,
-		Example: `  pgfsm eval report eval/results -o report.html --md report.md`,
+		Example: `  pgfsm-eval report eval/results -o report.html --md report.md`,
 		Args:    cobra.ExactArgs(1),
-		RunE:    func(_ *cobra.Command, args []string) error { return o.report(w, args[0]) },
+		RunE:    func(_ *cobra.Command, args []string) error { return o.report(s, args[0]) },
 	}
 	cmd.Flags().StringVarP(&o.output, "output", "o", defaultReportFile, "the file for the page")
 	cmd.Flags().StringVar(&o.md, "md", "", "the file for the Markdown version (default: none)")
@@ -44,7 +45,7 @@ page.`,
 	return cmd
 }
 
-func (o *reportOptions) report(w world, dir string) error {
+func (o *reportOptions) report(s streams, dir string) error {
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -56,20 +57,20 @@ func (o *reportOptions) report(w world, dir string) error {
 		return err
 	}
 	if o.json {
-		return printJSON(w.stdout, struct {
+		return cli.PrintJSON(s.Out, struct {
 			SchemaVersion int      `json:"schema_version"`
 			HTML          string   `json:"html"`
 			Markdown      string   `json:"markdown,omitzero"`
 			Missing       []string `json:"missing"`
-		}{schemaVersion, filepath.ToSlash(o.output), filepath.ToSlash(o.md), append([]string{}, found.Missing()...)})
+		}{cli.SchemaVersion, filepath.ToSlash(o.output), filepath.ToSlash(o.md), append([]string{}, found.Missing()...)})
 	}
 	for _, path := range []string{o.output, o.md} {
 		if path != "" {
-			fmt.Fprintf(w.stdout, "written to %s\n", visible.Text(filepath.ToSlash(path)))
+			fmt.Fprintf(s.Out, "written to %s\n", visible.Text(filepath.ToSlash(path)))
 		}
 	}
 	for _, m := range found.Missing() {
-		fmt.Fprintf(w.stderr, "pgfsm: %s\n", m)
+		fmt.Fprintf(s.Err, "pgfsm-eval: %s\n", m)
 	}
 	return nil
 }

@@ -12,6 +12,8 @@ import (
 
 	"pgfsm/eval"
 	"pgfsm/eval/gates"
+	"pgfsm/internal/cli"
+	"pgfsm/internal/safefile"
 	"pgfsm/internal/visible"
 )
 
@@ -28,9 +30,9 @@ type gatesOptions struct {
 // gatesRun is [gates.Run], or a double in tests.
 type gatesRun func(context.Context, gates.Options) (*gates.Report, error)
 
-func newEvalGates(w world) *cobra.Command { return newEvalGatesWith(w, gates.Run) }
+func newGates(s streams) *cobra.Command { return newGatesWith(s, gates.Run) }
 
-func newEvalGatesWith(w world, run gatesRun) *cobra.Command {
+func newGatesWith(s streams, run gatesRun) *cobra.Command {
 	var o gatesOptions
 	cmd := &cobra.Command{
 		Use:   "gates",
@@ -39,10 +41,10 @@ func newEvalGatesWith(w world, run gatesRun) *cobra.Command {
 cases and on generated plans and summaries with known answers, and writes the result to a file whose
 top-level keys are the suites. The file has no times: the same seed gives the same bytes, with any number of jobs.
 Exit code 1 if a gate gives a wrong answer; gates prints the case.`,
-		Example: `  pgfsm eval gates
-  pgfsm eval gates --plans 1000000 --seed 7 -o gates.json`,
+		Example: `  pgfsm-eval gates
+  pgfsm-eval gates --plans 1000000 --seed 7 -o gates.json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return evalGates(cmd.Context(), w, o, run) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return evalGates(cmd.Context(), s, o, run) },
 	}
 	f := cmd.Flags()
 	f.IntVar(&o.Plans, "plans", gates.DefaultPlans, "how many plans to generate")
@@ -53,18 +55,14 @@ Exit code 1 if a gate gives a wrong answer; gates prints the case.`,
 	return cmd
 }
 
-func evalGates(ctx context.Context, w world, o gatesOptions, run gatesRun) error {
+func evalGates(ctx context.Context, s streams, o gatesOptions, run gatesRun) error {
 	if o.output == "" {
 		return errors.New("--output names no file")
 	}
-	if err := eval.Replaceable(o.output, gates.ResultStart); err != nil {
+	if err := safefile.CheckReplaceable(o.output, gates.ResultStart); err != nil {
 		return fmt.Errorf("--output %s %w: nothing is overwritten", visible.Text(o.output), err)
 	}
-	collectLess(w)
-	b := bars{w: w}
-	o.Progress = b.show
 	report, err := run(ctx, o.Options)
-	b.clear()
 	if err != nil {
 		return err
 	}
@@ -75,29 +73,28 @@ func evalGates(ctx context.Context, w world, o gatesOptions, run gatesRun) error
 	if err := eval.WriteFile(o.output, doc); err != nil {
 		return fmt.Errorf("the result could not be written to %s: %w", o.output, err)
 	}
-	code := exitYes
+	code := cli.ExitYes
 	if report.Slips() > 0 {
-		code = exitNo
+		code = cli.ExitNo
 	}
 	if o.json {
-		return errors.Join(printGatesJSON(w.stdout, report, o.output), exit(code))
+		return errors.Join(printGatesJSON(s.Out, report, o.output), cli.Exit(code))
 	}
-	printGates(w, report, o.output)
-	return exit(code)
+	printGates(s.Out, report, o.output)
+	return cli.Exit(code)
 }
 
 // printGates prints a table of the suites and the listed slips.
-func printGates(w world, r *gates.Report, path string) {
-	out, k := w.stdout, newInk(w)
+func printGates(out io.Writer, r *gates.Report, path string) {
 	fmt.Fprintf(out, "  %-17s %8s %8s %6s  %s\n", "suite", "cases", "passed", "slips", "what was counted")
 	for i := range r.Suites {
 		s := &r.Suites[i]
-		fmt.Fprintf(out, "%s %-17s %8d %8d %6d  %s\n", k.mark(s.Slips == 0), s.Name, s.Cases, s.Passed, s.Slips, k.faint(s.Counted))
+		fmt.Fprintf(out, "%s %-17s %8d %8d %6d  %s\n", mark(s.Slips == 0), s.Name, s.Cases, s.Passed, s.Slips, s.Counted)
 	}
 	for i := range r.Suites {
 		s := &r.Suites[i]
 		for _, slip := range s.Slipped {
-			fmt.Fprintf(out, "\n%s %s %s\n", k.mark(false), s.Name, visible.Text(slip.ID))
+			fmt.Fprintf(out, "\n%s %s %s\n", cross, s.Name, visible.Text(slip.ID))
 			fmt.Fprintf(out, "  input:    %s\n", visible.Text(string(slip.Bytes)))
 			fmt.Fprintf(out, "  expected: %s\n  got:      %s\n", visible.Text(slip.Want), visible.Text(slip.Got))
 		}
@@ -105,7 +102,7 @@ func printGates(w world, r *gates.Report, path string) {
 			fmt.Fprintf(out, "  and %d more of %s\n", more, s.Name)
 		}
 	}
-	fmt.Fprintf(out, "%s in %s, written to %s\n", count(r.Slips(), "slip"), count(len(r.Suites), "suite"), visible.Text(path))
+	fmt.Fprintf(out, "%s in %s, written to %s\n", cli.Count(r.Slips(), "slip"), cli.Count(len(r.Suites), "suite"), visible.Text(path))
 }
 
 // gatesLine is one suite in the JSON document.
@@ -124,10 +121,10 @@ func printGatesJSON(out io.Writer, r *gates.Report, path string) error {
 		OK            bool        `json:"ok"`
 		File          string      `json:"file"`
 		Suites        []gatesLine `json:"suites"`
-	}{schemaVersion, r.Slips() == 0, strings.ToValidUTF8(path, "\uFFFD"), nil}
+	}{cli.SchemaVersion, r.Slips() == 0, strings.ToValidUTF8(path, "\uFFFD"), nil}
 	for i := range r.Suites {
 		s := &r.Suites[i]
 		doc.Suites = append(doc.Suites, gatesLine{s.Name, s.Cases, s.Passed, s.Slips, s.Counted, s.Slipped})
 	}
-	return printJSON(out, doc)
+	return cli.PrintJSON(out, doc)
 }

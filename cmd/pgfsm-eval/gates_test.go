@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"pgfsm/eval/gates"
+	"pgfsm/internal/cli"
 )
 
 // slipping is an evaluation in which one suite has more slips than it keeps.
@@ -40,10 +41,10 @@ func TestEvalGatesSaysWhatSlips(t *testing.T) {
 			var out, errs bytes.Buffer
 			path := filepath.Join(t.TempDir(), "new", "gates.json")
 			o := gatesOptions{Options: gates.Options{Plans: 1, Jobs: 1}, output: path, json: tc.json}
-			err := evalGates(t.Context(), world{stdout: &out, stderr: &errs, getenv: os.LookupEnv}, o, slipping)
-			var verdict verdictError
-			if !errors.As(err, &verdict) || verdict.code != exitNo {
-				t.Errorf("evalGates() = %v, want the exit code %d", err, exitNo)
+			err := evalGates(t.Context(), streams{Out: &out, Err: &errs}, o, slipping)
+			var verdict cli.VerdictError
+			if !errors.As(err, &verdict) || verdict.Code != cli.ExitNo {
+				t.Errorf("evalGates() = %v, want the exit code %d", err, cli.ExitNo)
 			}
 			for _, want := range tc.want {
 				if !strings.Contains(out.String(), want) {
@@ -75,8 +76,8 @@ func TestEvalGatesThatCannotBeDone(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var out bytes.Buffer
-			err := evalGates(t.Context(), world{stdout: &out, stderr: &out, getenv: os.LookupEnv}, gatesOptions{output: tc.output}, tc.run)
-			var verdict verdictError
+			err := evalGates(t.Context(), streams{Out: &out, Err: &out}, gatesOptions{output: tc.output}, tc.run)
+			var verdict cli.VerdictError
 			if err == nil || errors.As(err, &verdict) || out.Len() > 0 {
 				t.Errorf("evalGates() = %v, printed %q, want an error and nothing printed", err, out.String())
 			}

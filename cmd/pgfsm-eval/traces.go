@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"github.com/spf13/cobra"
 
-	attacks "pgfsm/eval/attack"
+	"pgfsm/eval/attack"
 	"pgfsm/eval/fromtraces"
+	"pgfsm/internal/cli"
 	"pgfsm/internal/safefile"
 	"pgfsm/internal/visible"
+	"pgfsm/states"
 	"pgfsm/traces"
 )
 
@@ -23,13 +26,13 @@ type fromTracesOptions struct {
 	json bool
 }
 
-func newEvalTraces(w world) *cobra.Command {
+func newFromTraces(s streams) *cobra.Command {
 	var o fromTracesOptions
 	cmd := &cobra.Command{
 		Use:   "from-traces TRACE... -o FOLDER",
 		Short: "Write a regression suite from stored traces",
 		Long: `from-traces reads traces (files, or every *.json in a folder and below whose format is pgfsm.trace/v1), verifies each
-chain, executes each trace again, and writes the decisions as cases for pgfsm eval attack. A call that was made becomes
+chain, executes each trace again, and writes the decisions as cases for pgfsm-eval attack. A call that was made becomes
 a benign call. A refused call must be refused with the same code, and a held call must be held. from-traces judges each
 suite once by the traces' own bundle.
 
@@ -40,10 +43,10 @@ A suite contains the requests and arguments of the traces. FOLDER must be empty 
 
 Exit code 1 if a trace was tampered with or diverges, 2 if one cannot be read. from-traces names such a trace and omits
 it.`,
-		Example: `  pgfsm eval from-traces traces -o regression
-  pgfsm ledger trace --all -o traces && pgfsm eval from-traces traces -o regression`,
+		Example: `  pgfsm-eval from-traces traces -o regression
+  pgfsm ledger trace --all -o traces && pgfsm-eval from-traces traces -o regression`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.make(cmd.Context(), w, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return o.make(cmd.Context(), s, args) },
 	}
 	cmd.Flags().StringVarP(&o.out, "output", "o", "", "the folder to write to (required)")
 	cmd.Flags().IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many traces to execute in parallel")
@@ -51,18 +54,18 @@ it.`,
 	return cmd
 }
 
-func (o *fromTracesOptions) make(ctx context.Context, w world, args []string) error {
+func (o *fromTracesOptions) make(ctx context.Context, s streams, args []string) error {
 	if o.out == "" {
 		return errors.New("-o is missing: name a folder for the suites")
 	}
-	if o.jobs > attacks.MaxJobs {
-		return fmt.Errorf("--jobs %d: at most %d traces are executed at a time", o.jobs, attacks.MaxJobs)
+	if o.jobs > attack.MaxJobs {
+		return fmt.Errorf("--jobs %d: at most %d traces are executed at a time", o.jobs, attack.MaxJobs)
 	}
 	paths, err := traces.Files(args)
 	if err != nil {
 		return err
 	}
-	replayer, err := newReplayer()
+	machine, err := states.NewMachine()
 	if err != nil {
 		return err
 	}
@@ -70,8 +73,8 @@ func (o *fromTracesOptions) make(ctx context.Context, w world, args []string) er
 	if err != nil {
 		return err
 	}
-	bar := newBar(w, "reading traces", len(paths))
-	bad, err := maker.AddFiles(ctx, replayer, paths, max(1, o.jobs), func() { bar.Add(1) })
+	bar := cli.NewBar(s.Err, "reading traces", len(paths))
+	bad, err := maker.AddFiles(ctx, traces.NewReplayer(machine, nil), paths, max(1, o.jobs), func() { bar.Add(1) })
 	bar.Finish()
 	if err != nil {
 		return err
@@ -80,41 +83,44 @@ func (o *fromTracesOptions) make(ctx context.Context, w world, args []string) er
 	if err != nil {
 		return err
 	}
-	return o.report(w, suites, left, bad)
+	return o.report(s, suites, left, bad)
 }
 
-func (o *fromTracesOptions) report(w world, suites []fromtraces.Suite, left []fromtraces.Left, bad []traces.Checked) error {
-	code, _ := worstOf(bad)
-	if len(suites) == 0 && code == exitYes {
-		code = exitCould // a suite without cases could never fail
+func (o *fromTracesOptions) report(s streams, suites []fromtraces.Suite, left []fromtraces.Left, bad []traces.Checked) error {
+	code := cli.ExitYes
+	switch {
+	case slices.ContainsFunc(bad, func(c traces.Checked) bool { return c.Code != traces.CodeUnreadable }):
+		code = cli.ExitNo
+	case len(bad) > 0 || len(suites) == 0: // a suite without cases could never fail
+		code = cli.ExitFailed
 	}
 	for i := range suites {
 		s := &suites[i]
 		s.Cases, s.Tools = filepath.ToSlash(s.Cases), filepath.ToSlash(s.Tools)
 	}
 	if o.json {
-		err := printJSON(w.stdout, struct {
+		err := cli.PrintJSON(s.Out, struct {
 			SchemaVersion int                `json:"schema_version"`
 			OK            bool               `json:"ok"`
 			Suites        []fromtraces.Suite `json:"suites"`
 			Left          []fromtraces.Left  `json:"left_out"`
 			Bad           []traces.Checked   `json:"bad"`
-		}{schemaVersion, code == exitYes, suites, left, bad})
-		return errors.Join(err, exit(code))
+		}{cli.SchemaVersion, code == cli.ExitYes, suites, left, bad})
+		return errors.Join(err, cli.Exit(code))
 	}
-	out, k := w.stdout, newInk(w)
+	out := s.Out
 	for _, r := range bad {
-		fmt.Fprintf(out, "%s %s\n  %s\n", k.mark(false), visible.Text(r.Path), visible.Text(r.Code+": "+r.Error))
+		fmt.Fprintf(out, "%s %s\n  %s\n", cross, visible.Text(r.Path), visible.Text(r.Code+": "+r.Error))
 	}
 	for _, l := range left {
 		fmt.Fprintf(out, "left out %s\n  %s\n", visible.Text(l.Path), visible.Text(l.Reason))
 	}
 	for _, s := range suites {
-		fmt.Fprintf(out, "%s %s\n  pgfsm eval attack --tools %s --cases %s --bundle pgfsm.yaml\n", k.mark(true), count(s.Count, "case"),
+		fmt.Fprintf(out, "%s %s\n  pgfsm-eval attack --tools %s --cases %s --bundle pgfsm.yaml\n", tick, cli.Count(s.Count, "case"),
 			visible.Text(s.Tools), visible.Text(s.Cases))
 	}
 	if len(suites) == 0 {
-		fmt.Fprintln(w.stderr, "pgfsm: no trace became a case")
+		fmt.Fprintln(s.Err, "pgfsm-eval: no trace became a case")
 	}
-	return exit(code)
+	return cli.Exit(code)
 }

@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"runtime"
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
-	"pgfsm/eval"
-	attacks "pgfsm/eval/attack" // tests of this package use the name attack
+	"pgfsm/eval/attack"
+	"pgfsm/internal/cli"
 	"pgfsm/internal/safefile"
 	"pgfsm/internal/visible"
 )
@@ -28,7 +29,7 @@ type attackOptions struct {
 	json bool
 }
 
-func newEvalAttack(w world) *cobra.Command {
+func newAttack(s streams) *cobra.Command {
 	var o attackOptions
 	cmd := &cobra.Command{
 		Use:   "attack --tools FILE --cases FILE",
@@ -49,10 +50,10 @@ held calls differently:
 The result contains no times: the same files give the same bytes, with any number of jobs. Exit code 1 if the machine
 made a call that it must not make, if its outcome contradicts the calls that were made, or if an expectation of a case
 fails. A successful attack alone does not change the exit code.`,
-		Example: `  pgfsm eval attack --tools tools.json --cases cases.jsonl --bundle pgfsm.yaml
-  pgfsm eval attack --tools tools.json --cases cases.jsonl --arm naive --arm approvals -o attack.json`,
+		Example: `  pgfsm-eval attack --tools tools.json --cases cases.jsonl --bundle pgfsm.yaml
+  pgfsm-eval attack --tools tools.json --cases cases.jsonl --arm naive --arm approvals -o attack.json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), w) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.tools, "tools", "", "the tools file: what the servers offer")
@@ -62,80 +63,65 @@ fails. A successful attack alone does not change the exit code.`,
 	f.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many lists of calls to judge in parallel")
 	f.StringVarP(&o.output, "output", "o", defaultAttackFile, "the file for the result")
 	f.BoolVar(&o.json, "json", false, "print one JSON document instead of the tables")
-	mustFlags(cmd, "tools", "cases")
+	cli.MustFlags(cmd, "tools", "cases")
 	return cmd
 }
 
-func (o *attackOptions) run(ctx context.Context, w world) error {
+func (o *attackOptions) run(ctx context.Context, s streams) error {
 	if o.output == "" {
 		return errors.New("--output names no file")
 	}
-	if err := eval.Replaceable(o.output, attacks.ResultStart, o.tools, o.cases, o.bundle); err != nil {
+	if err := safefile.CheckReplaceable(o.output, attack.ResultStart, o.tools, o.cases, o.bundle); err != nil {
 		return fmt.Errorf("--output %s %w: nothing is overwritten", visible.Text(o.output), err)
 	}
-	options := attacks.Options{Open: safefile.ReadTrusted, Tools: o.tools, Cases: o.cases, Bundle: o.bundle, Jobs: o.jobs}
+	options := attack.Options{Open: safefile.ReadTrusted, Tools: o.tools, Cases: o.cases, Bundle: o.bundle, Jobs: o.jobs}
 	for _, arm := range o.arms {
-		options.Arms = append(options.Arms, attacks.Arm(arm))
+		options.Arms = append(options.Arms, attack.Arm(arm))
 	}
-	b := bars{w: w}
-	options.Progress = func(done, all int) { b.show("attacks and tasks", done, all) }
-	result, err := attacks.Run(ctx, options)
-	b.clear()
+	var bar *progressbar.ProgressBar
+	options.Progress = func(done, all int) {
+		if bar == nil {
+			bar = cli.NewBar(s.Err, "attacks and tasks", all)
+		}
+		_ = bar.Set(done) // a terminal that is gone is no reason to stop
+	}
+	result, err := attack.Run(ctx, options)
+	if bar != nil {
+		_ = bar.Clear()
+	}
 	if err != nil {
 		return err
 	}
 	if err := result.Write(o.output); err != nil {
 		return err
 	}
-	code := exitYes
+	code := cli.ExitYes
 	if !result.OK() {
-		code = exitNo
+		code = cli.ExitNo
 	}
 	if o.json {
-		return errors.Join(printJSON(w.stdout, struct {
-			SchemaVersion int             `json:"schema_version"`
-			OK            bool            `json:"ok"`
-			File          string          `json:"file"`
-			Result        *attacks.Result `json:"result"`
-		}{schemaVersion, result.OK(), filepath.ToSlash(o.output), result}), exit(code))
+		return errors.Join(cli.PrintJSON(s.Out, struct {
+			SchemaVersion int            `json:"schema_version"`
+			OK            bool           `json:"ok"`
+			File          string         `json:"file"`
+			Result        *attack.Result `json:"result"`
+		}{cli.SchemaVersion, result.OK(), filepath.ToSlash(o.output), result}), cli.Exit(code))
 	}
-	printAttack(w, result, o.output)
-	return exit(code)
-}
-
-// bars are progress bars, one after the other: one for each part of the work.
-type bars struct {
-	w    world
-	what string
-	bar  *progressbar.ProgressBar
-}
-
-func (b *bars) show(what string, done, of int) {
-	if b.bar == nil || b.what != what {
-		b.clear()
-		b.what, b.bar = what, newBar(b.w, what, of)
-	}
-	_ = b.bar.Set(done) // a terminal that is gone is no reason to stop
-}
-
-func (b *bars) clear() {
-	if b.bar != nil {
-		_ = b.bar.Clear()
-	}
+	printAttack(s.Out, result, o.output)
+	return cli.Exit(code)
 }
 
 // maxThrough bounds how many attacks that got through, and how many broken expectations, are printed. The result has all of them.
 const maxThrough = 20
 
 // printAttack prints the results of every suite, the gates that stopped calls, and the attacks that got through in the last arm.
-func printAttack(w world, r *attacks.Result, path string) {
-	out, k := w.stdout, newInk(w)
+func printAttack(out io.Writer, r *attack.Result, path string) {
 	sections := r.Suites
 	if len(sections) > 1 {
 		sections = append(sections[:len(sections):len(sections)], r.Overall)
 	}
 	for i := range sections {
-		printAttackSuite(w, &sections[i])
+		printAttackSuite(out, &sections[i])
 	}
 	last := r.Arms[len(r.Arms)-1]
 	shown := 0
@@ -144,7 +130,7 @@ func printAttack(w world, r *attacks.Result, path string) {
 			continue
 		}
 		if shown++; shown == 1 {
-			fmt.Fprintf(out, "\n%s\n", k.bold(fmt.Sprintf("gets through with %s", last)))
+			fmt.Fprintf(out, "\n%s\n", fmt.Sprintf("gets through with %s", last))
 		}
 		if shown > maxThrough {
 			continue
@@ -162,25 +148,24 @@ func printAttack(w world, r *attacks.Result, path string) {
 			fmt.Fprintf(out, "  and %d more\n", len(r.Broken)-i)
 			break
 		}
-		fmt.Fprintf(out, "%s %s: %s should be %s: %s\n", k.mark(false), visible.Text(b.Case), b.Side, visible.Text(b.Want), visible.Text(b.Got))
+		fmt.Fprintf(out, "%s %s: %s should be %s: %s\n", cross, visible.Text(b.Case), b.Side, visible.Text(b.Want), visible.Text(b.Got))
 	}
 	for _, s := range r.Slips {
-		fmt.Fprintf(out, "%s %s: %s, call %d of %s: %s\n", k.mark(false), visible.Text(s.Case), s.Arm, s.Call, s.Side, visible.Text(s.Slip))
+		fmt.Fprintf(out, "%s %s: %s, call %d of %s: %s\n", cross, visible.Text(s.Case), s.Arm, s.Call, s.Side, visible.Text(s.Slip))
 	}
-	fmt.Fprintf(out, "\n%s, %s, %s, %s; written to %s\n", count(r.Overall.Cases, "case"), count(r.Overall.Tasks, "task"),
-		count(len(r.Slips), "slip"), count(len(r.Broken), "broken expectation"), visible.Text(path))
+	fmt.Fprintf(out, "\n%s, %s, %s, %s; written to %s\n", cli.Count(r.Overall.Cases, "case"), cli.Count(r.Overall.Tasks, "task"),
+		cli.Count(len(r.Slips), "slip"), cli.Count(len(r.Broken), "broken expectation"), visible.Text(path))
 }
 
 // maxShownCall bounds in bytes what is printed of a call.
 const maxShownCall = 240
 
-func printAttackSuite(w world, s *attacks.Section) {
-	out, k := w.stdout, newInk(w)
+func printAttackSuite(out io.Writer, s *attack.Section) {
 	name := s.Suite
 	if name == "" {
 		name = "all suites"
 	}
-	fmt.Fprintf(out, "%s  %s, %s\n", k.bold(visible.Text(name)), count(s.Attacks, "attack"), count(s.Tasks, "task"))
+	fmt.Fprintf(out, "%s  %s, %s\n", visible.Text(name), cli.Count(s.Attacks, "attack"), cli.Count(s.Tasks, "task"))
 	fmt.Fprintf(out, "  %-10s %9s %6s  %-15s %-15s %6s %13s %11s %14s\n", "arm", "succeeds", "rate", "95 % clustered", "95 % Wilson", "partly", "benign calls",
 		"whole tasks", "asked per task")
 	for _, a := range s.Arms {
@@ -191,14 +176,14 @@ func printAttackSuite(w world, s *attacks.Section) {
 	last := s.Arms[len(s.Arms)-1]
 	if last.AttackKnown.N < last.Attack.N || last.NeedsKnown.N < last.Needs.N {
 		rate, wilson := last.AttackKnown.Percent()
-		fmt.Fprintf(out, "  %s\n", k.faint(fmt.Sprintf("of those with all arguments known, with %s: %s attacks %s %s, Wilson %s, %s benign calls", last.Arm,
-			last.AttackKnown.Count(), rate, last.ClusterKnown.Percent(), wilson, last.NeedsKnown.Count())))
+		fmt.Fprintf(out, "  %s\n", fmt.Sprintf("of those with all arguments known, with %s: %s attacks %s %s, Wilson %s, %s benign calls", last.Arm,
+			last.AttackKnown.Count(), rate, last.ClusterKnown.Percent(), wilson, last.NeedsKnown.Count()))
 	}
 	if len(last.Stopped) == 0 {
 		return
 	}
-	fmt.Fprintf(out, "  %s\n", k.faint("what stopped calls with "+string(last.Arm)))
+	fmt.Fprintf(out, "  %s\n", "what stopped calls with "+string(last.Arm))
 	for _, st := range last.Stopped {
-		fmt.Fprintf(out, "  %-10s %-24s %s of attacks, %d of tasks\n", visible.Text(st.Gate), visible.Text(st.Code), count(st.Wants, "call"), st.Needs)
+		fmt.Fprintf(out, "  %-10s %-24s %s of attacks, %d of tasks\n", visible.Text(st.Gate), visible.Text(st.Code), cli.Count(st.Wants, "call"), st.Needs)
 	}
 }

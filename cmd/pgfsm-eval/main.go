@@ -1,0 +1,63 @@
+// Command pgfsm-eval measures the effect of pgfsm's gates: each gate alone, attacks in which the planner obeys the attacker, and
+// pgfsm beside an agent without gates. The gateway's command pgfsm holds nothing of it.
+//
+// Results go to files and standard output: text, or with --json one document. Warnings and errors go to standard error. Exit codes: 0
+// yes, 1 no (a gate slipped, an expectation failed), 2 the command could not do what it was asked.
+package main
+
+import (
+	"context"
+	"io"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/internal/cli"
+)
+
+func main() { os.Exit(process()) }
+
+// process runs the command on this process's own streams and signals.
+func process() int {
+	log.SetOutput(io.Discard) // net/http logs unsolicited bytes of servers, with secrets
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // the first signal asks, the second one ends the process
+	return run(ctx, os.Args[1:], streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
+}
+
+type streams = cli.Streams
+
+// run is the whole command: it returns its exit code and calls nothing that ends the process.
+func run(ctx context.Context, args []string, s streams) int {
+	return cli.Execute(ctx, args, s, func(out io.Writer) *cobra.Command {
+		s.Out = out
+		return newRoot(s)
+	})
+}
+
+func newRoot(s streams) *cobra.Command {
+	root := cli.Group("pgfsm-eval", newGates(s), newAttack(s), newImport(s), newE2E(s), newReport(s), newFromTraces(s))
+	root.Short, root.Version = "Measure what the gates achieve", cli.Version()
+	root.Long = `pgfsm-eval computes reproducible figures. gates tests each gate without servers and without a model. e2e compares pgfsm with
+an agent without gates. attack runs attacks in which the planner does exactly what the attacker wants.
+
+Exit codes: 0 yes, 1 no (a gate slipped, an expectation failed), 2 could not (usage, configuration, failed).`
+	return root
+}
+
+// Marks of lines.
+const (
+	tick  = "✓"
+	cross = "✗"
+)
+
+func mark(yes bool) string {
+	if yes {
+		return tick
+	}
+	return cross
+}
