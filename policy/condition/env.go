@@ -49,6 +49,7 @@ func libraries() []cel.EnvOption {
 // An Env is what an expression may name; see [Names]. It is safe for concurrent use.
 type Env struct {
 	cel       *cel.Env
+	options   []cel.EnvOption                // without the type of args
 	functions map[string]*functions.Overload // of the calls in [bounds]
 	tracker   *cost.Tracker                  // at zero
 	claims    []string                       // the configured ones
@@ -97,7 +98,7 @@ func newEnv(where kinds, vars, claims []string) (*Env, error) {
 		options = append(options, historyFunctions()...)
 	}
 	for _, n := range names {
-		if n.where&where != 0 {
+		if n.where&where != 0 && n.Name != names[nameArgs].Name {
 			options = append(options, cel.Variable(n.Name, n.celType))
 		}
 	}
@@ -120,13 +121,17 @@ func newEnv(where kinds, vars, claims []string) (*Env, error) {
 			options = append(options, cel.Variable(own.prefix+name, own.celType))
 		}
 	}
-	env, err := cel.NewEnv(options...)
+	whole := options
+	if where&(inPolicy|inRisk) != 0 {
+		whole = append(slices.Clone(options), cel.Variable(names[nameArgs].Name, names[nameArgs].celType))
+	}
+	env, err := cel.NewEnv(whole...)
 	if err != nil {
 		return nil, err
 	}
 	e, err := prepare(env)
 	if err == nil {
-		e.claims = claims
+		e.options, e.claims = options, claims
 	}
 	return e, err
 }

@@ -6,88 +6,89 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
 )
 
-// arguments returns the shape of the arguments of the allowlisted tools that a match covers; nil if a tool's schema is unknown, or if there is no such
-// tool.
-func (l *linter) arguments(m *match) *condition.Shape {
-	key := m[toolName].String() + "\x00" + m[serverName].String()
-	if known, ok := l.shapes[key]; ok {
-		return known
+// misuses finds uses of arguments in an expression that are wrong for every tool that the match fits.
+func (l *linter) misuses(p place, key, src string, of *argumentTypes, m *match) {
+	for _, found := range l.commonMisuses(src, of, m) {
+		code := ArgumentType
+		if found.unknown {
+			code = ArgumentUnknown
+		}
+		f := l.add(p, key, code, found.remedy, "%s", found.problem)
+		f.Line, f.Column = found.line, found.column
 	}
-	var shape *condition.Shape
-	first := true
-	for i := range l.tools {
-		t := &l.tools[i]
+}
+
+// commonMisuses returns what is wrong for each allowlisted tool that a match covers. It is empty if the schema of one of them is unknown.
+func (l *linter) commonMisuses(src string, of *argumentTypes, m *match) []misuse {
+	var arguments []conjunction
+	for _, t := range l.tools {
 		if !m[serverName].Match(t.server) || !m[toolName].Match(t.name) {
 			continue
 		}
-		if shape = either(shape, t.shape); first {
-			shape, first = t.shape, false
+		if t.live == nil {
+			return nil
 		}
+		arguments = append(arguments, conjuncts(t.live.Input().Root()))
 	}
-	l.shapes[key] = shape
-	return shape
+	if len(arguments) == 0 || !strings.Contains(src, "args") {
+		return nil
+	}
+	return of.misuses(src, arguments)
 }
 
-// misuses finds uses of arguments in an expression that are wrong for every tool that the match fits.
-func (l *linter) misuses(p place, key string, x *expression, m *match) {
-	if !x.reading.Uses("args") {
-		return
-	}
-	args := l.arguments(m)
-	if args == nil {
-		return
-	}
-	for _, m := range x.reading.Misuses(args) {
-		code := ArgumentType
-		if m.Unknown {
-			code = ArgumentUnknown
-		}
-		f := l.add(p, key, code, m.Remedy, "%s", m.Problem)
-		f.Line, f.Column = m.Line, m.Column
-	}
-}
-
-// predicates does the same for the predicates of a risk rule.
-func (l *linter) predicates(p place, all []risk.Predicate, m *match) {
-	args := l.arguments(m)
+// predicates compares the predicates of a risk rule with the arguments of tools.
+func (l *linter) predicates(p place, all []risk.Predicate, of *argumentTypes, m *match) {
 	for i := range all {
-		l.predicate(p, i, &all[i], args)
+		key, wrong := fmt.Sprintf("args[%d]", i), misuse{}
+		for _, src := range asExpressions(&all[i]) {
+			found := l.commonMisuses(src, of, m)
+			if wrong = (misuse{}); len(found) == 0 {
+				break
+			}
+			wrong = found[0]
+		}
+		switch {
+		case wrong.unknown:
+			l.add(p, key+".path", ArgumentUnknown, wrong.remedy, "no tool that this rule is about has an argument %q", clip(all[i].Path))
+		case wrong.problem != "":
+			l.add(p, key+".value", ArgumentType, "",
+				"%q has another type than %s with this value is about, so the answer is never known and the rule counts as matched",
+				clip(all[i].Path), all[i].Op)
+		}
 	}
 	l.optional(p, all, m)
 }
 
-// optional finds predicates on arguments that a tool does not require, beside no predicate that asks whether they exist.
-func (l *linter) optional(p place, all []risk.Predicate, m *match) {
-	for i := range all {
-		name := stepsOf(all[i].Path)[0]
-		if slices.ContainsFunc(all, func(q risk.Predicate) bool { return q.Op == risk.OpExists && stepsOf(q.Path)[0] == name }) {
-			continue
+// asExpressions returns expressions of which one can be evaluated if the predicate has an answer.
+func asExpressions(p *risk.Predicate) []string {
+	at := "args"
+	for _, step := range stepsOf(p.Path) {
+		if _, err := strconv.ParseUint(step, 10, 31); err != nil || at == "args" {
+			step = strconv.Quote(step)
 		}
-		for k := range l.tools {
-			t := &l.tools[k]
-			if _, known := t.shape.Member(name); t.shape == nil || !known || !m[serverName].Match(t.server) || !m[toolName].Match(t.name) {
-				continue
-			}
-			if !requires(t.live.Input().Root(), name, 0) {
-				l.add(p, fmt.Sprintf("args[%d]", i), ArgumentOptional, "if a call without it is harmless, add exists: true",
-					"a call of %q may lack the argument %q; the rule then counts as matched, where it raises the risk", clip(t.name), clip(name))
-				break
-			}
-		}
+		at += "[" + step + "]"
 	}
-}
-
-// requires reports whether a schema requires a member of the value itself.
-func requires(n *jsonschema.Schema, name string, depth int) bool {
-	return n != nil && depth <= maxShapeDepth && (slices.Contains(n.Required, name) || requires(n.Ref, name, depth+1) ||
-		slices.ContainsFunc(n.AllOf, func(of *jsonschema.Schema) bool { return requires(of, name, depth+1) }))
+	value := string(p.Value)
+	switch p.Op {
+	case risk.OpEq:
+		return []string{at + " == " + value}
+	case risk.OpNe:
+		return []string{at + " != " + value}
+	case risk.OpGt, risk.OpGte, risk.OpLt, risk.OpLte:
+		return []string{at + " > " + value}
+	case risk.OpIn:
+		return []string{at + " in " + value}
+	case risk.OpContains:
+		return []string{at + ".contains(" + value + ")", value + " in " + at}
+	case risk.OpMatches:
+		return []string{at + `.contains("")`}
+	}
+	return []string{at + " == " + at} // exists
 }
 
 // stepsOf returns the names on the way to the place of a predicate.
@@ -102,66 +103,26 @@ func stepsOf(path string) []string {
 	return steps
 }
 
-func (l *linter) predicate(p place, i int, from *risk.Predicate, args *condition.Shape) {
-	key := fmt.Sprintf("args[%d]", i)
-	at := args
-	for _, step := range stepsOf(from.Path) {
-		if at == nil {
-			return
+// optional finds predicates on arguments that a tool does not require, beside no predicate that asks whether they exist.
+func (l *linter) optional(p place, all []risk.Predicate, m *match) {
+	for i := range all {
+		name := stepsOf(all[i].Path)[0]
+		if slices.ContainsFunc(all, func(q risk.Predicate) bool { return q.Op == risk.OpExists && stepsOf(q.Path)[0] == name }) {
+			continue
 		}
-		next, ok := into(at, step)
-		if !ok {
-			l.add(p, key+".path", ArgumentUnknown, "", "no tool that this rule is about has an argument %q", clip(from.Path))
-			return
+		for k := range l.tools {
+			t := &l.tools[k]
+			if t.live == nil || !m[serverName].Match(t.server) || !m[toolName].Match(t.name) {
+				continue
+			}
+			of := conjuncts(t.live.Input().Root())
+			_, known := of.member(name)
+			required := slices.ContainsFunc(of, func(n *jsonschema.Schema) bool { return slices.Contains(n.Required, name) })
+			if (known || of.isOpen()) && !required {
+				l.add(p, fmt.Sprintf("args[%d]", i), ArgumentOptional, "if a call without it is harmless, add exists: true",
+					"a call of %q may lack the argument %q; the rule then counts as matched, where it raises the risk", clip(t.name), clip(name))
+				break
+			}
 		}
-		at = next
 	}
-	if at == nil {
-		return
-	}
-	if takes := taken(from); at.Kinds&takes == 0 {
-		l.add(p, key+".value", ArgumentType, "",
-			"%q is %s, and %s with this value is about %s, so the answer is never known and the rule counts as matched",
-			clip(from.Path), at.Kinds, from.Op, takes)
-	}
-}
-
-// into returns the member of a name or, in a list, the item at an index.
-func into(s *condition.Shape, step string) (*condition.Shape, bool) {
-	member, ok := s.Member(step)
-	if s.Kinds&condition.KindList == 0 {
-		return member, ok
-	}
-	if _, err := strconv.ParseUint(step, 10, 31); err != nil {
-		return member, ok
-	}
-	if ok {
-		return nil, true // object or list: it depends on the value
-	}
-	return s.Items, true
-}
-
-// taken returns the kinds of arguments that a predicate has an answer for.
-func taken(p *risk.Predicate) condition.Kinds {
-	var value any
-	if err := json.Unmarshal(p.Value, &value); err != nil {
-		return condition.KindsJSON
-	}
-	switch p.Op {
-	case risk.OpEq, risk.OpNe:
-		return kindsOf(value)
-	case risk.OpGt, risk.OpGte, risk.OpLt, risk.OpLte:
-		return condition.KindNumber
-	case risk.OpIn:
-		list, _ := value.([]any)
-		return kindsOf(list...)
-	case risk.OpContains:
-		if _, ok := value.(string); ok {
-			return condition.KindText | condition.KindList
-		}
-		return condition.KindList
-	case risk.OpMatches:
-		return condition.KindText
-	}
-	return condition.KindsJSON // exists
 }

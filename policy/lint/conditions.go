@@ -5,19 +5,14 @@ import (
 	"strings"
 
 	"pgfsm/policy"
-	"pgfsm/policy/condition"
 	"pgfsm/policy/rules"
 )
 
 // constants finds conditions of a policy that have the same result for every call that its globs match.
 func (l *linter) constants(e *entry) {
 	for _, c := range e.conditions() {
-		outcomes := l.outcomes(e, c.expression)
-		only := func(o condition.Outcomes) bool { return outcomes&^o == 0 }
-		call := "call"
-		if outcomes != c.outcomes && !e.match.any() {
-			call = "call that its match fits"
-		}
+		found := newWorld(&e.match, distinguished(l.levels, c.expression)).outcomes(c.expression, 0)
+		only := func(o outcomes) bool { return found&^o == 0 }
 		switch {
 		case only(canFail):
 			then := "every call that the policy matches is denied"
@@ -25,31 +20,32 @@ func (l *linter) constants(e *entry) {
 				then = "the policy never matches"
 			}
 			l.add(e.place, c.key, ConditionAlwaysFails, "write what is meant",
-				"the condition fails for every %s, so %s", call, then)
+				"the condition fails for every call that its match fits, so %s", then)
 		case only(canFalse | canFail):
 			then := map[string]string{
 				"when": "the policy never matches", "deny": "it never denies", "require_approval_if": "it never holds a call",
 			}[c.key]
-			if outcomes&canFail != 0 {
+			if found&canFail != 0 {
 				then += ", or the condition fails"
 			}
 			l.add(e.place, c.key, ConditionNeverTrue, "write what is meant, or leave it out",
-				"the condition is true for no %s: %s", call, then)
+				"the condition is true for no call that its match fits: %s", then)
 		case only(canTrue | canFail):
 			remedy := map[string]string{
 				"when": "leave it out", "deny": "write effect: deny", "require_approval_if": "write effect: pending",
 			}[c.key]
 			l.add(e.place, c.key, ConditionAlwaysTrue, remedy+", or write what is meant",
-				"the condition is false for no %s", call)
+				"the condition is false for no call that its match fits")
 		}
 	}
 }
 
 // allowsEverything finds policies that allow every call that reaches them.
 func (l *linter) allowsEverything(e *entry) {
-	always := e.When == "" || e.when.only(canTrue) || e.strict && e.when.only(canTrue|canFail)
-	never := func(x *expression) bool { return x == nil || x.only(canFalse) }
-	if e.Effect == rules.Allow && !e.shadow && always && e.match.any() && never(e.deny) && never(e.ask) {
+	w := l.world(e)
+	when, stops := w.outcomes(e.when, canTrue), w.outcomes(e.deny, canFalse)|w.outcomes(e.ask, canFalse)
+	always := when == canTrue || e.strict && when&canFalse == 0
+	if e.Effect == rules.Allow && !e.shadow && always && e.match.any() && stops == canFalse {
 		l.add(e.place, "match", AllowsEverything, "name servers or tools, or write deny or require_approval_if",
 			"every call that gets here is allowed, also of tools that are put on the allowlist later")
 	}
@@ -57,29 +53,26 @@ func (l *linter) allowsEverything(e *entry) {
 
 // names finds modes, rules, roles and other names in a condition that the configuration does not have.
 func (l *linter) names(p place, key string, x *expression) {
-	if x == nil {
-		return
-	}
 	if l.content.Risk == nil && p.list == Policies {
 		for _, name := range []string{"risk.score", "risk.mode", "risk.rules"} {
-			if x.reading.Uses(name) {
+			if x.uses(name) {
 				l.add(p, key, RiskUnconfigured, "write risk rules, or ask for something else",
 					"it asks for %s, but there are no risk rules: the mode is always %q, and the score 0", name, "unrated")
 				break
 			}
 		}
 	}
-	for _, m := range x.reading.Mentions() {
-		code, what, plural, configured := l.configured(m.Name)
-		if code == "" || slices.Contains(configured, m.Text) {
+	for _, m := range mentions(x.ast) {
+		code, what, plural, configured := l.configured(m.name)
+		if code == "" || slices.Contains(configured, m.text) {
 			continue
 		}
 		remedy := among(plural, configured)
-		if m.Name == nameOf[toolName] && l.joined(m.Text) {
+		if m.name == nameOf[toolName] && l.joined(m.text) {
 			code, remedy = MatchImpossible, "write the tool's own name, and compare server with that of its server"
 		}
-		f := l.add(p, key, code, remedy, "there is no %s %q in the configuration", what, clip(m.Text))
-		f.Line, f.Column = m.Line, m.Column
+		f := l.add(p, key, code, remedy, "there is no %s %q in the configuration", what, clip(m.text))
+		f.Line, f.Column = m.line, m.column
 	}
 }
 

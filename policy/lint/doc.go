@@ -3,44 +3,33 @@
 //
 // [Codes] lists the findings. An [Error] holds for every call, or for every tool that the policy can be about.
 //
-// # Reachability
-//
-// A policy is unreachable if the policies above it decide every call that it matches: for every server, tool and environment
-// that there could be, not only for those that are configured. A [PolicyUnreachable] is exact:
-//
-//   - Package glob compares each policy above with this one. A policy above counts only if its globs match every call that this one's globs match;
-//     several such policies count together.
-//   - Their conditions are evaluated at every point: each mode and score that the risk rules can give (one score for each range that no test divides),
-//     each answer to `pinned` and the hints, and each answer (true, false, fails) to any other test. The same test has the same answer everywhere;
-//     different tests count as independent. A test of a name (==, in, startsWith, endsWith, contains) has the answer that the match gives it. There are
-//     at most 4,096 points.
-//
-// Lint does not combine policies that each match only a part of these calls. If together they match every sample of names, the policy gets the note
-// [ReachabilityUnknown]. A policy without a finding may still be unreachable through conditions on arguments (args.n > 5 above args.n > 9), or through more
-// tests than 4,096 points hold. A spent budget (package rules) is not considered.
-//
-// [ApprovalUnreachable] takes the place of [PolicyUnreachable] if the policy asks for approval and a policy above allows. It is also reported for a policy
-// that is reached only where it does not ask, and for a require_approval_if that is true only where deny is true or fails. A policy in shadow does not make
-// policies below it unreachable.
-//
 // # Conditions
 //
-// CEL evaluates each condition with unknown values for everything that depends on the call, once for each combination of values that literals distinguish
-// ([condition.Reading]). The globs of the policy count, too: with the glob `prod` for env, env != 'prod' is true for no call. A text can be too long for a
-// condition ([condition.MaxName]), so actor.id == 'a' || actor.id != 'a' is not always true: it can fail.
+// A condition is split into atoms at &&, ||, ! and ? :. Lint goes through the points of a world: the calls that the globs of a policy match. At a point,
+// names that conditions compare with literals have one of these values or another one, `pinned` and the hints are true or false, and the risk is a
+// mode and score that the risk rules can give. CEL evaluates each atom with these values. An atom that depends on more (arguments, roles, history)
+// has each answer in turn: true, false or a failure. The same atom has the same answer everywhere; different atoms count as independent. There are at
+// most 4,096 points. So what lint reports holds for every call, and it does not report everything that holds.
+//
+// # Reachability
+//
+// A policy is unreachable if policies above it decide at every point at which it matches. A policy above counts only if its globs match every call that
+// the globs below match. A policy in shadow does not make policies below it unreachable. [ApprovalUnreachable] takes the place of [PolicyUnreachable] if the
+// policy asks for approval and a policy above allows. It is also reported for a policy that is reached only where it does not ask, and for a
+// require_approval_if that is true only where deny is true or fails. A spent budget (package rules) is not considered.
 //
 // # Monotonicity
 //
 // A policy that stops a call must also stop it at a higher risk: a failing risk rule raises the mode, so with require_approval_if: risk.mode == "review", a
 // call with an argument of the wrong type would not be held. [RiskNotMonotonic] is a policy that stops a call at one mode and score and not at a higher
-// one, where a policy allows the call. Only modes and scores count that the risk rules can give together. The search takes sample names and every answer to
-// the policy's other tests. A policy that may stop the call at the higher risk counts as stopping it. This can be intended, so it is a [Warning].
+// one, where a policy allows the call. The search takes sample names. This can be intended, so it is a [Warning].
 //
 // # Arguments
 //
-// Lint compares arguments with the compiled inputSchemas of all allowlisted tools that the globs match, in the same closed world as in calls. It reports a
-// use only if it is wrong for each of these tools: no tool has an argument of this name, or none has it with this type. It reports nothing if one of the
-// schemas is unknown: the tool is not in the catalog, its server is down, or its schema was refused. Predicates of risk rules are compared in the same way.
+// CEL's checker compares expressions with the inputSchemas of all allowlisted tools that the globs match, in the same closed world as in calls. Lint
+// reports a use only if it is wrong for each of these tools: no tool has an argument of this name, or none has it with this type. It reports nothing if one
+// of the schemas is unknown: the tool is not in the catalog, its server is down, or its schema was refused. Predicates of risk rules are compared in the
+// same way.
 //
 // # Tools
 //

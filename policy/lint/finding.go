@@ -21,7 +21,6 @@ const (
 const (
 	PolicyUnreachable    = "policy_unreachable"
 	ApprovalUnreachable  = "approval_unreachable"
-	ReachabilityUnknown  = "reachability_unknown"
 	RiskNotMonotonic     = "risk_not_monotonic"
 	ConditionNeverTrue   = "condition_never_true"
 	ConditionAlwaysTrue  = "condition_always_true"
@@ -56,7 +55,6 @@ func Codes() []Code { return slices.Clone(codes) }
 var codes = []Code{
 	{PolicyUnreachable, Error, "No call reaches the policy: policies above it decide every call that it matches."},
 	{ApprovalUnreachable, Error, "The policy holds no call: earlier policies, or its own deny, decide every call that it would hold."},
-	{ReachabilityUnknown, Note, "Several policies above may together decide every call that the policy matches; lint cannot tell."},
 	{RiskNotMonotonic, Warning, "The policy stops a call, and lets the same call through if its mode or score is higher."},
 	{ConditionNeverTrue, Error, "The condition is not true for any call."},
 	{ConditionAlwaysTrue, Warning, "The condition is not false for any call."},

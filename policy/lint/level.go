@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+
 	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
 )
@@ -18,31 +21,28 @@ type level struct {
 
 func (l level) String() string { return fmt.Sprintf("mode %q with score %d", clip(l.mode), l.score) }
 
-// above reports whether l is more risk than m.
-func (l level) above(m level) bool { return l != m && l.rank >= m.rank && l.score >= m.score }
+// isAbove reports whether l is more risk than m.
+func (l level) isAbove(m level) bool { return l != m && l.rank >= m.rank && l.score >= m.score }
 
-// riskLevels are the levels that the risk rules can give, reduced to those that the policies can distinguish.
-type riskLevels struct{ all []level }
-
-// newRiskLevels enumerates the levels: a score is at least the baseline of its mode, and a mode at least what set_mode_by_score makes of the score. Without
-// risk rules there are none, and the risk is unknown.
-func newRiskLevels(c *risk.Content, entries []*entry) *riskLevels {
-	r := &riskLevels{}
+// levelsOf returns the levels that risk rules can give: a score is at least the baseline of its mode, and a mode at least what
+// set_mode_by_score makes of the score. Without risk rules there are none, and the risk is unknown.
+func levelsOf(c *risk.Content) (all []level) {
 	if c == nil {
-		return r
+		return nil
 	}
 	env, err := condition.ScoreEnv()
 	if err != nil {
-		return r
+		return nil
 	}
 	var thresholds []*condition.Program
 	for _, t := range c.ModeByScore {
 		p, err := env.Bool(t.When)
 		if err != nil {
-			return r
+			return nil
 		}
 		thresholds = append(thresholds, p)
 	}
+
 	subject := condition.NewSubject(&condition.Input{})
 	for score := range risk.MaxScore + 1 {
 		subject.WithScore(float64(score))
@@ -55,33 +55,35 @@ func newRiskLevels(c *risk.Content, entries []*entry) *riskLevels {
 		}
 		for rank, m := range c.Modes {
 			if rank >= least && score >= m.Baseline {
-				r.all = append(r.all, level{m.Name, rank, score})
+				all = append(all, level{m.Name, rank, score})
 			}
 		}
 	}
-	r.all = r.levels(entries)
-	return r
+	return all
 }
 
-// levels returns, for each mode, the lowest and the highest score of each class that the policies' tests cannot tell apart.
-func (r *riskLevels) levels(entries []*entry) (some []level) {
-	var atoms []*condition.Atom
-	seen := map[string]bool{}
-	for _, e := range entries {
-		for _, c := range e.conditions() {
-			c.formula.Atoms(func(a *condition.Atom) {
-				if a.AsksRisk() && !seen[a.Key] {
-					seen[a.Key] = true
-					atoms = append(atoms, a)
-				}
-			})
-		}
+// distinguished returns, for each mode, the lowest and the highest score of each class of levels that the conditions cannot tell
+// apart; nil if they do not ask.
+func distinguished(all []level, expressions ...*expression) (some []level) {
+	var atoms []*atom
+	for _, x := range expressions {
+		x.formula.forEachAtom(func(a *atom) {
+			if asksRisk(a) && !slices.ContainsFunc(atoms, func(b *atom) bool { return a.key == b.key }) {
+				atoms = append(atoms, a)
+			}
+		})
 	}
-	highest := map[string]int{} // index in some, by mode and answers
-	for _, l := range r.all {
+
+	if len(atoms) == 0 {
+		return nil
+	}
+
+	values, highest := map[string]ref.Val{}, map[string]int{} // index in some, by mode and answers
+	for _, l := range all {
+		values["risk.mode"], values["risk.score"] = types.String(l.mode), types.Int(l.score)
 		answers := append([]byte(l.mode), make([]byte, len(atoms))...)
 		for i, a := range atoms {
-			answers[len(l.mode)+i] = byte(a.AtRisk(l.mode, l.score))
+			answers[len(l.mode)+i] = byte(a.given(values))
 		}
 		if i, ok := highest[string(answers)]; ok {
 			some[i] = l
@@ -92,4 +94,8 @@ func (r *riskLevels) levels(entries []*entry) (some []level) {
 	}
 	slices.SortFunc(some, func(a, b level) int { return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.rank, b.rank)) })
 	return slices.Compact(some)
+}
+
+func asksRisk(a *atom) bool {
+	return slices.Contains(a.reads, "risk.mode") || slices.Contains(a.reads, "risk.score")
 }

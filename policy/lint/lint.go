@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/types"
+
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
@@ -18,7 +21,7 @@ func Lint(c *policy.Content, catalog *policy.Catalog) []Finding {
 	if c == nil {
 		return nil
 	}
-	l := &linter{content: c, expressions: map[source]*expression{}, shapes: map[string]*condition.Shape{}}
+	l := &linter{content: c, levels: levelsOf(c.Risk)}
 	if c.Identity != nil {
 		l.claims = c.Identity.Claims
 	}
@@ -39,13 +42,11 @@ func Lint(c *policy.Content, catalog *policy.Catalog) []Finding {
 
 // A linter checks one configuration.
 type linter struct {
-	content     *policy.Content
-	claims      []string // the configured ones
-	tools       []tool
-	expressions map[source]*expression
-	shapes      map[string]*condition.Shape // of arguments, by the globs of tool and server
-	risk        *riskLevels
-	found       []Finding
+	content *policy.Content
+	claims  []string // the configured ones
+	tools   []tool
+	levels  []level // that a call can have; nil: unknown
+	found   []Finding
 }
 
 // A place is an element of a list.
@@ -71,42 +72,50 @@ func severity(code string) Severity {
 // clip keeps names from outside short and visible.
 func clip(name string) string { return visible.Clip(name, 80) }
 
-type source struct {
-	env *condition.Env
-	src string
-}
-
 // An expression is the analysis of an expression for all calls. It is nil if the expression is not written.
 type expression struct {
-	reading  *condition.Reading
-	outcomes condition.Outcomes
-	formula  *condition.Formula
+	source   string
+	ast      *ast.AST
+	formula  *formula
 	asksRisk bool // it asks for mode or score
 }
 
+// uses reports whether the expression reads one of some names.
+func (x *expression) uses(names ...string) bool {
+	found := false
+	x.formula.forEachAtom(func(a *atom) {
+		found = found || slices.ContainsFunc(a.reads, func(name string) bool { return slices.Contains(names, name) })
+	})
+	return found
+}
+
+// A reader reads the expressions of one environment.
+type reader struct {
+	atomTable
+	known map[string]*expression // by source
+	types *argumentTypes
+}
+
+func newReader(env *condition.Env) *reader {
+	return &reader{atomTable{env, map[string]*atom{}}, map[string]*expression{}, &argumentTypes{Provider: types.NewEmptyRegistry(), made: env}}
+}
+
 // read reads an expression. It is nil for one that cannot be read, too: the compiler reports that.
-func (l *linter) read(env *condition.Env, src string) *expression {
+func (r *reader) read(src string) *expression {
 	if src == "" {
 		return nil
 	}
-	key := source{env, src}
-	x, ok := l.expressions[key]
-	if !ok {
-		if r, err := env.Read(src); err == nil {
-			x = &expression{r, r.Outcomes(nil), r.Formula(), r.Uses("risk.mode") || r.Uses("risk.score")}
-		}
-		l.expressions[key] = x
+	x, ok := r.known[src]
+	if ok {
+		return x
 	}
+	if tree, err := r.env.Read(src); err == nil {
+		x = &expression{source: src, ast: tree, formula: r.formula(tree, tree.Expr())}
+		x.asksRisk = x.uses("risk.mode", "risk.score")
+	}
+	r.known[src] = x
 	return x
 }
-
-func (x *expression) only(o condition.Outcomes) bool { return x != nil && x.outcomes&^o == 0 }
-
-const (
-	canTrue  = condition.CanTrue
-	canFalse = condition.CanFalse
-	canFail  = condition.CanFail
-)
 
 // An entry is a policy as the linter sees it.
 type entry struct {
@@ -116,7 +125,6 @@ type entry struct {
 	when, deny, ask *expression
 	shadow          bool
 	strict          bool // it denies if when fails
-	asksRisk        bool // one of its conditions asks for mode or score
 }
 
 func (l *linter) policies(c *rules.Content) {
@@ -124,21 +132,18 @@ func (l *linter) policies(c *rules.Content) {
 	if err != nil {
 		return
 	}
+	r := newReader(env)
 	entries := make([]*entry, len(c.Policies))
 	for i := range c.Policies {
 		p := &c.Policies[i]
 		entries[i] = &entry{
 			Policy: p, place: place{Policies, i, p.ID},
 			match: newMatch(p.Match.Tool, p.Match.Server, p.Match.Env),
-			when:  l.read(env, p.When), deny: l.read(env, p.Deny), ask: l.read(env, p.RequireApprovalIf),
+			when:  r.read(p.When), deny: r.read(p.Deny), ask: r.read(p.RequireApprovalIf),
 			shadow: p.Mode == rules.Shadow,
 			strict: p.Effect != rules.Allow || p.Deny != "" || p.RequireApprovalIf != "",
 		}
 	}
-	for _, e := range entries {
-		e.asksRisk = slices.ContainsFunc(e.conditions(), func(c keyed) bool { return c.expression.asksRisk })
-	}
-	l.risk = newRiskLevels(l.content.Risk, entries)
 	l.reachability(entries)
 	l.notMonotonic(entries)
 	for _, e := range entries {
@@ -147,7 +152,7 @@ func (l *linter) policies(c *rules.Content) {
 		l.allowsEverything(e)
 		for _, c := range e.conditions() {
 			l.names(e.place, c.key, c.expression)
-			l.misuses(e.place, c.key, c.expression, &e.match)
+			l.misuses(e.place, c.key, c.source, r.types, &e.match)
 		}
 		l.approvers(e)
 		if !l.matchesNothing(e.place, &e.match, e.strict) {
@@ -168,6 +173,21 @@ func (e *entry) conditions() []keyed {
 	return slices.DeleteFunc(all, func(k keyed) bool { return k.expression == nil })
 }
 
+// expressions returns the conditions of policies.
+func expressions(entries ...*entry) (all []*expression) {
+	for _, e := range entries {
+		for _, c := range e.conditions() {
+			all = append(all, c.expression)
+		}
+	}
+	return all
+}
+
+// world returns the world of the calls that a policy matches, at the levels that it and other policies can tell apart.
+func (l *linter) world(of *entry, others ...*entry) *world {
+	return newWorld(&of.match, distinguished(l.levels, append(expressions(of), expressions(others...)...)...))
+}
+
 // holds reports whether the policy is written to hold calls.
 func (e *entry) holds() bool { return e.Effect == rules.Pending || e.RequireApprovalIf != "" }
 
@@ -180,36 +200,41 @@ func (e *entry) about(t *tool) bool {
 func (l *linter) riskRules(c *risk.Content) {
 	everything := newMatch("", "", "")
 	var names []string
-	for i, v := range c.Vars {
+	for i := range len(c.Vars) + 1 {
 		env, err := condition.RiskEnv(names, l.claims...)
 		if err != nil {
 			return
 		}
-		l.riskExpression(place{Vars, i, v.Name}, "expr", l.read(env, v.Expr), &everything)
+		r := newReader(env)
+		if i == len(c.Vars) {
+			l.rules(c, r)
+			break
+		}
+		v := c.Vars[i]
+		l.riskExpression(place{Vars, i, v.Name}, "expr", r.read(v.Expr), r.types, &everything)
 		names = append(names, v.Name)
 	}
-	env, err := condition.RiskEnv(names, l.claims...)
-	if err != nil {
-		return
-	}
+}
+
+func (l *linter) rules(c *risk.Content, r *reader) {
 	for i := range c.Rules {
-		r := &c.Rules[i]
-		at := place{Rules, i, r.ID}
-		match := newMatch(r.Match.Tool, r.Match.Server, r.Match.Env)
-		l.riskExpression(at, "score_expr", l.read(env, r.ScoreExpr), &match)
-		l.predicates(at, r.Args, &match)
+		rule := &c.Rules[i]
+		at := place{Rules, i, rule.ID}
+		match := newMatch(rule.Match.Tool, rule.Match.Server, rule.Match.Env)
+		l.riskExpression(at, "score_expr", r.read(rule.ScoreExpr), r.types, &match)
+		l.predicates(at, rule.Args, r.types, &match)
 		l.matchesNothing(at, &match, true)
 	}
 }
 
-func (l *linter) riskExpression(at place, key string, x *expression, m *match) {
+func (l *linter) riskExpression(at place, key string, x *expression, of *argumentTypes, m *match) {
 	if x == nil {
 		return
 	}
-	if x.only(canFail) {
+	if newWorld(m, nil).condition(x, 0) == canFail {
 		l.add(at, key, ConditionAlwaysFails, "it raises the risk of every call; write what is meant",
 			"the expression fails for every call")
 	}
 	l.names(at, key, x)
-	l.misuses(at, key, x, m)
+	l.misuses(at, key, x.source, of, m)
 }

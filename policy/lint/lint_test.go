@@ -131,12 +131,6 @@ func TestLint(t *testing.T) {
 		{"policy-below-one-that-decides", insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "ba*"}}),
 			[]string{"policy_unreachable policies[1] match"},
 			insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "ba?*", Env: "de?"}})},
-		{"policy-below-several", func(c *policy.Content) {
-			insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "b?", Env: "dev"}})(c)
-			insert(1, rules.Policy{ID: "y", Effect: rules.Deny, Match: rules.Match{Tool: "b??*", Env: "dev"}})(c)
-			insert(2, rules.Policy{ID: "z", Effect: rules.Deny, Match: rules.Match{Tool: "b?*", Env: "dev"}})(c)
-		}, []string{"matches_no_tool policies[0] match", "reachability_unknown policies[2] match"},
-			insert(0, rules.Policy{ID: "z", Effect: rules.Deny, Match: rules.Match{Tool: "b?*", Env: "dev"}})},
 		{"approval-below-an-allow", insert(1, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Server: "p*"},
 			Deny: "args.amount > 5"}),
 			[]string{"destructive_allowed policies[1] effect", "approval_unreachable policies[2] match"},
@@ -301,7 +295,7 @@ func TestConditionsAbove(t *testing.T) {
 		name  string
 		above []rules.Policy
 		below rules.Policy
-		want  string // of the one below: unreached, unasked, unknown or nothing
+		want  string // of the one below: unreached, unasked or nothing
 	}{
 		{"equal-above-match", []rules.Policy{p("allow", `env == "prod"`, all)}, p("pending", "", prod), "unasked"},
 		{"equal-above-another-match", []rules.Policy{p("allow", `env == "prod"`, all)}, p("pending", "", rules.Match{Env: "prod*"}), ""},
@@ -323,7 +317,7 @@ func TestConditionsAbove(t *testing.T) {
 		{"one-way-of-a-hint", []rules.Policy{p("allow", "pinned", all), p("allow", "!pinned && args.a == 1", all)}, p("pending", "", all), ""},
 		{"hint-and-glob", []rules.Policy{p("allow", "pinned", rules.Match{Tool: "a*"}), p("deny", "!pinned", all)},
 			p("pending", "", rules.Match{Tool: "ab"}), "unasked"},
-		{"glob-and-not-equal", []rules.Policy{p("allow", "", prod), p("allow", "env != 'prod'", all)}, p("pending", "", all), "unknown"},
+		{"glob-and-not-equal", []rules.Policy{p("allow", "", prod), p("allow", "env != 'prod'", all)}, p("pending", "", all), ""},
 		{"scores-side-by-side", []rules.Policy{p("allow", "risk.score < 50", all), p("allow", "risk.score >= 50", all)}, p("pending", "", all), "unasked"},
 		{"scores-with-a-gap", []rules.Policy{p("allow", "risk.score < 50", all), p("allow", "risk.score > 50", all)}, p("pending", "", all), ""},
 		{"choice", []rules.Policy{p("allow", "pinned ? env == 'a' : env == 'b'", all)}, p("pending", "!pinned", rules.Match{Env: "b"}), "unasked"},
@@ -355,10 +349,8 @@ func TestConditionsAbove(t *testing.T) {
 				got = "unreached"
 			case found.unasked[last]:
 				got = "unasked"
-			case found.unknown[last]:
-				got = "unknown"
 			}
-			if got != tc.want || len(found.unreachable)+len(found.unasked)+len(found.unknown) != min(1, len(tc.want)) {
+			if got != tc.want || len(found.unreachable)+len(found.unasked) != min(1, len(tc.want)) {
 				t.Errorf("lint of %v: %q is %q, want %q; found %v", policies, last, got, tc.want, found)
 			}
 		})

@@ -42,35 +42,19 @@ func (m *match) includes(o *match) bool {
 
 // overlaps reports whether a call matches both.
 func (m *match) overlaps(o *match) bool {
-	return overlaps(m[toolName], o[toolName]) && overlaps(m[serverName], o[serverName]) && overlaps(m[envName], o[envName])
+	return glob.Overlaps(m[toolName], o[toolName]) && glob.Overlaps(m[serverName], o[serverName]) && glob.Overlaps(m[envName], o[envName])
 }
 
-// overlaps is [glob.Overlaps], without its search for the pairs that are most frequent among thousands of policies.
-func overlaps(a, b *glob.Glob) bool {
-	if text, ok := a.Literal(); ok {
-		return b.Match(text)
-	}
-	if text, ok := b.Literal(); ok {
-		return a.Match(text)
-	}
-	return (strings.HasPrefix(a.Prefix(), b.Prefix()) || strings.HasPrefix(b.Prefix(), a.Prefix())) && glob.Overlaps(a, b)
-}
-
-// fits reports whether the match fits the names of a call.
-func (m *match) fits(names *[nameCount]string) bool {
-	return m[toolName].Match(names[toolName]) && m[serverName].Match(names[serverName]) && m[envName].Match(names[envName])
-}
-
-// globOf returns the glob of a condition's texts, or nil: a text with a wildcard in it has none.
-func globOf(t condition.Texts) *glob.Glob {
-	text := t.Part
+// globOf returns the glob of some texts, or nil: a text with a wildcard in it has none.
+func globOf(t texts) *glob.Glob {
+	text := t.literal
 	if strings.ContainsAny(text, "*?") {
 		return nil
 	}
-	if t.Before {
+	if t.before {
 		text = "*" + text
 	}
-	if t.More {
+	if t.after {
 		text += "*"
 	}
 	g, _ := glob.Compile(text)

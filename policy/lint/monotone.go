@@ -2,7 +2,8 @@ package lint
 
 import (
 	"slices"
-	"strings"
+
+	"cel.dev/cel-go/common/types"
 
 	"pgfsm/internal/glob"
 	"pgfsm/policy/rules"
@@ -16,19 +17,19 @@ const (
 
 // notMonotonic finds policies that stop a call, although at a higher mode or score a policy allows the same call.
 func (l *linter) notMonotonic(entries []*entry) {
-	if l.risk.all == nil {
+	if l.levels == nil {
 		return
 	}
 	enforced := slices.DeleteFunc(slices.Clone(entries), func(e *entry) bool { return e.shadow })
 	for _, e := range enforced {
-		if !e.strict || !e.asksRisk {
+		if !e.strict || !e.asksRisk() {
 			continue
 		}
 		about := slices.DeleteFunc(slices.Clone(enforced), func(a *entry) bool { return !a.match.overlaps(&e.match) })
 		if len(about) > maxOverlapping {
 			continue
 		}
-		s := &monotonySearch{view: newView(&e.match, l.risk.levels(about)), subject: e, policies: about, left: maxJudgements}
+		s := &monotonySearch{world: l.world(e, about...), subject: e, policies: about, left: maxJudgements}
 		if s.find() {
 			l.add(e.place, s.key, RiskNotMonotonic, `write risk.mode != "safe", or risk.score >= n, so that more risk stays in`,
 				"it stops a call in %s, and the same call in %s is allowed, by policy %d (%q)", s.low, s.high, s.by.at, s.by.id)
@@ -38,7 +39,7 @@ func (l *linter) notMonotonic(entries []*entry) {
 
 // A monotonySearch looks for two levels of one call, of which only the higher is allowed.
 type monotonySearch struct {
-	*view
+	*world
 	subject  *entry
 	policies []*entry // with the subject, in their order
 	left     int      // judgements
@@ -59,12 +60,11 @@ func (s *monotonySearch) find() bool {
 		names[i] = samples(g, others)
 	}
 	return eachName(names, func(names *[nameCount]string) bool {
-		s.names = names
-		open := slices.DeleteFunc(s.questions(s.subject), func(q question) bool {
-			key, ok := q.key.(string)
-			return ok && strings.Contains(key, `"risk.rules"`) // which rules match may change with the risk
-		})
-		return s.few(open) && s.each(open, s.falls)
+		for i, name := range nameOf {
+			s.values[name] = types.String(names[i])
+		}
+		questions := s.questions(expressions(s.subject)...)
+		return few(questions) && s.search(questions, s.falls)
 	})
 }
 
@@ -75,17 +75,17 @@ func (s *monotonySearch) falls() bool {
 		key string
 	}
 	var stops []stop
-	defer func() { s.level = -1 }()
-	for i, l := range s.levels {
+	defer s.risk().forget()
+	for _, l := range s.levels {
 		if s.left--; s.left < 0 {
 			return false
 		}
-		s.level = i
+		s.setLevel(l)
 		if key := s.stops(); key != "" && !s.decidedAbove() {
 			stops = append(stops, stop{l, key})
 			continue
 		}
-		k := slices.IndexFunc(stops, func(s stop) bool { return l.above(s.level) })
+		k := slices.IndexFunc(stops, func(s stop) bool { return l.isAbove(s.level) })
 		if k < 0 {
 			continue
 		}
@@ -114,7 +114,7 @@ func (s *monotonySearch) decidedAbove() bool {
 func (s *monotonySearch) stops() string {
 	e := s.subject
 	switch {
-	case !e.match.fits(s.names) || s.condition(e.when, canTrue) != canTrue:
+	case s.world.fits(&e.match) != canTrue || s.condition(e.when, canTrue) != canTrue:
 		return ""
 	case e.Effect != rules.Allow && e.when != nil && e.when.asksRisk:
 		return "when"
@@ -136,7 +136,7 @@ func (s *monotonySearch) allows() *entry {
 		s.left--
 		above = above && p != s.subject
 		switch decides := s.decides(p); {
-		case decides == canFalse, above && !p.asksRisk:
+		case decides == canFalse, above && !p.asksRisk():
 		case decides == canTrue && p.Effect == rules.Allow && s.condition(p.deny, canFalse)|s.condition(p.ask, canFalse) == canFalse:
 			return p
 		default:
@@ -144,4 +144,9 @@ func (s *monotonySearch) allows() *entry {
 		}
 	}
 	return nil
+}
+
+// asksRisk reports whether a condition of the policy asks for mode or score.
+func (e *entry) asksRisk() bool {
+	return slices.ContainsFunc(expressions(e), func(x *expression) bool { return x.asksRisk })
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"pgfsm/policy/condition"
 	"pgfsm/policy/rules"
 )
 
@@ -13,26 +12,14 @@ import (
 func (l *linter) reachability(entries []*entry) {
 	var above []*entry // those that decide something
 	for _, e := range entries {
-		var including, overlapping []*entry
-		for _, a := range above {
-			if a.match.overlaps(&e.match) {
-				overlapping = append(overlapping, a)
-				if a.match.includes(&e.match) {
-					including = append(including, a)
-				}
-			}
-		}
-		by := l.coveredBy(e, including, (*view).decides)
+		including := slices.DeleteFunc(slices.Clone(above), func(a *entry) bool { return !a.match.includes(&e.match) })
+		by := l.coveredBy(e, including, (*world).decides)
 		unreached := by != nil
 		if !unreached && e.holds() {
-			by = l.coveredBy(e, including, (*view).holds)
+			by = l.coveredBy(e, including, (*world).holds)
 		}
-		switch {
-		case by != nil:
+		if by != nil {
 			l.unreachable(e, by, unreached)
-		case len(overlapping) > 1 && !l.sampled(e, overlapping):
-			l.add(e.place, "match", ReachabilityUnknown, "move the policy above, or write those above as one",
-				"several policies above may together decide every call that this policy matches")
 		}
 		if !unreached && !e.shadow {
 			above = append(above, e)
@@ -42,11 +29,11 @@ func (l *linter) reachability(entries []*entry) {
 
 // coveredBy returns the policies above that decide every call for which a goal of e can be true: only one if one suffices, nil if there are none or lint
 // cannot tell. The matches of all of them include that of e.
-func (l *linter) coveredBy(e *entry, above []*entry, goal func(*view, *entry) condition.Outcomes) []*entry {
+func (l *linter) coveredBy(e *entry, above []*entry, goal func(*world, *entry) outcomes) []*entry {
 	covered := func(by []*entry) bool {
-		v := newView(&e.match, l.risk.levels(append([]*entry{e}, by...)))
-		return !v.exists(v.questions(append([]*entry{e}, by...)...), func() bool {
-			return goal(v, e)&canTrue != 0 && !slices.ContainsFunc(by, func(a *entry) bool { return v.decides(a) == canTrue })
+		w := l.world(e, by...)
+		return !w.exists(w.all(append(expressions(e), expressions(by...)...)...), func() bool {
+			return goal(w, e)&canTrue != 0 && !slices.ContainsFunc(by, func(a *entry) bool { return w.decides(a) == canTrue })
 		})
 	}
 	if covered(nil) {
@@ -61,19 +48,6 @@ func (l *linter) coveredBy(e *entry, above []*entry, goal func(*view, *entry) co
 		return above
 	}
 	return nil
-}
-
-// sampled reports whether some sample names reach e, judged by names only.
-func (l *linter) sampled(e *entry, above []*entry) bool {
-	v := newView(&e.match, nil)
-	var names [nameCount][]string
-	for i, g := range e.match {
-		names[i] = samples(g, nil)
-	}
-	return eachName(names, func(names *[nameCount]string) bool {
-		v.names = names
-		return !slices.ContainsFunc(above, func(a *entry) bool { return v.decides(a) == canTrue })
-	})
 }
 
 // unreachable reports that the policies in by decide every call that e could decide; or, if e is reached, every call for
@@ -104,11 +78,11 @@ func (l *linter) approvalDenied(e *entry) {
 	if e.ask == nil || e.deny == nil {
 		return
 	}
-	v := newView(&e.match, l.risk.levels([]*entry{e}))
-	open := v.questions(e)
+	w := l.world(e)
+	questions := w.all(expressions(e)...)
 	without := *e
 	without.deny = nil
-	asks := func(e *entry) bool { return v.exists(open, func() bool { return v.holds(e)&canTrue != 0 }) }
+	asks := func(e *entry) bool { return w.exists(questions, func() bool { return w.holds(e)&canTrue != 0 }) }
 	if !asks(e) && asks(&without) {
 		l.add(e.place, "require_approval_if", ApprovalUnreachable, "narrow deny",
 			"no call is ever held: wherever this is true, deny is true or fails, and denies")

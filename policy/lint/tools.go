@@ -5,8 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"cel.dev/cel-go/common/types"
+
 	"pgfsm/policy"
-	"pgfsm/policy/condition"
 	"pgfsm/policy/rules"
 )
 
@@ -16,7 +17,6 @@ type tool struct {
 	server, name string
 	pinned       bool
 	live         *policy.Tool // as the server declares it; nil if that is not known
-	shape        *condition.Shape
 }
 
 // findTools looks up the tools on the allowlist.
@@ -45,7 +45,7 @@ func (t *tool) find(catalog *policy.Catalog) {
 		}
 		for _, live := range s.Tools {
 			if live.Name == t.name && live.Code == "" {
-				t.live, t.shape = live, shapeOf(live.Input())
+				t.live = live
 				return
 			}
 		}
@@ -82,16 +82,23 @@ func (l *linter) allowedUnasked(t *tool, entries []*entry) {
 	if t.live == nil || isTrue(t.live.Annotations.ReadOnly) {
 		return
 	}
-	call := &condition.Input{Server: t.server, Tool: t.name, Env: l.content.Env, Pinned: t.pinned,
-		Annotations: condition.Annotations(t.live.Annotations)}
+	everything, hints := newMatch("", "", ""), t.live.Annotations
+	w := newWorld(&everything, nil)
+	w.values["server"], w.values["tool"], w.values["env"] = types.String(t.server), types.String(t.name), types.String(l.content.Env)
+	w.values["pinned"] = types.Bool(t.pinned)
+	w.values["tool_annotations.readOnlyHint"] = types.False
+	w.values["tool_annotations.destructiveHint"] = types.Bool(hints.Destructive == nil || *hints.Destructive)
+	w.values["tool_annotations.idempotentHint"] = types.Bool(isTrue(hints.Idempotent))
+	w.values["tool_annotations.openWorldHint"] = types.Bool(hints.OpenWorld == nil || *hints.OpenWorld)
 	for _, e := range entries {
 		if e.shadow || !e.about(t) || !e.match[envName].Match(l.content.Env) {
 			continue
 		}
-		when := e.when.of(call, canTrue)
+		w.levels = distinguished(l.levels, expressions(e)...)
+		when := w.outcomes(e.when, canTrue)
 		if when&canTrue != 0 && e.Effect == rules.Allow {
 			// A condition that can hold a call is assumed to hold it when it should.
-			ask, deny := e.ask.of(call, canFalse), e.deny.of(call, canFalse)
+			ask, deny := w.outcomes(e.ask, canFalse), w.outcomes(e.deny, canFalse)
 			if ask&canTrue == 0 && ask != canFail && deny&canFalse != 0 {
 				l.reportUnasked(t, e)
 				return
@@ -114,14 +121,6 @@ func (l *linter) reportUnasked(t *tool, e *entry) {
 		"write require_approval_if or effect: pending, or leave the tool to another policy",
 		"it allows the tool %q of server %q, which %s, without a person", clip(t.name), clip(t.server), says)
 	f.Server, f.Tool = t.server, t.name
-}
-
-// of returns the possible outcomes of the expression for partly known calls, or unwritten if there is none.
-func (x *expression) of(call *condition.Input, unwritten condition.Outcomes) condition.Outcomes {
-	if x == nil {
-		return unwritten
-	}
-	return x.reading.Outcomes(call)
 }
 
 // matchesNoTool finds policies whose match covers no tool on the allowlist.

@@ -1,0 +1,329 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+
+	"pgfsm/internal/glob"
+	"pgfsm/policy/condition"
+	"pgfsm/policy/rules"
+)
+
+// maxPoints bounds the points of one enumeration. Beyond it lint reports nothing.
+const maxPoints = 1 << 12
+
+// boolNames are the names with a bool, and actorTexts those of the actor with a text.
+var (
+	boolNames  = namesOf("bool", "")
+	actorTexts = namesOf("string", "actor.")
+)
+
+func namesOf(typeName, prefix string) (all []string) {
+	for _, n := range condition.Names() {
+		if n.Type == typeName && strings.HasPrefix(n.Name, prefix) && !strings.HasPrefix(n.Name, condition.ClaimPrefix) {
+			all = append(all, n.Name)
+		}
+	}
+	return all
+}
+
+// A world is the set of calls that a match covers. At a point of the world, names have values and questions have answers; whatever
+// else conditions ask is open.
+type world struct {
+	match   *match
+	levels  []level // that a call can have; nil: unknown
+	values  map[string]ref.Val
+	answers map[string]outcomes
+}
+
+// newWorld returns the world of a match at no point: only names that the match writes out have values.
+func newWorld(m *match, levels []level) *world {
+	w := &world{match: m, levels: levels, values: map[string]ref.Val{}, answers: map[string]outcomes{}}
+	for i, name := range nameOf {
+		if literal, ok := m[i].Literal(); ok {
+			w.values[name] = types.String(literal)
+		}
+	}
+	return w
+}
+
+// A question distinguishes the points of a world.
+type question struct {
+	possible int // how many answers there are
+	choose   func(i int)
+	forget   func()
+}
+
+// named is the question which of some values a name has. The nil value is any other text.
+func (w *world) named(name string, values []ref.Val) question {
+	forget := func() { delete(w.values, name) }
+	return question{len(values), func(i int) {
+		if forget(); values[i] != nil {
+			w.values[name] = values[i]
+		}
+	}, forget}
+}
+
+// free is a question whose answers are independent of all others. So a point may be an impossible call; what holds at every point holds
+// for every call.
+func (w *world) free(key string, answers ...outcomes) question {
+	return question{len(answers), func(i int) { w.answers[key] = answers[i] }, func() { delete(w.answers, key) }}
+}
+
+func (w *world) risk() question {
+	return question{len(w.levels), func(i int) { w.setLevel(w.levels[i]) }, func() {
+		delete(w.values, "risk.mode")
+		delete(w.values, "risk.score")
+	}}
+}
+
+func (w *world) setLevel(l level) {
+	w.values["risk.mode"], w.values["risk.score"] = types.String(l.mode), types.Int(l.score)
+}
+
+// all returns the questions of conditions.
+func (w *world) all(expressions ...*expression) []question {
+	questions := w.questions(expressions...)
+	if w.levels != nil && slices.ContainsFunc(expressions, func(x *expression) bool { return x.asksRisk }) {
+		questions = append(questions, w.risk())
+	}
+	return questions
+}
+
+// questions returns the questions of conditions, without that of the risk.
+func (w *world) questions(expressions ...*expression) (all []question) {
+	var names []string // in the order of their first use
+	domains, asked := map[string][]ref.Val{}, map[string]bool{}
+	free := func(key string, answers ...outcomes) {
+		if !asked[key] {
+			asked[key] = true
+			all = append(all, w.free(key, answers...))
+		}
+	}
+	for _, x := range expressions {
+		x.formula.forEachAtom(func(a *atom) {
+			for _, name := range a.reads {
+				if w.values[name] == nil && !slices.Contains(names, name) && w.domain(name) != nil {
+					names = append(names, name)
+					domains[name] = w.domain(name)
+				}
+			}
+			w.literals(a.texts, domains)
+			for _, t := range w.openAffixes(a.texts) {
+				free(affixKey(a.texts.name, t), canTrue, canFalse)
+			}
+			if w.isOpen(a) {
+				free(a.key, canTrue, canFalse, canFail)
+			}
+		})
+	}
+	for _, name := range names {
+		all = append(all, w.named(name, domains[name]))
+	}
+	return all
+}
+
+// domain returns the values of a name that has a few: both bools, or another text than those that conditions write out. For other
+// names it is nil.
+func (w *world) domain(name string) []ref.Val {
+	switch {
+	case slices.Contains(boolNames, name):
+		return []ref.Val{types.True, types.False}
+	case slices.Contains(nameOf[:], name):
+		return []ref.Val{nil}
+	case slices.Contains(actorTexts, name):
+		return []ref.Val{nil, types.NewErr("%s is unknown or too long", name)}
+	}
+	return nil
+}
+
+// literals adds the literals that a test compares for equality to the domain of its name.
+func (w *world) literals(t *textTest, domains map[string][]ref.Val) {
+	if t == nil || domains[t.name] == nil {
+		return
+	}
+	for _, text := range t.texts {
+		v := ref.Val(types.String(text.literal))
+		i := slices.Index(nameOf[:], t.name)
+		if text.exact() && (i < 0 || w.match[i].Match(text.literal)) && !slices.Contains(domains[t.name], v) {
+			domains[t.name] = append(domains[t.name], v)
+		}
+	}
+}
+
+// isOpen reports whether an atom can be unknown at a point although the names with a domain have values.
+func (w *world) isOpen(a *atom) bool {
+	if a.part == nil {
+		return true
+	}
+	return slices.ContainsFunc(a.reads, func(name string) bool {
+		switch {
+		case w.values[name] != nil, slices.Contains(boolNames, name):
+			return false
+		case name == "risk.mode" || name == "risk.score":
+			return w.levels == nil
+		}
+		return a.texts == nil || w.domain(name) == nil
+	})
+}
+
+// openAffixes returns the tests of beginnings, ends and parts that the match does not answer.
+func (w *world) openAffixes(t *textTest) (open []texts) {
+	if t == nil || w.values[t.name] != nil || w.domain(t.name) == nil {
+		return nil
+	}
+	for _, text := range t.texts {
+		if !text.exact() && w.matchAnswers(t.name, text) == canTrue|canFalse {
+			open = append(open, text)
+		}
+	}
+	return open
+}
+
+func affixKey(name string, t texts) string {
+	return fmt.Sprintf("%s %t %t %s", name, t.before, t.after, t.literal)
+}
+
+// matchAnswers says whether the texts of a name that the match covers are among some texts.
+func (w *world) matchAnswers(name string, t texts) outcomes {
+	i, asked := slices.Index(nameOf[:], name), globOf(t)
+	switch {
+	case i < 0 || asked == nil:
+	case glob.Includes(asked, w.match[i]):
+		return canTrue
+	case !glob.Overlaps(asked, w.match[i]):
+		return canFalse
+	}
+	return canTrue | canFalse
+}
+
+// exists reports whether visit is true at a point. It is true, too, if there are too many points.
+func (w *world) exists(questions []question, visit func() bool) bool {
+	return !few(questions) || w.search(questions, visit)
+}
+
+// few reports whether the points can be enumerated.
+func few(questions []question) bool {
+	points := 1
+	for _, q := range questions {
+		if points *= q.possible; points > maxPoints {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *world) search(questions []question, visit func() bool) bool {
+	if len(questions) == 0 {
+		return visit()
+	}
+	defer questions[0].forget()
+	for i := range questions[0].possible {
+		if questions[0].choose(i); w.search(questions[1:], visit) {
+			return true
+		}
+	}
+	return false
+}
+
+// atom returns the outcomes of an atom at the point.
+func (w *world) atom(a *atom) outcomes {
+	if t := a.texts; t != nil && w.values[t.name] == nil && w.domain(t.name) != nil {
+		return w.otherText(t)
+	}
+	if out := a.given(w.values); out != anything {
+		return out
+	}
+	if answer, ok := w.answers[a.key]; ok {
+		return answer
+	}
+	return anything
+}
+
+// otherText returns the outcomes of a test for texts that no condition writes out.
+func (w *world) otherText(t *textTest) outcomes {
+	out := canFalse
+	for _, text := range t.texts {
+		if text.exact() {
+			continue
+		}
+		answer, ok := w.answers[affixKey(t.name, text)]
+		if !ok {
+			answer = w.matchAnswers(t.name, text)
+		}
+		if answer == canTrue {
+			out = canTrue
+			break
+		}
+		out |= answer
+	}
+	if t.negated {
+		return out.not()
+	}
+	return out
+}
+
+// condition returns the outcomes of a condition at the point, or unwritten if there is none.
+func (w *world) condition(x *expression, unwritten outcomes) outcomes {
+	if x == nil {
+		return unwritten
+	}
+	return x.formula.outcomes(w.atom)
+}
+
+// outcomes returns the outcomes of a condition in the whole world.
+func (w *world) outcomes(x *expression, unwritten outcomes) (all outcomes) {
+	if x == nil {
+		return unwritten
+	}
+	if w.exists(w.all(x), func() bool {
+		all |= w.condition(x, 0)
+		return all == anything
+	}) {
+		return anything
+	}
+	return all
+}
+
+// decides says whether a policy decides: its match fits, and its condition is true, or fails where that denies.
+func (w *world) decides(e *entry) outcomes {
+	fits := w.fits(&e.match)
+	if fits == canFalse {
+		return canFalse
+	}
+	when := w.condition(e.when, canTrue)
+	if when&canFail != 0 {
+		when = when&^canFail | truth(e.strict)
+	}
+	return fits&canFalse | when
+}
+
+// fits says whether a match covers the calls at the point.
+func (w *world) fits(m *match) outcomes {
+	fits := canTrue
+	for i, name := range nameOf {
+		if text, ok := w.values[name].(types.String); ok {
+			fits = fits.and(truth(m[i].Match(string(text))))
+		} else if !glob.Includes(m[i], w.match[i]) {
+			fits = fits.and(canTrue | canFalse)
+		}
+	}
+	return fits
+}
+
+// holds says whether a policy whose match fits decides and asks for approval.
+func (w *world) holds(e *entry) outcomes {
+	when, deny, ask := w.condition(e.when, canTrue), w.condition(e.deny, canFalse), canTrue
+	if e.Effect != rules.Pending {
+		ask = w.condition(e.ask, canFalse)
+	}
+	out := when.and(deny.not()).and(ask)
+	if out&canFail != 0 {
+		out = out&^canFail | canFalse
+	}
+	return out
+}
