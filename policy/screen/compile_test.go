@@ -38,9 +38,6 @@ func TestCompile(t *testing.T) {
 		{"instructions-past-limit", []screen.Rule{{"a", wide(screen.MaxRuleSteps + 1), "r"}}, limit, "more than 16384 instructions"},
 		{"instructions-of-repetitions", []screen.Rule{{"a", strings.Repeat(`[a-y ]{1,900}`, 20), "r"}}, limit,
 			"more than 16384 instructions"},
-		{"instructions-of-branches", []screen.Rule{{"a", `[xy]{500}` +
-			`(?:a.+|b.+|c.+|d.+|e.+|f.+|g.+|h.+|i.+|j.+|k.+|l.+|m.+|n.+|o.+|p.+|q.+)`, "r"}}, limit,
-			"more than 16384 instructions"},
 		{"instructions-of-classes", []screen.Rule{{"a", strings.Repeat(`\pL`, 1000), "r"}}, limit, "more than 16384 instructions"},
 		{"all-instructions-at-limit", wideRules(screen.MaxSteps), limit, ""},
 		{"all-instructions-past-limit", wideRules(screen.MaxSteps + 1), limit, "more than 98304"},
@@ -109,7 +106,7 @@ func TestJudge(t *testing.T) {
 		{"first-word", `Alpha`, "no alpha"},
 		{"excused", `gamma(?P<but_ray> ray)?`, "no gamma"},
 		{"digits", `\b\d{16}\b`, "no card numbers"},
-		{"class", `delt[lA]`, "no delta"},
+		{"class", `delt[A]`, "no delta"},
 	}
 	s, err := screen.Compile(rules, 40)
 	if err != nil {
@@ -142,7 +139,7 @@ func TestJudge(t *testing.T) {
 		{"texts-are-not-joined", []string{"al", "pha"}, nil},
 		{"capital-in-pattern", []string{"alphabet"}, denied(1)},
 		{"capital-in-class", []string{"delta"}, denied(4)},
-		{"leet-in-class", []string{"de1t1"}, denied(4)},
+		{"leet-in-class", []string{"de|t4"}, denied(4)},
 		{"excuse", []string{"gamma ray"}, nil},
 		{"excuse-is-for-one-match", []string{"gamma ray gamma"}, denied(2)},
 		{"digits-stay-digits", []string{"4111111111111111"}, denied(3)},

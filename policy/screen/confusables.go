@@ -1,5 +1,7 @@
 package screen
 
+import "strings"
+
 // lookalikes lists, per ASCII letter, characters that look like it in folded text: letters of other scripts, Latin
 // letters that do not decompose (barred, hooked, turned, small capitals, phonetic), and symbols. Characters that NFKC folds
 // (full-width, mathematical, circled letters) are not listed, and neither are letters with marks, because marks are
@@ -37,14 +39,12 @@ var lookalikes = [...]struct {
 }
 
 // capitalLookalikes lists capitals (and the lunate sigma) that look like another letter than their folded form does.
-// The last row lists letters that look like a second letter besides that of [lookalikes].
 var capitalLookalikes = [...]struct {
 	letter byte
 	like   string
 }{
 	{'a', "ΛѦ"}, {'b', "ΒЪ"}, {'c', "ϹϲϾ"}, {'d', "ΔƊ"}, {'e', "ΕΣЗ"}, {'g', "Ԍ"}, {'h', "ΗⱧ"}, {'m', "ΜϺ"},
 	{'n', "ΝИ"}, {'o', "ΘΟ"}, {'r', "ЯƦ"}, {'t', "ΤГ"}, {'u', "ՍԱ"}, {'v', "Ѵꓦ"}, {'w', "Ԝ"}, {'y', "ΥΫҮ"}, {'z', "Ζ"},
-	{'m', "ɯ"}, {'v', "υ"}, {'w', "աʍ"}, {'z', "з"},
 }
 
 // A letterRange is 26 symbols for the letters a to z that NFKC does not fold.
@@ -81,4 +81,14 @@ func lookalike(r rune) (byte, bool) {
 	}
 	c, ok := likeLetter[r]
 	return c, ok
+}
+
+// mapCapitals replaces capitals that look like another letter than their folded form.
+func mapCapitals(s string) string {
+	return strings.Map(func(r rune) rune {
+		if c, ok := likeCapital[r]; ok {
+			return rune(c)
+		}
+		return r
+	}, s)
 }

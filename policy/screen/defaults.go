@@ -1,24 +1,54 @@
 package screen
 
-import (
-	"slices"
-	"sync"
-)
+import "sync"
+
+// A defaultRule is a rule and, separated by spaces, the beginnings of words of which one is in every text that it matches.
+type defaultRule struct {
+	Rule
+	needs string
+}
 
 // Defaults returns the rules that are on unless an operator says otherwise: always the same, in the same order.
-func Defaults() []Rule { return slices.Clone(defaults()) }
+func Defaults() []Rule {
+	var rules []Rule
+	for _, d := range defaults() {
+		rules = append(rules, d.Rule)
+	}
+	return rules
+}
 
-// defaults are made once, because that takes longer than a copy.
-var defaults = sync.OnceValue(func() []Rule {
-	return []Rule{
-		{"malware", malware(), "It asks for malware, exploits or breaking into systems."},
-		{"credential_theft", credentialTheft(), "It asks for stealing credentials or identities."},
-		{"phishing", phishing(), "It asks for deceiving people into giving something away."},
-		{"exfiltration", exfiltration(), "It asks for moving data out without permission."},
-		{"weapons", weapons(), "It asks for weapons or explosives."},
-		{"self_harm", selfHarm(), "It asks for ways of harming oneself. If you are in danger, call an emergency " +
-			"number or someone you trust."},
-		{"policy_bypass", policyBypass(), "It asks for getting around instructions, policies or safeguards."},
+// defaults are made once, because that takes long.
+var defaults = sync.OnceValue(func() []defaultRule {
+	return []defaultRule{
+		{
+			Rule{"malware", malware(), "It asks for malware, exploits or breaking into systems."},
+			"ware worm kit trojan botnet logger virus door exploit day crypter stealer wiper miner bomb hack malicious ddos denial brute attack sql injection shell break compromis pwn weaponi unauthori root bypass evad disabl",
+		},
+		{
+			Rule{"credential_theft", credentialTheft(), "It asks for stealing credentials or identities."},
+			"cred pass log token key secret cookie hash pin identit otp code lsass detail card number ticket account mimikatz john",
+		},
+		{
+			Rule{"phishing", phishing(), "It asks for deceiving people into giving something away."},
+			"ishing scam fake spoof fraud look phish trick fool deceiv lur manipulat impersonat pos pretend",
+		},
+		{
+			Rule{"exfiltration", exfiltration(), "It asks for moving data out without permission."},
+			"exfil siphon smuggl sneak steal leak dump export send upload copy forward post transfer mov download bypass evad circumvent",
+		},
+		{
+			Rule{"weapons", weapons(), "It asks for weapons or explosives."},
+			"bomb explosive ied molotov grenade gun firearm rifle pistol weapon silencer nerve sarin vx ricin anthrax gas napalm thermite tnt c4 ammo ammunition detonator poison blow",
+		},
+		{
+			Rule{"self_harm", selfHarm(), "It asks for ways of harming oneself. If you are in danger, call an emergency " +
+				"number or someone you trust."},
+			"self suicid overdose lethal die dose hurt cut harm burn poison starve life fatal",
+		},
+		{
+			Rule{"policy_bypass", policyBypass(), "It asks for getting around instructions, policies or safeguards."},
+			"ignor disregard forget overrid bypass circumvent disabl evad off around deactivat defeat subvert remov skip jail dan unrestricted uncensored unfiltered evil rules restriction filter limit guard polic guideline anything developer mode prompt instruction without message",
+		},
 	}
 })
 

@@ -78,22 +78,6 @@ func asSelectors(s string) string {
 	}, s)
 }
 
-// longestApart puts spaces between the letters of the longest word, unless it is beside a word of one letter.
-func longestApart(s string) string {
-	words := strings.Split(s, " ")
-	longest := 0
-	for i, w := range words {
-		apart := (i == 0 || len(words[i-1]) > 1) && (i+1 == len(words) || len(words[i+1]) > 1)
-		if len(w) > len(words[longest]) && apart {
-			longest = i
-		}
-	}
-	if len(words[longest]) > 3 {
-		words[longest] = strings.Join(strings.Split(words[longest], ""), " ")
-	}
-	return strings.Join(words, " ")
-}
-
 var disguises = []disguise{
 	{"upper-case", true, strings.ToUpper},
 	{"double-spaces", true, replacer(" ", "  ")},
@@ -128,9 +112,6 @@ var disguises = []disguise{
 		"l", "ł", "s", "š")},
 	{"leet-digits", false, replacer("a", "4", "e", "3", "i", "1", "o", "0", "s", "5")},
 	{"leet-signs", false, replacer("all", "all", "i ", "i ", "a", "@", "i", "!", "s", "$", "l", "|")},
-	{"leet-one-for-l", false, replacer("l", "1", "i", "1")},
-	{"capital-i-for-l", false, replacer("l", "I")},
-	{"rn-for-m", false, replacer("m", "rn", "w", "vv")},
 	{"hyphens-in-words", true, inWords("-", 3)},
 	{"dots-between-letters", true, inWords(".", 1)},
 	{"underscores-and-leet", true, func(s string) string {
@@ -138,14 +119,6 @@ var disguises = []disguise{
 			"e", "3")(s))
 	}},
 	{"asterisks", true, inWords("*", 2)},
-	{"longest-word-apart", false, longestApart},
-	{"all-letters-apart", false, func(s string) string {
-		words := strings.Fields(s)
-		for i, w := range words {
-			words[i] = strings.Join(strings.Split(w, ""), " ")
-		}
-		return strings.Join(words, "   ")
-	}},
 	{"invisible-tags", false, asTags},
 	{"invisible-selectors", false, asSelectors},
 }

@@ -62,8 +62,8 @@ func visible(s string) string {
 	return b.String()
 }
 
-// isSpace counts the blank Braille pattern as white space, because it looks like it.
-func isSpace(r rune) bool { return unicode.IsSpace(r) || r == blankBraille }
+// isSpace counts the blank Braille pattern (U+2800) as white space, because it looks like it.
+func isSpace(r rune) bool { return unicode.IsSpace(r) || r == '\u2800' }
 
 // isIgnorable reports whether r is invisible: Default_Ignorable_Code_Point (as DerivedCoreProperties derives
 // it, but with all of Cf) and control characters.
@@ -72,19 +72,4 @@ func isIgnorable(r rune) bool {
 		return r < ' ' || r == 0x7f
 	}
 	return unicode.In(r, unicode.Cf, unicode.Cc, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
-}
-
-// hidden returns the ASCII that is encoded in tag characters (U+E0020 to U+E007E) and in variation selectors taken as
-// bytes (U+FE00 to U+FE0F are 0 to 15, U+E0100 to U+E01EF 16 to 255). A model reads this text and a person does not see it.
-func hidden(s string) string {
-	var b []byte
-	for _, r := range s {
-		switch {
-		case 0xE0020 <= r && r <= 0xE007E:
-			b = append(b, byte(r-0xE0000))
-		case 0xE0110 <= r && r <= 0xE016E: // the printable ones of the second kind
-			b = append(b, byte(r-0xE0100+16))
-		}
-	}
-	return string(b)
 }

@@ -62,12 +62,7 @@ func TestSkeleton(t *testing.T) {
 			"mai" + strings.Repeat(".", 33) + "ware"},
 		{"brackets", "m(a)l{w}a[r]e", "maiware"},
 		{"emoji", "m😀a😀l😀ware", "maiware"},
-		{"digits-of-other-scripts", "rans٠mware ٣", "ransomware 3"},
-		{"letters-with-spaces", "a m a l w a r e b", "amaiwareb"},
-		{"letters-with-spaces-in-sentence", "write m a l w a r e now", "write maiware now"},
 		{"three-letters-with-spaces", "a b c def", "a b c def"},
-		{"leet-with-spaces", "m 4 l w 4 r 3", "maiware"},
-		{"apostrophe-before-letters-with-spaces", "ceo's c r e d", "ceos cred"},
 		{"separator-at-end", "end. next", "end. next"},
 		{"negative-squared", "🅼🅰🅻", "mai"},
 		{"em-dash", "mal—ware", "maiware"},
@@ -84,7 +79,7 @@ func TestSkeleton(t *testing.T) {
 }
 
 func FuzzFold(f *testing.F) {
-	for _, line := range lines(f, "blocked.txt", 150) {
+	for _, line := range lines(f, "base.txt", 100) {
 		f.Add(line)
 	}
 	for _, line := range lines(f, "benign.txt", 150) {

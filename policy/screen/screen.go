@@ -2,22 +2,13 @@
 //
 // # Views of a text
 //
-// A text is read in several views. A rule matches the text if it matches any view:
+// A text is read in four views. A rule matches the text if it matches any of them:
 //
 //   - folded ([Fold]): as written, without differences of case, width, invisible characters and white space;
-//   - mapped: confusable letters and leet digits are replaced by the letters that they look like;
-//   - joined ([Skeleton]): mapped, and words written with separators are put together (m-a-l-w-a-r-e).
-//
-// Some texts have further views, each of them mapped:
-//
-//   - punctuation or invisible characters between words (make_me.some): the same with spaces instead;
-//   - signs among letters (r|a|n): the same without the signs, which elsewhere stand for letters;
-//   - three or more equal letters in a row: the same with one of them, and with two;
-//   - four or more pieces of one or two letters (ra ns om): the same put together;
-//   - wide spaces between words whose letters are separated by spaces: the same put together;
-//   - text beyond ASCII: joined once more with capitals mapped before they are folded (Greek "Η" looks like H, but its
-//     lower case like n) and with letters that look like two letters taken for the second; without the blank Braille
-//     pattern; and the text that is encoded in tag characters and variation selectors, which people do not see.
+//   - mapped: letters of other scripts and digits in words are replaced by the letters that they look like (4 @ a, 8 b, 3 e, 6 9 g,
+//     1 ! i, | l, 0 o, 5 $ s, 7 + t), and marks are dropped;
+//   - joined: mapped, and words written with separators are put together (m-a-l-w-a-r-e, mal.ware, m(a)lware);
+//   - hidden: the text that is encoded in tag characters and variation selectors, which people do not see, in the views above.
 //
 // Rules are judged in order. The first rule that matches any view of any text is reported. Each text is judged by
 // itself.
@@ -25,8 +16,7 @@
 // # Rules
 //
 // A rule is an RE2 pattern over the folded text: lower case, NFKC, single spaces. Capitals in a pattern count as
-// lower case. For the other views the pattern is mapped as the text is (see [Skeleton]), so rules need no variants for
-// disguises. The alternatives of a pattern are searched separately.
+// lower case. Rules need no variants for disguises.
 //
 // RE2 has no negative lookahead. Instead, a group whose name begins with "but" excuses a match that it takes part in,
 // as in
@@ -43,15 +33,14 @@
 // the verb, between verb and object or behind the object. Operators add rules to block more. Patterns stop plain
 // requests and their usual disguises; the machine's guarantees do not depend on them.
 //
-// The defaults do not stop: other languages; paraphrase, misspelling (ransommware, ransomwear) and letters left out or
-// masked (r*nsomware); encoded text (base64, percent-encoding, HTML entities and tags, \u escapes, words
-// written backwards or upside down); words without separators (makemesome, makeMeSome) and words cut into
-// two or three pieces (ran som ware); requests split over several texts, lines of punctuation or sentences, or with
-// the object first; and a benign word put in on purpose.
+// The defaults do not stop: other languages; paraphrase, misspelling (ransommware, ransomwear) and letters left out, repeated or
+// masked (r*nsomware, raaansomware); letters that look like another of the same alphabet (1 for l, rn for m, vv for w); encoded text
+// (base64, percent-encoding, HTML entities and tags, \u escapes, words written backwards or upside down); words without separators
+// (makemesome, makeMeSome), with other separators than spaces (make_me_some), with invisible ones, and with spaces in them
+// (r a n s o m w a r e, ran som ware); signs between letters (r|a|n); requests split over several texts, lines of punctuation or
+// sentences, or with the object first; and a benign word put in on purpose.
 //
 // # Limits
-//
-// A pattern runs only on views that contain the literals that each of its matches contains (see [prefilter]).
 //
 // A trace from a stranger brings its own rules. So their number and size are bounded, and so is the work for one
 // request, counted and not timed: a replay comes to the same verdict on any machine. A search costs the pattern's
@@ -104,8 +93,7 @@ type Hit struct {
 // everything.
 type Screen struct {
 	rules    []Rule
-	folded   *patterns
-	mapped   *patterns
+	patterns []*pattern // of the rules
 	maxBytes int
 }
 
@@ -118,36 +106,39 @@ func Compile(rules []Rule, maxBytes int) (*Screen, error) {
 	if len(rules) > MaxRules {
 		return nil, fmt.Errorf("there are %d input rules, more than %d", len(rules), MaxRules)
 	}
-	s := &Screen{slices.Clone(rules), newPatterns(formFolded), newPatterns(formMapped), maxBytes}
+	s := &Screen{rules: slices.Clone(rules), maxBytes: maxBytes}
 	seen, steps := map[string]int{}, 0
 	for i, r := range rules {
-		n, err := s.compileRule(i, r)
+		p, err := r.compile()
 		if first, dup := seen[r.ID]; err == nil && dup {
 			err = fmt.Errorf("the id is that of rule %d", first)
 		}
-		if steps += n; err == nil && steps > MaxSteps {
-			err = fmt.Errorf("the patterns up to here make %d instructions, more than %d", steps, MaxSteps)
+		if err == nil {
+			if steps += p.steps; steps > MaxSteps {
+				err = fmt.Errorf("the patterns up to here make %d instructions, more than %d", steps, MaxSteps)
+			}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("input rule %d (id %q): %w", i, r.ID, err)
 		}
 		seen[r.ID] = i
+		s.patterns = append(s.patterns, p)
 	}
 	return s, nil
 }
 
-func (s *Screen) compileRule(index int, r Rule) (int, error) {
+func (r Rule) compile() (*pattern, error) {
 	switch {
 	case strings.TrimSpace(r.ID) == "":
-		return 0, errors.New("the id is empty")
+		return nil, errors.New("the id is empty")
 	case strings.TrimSpace(r.Reason) == "":
-		return 0, errors.New("the reason is empty")
+		return nil, errors.New("the reason is empty")
 	case r.Pattern == "":
-		return 0, errors.New("the pattern is empty")
+		return nil, errors.New("the pattern is empty")
 	case len(r.Pattern) > MaxPatternBytes:
-		return 0, fmt.Errorf("the pattern has %d bytes, more than %d", len(r.Pattern), MaxPatternBytes)
+		return nil, fmt.Errorf("the pattern has %d bytes, more than %d", len(r.Pattern), MaxPatternBytes)
 	}
-	return s.compilePattern(index, r.Pattern)
+	return compilePattern(r.Pattern)
 }
 
 // Judge returns why one request is refused, or nil if no rule matches it. The first text is the request itself;
@@ -205,12 +196,16 @@ func (s *Screen) tooLarge(texts []string, form string) *Hit {
 }
 
 // match returns the index of the first rule before limit that matches one of the views of a text, or limit.
-func (s *Screen) match(views []view, limit int, left *budget) int {
-	for _, v := range views {
-		if v.mapped {
-			limit = s.mapped.match(v.text, limit, left)
-		} else {
-			limit = s.folded.match(v.text, limit, left)
+func (s *Screen) match(views []string, limit int, left *budget) int {
+	for _, view := range views {
+		for i, p := range s.patterns[:limit] {
+			if left.spent() {
+				return limit
+			}
+			if p.matches(view, left) {
+				limit = i
+				break
+			}
 		}
 	}
 	return limit

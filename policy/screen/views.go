@@ -3,169 +3,138 @@ package screen
 import (
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
-// A view is one reading of a text.
-type view struct {
-	text   string
-	mapped bool // or folded
-}
-
-// views returns the views of t.
-func views(t, folded string) []view {
-	all, seen := []view{{folded, false}}, []string(nil)
-	add := func(plain string) {
-		if !slices.Contains(seen, plain) {
-			seen = append(seen, plain)
-			all = append(all, view{letters(plain), true})
-		}
+// views returns the views of t, each once.
+func views(t, folded string) []string {
+	plain := folded
+	if !isASCII(t) {
+		plain = plainLetters(Fold(mapCapitals(t)))
 	}
-	plain := plainLetters(folded)
-	joined := join(plain)
-	add(plain)
-	add(joined)
-	add(join(gather(plain)))
-	add(shorten(joined, 1))
-	add(shorten(joined, 2))
-	gaps := gapsOf(plain)
-	if len(gaps) >= manyGaps || anyOfIn(plain, gaps, hardGap) {
-		add(apart(plain))
-	}
-	if anyOfIn(plain, gaps, sign) {
-		add(join(split(plain)))
-	}
-	if wide := spaced(t); wide != "" {
-		add(join(plainLetters(wide)))
-	}
-	if wide := unseen(t); wide != "" {
-		add(apart(plainLetters(Fold(wide))))
-	}
-	if isASCII(t) {
-		return all
-	}
-	add(join(plainLetters(Fold(strings.ReplaceAll(t, string(blankBraille), "")))))
-	add(join(plainLetters(Fold(mapCapitals(t)))))
+	all := []string{folded, letters(plain), letters(join(plain))}
 	if h := hidden(t); h != "" {
 		all = append(all, views(h, Fold(h))...) // h is ASCII, and so hides no further text
 	}
-	return all
-}
 
-const (
-	minRun       = 3        // equal letters in a row that no word has
-	minPieces    = 4        // pieces in a row that are a word
-	maxPiece     = 2        // bytes of a piece
-	manyGaps     = 2        // separators between words that are not there by accident
-	hardGap      = "_.:;!?" // the separators that no default pattern accepts between words
-	blankBraille = '\u2800' // looks like a space, but is none
-)
-
-// A span is a part of a text.
-type span struct{ from, to int }
-
-// gapsOf returns the separators between words that are not spaces: "_" and "." in "make_me.some".
-func gapsOf(s string) []span {
-	var gaps []span
-	for i := 1; i < len(s); i++ {
-		end := i
-		for isSolid(s[i-1]) && end < len(s) && isGap(s[end]) {
-			end++
-		}
-		if end > i && end < len(s) && isSolid(s[end]) {
-			gaps = append(gaps, span{i, end})
+	var once []string
+	for _, view := range all {
+		if !slices.Contains(once, view) {
+			once = append(once, view)
 		}
 	}
-	return gaps
+	return once
 }
 
-func isSolid(c byte) bool { return kind[c]&(letterByte|digitByte) != 0 }
-
-func isGap(c byte) bool { return ' ' < c && c < utf8.RuneSelf && c != '\'' && !isSolid(c) }
-
-// anyOfIn reports whether some of the spans of s have one of the characters.
-func anyOfIn(s string, spans []span, characters string) bool {
-	return slices.ContainsFunc(spans, func(at span) bool { return strings.ContainsAny(s[at.from:at.to], characters) })
+// Skeleton returns the letters that folded text looks like. As in UTS #39, skeletons are compared and not displayed: letters that look
+// the same become one letter, so "l" becomes "i", "rn" "m" and "vv" "w". Skeleton("mal-ware") is "maiware".
+func Skeleton(folded string) string {
+	return strings.NewReplacer("l", "i", "rn", "m", "vv", "w").Replace(letters(join(plainLetters(folded))))
 }
 
-// apart returns s with the separators between words replaced by a space: "make_me.some" is "make me some".
-func apart(s string) string {
+// plainLetters drops marks and replaces look-alikes beyond ASCII.
+func plainLetters(s string) string {
+	if isASCII(s) {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s))
+	for _, r := range norm.NFD.String(s) {
+		if c, ok := lookalike(r); ok {
+			b.WriteByte(c)
+			continue
+		}
+		switch {
+		case unicode.Is(unicode.Mn, r), unicode.Is(unicode.Me, r):
+		case r == 'æ':
+			b.WriteString("ae")
+		case r == 'œ':
+			b.WriteString("oe")
+		case unicode.Is(unicode.Pd, r), r == '·', r == '•', r >= utf8.RuneSelf && unicode.IsSymbol(r):
+			b.WriteByte('-')
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+const signs = "@$!|+" // ASCII signs that stand for letters in a word
+
+// likeASCII are the digits and signs that stand for a letter, behind the letter.
+var likeASCII = [...]string{"a4@", "b8", "e3", "g69", "i1!", "l|", "o0", "s5$", "t7+"}
+
+var leet = func() (leet [256]byte) {
+	for i := range leet {
+		leet[i] = byte(i)
+	}
+	for _, row := range likeASCII {
+		for _, c := range []byte(row[1:]) {
+			leet[c] = row[0]
+		}
+	}
+	return leet
+}()
+
+// isLetter reports whether c is a small letter or part of a character beyond ASCII.
+func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || c >= utf8.RuneSelf }
+
+func isWord(c byte) bool {
+	return isLetter(c) || '0' <= c && c <= '9' || strings.IndexByte(signs, c) >= 0
+}
+
+// letters replaces digits and signs that stand for letters in each word that has a letter.
+func letters(s string) string {
 	b := []byte(s)
-	for _, gap := range gapsOf(s) {
-		copy(b[gap.from:gap.to], strings.Repeat(" ", gap.to-gap.from))
-	}
-	return strings.Join(strings.Fields(string(b)), " ")
-}
-
-// split returns s with signs replaced by separators, which [join] drops: in "r|a|n" they are no letters.
-func split(s string) string {
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune(sign, r) {
-			return '-'
+	for i := 0; i < len(b); i++ {
+		end, hasLetter := i, false
+		for ; end < len(b) && isWord(b[end]); end++ {
+			hasLetter = hasLetter || isLetter(b[end])
 		}
-		return r
-	}, s)
-}
-
-// shorten returns s with each run of at least [minRun] equal letters cut to keep of them.
-func shorten(s string, keep int) string {
-	b := make([]byte, 0, len(s))
-	for i := 0; i < len(s); {
-		end := i + 1
-		for end < len(s) && s[end] == s[i] {
-			end++
+		last := i + len(strings.TrimRight(s[i:end], "!+")) // these are punctuation at the end of a word
+		for ; hasLetter && i < last; i++ {
+			b[i] = leet[b[i]]
 		}
-		n := end - i
-		if n >= minRun && 'a' <= s[i] && s[i] <= 'z' {
-			n = keep
-		}
-		b = append(b, s[i:i+n]...)
 		i = end
 	}
 	return string(b)
 }
 
-// gather returns s with [minPieces] or more words in a row of at most [maxPiece] bytes put together:
-// "ra ns om wa re" is "ransomware".
-func gather(s string) string {
-	words := strings.Split(s, " ")
-	var b strings.Builder
-	b.Grow(len(s))
-	for i := 0; i < len(words); {
-		end := i
-		for end < len(words) && len(words[end]) <= maxPiece && words[end] != "" {
-			end++
-		}
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		if end-i >= minPieces {
-			for _, w := range words[i:end] {
-				b.WriteString(w)
+const maxSplit = 32 // bytes between two letters of a word
+
+// join drops separators within words: signs that are not spaces, between two word bytes.
+func join(s string) string {
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); {
+		if i > 0 && isWord(s[i-1]) {
+			end := i
+			for end < len(s) && end-i < maxSplit && s[end] > ' ' && !isWord(s[end]) {
+				end++
 			}
-			i = end
-			continue
+			if end > i && end < len(s) && isWord(s[end]) {
+				i = end
+			}
 		}
-		b.WriteString(words[i])
+		b = append(b, s[i])
 		i++
 	}
-	return b.String()
+	return string(b)
 }
 
-// unseen returns s with invisible characters replaced by spaces, or "" if there are none: an invisible character can
-// separate words as well as the letters of one. In ASCII, white space is not invisible: folding makes it spaces.
-func unseen(s string) string {
-	if isASCII(s) && !strings.ContainsFunc(s, func(r rune) bool { return isIgnorable(r) && !isSpace(r) }) {
-		return ""
-	}
-	wide := strings.Map(func(r rune) rune {
-		if isIgnorable(r) {
-			return ' '
+// hidden returns the ASCII that is encoded in tag characters (U+E0020 to U+E007E) and in variation selectors taken as
+// bytes (U+FE00 to U+FE0F are 0 to 15, U+E0100 to U+E01EF 16 to 255). A model reads this text and a person does not see it.
+func hidden(s string) string {
+	var b []byte
+	for _, r := range s {
+		switch {
+		case 0xE0020 <= r && r <= 0xE007E:
+			b = append(b, byte(r-0xE0000))
+		case 0xE0110 <= r && r <= 0xE016E: // the printable ones of the second kind
+			b = append(b, byte(r-0xE0100+16))
 		}
-		return r
-	}, s)
-	if wide == s {
-		return ""
 	}
-	return wide
+	return string(b)
 }
