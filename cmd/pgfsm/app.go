@@ -130,7 +130,7 @@ func (a *app) withRunner(ctx context.Context, do func(*runner.Runner, *openedLed
 		err = do(r, l)
 	}
 	if l != nil {
-		return closing(a.w, l, err)
+		return l.closing(err)
 	}
 	return err
 }

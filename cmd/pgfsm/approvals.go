@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -14,51 +15,43 @@ import (
 )
 
 func newApprovals(w world) *cobra.Command {
-	var f ledgerFlags
-	cmd := group("approvals",
-		newApprovalsList(w, &f), newApprovalsShow(w, &f), newApprovalsApprove(w, &f), newApprovalsDeny(w, &f),
-		newApprovalsWatch(w, &f), newApprovalsServe(w, &f))
+	f := &ledgerFlags{w: w}
+	cmd := group("approvals", newApprovalsList(f), newApprovalsShow(f), newApprovalsApprove(f), newApprovalsDeny(f), newApprovalsWatch(f),
+		newApprovalsServe(f))
 	f.register(cmd)
 	return cmd
 }
 
-// looking opens the ledger to read, for a caller who may see every request.
-func (f *ledgerFlags) looking(ctx context.Context, w world, do func(*openedLedger) error) error {
-	return f.use(w, stores.ToRead, func(o *openedLedger) error {
-		if _, err := caller(ctx, w, o, ledger.ActRead); err != nil {
+// looking makes a command that opens the ledger to read, for a caller who may see every request.
+func (f *ledgerFlags) looking(use string, args cobra.PositionalArgs,
+	do func(ctx context.Context, o *openedLedger, args []string) error,
+) *cobra.Command {
+	return f.command(use, args, stores.ToRead, func(ctx context.Context, o *openedLedger, args []string) error {
+		if _, err := o.caller(ctx, ledger.ActRead); err != nil {
 			return err
 		}
-		return do(o)
+		return do(ctx, o, args)
 	})
 }
 
-func newApprovalsList(w world, f *ledgerFlags) *cobra.Command {
+func newApprovalsList(f *ledgerFlags) *cobra.Command {
 	l := requestList{Filter: ledger.Filter{Held: true}, none: "No request waits for a decision."}
-	cmd := &cobra.Command{
-		Use:  "list",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := l.choose(); err != nil {
-				return err
-			}
-			return f.looking(cmd.Context(), w, func(o *openedLedger) error {
-				return o.View(cmd.Context(), func(r ledger.Reader) error { return l.print(w, r, f.json, heldPrinter(o.now())) })
-			})
-		},
-	}
+	cmd := f.looking("list", cobra.NoArgs, func(ctx context.Context, o *openedLedger, _ []string) error {
+		return o.View(ctx, func(r ledger.Reader) error { return l.print(f, r, heldPrinter(o.now())) })
+	})
+	checkFirst(cmd, l.choose)
 	l.register(cmd, []string{string(ledger.Pending)}, 100)
 	return cmd
 }
 
 // heldPrinter shows each request in two lines.
-func heldPrinter(now string) func(world, []present.Run) {
-	return func(w world, rows []present.Run) {
-		k := newInk(w)
+func heldPrinter(now string) func(io.Writer, ink, []present.Run) {
+	return func(out io.Writer, k ink, rows []present.Run) {
 		for i := range rows {
 			d := &rows[i]
-			fmt.Fprintf(w.stdout, "%s  %s  %s %s for %s\n", k.bold(ledger.Short(d.Run)), d.Standing(now), visible.Clip(d.Server, maxTold),
+			fmt.Fprintf(out, "%s  %s  %s %s for %s\n", k.bold(ledger.Short(d.Run)), d.Standing(now), visible.Clip(d.Server, maxTold),
 				visible.Clip(d.Tool, maxTold), present.ShortName(d.Actor, d.Display, maxTold))
-			fmt.Fprintf(w.stdout, "  %s\n", visible.Clip(string(d.Args), maxTold))
+			fmt.Fprintf(out, "  %s\n", visible.Clip(string(d.Args), maxTold))
 		}
 	}
 }

@@ -27,12 +27,12 @@ type serveOptions struct {
 // defaultAdmin is the address without --admin.
 const defaultAdmin = "127.0.0.1:9464"
 
-func newApprovalsServe(w world, f *ledgerFlags) *cobra.Command {
+func newApprovalsServe(f *ledgerFlags) *cobra.Command {
 	o := serveOptions{ledgerFlags: f}
 	cmd := &cobra.Command{
 		Use:  "serve",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.serve(cmd.Context(), w) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.serve(cmd.Context()) },
 	}
 	cmd.Flags().StringVar(&o.admin, "admin", defaultAdmin, "the address to listen on: a loopback address and a port, or with serve.tls any IP address and a port")
 	cmd.Flags().StringArrayVar(&o.hosts, "host", nil, "a host name that a proxy sends in the Host header; may be given again")
@@ -42,8 +42,9 @@ func newApprovalsServe(w world, f *ledgerFlags) *cobra.Command {
 }
 
 // serve opens everything, and serves until ctx is done.
-func (o *serveOptions) serve(ctx context.Context, w world) error {
-	w.stderr = &sharedWriter{to: w.stderr}
+func (o *serveOptions) serve(ctx context.Context) error {
+	o.w.stderr = &sharedWriter{to: o.w.stderr}
+	w := o.w
 	for _, host := range o.hosts {
 		if !api.HostName(host) {
 			return fmt.Errorf("--host %q is no host name, alone or with a port", visible.Text(host))
@@ -76,7 +77,7 @@ func (o *serveOptions) serve(ctx context.Context, w world) error {
 		return fmt.Errorf("--admin: %w", err)
 	}
 	defer on.Close()
-	return o.use(w, stores.ToWrite, func(l *openedLedger) error {
+	return o.use(stores.ToWrite, func(l *openedLedger) error {
 		if err := l.verifyOpen(ctx); err != nil {
 			return err
 		}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -12,30 +14,28 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-func newApprovalsShow(w world, f *ledgerFlags) *cobra.Command {
-	return &cobra.Command{
-		Use:  "show ID",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := newReplayer()
+func newApprovalsShow(f *ledgerFlags) *cobra.Command {
+	return f.looking("show ID", cobra.ExactArgs(1), func(ctx context.Context, o *openedLedger, args []string) error {
+		p, err := newReplayer()
+		if err != nil {
+			return err
+		}
+		return o.View(ctx, func(r ledger.Reader) error {
+			id, err := ledger.FindRun(r, args[0])
 			if err != nil {
 				return err
 			}
-			return f.looking(cmd.Context(), w, func(o *openedLedger) error {
-				return o.View(cmd.Context(), func(r ledger.Reader) error {
-					id, err := ledger.FindRun(r, args[0])
-					if err != nil {
-						return err
-					}
-					b, err := ledger.BoundOf(r, p, id)
-					if err != nil {
-						return errNoRequest(err)
-					}
-					return f.showBound(w, &b, o.now())
-				})
+			b, err := ledger.BoundOf(r, p, id)
+			if err != nil {
+				return errNoRequest(err)
+			}
+			d := present.NewApproval(&b)
+			return f.print(d, func(out io.Writer, k ink) {
+				printBound(out, k, &d, o.now())
+				f.printVote(out, &d, o.now())
 			})
-		},
-	}
+		})
+	})
 }
 
 // newReplayer returns a replayer of today's machine.
@@ -47,27 +47,22 @@ func newReplayer() (*traces.Replayer, error) {
 	return traces.NewReplayer(m, nil), nil
 }
 
-func (f *ledgerFlags) showBound(w world, b *ledger.Bound, now string) error {
-	d := present.NewApproval(b)
-	if f.json {
-		return printJSON(w.stdout, d)
-	}
-	printBound(w, &d, now)
+// printVote prints the commands that decide about a held call.
+func (f *ledgerFlags) printVote(out io.Writer, d *present.Approval, now string) {
 	q := &d.Request
 	switch {
 	case q.Status != ledger.Pending || q.Overdue(now):
 	case d.Bound.Fresh != 0:
-		fmt.Fprintln(w.stdout, "\nTo decide, sign in at the console: pgfsm console prints a link.")
+		fmt.Fprintln(out, "\nTo decide, sign in at the console: pgfsm console prints a link.")
 	default:
-		fmt.Fprintf(w.stdout, "\nTo decide about exactly this:\n  %s\n  %s\n",
-			f.command("approve", q.Run, "--digest", string(q.Binding)),
-			f.command("deny", q.Run, "--digest", string(q.Binding))+" --reason '…'")
+		fmt.Fprintf(out, "\nTo decide about exactly this:\n  %s\n  %s\n",
+			f.approvals("approve", q.Run, "--digest", string(q.Binding)),
+			f.approvals("deny", q.Run, "--digest", string(q.Binding))+" --reason '…'")
 	}
-	return nil
 }
 
-// command writes a command of approvals for the same ledger.
-func (f *ledgerFlags) command(word string, args ...string) string {
+// approvals writes a command of approvals for the same ledger.
+func (f *ledgerFlags) approvals(word string, args ...string) string {
 	words := []string{"pgfsm", "approvals", word}
 	if f.config != "" {
 		words = append(words, "-c", f.config)
@@ -91,26 +86,26 @@ func configured(config string, words ...string) string {
 }
 
 // printBound prints everything that an approval binds to.
-func printBound(w world, d *present.Approval, now string) {
-	k, q := newInk(w), &d.Request
-	printFields(w, k, 13, d.Rows(now))
+func printBound(out io.Writer, k ink, d *present.Approval, now string) {
+	q := &d.Request
+	printFields(out, k, 13, d.Rows(now))
 	for _, c := range d.Risk {
-		fmt.Fprintf(w.stdout, "  risk rule %s\n", visible.Text(present.RiskRule(&c)))
+		fmt.Fprintf(out, "  risk rule %s\n", visible.Text(present.RiskRule(&c)))
 	}
-	fmt.Fprintln(w.stdout, k.bold("Arguments:"))
-	printBlock(w.stdout, k, " ", q.Args)
-	fmt.Fprintf(w.stdout, "%s %s\n", k.bold("Definition:"), q.Definition)
-	printBlock(w.stdout, k, " ", d.Definition)
+	fmt.Fprintln(out, k.bold("Arguments:"))
+	printBlock(out, k, " ", q.Args)
+	fmt.Fprintf(out, "%s %s\n", k.bold("Definition:"), q.Definition)
+	printBlock(out, k, " ", d.Definition)
 	for i := range d.Votes {
 		v := &d.Votes[i]
-		fmt.Fprintf(w.stdout, "%s %s by %s %s\n", k.bold("Vote:"), visible.Text(v.Outcome), visible.Text(v.Voter()), visible.Text(v.At+" "+v.Reason))
+		fmt.Fprintf(out, "%s %s by %s %s\n", k.bold("Vote:"), visible.Text(v.Outcome), visible.Text(v.Voter()), visible.Text(v.At+" "+v.Reason))
 	}
-	fmt.Fprintf(w.stdout, "%s %s\n", k.bold("Connection:"), d.Bound.Connection)
+	fmt.Fprintf(out, "%s %s\n", k.bold("Connection:"), d.Bound.Connection)
 	if d.Bound.Pin != "" {
-		fmt.Fprintf(w.stdout, "%s %s\n", k.bold("Pin:"), d.Bound.Pin)
+		fmt.Fprintf(out, "%s %s\n", k.bold("Pin:"), d.Bound.Pin)
 	}
 	if d.Bound.Schema != "" {
-		fmt.Fprintf(w.stdout, "%s %s, the operator's in place of the inputSchema\n", k.bold("Schema:"), d.Bound.Schema)
+		fmt.Fprintf(out, "%s %s, the operator's in place of the inputSchema\n", k.bold("Schema:"), d.Bound.Schema)
 	}
-	fmt.Fprintf(w.stdout, "%s %s\n", k.bold("Digest of all this:"), q.Binding)
+	fmt.Fprintf(out, "%s %s\n", k.bold("Digest of all this:"), q.Binding)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -16,28 +17,28 @@ import (
 	"pgfsm/traces/ledger/stores"
 )
 
-func newApprovalsApprove(w world, f *ledgerFlags) *cobra.Command {
-	return newVote(w, f, true, &cobra.Command{
+func newApprovalsApprove(f *ledgerFlags) *cobra.Command {
+	return newVote(f, true, &cobra.Command{
 		Use: "approve ID --digest DIGEST",
 	})
 }
 
-func newApprovalsDeny(w world, f *ledgerFlags) *cobra.Command {
-	return newVote(w, f, false, &cobra.Command{
+func newApprovalsDeny(f *ledgerFlags) *cobra.Command {
+	return newVote(f, false, &cobra.Command{
 		Use: "deny ID --digest DIGEST --reason REASON",
 	})
 }
 
-func newVote(w world, f *ledgerFlags, approve bool, cmd *cobra.Command) *cobra.Command {
+func newVote(f *ledgerFlags, approve bool, cmd *cobra.Command) *cobra.Command {
 	v := ledger.Ballot{Approve: approve}
 	var digest string
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		v.Run, v.Binding = args[0], canonical.Digest(digest)
 		if digest == "" || !approve && v.Reason == "" {
-			return f.incomplete(cmd.Context(), w, cmd.Name(), v)
+			return f.incomplete(cmd.Context(), cmd.Name(), v)
 		}
-		return f.use(w, stores.ToChange, func(o *openedLedger) error { return f.vote(cmd.Context(), w, o, v) })
+		return f.use(stores.ToChange, func(o *openedLedger) error { return f.vote(cmd.Context(), o, v) })
 	}
 	cmd.Flags().StringVar(&digest, "digest", "", "the whole digest that pgfsm approvals show prints")
 	cmd.Flags().StringVar(&v.Reason, "reason", "", fmt.Sprintf("why, in at most %d bytes", ledger.MaxReason))
@@ -45,8 +46,8 @@ func newVote(w world, f *ledgerFlags, approve bool, cmd *cobra.Command) *cobra.C
 }
 
 // vote records a vote, and ends the run if its call will never be made.
-func (f *ledgerFlags) vote(ctx context.Context, w world, o *openedLedger, v ledger.Ballot) (err error) {
-	if v.By, err = caller(ctx, w, o, ledger.ActVote); err != nil {
+func (f *ledgerFlags) vote(ctx context.Context, o *openedLedger, v ledger.Ballot) (err error) {
+	if v.By, err = o.caller(ctx, ledger.ActVote); err != nil {
 		return err
 	}
 	if v.Run, err = o.findRun(ctx, v.Run); err != nil {
@@ -54,7 +55,7 @@ func (f *ledgerFlags) vote(ctx context.Context, w world, o *openedLedger, v ledg
 	}
 	q, err := o.Vote(ctx, v)
 	if errors.Is(err, ledger.ErrExpired) || err == nil && q.Status == ledger.Denied {
-		end(ctx, w, o, v.Run)
+		o.end(ctx, v.Run)
 	}
 	if err != nil {
 		return errNoRequest(err)
@@ -70,27 +71,26 @@ func (f *ledgerFlags) vote(ctx context.Context, w world, o *openedLedger, v ledg
 	if err != nil {
 		return err
 	}
-	if f.json {
-		return printJSON(w.stdout, struct {
-			SchemaVersion int         `json:"schema_version"`
-			OK            bool        `json:"ok"`
-			By            string      `json:"by"`
-			Request       present.Run `json:"request"`
-			NotCalled     string      `json:"not_called,omitzero"`
-		}{schemaVersion, true, v.By.Name, d, why})
-	}
-	name := visible.Text(v.By.FullName())
-	switch {
-	case why != "":
-		fmt.Fprintf(w.stdout, "The vote of %s is recorded, but the call will not be made: %s\n", name, visible.Text(why))
-	case q.Status == ledger.Pending:
-		fmt.Fprintf(w.stdout, "%s agrees: %d of %d. The request waits for %d more, until %s.\n", name, q.Agreed, q.Quorum, q.Quorum-q.Agreed, q.Expires)
-	case q.Status == ledger.Approved:
-		fmt.Fprintf(w.stdout, "Approved by %s: %d of %d. %s\n", name, q.Agreed, q.Quorum, callNext(&q, f.resume(q.RunID)))
-	default:
-		fmt.Fprintf(w.stdout, "Denied by %s. Nothing was called, and nothing will be.\n", name)
-	}
-	return nil
+	doc := struct {
+		SchemaVersion int         `json:"schema_version"`
+		OK            bool        `json:"ok"`
+		By            string      `json:"by"`
+		Request       present.Run `json:"request"`
+		NotCalled     string      `json:"not_called,omitzero"`
+	}{schemaVersion, true, v.By.Name, d, why}
+	return f.print(doc, func(out io.Writer, _ ink) {
+		name := visible.Text(v.By.FullName())
+		switch {
+		case why != "":
+			fmt.Fprintf(out, "The vote of %s is recorded, but the call will not be made: %s\n", name, visible.Text(why))
+		case q.Status == ledger.Pending:
+			fmt.Fprintf(out, "%s agrees: %d of %d. The request waits for %d more, until %s.\n", name, q.Agreed, q.Quorum, q.Quorum-q.Agreed, q.Expires)
+		case q.Status == ledger.Approved:
+			fmt.Fprintf(out, "Approved by %s: %d of %d. %s\n", name, q.Agreed, q.Quorum, callNext(&q, f.resume(q.RunID)))
+		default:
+			fmt.Fprintf(out, "Denied by %s. Nothing was called, and nothing will be.\n", name)
+		}
+	})
 }
 
 // callNext names the processes that make an approved call, and the command that makes it if none of them runs.
@@ -104,9 +104,9 @@ func callNext(q *ledger.Request, resume string) string {
 }
 
 // incomplete explains which flags are missing, and where to find the digest; or why the run cannot be decided.
-func (f *ledgerFlags) incomplete(ctx context.Context, w world, word string, v ledger.Ballot) error {
-	err := f.use(w, stores.ToRead, func(o *openedLedger) error {
-		if _, err := caller(ctx, w, o, ledger.ActVote); err != nil {
+func (f *ledgerFlags) incomplete(ctx context.Context, word string, v ledger.Ballot) error {
+	err := f.use(stores.ToRead, func(o *openedLedger) error {
+		if _, err := o.caller(ctx, ledger.ActVote); err != nil {
 			return err
 		}
 		return errNoRequest(o.View(ctx, func(r ledger.Reader) (err error) {
@@ -123,25 +123,25 @@ func (f *ledgerFlags) incomplete(ctx context.Context, w world, word string, v le
 	if reason := v.Reason; reason != "" || !v.Approve {
 		again = append(again, "--reason", cmp.Or(reason, "REASON"))
 	}
-	repeat := f.command(word, again...)
+	repeat := f.approvals(word, again...)
 	switch {
 	case v.Binding != "":
 		return fmt.Errorf("--reason is missing: a denial needs one, and the requester reads it. Repeat with it:\n  %s", repeat)
 	case !v.Approve && v.Reason == "":
 		return fmt.Errorf("--digest and --reason are missing. The digest says which call you decide about; the requester reads the reason. "+
-			"Look at the call, which shows its digest:\n  %s\nThen repeat with both:\n  %s", f.command("show", v.Run), repeat)
+			"Look at the call, which shows its digest:\n  %s\nThen repeat with both:\n  %s", f.approvals("show", v.Run), repeat)
 	}
 	return fmt.Errorf("--digest is missing: it says which call you decide about. Look at the call, which shows its digest:\n  %s\n"+
-		"Then repeat with that digest:\n  %s", f.command("show", v.Run), repeat)
+		"Then repeat with that digest:\n  %s", f.approvals("show", v.Run), repeat)
 }
 
 // end ends a run that was denied or has expired. If it cannot, the next process that resumes runs does.
-func end(ctx context.Context, w world, o *openedLedger, run string) {
+func (o *openedLedger) end(ctx context.Context, run string) {
 	p, err := newReplayer()
 	if err == nil {
 		_, err = o.RecoverRun(ctx, p, run)
 	}
 	if err != nil && !errors.Is(err, ledger.ErrTaken) && !errors.Is(err, ledger.ErrEnded) {
-		fmt.Fprintf(w.stderr, "pgfsm: warning: what was decided is recorded; the run will be ended later: %s\n", visible.Lines(err.Error()))
+		fmt.Fprintf(o.w.stderr, "pgfsm: warning: what was decided is recorded; the run will be ended later: %s\n", visible.Lines(err.Error()))
 	}
 }

@@ -12,20 +12,14 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-func newApprovalsWatch(w world, f *ledgerFlags) *cobra.Command {
-	return &cobra.Command{
-		Use:  "watch",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.looking(cmd.Context(), w, func(o *openedLedger) error { return f.watch(cmd.Context(), w, o) })
-		},
-	}
+func newApprovalsWatch(f *ledgerFlags) *cobra.Command {
+	return f.looking("watch", cobra.NoArgs, func(ctx context.Context, o *openedLedger, _ []string) error { return f.watch(ctx, o) })
 }
 
 // watched are the events that watch prints.
 var watched = []ledger.Type{ledger.ApprovalRequested, ledger.ApprovalApproved, ledger.ApprovalDenied, ledger.ApprovalExpired}
 
-func (f *ledgerFlags) watch(ctx context.Context, w world, o *openedLedger) error {
+func (f *ledgerFlags) watch(ctx context.Context, o *openedLedger) error {
 	var after int64
 	err := o.View(ctx, func(r ledger.Reader) error {
 		end, err := r.End()
@@ -37,7 +31,7 @@ func (f *ledgerFlags) watch(ctx context.Context, w world, o *openedLedger) error
 			if err != nil {
 				return err
 			}
-			if err := f.printWatched(w, r, o.now(), &ledger.Event{Index: q.Entry, At: q.At, Type: ledger.ApprovalRequested, By: q.Actor}, &q); err != nil {
+			if err := f.printWatched(r, o.now(), &ledger.Event{Index: q.Entry, At: q.At, Type: ledger.ApprovalRequested, By: q.Actor}, &q); err != nil {
 				return err
 			}
 		}
@@ -50,7 +44,7 @@ func (f *ledgerFlags) watch(ctx context.Context, w world, o *openedLedger) error
 		if !slices.Contains(watched, e.Type) {
 			return nil
 		}
-		return o.View(ctx, func(r ledger.Reader) error { return f.printWatched(w, r, o.now(), &e, &q) })
+		return o.View(ctx, func(r ledger.Reader) error { return f.printWatched(r, o.now(), &e, &q) })
 	})
 	if ctx.Err() != nil {
 		return nil // the user ended it
@@ -59,7 +53,7 @@ func (f *ledgerFlags) watch(ctx context.Context, w world, o *openedLedger) error
 }
 
 // printWatched prints one line.
-func (f *ledgerFlags) printWatched(w world, r ledger.Reader, now string, e *ledger.Event, q *ledger.Request) error {
+func (f *ledgerFlags) printWatched(r ledger.Reader, now string, e *ledger.Event, q *ledger.Request) error {
 	d, err := present.RunWithArgs(r, q)
 	if err != nil {
 		return err
@@ -69,7 +63,7 @@ func (f *ledgerFlags) printWatched(w world, r ledger.Reader, now string, e *ledg
 		said.By, said.Display = q.Actor, q.Display
 	}
 	if f.json {
-		return printJSONLine(w, struct {
+		return printJSONLine(f.w, struct {
 			SchemaVersion int         `json:"schema_version"`
 			Type          ledger.Type `json:"type"`
 			At            string      `json:"at"`
@@ -77,7 +71,7 @@ func (f *ledgerFlags) printWatched(w world, r ledger.Reader, now string, e *ledg
 			Request       present.Run `json:"request"` // as it is now
 		}{schemaVersion, e.Type, e.At, said.By, d})
 	}
-	_, err = fmt.Fprintf(w.stdout, "%s  %-18s  %s  %s %s  by %s  (%s)\n", e.At, e.Type, d.Run, visible.Clip(d.Server, maxTold),
+	_, err = fmt.Fprintf(f.w.stdout, "%s  %-18s  %s  %s %s  by %s  (%s)\n", e.At, e.Type, d.Run, visible.Clip(d.Server, maxTold),
 		visible.Clip(d.Tool, maxTold), present.ShortName(said.By, said.Display, maxTold), d.Standing(now))
 	return err
 }

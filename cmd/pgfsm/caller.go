@@ -15,12 +15,12 @@ import (
 const tokenVariable = "PGFSM_TOKEN"
 
 // caller returns the owner of the token in PGFSM_TOKEN, who may do the action.
-func caller(ctx context.Context, w world, o *openedLedger, action ledger.Action) (who ledger.Caller, err error) {
-	text := w.env(tokenVariable)
+func (o *openedLedger) caller(ctx context.Context, action ledger.Action) (who ledger.Caller, err error) {
+	text := o.w.env(tokenVariable)
 	if text == "" {
 		return who, fmt.Errorf("%s is not set, so pgfsm cannot identify you; pgfsm token create --role ROLE --name NAME prints a token, to which you set the variable", tokenVariable)
 	}
-	if who, err = person(ctx, o, text); errors.Is(err, web.ErrNoCredentials) {
+	if who, err = o.person(ctx, text); errors.Is(err, web.ErrNoCredentials) {
 		err = o.View(ctx, func(r ledger.Reader) (err error) {
 			who, err = ledger.Authenticate(r, text, o.store.Now())
 			return err
@@ -33,7 +33,7 @@ func caller(ctx context.Context, w world, o *openedLedger, action ledger.Action)
 }
 
 // person returns the owner of a token of an identity provider. The error is [web.ErrNoCredentials] if it is not one.
-func person(ctx context.Context, o *openedLedger, text string) (who ledger.Caller, err error) {
+func (o *openedLedger) person(ctx context.Context, text string) (who ledger.Caller, err error) {
 	if o.loaded == nil {
 		return who, web.ErrNoCredentials
 	}
@@ -51,11 +51,11 @@ func person(ctx context.Context, o *openedLedger, text string) (who ledger.Calle
 }
 
 // manager returns the caller for managing tokens and pruning: the owner of the token, or without one the user of the operating system.
-func manager(ctx context.Context, w world, o *openedLedger) (ledger.Caller, error) {
-	if w.env(tokenVariable) == "" {
+func (o *openedLedger) manager(ctx context.Context) (ledger.Caller, error) {
+	if o.w.env(tokenVariable) == "" {
 		return ledger.Local(actor()), nil
 	}
-	return caller(ctx, w, o, ledger.ActManage)
+	return o.caller(ctx, ledger.ActManage)
 }
 
 // orRefused prints a refusal of the ledger and returns the exit code no. Other errors are returned unchanged.
@@ -65,12 +65,7 @@ func orRefused(w world, asJSON bool, err error) error {
 		return err
 	}
 	if asJSON {
-		err := printJSON(w.stdout, struct {
-			SchemaVersion int                `json:"schema_version"`
-			OK            bool               `json:"ok"`
-			Code          ledger.RefusalCode `json:"code"`
-			Reason        string             `json:"reason"`
-		}{schemaVersion, false, r.Code, err.Error()})
+		err := printJSON(w.stdout, document("ok", false, "code", r.Code, "reason", err.Error()))
 		if err != nil {
 			return err
 		}

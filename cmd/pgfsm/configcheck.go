@@ -25,11 +25,7 @@ func newConfig(w world) *cobra.Command {
 			err := o.check(cmd.Context(), w, strict)
 			var faults config.Errors
 			if o.json && errors.As(err, &faults) {
-				return errors.Join(printJSON(w.stdout, struct {
-					SchemaVersion int           `json:"schema_version"`
-					OK            bool          `json:"ok"`
-					Faults        config.Errors `json:"faults"`
-				}{schemaVersion, false, faults}), exit(exitCould))
+				return errors.Join(printJSON(w.stdout, document("ok", false, "faults", faults)), exit(exitCould))
 			}
 			return err
 		},
@@ -111,29 +107,14 @@ func (a *app) printCheck(found *checked, asJSON bool) error {
 		planner += fmt.Sprintf(", model %s at %s", m.Model, m.BaseURL)
 	}
 	if asJSON {
-		return printJSON(a.w.stdout, struct {
-			SchemaVersion int    `json:"schema_version"`
-			OK            bool   `json:"ok"`
-			Config        string `json:"config"`
-			Bundle        string `json:"bundle"`
-			Servers       int    `json:"servers"`
-			Allowed       int    `json:"allowed_tools"`
-			Rules         int    `json:"input_rules"`
-			Routes        int    `json:"routes"`
-			Outputs       int    `json:"output_types"`
-			Pinned        int    `json:"pinned_tools"`
-			Grants        int    `json:"grants"`
-			Risk          int    `json:"risk_rules"`
-			Policies      int    `json:"policies"`
-			Planner       string `json:"planner"`
-			Listen        string `json:"listen"`
-			Admin         string `json:"admin"`
-
-			Errors   []string `json:"errors"`
-			Warnings []string `json:"warnings"`
-		}{schemaVersion, len(found.errors) == 0, a.From, string(a.Bundle.Digest()), len(c.Servers), tools, len(c.Input.Rules),
-			len(c.Planner.Routes), len(c.Outputs), pinned, len(c.Grants), ladder, policies, planner,
-			a.Loaded.Serve.Listen, a.Loaded.Serve.Admin, found.errors, found.warnings})
+		return printJSON(a.w.stdout, document(
+			"ok", len(found.errors) == 0, "config", a.From, "bundle", string(a.Bundle.Digest()),
+			"servers", len(c.Servers), "allowed_tools", tools, "input_rules", len(c.Input.Rules),
+			"routes", len(c.Planner.Routes), "output_types", len(c.Outputs), "pinned_tools", pinned,
+			"grants", len(c.Grants), "risk_rules", ladder, "policies", policies, "planner", planner,
+			"listen", a.Loaded.Serve.Listen, "admin", a.Loaded.Serve.Admin, "errors", found.errors,
+			"warnings", found.warnings,
+		))
 	}
 	for _, text := range found.errors {
 		fmt.Fprintf(a.w.stderr, "pgfsm: error: %s\n", visible.Lines(text))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"io"
 	"net/url"
 	"os"
 	"os/exec"
@@ -28,16 +29,16 @@ type consoleOptions struct {
 }
 
 func newConsole(w world) *cobra.Command {
-	var o consoleOptions
+	o := consoleOptions{ledgerFlags: ledgerFlags{w: w}}
 	cmd := &cobra.Command{
 		Use:  "console",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			at, err := o.address(w, cmd)
+			at, err := o.address(cmd)
 			if err != nil {
 				return err
 			}
-			return o.use(w, stores.ToChange, func(l *openedLedger) error { return o.signIn(cmd.Context(), w, l, at) })
+			return o.use(stores.ToChange, func(l *openedLedger) error { return o.signIn(cmd.Context(), l, at) })
 		},
 	}
 	o.register(cmd)
@@ -47,7 +48,7 @@ func newConsole(w world) *cobra.Command {
 }
 
 // address returns the URL of the console's listener.
-func (o *consoleOptions) address(w world, cmd *cobra.Command) (string, error) {
+func (o *consoleOptions) address(cmd *cobra.Command) (string, error) {
 	if err := notEmpty(cmd, "url"); err != nil {
 		return "", err
 	}
@@ -55,7 +56,7 @@ func (o *consoleOptions) address(w world, cmd *cobra.Command) (string, error) {
 		if o.ledger != "" && o.config == "" {
 			return "http://" + defaultAdmin, nil
 		}
-		loaded, _, err := load(w, &options{config: o.config})
+		loaded, _, err := load(o.w, &options{config: o.config})
 		if err != nil {
 			return "", err
 		}
@@ -70,8 +71,8 @@ func (o *consoleOptions) address(w world, cmd *cobra.Command) (string, error) {
 }
 
 // signIn makes a link, and prints it or hands it to the browser.
-func (o *consoleOptions) signIn(ctx context.Context, w world, l *openedLedger, at string) error {
-	who, err := caller(ctx, w, l, ledger.ActRead)
+func (o *consoleOptions) signIn(ctx context.Context, l *openedLedger, at string) error {
+	who, err := l.caller(ctx, ledger.ActRead)
 	if err != nil {
 		return err
 	}
@@ -80,22 +81,14 @@ func (o *consoleOptions) signIn(ctx context.Context, w world, l *openedLedger, a
 		return err
 	}
 	link := at + console.LinkPath + secret
-	switch {
-	case o.open:
-		return o.openBrowser(ctx, w, l, link, secret)
-	case o.json:
-		return printJSON(w.stdout, struct {
-			SchemaVersion int    `json:"schema_version"`
-			URL           string `json:"url"`
-			Name          string `json:"name"`
-		}{schemaVersion, link, who.Name})
+	if o.open {
+		return o.openBrowser(ctx, l, link, secret)
 	}
-	_, err = fmt.Fprintln(w.stdout, link)
-	return err
+	return o.print(document("url", link, "name", who.Name), func(out io.Writer, _ ink) { fmt.Fprintln(out, link) })
 }
 
 // openBrowser opens a file that leads to the link: other users of the machine can read the arguments of a program.
-func (o *consoleOptions) openBrowser(ctx context.Context, w world, l *openedLedger, link, secret string) (err error) {
+func (o *consoleOptions) openBrowser(ctx context.Context, l *openedLedger, link, secret string) (err error) {
 	dir, err := os.MkdirTemp("", "pgfsm-console-")
 	if err != nil {
 		return err
@@ -107,11 +100,11 @@ func (o *consoleOptions) openBrowser(ctx context.Context, w world, l *openedLedg
 	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
 		return err
 	}
-	words := append(opener(w), file)
+	words := append(opener(o.w), file)
 	if out, err := exec.CommandContext(ctx, words[0], words[1:]...).CombinedOutput(); err != nil {
 		return fmt.Errorf("the browser cannot be opened (%w: %s); pgfsm console without --open prints the link", err, visible.Clip(string(out), maxTold))
 	}
-	fmt.Fprintln(w.stderr, "pgfsm: sign in in the browser; the link works for a minute")
+	fmt.Fprintln(o.w.stderr, "pgfsm: sign in in the browser; the link works for a minute")
 	err = ledger.Poll(ctx, ledger.PollInterval, func() (bool, error) {
 		_, err := l.Link(ctx, secret)
 		if errors.Is(err, ledger.ErrSession) { // it was used, or its time is over

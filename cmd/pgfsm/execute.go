@@ -54,7 +54,7 @@ func (a *app) identity(ctx context.Context, l *openedLedger, do string) (gateway
 	if l == nil || a.w.env(tokenVariable) == "" {
 		return gateway.Identity{Name: actor()}, nil
 	}
-	who, err := caller(ctx, a.w, l, ledger.ActCall)
+	who, err := l.caller(ctx, ledger.ActCall)
 	if err != nil {
 		return gateway.Identity{}, fmt.Errorf("%s: %w; unset it to %s as %s", tokenVariable, err, do, actor())
 	}

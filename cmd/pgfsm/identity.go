@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -17,24 +18,19 @@ import (
 )
 
 func newIdentity(w world) *cobra.Command {
-	var f ledgerFlags
-	cmd := group("identity",
-		newIdentityBlock(w, &f), newIdentityUnblock(w, &f), newIdentityList(w, &f))
+	f := &ledgerFlags{w: w}
+	cmd := group("identity", newIdentityBlock(f), newIdentityUnblock(f), newIdentityList(f))
 	f.register(cmd)
 	return cmd
 }
 
-func newIdentityBlock(w world, f *ledgerFlags) *cobra.Command {
-	return &cobra.Command{
-		Use:  "block ISSUER SUBJECT",
-		Args: cobra.ExactArgs(2),
-		RunE: changeIdentity(w, f, stores.ToWrite, "blocked", func(o *openedLedger, ctx context.Context, by ledger.Caller, issuer, subject string) error {
-			if err := knownIssuer(o.loaded, issuer); err != nil {
-				return err
-			}
-			return o.BlockIdentity(ctx, by, issuer, subject)
-		}),
-	}
+func newIdentityBlock(f *ledgerFlags) *cobra.Command {
+	return f.command("block ISSUER SUBJECT", cobra.ExactArgs(2), stores.ToWrite, func(ctx context.Context, o *openedLedger, args []string) error {
+		if err := knownIssuer(o.loaded, args[0]); err != nil {
+			return err
+		}
+		return f.changeSubject(ctx, o, args, "blocked", o.BlockIdentity)
+	})
 }
 
 // knownIssuer refuses an issuer that the configuration does not name: a block of its subjects would have no effect on tokens.
@@ -53,81 +49,51 @@ func knownIssuer(c *config.Loaded, issuer string) error {
 		cmp.Or(strings.Join(known, ", "), "none"))}
 }
 
-func newIdentityUnblock(w world, f *ledgerFlags) *cobra.Command {
-	return &cobra.Command{
-		Use:  "unblock ISSUER SUBJECT",
-		Args: cobra.ExactArgs(2),
-		RunE: changeIdentity(w, f, stores.ToChange, "unblocked", (*openedLedger).UnblockIdentity),
-	}
+func newIdentityUnblock(f *ledgerFlags) *cobra.Command {
+	return f.command("unblock ISSUER SUBJECT", cobra.ExactArgs(2), stores.ToChange, func(ctx context.Context, o *openedLedger, args []string) error {
+		return f.changeSubject(ctx, o, args, "unblocked", o.UnblockIdentity)
+	})
 }
 
-// changeIdentity makes a change to a subject and prints it.
-func changeIdentity(w world, f *ledgerFlags, purpose stores.Purpose, what string,
-	change func(o *openedLedger, ctx context.Context, by ledger.Caller, issuer, subject string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		return f.use(w, purpose, func(o *openedLedger) error {
-			by, err := manager(cmd.Context(), w, o)
-			if err != nil {
-				return err
-			}
-			if err := change(o, cmd.Context(), by, args[0], args[1]); err != nil {
-				return err
-			}
-			name := policy.SubjectName(args[0], args[1])
-			if f.json {
-				return printJSON(w.stdout, struct {
-					SchemaVersion int    `json:"schema_version"`
-					Change        string `json:"change"`
-					Name          string `json:"name"`
-				}{schemaVersion, what, name})
-			}
-			_, err = fmt.Fprintf(w.stdout, "%s is %s.\n", visible.Text(name), what)
-			return err
-		})
+// changeSubject makes a change to a subject and prints it.
+func (f *ledgerFlags) changeSubject(ctx context.Context, o *openedLedger, args []string, what string,
+	change func(ctx context.Context, by ledger.Caller, issuer, subject string) error,
+) error {
+	by, err := o.manager(ctx)
+	if err != nil {
+		return err
 	}
+	if err := change(ctx, by, args[0], args[1]); err != nil {
+		return err
+	}
+	name := policy.SubjectName(args[0], args[1])
+	return f.print(document("change", what, "name", name), func(out io.Writer, _ ink) {
+		fmt.Fprintf(out, "%s is %s.\n", visible.Text(name), what)
+	})
 }
 
-func newIdentityList(w world, f *ledgerFlags) *cobra.Command {
-	return &cobra.Command{
-		Use:  "list",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.use(w, stores.ToRead, func(o *openedLedger) error { return listBlocks(cmd.Context(), w, o, f.json) })
-		},
-	}
-}
-
-// listBlocks needs no token: a user who can read the file can read the rows.
-func listBlocks(ctx context.Context, w world, o *openedLedger, asJSON bool) error {
-	type block struct {
-		Name  string `json:"name"`
-		Since string `json:"since"`
-		By    string `json:"by"`
-	}
-	rows := []block{}
-	err := o.View(ctx, func(r ledger.Reader) error {
+// newIdentityList needs no token: a user who can read the file can read the rows.
+func newIdentityList(f *ledgerFlags) *cobra.Command {
+	return f.viewer("list", cobra.NoArgs, func(_ context.Context, _ *openedLedger, r ledger.Reader, _ []string) error {
+		type block struct {
+			Name  string `json:"name"`
+			Since string `json:"since"`
+			By    string `json:"by"`
+		}
+		rows := []block{}
 		for b, err := range r.Blocks() {
 			if err != nil {
 				return err
 			}
 			rows = append(rows, block{b.Name, b.Since, b.By})
 		}
-		return nil
+		return f.print(document("blocked", rows), func(out io.Writer, _ ink) {
+			for _, b := range rows {
+				fmt.Fprintf(out, "%s  since %s by %s\n", visible.Text(b.Name), b.Since, visible.Text(b.By))
+			}
+			if len(rows) == 0 {
+				fmt.Fprintln(f.w.stderr, "Nobody is blocked.")
+			}
+		})
 	})
-	if err != nil {
-		return err
-	}
-	if asJSON {
-		return printJSON(w.stdout, struct {
-			SchemaVersion int     `json:"schema_version"`
-			Blocked       []block `json:"blocked"`
-		}{schemaVersion, rows})
-	}
-	for _, b := range rows {
-		fmt.Fprintf(w.stdout, "%s  since %s by %s\n", visible.Text(b.Name), b.Since, visible.Text(b.By))
-	}
-	if len(rows) == 0 {
-		fmt.Fprintln(w.stderr, "Nobody is blocked.")
-	}
-	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +19,7 @@ import (
 
 // ledgerFlags name a ledger.
 type ledgerFlags struct {
+	w      world
 	config string
 	ledger string // instead of the configuration's
 	json   bool
@@ -31,19 +33,46 @@ func (f *ledgerFlags) register(cmd *cobra.Command) {
 }
 
 func newLedger(w world) *cobra.Command {
-	var f ledgerFlags
+	f := &ledgerFlags{w: w}
 	cmd := group("ledger",
-		newLedgerList(w, &f), newLedgerTail(w, &f), newLedgerShow(w, &f), newLedgerStatus(w, &f), newLedgerSummary(w, &f),
-		newLedgerTrace(w, &f), newLedgerWhatIf(w, &f), newLedgerVerify(w, &f), newLedgerCheckpoint(w, &f), newLedgerWitness(w, &f), newLedgerProve(w, &f),
-		newLedgerKey(w, &f), newLedgerRebuild(w, &f), newLedgerExport(w, &f), newLedgerPrune(w, &f), newLedgerCopy(w, &f),
-		newLedgerContinue(w, &f), newLedgerInit(w, &f))
+		newLedgerList(f), newLedgerTail(f), newLedgerShow(f), newLedgerStatus(f), newLedgerSummary(f), newLedgerTrace(f), newLedgerWhatIf(f),
+		newLedgerVerify(f), newLedgerCheckpoint(f), newLedgerWitness(f), newLedgerProve(f), newLedgerKey(f), newLedgerRebuild(f),
+		newLedgerExport(f), newLedgerPrune(f), newLedgerCopy(f), newLedgerContinue(f), newLedgerInit(f))
 	f.register(cmd)
 	return cmd
+}
+
+// command makes a command that opens the ledger for a purpose, and calls do.
+func (f *ledgerFlags) command(use string, args cobra.PositionalArgs, purpose stores.Purpose,
+	do func(ctx context.Context, o *openedLedger, args []string) error,
+) *cobra.Command {
+	return &cobra.Command{Use: use, Args: args, RunE: func(cmd *cobra.Command, args []string) error {
+		return f.use(purpose, func(o *openedLedger) error { return do(cmd.Context(), o, args) })
+	}}
+}
+
+// viewer makes a command that calls do with one consistent state of the ledger.
+func (f *ledgerFlags) viewer(use string, args cobra.PositionalArgs,
+	do func(ctx context.Context, o *openedLedger, r ledger.Reader, args []string) error,
+) *cobra.Command {
+	return f.command(use, args, stores.ToRead, func(ctx context.Context, o *openedLedger, args []string) error {
+		return o.View(ctx, func(r ledger.Reader) error { return do(ctx, o, r, args) })
+	})
+}
+
+// print prints a document as JSON, or else as text prints it.
+func (f *ledgerFlags) print(doc any, text func(out io.Writer, k ink)) error {
+	if f.json {
+		return printJSON(f.w.stdout, doc)
+	}
+	text(f.w.stdout, newInk(f.w))
+	return nil
 }
 
 // An openedLedger is an open ledger. One that was opened to read only has no [ledger.Ledger].
 type openedLedger struct {
 	*ledger.Ledger
+	w           world
 	store       ledger.Store
 	name        string
 	checkpoints config.Checkpoints
@@ -56,7 +85,7 @@ func openLedger(w world, file, flag string, purpose stores.Purpose) (*openedLedg
 	if err != nil {
 		return nil, err
 	}
-	return openStored(url, purpose, loaded)
+	return openStored(w, url, purpose, loaded)
 }
 
 // namedLedger returns the URL of the ledger that the flag names, or else the configuration, and that configuration.
@@ -84,12 +113,12 @@ func openConfigured(w world, loaded *config.Loaded, purpose stores.Purpose) (*op
 	if err != nil {
 		return nil, err
 	}
-	return openStored(url, purpose, loaded)
+	return openStored(w, url, purpose, loaded)
 }
 
 // openStored opens the ledger with this URL. Messages have its name: a URL may contain a password.
-func openStored(url string, purpose stores.Purpose, loaded *config.Loaded) (o *openedLedger, err error) {
-	o = &openedLedger{name: config.LedgerName(url), loaded: loaded}
+func openStored(w world, url string, purpose stores.Purpose, loaded *config.Loaded) (o *openedLedger, err error) {
+	o = &openedLedger{w: w, name: config.LedgerName(url), loaded: loaded}
 	if loaded != nil {
 		o.checkpoints = loaded.Checkpoints
 	}
@@ -179,29 +208,24 @@ func (o *openedLedger) verifyOpen(ctx context.Context) error {
 }
 
 // use opens the ledger for a purpose, calls do, and closes the ledger.
-func (f *ledgerFlags) use(w world, purpose stores.Purpose, do func(*openedLedger) error) error {
-	o, err := openLedger(w, f.config, f.ledger, purpose)
+func (f *ledgerFlags) use(purpose stores.Purpose, do func(*openedLedger) error) error {
+	o, err := openLedger(f.w, f.config, f.ledger, purpose)
 	if err != nil {
 		return err
 	}
-	return closing(w, o, orRefused(w, f.json, do(o)))
+	return o.closing(orRefused(f.w, f.json, do(o)))
 }
 
-// closing closes a ledger and returns err. A ledger that cannot be closed is only a warning, because the command's result stands.
-func closing(w world, o *openedLedger, err error) error {
+// closing closes the ledger and returns err. If the ledger cannot be closed, that is only a warning, because the command's result stands.
+func (o *openedLedger) closing(err error) error {
 	var late error
 	if o.Ledger != nil {
 		late = o.Ledger.Close()
 	}
 	if late = errors.Join(late, o.store.Close()); late != nil {
-		fmt.Fprintf(w.stderr, "pgfsm: warning: %s\n", visible.Lines(late.Error()))
+		fmt.Fprintf(o.w.stderr, "pgfsm: warning: %s\n", visible.Lines(late.Error()))
 	}
 	return err
-}
-
-// view calls do with one consistent state of the ledger.
-func (f *ledgerFlags) view(ctx context.Context, w world, do func(ledger.Reader) error) error {
-	return f.use(w, stores.ToRead, func(o *openedLedger) error { return o.View(ctx, do) })
 }
 
 // noRun explains that the ledger has no such run.

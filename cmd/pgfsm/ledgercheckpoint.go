@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"slices"
@@ -26,20 +27,12 @@ const codeInconsistent = "log_inconsistent"
 // publicMode is the mode of a file with a checkpoint.
 const publicMode = 0o644
 
-func newLedgerCheckpoint(w world, f *ledgerFlags) *cobra.Command {
+func newLedgerCheckpoint(f *ledgerFlags) *cobra.Command {
 	var keys []string
 	var out string
-	cmd := &cobra.Command{
-		Use:  "checkpoint",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.use(w, stores.ToRead, func(o *openedLedger) error {
-				return o.View(cmd.Context(), func(r ledger.Reader) error {
-					return orInconsistent(w, f.json, o.writeCheckpoint(w, r, keys, out, f.json))
-				})
-			})
-		},
-	}
+	cmd := f.viewer("checkpoint", cobra.NoArgs, func(_ context.Context, o *openedLedger, r ledger.Reader, _ []string) error {
+		return f.orInconsistent(f.writeCheckpoint(o, r, keys, out))
+	})
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "a file with a private key; may be given again (default: checkpoints.key of the configuration)")
 	cmd.Flags().StringVarP(&out, "output", "o", "", "the file to write to (default: standard output)")
 	return cmd
@@ -47,38 +40,29 @@ func newLedgerCheckpoint(w world, f *ledgerFlags) *cobra.Command {
 
 // orInconsistent prints that a log is not the one that was signed or cosigned before, and returns the exit code no. It returns other errors
 // unchanged.
-func orInconsistent(w world, asJSON bool, err error) error {
+func (f *ledgerFlags) orInconsistent(err error) error {
 	if errors.Is(err, checkpoint.ErrInconsistent) {
-		return tellUnproven(w, codeInconsistent, err, asJSON)
+		return tellUnproven(f.w, codeInconsistent, err, f.json)
 	}
 	return err
 }
 
 // writeCheckpoint signs the state of the log and writes it to a file or to standard output.
-func (o *openedLedger) writeCheckpoint(w world, r ledger.Reader, keys []string, out string, asJSON bool) error {
+func (f *ledgerFlags) writeCheckpoint(o *openedLedger, r ledger.Reader, keys []string, file string) error {
 	c, signed, err := o.sign(r, keys)
 	if err != nil {
 		return err
 	}
-	if out != "" {
-		if signed, err = replaceCheckpoint(r, out, c, signed); err != nil {
+	if file != "" {
+		if signed, err = replaceCheckpoint(r, file, c, signed); err != nil {
 			return err
 		}
 	}
-	switch {
-	case asJSON:
-		return printJSON(w.stdout, struct {
-			SchemaVersion int       `json:"schema_version"`
-			Origin        string    `json:"origin"`
-			Size          int64     `json:"size"`
-			Root          tlog.Hash `json:"root"`
-			Checkpoint    string    `json:"checkpoint"`
-		}{schemaVersion, c.Origin, c.Size, c.Root, string(signed)})
-	case out != "":
-		return nil
-	}
-	_, err = w.stdout.Write(signed)
-	return err
+	return f.print(document("origin", c.Origin, "size", c.Size, "root", c.Root, "checkpoint", string(signed)), func(out io.Writer, _ ink) {
+		if file == "" {
+			_, _ = out.Write(signed) // standard output keeps the error
+		}
+	})
 }
 
 // replaceCheckpoint writes a signed checkpoint to a file. If the file has a checkpoint of the same size, it stays, because it may have
@@ -163,25 +147,19 @@ func (o *openedLedger) writer(ctx context.Context, log *slog.Logger) (*checkpoin
 	})
 }
 
-func newLedgerWitness(w world, f *ledgerFlags) *cobra.Command {
+func newLedgerWitness(f *ledgerFlags) *cobra.Command {
 	var file, vkey string
-	cmd := &cobra.Command{
-		Use:  "witness URL --witness-key KEY",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			keys, err := readKeys("witness-key", []string{vkey}, checkpoint.WitnessVerifier)
-			if err != nil {
-				return err
-			}
-			to, err := checkpoint.NewWitness(args[0], keys[0])
-			if err != nil {
-				return err
-			}
-			return f.use(w, stores.ToRead, func(o *openedLedger) error {
-				return orInconsistent(w, f.json, o.witness(cmd.Context(), w, to, file))
-			})
-		},
-	}
+	cmd := &cobra.Command{Use: "witness URL --witness-key KEY", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
+		keys, err := readKeys("witness-key", []string{vkey}, checkpoint.WitnessVerifier)
+		if err != nil {
+			return err
+		}
+		to, err := checkpoint.NewWitness(args[0], keys[0])
+		if err != nil {
+			return err
+		}
+		return f.use(stores.ToRead, func(o *openedLedger) error { return f.orInconsistent(o.witness(cmd.Context(), to, file)) })
+	}}
 	cmd.Flags().StringVar(&vkey, "witness-key", "", "the verifier key of the witness, or the file with it")
 	cmd.Flags().StringVar(&file, "checkpoint", "", "the file with the signed checkpoint (default: a new checkpoint)")
 	mustFlags(cmd, "witness-key")
@@ -189,7 +167,7 @@ func newLedgerWitness(w world, f *ledgerFlags) *cobra.Command {
 }
 
 // witness has a witness cosign the checkpoint in a file, or a new one.
-func (o *openedLedger) witness(ctx context.Context, w world, to *checkpoint.Witness, file string) error {
+func (o *openedLedger) witness(ctx context.Context, to *checkpoint.Witness, file string) error {
 	var signed []byte
 	err := o.View(ctx, func(r ledger.Reader) (err error) {
 		signed, err = o.signedCheckpoint(r, file)
@@ -213,7 +191,7 @@ func (o *openedLedger) witness(ctx context.Context, w world, to *checkpoint.Witn
 	if file != "" {
 		return safefile.Replace(file, signed, cosigned, publicMode)
 	}
-	_, err = w.stdout.Write(cosigned)
+	_, err = o.w.stdout.Write(cosigned)
 	return err
 }
 
@@ -232,24 +210,18 @@ func (o *openedLedger) signedCheckpoint(r ledger.Reader, file string) (signed []
 	return signed, nil
 }
 
-func newLedgerProve(w world, f *ledgerFlags) *cobra.Command {
+func newLedgerProve(f *ledgerFlags) *cobra.Command {
 	var file, out string
-	cmd := &cobra.Command{
-		Use:  "prove RUN",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.use(w, stores.ToRead, func(o *openedLedger) error {
-				return o.View(cmd.Context(), func(r ledger.Reader) error { return orInconsistent(w, f.json, o.prove(w, r, args[0], file, out)) })
-			})
-		},
-	}
+	cmd := f.viewer("prove RUN", cobra.ExactArgs(1), func(_ context.Context, o *openedLedger, r ledger.Reader, args []string) error {
+		return f.orInconsistent(o.prove(r, args[0], file, out))
+	})
 	cmd.Flags().StringVar(&file, "checkpoint", "", "the file with a signed checkpoint that covers the run (default: a new checkpoint)")
 	cmd.Flags().StringVarP(&out, "output", "o", "", "the file to write to (default: standard output)")
 	return cmd
 }
 
 // prove writes the proof of a run to a file or to standard output.
-func (o *openedLedger) prove(w world, r ledger.Reader, run, file, out string) error {
+func (o *openedLedger) prove(r ledger.Reader, run, file, out string) error {
 	signed, err := o.signedCheckpoint(r, file)
 	if err != nil {
 		return err
@@ -262,7 +234,7 @@ func (o *openedLedger) prove(w world, r ledger.Reader, run, file, out string) er
 		return noRun(run, err)
 	}
 	if out == "" {
-		_, err := w.stdout.Write(p.Marshal())
+		_, err := o.w.stdout.Write(p.Marshal())
 		return err
 	}
 	return safefile.Write(out, p.Marshal(), 0o600)

@@ -2,10 +2,11 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"io"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -49,7 +50,7 @@ func (l *requestList) choose() error {
 }
 
 // print prints the requests as one document, or else as lines.
-func (l *requestList) print(w world, r ledger.Reader, asJSON bool, lines func(world, []present.Run)) error {
+func (l *requestList) print(f *ledgerFlags, r ledger.Reader, lines func(out io.Writer, k ink, rows []present.Run)) error {
 	rows, more := []present.Run{}, false
 	for q, err := range r.Requests(l.Filter) {
 		if err != nil {
@@ -64,42 +65,32 @@ func (l *requestList) print(w world, r ledger.Reader, asJSON bool, lines func(wo
 		}
 		rows = append(rows, d)
 	}
-	if asJSON {
-		return printJSON(w.stdout, struct {
-			SchemaVersion int           `json:"schema_version"`
-			More          bool          `json:"more"`
-			Requests      []present.Run `json:"requests"`
-		}{schemaVersion, more, rows})
-	}
-	if len(rows) == 0 {
-		fmt.Fprintln(w.stderr, l.none)
-		return nil
-	}
-	lines(w, rows)
-	if several := present.SameDisplay(l.Who, rows); several != "" {
-		fmt.Fprintln(w.stderr, visible.Text(several))
-	}
-	if more {
-		fmt.Fprintln(w.stderr, "There are more; --limit 0 lists all.")
-	}
-	return nil
+	return f.print(document("more", more, "requests", rows), func(out io.Writer, k ink) {
+		if len(rows) == 0 {
+			fmt.Fprintln(f.w.stderr, l.none)
+			return
+		}
+		lines(out, k, rows)
+		if several := present.SameDisplay(l.Who, rows); several != "" {
+			fmt.Fprintln(f.w.stderr, visible.Text(several))
+		}
+		if more {
+			fmt.Fprintln(f.w.stderr, "There are more; --limit 0 lists all.")
+		}
+	})
 }
 
-func newLedgerList(w world, f *ledgerFlags) *cobra.Command {
+func newLedgerList(f *ledgerFlags) *cobra.Command {
 	l := requestList{Filter: ledger.Filter{Newest: true}, none: "No run matches."}
-	cmd := &cobra.Command{
-		Use:  "list",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := notEmpty(cmd, "actor", "task", "server", "tool", "policy", "code", "since", "until", "text"); err != nil {
-				return err
-			}
-			if err := l.choose(); err != nil {
-				return err
-			}
-			return f.view(cmd.Context(), w, func(r ledger.Reader) error { return l.print(w, r, f.json, printRuns) })
-		},
-	}
+	cmd := f.viewer("list", cobra.NoArgs, func(_ context.Context, _ *openedLedger, r ledger.Reader, _ []string) error {
+		return l.print(f, r, printRuns)
+	})
+	checkFirst(cmd, func() error {
+		if err := notEmpty(cmd, "actor", "task", "server", "tool", "policy", "code", "since", "until", "text"); err != nil {
+			return err
+		}
+		return l.choose()
+	})
 	l.register(cmd, nil, 50)
 	cmd.Flags().StringVar(&l.Who, "actor", "", "runs of this `NAME`: an actor, or a display name, which several actors may have")
 	cmd.Flags().StringVar(&l.Task, "task", "", "runs of the task with this `ID`")
@@ -113,61 +104,26 @@ func newLedgerList(w world, f *ledgerFlags) *cobra.Command {
 	return cmd
 }
 
-const (
-	tableWidth  = 120 // characters
-	minColumn   = 8
-	actorColumn = 3
-	toolColumn  = 4
-)
+// Bounds of the columns of a list, so that a line has at most 120 characters.
+const maxActor, maxTool, maxCode = 18, 27, 24
 
-// printRuns shows each run in one line. Long actors, tools, policies and codes are cut so that a line fits. Of an actor, and of a server and
-// its tool, the end stays.
-func printRuns(w world, rows []present.Run) {
-	lines := [][]string{{"RUN", "REQUESTED", "STATUS", "ACTOR", "SERVER/TOOL", "POLICY/CODE"}}
+// printRuns shows each run in one line. Of a long tool with its server, the end stays.
+func printRuns(out io.Writer, _ ink, rows []present.Run) {
+	table := newTable(out)
+	fmt.Fprintln(table, "RUN\tREQUESTED\tSTATUS\tACTOR\tSERVER/TOOL\tPOLICY/CODE")
 	for _, d := range rows {
-		tool := ""
+		tool := "-"
 		if d.Tool != "" {
-			tool = d.Server + "/" + d.Tool
+			tool = visible.Text(d.Server + "/" + d.Tool)
 			if d.Unverified {
 				tool += " ?"
 			}
 		}
-		lines = append(lines, []string{ledger.Short(d.Run), d.At, string(d.Status), d.Requester(), tool, cmp.Or(d.Code, d.Policy)})
-	}
-	widths := make([]int, len(lines[0]))
-	total := 2 * (len(widths) - 1)
-	for _, cells := range lines {
-		for i := range cells {
-			cells[i] = visible.Text(cmp.Or(cells[i], "-"))
-			wider := max(utf8.RuneCountInString(cells[i])-widths[i], 0)
-			widths[i], total = widths[i]+wider, total+wider
+		if runes := []rune(tool); len(runes) > maxTool {
+			tool = "…" + string(runes[len(runes)-maxTool+1:])
 		}
+		code := visible.Text(visible.Cut(cmp.Or(d.Code, d.Policy, "-"), maxCode-1, "…"))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", ledger.Short(d.Run), d.At, d.Status, present.ShortName(d.Actor, d.Display, maxActor), tool, code)
 	}
-	names := widths[actorColumn:]
-	for ; total > tableWidth && slices.Max(names) > minColumn; total-- {
-		names[slices.Index(names, slices.Max(names))]--
-	}
-	k := newInk(w)
-	for n, cells := range lines {
-		line := ""
-		for i, cell := range cells {
-			switch runes, most := []rune(cell), widths[i]-1; {
-			case len(runes) <= widths[i]:
-			case i == actorColumn && n > 0:
-				cell = present.ShortName(rows[n-1].Actor, rows[n-1].Display, widths[i])
-			case i == toolColumn:
-				cell = "…" + string(runes[len(runes)-most:])
-			default:
-				cell = string(runes[:most]) + "…"
-			}
-			if i < len(cells)-1 {
-				cell = fmt.Sprintf("%-*s  ", widths[i], cell)
-			}
-			line += cell
-		}
-		if n == 0 {
-			line = k.bold(line)
-		}
-		fmt.Fprintln(w.stdout, line)
-	}
+	table.Flush()
 }

@@ -2,89 +2,265 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner"
+	"pgfsm/internal/safefile"
 	"pgfsm/internal/visible"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/stores"
 )
 
-func newLedgerShow(w world, f *ledgerFlags) *cobra.Command {
-	return &cobra.Command{
-		Use:  "show RUN",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := newReplayer()
+func newLedgerShow(f *ledgerFlags) *cobra.Command {
+	return f.viewer("show RUN", cobra.ExactArgs(1), func(ctx context.Context, o *openedLedger, r ledger.Reader, args []string) error {
+		p, err := newReplayer()
+		if err != nil {
+			return err
+		}
+		run, err := ledger.FindRun(r, args[0])
+		if err != nil {
+			return err
+		}
+		q, err := r.Request(run)
+		if err != nil {
+			return noRun(run, err)
+		}
+		d, err := present.NewDetails(r, &q)
+		if err != nil {
+			return err
+		}
+		result, note, err := runner.CallResult(ctx, r, p, &q)
+		if err != nil {
+			note = "the result cannot be shown: " + err.Error()
+		}
+		if d.ResultNote = note; result != nil {
+			d.Result = result
+		}
+		var events []present.Event
+		for e, err := range ledger.EventsOf(r, run) {
 			if err != nil {
 				return err
 			}
-			return f.use(w, stores.ToRead, func(o *openedLedger) error {
-				return o.View(cmd.Context(), func(r ledger.Reader) error { return showRun(cmd.Context(), w, r, p, args[0], o.now(), f.json) })
-			})
-		},
+			events = append(events, present.NewEvent(&e))
+		}
+		doc := struct {
+			present.Details
+			Events []present.Event `json:"events"`
+		}{d, events}
+		return f.print(doc, func(out io.Writer, k ink) {
+			printRun(out, k, &d, events, o.now())
+		})
+	})
+}
+
+func printRun(out io.Writer, k ink, d *present.Details, events []present.Event, now string) {
+	run := d.Request.Run
+	printFields(out, k, 12, d.Rows(events, now))
+	if len(d.Request.Args) > 0 {
+		fmt.Fprintf(out, "%s\n%s\n", k.bold("Arguments:"), indented(d.Request.Args, wholeTrace(run)))
+	}
+	fmt.Fprintln(out)
+	switch {
+	case d.ResultNote != "":
+		fmt.Fprintf(out, "%s %s\n\n", k.bold("Result:"), visible.Text(d.ResultNote))
+	case d.Result.Kind() != 'n':
+		fmt.Fprintf(out, "%s\n%s\n\n", k.bold("Result:"), indented(d.Result, wholeTrace(run)))
+	}
+	for i := range events {
+		fmt.Fprintln(out, events[i].Line(false))
 	}
 }
 
-func showRun(ctx context.Context, w world, r ledger.Reader, p *traces.Replayer, run, now string, asJSON bool) error {
+// printFields prints rows with names that are padded to a width.
+func printFields(out io.Writer, k ink, width int, rows []present.Row) {
+	for _, row := range rows {
+		fmt.Fprintf(out, "%s %s\n", k.bold(fmt.Sprintf("%-*s", width, row.Name+":")), visible.Text(row.Value))
+	}
+}
+
+func newLedgerStatus(f *ledgerFlags) *cobra.Command {
+	return f.command("status", cobra.NoArgs, stores.ToRead, func(ctx context.Context, o *openedLedger, _ []string) error {
+		last, err := checkpoint.Last(o.checkpoints.Dir)
+		if err != nil {
+			return err
+		}
+		p, err := ledger.ReadReplicas(ctx, o.store, o.store.Now())
+		if err != nil {
+			return err
+		}
+		d := present.NewReplicas(&p, last.Size)
+		return f.print(d, func(out io.Writer, k ink) {
+			printFields(out, k, 12, d.Rows())
+			for _, r := range d.Replicas {
+				fmt.Fprintf(out, "%s %s  since %s  %s  bundle %s  %s\n", k.bold("Replica:"), visible.Text(r.ID), visible.Text(r.Since),
+					visible.Text(r.Build), visible.Text(r.Bundle.Short()), count(r.Runs, "run"))
+			}
+			if len(d.Replicas) == 0 {
+				fmt.Fprintln(f.w.stderr, "No gateway runs on this ledger.")
+			}
+			if d.BundlesDiffer {
+				fmt.Fprintln(f.w.stderr, "The replicas have different bundles: give each the same configuration, and restart those that have another.")
+			}
+		})
+	})
+}
+
+func newLedgerSummary(f *ledgerFlags) *cobra.Command {
+	var since string
+	cmd := f.viewer("summary", cobra.NoArgs, func(_ context.Context, o *openedLedger, r ledger.Reader, _ []string) error {
+		from, err := ledger.ParsePast(since, o.store.Now())
+		if err != nil {
+			return fmt.Errorf("--since %w", err)
+		}
+		a, err := ledger.ReadActivity(r, from, o.now())
+		if err != nil {
+			return err
+		}
+		d := present.NewSummary(&a)
+		return f.print(d, func(out io.Writer, k ink) {
+			printFields(out, k, 14, []present.Row{{Name: "Runs", Value: d.Counted()}})
+			for _, c := range d.Statuses {
+				fmt.Fprintf(out, "%8d  %s\n", c.Runs, c.Status)
+			}
+			if len(d.Refusals) > 0 {
+				fmt.Fprintln(out, k.bold("Refusals:"))
+			}
+			for _, c := range d.Refusals {
+				fmt.Fprintf(out, "%8d  %s: %s\n", c.Runs, visible.Text(c.Code), visible.Text(c.Remedy))
+			}
+			printFields(out, k, 14, d.Approvals.Rows())
+			if d.Active != nil {
+				printFields(out, k, 14, d.Active.Rows())
+			}
+		})
+	})
+	cmd.Flags().StringVar(&since, "since", present.DefaultPeriod, "runs that were requested since this `TIME`")
+	return cmd
+}
+
+func newLedgerTrace(f *ledgerFlags) *cobra.Command {
+	var out string
+	var all bool
+	cmd := &cobra.Command{Use: "trace RUN | --all -o DIR", Args: cobra.MaximumNArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
+		if all == (len(args) == 1) {
+			return errors.New("name one RUN, or give --all")
+		}
+		if all && out == "" {
+			return errors.New("--all needs -o DIR: it writes one file a run")
+		}
+		p, err := newReplayer()
+		if err != nil {
+			return err
+		}
+		return f.use(stores.ToRead, func(o *openedLedger) error {
+			return o.View(cmd.Context(), func(r ledger.Reader) error {
+				if all {
+					return f.writeTraces(cmd.Context(), r, p, out)
+				}
+				return f.writeTrace(cmd.Context(), r, p, args[0], out)
+			})
+		})
+	}}
+	cmd.Flags().StringVarP(&out, "output", "o", "", "the file, or with --all the folder, to write to (default: standard output)")
+	cmd.Flags().BoolVar(&all, "all", false, "write the traces of all runs that have one")
+	return cmd
+}
+
+// writeTrace writes the trace of one run.
+func (f *ledgerFlags) writeTrace(ctx context.Context, r ledger.Reader, p *traces.Replayer, run, out string) error {
 	run, err := ledger.FindRun(r, run)
 	if err != nil {
 		return err
 	}
-	q, err := r.Request(run)
+	doc, err := ledger.Trace(ctx, r, run, p)
 	if err != nil {
 		return noRun(run, err)
 	}
-	d, err := present.NewDetails(r, &q)
+	if out == "" {
+		_, err := forScreen(f.w.stdout, f.w.stdout).Write(doc)
+		return err
+	}
+	return safefile.Write(out, doc, 0o600)
+}
+
+// writeTraces writes the traces of all runs that have one, and says how many have none yet.
+func (f *ledgerFlags) writeTraces(ctx context.Context, r ledger.Reader, p *traces.Replayer, folder string) error {
+	written, open, err := ledger.WriteTraces(ctx, r, p, folder)
 	if err != nil {
 		return err
 	}
-	result, note, err := runner.CallResult(ctx, r, p, &q)
-	if err != nil {
-		note = "the result cannot be shown: " + err.Error()
-	}
-	d.ResultNote = note
-	if result != nil {
-		d.Result = result
-	}
-	var events []present.Event
-	for e, err := range ledger.EventsOf(r, run) {
+	folder = filepath.ToSlash(folder)
+	return f.print(document("folder", folder, "written", written, "open", open), func(out io.Writer, _ ink) {
+		fmt.Fprintf(out, "%s in %s", count(written, "trace"), visible.Text(folder))
+		if open > 0 {
+			fmt.Fprintf(out, "; %s under way and without one yet", counted(open, "run is", "runs are"))
+		}
+		fmt.Fprintln(out)
+	})
+}
+
+func newLedgerWhatIf(f *ledgerFlags) *cobra.Command {
+	var bundle string
+	cmd := f.viewer("what-if RUN", cobra.ExactArgs(1), func(_ context.Context, _ *openedLedger, r ledger.Reader, args []string) error {
+		p, err := newReplayer()
 		if err != nil {
 			return err
 		}
-		events = append(events, present.NewEvent(&e))
-	}
-	if asJSON {
-		return printJSON(w.stdout, struct {
-			present.Details
-			Events []present.Event `json:"events"`
-		}{d, events})
-	}
-	k := newInk(w)
-	printFields(w, k, 12, d.Rows(events, now))
-	if len(d.Request.Args) > 0 {
-		fmt.Fprintf(w.stdout, "%s\n%s\n", k.bold("Arguments:"), indented(d.Request.Args, wholeTrace(run)))
-	}
-	fmt.Fprintln(w.stdout)
-	switch {
-	case note != "":
-		fmt.Fprintf(w.stdout, "%s %s\n\n", k.bold("Result:"), visible.Text(note))
-	case result != nil:
-		fmt.Fprintf(w.stdout, "%s\n%s\n\n", k.bold("Result:"), indented(result, wholeTrace(run)))
-	}
-	for i := range events {
-		fmt.Fprintln(w.stdout, events[i].Line(false))
-	}
-	return nil
+		run, err := ledger.FindRun(r, args[0])
+		if err != nil {
+			return err
+		}
+		tried, err := ledger.TryBundle(r, p, run, canonical.Digest(bundle))
+		switch {
+		case errors.Is(err, ledger.ErrBundle) && bundle == "":
+			return errors.New("no configuration is active: pgfsm serve records its configuration when it starts; name one with --bundle")
+		case err != nil:
+			return noRun(run, err)
+		}
+		d := present.NewWhatIf(run, &tried)
+		return f.print(d, func(out io.Writer, k ink) { printWhatIf(out, k, &d) })
+	})
+	checkFirst(cmd, func() error {
+		if err := notEmpty(cmd, "bundle"); err != nil || bundle == "" {
+			return err
+		}
+		if _, err := canonical.ParseDigest(bundle); err != nil {
+			return fmt.Errorf("--bundle: %w", err)
+		}
+		return nil
+	})
+	cmd.Flags().StringVar(&bundle, "bundle", "", "the digest of the configuration that judges (default: the active one)")
+	return cmd
 }
 
-// printFields prints rows with names that are padded to a width.
-func printFields(w world, k ink, width int, rows []present.Row) {
-	for _, row := range rows {
-		fmt.Fprintf(w.stdout, "%s %s\n", k.bold(fmt.Sprintf("%-*s", width, row.Name+":")), visible.Text(row.Value))
+func printWhatIf(out io.Writer, k ink, d *present.WhatIf) {
+	for _, by := range []struct {
+		name   string
+		judged *present.Judged
+	}{{"By the run's own configuration", &d.Own}, {"By " + string(d.Bundle), &d.Judged}} {
+		fmt.Fprintln(out, k.bold(by.name))
+		for _, row := range by.judged.Rows() {
+			if row.Value != "" {
+				fmt.Fprintf(out, "  %-10s %s\n", row.Name+":", visible.Text(row.Value))
+			}
+		}
+	}
+	switch {
+	case len(d.Changes) > 0:
+		fmt.Fprintln(out, k.bold("Changes:"), strings.Join(d.Changes, ", "))
+	case d.Judged.Decision == present.Unknown:
+		fmt.Fprintln(out, k.bold("The decision is not known."))
+	default:
+		fmt.Fprintln(out, k.bold("The decision is the same."))
 	}
 }

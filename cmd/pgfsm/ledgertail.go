@@ -21,29 +21,23 @@ const (
 	maxTold = 200
 )
 
-func newLedgerTail(w world, f *ledgerFlags) *cobra.Command {
+func newLedgerTail(f *ledgerFlags) *cobra.Command {
 	var t tailing
-	cmd := &cobra.Command{
-		Use:  "tail",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if t.lines < 0 {
-				return fmt.Errorf("-n is %d: give how many events to print, 0 or more", t.lines)
-			}
-			if err := notEmpty(cmd, "type", "run", "by", "since", "until"); err != nil {
-				return err
-			}
-			return f.use(w, stores.ToRead, func(o *openedLedger) (err error) {
-				if t.Run, err = o.findRun(cmd.Context(), t.Run); err != nil {
-					return err
-				}
-				if err := t.Choose(t.since, t.until, o.store.Now()); err != nil {
-					return fmt.Errorf("--%w", err)
-				}
-				return t.tail(cmd.Context(), w, o, f.json)
-			})
-		},
-	}
+	cmd := f.command("tail", cobra.NoArgs, stores.ToRead, func(ctx context.Context, o *openedLedger, _ []string) (err error) {
+		if t.Run, err = o.findRun(ctx, t.Run); err != nil {
+			return err
+		}
+		if err := t.Choose(t.since, t.until, o.store.Now()); err != nil {
+			return fmt.Errorf("--%w", err)
+		}
+		return t.tail(ctx, o, f)
+	})
+	checkFirst(cmd, func() error {
+		if t.lines < 0 {
+			return fmt.Errorf("-n is %d: give how many events to print, 0 or more", t.lines)
+		}
+		return notEmpty(cmd, "type", "run", "by", "since", "until")
+	})
 	cmd.Flags().IntVarP(&t.lines, "lines", "n", defaultTail, "the number of events")
 	cmd.Flags().BoolVarP(&t.follow, "follow", "f", false, "also print new events as they are recorded")
 	cmd.Flags().StringVar((*string)(&t.Type), "type", "", "events of this `TYPE`")
@@ -68,7 +62,7 @@ func (t *tailing) matches(e *ledger.Event) bool {
 }
 
 // tail prints the last events, and then new ones if follow is set.
-func (t *tailing) tail(ctx context.Context, w world, o *openedLedger, asJSON bool) error {
+func (t *tailing) tail(ctx context.Context, o *openedLedger, f *ledgerFlags) error {
 	var from int64
 	var last []ledger.Event
 	err := o.View(ctx, func(r ledger.Reader) error {
@@ -96,7 +90,7 @@ func (t *tailing) tail(ctx context.Context, w world, o *openedLedger, asJSON boo
 	})
 	for i := range last {
 		if err == nil {
-			err = printEvent(w, &last[i], asJSON)
+			err = f.printEvent(&last[i])
 		}
 	}
 	if err != nil || !t.follow {
@@ -106,7 +100,7 @@ func (t *tailing) tail(ctx context.Context, w world, o *openedLedger, asJSON boo
 		if !t.matches(&e) {
 			return nil
 		}
-		return printEvent(w, &e, asJSON)
+		return f.printEvent(&e)
 	})
 	if ctx.Err() != nil {
 		return nil // the user ended it
@@ -114,13 +108,13 @@ func (t *tailing) tail(ctx context.Context, w world, o *openedLedger, asJSON boo
 	return err
 }
 
-func printEvent(w world, e *ledger.Event, asJSON bool) error {
+func (f *ledgerFlags) printEvent(e *ledger.Event) error {
 	event := present.NewEvent(e)
-	if asJSON {
+	if f.json {
 		event.SchemaVersion = schemaVersion
-		return printJSONLine(w, event)
+		return printJSONLine(f.w, event)
 	}
-	_, err := fmt.Fprintln(w.stdout, event.Line(true))
+	_, err := fmt.Fprintln(f.w.stdout, event.Line(true))
 	return err
 }
 

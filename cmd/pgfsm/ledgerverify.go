@@ -11,35 +11,35 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/safefile"
 	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
+	"pgfsm/traces/ledger/stores"
 )
 
-func newLedgerVerify(w world, f *ledgerFlags) *cobra.Command {
+func newLedgerVerify(f *ledgerFlags) *cobra.Command {
 	var path string
 	var keys keyFlags
 	var execute bool
-	cmd := &cobra.Command{
-		Use:  "verify",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var report ledger.Report
-			given, err := givenCheckpoint(w, cmd.Flags().Changed("checkpoint"), path, &keys)
-			if err == nil {
-				err = f.view(cmd.Context(), w, func(r ledger.Reader) (err error) {
-					report, err = verifyLedger(cmd.Context(), w, r, given, execute)
+	cmd := &cobra.Command{Use: "verify", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+		var report ledger.Report
+		given, err := givenCheckpoint(f.w, cmd.Flags().Changed("checkpoint"), path, &keys)
+		if err == nil {
+			err = f.use(stores.ToRead, func(o *openedLedger) error {
+				return o.View(cmd.Context(), func(r ledger.Reader) (err error) {
+					report, err = verifyLedger(cmd.Context(), f.w, r, given, execute)
 					return err
 				})
-			}
-			var fault *ledger.Fault // of the checkpoint, of the file, or of a row
-			if err != nil && !errors.As(err, &fault) {
-				return err
-			}
-			return tellVerified(w, report, fault, given, f.json)
-		},
-	}
+			})
+		}
+		var fault *ledger.Fault // of the checkpoint, of the file, or of a row
+		if err != nil && !errors.As(err, &fault) {
+			return err
+		}
+		return f.printVerified(&report, fault, given)
+	}}
 	keys.register(cmd)
 	cmd.Flags().StringVar(&path, "checkpoint", "", "the file with the checkpoint to compare, or - for standard input")
 	cmd.Flags().BoolVar(&execute, "deep", false, "execute every run again, and compare what this build decides")
@@ -87,10 +87,10 @@ func givenCheckpoint(w world, given bool, path string, with *keyFlags) (*checkpo
 
 // verifyLedger verifies a ledger, and the file that it is in.
 func verifyLedger(ctx context.Context, w world, r ledger.Reader, given *checkpoint.Opened, deep bool) (report ledger.Report, err error) {
-	bar := newBar(w, "verifying", 0)
+	bar := cli.NewBar(w.stderr, "verifying", 0)
 	o := ledger.VerifyOptions{Progress: func(done, total int64) {
 		if bar.GetMax64() != total {
-			bar = newBar(w, "verifying", int(total))
+			bar = cli.NewBar(w.stderr, "verifying", int(total))
 		}
 		_ = bar.Set64(done) // a bar that cannot be drawn is no reason not to verify
 	}}
@@ -115,24 +115,24 @@ type checker interface {
 	Check(ctx context.Context) error
 }
 
-// tellVerified prints what was found. A fault, or a run that this build does not decide as recorded, is the exit code no.
-func tellVerified(w world, d ledger.Report, fault *ledger.Fault, c *checkpoint.Opened, asJSON bool) (err error) {
-	switch {
-	case asJSON:
-		err = printJSON(w.stdout, struct {
-			SchemaVersion int           `json:"schema_version"`
-			OK            bool          `json:"ok"`
-			Fault         *ledger.Fault `json:"fault,omitzero"`
-			ledger.Report
-			Checkpoint *comparedCheckpoint `json:"checkpoint,omitzero"`
-		}{schemaVersion, fault == nil && d.Deep.OK(), fault, d, compared(c)})
-	case fault == nil:
-		err = printVerified(w, &d, c)
-	default:
-		_, err = fmt.Fprintf(w.stdout, "%s %s %s: %s\n", newInk(w).mark(false), fault.Table, visible.Clip(fault.Key, maxTold),
-			visible.Clip(fault.What, 4*maxTold))
-	}
-	if err == nil && (fault != nil || !d.Deep.OK()) {
+// printVerified prints what was found. A fault, or a run that this build does not decide as recorded, is the exit code no.
+func (f *ledgerFlags) printVerified(d *ledger.Report, fault *ledger.Fault, c *checkpoint.Opened) error {
+	ok := fault == nil && d.Deep.OK()
+	doc := struct {
+		SchemaVersion int           `json:"schema_version"`
+		OK            bool          `json:"ok"`
+		Fault         *ledger.Fault `json:"fault,omitzero"`
+		ledger.Report
+		Checkpoint *comparedCheckpoint `json:"checkpoint,omitzero"`
+	}{schemaVersion, ok, fault, *d, compared(c)}
+	err := f.print(doc, func(out io.Writer, k ink) {
+		if fault != nil {
+			printFault(out, k, fault)
+			return
+		}
+		printReport(out, k, d, c)
+	})
+	if err == nil && !ok {
 		err = exit(exitNo)
 	}
 	return err
@@ -153,50 +153,48 @@ func compared(c *checkpoint.Opened) *comparedCheckpoint {
 	return &comparedCheckpoint{c.Size, len(c.Signed) > 0, c.Signed, c.Cosigned}
 }
 
-func printVerified(w world, d *ledger.Report, c *checkpoint.Opened) error {
-	k := newInk(w)
-	fmt.Fprintf(w.stdout, "%s %s, %s, %s, %s verified\n", k.mark(true), counted(int(d.Entries), "entry", "entries"), count(int(d.Requests), "request"),
+func printReport(out io.Writer, k ink, d *ledger.Report, c *checkpoint.Opened) {
+	fmt.Fprintf(out, "%s %s, %s, %s, %s verified\n", k.mark(true), counted(int(d.Entries), "entry", "entries"), count(int(d.Requests), "request"),
 		count(int(d.Blobs), "blob"), count(int(d.Tokens), "token"))
 	if n := d.Deep.Same + d.Deep.Otherwise + d.Deep.Unjudged; n > 0 {
-		fmt.Fprintf(w.stdout, "%s executed again: %d decided as recorded, %d otherwise, %d cannot be judged by this build\n",
+		fmt.Fprintf(out, "%s executed again: %d decided as recorded, %d otherwise, %d cannot be judged by this build\n",
 			count(int(n), "run"), d.Deep.Same, d.Deep.Otherwise, d.Deep.Unjudged)
 	}
 	for _, first := range []*ledger.Fault{d.Deep.FirstOtherwise, d.Deep.FirstUnjudged} {
 		if first != nil {
-			fmt.Fprintf(w.stdout, "%s run %s: %s\n", k.mark(false), first.Key, visible.Clip(first.What, 4*maxTold))
+			fmt.Fprintf(out, "%s run %s: %s\n", k.mark(false), first.Key, visible.Clip(first.What, 4*maxTold))
 		}
 	}
 	if d.Pruned > 0 {
-		fmt.Fprintf(w.stdout, "%s pruned; the hashes are in the tree\n", counted(int(d.Pruned), "entry was", "entries were"))
+		fmt.Fprintf(out, "%s pruned; the hashes are in the tree\n", counted(int(d.Pruned), "entry was", "entries were"))
 	}
-	printPrunes(w, d.Prunes)
+	printPrunes(out, d.Prunes)
 	for _, note := range d.Notes {
-		fmt.Fprintf(w.stdout, "Not verified: %s\n", visible.Text(note))
+		fmt.Fprintf(out, "Not verified: %s\n", visible.Text(note))
 	}
 	if c != nil {
-		fmt.Fprintf(w.stdout, "Complete up to the checkpoint of %s\n", counted(int(c.Size), "entry", "entries"))
+		fmt.Fprintf(out, "Complete up to the checkpoint of %s\n", counted(int(c.Size), "entry", "entries"))
 		if len(d.PrunedAfter) > 0 {
-			fmt.Fprintf(w.stdout, "Pruned after the checkpoint, so that nobody can show them any more: %s\n", rangesText(d.PrunedAfter))
+			fmt.Fprintf(out, "Pruned after the checkpoint, so that nobody can show them any more: %s\n", rangesText(d.PrunedAfter))
 		}
-		printSigners(w, c)
+		printSigners(out, c)
 	} else {
-		fmt.Fprintln(w.stdout, "Completeness is unproven: without a checkpoint (pgfsm ledger checkpoint), verify cannot detect that the last rows are missing")
+		fmt.Fprintln(out, "Completeness is unproven: without a checkpoint (pgfsm ledger checkpoint), verify cannot detect that the last rows are missing")
 	}
-	_, err := fmt.Fprintf(w.stdout, "origin %s\nsize %d\nroot %s\n", visible.Text(d.Origin), d.Size, d.Root)
-	return err
+	fmt.Fprintf(out, "origin %s\nsize %d\nroot %s\n", visible.Text(d.Origin), d.Size, d.Root)
 }
 
 // maxPrunes bounds the prunes that verify lists.
 const maxPrunes = 10
 
 // printPrunes prints the last prunes: who removed what, and when.
-func printPrunes(w world, all []ledger.Prune) {
+func printPrunes(out io.Writer, all []ledger.Prune) {
 	if n := len(all) - maxPrunes; n > 0 {
-		fmt.Fprintf(w.stdout, "  %s earlier; --json lists all\n", count(n, "prune"))
+		fmt.Fprintf(out, "  %s earlier; --json lists all\n", count(n, "prune"))
 		all = all[n:]
 	}
 	for _, p := range all {
-		fmt.Fprintf(w.stdout, "  pruned by %s at %s: %s (%s from before %s)\n", visible.Clip(p.By, maxTold), p.At, rangesText(p.Entries),
+		fmt.Fprintf(out, "  pruned by %s at %s: %s (%s from before %s)\n", visible.Clip(p.By, maxTold), p.At, rangesText(p.Entries),
 			count(p.Runs, "run"), p.Before)
 	}
 }
@@ -221,14 +219,14 @@ func rangesText(all []ledger.Range) string {
 }
 
 // printSigners prints who signed a checkpoint.
-func printSigners(w world, o *checkpoint.Opened) {
+func printSigners(out io.Writer, o *checkpoint.Opened) {
 	if len(o.Signed) == 0 {
-		fmt.Fprintln(w.stdout, "The signatures of the checkpoint were not verified: give the verifier key of the log with --key")
+		fmt.Fprintln(out, "The signatures of the checkpoint were not verified: give the verifier key of the log with --key")
 	}
 	for _, key := range o.Signed {
-		fmt.Fprintf(w.stdout, "signed by %s\n", visible.Text(key))
+		fmt.Fprintf(out, "signed by %s\n", visible.Text(key))
 	}
 	for _, c := range o.Cosigned {
-		fmt.Fprintf(w.stdout, "cosigned by %s at %s\n", visible.Text(c.Witness), c.At.Format(time.RFC3339))
+		fmt.Fprintf(out, "cosigned by %s at %s\n", visible.Text(c.Witness), c.At.Format(time.RFC3339))
 	}
 }

@@ -46,10 +46,7 @@ func newLogin(w world) *cobra.Command {
 				return err
 			}
 			if o.json {
-				return printJSON(w.stdout, struct {
-					SchemaVersion int    `json:"schema_version"`
-					Token         string `json:"token"`
-				}{schemaVersion, token})
+				return printJSON(w.stdout, document("token", token))
 			}
 			_, err = fmt.Fprintln(w.stdout, token)
 			return err

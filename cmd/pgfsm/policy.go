@@ -139,7 +139,7 @@ func (a *app) requesterName(ctx context.Context, given string) (string, error) {
 		return "", err
 	}
 	name, err := a.requester(ctx, l)
-	return name, closing(a.w, l, err)
+	return name, l.closing(err)
 }
 
 // readHistory reads about earlier calls what a run would read.
@@ -158,7 +158,7 @@ func (a *app) readHistory(ctx context.Context, e *explain.Explainer, c *explain.
 	if err != nil {
 		return err
 	}
-	return closing(a.w, l, e.ReadHistory(ctx, l, c))
+	return l.closing(e.ReadHistory(ctx, l, c))
 }
 
 func (a *app) printExplanation(x *explain.Explanation) {

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"pgfsm/internal/cli"
@@ -80,7 +79,7 @@ func (o *diffOptions) diff(ctx context.Context, w world, oldPath, newPath string
 		return err
 	}
 	paths = slices.Sorted(slices.Values(slices.Concat(paths, odd)))
-	bar := newBar(w, "judging", len(paths))
+	bar := cli.NewBar(w.stderr, "judging", len(paths))
 	calls := make([]backtest.Call, len(paths))
 	each(max(1, o.jobs), len(paths), func(i int) {
 		if ctx.Err() != nil {
@@ -214,11 +213,6 @@ func changedGrounds(before, after *ruling.Ruling) (lines []string) {
 		lines = append(lines, fmt.Sprintf("risk %s, another score", a))
 	}
 	return lines
-}
-
-// newBar is a progress bar on a terminal, and silent elsewhere.
-func newBar(w world, what string, n int) *progressbar.ProgressBar {
-	return cli.NewBar(w.stderr, what, n)
 }
 
 // oddTraces are the entries of a folder that are named like traces and are not regular files. They are reported, and not read.

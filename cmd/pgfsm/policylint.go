@@ -60,12 +60,9 @@ func (a *app) lint(ctx context.Context, live, asJSON bool) error {
 		all = append(all, lintFinding{e.File, e.Line, e.Col, f, e})
 	}
 	if asJSON {
-		err := printJSON(a.w.stdout, struct {
-			SchemaVersion int           `json:"schema_version"`
-			OK            bool          `json:"ok"`
-			Tools         bool          `json:"tools_known"`
-			Findings      []lintFinding `json:"findings"`
-		}{schemaVersion, code == exitYes, catalog != nil, all})
+		err := printJSON(a.w.stdout, document(
+			"ok", code == exitYes, "tools_known", catalog != nil, "findings", all,
+		))
 		return errors.Join(err, exit(code))
 	}
 	for _, f := range all {

@@ -32,12 +32,12 @@ const reloadTime = 2 * time.Minute
 const maxReloadAnswer = 1 << 20
 
 func newReload(w world) *cobra.Command {
-	var o consoleOptions
+	o := consoleOptions{ledgerFlags: ledgerFlags{w: w}}
 	cmd := &cobra.Command{
 		Use:  "reload",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			at, err := o.address(w, cmd)
+			at, err := o.address(cmd)
 			if err != nil {
 				return err
 			}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/cli"
 	"pgfsm/internal/visible"
 	"pgfsm/traces"
 )
@@ -56,7 +57,7 @@ func replay(ctx context.Context, w world, o replayOptions, args []string) error 
 	if err != nil {
 		return err
 	}
-	bar := newBar(w, "replaying", len(paths))
+	bar := cli.NewBar(w.stderr, "replaying", len(paths))
 	all := make([]traces.Checked, len(paths))
 	each(o.jobs, len(paths), func(i int) {
 		if ctx.Err() == nil {
@@ -105,11 +106,7 @@ func worstOf(all []traces.Checked) (code, bad int) {
 func reportReplay(w world, o replayOptions, all []traces.Checked) error {
 	code, bad := worstOf(all)
 	if o.json {
-		err := printJSON(w.stdout, struct {
-			SchemaVersion int              `json:"schema_version"`
-			OK            bool             `json:"ok"`
-			Traces        []traces.Checked `json:"traces"`
-		}{schemaVersion, bad == 0, all})
+		err := printJSON(w.stdout, document("ok", bad == 0, "traces", all))
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 
@@ -28,6 +29,8 @@ var (
 	mustFlags     = cli.MustFlags
 	noSuchCommand = cli.NoSuchCommand
 	printJSON     = cli.PrintJSON
+	document      = cli.Document
+	newTable      = cli.NewTable
 	count         = cli.Count
 	version       = cli.Version
 	isTerminal    = cli.IsTerminal
@@ -64,4 +67,25 @@ func newRoot(w world) *cobra.Command {
 	)
 	cli.AddHelp(root, helpText)
 	return root
+}
+
+// checkFirst has a command check its flags before it begins.
+func checkFirst(cmd *cobra.Command, check func() error) {
+	begin := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := check(); err != nil {
+			return err
+		}
+		return begin(cmd, args)
+	}
+}
+
+// notEmpty refuses flags that were given without a value, for example by an unset variable of a shell.
+func notEmpty(cmd *cobra.Command, names ...string) error {
+	for _, name := range names {
+		if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
+			return fmt.Errorf("--%s is empty: give a value, or leave the flag out", name)
+		}
+	}
+	return nil
 }

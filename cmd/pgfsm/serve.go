@@ -80,7 +80,7 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 			log.Warn("closing", "error", visible.Error(late))
 		}
 		if l != nil {
-			err = closing(w, l, err)
+			err = l.closing(err)
 		}
 	}()
 	hangup := o.hangups(a)
@@ -248,13 +248,10 @@ func (o *gatewayOptions) announce(w world, log *slog.Logger, so *runner.ServiceO
 	mcp, mcpNote := reached(so.PublicURL, so.MCP)
 	admin, adminNote := reached(so.AdminURL, so.Admin)
 	if o.json {
-		return printJSON(w.stdout, struct {
-			SchemaVersion int    `json:"schema_version"`
-			MCP           string `json:"mcp"`
-			Admin         string `json:"admin"`
-			Listen        string `json:"listen"`
-			ListenAdmin   string `json:"listen_admin"`
-		}{schemaVersion, mcp + "/mcp", admin, web.Origin(so.MCP), web.Origin(so.Admin)})
+		return printJSON(w.stdout, document(
+			"mcp", mcp+"/mcp", "admin", admin, "listen", web.Origin(so.MCP),
+			"listen_admin", web.Origin(so.Admin),
+		))
 	}
 	_, err := fmt.Fprintf(w.stdout, "mcp %s/mcp%s\nadmin %s%s\n", mcp, mcpNote, admin, adminNote)
 	return err

@@ -76,11 +76,7 @@ func (a *app) listTools(ctx context.Context, asJSON, notAllowed bool) error {
 		tools = slices.Concat(reads, others)
 	}
 	if asJSON {
-		err := printJSON(a.w.stdout, struct {
-			SchemaVersion int                   `json:"schema_version"`
-			Servers       []states.ServerStatus `json:"servers"`
-			Tools         []present.Tool        `json:"tools"`
-		}{schemaVersion, servers, tools})
+		err := printJSON(a.w.stdout, document("servers", servers, "tools", tools))
 		return errors.Join(err, exit(code))
 	}
 	k, out := newInk(a.w), a.w.stdout

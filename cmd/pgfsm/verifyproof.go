@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"pgfsm/internal/canonical"
 	"pgfsm/internal/safefile"
 	"pgfsm/internal/visible"
 	"pgfsm/traces"
@@ -118,12 +117,7 @@ func readProof(path string) ([]byte, error) {
 // tellUnproven prints why nothing is verified.
 func tellUnproven(w world, code string, err error, asJSON bool) error {
 	if asJSON {
-		return errors.Join(printJSON(w.stdout, struct {
-			SchemaVersion int    `json:"schema_version"`
-			OK            bool   `json:"ok"`
-			Code          string `json:"code"`
-			Error         string `json:"error"`
-		}{schemaVersion, false, code, err.Error()}), exit(exitNo))
+		return errors.Join(printJSON(w.stdout, document("ok", false, "code", code, "error", err.Error())), exit(exitNo))
 	}
 	fmt.Fprintf(w.stdout, "%s %s\n", newInk(w).mark(false), visible.Text(code+": "+err.Error()))
 	return exit(exitNo)
@@ -132,26 +126,17 @@ func tellUnproven(w world, code string, err error, asJSON bool) error {
 // tellProven prints what a proof has shown, and what not.
 func tellProven(w world, t *traces.Trace, v *checkpoint.Verified, asJSON bool) error {
 	if asJSON {
-		return printJSON(w.stdout, struct {
-			SchemaVersion int                      `json:"schema_version"`
-			OK            bool                     `json:"ok"`
-			RunID         string                   `json:"run_id"`
-			Ended         bool                     `json:"ended"`
-			Head          canonical.Digest         `json:"head"`
-			Index         int64                    `json:"index"`
-			Entries       int                      `json:"entries"`
-			Origin        string                   `json:"origin"`
-			Size          int64                    `json:"size"`
-			Root          string                   `json:"root"`
-			SignedBy      []string                 `json:"signed_by"`
-			CosignedBy    []checkpoint.Cosignature `json:"cosigned_by"`
-		}{schemaVersion, true, v.Run, v.Ended, t.Head, v.Index, v.Entries, v.Origin, v.Size, v.Root.String(), v.Signed, v.Cosigned})
+		return printJSON(w.stdout, document(
+			"ok", true, "run_id", v.Run, "ended", v.Ended, "head", t.Head, "index", v.Index,
+			"entries", v.Entries, "origin", v.Origin, "size", v.Size, "root", v.Root.String(),
+			"signed_by", v.Signed, "cosigned_by", v.Cosigned,
+		))
 	}
 	fmt.Fprintf(w.stdout, "%s run %s is in the log %s\n", newInk(w).mark(true), v.Run, visible.Text(v.Origin))
 	fmt.Fprintf(w.stdout, "state %s\nhead %s\n", visible.Text(t.Outcome.State), t.Head)
 	fmt.Fprintf(w.stdout, "%s of the run, up to entry %d of the log\n", counted(v.Entries, "entry", "entries"), v.Index)
 	fmt.Fprintf(w.stdout, "size %d\nroot %s\n", v.Size, v.Root)
-	printSigners(w, &v.Opened)
+	printSigners(w.stdout, &v.Opened)
 	if !v.Ended {
 		fmt.Fprintln(w.stdout, "Not shown: the outcome of the trace. The run is held, and the log has its steps only")
 	}

@@ -40,15 +40,10 @@ func newVersion(w world) *cobra.Command {
 			}
 			commit, modified := revision()
 			if asJSON {
-				return printJSON(w.stdout, struct {
-					SchemaVersion int    `json:"schema_version"`
-					Version       string `json:"version"`
-					Revision      string `json:"revision"`
-					Modified      bool   `json:"modified"`
-					Go            string `json:"go"`
-					TraceFormat   string `json:"trace_format"`
-					Machine       string `json:"machine"`
-				}{schemaVersion, version(), commit, modified, runtime.Version(), traces.Format, string(m.Digest())})
+				return printJSON(w.stdout, document(
+					"version", version(), "revision", commit, "modified", modified, "go", runtime.Version(),
+					"trace_format", traces.Format, "machine", string(m.Digest()),
+				))
 			}
 			switch {
 			case commit == "":

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"text/tabwriter"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -27,6 +28,28 @@ func PrintJSON(w io.Writer, v any) error {
 	_, err = fmt.Fprintf(w, "%s\n", visible.JSON(b))
 	return err
 }
+
+// Object is a JSON object: names and values in turn, which keep their order.
+type Object []any
+
+// Document is an object that begins with the schema version.
+func Document(pairs ...any) Object { return append(Object{"schema_version", SchemaVersion}, pairs...) }
+
+// MarshalJSONTo writes the object.
+func (o Object) MarshalJSONTo(e *jsontext.Encoder) error {
+	if err := e.WriteToken(jsontext.BeginObject); err != nil {
+		return err
+	}
+	for _, value := range o {
+		if err := json.MarshalEncode(e, value); err != nil {
+			return err
+		}
+	}
+	return e.WriteToken(jsontext.EndObject)
+}
+
+// NewTable aligns columns, which tabs separate.
+func NewTable(out io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(out, 0, 0, 2, ' ', 0) }
 
 // Count writes a number of things, of one kind or in the plural.
 func Count(n int, what string) string {

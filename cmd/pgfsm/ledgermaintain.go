@@ -1,0 +1,249 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/internal/config"
+	"pgfsm/internal/safefile"
+	"pgfsm/internal/visible"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/checkpoint"
+	"pgfsm/traces/ledger/postgres"
+	"pgfsm/traces/ledger/postgres/pgurl"
+	"pgfsm/traces/ledger/stores"
+)
+
+func newLedgerInit(f *ledgerFlags) *cobra.Command {
+	return &cobra.Command{Use: "init", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+		url, _, err := namedLedger(f.w, f.config, f.ledger)
+		if err != nil {
+			return err
+		}
+		if !pgurl.Is(url) {
+			return errors.New("a ledger in a file needs no init: give --ledger postgres://USER@HOST/DATABASE")
+		}
+		roles, err := postgres.Migrate(cmd.Context(), url)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(f.w.stderr, "pgfsm: the tables are ready; run these statements with psql to make the roles:")
+		_, err = io.WriteString(f.w.stdout, roles)
+		return err
+	}}
+}
+
+func newLedgerRebuild(f *ledgerFlags) *cobra.Command {
+	var check bool
+	cmd := &cobra.Command{Use: "rebuild", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+		purpose := stores.ToChange
+		if check {
+			purpose = stores.ToRead
+		}
+		return f.use(purpose, func(o *openedLedger) error { return f.rebuild(cmd.Context(), o, check) })
+	}}
+	cmd.Flags().BoolVar(&check, "check", false, "only name the rows that differ")
+	return cmd
+}
+
+func (f *ledgerFlags) rebuild(ctx context.Context, o *openedLedger, check bool) (err error) {
+	var different []ledger.Fault
+	if check {
+		err = o.View(ctx, func(r ledger.Reader) (err error) {
+			different, err = ledger.Rebuild(ctx, r, nil)
+			return err
+		})
+	} else {
+		err = o.Update(ctx, func(tx ledger.Tx) (err error) {
+			different, err = ledger.Rebuild(ctx, tx, tx)
+			return err
+		})
+	}
+	if err != nil {
+		return err
+	}
+
+	err = f.print(document("rebuilt", !check, "different", different), func(out io.Writer, k ink) {
+		for i := range different {
+			printFault(out, k, &different[i])
+		}
+		if check {
+			fmt.Fprintln(out, counted(len(different), "row differs", "rows differ"))
+		} else {
+			fmt.Fprintln(out, counted(len(different), "row replaced", "rows replaced"))
+		}
+	})
+	if err == nil && check && len(different) > 0 {
+		err = exit(exitNo)
+	}
+	return err
+}
+
+func printFault(out io.Writer, k ink, f *ledger.Fault) {
+	fmt.Fprintf(out, "%s %s %s: %s\n", k.mark(false), f.Table, visible.Clip(f.Key, maxTold), visible.Clip(f.What, 4*maxTold))
+}
+
+func newLedgerExport(f *ledgerFlags) *cobra.Command {
+	var follow bool
+	var since string
+	cmd := f.command("export", cobra.NoArgs, stores.ToRead, func(ctx context.Context, o *openedLedger, _ []string) error {
+		return o.export(ctx, since, follow)
+	})
+	checkFirst(cmd, func() (err error) {
+		if since == "" {
+			return nil
+		}
+		if since, err = ledger.ParseTime(since); err != nil {
+			return fmt.Errorf("--since %w", err)
+		}
+		return nil
+	})
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "also write new entries as they are recorded")
+	cmd.Flags().StringVar(&since, "since", "", "a date, or a time in UTC (default: the beginning)")
+	return cmd
+}
+
+// export writes the entries from a time on, and then new ones if follow is set.
+func (o *openedLedger) export(ctx context.Context, since string, follow bool) error {
+	out := bufio.NewWriter(o.w.stdout)
+	x := ledger.Exporter{To: forScreen(o.w.stdout, out)}
+	if since != "" {
+		err := o.View(ctx, func(r ledger.Reader) (err error) {
+			x.Next, err = ledger.FirstAt(r, since)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	err := ledger.Poll(ctx, ledger.PollInterval, func() (bool, error) {
+		err := o.View(ctx, x.Export)
+		return !follow, errors.Join(err, out.Flush())
+	})
+	if follow && ctx.Err() != nil {
+		return nil // the user ended it
+	}
+	return err
+}
+
+func newLedgerPrune(f *ledgerFlags) *cobra.Command {
+	var before string
+	cmd := f.command("prune --before TIME", cobra.NoArgs, stores.ToChange, func(ctx context.Context, o *openedLedger, _ []string) error {
+		by, err := o.manager(ctx)
+		if err != nil {
+			return err
+		}
+		done, err := o.Prune(ctx, before, by)
+		if err != nil {
+			return err
+		}
+
+		doc := struct {
+			SchemaVersion int    `json:"schema_version"`
+			Before        string `json:"before"`
+			ledger.Pruned
+		}{schemaVersion, before, done}
+		return f.print(doc, func(out io.Writer, _ ink) {
+			fmt.Fprintf(out, "%s of %s from before %s removed\n", counted(int(done.Entries), "entry", "entries"), count(done.Runs, "run"), before)
+			if done.Kept > 0 {
+				fmt.Fprintf(out, "Not removed, because they had not ended by then: %s\n", count(done.Kept, "run"))
+			}
+		})
+	})
+	checkFirst(cmd, func() (err error) {
+		if before, err = ledger.ParseTime(before); err != nil {
+			return fmt.Errorf("--before %w", err)
+		}
+		return nil
+	})
+	cmd.Flags().StringVar(&before, "before", "", "a date, or a time in UTC")
+	mustFlags(cmd, "before")
+	return cmd
+}
+
+func newLedgerCopy(f *ledgerFlags) *cobra.Command {
+	return &cobra.Command{Use: "copy FROM TO", Args: cobra.ExactArgs(2), RunE: func(cmd *cobra.Command, args []string) error {
+		const line = "The log goes on in %s, with %d entries. Name this ledger in the configuration of every gateway.\n"
+		return f.move(cmd.Context(), args[0], args[1], line, ledger.Copy)
+	}}
+}
+
+// move opens two ledgers and calls do, which closes the first and begins or continues the second. Then it prints the second one's state.
+func (f *ledgerFlags) move(ctx context.Context, from, to, line string,
+	do func(ctx context.Context, from, to ledger.Store, m ledger.Move) error,
+) (err error) {
+	both := [2]openedLedger{{w: f.w}, {w: f.w}}
+	defer func() {
+		for i := range both {
+			if both[i].store != nil {
+				err = both[i].closing(err)
+			}
+		}
+	}()
+	for i, purpose := range []stores.Purpose{stores.ToChange, stores.ToWrite} {
+		url := []string{from, to}[i]
+		if err := config.CheckLedger(url); err != nil {
+			return fmt.Errorf("%s %w", []string{"the old ledger's URL", "the new ledger's URL"}[i], err) // it may contain a password
+		}
+		if both[i].store, err = stores.Open(url, purpose); err != nil {
+			return err
+		}
+	}
+
+	by, err := both[0].manager(ctx)
+	if err == nil {
+		err = do(ctx, both[0].store, both[1].store, ledger.Move{Target: stores.Name(to), By: by})
+	}
+	if err != nil {
+		return orRefused(f.w, f.json, err)
+	}
+	return both[1].View(ctx, func(r ledger.Reader) error {
+		now, err := ledger.TakeCheckpoint(r)
+		if err != nil {
+			return err
+		}
+		return f.print(document("origin", now.Origin, "size", now.Size, "target", stores.Name(to)), func(out io.Writer, _ ink) {
+			fmt.Fprintf(out, line, visible.Text(stores.Name(to)), now.Size)
+		})
+	})
+}
+
+func newLedgerContinue(f *ledgerFlags) *cobra.Command {
+	var origin string
+	var files []string
+	cmd := &cobra.Command{Use: "continue-after-loss TO", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
+		from, loaded, err := namedLedger(f.w, f.config, f.ledger)
+		if err == nil && len(files) == 0 && loaded != nil && loaded.Checkpoints.Dir != "" {
+			files, err = checkpoint.Files(loaded.Checkpoints.Dir)
+		}
+		if err != nil {
+			return err
+		}
+		if len(files) == 0 {
+			return errors.New("there is no checkpoint to compare the ledger with: name its files with --checkpoint")
+		}
+		signed := make([][]byte, len(files))
+		for i, file := range files {
+			if signed[i], _, err = safefile.Read(file); err != nil {
+				return fmt.Errorf("%s: %w", file, err)
+			}
+		}
+		if origin == "" {
+			origin = "pgfsm-log-" + rand.Text()
+		}
+
+		const line = "A new log begins in %s, with %d entry. Name this ledger in the configuration, and another checkpoints.dir.\n"
+		return f.move(cmd.Context(), from, args[0], line, func(ctx context.Context, from, to ledger.Store, m ledger.Move) error {
+			return ledger.ContinueAfterLoss(ctx, from, to, signed, origin, m)
+		})
+	}}
+	cmd.Flags().StringArrayVar(&files, "checkpoint", nil, "a file with a signed checkpoint of the ledger; may be given again (default: all in checkpoints.dir)")
+	cmd.Flags().StringVar(&origin, "origin", "", "the name of the new log (default: a random name)")
+	return cmd
+}
