@@ -11,24 +11,24 @@ import (
 )
 
 // attach answers a call that repeats a held one whose outcome was not delivered yet. Otherwise found is false.
-func (r *Generation) attach(ctx context.Context, ask *gateway.Ask, text []byte) (answer gateway.Answer, found bool) {
+func (r *Generation) attach(ctx context.Context, call *gateway.ToolCall, text []byte) (answer gateway.Answer, found bool) {
 	plan, v := policy.ReadCall(text, r.Bundle.Limits())
 	if !v.Allows() {
 		return answer, false // the run says why
 	}
-	by := callerOf(ask.From)
+	by := callerOf(call.From)
 	q, err := r.options.Ledger.Attach(ctx, ledger.Look{
-		Actor: by.Name, OnBehalfOf: by.OnBehalfOf(), Client: by.Client(), Server: ask.Server, Tool: ask.Tool, Arguments: states.ArgumentsDigest(plan.Args),
+		Actor: by.Name, OnBehalfOf: by.OnBehalfOf(), Client: by.Client(), Server: call.Server, Tool: call.Tool, Arguments: states.ArgumentsDigest(plan.Args),
 	})
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
 		return answer, false
 	case err != nil:
-		return r.unable(ctx, ask, "", err), true
+		return r.unable(ctx, call, "", err), true
 	case q.Ended == "":
-		return r.held(ctx, ask, heldRequest(&q), false), true
+		return r.held(ctx, call, heldRequest(&q), false), true
 	}
-	return r.deliver(ctx, ask, q.RunID, ledger.ByRepeat)
+	return r.deliver(ctx, call, q.RunID, ledger.ByRepeat)
 }
 
 // callerOf is a client of the gateway as a caller of the ledger.
@@ -41,14 +41,14 @@ func callerOf(who gateway.Identity) ledger.Caller {
 }
 
 // deliver answers with the outcome of a held call that has ended, if it was not delivered before.
-func (r *Generation) deliver(ctx context.Context, ask *gateway.Ask, id, how string) (answer gateway.Answer, first bool) {
+func (r *Generation) deliver(ctx context.Context, call *gateway.ToolCall, id, how string) (answer gateway.Answer, first bool) {
 	got, err := r.ended(ctx, id)
 	if err == nil {
 		first, err = r.options.Ledger.Deliver(ctx, id, how)
 	}
 	switch {
 	case err != nil:
-		return r.unable(ctx, ask, id, err), true
+		return r.unable(ctx, call, id, err), true
 	case !first:
 		return answer, false
 	}

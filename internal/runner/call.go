@@ -21,62 +21,62 @@ import (
 )
 
 // Call takes an agent's call through the machine. If the call repeats one that was held, Call answers with the outcome of that call.
-func (r *Generation) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer {
+func (r *Generation) Call(ctx context.Context, call *gateway.ToolCall) gateway.Answer {
 	r.calls.Add(1)
 	defer r.calls.Done()
 	request := states.Request{
-		Actor: ask.From.Name, At: r.now(), Identity: r.Bundle.Recorded(ask.From.Name, ask.Identity), Kind: states.KindAgent,
+		Actor: call.From.Name, At: r.now(), Identity: r.Bundle.Recorded(call.From.Name, call.Identity), Kind: states.KindAgent,
 		Trace: (*states.TraceContext)(telemetry.CallOf(ctx)),
 	}
-	request.Text, request.Large = r.Bundle.CutArguments(agentPlan(ask))
-	if ask.Extra != nil {
-		round, err := canonical.JSON(ask.Extra)
+	request.Text, request.Large = r.Bundle.CutArguments(agentPlan(call))
+	if call.Extra != nil {
+		round, err := canonical.JSON(call.Extra)
 		if err != nil {
 			return gateway.Answer{Error: wire.ErrorObject(wire.InvalidParams, "inputResponses and requestState are not strict JSON", nil)}
 		}
 		request.Round = round
 	}
 	if r.holdsCalls && request.Round == nil && request.Large == nil {
-		if answer, found := r.attach(ctx, ask, request.Text); found {
+		if answer, found := r.attach(ctx, call, request.Text); found {
 			return answer
 		}
 	}
-	server, tool := ask.Server, ask.Tool
-	if !r.Bundle.Names(server, tool, ask.Identity) { // it will be blocked, and takes no place from those who may make the call
+	server, tool := call.Server, call.Tool
+	if !r.Bundle.Names(server, tool, call.Identity) { // it will be blocked, and takes no place from those who may make the call
 		server, tool = "", ""
 	}
-	limited, refused := r.limits.Call(ask.From, ask.Identity, server, tool)
+	limited, refused := r.limits.Call(call.From, call.Identity, server, tool)
 	if refused != nil {
-		return r.refuseLimited(ctx, ask, refused)
+		return r.refuseLimited(ctx, call, refused)
 	}
 	defer limited.End()
 	id, err := uuid.NewV7()
 	if err != nil {
-		return r.unable(ctx, ask, "", err)
+		return r.unable(ctx, call, "", err)
 	}
 	within, cancel := deadline.Within(ctx, r.runTimeout())
 	defer cancel()
 	run := states.NewRun(id.String(), request, r.Bundle)
-	ports := &linkPorts{Generation: r, ask: ask, memory: r.Upstreams.Memory(ask.From.Owner())}
+	ports := &linkPorts{Generation: r, call: call, memory: r.Upstreams.Memory(call.From.Owner())}
 	defer ports.memory.Release()
 	var door states.Door = &states.Live{Watcher: ports, Tools: ports, Caller: ports}
 	if r.options.Ledger != nil {
-		held := &holdDoor{Door: door, generation: r, run: run, by: callerOf(ask.From)}
+		held := &holdDoor{Door: door, generation: r, run: run, by: callerOf(call.From)}
 		defer held.end()
 		door = held
 	}
 	got, err := r.Advance(within, run, door, nil, nil)
 	if got.Outcome.Type == states.TypeBlocked {
 		limited.Return()
-		r.dropListing(ask.Server, got.Outcome, ports.cached)
+		r.dropListing(call.Server, got.Outcome, ports.cached)
 	}
 	limited.End() // a held call is not under way while it waits
 	switch {
 	case got.Run == nil:
-		return r.unable(ctx, ask, run.ID(), err)
+		return r.unable(ctx, call, run.ID(), err)
 	case err != nil:
 		r.noteWriteFailure(ctx, err)
-		r.logCall(ctx, ask, run.ID(), got.Outcome)
+		r.logCall(ctx, call, run.ID(), got.Outcome)
 		answer := r.refuse(refusalOf(run, got.Outcome), false)
 		answer.Judged = judged(run.ID(), got.Outcome)
 		return answer
@@ -84,9 +84,9 @@ func (r *Generation) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer 
 	r.writeFailed.Store(nil)
 	if got.Outcome.Type == states.TypePending && r.options.Ledger != nil {
 		r.measureOutcome(got.Outcome)
-		return r.held(ctx, ask, heldRun(run), true)
+		return r.held(ctx, call, heldRun(run), true)
 	}
-	r.logCall(ctx, ask, run.ID(), got.Outcome)
+	r.logCall(ctx, call, run.ID(), got.Outcome)
 	var rpc jsontext.Value
 	if f := ports.failed; f != nil {
 		rpc = wire.ErrorObject(f.Code, r.Secrets.String(f.Message), r.mask(f.Data))
@@ -98,22 +98,22 @@ func (r *Generation) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer 
 func (r *Runner) Wait() { r.calls.Wait() }
 
 // agentPlan is the call as a plan, spliced from the bytes that the agent sent.
-func agentPlan(ask *gateway.Ask) []byte {
-	b := make([]byte, 0, len(ask.Arguments)+len(ask.Server)+len(ask.Tool)+64)
-	b = append(append(b, `{"args":`...), ask.Arguments...)
-	b = wire.AppendQuote(append(b, `,"server":`...), ask.Server)
-	b = wire.AppendQuote(append(b, `,"tool":`...), ask.Tool)
+func agentPlan(call *gateway.ToolCall) []byte {
+	b := make([]byte, 0, len(call.Arguments)+len(call.Server)+len(call.Tool)+64)
+	b = append(append(b, `{"args":`...), call.Arguments...)
+	b = wire.AppendQuote(append(b, `,"server":`...), call.Server)
+	b = wire.AppendQuote(append(b, `,"tool":`...), call.Tool)
 	return append(b, `,"type":"call_tool"}`...)
 }
 
 // unable refuses a call for which no record could be read or begun.
-func (r *Generation) unable(ctx context.Context, ask *gateway.Ask, id string, cause error) gateway.Answer {
+func (r *Generation) unable(ctx context.Context, call *gateway.ToolCall, id string, cause error) gateway.Answer {
 	r.noteWriteFailure(ctx, cause)
 	o := states.Outcome{Type: states.TypeFailed, Code: policy.CodeRecordFailed, Gate: policy.GateRun, Effect: states.NotSent, Reason: cause.Error()}
 	if errors.Is(cause, ledger.ErrUnsettled) { // a delivery: if it was recorded, a repetition is a new call
 		o.Effect = states.EffectUnknown
 	}
-	r.logCall(ctx, ask, id, o)
+	r.logCall(ctx, call, id, o)
 	answer := r.refuse(gateway.Decision{Code: string(o.Code), Reason: o.Reason, RunID: id, Effect: string(o.Effect), Retry: retryOf(o)}, false)
 	answer.Judged = judged(id, o)
 	return answer
@@ -131,15 +131,15 @@ func traceKey(id string) []any {
 const maxToolShown = 256
 
 // fullName is the name of the requester for people.
-func fullName(ask *gateway.Ask) string {
-	if ask.Identity == nil {
-		return ask.From.Name
+func fullName(call *gateway.ToolCall) string {
+	if call.Identity == nil {
+		return call.From.Name
 	}
-	return policy.FullName(ask.From.Name, ask.Identity.Display)
+	return policy.FullName(call.From.Name, call.Identity.Display)
 }
 
 // logCall logs how a call ended. Successful calls are logged at the debug level only.
-func (r *Runner) logCall(ctx context.Context, ask *gateway.Ask, id string, o states.Outcome) {
+func (r *Runner) logCall(ctx context.Context, call *gateway.ToolCall, id string, o states.Outcome) {
 	r.measureOutcome(o)
 	level := slog.LevelDebug
 	switch o.Type {
@@ -152,8 +152,8 @@ func (r *Runner) logCall(ctx context.Context, ask *gateway.Ask, id string, o sta
 	if !r.log.Enabled(context.Background(), level) {
 		return
 	}
-	r.log.Log(context.Background(), level, "call", append([]any{"run", id, "actor", fullName(ask), "server", ask.Server,
-		"tool", visible.Clip(ask.Tool, maxToolShown), "state", o.State, "code", string(o.Code), "effect", string(o.Effect),
+	r.log.Log(context.Background(), level, "call", append([]any{"run", id, "actor", fullName(call), "server", call.Server,
+		"tool", visible.Clip(call.Tool, maxToolShown), "state", o.State, "code", string(o.Code), "effect", string(o.Effect),
 		"reason", visible.Text(o.Reason)}, traceKey(telemetry.TraceID(ctx))...)...)
 }
 

@@ -47,36 +47,36 @@ func heldRequest(q *ledger.Request) heldCall {
 // held answers for a call that waits for approval: with a task if the client takes one; otherwise it holds the call open for a
 // while, and then answers that the call waits. The run is in the ledger, and no process owns it. Only the first request is shown where
 // to decide, because a client that repeats its call does so every few seconds.
-func (r *Generation) held(ctx context.Context, ask *gateway.Ask, w heldCall, first bool) gateway.Answer {
-	answer := r.answerHeld(ctx, ask, w, first)
+func (r *Generation) held(ctx context.Context, call *gateway.ToolCall, w heldCall, first bool) gateway.Answer {
+	answer := r.answerHeld(ctx, call, w, first)
 	if answer.Run == "" { // otherwise it has the outcome
 		answer.Judged = gateway.Judged{Run: w.id, Decision: rules.Pending, Gate: string(policy.GatePolicy)}
 	}
 	return answer
 }
 
-func (r *Generation) answerHeld(ctx context.Context, ask *gateway.Ask, w heldCall, first bool) gateway.Answer {
+func (r *Generation) answerHeld(ctx context.Context, call *gateway.ToolCall, w heldCall, first bool) gateway.Answer {
 	level := slog.LevelInfo
 	if !first { // an agent may repeat its call as often as it likes
 		level = slog.LevelDebug
 	}
 	r.log.Log(ctx, level, "held", append([]any{
-		"run", w.id, "actor", fullName(ask), "server", ask.Server, "tool", visible.Clip(ask.Tool, maxToolShown), "policy", w.policy}, traceKey(telemetry.TraceID(ctx))...)...)
-	if ask.Tasks {
+		"run", w.id, "actor", fullName(call), "server", call.Server, "tool", visible.Clip(call.Tool, maxToolShown), "policy", w.policy}, traceKey(telemetry.TraceID(ctx))...)...)
+	if call.Tasks {
 		return gateway.Answer{Result: r.working(w).created()}
 	}
-	if url := r.Serve.DecideAt(w.id); url != "" && first && ask.Elicit {
-		ask.Show(url, r.notice(w), w.id)
-		if ask.Returns { // the client sends the call again and is held open then
-			return r.pending(ctx, ask, w)
+	if url := r.Serve.DecideAt(w.id); url != "" && first && call.Elicit {
+		call.ShowURL(url, r.notice(w), w.id)
+		if call.Repeat { // the client sends the call again and is held open then
+			return r.pending(ctx, call, w)
 		}
 	}
 	if r.Serve.Hold > 0 {
-		if answer, ended := r.holdOpen(ctx, ask, w); ended {
+		if answer, ended := r.holdOpen(ctx, call, w); ended {
 			return answer
 		}
 	}
-	return r.pending(ctx, ask, w)
+	return r.pending(ctx, call, w)
 }
 
 // notice says that a call waits, and why if serve.denials shows reasons to agents.
@@ -89,9 +89,9 @@ func (r *Generation) notice(w heldCall) string {
 
 // holdOpen holds the call open until the run has ended. It waits for the decision for approvals.hold at most. ended is false if there
 // is no outcome to answer with; the run stays held.
-func (r *Generation) holdOpen(ctx context.Context, ask *gateway.Ask, w heldCall) (answer gateway.Answer, ended bool) {
+func (r *Generation) holdOpen(ctx context.Context, call *gateway.ToolCall, w heldCall) (answer gateway.Answer, ended bool) {
 	hold := time.Duration(r.Serve.Hold) * time.Millisecond
-	within, cancel := context.WithTimeout(ctx, hold+r.runTimeout()+r.Upstreams.TimeoutTotal(ask.Server))
+	within, cancel := context.WithTimeout(ctx, hold+r.runTimeout()+r.Upstreams.TimeoutTotal(call.Server))
 	defer cancel()
 	begun, lastNotice := time.Now(), time.Time{}
 	var last ledger.Status
@@ -107,14 +107,14 @@ func (r *Generation) holdOpen(ctx context.Context, ask *gateway.Ask, w heldCall)
 		}
 		if time.Since(lastNotice) >= noticeEvery {
 			lastNotice = time.Now()
-			ask.Say(waited.Seconds(), hold.Seconds(), r.notice(w))
+			call.SendProgress(waited.Seconds(), hold.Seconds(), r.notice(w))
 		}
 		return changed, false, nil
 	})
 	if err != nil {
 		return answer, false
 	}
-	if answer, first := r.deliver(ctx, ask, w.id, ledger.ByReply); first {
+	if answer, first := r.deliver(ctx, call, w.id, ledger.ByReply); first {
 		return answer, true
 	}
 	return r.refuse(gateway.Decision{
@@ -126,7 +126,7 @@ func (r *Generation) holdOpen(ctx context.Context, ask *gateway.Ask, w heldCall)
 var errUndecided = errors.New("nobody has decided within the time that the call is held open")
 
 // pending is the answer that the call waits.
-func (r *Generation) pending(ctx context.Context, ask *gateway.Ask, w heldCall) gateway.Answer {
+func (r *Generation) pending(ctx context.Context, call *gateway.ToolCall, w heldCall) gateway.Answer {
 	decide := r.Serve.DecideAt(w.id)
 	if decide == "" {
 		decide = "pgfsm approvals show " + w.id
@@ -140,13 +140,13 @@ func (r *Generation) pending(ctx context.Context, ask *gateway.Ask, w heldCall) 
 		d.Policy, d.Decide, d.Reason = "", "", "A person has to decide about this call. Repeat the identical call later."
 	}
 	// If the tool declares an output type, clients refuse a result without structured content, unless it is an error.
-	failed := r.Serve.OnPending == config.PendingError || r.declaresOutput(ctx, ask)
+	failed := r.Serve.OnPending == config.PendingError || r.declaresOutput(ctx, call)
 	return gateway.Answer{Result: d.Result(failed)}
 }
 
 // declaresOutput reports whether the tool declares an output type, or whether that is unknown.
-func (r *Generation) declaresOutput(ctx context.Context, ask *gateway.Ask) bool {
-	link, err := ask.Link(ctx)
+func (r *Generation) declaresOutput(ctx context.Context, call *gateway.ToolCall) bool {
+	link, err := call.Connect(ctx)
 	if err != nil {
 		return true
 	}
@@ -155,7 +155,7 @@ func (r *Generation) declaresOutput(ctx context.Context, ask *gateway.Ask) bool 
 		return true
 	}
 	for _, t := range r.view(cached).sent {
-		if t.Name != ask.Tool {
+		if t.Name != call.Tool {
 			continue
 		}
 		var typed struct {

@@ -25,8 +25,8 @@ func (r *Runner) limitRequest(from gateway.Identity, says *policy.Identity) (sec
 }
 
 // refuseLimited refuses a call before its run begins, so nothing is recorded: a flood of calls must not fill the ledger.
-func (r *Generation) refuseLimited(ctx context.Context, ask *gateway.Ask, refused *ratelimit.Refusal) gateway.Answer {
-	r.noteLimited(ctx, refused, ask.From, ask.Server, ask.Tool)
+func (r *Generation) refuseLimited(ctx context.Context, call *gateway.ToolCall, refused *ratelimit.Refusal) gateway.Answer {
+	r.noteLimited(ctx, refused, call.From, call.Server, call.Tool)
 	return r.refuse(gateway.Decision{
 		After: refused.Seconds(), Code: string(policy.CodeRateLimited), Effect: string(states.NotSent), Retry: retryLater,
 		Reason: fmt.Sprintf("%s Send the call again in %d s.", r.limitReason(refused), refused.Seconds()),

@@ -121,7 +121,7 @@ func (r *Runner) List(ctx context.Context, only ...string) (*states.ToolsListed,
 // linkPorts are the ports of an agent's run: one session with the server of the call.
 type linkPorts struct {
 	*Generation
-	ask    *gateway.Ask
+	call   *gateway.ToolCall
 	link   gateway.Link
 	cached *upstream.Kept
 	memory *upstream.Memory   // that the result takes until the call is answered
@@ -130,30 +130,30 @@ type linkPorts struct {
 
 // List takes the cached listing of the session, and has the tools listed again if it is too old.
 func (p *linkPorts) List(ctx context.Context, _ *states.ListTools) states.Event {
-	link, err := p.ask.Link(ctx)
+	link, err := p.call.Connect(ctx)
 	if err == nil {
 		p.link = link
 		p.cached, err = link.Listing(ctx, p.catalogMaxAge())
 	}
 	if p.link != nil && err != nil { // the listing may have ended a session that the server has lost
-		if link, failed := p.ask.Link(ctx); failed == nil && link != p.link {
+		if link, failed := p.call.Connect(ctx); failed == nil && link != p.link {
 			p.link = link
 			p.cached, err = link.Listing(ctx, p.catalogMaxAge())
 		}
 	}
 	if err == nil {
-		return p.view(p.cached).event(p.ask.Tool, p.cached.Age(time.Now()))
+		return p.view(p.cached).event(p.call.Tool, p.cached.Age(time.Now()))
 	}
 	if ctx.Err() != nil { // a server that had no time is not down
 		return unlisted(ctx.Err(), "The run's time ran out while the server was asked for its tools.",
 			"The run was cancelled while the server was asked for its tools.")
 	}
-	down := upstream.Listing{Server: p.ask.Server, Status: upstream.StatusDown, Code: upstream.CodeUnreachable, Reason: err.Error()}
+	down := upstream.Listing{Server: p.call.Server, Status: upstream.StatusDown, Code: upstream.CodeUnreachable, Reason: err.Error()}
 	var why *upstream.LinkError
 	if errors.As(err, &why) {
 		down.Code, down.Reason = why.Code, why.Reason
 	}
-	return p.newView(p.listing(down)).event(p.ask.Tool, 0)
+	return p.newView(p.listing(down)).event(p.call.Tool, 0)
 }
 
 // Changed reports whether the server has announced other tools since the listing that the run was judged by.
@@ -161,7 +161,7 @@ func (p *linkPorts) Changed() (string, bool) {
 	if p.cached == nil {
 		return "", false
 	}
-	return p.ask.Server, p.link.Changed(p.cached.Number)
+	return p.call.Server, p.link.Changed(p.cached.Number)
 }
 
 // Call makes the one call, within the server's time. The run's time is paused meanwhile.
@@ -169,12 +169,25 @@ func (p *linkPorts) Call(ctx context.Context, c *states.CallTool) states.Event {
 	defer deadline.Pause(ctx)()
 	begun := time.Now()
 	got := p.link.Call(ctx, upstream.Call{
-		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, Meta: withTrace(p.ask.Meta, c.Trace), Header: p.ask.Header, RunID: c.Run,
+		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, Meta: withTrace(p.call.Meta, c.Trace), Header: p.paramHeaders(c), RunID: c.Run,
 		Listing: p.cached.Number, Memory: p.memory,
-	}, p.ask.Relay)
+	}, func(m wire.Message) { p.call.OnMessage(ctx, m) })
 	p.measureCall(c, nil, begun, got)
 	p.failed = got.RPCError
 	return p.callEvent(ctx, got)
+}
+
+// paramHeaders are the headers that repeat arguments for a server of the stateless revision, as the tool's schema asks for.
+func (p *linkPorts) paramHeaders(c *states.CallTool) map[string]string {
+	if !p.link.Modern() {
+		return nil
+	}
+	for _, t := range p.view(p.cached).sent {
+		if t.Name == c.Tool {
+			return gateway.ParamHeader(t.Raw, c.Bytes)
+		}
+	}
+	return nil
 }
 
 // withTrace returns the _meta of a call with the trace context of its permit in place of the agent's. Without one the agent's stays.

@@ -103,9 +103,9 @@ func memo(t *testing.T, memory *ledgertest.Store, server, limits string) (runner
 // swaps makes an agent's call, which is held, and returns its answer.
 func swaps(t *testing.T, r *runner.Runner, u *upstream.Upstreams, who gateway.Identity, value string) gateway.Answer {
 	t.Helper()
-	return r.Generation().Call(t.Context(), &gateway.Ask{
+	return r.Generation().Call(t.Context(), &gateway.ToolCall{
 		From: who, Server: "memo", Tool: "swap", Arguments: jsontext.Value(`{"value":"` + value + `"}`),
-		Link: func(ctx context.Context) (gateway.Link, error) {
+		Connect: func(ctx context.Context) (gateway.Link, error) {
 			l, err := u.Link(ctx, "memo", upstream.Peer{Owner: who.Owner(), Protocol: "2025-11-25"})
 			if err != nil {
 				return nil, err

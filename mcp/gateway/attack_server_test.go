@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp/gateway/ask"
+	"pgfsm/mcp/gateway/serverrequest"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
@@ -50,7 +50,7 @@ func TestErrorsThatShowURLsAreElicitations(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t, "docs", func(o *Options) { o.Servers[0].Expose &^= tt.without })
 			failed := jsontext.Value(`{"code":` + tt.code + `,"message":"x","data":{"elicitations":[{"url":"https://elsewhere.test/"}]}}`)
-			r.judge.decide = func(context.Context, *Ask) Answer { return Answer{Error: failed} }
+			r.judge.decide = func(context.Context, *ToolCall) Answer { return Answer{Error: failed} }
 			r.servers["docs"].plays("prompts/get", func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (upstream.Reply, error) {
 				return upstream.Reply{Error: failed}, nil
 			})
@@ -88,26 +88,26 @@ func TestResultsOfTasksAreHeldBack(t *testing.T) {
 // that nobody reads, nor ask a client without end that does not answer.
 func TestWhatWaitsForAClientIsBounded(t *testing.T) {
 	t.Run("one-resource-in-many-spellings", func(t *testing.T) {
-		n := newSubscription(jsontext.Value(`1`), filter{uris: []string{"aaaaaaaa"}}, func(b []byte) []byte { return b })
+		n := newTestSubscription(filter{uris: []string{"aaaaaaaa"}})
 		for i := range 256 {
 			uri := ""
 			for bit := range 8 {
 				uri += []string{"a", `\u0061`}[i>>bit&1]
 			}
-			n.add(wire.Message{Method: noteUpdated, Params: jsontext.Value(fmt.Sprintf(`{"uri":"%s","n":%d}`, uri, i))})
+			n.receive(wire.Message{Method: noteUpdated, Params: jsontext.Value(fmt.Sprintf(`{"uri":"%s","n":%d}`, uri, i))})
 		}
 		if all := n.take(); len(all) != 1 || !strings.Contains(string(all[0]), `"n":255`) {
 			t.Errorf("%d messages wait, want the last", len(all))
 		}
 	})
 	t.Run("large", func(t *testing.T) {
-		n := newSubscription(jsontext.Value(`1`), filter{prompts: true, uris: []string{"a"}}, func(b []byte) []byte { return b })
+		n := newTestSubscription(filter{prompts: true, uris: []string{"a"}})
 		for _, size := range []int{maxNotificationBytes, maxNotificationBytes + 1} {
 			sized := func(before string) jsontext.Value {
 				return jsontext.Value(before + strings.Repeat("x", size-len(before)-2) + `"}`)
 			}
-			n.add(wire.Message{Method: notePrompts, Params: sized(`{"x":"`)})
-			n.add(wire.Message{Method: noteUpdated, Params: sized(`{"uri":"a","x":"`)})
+			n.receive(wire.Message{Method: notePrompts, Params: sized(`{"x":"`)})
+			n.receive(wire.Message{Method: noteUpdated, Params: sized(`{"uri":"a","x":"`)})
 			all := n.take()
 			if len(all) != 2 || !strings.Contains(string(all[1]), `"uri":"a"`) {
 				t.Fatalf("%q", all)
@@ -126,12 +126,12 @@ func TestWhatWaitsForAClientIsBounded(t *testing.T) {
 		roots := func(l *playedLink, id int) {
 			l.peer.Tell(wire.Message{ID: jsontext.Value(fmt.Sprint(id)), Method: "roots/list"})
 		}
-		for i := range ask.MaxRequests {
+		for i := range serverrequest.MaxRequests {
 			roots(docs, i)
 			c.pushed()
 		}
-		roots(docs, ask.MaxRequests)
-		if got := within(t, "the refusal", r.servers["docs"].answers); !strings.HasPrefix(got, fmt.Sprint(ask.MaxRequests)+` error {"code":-32603`) {
+		roots(docs, serverrequest.MaxRequests)
+		if got := within(t, "the refusal", r.servers["docs"].answers); !strings.HasPrefix(got, fmt.Sprint(serverrequest.MaxRequests)+` error {"code":-32603`) {
 			t.Error(got)
 		}
 		roots(mail, 1)

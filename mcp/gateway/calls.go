@@ -2,10 +2,13 @@ package gateway
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/serverrequest"
+	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 	"pgfsm/policy"
@@ -16,7 +19,7 @@ type Calls interface {
 	// Tools returns the tools of a listing that a client may see, in the server's order.
 	Tools(*upstream.Kept, *policy.Identity) []Tool
 	// Call takes one call through all gates and returns its answer.
-	Call(context.Context, *Ask) Answer
+	Call(context.Context, *ToolCall) Answer
 	// Task returns the state of a task that Call answered with. CancelTask asks that the task end. The error object is nil, or answers in
 	// place of the result, also if the task is not the client's.
 	Task(ctx context.Context, client Identity, id string) (result, failed jsontext.Value)
@@ -32,37 +35,12 @@ type Tool struct {
 	SDKFaults string
 }
 
-// An Ask is one tools/call of a client, with the names of the server and of the tool as the server knows them.
-type Ask struct {
-	From      Identity
-	Identity  *policy.Identity // what an identity provider says about the client with this request; nil for other clients
-	Server    string
-	Tool      string
-	Arguments jsontext.Value // raw, as received; "{}" if there were none
-	Extra     jsontext.Value // inputResponses and requestState of the params as one raw object; nil if there are none
-
-	Progress bool                                   // the client asked for progress
-	Tasks    bool                                   // the client accepts a task as the answer
-	Elicit   bool                                   // the client can show a URL (elicitation, mode url)
-	Say      func(done, total float64, note string) // sends progress under the client's token; without Progress it does nothing
-	Show     func(url, note, id string)             // has the client show a URL; it does not wait for the user
-	Returns  bool                                   // the URL takes the place of the answer, and the client repeats its call
-
-	// Link returns the link with the call's server, and connects if there is none.
-	Link func(context.Context) (Link, error)
-	// Meta is the _meta object that goes with the call. The link adds the members of its hop.
-	Meta jsontext.Value
-	// Header are the values of the Mcp-Param headers that the tool's schema asks for. Link sets them.
-	Header map[string]string
-	// Relay takes what the server sends during the call.
-	Relay func(wire.Message)
-}
-
 // A Link is the session with the server of a call.
 type Link interface {
 	Listing(ctx context.Context, maxAge time.Duration) (*upstream.Kept, error)
 	Changed(number uint64) bool
-	Call(ctx context.Context, c upstream.Call, relay func(wire.Message)) upstream.Returned
+	Modern() bool // the server speaks the stateless revision
+	Call(ctx context.Context, c upstream.Call, onMessage func(wire.Message)) upstream.Returned
 }
 
 // An Answer is a result or an error object; exactly one is set.
@@ -73,4 +51,97 @@ type Answer struct {
 	// "resultType", which the gateway adds where a revision wants it.
 	Native bool
 	Judged // the run is named if the client does not get a native result
+}
+
+// A ToolCall is one tools/call of a client, with the names of the server and of the tool as the server knows them.
+type ToolCall struct {
+	From      Identity
+	Identity  *policy.Identity // what an identity provider says about the client with this request; nil for other clients
+	Server    string
+	Tool      string
+	Arguments jsontext.Value // raw, as received; "{}" if there were none
+	Extra     jsontext.Value // inputResponses and requestState of the params as one raw object; nil if there are none
+	Meta      jsontext.Value // the _meta object that goes with the call; the link adds the members of its hop
+
+	Tasks  bool // the client accepts a task as the answer
+	Elicit bool // the client can show a URL (elicitation, mode url)
+	Repeat bool // the URL takes the place of the answer, and the client repeats its call
+
+	// Connect returns the link with the call's server, and connects if there is none. The call uses the link until it is answered.
+	Connect func(context.Context) (Link, error)
+
+	request *request // of the client; nil in tests of Calls
+	server  *server
+	link    *link // in use; nil: none yet
+	out     *session.RequestSender
+	token   jsontext.Value // the client's progress token; nil if it gets no progress
+	level   severity
+	url     *urlElicitation // what a stateless client shows its user; nil: nothing
+}
+
+// OnMessage relays what the server sends during the call.
+func (c *ToolCall) OnMessage(ctx context.Context, m wire.Message) {
+	if c.link != nil {
+		c.link.relayDuring(ctx, c.request, c.out, c.level, m)
+	}
+}
+
+// SendProgress sends progress of the gateway's own under the client's token, if the client wants progress.
+func (c *ToolCall) SendProgress(done, total float64, message string) {
+	if c.token == nil {
+		return
+	}
+	var b wire.Object
+	b.Add("progressToken", c.token)
+	b.Add("progress", strconv.AppendFloat(nil, done, 'f', -1, 64))
+	if total > 0 {
+		b.Add("total", strconv.AppendFloat(nil, total, 'f', -1, 64))
+	}
+	if message != "" {
+		b.Add("message", wire.Quote(message))
+	}
+	_ = c.out.Send(wire.Call(nil, nil, noteProgress, b.Done())) // the front notices that the client is gone
+}
+
+// ShowURL has the client show a URL, where a call can be approved, to its user: a session at once, a stateless client in place of the answer.
+// It does not wait for the user.
+func (c *ToolCall) ShowURL(url, message, id string) {
+	if !c.Elicit {
+		return
+	}
+	e := &urlElicitation{url, message, id}
+	if c.Repeat {
+		c.url = e
+		return
+	}
+	requests := &c.request.session.requests
+	number, ok := requests.Add(&serverrequest.Request{Method: methodElicit})
+	if ok && c.out.Send(wire.Call(nil, number, methodElicit, e.params())) != nil {
+		requests.Remove(number)
+	}
+}
+
+// A urlElicitation has a client's user open a URL.
+type urlElicitation struct{ url, message, id string }
+
+func (e *urlElicitation) params() jsontext.Value {
+	var b wire.Object
+	b.Add("mode", []byte(`"url"`))
+	b.Add("message", wire.Quote(e.message))
+	b.Add("url", wire.Quote(e.url))
+	b.Add("elicitationId", wire.Quote(e.id))
+	return b.Done()
+}
+
+// heldState begins the request state of a held call. It is not sealed, so that every gateway on the ledger takes it: whether the client opened
+// the URL decides nothing, and the call is judged as one without a state. No sealed state begins with it.
+const heldState = "held."
+
+// result asks a stateless client to show the URL and to repeat its call. Revision 2026-07-28 has no elicitationId.
+func (e *urlElicitation) result() jsontext.Value {
+	params, err := wire.Set(e.params(), "elicitationId", nil)
+	if err != nil { // unreachable: the params are made here
+		params = e.params()
+	}
+	return serverrequest.InputRequired("decide", methodElicit, params, heldState+e.id)
 }

@@ -2,38 +2,53 @@ package gateway
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
-	"pgfsm/mcp/gateway/ask"
+	"pgfsm/mcp/gateway/serverrequest"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 )
 
+// Bounds of what one session subscribes to.
+const (
+	maxSubscribed   = 1000      // resources of one server; also of one subscription of a stateless client
+	maxWatchedBytes = 256 << 10 // of their URIs together; one URI may be as long as a message
+)
+
+// cancelGrace is for how long cancelled requests may tell their servers before the links of an ended session are closed.
+const cancelGrace = 2 * time.Second
+
 // A clientSession is a session and what the dispatcher knows of its client.
 type clientSession struct {
 	*session.Session
-	capabilities ask.Capabilities
-	links        linkTable
-	requests     ask.Requests // to the client
+	capabilities serverrequest.Capabilities
+	links        linkTable              // that only this session uses
+	requests     serverrequest.Requests // to the client
 
 	mu      sync.Mutex
-	level   string              // of the log, as the client set it; empty: it did not
+	level   severity            // of the log, as the client set it; zero: it did not
 	watches map[string][]string // resources that the client subscribes to, by server
-	listed  *listedTools        // nil: the client has not asked for the list
 
 	joining sync.Mutex            // held before every other lock
 	joined  map[string]joinedLink // by server: the last link that the client used
 }
 
 // openSession opens a session for a client with these capabilities.
-func (g *Gateway) openSession(q *request, protocol string, c ask.Capabilities) (*clientSession, error) {
+func (g *Gateway) openSession(q *request, protocol string, c serverrequest.Capabilities) (*clientSession, error) {
 	opened, err := g.table.Open(q.From, q.Endpoint, protocol)
 	if err != nil {
 		return nil, err
 	}
-	s := &clientSession{Session: opened, capabilities: c, joined: make(map[string]joinedLink), watches: make(map[string][]string)}
+	s := &clientSession{
+		Session:      opened,
+		capabilities: c,
+		joined:       make(map[string]joinedLink),
+		watches:      make(map[string][]string),
+	}
 	s.links.init(s.Context)
+
 	g.mu.Lock()
 	g.sessions[opened] = s
 	g.mu.Unlock()
@@ -46,9 +61,35 @@ func (g *Gateway) openSession(q *request, protocol string, c ask.Capabilities) (
 	return s, nil
 }
 
+// closeLinks closes the links of a session that has ended. The requests under way have some time to tell their servers.
+func (s *clientSession) closeLinks() {
+	timer := time.NewTimer(cancelGrace)
+	defer timer.Stop()
+	select {
+	case <-s.Requests.Empty():
+	case <-timer.C:
+	}
+	s.links.close()
+}
+
+// notify sends the client a notification without params, if its revision has it.
+func (s *clientSession) notify(method string) {
+	if methodOf(fromServer, method).in(s.Protocol) {
+		_ = s.Send(wire.Call(nil, nil, method, nil)) // the front notices that the client is gone
+	}
+}
+
+// receive notifies the client of a changed list of a server that it shares. Nothing says whom else such a server means.
+func (s *clientSession) receive(m wire.Message) {
+	switch m.Method {
+	case noteTools, notePrompts, noteResources:
+		s.notify(m.Method)
+	}
+}
+
 // A joinedLink is a link that a session's client uses.
 type joinedLink struct {
-	*link
+	link  *link
 	leave func() // ends join
 }
 
@@ -61,51 +102,67 @@ func (s *clientSession) join(l *link) {
 	if last.link == l || l.Retired() {
 		return
 	}
-	s.joined[l.server.Name] = joinedLink{l, s.addTo(l)}
+
+	s.joined[l.server.Name] = joinedLink{l, s.attach(l)}
 	if !found {
 		return
 	}
 	last.leave()
-	if last.server != l.server || last.Idle() {
+	if last.link.server != l.server || last.link.Idle() {
 		return
 	}
-	for _, method := range []string{noteTools, notePrompts, noteResources} { // notifications may have been missed
-		if l.server.Expose.Has(methodOf(fromServer, method).needs) {
-			s.notify(method)
+	for _, list := range listNotifications { // notifications may have been missed
+		if l.server.Expose.Has(list.needs) {
+			s.notify(list.method)
 		}
 	}
 }
 
-// addTo makes a link serve the session until leave is called or the session ends.
-func (s *clientSession) addTo(l *link) (leave func()) {
+// attach makes a link serve the session until leave is called or the session ends.
+func (s *clientSession) attach(l *link) (leave func()) {
 	unsubscribe, unkeep := func() {}, func() {}
 	if l.session == nil {
 		unsubscribe = l.addSubscriber(s)
 	}
 	if !l.Process() {
-		l.slot.table.keep(l.slot)
-		unkeep = func() { l.slot.table.unkeep(l.slot) }
+		l.slot.keep()
+		unkeep = l.slot.unkeep
 	}
+
 	end := sync.OnceFunc(func() { unsubscribe(); unkeep() })
 	stop := context.AfterFunc(s.Context, end)
 	return func() { stop(); end() }
 }
 
-// add notifies the client of a changed list. Nothing says whom else a server of several clients means.
-func (s *clientSession) add(m wire.Message) {
-	switch m.Method {
-	case noteTools, notePrompts, noteResources:
-		s.notify(m.Method)
-	}
+// watched are the resources of a server that the client subscribes to.
+func (s *clientSession) watched(server string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.watches[server])
 }
 
-// closeLinks closes the links of a session that has ended. The requests under way have some time to tell their servers.
-func (s *clientSession) closeLinks() {
-	timer := time.NewTimer(ask.CancelGrace)
-	defer timer.Stop()
-	select {
-	case <-s.Requests.Empty():
-	case <-timer.C:
+// setWatch notes that the client subscribes to a resource, or not any more. It reports false if there are too many.
+func (s *clientSession) setWatch(server, uri string, on bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := slices.DeleteFunc(slices.Clone(s.watches[server]), func(u string) bool { return u == uri })
+	if !on {
+		s.watches[server] = now
+		return true
 	}
-	s.links.close()
+
+	size := len(uri)
+	for name, uris := range s.watches { // in any order: they are counted
+		if name == server {
+			uris = now
+		}
+		for _, u := range uris {
+			size += len(u)
+		}
+	}
+	if len(now) >= maxSubscribed || size > maxWatchedBytes {
+		return false
+	}
+	s.watches[server] = append(now, uri)
+	return true
 }

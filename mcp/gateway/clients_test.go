@@ -26,7 +26,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// The SDK's client, over every transport and in both eras, all the way through the dispatcher.
+// The SDK's client, over every transport and in both revisions, all the way through the dispatcher.
 func TestClientsOfTheSDK(t *testing.T) {
 	type place struct {
 		g  *Gateway
@@ -83,11 +83,11 @@ func TestClientsOfTheSDK(t *testing.T) {
 				o.Hosts = loopback.Hosts(on)
 				o.Clients = owners{}
 			})
-			r.judge.decide = func(_ context.Context, a *Ask) Answer {
+			r.judge.decide = func(_ context.Context, a *ToolCall) Answer {
 				if a.From.Name != "ann" {
 					t.Errorf("it was %v", a.From)
 				}
-				a.Say(1, 2, "half")
+				a.SendProgress(1, 2, "half")
 				return Answer{Native: true, Result: jsontext.Value(`{"content":[{"type":"text","text":"done"}]}`)}
 			}
 			progress, changed := make(chan string, 8), make(chan struct{}, 8)

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/current"
+	"pgfsm/mcp/gateway/serverrequest"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
@@ -17,12 +18,13 @@ import (
 // A request is one message of a client, with what the dispatcher knows of it.
 type request struct {
 	*session.Request
-	gateway  *Gateway
-	using    *current.Held[*generation]
-	endpoint *endpoint      // nil: the generation has no such server
-	session  *clientSession // nil: the client speaks the stateless revision, or has not initialized
-	declared declaredMeta   // by a stateless client
-	observed Operation
+	gateway      *Gateway
+	using        *current.Held[*generation]
+	endpoint     *endpoint      // nil: the generation has no such server
+	session      *clientSession // nil: the client speaks the stateless revision, or has not initialized
+	capabilities serverrequest.Capabilities
+	logLevel     severity // that a stateless request declares
+	observed     Operation
 }
 
 // newRequest finds the session of a message, or reads what a stateless client declares. Ended reports that the session is over. The caller
@@ -34,10 +36,15 @@ func (g *Gateway) newRequest(r *session.Request) (q *request, ended bool) {
 		q.readMeta()
 		return q, false
 	}
+
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	q.session = g.sessions[r.Session]
-	return q, q.session == nil
+	if q.session == nil {
+		return q, true
+	}
+	q.capabilities = q.session.capabilities
+	return q, false
 }
 
 // use makes the request use a generation.
@@ -53,53 +60,74 @@ func (q *request) config() *Config { return q.using.Value.Config }
 // stateless reports whether the revision of the message has no sessions.
 func (q *request) stateless() bool { return q.Protocol >= session.Stateless }
 
+// readMeta reads the _meta of a stateless request.
+func (q *request) readMeta() {
+	wire.Each(wire.Find(q.Params, "_meta"), func(p wire.Piece) {
+		switch p.Name {
+		case metaCapabilities:
+			q.capabilities = serverrequest.ReadCapabilities(p.Value)
+		case metaLogLevel:
+			word, _ := wire.Text(p.Value)
+			q.logLevel = severityOf(word)
+		}
+	})
+}
+
 // Dispatch takes one message of a client and returns the whole message that answers it; nil for notifications and responses. A subscription
 // returns when it ends.
 func (g *Gateway) Dispatch(ctx context.Context, r *session.Request) []byte {
 	q, ended := g.newRequest(r)
-	defer func() { q.release() }()
+	defer func() { q.release() }() // a subscription changes what it uses
 	ctx = g.begin(ctx, q)
-	defer q.answered(ctx, time.Now())
-	if ended || q.endpoint == nil {
+	defer q.observe(ctx, time.Now())
+
+	switch {
+	case ended || q.endpoint == nil:
 		return q.refuse(wire.InvalidRequest, "the session has ended")
-	}
-	if q.Response() {
-		if q.session != nil {
-			q.session.requests.Answer(ctx, g.asks, q.From, q.Message)
-		}
+	case q.Response():
+		g.relayResponse(ctx, q)
+		return nil
+	case q.Notification():
+		g.relayClientNotification(ctx, q)
 		return nil
 	}
+
 	m := methodOf(fromClient, q.Method)
-	if q.Notification() {
-		if m != nil && m.notification && m.by == byRelay && g.checkMethod(q, m) == nil { // the front acts on notifications/cancelled
-			g.relayClientNotification(ctx, q, m)
-		}
-		return nil
-	}
 	if m != nil && m.notification {
 		m = nil // MCP has no request of this name
 	}
 	if failed := g.checkMethod(q, m); failed != nil {
 		return q.fail(failed)
 	}
-	if q.Large && m.name != MethodCall {
+	if q.Large && m.handler != byToolsCall {
 		return q.fail(invalid(wire.InvalidRequest, wire.ErrLarge.Error()))
 	}
-	switch {
-	case m.name == MethodCall:
+	return g.handle(ctx, q, m)
+}
+
+// handle answers a request that passed [Gateway.checkMethod].
+func (g *Gateway) handle(ctx context.Context, q *request, m *method) []byte {
+	switch m.handler {
+	case byToolsCall:
 		return g.callTool(ctx, q)
-	case m.by == byMachine:
+	case byToolsList:
 		return g.listTools(ctx, q)
-	case m.by == byTasks:
+	case byTasks:
 		return g.serveTask(ctx, q)
-	case m.by == byRelay:
+	case byLists:
+		return g.list(ctx, q, m)
+	case byRelay:
 		return g.relay(ctx, q, m)
-	case m.name == "initialize":
-		return g.initialize(ctx, q)
-	case m.name == "server/discover":
-		return g.discover(ctx, q)
-	case m.name == methodListen:
+	case bySubscription:
+		return g.subscribe(ctx, q, m)
+	case byLogLevel:
+		return g.setLevel(ctx, q)
+	case byListen:
 		return g.listen(ctx, q)
+	case byInitialize:
+		return g.initialize(ctx, q)
+	case byDiscover:
+		return g.discover(ctx, q)
 	default: // ping
 		return q.result(jsontext.Value(`{}`))
 	}
@@ -111,33 +139,16 @@ func (g *Gateway) checkMethod(q *request, m *method) jsontext.Value {
 	switch {
 	case m == nil:
 		return invalid(wire.MethodNotFound, "this method is not known here")
-	case q.Protocol == "" && m.name != "initialize" && m.name != "ping":
+	case q.Protocol == "" && m.handler != byInitialize && m.handler != byPing:
 		return invalid(wire.InvalidRequest, "the session has not begun: send initialize first, or the _meta of "+session.Stateless)
 	case q.Protocol != "" && !m.in(q.Protocol):
 		return invalid(wire.MethodNotFound, fmt.Sprintf("revision %s does not have this method", q.Protocol))
-	case m.by == byTasks && !g.options.Tasks:
+	case m.handler == byTasks && !g.options.Tasks:
 		return invalid(wire.MethodNotFound, "there are no tasks here")
 	case m.needs != 0 && len(q.endpoint.exposing(m.needs)) == 0:
 		return invalid(wire.MethodNotFound, fmt.Sprintf("the operator does not expose %s here", m.needs))
 	}
 	return nil
-}
-
-// exposing are the servers of the endpoint that expose something, in the operator's order.
-func (e *endpoint) exposing(needs Expose) []*server {
-	if e.server != nil {
-		if !e.server.Expose.Has(needs) {
-			return nil
-		}
-		return e.servers
-	}
-	var out []*server
-	for _, s := range e.servers {
-		if s.Expose.Has(needs) {
-			out = append(out, s)
-		}
-	}
-	return out
 }
 
 // invalid is an error object without data.
@@ -167,11 +178,13 @@ func (q *request) rawResult(result []byte) []byte {
 	return wire.Response(nil, q.ID, result)
 }
 
-// unreachable is the error of a request that got no answer from a server.
-func unreachable(server string, err error) jsontext.Value {
+// failure is the error object of a request that got no answer from a server.
+func failure(server string, err error) jsontext.Value {
 	code, reason := "internal", "it did not answer"
 	var lost *upstream.LinkError
 	switch {
+	case errors.Is(err, errNotRecorded):
+		return serverrequest.NotRecorded
 	case errors.As(err, &lost):
 		code, reason = lost.Code, lost.Reason
 	case errors.Is(err, context.Canceled):
@@ -179,8 +192,31 @@ func unreachable(server string, err error) jsontext.Value {
 	case errors.Is(err, context.DeadlineExceeded):
 		code, reason = upstream.CodeTimeout, "it did not answer within the time allowed"
 	}
+
 	var data wire.Object
 	data.Add("code", wire.Quote(code))
 	data.Add("server", wire.Quote(server))
 	return wire.ErrorObject(wire.InternalError, "server "+server+": "+reason, data.Done())
+}
+
+// errNotRecorded is the error of a message that did not pass because it could not be recorded.
+var errNotRecorded = errors.New("it could not be recorded, so it was not passed on")
+
+// record records a message that is about to pass. The error is errNotRecorded.
+func (g *Gateway) record(ctx context.Context, client Identity, server, direction, method string, params jsontext.Value) error {
+	if g.options.Passed == nil {
+		return nil
+	}
+	err := g.options.Passed(ctx, Passed{
+		Identity:  client,
+		Server:    server,
+		Direction: direction,
+		Method:    method,
+		Params:    params,
+	})
+	if err != nil {
+		g.options.Log.Error("a message did not pass because it could not be recorded", "server", server, "method", method, "error", err.Error())
+		return errNotRecorded
+	}
+	return nil
 }

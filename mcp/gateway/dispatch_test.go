@@ -46,6 +46,7 @@ func TestHandshakes(t *testing.T) {
 
 func TestDiscover(t *testing.T) {
 	r := newRig(t, "docs", func(o *Options) { o.Servers[0].Expose, o.Tasks = ExposeTools|ExposeResources, false })
+	r.servers["docs"].modern = true
 	want := `{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"pgfsm","version":"1"}},` +
 		`"supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],` +
 		`"capabilities":{"resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true}},"ttlMs":60000,"cacheScope":"private"}}`
@@ -76,7 +77,7 @@ func TestNothingPassesUnlessExposed(t *testing.T) {
 		if m.from != fromClient || m.notification || m.name == "initialize" || m.name == methodListen {
 			continue
 		}
-		for _, era := range []eras{stateful, stateless} {
+		for _, era := range []revisions{stateful, stateless} {
 			for _, at := range []string{"docs", ""} {
 				for _, e := range []struct {
 					name   string
@@ -85,7 +86,7 @@ func TestNothingPassesUnlessExposed(t *testing.T) {
 				}{
 					{"nothing", 0, m.needs == 0}, {"all-else", everything &^ m.needs, m.needs == 0}, {"just-that", m.needs, true},
 				} {
-					t.Run(strings.ReplaceAll(m.name, "/", "-")+map[eras]string{stateful: "-stateful-", stateless: "-stateless-"}[era]+e.name, func(t *testing.T) {
+					t.Run(strings.ReplaceAll(m.name, "/", "-")+map[revisions]string{stateful: "-stateful-", stateless: "-stateless-"}[era]+e.name, func(t *testing.T) {
 						r := newRig(t, "docs", func(o *Options) { o.Servers[0].Expose = e.expose })
 						r.servers["docs"].says(m.name, `{}`)
 						c := r.modern(at, `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`)
@@ -94,7 +95,7 @@ func TestNothingPassesUnlessExposed(t *testing.T) {
 						}
 						before := len(r.passed)
 						answer := c.ask(m.name, `{"name":"docs__echo","uri":"a:b","level":"info","taskId":"t","ref":{"type":"ref/resource","uri":"a:b"}}`)
-						if open := e.open && m.eras&era != 0; refused(answer) == open {
+						if open := e.open && m.revisions&era != 0; refused(answer) == open {
 							t.Fatalf("open %v: %s", open, answer)
 						} else if !open && (len(r.servers["docs"].received(m.name)) > 0 || len(r.passed) != before) {
 							t.Errorf("it was refused, and passed: %q", r.servers["docs"].got)
@@ -125,7 +126,7 @@ func TestUnknownMethodsAreRefused(t *testing.T) {
 func TestServersMayAskOnlyWhatIsExposed(t *testing.T) {
 	can := `{"sampling":{},"elicitation":{},"roots":{"listChanged":true}}`
 	for _, m := range methods {
-		if m.from != fromServer || m.by == byLink {
+		if m.from != fromServer || m.handler == byFront {
 			continue
 		}
 		for _, inside := range []bool{true, false} {

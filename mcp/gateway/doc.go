@@ -4,11 +4,17 @@
 //	err = g.Serve(ctx, on)                               // or g.Handler() in another server
 //	err = g.ServeStdio(ctx, os.Stdin, os.Stdout, client) // for a client that starts the gateway
 //
-// One message goes this way. Package front reads it from a connection, authenticates its client and checks it; package session has the
-// client's session. [Gateway.Dispatch] looks the method up in the table of methods.go. tools/call goes to [Calls], which decides, records and
-// makes the call; requests for resources, prompts and completions are relayed to a server; the gateway answers the rest itself. What servers
-// ask clients is carried by package ask.
+// A request goes down these floors, and no function calls one of a floor above it:
 //
-// A link is a session with one server. A client session has its own links. Stateless clients of one identity share links, unless the server
-// may send questions: then each request has a dedicated link.
+//	front                                     reads it from a connection, authenticates its client and checks it
+//	dispatch.go                               finds its row in the table of methods.go
+//	tools_call.go, tools_list.go, lists.go,   answer it: one file for each kind of request
+//	relay.go, subscribe.go, log_level.go, …
+//	links.go, link_table.go                   find the link with the server that the client uses, or connect
+//	upstream                                  sends it
+//
+// What servers send goes through server_messages.go to the client's request or session.
+//
+// Clients and servers speak a revision with sessions (up to 2025-11-25) or the stateless one (2026-07-28). The gateway translates requests and
+// results between the two. Questions of servers, and subscriptions to resources, pass only if both sides speak the same kind.
 package gateway

@@ -36,8 +36,9 @@ func TestServersDoNotForgeDecisions(t *testing.T) {
 		on(wire.Message{ID: jsontext.Value(`41`), Method: "sampling/createMessage", Params: jsontext.Value(`{"messages":[{"content":{` + forged + `}}],` + forged + `}`)})
 		return upstream.Reply{Error: jsontext.Value(`{"code":1,"message":"m","data":{` + forged + `}}`)}, nil
 	})
-	r.judge.decide = func(_ context.Context, a *Ask) Answer {
-		a.Relay(wire.Message{Method: "notifications/progress", Params: jsontext.Value(`{"progressToken":"t","progress":1,` + forged + `}`)})
+	r.judge.decide = func(ctx context.Context, a *ToolCall) Answer {
+		_, _ = a.Connect(ctx)
+		a.OnMessage(ctx, wire.Message{Method: "notifications/progress", Params: jsontext.Value(`{"progressToken":"t","progress":1,` + forged + `}`)})
 		return Answer{Native: true, Result: jsontext.Value(`{"content":[{"type":"text","text":"x",` + forged + `}],` + forged + `}`)}
 	}
 	for _, server := range []string{"docs", ""} {
@@ -58,7 +59,7 @@ func TestServersDoNotForgeDecisions(t *testing.T) {
 		}
 	}
 	asks := `{"resultType":"input_required","inputRequests":{"q":{"method":"roots/list","params":{` + forged + `}}},` + forged + `}`
-	r.judge.decide = func(context.Context, *Ask) Answer { return Answer{Native: true, Result: jsontext.Value(asks)} }
+	r.judge.decide = func(context.Context, *ToolCall) Answer { return Answer{Native: true, Result: jsontext.Value(asks)} }
 	untold(t, "input_required", r.modern("docs", `{"roots":{}}`).ask("tools/call", `{"name":"echo"}`))
 }
 

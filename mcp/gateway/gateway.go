@@ -2,22 +2,19 @@ package gateway
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/current"
 	"pgfsm/internal/web"
-	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/gateway/front"
+	"pgfsm/mcp/gateway/serverrequest"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
@@ -89,25 +86,24 @@ type Passed struct {
 
 // Directions of [Passed].
 const (
-	ToServer = ask.ToServer
-	ToClient = ask.ToClient
+	ToServer = "to_server"
+	ToClient = "to_client"
 )
 
 // A Gateway lets clients of any revision of MCP use servers of any revision. Its methods may be called concurrently.
 type Gateway struct {
-	options Options
-	front   *front.Front
-	table   *session.Table
-	active  *current.Value[*generation]
-	self    []byte // the member of _meta with the gateway's name
-	pool    linkPool
-	asks    *ask.Relay
-	connect func(ctx context.Context, server *server, p upstream.Peer) (upstreamSession, error)
+	options       Options
+	front         *front.Front
+	table         *session.Table
+	active        *current.Value[*generation]
+	self          []byte                // the member of _meta with the gateway's name
+	shared        linkTable             // links that belong to no client session
+	states        serverStates          // of the servers
+	requestStates *serverrequest.States // that clients were given
+	connect       func(ctx context.Context, server *server, p upstream.Peer) (serverSession, error)
 
-	mu            sync.Mutex
-	sessions      map[*session.Session]*clientSession
-	subscriptions map[*listener]struct{} // of stateless clients
-	comparing     atomic.Int64           // replacements after which lists were not compared yet
+	mu       sync.Mutex
+	sessions map[*session.Session]*clientSession
 }
 
 // New returns a gateway. It connects to no server.
@@ -121,20 +117,22 @@ func New(o Options) (*Gateway, error) {
 	if o.Upstreams != nil {
 		o.Upstreams.LogTo(o.Log)
 	}
-	g := &Gateway{
-		options: o, table: session.NewTable(o.Limits), sessions: make(map[*session.Session]*clientSession),
-		subscriptions: make(map[*listener]struct{}),
-	}
 	first, err := newGeneration(&o.Config, nil)
 	if err != nil {
 		return nil, err
 	}
-	g.active = current.New(first)
+
+	g := &Gateway{
+		options:       o,
+		table:         session.NewTable(o.Limits),
+		active:        current.New(first),
+		requestStates: serverrequest.NewStates(),
+		sessions:      make(map[*session.Session]*clientSession),
+	}
 	g.self = append(append(g.self, `"`+metaServerInfo+`":`...), infoOf(o.Info)...)
-	g.pool.servers = make(map[*server]serverState)
-	g.pool.shared.init(context.Background())
-	g.asks = &ask.Relay{Table: g.table, States: ask.NewStates(), Mask: o.Mask, Log: o.Log, Record: g.record}
-	g.connect = func(ctx context.Context, s *server, p upstream.Peer) (upstreamSession, error) {
+	g.states.byServer = make(map[*server]serverState)
+	g.shared.init(context.Background())
+	g.connect = func(ctx context.Context, s *server, p upstream.Peer) (serverSession, error) {
 		l, err := s.upstreams.Link(ctx, s.Name, p)
 		if err != nil {
 			return nil, err // not l, which would be an interface that is not nil
@@ -142,7 +140,11 @@ func New(o Options) (*Gateway, error) {
 		return l, nil
 	}
 	g.front = front.New(front.Options{
-		Settings: first.front(), RefusedScope: o.RefusedScope, Limit: o.Limit, Status: o.Status, Middleware: o.Middleware,
+		Settings:     first.front(),
+		RefusedScope: o.RefusedScope,
+		Limit:        o.Limit,
+		Status:       o.Status,
+		Middleware:   o.Middleware,
 	}, g.table, g)
 	return g, nil
 }
@@ -160,20 +162,10 @@ func (g *Gateway) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, c
 	return g.front.ServeStdio(ctx, in, out, client)
 }
 
-// Drain accepts no more requests and waits for those under way until ctx is done. Then it ends all sessions. The error says that requests
-// were cut off.
+// Drain accepts no more requests and waits for those under way until ctx is done. Then it ends all sessions and closes all links. The error
+// says that requests were cut off.
 func (g *Gateway) Drain(ctx context.Context) error {
 	err := g.front.Drain(ctx)
-	if cut := g.endForwarded(); cut > 0 {
-		err = errors.Join(err, fmt.Errorf("%d requests were cut off whose clients were asked something and cannot come back", cut))
-	}
+	g.shared.close()
 	return err
-}
-
-// end ends what stateless clients have under way, and closes their links. It returns how many of it was cut off for which no
-// request waits.
-func (g *Gateway) endForwarded() (cut int) {
-	cut = g.asks.Close()
-	g.pool.shared.close()
-	return cut
 }

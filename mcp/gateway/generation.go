@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 
 	"pgfsm/mcp/gateway/front"
@@ -22,10 +24,27 @@ type server struct {
 	retired   atomic.Bool // the active generation has another server in its place, or none
 }
 
+// separate reports whether each client's session has its own sessions with the server. Only then may the server ask clients anything, and
+// notify them of resources: on a shared link nothing says whom it means.
+func (s *server) separate() bool { return s.Sessions == upstream.SessionsSession }
+
 // An endpoint is where clients connect: one server, or all servers under joined names.
 type endpoint struct {
 	server  *server // nil: all
 	servers []*server
+}
+
+// exposing are the servers of the endpoint that expose something, in the operator's order.
+func (e *endpoint) exposing(needs Expose) (servers []*server) {
+	if e == nil {
+		return nil
+	}
+	for _, s := range e.servers {
+		if s.Expose.Has(needs) {
+			servers = append(servers, s)
+		}
+	}
+	return servers
 }
 
 // newGeneration returns the generation of a configuration, which shares with the former one the servers that did not change.
@@ -61,12 +80,6 @@ func (n *generation) sharedServer(s *server) *server {
 	return has
 }
 
-// has reports whether the generation has the server.
-func (n *generation) has(s *server) bool {
-	at := n.endpoints[s.Name]
-	return at != nil && at.server == s
-}
-
 // front are the settings of the front.
 func (n *generation) front() front.Settings {
 	s := front.Settings{Hosts: n.Hosts, Clients: n.Clients, Required: n.Required, Metadata: n.Metadata}
@@ -74,4 +87,65 @@ func (n *generation) front() front.Settings {
 		s.Servers = append(s.Servers, server.Name)
 	}
 	return s
+}
+
+// A Replacement is a configuration that [Gateway.Replace] can make the active one.
+type Replacement struct{ next *generation }
+
+// Prepare returns the Replacement for a configuration, unless it has a fault. It changes nothing.
+func (g *Gateway) Prepare(c Config) (r Replacement, err error) {
+	r.next, err = newGeneration(&c, g.active.Load())
+	return r, err
+}
+
+// Replace makes requests use another configuration from now on. Requests under way keep theirs; idle is closed when none of them is left. The
+// sessions of clients stay, and so do the links with servers that did not change. The links with the others are closed when their requests
+// have ended. Clients are notified that their lists may have changed. No other call of Replace may come between Prepare and Replace.
+func (g *Gateway) Replace(r Replacement) (idle <-chan struct{}) {
+	former, next := g.active.Load(), r.next
+	_, idle = g.active.Replace(next)
+	g.front.Replace(next.front())
+	sessions := g.openSessions()
+
+	for _, s := range former.endpoints[""].servers {
+		if now := next.endpoints[s.Name]; now == nil || now.server != s {
+			s.retired.Store(true)
+			g.states.forget(s)
+			g.shared.retire(s)
+			for _, client := range sessions {
+				client.links.retire(s)
+			}
+		}
+	}
+
+	close(former.replaced) // subscriptions follow the servers of the next generation
+	for _, s := range sessions {
+		now := next.endpoints[s.Endpoint]
+		if now == nil {
+			s.End()
+			continue
+		}
+		for _, list := range listNotifications {
+			if len(now.exposing(list.needs)) > 0 || len(former.endpoints[s.Endpoint].exposing(list.needs)) > 0 {
+				s.notify(list.method)
+			}
+		}
+	}
+	return idle
+}
+
+func (g *Gateway) openSessions() []*clientSession {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Collect(maps.Values(g.sessions)) // in any order: each is independent
+}
+
+// listNotifications tell a client that a list may have changed, and what a server with such a list exposes.
+var listNotifications = []struct {
+	method string
+	needs  Expose
+}{
+	{noteTools, ExposeTools},
+	{notePrompts, ExposePrompts},
+	{noteResources, ExposeResources},
 }

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -14,12 +13,8 @@ type linkKey struct {
 	client       Identity // zero: all clients share it, or those of one session
 	server       *server
 	protocol     string // the revision of the clients
-	capabilities string // of the client, as the server knows them
-	dedicated    int    // number of a link that one request at a time uses; zero: the link is shared
+	capabilities string // of the clients, as the server knows them
 }
-
-// anyDedicated is the number of whichever dedicated link is free.
-const anyDedicated = -1
 
 // A linkSlot is the place of a link in a table.
 type linkSlot struct {
@@ -46,6 +41,15 @@ func (s *linkSlot) settled() bool {
 // works reports whether the link of a slot can be used. The caller has the table's lock.
 func (s *linkSlot) works() bool { return s.settled() && s.err == nil && !s.link.ended() }
 
+// reusable reports whether a settled slot serves another user: its link works and is used from now on, or the server was down a moment ago.
+// Room for a session may come at any time.
+func (s *linkSlot) reusable() bool {
+	if s.err != nil {
+		return !tooManyLinks(s.err) && time.Since(s.since) < downFor
+	}
+	return !s.link.Retired() && (s.uses+s.keeps > 0 || s.link.Use())
+}
+
 // A linkTable makes each link when it is first needed, and again after it has ended. Package upstream bounds the links, and closes those that
 // nobody uses.
 type linkTable struct {
@@ -64,39 +68,34 @@ func (t *linkTable) init(ctx context.Context) {
 }
 
 // get returns the link of a key, and connects if there is none. Concurrent callers wait for the same attempt, which goes on when one of them
-// gives up. The link of a key with the number anyDedicated has no other user; the error is errTooManyLinks if there is none.
+// gives up.
 func (t *linkTable) get(ctx context.Context, key linkKey, connect func(context.Context) (*link, error)) (*link, error) {
-	s, err := t.take(key, connect)
+	s, err := t.use(key, connect)
 	if err != nil {
 		return nil, err
 	}
 	select {
 	case <-s.ready:
 	case <-ctx.Done():
-		t.release(s)
+		s.release()
 		return nil, context.Cause(ctx)
 	}
 	if s.err != nil {
-		t.release(s)
+		s.release()
 		return nil, s.err
 	}
 	return s.link, nil
 }
 
-// take returns the slot of a key and counts a user.
-func (t *linkTable) take(key linkKey, connect func(context.Context) (*link, error)) (*linkSlot, error) {
+// use returns the slot of a key and counts a user.
+func (t *linkTable) use(key linkKey, connect func(context.Context) (*link, error)) (*linkSlot, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
 		return nil, errLinksClosed
 	}
-	if key.dedicated == anyDedicated {
-		if key.dedicated = t.unused(key); key.dedicated == 0 {
-			return nil, errTooManyLinks
-		}
-	}
 	s := t.slots[key]
-	if s != nil && s.settled() && !s.again() {
+	if s != nil && s.settled() && !s.reusable() {
 		if s.uses > 0 && s.err == nil {
 			delete(t.slots, key) // the link ends with the requests that are under way
 		} else {
@@ -113,82 +112,81 @@ func (t *linkTable) take(key linkKey, connect func(context.Context) (*link, erro
 	return s, nil
 }
 
-// again reports whether a settled slot serves another user: its link works and is used from now on, or the server was down a moment ago. Room for
-// a session may come at any time.
-func (s *linkSlot) again() bool {
-	if s.err != nil {
-		return !tooManyLinks(s.err) && time.Since(s.since) < downFor
-	}
-	return !s.link.Retired() && (s.uses+s.keeps > 0 || s.link.Use())
-}
-
 // connect fills a slot.
 func (t *linkTable) connect(s *linkSlot, connect func(context.Context) (*link, error)) {
 	l, err := connect(t.ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	defer close(s.ready)
 	if err == nil && t.slots[s.key] != s { // it was dropped meanwhile
 		go l.Close()
 		err = errLinksClosed
 	}
 	s.link, s.err, s.since = l, err, time.Now()
-	if err == nil {
-		l.slot = s
+	if err != nil {
 		if s.uses == 0 { // the callers gave up
-			l.Release()
+			s.expireLater()
 		}
-		close(t.opened)
-		t.opened = make(chan struct{})
-		go func() {
-			<-l.Done()
-			t.remove(s)
-		}()
+		return
 	}
-	if err != nil && s.uses == 0 {
-		time.AfterFunc(downFor, func() { t.expire(s) })
-	}
-	close(s.ready)
-}
 
-// remove forgets a slot whose link has ended.
-func (t *linkTable) remove(s *linkSlot) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.drop(s)
+	l.slot = s
+	if s.uses == 0 {
+		l.Release()
+	}
+	close(t.opened)
+	t.opened = make(chan struct{})
+	go func() {
+		<-l.Done()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.drop(s)
+	}()
 }
 
 // keep keeps a link that is in use open for a client, unless its server is replaced.
-func (t *linkTable) keep(s *linkSlot) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (s *linkSlot) keep() {
+	s.table.mu.Lock()
+	defer s.table.mu.Unlock()
 	s.keeps++
 }
 
 // unkeep ends keep.
-func (t *linkTable) unkeep(s *linkSlot) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (s *linkSlot) unkeep() {
+	s.table.mu.Lock()
+	defer s.table.mu.Unlock()
 	if s.keeps--; s.uses+s.keeps == 0 && s.link != nil {
 		s.link.Release()
 	}
 }
 
 // release ends a use.
-func (t *linkTable) release(s *linkSlot) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (s *linkSlot) release() {
+	s.table.mu.Lock()
+	defer s.table.mu.Unlock()
 	if s.uses--; s.uses > 0 || !s.settled() {
 		return
 	}
 	switch {
 	case s.key.server.retired.Load():
-		t.drop(s)
+		s.table.drop(s)
 	case s.keeps > 0:
 	case s.link != nil:
 		s.link.Release()
 	default:
-		time.AfterFunc(downFor, func() { t.expire(s) })
+		s.expireLater()
 	}
+}
+
+// expireLater forgets the failure of a slot that nobody uses, after a while.
+func (s *linkSlot) expireLater() {
+	time.AfterFunc(downFor, func() {
+		s.table.mu.Lock()
+		defer s.table.mu.Unlock()
+		if s.uses == 0 {
+			s.table.drop(s)
+		}
+	})
 }
 
 // retire closes the unused links with a server that was replaced. The others are closed when they are released.
@@ -199,15 +197,6 @@ func (t *linkTable) retire(server *server) {
 		if key.server == server && s.uses == 0 {
 			t.drop(s)
 		}
-	}
-}
-
-// expire closes an unused link.
-func (t *linkTable) expire(s *linkSlot) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if s.uses == 0 {
-		t.drop(s)
 	}
 }
 
@@ -225,17 +214,17 @@ func (t *linkTable) drop(s *linkSlot) {
 }
 
 // working are the links that work, in the order of the servers.
-func (t *linkTable) working(servers []*server) (out []*link) {
+func (t *linkTable) working(servers []*server) (links []*link) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, server := range servers {
 		for _, s := range t.slots { // in any order: a session has one link with each server
 			if s.key.server == server && s.works() {
-				out = append(out, s.link)
+				links = append(links, s.link)
 			}
 		}
 	}
-	return out
+	return links
 }
 
 // await waits until the table has a link of the key that works. It does not connect.
@@ -243,9 +232,9 @@ func (t *linkTable) await(ctx context.Context, key linkKey) {
 	for {
 		t.mu.Lock()
 		s, opened := t.slots[key], t.opened
-		there := t.closed || s != nil && s.works()
+		found := t.closed || s != nil && s.works()
 		t.mu.Unlock()
-		if there {
+		if found {
 			return
 		}
 		select {
@@ -268,6 +257,3 @@ func (t *linkTable) close() {
 }
 
 var errLinksClosed = &upstream.LinkError{Code: upstream.CodeClosed, Reason: "the session has ended"}
-
-// errTooManyLinks is the error if all dedicated links of a client are in use.
-var errTooManyLinks = errors.New("too many links are in use")

@@ -2,13 +2,13 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp/gateway/ask"
+	"pgfsm/mcp/gateway/serverrequest"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
@@ -17,13 +17,11 @@ import (
 // downFor is for how long an unreachable server is not tried again.
 const downFor = time.Second
 
-// An upstreamSession is what the gateway uses of an [upstream.Link]. Tests have servers without a transport.
-type upstreamSession interface {
+// A serverSession is what the gateway uses of an [upstream.Link], which implements it. Tests have servers without a transport.
+type serverSession interface {
 	Link
 	Hello() upstream.Hello
-	Modern() bool
 	Done() <-chan struct{}
-	GaveUp() bool
 	Request(ctx context.Context, method string, params []byte, on func(wire.Message)) (upstream.Reply, error)
 	Notify(ctx context.Context, method string, params []byte) error
 	Answer(ctx context.Context, id, result, failed jsontext.Value) error
@@ -35,68 +33,21 @@ type upstreamSession interface {
 	Close()
 }
 
-// A linkPool is what all clients share.
-type linkPool struct {
-	shared linkTable
-
-	mu      sync.Mutex
-	servers map[*server]serverState
-}
-
-// A serverState is what the gateway knows of a server since it last tried to connect.
-type serverState struct {
-	known     bool // the others are those of the last link
-	offers    offers
-	stateless bool
-	down      bool // it could not be reached
-	unlisted  bool // its last list of tools failed
-}
-
-// state returns the state of a server, and changes it then.
-func (p *linkPool) state(server *server, change func(*serverState)) serverState {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := p.servers[server]
-	before := s
-	if change != nil && !server.retired.Load() {
-		change(&s)
-		p.servers[server] = s
-	}
-	return before
-}
-
-// forget drops the state of a server that was replaced.
-func (p *linkPool) forget(server *server) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.servers, server)
-}
-
-// offersOf is what a server offered when last connected.
-func (p *linkPool) offersOf(server *server) (o offers, known bool) {
-	s := p.state(server, nil)
-	return s.offers, s.known
-}
-
-// knownStateful reports whether the server is known to speak a revision with sessions.
-func (p *linkPool) knownStateful(server *server) bool {
-	s := p.state(server, nil)
-	return s.known && !s.stateless
-}
-
-// A link is a link with a server and its state in the gateway. The caller of linkTo calls release.
+// A link is a session with a server and its state in the gateway. The caller of linkTo calls release.
 type link struct {
-	upstreamSession // nil until connected is closed, and after that if connecting failed
-	connected       chan struct{}
+	serverSession               // nil until connected is closed, and after that if connecting failed
+	connected     chan struct{} // closed when connecting is over
 
 	gateway *Gateway
 	server  *server
 	session *clientSession // whose client alone uses it; nil: it is shared, or a stateless client uses it
 	slot    *linkSlot
+	lists   listCache
+	watched bool // it is kept because its client is subscribed to resources; guarded by the session
 
-	catalog atomic.Pointer[catalog]
-	linkSubscriptions
-	pending atomic.Pointer[ask.Pending] // whose client gets the server's questions; nil: none
+	mu          sync.Mutex
+	subscribers map[subscriber]struct{}
+	level       severity // of the log of a server with sessions, on a shared link; zero: not set
 }
 
 // ended reports whether the link is over.
@@ -109,99 +60,211 @@ func (l *link) ended() bool {
 	}
 }
 
-func (l *link) release() { l.slot.table.release(l.slot) }
+func (l *link) release() { l.slot.release() }
 
 // linkTo returns the client's link with a server. By default it is shared by the clients of one identity. If the operator wants a session of the
-// server for each client, it is that of the client's session; one that stateless requests of the same identity and capabilities share; or, if the
-// server may send questions, a dedicated one.
+// server for each client, it is that of the client's session, or one that stateless requests of the same identity and capabilities share.
 func (g *Gateway) linkTo(ctx context.Context, q *request, server *server) (*link, error) {
-	if !server.separate() {
-		l, err := g.sharedLink(ctx, q, server, jsontext.Value(`{}`))
-		if err == nil && q.session != nil {
-			q.session.join(l)
-		}
-		return l, err
+	own := q.session != nil && server.separate()
+	table, key := &g.shared, linkKey{
+		client:       q.From,
+		server:       server,
+		protocol:     session.Stateless,
+		capabilities: `{}`,
 	}
-	if s := q.session; s != nil {
-		l, err := s.links.get(ctx, linkKey{server: server}, func(ctx context.Context) (*link, error) {
-			return g.connectLink(ctx, s.Client, s, server, s.Protocol, forServer(s.capabilities, server))
-		})
-		if err == nil {
-			s.join(l)
-		}
-		return l, err
-	}
-	capabilities := q.capabilitiesFor(server)
-	if !g.pool.knownStateful(server) || len(capabilities) == len(`{}`) {
-		l, err := g.sharedLink(ctx, q, server, capabilities)
-		if err != nil || l.Modern() || len(capabilities) == len(`{}`) {
-			return l, err
-		}
-		l.release() // the server turned out to have sessions
-		g.pool.shared.expire(l.slot)
-	}
-	return g.dedicatedLink(ctx, q, server)
-}
-
-// listOver has a server list something over the client's link. If that retires the link, because the server has lost the session, the server
-// lists it once more over the next link. A list is safe to repeat.
-func listOver[T any](ctx context.Context, g *Gateway, q *request, server *server, list func(*link) (T, error)) (T, error) {
-	for again := false; ; again = true {
-		l, err := g.linkTo(ctx, q, server)
-		if err != nil {
-			var none T
-			return none, err
-		}
-		listed, err := list(l)
-		lost := err != nil && l.Retired()
-		l.release()
-		if !lost || again {
-			return listed, err
-		}
-	}
-}
-
-// separate reports whether each client's session has its own sessions with the server. Only then may the server ask clients anything, and
-// notify them of resources: on a shared link nothing says whom it means.
-func (s *server) separate() bool { return s.Sessions == upstream.SessionsSession }
-
-// sharedKey is the key of the link that a client shares with others.
-func sharedKey(q *request, server *server, capabilities jsontext.Value) linkKey {
-	key := linkKey{client: q.From, server: server, protocol: session.Stateless, capabilities: string(capabilities)}
-	if q.session != nil {
+	switch {
+	case own:
+		table, key = &q.session.links, linkKey{server: server}
+	case q.session != nil:
 		key.protocol = q.session.Protocol
+	case server.separate() && !g.states.get(server).knownStateful():
+		key.capabilities = string(forServer(q.capabilities, server))
 	}
 	if server.Sessions == upstream.SessionsOne {
 		key.client = Identity{}
 	}
-	return key
-}
 
-func (g *Gateway) sharedLink(ctx context.Context, q *request, server *server, capabilities jsontext.Value) (*link, error) {
-	key := sharedKey(q, server, capabilities)
-	return g.pool.shared.get(ctx, key, func(ctx context.Context) (*link, error) {
-		return g.connectLink(ctx, key.client, nil, server, key.protocol, capabilities)
+	l, err := table.get(ctx, key, func(ctx context.Context) (*link, error) {
+		if own {
+			s := q.session
+			return g.connectLink(ctx, s, server, upstream.Peer{
+				Owner:        s.Client.Owner(),
+				Protocol:     s.Protocol,
+				Capabilities: forServer(s.capabilities, server),
+			})
+		}
+		return g.connectLink(ctx, nil, server, upstream.Peer{
+			Owner:        key.client.Owner(),
+			Protocol:     key.protocol,
+			Capabilities: jsontext.Value(key.capabilities),
+		})
 	})
+	if err == nil && q.session != nil {
+		q.session.join(l)
+	}
+	return l, err
 }
 
-// connectLink connects to a server.
-func (g *Gateway) connectLink(ctx context.Context, client Identity, s *clientSession, server *server, protocol string,
-	capabilities jsontext.Value) (*link, error) {
+// useLink calls use with the client's link with a server. If repeat is set, and the link is retired meanwhile because the server has lost the
+// session, it calls use once more with the next link. A list is safe to repeat.
+func (g *Gateway) useLink(ctx context.Context, q *request, server *server, repeat bool, use func(*link) error) error {
+	for {
+		l, err := g.linkTo(ctx, q, server)
+		if err != nil {
+			return err
+		}
+		err = use(l)
+		lost := err != nil && l.Retired()
+		l.release()
+		if !lost || !repeat {
+			return err
+		}
+		repeat = false
+	}
+}
+
+// forServer is what a server learns of a client's capabilities: those that the operator exposes.
+func forServer(c serverrequest.Capabilities, server *server) jsontext.Value {
+	e := server.Expose
+	return c.ForServer(e.Has(ExposeSampling), e.Has(ExposeElicitation), e.Has(ExposeRoots))
+}
+
+// upstreamContext is the context of a request at its server. A server whose cancellation is not exposed does not learn of it.
+func upstreamContext(ctx context.Context, server *server) context.Context {
+	if server.Expose.Has(ExposeCancellation) {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
+}
+
+// connectLink connects to a server, for a session or for all who share the link.
+func (g *Gateway) connectLink(ctx context.Context, s *clientSession, server *server, p upstream.Peer) (*link, error) {
 	l := &link{connected: make(chan struct{}), gateway: g, server: server, session: s}
 	defer close(l.connected)
-	up, err := g.connect(ctx, server, upstream.Peer{
-		Owner: client.Owner(), Protocol: protocol, Capabilities: capabilities, Tell: l.receive, Rounds: server.Expose.Has(ExposeInputRequired),
-	})
+	p.Tell = l.receive
+	up, err := g.connect(ctx, server, p)
 	if err != nil {
-		if !tooManyLinks(err) && !g.pool.state(server, func(s *serverState) { s.down = true }).down {
+		if !tooManyLinks(err) && !g.states.change(server, func(s *serverState) { s.down = true }).down {
 			g.options.Log.Warn("a server cannot be reached", "server", server.Name, "error", err.Error())
 		}
 		return nil, err
 	}
-	g.pool.state(server, func(s *serverState) {
-		*s = serverState{known: true, offers: readOffers(up.Hello().Capabilities), stateless: up.Modern(), unlisted: s.unlisted}
+
+	g.states.change(server, func(s *serverState) {
+		*s = serverState{
+			known:     true,
+			offers:    readOffers(up.Hello().Capabilities),
+			stateless: up.Modern(),
+			unlisted:  s.unlisted,
+			leftOut:   s.leftOut,
+		}
 	})
-	l.upstreamSession = up
-	l.restoreState()
+	l.serverSession = up
+	l.restoreSession()
 	return l, nil
+}
+
+// tooManyLinks reports whether there is no link because there are too many.
+func tooManyLinks(err error) bool {
+	var no *upstream.LinkError
+	return errors.As(err, &no) && no.Code == upstream.CodeLinks
+}
+
+// restoreSession tells a server with sessions, over the new link of a client session, the log level and the subscribed resources of the
+// client.
+func (l *link) restoreSession() {
+	s := l.session
+	if s == nil || l.Modern() {
+		return
+	}
+	s.mu.Lock()
+	level := s.level
+	s.mu.Unlock()
+	offers, uris := l.offersTo(s.Protocol), s.watched(l.server.Name)
+	if !offers.has(offersLogging) {
+		level = 0
+	}
+	if !offers.has(offersSubscriptions) { // they may not be exposed any more
+		uris = nil
+	}
+	if level == 0 && len(uris) == 0 {
+		return
+	}
+
+	go func() {
+		ctx, cancel := context.WithTimeout(s.Context, serverrequest.AnswerTimeout)
+		defer cancel()
+		if level > 0 {
+			_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // if it fails, the server chooses the level
+		}
+		for _, uri := range uris {
+			_, _ = l.Request(ctx, methodSubscribe, uriParams(uri), nil) // if it fails, there are no notifications
+		}
+	}()
+}
+
+// A subscriber gets the notifications of a shared link: the [subscription] of a stateless client, or the [clientSession] of another.
+type subscriber interface {
+	receive(wire.Message) // must not block
+}
+
+// addSubscriber sends the link's notifications to a subscriber until remove is called.
+func (l *link) addSubscriber(n subscriber) (remove func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.subscribers == nil {
+		l.subscribers = make(map[subscriber]struct{})
+	}
+	l.subscribers[n] = struct{}{}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.subscribers, n)
+	}
+}
+
+// A serverState is what the gateway knows of a server since it last tried to connect.
+type serverState struct {
+	known     bool // the others are those of the last link
+	offers    offers
+	stateless bool
+	down      bool   // it could not be reached
+	unlisted  bool   // its last list of tools failed
+	leftOut   uint64 // number of the last listing some tools of which are not in the list of all servers, as was logged
+}
+
+// knownStateful reports whether the server is known to speak a revision with sessions. It learns no capabilities of stateless clients, so
+// they do not need links of their own.
+func (s serverState) knownStateful() bool { return s.known && !s.stateless }
+
+// serverStates are the states of the servers.
+type serverStates struct {
+	mu       sync.Mutex
+	byServer map[*server]serverState
+}
+
+func (t *serverStates) get(server *server) serverState {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.byServer[server]
+}
+
+// change changes the state of a server, unless it was replaced. It returns the state as it was before.
+func (t *serverStates) change(server *server, change func(*serverState)) (before serverState) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.byServer[server]
+	before = s
+	if !server.retired.Load() {
+		change(&s)
+		t.byServer[server] = s
+	}
+	return before
+}
+
+// forget drops the state of a server that was replaced.
+func (t *serverStates) forget(server *server) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.byServer, server)
 }

@@ -121,7 +121,7 @@ func TestAServerThatIsDownIsNotTriedAllTheTime(t *testing.T) {
 		tried := 0
 		r := newRig(t, "docs", nil)
 		join := r.connect
-		r.connect = func(ctx context.Context, server *server, p upstream.Peer) (upstreamSession, error) {
+		r.connect = func(ctx context.Context, server *server, p upstream.Peer) (serverSession, error) {
 			tried++
 			return join(ctx, server, p)
 		}
@@ -139,7 +139,7 @@ func TestAServerThatIsDownIsNotTriedAllTheTime(t *testing.T) {
 		if got := c.use(); !strings.Contains(got, "echo") || tried != 2 {
 			t.Errorf("tried %d times: %s", tried, got)
 		}
-		r.endForwarded()
+		r.shared.close()
 	})
 }
 
@@ -148,7 +148,7 @@ func TestConnectingIsSharedAndOutlivesWhoGivesUp(t *testing.T) {
 	join := r.connect
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	tried := 0
-	r.connect = func(ctx context.Context, server *server, p upstream.Peer) (upstreamSession, error) {
+	r.connect = func(ctx context.Context, server *server, p upstream.Peer) (serverSession, error) {
 		tried++
 		close(begun)
 		<-goOn
@@ -203,7 +203,7 @@ func TestSharedLinksEnd(t *testing.T) {
 	if _, err := r.linkTo(t.Context(), q, server); err != nil || len(docs.links) != 2 {
 		t.Errorf("%d links, %v, want another one", len(docs.links), err)
 	}
-	r.endForwarded()
+	r.shared.close()
 	within(t, "the end of the link in use", docs.link().done)
 	if _, err := r.linkTo(t.Context(), q, server); err == nil {
 		t.Error("a link was made after the end")
@@ -234,7 +234,7 @@ func TestConnectingWhileTheSessionEnds(t *testing.T) {
 	docs.link().Close()
 	join := r.connect
 	begun, goOn := make(chan struct{}), make(chan struct{})
-	r.connect = func(ctx context.Context, server *server, p upstream.Peer) (upstreamSession, error) {
+	r.connect = func(ctx context.Context, server *server, p upstream.Peer) (serverSession, error) {
 		close(begun)
 		<-goOn
 		return join(ctx, server, p)
@@ -246,37 +246,4 @@ func TestConnectingWhileTheSessionEnds(t *testing.T) {
 	close(goOn)
 	within(t, "the answer", over)
 	within(t, "the end of the link that came too late", docs.link().done)
-}
-
-// TestServersThatAskByThemselvesAreNotShared: that a server has sessions shows only when it was connected to.
-func TestServersThatAskByThemselvesAreNotShared(t *testing.T) {
-	r := newRig(t, "docs", nil)
-	docs := r.servers["docs"]
-	c := r.modern("docs", `{"sampling":{},"roots":{"listChanged":true}}`)
-	for range 3 {
-		c.use()
-	}
-	if len(docs.links) != 2 || string(docs.link().peer.Capabilities) != `{"sampling":{},"roots":{}}` || isClosed(docs.link().done) {
-		t.Fatalf("%d links, the last with %s", len(docs.links), docs.link().peer.Capabilities)
-	}
-	within(t, "the end of the first", docs.links[0].done)
-}
-
-// TestWhereThereIsNoRoomServersAskNobody: the server allows so many sessions and no more.
-func TestWhereThereIsNoRoomServersAskNobody(t *testing.T) {
-	r := newRig(t, "docs", nil)
-	r.modern("docs", `{}`).use()
-	join := r.connect
-	r.connect = func(ctx context.Context, server *server, p upstream.Peer) (upstreamSession, error) {
-		if string(p.Capabilities) != `{}` {
-			return nil, &upstream.LinkError{Code: upstream.CodeLinks, Reason: "too many"}
-		}
-		return join(ctx, server, p)
-	}
-	if got := r.modern("docs", `{"sampling":{}}`).use(); !strings.Contains(got, "echo") {
-		t.Error(got)
-	}
-	if n := len(r.servers["docs"].links); n != 1 {
-		t.Errorf("%d links", n)
-	}
 }

@@ -85,10 +85,10 @@ func TestARetiredLinkKeepsItsRequests(t *testing.T) {
 func TestACallLeavesALostSession(t *testing.T) {
 	r := newRig(t, "docs", nil)
 	docs := r.servers["docs"]
-	r.judge.decide = func(ctx context.Context, call *Ask) Answer {
-		lost, err := call.Link(ctx)
+	r.judge.decide = func(ctx context.Context, call *ToolCall) Answer {
+		lost, err := call.Connect(ctx)
 		docs.link().retired.Store(true)
-		next, err2 := call.Link(ctx)
+		next, err2 := call.Connect(ctx)
 		if errors.Join(err, err2) != nil || lost == next {
 			t.Errorf("the call stays on the lost session: %t; %v, %v", lost == next, err, err2)
 		}

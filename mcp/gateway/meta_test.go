@@ -19,7 +19,7 @@ func TestMetaOfACall(t *testing.T) {
 		{"one-past", `{"traceparent":` + long(65) + `,"tracestate":` + long(513) + `,"baggage":` + long(8193) + `}`, ``},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := &toolCall{token: jsontext.Value("7")}
+			c := &ToolCall{token: jsontext.Value("7")}
 			if got := string(c.callMeta(jsontext.Value(tt.sent))); got != tt.want {
 				t.Errorf("meta(%.100s) = %.100s, want %.100s", tt.sent, got, tt.want)
 			}

@@ -33,13 +33,13 @@ func methodsTable() string {
 		if m.needs != 0 {
 			needs = "`" + m.needs.String() + "`"
 		}
-		switch m.eras {
+		switch m.revisions {
 		case stateful:
 			when = "to " + session.StatefulRevisions[0]
 		case stateless:
 			when = "from " + session.Stateless
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", m.name, map[side]string{fromClient: "client", fromServer: "server"}[m.from], needs, when, m.why)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", m.name, map[sender]string{fromClient: "client", fromServer: "server"}[m.from], needs, when, m.why)
 	}
 	return b.String()
 }
@@ -72,16 +72,16 @@ func TestTheTableIsWhole(t *testing.T) {
 		t.Errorf("%d rows, %d methods", len(methods), len(methodsByName))
 	}
 	for _, m := range methods {
-		if m.name == "" || m.from == 0 || m.eras == 0 || m.by == 0 || m.why == "" || strings.Contains(m.why, "|") {
+		if m.name == "" || m.from == 0 || m.revisions == 0 || m.handler == 0 || m.why == "" || strings.Contains(m.why, "|") {
 			t.Errorf("the row of %q is not whole", m.name)
 		}
 		if m.notification != strings.HasPrefix(m.name, "notifications/") {
 			t.Errorf("%s: a notification is named so", m.name)
 		}
-		if m.by == byRelay && m.needs == 0 {
+		if m.handler == byRelay && m.needs == 0 {
 			t.Errorf("%s passes without being exposed", m.name)
 		}
-		if m.from == fromServer && !m.notification && m.eras&stateless != 0 {
+		if m.from == fromServer && !m.notification && m.revisions&stateless != 0 {
 			t.Errorf("%s: stateless clients cannot be asked", m.name)
 		}
 	}

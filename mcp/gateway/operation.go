@@ -60,10 +60,10 @@ func (g *Gateway) begin(ctx context.Context, q *request) context.Context {
 	return g.options.Begin(ctx, parent, state)
 }
 
-// answered tells of a request that was answered.
-func (q *request) answered(ctx context.Context, begun time.Time) {
-	observe := q.config().Observe
-	if observe == nil || q.Response() || q.Notification() {
+// observe tells of a request that was answered.
+func (q *request) observe(ctx context.Context, begun time.Time) {
+	tell := q.config().Observe
+	if tell == nil || q.Response() || q.Notification() {
 		return
 	}
 	o := &q.observed
@@ -74,7 +74,7 @@ func (q *request) answered(ctx context.Context, begun time.Time) {
 		o.ID, _ = wire.Text(q.ID) // package wire reads ids strictly
 	}
 	o.Begun, o.Took, o.Protocol, o.Stdio = begun, time.Since(begun), q.Protocol, q.HTTP == nil
-	observe(ctx, *o)
+	tell(ctx, *o)
 }
 
 // noteError keeps the code of an error object.

@@ -144,29 +144,23 @@ func ParamHeader(tool, arguments []byte) map[string]string {
 }
 
 // checkParamHeaders compares the client's headers with the arguments. If the server's tools are unknown, Calls rejects the call.
-func (c *toolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
-	l, err := c.connect(ctx)
-	if err != nil {
-		return nil
-	}
-	listing, err := l.Listing(ctx, c.q.config().MaxAge)
-	if err != nil && l.Retired() { // the server has lost the session: Calls would ask it over the next one
-		if l, err = c.connect(ctx); err == nil {
-			listing, err = l.Listing(ctx, c.q.config().MaxAge)
-		}
+func (c *ToolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
+	listing, err := c.listing(ctx)
+	if err != nil && c.link != nil && c.link.Retired() { // the server has lost the session: Calls would ask it over the next one
+		listing, err = c.listing(ctx)
 	}
 	if err != nil {
 		return nil
 	}
-	shown := c.q.config().Calls.Tools(listing, c.q.Identity)
-	i := slices.IndexFunc(shown, func(t Tool) bool { return t.Name == c.target })
+	shown := c.request.config().Calls.Tools(listing, c.request.Identity)
+	i := slices.IndexFunc(shown, func(t Tool) bool { return t.Name == c.Tool })
 	if i < 0 {
 		return nil // nothing is revealed of a hidden tool: Calls rejects the call
 	}
 	for _, b := range bindings(shown[i].Raw) { // as the client saw it: with the operator's schema, if there is one
 		name := paramPrefix + b.header
-		sent := c.q.Header.Values(name)
-		value := b.value(c.params.arguments)
+		sent := c.request.Header.Values(name)
+		value := b.value(c.Arguments)
 		switch {
 		case len(sent) > 1:
 			return front.HeaderMismatch("the header " + name + " came more than once")
@@ -184,6 +178,15 @@ func (c *toolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 		}
 	}
 	return nil
+}
+
+// listing returns the tools of the call's server.
+func (c *ToolCall) listing(ctx context.Context) (*upstream.Kept, error) {
+	l, err := c.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return l.Listing(ctx, c.request.config().MaxAge)
 }
 
 // sameArgument reports whether a header has the value of an argument. Numbers may be written in other ways.

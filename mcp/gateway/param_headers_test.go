@@ -1,13 +1,11 @@
 package gateway
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/policy"
@@ -117,32 +115,6 @@ func TestHeadersOfArgumentsAreChecked(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestServersGetTheHeadersOfTheArguments: they are made of the arguments, and known once the machine has a link.
-func TestServersGetTheHeadersOfTheArguments(t *testing.T) {
-	for _, modern := range []bool{true, false} {
-		r := newRig(t, "docs", nil)
-		r.servers["docs"].modern = modern
-		r.servers["docs"].tools = []string{headed(`{"region":{"type":"string","x-mcp-header":"Region"}}`)}
-		var before, after map[string]string
-		r.judge.decide = func(ctx context.Context, a *Ask) Answer {
-			before = a.Header
-			if _, err := a.Link(ctx); err != nil {
-				t.Error(err)
-			}
-			after = a.Header
-			return Answer{Result: jsontext.Value(`{}`)}
-		}
-		r.legacy("docs", `{}`).ask("tools/call", `{"name":"echo","arguments":{"region":"eu"}}`)
-		want := map[string]string{"Mcp-Param-Region": "eu"}
-		if !modern {
-			want = nil
-		}
-		if before != nil || !cmp.Equal(want, after) {
-			t.Errorf("%v: %v, then %v", modern, before, after)
-		}
 	}
 }
 

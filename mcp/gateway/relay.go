@@ -2,26 +2,18 @@ package gateway
 
 import (
 	"context"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp/gateway/ask"
+	"pgfsm/mcp/gateway/serverrequest"
 	"pgfsm/mcp/gateway/session"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
-// relay relays a request to the server that it is for, or to all servers.
+// relay relays a request to the server that it is for.
 func (g *Gateway) relay(ctx context.Context, q *request, m *method) []byte {
-	if m.name == methodSetLevel {
-		return g.setLevel(ctx, q)
-	}
-	if q.endpoint.server != nil {
-		return g.relayTo(ctx, q, q.endpoint.server, q.Params)
-	}
-	switch m.name {
-	case "resources/list", "resources/templates/list", "prompts/list":
-		return g.listAll(ctx, q, m)
-	}
 	server, params, failed := g.route(ctx, q, m)
 	if failed != nil {
 		return q.fail(failed)
@@ -31,177 +23,244 @@ func (g *Gateway) relay(ctx context.Context, q *request, m *method) []byte {
 
 // relayTo relays a request to one server and returns the answer.
 func (g *Gateway) relayTo(ctx context.Context, q *request, server *server, params jsontext.Value) []byte {
-	if (q.Method == methodSubscribe || q.Method == methodUnsubscribe) && !server.separate() {
-		return q.refuse(wire.MethodNotFound, "server %s notifies of resources only if each client has its own session with it (servers.%s.sessions: session)",
-			server.Name, server.Name)
-	}
-	r := &relayedRequest{forward: g.newForward(q, server, q.Method), params: params}
-	if asksInResults(q.Method) {
-		if message, ours := g.resumePending(ctx, q, server, q.Method, readInput(q.Params)); ours {
-			return message
-		}
-		if g.serverMayAsk(ctx, q, server) {
-			return r.startPending(ctx, r)
-		}
-	}
-	r.Run(ctx)
-	return r.respond(q)
+	reply, failed := g.ask(upstreamContext(ctx, server), q, server, params)
+	return g.answer(q, server, reply, failed)
 }
 
-// asksInResults reports whether the stateless revisions have results of a method that ask the client. During other requests a server
-// cannot ask a stateless client.
-func asksInResults(method string) bool { return method == "prompts/get" || method == "resources/read" }
+// answer answers with the reply of a server, or with the error object that says why there is none.
+func (g *Gateway) answer(q *request, server *server, reply upstream.Reply, failed jsontext.Value) []byte {
+	switch {
+	case failed != nil:
+		return q.fail(failed)
+	case reply.Error != nil:
+		return q.relayError(server, g.options.Mask(reply.Error))
+	}
 
-// A relayedRequest is a request that is relayed to one server.
-type relayedRequest struct {
-	forward
-	params jsontext.Value
+	message, code, why := q.relayResult(server, q.Method, g.options.Mask(reply.Result), cacheable(q.Method))
+	if code != "" {
+		return q.fail(inputRefused(server, code, why))
+	}
+	return message
 }
 
-// Run relays the request. If the results ask the client of a session, it repeats the request with the answers until ctx ends.
-func (r *relayedRequest) Run(ctx context.Context) {
-	defer r.releasePending()
-	defer r.out.End()
-	failed, lost := r.exchange(ctx)
-	if _, list := listKinds[r.q.Method]; list && lost { // see listOver
-		failed, _ = r.exchange(ctx)
-	}
+// ask sends a request to one server and waits for its reply. The error object says why there is none.
+func (g *Gateway) ask(ctx context.Context, q *request, server *server, params jsontext.Value) (reply upstream.Reply, failed jsontext.Value) {
+	state, failed := q.openState(server, q.Method, readInput(params))
 	if failed != nil {
-		r.answer = Answer{Error: failed}
-	}
-}
-
-// exchange sets the answer, or returns an error object. Lost reports whether the link ended before the answer.
-func (r *relayedRequest) exchange(ctx context.Context) (failed jsontext.Value, lost bool) {
-	g, q, server, within := r.gateway, r.q, r.server, upstreamContext(ctx, r.server)
-	l, err := g.linkTo(within, q, server)
-	if err != nil {
-		return unreachable(server.Name, err), false
-	}
-	defer l.release()
-	if r.pending != nil {
-		l.assign(r.pending)
-		defer l.unassign(r.pending)
-	}
-	level := g.levelFor(within, q, l)
-	params := r.params
-	state, failed := g.openState(q, server, r.target, readInput(params))
-	if failed != nil {
-		return failed, false
+		return reply, failed
 	}
 	if state != nil {
+		var err error
 		if params, err = wire.Set(params, "requestState", state); err != nil {
-			return invalid(wire.InvalidParams, "the params cannot be read"), false
+			return reply, unreadableParams
 		}
 	}
 	if params = wire.StripMeta(params); !server.Expose.Has(ExposeProgress) {
 		params = wire.StripProgressToken(params)
 	}
-	params = withLevel(params, level)
-	var rounds ask.Rounds
-	defer rounds.End(g.table, q.From)
-	for {
-		r.setAnswer(r.request(within, l, params, level))
-		if !r.answer.Native {
-			return nil, l.Retired()
-		}
-		input, asks, code, why := r.askSession(ctx, &rounds)
-		if !asks {
-			return nil, false
-		}
-		if code == "" {
-			if params, err = input.addTo(params); err == nil {
-				continue
-			}
-			code = CodeInputRefused
-		}
-		return inputRefused(server, code, why), false
+	level := severity(0)
+	if server.Expose.Has(ExposeLogging) && q.Method != methodSetLevel {
+		level = q.wantedLogLevel()
+		params = withLevel(params, level)
 	}
+
+	out := session.NewRequestSender(q.Out)
+	defer out.End()
+	_, isList := listKinds[q.Method]
+	err := g.useLink(ctx, q, server, isList, func(l *link) (err error) {
+		if level > 0 {
+			l.setSharedLevel(ctx, level)
+		}
+		if err = g.record(ctx, q.From, server.Name, ToServer, q.Method, params); err != nil {
+			return err
+		}
+		reply, err = l.Request(ctx, q.Method, params, func(m wire.Message) { l.relayDuring(ctx, q, out, level, m) })
+		return err
+	})
+	if err != nil {
+		return reply, failure(server.Name, err)
+	}
+	return reply, nil
 }
 
-// request makes one request of the server.
-func (r *relayedRequest) request(ctx context.Context, l *link, params jsontext.Value, level severity) Answer {
-	g, q, server := r.gateway, r.q, r.server
-	if g.record(ctx, q.From, server.Name, ToServer, q.Method, params) != nil {
-		return Answer{Error: ask.NotRecorded}
-	}
-	watching := q.Method == methodSubscribe || q.Method == methodUnsubscribe
-	if watching && l.Modern() {
-		return g.subscribe(ctx, q, l)
-	}
-	reply, err := l.Request(ctx, q.Method, params, func(m wire.Message) { g.relayDuring(ctx, q, l, r.out, level, m) })
-	switch {
-	case err != nil:
-		return Answer{Error: unreachable(server.Name, err)}
-	case reply.Error != nil:
-		return Answer{Error: g.options.Mask(reply.Error)}
-	}
-	if uri, err := wire.Text(wire.Member(params, "uri")); watching && err == nil {
-		q.session.setWatch(server.Name, uri, q.Method == methodSubscribe) // the next link subscribes again
-		l.keepWatched()
-	}
-	return Answer{Result: g.options.Mask(reply.Result), Native: true}
-}
-
-// Respond answers a request of the client with the server's answer.
-func (r *relayedRequest) Respond(request *session.Request) []byte {
-	q, _ := r.gateway.newRequest(request)
-	defer q.release()
-	return r.respond(q)
-}
-
-func (r *relayedRequest) respond(q *request) []byte {
-	switch {
-	case r.answer.Error != nil:
-		return q.relayError(r.server, r.answer.Error)
-	case !r.answer.Native:
-		return q.result(r.answer.Result)
-	}
-	message, code, why := r.relayResult(q, cacheable(q.Method))
-	if code != "" {
-		return q.fail(inputRefused(r.server, code, why))
-	}
-	return message
-}
+var unreadableParams = invalid(wire.InvalidParams, "the params cannot be read")
 
 // cacheable reports whether a method's result says in the stateless revisions how long it may be kept.
 func cacheable(method string) bool {
-	switch method {
-	case "resources/list", "resources/templates/list", "resources/read", "prompts/list":
-		return true
-	}
-	return false
+	_, isList := listKinds[method]
+	return isList || method == "resources/read"
 }
 
-// record records a message that is about to pass.
-func (g *Gateway) record(ctx context.Context, client Identity, server, direction, method string, params jsontext.Value) error {
-	if g.options.Passed == nil {
-		return nil
+// relayResponse passes the client's answer to the server that asked.
+func (g *Gateway) relayResponse(ctx context.Context, q *request) {
+	if q.session == nil {
+		return
 	}
-	err := g.options.Passed(ctx, Passed{Identity: client, Server: server, Direction: direction, Method: method, Params: params})
-	if err != nil {
-		g.options.Log.Error("a message did not pass because it could not be recorded", "server", server, "method", method, "error", err.Error())
+	r := q.session.requests.Remove(q.ID)
+	if r == nil || r.Server == nil {
+		return
 	}
-	return err
+
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverrequest.AnswerTimeout)
+	defer cancel()
+	result, failed := q.Result, wire.StripOwn(q.Error)
+	recorded := failed
+	if failed == nil {
+		recorded, result = result, wire.StripMeta(result)
+	}
+	if g.record(ctx, q.From, r.Name, ToServer, r.Method, recorded) != nil {
+		result, failed = nil, serverrequest.NotRecorded
+	}
+	_ = r.Server.Answer(ctx, r.ID, result, failed) // a server that cannot be told has lost its link
 }
 
-// relayClientNotification relays a notification of a session's client to the servers.
-func (g *Gateway) relayClientNotification(ctx context.Context, q *request, m *method) {
-	s := q.session
-	if s == nil {
+// relayClientNotification relays a notification of a session's client to the servers, if they may get it.
+func (g *Gateway) relayClientNotification(ctx context.Context, q *request) {
+	s, m := q.session, methodOf(fromClient, q.Method)
+	if s == nil || m == nil || !m.notification || m.handler != byRelay || g.checkMethod(q, m) != nil {
 		return
 	}
 	params := wire.StripMeta(q.Params)
-	if m.name == "notifications/progress" {
-		s.requests.Progress(ctx, params)
+	if m.name == noteProgress {
+		r := s.requests.Find(wire.Member(params, "progressToken"))
+		if r == nil || r.Token == nil {
+			return
+		}
+		if params, err := wire.Set(params, "progressToken", r.Token); err == nil {
+			_ = r.Server.Notify(ctx, m.name, params) // a server that cannot be told has lost its link
+		}
 		return
 	}
+
 	if !s.capabilities.Roots {
 		return
 	}
 	for _, l := range s.links.working(q.endpoint.exposing(m.needs)) {
-		if g.record(ctx, q.From, l.server.Name, ToServer, m.name, params) == nil {
+		if !l.Modern() && g.record(ctx, q.From, l.server.Name, ToServer, m.name, params) == nil {
 			_ = l.Notify(ctx, m.name, params) // a server that cannot be told has lost its link
 		}
 	}
 }
+
+// notFound is the error code of older revisions for an unknown resource.
+const notFound = -32002
+
+// route finds the server of a request, and returns the params as that server knows them. The error object says that there is none, or more
+// than one.
+func (g *Gateway) route(ctx context.Context, q *request, m *method) (*server, jsontext.Value, jsontext.Value) {
+	if q.endpoint.server != nil {
+		return q.endpoint.server, q.Params, nil
+	}
+	switch m.name {
+	case "prompts/get":
+		return routePrompt(q.endpoint, m.needs, q.Params)
+	case "completion/complete":
+		return g.routeCompletion(ctx, q, m.needs)
+	default: // resources
+		uri, err := wire.Text(wire.Member(q.Params, "uri"))
+		if err != nil {
+			return nil, nil, invalid(wire.InvalidParams, `"uri" is not a string`)
+		}
+		server, failed := g.routeResource(ctx, q, m.needs, uri)
+		return server, q.Params, failed
+	}
+}
+
+// routePrompt finds the server of a prompt by the joined name, and replaces that by the server's own name.
+func routePrompt(e *endpoint, needs Expose, params jsontext.Value) (*server, jsontext.Value, jsontext.Value) {
+	name, err := wire.Text(wire.Member(params, "name"))
+	if err != nil {
+		return nil, nil, invalid(wire.InvalidParams, `"name" is not a string`)
+	}
+	server, prompt := e.splitName(name, needs)
+	if server == nil {
+		return nil, nil, invalid(wire.InvalidParams, "there is no prompt of this name; prompts/list says which there are")
+	}
+	native, err := wire.Set(params, "name", wire.Quote(prompt))
+	if err != nil {
+		return nil, nil, unreadableParams
+	}
+	return server, native, nil
+}
+
+// routeCompletion finds the server of a completion by the prompt or the template.
+func (g *Gateway) routeCompletion(ctx context.Context, q *request, needs Expose) (*server, jsontext.Value, jsontext.Value) {
+	ref := wire.Member(q.Params, "ref")
+	kind, _ := wire.Text(wire.Member(ref, "type"))
+	switch kind {
+	case "ref/prompt":
+		server, native, failed := routePrompt(q.endpoint, needs, ref)
+		if failed != nil {
+			return nil, nil, failed
+		}
+		params, err := wire.Set(q.Params, "ref", native)
+		if err != nil {
+			return nil, nil, unreadableParams
+		}
+		return server, params, nil
+	case "ref/resource":
+		uri, err := wire.Text(wire.Member(ref, "uri"))
+		if err != nil {
+			return nil, nil, invalid(wire.InvalidParams, `"uri" of "ref" is not a string`)
+		}
+		server, failed := g.routeResource(ctx, q, needs, uri)
+		return server, q.Params, failed
+	}
+	return nil, nil, invalid(wire.InvalidParams, `"ref" has no "type" that is known`)
+}
+
+// routeResource finds the one server that lists a resource, or else a matching template. A single server says itself whether it has the
+// resource.
+func (g *Gateway) routeResource(ctx context.Context, q *request, needs Expose, uri string) (*server, jsontext.Value) {
+	servers := q.endpoint.exposing(needs)
+	if len(servers) == 1 {
+		return servers[0], nil
+	}
+
+	var found []*server
+	for _, search := range []struct {
+		method  string
+		matches func(key string) bool
+	}{
+		{"resources/list", func(key string) bool { return key == uri }},
+		{"resources/templates/list", func(key string) bool { return matchesTemplate(key, uri) }},
+	} {
+		lists, failed := g.serverLists(ctx, q, servers, search.method, q.config().MaxAge)
+		if failed != nil {
+			return nil, failed
+		}
+		for i, l := range lists {
+			if l.contains(search.matches) {
+				found = append(found, servers[i])
+			}
+		}
+		if len(found) > 0 {
+			break
+		}
+	}
+
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		code := int64(notFound)
+		if q.stateless() {
+			code = wire.InvalidParams
+		}
+		return nil, wire.ErrorObject(code, "no server has this resource", uriParams(uri))
+	}
+	var names []string
+	for _, s := range found {
+		names = append(names, s.Name)
+	}
+	return nil, invalid(wire.InvalidParams, "more than one server has this resource: "+strings.Join(names, ", ")+"; read it at /servers/NAME/mcp")
+}
+
+// matchesTemplate reports whether a URI is a template, or begins with the template's text before its first variable. Without such text
+// nothing matches.
+func matchesTemplate(template, uri string) bool {
+	prefix, _, variable := strings.Cut(template, "{")
+	return template == uri || variable && prefix != "" && strings.HasPrefix(uri, prefix)
+}
+
+func uriParams(uri string) jsontext.Value { return wire.Single("uri", wire.Quote(uri)) }

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/wire"
 )
 
 // config is what the rig was made with, with other settings of some servers: the words that each exposes, or none if it is removed.
@@ -36,8 +38,8 @@ func (r *rig) replace(c Config) <-chan struct{} {
 
 // connects has the judge use the link of each call, and waits for go-ahead where the arguments ask for it.
 func (r *rig) connects(wait <-chan struct{}) {
-	r.judge.decide = func(ctx context.Context, a *Ask) Answer {
-		if _, err := a.Link(ctx); err != nil {
+	r.judge.decide = func(ctx context.Context, a *ToolCall) Answer {
+		if _, err := a.Connect(ctx); err != nil {
 			return Answer{Error: invalid(1, err.Error())}
 		}
 		if strings.Contains(string(a.Arguments), "wait") {
@@ -127,55 +129,49 @@ func TestReplaceRemovesServers(t *testing.T) {
 			t.Errorf("a request at the removed server's endpoint: %s", got)
 		}
 		all.ask("tools/call", call("same", "go"))
-		if n := len(r.pool.servers); n != 1 {
+		if n := len(r.states.byServer); n != 1 {
 			t.Errorf("the gateway remembers %d servers, want 1", n)
 		}
 	})
 }
 
-// TestReplaceNotifies: a client is told of another list of tools only if it has asked for the list, and its own list has changed.
+// TestReplaceNotifies: clients learn that the lists that their endpoint has or had may have changed.
 func TestReplaceNotifies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, "docs same", nil)
-		listing, silent := r.legacy("", `{}`), r.legacy("", `{}`)
-		subscriber := r.modern("", `{}`)
+		session, subscriber := r.legacy("", `{}`), r.modern("", `{}`)
 		end, _ := subscriber.listens(`"s"`, `{"toolsListChanged":true}`)
 		defer func() { end(); synctest.Wait() }()
 		synctest.Wait()
 		subscriber.received()
-		listing.ask("tools/list", `{}`)
-		told := func(c *client) int {
-			synctest.Wait()
-			if c.session == nil {
-				return len(c.received())
+		told := func(messages []string) (methods string) {
+			for _, m := range messages {
+				methods += wire.TextMember([]byte(m), "method") + " "
 			}
-			n := 0
-			for _, m := range c.session.Outgoing.Take() {
-				if strings.Contains(string(m), noteTools) {
-					n++
-				}
-			}
-			return n
+			return methods
 		}
 		for _, tt := range []struct {
 			name    string
 			changed map[string]Expose
-			hidden  []string
-			want    int
+			want    string
 		}{
-			{"nothing-changed", nil, nil, 0},
-			{"a-server-was-connected-anew-with-the-same-list", map[string]Expose{"docs": ExposeTools | ExposeLogging}, nil, 0},
-			{"a-server-was-removed", map[string]Expose{"docs": 0}, nil, 1},
-			{"it-is-there-again", nil, nil, 1},
-			{"the-tools-are-no-longer-allowed", nil, []string{"echo"}, 1},
-			{"they-still-are-not", map[string]Expose{"docs": 0}, []string{"echo"}, 0},
+			{"another-server-object", map[string]Expose{"docs": ExposeTools}, noteTools + " " + notePrompts + " " + noteResources + " "},
+			{"nothing-but-tools-now", map[string]Expose{"docs": ExposeTools, "same": ExposeTools}, noteTools + " " + notePrompts + " " + noteResources + " "},
+			{"nothing-but-tools", map[string]Expose{"docs": ExposeTools, "same": ExposeTools}, noteTools + " "},
 		} {
-			next := r.config(tt.changed)
-			next.Calls = &judge{hidden: tt.hidden}
-			r.replace(next)
-			if a, b, c := told(listing), told(subscriber), told(silent); a != tt.want || b != tt.want || c != 0 {
-				t.Errorf("%s: %d, %d and %d notifications, want %d, %d and 0", tt.name, a, b, c, tt.want, tt.want)
+			r.replace(r.config(tt.changed))
+			synctest.Wait()
+			if got := told(session.waiting()); got != tt.want {
+				t.Errorf("%s: the session got %q, want %q", tt.name, got, tt.want)
 			}
+			if got := told(subscriber.received()); got != noteTools+" " {
+				t.Errorf("%s: the subscription got %q, want %q", tt.name, got, noteTools)
+			}
+		}
+		r.servers["docs"].link().peer.Tell(wire.Message{Method: noteTools})
+		synctest.Wait()
+		if got := told(subscriber.received()); got != noteTools+" " {
+			t.Errorf("the subscription got %q of the server's new link, want %q", got, noteTools)
 		}
 	})
 }

@@ -77,6 +77,24 @@ func readResult(result []byte) (f resultInfo) {
 // asks reports whether the result asks for input. Clients look at either of the two signs.
 func (f *resultInfo) asks() bool { return f.kind == "input_required" || len(f.questions) > 0 }
 
+// relayResult answers with a server's result. A code says why the result does not go to the client.
+func (q *request) relayResult(server *server, target string, result jsontext.Value, cacheable bool) (message []byte, code, why string) {
+	result = wire.StripOwn(result)
+	info := readResult(result)
+	if !info.isObject {
+		return q.refuse(wire.InternalError, "server %s: its result is not a JSON object", server.Name), "", ""
+	}
+	if code, why = q.checkResult(server, &info); code != "" {
+		return nil, code, why
+	}
+
+	if !q.stateless() {
+		return q.rawResult(info.rewrite(result, nil, false)), "", ""
+	}
+	seal := q.sealState(server, target, &info)
+	return q.rawResult(info.rewrite(result, q.gateway.self, cacheable, seal...)), "", ""
+}
+
 // rewrite is the result for the client: without reserved members, and, if the gateway's name is given, with what every stateless result has.
 // Every other byte stays.
 func (f *resultInfo) rewrite(result jsontext.Value, named []byte, cached bool, more ...wire.Edit) jsontext.Value {

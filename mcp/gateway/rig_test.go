@@ -54,7 +54,6 @@ type playedLink struct {
 	peer    upstream.Peer
 	uses    int
 	idle    atomic.Bool
-	gaveUp  atomic.Bool
 	retired atomic.Bool
 	done    chan struct{}
 	once    sync.Once
@@ -69,7 +68,7 @@ func (l *playedLink) Hello() upstream.Hello {
 	}
 	return h
 }
-func (l *playedLink) GaveUp() bool          { return l.gaveUp.Load() }
+
 func (l *playedLink) Modern() bool          { return l.modern }
 func (l *playedLink) Done() <-chan struct{} { return l.done }
 func (l *playedLink) Changed(uint64) bool   { return false }
@@ -138,7 +137,7 @@ func (l *playedLink) Listing(context.Context, time.Duration) (*upstream.Kept, er
 	if l.kept == nil || l.made != l.changes {
 		l.made = l.changes
 		page := `{"tools":[` + strings.Join(l.tools, ",") + `]}`
-		l.kept = &upstream.Kept{Listing: upstream.Listing{Server: l.name, Status: upstream.StatusUp, Pages: [][]byte{[]byte(page)}}, At: time.Now()}
+		l.kept = &upstream.Kept{Listing: upstream.Listing{Number: l.made + 1, Server: l.name, Status: upstream.StatusUp, Pages: [][]byte{[]byte(page)}}, At: time.Now()}
 	}
 	return l.kept, nil
 }
@@ -183,8 +182,8 @@ type judge struct {
 	mu     sync.Mutex
 	hidden []string          // tools that are not allowed
 	groups map[string]string // of tools that only a group may call
-	asked  []*Ask
-	decide func(context.Context, *Ask) Answer
+	asked  []*ToolCall
+	decide func(context.Context, *ToolCall) Answer
 	tasks  map[string]jsontext.Value // by identity and id
 }
 
@@ -201,7 +200,7 @@ func (j *judge) Tools(kept *upstream.Kept, identity *policy.Identity) (tools []T
 	return tools
 }
 
-func (j *judge) Call(ctx context.Context, a *Ask) Answer {
+func (j *judge) Call(ctx context.Context, a *ToolCall) Answer {
 	j.mu.Lock()
 	j.asked = append(j.asked, a)
 	decide := j.decide
@@ -212,7 +211,7 @@ func (j *judge) Call(ctx context.Context, a *Ask) Answer {
 	return decide(ctx, a)
 }
 
-func (j *judge) last() *Ask {
+func (j *judge) last() *ToolCall {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.asked[len(j.asked)-1]
@@ -260,12 +259,12 @@ func newRig(t testing.TB, names string, change func(*Options)) *rig {
 	g.connect = r.join
 	t.Cleanup(func() {
 		g.table.EndAll()
-		g.endForwarded()
+		g.shared.close()
 	})
 	return r
 }
 
-func (r *rig) join(_ context.Context, server *server, p upstream.Peer) (upstreamSession, error) {
+func (r *rig) join(_ context.Context, server *server, p upstream.Peer) (serverSession, error) {
 	s := r.servers[server.Name]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -326,7 +325,7 @@ func (r *rig) legacy(server, can string) *client {
 
 // dispatch dispatches a message as the front does: the client of a session can cancel its requests, and the end of the session cancels them.
 func (r *rig) dispatch(ctx context.Context, q *session.Request) []byte {
-	if s := q.Session; s != nil && q.Method == methodCancelled {
+	if s := q.Session; s != nil && q.Method == noteCancelled {
 		s.Requests.Cancel(session.IDOf(wire.Member(q.Params, "requestId")))
 	} else if s != nil && q.Request() {
 		var cancel context.CancelFunc

@@ -6,36 +6,85 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp/gateway/ask"
+	"pgfsm/mcp/gateway/serverrequest"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 )
 
 // relayDuring relays a message that a server sends during a request of a client.
-func (g *Gateway) relayDuring(ctx context.Context, q *request, l *link, out session.Sender, level severity, m wire.Message) {
+func (l *link) relayDuring(ctx context.Context, q *request, out session.Sender, level severity, m wire.Message) {
 	switch {
 	case m.ID != nil:
-		l.relayRequest(ctx, m, l.pending.Load(), out)
+		l.relayRequest(ctx, m, out)
 		return
-	case m.Method == methodCancelled: // in any revision: the client may have been asked in another way
+	case m.Method == noteCancelled: // in any revision: the client may have been asked in another way
 		l.relayCancelled(m, out)
 		return
 	}
+
 	row := methodOf(fromServer, m.Method)
 	if row == nil || !row.notification || !row.in(q.Protocol) || !l.server.Expose.Has(row.needs) {
 		return
 	}
 	switch m.Method {
-	case "notifications/message":
-		if l.session == nil && !l.levelOf(q, level).includes(m.Params) {
+	case noteMessage:
+		if l.session == nil && !l.filterLevel(q, level).includes(m.Params) {
 			return
 		}
-	case "notifications/progress", "notifications/elicitation/complete":
+	case noteProgress, "notifications/elicitation/complete":
 	default:
 		l.relayNotification(m)
 		return
 	}
-	_ = out.Send(g.forClient(m)) // the front notices that the client is gone
+	_ = out.Send(l.gateway.forClient(m)) // the front notices that the client is gone
+}
+
+// receive takes a message that a server sends outside of all requests. It does not block.
+func (l *link) receive(m wire.Message) {
+	if m.ID == nil {
+		l.relayNotification(m)
+		return
+	}
+	go func() {
+		<-l.connected
+		if l.serverSession == nil {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), serverrequest.AnswerTimeout)
+		defer cancel()
+		l.relayRequest(ctx, m, l.session)
+	}()
+}
+
+// relayNotification relays a notification that belongs to no request to the session of the link, or to the subscribers of a shared link.
+func (l *link) relayNotification(m wire.Message) {
+	row := methodOf(fromServer, m.Method)
+	if row == nil || !row.notification || !l.server.Expose.Has(row.needs) {
+		return
+	}
+	switch m.Method {
+	case noteProgress:
+		return // its request is over
+	case noteTools:
+		m.Params = nil // the gateway's own notification: its listing is stale
+	case notePrompts, noteResources, noteUpdated:
+		l.lists.forget(m.Method)
+	case noteCancelled:
+		l.relayCancelled(m, l.session)
+		return
+	}
+
+	if l.session != nil {
+		if row.in(l.session.Protocol) {
+			_ = l.session.Send(l.gateway.forClient(m))
+		}
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for n := range l.subscribers { // in any order: each gets it
+		n.receive(m)
+	}
 }
 
 // forClient is a server's notification as the client gets it.
@@ -47,102 +96,59 @@ func (g *Gateway) forClient(m wire.Message) []byte {
 	return wire.Call(nil, nil, m.Method, params)
 }
 
-// receive takes a message that a server sends outside of all requests. It does not block.
-func (l *link) receive(m wire.Message) {
-	if m.ID == nil {
-		l.relayNotification(m)
-		return
-	}
-	p := l.pending.Load() // now: the link may belong to another request before the question is relayed
-	go func() {
-		<-l.connected
-		if l.upstreamSession == nil {
-			return
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), ask.AnswerTimeout)
-		defer cancel()
-		l.relayRequest(ctx, m, p, l.session)
-	}()
-}
-
-// relayNotification relays a notification that belongs to no request to the session of the link, or to the subscribers of a shared link.
-func (l *link) relayNotification(m wire.Message) {
-	row := methodOf(fromServer, m.Method)
-	if row == nil || !row.notification || !l.server.Expose.Has(row.needs) {
-		return
-	}
-	switch m.Method {
-	case "notifications/progress":
-		return // its request is over
-	case noteTools:
-		m.Params = nil // the gateway's own notification: its listing is stale
-	case notePrompts, noteResources, noteUpdated:
-		l.lists.forget(m.Method)
-	case methodCancelled:
-		l.relayCancelled(m, l.session)
-		return
-	}
-	if l.session == nil {
-		l.notifySubscribers(m)
-	} else if row.in(l.session.Protocol) {
-		_ = l.session.Send(l.gateway.forClient(m))
-	}
-}
-
-// relayRequest relays a server's request to the client, if the operator exposes its method and the client declares the capability. If not,
-// the server learns that there is no such method.
-func (l *link) relayRequest(ctx context.Context, m wire.Message, p *ask.Pending, out session.Sender) {
-	if failed := l.askClient(ctx, m, p, out); failed != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ask.AnswerTimeout)
+// relayRequest relays a server's request to the client of the link's session, if the operator exposes its method and the client declares the
+// capability. If not, the server learns that there is no such method.
+func (l *link) relayRequest(ctx context.Context, m wire.Message, out session.Sender) {
+	if failed := l.askClient(ctx, m, out); failed != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverrequest.AnswerTimeout)
 		defer cancel()
 		_ = l.Answer(ctx, m.ID, nil, failed) // a server that cannot be told has lost its link
 	}
 }
 
 // askClient asks the client what a server wants to know. The error object says why not.
-func (l *link) askClient(ctx context.Context, m wire.Message, p *ask.Pending, out session.Sender) (failed jsontext.Value) {
+func (l *link) askClient(ctx context.Context, m wire.Message, out session.Sender) (failed jsontext.Value) {
 	s, row := l.session, methodOf(fromServer, m.Method)
-	var declared ask.Capabilities
-	switch {
-	case s != nil:
-		declared = s.capabilities
-	case p != nil:
-		declared = p.Declared()
+	if s == nil || row == nil || row.notification || row.handler != byRelay || !l.server.Expose.Has(row.needs) {
+		return serverrequest.NotOffered
 	}
-	if row == nil || row.notification || row.by != byRelay || !l.server.Expose.Has(row.needs) || declared.Lacks(m.Method, m.Params) != "" {
-		return ask.NotOffered
+	if l.Modern() || s.capabilities.Lacks(m.Method, m.Params) != "" { // a stateless server was told of no capabilities
+		return serverrequest.NotOffered
 	}
-	if p != nil {
-		return p.Ask(ctx, l, m)
-	}
-	if s.requests.Count(l) >= ask.MaxRequests {
-		return ask.TooManyQuestions
-	}
+
 	params := wire.StripMeta(m.Params)
-	if l.gateway.record(ctx, s.Client, l.server.Name, ToClient, m.Method, params) != nil {
-		return ask.NotRecorded
-	}
-	r := &ask.Request{Server: l, ID: slices.Clone(m.ID), Method: m.Method}
 	meta := wire.Member(params, "_meta")
 	token := wire.Member(meta, "progressToken")
+	r := &serverrequest.Request{Server: l, Name: l.server.Name, ID: slices.Clone(m.ID), Method: m.Method}
 	if l.server.Expose.Has(ExposeProgress) {
 		r.Token = slices.Clone(token)
 	}
-	id := s.requests.Add(r)
+	id, ok := s.requests.Add(r)
+	if !ok {
+		return serverrequest.TooManyQuestions
+	}
+	defer func() {
+		if failed != nil {
+			s.requests.Remove(id)
+		}
+	}()
+	if l.gateway.record(ctx, s.Client, l.server.Name, ToClient, m.Method, params) != nil {
+		return serverrequest.NotRecorded
+	}
+
 	if token != nil {
 		meta, err := wire.Set(meta, "progressToken", id)
 		if err == nil {
 			params, err = wire.Set(params, "_meta", meta)
 		}
 		if err != nil {
-			s.requests.Take(id)
 			return invalid(wire.InvalidParams, "its params cannot be read")
 		}
 	}
 	if params != nil {
 		params = l.gateway.options.Mask(params)
 	}
-	if out.Send(wire.Call(nil, id, m.Method, params)) != nil && s.requests.Take(id) != nil {
+	if out.Send(wire.Call(nil, id, m.Method, params)) != nil && s.requests.Remove(id) != nil {
 		return invalid(wire.InternalError, "the client is gone")
 	}
 	return nil
@@ -150,17 +156,15 @@ func (l *link) askClient(ctx context.Context, m wire.Message, p *ask.Pending, ou
 
 // relayCancelled tells the client that a server does not wait for an answer any more.
 func (l *link) relayCancelled(m wire.Message, out session.Sender) {
-	theirs := wire.Member(m.Params, "requestId")
-	if p := l.pending.Load(); p != nil {
-		p.CancelQuestion(theirs)
-		return
-	}
 	if l.session == nil || !l.server.Expose.Has(ExposeCancellation) {
 		return
 	}
-	if id := l.session.requests.Cancel(l, theirs); id != nil {
-		if params, err := wire.Set(l.gateway.options.Mask(wire.StripMeta(m.Params)), "requestId", id); err == nil {
-			_ = out.Send(wire.Call(nil, nil, m.Method, params)) // the front notices that the client is gone
-		}
+	id := l.session.requests.Cancel(l, wire.Member(m.Params, "requestId"))
+	if id == nil {
+		return
+	}
+	params, err := wire.Set(l.gateway.options.Mask(wire.StripMeta(m.Params)), "requestId", id)
+	if err == nil {
+		_ = out.Send(wire.Call(nil, nil, m.Method, params)) // the front notices that the client is gone
 	}
 }

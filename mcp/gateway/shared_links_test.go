@@ -114,7 +114,7 @@ func TestASessionForgetsLinksThatEnded(t *testing.T) {
 	c := r.as("ann")
 	c.use()
 	link := func() *link {
-		return r.pool.shared.working([]*server{r.active.Load().endpoints["docs"].server})[0]
+		return r.shared.working([]*server{r.active.Load().endpoints["docs"].server})[0]
 	}
 	first := link()
 	r.servers["docs"].link().Close()
@@ -237,7 +237,7 @@ func TestProcessesEndWhenNobodyUsesThem(t *testing.T) {
 func TestAListSaysThatThereIsNoRoom(t *testing.T) {
 	r := newRig(t, "docs mail", nil)
 	join := r.connect
-	r.connect = func(ctx context.Context, server *server, p upstream.Peer) (upstreamSession, error) {
+	r.connect = func(ctx context.Context, server *server, p upstream.Peer) (serverSession, error) {
 		if server.Name == "docs" {
 			return nil, &upstream.LinkError{Code: upstream.CodeLinks, Reason: "64 sessions are in use"}
 		}

@@ -6,17 +6,17 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp/gateway/ask"
+	"pgfsm/mcp/gateway/serverrequest"
 	"pgfsm/mcp/wire"
 )
 
 // needsTasks answers a client that uses tasks and does not declare the extension.
-var needsTasks = wire.ErrorObject(wire.MissingCapability, "the client does not declare the extension "+ask.ExtensionTasks,
-	[]byte(`{"requiredCapabilities":{"extensions":{"`+ask.ExtensionTasks+`":{}}}}`))
+var needsTasks = wire.ErrorObject(wire.MissingCapability, "the client does not declare the extension "+serverrequest.ExtensionTasks,
+	[]byte(`{"requiredCapabilities":{"extensions":{"`+serverrequest.ExtensionTasks+`":{}}}}`))
 
 // serveTask serves the Tasks extension. Calls decides whose task it is.
 func (g *Gateway) serveTask(ctx context.Context, q *request) []byte {
-	if !q.capabilities().Tasks {
+	if !q.capabilities.Tasks {
 		return q.fail(needsTasks)
 	}
 	id, err := wire.Text(wire.Member(q.Params, "taskId"))

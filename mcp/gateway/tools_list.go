@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,22 +10,45 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 	"pgfsm/policy"
 )
 
-// listTools answers tools/list with the tools of all servers that the client may call, on one page.
+// maxLeftOut bounds how many tools a line of the log names.
+const maxLeftOut = 10
+
+// listTools answers tools/list with the tools of all servers that the client may call, on one page. The tools of a failing server are left
+// out.
 func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
-	if failed := noCursor(q.Params); failed != nil {
+	if failed := refuseCursor(q.Params); failed != nil {
 		return q.fail(failed)
 	}
-	all, age, failed := g.toolsOf(ctx, q, q.config().MaxAge)
+	servers := q.endpoint.exposing(ExposeTools)
+	listings, failed := g.toolListings(ctx, q, servers)
 	if failed != nil {
 		return q.fail(failed)
 	}
-	q.noteListed(all)
+
+	var tools []jsontext.Value
+	age := time.Duration(0)
+	for i, listing := range listings {
+		if listing == nil {
+			continue
+		}
+		age = max(age, listing.Age(time.Now()))
+		shown := q.config().Calls.Tools(listing, q.Identity)
+		if q.endpoint.server == nil {
+			tools = append(tools, g.joinedTools(q, servers[i], listing, shown)...)
+			continue
+		}
+		for _, t := range shown {
+			tools = append(tools, wire.StripOwn(t.Raw))
+		}
+	}
+
 	var b wire.Object
-	b.Add("tools", wire.Array(all))
+	b.Add("tools", wire.Array(tools))
 	if q.stateless() {
 		b.Add("ttlMs", strconv.AppendInt(nil, max(0, q.config().MaxAge-age).Milliseconds(), 10))
 		b.Add("cacheScope", []byte(`"private"`))
@@ -34,64 +56,35 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 	return q.result(b.Done())
 }
 
-// toolsOf returns the tools of all servers that the client may call, from listings that are younger than maxAge, and the age of the oldest one.
-// The tools of a failing server are left out. The error object says that there was no room for a session: clients keep a list for long, and
-// this one would be short only because others were using the gateway.
-func (g *Gateway) toolsOf(ctx context.Context, q *request, maxAge time.Duration) (all []jsontext.Value, age time.Duration, failed jsontext.Value) {
-	servers := q.endpoint.exposing(ExposeTools)
-	found, errs := make([]*catalog, len(servers)), make([]error, len(servers))
+// toolListings asks servers for their tools, concurrently. The listing of a failing server is nil. The error object is that of [noRoom].
+func (g *Gateway) toolListings(ctx context.Context, q *request, servers []*server) ([]*upstream.Kept, jsontext.Value) {
+	listings, errs := make([]*upstream.Kept, len(servers)), make([]error, len(servers))
 	var wg sync.WaitGroup
 	for i, s := range servers {
-		ask := func() {
-			c, err := g.catalogOf(upstreamContext(ctx, s), q, s, maxAge)
-			if err != nil {
-				g.logUnlisted(ctx, s, err)
-				errs[i] = err
+		wg.Go(func() {
+			within := upstreamContext(ctx, s)
+			errs[i] = g.useLink(within, q, s, true, func(l *link) (err error) {
+				listings[i], err = l.Listing(within, q.config().MaxAge)
+				return err
+			})
+			if errs[i] != nil {
+				g.logUnlisted(ctx, s, errs[i])
+				listings[i] = nil
 				return
 			}
-			g.pool.state(s, func(state *serverState) { state.unlisted = false })
-			found[i] = c
-		}
-		if len(servers) == 1 {
-			ask()
-		} else {
-			wg.Go(ask)
-		}
+			g.states.change(s, func(state *serverState) { state.unlisted = false })
+		})
 	}
 	wg.Wait()
-	if failed = noRoom(servers, errs); failed != nil {
-		return nil, 0, failed
-	}
-	for i, c := range found {
-		if c == nil {
-			continue
-		}
-		age = max(age, c.listing.Age(time.Now()))
-		var leftOut []string
-		for _, t := range q.config().Calls.Tools(c.listing, q.Identity) {
-			if q.endpoint.server != nil {
-				all = append(all, wire.StripOwn(t.Raw))
-			} else if raw, why := joinedTool(q, servers, found, i, t); raw != nil {
-				all = append(all, raw)
-			} else {
-				leftOut = append(leftOut, t.Name+": "+why)
-			}
-		}
-		if n := len(leftOut); n > 0 {
-			c.leftOut.Do(func() {
-				g.options.Log.Warn("tools were left out of the list of all servers; the list of their server has them", "server", servers[i].Name,
-					"count", n, "tools", strings.Join(leftOut[:min(n, maxLeftOut)], "; "))
-			})
-		}
-	}
-	return all, age, nil
+	return listings, noRoom(servers, errs)
 }
 
-// noRoom is the error object of a list for which the limit of sessions left no room; nil if there was room.
+// noRoom is the error object of a list for which the limit of sessions left no room; nil if there was room. Clients keep a list for long, and
+// this one would be short only because others were using the gateway.
 func noRoom(servers []*server, errs []error) jsontext.Value {
 	for i, err := range errs {
 		if tooManyLinks(err) {
-			return unreachable(servers[i].Name, err)
+			return failure(servers[i].Name, err)
 		}
 	}
 	return nil
@@ -101,7 +94,7 @@ func noRoom(servers []*server, errs []error) jsontext.Value {
 func (g *Gateway) logUnlisted(ctx context.Context, server *server, err error) {
 	level := slog.LevelDebug
 	if ctx.Err() == nil { // else the client is gone
-		before := g.pool.state(server, func(s *serverState) { s.unlisted = true })
+		before := g.states.change(server, func(s *serverState) { s.unlisted = true })
 		if !before.unlisted && !before.down { // connectLink has logged that it is down
 			level = slog.LevelWarn
 		}
@@ -109,27 +102,66 @@ func (g *Gateway) logUnlisted(ctx context.Context, server *server, err error) {
 	g.options.Log.Log(ctx, level, "a server's tools were left out", "server", server.Name, "error", err.Error())
 }
 
-// maxLeftOut bounds how many tools a line of the log names.
-const maxLeftOut = 10
-
-// joinedTool is a tool under its joined name; nil, and why, if it is not in the list of all servers.
-func joinedTool(q *request, servers []*server, found []*catalog, at int, t Tool) (jsontext.Value, string) {
-	name := policy.JoinedName(servers[at].Name, t.Name)
-	if t.SDKFaults != "" && !q.stateless() { // one such tool costs the client all tools
-		return nil, t.SDKFaults
-	}
-	raw := renamed(wire.StripOwn(t.Raw), name)
-	if raw == nil {
-		return nil, "its name there is too long"
-	}
-	n := 0
-	for _, c := range candidates(servers, name) {
-		if i := slices.Index(servers, c.server); found[i] != nil && found[i].tools[c.name] != nil {
-			n++
+// joinedTools are tools of one server in the list of all servers, under their joined names. What is left out is logged once for each listing.
+func (g *Gateway) joinedTools(q *request, server *server, listing *upstream.Kept, shown []Tool) (tools []jsontext.Value) {
+	var leftOut []string
+	for _, t := range shown {
+		name := policy.JoinedName(server.Name, t.Name)
+		read, _ := q.endpoint.splitName(name, ExposeTools)
+		switch {
+		case t.SDKFaults != "" && !q.stateless(): // one such tool costs the client all tools
+			leftOut = append(leftOut, t.Name+": "+t.SDKFaults)
+		case len(name) > policy.MaxJoinedName:
+			leftOut = append(leftOut, t.Name+": its name there is too long")
+		case read != server:
+			leftOut = append(leftOut, t.Name+": its name there is that of another server's tool")
+		default:
+			tools = append(tools, renamed(wire.StripOwn(t.Raw), name))
 		}
 	}
-	if n != 1 {
-		return nil, "another server has a tool of this name"
+
+	n := len(leftOut)
+	if n == 0 {
+		return tools
 	}
-	return raw, ""
+	before := g.states.change(server, func(s *serverState) { s.leftOut = max(s.leftOut, listing.Number) })
+	if listing.Number > before.leftOut {
+		g.options.Log.Warn("tools were left out of the list of all servers; the list of their server has them", "server", server.Name,
+			"count", n, "tools", strings.Join(leftOut[:min(n, maxLeftOut)], "; "))
+	}
+	return tools
+}
+
+// splitName returns the server that a joined name stands for, and its own name of the tool or prompt. No server's name contains the
+// separator, so the first one ends it. The server is nil if the endpoint has none of this name that exposes what is needed.
+func (e *endpoint) splitName(joined string, needs Expose) (*server, string) {
+	name, native, found := strings.Cut(joined, policy.JoinedName("", ""))
+	if !found || native == "" || len(joined) > policy.MaxJoinedName {
+		return nil, ""
+	}
+	for _, s := range e.servers {
+		if s.Name == name && s.Expose.Has(needs) {
+			return s, native
+		}
+	}
+	return nil, ""
+}
+
+// renamed is an object with another name. Every other byte stays.
+func renamed(raw jsontext.Value, name string) jsontext.Value {
+	var edits []wire.Edit
+	wire.Each(raw, func(p wire.Piece) {
+		if p.Name == "name" {
+			edits = append(edits, wire.Edit{At: p.At, Length: len(p.Value), With: wire.Quote(name)})
+		}
+	})
+	return wire.Splice(raw, nil, edits)
+}
+
+// refuseCursor refuses a cursor: a list of the gateway has one page.
+func refuseCursor(params jsontext.Value) jsontext.Value {
+	if c := wire.Member(params, "cursor"); c != nil && c.Kind() != 'n' {
+		return invalid(wire.InvalidParams, "the cursor is not one of this list, which has one page")
+	}
+	return nil
 }

@@ -118,7 +118,7 @@ func (l *Link) initialize(ctx context.Context) greeting {
 	}
 	var params wire.Object
 	params.Add("protocolVersion", wire.Quote(version))
-	params.Add("capabilities", l.peer.Capabilities)
+	params.Add("capabilities", l.declaredCapabilities(version))
 	params.Add("clientInfo", l.clientInfo())
 	result, g := l.handshake(ctx, methodInitialize, params.Done())
 	if g.fault != nil {

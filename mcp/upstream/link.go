@@ -17,11 +17,9 @@ type Peer struct {
 	// Owner is the client's identity. One owner may have half of the links under a limit. Links without an owner are bounded only together.
 	Owner    string
 	Protocol string // the revision that the client speaks; the link uses it if the server can, else the server's newest
-	// Capabilities are the client capabilities that the link declares to the server, a JSON object. Nil: none.
+	// Capabilities are the client capabilities that the link declares to the server, a JSON object. Nil: none. A server of a revision with
+	// sessions does not learn of those of a stateless client, nor the reverse: it would ask in a way that the client does not know.
 	Capabilities jsontext.Value
-	// Rounds says that the peer can be asked in results, as servers of the stateless revisions do. A server without sessions that speaks
-	// such a revision is then linked by it, whatever the client speaks, because it could not ask otherwise.
-	Rounds bool
 	// Tell takes the server's messages that belong to no request under way, in order: notifications, and requests, which want
 	// [Link.Answer]. It must not block. Nil: notifications are dropped, requests refused.
 	Tell func(wire.Message)
@@ -112,7 +110,6 @@ type Link struct {
 	ownMeta   wire.Object   // of a modern link: see requestMeta
 	listens   bool          // the server declares that it announces changes of its tools
 	speaks    bool          // the server may send messages between requests that matter here
-	gaveUp    atomic.Bool   // see GaveUp
 	stream    atomic.Bool   // the standalone stream is open, or never will be
 	asks      bool          // the server may send questions to the peer on that stream, also during a call
 	opened    chan struct{} // closed by setOpened: the server has answered the request for that stream, with whatever status
@@ -155,14 +152,9 @@ func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, err
 	}
 	ctx, cancel := up.server.connectContext(ctx)
 	defer cancel()
-	l, err := u.link(ctx, up, p)
-	if err == nil && l.cannotAsk() {
-		l = u.stateless(ctx, l)
-	}
-	return l, err
+	return u.link(ctx, up, p)
 }
 
-// link is Link without a second attempt in another revision.
 func (u *Upstreams) link(ctx context.Context, up *upstream, p Peer) (*Link, error) {
 	l := newLink(u, up, p)
 	if f := u.admit(ctx, l); f != nil {
@@ -226,9 +218,6 @@ func (l *Link) Hello() Hello { return l.hello }
 
 // Modern reports whether the revision in force is one without sessions: 2026-07-28 or later.
 func (l *Link) Modern() bool { return l.modern }
-
-// GaveUp reports whether the link stopped waiting for an answer: the server may still work on that request.
-func (l *Link) GaveUp() bool { return l.gaveUp.Load() }
 
 // Done is closed when the link has ended.
 func (l *Link) Done() <-chan struct{} { return l.ctx.Done() }

@@ -130,7 +130,7 @@ func (l *Link) announced() {
 		return string(wire.Member(wire.Member(l.hello.Capabilities, capability), member)) == "true"
 	}
 	l.listens = says("tools", "listChanged")
-	l.asks = l.peer.Tell != nil && len(l.peer.Capabilities) > len("{}")
+	l.asks = l.peer.Tell != nil && len(l.declaredCapabilities(l.hello.Protocol)) > len("{}")
 	l.speaks = l.listens || l.asks || l.peer.Tell != nil && (says("prompts", "listChanged") ||
 		says("resources", "listChanged") || says("resources", "subscribe") || wire.Member(l.hello.Capabilities, "logging") != nil)
 }

@@ -136,8 +136,16 @@ func (l *Link) meta(wanted jsontext.Value, id int64, always bool) (meta, token j
 func (l *Link) requestMeta(version string) (b wire.Object) {
 	b.Add(sdk.MetaKeyProtocolVersion, wire.Quote(version))
 	b.Add(sdk.MetaKeyClientInfo, l.clientInfo())
-	b.Add(sdk.MetaKeyClientCapabilities, l.peer.Capabilities)
+	b.Add(sdk.MetaKeyClientCapabilities, l.declaredCapabilities(version))
 	return b
+}
+
+// declaredCapabilities are the client's capabilities as a server of a revision learns them: none if the client speaks one of the other kind.
+func (l *Link) declaredCapabilities(version string) jsontext.Value {
+	if l.peer.Protocol != "" && l.peer.Protocol >= statelessProtocol != (version >= statelessProtocol) {
+		return jsontext.Value("{}")
+	}
+	return l.peer.Capabilities
 }
 
 // Notify sends a notification. The error is a [*LinkError], or says that it cannot be sent.
@@ -204,9 +212,6 @@ func (l *Link) ask(ctx context.Context, q *query) outcome {
 	o := l.conn.ask(ctx, q)
 	l.checkSession(q, o)
 	l.requests.drop(q)
-	if o.fault != nil {
-		l.gaveUp.Store(true)
-	}
 	if o.fault != nil && ctx.Err() != nil && l.ctx.Err() == nil && q.method != methodInitialize && q.method != methodDiscover &&
 		(!l.modern || l.up.server.Type != TypeHTTP) && (q.permit == nil || q.permit.touched.Load()) {
 		l.later(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"requestId":%d}}`, noteCancelled, q.id))

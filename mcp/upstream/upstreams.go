@@ -53,12 +53,11 @@ type upstream struct {
 	mu       sync.Mutex
 	sessions map[string]*ownSession // of [Client]s, by owner
 
-	era      atomic.Int32 // the kind of revision that it speaks, as far as links have found out; see handshake.go
-	noRounds atomic.Int64 // when it last refused a stateless revision, in Unix nanoseconds; see stateless.go
-	pool     pool         // of HTTP connections, for all links
-	tokens   *accessTokens
-	junk     sync.Once    // logs the first line on standard output that is no message
-	ids      atomic.Int64 // the last request id. Links share connections, so ids are unique for the server
+	era    atomic.Int32 // the kind of revision that it speaks, as far as links have found out; see handshake.go
+	pool   pool         // of HTTP connections, for all links
+	tokens *accessTokens
+	junk   sync.Once    // logs the first line on standard output that is no message
+	ids    atomic.Int64 // the last request id. Links share connections, so ids are unique for the server
 
 	lacks allowance     // for answers to calls that drop the listings
 	stale atomic.Uint64 // listings up to this moment are used no more, over any link; see list_changed.go

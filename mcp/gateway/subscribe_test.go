@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +13,17 @@ import (
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
+
+// newTestSubscription is a subscription of which nothing is masked.
+func newTestSubscription(f filter) *subscription {
+	return &subscription{
+		id:     jsontext.Value(`1`),
+		filter: f,
+		mask:   func(b []byte) []byte { return b },
+		params: make(map[string]jsontext.Value),
+		wake:   make(chan struct{}, 1),
+	}
+}
 
 // listens opens a subscription. It returns what ends it and what it was answered with.
 func (c *client) listens(id, filter string) (end func(), answer chan string) {
@@ -48,52 +58,62 @@ func TestSubscriptions(t *testing.T) {
 	updated := func(uri string) wire.Message {
 		return wire.Message{Method: noteUpdated, Params: jsontext.Value(`{"uri":"` + uri + `","n":1.0,"_meta":{"k":1,"io.modelcontextprotocol/subscriptionId":99}}`)}
 	}
-	for _, modern := range []bool{false, true} {
-		for _, at := range []string{"docs", ""} {
-			t.Run(fmt.Sprintf("new-server-%v-at-%s", modern, at), func(t *testing.T) {
-				r := newRig(t, "docs", nil)
-				docs := r.servers["docs"]
-				docs.modern = modern
-				asked, say := docs.listening()
-				docs.says("resources/subscribe", `{}`)
-				docs.says(methodUnsubscribe, `{}`)
-				c := r.modern(at, `{}`)
-				end, answer := c.listens(`"s\/1"`, `{"toolsListChanged":true,"promptsListChanged":false,"resourceSubscriptions":["a:1","a:1"]}`)
-				want := `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"s\/1"},` +
-					`"notifications":{"toolsListChanged":true,"resourceSubscriptions":["a:1"]}}}`
-				if diff := cmp.Diff(want, within(t, "the acknowledgement", c.out)); diff != "" {
-					t.Errorf("-want +got:\n%s", diff)
-				}
-				tell := func(m wire.Message) { docs.link().peer.Tell(m) }
-				if modern {
-					tell = func(m wire.Message) { say <- m }
-					if got := within(t, "the server's subscription", asked); got != `{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["a:1"]}}` {
-						t.Error(got)
-					}
-				} else if got := docs.received("resources/subscribe"); !slices.Equal(got, []string{`{"uri":"a:1"}`}) {
-					t.Errorf("%q", got)
-				}
-				for _, m := range []wire.Message{{Method: notePrompts}, {Method: noteResources}, updated("a:2"), {Method: "notifications/message"}} {
-					tell(m)
-				}
-				tell(updated("a:1"))
-				want = `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:1","n":1.0,"_meta":{"io.modelcontextprotocol/subscriptionId":"s\/1","k":1}}}`
-				if diff := cmp.Diff(want, within(t, "the update", c.out)); diff != "" {
-					t.Errorf("-want +got:\n%s", diff)
-				}
-				tell(wire.Message{Method: noteTools, Params: jsontext.Value(`{}`)})
-				if got := within(t, "the change", c.out); got != `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"s\/1"}}}` {
-					t.Error(got)
-				}
-				end()
-				if got := within(t, "the end", answer); got != `{"jsonrpc":"2.0","id":"s\/1","result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":"s\/1","io.modelcontextprotocol/serverInfo":{"name":"pgfsm","version":"1"}}}}` {
-					t.Error(got)
-				}
-				if got := docs.received(methodUnsubscribe); !modern && !slices.Equal(got, []string{`{"uri":"a:1"}`}) {
-					t.Errorf("%q", got)
-				}
-			})
+	for _, at := range []string{"docs", ""} {
+		t.Run("at-"+at, func(t *testing.T) {
+			r := newRig(t, "docs", nil)
+			docs := r.servers["docs"]
+			docs.modern = true
+			asked, say := docs.listening()
+			c := r.modern(at, `{}`)
+			end, answer := c.listens(`"s\/1"`, `{"toolsListChanged":true,"promptsListChanged":false,"resourceSubscriptions":["a:1","a:1"]}`)
+			want := `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"s\/1"},` +
+				`"notifications":{"toolsListChanged":true,"resourceSubscriptions":["a:1"]}}}`
+			if diff := cmp.Diff(want, within(t, "the acknowledgement", c.out)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if got := within(t, "the server's subscription", asked); got != `{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["a:1"]}}` {
+				t.Error(got)
+			}
+			for _, m := range []wire.Message{{Method: notePrompts}, {Method: noteResources}, updated("a:2"), {Method: noteMessage}} {
+				say <- m
+			}
+			say <- updated("a:1")
+			want = `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:1","n":1.0,"_meta":{"io.modelcontextprotocol/subscriptionId":"s\/1","k":1}}}`
+			if diff := cmp.Diff(want, within(t, "the update", c.out)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			say <- wire.Message{Method: noteTools, Params: jsontext.Value(`{}`)}
+			if got := within(t, "the change", c.out); got != `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"s\/1"}}}` {
+				t.Error(got)
+			}
+			end()
+			if got := within(t, "the end", answer); got != `{"jsonrpc":"2.0","id":"s\/1","result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":"s\/1","io.modelcontextprotocol/serverInfo":{"name":"pgfsm","version":"1"}}}}` {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// TestChangedListsOfServersWithSessions: a stateless client hears of them, but cannot subscribe to resources.
+func TestChangedListsOfServersWithSessions(t *testing.T) {
+	r := newRig(t, "docs", nil)
+	docs := r.servers["docs"]
+	c := r.modern("docs", `{}`)
+	end, answer := c.listens(`7`, `{"toolsListChanged":true,"promptsListChanged":true,"resourceSubscriptions":["a:1"]}`)
+	if got := within(t, "the acknowledgement", c.out); !strings.Contains(got, `"notifications":{"toolsListChanged":true,"promptsListChanged":true}}`) {
+		t.Error(got)
+	}
+	docs.link().peer.Tell(wire.Message{Method: noteUpdated, Params: jsontext.Value(`{"uri":"a:1"}`)})
+	for _, method := range []string{notePrompts, noteTools} {
+		docs.link().peer.Tell(wire.Message{Method: method})
+		if got := within(t, method, c.out); !strings.Contains(got, method) {
+			t.Error(got)
 		}
+	}
+	end()
+	within(t, "the end", answer)
+	if got := docs.received(methodSubscribe); len(got) > 0 {
+		t.Errorf("the server was sent %q", got)
 	}
 }
 
@@ -111,7 +131,7 @@ func TestSubscriptionsAgreeToWhatIsExposedAndOffered(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := newRig(t, "docs", func(o *Options) { o.Servers[0].Expose = tc.expose })
-			r.servers["docs"].caps = tc.caps
+			r.servers["docs"].caps, r.servers["docs"].modern = tc.caps, true
 			c := r.modern("docs", `{}`)
 			end, answer := c.listens(`7`, tc.filter)
 			defer end()
@@ -170,17 +190,17 @@ func TestSubscriptionsFindANewLink(t *testing.T) {
 		}
 		end()
 		<-answer
-		r.endForwarded()
+		r.shared.close()
 	})
 }
 
 // TestFloodsBecomeOneNotice: however often a server says the same, no more waits for a client than it subscribed to.
 func TestFloodsBecomeOneNotice(t *testing.T) {
-	n := newSubscription(jsontext.Value(`1`), filter{tools: true, uris: []string{"a:1"}}, func(b []byte) []byte { return b })
+	n := newTestSubscription(filter{tools: true, uris: []string{"a:1"}})
 	for i := range 1000 {
-		n.add(wire.Message{Method: noteTools})
-		n.add(wire.Message{Method: noteUpdated, Params: jsontext.Value(fmt.Sprintf(`{"uri":"a:1","n":%d}`, i))})
-		n.add(wire.Message{Method: noteUpdated, Params: jsontext.Value(fmt.Sprintf(`{"uri":"a:%d"}`, i+2))})
+		n.receive(wire.Message{Method: noteTools})
+		n.receive(wire.Message{Method: noteUpdated, Params: jsontext.Value(fmt.Sprintf(`{"uri":"a:1","n":%d}`, i))})
+		n.receive(wire.Message{Method: noteUpdated, Params: jsontext.Value(fmt.Sprintf(`{"uri":"a:%d"}`, i+2))})
 	}
 	got := n.take()
 	if len(got) != 2 || !strings.Contains(string(got[1]), `"n":999`) {
@@ -191,41 +211,22 @@ func TestFloodsBecomeOneNotice(t *testing.T) {
 	}
 }
 
-// TestSessionsHearOfServersWithoutSessions: what such a server says only over subscriptions reaches a client that has a session.
-func TestSessionsHearOfServersWithoutSessions(t *testing.T) {
+// TestSessionsCannotSubscribeAtStatelessServers: they are told so.
+func TestSessionsCannotSubscribeAtStatelessServers(t *testing.T) {
 	r := newRig(t, "docs", nil)
 	docs := r.servers["docs"]
 	docs.modern = true
-	asked, say := docs.listening()
 	c := r.legacy("docs", `{}`)
-	if got := within(t, "the first subscription", asked); got != `{"notifications":{"promptsListChanged":true,"resourcesListChanged":true}}` {
+	if got := c.ask(methodSubscribe, `{"uri":"a:1"}`); !strings.Contains(got, `"code":-32601`) || !strings.Contains(got, "2026-07-28") {
 		t.Error(got)
 	}
-	say <- wire.Message{Method: notePrompts, Params: jsontext.Value(`{"_meta":{"io.modelcontextprotocol/subscriptionId":3}}`)}
-	if got := c.pushed(); got != `{"jsonrpc":"2.0","method":"notifications/prompts/list_changed","params":{"_meta":{}}}` {
-		t.Error(got)
+	q := c.request(`1`, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{}}`)
+	q.Session = nil
+	if got := string(r.dispatch(t.Context(), q)); strings.Contains(got, "subscribe") || !strings.Contains(got, `"resources":{},"tools":{"listChanged":true}`) {
+		t.Errorf("the session is offered %s, want resources without subscriptions and notifications", got)
 	}
-	if got := c.ask("resources/subscribe", `{"uri":"a:1"}`); got != `{"jsonrpc":"2.0","id":7,"result":{}}` {
-		t.Error(got)
-	}
-	if got := within(t, "the second subscription", asked); !strings.Contains(got, `"resourceSubscriptions":["a:1"]`) {
-		t.Error(got)
-	}
-	say <- wire.Message{Method: noteUpdated, Params: jsontext.Value(`{"uri":"a:1"}`)}
-	if got := c.pushed(); !strings.Contains(got, `"uri":"a:1"`) {
-		t.Error(got)
-	}
-	c.ask(methodUnsubscribe, `{"uri":"a:1"}`)
-	if got := within(t, "the third subscription", asked); strings.Contains(got, "resourceSubscriptions") {
-		t.Error(got)
-	}
-	for _, params := range []string{`{}`, `{"uri":1}`, `{"uri":""}`} {
-		if got := c.ask("resources/subscribe", params); !strings.Contains(got, `"code":-32602`) {
-			t.Errorf("%s: %s", params, got)
-		}
-	}
-	if want := []string{"to_server docs resources/subscribe", "to_server docs resources/unsubscribe"}; !cmp.Equal(want, r.passed[:2]) {
-		t.Errorf("the record: %q", r.passed)
+	if len(docs.got) > 0 || len(r.passed) > 0 {
+		t.Errorf("the server was sent %q, and the record has %q, want nothing", docs.got, r.passed)
 	}
 }
 

@@ -30,11 +30,11 @@ func TestInputIsAskedOfThoseWhoCanGiveIt(t *testing.T) {
 		{"roots", all, asks(`{"a":{"method":"roots/list"}}`), false, 0, true, ""},
 		{"nothing-in-it", all, asks(`{}`), false, 0, true, ""},
 		{"state-only", all, `{"resultType":"input_required"}`, false, 0, true, ""},
-		{"session-that-cannot", `{}`, asks(form), true, 0, false, "does not declare elicitation"},
-		{"session-requests-without-a-type", `{}`, `{"inputRequests":` + form + `}`, true, 0, false, "does not declare elicitation"},
+		{"session", all, asks(form), true, 0, false, "which no client of revision 2025-11-25 can give"},
+		{"session-requests-without-a-type", all, `{"inputRequests":` + form + `}`, true, 0, false, "which no client of revision 2025-11-25 can give"},
 		{"session-requests-null", all, `{"inputRequests":null}`, true, 0, true, ""},
 		{"session-not-exposed", all, asks(form), true, ExposeInputRequired, false, "input_required"},
-		{"session-type-in-escapes", all, `{"result\u0054ype":"input\u005frequired"}`, true, 0, false, "again and again"},
+		{"session-type-in-escapes", all, `{"result\u0054ype":"input\u005frequired"}`, true, 0, false, "which no client of revision 2025-11-25 can give"},
 		{"input-not-exposed", all, asks(form), false, ExposeInputRequired, false, "input_required"},
 		{"elicitation-not-exposed", all, asks(form), false, ExposeElicitation, false, "does not expose"},
 		{"sampling-not-exposed", all, asks(`{"b":{"method":"roots/list"},"a":{"method":"sampling/createMessage"}}`), false, ExposeSampling, false, "does not expose"},
@@ -51,7 +51,9 @@ func TestInputIsAskedOfThoseWhoCanGiveIt(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := newRig(t, "docs", func(o *Options) { o.Servers[0].Expose &^= tc.without })
-			r.judge.decide = func(context.Context, *Ask) Answer { return Answer{Native: true, Result: jsontext.Value(tc.result)} }
+			r.judge.decide = func(context.Context, *ToolCall) Answer {
+				return Answer{Native: true, Result: jsontext.Value(tc.result)}
+			}
 			r.servers["docs"].says("prompts/get", tc.result)
 			c := r.modern("docs", tc.can)
 			if tc.legacy {
@@ -78,7 +80,7 @@ func TestStateIsBoundToWhoItWasGivenTo(t *testing.T) {
 	const state = `a.b\"\u00e9`
 	r := newRig(t, "docs mail", nil)
 	result := `{"requestState":"` + state + `","resultType":"input_required","_meta":{"k":1}}`
-	r.judge.decide = func(context.Context, *Ask) Answer { return Answer{Native: true, Result: jsontext.Value(result)} }
+	r.judge.decide = func(context.Context, *ToolCall) Answer { return Answer{Native: true, Result: jsontext.Value(result)} }
 	r.servers["docs"].says("prompts/get", result)
 	ann, bob := r.modern("docs", `{}`), r.modern("docs", `{}`)
 	bob.from = Identity{Name: "ann", Token: "another"}
@@ -137,5 +139,74 @@ func TestInputNeedsToBeExposed(t *testing.T) {
 				t.Errorf("%s %s: %s", method, more, got)
 			}
 		}
+	}
+}
+
+const (
+	byTool, byPrompt = "tools/call", "prompts/get"
+	first1           = `{"name":"echo","arguments":{"n":1}}`
+)
+
+// asked is the state and the questions of an answer that asks.
+func asked(t *testing.T, message string) (state string, requests jsontext.Value) {
+	t.Helper()
+	result := wire.Member([]byte(message), "result")
+	if kind, _ := wire.Text(wire.Member(result, "resultType")); kind != "input_required" {
+		t.Fatalf("it asks nothing: %s", message)
+	}
+	return string(wire.Member(result, "requestState")), wire.Member(result, "inputRequests")
+}
+
+// again repeats a request with answers.
+func (c *client) again(method, state, responses string) string {
+	c.t.Helper()
+	return c.ask(method, `{"name":"echo","arguments":{"n":1},"_meta":`+c.meta("")+`,"requestState":`+state+`,"inputResponses":`+responses+`}`)
+}
+
+// TestWhereToDecideIsShownToStatelessClients: in place of the answer, and their repetition of the call is inTheEnd.
+func TestWhereToDecideIsShownToStatelessClients(t *testing.T) {
+	pending := jsontext.Value(`{"_meta":{"io.pgfsm/decision":{"code":"approval_required"}},"content":[]}`)
+	r := newRig(t, "docs mail", func(o *Options) { o.Servers[0].Expose = DefaultExpose })
+	shows := true
+	r.judge.decide = func(_ context.Context, a *ToolCall) Answer {
+		if shows && a.Elicit {
+			if !a.Repeat {
+				t.Error("it is not known that the client comes back")
+			}
+			a.ShowURL("https://decide.example/1", "A person has to decide.", "run1")
+		}
+		return Answer{Result: pending}
+	}
+	ann := r.modern("docs", `{"elicitation":{"url":{}}}`)
+	state, requests := asked(t, ann.ask(byTool, first1))
+	want := `{"decide":{"method":"elicitation/create","params":{"mode":"url","message":"A person has to decide.","url":"https://decide.example/1"}}}`
+	if diff := cmp.Diff(want, string(requests)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	bob := r.modern("docs", ann.can)
+	bob.from = Identity{Name: "bob"}
+	shows = false
+	for name, ask := range map[string]func() string{ // in any order: each is looked at
+		"another-identity": func() string { return bob.again(byTool, state, `{"decide":{}}`) },
+		"another-tool":     func() string { return ann.ask(byTool, `{"name":"other","requestState":`+state+`}`) },
+		"another-server":   func() string { return r.modern("mail", ann.can).again(byTool, state, `{}`) },
+		"another-run":      func() string { return ann.again(byTool, `"held.run2"`, `{}`) },
+	} {
+		if got := ask(); !strings.Contains(got, `"approval_required"`) || r.judge.last().Extra != nil {
+			t.Errorf("%s: %s, and the machine was told %s: it is a call of its own, without input", name, got, r.judge.last().Extra)
+		}
+	}
+	if got := ann.again(byPrompt, state, `{}`); !strings.Contains(got, `"code":-326`) {
+		t.Errorf("another method: %s", got)
+	}
+	if got := ann.again(byTool, state, `{"decide":{"action":"accept"}}`); !strings.Contains(got, `"approval_required"`) {
+		t.Error(got)
+	}
+	if a := r.judge.last(); a.Extra != nil || string(a.Arguments) != `{"n":1}` {
+		t.Errorf("the machine was told %s, %s", a.Extra, a.Arguments)
+	}
+	shows = true
+	if got := r.modern("docs", `{"elicitation":{}}`).ask(byTool, first1); !strings.Contains(got, `"approval_required"`) {
+		t.Errorf("a client without URLs: %s", got)
 	}
 }

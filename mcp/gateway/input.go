@@ -1,0 +1,151 @@
+package gateway
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/gateway/serverrequest"
+	"pgfsm/mcp/wire"
+)
+
+// Codes of results that a client does not get.
+const (
+	CodeInputRefused  = "input_refused"  // the server asks for input that the client may not or cannot give
+	CodeResultRefused = "result_refused" // the server answered with a type of result that nobody asked for
+)
+
+// checkResult says why a server's result does not go to the client; code is empty if it does. A result that asks for input passes to a
+// stateless client, if the operator exposes input_required and what it asks for, and the client declares the capability.
+func (q *request) checkResult(server *server, f *resultInfo) (code, why string) {
+	switch {
+	case f.kind != "complete" && f.kind != "input_required":
+		return CodeResultRefused, "it answered with a kind of result that nobody asked for"
+	case !f.asks():
+		return "", ""
+	case !server.Expose.Has(ExposeInputRequired):
+		return CodeInputRefused, "it asks for input, and the operator does not expose input_required"
+	case !q.stateless():
+		return CodeInputRefused, "it asks for input in its result, which no client of revision " + q.Protocol + " can give"
+	}
+
+	for _, questions := range f.questions {
+		readable := wire.Each(questions, func(p wire.Piece) {
+			method, params := serverrequest.ReadQuestion(p.Value)
+			row := methodOf(fromServer, method)
+			if row == nil || row.notification || row.handler != byRelay || !server.Expose.Has(row.needs) {
+				code, why = CodeInputRefused, "it asks for input of a kind that the operator does not expose"
+				return
+			}
+			if lacks := q.capabilities.Lacks(method, params); lacks != "" {
+				code, why = CodeInputRefused, "it asks for input: "+lacks
+			}
+		})
+		if !readable {
+			return CodeInputRefused, "it asks for input in a way that cannot be read"
+		}
+	}
+	if code == "" && f.ambiguous {
+		return CodeInputRefused, "it asks for input in a way that can be read as something else"
+	}
+	return code, why
+}
+
+// inputRefused is the error of a relayed request whose result does not go to the client.
+func inputRefused(server *server, code, why string) jsontext.Value {
+	return wire.ErrorObject(wire.InternalError, "server "+server.Name+": "+why, wire.Single("code", wire.Quote(code)))
+}
+
+// clientInput is what a client sends with a repeated request. Members that are missing are nil.
+type clientInput struct {
+	responses jsontext.Value // inputResponses
+	state     jsontext.Value // requestState
+}
+
+// readInput reads the input in the params of a request.
+func readInput(params jsontext.Value) clientInput {
+	return clientInput{
+		responses: wire.NonNull(wire.Member(params, "inputResponses")),
+		state:     wire.NonNull(wire.Member(params, "requestState")),
+	}
+}
+
+// object is the input as one object; nil if there is none.
+func (in clientInput) object() jsontext.Value {
+	var b wire.Object
+	if in.responses != nil {
+		b.Add("inputResponses", in.responses)
+	}
+	if in.state != nil {
+		b.Add("requestState", in.state)
+	}
+	if len(b) == 0 {
+		return nil
+	}
+	return b.Done()
+}
+
+// ofHeldCall reports whether a client brings back that it was shown where its call is decided.
+func (in clientInput) ofHeldCall() bool {
+	text, err := wire.Text(in.state)
+	return in.state != nil && err == nil && strings.HasPrefix(text, heldState)
+}
+
+// codeShowsURL is the error by which a server has a client show URLs and repeat its request (MCP 2025-11-25, elicitation).
+const codeShowsURL = -32042
+
+// relayError answers with the error of a server, unless it is an elicitation that may not pass.
+func (q *request) relayError(server *server, failed jsontext.Value) []byte {
+	shows := false
+	wire.Each(failed, func(p wire.Piece) {
+		code, err := strconv.ParseFloat(string(p.Value), 64)
+		shows = shows || p.Name == "code" && err == nil && code == codeShowsURL
+	})
+	if !shows || server.Expose.Has(ExposeElicitation) && q.capabilities.ShowsURLs() {
+		return q.fail(wire.StripOwn(failed))
+	}
+	return q.fail(inputRefused(server, CodeInputRefused,
+		"it has people open a URL, and the operator does not expose elicitation, or the client does not declare it"))
+}
+
+const foreignState = "unknown requestState: another gateway issued it, or this one before a restart. Send it to the gateway that issued it, " +
+	"or start again without it. First check whether the earlier call took effect."
+
+// openState returns the request state as the server knows it. The error object says why the server does not get the client's input.
+func (q *request) openState(server *server, target string, in clientInput) (state, failed jsontext.Value) {
+	switch {
+	case in.responses == nil && in.state == nil:
+		return nil, nil
+	case !server.Expose.Has(ExposeInputRequired):
+		return nil, invalid(wire.InvalidParams, "the operator does not expose input_required of server "+server.Name)
+	case !q.stateless():
+		return nil, invalid(wire.InvalidParams, "revision "+q.Protocol+" has no inputResponses and no requestState")
+	case in.state == nil:
+		return nil, nil
+	}
+
+	text, err := wire.Text(in.state)
+	if err != nil {
+		return nil, invalid(wire.InvalidParams, `"requestState" is not a string`)
+	}
+	native, ok := q.gateway.requestStates.Open(text, q.From, server.Name, target)
+	if !ok {
+		return nil, invalid(wire.InvalidParams, foreignState)
+	}
+	return wire.Quote(native), nil
+}
+
+// sealState returns the edits that bind the request state of a result to the client.
+func (q *request) sealState(server *server, target string, f *resultInfo) (edits []wire.Edit) {
+	if !f.asks() {
+		return nil
+	}
+	for _, p := range f.state {
+		if native, err := wire.Text(p.Value); err == nil {
+			sealed := q.gateway.requestStates.Seal(native, q.From, server.Name, target)
+			edits = append(edits, wire.Edit{At: p.At, Length: len(p.Value), With: wire.Quote(sealed)})
+		}
+	}
+	return edits
+}

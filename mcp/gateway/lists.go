@@ -1,0 +1,196 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/gateway/serverrequest"
+	"pgfsm/mcp/wire"
+	"pgfsm/policy"
+)
+
+// Bounds of a list of one server.
+const (
+	maxListPages = 100
+	maxListItems = 10_000
+	maxListBytes = 8 << 20
+)
+
+// listKinds are the relayed lists: the member with the elements, the key of an element, and the notification of a change.
+var listKinds = map[string]struct{ member, key, note string }{
+	"resources/list":           {"resources", "uri", noteResources},
+	"resources/templates/list": {"resourceTemplates", "uriTemplate", noteResources},
+	"prompts/list":             {"prompts", "name", notePrompts},
+}
+
+// list answers with a page of the list of one server, or with the lists of all servers as one, without those of failing servers.
+func (g *Gateway) list(ctx context.Context, q *request, m *method) []byte {
+	if q.endpoint.server != nil {
+		return g.relayTo(ctx, q, q.endpoint.server, q.Params)
+	}
+	if failed := refuseCursor(q.Params); failed != nil {
+		return q.fail(failed)
+	}
+	servers := q.endpoint.exposing(m.needs)
+	for _, s := range servers {
+		if g.record(ctx, q.From, s.Name, ToServer, q.Method, wire.StripMeta(q.Params)) != nil {
+			return q.fail(serverrequest.NotRecorded)
+		}
+	}
+	lists, failed := g.serverLists(ctx, q, servers, m.name, 0)
+	if failed != nil {
+		return q.fail(failed)
+	}
+
+	kind := listKinds[m.name]
+	var all []jsontext.Value
+	for i, l := range lists {
+		for _, item := range l.items {
+			if m.name != "prompts/list" {
+				all = append(all, item.raw)
+				continue
+			}
+			if name := policy.JoinedName(servers[i].Name, item.key); len(name) <= policy.MaxJoinedName {
+				all = append(all, renamed(item.raw, name))
+			}
+		}
+	}
+
+	var b wire.Object
+	b.Add(kind.member, wire.Array(all))
+	if q.stateless() {
+		b.Add("ttlMs", []byte("0"))
+		b.Add("cacheScope", []byte(`"private"`))
+	}
+	return q.result(b.Done())
+}
+
+// A serverList is a list of one server, in its order.
+type serverList struct {
+	at    time.Time
+	items []listItem
+}
+
+type listItem struct {
+	key string
+	raw jsontext.Value
+}
+
+// contains reports whether the key of an element matches.
+func (l *serverList) contains(matches func(key string) bool) bool {
+	return slices.ContainsFunc(l.items, func(i listItem) bool { return matches(i.key) })
+}
+
+// serverLists asks several servers for a list, concurrently, unless a list younger than maxAge is cached. The list of a failing server is empty.
+// The error object is that of [noRoom].
+func (g *Gateway) serverLists(ctx context.Context, q *request, servers []*server, method string,
+	maxAge time.Duration) ([]*serverList, jsontext.Value) {
+	lists, errs := make([]*serverList, len(servers)), make([]error, len(servers))
+	var wg sync.WaitGroup
+	for i, s := range servers {
+		wg.Go(func() {
+			errs[i] = g.useLink(ctx, q, s, true, func(l *link) (err error) {
+				if lists[i] = l.lists.get(method, maxAge); lists[i] == nil {
+					lists[i], err = l.fetchList(ctx, method)
+				}
+				return err
+			})
+			if errs[i] != nil {
+				g.options.Log.Warn("a list was left out", "server", s.Name, "method", method, "error", errs[i].Error())
+				lists[i] = &serverList{}
+			}
+		})
+	}
+	wg.Wait()
+	return lists, noRoom(servers, errs)
+}
+
+// fetchList asks a server for all pages of a list. A server without the method has an empty list.
+func (l *link) fetchList(ctx context.Context, method string) (*serverList, error) {
+	list := &serverList{at: time.Now()}
+	var params jsontext.Value
+	size := 0
+	for range maxListPages {
+		reply, err := l.Request(ctx, method, params, nil)
+		if err != nil {
+			return nil, err
+		}
+		if reply.Error != nil {
+			if len(list.items) == 0 && string(wire.Member(reply.Error, "code")) == "-32601" {
+				return list, nil
+			}
+			return nil, fmt.Errorf("it answered %s with an error", method)
+		}
+
+		result := wire.StripOwn(l.gateway.options.Mask(reply.Result))
+		next, ok := l.addPage(list, method, result)
+		if size += len(result); !ok || size > maxListBytes || len(list.items) > maxListItems {
+			return nil, fmt.Errorf("its answer to %s cannot be used, or is too large", method)
+		}
+		if next == nil {
+			l.lists.put(method, list)
+			return list, nil
+		}
+		params = wire.Single("cursor", next)
+	}
+	return nil, fmt.Errorf("its answer to %s has more than %d pages", method, maxListPages)
+}
+
+// addPage adds the elements of one page to a list, and returns the cursor of the next page; nil if there is none. It reports false if the page
+// cannot be read.
+func (l *link) addPage(list *serverList, method string, page jsontext.Value) (next jsontext.Value, ok bool) {
+	kind := listKinds[method]
+	ok = wire.Each(page, func(p wire.Piece) {
+		switch {
+		case p.Name == kind.member:
+			wire.Items(p.Value, func(raw jsontext.Value, _ int) {
+				if key := wire.TextMember(raw, kind.key); key != "" { // clients reject a whole list for a malformed entry
+					list.items = append(list.items, listItem{key, raw})
+				}
+			})
+		case p.Name == "nextCursor" && p.Value[0] == '"' && (l.Modern() || string(p.Value) != `""`): // see [upstream.Link.Listing]
+			next = p.Value
+		}
+	})
+	return next, ok
+}
+
+// A listCache keeps the last lists of a link, by method.
+type listCache struct {
+	mu    sync.Mutex
+	lists map[string]*serverList
+}
+
+func (k *listCache) get(method string, maxAge time.Duration) *serverList {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if l := k.lists[method]; l != nil && time.Since(l.at) < maxAge {
+		return l
+	}
+	return nil
+}
+
+func (k *listCache) put(method string, l *serverList) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.lists == nil {
+		k.lists = make(map[string]*serverList)
+	}
+	k.lists[method] = l
+}
+
+// forget drops the lists that a notification says have changed.
+func (k *listCache) forget(note string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for method, kind := range listKinds { // in any order: each list of the notification is dropped
+		if kind.note == note {
+			delete(k.lists, method)
+		}
+	}
+}

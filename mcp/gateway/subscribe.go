@@ -1,0 +1,411 @@
+package gateway
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/gateway/serverrequest"
+	"pgfsm/mcp/gateway/session"
+	"pgfsm/mcp/wire"
+)
+
+// Bounds of subscriptions.
+const (
+	maxNotificationBytes = 4 << 10          // of a notification that waits; a longer one keeps only the method and the resource
+	retryFirst           = time.Second      // before a subscription that ended is tried again; doubled each time
+	retryMax             = 30 * time.Second // the longest such time
+)
+
+// subscribe answers resources/subscribe and resources/unsubscribe of a client with a session.
+func (g *Gateway) subscribe(ctx context.Context, q *request, m *method) []byte {
+	server, params, failed := g.route(ctx, q, m)
+	if failed != nil {
+		return q.fail(failed)
+	}
+	if !server.separate() {
+		return q.refuse(wire.MethodNotFound, "server %s notifies of resources only if each client has its own session with it (servers.%s.sessions: session)",
+			server.Name, server.Name)
+	}
+	uri, err := wire.Text(wire.Member(params, "uri"))
+	if err != nil || uri == "" {
+		return q.refuse(wire.InvalidParams, `"uri" is not a string`)
+	}
+	ctx = upstreamContext(ctx, server)
+	l, err := g.linkTo(ctx, q, server)
+	if err != nil {
+		return q.fail(failure(server.Name, err))
+	}
+	defer l.release()
+	if l.Modern() {
+		return q.refuse(wire.MethodNotFound, "server %s speaks revision %s, in which clients with sessions cannot subscribe to resources",
+			server.Name, session.Stateless)
+	}
+
+	on := q.Method == methodSubscribe
+	if !q.session.setWatch(server.Name, uri, on) {
+		return q.refuse(wire.InvalidParams, "more than %d resources are subscribed to, or their names are too long together", maxSubscribed)
+	}
+	reply, failed := g.ask(ctx, q, server, params)
+	if on && (failed != nil || reply.Error != nil) {
+		q.session.setWatch(server.Name, uri, false)
+	}
+	l.keepWatched() // the next link subscribes again
+	return g.answer(q, server, reply, failed)
+}
+
+// keepWatched keeps a process open while its client is subscribed to resources. The caller uses the link.
+func (l *link) keepWatched() {
+	s := l.session
+	s.mu.Lock()
+	watched := l.Process() && len(s.watches[l.server.Name]) > 0
+	changed := watched != l.watched
+	l.watched = watched
+	s.mu.Unlock()
+	switch {
+	case changed && watched:
+		l.slot.keep()
+	case changed:
+		l.slot.unkeep()
+	}
+}
+
+// listen answers subscriptions/listen: it sends the agreed filter and then notifications, until the client cancels. When the configuration is
+// replaced, it follows the servers of the next one.
+func (g *Gateway) listen(ctx context.Context, q *request) []byte {
+	want, failed := readFilter(q.Params)
+	if failed != nil {
+		return q.fail(failed)
+	}
+	agreed, parts := g.splitFilter(ctx, q, want)
+	for _, part := range parts {
+		if g.recordFilter(ctx, q, part) != nil {
+			return q.fail(serverrequest.NotRecorded)
+		}
+	}
+
+	out := session.NewRequestSender(q.Out)
+	defer out.End()
+	n := &subscription{
+		id:     q.ID,
+		filter: agreed,
+		mask:   g.options.Mask,
+		params: make(map[string]jsontext.Value),
+		wake:   make(chan struct{}, 1),
+	}
+	stop := g.follow(ctx, q, n, parts)
+	open := out.Send(n.format(noteSubscribed, agreed.params())) == nil && !agreed.empty()
+	for open && n.deliver(ctx, out, q.using.Value.replaced) {
+		stop()
+		q.release()
+		q.use(g.active.Acquire())
+		if open = q.endpoint != nil; !open {
+			break
+		}
+		_, parts = g.splitFilter(ctx, q, want)
+		parts = slices.DeleteFunc(parts, func(part serverFilter) bool { return g.recordFilter(ctx, q, part) != nil })
+		stop = g.follow(ctx, q, n, parts)
+		n.noteMissed()
+	}
+	stop()
+	return q.rawResult(slices.Concat([]byte(`{"resultType":"complete","_meta":{"`+metaSubscription+`":`), q.ID, []byte(","), g.self, []byte(`}}`)))
+}
+
+// follow sends the notifications of servers to a subscription until stop is called. It returns when each server listens or has failed to.
+func (g *Gateway) follow(ctx context.Context, q *request, n *subscription, parts []serverFilter) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var starting, running sync.WaitGroup
+	for _, part := range parts {
+		starting.Add(1)
+		opened := sync.OnceFunc(starting.Done)
+		limit := time.AfterFunc(connectWait, opened)
+		running.Go(func() {
+			defer limit.Stop()
+			defer opened()
+			g.followServer(ctx, q, n, part, opened)
+		})
+	}
+	starting.Wait()
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// followServer sends a server's notifications to a subscription until ctx ends, over as many links as that takes. It calls opened when the
+// server listens, or fails to.
+func (g *Gateway) followServer(ctx context.Context, q *request, n *subscription, part serverFilter, opened func()) {
+	for wait := retryFirst; ctx.Err() == nil; wait = min(2*wait, retryMax) {
+		l, err := g.linkTo(ctx, q, part.server)
+		if err == nil && l.followFor(ctx, part.filter, n, opened) {
+			wait = retryFirst
+		}
+		opened()
+		if err == nil && l.Idle() { // the next request of a client opens another link
+			l.slot.table.await(ctx, l.slot.key)
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+			n.noteMissed()
+		}
+	}
+}
+
+// followFor sends the notifications of one link to a subscription until either ends, and releases the link. It reports whether the server
+// listened. A process that clients share does not stay open for a subscription.
+func (l *link) followFor(ctx context.Context, f filter, n *subscription, opened func()) (listened bool) {
+	if l.Process() && !l.server.separate() {
+		l.release()
+	} else {
+		defer l.release()
+	}
+	if l.Modern() {
+		_, _ = l.Request(ctx, methodListen, f.params(), func(m wire.Message) { // the reason why it ended does not matter
+			if m.Method == noteSubscribed {
+				listened = true
+				opened()
+				return
+			}
+			l.lists.forget(m.Method)
+			n.receive(m)
+		})
+		if listened || ctx.Err() != nil {
+			return listened
+		}
+	}
+
+	defer l.addSubscriber(n)()
+	if f.tools {
+		_, _ = l.Listing(ctx, l.gateway.active.Load().MaxAge) // it opens the stream for changes
+	}
+	opened()
+	select {
+	case <-ctx.Done():
+	case <-l.Done():
+	}
+	return true
+}
+
+// recordFilter records that a client subscribes to prompts or resources of a server. Tools are the gateway's own.
+func (g *Gateway) recordFilter(ctx context.Context, q *request, part serverFilter) error {
+	if !part.filter.prompts && !part.filter.resources && len(part.filter.uris) == 0 {
+		return nil
+	}
+	return g.record(ctx, q.From, part.server.Name, ToServer, q.Method, part.filter.params())
+}
+
+// A serverFilter is the part of a filter that one server serves.
+type serverFilter struct {
+	server *server
+	filter filter
+}
+
+// splitFilter returns what the servers can serve of a filter, together and each.
+func (g *Gateway) splitFilter(ctx context.Context, q *request, want filter) (agreed filter, parts []serverFilter) {
+	ctx, cancel := context.WithTimeout(ctx, connectWait)
+	defer cancel()
+	servers := q.endpoint.servers
+	offered := g.offersOf(ctx, q, servers, true)
+	homes := make(map[string]*server)
+	for _, uri := range want.uris {
+		if s, failed := g.routeResource(ctx, q, ExposeResources, uri); failed == nil {
+			homes[uri] = s
+		}
+	}
+
+	for i, s := range servers {
+		f := filter{
+			tools:     want.tools && s.Expose.Has(ExposeTools),
+			prompts:   want.prompts && offered[i].has(offersPromptChanges),
+			resources: want.resources && offered[i].has(offersResourceChanges),
+		}
+		for _, uri := range want.uris {
+			if homes[uri] == s && offered[i].has(offersSubscriptions) {
+				f.uris = append(f.uris, uri)
+			}
+		}
+		if f.empty() {
+			continue
+		}
+		parts = append(parts, serverFilter{s, f})
+		agreed.tools = agreed.tools || f.tools
+		agreed.prompts = agreed.prompts || f.prompts
+		agreed.resources = agreed.resources || f.resources
+		agreed.uris = append(agreed.uris, f.uris...)
+	}
+	return agreed, parts
+}
+
+// A filter selects notifications.
+type filter struct {
+	tools, prompts, resources bool
+	uris                      []string
+}
+
+func (f filter) empty() bool { return !f.tools && !f.prompts && !f.resources && len(f.uris) == 0 }
+
+// includes reports whether the filter selects a notification.
+func (f filter) includes(m wire.Message) bool {
+	switch m.Method {
+	case noteTools:
+		return f.tools
+	case notePrompts:
+		return f.prompts
+	case noteResources:
+		return f.resources
+	case noteUpdated:
+		uri, err := wire.Text(wire.Member(m.Params, "uri"))
+		return err == nil && slices.Contains(f.uris, uri)
+	}
+	return false
+}
+
+// object is the filter as JSON.
+func (f filter) object() jsontext.Value {
+	var b wire.Object
+	b.AddIf(f.tools, "toolsListChanged", "true")
+	b.AddIf(f.prompts, "promptsListChanged", "true")
+	b.AddIf(f.resources, "resourcesListChanged", "true")
+	if len(f.uris) > 0 {
+		b.Add("resourceSubscriptions", wire.Texts(f.uris))
+	}
+	return b.Done()
+}
+
+func (f filter) params() jsontext.Value {
+	return wire.Single("notifications", f.object())
+}
+
+// readFilter reads the filter of a client. The error object says what is wrong with it.
+func readFilter(params jsontext.Value) (f filter, failed jsontext.Value) {
+	want := wire.Member(params, "notifications")
+	if want.Kind() != '{' {
+		return f, invalid(wire.InvalidParams, `"notifications" is not an object`)
+	}
+	wire.Each(want, func(p wire.Piece) {
+		yes := p.Value.Kind() == 't'
+		switch p.Name {
+		case "toolsListChanged":
+			f.tools = yes
+		case "promptsListChanged":
+			f.prompts = yes
+		case "resourcesListChanged":
+			f.resources = yes
+		case "resourceSubscriptions":
+			isArray := wire.Items(p.Value, func(item jsontext.Value, _ int) {
+				uri, err := wire.Text(item)
+				if err != nil {
+					failed = invalid(wire.InvalidParams, `"resourceSubscriptions" is not an array of strings`)
+				} else if !slices.Contains(f.uris, uri) && len(f.uris) <= maxSubscribed {
+					f.uris = append(f.uris, uri)
+				}
+			})
+			if !isArray && p.Value.Kind() != 'n' {
+				failed = invalid(wire.InvalidParams, `"resourceSubscriptions" is not an array of strings`)
+			}
+		}
+	})
+	if len(f.uris) > maxSubscribed {
+		failed = invalid(wire.InvalidParams, "more than "+strconv.Itoa(maxSubscribed)+" resources are subscribed to at once")
+	}
+	return f, failed
+}
+
+// A subscription holds the notifications that wait for a stateless client, one of each kind.
+type subscription struct {
+	id     jsontext.Value // of the client's request
+	filter filter
+	mask   func([]byte) []byte
+
+	mu      sync.Mutex
+	waiting []string // methods and resources, in order
+	params  map[string]jsontext.Value
+	wake    chan struct{}
+}
+
+// receive queues a notification that the filter selects. It replaces one of the same kind, so no more can wait than was subscribed to.
+func (n *subscription) receive(m wire.Message) {
+	if !n.filter.includes(m) {
+		return
+	}
+	key, params := m.Method, wire.StripMeta(m.Params)
+	if m.Method == noteUpdated {
+		uri, _ := wire.Text(wire.Member(m.Params, "uri")) // a URI can be spelled in many ways
+		if key += " " + uri; len(params) > maxNotificationBytes {
+			params = uriParams(uri)
+		}
+	} else if len(params) > maxNotificationBytes {
+		params = nil
+	}
+	n.mu.Lock()
+	if !slices.Contains(n.waiting, key) {
+		n.waiting = append(n.waiting, key)
+	}
+	n.params[key] = slices.Clone(params)
+	n.mu.Unlock()
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take removes and returns the waiting notifications as messages.
+func (n *subscription) take() (messages [][]byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, key := range n.waiting {
+		method, _, _ := strings.Cut(key, " ")
+		params := n.params[key]
+		if params != nil {
+			params = n.mask(params)
+		}
+		messages = append(messages, n.format(method, params))
+		delete(n.params, key)
+	}
+	n.waiting = n.waiting[:0]
+	return messages
+}
+
+// format is a notification with the id of the subscription.
+func (n *subscription) format(method string, params jsontext.Value) []byte {
+	meta, err := wire.Set(wire.Member(params, "_meta"), metaSubscription, n.id)
+	if err == nil {
+		params, err = wire.Set(params, "_meta", meta)
+	}
+	if err != nil { // the params have no readable _meta
+		params = wire.Single("_meta", wire.Single(metaSubscription, n.id))
+	}
+	return wire.Call(nil, nil, method, params)
+}
+
+// noteMissed notifies of all lists: notifications may have been missed.
+func (n *subscription) noteMissed() {
+	for _, list := range listNotifications {
+		n.receive(wire.Message{Method: list.method})
+	}
+}
+
+// deliver sends the waiting notifications until the client is gone or the configuration was replaced, which it reports.
+func (n *subscription) deliver(ctx context.Context, out *session.RequestSender, replaced <-chan struct{}) (again bool) {
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-replaced:
+			return true
+		case <-n.wake:
+			for _, message := range n.take() {
+				if out.Send(message) != nil {
+					return false
+				}
+			}
+		}
+	}
+}
