@@ -55,8 +55,8 @@ func (in interop) driveAsked(t *testing.T, mode string, order askedOrder) (repor
 	return report
 }
 
-// TestGatewayLetsServersAsk: server-everything asks as servers with sessions do, and the SDK's client is asked as it is used to: by
-// requests in its session, or in results without one, which it answers by itself. The server gets each call once in either case.
+// TestGatewayLetsServersAsk: server-everything asks as servers with sessions do, and the SDK's client is asked by requests in its session. Of a
+// stateless client the server learns no capabilities, so it does not list the tools that ask.
 func TestGatewayLetsServersAsk(t *testing.T) {
 	t.Parallel()
 	in := matrix(t)
@@ -68,10 +68,10 @@ func TestGatewayLetsServersAsk(t *testing.T) {
 		name, mode, protocol, expose string
 		declares, works              bool
 	}{
-		{"stateless", "auto", withoutThem, "tools, sampling, elicitation, roots", true, true},
 		{"session", "legacy", withSessions, "tools, sampling, elicitation, roots", true, true},
-		{"stateless-not-exposed", "auto", withoutThem, "tools", true, false},
-		{"stateless-not-declared", "auto", withoutThem, "tools, sampling, elicitation, roots", false, false},
+		{"session-not-exposed", "legacy", withSessions, "tools", true, false},
+		{"session-not-declared", "legacy", withSessions, "tools, sampling, elicitation, roots", false, false},
+		{"stateless-client", "auto", withoutThem, "tools, sampling, elicitation, roots", true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			journal := filepath.Join(t.TempDir(), "journal")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -17,7 +16,6 @@ import (
 func TestServeAsksAndIsKilled(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, revision, says string }{
-		{"stateless", withoutThem, "the requestState is not one that this gateway has given you for this since it started"},
 		{"session", withSessions, "session not found"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -55,20 +53,17 @@ func TestServeAsksAndIsStopped(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, revision, runs string // runs: the time that a run has
-		stateless            bool   // the server asks in its result
 		status               ledger.Status
 		code, effect         string
 		says                 string
 		exit                 int
 		received             []string // by the server
 	}{
-		{"stateless", withoutThem, "2m", false, ledger.Failed, "cancelled", "unknown", "connection refused", exitCould, []string{"call over"}},
-		{"session", withSessions, "5s", false, ledger.Failed, "server_timeout", "unknown", "server_timeout unknown look", exitYes, []string{"call over"}},
-		{"session-stateless-server", withSessions, "2m", true, ledger.Executed, "", "done", "input_refused done no", exitYes, nil},
+		{"session", withSessions, "5s", ledger.Failed, "server_timeout", "unknown", "server_timeout unknown look", exitYes, []string{"call over"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			u := newInquirer(t, tt.stateless)
+			u := newInquirer(t, false)
 			dir := inquiry(t, u, tt.runs)
 			s := serve(t, dir)
 			h := s.holdout(t, s.over("/mcp"), tt.revision)
@@ -109,13 +104,12 @@ func TestServeAsksAndIsStopped(t *testing.T) {
 	})
 }
 
-// TestServeAsksAndTheServerDies: a server dies while its question is open. The client is told so: with its answer, if it has no session.
+// TestServeAsksAndTheServerDies: a server dies while its question is open. The client is told so.
 func TestServeAsksAndTheServerDies(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, revision, says string
 	}{
-		{"stateless", withoutThem, "server_unreachable unknown look"},
 		{"session", withSessions, "server_unreachable unknown look"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -127,38 +121,15 @@ func TestServeAsksAndTheServerDies(t *testing.T) {
 			said := h.calls(t.Context(), t, "questionnaire__ask")
 			u.dies()
 			endedOnce(t, dir, ledger.Failed, "server_unreachable", "unknown")
-			if tt.revision == withoutThem {
-				h.lets()
-			}
 			if got := comes(t, said); got != tt.says {
 				t.Errorf("it is told %s, want %s\n%s", got, tt.says, s.stderr)
 			}
 			same(t, "what passed, as the ledger says", []string{"to_client " + elicitation}, passages(t, dir))
 			h.lets() // what a client with a session answers now is too late for everybody
-			if err := h.Ping(patient(t), nil); err != nil && tt.revision == withSessions {
+			if err := h.Ping(patient(t), nil); err != nil {
 				t.Errorf("its session: %v", err)
 			}
 			s.stop(t, exitYes)
 		})
 	}
-	t.Run("stateless-server", func(t *testing.T) {
-		t.Parallel()
-		u := newInquirer(t, true)
-		dir := inquiry(t, u, "2m")
-		s := serve(t, dir)
-		h := s.holdout(t, s.over("/mcp"), withSessions)
-		said := h.calls(t.Context(), t, "questionnaire__ask")
-		u.dies()
-		h.lets()
-		const want = "server_unreachable not_sent later"
-		if got := comes(t, said); got != want {
-			t.Errorf("it is told %s, want %s\n%s", got, want, s.stderr)
-		}
-		var all []string
-		for _, q := range recorded(t, dir) {
-			all = append(all, fmt.Sprint(q.Status, " ", q.Code))
-		}
-		same(t, "the runs", []string{"executed ", "failed server_unreachable"}, all)
-		verifies(t, dir)
-	})
 }

@@ -279,40 +279,6 @@ func (d *door) over(path string) sdk.Transport {
 	return &sdk.StreamableClientTransport{Endpoint: d.URL + path}
 }
 
-// TestServeAsksWhoDoesNotComeBack: a client without a session was asked in a result, and does not repeat its call before the run's time
-// is over.
-func TestServeAsksWhoDoesNotComeBack(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ name, late string }{
-		{"never", ""},
-		{"too-late", "server_timeout unknown look"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			u := newInquirer(t, false)
-			dir := inquiry(t, u, "5s")
-			s := serve(t, dir)
-			h := s.holdout(t, s.over("/mcp"), withoutThem)
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			said := h.calls(ctx, t, "questionnaire__ask")
-			if tt.late == "" {
-				cancel()
-			}
-			endedOnce(t, dir, ledger.Failed, "server_timeout", "unknown")
-			u.left(t, "call over")
-			if tt.late != "" {
-				h.lets()
-				if got := comes(t, said); got != tt.late {
-					t.Errorf("it is told %s, want %s\n%s", got, tt.late, s.stderr)
-				}
-			}
-			u.askedOnly(t, dir)
-			s.stop(t, exitYes)
-		})
-	}
-}
-
 // TestServeAsksWhoVanishes: a client with a session goes away while it is asked.
 func TestServeAsksWhoVanishes(t *testing.T) {
 	t.Parallel()
@@ -321,20 +287,19 @@ func TestServeAsksWhoVanishes(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name, runs   string // runs: the time that a call has
-		stateless    bool   // the server asks in its result
 		goes         func(s *served, d *door, h *holdout, cancel func())
 		status       ledger.Status
 		code, effect string
 		says         string   // what the call comes to; empty: it is not received
 		received     []string // by the server, if it is told
 	}{
-		{"session-deleted", "2m", false, removes, ledger.Failed, "cancelled", "unknown", " unknown look", []string{"call over"}},
-		{"connection-lost", "5s", false, func(_ *served, d *door, h *holdout, _ func()) { d.shut() },
+		{"session-deleted", "2m", removes, ledger.Failed, "cancelled", "unknown", " unknown look", []string{"call over"}},
+		{"connection-lost", "5s", func(_ *served, d *door, h *holdout, _ func()) { d.shut() },
 			ledger.Failed, "server_timeout", "unknown", "", []string{"call over"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			u := newInquirer(t, tt.stateless)
+			u := newInquirer(t, false)
 			dir := inquiry(t, u, tt.runs)
 			s := serve(t, dir)
 			d := s.door(t)

@@ -21,7 +21,7 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// Servers ask clients in the way of their revision, and clients answer in the way of theirs: here both are the SDK's, and of two eras.
+// Servers ask clients in the way of their revision: here both are the SDK's.
 
 const (
 	withSessions = "2025-11-25"
@@ -32,7 +32,6 @@ const (
 type questioner struct {
 	*httptest.Server
 	came notes // the requests that may ask, each with the revision that it came in
-	both bool  // a stateless one speaks the revisions before, too, without sessions
 }
 
 // Notes are taken by handlers while a test waits for what they are part of.
@@ -83,7 +82,7 @@ func newQuestioner(t *testing.T, stateless bool) *questioner {
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{Stateless: stateless})
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// The SDK has no server of the latest revision alone, and a gateway whose client has a session asks for an older one first.
-		if stateless && !s.both && r.Header.Get("MCP-Protocol-Version") != withoutThem {
+		if stateless && r.Header.Get("MCP-Protocol-Version") != withoutThem {
 			http.NotFound(w, r)
 			return
 		}
@@ -273,46 +272,45 @@ func bothWays(methods ...string) (events []string) {
 
 const elicitation, sampling, rootsList = "elicitation/create", "sampling/createMessage", "roots/list"
 
-// TestServeAsks: a server with sessions asks in the middle of its answer. A client without one is asked in results, and a client of the
-// first revision by requests on its one stream. It stays one run and one call.
+// TestServeAsks: a server with sessions asks in the middle of its answer, and the client is asked by requests. It stays one run and one call. A
+// stateless client is not asked.
 func TestServeAsks(t *testing.T) {
 	t.Parallel()
 	const kinds = "tools, sampling, elicitation, roots"
 	for _, tt := range []struct {
-		name, expose, path, tool string // no path: over standard input and output
-		can                      *sdk.ClientCapabilities
-		want                     string
-		asked, passed            []string
+		name, expose, path, tool, revision string // no path: over standard input and output
+		can                                *sdk.ClientCapabilities
+		want                               string
+		asked, passed                      []string
 	}{
-		{"one-server", kinds, "/servers/questionnaire/mcp", "ask", canAll(), allTold,
+		{"one-server", kinds, "/servers/questionnaire/mcp", "ask", withSessions, canAll(), allTold,
 			[]string{"Which colour?", "Which word?"}, bothWays(rootsList, elicitation, sampling)},
-		{"stdio", kinds, "", "questionnaire__ask", canAll(), allTold,
+		{"stdio", kinds, "", "questionnaire__ask", withSessions, canAll(), allTold,
 			[]string{"Which colour?", "Which word?"}, bothWays(rootsList, elicitation, sampling)},
-		{"one-kind-exposed", "tools, sampling", "/mcp", "questionnaire__ask", canAll(), "refused, bright, refused",
+		{"one-kind-exposed", "tools, sampling", "/mcp", "questionnaire__ask", withSessions, canAll(), "refused, bright, refused",
 			[]string{"Which word?"}, bothWays(sampling)},
-		{"first-revision", kinds, "/sse", "questionnaire__ask", canFirst(), "refused, bright, file:///work",
+		{"stateless-client", kinds, "/mcp", "questionnaire__ask", withoutThem, canAll(), "refused, refused, refused", nil, nil},
+		{"first-revision", kinds, "/sse", "questionnaire__ask", firstRevision, canFirst(), "refused, bright, file:///work",
 			[]string{"Which word?"}, bothWays(rootsList, sampling)},
-		{"first-revision-and-one-server", kinds, "/servers/questionnaire/sse", "ask", canAll(), allTold,
-			[]string{"Which colour?", "Which word?"}, bothWays(rootsList, elicitation, sampling)},
-		{"first-revision-not-exposed", "tools, input_required", "/sse", "questionnaire__ask", canFirst(), "refused, refused, refused", nil, nil},
+		{"first-revision-not-exposed", "tools, input_required", "/sse", "questionnaire__ask", firstRevision, canFirst(), "refused, refused, refused", nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			u := newQuestioner(t, false)
 			dir := questionnaireFolder(t, u, tt.expose)
-			s, revision, came := new(served), withoutThem, withSessions
+			s, came := new(served), withSessions
 			var via sdk.Transport
 			switch {
 			case tt.path == "":
 				via = onStdio(t, dir)
 			case strings.HasSuffix(tt.path, "/sse"):
-				s, revision, came = serve(t, dir), firstRevision, firstRevision
+				s, came = serve(t, dir), firstRevision
 				via = onSSE(s.base, tt.path)
 			default:
 				s = serve(t, dir)
 				via = s.over(tt.path)
 			}
-			r := s.respondent(t, via, revision, tt.can, nil)
+			r := s.respondent(t, via, tt.revision, tt.can, nil)
 			if got := r.calls(t, tt.tool, map[string]any{}); got != tt.want {
 				t.Errorf("the answer is %s, want %s\n%s", got, tt.want, s.stderr)
 			}
@@ -333,45 +331,32 @@ func same(t *testing.T, what string, want, got []string) {
 	}
 }
 
-// TestServeAsksClientsWithSessions: a server without sessions asks in its result, and a client with one is asked by requests. Its
-// answers are judged as a call that brings them: a run of their own.
-func TestServeAsksClientsWithSessions(t *testing.T) {
+// TestServeAsksInResults: a stateless server asks in its result. A stateless client repeats its call with the answers, which is a run of its own;
+// a client with a session does not get the result.
+func TestServeAsksInResults(t *testing.T) {
 	t.Parallel()
-	const refused = "input_refused"
 	for _, tt := range []struct {
-		name, expose string
-		both         bool
-		can          *sdk.ClientCapabilities
-		want         string
-		asked        []string
-		runs         int
+		name, expose, revision, want string
+		asked                        []string
+		runs                         int
 	}{
-		{"exposed", "tools, input_required, sampling, elicitation, roots", false, canAll(), allTold, []string{"Which colour?", "Which word?"}, 2},
-		{"of-both-eras", "tools, input_required, sampling, elicitation, roots", true, canAll(), allTold, []string{"Which colour?", "Which word?"}, 2},
-		{"input-required-not-exposed", "tools, sampling, elicitation, roots", false, canAll(), refused, nil, 1},
+		{"stateless-client", "tools, input_required, sampling, elicitation, roots", withoutThem, allTold, []string{"Which colour?", "Which word?"}, 2},
+		{"input-required-not-exposed", "tools, sampling, elicitation, roots", withoutThem, "input_refused", nil, 1},
+		{"client-with-a-session", "tools, input_required, sampling, elicitation, roots", withSessions, "input_refused", nil, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			u := newQuestioner(t, true)
-			u.both = tt.both
 			dir := questionnaireFolder(t, u, tt.expose)
 			s := serve(t, dir)
-			r := s.respondent(t, s.over("/mcp"), withSessions, tt.can, nil)
+			r := s.respondent(t, s.over("/mcp"), tt.revision, canAll(), nil)
 			if got := r.calls(t, "questionnaire__ask", map[string]any{}); got != tt.want {
 				t.Errorf("the answer is %s, want %s\n%s", got, tt.want, s.stderr)
 			}
 			asked := r.asked.taken()
-			slices.Sort(asked) // it is asked at once
-			same(t, "what the client was asked", tt.asked, asked)
+			slices.Sort(asked)
+			same(t, "what the client was asked, sorted", tt.asked, asked)
 			same(t, "what came to the server", slices.Repeat([]string{"tools/call " + withoutThem}, tt.runs), u.came.taken())
-			var want []string
-			if tt.asked != nil {
-				want = bothWays(elicitation, rootsList, sampling)
-			}
-			passed := passages(t, dir)
-			slices.Sort(passed)
-			slices.Sort(want)
-			same(t, "what passed, as the ledger says, sorted", want, passed)
 			runs := recorded(t, dir)
 			if len(runs) != tt.runs {
 				t.Fatalf("%d runs, want %d", len(runs), tt.runs)

@@ -269,46 +269,40 @@ func anothersSession(t *testing.T, newLedger func(*testing.T) string) {
 	}
 }
 
-// anothersCall: while a call is under way, only the gateway that makes it continues it. Another one rejects the request state,
-// and the server gets no second call.
+// anothersCall: only the gateway that a request state was given by accepts it. Another one rejects it, and the server gets no second call.
 func anothersCall(t *testing.T, newLedger func(*testing.T) string) {
-	for _, stateless := range []bool{false, true} {
-		t.Run(fmt.Sprintf("stateless-server-%t", stateless), func(t *testing.T) {
-			t.Parallel()
-			u := newInquirer(t, stateless)
-			dir := inquiry(t, u, "2m")
-			if url := newLedger(t); url != inFile {
-				config := cli.Read(t, filepath.Join(dir, "pgfsm.yaml"))
-				cli.Write(t, filepath.Join(dir, "pgfsm.yaml"), strings.Replace(config, inFile, url, 1))
-				cli.Write(t, filepath.Join(dir, "ledger.url"), url)
-			}
-			a, b := serve(t, dir), serve(t, dir)
-			const can, tool = `{"elicitation":{"form":{}}}`, "questionnaire__ask"
-			asked := a.stateless(can).call(t, tool, `{}`)
-			state, err := cli.At(asked.Raw, "/result/requestState")
-			if err != nil {
-				t.Fatalf("no state: %s", asked.Raw)
-			}
-			questions, _ := cli.At(asked.Raw, "/result/inputRequests")
-			var named map[string]any
-			if err := json.Unmarshal(questions, &named); err != nil || len(named) != 1 {
-				t.Fatalf("the questions are %s, %v", questions, err)
-			}
-			for name := range named {
-				answers := fmt.Sprintf(`"name":%q,"arguments":{},"inputResponses":{%q:{"action":"accept","content":{"colour":"green"}}},"requestState":%s`,
-					tool, name, state)
-				if got := b.stateless(can).says(t, "tools/call", tool, answers); got.code() != "-32602" ||
-					!strings.Contains(got.Error.Message, "if another gateway has, send it there") {
-					t.Errorf("the other gateway answers %s", got.Raw)
-				}
-				same(t, "what came to the server", []string{"tools/call"}, u.came.taken())
-				if got := a.stateless(can).says(t, "tools/call", tool, answers); got.code() != "accept green" {
-					t.Errorf("its own gateway answers %s\n%s", got.Raw, a.stderr)
-				}
-			}
-			verifies(t, dir)
-		})
+	u := newInquirer(t, true)
+	dir := inquiry(t, u, "2m")
+	if url := newLedger(t); url != inFile {
+		config := cli.Read(t, filepath.Join(dir, "pgfsm.yaml"))
+		cli.Write(t, filepath.Join(dir, "pgfsm.yaml"), strings.Replace(config, inFile, url, 1))
+		cli.Write(t, filepath.Join(dir, "ledger.url"), url)
 	}
+	a, b := serve(t, dir), serve(t, dir)
+	const can, tool = `{"elicitation":{"form":{}}}`, "questionnaire__ask"
+	asked := a.stateless(can).call(t, tool, `{}`)
+	state, err := cli.At(asked.Raw, "/result/requestState")
+	if err != nil {
+		t.Fatalf("no state: %s", asked.Raw)
+	}
+	questions, _ := cli.At(asked.Raw, "/result/inputRequests")
+	var named map[string]any
+	if err := json.Unmarshal(questions, &named); err != nil || len(named) != 1 {
+		t.Fatalf("the questions are %s, %v", questions, err)
+	}
+	for name := range named {
+		answers := fmt.Sprintf(`"name":%q,"arguments":{},"inputResponses":{%q:{"action":"accept","content":{"colour":"green"}}},"requestState":%s`,
+			tool, name, state)
+		if got := b.stateless(can).says(t, "tools/call", tool, answers); got.code() != "-32602" ||
+			!strings.Contains(got.Error.Message, "another gateway issued it") {
+			t.Errorf("the other gateway answers %s", got.Raw)
+		}
+		same(t, "what came to the server", []string{"tools/call"}, u.came.taken())
+		if got := a.stateless(can).says(t, "tools/call", tool, answers); got.code() != "accept green" {
+			t.Errorf("its own gateway answers %s\n%s", got.Raw, a.stderr)
+		}
+	}
+	verifies(t, dir)
 }
 
 // stateless is a client of 2026-07-28 without a token.
