@@ -174,9 +174,8 @@ func Codes() []CodeDoc {
 		{CodeRateLimited, GateRun, "The caller, the server or the tool has used up its limit of limits.rate. No run began.", "Send the call again after " +
 			"retry_after_s, or raise the limit."},
 		{"outcome_delivered", GateRun, "Another request has already received the outcome of the held call.", "pgfsm ledger show RUN prints the outcome."},
-		{"input_refused", GateRun, "The server asked for input that the operator does not expose, that the client does not support, or that the " +
-			"client did not give, or the configuration was reloaded before the client answered. The call was made.",
-			"After a reload, send the call again. Otherwise expose input_required and the kind of question, or use another client."},
+		{"input_refused", GateRun, "The server asked for input that the operator does not expose or that the client does not support. The call was made.",
+			"Expose input_required and the kind of question, or use a client of a revision that the server has."},
 		{"result_refused", GateRun, "The server answered with a kind of result that pgfsm did not request, such as a task. The call was " +
 			"made.", "Check the system behind the tool; have the server fixed."},
 		{"refused", GateRun, "With serve.denials opaque, agents get this code for every refusal by the operator's rules.", "The log and the ledger " +

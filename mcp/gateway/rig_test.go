@@ -137,7 +137,10 @@ func (l *playedLink) Listing(context.Context, time.Duration) (*upstream.Kept, er
 	if l.kept == nil || l.made != l.changes {
 		l.made = l.changes
 		page := `{"tools":[` + strings.Join(l.tools, ",") + `]}`
-		l.kept = &upstream.Kept{Listing: upstream.Listing{Number: l.made + 1, Server: l.name, Status: upstream.StatusUp, Pages: [][]byte{[]byte(page)}}, At: time.Now()}
+		l.kept = &upstream.Kept{
+			Listing: upstream.Listing{Number: l.made + 1, Server: l.name, Status: upstream.StatusUp, Pages: [][]byte{[]byte(page)}},
+			At:      time.Now(),
+		}
 	}
 	return l.kept, nil
 }

@@ -94,7 +94,7 @@ func TestSubscriptions(t *testing.T) {
 	}
 }
 
-// TestChangedListsOfServersWithSessions: a stateless client hears of them, but cannot subscribe to resources.
+// TestChangedListsOfServersWithSessions: a stateless client is notified of them, but cannot subscribe to resources.
 func TestChangedListsOfServersWithSessions(t *testing.T) {
 	r := newRig(t, "docs", nil)
 	docs := r.servers["docs"]
