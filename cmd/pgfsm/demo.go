@@ -40,17 +40,14 @@ func announce(w world, fleet *toy.Fleet, asJSON bool) error {
 		SSE  string `json:"sse"`
 		HTTP string `json:"http"`
 	}
-	doc := struct {
-		SchemaVersion int      `json:"schema_version"`
-		Servers       []served `json:"servers"`
-	}{SchemaVersion: schemaVersion}
+	var servers []served
 	for _, s := range fleet.Servers() {
-		doc.Servers = append(doc.Servers, served{s.Name(), fleet.URL(s.Name(), "sse"), fleet.URL(s.Name(), "mcp")})
+		servers = append(servers, served{s.Name(), fleet.URL(s.Name(), "sse"), fleet.URL(s.Name(), "mcp")})
 	}
 	if asJSON {
-		return printJSON(w.stdout, doc)
+		return printJSON(w.stdout, document("servers", servers))
 	}
-	for _, s := range doc.Servers {
+	for _, s := range servers {
 		if _, err := fmt.Fprintf(w.stdout, "%s %s %s\n", s.Name, s.SSE, s.HTTP); err != nil {
 			return err
 		}

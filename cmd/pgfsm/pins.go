@@ -21,13 +21,7 @@ import (
 )
 
 func newPins(w world) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:  "pins",
-		Args: noSuchCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newPinsList(w), newPinsVerify(w), newPinsDiff(w), newPinsApprove(w), newPinsReset(w))
-	return cmd
+	return group("pins", newPinsList(w), newPinsVerify(w), newPinsDiff(w), newPinsApprove(w), newPinsReset(w))
 }
 
 // pinCommand is one of the commands while it runs, with the tools that its arguments name.
@@ -147,13 +141,13 @@ func (p *pinCommand) print(d pinsDocument, next, summary string, code int) error
 	if d.SchemaVersion = schemaVersion; p.json {
 		return errors.Join(printJSON(p.w.stdout, d), exit(code))
 	}
-	out, k := p.w.stdout, newInk(p.w)
+	out, k := newTable(p.w.stdout), newInk(p.w)
 	for i := range d.Tools {
 		r, mark := &d.Tools[i], ""
 		if r.Status != "" {
 			mark = k.mark(r.Status == pins.Same || r.Status == pins.Pinned) + " "
 		}
-		fmt.Fprintf(out, "%s%s %-28s %s\n", mark, visible.Text(r.Server), visible.Text(r.Tool), visible.Clip(r.Describe(), maxLine))
+		fmt.Fprintf(out, "%s%s %s\t%s\n", mark, visible.Text(r.Server), visible.Text(r.Tool), visible.Clip(r.Describe(), maxLine))
 		for i := range r.Changes {
 			printChange(out, k, &r.Changes[i])
 		}
@@ -168,6 +162,7 @@ func (p *pinCommand) print(d pinsDocument, next, summary string, code int) error
 	if summary != "" {
 		fmt.Fprintln(out, summary)
 	}
+	out.Flush()
 	return exit(code)
 }
 

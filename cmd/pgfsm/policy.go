@@ -22,13 +22,7 @@ import (
 )
 
 func newPolicy(w world) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:  "policy",
-		Args: noSuchCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newPolicyExplain(w), newPolicyTest(w), newPolicyLint(w), newPolicyDiff(w))
-	return cmd
+	return group("policy", newPolicyExplain(w), newPolicyTest(w), newPolicyLint(w), newPolicyDiff(w))
 }
 
 // explainOptions are the flags of policy explain.
@@ -82,11 +76,7 @@ func newPolicyExplain(w world) *cobra.Command {
 	f.StringArrayVar(&o.history, "history", nil,
 		"the value of a history query, such as 'history.count(\"actor\", \"1h\")=5'")
 	f.BoolVar(&o.live, "live", false, "ask the servers for their tools, and the ledger for the earlier calls")
-	for _, name := range []string{"server", "tool"} {
-		if err := cmd.MarkFlagRequired(name); err != nil {
-			panic("policy explain: " + err.Error()) // the flag is registered above
-		}
-	}
+	mustFlags(cmd, "server", "tool")
 	return cmd
 }
 

@@ -81,18 +81,7 @@ func (a *app) listTools(ctx context.Context, asJSON, notAllowed bool) error {
 	}
 	k, out := newInk(a.w), a.w.stdout
 	if notAllowed {
-		for _, s := range servers {
-			if s.Status != policy.ServerUp { // nobody knows what it has
-				fmt.Fprintln(out, k.bold(downHead(&s)))
-			}
-		}
-		printNotAllowed(out, k, "These say that they only read. It is only their server's word:", reads)
-		printNotAllowed(out, k, "These may write:", others)
-		if len(tools) > 0 {
-			fmt.Fprintf(out, "to allow some: %s\n", present.CommandLine("pgfsm", "allow")+" SERVER TOOL...")
-		} else if c.Up() {
-			fmt.Fprintln(out, "every tool that the servers list is on the allowlist")
-		}
+		printNotAllowed(out, k, servers, reads, others)
 		return exit(code)
 	}
 	for _, s := range servers {
@@ -101,17 +90,14 @@ func (a *app) listTools(ctx context.Context, asJSON, notAllowed bool) error {
 			head = downHead(&s)
 		}
 		fmt.Fprintln(out, k.bold(head))
+		table := newTable(out)
 		for _, t := range tools {
-			if t.Server != s.Server {
-				continue
-			}
-			fmt.Fprintf(out, "  %s %-28s %s\n", k.mark(t.Allowed), visible.Text(t.Name), k.faint(visible.Clip(t.Detail(), maxLine)))
-			for _, warning := range []string{t.Warning, t.Note} {
-				if warning != "" {
-					fmt.Fprintf(out, "    %s\n", k.bad.Sprint("! "+visible.Clip(warning, maxLine)))
-				}
+			if t.Server == s.Server {
+				fmt.Fprintf(table, "  %s %s\t%s\n", k.mark(t.Allowed), visible.Text(t.Name), k.faint(visible.Clip(t.Detail(), maxLine)))
+				printWarnings(table, k, t.Warning, t.Note)
 			}
 		}
+		table.Flush()
 	}
 	return exit(code)
 }
@@ -120,19 +106,47 @@ func downHead(s *states.ServerStatus) string {
 	return fmt.Sprintf("%s is down: [%s] %s", visible.Text(s.Server), s.Code, visible.Text(s.Reason))
 }
 
-// printNotAllowed prints a part of the tools that the allowlist does not name.
-func printNotAllowed(out io.Writer, k ink, head string, tools []present.Tool) {
-	if len(tools) == 0 {
-		return
+// printWarnings prints what a person should know about the tool of the line before.
+func printWarnings(table io.Writer, k ink, warnings ...string) {
+	for _, warning := range warnings {
+		if warning != "" {
+			fmt.Fprintf(table, "\t%s\n", k.bad.Sprint("! "+visible.Clip(warning, maxLine)))
+		}
 	}
-	fmt.Fprintln(out, k.bold(head))
-	for _, t := range tools {
-		fmt.Fprintf(out, "  %s %-28s %s\n", visible.Text(t.Server), visible.Text(t.Name), k.faint(visible.Clip(t.Description, maxLine)))
-		if t.Code != policy.CodeToolNotAllowed {
-			fmt.Fprintf(out, "    %s\n", k.bad.Sprint("! ["+string(t.Code)+"] "+visible.Clip(t.Reason, maxLine)))
+}
+
+// printNotAllowed prints the tools that the allowlist does not name, by what they say about themselves.
+func printNotAllowed(out io.Writer, k ink, servers []states.ServerStatus, reads, others []present.Tool) {
+	up := false
+	for _, s := range servers {
+		if s.Status == policy.ServerUp {
+			up = true
+		} else { // nobody knows what it has
+			fmt.Fprintln(out, k.bold(downHead(&s)))
 		}
-		if t.Note != "" {
-			fmt.Fprintf(out, "    %s\n", k.bad.Sprint("! "+visible.Clip(t.Note, maxLine)))
+	}
+	for _, part := range []struct {
+		head  string
+		tools []present.Tool
+	}{{"These say that they only read. It is only their server's word:", reads}, {"These may write:", others}} {
+		if len(part.tools) == 0 {
+			continue
 		}
+		fmt.Fprintln(out, k.bold(part.head))
+		table := newTable(out)
+		for _, t := range part.tools {
+			fmt.Fprintf(table, "  %s %s\t%s\n", visible.Text(t.Server), visible.Text(t.Name), k.faint(visible.Clip(t.Description, maxLine)))
+			if t.Code != policy.CodeToolNotAllowed {
+				printWarnings(table, k, fmt.Sprintf("[%s] %s", t.Code, t.Reason))
+			}
+			printWarnings(table, k, t.Note)
+		}
+		table.Flush()
+	}
+	switch {
+	case len(reads)+len(others) > 0:
+		fmt.Fprintln(out, "to allow some: pgfsm allow SERVER TOOL...")
+	case up:
+		fmt.Fprintln(out, "every tool that the servers list is on the allowlist")
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -30,25 +31,9 @@ func verify(w world, spec *fsm.Spec, asJSON bool) error {
 		}
 	}
 	if asJSON {
-		type proof struct {
-			ID       string `json:"id"`
-			Sentence string `json:"sentence"`
-			Holds    bool   `json:"holds"`
-			Witness  string `json:"witness"`
-		}
-		doc := struct {
-			SchemaVersion int     `json:"schema_version"`
-			Holds         bool    `json:"holds"`
-			Proofs        []proof `json:"proofs"`
-		}{SchemaVersion: schemaVersion, Holds: code == exitYes}
-		for _, p := range proofs {
-			doc.Proofs = append(doc.Proofs, proof{p.ID, p.Sentence, p.Holds, p.Witness})
-		}
-		if err := printJSON(w.stdout, doc); err != nil {
-			return err
-		}
-		return exit(code)
+		return errors.Join(printJSON(w.stdout, document("holds", code == exitYes, "proofs", proofs)), exit(code))
 	}
+
 	ink := newInk(w)
 	for _, p := range proofs {
 		fmt.Fprintf(w.stdout, "%s %s\n    %s\n", ink.mark(p.Holds), p.Sentence, ink.faint(p.Witness))
