@@ -49,7 +49,6 @@ func artefacts() map[string][]byte {
 	strange := append(byBlock(), fsm.Mark{From: "blocked", On: "retry<b>", To: "received"})
 	runs := map[fsm.Mark]int{strange[0]: 1000, strange[4]: 12, strange[5]: 5}
 	return map[string][]byte{
-		"report-broken.txt": fsm.Report(broken()),
 		"proofs-broken.txt": proofs(broken()),
 		"approved.svg":      fsm.SVG(s, byApproval()),
 		"strange.svg":       fsm.SVG(s, strange),

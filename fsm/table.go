@@ -22,8 +22,9 @@
 //
 // # Proofs and pictures
 //
-// [Prove], [Report], [SVG], [DOT] and [Mermaid] read the [Spec]: the table without its functions. All of them give the
-// same bytes for the same Spec. Package fsmtest makes the broken copies of a table that its test must see refused.
+// [Prove], [SVG], [DOT] and [Mermaid] read the [Spec]: the table without its functions. All of them give the same bytes
+// for the same Spec. Package fsmtest makes the broken copies of a table that its test must see refused, and a report for
+// documentation.
 //
 // The package is pure: no clock, no randomness, no files, no network.
 package fsm

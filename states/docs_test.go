@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"pgfsm/fsm"
+	"pgfsm/fsm/fsmtest"
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/golden"
 	"pgfsm/policy"
@@ -32,7 +33,7 @@ func TestDocsMachineIsCurrent(t *testing.T) {
 	}{
 		{"machine.svg", fsm.SVG(spec, nil)},
 		{"machine.dot", fsm.DOT(spec, nil)},
-		{"machine.txt", fsm.Report(spec)},
+		{"machine.txt", fsmtest.Report(spec)},
 		{"machine.md", machinePage(spec)},
 	} {
 		t.Run(page.name, func(t *testing.T) {
