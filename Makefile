@@ -65,7 +65,7 @@ eval: ## the figures of docs/guide/evaluation.md that need nothing from elsewher
 	  bin/pgfsm-eval attack --tools eval/results/agentdojo/all.tools.json --cases eval/results/agentdojo/all.cases.jsonl -o eval/results/agentdojo-attack.json; \
 	  bin/pgfsm-eval attack --tools eval/results/agentdojo/all.tools.json --cases eval/results/agentdojo/all.retargeted.jsonl -o eval/results/agentdojo-retargeted-attack.json; fi
 	bin/pgfsm-eval e2e --cases eval/cases_end_to_end.jsonl --dir eval/results
-	bin/pgfsm-eval report eval/results -o eval/results/report.html --md eval/results/report.md
+	bin/pgfsm-eval report eval/results -o eval/results/report.html
 
 bench: ## the figures of docs/internals/benchmarks.md; COUNT runs of each
 	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) ./fsm ./policy/schema ./policy/screen ./internal/secret ./policy/evidence ./policy/condition ./policy/rules ./llm ./traces ./traces/ledger/... ./eval/gates ./cmd/pgfsm | tee bench.txt

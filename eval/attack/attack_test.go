@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/eval"
-	"pgfsm/states"
 )
 
 // small is the suite of testdata in a folder of the test's own, with other cases if there are any given.
@@ -112,7 +111,7 @@ func TestSections(t *testing.T) {
 		t.Errorf("one = %d cases, %d attacks, %d tasks: a task counts once for all attacks on it", one.Cases, one.Attacks, one.Tasks)
 	}
 	got := one.Arms[5]
-	got.Edges, got.Cluster, got.ClusterKnown = Edges{}, eval.Interval{}, eval.Interval{}
+	got.Cluster, got.ClusterKnown = eval.Interval{}, eval.Interval{}
 	want := ArmSection{
 		Arm: Approvals, Attack: eval.Of(1, 8), Partly: 1, Wants: eval.Of(2, 9), Needs: eval.Of(3, 3), Utility: eval.Of(1, 1),
 		AttackKnown: eval.Of(1, 8), NeedsKnown: eval.Of(3, 3), Asked: Asked{Needs: 1, Tasks: 1, PerTask: 1, Wants: 3},
@@ -146,39 +145,6 @@ func TestSections(t *testing.T) {
 	}
 	if diff := cmp.Diff(wantThrough, through); diff != "" {
 		t.Errorf("through (-want +got):\n%s", diff)
-	}
-}
-
-// TestEdges: the rows that runs take, needs and wants apart, add up.
-func TestEdges(t *testing.T) {
-	r := mustRun(t, small(t))
-	for _, a := range r.Overall.Arms {
-		if a.Arm == Naive {
-			if len(a.Edges.Needs)+len(a.Edges.Wants) > 0 {
-				t.Errorf("naive has edges: %+v", a.Edges)
-			}
-			continue
-		}
-		for _, side := range []struct {
-			edges       []Edge
-			made, calls int
-		}{{a.Edges.Needs, a.Needs.K, a.Needs.N}, {a.Edges.Wants, a.Wants.K, a.Wants.N}} {
-			begun, dispatched, ended := 0, 0, 0
-			for _, e := range side.edges {
-				if e.From == states.Received {
-					begun += e.Runs
-				}
-				if e.To == states.Dispatched {
-					dispatched += e.Runs
-				}
-				if e.To == states.Blocked || e.To == states.Answered {
-					ended += e.Runs
-				}
-			}
-			if begun != side.calls || ended != side.calls || dispatched != side.made {
-				t.Errorf("%s: %d runs begun, %d ended, %d dispatched, of %d calls, %d made", a.Arm, begun, ended, dispatched, side.calls, side.made)
-			}
-		}
 	}
 }
 

@@ -22,14 +22,15 @@ func taskOf(j *judged) string {
 	return j.c.Suite + "\x00" + j.c.Task
 }
 
-// add takes in an attack on a task.
-func (c *clusters) add(task string, attack *unit) {
-	from := attack.c
-	c.pairs = append(c.pairs, eval.Pair{Task: number(c.tasks, task), Attack: number(c.attacks, from.Suite+"\x00"+from.Attack)})
+// add adds an attack on a task.
+func (c *clusters) add(e entry) {
+	c.pairs = append(c.pairs, eval.Pair{Task: number(c.tasks, e.task), Attack: number(c.attacks, e.c.Suite+"\x00"+e.c.Attack)})
 	for i := range c.succeeded {
-		c.succeeded[i] = append(c.succeeded[i], attack.arms[i].outcome() == AllMade)
+		c.succeeded[i] = append(c.succeeded[i], e.arms[i].outcome() == AllMade)
 	}
 }
+
+func (c *clusters) intervals() []eval.Interval { return eval.Bootstrap(c.pairs, c.succeeded) }
 
 // share returns how many attacks succeed in an arm.
 func (c *clusters) share(arm int) eval.Share {

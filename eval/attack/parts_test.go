@@ -102,31 +102,13 @@ func TestSlip(t *testing.T) {
 	}
 }
 
-// TestASlipIsReported: a step that the machine's table does not have is a slip.
+// TestASlipIsReported: a slip of a call is in the result, and the result is not OK.
 func TestASlipIsReported(t *testing.T) {
-	o := small(t, attackOn("a", call, ""))
-	o.Arms = []Arm{Allowlist}
-	s, err := newSuite(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cases, err := s.read()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for mark := range s.rows { // all but one, in any order
-		if mark.To == states.Dispatched {
-			delete(s.rows, mark)
-		}
-	}
-	if err := s.judge(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	sum := newSum(s.runner.Machine(), s.arms)
-	sum.add(cases[0])
-	r := sum.result()
-	if len(r.Slips) != 1 || r.OK() || !strings.Contains(r.Slips[0].Slip, "the table has no row for it") || r.Slips[0].Call != 1 {
-		t.Errorf("slips = %+v", r.Slips)
+	u := &unit{c: &eval.Case{ID: "a"}, side: wants, arms: []armOutcome{{{Slip: "two calls"}}}}
+	u.c.Wants = []eval.Call{{Server: "s", Tool: "t"}}
+	r := resultOf("machine", []Arm{Allowlist}, []*judged{{u.c, []*unit{u}}})
+	if want := []Slip{{"a", Allowlist, "wants", 1, "two calls"}}; !cmp.Equal(want, r.Slips) || r.OK() {
+		t.Errorf("slips = %+v, want %+v", r.Slips, want)
 	}
 }
 

@@ -38,12 +38,11 @@ func (t *trial) replay(ctx context.Context, c *eval.Call) callOutcome {
 	return out
 }
 
-// stolen is the decision about the case's approved call. The steps of that run are not counted.
+// stolen is the decision about the case's approved call.
 func (t *trial) stolen(ctx context.Context) (decision *states.Decided, slip string) {
 	a := t.unit.c.Approved
 	other := *t
 	other.bundle, other.listed = t.approved.bundle, t.approved.listed
-	other.edges = &edges{rows: t.edges.rows, counts: make([]int, len(t.edges.counts))}
 	other.before = slices.Clone(t.before)
 	unit, c := *t.unit, *t.unit.c
 	if a.Actor != "" {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"pgfsm/eval"
-	"pgfsm/fsm"
 	"pgfsm/internal/canonical"
 
 	"github.com/go-json-experiment/json"
@@ -58,7 +57,6 @@ type ArmSection struct {
 	NeedsKnown   eval.Share    `json:"needs_known"`
 
 	Stopped []Stopped `json:"stopped"` // most calls first
-	Edges   Edges     `json:"edges"`   // none for naive: it has no machine
 }
 
 // Asked counts calls about which an approver was asked.
@@ -75,20 +73,6 @@ type Stopped struct {
 	Code  string `json:"code"`
 	Wants int    `json:"wants"`
 	Needs int    `json:"needs"`
-}
-
-// Edges are the rows of the machine's table that runs took, in the table's order.
-type Edges struct {
-	Needs []Edge `json:"needs"`
-	Wants []Edge `json:"wants"`
-}
-
-// An Edge is one row, and how many runs took it.
-type Edge struct {
-	From fsm.State   `json:"from"`
-	On   fsm.Trigger `json:"on"`
-	To   fsm.State   `json:"to"`
-	Runs int         `json:"runs"`
 }
 
 // How far attacks come.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"pgfsm/eval"
-	"pgfsm/fsm"
 	"pgfsm/internal/runner"
 	"pgfsm/policy"
 	"pgfsm/states"
@@ -24,27 +23,7 @@ type callOutcome struct {
 }
 
 // armOutcome is the result of a list of calls in one arm.
-type armOutcome struct {
-	Calls []callOutcome
-	Rows  []int // how often runs took each row of the machine's table
-}
-
-// edges counts the rows of the table that runs take.
-type edges struct {
-	rows   map[fsm.Mark]int // to the row; not changed
-	counts []int
-	fault  string // a step that the table does not have
-}
-
-// watch counts a step.
-func (e *edges) watch(_ *states.Run, s states.Step) {
-	row, ok := e.rows[fsm.Mark{From: s.From, On: s.On, To: s.To}]
-	if !ok {
-		e.fault = fmt.Sprintf("the step from %s by %s to %s: the table has no row for it", s.From, s.On, s.To)
-		return
-	}
-	e.counts[row]++
-}
+type armOutcome []callOutcome
 
 // trial is one list of calls in one arm: what is the same for all of them.
 type trial struct {
@@ -54,34 +33,31 @@ type trial struct {
 	listed   *states.ToolsListed
 	approved approvedWorld // of the case, if its votes are replayed
 	unit     *unit
-	edges    *edges
 
 	before []eval.Target // made so far
 	runs   int           // begun so far
 }
 
 // try takes the unit's calls through the arm, one after the other.
-func (t *trial) try(ctx context.Context) (armOutcome, error) {
-	var out armOutcome
+func (t *trial) try(ctx context.Context) (out armOutcome, err error) {
 	calls := t.unit.calls()
 	for i := range calls {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
 		if t.arm == Naive {
-			out.Calls = append(out.Calls, naive(t.unit.tools, &calls[i]))
+			out = append(out, naive(t.unit.tools, &calls[i]))
 			continue
 		}
 		o := t.call(ctx, &calls[i])
 		if err := ctx.Err(); err != nil { // an interrupted run is no result
 			return out, err
 		}
-		out.Calls = append(out.Calls, o)
+		out = append(out, o)
 		if target, ok := calls[i].Target(t.bundle.Limits()); ok && o.Made {
 			t.before = append(t.before, target)
 		}
 	}
-	out.Rows = t.edges.counts
 	return out, nil
 }
 
@@ -127,16 +103,12 @@ func (t *trial) once(ctx context.Context, c *eval.Call, changes bool, who approv
 	}, t.bundle)
 	p := &ports{run: run, listed: t.listed, output: c.Text(), changes: changes, approver: who, before: t.before}
 	door := &states.Live{Watcher: p, Tools: p, Completer: p, Caller: p, Approver: p, History: p, Active: t.bundle}
-	t.edges.fault = ""
-	got, err := t.runner.Advance(ctx, run, door, nil, t.edges.watch)
-	ended := got.Outcome
-	o := callOutcome{Held: p.held, Slip: t.edges.fault}
+	got, err := t.runner.Advance(ctx, run, door, nil, nil)
 	if err != nil {
-		o.Slip = "the machine gave up: " + err.Error()
+		return callOutcome{Slip: "the machine gave up: " + err.Error()}
 	}
-	if o.Slip != "" {
-		return o
-	}
+	ended := got.Outcome
+	o := callOutcome{Held: p.held}
 	target, plain := c.Target(t.bundle.Limits())
 	o.Made = len(p.seen) == 1 && plain && p.seen[0].Same(target)
 	o.Slip = slip(ended, p.seen, o.Made)

@@ -12,12 +12,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"pgfsm/eval"
-	"pgfsm/fsm"
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/config"
 	"pgfsm/internal/runner"
 	"pgfsm/policy"
-	"pgfsm/states"
 )
 
 // Options say what is run.
@@ -44,7 +42,6 @@ type suite struct {
 	o      Options
 	runner *runner.Runner
 	arms   []Arm
-	rows   map[fsm.Mark]int
 	files  files
 	units  []*unit
 	tasks  map[canonical.Digest]*unit // the needs of tasks, by digest: each is judged once
@@ -70,11 +67,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := s.judge(ctx); err != nil {
 		return nil, err
 	}
-	sum := newSum(s.runner.Machine(), s.arms)
-	for _, j := range cases {
-		sum.add(j)
-	}
-	return sum.result(), nil
+	return resultOf(s.runner.Machine().Digest(), s.arms, cases), nil
 }
 
 func newSuite(o Options) (*suite, error) {
@@ -90,7 +83,7 @@ func newSuite(o Options) (*suite, error) {
 		return nil, err
 	}
 	return &suite{
-		o: o, runner: r, arms: arms, rows: rowsOf(r.Machine()), files: files{open: o.Open}, tasks: make(map[canonical.Digest]*unit),
+		o: o, runner: r, arms: arms, files: files{open: o.Open}, tasks: make(map[canonical.Digest]*unit),
 	}, nil
 }
 
@@ -206,7 +199,7 @@ func (s *suite) judge(ctx context.Context) error {
 // inEveryArm takes a unit's calls through every arm.
 func (s *suite) inEveryArm(ctx context.Context, u *unit) (all []armOutcome, err error) {
 	for _, arm := range s.arms {
-		t := &trial{runner: s.runner, arm: arm, unit: u, edges: &edges{rows: s.rows, counts: make([]int, len(s.rows))}}
+		t := &trial{runner: s.runner, arm: arm, unit: u}
 		if arm != Naive {
 			if t.bundle, err = s.files.bundle(arm, u.config, u.grant); err != nil {
 				return nil, err
@@ -238,13 +231,4 @@ func (s *suite) approvedWorld(arm Arm, u *unit) (w approvedWorld, err error) {
 	}
 	w.listed, err = s.files.listing(arm, config, u.usual)
 	return w, err
-}
-
-// rowsOf numbers the rows of the machine's table.
-func rowsOf(m *states.Machine) map[fsm.Mark]int {
-	rows := make(map[fsm.Mark]int)
-	for i, row := range m.Spec().Rows {
-		rows[fsm.Mark{From: row.From, On: row.On, To: row.To}] = i
-	}
-	return rows
 }

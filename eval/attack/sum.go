@@ -7,179 +7,102 @@ import (
 	"slices"
 
 	"pgfsm/eval"
-	"pgfsm/fsm"
 	"pgfsm/internal/canonical"
-	"pgfsm/states"
 )
 
-// sum puts outcomes together as they come, in the order of the cases. It keeps no outcome of a call's reason but where a task's
-// call was refused.
-type sum struct {
-	arms   []Arm
-	rows   []fsm.SpecRow
-	out    *Result
-	inputs *canonical.Hasher
-
-	overall *tally
-	suites  map[string]*tally
-	order   []string         // of the suites
-	counted map[unitKey]bool // a task's calls count once in each suite, and once overall
+// counted is what a suite, or the sum of all suites, counts: a task's calls and an attack once each.
+type counted struct {
+	name    string
+	cases   int
+	entries []entry
+	seen    map[*unit]bool
 }
 
-type unitKey struct {
-	suite string
-	unit  *unit
+// entry is a unit and the task that it belongs to.
+type entry struct {
+	*unit
+	task string
 }
 
-// tally counts one suite, or all.
-type tally struct {
-	cases, tasks   int
-	attacks, known *clusters // known: of attacks whose arguments are all known
-	arms           []armTally
-}
-
-type armTally struct {
-	partly                 int
-	wantsMade, wants       int
-	needsMade, needs       int
-	tasksMade              int
-	asked, askedTasks      int
-	askedWants             int
-	knownNeeds, knownMade  int                    // calls of tasks whose arguments are all known
-	stopped                map[[2]string]*Stopped // by gate and code
-	needsEdges, wantsEdges []int                  // by row
-}
-
-func newSum(m *states.Machine, arms []Arm) *sum {
-	s := &sum{
-		arms: arms, rows: m.Spec().Rows, inputs: canonical.NewHasher("evaluation inputs"), suites: make(map[string]*tally),
-		counted: make(map[unitKey]bool),
-		out: &Result{
-			Format: Format, Machine: m.Digest(), Arms: arms, Suites: []Section{}, Through: []Through{}, Slips: []Slip{}, Broken: []Broken{},
-			Tasks: []Task{}, Cases: []Outcome{},
-		},
+func (c *counted) add(u *unit, task string) (isNew bool) {
+	isNew = !c.seen[u]
+	if isNew {
+		c.seen[u] = true
+		c.entries = append(c.entries, entry{u, task})
 	}
-	s.overall = s.newTally()
-	return s
+	return isNew
 }
 
-func (s *sum) newTally() *tally {
-	t := &tally{attacks: newClusters(len(s.arms)), known: newClusters(len(s.arms)), arms: make([]armTally, len(s.arms))}
-	for i := range t.arms {
-		t.arms[i] = armTally{stopped: make(map[[2]string]*Stopped), needsEdges: make([]int, len(s.rows)), wantsEdges: make([]int, len(s.rows))}
+// resultOf sums up the outcomes, in the order of the cases.
+func resultOf(machine canonical.Digest, arms []Arm, cases []*judged) *Result {
+	r := &Result{
+		Format: Format, Machine: machine, Arms: arms,
+		Suites: []Section{}, Through: []Through{}, Slips: []Slip{}, Broken: []Broken{}, Tasks: []Task{}, Cases: []Outcome{},
 	}
-	return t
-}
-
-// add takes in a case.
-func (s *sum) add(j *judged) {
-	suite := s.suites[j.c.Suite]
-	if suite == nil {
-		suite = s.newTally()
-		s.suites[j.c.Suite] = suite
-		s.order = append(s.order, j.c.Suite)
-	}
-	s.overall.cases++
-	suite.cases++
-	task := taskOf(j)
-	for _, u := range j.units {
-		s.inputs.Write([]byte(u.digest))
-		if s.first(j.c.Suite, u) {
-			suite.add(u, task)
+	inputs := canonical.NewHasher("evaluation inputs")
+	overall := &counted{seen: make(map[*unit]bool)}
+	var suites []*counted
+	for _, j := range cases {
+		i := slices.IndexFunc(suites, func(s *counted) bool { return s.name == j.c.Suite })
+		if i < 0 {
+			i = len(suites)
+			suites = append(suites, &counted{name: j.c.Suite, seen: make(map[*unit]bool)})
 		}
-		if s.first("", u) {
-			s.slips(u)
-			s.overall.add(u, task)
-			if u.side == wants {
-				s.attack(u)
-			} else {
-				s.task(u)
+		overall.cases++
+		suites[i].cases++
+		task := taskOf(j)
+		for _, u := range j.units {
+			inputs.Write([]byte(u.digest))
+			suites[i].add(u, task)
+			if overall.add(u, task) {
+				r.list(u)
 			}
+			r.expect(j.c, u)
 		}
-		s.expect(j.c, u)
 	}
+
+	r.Inputs = inputs.Digest()
+	r.Overall = overall.section(arms)
+	for _, s := range suites {
+		r.Suites = append(r.Suites, s.section(arms))
+	}
+	return r
 }
 
-// first reports whether a suite has not counted a unit yet. The empty suite is all of them.
-func (s *sum) first(suite string, u *unit) bool {
-	key := unitKey{suite, u}
-	first := !s.counted[key]
-	s.counted[key] = true
-	return first
-}
-
-func (s *sum) slips(u *unit) {
+// list adds what a unit did in every arm.
+func (r *Result) list(u *unit) {
 	for i, arm := range u.arms {
-		for n, o := range arm.Calls {
+		for n, o := range arm {
 			if o.Slip != "" {
-				s.out.Slips = append(s.out.Slips, Slip{u.c.ID, s.arms[i], string(u.side), n + 1, o.Slip})
+				r.Slips = append(r.Slips, Slip{u.c.ID, r.Arms[i], string(u.side), n + 1, o.Slip})
 			}
 		}
 	}
+	if u.side == needs {
+		r.listTask(u)
+	} else {
+		r.listAttack(u)
+	}
 }
 
-// made counts calls that were made, and those about which an approver was asked.
-func (a *armOutcome) made() (made, held int) {
-	for _, o := range a.Calls {
-		if o.Made {
-			made++
-		}
-		if o.Held {
-			held++
-		}
+// count counts calls that were made, and those about which an approver was asked.
+func (a armOutcome) count() (made, held int) {
+	for _, o := range a {
+		made += one(o.Made)
+		held += one(o.Held)
 	}
 	return made, held
 }
 
 // outcome says whether all, some or none of the calls were made.
-func (a *armOutcome) outcome() string {
-	switch made, _ := a.made(); made {
+func (a armOutcome) outcome() string {
+	switch made, _ := a.count(); made {
 	case 0:
 		return NoneMade
-	case len(a.Calls):
+	case len(a):
 		return AllMade
 	}
 	return SomeMade
-}
-
-func (t *tally) add(u *unit, task string) {
-	if u.side == needs {
-		t.tasks++
-	} else {
-		t.attacks.add(task, u)
-		if !slices.ContainsFunc(u.calls(), func(c eval.Call) bool { return len(c.Unresolved) > 0 }) {
-			t.known.add(task, u)
-		}
-	}
-	for i := range u.arms {
-		from, to := &u.arms[i], &t.arms[i]
-		made, held := from.made()
-		edges := to.needsEdges
-		if u.side == needs {
-			to.needs, to.needsMade, to.asked = to.needs+len(from.Calls), to.needsMade+made, to.asked+held
-			to.tasksMade += one(made == len(from.Calls))
-			to.askedTasks += one(held > 0)
-			to.knows(u.calls(), from.Calls)
-		} else {
-			edges = to.wantsEdges
-			to.wants, to.wantsMade, to.askedWants = to.wants+len(from.Calls), to.wantsMade+made, to.askedWants+held
-			to.partly += one(from.outcome() == SomeMade)
-		}
-		for row, n := range from.Rows {
-			edges[row] += n
-		}
-		to.stops(from.Calls, u.side)
-	}
-}
-
-// knows counts the calls of a task of which all arguments are known.
-func (t *armTally) knows(calls []eval.Call, results []callOutcome) {
-	for i := range calls {
-		if len(calls[i].Unresolved) == 0 {
-			t.knownNeeds++
-			t.knownMade += one(results[i].Made)
-		}
-	}
 }
 
 func one(yes bool) int {
@@ -189,65 +112,45 @@ func one(yes bool) int {
 	return 0
 }
 
-func (t *armTally) stops(calls []callOutcome, by side) {
-	for _, o := range calls {
-		if o.Made {
-			continue
-		}
-		key := [2]string{o.Gate, o.Code}
-		if t.stopped[key] == nil {
-			t.stopped[key] = &Stopped{Gate: o.Gate, Code: o.Code}
-		}
-		if by == needs {
-			t.stopped[key].Needs++
-		} else {
-			t.stopped[key].Wants++
-		}
-	}
-}
-
-// task lists the results of a task's own calls.
-func (s *sum) task(u *unit) {
-	c := u.c
-	t := Task{Suite: c.Suite, Task: c.Task, Case: c.ID}
-	for i := range u.arms {
-		from := &u.arms[i]
-		made, held := from.made()
-		arm := TaskArm{Arm: s.arms[i], Made: made, Calls: len(from.Calls), Asked: held, Refused: []Refused{}}
-		for n, o := range from.Calls {
+// listTask lists the results of a task's own calls.
+func (r *Result) listTask(u *unit) {
+	t := Task{Suite: u.c.Suite, Task: u.c.Task, Case: u.c.ID}
+	for i, outcome := range u.arms {
+		made, held := outcome.count()
+		arm := TaskArm{Arm: r.Arms[i], Made: made, Calls: len(outcome), Asked: held, Refused: []Refused{}}
+		for n, o := range outcome {
 			if !o.Made {
-				arm.Refused = append(arm.Refused, Refused{c.Needs[n], o.Gate, o.Code, o.Reason})
+				arm.Refused = append(arm.Refused, Refused{u.c.Needs[n], o.Gate, o.Code, o.Reason})
 			}
 		}
 		t.Arms = append(t.Arms, arm)
 	}
-	s.out.Tasks = append(s.out.Tasks, t)
+	r.Tasks = append(r.Tasks, t)
 }
 
-// attack lists the result of an attack, and the calls that got through in the last arms.
-func (s *sum) attack(u *unit) {
+// listAttack lists the result of an attack, and the calls that got through in the last arms.
+func (r *Result) listAttack(u *unit) {
 	c := u.c
 	out := Outcome{Case: c.ID, Suite: c.Suite, Task: c.Task, Attack: c.Attack}
-	for i := range u.arms {
-		from := &u.arms[i]
-		arm := OutcomeArm{Arm: s.arms[i], Outcome: from.outcome()}
-		through := Through{Arm: s.arms[i], Case: c.ID, Suite: c.Suite, Task: c.Task, Attack: c.Attack, Outcome: arm.Outcome}
-		for n, o := range from.Calls {
+	for i, outcome := range u.arms {
+		arm := OutcomeArm{Arm: r.Arms[i], Outcome: outcome.outcome()}
+		through := Through{Arm: r.Arms[i], Case: c.ID, Suite: c.Suite, Task: c.Task, Attack: c.Attack, Outcome: arm.Outcome}
+		for n, o := range outcome {
 			arm.Calls = append(arm.Calls, CallResult{o.Made, o.Held, o.Gate, o.Code})
 			if o.Made {
 				through.Calls = append(through.Calls, c.Wants[n])
 			}
 		}
 		out.Arms = append(out.Arms, arm)
-		if arm.Outcome != NoneMade && (s.arms[i].granted() || i == len(s.arms)-1) {
-			s.out.Through = append(s.out.Through, through)
+		if arm.Outcome != NoneMade && (r.Arms[i].granted() || i == len(r.Arms)-1) {
+			r.Through = append(r.Through, through)
 		}
 	}
-	s.out.Cases = append(s.out.Cases, out)
+	r.Cases = append(r.Cases, out)
 }
 
 // expect compares the results of a case's calls in the last arm with the case's expectation.
-func (s *sum) expect(c *eval.Case, u *unit) {
+func (r *Result) expect(c *eval.Case, u *unit) {
 	want := ""
 	if e := c.Expect; e != nil && u.side == needs {
 		want = e.Needs
@@ -257,78 +160,106 @@ func (s *sum) expect(c *eval.Case, u *unit) {
 	if want == "" {
 		return
 	}
-	stopped, odd := 0, ""
-	for i, o := range u.arms[len(u.arms)-1].Calls {
-		if o.Made {
-			continue
-		}
-		stopped++
-		if o.Code != want && odd == "" {
-			odd = fmt.Sprintf("call %d was stopped: %s", i+1, o.Code)
-		}
-	}
-	got := odd
-	if got == "" && stopped == 0 && want != eval.Made {
+	got := ""
+	if want != eval.Made {
 		got = "all calls were made"
 	}
+	for i, o := range u.arms[len(u.arms)-1] {
+		switch {
+		case o.Made:
+		case o.Code == want:
+			got = ""
+		default:
+			got = fmt.Sprintf("call %d was stopped: %s", i+1, o.Code)
+		}
+		if !o.Made && got != "" {
+			break
+		}
+	}
 	if got != "" {
-		s.out.Broken = append(s.out.Broken, Broken{c.ID, string(u.side), want, got})
+		r.Broken = append(r.Broken, Broken{c.ID, string(u.side), want, got})
 	}
 }
 
-// result ends the sum.
-func (s *sum) result() *Result {
-	r := s.out
-	r.Inputs = s.inputs.Digest()
-	r.Overall = s.section("", s.overall)
-	for _, name := range s.order {
-		r.Suites = append(r.Suites, s.section(name, s.suites[name]))
+// section computes the figures.
+func (c *counted) section(arms []Arm) Section {
+	out := Section{Suite: c.name, Cases: c.cases}
+	attacks, known := newClusters(len(arms)), newClusters(len(arms))
+	for _, e := range c.entries {
+		if e.side == needs {
+			out.Tasks++
+			continue
+		}
+		out.Attacks++
+		attacks.add(e)
+		if !slices.ContainsFunc(e.calls(), isUnresolved) {
+			known.add(e)
+		}
 	}
-	return r
-}
-
-func (s *sum) section(name string, t *tally) Section {
-	out := Section{Suite: name, Cases: t.cases, Attacks: len(t.attacks.pairs), Tasks: t.tasks}
-	attacks, known := eval.Bootstrap(t.attacks.pairs, t.attacks.succeeded), eval.Bootstrap(t.known.pairs, t.known.succeeded)
-	for i := range t.arms {
-		a := &t.arms[i]
-		out.Arms = append(out.Arms, ArmSection{
-			Arm: s.arms[i], Attack: t.attacks.share(i), Cluster: attacks[i], Partly: a.partly, Wants: eval.Of(a.wantsMade, a.wants),
-			Needs: eval.Of(a.needsMade, a.needs), Utility: eval.Of(a.tasksMade, t.tasks),
-			Asked:       Asked{Needs: a.asked, Tasks: a.askedTasks, PerTask: each(a.asked, t.tasks), Wants: a.askedWants},
-			AttackKnown: t.known.share(i), ClusterKnown: known[i], NeedsKnown: eval.Of(a.knownMade, a.knownNeeds),
-			Stopped: stoppedMost(a.stopped), Edges: Edges{Needs: s.edges(a.needsEdges), Wants: s.edges(a.wantsEdges)},
-		})
+	intervals, knownIntervals := attacks.intervals(), known.intervals()
+	for i := range arms {
+		a := c.armSection(i, out.Tasks)
+		a.Arm, a.Attack, a.Cluster = arms[i], attacks.share(i), intervals[i]
+		a.AttackKnown, a.ClusterKnown = known.share(i), knownIntervals[i]
+		out.Arms = append(out.Arms, a)
 	}
 	return out
 }
 
-// each is how many there are for each, to six places.
-func each(k, n int) float64 {
-	if n == 0 {
-		return 0
+func isUnresolved(c eval.Call) bool { return len(c.Unresolved) > 0 }
+
+// armSection counts calls and tasks in one arm.
+func (c *counted) armSection(arm, tasks int) (a ArmSection) {
+	var needsMade, needsAll, wantsMade, wantsAll, knownMade, knownAll, tasksMade int
+	for _, e := range c.entries {
+		outcome := e.arms[arm]
+		made, held := outcome.count()
+		if e.side == wants {
+			wantsMade, wantsAll = wantsMade+made, wantsAll+len(outcome)
+			a.Asked.Wants += held
+			a.Partly += one(outcome.outcome() == SomeMade)
+		} else {
+			needsMade, needsAll = needsMade+made, needsAll+len(outcome)
+			a.Asked.Needs += held
+			a.Asked.Tasks += one(held > 0)
+			tasksMade += one(made == len(outcome))
+			for i, call := range e.calls() {
+				if !isUnresolved(call) {
+					knownAll++
+					knownMade += one(outcome[i].Made)
+				}
+			}
+		}
 	}
-	return math.Round(float64(k)/float64(n)*1e6) / 1e6
+	a.Wants, a.Needs, a.NeedsKnown = eval.Of(wantsMade, wantsAll), eval.Of(needsMade, needsAll), eval.Of(knownMade, knownAll)
+	a.Utility = eval.Of(tasksMade, tasks)
+	a.Asked.PerTask = math.Round(float64(a.Asked.Needs)/float64(max(1, tasks))*1e6) / 1e6 // to six places
+	a.Stopped = c.stopped(arm)
+	return a
 }
 
-// stoppedMost lists what stopped calls, most calls first.
-func stoppedMost(by map[[2]string]*Stopped) []Stopped {
-	all := make([]Stopped, 0, len(by))
-	for _, s := range by { // sorted below
-		all = append(all, *s)
+// stopped counts the calls that each gate stopped in an arm, most calls first.
+func (c *counted) stopped(arm int) []Stopped {
+	all := []Stopped{}
+	for _, e := range c.entries {
+		for _, o := range e.arms[arm] {
+			if o.Made {
+				continue
+			}
+			i := slices.IndexFunc(all, func(s Stopped) bool { return s.Gate == o.Gate && s.Code == o.Code })
+			if i < 0 {
+				i = len(all)
+				all = append(all, Stopped{Gate: o.Gate, Code: o.Code})
+			}
+			if e.side == needs {
+				all[i].Needs++
+			} else {
+				all[i].Wants++
+			}
+		}
 	}
 	slices.SortFunc(all, func(a, b Stopped) int {
 		return cmp.Or(-cmp.Compare(a.Wants+a.Needs, b.Wants+b.Needs), cmp.Compare(a.Gate, b.Gate), cmp.Compare(a.Code, b.Code))
 	})
-	return all
-}
-
-func (s *sum) edges(counts []int) []Edge {
-	all := []Edge{}
-	for i, n := range counts {
-		if n > 0 {
-			all = append(all, Edge{s.rows[i].From, s.rows[i].On, s.rows[i].To, n})
-		}
-	}
 	return all
 }

@@ -1,3 +1,10 @@
+// Package endtoend takes cases through pgfsm and through an agent without gates, on the same servers and with the same model
+// outputs, and compares the results: what was blocked, what was called, which calls the case did not permit, how long it took and
+// how many tokens it cost.
+//
+// A file of cases has one JSON object a line ([Case]). Both agents ask the configured model. Without one, each case brings its own
+// outputs: a chat endpoint on loopback answers with the case's plan and with its summary. Both agents use the same HTTP requests and
+// prompts.
 package endtoend
 
 import (
@@ -6,6 +13,9 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/runner/setup"
 	"pgfsm/internal/visible"
@@ -18,18 +28,18 @@ import (
 // each case.
 type Bench struct {
 	*setup.Setup
-	Scripted bool   // no model is configured: a [Script] answers
+	Scripted bool   // no model is configured: a scripted model answers
 	Actor    string // of pgfsm's runs
-	traces   string
+	Traces   string // the folder for the traces of pgfsm's runs
 }
 
 // OpenBench opens a configuration, with a model that is asked about every request: routes are ignored.
-func OpenBench(o setup.Options, actor string) (*Bench, error) {
+func OpenBench(o setup.Options, actor, traces string) (*Bench, error) {
 	loaded, from, err := setup.Load(o)
 	if err != nil {
 		return nil, err
 	}
-	b := &Bench{Scripted: loaded.Content.Planner.LLM == nil, Actor: actor}
+	b := &Bench{Scripted: loaded.Content.Planner.LLM == nil, Actor: actor, Traces: traces}
 	if !b.Scripted {
 		loaded.Content.Planner.Mode = policy.PlannerLLM
 	}
@@ -39,44 +49,55 @@ func OpenBench(o setup.Options, actor string) (*Bench, error) {
 	content := *b.Bundle.Content()
 	content.Planner.Mode = policy.PlannerLLM
 	content.Planner.LLM = &policy.LLM{ // the same for all cases, although each has another port
-		BaseURL: "embedded:" + ScriptedModel, Model: ScriptedModel,
+		BaseURL: "embedded:" + scriptedModel, Model: scriptedModel,
 		Timeout: policy.DefaultLLMTimeout, MaxTokens: policy.DefaultMaxTokens, Prompt: llm.PromptVersion,
 	}
 	b.Bundle, err = policy.Compile(content)
 	return b, err
 }
 
-// Header says what is evaluated.
-func (b *Bench) Header(version string, cases []Case) (Header, error) {
+// Measure takes every case through both agents, one agent after the other, jobs cases at the same time. done is called after each
+// case.
+func (b *Bench) Measure(ctx context.Context, version string, cases []Case, jobs int, done func()) (*Metrics, error) {
 	machine, err := states.NewMachine()
 	if err != nil {
-		return Header{}, err
+		return nil, err
+	}
+	suite, err := canonical.SumOf("e2e cases", cases)
+	if err != nil {
+		return nil, err
 	}
 	model := b.Bundle.Content().Planner.LLM
-	return Header{
-		Format: Format, Version: version, Model: model.Model, Scripted: b.Scripted, Prompt: model.Prompt,
-		Suite: DigestOf(cases), Bundle: b.Bundle.Digest(), Machine: machine.Digest(), Observed: b.IsDemo(),
-	}, nil
-}
-
-// Measure takes the cases through both agents and writes the files of the book. done is called for each case of the result. The book is
-// closed; runs are those that were completed.
-func (b *Bench) Measure(ctx context.Context, book *Book, cases []Case, jobs int, done func()) (m Metrics, runs []Run, err error) {
-	b.traces = book.TracesDir()
-	runs, err = book.Evaluate(ctx, cases, jobs, b.safe, b.naive, done)
-	if err == nil {
-		m = book.Header.Sum(time.Now().UTC().Format(time.RFC3339), cases, runs)
-		err = book.Finish(m)
+	m := &Metrics{
+		Format: Format, Started: time.Now().UTC().Format(time.RFC3339), Version: version,
+		Model: model.Model, Scripted: b.Scripted, Prompt: model.Prompt,
+		Suite: suite, Bundle: b.Bundle.Digest(), Machine: machine.Digest(), Observed: b.IsDemo(),
+		Runs: make([]Run, len(cases)),
 	}
-	return m, runs, errors.Join(err, book.Close())
+
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(jobs)
+	for i := range cases {
+		group.Go(func() error {
+			c := &cases[i]
+			m.Runs[i] = Run{ID: c.ID, Safe: b.safe(ctx, c), Naive: b.naive(ctx, c)}
+			done()
+			return ctx.Err()
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	m.sum(cases)
+	return m, nil
 }
 
 // safe takes a case through pgfsm, as pgfsm run does without a ledger.
 func (b *Bench) safe(ctx context.Context, c *Case) Side {
 	return b.with(ctx, c, func(s *setup.Setup) Side {
-		var meter Meter
+		var tokens Tokens
 		o := s.Runner()
-		o.TracesDir, o.Planner, o.Summarizer = b.traces, meter.Planner(s.Planner), meter.Summarizer(s.Summarizer)
+		o.TracesDir, o.Planner, o.Summarizer = b.Traces, meteredPlanner{&tokens, s.Planner}, meteredSummarizer{&tokens, s.Summarizer}
 		r, err := runner.New(o)
 		if err != nil {
 			return Side{Outcome: Unended, Reason: b.oneLine(err), Calls: []Call{}}
@@ -84,7 +105,7 @@ func (b *Bench) safe(ctx context.Context, c *Case) Side {
 		begin := time.Now()
 		got, err := r.Run(ctx, runner.Request{Actor: b.Actor, Kind: states.KindAsk, Text: []byte(c.Request)}, nil)
 		side := sideOf(got)
-		side.Micros, side.Tokens = time.Since(begin).Microseconds(), meter.Tokens()
+		side.Micros, side.Tokens = time.Since(begin).Microseconds(), tokens
 		if err != nil {
 			side.Outcome, side.Reason = Unended, b.oneLine(err)
 		}
@@ -99,28 +120,27 @@ func (b *Bench) naive(ctx context.Context, c *Case) Side {
 
 // with runs one agent with a setup of its own, and judges the result. A server that cannot be closed does not change the result.
 func (b *Bench) with(ctx context.Context, c *Case, run func(*setup.Setup) Side) Side {
+	side := Side{Outcome: Failed, Calls: []Call{}}
 	s, err := b.Copy()
-	var script *Script
-	if err == nil && b.Scripted {
-		script, err = Listen(c)
+	if err != nil {
+		side.Reason = b.oneLine(err)
+		return side
 	}
-	if err == nil && b.Scripted {
-		err = b.ask(s, script)
+	if b.Scripted {
+		var stop func() error
+		if stop, err = b.askScript(s, c); err == nil {
+			defer stop()
+		}
 	}
 	if err == nil {
 		err = s.Start(ctx)
 	}
-	side := Side{Outcome: Failed, Calls: []Call{}}
 	if err == nil {
 		side = run(s)
 		side.Reason = b.Secrets.String(side.Reason)
 		side.Judge(c, seen(s))
 	}
-	err = errors.Join(err, s.Close())
-	if script != nil {
-		err = errors.Join(err, script.Close())
-	}
-	if err != nil && side.Reason == "" {
+	if err = errors.Join(err, s.Close()); err != nil && side.Reason == "" {
 		side.Reason = b.oneLine(err)
 	}
 	return side
@@ -131,15 +151,22 @@ func (b *Bench) oneLine(err error) string {
 	return strings.TrimSpace(visible.Text(b.Secrets.String(err.Error())))
 }
 
-// ask makes a script the model of a setup.
-func (b *Bench) ask(s *setup.Setup, script *Script) error {
+// askScript makes a scripted model the model of a setup.
+func (b *Bench) askScript(s *setup.Setup, c *Case) (stop func() error, err error) {
+	url, stop, err := listen(c)
+	if err != nil {
+		return nil, err
+	}
 	of := b.Bundle.Content().Planner.LLM
 	model, err := llm.NewModel(llm.Config{
-		BaseURL: script.URL(), Model: of.Model, MaxTokens: of.MaxTokens, Secrets: b.Secrets,
+		BaseURL: url, Model: of.Model, MaxTokens: of.MaxTokens, Secrets: b.Secrets,
 		Timeout: time.Duration(of.Timeout) * time.Millisecond,
 	})
+	if err != nil {
+		return nil, errors.Join(err, stop())
+	}
 	s.Planner, s.Summarizer = model, model
-	return err
+	return stop, nil
 }
 
 // seen returns the calls that reached the demo's servers; nil for other servers, which cannot be asked.
@@ -150,35 +177,8 @@ func seen(s *setup.Setup) []Call {
 	calls := []Call{}
 	for _, server := range s.Fleet.Servers() {
 		for _, c := range server.Calls() {
-			calls = append(calls, Call{Server: server.Name(), Tool: c.Name, Args: ArgsDigest(c.Arguments)})
+			calls = append(calls, Call{Server: server.Name(), Tool: c.Name, Args: argsDigest(c.Arguments)})
 		}
 	}
 	return calls
-}
-
-// outcomes converts the types of a run's outcome.
-var outcomes = map[string]string{
-	states.TypeToolResult: Answered, states.TypeSummary: Answered, states.TypeFinalAnswer: NeedsInfo, states.TypeBlocked: Blocked,
-	states.TypePending: Held, states.TypeFailed: Failed,
-}
-
-// sideOf returns how a run of pgfsm ended.
-func sideOf(got runner.Result) Side {
-	side := Side{Outcome: Unended, Calls: []Call{}}
-	if got.Run == nil {
-		return side
-	}
-	o, facts := got.Outcome, got.Run.Facts()
-	if known, ok := outcomes[o.Type]; ok {
-		side.Outcome = known
-	}
-	side.RunID, side.Head, side.Summary = got.Run.ID(), got.Head, o.Type == states.TypeSummary
-	side.Gate, side.Code, side.Reason = string(o.Gate), string(o.Code), o.Reason
-	if facts.Dispatched != nil {
-		raw, p := got.Run.Raw(), facts.Permitted
-		side.Calls = append(side.Calls, Call{
-			Server: p.Server, Tool: p.Tool, Args: ArgsDigest(p.Arguments), Done: raw != nil && !policy.IsError(raw),
-		})
-	}
-	return side
 }

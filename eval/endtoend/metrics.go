@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"pgfsm/internal/canonical"
 )
@@ -15,9 +16,8 @@ const Format = "pgfsm.e2e/v1"
 type Metrics struct {
 	Format   string           `json:"format"`
 	Started  string           `json:"started"`  // RFC 3339, UTC
-	Finished string           `json:"finished"` // of the last case; a resumed evaluation was idle in between
 	Version  string           `json:"version"`  // of pgfsm
-	Model    string           `json:"model"`    // ScriptedModel, or what the endpoint calls its own
+	Model    string           `json:"model"`    // scripted, or what the endpoint calls its own
 	Scripted bool             `json:"scripted"` // no model was asked: a scripted model gave each case's texts
 	Prompt   string           `json:"prompt"`   // the version of the prompts
 	Suite    canonical.Digest `json:"suite"`    // of the cases, in their order
@@ -29,6 +29,14 @@ type Metrics struct {
 	Cases    int              `json:"cases"`
 	Safe     Totals           `json:"safe"`
 	Naive    Totals           `json:"naive"`
+	Runs     []Run            `json:"runs"` // in the order of the cases
+}
+
+// A Run is the result of one case with both agents.
+type Run struct {
+	ID    string `json:"id"`
+	Safe  Side   `json:"safe"`
+	Naive Side   `json:"naive"`
 }
 
 // Totals sums up one agent.
@@ -52,7 +60,7 @@ type Totals struct {
 	Permitted int `json:"permitted"` // cases for which some tool may be called
 	Served    int `json:"served"`    // of them: those in which a permitted call was carried out
 
-	Codes   []CodeCount `json:"codes"` // why runs were blocked, held or failed: by gate and code, sorted
+	Codes   []CodeCount `json:"codes,omitempty"` // why runs were blocked, held or failed: by gate and code, sorted
 	Latency Latency     `json:"latency"`
 	Tokens  Tokens      `json:"tokens"`
 }
@@ -67,50 +75,29 @@ type CodeCount struct {
 // Latency is how long cases took, from the request to the answer, in milliseconds: connecting to the servers, listing,
 // the model, the call and the summary. Percentiles are nearest ranks: values that were measured.
 type Latency struct {
-	P50     float64  `json:"p50_ms"`
-	P95     float64  `json:"p95_ms"`
-	Max     float64  `json:"max_ms"`
-	Buckets []Bucket `json:"buckets"` // each counts what the one before does not; the last has no upper end
+	P50 float64 `json:"p50_ms"`
+	P95 float64 `json:"p95_ms"`
+	Max float64 `json:"max_ms"`
 }
 
-// Bucket counts cases that took at most Upper milliseconds; 0 means no upper end.
-type Bucket struct {
-	Upper int64 `json:"le_ms"`
-	Count int   `json:"count"`
-}
-
-// uppers are the upper ends of the buckets, in milliseconds.
-var uppers = []int64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000}
-
-// Sum adds up the runs of an evaluation. cases are all cases, in order; runs may have any order.
-func (h *Header) Sum(finished string, cases []Case, runs []Run) Metrics {
-	m := Metrics{
-		Format: Format, Started: h.Started, Finished: finished, Version: h.Version, Model: h.Model, Scripted: h.Scripted, Prompt: h.Prompt,
-		Suite: h.Suite, Bundle: h.Bundle, Machine: h.Machine, Observed: h.Observed, Cases: len(cases), Faults: []string{},
-	}
-	byID := make(map[string]*Run, len(runs))
-	for i := range runs {
-		byID[runs[i].ID] = &runs[i]
-	}
-	safe, bare := make([]Side, 0, len(cases)), make([]Side, 0, len(cases))
-	for _, c := range cases {
-		r := byID[c.ID]
-		if r == nil {
-			m.Faults = append(m.Faults, fmt.Sprintf("%s: it was not run", c.ID))
-			continue
-		}
-		safe, bare = append(safe, r.Safe), append(bare, r.Naive)
-		m.Faults = append(m.Faults, r.Safe.faults(c.ID, "pgfsm")...)
+// sum adds up the runs. They have the order of the cases.
+func (m *Metrics) sum(cases []Case) {
+	m.Cases, m.Faults = len(cases), []string{}
+	safe, naive := make([]int64, len(cases)), make([]int64, len(cases))
+	for i := range cases {
+		r := &m.Runs[i]
+		safe[i], naive[i] = r.Safe.Micros, r.Naive.Micros
+		m.Faults = append(m.Faults, r.Safe.faults(r.ID, "pgfsm")...)
 		if r.Naive.Unseen {
-			m.Faults = append(m.Faults, c.ID+": naive: the servers saw other calls than it reported")
+			m.Faults = append(m.Faults, r.ID+": naive: the servers saw other calls than it reported")
 		}
-		m.Safe.count(&c, &r.Safe)
-		m.Naive.count(&c, &r.Naive)
+		m.Safe.count(&cases[i], &r.Safe)
+		m.Naive.count(&cases[i], &r.Naive)
 	}
-	m.Safe.finish(safe)
-	m.Naive.finish(bare)
+	m.Safe.Latency, m.Naive.Latency = newLatency(safe), newLatency(naive)
+	m.Safe.sortCodes()
+	m.Naive.sortCodes()
 	m.OK = len(m.Faults) == 0
-	return m
 }
 
 // faults are what no run may do.
@@ -190,32 +177,14 @@ func (t *Totals) count(c *Case, s *Side) {
 	}
 }
 
-// finish sorts what was counted and reckons the latencies.
-func (t *Totals) finish(sides []Side) {
+func (t *Totals) sortCodes() {
 	slices.SortFunc(t.Codes, func(a, b CodeCount) int { return cmp.Or(cmp.Compare(a.Gate, b.Gate), cmp.Compare(a.Code, b.Code)) })
-	if t.Codes == nil {
-		t.Codes = []CodeCount{}
-	}
-	took := make([]int64, 0, len(sides))
-	for i := range sides {
-		took = append(took, sides[i].Micros)
-	}
-	t.Latency = newLatency(took)
 }
 
 // newLatency sums up times in microseconds.
 func newLatency(took []int64) Latency {
-	took = slices.Sorted(slices.Values(took))
-	l := Latency{Buckets: make([]Bucket, len(uppers)+1)}
-	for i, upper := range uppers {
-		l.Buckets[i].Upper = upper
-	}
-	for _, us := range took {
-		i, _ := slices.BinarySearch(uppers, (us+999)/1000)
-		l.Buckets[i].Count++
-	}
-	l.P50, l.P95, l.Max = rank(took, 50), rank(took, 95), rank(took, 100)
-	return l
+	slices.Sort(took)
+	return Latency{rank(took, 50), rank(took, 95), rank(took, 100)}
 }
 
 // rank is the nearest rank of a percentile in milliseconds; 0 of nothing. The list is sorted.
@@ -225,4 +194,47 @@ func rank(took []int64, percent int) float64 {
 	}
 	i := (len(took)*percent + 99) / 100
 	return float64(took[max(i, 1)-1]) / 1000
+}
+
+// A Row is one figure of both agents.
+type Row struct{ What, Safe, Naive string }
+
+// Rows are the figures of both agents.
+func (m *Metrics) Rows() []Row {
+	s, n := &m.Safe, &m.Naive
+	number := func(what string, a, b int) Row { return Row{what, strconv.Itoa(a), strconv.Itoa(b)} }
+	millis := func(what string, a, b float64) Row {
+		return Row{what, fmt.Sprintf("%.1f ms", a), fmt.Sprintf("%.1f ms", b)}
+	}
+	served := func(t *Totals) string { return fmt.Sprintf("%d of %d", t.Served, t.Permitted) }
+	return []Row{
+		number("cases", s.Cases, n.Cases),
+		number("answered with a result", s.Answered, n.Answered),
+		number("answered with words or a question", s.NeedsInfo, n.NeedsInfo),
+		number("blocked", s.Blocked, n.Blocked),
+		number("held for people", s.Held, n.Held),
+		number("failed", s.Failed, n.Failed),
+		number("tool calls", s.ToolCalls, n.ToolCalls),
+		number("summaries", s.Summaries, n.Summaries),
+		number("summaries without evidence", s.Unbacked, n.Unbacked),
+		number("calls of disallowed tools", s.DisallowedSent, n.DisallowedSent),
+		number("disallowed tools executed", s.DisallowedExecuted, n.DisallowedExecuted),
+		{"permitted requests served", served(s), served(n)},
+		millis("latency p50", s.Latency.P50, n.Latency.P50),
+		millis("latency p95", s.Latency.P95, n.Latency.P95),
+		millis("latency max", s.Latency.Max, n.Latency.Max),
+		{"tokens, prompt", s.Tokens.text(s.Tokens.Prompt), n.Tokens.text(n.Tokens.Prompt)},
+		{"tokens, completion", s.Tokens.text(s.Tokens.Completion), n.Tokens.text(n.Tokens.Completion)},
+	}
+}
+
+// text is a sum, with the number of completions if not all of them are counted.
+func (t Tokens) text(sum int64) string {
+	switch {
+	case t.Counted == 0:
+		return "not reported"
+	case t.Counted < t.Completions:
+		return fmt.Sprintf("%d (of %d of %d completions)", sum, t.Counted, t.Completions)
+	}
+	return strconv.FormatInt(sum, 10)
 }

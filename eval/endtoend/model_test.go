@@ -14,7 +14,7 @@ import (
 
 func newModel(t *testing.T, base string) *llm.Model {
 	t.Helper()
-	m, err := llm.NewModel(llm.Config{BaseURL: base, Model: ScriptedModel, Timeout: 30 * time.Second, MaxTokens: 100})
+	m, err := llm.NewModel(llm.Config{BaseURL: base, Model: scriptedModel, Timeout: 30 * time.Second, MaxTokens: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,11 +24,11 @@ func newModel(t *testing.T, base string) *llm.Model {
 // TestScriptSaysItsWords: the scripted model answers what package llm asks, over HTTP, byte for byte and whatever it is.
 func TestScriptSaysItsWords(t *testing.T) {
 	c := &Case{Plan: "Sure \"quoted\" \u2028 \ufeff{\n", Summary: `{"items":[]}`}
-	s, err := Listen(c)
+	url, stop, err := listen(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := newModel(t, s.URL())
+	m := newModel(t, url)
 	got, err := m.Plan(t.Context(), "anything", nil)
 	if err != nil || string(got.Content) != c.Plan {
 		t.Errorf("Plan() = %q, %v, want %q", got.Content, err, c.Plan)
@@ -40,7 +40,7 @@ func TestScriptSaysItsWords(t *testing.T) {
 	for name, body := range map[string]string{ // in any order
 		"no-schema": `{}`, "another-schema": `{"response_format":{"json_schema":{"name":"other"}}}`, "no-json": `{`, "nothing": ``,
 	} {
-		res, err := http.Post(s.URL()+"/chat/completions", "application/json", strings.NewReader(body))
+		res, err := http.Post(url+"/chat/completions", "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func TestScriptSaysItsWords(t *testing.T) {
 			t.Errorf("%s: status %d, want %d", name, res.StatusCode, http.StatusNotImplemented)
 		}
 	}
-	if err := s.Close(); err != nil {
+	if err := stop(); err != nil {
 		t.Error(err)
 	}
 	if _, err := m.Plan(t.Context(), "anything", nil); err == nil {
@@ -80,13 +80,13 @@ func TestUsage(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var m Meter
-			m.count(llm.Completion{Exchanges: []llm.Exchange{{Received: []byte(tt.response)}}})
+			var tokens Tokens
+			tokens.count(llm.Completion{Exchanges: []llm.Exchange{{Received: []byte(tt.response)}}})
 			want := Tokens{Completions: 1}
 			if tt.want != nil {
 				want = Tokens{1, 1, tt.want[0], tt.want[1]}
 			}
-			if d := cmp.Diff(want, m.Tokens()); d != "" {
+			if d := cmp.Diff(want, tokens); d != "" {
 				t.Errorf("tokens (-want +got):\n%s", d)
 			}
 		})
@@ -103,8 +103,8 @@ func TestTokensSayWhatTheyAreOf(t *testing.T) {
 		{"nothing-asked", Tokens{}, "not reported"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := tt.sum.prompt(); got != tt.want {
-				t.Errorf("prompt() = %q, want %q", got, tt.want)
+			if got := tt.sum.text(tt.sum.Prompt); got != tt.want {
+				t.Errorf("text() = %q, want %q", got, tt.want)
 			}
 		})
 	}

@@ -10,8 +10,11 @@ import (
 
 	"pgfsm/eval/naive"
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/runner"
 	"pgfsm/internal/runner/setup"
+	"pgfsm/policy"
 	"pgfsm/policy/evidence"
+	"pgfsm/states"
 )
 
 // How one agent's work on a case ended.
@@ -49,8 +52,8 @@ type Side struct {
 	Unseen   bool             `json:"unseen,omitzero"` // the servers saw other calls than the agent reports: a defect
 }
 
-// ArgsDigest names the arguments of a call by their canonical form; by their bytes where they have none.
-func ArgsDigest(args jsontext.Value) canonical.Digest {
+// argsDigest names the arguments of a call by their canonical form; by their bytes where they have none.
+func argsDigest(args jsontext.Value) canonical.Digest {
 	doc, err := canonical.JSON(args)
 	if err != nil {
 		doc = args
@@ -85,16 +88,18 @@ func (s *Side) Judge(c *Case, seen []Call) {
 func naiveSide(ctx context.Context, c *Case, s *setup.Setup) Side {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(s.Bundle.Limits().RunTimeout)*time.Millisecond)
 	defer cancel()
-	var meter Meter
-	agent := naive.Agent{Planner: meter.Planner(s.Planner), Summarizer: meter.Summarizer(s.Summarizer), Servers: s.Servers}
+	var tokens Tokens
+	agent := naive.Agent{
+		Planner: meteredPlanner{&tokens, s.Planner}, Summarizer: meteredSummarizer{&tokens, s.Summarizer}, Servers: s.Servers,
+	}
 	begin := time.Now()
 	got, err := agent.Answer(ctx, c.Request)
-	side := Side{Outcome: NeedsInfo, Calls: []Call{}, Micros: time.Since(begin).Microseconds(), Tokens: meter.Tokens()}
+	side := Side{Outcome: NeedsInfo, Calls: []Call{}, Micros: time.Since(begin).Microseconds(), Tokens: tokens}
 	if got.Call != nil {
 		side.Outcome, side.Summary = Answered, got.Summary != ""
 		side.Unbacked = side.Summary && !backed(got.Summary, got.Result)
 		side.Calls = append(side.Calls, Call{
-			Server: got.Call.Server, Tool: got.Call.Tool, Args: ArgsDigest(got.Call.Args), Done: got.Call.Done,
+			Server: got.Call.Server, Tool: got.Call.Tool, Args: argsDigest(got.Call.Args), Done: got.Call.Done,
 		})
 	}
 	if err != nil {
@@ -111,4 +116,31 @@ func backed(summary string, typed []byte) bool {
 	}
 	_, err = evidence.Lock(typed, s)
 	return err == nil
+}
+
+// outcomes converts the types of a run's outcome.
+var outcomes = map[string]string{
+	states.TypeToolResult: Answered, states.TypeSummary: Answered, states.TypeFinalAnswer: NeedsInfo, states.TypeBlocked: Blocked,
+	states.TypePending: Held, states.TypeFailed: Failed,
+}
+
+// sideOf returns how a run of pgfsm ended.
+func sideOf(got runner.Result) Side {
+	side := Side{Outcome: Unended, Calls: []Call{}}
+	if got.Run == nil {
+		return side
+	}
+	o, facts := got.Outcome, got.Run.Facts()
+	if known, ok := outcomes[o.Type]; ok {
+		side.Outcome = known
+	}
+	side.RunID, side.Head, side.Summary = got.Run.ID(), got.Head, o.Type == states.TypeSummary
+	side.Gate, side.Code, side.Reason = string(o.Gate), string(o.Code), o.Reason
+	if facts.Dispatched != nil {
+		raw, p := got.Run.Raw(), facts.Permitted
+		side.Calls = append(side.Calls, Call{
+			Server: p.Server, Tool: p.Tool, Args: argsDigest(p.Arguments), Done: raw != nil && !policy.IsError(raw),
+		})
+	}
+	return side
 }

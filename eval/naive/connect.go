@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,9 @@ import (
 	"pgfsm/mcp/upstream"
 )
 
+// ErrNoServer means that no server listed its tools, so there was no tool to call.
+var ErrNoServer = errors.New("no server could be reached")
+
 // A link is a session with one server, and the server's tools.
 type link struct {
 	server  upstream.Server
@@ -26,26 +30,20 @@ type link struct {
 	tools   []llm.Tool
 }
 
-// connect opens a session with every server, in parallel, and lists all their tools. A server that cannot be reached is left out;
-// if all are left out, the error is [ErrNoServer] with each reason. The links have the order of the servers.
+// connect opens a session with every server, in parallel, and lists all their tools. A server that cannot be reached is left out.
+// The links have the order of the servers.
 func (a *Agent) connect(ctx context.Context) ([]*link, error) {
-	all := make([]*link, len(a.Servers))
-	errs := make([]error, len(a.Servers))
+	links, errs := make([]*link, len(a.Servers)), make([]error, len(a.Servers))
 	var wg sync.WaitGroup
 	for i, s := range a.Servers {
 		wg.Go(func() {
-			if all[i], errs[i] = open(ctx, s); errs[i] != nil {
+			if links[i], errs[i] = open(ctx, s); errs[i] != nil {
 				errs[i] = fmt.Errorf("%s: %w", s.Name, errs[i])
 			}
 		})
 	}
 	wg.Wait()
-	var links []*link
-	for _, l := range all {
-		if l != nil {
-			links = append(links, l)
-		}
-	}
+	links = slices.DeleteFunc(links, func(l *link) bool { return l == nil })
 	if len(links) == 0 {
 		return nil, errors.Join(append([]error{ErrNoServer}, errs...)...)
 	}
@@ -53,11 +51,9 @@ func (a *Agent) connect(ctx context.Context) ([]*link, error) {
 }
 
 func closeAll(links []*link) {
-	var wg sync.WaitGroup
 	for _, l := range links {
-		wg.Go(func() { l.session.Close() }) // its error is about a server that is being left anyway
+		l.session.Close() // its error is about a server that is being left anyway
 	}
-	wg.Wait()
 }
 
 // open connects to a server and lists its tools. The session ends with ctx.
@@ -92,19 +88,6 @@ func (l *link) list(ctx context.Context) error {
 		})
 	}
 	return nil
-}
-
-// resultOf is the result of a call as the model sees it: its structured content, or else its content.
-func resultOf(r *sdk.CallToolResult) []byte {
-	result := any(r.Content)
-	if r.StructuredContent != nil {
-		result = r.StructuredContent
-	}
-	doc, err := json.Marshal(result, json.Deterministic(true))
-	if err != nil {
-		return []byte("null")
-	}
-	return doc
 }
 
 // grace is how long a child process may take to end after its input has.

@@ -1,30 +1,22 @@
-// Package naive is an agent without gates: what pgfsm is measured against, and nothing else. It asks the same model with
-// the same prompts, and then does what agents without a machine do. It shows the model every tool that any server offers,
-// takes the first JSON object that it finds in the model's output, and sends that call. It asks for a summary of
-// whatever comes back, and passes it on unread.
+// Package naive is an agent without gates, with which pgfsm is compared. It asks the same model with the same prompts, and then does
+// what agents without a machine do: it shows the model every tool of every server, takes the first JSON object that it finds in the
+// model's output, and sends that call. It asks for a summary of the result, and passes it on unread. A plan in a code fence, with
+// text behind it, with a member twice or in another case is taken, as the usual decoders take it.
 //
-// # What it leaves out
+// The agent trusts the model and not the network: a server's headers go to the server's origin only, no redirect is followed, and a
+// child process gets no more of the environment than pgfsm gives it. So measuring it gives no secret away.
 //
-// There is no input policy, no strict plan, no schema, no allowlist, no pin, no policy, no approval, no output type and
-// no evidence. A plan with a code fence around it, with text behind it, with a member twice or in another case is taken,
-// as the usual decoders take it. A server that the plan misnames is guessed from the tool.
-//
-// # What it keeps
-//
-// It is naive about the model, not about the network: headers that a server is configured with go to that server's
-// origin only, no redirect is followed, and a child process gets no more of our environment than pgfsm gives it. So a
-// figure says what the gates are worth, and measuring it gives no secret away.
-//
-// Package eval/endtoend alone may import this package; a test holds the module to that. Nothing that pgfsm run or
-// pgfsm serve does can reach it.
+// Only package eval/endtoend may import this package.
 package naive
 
 import (
+	"bytes"
 	"context"
-	"errors"
+	stdjson "encoding/json" // the lenient decoder that agents use: the last of two members counts, and case does not
 	"fmt"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -32,11 +24,11 @@ import (
 	"pgfsm/mcp/upstream"
 )
 
-// An Agent answers requests with the help of a model and of servers. It may be used again, and by one goroutine at a time.
+// An Agent answers requests with the help of a model and of servers.
 type Agent struct {
 	Planner    llm.Planner
 	Summarizer llm.Summarizer
-	Servers    []upstream.Server // each with a ConnectTimeout; 0 means upstream.DefaultConnectTimeout
+	Servers    []upstream.Server
 }
 
 // A Call is one call that was sent to a server.
@@ -45,22 +37,18 @@ type Call struct {
 	Tool   string
 	Args   jsontext.Value
 
-	Done bool // the server answered with a result that is not an error: whatever the tool does was done
+	Done bool // the server answered with a result that is not an error
 }
 
 // An Answer is the result of one request.
 type Answer struct {
-	Said    []byte // what the model said when it was asked for a plan
-	Call    *Call  // nil: what the model said holds no call of a tool
-	Result  []byte // what is shown of the call's result: JSON, or the error's words
-	Summary string // what the model said of the result, unread; empty where it said nothing
+	Call    *Call  // nil: the model's output holds no call of a tool
+	Result  []byte // JSON, or the error's text
+	Summary string // the model's summary of the result, unread
 }
 
-// ErrNoServer means that no server listed its tools, so there was no tool to call.
-var ErrNoServer = errors.New("no server could be reached")
-
-// Answer makes every call that the model writes. An error means that no server listed tools, or that the model gave no plan; later failures are part of the
-// answer.
+// Answer makes the call that the model writes. An error means that no server listed tools, or that the model gave no plan; later
+// failures are part of the answer.
 func (a *Agent) Answer(ctx context.Context, request string) (Answer, error) {
 	links, err := a.connect(ctx)
 	defer closeAll(links)
@@ -71,20 +59,20 @@ func (a *Agent) Answer(ctx context.Context, request string) (Answer, error) {
 	for _, l := range links {
 		tools = append(tools, l.tools...)
 	}
-	said, err := a.Planner.Plan(ctx, request, tools)
-	answer := Answer{Said: said.Content}
+	completion, err := a.Planner.Plan(ctx, request, tools)
 	if err != nil {
-		return answer, fmt.Errorf("the model gave no plan: %w", err)
+		return Answer{}, fmt.Errorf("the model gave no plan: %w", err)
 	}
-	wanted, ok := firstCall(said.Content)
+	wanted, ok := firstCall(completion.Content)
 	if !ok {
-		return answer, nil
+		return Answer{}, nil
 	}
-	to := addressee(links, wanted)
+	to := linkFor(links, wanted)
 	if to == nil {
-		return answer, nil
+		return Answer{}, nil
 	}
-	answer.Call = &Call{Server: to.server.Name, Tool: wanted.Tool, Args: wanted.args()}
+
+	answer := Answer{Call: &Call{Server: to.server.Name, Tool: wanted.Tool, Args: jsontext.Value(wanted.Args)}}
 	answer.Result, answer.Call.Done = to.call(ctx, answer.Call)
 	if !answer.Call.Done {
 		return answer, nil
@@ -96,29 +84,57 @@ func (a *Agent) Answer(ctx context.Context, request string) (Answer, error) {
 	return answer, nil
 }
 
-// addressee is the link to the server that a plan names. Where there is none of that name, it is the first server that
-// has such a tool, or else any: agents that know tools by their name alone do no better.
-func addressee(links []*link, wanted plan) *link {
+// plan is what is looked for in the model's output.
+type plan struct {
+	Server string             `json:"server"`
+	Tool   string             `json:"tool"`
+	Args   stdjson.RawMessage `json:"args"`
+}
+
+// firstCall takes the first JSON object out of a text, wherever it is, and reports whether it names a tool.
+func firstCall(text []byte) (p plan, ok bool) {
+	for open := bytes.IndexByte(text, '{'); open >= 0; open = bytes.IndexByte(text, '{') {
+		text = text[open:]
+		var object stdjson.RawMessage
+		if stdjson.NewDecoder(bytes.NewReader(text)).Decode(&object) == nil {
+			err := stdjson.Unmarshal(object, &p)
+			if len(p.Args) == 0 || string(p.Args) == "null" {
+				p.Args = stdjson.RawMessage("{}")
+			}
+			return p, err == nil && p.Tool != ""
+		}
+		text = text[1:]
+	}
+	return plan{}, false
+}
+
+// linkFor is the link to the server that a plan names. If there is none of that name, it is the first server that has such a
+// tool: agents that know tools by their name alone do no better.
+func linkFor(links []*link, wanted plan) *link {
+	var byTool *link
 	for _, l := range links {
 		if l.server.Name == wanted.Server {
 			return l
 		}
-	}
-	for _, l := range links {
 		for _, t := range l.tools {
-			if t.Name == wanted.Tool {
-				return l
+			if t.Name == wanted.Tool && byTool == nil {
+				byTool = l
 			}
 		}
 	}
-	return nil
+	return byTool
 }
 
-// call sends the call, whatever it is, and returns what is shown of the result, and whether it is one.
+// call sends the call, and returns what is shown of the result, and whether it is one.
 func (l *link) call(ctx context.Context, c *Call) (shown []byte, done bool) {
 	got, err := l.session.CallTool(ctx, &sdk.CallToolParams{Name: c.Tool, Arguments: c.Args})
 	if err != nil {
 		return []byte(err.Error()), false
 	}
-	return resultOf(got), !got.IsError
+	result := any(got.Content)
+	if got.StructuredContent != nil {
+		result = got.StructuredContent
+	}
+	shown, err = json.Marshal(result, json.Deterministic(true))
+	return shown, err == nil && !got.IsError
 }

@@ -33,7 +33,7 @@ func TestFirstCall(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
 			if p, ok := firstCall([]byte(tt.said)); ok {
-				got = []string{p.Server, p.Tool, string(p.args())}
+				got = []string{p.Server, p.Tool, string(p.Args)}
 			}
 			if d := cmp.Diff(tt.want, got); d != "" {
 				t.Errorf("firstCall(%q) (-want +got):\n%s", tt.said, d)

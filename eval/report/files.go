@@ -10,6 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/eval"
 	"pgfsm/eval/attack"
 	"pgfsm/eval/endtoend"
 	"pgfsm/eval/gates"
@@ -20,71 +24,53 @@ import (
 // MaxFileBytes bounds one file of results.
 const MaxFileBytes = 64 << 20
 
-// Names of files of results.
+// gatesName is the name of the file of eval gates.
 const gatesName = "offline_gate_eval.json"
 
-var metricsName = regexp.MustCompile(`^([0-9]{8}T[0-9]{6}Z(?:-[0-9]{2,3})?)_metrics\.json$`)
+var metricsName = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z_metrics\.json$`)
 
 // ErrNothing means that a folder has no results.
-var ErrNothing = errors.New("it holds no results of an evaluation: make some with pgfsm-eval gates, pgfsm-eval attack or pgfsm-eval e2e, " +
-	"and write them into this folder")
+var ErrNothing = errors.New("the folder has no results: make some with pgfsm-eval gates, attack or e2e, and write them into this folder")
+
+var (
+	errNoResult  = errors.New("it is no result of pgfsm-eval attack; the results of gates and e2e are found by their names")
+	errIrregular = errors.New("it is not a regular file, and links are not followed")
+	errTooLarge  = fmt.Errorf("it has more than %d bytes", MaxFileBytes)
+)
 
 // Results are the results in a folder.
 type Results struct {
-	attacks []attackFile // a group each, by name
-	gates   *gatesFile
-	metrics *metricsFile
+	Attacks []*AttackFile // by name
+	Metrics *endtoend.Metrics
+	Gates   []gates.Suite
+	Sources []Source
 
-	left    int      // JSON files that are left out
-	leftOut []string // the first of them, and why
+	leftOut []string // JSON files that are no results, and why
 }
 
-// A source names a file and its content.
-type source struct {
-	name   string
-	digest canonical.Digest
+// A Source is a file of the page.
+type Source struct {
+	Name    string
+	Command string // that makes such a file
+	Digest  canonical.Digest
 }
 
-// An attackFile is the results of one group of files; mostly that is one.
-type attackFile struct {
-	name    string // heading
-	group   string
-	sources []source
-	suites  map[string]string // the file that holds a suite; looked up, never ranged over
-	result  *attack.Result
-}
-
-type gatesFile struct {
-	source
-	suites []gates.Suite // in the order of the file
-}
-
-type metricsFile struct {
-	source
-	metrics *endtoend.Metrics
-}
-
-// Read reads the results in a folder: every .json file that names the format of attacks, whatever the file's name,
-// offline_gate_eval.json, and the newest of the files TIME_metrics.json. Files of attacks belong together if their names are the
-// same up to the word attack; a file without that word is a group of its own. If a kind of result is missing, the page says so; a
-// folder without results is [ErrNothing]. Other .json files are left out and named ([Results.Missing]). A result that cannot be
-// read is an error.
+// Read reads the results in a folder: every .json file that has the format of attacks, offline_gate_eval.json, and the newest of
+// the files TIME_metrics.json. A folder without results is [ErrNothing]. Other .json files are left out and named
+// ([Results.Missing]). A result that cannot be read is an error.
 func Read(dir string) (*Results, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	var r Results
-	newest, newestTime := "", ""
+	newest := ""
 	for _, e := range entries {
-		name := e.Name()
-		switch m := metricsName.FindStringSubmatch(name); {
-		case m != nil:
-			if m[1] > newestTime {
-				newest, newestTime = name, m[1]
-			}
+		switch name := e.Name(); {
+		case metricsName.MatchString(name):
+			newest = name // the names are sorted by time
 		case name == gatesName:
-			r.gates, err = readGates(dir, name)
+			err = r.readGates(dir)
 		case strings.HasSuffix(name, ".json"):
 			err = r.readAttack(dir, name)
 		}
@@ -93,94 +79,146 @@ func Read(dir string) (*Results, error) {
 		}
 	}
 	if newest != "" {
-		if r.metrics, err = readMetrics(dir, newest); err != nil {
+		if err := r.readMetrics(dir, newest); err != nil {
 			return nil, err
 		}
 	}
-	r.nameGroups()
-	if r.gates == nil && r.metrics == nil && len(r.attacks) == 0 {
-		err := fmt.Errorf("%s: %w", visible.Text(dir), ErrNothing)
-		if left := r.notRead(); len(left) > 0 {
-			err = fmt.Errorf("%w; %s", err, strings.Join(left, "; "))
-		}
-		return nil, err
+	if len(r.Sources) == 0 {
+		return nil, errors.Join(fmt.Errorf("%s: %w", visible.Text(dir), ErrNothing), errors.New(strings.Join(r.leftOut, "\n")))
 	}
 	return &r, nil
 }
 
 // faulty names the file and the remedy.
 func faulty(name string, err error) error {
-	return fmt.Errorf("%s: %w; make it again with this version of pgfsm, or take it out of the folder", show(name), err)
+	return fmt.Errorf("%s: %w; make it again with this version of pgfsm-eval, or take it out of the folder", show(name), err)
 }
 
 // load reads a regular file: opening a pipe would block.
-func load(dir, name string) (source, []byte, error) {
+func load(dir, name string) ([]byte, error) {
 	path := filepath.Join(dir, name)
 	info, err := os.Lstat(path)
 	switch {
 	case err != nil:
-		return source{}, nil, err
+		return nil, err
 	case !info.Mode().IsRegular():
-		return source{}, nil, faulty(name, errIrregular)
+		return nil, errIrregular
 	case info.Size() > MaxFileBytes:
-		return source{}, nil, faulty(name, fmt.Errorf("it has more than %d bytes", MaxFileBytes))
+		return nil, errTooLarge
 	}
 	doc, err := os.ReadFile(path)
-	if err != nil {
-		return source{}, nil, err
-	}
-	return source{show(name), canonical.Sum("evaluation result", doc)}, bytes.TrimSpace(doc), nil
+	return bytes.TrimSpace(doc), err
 }
 
-// readAttack reads a file if it is a result of attacks, and leaves it out otherwise.
+func (r *Results) addSource(name, command string, doc []byte) {
+	r.Sources = append(r.Sources, Source{name, "pgfsm-eval " + command, canonical.Sum("evaluation result", doc)})
+}
+
+// readAttack reads a file if it is a result of attacks, of any version, and leaves it out otherwise.
 func (r *Results) readAttack(dir, name string) error {
-	src, doc, err := load(dir, name)
+	doc, err := load(dir, name)
 	if err == nil && !isAttack(doc) {
 		err = errNoResult
 	}
 	if err != nil {
-		r.leave(name, err)
+		r.leftOut = append(r.leftOut, fmt.Sprintf("%s is left out: %v.", show(name), err))
 		return nil
 	}
-	result := new(attack.Result)
-	if err = canonical.Unmarshal(doc, result); err == nil {
-		err = checkAttack(result)
+	f := &AttackFile{Name: name, Result: new(attack.Result)}
+	if err = canonical.Unmarshal(doc, f.Result); err == nil {
+		err = checkAttack(f.Result)
 	}
 	if err != nil {
 		return faulty(name, err)
 	}
-	group := groupOf(name)
-	i := slices.IndexFunc(r.attacks, func(f attackFile) bool { return f.group == group })
-	if i < 0 {
-		i = len(r.attacks)
-		r.attacks = append(r.attacks, attackFile{group: group, suites: make(map[string]string)})
-	}
-	return r.attacks[i].take(src, result)
+	r.Attacks = append(r.Attacks, f)
+	r.addSource(name, "attack", doc)
+	return nil
 }
 
-func readGates(dir, name string) (*gatesFile, error) {
-	src, doc, err := load(dir, name)
-	if err != nil {
-		return nil, err
+// isAttack reports whether a document is a result of attacks. A document with mistakes is one as well, so that the mistake is
+// reported.
+func isAttack(doc []byte) bool {
+	var named struct {
+		Format string `json:"format"`
 	}
-	suites, err := decodeGates(doc)
-	if err != nil {
-		return nil, faulty(name, err)
-	}
-	return &gatesFile{src, suites}, nil
+	// What comes before a mistake is decoded.
+	_ = json.Unmarshal(doc, &named, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	name, _, _ := strings.Cut(attack.Format, "/")
+	return strings.HasPrefix(named.Format, name+"/")
 }
 
-func readMetrics(dir, name string) (*metricsFile, error) {
-	src, doc, err := load(dir, name)
-	if err != nil {
-		return nil, err
+// checkAttack checks that a result has known arms, and the same arms in every section, and computes the intervals from the counts.
+func checkAttack(r *attack.Result) error {
+	if r.Format != attack.Format {
+		return fmt.Errorf("its format is %q, not %q", show(r.Format), attack.Format)
 	}
+	known := slices.DeleteFunc(attack.Arms(), func(a attack.Arm) bool { return !slices.Contains(r.Arms, a) })
+	if len(known) == 0 || !slices.Equal(known, r.Arms) {
+		return errors.New("its arms are none, unknown, or in another order")
+	}
+	for _, s := range append([]*attack.Section{&r.Overall}, pointers(r.Suites)...) {
+		if !slices.EqualFunc(r.Arms, s.Arms, func(a attack.Arm, in attack.ArmSection) bool { return a == in.Arm }) {
+			return fmt.Errorf("suite %q has other arms than the result", show(s.Suite))
+		}
+		for i := range s.Arms {
+			a := &s.Arms[i]
+			for _, share := range []*eval.Share{&a.Attack, &a.Wants, &a.Needs, &a.Utility} {
+				if share.K < 0 || share.K > share.N {
+					return fmt.Errorf("suite %q, arm %s: it counts %d of %d", show(s.Suite), a.Arm, share.K, share.N)
+				}
+				*share = eval.Of(share.K, share.N)
+			}
+		}
+	}
+	return nil
+}
+
+func pointers[T any](all []T) []*T {
+	list := make([]*T, len(all))
+	for i := range all {
+		list[i] = &all[i]
+	}
+	return list
+}
+
+// readGates reads the suites, in the order in which eval gates runs them.
+func (r *Results) readGates(dir string) error {
+	doc, err := load(dir, gatesName)
+	suites := map[string]gates.Suite{}
+	if err == nil {
+		err = canonical.Unmarshal(doc, &suites)
+	}
+	for _, name := range gates.Names() {
+		if s, ok := suites[name]; ok {
+			s.Name = name
+			r.Gates = append(r.Gates, s)
+			delete(suites, name)
+		}
+	}
+	if err == nil && (len(suites) > 0 || len(r.Gates) == 0) {
+		err = errors.New("it has no suite, or an unknown one")
+	}
+	if err != nil {
+		return faulty(gatesName, err)
+	}
+	r.addSource(gatesName, "gates", doc)
+	return nil
+}
+
+func (r *Results) readMetrics(dir, name string) error {
+	doc, err := load(dir, name)
 	m := new(endtoend.Metrics)
-	if err = canonical.Unmarshal(doc, m); err == nil {
-		err = checkMetrics(m)
+	if err == nil {
+		err = canonical.Unmarshal(doc, m)
+	}
+	if err == nil && m.Format != endtoend.Format {
+		err = fmt.Errorf("its format is %q, not %q", show(m.Format), endtoend.Format)
 	}
 	if err != nil {
-		return nil, faulty(name, err)
+		return faulty(name, err)
 	}
-	return &metricsFile{src, m}, nil
+	r.Metrics = m
+	r.addSource(name, "e2e", doc)
+	return nil
 }

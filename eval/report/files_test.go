@@ -1,4 +1,4 @@
-package report
+package report_test
 
 import (
 	"errors"
@@ -6,137 +6,96 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"pgfsm/eval/report"
 )
 
-// TestReadRefuses reads folders in which one thing is wrong. An error names the file and what helps.
+// TestReadRefuses reads folders in which one thing is wrong. The error names the file and the remedy.
 func TestReadRefuses(t *testing.T) {
-	good := func(name string) string {
-		doc, err := os.ReadFile(filepath.Join("testdata", "results", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(doc)
-	}
-	attack, metrics, gates := good("attack.json"), good("20260102T030405Z_metrics.json"), good(gatesName)
-	const newest = "20260102T030405Z_metrics.json"
-	for _, tt := range []struct {
+	attacks, metrics, gates := stored(t, attackFile), stored(t, metricsFile), stored(t, gatesFile)
+	for _, tc := range []struct {
 		name, file, doc string
 		from, to        string // a part of the document is replaced, once
 		want            string
 	}{
-		{"cut-off", "attack.json", attack[:4000], "", "", "attack.json: "},
-		{"cut-off-under-another-name", "mine.json", attack[:4000], "", "", "mine.json: "},
-		{"no-json", newest, "{", "", "", newest + ": "},
-		{"nothing-in-it", gatesName, "", "", "", gatesName + ": "},
-		{"another-format", "attack.json", attack, "pgfsm.attack/v1", "pgfsm.attack/v2", `its format is "pgfsm.attack/v2"`},
-		{"unknown-member", "attack.json", attack, `"format"`, `"surprise": 1, "format"`, "surprise"},
-		{"member-twice", "attack.json", attack, `"format"`, `"format": "pgfsm.attack/v1", "format"`, "attack.json: "},
-		{"no-arms", "attack.json", `{"format": "pgfsm.attack/v1"}`, "", "", "it has no arms"},
-		{"unknown-arm", "attack.json", attack, `"naive"`, `"native"`, `the arm "native" is unknown`},
-		{"arms-in-another-order", "attack.json", attack, "\"naive\",\n  \"allowlist\"", "\"allowlist\",\n  \"naive\"", `the arm "naive" is unknown, or in the wrong place`},
-		{"arm-that-is-not-listed", "attack.json", attack, "\"naive\",\n", "", "overall: it has other arms than the result"},
-		{"more-than-all", "attack.json", attack, `"k": 384,`, `"k": 385,`, "overall: arm naive: it counts 385 of 384"},
-		{"suite-that-cannot-be", "attack.json", attack, `"n": 144`, `"n": 143`, `suite "ledger": arm naive: it counts 144 of 143`},
-		{"text-for-a-number", "attack.json", attack, `"runs": 570`, `"runs": "<script>"`, "attack.json: "},
-		{"not-utf-8", "attack.json", attack, `"ledger"`, "\"\xff\"", "attack.json: "},
-		{"another-e2e-format", newest, metrics, "pgfsm.e2e/v1", "pgfsm.e2e/v9", `its format is "pgfsm.e2e/v9"`},
-		{"no-object", gatesName, "[]", "", "", "it is not a JSON object"},
-		{"no-suite", gatesName, "{}", "", "", "it holds no suite"},
-		{"unknown-suite", gatesName, gates, `"plan_parse"`, `"plan_parsed"`, `there is no suite "plan_parsed"`},
-		{"suite-twice", gatesName, gates, `"plan_parse"`, `"plan_gate"`, gatesName + ": "},
-		{"unknown-member-of-a-suite", gatesName, gates, `"slips": 0`, `"slips": 0, "slip": 1`, "policy_gate: "},
-		{"deep", gatesName, strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000), "", "", gatesName + ": "},
-		{"name-that-is-hostile", "attack\u202e.json", `{"format": "pgfsm.attack/v1"`, "", "", `attack\u202e.json: `},
+		{"cut-off-under-any-name", "mine.json", attacks[:4000], "", "", "mine.json: "},
+		{"no-json", metricsFile, "{", "", "", metricsFile + ": "},
+		{"nothing-in-it", gatesFile, "", "", "", gatesFile + ": "},
+		{"another-format", attackFile, attacks, "pgfsm.attack/v1", "pgfsm.attack/v2", `its format is "pgfsm.attack/v2"`},
+		{"unknown-member", attackFile, attacks, `"format"`, `"surprise": 1, "format"`, "surprise"},
+		{"member-twice", attackFile, attacks, `"format"`, `"format": "pgfsm.attack/v1", "format"`, attackFile + ": "},
+		{"no-arms", attackFile, `{"format": "pgfsm.attack/v1"}`, "", "", "its arms are none"},
+		{"unknown-arm", attackFile, attacks, `"naive"`, `"native"`, "its arms are none, unknown"},
+		{"arms-in-another-order", attackFile, attacks, "\"naive\",\n    \"allowlist\"", "\"allowlist\",\n    \"naive\"", "in another order"},
+		{"arm-that-is-not-listed", attackFile, attacks, "\"naive\",\n", "", "has other arms than the result"},
+		{"more-than-all", attackFile, attacks, `"k": 384,`, `"k": 385,`, "arm naive: it counts 385 of 384"},
+		{"not-utf-8", attackFile, attacks, `"ledger"`, "\"\xff\"", attackFile + ": "},
+		{"another-e2e-format", metricsFile, metrics, "pgfsm.e2e/v1", "pgfsm.e2e/v9", `its format is "pgfsm.e2e/v9"`},
+		{"no-suite", gatesFile, "{}", "", "", "it has no suite"},
+		{"unknown-suite", gatesFile, gates, `"plan_parse"`, `"plan_parsed"`, "an unknown one"},
+		{"suite-twice", gatesFile, gates, `"plan_parse"`, `"plan_gate"`, gatesFile + ": "},
+		{"deep", gatesFile, strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000), "", "", gatesFile + ": "},
+		{"hostile-name", "attack\u202e.json", `{"format": "pgfsm.attack/v1"`, "", "", `attack\u202e.json: `},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			doc := strings.Replace(tt.doc, tt.from, tt.to, 1)
-			if tt.from != "" && doc == tt.doc {
-				t.Fatalf("the document does not hold %q", tt.from)
+		t.Run(tc.name, func(t *testing.T) {
+			doc := strings.Replace(tc.doc, tc.from, tc.to, 1)
+			if tc.from != "" && doc == tc.doc {
+				t.Fatalf("the document does not hold %q", tc.from)
 			}
-			dir := t.TempDir()
-			put(t, dir, tt.file, []byte(doc))
-			_, err := Read(dir)
-			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "make it again with this version of pgfsm") {
-				t.Errorf("Read() = %v, want an error with %q and a remedy", err, tt.want)
+			_, err := report.Read(folder(t, tc.file, doc))
+			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "make it again with this version") {
+				t.Errorf("Read() = %v, want an error with %q and a remedy", err, tc.want)
 			}
 		})
 	}
 }
 
-func TestReadNothing(t *testing.T) {
-	dir := t.TempDir()
-	put(t, dir, "notes.json", []byte("{}"))
-	put(t, dir, "attack.cases.jsonl", []byte("{}"))
-	put(t, dir, "metrics.json", []byte("{}"))
-	if _, err := Read(dir); !errors.Is(err, ErrNothing) {
-		t.Errorf("Read() = %v, want ErrNothing", err)
+// TestOtherFilesAreLeftOut: a JSON file that is no result of attacks is named and left out, whatever its name.
+func TestOtherFilesAreLeftOut(t *testing.T) {
+	for _, tc := range []struct{ name, file, doc string }{
+		{"other-document", "attack-notes.json", `{"notes": 1}`},
+		{"format-further-in", "mine.json", `{"a": {"format": "pgfsm.attack/v1"}}`},
+		{"format-of-others", "mine.json", `{"format": "pgfsm.attacks/v1"}`},
+		{"no-json", attackFile, "{"},
+		{"gates-under-another-name", "gates.json", `{"plan_gate": {}}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := readFolder(t, folder(t, gatesFile, stored(t, gatesFile), tc.file, tc.doc))
+			if missing := strings.Join(r.Missing(), "\n"); len(r.Attacks) > 0 || !strings.Contains(missing, tc.file+" is left out: ") {
+				t.Errorf("%d results of attacks, missing %q, want that %s is left out", len(r.Attacks), missing, tc.file)
+			}
+		})
 	}
-	if _, err := Read(filepath.Join(dir, "nowhere")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("Read() = %v, want that it does not exist", err)
+	_, err := report.Read(folder(t, "notes.json", "{}", "attack.cases.jsonl", "{}"))
+	if !errors.Is(err, report.ErrNothing) || !strings.Contains(err.Error(), "notes.json is left out") {
+		t.Errorf("Read() = %v, want ErrNothing with the file that is left out", err)
+	}
+	if _, err := report.Read(filepath.Join(t.TempDir(), "nowhere")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Read() = %v, want that the folder does not exist", err)
 	}
 }
 
-// TestReadOpensRegularFilesOnly: a link could lead out of the folder, and who opens a pipe waits. A name that results must
-// have is refused; another is left out.
+// TestReadOpensRegularFilesOnly: a link could lead out of the folder.
 func TestReadOpensRegularFilesOnly(t *testing.T) {
-	good, err := filepath.Abs(filepath.Join("testdata", "results", "attack.json"))
+	target, err := filepath.Abs(filepath.Join("testdata", "results", attackFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for kind, do := range map[string]func(path string) error{ // each in a folder of its own, so that the order does not matter
-		"folder": func(path string) error { return os.Mkdir(path, 0o700) },
-		"link":   func(path string) error { return os.Symlink(good, path) },
-	} {
-		for _, name := range []string{"attack.json", gatesName} {
-			t.Run(kind+"-"+name, func(t *testing.T) {
-				dir := t.TempDir()
-				if err := do(filepath.Join(dir, name)); err != nil {
-					t.Skipf("there is no %s here: %v", kind, err)
-				}
-				_, err := Read(dir)
-				if err == nil || !strings.Contains(err.Error(), "it is not a regular file") || errors.Is(err, ErrNothing) != (name == "attack.json") {
-					t.Errorf("Read() = %v, want that it is not a regular file", err)
-				}
-			})
+	for _, name := range []string{attackFile, gatesFile} {
+		dir := t.TempDir()
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Skipf("there are no links here: %v", err)
+		}
+		if _, err := report.Read(dir); err == nil || !strings.Contains(err.Error(), "it is not a regular file") {
+			t.Errorf("Read() of a link %s = %v, want that it is not a regular file", name, err)
 		}
 	}
 }
 
-func TestReadBoundsFiles(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		size  int64
-		large bool
-	}{{"at-the-limit", MaxFileBytes, false}, {"one-past-it", MaxFileBytes + 1, true}} {
-		t.Run(tt.name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), gatesName)
-			if err := os.WriteFile(path, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Truncate(path, tt.size); err != nil { // zeros, which are no JSON either
-				t.Fatal(err)
-			}
-			_, err := Read(filepath.Dir(path))
-			if err == nil || strings.Contains(err.Error(), "it has more than") != tt.large {
-				t.Errorf("Read() = %v, want that it is too large: %t", err, tt.large)
-			}
-		})
-	}
-}
-
-// TestReadTakesTheNewest: of two evaluations of one second the later has a number behind the time.
+// TestReadTakesTheNewest: of several end-to-end evaluations the page shows the last.
 func TestReadTakesTheNewest(t *testing.T) {
-	doc, err := os.ReadFile(filepath.Join("testdata", "results", "20260102T030405Z_metrics.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	const want = "20260102T030405Z-02_metrics.json"
-	dir := t.TempDir()
-	for _, name := range []string{"20250102T030405Z_metrics.json", "20260102T030405Z_metrics.json", "99999999_metrics.json"} {
-		put(t, dir, name, []byte("{}"))
-	}
-	put(t, dir, want, doc)
-	if r := read(t, dir); r.metrics.name != want {
-		t.Errorf("Read() took %s, want %s", r.metrics.name, want)
+	r := readFolder(t, folder(t, "20250102T030405Z_metrics.json", "{}", metricsFile, stored(t, metricsFile), "99999999_metrics.json", "{}"))
+	if r.Metrics == nil || r.Sources[0].Name != metricsFile {
+		t.Errorf("Read() took %+v, want %s", r.Sources, metricsFile)
 	}
 }

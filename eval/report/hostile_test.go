@@ -1,4 +1,4 @@
-package report
+package report_test
 
 import (
 	"fmt"
@@ -26,13 +26,9 @@ var nasty = []string{
 func hostile(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"attack.json", "20260102T030405Z_metrics.json", gatesName} {
-		doc, err := os.ReadFile(filepath.Join("testdata", "results", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, name := range []string{attackFile, metricsFile, gatesFile} {
 		var v any
-		if err := json.Unmarshal(doc, &v); err != nil {
+		if err := json.Unmarshal([]byte(stored(t, name)), &v); err != nil {
 			t.Fatal(err)
 		}
 		n := 0
@@ -45,7 +41,8 @@ func hostile(t *testing.T) string {
 			begin = fmt.Appendf(begin, `"format":%q,`, format)
 			delete(all, "format")
 		}
-		if doc, err = json.Marshal(v, json.Deterministic(true), jsontext.EscapeForHTML(false)); err != nil {
+		doc, err := json.Marshal(v, json.Deterministic(true), jsontext.EscapeForHTML(false))
+		if err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(filepath.Join(dir, name), append(begin, doc[1:]...), 0o600); err != nil {
