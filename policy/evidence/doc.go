@@ -52,20 +52,16 @@
 //
 // # Chunks
 //
-// A number is a character of general category N, one of the Han numerals 零一二三四五六七八九十百千万萬亿億兆两兩廿卄卅卌皕亖㐅㒃㠪㭍弌弍弎俩倆仨双雙半 and
-// 壹壱贰貳貮弐叁叄參参肆伍陆陸柒捌玖拾佰仟, or a symbol that shows a number: ⚀ to ⚅, ↊ ↋ 💯 🔟 🔢 🔞 🔂 🎱 📅 📆 🥇 🥈 🥉, clocks (U+1F550 to
-// U+1F567), mahjong and domino tiles and playing cards (U+1F000 to U+1F0FF), U+1F10D and U+1F19B to U+1F1AC. A word
-// character is a letter (L), a mark (M), a number, "_" or an invisible character, but U+A78F and U+1D16D are dots.
+// A number is a character of general category N or one of 零一二三四五六七八九十百千万萬亿億兆两兩. A word character is a letter (L), a mark
+// (M), a number, "_" or an invisible character.
 //
-// A chunk is a maximal run of word characters with single joiners, each directly between two word
-// characters: any of - . : / @ + & ' ’ ^ · ․ ⁄ ∕ ∶ ∙ ⋅ ‧ ． ٫ ٬ U+2010 U+2011, between two numbers also , * × ÷, and
-// between two ASCII word characters also the dots 。 ｡ (UTS #46, section 2.3) ۔ ܁ ܂ ・ • ᛫ ⸱ ⸳ ꘎ 𐄁 𐩐 U+A78F U+1D16D. A
-// chunk that begins with a number takes up to two signs or currency symbols directly before it (- + − ± and Sc; unless
-// directly behind another chunk also any dash, Pd, U+02D7 and U+2796); one that ends with a number takes one of % ‰ ‱ ٪
-// ° or a currency symbol directly behind it, or % ‰ ‱ ٪ behind one space. So "-5", "$10", "10.5", "1,000", "10%",
-// "policy-002" and "bob@example.com" are one chunk each. The parts of a chunk are what lies between its joiners, its
-// names the runs of Latin letters in it, without ꞌ (U+A78C). Invisible characters keep a chunk together and do not
-// count otherwise.
+// A chunk is a maximal run of word characters with single joiners, each directly between two word characters: any of
+// - . : / @ + & ' ’ ^ · ⁄ ∕ ٫ ٬ U+2010 U+2011, and between two numbers also , * × ÷. A chunk that begins with a number takes up to two
+// signs or currency symbols directly before it (- + − ± and Sc; unless directly behind another chunk also any dash, Pd); one that
+// ends with a number takes one of % ‰ ‱ ٪ ° or a currency symbol directly behind it, or % ‰ ‱ ٪ behind one space. So "-5",
+// "$10", "10.5", "1,000", "10%", "policy-002" and "bob@example.com" are one chunk each. The parts of a chunk are what lies
+// between its joiners, its names the runs of Latin letters in it. Invisible characters keep a chunk together and do not count
+// otherwise.
 //
 // # Tokens
 //
@@ -78,12 +74,9 @@
 //   - number: it has names, and each is a number word (zero, two … twenty, thirty … ninety, dozen, and the scale words
 //     hundred, thousand, million, billion, trillion; "one" only beside another number word): twenty-one, five/six.
 //   - date: a whole month name with a capital first letter, except May.
-//   - identifier: it has "_", "@" or ":"; or is directly behind a slash (/ \ ⁄ ∕ ∖ ╱ ⟋ ⧵ ⧸ ⑊ ⫽:
-//     https://localhost, /etc/passwd); or holds a dot (. ． ․, between two ASCII word characters also · ∙ ⋅ ‧ and the
-//     dots above) with a part of at least two word characters beside it, before any other joiner (example.com, t.co/x,
-//     but not e.g.); or a part with a capital letter that is not its first letter (PII, mcpServers).
-//   - identifier: it has letters of two of the alphabets Latin, Greek, Cyrillic, Armenian, Canadian Aboriginal,
-//     Cherokee, Coptic, Deseret, Georgian, Glagolitic, Gothic, Lisu, Old Italic, Osage and Tifinagh.
+//   - identifier: it has "_", "@" or ":"; or is directly behind a slash or backslash (https://localhost, /etc/passwd); or a dot
+//     with two word characters or more beside it (example.com, t.co/x, but not e.g.); or a part with a capital letter that is not
+//     its first letter (PII, mcpServers); or letters of two of the alphabets Latin, Greek and Cyrillic.
 //   - number: one of its names is a number word, and not "one" (ten-day).
 //   - date: one of its names is a month name as above (mid-March, March's).
 //
@@ -92,12 +85,10 @@
 //   - [D] month [D] [YYYY] or month YYYY, with month a name or its usual three-letter form ("Sept" too), D a chunk of
 //     one or two digits, also with st, nd, rd or th, and with a comma allowed before the white space: "3 March 2024",
 //     "March 3rd, 2024".
-//   - a number of one to three digits and groups of exactly three: "10 000"; and numbers with only U+2006, U+2008 to
-//     U+200A, U+202F or U+205F between them, whatever their length.
-//   - a number and the words behind it: number words, "percent", "pct" and "per cent", the Han scales
-//     十百千万萬亿億兆, and the short scales k, m, mm, mn, mln, mio, b, bn, bln, mrd, md, t, tn, trn, tr, lakh, crore
-//     and the plurals (lakhs, crores, dozens, hundreds … trillions), which are no tokens elsewhere; number words among
-//     themselves, and "and" between a scale word and a number word: "10 million", "5 bn", "two hundred and five".
+//   - a number of one to three digits and groups of exactly three: "10 000".
+//   - a number and the words behind it: number words, "percent", "pct", the short scales k, m, mn, bn, tn, lakh and crore and the
+//     plurals (dozens, hundreds … trillions), which are no tokens elsewhere; number words among themselves, and "and" between a
+//     scale word and a number word: "10 million", "5 bn", "two hundred and five".
 //   - "minus" and such a number.
 //
 // A token of a claim is supported if one token of the same class in the evidence is the same: identifiers byte for
@@ -112,13 +103,16 @@
 //
 // # What is not checked
 //
-// The following are not tokens, and so may be missing from the evidence: ordinals ("fifth"), fractions, other words for a number than
-// those above ("half", "gross", "score", "decade", "nil") and scale words in the plural without a number before them;
-// number words that are run together or misspelled, or in another language than English; Roman numerals in lower case;
-// numbers in braille or in other pictures (🎲, ☝); a word wholly in letters of one alphabet that looks like a word
-// in another, and look-alikes inside one alphabet (small capitals); words with a joiner between them that is no
-// dot, ":" or "@" ("and/or", and so a host and path without a dot, "localhost/login"); dots between single letters
-// ("e.g."); and addresses that are described ("example dot com", "example[.]com"). Units other than those above ("days",
-// "kg", "am") do not belong to a number, nor does a sign apart from it, and a claim may put numbers of the evidence side
-// by side with other marks than joiners between them ("10–90", "10 | 90").
+// The following are not tokens, and so may be missing from the evidence:
+//
+//   - ordinals ("fifth"), fractions, other words for a number ("half", "gross", "decade", "nil", "per cent"), scale words in the
+//     plural without a number before them, groups that thin spaces separate other than by threes, and number words that are run
+//     together, misspelled or not English;
+//   - numerals that are letters (Roman "xiv", financial Han numerals), and pictures of numbers (💯, ⚅, 🕐, 🥇, braille);
+//   - a word wholly in letters of one alphabet that looks like a word in another, and look-alikes inside one alphabet;
+//   - addresses whose dot or slash is not "." or "/" (evil。com, http:⧸⧸evil) or is described ("example dot com"), words joined by
+//     "/" ("and/or", and so "localhost/login"), and dots between single letters ("e.g.").
+//
+// Units other than those above ("days", "kg", "am") do not belong to a number, nor does a sign apart from it, and a claim may put
+// numbers of the evidence side by side with other marks than joiners between them ("10–90", "10 | 90").
 package evidence

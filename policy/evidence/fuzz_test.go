@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -78,17 +77,12 @@ func resolve(tb testing.TB, doc jsontext.Value, pointer string) string {
 
 var latinRuns = regexp.MustCompile(`\p{Latin}+`)
 
-// visibleNumbers returns the number words and the symbols for numbers that a reader sees in s.
+// visibleNumbers returns the number words that a reader sees in s.
 func visibleNumbers(s string) map[string]bool {
 	visible := make(map[string]bool)
-	for _, run := range latinRuns.FindAllString(strings.ReplaceAll(strings.ToLower(fold(s)), "ꞌ", " "), -1) {
+	for _, run := range latinRuns.FindAllString(strings.ToLower(fold(s)), -1) {
 		if m := meanings[run]; m == numberWord || m == scaleWord {
 			visible[run] = true
-		}
-	}
-	for _, r := range s {
-		if isNumber(r) && !unicode.IsNumber(r) {
-			visible[string(r)] = true
 		}
 	}
 	return visible

@@ -30,15 +30,6 @@ func near(s string, list []word, i int, comma bool) bool {
 	return gap != "" && utf8.RuneCountInString(gap) <= maxGap && strings.TrimFunc(gap, unicode.IsSpace) == ""
 }
 
-const thinSpaces = "\u2006\u2008\u2009\u200a\u202f\u205f"
-
-// isThin reports whether list[i+1] is a number that only thin spaces separate from list[i], so that the two may be read as
-// one.
-func isThin(s string, list []word, i int) bool {
-	next := list[i+1]
-	return (next.meaning == digits || next.meaning == day) && strings.Trim(s[list[i].end:next.start], thinSpaces) == ""
-}
-
 func isYear(w word) bool {
 	return len(w.core) == 4 && strings.Trim(w.core, "0123456789") == ""
 }
@@ -72,7 +63,7 @@ func numberRun(s string, list []word) int {
 	switch lead.meaning {
 	case digits, day:
 		n++
-		for near(s, list, n-1, false) && (isGroup(lead.core, 1) && isGroup(list[n].core, 3) || isThin(s, list, n-1)) {
+		for near(s, list, n-1, false) && isGroup(lead.core, 1) && isGroup(list[n].core, 3) {
 			n++
 		}
 	case one, numberWord, scaleWord:
@@ -82,13 +73,8 @@ func numberRun(s string, list []word) int {
 	}
 	for near(s, list, n-1, false) {
 		switch list[n].meaning {
-		case one, numberWord, scaleWord, shortScale, percentWord:
+		case one, numberWord, scaleWord, shortScale:
 			n++
-		case perWord:
-			if !near(s, list, n, false) || list[n+1].meaning != centWord {
-				return n
-			}
-			n += 2
 		case andWord:
 			if list[n-1].meaning != scaleWord || !near(s, list, n, false) ||
 				list[n+1].meaning != numberWord && list[n+1].meaning != one {

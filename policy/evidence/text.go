@@ -5,7 +5,51 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
+
+// ignorable reports whether r is invisible (UAX #44, Default_Ignorable_Code_Point, and
+// all of Cf): format characters, fillers, joiners and variation selectors.
+func ignorable(r rune) bool {
+	return r >= utf8.RuneSelf && unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+}
+
+// withoutIgnorable returns s without invisible characters.
+func withoutIgnorable(s string) string { return without(s, ignorable) }
+
+func without(s string, drop func(rune) bool) string {
+	return strings.Map(func(r rune) rune {
+		if drop(r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
+}
+
+// fold returns s as it looks to a reader: compatibility characters are decomposed (UAX #15, NFKD), accents and
+// invisible characters are dropped.
+func fold(s string) string {
+	if isASCII(s) {
+		return s
+	}
+	return without(norm.NFKD.String(s), func(r rune) bool { return ignorable(r) || unicode.In(r, unicode.Mn, unicode.Me) })
+}
+
+// mixesAlphabets reports whether s has letters of two of the alphabets that look most alike.
+func mixesAlphabets(s string) bool {
+	used := 0
+	for _, alphabet := range []*unicode.RangeTable{unicode.Latin, unicode.Greek, unicode.Cyrillic} {
+		if strings.ContainsFunc(s, func(r rune) bool { return unicode.Is(alphabet, r) }) {
+			used++
+		}
+	}
+	return used > 1
+}
 
 // forbidden names what in s may not reach a reader, or returns "". hidden reports forbidden characters.
 func forbidden(s string, hidden func(rune) bool) string {
@@ -44,7 +88,7 @@ func hiddenInEvidence(r rune) bool {
 // invisible returns the first token of s with an invisible character.
 func invisible(s string) (Token, bool) {
 	for _, t := range Tokens(s) {
-		if hasIgnorable(t.Text) {
+		if strings.ContainsFunc(t.Text, ignorable) {
 			return t, true
 		}
 	}

@@ -85,19 +85,16 @@ func missing(claim, evidence string) (Token, bool) {
 type meaning int
 
 const (
-	plain       meaning = iota
-	digits              // nothing but numbers, with signs and joiners
-	day                 // one or two digits, perhaps with st, nd, rd or th
-	one                 // "one": a number word only beside another
-	numberWord          // "seven"
-	scaleWord           // "million"
-	shortScale          // "bn", "k", "thousands": only behind a number
-	minusWord           // "minus": only before a number
-	percentWord         // "percent"
-	perWord             // the "per" of "per cent"
-	centWord            // and its "cent"
-	andWord             // "and"
-	monthName           // "March", "mar"
+	plain      meaning = iota
+	digits             // nothing but numbers, with signs and joiners
+	day                // one or two digits, perhaps with st, nd, rd or th
+	one                // "one": a number word only beside another
+	numberWord         // "seven"
+	scaleWord          // "million"
+	shortScale         // "bn", "k", "percent", "thousands": only behind a number
+	minusWord          // "minus": only before a number
+	andWord            // "and"
+	monthName          // "March", "mar"
 )
 
 type word struct {
@@ -111,17 +108,15 @@ var dateShape = regexp.MustCompile(`^(?:\d{4}[-/]\d{1,2}(?:[-/]\d{1,2})?|\d{4}\.
 
 // meanings are the words with a role, in lower case.
 var meanings = func() map[string]meaning {
-	m := map[string]meaning{"one": one, "percent": percentWord, "pct": percentWord, "per": perWord, "cent": centWord,
-		"and": andWord, "minus": minusWord}
+	m := map[string]meaning{"one": one, "and": andWord, "minus": minusWord}
 	for _, group := range []struct {
 		meaning meaning
 		words   string
 	}{
 		{numberWord, "zero two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen " +
 			"seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety dozen"},
-		{scaleWord, "hundred thousand million billion trillion 十 百 千 万 萬 亿 億 兆"},
-		{shortScale, "k m mm mn mln mio b bn bln mrd md t tn trn tr lakh lakhs crore crores " +
-			"dozens hundreds thousands millions billions trillions"},
+		{scaleWord, "hundred thousand million billion trillion"},
+		{shortScale, "k m mn bn tn lakh crore percent pct dozens hundreds thousands millions billions trillions"},
 		{monthName, "january february march april may june july august september october november december " +
 			"jan feb mar apr jun jul aug sep sept oct nov dec"},
 	} {
@@ -146,8 +141,6 @@ func words(s string) []word {
 func meaningOf(core string) meaning {
 	if first, _ := utf8.DecodeRuneInString(core); isNumber(first) {
 		switch {
-		case meanings[core] == scaleWord:
-			return scaleWord
 		case isDay(core):
 			return day
 		case allNumbers(core):
@@ -170,11 +163,8 @@ func meaningOf(core string) meaning {
 
 // names returns the runs of Latin letters of core: the English words in it, whatever joins them.
 func names(core string) iter.Seq[string] {
-	return strings.FieldsFuncSeq(core, func(r rune) bool { return !unicode.Is(unicode.Latin, r) || r == saltillo })
+	return strings.FieldsFuncSeq(core, func(r rune) bool { return !unicode.Is(unicode.Latin, r) })
 }
-
-// saltillo is a letter that looks like an apostrophe.
-const saltillo = 'ꞌ'
 
 // isDay reports whether core is one or two digits, perhaps with st, nd, rd or th.
 func isDay(core string) bool {
@@ -231,35 +221,12 @@ func isMonth(s string) bool {
 		(len(s) > len("Sept") || lower == "june" || lower == "july")
 }
 
-// hasAddress reports whether a dot of core has two word characters or more on a side of it, before any other joiner:
-// example.com and t.co, but not e.g.
-func hasAddress(core string) bool {
-	before, behindDot, length := rune(0), false, 0 // of the part that is being read
-	for len(core) > 0 {
-		r, size := utf8.DecodeRuneInString(core)
-		core = core[size:]
-		next, _ := utf8.DecodeRuneInString(core)
-		switch {
-		case isWord(r):
-			if length++; behindDot && length > 1 {
-				return true
-			}
-		case isDot(before, r, next):
-			if length > 1 {
-				return true
-			}
-			behindDot, length = true, 0
-		default:
-			behindDot, length = false, 0
-		}
-		before = r
-	}
-	return false
-}
+// addressShape is a dot with two word characters or more on a side of it: example.com and t.co, but not e.g.
+var addressShape = regexp.MustCompile(`[\pL\pM\pN_]{2}\.|\.[\pL\pM\pN_]{2}`)
 
 // isName reports whether a chunk without numbers is an identifier.
 func isName(core string) bool {
-	if strings.ContainsAny(core, "_@:") || hasAddress(core) {
+	if strings.ContainsAny(core, "_@:") || addressShape.MatchString(core) {
 		return true
 	}
 	for part := range strings.FieldsFuncSeq(core, func(r rune) bool { return !isWord(r) }) {
