@@ -29,7 +29,7 @@ without-tools: ## the tests that need a program that not every machine has, with
 test-postgres: ## the tests of votes, history, tokens, resuming, delivery, the API, hooks, the console and the gateway with PostgreSQL instead of memory and files, and a short form of partition
 	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'History|Vote|Token|Resum|Recover|Deliver|Claim|Taken' ./traces/ledger
 	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -skip 'Browser|Docs|Journeys' ./traces/ledger/api ./traces/ledger/hooks ./traces/ledger/console
-	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'Postgres|TestServeFailuresOfTheDatabase|TestServeReplicas/postgres|TestReloadHeld/postgres' ./cmd/pgfsm
+	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'Postgres|TestServeFailuresOfTheDatabase|TestServeReplicas/postgres|TestReloadHeld/postgres' ./e2e
 	PGFSM_PARTITION_OPERATIONS=500 PGFSM_PARTITION_FAULTS=19 $(GO) test -count 1 $(TESTFLAGS) -v -run TestPartition ./e2e/partition
 
 interop-tools: interop/node_modules/.package-lock.json ## MCP servers and a model endpoint that others wrote (needs npm)
@@ -40,12 +40,12 @@ interop/node_modules/.package-lock.json: interop/package.json interop/package-lo
 
 interop: interop-tools ## pgfsm with the conformance suites, clients, servers and tool lists that others wrote (needs npm)
 	$(GO) test -count 1 -v -run TestFalseRefusals ./policy
-	PGFSM_INTEROP=1 $(GO) test -count 1 -parallel 2 $(TESTFLAGS) -run 'Interop|Conformance|TestGatewayAnswers|TestGatewayClients|TestGatewayLets|TestRootsAreNotTheClients' ./cmd/pgfsm
+	PGFSM_INTEROP=1 $(GO) test -count 1 -parallel 2 $(TESTFLAGS) -run 'Interop|Conformance|TestGatewayAnswers|TestGatewayClients|TestGatewayLets|TestRootsAreNotTheClients' ./e2e
 
 race: export GOGC ?= 400
-race: ## packages with goroutines under the race detector (needs a C compiler), without long tests that have one goroutine; of the command, the gateway's tests
+race: ## packages with goroutines under the race detector (needs a C compiler), without long tests that have one goroutine; of e2e, the gateway's tests
 	CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 60m -skip '$(ONE_THREAD)' ./internal/current ./internal/deadline ./llm ./internal/web/loopback ./mcp/upstream ./mcp/gateway ./mcp/gateway/front ./mcp/gateway/session ./mcp/toy ./internal/runner ./internal/runner/ratelimit ./internal/runner/setup ./internal/telemetry ./traces ./traces/ledger ./traces/ledger/api ./traces/ledger/checkpoint/... ./traces/ledger/console ./traces/ledger/hooks ./traces/ledger/postgres/... ./traces/ledger/sqlite/... ./traces/ledger/stores ./internal/web
-	CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 60m -run '$(RACE)' ./cmd/pgfsm
+	CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 60m -run '$(RACE)' ./e2e
 
 check: fmt ## what a change must pass: format, vet, staticcheck, tidy modules, race tests (which hold the docs in step)
 	$(GO) vet ./...
@@ -84,7 +84,7 @@ bench-replicas: build ## 1, 2 and 4 gateways on one Postgres beside one on SQLit
 
 crash: ## the ledger's processes killed 520 times, 1,000 rounds of two that race, gateways killed 300 times, and disks full at each size up to 8 MiB: about sixteen minutes
 	PGFSM_CRASH_KILLS=520 PGFSM_CRASH_ROUNDS=1000 PGFSM_CRASH_SIZES=1 $(GO) test -count 1 -timeout 1h -v ./e2e/crash
-	PGFSM_CRASH_KILLS=150 $(GO) test -count 1 -timeout 1h -v -run TestServeCrash ./cmd/pgfsm
+	PGFSM_CRASH_KILLS=150 $(GO) test -count 1 -timeout 1h -v -run TestServeCrash ./e2e
 
 crash-postgres: ## the ledger's processes killed 200 times and 400 rounds of two that race, with PostgreSQL: about eight minutes
 	PGFSM_TEST_STORE=postgres PGFSM_CRASH_KILLS=200 PGFSM_CRASH_ROUNDS=400 $(GO) test -count 1 -timeout 1h -v -run 'Crash|Contest|MadeOnce|EachCommit|NoLedger' ./e2e/crash
@@ -93,7 +93,7 @@ partition: ## three gateways on PostgreSQL with a standby, 10,000 operations and
 	PGFSM_PARTITION_OPERATIONS=10000 PGFSM_PARTITION_FAULTS=200 $(GO) test -count 1 -timeout 3h -v -run TestPartition ./e2e/partition
 
 reload: ## a gateway that reloads a good, a broken and a stricter configuration in turn, 1,000 times, while 32 sessions call: about six minutes
-	PGFSM_RELOADS=1000 $(GO) test -count 1 -timeout 1h -v -run TestReloadUnderLoad ./cmd/pgfsm
+	PGFSM_RELOADS=1000 $(GO) test -count 1 -timeout 1h -v -run TestReloadUnderLoad ./e2e
 
 flood: ## the gateway with 10,000 half-open connections: it needs as many descriptors
 	PGFSM_HALF_OPEN=10000 $(GO) test -count 1 -timeout 10m -v -run TestHalfOpenConnections ./mcp/gateway/front

@@ -14,7 +14,7 @@ import (
 	"pgfsm/states/statestest"
 )
 
-// oddTools is the corpus of tool objects. TestInteropOddTools of cmd/pgfsm gives it to the clients of the TypeScript SDK. A verdict is kept, refused (pgfsm
+// oddTools is the corpus of tool objects. TestInteropOddTools of e2e gives it to the clients of the TypeScript SDK. A verdict is kept, refused (pgfsm
 // cannot use its inputSchema), sdk (the SDK rejects it, MCP does not), sdk-old (likewise, before Node 23), cautious (the gateway takes it for sdk,
 // and the SDK accepts it) or not-mcp.
 func oddTools(t *testing.T) (corpus []struct {

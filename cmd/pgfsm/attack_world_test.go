@@ -120,7 +120,7 @@ func (p *post) replay(t *testing.T) {
 	for _, path := range found {
 		p.output.WriteString(cli.Read(t, path))
 	}
-	wantNoneOf(t, p.name, p.output.String(), siegeKey, siegeSecret, siegeToken)
+	cli.WantNone(t, p.name, p.output.String(), siegeKey, siegeSecret, siegeToken)
 }
 
 // spoilFile replaces the first place of a text in a file.

@@ -72,8 +72,7 @@ func newBenchWorld(b *testing.B, thinks time.Duration) *benchWorld {
 func (b *benchWorld) naive(tb *testing.B) {
 	ctx := tb.Context()
 	ask := func(role string) {
-		resp, err := send(ctx, http.MethodPost, b.model.URL+"/v1/chat/completions", http.Header{"Content-Type": {"application/json"}},
-			fmt.Sprintf(`{"model":"m","messages":[{"role":"system","content":%q},{"role":"user","content":"Summarize policy-002"}]}`, role))
+		resp, err := http.Post(b.model.URL+"/v1/chat/completions", "application/json", strings.NewReader(fmt.Sprintf(`{"model":"m","messages":[{"role":"system","content":%q},{"role":"user","content":"Summarize policy-002"}]}`, role)))
 		if err != nil {
 			tb.Fatal(err)
 		}

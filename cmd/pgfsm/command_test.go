@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"pgfsm/internal/test/cli"
 	"pgfsm/mcp/toy"
@@ -75,25 +74,4 @@ func calls(f *toy.Fleet) (n int) {
 		n += len(s.Calls())
 	}
 	return n
-}
-
-// skip skips a test for what the machine lacks, but never in CI: there a check that is not made is a check that failed.
-func skip(t *testing.T, why string) {
-	t.Helper()
-	if os.Getenv("CI") != "" {
-		t.Fatal(why)
-	}
-	t.Skip(why)
-}
-
-// patience is far more than any fault that is configured may take.
-const patience = time.Minute
-
-// patient is a context that is cancelled, not timed out, when a run takes longer than a fault may: it then ends with
-// another code than any that a fault is expected to end with.
-func patient(t *testing.T) context.Context {
-	ctx, cancel := context.WithCancel(t.Context())
-	timer := time.AfterFunc(patience, cancel)
-	t.Cleanup(func() { timer.Stop(); cancel() })
-	return ctx
 }

@@ -98,7 +98,7 @@ func TestFaultsOfTheEndpoint(t *testing.T) {
 				})
 				p, calls := typedPuppet(t)
 				config, traces := modelConfig(t, p.URL, o.URL+"/v1", tt.timeout, "limits: {plan_bytes: 1000}\nsummary: {mode: always}")
-				r := command(patient(t), nil, "run", "--json", "-c", config, "have a look")
+				r := command(cli.Patient(t), nil, "run", "--json", "-c", config, "have a look")
 				asks, made := tt.asks, int32(0)
 				switch {
 				case kind == "summary":

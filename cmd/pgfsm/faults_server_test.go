@@ -115,7 +115,7 @@ func misled(t *testing.T, f serverFault, decoy string) (r cli.Result, traces str
 servers: {puppet: {%s%s}}
 allowlist: allowlist.json
 `, server, given), "allowlist.json", `{"puppet": ["look"]}`, "token", mcptest.Secret)
-		r := command(patient(t), nil, "call", "--json", "-c", filepath.Join(dir, "pgfsm.yaml"), "puppet", "look", "{}")
+		r := command(cli.Patient(t), nil, "call", "--json", "-c", filepath.Join(dir, "pgfsm.yaml"), "puppet", "look", "{}")
 		if n := called(); !f.impatient || n >= f.calls || timeout > 30_000 {
 			return r, filepath.Join(dir, "traces"), n
 		}

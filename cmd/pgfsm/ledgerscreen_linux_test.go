@@ -1,6 +1,8 @@
 package main
 
 import (
+	"path/filepath"
+	"pgfsm/internal/test/mcptest"
 	"strings"
 	"testing"
 )
@@ -10,9 +12,9 @@ func TestTerminalSeesEscapes(t *testing.T) {
 	t.Parallel()
 	const odd = "\u009b\u202e\u2028\U000e0041"
 	const told = `\u009b\u202e\u2028\udb40\udc41`
-	h := newHouse(t, heldPolicy, "")
-	at := h.ledger
-	r := command(t.Context(), nil, "call", "--json", "-c", h.config, "puppet", "look", `{"x": "`+odd+`"}`)
+	config, _ := puppetConfig(t, mcptest.New(t, mcptest.Honest), "", "ledger: sqlite:pgfsm.db")
+	at := "sqlite:" + filepath.Join(filepath.Dir(config), "pgfsm.db")
+	r := command(t.Context(), nil, "call", "--json", "-c", config, "puppet", "look", `{"x": "`+odd+`"}`)
 	run := r.Member("/run_id")
 	for _, args := range [][]string{{"ledger", "export", "--ledger", at}, {"ledger", "trace", run, "--ledger", at}} {
 		plain := command(t.Context(), nil, args...)

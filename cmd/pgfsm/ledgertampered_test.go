@@ -1,7 +1,6 @@
 package main
 
 import (
-	"database/sql"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,22 +16,6 @@ func tokenLedger(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	command(t.Context(), nil, "token", "create", "--ledger", "sqlite:"+path, "--role", "agent", "--name", "bot").Want(t, exitYes)
 	return path
-}
-
-// tampered does something to a file as any program can.
-func tampered(t *testing.T, path string, statements ...string) {
-	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	db.SetMaxOpenConns(1)
-	for _, s := range statements {
-		if _, err := db.Exec(s); err != nil {
-			t.Fatalf("%s: %v", s, err)
-		}
-	}
 }
 
 // TestVerifyFindsWhatIsNoRow: an index can lie, too.
@@ -51,7 +34,7 @@ func TestVerifyFindsWhatIsNoRow(t *testing.T) {
 func TestTokenListShowsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	path := tokenLedger(t)
-	tampered(t, path, "UPDATE tokens SET id = 'i' || char(0x1b), role = 'r' || char(0x9b), expires = '2' || char(0x202e), name = 'n' || char(0x2028)")
+	sqlitetest.Exec(t, path, "UPDATE tokens SET id = 'i' || char(0x1b), role = 'r' || char(0x9b), expires = '2' || char(0x202e), name = 'n' || char(0x2028)")
 	r := command(t.Context(), nil, "token", "list", "--ledger", "sqlite:"+path)
 	r.Want(t, exitYes)
 	for _, want := range []string{`i\u001b`, `r\u009b`, `2\u202e`, `n\u2028`} {
@@ -69,7 +52,7 @@ func TestLedgerRebuild(t *testing.T) {
 	path := tokenLedger(t)
 	at := "sqlite:" + path
 	command(t.Context(), nil, "ledger", "rebuild", "--check", "--ledger", at, "--json").Want(t, exitYes, "/rebuilt", "false")
-	tampered(t, path, "UPDATE tokens SET name = 'mallory'")
+	sqlitetest.Exec(t, path, "UPDATE tokens SET name = 'mallory'")
 	r := command(t.Context(), nil, "ledger", "rebuild", "--check", "--ledger", at)
 	r.Want(t, exitNo)
 	if !strings.Contains(r.Stdout, `"mallory", should be "bot"`) || !strings.Contains(r.Stdout, "1 row differs") {

@@ -197,7 +197,7 @@ func TestPolicyDiffOfHostileTraces(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "trace_nested.json"), 0o700); err != nil { // a folder is looked into
 		t.Fatal(err)
 	}
-	r := command(patient(t), nil, "policy", "diff", before, after, "--traces", dir, "--jobs", "2")
+	r := command(cli.Patient(t), nil, "policy", "diff", before, after, "--traces", dir, "--jobs", "2")
 	if r.Code != exitCould || strings.Count(r.Stderr, " cannot be used: ") != len(bad) || strings.Count(r.Stderr, "\n") != len(bad) {
 		t.Errorf("policy diff = %d, want %d and a line for each of %d:\n%s", r.Code, exitCould, len(bad), r.Stderr)
 	}
@@ -212,6 +212,6 @@ func TestPolicyDiffOfHostileTraces(t *testing.T) {
 			t.Errorf("stderr does not name %s:\n%s", name, r.Stderr)
 		}
 	}
-	j := command(patient(t), nil, "policy", "diff", before, after, "--traces", dir, "--json")
+	j := command(cli.Patient(t), nil, "policy", "diff", before, after, "--traces", dir, "--json")
 	j.Want(t, exitCould, "/unusable", fmt.Sprint(len(bad)), "/errors/0/path", filepath.ToSlash(filepath.Join(dir, "trace_\\u001b[31m\\u202eshown.json")))
 }

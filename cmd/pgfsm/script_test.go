@@ -26,20 +26,15 @@ import (
 var update = flag.Bool("update", false, "rewrite the files that scripts compare with")
 
 func TestMain(m *testing.M) {
-	privately() // what scripts write is ours alone, as a configuration must be
+	cli.Private()
 	// Most tests in parallel wait for the time of a server or of the gateway to be over; -parallel changes it.
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
-	testscript.Main(suite{m}, map[string]func(){
-		"pgfsm":        func() { os.Exit(process()) },
-		"toy-stdio":    serveStdio,
-		"player":       mcptest.Stdio,
-		"frugal":       frugal,
-		"cramped":      cramped,
-		"scribe":       scribe,
-		"between":      between,
-		"confidential": confidential,
+	testscript.Main(m, map[string]func(){
+		"pgfsm":     func() { os.Exit(process()) },
+		"toy-stdio": serveStdio,
+		"player":    mcptest.Stdio,
 	})
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -128,43 +127,5 @@ planner: {mode: llm, llm: {base_url: %q, model: m, api_key: "pre.${file:token}"}
 				}
 			}
 		})
-	}
-}
-
-// TestStrayWordsAreNotLogged: net/http logs what a server sends on a connection that waits for nothing. Where the next
-// request is on that connection already, the same words are its malformed answer: then the run fails, and says so masked.
-func TestStrayWordsAreNotLogged(t *testing.T) {
-	t.Parallel()
-	const token = "stray-secret-4711"
-	p := &mcptest.Server{Answer: mcptest.Honest, Came: make(chan string, 100)}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		rec := httptest.NewRecorder()
-		p.ServeHTTP(rec, r)
-		if !strings.Contains(rec.Body.String(), `"tools"`) {
-			maps.Copy(w.Header(), rec.Header())
-			w.WriteHeader(rec.Code)
-			w.Write(rec.Body.Bytes())
-			return
-		}
-		conn, _, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			panic(err)
-		}
-		fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s%s\r\n",
-			rec.Body.Len(), rec.Body, token)
-		<-t.Context().Done()
-		conn.Close()
-	}))
-	t.Cleanup(s.Close)
-	dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
-servers: {echo: {type: http, url: %q, headers: {Authorization: "Bearer ${file:token}"}}}
-allowlist: allowlist.json
-`, s.URL), "allowlist.json", `{"echo": ["look"]}`, "token", token)
-	cmd, stdout, stderr := child(t.Context(), "pgfsm", nil, "call", "--json", "-c", filepath.Join(dir, "pgfsm.yaml"),
-		"echo", "look", "{}")
-	err := cmd.Run()
-	failed := cmd.ProcessState.ExitCode() == 2 && strings.Contains(stdout.String(), "malformed HTTP response")
-	if err != nil && !failed || stderr.Len() > 0 || strings.Contains(stdout.String(), token) {
-		t.Errorf("call: %v\n%s%s", err, stdout, stderr)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"pgfsm/internal/test/tool"
 	"strings"
 	"testing"
 
@@ -17,7 +18,7 @@ func terminal(t *testing.T) (user, screen *os.File) {
 	t.Helper()
 	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
-		skip(t, err.Error())
+		tool.Skip(t, err.Error())
 	}
 	t.Cleanup(func() { user.Close() })
 	if err := unix.IoctlSetPointerInt(int(user.Fd()), unix.TIOCSPTLCK, 0); err != nil {

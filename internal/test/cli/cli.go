@@ -2,13 +2,17 @@
 package cli
 
 import (
+	"context"
+	"encoding/base64"
 	"errors"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -199,4 +203,33 @@ func holds(text, secret string, depth int) bool {
 		}
 		from = end + 1
 	}
+}
+
+// WantNone fails the test if a text contains one of some secrets: as it is, percent-encoded, or in base64 alone or with other text around it.
+func WantNone(t testing.TB, where, text string, secrets ...string) {
+	t.Helper()
+	for _, s := range secrets {
+		forms := []string{s, url.QueryEscape(s), url.PathEscape(s), strings.ToLower(url.QueryEscape(s)), strings.ToLower(url.PathEscape(s))}
+		for i := range 3 { // three bytes are four digits
+			whole := s[i : len(s)-(len(s)-i)%3]
+			forms = append(forms, base64.StdEncoding.EncodeToString([]byte(whole)), base64.URLEncoding.EncodeToString([]byte(whole)))
+		}
+		for _, form := range forms {
+			if strings.Contains(text, form) {
+				t.Errorf("%s: %q is shown or recorded", where, form)
+			}
+		}
+	}
+}
+
+// Patience is far more time than any fault of a test may take.
+const Patience = time.Minute
+
+// Patient returns a context that is cancelled, not timed out, when a run takes longer than a fault may: the run then ends with another code
+// than any that a fault is expected to end with.
+func Patient(t testing.TB) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	timer := time.AfterFunc(Patience, cancel)
+	t.Cleanup(func() { timer.Stop(); cancel() })
+	return ctx
 }

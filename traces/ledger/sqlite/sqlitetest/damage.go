@@ -35,3 +35,19 @@ func EmptyIndex(t *testing.T, path, index string) {
 		t.Fatal(err)
 	}
 }
+
+// Exec changes a ledger as any program can that may write the file.
+func Exec(t *testing.T, path string, statements ...string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	for _, s := range statements {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+}

@@ -1,8 +1,0 @@
-//go:build !unix
-
-package main
-
-import "testing"
-
-// suite is the package's tests.
-type suite struct{ *testing.M }

@@ -1,0 +1,195 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
+	"pgfsm/internal/test/tool"
+	"pgfsm/traces/ledger"
+)
+
+const hookSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+// serves starts the service that only decides, or makes the calls too.
+func (h *house) serves(args ...string) *served {
+	h.t.Helper()
+	return start(h.t, h.dir, append([]string{"approvals", "serve"}, args...)...)
+}
+
+// TestServe: what is decided over HTTP is gone on with, once, and hooks are told.
+func TestServe(t *testing.T) {
+	t.Parallel()
+	told, decideAt := make(chan string, 10), new(atomic.Value)
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		b, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		kind, _ := cli.At(b, "/type")
+		run, _ := cli.At(b, "/data/run")
+		decide, _ := cli.At(b, "/data/decide")
+		decideAt.Store(string(decide))
+		told <- string(kind) + string(run)
+	}))
+	defer hook.Close()
+	// The reminder is due ten seconds after the call is held.
+	h := newHouse(t, heldPolicy, fmt.Sprintf("approvals: {remind_before: 59m50s, hooks: [{url: %q, secret: %q}]}", hook.URL, hookSecret))
+	s := h.serves()
+	run, _ := h.held()
+	for _, kind := range []string{"requested", "reminder"} {
+		if got, want := <-told, `"approval.`+kind+`""`+run+`"`; got != want {
+			t.Errorf("the hook was told %s, want %s", got, want)
+		}
+	}
+	if got, want := decideAt.Load(), `"`+s.admin+"/console/calls/"+run+`"`; got != want {
+		t.Errorf("the hook was told to decide at %s, want %s", got, want)
+	}
+	s.decide(t, "approve", run, h.dora[tokenVariable])
+	if got, want := <-told, `"approval.decided""`+run+`"`; got != want {
+		t.Errorf("the hook was told %s, want %s", got, want)
+	}
+	runEnded(t, h.dir, run, ledger.Executed, "")
+	denied, _ := h.held()
+	s.decide(t, "deny", denied, h.dora[tokenVariable])
+	runEnded(t, h.dir, denied, ledger.Denied, "approval_denied")
+	s.stop(t, exitYes, "msg=call run="+run+" actor=", "state=answered")
+	h.made(1)
+	command(t.Context(), nil, "resume", "-c", h.config, "--json", denied).Want(t, exitNo, "/reason", "Denied by dora: as decided")
+	verifies(t, h.dir)
+}
+
+// What was decided while no service ran is gone on with when one does; one that only decides leaves it to others.
+func TestServeAfterwards(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, heldPolicy, "")
+	run, _ := h.held()
+	s := h.serves("--no-resume")
+	s.decide(t, "approve", run, h.dora[tokenVariable])
+	denied, _ := h.held()
+	s.decide(t, "deny", denied, h.dora[tokenVariable])
+	runEnded(t, h.dir, denied, ledger.Denied, "approval_denied")
+	s.stop(t, exitYes)
+	h.made(0)
+	s = h.serves()
+	runEnded(t, h.dir, run, ledger.Executed, "")
+	s.stop(t, exitYes)
+	h.made(1)
+	verifies(t, h.dir)
+}
+
+// Two services on one ledger make one call.
+func TestTwoServices(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, heldPolicy, "")
+	one, two := h.serves(), h.serves()
+	var runs []string
+	for range 4 {
+		run, _ := h.held()
+		one.decide(t, "approve", run, h.dora[tokenVariable])
+		runs = append(runs, run)
+	}
+	for _, run := range runs {
+		runEnded(t, h.dir, run, ledger.Executed, "")
+	}
+	one.stop(t, exitYes)
+	two.stop(t, exitYes)
+	h.made(4)
+	verifies(t, h.dir)
+}
+
+// An interrupt ends the service in good order, also while a call is under way, which is finished.
+func TestServeInterrupted(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, heldPolicy, "")
+	leave := make(chan struct{})
+	h.server.Answer = func(method string) string {
+		if method == "tools/call" {
+			h.calls.Add(1)
+			<-leave
+		}
+		return mcptest.Honest(method)
+	}
+	run, _ := h.held()
+	s := h.serves()
+	s.decide(t, "approve", run, h.dora[tokenVariable])
+	h.server.Await(t, "tools/call")
+	s.interrupt(t)
+	for { // until it does not listen any more
+		got, err := http.Get(s.admin + "/healthz")
+		if err != nil {
+			break
+		}
+		got.Body.Close()
+	}
+	close(leave)
+	s.ends(t, exitYes)
+	runEnded(t, h.dir, run, ledger.Executed, "")
+	verifies(t, h.dir)
+}
+
+func TestServeRefuses(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, heldPolicy, "approvals: {hooks: [{url: \"https://chat.example.com\", secret: \"${env:HOOK_SECRET}\"}]}")
+	plain, _ := puppetConfig(t, h.server, "", "")
+	taken := httptest.NewServer(http.NotFoundHandler())
+	defer taken.Close()
+	secret := map[string]string{"HOOK_SECRET": hookSecret}
+	for _, c := range []struct {
+		name string
+		env  map[string]string
+		args []string
+		want string
+	}{
+		{"other-machines", secret, []string{"-c", h.config, "--admin", "0.0.0.0:0"}, "reverse proxy with TLS"},
+		{"port-is-taken", secret, []string{"-c", h.config, "--admin", strings.TrimPrefix(taken.URL, "http://")}, "address already in use"},
+		{"no-ledger", secret, []string{"-c", plain, "--admin", "127.0.0.1:0"}, "names no ledger"},
+		{"secret-not-set", nil, []string{"-c", h.config, "--admin", "127.0.0.1:0"}, "HOOK_SECRET, which is not set"},
+		{"secret-too-short", map[string]string{"HOOK_SECRET": "12345678"}, []string{"-c", h.config, "--admin", "127.0.0.1:0"}, "24 or more"},
+		{"host-is-a-url", secret, []string{"-c", h.config, "--host", "https://a"}, "no host name"},
+		{"argument", secret, []string{"-c", h.config, "x"}, "unknown command"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := command(t.Context(), c.env, append([]string{"approvals", "serve"}, c.args...)...)
+			r.Want(t, exitCould)
+			if !strings.Contains(r.Stderr, c.want) {
+				t.Errorf("stderr = %s, want %q", r.Stderr, c.want)
+			}
+		})
+	}
+}
+
+var curlFence = regexp.MustCompile("(?s)```sh\n(curl .*?)```")
+
+// TestDocsCurl runs the examples of docs/reference/api.md against a service, each in a shell of its own.
+func TestDocsCurl(t *testing.T) {
+	t.Parallel()
+	tool.Path(t, "curl", "curl")
+	doc := cli.Read(t, "../docs/reference/api.md")
+	examples := curlFence.FindAllStringSubmatch(doc, -1)
+	if len(examples) < 4 {
+		t.Fatalf("%d examples, want at least 4", len(examples))
+	}
+	h := newHouse(t, heldPolicy, "")
+	s := h.serves("--no-resume")
+	for _, example := range examples {
+		run, binding := h.held()
+		text := strings.ReplaceAll(example[1], "http://127.0.0.1:9464", s.admin)
+		cmd := exec.CommandContext(t.Context(), "sh", "-ec", text)
+		cmd.Env = append(os.Environ(), "PGFSM_TOKEN="+h.dora[tokenVariable], "RUN="+run, "DIGEST="+binding, "no_proxy=*")
+		if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte(run)) {
+			t.Errorf("%s: %v\n%s", text, err, out)
+		}
+	}
+	s.stop(t, exitYes)
+}

@@ -1,0 +1,189 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
+	"pgfsm/traces/ledger"
+)
+
+// provideForAgents serves agents of an identity provider. Everybody may look, and the group oncall may burn, too.
+func provideForAgents(t *testing.T) *provided {
+	t.Helper()
+	p := identitytest.New(t)
+	p.Clients["robot"] = "s3cret-of-the-robot"
+	o := &office{u: mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))}
+	o.dir = cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+servers: {echo: {type: http, url: %q}}
+allowlist: {default: allowlist.json, groups: {oncall: oncall.json}}
+ledger: %s
+identity:
+  required: true
+  scopes: [mcp:call, mcp:read]
+  issuers:
+    - {issuer: %s, audiences: {mcp: [gateway]}, groups: /groups}
+`, o.u.URL, inFile, p.Issuer), "allowlist.json", `{"echo": ["look"]}`, "oncall.json", `{"echo": ["burn"]}`)
+	o.served = serve(t, o.dir)
+	return &provided{o, p}
+}
+
+// member is a token of an agent that is in some groups. Nil groups are unknown.
+func (o *provided) member(groups any) string {
+	return o.robot("ci", "groups", groups, "scope", "mcp:read mcp:call")
+}
+
+// TestServeIdentityGroups: an agent lists and calls the tools of its groups, as its latest token has them.
+func TestServeIdentityGroups(t *testing.T) {
+	t.Parallel()
+	o := provideForAgents(t)
+	for _, path := range []string{"/mcp", "/servers/echo/mcp"} {
+		a, prefix := o.agent(path, o.member([]string{"oncall"})), ""
+		if path == "/mcp" {
+			prefix = "echo__"
+		}
+		for _, c := range []struct {
+			name   string
+			groups any
+			burns  bool
+		}{
+			{"in-the-group", []string{"dev", "oncall"}, true}, {"not-any-more", []string{"dev"}, false}, {"unknown-groups", nil, false},
+			{"not-a-list", "oncall", false}, {"again", []string{"oncall"}, true},
+		} {
+			a.token = o.member(c.groups)
+			_, body := a.post(`{"jsonrpc":"2.0","id":"l","method":"tools/list"}`)
+			if !strings.Contains(string(body), prefix+"look") || strings.Contains(string(body), prefix+"burn") != c.burns {
+				t.Errorf("%s at %s: %s", c.name, path, body)
+			}
+			want := "tool_not_allowed"
+			if c.burns {
+				want = "hi"
+			}
+			a.gets(t, prefix+"burn", `{}`, want)
+			a.gets(t, prefix+"look", `{"n":1}`, "hi")
+		}
+	}
+	verifies(t, o.dir)
+}
+
+// TestServeIdentityScopes: a token without a scope is refused before a run, and the log says so.
+func TestServeIdentityScopes(t *testing.T) {
+	t.Parallel()
+	o := provideForAgents(t)
+	resp, err := send(t.Context(), http.MethodPost, o.base+"/servers/echo/mcp",
+		http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + o.robot("ci", "scope", "mcp:read")}}, callMessage("look", `{"n":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	want := fmt.Sprintf(`Bearer resource_metadata="%s/.well-known/oauth-protected-resource/servers/echo/mcp", scope="mcp:call mcp:read", error="insufficient_scope"`,
+		o.base)
+	if got := resp.Header.Values("WWW-Authenticate"); resp.StatusCode != http.StatusForbidden || len(got) != 1 || got[0] != want {
+		t.Errorf("%s %q, want %s", resp.Status, got, want)
+	}
+	refused := 0
+	inLedger(t, o.dir, func(r ledger.Reader) error {
+		for e, err := range ledger.Events(r, 0) {
+			if err != nil {
+				return err
+			}
+			if e.Type == ledger.AccessRefused && e.By == o.p.Issuer+"#ci" {
+				refused++
+			}
+		}
+		return nil
+	})
+	if runs := recorded(t, o.dir); refused != 1 || len(runs) > 0 {
+		t.Errorf("%d entries about the refusal, %d runs", refused, len(runs))
+	}
+	o.u.Reached(t, 0)
+	verifies(t, o.dir)
+}
+
+// TestServeIdentitySDK: go-sdk's OAuth client signs in from nothing but the URL of an endpoint, for this endpoint only.
+func TestServeIdentitySDK(t *testing.T) {
+	t.Parallel()
+	o := provideForAgents(t)
+	o.p.SignIn("ann")
+	var token string
+	for _, path := range []string{"/mcp", "/servers/echo/mcp"} {
+		t.Run(strings.ReplaceAll(path[1:], "/", "-"), func(t *testing.T) {
+			handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
+				PreregisteredClient: &oauthex.ClientCredentials{
+					ClientID: "robot", ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: "s3cret-of-the-robot"},
+				},
+				RedirectURL: "http://127.0.0.1:1/callback", AuthorizationCodeFetcher: consents,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+			session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: o.base + path, OAuthHandler: handler}, nil)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, o.stderr)
+			}
+			defer session.Close()
+			tools, err := session.ListTools(t.Context(), nil)
+			if err != nil || len(tools.Tools) != 1 {
+				t.Fatalf("%v, %v", tools, err)
+			}
+			got, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: tools.Tools[0].Name, Arguments: map[string]any{"n": 1}})
+			if err != nil || got.IsError {
+				t.Errorf("%+v, %v\n%s", got, err, o.stderr)
+			}
+			source, err := handler.TokenSource(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			issued, err := source.Token()
+			if err != nil {
+				t.Fatal(err)
+			}
+			token = issued.AccessToken
+		})
+	}
+	for _, run := range recorded(t, o.dir) {
+		if run.Actor != o.p.Issuer+"#ann" {
+			t.Errorf("a run of %s", run.Actor)
+		}
+	}
+	resp, err := send(t.Context(), http.MethodPost, o.mcp,
+		http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + token}}, callMessage("echo__look", `{"n":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusUnauthorized || !strings.HasSuffix(resp.Header.Get("WWW-Authenticate"), `, error="invalid_token"`) {
+		t.Errorf("a token for one endpoint at another one: %s %s", resp.Status, resp.Header.Get("WWW-Authenticate"))
+	}
+}
+
+// consents plays the browser of a user who consents.
+func consents(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, args.URL, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := browser.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	to, err := resp.Location()
+	if err != nil {
+		return nil, errors.Join(errors.New(resp.Status), err)
+	}
+	q := to.Query()
+	return &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
+}

@@ -1,0 +1,157 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"pgfsm/internal/test/cli"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/checkpoint/witnesstest"
+)
+
+// copyLedger puts a copy of a folder's ledger into another folder.
+func copyLedger(t *testing.T, from, to string) {
+	t.Helper()
+	for _, name := range []string{"pgfsm.db", "pgfsm.db-wal", "pgfsm.db-shm"} {
+		text, err := os.ReadFile(filepath.Join(from, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), text, 0o600)
+		} else if errors.Is(err, fs.ErrNotExist) {
+			err = os.RemoveAll(filepath.Join(to, name))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestCheckpoints takes a log from its first key to a cosigned checkpoint, and then puts an older copy back.
+func TestCheckpoints(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, openPolicy, "checkpoints: {key: log.key}\n")
+	in := func(name string) string { return filepath.Join(h.dir, name) }
+	called := func() string {
+		r := h.do("call", "--json", "puppet", "look", "{}")
+		r.Want(t, exitYes)
+		return r.Member("/run_id")
+	}
+	called()
+	h.do("ledger", "checkpoint").Says(t, exitCould, "log.key: no such file")
+	r := h.do("ledger", "key", "new", "-o", in("log.key"))
+	r.Want(t, exitYes)
+	vkey := strings.TrimSpace(r.Stdout)
+	h.do("ledger", "key", "new", "-o", in("log.key")).Says(t, exitCould, "file exists")
+	h.do("ledger", "key", "list", "--json").Want(t, exitYes, "/keys/0/key", vkey, "/keys/1/key", "")
+	called()
+
+	h.do("ledger", "checkpoint", "-o", in("checkpoint")).Want(t, exitYes)
+	h.do("ledger", "verify", "--checkpoint", in("checkpoint")).Says(t, exitYes, "signatures of the checkpoint were not verified")
+	h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--json").Want(t, exitYes, "/complete", "true", "/checkpoint/verified", "false")
+	h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--key", vkey, "--json").Want(t, exitYes, "/checkpoint/verified", "true")
+	h.do("ledger", "verify", "--key", vkey).Says(t, exitCould, "name it with --checkpoint")
+
+	service := witnesstest.New(t)
+	submit := func() cli.Result {
+		return h.do("ledger", "witness", service.URL, "--witness-key", service.Key, "--checkpoint", in("checkpoint"))
+	}
+	submit().Says(t, exitCould, "does not know the log")
+	service.Trust(t, vkey)
+	trusting := []string{"--checkpoint", in("checkpoint"), "--key", vkey, "--witness-key", service.Key}
+	h.do(append([]string{"ledger", "verify"}, trusting...)...).Says(t, exitNo, "has not cosigned it")
+	submit().Want(t, exitYes)
+	h.do("ledger", "checkpoint", "-o", in("checkpoint")).Want(t, exitYes) // the log has not grown, so the cosignature stays
+	h.do(append([]string{"ledger", "verify"}, trusting...)...).Says(t, exitYes, "signed by pgfsm-log-", "cosigned by witness.example/w1+")
+
+	h.do("ledger", "prove", "01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d").Says(t, exitCould, "the ledger has no run")
+
+	old := t.TempDir()
+	copyLedger(t, h.dir, old)
+	later := called()
+	h.do("ledger", "prove", later, "--checkpoint", in("checkpoint")).Says(t, exitCould, "does not cover")
+	h.do("ledger", "checkpoint", "-o", in("checkpoint")).Want(t, exitYes)
+	submit().Want(t, exitYes)
+	copyLedger(t, old, h.dir)
+	h.do("ledger", "verify").Says(t, exitYes, "Completeness is unproven")
+	h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--key", vkey).Says(t, exitNo, "the last ones were removed")
+	h.do("ledger", "checkpoint", "-o", in("checkpoint")).Says(t, exitNo, "log_inconsistent: ", "an older copy was put back")
+	submit().Says(t, exitNo, "log_inconsistent: ")
+	called()
+	h.do("ledger", "witness", service.URL, "--witness-key", service.Key, "--json").Want(t, exitNo, "/code", "log_inconsistent")
+}
+
+// TestKeyRotation shows that both keys sign for a while, and that a removed key signs no more.
+func TestKeyRotation(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, openPolicy, "checkpoints: {key: [old.key, new.key]}\n")
+	in := func(name string) string { return filepath.Join(h.dir, name) }
+	var vkeys []string
+	for _, name := range []string{"old.key", "new.key"} {
+		r := h.do("ledger", "key", "new", "-o", in(name))
+		r.Want(t, exitYes)
+		vkeys = append(vkeys, strings.TrimSpace(r.Stdout))
+	}
+	h.do("ledger", "checkpoint", "-o", in("checkpoint")).Want(t, exitYes)
+	for _, vkey := range vkeys {
+		h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--key", vkey).Want(t, exitYes)
+	}
+	h.do("ledger", "key", "remove", vkeys[0], "--json").Want(t, exitYes, "/key", vkeys[0])
+	h.do("ledger", "key", "remove", vkeys[0]).Says(t, exitCould, "was removed before")
+	h.do("ledger", "checkpoint").Says(t, exitCould, "old.key is no key of this log, or was removed")
+	h.do("ledger", "checkpoint", "--key", in("new.key")).Want(t, exitYes)
+	h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--key", vkeys[0]).Want(t, exitYes) // what it signed stays valid
+	h.do("ledger", "verify").Want(t, exitYes)
+}
+
+// signing is a house whose gateway writes checkpoints every second.
+func signing(t *testing.T) (h *house, vkey string) {
+	t.Helper()
+	h = newHouse(t, openPolicy, "checkpoints: {key: log.key, dir: out/checkpoints, every: 1s, origin: example.com/log}\n")
+	h.do("serve").Says(t, exitCould, "log.key: no such file")
+	r := h.do("ledger", "key", "new", "-o", filepath.Join(h.dir, "log.key"))
+	r.Says(t, exitYes, "example.com/log+")
+	return h, strings.TrimSpace(r.Stdout)
+}
+
+// until waits until something is so, for a minute at most.
+func (s *served) until(t *testing.T, so func() bool) {
+	t.Helper()
+	within, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := ledger.Poll(within, 20*time.Millisecond, func() (bool, error) { return so(), nil }); err != nil {
+		t.Fatalf("%v\n%s", err, s.stderr)
+	}
+}
+
+// checkpointed waits for the checkpoint of the whole log, and returns its path.
+func (h *house) checkpointed(s *served) (path string) {
+	h.t.Helper()
+	path = filepath.Join(h.dir, "out", "checkpoints", "checkpoint-"+h.do("ledger", "verify", "--json").Member("/size"))
+	s.until(h.t, func() bool {
+		_, err := os.Stat(path)
+		return err == nil
+	})
+	return path
+}
+
+// TestServeWritesCheckpoints shows that the gateway writes a checkpoint when the log has grown.
+func TestServeWritesCheckpoints(t *testing.T) {
+	t.Parallel()
+	h, vkey := signing(t)
+	s := serve(t, h.dir)
+	first := h.checkpointed(s)
+	h.do("call", "puppet", "look", "{}").Want(t, exitYes)
+	second := h.checkpointed(s)
+	s.stop(t, exitYes)
+	for _, path := range []string{first, second} {
+		h.do("ledger", "verify", "--checkpoint", path, "--key", vkey).Want(t, exitYes)
+	}
+	cli.Write(t, h.config, strings.Replace(cli.Read(t, h.config), "example.com/log", "example.com/other", 1))
+	h.do("serve").Says(t, exitCould, "the log was made with the name example.com/log, and checkpoints.origin is example.com/other")
+	h.do("ledger", "verify").Want(t, exitYes) // reading needs no name
+}

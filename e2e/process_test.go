@@ -1,0 +1,385 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
+	"pgfsm/internal/test/tool"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestInterruptKey: what Ctrl-C sends ends the process in good order.
+func TestInterruptKey(t *testing.T) {
+	t.Parallel()
+	p := mcptest.New(t, mcptest.But("tools/list", ""))
+	config, traces := puppetConfig(t, p, "", "")
+	cmd, stdout, stderr := child(t.Context(), "pgfsm", nil, "run", "--json", "-c", config, "anything")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.Await(t, "tools/list")
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait() // its error is the exit code, below
+	cli.Result{Code: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}.Want(t, exitNo,
+		"/type", "blocked", "/code", "cancelled")
+	command(t.Context(), nil, "replay", traces).Want(t, exitYes)
+}
+
+// TestLeftOver: a process that was killed leaves a record that the next start ends. What was in flight is never called
+// again and never called a success.
+func TestLeftOver(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, hangs, code, effect string }{
+		{"killed-while-listing", "tools/list", "interrupted", "not_sent"},
+		{"killed-while-calling", "tools/call", "indeterminate", "unknown"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var healed atomic.Bool
+			p := mcptest.New(t, func(method string) string {
+				if method == tt.hangs && !healed.Load() {
+					return ""
+				}
+				return mcptest.Honest(method)
+			})
+			config, traces := puppetConfig(t, p, "", "")
+			cmd, _, _ := child(t.Context(), "pgfsm", nil, "call", "-c", config, "puppet", "look", "{}")
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			p.Await(t, tt.hangs)
+			kill(t, cmd)
+			partial, err := filepath.Glob(filepath.Join(traces, "*.partial"))
+			if err != nil || len(partial) != 1 {
+				t.Fatalf("left over = %q, %v, want one partial file", partial, err)
+			}
+			command(t.Context(), nil, "replay", traces).Want(t, exitCould) // there is nothing finished yet
+			healed.Store(true)
+
+			r := command(t.Context(), nil, "call", "--json", "-c", config, "puppet", "no-such-tool", "{}")
+			want := "pgfsm: a left-over run ended as failed " + tt.code + ": " + strings.TrimSuffix(partial[0], ".partial")
+			if !strings.HasPrefix(r.Stderr, want) || strings.Count(r.Stderr, "\n") != 1 {
+				t.Errorf("stderr = %q, want one line %q", r.Stderr, want)
+			}
+			ended := cli.Read(t, strings.TrimSuffix(partial[0], ".partial")+".json")
+			cli.Result{Stdout: ended}.Want(t, exitYes, "/outcome/code", tt.code, "/outcome/effect", tt.effect)
+			r.Want(t, exitNo, "/code", "tool_unknown")
+			if list := files(t, traces); len(list) != 3 {
+				t.Errorf("left behind: %q, want the folder and two traces", list)
+			}
+			command(t.Context(), nil, "replay", traces).Want(t, exitYes)
+		})
+	}
+}
+
+// TestNoCallWithoutARecord: where nothing can be recorded, nothing is called.
+func TestNoCallWithoutARecord(t *testing.T) {
+	t.Parallel()
+	p := mcptest.New(t, mcptest.Honest)
+	config, kept := puppetConfig(t, p, "", "")
+	dir := cli.Folder(t, "taken", "")
+	call := []string{"call", "--json", "-c", config, "puppet", "look", "{}"}
+
+	t.Run("no-folder-can-be-made", func(t *testing.T) {
+		for _, traces := range []string{"taken", "taken/traces"} {
+			r := command(t.Context(), map[string]string{"SAFE_TRACE_DIR": filepath.Join(dir, traces)}, call...)
+			r.Want(t, exitCould)
+			if r.Stdout != "" || !strings.Contains(r.Stderr, "set traces.dir or SAFE_TRACE_DIR") {
+				t.Errorf("stdout = %q, stderr = %q, want the remedy on stderr only", r.Stdout, r.Stderr)
+			}
+		}
+	})
+	p.Reached(t, 0)
+
+	// A whole record, to know how much room one takes.
+	command(t.Context(), nil, call...).Want(t, exitYes)
+	whole, err := filepath.Glob(filepath.Join(kept, "trace_*.json"))
+	if err != nil || len(whole) != 1 {
+		t.Fatalf("traces = %q, %v, want one", whole, err)
+	}
+	doc := cli.Read(t, whole[0])
+	before := p.Calls.Load()
+	sent := strings.Index(doc, `"trigger":"dispatch"`)
+	for _, room := range []int{0, sent / 2, sent - 200} {
+		t.Run(fmt.Sprintf("room-for-%d-bytes", room), func(t *testing.T) {
+			traces := filepath.Join(t.TempDir(), "traces")
+			cmd, stdout, stderr := child(t.Context(), "cramped",
+				[]string{fmt.Sprintf("CRAMPED=%d", room), "SAFE_TRACE_DIR=" + traces}, call...)
+			code := cli.ExitCode(t, cmd.Run())
+			if code == errConfined {
+				tool.Skip(t, stderr.String())
+			}
+			cli.Result{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}.Want(t, exitCould)
+			// Without any record there is no run; with one, the document says how it stands.
+			said := stdout.String() + stderr.String()
+			if !strings.Contains(said, "file too large") || stdout.Len() > 0 && !strings.Contains(said, `"effect": "not_sent"`) {
+				t.Errorf("stdout = %q, stderr = %q, want the cause, and that nothing was sent", stdout, stderr)
+			}
+			if got := p.Calls.Load(); got != before {
+				t.Fatalf("calls that reached the server = %d, want %d", got, before)
+			}
+			// What there is of it is ended by the next start, which has room.
+			env := map[string]string{"SAFE_TRACE_DIR": traces}
+			command(t.Context(), env, "run", "-c", call[3], "write ransomware for me").Want(t, exitNo)
+			command(t.Context(), nil, "replay", traces).Want(t, exitYes)
+		})
+	}
+	t.Run("room-for-the-dispatch-alone", func(t *testing.T) {
+		traces := filepath.Join(t.TempDir(), "traces")
+		cmd, stdout, stderr := child(t.Context(), "cramped",
+			[]string{fmt.Sprintf("CRAMPED=%d", sent+200), "SAFE_TRACE_DIR=" + traces}, call...)
+		code := cli.ExitCode(t, cmd.Run())
+		if code == errConfined {
+			tool.Skip(t, stderr.String())
+		}
+		cli.Result{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}.Want(t, exitCould)
+		// The call was made and its result cannot be kept: whoever asked is told that it may have happened.
+		for _, says := range []string{`"state": "dispatched"`, `"code": "record_failed"`, `"effect": "unknown"`} {
+			if !strings.Contains(stdout.String(), says) {
+				t.Errorf("stdout = %q, want it to say %s", stdout, says)
+			}
+		}
+		if got := p.Calls.Load(); got != before+1 {
+			t.Errorf("calls that reached the server = %d, want one more than %d", got, before)
+		}
+		env := map[string]string{"SAFE_TRACE_DIR": traces}
+		next := command(t.Context(), env, "run", "-c", call[3], "write ransomware for me")
+		next.Want(t, exitNo)
+		if !strings.Contains(next.Stderr, "indeterminate") {
+			t.Errorf("stderr = %q, want the left-over run to end as indeterminate", next.Stderr)
+		}
+	})
+}
+
+// TestManyAtOnce: processes that share a folder of traces do not see each other.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	const many = 6
+	traces := filepath.Join(t.TempDir(), "traces")
+	var cmds []*exec.Cmd
+	var outs, errs []fmt.Stringer
+	for range many {
+		cmd, stdout, stderr := child(t.Context(), "pgfsm", []string{"SAFE_TRACE_DIR=" + traces},
+			"run", "--json", "Summarize policy policy-002")
+		cmd.Dir = t.TempDir()
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		cmds, outs, errs = append(cmds, cmd), append(outs, stdout), append(errs, stderr)
+	}
+	for i, cmd := range cmds {
+		r := cli.Result{Code: cli.ExitCode(t, cmd.Wait()), Stdout: outs[i].String(), Stderr: errs[i].String()}
+		r.Want(t, exitYes, "/type", "tool_result_with_summary")
+		if r.Stderr != "" {
+			t.Errorf("stderr = %q, want nothing", r.Stderr)
+		}
+	}
+	if list := files(t, traces); len(list) != many+1 {
+		t.Errorf("left behind: %q, want the folder and %d traces", list, many)
+	}
+	r := command(t.Context(), nil, "replay", traces)
+	r.Want(t, exitYes)
+	if want := fmt.Sprintf("%d replayed alike, 0 not", many); !strings.Contains(r.Stdout, want) {
+		t.Errorf("replay says %q, want %q", r.Stdout, want)
+	}
+}
+
+// environmentKey is the key of a model. It must be seen on the wire and nowhere else.
+const environmentKey = "sk-pgfsm-test-4711-abcdef"
+
+// TestModelEnvironmentIsNotSent: what other programs keep in the environment for the makers of models stays there, and
+// neither says where requests go. A server that is started gets none of it either.
+func TestModelEnvironmentIsNotSent(t *testing.T) {
+	t.Parallel()
+	decoy := mcptest.NewModel(t, mcptest.SaysBoth("{}", ""))
+	elsewhere := decoy.URL + "/v1"
+	foreign := []string{
+		"OPENAI_API_KEY=env-openai-4711", "OPENAI_ORG_ID=env-org-4711", "OPENAI_ORGANIZATION=env-org-4711",
+		"OPENAI_PROJECT_ID=env-project-4711", "OPENAI_WEBHOOK_SECRET=env-hook-4711", "OPENAI_ADMIN_KEY=env-admin-4711",
+		"OPENAI_BASE_URL=" + elsewhere, "OPENAI_API_BASE=" + elsewhere, "OPENAI_CUSTOM_HEADERS=X-Env: env-header-4711",
+		"AZURE_OPENAI_API_KEY=env-azure-4711", "AZURE_OPENAI_ENDPOINT=" + elsewhere, "ANTHROPIC_API_KEY=env-other-4711",
+		"HTTP_PROXY=" + decoy.URL, "http_proxy=" + decoy.URL, "ALL_PROXY=" + decoy.URL,
+	}
+	o := mcptest.NewModel(t, mcptest.SaysBoth(mcptest.PlanFor("tells", "look", "{}"), ""))
+	dir := cli.Folder(t, "pgfsm.yaml", `version: 1
+servers: {tells: {type: stdio, command: player, args: [tells-environment]}}
+allowlist: allowlist.json
+`, "allowlist.json", `{"tells": ["look"]}`)
+	for _, key := range []string{"", environmentKey} {
+		name := "with-a-key-of-ours"
+		if key == "" {
+			name = "without-a-key"
+		}
+		t.Run(name, func(t *testing.T) {
+			before := len(o.Prompts())
+			env := append(slices.Clone(foreign), "LLM_BASE_URL="+o.URL+"/v1", "LLM_MODEL=scripted-1")
+			if key != "" {
+				env = append(env, "LLM_API_KEY="+key)
+			}
+			cmd, stdout, stderr := child(t.Context(), "pgfsm", env, "run", "--planner", "llm", "--json", "-c",
+				filepath.Join(dir, "pgfsm.yaml"), "have a look")
+			r := cli.Result{Code: cli.ExitCode(t, cmd.Run()), Stdout: stdout.String(), Stderr: stderr.String()}
+			r.Want(t, exitYes, "/type", "tool_result")
+			said := o.Prompts()[before:]
+			if len(said) != 1 {
+				t.Fatalf("requests = %d, want 1", len(said))
+			}
+			got := fmt.Sprint(said[0].Header, said[0].Body)
+			for _, never := range []string{"env-", "Openai-Organization", "Openai-Project", "X-Env"} {
+				if strings.Contains(got, never) {
+					t.Errorf("the endpoint was sent %q: %s", never, got)
+				}
+			}
+			want := ""
+			if key != "" {
+				want = "Bearer " + key
+			}
+			if auth := said[0].Header.Get("Authorization"); auth != want {
+				t.Errorf("Authorization = %q, want %q", auth, want)
+			}
+			child := r.Member("/raw/content/0/text")
+			if !strings.Contains(child, "PATH=") {
+				t.Errorf("the server's environment = %q, want it told", child)
+			}
+			for _, never := range []string{"-4711", "OPENAI", "LLM_", environmentKey, decoy.URL} {
+				if strings.Contains(child, never) {
+					t.Errorf("the server was given %q: %s", never, child)
+				}
+			}
+		})
+	}
+	if got := len(decoy.Prompts()); got != 0 {
+		t.Errorf("requests to where the environment points = %d, want 0", got)
+	}
+}
+
+// TestStrayWordsAreNotLogged: net/http logs what a server sends on a connection that waits for nothing. Where the next
+// request is on that connection already, the same words are its malformed answer: then the run fails, and says so secret.Mask.
+func TestStrayWordsAreNotLogged(t *testing.T) {
+	t.Parallel()
+	const token = "stray-secret-4711"
+	p := &mcptest.Server{Answer: mcptest.Honest, Came: make(chan string, 100)}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rec := httptest.NewRecorder()
+		p.ServeHTTP(rec, r)
+		if !strings.Contains(rec.Body.String(), `"tools"`) {
+			maps.Copy(w.Header(), rec.Header())
+			w.WriteHeader(rec.Code)
+			w.Write(rec.Body.Bytes())
+			return
+		}
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s%s\r\n",
+			rec.Body.Len(), rec.Body, token)
+		<-t.Context().Done()
+		conn.Close()
+	}))
+	t.Cleanup(s.Close)
+	dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+servers: {echo: {type: http, url: %q, headers: {Authorization: "Bearer ${file:token}"}}}
+allowlist: allowlist.json
+`, s.URL), "allowlist.json", `{"echo": ["look"]}`, "token", token)
+	cmd, stdout, stderr := child(t.Context(), "pgfsm", nil, "call", "--json", "-c", filepath.Join(dir, "pgfsm.yaml"),
+		"echo", "look", "{}")
+	err := cmd.Run()
+	failed := cmd.ProcessState.ExitCode() == 2 && strings.Contains(stdout.String(), "malformed HTTP response")
+	if err != nil && !failed || stderr.Len() > 0 || strings.Contains(stdout.String(), token) {
+		t.Errorf("call: %v\n%s%s", err, stdout, stderr)
+	}
+}
+
+// TestReplayTouchesNothing: replay opens no socket and writes no file. It runs where the kernel kills whoever tries,
+// and afterwards every file is as it was.
+func TestReplayTouchesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	env := []string{"SAFE_TRACE_DIR=" + filepath.Join(dir, "traces")}
+	for _, question := range []string{"Summarize policy policy-002", "tell me a joke", "write ransomware for me"} {
+		cmd, _, stderr := child(t.Context(), "pgfsm", env, "run", question)
+		cmd.Dir = dir
+		if code := cli.ExitCode(t, cmd.Run()); code > exitNo {
+			t.Fatalf("run: exit code = %d\n%s", code, stderr)
+		}
+	}
+	before := files(t, dir)
+	for _, tt := range []struct {
+		name string
+		args []string
+		code int // -1: killed
+	}{
+		{"replay", []string{"replay", "traces"}, exitYes},
+		{"replay-one-by-one", []string{"replay", "--jobs", "1", "--json", "traces"}, exitYes},
+		{"the-kernel-does-kill-who-writes", []string{"init", "elsewhere"}, -1},
+		{"the-kernel-does-kill-who-listens", []string{"tools"}, -1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd, stdout, stderr := child(t.Context(), "frugal", env, tt.args...)
+			cmd.Dir = dir
+			code := cli.ExitCode(t, cmd.Run())
+			if code == errConfined {
+				tool.Skip(t, stderr.String())
+			}
+			if code != tt.code {
+				t.Errorf("exit code = %d, want %d\n%s%s", code, tt.code, stdout, stderr)
+			}
+		})
+	}
+	if err := os.Remove(filepath.Join(dir, "elsewhere")); err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(before[1:], files(t, dir)[1:]); d != "" {
+		t.Errorf("files before and after (-before +after):\n%s", d)
+	}
+}
+
+// TestPinsWithoutRoom: when the disk is full, pins approve leaves both files as they are.
+func TestPinsWithoutRoom(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, room string
+		more       int // tools in the allowlist
+		says       string
+	}{
+		{"for-the-definitions", "100", 0, "allowlist.pins.json stays as it is: "},
+		{"for-the-pins", "6000", 500, "allowlist.json stays as it is: "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			config, _ := puppetConfig(t, mcptest.New(t, mcptest.Honest), "", "")
+			allowlist := filepath.Join(filepath.Dir(config), "allowlist.json")
+			var names []string
+			for n := range tt.more {
+				names = append(names, fmt.Sprintf(`, "tool-%d"`, n))
+			}
+			text := `{"puppet": ["look"` + strings.Join(names, "") + `]}`
+			cli.Write(t, allowlist, text)
+
+			cmd, stdout, stderr := child(t.Context(), "cramped", []string{"CRAMPED=" + tt.room}, "pins", "approve", "-c", config, "puppet")
+			code := cli.ExitCode(t, cmd.Run())
+			if code == errConfined {
+				tool.Skip(t, stderr.String())
+			}
+			if code != exitCould || stdout.Len() > 0 || !strings.Contains(stderr.String(), tt.says) || !strings.Contains(stderr.String(), "file too large") {
+				t.Errorf("exit code %d, stdout %q, stderr %q, want %q", code, stdout, stderr, tt.says)
+			}
+			if got := cli.Read(t, allowlist); got != text {
+				t.Errorf("the allowlist is %q", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,7 @@
+//go:build race
+
+package e2e
+
+func scaled(n int) int { return n / 20 }
+
+const raceDetector = true

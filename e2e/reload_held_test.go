@@ -1,0 +1,120 @@
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"pgfsm/traces/ledger"
+)
+
+// holdLookToo holds what holdLook holds, in the same way, and allows another tool.
+const holdLookToo = holdLook + `  - {id: write, match: {tool: write}, effect: allow, reason: "Anybody may write."}
+`
+
+// TestReloadHeld: a reload does not decide about held calls. When one is approved, the bundle that is active then judges it again.
+func TestReloadHeld(t *testing.T) {
+	t.Parallel()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		heldAcrossReloads(t, func(*testing.T) string { return inFile })
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		onPostgres(t)
+		heldAcrossReloads(t, func(t *testing.T) string { return cluster.URL(t) + "&lease=3s" })
+	})
+}
+
+func heldAcrossReloads(t *testing.T, newLedger func(*testing.T) string) {
+	for _, tt := range []struct {
+		name, next string
+		votes      string // approve or deny
+		status     ledger.Status
+		code       string
+		called     int32
+	}{
+		{"same-judgement", holdLookToo, "approve", ledger.Executed, "", 1},
+		{"same-judgement-and-denied", holdLookToo, "deny", ledger.Denied, "approval_denied", 0},
+		{"now-denied", denyLook, "approve", ledger.Denied, "policy_denied", 0},
+		{"now-allowed", openLook, "approve", ledger.Executed, "", 1},
+		{"by-another-policy", strings.Replace(holdLook, "id: people", "id: others", 1), "approve", ledger.Denied, "bundle_changed", 0},
+		{"with-a-larger-quorum", strings.Replace(holdLook, "expires:", "quorum: 2, expires:", 1), "approve", ledger.Denied, "bundle_changed", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			o := newOfficeOn(t, newLedger(t), holdLook, "")
+			admin := makeToken(t, o.config, "admin", "root")
+			a := o.agent("/mcp", o.ci)
+			run := o.held(t, a, `{"n":1}`)
+			before := recorded(t, o.dir)[0].Bundle
+			o.replaces(t, "policy.yaml", tt.next)
+			got := o.reloads(t, admin, exitYes)
+			if q := recorded(t, o.dir)[0]; q.Status != ledger.Pending || q.Bundle != before {
+				t.Errorf("after the reload the call is %+v", q)
+			}
+			if again := a.call("echo__look", `{"n":1}`); again.code() != "approval_required" || again.Result.Meta.Decision.RunID != run {
+				t.Errorf("the repeated call is %s: a call that would now be allowed still needs its votes", again.Raw)
+			}
+			o.decide(t, tt.votes, run, o.bob)
+			o.ended(t, run, tt.status, tt.code)
+			o.u.Reached(t, tt.called)
+			if tt.called > 0 && !recordHas(t, o.dir, run, got.Member("/bundle")) {
+				t.Error("the new bundle is no input of the record")
+			}
+			verifies(t, o.dir)
+		})
+	}
+	t.Run("two-replicas-with-different-bundles", func(t *testing.T) {
+		t.Parallel()
+		first := newOfficeOn(t, newLedger(t), holdLook, "")
+		admin := makeToken(t, first.config, "admin", "root")
+		second := first.beside(t)
+		first.replaces(t, "policy.yaml", denyLook)
+		first.reloads(t, admin, exitYes) // only one of them
+		if d := replicasOf(t, first.config); len(d.Replicas) != 2 || !d.BundlesDiffer {
+			t.Errorf("the replicas are %+v", d)
+		}
+		_, body := first.gets(t, "/readyz", "")
+		if !strings.Contains(body, `"warnings":["bundle_differs"]`) {
+			t.Errorf("/readyz of the one that has reloaded: %s", body)
+		}
+		first.agent("/mcp", first.ci).gets(t, "echo__look", `{"n":1}`, "policy_denied")
+		run := second.held(t, second.agent("/mcp", second.ci), `{"n":2}`)
+		second.decide(t, "approve", run, second.bob)
+		soon(t, "one of the replicas has ended the call", func() bool { return recorded(t, first.dir)[1].Ended != "" })
+		q := recorded(t, first.dir)[1] // whichever of the two was first has judged it by its own bundle
+		made := q.Status == ledger.Executed && q.Code == ""
+		if !made && (q.Status != ledger.Denied || q.Code != "policy_denied") {
+			t.Errorf("the call has ended as %+v", q)
+		}
+		if n := first.u.Calls.Load(); n != map[bool]int32{true: 1, false: 0}[made] {
+			t.Errorf("the server got %d calls, and the run has ended as %s", n, q.Status)
+		}
+		second.reloads(t, admin, exitYes)
+		second.agent("/mcp", second.ci).gets(t, "echo__look", `{"n":3}`, "policy_denied")
+		if d := replicasOf(t, first.config); len(d.Replicas) != 2 || d.BundlesDiffer {
+			t.Errorf("the replicas are %+v", d)
+		}
+		soon(t, "no replica has another bundle", func() bool {
+			code, body := second.gets(t, "/readyz", "")
+			return code == http.StatusOK && !strings.Contains(body, "bundle_differs")
+		})
+		verifies(t, first.dir)
+	})
+}
+
+// recordHas reports whether the entries of a run name a bundle.
+func recordHas(t *testing.T, dir, run, bundle string) (has bool) {
+	t.Helper()
+	inLedger(t, dir, func(r ledger.Reader) error {
+		for e, err := range ledger.Events(r, 0) {
+			if err != nil {
+				return err
+			}
+			has = has || e.RunID == run && strings.Contains(string(e.Payload), bundle)
+		}
+		return nil
+	})
+	return has
+}

@@ -1,0 +1,473 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
+	"pgfsm/traces/ledger"
+)
+
+const openLook = `version: 1
+policies:
+  - {id: free, match: {tool: look}, effect: allow, reason: "Anybody may look."}
+`
+
+const denyLook = `version: 1
+policies:
+  - {id: closed, match: {tool: look}, effect: deny, reason: "Nobody may look."}
+`
+
+// reloads asks the gateway to reload, as an administrator, and wants the exit code.
+func (o *office) reloads(t *testing.T, admin string, code int) cli.Result {
+	t.Helper()
+	got := command(t.Context(), map[string]string{"PGFSM_TOKEN": admin}, "reload", "--json", "--url", o.admin, "-c", o.config)
+	got.Want(t, code)
+	return got
+}
+
+// activations are the entries of the log about bundles, as texts.
+func activations(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	inLedger(t, dir, func(r ledger.Reader) error {
+		all = nil
+		for e, err := range ledger.Events(r, 0) {
+			if err != nil {
+				return err
+			}
+			if e.Type == ledger.BundleActivated {
+				all = append(all, string(e.Payload))
+			}
+		}
+		return nil
+	})
+	return all
+}
+
+// compact is JSON without white space.
+func compact(text string) string { return strings.Join(strings.Fields(text), "") }
+
+// replaces writes a file in one step.
+func (o *office) replaces(t *testing.T, name, text string) {
+	t.Helper()
+	o.writes(t, name+".new", text)
+	if err := os.Rename(filepath.Join(o.dir, name+".new"), filepath.Join(o.dir, name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestReload: pgfsm reload makes another policy active, says what changed, and the log has who asked.
+func TestReload(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, openLook, "")
+	admin := makeToken(t, o.config, "admin", "root")
+	a := o.agent("/mcp", o.ci)
+	a.gets(t, "echo__look", `{"n":1}`, "hi")
+	o.replaces(t, "policy.yaml", denyLook)
+	a.gets(t, "echo__look", `{"n":1}`, "hi")
+	got := o.reloads(t, admin, exitYes)
+	for pointer, want := range map[string]string{ // in any order
+		"/changed": `["policy"]`, "/restart": "[]", "/compared/calls": "2", "/compared/decided_otherwise": "2",
+		"/compared/kinds": `{"newly-denied":2,"policy-changed":2}`, "/compared/runs/0/after": "deny", "/compared/runs/0/by": "closed",
+	} {
+		if is := compact(got.Member(pointer)); is != want {
+			t.Errorf("%s is %s, want %s", pointer, is, want)
+		}
+	}
+	a.gets(t, "echo__look", `{"n":1}`, "policy_denied")
+	o.u.Reached(t, 2)
+	log := activations(t, o.dir)
+	if len(log) != 2 || !strings.Contains(log[0], `"cause":"start"`) || !strings.Contains(log[1], `"actor":"root"`) ||
+		!strings.Contains(log[1], `"bundle":"`+got.Member("/bundle")+`"`) || !strings.Contains(log[1], `"previous":"`+got.Member("/previous")+`"`) {
+		t.Errorf("the log has %q, the answer is %s", log, got.Stdout)
+	}
+	if _, body := o.served.gets(t, "/metrics", ""); !strings.Contains(body, `pgfsm_bundle_info{digest="`+got.Member("/bundle")+`"} 1`) || strings.Contains(body, got.Member("/previous")) {
+		t.Errorf("the metrics name another bundle: %s", body)
+	}
+	again := o.reloads(t, admin, exitYes)
+	if again.Member("/changed") != "[]" || again.Member("/bundle") != got.Member("/bundle") || len(activations(t, o.dir)) != 2 {
+		t.Errorf("a second reload says %s", again.Stdout)
+	}
+	if all := recorded(t, o.dir); len(all) != 3 || string(all[2].Bundle) != got.Member("/bundle") || string(all[1].Bundle) != got.Member("/previous") {
+		t.Errorf("the runs are %+v", all)
+	}
+	verifies(t, o.dir)
+}
+
+// TestReloadSendsNoTokenInClear: the token of an admin crosses no network without TLS.
+func TestReloadSendsNoTokenInClear(t *testing.T) {
+	t.Parallel()
+	got := command(t.Context(), map[string]string{"PGFSM_TOKEN": "pgfsm_x"}, "reload", "--url", "http://gateway.example")
+	if got.Want(t, exitCould); !strings.Contains(got.Stderr, "use https") {
+		t.Errorf("reload says %s", got.Stderr)
+	}
+}
+
+// TestReloadRefused: a configuration that cannot be used changes nothing, and the answer names the place.
+func TestReloadRefused(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, openLook, "")
+	admin := makeToken(t, o.config, "admin", "root")
+	a := o.agent("/mcp", o.ci)
+	config, err := os.ReadFile(o.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := func(name string) string { return filepath.Join(o.dir, name) }
+	for _, tt := range []struct {
+		name   string
+		breaks func(t *testing.T)
+		says   []string
+	}{
+		{"not-yaml", func(t *testing.T) { o.replaces(t, "policy.yaml", "version: 1\npolicies: [") }, []string{"policy.yaml:2"}},
+		{"half-a-file", func(t *testing.T) { o.replaces(t, "policy.yaml", openLook[:len(openLook)-20]) }, []string{"policy.yaml:3"}},
+		{"an-unknown-key", func(t *testing.T) { o.replaces(t, "pgfsm.yaml", string(config)+"serv: {}\n") }, []string{"pgfsm.yaml:", "unknown key"}},
+		{"a-missing-file", func(t *testing.T) {
+			if err := os.Remove(in("allowlist.json")); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"pgfsm.yaml:3", "allowlist.json cannot be read"}},
+		{"the-configuration-is-missing", func(t *testing.T) {
+			if err := os.Remove(o.config); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"pgfsm.yaml", "cannot be read"}},
+		{"others-may-write-it", func(t *testing.T) {
+			if err := os.Chmod(in("policy.yaml"), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"policy.yaml cannot be read", "others may write it"}},
+		{"a-folder-in-place-of-the-policy", func(t *testing.T) {
+			if err := os.Remove(in("policy.yaml")); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Mkdir(in("policy.yaml"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"policy.yaml cannot be read"}},
+		{"lint", func(t *testing.T) {
+			o.replaces(t, "policy.yaml", openLook+"  - {id: late, match: {tool: look}, effect: deny, reason: \"Never.\"}\n")
+		}, []string{"lint: [policy_unreachable]", "policy.yaml:4", "late"}},
+		{"deny-that-matches-nothing", func(t *testing.T) {
+			o.replaces(t, "policy.yaml", "version: 1\npolicies:\n  - {id: never, match: {tool: \"{write,look}\"}, effect: deny, reason: \"Never.\"}\n"+
+				"  - {id: look, effect: allow, reason: Look.}\n")
+		}, []string{"lint: [match_impossible]", "policy.yaml:3", "never"}},
+		{"tests", func(t *testing.T) {
+			o.writes(t, "tests.yaml", "tests:\n  - {name: Nobody looks, input: {server: echo, tool: look}, expect: deny}\n")
+		}, []string{"tests.yaml:2", "Nobody looks", "want deny"}},
+		{"tests-that-cannot-be-read", func(t *testing.T) { o.writes(t, "tests.yaml", "tests: 1\n") }, []string{"tests.yaml:1"}},
+		{"a-variable-that-is-not-set", func(t *testing.T) {
+			o.replaces(t, "pgfsm.yaml", strings.Replace(string(config), "type: http,", `type: http, headers: {X-Key: "${env:NOT_SET_ANYWHERE}"},`, 1))
+		}, []string{"pgfsm.yaml:2", "NOT_SET_ANYWHERE"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.breaks(t)
+			before := len(activations(t, o.dir))
+			got := o.reloads(t, admin, exitNo)
+			if got.Member("/code") != "reload_refused" {
+				t.Errorf("the code is %s", got.Stdout)
+			}
+			for _, words := range tt.says {
+				if !strings.Contains(got.Member("/reason"), words) {
+					t.Errorf("the reason lacks %q: %s", words, got.Member("/reason"))
+				}
+				soon(t, "the log has the reason", func() bool { return strings.Contains(o.stderr.String(), words) })
+			}
+			if n := len(activations(t, o.dir)); n != before {
+				t.Errorf("the log has %d activations, before %d", n, before)
+			}
+			a.gets(t, "echo__look", `{"n":1}`, "hi")
+			for _, name := range []string{"policy.yaml", "tests.yaml"} {
+				if err := os.RemoveAll(in(name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			o.replaces(t, "pgfsm.yaml", string(config))
+			o.writes(t, "policy.yaml", openLook)
+			o.writes(t, "allowlist.json", `{"echo": ["look"]}`)
+		})
+	}
+	for _, tt := range []struct {
+		name, token, reason string
+		code                int
+	}{
+		{"of-an-approver", o.bob, "role", exitNo},
+		{"of-an-agent", o.ci, "role", exitNo},
+		{"of-nobody", "pgfsm_" + strings.Repeat("a", 60), "", exitNo},
+		{"missing", "", "", exitCould},
+	} {
+		t.Run("token-"+tt.name, func(t *testing.T) {
+			o.replaces(t, "policy.yaml", denyLook)
+			if got := o.reloads(t, tt.token, tt.code); !strings.Contains(got.Stdout, tt.reason) {
+				t.Errorf("it says %s", got.Stdout)
+			}
+			a.gets(t, "echo__look", `{"n":1}`, "hi")
+		})
+	}
+}
+
+// TestServeLogsLint: a policy that denies nothing is an error in the log from the start on.
+func TestServeLogsLint(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, strings.Replace(denyLook, "tool: look", `tool: "!look"`, 1), "")
+	if said := o.stderr.String(); !strings.Contains(said, "code=match_impossible file=") {
+		t.Errorf("the log lacks the error of lint:\n%s", said)
+	}
+}
+
+// TestReloadRestart: keys that need a restart are named, and the rest is taken.
+func TestReloadRestart(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, openLook, "")
+	admin := makeToken(t, o.config, "admin", "root")
+	a := o.agent("/mcp", o.ci)
+	config, err := os.ReadFile(o.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.replaces(t, "policy.yaml", denyLook)
+	o.replaces(t, "pgfsm.yaml", strings.Replace(string(config), "pgfsm.db", "other.db", 1)+
+		"serve: {listen: \"127.0.0.1:1\", hosts: [mcp.example.com], sessions: 7, denials: opaque}\ntraces: {dir: elsewhere}\n")
+	for range 2 {
+		got := o.reloads(t, admin, exitYes)
+		if compact(got.Member("/restart")) != `["ledger","serve.hosts","serve.listen","serve.sessions","traces.dir"]` {
+			t.Errorf("it says %s", got.Stdout)
+		}
+	}
+	a.gets(t, "echo__look", `{"n":1}`, "refused")
+	if all := recorded(t, o.dir); len(all) != 1 || all[0].Code != "policy_denied" {
+		t.Errorf("the former ledger has %+v", all)
+	}
+	if got := activations(t, o.dir); len(got) != 2 || !strings.Contains(got[1], `"changed":["policy","serve.denials"]`) {
+		t.Errorf("the log has %q", got)
+	}
+}
+
+// TestReloadSignal: SIGHUP and a file behind a changed symbolic link are reloads, too; after a kill, the next start loads the files.
+func TestReloadSignal(t *testing.T) {
+	t.Parallel()
+	u := mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))
+	dir := gatewayFolder(t, u, inOffice)
+	// As Kubernetes mounts a ConfigMap: the files are links through ..data, which is a link to a folder that is replaced as a whole.
+	publish := func(version, policy string) {
+		t.Helper()
+		if err := os.Mkdir(filepath.Join(dir, version), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		cli.Write(t, filepath.Join(dir, version, "policy.yaml"), policy)
+		if err := os.Symlink(version, filepath.Join(dir, "..data_tmp")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish("..one", openLook)
+	if err := os.Symlink("..data/policy.yaml", filepath.Join(dir, "policy.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, dir, "--watch")
+	ci := makeToken(t, s.config, "agent", "ci")
+	a := s.agent("/mcp", ci)
+	a.gets(t, "echo__look", `{"n":1}`, "hi")
+	publish("..two", denyLook)
+	a.becomes(t, "echo__look", `{"n":1}`, "hi", "policy_denied")
+	publish("..three", "nothing")
+	soon(t, "the log says why nothing changed", func() bool {
+		return strings.Contains(s.stderr.String(), "reload failed: the former configuration stays active")
+	})
+	a.gets(t, "echo__look", `{"n":1}`, "policy_denied")
+	publish("..four", holdLook)
+	a.becomes(t, "echo__look", `{"n":1}`, "policy_denied", "approval_required")
+	var causes []string
+	for _, entry := range activations(t, dir) {
+		cause, _ := cli.At([]byte(entry), "/cause")
+		causes = append(causes, string(cause))
+	}
+	same(t, "the causes", []string{`"start"`, `"watch"`, `"watch"`}, causes)
+	s.kill()
+
+	cli.Write(t, filepath.Join(dir, "..four", "policy.yaml"), denyLook) // while nobody watches
+	s = serve(t, dir)
+	a = s.agent("/mcp", ci)
+	a.gets(t, "echo__look", `{"n":2}`, "policy_denied")
+	publish("..five", openLook)
+	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	a.becomes(t, "echo__look", `{"n":2}`, "policy_denied", "hi")
+	if log := activations(t, dir); !strings.Contains(log[len(log)-1], `"cause":"signal"`) {
+		t.Errorf("the log ends with %s", log[len(log)-1])
+	}
+	s.stop(t, exitYes)
+	verifies(t, dir)
+}
+
+// TestReloadConnections: a server that did not change keeps its connection, and the session of the client stays. Its client is told of
+// another list of tools only if it is one.
+func TestReloadConnections(t *testing.T) {
+	t.Parallel()
+	begun := map[string]*atomic.Int32{"echo": {}, "more": {}, "late": {}}
+	server := func(name string) *mcptest.Server {
+		return mcptest.New(t, func(method string) string {
+			if method == "initialize" {
+				begun[name].Add(1)
+			}
+			return mcptest.But("tools/list", mcptest.TwoTools)(method)
+		})
+	}
+	echo, more, late := server("echo"), server("more"), server("late")
+	config := func(servers string) string {
+		return "version: 1\nservers:\n  echo: {type: http, url: " + cli.Quote(echo.URL) + "}\n" + servers + "allowlist: allowlist.json\nledger: sqlite:pgfsm.db\n"
+	}
+	second := "  more: {type: http, url: " + cli.Quote(more.URL) + "}\n"
+	o := &office{dir: cli.Folder(t, "pgfsm.yaml", config(second), "allowlist.json", `{"echo": ["look"], "more": ["look"], "late": []}`)}
+	if err := os.WriteFile(filepath.Join(o.dir, "allowlist.json"), []byte(`{"echo": ["look"], "more": ["look"]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.served = serve(t, o.dir)
+	o.ci = makeToken(t, o.config, "agent", "ci")
+	admin := makeToken(t, o.config, "admin", "root")
+	a, silent := o.agent("/mcp", o.ci), o.agent("/mcp", o.ci)
+	told := a.listens(t)
+	const changed = "notifications/tools/list_changed"
+	names := func() []string {
+		_, body := a.post(`{"jsonrpc":"2.0","id":"list","method":"tools/list"}`)
+		return toolNames(t, body)
+	}
+	same(t, "the tools", []string{"echo__look", "more__look"}, names())
+	a.gets(t, "echo__look", `{}`, "hi")
+	a.gets(t, "more__look", `{}`, "hi")
+	silent.gets(t, "echo__look", `{}`, "hi")
+	before := begun["echo"].Load()
+
+	o.replaces(t, "pgfsm.yaml", config("  more: {type: http, timeout: 7s, url: "+cli.Quote(more.URL)+"}\n")) // another connection, the same list
+	connected := begun["more"].Load()
+	o.reloads(t, admin, exitYes)
+	a.gets(t, "more__look", `{}`, "hi")
+	if n := begun["more"].Load(); n <= connected {
+		t.Errorf("the changed server was initialized %d times, before %d", n, connected)
+	}
+	o.replaces(t, "pgfsm.yaml", config(second+"  late: {type: http, url: "+cli.Quote(late.URL)+"}\n"))
+	o.replaces(t, "allowlist.json", `{"echo": ["look"], "more": ["look"], "late": ["look"]}`)
+	o.reloads(t, admin, exitYes)
+	soon(t, "the client is told of a longer list", func() bool { return len(told.taken()) == 1 })
+	same(t, "the tools", []string{"echo__look", "more__look", "late__look"}, names())
+	a.gets(t, "late__look", `{}`, "hi")
+	o.replaces(t, "pgfsm.yaml", config("  late: {type: http, url: "+cli.Quote(late.URL)+"}\n"))
+	o.replaces(t, "allowlist.json", `{"echo": ["look"], "late": ["look"]}`)
+	o.reloads(t, admin, exitYes)
+	soon(t, "the client is told of a shorter list", func() bool { return len(told.taken()) == 2 })
+	same(t, "the tools", []string{"echo__look", "late__look"}, names())
+	silent.gets(t, "echo__look", `{}`, "hi")
+	if n := begun["echo"].Load(); n != before {
+		t.Errorf("the server that did not change was initialized %d times, before %d", n, before)
+	}
+	same(t, "what the client was told", []string{changed, changed}, told.taken())
+	if _, body := a.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"more__look","arguments":{}}}`); !strings.Contains(string(body), "there is no tool of this name") {
+		t.Errorf("a call of the removed server: %s", body)
+	}
+	resp, _ := o.served.gets(t, "/healthz", "")
+	if resp != http.StatusOK || !slices.Contains(names(), "late__look") {
+		t.Errorf("the gateway is not healthy: %d", resp)
+	}
+}
+
+// TestReloadSignalAtTheEnd: SIGHUP does not end a gateway that waits for its collector before it ends by itself.
+func TestReloadSignalAtTheEnd(t *testing.T) {
+	t.Parallel()
+	asked, answer := make(chan struct{}, 100), make(chan struct{})
+	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked <- struct{}{}
+		<-answer
+	}))
+	t.Cleanup(collector.Close)
+	o := newOffice(t, openLook, "telemetry: {otlp: {endpoint: "+cli.Quote(collector.URL)+"}}\n")
+	o.agent("/mcp", o.ci).gets(t, "echo__look", `{}`, "hi")
+	o.interrupt(t)
+	<-asked
+	if err := o.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	close(answer)
+	o.ends(t, exitYes)
+	verifies(t, o.dir)
+}
+
+// TestReloadTwiceUnderCall: a call goes on, also if the next reload keeps its server and a later one changes it.
+func TestReloadTwiceUnderCall(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, openLook, "")
+	admin := makeToken(t, o.config, "admin", "root")
+	answer := make(chan struct{})
+	o.u.Does(o.u.Waits(answer))
+	got := make(chan string)
+	go func() { got <- o.agent("/mcp", o.ci).call("echo__look", `{"n":1}`).code() }()
+	o.u.Await(t, "tools/call")
+	o.replaces(t, "policy.yaml", denyLook)
+	o.reloads(t, admin, exitYes)
+	config, err := os.ReadFile(o.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.replaces(t, "pgfsm.yaml", strings.Replace(string(config), "type: http,", "type: http, timeout: 9s,", 1))
+	if changed := o.reloads(t, admin, exitYes).Member("/changed"); compact(changed) != `["servers"]` {
+		t.Errorf("the second reload changed %s", changed)
+	}
+	o.agent("/mcp", o.ci).gets(t, "echo__look", `{"n":2}`, "policy_denied") // the requests of the second configuration have ended
+	close(answer)
+	if code := <-got; code != "hi" {
+		t.Errorf("the call that was under way is answered with %s", code)
+	}
+	o.u.Reached(t, 1)
+	verifies(t, o.dir)
+}
+
+// listens notes the methods of what the gateway sends between the agent's requests.
+func (a *agent) listens(t *testing.T) *notes {
+	t.Helper()
+	resp, err := a.send(t.Context(), http.MethodGet, "")
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("GET: %v %+v", err, resp)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	told := new(notes)
+	go func() {
+		for in := (&stream{resp: resp, in: bufio.NewScanner(resp.Body)}); ; {
+			message := in.next()
+			if message == nil {
+				return
+			}
+			method, _ := cli.At(message, "/method")
+			told.note(strings.Trim(string(method), `"`))
+		}
+	}()
+	return told
+}
+
+// toolNames are the names in an answer to tools/list.
+func toolNames(t *testing.T, body []byte) (all []string) {
+	t.Helper()
+	var answer struct {
+		Result struct {
+			Tools []struct{ Name string } `json:"tools"`
+		} `json:"result"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	for _, tool := range answer.Result.Tools {
+		all = append(all, tool.Name)
+	}
+	return all
+}

@@ -1,0 +1,163 @@
+package e2e
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"path/filepath"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A remote is a client on another machine: it finds the addresses by their names.
+type remote struct {
+	*http.Transport
+	token string
+}
+
+func (r *remote) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	if r.token != "" {
+		req.Header.Set("Authorization", "Bearer "+r.token)
+	}
+	return r.Transport.RoundTrip(req)
+}
+
+// secured writes the certificate of example.com, and returns the keys of serve for it with a client that trusts it. The names of the
+// two addresses differ in their port.
+func secured(t *testing.T) (keys string, to func(s *served, token string) *http.Client) {
+	t.Helper()
+	example := httptest.NewTLSServer(http.NotFoundHandler())
+	defer example.Close()
+	dir, pair := t.TempDir(), example.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := filepath.Join(dir, "tls.crt")
+	cli.Write(t, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})))
+	cli.Write(t, filepath.Join(dir, "tls.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
+	keys = fmt.Sprintf("public_url: %q, admin_url: %q, tls: {cert: %q, key: %q}", "https://example.com", "https://example.com:9464",
+		cert, filepath.Join(dir, "tls.key"))
+	roots := x509.NewCertPool()
+	roots.AddCert(example.Certificate())
+	return keys, func(s *served, token string) *http.Client {
+		dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+			at := map[string]string{"example.com:443": s.base, "example.com:9464": s.admin}[address]
+			return new(net.Dialer).DialContext(ctx, network, strings.TrimPrefix(at, "https://"))
+		}
+		through := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DialContext: dial}
+		t.Cleanup(through.CloseIdleConnections)
+		jar, err := cookiejar.New(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &http.Client{Transport: &remote{through, token}, Jar: jar}
+	}
+}
+
+// TestServeTLS: agents and people reach the gateway from other machines, by names and with tokens.
+func TestServeTLS(t *testing.T) {
+	t.Parallel()
+	keys, to := secured(t)
+	o := newOffice(t, holdLook, "serve: {"+keys+"}\n")
+	if want := "mcp https://example.com/mcp, listening on https://127.0.0.1:"; !strings.HasPrefix(o.announced, want) {
+		t.Errorf("serve prints %q, want the public URL and where it listens", o.announced)
+	}
+	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(),
+		&sdk.StreamableClientTransport{Endpoint: "https://example.com/mcp", HTTPClient: to(o.served, o.ci)}, nil)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, o.stderr)
+	}
+	defer session.Close()
+	if _, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "echo__look", Arguments: map[string]any{"n": 1}}); err != nil {
+		t.Fatal(err)
+	}
+	run := recorded(t, o.dir)[0].RunID
+
+	link := command(t.Context(), map[string]string{tokenVariable: o.bob}, "console", "-c", o.config)
+	link.Want(t, exitYes)
+	if !strings.HasPrefix(link.Stdout, "https://example.com:9464/console/link/") {
+		t.Errorf("the link is %s", link.Stdout)
+	}
+	bob := to(o.served, "")
+	resp, err := bob.Post(strings.TrimSpace(link.Stdout), "application/x-www-form-urlencoded", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	resp, err = bob.Get("https://example.com:9464/console/calls/" + run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	page, err := io.ReadAll(resp.Body)
+	cookies := bob.Jar.Cookies(resp.Request.URL)
+	if err != nil || !strings.Contains(string(page), "echo") || len(cookies) != 1 || cookies[0].Name != "__Host-pgfsm" {
+		t.Errorf("%s, %v, %v\n%s", resp.Status, err, cookies, page)
+	}
+}
+
+// TestServeTLSRefuses: with TLS nobody is anonymous, and no other name is served.
+func TestServeTLSRefuses(t *testing.T) {
+	t.Parallel()
+	keys, to := secured(t)
+	o := newOffice(t, holdLook, "serve: {"+keys+"}\n")
+	for _, tt := range []struct {
+		name, token, host string
+		want              int
+	}{
+		{"without-a-token", "", "", http.StatusUnauthorized},
+		{"without-a-token-for-a-local-name", "", strings.TrimPrefix(o.base, "https://"), http.StatusUnauthorized},
+		{"with-a-token-of-a-person", o.bob, "", http.StatusUnauthorized},
+		{"without-a-token-for-the-name-with-its-port", "", "example.com:443", http.StatusUnauthorized}, // the name is known
+		{"for-another-name", o.ci, "admin.example.com", http.StatusForbidden},
+		{"for-the-name-of-the-admin-address", o.ci, "example.com:9464", http.StatusForbidden},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://example.com/mcp", strings.NewReader(`{}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Content-Type", "application/json")
+			req.Host = tt.host
+			resp, err := to(o.served, tt.token).Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if body, err := io.ReadAll(resp.Body); resp.StatusCode != tt.want {
+				t.Errorf("%s %s %v, want %d", resp.Status, body, err, tt.want)
+			}
+		})
+	}
+}
+
+// TestServeTLSNeedsURL: a flag does not open an address to other machines that the configuration gives no name.
+func TestServeTLSNeedsURL(t *testing.T) {
+	t.Parallel()
+	keys, _ := secured(t)
+	_, files, _ := strings.Cut(keys, "tls: ")
+	for _, tt := range []struct{ name, listen, admin, url string }{
+		{"listen", "0.0.0.0:0", "127.0.0.1:0", "admin_url"},
+		{"admin", "127.0.0.1:0", "0.0.0.0:0", "public_url"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			u := mcptest.New(t, mcptest.Honest)
+			dir := gatewayFolder(t, u, "serve: {"+tt.url+": \"https://example.com\", tls: "+files+"}\n")
+			refusesToServe(t, u, dir, tt.listen, tt.admin, "other machines can reach this address")
+		})
+	}
+}

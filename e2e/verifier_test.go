@@ -1,0 +1,135 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
+	"pgfsm/internal/test/tool"
+	"pgfsm/traces/ledger"
+)
+
+// threeEnds holds calls that end in each way.
+const threeEnds = `version: 1
+policies:
+  - {id: people, match: {tool: look}, when: 'args.n < 9', effect: pending, reason: "People decide.", approvers: [owners], expires: 1h}
+  - {id: soon, match: {tool: look}, when: 'history.count("actor", "1h") < 9', effect: pending, reason: "Soon.", expires: 1s}
+`
+
+// TestSecondVerifierReadsServe gives the verifier in JavaScript a ledger with every type of event, which a gateway wrote for callers of an
+// identity provider, and its traces and proofs.
+func TestSecondVerifierReadsServe(t *testing.T) {
+	t.Parallel()
+	node := tool.Path(t, "nodejs", "node")
+	p := identitytest.New(t)
+	p.Clients["pgfsm-cli"] = ""
+	u := mcptest.New(t, func(method string) string {
+		if method == "initialize" {
+			return strings.Replace(mcptest.Hello, `"tools":{}`, `"tools":{},"resources":{}`, 1)
+		}
+		return mcptest.But("tools/list", mcptest.TwoTools)(method)
+	})
+	o := &provided{&office{u: u, dir: gatewayFolder(t, u, inOffice+fmt.Sprintf(`checkpoints: {key: log.key}
+identity:
+  scopes: [call]
+  issuers: [{issuer: %s, audiences: {mcp: [gateway], admin: [approvals]}, people: [pgfsm-cli], groups: /groups, display: /email, login: {cli: pgfsm-cli}}]
+  may: {approve: ["group:owners"], administer: ["group:platform"]}
+roles: {owners: ["group:owners"]}
+`, p.Issuer))}, p}
+	in := func(name string) string { return filepath.Join(o.dir, name) }
+	o.writes(t, "policy.yaml", threeEnds)
+	o.writes(t, "pgfsm.yaml", strings.Replace(cli.Read(t, in("pgfsm.yaml")), "{type: http,", "{type: http, expose: [tools, resources],", 1))
+	o.served = serve(t, o.dir)
+	admin := map[string]string{tokenVariable: o.person("root", "groups", []string{"platform"})}
+	do := func(args ...string) cli.Result {
+		t.Helper()
+		r := command(t.Context(), admin, append(args, "-c", o.config)...)
+		r.Want(t, exitYes)
+		return r
+	}
+
+	acting := o.agent("/mcp", o.robot("bob", "act", map[string]any{"sub": "ci", "email": "ci@example.com"}, "email", "bob@example.com", "scope", "call"))
+	approved := o.held(t, acting, `{"n":1}`)
+	ofAnother := fmt.Sprintf(`{"expected_digest":%q}`, o.bindingOf(t, approved, o.person("carol")))
+	o.decide(t, "approve", approved, o.person("carol", "email", "carol@example.com"))
+	acting.becomes(t, "echo__look", `{"n":1}`, "approval_required", "hi")
+	o.decide(t, "deny", o.held(t, acting, `{"n":2}`), o.person("carol"))
+	expires := o.held(t, acting, `{"n":9}`)
+	soon(t, "a vote finds that the time for it is over", func() bool {
+		resp, err := send(t.Context(), http.MethodPost, o.admin+"/approve/"+expires,
+			http.Header{"Authorization": {"Bearer " + o.person("carol")}, "Content-Type": {"application/json"}}, ofAnother)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		return err == nil && strings.Contains(string(body), "approval_expired")
+	})
+	waits := o.held(t, acting, `{"n":3}`)
+	direct := o.agent("/servers/echo/mcp", acting.token)
+	direct.post(`{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"x:y"}}`)
+	direct.token = o.robot("ci", "scope", "other")
+	if resp, body := direct.post(callMessage("look", `{}`)); resp.StatusCode != http.StatusForbidden {
+		t.Fatalf("without a scope: %s %s", resp.Status, body)
+	}
+	shows := do("approvals", "show", approved).Stdout + do("ledger", "list", "--actor", "ci@example.com", "--limit", "1").Stdout
+	for _, name := range []string{"ci@example.com (" + p.Issuer + "#ci)", "bob@example.com (" + p.Issuer + "#bob)", "by carol@example.com (" + p.Issuer + "#carol)"} {
+		if !strings.Contains(shows, name) {
+			t.Errorf("approvals show and ledger list print no %s: %s", name, shows)
+		}
+	}
+	do("identity", "block", p.Issuer, "eve")
+	do("identity", "unblock", p.Issuer, "eve")
+	vkey := do("ledger", "key", "new", "-o", in("log.key"), "--json").Member("/key")
+	do("ledger", "key", "remove", do("ledger", "key", "new", "-o", in("other.key"), "--json").Member("/key"))
+	o.writes(t, "policy.yaml", holdLook)
+	if err := o.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, "the gateway reloads", func() bool { return len(activations(t, o.dir)) == 2 })
+	o.stop(t, exitYes, `actor="ci@example.com (`+p.Issuer+`#ci)"`)
+
+	verifies := func(args ...string) {
+		t.Helper()
+		cmd := exec.Command(node, append([]string{"../traces/ledger/checkpoint/testdata/verifier.mjs"}, args...)...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("the verifier refuses %s: %s", args[0], out)
+		}
+	}
+	do("ledger", "checkpoint", "-o", in("checkpoint"))
+	for _, run := range []string{approved, waits} {
+		o.writes(t, run+".json", do("ledger", "trace", run).Stdout)
+		o.writes(t, run+".proof", do("ledger", "prove", run, "--checkpoint", in("checkpoint")).Stdout)
+		verifies("proof", in(run+".json"), in(run+".proof"), "--key", vkey)
+	}
+	seen := make(map[string]bool)
+	exported := func() {
+		t.Helper()
+		text := do("ledger", "export").Stdout
+		o.writes(t, "export", text)
+		verifies("export", in("export"), "--checkpoint", in("checkpoint"), "--key", vkey)
+		for _, kind := range ledger.Types() {
+			seen[string(kind)] = seen[string(kind)] || strings.Contains(text, `"type":"`+string(kind)+`"`)
+		}
+	}
+	exported()
+	do("ledger", "prune", "--before", time.Now().UTC().Format(time.RFC3339))
+	command(t.Context(), nil, "ledger", "copy", ledgerOf(o.dir), "sqlite:"+in("copy.db")).Want(t, exitYes)
+	o.writes(t, "pgfsm.yaml", strings.Replace(cli.Read(t, o.config), inFile, "sqlite:copy.db", 1))
+	do("token", "revoke", tokenOf(do("token", "create", "--role", "auditor", "--name", "audit", "--json").Member("/secret")))
+	exported()
+	for _, kind := range ledger.Types() {
+		if !seen[string(kind)] {
+			t.Errorf("no entry is %s: the test does not show that the verifier reads it", kind)
+		}
+	}
+}
