@@ -42,17 +42,6 @@ func (s *Subject) account() *budget {
 	return &s.deciding
 }
 
-// Charge takes units from the budget before they are used, and reports whether the budget had them. If not, the budget is spent, and every later charge
-// fails.
-func (s *Subject) Charge(units int64) bool {
-	b := s.account()
-	if b.over = b.spent() || units < 0 || uint64(units) > b.limit-b.cost(); b.over {
-		return false
-	}
-	b.limit -= uint64(units)
-	return true
-}
-
 // Spent reports whether the charged budget is spent.
 func (s *Subject) Spent() bool { return s.account().spent() }
 

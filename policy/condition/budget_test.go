@@ -57,26 +57,6 @@ func TestBudgetIsOneForAllConditions(t *testing.T) {
 	}
 }
 
-func TestCharge(t *testing.T) {
-	s := condition.NewSubject(call())
-	for _, units := range []int64{-1, math.MinInt64, condition.MaxDecision + 1} {
-		if s.WithBudget(math.MaxInt64, 0).Charge(units) || !s.Spent() {
-			t.Errorf("Charge(%d) of the largest budget succeeds", units)
-		}
-	}
-	if !s.WithBudget(math.MaxInt64, 0).Charge(condition.MaxDecision) || s.Spent() || s.Charge(1) {
-		t.Error("the largest budget is not MaxDecision")
-	}
-	p := mustBool(t, policyEnv(t), `args.list.exists(x, x == 'B')`)
-	price := cost(t, p, call())
-	if s.WithBudget(price, 0).Charge(1); s.Spent() {
-		t.Error("a charge within the budget spends it")
-	}
-	if _, err := p.True(s); !errors.Is(err, condition.ErrSpent) {
-		t.Errorf("True() after a charge = %v, want ErrSpent", err)
-	}
-}
-
 // TestBudgetHoldsTheLargestArguments evaluates one condition with a loop or a pattern over arguments of a mebibyte.
 func TestBudgetHoldsTheLargestArguments(t *testing.T) {
 	e := policyEnv(t)

@@ -152,14 +152,17 @@ func matching(c interpreter.InterpretableCall) (interpreter.InterpretableV2, err
 	if err != nil {
 		return nil, err
 	}
-	return &call{c.ID(), c.Args()[:1], func(m meter, args operands) ref.Val {
-		text, ok := args[0].(types.String)
-		if !ok {
-			return types.MaybeNoSuchOverloadErr(args[0])
-		}
-		m.spend(1 + uint64(len(text))*uint64(size)/instPerUnit)
-		return types.Bool(program.MatchString(string(text)))
-	}}, nil
+	return &call{c.ID(), c.Args()[:1], func(m meter, args operands) ref.Val { return match(m, program, size, args[0]) }}, nil
+}
+
+// match searches a text for a pattern that has a program of some size.
+func match(m meter, pattern *regexp.Regexp, size int, v ref.Val) ref.Val {
+	text, ok := v.(types.String)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(v)
+	}
+	m.spend(1 + uint64(len(text))*uint64(size)/instPerUnit)
+	return types.Bool(pattern.MatchString(string(text)))
 }
 
 // A finiteCall is a call whose result must be a finite number, if it is a double.

@@ -11,8 +11,8 @@ import (
 
 // Limits of the pattern of a `matches`.
 const (
-	MaxPattern = 512  // bytes
-	MaxRegex   = 2000 // instructions that it compiles to
+	MaxPattern = 1024 // bytes
+	MaxRegex   = 2048 // instructions that it compiles to
 )
 
 // check rejects expressions that CEL allows and the package comment excludes.
@@ -78,17 +78,22 @@ func patternRefused(pattern ast.Expr) (id int64, problem, remedy string) {
 	if !ok {
 		return pattern.ID(), "the pattern of matches must be written out", "use ==, contains, startsWith or endsWith"
 	}
+	problem, remedy = checkPattern(text)
+	return pattern.ID(), problem, remedy
+}
+
+// checkPattern returns what is wrong with a pattern; empty: nothing.
+func checkPattern(text string) (problem, remedy string) {
 	if len(text) > MaxPattern {
-		return pattern.ID(), fmt.Sprintf("the pattern has %d bytes, more than %d", len(text), MaxPattern), "split it"
+		return fmt.Sprintf("the pattern has %d bytes, more than %d", len(text), MaxPattern), "split it"
 	}
 	if _, err := regexp.Compile(text); err != nil {
-		return pattern.ID(), err.Error(), "patterns are RE2: no lookaround, no backreferences"
+		return err.Error(), "patterns are RE2: no lookaround, no backreferences"
 	}
 	if n, err := types.RegexProgramSize(text); err != nil || n > MaxRegex {
-		return pattern.ID(), fmt.Sprintf("the pattern compiles to %d instructions, more than %d", n, MaxRegex),
-			"use smaller repetitions"
+		return fmt.Sprintf("the pattern compiles to %d instructions, more than %d", n, MaxRegex), "use smaller repetitions"
 	}
-	return 0, "", ""
+	return "", ""
 }
 
 // offset is a time zone that is the same on every machine and in every year.

@@ -187,7 +187,7 @@ func TestRefused(t *testing.T) {
 		{"pattern-as-function", `matches(env, args.p)`, 1, 18, "must be written out", "startsWith"},
 		{"pattern-broken", `env.matches('(')`, 1, 13, "missing closing )", "RE2"},
 		{"pattern-lookahead", `env.matches('(?=a)')`, 1, 13, "invalid or unsupported Perl syntax", "RE2"},
-		{"pattern-large", `env.matches('(a?){500}a{500}')`, 1, 13, "instructions, more than 2000", "smaller"},
+		{"pattern-large", `env.matches('(a?){500}a{500}')`, 1, 13, "instructions, more than 2048", "smaller"},
 		{"zone-name", `now.getHours('Europe/Berlin') == 1`, 1, 14, "time zone", "+02:00"},
 		{"zone-empty", `now.getHours('') == 1`, 1, 14, "time zone", "+02:00"},
 		{"zone-path", `now.getDate('../../etc/passwd') == 1`, 1, 13, "time zone", "+02:00"},

@@ -28,8 +28,8 @@ func TestLimits(t *testing.T) {
 		{"depth-of-members", "args" + strings.Repeat(".a", 49) + " == 1", "args" + strings.Repeat(".a", 50) + " == 1", "recursion"},
 		{"depth-of-lists", strings.Repeat("[", 50) + strings.Repeat("]", 50) + " == []",
 			strings.Repeat("[", 51) + strings.Repeat("]", 51) + " == []", "recursion"},
-		{"pattern", pattern(condition.MaxPattern), pattern(condition.MaxPattern + 1), "513 bytes, more than 512"},
-		{"pattern-compiled", `env.matches('a{900}b{900}')`, `env.matches('a{1000}b{1000}')`, "instructions, more than 2000"},
+		{"pattern", pattern(condition.MaxPattern), pattern(condition.MaxPattern + 1), "1025 bytes, more than 1024"},
+		{"pattern-compiled", `env.matches('a{900}b{900}')`, `env.matches('a{1000}b{1000}c{100}')`, "instructions, more than 2048"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if _, err := e.Bool(tc.fits); err != nil {

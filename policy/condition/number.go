@@ -95,16 +95,6 @@ func inexact(a, b ref.Val) *types.Err {
 	return nil
 }
 
-// CompareNumbers returns the order of two values. It reports false if one is no number, or if an integer beyond 2^53 meets a
-// double.
-func CompareNumbers(a, b ref.Val) (order int, ok bool) {
-	if !isNumber(a) || !isNumber(b) {
-		return 0, false
-	}
-	n, ok := compare(meter{}, a, b).(types.Int)
-	return int(n), ok
-}
-
 // toDouble implements double(v). It fails if a double does not hold v with all its digits.
 func toDouble(_ meter, args operands) ref.Val {
 	v := args[0]

@@ -56,13 +56,6 @@ func (s *Subject) WithOpenRisk() *Subject {
 	return s
 }
 
-// Args returns the decoded arguments: a map, or an error if they are not one strict JSON object within the limits. A number
-// in them that neither int nor double holds is an error.
-func (s *Subject) Args() ref.Val {
-	v, _ := (*view)(s).ResolveName(names[nameArgs].Name)
-	return v.(ref.Val)
-}
-
 // Missing returns how many queries of conditions had no answer.
 func (s *Subject) Missing() int { return s.missing }
 

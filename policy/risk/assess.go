@@ -33,9 +33,12 @@ func (m *Model) Judge(subject *condition.Subject) Assessment {
 			continue
 		}
 		before := len(j.made)
-		matched, why := j.ask(r.args)
-		if matched != no && !subject.Spent() {
-			j.apply(r, matched == yes, why)
+		matches, unknown := true, error(nil)
+		if r.args != nil {
+			matches, unknown = r.args.True(subject)
+		}
+		if (matches || unknown != nil) && !subject.Spent() {
+			j.apply(r, unknown)
 		}
 		if subject.Spent() {
 			j.made = j.made[:before] // drop the contribution of this rule
@@ -82,25 +85,9 @@ type state struct {
 // effective returns the score, at least the baseline of the mode.
 func (j *judgement) effective() int { return max(j.score, j.m.modes[j.level].Baseline) }
 
-// ask evaluates a rule's predicates.
-func (j *judgement) ask(predicates []predicate) (all answer, why string) {
-	all = yes
-	for i := range predicates {
-		switch one, reason := predicates[i].ask(j.subject); one {
-		case no:
-			return no, ""
-		case unknown:
-			if all = unknown; why == "" {
-				why = reason
-			}
-		}
-	}
-	return all, why
-}
-
 // apply applies a rule. If it is unknown whether the rule matches, apply can only raise.
-func (j *judgement) apply(r *rule, certain bool, why string) {
-	before, top := j.state, len(j.m.modes)-1
+func (j *judgement) apply(r *rule, unknown error) {
+	before, top, certain := j.state, len(j.m.modes)-1, unknown == nil
 	if r.setMode >= 0 {
 		j.level = max(r.setMode, j.floor)
 	}
@@ -131,7 +118,7 @@ func (j *judgement) apply(r *rule, certain bool, why string) {
 		if made.Matched {
 			counted = "the rule counts as matched"
 		}
-		why += "; " + counted
+		why := unknown.Error() + "; " + counted
 		if made.Failed != "" {
 			why += "; " + made.Failed
 		}

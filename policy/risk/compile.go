@@ -28,9 +28,9 @@ type variable struct {
 
 type rule struct {
 	id, reason        string
-	server, tool, env *glob.Glob // nil matches everything
-	args              []predicate
-	setMode           int // -1: it sets none
+	server, tool, env *glob.Glob         // nil matches everything
+	args              *condition.Program // nil: no predicates
+	setMode           int                // -1: it sets none
 	escalate          bool
 	score             *condition.Program // nil: it sets none
 	usesVars          bool
@@ -154,7 +154,7 @@ func (c *compiler) rules(env *condition.Env) {
 		fault("id", checkID(from.ID, seen))
 		seen[from.ID] = true
 		if len(from.Reason) > MaxReasonBytes {
-			fault("reason", tooLong(len(from.Reason), MaxReasonBytes))
+			fault("reason", fmt.Errorf("it has %d bytes, more than %d", len(from.Reason), MaxReasonBytes))
 		}
 		r := rule{id: from.ID, reason: from.Reason, setMode: -1, escalate: from.Escalate}
 		r.server = compileGlob("match.server", from.Match.Server, fault)
@@ -177,10 +177,10 @@ func (c *compiler) rules(env *condition.Env) {
 			fault("args", fmt.Errorf("there are %d, more than %d", len(from.Args), MaxPredicates))
 			continue
 		}
-		for j := range from.Args {
-			p, key, err := compilePredicate(&from.Args[j])
-			fault(fmt.Sprintf("args[%d].%s", j, key), err)
-			r.args = append(r.args, p)
+		var faults []condition.PredicateError
+		r.args, faults = env.Predicates(from.Args)
+		for _, f := range faults {
+			fault(fmt.Sprintf("args[%d].%s", f.Index, f.Key), f.Err)
 		}
 		c.model.rules = append(c.model.rules, r)
 	}
@@ -191,7 +191,7 @@ func checkID(id string, seen map[string]bool) error {
 	case id == "":
 		return errors.New("it is empty")
 	case len(id) > MaxNameBytes:
-		return tooLong(len(id), MaxNameBytes)
+		return fmt.Errorf("it has %d bytes, more than %d", len(id), MaxNameBytes)
 	case !utf8.ValidString(id):
 		return errors.New("it is not UTF-8")
 	case id == ByScore:

@@ -120,7 +120,7 @@ func TestCompileRefuses(t *testing.T) {
 		{"value-absent", pred("a", "eq", ""), `rules[0] ("r"), args[0].value: `},
 		{"value-broken", pred("a", "eq", `"a`), `rules[0] ("r"), args[0].value: `},
 		{"value-two", pred("a", "eq", `1 2`), `rules[0] ("r"), args[0].value: `},
-		{"value-too-large", pred("a", "eq", `"`+strings.Repeat("v", risk.MaxValueBytes-1)+`"`),
+		{"value-too-large", pred("a", "eq", `"`+strings.Repeat("v", condition.MaxValueBytes-1)+`"`),
 			`rules[0] ("r"), args[0].value: it has 65537 bytes`},
 		{"value-null", pred("a", "eq", "null"),
 			`rules[0] ("r"), args[0].value: null compares with nothing; ask with exists`},
@@ -141,11 +141,11 @@ func TestCompileRefuses(t *testing.T) {
 			`rules[0] ("r"), args[0].value: every text contains the empty text`},
 		{"matches-nothing", pred("a", "matches", `""`), `rules[0] ("r"), args[0].value: matches takes a pattern`},
 		{"matches-number", pred("a", "matches", `5`), `rules[0] ("r"), args[0].value: matches takes a pattern`},
-		{"matches-lookahead", pred("a", "matches", `"(?=a)"`), `rules[0] ("r"), args[0].value: not a pattern of RE2`},
+		{"matches-lookahead", pred("a", "matches", `"(?=a)"`), `rules[0] ("r"), args[0].value: error parsing regexp`},
 		{"matches-too-long", pred("a", "matches", `"`+strings.Repeat("a", 1025)+`"`),
-			`rules[0] ("r"), args[0].value: it has 1025 bytes, more than 1024`},
-		{"matches-repeats", pred("a", "matches", steps(risk.MaxPatternSteps+1)),
-			`rules[0] ("r"), args[0].value: the pattern has 2049 instructions, more than 2048`},
+			`rules[0] ("r"), args[0].value: the pattern has 1025 bytes, more than 1024`},
+		{"matches-repeats", pred("a", "matches", steps(condition.MaxRegex+1)),
+			`rules[0] ("r"), args[0].value: the pattern compiles to 2049 instructions, more than 2048`},
 		{"exists-number", pred("a", "exists", `1`), `rules[0] ("r"), args[0].value: exists takes true or false`},
 
 		{"by-score-no-mode", when(risk.Threshold{Mode: "x", When: "true"}),
@@ -208,8 +208,8 @@ func TestCompileAtTheLimits(t *testing.T) {
 	}
 	c.Rules[0].Args = arg("p", "in", list(risk.MaxIn))
 	c.Rules[1].Args = arg("p", "matches", `"`+strings.Repeat("a", risk.MaxPatternBytes)+`"`)
-	c.Rules[2].Args = arg("p", "eq", `"`+strings.Repeat("v", risk.MaxValueBytes-2)+`"`)
-	c.Rules[4].Args = arg("p", "matches", steps(risk.MaxPatternSteps))
+	c.Rules[2].Args = arg("p", "eq", `"`+strings.Repeat("v", condition.MaxValueBytes-2)+`"`)
+	c.Rules[4].Args = arg("p", "matches", steps(condition.MaxRegex))
 	c.Rules[3].ScoreExpr = "vars.v63"
 	for i := range risk.MaxThresholds {
 		c.ModeByScore = append(c.ModeByScore, risk.Threshold{Mode: modes[len(modes)-1-i].Name, When: fmt.Sprintf("score >= %d.0", 900-i)})

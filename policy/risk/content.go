@@ -1,10 +1,6 @@
 package risk
 
-import (
-	"github.com/go-json-experiment/json/jsontext"
-
-	"pgfsm/policy/condition"
-)
+import "pgfsm/policy/condition"
 
 // MaxScore is the highest score; the lowest is 0.
 const MaxScore = 1000
@@ -20,15 +16,13 @@ const (
 	MaxModes        = 16
 	MaxVars         = 64
 	MaxRules        = 1000
-	MaxPredicates   = 32   // of one rule
-	MaxThresholds   = 16   // entries of set_mode_by_score
-	MaxIn           = 1024 // elements of the value of in
-	MaxNameBytes    = 128  // of an id or of a mode's name
+	MaxPredicates   = 32 // of one rule
+	MaxThresholds   = 16 // entries of set_mode_by_score
+	MaxIn           = condition.MaxIn
+	MaxNameBytes    = 128 // of an id or of a mode's name
 	MaxReasonBytes  = 1024
-	MaxPathBytes    = 512
-	MaxValueBytes   = 64 << 10 // of a predicate's value
-	MaxPatternBytes = 1024
-	MaxPatternSteps = 2048 // instructions of a compiled pattern
+	MaxPathBytes    = condition.MaxPathBytes
+	MaxPatternBytes = condition.MaxPattern
 )
 
 // Content is risk.yaml with every default filled in.
@@ -74,30 +68,24 @@ type Match struct {
 }
 
 // Predicate tests one place in the arguments.
-type Predicate struct {
-	Path  string         `json:"path"` // a JSON pointer if it begins with "/", else the name of an argument
-	Op    string         `json:"op"`
-	Value jsontext.Value `json:"value"`
-}
+type Predicate = condition.Predicate
 
 // The ops of a [Predicate].
 const (
-	OpEq       = "eq"
-	OpNe       = "ne"
-	OpGt       = "gt"
-	OpGte      = "gte"
-	OpLt       = "lt"
-	OpLte      = "lte"
-	OpIn       = "in"
-	OpContains = "contains"
-	OpMatches  = "matches"
-	OpExists   = "exists"
+	OpEq       = condition.OpEq
+	OpNe       = condition.OpNe
+	OpGt       = condition.OpGt
+	OpGte      = condition.OpGte
+	OpLt       = condition.OpLt
+	OpLte      = condition.OpLte
+	OpIn       = condition.OpIn
+	OpContains = condition.OpContains
+	OpMatches  = condition.OpMatches
+	OpExists   = condition.OpExists
 )
 
 // Ops returns every op, in the order of the manual.
-func Ops() []string {
-	return []string{OpEq, OpNe, OpGt, OpGte, OpLt, OpLte, OpIn, OpContains, OpMatches, OpExists}
-}
+func Ops() []string { return condition.Ops() }
 
 // Threshold names the mode of the scores for which When is true.
 type Threshold struct {

@@ -49,6 +49,11 @@ const maxFailed = 256
 // Decide judges a call by the first policy that matches it. It is safe for concurrent use, with a Subject each.
 // Without a Subject the call is denied.
 func (s *Set) Decide(sub *condition.Subject) Decision {
+	return s.decide(sub, func(*policy, *verdict) {})
+}
+
+// decide tells observe each policy that it considers, with its verdict; nil if the globs do not match.
+func (s *Set) decide(sub *condition.Subject, observe func(*policy, *verdict)) Decision {
 	d := Decision{Effect: Deny, Reason: noMatch}
 	if s == nil || sub == nil {
 		return d
@@ -57,9 +62,11 @@ func (s *Set) Decide(sub *condition.Subject) Decision {
 	for i := range s.policies {
 		p := &s.policies[i]
 		if !p.fits(&in) {
+			observe(p, nil)
 			continue
 		}
 		v := p.judge(sub)
+		observe(p, &v)
 		switch {
 		case v.matched && p.shadow:
 			d.Shadow = append(d.Shadow, ShadowDecision{v.condition, v.effect, v.failure(), p.id})

@@ -21,93 +21,85 @@ type Considered struct {
 const maxQuoted = 200
 
 // Explain is [Set.Decide] with every policy that it considered: from the first to the one that decided, or all.
-func (s *Set) Explain(sub *condition.Subject) (Decision, []Considered) {
-	d := Decision{Effect: Deny, Reason: noMatch}
-	if s == nil || sub == nil {
-		return d, nil
-	}
-	in := sub.Input()
-	var all []Considered
-	for i := range s.policies {
-		p := &s.policies[i]
-		c := Considered{Policy: p.id, Shadow: p.shadow, Why: p.misfit(&in)}
-		if c.Why != "" {
-			all = append(all, c)
-			continue
+func (s *Set) Explain(sub *condition.Subject) (d Decision, all []Considered) {
+	d = s.decide(sub, func(p *policy, v *verdict) {
+		c := Considered{Policy: p.id, Shadow: p.shadow}
+		if v == nil {
+			in := sub.Input()
+			c.Why = p.misfit(&in)
+		} else {
+			c.Matched, c.Why = v.matched, p.why(v)
 		}
-		v := p.judge(sub)
-		c.Matched, c.Why = v.matched, p.why(&v)
 		all = append(all, c)
-		switch {
-		case v.matched && p.shadow:
-			d.Shadow = append(d.Shadow, ShadowDecision{v.condition, v.effect, v.failure(), p.id})
-		case v.matched:
-			p.decide(&d, v)
-			return d, all
-		}
-	}
+	})
 	return d, all
 }
 
-// Settled reports whether the decision is the same whatever the missing answers about calls before are. Conditions that
-// fail once one was missing can come to anything; open says that from the start, for the risk depends on such an answer.
+// Settled reports whether the decision is the same whatever the missing answers about calls before are. open says that the risk depends
+// on such an answer.
 func (s *Set) Settled(sub *condition.Subject, open bool) bool {
 	if s == nil || sub == nil {
 		return true
 	}
 	in := sub.Input()
-	can := make(map[string]bool) // the effects
-	// ask returns what a condition can come to, and whether it fails for certain.
-	ask := func(c *condition.Program) (yes, no, failed bool) {
-		if c == nil {
-			return false, true, false
-		}
-		before := sub.Missing()
-		is, err := c.True(sub)
-		if err != nil && (open || sub.Missing() > before) {
-			return true, true, false
-		}
-		return is && err == nil, !is && err == nil, err != nil
-	}
+	possible := make(map[string]bool) // effects
 	for i := range s.policies {
 		p := &s.policies[i]
-		if p.shadow || !p.fits(&in) {
-			continue
-		}
-		passes := false // the policy may not match
-		if p.when != nil {
-			yes, no, failed := ask(p.when)
-			if (failed || yes && no) && p.strict || sub.Spent() {
-				can[Deny] = true
-			}
-			if passes = no || failed && !p.strict; failed && p.strict {
-				return len(can) == 1
-			} else if !yes {
-				continue
-			}
-		}
-		deny, goesOn, failed := ask(p.deny)
-		if deny || failed {
-			can[Deny] = true
-		}
-		if goesOn {
-			yes, no, failed := ask(p.ask)
-			if failed || yes && no {
-				can[Deny] = true
-			}
-			if yes {
-				can[Pending] = true
-			}
-			if no {
-				can[p.effect] = true
-			}
-		}
-		if !passes {
-			return len(can) == 1
+		if !p.shadow && p.fits(&in) && !p.settle(sub, open, possible) {
+			return len(possible) == 1
 		}
 	}
-	can[Deny] = true // no policy matches
-	return len(can) == 1
+	possible[Deny] = true // no policy matches
+	return len(possible) == 1
+}
+
+// The possible results of a condition.
+const (
+	isTrue = 1 << iota
+	isFalse
+	fails
+)
+
+// settle adds the effects that a policy can have, and reports whether the next policy may decide.
+func (p *policy) settle(sub *condition.Subject, open bool, possible map[string]bool) (passes bool) {
+	ask := func(c *condition.Program, unwritten int) int {
+		if c == nil {
+			return unwritten
+		}
+		before := sub.Missing()
+		switch yes, err := c.True(sub); {
+		case err != nil && (open || sub.Missing() > before):
+			return isTrue | isFalse | fails
+		case err != nil:
+			return fails
+		case yes:
+			return isTrue
+		}
+		return isFalse
+	}
+
+	when := ask(p.when, isTrue)
+	if sub.Spent() || when&fails != 0 && p.strict {
+		possible[Deny] = true
+	}
+	passes = !sub.Spent() && (when&isFalse != 0 || when&fails != 0 && !p.strict)
+	if when&isTrue == 0 {
+		return passes
+	}
+	deny := ask(p.deny, isFalse)
+	if deny&(isTrue|fails) != 0 {
+		possible[Deny] = true
+	}
+	if deny&isFalse == 0 {
+		return passes
+	}
+	held := ask(p.ask, isFalse)
+	for result, effect := range map[int]string{isTrue: Pending, isFalse: p.effect, fails: Deny} { // in any order
+		if held&result != 0 {
+			possible[effect] = true
+		}
+	}
+	return passes
 }
 
 // misfit describes the glob that does not fit; empty if all do.
