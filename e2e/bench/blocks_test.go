@@ -13,7 +13,6 @@ type world struct {
 	upstream *process
 	direct   *place
 	bare     *place
-	floor    *place
 	places   map[setup]*place
 }
 
@@ -21,7 +20,6 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, upstream: self(t, upstreamRole), places: map[setup]*place{}}
 	w.direct = w.upstream.place("/mcp")
 	w.bare = self(t, bareRole, proxyTo+"="+w.upstream.host).place("/mcp")
-	w.floor = self(t, floorRole).place("/mcp")
 	return w
 }
 
@@ -32,7 +30,7 @@ func (p *process) place(path string) *place {
 // at is where a pgfsm of a setup is, which is always the same: with several servers the place where their tools are joined.
 func (w *world) at(s setup) *place {
 	if w.places[s] == nil {
-		w.places[s] = &place{missing: s.program() == "", start: func() place {
+		w.places[s] = &place{missing: *program == "", start: func() place {
 			g := s.serve(w.t, w.upstream)
 			if s.servers > 1 {
 				return g.joined()
@@ -69,22 +67,21 @@ func (w *world) without(k kind) []variant {
 // Go SDK. Callers that need nearly no time themselves show the cost of a gateway more sharply.
 func (w *world) headline() (blocks []block) {
 	for _, b := range []block{
-		{title: "Calls of 32 B", callers: 1, open: plain}, {title: "Calls of 32 B", callers: 32, open: plain},
-		{title: "Calls of 32 B", callers: 256, open: plain},
-		{title: "Calls of 32 B, clients of the Go SDK", callers: 1, open: sdkClient},
-		{title: "Calls of 32 B, clients of the Go SDK", callers: 32, open: sdkClient},
+		{title: "Calls of 32 B", callers: 1, open: openPlain}, {title: "Calls of 32 B", callers: 32, open: openPlain},
+		{title: "Calls of 32 B", callers: 256, open: openPlain},
+		{title: "Calls of 32 B, clients of the Go SDK", callers: 1, open: openSDK},
+		{title: "Calls of 32 B, clients of the Go SDK", callers: 32, open: openSDK},
 	} {
 		b.variants = append(w.without(echo),
 			variant{"pgfsm, no ledger", w.at(volatile), echo, []bar{{1, ratioBar, 1.1, bareProxy}, {32, shareBar, 0.95, bareProxy}}},
 			variant{"pgfsm, ledger", w.at(durable), echo, []bar{{1, ratioBar, 2.2, bareProxy}, {32, shareBar, 0.75, bareProxy}}},
 			variant{"pgfsm, ledger, denied", w.at(durable), refused, []bar{{b.callers, cheaperBar, 1, "pgfsm, ledger"}}},
 			variant{"pgfsm, ledger, 4 servers joined", w.at(joined), echo, nil},
-			variant{"callers alone", w.floor, echo, nil},
 		)
 		blocks = append(blocks, b)
 	}
 	large := blob(64 << 10)
-	return append(blocks, block{title: "Answers of 64 KiB, clients of the Go SDK", callers: 1, open: sdkClient, variants: append(w.without(large),
+	return append(blocks, block{title: "Answers of 64 KiB, clients of the Go SDK", callers: 1, open: openSDK, variants: append(w.without(large),
 		variant{"pgfsm, no ledger", w.at(volatile), large, []bar{{1, ratioBar, 1.1, bareProxy}}},
 		variant{"pgfsm, ledger", w.at(durable), large, nil},
 	)})
@@ -94,44 +91,22 @@ func (w *world) headline() (blocks []block) {
 func (w *world) matrix() (blocks []block) {
 	for _, n := range []int{1, 32} {
 		for _, size := range []int{64 << 10, 1 << 20} {
-			blocks = append(blocks, block{title: fmt.Sprintf("Answers of %d KiB", size>>10), callers: n, open: plain, variants: append(w.without(blob(size)),
+			blocks = append(blocks, block{title: fmt.Sprintf("Answers of %d KiB", size>>10), callers: n, open: openPlain, variants: append(w.without(blob(size)),
 				variant{"pgfsm, no ledger", w.at(volatile), blob(size), nil},
 				variant{"pgfsm, ledger", w.at(durable), blob(size), nil},
 			)})
 		}
-		b := block{title: "How many policies, no ledger", callers: n, open: plain, variants: w.without(echo)}
+		b := block{title: "How many policies, no ledger", callers: n, open: openPlain, variants: w.without(echo)}
 		for _, policies := range []int{1, 100, 1000} {
 			b.variants = append(b.variants, variant{"pgfsm, " + count(policies, "policy"), w.at(setup{policies: policies, servers: 1}), echo, nil})
 		}
-		blocks = append(blocks, b, block{title: "What is decided", callers: n, open: plain, variants: append(w.without(echo),
+		blocks = append(blocks, b, block{title: "What is decided", callers: n, open: openPlain, variants: append(w.without(echo),
 			variant{"pgfsm, no ledger, allowed", w.at(volatile), echo, nil},
 			variant{"pgfsm, no ledger, denied", w.at(volatile), refused, []bar{{n, cheaperBar, 1, "pgfsm, no ledger, allowed"}}},
 			variant{"pgfsm, ledger, allowed", w.at(durable), echo, nil},
 			variant{"pgfsm, ledger, denied", w.at(durable), refused, []bar{{n, cheaperBar, 1, "pgfsm, ledger, allowed"}}},
 			variant{"pgfsm, ledger, held", w.at(durable), held, nil},
 		)})
-	}
-	return blocks
-}
-
-// change is what two pgfsm need for the same calls.
-func (w *world) change() (blocks []block) {
-	for _, b := range []block{
-		{title: "Before and now", callers: 1, open: plain}, {title: "Before and now", callers: 32, open: plain},
-		{title: "Before and now, clients of the Go SDK", callers: 1, open: sdkClient},
-		{title: "Before and now, clients of the Go SDK", callers: 32, open: sdkClient},
-	} {
-		b.variants = w.without(echo)
-		for _, v := range []struct {
-			name string
-			setup
-			kind
-		}{{"no ledger", volatile, echo}, {"ledger", durable, echo}, {"ledger, denied", durable, refused}, {"ledger, 4 servers joined", joined, echo}} {
-			b.variants = append(b.variants, variant{v.name, w.at(v.setup), v.kind, []bar{{b.callers, cheaperBar, 1, v.name + ", before"}}})
-			v.before = true
-			b.variants = append(b.variants, variant{v.name + ", before", w.at(v.setup), v.kind, nil})
-		}
-		blocks = append(blocks, b)
 	}
 	return blocks
 }

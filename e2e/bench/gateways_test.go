@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,16 +21,7 @@ type setup struct {
 	durable  bool   // a ledger on disk, every commit awaited; else nothing is recorded
 	policies int    // how many there are
 	servers  int    // how many there are; all are the same upstream
-	before   bool   // it is the program of -before
 	database string // URL of the ledger; empty: it is a file
-}
-
-// program is the pgfsm that is set up so; empty if there is none.
-func (s setup) program() string {
-	if s.before {
-		return *before
-	}
-	return *program
 }
 
 // A gateway is a pgfsm that runs.
@@ -61,11 +53,8 @@ func (s setup) serve(t testing.TB, upstream *process) *gateway {
 			t.Fatal(err)
 		}
 	}
-	command := exec.Command(s.program(), "serve", "-c", filepath.Join(folder, "pgfsm.yaml"))
-	command.Dir, command.Env = folder, append(os.Environ(), "GOGC="+*gogc)
-	if *gogc == "" {
-		command.Env = os.Environ()
-	}
+	command := exec.Command(*program, "serve", "-c", filepath.Join(folder, "pgfsm.yaml"))
+	command.Dir = folder
 	p, stdout := start(t, command)
 	g := &gateway{process: p, folder: folder}
 	var admin string
@@ -140,7 +129,7 @@ func (s setup) files(upstream string) map[string]string {
 	config := fmt.Sprintf("version: 1\nenv: prod\nserve: {listen: \"127.0.0.1:0\", admin: \"127.0.0.1:0\", record: %s}\nservers:\n%s"+
 		"allowlist: allowlist.json\nrisk: risk.yaml\npolicy: policy.yaml\n", record, servers.String())
 	if s.durable {
-		config += fmt.Sprintf("ledger: %q\n", or(s.database, "sqlite:ledger.db"))
+		config += fmt.Sprintf("ledger: %q\n", cmp.Or(s.database, "sqlite:ledger.db"))
 	}
 	return map[string]string{
 		"pgfsm.yaml":     config,

@@ -3,7 +3,6 @@ package bench
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"strconv"
@@ -45,14 +44,25 @@ func TestMemoryOfLargeMessages(t *testing.T) {
 		{"results", "blob", fmt.Sprintf(`{"seed":"x","size":%d}`, 15_000_000), 32, 15_000_000},
 	} {
 		g := setup{policies: 100, servers: 1, durable: true}.serve(t, upstream)
-		g.post(t, "echo", `{"message":"warm"}`)
+		answers := func(tool, arguments string) bool {
+			c, err := openPlain(g.single().door)
+			if err != nil {
+				t.Error(err)
+				return false
+			}
+			defer func() { _ = c.end() }()
+			status, _, err := c.(*caller).exchange(http.MethodPost,
+				`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":`+arguments+`}}`)
+			return err == nil && status == http.StatusOK // a result or a refusal of the gates, and not 429
+		}
+		answers("echo", `{"message":"warm"}`)
 		before := g.usage()
 		if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", g.Process.Pid), []byte("5"), 0); err != nil { // resets the peak
 			t.Skip(err)
 		}
 		answered := make(chan bool, line.together)
 		for range line.together {
-			go func() { answered <- g.post(t, line.tool, line.arguments) }()
+			go func() { answered <- answers(line.tool, line.arguments) }()
 		}
 		good := 0
 		for range line.together {
@@ -66,31 +76,6 @@ func TestMemoryOfLargeMessages(t *testing.T) {
 			(peak-before.resident)/int64(line.together)/1000, (after.cpu-before.cpu).Milliseconds()/int64(line.together), good, line.name)
 	}
 	table.Flush()
-}
-
-// post makes a call and reports whether it got a result or a refusal of the gates, and not 429.
-func (g *gateway) post(t *testing.T, tool, arguments string) bool {
-	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + arguments +
-		`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+g.host+"/servers/"+serverName+"/mcp", strings.NewReader(body))
-	if err != nil {
-		t.Error(err)
-		return false
-	}
-	for name, value := range map[string]string{ // in any order
-		"Authorization": "Bearer " + g.token, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool,
-	} {
-		r.Header.Set(name, value)
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Error(err)
-		return false
-	}
-	defer answer.Body.Close()
-	_, _ = io.Copy(io.Discard, answer.Body)
-	return answer.StatusCode == http.StatusOK
 }
 
 // peak is the most memory that the process had, in bytes.

@@ -17,8 +17,6 @@ var (
 	load    = flag.Bool("load", false, "measure; without it only the instrument is tested")
 	full    = flag.Bool("full", false, "measure the whole matrix, not only the headline; takes about four times as long")
 	program = flag.String("pgfsm", "", "the pgfsm that is measured, an absolute path; without it only what it is compared with")
-	before  = flag.String("before", "", "another pgfsm, an absolute path: the two are compared, and nothing else is measured")
-	gogc    = flag.String("gogc", "", "GOGC of pgfsm; without it what it has by itself")
 	dir     = flag.String("dir", "", "a folder on the disk that ledgers are measured on, an absolute path; without it the system's for temporary files")
 	budget  = flag.Duration("budget", 3*time.Minute, "of the headline: no round begins that would end after its block's part of this time")
 	lasts   = flag.Duration("turn", time.Second, "how long each turn of each variant takes")
@@ -42,15 +40,11 @@ func TestLoad(t *testing.T) {
 	}
 	machine(t)
 	w := newWorld(t)
-	if *before != "" {
-		measure(t, *budget, w.change())
-	} else {
-		measure(t, *budget, w.headline())
-	}
-	if *before == "" && *only == "" {
+	measure(t, *budget, w.headline())
+	if *only == "" {
 		memory(t)
 	}
-	if *before == "" && *full {
+	if *full {
 		measure(t, 4**budget, w.matrix())
 	}
 	fmt.Println("\nratio and share: to the first line, of p50 and calls/s, median of the rounds; own: what the callers need themselves, " +
@@ -83,23 +77,8 @@ func machine(t *testing.T) {
 	if err != nil {
 		busy = []byte("unknown")
 	}
-	shown := *gogc
-	if shown == "" {
-		shown = "its own"
-		if env := os.Getenv("GOGC"); env != "" {
-			shown = env
-		}
-	}
-	fmt.Printf("%s %s/%s, %d cores, GOMAXPROCS %d (pgfsm: %s), GOGC of pgfsm %s, load before %s, flush of 4 KiB %v\n",
-		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.GOMAXPROCS(0), or(os.Getenv("GOMAXPROCS"), "the same"),
-		shown, strings.TrimSpace(string(busy)), flush(t))
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
+	fmt.Printf("%s %s/%s, %d cores, GOMAXPROCS %d, load before %s, flush of 4 KiB %v\n", runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		runtime.NumCPU(), runtime.GOMAXPROCS(0), strings.TrimSpace(string(busy)), flush(t))
 }
 
 // flush is the median time of writing 4 KiB to the end of a file and flushing it.

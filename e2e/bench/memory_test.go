@@ -50,13 +50,12 @@ func memory(t *testing.T) {
 // afterwards.
 func idle(t *testing.T, p *process, doors []door, n int) (before, after int64) {
 	t.Helper()
-	visit := func(d door) *caller {
-		c, err := open(d)
+	visit := func(d door) client {
+		c, err := openPlain(d)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.prepare(echo)
-		if _, err := c.call(); err != nil {
+		if _, err := c.call(echo); err != nil {
 			t.Fatal(err)
 		}
 		return c

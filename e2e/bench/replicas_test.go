@@ -64,7 +64,7 @@ func newOffice(t *testing.T) *office {
 		t.Fatal(err)
 	}
 	s.database = o.cluster.URL(pgtest.Superuser, "office")
-	if out, err := exec.Command(s.program(), "ledger", "init", "--ledger", s.database).CombinedOutput(); err != nil {
+	if out, err := exec.Command(*program, "ledger", "init", "--ledger", s.database).CombinedOutput(); err != nil {
 		t.Fatalf("pgfsm ledger init: %v\n%s", err, out)
 	}
 	for range mostReplicas {
@@ -90,7 +90,7 @@ func (o *office) some(n int) *place {
 // compare prints the calls of one session and of many, and what they take in the database.
 func (o *office) compare(title string) {
 	for _, b := range []block{{callers: 1}, {callers: 32}} {
-		b.title, b.open, b.turn, b.rounds = "Replicas, "+title, plain, *lasts, *rounds
+		b.title, b.open, b.turn, b.rounds = "Replicas, "+title, openPlain, *lasts, *rounds
 		b.variants = []variant{{name: "SQLite, 1 gateway", place: o.file, kind: echo}}
 		for n := 1; n <= min(b.callers, len(o.replicas)); n *= 2 {
 			b.variants = append(b.variants, variant{name: "Postgres, " + count(n, "replica"), place: o.some(n), kind: echo})
@@ -180,15 +180,14 @@ func millisEach(used, of time.Duration) float64 { return 1000 * used.Seconds() /
 // takeOver kills a replica whose calls are under way. It prints when the others have ended its runs, and how long calls of another session took.
 func (o *office) takeOver() {
 	const of = " FROM requests WHERE tool = 'stuck' AND "
-	crowd, err := gather(plain, o.replicas[0], *stuck)
+	crowd, err := gather(openPlain, o.replicas[0], *stuck)
 	if err != nil {
 		o.t.Fatal(err)
 	}
 	for _, c := range crowd {
-		c.prepare(kind{tool: "stuck", size: tokenBytes, judge: said})
 		go func() {
 			defer c.hangUp()
-			_, _ = c.call() // it gets no answer
+			_, _ = c.call(kind{tool: "stuck", size: tokenBytes, judge: said}) // it gets no answer
 		}()
 	}
 	n := len(crowd)
@@ -241,20 +240,19 @@ func (o *office) until(question string, n int) {
 func (o *office) probe(stop chan struct{}, took chan []time.Duration) {
 	var all []time.Duration
 	defer func() { took <- all }()
-	c, err := open(o.replicas[1].door)
+	c, err := openPlain(o.replicas[1].door)
 	if err != nil {
 		o.t.Error(err)
 		return
 	}
 	defer c.hangUp()
-	c.prepare(echo)
 	for {
 		select {
 		case <-stop:
 			return
 		case <-time.After(10 * time.Millisecond):
 		}
-		lasted, err := c.call()
+		lasted, err := c.call(echo)
 		if err != nil {
 			o.t.Error(err)
 			return

@@ -1,8 +1,6 @@
 package bench
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -12,7 +10,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"strconv"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -23,15 +20,16 @@ const roleAs = "PGFSM_BENCH_ROLE"
 
 const (
 	upstreamRole = "upstream" // MCP server of the Go SDK, answers as events
-	jsonRole     = "json"     // the same, answers as JSON
 	bareRole     = "bare"     // proxy without any gate, in front of PGFSM_BENCH_TO
-	floorRole    = "floor"    // answers each call with what was asked, and does nothing else
 )
 
 const proxyTo = "PGFSM_BENCH_TO"
 
 // serverName is how the gateway calls the upstream.
 const serverName = "bench"
+
+// largest is the largest text that the upstream gives.
+const largest = 64 << 20
 
 func play(role string) int {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -45,15 +43,11 @@ func play(role string) int {
 		os.Exit(0)
 	}()
 	switch role {
-	case upstreamRole, jsonRole:
+	case upstreamRole:
 		server := newUpstream()
-		handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server },
-			&sdk.StreamableHTTPOptions{JSONResponse: role == jsonRole})
-		err = http.Serve(listener, handler)
+		err = http.Serve(listener, sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil))
 	case bareRole:
 		err = http.Serve(listener, relay(os.Getenv(proxyTo)))
-	case floorRole:
-		err = parrot(listener)
 	default:
 		err = fmt.Errorf("no role %q", role)
 	}
@@ -109,68 +103,4 @@ func relay(to string) http.Handler {
 		}
 		proxy.ServeHTTP(w, r)
 	})
-}
-
-// parrot answers calls of echo with as little work as there can be. What callers need with it is their own cost, and the
-// loopback's.
-func parrot(listener net.Listener) error {
-	for {
-		conn, err := listener.Accept()
-		if err != nil {
-			return err
-		}
-		go func() {
-			defer conn.Close()
-			in := bufio.NewReaderSize(conn, 64<<10)
-			for n := 0; ; n++ {
-				body, err := parrotRead(in)
-				if err != nil {
-					return
-				}
-				if _, err := conn.Write(parrotAnswer(body)); err != nil {
-					return
-				}
-			}
-		}()
-	}
-}
-
-func parrotRead(in *bufio.Reader) ([]byte, error) {
-	length := 0
-	for {
-		line, err := in.ReadSlice('\n')
-		if err != nil {
-			return nil, err
-		}
-		if value, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
-			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
-				return nil, err
-			}
-		}
-		if len(line) == len("\r\n") {
-			body := make([]byte, length)
-			_, err := io.ReadFull(in, body)
-			return body, err
-		}
-	}
-}
-
-func parrotAnswer(body []byte) []byte {
-	var answer string
-	switch id, _, _ := bytes.Cut(behind(body, `"id":`), []byte(",")); {
-	case len(body) == 0, len(id) == 0:
-		return []byte("HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
-	case bytes.Contains(body, []byte(`"initialize"`)):
-		answer = fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":%q,"capabilities":{},"serverInfo":{"name":"p","version":"1"}}}`,
-			id, protocol)
-	default:
-		text, _, _ := bytes.Cut(behind(body, `"message":"`), []byte(`"`))
-		answer = `{"jsonrpc":"2.0","id":` + string(id) + `,"result":{"content":[{"type":"text","text":"` + string(text) + `"}]}}`
-	}
-	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nMcp-Session-Id: 1\r\nContent-Length: %d\r\n\r\n%s", len(answer), answer)
-}
-
-func behind(text []byte, mark string) []byte {
-	_, rest, _ := bytes.Cut(text, []byte(mark))
-	return rest
 }

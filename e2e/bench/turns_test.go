@@ -59,11 +59,9 @@ func (t *turn) rate() float64 {
 
 // A client has one session, and does one call after the other.
 type client interface {
-	revive() error                // before a turn
-	prepare(kind)                 // says what its calls are, from now on
-	call() (time.Duration, error) // does one, and says how long its answer took to be there, whole; an error if there was none or it was wrong
-	end() error                   // ends the session
-	hangUp()                      // lets go of it without a word
+	call(kind) (time.Duration, error) // see [door.callTool]
+	end() error                       // ends the session
+	hangUp()                          // lets go of it without a word
 }
 
 // A block is n callers at each place, and turns of the variants with them.
@@ -162,13 +160,11 @@ func (v *variant) turn(crowd []client, lasts time.Duration) turn {
 	for i, c := range crowd {
 		ready.Add(1)
 		done.Go(func() {
-			faults[i] = c.revive()
-			c.prepare(v.kind)
 			mine := make([]time.Duration, 0, 1024)
 			ready.Done()
 			for end := <-gate; faults[i] == nil && (len(mine) == 0 || time.Now().Before(end)); {
 				var lasted time.Duration
-				if lasted, faults[i] = c.call(); faults[i] == nil {
+				if lasted, faults[i] = c.call(v.kind); faults[i] == nil {
 					mine = append(mine, lasted)
 				}
 			}
