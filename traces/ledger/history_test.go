@@ -225,68 +225,57 @@ func readOf(t *testing.T, m *statestest.Memory) *states.HistoryRead {
 func TestHistoryLimitsCalls(t *testing.T) {
 	const limit, many = 5, 24
 	for _, kill := range []int{0, 3, 7} { // every so many runs are killed; 0: none
-		for _, file := range []bool{false, true} {
-			t.Run(fmt.Sprintf("kill-%d-file-%t", kill, file), func(t *testing.T) {
-				desks := processes(t, file)
-				deny := denying(fmt.Sprintf(`history.count("actor", "1h") >= %d`, limit))
-				var mu sync.Mutex
-				calls, killed := 0, 0
-				round := func(n, kill int) {
-					var wg sync.WaitGroup
-					for i := range n {
-						s := asking(t, "{}", statestest.At, deny)
-						d := desks[i%2]
-						id := ledgertest.NewID(t)
-						wg.Go(func() {
-							run, rec := d.begin(id, s)
-							door := rec.Door(s.Entry())
-							if kill > 0 && i%kill == 0 {
-								door = &killing{door, 4 + i%4} // before, at and behind the reading of calls
-							}
-							o, err := d.Machine.Advance(context.Background(), run, door, rec)
-							if errors.Is(err, errKilled) {
-								rec.Abandon()
-							} else if err != nil {
-								t.Errorf("Advance() = %v", err)
-							} else if _, err := rec.Finish(context.Background(), o); err != nil {
-								t.Errorf("Finish() = %v", err)
-							}
-							mu.Lock()
-							defer mu.Unlock()
-							if calls += len(s.World.Calls); err != nil {
-								killed++
-							}
-						})
-					}
-					wg.Wait()
+		t.Run(fmt.Sprintf("kill-%d", kill), func(t *testing.T) {
+			d := newDesk(t)
+			desks := []*desk{d, d.other()}
+			deny := denying(fmt.Sprintf(`history.count("actor", "1h") >= %d`, limit))
+			var mu sync.Mutex
+			calls, killed := 0, 0
+			round := func(n, kill int) {
+				var wg sync.WaitGroup
+				for i := range n {
+					s := asking(t, "{}", statestest.At, deny)
+					d := desks[i%2]
+					id := ledgertest.NewID(t)
+					wg.Go(func() {
+						run, rec := d.begin(id, s)
+						door := rec.Door(s.Entry())
+						if kill > 0 && i%kill == 0 {
+							door = &killing{door, 4 + i%4} // before, at and behind the reading of calls
+						}
+						o, err := d.Machine.Advance(context.Background(), run, door, rec)
+						if errors.Is(err, errKilled) {
+							rec.Abandon()
+						} else if err != nil {
+							t.Errorf("Advance() = %v", err)
+						} else if _, err := rec.Finish(context.Background(), o); err != nil {
+							t.Errorf("Finish() = %v", err)
+						}
+						mu.Lock()
+						defer mu.Unlock()
+						if calls += len(s.World.Calls); err != nil {
+							killed++
+						}
+					})
 				}
-				round(many, kill)
-				if calls > limit || kill == 0 && calls != limit || kill > 0 && killed == 0 {
-					t.Fatalf("%d calls of %d, %d runs killed", calls, limit, killed)
+				wg.Wait()
+			}
+			round(many, kill)
+			if calls > limit || kill == 0 && calls != limit || kill > 0 && killed == 0 {
+				t.Fatalf("%d calls of %d, %d runs killed", calls, limit, killed)
+			}
+			for _, d := range desks { // what was killed gives its place back
+				if _, err := d.Recover(context.Background(), d.replayer(nil)); err != nil {
+					t.Fatal(err)
 				}
-				for _, d := range desks { // what was killed gives its place back
-					if _, err := d.Recover(context.Background(), d.replayer(nil)); err != nil {
-						t.Fatal(err)
-					}
-				}
-				round(many, 0)
-				if calls != limit {
-					t.Errorf("%d calls, want %d", calls, limit)
-				}
-				desks[0].sound()
-			})
-		}
+			}
+			round(many, 0)
+			if calls != limit {
+				t.Errorf("%d calls, want %d", calls, limit)
+			}
+			desks[0].sound()
+		})
 	}
-}
-
-// processes are two ledgers on one store.
-func processes(t *testing.T, file bool) []*desk {
-	if !file {
-		d := newDesk(t)
-		return []*desk{d, d.other()}
-	}
-	url, clock := ledgertest.NewURL(t), ledgertest.NewClock(t)
-	return []*desk{deskAtURL(t, url, clock), deskAtURL(t, url, clock)}
 }
 
 var errKilled = errors.New("killed")
@@ -353,41 +342,6 @@ func TestHistoryOfAnApprovedRun(t *testing.T) {
 		t.Fatalf("Resume() = %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
 	}
 	d.sound()
-}
-
-// Nothing is called where the place cannot be recorded, wherever the store breaks.
-func TestHistoryOfABrokenStore(t *testing.T) {
-	boom := errors.New("the disk is full")
-	for _, op := range []ledgertest.Op{ledgertest.Begin, ledgertest.PutBlob, ledgertest.AddEntry,
-		ledgertest.AddRequest, ledgertest.Commit, ledgertest.Committed} {
-		t.Run(fmt.Sprint(op), func(t *testing.T) {
-			store := ledgertest.NewStore(t)
-			broken := true
-			store.Fail = func(at ledgertest.Op, _ int) error {
-				if broken && at == op {
-					return boom
-				}
-				return nil
-			}
-			d := deskAt(t, store, ledgertest.NewClock(t))
-			s := asking(t, "{}", statestest.At, denying(`history.count("actor", "1h") >= 1`))
-			run, rec := d.begin(ledgertest.NewID(t), s)
-			o, err := d.Machine.Advance(context.Background(), run, rec.Door(s.Entry()), rec)
-			if err != nil || o.Code != policy.CodeRecordFailed || len(s.World.Calls) != 0 || !strings.Contains(o.Reason, boom.Error()) {
-				t.Fatalf("Advance() = %+v, %v, %d calls", o, err, len(s.World.Calls))
-			}
-			broken = false
-			if _, err := rec.Finish(context.Background(), o); (err != nil) != (op == ledgertest.Committed) {
-				t.Errorf("Finish() = %v", err)
-			}
-			rec.Abandon()
-			if _, err := d.Recover(context.Background(), d.replayer(nil)); err != nil {
-				t.Fatal(err)
-			}
-			d.must(asking(t, "{}", statestest.At, denying(`history.count("actor", "1h") >= 1`)), "")
-			d.sound()
-		})
-	}
 }
 
 // A call counts from when it left, however long ago it was asked for, and while it waits always.

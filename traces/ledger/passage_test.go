@@ -3,7 +3,6 @@ package ledger_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -240,27 +239,6 @@ func TestPassagesArePruned(t *testing.T) {
 	})
 	if diff := cmp.Diff([]ledger.Type{ledger.LogCreated, ledger.TokenCreated, ledger.LedgerPruned, ledger.LedgerPruned, ledger.TokenRevoked}, types); diff != "" {
 		t.Errorf("what is left (-want +got):\n%s", diff)
-	}
-}
-
-// TestTheLastPruneIsFoundAmongPassages: what it carried over counts, whatever came behind it.
-func TestTheLastPruneIsFoundAmongPassages(t *testing.T) {
-	d := newDesk(t)
-	d.passes(1)
-	d.Clock.Set(t, "2026-11-21T09:10:00Z")
-	d.passing()
-	d.prunes("2026-11-21T09:10:00Z")
-	for i := range 3 {
-		err := d.Pass(context.Background(), ledger.Passage{
-			By: ledger.Local(ledger.Anonymous), Server: fmt.Sprint("s", i), Direction: ledger.ToServer, Method: "ping",
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	d.Clock.Set(t, "2026-11-21T09:20:00Z")
-	if done := d.prunes("2026-11-21T09:20:00Z"); done.Entries == 0 || done.Kept != 0 {
-		t.Errorf("Prune() = %+v", done)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
@@ -346,28 +345,5 @@ func TestACheckpointRevealsARewrittenLog(t *testing.T) {
 		if err := cosign(beside.store); !errors.Is(err, checkpoint.ErrInconsistent) {
 			t.Errorf("Cosign() = %v", err)
 		}
-	})
-}
-
-// TestProofOfLargeEvents proves a run whose events are stored by reference.
-func TestProofOfLargeEvents(t *testing.T) {
-	d := newDesk(t)
-	signer, vkey := d.newKey()
-	s := statestest.Find(t, "policy-allows")
-	s.Request.Text = []byte(strings.Repeat("long ", 2000))
-	id := ledgertest.NewID(t)
-	if _, _, err := d.play(id, &s); err != nil {
-		t.Fatal(err)
-	}
-	d.Look(func(r ledger.Reader) error {
-		p, err := ledger.Prove(r, id, d.signed(signer))
-		if err != nil {
-			return err
-		}
-		if !slices.ContainsFunc(p.Entries, func(e checkpoint.Entry) bool { return e.Events != nil }) {
-			t.Error("no events are stored by reference: the test is blind")
-		}
-		_, err = p.Verify(d.derived(id), trusted(t, vkey))
-		return err
 	})
 }

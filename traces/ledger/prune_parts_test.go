@@ -1,7 +1,6 @@
 package ledger_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -72,18 +71,16 @@ func TestPruneInParts(t *testing.T) {
 	}
 }
 
-// A between store does something before one of its transactions begins.
-type between struct {
-	*ledgertest.Store
-	nth int
-	do  func()
-}
-
-func (s *between) Update(ctx context.Context, do func(ledger.Tx) error) error {
-	if s.nth--; s.nth == 0 {
-		s.do()
+// meanwhile is a process that does something before its nth transaction begins.
+func (d *desk) meanwhile(nth int, do func()) *desk {
+	other := d.store.Open()
+	other.Fail = func(at ledgertest.Op, n int) error {
+		if at == ledgertest.Begin && n == nth {
+			do()
+		}
+		return nil
 	}
-	return s.Store.Update(ctx, do)
+	return deskAt(d.TB, other, d.Clock)
 }
 
 // TestPruneWhileOthersWrite: an outcome that is delivered after the plan keeps its run and ends the prune, and what was removed before stays removed.
@@ -98,8 +95,8 @@ func TestPruneWhileOthersWrite(t *testing.T) {
 	d.passes(3)
 	const before = "2026-11-21T09:30:00Z"
 	d.Clock.Set(t, before)
-	other := &between{d.store.Open(), 2, func() { d.delivers(held, ledger.Ways()[0]) }}
-	done, err := deskAt(t, other, d.Clock).PruneAtOnce(t.Context(), before, root, 4)
+	other := d.meanwhile(2, func() { d.delivers(held, ledger.Ways()[0]) })
+	done, err := other.PruneAtOnce(t.Context(), before, root, 4)
 	if !errors.Is(err, ledger.ErrPruning) || done.Runs == 0 {
 		t.Errorf("PruneAtOnce() = %+v, %v", done, err)
 	}
@@ -141,5 +138,19 @@ func TestPruneJoinsParts(t *testing.T) {
 	}
 	for _, task := range []string{"one", "two"} {
 		d.must(d.granted("policy-allows", task, 1), policy.CodeGrantExhausted)
+	}
+}
+
+// TestPruneBesideANewRun: a run that begins after the plan keeps what it shares with runs that go.
+func TestPruneBesideANewRun(t *testing.T) {
+	d := newDesk(t)
+	d.passes(1)
+	d.Clock.Set(t, "2026-11-21T09:50:00Z")
+	other := d.meanwhile(1, func() { d.passes(1) })
+	if done, err := other.Prune(t.Context(), "2026-11-21T09:50:00Z", root); err != nil || done.Runs != 1 {
+		t.Errorf("Prune() = %+v, %v", done, err)
+	}
+	if report, err := d.checked(ledger.VerifyOptions{}); err != nil || report.Requests != 1 || report.Blobs == 0 {
+		t.Errorf("Verify() = %+v, %v", report, err)
 	}
 }

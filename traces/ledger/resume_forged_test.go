@@ -10,7 +10,6 @@ import (
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
-	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
 )
@@ -107,29 +106,4 @@ func TestEnded(t *testing.T) {
 	if _, err := liar.Ended(ctx, p, id); err == nil {
 		t.Error("Ended() of a run without its last step = nil, want an error")
 	}
-}
-
-// Every run, however it ended or whether it waits, leaves a ledger that verifies.
-func TestEveryScenarioVerifies(t *testing.T) {
-	d, ctx := newDesk(t), context.Background()
-	for _, s := range statestest.Scenarios() {
-		if s.Decider != nil || foreign(&s) {
-			continue // a decider is nothing that a bundle names, so its runs replay in tests alone
-		}
-		if _, _, err := d.play(ledgertest.NewID(t), &s); err != nil {
-			t.Fatalf("%s: %v", s.Name, err)
-		}
-	}
-	id, s := d.approved(nil)
-	if _, err := d.resume(id, world(s)); err != nil {
-		t.Fatal(err)
-	}
-	d.crash()
-	d.Clock.Set(t, "2026-11-22T00:00:00Z")
-	if _, err := d.Recover(ctx, d.replayer(nil)); err != nil {
-		t.Fatal(err)
-	}
-	d.Look(func(r ledger.Reader) error {
-		return alike(ledger.Verify(ctx, r, ledger.VerifyOptions{Replayer: traces.NewReplayer(d.Machine, nil)}))
-	})
 }

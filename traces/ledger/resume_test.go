@@ -5,7 +5,6 @@ import (
 	"errors"
 	"iter"
 	"strings"
-	"sync"
 	"testing"
 
 	"pgfsm/internal/canonical"
@@ -341,37 +340,6 @@ func TestClaims(t *testing.T) {
 	}
 	if err := d.Claim(ctx, statestest.RunID); !errors.Is(err, ledger.ErrEnded) {
 		t.Errorf("a run that has ended: %v", err)
-	}
-}
-
-// Of many processes and goroutines that want the same run one has it.
-func TestManyClaimOneRun(t *testing.T) {
-	d := newDesk(t)
-	id, s := d.approved(nil)
-	var mu sync.Mutex
-	w := world(s)
-	w.Ports = func(*states.Run) *states.Live {
-		mu.Lock()
-		defer mu.Unlock()
-		return &states.Live{Tools: s.World, Completer: s.World, Caller: s.World}
-	}
-	desks := []*desk{d, d.other(), d.other(), d.other()}
-	var wg sync.WaitGroup
-	won := make(chan string, 64)
-	for i := range 64 {
-		wg.Go(func() {
-			_, err := desks[i%len(desks)].resume(id, w)
-			switch {
-			case err == nil:
-				won <- desks[i%len(desks)].Owner()
-			case !errors.Is(err, ledger.ErrTaken) && !errors.Is(err, ledger.ErrEnded):
-				t.Errorf("resume() = %v", err)
-			}
-		})
-	}
-	wg.Wait()
-	if len(won) != 1 || len(s.World.Calls) != 1 {
-		t.Errorf("%d went on with the run, %d calls", len(won), len(s.World.Calls))
 	}
 }
 

@@ -44,42 +44,6 @@ func TestVerifyFindsNothingWrong(t *testing.T) {
 	}
 }
 
-func TestEveryTraceOfALedgerReplays(t *testing.T) {
-	path := archive(t)
-	p := traces.NewReplayer(statestest.MustMachine(t), nil)
-	n, unfinished := 0, 0
-	look(t, path, func(r ledger.Reader) error {
-		for q, err := range r.Requests(ledger.Filter{}) {
-			if err != nil {
-				return err
-			}
-			doc, err := ledger.Trace(context.Background(), r, q.RunID, p)
-			if errors.Is(err, ledger.ErrUnfinished) {
-				unfinished++
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			trace, err := traces.Read(doc)
-			if err != nil {
-				return fmt.Errorf("run %s: %w", q.RunID, err)
-			}
-			if _, err := p.Replay(trace); err != nil {
-				return fmt.Errorf("run %s: %w", q.RunID, err)
-			}
-			if q.Ended != "" && trace.Head != q.Head {
-				t.Errorf("run %s: the trace's head is %s, the request's %s", q.RunID, trace.Head, q.Head)
-			}
-			n++
-		}
-		return nil
-	})
-	if n != archiveRuns-1 || unfinished != 1 {
-		t.Errorf("%d traces, %d runs under way, want %d and 1", n, unfinished, archiveRuns-1)
-	}
-}
-
 // A bench is a copy of a ledger's file at which its rows can be changed: its triggers are gone for as long as that takes.
 type bench struct {
 	*sql.DB

@@ -3,9 +3,7 @@ package ledger_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -337,54 +335,5 @@ func TestVoteClockBack(t *testing.T) {
 	c.Clock.Add(time.Second)
 	if q := c.Cast(v); q.Status != ledger.Approved || q.Updated != statestest.At {
 		t.Errorf("within the skew the request is %s, updated %s", q.Status, q.Updated)
-	}
-}
-
-// Of many ballots at once as many count as are needed to decide, and one decides.
-func TestVoteConcurrently(t *testing.T) {
-	const people = 64
-	for _, quorum := range []int{1, 3} {
-		t.Run(fmt.Sprintf("quorum-%d", quorum), func(t *testing.T) {
-			c := newDesk(t)
-			content := ledgertest.Holding(quorum)
-			content.Policy.Policies[0].Approvers = nil // any approver
-			q := c.HoldBy(carol, content)
-			ballots := make([]ledger.Ballot, people)
-			for i := range ballots {
-				ballots[i] = ledgertest.Ballot(q, c.Approver(fmt.Sprintf("person %d", i)))
-				ballots[i].Approve = i%2 == 0
-			}
-			errs := make([]error, people)
-			var all sync.WaitGroup
-			for i := range ballots {
-				all.Go(func() { _, errs[i] = c.Vote(context.Background(), ballots[i]) })
-			}
-			all.Wait()
-			cast := c.Votes(q.RunID)
-			taken := 0
-			for _, err := range errs {
-				if err == nil {
-					taken++
-				} else if !errors.Is(err, ledger.ErrDecided) {
-					t.Errorf("Vote() = %v, want %s", err, ledger.RefusedDecided)
-				}
-			}
-			if taken != len(cast) {
-				t.Errorf("%d people were told that their vote counts; %d count", taken, len(cast))
-			}
-			last := cast[len(cast)-1]
-			want := ledger.Denied
-			if last.Outcome == policy.VoteApprove {
-				want = ledger.Approved
-			}
-			for _, v := range cast[:len(cast)-1] {
-				if v.Outcome != policy.VoteApprove {
-					t.Errorf("votes go on behind a denial: %+v", cast)
-				}
-			}
-			if got := c.Request(q.RunID); got.Status != want || want == ledger.Approved && got.Agreed != quorum {
-				t.Errorf("the request is %s with %d approvals; the votes are %+v", got.Status, got.Agreed, cast)
-			}
-		})
 	}
 }
