@@ -245,18 +245,6 @@ func TestNothingIsSmuggled(t *testing.T) {
 	}
 }
 
-// A call that came in chunks is answered, and its connection closed: what stands before the service may have found another end of it.
-func TestChunkedCallsEndTheirConnection(t *testing.T) {
-	d := newDesk(t)
-	q := d.Hold(1)
-	body := ballot(q, "yes")
-	w := dial(t, serves(t, d.handler, api.Limits{}))
-	w.writes(fmt.Sprintf("POST /approve/%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
-		"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", q.RunID, service, d.token(ledger.RoleApprover, alice), len(body), body))
-	w.reads().want(t, 200, "")
-	w.closed()
-}
-
 // What is good goes through the same way, so that the table above refuses for its reasons.
 func TestGoodCallsOnTheWire(t *testing.T) {
 	d := newDesk(t)
