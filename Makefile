@@ -76,7 +76,7 @@ bench-gateway: build ## the gateway beside direct calls and a bare proxy: four m
 	$(GO) test ./e2e/bench -count 1 -timeout 1h -v -run TestLoad -args -load -pgfsm $(CURDIR)/bin/pgfsm -dir $(CURDIR)/bin $(if $(FULL),-full) $(BENCHFLAGS)
 
 console: ## the journeys of approvers, operators and auditors with three devices, on SQLite and PostgreSQL: about five minutes; with CONSOLE=all with each width, colour scheme, input and browser without scripts: about an hour (needs Chromium)
-	PGFSM_CONSOLE=$(CONSOLE) $(GO) test -count 1 -timeout 2h -vet=off -ldflags="-s -w" -v -run 'Journeys|EveryPageInABrowser' ./traces/ledger/console
+	PGFSM_CONSOLE=$(CONSOLE) $(GO) test -count 1 -timeout 2h -vet=off -ldflags="-s -w" -v -run 'Journeys|InABrowser' ./traces/ledger/console
 	PGFSM_TEST_STORE=postgres PGFSM_CONSOLE=$(CONSOLE) $(GO) test -count 1 -timeout 2h -vet=off -ldflags="-s -w" -v -run 'Journeys' ./traces/ledger/console
 
 bench-replicas: build ## 1, 2 and 4 gateways on one Postgres beside one on SQLite, a takeover, and bytes a call: four minutes

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -114,21 +113,4 @@ func (d *desk) tokenOf(r ledger.Reader, name string) string {
 	}
 	d.TB.Fatalf("no token has the name %s", name)
 	return ""
-}
-
-func TestEventStreamsAreBounded(t *testing.T) {
-	d, host := serves(t)
-	b := d.signedIn(host, alice, ledger.RoleApprover)
-	for range 64 {
-		b.streams(t, "of=held&after=0")
-	}
-	if got := b.page("events?of=held&after=0"); got.status != http.StatusServiceUnavailable {
-		t.Errorf("one more stream: %d", got.status)
-	}
-	b.page("").want(t, http.StatusOK) // pages still come
-	for _, query := range []string{"", "of=held", "of=held&after=x", "of=x&after=0", url.Values{"of": {"../runs"}, "after": {"0"}}.Encode()} {
-		if got := b.page("events?" + query); got.status == http.StatusOK {
-			t.Errorf("%q: %d", query, got.status)
-		}
-	}
 }

@@ -17,7 +17,6 @@ import (
 	"pgfsm/policy"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/ledgertest"
 )
 
 // pictures returns the pictures of a page, each of which must be well-formed and have a label.
@@ -122,16 +121,5 @@ func TestNowIsPartial(t *testing.T) {
 		`<mark class="odd">\u202e</mark>`)
 	if visible.Lines(got.body) != got.body || strings.Count(got.body, "<script") != 1 || strings.Contains(got.body, "<img") {
 		t.Errorf("a code became markup: %s", got.body)
-	}
-}
-
-// TestNowNeedsASession: as every page.
-func TestNowNeedsASession(t *testing.T) {
-	d := newDesk(t)
-	d.Ask(carol, ledgertest.Holding(1))
-	for _, page := range []string{"now", "log", "log/0"} {
-		if got := d.browser(here).get("/console/" + page); got.status != http.StatusUnauthorized {
-			t.Errorf("%s: %d", page, got.status)
-		}
 	}
 }

@@ -195,72 +195,67 @@ func (s *scene) enters(b *tab, role string) (base string) {
 	return v.base
 }
 
-// TestEveryPageInABrowser: no page is wider than a phone, has what axe-core finds serious, or breaks its policy. make console looks at each page in
-// both schemes and with each width.
-func TestEveryPageInABrowser(t *testing.T) {
-	schemes, widths := []string{"light"}, []int{320}
-	if thoroughness != "" {
-		schemes, widths = []string{"light", "dark"}, []int{320, 360, 1280}
-	}
-	s := newScene(t)
-	b := newTab(t, s.host, "light", 1280)
-	for _, p := range everyPage {
-		for _, scheme := range schemes {
-			for _, width := range widths {
-				name := fmt.Sprintf("%s-%s-%d", p.name, scheme, width)
-				t.Run(name, func(t *testing.T) {
-					b := &tab{T: t, ctx: b.ctx, complaints: b.complaints}
-					browsertest.Emulate(t, b.ctx, scheme, width)
-					s.opens(b, &p)
-					if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[int](
-						"document.querySelectorAll('details').forEach((d) => { d.open = true; }), 0")); err != nil {
-						t.Fatal(err)
-					}
-					b.fits(name)
-					if found := browsertest.Axe(t, b.ctx, "../../.."); len(found) > 0 {
-						t.Errorf("axe-core finds:\n%s", strings.Join(found, "\n"))
-					}
-					b.quiet()
-				})
-			}
-		}
-	}
-}
-
 // maxPicture bounds the bytes of a picture in the docs.
 const maxPicture = 120 << 10
 
 // hash is the hash of an entry, which the process's id is in, or of the tree, or that of a key.
 var hash = regexp.MustCompile(`[A-Za-z0-9+/]{43}=|\+[0-9a-f]{8}\b`)
 
-// TestDocsPictures: the pictures of the pages in the docs show what the pages say. Pixels depend on the machine's fonts, so the texts are
-// compared.
-func TestDocsPictures(t *testing.T) {
-	const guide = "../../../docs/guide/"
+// TestEveryPageInABrowser: no page is wider than a phone, has what axe-core finds serious, or breaks its policy. make console looks at each page in
+// both schemes and with each width. The pictures of the pages in the docs show what the pages say; pixels depend on the machine's fonts, so the
+// texts are compared.
+func TestEveryPageInABrowser(t *testing.T) {
+	schemes, widths := []string{"light"}, []int{320}
+	if thoroughness != "" {
+		schemes, widths = []string{"light", "dark"}, []int{320, 360, 1280}
+	}
 	s := newScene(t)
 	b := newTab(t, s.host, "light", 1000)
 	for _, p := range everyPage {
 		t.Run(p.name, func(t *testing.T) {
 			b := &tab{T: t, ctx: b.ctx, complaints: b.complaints}
-			b.do(chromedp.EmulateViewport(1000, 300))
-			s.opens(b, &p)
-			text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.querySelector('main').innerText"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if golden.Updating() {
-				browsertest.Picture(t, b.ctx, guide+"console-"+p.name+".png", true)
-			}
-			golden.File(t, "testdata/pages/"+p.name+".txt", hash.ReplaceAllString(s.mask.Replace(text), "(hash)")+"\n")
-			shown(t, guide+"console.md", guide, "console-"+p.name+".png")
-			if p.name == "call" { // the end of what approvers see on a phone
-				b.do(chromedp.EmulateViewport(360, 640), chromedp.Evaluate[chromedp.Void]("document.querySelector('h3').scrollIntoView()"))
-				if golden.Updating() {
-					browsertest.Picture(t, b.ctx, guide+"console-phone.png", false)
+			browsertest.Emulate(t, b.ctx, "light", 1000)
+			s.pictured(b, &p)
+			for _, scheme := range schemes {
+				for _, width := range widths {
+					browsertest.Emulate(t, b.ctx, scheme, width)
+					s.opens(b, &p)
+					if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[int](
+						"document.querySelectorAll('details').forEach((d) => { d.open = true; }), 0")); err != nil {
+						t.Fatal(err)
+					}
+					b.fits(fmt.Sprintf("%s-%s-%d", p.name, scheme, width))
+					if found := browsertest.Axe(t, b.ctx, "../../.."); len(found) > 0 {
+						t.Errorf("%s, %d: axe-core finds:\n%s", scheme, width, strings.Join(found, "\n"))
+					}
 				}
-				shown(t, "../../../README.md", guide, "console-phone.png")
 			}
+			b.quiet()
 		})
+	}
+}
+
+// pictured holds a page's text to the one that the docs have a picture of.
+func (s *scene) pictured(b *tab, p *page) {
+	const guide = "../../../docs/guide/"
+	b.Helper()
+	b.do(chromedp.EmulateViewport(1000, 300))
+	s.opens(b, p)
+	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.querySelector('main').innerText"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if golden.Updating() {
+		browsertest.Picture(b.T, b.ctx, guide+"console-"+p.name+".png", true)
+	}
+	golden.File(b.T, "testdata/pages/"+p.name+".txt", hash.ReplaceAllString(s.mask.Replace(text), "(hash)")+"\n")
+	shown(b.T, guide+"console.md", guide, "console-"+p.name+".png")
+	if p.name == "call" { // the end of what approvers see on a phone
+		b.do(chromedp.EmulateViewport(360, 640), chromedp.Evaluate[chromedp.Void]("document.querySelector('h3').scrollIntoView()"))
+		if golden.Updating() {
+			browsertest.Picture(b.T, b.ctx, guide+"console-phone.png", false)
+		}
+		shown(b.T, "../../../README.md", guide, "console-phone.png")
 	}
 }
 

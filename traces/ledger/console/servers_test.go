@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
 	"pgfsm/internal/visible"
@@ -172,57 +170,5 @@ func TestAskServers(t *testing.T) {
 	fails = errors.New("secret: " + hostile)
 	if got := b.post(b.base+"servers", url.Values{}); got.status != http.StatusInternalServerError || strings.Contains(got.body, "secret") {
 		t.Errorf("%d %s", got.status, got.body)
-	}
-}
-
-// TestPolicyAndServersInABrowser: both pages fit a phone, work without a mouse, and run nothing of what they show.
-func TestPolicyAndServersInABrowser(t *testing.T) {
-	for _, tc := range []struct {
-		name, scheme string
-		width        int
-	}{{"desk", "light", 1280}, {"phone", "dark", 360}} {
-		t.Run(tc.name, func(t *testing.T) {
-			d, host := serves(t)
-			c := judging()
-			before, after := defined("drifts", "Reads a file.", anyArguments), defined("drifts", hostile, anyArguments)
-			c.Allowlist = append(c.Allowlist, policy.Allowance{Server: statestest.Server, Tools: []string{"drifts"}})
-			c.Pins = []policy.Pin{{Server: statestest.Server, Tool: "drifts", Definition: digest(before)}}
-			hosts := d.console.Hosts
-			d.with(c, serving(present.Server{
-				Server: statestest.Server, Status: policy.ServerUp, Since: statestest.At, Asked: statestest.At, Protocol: "2025-11-25",
-				Tools: listed(t, c, map[canonical.Digest][]byte{digest(before): before}, after),
-			}), func(o *console.Options) { o.Hosts = hosts })
-			d.Ask(carol, judging())
-			link, err := d.NewLink(t.Context(), d.Approver(alice))
-			if err != nil {
-				t.Fatal(err)
-			}
-			b := newTab(t, host, tc.scheme, tc.width)
-			b.do(chromedp.Navigate("http://" + host + console.LinkPath + link))
-			b.shows("Sign in as " + alice)
-			b.press("main button")
-			b.shows("No call is held")
-			b.press(`nav a[href$="policy"]`)
-			b.shows("Decided none of these runs: no-drops")
-			b.fits(tc.name + "-policy")
-			b.focus("#server")
-			b.do(chromedp.KeyEvent(statestest.Server))
-			b.focus("#tool")
-			b.do(chromedp.KeyEvent("drop_all"))
-			b.press(`form input[value=explain] ~ p button`)
-			b.shows("Decision: deny")
-			b.fits(tc.name + "-explained")
-			b.focus("#draft")
-			b.do(chromedp.KeyEvent(draft))
-			b.press(`form input[value=compare] ~ p button`)
-			b.shows("The draft decides 1 of them differently")
-			b.fits(tc.name + "-compared")
-			b.press(`nav a[href$="servers"]`)
-			b.shows("1 tool has another definition than the pinned one")
-			b.fits(tc.name + "-servers")
-			if all := b.complaints.Take(); len(all) > 0 {
-				t.Errorf("the browser says: %s", strings.Join(all, "\n"))
-			}
-		})
 	}
 }
