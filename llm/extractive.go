@@ -2,9 +2,7 @@ package llm
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
-	"math/bits"
 	"slices"
 	"strings"
 	"unicode"
@@ -20,43 +18,69 @@ const (
 	MaxSentences     = 5                      // of one summary
 	MaxSentenceBytes = evidence.MaxClaimBytes // a longer one is not said: a part of it could mean something else
 	MinSentenceWords = evidence.MinWords      // without a digit: shorter values are ids, codes, names and labels
-	proseWords       = 5                      // from here on a text without an end mark counts as prose too
-	maxTrials        = 1024                   // sentences looked at closely, so that unfit ones cannot buy work
-	maxRequestWords  = 64                     // distinct words of the request that count; the score is a bit set
+	proseWords       = 5                      // from here on a text without an end mark counts as a sentence too
+	maxTrials        = 1024                   // sentences that the gate is asked about, so that unfit ones cannot buy work
 )
 
-// Extractive summarizes a typed payload by verbatim sentences of its string values. Each sentence is a claim and its own evidence, so the evidence contains
-// every token of the claim. A claim is one line: its line breaks and tabs become spaces.
+// Extractive summarizes a typed payload by its first sentences, verbatim. Each sentence is a claim and its own evidence, so the
+// evidence contains every token of the claim. A claim is one line: its line breaks and tabs become spaces.
 //
-// It chooses the [MaxSentences] best sentences, and returns them in document order. A sentence is better if it shares more distinct words with the request,
-// then if it is prose (an end mark, or five words), then if it is earlier. Extractive skips sentences of fewer than [MinSentenceWords] words or more than
-// [MaxSentenceBytes] bytes, repetitions, text of the request (a search result echoes its query), text that the evidence gate refuses, and every object
-// whose "status" is NOT_FOUND. If no sentence is left, it returns {"items":[]}, which the gate refuses.
+// It says the first [MaxSentences] sentences that the evidence gate locks, in document order. A sentence has at least
+// [MinSentenceWords] words and an end mark, or five words, and at most [MaxSentenceBytes] bytes. Repetitions, text of the request (a
+// search result echoes its query) and every object whose "status" is NOT_FOUND are skipped. If no sentence is left, it returns
+// {"items":[]}, which the gate refuses.
 //
-// The time is linear in the payload: it is read once for its sentences and at most [MaxSentences] times by the gate, at most 1,024 sentences, each of at
-// most [MaxSentenceBytes], are compared with the request and shown to the gate alone, and the gate bounds what it looks at. Words are runs of letters and
-// digits in lower case; a text without spaces between words has too few words.
+// The time is linear in the payload: it is read once for its sentences and at most [MaxSentences] times by the gate, and the gate is
+// asked about at most 1,024 sentences alone.
 type Extractive struct{}
 
 // Summarize returns the bytes of one strict JSON object {"items":[{"claim","evidence"}…]}. Payloads that are not strict
 // JSON have no sentences.
 func (x Extractive) Summarize(request string, typed []byte) []byte {
-	summary := evidence.Summary{Items: []evidence.Item{}}
-	best := newChoice(request)
-	for _, value := range stringValues(typed) {
-		for s := range sentences(value) {
-			best.consider(s)
-		}
-	}
-	slices.SortFunc(best.kept, func(a, b candidate) int { return cmp.Compare(a.order, b.order) })
-	for _, c := range best.kept {
-		summary.Items = append(summary.Items, itemOf(c.text))
-	}
+	summary := evidence.Summary{Items: firstSentences(strings.ToLower(request), stringValues(typed))}
 	summary.Items = lockable(summary.Items, func(s evidence.Summary) error {
 		_, err := evidence.Lock(typed, s)
 		return err
 	})
 	return canonical.MustMarshal(summary)
+}
+
+// firstSentences returns the first sentences of the values that the gate locks by themselves. request is in lower case.
+func firstSentences(request string, values []string) []evidence.Item {
+	items := []evidence.Item{}
+	trials := 0
+	for _, value := range values {
+		for s := range sentences(value) {
+			item := itemOf(s)
+			switch {
+			case len(s) > MaxSentenceBytes, !isSentence(s), slices.Contains(items, item):
+				continue
+			case strings.Contains(request, strings.ToLower(s)):
+				continue
+			}
+			if trials++; trials > maxTrials {
+				return items
+			}
+			if !speakable(item) {
+				continue
+			}
+			if items = append(items, item); len(items) == MaxSentences {
+				return items
+			}
+		}
+	}
+	return items
+}
+
+// isSentence reports whether s has enough words for a sentence.
+func isSentence(s string) bool {
+	plain := 0
+	for field := range strings.FieldsSeq(s) {
+		if isPlainWord(field) {
+			plain++
+		}
+	}
+	return plain >= proseWords || plain >= MinSentenceWords && strings.ContainsAny(s[len(s)-1:], ".!?")
 }
 
 func itemOf(sentence string) evidence.Item {
@@ -84,87 +108,12 @@ func lockable(items []evidence.Item, lock func(evidence.Summary) error) []eviden
 	return items
 }
 
-// choice has the best sentences so far, best first.
-type choice struct {
-	request string         // in lower case
-	words   map[string]int // of the request, numbered
-	kept    []candidate
-	seen    int
-	trials  int
-}
-
-type candidate struct {
-	text  string
-	rank  int
-	order int
-}
-
-func newChoice(request string) *choice {
-	c := &choice{request: strings.ToLower(request), words: make(map[string]int)}
-	for word := range words(c.request) {
-		if _, known := c.words[word]; !known && len(c.words) < maxRequestWords && len(word) > 1 && !stopWords[word] {
-			c.words[word] = len(c.words)
-		}
-	}
-	return c
-}
-
-// consider keeps s if it is among the best.
-func (c *choice) consider(s string) {
-	c.seen++
-	if len(s) > MaxSentenceBytes || c.trials >= maxTrials {
-		return
-	}
-	rank, ok := c.rank(s)
-	full := len(c.kept) == MaxSentences
-	if !ok || full && rank <= c.kept[MaxSentences-1].rank {
-		return
-	}
-	if slices.ContainsFunc(c.kept, func(k candidate) bool { return k.text == s }) {
-		return
-	}
-	c.trials++
-	if strings.Contains(c.request, strings.ToLower(s)) || !speakable(s) {
-		return
-	}
-	if full {
-		c.kept = c.kept[:MaxSentences-1]
-	}
-	at := len(c.kept)
-	for at > 0 && c.kept[at-1].rank < rank {
-		at--
-	}
-	c.kept = slices.Insert(c.kept, at, candidate{s, rank, c.seen})
-}
-
-// rank weighs a sentence: two for each distinct word of the request, one for prose. ok is false if it has too few
-// words.
-func (c *choice) rank(s string) (rank int, ok bool) {
-	var shared uint64
-	for word := range words(s) {
-		if n, asked := c.words[strings.ToLower(word)]; asked {
-			shared |= 1 << n
-		}
-	}
-	plain := 0
-	for field := range strings.FieldsSeq(s) {
-		if plain < proseWords && isPlainWord(field) {
-			plain++
-		}
-	}
-	rank = 2 * bits.OnesCount64(shared)
-	if plain >= proseWords || strings.ContainsAny(s[len(s)-1:], ".!?") {
-		rank++
-	}
-	return rank, plain >= MinSentenceWords
-}
-
 // speakable asks the evidence gate about the sentence with only the sentence as payload, which is cheap. The gate judges the chosen sentences again with
 // the whole payload.
-func speakable(s string) bool {
-	doc, err := jsontext.AppendQuote(nil, s)
+func speakable(item evidence.Item) bool {
+	doc, err := jsontext.AppendQuote(nil, item.Evidence)
 	if err == nil {
-		_, err = evidence.Lock(doc, evidence.Summary{Items: []evidence.Item{itemOf(s)}})
+		_, err = evidence.Lock(doc, evidence.Summary{Items: []evidence.Item{item}})
 	}
 	return err == nil
 }
@@ -180,16 +129,6 @@ func isPlainWord(field string) bool {
 	}
 	return letters
 }
-
-func words(s string) func(yield func(string) bool) {
-	return strings.FieldsFuncSeq(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-}
-
-// stopWords are words of a request that do not describe its subject.
-var stopWords = set("a about all an and any are as at be by can do does find for from get give how i in into is " +
-	"it its me my of on or our please read say search show summarise summarize tell " +
-	"that the there this to us was we what when which " +
-	"who with you your fetch")
 
 // stringValues returns the string values of a strict JSON document in document order, without member names and without objects whose status is NOT_FOUND.
 // It returns none for a document that is not strict JSON.

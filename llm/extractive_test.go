@@ -51,7 +51,7 @@ func TestSummarize(t *testing.T) {
 		t.Fatalf("the longest sentence has %d bytes, want %d", len(longest), MaxSentenceBytes)
 	}
 	many := "Alpha comes first here. Bravo comes second here. Charlie comes third here. Delta comes fourth here. " +
-		"Echo comes fifth here. Foxtrot comes sixth here about retention."
+		"Echo comes fifth here. Foxtrot comes sixth here."
 	for _, tt := range []struct {
 		name, request, typed string
 		want                 []string
@@ -59,17 +59,12 @@ func TestSummarize(t *testing.T) {
 		{"sentences-in-document-order", "Summarize it",
 			`{"b":"Logs are kept here. Copies are dropped soon.","a":["Owners review this yearly."]}`,
 			[]string{"Logs are kept here.", "Copies are dropped soon.", "Owners review this yearly."}},
-		{"most-words-of-the-request-first-but-document-order", "What about retention?", fmt.Sprintf(`{"body":%q}`, many),
+		{"the-first-five", "x", fmt.Sprintf(`{"body":%q}`, many),
 			[]string{"Alpha comes first here.", "Bravo comes second here.", "Charlie comes third here.",
-				"Delta comes fourth here.", "Foxtrot comes sixth here about retention."}},
-		{"case-of-request-words-does-not-count", "RETENTION",
-			fmt.Sprintf(`{"body":%q}`, strings.ReplaceAll(many, "retention", "Retention")),
-			[]string{"Alpha comes first here.", "Bravo comes second here.", "Charlie comes third here.",
-				"Delta comes fourth here.", "Foxtrot comes sixth here about Retention."}},
-		{"prose-before-labels", "x",
-			`{"a":["Security Operations Team One","Legal Review Board Two","Alpha comes first."],"b":` +
-				`["Bravo comes next.","Charlie comes then.","Delta comes now.","Echo comes late."]}`,
-			[]string{"Alpha comes first.", "Bravo comes next.", "Charlie comes then.", "Delta comes now.", "Echo comes late."}},
+				"Delta comes fourth here.", "Echo comes fifth here."}},
+		{"labels-are-not-said", "x",
+			`{"a":["Security Operations Team One","Alpha comes first."],"b":"Text of five plain words"}`,
+			[]string{"Alpha comes first.", "Text of five plain words"}},
 		{"ids-and-codes-are-not-said", "x",
 			`{"id":"policy-002","status":"OK","owner":"Jane Doe","n":5,"t":true,` +
 				`"when":"2024-05-01 at 10:00","refs":"INC0010001 INC0010002 INC0010003","blob":"` +
@@ -192,19 +187,6 @@ func TestLockable(t *testing.T) {
 	}
 }
 
-func TestRequestWordsAreBounded(t *testing.T) {
-	var request strings.Builder
-	for i := range maxRequestWords + 1 {
-		fmt.Fprintf(&request, "word%d ", i)
-	}
-	c := newChoice(request.String())
-	last, _ := c.rank(fmt.Sprintf("it is word%d", maxRequestWords-1))
-	past, _ := c.rank(fmt.Sprintf("it is word%d", maxRequestWords))
-	if len(c.words) != maxRequestWords || last != 2 || past != 0 {
-		t.Errorf("%d words count, rank = %d and %d, want %d words, 2 and 0", len(c.words), last, past, maxRequestWords)
-	}
-}
-
 func payload(tb testing.TB, body string) []byte {
 	tb.Helper()
 	doc, err := json.Marshal(map[string]string{"body": body})
@@ -240,7 +222,7 @@ func TestSummarizeLarge(t *testing.T) {
 		{"only-markup", fill("Logs <b>are</b> kept here. "), 0},
 		{"only-dots", fill("."), 0},
 		{"only-list-numbers", fill("1. "), 0},
-		{"many-values", []byte("[" + strings.Repeat(`"a b c",`, size/8) + `"Logs are kept here."]`), 2},
+		{"many-values", []byte("[" + strings.Repeat(`"a b c",`, size/8) + `"Logs are kept here."]`), 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			begin := time.Now()
