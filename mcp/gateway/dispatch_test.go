@@ -188,8 +188,8 @@ func TestServersMayAskOnlyWhatIsExposed(t *testing.T) {
 
 // waiting is what was said to a session outside of requests so far.
 func (c *client) waiting() (all []string) {
-	for _, m := range c.session.Outgoing.Take() {
-		all = append(all, string(m))
+	for _, e := range c.session.Outgoing.Unread(c.session.Outgoing.General()) {
+		all = append(all, string(e.Data))
 	}
 	return all
 }

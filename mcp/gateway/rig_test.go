@@ -322,7 +322,7 @@ func (r *rig) legacy(server, can string) *client {
 		r.t.Fatalf("no session: %s", answer)
 	}
 	c.session, c.protocol = r.sessions[q.Session], q.Protocol
-	c.hear, _ = c.session.Outgoing.Attach(true)
+	c.hear = c.session.Outgoing.Attach(c.session.Outgoing.General(), true)
 	return c
 }
 
@@ -401,11 +401,11 @@ func (c *client) received() (all []string) {
 func (c *client) pushed() string {
 	c.t.Helper()
 	for {
-		if all := c.session.Outgoing.Take(); len(all) > 0 {
+		if all := c.waiting(); len(all) > 0 {
 			if len(all) > 1 {
 				c.t.Fatalf("more than one message: %s", all)
 			}
-			return string(all[0])
+			return all[0]
 		}
 		select {
 		case <-c.hear.Wake:

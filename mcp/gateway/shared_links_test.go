@@ -28,7 +28,7 @@ func (r *rig) as(name string) *client {
 		r.t.Fatalf("initialize = %s, want a session without resource subscriptions", answer)
 	}
 	c.session, c.protocol = r.sessions[q.Session], q.Protocol
-	c.hear, _ = c.session.Outgoing.Attach(true)
+	c.hear = c.session.Outgoing.Attach(c.session.Outgoing.General(), true)
 	return c
 }
 

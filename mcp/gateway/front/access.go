@@ -74,14 +74,14 @@ func (f *settings) sameOrigin(origin string) bool {
 func (x *exchange) identify(r *http.Request) (session.Identity, *policy.Identity, *refusal) {
 	none := session.Identity{}
 	client, err := web.Caller{}, web.ErrNoCredentials
-	if x.Clients != nil {
-		client, err = x.Clients.Authenticate(r)
+	if x.settings.Clients != nil {
+		client, err = x.settings.Clients.Authenticate(r)
 	}
 	_, sent := r.Header["Authorization"]
 	var later *web.RetryError
 	var lacking *web.ScopeError
 	switch {
-	case errors.Is(err, web.ErrNoCredentials) && !sent && x.Required:
+	case errors.Is(err, web.ErrNoCredentials) && !sent && x.settings.Required:
 		return none, nil, unauthorized("the request has no token: send Authorization: Bearer and a token")
 	case errors.Is(err, web.ErrNoCredentials) && !sent:
 		if !web.FromThisMachine(r) {
@@ -96,8 +96,8 @@ func (x *exchange) identify(r *http.Request) (session.Identity, *policy.Identity
 		}
 		return none, nil, refused
 	case errors.As(err, &lacking):
-		if x.options.RefusedScope != nil {
-			x.options.RefusedScope(r.Context(), x.endpointPath(r), lacking)
+		if x.front.options.RefusedScope != nil {
+			x.front.options.RefusedScope(r.Context(), x.settings.endpointPath(r), lacking)
 		}
 		return none, nil, refuse(http.StatusForbidden, refusedScope, "the token lacks a scope that this endpoint needs")
 	case err != nil || client.Name == "" || client.Name == session.Anonymous || client.Token == "" && !policy.HasSubject(client.Name):

@@ -14,7 +14,7 @@ import (
 // A connection is the only connection of a client: standard input and output, or a channel of revision 2024-11-05. It has at most one
 // session, which ends with it. It sends what belongs to its requests.
 type connection struct {
-	*Front
+	front     *Front
 	from      session.Identity
 	endpoint  string
 	stateless bool      // messages of the stateless revision are accepted, too
@@ -33,14 +33,14 @@ type connection struct {
 }
 
 func (f *Front) newConnection(ctx context.Context, from session.Identity, endpoint string, out func([]byte) error) *connection {
-	c := &connection{Front: f, from: from, endpoint: endpoint, out: out, closing: make(chan struct{})}
+	c := &connection{front: f, from: from, endpoint: endpoint, out: out, closing: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	return c
 }
 
 // Send sends a message to the client. An error ends the connection.
 func (c *connection) Send(message []byte) error {
-	defer c.exchange.reserveWrite(message).end() // also while another message is written
+	defer c.exchange.reserveWrite(message)() // also while another message is written
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err == nil {
@@ -83,22 +83,22 @@ func (c *connection) accept(m wire.Message, header http.Header, says *policy.Ide
 	if !m.Request() {
 		defer done()
 		cancelRequest(q, c.requestsOf(q))
-		c.dispatcher.Dispatch(c.ctx, q)
+		c.front.dispatcher.Dispatch(c.ctx, q)
 		return nil
 	}
-	if err := c.table.Requests.Enter(c.from); err != nil {
+	if err := c.front.table.Requests.Enter(c.from); err != nil {
 		done()
 		return refusalOf(err)
 	}
 	ctx, cancel := context.WithCancel(c.ctx)
-	if err := c.requestsOf(q).Add(session.IDOf(q.ID), c.table.Limits.RequestsPerSession, cancel); err != nil {
+	if err := c.requestsOf(q).Add(session.IDOf(q.ID), c.front.table.Limits.RequestsPerSession, cancel); err != nil {
 		cancel()
-		c.table.Requests.Leave(c.from)
+		c.front.table.Requests.Leave(c.from)
 		done()
 		return refusalOf(err)
 	}
 	c.running.Add(1)
-	c.cancelSubscription(ctx, q, cancel, c.closing, func() bool { return true })
+	c.front.cancelSubscription(ctx, q, cancel, c.closing, func() bool { return true })
 	if q.Method == methodInitialize { // the messages behind it belong to the session that it opens
 		c.serve(ctx, q, cancel, done)
 		return nil
@@ -113,11 +113,11 @@ func (c *connection) serve(ctx context.Context, q *session.Request, cancel conte
 	defer func() {
 		cancel()
 		requests.Remove(session.IDOf(q.ID))
-		c.table.Requests.Leave(c.from)
+		c.front.table.Requests.Leave(c.from)
 		done()
 		c.running.Done()
 	}()
-	message := c.dispatcher.Dispatch(ctx, q)
+	message := c.front.dispatcher.Dispatch(ctx, q)
 	if message == nil {
 		message = noAnswer(q.ID)
 	}
@@ -139,8 +139,8 @@ func (c *connection) attach(s *session.Session) {
 			case <-s.Context.Done():
 				return
 			case <-reader.Wake:
-				for _, message := range s.Outgoing.Take() {
-					if c.Send(message) != nil {
+				for _, e := range s.Outgoing.Unread(s.Outgoing.General()) {
+					if c.Send(e.Data) != nil {
 						return
 					}
 				}

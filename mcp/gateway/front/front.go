@@ -64,7 +64,6 @@ type Front struct {
 	dispatcher Dispatcher
 	active     atomic.Pointer[settings]
 	channels   channels
-	writes     writeBudget
 	timeouts   timeouts
 }
 
@@ -81,7 +80,6 @@ func New(o Options, t *session.Table, d Dispatcher) *Front {
 	f := &Front{options: o, table: t, dispatcher: d, timeouts: defaultTimeouts}
 	f.Replace(o.Settings)
 	f.channels.init(t.Limits)
-	f.writes.init(t.Limits.AnswersBytes)
 	return f
 }
 
@@ -102,8 +100,8 @@ func (f *Front) Replace(s Settings) {
 
 // An exchange is one HTTP request and its response.
 type exchange struct {
-	*Front
-	*settings
+	front    *Front
+	settings *settings
 	w        http.ResponseWriter
 	r        *http.Request
 	ctl      http.ResponseController
@@ -111,12 +109,19 @@ type exchange struct {
 	identity *policy.Identity // what an identity provider says about the client
 	endpoint string
 	conn     *web.Conn // nil: the listener is not ours
-	reserved int       // memory of the budget for bodies
+	reserved int       // memory of the budget, for the body
 }
 
 // ServeHTTP answers one HTTP request.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{Front: f, settings: f.active.Load(), w: w, r: r, ctl: *http.NewResponseController(w), conn: web.ConnOf(r.Context())}
+	x := &exchange{
+		front:    f,
+		settings: f.active.Load(),
+		w:        w,
+		r:        r,
+		ctl:      *http.NewResponseController(w),
+		conn:     web.ConnOf(r.Context()),
+	}
 	defer func() { x.transferBody()() }()
 	serve, refused := x.route()
 	if refused == nil {
@@ -138,11 +143,11 @@ const (
 
 // route authenticates the client and returns the function that serves the request.
 func (x *exchange) route() (serve func() *refusal, refused *refusal) {
-	if refused = x.checkOrigin(x.r); refused != nil {
+	if refused = x.settings.checkOrigin(x.r); refused != nil {
 		return nil, refused
 	}
 	path := x.r.URL.EscapedPath() // in one spelling only: a proxy may decide by the path
-	if at, ok := strings.CutPrefix(path, pathMetadata); ok && x.Metadata != nil {
+	if at, ok := strings.CutPrefix(path, pathMetadata); ok && x.settings.Metadata != nil {
 		return func() *refusal { return x.serveMetadata(at) }, nil
 	}
 	if x.from, x.identity, refused = x.identify(x.r); refused != nil {
@@ -152,16 +157,16 @@ func (x *exchange) route() (serve func() *refusal, refused *refusal) {
 		web.Authenticated(x.r.Context(), x.from.Name)
 	}
 	if x.r.Method != http.MethodDelete { // which only frees what the client holds
-		if refused = x.limit(x.from, x.identity); refused != nil {
+		if refused = x.front.limit(x.from, x.identity); refused != nil {
 			return nil, refused
 		}
 	}
-	if strings.HasPrefix(path, pathStatus) && x.options.Status != nil {
+	if strings.HasPrefix(path, pathStatus) && x.front.options.Status != nil {
 		return x.serveStatus, nil
 	}
 	if rest, ok := strings.CutPrefix(path, pathServers); ok {
 		x.endpoint, _, _ = strings.Cut(rest, "/")
-		if path = rest[len(x.endpoint):]; !x.servers[x.endpoint] {
+		if path = rest[len(x.endpoint):]; !x.settings.servers[x.endpoint] {
 			path = ""
 		}
 	}
@@ -196,11 +201,11 @@ func (x *exchange) serveStatus() *refusal {
 	if x.from.Name == session.Anonymous { // all programs on this machine share the name "anonymous"
 		return refuse(http.StatusUnauthorized, refusedToken, "send the token that made the request")
 	}
-	if err := x.table.Requests.Enter(x.from); err != nil {
+	if err := x.front.table.Requests.Enter(x.from); err != nil {
 		return refusalOf(err)
 	}
-	defer x.table.Requests.Leave(x.from)
-	switch doc, err := x.options.Status(x.r.Context(), x.from, strings.TrimPrefix(x.r.URL.EscapedPath(), pathStatus)); {
+	defer x.front.table.Requests.Leave(x.from)
+	switch doc, err := x.front.options.Status(x.r.Context(), x.from, strings.TrimPrefix(x.r.URL.EscapedPath(), pathStatus)); {
 	case err != nil:
 		return refuse(http.StatusServiceUnavailable, refusedLedger, "the ledger cannot be read now")
 	case doc == nil:
@@ -233,7 +238,7 @@ func (x *exchange) findSession() (*session.Session, *refusal) {
 
 // sessionOf returns the client's session with an id.
 func (x *exchange) sessionOf(id, version string) (*session.Session, *refusal) {
-	s := x.table.Find(id, x.from, x.endpoint)
+	s := x.front.table.Find(id, x.from, x.endpoint)
 	if s == nil {
 		f := refuse(http.StatusNotFound, refusedNoSession, "this session is unknown or has ended; send initialize")
 		f.code = codeNoSession
@@ -302,12 +307,25 @@ func (x *exchange) setStreamHeader() {
 
 // extendWriteDeadline gives the client time to read what is written next.
 func (x *exchange) extendWriteDeadline() {
-	_ = x.ctl.SetWriteDeadline(time.Now().Add(x.timeouts.write)) // without a connection there is no deadline
+	_ = x.ctl.SetWriteDeadline(time.Now().Add(x.front.timeouts.write)) // without a connection there is no deadline
+}
+
+// reserveWrite reserves the memory of messages that are about to be written together, until done is called. Small messages take nothing, and
+// neither do those of a connection that cannot be closed, such as standard output.
+func (x *exchange) reserveWrite(messages ...[]byte) (done func()) {
+	size := 0
+	for _, m := range messages {
+		size += len(m)
+	}
+	if size <= session.Small || x == nil || x.conn == nil {
+		return func() {}
+	}
+	return x.front.table.Memory.StartWrite(x.from, size, x.conn).Done
 }
 
 // writeFrames writes server-sent events. It reports false if the client is gone or does not read.
 func (x *exchange) writeFrames(frames ...[]byte) bool {
-	defer x.reserveWrite(frames...).end()
+	defer x.reserveWrite(frames...)()
 	for _, frame := range frames {
 		x.extendWriteDeadline()
 		if _, err := x.w.Write(frame); err != nil {

@@ -16,37 +16,33 @@ func (x *exchange) serveGet() *refusal {
 	if refused != nil {
 		return refused
 	}
-	if x.table.Requests.Stopped() && s.Requests.Count() == 0 {
+	if x.front.table.Requests.Stopped() && s.Requests.Count() == 0 {
 		return refusalOf(session.ErrStopping)
 	}
-	g := &getStream{exchange: x, session: s, stream: s.Events.General()}
+	g := &getStream{exchange: x, session: s, log: &s.Outgoing, stream: s.Outgoing.General()}
 	event := first(x.r.Header, headerLastEvent)
 	if event == "" {
-		if g.reader, _ = s.Outgoing.Attach(false); g.reader == nil {
+		if g.reader = g.log.Attach(g.stream, false); g.reader == nil {
 			return refuse(http.StatusConflict, refusedStream, "another connection has this stream of the session")
 		}
-		defer s.Outgoing.Detach(g.reader)
-		g.run(nil, false, g.sendOutgoing)
+		defer g.log.Detach(g.stream, g.reader)
+		g.run(g.log.Unread(g.stream), false)
 		return nil
 	}
-	if g.stream, g.next = s.Events.Find(event); g.stream == nil {
+
+	log, stream, next := s.FindEvent(event)
+	if stream == nil {
 		return eventsDropped()
 	}
-	events, last, complete := s.Events.After(g.stream, g.next)
+	events, last, complete := log.After(stream, next)
 	if !complete {
 		return eventsDropped()
 	}
-	if g.stream == s.Events.General() {
-		g.reader, _ = s.Outgoing.Attach(true)
-		defer s.Outgoing.Detach(g.reader)
-		g.run(events, false, g.sendOutgoing)
-		return nil
-	}
-	g.reader = session.NewReader()
-	s.Events.Attach(g.stream, g.reader)
-	defer s.Events.Detach(g.stream, g.reader)
-	g.next += len(events)
-	g.run(events, last, g.sendRest)
+	g.log, g.stream = log, stream
+	g.reader = log.Attach(stream, true)
+	defer log.Detach(stream, g.reader)
+	g.next = next + len(events)
+	g.run(events, last)
 	return nil
 }
 
@@ -60,26 +56,20 @@ func eventsDropped() *refusal {
 
 // A getStream is the event stream that answers a GET.
 type getStream struct {
-	*exchange
-	session *session.Session
-	stream  *session.Stream
-	reader  *session.Reader
-	next    int // index of the next event of a continued stream
+	exchange *exchange
+	session  *session.Session
+	log      *session.EventLog
+	stream   *session.Stream
+	reader   *session.Reader
+	next     int // index of the next event of a continued answer
 }
 
-// sendOutgoing sends the session's outgoing messages.
-func (g *getStream) sendOutgoing() bool {
-	var events []session.Event
-	for _, message := range g.session.Outgoing.Take() {
-		e, _ := g.session.Events.Add(g.stream, nil, eventMessage, message, false)
-		events = append(events, e)
-	}
-	return g.sendEvents(events)
-}
-
-// sendRest sends the events of an answer that came since. It reports false at the end of the answer.
+// sendRest sends the events that came since. It reports false at the end of an answer.
 func (g *getStream) sendRest() bool {
-	events, last, complete := g.session.Events.After(g.stream, g.next)
+	if g.log == &g.session.Outgoing {
+		return g.sendEvents(g.log.Unread(g.stream))
+	}
+	events, last, complete := g.log.After(g.stream, g.next)
 	g.next += len(events)
 	return complete && g.sendEvents(events) && !last
 }
@@ -89,26 +79,25 @@ func (g *getStream) sendEvents(events []session.Event) bool {
 	for i, e := range events {
 		frames[i] = appendEvent(nil, e)
 	}
-	return g.writeFrames(frames...)
+	return g.exchange.writeFrames(frames...)
 }
 
-// run begins the stream with events. Unless they are the last, it calls send whenever there may be something to send, until send reports
-// false or the stream ends.
-func (g *getStream) run(events []session.Event, last bool, send func() bool) {
+// run begins the stream with events. Unless they are the last, it sends those that come, until the stream ends.
+func (g *getStream) run(events []session.Event, last bool) {
 	defer g.session.Touch()
-	g.setStreamHeader()
-	if len(events) == 0 && !g.writeFrames([]byte(keepAliveFrame)) { // a proxy may hold back a header without a body
+	g.exchange.setStreamHeader()
+	if len(events) == 0 && !g.exchange.writeFrames([]byte(keepAliveFrame)) { // a proxy may hold back a header without a body
 		return
 	}
 	if !g.sendEvents(events) || last {
 		return
 	}
-	ticker := time.NewTicker(g.timeouts.keepAlive)
+	ticker := time.NewTicker(g.exchange.front.timeouts.keepAlive)
 	defer ticker.Stop()
-	stopping := g.table.Requests.Stopping()
+	stopping := g.exchange.front.table.Requests.Stopping()
 	for {
 		select {
-		case <-g.r.Context().Done():
+		case <-g.exchange.r.Context().Done():
 			return
 		case <-g.session.Context.Done():
 			return
@@ -120,11 +109,11 @@ func (g *getStream) run(events []session.Event, last bool, send func() bool) {
 		case <-g.reader.Replaced:
 			return
 		case <-g.reader.Wake:
-			if !send() {
+			if !g.sendRest() {
 				return
 			}
 		case <-ticker.C:
-			if !g.stillAuthenticated() || !g.writeFrames([]byte(keepAliveFrame)) {
+			if !g.exchange.stillAuthenticated() || !g.exchange.writeFrames([]byte(keepAliveFrame)) {
 				return
 			}
 		}
@@ -133,7 +122,7 @@ func (g *getStream) run(events []session.Event, last bool, send func() bool) {
 
 // stillAuthenticated reports whether the token of a stream is still valid.
 func (x *exchange) stillAuthenticated() bool {
-	x.settings = x.active.Load() // they may have been replaced since the stream began
+	x.settings = x.front.active.Load() // they may have been replaced since the stream began
 	client, _, refused := x.identify(x.r)
 	return refused == nil && client == x.from
 }

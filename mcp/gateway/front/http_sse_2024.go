@@ -11,26 +11,20 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// A channel is the event stream of a client of revision 2024-11-05. The client posts its messages to another path and reads all answers on
-// the stream.
-type channel struct {
-	*connection
-	id string
-}
-
-// channels are the open channels.
+// channels are the connections of clients of revision 2024-11-05, by id. Such a client posts its messages to another path and reads all answers
+// on the event stream.
 type channels struct {
 	mu        sync.Mutex
-	byID      map[string]*channel
+	byID      map[string]*connection
 	all, each int
 }
 
 func (c *channels) init(l session.Limits) {
-	c.byID, c.all, c.each = make(map[string]*channel), l.Sessions, l.SessionsPerIdentity
+	c.byID, c.all, c.each = make(map[string]*connection), l.Sessions, l.SessionsPerIdentity
 }
 
-// add registers a channel. The error is [session.ErrBusy].
-func (c *channels) add(n *channel) error {
+// add registers a channel and returns its id. The error is [session.ErrBusy].
+func (c *channels) add(n *connection) (id string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	same := 0
@@ -40,20 +34,22 @@ func (c *channels) add(n *channel) error {
 		}
 	}
 	if len(c.byID) >= c.all || same >= c.each {
-		return session.ErrBusy
+		return "", session.ErrBusy
 	}
-	c.byID[n.id] = n
-	return nil
+
+	id = rand.Text()
+	c.byID[id] = n
+	return id, nil
 }
 
-func (c *channels) remove(n *channel) {
+func (c *channels) remove(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.byID, n.id)
+	delete(c.byID, id)
 }
 
 // find returns the channel with an id if this client opened it at this endpoint; nil for any other.
-func (c *channels) find(id string, client session.Identity, endpoint string) *channel {
+func (c *channels) find(id string, client session.Identity, endpoint string) *connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.byID[id]
@@ -76,28 +72,28 @@ func (x *exchange) openChannel() *refusal {
 	if _, stream := accepts(x.r); !stream {
 		return streamNotAcceptable()
 	}
-	if x.table.Requests.Stopped() {
+	if x.front.table.Requests.Stopped() {
 		return refusalOf(session.ErrStopping)
 	}
-	n := &channel{id: rand.Text()}
-	n.connection = x.newConnection(x.r.Context(), x.from, x.endpoint, func(message []byte) error {
+	n := x.front.newConnection(x.r.Context(), x.from, x.endpoint, func(message []byte) error {
 		x.extendWriteDeadline()
-		_, err := x.w.Write(appendEvent(nil, session.Event{Name: eventMessage, Data: message}))
+		_, err := x.w.Write(appendEvent(nil, session.Event{Name: session.EventMessage, Data: message}))
 		return errors.Join(err, x.ctl.Flush())
 	})
 	n.exchange = x
-	if err := x.channels.add(n); err != nil {
-		n.close()
+	defer n.close() // nothing may be written after the handler has returned
+	id, err := x.front.channels.add(n)
+	if err != nil {
 		return refusalOf(err)
 	}
-	defer x.channels.remove(n)
-	defer n.close() // nothing may be written after the handler has returned
+	defer x.front.channels.remove(id)
+
 	x.setStreamHeader()
-	path := x.r.URL.EscapedPath() + "/messages?session=" + n.id
+	path := x.r.URL.EscapedPath() + "/messages?session=" + id
 	if !n.writeFrame(appendEvent(nil, session.Event{Name: eventEndpoint, Data: []byte(path)})) {
 		return nil
 	}
-	ticker := time.NewTicker(x.timeouts.keepAlive)
+	ticker := time.NewTicker(x.front.timeouts.keepAlive)
 	defer ticker.Stop()
 	for {
 		select {
@@ -111,11 +107,11 @@ func (x *exchange) openChannel() *refusal {
 	}
 }
 
-// writeFrame writes an event that is no message.
-func (n *channel) writeFrame(frame []byte) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.err == nil && n.exchange.writeFrames(frame)
+// writeFrame writes an event that is no message to the channel.
+func (c *connection) writeFrame(frame []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err == nil && c.exchange.writeFrames(frame)
 }
 
 // postToChannel takes one message of a client. Its answer goes to the channel.
@@ -123,7 +119,7 @@ func (x *exchange) postToChannel() *refusal {
 	if refused := checkContentType(x.r); refused != nil {
 		return refused
 	}
-	n := x.channels.find(x.r.URL.Query().Get("session"), x.from, x.endpoint)
+	n := x.front.channels.find(x.r.URL.Query().Get("session"), x.from, x.endpoint)
 	if n == nil {
 		f := refuse(http.StatusNotFound, refusedNoSession, "this session is unknown or has ended; open a stream at "+pathSSE)
 		f.code = codeNoSession

@@ -59,7 +59,7 @@ func TestBodiesAreBoundedTogether(t *testing.T) {
 		{"small", 2 * room, "ann", rpc("2", "tools/call", `{"name":"x",`+meta+`}`), 200},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			g, _ := scripted(t, func(o *setup) { o.Limits.BodiesBytes = tt.limit })
+			g, _ := scripted(t, func(o *setup) { o.Limits.MemoryBytes = tt.limit })
 			post := func(who string, body io.Reader, size int64) int {
 				r := come("POST", "/mcp", "", "Authorization: Bearer token-"+who, "Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: x")
 				r.Body, r.ContentLength = io.NopCloser(body), size
@@ -76,8 +76,8 @@ func TestBodiesAreBoundedTogether(t *testing.T) {
 			if got := within(t, "the first answer", answered); got == 0 {
 				t.Errorf("the first was answered with %d", got)
 			}
-			if g.table.Bodies.Taken() != 0 {
-				t.Errorf("%d bytes are not given back", g.table.Bodies.Taken())
+			if g.table.Memory.Taken() != 0 {
+				t.Errorf("%d bytes are not given back", g.table.Memory.Taken())
 			}
 		})
 	}

@@ -62,9 +62,9 @@ func (f *settings) endpointPath(r *http.Request) string {
 
 // serveMetadata answers with the metadata of an endpoint, to clients that have no token yet.
 func (x *exchange) serveMetadata(path string) *refusal {
-	m := x.Metadata
+	m := x.settings.Metadata
 	switch {
-	case !x.endpoints[path]:
+	case !x.settings.endpoints[path]:
 		return refuse(http.StatusNotFound, refusedPath, "no endpoint has this path")
 	case x.r.Method != http.MethodGet && x.r.Method != http.MethodHead:
 		return notAllowed("GET, HEAD")
@@ -88,11 +88,11 @@ const (
 
 // challenge is the value of the header WWW-Authenticate (RFC 6750 section 3, RFC 9728 section 5.1). The failure is empty if no token came.
 func (x *exchange) challenge(failure string) string {
-	m := x.Metadata
+	m := x.settings.Metadata
 	if m == nil {
 		return "Bearer"
 	}
-	params := []string{`resource_metadata="` + m.PublicURL + pathMetadata + x.endpointPath(x.r) + `"`}
+	params := []string{`resource_metadata="` + m.PublicURL + pathMetadata + x.settings.endpointPath(x.r) + `"`}
 	if len(m.Scopes) > 0 {
 		params = append(params, `scope="`+strings.Join(m.Scopes, " ")+`"`)
 	}

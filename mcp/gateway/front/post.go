@@ -33,7 +33,7 @@ func (x *exchange) servePost() *refusal {
 	}
 	defer finish()
 	if !q.Request() {
-		x.dispatcher.Dispatch(ctx, q)
+		x.front.dispatcher.Dispatch(ctx, q)
 		x.writeStatus(http.StatusAccepted)
 		return nil
 	}
@@ -41,14 +41,14 @@ func (x *exchange) servePost() *refusal {
 	q.Out = a
 	a.startTimer()
 	defer a.stop()
-	a.finish(x.dispatcher.Dispatch(ctx, q))
+	a.finish(x.front.dispatcher.Dispatch(ctx, q))
 	return nil
 }
 
 // admit applies the rules of the message's revision and registers a request as under way, until finish is called. The context is that of
 // the session, if there is one: a lost connection cancels none of its requests.
 func (x *exchange) admit(q *session.Request) (ctx context.Context, finish func(), refused *refusal) {
-	requests := x.table.Requests
+	requests := x.front.table.Requests
 	if q.Request() && requests.Stopped() { // an answer to a server is still taken: a request under way may wait for it
 		return nil, nil, refusalOf(session.ErrStopping)
 	}
@@ -77,7 +77,7 @@ func (x *exchange) admit(q *session.Request) (ctx context.Context, finish func()
 			return nil, nil, refusalOf(err)
 		}
 	}
-	x.cancelSubscription(ctx, q, cancel, nil, x.stillAuthenticated)
+	x.front.cancelSubscription(ctx, q, cancel, nil, x.stillAuthenticated)
 	return ctx, func() {
 		cancel()
 		if s != nil {
@@ -145,13 +145,13 @@ func (x *exchange) readMessage(m *wire.Message) bool {
 
 var errTooLarge = errors.New("larger than allowed")
 
-// readBody reads the body of a POST. If it may take much memory, it takes that from the budget for bodies until the exchange ends.
+// readBody reads the body of a POST. If it may take much memory, it takes that from the budget until the exchange ends.
 func (x *exchange) readBody() ([]byte, *refusal) {
-	limit := x.table.Limits.BodyBytes
+	limit := x.front.table.Limits.BodyBytes
 	if x.r.ContentLength > int64(limit) {
 		return nil, tooLarge(limit)
 	}
-	_ = x.ctl.SetReadDeadline(time.Now().Add(x.timeouts.body)) // net/http resets it after the body
+	_ = x.ctl.SetReadDeadline(time.Now().Add(x.front.timeouts.body)) // net/http resets it after the body
 	body, err := readAll(x.r.Body, x.r.ContentLength, limit, func(size int) error { return x.reserveBody(session.MemoryOf(size)) })
 	if err == nil {
 		if values := session.MemoryOfValues(body); x.reserved > 0 || values > session.Small {
@@ -165,7 +165,7 @@ func (x *exchange) readBody() ([]byte, *refusal) {
 		x.w.Header().Set("Connection", "close") // the rest of the body is not read
 		return nil, refusalOf(err)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, refuse(http.StatusRequestTimeout, refusedSlow, "the message did not come within "+x.timeouts.body.String())
+		return nil, refuse(http.StatusRequestTimeout, refusedSlow, "the message did not come within "+x.front.timeouts.body.String())
 	case err != nil:
 		return nil, refuse(http.StatusBadRequest, refusedBody, "the message could not be read")
 	}
@@ -203,9 +203,9 @@ func readAll(r io.Reader, size int64, limit int, reserve func(int) error) ([]byt
 	return body, err
 }
 
-// reserveBody takes memory from the budget for bodies.
+// reserveBody takes memory from the budget.
 func (x *exchange) reserveBody(memory int) error {
-	if !x.table.Bodies.Take(x.from, memory) {
+	if !x.front.table.Memory.Take(x.from, memory) {
 		return session.ErrBusy
 	}
 	x.reserved += memory
@@ -218,7 +218,7 @@ func (x *exchange) transferBody() (release func()) {
 	x.reserved = 0
 	return func() {
 		if size > 0 {
-			x.table.Bodies.Return(x.from, size)
+			x.front.table.Memory.Return(x.from, size)
 		}
 	}
 }

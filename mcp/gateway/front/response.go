@@ -14,7 +14,7 @@ import (
 // A response answers a POST with a request. It is one JSON text; if the gateway sends messages before the answer, or the answer takes long,
 // it becomes an event stream that ends with the answer.
 type response struct {
-	*exchange
+	exchange    *exchange
 	request     *session.Request
 	acceptsJSON bool
 
@@ -35,9 +35,9 @@ func (a *response) startTimer() {
 	if a.request.Method == methodInitialize {
 		return // its answer decides the header
 	}
-	delay := a.timeouts.keepAlive
+	delay := a.exchange.front.timeouts.keepAlive
 	if s := a.request.Session; s != nil && s.Protocol >= resumable {
-		delay = a.timeouts.firstEvent
+		delay = a.exchange.front.timeouts.firstEvent
 	}
 	a.timer = time.AfterFunc(delay, func() {
 		a.mu.Lock()
@@ -51,13 +51,13 @@ func (a *response) startTimer() {
 		} else {
 			a.flush([]byte(keepAliveFrame))
 		}
-		a.timer.Reset(a.timeouts.keepAlive)
+		a.timer.Reset(a.exchange.front.timeouts.keepAlive)
 	})
 }
 
 // Send sends a message before the answer. The client of a session is not gone as long as it can come back.
 func (a *response) Send(message []byte) error {
-	defer a.reserveWrite(message).end()
+	defer a.exchange.reserveWrite(message)()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.finished || a.request.Method == methodInitialize {
@@ -76,16 +76,15 @@ func (a *response) Send(message []byte) error {
 // begin begins the event stream. Its first bytes go out with the next flush.
 func (a *response) begin() {
 	a.streams = true
-	a.setStreamHeader()
-	a.writeStatus(http.StatusOK)
+	a.exchange.setStreamHeader()
+	a.exchange.writeStatus(http.StatusOK)
 	s := a.request.Session
 	if s == nil {
 		return
 	}
-	a.reader = session.NewReader()
-	a.stream = s.Events.Begin(a.reader)
+	a.stream, a.reader = s.Answers.Begin()
 	if s.Protocol >= resumable {
-		if e, ours := s.Events.Add(a.stream, a.reader, eventPrime, nil, false); ours {
+		if e, ours := s.Answers.Add(a.stream, a.reader, session.EventPrime, nil, false); ours {
 			a.write(appendEvent(nil, e))
 		}
 	}
@@ -93,10 +92,10 @@ func (a *response) begin() {
 
 // sendEvent sends a message on the stream, to the connection that reads it.
 func (a *response) sendEvent(message []byte, last bool) {
-	e := session.Event{Name: eventMessage, Data: message}
+	e := session.Event{Name: session.EventMessage, Data: message}
 	if a.stream != nil {
 		var ours bool
-		if e, ours = a.request.Session.Events.Add(a.stream, a.reader, eventMessage, message, last); !ours {
+		if e, ours = a.request.Session.Answers.Add(a.stream, a.reader, session.EventMessage, message, last); !ours {
 			a.gone = true
 			return
 		}
@@ -110,12 +109,12 @@ func (a *response) sendEvent(message []byte, last bool) {
 
 // write hands a frame to the connection.
 func (a *response) write(frame []byte) {
-	if a.gone || a.r.Context().Err() != nil {
+	if a.gone || a.exchange.r.Context().Err() != nil {
 		a.gone = true
 		return
 	}
-	a.extendWriteDeadline()
-	if _, err := a.w.Write(frame); err != nil {
+	a.exchange.extendWriteDeadline()
+	if _, err := a.exchange.w.Write(frame); err != nil {
 		a.gone = true
 	}
 }
@@ -123,7 +122,7 @@ func (a *response) write(frame []byte) {
 // flush writes a frame and sends what was written.
 func (a *response) flush(frame []byte) {
 	a.write(frame)
-	if !a.gone && a.ctl.Flush() != nil {
+	if !a.gone && a.exchange.ctl.Flush() != nil {
 		a.gone = true
 	}
 }
@@ -139,7 +138,7 @@ func (a *response) stop() {
 
 // finish answers with a whole message.
 func (a *response) finish(message []byte) {
-	defer a.reserveWrite(message).end()
+	defer a.exchange.reserveWrite(message)()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.finished = true
@@ -148,19 +147,19 @@ func (a *response) finish(message []byte) {
 		message = noAnswer(q.ID)
 	}
 	if q.Method == methodInitialize && q.Session != nil {
-		a.w.Header()[headerSession] = []string{q.Session.ID}
+		a.exchange.w.Header()[headerSession] = []string{q.Session.ID}
 	}
 	switch status := a.status(message); {
 	case a.streams:
 		a.sendEvent(message, true)
 		if a.stream != nil {
-			q.Session.Events.Detach(a.stream, a.reader)
+			q.Session.Answers.Detach(a.stream, a.reader)
 		}
-	case a.acceptsJSON && (status != http.StatusOK || !prefersStream(a.r)): // the status of a stream is always 200
-		a.writeJSON(status, message)
+	case a.acceptsJSON && (status != http.StatusOK || !prefersStream(a.exchange.r)): // the status of a stream is always 200
+		a.exchange.writeJSON(status, message)
 	default:
-		frame := appendEvent(nil, session.Event{Name: eventMessage, Data: message})
-		h := a.w.Header()
+		frame := appendEvent(nil, session.Event{Name: session.EventMessage, Data: message})
+		h := a.exchange.w.Header()
 		h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = streamType, noCache, noSniff
 		h["Content-Length"] = []string{strconv.Itoa(len(frame))}
 		a.write(frame)

@@ -6,12 +6,8 @@ import (
 	"pgfsm/mcp/gateway/session"
 )
 
-// Names of events. A client that does not know "prime" only remembers its id.
-const (
-	eventMessage  = "message"
-	eventPrime    = "prime"
-	eventEndpoint = "endpoint"
-)
+// eventEndpoint is the name of the event with the path to which clients of revision 2024-11-05 post their messages.
+const eventEndpoint = "endpoint"
 
 // retryLine asks a client that lost a stream to come back after a second.
 const retryLine = "retry: 1000\n"
@@ -29,7 +25,7 @@ func appendEvent(b []byte, e session.Event) []byte {
 	if e.ID != "" {
 		b = append(append(append(b, "id: "...), e.ID...), '\n')
 	}
-	if e.Name == eventPrime {
+	if e.Name == session.EventPrime {
 		b = append(b, retryLine...)
 	}
 	data := e.Data

@@ -45,7 +45,7 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, cli
 // shutdown waits until the requests under way are answered, for some time, and ends the others. It does not wait for a client that does
 // not read its answers.
 func (c *connection) shutdown() {
-	timer := time.NewTimer(c.timeouts.shutdown)
+	timer := time.NewTimer(c.front.timeouts.shutdown)
 	defer timer.Stop()
 	close(c.closing)
 	idle := make(chan struct{})
@@ -64,7 +64,7 @@ func (c *connection) shutdown() {
 		c.close()
 		<-idle
 	}()
-	timer.Reset(c.timeouts.shutdown)
+	timer.Reset(c.front.timeouts.shutdown)
 	select {
 	case <-closed:
 	case <-timer.C:
@@ -128,14 +128,14 @@ func (c *connection) acceptLine(l inputLine) {
 	var fault *wire.Fault
 	if l.tooLarge != nil {
 		m.ID = l.tooLarge.ID()
-		refused = tooLarge(c.table.Limits.BodyBytes)
+		refused = tooLarge(c.front.table.Limits.BodyBytes)
 	} else {
 		var err error
 		if m, err = wire.Read(l.text); errors.As(err, &fault) {
 			m.ID = fault.ID
 			refused = invalidMessage(fault.Code, fault.Reason)
 		} else if m.Request() { // only what has an answer can be refused
-			refused = c.limit(c.from, nil)
+			refused = c.front.limit(c.from, nil)
 		}
 		if refused == nil {
 			refused = c.accept(m, nil, nil, func() {})

@@ -65,7 +65,7 @@ func TestEventsHoldAnyJSON(t *testing.T) {
 		{"colon-and-space", ": x", "event: message\ndata: : x\n\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, string(appendEvent(nil, session.Event{Name: eventMessage, Data: []byte(c.in)}))); diff != "" {
+			if diff := cmp.Diff(c.want, string(appendEvent(nil, session.Event{Name: session.EventMessage, Data: []byte(c.in)}))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -118,7 +118,7 @@ func TestAnswersAreBoundedTogether(t *testing.T) {
 		{"small", 2, "large", "ann", "x", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			g, s := scripted(t, func(o *setup) { o.Limits.AnswersBytes = tt.limit })
+			g, s := scripted(t, func(o *setup) { o.Limits.MemoryBytes = tt.limit })
 			open := onPipes(t, g, s, size)
 			one := open(calledBy("ann", tt.first))
 			other := open(calledBy(tt.who, tt.second))
@@ -147,10 +147,8 @@ func TestAnswersAreBoundedTogether(t *testing.T) {
 // emptied sees that nothing waits any more.
 func emptied(t *testing.T, g *testFront) {
 	t.Helper()
-	g.writes.mu.Lock()
-	defer g.writes.mu.Unlock()
-	if n := len(g.writes.pending); n != 0 {
-		t.Errorf("%d writes are not given back", n)
+	if n := g.table.Memory.Taken(); n != 0 {
+		t.Errorf("%d bytes are not given back", n)
 	}
 }
 
@@ -164,7 +162,7 @@ func TestAnswersThatWaitForAChannelAreBounded(t *testing.T) {
 		cut   bool
 	}{{"at-the-limit", 6 * room, false}, {"one-past", 6*room - 2, true}} {
 		t.Run(tt.name, func(t *testing.T) {
-			g, s := scripted(t, func(o *setup) { o.Limits.AnswersBytes = tt.limit })
+			g, s := scripted(t, func(o *setup) { o.Limits.MemoryBytes = tt.limit })
 			open := onPipes(t, g, s, size)
 			channel := func(who string, calls int) (*end, *eventReader) {
 				auth := "Authorization: Bearer token-" + who + "\r\n"
@@ -205,7 +203,7 @@ func TestAnswersThatWaitForAChannelAreBounded(t *testing.T) {
 func TestAnswersThatWereCutOffAreKept(t *testing.T) {
 	const size = 100 << 10
 	room := len(large([]byte("1"), size))
-	g, s := scripted(t, func(o *setup) { o.Limits.AnswersBytes = 4*room - 2 })
+	g, s := scripted(t, func(o *setup) { o.Limits.MemoryBytes = 4*room - 2 })
 	open := onPipes(t, g, s, size)
 	const auth = "Authorization: Bearer token-ann\r\n"
 	header := auth + headerSession + ": " + begin(t, g, "/mcp", "2025-11-25", "Authorization: Bearer token-ann") + "\r\n"
@@ -232,41 +230,25 @@ func TestAnswersThatWereCutOffAreKept(t *testing.T) {
 	}
 }
 
-// If there is no room for an answer, the client with most of what waits loses its oldest connection, not the client of the new answer.
-func TestTheClientWithMostUnreadIsCutOff(t *testing.T) {
-	const size = 100 << 10
-	room := len(large([]byte("1"), size))
-	g, s := scripted(t, func(o *setup) { o.Limits.AnswersBytes = 4*room - 1 })
-	open := onPipes(t, g, s, size)
-	ann, oldest, other := open(calledBy("ann", "large")), open(calledBy("bob", "large")), open(calledBy("bob", "large"))
-	eve := open(calledBy("eve", "large"))
-	within(t, "the end of bob's oldest connection", oldest.gone)
-	for _, e := range []*end{ann, other, eve} {
-		if r, body := readResponse(t, e.in); r.StatusCode != http.StatusOK || len(body) != room {
-			t.Errorf("an answer came with %d, %d bytes", r.StatusCode, len(body))
-		}
-	}
-}
-
 // Streams that are not read are cut off, too: what is taken up again, and what belongs to no request.
 func TestStreamsAreBoundedTogether(t *testing.T) {
 	const size = 100 << 10
 	for _, again := range []bool{false, true} {
 		t.Run(map[bool]string{false: "what-is-pushed", true: "what-is-taken-up-again"}[again], func(t *testing.T) {
 			room := len(large([]byte("1"), size))
-			g, s := scripted(t, func(o *setup) { o.Limits.AnswersBytes = 4*room - 2 })
+			g, s := scripted(t, func(o *setup) { o.Limits.MemoryBytes = 4*room - 2 })
 			open := onPipes(t, g, s, size)
 			const auth = "Authorization: Bearer token-ann"
 			id := begin(t, g, "/mcp", "2025-11-25", auth)
 			get := "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1:8787\r\n" + auth + "\r\n" + headerSession + ": " + id + "\r\n"
 			at := g.table.Find(id, session.Identity{Name: "ann", Token: "id-of-ann"}, "")
 			if again {
-				on := at.Events.Begin(nil)
+				on, _ := at.Answers.Begin()
 				for range 4 {
-					at.Events.Add(on, nil, eventMessage, make([]byte, room/4), true)
+					at.Answers.Add(on, nil, session.EventMessage, make([]byte, room/4), true)
 				}
 				get += headerLastEvent + ": 1_0\r\n"
-				at.Events.Add(on, nil, eventMessage, make([]byte, room/4), true)
+				at.Answers.Add(on, nil, session.EventMessage, make([]byte, room/4), true)
 			} else {
 				for range 4 {
 					_ = at.Send(make([]byte, room/4))

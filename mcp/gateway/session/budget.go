@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"sync"
 
 	"pgfsm/internal/canonical"
@@ -11,13 +12,15 @@ import (
 // Small is the size in bytes up to which a message takes nothing from a [Budget]. Nearly all messages are smaller.
 const Small = 64 << 10
 
-// A Budget bounds the bytes that large messages take in memory: all of them together, and those of one client to half of that. Clients may
-// send large messages slowly, and read slowly; without a budget a few of them fill the memory.
+// A Budget bounds the bytes that large messages take in memory: all of them together, and those of one client to half of that. It counts
+// requests that are not answered yet, answers that are being written, events kept for Last-Event-ID and messages that belong to no request.
+// Clients may send large messages slowly, and read slowly or not at all; without a budget a few of them fill the memory.
 type Budget struct {
 	mu         sync.Mutex
 	all, each  int
 	taken      int
 	byIdentity map[Identity]int
+	writes     []*Write // under way, the oldest first
 }
 
 // NewBudget returns a budget of so many bytes.
@@ -32,9 +35,15 @@ func (b *Budget) Take(client Identity, size int) bool {
 	if b.taken+size > b.all || b.byIdentity[client]+size > b.each {
 		return false
 	}
-	b.taken += size
-	b.byIdentity[client] += size
+	b.add(client, size)
 	return true
+}
+
+// Return gives reserved bytes back.
+func (b *Budget) Return(client Identity, size int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.add(client, -size)
 }
 
 // Taken is how many bytes are reserved.
@@ -44,14 +53,73 @@ func (b *Budget) Taken() int {
 	return b.taken
 }
 
-// Return gives reserved bytes back.
-func (b *Budget) Return(client Identity, size int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.taken -= size
-	if b.byIdentity[client] -= size; b.byIdentity[client] == 0 {
+func (b *Budget) add(client Identity, size int) {
+	b.taken += size
+	if b.byIdentity[client] += size; b.byIdentity[client] == 0 {
 		delete(b.byIdentity, client)
 	}
+}
+
+// A Write is a message that waits until a connection has taken its bytes.
+type Write struct {
+	budget *Budget
+	client Identity
+	size   int
+	conn   Connection
+}
+
+// A Connection can be closed while it writes.
+type Connection interface{ Cut() }
+
+// StartWrite reserves the bytes of a message that is about to be written, until Done is called. The message is never refused: its call was made
+// and recorded. If there is no room, connections are closed, like those of any client that does not read: the one that has taken longest, of
+// the same client if that has more than half, else of the client that has most.
+func (b *Budget) StartWrite(client Identity, size int, conn Connection) *Write {
+	w := &Write{budget: b, client: client, size: size, conn: conn}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.writes = append(b.writes, w)
+	b.add(client, size)
+	for slow := b.slowest(w); slow != nil; slow = b.slowest(w) {
+		b.remove(func(other *Write) bool { return other.conn == slow.conn })
+		go slow.conn.Cut() // it waits for the writer
+	}
+	return w
+}
+
+// slowest returns the write that has to make room for another; nil if there is room, or nobody else writes.
+func (b *Budget) slowest(w *Write) (found *Write) {
+	own := b.byIdentity[w.client] > b.each
+	if !own && b.taken <= b.all {
+		return nil
+	}
+	for _, other := range b.writes {
+		if other == w || own && other.client != w.client {
+			continue
+		}
+		if found == nil || b.byIdentity[other.client] > b.byIdentity[found.client] {
+			found = other
+		}
+	}
+	return found
+}
+
+// Done ends a write.
+func (w *Write) Done() {
+	w.budget.mu.Lock()
+	defer w.budget.mu.Unlock()
+	w.budget.remove(func(other *Write) bool { return other == w })
+}
+
+// remove removes writes and gives their bytes back.
+func (b *Budget) remove(ended func(*Write) bool) {
+	b.writes = slices.DeleteFunc(b.writes, func(w *Write) bool {
+		if !ended(w) {
+			return false
+		}
+		b.add(w.client, -w.size)
+		return true
+	})
 }
 
 // The memory that a message takes while the gates read it, as TestMemoryOfLargeMessages in package bench measures it.

@@ -6,11 +6,17 @@ import (
 	"sync"
 )
 
-// Bounds of the events that one session keeps for Last-Event-ID.
+// Bounds of the events that one log keeps.
 const (
 	maxEvents     = 256
-	maxEventBytes = 1 << 20 // a larger event is not kept
+	maxEventBytes = 1 << 20 // one larger event is kept alone
 	eventOverhead = 64      // bytes of an event beside its data
+)
+
+// Names of events. A client that does not know "prime" only remembers its id.
+const (
+	EventMessage = "message"
+	EventPrime   = "prime"
 )
 
 // An Event is one server-sent event of a session.
@@ -20,10 +26,24 @@ type Event struct {
 	Data []byte
 }
 
-// A Stream is one event stream of a session: the answer to one request, or the stream of messages that belong to no request.
+// A Reader is the connection that reads a [Stream]. Another connection may take its place.
+type Reader struct {
+	Wake     chan struct{} // has a token if there may be something to read
+	Replaced chan struct{} // closed when another connection reads instead
+}
+
+func (r *Reader) wake() {
+	select {
+	case r.Wake <- struct{}{}:
+	default:
+	}
+}
+
+// A Stream is one event stream of a session: the answer to one request, or the messages that belong to no request.
 type Stream struct {
 	number int
 	next   int  // index of the next event
+	read   int  // index of the first event that nobody has read
 	logged int  // events that are in the log
 	closed bool // there will be no next event
 	reader *Reader
@@ -35,7 +55,8 @@ type loggedEvent struct {
 	event  Event
 }
 
-// An EventLog keeps the last events of a session's streams, so that a client that lost a connection can go on with Last-Event-ID.
+// An EventLog keeps the last events of streams, so that a client that lost a connection can go on with Last-Event-ID. A session has one for the
+// answers to its requests, and one for the messages that belong to no request. The stream of these has the number 0 and never closes.
 type EventLog struct {
 	mu      sync.Mutex
 	last    int // number of the newest stream
@@ -49,41 +70,81 @@ func (l *EventLog) init(held reservation) {
 	l.streams, l.held = map[int]*Stream{0: {}}, held
 }
 
-// General is the stream of messages that belong to no request. It has the number 0 and never closes.
+// General is the stream of the messages that belong to no request.
 func (l *EventLog) General() *Stream {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.streams[0]
 }
 
-// Begin adds the stream of one answer, which r reads.
-func (l *EventLog) Begin(r *Reader) *Stream {
+// Begin adds the stream of one answer, and returns it with its reader.
+func (l *EventLog) Begin() (*Stream, *Reader) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last++
-	s := &Stream{number: l.last, reader: r}
+	s := &Stream{number: l.last, reader: newReader()}
 	l.streams[s.number] = s
-	return s
+	return s, s.reader
 }
 
-// Add logs an event and returns it with its id. Ours reports whether r is the stream's reader and has to write the event; if another
-// connection reads the stream, it is woken. Last says that no event follows.
+func newReader() *Reader {
+	return &Reader{Wake: make(chan struct{}, 1), Replaced: make(chan struct{})}
+}
+
+// Add logs an event of an answer and returns it with its id. Ours reports whether r is the stream's reader and has to write the event; if
+// another connection reads the stream, it is woken. Last says that no event follows.
 func (l *EventLog) Add(on *Stream, r *Reader, name string, data []byte, last bool) (e Event, ours bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e = Event{ID: strconv.Itoa(on.number) + "_" + strconv.Itoa(on.next), Name: name, Data: data}
-	l.events = append(l.events, loggedEvent{on, on.next, e})
-	l.bytes += len(data) + eventOverhead
-	on.next++
-	on.logged++
 	on.closed = last
-	for len(l.events) > maxEvents || l.bytes > maxEventBytes || !l.held.grow(l.bytes) {
-		l.dropOldest()
-	}
+	e = l.append(on, name, data)
 	if on.reader != nil && on.reader != r {
 		on.reader.wake()
 	}
 	return e, on.reader == r
+}
+
+// Put logs a message that belongs to no request. Without a reader the oldest messages make room. Put reports false if there is a reader, and
+// it does not read.
+func (l *EventLog) Put(message []byte) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	on := l.streams[0]
+	l.append(on, EventMessage, message)
+	if on.reader == nil {
+		return true
+	}
+	on.reader.wake()
+	return on.next-on.logged <= on.read
+}
+
+func (l *EventLog) append(on *Stream, name string, data []byte) Event {
+	e := Event{ID: strconv.Itoa(on.number) + "_" + strconv.Itoa(on.next), Name: name, Data: data}
+	l.events = append(l.events, loggedEvent{on, on.next, e})
+	l.bytes += len(data) + eventOverhead
+	on.next++
+	on.logged++
+	for len(l.events) > maxEvents || l.bytes > maxEventBytes && len(l.events) > 1 || !l.held.grow(l.bytes) {
+		l.dropOldest()
+	}
+	return e
+}
+
+// dropOldest drops the oldest event, and its stream if that is closed and has no other event.
+func (l *EventLog) dropOldest() {
+	e := l.events[0]
+	l.events[0] = loggedEvent{}
+	l.events = l.events[1:]
+	l.bytes -= len(e.event.Data) + eventOverhead
+	if e.stream.reader == nil && e.index >= e.stream.read {
+		e.stream.read = e.index + 1
+	}
+	if e.stream.logged--; e.stream.logged == 0 && e.stream.closed {
+		delete(l.streams, e.stream.number)
+		if e.stream.reader != nil {
+			e.stream.reader.wake()
+		}
+	}
 }
 
 // close drops all events, and those that are added later.
@@ -97,28 +158,19 @@ func (l *EventLog) close() {
 	l.held.closed = true
 }
 
-// dropOldest drops the oldest event, and its stream if that is closed and has no other event.
-func (l *EventLog) dropOldest() {
-	e := l.events[0]
-	l.events[0] = loggedEvent{}
-	l.events = l.events[1:]
-	l.bytes -= len(e.event.Data) + eventOverhead
-	if e.stream.logged--; e.stream.logged == 0 && e.stream.closed {
-		delete(l.streams, e.stream.number)
-		if e.stream.reader != nil {
-			e.stream.reader.wake()
-		}
-	}
-}
-
-// Attach makes r the reader of a stream. The former reader is told.
-func (l *EventLog) Attach(on *Stream, r *Reader) {
+// Attach returns a new reader of a stream. The former reader is told; if there is one and replace is false, Attach returns nil.
+func (l *EventLog) Attach(on *Stream, replace bool) *Reader {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if on.reader != nil {
+		if !replace {
+			return nil
+		}
 		close(on.reader.Replaced)
 	}
-	on.reader = r
+	on.reader = newReader()
+	on.reader.wake()
+	return on.reader
 }
 
 // Detach leaves a stream without a reader if r is its reader.
@@ -130,30 +182,59 @@ func (l *EventLog) Detach(on *Stream, r *Reader) {
 	}
 }
 
+// attached reports whether the stream of the messages that belong to no request has a reader.
+func (l *EventLog) attached() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.streams[0].reader != nil
+}
+
+// Unread returns the events of a stream that nobody has read. Then they count as read.
+func (l *EventLog) Unread(on *Stream) []Event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.eventsFrom(on, on.read)
+}
+
 // After returns the events of a stream from an index on, and whether no event follows them. Complete is false if the log has dropped some.
 func (l *EventLog) After(on *Stream, index int) (events []Event, last, complete bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	events = l.eventsFrom(on, index)
+	return events, on.closed, index+len(events) == on.next
+}
+
+func (l *EventLog) eventsFrom(on *Stream, index int) (events []Event) {
 	for _, e := range l.events {
 		if e.stream == on && e.index >= index {
 			events = append(events, e.event)
 		}
 	}
-	return events, on.closed, index+len(events) == on.next
+	on.read = on.next
+	return events
 }
 
-// Find returns the stream of the event with an id, and the index of the event after it. Stream is nil if there is no such event.
-func (l *EventLog) Find(id string) (on *Stream, next int) {
+// find returns the stream of the event with an id, and the index of the event after it. Stream is nil if there is no such event.
+func (l *EventLog) find(number, index int) (on *Stream, next int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if on = l.streams[number]; on == nil || index >= on.next {
+		return nil, 0
+	}
+	return on, index + 1
+}
+
+// FindEvent returns the log and the stream of the event with an id, and the index of the event after it. Stream is nil if there is no such event.
+func (s *Session) FindEvent(id string) (log *EventLog, on *Stream, next int) {
 	a, b, ok := strings.Cut(id, "_")
 	number, err := strconv.ParseUint(a, 10, 31)
 	index, err2 := strconv.ParseUint(b, 10, 31)
 	if !ok || err != nil || err2 != nil {
-		return nil, 0
+		return nil, nil, 0
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if on = l.streams[int(number)]; on == nil || int(index) >= on.next {
-		return nil, 0
+	if log = &s.Answers; number == 0 {
+		log = &s.Outgoing
 	}
-	return on, int(index) + 1
+	on, next = log.find(int(number), int(index))
+	return log, on, next
 }

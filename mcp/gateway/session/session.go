@@ -50,8 +50,8 @@ type Session struct {
 	Protocol string          // the revision that initialize agreed on
 	Context  context.Context // ends with the session
 	Requests InFlight
-	Outgoing Queue    // messages that belong to none of the client's requests
-	Events   EventLog // what can be sent again after Last-Event-ID
+	Outgoing EventLog // messages that belong to none of the client's requests
+	Answers  EventLog // the event streams that answer requests
 
 	table    *Table
 	cancel   context.CancelFunc
@@ -78,13 +78,12 @@ func (s *Session) Touch() { s.used.Store(time.Now().UnixNano()) }
 // Attach binds the session to the client's only connection. It returns the reader of the session's outgoing messages.
 func (s *Session) Attach() *Reader {
 	s.attached.Store(true)
-	r, _ := s.Outgoing.Attach(true)
-	return r
+	return s.Outgoing.Attach(s.Outgoing.General(), true)
 }
 
 // idle is for how long nobody has used the session; zero while a request or a reader is there.
 func (s *Session) idle() time.Duration {
-	if s.Requests.Count() > 0 || s.Outgoing.Attached() {
+	if s.Requests.Count() > 0 || s.Outgoing.attached() {
 		return 0
 	}
 	return max(0, time.Since(time.Unix(0, s.used.Load())))
@@ -118,6 +117,6 @@ func (s *Session) End() {
 	s.table.remove(s)
 	s.timer.Stop()
 	s.cancel()
-	s.Events.close()
+	s.Answers.close()
 	s.Outgoing.close()
 }

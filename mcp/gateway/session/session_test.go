@@ -18,75 +18,85 @@ func open(t *testing.T, table *Table, client Identity) *Session {
 	return s
 }
 
+// unread are the outgoing messages of a session that nobody has read.
+func unread(s *Session) []Event { return s.Outgoing.Unread(s.Outgoing.General()) }
+
 func TestOutgoingMessagesAreBounded(t *testing.T) {
 	t.Run("without-a-reader-the-oldest-is-dropped", func(t *testing.T) {
 		s := open(t, NewTable(Limits{}), ann)
-		for i := range maxQueued + 1 {
+		for i := range maxEvents + 1 {
 			_ = s.Send(fmt.Append(nil, i))
 		}
-		got := s.Outgoing.Take()
-		if len(got) != maxQueued || string(got[0]) != "1" || s.Context.Err() != nil {
-			t.Errorf("%d are left, the first is %s; the session: %v", len(got), got[0], s.Context.Err())
+		if got := unread(s); len(got) != maxEvents || string(got[0].Data) != "1" || s.Context.Err() != nil {
+			t.Errorf("%d messages are left, the first is %s, and the session ended: %v; want %d, 1 and that it goes on",
+				len(got), got[0].Data, s.Context.Err(), maxEvents)
 		}
 	})
-	t.Run("a-client-that-does-not-read-loses-the-session", func(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		messages []int // their sizes, as many as fit
+	}{
+		{"many", slices.Repeat([]int{1}, maxEvents)},
+		{"large", []int{maxEventBytes - 1 - 3*eventOverhead, 1}},
+		{"one-that-is-too-large", []int{maxEventBytes + 1}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := open(t, NewTable(Limits{}), ann)
+			s.Outgoing.Attach(s.Outgoing.General(), false)
+			for _, size := range tt.messages {
+				_ = s.Send(make([]byte, size))
+			}
+			if s.Context.Err() != nil {
+				t.Fatal("the session ended at the limit")
+			}
+			_ = s.Send([]byte("xx"))
+			if s.Context.Err() == nil {
+				t.Error("the session goes on past the limit, although its client does not read")
+			}
+		})
+	}
+	t.Run("read-messages-make-room", func(t *testing.T) {
 		s := open(t, NewTable(Limits{}), ann)
-		s.Outgoing.Attach(false)
-		for i := range maxQueued {
-			_ = s.Send(fmt.Append(nil, i))
-		}
-		if s.Context.Err() != nil {
-			t.Fatal("the session ended at the limit")
-		}
-		_ = s.Send([]byte("x"))
-		if s.Context.Err() == nil {
-			t.Error("the session goes on past the limit")
-		}
-	})
-	t.Run("bytes", func(t *testing.T) {
-		s := open(t, NewTable(Limits{}), ann)
-		s.Outgoing.Attach(false)
-		_ = s.Send(make([]byte, maxQueuedBytes-1))
-		_ = s.Send([]byte("x"))
-		if s.Context.Err() != nil {
-			t.Fatal("the session ended at the limit")
-		}
-		_ = s.Send([]byte("x"))
-		if s.Context.Err() == nil {
-			t.Error("the session goes on past the limit")
+		s.Outgoing.Attach(s.Outgoing.General(), false)
+		for range 3 * maxEvents {
+			_ = s.Send([]byte("x"))
+			if got := len(unread(s)); got != 1 || s.Context.Err() != nil {
+				t.Fatalf("%d messages are unread, and the session ended: %v, want 1 and that it goes on", got, s.Context.Err())
+			}
 		}
 	})
 }
 
 func TestLoggedEventsAreBounded(t *testing.T) {
-	l := &open(t, NewTable(Limits{}), ann).Events
-	add := func(on *Stream, data string, last bool) { l.Add(on, nil, "message", []byte(data), last) }
-	closed := l.Begin(nil)
+	s := open(t, NewTable(Limits{}), ann)
+	l := &s.Answers
+	add := func(on *Stream, data string, last bool) { l.Add(on, nil, EventMessage, []byte(data), last) }
+	closed, _ := l.Begin()
 	add(closed, "answer", true)
-	on := l.Begin(nil)
+	on, _ := l.Begin()
 	for range maxEvents - 1 {
 		add(on, "x", false)
 	}
-	if found, _ := l.Find("1_0"); found != closed {
+	if _, found, _ := s.FindEvent("1_0"); found != closed {
 		t.Error("an event is gone at the limit")
 	}
 	add(on, "x", false)
-	if found, _ := l.Find("1_0"); found != nil {
+	if _, found, _ := s.FindEvent("1_0"); found != nil {
 		t.Error("a closed stream without events is known")
 	}
 	if events, _, complete := l.After(on, 0); !complete || len(events) != maxEvents {
-		t.Errorf("%d are kept", len(events))
+		t.Errorf("%d events are kept, complete: %t, want %d and all", len(events), complete, maxEvents)
 	}
 	add(on, "x", false)
 	if _, _, complete := l.After(on, 0); complete {
 		t.Error("nothing is missing past the limit")
 	}
 	if events, _, complete := l.After(on, 1); !complete || len(events) != maxEvents {
-		t.Errorf("%d are kept", len(events))
+		t.Errorf("%d events are kept, complete: %t, want %d and all", len(events), complete, maxEvents)
 	}
 	add(on, string(make([]byte, maxEventBytes)), true)
-	if len(l.events) != 0 || l.bytes != 0 || len(l.streams) != 1 {
-		t.Errorf("too large an event leaves %d events, %d bytes, %d streams", len(l.events), l.bytes, len(l.streams))
+	if len(l.events) != 1 || l.bytes != maxEventBytes+eventOverhead {
+		t.Errorf("too large an event leaves %d events and %d bytes, want itself", len(l.events), l.bytes)
 	}
 }
 
@@ -104,86 +114,105 @@ func TestReservation(t *testing.T) {
 		{"one-past-the-limit-of-one", 3*Small + 1, false, 2 * Small},
 	} {
 		if got := r.grow(step.size); got != step.want || b.taken != step.taken {
-			t.Errorf("%s: %t, and %d are taken", step.name, got, b.taken)
+			t.Errorf("%s: %t, and %d bytes are taken, want %t and %d", step.name, got, b.taken, step.want, step.taken)
 		}
 	}
 	if r.release(); b.taken != 0 || len(b.byIdentity) != 0 {
-		t.Errorf("%d are not given back", b.taken)
+		t.Errorf("%d bytes are not given back", b.taken)
 	}
 	if r.closed = true; r.grow(Small+1) || !r.grow(Small) {
 		t.Error("a closed reservation does not grow to Small and no further")
 	}
 }
 
-// All sessions share a budget: a session past the limit keeps less, and the others keep what they have.
-func TestSessionsShareBudgets(t *testing.T) {
-	three := func(t *testing.T) []*Session { // one session of each client may keep more than a small message
-		table := NewTable(Limits{AnswersBytes: 4 * Small})
-		all := []*Session{open(t, table, ann), open(t, table, ann), open(t, table, bob)}
-		t.Cleanup(func() {
-			for _, s := range all {
+// TestSessionsShareTheBudget: a session past the limit keeps less, and the others keep what they have.
+func TestSessionsShareTheBudget(t *testing.T) {
+	message := make([]byte, Small+1-eventOverhead) // takes Small
+	for _, kind := range []string{"answers", "outgoing"} {
+		t.Run(kind, func(t *testing.T) {
+			table := NewTable(Limits{MemoryBytes: 4 * Small}) // two such messages of one client
+			sessions := []*Session{open(t, table, ann), open(t, table, ann), open(t, table, ann), open(t, table, bob)}
+			keeps := func(s *Session) bool {
+				if kind == "outgoing" {
+					_ = s.Send(message)
+					return len(unread(s)) == 1
+				}
+				on, r := s.Answers.Begin()
+				s.Answers.Add(on, r, EventMessage, message, true)
+				_, _, complete := s.Answers.After(on, 0)
+				return complete
+			}
+			var got []bool
+			for _, s := range sessions {
+				got = append(got, keeps(s))
+			}
+			if want := []bool{true, true, false, true}; !slices.Equal(got, want) {
+				t.Errorf("the sessions keep a large message: %t, want %t", got, want)
+			}
+			if sessions[0].End(); keeps(sessions[0]) || !keeps(sessions[2]) {
+				t.Error("the memory of an ended session is not free, or the session keeps more")
+			}
+			for _, s := range sessions {
 				s.End()
 			}
-			if table.replay.taken != 0 || table.queued.taken != 0 {
-				t.Errorf("%d and %d bytes are not given back", table.replay.taken, table.queued.taken)
+			if n := table.Memory.Taken(); n != 0 {
+				t.Errorf("%d bytes are not given back", n)
 			}
 		})
-		return all
 	}
-	message := make([]byte, Small+1)
-	t.Run("events", func(t *testing.T) {
-		keeps := func(s *Session) bool {
-			on := s.Events.Begin(nil)
-			s.Events.Add(on, nil, "message", message, true)
-			_, _, complete := s.Events.After(on, 0)
-			return complete
-		}
-		s := three(t)
-		if !keeps(s[0]) || keeps(s[1]) || !keeps(s[2]) {
-			t.Error("not the first session of each client keeps a large event")
-		}
-		if s[0].End(); keeps(s[0]) || !keeps(s[1]) {
-			t.Error("the memory of an ended session is not free, or the session keeps more")
-		}
-	})
-	t.Run("outgoing-without-a-reader", func(t *testing.T) {
-		queued := func(s *Session) int {
-			_ = s.Send(message[:Small])
-			_ = s.Send(message[:1])
-			return len(s.Outgoing.messages)
-		}
-		s := three(t)
-		if got := []int{queued(s[0]), queued(s[1]), queued(s[2])}; !slices.Equal(got, []int{2, 1, 2}) || s[1].Context.Err() != nil {
-			t.Errorf("%d are queued", got)
-		}
-		if _ = s[1].Send(message); len(s[1].Outgoing.messages) != 0 || s[1].Context.Err() != nil {
-			t.Error("a message without room is kept, or ended the session")
-		}
-		s[0].Outgoing.Take()
-		if _ = s[1].Send(message); len(s[1].Outgoing.messages) != 1 {
-			t.Error("the memory of messages that were read is not free")
-		}
-	})
-	t.Run("outgoing-with-a-reader-that-does-not-read", func(t *testing.T) {
-		all := three(t)
-		for _, s := range all {
-			s.Outgoing.Attach(false)
-			_ = s.Send(message)
-		}
-		if all[0].Context.Err() != nil || all[1].Context.Err() == nil || all[2].Context.Err() != nil {
-			t.Error("not the session past the limit ended")
-		}
-		if all[0].End(); all[0].Outgoing.Put(message) {
-			t.Error("an ended session queues a large message")
-		}
-	})
 }
 
-func TestMessageTooLargeToQueue(t *testing.T) {
-	for size, want := range map[int]int{maxQueuedBytes: 1, maxQueuedBytes + 1: 0} { // in any order
-		q := &open(t, NewTable(Limits{}), ann).Outgoing
-		if !q.Put(make([]byte, size)) || len(q.Take()) != want {
-			t.Errorf("of a message of %d bytes %d are queued, want %d", size, 1-want, want)
-		}
+// A cut connection says that it was closed.
+type cutConn chan struct{}
+
+func (c cutConn) Cut() { close(c) }
+
+// TestSlowWritesMakeRoom: a write is never refused. The client that holds most loses the connection that has written longest.
+func TestSlowWritesMakeRoom(t *testing.T) {
+	type write struct {
+		client Identity
+		size   int
+	}
+	for _, tt := range []struct {
+		name   string
+		taken  map[Identity]int // by requests
+		writes []write          // of one connection each
+		cut    int              // number of the write whose connection is closed by the last one; -1: none
+	}{
+		{"at-the-limit-of-one", nil, []write{{ann, 2}, {ann, 2}}, -1},
+		{"one-past-that-of-one", nil, []write{{ann, 2}, {ann, 3}}, 0},
+		{"with-its-requests", map[Identity]int{ann: 2}, []write{{ann, 2}, {ann, 1}}, 0},
+		{"larger-than-all", nil, []write{{ann, 9}}, -1},
+		{"at-the-limit-of-all", nil, []write{{ann, 4}, {bob, 4}}, -1},
+		{"one-past-that-of-all", nil, []write{{ann, 2}, {bob, 3}, {bob, 1}, {Identity{Name: "eve"}, 3}}, 1},
+		{"requests-of-others", map[Identity]int{ann: 4, bob: 4}, []write{{Identity{Name: "eve"}, 2}}, -1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := NewBudget(8)
+			for client, size := range tt.taken { // in any order: they are added
+				b.Take(client, size)
+			}
+			var conns []cutConn
+			var writes []*Write
+			for _, w := range tt.writes {
+				conns = append(conns, make(cutConn))
+				writes = append(writes, b.StartWrite(w.client, w.size, conns[len(conns)-1]))
+			}
+			if tt.cut >= 0 {
+				<-conns[tt.cut]
+			}
+			if want := len(writes) - min(1, tt.cut+1); len(b.writes) != want {
+				t.Errorf("%d writes go on, want %d", len(b.writes), want)
+			}
+			for _, w := range writes {
+				w.Done()
+			}
+			for client, size := range tt.taken { // in any order
+				b.Return(client, size)
+			}
+			if b.taken != 0 || len(b.byIdentity) != 0 {
+				t.Errorf("%d bytes are not given back", b.taken)
+			}
+		})
 	}
 }

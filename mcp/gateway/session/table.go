@@ -17,12 +17,8 @@ type Limits struct {
 	Requests            int           // under way at once
 	RequestsPerIdentity int           // of these, one client's
 	RequestsPerSession  int           // of these, one session's
-	BodiesBytes         int           // of memory for messages that are not answered yet; half of it one client's
-
-	// AnswersBytes bounds large messages that clients have not read yet; half of it is one client's. The messages that wait to be written
-	// have it all, those kept for Last-Event-ID half of it, and those that belong to no request the other half.
-	AnswersBytes int
-	Connections  int // of the HTTP listener
+	MemoryBytes         int           // of memory for large messages, see [Budget]; half of it one client's
+	Connections         int           // of the HTTP listener
 }
 
 // withDefaults returns the limits with a default in place of each zero.
@@ -35,8 +31,7 @@ func (l Limits) withDefaults() Limits {
 		Requests:            cmp.Or(l.Requests, 1024),
 		RequestsPerIdentity: cmp.Or(l.RequestsPerIdentity, 512),
 		RequestsPerSession:  cmp.Or(l.RequestsPerSession, 64),
-		BodiesBytes:         cmp.Or(l.BodiesBytes, 512<<20),
-		AnswersBytes:        cmp.Or(l.AnswersBytes, 256<<20),
+		MemoryBytes:         cmp.Or(l.MemoryBytes, 512<<20),
 		Connections:         cmp.Or(l.Connections, 4096),
 	}
 }
@@ -45,10 +40,7 @@ func (l Limits) withDefaults() Limits {
 type Table struct {
 	Limits   Limits
 	Requests *Admission // requests under way
-	Bodies   *Budget    // messages of clients that are not answered yet
-
-	replay *Budget // events that can be sent again
-	queued *Budget // outgoing messages that belong to no request
+	Memory   *Budget
 
 	mu   sync.Mutex
 	byID map[string]*Session
@@ -60,9 +52,7 @@ func NewTable(limits Limits) *Table {
 	return &Table{
 		Limits:   l,
 		Requests: newAdmission(l.Requests, l.RequestsPerIdentity),
-		Bodies:   NewBudget(l.BodiesBytes),
-		replay:   NewBudget((l.AnswersBytes + 1) / 2),
-		queued:   NewBudget((l.AnswersBytes + 1) / 2),
+		Memory:   NewBudget(l.MemoryBytes),
 		byID:     make(map[string]*Session),
 	}
 }
@@ -74,8 +64,8 @@ func (t *Table) Open(client Identity, endpoint, protocol string) (*Session, erro
 	}
 	s := &Session{ID: rand.Text(), Client: client, Endpoint: endpoint, Protocol: protocol, table: t}
 	s.Context, s.cancel = context.WithCancel(context.Background())
-	s.Events.init(reservation{budget: t.replay, client: client})
-	s.Outgoing.held = reservation{budget: t.queued, client: client}
+	s.Answers.init(reservation{budget: t.Memory, client: client})
+	s.Outgoing.init(reservation{budget: t.Memory, client: client})
 	s.Touch()
 	replaced, err := t.add(s)
 	if replaced != nil {
