@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"testing"
 
-	"pgfsm/internal/present"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
@@ -18,7 +17,7 @@ import (
 )
 
 // replicasOf is the document of ledger status.
-func replicasOf(t *testing.T, config string) (d present.Replicas) {
+func replicasOf(t *testing.T, config string) (d ledger.Replicas) {
 	t.Helper()
 	got := command(t.Context(), nil, "ledger", "status", "--json", "-c", config)
 	got.Want(t, exitYes)
@@ -94,7 +93,7 @@ func listedReplicas(t *testing.T, newLedger func(*testing.T) string) {
 		return len(d.Replicas) == 1 && !d.BundlesDiffer
 	})
 	code, body := o.gets(t, "/replicas", o.bob)
-	if code != http.StatusOK || !strings.Contains(body, replicasOf(t, o.config).Replicas[0].ID) {
+	if code != http.StatusOK || !strings.Contains(body, replicasOf(t, o.config).Replicas[0].Owner) {
 		t.Errorf("GET /replicas: %d %s", code, body)
 	}
 }

@@ -94,15 +94,15 @@ func newLedgerStatus(f *ledgerFlags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		p, err := ledger.ReadReplicas(ctx, o.store, o.store.Now())
+		d, err := ledger.ReadReplicas(ctx, o.store, o.store.Now())
 		if err != nil {
 			return err
 		}
-		d := present.NewReplicas(&p, last.Size)
+		d.Checkpoint = last.Size
 		return f.print(d, func(out io.Writer, k ink) {
-			printFields(out, k, 12, d.Rows())
+			printFields(out, k, 12, present.ReplicaRows(&d))
 			for _, r := range d.Replicas {
-				fmt.Fprintf(out, "%s %s  since %s  %s  bundle %s  %s\n", k.bold("Replica:"), visible.Text(r.ID), visible.Text(r.Since),
+				fmt.Fprintf(out, "%s %s  since %s  %s  bundle %s  %s\n", k.bold("Replica:"), visible.Text(r.Owner), visible.Text(r.Since),
 					visible.Text(r.Build), visible.Text(r.Bundle.Short()), count(r.Runs, "run"))
 			}
 			if len(d.Replicas) == 0 {
@@ -139,9 +139,7 @@ func newLedgerSummary(f *ledgerFlags) *cobra.Command {
 				fmt.Fprintf(out, "%8d  %s: %s\n", c.Runs, visible.Text(c.Code), visible.Text(c.Remedy))
 			}
 			printFields(out, k, 14, d.Approvals.Rows())
-			if d.Active != nil {
-				printFields(out, k, 14, d.Active.Rows())
-			}
+			printFields(out, k, 14, d.ActiveRows())
 		})
 	})
 	cmd.Flags().StringVar(&since, "since", present.DefaultPeriod, "runs that were requested since this `TIME`")

@@ -6,25 +6,24 @@ import (
 	"slices"
 	"time"
 
-	"pgfsm/internal/canonical"
 	"pgfsm/policy"
 	"pgfsm/traces/ledger"
 )
 
 // A Summary is what happened on a ledger in a period. Every member is always present.
 type Summary struct {
-	SchemaVersion int           `json:"schema_version"`
-	Since         string        `json:"since"`
-	Until         string        `json:"until"`
-	Runs          int           `json:"runs"`         // that were requested in the period, and counted
-	Partial       bool          `json:"partial"`      // the period has more runs: only the newest were counted
-	First         string        `json:"first"`        // when the first counted run was requested; empty without one
-	Unit          int           `json:"unit_seconds"` // of the times
-	Statuses      []StatusCount `json:"statuses"`     // in the order of [ledger.Statuses]
-	Times         []TimeCount   `json:"times"`        // oldest first
-	Refusals      []Refusal     `json:"refusals"`     // the most frequent first
-	Approvals     Waits         `json:"approvals"`
-	Active        *Activation   `json:"active"` // null if no gateway has started
+	SchemaVersion int                `json:"schema_version"`
+	Since         string             `json:"since"`
+	Until         string             `json:"until"`
+	Runs          int                `json:"runs"`         // that were requested in the period, and counted
+	Partial       bool               `json:"partial"`      // the period has more runs: only the newest were counted
+	First         string             `json:"first"`        // when the first counted run was requested; empty without one
+	Unit          int                `json:"unit_seconds"` // of the times
+	Statuses      []StatusCount      `json:"statuses"`     // in the order of [ledger.Statuses]
+	Times         []TimeCount        `json:"times"`        // oldest first
+	Refusals      []Refusal          `json:"refusals"`     // the most frequent first
+	Approvals     Waits              `json:"approvals"`
+	Active        *ledger.Activation `json:"active"` // null if no gateway has started
 }
 
 // A StatusCount says how many runs have a status.
@@ -58,15 +57,6 @@ type Waits struct {
 	Oldest      string `json:"oldest"`       // when the first of them was requested; empty without one
 }
 
-// An Activation says that a gateway started with a bundle.
-type Activation struct {
-	Entry  int64            `json:"entry"`
-	At     string           `json:"at"`
-	By     string           `json:"by"` // the id of the gateway
-	Build  string           `json:"build"`
-	Bundle canonical.Digest `json:"bundle"`
-}
-
 // DefaultPeriod is how far a summary goes back unless somebody chooses, as [ledger.ParsePast] reads it.
 const DefaultPeriod = "24h"
 
@@ -74,10 +64,7 @@ const DefaultPeriod = "24h"
 func NewSummary(a *ledger.Activity) Summary {
 	s := Summary{
 		SchemaVersion: SchemaVersion, Since: a.Since, Until: a.Now, Partial: a.Partial, First: a.First, Unit: int(a.Unit / time.Second),
-		Statuses: []StatusCount{}, Times: []TimeCount{}, Refusals: []Refusal{}, Approvals: newWaits(&a.Waits),
-	}
-	if a.Active != nil {
-		s.Active = &Activation{a.Active.Entry, a.Active.At, a.Active.By, a.Active.Build, a.Active.Bundle}
+		Statuses: []StatusCount{}, Times: []TimeCount{}, Refusals: []Refusal{}, Approvals: newWaits(&a.Waits), Active: a.Active,
 	}
 	statuses, codes := make(map[ledger.Status]int), make(map[string]int)
 	for _, c := range a.Counts {
@@ -152,10 +139,30 @@ func (w *Waits) Rows() []Row {
 	})
 }
 
-// Rows describes the activation to people.
-func (a *Activation) Rows() []Row {
+// ActiveRows describes the last activation to people; without one there are none.
+func (s *Summary) ActiveRows() []Row {
+	a := s.Active
+	if a == nil {
+		return nil
+	}
 	return filled([]Row{
 		{"Bundle", string(a.Bundle)}, {"Activated", a.At}, {"By gateway", a.By}, {"Build", a.Build}, {"Entry", fmt.Sprint(a.Entry)},
+	})
+}
+
+// ReplicaRows describes the processes of a ledger to people, without the replicas themselves.
+func ReplicaRows(p *ledger.Replicas) []Row {
+	checkpoint := ""
+	if p.Checkpoint > 0 {
+		checkpoint = fmt.Sprintf("covers the first %d entries", p.Checkpoint)
+	}
+	return filled([]Row{
+		{"Log", p.Origin},
+		{"Entries", fmt.Sprintf("%d, the last of %s", p.Entries, p.At)},
+		{"Checkpoint", checkpoint},
+		{"Held calls", fmt.Sprintf("%d, waiting for approvers or for a replica", p.Waiting)},
+		{"Other runs", fmt.Sprintf("%d, under way in processes that do not serve agents", p.Others)},
+		{"Orphans", fmt.Sprintf("%d, runs whose process is gone; the next sweep of a replica ends them", p.Left)},
 	})
 }
 

@@ -41,12 +41,12 @@ type Waits struct {
 
 // An Activation says that a gateway started with a bundle.
 type Activation struct {
-	Entry  int64
-	At     string
-	By     string // the id that the gateway's runs carry
-	Build  string
-	Bundle canonical.Digest
-	Cause  Cause
+	Entry  int64            `json:"entry"`
+	At     string           `json:"at"`
+	By     string           `json:"by"` // the id of the gateway, which its runs carry
+	Build  string           `json:"build"`
+	Bundle canonical.Digest `json:"bundle"`
+	Cause  Cause            `json:"-"`
 }
 
 // units are the widths of counts, each with the length of the times that have it and the longest period that is counted by it.

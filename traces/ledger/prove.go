@@ -76,24 +76,31 @@ func Prove(r Reader, run string, signed []byte) (*checkpoint.Proof, error) {
 }
 
 // An Inclusion is where the entries of a run are in the log, and the hashes that lead from the last of them to the root of the tree. Each
-// entry has the hash of the one before, so the last entry stands for all of them.
+// entry has the hash of the one before, so the last entry stands for all of them. Every member is always present.
 type Inclusion struct {
-	checkpoint.Checkpoint
-	Entries []LeafHash
-	Path    tlog.RecordProof // of the last entry
+	SchemaVersion int              `json:"schema_version"`
+	Run           string           `json:"run"`
+	Origin        string           `json:"origin"` // the name of the log
+	Size          int64            `json:"size"`   // of the tree: how many entries the log has
+	Root          tlog.Hash        `json:"root"`   // of the tree
+	Index         int64            `json:"index"`  // of the run's last entry
+	Entries       []LeafHash       `json:"entries"`
+	Path          tlog.RecordProof `json:"path"` // the inclusion proof of the last entry (RFC 6962), from its leaf to the root
 }
 
 // A LeafHash is the hash of an entry in the tree.
 type LeafHash struct {
-	Index int64
-	Hash  tlog.Hash
+	Index int64     `json:"index"`
+	Hash  tlog.Hash `json:"hash"`
 }
 
 // Include returns the inclusion of a run in the log as it is now. It proves nothing without a signed checkpoint: see [Prove].
 func Include(r Reader, run string) (in Inclusion, err error) {
-	if in.Checkpoint, err = TakeCheckpoint(r); err != nil {
+	c, err := TakeCheckpoint(r)
+	if err != nil {
 		return in, err
 	}
+	in = Inclusion{SchemaVersion: documentVersion, Run: run, Origin: c.Origin, Size: c.Size, Root: c.Root}
 	for e, err := range r.EntriesOf(run) {
 		if err != nil {
 			return in, err
@@ -102,11 +109,12 @@ func Include(r Reader, run string) (in Inclusion, err error) {
 		if err != nil {
 			return in, err
 		}
-		in.Entries = append(in.Entries, LeafHash{e.Index, hash})
+		in.Entries, in.Index = append(in.Entries, LeafHash{e.Index, hash}), e.Index
 	}
 	if len(in.Entries) == 0 {
 		return in, fmt.Errorf("run %s: %w", run, ErrNotFound)
 	}
-	in.Path, err = tlog.ProveRecord(in.Size, in.Entries[len(in.Entries)-1].Index, r)
+
+	in.Path, err = tlog.ProveRecord(in.Size, in.Index, r)
 	return in, err
 }

@@ -10,42 +10,40 @@ import (
 	"pgfsm/internal/canonical"
 )
 
+// documentVersion is the schema_version of the documents of this package.
+const documentVersion = 1
+
 // A Replica is a running process that serves agents on a ledger.
 type Replica struct {
-	Owner  string // the id that its runs carry
-	Since  string // when it started
-	Build  string
-	Bundle canonical.Digest
-	Runs   int // that it has under way
+	Owner  string           `json:"id"` // its runs carry it
+	Since  string           `json:"since"`
+	Build  string           `json:"build"`
+	Bundle canonical.Digest `json:"bundle"`
+	Runs   int              `json:"runs"` // under way
 }
 
-// Replicas are the processes that work on a ledger, and the work.
+// Replicas are the processes that work on a ledger, and the work. Every member is always present.
 type Replicas struct {
-	End      End
-	Origin   string
-	Replicas []Replica // the one that started first comes first
-	Others   int       // runs under way in processes that do not serve agents
-	Waiting  int       // held calls that wait for approvers, or approved ones that wait for a replica
-	Left     int       // runs that no process has: the next sweep of a replica ends them
-}
-
-// Differ reports whether the replicas have different bundles.
-func (p *Replicas) Differ() bool {
-	for i := range p.Replicas {
-		if p.Replicas[i].Bundle != p.Replicas[0].Bundle {
-			return true
-		}
-	}
-	return false
+	SchemaVersion int       `json:"schema_version"`
+	Origin        string    `json:"origin"`
+	Entries       int64     `json:"entries"`
+	At            string    `json:"at"`         // of the last entry
+	Checkpoint    int64     `json:"checkpoint"` // how many entries the last one in checkpoints.dir covers; 0: there is none
+	BundlesDiffer bool      `json:"bundles_differ"`
+	Replicas      []Replica `json:"replicas"`                // the one that started first comes first
+	Others        int       `json:"runs_of_other_processes"` // under way in processes that do not serve agents
+	Waiting       int       `json:"runs_waiting"`            // for approvers, or approved ones for a replica
+	Left          int       `json:"runs_of_no_process"`      // the next sweep of a replica ends them
 }
 
 // ReadReplicas returns the processes that work on the ledger of a store at a time.
 func ReadReplicas(ctx context.Context, s Store, now time.Time) (p Replicas, err error) {
 	err = s.View(ctx, func(r Reader) (err error) {
-		p = Replicas{}
-		if p.End, err = r.End(); err != nil {
+		end, err := r.End()
+		if err != nil {
 			return err
 		}
+		p = Replicas{SchemaVersion: documentVersion, Entries: end.Size, At: end.At}
 		if p.Origin, err = Origin(r); err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
@@ -53,7 +51,10 @@ func ReadReplicas(ctx context.Context, s Store, now time.Time) (p Replicas, err 
 		if p.Replicas, err = known.running(ctx, r, s.Gone); err != nil {
 			return err
 		}
-		return p.count(ctx, r, s, max(now.UTC().Format(timeForm), p.End.At))
+		for i := range p.Replicas {
+			p.BundlesDiffer = p.BundlesDiffer || p.Replicas[i].Bundle != p.Replicas[0].Bundle
+		}
+		return p.count(ctx, r, s, max(now.UTC().Format(timeForm), p.At))
 	})
 	return p, err
 }

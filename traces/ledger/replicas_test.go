@@ -59,7 +59,7 @@ func TestReplicas(t *testing.T) {
 		}
 	}
 	p := at(first)
-	if len(p.Replicas) != 3 || p.Replicas[0].Runs != 0 || p.Replicas[1].Runs != 1 || p.Replicas[2].Runs != 2 || !p.Differ() ||
+	if len(p.Replicas) != 3 || p.Replicas[0].Runs != 0 || p.Replicas[1].Runs != 1 || p.Replicas[2].Runs != 2 || !p.BundlesDiffer ||
 		p.Replicas[1].Owner != second.Owner() || p.Replicas[2].Bundle != changed.Digest() || p.Others != 1 || p.Waiting != 1 || p.Left != 0 {
 		t.Errorf("%+v", p)
 	}
@@ -79,7 +79,7 @@ func TestReplicas(t *testing.T) {
 
 	third.store.Crash() // its claimed runs are approved, so they wait for another replica
 	p = at(first)
-	if len(p.Replicas) != 2 || p.Differ() || p.Waiting != 3 || p.Left != 0 {
+	if len(p.Replicas) != 2 || p.BundlesDiffer || p.Waiting != 3 || p.Left != 0 {
 		t.Errorf("without the third: %+v", p)
 	}
 	differs(first, same.Digest(), false)

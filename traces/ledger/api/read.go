@@ -194,5 +194,6 @@ func (h *Handler) replicas(c *call) (answer, error) {
 		return answer{}, err
 	}
 	p, err := h.ledger.Replicas(c.r.Context())
-	return jsonAnswer(present.NewReplicas(&p, last.Size)), err
+	p.Checkpoint = last.Size
+	return jsonAnswer(p), err
 }

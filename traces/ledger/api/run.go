@@ -44,12 +44,9 @@ func (h *Handler) whatIf(c *call) (answer, error) {
 
 // inclusion returns where the entries of a run are in the log.
 func (h *Handler) inclusion(c *call) (answer, error) {
-	var out present.Inclusion
-	err := h.ledger.View(c.r.Context(), func(r ledger.Reader) error {
-		in, err := ledger.Include(r, c.run)
-		if err == nil {
-			out = present.NewInclusion(c.run, &in)
-		}
+	var out ledger.Inclusion
+	err := h.ledger.View(c.r.Context(), func(r ledger.Reader) (err error) {
+		out, err = ledger.Include(r, c.run)
 		return err
 	})
 	return jsonAnswer(out), orUnknown(err)

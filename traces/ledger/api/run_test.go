@@ -46,7 +46,7 @@ func TestRunDocuments(t *testing.T) {
 		if judged.Own.Decision != "allow" || judged.Judged.Decision != "deny" || !strings.Contains(judged.Judged.Reason, "Not any more.") || !slices.Contains(judged.Changes, "newly-denied") {
 			t.Errorf("what if: %+v", judged)
 		}
-		var in present.Inclusion
+		var in ledger.Inclusion
 		get(role, "/inclusion/"+held.RunID).into(t, &in)
 		if in.Index != held.Entry || in.Size <= in.Index || len(in.Entries) != held.Entries {
 			t.Errorf("the inclusion is %+v", in)

@@ -28,8 +28,9 @@ type logView struct {
 	Older       template.URL // the query of the next page; empty on the last
 	Size        int64        // of the log
 	Checkpoints present.Checkpoints
-	NoFolder    bool              // this service writes no checkpoints
-	Replicas    *present.Replicas // nil unless there are several
+	NoFolder    bool             // this service writes no checkpoints
+	Replicas    *ledger.Replicas // nil unless there are several
+	Work        []present.Row    // of the replicas
 }
 
 // entryIndex matches the index of an entry in one form.
@@ -84,8 +85,7 @@ func (h *Handler) log(v *visit) error {
 	if err == nil && several { // otherwise nobody needs to count the runs
 		var all ledger.Replicas
 		all, err = h.Ledger.Replicas(v.r.Context())
-		p := present.NewReplicas(&all, 0)
-		body.Replicas = &p
+		body.Replicas, body.Work = &all, present.ReplicaRows(&all)
 	}
 	if err != nil {
 		return err

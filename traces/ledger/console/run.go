@@ -27,7 +27,7 @@ type runView struct {
 	Ended     bool
 	HasTrace  bool
 	WhatIf    whatIfView
-	Proof     present.Inclusion
+	Proof     ledger.Inclusion
 	Prove     []string // the commands that prove the run and check the proof
 	Events    []string
 }
@@ -97,11 +97,11 @@ func (b *runView) addRecord(r ledger.Reader, now string) error {
 		b.Events = append(b.Events, event.Line(false))
 	}
 	b.Rows = b.Details.Rows(events, now)
-	in, err := ledger.Include(r, run)
+	proof, err := ledger.Include(r, run)
 	if err != nil {
 		return err
 	}
-	b.Proof = present.NewInclusion(run, &in)
+	b.Proof = proof
 	b.Prove = []string{
 		present.CommandLine("pgfsm", "ledger", "prove", run, "-o", "run.tlog-proof"),
 		present.CommandLine("pgfsm", "ledger", "trace", run, "-o", "run.json"),
