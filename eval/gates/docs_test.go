@@ -41,6 +41,9 @@ func TestDocsInvariantsNameTheirKeys(t *testing.T) {
 	var named []string
 	for _, section := range sections {
 		title, _, _ := strings.Cut(section, "\n")
+		if title == "Tests" {
+			continue
+		}
 		keys, has := keysOf(section)
 		if !has && !strings.Contains(strings.Join(strings.Fields(section), " "), "No suite of `pgfsm-eval gates` shows it") {
 			t.Errorf("%q does not say which key of `pgfsm-eval gates` shows it", title)
