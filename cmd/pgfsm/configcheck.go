@@ -34,10 +34,11 @@ func newConfig(w world) *cobra.Command {
 	o.registerGrants(check)
 	check.Flags().BoolVar(&strict, "strict", false, "exit 1 for a warning, too")
 	return group("config", check, &cobra.Command{
-		Use:  "schema",
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := w.stdout.Write(config.Schema())
+		Use:       "schema [NAME]",
+		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: config.SchemaNames(),
+		RunE: func(_ *cobra.Command, args []string) error {
+			_, err := w.stdout.Write(config.Schema(append(args, config.SchemaNames()[0])[0]))
 			return err
 		},
 	})

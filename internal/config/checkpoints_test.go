@@ -23,10 +23,10 @@ func TestCheckpoints(t *testing.T) {
 		want       Checkpoints
 	}{
 		{"none", "", Checkpoints{}},
-		{"one-key", "checkpoints: {key: log.key}", Checkpoints{Keys: []string{"etc/log.key"}, Every: DefaultEvery}},
+		{"one-key", "checkpoints: {key: log.key}", Checkpoints{Keys: []string{"etc/log.key"}, Every: 3_600_000}},
 		{"rotation", "checkpoints: {key: [log.key, /next.key], dir: out, every: 10m}",
 			Checkpoints{Keys: []string{"etc/log.key", "/next.key"}, Dir: "etc/out", Every: 600_000}},
-		{"origin", "checkpoints: {origin: example.com/log}", Checkpoints{Every: DefaultEvery, Origin: "example.com/log"}},
+		{"origin", "checkpoints: {origin: example.com/log}", Checkpoints{Every: 3_600_000, Origin: "example.com/log"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := load(ledger + tt.text)

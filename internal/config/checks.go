@@ -1,12 +1,93 @@
 package config
 
 import (
+	"cmp"
+	"fmt"
 	"net/netip"
 	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
+
+	"github.com/agnivade/levenshtein"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/internal/visible"
+	"pgfsm/policy"
+	"pgfsm/policy/condition"
 )
+
+const formatDuration = "go-duration"
+
+// format is what a schema cannot say of a text.
+type format struct {
+	lines bool // it may hold line ends and tabs
+	check func(string) fault
+}
+
+// formats are the checks of texts that schemas name.
+var formats = map[string]format{
+	"address":       {check: checkAddress},
+	"argument":      {lines: true, check: checkArgument},
+	"base-url":      {check: checkBaseURL},
+	"decide-url":    {check: checkDecideURL},
+	"expression":    {lines: true},
+	"header":        {check: checkHeaderName},
+	"history-query": {check: checkQuery},
+	"issuer":        {check: checkIssuer},
+	"ledger":        {check: checkLedger},
+	"lines":         {lines: true},
+	"origin":        {check: checkOrigin},
+	"path":          {check: checkPath},
+	"re2":           {check: checkPattern},
+	"references":    {check: checkReferences},
+	"resource":      {check: checkResource},
+	"secret-lines":  {lines: true, check: checkReferences},
+	"secure-url":    {check: checkHookURL},
+	"server-url":    {check: checkURL},
+	"subject":       {check: checkSubject},
+	"visible":       {check: checkShown},
+}
+
+// checkShown refuses a text with deceptive characters.
+func checkShown(s string) fault {
+	if s != "" && (visible.Text(s) != s || visible.Blank(s) || s[0] == ' ' || s[len(s)-1] == ' ') {
+		return fault{"holds characters that do not show, or begins or ends with a space", "remove them"}
+	}
+	return fault{}
+}
+
+func checkSubject(s string) fault {
+	if !policy.HasSubject(s) {
+		return fault{"is not ISSUER#SUBJECT, such as https://login.example.com#8f1c", "name requesters of no identity provider by actor"}
+	}
+	return checkShown(s)
+}
+
+func checkQuery(s string) fault {
+	if _, err := condition.ParseQuery(s); err != nil {
+		return fault{"cannot be asked: " + err.Error(), `write it as the condition does, as in history.count("actor", "1h")`}
+	}
+	return fault{}
+}
+
+// checkArgument judges the name of a place in arguments.
+func checkArgument(s string) fault {
+	if !jsontext.Pointer(pointerTo(s)).IsValid() {
+		return fault{"is not a JSON pointer", "write /NAME/NAME, with ~1 for a / and ~0 for a ~ in a name"}
+	}
+	return fault{}
+}
+
+// checkIssuer checks the form of an issuer (OpenID Connect Discovery 1.0 section 2).
+func checkIssuer(s string) fault {
+	f := checkHookURL(s)
+	if f == (fault{}) && strings.Contains(s, "?") {
+		return fault{"has a query", "write the issuer exactly as in the provider's tokens"}
+	}
+	return f
+}
 
 // checkPattern checks an RE2 pattern. The minimum length already refuses the empty pattern, which would match everything.
 func checkPattern(s string) fault {
@@ -108,4 +189,180 @@ func checkHeaderName(s string) fault {
 		}
 	}
 	return fault{}
+}
+
+// checkAddress checks the form of an address; [crossServe] checks who can reach it.
+func checkAddress(s string) fault {
+	if _, _, ok := splitAddress(s); !ok {
+		return fault{"is not HOST:PORT with a port from 0 to 65535", "write one like 127.0.0.1:9000"}
+	}
+	return fault{}
+}
+
+// checkOrigin checks a URL that is only a scheme, a host and a port.
+func checkOrigin(s string) fault {
+	f := checkURL(s)
+	u, err := url.Parse(s)
+	switch {
+	case f != (fault{}):
+		return f
+	case err != nil || u.Path != "" || strings.Contains(s, "?"):
+		return fault{"has more than a scheme, a host and a port", "write one like https://mcp.example.com, without / at the end"}
+	case u.Scheme != "https" && !loopback(u):
+		return fault{"is http and leaves this machine", "write https"}
+	}
+	return fault{}
+}
+
+// normalOrigin writes the scheme and the host of a checked URL in small letters, and leaves out the scheme's own port (RFC 3986, section 6.2.2 and 6.2.3):
+// clients compare such URLs with those that they use.
+func normalOrigin(s string) string {
+	scheme, host, _ := strings.Cut(strings.ToLower(s), "://")
+	switch scheme {
+	case "":
+		return ""
+	case "https":
+		host = strings.TrimSuffix(host, ":443")
+	default:
+		host = strings.TrimSuffix(host, ":80")
+	}
+	return scheme + "://" + host
+}
+
+// splitAddress reads HOST:PORT. local is true for the name localhost, which is given as 127.0.0.1 and may be any address of
+// the loopback; other names are given as an address that is not on it. ok is false for what is no host and port.
+func splitAddress(s string) (at netip.AddrPort, local, ok bool) {
+	host, port, found := cutLast(s, ":")
+	n, err := strconv.ParseUint(port, 10, 16)
+	if !found || host == "" || err != nil || strconv.FormatUint(n, 10) != port {
+		return at, false, false
+	}
+	if strings.EqualFold(host, "localhost") {
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(n)), true, true
+	}
+	inner, bracketed := strings.CutPrefix(host, "[")
+	if bracketed {
+		if inner, ok = strings.CutSuffix(inner, "]"); !ok {
+			return at, false, false
+		}
+	}
+	if bracketed != strings.Contains(inner, ":") {
+		return at, false, false
+	}
+	ip, err := netip.ParseAddr(inner)
+	if err != nil { // a name: what it stands for is decided elsewhere, and may change
+		ip = netip.IPv4Unspecified()
+	}
+	return netip.AddrPortFrom(ip.Unmap(), uint16(n)), false, true
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+// checkDecideURL checks the URL where approvers decide. It may have a fragment.
+func checkDecideURL(s string) fault {
+	plain := strings.ReplaceAll(s, RunID, "run")
+	if strings.ContainsAny(plain, "{}") || strings.Contains(s, "$"+RunID) {
+		return fault{"has braces that are not those of {run_id}", "write {run_id} where the run's id belongs, or leave it out"}
+	}
+	base, _, _ := strings.Cut(plain, "#")
+	f := checkURL(base)
+	u, err := url.Parse(base)
+	switch {
+	case err == nil && u.User != nil:
+		return fault{f.problem, "remove it: agents see this URL"}
+	case f != (fault{}):
+		return f
+	}
+	if u.Scheme != "https" && !loopback(u) {
+		return fault{"is http and leaves this machine", "write https"}
+	}
+	_, behind, _ := strings.Cut(s, "://")
+	if host := behind[:strings.IndexAny(behind+"/", "/?#")]; strings.Contains(host, RunID) {
+		return fault{"has {run_id} in its host", "write it behind the host"}
+	}
+	return fault{}
+}
+
+// durationRemedy is the remedy for a text that is no duration.
+const durationRemedy = "write numbers with ms, s, m or h, like 500ms, 10s, 1m30s"
+
+// remedyReference is the remedy for a reference in a wrong place.
+const remedyReference = "put the secret into headers, env or api_key"
+
+func subject(p path) string {
+	if len(p) == 0 {
+		return "the file"
+	}
+	return p.String()
+}
+
+func between(low, high int64) string {
+	if low == high {
+		return strconv.FormatInt(low, 10)
+	}
+	return fmt.Sprintf("%d to %d", low, high)
+}
+
+// hasControl reports invisible characters that change how text is displayed or sent.
+func hasControl(s string, lines bool) bool {
+	for _, r := range s {
+		if lines && (r == '\n' || r == '\t') {
+			continue
+		}
+		if unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp) || r == '\uFEFF' {
+			return true
+		}
+	}
+	return false
+}
+
+// clip cuts a text from a file to what a message can hold.
+func clip(s string) string {
+	const most = 64
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
+
+// quote writes a text from a file fit to be printed.
+func quote(s string) string { return strconv.Quote(clip(s)) }
+
+// oneOf lists choices in a sentence.
+func oneOf(choices []string) string {
+	if len(choices) == 1 {
+		return choices[0]
+	}
+	last := len(choices) - 1
+	return strings.Join(choices[:last], ", ") + " or " + choices[last]
+}
+
+// Nearest suggests the most similar choice; it is empty if none is similar.
+func Nearest(got string, choices []string) string {
+	best, distance := "", 3
+	low := strings.ToLower(got)
+	for _, c := range choices {
+		d := levenshtein.ComputeDistance(low, c)
+		if strings.HasSuffix(low, c) || len(low) > 2 && strings.HasPrefix(c, low) {
+			d = min(d, 1)
+		}
+		if d < distance && d < len(c) {
+			best, distance = c, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "did you mean " + best + "?"
+}
+
+// nearestOr is [Nearest], or something else to do if no choice is similar.
+func nearestOr(got string, choices []string, otherwise string) string {
+	return cmp.Or(Nearest(got, choices), otherwise)
 }

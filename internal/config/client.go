@@ -1,108 +1,131 @@
 package config
 
 import (
-	"bytes"
-	"cmp"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"pgfsm/internal/canonical"
 )
 
-// EntryDigest is the digest of one server's entry in a client's mcpServers file, including members that pgfsm does not use.
-func EntryDigest(entry jsontext.Value) (canonical.Digest, error) {
-	doc, err := canonical.JSON(entry)
-	if err != nil {
-		return "", err
-	}
-	return canonical.Sum("mcp server", doc), nil
-}
-
 // client is a client's own file of servers.
 type client struct {
-	file    *File
+	*file
 	key     string // the member that has the servers
 	servers []member
 }
 
 // readClient reads a client's file. The file may have other members. It contains secrets as literals, so faults never show its lines.
 func readClient(name string, text []byte) (*client, error) {
-	src, text := checkText(name, text)
-	src.lines = nil
-	c := &client{file: &File{src: src}}
-	if len(src.faults) > 0 {
-		return nil, src.err()
+	f, text := openFile(name, text, ordinary)
+	c := &client{file: f}
+	if len(f.faults) == 0 {
+		if f.root = f.readJSON(text); f.root != nil {
+			c.findServers()
+		} else {
+			explainComment(f)
+		}
 	}
-	root := readJSON(src, text)
-	if root != nil {
-		c.find(root)
-	} else {
-		explainComment(src, text)
-	}
-	if err := src.err(); err != nil {
-		return nil, err
-	}
-	return c, nil
+	f.lines = nil
+	return c, f.err()
 }
 
 // explainComment adds a remedy if a file is no JSON because of a comment, which some clients allow.
-func explainComment(src *source, text []byte) {
-	for _, f := range src.faults {
-		lines := bytes.Split(text, []byte("\n"))
-		if f.Line < 1 || f.Line > len(lines) {
-			continue
-		}
-		rest := []rune(string(lines[f.Line-1]))
-		rest = rest[min(max(0, f.Col-1), len(rest)):]
+func explainComment(f *file) {
+	for _, e := range f.faults {
+		rest := []rune(f.lines[min(max(1, e.Line), len(f.lines))-1])
+		rest = rest[min(max(0, e.Col-1), len(rest)):]
 		if len(rest) > 0 && (rest[0] == '/' || rest[0] == '#') {
-			f.Remedy = "comments are not accepted: remove them"
+			e.Remedy = "comments are not accepted: remove them"
 		}
 	}
 }
 
-// find returns the servers of a client's file, under mcpServers or, as in VS Code, servers.
-func (c *client) find(root *node) {
-	src, found := c.file.src, (*member)(nil)
+// findServers finds the servers of a client's file, under mcpServers or, as in VS Code, servers.
+func (c *client) findServers() {
+	found := false
 	for _, key := range []string{"mcpServers", "servers"} {
-		m := root.member(key)
+		m := c.root.member(key)
 		switch {
 		case m == nil:
-		case found != nil:
-			src.fault(m.at, key, "keep one of them", "the file has both mcpServers and servers")
+		case found:
+			c.faultAt(m.at, key, "keep one of them", "the file has both mcpServers and servers")
 		case m.value.kind != isMap:
-			src.fault(m.value.at, key, "", "%s must be an object of names and values, not %s", key, kindNames[m.value.kind])
-			found = m
+			c.faultAt(m.value.at, key, "", "%s must be an object of names and values", key)
+			found = true
 		default:
-			found, c.key, c.servers = m, key, m.value.members
+			found, c.key, c.servers = true, key, m.value.members
 		}
 	}
-	if found == nil {
-		src.fault(root.at, "mcpServers", `the file is JSON, {"mcpServers": {"name": {"command": …}}}`,
-			"the file has no mcpServers")
+	if !found {
+		c.faultAt(c.root.at, "mcpServers", `the file is JSON, {"mcpServers": {"name": {"command": …}}}`, "the file has no mcpServers")
 	}
 }
 
-// get returns the entry of a server, or nil.
-func (c *client) get(name string) *member {
-	for i := range c.servers {
-		if c.servers[i].key == name {
-			return &c.servers[i]
-		}
+// entry returns the entry of a server, or nil.
+func (c *client) entry(name string) *member {
+	i := slices.IndexFunc(c.servers, func(m member) bool { return m.key == name })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &c.servers[i]
 }
 
-// digest names an entry.
+// digest names an entry, including members that pgfsm does not use.
 func (m *member) digest() canonical.Digest {
-	d, err := EntryDigest(m.value.json())
-	if err != nil {
-		panic("settings: an entry that was read is not strict JSON: " + err.Error())
-	}
-	return d
+	return canonical.Sum("mcp server", canonicalJSON(m.value.json()))
 }
+
+// client reads the client's file that the configuration names, if it names one and it can be read.
+func (l *loader) client() *client {
+	if l.MCPServers == "" {
+		return nil
+	}
+	name := l.resolve(l.MCPServers)
+	l.out.ClientFile = name
+	text, ok := l.opened(path{"mcp_servers"}, name, "")
+	if !ok {
+		return nil
+	}
+	c, err := readClient(name, text)
+	if l.refuse(err) {
+		return nil
+	}
+	return c
+}
+
+// adopted returns the definition of a server that the configuration lists by digest, or notes why there is none.
+func (l *loader) adopted(c *client, name string, ours *serverSettings) *serverSettings {
+	if c == nil {
+		return nil // that is a fault already
+	}
+	at := path{"servers", name, "digest"}
+	entry := c.entry(name)
+	if entry == nil {
+		var names []string
+		for _, s := range c.servers {
+			if plainName.MatchString(s.key) { // the others are not fit to be printed
+				names = append(names, clip(s.key))
+			}
+		}
+		l.faultAt(l.file.find(at[:2]).at, at.String(), nearestOr(name, names, "remove it"), "%s has no server %s", c.name, quote(name))
+		return nil
+	}
+	if is := entry.digest(); canonical.Digest(ours.Digest) != is {
+		l.fault(at, "if that is what you want, write digest: "+string(is),
+			"the entry %s of %s has another digest; it now says: %s", quote(name), c.name, entry.now())
+		return nil
+	}
+	s := c.adopt(entry)
+	if s != nil {
+		s.ConnectTimeout, s.Timeout, s.TimeoutTotal = ours.ConnectTimeout, ours.Timeout, ours.TimeoutTotal
+		s.IdleTimeout, s.Sessions = ours.IdleTimeout, ours.Sessions
+	}
+	return s
+}
+
+// plainName matches names of servers.
+var plainName = regexp.MustCompile(`^[a-zA-Z0-9]([.-]|_?[a-zA-Z0-9.-])*_?$`)
 
 // unsupported are keys of an entry that change the command or the connection in a way that pgfsm does not support.
 var unsupported = []string{
@@ -110,64 +133,57 @@ var unsupported = []string{
 	"serverUrl", "shell", "transport", "transportType", "workingDirectory",
 }
 
-// ownKeys are the keys that the configuration may add to a client's entry and that the connection needs.
-var ownKeys = []string{"connect_timeout", "timeout", "timeout_total", "idle_timeout", "sessions"}
-
 // clientTypes are the types of servers as clients write them.
 var clientTypes = map[string]string{"streamable-http": TypeHTTP, "streamableHttp": TypeHTTP}
 
-// adopt converts a client's entry to a server of the configuration and checks it, with the ownKeys of the configuration. It notes faults in the client's
-// file, and then returns nil.
-func (c *client) adopt(m *member, ours *node) *node {
-	src, path := c.file.src, join(c.key, m.key)
-	before := len(src.faults)
-	j := &judge{src}
-	j.text(&node{kind: isText, at: m.at, text: m.key}, plainName, "the name "+quote(m.key))
-	if !j.is(m.value, isMap, path, "an object with keys", "") {
-		return nil
+// adopt converts a client's entry to a server of the configuration and checks it. It notes faults in the client's file, and then returns nil.
+func (c *client) adopt(m *member) *serverSettings {
+	at, before := path{c.key, m.key}, len(c.faults)
+	names := configSchema().part(configSchema().get("properties").get("servers").get("propertyNames"))
+	if f := names.fault(m.key, !plainName.MatchString(m.key)); f != (fault{}) {
+		c.faultAt(m.at, at.String(), f.remedy, "the name %s %s", quote(m.key), f.problem)
 	}
-	out := &node{kind: isMap, at: m.value.at}
+	out := &node{kind: m.value.kind, at: m.value.at, until: m.value.until, text: m.value.text}
 	for _, k := range m.value.members {
-		at := join(path, k.key)
-		if slices.Contains(unsupported, k.key) {
-			src.fault(k.at, at, writeYourself, "%s is not supported, and leaving it out would run something else", at)
-			continue
-		}
-		switch k.key {
-		case "type":
+		switch key := at.to(k.key); {
+		case slices.Contains(unsupported, k.key):
+			c.faultAt(k.at, key.String(), writeYourself, "%s is not supported, and leaving it out would run something else", key)
+		case k.key == "type":
 			v := *k.value
-			v.text = cmp.Or(clientTypes[v.text], v.text)
-			k.value = &v
-		case "command", "args", "url":
+			if ours := clientTypes[v.text]; ours != "" {
+				v.text = ours
+			}
+			out.members = append(out.members, member{k.key, k.at, &v})
+		case k.key == "command", k.key == "args", k.key == "url":
 			k.value.leaves(func(leaf *node) {
 				if leaf.kind == isText && strings.Contains(leaf.text, "${") {
-					src.fault(leaf.at, at, writeYourself, "%s has a ${…}; only values of env and headers may", at)
+					c.faultAt(leaf.at, key.String(), writeYourself, "%s has a ${…}; only values of env and headers may", key)
 				}
 			})
-		case "env", "headers":
-			k.value = c.references(k.value, at)
-		default:
-			continue // it is in the digest, and is not ours
-		}
-		out.members = append(out.members, k)
+			out.members = append(out.members, k)
+		case k.key == "env", k.key == "headers":
+			out.members = append(out.members, member{k.key, k.at, c.references(k.value, key)})
+		} // any other key is in the digest, and is not ours
 	}
-	j.value(out, serverShape, path)
-	if len(src.faults) > before {
+
+	c.judge(out, serverSchema(), at)
+	if len(c.faults) > before {
 		return nil
 	}
-	for _, name := range ownKeys {
-		if at := ours.get(name); at != nil {
-			out.members = append(out.members, member{name, at.at, at})
-		}
+	var s serverSettings
+	decode(out, &s)
+	m.value = out
+	checkServer(c.file, at, &s)
+	if len(c.faults) > before {
+		return nil
 	}
-	complete(out, serverShape)
-	return out
+	return &s
 }
 
 const writeYourself = "write this server into pgfsm.yaml yourself, without a digest"
 
 // references converts a client's references, ${NAME} and ${env:NAME}.
-func (c *client) references(n *node, path string) *node {
+func (c *client) references(n *node, p path) *node {
 	out := *n
 	out.members = slices.Clone(n.members)
 	for i, m := range out.members {
@@ -177,8 +193,8 @@ func (c *client) references(n *node, path string) *node {
 		v := *m.value
 		var f fault
 		if v.text, f = ourReferences(v.text); f != (fault{}) {
-			at := join(path, m.key)
-			c.file.src.fault(v.at, at, f.remedy, "%s %s", at, f.problem)
+			at := p.to(m.key)
+			c.faultAt(v.at, at.String(), f.remedy, "%s %s", at, f.problem)
 			v.text = "x" // it is refused already
 		}
 		out.members[i].value = &v

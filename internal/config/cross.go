@@ -1,10 +1,9 @@
 package config
 
 import (
-	"cmp"
 	"errors"
-	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,190 +11,199 @@ import (
 	"pgfsm/policy/screen"
 )
 
-// serverType is the type of a server: as written, or by its command or url.
-func serverType(n *node) string {
-	switch {
-	case n.get("digest") != nil:
-		return typeListed
-	case n.get("type") != nil:
-		return n.str("type")
-	case n.get("command") != nil:
-		return TypeStdio
+// check holds the parts of a configuration against each other.
+func (c *configFile) check() {
+	c.checkNames()
+	for i := range c.Servers {
+		checkServer(c.file, path{"servers", c.Servers[i].Name}, c.Servers[i].Value)
 	}
-	return TypeHTTP
+	c.checkUnique(path{"input", "deny"}, "rule", "id")
+	for i := range c.Input.Deny {
+		c.checkDeny(path{"input", "deny"}.item(i), &c.Input.Deny[i].Rule)
+	}
+	c.checkUnique(path{"planner", "routes"}, "route", "id")
+	for i := range c.Planner.Routes {
+		c.checkRoute(path{"planner", "routes"}.item(i), c.Planner.Routes[i].Pattern)
+	}
+	if llm := (path{"planner", "llm"}); readable(c.textAt(llm.to("base_url"))) && c.writes(llm.to("api_key")) {
+		c.faultKey(llm.to("api_key"), "use https", "%s could be read on the way: base_url is plain http", llm.to("api_key"))
+	}
+	if to := c.Telemetry.OTLP; to != nil {
+		checkHeaders(c.file, path{"telemetry", "otlp", "headers"}, to.Headers)
+		c.checkReadable(path{"telemetry", "otlp"}, "endpoint", to.Endpoint, "headers")
+	}
+	c.checkUnique(path{"approvals", "hooks"}, "hook", "url")
+	c.checkUnique(path{"identity", "issuers"}, "issuer", "issuer")
+	for i := range c.Identity.Issuers {
+		c.checkIssuer(path{"identity", "issuers"}.item(i), &c.Identity.Issuers[i])
+	}
+	c.checkRate()
+	c.checkServe(path{"serve"})
 }
 
-// typeListed is the type of a server that the configuration lists by digest.
-const typeListed = "listed"
+// textAt returns the text at a path; empty if there is none.
+func (f *file) textAt(p path) string {
+	if n := f.get(p); n != nil {
+		return n.text
+	}
+	return ""
+}
+
+// checkUnique refuses two items of a list with the same value of a key.
+func (f *file) checkUnique(p path, what, key string) {
+	seen := make(map[string]place)
+	list := f.get(p)
+	if list == nil {
+		return
+	}
+	for i, item := range list.members {
+		id := item.value.get(key)
+		if first, twice := seen[id.text]; twice {
+			f.faultAt(id.at, p.item(i).String(), "keep one of them", "%s %s appears twice; first at %d:%d", what, quote(id.text), first.line, first.col)
+		} else {
+			seen[id.text] = id.at
+		}
+	}
+}
+
+// checkReadable refuses secrets of a key that would cross the network unencrypted.
+func (f *file) checkReadable(p path, urlKey, url, key string) {
+	if v := f.get(p.to(key)); v != nil && len(v.members) > 0 && readable(url) {
+		f.faultKey(p.to(key), "use https", "%s could be read on the way: %s is plain http", p.to(key), urlKey)
+	}
+}
+
+// checkHeaders refuses one header in two spellings: names differ by case only (RFC 9110, section 5.1).
+func checkHeaders(f *file, p path, headers []Pair) {
+	seen := make(map[string]place)
+	for _, h := range headers {
+		f.first(seen, strings.ToLower(h.Name), f.find(p.to(h.Name)).at)
+	}
+}
+
+// listed is the type of a server that the configuration lists by digest.
+const listed = "listed"
 
 // foreignKeys are the keys that do not go with a type, and the key that it needs.
 var foreignKeys = map[string]struct {
 	needs   string
 	foreign []string
 }{
-	typeListed: {"digest", []string{"type", "url", "headers", "auth", "command", "args", "env"}},
-	TypeStdio:  {"command", []string{"url", "headers", "auth"}},
-	TypeSSE:    {"url", []string{"command", "args", "env"}},
-	TypeHTTP:   {"url", []string{"command", "args", "env"}},
+	listed:    {"digest", []string{"type", "url", "headers", "auth", "command", "args", "env"}},
+	TypeStdio: {"command", []string{"url", "headers", "auth"}},
+	TypeSSE:   {"url", []string{"command", "args", "env"}},
+	TypeHTTP:  {"url", []string{"command", "args", "env"}},
 }
 
-func crossServer(j *judge, n *node, path string) {
-	if at := n.get("url"); at != nil && strings.Contains(at.text, "@") {
-		j.src.hide(at) // it may contain a password
-	}
-	typ := serverType(n)
-	rule, known := foreignKeys[typ]
-	if !known {
+// checkServer refuses keys of a server that do not go together, and fills in its type.
+func checkServer(f *file, p path, s *serverSettings) {
+	written := func(key string) bool { return f.writes(p.to(key)) }
+	kind := s.Type
+	switch {
+	case s.Digest != "":
+		kind = listed
+	case kind == "" && s.Command != "":
+		kind, s.Type = TypeStdio, TypeStdio
+	case kind == "" && s.URL != "":
+		kind, s.Type = TypeHTTP, TypeHTTP
+	case kind == "":
+		f.fault(p, "write the command of a stdio server, or the url of an sse or http server", "%s has neither command nor url", p)
 		return
 	}
-	if n.get("digest") == nil && n.get("type") == nil && n.get("command") == nil && n.get("url") == nil {
-		j.src.fault(n.at, path, "write the command of a stdio server, or the url of an sse or http server",
-			"%s has neither command nor url", path)
-		return
-	}
-	if n.get(rule.needs) == nil {
-		j.src.fault(n.at, join(path, rule.needs), "", "%s is of type %s and has no %s", path, typ, rule.needs)
+	rule := foreignKeys[kind]
+	if !written(rule.needs) {
+		f.faultAt(f.find(p).value.at, p.to(rule.needs).String(), "", "%s is of type %s and has no %s", p, kind, rule.needs)
 	}
 	for _, name := range rule.foreign {
-		if m := n.member(name); m != nil {
-			remedy, with := "remove it, or change the type", "type "+typ
-			if typ == typeListed {
-				remedy, with = "remove it; the mcp_servers file defines the server", "a digest"
+		switch {
+		case !written(name):
+		case kind == listed:
+			f.faultKey(p.to(name), "remove it; the mcp_servers file defines the server", "%s does not go with a digest", p.to(name))
+		default:
+			f.faultKey(p.to(name), "remove it, or change the type", "%s does not go with type %s", p.to(name), kind)
+		}
+	}
+
+	if s.Timeout > s.TimeoutTotal && written("timeout") {
+		f.fault(p.to("timeout"), "raise timeout_total as well", "%s is %s, longer than timeout_total, which is %s",
+			p.to("timeout"), writeDuration(s.Timeout), writeDuration(s.TimeoutTotal))
+	}
+	if i := slices.IndexFunc(s.Expose, func(w string) bool { return slices.Contains(needsSession, w) }); i >= 0 && s.Sessions != SessionsSession {
+		f.fault(p.to("expose"), "write sessions: "+SessionsSession+" as well, or leave "+s.Expose[i]+" out",
+			"%s has %s, but clients share the sessions with the server", p.to("expose"), s.Expose[i])
+	}
+	checkHeaders(f, p.to("headers"), s.Headers)
+	f.checkReadable(p, "url", s.URL, "headers")
+	if c := s.Auth.ClientCredentials; c != nil {
+		f.checkReadable(p, "url", s.URL, "auth")
+		for _, h := range s.Headers {
+			if strings.EqualFold(h.Name, "Authorization") {
+				f.faultKey(p.to("headers", h.Name), "remove one of them", "%s has a header Authorization and auth, which sets that header", p)
 			}
-			j.src.fault(m.at, join(path, name), remedy, "%s does not go with %s", join(path, name), with)
 		}
-	}
-	crossTimeouts(j, n, path)
-	crossSessions(j, n, path)
-	u, err := url.Parse(n.str("url"))
-	headers := n.member("headers")
-	if err == nil && u.Scheme == "http" && !loopback(u) && headers != nil && len(headers.value.members) > 0 {
-		j.src.fault(headers.at, join(path, "headers"), "use https",
-			"headers of %s could be read on the way: its url is plain http", path)
-	}
-	crossAuth(j, n, path)
-}
-
-// crossAuth refuses access tokens over plain http, and a second Authorization header.
-func crossAuth(j *judge, n *node, path string) {
-	auth := n.member("auth")
-	if auth == nil {
-		return
-	}
-	if u, err := url.Parse(n.str("url")); err == nil && u.Scheme == "http" && !loopback(u) {
-		j.src.fault(auth.at, join(path, "auth"), "use https", "access tokens of %s could be read on the way: its url is plain http", path)
-	}
-	for _, m := range n.fields("headers") {
-		if strings.EqualFold(m.key, "Authorization") {
-			j.src.fault(m.at, join(path, "headers"), "remove one of them", "%s has a header Authorization and auth, which sets that header", path)
-		}
+		checkCredentials(f, p.to("auth", "client_credentials"))
 	}
 }
 
-// crossCredentials wants either a client secret or a private key with the audience of its assertions.
-func crossCredentials(j *judge, n *node, path string) {
-	secret, key := n.member("client_secret"), n.member("private_key")
+// checkCredentials requires either a client secret or a private key with the audience of its assertions.
+func checkCredentials(f *file, p path) {
+	secret, key := f.writes(p.to("client_secret")), f.writes(p.to("private_key"))
 	switch {
-	case secret == nil && key == nil:
-		j.src.fault(n.at, path, `write client_secret: "${env:CRM_SECRET}", or private_key: "${file:crm.key}"`,
-			"%s has neither client_secret nor private_key", path)
-	case secret != nil && key != nil:
-		j.src.fault(key.at, join(path, "private_key"), "remove one of them", "%s has both client_secret and private_key", path)
-	case key != nil && n.get("issuer") == nil:
-		j.src.fault(n.at, join(path, "issuer"), `write issuer: "https://login.example.com"`, "%s has a private_key and no issuer", path)
-	case key == nil:
+	case !secret && !key:
+		f.fault(p, `write client_secret: "${env:CRM_SECRET}", or private_key: "${file:crm.key}"`, "%s has neither client_secret nor private_key", p)
+	case secret && key:
+		f.faultKey(p.to("private_key"), "remove one of them", "%s has both client_secret and private_key", p)
+	case key && !f.writes(p.to("issuer")):
+		f.faultAt(f.find(p).value.at, p.to("issuer").String(), `write issuer: "https://login.example.com"`, "%s has a private_key and no issuer", p)
+	case secret:
 		for _, name := range []string{"issuer", "alg", "key_id"} {
-			if m := n.member(name); m != nil {
-				j.src.fault(m.at, join(path, name), "remove it", "%s does not go with client_secret", join(path, name))
+			if f.writes(p.to(name)) {
+				f.faultKey(p.to(name), "remove it", "%s does not go with client_secret", p.to(name))
 			}
 		}
 	}
 }
 
-// crossTimeouts refuses a timeout that the timeout_total would cut short.
-func crossTimeouts(j *judge, n *node, path string) {
-	at, within := n.get("timeout"), writeDuration(policy.DefaultTimeoutTotal)
-	if at == nil {
-		return
-	}
-	if total := n.get("timeout_total"); total != nil {
-		within = total.text
-	}
-	timeout, ok := parseDuration(at.text)
-	total, well := parseDuration(within)
-	if ok && well && timeout > total && timeout <= policy.MaxRunTimeout {
-		j.src.fault(at.at, join(path, "timeout"), "raise timeout_total as well", "%s is %s, longer than timeout_total, which is %s",
-			join(path, "timeout"), at.text, within)
-	}
-}
-
-// crossHeaders refuses one header in two spellings: names differ by case only (RFC 9110, section 5.1).
-func crossHeaders(j *judge, n *node, path string) {
-	seen := make(map[string]place)
-	for _, m := range n.members {
-		low := strings.ToLower(m.key)
-		if first, twice := seen[low]; twice {
-			j.src.fault(m.at, join(path, m.key), "keep one of them",
-				"the header %s stands twice; first at %d:%d", quote(m.key), first.line, first.col)
-		}
-		seen[low] = m.at
-	}
-}
-
-// crossDeny lets the input gate compile a rule.
-func crossDeny(j *judge, n *node, path string) {
-	at := n.get("pattern")
-	rule := screen.Rule{ID: n.str("id"), Pattern: n.str("pattern"), Reason: n.str("reason")}
-	if rule.ID == "" || rule.Pattern == "" || rule.Reason == "" || checkPattern(rule.Pattern) != (fault{}) {
-		return
-	}
-	if _, err := screen.Compile([]screen.Rule{rule}, policy.DefaultInputBytes); err != nil {
+// checkDeny lets the input gate compile a rule.
+func (c *configFile) checkDeny(p path, rule *screen.Rule) {
+	if _, err := screen.Compile([]screen.Rule{*rule}, policy.DefaultInputBytes); err != nil {
 		if inner := errors.Unwrap(err); inner != nil { // without the place in a list of one
 			err = inner
 		}
-		j.src.fault(at.at, join(path, "pattern"), "", "%s is refused: %s", join(path, "pattern"), err)
+		c.fault(p.to("pattern"), "", "%s is refused: %s", p.to("pattern"), err)
 	}
 }
 
-// crossRoute compares the groups that args use with those of the pattern.
-func crossRoute(j *judge, n *node, path string) {
-	re, err := regexp.Compile(n.str("pattern"))
-	args := n.get("args")
-	if err != nil || args == nil {
-		return
-	}
-	var names func(*node)
-	names = func(n *node) {
-		for _, item := range n.items {
-			names(item)
-		}
+// checkRoute compares the groups that args use with those of the pattern.
+func (c *configFile) checkRoute(p path, pattern string) {
+	re := regexp.MustCompile(pattern) // its format was checked
+	args := p.to("args")
+	var check func(n *node)
+	check = func(n *node) {
 		for _, m := range n.members {
 			if strings.Contains(m.key, "${") {
-				j.src.fault(m.at, join(path, "args"), "", "a group can stand in a value of args, not in a key")
+				c.faultAt(m.at, args.String(), "", "a group can be in a value of args, not in a key")
 			}
-			names(m.value)
+			check(m.value)
 		}
-	}
-	names(args)
-	args.leaves(func(leaf *node) {
-		if leaf.kind != isText {
+		if n.kind != isText {
 			return
 		}
-		if f := checkGroups(leaf.text, re); f != (fault{}) {
-			j.src.fault(leaf.at, join(path, "args"), f.remedy, "%s %s", join(path, "args"), f.problem)
+		if f := checkGroups(n.text, re); f != (fault{}) {
+			c.faultAt(n.at, args.String(), f.remedy, "%s %s", args, f.problem)
 		}
-	})
+	}
+	check(c.get(args))
 }
 
 // checkGroups judges the ${…} in one text of a route's args.
 func checkGroups(s string, re *regexp.Regexp) fault {
 	for {
-		i := strings.Index(s, "${")
-		if i < 0 {
+		before, rest, found := strings.Cut(s, "${")
+		if !found {
 			return fault{}
 		}
-		rest := s[i+2:]
-		if i > 0 && s[i-1] == '$' {
+		if strings.HasSuffix(before, "$") {
 			s = rest
 			continue
 		}
@@ -211,43 +219,43 @@ func checkGroups(s string, re *regexp.Regexp) fault {
 			return fault{"uses ${" + name + "}, but the pattern has " + strconv.Itoa(re.NumSubexp()) + " groups", ""}
 		}
 		if err != nil && (name == "" || re.SubexpIndex(name) < 0) {
-			return fault{"uses " + quote("${"+name+"}") + ", but the pattern has no group of that name",
-				"write (?P<name>…) in the pattern, or a number"}
+			return fault{"uses " + quote("${"+name+"}") + ", but the pattern has no group of that name", "write (?P<name>…) in the pattern, or a number"}
 		}
 		s = rest
 	}
 }
 
-// crossNames refuses routes and output types of servers that are not configured.
-func crossNames(j *judge, n *node, _ string) {
-	crossLedger(j, n)
-	var names []string
-	for _, m := range n.fields("servers") {
-		names = append(names, m.key)
-	}
-	known := func(name string, at place, path string) {
-		if n.get("servers").member(name) == nil && name != "" {
-			j.src.fault(at, path, cmp.Or(Nearest(name, names), "configured are: "+strings.Join(names, ", ")),
-				"no server %s is configured", quote(name))
+// checkNames refuses what names something that the configuration does not have.
+func (c *configFile) checkNames() {
+	names := c.Servers.names()
+	known := func(at place, name string, p path) {
+		if !slices.Contains(names, name) {
+			c.faultAt(at, p.String(), nearestOr(name, names, "configured are: "+strings.Join(names, ", ")), "no server %s is configured", quote(name))
 		}
 	}
-	for _, m := range n.fields("servers") {
-		if d := m.value.member("digest"); d != nil && n.get("mcp_servers") == nil {
-			j.src.fault(d.at, "servers."+m.key+".digest", "write mcp_servers: .mcp.json",
-				"servers.%s has a digest, and no mcp_servers file is named", m.key)
+	for i, route := range c.Planner.Routes {
+		p := path{"planner", "routes"}.item(i).to("server")
+		known(c.find(p).value.at, route.Server, p)
+	}
+	for _, p := range []path{{"outputs"}, {"limits", "rate", "servers"}, {"limits", "rate", "tools"}} {
+		if servers := c.get(p); servers != nil {
+			for _, m := range servers.members {
+				known(m.at, m.key, p.to(m.key))
+			}
 		}
 	}
-	for i, route := range n.get("planner").list("routes") {
-		if s := route.get("server"); s != nil {
-			known(route.str("server"), s.at, "planner.routes["+strconv.Itoa(i)+"].server")
+	for _, s := range c.Servers {
+		if s.Value.Digest != "" && c.MCPServers == "" {
+			c.faultKey(path{"servers", s.Name, "digest"}, "write mcp_servers: .mcp.json", "servers.%s has a digest, and no mcp_servers file is named", s.Name)
 		}
 	}
-	for _, m := range n.fields("outputs") {
-		known(m.key, m.at, "outputs."+m.key)
-	}
-	for _, key := range []string{"servers", "tools"} {
-		for _, m := range n.get("limits").get("rate").fields(key) {
-			known(m.key, m.at, "limits.rate."+key+"."+m.key)
+	if c.Checkpoints != nil {
+		if c.Ledger == "" {
+			c.faultKey(path{"checkpoints"}, `name a ledger, as in ledger: "sqlite:pgfsm.db"`, "checkpoints are of a ledger, and there is none")
+		}
+		if c.Checkpoints.Dir != "" && len(c.Checkpoints.Keys) == 0 {
+			c.faultKey(path{"checkpoints", "dir"}, "write key: pgfsm-log.key, and make it with pgfsm ledger key new",
+				"checkpoints has a dir and no key that signs checkpoints")
 		}
 	}
 }

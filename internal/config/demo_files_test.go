@@ -14,7 +14,7 @@ import (
 
 // TestDemo: the configuration that is built in says what the pages say of it, and is held to what every one is held to.
 func TestDemo(t *testing.T) {
-	const header = "# yaml-language-server: $schema=../../docs/reference/pgfsm.schema.json\n"
+	const header = "# yaml-language-server: $schema=pgfsm.schema.json\n"
 	if text, err := config.Demo.ReadFile(config.FileName); err != nil || !strings.HasPrefix(string(text), header) {
 		t.Errorf("pgfsm.yaml begins %.70q, %v, want %q", text, err, header)
 	}

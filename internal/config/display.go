@@ -23,8 +23,8 @@ func (m *member) shown() string {
 			word = strconv.Quote(word)
 		}
 		parts = append(parts, word)
-		for _, arg := range n.list("args") {
-			parts = append(parts, strconv.Quote(arg.text))
+		for _, arg := range n.each("args") {
+			parts = append(parts, strconv.Quote(arg.value.text))
 		}
 	}
 	if n.get("url") != nil {
@@ -32,7 +32,7 @@ func (m *member) shown() string {
 	}
 	for _, key := range []string{"env", "headers"} {
 		var pairs []string
-		for _, pair := range n.fields(key) {
+		for _, pair := range n.each(key) {
 			pairs = append(pairs, shownName(pair.key)+"="+shownValue(pair.value))
 		}
 		if len(pairs) > 0 {
@@ -118,7 +118,7 @@ func canRunCode(name string) bool {
 // warning names the variables of an entry that can run other code, fit to be printed; "" if there are none.
 func (m *member) warning() string {
 	var names []string
-	for _, pair := range m.value.fields("env") {
+	for _, pair := range m.value.each("env") {
 		if canRunCode(pair.key) {
 			names = append(names, shownName(pair.key))
 		}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
 	"pgfsm/policy/risk"
@@ -49,27 +50,28 @@ func TestSeedsAreThere(t *testing.T) {
 	}
 }
 
-// FuzzParse shows that Parse never panics, that every fault says where, and that what it accepts means the same when
-// it is written as JSON, which is YAML, and read again.
+// FuzzParse shows that parse never panics, that every fault says where, and that what the reader accepts means the same when
+// it is written as JSON and read again.
 func FuzzParse(f *testing.F) {
 	for _, s := range seeds(f) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		first, err := Parse("c.yaml", text)
-		if err != nil {
-			if errs := err.(Errors); len(errs) == 0 || errs.Error() == "" {
-				t.Errorf("Parse(%q) = an error that says nothing", text)
-			}
+		if _, err := parse("c.yaml", text); err != nil {
+			checkFaults(t, text, err)
+		}
+		first, clean := openFile("c.yaml", text, ordinary)
+		if clean == nil {
 			return
 		}
-		doc := first.root.json()
-		again, err := Parse("c.yaml", doc)
-		if err != nil {
-			t.Fatalf("Parse(%q) accepts, but not as JSON: %v\n%s", text, err, doc)
+		root := first.readYAML(clean, ordinary, "")
+		if root == nil || len(first.faults) > 0 {
+			return
 		}
-		if got := again.root.json(); !bytes.Equal(got, doc) {
-			t.Errorf("Parse(%q) = %s, again %s", text, doc, got)
+		doc := root.json()
+		again := &file{name: "c.json"}
+		if got := again.readJSON(doc); got == nil || !bytes.Equal(got.json(), doc) {
+			t.Errorf("readYAML(%q) = %s, again as JSON: %v", text, doc, again.err())
 		}
 	})
 }
@@ -82,14 +84,13 @@ func FuzzAllowlist(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		src, clean := checkText("a.json", text)
+		got, clean := openFile("a.json", text, ordinary)
 		if clean == nil {
 			return
 		}
-		readJSON(src, clean)
-		src.err()
-		if strict := strictJSON(clean); (strict == nil) != (len(src.faults) == 0) {
-			t.Errorf("readJSON(%q) found %d faults, the strict decoder: %v", clean, len(src.faults), strict)
+		got.readJSON(clean)
+		if strict := canonical.Check(clean, MaxDepth); (strict == nil) != (len(got.faults) == 0) {
+			t.Errorf("readJSON(%q) found %d faults, the strict decoder: %v", clean, len(got.faults), strict)
 		}
 	})
 }

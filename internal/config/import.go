@@ -34,11 +34,12 @@ func ReadClient(name string, text []byte) ([]ClientServer, error) {
 	for i := range c.servers {
 		m := &c.servers[i]
 		s := ClientServer{Name: m.key, Digest: m.digest(), Runs: m.shown(), Warning: m.warning()}
-		c.file.src.faults = nil
-		switch adopted := c.adopt(m, nil); {
+		disabled := m.disabled()
+		c.faults = nil
+		switch adopted := c.adopt(m); {
 		case adopted == nil:
-			s.Refused = c.file.src.problems()
-		case m.disabled():
+			s.Refused = c.problems()
+		case disabled:
 			s.Refused = "it is disabled in this file"
 		default:
 			if taken++; taken > policy.MaxServers {
@@ -57,10 +58,10 @@ func (m *member) disabled() bool {
 }
 
 // problems writes the faults in one line.
-func (s *source) problems() string {
+func (f *file) problems() string {
 	var all []string
-	for _, f := range s.faults {
-		all = append(all, f.Problem)
+	for _, e := range f.faults {
+		all = append(all, e.Problem)
 	}
 	return visible.Text(strings.Join(all, "; "))
 }

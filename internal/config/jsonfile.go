@@ -8,19 +8,17 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// readJSON reads one strict JSON value (RFC 8259, UTF-8, no duplicate names, nothing behind it) into nodes and notes faults in src. It returns nil if the
-// value cannot be checked further. Nothing in these files is secret.
-func readJSON(src *source, text []byte) *node {
-	src.known = true
-	dec := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))
-	r := &jsonReader{src: src, text: text, dec: dec}
+// readJSON reads one strict JSON value (RFC 8259, UTF-8, no duplicate names, nothing behind it). It returns nil if the value cannot be
+// checked further.
+func (f *file) readJSON(text []byte) *node {
+	r := &jsonReader{file: f, text: text, at: place{1, 1}, dec: jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))}
 	root, err := r.value(1)
 	if err != nil {
-		r.syntaxFault(err)
+		r.fault(err)
 		return nil
 	}
 	if rest := bytes.TrimLeft(text[r.dec.InputOffset():], " \t\r\n"); len(rest) > 0 {
-		src.fault(r.placeAt(len(text)-len(rest)), "", "remove it", "there is text behind the JSON value")
+		f.faultAt(r.placeAt(len(text)-len(rest)), "", "remove it", "there is text after the JSON value")
 	}
 	return root
 }
@@ -28,9 +26,11 @@ func readJSON(src *source, text []byte) *node {
 var errTooDeep = errors.New("too deep")
 
 type jsonReader struct {
-	src  *source
+	file *file
 	text []byte
 	dec  *jsontext.Decoder
+	last *node // the scalar before
+
 	// The place of an offset is found by reading on from the one before.
 	offset int
 	at     place
@@ -38,9 +38,6 @@ type jsonReader struct {
 
 // placeAt returns the place of an offset that is not before the last one asked for.
 func (r *jsonReader) placeAt(offset int) place {
-	if r.at == (place{}) || offset < r.offset {
-		r.offset, r.at = 0, place{1, 1}
-	}
 	for offset = min(offset, len(r.text)); r.offset < offset; {
 		c, size := utf8.DecodeRune(r.text[r.offset:])
 		r.offset += size
@@ -51,96 +48,68 @@ func (r *jsonReader) placeAt(offset int) place {
 	return r.at
 }
 
-func (r *jsonReader) value(depth int) (*node, error) {
-	switch r.dec.PeekKind() {
-	case '{', '[':
-		t, err := r.dec.ReadToken()
-		if err != nil {
-			return nil, err
-		}
-		at := r.placeAt(int(r.dec.InputOffset()) - 1)
-		if depth > MaxDepth {
-			r.src.fault(at, "", "", "the file nests deeper than %d levels", MaxDepth)
-			return nil, errTooDeep
-		}
-		if t.Kind() == '[' {
-			return r.list(at, depth)
-		}
-		return r.object(at, depth)
+// token reads a token and its place.
+func (r *jsonReader) token() (jsontext.Token, place, error) {
+	rest := bytes.TrimLeft(r.text[r.dec.InputOffset():], " \t\r\n,:")
+	t, err := r.dec.ReadToken()
+	if err != nil {
+		return t, place{}, err
 	}
-	raw, at, err := r.scalar()
+	at := r.placeAt(len(r.text) - len(rest))
+	if r.last != nil {
+		r.last.until, r.last = at, nil
+	}
+	return t, at, nil
+}
+
+var jsonKinds = map[jsontext.Kind]kind{'n': isNull, 't': isBool, 'f': isBool, '0': isNumber, '"': isText, '[': isList, '{': isMap}
+
+func (r *jsonReader) value(depth int) (*node, error) {
+	t, at, err := r.token()
 	if err != nil {
 		return nil, err
 	}
-	n := &node{kind: isText, at: at, text: string(raw)}
-	switch raw.Kind() {
-	case 'n':
-		n.kind = isNull
-	case 't', 'f':
-		n.kind = isBool
-	case '0':
-		n.kind = isNumber
-	default:
-		text, err := jsontext.AppendUnquote(nil, raw)
-		if err != nil {
-			return nil, err
-		}
-		n.text = string(text)
+	n := &node{kind: jsonKinds[t.Kind()], at: at}
+	if n.kind == isList || n.kind == isMap {
+		return n, r.members(n, depth)
+	}
+	if r.last = n; n.kind != isNull {
+		n.text = t.String()
 	}
 	return n, nil
 }
 
-func (r *jsonReader) scalar() (jsontext.Value, place, error) {
-	raw, err := r.dec.ReadValue()
-	if err != nil {
-		return nil, place{}, err
+func (r *jsonReader) members(n *node, depth int) error {
+	if depth > MaxDepth {
+		r.file.faultAt(n.at, "", "", "the file nests deeper than %d levels", MaxDepth)
+		return errTooDeep
 	}
-	return raw, r.placeAt(int(r.dec.InputOffset()) - len(raw)), nil
-}
-
-func (r *jsonReader) list(at place, depth int) (*node, error) {
-	out := &node{kind: isList, at: at}
-	for r.dec.PeekKind() != ']' {
-		item, err := r.value(depth + 1)
-		if err != nil {
-			return nil, err
-		}
-		out.items = append(out.items, item)
-	}
-	_, err := r.dec.ReadToken()
-	return out, err
-}
-
-func (r *jsonReader) object(at place, depth int) (*node, error) {
-	out := &node{kind: isMap, at: at}
 	seen := make(map[string]place)
-	for r.dec.PeekKind() != '}' {
-		raw, keyAt, err := r.scalar()
-		if err != nil {
-			return nil, err
-		}
-		name, err := jsontext.AppendUnquote(nil, raw)
-		if err != nil {
-			return nil, err
+	for kind := r.dec.PeekKind(); kind != ']' && kind != '}'; kind = r.dec.PeekKind() {
+		var m member
+		if n.kind == isMap {
+			t, at, err := r.token()
+			if err != nil {
+				return err
+			}
+			m.key, m.at = t.String(), at
 		}
 		value, err := r.value(depth + 1)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		key := string(name)
-		if first, twice := seen[key]; twice {
-			r.src.fault(keyAt, key, "keep one of them",
-				"the key %s stands twice; first at %d:%d", quote(key), first.line, first.col)
+		if m.value = value; n.kind == isList {
+			m.at = value.at
+		} else if !r.file.first(seen, m.key, m.at) {
 			continue
 		}
-		seen[key] = keyAt
-		out.members = append(out.members, member{key, keyAt, value})
+		n.members = append(n.members, m)
 	}
 	_, err := r.dec.ReadToken()
-	return out, err
+	return err
 }
 
-func (r *jsonReader) syntaxFault(err error) {
+func (r *jsonReader) fault(err error) {
 	if errors.Is(err, errTooDeep) {
 		return
 	}
@@ -149,5 +118,6 @@ func (r *jsonReader) syntaxFault(err error) {
 	if errors.As(err, &syntactic) {
 		offset, problem = int(syntactic.ByteOffset), syntactic.Err.Error()
 	}
-	r.src.fault(r.placeAt(offset), "", "", "not JSON: %s", problem)
+	r.offset, r.at = 0, place{1, 1}
+	r.file.faultAt(r.placeAt(offset), "", "", "not JSON: %s", problem)
 }

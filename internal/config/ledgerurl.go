@@ -14,8 +14,6 @@ import (
 // sqliteScheme begins the URL of a ledger in an SQLite file; a path follows.
 const sqliteScheme = "sqlite:"
 
-var ledgerPattern = regexp.MustCompile("^(" + sqliteScheme + `|postgres(ql)?://|\$\{)`)
-
 // CheckLedger reports why a URL names no ledger. The error continues a sentence that begins with the URL, and repeats none of it but
 // the scheme: the rest may hold a password.
 func CheckLedger(text string) error {
@@ -78,15 +76,14 @@ func whole(pieces []piece, value func(piece) string) string {
 
 // LedgerURL returns the URL of the ledger, with the values of its references. The error is of type [Errors] and holds no value.
 func (l *Loaded) LedgerURL(getenv func(string) (string, bool), readFile Open) (string, error) {
-	if l.ledger == nil || strings.HasPrefix(l.Ledger, sqliteScheme) {
+	if l.Ledger == "" || strings.HasPrefix(l.Ledger, sqliteScheme) {
 		return l.Ledger, nil
 	}
-	r := &resolver{getenv: getenv, readFile: readFile, secrets: make(map[string]bool)}
-	r.enter(l.file)
-	pieces, _ := splitReferences(l.ledger.text)
-	text := whole(pieces, func(p piece) string { return r.lookup(p, l.ledger.at, "ledger") })
-	if _, _, err := pgurl.Parse(text); err != nil && len(r.src.faults) == 0 {
-		r.src.fault(l.ledger.at, "ledger", "", "ledger %s, when its references are read", err)
+	r, p := newResolver(l.file, getenv, readFile), path{"ledger"}
+	pieces, _ := splitReferences(r.textAt(p))
+	text := whole(pieces, func(one piece) string { return r.lookup(one, p) })
+	if _, _, err := pgurl.Parse(text); err != nil && len(r.faults) == 0 {
+		r.fault(p, "", "ledger %s, when its references are read", err)
 	}
 	return text, r.err()
 }

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"bytes"
-	"crypto"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,7 +17,7 @@ import (
 )
 
 // Open returns the content of the file at path. This package reads files only through an Open, so the caller decides what a path means and which files are
-// trusted; see [Insecure].
+// trusted.
 type Open func(path string) ([]byte, error)
 
 // Overrides replace values of the file, if they are not empty. Their paths are not relative to the file.
@@ -53,10 +51,9 @@ type Loaded struct {
 	RiskPlaces    *Places  // of Content.Risk; nil if there is none
 	PolicyPlaces  *Places  // of Content.Policy; nil if there is none
 
-	file    *File
+	file    *file
 	origins []origin // of Servers
-	key     *node    // of the model, as the file has it; nil if there is none
-	ledger  *node    // as the file has it; nil if there is none
+	key     path     // of the model's key; nil if the file has none that is used
 	ambient string   // the model's key, as the environment has it
 }
 
@@ -65,7 +62,7 @@ type Upstream struct {
 	Name, Type, URL string
 	Command         string // a path if it holds a separator, else a name for PATH
 	Args            []string
-	Headers, Env    []Pair
+	Headers, Env    Table[string]
 	Auth            *ClientCredentials // nil: none
 
 	// In milliseconds, see [policy.Server].
@@ -74,16 +71,6 @@ type Upstream struct {
 	IdleTimeout int64  // in milliseconds
 	Sessions    string // [SessionsIdentity], [SessionsSession], [SessionsOne]
 }
-
-// ClientCredentials are those of a server.
-type ClientCredentials struct {
-	policy.ClientCredentials
-	ClientSecret string
-	Signer       crypto.Signer `json:"-"` // has the private key in place of a secret; from [Loaded.Resolve] on
-}
-
-// Pair is a header or an environment variable.
-type Pair struct{ Name, Value string }
 
 // Load reads the configuration at path name, and every file it names. The error is of type
 // [Errors]; if the configuration itself has faults, Load does not read the files that it names.
@@ -96,12 +83,12 @@ func Load(name string, open Open, over Overrides) (*Loaded, error) {
 		}
 		return nil, Errors{fault}
 	}
-	f, err := Parse(name, text)
+	c, err := parse(name, text)
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{file: f, open: open, out: &Loaded{file: f}}
-	l.settings(over)
+	l := &loader{configFile: c, open: open, out: &Loaded{file: c.file}}
+	l.settle(over)
 	l.servers()
 	l.allowlists(over.Allowlist, over.Closed)
 	l.rate(over.Allowlist)
@@ -109,129 +96,135 @@ func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	l.schemas()
 	l.out.Content.Risk, l.out.RiskPlaces = namedEntries(l, "risk", ReadRisk)
 	l.out.Content.Policy, l.out.PolicyPlaces = namedEntries(l, "policy", ReadPolicy)
-	l.roles()
-	l.history()
-	if err := f.src.err(); err != nil {
-		l.faults = append(err.(Errors), l.faults...)
+	if err := c.err(); err != nil {
+		l.others = append(err.(Errors), l.others...)
 	}
-	if len(l.faults) > 0 {
-		return nil, l.faults
+	if len(l.others) > 0 {
+		return nil, l.others
 	}
 	l.unlikely(over.Allowlist)
 	return l.out, nil
 }
 
 type loader struct {
-	file   *File
+	*configFile
 	open   Open
 	out    *Loaded
-	faults Errors // of the files that the configuration names
+	others Errors // faults of the files that the configuration names
 }
 
 // outside notes a fault of a flag or an environment variable.
 func (l *loader) outside(where, remedy, problem string, args ...any) {
-	l.faults = append(l.faults, &Error{File: where, Problem: fmt.Sprintf(problem, args...), Remedy: remedy})
+	l.others = append(l.others, &Error{File: where, Problem: fmt.Sprintf(problem, args...), Remedy: remedy})
 }
 
-func (l *loader) warn(src *source, at place, format string, args ...any) {
-	where := fmt.Sprintf("%s:%d:%d: ", src.name, at.line, at.col)
-	l.out.Warnings = append(l.out.Warnings, where+fmt.Sprintf(format, args...))
+// refuse takes over the faults of another file, and reports whether there are any.
+func (l *loader) refuse(err error) bool {
+	if err != nil {
+		l.others = append(l.others, err.(Errors)...)
+	}
+	return err != nil
+}
+
+// warn warns of the value at a place.
+func (l *loader) warn(f *file, at place, format string, args ...any) {
+	l.out.Warnings = append(l.out.Warnings, fmt.Sprintf("%s:%d:%d: ", f.name, at.line, at.col)+fmt.Sprintf(format, args...))
 }
 
 // literal notes a secret that is no reference. reference is an example of one.
-func (l *loader) literal(src *source, secret *node, what, reference string) {
-	if secret != nil && isLiteral(secret.text) {
+func (l *loader) literal(f *file, secret path, what, reference string) {
+	if n := f.get(secret); n != nil && isLiteral(n.text) {
 		l.out.Literals = append(l.out.Literals, fmt.Sprintf("%s:%d:%d: %s is a literal in the file; a secret should be a reference, like %s",
-			src.name, secret.at.line, secret.at.col, what, reference))
+			f.name, n.at.line, n.at.col, what, reference))
 	}
 }
 
-// settings copies the configuration's own settings.
-func (l *loader) settings(over Overrides) {
-	root, c := l.file.root, &l.out.Content
-	c.Format, c.Env = policy.ContentFormat, root.str("env")
+// settle copies the configuration's own settings.
+func (l *loader) settle(over Overrides) {
+	c := &l.out.Content
+	c.Format, c.Env, c.Summary = policy.ContentFormat, l.Env, l.Summary.Mode
 	l.planner(over)
-	l.input(root.get("input"))
-	c.Summary = root.get("summary").str("mode")
+	l.input()
 	if over.Summary != "" {
 		c.Summary = over.Summary
 	}
-	limits := root.get("limits")
 	c.Limits = policy.Limits{
-		PlanBytes: limits.integer("plan_bytes"), ArgumentsBytes: limits.integer("arguments_bytes"), JSONDepth: limits.integer("json_depth"),
-		ResultBytes: limits.integer("result_bytes"), RunTimeout: limits.millis("run_timeout"),
+		PlanBytes:      l.Limits.PlanBytes,
+		ArgumentsBytes: l.Limits.ArgumentsBytes,
+		JSONDepth:      l.Limits.JSONDepth,
+		ResultBytes:    l.Limits.ResultBytes,
+		RunTimeout:     l.Limits.RunTimeout,
 	}
-	l.out.TracesDir = l.file.resolve(root.get("traces").str("dir"))
-	if over.TracesDir != "" {
+	for _, r := range l.Roles {
+		c.Roles = append(c.Roles, policy.Role{Role: r.Name, Actors: r.Value})
+	}
+
+	if l.out.TracesDir = l.resolve(l.Traces.Dir); over.TracesDir != "" {
 		l.out.TracesDir = over.TracesDir
 	}
-	if l.out.ledger = root.get("ledger"); l.out.ledger != nil {
-		l.out.Ledger = LedgerName(ledgerIn(l.out.ledger.text, filepath.Dir(l.file.src.name)))
+	if l.Ledger != "" {
+		l.out.Ledger = LedgerName(ledgerIn(l.Ledger, filepath.Dir(l.name)))
 	}
-	for _, hook := range root.get("approvals").list("hooks") {
-		h := Hook{URL: hook.str("url"), Secret: hook.str("secret"), Events: hook.texts("events")}
-		if h.Events == nil {
-			h.Events = hookEvents()
+	if c := l.Checkpoints; c != nil {
+		l.out.Checkpoints = *c
+		for i, key := range c.Keys {
+			l.out.Checkpoints.Keys[i] = l.resolve(key)
 		}
-		l.literal(l.file.src, hook.get("secret"), "the secret of a web hook", "${env:NAME}")
-		l.out.Hooks = append(l.out.Hooks, h)
+		if c.Dir != "" {
+			l.out.Checkpoints.Dir = l.resolve(c.Dir)
+		}
 	}
-	l.checkpoints()
+	l.out.Hooks = l.Approvals.Hooks
+	for i := range l.Approvals.Hooks {
+		l.literal(l.file, path{"approvals", "hooks"}.item(i).to("secret"), "the secret of a web hook", "${env:NAME}")
+	}
+	if l.out.OTLP = l.Telemetry.OTLP; l.out.OTLP != nil {
+		for _, h := range l.out.OTLP.Headers {
+			l.literal(l.file, path{"telemetry", "otlp", "headers", h.Name}, "the value of header "+h.Name, "${env:NAME}")
+		}
+	}
 	l.serve()
-	l.telemetry()
 	l.identity()
 }
 
 // input writes the default rules out. A rule of the operator's with the id of a default rule widens that rule, so that a rule's name never removes a
 // default rule.
-func (l *loader) input(n *node) {
+func (l *loader) input() {
 	in := &l.out.Content.Input
-	in.MaxBytes = n.integer("max_bytes")
-	index := make(map[string]int)
-	if n.get("defaults").text == "true" {
+	in.MaxBytes = l.Input.MaxBytes
+	if l.Input.Defaults {
 		in.Rules = policy.DefaultRules()
-		for i, r := range in.Rules {
-			index[r.ID] = i
-		}
 	}
-	for _, d := range n.list("deny") {
-		rule := policy.InputRule{Rule: screen.Rule{ID: d.str("id"), Pattern: d.str("pattern"), Reason: d.str("reason")}, On: kindsOf(nil, d)}
-		if i, taken := index[rule.ID]; taken {
-			in.Rules[i].Pattern = "(?:" + in.Rules[i].Pattern + ")|(?:" + rule.Pattern + ")"
-			in.Rules[i].On = kindsOf(in.Rules[i].On, d)
-			if _, err := screen.Compile([]screen.Rule{in.Rules[i].Rule}, in.MaxBytes); err != nil {
-				l.file.src.fault(d.get("id").at, "input.deny", "choose another id",
-					"the built-in rule %s cannot be widened by this one: %s", quote(rule.ID), err)
-			}
+	defaults := len(in.Rules)
+	for i, rule := range l.Input.Deny {
+		rule.On = kindsOf(rule.On)
+		at := slices.IndexFunc(in.Rules[:defaults], func(r policy.InputRule) bool { return r.ID == rule.ID })
+		if at < 0 {
+			in.Rules = append(in.Rules, rule)
 			continue
 		}
-		in.Rules = append(in.Rules, rule)
+		wide := &in.Rules[at]
+		wide.Pattern = "(?:" + wide.Pattern + ")|(?:" + rule.Pattern + ")"
+		wide.On = kindsOf(append(rule.On, wide.On...))
+		if _, err := screen.Compile([]screen.Rule{wide.Rule}, in.MaxBytes); err != nil {
+			l.faultAt(l.find(path{"input", "deny"}.item(i).to("id")).value.at, "input.deny", "choose another id",
+				"the built-in rule %s cannot be widened by this one: %s", quote(rule.ID), err)
+		}
 	}
 }
 
-// kindsOf adds the kinds of request that a rule of deny judges, and returns all in the order of inputKinds.
-func kindsOf(on []string, rule *node) []string {
-	on = slices.Clone(on)
-	for _, item := range rule.list("on") {
-		on = append(on, item.text)
-	}
-	if rule.get("on") == nil {
-		on = append(on, policy.KindAsk)
-	}
-	return slices.DeleteFunc(slices.Clone(inputKinds), func(kind string) bool { return !slices.Contains(on, kind) })
+// kindsOf returns kinds of request in the order of a bundle, each once.
+func kindsOf(on []string) []string {
+	all := []string{policy.KindAsk, policy.KindCall, policy.KindAgent}
+	return slices.DeleteFunc(all, func(kind string) bool { return !slices.Contains(on, kind) })
 }
 
-// json returns n in canonical form.
-func (n *node) json() jsontext.Value {
-	var b bytes.Buffer
-	if err := n.writeJSON(jsontext.NewEncoder(&b)); err != nil {
-		panic("settings: a value that was judged does not encode: " + err.Error())
+// resolve returns the path that a path in the file means.
+func (f *file) resolve(path string) string {
+	if filepath.IsAbs(path) {
+		return path
 	}
-	doc, err := canonical.JSON(b.Bytes())
-	if err != nil {
-		panic("settings: a value that was judged is not strict JSON: " + err.Error())
-	}
-	return doc
+	return filepath.Join(filepath.Dir(f.name), path)
 }
 
 // reason is an error without the path, which the message already has.
@@ -242,64 +235,16 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// named reads a file that the configuration names at n. It returns nil and notes the fault if it cannot be read.
-func (l *loader) named(n *node, key, path, remedy string) (*source, []byte) {
-	text, ok := l.opened(n, key, path, remedy)
-	if !ok {
-		return nil, nil
-	}
-	src, text := checkText(path, text)
-	if err := src.err(); err != nil {
-		l.faults = append(l.faults, err.(Errors)...)
-		return nil, nil
-	}
-	return src, text
-}
-
-// opened is the content of a file that the configuration names at n.
-func (l *loader) opened(n *node, key, path, remedy string) (text []byte, ok bool) {
-	text, err := l.open(path)
+// opened is the content of the file at a path of the file system, which the configuration names at a path.
+func (l *loader) opened(at path, name, remedy string) (text []byte, ok bool) {
+	text, err := l.open(name)
 	if err != nil {
-		l.file.src.fault(n.at, key, remedy, "%s cannot be read: %s", path, reason(err))
+		l.fault(at, remedy, "%s cannot be read: %s", name, reason(err))
 	}
 	return text, err == nil
 }
 
 const allowlistRemedy = `the file is JSON, {"server": ["tool", …]}; {} allows nothing`
-
-// allowlists reads the allowlist file for everybody, and those for groups. override is the path of the only one.
-func (l *loader) allowlists(override string, closed bool) {
-	type file struct {
-		at               *node
-		key, path, group string
-	}
-	at := l.file.root.get("allowlist")
-	all := []file{{at, "allowlist", override, ""}}
-	switch {
-	case override != "":
-	case at.kind == isMap:
-		all[0] = file{at.get("default"), "allowlist.default", l.file.resolve(at.str("default")), ""}
-		for _, m := range at.fields("groups") {
-			all = append(all, file{m.value, "allowlist.groups." + m.key, l.file.resolve(m.value.text), m.key})
-		}
-	default:
-		all[0].path = l.file.resolve(at.text)
-	}
-	if closed {
-		for _, f := range all {
-			if l.out.Closed = l.unreadable(f.path); l.out.Closed != nil {
-				return
-			}
-		}
-	}
-	for _, f := range all {
-		l.allowlist(f.at, f.key, f.path, f.group)
-	}
-	l.out.AllowlistPath = all[0].path
-	for _, f := range all[1:] {
-		l.out.GroupLists = append(l.out.GroupLists, GroupList{f.group, f.path})
-	}
-}
 
 // A GroupList is the allowlist file of a group.
 type GroupList struct{ Group, Path string }
@@ -313,22 +258,50 @@ func (l *Loaded) Allowlists() []string {
 	return all
 }
 
+// allowlists reads the allowlist file for everybody, and those for groups. override is the path of the only one.
+func (l *loader) allowlists(override string, closed bool) {
+	ats, lists := []path{{"allowlist"}}, []GroupList{{"", l.resolve(l.Allowlist.Default)}}
+	if l.find(ats[0]).value.kind == isMap {
+		ats[0] = ats[0].to("default")
+		for _, g := range l.Allowlist.Groups {
+			ats, lists = append(ats, path{"allowlist", "groups", g.Name}), append(lists, GroupList{g.Name, l.resolve(g.Value)})
+		}
+	}
+	if override != "" {
+		lists = []GroupList{{"", override}}
+	}
+	for _, list := range lists {
+		if !closed {
+			break
+		}
+		text, err := l.open(list.Path)
+		if err == nil {
+			_, _, err = readPins(list.Path, text)
+		}
+		if l.out.Closed = err; err != nil {
+			return
+		}
+	}
+	for i, list := range lists {
+		l.allowlist(ats[i], list)
+	}
+	l.out.AllowlistPath, l.out.GroupLists = lists[0].Path, slices.Clip(lists[1:])
+}
+
 // allowlist adds the tools and the pins of one file. A tool has one pin, whoever may call it.
-func (l *loader) allowlist(at *node, key, path, group string) {
-	src, text := l.named(at, key, path, allowlistRemedy)
-	if src == nil {
+func (l *loader) allowlist(at path, list GroupList) {
+	text, ok := l.opened(at, list.Path, allowlistRemedy)
+	if !ok {
 		return
 	}
-	root := readJSON(src, text)
-	src.judge(root, allowlist)
-	if err := src.err(); err != nil {
-		l.faults = append(l.faults, err.(Errors)...)
+	f, servers, err := readPins(list.Path, text)
+	if l.refuse(err) {
 		return
 	}
 	c := &l.out.Content
-	tools, pins := root.allowlist()
+	tools, pins := servers.split()
 	for i := range tools {
-		tools[i].Group = group
+		tools[i].Group = list.Group
 	}
 	c.Allowlist = append(c.Allowlist, tools...)
 	for _, p := range pins {
@@ -337,74 +310,80 @@ func (l *loader) allowlist(at *node, key, path, group string) {
 			c.Pins = append(c.Pins, p)
 		case p.Definition:
 		default:
-			l.file.src.fault(at.at, key, "pin it to the same definition, or in one file only",
-				"%s pins %s %s to another definition than a file before it", path, quote(p.Server), quote(p.Tool))
+			l.fault(at, "pin it to the same definition, or in one file only",
+				"%s pins %s %s to another definition than a file before it", list.Path, quote(p.Server), quote(p.Tool))
 		}
 	}
-	for _, m := range root.members {
-		l.unknownServer(src, m)
+	for _, m := range f.root.members {
+		l.unknownServer(f, m)
 	}
 }
 
-// unreadable says why the file at path is no allowlist; nil if it is one.
-func (l *loader) unreadable(path string) error {
-	text, err := l.open(path)
-	if err == nil {
-		_, err = readPins(path, text)
+// unknownServer warns about a name of a server that is not configured, which is often a typing mistake.
+func (l *loader) unknownServer(f *file, m member) {
+	names := l.Servers.names()
+	if slices.Contains(names, m.key) {
+		return
 	}
-	return err
+	hint := Nearest(m.key, names)
+	if hint != "" {
+		hint = "; " + hint
+	}
+	l.warn(f, m.at, "no server %s is configured%s", quote(m.key), hint)
 }
 
 // schemas reads the operator's schemas of tools: those that judge arguments, and the types of structured content.
 func (l *loader) schemas() {
-	root, c := l.file.root, &l.out.Content
-	for _, server := range root.fields("servers") {
-		for _, tool := range server.value.fields("schemas") {
-			if s := l.toolSchema(server.key, tool, "servers."+server.key+".schemas."+tool.key, isArguments); s != nil {
-				c.Schemas = append(c.Schemas, *s)
+	c := &l.out.Content
+	for _, server := range l.Servers {
+		for _, tool := range server.Value.Schemas {
+			if s := l.toolSchema(path{"servers", server.Name, "schemas", tool.Name}, tool.Value, true); s != nil {
+				c.Schemas = append(c.Schemas, policy.ToolSchema{Server: server.Name, Tool: tool.Name, Schema: s})
 			}
 		}
 	}
-	for _, server := range root.fields("outputs") {
-		for _, tool := range server.value.members {
-			if s := l.toolSchema(server.key, tool, "outputs."+server.key+"."+tool.key, nil); s != nil {
-				c.Outputs = append(c.Outputs, *s)
+	for _, server := range l.Outputs {
+		for _, tool := range server.Value {
+			if s := l.toolSchema(path{"outputs", server.Name, tool.Name}, tool.Value, false); s != nil {
+				c.Outputs = append(c.Outputs, policy.ToolSchema{Server: server.Name, Tool: tool.Name, Schema: s})
 			}
 		}
 	}
 }
 
-// isArguments notes a fault of a schema that MCP does not accept as an inputSchema.
-func isArguments(src *source, root *node) {
-	if root.str("type") != "object" {
-		src.fault(root.at, "type", `write "type": "object"`, "the schema of a tool's arguments must have the type object")
-	}
-}
-
-// toolSchema reads and compiles the schema in the file that the configuration names for a tool; nil if it cannot be used.
-func (l *loader) toolSchema(server string, tool member, key string, check func(*source, *node)) *policy.ToolSchema {
-	path := l.file.resolve(tool.value.text)
-	src, text := l.named(tool.value, key, path, "")
-	if src == nil {
+// toolSchema reads and compiles the schema in the file that the configuration names for a tool; nil if it cannot be used. MCP accepts only
+// objects as arguments.
+func (l *loader) toolSchema(at path, name string, arguments bool) jsontext.Value {
+	name = l.resolve(name)
+	text, ok := l.opened(at, name, "")
+	if !ok {
 		return nil
 	}
-	root := readJSON(src, text)
-	if len(src.faults) == 0 {
+	f, text := openFile(name, text, ordinary)
+	f.known = true // nothing in it is secret
+	if len(f.faults) == 0 {
+		f.root = f.readJSON(text)
+	}
+	if len(f.faults) == 0 {
 		if _, err := schema.Compile(text, schema.DefaultLimits()); err != nil {
-			src.fault(root.pointed(err), "", "", "%s", err)
-		} else if check != nil {
-			check(src, root)
+			f.faultAt(f.root.pointed(err), "", "", "%s", err)
+		} else if arguments && f.root.str("type") != "object" {
+			f.faultAt(f.root.at, "type", `write "type": "object"`, "the schema of a tool's arguments must have the type object")
 		}
 	}
-	if err := src.err(); err != nil {
-		l.faults = append(l.faults, err.(Errors)...)
+	if l.refuse(f.err()) {
 		return nil
 	}
+	return canonicalJSON(text)
+}
+
+// canonicalJSON returns the canonical form of strict JSON that was read before.
+func canonicalJSON(text []byte) jsontext.Value {
 	doc, err := canonical.JSON(text)
-	if err != nil { // readJSON has refused it already
-		panic("settings: " + path + ": " + err.Error())
+	if err != nil {
+		panic("config: a value that was read is not strict JSON: " + err.Error())
 	}
-	return &policy.ToolSchema{Server: server, Tool: tool.key, Schema: doc}
+	return doc
 }
 
 // pointed is where in a schema its refusal points, or where the schema begins.
@@ -414,14 +393,13 @@ func (n *node) pointed(err error) place {
 		return n.at
 	}
 	for name := range jsontext.Pointer(refused.Path).Tokens() {
-		next := n.get(name)
-		if i, err := strconv.Atoi(name); err == nil && n.kind == isList && i >= 0 && i < len(n.items) {
-			next = n.items[i]
-		}
+		next := n.child(name)
 		if next == nil {
 			break
 		}
-		n = next
+		n = next.value
 	}
 	return n.at
 }
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }

@@ -13,6 +13,9 @@ import (
 	"pgfsm/policy"
 )
 
+// maxTools is how many tools of one server an allowlist may name.
+const maxTools = 1024
+
 const minimal = "version: 1\nservers:\n  docs: {url: \"https://docs.example.com/mcp\"}\nallowlist: allow.json\n"
 
 // openMap opens the files of a map, by their cleaned path.
@@ -89,7 +92,7 @@ func TestAllowlistAtTheBound(t *testing.T) {
 		{"object", `"t%d":{"pin":"sha256:` + strings.Repeat("0", 64) + `"}`, `{"docs":{%s}}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for n, fits := range map[int]bool{MaxTools: true, MaxTools + 1: false} {
+			for n, fits := range map[int]bool{maxTools: true, maxTools + 1: false} {
 				files := map[string]string{"c.yaml": minimal, "allow.json": tools(n, c.each, c.around)}
 				l, err := Load("c.yaml", openMap(files), Overrides{})
 				if (err == nil) != fits {
@@ -124,11 +127,11 @@ func TestConfigurationThatIsNotThere(t *testing.T) {
 }
 
 func TestErrorsAreValues(t *testing.T) {
-	_, err := Parse("x.yaml", []byte(minimal+"limit: 1\nenv: 2\n"))
+	_, err := parse("x.yaml", []byte(minimal+"limit: 1\nenv: 2\n"))
 	var all Errors
 	var one *Error
 	if !errors.As(err, &all) || len(all) != 2 || !errors.As(err, &one) {
-		t.Fatalf("Parse = %v, want two errors", err)
+		t.Fatalf("parse = %v, want two errors", err)
 	}
 	want := &Error{File: "x.yaml", Line: 5, Col: 1, Key: "limit", Problem: `unknown key "limit" in the file`,
 		Remedy: "did you mean limits?", Source: "limit: *"}
@@ -146,10 +149,10 @@ func TestTextThatNoFileMayHold(t *testing.T) {
 		{"not-utf-8", "version: 1\nenv: é\xff", "2:7: byte 0xFF is not UTF-8"},
 		{"line-separator", "env: a\u2028b", "1:7: the character U+2028"},
 		{"bidi-override-in-a-value", minimal + "env: a\u202eb", "5:6: env holds"},
-		{"deep-brackets", strings.Repeat("[", MaxDepth+1), "1:65: the file nests deeper"},
-		{"a-million-brackets", strings.Repeat("[", MaxFileBytes), "words and signs"},
+		{"deep-brackets", strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1), "1:65: the file nests deeper"},
+		{"a-million-brackets", strings.Repeat("[", MaxFileBytes), "lines and signs"},
 		{"deep-dashes", strings.Repeat("- ", MaxDepth+1) + "a", "1:129: the file nests deeper"},
-		{"too-many-words", strings.Repeat("a: b\n", maxTokens), "words and signs"},
+		{"too-many-words", strings.Repeat("a: b\n", ordinary.values), "lines and signs"},
 		{"deep-indent", func() string {
 			var b strings.Builder
 			for i := range MaxDepth + 1 {
@@ -159,14 +162,14 @@ func TestTextThatNoFileMayHold(t *testing.T) {
 		}(), "nests deeper"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := Parse("c.yaml", []byte(c.text))
+			_, err := parse("c.yaml", []byte(c.text))
 			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("Parse = %.200v, want %q in it", err, c.want)
+				t.Errorf("parse = %.200v, want %q in it", err, c.want)
 			}
 		})
 	}
 	dos := strings.ReplaceAll(minimal, "\n", "\r\n") + "limit: 1"
-	if _, err := Parse("c.yaml", []byte(dos)); err == nil || !strings.Contains(err.Error(), "c.yaml:5:1:") {
+	if _, err := parse("c.yaml", []byte(dos)); err == nil || !strings.Contains(err.Error(), "c.yaml:5:1:") {
 		t.Errorf("Parse with CRLF = %v, want a fault at 5:1", err)
 	}
 }

@@ -97,9 +97,9 @@ func TestModelsThatAreRefused(t *testing.T) {
 			"the environment: LLM_BASE_URL holds a user name or password"},
 		{"url-with-a-query", "", Overrides{LLM: &LLM{BaseURL: "https://h/v1?", Model: model}},
 			"the environment: LLM_BASE_URL has a query"},
-		{"url-one-too-long", "", Overrides{LLM: &LLM{BaseURL: "https://" + strings.Repeat("h", MaxURLBytes-7), Model: model}},
+		{"url-one-too-long", "", Overrides{LLM: &LLM{BaseURL: "https://" + strings.Repeat("h", 2048-7), Model: model}},
 			"the environment: LLM_BASE_URL has 2049 bytes"},
-		{"model-one-too-long", "", Overrides{LLM: &LLM{BaseURL: url, Model: strings.Repeat("m", MaxModelBytes+1)}},
+		{"model-one-too-long", "", Overrides{LLM: &LLM{BaseURL: url, Model: strings.Repeat("m", 256+1)}},
 			"the environment: LLM_MODEL has 257 bytes; at most 256"},
 		{"model-with-a-line-end", "", Overrides{LLM: &LLM{BaseURL: url, Model: "m\n"}},
 			"the environment: LLM_MODEL holds a line end"},
@@ -133,7 +133,7 @@ func TestModelsThatAreRefused(t *testing.T) {
 	// On this machine a key may go over plain http; what is exactly as long as allowed is allowed.
 	for _, m := range []LLM{
 		{BaseURL: "http://127.0.0.1:1/v1", Model: model, APIKey: "key-1234"},
-		{BaseURL: "https://" + strings.Repeat("h", MaxURLBytes-8), Model: strings.Repeat("m", MaxModelBytes)},
+		{BaseURL: "https://" + strings.Repeat("h", 2048-8), Model: strings.Repeat("m", 256)},
 		{BaseURL: url, Model: model, APIKey: strings.Repeat("k", MaxSecretBytes)},
 		{BaseURL: url, Model: model, APIKey: "${env:NOT_A_REFERENCE}"},
 	} {

@@ -1,37 +1,56 @@
 package config
 
 import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// place is a position in a source: line and column, both from 1, columns in characters. The zero place is nowhere.
+// place is a position in a file: line and column, both from 1, columns in characters. The zero place is nowhere.
 type place struct{ line, col int }
 
-type kind uint8
+// kind is the type of a value, as JSON Schema calls it.
+type kind string
 
 const (
-	isNull kind = iota
-	isBool
-	isNumber
-	isText
-	isList
-	isMap
+	isNull   kind = "null"
+	isBool   kind = "boolean"
+	isNumber kind = "number"
+	isText   kind = "string"
+	isList   kind = "array"
+	isMap    kind = "object"
 )
 
 // node is one value of a YAML or JSON file, with its place.
 type node struct {
 	kind    kind
 	at      place
-	until   place  // where the token behind a scalar begins; zero at the end of the file
-	text    string // content of a text, literal of a number or boolean
-	items   []*node
-	members []member // in the order of the file
+	until   place    // of a scalar: where the next value or key begins; zero at the end of the file
+	text    string   // content of a text, literal of a number or boolean
+	members []member // of an object or a list, in the order of the file
 }
 
+// member is a value in an object, or in a list, where it has no key.
 type member struct {
 	key   string
-	at    place
+	at    place // of the key
 	value *node
+}
+
+// member returns the member with a key, or nil. It may be called on nil.
+func (n *node) member(key string) *member {
+	if n == nil || n.kind != isMap {
+		return nil
+	}
+	i := slices.IndexFunc(n.members, func(m member) bool { return m.key == key })
+	if i < 0 {
+		return nil
+	}
+	return &n.members[i]
 }
 
 // get returns the value of a key, or nil. It may be called on nil.
@@ -42,56 +61,24 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
-func (n *node) member(key string) *member {
-	if n == nil {
-		return nil
-	}
-	for i := range n.members {
-		if n.members[i].key == key {
-			return &n.members[i]
-		}
-	}
-	return nil
-}
-
-// str returns the text of a key's value; empty when there is none.
-func (n *node) str(key string) string {
-	if v := n.get(key); v != nil && v.kind == isText {
-		return v.text
-	}
-	return ""
-}
-
-// list returns the items of a key's value.
-func (n *node) list(key string) []*node {
-	if v := n.get(key); v != nil {
-		return v.items
-	}
-	return nil
-}
-
-// fields returns the members of a key's value.
-func (n *node) fields(key string) []member {
+// each returns the members of a key's value.
+func (n *node) each(key string) []member {
 	if v := n.get(key); v != nil {
 		return v.members
 	}
 	return nil
 }
 
-// texts returns the texts of a key's list.
-func (n *node) texts(key string) []string {
-	var out []string
-	for _, item := range n.list(key) {
-		out = append(out, item.text)
+// str returns the text of a key's value; empty if there is none.
+func (n *node) str(key string) string {
+	if v := n.get(key); v != nil {
+		return v.text
 	}
-	return out
+	return ""
 }
 
-// leaves calls f with every scalar below n, and n itself if it is one.
+// leaves calls f with every scalar below n, and with n itself if it is one.
 func (n *node) leaves(f func(*node)) {
-	for _, item := range n.items {
-		item.leaves(f)
-	}
 	for _, m := range n.members {
 		m.value.leaves(f)
 	}
@@ -100,36 +87,121 @@ func (n *node) leaves(f func(*node)) {
 	}
 }
 
-// writeJSON writes n as JSON, members in the order of the file, numbers by their literal.
-func (n *node) writeJSON(enc *jsontext.Encoder) error {
+// copied returns a copy of n whose values are all at one place.
+func (n *node) copied(at place) *node {
+	out := &node{kind: n.kind, at: at, text: n.text}
+	for _, m := range n.members {
+		out.members = append(out.members, member{m.key, at, m.value.copied(at)})
+	}
+	return out
+}
+
+// json writes n as JSON: members in the order of the file, numbers by their literal.
+func (n *node) json() jsontext.Value { return n.appendJSON(nil) }
+
+func (n *node) appendJSON(b []byte) []byte {
 	switch n.kind {
 	case isNull:
-		return enc.WriteToken(jsontext.Null)
+		return append(b, "null"...)
 	case isText:
-		return enc.WriteToken(jsontext.String(n.text))
+		return appendQuote(b, n.text)
 	case isBool, isNumber:
-		return enc.WriteValue(jsontext.Value(n.text))
+		return append(b, n.text...)
+	}
+
+	brackets := "[]"
+	if n.kind == isMap {
+		brackets = "{}"
+	}
+	b = append(b, brackets[0])
+	for i, m := range n.members {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if n.kind == isMap {
+			b = append(appendQuote(b, m.key), ':')
+		}
+		b = m.value.appendJSON(b)
+	}
+	return append(b, brackets[1])
+}
+
+// appendQuote quotes a text. The readers refuse text that is not UTF-8, and so it cannot fail.
+func appendQuote(b []byte, s string) []byte {
+	out, err := jsontext.AppendQuote(b, s)
+	if err != nil {
+		panic("config: a text that was read is not UTF-8: " + err.Error())
+	}
+	return out
+}
+
+// plainText matches a text of JSON that YAML reads as the same text without quotation marks.
+var plainText = regexp.MustCompile(`"([A-Za-z.][A-Za-z0-9./_-]*)"`)
+
+// example writes an example as a person would write it into a file.
+func (n *node) example() string {
+	doc := n.json()
+	if err := doc.Format(jsontext.SpaceAfterColon(true), jsontext.SpaceAfterComma(true)); err != nil {
+		panic("config: an example does not format: " + err.Error())
+	}
+	return plainText.ReplaceAllString(string(doc), "$1")
+}
+
+// plain returns n as the JSON Schema validator takes it. The validator counts 1.0 as an integer, and computes with exponents; so every
+// number that is not written as an integer becomes one half, which is none.
+func (n *node) plain() any {
+	switch n.kind {
+	case isText:
+		return n.text
+	case isBool:
+		return n.text == "true"
+	case isNumber:
+		if strings.ContainsAny(n.text, ".eE") {
+			return json.Number("0.5")
+		}
+		return json.Number(n.text)
 	case isList:
-		if err := enc.WriteToken(jsontext.BeginArray); err != nil {
-			return err
+		out := make([]any, len(n.members))
+		for i, m := range n.members {
+			out[i] = m.value.plain()
 		}
-		for _, item := range n.items {
-			if err := item.writeJSON(enc); err != nil {
-				return err
-			}
+		return out
+	case isMap:
+		out := make(map[string]any, len(n.members))
+		for _, m := range n.members {
+			out[m.key] = m.value.plain()
 		}
-		return enc.WriteToken(jsontext.EndArray)
+		return out
 	}
-	if err := enc.WriteToken(jsontext.BeginObject); err != nil {
-		return err
-	}
-	for _, m := range n.members {
-		if err := enc.WriteToken(jsontext.String(m.key)); err != nil {
-			return err
+	return nil
+}
+
+// A path leads to a value in a file: names of keys, and indexes of lists as "[0]".
+type path []string
+
+func (p path) to(names ...string) path { return slices.Concat(p, names) }
+
+func (p path) item(i int) path { return p.to("[" + strconv.Itoa(i) + "]") }
+
+func (p path) String() string {
+	var b strings.Builder
+	for i, name := range p {
+		if i > 0 && name[:min(1, len(name))] != "[" {
+			b.WriteByte('.')
 		}
-		if err := m.value.writeJSON(enc); err != nil {
-			return err
-		}
+		b.WriteString(clip(name))
 	}
-	return enc.WriteToken(jsontext.EndObject)
+	return b.String()
+}
+
+// child returns the member that a part of a path names, or nil.
+func (n *node) child(name string) *member {
+	if n.kind != isList {
+		return n.member(name)
+	}
+	i, err := strconv.Atoi(strings.Trim(name, "[]"))
+	if err != nil || i < 0 || i >= len(n.members) {
+		return nil
+	}
+	return &n.members[i]
 }

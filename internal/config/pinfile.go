@@ -1,166 +1,173 @@
 package config
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
 	"pgfsm/policy"
 )
 
-// ReadPins reads the text of an allowlist file: its tools, in order, and their pins. name is the file's name in messages. The error is of type [Errors].
-func ReadPins(name string, text []byte) ([]policy.Allowance, []policy.Pin, error) {
-	root, err := readPins(name, text)
-	if err != nil {
-		return nil, nil, err
-	}
-	tools, pins := root.allowlist()
-	return tools, pins, nil
+// allowlist is what an allowlist file says, by server.
+type allowlist Table[allowedTools]
+
+// allowedTools are the tools of a server, with their pins. Without pins the file may have a list of them.
+type allowedTools struct {
+	object bool
+	tools  Table[pinned]
 }
 
-// allowlist returns what a judged allowlist says.
-func (n *node) allowlist() (tools []policy.Allowance, pins []policy.Pin) {
-	for _, server := range n.members {
-		a := policy.Allowance{Server: server.key}
-		for _, tool := range server.value.allowed() {
-			a.Tools = append(a.Tools, tool.key)
-			if pin := tool.value.str("pin"); pin != "" {
-				pins = append(pins, policy.Pin{Definition: canonical.Digest(pin), Server: server.key, Tool: tool.key})
+type pinned struct {
+	Pin canonical.Digest `json:"pin,omitzero"`
+}
+
+// UnmarshalJSONFrom reads a list or an object of tools.
+func (a *allowedTools) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if a.object = dec.PeekKind() == '{'; a.object {
+		return json.UnmarshalDecode(dec, &a.tools)
+	}
+	var names []string
+	err := json.UnmarshalDecode(dec, &names)
+	for _, name := range names {
+		a.tools = append(a.tools, Entry[pinned]{Name: name})
+	}
+	return err
+}
+
+// split returns the tools and their pins.
+func (a allowlist) split() (tools []policy.Allowance, pins []policy.Pin) {
+	for _, server := range a {
+		of := policy.Allowance{Server: server.Name}
+		for _, tool := range server.Value.tools {
+			of.Tools = append(of.Tools, tool.Name)
+			if tool.Value.Pin != "" {
+				pins = append(pins, policy.Pin{Definition: tool.Value.Pin, Server: server.Name, Tool: tool.Name})
 			}
 		}
-		tools = append(tools, a)
+		tools = append(tools, of)
 	}
 	return tools, pins
 }
 
-// EditPins returns the text of an allowlist file with exactly these pins and the same servers and tools in the same
-// order. A list of tools becomes an object only where one of them is pinned. A pin of a tool that the file does not
-// name, one that stands twice, and one that is no digest are errors, and so is a text that is no allowlist.
-func EditPins(text []byte, pins []policy.Pin) ([]byte, error) {
-	root, err := readPins("the allowlist", text)
-	if err != nil {
-		return nil, err
-	}
-	return writePins(root, pins)
-}
-
-// AddTools returns the text of an allowlist file with further tools of a server, behind those that it names already.
-func AddTools(text []byte, server string, tools []string) ([]byte, error) {
-	root, err := readPins("the allowlist", text)
-	if err != nil {
-		return nil, err
-	}
-	if root.member(server) == nil {
-		root.members = append(root.members, member{key: server, value: &node{kind: isMap}})
-	}
-	listed := root.get(server)
-	for _, tool := range tools {
-		switch {
-		case slices.ContainsFunc(listed.allowed(), func(m member) bool { return m.key == tool }):
-		case listed.kind == isMap:
-			listed.members = append(listed.members, member{key: tool, value: &node{kind: isMap}})
-		default:
-			listed.items = append(listed.items, &node{kind: isText, text: tool})
+// json writes an allowlist file. A list of tools becomes an object only where one of them is pinned.
+func (a allowlist) json() []byte {
+	out := &node{kind: isMap}
+	for _, server := range a {
+		tools := &node{kind: isList}
+		for _, tool := range server.Value.tools {
+			if server.Value.object || tool.Value.Pin != "" {
+				tools.kind = isMap
+			}
 		}
-	}
-	_, pins := root.allowlist()
-	return writePins(root, pins)
-}
-
-// writePins writes an allowlist with exactly these pins.
-func writePins(root *node, pins []policy.Pin) ([]byte, error) {
-	wanted := make(map[[2]string]policy.Pin, len(pins))
-	for _, p := range pins {
-		at := [2]string{p.Server, p.Tool}
-		if _, twice := wanted[at]; twice {
-			return nil, fmt.Errorf("the pin of %s %s stands twice", quote(p.Server), quote(p.Tool))
+		if server.Value.object {
+			tools.kind = isMap
 		}
-		wanted[at] = p
-	}
-	var b bytes.Buffer
-	w := pinWriter{jsontext.NewEncoder(&b, jsontext.WithIndent("  ")), wanted}
-	w.file(root)
-	for _, p := range pins {
-		if _, left := wanted[[2]string{p.Server, p.Tool}]; left {
-			return nil, fmt.Errorf("%s %s is not on the allowlist, so it cannot be pinned", quote(p.Server), quote(p.Tool))
+		for _, tool := range server.Value.tools {
+			value := &node{kind: isText, text: tool.Name}
+			if tools.kind == isMap {
+				value = &node{kind: isMap}
+			}
+			if pin := tool.Value.Pin; pin != "" {
+				value.members = []member{{key: "pin", value: &node{kind: isText, text: string(pin)}}}
+			}
+			tools.members = append(tools.members, member{key: tool.Name, value: value})
 		}
+		out.members = append(out.members, member{key: server.Name, value: tools})
 	}
-	if _, err := readPins("the new allowlist", b.Bytes()); err != nil {
-		return nil, err
+	text := out.json()
+	if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
+		panic("config: an allowlist does not indent: " + err.Error())
 	}
-	return b.Bytes(), nil
+	return append(text, '\n')
 }
 
 // readPins reads and judges the text of an allowlist file.
-func readPins(name string, text []byte) (*node, error) {
-	src, text := checkText(name, text)
-	if len(src.faults) > 0 {
-		return nil, src.err()
+func readPins(name string, text []byte) (*file, allowlist, error) {
+	f, err := read(name, text, allowlistSchema(), ordinary, "")
+	if err != nil {
+		return nil, nil, err
 	}
-	root := readJSON(src, text)
-	src.judge(root, allowlist)
-	return root, src.err()
+	var servers Table[allowedTools]
+	decode(f.root, &servers)
+	return f, allowlist(servers), nil
 }
 
-// allowed are the tools of one server, whichever form they are written in: a name in a list has no value.
-func (n *node) allowed() []member {
-	tools := n.members
-	for _, item := range n.items {
-		tools = append(tools, member{item.text, item.at, nil})
-	}
-	return tools
+// ReadPins reads the text of an allowlist file: its tools, in order, and their pins. name is the file's name in messages. The error is of type [Errors].
+func ReadPins(name string, text []byte) ([]policy.Allowance, []policy.Pin, error) {
+	_, servers, err := readPins(name, text)
+	tools, pins := servers.split()
+	return tools, pins, err
 }
 
-// pinWriter writes an allowlist file anew and takes what it has written out of the pins.
-type pinWriter struct {
-	enc  *jsontext.Encoder
-	pins map[[2]string]policy.Pin
-}
-
-func (w pinWriter) file(root *node) {
-	w.token(jsontext.BeginObject)
-	for _, server := range root.members {
-		w.token(jsontext.String(server.key))
-		w.server(server)
+// EditPins returns the text of an allowlist file with exactly these pins and the same servers and tools in the same
+// order. A pin of a tool that the file does not name, one that appears twice, and one that is no digest are errors, and so is a text that is
+// no allowlist.
+func EditPins(text []byte, pins []policy.Pin) ([]byte, error) {
+	_, servers, err := readPins("the allowlist", text)
+	if err != nil {
+		return nil, err
 	}
-	w.token(jsontext.EndObject)
-}
-
-func (w pinWriter) server(server member) {
-	tools, object := server.value.allowed(), server.value.kind == isMap
-	for _, tool := range tools {
-		_, pinned := w.pins[[2]string{server.key, tool.key}]
-		object = object || pinned
-	}
-	if !object {
-		w.token(jsontext.BeginArray)
-		for _, tool := range tools {
-			w.token(jsontext.String(tool.key))
+	for _, server := range servers {
+		for i := range server.Value.tools {
+			server.Value.tools[i].Value.Pin = ""
 		}
-		w.token(jsontext.EndArray)
-		return
 	}
-	w.token(jsontext.BeginObject)
-	for _, tool := range tools {
-		at := [2]string{server.key, tool.key}
-		w.token(jsontext.String(tool.key))
-		w.token(jsontext.BeginObject)
-		if pin, ok := w.pins[at]; ok {
-			w.token(jsontext.String("pin"))
-			w.token(jsontext.String(string(pin.Definition)))
-			delete(w.pins, at)
+	for _, p := range pins {
+		to := servers.pin(p.Server, p.Tool)
+		switch {
+		case to == nil:
+			return nil, fmt.Errorf("%s %s is not on the allowlist, so it cannot be pinned", quote(p.Server), quote(p.Tool))
+		case p.Definition == "":
+			return nil, fmt.Errorf("the pin of %s %s is empty", quote(p.Server), quote(p.Tool))
+		case to.Pin != "":
+			return nil, fmt.Errorf("the pin of %s %s appears twice", quote(p.Server), quote(p.Tool))
 		}
-		w.token(jsontext.EndObject)
+		to.Pin = p.Definition
 	}
-	w.token(jsontext.EndObject)
+	return servers.written()
 }
 
-// token writes to memory what was read strictly before, which cannot fail.
-func (w pinWriter) token(t jsontext.Token) {
-	if err := w.enc.WriteToken(t); err != nil {
-		panic("settings: an allowlist that was judged does not encode: " + err.Error())
+// pin returns the pin of a tool; nil if the tool is not on the list.
+func (a allowlist) pin(server, tool string) *pinned {
+	i := Table[allowedTools](a).index(server)
+	if i < 0 {
+		return nil
 	}
+	tools := a[i].Value.tools
+	if j := tools.index(tool); j >= 0 {
+		return &tools[j].Value
+	}
+	return nil
+}
+
+// AddTools returns the text of an allowlist file with further tools of a server, after those that it names already.
+func AddTools(text []byte, server string, tools []string) ([]byte, error) {
+	_, servers, err := readPins("the allowlist", text)
+	if err != nil {
+		return nil, err
+	}
+	i := Table[allowedTools](servers).index(server)
+	if i < 0 {
+		i = len(servers)
+		servers = append(servers, Entry[allowedTools]{Name: server, Value: allowedTools{object: true}})
+	}
+	listed := &servers[i].Value
+	for _, tool := range tools {
+		if !slices.Contains(listed.tools.names(), tool) {
+			listed.tools = append(listed.tools, Entry[pinned]{Name: tool})
+		}
+	}
+	return servers.written()
+}
+
+// written returns the text of an allowlist file, which is read once more.
+func (a allowlist) written() ([]byte, error) {
+	text := a.json()
+	if _, _, err := readPins("the new allowlist", text); err != nil {
+		return nil, err
+	}
+	return text, nil
 }

@@ -77,12 +77,12 @@ func TestEditPinsRefuses(t *testing.T) {
 		{"tool-that-is-not-there", text, []policy.Pin{{Definition: pinA, Server: "s", Tool: "two"}}, "not on the all"},
 		{"server-that-is-not-there", text, []policy.Pin{{Definition: pinA, Server: "r", Tool: "one"}}, "not on the all"},
 		{"pin-that-stands-twice", text, []policy.Pin{{Definition: pinA, Server: "s", Tool: "one"},
-			{Definition: pinB, Server: "s", Tool: "one"}}, "stands twice"},
+			{Definition: pinB, Server: "s", Tool: "one"}}, "appears twice"},
 		{"pin-that-is-no-digest", text, []policy.Pin{{Definition: "sha256:1", Server: "s", Tool: "one"}}, "digest"},
 		{"pin-that-is-empty", text, []policy.Pin{{Server: "s", Tool: "one"}}, "empty"},
 		{"no-json", `{`, nil, "not JSON"},
 		{"no-allowlist", `{"s":"one"}`, nil, "a list"},
-		{"tool-that-stands-twice", `{"s":["one","one"]}`, nil, "stands twice"},
+		{"tool-that-stands-twice", `{"s":["one","one"]}`, nil, `has "one" twice`},
 		{"unknown-key-of-a-tool", `{"s":{"one":{"pim":"x"}}}`, nil, "unknown key"},
 		{"too-many-tools", tooManyTools(), nil, "at most"},
 	} {
@@ -97,7 +97,7 @@ func TestEditPinsRefuses(t *testing.T) {
 
 func tooManyTools() string {
 	var names []string
-	for i := range MaxTools + 1 {
+	for i := range maxTools + 1 {
 		names = append(names, fmt.Sprintf("%q", fmt.Sprint("t", i)))
 	}
 	return `{"s":[` + strings.Join(names, ",") + `]}`
@@ -105,9 +105,9 @@ func tooManyTools() string {
 
 // TestEditPinsAtTheLimit pins as many tools as a server may have.
 func TestEditPinsAtTheLimit(t *testing.T) {
-	text := strings.Replace(tooManyTools(), fmt.Sprintf(`,"t%d"`, MaxTools), "", 1)
+	text := strings.Replace(tooManyTools(), fmt.Sprintf(`,"t%d"`, maxTools), "", 1)
 	var pins []policy.Pin
-	for i := range MaxTools {
+	for i := range maxTools {
 		pins = append(pins, policy.Pin{Definition: pinA, Server: "s", Tool: fmt.Sprint("t", i)})
 	}
 	got, err := EditPins([]byte(text), pins)

@@ -2,22 +2,22 @@ package config
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
+	"pgfsm/policy"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/lint"
 )
 
 // Places has the places of the entries of a file of policies or of risk rules.
 type Places struct {
-	src  *source
-	root *node
+	file   *file
+	asking Errors // of conditions that need a ledger
 }
 
 // File is the path of the file.
-func (p *Places) File() string { return p.src.name }
+func (p *Places) File() string { return p.file.name }
 
 // LintError returns a finding as an error, with its place in the file and the line there.
 func (l *Loaded) LintError(f lint.Finding) *Error {
@@ -40,147 +40,74 @@ func (l *Loaded) LintError(f lint.Finding) *Error {
 func (p *Places) Fault(list string, i int, key string, line, column int, problem, remedy string) *Error {
 	e := &Error{Problem: problem, Remedy: remedy}
 	if p != nil {
-		found := p.find(list, i, key)
-		at := found.within(p.src, line, column)
-		e.File, e.Line, e.Col, e.Key, e.Source = p.src.name, at.line, at.col, found.path, p.src.show(at.line)
+		at, where := p.find(list, i, key)
+		if value := p.file.get(where); value != nil && line > 0 {
+			at = p.file.locate(value, line, column)
+		}
+		e.File, e.Line, e.Col, e.Key, e.Source = p.file.name, at.line, at.col, where.String(), p.file.show(at.line)
 	}
 	return e
 }
 
-// found is a place in a file of policies or risk rules.
-type found struct {
-	path  string
-	at    place
-	value *node // nil: the place is a name, or empty
+// note notes a fault that the package of the entries finds. cause is one in an expression; nil if it is none.
+func (p *Places) note(list string, i int, key, problem, remedy string, cause *condition.Error) {
+	line, column := 0, 0
+	if cause != nil {
+		line, column = cause.Line, cause.Column
+	}
+	e := p.Fault(list, i, key, line, column, problem, remedy)
+	p.file.faultAt(place{e.Line, e.Col}, e.Key, remedy, "%s: %s", e.Key, problem)
 }
 
-// find looks up a key of an entry, by its name in the packages rules and risk. The place of a missing key is that of its entry, its list, or the beginning
-// of the file.
-func (p *Places) find(list string, i int, key string) found {
-	out := found{list, place{1, 1}, nil}
-	in := p.root.get(list)
-	if in == nil {
-		return out
+// asks notes a condition about earlier calls, for configurations without a ledger.
+func (p *Places) asks(list string, i int, key string, queries []policy.HistoryQuery) {
+	p.asking = append(p.asking, p.Fault(list, i, key, 0, 0, queries[0].String()+" needs a ledger, which keeps the calls before",
+		`name a ledger in the configuration, as in ledger: "sqlite:pgfsm.db"`))
+}
+
+// find returns the path and the place of a key of an entry, by its name in the packages rules and risk.
+func (p *Places) find(list string, i int, key string) (place, path) {
+	at := path{list}
+	entries := p.file.get(at)
+	if entries == nil || i < 0 || i >= len(entries.members) {
+		return p.file.find(at).value.at, at
 	}
-	out.at, out.value = in.at, in
-	switch {
-	case i >= 0 && i < len(in.items):
-		out.path = list + "[" + strconv.Itoa(i) + "]"
-		out.at, out.value = in.items[i].at, in.items[i]
-	case i >= 0 && i < len(in.members): // an entry is a name and a value
-		m := in.members[i]
-		out.path, out.at, out.value = join(list, m.key), m.at, nil
+	if entries.kind == isMap { // an entry is a name and a value
+		at = at.to(entries.members[i].key)
 		if key == "expr" || key == "when" || key == "baseline" {
-			out.at, out.value = m.value.at, m.value
+			return p.file.find(at).value.at, at
 		}
-		return out
+		return p.file.find(at).at, at
 	}
-	if list == "rules" {
-		return out.rule(key)
+
+	at = at.item(i)
+	if rest, ok := strings.CutPrefix(key, "match."); ok && list == "rules" {
+		key = "when." + rest
 	}
-	return out.down(key)
+	index, part, ok := strings.Cut(strings.TrimPrefix(key, "args["), "].")
+	switch j, err := strconv.Atoi(index); {
+	case key == "":
+	case list == "rules" && key == "args":
+		at = at.to("when", "args")
+	case ok && err == nil:
+		return p.predicate(at.to("when", "args"), j, part)
+	default:
+		at = at.to(strings.Split(key, ".")...)
+	}
+	return p.file.find(at).value.at, at
 }
 
-// down follows the names of a key.
-func (f found) down(key string) found {
-	if key == "" {
-		return f
-	}
-	for name := range strings.SplitSeq(key, ".") {
-		f.path = join(f.path, name)
-		if v := f.value.get(name); v != nil {
-			f.at, f.value = v.at, v
-		} else {
-			f.value = nil
+// predicate returns the place of predicate j of a rule: its path, or its value.
+func (p *Places) predicate(args path, j int, part string) (place, path) {
+	for _, arg := range p.file.find(args).value.members {
+		if j -= len(arg.value.members); j >= 0 {
+			continue
 		}
-	}
-	return f
-}
-
-// rule finds a key of a risk rule: match.server is under when, and predicates have indexes.
-func (f found) rule(key string) found {
-	if rest, ok := strings.CutPrefix(key, "match."); ok {
-		return f.down("when." + rest)
-	}
-	rest, ok := strings.CutPrefix(key, "args[")
-	index, part, _ := strings.Cut(rest, "].")
-	j, err := strconv.Atoi(index)
-	all := f.value.get("when").predicates()
-	switch {
-	case key == "args":
-		return f.down("when.args")
-	case !ok || err != nil || j < 0 || j >= len(all):
-		return f.down(key)
-	}
-	one := all[j]
-	f.path = join(join(f.path, "when.args"), one.path.key)
-	if part == "path" {
-		f.at, f.value = one.path.at, nil
-		return f
-	}
-	f.path = join(f.path, one.op.key)
-	f.at, f.value = one.op.value.at, one.op.value
-	return f
-}
-
-// within converts a place in the expression to a place in the file, or to the expression's beginning if the place is unknown.
-func (f found) within(src *source, line, column int) place {
-	if line < 1 || f.value == nil || f.value.kind != isText {
-		return f.at
-	}
-	all := src.positions(f.value)
-	if all == nil {
-		return f.at
-	}
-	i, at := 0, place{1, 1}
-	for _, r := range f.value.text {
-		if at == (place{line, column}) || at.line > line {
-			break
+		if part == "path" {
+			return arg.at, args.to(arg.key)
 		}
-		i++
-		if at.col++; r == '\n' {
-			at = place{at.line + 1, 1}
-		}
+		op := arg.value.members[j+len(arg.value.members)]
+		return op.value.at, args.to(arg.key, op.key)
 	}
-	if length := len([]rune(strings.TrimRight(f.value.text, " \n"))); i >= length && length > 0 {
-		end := all[length-1] // what is missing behind the expression is missing there
-		end.col++
-		return end
-	}
-	if i >= len(all) {
-		return f.at
-	}
-	return all[i]
-}
-
-// note notes the fault of an expression.
-func (p *Places) note(at found, cause *condition.Error) {
-	if p.refused(at.value) {
-		return
-	}
-	p.src.fault(at.within(p.src, cause.Line, cause.Column), at.path, cause.Remedy, "%s: %s", at.path, cause.Problem)
-}
-
-// fault notes another fault.
-func (p *Places) fault(at found, remedy, problem string) {
-	if p.refused(at.value) {
-		return
-	}
-	p.src.fault(at.at, at.path, remedy, "%s: %s", at.path, problem)
-}
-
-// refused reports whether something in n is refused already: what else is wrong with n may come from that.
-func (p *Places) refused(n *node) bool {
-	if n == nil {
-		return false
-	}
-	if p.src.refused[n.at] {
-		return true
-	}
-	for _, m := range n.members {
-		if p.src.refused[m.at] || p.refused(m.value) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(n.items, p.refused)
+	return p.file.find(args[:2]).value.at, args
 }

@@ -2,13 +2,9 @@ package config
 
 import (
 	"fmt"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"unicode"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 )
 
@@ -67,10 +63,10 @@ func TestPlaces(t *testing.T) {
 				places = l.PolicyPlaces
 			}
 			e := places.Fault(c.list, c.i, c.key, 0, 0, "", "")
-			if e.File != places.src.name || e.Line < 1 || e.Line > len(places.src.lines) {
+			if e.File != places.file.name || e.Line < 1 || e.Line > len(places.file.lines) {
 				t.Fatalf("Fault() = %v", e)
 			}
-			if got := string([]rune(places.src.lines[e.Line-1])[e.Col-1:]); !strings.HasPrefix(got, c.want) {
+			if got := string([]rune(places.file.lines[e.Line-1])[e.Col-1:]); !strings.HasPrefix(got, c.want) {
 				t.Errorf("at %d:%d is %q, want %q", e.Line, e.Col, got, c.want)
 			}
 		})
@@ -100,147 +96,44 @@ func TestPlacesWithin(t *testing.T) {
 	}
 }
 
-// spelling is the text of the file at the places of a text's characters.
-func spelling(src *source, n *node) (string, bool) {
-	at := src.positions(n)
-	if at == nil && n.text != "" {
-		return "", false
-	}
-	var b strings.Builder
-	for _, p := range at {
-		if row := []rune(src.lines[p.line-1]); p.col <= len(row) {
-			b.WriteRune(row[p.col-1])
-		} else {
-			b.WriteByte('\n')
-		}
-	}
-	return b.String(), true
-}
-
-func TestPositions(t *testing.T) {
-	for _, c := range []struct{ name, yaml, want string }{
-		{"plain", "a: x y", "x y"},
-		{"plain-behind-others", "é: {é: x y, b: 1}", "x y"},
-		{"plain-lines", "a: x\n  y\n\n   z", "x\ny\nz"},
-		{"single", "a: 'x''y'", "x'y"},
-		{"single-lines", "a: 'x  \n\n\n   y'", "x\n\ny"},
-		{"double", `a: "x\"\\\/\x41\u00e9\U0001F600z"`, `x\\\\\\z`},
-		{"double-lines", "a: \"x\\\n   y\n z\"", "xy\nz"},
-		{"surrogates", `{"a": "\ud83d\ude00z"}`, `\z`},
-		{"literal", "a: |\n    x\n      y\n\n    z\nb: 1", "x\n  y\n\nz\n"},
-		{"literal-with-indent", "a: |2-\n    x\n  y", "  x\ny"},
-		{"literal-behind-blank-lines", "a: |\n\n\n  x", "\n\nx"},
-		{"folded", "a: >\n  x\n  y\n\n  z\n    w\n  v\n", "x\ny\nz\n  w\nv\n"},
-		{"in-a-list", "- |\n x\n", "x\n"},
+// TestPlacesInTexts: every character of a text is found in the file, in whichever way YAML writes the text.
+func TestPlacesInTexts(t *testing.T) {
+	for _, c := range []struct {
+		name, yaml string
+		line, col  int    // in the text
+		want       string // what is there in the file
+	}{
+		{"plain", "a: xy z", 1, 4, "z"},
+		{"plain-in-a-flow", "é: {é: x y, b: 1}", 1, 3, "y,"},
+		{"plain-on-three-lines", "a: x\n  y\n\n   z", 2, 1, "z"},
+		{"single-quotes", "a: 'x''y'", 1, 3, "y'"},
+		{"single-quotes-on-lines", "a: 'x  \n\n\n   y'", 3, 1, "y'"},
+		{"double-quotes", `a: "x\"\\\x41\u00e9\U0001F600z"`, 1, 7, `z"`},
+		{"double-quotes-on-lines", "a: \"x\\\n   y\n z\"", 1, 4, `z"`},
+		{"surrogates-of-json", `{"a": "\ud83d\ude00z"}`, 1, 2, `z"`},
+		{"literal", "a: |\n    x\n      y\n\n    z\nb: 1", 2, 3, "y"},
+		{"literal-with-an-indent", "a: |2-\n    x\n  y", 2, 1, "y"},
+		{"folded", "a: >\n  x\n  y\n\n  z\n    w\n  v\n", 3, 3, "w"},
+		{"after-the-end", "a: xy", 1, 3, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			src, text := checkText("c.yaml", []byte(c.yaml))
-			root := readYAML(src, text, "")
-			if strings.HasPrefix(c.yaml, "{\"") {
-				root = readJSON(src, text)
+			f, text := openFile("c.yaml", []byte(c.yaml), ordinary)
+			root := (*node)(nil)
+			if strings.HasPrefix(c.yaml, `{"`) {
+				root = f.readJSON(text)
+			} else {
+				root = f.readYAML(text, ordinary, "")
 			}
-			if root == nil || len(src.faults) > 0 {
-				t.Fatal(src.err())
+			if root == nil || len(f.faults) > 0 {
+				t.Fatal(f.err())
 			}
-			var first *node
-			root.leaves(func(n *node) {
-				if first == nil {
-					first = n
-				}
-			})
-			if got, ok := spelling(src, first); !ok || got != c.want {
-				t.Errorf("write(%q) of %q = %q, %v, want %q", c.yaml, first.text, got, ok, c.want)
+			at := f.locate(root.members[0].value, c.line, c.col)
+			if root.members[0].value.kind == isMap {
+				at = f.locate(root.members[0].value.members[0].value, c.line, c.col)
+			}
+			if got := string([]rune(f.lines[at.line-1])[at.col-1:]); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+				t.Errorf("locate(%q, %d:%d) is %d:%d, at %q, want %q", c.yaml, c.line, c.col, at.line, at.col, got, c.want)
 			}
 		})
-	}
-	src := newSource("c.yaml", []byte("a: xy"))
-	for name, n := range map[string]*node{
-		"another-text":    {at: place{1, 4}, text: "xz"},
-		"longer-text":     {at: place{1, 4}, text: "xyz"},
-		"outside-of-it":   {at: place{2, 1}, text: "x"},
-		"behind-the-line": {at: place{1, 6}, text: "x"},
-		"nowhere":         {text: "x"},
-	} {
-		if got := src.positions(n); got != nil {
-			t.Errorf("write(%s) = %v, want nil", name, got)
-		}
-	}
-}
-
-// TestEveryTextIsLocated: every text of every file of the tests is found again, character by character.
-func TestEveryTextIsLocated(t *testing.T) {
-	texts := 0
-	names, err := filepath.Glob("testdata/*/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		a, err := txtar.ParseFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range a.Files {
-			if ext := filepath.Ext(f.Name); ext != ".yaml" && ext != ".json" {
-				continue
-			}
-			src, text := checkText(f.Name, f.Data)
-			if text == nil {
-				continue
-			}
-			root := readEither(src, text, "")
-			if root == nil || len(src.faults) > 0 {
-				continue
-			}
-			root.leaves(func(n *node) {
-				if n.kind != isText {
-					return
-				}
-				texts++
-				checkPositionsing(t, name, src, n)
-			})
-		}
-	}
-	if texts < 1000 {
-		t.Errorf("%d texts, want at least 1000", texts)
-	}
-}
-
-// checkPositionsing holds what was found to the text: the same characters, but for white space and escapes.
-func checkPositionsing(t *testing.T, name string, src *source, n *node) {
-	t.Helper()
-	got, ok := spelling(src, n)
-	if !ok {
-		t.Errorf("%s:%d:%d: %q is not found", name, n.at.line, n.at.col, n.text)
-		return
-	}
-	want := []rune(n.text)
-	for i, r := range []rune(got) {
-		if r != want[i] && r != '\\' && !(unicode.IsSpace(r) && unicode.IsSpace(want[i])) {
-			t.Errorf("%s:%d:%d: %q is found as %q", name, n.at.line, n.at.col, n.text, got)
-			return
-		}
-	}
-}
-
-// TestFaultsInTheSamePlace: a value that is refused by its type is refused once, and the rest of its file is judged.
-func TestFaultsInTheSamePlace(t *testing.T) {
-	_, _, err := ReadPolicy("p.yaml", []byte(`version: 1
-policies:
-  - {id: 1, effect: 2, when: 3, deny: 4, approvers: [5, ""], quorum: "6", expires: 7, mode: 8, match: {tool: 9}}
-  - {id: b, effect: deny, when: envv == "x"}
-`))
-	all, _ := err.(Errors)
-	var got []string
-	for _, e := range all {
-		got = append(got, e.Key)
-	}
-	want := []string{"policies[0].id", "policies[0].effect", "policies[0].when", "policies[0].deny",
-		"policies[0].approvers[0]", "policies[0].approvers[1]", "policies[0].quorum", "policies[0].expires",
-		"policies[0].mode", "policies[0].match.tool", "policies[1].when"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("faults (-want +got):\n%s\n%v", diff, err)
-	}
-	if !slices.IsSortedFunc(all, func(a, b *Error) int { return a.Line - b.Line }) {
-		t.Error("the faults are not in the order of the file")
 	}
 }

@@ -11,17 +11,6 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// TestOpsAreKeys: each op is a key of a predicate, in the order of the manual, and no other word is.
-func TestOpsAreKeys(t *testing.T) {
-	var got []string
-	for _, k := range predicateShape.keys {
-		got = append(got, k.name)
-	}
-	if diff := cmp.Diff(risk.Ops(), got); diff != "" {
-		t.Errorf("keys of a predicate (-want +got):\n%s", diff)
-	}
-}
-
 func TestRiskDefaultsAreWrittenOut(t *testing.T) {
 	files := map[string]string{"r.yaml": "version: 1\n", "m.yaml": "version: 1\nmodes: {low: 1, high: 2}\n"}
 	for name, want := range map[string]*risk.Content{

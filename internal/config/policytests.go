@@ -5,7 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"pgfsm/policy"
+	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 )
@@ -42,169 +45,128 @@ type GivenRisk struct {
 	Score int
 }
 
-var policyTests = &shape{form: object, keys: []key{
-	{name: "tests", required: true, doc: "Test calls, each with the expected decision.",
-		shape: &shape{form: list, min: 1, max: MaxPolicyTests, unique: "name", what: "test", each: &shape{form: object, keys: []key{
-			{name: "name", shape: &shape{form: text, max: MaxReasonBytes}, required: true, doc: "A sentence about the test."},
-			{name: "input", required: true, doc: "The call.", shape: &shape{form: object, keys: []key{
-				{name: "server", shape: plainName, required: true, doc: "The server's name."},
-				{name: "tool", shape: toolName, required: true, doc: "The tool's own name."},
-				{name: "env", shape: plainName, doc: "The environment. Default: the configuration's."},
-				{name: "args", shape: &shape{form: anything}, initial: "{}", doc: "The arguments."},
-				{name: "actor", shape: &shape{form: text, max: MaxToolBytes}, doc: "The requester."},
-				{name: "as", absent: true, shape: actorShape, doc: "The requester, if it is one of an identity provider: instead of `actor`."},
-				{name: "pinned", shape: &shape{form: boolean}, doc: "Whether the tool's definition is pinned. Default: as in the allowlist."},
-				{name: "annotations", absent: true, shape: toolHints,
-					doc: "The tool's annotations. Default: those of the definition stored with its pin, or none."},
-				{name: "history", absent: true, shape: toldHistory, example: "{'history.count(\"actor\", \"1h\")': 5}",
-					doc: "The earlier calls: the text of each `history` query, exactly as in the condition, with its result. A missing query is unknown and fails."},
-			}}},
-			{name: "risk", doc: "A fixed risk for the test.", shape: &shape{form: object, keys: []key{
-				{name: "mode", shape: plainName, required: true, doc: "The mode."},
-				{name: "score", shape: &shape{form: integer, min: 0, max: risk.MaxScore}, doc: "The score. Default: the baseline of the mode."},
-			}}},
-			{name: "expect", shape: &shape{form: text, enum: []string{rules.Allow, rules.Deny, rules.Pending}}, required: true,
-				doc: "The expected decision."},
-			{name: "expect_policy", shape: &shape{form: text, max: rules.MaxID}, doc: "The policy that must decide."},
-		}}}},
-	{name: "tools", absent: true, shape: &shape{form: table, max: policy.MaxServers, name: plainName, what: "server",
-		each: &shape{form: list, max: MaxTools, each: toolName, unique: ".", what: "tool"}}, example: "{billing: [refund]}",
-		doc: "Tools that the tests use but this configuration does not have, by server. For these tools, `test` evaluates only risk rules and policies."},
-}}
+// testsFile is what a file of tests says.
+type testsFile struct {
+	Tests []struct {
+		Name  string
+		Input struct {
+			Server, Tool, Env, Actor string
 
-// toolHints are MCP's hints. One that is not written is not given, which is more than false.
-var toolHints = &shape{form: object, keys: []key{
-	{name: "readOnlyHint", shape: &shape{form: boolean}, doc: "The tool changes nothing."},
-	{name: "destructiveHint", shape: &shape{form: boolean}, doc: "The tool may destroy."},
-	{name: "idempotentHint", shape: &shape{form: boolean}, doc: "Repeating the call changes nothing."},
-	{name: "openWorldHint", shape: &shape{form: boolean}, doc: "The tool interacts with systems outside its own data."},
-}}
-
-// hints are the annotations of a node that was judged to be some; nil where there is none.
-func (n *node) hints() *policy.Annotations {
-	if n == nil {
-		return nil
+			Args        jsontext.Value
+			As          *actorSettings
+			Pinned      *bool
+			Annotations *struct{ ReadOnlyHint, DestructiveHint, IdempotentHint, OpenWorldHint *bool }
+			History     Table[jsontext.Value]
+		}
+		Risk         *GivenRisk
+		Expect       string
+		ExpectPolicy string
 	}
-	return &policy.Annotations{
-		ReadOnly: n.flag("readOnlyHint"), Destructive: n.flag("destructiveHint"),
-		Idempotent: n.flag("idempotentHint"), OpenWorld: n.flag("openWorldHint"),
-	}
+	Tools Table[[]string]
 }
-
-// flag is true or false as a key says; nil where it is not written.
-func (n *node) flag(key string) *bool {
-	v := n.get(key)
-	if v == nil {
-		return nil
-	}
-	return new(v.text == "true")
-}
-
-// MaxTestsFileBytes is how long a file of tests may be: it has room for [MaxPolicyTests].
-const MaxTestsFileBytes = 8 << 20
 
 // ReadPolicyTests reads a file of tests and checks its names, modes and scores against a configuration, if it is not nil. The error is
 // of type [Errors].
 func ReadPolicyTests(name string, content []byte, of *policy.Content) ([]PolicyTest, error) {
-	src, content := checkSized(name, content, size{MaxTestsFileBytes, 1 << 20})
-	if len(src.faults) > 0 {
-		return nil, src.err()
-	}
-	src.known = true // nothing in it is secret
-	root := readYAML(src, content, "write tests: and what is expected")
-	src.judge(root, policyTests)
-	if err := src.err(); err != nil {
+	f, err := read(name, content, testsSchema(), roomiest, "write tests: and what is expected")
+	if err != nil {
 		return nil, err
 	}
+	var from testsFile
+	decode(f.root, &from)
+	f.checkUnique(path{"tests"}, "test", "name")
 	var tests []PolicyTest
-	for i, n := range root.list("tests") {
-		t := PolicyTest{Name: n.str("name"), Line: n.at.line, Expect: n.str("expect"), Policy: n.str("expect_policy")}
-		in := n.get("input")
-		t.Server, t.Tool, t.Env, t.Actor, t.Args = in.str("server"), in.str("tool"), in.str("env"), in.str("actor"), []byte("{}")
-		if args := in.get("args"); args != nil {
-			t.Args = args.json()
+	for i, one := range from.Tests {
+		in, at := &one.Input, path{"tests"}.item(i)
+		t := PolicyTest{
+			Name:   one.Name,
+			Line:   f.get(at).at.line,
+			Server: in.Server,
+			Tool:   in.Tool,
+			Env:    in.Env,
+			Actor:  in.Actor,
+			Args:   canonicalJSON(in.Args),
+			Risk:   one.Risk,
+			Expect: one.Expect,
+			Policy: one.ExpectPolicy,
+			Pinned: in.Pinned,
 		}
-		if as := in.get("as"); as != nil {
-			if in.get("actor") != nil {
-				src.fault(as.at, fmt.Sprintf("tests[%d].input.as", i), "write one of them", "tests[%d].input has both actor and as", i)
+		if in.As != nil {
+			if in.Actor != "" {
+				f.fault(at.to("input", "as"), "write one of them", "%s has both actor and as", at.to("input"))
 			}
-			t.Actor, t.Identity = as.actor()
+			t.Actor, t.Identity = in.As.identity()
 		}
-		t.Pinned, t.Annotations = in.flag("pinned"), in.get("annotations").hints()
-		if told := in.get("history"); told != nil {
-			t.History = told.answers()
+		if h := in.Annotations; h != nil {
+			t.Annotations = &policy.Annotations{
+				ReadOnly:    h.ReadOnlyHint,
+				Destructive: h.DestructiveHint,
+				Idempotent:  h.IdempotentHint,
+				OpenWorld:   h.OpenWorldHint,
+			}
 		}
-		t.Declared = slices.Contains(root.get("tools").texts(t.Server), t.Tool)
-		if given := n.get("risk"); given != nil {
-			t.Risk = &GivenRisk{given.str("mode"), given.orZero("score")}
+		for _, h := range in.History {
+			answer, err := condition.ParseAnswer(h.Name, string(h.Value))
+			if err != nil {
+				f.fault(at.to("input", "history", h.Name), "write a number, 0 or more for a count", "%s is no answer to %s", quote(string(h.Value)), quote(h.Name))
+			}
+			t.History = append(t.History, answer)
+		}
+		if server := from.Tools.index(t.Server); server >= 0 {
+			t.Declared = slices.Contains(from.Tools[server].Value, t.Tool)
 		}
 		if of != nil {
-			h := held{src, n, fmt.Sprintf("tests[%d].", i), of}
+			h := testCheck{f, at, of}
 			h.names(&t)
 			h.risk(&t)
 		}
 		tests = append(tests, t)
 	}
-	if err := src.err(); err != nil {
+	if err := f.err(); err != nil {
 		return nil, err
 	}
 	return tests, nil
 }
 
-// held is one test that is checked against a configuration.
-type held struct {
-	src  *source
-	test *node
-	path string
+// testCheck holds one test against a configuration.
+type testCheck struct {
+	file *file
+	at   path
 	of   *policy.Content
 }
 
-func (h *held) fault(in *node, key, remedy, problem string, args ...any) {
-	path := h.path + key
-	h.src.fault(in.at, path, remedy, "%s: "+problem, append([]any{path}, args...)...)
+func (h *testCheck) fault(key, remedy, problem string, args ...any) {
+	p := h.at.to(strings.Split(key, ".")...)
+	h.file.fault(p, remedy, "%s: %s", p, fmt.Sprintf(problem, args...))
 }
 
-// names refuses a server, tool or policy that the configuration does not have.
-func (h *held) names(t *PolicyTest) {
+// names refuses a server, tool, claim or policy that the configuration does not have.
+func (h *testCheck) names(t *PolicyTest) {
 	const remedy = "correct it, or name the tool under tools: to test a call that the configuration does not have yet"
-	in := h.test.get("input")
 	listed := func(a policy.Allowance) bool { return a.Server == t.Server && slices.Contains(a.Tools, t.Tool) }
 	switch {
 	case t.Declared:
 	case !slices.ContainsFunc(h.of.Servers, func(s policy.Server) bool { return s.Name == t.Server }):
-		h.fault(in.get("server"), "input.server", remedy, "no server %q is configured", t.Server)
+		h.fault("input.server", remedy, "no server %q is configured", t.Server)
 	case !slices.ContainsFunc(h.of.Allowlist, listed):
-		h.fault(in.get("tool"), "input.tool", remedy, "the allowlist names no tool %q of server %q", t.Tool, t.Server)
+		h.fault("input.tool", remedy, "the allowlist names no tool %q of server %q", t.Tool, t.Server)
 	}
-	h.claims(t)
-	if t.Policy == "" {
-		return
+	if t.Identity != nil {
+		for _, c := range t.Identity.Claims {
+			if h.of.Identity == nil || !slices.Contains(h.of.Identity.Claims, c.Name) {
+				h.fault("input.as.claims", "correct it, or add it to claims of an issuer", "no claim %q is configured", c.Name)
+			}
+		}
 	}
 	named := func(p rules.Policy) bool { return p.ID == t.Policy }
-	if h.of.Policy == nil || !slices.ContainsFunc(h.of.Policy.Policies, named) {
-		h.fault(h.test.get("expect_policy"), "expect_policy", "", "there is no policy %q", t.Policy)
-	}
-}
-
-// claims refuses a claim that the configuration does not have.
-func (h *held) claims(t *PolicyTest) {
-	if t.Identity == nil {
-		return
-	}
-	var configured []string
-	if h.of.Identity != nil {
-		configured = h.of.Identity.Claims
-	}
-	for _, c := range t.Identity.Claims {
-		if !slices.Contains(configured, c.Name) {
-			h.fault(h.test.get("input").get("as").get("claims"), "input.as.claims", "correct it, or add it to claims of an issuer", "no claim %q is configured", c.Name)
-		}
+	if t.Policy != "" && (h.of.Policy == nil || !slices.ContainsFunc(h.of.Policy.Policies, named)) {
+		h.fault("expect_policy", "", "there is no policy %q", t.Policy)
 	}
 }
 
 // risk refuses a given mode that the configuration does not have, and a score that is below the mode's baseline: no call
 // has that. A score that is not given becomes the baseline.
-func (h *held) risk(t *PolicyTest) {
+func (h *testCheck) risk(t *PolicyTest) {
 	if t.Risk == nil {
 		return
 	}
@@ -212,21 +174,49 @@ func (h *held) risk(t *PolicyTest) {
 	if h.of.Risk != nil {
 		modes = h.of.Risk.Modes
 	}
-	given := h.test.get("risk")
-	i := slices.IndexFunc(modes, func(m risk.Mode) bool { return m.Name == t.Risk.Mode })
-	if i < 0 {
-		names := make([]string, len(modes))
-		for k, m := range modes {
-			names[k] = m.Name
-		}
-		h.fault(given.get("mode"), "risk.mode", "use "+strings.Join(names, ", "), "there is no risk mode %q", t.Risk.Mode)
-		return
+	names := make([]string, len(modes))
+	for i, m := range modes {
+		names[i] = m.Name
 	}
-	switch score := given.get("score"); {
-	case score == nil:
+	switch i := slices.Index(names, t.Risk.Mode); {
+	case i < 0:
+		h.fault("risk.mode", "use "+strings.Join(names, ", "), "there is no risk mode %q", t.Risk.Mode)
+	case !h.file.writes(h.at.to("risk", "score")):
 		t.Risk.Score = modes[i].Baseline
 	case t.Risk.Score < modes[i].Baseline:
-		h.fault(score, "risk.score", "", "no call has the mode %q and the score %d: the baseline of the mode is %d",
-			t.Risk.Mode, t.Risk.Score, modes[i].Baseline)
+		h.fault("risk.score", "", "no call has the mode %q and the score %d: the baseline of the mode is %d", t.Risk.Mode, t.Risk.Score, modes[i].Baseline)
 	}
+}
+
+// actorSettings is an actor of an identity provider, as people write one for a question or a test.
+type actorSettings struct {
+	ID, Kind, Client, OnBehalfOf string
+
+	Groups *[]string
+	Claims Table[string]
+}
+
+// identity returns the actor and what its identity provider says.
+func (a *actorSettings) identity() (string, *policy.Identity) {
+	id := &policy.Identity{Client: a.Client, Kind: a.Kind, OnBehalfOf: a.OnBehalfOf, Groups: a.Groups}
+	if a.Groups != nil {
+		slices.Sort(*a.Groups)
+	}
+	for _, c := range a.Claims {
+		id.Claims = append(id.Claims, policy.Claim{Name: c.Name, Value: c.Value})
+	}
+	slices.SortFunc(id.Claims, func(a, b policy.Claim) int { return strings.Compare(a.Name, b.Name) })
+	return a.ID, id
+}
+
+// ReadActor reads a JSON file with an actor of an identity provider. Groups and claims that are missing are unknown. The error is of type [Errors].
+func ReadActor(name string, text []byte) (actor string, id *policy.Identity, err error) {
+	f, err := read(name, text, actorSchema(), roomy, "")
+	if err != nil {
+		return "", nil, err
+	}
+	var a actorSettings
+	decode(f.root, &a)
+	actor, id = a.identity()
+	return actor, id, nil
 }

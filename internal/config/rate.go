@@ -6,13 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"pgfsm/policy"
-)
-
-// Bounds of limits.rate.
-const (
-	MaxPerMinute = 1_000_000
-	MaxAtOnce    = 10_000
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // NoLimit is in a [RateLimit] for what the file does not limit.
@@ -23,6 +18,16 @@ type RateLimit struct {
 	PerMinute int // on average
 	Burst     int // may come together before PerMinute bounds them
 	AtOnce    int // may be under way together
+}
+
+// UnmarshalJSONFrom reads a limit, in which what is missing is not limited.
+func (r *RateLimit) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	type limit RateLimit
+	read := limit{NoLimit, 0, NoLimit}
+	err := json.UnmarshalDecode(dec, &read)
+	read.Burst = cmp.Or(read.Burst, read.PerMinute)
+	*r = RateLimit(read)
+	return err
 }
 
 // Rate is limits.rate: how often agents may call.
@@ -51,90 +56,82 @@ type ToolRate struct {
 	RateLimit
 }
 
-var rateLimitShape = &shape{form: object, cross: crossRateLimit, keys: []key{
-	{name: "per_minute", shape: &shape{form: integer, min: 1, max: MaxPerMinute}, example: "60",
-		doc: "The average number in a minute. Without this key, it is not limited."},
-	{name: "burst", shape: &shape{form: integer, min: 1, max: MaxPerMinute}, example: "10",
-		doc: "How many may come together before `per_minute` bounds them. Default: `per_minute`."},
-	{name: "at_once", shape: &shape{form: integer, min: 1, max: MaxAtOnce}, example: "4",
-		doc: "The maximum number of calls under way at the same time. Without this key, it is not limited."},
-}}
+type rateSettings struct {
+	Identity        *RateLimit
+	Groups, Servers Table[RateLimit]
+	Tools           Table[Table[RateLimit]]
+}
 
-var rateShape = &shape{form: object, keys: []key{
-	{name: "identity", shape: rateLimitShape, absent: true, example: "{per_minute: 120, burst: 30, at_once: 4}",
-		doc: "The limit of each caller. `per_minute` counts its HTTP requests, before the gateway reads them."},
-	{name: "groups", shape: &shape{form: table, max: MaxRoles, name: groupName, each: rateLimitShape, what: "group"},
-		example: "{oncall: {per_minute: 600}}",
-		doc:     "The limit of each caller in a group of their identity provider, in place of the whole of `identity`. The first group in this list counts."},
-	{name: "servers", shape: &shape{form: table, max: policy.MaxServers, name: plainName, each: rateLimitShape, what: "server"},
-		example: "{crm: {per_minute: 300, at_once: 8}}",
-		doc:     "The limit of a server's calls, of all callers together."},
-	{name: "tools", shape: &shape{form: table, max: policy.MaxServers, name: plainName, what: "server",
-		each: &shape{form: table, max: MaxTools, name: toolName, each: rateLimitShape, what: "tool"}},
-		example: "{crm: {delete_customer: {per_minute: 5}}}",
-		doc:     "The limit of a tool's calls, of all callers together. The limit of its server holds as well."},
-}}
+// checkRate refuses limits that limit nothing.
+func (c *configFile) checkRate() {
+	r, at := c.Limits.Rate, path{"limits", "rate"}
+	if r == nil {
+		return
+	}
+	c.checkLimit(at.to("identity"))
+	for _, one := range r.Groups {
+		c.checkLimit(at.to("groups", one.Name))
+	}
+	for _, one := range r.Servers {
+		c.checkLimit(at.to("servers", one.Name))
+	}
+	for _, server := range r.Tools {
+		for _, tool := range server.Value {
+			c.checkLimit(at.to("tools", server.Name, tool.Name))
+		}
+	}
+}
 
-// crossRateLimit refuses a limit that limits nothing.
-func crossRateLimit(j *judge, n *node, path string) {
-	switch burst := n.member("burst"); {
-	case n.get("per_minute") != nil:
-	case burst != nil:
-		j.src.fault(burst.at, join(path, "burst"), "write per_minute as well", "%s does not go without per_minute", join(path, "burst"))
+func (c *configFile) checkLimit(p path) {
+	n := c.get(p)
+	switch burst := p.to("burst"); {
+	case n == nil, n.get("per_minute") != nil:
+	case n.get("burst") != nil:
+		c.faultKey(burst, "write per_minute as well", "%s does not go without per_minute", burst)
 	case n.get("at_once") == nil:
-		j.src.fault(n.at, path, "write per_minute, at_once or both", "%s has neither per_minute nor at_once", path)
+		c.fault(p, "write per_minute, at_once or both", "%s has neither per_minute nor at_once", p)
 	}
 }
 
 // rate reads limits.rate. The allowlist files were read before.
 func (l *loader) rate(allowlist string) {
-	n := l.file.root.get("limits").get("rate")
-	if n == nil {
+	from := l.Limits.Rate
+	if from == nil {
 		return
 	}
-	r := &Rate{Identity: rateLimit(n.get("identity"))}
-	for _, m := range n.fields("groups") {
-		r.Groups = append(r.Groups, GroupRate{m.key, rateLimit(m.value)})
+	r := &Rate{Identity: RateLimit{NoLimit, NoLimit, NoLimit}}
+	if from.Identity != nil {
+		r.Identity = *from.Identity
 	}
-	for _, m := range n.fields("servers") {
-		r.Servers = append(r.Servers, ServerRate{m.key, rateLimit(m.value)})
+	for _, g := range from.Groups {
+		r.Groups = append(r.Groups, GroupRate{g.Name, g.Value})
 	}
-	for _, server := range n.fields("tools") {
-		for _, m := range server.value.members {
-			r.Tools = append(r.Tools, ToolRate{server.key, m.key, rateLimit(m.value)})
+	for _, s := range from.Servers {
+		r.Servers = append(r.Servers, ServerRate{s.Name, s.Value})
+	}
+	for _, server := range from.Tools {
+		for _, tool := range server.Value {
+			r.Tools = append(r.Tools, ToolRate{server.Name, tool.Name, tool.Value})
 			if allowlist == "" && l.out.Closed == nil {
-				l.knownTool(server.key, m)
+				l.checkLimitedTool(server.Name, tool.Name)
 			}
 		}
 	}
 	l.out.Serve.Rate = r
 }
 
-// rateLimit is the limit at n; nil has none.
-func rateLimit(n *node) RateLimit {
-	number := func(key string, otherwise int) int {
-		if n.get(key) == nil {
-			return otherwise
-		}
-		return n.integer(key)
-	}
-	perMinute := number("per_minute", NoLimit)
-	return RateLimit{PerMinute: perMinute, Burst: number("burst", perMinute), AtOnce: number("at_once", NoLimit)}
-}
-
-// knownTool refuses the limit of a tool that no allowlist file names: a name that is written wrongly would limit nothing.
-func (l *loader) knownTool(server string, m member) {
+// checkLimitedTool refuses the limit of a tool that no allowlist file names: a name that is written wrongly would limit nothing.
+func (l *loader) checkLimitedTool(server, tool string) {
 	var names []string
 	for _, a := range l.out.Content.Allowlist {
 		if a.Server == server {
 			names = append(names, a.Tools...)
 		}
 	}
-	if slices.Contains(names, m.key) {
-		return
+	if !slices.Contains(names, tool) {
+		l.faultKey(path{"limits", "rate", "tools", server, tool}, nearestOr(tool, names, "allow the tool, or remove the limit"),
+			"no allowlist file allows the tool %s of %s", quote(tool), quote(server))
 	}
-	l.file.src.fault(m.at, "limits.rate.tools."+server+"."+m.key, cmp.Or(Nearest(m.key, names), "allow the tool, or remove the limit"),
-		"no allowlist file allows the tool %s of %s", quote(m.key), quote(server))
 }
 
 // unlikelyRate warns of a tool's limit that its server's limit never lets it reach.
@@ -148,17 +145,16 @@ func (l *loader) unlikelyRate() {
 		if i < 0 {
 			continue
 		}
-		at, above := l.file.root.get("limits").get("rate").get("tools").get(t.Server).get(t.Tool), []string{}
-		for _, k := range []struct {
-			name         string
-			tool, server int
-		}{{"per_minute", t.PerMinute, r.Servers[i].PerMinute}, {"at_once", t.AtOnce, r.Servers[i].AtOnce}} {
-			if k.tool != NoLimit && k.tool > k.server {
-				above = append(above, k.name)
-			}
+		var above []string
+		if s := r.Servers[i]; t.PerMinute != NoLimit && t.PerMinute > s.PerMinute {
+			above = append(above, "per_minute")
+		}
+		if s := r.Servers[i]; t.AtOnce != NoLimit && t.AtOnce > s.AtOnce {
+			above = append(above, "at_once")
 		}
 		if len(above) > 0 {
-			l.warn(l.file.src, at.at, "the limit of the tool %s of %s is above that of its server: %s", quote(t.Tool), quote(t.Server), strings.Join(above, ", "))
+			l.warn(l.file, l.find(path{"limits", "rate", "tools", t.Server, t.Tool}).value.at,
+				"the limit of the tool %s of %s is above that of its server: %s", quote(t.Tool), quote(t.Server), strings.Join(above, ", "))
 		}
 	}
 }

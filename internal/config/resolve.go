@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -33,54 +34,79 @@ type Resolved struct {
 // that cannot be read, and a value that is empty or that a header or the environment cannot carry are faults; the
 // error is of type [Errors] and holds no value.
 func (l *Loaded) Resolve(getenv func(string) (string, bool), readFile Open) (*Resolved, error) {
-	r := &resolver{getenv: getenv, readFile: readFile, secrets: make(map[string]bool)}
-	r.enter(l.file)
-	out := &Resolved{Servers: slices.Clone(l.Servers), LLMKey: r.key(l)}
+	r := newResolver(l.file, getenv, readFile)
+	out := &Resolved{Servers: slices.Clone(l.Servers), LLMKey: r.modelKey(l)}
 	for i, from := range l.origins {
 		r.enter(from.file)
-		out.Servers[i].Headers = r.pairs(from.node, "headers", from.path)
-		out.Servers[i].Env = r.pairs(from.node, "env", from.path)
-		out.Servers[i].Auth = r.auth(out.Servers[i].Auth, from)
+		s := &out.Servers[i]
+		s.Headers = r.pairs(s.Headers, from.path.to("headers"))
+		s.Env = r.pairs(s.Env, from.path.to("env"))
+		s.Auth = r.auth(s.Auth, from.path.to("auth", "client_credentials"))
 	}
 	r.enter(l.file)
-	out.OTLP = r.otlp(l)
+	if l.OTLP != nil {
+		to := *l.OTLP
+		to.Headers = r.pairs(to.Headers, path{"telemetry", "otlp", "headers"})
+		out.OTLP = &to
+	}
 	if err := r.err(); err != nil {
 		return nil, err
 	}
-	secrets := make([]string, 0, len(r.secrets))
-	for s := range r.secrets { // sorted below
-		secrets = append(secrets, s)
-	}
-	slices.SortFunc(secrets, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
-	out.Secrets = secrets
+	out.Secrets = slices.SortedFunc(maps.Keys(r.secrets), func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
 	return out, nil
 }
 
+// ResolveHooks resolves the references in the hooks' secrets. Only a sender of messages needs them, so [Loaded.Resolve] does not resolve them. The errors
+// are those of Resolve.
+func (l *Loaded) ResolveHooks(getenv func(string) (string, bool), readFile Open) ([]Hook, error) {
+	r := newResolver(l.file, getenv, readFile)
+	out := slices.Clone(l.Hooks)
+	for i := range out {
+		out[i].Secret = r.value(path{"approvals", "hooks"}.item(i).to("secret"))
+	}
+	return out, r.err()
+}
+
+// ResolveIdentity returns the identity providers with the references in their secrets resolved. The errors are those of [Loaded.Resolve].
+func (l *Loaded) ResolveIdentity(getenv func(string) (string, bool), readFile Open) ([]Issuer, error) {
+	r := newResolver(l.file, getenv, readFile)
+	out := slices.Clone(l.Identity.Issuers)
+	for i := range out {
+		if out[i].Login.ConsoleSecret != "" {
+			out[i].Login.ConsoleSecret = r.value(path{"identity", "issuers"}.item(i).to("login", "console_secret"))
+		}
+	}
+	return out, r.err()
+}
+
 type resolver struct {
-	files    []*File   // already entered
-	sources  []*source // of their faults
-	src      *source   // of the file that is read now
-	file     *File
+	files    []*file // copies, which have the faults of resolving alone
+	*file            // the one whose references are resolved
 	getenv   func(string) (string, bool)
 	readFile Open
 	secrets  map[string]bool
 }
 
-// enter sets the file whose references are resolved, for faults.
-func (r *resolver) enter(f *File) {
-	r.file = f
-	if i := slices.Index(r.files, f); i >= 0 {
-		r.src = r.sources[i]
-		return
+func newResolver(f *file, getenv func(string) (string, bool), readFile Open) *resolver {
+	r := &resolver{getenv: getenv, readFile: readFile, secrets: make(map[string]bool)}
+	r.enter(f)
+	return r
+}
+
+// enter sets the file whose references are resolved.
+func (r *resolver) enter(f *file) {
+	i := slices.IndexFunc(r.files, func(one *file) bool { return one.root == f.root })
+	if i < 0 {
+		i = len(r.files)
+		r.files = append(r.files, &file{name: f.name, lines: f.lines, root: f.root, known: true, hidden: f.hidden})
 	}
-	r.src = &source{name: f.src.name, lines: f.src.lines, known: true, hidden: f.src.hidden}
-	r.files, r.sources = append(r.files, f), append(r.sources, r.src)
+	r.file = r.files[i]
 }
 
 func (r *resolver) err() error {
 	var all Errors
-	for _, src := range r.sources {
-		if err := src.err(); err != nil {
+	for _, f := range r.files {
+		if err := f.err(); err != nil {
 			all = append(all, err.(Errors)...)
 		}
 	}
@@ -90,84 +116,78 @@ func (r *resolver) err() error {
 	return nil
 }
 
-// key returns the key of the model, if there is a model and it has one.
-func (r *resolver) key(l *Loaded) string {
-	const at = "planner.llm.api_key"
+// modelKey returns the key of the model, if there is a model and it has one.
+func (r *resolver) modelKey(l *Loaded) string {
 	if l.key == nil {
 		r.mask(l.ambient)
 		return l.ambient
 	}
-	value := r.value(l.key, at)
-	if len(r.src.faults) > 0 { // the first thing that is resolved: they are its own
-		return ""
-	}
-	if f := unfit(value); f != (fault{}) {
-		r.src.fault(l.key.at, at, remedyNoKey, "%s %s", at, f.problem)
-	} else if hasControl(value, false) {
-		r.src.fault(l.key.at, at, "", "%s holds a line end or another control character when its references are read", at)
+	value, ok := r.secret(l.key, remedyNoKey)
+	if ok && hasControl(value, false) {
+		r.fault(l.key, "", "%s holds a line end or another control character when its references are read", l.key)
 	}
 	return value
 }
 
-func (r *resolver) pairs(server *node, key, path string) []Pair {
-	var out []Pair
-	for _, m := range server.fields(key) {
-		at := join(path, key) + "." + m.key
-		value := r.value(m.value, at)
-		if key == "headers" && hasControl(value, false) || strings.ContainsRune(value, 0) {
-			r.src.fault(m.value.at, at, "", "%s holds a line end or another control character when its references are read", at)
+func (r *resolver) pairs(from Table[string], p path) Table[string] {
+	out := slices.Clone(from)
+	for i := range out {
+		at := p.to(out[i].Name)
+		value := r.value(at)
+		if p[len(p)-1] == "headers" && hasControl(value, false) || strings.ContainsRune(value, 0) {
+			r.fault(at, "", "%s holds a line end or another control character when its references are read", at)
 		}
-		out = append(out, Pair{m.key, value})
+		out[i].Value = value
 	}
 	return out
 }
 
 // auth resolves the secret or the private key in a server's credentials, if it has any.
-func (r *resolver) auth(c *ClientCredentials, server origin) *ClientCredentials {
+func (r *resolver) auth(c *ClientCredentials, p path) *ClientCredentials {
 	if c == nil {
 		return nil
 	}
-	out, n, path := *c, server.node.get("auth").get("client_credentials"), join(server.path, "auth.client_credentials")
-	if at := n.get("client_secret"); at != nil {
-		out.ClientSecret, _ = r.secret(at, join(path, "client_secret"))
+	out := *c
+	if out.ClientSecret != "" {
+		out.ClientSecret, _ = r.secret(p.to("client_secret"), "")
 		return &out
 	}
-	at, key := n.get("private_key"), join(path, "private_key")
-	text, ok := r.secret(at, key)
+	at := p.to("private_key")
+	text, ok := r.secret(at, "")
 	if !ok {
 		return &out
 	}
 	signer, f := parsePrivateKey(text)
 	if f != (fault{}) {
-		r.src.fault(at.at, key, f.remedy, "%s %s", key, f.problem)
+		r.fault(at, f.remedy, "%s %s", at, f.problem)
 		return &out
 	}
 	algorithms := algorithmsOf(signer)
-	if alg := n.get("alg"); alg != nil && !slices.Contains(algorithms, alg.text) {
-		r.src.fault(alg.at, join(path, "alg"), "", "%s is %s; the private key signs with %s", join(path, "alg"), alg.text, oneOf(algorithms))
+	if out.Alg != "" && !slices.Contains(algorithms, out.Alg) {
+		r.fault(p.to("alg"), "", "%s is %s; the private key signs with %s", p.to("alg"), out.Alg, oneOf(algorithms))
 	}
 	out.Signer, out.Alg = signer, cmp.Or(out.Alg, algorithms[0])
 	return &out
 }
 
 // secret resolves a text that is long enough to be masked, or notes a fault.
-func (r *resolver) secret(n *node, at string) (string, bool) {
-	before := len(r.src.faults)
-	value := r.value(n, at)
-	if f := unfit(value); f != (fault{}) && len(r.src.faults) == before {
-		r.src.fault(n.at, at, "", "%s %s", at, f.problem)
+func (r *resolver) secret(p path, remedy string) (string, bool) {
+	before := len(r.faults)
+	value := r.value(p)
+	if f := unfit(value); f != (fault{}) && len(r.faults) == before {
+		r.fault(p, remedy, "%s %s", p, f.problem)
 	}
-	return value, len(r.src.faults) == before
+	return value, len(r.faults) == before
 }
 
 // value resolves the references of a text. The result and the value of each reference are secrets.
-func (r *resolver) value(n *node, at string) string {
-	pieces, _ := splitReferences(n.text)
+func (r *resolver) value(p path) string {
+	pieces, _ := splitReferences(r.textAt(p))
 	var b strings.Builder
-	for _, p := range pieces {
-		value := p.text
-		if p.from != "" {
-			value = r.lookup(p, n.at, at)
+	for _, one := range pieces {
+		value := one.text
+		if one.from != "" {
+			value = r.lookup(one, p)
 			r.mask(value)
 		}
 		b.WriteString(value)
@@ -183,28 +203,26 @@ func (r *resolver) mask(value string) {
 }
 
 // lookup returns the value of a reference, or notes a fault.
-func (r *resolver) lookup(p piece, at place, key string) string {
-	name, value := "", ""
-	if p.from == fromEnv {
-		name = "the variable " + p.text
-		v, set := r.getenv(p.text)
-		if !set {
-			r.src.fault(at, key, "export "+p.text+", or remove the reference", "%s needs %s, which is not set", key, name)
+func (r *resolver) lookup(from piece, p path) string {
+	what, value := "the variable "+from.text, ""
+	if from.from == fromEnv {
+		set := false
+		if value, set = r.getenv(from.text); !set {
+			r.fault(p, "export "+from.text+", or remove the reference", "%s needs %s, which is not set", p, what)
 			return ""
 		}
-		value = v
 	} else {
-		path := r.file.resolve(p.text)
-		name = "the file " + path
-		b, err := r.readFile(path)
+		name := r.resolve(from.text)
+		what = "the file " + name
+		b, err := r.readFile(name)
 		if err != nil {
-			r.src.fault(at, key, "", "%s needs %s, which cannot be read: %s", key, name, reason(err))
+			r.fault(p, "", "%s needs %s, which cannot be read: %s", p, what, reason(err))
 			return ""
 		}
 		value = string(bytes.TrimSuffix(bytes.TrimSuffix(b, []byte("\n")), []byte("\r")))
 	}
 	if f := unfit(value); f != (fault{}) {
-		r.src.fault(at, key, f.remedy, "%s needs %s, which %s", key, name, f.problem)
+		r.fault(p, f.remedy, "%s needs %s, which %s", p, what, f.problem)
 		return ""
 	}
 	return value

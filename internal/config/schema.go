@@ -1,183 +1,392 @@
 package config
 
 import (
-	"bytes"
+	"embed"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/go-json-experiment/json"
+	"github.com/xeipuuv/gojsonschema"
 )
 
-// Schema returns the JSON Schema (2020-12) of the configuration, for editors: what it refuses, [Parse] refuses too.
-// Parse refuses more, like a route to a server that is not configured.
-func Schema() []byte {
-	var b bytes.Buffer
-	w := &schemaWriter{jsontext.NewEncoder(&b, jsontext.WithIndent("  "))}
-	w.open()
-	w.put("$schema", jsontext.String("https://json-schema.org/draft/2020-12/schema"))
-	w.put("title", jsontext.String("pgfsm.yaml"))
-	w.put("description", jsontext.String("The configuration of pgfsm."))
-	w.body(configuration)
-	w.close()
-	return b.Bytes()
+// The schemas are JSON Schema, draft 7. Besides its keywords they have x-minimum and x-maximum, the bounds of durations; format names a check
+// of [formats], title is what a text is or what the entries of a list or table are, and writeOnly marks secrets.
+//
+//go:embed *.schema.json
+var schemaFiles embed.FS
+
+// SchemaNames returns the kinds of files that have a schema.
+func SchemaNames() []string {
+	return []string{"pgfsm", "policy", "risk", "grant", "tests", "allowlist"}
 }
 
-// schemaWriter writes members in a fixed order. What it is given is constant, so that an error is a mistake in the
-// table of keys, which any test shows.
-type schemaWriter struct{ enc *jsontext.Encoder }
+// Schema returns the JSON Schema of a kind of file, for editors: what it refuses, this package refuses too. It is nil if there is no such kind.
+func Schema(name string) []byte {
+	text, err := schemaFiles.ReadFile(name + ".schema.json")
+	if err != nil {
+		return nil
+	}
+	return text
+}
 
-func (w *schemaWriter) token(t jsontext.Token) {
-	if err := w.enc.WriteToken(t); err != nil {
-		panic("settings: the schema does not encode: " + err.Error())
+// fileSchema is a JSON Schema, or a part of one.
+type fileSchema struct {
+	*node
+	root      *node
+	validator *gojsonschema.Schema
+}
+
+// The schemas of the files, and of the parts that are judged alone.
+var (
+	configSchema    = loadSchema("pgfsm", "")
+	serverSchema    = loadSchema("pgfsm", "server")
+	allowlistSchema = loadSchema("allowlist", "")
+	policySchema    = loadSchema("policy", "")
+	riskSchema      = loadSchema("risk", "")
+	grantSchema     = loadSchema("grant", "")
+	testsSchema     = loadSchema("tests", "")
+	actorSchema     = loadSchema("tests", "actor")
+)
+
+// loadSchema reads a schema, or a definition of it. The schemas are constant: an error is a mistake in them, which any test shows.
+func loadSchema(name, definition string) func() *fileSchema {
+	return sync.OnceValue(func() *fileSchema {
+		f := &file{name: name}
+		s := &fileSchema{root: f.readJSON(Schema(name))}
+		s.node = s.root
+		plain, _ := s.root.plain().(map[string]any)
+		if definition != "" {
+			s.node = s.root.get("definitions").get(definition)
+			plain = map[string]any{"$ref": "#/definitions/" + definition, "definitions": plain["definitions"]}
+		}
+		dropAlternatives(plain)
+		loader := gojsonschema.NewSchemaLoader()
+		loader.Draft, loader.AutoDetect = gojsonschema.Draft7, false
+		var err error
+		if s.validator, err = loader.Compile(gojsonschema.NewGoLoader(plain)); err != nil || len(f.faults) > 0 {
+			panic("config: the schema " + name + " cannot be used: " + err.Error())
+		}
+		return s
+	})
+}
+
+// dropAlternatives removes oneOf, which is for editors: cross checks say the same, and which key is too many.
+func dropAlternatives(part any) {
+	if object, ok := part.(map[string]any); ok {
+		delete(object, "oneOf")
+		for _, inner := range object { // in any order
+			dropAlternatives(inner)
+		}
 	}
 }
 
-func (w *schemaWriter) open()  { w.token(jsontext.BeginObject) }
-func (w *schemaWriter) close() { w.token(jsontext.EndObject) }
-
-func (w *schemaWriter) put(name string, value jsontext.Token) {
-	w.token(jsontext.String(name))
-	w.token(value)
-}
-
-func (w *schemaWriter) raw(name string, value jsontext.Value) {
-	w.token(jsontext.String(name))
-	if err := w.enc.WriteValue(value); err != nil {
-		panic("settings: the schema does not encode: " + err.Error())
+// part returns a part of the schema.
+func (s *fileSchema) part(n *node) *fileSchema {
+	if ref, ok := strings.CutPrefix(n.str("$ref"), "#/definitions/"); ok {
+		n = s.root.get("definitions").get(ref)
 	}
+	return &fileSchema{node: n, root: s.root}
 }
 
-// nested writes a member that is a schema.
-func (w *schemaWriter) nested(name string, body func()) {
-	w.token(jsontext.String(name))
-	w.open()
-	body()
-	w.close()
-}
-
-func (w *schemaWriter) strings(name string, values []string) {
-	w.token(jsontext.String(name))
-	w.token(jsontext.BeginArray)
-	for _, v := range values {
-		w.token(jsontext.String(v))
+// of returns the schema of a member; nil if there must be none. open is true if the value may be any.
+func (s *fileSchema) of(parent kind, key string) (sub *fileSchema, open bool) {
+	n := s.get("items")
+	if parent == isMap {
+		if n = s.get("properties").get(key); n == nil {
+			n = s.get("additionalProperties")
+		}
 	}
-	w.token(jsontext.EndArray)
-}
-
-func (w *schemaWriter) atLeast(name string, n int64) {
-	if n > 0 {
-		w.put(name, jsontext.Int(n))
+	switch {
+	case n == nil:
+		return s.part(&node{}), true
+	case n.kind == isBool:
+		return nil, false
 	}
+	return s.part(n), false
 }
 
-// body writes the keywords of one shape.
-func (w *schemaWriter) body(s *shape) {
-	if s.alt != nil {
-		w.either(s)
+// number returns the value of a keyword; 0 if the schema does not have it.
+func (s *fileSchema) number(keyword string) int64 {
+	n, err := strconv.ParseInt(s.str(keyword), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func (s *fileSchema) texts(keyword string) (out []string) {
+	for _, m := range s.each(keyword) {
+		out = append(out, m.value.text)
+	}
+	return out
+}
+
+// types returns the types that a value may have.
+func (s *fileSchema) types() []string {
+	if one := s.str("type"); one != "" {
+		return []string{one}
+	}
+	return s.texts("type")
+}
+
+// wanted says what a value must be.
+func (s *fileSchema) wanted() string {
+	types := s.types()
+	if title := s.str("title"); title != "" && slices.Contains(types, string(isText)) {
+		return title
+	}
+	words := map[string]string{"string": "text", "integer": "a whole number", "boolean": "true or false", "array": "a list", "object": "an object"}
+	for i, t := range types {
+		types[i] = words[t]
+	}
+	return oneOf(types)
+}
+
+// judge holds a value to a schema, notes the faults, hides the secrets, fills in the defaults, and turns durations into milliseconds.
+func (f *file) judge(n *node, s *fileSchema, at path) {
+	if n == nil {
 		return
 	}
-	switch s.form {
-	case object:
-		w.object(s)
-	case text:
-		w.put("type", jsontext.String("string"))
-		w.texts(s)
-	case table:
-		w.put("type", jsontext.String("object"))
-		w.atLeast("minProperties", s.min)
-		w.atLeast("maxProperties", s.max)
-		w.nested("propertyNames", func() { w.texts(s.name) })
-		w.nested("additionalProperties", func() { w.body(s.each) })
-	case anyJSON:
-	case list:
-		w.list(s)
-	case integer:
-		w.put("type", jsontext.String("integer"))
-		w.put("minimum", jsontext.Int(s.min))
-		w.put("maximum", jsontext.Int(s.max))
-	case duration:
-		w.put("type", jsontext.String("string"))
-		w.put("pattern", jsontext.String(durationPattern.String()))
-	case boolean:
-		w.put("type", jsontext.String("boolean"))
-	case anything:
-		w.put("type", jsontext.String("object"))
+	f.refused = make(map[place]bool)
+	for _, e := range f.faults {
+		f.refused[place{e.Line, e.Col}] = true
 	}
+	j := &judge{file: f, reported: make(map[string]bool)}
+	result, err := s.validator.Validate(gojsonschema.NewRawLoader(n.plain()))
+	if err != nil {
+		f.faultAt(n.at, at.String(), "", "%s cannot be judged: %s", subject(at), err)
+		return
+	}
+	for _, e := range result.Errors() {
+		j.report(e, n, s, at)
+	}
+	j.complete(n, s, at, false)
+	f.known = true
 }
 
-// either writes the schema of a value and of what may stand in its place.
-func (w *schemaWriter) either(s *shape) {
-	plain := *s
-	plain.alt = nil
-	w.token(jsontext.String("anyOf"))
-	w.token(jsontext.BeginArray)
-	for _, one := range []*shape{&plain, s.alt} {
-		w.open()
-		w.body(one)
-		w.close()
-	}
-	w.token(jsontext.EndArray)
+type judge struct {
+	file     *file
+	reported map[string]bool // by path
 }
 
-// list writes the keywords of a list.
-func (w *schemaWriter) list(s *shape) {
-	w.put("type", jsontext.String("array"))
-	w.atLeast("minItems", s.min)
-	w.atLeast("maxItems", s.max)
-	if s.unique == "." {
-		w.put("uniqueItems", jsontext.True)
-	}
-	w.nested("items", func() { w.body(s.each) })
-}
+// delimiter is between the parts of the path of an error. A key with it is found up to there.
+const delimiter = "\x00"
 
-// texts bounds a text. JSON Schema counts characters where we count bytes: it refuses no more than we do.
-func (w *schemaWriter) texts(s *shape) {
-	if !s.empty {
-		w.put("minLength", jsontext.Int(1))
-	}
-	w.put("maxLength", jsontext.Int(s.longest()))
-	if s.match != nil {
-		w.put("pattern", jsontext.String(s.match.String()))
-	}
-	if len(s.enum) > 0 {
-		w.strings("enum", s.enum)
-	}
-}
-
-func (w *schemaWriter) object(s *shape) {
-	w.put("type", jsontext.String("object"))
-	var required []string
-	w.nested("properties", func() {
-		for _, k := range s.keys {
-			if k.required {
-				required = append(required, k.name)
-			}
-			w.nested(k.name, func() {
-				w.put("description", jsontext.String(k.doc))
-				if k.initial != "" {
-					w.raw("default", k.initialJSON())
-				}
-				w.body(k.shape)
-			})
+// report notes an error of the validator.
+func (j *judge) report(e gojsonschema.ResultError, n *node, s *fileSchema, p path) {
+	m := member{value: n, at: n.at}
+	for _, name := range strings.Split(e.Context().String(delimiter), delimiter)[1:] {
+		next := m.value.child(name)
+		if next == nil {
+			return
 		}
-	})
-	if len(required) > 0 {
-		w.strings("required", required)
+		if m.value.kind == isList {
+			name = "[" + name + "]"
+		}
+		s, _ = s.of(m.value.kind, name)
+		m, p = *next, p.to(name)
 	}
-	w.put("additionalProperties", jsontext.False)
-	if s.oneOf != nil {
-		w.raw("oneOf", s.oneOf)
+	key, _ := e.Details()["property"].(string)
+	n = m.value
+	switch e.Type() {
+	case "required":
+		remedy := ""
+		if examples := s.get("properties").get(key).each("examples"); len(examples) > 0 {
+			remedy = "write " + key + ": " + examples[0].value.example()
+		}
+		j.note(n.at, p.to(key), remedy, "%s has no %s", subject(p), key)
+	case "additional_property_not_allowed":
+		known := s.keys()
+		unknown := n.member(key)
+		j.file.hide(unknown.value) // it may be a secret under a key with a typing mistake
+		j.note(unknown.at, p.to(key), nearestOr(key, known, "known here: "+strings.Join(known, ", ")), "unknown key %s in %s", quote(key), subject(p))
+	case "invalid_property_name":
+		problem := s.part(s.get("propertyNames")).fault(key, true)
+		j.note(n.member(key).at, p.to(key), problem.remedy, "%s name %s %s", s.str("title"), quote(key), problem.problem)
+	default:
+		problem := s.fails(e, n)
+		if problem == (fault{}) {
+			return // of a part that is reported itself
+		}
+		at := n.at
+		if i, ok := e.Details()["j"].(int); ok { // the second of two equal items
+			at = n.members[i].at
+		}
+		j.note(at, p, problem.remedy, "%s %s", subject(p), problem.problem)
 	}
 }
 
-// initialJSON is the default as JSON.
-func (k *key) initialJSON() jsontext.Value {
-	switch {
-	case slices.Contains([]form{integer, boolean, anything}, k.shape.form):
-		return jsontext.Value(k.initial)
-	case k.shape.form == list:
-		return jsontext.Value(`["` + strings.Join(initialWords(k.initial), `","`) + `"]`)
+// note notes the first fault at a path.
+func (j *judge) note(at place, p path, remedy, problem string, args ...any) {
+	if where := p.String(); !j.reported[where] {
+		j.reported[where] = true
+		j.file.faultAt(at, where, remedy, problem, args...)
 	}
-	return jsontext.Value(strconv.Quote(k.initial))
+}
+
+// fails says what is wrong with a value by itself.
+func (s *fileSchema) fails(e gojsonschema.ResultError, n *node) fault {
+	switch e.Type() {
+	case "invalid_type":
+		return s.mistyped(n)
+	case "number_gte", "number_lte":
+		return fault{"is " + n.text + "; it must be " + between(s.number("minimum"), s.number("maximum")), ""}
+	case "array_min_items", "array_max_items", "array_min_properties", "array_max_properties":
+		most := max(s.number("maxItems"), s.number("maxProperties"))
+		least := max(s.number("minItems"), s.number("minProperties"))
+		if int64(len(n.members)) < least {
+			remedy := ""
+			if keys := s.keys(); len(keys) > 0 {
+				remedy = "write one of " + strings.Join(keys, ", ")
+			}
+			return fault{"has " + strconv.Itoa(len(n.members)) + " entries; it must have at least " + number(least), remedy}
+		}
+		return fault{"has " + strconv.Itoa(len(n.members)) + " entries; at most " + number(most) + " are accepted", ""}
+	case "unique":
+		return fault{"has " + quote(n.members[e.Details()["j"].(int)].value.text) + " twice", "keep one of them"}
+	case "string_gte", "string_lte", "enum", "pattern":
+		if n.kind == isText {
+			return s.fault(n.text, true)
+		}
+	}
+	return fault{}
+}
+
+func (s *fileSchema) mistyped(n *node) fault {
+	names := map[kind]string{
+		isNull: "nothing", isBool: "true or false", isNumber: "a number", isText: "text", isList: "a list", isMap: "an object",
+	}
+	remedy := ""
+	switch text := slices.Contains(s.types(), string(isText)); {
+	case text && n.kind == isNumber && s.str("format") == formatDuration:
+		remedy = "write the unit: " + n.text + "s"
+	case text && (n.kind == isNumber || n.kind == isBool):
+		remedy = "quote it"
+	case n.kind == isNumber && slices.Contains(s.types(), "integer"):
+		return fault{"must be a whole number in decimal digits", ""}
+	}
+	return fault{"must be " + s.wanted() + ", not " + names[n.kind], remedy}
+}
+
+func (s *fileSchema) keys() (names []string) {
+	for _, m := range s.each("properties") {
+		names = append(names, m.key)
+	}
+	return names
+}
+
+// complete goes through a value: it checks texts, hides secrets, and fills in defaults.
+func (j *judge) complete(n *node, s *fileSchema, p path, secret bool) {
+	secret = secret || s.str("writeOnly") == "true"
+	if secret && n.kind != isMap && n.kind != isList || strings.Contains(n.text, "://") && strings.Contains(n.text, "@") {
+		j.file.hide(n) // a secret, or a URL that may hold a password
+	}
+	if n.kind == isText && !j.reported[p.String()] {
+		j.text(n, s, p, secret)
+	}
+	for i, m := range n.members {
+		key := m.key
+		if n.kind == isList {
+			key = "[" + strconv.Itoa(i) + "]"
+		}
+		sub, open := s.of(n.kind, key)
+		if sub == nil || open && s.get("type") != nil && s.str("type") != string(n.kind) {
+			if !j.file.known { // it may be a secret in a wrong place
+				j.file.hide(m.value)
+			}
+			continue
+		}
+		if names := s.get("propertyNames"); names != nil && n.kind == isMap {
+			if f := s.part(names).fault(key, false); f != (fault{}) {
+				j.note(m.at, p.to(key), f.remedy, "%s name %s %s", s.str("title"), quote(key), f.problem)
+			}
+		}
+		j.complete(m.value, sub, p.to(key), secret)
+	}
+	if n.kind != isMap {
+		return
+	}
+	for _, m := range s.each("properties") {
+		if start := m.value.get("default"); start != nil && n.member(m.key) == nil {
+			value := start.copied(n.at)
+			n.members = append(n.members, member{m.key, n.at, value})
+			j.complete(value, s.part(m.value), p.to(m.key), false)
+		}
+	}
+}
+
+// text checks a text that the validator accepted, and turns a duration into milliseconds.
+func (j *judge) text(n *node, s *fileSchema, p path, secret bool) {
+	f := s.fault(n.text, false)
+	if !secret && s.get("type") != nil && hasReference(n.text) {
+		f = fault{"holds a reference; only values of headers, env and api_key may", remedyReference}
+	}
+	if f != (fault{}) {
+		j.note(n.at, p, f.remedy, "%s %s", subject(p), f.problem)
+		return
+	}
+	if s.str("format") != formatDuration {
+		return
+	}
+	ms, ok := parseDuration(n.text)
+	least, _ := parseDuration(s.str("x-minimum"))
+	most, _ := parseDuration(s.str("x-maximum"))
+	switch {
+	case !ok:
+		j.note(n.at, p, durationRemedy, "%s is not a duration", p)
+	case ms < least || ms > most:
+		j.note(n.at, p, "", "%s is %s; it must be %s to %s", p, n.text, writeDuration(least), writeDuration(most))
+	default:
+		n.kind, n.text = isNumber, strconv.FormatInt(ms, 10)
+	}
+}
+
+// fault says what is wrong with a text. refused says that the validator does not accept it.
+func (s *fileSchema) fault(text string, refused bool) fault {
+	format := formats[s.str("format")]
+	lines := format.lines || s.get("type") == nil
+	most := s.number("maxLength")
+	switch {
+	case text == "" && refused:
+		return fault{"is empty", ""}
+	case most > 0 && int64(len(text)) > most:
+		return fault{"has " + strconv.Itoa(len(text)) + " bytes; at most " + s.str("maxLength") + " are accepted", ""}
+	case hasControl(text, lines):
+		return fault{"holds a line end or another control character", "remove it"}
+	case refused && s.get("enum") != nil:
+		all := s.texts("enum")
+		return fault{"is " + quote(text) + "; it must be " + oneOf(all), Nearest(text, all)}
+	case refused && s.str("format") == formatDuration:
+		return fault{"is not a duration", durationRemedy}
+	case refused:
+		return fault{"is not " + s.str("title"), ""}
+	case format.check != nil:
+		return format.check(text)
+	}
+	return fault{}
+}
+
+// read reads and judges the text of a file: strict JSON if its name ends in ".json", else strict YAML. hint is the remedy for an empty file; without
+// one the file is JSON whatever its name.
+func read(name string, text []byte, s *fileSchema, most size, hint string) (*file, error) {
+	f, text := openFile(name, text, most)
+	f.known = s != configSchema() // the other files have no secrets
+	switch {
+	case len(f.faults) > 0:
+	case hint == "" || strings.HasSuffix(strings.ToLower(name), ".json"):
+		f.root = f.readJSON(text)
+	default:
+		f.root = f.readYAML(text, most, hint)
+	}
+	f.judge(f.root, s, nil)
+	return f, f.err()
+}
+
+// decode writes a judged value into a struct.
+func decode(n *node, to any) {
+	if err := json.Unmarshal(n.json(), to, json.MatchCaseInsensitiveNames(true)); err != nil {
+		panic("config: a value that was judged does not decode: " + err.Error())
+	}
 }

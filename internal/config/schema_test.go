@@ -1,109 +1,324 @@
-package config
+package config_test
 
 import (
 	"bytes"
-	"path/filepath"
+	"cmp"
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/xeipuuv/gojsonschema"
-	"golang.org/x/tools/txtar"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/internal/canonical"
+	"pgfsm/internal/config"
+	"pgfsm/internal/glob"
 	"pgfsm/internal/test/golden"
+	"pgfsm/policy"
+	"pgfsm/policy/condition"
+	"pgfsm/policy/risk"
+	"pgfsm/policy/rules"
 )
 
-func strictJSON(doc []byte) error { return canonical.Check(doc, MaxDepth) }
+// A keyword list of what a schema may say. The validator ignores unknown keywords, so a misspelled one would say nothing.
+var keywords = strings.Fields(`$schema $ref title description type properties required additionalProperties propertyNames definitions items
+	uniqueItems minItems maxItems minProperties maxProperties minLength maxLength pattern enum minimum maximum oneOf default examples format
+	writeOnly x-minimum x-maximum`)
 
-const publishedSchema = "../../docs/reference/pgfsm.schema.json"
+// part is a part of a schema, as the pages show it.
+type part struct {
+	Ref                  string `json:"$ref"`
+	Title                string
+	Description          string
+	Type                 any
+	Default              jsontext.Value
+	Examples             []jsontext.Value
+	Format               string
+	Enum                 []string
+	Pattern              string
+	Minimum, Maximum     int64
+	MinItems, MaxItems   int64
+	MinLength, MaxLength int64
+	Least                string `json:"x-minimum"`
+	Most                 string `json:"x-maximum"`
+	MaxProperties        int64
+	MinProperties        int64
+	Required             []string
+	Properties           config.Table[*part]
+	Definitions          map[string]*part
+	Items                *part
+	AdditionalProperties jsontext.Value
+}
 
-func TestSchemaIsPublished(t *testing.T) { golden.File(t, publishedSchema, append(Schema(), '\n')) }
-
-func compiledSchema(t *testing.T) *gojsonschema.Schema {
+func schemaOf(t *testing.T, name string) *part {
 	t.Helper()
-	s, err := gojsonschema.NewSchema(gojsonschema.NewBytesLoader(Schema()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return parse(t, config.Schema(name))
 }
 
-// asJSON is a YAML text as an editor's validator sees it; ok is false for what is not YAML to us.
-func asJSON(text []byte) (doc []byte, ok bool) {
-	src, clean := checkText("c.yaml", text)
-	if clean == nil {
-		return nil, false
-	}
-	root := readYAML(src, clean, "")
-	if root == nil || len(src.faults) > 0 {
-		return nil, false
-	}
-	return root.json(), true
-}
-
-// TestSchemaAgreesWithParse shows that what the published schema refuses, Parse refuses, and that it refuses what a
-// schema can.
-func TestSchemaAgreesWithParse(t *testing.T) {
-	s := compiledSchema(t)
-	refused := make(map[string]bool)
-	names, err := filepath.Glob("testdata/*/*.txtar")
-	if err != nil {
+func parse(t *testing.T, text jsontext.Value) *part {
+	t.Helper()
+	var p part
+	if err := json.Unmarshal(text, &p, json.MatchCaseInsensitiveNames(true)); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range names {
-		a, err := txtar.ParseFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := a.Files[0].Data
-		doc, ok := asJSON(text)
-		if !ok {
-			continue
-		}
-		result, err := s.Validate(gojsonschema.NewBytesLoader(doc))
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		_, parsed := Parse("c.yaml", text)
-		if !result.Valid() {
-			refused[strings.TrimSuffix(filepath.Base(name), ".txtar")] = true
-			if parsed == nil {
-				t.Errorf("%s: the schema refuses what Parse accepts: %v", name, result.Errors())
-			}
-		}
+	return &p
+}
+
+// row is a key of a file.
+type row struct {
+	*part
+	path     string
+	required bool
+}
+
+// rows lists every key of a schema, in its order.
+func rows(t *testing.T, root, p *part, path string) (out []row) {
+	t.Helper()
+	if name, ok := strings.CutPrefix(p.Ref, "#/definitions/"); ok {
+		p = root.Definitions[name]
 	}
-	for _, name := range []string{
-		"unknown-key-near", "unknown-key-in-a-list", "missing-version", "missing-servers", "missing-allowlist", "version-two",
-		"env-is-a-number", "limits-is-a-list", "limit-one-past", "zero-limit", "unknown-choice-far", "no-servers",
-		"duration-in-days", "server-name-with-double-underscore", "server-without-anything", "server-with-url-and-command",
-		"stdio-with-url", "http-with-command", "unknown-server-type", "url-with-another-scheme", "header-name-with-space",
-		"header-is-a-number", "env-name-with-dash", "args-is-text", "deny-without-reason", "route-args-is-a-list",
-		"allowlist-inline", "server-name-too-long", "ledger-of-another-kind",
+	join := func(key string) string { return strings.TrimPrefix(path+"."+key, ".") }
+	for _, k := range p.Properties {
+		out = append(out, row{k.Value, join(k.Name), slices.Contains(p.Required, k.Name)})
+		out = append(out, rows(t, root, k.Value, join(k.Name))...)
+	}
+	if p.Items != nil {
+		out = append(out, rows(t, root, p.Items, path+"[]")...)
+	}
+	if bytes.HasPrefix(p.AdditionalProperties, []byte("{")) {
+		out = append(out, rows(t, root, parse(t, p.AdditionalProperties), join("‹"+p.Title+"›"))...)
+	}
+	return out
+}
+
+// describe says what a value is, and its bounds.
+func (p *part) describe(t *testing.T) (kind, bounds string) {
+	between := func(least, most int64) string {
+		switch {
+		case least == most:
+			return fmt.Sprint(least)
+		case least == 0:
+			return fmt.Sprintf("at most %d", most)
+		}
+		return fmt.Sprintf("%d to %d", least, most)
+	}
+	switch kind := p.Type; {
+	case p.Least != "":
+		return "duration", p.Least + " to " + p.Most
+	case kind == "integer":
+		if p.Minimum == 0 {
+			return "integer", fmt.Sprintf("0 to %d", p.Maximum)
+		}
+		return "integer", between(p.Minimum, p.Maximum)
+	case kind == "boolean":
+		return "boolean", ""
+	case kind == "array":
+		each, _ := p.Items.describe(t)
+		return "list of " + each, between(p.MinItems, p.MaxItems)
+	case kind == "object" && p.MaxProperties > 0:
+		each, _ := parse(t, p.AdditionalProperties).describe(t)
+		return "object: " + p.Title + " to " + each, between(p.MinProperties, p.MaxProperties)
+	case kind == "string" && len(p.Enum) > 0:
+		return "text", "`" + strings.Join(p.Enum, "`, `") + "`"
+	case kind == "string" && p.MaxLength > 0:
+		return "text", between(1, p.MaxLength) + " bytes"
+	case kind == "string":
+		return "text", ""
+	case kind == "object", p.Ref != "":
+		return "object", ""
+	case kind == nil:
+		return cmp.Or(p.Title, "any value"), ""
+	}
+	return strings.Trim(strings.NewReplacer(" ", " or ", "string", "text", "array", "list").Replace(fmt.Sprint(p.Type)), "[]"), ""
+}
+
+// text is a value as YAML that is JSON, or as plain text.
+func text(v jsontext.Value) string {
+	if err := v.Format(jsontext.SpaceAfterColon(true), jsontext.SpaceAfterComma(true)); err != nil {
+		return err.Error()
+	}
+	return regexp.MustCompile(`"(?:[^"\\]|\\.)*"`).ReplaceAllStringFunc(string(v), func(s string) string {
+		if plain := s[1 : len(s)-1]; regexp.MustCompile(`^[A-Za-z0-9./_-]*[A-Za-z][A-Za-z0-9./_:-]*$`).MatchString(plain) {
+			return plain
+		}
+		return s
+	})
+}
+
+func keyTable(t *testing.T, name string) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("| Key | Type | Default | Bounds | Meaning |\n| --- | --- | --- | --- | --- |\n")
+	root := schemaOf(t, name)
+	for _, r := range rows(t, root, root, "") {
+		kind, bounds := r.describe(t)
+		initial, doc := "", r.Description
+		switch {
+		case r.required:
+			initial = "required"
+		case r.Default != nil && string(r.Default) != "{}":
+			initial = "`" + text(r.Default) + "`"
+		}
+		if len(r.Examples) > 0 && !r.required {
+			doc += " Example: `" + text(r.Examples[0]) + "`"
+		}
+		cells := []string{"`" + r.path + "`", kind, initial, bounds, doc}
+		for i := range cells {
+			cells[i] = strings.ReplaceAll(cells[i], "|", `\|`)
+		}
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
+	}
+	return b.String()
+}
+
+// TestKeysAreDocumented generates the tables of the pages.
+func TestKeysAreDocumented(t *testing.T) {
+	for _, c := range []struct{ page, section, schema string }{
+		{"configuration.md", "keys", "pgfsm"},
+		{"policy-language.md", "keys of risk.yaml", "risk"},
+		{"policy-language.md", "keys of policy.yaml", "policy"},
+		{"policy-language.md", "keys of tests", "tests"},
 	} {
-		if !refused[name] {
-			t.Errorf("the schema accepts %s", name)
+		t.Run(c.schema, func(t *testing.T) {
+			golden.Section(t, "../../docs/reference/"+c.page, "<!-- "+c.section+": generated -->\n", "<!-- "+c.section+": end -->\n", keyTable(t, c.schema))
+		})
+	}
+}
+
+// TestSchemasSayWhatTheValidatorReads: draft 7, known keywords only, and a sentence about every key.
+func TestSchemasSayWhatTheValidatorReads(t *testing.T) {
+	for _, name := range config.SchemaNames() {
+		t.Run(name, func(t *testing.T) {
+			var doc map[string]any
+			if err := json.Unmarshal(config.Schema(name), &doc); err != nil {
+				t.Fatal(err)
+			}
+			if doc["$schema"] != "http://json-schema.org/draft-07/schema#" {
+				t.Errorf("$schema is %v, want draft 7", doc["$schema"])
+			}
+			var check func(any, bool)
+			check = func(v any, named bool) { // named: the keys are names, not keywords
+				object, _ := v.(map[string]any)
+				for key, value := range object {
+					if !named && !slices.Contains(keywords, key) {
+						t.Errorf("the keyword %q is not known to the validator", key)
+					}
+					switch key {
+					case "default", "examples", "enum", "oneOf":
+						if !named {
+							continue
+						}
+					}
+					check(value, !named && (key == "properties" || key == "definitions"))
+				}
+			}
+			check(doc, false)
+			root := schemaOf(t, name)
+			for _, r := range rows(t, root, root, "") {
+				if !strings.HasSuffix(r.Description, ".") {
+					t.Errorf("%s: %q is not a sentence", r.path, r.Description)
+				}
+			}
+		})
+	}
+	if config.Schema("other") != nil {
+		t.Error("there is a schema of a kind of file that does not exist")
+	}
+}
+
+// TestSchemasHaveTheBoundsOfThePackages: a bound that another package has too is the same.
+func TestSchemasHaveTheBoundsOfThePackages(t *testing.T) {
+	all := map[string]map[string]*part{}
+	for _, name := range config.SchemaNames() {
+		root := schemaOf(t, name)
+		all[name] = map[string]*part{}
+		for _, r := range rows(t, root, root, "") {
+			all[name][r.path] = r.part
 		}
 	}
+	hour := func(n int64) string { return fmt.Sprintf("%dh", n/3_600_000) }
+	for _, c := range []struct {
+		schema, key string
+		got         func(*part) any
+		want        any
+	}{
+		{"pgfsm", "servers", (*part).most, policy.MaxServers},
+		{"pgfsm", "planner.routes", (*part).most, policy.MaxRoutes},
+		{"pgfsm", "grants", (*part).most, policy.MaxGrants},
+		{"pgfsm", "input.max_bytes", (*part).most, policy.MaxInputBytes},
+		{"pgfsm", "planner.llm.max_tokens", (*part).most, policy.MaxTokens},
+		{"pgfsm", "limits.plan_bytes", (*part).most, policy.MaxPlanBytes},
+		{"pgfsm", "limits.arguments_bytes", (*part).most, policy.MaxArgumentsBytes},
+		{"pgfsm", "limits.json_depth", (*part).most, policy.MaxJSONDepth},
+		{"pgfsm", "limits.result_bytes", (*part).most, policy.MaxResultBytes},
+		{"pgfsm", "limits.run_timeout", (*part).most, hour(policy.MaxRunTimeout)},
+		{"pgfsm", "servers.‹server›.timeout", (*part).most, hour(policy.MaxRunTimeout)},
+		{"grant", "tools.‹server›.‹tool›.calls", (*part).most, policy.MaxGrantCalls},
+		{"grant", "tools.‹server›.‹tool›.args", (*part).most, policy.MaxGrantArgs},
+		{"policy", "policies", (*part).most, rules.MaxPolicies},
+		{"policy", "policies[].id", (*part).most, rules.MaxID},
+		{"policy", "policies[].match.tool", (*part).most, glob.MaxPattern},
+		{"policy", "policies[].when", (*part).most, condition.MaxSource},
+		{"policy", "policies[].reason", (*part).most, rules.MaxReason},
+		{"policy", "policies[].approvers", (*part).most, rules.MaxApprovers},
+		{"policy", "policies[].quorum", (*part).most, rules.MaxQuorum},
+		{"policy", "policies[].expires", (*part).most, hour(rules.MaxExpires)},
+		{"policy", "policies[].fresh", (*part).most, hour(rules.MaxFresh)},
+		{"risk", "modes", (*part).most, risk.MaxModes},
+		{"risk", "vars", (*part).most, risk.MaxVars},
+		{"risk", "rules", (*part).most, risk.MaxRules},
+		{"risk", "rules[].id", (*part).most, risk.MaxNameBytes},
+		{"risk", "rules[].reason", (*part).most, risk.MaxReasonBytes},
+		{"risk", "rules[].when.args", (*part).most, risk.MaxPredicates},
+		{"risk", "rules[].when.args.‹path›.in", (*part).most, risk.MaxIn},
+		{"risk", "rules[].when.args.‹path›.matches", (*part).most, risk.MaxPatternBytes},
+		{"risk", "set_mode_by_score", (*part).most, risk.MaxThresholds},
+		{"tests", "tests", (*part).most, config.MaxPolicyTests},
+	} {
+		p := all[c.schema][c.key]
+		if p == nil {
+			t.Errorf("%s has no %s", c.schema, c.key)
+		} else if got := c.got(p); fmt.Sprint(got) != fmt.Sprint(c.want) {
+			t.Errorf("%s: %s is at most %v, want %v", c.schema, c.key, got, c.want)
+		}
+	}
+	ops := schemaOf(t, "risk")
+	var got []string
+	for _, r := range rows(t, ops, ops, "") {
+		if op, ok := strings.CutPrefix(r.path, "rules[].when.args.‹path›."); ok {
+			got = append(got, op)
+		}
+	}
+	if !slices.Equal(got, risk.Ops()) {
+		t.Errorf("the ops of a predicate are %q, want %q", got, risk.Ops())
+	}
+}
+
+func (p *part) most() any {
+	if p.Most != "" {
+		return p.Most
+	}
+	return max(p.Maximum, p.MaxLength, p.MaxItems, p.MaxProperties)
 }
 
 // TestStarter shows that the starter is valid as it is, and with everything switched on that is switched off in it, and
-// that every key stands in it.
+// that every key is in it.
 func TestStarter(t *testing.T) {
-	full := bytes.ReplaceAll(Starter(), []byte("#-"), nil)
-	if bytes.Equal(full, Starter()) {
+	full := bytes.ReplaceAll(config.Starter(), []byte("#-"), nil)
+	if bytes.Equal(full, config.Starter()) {
 		t.Fatal("nothing is switched off in the starter; the test shows nothing")
 	}
-	for name, text := range map[string][]byte{"as-it-is": Starter(), "all-switched-on": full} {
+	for name, yaml := range map[string][]byte{"as-it-is": config.Starter(), "all-switched-on": full} {
 		t.Run(name, func(t *testing.T) {
-			files := map[string]string{
-				"pgfsm.yaml": string(text), "allowlist.json": string(StarterAllowlist()), "schemas/policy-entry.json": "{}", "schemas/read-file.json": `{"type": "object"}`,
-				"grant.yaml": "version: 1\ntools: {}\n",
-				"risk.yaml":  "version: 1\n", "policy.yaml": "version: 1\npolicies: []\n",
-				".mcp.json": `{"mcpServers": {"memory": ` +
-					`{"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]}}}`,
-			}
-			l, err := Load("pgfsm.yaml", openMap(files), Overrides{})
+			l, err := load(map[string]string{
+				"pgfsm.yaml": string(yaml), "allowlist.json": string(config.StarterAllowlist()),
+				"schemas/policy-entry.json": "{}", "schemas/read-file.json": `{"type": "object"}`,
+				"grant.yaml": "version: 1\ntools: {}\n", "risk.yaml": "version: 1\n", "policy.yaml": "version: 1\npolicies: []\n",
+				".mcp.json": `{"mcpServers": {"memory": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]}}}`,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -113,21 +328,55 @@ func TestStarter(t *testing.T) {
 			if others := slices.DeleteFunc(l.Warnings, unpinned); len(others) > 0 {
 				t.Errorf("warnings: %q", others)
 			}
-			doc, _ := asJSON(text)
-			result, err := compiledSchema(t).Validate(gojsonschema.NewBytesLoader(doc))
-			if err != nil || !result.Valid() {
-				t.Errorf("the schema refuses it: %v %v", err, result.Errors())
-			}
 		})
 	}
-	doc, ok := asJSON(full)
-	if !ok {
-		t.Fatal("the starter is not YAML")
-	}
-	for _, row := range rows(configuration, "") {
-		name := row.name
-		if !bytes.Contains(doc, []byte(`"`+name+`":`)) {
-			t.Errorf("the starter has no %s", row.path)
+	root := schemaOf(t, "pgfsm")
+	for _, r := range rows(t, root, root, "") {
+		if name := r.path[strings.LastIndex(r.path, ".")+1:]; !bytes.Contains(full, []byte(name+":")) {
+			t.Errorf("the starter has no %s", r.path)
 		}
 	}
+}
+
+// load loads pgfsm.yaml of a map of files.
+func load(files map[string]string) (*config.Loaded, error) {
+	return config.Load("pgfsm.yaml", func(name string) ([]byte, error) {
+		if text, ok := files[name]; ok {
+			return []byte(text), nil
+		}
+		return nil, fs.ErrNotExist
+	}, config.Overrides{})
+}
+
+// TestDocumentedExamplesAreValid reads the examples of the page: a configuration and a grant.
+func TestDocumentedExamplesAreValid(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fences := strings.Split(string(page), "```yaml\n")[1:]
+	found := map[string]string{}
+	for _, f := range fences {
+		example, _, _ := strings.Cut(f, "```")
+		if strings.Contains(example, "servers:") && found["pgfsm.yaml"] == "" {
+			found["pgfsm.yaml"] = example
+		} else if strings.Contains(example, "tools:") && found["grant.yaml"] == "" {
+			found["grant.yaml"] = example
+		}
+	}
+	_, err = load(map[string]string{"pgfsm.yaml": found["pgfsm.yaml"]})
+	for _, e := range faultsOf(err) {
+		if !strings.Contains(e.Problem, "cannot be read") { // the files that it names
+			t.Error(e)
+		}
+	}
+	g, err := config.ReadGrant("grant.yaml", []byte(found["grant.yaml"]))
+	if err != nil || len(g.Tools) != 2 || len(g.Tools[0].Args) != 3 {
+		t.Errorf("ReadGrant of the example = %+v, %v, want two tools and three constraints", g, err)
+	}
+}
+
+func faultsOf(err error) config.Errors {
+	all, _ := err.(config.Errors)
+	return all
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/internal/canonical"
 )
 
 // loadServe loads a configuration of one server with more lines behind it.
@@ -151,10 +153,7 @@ func TestOriginsAreNormal(t *testing.T) {
 // TestExpose: what passes is what this file says, in the file's order of servers, and never what a client's file says.
 func TestExpose(t *testing.T) {
 	const entry = `{"command": "a", "expose": "all"}`
-	digest, err := EntryDigest([]byte(entry))
-	if err != nil {
-		t.Fatal(err)
-	}
+	digest := canonical.Sum("mcp server", canonicalJSON([]byte(entry)))
 	config := fmt.Sprintf(`version: 1
 allowlist: allow.json
 mcp_servers: m.json
@@ -173,7 +172,7 @@ servers:
 		t.Fatal(err)
 	}
 	want := []Exposure{
-		{"zeta", Exposable(), SessionsIdentity}, {"none", nil, SessionsOne}, {"some", []string{"roots", "input_required"}, SessionsSession},
+		{"zeta", Exposable(), SessionsIdentity}, {"none", []string{}, SessionsOne}, {"some", []string{"roots", "input_required"}, SessionsSession},
 		{"unsaid", byDefault, SessionsIdentity}, {"theirs", byDefault, SessionsIdentity}, {"listed", []string{"tools"}, SessionsSession},
 	}
 	if diff := cmp.Diff(want, l.Serve.Expose); diff != "" {

@@ -30,7 +30,7 @@ type StarterFile struct {
 // StarterFiles returns the files of a new configuration, its pgfsm.yaml first and its allowlist second: [Starter] and, unless the name is
 // empty, a starter bundle, which the configuration then names.
 func StarterFiles(bundle string) ([]StarterFile, error) {
-	files := []StarterFile{{FileName, Starter()}, {"allowlist.json", StarterAllowlist()}, {"pgfsm.schema.json", Schema()}}
+	files := []StarterFile{{FileName, Starter()}, {"allowlist.json", StarterAllowlist()}, {"pgfsm.schema.json", Schema("pgfsm")}}
 	if bundle == "" {
 		return files, nil
 	}

@@ -12,7 +12,7 @@ import (
 	"pgfsm/internal/visible"
 )
 
-// Alert is the sign of a row that is about the others: how much is left out, or which letters are of another script.
+// Alert is the sign of a row that is about the others: how much is left out, or which characters look alike.
 const Alert = "!"
 
 // Rows returns a change as rows that a terminal can print, shortened by [Fit].
@@ -28,8 +28,10 @@ func (c *Change) Rows(lines, width int) []Row {
 		}
 	}
 	rows = Fit(rows, lines, width)
-	if letters := OtherScripts(before, now); letters != "" {
-		rows = append(rows, Row{Alert, "letters of another script, which may look alike: " + letters})
+	if letters := Lookalikes(before, now); letters != "" {
+		rows = append(rows, Row{Alert, "the two look the same; they differ in " + letters})
+	} else if letters := LookalikeWords(before, now); letters != "" {
+		rows = append(rows, Row{Alert, "words of the two look the same; they differ in " + letters})
 	}
 	return rows
 }

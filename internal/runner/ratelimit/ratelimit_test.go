@@ -505,7 +505,7 @@ func TestCallersAreForgotten(t *testing.T) {
 
 // BenchmarkCall is what a call costs: its request, and the call itself.
 func BenchmarkCall(b *testing.B) {
-	limit := config.RateLimit{PerMinute: config.MaxPerMinute, Burst: config.MaxPerMinute, AtOnce: 100}
+	limit := config.RateLimit{PerMinute: 1_000_000, Burst: 1_000_000, AtOnce: 100}
 	for _, bb := range []struct {
 		name   string
 		limits *config.Rate

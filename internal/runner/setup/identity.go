@@ -26,7 +26,7 @@ func Identity(loaded *config.Loaded, log *slog.Logger) (*runner.Identity, error)
 			Subject: from.Subject, Display: from.Display, MaxAge: time.Duration(from.MaxAge) * time.Millisecond,
 		}
 		for _, c := range from.Claims {
-			issuer.Claims = append(issuer.Claims, identity.ClaimPath(c))
+			issuer.Claims = append(issuer.Claims, identity.ClaimPath{Name: c.Name, Path: c.Value})
 		}
 		options.Issuers, to.Issuers = append(options.Issuers, issuer), append(to.Issuers, from.URL)
 	}

@@ -1,0 +1,161 @@
+package config
+
+import (
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy"
+)
+
+// A Table is an object whose names the operator chooses, in the order of the file.
+type Table[V any] []Entry[V]
+
+// An Entry is a name of a [Table] and its value.
+type Entry[V any] struct {
+	Name  string
+	Value V
+}
+
+// A Pair is a header or an environment variable.
+type Pair = Entry[string]
+
+// UnmarshalJSONFrom reads an object and keeps the order of its members.
+func (t *Table[V]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for dec.PeekKind() != '}' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		e := Entry[V]{Name: name.String()}
+		if err := json.UnmarshalDecode(dec, &e.Value); err != nil {
+			return err
+		}
+		*t = append(*t, e)
+	}
+	_, err := dec.ReadToken()
+	return err
+}
+
+// index returns the position of a name; -1 if it is not in the table.
+func (t Table[V]) index(name string) int {
+	for i := range t {
+		if t[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// names returns the names of the table.
+func (t Table[V]) names() []string {
+	out := make([]string, len(t))
+	for i := range t {
+		out[i] = t[i].Name
+	}
+	return out
+}
+
+// oneOrMany is a text, or a list of texts.
+type oneOrMany []string
+
+// UnmarshalJSONFrom reads either.
+func (o *oneOrMany) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() != '"' {
+		return json.UnmarshalDecode(dec, (*[]string)(o))
+	}
+	*o = make(oneOrMany, 1)
+	return json.UnmarshalDecode(dec, &(*o)[0])
+}
+
+// allowlistFiles are the path of the allowlist file for everybody, and those for groups.
+type allowlistFiles struct {
+	Default string
+	Groups  Table[string]
+}
+
+// UnmarshalJSONFrom reads the path alone, or all of them.
+func (a *allowlistFiles) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() == '"' {
+		return json.UnmarshalDecode(dec, &a.Default)
+	}
+	type files allowlistFiles
+	return json.UnmarshalDecode(dec, (*files)(a))
+}
+
+// settings is what pgfsm.yaml says, with every default. Its keys and their meaning are those of pgfsm.schema.json; times are in milliseconds.
+type settings struct {
+	Env           string
+	Servers       Table[*serverSettings]
+	MCPServers    string
+	Allowlist     allowlistFiles
+	Grants        []string
+	Roles         Table[[]string]
+	Outputs       Table[Table[string]]
+	Ledger        string
+	Checkpoints   *Checkpoints
+	Identity      identitySettings
+	Serve         Serve
+	CatalogMaxAge int64
+
+	Input struct {
+		Defaults bool
+		MaxBytes int
+		Deny     []policy.InputRule
+	}
+	Planner struct {
+		Mode   string
+		LLM    *modelSettings
+		Routes []policy.Route
+	}
+	Summary struct{ Mode string }
+	Traces  struct{ Dir string }
+
+	Approvals struct {
+		Hold, RemindBefore int64
+		OnPending          string
+		Hooks              []Hook
+	}
+	Telemetry struct{ OTLP *OTLP }
+	Limits    struct {
+		PlanBytes, ArgumentsBytes, JSONDepth, ResultBytes int
+		RunTimeout                                        int64
+		ServerSessions, Held                              int
+		Rate                                              *rateSettings
+	}
+}
+
+type serverSettings struct {
+	Upstream
+	Auth    struct{ ClientCredentials *ClientCredentials }
+	Expose  oneOrMany
+	Schemas Table[string]
+	Digest  string
+}
+
+type modelSettings struct {
+	policy.LLM
+	Timeout int64
+}
+
+// configFile is a pgfsm.yaml that was judged.
+type configFile struct {
+	*file
+	settings
+}
+
+const initRemedy = "pgfsm init writes one to begin with"
+
+// parse reads a configuration, without the files that it names. The error is of type [Errors].
+func parse(name string, text []byte) (*configFile, error) {
+	f, err := read(name, text, configSchema(), ordinary, initRemedy)
+	if err != nil {
+		return nil, err
+	}
+	c := &configFile{file: f}
+	decode(f.root, &c.settings)
+	c.check()
+	return c, f.err()
+}
