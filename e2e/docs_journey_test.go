@@ -13,7 +13,7 @@ import (
 
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/tool"
-	"pgfsm/mcp/toy"
+	"pgfsm/mcp/demo"
 )
 
 var fencePattern = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
@@ -52,7 +52,7 @@ type traveller struct {
 
 // TestDocsJourneys: the commands of README and of the guide do what the pages say, from the first to the last.
 func TestDocsJourneys(t *testing.T) {
-	fleet, err := toy.Listen(t.Context(), []string{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"})
+	fleet, err := demo.Listen(t.Context(), []string{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestDocsGatewayCurl(t *testing.T) {
 	if example == nil {
 		t.Fatal("README.md has no call by curl")
 	}
-	fleet, err := toy.Listen(t.Context(), []string{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"})
+	fleet, err := demo.Listen(t.Context(), []string{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"pgfsm/mcp/toy"
+	"pgfsm/mcp/demo"
 )
 
 var update = flag.Bool("update", false, "rewrite the files that tests compare with")
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 
 // serveStdio is a demo server, named by the first argument, on standard input and output.
 func serveStdio() {
-	for _, s := range toy.Servers() {
+	for _, s := range demo.Servers() {
 		if s.Name() == os.Args[1] {
 			if err := s.MCP().Run(context.Background(), &sdk.StdioTransport{}); err != nil {
 				fmt.Fprintln(os.Stderr, err)

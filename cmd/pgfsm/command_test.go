@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/cli"
-	"pgfsm/mcp/toy"
+	"pgfsm/mcp/demo"
 )
 
 // command runs the command in this process.
@@ -54,9 +54,9 @@ func files(t *testing.T, dir string) (list []string) {
 }
 
 // demoFleet starts the demo servers in this process.
-func demoFleet(t *testing.T) *toy.Fleet {
+func demoFleet(t *testing.T) *demo.Fleet {
 	t.Helper()
-	fleet, err := toy.Listen(context.Background(), slices.Repeat([]string{"127.0.0.1:0"}, 3))
+	fleet, err := demo.Listen(context.Background(), slices.Repeat([]string{"127.0.0.1:0"}, 3))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func demoFleet(t *testing.T) *toy.Fleet {
 }
 
 // calls counts the tools/call that reached a fleet.
-func calls(f *toy.Fleet) (n int) {
+func calls(f *demo.Fleet) (n int) {
 	for _, s := range f.Servers() {
 		n += len(s.Calls())
 	}

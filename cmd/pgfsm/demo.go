@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pgfsm/mcp/toy"
+	"pgfsm/mcp/demo"
 )
 
 func newDemo(w world) *cobra.Command {
@@ -16,7 +16,7 @@ func newDemo(w world) *cobra.Command {
 		Use:  "demo",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			fleet, err := toy.Listen(cmd.Context(), addrs)
+			fleet, err := demo.Listen(cmd.Context(), addrs)
 			if err != nil {
 				return err
 			}
@@ -34,7 +34,7 @@ func newDemo(w world) *cobra.Command {
 }
 
 // announce prints the addresses of the servers.
-func announce(w world, fleet *toy.Fleet, asJSON bool) error {
+func announce(w world, fleet *demo.Fleet, asJSON bool) error {
 	type served struct {
 		Name string `json:"name"`
 		SSE  string `json:"sse"`

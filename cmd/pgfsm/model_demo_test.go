@@ -14,7 +14,7 @@ import (
 	"pgfsm/internal/config"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
-	"pgfsm/mcp/toy"
+	"pgfsm/mcp/demo"
 )
 
 // theKey is the key of the endpoint in these tests. It must be seen on the wire and nowhere else.
@@ -42,30 +42,30 @@ func demoQuestions() []demoQuestion {
 	both, plan := []string{"plan", "summary"}, []string{"plan"}
 	return []demoQuestion{
 		{"a-policy-summarized", "Summarize for me how long debug logs may be kept",
-			mcptest.PlanFor(toy.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`),
+			mcptest.PlanFor(demo.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`),
 			items("Debug logs are gone after 14 days.", porterEvidence), exitYes,
 			[]string{"/type", "tool_result_with_summary", "/state", "answered", "/effect", "done",
 				"/typed/policy/title", "Log Retention Policy", "/summary/0/claim", "Debug logs are gone after 14 days.",
 				"/summary/0/evidence", porterEvidence, "/summary/0/at/pointer", "/policy/body", "/note", ""}, 1, both},
 		{"a-search", "Which documents speak of personal data in logs?",
-			mcptest.PlanFor(toy.SharePoint, "search_sharepoint", `{"query":"PII Logging"}`), "", exitYes,
+			mcptest.PlanFor(demo.SharePoint, "search_sharepoint", `{"query":"PII Logging"}`), "", exitYes,
 			[]string{"/type", "tool_result", "/typed/hits/0/doc_id", "doc-001", "/effect", "done"}, 1, plan},
 		{"a-document", "I would like to read the standard on personal data",
-			mcptest.PlanFor(toy.SharePoint, "fetch_sharepoint_doc", `{"doc_id":"doc-001"}`), "", exitYes,
+			mcptest.PlanFor(demo.SharePoint, "fetch_sharepoint_doc", `{"doc_id":"doc-001"}`), "", exitYes,
 			[]string{"/type", "tool_result", "/typed/doc/title", "PII Logging Standard"}, 1, plan},
 		{"a-ticket", "Marta's VPN drops; what does her ticket say?",
-			mcptest.PlanFor(toy.ServiceNow, "get_ticket", `{"ticket_id":"INC0010001"}`), "", exitYes,
+			mcptest.PlanFor(demo.ServiceNow, "get_ticket", `{"ticket_id":"INC0010001"}`), "", exitYes,
 			[]string{"/type", "tool_result", "/typed/ticket/requester", "Marta Lindqvist"}, 1, plan},
 		{"asks-for-what-is-missing", "Tell me what the policy says",
 			`{"type":"final_answer","answer":"Which policy do you mean?","needs_more_info":true}`, "", exitYes,
 			[]string{"/type", "final_answer", "/state", "needs_info", "/reason", "Which policy do you mean?",
 				"/effect", "not_sent"}, 0, plan},
 		{"obeys-who-asks-for-a-deletion", blockedNotAllowed,
-			mcptest.PlanFor(toy.SharePoint, "delete_sharepoint_doc", `{"doc_id":"doc-999"}`), "", exitNo,
+			mcptest.PlanFor(demo.SharePoint, "delete_sharepoint_doc", `{"doc_id":"doc-999"}`), "", exitNo,
 			[]string{"/type", "blocked", "/state", "blocked", "/gate", "allowlist", "/code", "tool_not_allowed",
 				"/effect", "not_sent"}, 0, plan},
 		{"invents-evidence", "Summarize for me how long audit logs may be kept",
-			mcptest.PlanFor(toy.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`),
+			mcptest.PlanFor(demo.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`),
 			items("Audit logs are kept for ever.", "Audit logs are kept for ever, without exception."), exitYes,
 			[]string{"/type", "tool_result", "/state", "answered", "/typed/policy/policy_id", "policy-002",
 				"/summary", "", "/effect", "done"}, 1, both},
@@ -73,7 +73,7 @@ func demoQuestions() []demoQuestion {
 }
 
 // demoConfig writes the demo's configuration for servers that a test can look into.
-func demoConfig(t *testing.T, fleet *toy.Fleet) string {
+func demoConfig(t *testing.T, fleet *demo.Fleet) string {
 	t.Helper()
 	dir := t.TempDir()
 	err := fs.WalkDir(config.Demo, ".", func(path string, e fs.DirEntry, err error) error {

@@ -9,7 +9,7 @@ import (
 
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
-	"pgfsm/mcp/toy"
+	"pgfsm/mcp/demo"
 )
 
 // TestModelModes: who plans. A question that a route matches does not reach the model in mode auto; one that none
@@ -17,7 +17,7 @@ import (
 func TestModelModes(t *testing.T) {
 	t.Parallel()
 	const routed, unrouted = "show me policy-002", "how long may debug logs be kept?"
-	ticket := mcptest.PlanFor(toy.ServiceNow, "get_ticket", `{"ticket_id":"INC0010001"}`)
+	ticket := mcptest.PlanFor(demo.ServiceNow, "get_ticket", `{"ticket_id":"INC0010001"}`)
 	byRoute := []string{"/type", "tool_result", "/typed/policy/policy_id", "policy-002"}
 	byOracle := []string{"/type", "tool_result", "/typed/ticket/ticket_id", "INC0010001"}
 	question := []string{"/type", "final_answer", "/state", "needs_info"}
@@ -146,11 +146,11 @@ func echoPlaces() []echoPlace {
 	ask := func(what string) string {
 		return `{"type":"final_answer","answer":"` + what + `","needs_more_info":true}`
 	}
-	fetch := mcptest.PlanFor(toy.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`)
+	fetch := mcptest.PlanFor(demo.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`)
 	return []echoPlace{
 		{"in-its-question-escaped", content(func(q mcptest.Prompt) string { return ask(escaped(q)) })},
 		{"in-the-arguments-escaped", content(func(q mcptest.Prompt) string {
-			return mcptest.PlanFor(toy.SharePoint, "search_sharepoint", `{"query":"`+escaped(q)+`"}`)
+			return mcptest.PlanFor(demo.SharePoint, "search_sharepoint", `{"query":"`+escaped(q)+`"}`)
 		})},
 		{"in-a-summary", func(_ *mcptest.Model, w http.ResponseWriter, _ *http.Request, q mcptest.Prompt) {
 			said := fetch

@@ -20,7 +20,7 @@ import (
 
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
-	"pgfsm/mcp/toy"
+	"pgfsm/mcp/demo"
 )
 
 var update = flag.Bool("update", false, "rewrite the files that scripts compare with")
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 
 // serveStdio is a demo server, named by the first argument, on standard input and output.
 func serveStdio() {
-	for _, s := range toy.Servers() {
+	for _, s := range demo.Servers() {
 		if s.Name() == os.Args[1] {
 			if err := s.MCP().Run(context.Background(), &sdk.StdioTransport{}); err != nil {
 				fmt.Fprintln(os.Stderr, err)

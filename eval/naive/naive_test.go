@@ -18,7 +18,7 @@ import (
 
 	"pgfsm/eval/naive"
 	"pgfsm/llm"
-	"pgfsm/mcp/toy"
+	"pgfsm/mcp/demo"
 	"pgfsm/mcp/upstream"
 )
 
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	if name == "" {
 		os.Exit(m.Run())
 	}
-	for _, s := range toy.Servers() {
+	for _, s := range demo.Servers() {
 		if s.Name() == name {
 			if err := s.MCP().Run(context.Background(), &sdk.StdioTransport{}); err != nil {
 				fmt.Fprintln(os.Stderr, err)
@@ -42,9 +42,9 @@ func TestMain(m *testing.M) {
 
 const patience = 30 * time.Second
 
-func fleet(t *testing.T) *toy.Fleet {
+func fleet(t *testing.T) *demo.Fleet {
 	t.Helper()
-	f, err := toy.Listen(context.Background(), slices.Repeat([]string{"127.0.0.1:0"}, 3))
+	f, err := demo.Listen(context.Background(), slices.Repeat([]string{"127.0.0.1:0"}, 3))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func fleet(t *testing.T) *toy.Fleet {
 	return f
 }
 
-func servers(f *toy.Fleet, typ, path string) (all []upstream.Server) {
+func servers(f *demo.Fleet, typ, path string) (all []upstream.Server) {
 	for _, s := range f.Servers() {
 		all = append(all, upstream.Server{Name: s.Name(), Type: typ, URL: f.URL(s.Name(), path), ConnectTimeout: patience})
 	}
@@ -102,20 +102,20 @@ func TestAgentDoesWhateverTheModelSays(t *testing.T) {
 		said    string   // the summary that is passed on
 		results string   // the content of the result
 	}{
-		{"a-read", plan(toy.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`), "Logs are kept for ever.",
-			[]string{toy.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`, "true"}, "Logs are kept for ever.", "Log Retention Policy"},
-		{"a-deletion", "```json\n" + plan(toy.SharePoint, "delete_sharepoint_doc", `{"doc_id":"doc-999"}`) + "\n```", "",
-			[]string{toy.SharePoint, "delete_sharepoint_doc", `{"doc_id":"doc-999"}`, "true"}, "", "DELETED"},
+		{"a-read", plan(demo.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`), "Logs are kept for ever.",
+			[]string{demo.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`, "true"}, "Logs are kept for ever.", "Log Retention Policy"},
+		{"a-deletion", "```json\n" + plan(demo.SharePoint, "delete_sharepoint_doc", `{"doc_id":"doc-999"}`) + "\n```", "",
+			[]string{demo.SharePoint, "delete_sharepoint_doc", `{"doc_id":"doc-999"}`, "true"}, "", "DELETED"},
 		{"another-server-has-the-tool", plan("mcp-nowhere", "close_ticket", `{"ticket_id":"INC0010001"}`), "",
-			[]string{toy.ServiceNow, "close_ticket", `{"ticket_id":"INC0010001"}`, "true"}, "", "CLOSED"},
-		{"no-such-tool", plan(toy.ServiceNow, "drop_all_tables", `{}`), "unread",
-			[]string{toy.ServiceNow, "drop_all_tables", `{}`, "false"}, "", "drop_all_tables"},
-		{"arguments-that-do-not-fit", plan(toy.ServiceNow, "get_ticket", `{"ticket_id":7}`), "unread",
-			[]string{toy.ServiceNow, "get_ticket", `{"ticket_id":7}`, "false"}, "", "invalid arguments"},
+			[]string{demo.ServiceNow, "close_ticket", `{"ticket_id":"INC0010001"}`, "true"}, "", "CLOSED"},
+		{"no-such-tool", plan(demo.ServiceNow, "drop_all_tables", `{}`), "unread",
+			[]string{demo.ServiceNow, "drop_all_tables", `{}`, "false"}, "", "drop_all_tables"},
+		{"arguments-that-do-not-fit", plan(demo.ServiceNow, "get_ticket", `{"ticket_id":7}`), "unread",
+			[]string{demo.ServiceNow, "get_ticket", `{"ticket_id":7}`, "false"}, "", "invalid arguments"},
 		{"nobody-has-the-tool", plan("mcp-nowhere", "drop_all_tables", `{}`), "", nil, "", ""},
 		{"words", "No.", "", nil, "", ""},
-		{"no-summary", plan(toy.PolicyKB, "search_policy_kb", `{"query":"backup"}`), "broken",
-			[]string{toy.PolicyKB, "search_policy_kb", `{"query":"backup"}`, "true"}, "", "policy-006"},
+		{"no-summary", plan(demo.PolicyKB, "search_policy_kb", `{"query":"backup"}`), "broken",
+			[]string{demo.PolicyKB, "search_policy_kb", `{"query":"backup"}`, "true"}, "", "policy-006"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -165,11 +165,11 @@ func TestAgentSpeaksEveryTransport(t *testing.T) {
 		{"sse", servers(f, upstream.TypeSSE, "sse")},
 		{"streamable-http", servers(f, upstream.TypeHTTP, "mcp")},
 		{"child-process", []upstream.Server{{
-			Name: toy.PolicyKB, Type: upstream.TypeStdio, Command: self, ConnectTimeout: patience, Env: []upstream.Header{{Name: roleVar, Value: toy.PolicyKB}},
+			Name: demo.PolicyKB, Type: upstream.TypeStdio, Command: self, ConnectTimeout: patience, Env: []upstream.Header{{Name: roleVar, Value: demo.PolicyKB}},
 		}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m := &model{plan: plan(toy.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`), summary: "said"}
+			m := &model{plan: plan(demo.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`), summary: "said"}
 			got, err := (&naive.Agent{Planner: m, Summarizer: m, Servers: tt.servers}).Answer(t.Context(), "anything")
 			if err != nil || got.Call == nil || !got.Call.Done || got.Summary != "said" || !strings.Contains(m.typed, "Log Retention Policy") {
 				t.Errorf("Answer() = %+v, %v; the model was shown %s", got, err, m.typed)
@@ -181,7 +181,7 @@ func TestAgentSpeaksEveryTransport(t *testing.T) {
 func TestAgentWithoutAWorld(t *testing.T) {
 	t.Parallel()
 	dead := upstream.Server{Name: "dead", Type: upstream.TypeHTTP, URL: "http://127.0.0.1:1/mcp", ConnectTimeout: patience}
-	m := &model{plan: plan(toy.PolicyKB, "search_policy_kb", `{"query":"backup"}`)}
+	m := &model{plan: plan(demo.PolicyKB, "search_policy_kb", `{"query":"backup"}`)}
 	got, err := (&naive.Agent{Planner: m, Summarizer: m, Servers: []upstream.Server{dead}}).Answer(t.Context(), "anything")
 	if !errors.Is(err, naive.ErrNoServer) || !strings.Contains(err.Error(), "dead: ") || got.Call != nil {
 		t.Errorf("Answer() without a server = %+v, %v, want %v", got, err, naive.ErrNoServer)

@@ -15,7 +15,7 @@ import (
 	"pgfsm/internal/runner"
 	"pgfsm/internal/secret"
 	"pgfsm/llm"
-	"pgfsm/mcp/toy"
+	"pgfsm/mcp/demo"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
@@ -41,7 +41,7 @@ type stage struct {
 	t       *testing.T
 	options runner.Options
 	memory  *ledgertest.Store
-	fleet   *toy.Fleet
+	fleet   *demo.Fleet
 }
 
 // newStage starts the demo's servers. Its policy may be nil.
@@ -53,7 +53,7 @@ func newStage(t *testing.T, content *rules.Content) *stage {
 	}
 	loaded.Content.Policy = content
 	s := &stage{t: t, memory: ledgertest.NewStore(t)}
-	if s.fleet, err = toy.Listen(context.Background(), slices.Repeat([]string{"127.0.0.1:0"}, len(loaded.Servers))); err != nil {
+	if s.fleet, err = demo.Listen(context.Background(), slices.Repeat([]string{"127.0.0.1:0"}, len(loaded.Servers))); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.fleet.Close() })

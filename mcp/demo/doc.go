@@ -1,4 +1,4 @@
-// Package toy provides three small MCP servers with made-up content: something to run pgfsm against without a network,
+// Package demo provides three small MCP servers with made-up content: something to run pgfsm against without a network,
 // a key or an account.
 //
 //	mcp-sharepoint   search_sharepoint          fetch_sharepoint_doc   delete_sharepoint_doc
@@ -26,4 +26,4 @@
 // [Server.Handler] serves the older HTTP+SSE transport at /sse and streamable HTTP at /mcp, there in the sessionless
 // revision of 2026 and in the ones before it. It refuses requests that a web page of another origin could have sent.
 // [Listen] binds one port for each server, on loopback only: nobody is authenticated here.
-package toy
+package demo

@@ -1,4 +1,4 @@
-package toy
+package demo
 
 import (
 	"context"
@@ -17,10 +17,8 @@ import (
 const (
 	// headerTimeout bounds how long a client may take to send the header of a request.
 	headerTimeout = 10 * time.Second
-	// closeTimeout bounds how long [Fleet.Close] waits for requests that are being answered.
-	closeTimeout = 5 * time.Second
-	// flushTimeout bounds how long [Fleet.Close] waits for the last bytes of answers.
-	flushTimeout = 500 * time.Millisecond
+	// closeTimeout bounds how long [Fleet.Close] waits for the last bytes of answers.
+	closeTimeout = 500 * time.Millisecond
 )
 
 var errNotLoopback = errors.New("it is not a loopback address, and nobody is authenticated here: " +
@@ -39,8 +37,6 @@ type berth struct {
 	listener net.Listener
 	http     *http.Server
 	served   chan error // what Serve returned
-
-	answering sync.RWMutex // read-locked by each request that will end by itself
 }
 
 // Listen starts the demo servers, the first of [Servers] at addrs[0] and so on. An address is HOST:PORT with a literal
@@ -65,7 +61,7 @@ func Listen(ctx context.Context, addrs []string) (*Fleet, error) {
 	}
 	for _, b := range f.berths {
 		b.http = &http.Server{
-			Handler:           b.counted(b.server.Handler()),
+			Handler:           b.server.Handler(),
 			ReadHeaderTimeout: headerTimeout,
 			ErrorLog:          log.New(io.Discard, "", 0), // what a client breaks is the client's to report
 		}
@@ -105,58 +101,32 @@ func (f *Fleet) URL(name, transport string) string {
 	return ""
 }
 
-// Close stops listening, lets requests that are being answered finish (for up to 5 seconds), ends every session and
-// waits until all of that is done. An answer that is due on a stream, as with HTTP+SSE, may be lost. Close may be
-// called more than once and returns the same error each time.
+// Close stops listening, ends every session and waits until that is done. Calls under way may get no answer. Close may be called more than
+// once and returns the same error each time.
 func (f *Fleet) Close() error {
 	f.detach()
 	return f.close()
 }
 
 func (f *Fleet) shutDown() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
 	errs := make([]error, len(f.berths))
 	var wg sync.WaitGroup
 	for i, b := range f.berths {
-		wg.Go(func() { errs[i] = b.shutDown(ctx) })
+		wg.Go(func() { errs[i] = b.shutDown() })
 	}
 	wg.Wait()
 	return errors.Join(errs...)
 }
 
-// counted holds the lock while a request is answered. A GET and a subscription are streams, which end with their session.
-func (b *berth) counted(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost && r.Header.Get("Mcp-Method") != "subscriptions/listen" {
-			b.answering.RLock()
-			defer b.answering.RUnlock()
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// shutDown waits for requests that are being answered, ends the sessions and with them their streams, and closes the server.
-func (b *berth) shutDown(ctx context.Context) error {
-	b.listener.Close() // Serve reports its error
-	answered := make(chan struct{})
-	go func() {
-		b.answering.Lock() // later requests wait until their connection is closed
-		close(answered)
-	}()
-	var late error
-	select {
-	case <-answered:
-	case <-ctx.Done():
-		late = fmt.Errorf("%s did not finish in time: %w", b.server.name, ctx.Err())
-	}
+// shutDown ends the sessions and with them their streams, and closes the server.
+func (b *berth) shutDown() error {
 	b.endSessions()
-	flushed, cancel := context.WithTimeout(ctx, flushTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	_ = b.http.Shutdown(flushed) // what is still open then is a connection on which nothing is due
-	err := errors.Join(late, b.http.Close())
+	_ = b.http.Shutdown(ctx) // what is still open then is closed next
+	err := b.http.Close()
 	b.endSessions()
-	if served := <-b.served; !errors.Is(served, http.ErrServerClosed) && !errors.Is(served, net.ErrClosed) {
+	if served := <-b.served; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, fmt.Errorf("%s stopped serving: %w", b.server.name, served))
 	}
 	return err

@@ -1,4 +1,4 @@
-package toy_test
+package demo_test
 
 import (
 	"bytes"
@@ -11,11 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"pgfsm/mcp/toy"
+	"pgfsm/mcp/demo"
 )
 
 // patience bounds how long a test waits for what must happen.
@@ -27,7 +26,7 @@ func serving() []string {
 	buf = buf[:runtime.Stack(buf, true)]
 	var stacks []string
 	for stack := range strings.SplitSeq(string(buf), "\n\n") {
-		ours := strings.Contains(stack, "pgfsm/mcp/toy.") || strings.Contains(stack, "go-sdk/") ||
+		ours := strings.Contains(stack, "pgfsm/mcp/demo.") || strings.Contains(stack, "go-sdk/") ||
 			strings.Contains(stack, "net/http.")
 		if ours && !strings.Contains(stack, "testing.tRunner") {
 			stacks = append(stacks, stack)
@@ -63,7 +62,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				waitForNone(t)
-				f, err := toy.Listen(t.Context(), free)
+				f, err := demo.Listen(t.Context(), free)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -103,11 +102,11 @@ func TestCloseLeavesNothing(t *testing.T) {
 }
 
 func TestCloseEndsASilentConnection(t *testing.T) {
-	f, err := toy.Listen(t.Context(), free)
+	f, err := demo.Listen(t.Context(), free)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(f.URL(toy.PolicyKB, "mcp"), "http://"), "/mcp"))
+	conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(f.URL(demo.PolicyKB, "mcp"), "http://"), "/mcp"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,81 +117,9 @@ func TestCloseEndsASilentConnection(t *testing.T) {
 	}
 }
 
-func TestCloseEndsASubscription(t *testing.T) {
-	f, err := toy.Listen(t.Context(), free)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, &sdk.ClientOptions{
-		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {},
-	})
-	cs, err := client.Connect(t.Context(), transport(f.URL(toy.PolicyKB, "mcp")), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin := time.Now()
-	if err := f.Close(); err != nil || time.Since(begin) > 4*time.Second {
-		t.Errorf("Close() = %v after %v, want nil without waiting for a deadline", err, time.Since(begin))
-	}
-	cs.Close()
-}
-
-func TestCloseLetsACallFinish(t *testing.T) {
-	f, err := toy.Listen(t.Context(), free)
-	if err != nil {
-		t.Fatal(err)
-	}
-	running, release := make(chan struct{}), make(chan struct{})
-	slow := &sdk.Tool{Name: "slow", InputSchema: jsontext.Value(`{"type":"object"}`)}
-	f.Servers()[0].MCP().AddTool(slow, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		close(running)
-		<-release
-		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "finished"}}}, nil
-	})
-	// No stream beside the calls: the SDK's client gives up every call when that one ends, answered or not.
-	cs, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(),
-		&sdk.StreamableClientTransport{Endpoint: f.URL(toy.SharePoint, "mcp"), DisableStandaloneSSE: true, MaxRetries: -1},
-		&sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cs.Close()
-	got := make(chan string, 1)
-	go func() {
-		res, err := cs.CallTool(context.Background(), &sdk.CallToolParams{Name: "slow"})
-		if err != nil {
-			got <- err.Error()
-			return
-		}
-		got <- res.Content[0].(*sdk.TextContent).Text
-	}()
-	<-running
-	closed := make(chan error, 1)
-	go func() { closed <- f.Close() }()
-	// The port is closed before the call is released: so closing has begun while the call was running.
-	addr := strings.TrimSuffix(strings.TrimPrefix(f.URL(toy.SharePoint, "mcp"), "http://"), "/mcp")
-	for deadline := time.Now().Add(patience); ; {
-		conn, err := net.Dial("tcp", addr)
-		if err != nil {
-			break
-		}
-		conn.Close()
-		if time.Now().After(deadline) {
-			t.Fatalf("%s still accepts connections", addr)
-		}
-	}
-	close(release)
-	if text := <-got; text != "finished" {
-		t.Errorf("call while closing = %q, want \"finished\"", text)
-	}
-	if err := <-closed; err != nil {
-		t.Errorf("Close() = %v", err)
-	}
-}
-
 func TestContextClosesTheFleet(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	f, err := toy.Listen(ctx, free)
+	f, err := demo.Listen(ctx, free)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,10 +143,10 @@ func TestListenRefuses(t *testing.T) {
 		want  []string
 	}{
 		{"port-in-use", []string{"127.0.0.1:0", "127.0.0.1:0", taken.Addr().String()},
-			[]string{toy.PolicyKB, taken.Addr().String(), "in use", "stop the other program, or give another port"}},
-		{"every-interface", []string{"0.0.0.0:0", "127.0.0.1:0", "127.0.0.1:0"}, []string{toy.SharePoint, loopback}},
-		{"every-interface-unnamed", []string{":0", "127.0.0.1:0", "127.0.0.1:0"}, []string{toy.SharePoint, loopback}},
-		{"every-interface-ipv6", []string{"127.0.0.1:0", "[::]:0", "127.0.0.1:0"}, []string{toy.ServiceNow, loopback}},
+			[]string{demo.PolicyKB, taken.Addr().String(), "in use", "stop the other program, or give another port"}},
+		{"every-interface", []string{"0.0.0.0:0", "127.0.0.1:0", "127.0.0.1:0"}, []string{demo.SharePoint, loopback}},
+		{"every-interface-unnamed", []string{":0", "127.0.0.1:0", "127.0.0.1:0"}, []string{demo.SharePoint, loopback}},
+		{"every-interface-ipv6", []string{"127.0.0.1:0", "[::]:0", "127.0.0.1:0"}, []string{demo.ServiceNow, loopback}},
 		{"another-machine", []string{"192.0.2.1:0", "127.0.0.1:0", "127.0.0.1:0"}, []string{"192.0.2.1:0", loopback}},
 		{"name", []string{"localhost:0", "127.0.0.1:0", "127.0.0.1:0"}, []string{"localhost:0", loopback}},
 		{"number-in-disguise", []string{"2130706433:0", "127.0.0.1:0", "127.0.0.1:0"}, []string{loopback}},
@@ -230,7 +157,7 @@ func TestListenRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			f, err := toy.Listen(t.Context(), tt.addrs)
+			f, err := demo.Listen(t.Context(), tt.addrs)
 			if err == nil {
 				f.Close()
 				t.Fatalf("Listen(%q) = a fleet, want an error", tt.addrs)
@@ -245,32 +172,11 @@ func TestListenRefuses(t *testing.T) {
 	}
 }
 
-// A failed Listen gives back the ports that it had bound already.
-func TestListenGivesPortsBack(t *testing.T) {
-	f := mustListen(t)
-	taken := strings.TrimSuffix(strings.TrimPrefix(f.URL(toy.PolicyKB, "mcp"), "http://"), "/mcp")
-	probe, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := probe.Addr().String()
-	probe.Close()
-	if g, err := toy.Listen(t.Context(), []string{addr, "127.0.0.1:0", taken}); err == nil {
-		g.Close()
-		t.Fatal("Listen on a taken port succeeds")
-	}
-	again, err := net.Listen("tcp", addr)
-	if err != nil {
-		t.Fatalf("%s is not free again: %v", addr, err)
-	}
-	again.Close()
-}
-
 func TestURL(t *testing.T) {
 	f := mustListen(t)
 	for _, tt := range []struct{ name, transport, want string }{
-		{toy.PolicyKB, "sse", "/sse"}, {toy.PolicyKB, "mcp", "/mcp"},
-		{toy.PolicyKB, "stdio", ""}, {toy.PolicyKB, "", ""}, {"mcp-other", "sse", ""}, {"", "", ""},
+		{demo.PolicyKB, "sse", "/sse"}, {demo.PolicyKB, "mcp", "/mcp"},
+		{demo.PolicyKB, "stdio", ""}, {demo.PolicyKB, "", ""}, {"mcp-other", "sse", ""}, {"", "", ""},
 	} {
 		got := f.URL(tt.name, tt.transport)
 		if (tt.want == "" && got != "") || !strings.HasSuffix(got, tt.want) ||
@@ -281,7 +187,7 @@ func TestURL(t *testing.T) {
 }
 
 func TestHandlerAnswersThisMachineOnly(t *testing.T) {
-	server := toy.Servers()[0]
+	server := demo.Servers()[0]
 	handler := server.Handler()
 	t.Cleanup(func() {
 		for session := range server.MCP().Sessions() {
@@ -340,9 +246,9 @@ const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"pro
 func TestBodyLimit(t *testing.T) {
 	f := mustListen(t)
 	got := map[string]int{}
-	for name, size := range map[string]int{"at-limit": toy.MaxBodyBytes, "past-limit": toy.MaxBodyBytes + 1} {
+	for name, size := range map[string]int{"at-limit": demo.MaxBodyBytes, "past-limit": demo.MaxBodyBytes + 1} {
 		body := initialize + strings.Repeat(" ", size-len(initialize))
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.URL(toy.PolicyKB, "mcp"),
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.URL(demo.PolicyKB, "mcp"),
 			bytes.NewReader([]byte(body)))
 		if err != nil {
 			t.Fatal(err)

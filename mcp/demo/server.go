@@ -1,4 +1,4 @@
-package toy
+package demo
 
 import (
 	"bytes"
@@ -39,9 +39,89 @@ type Server struct {
 	calls []Call
 }
 
+// A spec describes a server: data/servers.json has one for each.
+type spec struct {
+	Name     string   `json:"name"`
+	Title    string   `json:"title"`
+	Content  string   `json:"content"` // the file of the entries
+	ID       string   `json:"id"`      // the member of an entry that names it
+	Member   string   `json:"member"`  // of a fetched result: the entry
+	Body     string   `json:"body"`    // of an entry: its sentences as one text
+	Also     string   `json:"also"`    // of an entry: more sentences to search
+	Resource resource `json:"resource"`
+	Prompt   prompt   `json:"prompt"`
+	Tools    []tool   `json:"tools"`
+}
+
+type resource struct {
+	URI         string `json:"uri"`
+	Name        string `json:"name"`
+	Title       string `json:"title"`
+	Description string `json:"description"`
+}
+
+// A prompt has one argument, an id, which replaces the %s of the text.
+type prompt struct {
+	Name        string `json:"name"`
+	Title       string `json:"title"`
+	Description string `json:"description"`
+	Argument    string `json:"argument"`
+	Text        string `json:"text"`
+}
+
 // Servers returns the three servers in a fixed order, each with fresh content.
 func Servers() []*Server {
-	return []*Server{newSharePoint(), newServiceNow(), newPolicyKB()}
+	var servers []*Server
+	for _, s := range readData[[]spec]("servers.json") {
+		servers = append(servers, newServer(s))
+	}
+	return servers
+}
+
+func newServer(spec spec) *Server {
+	s := &Server{name: spec.Name}
+	s.mcp = sdk.NewServer(&sdk.Implementation{Name: spec.Name, Title: spec.Title, Version: version}, &sdk.ServerOptions{
+		PageSize:     pageSize,
+		Capabilities: &sdk.ServerCapabilities{}, // without this the SDK offers logging
+	})
+	s.mcp.AddReceivingMiddleware(s.record)
+
+	entries := newShelf(spec)
+	for _, t := range spec.Tools {
+		t.addTo(s.mcp, spec, entries)
+	}
+	index := &sdk.Resource{
+		URI:         spec.Resource.URI,
+		Name:        spec.Resource.Name,
+		Title:       spec.Resource.Title,
+		Description: spec.Resource.Description,
+		MIMEType:    "text/plain",
+	}
+	s.mcp.AddResource(index, func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{Text: string(entries.list())}}}, nil
+	})
+	spec.Prompt.addTo(s.mcp)
+	return s
+}
+
+func (p prompt) addTo(server *sdk.Server) {
+	declared := &sdk.Prompt{
+		Name:        p.Name,
+		Title:       p.Title,
+		Description: p.Description,
+		Arguments:   []*sdk.PromptArgument{{Name: p.Argument, Required: true}},
+	}
+	server.AddPrompt(declared, func(_ context.Context, req *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+		id := req.Params.Arguments[p.Argument]
+		if id == "" {
+			return nil, fmt.Errorf("prompt %s needs the argument %s", p.Name, p.Argument)
+		}
+		text := &sdk.TextContent{Text: fmt.Sprintf(p.Text, id)}
+		return &sdk.GetPromptResult{
+			Description: p.Description,
+			Messages:    []*sdk.PromptMessage{{Role: "user", Content: text}},
+		}, nil
+	})
 }
 
 // Name returns the name under which the demo configuration knows the server.
@@ -57,23 +137,6 @@ func (s *Server) Calls() []Call {
 	return slices.Clone(s.calls)
 }
 
-func newServer(name, title string, tools []tool, res *sdk.Resource, body func() []byte, prompt promptText) *Server {
-	s := &Server{name: name}
-	s.mcp = sdk.NewServer(&sdk.Implementation{Name: name, Title: title, Version: version}, &sdk.ServerOptions{
-		PageSize:     pageSize,
-		Capabilities: &sdk.ServerCapabilities{}, // without this the SDK offers logging
-	})
-	s.mcp.AddReceivingMiddleware(s.record)
-	for _, t := range tools {
-		t.addTo(s.mcp)
-	}
-	s.mcp.AddResource(res, func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
-		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{Text: string(body())}}}, nil
-	})
-	prompt.addTo(s.mcp)
-	return s
-}
-
 // record notes a call before anything judges it, so that calls to unknown tools and with bad arguments are seen too.
 func (s *Server) record(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
@@ -84,25 +147,4 @@ func (s *Server) record(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		return next(ctx, method, req)
 	}
-}
-
-// promptText is a prompt with one argument, an id, which stands where the text has %s.
-type promptText struct{ name, title, description, argument, text string }
-
-func (p promptText) addTo(server *sdk.Server) {
-	prompt := &sdk.Prompt{
-		Name: p.name, Title: p.title, Description: p.description,
-		Arguments: []*sdk.PromptArgument{{Name: p.argument, Required: true}},
-	}
-	server.AddPrompt(prompt, func(_ context.Context, req *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
-		id := req.Params.Arguments[p.argument]
-		if id == "" {
-			return nil, fmt.Errorf("prompt %s needs the argument %s", p.name, p.argument)
-		}
-		text := &sdk.TextContent{Text: fmt.Sprintf(p.text, id)}
-		return &sdk.GetPromptResult{
-			Description: p.description,
-			Messages:    []*sdk.PromptMessage{{Role: "user", Content: text}},
-		}, nil
-	})
 }

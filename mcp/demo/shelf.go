@@ -1,12 +1,15 @@
-package toy
+package demo
 
 import (
 	"embed"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"unicode"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
 )
@@ -14,59 +17,75 @@ import (
 //go:embed data/*.json
 var data embed.FS
 
-// Statuses of a result that is about one entry.
-const (
-	statusOK       = "OK"
-	statusNotFound = "NOT_FOUND"
-	statusDeleted  = "DELETED"
-	statusClosed   = "CLOSED"
-)
+func mustRead(doc []byte, err error) jsontext.Value {
+	if err != nil {
+		panic(fmt.Sprintf("demo: content that is built in cannot be read: %v", err))
+	}
+	return doc
+}
+
+// readData reads a file under data.
+func readData[T any](name string) (v T) {
+	doc := mustRead(data.ReadFile("data/" + name))
+	mustRead(nil, canonical.Unmarshal(doc, &v))
+	return v
+}
 
 // A record is an entry and what it is found by. The text of an entry is kept as sentences, so that a search can show
 // one of them whole.
-type record[T any] struct {
+type record struct {
 	id, title string
 	tags      []string
 	sentences []string
-	entry     T
+	entry     map[string]any // as a tool returns it
 }
 
 // A shelf is the content of one server. It is safe for concurrent use.
-type shelf[T any] struct {
+type shelf struct {
 	mu      sync.Mutex
-	records []record[T] // sorted by id
+	id      string   // the member of an entry that names it
+	records []record // sorted by id
 }
 
-// load reads data/NAME, a list of F, and puts each of them on a shelf as the record that it describes.
-func load[T, F any](name string, describe func(F) record[T]) *shelf[T] {
-	doc, err := data.ReadFile("data/" + name)
-	var entries []F
-	if err == nil {
-		err = canonical.Unmarshal(doc, &entries)
-	}
-	if err != nil {
-		panic(fmt.Sprintf("toy: content that is built in cannot be read: %s: %v", name, err))
-	}
-	s := &shelf[T]{}
-	for _, e := range entries {
-		s.records = append(s.records, describe(e))
+func newShelf(spec spec) *shelf {
+	s := &shelf{id: spec.ID}
+	for _, entry := range readData[[]map[string]any](spec.Content) {
+		sentences := texts(entry["sentences"])
+		r := record{
+			id:        entry[spec.ID].(string),
+			title:     entry["title"].(string),
+			tags:      texts(entry["tags"]),
+			sentences: slices.Concat(sentences, texts(entry[spec.Also])),
+			entry:     entry,
+		}
+		delete(entry, "sentences")
+		delete(entry, "tags")
+		entry[spec.Body] = strings.Join(sentences, " ")
+		s.records = append(s.records, r)
 	}
 	return s
 }
 
+func texts(list any) (all []string) {
+	items, _ := list.([]any)
+	for _, item := range items {
+		all = append(all, item.(string))
+	}
+	return all
+}
+
 // get returns a copy of the entry, or nil if there is none.
-func (s *shelf[T]) get(id string) *T {
+func (s *shelf) get(id string) any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := s.find(id); i >= 0 {
-		entry := s.records[i].entry
-		return &entry
+		return maps.Clone(s.records[i].entry)
 	}
 	return nil
 }
 
 // remove takes the entry away and reports whether it was there.
-func (s *shelf[T]) remove(id string) bool {
+func (s *shelf) remove(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := s.find(id)
@@ -76,19 +95,24 @@ func (s *shelf[T]) remove(id string) bool {
 	return i >= 0
 }
 
-// change lets f alter the entry and reports whether it was there.
-func (s *shelf[T]) change(id string, f func(*T)) bool {
+// close marks the entry as closed, with what solved it, and reports whether it was there.
+func (s *shelf) close(id, resolution string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := s.find(id)
-	if i >= 0 {
-		f(&s.records[i].entry)
+	if i < 0 {
+		return false
 	}
-	return i >= 0
+	entry := s.records[i].entry
+	entry["state"] = "Closed"
+	if resolution != "" {
+		entry["resolution"] = resolution
+	}
+	return true
 }
 
 // list returns "id  title" for each entry, a line each.
-func (s *shelf[T]) list() []byte {
+func (s *shelf) list() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var b []byte
@@ -98,15 +122,12 @@ func (s *shelf[T]) list() []byte {
 	return b
 }
 
-func (s *shelf[T]) find(id string) int {
-	return slices.IndexFunc(s.records, func(r record[T]) bool { return r.id == id })
+func (s *shelf) find(id string) int {
+	return slices.IndexFunc(s.records, func(r record) bool { return r.id == id })
 }
 
-// A hit is one entry that a search found.
-type hit struct {
-	id, title, snippet string
-	score              int
-}
+// A hit is one entry that a search found, as the tool returns it.
+type hit map[string]any
 
 // Weights of the places in which a word of a query may occur.
 const (
@@ -117,25 +138,24 @@ const (
 
 // search returns the records in which every word of the query begins a word of the title, a tag or the text, in any
 // case: the highest score first, equal scores by id. A query without words finds nothing.
-func (s *shelf[T]) search(query string) []hit {
-	wanted := words(query)
+func (s *shelf) search(query string) []hit {
+	wanted, hits := words(query), []hit{}
 	if len(wanted) == 0 {
-		return nil
+		return hits
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var hits []hit
 	for _, r := range s.records {
 		if score, snippet := r.match(wanted); score > 0 {
-			hits = append(hits, hit{r.id, r.title, snippet, score})
+			hits = append(hits, hit{s.id: r.id, "title": r.title, "snippet": snippet, "score": score})
 		}
 	}
-	slices.SortStableFunc(hits, func(a, b hit) int { return b.score - a.score })
+	slices.SortStableFunc(hits, func(a, b hit) int { return b["score"].(int) - a["score"].(int) })
 	return hits
 }
 
 // match returns 0 unless every wanted word occurs, and the sentence with most of them: the first of equals.
-func (r record[T]) match(wanted []string) (score int, snippet string) {
+func (r record) match(wanted []string) (score int, snippet string) {
 	found := make([]int, len(r.sentences))
 	for _, w := range wanted {
 		sum := 0

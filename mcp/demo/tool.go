@@ -1,4 +1,4 @@
-package toy
+package demo
 
 import (
 	"bytes"
@@ -13,60 +13,90 @@ import (
 	"pgfsm/internal/config"
 )
 
-// A tool is what tools/list shows of it and the function behind it.
+// A tool is what tools/list shows of it, and what it does.
 type tool struct {
-	name, title, description string
-
-	input   string         // inputSchema, JSON
-	output  jsontext.Value // outputSchema
-	changes bool           // whether it changes something
-	run     func(args jsontext.Value) (any, error)
+	Name         string         `json:"name"`
+	Title        string         `json:"title"`
+	Description  string         `json:"description"`
+	Does         string         `json:"does"` // search, fetch, delete or close
+	InputSchema  jsontext.Value `json:"inputSchema"`
+	Output       string         `json:"output"`       // a schema of package config
+	OutputSchema jsontext.Value `json:"outputSchema"` // or the schema itself
 }
 
-// takes turns a function of decoded arguments into one of bytes.
-func takes[A any](f func(A) any) func(jsontext.Value) (any, error) {
-	return func(doc jsontext.Value) (any, error) {
-		var args A
-		if err := canonical.Unmarshal(doc, &args); err != nil {
-			return nil, err
+// Statuses of a result that is about one entry.
+const (
+	statusOK       = "OK"
+	statusNotFound = "NOT_FOUND"
+	statusDeleted  = "DELETED"
+	statusClosed   = "CLOSED"
+)
+
+// run carries the tool out and returns its result.
+func (t tool) run(spec spec, entries *shelf, args map[string]string) map[string]any {
+	id := args[spec.ID]
+	status := func(found bool, status string) string {
+		if found {
+			return status
 		}
-		return f(args), nil
+		return statusNotFound
+	}
+	switch t.Does {
+	case "search":
+		hits := entries.search(args["query"])
+		return map[string]any{"query": args["query"], "count": len(hits), "hits": hits}
+	case "fetch":
+		entry := entries.get(id)
+		return map[string]any{"status": status(entry != nil, statusOK), spec.Member: entry}
+	case "delete":
+		return map[string]any{"status": status(entries.remove(id), statusDeleted), spec.ID: id}
+	default:
+		return map[string]any{"status": status(entries.close(id, args["resolution"]), statusClosed), spec.ID: id}
 	}
 }
 
-func (t tool) addTo(server *sdk.Server) {
-	input := mustCompile(t.input)
-	closed, destructive := false, t.changes
+func (t tool) addTo(server *sdk.Server, spec spec, entries *shelf) {
+	input := mustCompile(t.InputSchema)
+	output := t.OutputSchema
+	if output == nil {
+		output = mustRead(config.Demo.ReadFile("schemas/" + t.Output))
+	}
+	closed, destructive := false, t.Does == "delete" || t.Does == "close"
 	declared := &sdk.Tool{
-		Name: t.name, Title: t.title, Description: t.description,
-		InputSchema: jsontext.Value(t.input), OutputSchema: t.output,
+		Name:         t.Name,
+		Title:        t.Title,
+		Description:  t.Description,
+		InputSchema:  t.InputSchema,
+		OutputSchema: output,
 		Annotations: &sdk.ToolAnnotations{
-			Title: t.title, ReadOnlyHint: !t.changes, IdempotentHint: true,
-			DestructiveHint: &destructive, OpenWorldHint: &closed,
+			Title:           t.Title,
+			ReadOnlyHint:    !destructive,
+			IdempotentHint:  true,
+			DestructiveHint: &destructive,
+			OpenWorldHint:   &closed,
 		},
 	}
 	server.AddTool(declared, func(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		args := jsontext.Value(req.Params.Arguments)
-		if len(args) == 0 {
-			args = jsontext.Value("{}")
-		}
-		if err := judge(input, args); err != nil {
-			return failure(err), nil
-		}
-		out, err := t.run(args)
+		args, err := readArguments(input, jsontext.Value(req.Params.Arguments))
 		if err != nil {
 			return failure(err), nil
 		}
-		return success(out)
+		return success(t.run(spec, entries, args))
 	})
 }
 
-func judge(schema *jsonschema.Schema, args jsontext.Value) error {
-	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
-	if err != nil {
-		return err
+func readArguments(schema *jsonschema.Schema, doc jsontext.Value) (args map[string]string, err error) {
+	if len(doc) == 0 {
+		doc = jsontext.Value("{}")
 	}
-	return schema.Validate(instance)
+	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
+	if err == nil {
+		err = schema.Validate(instance)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return args, canonical.Unmarshal(doc, &args)
 }
 
 // success returns out twice: older clients know only the text block.
@@ -87,24 +117,14 @@ func failure(err error) *sdk.CallToolResult {
 	return &sdk.CallToolResult{Content: []sdk.Content{text}, IsError: true}
 }
 
-// mustCompile compiles a schema that is part of the program.
-func mustCompile(schema string) *jsonschema.Schema {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader([]byte(schema)))
-	if err != nil {
-		panic(fmt.Sprintf("toy: a schema that is built in is not JSON: %v", err))
-	}
+func mustCompile(schema []byte) *jsonschema.Schema {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("schema.json", doc); err != nil {
-		panic(fmt.Sprintf("toy: %v", err))
+	if err == nil {
+		err = c.AddResource("schema.json", doc)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("demo: a schema that is built in: %v", err))
 	}
 	return c.MustCompile("schema.json")
-}
-
-// outputType returns a schema of package config.
-func outputType(name string) jsontext.Value {
-	doc, err := config.Demo.ReadFile("schemas/" + name)
-	if err != nil {
-		panic(fmt.Sprintf("toy: %v", err))
-	}
-	return doc
 }

@@ -18,7 +18,7 @@ import (
 	"pgfsm/internal/secret"
 	"pgfsm/internal/telemetry"
 	"pgfsm/llm"
-	"pgfsm/mcp/toy"
+	"pgfsm/mcp/demo"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
@@ -35,7 +35,7 @@ type Setup struct {
 	Secrets    *secret.Masker
 	Servers    []upstream.Server
 	Upstreams  *upstream.Upstreams // of the embedded demo: nil before Start
-	Fleet      *toy.Fleet          // the servers of the embedded demo, after Start
+	Fleet      *demo.Fleet         // the servers of the embedded demo, after Start
 	OTLP       *telemetry.OTLP     // nil: no spans are exported
 
 	options Options
@@ -163,7 +163,7 @@ func (s *Setup) Start(ctx context.Context) (err error) {
 		return nil
 	}
 	free := slices.Repeat([]string{"127.0.0.1:0"}, len(s.Servers))
-	if s.Fleet, err = toy.Listen(context.WithoutCancel(ctx), free); err != nil {
+	if s.Fleet, err = demo.Listen(context.WithoutCancel(ctx), free); err != nil {
 		return err
 	}
 	for i := range s.Servers {
