@@ -26,8 +26,8 @@ test: ## every test; those that need a program that is missing skip, and the las
 without-tools: ## the tests that need a program that not every machine has, without these programs (make test lists the tests first)
 	.ci/without-tools
 
-test-postgres: ## the tests of votes, history, tokens, resuming, delivery, the API, hooks, the console and the gateway with PostgreSQL instead of memory and files, and a short form of partition
-	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'History|Vote|Token|Resum|Recover|Deliver|Claim|Taken' ./traces/ledger
+test-postgres: ## the tests of votes, history, tokens, resuming, delivery, copies, the API, hooks, the console and the gateway with PostgreSQL instead of SQLite, and a short form of partition
+	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'History|Vote|Token|Resum|Recover|Deliver|Claim|Taken|TestCopy$$' ./traces/ledger
 	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -skip 'Browser|Docs|Journeys' ./traces/ledger/api ./traces/ledger/hooks ./traces/ledger/console
 	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'Postgres|TestServeFailuresOfTheDatabase|TestServeReplicas/postgres|TestReloadHeld/postgres' ./e2e
 	PGFSM_PARTITION_OPERATIONS=500 PGFSM_PARTITION_FAULTS=19 $(GO) test -count 1 $(TESTFLAGS) -v -run TestPartition ./e2e/partition
