@@ -171,7 +171,7 @@ func oddText(t *testing.T, h Harness) {
 func entryOrder(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
-		for i := range int64(40) {
+		for i := range int64(400) {
 			if err := add(tx, entry(i+1, []string{"b", "a", ""}[i%3])); err != nil {
 				return err
 			}
@@ -179,16 +179,16 @@ func entryOrder(t *testing.T, h Harness) {
 		return nil
 	})
 	view(t, s, func(r ledger.Reader) {
-		if n, err := last(r); err != nil || n != 40 {
-			t.Errorf("the last entry is %d, %v, want 40", n, err)
+		if n, err := last(r); err != nil || n != 400 {
+			t.Errorf("the last entry is %d, %v, want 400", n, err)
 		}
-		same(t, "Entries(38)", []int64{38, 39, 40}, indexes(list(t, r.Entries(38))))
-		same(t, "Entries(41)", []int64(nil), indexes(list(t, r.Entries(41))))
-		if n := len(list(t, r.Entries(0))); n != 40 {
-			t.Errorf("%d entries, want 40", n)
+		same(t, "Entries(398)", []int64{398, 399, 400}, indexes(list(t, r.Entries(398))))
+		same(t, "Entries(401)", []int64(nil), indexes(list(t, r.Entries(401))))
+		if n := len(list(t, r.Entries(0))); n != 400 {
+			t.Errorf("%d entries, want 400", n)
 		}
 		b := indexes(list(t, r.EntriesOf("b")))
-		if len(b) != 14 || b[0] != 1 || b[1] != 4 || b[13] != 40 {
+		if len(b) != 134 || b[0] != 1 || b[1] != 4 || b[133] != 400 {
 			t.Errorf("EntriesOf(b) = %v", b)
 		}
 	})
