@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -23,9 +24,7 @@ func good(tb testing.TB) (names []string, docs [][]byte) {
 	}
 	for _, name := range names {
 		doc, err := os.ReadFile(name)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		check.NoError(tb, err)
 		docs = append(docs, doc)
 	}
 	return names, docs
@@ -44,9 +43,7 @@ func BenchmarkReplay(b *testing.B) {
 	i := 0
 	for b.Loop() {
 		t, err := traces.Read(docs[i%len(docs)])
-		if err != nil {
-			b.Fatal(err)
-		}
+		check.NoError(b, err)
 		if _, err := p.Replay(t); err != nil {
 			b.Fatal(err)
 		}
@@ -71,9 +68,7 @@ func inMemory(b *testing.B, bundle *policy.Bundle) func() {
 	listed, err := states.DecodeShared(canonical.MustSorted(&states.ToolsListed{
 		Happened: "tools_listed", Servers: statestest.Listings(statestest.Page),
 	}))
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.NoError(b, err)
 	return func() {
 		run := states.NewRun(statestest.RunID, s.Request, bundle)
 		h := traces.NewHeader(m, run)
@@ -111,9 +106,7 @@ func BenchmarkRatios(b *testing.B) {
 	}
 	for b.Loop() {
 		measure(&bare, func() {
-			if err := validate(); err != nil {
-				b.Fatal(err)
-			}
+			check.NoError(b, validate())
 		})
 		measure(&permit, func() { gates.UpToPermit() })
 		measure(&all, func() { gates.All() })

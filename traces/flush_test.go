@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 )
@@ -49,9 +50,7 @@ func TestDispatchIsFlushedBeforeTheCallLeaves(t *testing.T) {
 			dir := t.TempDir()
 			run := s.Run()
 			rec, err := Create(dir, NewHeader(m, run), func() string { return statestest.At })
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if n := len(*flushed); n != 2 || (*flushed)[1] != filepath.Base(dir) {
 				t.Errorf("Create() flushed %v, want the file with its header and then its folder", *flushed)
 			}
@@ -67,9 +66,7 @@ func TestDispatchIsFlushedBeforeTheCallLeaves(t *testing.T) {
 			if got := len(*flushed) - began; got != tc.want {
 				t.Errorf("%d steps were flushed in all, want %d", got, tc.want)
 			}
-			if err := rec.Abandon(); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, rec.Abandon())
 		})
 	}
 }
@@ -77,9 +74,7 @@ func TestDispatchIsFlushedBeforeTheCallLeaves(t *testing.T) {
 func TestSameFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	write := func() {
-		if err := os.WriteFile(path, nil, fileMode); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(path, nil, fileMode))
 	}
 	write()
 	lock := lockOf(path)
@@ -90,9 +85,7 @@ func TestSameFile(t *testing.T) {
 	if !sameFile(lock, path) {
 		t.Error("sameFile() = false for the file that is locked")
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.Remove(path))
 	if sameFile(lock, path) {
 		t.Error("sameFile() = true for a file that is gone")
 	}

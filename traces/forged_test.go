@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/golden"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
@@ -263,9 +264,7 @@ func (f *forged) change(of map[string]jsontext.Value, name, old, by string) {
 func forge(tb testing.TB, doc []byte, change func(*forged)) []byte {
 	tb.Helper()
 	d, err := tracestest.Parse(doc)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	f := &forged{tb, d.Members, d.Steps}
 	change(f)
 	d.Steps = f.steps
@@ -315,9 +314,7 @@ func TestForgedTracesAreCurrent(t *testing.T) {
 		known[tt.name+".txt"] = true
 		t.Run(tt.name, func(t *testing.T) {
 			doc, err := os.ReadFile(filepath.Join("testdata", "good", spoiled))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			lines := strings.Split(strings.TrimSuffix(string(doc), "\n"), "\n")
 			bad(t, tt.name, tt.says, doc, []byte(strings.Join(tt.change(lines), "\n")))
 		})
@@ -335,9 +332,7 @@ func TestForgedTracesAreCurrent(t *testing.T) {
 		})
 	}
 	files, err := os.ReadDir(filepath.Join("testdata", "bad"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, file := range files {
 		if !known[file.Name()] {
 			t.Errorf("%s has no source here, so nothing shows that only its change is refused", file.Name())

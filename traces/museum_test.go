@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 )
@@ -43,9 +44,7 @@ func TestBadTracesAreRefused(t *testing.T) {
 	for _, name := range names {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			said, doc, _ := strings.Cut(string(text), "\n")
 			want := wanted.FindStringSubmatch(said)
 			if want == nil {

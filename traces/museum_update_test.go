@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -58,21 +59,15 @@ func (a *again) Append(_ context.Context, s states.Step) error {
 func (s *stored) execute(t *testing.T, m *states.Machine) (*traces.Header, []traces.Step, states.Outcome) {
 	t.Helper()
 	var content policy.Content
-	if err := canonical.Unmarshal(s.Bundle.Content, &content); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, canonical.Unmarshal(s.Bundle.Content, &content))
 	b, err := policy.Compile(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	h := &traces.Header{
 		Bundle: traces.Bundle{Content: b.Canonical(), Digest: b.Digest()}, Format: s.Format, Machine: m.Digest(), Request: s.Request, RunID: s.RunID,
 	}
 	a := &again{old: s.Steps, chain: traces.NewChain(h)}
 	outcome, err := m.Advance(context.Background(), states.NewRun(s.RunID, s.Request, b), a, a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return h, a.steps, outcome
 }
 
@@ -85,12 +80,8 @@ func TestMuseumUpdate(t *testing.T) {
 	names, docs := good(t)
 	for i, name := range names {
 		s := new(stored)
-		if err := json.Unmarshal(docs[i], s, anyCase); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, json.Unmarshal(docs[i], s, anyCase))
 		h, steps, outcome := s.execute(t, m)
-		if err := os.WriteFile(name, traces.Document(h, steps, outcome), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(name, traces.Document(h, steps, outcome), 0o644))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
@@ -22,9 +23,7 @@ func TestReplayUnderAnotherPolicyDiverges(t *testing.T) {
 	s := statestest.Find(t, "policy-allows")
 	_, doc := record(t, m, &s)
 	trace, err := traces.Read(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for name, c := range map[string]*rules.Content{ // each alone
 		"denies": statestest.Policies(), "holds": statestest.Policies(rules.Policy{ID: "h", Effect: rules.Pending}),
 		"allows-by-another": statestest.Policies(rules.Policy{ID: "other", Effect: rules.Allow}),
@@ -99,14 +98,10 @@ func TestFailedRiskIsKept(t *testing.T) {
 func assessedFact(t *testing.T, doc []byte) (f states.AssessedFact) {
 	t.Helper()
 	trace, err := traces.Read(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, step := range trace.Steps {
 		if step.To == states.Assessed {
-			if err := canonical.Unmarshal(step.Facts, &f); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, canonical.Unmarshal(step.Facts, &f))
 			return f
 		}
 	}
@@ -121,9 +116,7 @@ func TestEveryChangeOfPolicyFactsIsDetected(t *testing.T) {
 		s := statestest.Find(t, name)
 		_, doc := record(t, m, &s)
 		var tree any
-		if err := json.Unmarshal(doc, &tree); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, json.Unmarshal(doc, &tree))
 		changes := 0
 		visit(tree, "", func(any) {}, func(change spot) {
 			changes++

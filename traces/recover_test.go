@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -84,9 +85,7 @@ func TestRecoverEndsWhatWasLeft(t *testing.T) {
 			t.Errorf("%d steps: the partial file is still there", n)
 		}
 		doc, err := os.ReadFile(ended[0].Trace)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		trace, err := traces.Read(doc)
 		if err != nil {
 			t.Fatalf("%d steps: Read() = %v", n, err)
@@ -106,9 +105,7 @@ func TestRecoverLeavesLiveRunsAlone(t *testing.T) {
 	dir := t.TempDir()
 	s := statestest.Find(t, "typed-and-summarized")
 	rec, err := traces.Create(dir, traces.NewHeader(m, s.Run()), clock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer rec.Abandon()
 	ended, err := traces.NewReplayer(m, nil).Recover(dir, clock)
 	if err != nil || len(ended) != 0 {
@@ -121,21 +118,15 @@ func TestRecoverDropsATornLine(t *testing.T) {
 	dir := t.TempDir()
 	partial := leave(t, m, dir, 5)
 	doc, err := os.ReadFile(partial)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	cut := bytes.LastIndexByte(doc[:len(doc)-1], '\n')
-	if err := os.WriteFile(partial, doc[:cut+40], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(partial, doc[:cut+40], 0o600))
 	ended, err := traces.NewReplayer(m, nil).Recover(dir, clock)
 	if err != nil || len(ended) != 1 || ended[0].Err != nil || ended[0].Outcome.Code != policy.CodeInterrupted {
 		t.Fatalf("Recover() = %+v, %v; want the run to end as interrupted", ended, err)
 	}
 	text, err := os.ReadFile(ended[0].Trace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if trace, err := traces.Read(text); err != nil || len(trace.Steps) != 5 { // four whole ones and the end
 		t.Errorf("Read() = %v steps, %v; want 5", trace, err)
 	}
@@ -159,12 +150,8 @@ func TestRecoverPutsWhatIsBrokenAside(t *testing.T) {
 			dir := t.TempDir()
 			partial := leave(t, m, dir, 6)
 			doc, err := os.ReadFile(partial)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(partial, tc.spoil(doc), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
+			check.NoError(t, os.WriteFile(partial, tc.spoil(doc), 0o600))
 			ended, err := traces.NewReplayer(m, nil).Recover(dir, clock)
 			if err != nil || len(ended) != 1 || ended[0].Err == nil {
 				t.Fatalf("Recover() = %+v, %v; want the file to be named as broken", ended, err)
@@ -180,9 +167,7 @@ func TestCreateRefusesWhatItCannotWrite(t *testing.T) {
 	m := statestest.MustMachine(t)
 	s := statestest.Find(t, "typed-and-summarized")
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(file, nil, 0o600))
 	_, err := traces.Create(filepath.Join(file, "traces"), traces.NewHeader(m, s.Run()), clock)
 	if err == nil || !strings.Contains(err.Error(), "SAFE_TRACE_DIR") {
 		t.Errorf("Create() in a file = %v, want an error that names the remedy", err)
@@ -196,9 +181,7 @@ func TestRecoverNeverReplacesATrace(t *testing.T) {
 	s := statestest.Find(t, "typed-and-summarized")
 	path, doc := record(t, m, &s)
 	finished := filepath.Join(dir, filepath.Base(path))
-	if err := os.WriteFile(finished, doc, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(finished, doc, 0o600))
 	ended, err := traces.NewReplayer(m, nil).Recover(dir, clock)
 	if err != nil || len(ended) != 0 {
 		t.Errorf("Recover() = %+v, %v; want nothing to be ended", ended, err)
@@ -221,17 +204,11 @@ func TestRecoverStaysInItsFolder(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "a", "b")
-			if err := os.MkdirAll(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.MkdirAll(dir, 0o700))
 			partial := leave(t, m, dir, 0)
 			doc, err := os.ReadFile(partial)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(partial, bytes.Replace(doc, []byte(statestest.RunID), []byte(tc.id), 1), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
+			check.NoError(t, os.WriteFile(partial, bytes.Replace(doc, []byte(statestest.RunID), []byte(tc.id), 1), 0o600))
 			ended, err := traces.NewReplayer(m, nil).Recover(dir, clock)
 			if err != nil || len(ended) != 1 || ended[0].Err == nil {
 				t.Fatalf("Recover() = %+v, %v; want the file to be set aside", ended, err)
@@ -250,9 +227,7 @@ func TestSetAsideNeverOverwrites(t *testing.T) {
 	dir := t.TempDir()
 	for n := range 3 {
 		partial := leave(t, m, dir, 2)
-		if err := os.WriteFile(partial, []byte("broken\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(partial, []byte("broken\n"), 0o600))
 		if ended, err := traces.NewReplayer(m, nil).Recover(dir, clock); err != nil || len(ended) != 1 {
 			t.Fatalf("Recover() = %+v, %v", ended, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -42,9 +43,7 @@ func TestEveryScenarioReplays(t *testing.T) {
 				t.Errorf("replayed to %s, want %s", run.State(), s.State)
 			}
 			info, err := os.Stat(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if got := info.Mode().Perm(); got != 0o600 {
 				t.Errorf("the trace's mode is %o, want 600", got)
 			}
@@ -82,9 +81,7 @@ func TestReplayJudgesAnew(t *testing.T) {
 	m := statestest.MustMachine(t)
 	_, doc := record(t, m, &s)
 	trace, err := traces.Read(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	_, err = tracestest.Replayer(m, statestest.HoldAll{Until: "2026-11-21T10:00:00Z"}).Replay(trace)
 	var d *traces.DivergenceError
 	if !errors.As(err, &d) || d.Seq != 5 || d.Kind != traces.Different || d.Code() != "divergence_different" {

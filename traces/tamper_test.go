@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 )
@@ -48,9 +49,7 @@ func TestEveryChangeIsDetected(t *testing.T) {
 	total := 0
 	for name, doc := range all {
 		var tree any
-		if err := json.Unmarshal(doc, &tree); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, json.Unmarshal(doc, &tree))
 		if _, err := traces.Read(canonical.MustMarshal(tree)); err != nil {
 			t.Fatalf("%s: the unchanged trace, written anew in canonical form: %v", name, err)
 		}
@@ -79,9 +78,7 @@ func TestDoubledMembersAreRefused(t *testing.T) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		kind, n := dec.StackIndex(dec.StackDepth())
 		if tok.Kind() != '"' || kind != '{' || n%2 != 1 {
 			continue
@@ -230,13 +227,9 @@ func TestStepsOutOfPlaceAreNamed(t *testing.T) {
 	s := statestest.Find(t, "typed-and-summarized")
 	_, doc := record(t, m, &s)
 	var tree map[string]jsontext.Value
-	if err := json.Unmarshal(doc, &tree); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, json.Unmarshal(doc, &tree))
 	var steps []jsontext.Value
-	if err := json.Unmarshal(tree["steps"], &steps); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, json.Unmarshal(tree["steps"], &steps))
 	n := len(steps)
 	check := func(how string, changed []jsontext.Value, seq int) {
 		t.Helper()

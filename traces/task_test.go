@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/traces"
 )
@@ -24,9 +25,7 @@ func openTask(t *testing.T, dir, id string) *traces.TaskFile {
 
 func closeTask(t *testing.T, f *traces.TaskFile) {
 	t.Helper()
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, f.Close())
 }
 
 func TestTaskRemembersCalls(t *testing.T) {
@@ -36,9 +35,7 @@ func TestTaskRemembersCalls(t *testing.T) {
 		t.Fatalf("a new task has %d entries, want 0", n)
 	}
 	for _, tool := range []string{"a", "b", "a"} {
-		if err := f.Count("s", tool); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, f.Count("s", tool))
 	}
 	closeTask(t, f)
 	f = openTask(t, dir, "nightly")
@@ -72,9 +69,7 @@ func TestTaskIsHeldByOneRun(t *testing.T) {
 		got <- f
 	}()
 	<-waits
-	if err := first.Count("s", "t"); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, first.Count("s", "t"))
 	closeTask(t, first)
 	second := <-got
 	if calls := second.Task().Calls; len(calls) != 1 {
@@ -86,18 +81,14 @@ func TestTaskIsHeldByOneRun(t *testing.T) {
 func TestTaskFileThatIsBroken(t *testing.T) {
 	dir := t.TempDir()
 	f := openTask(t, dir, "x")
-	if err := f.Count("s", "t"); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, f.Count("s", "t"))
 	closeTask(t, f)
 	found, err := filepath.Glob(filepath.Join(dir, "task_*.json"))
 	if err != nil || len(found) != 1 {
 		t.Fatalf("Glob() = %v, %v, want one file", found, err)
 	}
 	good, err := os.ReadFile(found[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, tt := range []struct{ name, text string }{
 		{"empty", ""},
 		{"cut", string(good[:len(good)/2])},
@@ -114,9 +105,7 @@ func TestTaskFileThatIsBroken(t *testing.T) {
 			if tt.text == string(good) {
 				t.Fatal("the case changes nothing")
 			}
-			if err := os.WriteFile(found[0], []byte(tt.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.WriteFile(found[0], []byte(tt.text), 0o600))
 			if f, err := traces.OpenTask(t.Context(), dir, "x", nil); err == nil || !strings.Contains(err.Error(), found[0]) {
 				t.Errorf("OpenTask() = %v, %v, want an error that names the file", f, err)
 			}
@@ -164,9 +153,7 @@ func TestTaskThatIsTakenAwayIsNotCounted(t *testing.T) {
 		}},
 		{"counts-removed", func(t *testing.T, dir string) { removeAll(t, dir, "task_*.json") }},
 		{"folder-renamed", func(t *testing.T, dir string) {
-			if err := os.Rename(dir, dir+".old"); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.Rename(dir, dir+".old"))
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -191,8 +178,6 @@ func removeAll(t *testing.T, dir, pattern string) {
 		t.Fatalf("Glob(%s) = %v, %v, want files", pattern, found, err)
 	}
 	for _, path := range found {
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.Remove(path))
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"pgfsm/internal/test/check"
 )
 
 // readyWithin is how long pgfsm may take until it is ready.
@@ -44,14 +46,10 @@ func (g *gateway) single() place {
 func (s setup) serve(t testing.TB, upstream *process) *gateway {
 	t.Helper()
 	folder, err := os.MkdirTemp(*dir, "bench-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	for name, content := range s.files(upstream.host) { // one file each, in any order
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
 	}
 	command := exec.Command(*program, "serve", "-c", filepath.Join(folder, "pgfsm.yaml"))
 	command.Dir = folder

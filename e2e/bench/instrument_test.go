@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/internal/test/check"
 )
 
 // TestEveryPlaceAnswersRight holds the callers to the servers that they measure with.
@@ -30,9 +32,7 @@ func TestEveryPlaceAnswersRight(t *testing.T) {
 			v := variant{name: tc.name, place: tc.of.place("/mcp"), kind: tc.kind}
 			b := block{title: tc.name, callers: 3, open: tc.open, variants: []variant{v, v}, turn: 50 * time.Millisecond, rounds: 2}
 			s, err := b.run(time.Now()) // there is no time, and one round all the same
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if len(s) != 2 || len(s[0]) != 1 || len(s[1]) != 1 || len(s[0][0].took) < 3 {
 				t.Errorf("turns: %v", s)
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"text/tabwriter"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/mcp/wire"
 )
 
@@ -86,8 +87,6 @@ func (p *process) peak(t *testing.T) int64 {
 		t.Fatalf("no peak: %v", err)
 	}
 	kib, err := strconv.ParseInt(string(bytes.Fields(rest)[0]), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return kib << 10
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"pgfsm/internal/test/check"
 )
 
 var (
@@ -64,9 +66,7 @@ func measure(t *testing.T, within time.Duration, all []block) {
 		}
 		until := time.Now().Add(time.Until(end) / time.Duration(len(all)-i))
 		s, err := b.run(until)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		b.print(os.Stdout, s)
 	}
 }
@@ -85,14 +85,10 @@ func machine(t *testing.T) {
 func flush(t *testing.T) time.Duration {
 	t.Helper()
 	folder, err := os.MkdirTemp(*dir, "bench-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer os.RemoveAll(folder)
 	f, err := os.Create(filepath.Join(folder, "flush"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer f.Close()
 	var took []float64
 	for range 200 {
@@ -100,9 +96,7 @@ func flush(t *testing.T) time.Duration {
 		if _, err = f.Write(make([]byte, 4096)); err == nil {
 			err = f.Sync()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		took = append(took, float64(time.Since(begin)))
 	}
 	return time.Duration(spanOf(took).median).Round(time.Microsecond)

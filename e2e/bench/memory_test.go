@@ -5,6 +5,8 @@ import (
 	"os"
 	"testing"
 	"text/tabwriter"
+
+	"pgfsm/internal/test/check"
 )
 
 const (
@@ -52,18 +54,14 @@ func idle(t *testing.T, p *process, doors []door, n int) (before, after int64) {
 	t.Helper()
 	visit := func(d door) client {
 		c, err := openPlain(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		if _, err := c.call(echo); err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
 	for range warmSessions {
-		if err := visit(doors[0]).end(); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, visit(doors[0]).end())
 	}
 	before = p.usage().resident
 	for i := range n {

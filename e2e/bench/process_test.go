@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"pgfsm/internal/test/check"
 )
 
 // endWithin is how long a process may take to end when it is told to.
@@ -53,17 +55,11 @@ func start(t testing.TB, command *exec.Cmd) (*process, *bufio.Reader) {
 	p := &process{Cmd: command, over: make(chan error, 1)}
 	command.Stderr, command.SysProcAttr = &p.said, noOrphan()
 	stdin, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	p.stdin = stdin
 	stdout, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
+	check.NoError(t, command.Start())
 	go func() { p.over <- command.Wait() }()
 	t.Cleanup(func() { p.end(t) })
 	return p, bufio.NewReader(stdout)
@@ -73,9 +69,7 @@ func start(t testing.TB, command *exec.Cmd) (*process, *bufio.Reader) {
 func self(t testing.TB, role string, env ...string) *process {
 	t.Helper()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	command := exec.Command(exe)
 	command.Env = append(os.Environ(), append(env, roleAs+"="+role)...)
 	p, stdout := start(t, command)

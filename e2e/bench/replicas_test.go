@@ -19,6 +19,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger/postgres/pgtest"
 )
 
@@ -60,9 +61,7 @@ func newOffice(t *testing.T) *office {
 	upstream := self(t, upstreamRole)
 	file := s.serve(t, upstream).single()
 	o.file = &file
-	if err := o.cluster.Exec(t.Context(), "postgres", "CREATE DATABASE office"); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, o.cluster.Exec(t.Context(), "postgres", "CREATE DATABASE office"))
 	s.database = o.cluster.URL(pgtest.Superuser, "office")
 	if out, err := exec.Command(*program, "ledger", "init", "--ledger", s.database).CombinedOutput(); err != nil {
 		t.Fatalf("pgfsm ledger init: %v\n%s", err, out)
@@ -97,9 +96,7 @@ func (o *office) compare(title string) {
 		}
 		before := o.space()
 		s, err := b.run(time.Now().Add(*budget))
-		if err != nil {
-			o.t.Fatal(err)
-		}
+		check.NoError(o.t, err)
 		after := o.space()
 		b.printReplicas(os.Stdout, s)
 		calls := float64(after.entries-before.entries) / 2 // an allowed call has two entries
@@ -155,9 +152,7 @@ func (o *office) databaseTime() (sum time.Duration) {
 			continue
 		}
 		took, err := ticks(stat, 14, last)
-		if err != nil {
-			o.t.Fatal(err)
-		}
+		check.NoError(o.t, err)
 		sum += took
 	}
 	return sum
@@ -181,9 +176,7 @@ func millisEach(used, of time.Duration) float64 { return 1000 * used.Seconds() /
 func (o *office) takeOver() {
 	const of = " FROM requests WHERE tool = 'stuck' AND "
 	crowd, err := gather(openPlain, o.replicas[0], *stuck)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	check.NoError(o.t, err)
 	for _, c := range crowd {
 		go func() {
 			defer c.hangUp()
@@ -195,9 +188,7 @@ func (o *office) takeOver() {
 	stop, took := make(chan struct{}), make(chan []time.Duration)
 	go o.probe(stop, took)
 	killed := time.Now()
-	if err := o.gateways[0].Process.Signal(syscall.SIGKILL); err != nil {
-		o.t.Fatal(err)
-	}
+	check.NoError(o.t, o.gateways[0].Process.Signal(syscall.SIGKILL))
 	o.until("SELECT count(*) >= $1"+of+"ended <> ''", 1)
 	began := time.Now()
 	close(stop)
@@ -224,9 +215,7 @@ func (o *office) until(question string, n int) {
 	o.t.Helper()
 	for end := time.Now().Add(answerWithin); ; time.Sleep(10 * time.Millisecond) {
 		var yes bool
-		if err := o.db.QueryRow(o.t.Context(), question, n).Scan(&yes); err != nil {
-			o.t.Fatal(err)
-		}
+		check.NoError(o.t, o.db.QueryRow(o.t.Context(), question, n).Scan(&yes))
 		if yes {
 			return
 		}

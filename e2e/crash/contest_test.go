@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
@@ -163,9 +164,7 @@ func (c *contest) next(kind string) message {
 func (c *contest) tell(p *process, r round) {
 	c.Helper()
 	text, err := json.Marshal(r)
-	if err != nil {
-		c.Fatal(err)
-	}
+	check.NoError(c, err)
 	p.say(string(text))
 }
 
@@ -221,17 +220,13 @@ func (c *contest) judge(n, quorum int, run string) ledger.Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q, err := request(c.store, run)
-	if err != nil {
-		c.Fatal(err)
-	}
+	check.NoError(c, err)
 	var cast []policy.Vote
 	err = c.store.View(context.Background(), func(r ledger.Reader) (err error) {
 		cast, err = ledger.Votes(r, run)
 		return err
 	})
-	if err != nil {
-		c.Fatal(err)
-	}
+	check.NoError(c, err)
 	approved, denied := 0, 0
 	for _, v := range cast {
 		if v.Outcome == policy.VoteApprove {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
@@ -196,9 +197,7 @@ func newScene(t *testing.T, crowded bool) *scene {
 func reader(t *testing.T, url string) ledger.Store {
 	t.Helper()
 	store, err := stores.Open(url, stores.ToRead)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return store
 }
 
@@ -207,19 +206,13 @@ func tokens(t *testing.T, url string, names []string) (texts []string) {
 	t.Helper()
 	store := ledgertest.OpenURL(t, url)
 	l, err := ledger.Open(context.Background(), store, ledger.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, name := range names {
 		text, _, err := l.CreateToken(context.Background(), ledger.Local("local:root"), name, ledger.RoleApprover, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		texts = append(texts, text)
 	}
-	if err := errors.Join(l.Close(), store.Close()); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, errors.Join(l.Close(), store.Close()))
 	return texts
 }
 
@@ -328,9 +321,7 @@ func (s *scene) endLeases() {
 		_, err = conn.Exec(ctx, "UPDATE replicas SET over = true WHERE owner <> $1", s.theirs)
 		err = errors.Join(err, conn.Close(ctx))
 	}
-	if err != nil {
-		s.Fatal(err)
-	}
+	check.NoError(s, err)
 }
 
 // recovered holds the ledger to what a process has to end when it starts, and what it has to leave alone.
@@ -375,9 +366,7 @@ func (s *scene) view(do func(ledger.Reader)) {
 		do(r)
 		return nil
 	})
-	if err != nil {
-		s.Fatal(err)
-	}
+	check.NoError(s, err)
 }
 
 // look holds the ledger to what was told and called. The process is gone, and all that it said has been received.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/sqlite"
@@ -34,9 +35,7 @@ func newBench(t *testing.T) *bench {
 	texts := tokens(t, b.url, people[:1])
 	b.open()
 	c, err := b.Authenticate(context.Background(), texts[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	b.people = []ledger.Caller{c}
 	t.Cleanup(b.close)
 	return b
@@ -60,9 +59,7 @@ func (b *bench) open() {
 		b.Fatal(err)
 	}
 	b.people, b.tell, b.call = people, func(message) {}, func(run string) { b.calls[run]++ }
-	if err := b.recovers(); err != nil {
-		b.Fatal(err)
-	}
+	check.NoError(b, b.recovers())
 }
 
 func (b *bench) close() {
@@ -113,9 +110,7 @@ func (b *bench) requests() (all []ledger.Request) {
 		_, err := ledger.Verify(context.Background(), r, ledger.VerifyOptions{})
 		return err
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.NoError(b, err)
 	return all
 }
 
@@ -123,16 +118,12 @@ func (b *bench) requests() (all []ledger.Request) {
 func (b *bench) approvedRun() string {
 	b.Helper()
 	id, err := b.fresh(1)
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.NoError(b, err)
 	q, err := b.standing(id)
 	if err == nil {
 		err = b.vote(&q, b.people[0], true)
 	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.NoError(b, err)
 	return id
 }
 
@@ -151,9 +142,7 @@ func TestNoLedgerNoCall(t *testing.T) {
 				b.Skip("no program locks PostgreSQL for good")
 			}
 			db, err := sql.Open("sqlite", path)
-			if err != nil {
-				b.Fatal(err)
-			}
+			check.NoError(b, err)
 			db.SetMaxOpenConns(1)
 			if _, err := db.Exec("BEGIN IMMEDIATE"); err != nil {
 				b.Fatal(err)
@@ -263,17 +252,15 @@ func TestEachCommitBreaks(t *testing.T) {
 			b.fail = nil
 			b.close()
 			b.open() // the next process
-			check := func(when string, want stands) {
+			expect := func(when string, want stands) {
 				t.Helper()
 				if q := b.only(); q.Status != want.status || len(b.calls) > 1 || b.calls[q.RunID] != want.calls {
 					t.Errorf("%s the run is %q with the calls %v; want %q with %d", when, q.Status, b.calls, want.status, want.calls)
 				}
 			}
-			check("at first", c.next)
-			if err := b.drains(); err != nil {
-				t.Fatal(err)
-			}
-			check("at last", c.last)
+			expect("at first", c.next)
+			check.NoError(t, b.drains())
+			expect("at last", c.last)
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 )
 
@@ -192,14 +193,10 @@ func TestReadOnlyFile(t *testing.T) {
 	folder := filepath.Dir(path)
 	tokens(t, o.URL, nil)
 	for name, mode := range map[string]os.FileMode{filepath.Dir(folder): 0o755, folder: 0o755, path: 0o400} { // in any order
-		if err := os.Chmod(name, mode); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.Chmod(name, mode))
 	}
 	if os.Getuid() == 0 { // whom no permission stops
-		if err := os.Chown(path, nobody, nobody); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.Chown(path, nobody, nobody))
 	}
 	var told []message
 	p := start(t, o, func(_ *process, m message) { told = append(told, m) })

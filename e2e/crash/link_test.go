@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger/ledgertest"
 )
 
@@ -160,9 +161,7 @@ func start(t *testing.T, o order, hear func(*process, message)) *process {
 func startIn(t *testing.T, in *syscall.SysProcAttr, o order, hear func(*process, message)) *process {
 	t.Helper()
 	text, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	p := &process{t: t, cmd: exec.Command(os.Args[0], "-test.run=^$"), ended: make(chan struct{})}
 	p.cmd.SysProcAttr = in
 	p.cmd.Env = append(os.Environ(), variable+"="+string(text))
@@ -171,9 +170,7 @@ func startIn(t *testing.T, in *syscall.SysProcAttr, o order, hear func(*process,
 		t.Fatal(err)
 	}
 	messages, theirs, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	p.cmd.ExtraFiles = []*os.File{theirs}
 	err = p.cmd.Start()
 	theirs.Close()

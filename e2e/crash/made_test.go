@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/stores"
@@ -53,7 +54,5 @@ func TestLogIsMadeOnce(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/postgres/pgtest"
 	"pgfsm/traces/ledger/stores"
@@ -61,9 +62,7 @@ func (b *bed) configure(dir, url string) {
 		"allowlist.json": `{"up": ["free", "counted", "held", "two", "brief"]}`,
 	}
 	for name, text := range files { // in any order
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			b.t.Fatal(err)
-		}
+		check.NoError(b.t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 }
 
@@ -91,16 +90,12 @@ func newBed(t *testing.T) (*bed, *crowd) {
 		c.approvers = append(c.approvers, b.person(approverName(i), ledger.RoleApprover))
 	}
 	store, err := stores.Open(b.url, stores.ToRead)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() { store.Close() })
 	b.store, b.up.look = store, b.look
 	for i, skew := range skews {
 		g := &gateway{t: t, binary: b.binary, clock: skew, dir: filepath.Join(b.dir, fmt.Sprintf("gateway-%d", i))}
-		if err := os.Mkdir(g.dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.Mkdir(g.dir, 0o700))
 		b.configure(g.dir, b.db.client())
 		g.start()
 		b.gateways = append(b.gateways, g)
@@ -138,9 +133,7 @@ func (b *bed) person(name, role string) *person {
 	p := &person{name: name, role: role}
 	p.limit.Store(3)
 	made, err := b.newToken(role, name)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	check.NoError(b.t, err)
 	p.token.Store(made)
 	return p
 }

@@ -14,6 +14,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"pgfsm/internal/test/check"
 )
 
 // repository is the root of the module, as seen from this package.
@@ -57,15 +59,11 @@ func build(t *testing.T) (path string) {
 	replace := make(map[string]string)
 	add := func(path, text string) {
 		file := filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		replace[path] = file
 	}
 	root, err := filepath.Abs(repository)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() && (d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && path != root) {
 			return cmp.Or[error](err, fs.SkipDir)
@@ -83,17 +81,11 @@ func build(t *testing.T) (path string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	overlay, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	list, path := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "pgfsm")
-	if err := os.WriteFile(list, overlay, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(list, overlay, 0o600))
 	cmd := exec.Command("go", "build", "-overlay", list, "-o", path, "./cmd/pgfsm")
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 )
 
@@ -307,8 +308,6 @@ func (c *checker) nothingLeft() {
 func (b *bed) recorded(t *testing.T, h *history) *checker {
 	t.Helper()
 	c := &checker{history: h, arrivals: b.up.arrivals}
-	if err := b.look(context.Background(), c.reads); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, b.look(context.Background(), c.reads))
 	return c
 }

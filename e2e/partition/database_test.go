@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger/postgres/pgtest"
 )
 
@@ -50,9 +51,7 @@ func (d *database) client() string {
 // must fails the test.
 func (d *database) must(err error) {
 	d.t.Helper()
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	check.NoError(d.t, err)
 }
 
 // failsOver lets the standby take the primary's place. A primary that is isolated still answers, but its commits wait for a standby that

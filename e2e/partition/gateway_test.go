@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"pgfsm/internal/test/check"
 )
 
 // startWithin bounds how long a gateway may take to listen, on a machine that is busy with other things and with the database away.
@@ -49,16 +51,12 @@ func (g *gateway) start() {
 	g.t.Helper()
 	g.starts++
 	log, err := os.OpenFile(filepath.Join(g.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	check.NoError(g.t, err)
 	cmd := exec.Command(g.binary, "serve", "-c", filepath.Join(g.dir, "pgfsm.yaml"), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
 	cmd.Env = append(os.Environ(), clockVariable+"="+g.clock.String())
 	cmd.Stderr, cmd.SysProcAttr = log, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	check.NoError(g.t, err)
 	g.process, g.ended = cmd, make(chan struct{})
 	started := make(chan error)
 	go func(ended chan struct{}) { // the system ends the process with the thread that started it: this goroutine keeps its thread
@@ -84,9 +82,7 @@ func (g *gateway) start() {
 		cmd.Wait() // how it ended is in its state
 		g.on.Store(nil)
 	}(g.ended)
-	if err := <-started; err != nil {
-		g.t.Fatal(err)
-	}
+	check.NoError(g.t, <-started)
 }
 
 // gone reports whether the process has ended.

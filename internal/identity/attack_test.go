@@ -18,6 +18,7 @@ import (
 
 	"pgfsm/internal/identity"
 	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 )
 
@@ -302,9 +303,7 @@ func TestKeysThatMustNotVerify(t *testing.T) {
 				Keys []claims `json:"keys"`
 			}
 			raw, _ := json.Marshal(rig.KeySet())
-			if err := json.Unmarshal(raw, &doc); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, json.Unmarshal(raw, &doc))
 			for name, value := range tc.change { // in any order
 				doc.Keys[1][name] = value
 				if value == nil {

@@ -14,6 +14,7 @@ import (
 
 	"pgfsm/internal/identity"
 	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/web"
 	"pgfsm/policy"
 )
@@ -39,9 +40,7 @@ func TestActors(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			for range 2 { // the second time from the cache
 				c, err := rig.agent(t, rig.Sign(tc.claims))
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, err)
 				want := &policy.Identity{Kind: tc.kind, Client: tc.client}
 				if tc.forPerson != "" {
 					want.OnBehalfOf = policy.SubjectName(rig.Issuer, tc.forPerson)
@@ -171,9 +170,7 @@ func TestGroups(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c, err := rig.agent(t, rig.Sign(tc.claims))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if diff := cmp.Diff(tc.want, c.Identity.Groups); diff != "" {
 				t.Error(diff)
 			}
@@ -205,9 +202,7 @@ func TestClaims(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c, err := rig.agent(t, rig.Sign(claims{"department": tc.department, "org": claims{"team": "emea"}}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			want := []policy.Claim{{Name: "team", Value: "emea"}}
 			if tc.known {
 				want = slices.Insert(want, 0, policy.Claim{Name: "department", Value: tc.department.(string)})
@@ -324,9 +319,7 @@ func TestIDTokens(t *testing.T) {
 	rig := newRig(t)
 	signedIn := rig.clock.Add(-time.Minute)
 	their, err := oidc.NewProvider(oidc.ClientContext(t.Context(), rig.Client()), rig.Issuer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	verifier := their.Verifier(&oidc.Config{ClientID: "cli", Now: rig.Now})
 	for _, tc := range []struct {
 		name   string

@@ -8,6 +8,7 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/identity"
 	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/web"
 	"pgfsm/policy"
 )
@@ -19,9 +20,7 @@ func fuzzed(f *testing.F) (*identitytest.Provider, web.Authenticator) {
 	providers, err := identity.New(identity.Options{Client: p.Client(), Issuers: []identity.Issuer{{
 		URL: p.Issuer, Groups: "/groups", Claims: []identity.ClaimPath{{Name: "team", Path: "/org/team"}}, People: []string{"cli"},
 	}}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	check.NoError(f, err)
 	return p, providers.Agents(func(*http.Request) []string { return []string{endpoint} }, nil)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"pgfsm/internal/identity"
 	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/web"
 	"pgfsm/policy"
 )
@@ -57,9 +58,7 @@ func (rig *rig) with(t *testing.T, issuers ...identity.Issuer) *identity.Provide
 	providers, err := identity.New(identity.Options{
 		Issuers: issuers, Client: rig.Client(), Log: slog.New(slog.NewTextHandler(&rig.log, nil)), Now: func() time.Time { return rig.clock },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return providers
 }
 

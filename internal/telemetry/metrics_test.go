@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"pgfsm/internal/telemetry"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/tool"
 )
 
@@ -21,9 +22,7 @@ import (
 func full(t *testing.T) *telemetry.Metrics {
 	t.Helper()
 	m, err := telemetry.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	m.Served(telemetry.Operation{Method: "tools/list", Took: time.Second})
 	m.Called(telemetry.Operation{Method: "tools/call", Server: "s", Tool: "t", ErrorType: "tool_error", Took: time.Second})
 	m.Decided("deny", "policy")
@@ -35,9 +34,7 @@ func full(t *testing.T) *telemetry.Metrics {
 		m.Bundle(func() string { return "sha256:1" }), m.Pending(func(context.Context) (int64, error) { return 3, nil }),
 		m.ServerSessions(func() (open, most int) { return 2, 64 }),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 	}
 	return m
 }
@@ -80,12 +77,8 @@ func TestNames(t *testing.T) {
 // TestUnreadable: a value that cannot be read is missing; the others are there.
 func TestUnreadable(t *testing.T) {
 	m, err := telemetry.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Pending(func(context.Context) (int64, error) { return 0, errors.New("the ledger is away") }); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
+	check.NoError(t, m.Pending(func(context.Context) (int64, error) { return 0, errors.New("the ledger is away") }))
 	m.Decided("allow", "")
 	if text := written(t, m); strings.Contains(text, "pgfsm_approvals_pending") || !strings.Contains(text, "pgfsm_calls_total") {
 		t.Errorf("metrics:\n%s", text)
@@ -118,9 +111,7 @@ func TestDocsNameTheMetrics(t *testing.T) {
 	}
 	for _, file := range []string{"monitoring.md", "alerts.yaml", "dashboard.json"} {
 		text, err := os.ReadFile(filepath.Join(operate, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		for _, name := range regexp.MustCompile(`\b(?:mcp_(?:server|client)|pgfsm)_[a-z_]+_(?:total|seconds(?:_bucket|_count)?|pending|info)\b`).FindAllString(string(text), -1) {
 			if !slices.Contains(families, strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_count")) {
 				t.Errorf("%s names %s, which is no metric", file, name)
@@ -137,13 +128,9 @@ func TestDocsNameTheMetrics(t *testing.T) {
 // TestAlerts: the alert rules fire when they should, and only then. The page says what to do about each.
 func TestAlerts(t *testing.T) {
 	rules, err := os.ReadFile(filepath.Join(operate, "alerts.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	page, err := os.ReadFile(filepath.Join(operate, "monitoring.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, m := range regexp.MustCompile(`(?m)- alert: (\w+)`).FindAllStringSubmatch(string(rules), -1) {
 		if !strings.Contains(string(page), "| `"+m[1]+"` |") {
 			t.Errorf("monitoring.md does not say what to do about %s", m[1])

@@ -21,6 +21,7 @@ import (
 
 	"pgfsm/internal/telemetry"
 	"pgfsm/internal/telemetry/otlptest"
+	"pgfsm/internal/test/check"
 )
 
 // begun is a time that no clock gave.
@@ -30,9 +31,7 @@ var begun = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 func tracer(t *testing.T, to telemetry.OTLP) (*telemetry.Tracer, func()) {
 	t.Helper()
 	tr, err := telemetry.NewTracer(to, "v1", strings.Clone, func(line string) { t.Error(line) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return tr, func() {
 		t.Helper()
 		if err := tr.Shutdown(t.Context()); err != nil {
@@ -248,9 +247,7 @@ func TestEnvironmentDecidesNothing(t *testing.T) {
 	tls := httptest.NewTLSServer(nil)
 	tls.Close()
 	certificate := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tls.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tls.Certificate().Raw}), 0o600))
 	for name, value := range map[string]string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT": away.URL, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": away.URL + "/x", "OTEL_EXPORTER_OTLP_HEADERS": "x-added=1",
 		"OTEL_EXPORTER_OTLP_TRACES_HEADERS": "x-added=1", "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip", "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION": "gzip",
@@ -314,9 +311,7 @@ func TestBadCollectors(t *testing.T) {
 				defer mu.Unlock()
 				lines = append(lines, line)
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			const many = 20_000 // more than the queue has places; none of them waits
 			for range many {
 				tr.Called(tr.NewCall(), nil, telemetry.Operation{Method: "tools/call", Begun: begun})

@@ -7,15 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/web"
 )
 
 // post sends a request and returns its response.
 func (c *client) post(path, fields, body string) (*http.Response, error) {
 	c.t.Helper()
-	if err := c.c.SetDeadline(time.Now().Add(patience)); err != nil {
-		c.t.Fatal(err)
-	}
+	check.NoError(c.t, c.c.SetDeadline(time.Now().Add(patience)))
 	if _, err := io.WriteString(c.c, "POST "+path+" HTTP/1.1\r\nHost: x\r\n"+fields+"\r\n"+body); err != nil {
 		return nil, err
 	}
@@ -89,9 +88,7 @@ func TestAPlaceThatBecomesIdle(t *testing.T) {
 	if _, err := io.WriteString(busy.c, "1"); err != nil { // the request ends, and the connection stays open
 		t.Fatal(err)
 	}
-	if err := next.c.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, next.c.SetDeadline(time.Now().Add(patience)))
 	if resp, err := http.ReadResponse(next.in, nil); err != nil || resp.StatusCode != http.StatusOK {
 		t.Errorf("%v, %v", resp, err)
 	}

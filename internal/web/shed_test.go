@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/web"
 )
 
@@ -42,9 +43,7 @@ func (l announcing) Accept() (net.Conn, error) {
 func serving(t *testing.T, connections int, change ...func(*http.Server)) *rig {
 	t.Helper()
 	on, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	s := &http.Server{Handler: web.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if caller := r.Header.Get("Authorization"); caller != "" {
 			web.Authenticated(r.Context(), caller)
@@ -89,9 +88,7 @@ type client struct {
 func dial(t *testing.T, at *rig) *client {
 	t.Helper()
 	c, err := (&net.Dialer{Timeout: patience}).DialContext(context.Background(), "tcp", at.at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return &client{t, at, c, bufio.NewReader(c)}
 }
@@ -99,9 +96,7 @@ func dial(t *testing.T, at *rig) *client {
 // asks sends a request and reports whether it was answered; if not, the connection was closed.
 func (c *client) asks(path, more string) bool {
 	c.t.Helper()
-	if err := c.c.SetDeadline(time.Now().Add(patience)); err != nil {
-		c.t.Fatal(err)
-	}
+	check.NoError(c.t, c.c.SetDeadline(time.Now().Add(patience)))
 	if _, err := io.WriteString(c.c, "GET "+path+" HTTP/1.1\r\nHost: x\r\n"+more+"\r\n"); err != nil {
 		return false
 	}
@@ -173,9 +168,7 @@ func TestWhoIsShed(t *testing.T) {
 				t.Fatal("one more is not answered")
 			}
 			shed := all[tt.want]
-			if err := shed.c.SetReadDeadline(time.Now().Add(patience)); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, shed.c.SetReadDeadline(time.Now().Add(patience)))
 			if b, err := shed.in.ReadByte(); err == nil || os.IsTimeout(err) {
 				t.Errorf("connection %s was not closed: %q, %v", strconv.Itoa(tt.want), b, err)
 			}
@@ -204,9 +197,7 @@ func TestRequestsUnderWayAreKept(t *testing.T) {
 		t.Fatalf("%v, %v", resp, err)
 	}
 	next := dial(t, at)
-	if err := next.c.SetDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, next.c.SetDeadline(time.Now().Add(100*time.Millisecond)))
 	if _, err := io.WriteString(next.c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -214,9 +205,7 @@ func TestRequestsUnderWayAreKept(t *testing.T) {
 		t.Fatalf("it is answered: %q", b)
 	}
 	_ = busy.c.Close()
-	if err := next.c.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, next.c.SetDeadline(time.Now().Add(patience)))
 	if resp, err := http.ReadResponse(next.in, nil); err != nil || resp.StatusCode != http.StatusOK {
 		t.Errorf("%v, %v", resp, err)
 	}
@@ -225,9 +214,7 @@ func TestRequestsUnderWayAreKept(t *testing.T) {
 // stall sends a request without its body, and returns once the handler waits for it.
 func stall(c *client, caller string) *client {
 	c.t.Helper()
-	if err := c.c.SetDeadline(time.Now().Add(patience)); err != nil {
-		c.t.Fatal(err)
-	}
+	check.NoError(c.t, c.c.SetDeadline(time.Now().Add(patience)))
 	const request = "POST /read HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nExpect: 100-continue\r\n"
 	if _, err := io.WriteString(c.c, request+caller+"\r\n"); err != nil {
 		c.t.Fatal(err)
@@ -281,9 +268,7 @@ func TestBodiesThatArrived(t *testing.T) {
 	}
 	_ = stall(dial(t, at), token)
 	_, _ = busy.in.Discard(busy.in.Buffered())
-	if err := busy.c.SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, busy.c.SetReadDeadline(time.Now().Add(10*time.Millisecond)))
 	if _, err := busy.in.ReadByte(); !os.IsTimeout(err) {
 		t.Errorf("the connection of a request under way was closed: %v", err)
 	}

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/web"
 )
 
@@ -92,13 +93,9 @@ func servingTLS(t *testing.T, clients *authority) *tlsRig {
 		rig.write(rig.files.ClientCA, clients.pem())
 	}
 	files, err := web.NewTLS(rig.files, func(err error) { rig.reported = append(rig.reported, err.Error()) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	on, err := files.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if at := web.Origin(on); at != "https://"+on.Addr().String() {
 		t.Errorf("the origin is %s", at)
 	}
@@ -183,9 +180,7 @@ func TestClientCertificates(t *testing.T) {
 	rig := servingTLS(t, clients)
 	pair := func(a *authority) tls.Certificate {
 		c, err := tls.X509KeyPair(a.leaf("ci-agent"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		return c
 	}
 	if name, err := rig.get(rig.client("first.test", pair(clients))); err != nil || name != "ci-agent" {
@@ -220,9 +215,7 @@ func TestTLSFilesChange(t *testing.T) {
 	rig.write(rig.files.Key, []byte("no key"))
 	want(rig.client("second-name.test"), true, 1)
 	want(rig.client("second-name.test"), true, 1)
-	if err := os.Remove(rig.files.Cert); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.Remove(rig.files.Cert))
 	want(rig.client("second-name.test"), true, 2)
 	rig.use("third-and-last.test")
 	want(rig.client("third-and-last.test"), true, 2)
@@ -233,9 +226,7 @@ func TestClientAuthorityChanges(t *testing.T) {
 	clients := newAuthority(t, "clients")
 	rig := servingTLS(t, clients)
 	own, err := tls.X509KeyPair(clients.leaf("ci-agent"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	config := &tls.Config{
 		RootCAs: x509.NewCertPool(), ServerName: "first.test", Certificates: []tls.Certificate{own}, ClientSessionCache: tls.NewLRUClientSessionCache(1),
 	}
@@ -245,9 +236,7 @@ func TestClientAuthorityChanges(t *testing.T) {
 		config.MaxVersion = version
 		for range 2 {
 			conn, err := tls.Dial("tcp", rig.at, config)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
 				t.Error(err)
 			}
@@ -270,9 +259,7 @@ func TestClientAuthorityChanges(t *testing.T) {
 func TestHandshakesThatNeverBegin(t *testing.T) {
 	rig := servingTLS(t, nil)
 	silent, err := net.Dial("tcp", rig.at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer silent.Close()
 	if _, err := rig.get(rig.client("first.test")); err != nil {
 		t.Error(err)
@@ -283,15 +270,11 @@ func TestHandshakesThatNeverBegin(t *testing.T) {
 func TestNewTLSRefusesOthersFiles(t *testing.T) {
 	rig := servingTLS(t, newAuthority(t, "clients"))
 	for _, path := range []string{rig.files.Cert, rig.files.Key, rig.files.ClientCA} {
-		if err := os.Chmod(path, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.Chmod(path, 0o666))
 		if _, err := web.NewTLS(rig.files, nil); err == nil || !strings.HasPrefix(err.Error(), path+": ") || !strings.Contains(err.Error(), "chmod go-w") {
 			t.Errorf("NewTLS() with a writable %s = %v, want its name and chmod go-w", filepath.Base(path), err)
 		}
-		if err := os.Chmod(path, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.Chmod(path, 0o600))
 	}
 }
 

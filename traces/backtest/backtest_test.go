@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
 	"pgfsm/policy/risk"
@@ -202,13 +203,9 @@ func traceOf(t *testing.T, m *states.Machine, run *states.Run) *traces.Trace {
 	t.Helper()
 	var steps statestest.Memory
 	outcome, err := m.Advance(t.Context(), run, statestest.NewWorld().Door(), &steps)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	doc := tracestest.Doc{}
-	if err := json.Unmarshal(canonical.MustMarshal(traces.NewHeader(m, run)), &doc.Members); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, json.Unmarshal(canonical.MustMarshal(traces.NewHeader(m, run)), &doc.Members))
 	doc.Members["outcome"] = canonical.MustMarshal(outcome)
 	for _, s := range steps.Steps {
 		doc.Steps = append(doc.Steps, tracestest.Members{
@@ -217,13 +214,9 @@ func traceOf(t *testing.T, m *states.Machine, run *states.Run) *traces.Trace {
 		})
 	}
 	text, err := doc.Seal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	trace, err := traces.Read(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return trace
 }
 
@@ -232,9 +225,7 @@ func comparer(t *testing.T) *backtest.Comparer {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"old.yaml": firstPolicy, "policy.yaml": otherPolicy, "risk.yaml": otherRisk} { // in any order
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	c := &backtest.Comparer{Replayer: traces.NewReplayer(statestest.MustMachine(t), nil)}
 	var err error

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
 	"pgfsm/states"
@@ -47,19 +48,13 @@ func TestCompareOfAnIdentity(t *testing.T) {
 			dir := t.TempDir()
 			file := func(name, text string) string {
 				path := filepath.Join(dir, name)
-				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 				return path
 			}
 			before, err := backtest.ReadJudge(file("old.yaml", "version: 1\npolicies: [{id: all, effect: allow}]\n"), os.ReadFile)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			after, err := backtest.ReadJudge(file("new.yaml", "version: 1\npolicies:\n  - {id: new, when: \""+tt.draft+"\", effect: allow}\n"), os.ReadFile)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			comparer := backtest.Comparer{Old: before, New: after, Replayer: traces.NewReplayer(machine, nil)}
 			r := backtest.NewReport([]backtest.Call{comparer.Compare("one", trace, nil)})
 			if len(tt.unknown) > 0 {

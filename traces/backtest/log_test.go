@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/ruling"
 	"pgfsm/states/statestest"
@@ -24,9 +25,7 @@ func TestCompareLog(t *testing.T) {
 	replayer := traces.NewReplayer(statestest.MustMachine(t), nil)
 	old := ledgertest.Holding(2).Policy
 	draft, err := backtest.ReadDraft("version: 1\npolicies:\n  - {id: none, effect: allow}\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	c := &backtest.Comparer{Old: ruling.NewJudge(old, nil), New: ruling.NewJudge(draft, nil), Replayer: replayer}
 	got, err := c.CompareLog(t.Context(), l, "", backtest.ForDraft)
 	if err != nil || got.Traces != 1 || got.Judged != 1 || got.Partial || got.Since != held.At || len(got.Changed) != 1 {

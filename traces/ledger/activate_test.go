@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 )
@@ -19,13 +20,9 @@ func TestActivate(t *testing.T) {
 	d := newDesk(t)
 	d.approved(nil)
 	admin := presented(t, d, "root", ledger.RoleAdmin)
-	if err := d.Activate(context.Background(), active, ledger.Why{Cause: ledger.CauseStart}); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, d.Activate(context.Background(), active, ledger.Why{Cause: ledger.CauseStart}))
 	why := ledger.Why{Cause: ledger.CauseReload, By: &admin, Previous: active.Digest(), Changed: []string{"limits"}}
-	if err := d.Activate(context.Background(), next, why); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, d.Activate(context.Background(), next, why))
 	d.forge(t, []forgery{
 		{"as-recorded", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			for i, want := range []string{
@@ -80,12 +77,8 @@ func TestActivateRefused(t *testing.T) {
 func presented(t *testing.T, d *desk, name, role string) ledger.Caller {
 	t.Helper()
 	text, _, err := d.CreateToken(t.Context(), ledger.Local("local:root"), name, role, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	who, err := d.Authenticate(t.Context(), text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return who
 }

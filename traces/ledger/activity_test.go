@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
 )
@@ -51,9 +52,7 @@ func TestWaits(t *testing.T) {
 	denial.Approve, denial.Reason = false, "no"
 	f.Cast(denial)
 	back := f.HoldBy("local:"+carol, ledgertest.Holding(1))
-	if err := f.Withdraw(t.Context(), back.RunID, ledger.Local("local:"+carol)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, f.Withdraw(t.Context(), back.RunID, ledger.Local("local:"+carol)))
 	oldest := f.Hold(1)
 	f.Clock.Add(time.Minute)
 	f.Hold(1)
@@ -105,9 +104,7 @@ func TestActivityIsBounded(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			a := activity(f, time.Hour)
 			n := 0
 			for _, c := range a.Counts {

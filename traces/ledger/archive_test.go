@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
@@ -31,18 +32,14 @@ func archive(t testing.TB) (path string) {
 	if len(archived.text) == 0 {
 		t.Fatal("the archive could not be made")
 	}
-	if err := os.WriteFile(path, archived.text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(path, archived.text, 0o600))
 	return path
 }
 
 func makeArchive(t testing.TB) []byte {
 	t.Helper()
 	text, err := os.ReadFile(onDisk(t, (*desk).fill))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return text
 }
 
@@ -52,9 +49,7 @@ func onDisk(t testing.TB, record func(*desk)) string {
 	path := filepath.Join(t.TempDir(), "pgfsm.db")
 	d, _ := deskInFile(t, path, ledgertest.NewClock(t))
 	record(d)
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, d.Close())
 	return path
 }
 
@@ -63,13 +58,9 @@ func (d *desk) fill() {
 	d.TB.Helper()
 	ctx := context.Background()
 	erin, _, err := d.CreateToken(ctx, ledger.Local("local:root"), "erin", ledger.RoleAuditor, "2026-12-01T00:00:00Z")
-	if err != nil {
-		d.TB.Fatal(err)
-	}
+	check.NoError(d.TB, err)
 	who, err := d.Authenticate(ctx, erin)
-	if err != nil {
-		d.TB.Fatal(err)
-	}
+	check.NoError(d.TB, err)
 	if _, err := d.RevokeToken(ctx, ledger.Local("local:root"), who.TokenID); err != nil {
 		d.TB.Fatal(err)
 	}
@@ -153,9 +144,7 @@ func (d *desk) crashing() {
 func verify(t testing.TB, path string, o ledger.VerifyOptions) (report ledger.Report, err error) {
 	t.Helper()
 	store, err := sqlite.OpenReadOnly(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer store.Close()
 	err = store.View(context.Background(), func(r ledger.Reader) error {
 		var err error
@@ -169,11 +158,7 @@ func verify(t testing.TB, path string, o ledger.VerifyOptions) (report ledger.Re
 func look(t testing.TB, path string, do func(ledger.Reader) error) {
 	t.Helper()
 	store, err := sqlite.OpenReadOnly(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer store.Close()
-	if err := store.View(context.Background(), do); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, store.View(context.Background(), do))
 }

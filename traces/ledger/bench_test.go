@@ -13,6 +13,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
 	"pgfsm/states"
@@ -41,9 +42,7 @@ func newOffice(tb testing.TB, path string) *office {
 	listed, err := states.DecodeShared(canonical.MustSorted(&states.ToolsListed{
 		Happened: "tools_listed", Servers: statestest.Listings(statestest.Page),
 	}))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	allows := statestest.Content()
 	allows.Policy = statestest.Policies(rules.Policy{ID: "reads", Effect: rules.Allow, Reason: "Reading is fine."})
 	o := &office{listed: listed, allows: statestest.MustBundle(allows, nil), holds: statestest.MustBundle(ledgertest.Holding(1), nil)}
@@ -184,9 +183,7 @@ func newTen(b *testing.B, path string, takes time.Duration) *ten {
 	err := t.do("CREATE TABLE requests (id INTEGER PRIMARY KEY, status TEXT, args TEXT)",
 		"CREATE TABLE decisions (id INTEGER PRIMARY KEY, request INTEGER, outcome TEXT)",
 		"CREATE TABLE events (id INTEGER PRIMARY KEY, request INTEGER, type TEXT, payload TEXT)")
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.NoError(b, err)
 	return t
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -283,9 +284,7 @@ func TestSessionsOfPeopleOfProviders(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDesk(t)
 			secret, err := d.SignInAs(ctx, person(eve, ledger.RoleApprover), c.auth)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			d.Clock.Add(c.after)
 			who := mustSession(t, d, secret, true)
 			want := person(eve)
@@ -315,9 +314,7 @@ func TestRefusedAccessIsBounded(t *testing.T) {
 	d := newDesk(t)
 	refuse := func(actor, scope string) {
 		t.Helper()
-		if err := d.RefusedAccess(context.Background(), actor, "/mcp", scope); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, d.RefusedAccess(context.Background(), actor, "/mcp", scope))
 	}
 	for range 3 {
 		refuse(app, "mcp:call")
@@ -389,9 +386,7 @@ func TestVerifyJudgesBlocks(t *testing.T) {
 	err := d.Pass(context.Background(), ledger.Passage{
 		By: ledger.Caller{Name: app, Roles: []string{ledger.RoleAgent}}, Server: "files", Direction: ledger.ToServer, Method: "ping",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	id, s := d.hold(asksFor(issuer + "#fay"))
 	d.Clock.Set(t, inTime)
 	d.vote(id, person(eve, ledger.RoleApprover), true)
@@ -461,9 +456,7 @@ func TestRowsOfBlocksFollowTheirEvents(t *testing.T) {
 			d := newDesk(t)
 			d.block("eve")
 			ctx, store := context.Background(), d.store
-			if err := store.Update(ctx, c.change); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, store.Update(ctx, c.change))
 			d.Look(func(r ledger.Reader) error {
 				var fault *ledger.Fault
 				for what, err := range map[string]error{"Verify": second(ledger.Verify(ctx, r, ledger.VerifyOptions{})), "VerifyOpen": ledger.VerifyOpen(ctx, r)} { // in any order
@@ -474,9 +467,7 @@ func TestRowsOfBlocksFollowTheirEvents(t *testing.T) {
 				return nil
 			})
 			err := store.Update(ctx, func(tx ledger.Tx) error { return second(ledger.Rebuild(ctx, tx, tx)) })
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			ledgertest.Verify(t, store, nil)
 		})
 	}

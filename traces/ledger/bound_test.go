@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
@@ -94,9 +95,7 @@ func TestBoundTampered(t *testing.T) {
 			c := newDesk(t)
 			q := c.Hold(1)
 			tt.change(&q)
-			if err := c.store.Update(context.Background(), func(tx ledger.Tx) error { return tx.PutRequest(q) }); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, c.store.Update(context.Background(), func(tx ledger.Tx) error { return tx.PutRequest(q) }))
 			if b, err := c.bound(q.RunID); !errors.Is(err, traces.ErrTampered) {
 				t.Errorf("BoundOf() = %+v, %v, want %v", b, err, traces.ErrTampered)
 			}

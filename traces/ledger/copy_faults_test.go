@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
@@ -19,9 +20,7 @@ func inMemory(t *testing.T) (*ledgertest.Store, checkpoint.Checkpoint) {
 	t.Helper()
 	path, _, _ := prunedArchive(t)
 	m, mv := ledgertest.NewStore(t), moving(t)
-	if err := ledger.Copy(t.Context(), inFile(t, path), m, mv); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, ledger.Copy(t.Context(), inFile(t, path), m, mv))
 	return m, ledgertest.State(t, m)
 }
 
@@ -56,9 +55,7 @@ func TestCopyFails(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		if err := ledger.Copy(t.Context(), from, to, m); err != nil {
 			t.Errorf("again: Copy() = %v", err)
 		}
@@ -117,9 +114,7 @@ func TestCopyRefuses(t *testing.T) {
 		process := from.Open()
 		running(t, process)
 		process.Crash()
-		if err := ledger.Copy(t.Context(), from, to, moving(t)); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, ledger.Copy(t.Context(), from, to, moving(t)))
 		clock := ledgertest.NewClock(t)
 		clock.Set(t, afterwards)
 		d := &desk{ledgertest.Open(t, to, clock), nil}
@@ -183,9 +178,7 @@ func TestClosedLedger(t *testing.T) {
 	clock := ledgertest.NewClock(t)
 	clock.Set(t, afterwards)
 	d := &desk{ledgertest.Open(t, source.Open(), clock), nil}
-	if err := ledger.Copy(t.Context(), source, ledgertest.NewStore(t), moving(t)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, ledger.Copy(t.Context(), source, ledgertest.NewStore(t), moving(t)))
 	closed := ledgertest.State(t, source)
 	writes := map[string]func(ctx context.Context) error{
 		"pass": func(ctx context.Context) error {
@@ -246,9 +239,7 @@ func TestVerifyNamesAForgedEnd(t *testing.T) {
 func TestTheSourceCannotGoOnInSecret(t *testing.T) {
 	source, _ := inMemory(t)
 	target := ledgertest.NewStore(t)
-	if err := ledger.Copy(t.Context(), source, target, moving(t)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, ledger.Copy(t.Context(), source, target, moving(t)))
 	secret := target.Copy(t) // as if ledger.continued were in the source, to the byte
 	var states [2]checkpoint.Checkpoint
 	for i, s := range []*ledgertest.Store{target, secret} {

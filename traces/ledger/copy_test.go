@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
@@ -37,9 +38,7 @@ var kinds = map[string]func(testing.TB) ledger.Store{
 func inFile(tb testing.TB, path string) ledger.Store {
 	tb.Helper()
 	s, err := sqlite.Open(path, sqlite.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			tb.Error(err)
@@ -53,9 +52,7 @@ func clone(tb testing.TB, path string) string {
 	tb.Helper()
 	text, err := os.ReadFile(path)
 	to := filepath.Join(tb.TempDir(), "pgfsm.db")
-	if err := errors.Join(err, os.WriteFile(to, text, 0o600)); err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, errors.Join(err, os.WriteFile(to, text, 0o600)))
 	return to
 }
 
@@ -71,16 +68,12 @@ func prunedArchive(tb testing.TB) (path, held, approved string) {
 		approved, _ = d.approved(nil)
 	})
 	s, err := sqlite.Open(path, sqlite.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	err = s.Update(context.Background(), func(tx ledger.Tx) error {
 		return errors.Join(tx.SetDelivered("hook-1", 7), tx.SetDelivered("hook-2", 9),
 			tx.PutDelivery(ledger.Delivery{Entry: 9, Hook: "hook-2", Next: afterwards, State: "waiting", Attempts: 2, Error: "status 500"}))
 	})
-	if err := errors.Join(err, s.Close()); err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, errors.Join(err, s.Close()))
 	return path, held, approved
 }
 

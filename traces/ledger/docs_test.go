@@ -10,15 +10,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"pgfsm/internal/test/check"
 )
 
 // eventsOfTheManual returns the members of each type of event in the manual's table.
 func eventsOfTheManual(t *testing.T) map[Type][]string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/reference/record-format.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	_, table, _ := strings.Cut(string(page), "<!-- events -->")
 	table, _, _ = strings.Cut(table, "<!-- end -->")
 	told := make(map[Type][]string)
@@ -46,9 +46,7 @@ func TestEventsOfTheManual(t *testing.T) {
 	told := eventsOfTheManual(t)
 	for _, kind := range Types() {
 		p, err := newPayload(kind)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		if want := membersOf(reflect.TypeOf(p).Elem()); !slices.Equal(told[kind], want) {
 			t.Errorf("the manual says that %s has %q, it has %q", kind, told[kind], want)
 		}
@@ -62,9 +60,7 @@ func TestEventsOfTheManual(t *testing.T) {
 // TestSecondVerifierKnowsTheEvents compares the events that the verifier in JavaScript knows with the manual's table.
 func TestSecondVerifierKnowsTheEvents(t *testing.T) {
 	script, err := os.ReadFile("checkpoint/testdata/log.mjs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	known := make(map[Type][]string)
 	for _, row := range regexp.MustCompile(`(?m)^  "([a-z]+\.[a-z]+)": "(.*)",$`).FindAllStringSubmatch(string(script), -1) {
 		known[Type(row[1])] = slices.Sorted(slices.Values(strings.Fields(row[2])))
@@ -77,15 +73,11 @@ func TestSecondVerifierKnowsTheEvents(t *testing.T) {
 // TestSecondVerifierKnowsTheSteps compares the commands, events and facts that the verifier in JavaScript knows with the manual's tables.
 func TestSecondVerifierKnowsTheSteps(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/trace-format.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	_, tables, _ := strings.Cut(string(page), "## Commands, events and facts")
 	tables, _, _ = strings.Cut(tables, "What the digests in facts")
 	script, err := os.ReadFile("checkpoint/testdata/trace.mjs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	told, known := make(map[string]string), make(map[string]string)
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|(?: `[a-z_]+` \\|)? (.*) \\|$").FindAllStringSubmatch(tables, -1) {
 		told[row[1]] = strings.NewReplacer("`", "", ",", "").Replace(row[2])

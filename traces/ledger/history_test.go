@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
 	"pgfsm/states"
@@ -176,9 +177,7 @@ func TestHistorySums(t *testing.T) {
 			keep := &statestest.Memory{}
 			both := recorders{rec, keep}
 			o, err := d.Machine.Advance(context.Background(), run, rec.Door(s.Entry()), both)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if failed := o.Code == policy.CodePolicyFailed; failed != (c.want == "" || c.unfit) {
 				t.Errorf("outcome %+v", o)
 			}
@@ -210,9 +209,7 @@ func readOf(t *testing.T, m *statestest.Memory) *states.HistoryRead {
 	t.Helper()
 	for _, s := range m.Steps {
 		ev, err := states.DecodeEvent(s.Event)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		if read, ok := ev.(*states.HistoryRead); ok {
 			return read
 		}
@@ -331,9 +328,7 @@ func TestHistoryOfAnApprovedRun(t *testing.T) {
 	d.must(asking(t, `{"ask":false}`, statestest.At, rule), policy.CodePolicyDenied)
 	d.must(asking(t, `{"ask":false}`, statestest.At, denying("false")), "") // another rule lets it
 	d.vote(id, d.Approver("dora"), true)
-	if err := d.Claim(context.Background(), id); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, d.Claim(context.Background(), id))
 	got, err := d.Resume(context.Background(), d.replayer(nil), id, ledger.World{
 		Ports:  func(*states.Run) *states.Live { return s.World.Door().(*states.Live) },
 		Bundle: statestest.MustBundle(s.Content, nil),
@@ -395,9 +390,7 @@ func TestHistoryOfTooMany(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 	}
 	add(ledger.MaxCounted)
 	// The run itself is none of the calls before it; the next one finds it, and is one too many.
@@ -411,9 +404,7 @@ func TestHistoryThatWasPruned(t *testing.T) {
 	d := newDesk(t)
 	d.must(asking(t, "{}", statestest.At, denying("false")), "")
 	at, err := time.Parse(time.RFC3339, statestest.At)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	text := func(after time.Duration) string { return at.Add(after).Format(time.RFC3339) }
 	d.Clock.Set(t, text(3*time.Hour))
 	if _, err := d.Prune(context.Background(), text(2*time.Hour), root); err != nil {

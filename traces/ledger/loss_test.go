@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/checkpoint/witnesstest"
@@ -17,9 +18,7 @@ import (
 func newSigner(t *testing.T, s ledger.Store) (signer note.Signer, vkey string) {
 	t.Helper()
 	private, vkey, err := checkpoint.NewKey(ledgertest.State(t, s).Origin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if signer, err = note.NewSigner(private); err != nil {
 		t.Fatal(err)
 	}
@@ -30,9 +29,7 @@ func newSigner(t *testing.T, s ledger.Store) (signer note.Signer, vkey string) {
 func signedState(t *testing.T, s ledger.Store, by note.Signer) []byte {
 	t.Helper()
 	signed, err := checkpoint.Sign(ledgertest.State(t, s), by)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return signed
 }
 
@@ -43,22 +40,16 @@ func grown(t *testing.T, s *ledgertest.Store) {
 	clock.Set(t, afterwards)
 	d := &desk{ledgertest.Open(t, s.Open(), clock), nil}
 	d.passes(1)
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, d.Close())
 }
 
 // cosigned has a witness cosign the state of a log.
 func cosigned(t *testing.T, w *witnesstest.Witness, signed []byte, s ledger.Store) error {
 	t.Helper()
 	key, err := checkpoint.WitnessVerifier(w.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	to, err := checkpoint.NewWitness(w.URL, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return s.View(t.Context(), func(r ledger.Reader) error {
 		_, err := to.Cosign(t.Context(), signed, r)
 		return err
@@ -80,9 +71,7 @@ func TestContinueAfterLoss(t *testing.T) {
 	lost := signedState(t, source, signer)
 	w := witnesstest.New(t)
 	w.Trust(t, vkey)
-	if err := cosigned(t, w, lost, source); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, cosigned(t, w, lost, source))
 	grown(t, restored) // before anybody saw that it is the older copy
 	fork := signedState(t, restored, signer)
 
@@ -149,9 +138,7 @@ func TestContinueAfterATotalLoss(t *testing.T) {
 	signer, _ := newSigner(t, source)
 	lost := signedState(t, source, signer)
 	target := ledgertest.NewStore(t)
-	if err := ledger.ContinueAfterLoss(t.Context(), ledgertest.NewStore(t), target, [][]byte{lost}, "pgfsm-log-2", moving(t)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, ledger.ContinueAfterLoss(t.Context(), ledgertest.NewStore(t), target, [][]byte{lost}, "pgfsm-log-2", moving(t)))
 	ledgertest.Verify(t, target, nil)
 }
 
@@ -163,9 +150,7 @@ func TestVerifyNamesAForgedFormerLog(t *testing.T) {
 	grown(t, source)
 	lost := signedState(t, source, signer)
 	target, m := ledgertest.NewStore(t), moving(t)
-	if err := ledger.ContinueAfterLoss(t.Context(), ledgertest.NewStore(t), target, [][]byte{lost}, "pgfsm-log-2", m); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, ledger.ContinueAfterLoss(t.Context(), ledgertest.NewStore(t), target, [][]byte{lost}, "pgfsm-log-2", m))
 	origin := ledgertest.State(t, source).Origin
 	text := func(signed []byte) string { return strings.ReplaceAll(string(signed), "\n", `\n`) }
 	d := &desk{ledgertest.Open(t, target, ledgertest.NewClock(t)), target}

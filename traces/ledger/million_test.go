@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/sqlite"
 )
@@ -47,14 +48,10 @@ func TestManyRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Logf("%d bytes a run", info.Size()/int64(n))
 	store, err := sqlite.OpenReadOnly(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer store.Close()
 	const page = 50
 	decided := []ledger.Status{ledger.Approved, ledger.Denied, ledger.Expired}
@@ -143,9 +140,7 @@ func verifyMany(t *testing.T, s ledger.Store, n int) {
 		report, err = ledger.Verify(context.Background(), r, ledger.VerifyOptions{Progress: look})
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	took := time.Since(begun)
 	if report.Requests != int64(n) {
 		t.Errorf("%d requests were looked at, want %d", report.Requests, n)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 )
@@ -205,9 +206,7 @@ func TestPassagesArePruned(t *testing.T) {
 		err := d.Pass(context.Background(), ledger.Passage{
 			By: agent("worker-1", token), Server: "files", Direction: ledger.ToServer, Method: "ping",
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 	}
 	d.Clock.Set(t, "2026-11-21T09:10:00Z")
 	pass()

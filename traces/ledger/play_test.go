@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -54,9 +55,7 @@ func deskAtURL(tb testing.TB, url string, clock *ledgertest.Clock) *desk {
 func deskInFile(tb testing.TB, path string, clock *ledgertest.Clock) (*desk, *sqlite.Store) {
 	tb.Helper()
 	store, err := sqlite.Open(path, sqlite.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	return deskAt(tb, store, clock), store
 }
 

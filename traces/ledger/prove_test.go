@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
@@ -20,20 +21,12 @@ import (
 func (d *desk) newKey() (note.Signer, string) {
 	d.TB.Helper()
 	origin, err := d.Origin(context.Background())
-	if err != nil {
-		d.TB.Fatal(err)
-	}
+	check.NoError(d.TB, err)
 	private, vkey, err := checkpoint.NewKey(origin)
-	if err != nil {
-		d.TB.Fatal(err)
-	}
-	if err := d.AddKey(context.Background(), root, vkey); err != nil {
-		d.TB.Fatal(err)
-	}
+	check.NoError(d.TB, err)
+	check.NoError(d.TB, d.AddKey(context.Background(), root, vkey))
 	signer, err := note.NewSigner(private)
-	if err != nil {
-		d.TB.Fatal(err)
-	}
+	check.NoError(d.TB, err)
 	return signer, vkey
 }
 
@@ -50,9 +43,7 @@ func (d *desk) keys() (keys []ledger.Key) {
 func (d *desk) signed(s note.Signer) []byte {
 	d.TB.Helper()
 	signed, err := checkpoint.Sign(d.checkpoint(), s)
-	if err != nil {
-		d.TB.Fatal(err)
-	}
+	check.NoError(d.TB, err)
 	return signed
 }
 
@@ -60,9 +51,7 @@ func (d *desk) signed(s note.Signer) []byte {
 func trusted(t testing.TB, vkey string) checkpoint.Keys {
 	t.Helper()
 	v, err := checkpoint.LogVerifier(vkey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return checkpoint.Keys{Log: []note.Verifier{v}}
 }
 
@@ -71,16 +60,12 @@ func TestKeys(t *testing.T) {
 	d, ctx := newDesk(t), context.Background()
 	_, first := d.newKey()
 	_, second := d.newKey()
-	if err := d.RemoveKey(ctx, root, first); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, d.RemoveKey(ctx, root, first))
 	if keys := d.keys(); len(keys) != 2 || keys[0].Key != first || keys[0].Removed == "" || keys[1].Key != second || keys[1].Removed != "" {
 		t.Errorf("Keys() = %+v", keys)
 	}
 	_, foreign, err := checkpoint.NewKey("another-log")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for name, err := range map[string]error{ // each stands alone
 		"added-twice":   d.AddKey(ctx, root, second),
 		"added-again":   d.AddKey(ctx, root, first),
@@ -141,9 +126,7 @@ func TestProveEveryRun(t *testing.T) {
 			t.Fatalf("run %s: %v", run, err)
 		}
 		trace, err := traces.Read(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		if p, err = checkpoint.ParseProof(p.Marshal()); err != nil {
 			t.Fatal(err)
 		}
@@ -197,9 +180,7 @@ func TestProveNeedsTheRun(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p, err := prove(tt.run, tt.signed)
 			if tt.is == nil && tt.what == "" {
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, err)
 				if _, err := checkpoint.Open(p.Signed, trusted(t, vkey)); err != nil {
 					t.Error(err)
 				}
@@ -238,9 +219,7 @@ func TestProofsSurviveAPrune(t *testing.T) {
 	documents := make(map[string]*traces.Trace)
 	for _, run := range d.runs() {
 		p, err := prove(run)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		proofs[run], documents[run] = p, d.derived(run)
 	}
 	if done := d.prunes("2026-11-21T09:10:00Z"); done.Runs != 3 {
@@ -255,9 +234,7 @@ func TestProofsSurviveAPrune(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		verify(again, documents[run])
 	}
 }
@@ -285,30 +262,20 @@ func TestACheckpointRevealsARewrittenLog(t *testing.T) {
 	w := witnesstest.New(t)
 	w.Trust(t, vkey)
 	key, err := checkpoint.WitnessVerifier(w.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	witness, err := checkpoint.NewWitness(w.URL, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	cosign := func(store ledger.Store) error {
 		return store.View(t.Context(), func(r ledger.Reader) error {
 			now, err := ledger.TakeCheckpoint(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			signed, err := checkpoint.Sign(now, signer) // an attacker who rewrote the log has its key
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			_, err = witness.Cosign(t.Context(), signed, r)
 			return err
 		})
 	}
-	if err := cosign(d.store); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, cosign(d.store))
 	for name, change := range map[string]edit{ // each stands alone
 		"rewritten": edits(ledger.RequestCreated, `"env":"test"`, `"env":"prod"`),
 		"cut": func(_ *testing.T, all []ledger.Event) []ledger.Event {
@@ -339,9 +306,7 @@ func TestACheckpointRevealsARewrittenLog(t *testing.T) {
 		beside := deskAt(t, d.forged(t, unedited), d.Clock)
 		d.passes(1)
 		beside.passes(2)
-		if err := cosign(d.store); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, cosign(d.store))
 		if err := cosign(beside.store); !errors.Is(err, checkpoint.ErrInconsistent) {
 			t.Errorf("Cosign() = %v", err)
 		}

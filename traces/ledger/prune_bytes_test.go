@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger/ledgertest"
@@ -21,17 +22,13 @@ func TestPruneLeavesNothingReadable(t *testing.T) {
 	d, _ := deskInFile(t, path, ledgertest.NewClock(t))
 	found := func() (n int) {
 		files, err := filepath.Glob(path + "*")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		for _, file := range files {
 			if info, err := os.Stat(file); err != nil || info.IsDir() {
 				continue
 			}
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			n += bytes.Count(text, []byte("needle-"))
 		}
 		return n

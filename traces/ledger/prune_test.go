@@ -15,6 +15,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
@@ -242,9 +243,7 @@ func TestExport(t *testing.T) {
 			Hash             tlog.Hash
 			Index            int64
 		}
-		if err := json.Unmarshal(line, &l, json.MatchCaseInsensitiveNames(true)); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, json.Unmarshal(line, &l, json.MatchCaseInsensitiveNames(true)))
 		if l.Blob != "" {
 			if blobs[l.Blob] || l.Blob != string(canonical.Sum(l.Kind, []byte(l.Text))) {
 				t.Errorf("line %d: the blob %s comes twice, or is another", i+1, l.Blob)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/sqlite"
 )
@@ -45,9 +46,7 @@ func TestRebuild(t *testing.T) {
 		t.Error("a check mended the ledger")
 	}
 	store, err := sqlite.Open(b.path, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	found = nil
 	err = store.Update(context.Background(), func(tx ledger.Tx) error {
 		all, err := ledger.Rebuild(context.Background(), tx, tx)
@@ -57,9 +56,7 @@ func TestRebuild(t *testing.T) {
 	if err != nil || !cmp.Equal(want, found) {
 		t.Errorf("Rebuild() = %q, %v", found, err)
 	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, store.Close())
 	if _, err := verify(t, b.path, ledger.VerifyOptions{}); err != nil {
 		t.Errorf("the ledger that was rebuilt: Verify() = %v", err)
 	}

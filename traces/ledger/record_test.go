@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -227,9 +228,7 @@ func TestARunThatIsGoneStaysGone(t *testing.T) {
 			t.Errorf("Prune() = %v", err)
 		}
 	}}), rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if _, err := rec.Finish(context.Background(), o); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("Finish() = %v, want %v", err, ledger.ErrNotFound)
 	}
@@ -240,9 +239,7 @@ func TestLargeValuesStandApart(t *testing.T) {
 	big := `{"structuredContent":{"status":"` + strings.Repeat("x", 3*ledger.MaxInline) + `"}}`
 	s.World.Returned = &states.ToolReturned{Result: canonical.Text(big)}
 	o, _, err := d.play(statestest.RunID, &s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	large := 0
 	d.Look(func(r ledger.Reader) error {
 		for e, err := range r.EntriesOf(statestest.RunID) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -75,9 +76,7 @@ func TestRecovery(t *testing.T) {
 		{"claimed-and-gone", func(d *desk) string {
 			id, _ := d.approved(nil)
 			other := d.other()
-			if err := other.Claim(context.Background(), id); err != nil {
-				d.TB.Fatal(err)
-			}
+			check.NoError(d.TB, other.Claim(context.Background(), id))
 			other.store.Crash()
 			return id
 		}, "", "", ledger.Approved},
@@ -130,9 +129,7 @@ func TestRecoveryLeavesLiveProcessesAlone(t *testing.T) {
 			}
 		}
 	}), rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if _, err := rec.Finish(context.Background(), o); err != nil || d.Request(statestest.RunID).Status != ledger.Executed {
 		t.Errorf("Finish() = %v, %s", err, d.Request(statestest.RunID).Status)
 	}
@@ -186,9 +183,7 @@ func TestRecoveryGoesOnBehindALockThatCannotBeRead(t *testing.T) {
 	before, unreadable, after := d.crash(), d.crash(), d.crash()
 	store := &blind{d.store.Open(), d.Request(unreadable).Owner}
 	l, err := ledger.Open(context.Background(), store, ledger.Options{Clock: d.Clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -246,14 +241,10 @@ func TestARunThatWasTakenAwayIsNotGoneOnWith(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDesk(t)
 			l, err := ledger.Open(context.Background(), believer{d.store.Open()}, ledger.Options{Clock: d.Clock.Now})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			defer l.Close()
 			id, s := d.approved(nil)
-			if err := d.Claim(context.Background(), id); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, d.Claim(context.Background(), id))
 			d.Clock.Set(t, c.at)
 			w := world(s)
 			ports := w.Ports

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"pgfsm/fsm"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -130,9 +131,7 @@ func TestAnotherBuild(t *testing.T) {
 				d.vote(id, d.Approver("dora"), c.decide == vote)
 			}
 			l, err := ledger.Open(ctx, d.store, ledger.Options{Clock: d.Clock.Now, Build: "v2"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			defer l.Close()
 			p := d.otherBuild(c.change, c.unread)
 			d.Look(func(r ledger.Reader) error { // what approvers see is what they vote on
@@ -143,9 +142,7 @@ func TestAnotherBuild(t *testing.T) {
 			})
 			var o states.Outcome
 			if c.decide == vote {
-				if err := l.Claim(ctx, id); err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, l.Claim(ctx, id))
 				got, err := l.Resume(ctx, p, id, world(s))
 				if o = got.Outcome; err != nil || got.Run == nil || got.Run.ID() != id || got.Head != d.Request(id).Head {
 					t.Fatalf("Resume() = %+v, %v", got, err)
@@ -192,9 +189,7 @@ func TestAnotherBuild(t *testing.T) {
 func TestTheSameBuildHasOneTrace(t *testing.T) {
 	d := newDesk(t)
 	id, s := d.approved(nil)
-	if err := d.Claim(context.Background(), id); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, d.Claim(context.Background(), id))
 	p := d.otherBuild(func(a *policy.Assessment) { a.Verdict.Reason += " Reworded." }, nil)
 	_, err := d.Resume(context.Background(), p, id, world(s))
 	if !errors.Is(err, ledger.ErrChanged) || len(s.World.Calls) != 0 || d.Request(id).Ended != "" {

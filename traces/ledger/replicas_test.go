@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
@@ -26,9 +27,7 @@ func TestReplicas(t *testing.T) {
 		if want {
 			active = changed
 		}
-		if err := d.Activate(t.Context(), active, ledger.Why{Cause: ledger.CauseStart}); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, d.Activate(t.Context(), active, ledger.Why{Cause: ledger.CauseStart}))
 	}
 	activate(first, false)
 	activate(second, false)
@@ -36,9 +35,7 @@ func TestReplicas(t *testing.T) {
 	at := func(d *desk) *ledger.Replicas {
 		t.Helper()
 		p, err := d.Replicas(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		return &p
 	}
 	differs := func(d *desk, own canonical.Digest, want bool) {
@@ -53,9 +50,7 @@ func TestReplicas(t *testing.T) {
 		for range n {
 			run := d.Hold(1)
 			d.vote(run.RunID, by, true)
-			if err := d.Claim(context.Background(), run.RunID); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, d.Claim(context.Background(), run.RunID))
 		}
 	}
 	p := at(first)
@@ -66,9 +61,7 @@ func TestReplicas(t *testing.T) {
 	differs(first, same.Digest(), true)
 	reload := func(d *desk, to *policy.Bundle) {
 		t.Helper()
-		if err := d.Activate(t.Context(), to, ledger.Why{Cause: ledger.CauseSignal, Previous: same.Digest()}); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, d.Activate(t.Context(), to, ledger.Why{Cause: ledger.CauseSignal, Previous: same.Digest()}))
 	}
 	since := p.Replicas[1].Since
 	reload(second, changed)

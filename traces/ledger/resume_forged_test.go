@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -88,9 +89,7 @@ func TestEnded(t *testing.T) {
 		t.Errorf("Ended() of a run that waits = %v", err)
 	}
 	want, err := d.resume(id, world(s))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	got, err := d.Ended(ctx, p, id)
 	if err != nil || got.Outcome != want.Outcome || got.Head != want.Head || string(got.Run.Raw()) != string(want.Run.Raw()) {
 		t.Errorf("Ended() = %+v, %v, want %+v", got.Outcome, err, want.Outcome)
@@ -99,9 +98,7 @@ func TestEnded(t *testing.T) {
 		t.Errorf("Ended() of no run = %v", err)
 	}
 	liar, err := ledger.Open(context.Background(), &lies{Store: d.store, drop: ledger.ProxySent}, ledger.Options{Clock: d.Clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer liar.Close()
 	if _, err := liar.Ended(ctx, p, id); err == nil {
 		t.Error("Ended() of a run without its last step = nil, want an error")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
 	"pgfsm/states"
@@ -178,9 +179,7 @@ func TestAChangedRowIsNotCalled(t *testing.T) {
 			liar := &lies{Store: d.store}
 			c.lie(liar)
 			l, err := ledger.Open(context.Background(), liar, ledger.Options{Clock: d.Clock.Now})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			defer l.Close()
 			if err := l.Claim(context.Background(), id); err != nil {
 				t.Fatalf("Claim() = %v", err)
@@ -214,9 +213,7 @@ func TestAChangedTokenIsNotCalled(t *testing.T) {
 				t.Fatal(err)
 			}
 			l, err := ledger.Open(ctx, &lies{Store: d.store, token: c.token}, ledger.Options{Clock: d.Clock.Now})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			defer l.Close()
 			if err := l.Claim(ctx, id); err != nil {
 				t.Fatalf("Claim() = %v", err)
@@ -348,13 +345,9 @@ func TestWhoLostTheRunCallsNothing(t *testing.T) {
 	d := newDesk(t)
 	id, s := d.approved(nil)
 	ctx := context.Background()
-	if err := d.Claim(ctx, id); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, d.Claim(ctx, id))
 	liar, err := ledger.Open(context.Background(), &lies{Store: d.store, gone: true}, ledger.Options{Clock: d.Clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer liar.Close()
 	w, mine := world(s), *s.World
 	w.Ports = func(*states.Run) *states.Live {
@@ -398,9 +391,7 @@ func TestAStoppedResumptionIsTakenUpAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
 			id, s := d.approved(nil)
-			if err := d.Claim(context.Background(), id); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, d.Claim(context.Background(), id))
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			w, mine := world(s), *s.World

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
@@ -37,9 +38,7 @@ func TestSessionEnds(t *testing.T) {
 			c.Clock.Add(ledger.SessionEnd / 13)
 		}, true},
 		{"signed-out", func(t *testing.T, c *desk, _, secret string) {
-			if err := c.SignOut(context.Background(), secret); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, c.SignOut(context.Background(), secret))
 		}, true},
 		{"another-session-of-the-token-signed-out", func(t *testing.T, c *desk, token, _ string) {
 			other, err := c.SignIn(context.Background(), token)
@@ -58,9 +57,7 @@ func TestSessionEnds(t *testing.T) {
 			q := c.Hold(1)
 			token := c.Token(alice, ledger.RoleApprover)
 			secret, err := c.SignIn(context.Background(), token)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			by := mustSession(t, c, secret, true)
 			tc.do(t, c, token, secret)
 			_, err = c.Session(context.Background(), secret, true)
@@ -82,9 +79,7 @@ func TestSignInLinkWorksOnce(t *testing.T) {
 	c := newDesk(t)
 	by := c.Caller(c.Token(alice, ledger.RoleAuditor))
 	link, err := c.NewLink(ctx, by)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for range 2 { // to look is not to use
 		if who, err := c.Link(ctx, link); err != nil || who.Name != alice {
 			t.Fatalf("Link() = %+v, %v", who, err)
@@ -105,9 +100,7 @@ func TestSignInLinkWorksOnce(t *testing.T) {
 		}
 	}
 	late, err := c.NewLink(ctx, by)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	c.Clock.Add(ledger.LinkTime)
 	if _, err := c.SignInByLink(ctx, late); !errors.Is(err, ledger.ErrSession) {
 		t.Errorf("SignInByLink() after its time = %v", err)
@@ -175,9 +168,7 @@ func TestFreshVotes(t *testing.T) {
 			q, by := c.HoldBy(carol, tc.content), c.Caller(token)
 			if tc.session {
 				secret, err := c.SignIn(context.Background(), token)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, err)
 				by = mustSession(t, c, secret, true)
 			}
 			c.Clock.Add(tc.age)

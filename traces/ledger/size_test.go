@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -63,9 +64,7 @@ func TestBytesOfACall(t *testing.T) {
 					shrink(t, path)
 				}
 				info, err := os.Stat(path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, err)
 				return info.Size()
 			}
 			const few, many = 20, 320
@@ -82,9 +81,7 @@ func TestBytesOfACall(t *testing.T) {
 func shrink(t *testing.T, path string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer db.Close()
 	if _, err := db.Exec("VACUUM"); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"pgfsm/fsm"
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
 	"pgfsm/states"
@@ -62,9 +63,7 @@ func TestStepsOfARunUnderWay(t *testing.T) {
 			if err == nil && o.Type != states.TypePending {
 				_, err = rec.Finish(context.Background(), o)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			whole, underWay := steps(statestest.RunID)
 			if trace := d.trace(statestest.RunID, o, nil); underWay || len(whole) != len(trace.Steps) {
 				t.Errorf("under way = %t, %d steps, and the trace has %d", underWay, len(whole), len(trace.Steps))
@@ -143,15 +142,11 @@ func TestTryBundle(t *testing.T) {
 			if _, _, err := d.play(statestest.RunID, &s); err != nil {
 				t.Fatal(err)
 			}
-			if err := d.Activate(t.Context(), tc.by, ledger.Why{Cause: ledger.CauseStart}); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, d.Activate(t.Context(), tc.by, ledger.Why{Cause: ledger.CauseStart}))
 			calls, before := len(s.World.Calls), len(d.Events(0))
 			d.Look(func(r ledger.Reader) error {
 				w, err := ledger.TryBundle(r, d.replayer(nil), statestest.RunID, tc.by.Digest())
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, err)
 				says := ""
 				if stopped := w.By.Facts().Stopped; stopped != nil {
 					says = stopped.Verdict.Reason
@@ -197,9 +192,7 @@ func TestTryBundleWithoutTheArguments(t *testing.T) {
 		says  string
 	}{{larger, states.Received, "refused for their size"}, {same, states.Blocked, ""}} {
 		by := statestest.MustBundle(tc.by, nil)
-		if err := d.Activate(t.Context(), by, ledger.Why{Cause: ledger.CauseStart}); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, d.Activate(t.Context(), by, ledger.Why{Cause: ledger.CauseStart}))
 		d.Look(func(r ledger.Reader) error {
 			w, err := ledger.TryBundle(r, d.replayer(nil), statestest.RunID, by.Digest())
 			if err != nil || w.By.State() != tc.state || (w.Unanswered != nil) != (tc.says != "") ||
@@ -221,9 +214,7 @@ func TestActivations(t *testing.T) {
 		all = append(all, statestest.MustBundle(c, nil))
 	}
 	for _, i := range []int{0, 1, 2, 1} {
-		if err := d.Activate(t.Context(), all[i], ledger.Why{Cause: ledger.CauseStart}); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, d.Activate(t.Context(), all[i], ledger.Why{Cause: ledger.CauseStart}))
 	}
 	d.Look(func(r ledger.Reader) error {
 		got, err := d.Activations(r, 2)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -111,9 +112,7 @@ func TestATaskOfTooManyCalls(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 	}
 	add(1, "another")
 	add(ledger.MaxCounted, statestest.Tool)

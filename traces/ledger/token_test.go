@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 )
@@ -110,9 +111,7 @@ func TestAuthenticateRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newDesk(t)
 			text, made, err := c.CreateToken(context.Background(), root, alice, ledger.RoleApprover, stamp(expiresIn))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			c.Clock.Add(expiresIn - time.Second)
 			c.Caller(text) // still good
 			c.Clock.Add(time.Second - expiresIn)
@@ -132,9 +131,7 @@ func TestAuthenticateRefuses(t *testing.T) {
 func TestAuthenticateClockBack(t *testing.T) {
 	c := newDesk(t)
 	text, _, err := c.CreateToken(context.Background(), root, alice, ledger.RoleApprover, stamp(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	c.Clock.Add(2 * time.Hour)
 	forEver := c.Token(bob, ledger.RoleApprover)
 	c.Clock.Add(-time.Second - ledger.ClockSkew)
@@ -180,9 +177,7 @@ func TestCreateTokenRefuses(t *testing.T) {
 			c := newDesk(t)
 			c.Token(alice, ledger.RoleAgent)
 			_, zoe, err := c.CreateToken(context.Background(), root, "zoe", ledger.RoleAgent, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if _, err := c.RevokeToken(context.Background(), root, zoe.ID); err != nil {
 				t.Fatal(err)
 			}
@@ -215,9 +210,7 @@ func TestTokensAreManagedByAdmins(t *testing.T) {
 	ctx := context.Background()
 	c := newDesk(t)
 	text, admin, err := c.CreateToken(ctx, root, alice, ledger.RoleAdmin, stamp(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	chief := c.Caller(text)
 	create := func(by ledger.Caller, name, role string) (ledger.Caller, error) {
 		text, _, err := c.CreateToken(ctx, by, name, role, stamp(2*time.Hour))
@@ -227,9 +220,7 @@ func TestTokensAreManagedByAdmins(t *testing.T) {
 		return c.Caller(text), nil
 	}
 	approver, err := create(chief, bob, ledger.RoleApprover)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if e := c.Events(2)[0]; e.By != alice || e.Type != ledger.TokenCreated {
 		t.Errorf("the event is %s by %q", e.Type, e.By)
 	}
@@ -296,18 +287,14 @@ func TestRolesMay(t *testing.T) {
 func TestSecretsAreComparedInConstantTime(t *testing.T) {
 	plain := regexp.MustCompile(`\.Secret [!=]=|[!=]= [a-z.]*\.Secret\b|Equal\([^)]*\.Secret\b`)
 	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	compared := 0
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
 		src, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		compared += strings.Count(string(src), "subtle.ConstantTimeCompare(")
 		if found := plain.Find(src); found != nil {
 			t.Errorf("%s compares a secret: %s", name, found)

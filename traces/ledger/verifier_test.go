@@ -21,6 +21,7 @@ import (
 
 	"pgfsm/fsm"
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/tool"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -46,23 +47,15 @@ func newSecondVerifier(t *testing.T) *secondVerifier {
 	t.Helper()
 	node := tool.Path(t, "nodejs", "node")
 	script, err := filepath.Abs(verifierScript)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	v := &secondVerifier{T: t, node: node, dir: t.TempDir()}
 	cmd := exec.Command(node, script, "-")
 	cmd.Dir, cmd.Stderr = v.dir, os.Stderr
 	commands, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	answers, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
+	check.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		if err := errors.Join(commands.Close(), cmd.Wait()); err != nil {
 			t.Error(err)
@@ -75,9 +68,7 @@ func newSecondVerifier(t *testing.T) *secondVerifier {
 
 func (v *secondVerifier) write(name string, text []byte) {
 	v.Helper()
-	if err := os.WriteFile(filepath.Join(v.dir, name), text, 0o600); err != nil {
-		v.Fatal(err)
-	}
+	check.NoError(v, os.WriteFile(filepath.Join(v.dir, name), text, 0o600))
 }
 
 // read reads one of the files, or a file of the repository.
@@ -87,9 +78,7 @@ func (v *secondVerifier) read(name string) []byte {
 		name = filepath.Join(v.dir, name)
 	}
 	text, err := os.ReadFile(name)
-	if err != nil {
-		v.Fatal(err)
-	}
+	check.NoError(v, err)
 	return text
 }
 
@@ -104,9 +93,7 @@ func (v *secondVerifier) verify(command string) (string, bool) {
 	if !v.answers.Scan() {
 		v.Fatalf("%s: no answer: %v", command, v.answers.Err())
 	}
-	if err := json.Unmarshal(v.answers.Bytes(), &answer); err != nil {
-		v.Fatal(err)
-	}
+	check.NoError(v, json.Unmarshal(v.answers.Bytes(), &answer))
 	return answer.Text, answer.Intact
 }
 
@@ -168,13 +155,9 @@ func (d *desk) playLarge() {
 func (d *desk) cosignedBy(w *witnesstest.Witness, signed []byte) (cosigned []byte) {
 	d.TB.Helper()
 	key, err := checkpoint.WitnessVerifier(w.Key)
-	if err != nil {
-		d.TB.Fatal(err)
-	}
+	check.NoError(d.TB, err)
 	witness, err := checkpoint.NewWitness(w.URL, key)
-	if err != nil {
-		d.TB.Fatal(err)
-	}
+	check.NoError(d.TB, err)
 	d.Look(func(r ledger.Reader) error {
 		cosigned, err = witness.Cosign(context.Background(), signed, r)
 		return err
@@ -390,9 +373,7 @@ func (v *secondVerifier) changedProofs(d *desk, ended, held string) {
 		"cut":                 {func(s string) string { return s[:len(s)-1] }, "its last line does not end"},
 	} {
 		p, err := checkpoint.ParseProof(proof)
-		if err != nil {
-			v.Fatal(err)
-		}
+		check.NoError(v, err)
 		_, rest, _ := bytes.Cut(proof, []byte("\nindex "))
 		var extra strings.Builder
 		for _, e := range p.Entries {

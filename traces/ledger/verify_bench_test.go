@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
@@ -52,9 +53,7 @@ func BenchmarkVerify(b *testing.B) {
 		})
 	}
 	all.Wait()
-	if err := many.Close(); err != nil {
-		b.Fatal(err)
-	}
+	check.NoError(b, many.Close())
 	var rows int64
 	var most uint64
 	for b.Loop() {

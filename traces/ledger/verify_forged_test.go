@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
@@ -136,9 +137,7 @@ func lastOf(t *testing.T, all []ledger.Event, kind ledger.Type) int {
 func member(t *testing.T, v jsontext.Value, name string) string {
 	t.Helper()
 	var members map[string]jsontext.Value
-	if err := json.Unmarshal(v, &members); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, json.Unmarshal(v, &members))
 	return string(members[name])
 }
 

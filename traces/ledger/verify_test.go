@@ -15,6 +15,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
@@ -54,17 +55,11 @@ type bench struct {
 func newBench(t *testing.T, from string) *bench {
 	t.Helper()
 	text, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "copy.db")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(path, text, 0o600))
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=synchronous(0)&_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() { db.Close() })
 	b := &bench{db, path, make(map[string]string)}
@@ -101,14 +96,10 @@ func (b *bench) texts(t *testing.T, query string, args ...any) (all []string) {
 	defer rows.Close()
 	for rows.Next() {
 		var s string
-		if err := rows.Scan(&s); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, rows.Scan(&s))
 		all = append(all, s)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, rows.Err())
 	return all
 }
 
@@ -170,9 +161,7 @@ func (b *bench) change(t *testing.T, table, key, column, row string) {
 	now := row
 	if table == "entries" && column == "idx" {
 		n, err := strconv.Atoi(row)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		now = strconv.Itoa(n + 1000)
 	}
 	_, err := verify(t, b.path, ledger.VerifyOptions{})
@@ -303,9 +292,7 @@ func TestVerifyAndCheckpoints(t *testing.T) {
 	later := c
 	later.Size++
 	empty, err := tlog.TreeHash(0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, tt := range []struct {
 		name       string
 		checkpoint checkpoint.Checkpoint
@@ -364,12 +351,8 @@ func TestVerifyACutEnd(t *testing.T) {
 func TestVerifyAnEmptyLedger(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pgfsm.db")
 	store, err := sqlite.Open(path, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
+	check.NoError(t, store.Close())
 	report, err := verify(t, path, ledger.VerifyOptions{})
 	if err != nil || report.Size != 0 || report.Entries != 0 {
 		t.Errorf("Verify() = %+v, %v", report, err)

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 )
 
@@ -21,9 +22,7 @@ func TestVerifyNamesHashes(t *testing.T) {
 			continue
 		}
 		n, err := strconv.ParseInt(index, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		for hash := range tlog.StoredHashIndex(0, n+1) - tlog.StoredHashIndex(0, n) {
 			before, after := strconv.FormatInt(tlog.HashSize*hash, 10), strconv.FormatInt(tlog.HashSize*(hash+1)+1, 10)
 			b.hashes(t, index, "substr(hashes, 1, "+before+") || randomblob(32) || substr(hashes, "+after+")", "entries", index)

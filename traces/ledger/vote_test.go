@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
@@ -184,9 +185,7 @@ func TestVoteLeavesAClaimedRequestAlone(t *testing.T) {
 	q := c.Hold(1)
 	v := ledgertest.Ballot(q, c.Approver(alice))
 	c.Clock.Add(time.Hour)
-	if err := c.Claim(context.Background(), q.RunID); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Claim(context.Background(), q.RunID))
 	claimed := c.Request(q.RunID)
 	if _, err := c.Vote(context.Background(), v); !errors.Is(err, ledger.ErrExpired) {
 		t.Errorf("Vote() = %v, want %s", err, ledger.RefusedExpired)

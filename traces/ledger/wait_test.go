@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
@@ -62,9 +63,7 @@ func TestPauses(t *testing.T) {
 			pauses, last = append(pauses, time.Since(last)), time.Now()
 			return len(pauses) == looks-5, len(pauses) == looks, nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		before, after := pauses[1:looks-5], pauses[looks-5:]
 		if !slices.IsSorted(before) || before[0] != ledger.PollInterval || before[len(before)-1] != ledger.MaxPollInterval {
 			t.Errorf("the pauses before the change are %v", before)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/test/check"
 )
 
 // TestProvider signs a person in with clients that are not ours.
@@ -20,9 +21,7 @@ func TestProvider(t *testing.T) {
 	p.Users["bob"] = map[string]any{"groups": []string{"owners"}}
 	ctx := oidc.ClientContext(t.Context(), p.Client())
 	found, err := oidc.NewProvider(ctx, p.Issuer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	cli := oauth2.Config{ClientID: "cli", Endpoint: found.Endpoint(), RedirectURL: "http://127.0.0.1:1/callback", Scopes: []string{"openid"}}
 	verifier := oauth2.GenerateVerifier()
 	if _, err := authorize(ctx, t, p, &cli, verifier); err == nil {
@@ -30,13 +29,9 @@ func TestProvider(t *testing.T) {
 	}
 	p.SignIn("bob")
 	code, err := authorize(ctx, t, p, &cli, verifier)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	token, err := cli.Exchange(ctx, code, oauth2.VerifierOption(verifier))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if _, err := cli.Exchange(ctx, code, oauth2.VerifierOption(verifier)); err == nil {
 		t.Error("a code was exchanged twice")
 	}
@@ -52,9 +47,7 @@ func TestProvider(t *testing.T) {
 		t.Error("a code was exchanged with another verifier")
 	}
 	device, err := cli.DeviceAuth(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if token, err := cli.DeviceAccessToken(ctx, device); err != nil || token.Extra("id_token") == nil {
 		t.Errorf("device flow: %v", err)
 	}
@@ -75,15 +68,11 @@ func authorize(ctx context.Context, t *testing.T, p *identitytest.Provider, c *o
 	t.Helper()
 	at := c.AuthCodeURL("state-1", oauth2.S256ChallengeOption(verifier), oidc.Nonce("n-1"))
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	client := *p.Client()
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	response, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	response.Body.Close()
 	back, err := url.Parse(response.Header.Get("Location"))
 	if err != nil || back.Query().Get("state") != "state-1" || back.Query().Get("iss") != p.Issuer {

@@ -12,6 +12,7 @@ import (
 	"pgfsm/internal/identity"
 	"pgfsm/internal/identity/identitytest"
 	"pgfsm/internal/identity/login"
+	"pgfsm/internal/test/check"
 )
 
 const resource = "https://approvals.example.com"
@@ -22,9 +23,7 @@ func newClient(t *testing.T) (*identitytest.Provider, *login.Client) {
 	p.Clients["cli"], p.Clients["console"] = "", "console-secret"
 	p.SignIn("alice")
 	providers, err := identity.New(identity.Options{Issuers: []identity.Issuer{{URL: p.Issuer}}, Client: p.Client()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return p, &login.Client{ID: "cli", Issuer: p.Issuer, Providers: providers, Resource: resource, Scopes: []string{"openid"}}
 }
 
@@ -33,9 +32,7 @@ func get(t *testing.T, at string) *http.Response {
 	t.Helper()
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	got, err := browser.Get(at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	got.Body.Close()
 	return got
 }
@@ -194,9 +191,7 @@ func TestSignIn(t *testing.T) {
 			c.ID, c.Secret, c.Resource = "console", "console-secret", ""
 			s := &login.SignIn{Secret: "attempt", Redirect: "http://127.0.0.1:1/console/callback", MaxAge: 5 * time.Minute}
 			at, err := c.SignInURL(context.Background(), s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if u, err := url.Parse(at); err != nil || u.Query().Get("max_age") != "300" || u.Query().Get("nonce") != s.Nonce() {
 				t.Errorf("%s, %v", at, err)
 			}

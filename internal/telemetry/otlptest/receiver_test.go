@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"pgfsm/internal/telemetry/otlptest"
+	"pgfsm/internal/test/check"
 )
 
 // TestReceiverCanFail: the receiver refuses what OTLP/HTTP or the data model does not allow.
@@ -54,9 +55,7 @@ func TestReceiverCanFail(t *testing.T) {
 				tc.change(of, s)
 			}
 			body, err := proto.Marshal(&collector.ExportTraceServiceRequest{ResourceSpans: []*traces.ResourceSpans{of}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			path, content := "/v1/traces", "application/x-protobuf"
 			if tc.path != "" {
 				path = tc.path

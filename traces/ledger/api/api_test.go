@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
@@ -322,9 +323,7 @@ func TestWhatALockedLedgerSays(t *testing.T) {
 	q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
 	store := &lockedStore{Store: d.store}
 	locked, err := ledger.Open(context.Background(), store, ledger.Options{Clock: d.Clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	store.locked = true
 	defer locked.Close()
 	d.handler = api.New(api.Options{Ledger: locked, Hosts: []string{service}, Log: d.notes.add})

@@ -9,6 +9,7 @@ import (
 
 	"pgfsm/internal/identity"
 	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/web"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
@@ -19,23 +20,15 @@ import (
 // signature was verified before. The ledger is a file.
 func BenchmarkAuthenticate(b *testing.B) {
 	store, err := stores.Open("sqlite:"+filepath.Join(b.TempDir(), "pgfsm.db"), stores.ToWrite)
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.NoError(b, err)
 	l, err := ledger.Open(context.Background(), store, ledger.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.NoError(b, err)
 	b.Cleanup(func() { _, _ = l.Close(), store.Close() })
 	static, _, err := l.CreateToken(context.Background(), ledger.Local("local:root"), "ci", ledger.RoleAgent, "")
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.NoError(b, err)
 	p := identitytest.New(b)
 	providers, err := identity.New(identity.Options{Client: p.Client(), Issuers: []identity.Issuer{{URL: p.Issuer, Groups: "/groups"}}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.NoError(b, err)
 	const endpoint = "https://mcp.example.com/mcp"
 	agents := providers.Agents(func(*http.Request) []string { return []string{endpoint} }, nil)
 	for _, of := range []struct {

@@ -15,6 +15,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/golden"
 	"pgfsm/traces/ledger/api"
 )
@@ -140,9 +141,7 @@ func holdToDescription(t testing.TB, method, path string, r reply) {
 // TestDescriptionCheckCanFail shows that what holds replies to the document says no.
 func TestDescriptionCheckCanFail(t *testing.T) {
 	d, err := described()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	asJSON := http.Header{"Content-Type": {"application/json"}}
 	for _, c := range []struct {
 		name, method, path string
@@ -170,9 +169,7 @@ func TestDescriptionCheckCanFail(t *testing.T) {
 // TestDescriptionCodes holds the document's list of codes to the handler's.
 func TestDescriptionCodes(t *testing.T) {
 	d, err := described()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	listed, _, ok := d.at("#/components/schemas/Problem/properties/code/enum")
 	if !ok {
 		t.Fatal("the document lists no codes")
@@ -191,9 +188,7 @@ func TestDescriptionCodes(t *testing.T) {
 // is described.
 func TestDescriptionRoutes(t *testing.T) {
 	d, err := described()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	var got []string
 	for path, methods := range d.doc["paths"].(map[string]any) { // sorted below
 		for method := range methods.(map[string]any) {
@@ -215,12 +210,8 @@ func TestDescriptionIsServed(t *testing.T) {
 	var asJSON, asYAML any
 	d.call(http.MethodGet, "/openapi.json", "", "").into(t, &asJSON)
 	text, err := yaml.YAMLToJSON(api.Description)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &asYAML); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
+	check.NoError(t, json.Unmarshal(text, &asYAML))
 	if a, b := fmt.Sprint(asJSON), fmt.Sprint(asYAML); a != b || len(a) < 1000 {
 		t.Error("/openapi.json is not the document")
 	}

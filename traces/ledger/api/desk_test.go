@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
@@ -121,9 +122,7 @@ func (d *desk) call(method, path, token, body string, change ...func(*http.Reque
 	got := w.Result()
 	defer got.Body.Close()
 	b, err := io.ReadAll(got.Body)
-	if err != nil {
-		d.TB.Fatal(err)
-	}
+	check.NoError(d.TB, err)
 	out := reply{got.StatusCode, got.Header, b}
 	holdToDescription(d.TB, method, r.URL.EscapedPath(), out)
 	return out

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/web/loopback"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
@@ -53,9 +54,7 @@ type wire struct {
 func serves(t *testing.T, h http.Handler, l api.Limits) net.Addr {
 	t.Helper()
 	on, err := loopback.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- api.ServeWithin(ctx, on, h, l) }()
@@ -71,13 +70,9 @@ func serves(t *testing.T, h http.Handler, l api.Limits) net.Addr {
 func dial(t *testing.T, to net.Addr) *wire {
 	t.Helper()
 	c, err := net.Dial("tcp", to.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.SetDeadline(time.Now().Add(patience)))
 	return &wire{t, c, bufio.NewReader(c)}
 }
 
@@ -96,9 +91,7 @@ func (w *wire) reads() reply {
 	}
 	defer got.Body.Close()
 	b, err := io.ReadAll(got.Body)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.NoError(w.t, err)
 	return reply{got.StatusCode, got.Header, b}
 }
 

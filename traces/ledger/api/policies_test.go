@@ -7,6 +7,7 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
@@ -25,9 +26,7 @@ func TestPoliciesAndServers(t *testing.T) {
 		d.call(http.MethodPost, path, d.token(ledger.RoleAuditor, "auditor"), "{}").want(t, 405, api.MethodUnknown)
 	}
 	c := ledgertest.Holding(1)
-	if err := d.Activate(t.Context(), statestest.MustBundle(c, nil), ledger.Why{Cause: ledger.CauseStart}); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, d.Activate(t.Context(), statestest.MustBundle(c, nil), ledger.Why{Cause: ledger.CauseStart}))
 	d.Hold(1)
 	d.Ask(carol, statestest.Content())
 	var policies present.Policies

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
@@ -72,9 +73,7 @@ func TestReasons(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t)
 			l, err := ledger.Open(t.Context(), failingStore{d.store, c.cause}, ledger.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			defer l.Close()
 			d.handler = api.New(api.Options{Ledger: l, Hosts: []string{service}, Log: d.notes.add, Ready: func(context.Context) []api.NotReady {
 				if c.worker == nil {
@@ -98,9 +97,7 @@ func TestReasons(t *testing.T) {
 func TestReplicas(t *testing.T) {
 	d := newDesk(t)
 	d.Hold(1)
-	if err := d.Activate(t.Context(), statestest.MustBundle(statestest.Content(), nil), ledger.Why{Cause: ledger.CauseStart}); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, d.Activate(t.Context(), statestest.MustBundle(statestest.Content(), nil), ledger.Why{Cause: ledger.CauseStart}))
 	d.call(http.MethodGet, "/replicas", d.token(ledger.RoleAgent, "robot"), "").want(t, 403, "role_not_sufficient")
 	d.call(http.MethodGet, "/replicas", "", "").want(t, 401, api.TokenMissing)
 	got := d.call(http.MethodGet, "/replicas", d.token(ledger.RoleAuditor, "auditor"), "")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/present"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy/rules"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
@@ -23,9 +24,7 @@ func TestRunDocuments(t *testing.T) {
 	denying.Policy = statestest.Policies(rules.Policy{ID: "no", Effect: rules.Deny, Reason: "Not any more."})
 	get := func(role, path string) reply { return d.call(http.MethodGet, path, d.token(role, role+"-name"), "") }
 	get(ledger.RoleAuditor, "/what-if/"+done.RunID).want(t, http.StatusBadRequest, "query_invalid") // nothing is active
-	if err := d.Activate(t.Context(), statestest.MustBundle(denying, nil), ledger.Why{Cause: ledger.CauseStart}); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, d.Activate(t.Context(), statestest.MustBundle(denying, nil), ledger.Why{Cause: ledger.CauseStart}))
 	for _, path := range []string{"/steps/", "/what-if/", "/inclusion/"} {
 		d.call(http.MethodGet, path+done.RunID, "", "").want(t, http.StatusUnauthorized, "token_missing")
 		get(ledger.RoleAgent, path+done.RunID).want(t, http.StatusForbidden, "role_not_sufficient")

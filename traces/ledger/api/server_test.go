@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/web/loopback"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
@@ -52,9 +53,7 @@ func TestStopFinishesCalls(t *testing.T) {
 		io.WriteString(w, "done")
 	})
 	on, err := loopback.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- api.ServeWithin(ctx, on, h, api.Limits{}) }()
@@ -87,9 +86,7 @@ func TestStopCutsOff(t *testing.T) {
 		<-leave
 	})
 	on, err := loopback.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- api.ServeWithin(ctx, on, h, api.Limits{Grace: 50 * time.Millisecond}) }()
@@ -104,9 +101,7 @@ func TestStopCutsOff(t *testing.T) {
 // The listener breaks: the service ends and says so.
 func TestServeFails(t *testing.T) {
 	on, err := loopback.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	on.Close()
 	if err := api.Serve(context.Background(), on, http.NotFoundHandler()); err == nil || !strings.Contains(fmt.Sprint(err), "closed") {
 		t.Errorf("Serve() = %v, want an error", err)

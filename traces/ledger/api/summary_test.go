@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pgfsm/internal/present"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
@@ -29,9 +30,7 @@ func TestSummary(t *testing.T) {
 		t.Errorf("an empty ledger: %+v", s)
 	}
 	bundle := statestest.MustBundle(statestest.Content(), nil)
-	if err := d.Activate(t.Context(), bundle, ledger.Why{Cause: ledger.CauseStart}); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, d.Activate(t.Context(), bundle, ledger.Why{Cause: ledger.CauseStart}))
 	d.Ask(carol, statestest.Content())
 	d.Clock.Add(time.Hour)
 	denied := d.Hold(1)

@@ -13,6 +13,7 @@ import (
 	formatsnote "github.com/transparency-dev/formats/note"
 	"golang.org/x/mod/sumdb/note"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/checkpoint/witnesstest"
 )
@@ -23,14 +24,10 @@ func TestOpen(t *testing.T) {
 	now, next, other := newKey(t, origin), newKey(t, origin), newKey(t, origin)
 	signed := sign(t, m, now, next)
 	c, err := checkpoint.Take(origin, m.size(), m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	foreign := newKey(t, "pgfsm-log-of-others")
 	foreignSigned, err := note.Sign(&note.Note{Text: fmt.Sprintf("%s\n%d\n%s\n", origin, c.Size, c.Root)}, foreign.signer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, tt := range []struct {
 		name   string
 		signed []byte
@@ -71,9 +68,7 @@ func TestOpen(t *testing.T) {
 func TestOpenRefusesOtherForms(t *testing.T) {
 	k := newKey(t, origin)
 	c, err := checkpoint.Take(origin, 7, logOf(t, 7))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	root := c.Root.String()
 	for name, text := range map[string]string{ // each stands alone
 		"extension-line": origin + "\n7\n" + root + "\nmore\n",
@@ -86,9 +81,7 @@ func TestOpenRefusesOtherForms(t *testing.T) {
 		"two-lines":      origin + "\n7\n",
 	} {
 		signed, err := note.Sign(&note.Note{Text: text}, k.signer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		if o, err := checkpoint.Open(signed, checkpoint.Keys{Log: []note.Verifier{k.verifier}}); err == nil {
 			t.Errorf("%s: Open() = %v, want an error", name, o)
 		}
@@ -101,9 +94,7 @@ func TestOpenRefusesOtherForms(t *testing.T) {
 // TestSignRefuses shows that only keys of the log sign its checkpoints.
 func TestSignRefuses(t *testing.T) {
 	c, err := checkpoint.Take(origin, 7, logOf(t, 7))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if signed, err := checkpoint.Sign(c); err == nil {
 		t.Errorf("Sign() without a key = %q", signed)
 	}
@@ -136,9 +127,7 @@ func TestEveryFlippedBitOfACheckpointIsFound(t *testing.T) {
 func TestContained(t *testing.T) {
 	m := logOf(t, 20)
 	c, err := checkpoint.Take(origin, m.size(), m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	rewritten := m.copied(t, 10)
 	rewritten.grow(t, 30, "other")
 	grown := m.copied(t, 20)
@@ -158,9 +147,7 @@ func TestContained(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			now, err := checkpoint.Take(tt.origin, tt.log.size(), tt.log)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			err = c.Contained(now, tt.log)
 			if (err == nil) != tt.ok || err != nil && !errors.Is(err, checkpoint.ErrInconsistent) {
 				t.Errorf("Contained() = %v, want ok %t", err, tt.ok)
@@ -175,13 +162,9 @@ func TestOthersReadCheckpoints(t *testing.T) {
 	w.Trust(t, k.text)
 	signed := cosign(t, w, sign(t, m, k), m)
 	logKey, err := note.NewVerifier(k.text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	witnessKey, err := formatsnote.NewVerifierForCosignatureV1(w.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	c, rest, n, err := formatslog.ParseCheckpoint(signed, origin, logKey, witnessKey)
 	if err != nil || len(rest) > 0 || len(n.Sigs) != 2 || c.Size != 7 {
 		t.Fatalf("ParseCheckpoint() = %v, %q, %v, %v", c, rest, n, err)
@@ -194,13 +177,9 @@ func TestOthersReadCheckpoints(t *testing.T) {
 // TestKeyFiles shows that a private key is read only if nobody else can read it.
 func TestKeyFiles(t *testing.T) {
 	private, vkey, err := checkpoint.NewKey(origin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "key")
-	if err := checkpoint.WriteKey(path, private); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, checkpoint.WriteKey(path, private))
 	if err := checkpoint.WriteKey(path, private); err == nil {
 		t.Error("WriteKey() overwrote a key")
 	}
@@ -209,19 +188,13 @@ func TestKeyFiles(t *testing.T) {
 		t.Errorf("ReadSigner() = %v, %v", signer, err)
 	}
 	for _, mode := range []os.FileMode{0o640, 0o604, 0o644, 0o620} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.Chmod(path, mode))
 		if _, err := checkpoint.ReadSigner(path); err == nil || !strings.Contains(err.Error(), "chmod 600") {
 			t.Errorf("ReadSigner() with mode %v = %v", mode, err)
 		}
 	}
-	if err := os.WriteFile(path, []byte(vkey), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(path, []byte(vkey), 0o600))
+	check.NoError(t, os.Chmod(path, 0o600))
 	if _, err := checkpoint.ReadSigner(path); err == nil || strings.Contains(err.Error(), vkey) {
 		t.Errorf("ReadSigner() of a verifier key = %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger/checkpoint"
 )
@@ -41,9 +42,7 @@ func (m *memory) size() int64 { return int64(len(m.leaves)) }
 func (m *memory) add(t testing.TB, leaf []byte) int64 {
 	t.Helper()
 	hashes, err := tlog.StoredHashes(m.size(), leaf, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	m.leaves, m.hashes = append(m.leaves, leaf), append(m.hashes, hashes...)
 	return m.size() - 1
 }
@@ -84,9 +83,7 @@ type key struct {
 func newKey(t testing.TB, origin string) key {
 	t.Helper()
 	private, vkey, err := checkpoint.NewKey(origin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	k := key{text: vkey}
 	if k.signer, err = note.NewSigner(private); err != nil {
 		t.Fatal(err)
@@ -101,26 +98,20 @@ func newKey(t testing.TB, origin string) key {
 func sign(t testing.TB, m *memory, keys ...key) []byte {
 	t.Helper()
 	c, err := checkpoint.Take(origin, m.size(), m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	var signers []note.Signer
 	for _, k := range keys {
 		signers = append(signers, k.signer)
 	}
 	signed, err := checkpoint.Sign(c, signers...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return signed
 }
 
 func witnessVerifier(t testing.TB, vkey string) note.Verifier {
 	t.Helper()
 	v, err := checkpoint.WitnessVerifier(vkey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return v
 }
 
@@ -128,18 +119,14 @@ func witnessVerifier(t testing.TB, vkey string) note.Verifier {
 func stored(t testing.TB, name string) *traces.Trace {
 	t.Helper()
 	trace, err := traces.Read(document(t, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return trace
 }
 
 func document(t testing.TB, name string) []byte {
 	t.Helper()
 	doc, err := os.ReadFile(filepath.Join("..", "..", "testdata", "good", name+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return doc
 }
 
@@ -147,9 +134,7 @@ func document(t testing.TB, name string) []byte {
 func events(t testing.TB, list ...map[string]any) []byte {
 	t.Helper()
 	text, err := canonical.Marshal(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return text
 }
 
@@ -204,8 +189,6 @@ func held(t testing.TB, m *memory, trace *traces.Trace) *writer {
 func (w *writer) prove(signed []byte) *checkpoint.Proof {
 	w.t.Helper()
 	p, err := checkpoint.Prove(signed, w.log, w.index, w.entries)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.NoError(w.t, err)
 	return p
 }

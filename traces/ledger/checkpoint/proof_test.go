@@ -11,6 +11,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/checkpoint/witnesstest"
@@ -41,16 +42,12 @@ func TestProof(t *testing.T) {
 			signed := cosign(t, w, sign(t, m, k), m)
 			p := tt.run.prove(signed)
 			again, err := checkpoint.ParseProof(p.Marshal())
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if diff := cmp.Diff(p, again); diff != "" {
 				t.Fatalf("another proof was read (-written +read):\n%s", diff)
 			}
 			got, err := again.Verify(tt.trace, keys)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if got.Run != tt.trace.Header.RunID || got.Ended != tt.ended || got.Index != tt.run.index || got.Entries != len(tt.run.entries) ||
 				got.Size != m.size() || len(got.Signed) != 1 || len(got.Cosigned) != 1 {
 				t.Errorf("Verify() = %+v", got)
@@ -85,9 +82,7 @@ func TestEveryChangedByteOfAProofIsFound(t *testing.T) {
 		}
 		return err
 	}
-	if err := verify(text); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, verify(text))
 	for i := range text {
 		changed := bytes.Clone(text)
 		changed[i] ^= 1 << (i % 8)
@@ -174,9 +169,7 @@ func TestProofsThatAreRefused(t *testing.T) {
 				t.Errorf("Prove() = %v, want %q", err, tt.err)
 			}
 			hashes, err := tlog.ProveRecord(m.size(), w.index, m)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			p := &checkpoint.Proof{Signed: signed, Index: w.index, Hashes: hashes, Entries: w.entries} // by a liar
 			if got, err := p.Verify(tt.trace, keys); err == nil || !strings.Contains(err.Error(), tt.err) {
 				t.Errorf("Verify() = %v, %v; want %q", got, err, tt.err)

@@ -13,6 +13,7 @@ import (
 	formats "github.com/transparency-dev/formats/note"
 	"golang.org/x/mod/sumdb/note"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/checkpoint/witnesstest"
 )
@@ -20,9 +21,7 @@ import (
 func newWitness(t testing.TB, url, vkey string) *checkpoint.Witness {
 	t.Helper()
 	w, err := checkpoint.NewWitness(url, witnessVerifier(t, vkey))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return w
 }
 
@@ -30,9 +29,7 @@ func newWitness(t testing.TB, url, vkey string) *checkpoint.Witness {
 func cosign(t testing.TB, w *witnesstest.Witness, signed []byte, m *memory) []byte {
 	t.Helper()
 	cosigned, err := newWitness(t, w.URL, w.Key).Cosign(t.Context(), signed, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return cosigned
 }
 
@@ -64,34 +61,22 @@ func TestCosign(t *testing.T) {
 func TestWitnessKeys(t *testing.T) {
 	m, k := logOf(t, 7), newKey(t, origin)
 	plain, vkey, err := note.GenerateKey(nil, "witness.example/plain")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	cosignature, err := formats.VKeyToCosignatureV1(vkey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	quantum, quantumKey, err := formats.GenerateMLDSAKey("witness.example/ml-dsa")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	c, err := checkpoint.Take(origin, m.size(), m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	text, _, _ := strings.Cut(string(sign(t, m, k)), "\n\n")
 	for _, tt := range []struct{ name, private, vkey string }{
 		{"ed25519", plain, vkey}, {"ed25519-cosignature", plain, cosignature}, {"ml-dsa-44", quantum, quantumKey},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			signer, err := formats.NewSignerForCosignatureV1(tt.private)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			signed, err := note.Sign(&note.Note{Text: text + "\n"}, k.signer, signer)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			o, err := checkpoint.Open(signed, checkpoint.Keys{Log: []note.Verifier{k.verifier}, Witnesses: []note.Verifier{witnessVerifier(t, tt.vkey)}})
 			if err != nil || o.Checkpoint != c || len(o.Cosigned) != 1 || o.Cosigned[0].At.Unix() <= 0 {
 				t.Errorf("Open() = %+v, %v", o, err)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger/checkpoint"
 )
 
@@ -29,9 +30,7 @@ func TestWriter(t *testing.T) {
 	files := func(want ...string) {
 		t.Helper()
 		all, err := os.ReadDir(w.Dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		var names []string
 		for _, f := range all {
 			names = append(names, f.Name())
@@ -53,9 +52,7 @@ func TestWriter(t *testing.T) {
 	write(false)
 	files("checkpoint-3", "checkpoint-12")
 	signed, err := os.ReadFile(filepath.Join(w.Dir, "checkpoint-12"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if o, err := checkpoint.Open(signed, checkpoint.Keys{Log: []note.Verifier{k.verifier}}); err != nil || o.Size != 12 {
 		t.Fatalf("Open() = %v, %v", o, err)
 	}
@@ -75,9 +72,7 @@ func TestWriter(t *testing.T) {
 func TestWriterReadsItsFiles(t *testing.T) {
 	k, m := newKey(t, origin), logOf(t, 3)
 	none, err := checkpoint.Sign(checkpoint.Checkpoint{Origin: origin}, k.signer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, tt := range []struct {
 		name, file string
 		text       []byte
@@ -96,9 +91,7 @@ func TestWriterReadsItsFiles(t *testing.T) {
 				}
 				return do(c, m)
 			}
-			if err := os.WriteFile(filepath.Join(w.Dir, tt.file), tt.text, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.WriteFile(filepath.Join(w.Dir, tt.file), tt.text, 0o600))
 			if err := w.Write(t.Context()); (err == nil) != tt.ok {
 				t.Errorf("Write() = %v, want ok %t", err, tt.ok)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"pgfsm/internal/test/browser"
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/console"
 )
@@ -100,9 +101,7 @@ func TestStreamsOfClientsThatLeft(t *testing.T) {
 			got := b.page("events?of=x&after=0") // which is refused only after it got a stream
 			return got.status == http.StatusNotFound, nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 	}
 }
 
@@ -111,9 +110,7 @@ func TestThiefOnAnotherPort(t *testing.T) {
 	d, host := serves(t)
 	q := d.Hold(1)
 	link, err := d.NewLink(t.Context(), d.Approver(alice))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	var mu sync.Mutex
 	var call string // its address, as if the thief knew the secret path
 	var stolen []string
@@ -135,9 +132,7 @@ func TestThiefOnAnotherPort(t *testing.T) {
 	b.do(chromedp.Navigate("http://"+host+console.LinkPath+link), chromedp.Click(chromedp.Search("main button")))
 	b.shows("0 of 1")
 	base, err := chromedp.Run(ctx, chromedp.Evaluate[string]("location.pathname"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	call = "http://" + host + base + "calls/" + q.RunID
 	for _, path := range []string{"/", console.Path, console.Path + "s/"} {
 		b.do(chromedp.Navigate(thief.URL + path))

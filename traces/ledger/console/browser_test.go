@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"pgfsm/internal/test/browser"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/web/loopback"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
@@ -91,9 +92,7 @@ func (b *tab) focus(selector string) {
 	for range 100 {
 		b.do(chromedp.KeyEvent(kb.Tab))
 		is, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](fmt.Sprintf("document.activeElement.matches(%q)", selector)))
-		if err != nil {
-			b.Fatal(err)
-		}
+		check.NoError(b, err)
 		if is {
 			return
 		}
@@ -120,9 +119,7 @@ func (b *tab) fits(name string) {
 func serves(t *testing.T, before ...func(http.Handler) http.Handler) (d *desk, host string) {
 	t.Helper()
 	on, err := loopback.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	d = newDeskAt(t, loopback.Hosts(on)...)
 	for _, wrap := range before {
 		d.handler = wrap(d.handler)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/console"
@@ -70,9 +71,7 @@ func TestRunUnderWayInABrowser(t *testing.T) {
 			broken := new(breaker)
 			d, host := serves(t, func(h http.Handler) http.Handler { broken.Handler = h; return broken })
 			link, err := d.NewLink(t.Context(), d.Caller(d.Token(alice, ledger.RoleAuditor)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			d.result = []byte(statestest.GoodResult)
 			run, finish := d.starts(statestest.Content())
 			b := newTab(t, host, "dark", 360)

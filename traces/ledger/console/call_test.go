@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
 	"pgfsm/states"
@@ -196,9 +197,7 @@ func (d *desk) play(content policy.Content, world *statestest.World, actor, text
 	if err == nil && o.Type != states.TypePending {
 		_, err = rec.Finish(d.TB.Context(), o)
 	}
-	if err != nil {
-		d.TB.Fatal(err)
-	}
+	check.NoError(d.TB, err)
 	return d.Request(run.ID())
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/present"
+	"pgfsm/internal/test/check"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
@@ -154,9 +155,7 @@ func (b *browser) do(r *http.Request, change ...func(*http.Request)) reply {
 	got := w.Result()
 	defer got.Body.Close()
 	body, err := io.ReadAll(got.Body)
-	if err != nil {
-		b.TB.Fatal(err)
-	}
+	check.NoError(b.TB, err)
 	if got.Header.Get("Content-Security-Policy") == "" && got.StatusCode != http.StatusNotFound {
 		b.TB.Errorf("%s %s has no policy", r.Method, r.URL)
 	}

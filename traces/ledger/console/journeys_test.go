@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"pgfsm/internal/test/browser"
+	"pgfsm/internal/test/check"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/console"
@@ -108,9 +109,7 @@ var journeys = []struct {
 // approves takes an approver from the sign-in link to the end of a call.
 func approves(p *traveller, d *desk) {
 	link, err := d.NewLink(p.Context(), d.Approver(alice))
-	if err != nil {
-		p.Fatal(err)
-	}
+	check.NoError(p, err)
 	before := d.ask(1, carol, "Clean up", `{"path":"/srv/reports","recursive":false}`, "Delete a folder.")
 	d.Cast(ledgertest.Ballot(before, d.Approver(bob)))
 	p.opens(console.LinkPath + link)

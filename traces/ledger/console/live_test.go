@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
 )
@@ -25,17 +26,13 @@ func (b *browser) streams(t *testing.T, query string, change ...func(*http.Reque
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute) // for a machine that is busy
 	t.Cleanup(stop)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.host+b.base+"events?"+query, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	r.Header.Set("Cookie", b.cookie)
 	for _, f := range change {
 		f(r)
 	}
 	resp, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() { resp.Body.Close() })
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" {
 		t.Fatalf("the stream: %s %v", resp.Status, resp.Header)
@@ -104,9 +101,7 @@ func TestEventStream(t *testing.T) {
 func (d *desk) tokenOf(r ledger.Reader, name string) string {
 	d.TB.Helper()
 	for token, err := range r.Tokens() {
-		if err != nil {
-			d.TB.Fatal(err)
-		}
+		check.NoError(d.TB, err)
 		if token.Name == name {
 			return token.ID
 		}

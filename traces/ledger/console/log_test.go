@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
@@ -109,16 +110,12 @@ func TestLogOfChangedEntries(t *testing.T) {
 		}
 		return tx.AddEntry(forged, before)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	got := b.page("log")
 	got.want(t, http.StatusOK, ">changed<", "the events cannot be read")
 	index := rows(got.body)[0]
 	b.page("log/"+index).want(t, http.StatusOK, "Somebody may have changed the entry")
-	if err := d.Update(t.Context(), func(tx ledger.Tx) error { return tx.Prune([]ledger.Range{{First: 1, Last: 1}}, nil, nil) }); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, d.Update(t.Context(), func(tx ledger.Tx) error { return tx.Prune([]ledger.Range{{First: 1, Last: 1}}, nil, nil) }))
 	b.page("log").want(t, http.StatusOK, "1 of them was pruned")
 	pruned := b.page("log/1")
 	pruned.want(t, http.StatusOK, "This entry was pruned: only its hash is left")
@@ -131,13 +128,9 @@ func TestLogOfChangedEntries(t *testing.T) {
 func (d *desk) newKey(t *testing.T) (signer note.Signer, public string) {
 	t.Helper()
 	origin, err := d.Origin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	private, public, err := checkpoint.NewKey(origin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if signer, err = note.NewSigner(private); err != nil {
 		t.Fatal(err)
 	}
@@ -169,20 +162,14 @@ func TestLogCheckpoints(t *testing.T) {
 	signer, public := d.newKey(t)
 	d.signs(d.console.Checkpoints, signer)
 	b.page("log").want(t, http.StatusOK, "no key of the log has signed it")
-	if err := d.AddKey(t.Context(), ledger.Local("local:root"), public); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, d.AddKey(t.Context(), ledger.Local("local:root"), public))
 	d.signs(d.console.Checkpoints, signer)
 	key := fmt.Sprintf("%s&#43;%08x", signer.Name(), signer.KeyHash())
 	got := d.signedIn(there, bob, ledger.RoleApprover).page("log")
 	got.want(t, http.StatusOK, "the log has these entries", key)
 	b.page("log/0").want(t, http.StatusOK, "A signed checkpoint of ")
 	forged, err := checkpoint.Sign(checkpoint.Checkpoint{Origin: signer.Name(), Size: 2}, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(d.console.Checkpoints, "checkpoint-2"), forged, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
+	check.NoError(t, os.WriteFile(filepath.Join(d.console.Checkpoints, "checkpoint-2"), forged, 0o600))
 	b.page("log").want(t, http.StatusOK, "its first 2 entries are not those of the checkpoint", "the log has these entries")
 }

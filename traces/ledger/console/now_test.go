@@ -13,6 +13,7 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
 	"pgfsm/states/statestest"
@@ -50,9 +51,7 @@ func TestNow(t *testing.T) {
 	b.page("now").want(t, http.StatusOK, "No run was requested in this period", "None of these runs was refused", "No gateway has started",
 		"pgfsm ledger summary --since 24h", ">ready<")
 	bundle := statestest.MustBundle(statestest.Content(), nil)
-	if err := d.Activate(t.Context(), bundle, ledger.Why{Cause: ledger.CauseStart}); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, d.Activate(t.Context(), bundle, ledger.Why{Cause: ledger.CauseStart}))
 	d.Ask(carol, statestest.Content())
 	d.Clock.Add(50 * time.Minute)
 	q := d.Hold(1)
@@ -112,9 +111,7 @@ func TestNowIsPartial(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	d.Clock.Add(time.Minute)
 	got := d.signedIn(here, alice, ledger.RoleAuditor).page("now")
 	got.want(t, http.StatusOK, "Counted: the last 10000 of the period", "the period has more", "0 of the last 200 held calls", "11 more codes are less frequent",

@@ -16,6 +16,7 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
 	"pgfsm/internal/test/browser"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/golden"
 	"pgfsm/policy"
 	"pgfsm/states/statestest"
@@ -105,9 +106,7 @@ func newScene(t *testing.T) *scene {
 	held := d.ask(2, carol, "Summarize the next version of policy-007", `{"drafts":true,"note":"the file\u202efdp.exe","policy_id":"policy-007"}`, tool)
 	d.Token(carol, ledger.RoleAgent) // without one, her call would not be made
 	link, err := d.NewLink(t.Context(), d.Approver(alice))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	origin := d.checkpoints(t)
 	return &scene{
 		d, host, strings.NewReplacer("{held}", held.RunID, "{run}", made.RunID, "{link}", link, "{nowhere}", nowhere, "{denied}", denied.RunID,
@@ -138,9 +137,7 @@ func (d *desk) gateway(t *testing.T) policy.Content {
 		present.Server{Server: "tickets", Status: policy.ServerDown, Since: statestest.At, Asked: statestest.At, Code: policy.CodeServerDown,
 			Reason: "connection refused"},
 	), func(o *console.Options) { o.Hosts = hosts })
-	if err := d.Activate(t.Context(), statestest.MustBundle(c, nil), ledger.Why{Cause: ledger.CauseStart}); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, d.Activate(t.Context(), statestest.MustBundle(c, nil), ledger.Why{Cause: ledger.CauseStart}))
 	return c
 }
 
@@ -148,9 +145,7 @@ func (d *desk) gateway(t *testing.T) policy.Content {
 func (d *desk) checkpoints(t *testing.T) (origin string) {
 	t.Helper()
 	signer, public := d.newKey(t)
-	if err := d.AddKey(t.Context(), ledger.Local("local:root"), public); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, d.AddKey(t.Context(), ledger.Local("local:root"), public))
 	d.console.Checkpoints = t.TempDir()
 	d.signs(d.console.Checkpoints, signer)
 	return signer.Name()
@@ -242,9 +237,7 @@ func (s *scene) pictured(b *tab, p *page) {
 	b.do(chromedp.EmulateViewport(1000, 300))
 	s.opens(b, p)
 	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.querySelector('main').innerText"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.NoError(b, err)
 	if golden.Updating() {
 		browsertest.Picture(b.T, b.ctx, guide+"console-"+p.name+".png", true)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner/explain"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
 	"pgfsm/policy/risk"
@@ -79,9 +80,7 @@ func TestUnusedPolicies(t *testing.T) {
 	d := newDesk(t)
 	c := judging()
 	d.with(c)
-	if err := d.Activate(t.Context(), statestest.MustBundle(c, nil), ledger.Why{Cause: ledger.CauseStart}); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, d.Activate(t.Context(), statestest.MustBundle(c, nil), ledger.Why{Cause: ledger.CauseStart}))
 	d.Ask(carol, c)
 	d.Clock.Add(time.Hour)
 	last := d.Ask(carol, c)

@@ -11,6 +11,7 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/identity/login"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -105,9 +106,7 @@ func (b *browser) arrives(t *testing.T, got reply) {
 		t.Fatalf("nobody is signed in: %d %v %s", got.status, all, got.body)
 	}
 	c, err := http.ParseSetCookie(all[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	b.cookie, b.base = c.Name+"="+c.Value, got.header.Get("Location")
 }
 
@@ -202,9 +201,7 @@ func TestProviderSignInRefused(t *testing.T) {
 	}
 	t.Run("blocked", func(t *testing.T) {
 		d, _, b := newProvided(t, there, person("carol", ledger.RoleApprover))
-		if err := d.BlockIdentity(context.Background(), ledger.Local("local:root"), issuer, "carol"); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, d.BlockIdentity(context.Background(), ledger.Local("local:root"), issuer, "carol"))
 		b.begins(t, "&next=")
 		if got := b.comesBack("?code=good"); got.status < 400 {
 			t.Errorf("a blocked person is signed in: %d", got.status)

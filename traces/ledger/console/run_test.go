@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
 	"pgfsm/states"
@@ -56,9 +57,7 @@ func (d *desk) starts(content policy.Content) (id string, finish func()) {
 	return run.ID(), func() {
 		d.TB.Helper()
 		close(g.open)
-		if err := <-ended; err != nil {
-			d.TB.Fatal(err)
-		}
+		check.NoError(d.TB, <-ended)
 	}
 }
 
@@ -132,9 +131,7 @@ func TestWhatIf(t *testing.T) {
 	denying := statestest.Content()
 	denying.Policy = statestest.Policies(rules.Policy{ID: "no", Effect: rules.Deny, Reason: "Not <b>any</b> more."})
 	for _, c := range []policy.Content{statestest.Content(), denying} {
-		if err := d.Activate(t.Context(), statestest.MustBundle(c, nil), ledger.Why{Cause: ledger.CauseStart}); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, d.Activate(t.Context(), statestest.MustBundle(c, nil), ledger.Why{Cause: ledger.CauseStart}))
 	}
 	before := len(d.Events(0))
 	b.page("runs/"+run).want(t, http.StatusOK, "the active one: ")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 )
 
@@ -124,9 +125,7 @@ func TestSessionCookie(t *testing.T) {
 func TestSignInLink(t *testing.T) {
 	d := newDesk(t)
 	link, err := d.NewLink(context.Background(), d.Approver(alice))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	b := d.browser(here)
 	for range 2 {
 		b.get("/console/link/"+link).want(t, http.StatusOK, "Sign in as "+alice, "approver")

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger/hooks"
 	"pgfsm/traces/ledger/ledgertest"
 )
@@ -28,9 +29,7 @@ func TestCrashBetweenSendingAndWritingDown(t *testing.T) {
 	dying := d.store.Open()
 	dying.Fail = ledgertest.FailAt(ledgertest.Commit, 2, errGone)
 	s, err := hooks.New(dying, hooks.Options{Hooks: []hooks.Hook{hook(m)}, Clock: d.Clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if err := s.Look(context.Background()); !errors.Is(err, errGone) {
 		t.Fatalf("Look() = %v, want %v", err, errGone)
 	}
@@ -60,9 +59,7 @@ func TestCrashBeforeSending(t *testing.T) {
 	dying := d.store.Open()
 	dying.Fail = ledgertest.FailAt(ledgertest.Committed, 0, errGone)
 	s, err := hooks.New(dying, hooks.Options{Hooks: []hooks.Hook{hook(m)}, Clock: d.Clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if err := s.Look(context.Background()); !errors.Is(err, errGone) {
 		t.Fatalf("Look() = %v, want %v", err, errGone)
 	}
@@ -84,9 +81,7 @@ func TestSeveralSenders(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 {
 		s, err := hooks.New(d.store.Open(), hooks.Options{Hooks: []hooks.Hook{hook(m)}, Clock: d.Clock.Now, Interval: time.Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		all.Go(func() { s.Run(ctx) })
 	}
 	deadline := time.Now().Add(10 * time.Second)
@@ -116,9 +111,7 @@ func TestStopWhileSending(t *testing.T) {
 	before := runtime.NumGoroutine()
 	ctx, stop := context.WithCancel(context.Background())
 	s, err := hooks.New(d.store, hooks.Options{Hooks: []hooks.Hook{to}, Clock: d.Clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	ended := make(chan struct{})
 	go func() { s.Run(ctx); close(ended) }()
 	<-entered
@@ -161,9 +154,7 @@ func TestLedgerBreaks(t *testing.T) {
 		Hooks: []hooks.Hook{hook(m)}, Clock: d.Clock.Now, Interval: time.Millisecond,
 		Log: func(string) { mu.Lock(); said++; mu.Unlock() },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	ended := make(chan struct{})
 	go func() { s.Run(ctx); close(ended) }()
 	deadline := time.Now().Add(10 * time.Second)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/tool"
 	"pgfsm/traces/ledger/hooks"
 )
@@ -19,9 +20,7 @@ var pythonFence = regexp.MustCompile("(?s)```python\n(.*?)```")
 func TestDocsVerify(t *testing.T) {
 	python := tool.Path(t, "python3", "python3")
 	doc, err := os.ReadFile("../../../docs/reference/api.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	sample := pythonFence.FindSubmatch(doc)
 	if sample == nil {
 		t.Fatal("the page has no sample")
@@ -29,9 +28,7 @@ func TestDocsVerify(t *testing.T) {
 	now := time.Now().Unix()
 	sign := func(at int64, body string) string {
 		s, err := hooks.Sign(secret, "msg_1", at, []byte(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		return s
 	}
 	good := sign(now, "body")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/hooks"
@@ -125,9 +126,7 @@ func (d *desk) senderWithin(timeout time.Duration, to ...hooks.Hook) *hooks.Send
 		Hooks: to, Clock: d.Clock.Now, Timeout: timeout, RemindBefore: remindBefore,
 		DecideAt: func(run string) string { return "https://approvals.example.com/" + run },
 	})
-	if err != nil {
-		d.TB.Fatal(err)
-	}
+	check.NoError(d.TB, err)
 	return s
 }
 
@@ -164,9 +163,7 @@ func (d *desk) waiting() (all []ledger.Delivery) {
 		}
 		return nil
 	})
-	if err != nil {
-		d.TB.Fatal(err)
-	}
+	check.NoError(d.TB, err)
 	return all
 }
 
@@ -249,13 +246,9 @@ func TestWhereAHookBegins(t *testing.T) {
 	for range 2 { // beginning twice changes nothing
 		third := newMailbox(t)
 		s := d.sender(hook(later), hook(third))
-		if err := s.Begin(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, s.Begin(context.Background()))
 		q := d.Hold(1)
-		if err := s.Begin(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, s.Begin(context.Background()))
 		look(t, s)
 		wantKinds(t, third, "requested "+q.RunID)
 	}

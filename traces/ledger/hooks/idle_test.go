@@ -5,6 +5,7 @@ import (
 	"iter"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/hooks"
 	"pgfsm/traces/ledger/ledgertest"
@@ -41,9 +42,7 @@ func TestIdleHooksReadEntriesOnce(t *testing.T) {
 	d, m := newDesk(t), newMailbox(t)
 	store := &counting{Store: d.store.Open()}
 	s, err := hooks.New(store, hooks.Options{Hooks: []hooks.Hook{hook(m, "decided")}, Clock: d.Clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	look(t, s)
 	q := d.Hold(1) // nobody has decided
 	look(t, s)

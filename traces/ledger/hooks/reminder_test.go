@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/hooks"
 	"pgfsm/traces/ledger/ledgertest"
@@ -136,9 +137,7 @@ func TestCrashAfterAReminder(t *testing.T) {
 	dying := d.store.Open()
 	dying.Fail = ledgertest.FailAt(ledgertest.Commit, 2, errGone)
 	s, err := hooks.New(dying, hooks.Options{Hooks: []hooks.Hook{hook(m, hooks.Reminder)}, Clock: d.Clock.Now, RemindBefore: remindBefore})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if err := s.Look(context.Background()); !errors.Is(err, errGone) {
 		t.Fatalf("Look() = %v, want %v", err, errGone)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
 	"pgfsm/states"
@@ -45,9 +46,7 @@ func (c *Clock) Now() time.Time { return time.Unix(c.at.Load(), 0).UTC() }
 func (c *Clock) Set(tb testing.TB, at string) {
 	tb.Helper()
 	t, err := time.Parse(time.RFC3339, at)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	c.at.Store(t.Unix())
 }
 
@@ -89,9 +88,7 @@ func (f *Fixture) Close() error { return f.close() }
 func NewID(tb testing.TB) string {
 	tb.Helper()
 	id, err := uuid.NewV7()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	return id.String()
 }
 
@@ -147,9 +144,7 @@ func (f *Fixture) AskRequest(r states.Request, c policy.Content) ledger.Request 
 	if err == nil && o.Type != states.TypePending {
 		_, err = rec.Finish(context.Background(), o)
 	}
-	if err != nil {
-		f.TB.Fatal(err)
-	}
+	check.NoError(f.TB, err)
 	return f.Request(run.ID())
 }
 

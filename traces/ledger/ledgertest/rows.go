@@ -7,6 +7,7 @@ import (
 	"iter"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
 )
@@ -20,9 +21,7 @@ func Rows(tb testing.TB, s ledger.Store) map[string][]string {
 			texts(all, "entries", r.Entries(0)), texts(all, "blobs", r.Blobs()), texts(all, "requests", r.Requests(ledger.Filter{})),
 			texts(all, "tokens", r.Tokens()), texts(all, "blocks", r.Blocks()), texts(all, "deliveries", r.Deliveries("", "~", 1000)), texts(all, "hooks", r.Hooks()))
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	return all
 }
 
@@ -50,9 +49,7 @@ func Verify(tb testing.TB, s ledger.Store, c *checkpoint.Checkpoint) (report led
 		}
 		return err
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	return report
 }
 
@@ -63,8 +60,6 @@ func State(tb testing.TB, s ledger.Store) (c checkpoint.Checkpoint) {
 		c, err = ledger.TakeCheckpoint(r)
 		return err
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	return c
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
 )
@@ -69,9 +70,7 @@ func NewURL(tb testing.TB) string {
 func OpenURL(tb testing.TB, url string) ledger.Store {
 	tb.Helper()
 	store, err := stores.Open(url, stores.ToWrite)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	return store
 }
 

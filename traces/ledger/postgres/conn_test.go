@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/postgres"
 	"pgfsm/traces/ledger/postgres/pgtest"
@@ -40,9 +41,7 @@ func TestUnsafeDatabases(t *testing.T) {
 		{"as-it-was", "SELECT 1", "SELECT 1", "", nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if err := c.Exec(t.Context(), db, tc.before); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, c.Exec(t.Context(), db, tc.before))
 			s, err := postgres.Open(c.URL(serves, db))
 			if !errors.Is(err, tc.want) || err != nil && !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("Open() = %v, want %v, %q", err, tc.want, tc.says)
@@ -50,9 +49,7 @@ func TestUnsafeDatabases(t *testing.T) {
 			if err == nil {
 				s.Close()
 			}
-			if err := c.Exec(t.Context(), db, tc.after); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, c.Exec(t.Context(), db, tc.after))
 		})
 	}
 }
@@ -69,12 +66,8 @@ func TestTablesOfOthers(t *testing.T) {
 		"versions": {"CREATE TABLE pgfsm_version (n bigint)", `column "version_id" does not exist`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := c.Exec(t.Context(), "postgres", "CREATE DATABASE "+name); err != nil {
-				t.Fatal(err)
-			}
-			if err := c.Exec(t.Context(), name, tc.before); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, c.Exec(t.Context(), "postgres", "CREATE DATABASE "+name))
+			check.NoError(t, c.Exec(t.Context(), name, tc.before))
 			_, err := postgres.Migrate(t.Context(), c.URL(pgtest.Superuser, name))
 			if tc.says == "" && err != nil || tc.says != "" && (!errors.Is(err, ledger.ErrSchema) || !strings.Contains(err.Error(), tc.says)) {
 				t.Errorf("Migrate() = %v, want %q", err, tc.says)
@@ -86,9 +79,7 @@ func TestTablesOfOthers(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if err := errors.Join(s.Update(t.Context(), addEntry(0)), s.Close()); err != nil {
 				t.Error(err)
 			}
@@ -99,12 +90,8 @@ func TestTablesOfOthers(t *testing.T) {
 // TestASessionThatBecomesUnsafe: a pooler may run a transaction on a session with other settings.
 func TestASessionThatBecomesUnsafe(t *testing.T) {
 	c := pgtest.Start(t)
-	if err := c.Exec(t.Context(), "postgres", "CREATE DATABASE pgfsm"); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Ledger(t.Context(), "pgfsm"); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Exec(t.Context(), "postgres", "CREATE DATABASE pgfsm"))
+	check.NoError(t, c.Ledger(t.Context(), "pgfsm"))
 	s := open(t, c.URL(serves, "pgfsm"))
 	c.Set(t, "synchronous_commit", "off") // for sessions that are there, too
 	for range 2 {
@@ -134,22 +121,16 @@ func TestLostEntries(t *testing.T) {
 			for i := range int64(2) {
 				for _, s := range []*postgres.Store{writer, reader} {
 					if i == 1 || s == writer {
-						if err := s.Update(t.Context(), addEntry(size(t, s))); err != nil {
-							t.Fatal(err)
-						}
+						check.NoError(t, s.Update(t.Context(), addEntry(size(t, s))))
 					}
 				}
 			}
-			if err := c.Exec(t.Context(), db, strings.ReplaceAll(damage, "idx = 1", "idx >= 1")); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, c.Exec(t.Context(), db, strings.ReplaceAll(damage, "idx = 1", "idx >= 1")))
 			if err := writer.Update(t.Context(), addEntry(3)); !errors.Is(err, ledger.ErrLost) {
 				t.Errorf("Update() = %v, want ErrLost", err)
 			}
 			cut := "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '" + db + "' AND pid <> pg_backend_pid()"
-			if err := c.Exec(t.Context(), db, cut); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, c.Exec(t.Context(), db, cut))
 			for _, s := range []*postgres.Store{writer, reader} { // the reader notices with a new connection
 				var err error
 				for range 9 { // the first ones may find that they have lost a connection
@@ -170,9 +151,7 @@ func TestLostEntries(t *testing.T) {
 func TestAHostThatDoesNotAnswer(t *testing.T) {
 	c, db := shared.Database(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer silent.Close()
 	url := strings.Replace(c.URL(serves, db), "@", "@"+silent.Addr().String()+",", 1)
 	s, _ := owned(t, url+"&lease="+lease.String())

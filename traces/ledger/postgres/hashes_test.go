@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 )
 
@@ -53,14 +54,10 @@ func TestHashesOfSeveralStores(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		for ; n > 0; n-- {
 			hashes, err := tlog.StoredHashesForRecordHash(size, tlog.RecordHash(fmt.Appendf(nil, "%d false", size)), memory)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			want = append(want, hashes...)
 			size++
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/postgres"
 	"pgfsm/traces/ledger/postgres/pgtest"
@@ -42,9 +43,7 @@ func gone(t *testing.T, s *postgres.Store, owner string) (gone bool) {
 // expire makes a lease run out, as if its process had been stopped for long.
 func expire(t *testing.T, c *pgtest.Cluster, db, owner string) {
 	t.Helper()
-	if err := c.Exec(t.Context(), db, "UPDATE replicas SET until = clock_timestamp() - interval '1 second' WHERE owner = '"+owner+"'"); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Exec(t.Context(), db, "UPDATE replicas SET until = clock_timestamp() - interval '1 second' WHERE owner = '"+owner+"'"))
 }
 
 // TestFence: a store whose lease ran out records nothing once another one has found that, whether or not it has noticed.
@@ -115,9 +114,7 @@ func TestALeaseThatRunsOutWhileItIsAsked(t *testing.T) {
 	setup := `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(2); RETURN NULL; END';
 CREATE TRIGGER wait AFTER UPDATE ON replicas FOR EACH STATEMENT EXECUTE FUNCTION wait();
 INSERT INTO replicas (owner, since, until) VALUES ('` + owner + "', clock_timestamp(), clock_timestamp() + interval '1 second')"
-	if err := c.Exec(t.Context(), db, setup); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Exec(t.Context(), db, setup))
 	for _, want := range []bool{false, true} {
 		if is := gone(t, s, owner); is != want {
 			t.Errorf("Gone() = %t, want %t", is, want)
@@ -136,9 +133,7 @@ func TestRenewal(t *testing.T) {
 			t.Fatal("the lease ran out")
 		}
 	}
-	if err := c.Exec(t.Context(), db, "UPDATE replicas SET over = true WHERE owner = '"+owner+"'"); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Exec(t.Context(), db, "UPDATE replicas SET over = true WHERE owner = '"+owner+"'"))
 	for deadline := time.Now().Add(time.Minute); ; {
 		err := s.View(t.Context(), func(ledger.Reader) error { return nil })
 		if errors.Is(err, ledger.ErrFenced) {
@@ -214,9 +209,7 @@ func isSentMuch(t *testing.T, server string) {
 	text := strings.Repeat("much ", 400_000) // 16 are a page, and more than both sides buffer
 	for i := range 16 {
 		b := ledger.Blob{Digest: canonical.Sum("test", []byte{byte(i)}), Kind: "test", Text: text}
-		if err := other.Update(t.Context(), func(tx ledger.Tx) error { return tx.PutBlob(b) }); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, other.Update(t.Context(), func(tx ledger.Tx) error { return tx.PutBlob(b) }))
 	}
 	done := make(chan error, 1)
 	locked := make(chan struct{})
@@ -255,9 +248,7 @@ func TestReleaseDoesNotWait(t *testing.T) {
 	c, db := shared.Database(t)
 	s, owner := open(t, c.URL(serves, db)), uuid.NewString()
 	release, err := s.Own(t.Context(), owner)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if err := c.Exec(t.Context(), db, "CREATE FUNCTION stand_still() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3600); RETURN OLD; END $$; "+
 		"CREATE TRIGGER stand_still BEFORE DELETE ON replicas FOR EACH ROW EXECUTE FUNCTION stand_still()"); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/postgres"
 	"pgfsm/traces/ledger/postgres/pgtest"
@@ -54,9 +55,7 @@ func TestUnknownOutcomes(t *testing.T) {
 				func() error { return c.Ledger(t.Context(), db) },
 				func() error { return c.Exec(t.Context(), db, "SELECT 1;"+tc.before) },
 			} {
-				if err := do(); err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, do())
 			}
 			patience := time.Minute // a slow machine must not spend it between two statements
 			if !tc.settles || tc.interrupt == "abs" {
@@ -114,9 +113,7 @@ func TestTheOutcomeOfAProcessThatStoodStill(t *testing.T) {
 	s, owner := owned(t, c.URL(serves, db)+"&lease=5m") // it is not renewed during the test
 	cut := `CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END';
 CREATE CONSTRAINT TRIGGER cut AFTER INSERT ON entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION cut()`
-	if err := c.Exec(t.Context(), db, cut); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Exec(t.Context(), db, cut))
 	err := s.Update(t.Context(), func(tx ledger.Tx) error {
 		go func() {
 			// It waits for the end of the transaction, and has the log's lock before settle has.
@@ -134,9 +131,7 @@ CREATE CONSTRAINT TRIGGER cut AFTER INSERT ON entries DEFERRABLE INITIALLY DEFER
 func await(ctx context.Context, t *testing.T, c *pgtest.Cluster, query string) (n int64) {
 	t.Helper()
 	conn, err := pgx.Connect(ctx, c.URL(pgtest.Superuser, "postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer conn.Close(context.Background())
 	for ; n == 0; time.Sleep(10 * time.Millisecond) { // the server has other work
 		if err := conn.QueryRow(ctx, query).Scan(&n); err != nil {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/postgres"
 	"pgfsm/traces/ledger/postgres/pgtest"
@@ -26,9 +27,7 @@ func TestStoreThroughAPooler(t *testing.T) {
 		},
 		Open: func(t testing.TB, url string) ledger.Store {
 			s, err := postgres.Open(url)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			return s
 		},
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/postgres"
 	"pgfsm/traces/ledger/postgres/pgtest"
@@ -59,9 +60,7 @@ func TestRoles(t *testing.T) {
 		{"pgfsm_migrate", "ALTER TABLE entries ADD COLUMN more text", true},
 	} {
 		conn, err := pgx.Connect(t.Context(), c.URL(tc.role, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		_, err = conn.Exec(t.Context(), tc.statement)
 		var coded *pgconn.PgError
 		refused := errors.As(err, &coded) && coded.Code == codeNoPrivilege
@@ -92,12 +91,8 @@ func TestRolesFindTheirSchema(t *testing.T) {
 	c, name := shared.Database(t)
 	setup := `DROP SCHEMA public CASCADE; CREATE SCHEMA "Gate way"; ALTER DATABASE ` + name + ` SET search_path = nowhere;
 		ALTER ROLE ` + pgtest.Superuser + ` IN DATABASE ` + name + ` SET search_path = "Gate way"`
-	if err := c.Exec(t.Context(), name, setup); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Ledger(t.Context(), name); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Exec(t.Context(), name, setup))
+	check.NoError(t, c.Ledger(t.Context(), name))
 	if err := open(t, c.URL(serves, name)).Update(t.Context(), addEntry(0)); err != nil {
 		t.Error(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/postgres"
 )
@@ -20,9 +21,7 @@ func TestSettingsOfTheRole(t *testing.T) {
 	} {
 		t.Run(strings.ReplaceAll(set, " ", ""), func(t *testing.T) {
 			c, db := shared.Database(t)
-			if err := c.Exec(t.Context(), db, "ALTER ROLE pgfsm_serve IN DATABASE "+db+" SET "+set); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, c.Exec(t.Context(), db, "ALTER ROLE pgfsm_serve IN DATABASE "+db+" SET "+set))
 			url := c.URL(serves, db) + "&lease=30s"
 			one, _ := owned(t, url)
 			two, _ := owned(t, url)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/postgres"
 	"pgfsm/traces/ledger/postgres/pgtest"
@@ -37,9 +38,7 @@ func fresh(t testing.TB, role string) string {
 func open(t testing.TB, url string) *postgres.Store {
 	t.Helper()
 	s, err := postgres.Open(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -54,9 +53,7 @@ func TestStore(t *testing.T) {
 		New: func(t testing.TB) string { return fresh(t, prunes) },
 		Open: func(t testing.TB, url string) ledger.Store {
 			s, err := postgres.Open(url)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			return s
 		},
 	})

@@ -18,6 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/postgres"
 	"pgfsm/traces/ledger/postgres/pgtest"
@@ -28,15 +29,11 @@ func authority(t *testing.T, host string) (ca, cert, key string) {
 	t.Helper()
 	text := func(kind string, der []byte, err error) string {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 	}
 	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	root := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "CA"}, NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
@@ -56,20 +53,14 @@ func authority(t *testing.T, host string) (ca, cert, key string) {
 // TestTLS: a store connects only to a server with a certificate for the URL's host, of the URL's authority, and never without TLS.
 func TestTLS(t *testing.T) {
 	c := pgtest.Start(t)
-	if err := c.Exec(t.Context(), "postgres", "CREATE DATABASE pgfsm"); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Ledger(t.Context(), "pgfsm"); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Exec(t.Context(), "postgres", "CREATE DATABASE pgfsm"))
+	check.NoError(t, c.Ledger(t.Context(), "pgfsm"))
 	ca, cert, key := authority(t, "localhost")
 	other, _, _ := authority(t, "localhost")
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	right, wrong := file("ca.pem", ca), file("other.pem", other)
@@ -105,9 +96,7 @@ func TestTLS(t *testing.T) {
 func serveTLS(t *testing.T, c *pgtest.Cluster, cert, key string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), c.URL(pgtest.Superuser, "postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer conn.Close(t.Context())
 	for name, text := range map[string]string{"server.crt": cert, "server.key": key} { // in the server's directory, in any order
 		if _, err := conn.Exec(t.Context(), "COPY (SELECT 1 WHERE false) TO PROGRAM 'umask 077; echo \""+text+"\" > "+name+"'"); err != nil {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"pgfsm/internal/test/check"
 )
 
 func TestAnotherVersion(t *testing.T) {
@@ -43,9 +45,7 @@ func TestOpenedAtOnce(t *testing.T) {
 	}
 	group.Wait()
 	s, err := Open(path, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer s.Close()
 	if n := entries(t, s); n != 8 {
 		t.Errorf("%d entries, want 8", n)

@@ -14,15 +14,14 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 )
 
 func fresh(t *testing.T) *Store {
 	t.Helper()
 	s, err := Open(filepath.Join(t.TempDir(), "ledger.db"), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -31,9 +30,7 @@ func fresh(t *testing.T) *Store {
 func raw(t *testing.T, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() { db.Close() })
 	return db
@@ -72,9 +69,7 @@ func entries(t *testing.T, s ledger.Store) int {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return n
 }
 
@@ -91,9 +86,7 @@ func refused(t *testing.T, err, want error, path, remedy string) {
 
 func TestFullDisk(t *testing.T) {
 	s := fresh(t)
-	if err := s.Update(context.Background(), addEntry(1)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, s.Update(context.Background(), addEntry(1)))
 	pages := asked[int64](t, s, "PRAGMA page_count")
 	asked[int64](t, s, fmt.Sprint("PRAGMA max_page_count = ", pages))
 	large := strings.Repeat("x", 1<<20)
@@ -130,9 +123,7 @@ func TestFullDisk(t *testing.T) {
 // asked returns what the writer's connection answers.
 func asked[T any](t *testing.T, s *Store, query string) (v T) {
 	t.Helper()
-	if err := s.writer.QueryRowContext(t.Context(), query).Scan(&v); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, s.writer.QueryRowContext(t.Context(), query).Scan(&v))
 	return v
 }
 
@@ -140,9 +131,7 @@ func TestLocked(t *testing.T) {
 	const short = 40 * time.Millisecond
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	s, err := Open(path, Options{BusyTimeout: short})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer s.Close()
 	other := raw(t, path)
 	run(t, other, "BEGIN IMMEDIATE")
@@ -161,9 +150,7 @@ func TestLocked(t *testing.T) {
 	}
 
 	patient, err := Open(path, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer patient.Close()
 	run(t, other, "BEGIN IMMEDIATE")
 	ctx, stop := context.WithTimeout(context.Background(), short)
@@ -192,9 +179,7 @@ func TestContextEndsAtBegin(t *testing.T) {
 // TestCloseDuringView: a view that has begun reads on.
 func TestCloseDuringView(t *testing.T) {
 	s := fresh(t)
-	if err := s.Update(t.Context(), addEntry(1)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, s.Update(t.Context(), addEntry(1)))
 	err := s.View(t.Context(), func(r ledger.Reader) error {
 		_, err := r.End()
 		err = errors.Join(err, s.Close())
@@ -211,21 +196,15 @@ func TestCloseDuringView(t *testing.T) {
 func TestNotALedger(t *testing.T) {
 	folder := t.TempDir()
 	text := filepath.Join(folder, "text.db")
-	if err := os.WriteFile(text, []byte(strings.Repeat("this is not a database. ", 400)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(text, []byte(strings.Repeat("this is not a database. ", 400)), 0o600))
 	foreign := filepath.Join(folder, "foreign.db")
 	db := raw(t, foreign)
 	run(t, db, "CREATE TABLE events (id INTEGER)")
 	db.Close()
-	if err := os.Chmod(foreign, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.Chmod(foreign, 0o600))
 	for _, path := range []string{text, foreign} {
 		before, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		_, err = Open(path, Options{})
 		refused(t, err, ErrNotLedger, path, "name another")
 		_, err = OpenReadOnly(path)
@@ -235,9 +214,7 @@ func TestNotALedger(t *testing.T) {
 		}
 	}
 	empty := filepath.Join(folder, "empty.db")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(empty, nil, 0o600))
 	_, err := OpenReadOnly(empty)
 	refused(t, err, ErrNotLedger, empty, "empty")
 }
@@ -252,27 +229,17 @@ func TestDamaged(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
+	check.NoError(t, s.Close())
 	content, err := os.ReadFile(s.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	const page = 4096
 	for at := 48 * page; at < len(content); at += page { // behind the schema
 		copy(content[at:], strings.Repeat("\xff", 64))
 	}
-	if err := os.WriteFile(s.path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(s.path, content, 0o600))
 	s, err = Open(s.path, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer s.Close()
 	err = s.View(context.Background(), func(r ledger.Reader) error {
 		for _, err := range r.Entries(0) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/gofrs/flock"
+
+	"pgfsm/internal/test/check"
 )
 
 func TestFilesAreForTheirUserOnly(t *testing.T) {
@@ -14,9 +16,7 @@ func TestFilesAreForTheirUserOnly(t *testing.T) {
 	if _, err := s.Own(context.Background(), "01890a5d-ac96-774b-bcce-b302099a8057"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Update(context.Background(), addEntry(1)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, s.Update(context.Background(), addEntry(1)))
 	for name, want := range map[string]os.FileMode{ // in any order
 		s.path: fileMode, s.path + "-wal": fileMode, s.path + "-shm": fileMode, s.path + ".owners": folderMode,
 		s.path + ".owners/01890a5d-ac96-774b-bcce-b302099a8057.lock": fileMode,
@@ -55,17 +55,11 @@ func TestFilesThatCannotBeTrusted(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			folder := t.TempDir()
 			path := filepath.Join(folder, "ledger.db")
-			if err := write(filepath.Join(folder, "real.db"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := tc.make(path); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, write(filepath.Join(folder, "real.db"), 0o600))
+			check.NoError(t, tc.make(path))
 			s, err := Open(path, Options{})
 			if tc.want == nil {
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, err)
 				s.Close()
 				return
 			}
@@ -92,21 +86,13 @@ func TestFolderIsMissing(t *testing.T) {
 // TestOneName: a link in the folder's path does not give the file a second name, and so its owners a second folder.
 func TestOneName(t *testing.T) {
 	folder := t.TempDir()
-	if err := os.Mkdir(filepath.Join(folder, "real"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("real", filepath.Join(folder, "link")); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.Mkdir(filepath.Join(folder, "real"), 0o700))
+	check.NoError(t, os.Symlink("real", filepath.Join(folder, "link")))
 	a, err := Open(filepath.Join(folder, "real", "ledger.db"), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer a.Close()
 	b, err := Open(filepath.Join(folder, "link", "ledger.db"), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer b.Close()
 	if a.Path() != b.Path() {
 		t.Errorf("%s has the second name %s", a.Path(), b.Path())
@@ -155,20 +141,14 @@ func TestOwnersLeaveNoFiles(t *testing.T) {
 	s := fresh(t)
 	const ended, killed = "01890a5d-ac96-774b-bcce-b302099a8057", "01890a5d-ac96-774b-bcce-b302099a8058"
 	release, err := s.Own(context.Background(), ended)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := release(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
+	check.NoError(t, release())
 	left := s.path + ownersSuffix + "/" + killed + lockSuffix
 	if err := write(left, 0o600); err != nil { // nobody holds it
 		t.Fatal(err)
 	}
 	reader, err := OpenReadOnly(s.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer reader.Close()
 	if gone, err := reader.Gone(context.Background(), killed); !gone || err != nil {
 		t.Errorf("Gone = %t, %v", gone, err)
@@ -195,12 +175,8 @@ func TestOwnWhileItsFileIsRemoved(t *testing.T) {
 	const owner = "01890a5d-ac96-774b-bcce-b302099a8057"
 	s := fresh(t)
 	file, err := s.lockFile(owner, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := write(file, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
+	check.NoError(t, write(file, 0o600))
 	lock := flock.New(file)
 	if ok, err := lock.TryLock(); !ok || err != nil {
 		t.Fatal(err)
@@ -209,15 +185,11 @@ func TestOwnWhileItsFileIsRemoved(t *testing.T) {
 	if !standing(lock, file) {
 		t.Error("the file of the lock stands")
 	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.Remove(file))
 	if standing(lock, file) {
 		t.Error("the file of the lock has no name any more")
 	}
-	if err := write(file, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, write(file, 0o600))
 	if standing(lock, file) {
 		t.Error("another file has the name of the lock's")
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/sqlrows"
 )
@@ -18,9 +19,7 @@ import (
 func TestAppendOnlyByTrigger(t *testing.T) {
 	s := fresh(t)
 	for i := range int64(2) {
-		if err := s.Update(context.Background(), addEntry(i)); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, s.Update(context.Background(), addEntry(i)))
 	}
 	db := raw(t, s.path)
 	for _, statement := range []string{
@@ -56,9 +55,7 @@ func dump(t *testing.T, db *sql.DB, table string) (text string) {
 		"entries": "idx, '|', run_id, '|', n, '|', at, '|', by, '|', prev, '|', type, '|', events", "hashes": "idx, '|', hex(hashes)", "pruning": "since", "events": "idx, '|', run_id, '|', type, '|', event",
 	}[table]
 	table = strings.Replace(table, "hashes", "entries", 1)
-	if err := db.QueryRow("SELECT coalesce(group_concat(concat(" + columns + "), x'0a'), '') FROM " + table).Scan(&text); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, db.QueryRow("SELECT coalesce(group_concat(concat("+columns+"), x'0a'), '') FROM "+table).Scan(&text))
 	return text
 }
 
@@ -66,9 +63,7 @@ func dump(t *testing.T, db *sql.DB, table string) (text string) {
 func TestPruneClosesTheGuard(t *testing.T) {
 	s := fresh(t)
 	for i := range int64(2) {
-		if err := s.Update(context.Background(), addEntry(i)); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, s.Update(context.Background(), addEntry(i)))
 	}
 	db := raw(t, s.path)
 	before := dump(t, db, "hashes")
@@ -110,9 +105,7 @@ func TestEventsView(t *testing.T) {
 		return errors.Join(tx.PutBlob(ledger.Blob{Digest: digest, Kind: ledger.BlobValue, Text: large}), tx.AddEntry(small, make([]tlog.Hash, 1)),
 			tx.AddEntry(referring, make([]tlog.Hash, 2)), tx.AddEntry(gone, make([]tlog.Hash, 1)))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	want := strings.Join([]string{
 		`0|a|run.claimed|{"n":1,"type":"run.claimed"}`, `0|a|proxy.sent|{"n":2,"type":"proxy.sent"}`, `1|a|request.created|{"type":"request.created"}`,
 		`1|a|decision.made|` + large[len(`[{"type":"request.created"},`):len(large)-1],
@@ -189,21 +182,15 @@ func TestPlansOfOneRow(t *testing.T) {
 func planned(t *testing.T, s *Store, query string, args ...any) string {
 	t.Helper()
 	rows, err := s.writer.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer rows.Close()
 	var plan []string
 	for rows.Next() {
 		var id, parent, unused int64
 		var step string
-		if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, rows.Scan(&id, &parent, &unused, &step))
 		plan = append(plan, step)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, rows.Err())
 	return strings.Join(plan, "; ")
 }

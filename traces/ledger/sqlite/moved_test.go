@@ -8,6 +8,7 @@ import (
 	"os"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 )
 
@@ -17,9 +18,7 @@ func copied(t *testing.T, from, to string) {
 	if err == nil {
 		err = os.WriteFile(to, text, fileMode)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 }
 
 // TestMovedFile: what is recorded in a file that nobody finds is not recorded. Windows does not let an open file be moved.
@@ -33,30 +32,22 @@ func TestMovedFile(t *testing.T) {
 		{"copy-put-in-place", func(t *testing.T, path, away string) { rename(t, path, away); copied(t, away, path) }, true},
 		{"replaced-at-once", func(t *testing.T, path, away string) {
 			copied(t, path, path+".new")
-			if err := os.Link(path, away); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.Link(path, away))
 			rename(t, path+".new", path)
 		}, true},
 		{"a-link-put-in-place", func(t *testing.T, path, away string) {
 			rename(t, path, away)
-			if err := os.Symlink(away, path); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.Symlink(away, path))
 		}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			path := closed(t)
 			away := path + ".away"
 			s, err := Open(path, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			defer s.Close()
 			auditor, err := OpenReadOnly(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			defer auditor.Close()
 			tc.move(t, path, away)
 			refused(t, s.Update(context.Background(), addEntry(2)), ErrMoved, path, "start it again")
@@ -67,18 +58,14 @@ func TestMovedFile(t *testing.T) {
 				t.Errorf("an auditor's View = %v", err)
 			}
 			for _, err := range []error{auditor.Close(), s.Close()} {
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, err)
 			}
 			for _, file := range []string{path, away} {
 				if file == path && !tc.both {
 					continue
 				}
 				r, err := OpenReadOnly(file)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, err)
 				if n := entries(t, r); n != 1 {
 					t.Errorf("%s has %d entries, want 1", file, n)
 				}
@@ -111,7 +98,5 @@ func TestMovedFile(t *testing.T) {
 
 func rename(t *testing.T, from, to string) {
 	t.Helper()
-	if err := os.Rename(from, to); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.Rename(from, to))
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 )
 
@@ -42,53 +43,35 @@ func readable(t *testing.T, closed bool) string {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "ledger.db")
 	s, err := Open(path, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Update(context.Background(), addEntry(1)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
+	check.NoError(t, s.Update(context.Background(), addEntry(1)))
 	if closed {
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, s.Close())
 	} else {
 		t.Cleanup(func() { s.Close() })
 	}
 	names, err := filepath.Glob(path + "*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, name := range append(names, folder, filepath.Dir(folder)) {
 		info, err := os.Stat(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		mode := fs.FileMode(0o444)
 		if info.IsDir() {
 			mode = 0o555
 			t.Cleanup(func() { os.Chmod(name, 0o700) })
 		}
-		if err := os.Chmod(name, mode); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.Chmod(name, mode))
 	}
 	return path
 }
 
 func TestReadOnly(t *testing.T) {
 	s := fresh(t)
-	if err := s.Update(context.Background(), addEntry(1)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, s.Update(context.Background(), addEntry(1)))
 	r, err := OpenReadOnly(s.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer r.Close()
-	if err := s.Update(context.Background(), addEntry(2)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, s.Update(context.Background(), addEntry(2)))
 	if n := entries(t, r); n != 2 {
 		t.Errorf("%d entries, want 2: what is in the log only belongs to it", n)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger/sqlite/sqlitetest"
 
 	"pgfsm/traces/ledger"
@@ -16,12 +17,8 @@ import (
 func closed(t *testing.T) string {
 	t.Helper()
 	s := fresh(t)
-	if err := s.Update(context.Background(), addEntry(1)); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, s.Update(context.Background(), addEntry(1)))
+	check.NoError(t, s.Close())
 	return s.path
 }
 
@@ -70,9 +67,7 @@ func TestAlteredSchema(t *testing.T) {
 			path := closed(t)
 			db := raw(t, path)
 			run(t, db, tc.statements...)
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, db.Close())
 			for how, open := range map[string]func() (*Store, error){ // in any order
 				"Open": func() (*Store, error) { return Open(path, Options{}) }, "OpenReadOnly": func() (*Store, error) { return OpenReadOnly(path) },
 			} {
@@ -126,9 +121,7 @@ func TestWhatIsNotRecordedFails(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := fresh(t)
 			if tc.before != nil {
-				if err := s.Update(context.Background(), tc.before); err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, s.Update(context.Background(), tc.before))
 			}
 			db := raw(t, s.path)
 			run(t, db, "CREATE TRIGGER z BEFORE "+tc.ignores+" BEGIN SELECT RAISE(IGNORE); END")
@@ -149,17 +142,11 @@ func TestWhatIsNotRecordedFails(t *testing.T) {
 func TestCheckFindsDamagedIndexes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	s, err := Open(path, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	err = s.Update(context.Background(), func(tx ledger.Tx) error { return tx.PutRequest(ledger.Request{RunID: "a", Status: ledger.Pending}) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	whole(t, s, nil)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, s.Close())
 	sqlitetest.EmptyIndex(t, path, "requests_status")
 	if s, err = OpenReadOnly(path); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/sqlite"
 	"pgfsm/traces/ledger/storetest"
@@ -11,9 +12,7 @@ import (
 func TestStore(t *testing.T) {
 	storetest.Run(t, storetest.Harness{Processes: true, Open: func(t testing.TB, path string) ledger.Store {
 		s, err := sqlite.Open(path, sqlite.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		return s
 	}})
 }

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 )
 
@@ -67,9 +68,7 @@ func storedTree(t *testing.T, n int64) (log []ledger.Entry, hashes [][]tlog.Hash
 			}
 			return found, nil
 		}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		log, hashes, all = append(log, e), append(hashes, own), append(all, own...)
 	}
 	return log, hashes

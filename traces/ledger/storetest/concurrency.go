@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 )
 
@@ -242,9 +243,7 @@ func increments(t *testing.T, h Harness) {
 func reopened(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	update(t, s, writeAll)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, s.Close())
 	s = h.open(t, path)
 	view(t, s, func(r ledger.Reader) {
 		same(t, "Entries", []ledger.Entry{entry(1, "a")}, list(t, r.Entries(0)))
@@ -279,9 +278,7 @@ func closed(t *testing.T, h Harness) {
 func id(t *testing.T) string {
 	t.Helper()
 	u, err := uuid.NewV7()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return u.String()
 }
 
@@ -299,9 +296,7 @@ func owners(t *testing.T, h Harness) {
 	a, b := id(t), id(t)
 	gone(t, s, a, true) // nobody has had it
 	release, err := s.Own(context.Background(), a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for range 2 {
 		gone(t, s, a, false)
 		gone(t, other, a, false)
@@ -312,9 +307,7 @@ func owners(t *testing.T, h Harness) {
 			t.Error("the same owner is owned twice")
 		}
 	}
-	if err := release(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, release())
 	gone(t, s, a, true)
 	gone(t, other, a, true)
 	again, err := other.Own(context.Background(), a)
@@ -324,9 +317,7 @@ func owners(t *testing.T, h Harness) {
 	gone(t, s, a, false)
 	_ = release() // a second release must not release another owner's lock
 	gone(t, s, a, false)
-	if err := again(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, again())
 	for _, bad := range []string{"", "..", "../" + a, a + "/..", "host-1", "{" + a + "}", a + "\n", "urn:uuid:" + a} {
 		if _, err := s.Own(context.Background(), bad); err == nil {
 			t.Errorf("Own(%q) succeeds", bad)
@@ -343,9 +334,7 @@ func ownersAtOnce(t *testing.T, h Harness) {
 	other := h.open(t, path)
 	dead, alive := id(t), id(t)
 	release, err := s.Own(context.Background(), alive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	var group sync.WaitGroup
 	for range counters {
 		group.Go(func() {

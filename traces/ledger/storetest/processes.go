@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"pgfsm/internal/test/check"
 )
 
 // What a process that the suite starts shall do: the job, the store's path and an owner, in its environment. It is
@@ -43,9 +45,7 @@ func work(t *testing.T, h Harness, job string) {
 		}
 	case jobOwn:
 		release, err := s.Own(context.Background(), os.Getenv(ownerVariable))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		wait("owned")
 		if err := release(); err != nil {
 			t.Error(err)
@@ -68,18 +68,14 @@ func begin(t *testing.T, job, path, owner, ready string) *child {
 	t.Helper()
 	top, _, _ := strings.Cut(t.Name(), "/")
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	c := &child{cmd: exec.Command(os.Args[0], "-test.run=^"+top+"$"), said: bufio.NewReader(r)}
 	c.cmd.Env = append(os.Environ(), jobVariable+"="+job, pathVariable+"="+path, ownerVariable+"="+owner)
 	c.cmd.Stdout, c.cmd.Stderr, c.cmd.ExtraFiles = &c.out, &c.out, []*os.File{w}
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.cmd.Start())
 	t.Cleanup(func() {
 		c.cmd.Process.Kill() // it has ended already unless the test failed
 		r.Close()
@@ -143,9 +139,7 @@ func killedOwner(t *testing.T, h Harness) {
 	first.end(t)
 	gone(t, s, ended, true)
 	gone(t, s, killed, false)
-	if err := second.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, second.cmd.Process.Kill())
 	if second.cmd.Wait() == nil {
 		t.Error("the process was not killed")
 	}

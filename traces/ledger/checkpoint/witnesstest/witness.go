@@ -17,6 +17,8 @@ import (
 	formats "github.com/transparency-dev/formats/note"
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"pgfsm/internal/test/check"
 )
 
 // A Witness cosigns the checkpoints of the logs that it knows.
@@ -40,9 +42,7 @@ type history struct {
 func New(t testing.TB) *Witness {
 	t.Helper()
 	private, vkey, err := note.GenerateKey(nil, "witness.example/w1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	w := &Witness{logs: make(map[string]*history)}
 	if w.signer, err = formats.NewSignerForCosignatureV1(private); err != nil {
 		t.Fatal(err)
@@ -60,9 +60,7 @@ func New(t testing.TB) *Witness {
 func (w *Witness) Trust(t testing.TB, vkey string) {
 	t.Helper()
 	key, err := note.NewVerifier(vkey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.logs[key.Name()] == nil {

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/tool"
 	"pgfsm/traces/ledger/postgres"
 
@@ -44,9 +45,7 @@ type Cluster struct {
 func Start(t testing.TB) *Cluster {
 	t.Helper()
 	c, err := create(Find(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(c.Remove)
 	return c
 }
@@ -55,9 +54,7 @@ func Start(t testing.TB) *Cluster {
 func Find(t testing.TB) string {
 	t.Helper()
 	initdb, err := filepath.EvalSymlinks(tool.Path(t, "postgresql", "initdb"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return filepath.Dir(initdb)
 }
 
@@ -158,17 +155,13 @@ func (c *Cluster) Set(t testing.TB, name, value string) {
 			err = conn.QueryRow(t.Context(), "SELECT pg_conf_load_time()").Scan(&at)
 			err = errors.Join(err, conn.Close(t.Context()))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		return at
 	}
 	before := loaded()
 	set := fmt.Sprintf("ALTER SYSTEM SET %s = '%s'", name, strings.ReplaceAll(value, "'", "''"))
 	for _, sql := range []string{set, "SELECT pg_reload_conf()"} {
-		if err := c.Exec(t.Context(), "postgres", sql); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, c.Exec(t.Context(), "postgres", sql))
 	}
 	for loaded().Equal(before) { // the server reads its files in its own time
 		time.Sleep(5 * time.Millisecond)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger/postgres/pgtest"
 )
 
@@ -29,30 +30,22 @@ func exec(ctx context.Context, url, sql string) error {
 func value[T any](t *testing.T, url, sql string) (v T) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer conn.Close(t.Context())
-	if err := conn.QueryRow(t.Context(), sql).Scan(&v); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, conn.QueryRow(t.Context(), sql).Scan(&v))
 	return v
 }
 
 func add(t *testing.T, url string) {
 	t.Helper()
-	if err := exec(t.Context(), url, "INSERT INTO numbers VALUES (1)"); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, exec(t.Context(), url, "INSERT INTO numbers VALUES (1)"))
 }
 
 const count = "SELECT count(*) FROM numbers"
 
 func TestDatabasesOfASharedClusterAreApart(t *testing.T) {
 	one, other := bed.URL(t), bed.URL(t)
-	if err := exec(t.Context(), one, "UPDATE log SET size = 1"); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, exec(t.Context(), one, "UPDATE log SET size = 1"))
 	const size = "SELECT size FROM log"
 	if n, m := value[int](t, one, size), value[int](t, other, size); n != 1 || m != 0 {
 		t.Errorf("the logs have the sizes %d and %d, want 1 and 0", n, m)
@@ -68,18 +61,12 @@ func TestDatabasesOfASharedClusterAreApart(t *testing.T) {
 func TestStops(t *testing.T) {
 	c := pgtest.Start(t)
 	url := c.URL(pgtest.Superuser, "postgres")
-	if err := exec(t.Context(), url, "CREATE TABLE numbers (n bigint)"); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, exec(t.Context(), url, "CREATE TABLE numbers (n bigint)"))
 	c.Set(t, "work_mem", "5MB")
 	for i, stop := range []func() error{c.Stop, c.StopAtOnce, c.Kill} {
 		add(t, url)
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, stop())
+		check.NoError(t, c.Start())
 		if n := value[int](t, url, count); n != i+1 {
 			t.Errorf("stop %d: %d rows, want %d", i, n, i+1)
 		}

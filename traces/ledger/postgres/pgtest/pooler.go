@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/tool"
 )
 
@@ -26,13 +27,9 @@ func (c *Cluster) Pooler(t testing.TB, roles ...string) string {
 	bin := FindPooler(t)
 	dir := t.TempDir()
 	host, port, err := net.SplitHostPort(c.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	address := free.Addr().(*net.TCPAddr)
 	free.Close()
 	users := ""
@@ -42,23 +39,17 @@ func (c *Cluster) Pooler(t testing.TB, roles ...string) string {
 	config := fmt.Sprintf("[databases]\n* = host=%s port=%s\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\nunix_socket_dir =\nauth_type = trust\n"+
 		"auth_file = %s/users\npool_mode = transaction\ndefault_pool_size = 5\nmax_client_conn = 500\n", host, port, address.Port, dir)
 	for name, text := range map[string]string{"users": users, "ini": config} { // in any order
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	args := []string{"-q", filepath.Join(dir, "ini")}
 	if os.Geteuid() == 0 { // which it refuses to run as
 		args = append([]string{"-u", "nobody"}, args...)
 		for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
-			if err := os.Chmod(d, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.Chmod(d, 0o755))
 		}
 	}
 	cmd := exec.Command(bin, args...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		conn, err := net.Dial("tcp", address.String())

@@ -14,6 +14,8 @@ import (
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/Shopify/toxiproxy/v2/toxics"
 	"github.com/rs/zerolog"
+
+	"pgfsm/internal/test/check"
 )
 
 // A Proxy stands between one client and a server. It passes everything until it is told otherwise. Its methods are for one goroutine at a time.
@@ -27,9 +29,7 @@ type Proxy struct {
 func NewProxy(t testing.TB, server string) *Proxy {
 	t.Helper()
 	port, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	listen := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	p := &Proxy{t: t, proxy: toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()), listen, listen, server)}
 	p.Restore()
@@ -47,18 +47,14 @@ func (p *Proxy) Cut() { p.proxy.Stop() }
 func (p *Proxy) Restore() {
 	p.t.Helper()
 	for _, name := range p.toxics {
-		if err := p.proxy.Toxics.RemoveToxic(context.Background(), name); err != nil {
-			p.t.Fatal(err)
-		}
+		check.NoError(p.t, p.proxy.Toxics.RemoveToxic(context.Background(), name))
 	}
 	p.toxics = nil
 	p.proxy.Lock()
 	enabled := p.proxy.Enabled
 	p.proxy.Unlock()
 	if !enabled {
-		if err := p.proxy.Start(); err != nil {
-			p.t.Fatal(err)
-		}
+		check.NoError(p.t, p.proxy.Start())
 	}
 }
 

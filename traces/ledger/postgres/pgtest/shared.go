@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"pgfsm/internal/test/check"
 )
 
 // Shared is one cluster for all tests of a package: a test gets a database of its own, with a ledger. The zero value is ready to use.
@@ -50,9 +52,7 @@ func (s *Shared) Database(t testing.TB) (*Cluster, string) {
 	t.Helper()
 	c := s.Cluster(t)
 	name := fmt.Sprintf("test%d", s.count.Add(1))
-	if err := c.Exec(t.Context(), "postgres", "CREATE DATABASE "+name+" TEMPLATE prepared"); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Exec(t.Context(), "postgres", "CREATE DATABASE "+name+" TEMPLATE prepared"))
 	t.Cleanup(func() {
 		if err := c.Exec(context.Background(), "postgres", "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
 			t.Error(err)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"pgfsm/internal/test/check"
 )
 
 // standbyName is how a standby calls itself, and what its primary waits for.
@@ -23,14 +25,10 @@ func (c *Cluster) Standby(t testing.TB, address string) *Cluster {
 	t.Helper()
 	c.Set(t, "synchronous_standby_names", standbyName)
 	s, err := place(c.bin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(s.Remove)
 	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	from := fmt.Sprintf("host=%s port=%s user=%s application_name=%s", host, port, Superuser, standbyName)
 	err = s.tool("pg_basebackup", "--pgdata="+s.data(), "--dbname="+from, "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
 	if err == nil {
@@ -39,9 +37,7 @@ func (c *Cluster) Standby(t testing.TB, address string) *Cluster {
 	if err == nil {
 		err = c.Synchronous(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return s
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger/postgres/pgtest"
 )
 
@@ -21,9 +22,7 @@ func TestFailover(t *testing.T) {
 	standby := primary.Standby(t, link.Address())
 	client := pgtest.NewProxy(t, primary.Address())
 	url := pgtest.URL(client.Address(), pgtest.Superuser, "postgres")
-	if err := exec(t.Context(), url, "CREATE TABLE numbers (n bigint)"); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, exec(t.Context(), url, "CREATE TABLE numbers (n bigint)"))
 	add(t, url)
 
 	link.Cut()
@@ -33,12 +32,8 @@ func TestFailover(t *testing.T) {
 		t.Errorf("a commit without a standby: %v, want none", err)
 	}
 
-	if err := primary.StopAtOnce(); err != nil {
-		t.Fatal(err)
-	}
-	if err := standby.Promote(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, primary.StopAtOnce())
+	check.NoError(t, standby.Promote(t.Context()))
 	client.To(standby.Address())
 	if n := value[int](t, url, count); n != 1 {
 		t.Errorf("the standby has %d rows, want 1", n)
@@ -54,9 +49,7 @@ func TestProxyFaults(t *testing.T) {
 	c, name := bed.Database(t)
 	p := pgtest.NewProxy(t, c.Address())
 	url := pgtest.URL(p.Address(), pgtest.Superuser, name)
-	if err := exec(t.Context(), url, "CREATE TABLE numbers (n bigint)"); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, exec(t.Context(), url, "CREATE TABLE numbers (n bigint)"))
 	for _, tt := range []struct {
 		name  string
 		fault func()
@@ -71,9 +64,7 @@ func TestProxyFaults(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			before := value[int](t, url, count)
 			conn, err := pgx.Connect(t.Context(), url)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			defer conn.Close(context.Background())
 			tt.fault()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
