@@ -11,13 +11,13 @@ import (
 )
 
 // attach answers a call that repeats a held one whose outcome was not delivered yet. Otherwise found is false.
-func (r *Generation) attach(ctx context.Context, call *gateway.ToolCall, text []byte) (answer gateway.Answer, found bool) {
+func (r *ConfiguredRunner) attach(ctx context.Context, call *gateway.ToolCall, text []byte) (answer gateway.Answer, found bool) {
 	plan, v := policy.ReadCall(text, r.Bundle.Limits())
 	if !v.Allows() {
 		return answer, false // the run says why
 	}
 	by := callerOf(call.From)
-	q, err := r.options.Ledger.Attach(ctx, ledger.Look{
+	q, err := r.runner.options.Ledger.Attach(ctx, ledger.Look{
 		Actor: by.Name, OnBehalfOf: by.OnBehalfOf(), Client: by.Client(), Server: call.Server, Tool: call.Tool, Arguments: states.ArgumentsDigest(plan.Args),
 	})
 	switch {
@@ -41,10 +41,10 @@ func callerOf(who gateway.Identity) ledger.Caller {
 }
 
 // deliver answers with the outcome of a held call that has ended, if it was not delivered before.
-func (r *Generation) deliver(ctx context.Context, call *gateway.ToolCall, id, how string) (answer gateway.Answer, first bool) {
-	got, err := r.ended(ctx, id)
+func (r *ConfiguredRunner) deliver(ctx context.Context, call *gateway.ToolCall, id, how string) (answer gateway.Answer, first bool) {
+	got, err := r.runner.ended(ctx, id)
 	if err == nil {
-		first, err = r.options.Ledger.Deliver(ctx, id, how)
+		first, err = r.runner.options.Ledger.Deliver(ctx, id, how)
 	}
 	switch {
 	case err != nil:

@@ -21,11 +21,11 @@ import (
 )
 
 // Call takes an agent's call through the machine. If the call repeats one that was held, Call answers with the outcome of that call.
-func (r *Generation) Call(ctx context.Context, call *gateway.ToolCall) gateway.Answer {
-	r.calls.Add(1)
-	defer r.calls.Done()
+func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gateway.Answer {
+	r.runner.calls.Add(1)
+	defer r.runner.calls.Done()
 	request := states.Request{
-		Actor: call.From.Name, At: r.now(), Identity: r.Bundle.Recorded(call.From.Name, call.Identity), Kind: states.KindAgent,
+		Actor: call.From.Name, At: r.runner.now(), Identity: r.Bundle.Recorded(call.From.Name, call.Identity), Kind: states.KindAgent,
 		Trace: (*states.TraceContext)(telemetry.CallOf(ctx)),
 	}
 	request.Text, request.Large = r.Bundle.CutArguments(agentPlan(call))
@@ -57,15 +57,15 @@ func (r *Generation) Call(ctx context.Context, call *gateway.ToolCall) gateway.A
 	within, cancel := deadline.Within(ctx, r.runTimeout())
 	defer cancel()
 	run := states.NewRun(id.String(), request, r.Bundle)
-	ports := &linkPorts{Generation: r, call: call, memory: r.Upstreams.Memory(call.From.Owner())}
+	ports := &linkPorts{ConfiguredRunner: r, call: call, memory: r.Upstreams.Memory(call.From.Owner())}
 	defer ports.memory.Release()
 	var door states.Door = &states.Live{Watcher: ports, Tools: ports, Caller: ports}
-	if r.options.Ledger != nil {
-		held := &holdDoor{Door: door, generation: r, run: run, by: callerOf(call.From)}
+	if r.runner.options.Ledger != nil {
+		held := &holdDoor{Door: door, configured: r, run: run, by: callerOf(call.From)}
 		defer held.end()
 		door = held
 	}
-	got, err := r.Advance(within, run, door, nil, nil)
+	got, err := r.runner.Advance(within, run, door, nil, nil)
 	if got.Outcome.Type == states.TypeBlocked {
 		limited.Return()
 		r.dropListing(call.Server, got.Outcome, ports.cached)
@@ -75,18 +75,18 @@ func (r *Generation) Call(ctx context.Context, call *gateway.ToolCall) gateway.A
 	case got.Run == nil:
 		return r.unable(ctx, call, run.ID(), err)
 	case err != nil:
-		r.noteWriteFailure(ctx, err)
-		r.logCall(ctx, call, run.ID(), got.Outcome)
+		r.runner.noteWriteFailure(ctx, err)
+		r.runner.logCall(ctx, call, run.ID(), got.Outcome)
 		answer := r.refuse(refusalOf(run, got.Outcome), false)
 		answer.Judged = judged(run.ID(), got.Outcome)
 		return answer
 	}
-	r.writeFailed.Store(nil)
-	if got.Outcome.Type == states.TypePending && r.options.Ledger != nil {
-		r.measureOutcome(got.Outcome)
+	r.runner.writeFailed.Store(nil)
+	if got.Outcome.Type == states.TypePending && r.runner.options.Ledger != nil {
+		r.runner.measureOutcome(got.Outcome)
 		return r.held(ctx, call, heldRun(run), true)
 	}
-	r.logCall(ctx, call, run.ID(), got.Outcome)
+	r.runner.logCall(ctx, call, run.ID(), got.Outcome)
 	var rpc jsontext.Value
 	if f := ports.failed; f != nil {
 		rpc = wire.ErrorObject(f.Code, r.Secrets.String(f.Message), r.mask(f.Data))
@@ -107,13 +107,13 @@ func agentPlan(call *gateway.ToolCall) []byte {
 }
 
 // unable refuses a call for which no record could be read or begun.
-func (r *Generation) unable(ctx context.Context, call *gateway.ToolCall, id string, cause error) gateway.Answer {
-	r.noteWriteFailure(ctx, cause)
+func (r *ConfiguredRunner) unable(ctx context.Context, call *gateway.ToolCall, id string, cause error) gateway.Answer {
+	r.runner.noteWriteFailure(ctx, cause)
 	o := states.Outcome{Type: states.TypeFailed, Code: policy.CodeRecordFailed, Gate: policy.GateRun, Effect: states.NotSent, Reason: cause.Error()}
 	if errors.Is(cause, ledger.ErrUnsettled) { // a delivery: if it was recorded, a repetition is a new call
 		o.Effect = states.EffectUnknown
 	}
-	r.logCall(ctx, call, id, o)
+	r.runner.logCall(ctx, call, id, o)
 	answer := r.refuse(gateway.Decision{Code: string(o.Code), Reason: o.Reason, RunID: id, Effect: string(o.Effect), Retry: retryOf(o)}, false)
 	answer.Judged = judged(id, o)
 	return answer

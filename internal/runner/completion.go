@@ -12,7 +12,7 @@ import (
 )
 
 // completion is the port to the planner and the summarizer.
-type completion struct{ *Generation }
+type completion struct{ *ConfiguredRunner }
 
 // Complete asks for the plan or the summary. A completion that fails is an event too.
 func (c completion) Complete(ctx context.Context, wanted *states.Complete) states.Event {
@@ -78,4 +78,4 @@ func completionFailure(err error) (policy.Code, string) {
 
 // mask removes the operator's secrets from what a server or a model sent, before it is recorded. Without a secret in it the text
 // is unchanged, byte for byte.
-func (r *Generation) mask(text []byte) canonical.Text { return r.Secrets.Bytes(text) }
+func (r *ConfiguredRunner) mask(text []byte) canonical.Text { return r.Secrets.Bytes(text) }

@@ -47,7 +47,7 @@ func heldRequest(q *ledger.Request) heldCall {
 // held answers for a call that waits for approval: with a task if the client takes one; otherwise it holds the call open for a
 // while, and then answers that the call waits. The run is in the ledger, and no process owns it. Only the first request is shown where
 // to decide, because a client that repeats its call does so every few seconds.
-func (r *Generation) held(ctx context.Context, call *gateway.ToolCall, w heldCall, first bool) gateway.Answer {
+func (r *ConfiguredRunner) held(ctx context.Context, call *gateway.ToolCall, w heldCall, first bool) gateway.Answer {
 	answer := r.answerHeld(ctx, call, w, first)
 	if answer.Run == "" { // otherwise it has the outcome
 		answer.Judged = gateway.Judged{Run: w.id, Decision: rules.Pending, Gate: string(policy.GatePolicy)}
@@ -55,12 +55,12 @@ func (r *Generation) held(ctx context.Context, call *gateway.ToolCall, w heldCal
 	return answer
 }
 
-func (r *Generation) answerHeld(ctx context.Context, call *gateway.ToolCall, w heldCall, first bool) gateway.Answer {
+func (r *ConfiguredRunner) answerHeld(ctx context.Context, call *gateway.ToolCall, w heldCall, first bool) gateway.Answer {
 	level := slog.LevelInfo
 	if !first { // an agent may repeat its call as often as it likes
 		level = slog.LevelDebug
 	}
-	r.log.Log(ctx, level, "held", append([]any{
+	r.runner.log.Log(ctx, level, "held", append([]any{
 		"run", w.id, "actor", fullName(call), "server", call.Server, "tool", visible.Clip(call.Tool, maxToolShown), "policy", w.policy}, traceKey(telemetry.TraceID(ctx))...)...)
 	if call.Tasks {
 		return gateway.Answer{Result: r.working(w).created()}
@@ -80,7 +80,7 @@ func (r *Generation) answerHeld(ctx context.Context, call *gateway.ToolCall, w h
 }
 
 // notice says that a call waits, and why if serve.denials shows reasons to agents.
-func (r *Generation) notice(w heldCall) string {
+func (r *ConfiguredRunner) notice(w heldCall) string {
 	if r.opaque() {
 		return "A person has to decide about this call."
 	}
@@ -89,14 +89,14 @@ func (r *Generation) notice(w heldCall) string {
 
 // holdOpen holds the call open until the run has ended. It waits for the decision for approvals.hold at most. ended is false if there
 // is no outcome to answer with; the run stays held.
-func (r *Generation) holdOpen(ctx context.Context, call *gateway.ToolCall, w heldCall) (answer gateway.Answer, ended bool) {
+func (r *ConfiguredRunner) holdOpen(ctx context.Context, call *gateway.ToolCall, w heldCall) (answer gateway.Answer, ended bool) {
 	hold := time.Duration(r.Serve.Hold) * time.Millisecond
 	within, cancel := context.WithTimeout(ctx, hold+r.runTimeout()+r.Upstreams.TimeoutTotal(call.Server))
 	defer cancel()
 	begun, lastNotice := time.Now(), time.Time{}
 	var last ledger.Status
 	err := ledger.PollChanges(within, func() (changed, done bool, err error) {
-		q, err := r.request(within, w.id)
+		q, err := r.runner.request(within, w.id)
 		if err != nil || q.Ended != "" {
 			return true, true, err
 		}
@@ -126,7 +126,7 @@ func (r *Generation) holdOpen(ctx context.Context, call *gateway.ToolCall, w hel
 var errUndecided = errors.New("nobody has decided within the time that the call is held open")
 
 // pending is the answer that the call waits.
-func (r *Generation) pending(ctx context.Context, call *gateway.ToolCall, w heldCall) gateway.Answer {
+func (r *ConfiguredRunner) pending(ctx context.Context, call *gateway.ToolCall, w heldCall) gateway.Answer {
 	decide := r.Serve.DecideAt(w.id)
 	if decide == "" {
 		decide = "pgfsm approvals show " + w.id
@@ -145,7 +145,7 @@ func (r *Generation) pending(ctx context.Context, call *gateway.ToolCall, w held
 }
 
 // declaresOutput reports whether the tool declares an output type, or whether that is unknown.
-func (r *Generation) declaresOutput(ctx context.Context, call *gateway.ToolCall) bool {
+func (r *ConfiguredRunner) declaresOutput(ctx context.Context, call *gateway.ToolCall) bool {
 	link, err := call.Connect(ctx)
 	if err != nil {
 		return true

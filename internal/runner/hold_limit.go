@@ -20,7 +20,7 @@ type holds struct {
 // find the calls of others among them.
 type holdDoor struct {
 	states.Door
-	generation *Generation
+	configured *ConfiguredRunner
 	run        *states.Run
 	by         ledger.Caller
 	reserved   bool // the run is one of holds
@@ -32,7 +32,7 @@ func (d *holdDoor) Do(ctx context.Context, wanted states.Command) (states.Event,
 	if err != nil || event != nil || d.run.State() != states.Assessed || !d.run.Facts().Assessed.Verdict.Holds() {
 		return event, err
 	}
-	most := d.generation.Serve.Held
+	most := d.configured.Serve.Held
 	switch waiting, err := d.reserve(ctx, most); {
 	case err != nil:
 		return nil, err
@@ -45,10 +45,10 @@ func (d *holdDoor) Do(ctx context.Context, wanted states.Command) (states.Event,
 // reserve counts the caller's calls that wait, up to a limit. Below the limit it counts this one from now on. Calls that other gateways are about
 // to hold are not counted.
 func (d *holdDoor) reserve(ctx context.Context, most int) (waiting int, err error) {
-	h := &d.generation.holds
+	h := &d.configured.runner.holds
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	err = d.generation.options.Ledger.View(ctx, func(r ledger.Reader) error {
+	err = d.configured.runner.options.Ledger.View(ctx, func(r ledger.Reader) error {
 		waiting = 0
 		for _, by := range h.begun { // in any order: they are counted
 			if by.Name == d.by.Name && by.OnBehalfOf() == d.by.OnBehalfOf() && by.Client() == d.by.Client() {
@@ -82,7 +82,7 @@ func (d *holdDoor) end() {
 	if !d.reserved {
 		return
 	}
-	h := &d.generation.holds
+	h := &d.configured.runner.holds
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.begun, d.run.ID())

@@ -15,7 +15,7 @@ import (
 
 // limitRequest limits the requests of an agent before the gateway reads them.
 func (r *Runner) limitRequest(from gateway.Identity, says *policy.Identity) (seconds int, why string) {
-	active := r.Generation()
+	active := r.Configured()
 	refused := active.limits.Request(from, says)
 	if refused == nil {
 		return 0, ""
@@ -25,8 +25,8 @@ func (r *Runner) limitRequest(from gateway.Identity, says *policy.Identity) (sec
 }
 
 // refuseLimited refuses a call before its run begins, so nothing is recorded: a flood of calls must not fill the ledger.
-func (r *Generation) refuseLimited(ctx context.Context, call *gateway.ToolCall, refused *ratelimit.Refusal) gateway.Answer {
-	r.noteLimited(ctx, refused, call.From, call.Server, call.Tool)
+func (r *ConfiguredRunner) refuseLimited(ctx context.Context, call *gateway.ToolCall, refused *ratelimit.Refusal) gateway.Answer {
+	r.runner.noteLimited(ctx, refused, call.From, call.Server, call.Tool)
 	return r.refuse(gateway.Decision{
 		After: refused.Seconds(), Code: string(policy.CodeRateLimited), Effect: string(states.NotSent), Retry: retryLater,
 		Reason: fmt.Sprintf("%s Send the call again in %d s.", r.limitReason(refused), refused.Seconds()),
@@ -34,7 +34,7 @@ func (r *Generation) refuseLimited(ctx context.Context, call *gateway.ToolCall, 
 }
 
 // limitReason says which limit is used up, if serve.denials shows reasons to agents.
-func (r *Generation) limitReason(refused *ratelimit.Refusal) string {
+func (r *ConfiguredRunner) limitReason(refused *ratelimit.Refusal) string {
 	if r.opaque() {
 		return "A limit is used up."
 	}

@@ -32,7 +32,7 @@ type viewTool struct {
 }
 
 // Tools are the tools of a listing that a client may see.
-func (r *Generation) Tools(k *upstream.Kept, identity *policy.Identity) []gateway.Tool {
+func (r *ConfiguredRunner) Tools(k *upstream.Kept, identity *policy.Identity) []gateway.Tool {
 	all := r.view(k).tools
 	listed := make([]gateway.Tool, 0, len(all))
 	for _, t := range all {
@@ -43,11 +43,11 @@ func (r *Generation) Tools(k *upstream.Kept, identity *policy.Identity) []gatewa
 	return listed
 }
 
-func (r *Generation) view(k *upstream.Kept) *view {
+func (r *ConfiguredRunner) view(k *upstream.Kept) *view {
 	return k.View(r, func(l upstream.Listing) any { return r.newView(r.listing(l)) }).(*view)
 }
 
-func (r *Generation) newView(l policy.Listing) *view {
+func (r *ConfiguredRunner) newView(l policy.Listing) *view {
 	v := &view{listing: l, whole: states.Shared(&states.ToolsListed{Servers: []policy.Listing{l}}), events: make(map[string]*states.ToolsListed)}
 	sent, err := l.Sent()
 	if err != nil || l.Status != policy.ServerUp {
@@ -99,7 +99,7 @@ func (v *view) event(tool string, age time.Duration) *states.ToolsListed {
 }
 
 // listing is a server's answer with the operator's secrets masked. It is cached for people.
-func (r *Generation) listing(l upstream.Listing) policy.Listing {
+func (r *ConfiguredRunner) listing(l upstream.Listing) policy.Listing {
 	secrets := r.Secrets
 	to := policy.Listing{
 		Code: policy.Code(l.Code), Name: secrets.String(l.ServerName), Protocol: secrets.String(l.Protocol),
@@ -108,7 +108,7 @@ func (r *Generation) listing(l upstream.Listing) policy.Listing {
 	for _, page := range l.Pages {
 		to.Pages = append(to.Pages, r.mask(page))
 	}
-	r.servers.note(to, l.Number, r.now())
+	r.runner.servers.note(to, l.Number, r.runner.now())
 	return to
 }
 
@@ -117,7 +117,7 @@ const minDropAge = time.Second
 
 // dropListing drops the cached listings of a server after a call was refused because the tool's definition changed: one by which the call was
 // judged, unless it is new, and older ones of other sessions.
-func (r *Generation) dropListing(server string, o states.Outcome, k *upstream.Kept) {
+func (r *ConfiguredRunner) dropListing(server string, o states.Outcome, k *upstream.Kept) {
 	switch {
 	case k == nil || o.Code != policy.CodeToolDefinitionChanged:
 	case k.Age(time.Now()) < minDropAge:
@@ -129,13 +129,13 @@ func (r *Generation) dropListing(server string, o states.Outcome, k *upstream.Ke
 
 // dropHeld drops the cached listings of the server of a held call that a gate blocked when it was judged again: by them, the next call could be
 // held in vain.
-func (r *Generation) dropHeld(run *states.Run, o states.Outcome) {
+func (r *ConfiguredRunner) dropHeld(run *states.Run, o states.Outcome) {
 	if plan := run.Plan(); plan != nil && o.Type == states.TypeBlocked && o.Gate != policy.GateApproval {
 		r.Upstreams.Forget(plan.Server, 0)
 	}
 }
 
 // catalogMaxAge is how old a listing may be that a call is judged by.
-func (r *Generation) catalogMaxAge() time.Duration {
+func (r *ConfiguredRunner) catalogMaxAge() time.Duration {
 	return time.Duration(r.Serve.CatalogMaxAge) * time.Millisecond
 }

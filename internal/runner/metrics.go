@@ -42,7 +42,7 @@ func judged(run string, o states.Outcome) gateway.Judged {
 }
 
 // measureCall measures a call of a server, and exports its span. of is the trace context of the agent's request, if there is one.
-func (r *Generation) measureCall(c *states.CallTool, of *states.TraceContext, begun time.Time, got upstream.Returned) {
+func (r *ConfiguredRunner) measureCall(c *states.CallTool, of *states.TraceContext, begun time.Time, got upstream.Returned) {
 	o := telemetry.Operation{
 		Method: gateway.MethodCall, Server: c.Server, Tool: c.Tool, ErrorType: got.Code, Begun: begun, Took: time.Since(begun), Run: c.Run, Protocol: got.Protocol,
 	}
@@ -57,12 +57,12 @@ func (r *Generation) measureCall(c *states.CallTool, of *states.TraceContext, be
 			o.URL = s.URL
 		}
 	}
-	r.options.Metrics.Called(o)
-	r.options.Tracer.Called((*telemetry.Context)(c.Trace), (*telemetry.Context)(of), o)
+	r.runner.options.Metrics.Called(o)
+	r.runner.options.Tracer.Called((*telemetry.Context)(c.Trace), (*telemetry.Context)(of), o)
 }
 
 // measureRequest measures a request of an agent, and exports its span. Tools that the allowlist does not name share one name: agents can send any.
-func (r *Generation) measureRequest(ctx context.Context, of gateway.Operation) {
+func (r *ConfiguredRunner) measureRequest(ctx context.Context, of gateway.Operation) {
 	o := telemetry.Operation{
 		Method: of.Method, Server: of.Server, Tool: of.Tool, ErrorType: of.ErrorType, Begun: of.Begun, Took: of.Took, RequestID: of.ID, Protocol: of.Protocol,
 		Stdio: of.Stdio, Run: of.Run, Decision: of.Decision, Gate: of.Gate,
@@ -77,8 +77,8 @@ func (r *Generation) measureRequest(ctx context.Context, of gateway.Operation) {
 	if o.Method == gateway.MethodCall && o.Server == "" {
 		o.Server = telemetry.Other
 	}
-	r.options.Metrics.Served(o)
-	r.options.Tracer.Served(ctx, o)
+	r.runner.options.Metrics.Served(o)
+	r.runner.options.Tracer.Served(ctx, o)
 }
 
 // measureWait measures how long people took to decide about a held call.
@@ -100,13 +100,13 @@ const pendingReadTime = 2 * time.Second
 // measureService has the metrics read what they show of the whole service.
 func (s *Service) measureService() error {
 	m, l := s.runner.options.Metrics, s.runner.options.Ledger
-	if s.runner.Generation().Bundle != nil {
-		if err := m.Bundle(func() string { return string(s.runner.Generation().Bundle.Digest()) }); err != nil {
+	if s.runner.Configured().Bundle != nil {
+		if err := m.Bundle(func() string { return string(s.runner.Configured().Bundle.Digest()) }); err != nil {
 			return err
 		}
 	}
-	if s.runner.Generation().Upstreams != nil {
-		if err := m.ServerSessions(func() (open, most int) { return s.runner.Generation().Upstreams.Processes() }); err != nil {
+	if s.runner.Configured().Upstreams != nil {
+		if err := m.ServerSessions(func() (open, most int) { return s.runner.Configured().Upstreams.Processes() }); err != nil {
 			return err
 		}
 	}

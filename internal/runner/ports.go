@@ -18,7 +18,7 @@ import (
 )
 
 // ports returns the door of a run that may call any server, in sessions of the requester's identity. The caller calls end when the run ends.
-func (r *Generation) ports(run *states.Run) (door *states.Live, end func()) {
+func (r *ConfiguredRunner) ports(run *states.Run) (door *states.Live, end func()) {
 	servers := r.serverPorts(run, requester(run.Request()).Owner())
 	return &states.Live{Watcher: servers, Tools: servers, Completer: completion{r}, Caller: servers}, servers.client.Close
 }
@@ -32,13 +32,13 @@ func requester(q states.Request) gateway.Identity {
 	return who
 }
 
-func (r *Generation) serverPorts(run *states.Run, owner string) *serverPorts {
-	return &serverPorts{Generation: r, run: run, client: r.Upstreams.Client(owner), listings: make(map[string]uint64)}
+func (r *ConfiguredRunner) serverPorts(run *states.Run, owner string) *serverPorts {
+	return &serverPorts{ConfiguredRunner: r, run: run, client: r.Upstreams.Client(owner), listings: make(map[string]uint64)}
 }
 
 // serverPorts are the ports of one run to all servers.
 type serverPorts struct {
-	*Generation
+	*ConfiguredRunner
 	run      *states.Run // nil if tools are only listed
 	only     []string    // without a run: the servers to list; empty: all
 	client   *upstream.Client
@@ -120,7 +120,7 @@ func (r *Runner) List(ctx context.Context, only ...string) (*states.ToolsListed,
 
 // linkPorts are the ports of an agent's run: one session with the server of the call.
 type linkPorts struct {
-	*Generation
+	*ConfiguredRunner
 	call   *gateway.ToolCall
 	link   gateway.Link
 	cached *upstream.Kept
@@ -217,7 +217,7 @@ func unlisted(cause error, late, cancelled string) states.Event {
 }
 
 // callEvent converts a tool result or error into a machine event.
-func (r *Generation) callEvent(ctx context.Context, got upstream.Returned) states.Event {
+func (r *ConfiguredRunner) callEvent(ctx context.Context, got upstream.Returned) states.Event {
 	if got.Code == "" && got.Result != nil {
 		return &states.ToolReturned{Result: r.mask(got.Result)}
 	}

@@ -28,16 +28,16 @@ const (
 // opaqueRecordReason replaces the error of a record, which may name files or the database, if serve.denials is opaque.
 const opaqueRecordReason = "The gateway cannot record this call now."
 
-func (r *Generation) opaque() bool { return r.Serve.Denials == config.DenialsOpaque }
+func (r *ConfiguredRunner) opaque() bool { return r.Serve.Denials == config.DenialsOpaque }
 
 // answer answers an agent whose run has ended. rpc is the server's own error, if the server answered the call with one.
-func (r *Generation) answer(got Result, rpc jsontext.Value) gateway.Answer {
+func (r *ConfiguredRunner) answer(got Result, rpc jsontext.Value) gateway.Answer {
 	a := r.answerOf(got, rpc)
 	a.Judged = judged(got.Run.ID(), got.Outcome)
 	return a
 }
 
-func (r *Generation) answerOf(got Result, rpc jsontext.Value) gateway.Answer {
+func (r *ConfiguredRunner) answerOf(got Result, rpc jsontext.Value) gateway.Answer {
 	o := got.Outcome
 	switch {
 	case rpc != nil && o.Type == states.TypeFailed:
@@ -93,7 +93,7 @@ func retryOf(o states.Outcome) string {
 
 // refuse answers with a refusal. byRules: the operator's rules refused the call, so serve.denials decides how much the agent is
 // told. Faults in the arguments of a tool that the agent can see are always explained.
-func (r *Generation) refuse(d gateway.Decision, byRules bool) gateway.Answer {
+func (r *ConfiguredRunner) refuse(d gateway.Decision, byRules bool) gateway.Answer {
 	if byRules && r.opaque() && d.Retry != retryChanged {
 		d = gateway.Decision{Code: opaqueCode, Effect: d.Effect, Reason: opaqueReason, Retry: retryNo, RunID: d.RunID}
 	}

@@ -55,7 +55,7 @@ var errEnding = errors.New("the service is ending")
 func (s *Service) Reload(ctx context.Context, cause ledger.Cause, by *ledger.Caller) (present.Reload, error) {
 	done, former, err := s.reloadNow(ctx, cause, by)
 	if former != nil {
-		done.Compared = s.compareRecorded(ctx, former, s.runner.Generation().Bundle)
+		done.Compared = s.compareRecorded(ctx, former, s.runner.Configured().Bundle)
 	}
 	s.logReload(cause, by, &done, err)
 	return done, err
@@ -70,7 +70,7 @@ func (s *Service) reloadFor(ctx context.Context, by ledger.Caller) (present.Relo
 func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.Caller) (done present.Reload, former *policy.Bundle, err error) {
 	s.reload.mu.Lock()
 	defer s.reload.mu.Unlock()
-	active := s.runner.Generation()
+	active := s.runner.Configured()
 	done = present.Reload{
 		SchemaVersion: present.SchemaVersion, Bundle: active.Bundle.Digest(), Previous: active.Bundle.Digest(),
 	}
@@ -83,7 +83,7 @@ func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.
 	if len(next.Changed) == 0 {
 		return done, nil, nil
 	}
-	to := s.runner.generation(s.complete(next.Config))
+	to := s.runner.configure(s.complete(next.Config))
 	var at gateway.Replacement
 	if s.gateway != nil {
 		of, err := s.gatewayConfig(to)
@@ -108,8 +108,8 @@ func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.
 	return done, active.Bundle, nil
 }
 
-// activate makes a generation the active one.
-func (s *Service) activate(ctx context.Context, to *Generation, at gateway.Replacement, next *Next) {
+// activate makes a configuration the active one.
+func (s *Service) activate(ctx context.Context, to *ConfiguredRunner, at gateway.Replacement, next *Next) {
 	next.Activated()
 	var relayed <-chan struct{}
 	if s.gateway != nil {

@@ -45,7 +45,7 @@ type Runner struct {
 	machine  *states.Machine
 	replayer *traces.Replayer
 	log      *slog.Logger
-	active   *current.Value[*Generation]
+	active   *current.Value[*ConfiguredRunner]
 
 	servers serverStates // as they were last seen
 	holds   holds
@@ -75,7 +75,7 @@ func New(o Options) (*Runner, error) {
 	first := o.Config
 	o.Config = Config{}
 	r.options = o
-	r.active = current.New(r.generation(first))
+	r.active = current.New(r.configure(first))
 	return r, nil
 }
 
@@ -92,7 +92,7 @@ func (r *Runner) now() string {
 }
 
 // runTimeout is how long a run may take, without its call and without waiting for approval.
-func (r *Generation) runTimeout() time.Duration {
+func (r *ConfiguredRunner) runTimeout() time.Duration {
 	return time.Duration(r.Bundle.Limits().RunTimeout) * time.Millisecond
 }
 

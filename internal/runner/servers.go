@@ -51,10 +51,10 @@ func (s *serverStates) of(server string) (serverState, bool) {
 }
 
 // knownCatalog returns what the bundle makes of the last listings, of the servers that were listed.
-func (r *Generation) knownCatalog() *policy.Catalog {
+func (r *ConfiguredRunner) knownCatalog() *policy.Catalog {
 	listed := &states.ToolsListed{}
 	for _, s := range r.Bundle.Content().Servers {
-		if state, ok := r.servers.of(s.Name); ok {
+		if state, ok := r.runner.servers.of(s.Name); ok {
 			listed.Servers = append(listed.Servers, state.listing)
 		}
 	}
@@ -63,8 +63,8 @@ func (r *Generation) knownCatalog() *policy.Catalog {
 
 // definition returns the digest of a tool's definition in the last listing of its server; empty if that does not have the tool. It is not known
 // if no listing was seen, or the server was down.
-func (r *Generation) definition(server, tool string) (d canonical.Digest, known bool) {
-	state, ok := r.servers.of(server)
+func (r *ConfiguredRunner) definition(server, tool string) (d canonical.Digest, known bool) {
+	state, ok := r.runner.servers.of(server)
 	if !ok || state.listing.Status != policy.ServerUp {
 		return "", false
 	}
@@ -82,7 +82,7 @@ func (r *Generation) definition(server, tool string) (d canonical.Digest, known 
 }
 
 // Servers returns the configured servers as the last listings describe them. It asks no server.
-func (r *Generation) Servers(pins *present.Pins) (all []present.Server) {
+func (r *ConfiguredRunner) Servers(pins *present.Pins) (all []present.Server) {
 	c := r.knownCatalog()
 	for _, configured := range r.Bundle.Content().Servers {
 		s := present.Server{Server: configured.Name, Status: present.ServerUnknown, Tools: []present.ServerTool{}}
@@ -91,7 +91,7 @@ func (r *Generation) Servers(pins *present.Pins) (all []present.Server) {
 			known := &c.Servers[i]
 			s.Status, s.Code, s.Reason, s.Name = known.Status, known.Code, known.Reason, known.Name
 			s.Version, s.Protocol, s.Tools = known.Version, known.Protocol, present.ServerTools(r.Bundle.Content(), c, known.Server, pins)
-			state, _ := r.servers.of(configured.Name)
+			state, _ := r.runner.servers.of(configured.Name)
 			s.Since, s.Asked = state.since, state.at
 		}
 		all = append(all, s)

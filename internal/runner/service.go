@@ -77,9 +77,9 @@ func NewService(ctx context.Context, r *Runner, o ServiceOptions) (s *Service, e
 	s = &Service{options: o, runner: r, lookup: rate.Sometimes{Interval: time.Second}, refused: rate.Sometimes{Interval: time.Second}}
 	if r.options.Ledger != nil {
 		s.worker = NewWorker(r)
-		first := r.Generation().Config
-		r.active.Replace(r.generation(s.complete(first)))
-		decideAt := func(run string) string { return r.Generation().Serve.DecideAt(run) }
+		first := r.Configured().Config
+		r.active.Replace(r.configure(s.complete(first)))
+		decideAt := func(run string) string { return r.Configured().Serve.DecideAt(run) }
 		s.sender, err = hooks.New(o.Store, hooks.Options{
 			Hooks: o.Hooks, Log: r.options.Report, DecideAt: decideAt, RemindBefore: time.Duration(first.Serve.RemindBefore) * time.Millisecond,
 		})
@@ -115,7 +115,7 @@ func (s *Service) complete(c Config) Config {
 }
 
 func (s *Service) newGateway() error {
-	parts, first := &s.runner.options, s.runner.Generation()
+	parts, first := &s.runner.options, s.runner.Configured()
 	of, err := s.gatewayConfig(first)
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func (s *Service) newGateway() error {
 	if l := parts.Ledger; l != nil {
 		o.Passed = s.recordPassage
 		o.Status = func(ctx context.Context, caller gateway.Identity, run string) ([]byte, error) {
-			return s.runner.Generation().Status(ctx, caller, run)
+			return s.runner.Configured().Status(ctx, caller, run)
 		}
 		o.RefusedScope = s.refusedScope
 	}
@@ -139,8 +139,8 @@ func (s *Service) newGateway() error {
 	return err
 }
 
-// gatewayConfig is what the gateway takes from a generation.
-func (s *Service) gatewayConfig(g *Generation) (c gateway.Config, err error) {
+// gatewayConfig is what the gateway takes from a configuration.
+func (s *Service) gatewayConfig(g *ConfiguredRunner) (c gateway.Config, err error) {
 	c = gateway.Config{Upstreams: g.Upstreams, Calls: g, MaxAge: g.catalogMaxAge(), Clients: s.options.Agents, Required: g.Required}
 	for _, e := range g.Serve.Expose {
 		words, err := gateway.ParseExpose(e.Words)
@@ -155,7 +155,7 @@ func (s *Service) gatewayConfig(g *Generation) (c gateway.Config, err error) {
 	if c.Clients == nil {
 		s.agents(&c, g.Identity)
 	}
-	if g.options.Metrics != nil || g.options.Tracer != nil {
+	if g.runner.options.Metrics != nil || g.runner.options.Tracer != nil {
 		c.Observe = g.measureRequest
 	}
 	return c, nil
@@ -163,7 +163,7 @@ func (s *Service) gatewayConfig(g *Generation) (c gateway.Config, err error) {
 
 func (s *Service) newAdmin() {
 	o := api.Options{
-		Callers: s.options.People, Hosts: hosts(s.options.Admin, s.options.AdminURL, s.runner.Generation().Serve.Hosts), Ready: s.ready,
+		Callers: s.options.People, Hosts: hosts(s.options.Admin, s.options.AdminURL, s.runner.Configured().Serve.Hosts), Ready: s.ready,
 		Warnings: s.warnings, Log: s.runner.options.Report,
 	}
 	if m := s.runner.options.Metrics; m != nil {
@@ -187,16 +187,16 @@ func (s *Service) newAdmin() {
 	if s.options.Reload != nil {
 		o.Reload = s.reloadFor
 	}
-	if i := s.runner.Generation().Identity; i != nil {
+	if i := s.runner.Configured().Identity; i != nil {
 		for _, p := range i.SignIn {
 			forConsole.Providers = append(forConsole.Providers, signIn{p, s})
 		}
 	}
-	if s.runner.Generation().Upstreams != nil {
-		o.Bundle, o.Servers = func() *policy.Bundle { return s.runner.Generation().Bundle }, s.knownServers
+	if s.runner.Configured().Upstreams != nil {
+		o.Bundle, o.Servers = func() *policy.Bundle { return s.runner.Configured().Bundle }, s.knownServers
 		forConsole.Bundle, forConsole.Servers, forConsole.AskServers, forConsole.Explain = o.Bundle, o.Servers, s.askServers, s.explain
 		forConsole.Definition = func(server, tool string) (canonical.Digest, bool) {
-			return s.runner.Generation().definition(server, tool)
+			return s.runner.Configured().definition(server, tool)
 		}
 	}
 	served := api.New(o)
@@ -225,7 +225,7 @@ func (s *Service) recordPassage(ctx context.Context, p gateway.Passed) error {
 
 // ready returns why the service cannot do its work.
 func (s *Service) ready(ctx context.Context) (causes []api.NotReady) {
-	if err := s.runner.Generation().Closed; err != nil {
+	if err := s.runner.Configured().Closed; err != nil {
 		causes = append(causes, api.NotReady{Reason: api.AllowlistUnreadable, Err: err})
 	}
 	if err := s.runner.Ready(); err != nil {
@@ -246,10 +246,10 @@ func (s *Service) warnings() []string {
 	if s.worker != nil && s.worker.OtherBundle() {
 		all = append(all, api.WarnBundleDiffers)
 	}
-	if i := s.runner.Generation().Identity; i != nil && !i.Providers.Ready() {
+	if i := s.runner.Configured().Identity; i != nil && !i.Providers.Ready() {
 		all = append(all, api.WarnIdentityProvider)
 	}
-	if u := s.runner.Generation().Upstreams; u != nil {
+	if u := s.runner.Configured().Upstreams; u != nil {
 		if open, most := u.Processes(); open*5 >= most*4 {
 			all = append(all, api.WarnServerSessions)
 		}
@@ -269,7 +269,7 @@ func (s *Service) Run(ctx context.Context) error {
 		all.Go(func() { s.sender.Run(ctx) })
 	}
 	defer context.AfterFunc(ctx, func() { s.reload.ended.Store(true) })()
-	if i := s.runner.Generation().Identity; i != nil {
+	if i := s.runner.Configured().Identity; i != nil {
 		all.Go(func() { i.Providers.Run(ctx) })
 	}
 	if w := s.options.Checkpoints; w != nil {

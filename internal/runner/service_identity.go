@@ -99,7 +99,7 @@ func (s *Service) agents(o *gateway.Config, i *Identity) {
 
 // people verifies the callers of the admin address.
 func (s *Service) people(url string) web.Authenticator {
-	i := s.runner.Generation().Identity
+	i := s.runner.Configured().Identity
 	if i == nil {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (s *Service) people(url string) web.Authenticator {
 
 // roles returns the ledger's roles of a person, as identity.may gives them now.
 func (s *Service) roles(id *policy.Identity, name string) []string {
-	return s.runner.Generation().Identity.roles(id, name)
+	return s.runner.Configured().Identity.roles(id, name)
 }
 
 // signIn gives the people who sign in at the console the roles that they have now.

@@ -14,7 +14,7 @@ import (
 // knownServers returns the servers of the service as it last saw them. note says which pinned definitions it cannot read.
 func (s *Service) knownServers() (all []present.Server, note string) {
 	p := present.Pins{Config: s.options.Config, Definition: func(canonical.Digest) []byte { return nil }}
-	if all := s.runner.Generation().Allowlists; len(all) > 0 {
+	if all := s.runner.Configured().Allowlists; len(all) > 0 {
 		p.Allowlist = all[0]
 		d, err := pins.ReadAll(all)
 		if err != nil {
@@ -23,7 +23,7 @@ func (s *Service) knownServers() (all []present.Server, note string) {
 			note, p.Definition = d.Warning, func(digest canonical.Digest) []byte { return d.Definition(digest) }
 		}
 	}
-	return s.runner.Generation().Servers(&p), note
+	return s.runner.Configured().Servers(&p), note
 }
 
 // askServers asks every server for its tools.
@@ -34,7 +34,7 @@ func (s *Service) askServers(ctx context.Context) error {
 
 // explain answers a question about a call that nobody makes.
 func (s *Service) explain(ctx context.Context, q present.Question) (present.Explanation, error) {
-	x, err := explain.Answer(ctx, explain.Sources{Bundle: s.runner.Generation().Bundle, Catalog: s.catalog, History: s.history, Now: s.runner.now()}, q)
+	x, err := explain.Answer(ctx, explain.Sources{Bundle: s.runner.Configured().Bundle, Catalog: s.catalog, History: s.history, Now: s.runner.now()}, q)
 	return present.Explanation{SchemaVersion: present.SchemaVersion, Explanation: x}, err
 }
 
@@ -47,7 +47,7 @@ func (s *Service) catalog(ctx context.Context, b *policy.Bundle, live bool) (*po
 		}
 		return b.Catalog(listed.Catalog(), listed.Servers), nil
 	}
-	allowlists := s.runner.Generation().Allowlists
+	allowlists := s.runner.Configured().Allowlists
 	if len(allowlists) == 0 {
 		return nil, nil
 	}

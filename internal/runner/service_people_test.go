@@ -187,7 +187,7 @@ func TestServerSince(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := func(d time.Duration) string { return begun.Add(d - step.asked).Format(time.RFC3339) }
-		for _, got := range r.Generation().Servers(&present.Pins{}) {
+		for _, got := range r.Configured().Servers(&present.Pins{}) {
 			if got.Status != step.status || got.Since != at(step.since) || got.Asked != at(step.asked) {
 				t.Errorf("%s is %s since %s, asked %s; want %+v", got.Server, got.Status, got.Since, got.Asked, step)
 			}

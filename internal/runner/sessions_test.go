@@ -103,7 +103,7 @@ func memo(t *testing.T, memory *ledgertest.Store, server, limits string) (runner
 // swaps makes an agent's call, which is held, and returns its answer.
 func swaps(t *testing.T, r *runner.Runner, u *upstream.Upstreams, who gateway.Identity, value string) gateway.Answer {
 	t.Helper()
-	return r.Generation().Call(t.Context(), &gateway.ToolCall{
+	return r.Configured().Call(t.Context(), &gateway.ToolCall{
 		From: who, Server: "memo", Tool: "swap", Arguments: jsontext.Value(`{"value":"` + value + `"}`),
 		Connect: func(ctx context.Context) (gateway.Link, error) {
 			l, err := u.Link(ctx, "memo", upstream.Peer{Owner: who.Owner(), Protocol: "2025-11-25"})
@@ -166,7 +166,7 @@ func TestApprovedCallsOfTwoIdentities(t *testing.T) {
 					if q := ends(t, l, id); q.Status != ledger.Executed {
 						t.Fatalf("the call is %s: %s", q.Status, q.Reason)
 					}
-					status, err := r.Generation().Status(t.Context(), c.who, id)
+					status, err := r.Configured().Status(t.Context(), c.who, id)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -61,9 +61,9 @@ type agentStatus struct {
 }
 
 // Status returns the status document of a run of the caller, or nil if the caller has no such run. It needs a ledger.
-func (r *Generation) Status(ctx context.Context, caller gateway.Identity, run string) (doc []byte, err error) {
+func (r *ConfiguredRunner) Status(ctx context.Context, caller gateway.Identity, run string) (doc []byte, err error) {
 	var d agentStatus
-	err = r.options.Ledger.View(ctx, func(look ledger.Reader) error {
+	err = r.runner.options.Ledger.View(ctx, func(look ledger.Reader) error {
 		q, err := look.Request(run)
 		if err == nil && !callerOf(caller).Asked(&q) {
 			err = ledger.ErrNotFound
@@ -77,8 +77,8 @@ func (r *Generation) Status(ctx context.Context, caller gateway.Identity, run st
 		if !r.opaque() {
 			d.Code, d.Reason = q.Code, q.Reason
 		}
-		if d.Result, d.ResultNote, err = r.CallResult(ctx, look, &q); err != nil {
-			r.log.WarnContext(ctx, "status", "run", run, "error", visible.Error(err))
+		if d.Result, d.ResultNote, err = r.runner.CallResult(ctx, look, &q); err != nil {
+			r.runner.log.WarnContext(ctx, "status", "run", run, "error", visible.Error(err))
 			d.ResultNote = "the result cannot be shown"
 		}
 		if d.Result == nil {

@@ -47,7 +47,7 @@ type task struct {
 	TTL     *int64         `json:"ttlMs"` // null: as long as the ledger has it
 }
 
-func (r *Generation) working(w heldCall) task {
+func (r *ConfiguredRunner) working(w heldCall) task {
 	return task{
 		Created: w.since, Updated: w.updated, Poll: retryAfter * 1000, Status: taskWorking, ID: w.task, Message: r.notice(w),
 	}
@@ -68,7 +68,7 @@ func (t task) current() jsontext.Value {
 var taskUnknown = wire.ErrorObject(wire.InvalidParams, "There is no such task.", nil)
 
 // Task answers a poll of a task of the caller.
-func (r *Generation) Task(ctx context.Context, caller gateway.Identity, id string) (result, failed jsontext.Value) {
+func (r *ConfiguredRunner) Task(ctx context.Context, caller gateway.Identity, id string) (result, failed jsontext.Value) {
 	q, failed := r.taskOf(ctx, caller, id)
 	if failed != nil {
 		return nil, failed
@@ -77,12 +77,12 @@ func (r *Generation) Task(ctx context.Context, caller gateway.Identity, id strin
 	if q.Ended == "" {
 		return t.current(), nil
 	}
-	got, err := r.ended(ctx, q.RunID)
+	got, err := r.runner.ended(ctx, q.RunID)
 	if err == nil { // the task can be polled again, but from now on a repetition of the call is a new call
-		_, err = r.options.Ledger.Deliver(ctx, q.RunID, ledger.ByTask)
+		_, err = r.runner.options.Ledger.Deliver(ctx, q.RunID, ledger.ByTask)
 	}
 	if err != nil {
-		r.log.WarnContext(ctx, "task", "run", q.RunID, "error", err.Error())
+		r.runner.log.WarnContext(ctx, "task", "run", q.RunID, "error", err.Error())
 		return nil, wire.ErrorObject(wire.InternalError, "The outcome of the task cannot be read from the ledger.", nil)
 	}
 	answer := r.answer(got, nil)
@@ -94,16 +94,16 @@ func (r *Generation) Task(ctx context.Context, caller gateway.Identity, id strin
 }
 
 // CancelTask withdraws a call that waits for approval. A call that was decided is not cancelled.
-func (r *Generation) CancelTask(ctx context.Context, caller gateway.Identity, id string) (result, failed jsontext.Value) {
+func (r *ConfiguredRunner) CancelTask(ctx context.Context, caller gateway.Identity, id string) (result, failed jsontext.Value) {
 	q, failed := r.taskOf(ctx, caller, id)
 	if failed != nil {
 		return nil, failed
 	}
 	if q.Ended == "" && q.Status == ledger.Pending {
-		if err := r.options.Ledger.Withdraw(ctx, q.RunID, callerOf(caller)); err != nil {
+		if err := r.runner.options.Ledger.Withdraw(ctx, q.RunID, callerOf(caller)); err != nil {
 			var refused *ledger.Refusal // the call was decided meanwhile
 			if !errors.As(err, &refused) {
-				r.log.WarnContext(ctx, "task", "run", q.RunID, "error", err.Error())
+				r.runner.log.WarnContext(ctx, "task", "run", q.RunID, "error", err.Error())
 				return nil, wire.ErrorObject(wire.InternalError, "The ledger cannot record that the call is withdrawn.", nil)
 			}
 		}
@@ -112,12 +112,12 @@ func (r *Generation) CancelTask(ctx context.Context, caller gateway.Identity, id
 }
 
 // taskOf finds a task of the caller. Tasks of other callers are unknown.
-func (r *Generation) taskOf(ctx context.Context, caller gateway.Identity, id string) (q ledger.Request, failed jsontext.Value) {
+func (r *ConfiguredRunner) taskOf(ctx context.Context, caller gateway.Identity, id string) (q ledger.Request, failed jsontext.Value) {
 	run, _, _ := strings.Cut(id, ".")
-	if r.options.Ledger == nil {
+	if r.runner.options.Ledger == nil {
 		return q, taskUnknown
 	}
-	q, err := r.request(ctx, run)
+	q, err := r.runner.request(ctx, run)
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
 		return q, taskUnknown

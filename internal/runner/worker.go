@@ -178,7 +178,7 @@ func (w *Worker) sweep(ctx context.Context) error {
 
 // compareBundles reports once that another replica has another bundle. An error is one of the ledger, which the next read reports.
 func (w *Worker) compareBundles(ctx context.Context) {
-	own := w.runner.Generation().Bundle
+	own := w.runner.Configured().Bundle
 	if own == nil {
 		return
 	}
@@ -195,7 +195,7 @@ func (w *Worker) decided(ctx context.Context) (todo []ledger.Request, err error)
 	f := ledger.Filter{
 		Statuses: []ledger.Status{ledger.Denied, ledger.Expired}, Open: true, Held: true, After: w.after, Limit: maxDecided,
 	}
-	if w.runner.Generation().Upstreams != nil {
+	if w.runner.Configured().Upstreams != nil {
 		f.Statuses = append(f.Statuses, ledger.Approved)
 	}
 	err = w.runner.options.Ledger.View(ctx, func(r ledger.Reader) error {
@@ -273,7 +273,7 @@ func (w *Worker) resume(ctx context.Context, q *ledger.Request, approved bool) e
 		return err
 	}
 	<-w.slots
-	limited, err := w.runner.Generation().limits.Wait(ctx, q.Server, q.Tool)
+	limited, err := w.runner.Configured().limits.Wait(ctx, q.Server, q.Tool)
 	w.slots <- struct{}{}
 	if err != nil {
 		return err

@@ -28,27 +28,27 @@ type Config struct {
 	Required   bool      // no caller of MCP is anonymous
 }
 
-// A Generation is a Runner with one configuration. It is immutable: a run belongs to the generation that it began with, and is judged
+// A ConfiguredRunner is a Runner with one configuration. It is immutable: a run belongs to the one that it began with, and is judged
 // wholly by its bundle.
-type Generation struct {
-	*Runner
+type ConfiguredRunner struct {
+	runner *Runner
 	Config
 	holdsCalls bool               // a policy may hold a call, so an agent's call may repeat one that is held
-	limits     *ratelimit.Limiter // of the agents; generations with the same limits share it
+	limits     *ratelimit.Limiter // of the agents; those with the same limits share it
 }
 
-// generation is the runner with a configuration.
-func (r *Runner) generation(c Config) *Generation {
-	g := &Generation{
-		Runner: r, Config: c, holdsCalls: r.options.Ledger != nil && c.Bundle != nil && c.Bundle.Content().Policy != nil,
+// configure returns the runner with a configuration.
+func (r *Runner) configure(c Config) *ConfiguredRunner {
+	g := &ConfiguredRunner{
+		runner: r, Config: c, holdsCalls: r.options.Ledger != nil && c.Bundle != nil && c.Bundle.Content().Policy != nil,
 	}
-	if r.active != nil && reflect.DeepEqual(r.Generation().Serve.Rate, c.Serve.Rate) {
-		g.limits = r.Generation().limits
+	if r.active != nil && reflect.DeepEqual(r.Configured().Serve.Rate, c.Serve.Rate) {
+		g.limits = r.Configured().limits
 	} else {
 		g.limits = ratelimit.New(c.Serve.Rate, time.Now)
 	}
 	return g
 }
 
-// Generation returns the runner with the configuration that is active now.
-func (r *Runner) Generation() *Generation { return r.active.Load() }
+// Configured returns the runner with the configuration that is active now.
+func (r *Runner) Configured() *ConfiguredRunner { return r.active.Load() }
