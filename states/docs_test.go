@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -81,6 +85,36 @@ func machinePage(spec *fsm.Spec) []byte {
 		"| `rows` | the rows of the table of transitions, in order: `from`, `on` (the trigger), `to`, `why`, `guard`, `guard_why` |\n\n"+
 		"The digest, and the member `machine` of every trace that this version records:\n\n    %s\n", len(form), form, canonical.Sum("machine", form))
 	return b.Bytes()
+}
+
+// TestDocsPackages: docs/internals/architecture.md has every package that is not for tests, with the first sentence of its comment.
+func TestDocsPackages(t *testing.T) {
+	sentences := make(map[string]string)
+	goFiles(t, func(path string, _ *ast.File) {
+		folder := filepath.ToSlash(filepath.Dir(path))
+		if strings.HasSuffix(path, "_test.go") || strings.HasSuffix(folder, "test") || strings.HasPrefix(folder, "internal/test/") {
+			return
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", path), nil, parser.PackageClauseOnly|parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		words := strings.SplitN(new(doc.Package).Synopsis(file.Doc.Text()), " ", 3) // Package name …
+		if len(words) == 3 {
+			sentences[folder] = words[2]
+		} else if _, found := sentences[folder]; !found {
+			sentences[folder] = ""
+		}
+	})
+
+	table := "\n| package | provides |\n| --- | --- |\n"
+	for _, folder := range slices.Sorted(maps.Keys(sentences)) {
+		if sentences[folder] == "" {
+			t.Errorf("package %s has no comment", folder)
+		}
+		table += fmt.Sprintf("| `%s` | %s |\n", folder, sentences[folder])
+	}
+	golden.Section(t, filepath.Join(docs, "architecture.md"), "<!-- packages: generated -->\n", "<!-- end -->\n", table+"\n")
 }
 
 // A namedTest is a test as the documentation names it: package folder and function.

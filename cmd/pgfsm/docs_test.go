@@ -8,7 +8,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -301,21 +300,6 @@ func explained(t *testing.T, doc []byte, trace *traces.Trace) string {
 	fmt.Fprintf(&b, "The head is computed from\n\n    %s\n\n", last)
 	show("trace head", last, trace.Head)
 	return b.String()
-}
-
-// TestDocsPackages holds the table of docs/internals/architecture.md to the packages that exist.
-func TestDocsPackages(t *testing.T) {
-	page := cli.Read(t, filepath.Join(repository, "docs", "internals", "architecture.md"))
-	_, table, _ := strings.Cut(page, "| package | provides |")
-	table, _, _ = strings.Cut(table, "\n\n")
-	var listed []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z0-9/-]+)` \\|").FindAllStringSubmatch(table, -1) {
-		listed = append(listed, m[1])
-	}
-	slices.Sort(listed)
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(imports(t, false))), listed); diff != "" {
-		t.Errorf("packages (-code +docs/internals/architecture.md):\n%s", diff)
-	}
 }
 
 // TestDocsDependencies: every module that the code or its tests import has its sentence in docs/internals/dependencies.md.

@@ -1,3 +1,3 @@
-// Package partition has only a test. It runs several gateways on one ledger, breaks what connects and runs them, records what their clients
-// saw and what arrived at the server, and checks this history.
+// Package partition checks several gateways on one ledger: its test breaks what connects and runs them, records what their clients saw and
+// what arrived at the server, and compares this history with the invariants.
 package partition
