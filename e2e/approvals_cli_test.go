@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -12,43 +11,6 @@ import (
 	"pgfsm/states"
 	"pgfsm/traces/ledger"
 )
-
-// list says when there is more than it lists.
-func TestApprovalsListLimit(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, heldPolicy, "")
-	for range 3 {
-		h.decided("deny")
-	}
-	for _, tt := range []struct {
-		name, limit string
-		rows        int
-		more        bool
-	}{
-		{"fewer-than-there-are", "2", 2, true},
-		{"as-many-as-there-are", "3", 3, false},
-		{"more-than-there-are", "4", 3, false},
-		{"all", "0", 3, false},
-		{"at-most", "1000000", 3, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			r := h.byDora("approvals", "list", "--status", "denied", "--limit", tt.limit)
-			r.Want(t, exitYes)
-			rows := strings.Count(r.Stdout, "  denied  ")
-			if rows != tt.rows || strings.Contains(r.Stderr, "There are more; --limit 0 lists all.") != tt.more {
-				t.Errorf("%d rows, want %d, %s", rows, tt.rows, r.Stderr)
-			}
-			h.byDora("approvals", "list", "--status", "all", "--limit", tt.limit, "--json").Want(t, exitYes, "/more", strconv.FormatBool(tt.more))
-		})
-	}
-	for _, bad := range []string{"-1", "1000001"} {
-		r := h.byDora("approvals", "list", "--limit", bad)
-		r.Want(t, exitCould)
-		if !strings.Contains(r.Stderr, "--limit is "+bad) {
-			t.Errorf("--limit %s: %s", bad, r.Stderr)
-		}
-	}
-}
 
 // A ballot that comes too late has the expiry recorded and the run ended.
 func TestApprovalsExpired(t *testing.T) {

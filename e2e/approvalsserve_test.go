@@ -88,26 +88,6 @@ func TestServeAfterwards(t *testing.T) {
 	verifies(t, h.dir)
 }
 
-// Two services on one ledger make one call.
-func TestTwoServices(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, heldPolicy, "")
-	one, two := h.serves(), h.serves()
-	var runs []string
-	for range 4 {
-		run, _ := h.held()
-		one.decide(t, "approve", run, h.dora[tokenVariable])
-		runs = append(runs, run)
-	}
-	for _, run := range runs {
-		runEnded(t, h.dir, run, ledger.Executed, "")
-	}
-	one.stop(t, exitYes)
-	two.stop(t, exitYes)
-	h.made(4)
-	verifies(t, h.dir)
-}
-
 // An interrupt ends the service in good order, also while a call is under way, which is finished.
 func TestServeInterrupted(t *testing.T) {
 	t.Parallel()
@@ -136,37 +116,6 @@ func TestServeInterrupted(t *testing.T) {
 	s.ends(t, exitYes)
 	runEnded(t, h.dir, run, ledger.Executed, "")
 	verifies(t, h.dir)
-}
-
-func TestServeRefuses(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, heldPolicy, "approvals: {hooks: [{url: \"https://chat.example.com\", secret: \"${env:HOOK_SECRET}\"}]}")
-	plain, _ := puppetConfig(t, h.server, "", "")
-	taken := httptest.NewServer(http.NotFoundHandler())
-	defer taken.Close()
-	secret := map[string]string{"HOOK_SECRET": hookSecret}
-	for _, c := range []struct {
-		name string
-		env  map[string]string
-		args []string
-		want string
-	}{
-		{"other-machines", secret, []string{"-c", h.config, "--admin", "0.0.0.0:0"}, "reverse proxy with TLS"},
-		{"port-is-taken", secret, []string{"-c", h.config, "--admin", strings.TrimPrefix(taken.URL, "http://")}, "address already in use"},
-		{"no-ledger", secret, []string{"-c", plain, "--admin", "127.0.0.1:0"}, "names no ledger"},
-		{"secret-not-set", nil, []string{"-c", h.config, "--admin", "127.0.0.1:0"}, "HOOK_SECRET, which is not set"},
-		{"secret-too-short", map[string]string{"HOOK_SECRET": "12345678"}, []string{"-c", h.config, "--admin", "127.0.0.1:0"}, "24 or more"},
-		{"host-is-a-url", secret, []string{"-c", h.config, "--host", "https://a"}, "no host name"},
-		{"argument", secret, []string{"-c", h.config, "x"}, "unknown command"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := command(t.Context(), c.env, append([]string{"approvals", "serve"}, c.args...)...)
-			r.Want(t, exitCould)
-			if !strings.Contains(r.Stderr, c.want) {
-				t.Errorf("stderr = %s, want %q", r.Stderr, c.want)
-			}
-		})
-	}
 }
 
 var curlFence = regexp.MustCompile("(?s)```sh\n(curl .*?)```")

@@ -5,10 +5,9 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -21,18 +20,14 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// Servers ask clients in the way of their revision: here both are the SDK's.
+// A server asks its client something in a call, and then the gateway or the server ends. What passes between them is tested in mcp/gateway.
 
 const (
 	withSessions = "2025-11-25"
 	withoutThem  = "2026-07-28"
-)
 
-// A questioner is a server of the SDK that wants to know three things of its client before it answers.
-type questioner struct {
-	*httptest.Server
-	came notes // the requests that may ask, each with the revision that it came in
-}
+	elicitation, sampling, rootsList = "elicitation/create", "sampling/createMessage", "roots/list"
+)
 
 // Notes are taken by handlers while a test waits for what they are part of.
 type notes struct {
@@ -46,41 +41,58 @@ func (n *notes) note(what string) {
 	n.all = append(n.all, what)
 }
 
-// taken are the notes so far.
+// taken returns the notes so far.
 func (n *notes) taken() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.all)
 }
 
-// The questions of a questioner.
-var (
-	whichColour = &sdk.ElicitParams{Mode: "form", Message: "Which colour?", RequestedSchema: map[string]any{
-		"type": "object", "properties": map[string]any{"colour": map[string]any{"type": "string"}}, "required": []string{"colour"},
-	}}
-	whichWord = &sdk.CreateMessageParams{MaxTokens: 10, Messages: []*sdk.SamplingMessage{{Role: "user", Content: &sdk.TextContent{Text: "Which word?"}}}}
-)
-
-// newQuestioner starts one. It asks in its results if it is stateless, and by requests of its own otherwise.
-func newQuestioner(t *testing.T, stateless bool) *questioner {
+func same(t *testing.T, what string, want, got []string) {
 	t.Helper()
-	s := new(questioner)
-	server := sdk.NewServer(&sdk.Implementation{Name: "questioner", Version: "1"}, nil)
-	server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
-		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
-			if method == "tools/call" {
-				s.came.note(method + " " + r.GetSession().(*sdk.ServerSession).InitializeParams().ProtocolVersion)
-			}
-			return next(ctx, method, r)
-		}
-	})
-	ask := asksInTheMiddle
-	if stateless {
-		ask = asksInItsResult
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
+}
+
+// An inquirer is a server of the SDK with a tool that asks its client for a colour before it answers.
+type inquirer struct {
+	*httptest.Server
+	calls notes
+	end   func()
+}
+
+// newInquirer starts one. It asks in its result if it is stateless, and by a request of its own otherwise.
+func newInquirer(t *testing.T, stateless bool) *inquirer {
+	t.Helper()
+	question := &sdk.ElicitParams{Mode: "form", Message: "Which colour?", RequestedSchema: map[string]any{
+		"type": "object", "properties": map[string]any{"colour": map[string]any{"type": "string"}},
+	}}
+	alive, end := context.WithCancel(context.Background())
+	u := &inquirer{end: end}
+	ask := func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		u.calls.note("tools/call")
+		if stateless && r.Params.InputResponses == nil {
+			return &sdk.CallToolResult{RequestState: "one", InputRequests: sdk.InputRequestMap{"colour": question}}, nil
+		}
+		if said, ok := r.Params.InputResponses["colour"].(*sdk.ElicitResult); ok {
+			return colourOf(said), nil
+		}
+
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(alive, cancel)()
+		said, err := r.Session.Elicit(ctx, question)
+		if err != nil {
+			return nil, err
+		}
+		return colourOf(said), nil
+	}
+
+	server := sdk.NewServer(&sdk.Implementation{Name: "inquirer", Version: "1"}, nil)
 	server.AddTool(&sdk.Tool{Name: "ask", InputSchema: map[string]any{"type": "object"}}, ask)
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{Stateless: stateless})
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	u.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// The SDK has no server of the latest revision alone, and a gateway whose client has a session asks for an older one first.
 		if stateless && r.Header.Get("MCP-Protocol-Version") != withoutThem {
 			http.NotFound(w, r)
@@ -88,356 +100,191 @@ func newQuestioner(t *testing.T, stateless bool) *questioner {
 		}
 		handler.ServeHTTP(w, r)
 	}))
-	t.Cleanup(s.Close)
-	return s
+	t.Cleanup(func() { u.dies(); u.Close() })
+	return u
 }
 
-// asksInTheMiddle is a tool whose answer holds what became of three requests to the client.
-func asksInTheMiddle(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-	roots, err := r.Session.ListRoots(ctx, nil)
-	return tells(colourOf(r.Session.Elicit(ctx, whichColour)), wordOf(r.Session.CreateMessage(ctx, whichWord)), foldersOf(roots, err)), nil
+func colourOf(said *sdk.ElicitResult) *sdk.CallToolResult {
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprint(said.Action, " ", said.Content["colour"])}}}
 }
 
-// asksInItsResult is a tool that answers only who answers it.
-func asksInItsResult(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-	given := r.Params.InputResponses
-	if given == nil {
-		return &sdk.CallToolResult{RequestState: "three", InputRequests: sdk.InputRequestMap{
-			"colour": whichColour, "word": whichWord, "folders": &sdk.ListRootsParams{},
-		}}, nil
-	}
-	if r.Params.RequestState != "three" {
-		return nil, fmt.Errorf("the state is %q", r.Params.RequestState)
-	}
-	said, _ := given["colour"].(*sdk.ElicitResult)
-	thought, _ := given["word"].(*sdk.CreateMessageWithToolsResult)
-	roots, _ := given["folders"].(*sdk.ListRootsResult)
-	if said == nil || thought == nil || roots == nil {
-		return nil, fmt.Errorf("the answers are %#v", given)
-	}
-	return tells(colourOf(said, nil), wordOf(&sdk.CreateMessageResult{Content: thought.Content[0]}, nil), foldersOf(roots, nil)), nil
+// dies ends the server with all connections, as the end of its process would.
+func (u *inquirer) dies() {
+	_ = u.Config.Close() // it may have died before
+	u.end()
 }
 
-func tells(said ...string) *sdk.CallToolResult {
-	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: strings.Join(said, ", ")}}}
-}
-
-func colourOf(r *sdk.ElicitResult, err error) string {
-	if err != nil {
-		return "refused"
-	}
-	return fmt.Sprint(r.Action, " ", r.Content["colour"])
-}
-
-func wordOf(r *sdk.CreateMessageResult, err error) string {
-	if err != nil {
-		return "refused"
-	}
-	return r.Content.(*sdk.TextContent).Text
-}
-
-func foldersOf(r *sdk.ListRootsResult, err error) string {
-	if err != nil || len(r.Roots) != 1 {
-		return "refused"
-	}
-	return r.Roots[0].URI
-}
-
-// allTold is what the tool answers who answers everything.
-const allTold = "accept green, bright, file:///work"
-
-// A respondent is a client of the SDK that answers for its user and its model, and notes what it was asked.
-type respondent struct {
-	*sdk.ClientSession
-	asked notes
-}
-
-// respondent connects one. What it does when it is shown a URL may be nil.
-func (s *served) respondent(t *testing.T, via sdk.Transport, revision string, can *sdk.ClientCapabilities, opens func(url string)) *respondent {
+// inquiry is the configuration of a gateway in front of an inquirer. A call may take so long in total.
+func inquiry(t *testing.T, u *inquirer, total string) string {
 	t.Helper()
-	r, o := new(respondent), &sdk.ClientOptions{Capabilities: can}
-	if can.Elicitation != nil {
-		o.ElicitationHandler = func(_ context.Context, q *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
-			r.asked.note(q.Params.Message)
-			if q.Params.Mode == "url" {
-				opens(q.Params.URL)
-				return &sdk.ElicitResult{Action: "accept"}, nil
+	return cli.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {questionnaire: {type: http, url: %q, timeout: %[2]s, timeout_total: %[2]s, "+
+		"connect_timeout: 2m, sessions: session, expose: [tools, cancellation, input_required, elicitation]}}\n"+
+		"allowlist: allowlist.json\nledger: \"sqlite:pgfsm.db\"\n", u.URL, total),
+		"allowlist.json", `{"questionnaire": ["ask"]}`)
+}
+
+// A holdout is a client of the SDK whose user thinks until the test lets them answer.
+type holdout struct {
+	*sdk.ClientSession
+	answer chan struct{} // closed when the user may answer
+	said   chan string   // the text of a result, a refusal with its effect and what can be done, or an error
+}
+
+// asked connects a holdout and makes a call. It returns when the user is asked.
+func (s *served) asked(t *testing.T) *holdout {
+	t.Helper()
+	h := &holdout{answer: make(chan struct{}), said: make(chan string, 1)}
+	asked := make(chan struct{}, 100)
+	client := sdk.NewClient(&sdk.Implementation{Name: "holdout", Version: "1"}, &sdk.ClientOptions{
+		Capabilities: &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}}},
+		ElicitationHandler: func(ctx context.Context, _ *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+			asked <- struct{}{}
+			select {
+			case <-h.answer:
+				return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"colour": "green"}}, nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
 			}
-			return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"colour": "green"}}, nil
-		}
-	}
-	if can.Sampling != nil {
-		o.CreateMessageHandler = func(_ context.Context, q *sdk.CreateMessageRequest) (*sdk.CreateMessageResult, error) {
-			r.asked.note(q.Params.Messages[0].Content.(*sdk.TextContent).Text)
-			return &sdk.CreateMessageResult{Model: "m", Role: "assistant", Content: &sdk.TextContent{Text: "bright"}}, nil
-		}
-	}
-	client := sdk.NewClient(&sdk.Implementation{Name: "respondent", Version: "1"}, o)
-	client.AddRoots(&sdk.Root{URI: "file:///work"})
-	session, err := client.Connect(cli.Patient(t), via, &sdk.ClientSessionOptions{ProtocolVersion: revision})
+		},
+	})
+	session, err := client.Connect(cli.Patient(t), &sdk.StreamableClientTransport{Endpoint: s.base + "/mcp"}, &sdk.ClientSessionOptions{ProtocolVersion: withSessions})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, s.stderr)
 	}
+	h.ClientSession = session
 	t.Cleanup(func() { session.Close() }) // before the gateway ends
-	if got := session.InitializeResult().ProtocolVersion; got != revision {
-		t.Fatalf("the client and the gateway have come to %s, want %s", got, revision)
+
+	go func() { h.said <- h.call(context.Background()) }()
+	select {
+	case <-asked:
+	case <-cli.Patient(t).Done():
+		t.Fatal("nobody was asked")
 	}
-	r.ClientSession = session
-	return r
+	return h
 }
 
-// Clients of the first revision have one stream on which they receive everything, also what they are asked: in requests, whatever the
-// server's way is. They can be asked for words of their model and for folders; elicitation came with a later revision.
-const firstRevision = "2024-11-05"
-
-// onSSE is a client's transport of the first revision to an endpoint of the gateway.
-func onSSE(base, path string) sdk.Transport {
-	return &sdk.SSEClientTransport{Endpoint: base + path}
-}
-
-// canFirst is what a client of the first revision can declare.
-func canFirst() *sdk.ClientCapabilities {
-	return &sdk.ClientCapabilities{RootsV2: &sdk.RootCapabilities{}, Sampling: &sdk.SamplingCapabilities{}}
-}
-
-// canAll is what a client declares that can be asked everything.
-func canAll() *sdk.ClientCapabilities {
-	return &sdk.ClientCapabilities{
-		RootsV2: &sdk.RootCapabilities{}, Sampling: &sdk.SamplingCapabilities{},
-		Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}},
-	}
-}
-
-// calls is the text of a tool's answer, or the code of a refusal.
-func (r *respondent) calls(t *testing.T, tool string, args map[string]any) string {
-	t.Helper()
-	got, err := r.CallTool(cli.Patient(t), &sdk.CallToolParams{Name: tool, Arguments: args})
+func (h *holdout) call(ctx context.Context) string {
+	got, err := h.CallTool(ctx, &sdk.CallToolParams{Name: "questionnaire__ask", Arguments: map[string]any{}})
 	if err != nil {
 		return err.Error()
 	}
-	if refused, ok := got.Meta["io.pgfsm/decision"].(map[string]any); ok {
-		return fmt.Sprint(refused["code"])
+	if r, ok := got.Meta["io.pgfsm/decision"].(map[string]any); ok {
+		return fmt.Sprint(r["code"], " ", r["effect"], " ", r["retry"])
 	}
 	return got.Content[0].(*sdk.TextContent).Text
 }
 
-// questionnaireFolder is the configuration of a gateway in front of a questioner.
-func questionnaireFolder(t *testing.T, s *questioner, expose string) string {
+// endsWith waits for the end of the holdout's call, and holds it to a text.
+func (h *holdout) endsWith(t *testing.T, want string) {
 	t.Helper()
-	return cli.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {questionnaire: {type: http, url: %q, timeout: 50s, connect_timeout: 50s, sessions: session, expose: [%s]}}\n"+
-		"allowlist: allowlist.json\nledger: \"sqlite:pgfsm.db\"\n", s.URL, expose), "allowlist.json", `{"questionnaire": ["ask"]}`)
-}
-
-// over is a client's transport to an endpoint of the gateway.
-func (s *served) over(path string) sdk.Transport {
-	return &sdk.StreamableClientTransport{Endpoint: s.base + path}
-}
-
-// onStdio is a gateway of its own behind standard input and output.
-func onStdio(t *testing.T, dir string) sdk.Transport {
-	t.Helper()
-	config := filepath.Join(dir, "pgfsm.yaml")
-	cmd, _, _ := child(context.Background(), "pgfsm", nil, "serve", "--stdio", "-c", config)
-	return &sdk.CommandTransport{Command: &exec.Cmd{Path: cmd.Path, Args: cmd.Args, Env: cmd.Env, Dir: dir}}
-}
-
-// passages are the messages besides calls that passed the gateway, in the ledger of a folder.
-func passages(t *testing.T, dir string) (all []string) {
-	t.Helper()
-	inLedger(t, dir, func(r ledger.Reader) error {
-		all = nil
-		for e, err := range ledger.Events(r, 0) {
-			if err != nil {
-				return err
-			}
-			if e.Type != ledger.MCPPassed {
-				continue
-			}
-			direction, _ := cli.At(e.Payload, "/direction")
-			method, _ := cli.At(e.Payload, "/method")
-			all = append(all, strings.Trim(string(direction), `"`)+" "+strings.Trim(string(method), `"`))
+	select {
+	case got := <-h.said:
+		if !strings.Contains(got, want) {
+			t.Errorf("the call comes to %s, want %s", got, want)
 		}
-		return nil
-	})
-	return all
-}
-
-// bothWays are the events of questions that a client was asked one after the other, each answered before the next.
-func bothWays(methods ...string) (events []string) {
-	for _, m := range methods {
-		events = append(events, "to_client "+m, "to_server "+m)
-	}
-	return events
-}
-
-const elicitation, sampling, rootsList = "elicitation/create", "sampling/createMessage", "roots/list"
-
-// TestServeAsks: a server with sessions asks in the middle of its answer, and the client is asked by requests. It stays one run and one call. A
-// stateless client is not asked.
-func TestServeAsks(t *testing.T) {
-	t.Parallel()
-	const kinds = "tools, sampling, elicitation, roots"
-	for _, tt := range []struct {
-		name, expose, path, tool, revision string // no path: over standard input and output
-		can                                *sdk.ClientCapabilities
-		want                               string
-		asked, passed                      []string
-	}{
-		{"one-server", kinds, "/servers/questionnaire/mcp", "ask", withSessions, canAll(), allTold,
-			[]string{"Which colour?", "Which word?"}, bothWays(rootsList, elicitation, sampling)},
-		{"stdio", kinds, "", "questionnaire__ask", withSessions, canAll(), allTold,
-			[]string{"Which colour?", "Which word?"}, bothWays(rootsList, elicitation, sampling)},
-		{"one-kind-exposed", "tools, sampling", "/mcp", "questionnaire__ask", withSessions, canAll(), "refused, bright, refused",
-			[]string{"Which word?"}, bothWays(sampling)},
-		{"stateless-client", kinds, "/mcp", "questionnaire__ask", withoutThem, canAll(), "refused, refused, refused", nil, nil},
-		{"first-revision", kinds, "/sse", "questionnaire__ask", firstRevision, canFirst(), "refused, bright, file:///work",
-			[]string{"Which word?"}, bothWays(rootsList, sampling)},
-		{"first-revision-not-exposed", "tools, input_required", "/sse", "questionnaire__ask", firstRevision, canFirst(), "refused, refused, refused", nil, nil},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			u := newQuestioner(t, false)
-			dir := questionnaireFolder(t, u, tt.expose)
-			s, came := new(served), withSessions
-			var via sdk.Transport
-			switch {
-			case tt.path == "":
-				via = onStdio(t, dir)
-			case strings.HasSuffix(tt.path, "/sse"):
-				s, came = serve(t, dir), firstRevision
-				via = onSSE(s.base, tt.path)
-			default:
-				s = serve(t, dir)
-				via = s.over(tt.path)
-			}
-			r := s.respondent(t, via, tt.revision, tt.can, nil)
-			if got := r.calls(t, tt.tool, map[string]any{}); got != tt.want {
-				t.Errorf("the answer is %s, want %s\n%s", got, tt.want, s.stderr)
-			}
-			same(t, "what the client was asked", tt.asked, r.asked.taken())
-			same(t, "what came to the server", []string{"tools/call " + came}, u.came.taken())
-			same(t, "what passed, as the ledger says", tt.passed, passages(t, dir))
-			stands(t, dir, ledger.Executed, "")
-			verifies(t, dir)
-		})
+	case <-cli.Patient(t).Done():
+		t.Fatal("the call has no end")
 	}
 }
 
-// same holds a list to what is wanted.
-func same(t *testing.T, what string, want, got []string) {
+// endedOnce waits until the one run of a folder has ended, and holds it to how, to what is known of its call, and to one end.
+func endedOnce(t *testing.T, dir string, status ledger.Status, code, effect string) {
 	t.Helper()
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("%s (-want +got):\n%s", what, d)
+	stands(t, dir, status, code)
+	trace := command(t.Context(), nil, "ledger", "trace", "--ledger", ledgerOf(dir), recorded(t, dir)[0].RunID)
+	if got := trace.Member("/outcome/effect"); got != effect {
+		t.Errorf("its effect is %q, want %q: %s", got, effect, trace.Stderr)
 	}
+	ends := 0
+	for _, e := range events(t, dir, ledger.RunEnded) {
+		if e.RunID != "" {
+			ends++
+		}
+	}
+	if ends != 1 {
+		t.Errorf("the run has ended %d times", ends)
+	}
+	verifies(t, dir)
 }
 
-// TestServeAsksInResults: a stateless server asks in its result. A stateless client repeats its call with the answers, which is a run of its own;
-// a client with a session does not get the result.
-func TestServeAsksInResults(t *testing.T) {
+// askedOnly holds the record to one call with one question that nobody answered.
+func (u *inquirer) askedOnly(t *testing.T, dir string) {
+	t.Helper()
+	same(t, "what reached the server", []string{"tools/call"}, u.calls.taken())
+	var passed []string
+	for _, e := range events(t, dir, ledger.MCPPassed) {
+		direction, _ := cli.At(e.Payload, "/direction")
+		method, _ := cli.At(e.Payload, "/method")
+		passed = append(passed, string(direction)+" "+string(method))
+	}
+	same(t, "what passed, as the ledger says", []string{`"to_client" "` + elicitation + `"`}, passed)
+}
+
+// TestServeAsksAndIsKilled: the gateway is killed while a question is open. The run ends as indeterminate, once.
+func TestServeAsksAndIsKilled(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		name, expose, revision, want string
-		asked                        []string
-		runs                         int
-	}{
-		{"stateless-client", "tools, input_required, sampling, elicitation, roots", withoutThem, allTold, []string{"Which colour?", "Which word?"}, 2},
-		{"input-required-not-exposed", "tools, sampling, elicitation, roots", withoutThem, "input_refused", nil, 1},
-		{"client-with-a-session", "tools, input_required, sampling, elicitation, roots", withSessions, "input_refused", nil, 1},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			u := newQuestioner(t, true)
-			dir := questionnaireFolder(t, u, tt.expose)
-			s := serve(t, dir)
-			r := s.respondent(t, s.over("/mcp"), tt.revision, canAll(), nil)
-			if got := r.calls(t, "questionnaire__ask", map[string]any{}); got != tt.want {
-				t.Errorf("the answer is %s, want %s\n%s", got, tt.want, s.stderr)
-			}
-			asked := r.asked.taken()
-			slices.Sort(asked)
-			same(t, "what the client was asked, sorted", tt.asked, asked)
-			same(t, "what came to the server", slices.Repeat([]string{"tools/call " + withoutThem}, tt.runs), u.came.taken())
-			runs := recorded(t, dir)
-			if len(runs) != tt.runs {
-				t.Fatalf("%d runs, want %d", len(runs), tt.runs)
-			}
-			for i, q := range runs {
-				trace := command(t.Context(), nil, "ledger", "trace", "-c", s.config, q.RunID)
-				if brings := strings.Contains(trace.Stdout, "inputResponses"); q.Status != ledger.Executed || brings != (i == 1) {
-					t.Errorf("run %d is %s, and brings answers: %t", i, q.Status, brings)
-				}
-			}
-			verifies(t, dir)
-		})
+	u := newInquirer(t, false)
+	dir := inquiry(t, u, "2m")
+	s := serve(t, dir)
+	s.asked(t)
+	s.kill()
+
+	for range 2 { // what the first start has ended, the second leaves as it is
+		s = serve(t, dir)
+		endedOnce(t, dir, ledger.Indeterminate, "indeterminate", "unknown")
+		s.stop(t, exitYes)
 	}
+	u.askedOnly(t, dir)
 }
 
-// A bearer is an agent that brings its token.
-type bearer struct{ token string }
-
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+b.token)
-	return http.DefaultTransport.RoundTrip(r)
-}
-
-// TestServeShowsStatelessClientsWhereToDecide: a client without a session is shown the URL in a result, once for each call that is
-// held, and its repetition is answered as any other: what its user did with the URL decides nothing.
-func TestServeShowsStatelessClientsWhereToDecide(t *testing.T) {
+// TestServeAsksAndIsStopped: the gateway is asked to end while a question is open. It takes the answer, and does not wait for one for ever.
+func TestServeAsksAndIsStopped(t *testing.T) {
 	t.Parallel()
-	const (
-		decide = "serve: {decide_url: \"https://approvals.example.com/runs/{run_id}\"}\n"
-		hold   = "approvals: {hold: 1m}\n"
-	)
-	shows := &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{URL: &sdk.URLElicitationCapabilities{}}}
-	for _, tt := range []struct {
-		name, more string
-		verb       string // what people do about it when they are shown the URL
-		want       string // what the call is answered
-		shown      int
-		later      string // what the same call is answered once people have agreed
-	}{
-		{"shown", decide, "", "approval_required", 1, "hi"},
-		{"approved-while-it-is-shown", decide + hold, "approve", "hi", 1, ""},
-		{"denied-while-it-is-shown", decide + hold, "deny", "approval_denied", 1, ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			o := newOffice(t, holdLook, tt.more)
-			opens := func(url string) {
-				run := recorded(t, o.dir)[0].RunID
-				if want := "https://approvals.example.com/runs/" + run; url != want {
-					t.Errorf("shown is %s, want %s", url, want)
-				}
-				if tt.verb != "" {
-					o.decide(t, tt.verb, run, o.bob)
-				}
+	t.Run("never-answered", func(t *testing.T) {
+		t.Parallel()
+		u := newInquirer(t, false)
+		dir := inquiry(t, u, "5s")
+		s := serve(t, dir)
+		h := s.asked(t)
+		s.stop(t, exitYes)
+		h.endsWith(t, "server_timeout unknown look")
+		endedOnce(t, dir, ledger.Failed, "server_timeout", "unknown")
+		u.askedOnly(t, dir)
+	})
+	t.Run("answered", func(t *testing.T) {
+		t.Parallel()
+		dir := inquiry(t, newInquirer(t, false), "2m")
+		s := serve(t, dir)
+		h := s.asked(t)
+		s.interrupt(t)
+		soon(t, "it takes no requests", func() bool {
+			resp, err := http.Post(s.mcp, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`))
+			if err != nil {
+				return false
 			}
-			via := &sdk.StreamableClientTransport{Endpoint: o.mcp, HTTPClient: &http.Client{Transport: bearer{o.ci}}}
-			r := o.respondent(t, via, withoutThem, shows, opens)
-			args := map[string]any{"n": 1}
-			if got := r.calls(t, "echo__look", args); got != tt.want {
-				t.Errorf("the answer is %s, want %s\n%s", got, tt.want, o.stderr)
-			}
-			if tt.later != "" {
-				if got := r.calls(t, "echo__look", args); got != tt.want {
-					t.Errorf("the second answer is %s, want %s\n%s", got, tt.want, o.stderr)
-				}
-				o.u.Reached(t, 0)
-				run := recorded(t, o.dir)[0].RunID
-				o.decide(t, "approve", run, o.bob)
-				o.ended(t, run, ledger.Executed, "")
-				if got := r.calls(t, "echo__look", args); got != tt.later {
-					t.Errorf("the outcome is %s, want %s\n%s", got, tt.later, o.stderr)
-				}
-			}
-			if shown := r.asked.taken(); len(shown) != tt.shown {
-				t.Errorf("it was shown %q, want %d", shown, tt.shown)
-			}
-			if n := len(recorded(t, o.dir)); n != 1 {
-				t.Errorf("%d runs, want one", n)
-			}
-			verifies(t, o.dir)
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			return err == nil && strings.Contains(string(body), "draining")
 		})
+		close(h.answer)
+		h.endsWith(t, "accept green")
+		s.ends(t, exitYes)
+		endedOnce(t, dir, ledger.Executed, "", "done")
+	})
+}
+
+// TestServeAsksAndTheServerDies: a server dies while its question is open. The client is told so, and its session stays open.
+func TestServeAsksAndTheServerDies(t *testing.T) {
+	t.Parallel()
+	u := newInquirer(t, false)
+	dir := inquiry(t, u, "2m")
+	s := serve(t, dir)
+	h := s.asked(t)
+	u.dies()
+	h.endsWith(t, "server_unreachable unknown look")
+	endedOnce(t, dir, ledger.Failed, "server_unreachable", "unknown")
+	if err := h.Ping(cli.Patient(t), nil); err != nil {
+		t.Errorf("the client's session: %v", err)
 	}
+	s.stop(t, exitYes)
 }

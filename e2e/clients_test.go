@@ -192,3 +192,46 @@ func (s *stream) next() []byte {
 	}
 	return nil
 }
+
+// status asks an address how a run stands.
+func status(t *testing.T, base, run, token string) (int, string) {
+	t.Helper()
+	return readURL(t, base+"/status/"+run, token)
+}
+
+// readURL sends a GET with a token, if there is one.
+func readURL(t *testing.T, url, token string) (int, string) {
+	t.Helper()
+	headers := http.Header{}
+	if token != "" {
+		headers.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := send(t.Context(), http.MethodGet, url, headers, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// events are the entries of a type in the ledger of a folder; without a type, all.
+func events(t *testing.T, dir string, typ ledger.Type) (all []ledger.Event) {
+	t.Helper()
+	inLedger(t, dir, func(r ledger.Reader) error {
+		all = nil
+		for e, err := range ledger.Events(r, 0) {
+			if err != nil {
+				return err
+			}
+			if typ == "" || e.Type == typ {
+				all = append(all, e)
+			}
+		}
+		return nil
+	})
+	return all
+}

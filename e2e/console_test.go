@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"errors"
 	"html"
 	"io"
 	"net/http"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -20,13 +18,7 @@ import (
 
 	"pgfsm/internal/present"
 	"pgfsm/internal/test/cli"
-	"pgfsm/internal/test/mcptest"
-	"pgfsm/states"
-	"pgfsm/states/statestest"
-	"pgfsm/traces"
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/ledgertest"
-	"pgfsm/traces/ledger/stores"
 )
 
 // A visitor is a browser that is signed in at the console.
@@ -155,59 +147,6 @@ func (s *served) agrees(t *testing.T, v *visitor, auditor, run string, held bool
 	return cli.Request.Status
 }
 
-// TestConsoleAgreesOnEveryScenario: what console, commands and API say of a run is the same, for a run of every kind.
-func TestConsoleAgreesOnEveryScenario(t *testing.T) {
-	t.Parallel()
-	dir := gatewayFolder(t, mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools)), "ledger: "+inFile+"\n")
-	store, err := stores.Open(ledgerOf(dir), stores.ToWrite)
-	if err != nil {
-		t.Fatal(err)
-	}
-	clock := ledgertest.NewClock(t)
-	clock.ToNow()
-	f := ledgertest.Open(t, store, clock)
-	type made struct {
-		name, run string
-		shown     bool // the call has a page, too. pgfsm cannot judge again what a decider of a test held, so that call has none
-	}
-	var all []made
-	for _, s := range statestest.Scenarios() {
-		id := ledgertest.NewID(t)
-		run := states.NewRun(id, s.Request, statestest.MustBundle(s.Content, s.Decider))
-		rec := f.Begin(traces.NewHeader(f.Machine, run), run)
-		o, err := f.Machine.Advance(t.Context(), run, rec.Door(s.Entry()), rec)
-		if err == nil && o.Type != states.TypePending {
-			_, err = rec.Finish(t.Context(), o)
-		}
-		if rec.Abandon(); errors.Is(err, ledger.ErrForeignTask) {
-			continue
-		}
-		if err != nil {
-			t.Fatalf("%s: %v", s.Name, err)
-		}
-		all = append(all, made{s.Name, id, s.Decider == nil && f.Request(id).Binding != ""})
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s := serve(t, dir)
-	soon(t, "what is held has expired", func() bool {
-		return !slices.ContainsFunc(recorded(t, dir), func(q ledger.Request) bool { return q.Ended == "" })
-	})
-	auditor := makeToken(t, s.config, "auditor", "eve")
-	v := s.visits(t, auditor)
-	seen := make(map[ledger.Status]int)
-	for _, m := range all {
-		t.Run(m.name, func(t *testing.T) {
-			seen[s.agrees(t, v, auditor, m.run, m.shown)]++
-		})
-	}
-	t.Logf("the runs are %v", seen)
-	if len(all) < 150 || len(seen) < 6 {
-		t.Errorf("%d runs, %v", len(all), seen)
-	}
-}
-
 // TestConsoleAgreesWithCommandsAndAPI: what the three say of a run is the same, field by field.
 func TestConsoleAgreesWithCommandsAndAPI(t *testing.T) {
 	t.Parallel()
@@ -268,31 +207,6 @@ func TestConsoleVoteMakesTheCall(t *testing.T) {
 		resp.Body.Close()
 	}
 	o.stop(t, exitYes) // an open stream cuts nothing off
-}
-
-// TestConsoleVoteAfterAnotherPolicy: a page that was open while the policy changed takes the vote, the call is not made, and the page says why.
-func TestConsoleVoteAfterAnotherPolicy(t *testing.T) {
-	t.Parallel()
-	o := newOffice(t, holdLook, "")
-	run := o.held(t, o.agent("/mcp", o.ci), `{"n":1}`)
-	v := o.visits(t, o.bob)
-	_, digest, _ := strings.Cut(v.page(t, "calls/"+run), `name="digest" value="`)
-	digest, _, _ = strings.Cut(digest, `"`)
-	o.stop(t, exitYes)
-	o.writes(t, "policy.yaml", strings.NewReplacer("pending", "deny", "People decide.", "Nobody looks any more.", ", expires: 1h", "").Replace(holdLook))
-	o.served = serve(t, o.dir, "--admin", strings.TrimPrefix(o.admin, "http://"))
-	resp, err := v.PostForm(v.base+"calls/"+run, url.Values{"vote": {"approve"}, "digest": {digest}, "reason": {"fine"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	o.ended(t, run, ledger.Denied, "policy_denied")
-	o.u.Reached(t, 0)
-	for _, page := range []string{"calls/", "runs/"} {
-		if text := v.page(t, page+run); !strings.Contains(text, "Nobody looks any more.") || strings.Contains(text, `value="approve"`) {
-			t.Errorf("%s does not say why the call was not made: %s", page, text)
-		}
-	}
 }
 
 // TestConsoleOpensTheBrowser: by a file that only the user can read, and never by an argument.

@@ -24,10 +24,6 @@ import (
 // prints or records has the client's secret, private key or assertion, or the access token, be it as it is, in base64 or percent-encoded.
 func TestCredentialsStayOut(t *testing.T) {
 	t.Parallel()
-	testCredentialsStayOut(t, func(*testing.T, string) string { return inFile })
-}
-
-func testCredentialsStayOut(t *testing.T, store func(t *testing.T, name string) string) {
 	const clientSecret, token = "client-s3cret/+=4711", "eyJhbGciOiJub25lIn0.t0ken-4711/+.sig=="
 	private := newPrivateKey(t)
 	for _, tt := range []struct {
@@ -37,6 +33,8 @@ func testCredentialsStayOut(t *testing.T, store func(t *testing.T, name string) 
 		want     string // is printed or recorded
 	}{
 		{"token-in-the-result", nil, `"result":{"content":[{"type":"text","text":"you sent Bearer ` + token + `"}]}`, secret.Mask},
+		{"token-as-a-member", nil, `"result":{"content":[],"structuredContent":{"Bearer ` + token + `":1}}`, secret.Mask},
+		{"token-behind-the-answer", nil, `"result":{"content":[]}} ` + token + ` {"a":1`, "server_protocol"},
 		{"token-in-an-error", nil, `"error":{"code":1,"message":"bad Bearer ` + token + `"}`, secret.Mask},
 		{"token-refused", nil, "", "HTTP status 401 Unauthorized to the access token"},
 		{"secret-in-an-error-of-the-endpoint", func(w http.ResponseWriter, r *http.Request) {
@@ -104,7 +102,7 @@ func testCredentialsStayOut(t *testing.T, store func(t *testing.T, name string) 
 				httputil.NewSingleHostReverseProxy(inner).ServeHTTP(w, r)
 			}))
 			t.Cleanup(server.Close)
-			ledgerURL := store(t, strings.ReplaceAll(tt.name, "-", "_"))
+			ledgerURL := newLedger(t)
 			dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers:
   echo: {type: http, url: %q, auth: {client_credentials: {token_url: %q, client_id: pgfsm, %s}}}

@@ -22,7 +22,7 @@ import (
 // without a restart when it is mended.
 func TestServeFailuresOfTheDatabase(t *testing.T) {
 	t.Parallel()
-	onPostgres(t)
+	needsPostgres(t)
 	c := pgtest.Start(t)
 	disk, noDisk := smallDisk(t)
 	do := func(t *testing.T, db, sql string) {

@@ -100,26 +100,11 @@ func callFaults() []inCall {
 		{"dies", func(*mcptest.Server, string) mcptest.Reply {
 			return func(http.ResponseWriter, *http.Request, string) { panic(http.ErrAbortHandler) }
 		}, "server_unreachable", "unknown", "look"},
-		{"dies-in-the-answer", func(*mcptest.Server, string) mcptest.Reply {
-			return func(w http.ResponseWriter, _ *http.Request, id string) {
-				w.Header().Set("Content-Length", "1000")
-				mcptest.Writes("application/json", mcptest.Response("ID", mcptest.OneText))(w, nil, id)
-			}
-		}, "server_unreachable", "unknown", "look"},
 		{"hangs", func(u *mcptest.Server, _ string) mcptest.Reply { return u.Hangs }, "server_timeout", "unknown", "look"},
 		{"progress-for-ever", func(*mcptest.Server, string) mcptest.Reply { return mcptest.Reports }, "server_timeout", "unknown", "look"},
 		{"redirects", status(http.StatusTemporaryRedirect), "redirect_refused", "unknown", "look"},
-		{"redirects-to-get", status(http.StatusSeeOther), "redirect_refused", "unknown", "look"},
-		{"answers-500", status(http.StatusInternalServerError), "server_unreachable", "unknown", "look"},
-		{"answers-503", status(http.StatusServiceUnavailable), "server_unreachable", "unknown", "look"},
-		{"answers-404", status(http.StatusNotFound), "server_unreachable", "unknown", "look"},
-		{"answers-202", status(http.StatusAccepted), "server_protocol", "unknown", "look"},
 		{"garbage", says("application/json", "Server ready!"), "server_protocol", "unknown", "look"},
-		{"another-id", says("application/json", mcptest.Response("4711", mcptest.OneText)), "server_protocol", "unknown", "look"},
-		{"a-member-twice", says("application/json", `{"jsonrpc":"2.0","id":ID,"result":{},"id":ID}`), "server_protocol", "unknown", "look"},
 		{"not-utf-8", says("application/json", mcptest.Response("ID", "{\"content\":[],\"x\":\"\xff\"}")), "server_protocol", "unknown", "look"},
-		{"unknown-content-type", says("text/html", mcptest.Response("ID", mcptest.OneText)), "server_unreachable", "unknown", "look"},
-		{"a-stream-without-an-answer", says("text/event-stream", "event: message\n\n"), "server_unreachable", "unknown", "look"},
 		{"100-MiB", func(*mcptest.Server, string) mcptest.Reply {
 			return func(w http.ResponseWriter, _ *http.Request, id string) {
 				w.Header().Set("Content-Type", "application/json")
@@ -145,7 +130,6 @@ func callFaults() []inCall {
 				io.WriteString(w, "data: "+mcptest.Response(id, mcptest.OneText)+"\n\n")
 			}
 		}, "server_protocol", "unknown", "look"},
-		{"switches-protocols-and-says-nothing", func(*mcptest.Server, string) mcptest.Reply { return switches }, "server_unreachable", "unknown", "look"},
 		{"a-task-that-nobody-asked-for", says("application/json",
 			mcptest.Response("ID", `{"resultType":"task","taskId":"t-1","status":"working","createdAt":"2026-01-01T00:00:00Z"}`)),
 			"result_refused", "done", "no"},
@@ -219,36 +203,6 @@ ledger: "sqlite:pgfsm.db"
 // urlError is what a server has clients show to people by an error, in place of asking (MCP 2025-11-25, URLElicitationRequiredError).
 const urlError = `{"code":-32042,"message":"open this","data":{"elicitations":[` +
 	`{"mode":"url","elicitationId":"e","url":"https://elsewhere.test/login","message":"log in"}]}}`
-
-// TestServeFailuresOfProcesses: a server over standard input and output that dies or hangs costs one call, and the next one
-// has a new process.
-func TestServeFailuresOfProcesses(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name, deed, timeout, code, effect, retry string
-		calls                                    int // that reach each process
-	}{
-		{"dies", "dies-at-call", "1m", "server_died", "unknown", "look", 1},
-		{"hangs", "hangs-at-call", "5s", "server_timeout", "unknown", "look", 1},
-		{"garbage", "no-json-at-call", "1m", "server_protocol", "unknown", "look", 1},
-		{"100-MiB", "huge-at-call", "1m", "result_too_large", "done", "no", 1},
-		{"dies-at-start", "dies-at-initialize", "1m", "no_servers", "not_sent", "later", 0},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			server, called := mcptest.Configured(t, tt.deed, "stdio", "")
-			dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {puppet: {%s, timeout: %s}}\nallowlist: allowlist.json\n", server, tt.timeout),
-				"allowlist.json", `{"puppet": ["look"]}`, "token", mcptest.Secret)
-			a := serve(t, dir).agent("/servers/puppet/mcp", "")
-			for n := range 2 {
-				a.call("look", `{}`).wants(t, tt.code, tt.effect, tt.retry)
-				if want := (n + 1) * tt.calls; called() != want {
-					t.Errorf("calls that reached the server = %d, want %d", called(), want)
-				}
-			}
-		})
-	}
-}
 
 // TestServeFailuresOfToolsThatChange: what was pinned or listed is not what the server has now.
 func TestServeFailuresOfToolsThatChange(t *testing.T) {

@@ -92,17 +92,11 @@ func TestServeIdentityScopes(t *testing.T) {
 		t.Errorf("%s %q, want %s", resp.Status, got, want)
 	}
 	refused := 0
-	inLedger(t, o.dir, func(r ledger.Reader) error {
-		for e, err := range ledger.Events(r, 0) {
-			if err != nil {
-				return err
-			}
-			if e.Type == ledger.AccessRefused && e.By == o.p.Issuer+"#ci" {
-				refused++
-			}
+	for _, e := range events(t, o.dir, ledger.AccessRefused) {
+		if e.By == o.p.Issuer+"#ci" {
+			refused++
 		}
-		return nil
-	})
+	}
 	if runs := recorded(t, o.dir); refused != 1 || len(runs) > 0 {
 		t.Errorf("%d entries about the refusal, %d runs", refused, len(runs))
 	}

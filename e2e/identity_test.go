@@ -91,13 +91,9 @@ func (o *provided) bindingOf(t *testing.T, run, token string) string {
 // TestServeIdentity: requester, approver and worker know each other by an identity provider alone.
 func TestServeIdentity(t *testing.T) {
 	t.Parallel()
-	testServeIdentity(t, func(*testing.T, string) string { return inFile })
-}
-
-func testServeIdentity(t *testing.T, store func(t *testing.T, name string) string) {
 	t.Run("approval-across-a-restart", func(t *testing.T) {
 		t.Parallel()
-		o := provide(t, store(t, "restarts"), peopleHold)
+		o := provide(t, newLedger(t), peopleHold)
 		run := o.held(t, o.agent("/mcp", o.robot("ci")), `{"n":1}`)
 		o.stop(t, exitYes)
 		o.served = serve(t, o.dir)
@@ -108,7 +104,7 @@ func testServeIdentity(t *testing.T, store func(t *testing.T, name string) strin
 	})
 	t.Run("voters-who-do-not-count", func(t *testing.T) {
 		t.Parallel()
-		o := provide(t, store(t, "voters"), peopleHold)
+		o := provide(t, newLedger(t), peopleHold)
 		acting := o.robot("bob", "act", map[string]any{"sub": "ci"}) // on behalf of bob
 		run := o.held(t, o.agent("/mcp", acting), `{"n":1}`)
 		binding := o.bindingOf(t, run, o.person("carol"))
@@ -130,7 +126,7 @@ func testServeIdentity(t *testing.T, store func(t *testing.T, name string) strin
 	})
 	t.Run("another-person-through-the-same-agent", func(t *testing.T) {
 		t.Parallel()
-		o := provide(t, store(t, "through"), peopleHold)
+		o := provide(t, newLedger(t), peopleHold)
 		run := o.held(t, o.agent("/mcp", o.robot("bob", "act", map[string]any{"sub": "ci"})), `{"n":1}`)
 		o.decide(t, "approve", run, o.person("carol"))
 		o.ended(t, run, ledger.Executed, "")
@@ -143,7 +139,7 @@ func testServeIdentity(t *testing.T, store func(t *testing.T, name string) strin
 	for _, who := range []string{"ci", "bob", "carol"} {
 		t.Run("blocked-in-between/"+who, func(t *testing.T) {
 			t.Parallel()
-			o := provide(t, store(t, "blocked_"+who), strings.Replace(peopleHold, "approvers: [owners]", "approvers: [owners], quorum: 2", 1))
+			o := provide(t, newLedger(t), strings.Replace(peopleHold, "approvers: [owners]", "approvers: [owners], quorum: 2", 1))
 			acting := o.agent("/mcp", o.robot("bob", "act", map[string]any{"sub": "ci"}))
 			run := o.held(t, acting, `{"n":1}`)
 			o.decide(t, "approve", run, o.person("carol"))
@@ -160,11 +156,11 @@ func testServeIdentity(t *testing.T, store func(t *testing.T, name string) strin
 			verifies(t, o.dir)
 		})
 	}
-	t.Run("blocked-at-two-replicas", func(t *testing.T) { testBlockAtReplicas(t, store(t, "replicas")) })
-	t.Run("blocked-in-a-copy", func(t *testing.T) { testBlockInCopy(t, store(t, "copied")) })
+	t.Run("blocked-at-two-replicas", func(t *testing.T) { testBlockAtReplicas(t, newLedger(t)) })
+	t.Run("blocked-in-a-copy", func(t *testing.T) { testBlockInCopy(t, newLedger(t)) })
 	t.Run("group-taken-away-in-between", func(t *testing.T) { // later changes at the provider are not seen
 		t.Parallel()
-		o := provide(t, store(t, "groups"), strings.Replace(peopleHold, "approvers: [owners]", "approvers: [owners], quorum: 2", 1))
+		o := provide(t, newLedger(t), strings.Replace(peopleHold, "approvers: [owners]", "approvers: [owners], quorum: 2", 1))
 		a := o.agent("/mcp", o.robot("ci"))
 		run := o.held(t, a, `{"n":1}`)
 		o.decide(t, "approve", run, o.person("carol"))

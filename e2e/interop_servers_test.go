@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"pgfsm/internal/test/cli"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -141,15 +140,6 @@ func TestInteropEverything(t *testing.T) {
 
 // boiler is a text that a summary can quote.
 const boiler = "The boiler was serviced on 2026-03-04 by Ada. It leaks at the second valve.\n"
-
-// object is a JSON object of texts that need no escape in JSON other than Go's.
-func object(pairs ...string) string {
-	var members []string
-	for i := 0; i+1 < len(pairs); i += 2 {
-		members = append(members, strconv.Quote(pairs[i])+": "+strconv.Quote(pairs[i+1]))
-	}
-	return "{" + strings.Join(members, ", ") + "}"
-}
 
 func memoryIn(dir string) string {
 	return fmt.Sprintf(", env: {MEMORY_FILE_PATH: %q}", filepath.Join(dir, "memory.jsonl"))

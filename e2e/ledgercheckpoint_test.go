@@ -85,29 +85,6 @@ func TestCheckpoints(t *testing.T) {
 	h.do("ledger", "witness", service.URL, "--witness-key", service.Key, "--json").Want(t, exitNo, "/code", "log_inconsistent")
 }
 
-// TestKeyRotation shows that both keys sign for a while, and that a removed key signs no more.
-func TestKeyRotation(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, openPolicy, "checkpoints: {key: [old.key, new.key]}\n")
-	in := func(name string) string { return filepath.Join(h.dir, name) }
-	var vkeys []string
-	for _, name := range []string{"old.key", "new.key"} {
-		r := h.do("ledger", "key", "new", "-o", in(name))
-		r.Want(t, exitYes)
-		vkeys = append(vkeys, strings.TrimSpace(r.Stdout))
-	}
-	h.do("ledger", "checkpoint", "-o", in("checkpoint")).Want(t, exitYes)
-	for _, vkey := range vkeys {
-		h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--key", vkey).Want(t, exitYes)
-	}
-	h.do("ledger", "key", "remove", vkeys[0], "--json").Want(t, exitYes, "/key", vkeys[0])
-	h.do("ledger", "key", "remove", vkeys[0]).Says(t, exitCould, "was removed before")
-	h.do("ledger", "checkpoint").Says(t, exitCould, "old.key is no key of this log, or was removed")
-	h.do("ledger", "checkpoint", "--key", in("new.key")).Want(t, exitYes)
-	h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--key", vkeys[0]).Want(t, exitYes) // what it signed stays valid
-	h.do("ledger", "verify").Want(t, exitYes)
-}
-
 // signing is a house whose gateway writes checkpoints every second.
 func signing(t *testing.T) (h *house, vkey string) {
 	t.Helper()

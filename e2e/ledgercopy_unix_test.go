@@ -12,7 +12,7 @@ import (
 // TestLedgerCopyToPostgres moves a ledger to PostgreSQL, decides there about a held call, and moves the ledger back.
 func TestLedgerCopyToPostgres(t *testing.T) {
 	t.Parallel()
-	onPostgres(t)
+	needsPostgres(t)
 	c := cluster.Cluster(t)
 	if err := c.Exec(t.Context(), "postgres", "CREATE DATABASE copied"); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
@@ -162,39 +161,6 @@ func TestNoCallWithoutARecord(t *testing.T) {
 			t.Errorf("stderr = %q, want the left-over run to end as indeterminate", next.Stderr)
 		}
 	})
-}
-
-// TestManyAtOnce: processes that share a folder of traces do not see each other.
-func TestManyAtOnce(t *testing.T) {
-	t.Parallel()
-	const many = 6
-	traces := filepath.Join(t.TempDir(), "traces")
-	var cmds []*exec.Cmd
-	var outs, errs []fmt.Stringer
-	for range many {
-		cmd, stdout, stderr := child(t.Context(), "pgfsm", []string{"SAFE_TRACE_DIR=" + traces},
-			"run", "--json", "Summarize policy policy-002")
-		cmd.Dir = t.TempDir()
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		cmds, outs, errs = append(cmds, cmd), append(outs, stdout), append(errs, stderr)
-	}
-	for i, cmd := range cmds {
-		r := cli.Result{Code: cli.ExitCode(t, cmd.Wait()), Stdout: outs[i].String(), Stderr: errs[i].String()}
-		r.Want(t, exitYes, "/type", "tool_result_with_summary")
-		if r.Stderr != "" {
-			t.Errorf("stderr = %q, want nothing", r.Stderr)
-		}
-	}
-	if list := files(t, traces); len(list) != many+1 {
-		t.Errorf("left behind: %q, want the folder and %d traces", list, many)
-	}
-	r := command(t.Context(), nil, "replay", traces)
-	r.Want(t, exitYes)
-	if want := fmt.Sprintf("%d replayed alike, 0 not", many); !strings.Contains(r.Stdout, want) {
-		t.Errorf("replay says %q, want %q", r.Stdout, want)
-	}
 }
 
 // environmentKey is the key of a model. It must be seen on the wire and nowhere else.

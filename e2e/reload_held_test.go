@@ -15,18 +15,6 @@ const holdLookToo = holdLook + `  - {id: write, match: {tool: write}, effect: al
 // TestReloadHeld: a reload does not decide about held calls. When one is approved, the bundle that is active then judges it again.
 func TestReloadHeld(t *testing.T) {
 	t.Parallel()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		heldAcrossReloads(t, func(*testing.T) string { return inFile })
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		onPostgres(t)
-		heldAcrossReloads(t, func(t *testing.T) string { return cluster.URL(t) + "&lease=3s" })
-	})
-}
-
-func heldAcrossReloads(t *testing.T, newLedger func(*testing.T) string) {
 	for _, tt := range []struct {
 		name, next string
 		votes      string // approve or deny
@@ -107,14 +95,8 @@ func heldAcrossReloads(t *testing.T, newLedger func(*testing.T) string) {
 // recordHas reports whether the entries of a run name a bundle.
 func recordHas(t *testing.T, dir, run, bundle string) (has bool) {
 	t.Helper()
-	inLedger(t, dir, func(r ledger.Reader) error {
-		for e, err := range ledger.Events(r, 0) {
-			if err != nil {
-				return err
-			}
-			has = has || e.RunID == run && strings.Contains(string(e.Payload), bundle)
-		}
-		return nil
-	})
+	for _, e := range events(t, dir, "") {
+		has = has || e.RunID == run && strings.Contains(string(e.Payload), bundle)
+	}
 	return has
 }

@@ -1,15 +1,11 @@
 package e2e
 
 import (
-	"bufio"
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -39,18 +35,9 @@ func (o *office) reloads(t *testing.T, admin string, code int) cli.Result {
 // activations are the entries of the log about bundles, as texts.
 func activations(t *testing.T, dir string) (all []string) {
 	t.Helper()
-	inLedger(t, dir, func(r ledger.Reader) error {
-		all = nil
-		for e, err := range ledger.Events(r, 0) {
-			if err != nil {
-				return err
-			}
-			if e.Type == ledger.BundleActivated {
-				all = append(all, string(e.Payload))
-			}
-		}
-		return nil
-	})
+	for _, e := range events(t, dir, ledger.BundleActivated) {
+		all = append(all, string(e.Payload))
+	}
 	return all
 }
 
@@ -313,76 +300,6 @@ func TestReloadSignal(t *testing.T) {
 	verifies(t, dir)
 }
 
-// TestReloadConnections: a server that did not change keeps its connection, and the session of the client stays. Its client is told of
-// another list of tools only if it is one.
-func TestReloadConnections(t *testing.T) {
-	t.Parallel()
-	begun := map[string]*atomic.Int32{"echo": {}, "more": {}, "late": {}}
-	server := func(name string) *mcptest.Server {
-		return mcptest.New(t, func(method string) string {
-			if method == "initialize" {
-				begun[name].Add(1)
-			}
-			return mcptest.But("tools/list", mcptest.TwoTools)(method)
-		})
-	}
-	echo, more, late := server("echo"), server("more"), server("late")
-	config := func(servers string) string {
-		return "version: 1\nservers:\n  echo: {type: http, url: " + cli.Quote(echo.URL) + "}\n" + servers + "allowlist: allowlist.json\nledger: sqlite:pgfsm.db\n"
-	}
-	second := "  more: {type: http, url: " + cli.Quote(more.URL) + "}\n"
-	o := &office{dir: cli.Folder(t, "pgfsm.yaml", config(second), "allowlist.json", `{"echo": ["look"], "more": ["look"], "late": []}`)}
-	if err := os.WriteFile(filepath.Join(o.dir, "allowlist.json"), []byte(`{"echo": ["look"], "more": ["look"]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	o.served = serve(t, o.dir)
-	o.ci = makeToken(t, o.config, "agent", "ci")
-	admin := makeToken(t, o.config, "admin", "root")
-	a, silent := o.agent("/mcp", o.ci), o.agent("/mcp", o.ci)
-	told := a.listens(t)
-	const changed = "notifications/tools/list_changed"
-	names := func() []string {
-		_, body := a.post(`{"jsonrpc":"2.0","id":"list","method":"tools/list"}`)
-		return toolNames(t, body)
-	}
-	same(t, "the tools", []string{"echo__look", "more__look"}, names())
-	a.gets(t, "echo__look", `{}`, "hi")
-	a.gets(t, "more__look", `{}`, "hi")
-	silent.gets(t, "echo__look", `{}`, "hi")
-	before := begun["echo"].Load()
-
-	o.replaces(t, "pgfsm.yaml", config("  more: {type: http, timeout: 7s, url: "+cli.Quote(more.URL)+"}\n")) // another connection, the same list
-	connected := begun["more"].Load()
-	o.reloads(t, admin, exitYes)
-	a.gets(t, "more__look", `{}`, "hi")
-	if n := begun["more"].Load(); n <= connected {
-		t.Errorf("the changed server was initialized %d times, before %d", n, connected)
-	}
-	o.replaces(t, "pgfsm.yaml", config(second+"  late: {type: http, url: "+cli.Quote(late.URL)+"}\n"))
-	o.replaces(t, "allowlist.json", `{"echo": ["look"], "more": ["look"], "late": ["look"]}`)
-	o.reloads(t, admin, exitYes)
-	soon(t, "the client is told of a longer list", func() bool { return len(told.taken()) == 1 })
-	same(t, "the tools", []string{"echo__look", "more__look", "late__look"}, names())
-	a.gets(t, "late__look", `{}`, "hi")
-	o.replaces(t, "pgfsm.yaml", config("  late: {type: http, url: "+cli.Quote(late.URL)+"}\n"))
-	o.replaces(t, "allowlist.json", `{"echo": ["look"], "late": ["look"]}`)
-	o.reloads(t, admin, exitYes)
-	soon(t, "the client is told of a shorter list", func() bool { return len(told.taken()) == 2 })
-	same(t, "the tools", []string{"echo__look", "late__look"}, names())
-	silent.gets(t, "echo__look", `{}`, "hi")
-	if n := begun["echo"].Load(); n != before {
-		t.Errorf("the server that did not change was initialized %d times, before %d", n, before)
-	}
-	same(t, "what the client was told", []string{changed, changed}, told.taken())
-	if _, body := a.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"more__look","arguments":{}}}`); !strings.Contains(string(body), "there is no tool of this name") {
-		t.Errorf("a call of the removed server: %s", body)
-	}
-	resp, _ := o.served.gets(t, "/healthz", "")
-	if resp != http.StatusOK || !slices.Contains(names(), "late__look") {
-		t.Errorf("the gateway is not healthy: %d", resp)
-	}
-}
-
 // TestReloadSignalAtTheEnd: SIGHUP does not end a gateway that waits for its collector before it ends by itself.
 func TestReloadSignalAtTheEnd(t *testing.T) {
 	t.Parallel()
@@ -402,72 +319,4 @@ func TestReloadSignalAtTheEnd(t *testing.T) {
 	close(answer)
 	o.ends(t, exitYes)
 	verifies(t, o.dir)
-}
-
-// TestReloadTwiceUnderCall: a call goes on, also if the next reload keeps its server and a later one changes it.
-func TestReloadTwiceUnderCall(t *testing.T) {
-	t.Parallel()
-	o := newOffice(t, openLook, "")
-	admin := makeToken(t, o.config, "admin", "root")
-	answer := make(chan struct{})
-	o.u.Does(o.u.Waits(answer))
-	got := make(chan string)
-	go func() { got <- o.agent("/mcp", o.ci).call("echo__look", `{"n":1}`).code() }()
-	o.u.Await(t, "tools/call")
-	o.replaces(t, "policy.yaml", denyLook)
-	o.reloads(t, admin, exitYes)
-	config, err := os.ReadFile(o.config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.replaces(t, "pgfsm.yaml", strings.Replace(string(config), "type: http,", "type: http, timeout: 9s,", 1))
-	if changed := o.reloads(t, admin, exitYes).Member("/changed"); compact(changed) != `["servers"]` {
-		t.Errorf("the second reload changed %s", changed)
-	}
-	o.agent("/mcp", o.ci).gets(t, "echo__look", `{"n":2}`, "policy_denied") // the requests of the second configuration have ended
-	close(answer)
-	if code := <-got; code != "hi" {
-		t.Errorf("the call that was under way is answered with %s", code)
-	}
-	o.u.Reached(t, 1)
-	verifies(t, o.dir)
-}
-
-// listens notes the methods of what the gateway sends between the agent's requests.
-func (a *agent) listens(t *testing.T) *notes {
-	t.Helper()
-	resp, err := a.send(t.Context(), http.MethodGet, "")
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("GET: %v %+v", err, resp)
-	}
-	t.Cleanup(func() { resp.Body.Close() })
-	told := new(notes)
-	go func() {
-		for in := (&stream{resp: resp, in: bufio.NewScanner(resp.Body)}); ; {
-			message := in.next()
-			if message == nil {
-				return
-			}
-			method, _ := cli.At(message, "/method")
-			told.note(strings.Trim(string(method), `"`))
-		}
-	}()
-	return told
-}
-
-// toolNames are the names in an answer to tools/list.
-func toolNames(t *testing.T, body []byte) (all []string) {
-	t.Helper()
-	var answer struct {
-		Result struct {
-			Tools []struct{ Name string } `json:"tools"`
-		} `json:"result"`
-	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		t.Fatalf("%v: %s", err, body)
-	}
-	for _, tool := range answer.Result.Tools {
-		all = append(all, tool.Name)
-	}
-	return all
 }

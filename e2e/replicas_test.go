@@ -27,51 +27,47 @@ func replicasOf(t *testing.T, config string) (d ledger.Replicas) {
 	return d
 }
 
-// TestServeReplicas: what several gateways on one ledger do, whichever store has it.
+// TestServeReplicas: what several gateways on one ledger do.
 func TestServeReplicas(t *testing.T) {
 	t.Parallel()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		replicas(t, func(*testing.T) string { return inFile })
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		onPostgres(t)
-		c := cluster.Cluster(t)
-		newLedger := func(t *testing.T) string { return cluster.URL(t) + "&lease=3s" }
-		replicas(t, newLedger)
-		t.Run("through-a-pooler", func(t *testing.T) {
-			t.Parallel()
-			pooler := c.Pooler(t)
-			anyReplica(t, func(t *testing.T) string { return strings.Replace(newLedger(t), c.Address(), pooler, 1) })
-		})
-		t.Run("end-when-another-has-taken-over", func(t *testing.T) {
-			t.Parallel()
-			fenced(t, newLedger)
-		})
-		t.Run("refuse-calls-while-the-database-is-away", func(t *testing.T) {
-			t.Parallel()
-			proxy := pgtest.NewProxy(t, c.Address())
-			databaseAway(t, proxy, strings.Replace(newLedger(t), c.Address(), proxy.Address(), 1))
-		})
-	})
-}
-
-// replicas tests gateways on ledgers that newLedger makes.
-func replicas(t *testing.T, newLedger func(*testing.T) string) {
-	for name, test := range map[string]func(*testing.T, func(*testing.T) string){ // in any order
-		"are-listed": listedReplicas, "take-any-request": anyReplica, "do-not-know-the-sessions-of-others": anothersSession,
+	for name, test := range map[string]func(*testing.T){ // in any order
+		"are-listed": listedReplicas, "do-not-know-the-sessions-of-others": anothersSession,
 		"do-not-continue-the-calls-of-others": anothersCall, "take-over": takeOver,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, newLedger)
+			test(t)
 		})
 	}
+	t.Run("take-any-request", func(t *testing.T) {
+		t.Parallel()
+		anyReplica(t, newLedger)
+	})
+}
+
+// TestServeReplicasOnPostgres: what they do when the database, or what is before it, goes away.
+func TestServeReplicasOnPostgres(t *testing.T) {
+	t.Parallel()
+	needsPostgres(t)
+	c := cluster.Cluster(t)
+	t.Run("through-a-pooler", func(t *testing.T) {
+		t.Parallel()
+		pooler := c.Pooler(t)
+		anyReplica(t, func(t *testing.T) string { return strings.Replace(newLedger(t), c.Address(), pooler, 1) })
+	})
+	t.Run("end-when-another-has-taken-over", func(t *testing.T) {
+		t.Parallel()
+		fenced(t)
+	})
+	t.Run("refuse-calls-while-the-database-is-away", func(t *testing.T) {
+		t.Parallel()
+		proxy := pgtest.NewProxy(t, c.Address())
+		databaseAway(t, proxy, strings.Replace(newLedger(t), c.Address(), proxy.Address(), 1))
+	})
 }
 
 // listedReplicas: ledger status and /replicas list the gateways that run on a ledger. One with another bundle is ready and says so.
-func listedReplicas(t *testing.T, newLedger func(*testing.T) string) {
+func listedReplicas(t *testing.T) {
 	o := newOfficeOn(t, newLedger(t), holdLook, "")
 	second := serve(t, o.dir)
 	o.writes(t, "policy.yaml", strings.Replace(holdLook, "id: people", "id: others", 1))
@@ -240,7 +236,7 @@ func anyReplica(t *testing.T, newLedger func(*testing.T) string) {
 
 // anothersSession: a session belongs to the gateway that began it. Another one answers 404, so that the client initializes
 // anew, as MCP says.
-func anothersSession(t *testing.T, newLedger func(*testing.T) string) {
+func anothersSession(t *testing.T) {
 	a := newOfficeOn(t, newLedger(t), holdLook, "")
 	b := a.beside(t)
 	session := a.agent("/mcp", a.ci)
@@ -267,7 +263,7 @@ func anothersSession(t *testing.T, newLedger func(*testing.T) string) {
 }
 
 // anothersCall: only the gateway that a request state was given by accepts it. Another one rejects it, and the server gets no second call.
-func anothersCall(t *testing.T, newLedger func(*testing.T) string) {
+func anothersCall(t *testing.T) {
 	u := newInquirer(t, true)
 	dir := inquiry(t, u, "2m")
 	if url := newLedger(t); url != inFile {
@@ -294,7 +290,7 @@ func anothersCall(t *testing.T, newLedger func(*testing.T) string) {
 			!strings.Contains(got.Error.Message, "another gateway issued it") {
 			t.Errorf("the other gateway answers %s", got.Raw)
 		}
-		same(t, "what came to the server", []string{"tools/call"}, u.came.taken())
+		same(t, "what came to the server", []string{"tools/call"}, u.calls.taken())
 		if got := a.stateless(can).says(t, "tools/call", tool, answers); got.code() != "accept green" {
 			t.Errorf("its own gateway answers %s\n%s", got.Raw, a.stderr)
 		}
@@ -306,7 +302,7 @@ func anothersCall(t *testing.T, newLedger func(*testing.T) string) {
 func (s *served) stateless(can string) *stateless { return &stateless{s: s, url: s.mcp, can: can} }
 
 // takeOver: if a gateway is killed in a call, another one ends the run, once its lease has run out if it has one. The call is not made again.
-func takeOver(t *testing.T, newLedger func(*testing.T) string) {
+func takeOver(t *testing.T) {
 	a := newOfficeOn(t, newLedger(t), allowLook, "")
 	b := a.beside(t)
 	a.u.Does(a.u.Hangs)
@@ -340,7 +336,7 @@ func (o *office) callsLook(t *testing.T) {
 
 // fenced: a gateway that was stopped for longer than its lease records nothing more if another one has taken over its runs. It ends, and says
 // what to do.
-func fenced(t *testing.T, newLedger func(*testing.T) string) {
+func fenced(t *testing.T) {
 	a := newOfficeOn(t, newLedger(t), allowLook, "")
 	b := a.beside(t)
 	answers := make(chan struct{})

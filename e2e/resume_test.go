@@ -1,10 +1,6 @@
 package e2e
 
 import (
-	"fmt"
-	"path/filepath"
-	"pgfsm/internal/test/cli"
-	"pgfsm/internal/test/tool"
 	"strings"
 	"testing"
 )
@@ -60,50 +56,5 @@ func TestLedgerKilledWhileResuming(t *testing.T) {
 			h.made(1)
 			h.do("ledger", "verify").Want(t, exitYes)
 		})
-	}
-}
-
-// TestLedgerWithoutRoom: where the ledger cannot be written, nothing is called; what was called is never said to be done
-// unless that stands in it.
-func TestLedgerWithoutRoom(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, openPolicy, "")
-	answered := 0
-	for room := 0; room <= 400<<10; room += 50 << 10 {
-		t.Run(fmt.Sprintf("room-for-%d-bytes", room), func(t *testing.T) {
-			dir := t.TempDir()
-			text := strings.Replace(cli.Read(t, h.config), "sqlite:pgfsm.db", "sqlite:"+filepath.Join(dir, "runs.db"), 1)
-			config := filepath.Join(filepath.Dir(h.config), fmt.Sprintf("room-%d.yaml", room))
-			cli.Write(t, config, text)
-			before := h.calls.Load()
-			cmd, stdout, stderr := child(t.Context(), "cramped", []string{fmt.Sprintf("CRAMPED=%d", room)},
-				"call", "--json", "-c", config, "puppet", "look", "{}")
-			code := cli.ExitCode(t, cmd.Run())
-			if code == errConfined {
-				tool.Skip(t, stderr.String())
-			}
-			r := cli.Result{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}
-			switch called := h.calls.Load() - before; {
-			case code == exitYes && called == 1:
-				answered++
-			case code == exitCould && called == 0:
-				if said := r.Stdout + r.Stderr; !strings.Contains(said, "ledger") || r.Stdout != "" && r.Member("/effect") != "not_sent" {
-					t.Errorf("stdout = %q, stderr = %q, want the cause, and that nothing was sent", r.Stdout, r.Stderr)
-				}
-			case code == exitCould && called == 1:
-				r.Want(t, exitCould, "/code", "record_failed")
-				if effect := r.Member("/effect"); effect == "not_sent" {
-					t.Errorf("effect = %s of a call that was made", effect)
-				}
-			default:
-				t.Errorf("exit code = %d with %d calls: %s %s", code, called, r.Stdout, r.Stderr)
-			}
-			// With room again, all of it is as it should be.
-			command(t.Context(), nil, "call", "--json", "-c", config, "puppet", "no-such-tool", "{}").Want(t, exitNo)
-			command(t.Context(), nil, "ledger", "verify", "-c", config).Want(t, exitYes)
-		})
-	}
-	if answered == 0 {
-		t.Error("there never was room enough: the test shows nothing")
 	}
 }

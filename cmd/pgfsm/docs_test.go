@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +20,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/canonical"
-	"pgfsm/internal/config"
 	"pgfsm/internal/present"
 	"pgfsm/internal/test/cli"
 	"pgfsm/policy"
@@ -159,52 +157,6 @@ func TestDocsCommandsParse(t *testing.T) {
 	}
 	if checked < 15 {
 		t.Errorf("only %d commands found: the search is blind", checked)
-	}
-}
-
-// TestDocsConfigurationIsGood: the configuration of the quickstart passes config check as it stands there, also with the
-// model that the page about questions shows, and the grant is valid.
-func TestDocsConfigurationIsGood(t *testing.T) {
-	doc := cli.Read(t, filepath.Join(repository, "docs/guide/quickstart.md")) + cli.Read(t, filepath.Join(repository, "docs/guide/run.md"))
-	dir := t.TempDir()
-	files := make(map[string]string)
-	for _, fence := range fencePattern.FindAllStringSubmatch(doc, -1) {
-		name, _, _ := strings.Cut(strings.TrimPrefix(fence[2], "# "), "\n")
-		switch {
-		case fence[1] == "json":
-			files["allowlist.json"] = fence[2]
-		case fence[1] == "yaml" && strings.HasPrefix(fence[2], "planner:"):
-			files["model.yaml"] = fence[2]
-		case fence[1] == "yaml":
-			files[name] += fence[2] // what is to be added to a file comes in several pieces
-		}
-	}
-	if files["pgfsm.yaml"] == "" || files["model.yaml"] == "" || files["nightly.yaml"] == "" {
-		t.Fatalf("the pages show %d files, without a configuration, a model or a grant: the search is blind", len(files))
-	}
-	files["model.yaml"] = files["pgfsm.yaml"] + files["model.yaml"]
-	files["held.yaml"] = files["pgfsm.yaml"] + files["more of pgfsm.yaml"]
-	for name, text := range files {
-		cli.Write(t, filepath.Join(dir, name), text)
-	}
-	env := map[string]string{"LLM_API_KEY": "a-key-of-some-length"}
-	for _, name := range []string{"pgfsm.yaml", "model.yaml", "held.yaml"} {
-		if r := command(t.Context(), env, "config", "check", "-c", filepath.Join(dir, name)); r.Code != exitYes {
-			t.Errorf("config check of %s: exit code %d, want 0\n%s", name, r.Code, r.Stderr)
-		}
-	}
-	if _, err := config.ReadGrant("nightly.yaml", []byte(files["nightly.yaml"])); err != nil {
-		t.Errorf("the grant: %v", err)
-	}
-}
-
-// TestDocsErrorsHaveReplayCodes holds docs/reference/errors.md to the codes that only replay prints.
-func TestDocsErrorsHaveReplayCodes(t *testing.T) {
-	page := cli.Read(t, filepath.Join(repository, "docs", "reference", "errors.md"))
-	for _, code := range []string{traces.CodeTampered, traces.CodeUnreadable} {
-		if strings.Count(page, "\n| `"+code+"` |") != 1 {
-			t.Errorf("%s does not stand in one row of docs/reference/errors.md", code)
-		}
 	}
 }
 
@@ -391,42 +343,4 @@ func TestDocsContractNamesEveryMember(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestDocsCommandsWork runs the commands of these pages on the embedded demo: calls with a side effect are refused, and nothing
-// else fails.
-func TestDocsCommandsWork(t *testing.T) {
-	var lines []string
-	for _, name := range []string{"docs/guide/run.md"} {
-		doc := cli.Read(t, filepath.Join(repository, name))
-		lines = append(lines, commands(doc)...)
-	}
-	t.Chdir(t.TempDir())
-	ran := 0
-	for _, line := range lines {
-		if strings.Contains(line, "-c pgfsm.yaml") || strings.Contains(line, " policy.yaml ") || strings.HasPrefix(line, "completion ") {
-			continue // TestDocsJourneys runs what needs the reader's own files; completion prints pages
-		}
-		ran++
-		var stdout, stderr bytes.Buffer
-		w := world{
-			stdin: strings.NewReader("Summarize policy-404"), stdout: &stdout, stderr: &stderr,
-			getenv: func(string) (string, bool) { return "", false },
-		}
-		code := run(context.Background(), split(line), w)
-		switch blocked := refused(line); {
-		case blocked && code != exitNo, !blocked && code != exitYes:
-			t.Errorf("pgfsm %s: exit code %d, want blocked %t\n%s%s", line, code, blocked, stdout.String(), stderr.String())
-		}
-	}
-	if ran < 15 {
-		t.Errorf("only %d commands ran", ran)
-	}
-}
-
-// refused reports whether the pages say that a command is blocked.
-func refused(line string) bool {
-	return slices.ContainsFunc([]string{"delete_", "close_", "ransomware", `"doc_id": 123`}, func(part string) bool {
-		return strings.Contains(line, part)
-	})
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"testing"
-
-	"pgfsm/internal/visible"
 )
 
 // TestInkIsForTerminals: what is no terminal gets no colour, whatever the environment says.
@@ -19,23 +17,5 @@ func TestInkIsForTerminals(t *testing.T) {
 				t.Errorf("with %v: ink = %q, want %q", env, got, want)
 			}
 		}
-	}
-}
-
-// TestEveryCharacterIsShown: escaping changes how a document is written, never its value.
-func TestEveryCharacterIsShown(t *testing.T) {
-	for _, tt := range []struct{ name, doc, want string }{
-		{"plain", `{"a": "ä €"}`, `{"a": "ä €"}`},
-		{"lines", "{\n  \"a\": 1\n}", "{\n  \"a\": 1\n}"},
-		{"bidi", "\"\u202eevil\"", `"\u202eevil"`},
-		{"beyond-the-basic-plane", "\"\U000e0041\"", `"\udb40\udc41"`},
-		{"delete", "\"\x7f\"", `"\u007f"`},
-		{"no-break-space", "\"\u00a0\"", `"\u00a0"`},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := visible.JSON([]byte(tt.doc)); got != tt.want {
-				t.Errorf("visible.JSON(%q) = %s, want %s", tt.doc, got, tt.want)
-			}
-		})
 	}
 }

@@ -90,56 +90,6 @@ func TestLedgerPrune(t *testing.T) {
 	command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-03", "--json").Want(t, exitYes, "/entries", "0", "/runs", "0", "/kept", "1")
 }
 
-// TestLedgerSummary: the counts of a period, for people and for programs.
-func TestLedgerSummary(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	at := auditorOfLongAgo(t, path, "old@example.com")
-	runsOfLongAgo(t, path)
-	command(t.Context(), nil, "ledger", "summary", "--ledger", at, "--since", "2001-01-01", "--json").Want(t, exitYes,
-		"/runs", "2", "/partial", "false", "/approvals/decided", "0", "/statuses/1/status", "executed", "/active", "null")
-	r := command(t.Context(), nil, "ledger", "summary", "--ledger", at, "--since", "2001-01-01")
-	r.Want(t, exitYes)
-	if !strings.Contains(r.Stdout, "2 requested since 2001-01-01T00:00:00Z") || !strings.Contains(r.Stdout, "       1  executed") {
-		t.Errorf("stdout = %q", r.Stdout)
-	}
-	command(t.Context(), nil, "ledger", "summary", "--ledger", at).Want(t, exitYes)
-	command(t.Context(), nil, "ledger", "summary", "--ledger", at, "--since", "x").Want(t, exitCould)
-}
-
-// TestLedgerTailFilters: an event must match all flags.
-func TestLedgerTailFilters(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	at := auditorOfLongAgo(t, path, "old@example.com")
-	runsOfLongAgo(t, path)
-	lines := func(flags ...string) (n int) {
-		t.Helper()
-		r := command(t.Context(), nil, append([]string{"ledger", "tail", "-n", "100", "--ledger", at}, flags...)...)
-		r.Want(t, exitYes)
-		return strings.Count(r.Stdout, "\n")
-	}
-	all := lines()
-	for _, c := range []struct {
-		flags []string
-		want  int
-	}{
-		{[]string{"--type", "token.created"}, 1},
-		{[]string{"--type", "request.created"}, 2},
-		{[]string{"--type", "request.created", "-n", "1"}, 1},
-		{[]string{"--type", "request.created", "--by", ledgertest.Carol}, 2},
-		{[]string{"--type", "request.created", "--by", "nobody"}, 0},
-		{[]string{"--run", "none"}, 0},
-		{[]string{"--since", "2001-01-01"}, all},
-		{[]string{"--since", "2100-01-01"}, 0},
-		{[]string{"--until", "2001-01-01"}, 0},
-	} {
-		if got := lines(c.flags...); got != c.want {
-			t.Errorf("%v: %d lines, want %d", c.flags, got, c.want)
-		}
-	}
-	command(t.Context(), nil, "ledger", "tail", "--ledger", at, "--type", "x").Want(t, exitCould)
-	command(t.Context(), nil, "ledger", "tail", "--ledger", at, "--since", "x").Want(t, exitCould)
-}
-
 // TestLedgerTailFollows waits for an event that comes while it looks, and ends when it is told to.
 func TestLedgerTailFollows(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")

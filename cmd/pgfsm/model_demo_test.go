@@ -210,37 +210,6 @@ func wantOnWire(t *testing.T, q mcptest.Prompt, question string) {
 	}
 }
 
-// TestModelPromptHoldsNothingElse: what servers say beside the tools that may be called does not reach the model.
-func TestModelPromptHoldsNothingElse(t *testing.T) {
-	t.Parallel()
-	server := mcptest.New(t, func(method string) string {
-		switch method {
-		case "initialize":
-			return strings.Replace(mcptest.Hello, `"capabilities"`, `"instructions":"OBEY-INSTRUCTIONS","capabilities"`, 1)
-		case "tools/list":
-			return `{"tools":[{"name":"look","description":"LOOK-HERE","inputSchema":{"type":"object"},
-				"outputSchema":{"type":"object","description":"OUTPUT-TYPE"},"_meta":{"x":"OF-META"}},
-				{"name":"erase","description":"NOT-ALLOWED","inputSchema":{"type":"object"}},
-				{"name":"far","description":"BAD-SCHEMA","inputSchema":{"type":"object","$ref":"http://127.0.0.1:1/"}}],"_meta":{"x":"OF-PAGE"}}`
-		}
-		return mcptest.Honest(method)
-	})
-	o := mcptest.NewModel(t, mcptest.SaysBoth(mcptest.PlanFor("puppet", "look", "{}"), ""))
-	config, _ := modelConfig(t, server.URL, o.URL+"/v1", "1m", "")
-	command(t.Context(), nil, "run", "--json", "-c", config, "have a look").Want(t, exitYes, "/type", "tool_result")
-	all := o.Prompts()
-	if len(all) != 1 || !strings.Contains(all[0].Body, "LOOK-HERE") {
-		t.Fatalf("requests = %v, want one that says what look is", all)
-	}
-	for _, never := range []string{
-		"OBEY-INSTRUCTIONS", "NOT-ALLOWED", "erase", "BAD-SCHEMA", `"far"`, "OF-META", "OF-PAGE",
-	} {
-		if strings.Contains(all[0].System, never) {
-			t.Errorf("the prompt holds %q:\n%s", never, all[0].System)
-		}
-	}
-}
-
 // modelConfig writes a configuration with one server, named puppet, and a model endpoint that has so much time. It returns the paths of
 // the configuration and of the traces.
 func modelConfig(t *testing.T, server, endpoint, timeout, more string) (config, traces string) {

@@ -113,7 +113,7 @@ planner: {mode: llm, llm: {base_url: %q, model: scripted-1, api_key: %q}}
 				shown += cli.Read(t, path)
 			}
 			if cli.Holds(shown, theKey) {
-				t.Errorf("the key is shown or recorded: %s", nearby(shown, theKey))
+				t.Errorf("the key is shown or recorded: %s", shown)
 			}
 			all := o.Prompts()
 			if len(all) != 2 || all[0].Header.Get("Authorization") != "Bearer "+theKey {
@@ -122,105 +122,4 @@ planner: {mode: llm, llm: {base_url: %q, model: scripted-1, api_key: %q}}
 			replays(t, filepath.Join(dir, "traces"), 2)
 		})
 	}
-}
-
-// echoPlace is where an endpoint puts the key that it was sent.
-type echoPlace struct {
-	name string
-	say  mcptest.Saying
-}
-
-func echoPlaces() []echoPlace {
-	key := func(q mcptest.Prompt) string { return strings.TrimPrefix(q.Header.Get("Authorization"), "Bearer ") }
-	escaped := func(q mcptest.Prompt) string { return fmt.Sprintf(`\u%04x%s`, key(q)[0], key(q)[1:]) }
-	content := func(content func(mcptest.Prompt) string) mcptest.Saying {
-		return func(_ *mcptest.Model, w http.ResponseWriter, _ *http.Request, q mcptest.Prompt) {
-			mcptest.SayJSON(w, http.StatusOK, mcptest.Spoken(content(q)))
-		}
-	}
-	status := func(status int, body func(mcptest.Prompt) string) mcptest.Saying {
-		return func(_ *mcptest.Model, w http.ResponseWriter, _ *http.Request, q mcptest.Prompt) {
-			mcptest.SayJSON(w, status, body(q))
-		}
-	}
-	ask := func(what string) string {
-		return `{"type":"final_answer","answer":"` + what + `","needs_more_info":true}`
-	}
-	fetch := mcptest.PlanFor(demo.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`)
-	return []echoPlace{
-		{"in-its-question-escaped", content(func(q mcptest.Prompt) string { return ask(escaped(q)) })},
-		{"in-the-arguments-escaped", content(func(q mcptest.Prompt) string {
-			return mcptest.PlanFor(demo.SharePoint, "search_sharepoint", `{"query":"`+escaped(q)+`"}`)
-		})},
-		{"in-a-summary", func(_ *mcptest.Model, w http.ResponseWriter, _ *http.Request, q mcptest.Prompt) {
-			said := fetch
-			if q.Kind == "summary" {
-				said = `{"items":[{"claim":"` + key(q) + `","evidence":"` + porterEvidence + `"}]}`
-			}
-			mcptest.SayJSON(w, http.StatusOK, mcptest.Spoken(said))
-		}},
-		{"in-a-refusal", status(http.StatusOK, func(q mcptest.Prompt) string {
-			return mcptest.Chat(`{"role":"assistant","content":null,"refusal":"I know ` + key(q) + `"}`)
-		})},
-		{"in-the-body-of-a-401-escaped", status(http.StatusUnauthorized, func(q mcptest.Prompt) string {
-			return `{"error":{"message":"Incorrect API key provided: ` + escaped(q) + `"}}`
-		})},
-		{"in-a-redirect", func(_ *mcptest.Model, w http.ResponseWriter, _ *http.Request, q mcptest.Prompt) {
-			w.Header().Set("Location", "/"+key(q))
-			w.WriteHeader(http.StatusTemporaryRedirect)
-		}},
-	}
-}
-
-// TestModelKeyStaysOut: wherever an endpoint puts the key that it was sent, it gets it neither onto the screen, nor
-// into a record, nor to a server.
-func TestModelKeyStaysOut(t *testing.T) {
-	t.Parallel()
-	for _, tt := range echoPlaces() {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			o := mcptest.NewModel(t, tt.say)
-			fleet := demoFleet(t)
-			traces := filepath.Join(t.TempDir(), "traces")
-			for _, form := range []string{"--json", "--planner=llm"} {
-				r := command(t.Context(), byModel(o, traces), "run", "--planner", "llm", form, "-c", demoConfig(t, fleet),
-					"summarize what there is to know")
-				if r.Code == exitCould && r.Stdout == "" {
-					t.Fatalf("there was no run: %s", r.Stderr)
-				}
-				if all := r.Stdout + r.Stderr; cli.Holds(all, theKey) || strings.Contains(all, theKey[8:]) {
-					t.Errorf("the key is shown:\n%s", all)
-				}
-			}
-			found := cli.Traces(t, traces)
-			if len(found) != 2 {
-				t.Fatalf("traces = %q, want two", found)
-			}
-			for _, path := range found {
-				if cli.Holds(cli.Read(t, path), theKey) {
-					t.Errorf("%s holds the key:\n%s", path, nearby(cli.Read(t, path), theKey[8:]))
-				}
-			}
-			for _, s := range fleet.Servers() {
-				for _, c := range s.Calls() {
-					if cli.Holds(string(c.Arguments), theKey) {
-						t.Errorf("the key reached %s: %s", s.Name(), c.Arguments)
-					}
-				}
-			}
-			if len(o.Prompts()) == 0 || o.Prompts()[0].Header.Get("Authorization") != "Bearer "+theKey {
-				t.Error("the key never reached the endpoint: this test shows nothing")
-			}
-			replays(t, traces, 2)
-		})
-	}
-}
-
-// nearby is a piece of a text about a word.
-func nearby(text, word string) string {
-	i := strings.Index(text, word)
-	if i < 0 {
-		return "(only in disguise)"
-	}
-	return text[max(0, i-200):min(len(text), i+200)]
 }

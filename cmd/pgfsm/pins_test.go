@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"pgfsm/internal/canonical"
-	"pgfsm/internal/config/pins"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 )
@@ -176,91 +175,4 @@ func TestPinsOfToolsThatCannotBePinned(t *testing.T) {
 		"/servers/0/status", "down")
 	p.pins("diff").Want(t, exitCould)
 	p.pins("approve").Want(t, exitCould)
-}
-
-// TestPinsIgnoreGrants shows that a grant narrows what a run may call, and not what an operator may compare and pin.
-func TestPinsIgnoreGrants(t *testing.T) {
-	t.Parallel()
-	p := newPinned(t, `{"puppet":["look"]}`, described("look", kind))
-	for name, text := range map[string]string{
-		"pgfsm.yaml": p.text("pgfsm.yaml") + "grants: [grant.yaml]\n",
-		"grant.yaml": "version: 1\ntools: {puppet: {other: {}}}\n",
-	} {
-		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	p.command("run", "look", "--json").Want(t, exitNo, "/code", "tool_not_granted")
-	p.pins("approve").Want(t, exitYes)
-	p.pins("verify").Want(t, exitYes)
-}
-
-// TestPinsWithoutAFile shows that the demo has no allowlist file, unless SAFE_ALLOWLIST_PATH names one.
-func TestPinsWithoutAFile(t *testing.T) {
-	for _, words := range [][]string{{"list"}, {"verify"}, {"diff"}, {"approve"}, {"reset", "--all"}} {
-		r := command(t.Context(), nil, append([]string{"pins"}, words...)...)
-		if r.Want(t, exitCould); !strings.Contains(r.Stderr, "pgfsm init") || r.Stdout != "" {
-			t.Errorf("%s: stderr = %s, want the remedy", words, r.Stderr)
-		}
-	}
-	dir := cli.Folder(t, "list.json", `{"mcp-policy-kb":["fetch_policy_entry"]}`)
-	env := map[string]string{"SAFE_ALLOWLIST_PATH": filepath.Join(dir, "list.json"), "SAFE_TRACE_DIR": dir}
-	command(t.Context(), env, "pins", "approve").Says(t, exitYes, "1 tools pinned")
-	command(t.Context(), env, "pins", "verify").Want(t, exitYes)
-	command(t.Context(), env, "run", "--json", "show policy-002").Want(t, exitYes, "/type", "tool_result")
-	if _, err := os.Stat(filepath.Join(dir, "list.pins.json")); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestPinsUsage shows that wrong arguments are refused before a server is contacted or a file is written.
-func TestPinsUsage(t *testing.T) {
-	t.Parallel()
-	p := newPinned(t, `{"puppet":["look"]}`, described("look", kind))
-	digest := string(canonical.Sum("test", nil))
-	for _, tt := range []struct {
-		name string
-		args []string
-		says string
-	}{
-		{"expect-of-no-tool", []string{"approve", "--expect", digest}, "--expect names the definition of one tool"},
-		{"expect-of-a-server", []string{"approve", "puppet", "--expect", digest}, "--expect names the definition of"},
-		{"expect-no-digest", []string{"approve", "puppet", "look", "--expect", "abc"}, "is not a digest"},
-		{"expect-empty", []string{"approve", "puppet", "look", "--expect", ""}, "is not a digest"},
-		{"reset-of-nothing", []string{"reset"}, "--all"},
-		{"reset-of-all-and-one", []string{"reset", "--all", "puppet"}, "--all"},
-		{"too-many-words", []string{"diff", "a", "b", "c"}, "at most 2"},
-		{"server-that-is-not-there", []string{"diff", "nowhere"}, "is not on the allowlist"},
-		{"word-behind-list", []string{"list", "puppet"}, "unknown command"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			r := p.pins(tt.args...)
-			if r.Want(t, exitCould); !strings.Contains(r.Stderr, tt.says) || r.Stdout != "" {
-				t.Errorf("stderr = %s, want %q in it", r.Stderr, tt.says)
-			}
-		})
-	}
-	select {
-	case method := <-p.server.Came:
-		t.Errorf("%s reached the server", method)
-	default:
-	}
-}
-
-// TestPinsCommandLines shows that printed commands are quoted for a shell.
-func TestPinsCommandLines(t *testing.T) {
-	p := &pinCommand{options: &options{config: "my conf.yaml"}}
-	for _, tt := range []struct{ name, tool, want string }{
-		{"plain", "a.b", "pgfsm pins diff -c 'my conf.yaml' s a.b"},
-		{"shell-words", "a; rm -rf ~ $(x)", "pgfsm pins diff -c 'my conf.yaml' s 'a; rm -rf ~ $(x)'"},
-		{"quotation-mark", "it's", `pgfsm pins diff -c 'my conf.yaml' s 'it'\''s'`},
-		{"like-a-flag", "--all", "pgfsm pins diff -c 'my conf.yaml' -- s --all"},
-		{"empty", "", "pgfsm pins diff -c 'my conf.yaml' s ''"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := p.command(&pins.Entry{Server: "s", Tool: tt.tool}, "diff"); got != tt.want {
-				t.Errorf("command = %s, want %s", got, tt.want)
-			}
-		})
-	}
 }

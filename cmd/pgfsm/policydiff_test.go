@@ -1,22 +1,14 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"pgfsm/internal/test/cli"
-	"pgfsm/policy/rules"
-	"pgfsm/policy/ruling"
 	"pgfsm/traces"
-	"pgfsm/traces/backtest"
 )
 
 // backTest is a folder with two policies and n traces of one call.
@@ -38,119 +30,6 @@ func backTest(t *testing.T, n int) (root, before, after, past string) {
 		}
 	}
 	return root, filepath.Join(root, "old.yaml"), filepath.Join(root, "new"), past
-}
-
-// TestPolicyDiffInParallel shows the same answer in any number of jobs, and that no file is changed.
-func TestPolicyDiffInParallel(t *testing.T) {
-	root, before, after, dir := backTest(t, 40)
-	was := files(t, root)
-	one := command(t.Context(), nil, "policy", "diff", before, after, "--traces", dir, "--json", "--jobs", "1")
-	many := command(t.Context(), nil, "policy", "diff", before, after, "--traces", dir, "--json", "--jobs", "16")
-	one.Want(t, exitYes, "/traces", "40", "/judged", "40", "/kinds/2/kind", "newly-denied", "/kinds/2/calls", "40")
-	if one != many || one.Stderr != "" {
-		t.Errorf("policy diff in one job = %+v, in sixteen %+v", one, many)
-	}
-	if !slices.Equal(was, files(t, root)) {
-		t.Error("policy diff changed a file, or left one")
-	}
-}
-
-// expiring is a context that is cancelled after a number of calls of Err.
-type expiring struct {
-	context.Context
-	left atomic.Int64
-}
-
-func (e *expiring) Err() error {
-	if e.left.Add(-1) < 0 {
-		return context.Canceled
-	}
-	return e.Context.Err()
-}
-
-// TestPolicyDiffInterrupted shows that an interrupted command prints no part of an answer.
-func TestPolicyDiffInterrupted(t *testing.T) {
-	root, before, after, dir := backTest(t, 40)
-	was := files(t, root)
-	for _, asked := range []int64{0, 1, 20, 39, 40} {
-		ctx := &expiring{Context: t.Context()}
-		ctx.left.Store(asked)
-		r := command(ctx, nil, "policy", "diff", before, after, "--traces", dir, "--json")
-		if r.Code != exitCould || r.Stdout != "" || !strings.Contains(r.Stderr, "stopped by a signal") {
-			t.Errorf("interrupted after %d: %+v, want exit code %d, the reason, and no answer", asked, r, exitCould)
-		}
-	}
-	ctx := &expiring{Context: t.Context()}
-	ctx.left.Store(1 << 20)
-	command(ctx, nil, "policy", "diff", before, after, "--traces", dir).Want(t, exitYes)
-	if !slices.Equal(was, files(t, root)) {
-		t.Error("policy diff changed a file, or left one")
-	}
-}
-
-// TestPolicyDiffOfWhatCannotBeUsed shows that one unusable trace is named, and that the exit code is 2.
-func TestPolicyDiffOfWhatCannotBeUsed(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		change func(doc string) string
-	}{
-		{"argument-changed", func(doc string) string { return strings.Replace(doc, `policy-002`, `policy-003`, 1) }},
-		{"environment-changed", func(doc string) string { return strings.Replace(doc, `"env":"`, `"env":"x`, 1) }},
-		{"actor-changed", func(doc string) string { return strings.Replace(doc, `"actor":"local:`, `"actor":"local:x`, 1) }},
-		{"cut", func(doc string) string { return doc[:len(doc)/2] }},
-		{"empty", func(string) string { return "" }},
-		{"no-trace", func(string) string { return "{}" }},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			_, before, after, dir := backTest(t, 20)
-			bad := filepath.Join(dir, traces.Name("run-07"))
-			doc, err := os.ReadFile(bad)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if tt.change(string(doc)) == string(doc) {
-				t.Fatal("the case changes nothing")
-			}
-			if err := os.WriteFile(bad, []byte(tt.change(string(doc))), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			for _, more := range [][]string{nil, {"--fail-on", "newly-allowed,newly-denied,newly-held"}} {
-				r := command(t.Context(), nil, slices.Concat([]string{"policy", "diff", before, after, "--traces", dir}, more)...)
-				if r.Code != exitCould || !strings.Contains(r.Stderr, "run-07") || strings.Count(r.Stderr, "\n") != 1 {
-					t.Errorf("policy diff %q = %+v, want exit code %d and the trace's name", more, r, exitCould)
-				}
-			}
-			r := command(t.Context(), nil, "policy", "diff", before, after, "--traces", dir, "--json")
-			r.Want(t, exitCould, "/traces", "20", "/unusable", "1")
-		})
-	}
-}
-
-// TestPolicyDiffShowsNothingThatATerminalObeys shows that control characters of traces are escaped.
-func TestPolicyDiffShowsNothingThatATerminalObeys(t *testing.T) {
-	const bad = "x\x1b[31m\u202e\n\x07\x9b"
-	r := func(decision string, quorum int) *ruling.Ruling {
-		return &ruling.Ruling{Decision: decision, Code: bad, Policy: bad, Condition: bad + fmt.Sprint(quorum), RiskMode: bad + fmt.Sprint(quorum),
-			Approvers: []string{bad + fmt.Sprint(quorum)}, Quorum: quorum, Expires: bad}
-	}
-	var all []backtest.Call
-	for _, pair := range [][2]*ruling.Ruling{
-		{r(rules.Allow, 1), r(rules.Deny, 2)}, {r(rules.Pending, 1), r(rules.Pending, 2)}, {r(rules.Allow, 1), r(rules.Allow, 2)},
-	} {
-		all = append(all, backtest.Call{Path: bad, RunID: bad, Tool: bad, Old: pair[0].Decision, New: pair[1].Decision, By: bad,
-			Before: pair[0], After: pair[1], Kinds: ruling.Changes(pair[0], pair[1])})
-	}
-	all = append(all, backtest.Call{Path: bad, Err: errors.New(bad)})
-	for _, asJSON := range []bool{false, true} {
-		var stdout, stderr bytes.Buffer
-		err := (&diffOptions{json: asJSON}).report(world{stdout: &stdout, stderr: &stderr, getenv: os.LookupEnv}, backtest.NewReport(all))
-		if err == nil || strings.ContainsAny(stdout.String()+stderr.String(), "\x1b\u202e\x07\u009b") || strings.Contains(stdout.String(), "\x9b") {
-			t.Errorf("report() = %v, json %t:\n%q\n%q", err, asJSON, stdout.String(), stderr.String())
-		}
-		if !asJSON && (strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stdout.String(), `\u001b[31m\u202e`)) {
-			t.Errorf("report():\n%s\n%s\nwant one line of errors, and the escapes written out", stdout.String(), stderr.String())
-		}
-	}
 }
 
 // TestPolicyDiffOfHostileTraces shows that each is named with its fault, that none blocks the command, and that the others are judged.

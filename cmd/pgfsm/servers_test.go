@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"pgfsm/internal/secret"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"strings"
@@ -131,15 +132,15 @@ func TestDemoServesWhatInitWrites(t *testing.T) {
 // or into a record.
 func TestSecretsStayOut(t *testing.T) {
 	t.Parallel()
-	const secret = `tok"en/äöü-hush` // digits alone would be found in digests now and then
+	const token = `tok"en/äöü-hush` // digits alone would be found in digests now and then
 	echo := `{"content":[{"type":"text","text":"tok\"en\/\u00e4öü-hush and \u0074ok\u0022en/äöü-hush"}],"isError":false}`
 	server := mcptest.New(t, mcptest.But("tools/call", echo))
 	dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {echo: {type: http, url: %q, headers: {Authorization: "Bearer ${file:token}"}}}
 allowlist: allowlist.json
-`, server.URL), "allowlist.json", `{"echo": ["look"]}`, "token", secret)
+`, server.URL), "allowlist.json", `{"echo": ["look"]}`, "token", token)
 	r := command(t.Context(), nil, "call", "--json", "-c", filepath.Join(dir, "pgfsm.yaml"), "echo", "look", "{}")
-	r.Want(t, exitYes, "/raw/content/0/text", masked+" and "+masked)
+	r.Want(t, exitYes, "/raw/content/0/text", secret.Mask+" and "+secret.Mask)
 	trace := cli.Read(t, r.Member("/trace"))
 	for _, part := range []string{"hush", "äöü"} {
 		if strings.Contains(trace, part) || strings.Contains(r.Stdout, part) {
@@ -147,50 +148,6 @@ allowlist: allowlist.json
 		}
 	}
 	command(t.Context(), nil, "replay", r.Member("/trace")).Want(t, exitYes)
-}
-
-// TestSecretsStayOutOfEveryPlace: whatever part of an answer a server puts our secret into, it stays off the screen and
-// out of the record.
-func TestSecretsStayOutOfEveryPlace(t *testing.T) {
-	t.Parallel()
-	const secret = "top-secret-4711"
-	for _, tt := range []struct{ name, method, answer string }{
-		{"server-name", "initialize", strings.Replace(mcptest.Hello, `"puppet"`, `"`+secret+`"`, 1)},
-		{"server-version", "initialize", strings.Replace(mcptest.Hello, `"version":"1"`, `"version":"`+secret+`"`, 1)},
-		{"protocol", "initialize", strings.Replace(mcptest.Hello, "2025-11-25", secret, 1)},
-		{"tool-description", "tools/list", strings.Replace(mcptest.OneTool, `"name"`, `"description":"`+secret+`","name"`, 1)},
-		{"result", "tools/call", `{"content":[{"type":"text","text":"` + secret + `"}]}`},
-		{"structured-content", "tools/call", `{"content":[],"structuredContent":{"` + secret + `":1}}`},
-		{"garbage", "tools/call", secret},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			server := mcptest.New(t, mcptest.But(tt.method, tt.answer))
-			dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
-servers: {echo: {type: http, url: %q, headers: {Authorization: "Bearer ${file:token}"}}}
-allowlist: allowlist.json
-`, server.URL), "allowlist.json", `{"echo": ["look"]}`, "token", secret)
-			kept := t.TempDir()
-			for _, words := range [][]string{{"call", "--json"}, {"call"}, {"tools"}} {
-				args := append(words, "-c", filepath.Join(dir, "pgfsm.yaml"))
-				if words[0] == "call" {
-					args = append(args, "echo", "look", "{}")
-				}
-				r := command(t.Context(), map[string]string{"SAFE_TRACE_DIR": kept}, args...)
-				if strings.Contains(r.Stdout+r.Stderr, secret) {
-					t.Errorf("%v shows the secret:\n%s%s", words, r.Stdout, r.Stderr)
-				}
-			}
-			found, err := filepath.Glob(filepath.Join(kept, "*"))
-			if err != nil || len(found) == 0 {
-				t.Fatalf("no trace was kept: %v", err)
-			}
-			for _, path := range found {
-				if strings.Contains(cli.Read(t, path), secret) {
-					t.Errorf("%s holds the secret", path)
-				}
-			}
-		})
-	}
 }
 
 // TestToolsSaysWhyNot: what a server says of its tools is shown fit to be shown, and what takes a tool away is named.
