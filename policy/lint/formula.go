@@ -8,7 +8,6 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/debug"
 	"cel.dev/cel-go/common/operators"
-	"cel.dev/cel-go/common/overloads"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 
@@ -76,17 +75,9 @@ type atom struct {
 // A textTest compares a name with literals: it is true if the name is one of the texts, or is none of them if it is negated.
 type textTest struct {
 	name    string
-	texts   []texts
+	texts   []string
 	negated bool
 }
-
-// texts is the set of all texts that equal, begin with, end with or contain a literal.
-type texts struct {
-	literal       string
-	before, after bool // whether other text may precede and follow the literal
-}
-
-func (t texts) exact() bool { return !t.before && !t.after }
 
 var connectives = []string{operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional}
 
@@ -132,28 +123,6 @@ func (t *atomTable) formula(of *ast.AST, e ast.Expr) *formula {
 // newTextTest returns nil for a call that is no comparison of a name with literals.
 func newTextTest(call ast.CallExpr) *textTest {
 	args := call.Args()
-	if call.IsMemberFunction() {
-		if call.Target().Kind() != ast.IdentKind || len(args) != 1 {
-			return nil
-		}
-		literal, ok := literalText(args[0])
-		if !ok {
-			return nil
-		}
-		t := texts{literal: literal}
-		switch call.FunctionName() {
-		case overloads.StartsWith:
-			t.after = true
-		case overloads.EndsWith:
-			t.before = true
-		case overloads.Contains:
-			t.before, t.after = true, true
-		default:
-			return nil
-		}
-		return &textTest{name: call.Target().AsIdent(), texts: []texts{t}}
-	}
-
 	t := &textTest{negated: call.FunctionName() == operators.NotEquals}
 	var literals []ast.Expr
 	switch call.FunctionName() {
@@ -179,7 +148,7 @@ func newTextTest(call ast.CallExpr) *textTest {
 		if !ok {
 			return nil
 		}
-		t.texts = append(t.texts, texts{literal: literal})
+		t.texts = append(t.texts, literal)
 	}
 	return t
 }

@@ -210,9 +210,6 @@ func TestLint(t *testing.T) {
 		{"condition-that-match-rules-out", insert(1, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "balance", Env: "prod"},
 			Deny: "env != 'prod'"}), []string{"condition_never_true policies[1] deny"},
 			insert(1, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "balance", Env: "pro*"}, Deny: "env != 'prod'"})},
-		{"condition-that-match-makes-true", insert(1, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "bal*", Env: "dev"},
-			When: "tool.startsWith('ba')"}), []string{"condition_always_true policies[1] when"},
-			insert(1, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "ba*", Env: "dev"}, When: "tool.startsWith('bal')"})},
 		{"tool-of-elsewhere", when("tool in ['refund', 'refnd']"), []string{"name_unconfigured policies[1] when 1:20"},
 			when("tool in ['refund', 'balance']")},
 		{"match-in-another-case", insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Server: "Pay"}}),
@@ -301,11 +298,6 @@ func TestConditionsAbove(t *testing.T) {
 		{"equal-above-another-match", []rules.Policy{p("allow", `env == "prod"`, all)}, p("pending", "", rules.Match{Env: "prod*"}), ""},
 		{"turned-equal", []rules.Policy{p("allow", `"prod" == env`, all)}, p("pending", `env == 'prod'`, all), "unasked"},
 		{"denial-above-match", []rules.Policy{p("deny", `env == "prod"`, all)}, p("deny", "", prod), "unreached"},
-		{"starts-with-above-glob", []rules.Policy{p("allow", `tool.startsWith("get_")`, all)}, p("pending", "", rules.Match{Tool: "get_*"}), "unasked"},
-		{"starts-with-above-wider-glob", []rules.Policy{p("allow", `tool.startsWith("get_")`, all)}, p("pending", "", rules.Match{Tool: "get*"}), ""},
-		{"star-is-a-character", []rules.Policy{p("allow", `tool.startsWith("get*")`, all)}, p("pending", "", rules.Match{Tool: "get_*"}), ""},
-		{"ends-with-above-glob", []rules.Policy{p("allow", `tool.endsWith("e")`, all)}, p("pending", "", rules.Match{Tool: "*_file"}), "unasked"},
-		{"contains-above-glob", []rules.Policy{p("allow", `tool.contains("_")`, all)}, p("pending", "", rules.Match{Tool: "*_fi?e"}), "unasked"},
 		{"glob-above-starts-with", []rules.Policy{p("allow", "", rules.Match{Tool: "get*"})}, p("pending", `tool.startsWith("get_")`, all), ""},
 		{"or-above-one-of-both", []rules.Policy{p("deny", `args.a == 1 || pinned`, all)}, p("deny", `args.a == 1`, all), "unreached"},
 		{"or-that-allows-above", []rules.Policy{p("allow", `args.a == 1 || pinned`, all)}, p("pending", `args.a == 1`, all), "unasked"},
@@ -333,7 +325,6 @@ func TestConditionsAbove(t *testing.T) {
 			p("pending", "", all), ""},
 		{"only-where-it-would-not-ask", []rules.Policy{p("allow", "pinned", all)},
 			rules.Policy{Effect: "allow", RequireApprovalIf: "pinned && args.a == 1"}, "unasked"},
-		{"text-beyond-ascii", []rules.Policy{p("allow", `tool.startsWith("\ufffd")`, all)}, p("pending", "", rules.Match{Tool: "\ufffd?*"}), "unasked"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			policies := append(slices.Clone(tc.above), tc.below)

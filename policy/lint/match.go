@@ -45,22 +45,6 @@ func (m *match) overlaps(o *match) bool {
 	return glob.Overlaps(m[toolName], o[toolName]) && glob.Overlaps(m[serverName], o[serverName]) && glob.Overlaps(m[envName], o[envName])
 }
 
-// globOf returns the glob of some texts, or nil: a text with a wildcard in it has none.
-func globOf(t texts) *glob.Glob {
-	text := t.literal
-	if strings.ContainsAny(text, "*?") {
-		return nil
-	}
-	if t.before {
-		text = "*" + text
-	}
-	if t.after {
-		text += "*"
-	}
-	g, _ := glob.Compile(text)
-	return g
-}
-
 // samples returns names that a glob matches: those that some globs write out, and the glob's own with nothing, little or much
 // in the place of each `*`.
 func samples(g *glob.Glob, others []*glob.Glob) (names []string) {

@@ -196,7 +196,7 @@ func TestFindingsHoldForRandomCalls(t *testing.T) {
 		"args.x == 1 && pinned && risk.score > 5", "risk.score > 5", "risk.score >= 0", "has(args.x)", "args.x == 1 || true",
 		"args.y > 1 && args.x == 1"}
 	for len(conditions) < 300 {
-		conditions = append(conditions, randomCondition(rand.New(rand.NewPCG(5, uint64(len(conditions)))), 3))
+		conditions = append(conditions, randomCondition(rand.New(rand.NewPCG(5, uint64(len(conditions)))), 2))
 	}
 	r := rand.New(rand.NewPCG(3, 4))
 	one := func(all []string) string { return all[r.IntN(len(all))] }

@@ -1,7 +1,6 @@
 package lint
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -113,9 +112,6 @@ func (w *world) questions(expressions ...*expression) (all []question) {
 				}
 			}
 			w.literals(a.texts, domains)
-			for _, t := range w.openAffixes(a.texts) {
-				free(affixKey(a.texts.name, t), canTrue, canFalse)
-			}
 			if w.isOpen(a) {
 				free(a.key, canTrue, canFalse, canFail)
 			}
@@ -146,10 +142,10 @@ func (w *world) literals(t *textTest, domains map[string][]ref.Val) {
 	if t == nil || domains[t.name] == nil {
 		return
 	}
+	i := slices.Index(nameOf[:], t.name)
 	for _, text := range t.texts {
-		v := ref.Val(types.String(text.literal))
-		i := slices.Index(nameOf[:], t.name)
-		if text.exact() && (i < 0 || w.match[i].Match(text.literal)) && !slices.Contains(domains[t.name], v) {
+		v := ref.Val(types.String(text))
+		if (i < 0 || w.match[i].Match(text)) && !slices.Contains(domains[t.name], v) {
 			domains[t.name] = append(domains[t.name], v)
 		}
 	}
@@ -169,36 +165,6 @@ func (w *world) isOpen(a *atom) bool {
 		}
 		return a.texts == nil || w.domain(name) == nil
 	})
-}
-
-// openAffixes returns the tests of beginnings, ends and parts that the match does not answer.
-func (w *world) openAffixes(t *textTest) (open []texts) {
-	if t == nil || w.values[t.name] != nil || w.domain(t.name) == nil {
-		return nil
-	}
-	for _, text := range t.texts {
-		if !text.exact() && w.matchAnswers(t.name, text) == canTrue|canFalse {
-			open = append(open, text)
-		}
-	}
-	return open
-}
-
-func affixKey(name string, t texts) string {
-	return fmt.Sprintf("%s %t %t %s", name, t.before, t.after, t.literal)
-}
-
-// matchAnswers says whether the texts of a name that the match covers are among some texts.
-func (w *world) matchAnswers(name string, t texts) outcomes {
-	i, asked := slices.Index(nameOf[:], name), globOf(t)
-	switch {
-	case i < 0 || asked == nil:
-	case glob.Includes(asked, w.match[i]):
-		return canTrue
-	case !glob.Overlaps(asked, w.match[i]):
-		return canFalse
-	}
-	return canTrue | canFalse
 }
 
 // exists reports whether visit is true at a point. It is true, too, if there are too many points.
@@ -233,7 +199,7 @@ func (w *world) search(questions []question, visit func() bool) bool {
 // atom returns the outcomes of an atom at the point.
 func (w *world) atom(a *atom) outcomes {
 	if t := a.texts; t != nil && w.values[t.name] == nil && w.domain(t.name) != nil {
-		return w.otherText(t)
+		return truth(t.negated) // it is none of the texts that conditions write out
 	}
 	if out := a.given(w.values); out != anything {
 		return out
@@ -242,29 +208,6 @@ func (w *world) atom(a *atom) outcomes {
 		return answer
 	}
 	return anything
-}
-
-// otherText returns the outcomes of a test for texts that no condition writes out.
-func (w *world) otherText(t *textTest) outcomes {
-	out := canFalse
-	for _, text := range t.texts {
-		if text.exact() {
-			continue
-		}
-		answer, ok := w.answers[affixKey(t.name, text)]
-		if !ok {
-			answer = w.matchAnswers(t.name, text)
-		}
-		if answer == canTrue {
-			out = canTrue
-			break
-		}
-		out |= answer
-	}
-	if t.negated {
-		return out.not()
-	}
-	return out
 }
 
 // condition returns the outcomes of a condition at the point, or unwritten if there is none.
