@@ -8,12 +8,12 @@ import (
 
 const form = "2006-01-02T15:04:05Z"
 
-// TestLater holds our own small calendar to the one of package time.
+// TestLater compares with package time.
 func TestLater(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	last := time.Date(9990, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
-	for range 100_000 {
-		at := time.Unix(rng.Int64N(last), 0).UTC()
+	first, last := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), time.Date(9990, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+	for range 10_000 {
+		at := time.Unix(first+rng.Int64N(last-first), 0).UTC()
 		ms := 1 + rng.Int64N(60*24*60*60*1000)
 		want := at.Add(time.Duration(ms/1000) * time.Second).Format(form)
 		if got := later(at.Format(form), ms); got != want {

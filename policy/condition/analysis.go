@@ -27,7 +27,7 @@ func (e *Env) Read(src string) (a *ast.AST, err error) {
 
 // Typed returns an environment that only checks types: args has the given type, which the provider describes.
 func (e *Env) Typed(provider types.Provider, args *cel.Type) (*cel.Env, error) {
-	options := append(e.options[:len(e.options):len(e.options)], cel.CustomTypeProvider(provider), cel.Variable(names[nameArgs].Name, args))
+	options := append(e.options[:len(e.options):len(e.options)], cel.CustomTypeProvider(provider), cel.Variable(nameArgs, args))
 	return cel.NewEnv(options...)
 }
 

@@ -98,7 +98,7 @@ func newEnv(where kinds, vars, claims []string) (*Env, error) {
 		options = append(options, historyFunctions()...)
 	}
 	for _, n := range names {
-		if n.where&where != 0 && n.Name != names[nameArgs].Name {
+		if n.where&where != 0 && n.Name != nameArgs {
 			options = append(options, cel.Variable(n.Name, n.celType))
 		}
 	}
@@ -123,7 +123,7 @@ func newEnv(where kinds, vars, claims []string) (*Env, error) {
 	}
 	whole := options
 	if where&(inPolicy|inRisk) != 0 {
-		whole = append(slices.Clone(options), cel.Variable(names[nameArgs].Name, names[nameArgs].celType))
+		whole = append(slices.Clone(options), cel.Variable(nameArgs, cel.MapType(cel.StringType, cel.DynType)))
 	}
 	env, err := cel.NewEnv(whole...)
 	if err != nil {

@@ -238,17 +238,15 @@ func (q query) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 
 // answered returns the value of a query, as [Query.String] writes it.
 func (s *Subject) answered(name string) ref.Val {
-	if s.answers == nil {
-		s.answers = make([]variable, len(s.in.History))
+	if !s.answers {
+		s.answers = true
 		for i := range s.in.History {
 			a := &s.in.History[i]
-			s.answers[i] = variable{a.Query().String(), a.value()}
+			s.values[a.Query().String()] = a.value()
 		}
 	}
-	for i := range s.answers {
-		if s.answers[i].name == name {
-			return s.answers[i].value
-		}
+	if v := s.values[name]; v != nil {
+		return v
 	}
 	s.missing++
 	return types.NewErr("%s is not known", name)

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
 )
 
 // A Name is something that an expression may name.
@@ -16,7 +18,7 @@ type Name struct {
 
 // Names returns everything that an expression may name, in the order of the documentation.
 func Names() []Name {
-	out := make([]Name, 0, nameCount+2)
+	out := make([]Name, 0, len(names)+2)
 	for _, n := range names {
 		out = append(out, Name{n.Name, cel.FormatCELType(n.celType), n.where.String(), n.Meaning})
 	}
@@ -51,83 +53,78 @@ const varPrefix = "vars."
 // ClaimPrefix begins the name of a claim of the requester.
 const ClaimPrefix = "actor.claims."
 
-const (
-	nameServer = iota
-	nameTool
-	nameEnv
-	nameActorID
-	nameActorRoles
-	nameActorKind
-	nameActorClient
-	nameActorOnBehalfOf
-	nameActorGroups
-	nameArgs
-	nameReadOnly
-	nameDestructive
-	nameIdempotent
-	nameOpenWorld
-	namePinned
-	nameNow
-	nameRiskScore
-	nameRiskMode
-	nameRiskRules
-	nameScore
-	nameCount
-)
-
+// A named is a name of [Names], and how a Subject gives it a value. A nil value is unknown.
 type named struct {
 	Name    string
 	celType *cel.Type
 	where   kinds
 	Meaning string
+	value   func(*Subject) ref.Val
 }
 
 var texts = cel.ListType(cel.StringType)
 
-// names says each name once; the index is the constant.
-var names = [nameCount]named{
-	nameServer: {"server", cel.StringType, inPolicy | inRisk, "the server, by its name in the configuration"},
-	nameTool:   {"tool", cel.StringType, inPolicy | inRisk, "the tool"},
-	nameEnv:    {"env", cel.StringType, inPolicy | inRisk, "the environment, from the operator's configuration"},
-	nameActorID: {"actor.id", cel.StringType, inPolicy | inRisk,
-		"the requester's verified name; empty if the requester is not verified"},
-	nameActorRoles: {"actor.roles", texts, inPolicy | inRisk,
-		"the roles of the verified requester; an error if a role has groups and the requester's groups are unknown"},
-	nameActorKind: {"actor.kind", cel.StringType, inPolicy | inRisk, "what the requester is: agent or person"},
-	nameActorClient: {"actor.client", cel.StringType, inPolicy | inRisk,
-		"the OAuth client of the requester's token; empty for requesters of no identity provider"},
-	nameActorOnBehalfOf: {"actor.on_behalf_of", cel.StringType, inPolicy | inRisk,
-		"the person for whom an agent acts, as actor.id; empty if there is none"},
-	nameActorGroups: {"actor.groups", texts, inPolicy | inRisk,
-		"the requester's groups at the identity provider; an error if they are unknown, empty for requesters of no identity provider"},
-	nameArgs: {"args", cel.MapType(cel.StringType, cel.DynType), inPolicy | inRisk,
-		"the arguments of the call; has(args.x) is true if x is present; using a missing argument is an error"},
-	nameReadOnly: {"tool_annotations.readOnlyHint", cel.BoolType, inPolicy | inRisk,
-		"the server declares that the tool changes nothing; default false"},
-	nameDestructive: {"tool_annotations.destructiveHint", cel.BoolType, inPolicy | inRisk,
-		"the server declares that the tool may destroy data; default true"},
-	nameIdempotent: {"tool_annotations.idempotentHint", cel.BoolType, inPolicy | inRisk,
-		"the server declares that repeating a call changes nothing; default false"},
-	nameOpenWorld: {"tool_annotations.openWorldHint", cel.BoolType, inPolicy | inRisk,
-		"the server declares that the tool interacts with systems outside its own data; default true"},
-	namePinned:    {"pinned", cel.BoolType, inPolicy | inRisk, "whether the tool's definition is pinned"},
-	nameNow:       {"now", cel.TimestampType, inPolicy | inRisk, "the recorded time at which the call was assessed"},
-	nameRiskScore: {"risk.score", cel.IntType, inPolicy, "the score of the call, 0 to 1000"},
-	nameRiskMode:  {"risk.mode", cel.StringType, inPolicy, "the mode of the call"},
-	nameRiskRules: {"risk.rules", texts, inPolicy, "the ids of the risk rules that matched, in order"},
-	nameScore:     {"score", cel.DoubleType, inRisk | inScore, "the score so far"},
+// names says each name once.
+var names = []named{
+	{"server", cel.StringType, inPolicy | inRisk, "the server, by its name in the configuration",
+		func(s *Subject) ref.Val { return nameText(s.in.Server) }},
+	{"tool", cel.StringType, inPolicy | inRisk, "the tool", func(s *Subject) ref.Val { return nameText(s.in.Tool) }},
+	{"env", cel.StringType, inPolicy | inRisk, "the environment, from the operator's configuration",
+		func(s *Subject) ref.Val { return nameText(s.in.Env) }},
+	{"actor.id", cel.StringType, inPolicy | inRisk, "the requester's verified name; empty if the requester is not verified",
+		func(s *Subject) ref.Val { return nameText(s.in.Actor.ID) }},
+	{"actor.roles", texts, inPolicy | inRisk,
+		"the roles of the verified requester; an error if a role has groups and the requester's groups are unknown",
+		func(s *Subject) ref.Val {
+			if s.in.Actor.RolesUnknown {
+				return nil
+			}
+			return types.NewStringList(types.DefaultTypeAdapter, s.in.Actor.Roles)
+		}},
+	{"actor.kind", cel.StringType, inPolicy | inRisk, "what the requester is: agent or person",
+		func(s *Subject) ref.Val { return s.in.Actor.text(s.in.Actor.Kind) }},
+	{"actor.client", cel.StringType, inPolicy | inRisk, "the OAuth client of the requester's token; empty for requesters of no identity provider",
+		func(s *Subject) ref.Val { return s.in.Actor.text(s.in.Actor.Client) }},
+	{"actor.on_behalf_of", cel.StringType, inPolicy | inRisk, "the person for whom an agent acts, as actor.id; empty if there is none",
+		func(s *Subject) ref.Val { return s.in.Actor.text(s.in.Actor.OnBehalfOf) }},
+	{nameGroups, texts, inPolicy | inRisk,
+		"the requester's groups at the identity provider; an error if they are unknown, empty for requesters of no identity provider",
+		func(s *Subject) ref.Val {
+			if s.in.Actor.Groups == nil {
+				return nil
+			}
+			return types.NewStringList(types.DefaultTypeAdapter, *s.in.Actor.Groups)
+		}},
+	{nameArgs, cel.MapType(cel.StringType, cel.DynType), inPolicy | inRisk,
+		"the arguments of the call; has(args.x) is true if x is present; using a missing argument is an error",
+		func(s *Subject) ref.Val { return decodeArgs(s.in.Args) }},
+	{"tool_annotations.readOnlyHint", cel.BoolType, inPolicy | inRisk,
+		"the server declares that the tool changes nothing; default false",
+		func(s *Subject) ref.Val { return types.Bool(hint(s.in.Annotations.ReadOnly, false)) }},
+	{"tool_annotations.destructiveHint", cel.BoolType, inPolicy | inRisk,
+		"the server declares that the tool may destroy data; default true",
+		func(s *Subject) ref.Val { return types.Bool(hint(s.in.Annotations.Destructive, true)) }},
+	{"tool_annotations.idempotentHint", cel.BoolType, inPolicy | inRisk,
+		"the server declares that repeating a call changes nothing; default false",
+		func(s *Subject) ref.Val { return types.Bool(hint(s.in.Annotations.Idempotent, false)) }},
+	{"tool_annotations.openWorldHint", cel.BoolType, inPolicy | inRisk,
+		"the server declares that the tool interacts with systems outside its own data; default true",
+		func(s *Subject) ref.Val { return types.Bool(hint(s.in.Annotations.OpenWorld, true)) }},
+	{"pinned", cel.BoolType, inPolicy | inRisk, "whether the tool's definition is pinned",
+		func(s *Subject) ref.Val { return types.Bool(s.in.Pinned) }},
+	{"now", cel.TimestampType, inPolicy | inRisk, "the recorded time at which the call was assessed",
+		func(s *Subject) ref.Val { return instant(s.in.Now) }},
+	{"risk.score", cel.IntType, inPolicy, "the score of the call, 0 to 1000", func(s *Subject) ref.Val { return types.Int(s.risk.Score) }},
+	{"risk.mode", cel.StringType, inPolicy, "the mode of the call", func(s *Subject) ref.Val { return nameText(s.risk.Mode) }},
+	{"risk.rules", texts, inPolicy, "the ids of the risk rules that matched, in order",
+		func(s *Subject) ref.Val { return types.NewStringList(types.DefaultTypeAdapter, s.risk.Rules) }},
+	{nameScore, cel.DoubleType, inRisk | inScore, "the score so far", nil},
 }
 
-// nameIndex finds the constant of a name.
-var nameIndex = func() map[string]int {
-	index := make(map[string]int, nameCount)
-	for i := range names {
-		index[names[i].Name] = i
-	}
-	return index
-}()
-
-func nameOf(full string) (int, bool) {
-	i, ok := nameIndex[full]
-	return i, ok
-}
+// Names that have a meaning of their own in this package.
+const (
+	nameGroups = "actor.groups"
+	nameArgs   = "args"
+	nameScore  = "score"
+	riskPrefix = "risk."
+)

@@ -86,7 +86,7 @@ func (e *Env) Predicates(all []Predicate) (*Program, []PredicateError) {
 	next := func() int64 { id++; return id }
 	var whole ast.Expr
 	for i := range tests {
-		one := make.NewCall(next(), function, make.NewIdent(next(), names[nameArgs].Name), make.NewLiteral(next(), types.Int(i)))
+		one := make.NewCall(next(), function, make.NewIdent(next(), nameArgs), make.NewLiteral(next(), types.Int(i)))
 		if whole != nil {
 			one = make.NewCall(next(), operators.LogicalAnd, whole, one)
 		}

@@ -59,7 +59,7 @@ func (p *Program) Uses(name string) bool { return p != nil && slices.Contains(p.
 // identityNames returns actor.groups and the claims that an expression reads.
 func identityNames(a *ast.AST) (all []string) {
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(a), ast.KindMatcher(ast.IdentKind)) {
-		if name := e.AsIdent(); name == names[nameActorGroups].Name || strings.HasPrefix(name, ClaimPrefix) {
+		if name := e.AsIdent(); name == nameGroups || strings.HasPrefix(name, ClaimPrefix) {
 			all = append(all, name)
 		}
 	}

@@ -1,6 +1,8 @@
 package condition
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,24 +16,18 @@ import (
 type Subject struct {
 	in      *Input
 	risk    Risk
-	values  [nameCount]ref.Val
-	vars    []variable
-	answers []variable // to queries; nil until there is one
-	missing int        // how many queries had none
-	unknown []string   // see Unknown
+	values  map[string]ref.Val
+	answers bool     // the values of History are in values
+	missing int      // how many queries had none
+	unknown []string // see Unknown
 
 	deciding, trial budget
 	onTrial         bool // the budget of shadow policies is charged
 }
 
-type variable struct {
-	name  string
-	value ref.Val
-}
-
 // NewSubject returns a Subject for in, with the whole budget of a decision.
 func NewSubject(in *Input) *Subject {
-	return (&Subject{in: in, risk: in.Risk}).WithBudget(MaxDecision, MaxTrial)
+	return (&Subject{in: in, risk: in.Risk, values: make(map[string]ref.Val)}).WithBudget(MaxDecision, MaxTrial)
 }
 
 // Input returns the input, with the risk that was set last.
@@ -44,14 +40,16 @@ func (s *Subject) Input() Input {
 // WithRisk replaces the risk of the Input, and returns s.
 func (s *Subject) WithRisk(r Risk) *Subject {
 	s.risk = r
-	s.values[nameRiskScore], s.values[nameRiskMode], s.values[nameRiskRules] = nil, nil, nil
+	maps.DeleteFunc(s.values, func(name string, _ ref.Val) bool { return strings.HasPrefix(name, riskPrefix) })
 	return s
 }
 
 // WithOpenRisk makes every use of the risk an error, because it depends on missing answers. It returns s.
 func (s *Subject) WithOpenRisk() *Subject {
-	for _, n := range []int{nameRiskScore, nameRiskMode, nameRiskRules} {
-		s.values[n] = types.NewErr("%s depends on calls before", names[n].Name)
+	for _, n := range names {
+		if strings.HasPrefix(n.Name, riskPrefix) {
+			s.values[n.Name] = types.NewErr("%s depends on calls before", n.Name)
+		}
 	}
 	return s
 }
@@ -76,22 +74,13 @@ func (s *Subject) WithScore(score float64) *Subject {
 
 // WithVar sets `vars.NAME`, for expressions of risk rules, and returns s.
 func (s *Subject) WithVar(name string, value float64) *Subject {
-	return s.setVar(name, types.Double(value))
+	s.values[varPrefix+name] = types.Double(value)
+	return s
 }
 
 // WithFailedVar marks `vars.NAME` as failed: every use of it is an error with the reason. It returns s.
 func (s *Subject) WithFailedVar(name, reason string) *Subject {
-	return s.setVar(name, types.NewErr("vars.%s failed: %s", name, reason))
-}
-
-func (s *Subject) setVar(name string, value ref.Val) *Subject {
-	for i := range s.vars {
-		if s.vars[i].name == name {
-			s.vars[i].value = value
-			return s
-		}
-	}
-	s.vars = append(s.vars, variable{name, value})
+	s.values[varPrefix+name] = types.NewErr("vars.%s failed: %s", name, reason)
 	return s
 }
 
@@ -105,14 +94,6 @@ func (*view) Parent() cel.Activation { return nil }
 
 // ResolveName implements [cel.Activation]. The name is one that [Env] declared; it never comes from the arguments.
 func (v *view) ResolveName(full string) (any, bool) {
-	if name, ok := strings.CutPrefix(full, varPrefix); ok {
-		for i := range v.vars {
-			if v.vars[i].name == name {
-				return v.vars[i].value, true
-			}
-		}
-		return types.NewErr("%s has no value", full), true
-	}
 	if name, ok := strings.CutPrefix(full, ClaimPrefix); ok {
 		value := v.in.Actor.claim(name)
 		if types.IsError(value) {
@@ -123,73 +104,30 @@ func (v *view) ResolveName(full string) (any, bool) {
 	if strings.HasPrefix(full, historyPrefix) {
 		return (*Subject)(v).answered(full), true
 	}
-	n, ok := nameOf(full)
-	if !ok {
-		return nil, false
-	}
-	if n == nameActorGroups && v.in.Actor.Groups == nil {
+	if full == nameGroups && v.in.Actor.Groups == nil {
 		(*Subject)(v).readUnknown(full)
 	}
-	if v.values[n] == nil {
-		v.values[n] = (*Subject)(v).value(n)
+	if value := v.values[full]; value != nil {
+		return value, true
 	}
-	return v.values[n], true
+	i := slices.IndexFunc(names, func(n named) bool { return n.Name == full })
+	if i < 0 || names[i].value == nil {
+		return types.NewErr("%s has no value", full), true
+	}
+	value := names[i].value((*Subject)(v))
+	if value == nil {
+		value = types.NewErr("%s is unknown", full)
+	}
+	v.values[full] = value
+	return value, true
 }
 
-// value converts one name to a value.
-func (s *Subject) value(n int) ref.Val {
-	a := &s.in.Annotations
-	switch n {
-	case nameServer:
-		return nameText(s.in.Server)
-	case nameTool:
-		return nameText(s.in.Tool)
-	case nameEnv:
-		return nameText(s.in.Env)
-	case nameActorID:
-		return nameText(s.in.Actor.ID)
-	case nameActorRoles, nameActorKind, nameActorClient, nameActorOnBehalfOf, nameActorGroups:
-		return s.in.Actor.value(n)
-	case nameArgs:
-		return decodeArgs(s.in.Args)
-	case nameReadOnly:
-		return types.Bool(hint(a.ReadOnly, false))
-	case nameDestructive:
-		return types.Bool(hint(a.Destructive, true))
-	case nameIdempotent:
-		return types.Bool(hint(a.Idempotent, false))
-	case nameOpenWorld:
-		return types.Bool(hint(a.OpenWorld, true))
-	case namePinned:
-		return types.Bool(s.in.Pinned)
-	case nameNow:
-		return instant(s.in.Now)
-	case nameRiskScore:
-		return types.Int(s.risk.Score)
-	case nameRiskMode:
-		return nameText(s.risk.Mode)
-	case nameRiskRules:
-		return types.NewStringList(types.DefaultTypeAdapter, s.risk.Rules)
+// text returns a text about the actor; nil if nothing is known of the actor.
+func (a *Actor) text(text string) ref.Val {
+	if a.Kind == "" {
+		return nil
 	}
-	return types.NewErr("%s has no value", names[n].Name)
-}
-
-// value converts one name of the actor to a value.
-func (a *Actor) value(n int) ref.Val {
-	switch {
-	case n == nameActorRoles && !a.RolesUnknown:
-		return types.NewStringList(types.DefaultTypeAdapter, a.Roles)
-	case n == nameActorGroups && a.Groups != nil:
-		return types.NewStringList(types.DefaultTypeAdapter, *a.Groups)
-	case n == nameActorRoles, n == nameActorGroups, a.Kind == "":
-	case n == nameActorKind:
-		return nameText(a.Kind)
-	case n == nameActorClient:
-		return nameText(a.Client)
-	case n == nameActorOnBehalfOf:
-		return nameText(a.OnBehalfOf)
-	}
-	return types.NewErr("%s is unknown", names[n].Name)
+	return nameText(text)
 }
 
 // claim converts a claim to a value.
@@ -208,6 +146,20 @@ func nameText(text string) ref.Val {
 		return types.NewErr("a name has %d bytes, more than %d", len(text), MaxName)
 	}
 	return types.String(text)
+}
+
+// Later adds seconds to a time in RFC 3339, in UTC and whole seconds. It returns an empty time for another form, and beyond four-digit years.
+func Later(now string, seconds int64) string {
+	from, ok := instant(now).(types.Timestamp)
+	if !ok || from.ConvertToType(types.StringType) != types.String(now) || strings.Contains(now, ".") {
+		return ""
+	}
+	to, ok := from.Add(types.String(fmt.Sprint(seconds, "s")).ConvertToType(types.DurationType)).(types.Timestamp)
+	if !ok {
+		return ""
+	}
+	text, _ := to.ConvertToType(types.StringType).(types.String)
+	return string(text)
 }
 
 // instant reads an RFC 3339 time.
