@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
 )
@@ -23,57 +22,37 @@ func ReadCompletion(doc []byte) (content []byte, refusal string, err error) {
 	if err := canonical.Check(doc, MaxCompletionDepth); err != nil {
 		return nil, "", fmt.Errorf("the response cannot be read: %w", err)
 	}
-	choices, err := completionMember(doc, "the response", "choices")
-	if err != nil {
-		return nil, "", err
+	type message struct {
+		Content *string `json:"content"`
+		Refusal *string `json:"refusal"`
 	}
-	var list []jsontext.Value
-	if choices != nil && json.Unmarshal(choices, &list) != nil {
-		return nil, "", errors.New("/choices is not a list")
+	var response struct {
+		Choices []struct {
+			Message *message `json:"message"`
+		} `json:"choices"`
 	}
-	switch len(list) {
-	case 0:
+	if err := json.Unmarshal(doc, &response); err != nil {
+		place := "the response"
+		if wrong := (*json.SemanticError)(nil); errors.As(err, &wrong) && wrong.JSONPointer != "" {
+			place = string(wrong.JSONPointer)
+		}
+		return nil, "", fmt.Errorf("%s has another type than in a chat completion", place)
+	}
+	switch n := len(response.Choices); {
+	case n == 0:
 		return nil, "", errors.New("the response holds no choice")
-	case 1:
-	default:
-		return nil, "", fmt.Errorf("the response holds %d choices, not one", len(list))
+	case n > 1:
+		return nil, "", fmt.Errorf("the response holds %d choices, not one", n)
 	}
-	message, err := completionMember(list[0], "/choices/0", "message")
-	if err != nil {
-		return nil, "", err
+	said := response.Choices[0].Message
+	if said == nil {
+		return nil, "", errors.New("/choices/0/message is not an object")
 	}
-	said, err := optionalText(message, "content")
-	if err != nil {
-		return nil, "", err
+	text := func(s *string) string {
+		if s == nil {
+			return ""
+		}
+		return *s
 	}
-	refusal, err = optionalText(message, "refusal")
-	return []byte(said), refusal, err
-}
-
-// completionMember returns a member of the object at place, nil if it has none of that name. doc was checked before.
-func completionMember(doc jsontext.Value, place, name string) (jsontext.Value, error) {
-	if doc.Kind() != '{' {
-		return nil, fmt.Errorf("%s is not an object", place)
-	}
-	var members map[string]jsontext.Value
-	if err := json.Unmarshal(doc, &members); err != nil {
-		return nil, fmt.Errorf("%s: %w", place, canonical.Explain(err))
-	}
-	return members[name], nil
-}
-
-// optionalText reads a member of the message that is a string, null or absent.
-func optionalText(message jsontext.Value, name string) (string, error) {
-	const place = "/choices/0/message"
-	value, err := completionMember(message, place, name)
-	if err != nil {
-		return "", err
-	}
-	switch value.Kind() {
-	case '"':
-		return canonical.Unquote(value)
-	case 'n', jsontext.KindInvalid: // null or absent
-		return "", nil
-	}
-	return "", fmt.Errorf("%s/%s is neither a string nor null", place, name)
+	return []byte(text(said.Content)), text(said.Refusal), nil
 }

@@ -2,8 +2,11 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -86,11 +89,10 @@ func readPlan(doc []byte, limits Limits) (*Plan, Verdict) {
 	if err != nil {
 		return nil, notStrict(doc, err)
 	}
-	members, err := readMembers(whole)
-	if err != nil {
-		return nil, notStrict(doc, err)
+	if whole[0] != '{' {
+		return nil, notStrict(doc, errors.New("not a JSON object"))
 	}
-	p, err := members.plan()
+	p, err := planOf(maps.Collect(canonical.Members(whole)))
 	switch {
 	case errors.Is(err, errFinalAnswer):
 		return nil, blocked(GatePlan, CodeFinalAnswer, sentence(err))
@@ -121,95 +123,55 @@ func sentence(err error) string {
 	return strings.ToUpper(s[:1]) + s[1:] + "."
 }
 
-// planMembers are the raw members of both kinds of plan; an absent one is nil.
-type planMembers struct {
-	kind, server, tool, args, answer, needsMore jsontext.Value
-	unknown                                     string
-}
-
-func (m *planMembers) slot(name string) *jsontext.Value {
-	switch name {
-	case "type":
-		return &m.kind
-	case "server":
-		return &m.server
-	case "tool":
-		return &m.tool
-	case "args":
-		return &m.args
-	case "answer":
-		return &m.answer
-	case "needs_more_info":
-		return &m.needsMore
-	}
-	return nil
-}
-
-// readMembers reads the members of one object in canonical form. The conversion to this form has refused duplicate names at
-// any depth, invalid UTF-8, lone surrogates, and text after the value.
-func readMembers(whole []byte) (*planMembers, error) {
-	if whole[0] != '{' {
-		return nil, errors.New("not a JSON object")
-	}
-	var m planMembers
-	for name, value := range canonical.Members(whole) {
-		if slot := m.slot(name); slot != nil {
-			*slot = value
-		} else if m.unknown == "" {
-			m.unknown = name
-			if m.unknown == "" {
-				m.unknown = "(an empty name)"
-			}
-		}
-	}
-	return &m, nil
-}
-
 var errFinalAnswer = errors.New("a final_answer only asks for what is missing")
 
-func (m *planMembers) plan() (*Plan, error) {
-	kind, err := text("type", m.kind)
+// planOf reads the members of one object. Its conversion to the canonical form has refused duplicate names at any depth, invalid UTF-8, lone
+// surrogates, and text after the value.
+func planOf(members map[string]jsontext.Value) (*Plan, error) {
+	kind, err := text("type", members)
 	if err != nil {
 		return nil, err
 	}
-	if m.unknown != "" {
-		return nil, fmt.Errorf("the plan has a member %q that no plan has", clip(m.unknown))
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if !slices.Contains([]string{"type", "server", "tool", "args", "answer", "needs_more_info"}, name) {
+			return nil, fmt.Errorf("the plan has a member %q that no plan has", clip(cmp.Or(name, "(an empty name)")))
+		}
 	}
 	switch kind {
 	case PlanCallTool:
-		return m.callTool()
+		return callTool(members)
 	case PlanFinalAnswer:
-		return m.finalAnswer()
+		return finalAnswer(members)
 	}
 	return nil, fmt.Errorf("the plan's type is %q; it must be %q or %q", clip(kind), PlanCallTool, PlanFinalAnswer)
 }
 
-func (m *planMembers) callTool() (*Plan, error) {
-	if m.answer != nil || m.needsMore != nil {
+func callTool(members map[string]jsontext.Value) (*Plan, error) {
+	if members["answer"] != nil || members["needs_more_info"] != nil {
 		return nil, errors.New("a call_tool plan has no answer and no needs_more_info")
 	}
-	server, err := text("server", m.server)
+	server, err := text("server", members)
 	if err != nil {
 		return nil, err
 	}
-	tool, err := text("tool", m.tool)
+	tool, err := text("tool", members)
 	if err != nil {
 		return nil, err
 	}
-	if m.args == nil || m.args.Kind() != '{' {
+	if args := members["args"]; args == nil || args.Kind() != '{' {
 		return nil, errors.New("args must be a JSON object")
 	}
-	return &Plan{Type: PlanCallTool, Server: server, Tool: tool, Args: m.args}, nil
+	return &Plan{Type: PlanCallTool, Server: server, Tool: tool, Args: members["args"]}, nil
 }
 
-func (m *planMembers) finalAnswer() (*Plan, error) {
-	if m.server != nil || m.tool != nil || m.args != nil {
+func finalAnswer(members map[string]jsontext.Value) (*Plan, error) {
+	if members["server"] != nil || members["tool"] != nil || members["args"] != nil {
 		return nil, fmt.Errorf("%w: it has no server, tool or args", errFinalAnswer)
 	}
-	if string(m.needsMore) != "true" {
+	if string(members["needs_more_info"]) != "true" {
 		return nil, fmt.Errorf("%w: needs_more_info must be true", errFinalAnswer)
 	}
-	answer, err := text("answer", m.answer)
+	answer, err := text("answer", members)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errFinalAnswer, err)
 	}
@@ -223,7 +185,8 @@ func (m *planMembers) finalAnswer() (*Plan, error) {
 }
 
 // text reads a member that must be a non-empty string.
-func text(name string, v jsontext.Value) (string, error) {
+func text(name string, members map[string]jsontext.Value) (string, error) {
+	v := members[name]
 	if v == nil {
 		return "", fmt.Errorf("the plan has no %q", name)
 	}
