@@ -8,13 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
 )
 
@@ -247,59 +245,4 @@ func FuzzAssess(f *testing.F) {
 			t.Errorf("Assess differs from one time to the next:\n%s", diff)
 		}
 	})
-}
-
-// FuzzPredicate reads any predicate, and asks it in both directions.
-func FuzzPredicate(f *testing.F) {
-	f.Fuzz(func(t *testing.T, path, op, value, args string) {
-		if _, err := risk.Compile(pred(path, op, value)); err != nil {
-			faults(t, err)
-			return
-		}
-		if got := ask(t, arg(path, op, value), args); got == broken {
-			t.Errorf("%q %s %s of %s: %s", path, op, value, args, got)
-		}
-	})
-}
-
-func TestConcurrentUse(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
-	c := randomModel(r, true)
-	for len(c.Rules) < 5 {
-		c = randomModel(r, true)
-	}
-	m := compile(t, c)
-	args := make([]string, 64)
-	want := make([]risk.Assessment, len(args))
-	for i := range args {
-		args[i] = randomArgs(r)
-		want[i] = m.Assess(call(args[i]))
-	}
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for i := range args {
-				if diff := cmp.Diff(want[i], m.Assess(call(args[i]))); diff != "" {
-					t.Errorf("Assess(%s) (-alone +together):\n%s", args[i], diff)
-				}
-			}
-		})
-	}
-	wg.Wait()
-}
-
-// TestOneSubjectForManyModels: what one model set on a subject is not what another reads.
-func TestOneSubjectForManyModels(t *testing.T) {
-	first := compile(t, withVars(content(risk.Rule{ScoreExpr: "vars.k"}), risk.Var{Name: "k", Expr: "900"}))
-	second := compile(t, withVars(content(risk.Rule{ScoreExpr: "vars.k + score"}), risk.Var{Name: "k", Expr: "args.n"}))
-	s := condition.NewSubject(call(`{"n":1}`))
-	if a := first.Judge(s); a.Score != 900 {
-		t.Errorf("Judge = %+v, want 900", a)
-	}
-	if a := second.Judge(s); a.Score != 51 {
-		t.Errorf("Judge = %+v, want 51", a)
-	}
-	if a := first.Judge(s); a.Score != 900 {
-		t.Errorf("Judge = %+v, want 900 again", a)
-	}
 }

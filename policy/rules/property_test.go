@@ -214,30 +214,3 @@ func TestProperties_CanFail(t *testing.T) {
 		})
 	}
 }
-
-func TestExplain_DecidesLikeDecide(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 400 {
-		policies := randomPolicies(r, 8)
-		s := mustCompile(t, policies...)
-		for range 10 {
-			in := randomCall(r)
-			got, all := s.Explain(fresh(in))
-			want := s.Decide(fresh(in))
-			if !equal(got, want) || got.Reason != want.Reason {
-				t.Fatalf("Explain(%+v) = %+v, want what Decide says, %+v\n%s", in, got, want, describe(policies))
-			}
-			for i, c := range all {
-				if c.Policy != policies[i].ID || c.Why == "" || c.Shadow != (policies[i].Mode == Shadow) {
-					t.Fatalf("Explain(%+v) considered %+v as number %d\n%s", in, c, i, describe(policies))
-				}
-				if decided := c.Matched && !c.Shadow; decided != (c.Policy == got.Policy) || decided && i != len(all)-1 {
-					t.Fatalf("Explain(%+v) = %+v, with %+v as number %d\n%s", in, got, c, i, describe(policies))
-				}
-			}
-			if got.Policy == "" && len(all) != len(policies) {
-				t.Fatalf("Explain(%+v) considered %d policies, want all %d", in, len(all), len(policies))
-			}
-		}
-	}
-}
