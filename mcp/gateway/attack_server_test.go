@@ -101,7 +101,7 @@ func TestWhatWaitsForAClientIsBounded(t *testing.T) {
 		}
 	})
 	t.Run("large", func(t *testing.T) {
-		n := newTestSubscription(filter{prompts: true, uris: []string{"a"}})
+		n := newTestSubscription(filter{lists: map[string]bool{notePrompts: true}, uris: []string{"a"}})
 		for _, size := range []int{maxNotificationBytes, maxNotificationBytes + 1} {
 			sized := func(before string) jsontext.Value {
 				return jsontext.Value(before + strings.Repeat("x", size-len(before)-2) + `"}`)

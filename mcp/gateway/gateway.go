@@ -98,7 +98,6 @@ type Gateway struct {
 	active        *current.Value[*generation]
 	self          []byte                // the member of _meta with the gateway's name
 	shared        linkTable             // links that belong to no client session
-	states        serverStates          // of the servers
 	requestStates *serverrequest.States // that clients were given
 	connect       func(ctx context.Context, server *server, p upstream.Peer) (serverSession, error)
 
@@ -130,7 +129,6 @@ func New(o Options) (*Gateway, error) {
 		sessions:      make(map[*session.Session]*clientSession),
 	}
 	g.self = append(append(g.self, `"`+metaServerInfo+`":`...), infoOf(o.Info)...)
-	g.states.byServer = make(map[*server]serverState)
 	g.shared.init(context.Background())
 	g.connect = func(ctx context.Context, s *server, p upstream.Peer) (serverSession, error) {
 		l, err := s.upstreams.Link(ctx, s.Name, p)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"pgfsm/mcp/gateway/front"
@@ -22,6 +23,38 @@ type server struct {
 	Server
 	upstreams *upstream.Upstreams
 	retired   atomic.Bool // the active generation has another server in its place, or none
+
+	mu    sync.Mutex
+	state serverState
+}
+
+// A serverState is what the gateway knows of a server since it last tried to connect.
+type serverState struct {
+	known     bool // offers and stateless are those of the last link
+	offers    offers
+	stateless bool
+	down      bool   // it could not be reached
+	unlisted  bool   // its last list of tools failed
+	leftOut   uint64 // number of the last listing some tools of which are not in the list of all servers, as was logged
+}
+
+// knownStateful reports whether the server is known to speak a revision with sessions. It learns no capabilities of stateless clients, so
+// they do not need links of their own.
+func (s serverState) knownStateful() bool { return s.known && !s.stateless }
+
+func (s *server) currentState() serverState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state
+}
+
+// changeState changes the state, and returns it as it was before.
+func (s *server) changeState(change func(*serverState)) (before serverState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before = s.state
+	change(&s.state)
+	return before
 }
 
 // separate reports whether each client's session has its own sessions with the server. Only then may the server ask clients anything, and
@@ -110,7 +143,6 @@ func (g *Gateway) Replace(r Replacement) (idle <-chan struct{}) {
 	for _, s := range former.endpoints[""].servers {
 		if now := next.endpoints[s.Name]; now == nil || now.server != s {
 			s.retired.Store(true)
-			g.states.forget(s)
 			g.shared.retire(s)
 			for _, client := range sessions {
 				client.links.retire(s)
@@ -140,12 +172,14 @@ func (g *Gateway) openSessions() []*clientSession {
 	return slices.Collect(maps.Values(g.sessions)) // in any order: each is independent
 }
 
-// listNotifications tell a client that a list may have changed, and what a server with such a list exposes.
+// listNotifications tell a client that a list may have changed.
 var listNotifications = []struct {
 	method string
-	needs  Expose
+	needs  Expose // of a server with such a list
+	offers offers // of a server that announces changes; zero: the gateway announces them
+	member string // of the filter of subscriptions/listen
 }{
-	{noteTools, ExposeTools},
-	{notePrompts, ExposePrompts},
-	{noteResources, ExposeResources},
+	{noteTools, ExposeTools, 0, "toolsListChanged"},
+	{notePrompts, ExposePrompts, offersPromptChanges, "promptsListChanged"},
+	{noteResources, ExposeResources, offersResourceChanges, "resourcesListChanged"},
 }

@@ -93,8 +93,8 @@ func (g *Gateway) offersOf(ctx context.Context, q *request, servers []*server, c
 		if !connect && s.Expose&^(ExposeTools|ExposeProgress|ExposeCancellation) == 0 {
 			continue // the client is told nothing about these
 		}
-		if !connect && g.states.get(s).known {
-			found[i] = g.states.get(s).offersTo(s, q.Protocol)
+		if known := s.currentState(); !connect && known.known {
+			found[i] = known.offersTo(s, q.Protocol)
 			continue
 		}
 		wg.Go(func() {
@@ -103,7 +103,7 @@ func (g *Gateway) offersOf(ctx context.Context, q *request, servers []*server, c
 				found[i] = l.offersTo(q.Protocol)
 				return
 			}
-			found[i] = g.states.get(s).offersTo(s, q.Protocol)
+			found[i] = s.currentState().offersTo(s, q.Protocol)
 		})
 	}
 	wg.Wait()

@@ -77,7 +77,7 @@ func (g *Gateway) linkTo(ctx context.Context, q *request, server *server) (*link
 		table, key = &q.session.links, linkKey{server: server}
 	case q.session != nil:
 		key.protocol = q.session.Protocol
-	case server.separate() && !g.states.get(server).knownStateful():
+	case server.separate() && !server.currentState().knownStateful():
 		key.capabilities = string(forServer(q.capabilities, server))
 	}
 	if server.Sessions == upstream.SessionsOne {
@@ -144,13 +144,13 @@ func (g *Gateway) connectLink(ctx context.Context, s *clientSession, server *ser
 	p.Tell = l.receive
 	up, err := g.connect(ctx, server, p)
 	if err != nil {
-		if !tooManyLinks(err) && !g.states.change(server, func(s *serverState) { s.down = true }).down {
+		if !tooManyLinks(err) && !server.changeState(func(s *serverState) { s.down = true }).down {
 			g.options.Log.Warn("a server cannot be reached", "server", server.Name, "error", err.Error())
 		}
 		return nil, err
 	}
 
-	g.states.change(server, func(s *serverState) {
+	server.changeState(func(s *serverState) {
 		*s = serverState{
 			known:     true,
 			offers:    readOffers(up.Hello().Capabilities),
@@ -221,50 +221,4 @@ func (l *link) addSubscriber(n subscriber) (remove func()) {
 		defer l.mu.Unlock()
 		delete(l.subscribers, n)
 	}
-}
-
-// A serverState is what the gateway knows of a server since it last tried to connect.
-type serverState struct {
-	known     bool // the others are those of the last link
-	offers    offers
-	stateless bool
-	down      bool   // it could not be reached
-	unlisted  bool   // its last list of tools failed
-	leftOut   uint64 // number of the last listing some tools of which are not in the list of all servers, as was logged
-}
-
-// knownStateful reports whether the server is known to speak a revision with sessions. It learns no capabilities of stateless clients, so
-// they do not need links of their own.
-func (s serverState) knownStateful() bool { return s.known && !s.stateless }
-
-// serverStates are the states of the servers.
-type serverStates struct {
-	mu       sync.Mutex
-	byServer map[*server]serverState
-}
-
-func (t *serverStates) get(server *server) serverState {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.byServer[server]
-}
-
-// change changes the state of a server, unless it was replaced. It returns the state as it was before.
-func (t *serverStates) change(server *server, change func(*serverState)) (before serverState) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.byServer[server]
-	before = s
-	if !server.retired.Load() {
-		change(&s)
-		t.byServer[server] = s
-	}
-	return before
-}
-
-// forget drops the state of a server that was replaced.
-func (t *serverStates) forget(server *server) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.byServer, server)
 }

@@ -22,12 +22,9 @@ const (
 	base64Begins = "=?base64?"
 	base64Ends   = "?="
 	maxPlain     = 1<<53 - 1 // the largest integer that all readers of a header read exactly
-)
 
-// Bounds of the search in a schema.
-const (
+	maxParams     = 64 // of one tool
 	maxParamDepth = 32
-	maxParams     = 64
 )
 
 // A binding is an argument that a header repeats.
@@ -48,52 +45,35 @@ func (b binding) value(arguments jsontext.Value) jsontext.Value {
 
 // bindings are those of a tool, in the order of its schema. They are none if one is invalid, because no client may use the tool over HTTP
 // then.
-func bindings(tool []byte) []binding {
+func bindings(tool []byte) (all []binding) {
 	if !bytes.Contains(tool, []byte("mcp-header")) && !bytes.Contains(tool, []byte(`\u`)) { // nearly all tools
 		return nil
 	}
-	found := bindingFinder{seen: make(map[string]bool)}
-	found.properties(wire.Find(tool, "inputSchema"), nil)
-	if found.wrong || len(found.all) > maxParams {
-		return nil
-	}
-	return found.all
-}
-
-type bindingFinder struct {
-	all   []binding
-	seen  map[string]bool
-	wrong bool
-}
-
-// properties searches the properties of a schema.
-func (f *bindingFinder) properties(schema []byte, path []string) {
-	if len(path) > maxParamDepth || len(f.all) > maxParams {
-		f.wrong = true
-		return
-	}
-	wire.Each(schema, func(p wire.Piece) {
-		if p.Name == "properties" {
-			wire.Each(p.Value, func(property wire.Piece) {
-				f.property(property.Value, append(path[:len(path):len(path)], property.Name))
-			})
-		}
-	})
-}
-
-func (f *bindingFinder) property(schema []byte, path []string) {
-	if mark := wire.Find(schema, paramMark); mark != nil {
-		name, err := wire.Text(mark)
-		kind := wire.TextMember(schema, "type")
-		plain := kind == "string" || kind == "integer" || kind == "boolean"
-		if err != nil || !plain || !upstream.IsToken(name) || f.seen[strings.ToLower(name)] {
-			f.wrong = true
+	names := make(map[string]bool)
+	wrong := false
+	var search func(schema []byte, path []string)
+	search = func(schema []byte, path []string) {
+		if wrong = wrong || len(path) > maxParamDepth; wrong {
 			return
 		}
-		f.seen[strings.ToLower(name)] = true
-		f.all = append(f.all, binding{path, name})
+		wire.Each(wire.Find(schema, "properties"), func(property wire.Piece) {
+			at := append(path[:len(path):len(path)], property.Name)
+			if mark := wire.Find(property.Value, paramMark); mark != nil {
+				name, err := wire.Text(mark)
+				kind := wire.TextMember(property.Value, "type")
+				plain := kind == "string" || kind == "integer" || kind == "boolean"
+				wrong = wrong || err != nil || !plain || !upstream.IsToken(name) || names[strings.ToLower(name)] || len(all) == maxParams
+				names[strings.ToLower(name)] = true
+				all = append(all, binding{at, name})
+			}
+			search(property.Value, at)
+		})
 	}
-	f.properties(schema, path)
+	search(wire.Find(tool, "inputSchema"), nil)
+	if wrong {
+		return nil
+	}
+	return all
 }
 
 // headerValue is an argument as the value of a header; false if it cannot be one.

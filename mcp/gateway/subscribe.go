@@ -182,7 +182,7 @@ func (l *link) followFor(ctx context.Context, f filter, n *subscription, opened 
 	}
 
 	defer l.addSubscriber(n)()
-	if f.tools {
+	if f.lists[noteTools] {
 		_, _ = l.Listing(ctx, l.gateway.active.Load().MaxAge) // it opens the stream for changes
 	}
 	opened()
@@ -195,7 +195,7 @@ func (l *link) followFor(ctx context.Context, f filter, n *subscription, opened 
 
 // recordFilter records that a client subscribes to prompts or resources of a server. Tools are the gateway's own.
 func (g *Gateway) recordFilter(ctx context.Context, q *request, part serverFilter) error {
-	if !part.filter.prompts && !part.filter.resources && len(part.filter.uris) == 0 {
+	if !part.filter.lists[notePrompts] && !part.filter.lists[noteResources] && len(part.filter.uris) == 0 {
 		return nil
 	}
 	return g.record(ctx, q.From, part.server.Name, ToServer, q.Method, part.filter.params())
@@ -220,67 +220,54 @@ func (g *Gateway) splitFilter(ctx context.Context, q *request, want filter) (agr
 		}
 	}
 
+	agreed.lists = make(map[string]bool)
 	for i, s := range servers {
-		f := filter{
-			tools:     want.tools && s.Expose.Has(ExposeTools),
-			prompts:   want.prompts && offered[i].has(offersPromptChanges),
-			resources: want.resources && offered[i].has(offersResourceChanges),
+		f := filter{lists: make(map[string]bool)}
+		for _, list := range listNotifications {
+			if want.lists[list.method] && s.Expose.Has(list.needs) && (list.offers == 0 || offered[i].has(list.offers)) {
+				f.lists[list.method], agreed.lists[list.method] = true, true
+			}
 		}
 		for _, uri := range want.uris {
 			if homes[uri] == s && offered[i].has(offersSubscriptions) {
 				f.uris = append(f.uris, uri)
 			}
 		}
-		if f.empty() {
-			continue
+		if !f.empty() {
+			parts = append(parts, serverFilter{s, f})
+			agreed.uris = append(agreed.uris, f.uris...)
 		}
-		parts = append(parts, serverFilter{s, f})
-		agreed.tools = agreed.tools || f.tools
-		agreed.prompts = agreed.prompts || f.prompts
-		agreed.resources = agreed.resources || f.resources
-		agreed.uris = append(agreed.uris, f.uris...)
 	}
 	return agreed, parts
 }
 
-// A filter selects notifications.
+// A filter selects notifications: of changed lists, by method, and of resources.
 type filter struct {
-	tools, prompts, resources bool
-	uris                      []string
+	lists map[string]bool
+	uris  []string
 }
 
-func (f filter) empty() bool { return !f.tools && !f.prompts && !f.resources && len(f.uris) == 0 }
+func (f filter) empty() bool { return len(f.lists) == 0 && len(f.uris) == 0 }
 
 // includes reports whether the filter selects a notification.
 func (f filter) includes(m wire.Message) bool {
-	switch m.Method {
-	case noteTools:
-		return f.tools
-	case notePrompts:
-		return f.prompts
-	case noteResources:
-		return f.resources
-	case noteUpdated:
-		uri, err := wire.Text(wire.Member(m.Params, "uri"))
-		return err == nil && slices.Contains(f.uris, uri)
+	if m.Method != noteUpdated {
+		return f.lists[m.Method]
 	}
-	return false
+	uri, err := wire.Text(wire.Member(m.Params, "uri"))
+	return err == nil && slices.Contains(f.uris, uri)
 }
 
-// object is the filter as JSON.
-func (f filter) object() jsontext.Value {
+// params is the filter as params of subscriptions/listen.
+func (f filter) params() jsontext.Value {
 	var b wire.Object
-	b.AddIf(f.tools, "toolsListChanged", "true")
-	b.AddIf(f.prompts, "promptsListChanged", "true")
-	b.AddIf(f.resources, "resourcesListChanged", "true")
+	for _, list := range listNotifications {
+		b.AddIf(f.lists[list.method], list.member, "true")
+	}
 	if len(f.uris) > 0 {
 		b.Add("resourceSubscriptions", wire.Texts(f.uris))
 	}
-	return b.Done()
-}
-
-func (f filter) params() jsontext.Value {
-	return wire.Single("notifications", f.object())
+	return wire.Single("notifications", b.Done())
 }
 
 // readFilter reads the filter of a client. The error object says what is wrong with it.
@@ -289,34 +276,32 @@ func readFilter(params jsontext.Value) (f filter, failed jsontext.Value) {
 	if want.Kind() != '{' {
 		return f, invalid(wire.InvalidParams, `"notifications" is not an object`)
 	}
-	wire.Each(want, func(p wire.Piece) {
-		yes := p.Value.Kind() == 't'
-		switch p.Name {
-		case "toolsListChanged":
-			f.tools = yes
-		case "promptsListChanged":
-			f.prompts = yes
-		case "resourcesListChanged":
-			f.resources = yes
-		case "resourceSubscriptions":
-			isArray := wire.Items(p.Value, func(item jsontext.Value, _ int) {
-				uri, err := wire.Text(item)
-				if err != nil {
-					failed = invalid(wire.InvalidParams, `"resourceSubscriptions" is not an array of strings`)
-				} else if !slices.Contains(f.uris, uri) && len(f.uris) <= maxSubscribed {
-					f.uris = append(f.uris, uri)
-				}
-			})
-			if !isArray && p.Value.Kind() != 'n' {
-				failed = invalid(wire.InvalidParams, `"resourceSubscriptions" is not an array of strings`)
-			}
+	f.lists = make(map[string]bool)
+	for _, list := range listNotifications {
+		if wire.Member(want, list.member).Kind() == 't' {
+			f.lists[list.method] = true
+		}
+	}
+
+	uris := wire.NonNull(wire.Member(want, "resourceSubscriptions"))
+	isArray := wire.Items(uris, func(item jsontext.Value, _ int) {
+		uri, err := wire.Text(item)
+		if err != nil {
+			failed = noURIs
+		} else if !slices.Contains(f.uris, uri) && len(f.uris) <= maxSubscribed {
+			f.uris = append(f.uris, uri)
 		}
 	})
-	if len(f.uris) > maxSubscribed {
+	switch {
+	case uris != nil && !isArray:
+		failed = noURIs
+	case len(f.uris) > maxSubscribed:
 		failed = invalid(wire.InvalidParams, "more than "+strconv.Itoa(maxSubscribed)+" resources are subscribed to at once")
 	}
 	return f, failed
 }
+
+var noURIs = invalid(wire.InvalidParams, `"resourceSubscriptions" is not an array of strings`)
 
 // A subscription holds the notifications that wait for a stateless client, one of each kind.
 type subscription struct {

@@ -196,7 +196,7 @@ func TestSubscriptionsFindANewLink(t *testing.T) {
 
 // TestFloodsBecomeOneNotice: however often a server says the same, no more waits for a client than it subscribed to.
 func TestFloodsBecomeOneNotice(t *testing.T) {
-	n := newTestSubscription(filter{tools: true, uris: []string{"a:1"}})
+	n := newTestSubscription(filter{lists: map[string]bool{noteTools: true}, uris: []string{"a:1"}})
 	for i := range 1000 {
 		n.receive(wire.Message{Method: noteTools})
 		n.receive(wire.Message{Method: noteUpdated, Params: jsontext.Value(fmt.Sprintf(`{"uri":"a:1","n":%d}`, i))})

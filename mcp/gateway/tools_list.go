@@ -72,7 +72,7 @@ func (g *Gateway) toolListings(ctx context.Context, q *request, servers []*serve
 				listings[i] = nil
 				return
 			}
-			g.states.change(s, func(state *serverState) { state.unlisted = false })
+			s.changeState(func(state *serverState) { state.unlisted = false })
 		})
 	}
 	wg.Wait()
@@ -94,7 +94,7 @@ func noRoom(servers []*server, errs []error) jsontext.Value {
 func (g *Gateway) logUnlisted(ctx context.Context, server *server, err error) {
 	level := slog.LevelDebug
 	if ctx.Err() == nil { // else the client is gone
-		before := g.states.change(server, func(s *serverState) { s.unlisted = true })
+		before := server.changeState(func(s *serverState) { s.unlisted = true })
 		if !before.unlisted && !before.down { // connectLink has logged that it is down
 			level = slog.LevelWarn
 		}
@@ -124,7 +124,7 @@ func (g *Gateway) joinedTools(q *request, server *server, listing *upstream.Kept
 	if n == 0 {
 		return tools
 	}
-	before := g.states.change(server, func(s *serverState) { s.leftOut = max(s.leftOut, listing.Number) })
+	before := server.changeState(func(s *serverState) { s.leftOut = max(s.leftOut, listing.Number) })
 	if listing.Number > before.leftOut {
 		g.options.Log.Warn("tools were left out of the list of all servers; the list of their server has them", "server", server.Name,
 			"count", n, "tools", strings.Join(leftOut[:min(n, maxLeftOut)], "; "))
