@@ -74,7 +74,7 @@ func (s *clientSession) closeLinks() {
 
 // notify sends the client a notification without params, if its revision has it.
 func (s *clientSession) notify(method string) {
-	if methodOf(fromServer, method).in(s.Protocol) {
+	if methodOf(fromServer, method).existsIn(s.Protocol) {
 		_ = s.Send(wire.Call(nil, nil, method, nil)) // the front notices that the client is gone
 	}
 }
@@ -145,24 +145,24 @@ func (s *clientSession) watched(server string) []string {
 func (s *clientSession) setWatch(server, uri string, on bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := slices.DeleteFunc(slices.Clone(s.watches[server]), func(u string) bool { return u == uri })
+	others := slices.DeleteFunc(slices.Clone(s.watches[server]), func(u string) bool { return u == uri })
 	if !on {
-		s.watches[server] = now
+		s.watches[server] = others
 		return true
 	}
 
 	size := len(uri)
 	for name, uris := range s.watches { // in any order: they are counted
 		if name == server {
-			uris = now
+			uris = others
 		}
 		for _, u := range uris {
 			size += len(u)
 		}
 	}
-	if len(now) >= maxSubscribed || size > maxWatchedBytes {
+	if len(others) >= maxSubscribed || size > maxWatchedBytes {
 		return false
 	}
-	s.watches[server] = append(now, uri)
+	s.watches[server] = append(others, uri)
 	return true
 }

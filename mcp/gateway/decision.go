@@ -34,11 +34,11 @@ func (d Decision) Result(isError bool) jsontext.Value {
 		Meta    meta   `json:"_meta"`
 		Content []text `json:"content"`
 		IsError bool   `json:"isError"`
-	}{meta{d}, []text{{d.known() + d.Reason + "\n" + string(canonical.MustSorted(d)), "text"}}, isError})
+	}{meta{d}, []text{{d.certainty() + d.Reason + "\n" + string(canonical.MustSorted(d)), "text"}}, isError})
 }
 
-// known says what is known of the call. It comes first, because several clients show a model only the text.
-func (d Decision) known() string {
+// certainty says what is known of the call. It comes first, because several clients show a model only the text.
+func (d Decision) certainty() string {
 	switch d.Effect {
 	case upstream.EffectNotSent:
 		return "The call was not sent: "

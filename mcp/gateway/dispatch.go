@@ -141,7 +141,7 @@ func (g *Gateway) checkMethod(q *request, m *method) jsontext.Value {
 		return invalid(wire.MethodNotFound, "this method is not known here")
 	case q.Protocol == "" && m.handler != byInitialize && m.handler != byPing:
 		return invalid(wire.InvalidRequest, "the session has not begun: send initialize first, or the _meta of "+session.Stateless)
-	case q.Protocol != "" && !m.in(q.Protocol):
+	case q.Protocol != "" && !m.existsIn(q.Protocol):
 		return invalid(wire.MethodNotFound, fmt.Sprintf("revision %s does not have this method", q.Protocol))
 	case m.handler == byTasks && !g.options.Tasks:
 		return invalid(wire.MethodNotFound, "there are no tasks here")

@@ -92,8 +92,8 @@ func newGeneration(c *Config, former *generation) (*generation, error) {
 		if n.endpoints[s.Name] != nil {
 			return nil, fmt.Errorf("the server %q has no name or another's", s.Name)
 		}
-		if same := former.sharedServer(s); same != nil {
-			s = same
+		if unchanged := former.sharedServer(s); unchanged != nil {
+			s = unchanged
 		}
 		n.endpoints[s.Name] = &endpoint{server: s, servers: []*server{s}}
 		all.servers = append(all.servers, s)
@@ -106,11 +106,11 @@ func (n *generation) sharedServer(s *server) *server {
 	if n == nil || n.endpoints[s.Name] == nil {
 		return nil
 	}
-	has := n.endpoints[s.Name].server
-	if has.Server != s.Server || !has.upstreams.Shares(s.upstreams, s.Name) {
+	former := n.endpoints[s.Name].server
+	if former.Server != s.Server || !former.upstreams.Shares(s.upstreams, s.Name) {
 		return nil
 	}
-	return has
+	return former
 }
 
 // front are the settings of the front.
@@ -141,7 +141,7 @@ func (g *Gateway) Replace(r Replacement) (idle <-chan struct{}) {
 	sessions := g.openSessions()
 
 	for _, s := range former.endpoints[""].servers {
-		if now := next.endpoints[s.Name]; now == nil || now.server != s {
+		if e := next.endpoints[s.Name]; e == nil || e.server != s {
 			s.retired.Store(true)
 			g.shared.retire(s)
 			for _, client := range sessions {
@@ -152,13 +152,13 @@ func (g *Gateway) Replace(r Replacement) (idle <-chan struct{}) {
 
 	close(former.replaced) // subscriptions follow the servers of the next generation
 	for _, s := range sessions {
-		now := next.endpoints[s.Endpoint]
-		if now == nil {
+		e := next.endpoints[s.Endpoint]
+		if e == nil {
 			s.End()
 			continue
 		}
 		for _, list := range listNotifications {
-			if len(now.exposing(list.needs)) > 0 || len(former.endpoints[s.Endpoint].exposing(list.needs)) > 0 {
+			if len(e.exposing(list.needs)) > 0 || len(former.endpoints[s.Endpoint].exposing(list.needs)) > 0 {
 				s.notify(list.method)
 			}
 		}

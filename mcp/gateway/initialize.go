@@ -27,13 +27,13 @@ func (g *Gateway) initialize(ctx context.Context, q *request) []byte {
 	if q.session != nil {
 		return q.refuse(wire.InvalidRequest, "the session has begun already")
 	}
-	wanted := wire.TextMember(q.Params, "protocolVersion")
-	if wanted == "" {
+	offered := wire.TextMember(q.Params, "protocolVersion")
+	if offered == "" {
 		return q.refuse(wire.InvalidParams, `"protocolVersion" is missing`)
 	}
 	revision := session.StatefulRevisions[0]
-	if slices.Contains(session.StatefulRevisions, wanted) {
-		revision = wanted
+	if slices.Contains(session.StatefulRevisions, offered) {
+		revision = offered
 	}
 	q.capabilities = serverrequest.ReadCapabilities(wire.Find(q.Params, "capabilities"))
 	s, err := g.openSession(q, revision, q.capabilities)
@@ -76,12 +76,12 @@ func (g *Gateway) serverCapabilities(ctx context.Context, q *request) jsontext.V
 		ctx, cancel = context.WithTimeout(ctx, connectWait)
 		defer cancel()
 	}
-	all := offers(0)
+	var together offers
 	for _, o := range g.offersOf(ctx, q, q.endpoint.servers, single) {
-		all |= o
+		together |= o
 	}
 	tools := len(q.endpoint.exposing(ExposeTools)) > 0
-	return all.object(tools, tools && g.options.Tasks)
+	return together.object(tools, tools && g.options.Tasks)
 }
 
 // offersOf is what each of several servers offers to the client of a request. Those of which it is unknown are connected to, or all if connect
@@ -93,8 +93,8 @@ func (g *Gateway) offersOf(ctx context.Context, q *request, servers []*server, c
 		if !connect && s.Expose&^(ExposeTools|ExposeProgress|ExposeCancellation) == 0 {
 			continue // the client is told nothing about these
 		}
-		if known := s.currentState(); !connect && known.known {
-			found[i] = known.offersTo(s, q.Protocol)
+		if state := s.currentState(); !connect && state.known {
+			found[i] = state.offersTo(s, q.Protocol)
 			continue
 		}
 		wg.Go(func() {
@@ -123,7 +123,7 @@ const (
 	offersSubscriptions // to resources
 )
 
-func (o offers) has(part offers) bool { return o&part != 0 }
+func (o offers) include(part offers) bool { return o&part != 0 }
 
 // offersTo is what the link's server offers to a client of a revision.
 func (l *link) offersTo(protocol string) offers {
@@ -162,18 +162,18 @@ func (o offers) exposed(server *server, stateless bool, protocol string) offers 
 // object is the offers as the capabilities of a server.
 func (o offers) object(tools, tasks bool) jsontext.Value {
 	var b wire.Object
-	b.AddIf(o.has(offersCompletions), "completions", `{}`)
+	b.AddIf(o.include(offersCompletions), "completions", `{}`)
 	b.AddIf(tasks, "extensions", `{"`+serverrequest.ExtensionTasks+`":{}}`)
-	b.AddIf(o.has(offersLogging), "logging", `{}`)
-	if o.has(offersPrompts) {
+	b.AddIf(o.include(offersLogging), "logging", `{}`)
+	if o.include(offersPrompts) {
 		var in wire.Object
-		in.AddIf(o.has(offersPromptChanges), "listChanged", `true`)
+		in.AddIf(o.include(offersPromptChanges), "listChanged", `true`)
 		b.Add("prompts", in.Done())
 	}
-	if o.has(offersResources) {
+	if o.include(offersResources) {
 		var in wire.Object
-		in.AddIf(o.has(offersResourceChanges), "listChanged", `true`)
-		in.AddIf(o.has(offersSubscriptions), "subscribe", `true`)
+		in.AddIf(o.include(offersResourceChanges), "listChanged", `true`)
+		in.AddIf(o.include(offersSubscriptions), "subscribe", `true`)
 		b.Add("resources", in.Done())
 	}
 	b.AddIf(tools, "tools", `{"listChanged":true}`)

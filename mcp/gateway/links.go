@@ -65,7 +65,7 @@ func (l *link) release() { l.slot.release() }
 // linkTo returns the client's link with a server. By default it is shared by the clients of one identity. If the operator wants a session of the
 // server for each client, it is that of the client's session, or one that stateless requests of the same identity and capabilities share.
 func (g *Gateway) linkTo(ctx context.Context, q *request, server *server) (*link, error) {
-	own := q.session != nil && server.separate()
+	dedicated := q.session != nil && server.separate()
 	table, key := &g.shared, linkKey{
 		client:       q.From,
 		server:       server,
@@ -73,7 +73,7 @@ func (g *Gateway) linkTo(ctx context.Context, q *request, server *server) (*link
 		capabilities: `{}`,
 	}
 	switch {
-	case own:
+	case dedicated:
 		table, key = &q.session.links, linkKey{server: server}
 	case q.session != nil:
 		key.protocol = q.session.Protocol
@@ -85,7 +85,7 @@ func (g *Gateway) linkTo(ctx context.Context, q *request, server *server) (*link
 	}
 
 	l, err := table.get(ctx, key, func(ctx context.Context) (*link, error) {
-		if own {
+		if dedicated {
 			s := q.session
 			return g.connectLink(ctx, s, server, upstream.Peer{
 				Owner:        s.Client.Owner(),
@@ -181,10 +181,10 @@ func (l *link) restoreSession() {
 	level := s.level
 	s.mu.Unlock()
 	offers, uris := l.offersTo(s.Protocol), s.watched(l.server.Name)
-	if !offers.has(offersLogging) {
+	if !offers.include(offersLogging) {
 		level = 0
 	}
-	if !offers.has(offersSubscriptions) { // they may not be exposed any more
+	if !offers.include(offersSubscriptions) { // they may not be exposed any more
 		uris = nil
 	}
 	if level == 0 && len(uris) == 0 {

@@ -51,7 +51,7 @@ func (g *Gateway) setLevel(ctx context.Context, q *request) []byte {
 		}
 	}
 	for _, l := range s.links.working(q.endpoint.exposing(ExposeLogging)) {
-		if l.Modern() || !l.offersTo(q.Protocol).has(offersLogging) {
+		if l.Modern() || !l.offersTo(q.Protocol).include(offersLogging) {
 			continue
 		}
 		if g.record(ctx, q.From, l.server.Name, ToServer, q.Method, levelParams(level)) != nil {
@@ -83,7 +83,7 @@ func (l *link) setSharedLevel(ctx context.Context, level severity) {
 		l.level = level
 	}
 	l.mu.Unlock()
-	if finer && readOffers(l.Hello().Capabilities).has(offersLogging) {
+	if finer && readOffers(l.Hello().Capabilities).include(offersLogging) {
 		_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // if it fails, the log is coarser
 	}
 }

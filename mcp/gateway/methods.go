@@ -130,8 +130,8 @@ var methodsByName = func() map[methodKey]*method {
 // methodOf is the row of a method, or nil.
 func methodOf(from sender, name string) *method { return methodsByName[methodKey{from, name}] }
 
-// in reports whether a revision has the method.
-func (m *method) in(protocol string) bool {
+// existsIn reports whether a revision has the method.
+func (m *method) existsIn(protocol string) bool {
 	if protocol >= session.Stateless {
 		return m.revisions&stateless != 0
 	}

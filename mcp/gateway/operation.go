@@ -51,8 +51,8 @@ func (g *Gateway) begin(ctx context.Context, q *request) context.Context {
 	meta := wire.Member(q.Params, "_meta")
 	parent, err := wire.Text(wire.Member(meta, metaTraceParent))
 	if err != nil {
-		if all := q.HTTP.Values(metaTraceParent); len(all) == 1 { // of two, programs would take different ones
-			parent = all[0]
+		if values := q.HTTP.Values(metaTraceParent); len(values) == 1 { // of two, programs would take different ones
+			parent = values[0]
 		}
 		return g.options.Begin(ctx, parent, strings.Join(q.HTTP.Values(metaTraceState), ","))
 	}

@@ -57,16 +57,16 @@ func bindings(tool []byte) (all []binding) {
 			return
 		}
 		wire.Each(wire.Find(schema, "properties"), func(property wire.Piece) {
-			at := append(path[:len(path):len(path)], property.Name)
+			sub := append(path[:len(path):len(path)], property.Name)
 			if mark := wire.Find(property.Value, paramMark); mark != nil {
 				name, err := wire.Text(mark)
 				kind := wire.TextMember(property.Value, "type")
 				plain := kind == "string" || kind == "integer" || kind == "boolean"
 				wrong = wrong || err != nil || !plain || !upstream.IsToken(name) || names[strings.ToLower(name)] || len(all) == maxParams
 				names[strings.ToLower(name)] = true
-				all = append(all, binding{at, name})
+				all = append(all, binding{sub, name})
 			}
-			search(property.Value, at)
+			search(property.Value, sub)
 		})
 	}
 	search(wire.Find(tool, "inputSchema"), nil)
@@ -132,12 +132,12 @@ func (c *ToolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 	if err != nil {
 		return nil
 	}
-	shown := c.request.config().Calls.Tools(listing, c.request.Identity)
-	i := slices.IndexFunc(shown, func(t Tool) bool { return t.Name == c.Tool })
+	tools := c.request.config().Calls.Tools(listing, c.request.Identity)
+	i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == c.Tool })
 	if i < 0 {
 		return nil // nothing is revealed of a hidden tool: Calls rejects the call
 	}
-	for _, b := range bindings(shown[i].Raw) { // as the client saw it: with the operator's schema, if there is one
+	for _, b := range bindings(tools[i].Raw) { // as the client saw it: with the operator's schema, if there is one
 		name := paramPrefix + b.header
 		sent := c.request.Header.Values(name)
 		value := b.value(c.Arguments)

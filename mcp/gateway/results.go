@@ -117,8 +117,8 @@ func (f *resultInfo) rewrite(result jsontext.Value, named []byte, cached bool, m
 		if i > 0 {
 			first = nil
 		}
-		if with, changed := wire.ReplaceReserved(m.Value, first); changed {
-			edits = append(edits, wire.Edit{At: m.At, Length: len(m.Value), With: with})
+		if meta, changed := wire.ReplaceReserved(m.Value, first); changed {
+			edits = append(edits, wire.Edit{At: m.At, Length: len(m.Value), With: meta})
 		}
 	}
 	edits = append(edits, more...)

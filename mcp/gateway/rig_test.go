@@ -335,10 +335,10 @@ func (r *rig) dispatch(ctx context.Context, q *session.Request) []byte {
 		ctx, cancel = context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(s.Context, cancel)()
-		if err := s.Begin(session.IDOf(q.ID), cancel); err != nil {
+		if err := s.Requests.Add(session.IDOf(q.ID), 64, cancel); err != nil {
 			return wire.Failure(nil, q.ID, invalid(wire.InvalidRequest, err.Error()))
 		}
-		defer s.Finish(session.IDOf(q.ID))
+		defer s.Requests.Remove(session.IDOf(q.ID))
 	}
 	return r.Dispatch(ctx, q)
 }

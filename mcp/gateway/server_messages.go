@@ -23,7 +23,7 @@ func (l *link) relayDuring(ctx context.Context, q *request, out session.Sender, 
 	}
 
 	row := methodOf(fromServer, m.Method)
-	if row == nil || !row.notification || !row.in(q.Protocol) || !l.server.Expose.Has(row.needs) {
+	if row == nil || !row.notification || !row.existsIn(q.Protocol) || !l.server.Expose.Has(row.needs) {
 		return
 	}
 	switch m.Method {
@@ -75,7 +75,7 @@ func (l *link) relayNotification(m wire.Message) {
 	}
 
 	if l.session != nil {
-		if row.in(l.session.Protocol) {
+		if row.existsIn(l.session.Protocol) {
 			_ = l.session.Send(l.gateway.forClient(m))
 		}
 		return

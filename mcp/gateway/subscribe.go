@@ -47,12 +47,12 @@ func (g *Gateway) subscribe(ctx context.Context, q *request, m *method) []byte {
 			server.Name, session.Stateless)
 	}
 
-	on := q.Method == methodSubscribe
-	if !q.session.setWatch(server.Name, uri, on) {
+	subscribing := q.Method == methodSubscribe
+	if !q.session.setWatch(server.Name, uri, subscribing) {
 		return q.refuse(wire.InvalidParams, "more than %d resources are subscribed to, or their names are too long together", maxSubscribed)
 	}
 	reply, failed := g.ask(ctx, q, server, params)
-	if on && (failed != nil || reply.Error != nil) {
+	if subscribing && (failed != nil || reply.Error != nil) {
 		q.session.setWatch(server.Name, uri, false)
 	}
 	l.keepWatched() // the next link subscribes again
@@ -224,12 +224,12 @@ func (g *Gateway) splitFilter(ctx context.Context, q *request, want filter) (agr
 	for i, s := range servers {
 		f := filter{lists: make(map[string]bool)}
 		for _, list := range listNotifications {
-			if want.lists[list.method] && s.Expose.Has(list.needs) && (list.offers == 0 || offered[i].has(list.offers)) {
+			if want.lists[list.method] && s.Expose.Has(list.needs) && (list.offers == 0 || offered[i].include(list.offers)) {
 				f.lists[list.method], agreed.lists[list.method] = true, true
 			}
 		}
 		for _, uri := range want.uris {
-			if homes[uri] == s && offered[i].has(offersSubscriptions) {
+			if homes[uri] == s && offered[i].include(offersSubscriptions) {
 				f.uris = append(f.uris, uri)
 			}
 		}

@@ -37,12 +37,12 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 			continue
 		}
 		age = max(age, listing.Age(time.Now()))
-		shown := q.config().Calls.Tools(listing, q.Identity)
+		visible := q.config().Calls.Tools(listing, q.Identity)
 		if q.endpoint.server == nil {
-			tools = append(tools, g.joinedTools(q, servers[i], listing, shown)...)
+			tools = append(tools, g.joinedTools(q, servers[i], listing, visible)...)
 			continue
 		}
-		for _, t := range shown {
+		for _, t := range visible {
 			tools = append(tools, wire.StripOwn(t.Raw))
 		}
 	}
@@ -94,8 +94,8 @@ func noRoom(servers []*server, errs []error) jsontext.Value {
 func (g *Gateway) logUnlisted(ctx context.Context, server *server, err error) {
 	level := slog.LevelDebug
 	if ctx.Err() == nil { // else the client is gone
-		before := server.changeState(func(s *serverState) { s.unlisted = true })
-		if !before.unlisted && !before.down { // connectLink has logged that it is down
+		former := server.changeState(func(s *serverState) { s.unlisted = true })
+		if !former.unlisted && !former.down { // connectLink has logged that it is down
 			level = slog.LevelWarn
 		}
 	}
@@ -124,8 +124,8 @@ func (g *Gateway) joinedTools(q *request, server *server, listing *upstream.Kept
 	if n == 0 {
 		return tools
 	}
-	before := server.changeState(func(s *serverState) { s.leftOut = max(s.leftOut, listing.Number) })
-	if listing.Number > before.leftOut {
+	former := server.changeState(func(s *serverState) { s.leftOut = max(s.leftOut, listing.Number) })
+	if listing.Number > former.leftOut {
 		g.options.Log.Warn("tools were left out of the list of all servers; the list of their server has them", "server", server.Name,
 			"count", n, "tools", strings.Join(leftOut[:min(n, maxLeftOut)], "; "))
 	}

@@ -103,11 +103,11 @@ func (x *exchange) identify(r *http.Request) (session.Identity, *policy.Identity
 	case err != nil || client.Name == "" || client.Name == session.Anonymous || client.Token == "" && !policy.HasSubject(client.Name):
 		return none, nil, unauthorized("the token is not valid")
 	}
-	from := session.Identity{Name: client.Name, Token: client.Token}
+	identity := session.Identity{Name: client.Name, Token: client.Token}
 	if i := client.Identity; i != nil {
-		from.Client, from.OnBehalfOf = i.Client, i.OnBehalfOf
+		identity.Client, identity.OnBehalfOf = i.Client, i.OnBehalfOf
 	}
-	return from, client.Identity, nil
+	return identity, client.Identity, nil
 }
 
 func unauthorized(message string) *refusal {

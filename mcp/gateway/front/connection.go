@@ -33,7 +33,13 @@ type connection struct {
 }
 
 func (f *Front) newConnection(ctx context.Context, from session.Identity, endpoint string, out func([]byte) error) *connection {
-	c := &connection{front: f, from: from, endpoint: endpoint, out: out, closing: make(chan struct{})}
+	c := &connection{
+		front:    f,
+		from:     from,
+		endpoint: endpoint,
+		out:      out,
+		closing:  make(chan struct{}),
+	}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	return c
 }
@@ -74,8 +80,15 @@ func (c *connection) requestsOf(q *session.Request) *session.InFlight {
 
 // accept takes one message, the headers that it came with, and what an identity provider says about the client with it. A request is answered
 // later, but initialize, notifications and responses are done when accept returns. It calls done when nothing of the message is needed any more.
-func (c *connection) accept(m wire.Message, header http.Header, says *policy.Identity, done func()) *refusal {
-	q := &session.Request{Message: m, From: c.from, Identity: says, Endpoint: c.endpoint, HTTP: header, Out: c, Client: c.ctx}
+func (c *connection) accept(m wire.Message, header http.Header, identity *policy.Identity, done func()) *refusal {
+	q := &session.Request{
+		Message:  m,
+		From:     c.from,
+		Identity: identity,
+		Endpoint: c.endpoint,
+		HTTP:     header,
+		Out:      c,
+	}
 	if refused := c.applyRevision(q); refused != nil {
 		done()
 		return refused
@@ -86,44 +99,37 @@ func (c *connection) accept(m wire.Message, header http.Header, says *policy.Ide
 		c.front.dispatcher.Dispatch(c.ctx, q)
 		return nil
 	}
-	if err := c.front.table.Requests.Enter(c.from); err != nil {
+
+	ctx, finish, refused := c.front.begin(c.ctx, q, c.requestsOf(q), c.closing, func() bool { return true })
+	if refused != nil {
 		done()
-		return refusalOf(err)
-	}
-	ctx, cancel := context.WithCancel(c.ctx)
-	if err := c.requestsOf(q).Add(session.IDOf(q.ID), c.front.table.Limits.RequestsPerSession, cancel); err != nil {
-		cancel()
-		c.front.table.Requests.Leave(c.from)
-		done()
-		return refusalOf(err)
+		return refused
 	}
 	c.running.Add(1)
-	c.front.cancelSubscription(ctx, q, cancel, c.closing, func() bool { return true })
-	if q.Method == methodInitialize { // the messages behind it belong to the session that it opens
-		c.serve(ctx, q, cancel, done)
-		return nil
+	serve := func() {
+		defer c.running.Done()
+		defer done()
+		defer finish()
+		c.serve(ctx, q)
 	}
-	go c.serve(ctx, q, cancel, done)
+	if q.Method == methodInitialize { // the messages behind it belong to the session that it opens
+		serve()
+	} else {
+		go serve()
+	}
 	return nil
 }
 
 // serve answers a request.
-func (c *connection) serve(ctx context.Context, q *session.Request, cancel context.CancelFunc, done func()) {
-	before, requests := q.Session, c.requestsOf(q)
-	defer func() {
-		cancel()
-		requests.Remove(session.IDOf(q.ID))
-		c.front.table.Requests.Leave(c.from)
-		done()
-		c.running.Done()
-	}()
+func (c *connection) serve(ctx context.Context, q *session.Request) {
+	opening := q.Session == nil
 	message := c.front.dispatcher.Dispatch(ctx, q)
 	if message == nil {
 		message = noAnswer(q.ID)
 	}
 	_ = c.Send(message) // the connection remembers the error
-	if s := q.Session; s != nil && before == nil {
-		c.attach(s)
+	if q.Session != nil && opening {
+		c.attach(q.Session)
 	}
 }
 

@@ -85,17 +85,22 @@ func New(o Options, t *session.Table, d Dispatcher) *Front {
 
 // Replace makes requests be served by other settings from now on.
 func (f *Front) Replace(s Settings) {
-	to := &settings{Settings: s, hosts: make(map[string]bool), servers: make(map[string]bool), endpoints: make(map[string]bool)}
+	next := &settings{
+		Settings:  s,
+		hosts:     make(map[string]bool),
+		servers:   make(map[string]bool),
+		endpoints: make(map[string]bool),
+	}
 	for _, host := range s.Hosts {
-		to.hosts[strings.ToLower(host)] = true
+		next.hosts[strings.ToLower(host)] = true
 	}
 	for _, name := range s.Servers {
-		to.servers[name] = true
+		next.servers[name] = true
 	}
 	for _, path := range endpoints(s.Servers) {
-		to.endpoints[path] = true
+		next.endpoints[path] = true
 	}
-	f.active.Store(to)
+	f.active.Store(next)
 }
 
 // An exchange is one HTTP request and its response.
@@ -147,8 +152,8 @@ func (x *exchange) route() (serve func() *refusal, refused *refusal) {
 		return nil, refused
 	}
 	path := x.r.URL.EscapedPath() // in one spelling only: a proxy may decide by the path
-	if at, ok := strings.CutPrefix(path, pathMetadata); ok && x.settings.Metadata != nil {
-		return func() *refusal { return x.serveMetadata(at) }, nil
+	if endpoint, ok := strings.CutPrefix(path, pathMetadata); ok && x.settings.Metadata != nil {
+		return func() *refusal { return x.serveMetadata(endpoint) }, nil
 	}
 	if x.from, x.identity, refused = x.identify(x.r); refused != nil {
 		return nil, refused
@@ -320,7 +325,7 @@ func (x *exchange) reserveWrite(messages ...[]byte) (done func()) {
 	if size <= session.Small || x == nil || x.conn == nil {
 		return func() {}
 	}
-	return x.front.table.Memory.StartWrite(x.from, size, x.conn).Done
+	return x.front.table.Memory.StartWrite(x.from, size, x.conn).End
 }
 
 // writeFrames writes server-sent events. It reports false if the client is gone or does not read.

@@ -27,13 +27,13 @@ func (c *channels) init(l session.Limits) {
 func (c *channels) add(n *connection) (id string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	same := 0
+	count := 0
 	for _, other := range c.byID { // in any order: they are counted
 		if other.from == n.from {
-			same++
+			count++
 		}
 	}
-	if len(c.byID) >= c.all || same >= c.each {
+	if len(c.byID) >= c.all || count >= c.each {
 		return "", session.ErrBusy
 	}
 

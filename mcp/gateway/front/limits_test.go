@@ -76,8 +76,8 @@ func TestBodiesAreBoundedTogether(t *testing.T) {
 			if got := within(t, "the first answer", answered); got == 0 {
 				t.Errorf("the first was answered with %d", got)
 			}
-			if g.table.Memory.Taken() != 0 {
-				t.Errorf("%d bytes are not given back", g.table.Memory.Taken())
+			if g.table.Memory.Size() != 0 {
+				t.Errorf("%d bytes are not given back", g.table.Memory.Size())
 			}
 		})
 	}

@@ -20,34 +20,34 @@ const pathMetadata = "/.well-known/oauth-protected-resource"
 // Resources returns which resources the token of a request may be issued for: the URL of the endpoint. At a path that is no endpoint, such as
 // that of a run's status, these are the URLs of all endpoints.
 func Resources(publicURL string, servers []string) func(*http.Request) []string {
-	var all []string
-	of := make(map[string][]string)
+	var urls []string
+	byPath := make(map[string][]string)
 	for _, path := range endpoints(servers) {
-		all = append(all, publicURL+path)
-		of[path] = []string{publicURL + path}
+		urls = append(urls, publicURL+path)
+		byPath[path] = []string{publicURL + path}
 	}
 	return func(r *http.Request) []string {
-		if one := of[endpointOf(r)]; one != nil {
+		if one := byPath[endpointOf(r)]; one != nil {
 			return one
 		}
-		return all
+		return urls
 	}
 }
 
 // endpoints are the paths at which clients connect.
 func endpoints(servers []string) []string {
-	all := []string{pathMCP, pathSSE}
+	paths := []string{pathMCP, pathSSE}
 	for _, name := range servers {
-		all = append(all, pathServers+name+pathMCP, pathServers+name+pathSSE)
+		paths = append(paths, pathServers+name+pathMCP, pathServers+name+pathSSE)
 	}
-	return all
+	return paths
 }
 
 // endpointOf is the path of the endpoint to which a request belongs: clients of revision 2024-11-05 send their messages to a path below it.
 func endpointOf(r *http.Request) string {
 	path := r.URL.EscapedPath()
-	if at, ok := strings.CutSuffix(path, pathMessages); ok {
-		return at + pathSSE
+	if prefix, ok := strings.CutSuffix(path, pathMessages); ok {
+		return prefix + pathSSE
 	}
 	return path
 }

@@ -22,6 +22,7 @@ func (x *exchange) servePost() *refusal {
 	if !stream {
 		return refuse(http.StatusNotAcceptable, refusedAccept, "answers are application/json or text/event-stream; Accept must have both")
 	}
+
 	q := &session.Request{From: x.from, Identity: x.identity, Endpoint: x.endpoint, HTTP: x.r.Header}
 	if !x.readMessage(&q.Message) {
 		return nil
@@ -37,6 +38,7 @@ func (x *exchange) servePost() *refusal {
 		x.writeStatus(http.StatusAccepted)
 		return nil
 	}
+
 	a := &response{exchange: x, request: q, acceptsJSON: json}
 	q.Out = a
 	a.startTimer()
@@ -48,43 +50,77 @@ func (x *exchange) servePost() *refusal {
 // admit applies the rules of the message's revision and registers a request as under way, until finish is called. The context is that of
 // the session, if there is one: a lost connection cancels none of its requests.
 func (x *exchange) admit(q *session.Request) (ctx context.Context, finish func(), refused *refusal) {
-	requests := x.front.table.Requests
-	if q.Request() && requests.Stopped() { // an answer to a server is still taken: a request under way may wait for it
+	if q.Request() && x.front.table.Requests.Stopped() { // an answer to a server is still taken: a request under way may wait for it
 		return nil, nil, refusalOf(session.ErrStopping)
 	}
 	if refused = x.applyRevision(q); refused != nil {
 		return nil, nil, refused
 	}
+
 	ctx = x.r.Context()
 	s := q.Session
-	if !q.Request() {
-		if s != nil {
-			cancelRequest(q, &s.Requests)
+	if s == nil {
+		if !q.Request() {
+			return ctx, func() {}, nil
 		}
+		return x.front.begin(ctx, q, nil, nil, x.stillAuthenticated)
+	}
+	if !q.Request() {
+		cancelRequest(q, &s.Requests)
 		return ctx, func() {}, nil
 	}
-	if err := requests.Enter(x.from); err != nil {
+	s.Touch()
+	ctx, end, refused := x.front.begin(s.Context, q, &s.Requests, nil, x.stillAuthenticated)
+	return ctx, func() { s.Touch(); end() }, refused
+}
+
+// begin registers a request as under way until finish is called: in the count of all requests, and in those of its session or connection, if it
+// has one. A subscription, which would never end by itself, is cancelled when the gateway stops, closing is closed or valid reports false.
+func (f *Front) begin(ctx context.Context, q *session.Request, requests *session.InFlight, closing <-chan struct{},
+	valid func() bool) (_ context.Context, finish func(), refused *refusal) {
+	if err := f.table.Requests.Enter(q.From); err != nil {
 		return nil, nil, refusalOf(err)
 	}
-	if s != nil {
-		ctx = s.Context
-	}
 	ctx, cancel := context.WithCancel(ctx)
-	if s != nil {
-		if err := s.Begin(session.IDOf(q.ID), cancel); err != nil {
+	id := session.IDOf(q.ID)
+	if requests != nil {
+		if err := requests.Add(id, f.table.Limits.RequestsPerSession, cancel); err != nil {
 			cancel()
-			requests.Leave(x.from)
+			f.table.Requests.Leave(q.From)
 			return nil, nil, refusalOf(err)
 		}
 	}
-	x.front.cancelSubscription(ctx, q, cancel, nil, x.stillAuthenticated)
+	if q.Method == methodListen {
+		go f.watchSubscription(ctx, cancel, closing, valid)
+	}
 	return ctx, func() {
 		cancel()
-		if s != nil {
-			s.Finish(session.IDOf(q.ID))
+		if requests != nil {
+			requests.Remove(id)
 		}
-		requests.Leave(x.from)
+		f.table.Requests.Leave(q.From)
 	}, nil
+}
+
+// watchSubscription cancels a subscription when the gateway stops, closing is closed or valid reports false.
+func (f *Front) watchSubscription(ctx context.Context, cancel context.CancelFunc, closing <-chan struct{}, valid func() bool) {
+	defer cancel()
+	ticker := time.NewTicker(f.timeouts.keepAlive)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-f.table.Requests.Stopping():
+			return
+		case <-closing:
+			return
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if !valid() {
+				return
+			}
+		}
+	}
 }
 
 // cancelRequest cancels the request that a notification names.
@@ -94,33 +130,6 @@ func cancelRequest(q *session.Request, requests *session.InFlight) {
 	}
 }
 
-// cancelSubscription cancels a subscription, which would never end by itself, when the gateway stops, the channel is closed or valid
-// reports false.
-func (f *Front) cancelSubscription(ctx context.Context, q *session.Request, cancel context.CancelFunc, or <-chan struct{}, valid func() bool) {
-	if q.Method != methodListen {
-		return
-	}
-	go func() {
-		defer cancel()
-		ticker := time.NewTicker(f.timeouts.keepAlive)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-f.table.Requests.Stopping():
-				return
-			case <-or:
-				return
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-				if !valid() {
-					return
-				}
-			}
-		}
-	}()
-}
-
 // readMessage reads the body of a POST. If it reports false, the refusal was answered.
 func (x *exchange) readMessage(m *wire.Message) bool {
 	body, refused := x.readBody()
@@ -128,11 +137,12 @@ func (x *exchange) readMessage(m *wire.Message) bool {
 		refused = invalidMessage(wire.ParseError, "there is no message")
 	}
 	if refused == nil {
-		var fault *wire.Fault
 		var err error
 		if *m, err = wire.Read(body); err == nil {
 			return true
-		} else if errors.As(err, &fault) {
+		}
+		var fault *wire.Fault
+		if errors.As(err, &fault) {
 			m.ID = fault.ID
 			refused = invalidMessage(fault.Code, fault.Reason)
 		} else {

@@ -176,13 +176,13 @@ func checkRepeatedMembers(h http.Header, m *wire.Message, d *declaration, requir
 
 // DecodeHeader returns the text of a header value, which may be Base64 in =?base64?…?=.
 func DecodeHeader(value string) (string, bool) {
-	rest, ok := strings.CutPrefix(value, "=?base64?")
+	encoded, ok := strings.CutPrefix(value, "=?base64?")
 	if !ok {
 		return value, true
 	}
-	if rest, ok = strings.CutSuffix(rest, "?="); !ok {
+	if encoded, ok = strings.CutSuffix(encoded, "?="); !ok {
 		return value, true
 	}
-	text, err := base64.StdEncoding.Strict().DecodeString(rest)
+	text, err := base64.StdEncoding.Strict().DecodeString(encoded)
 	return string(text), err == nil
 }

@@ -42,11 +42,11 @@ func appendEvent(b []byte, e session.Event) []byte {
 
 // appendLine appends a message as one line: its line breaks, which JSON has between tokens only, become spaces.
 func appendLine(b, message []byte) []byte {
-	from := len(b)
+	begin := len(b)
 	b = append(b, message...)
-	for i, c := range b[from:] {
+	for i, c := range b[begin:] {
 		if c == '\n' || c == '\r' {
-			b[from+i] = ' '
+			b[begin+i] = ' '
 		}
 	}
 	return append(b, '\n')

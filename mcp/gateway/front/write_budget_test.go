@@ -138,7 +138,7 @@ func TestAnswersAreBoundedTogether(t *testing.T) {
 				}
 				readResponse(t, one.in)
 			}
-			if n := g.table.Memory.Taken(); n != 0 {
+			if n := g.table.Memory.Size(); n != 0 {
 				t.Errorf("%d bytes are not given back", n)
 			}
 		})

@@ -46,8 +46,8 @@ func (b *Budget) Return(client Identity, size int) {
 	b.add(client, -size)
 }
 
-// Taken is how many bytes are reserved.
-func (b *Budget) Taken() int {
+// Size is how many bytes are reserved.
+func (b *Budget) Size() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.taken
@@ -71,7 +71,7 @@ type Write struct {
 // A Connection can be closed while it writes.
 type Connection interface{ Cut() }
 
-// StartWrite reserves the bytes of a message that is about to be written, until Done is called. The message is never refused: its call was made
+// StartWrite reserves the bytes of a message that is about to be written, until End is called. The message is never refused: its call was made
 // and recorded. If there is no room, connections are closed, like those of any client that does not read: the one that has taken longest, of
 // the same client if that has more than half, else of the client that has most.
 func (b *Budget) StartWrite(client Identity, size int, conn Connection) *Write {
@@ -89,12 +89,12 @@ func (b *Budget) StartWrite(client Identity, size int, conn Connection) *Write {
 
 // slowest returns the write that has to make room for another; nil if there is room, or nobody else writes.
 func (b *Budget) slowest(w *Write) (found *Write) {
-	own := b.byIdentity[w.client] > b.each
-	if !own && b.taken <= b.all {
+	overOwn := b.byIdentity[w.client] > b.each
+	if !overOwn && b.taken <= b.all {
 		return nil
 	}
 	for _, other := range b.writes {
-		if other == w || own && other.client != w.client {
+		if other == w || overOwn && other.client != w.client {
 			continue
 		}
 		if found == nil || b.byIdentity[other.client] > b.byIdentity[found.client] {
@@ -104,8 +104,8 @@ func (b *Budget) slowest(w *Write) (found *Write) {
 	return found
 }
 
-// Done ends a write.
-func (w *Write) Done() {
+// End ends a write.
+func (w *Write) End() {
 	w.budget.mu.Lock()
 	defer w.budget.mu.Unlock()
 	w.budget.remove(func(other *Write) bool { return other == w })

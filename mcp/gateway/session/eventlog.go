@@ -109,13 +109,13 @@ func (l *EventLog) Add(on *Stream, r *Reader, name string, data []byte, last boo
 func (l *EventLog) Put(message []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	on := l.streams[0]
-	l.append(on, EventMessage, message)
-	if on.reader == nil {
+	general := l.streams[0]
+	l.append(general, EventMessage, message)
+	if general.reader == nil {
 		return true
 	}
-	on.reader.wake()
-	return on.next-on.logged <= on.read
+	general.reader.wake()
+	return general.next-general.logged <= general.read
 }
 
 func (l *EventLog) append(on *Stream, name string, data []byte) Event {

@@ -30,7 +30,6 @@ type Request struct {
 	HTTP     http.Header      // of the HTTP request that brought the message; nil over stdio
 	Header   http.Header      // the same, of stateless requests; nil for others
 	Out      Sender           // for messages to the client before the answer; nil: there are none
-	Client   context.Context  // ends with the client's only connection; nil: the client may come back on another one
 }
 
 // A Sender takes messages for a client while its request is under way, in order. Send must not be called after the request was answered.
@@ -62,7 +61,7 @@ type InFlight struct {
 func (f *InFlight) Add(id RequestID, limit int, cancel context.CancelFunc) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, there := f.cancels[id]; there {
+	if f.cancels[id] != nil {
 		return ErrDuplicateID
 	}
 	if len(f.cancels) >= limit {

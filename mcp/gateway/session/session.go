@@ -60,18 +60,6 @@ type Session struct {
 	timer    *time.Timer
 }
 
-// Begin registers a request that cancel ends. The error is [ErrBusy] or [ErrDuplicateID].
-func (s *Session) Begin(id RequestID, cancel context.CancelFunc) error {
-	s.Touch()
-	return s.Requests.Add(id, s.table.Limits.RequestsPerSession, cancel)
-}
-
-// Finish removes a request that was answered.
-func (s *Session) Finish(id RequestID) {
-	s.Touch()
-	s.Requests.Remove(id)
-}
-
 // Touch postpones the end of an unused session.
 func (s *Session) Touch() { s.used.Store(time.Now().UnixNano()) }
 

@@ -155,7 +155,7 @@ func TestSessionsShareTheBudget(t *testing.T) {
 			for _, s := range sessions {
 				s.End()
 			}
-			if n := table.Memory.Taken(); n != 0 {
+			if n := table.Memory.Size(); n != 0 {
 				t.Errorf("%d bytes are not given back", n)
 			}
 		})
@@ -205,7 +205,7 @@ func TestSlowWritesMakeRoom(t *testing.T) {
 				t.Errorf("%d writes go on, want %d", len(b.writes), want)
 			}
 			for _, w := range writes {
-				w.Done()
+				w.End()
 			}
 			for client, size := range tt.taken { // in any order
 				b.Return(client, size)

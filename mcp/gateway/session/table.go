@@ -86,13 +86,13 @@ func (t *Table) Open(client Identity, endpoint, protocol string) (*Session, erro
 func (t *Table) add(s *Session) (replaced *Session, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	same := 0
+	count := 0
 	for _, other := range t.byID { // in any order: they are counted
 		if other.Client == s.Client {
-			same++
+			count++
 		}
 	}
-	if len(t.byID) >= t.Limits.Sessions || same >= t.Limits.SessionsPerIdentity {
+	if len(t.byID) >= t.Limits.Sessions || count >= t.Limits.SessionsPerIdentity {
 		if replaced = t.longestUnused(s.Client); replaced == nil {
 			return nil, ErrBusy
 		}
@@ -137,12 +137,12 @@ func (t *Table) remove(s *Session) {
 // EndAll ends all sessions.
 func (t *Table) EndAll() {
 	t.mu.Lock()
-	all := make([]*Session, 0, len(t.byID))
+	sessions := make([]*Session, 0, len(t.byID))
 	for _, s := range t.byID { // in any order: all are ended
-		all = append(all, s)
+		sessions = append(sessions, s)
 	}
 	t.mu.Unlock()
-	for _, s := range all {
+	for _, s := range sessions {
 		s.End()
 	}
 }
