@@ -37,7 +37,6 @@ func (c *configFile) check() {
 	for i := range c.Identity.Issuers {
 		c.checkIssuer(path{"identity", "issuers"}.item(i), &c.Identity.Issuers[i])
 	}
-	c.checkRate()
 	c.checkServe(path{"serve"})
 }
 
@@ -81,50 +80,16 @@ func checkHeaders(f *file, p path, headers []Pair) {
 	}
 }
 
-// listed is the type of a server that the configuration lists by digest.
-const listed = "listed"
-
-// foreignKeys are the keys that do not go with a type, and the key that it needs.
-var foreignKeys = map[string]struct {
-	needs   string
-	foreign []string
-}{
-	listed:    {"digest", []string{"type", "url", "headers", "auth", "command", "args", "env"}},
-	TypeStdio: {"command", []string{"url", "headers", "auth"}},
-	TypeSSE:   {"url", []string{"command", "args", "env"}},
-	TypeHTTP:  {"url", []string{"command", "args", "env"}},
-}
-
-// checkServer refuses keys of a server that do not go together, and fills in its type.
+// checkServer holds the parts of a server against each other, and fills in its type.
 func checkServer(f *file, p path, s *serverSettings) {
-	written := func(key string) bool { return f.writes(p.to(key)) }
-	kind := s.Type
 	switch {
-	case s.Digest != "":
-		kind = listed
-	case kind == "" && s.Command != "":
-		kind, s.Type = TypeStdio, TypeStdio
-	case kind == "" && s.URL != "":
-		kind, s.Type = TypeHTTP, TypeHTTP
-	case kind == "":
-		f.fault(p, "write the command of a stdio server, or the url of an sse or http server", "%s has neither command nor url", p)
-		return
+	case s.Type != "":
+	case s.Command != "":
+		s.Type = TypeStdio
+	case s.URL != "":
+		s.Type = TypeHTTP
 	}
-	rule := foreignKeys[kind]
-	if !written(rule.needs) {
-		f.faultAt(f.find(p).value.at, p.to(rule.needs).String(), "", "%s is of type %s and has no %s", p, kind, rule.needs)
-	}
-	for _, name := range rule.foreign {
-		switch {
-		case !written(name):
-		case kind == listed:
-			f.faultKey(p.to(name), "remove it; the mcp_servers file defines the server", "%s does not go with a digest", p.to(name))
-		default:
-			f.faultKey(p.to(name), "remove it, or change the type", "%s does not go with type %s", p.to(name), kind)
-		}
-	}
-
-	if s.Timeout > s.TimeoutTotal && written("timeout") {
+	if s.Timeout > s.TimeoutTotal && f.writes(p.to("timeout")) {
 		f.fault(p.to("timeout"), "raise timeout_total as well", "%s is %s, longer than timeout_total, which is %s",
 			p.to("timeout"), writeDuration(s.Timeout), writeDuration(s.TimeoutTotal))
 	}
@@ -134,31 +99,11 @@ func checkServer(f *file, p path, s *serverSettings) {
 	}
 	checkHeaders(f, p.to("headers"), s.Headers)
 	f.checkReadable(p, "url", s.URL, "headers")
-	if c := s.Auth.ClientCredentials; c != nil {
+	if s.Auth.ClientCredentials != nil {
 		f.checkReadable(p, "url", s.URL, "auth")
 		for _, h := range s.Headers {
 			if strings.EqualFold(h.Name, "Authorization") {
 				f.faultKey(p.to("headers", h.Name), "remove one of them", "%s has a header Authorization and auth, which sets that header", p)
-			}
-		}
-		checkCredentials(f, p.to("auth", "client_credentials"))
-	}
-}
-
-// checkCredentials requires either a client secret or a private key with the audience of its assertions.
-func checkCredentials(f *file, p path) {
-	secret, key := f.writes(p.to("client_secret")), f.writes(p.to("private_key"))
-	switch {
-	case !secret && !key:
-		f.fault(p, `write client_secret: "${env:CRM_SECRET}", or private_key: "${file:crm.key}"`, "%s has neither client_secret nor private_key", p)
-	case secret && key:
-		f.faultKey(p.to("private_key"), "remove one of them", "%s has both client_secret and private_key", p)
-	case key && !f.writes(p.to("issuer")):
-		f.faultAt(f.find(p).value.at, p.to("issuer").String(), `write issuer: "https://login.example.com"`, "%s has a private_key and no issuer", p)
-	case secret:
-		for _, name := range []string{"issuer", "alg", "key_id"} {
-			if f.writes(p.to(name)) {
-				f.faultKey(p.to(name), "remove it", "%s does not go with client_secret", p.to(name))
 			}
 		}
 	}
@@ -247,15 +192,6 @@ func (c *configFile) checkNames() {
 	for _, s := range c.Servers {
 		if s.Value.Digest != "" && c.MCPServers == "" {
 			c.faultKey(path{"servers", s.Name, "digest"}, "write mcp_servers: .mcp.json", "servers.%s has a digest, and no mcp_servers file is named", s.Name)
-		}
-	}
-	if c.Checkpoints != nil {
-		if c.Ledger == "" {
-			c.faultKey(path{"checkpoints"}, `name a ledger, as in ledger: "sqlite:pgfsm.db"`, "checkpoints are of a ledger, and there is none")
-		}
-		if c.Checkpoints.Dir != "" && len(c.Checkpoints.Keys) == 0 {
-			c.faultKey(path{"checkpoints", "dir"}, "write key: pgfsm-log.key, and make it with pgfsm ledger key new",
-				"checkpoints has a dir and no key that signs checkpoints")
 		}
 	}
 }

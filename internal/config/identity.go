@@ -67,9 +67,6 @@ func (c *configFile) checkIssuer(p path, issuer *Issuer) {
 			c.fault(p.to("login", login.Name), "add "+client+" to people", "%s is not one of people, so that its tokens would be those of an agent", quote(client))
 		}
 	}
-	if issuer.Login.ConsoleSecret != "" && issuer.Login.Console == "" {
-		c.faultKey(p.to("login", "console_secret"), "add console: with the client id", "%s has a secret for the console and no client id", p.to("login"))
-	}
 }
 
 // identity takes over the settings of identity providers.

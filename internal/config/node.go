@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"regexp"
 	"slices"
 	"strconv"
@@ -145,35 +144,6 @@ func (n *node) example() string {
 		panic("config: an example does not format: " + err.Error())
 	}
 	return plainText.ReplaceAllString(string(doc), "$1")
-}
-
-// plain returns n as the JSON Schema validator takes it. The validator counts 1.0 as an integer, and computes with exponents; so every
-// number that is not written as an integer becomes one half, which is none.
-func (n *node) plain() any {
-	switch n.kind {
-	case isText:
-		return n.text
-	case isBool:
-		return n.text == "true"
-	case isNumber:
-		if strings.ContainsAny(n.text, ".eE") {
-			return json.Number("0.5")
-		}
-		return json.Number(n.text)
-	case isList:
-		out := make([]any, len(n.members))
-		for i, m := range n.members {
-			out[i] = m.value.plain()
-		}
-		return out
-	case isMap:
-		out := make(map[string]any, len(n.members))
-		for _, m := range n.members {
-			out[m.key] = m.value.plain()
-		}
-		return out
-	}
-	return nil
 }
 
 // A path leads to a value in a file: names of keys, and indexes of lists as "[0]".

@@ -62,37 +62,6 @@ type rateSettings struct {
 	Tools           Table[Table[RateLimit]]
 }
 
-// checkRate refuses limits that limit nothing.
-func (c *configFile) checkRate() {
-	r, at := c.Limits.Rate, path{"limits", "rate"}
-	if r == nil {
-		return
-	}
-	c.checkLimit(at.to("identity"))
-	for _, one := range r.Groups {
-		c.checkLimit(at.to("groups", one.Name))
-	}
-	for _, one := range r.Servers {
-		c.checkLimit(at.to("servers", one.Name))
-	}
-	for _, server := range r.Tools {
-		for _, tool := range server.Value {
-			c.checkLimit(at.to("tools", server.Name, tool.Name))
-		}
-	}
-}
-
-func (c *configFile) checkLimit(p path) {
-	n := c.get(p)
-	switch burst := p.to("burst"); {
-	case n == nil, n.get("per_minute") != nil:
-	case n.get("burst") != nil:
-		c.faultKey(burst, "write per_minute as well", "%s does not go without per_minute", burst)
-	case n.get("at_once") == nil:
-		c.fault(p, "write per_minute, at_once or both", "%s has neither per_minute nor at_once", p)
-	}
-}
-
 // rate reads limits.rate. The allowlist files were read before.
 func (l *loader) rate(allowlist string) {
 	from := l.Limits.Rate

@@ -56,30 +56,20 @@ func loadSchema(name, definition string) func() *fileSchema {
 		f := &file{name: name}
 		s := &fileSchema{root: f.readJSON(Schema(name))}
 		s.node = s.root
-		plain, _ := s.root.plain().(map[string]any)
+		from := s.root
 		if definition != "" {
 			s.node = s.root.get("definitions").get(definition)
-			plain = map[string]any{"$ref": "#/definitions/" + definition, "definitions": plain["definitions"]}
+			ref := &node{kind: isText, text: "#/definitions/" + definition}
+			from = &node{kind: isMap, members: []member{{key: "$ref", value: ref}, *s.root.member("definitions")}}
 		}
-		dropAlternatives(plain)
 		loader := gojsonschema.NewSchemaLoader()
 		loader.Draft, loader.AutoDetect = gojsonschema.Draft7, false
 		var err error
-		if s.validator, err = loader.Compile(gojsonschema.NewGoLoader(plain)); err != nil || len(f.faults) > 0 {
+		if s.validator, err = loader.Compile(gojsonschema.NewBytesLoader(from.json())); err != nil {
 			panic("config: the schema " + name + " cannot be used: " + err.Error())
 		}
 		return s
 	})
-}
-
-// dropAlternatives removes oneOf, which is for editors: cross checks say the same, and which key is too many.
-func dropAlternatives(part any) {
-	if object, ok := part.(map[string]any); ok {
-		delete(object, "oneOf")
-		for _, inner := range object { // in any order
-			dropAlternatives(inner)
-		}
-	}
 }
 
 // part returns a part of the schema.
@@ -154,7 +144,7 @@ func (f *file) judge(n *node, s *fileSchema, at path) {
 		f.refused[place{e.Line, e.Col}] = true
 	}
 	j := &judge{file: f, reported: make(map[string]bool)}
-	result, err := s.validator.Validate(gojsonschema.NewRawLoader(n.plain()))
+	result, err := s.validator.Validate(gojsonschema.NewBytesLoader(n.json()))
 	if err != nil {
 		f.faultAt(n.at, at.String(), "", "%s cannot be judged: %s", subject(at), err)
 		return
@@ -176,7 +166,7 @@ const delimiter = "\x00"
 
 // report notes an error of the validator.
 func (j *judge) report(e gojsonschema.ResultError, n *node, s *fileSchema, p path) {
-	m := member{value: n, at: n.at}
+	m, above, parent := member{value: n, at: n.at}, s, n
 	for _, name := range strings.Split(e.Context().String(delimiter), delimiter)[1:] {
 		next := m.value.child(name)
 		if next == nil {
@@ -185,6 +175,7 @@ func (j *judge) report(e gojsonschema.ResultError, n *node, s *fileSchema, p pat
 		if m.value.kind == isList {
 			name = "[" + name + "]"
 		}
+		above, parent = s, m.value
 		s, _ = s.of(m.value.kind, name)
 		m, p = *next, p.to(name)
 	}
@@ -192,11 +183,21 @@ func (j *judge) report(e gojsonschema.ResultError, n *node, s *fileSchema, p pat
 	n = m.value
 	switch e.Type() {
 	case "required":
-		remedy := ""
-		if examples := s.get("properties").get(key).each("examples"); len(examples) > 0 {
-			remedy = "write " + key + ": " + examples[0].value.example()
+		j.note(n.at, p.to(key), s.example(key), "%s has no %s", subject(p), key)
+	case "number_any_of":
+		var names []string
+		for _, one := range s.each("anyOf") {
+			name := one.value.each("required")[0].value.text
+			names = append(names, name)
+			j.reported[p.to(name).String()] = true
 		}
-		j.note(n.at, p.to(key), remedy, "%s has no %s", subject(p), key)
+		j.note(n.at, p, "write one of them", "%s has none of %s", subject(p), strings.Join(names, ", "))
+	case "false":
+		j.note(m.at, p, "remove one of them", "%s does not go with %s", p, above.dependent(parent, m.key, true))
+	case "missing_dependency":
+		needed := e.Details()["dependency"].(string)
+		from := s.dependent(n, needed, false)
+		j.note(n.member(from).at, p.to(from), s.example(needed), "%s does not go without %s", p.to(from), needed)
 	case "additional_property_not_allowed":
 		known := s.keys()
 		unknown := n.member(key)
@@ -216,6 +217,29 @@ func (j *judge) report(e gojsonschema.ResultError, n *node, s *fileSchema, p pat
 		}
 		j.note(at, p, problem.remedy, "%s %s", subject(p), problem.problem)
 	}
+}
+
+// dependent returns the key of an object that depends on another key or, if absent is true, on its absence.
+func (s *fileSchema) dependent(n *node, on string, absent bool) string {
+	for _, d := range s.each("dependencies") {
+		about := absent && d.value.get("properties").member(on) != nil
+		for _, m := range d.value.members {
+			about = about || !absent && m.value.text == on
+		}
+		if about && n.member(d.key) != nil {
+			return d.key
+		}
+	}
+	return ""
+}
+
+// example says how to write a key; it is empty if the schema has no example.
+func (s *fileSchema) example(key string) string {
+	examples := s.get("properties").get(key).each("examples")
+	if len(examples) == 0 {
+		return ""
+	}
+	return "write " + key + ": " + examples[0].value.example()
 }
 
 // note notes the first fault at a path.
@@ -283,8 +307,12 @@ func (j *judge) complete(n *node, s *fileSchema, p path, secret bool) {
 	if secret && n.kind != isMap && n.kind != isList || strings.Contains(n.text, "://") && strings.Contains(n.text, "@") {
 		j.file.hide(n) // a secret, or a URL that may hold a password
 	}
-	if n.kind == isText && !j.reported[p.String()] {
+	switch {
+	case j.reported[p.String()]:
+	case n.kind == isText:
 		j.text(n, s, p, secret)
+	case n.kind == isNumber && s.str("type") == "integer" && strings.ContainsAny(n.text, ".eE"): // for the validator, 1.0 is one
+		j.note(n.at, p, "", "%s must be a whole number in decimal digits", p)
 	}
 	for i, m := range n.members {
 		key := m.key

@@ -25,8 +25,8 @@ import (
 
 // A keyword list of what a schema may say. The validator ignores unknown keywords, so a misspelled one would say nothing.
 var keywords = strings.Fields(`$schema $ref title description type properties required additionalProperties propertyNames definitions items
-	uniqueItems minItems maxItems minProperties maxProperties minLength maxLength pattern enum minimum maximum oneOf default examples format
-	writeOnly x-minimum x-maximum`)
+	uniqueItems minItems maxItems minProperties maxProperties minLength maxLength pattern enum minimum maximum default examples format
+	writeOnly dependencies allOf anyOf if then x-minimum x-maximum`)
 
 // part is a part of a schema, as the pages show it.
 type part struct {
@@ -207,12 +207,12 @@ func TestSchemasSayWhatTheValidatorReads(t *testing.T) {
 						t.Errorf("the keyword %q is not known to the validator", key)
 					}
 					switch key {
-					case "default", "examples", "enum", "oneOf":
+					case "default", "examples", "enum":
 						if !named {
 							continue
 						}
 					}
-					check(value, !named && (key == "properties" || key == "definitions"))
+					check(value, !named && (key == "properties" || key == "definitions" || key == "dependencies"))
 				}
 			}
 			check(doc, false)
