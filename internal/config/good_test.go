@@ -47,17 +47,21 @@ func TestGoodFiles(t *testing.T) {
 					l.Content.Input.Rules[i].Reason = "DEFAULT"
 				}
 			}
-			var identity *Identity
-			if len(l.Identity.Issuers) > 0 {
-				identity = &l.Identity
-			}
 			got, err := json.Marshal(struct {
-				Content   policy.Content
-				Identity  *Identity `json:",omitzero"`
-				Servers   []Upstream
-				TracesDir string
-				Warnings  []string
-			}{l.Content, identity, l.Servers, l.TracesDir, append(l.Warnings, l.Literals...)}, json.Deterministic(true), jsontext.WithIndent("  "))
+				Content     policy.Content
+				Identity    Identity
+				Servers     []Upstream
+				Serve       Serve
+				Expose      []Exposure
+				Rate        *Rate `json:",omitzero"`
+				Hooks       []Hook
+				OTLP        *OTLP `json:",omitzero"`
+				Ledger      string
+				Checkpoints Checkpoints
+				TracesDir   string
+				Warnings    []string
+			}{l.Content, l.Identity, l.Servers, l.Serve, l.Serve.Expose, l.Serve.Rate, l.Hooks, l.OTLP, l.Ledger, l.Checkpoints, l.TracesDir,
+				append(l.Warnings, l.Literals...)}, json.Deterministic(true), jsontext.WithIndent("  "), json.OmitZeroStructFields(true))
 			if err != nil {
 				t.Fatal(err)
 			}

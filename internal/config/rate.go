@@ -5,9 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // NoLimit is in a [RateLimit] for what the file does not limit.
@@ -20,14 +17,11 @@ type RateLimit struct {
 	AtOnce    int // may be under way together
 }
 
-// UnmarshalJSONFrom reads a limit, in which what is missing is not limited.
-func (r *RateLimit) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	type limit RateLimit
-	read := limit{NoLimit, 0, NoLimit}
-	err := json.UnmarshalDecode(dec, &read)
-	read.Burst = cmp.Or(read.Burst, read.PerMinute)
-	*r = RateLimit(read)
-	return err
+// filled returns a limit in which what the file does not have is not limited.
+func (r RateLimit) filled() RateLimit {
+	r.PerMinute, r.AtOnce = cmp.Or(r.PerMinute, NoLimit), cmp.Or(r.AtOnce, NoLimit)
+	r.Burst = cmp.Or(r.Burst, r.PerMinute)
+	return r
 }
 
 // Rate is limits.rate: how often agents may call.
@@ -57,7 +51,7 @@ type ToolRate struct {
 }
 
 type rateSettings struct {
-	Identity        *RateLimit
+	Identity        RateLimit
 	Groups, Servers Table[RateLimit]
 	Tools           Table[Table[RateLimit]]
 }
@@ -68,19 +62,16 @@ func (l *loader) rate(allowlist string) {
 	if from == nil {
 		return
 	}
-	r := &Rate{Identity: RateLimit{NoLimit, NoLimit, NoLimit}}
-	if from.Identity != nil {
-		r.Identity = *from.Identity
-	}
+	r := &Rate{Identity: from.Identity.filled()}
 	for _, g := range from.Groups {
-		r.Groups = append(r.Groups, GroupRate{g.Name, g.Value})
+		r.Groups = append(r.Groups, GroupRate{g.Name, g.Value.filled()})
 	}
 	for _, s := range from.Servers {
-		r.Servers = append(r.Servers, ServerRate{s.Name, s.Value})
+		r.Servers = append(r.Servers, ServerRate{s.Name, s.Value.filled()})
 	}
 	for _, server := range from.Tools {
 		for _, tool := range server.Value {
-			r.Tools = append(r.Tools, ToolRate{server.Name, tool.Name, tool.Value})
+			r.Tools = append(r.Tools, ToolRate{server.Name, tool.Name, tool.Value.filled()})
 			if allowlist == "" && l.out.Closed == nil {
 				l.checkLimitedTool(server.Name, tool.Name)
 			}

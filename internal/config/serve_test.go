@@ -4,10 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-
-	"pgfsm/internal/canonical"
 )
 
 // loadServe loads a configuration of one server with more lines behind it.
@@ -16,73 +12,9 @@ func loadServe(t *testing.T, more string) (*Loaded, error) {
 	return Load("c.yaml", openMap(map[string]string{"c.yaml": minimal + more, "allow.json": "{}"}), Overrides{})
 }
 
-var byDefault = []string{"tools", "progress", "cancellation", "logging"}
-
-// TestServe: what nobody writes has its default, what is written holds, and none of it changes what calls are judged by.
-func TestServe(t *testing.T) {
-	plain, err := loadServe(t, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := Serve{
-		Listen: "127.0.0.1:8787", Admin: "127.0.0.1:9464", Denials: "explain", Record: "keep", Sessions: 1000,
-		OnPending: "result", RemindBefore: 900_000, CatalogMaxAge: 60_000, Expose: []Exposure{{"docs", byDefault, SessionsIdentity}},
-		ServerSessions: 48, Held: 50,
-	}
-	if diff := cmp.Diff(want, plain.Serve); diff != "" {
-		t.Errorf("Serve without any key (-want +got):\n%s", diff)
-	}
-	written, err := loadServe(t, `serve: {listen: "[::1]:0", admin: "localhost:0", denials: opaque, record: none, sessions: 10000,
-  hosts: [mcp.example.com, "mcp.example.com:8443", "[::1]"], decide_url: "https://a.example.com/#/runs/{run_id}?of={run_id}"}
-approvals: {hold: 10m, on_pending: error, remind_before: 0s}
-catalog_max_age: 0s
-limits: {server_sessions: 3, held: 2}
-`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want = Serve{
-		Listen: "[::1]:0", Admin: "localhost:0", Denials: "opaque", Record: "none", Sessions: 10000,
-		Hosts: []string{"mcp.example.com", "mcp.example.com:8443", "[::1]"}, DecideURL: "https://a.example.com/#/runs/{run_id}?of={run_id}",
-		Hold: 600_000, OnPending: "error", Expose: []Exposure{{"docs", byDefault, SessionsIdentity}},
-		ServerSessions: 3, Held: 2,
-	}
-	if diff := cmp.Diff(want, written.Serve); diff != "" {
-		t.Errorf("Serve as written (-want +got):\n%s", diff)
-	}
-	if a, b := digestOf(t, plain), digestOf(t, written); a != b {
-		t.Errorf("how the gateway works changes the bundle: %s, %s", a, b)
-	}
-	if got, want := written.Serve.DecideAt("r1"), "https://a.example.com/#/runs/r1?of=r1"; got != want {
-		t.Errorf("DecideAt = %q, want %q", got, want)
-	}
-	if got := plain.Serve.DecideAt("r1"); got != "" {
-		t.Errorf("DecideAt without a decide_url = %q, want nothing", got)
-	}
-}
-
-// TestServeBounds has each key at its limit and one past it.
+// TestServeBounds has addresses and URLs that are just accepted, and such that are just refused.
 func TestServeBounds(t *testing.T) {
-	host := func(n int) string { return strings.Repeat("a", n) }
-	hosts := func(n int) string {
-		var all []string
-		for i := range n {
-			all = append(all, fmt.Sprintf("h%d", i))
-		}
-		return strings.Join(all, ", ")
-	}
-	path := func(n int) string { return "https://h/" + strings.Repeat("a", n-len("https://h/")) }
 	for _, c := range []struct{ name, good, bad, says string }{
-		{"sessions", "serve: {sessions: 1}", "serve: {sessions: 0}", "it must be 1 to 10000"},
-		{"sessions-most", "serve: {sessions: 10000}", "serve: {sessions: 10001}", "it must be 1 to 10000"},
-		{"hold", "approvals: {hold: 10m}", "approvals: {hold: 10m1ms}", "it must be 0s to 10m"},
-		{"remind-before", "approvals: {remind_before: 24h}", "approvals: {remind_before: 24h1s}", "it must be 0s to 24h"},
-		{"hold-least", "approvals: {hold: 0s}", "approvals: {hold: -1s}", "is not a duration"},
-		{"catalog-age", "catalog_max_age: 1h", "catalog_max_age: 1h1ms", "it must be 0s to 1h"},
-		{"hosts", "serve: {hosts: [" + hosts(64) + "]}", "serve: {hosts: [" + hosts(65) + "]}", "at most 64"},
-		{"host", "serve: {hosts: [" + host(253) + "]}", "serve: {hosts: [" + host(254) + "]}", "is not a host name"},
-		{"host-and-port", "serve: {hosts: [\"" + host(253) + ":65535\"]}", "serve: {hosts: [\"" + host(254) + ":65535\"]}", "at most 259"},
-		{"decide-url", "serve: {decide_url: \"" + path(2048) + "\"}", "serve: {decide_url: \"" + path(2049) + "\"}", "at most 2048"},
 		{"port", "serve: {listen: \"127.0.0.1:65535\"}", "serve: {listen: \"127.0.0.1:65536\"}", "is not HOST:PORT"},
 		{"port-least", "serve: {listen: \"127.0.0.1:0\"}", "serve: {listen: \"127.0.0.1:-1\"}", "is not HOST:PORT"},
 		{"ports-that-differ", "serve: {listen: \"127.0.0.1:7000\", admin: \"127.0.0.1:7001\"}",
@@ -133,54 +65,6 @@ func TestListenStaysOnThisMachine(t *testing.T) {
 		_, err := loadServe(t, fmt.Sprintf("serve: {listen: %q, admin: \"127.0.0.1:7999\"}\n", c.address))
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("Load of %q: %v, want %q in it", c.address, err, c.says)
-		}
-	}
-}
-
-// TestOriginsAreNormal: clients compare the URLs of the gateway with those that they use.
-func TestOriginsAreNormal(t *testing.T) {
-	for from, want := range map[string]string{
-		"https://MCP.Example.com:443": "https://mcp.example.com", "https://mcp.example.com:8443": "https://mcp.example.com:8443",
-		"http://LOCALHOST:80": "http://localhost", "http://localhost:443": "http://localhost:443", "https://[::1]:443": "https://[::1]",
-	} { // in any order
-		l, err := loadServe(t, fmt.Sprintf("serve: {public_url: %q, admin_url: %q}\n", from, from))
-		if err != nil || l.Serve.PublicURL != want || l.Serve.AdminURL != want {
-			t.Errorf("Load of %s = %+v, %v, want %s", from, l.Serve, err, want)
-		}
-	}
-}
-
-// TestExpose: what passes is what this file says, in the file's order of servers, and never what a client's file says.
-func TestExpose(t *testing.T) {
-	const entry = `{"command": "a", "expose": "all"}`
-	digest := canonical.Sum("mcp server", canonicalJSON([]byte(entry)))
-	config := fmt.Sprintf(`version: 1
-allowlist: allow.json
-mcp_servers: m.json
-servers:
-  zeta: {command: a, expose: all}
-  none: {command: a, sessions: one, expose: []}
-  some: {command: a, sessions: session, expose: [roots, input_required]}
-  unsaid: {command: a}
-  theirs: {digest: %[1]q}
-  listed: {digest: %[1]q, timeout: 1s, sessions: session, expose: [tools]}
-`, digest)
-	l, err := Load("c.yaml", openMap(map[string]string{
-		"c.yaml": config, "allow.json": "{}", "m.json": `{"mcpServers": {"theirs": ` + entry + `, "listed": ` + entry + `}}`,
-	}), Overrides{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []Exposure{
-		{"zeta", Exposable(), SessionsIdentity}, {"none", []string{}, SessionsOne}, {"some", []string{"roots", "input_required"}, SessionsSession},
-		{"unsaid", byDefault, SessionsIdentity}, {"theirs", byDefault, SessionsIdentity}, {"listed", []string{"tools"}, SessionsSession},
-	}
-	if diff := cmp.Diff(want, l.Serve.Expose); diff != "" {
-		t.Errorf("Expose (-want +got):\n%s", diff)
-	}
-	for i, s := range l.Content.Servers {
-		if s.Name != want[i].Server {
-			t.Errorf("server %d is %s, and its exposure is of %s", i, s.Name, want[i].Server)
 		}
 	}
 }
