@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
 )
 
 const referring = `version: 1
@@ -125,6 +126,41 @@ func TestResolveFaults(t *testing.T) {
 	_, err := loadReferring(t).Resolve(lookup(nil), func(string) ([]byte, error) { return nil, os.ErrPermission })
 	if n := strings.Count(err.Error(), "conf/pgfsm.yaml:"); n != 4 {
 		t.Errorf("Resolve named %d faults, want all 4:\n%v", n, err)
+	}
+}
+
+// TestResolveOutside: headers of the collector are secrets of a run. Only a sender of web hooks needs their secrets.
+func TestResolveOutside(t *testing.T) {
+	a, err := txtar.ParseFile("testdata/good/outside.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := Load("pgfsm.yaml", archive(a), Overrides{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	vars := map[string]string{"OTEL": "token-1234"}
+	got, err := l.Resolve(lookup(vars), openMap(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Table[string]{{"Authorization", "Bearer token-1234"}, {"X-Key", "literal-1"}}, got.OTLP.Headers); diff != "" {
+		t.Errorf("headers of the collector (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"Bearer token-1234", "token-1234", "literal-1"}, got.Secrets); diff != "" {
+		t.Errorf("secrets (-want +got):\n%s", diff)
+	}
+	const missing = "approvals.hooks[0].secret needs the variable HOOK_SECRET, which is not set"
+	if _, err = l.ResolveHooks(lookup(vars), openMap(nil)); err == nil || !strings.Contains(err.Error(), missing) {
+		t.Errorf("ResolveHooks() without the variable = %v, want %q", err, missing)
+	}
+	vars["HOOK_SECRET"] = "whsec_c2VjcmV0"
+	hooks, err := l.ResolveHooks(lookup(vars), openMap(nil))
+	if err != nil || hooks[0].Secret != "whsec_c2VjcmV0" || hooks[1].Secret != "literal-literal-literal-1" {
+		t.Errorf("ResolveHooks() = %+v, %v, want both secrets", hooks, err)
+	}
+	if l.OTLP.Headers[0].Value != "Bearer ${env:OTEL}" || l.Hooks[0].Secret != "${env:HOOK_SECRET}" {
+		t.Error("resolving wrote a secret into what was loaded")
 	}
 }
 
