@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,52 +16,41 @@ import (
 	"pgfsm/internal/visible"
 )
 
-// defaultGatesFile is the file for the result without --output.
-const defaultGatesFile = "eval/results/offline_gate_eval.json"
-
-// gatesOptions are the flags of eval gates.
+// gatesOptions are the flags of gates.
 type gatesOptions struct {
-	gates.Options
 	output string
 	json   bool
+
+	run func(context.Context) (*gates.Report, error) // [gates.Run], or a double in tests
 }
 
-// gatesRun is [gates.Run], or a double in tests.
-type gatesRun func(context.Context, gates.Options) (*gates.Report, error)
-
-func newGates(s streams) *cobra.Command { return newGatesWith(s, gates.Run) }
-
-func newGatesWith(s streams, run gatesRun) *cobra.Command {
-	var o gatesOptions
+func newGates(s streams) *cobra.Command {
+	o := gatesOptions{run: gates.Run}
 	cmd := &cobra.Command{
 		Use:   "gates",
 		Short: "Run every gate on cases with known answers, offline",
-		Long: `gates needs no server, no model and no configuration. It runs every gate, and the machine around them, on tables of
-cases and on generated plans and summaries with known answers, and writes the result to a file whose
-top-level keys are the suites. The file has no times: the same seed gives the same bytes, with any number of jobs.
-Exit code 1 if a gate gives a wrong answer; gates prints the case.`,
+		Long: `gates needs no server, no model and no configuration. It runs every gate, and the machine around them, on cases with
+known answers, and writes the result to a file whose top-level keys are the suites. The file has no times: it has the
+same bytes on every machine. Exit code 1 if a gate gives a wrong answer; gates prints the case.`,
 		Example: `  pgfsm-eval gates
-  pgfsm-eval gates --plans 1000000 --seed 7 -o gates.json`,
+  pgfsm-eval gates -o gates.json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return evalGates(cmd.Context(), s, o, run) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.evaluate(cmd.Context(), s) },
 	}
 	f := cmd.Flags()
-	f.IntVar(&o.Plans, "plans", gates.DefaultPlans, "how many plans to generate")
-	f.Uint64Var(&o.Seed, "seed", gates.DefaultSeed, "the seed of the generator")
-	f.IntVar(&o.Jobs, "jobs", runtime.GOMAXPROCS(0), "how many cases to judge in parallel")
-	f.StringVarP(&o.output, "output", "o", defaultGatesFile, "the file for the result")
+	f.StringVarP(&o.output, "output", "o", "eval/results/offline_gate_eval.json", "the file for the result")
 	f.BoolVar(&o.json, "json", false, "print one JSON document instead of the table")
 	return cmd
 }
 
-func evalGates(ctx context.Context, s streams, o gatesOptions, run gatesRun) error {
+func (o *gatesOptions) evaluate(ctx context.Context, s streams) error {
 	if o.output == "" {
 		return errors.New("--output names no file")
 	}
 	if err := safefile.CheckReplaceable(o.output, gates.ResultStart); err != nil {
 		return fmt.Errorf("--output %s %w: nothing is overwritten", visible.Text(o.output), err)
 	}
-	report, err := run(ctx, o.Options)
+	report, err := o.run(ctx)
 	if err != nil {
 		return err
 	}
@@ -87,12 +75,10 @@ func evalGates(ctx context.Context, s streams, o gatesOptions, run gatesRun) err
 // printGates prints a table of the suites and the listed slips.
 func printGates(out io.Writer, r *gates.Report, path string) {
 	fmt.Fprintf(out, "  %-17s %8s %8s %6s  %s\n", "suite", "cases", "passed", "slips", "what was counted")
-	for i := range r.Suites {
-		s := &r.Suites[i]
+	for _, s := range r.Suites {
 		fmt.Fprintf(out, "%s %-17s %8d %8d %6d  %s\n", mark(s.Slips == 0), s.Name, s.Cases, s.Passed, s.Slips, s.Counted)
 	}
-	for i := range r.Suites {
-		s := &r.Suites[i]
+	for _, s := range r.Suites {
 		for _, slip := range s.Slipped {
 			fmt.Fprintf(out, "\n%s %s %s\n", cross, s.Name, visible.Text(slip.ID))
 			fmt.Fprintf(out, "  input:    %s\n", visible.Text(string(slip.Bytes)))
@@ -122,8 +108,7 @@ func printGatesJSON(out io.Writer, r *gates.Report, path string) error {
 		File          string      `json:"file"`
 		Suites        []gatesLine `json:"suites"`
 	}{cli.SchemaVersion, r.Slips() == 0, strings.ToValidUTF8(path, "\uFFFD"), nil}
-	for i := range r.Suites {
-		s := &r.Suites[i]
+	for _, s := range r.Suites {
 		doc.Suites = append(doc.Suites, gatesLine{s.Name, s.Cases, s.Passed, s.Slips, s.Counted, s.Slipped})
 	}
 	return cli.PrintJSON(out, doc)

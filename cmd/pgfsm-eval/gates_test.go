@@ -14,37 +14,37 @@ import (
 )
 
 // slipping is an evaluation in which one suite has more slips than it keeps.
-func slipping(context.Context, gates.Options) (*gates.Report, error) {
+func slipping(context.Context) (*gates.Report, error) {
 	slip := gates.Slip{
 		ID: "trailing_text-7", Input: "{}\x1b[2K", Bytes: []byte("{}\x1b[2K\xff"), Want: "refused", Got: "permitted",
 	}
 	return &gates.Report{Suites: []gates.Suite{
 		{Name: "plan_parse", Cases: 2, Passed: 2, Counted: "outputs"},
-		{Name: "plan_fuzz", Cases: 9, Passed: 6, Slips: 3, Counted: "plans", Slipped: []gates.Slip{slip, slip}},
+		{Name: "plan_gate", Cases: 9, Passed: 6, Slips: 3, Counted: "plans", Slipped: []gates.Slip{slip, slip}},
 	}}, nil
 }
 
-// TestEvalGatesSaysWhatSlips: exit code 1, the file is written all the same, and the slip is printed with all that is needed to
+// TestGatesSaysWhatSlips: exit code 1, the file is written all the same, and the slip is printed with all that is needed to
 // look into it, safe to show.
-func TestEvalGatesSaysWhatSlips(t *testing.T) {
+func TestGatesSaysWhatSlips(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		json bool
 		want []string
 	}{
 		{"table", false, []string{
-			"✗ plan_fuzz trailing_text-7", `input:    {}\u001b[2K\xff`, "expected: refused", "got:      permitted", "and 1 more of plan_fuzz", "3 slips in 2 suites",
+			"✗ plan_gate trailing_text-7", `input:    {}\u001b[2K\xff`, "expected: refused", "got:      permitted", "and 1 more of plan_gate", "3 slips in 2 suites",
 		}},
 		{"document", true, []string{`"ok": false`, `"slips": 3`, `"id": "trailing_text-7"`, `"want": "refused"`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var out, errs bytes.Buffer
 			path := filepath.Join(t.TempDir(), "new", "gates.json")
-			o := gatesOptions{Options: gates.Options{Plans: 1, Jobs: 1}, output: path, json: tc.json}
-			err := evalGates(t.Context(), streams{Out: &out, Err: &errs}, o, slipping)
+			o := gatesOptions{output: path, json: tc.json, run: slipping}
+			err := o.evaluate(t.Context(), streams{Out: &out, Err: &errs})
 			var verdict cli.VerdictError
 			if !errors.As(err, &verdict) || verdict.Code != cli.ExitNo {
-				t.Errorf("evalGates() = %v, want the exit code %d", err, cli.ExitNo)
+				t.Errorf("evaluate() = %v, want the exit code %d", err, cli.ExitNo)
 			}
 			for _, want := range tc.want {
 				if !strings.Contains(out.String(), want) {
@@ -62,24 +62,25 @@ func TestEvalGatesSaysWhatSlips(t *testing.T) {
 	}
 }
 
-// TestEvalGatesThatCannotBeDone writes no file, and its error is no answer.
-func TestEvalGatesThatCannotBeDone(t *testing.T) {
+// TestGatesThatCannotBeDone writes no file, and its error is no answer.
+func TestGatesThatCannotBeDone(t *testing.T) {
 	dir := t.TempDir()
 	broken := errors.New("the evaluation broke")
 	for _, tc := range []struct {
 		name, output string
-		run          gatesRun
+		run          func(context.Context) (*gates.Report, error)
 	}{
-		{"evaluation-breaks", filepath.Join(dir, "none.json"), func(context.Context, gates.Options) (*gates.Report, error) { return nil, broken }},
+		{"evaluation-breaks", filepath.Join(dir, "none.json"), func(context.Context) (*gates.Report, error) { return nil, broken }},
 		{"no-file-is-named", "", slipping},
 		{"file-is-a-folder", dir, slipping},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var out bytes.Buffer
-			err := evalGates(t.Context(), streams{Out: &out, Err: &out}, gatesOptions{output: tc.output}, tc.run)
+			o := gatesOptions{output: tc.output, run: tc.run}
+			err := o.evaluate(t.Context(), streams{Out: &out, Err: &out})
 			var verdict cli.VerdictError
 			if err == nil || errors.As(err, &verdict) || out.Len() > 0 {
-				t.Errorf("evalGates() = %v, printed %q, want an error and nothing printed", err, out.String())
+				t.Errorf("evaluate() = %v, printed %q, want an error and nothing printed", err, out.String())
 			}
 		})
 	}

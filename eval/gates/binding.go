@@ -81,7 +81,7 @@ func binding(e *evaluation) (Suite, error) {
 	for _, c := range all {
 		trials = append(trials, trial{c.name, "blocked " + string(c.want), []byte(c.name), approve(c.apply)})
 	}
-	return e.table(fmt.Sprintf("approvals: one unchanged, and %d changes of one part", len(all)), trials), nil
+	return judge(fmt.Sprintf("approvals: one unchanged, and %d changes of one part", len(all)), trials), nil
 }
 
 // decide holds the call asked, and runs the other call with its approval.

@@ -49,8 +49,7 @@ func breakages() []breakage {
 			}
 		}, 5},
 		{"calls-unlisted-tools", "plan_gate", callsUnlisted, 5},
-		{"calls-unlisted-tools", "plan_fuzz", callsUnlisted, 20},
-		{"calls-with-other-arguments", "plan_fuzz", func(s *subject) {
+		{"calls-with-other-arguments", "plan_gate", func(s *subject) {
 			s.play = func(m *runner.Runner, r *states.Run, w *world) (states.Outcome, error) {
 				o, err := play(m, r, w)
 				for i := range w.calls {
@@ -58,12 +57,7 @@ func breakages() []breakage {
 				}
 				return o, err
 			}
-		}, 20},
-		{"refuses-everything", "plan_fuzz", func(s *subject) {
-			s.play = func(*runner.Runner, *states.Run, *world) (states.Outcome, error) {
-				return states.Outcome{State: string(states.Blocked), Code: policy.CodePlanInvalid}, nil
-			}
-		}, 20},
+		}, 10},
 		{"accepts-an-error-as-a-result", "typed_output", func(s *subject) {
 			s.play = func(m *runner.Runner, r *states.Run, w *world) (states.Outcome, error) {
 				w.result = []byte(strings.Replace(string(w.result), `"isError"`, `"iserror"`, 1))
@@ -71,7 +65,6 @@ func breakages() []breakage {
 			}
 		}, 5},
 		{"believes-numbers", "grounding", believes, 20},
-		{"believes-numbers", "grounding_fuzz", believes, 5},
 		{"accepts-rows-without-a-guard", "machine", func(s *subject) {
 			s.compile = func(t fsm.Table[*states.Run]) error {
 				for i := range t.Rows {
@@ -183,7 +176,7 @@ func TestARunThatBreaksIsASlip(t *testing.T) {
 	s.play = func(*runner.Runner, *states.Run, *world) (states.Outcome, error) {
 		return states.Outcome{}, errors.New("the machine refused a transition")
 	}
-	for _, name := range []string{"plan_gate", "plan_fuzz", "typed_output", "approval_binding"} {
+	for _, name := range []string{"plan_gate", "typed_output", "approval_binding"} {
 		if got := suite(t, evaluates(t, s), name); got.Slips != got.Cases {
 			t.Errorf("%s: %d slips of %d cases, want all", name, got.Slips, got.Cases)
 		}

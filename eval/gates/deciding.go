@@ -1,69 +1,48 @@
 package gates
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
+	"pgfsm/policy/corpus"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 )
 
-// A policyCase is risk rules, policies, a call, and the right decision.
-type policyCase struct {
-	ID       string           `json:"id"`
-	Want     string           `json:"want"`  // allow, or a code
-	By       string           `json:"by"`    // the policy that must decide; empty: none matches
-	Mode     string           `json:"mode"`  // the risk mode; only where there are risk rules
-	Score    int              `json:"score"` // likewise
-	Policies []jsontext.Value `json:"policies"`
-	Risk     *risk.Content    `json:"risk"`
-	Call     policyCall       `json:"call"`
-}
-
-// A policyCall is the call that is decided about. Empty members have the world's values.
-type policyCall struct {
-	Server string         `json:"server"`
-	Tool   string         `json:"tool"`
-	Env    string         `json:"env"`
-	Actor  string         `json:"actor"`
-	Now    string         `json:"now"`
-	Args   jsontext.Value `json:"args"`
-	Hint   *bool          `json:"read_only"`
-	Pinned bool           `json:"pinned"`
-}
-
 // deciding compares the decisions of risk rules and policies with a table.
 func deciding(e *evaluation) (Suite, error) {
-	cases, err := load[policyCase]("policy")
+	cases, err := corpus.Load[corpus.Decision]("decisions")
 	if err != nil {
 		return Suite{}, err
 	}
 	var trials []trial
-	for i := range cases {
-		c := &cases[i]
-		in, err := c.Call.input()
+	for _, c := range cases {
+		in, err := inputOf(&c.Call)
 		if err != nil {
 			return Suite{}, fmt.Errorf("%s: %w", c.ID, err)
+		}
+		var rated *risk.Content
+		if len(c.Risk) > 0 {
+			if err := canonical.Unmarshal(c.Risk, &rated); err != nil {
+				return Suite{}, fmt.Errorf("%s: %w", c.ID, err)
+			}
 		}
 		input, err := json.Marshal(c.Policies)
 		if err != nil {
 			return Suite{}, err
 		}
-		trials = append(trials, trial{c.ID, c.wanted(), input, func(policies []byte) string { return e.decides(policies, c.Risk, in) }})
+		want := answered(c.Want, c.By, rated != nil, c.Mode, c.Score)
+		trials = append(trials, trial{c.ID, want, input, func(policies []byte) string { return e.decides(policies, rated, in) }})
 	}
-	return e.table("calls that risk rules and policies decide about", trials), nil
+	return judge("calls that risk rules and policies decide about", trials), nil
 }
 
-// wanted is the right answer.
-func (c *policyCase) wanted() string {
-	return answered(c.Want, c.By, c.Risk != nil, c.Mode, c.Score)
-}
-
+// answered writes a decision on one line.
 func answered(word, by string, rated bool, mode string, score int) string {
 	s := word
 	if by != "" {
@@ -98,14 +77,8 @@ func (e *evaluation) decides(policies []byte, rated *risk.Content, in *condition
 	return answered(word, a.Policy, rated != nil, a.Mode, a.Score)
 }
 
-// input is the call in the form that conditions take.
-func (c *policyCall) input() (*condition.Input, error) {
-	or := func(s, otherwise string) string {
-		if s == "" {
-			return otherwise
-		}
-		return s
-	}
+// inputOf is a call in the form that conditions take.
+func inputOf(c *corpus.Call) (*condition.Input, error) {
 	args := []byte("{}")
 	if len(c.Args) > 0 {
 		var err error
@@ -114,7 +87,7 @@ func (c *policyCall) input() (*condition.Input, error) {
 		}
 	}
 	return &condition.Input{
-		Server: or(c.Server, serverKB), Tool: or(c.Tool, toolFetch), Env: or(c.Env, "eval"), Now: or(c.Now, asked), Args: args,
-		Actor: condition.Actor{ID: or(c.Actor, "carol")}, Annotations: condition.Annotations{ReadOnly: c.Hint}, Pinned: c.Pinned,
+		Server: cmp.Or(c.Server, serverKB), Tool: cmp.Or(c.Tool, toolFetch), Env: cmp.Or(c.Env, "eval"), Now: cmp.Or(c.Now, asked), Args: args,
+		Actor: condition.Actor{ID: cmp.Or(c.Actor, "carol")}, Annotations: condition.Annotations{ReadOnly: c.Hint}, Pinned: c.Pinned,
 	}, nil
 }

@@ -6,8 +6,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-
-	"pgfsm/policy"
 )
 
 // A Report is the results of all suites, in their order.
@@ -21,22 +19,17 @@ type Suite struct {
 	Slips   int    `json:"slips"`
 	Counted string `json:"counted"` // what the cases are
 
-	Seed               *uint64  `json:"seed,omitzero"`
-	BlockedByAllowlist *int     `json:"blocked_by_allowlist,omitzero"`
-	Classes            []Class  `json:"classes,omitempty"`
-	Slipped            []Slip   `json:"slipped,omitempty"` // the first slips
-	Results            []Result `json:"results,omitempty"`
+	Classes []Class  `json:"classes,omitempty"`
+	Slipped []Slip   `json:"slipped,omitempty"` // the first slips
+	Results []Result `json:"results,omitempty"`
 }
 
-// A Class counts the cases of one kind in a suite that generates them.
+// A Class counts the broken tables of one kind.
 type Class struct {
-	Class   string         `json:"class"`
-	Cases   int            `json:"cases"`
-	Allowed int            `json:"allowed"`
-	Asked   int            `json:"asked,omitzero"` // ended as the planner's question
-	Blocked int            `json:"blocked"`
-	ByCode  map[string]int `json:"by_code,omitempty"` // of those that were blocked; written sorted
-	Slips   int            `json:"slips"`
+	Class  string         `json:"class"`
+	Cases  int            `json:"cases"`
+	ByRule map[string]int `json:"by_rule,omitempty"` // those that were refused, by the proof that refused them; written sorted
+	Slips  int            `json:"slips"`
 }
 
 // A Result is the result of one case of a table.
@@ -70,35 +63,6 @@ func (s *Suite) slip(id string, input []byte, want, got string) {
 	}
 	input = bytes.Clone(input[:min(len(input), maxSlipInput)])
 	s.Slipped = append(s.Slipped, Slip{ID: id, Input: strings.ToValidUTF8(string(input), "\uFFFD"), Want: want, Got: got, Bytes: input})
-}
-
-// add counts one case.
-func (c *Class) add(got string, code policy.Code) {
-	c.Cases++
-	switch got {
-	case permitted, locked:
-		c.Allowed++
-	case askedBack:
-		c.Asked++
-	case refused:
-		c.Blocked++
-		if c.ByCode == nil {
-			c.ByCode = make(map[string]int)
-		}
-		c.ByCode[string(code)]++
-	}
-}
-
-// sum adds the counts of another part of the cases.
-func (c *Class) sum(part *Class) {
-	c.Cases, c.Allowed, c.Asked = c.Cases+part.Cases, c.Allowed+part.Allowed, c.Asked+part.Asked
-	c.Blocked, c.Slips = c.Blocked+part.Blocked, c.Slips+part.Slips
-	if len(part.ByCode) > 0 && c.ByCode == nil {
-		c.ByCode = make(map[string]int)
-	}
-	for code, n := range part.ByCode { // a sum, in any order
-		c.ByCode[code] += n
-	}
 }
 
 // Slips counts the slips of all suites.

@@ -6,18 +6,10 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/internal/canonical"
 	"pgfsm/policy"
+	"pgfsm/policy/corpus"
 	"pgfsm/states"
 )
-
-// A typeCase is the raw result of a call, and whether its content is typed.
-type typeCase struct {
-	ID   string `json:"id"`
-	Want string `json:"want"` // typed or raw
-	Type string `json:"type"` // one of [outputTypes]; empty is article
-	written
-}
 
 // outputTypes are the types of the tool's structured content that cases name.
 var outputTypes = map[string]string{
@@ -43,29 +35,24 @@ const (
 
 // typing compares the typing of results (INV-4) in whole runs with a table.
 func typing(e *evaluation) (Suite, error) {
-	cases, err := load[typeCase]("typed_output")
+	cases, err := corpus.Load[corpus.Output]("outputs")
 	if err != nil {
 		return Suite{}, err
 	}
 	var trials []trial
-	for i := range cases {
-		c := &cases[i]
+	for _, c := range cases {
 		b, page, err := typedWorld(c.Type)
 		if err != nil {
 			return Suite{}, fmt.Errorf("%s: %w", c.ID, err)
 		}
-		input, err := c.bytes()
-		if err != nil {
-			return Suite{}, fmt.Errorf("%s: %w", c.ID, err)
-		}
 		at := []*states.ToolsListed{listed(page, pageDesk)}
-		trials = append(trials, trial{c.ID, c.Want, input, func(in []byte) string {
+		trials = append(trials, trial{c.ID, c.Want, c.Bytes(), func(in []byte) string {
 			r, w := questionRun(b), &world{listed: at, plan: []byte(fetchFirst), result: in}
 			o, err := e.subject.play(e.runner, r, w)
 			return typedAs(r, o, err)
 		}})
 	}
-	return e.table("results of a call, and whether their content is of the registered type", trials), nil
+	return judge("results of a call, and whether their content is of the registered type", trials), nil
 }
 
 // typedWorld is a bundle, and the first server's answer to tools/list, with a type registered or declared.
@@ -103,6 +90,3 @@ func typedAs(r *states.Run, o states.Outcome, err error) string {
 	}
 	return raw
 }
-
-// canonicalText is a text as canonical JSON.
-func canonicalText(s string) string { return string(canonical.AppendText(nil, s)) }

@@ -4,8 +4,12 @@ import (
 	"context"
 	"slices"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"pgfsm/internal/canonical"
 	"pgfsm/policy"
+	"pgfsm/policy/corpus"
 	"pgfsm/states"
 )
 
@@ -18,28 +22,33 @@ const (
 	toolDelete = "delete_entry"
 	toolSearch = "search_tickets"
 	toolClose  = "close_ticket"
-
-	fetchSchema = `{"type":"object","properties":{` +
-		`"entry_id":{"type":"string","pattern":"^entry-[0-9]{3}$"},` +
-		`"lang":{"type":"string","enum":["en","de"]},` +
-		`"version":{"type":"integer","minimum":1,"maximum":9},` +
-		`"tags":{"type":"array","items":{"type":"string","maxLength":12},"maxItems":4},` +
-		`"exact":{"type":"boolean"},` +
-		`"weight":{"type":"number","minimum":0,"maximum":1},` +
-		`"filter":{"type":"object","properties":{"owner":{"type":"string"}}}` +
-		`},"required":["entry_id"]}`
-	searchSchema = `{"type":"object","properties":{` +
-		`"query":{"type":"string","minLength":1,"maxLength":80},` +
-		`"limit":{"type":"integer","minimum":1,"maximum":50}` +
-		`},"required":["query"]}`
-	anySchema = `{"type":"object","properties":{"id":{"type":"string"}}}`
-
-	fetchTool = `{"name":"fetch_entry","description":"Fetch one entry by its id.","inputSchema":` + fetchSchema +
-		`,"annotations":{"readOnlyHint":true}}`
-	pageKB   = `{"tools":[` + fetchTool + `,{"name":"delete_entry","inputSchema":` + anySchema + `}]}`
-	pageDesk = `{"tools":[{"name":"search_tickets","inputSchema":` + searchSchema + `},` +
-		`{"name":"close_ticket","inputSchema":` + anySchema + `},{"name":"fetch_entry","inputSchema":` + fetchSchema + `}]}`
 )
+
+// The answers of the servers to tools/list.
+var (
+	pageKB   = corpus.Document("kb")
+	pageDesk = corpus.Document("desk")
+
+	fetchTool, fetchSchema = firstTool(pageKB)
+)
+
+// firstTool returns the first tool of a page, and its schema, byte for byte.
+func firstTool(page string) (tool, schema string) {
+	var listed struct {
+		Tools []jsontext.Value `json:"tools"`
+	}
+	var first struct {
+		InputSchema jsontext.Value `json:"inputSchema"`
+	}
+	err := json.Unmarshal([]byte(page), &listed)
+	if err == nil {
+		err = json.Unmarshal(listed.Tools[0], &first)
+	}
+	if err != nil {
+		panic(err) // the page is embedded
+	}
+	return string(listed.Tools[0]), string(first.InputSchema)
+}
 
 // The request of every run. It is fixed, because the result must be the same every time.
 const (

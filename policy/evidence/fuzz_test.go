@@ -94,8 +94,10 @@ func FuzzLock(f *testing.F) {
 	for _, s := range seeds[[3]string](f, "lock.json") {
 		f.Add(s[0], s[1], s[2])
 	}
-	for _, tt := range lockTests {
-		f.Add(payload, tt.claim, tt.evidence)
+	for _, c := range summaries(f) {
+		if s, err := Parse(c.Bytes()); err == nil {
+			f.Add(string(c.PayloadOf()), s.Items[0].Claim, s.Items[0].Evidence)
+		}
 	}
 	for _, tt := range hiddenNumbers {
 		f.Add(`"`+between+`"`, tt.claim, between)

@@ -1,0 +1,113 @@
+package gates
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"pgfsm/internal/canonical"
+	"pgfsm/policy"
+	"pgfsm/policy/corpus"
+	"pgfsm/policy/schema"
+)
+
+// screening compares the input policy (INV-0), with the default rules, with requests that must be refused, plainly and in every
+// disguise, and requests that must pass.
+func screening(e *evaluation) (Suite, error) {
+	cases, err := corpus.Load[corpus.Request]("requests")
+	if err != nil {
+		return Suite{}, err
+	}
+	got := func(in []byte) string { return codeOf(e.subject.screen(e.plain, string(in)), passes) }
+	trials := requestBounds(got)
+	harmful := 0
+	for _, c := range cases {
+		if c.Core == "" {
+			trials = append(trials, trial{c.ID, passes, []byte(c.Text), got})
+			continue
+		}
+		harmful++
+		for _, d := range disguises {
+			trials = append(trials, trial{c.ID + "/" + d.name, string(policy.CodeInputDenied), []byte(d.apply(c.Text)), got})
+		}
+	}
+	return judge(fmt.Sprintf("requests: %d that must be refused, each in %d disguises, %d that must pass, and some of odd size or encoding",
+		harmful, len(disguises), len(cases)-harmful), trials), nil
+}
+
+const passes = "passes"
+
+// requestBounds are requests whose size or encoding decides.
+func requestBounds(got func([]byte) string) []trial {
+	large := func(n int) []byte { return []byte(strings.Repeat("a", n)) }
+	return []trial{
+		{"size_at_the_limit", passes, large(policy.DefaultInputBytes), got},
+		{"size_one_past", string(policy.CodeInputTooLarge), large(policy.DefaultInputBytes + 1), got},
+		{"not_utf8", string(policy.CodeInputNotText), []byte("policy \xff"), got},
+		{"half_a_character", string(policy.CodeInputNotText), []byte("caf\xc3"), got},
+		{"surrogate_as_bytes", string(policy.CodeInputNotText), []byte("a\xed\xa0\x80b"), got},
+		{"overlong_slash", string(policy.CodeInputNotText), []byte("..\xc0\xaf"), got},
+	}
+}
+
+// parsing compares the strict reader of plans (INV-1) with outputs of a planner.
+func parsing(e *evaluation) (Suite, error) {
+	cases, err := corpus.Load[corpus.Plan]("plans")
+	var trials []trial
+	for _, c := range cases {
+		trials = append(trials, trial{c.ID, c.Want, c.Bytes(), func(in []byte) string {
+			p, v := e.subject.readPlan(in, policy.DefaultLimits())
+			if p == nil {
+				return string(v.Code)
+			}
+			return codeOf(v, p.Type)
+		}})
+	}
+	return judge("outputs of a planner, with the plan or the code that each must get", trials), err
+}
+
+// locked is a summary that may be shown.
+const locked = "locked"
+
+// grounding compares the evidence gate (INV-5) with summaries.
+func grounding(e *evaluation) (Suite, error) {
+	cases, err := corpus.Load[corpus.Summary]("summaries")
+	var trials []trial
+	for _, c := range cases {
+		payload, err := canonical.JSON(c.PayloadOf())
+		if err != nil {
+			return Suite{}, err
+		}
+		trials = append(trials, trial{c.ID, c.Want, c.Bytes(), func(in []byte) string {
+			return codeOf(e.subject.lock(e.plain, payload, in), locked)
+		}})
+	}
+	return judge("summaries of a typed payload, and the verdict that the evidence gate must give", trials), err
+}
+
+// schemas compares the schema gate (INV-2) with schemas and documents.
+func schemas(e *evaluation) (Suite, error) {
+	cases, err := corpus.Load[corpus.Schema]("schemas")
+	var trials []trial
+	for _, c := range cases {
+		trials = append(trials, trial{c.ID, c.Want, c.Document(), func(in []byte) string {
+			return schemaAnswer(e.subject.judge(c.Schema.Bytes(), in))
+		}})
+	}
+	return judge("schemas and documents, and whether each may be used", trials), err
+}
+
+// schemaAnswer is the gate's answer in one word.
+func schemaAnswer(err error) string {
+	var refusal *schema.RefusedError
+	var invalid *schema.InvalidError
+	switch {
+	case err == nil:
+		return "fits"
+	case errors.As(err, &refusal):
+		return refusal.Code
+	case errors.As(err, &invalid):
+		return invalid.Code
+	}
+	return "an error: " + err.Error()
+}

@@ -1,0 +1,139 @@
+package gates
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgfsm/policy/corpus"
+	"pgfsm/states"
+)
+
+// plannerOutputs are the outputs of all corpora that are small enough to change by chance.
+func plannerOutputs(tb testing.TB) (all [][]byte) {
+	tb.Helper()
+	plans, err := corpus.Load[corpus.Plan]("plans")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	runs, err := corpus.Load[corpus.Run]("runs")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, p := range plans {
+		all = append(all, p.Bytes())
+	}
+	for _, r := range runs {
+		all = append(all, r.Bytes())
+	}
+	return slices.DeleteFunc(all, func(text []byte) bool { return len(text) > 2000 })
+}
+
+// checkRun takes a planner's output through the machine. A call that is made is the plan's, of an allowed tool, and its arguments fit
+// the schema, by readers that share no code with the gates.
+func checkRun(t *testing.T, e *evaluation, output []byte) (called bool) {
+	w := &world{listed: []*states.ToolsListed{listed(pageKB, pageDesk)}, plan: output, result: plainResult}
+	o, err := e.subject.play(e.runner, questionRun(e.plain), w)
+	switch {
+	case err != nil || len(w.calls) > 1:
+		t.Fatalf("%q: %v, %d calls", output, err, len(w.calls))
+	case len(w.calls) == 0:
+		if o.State == string(states.Answered) {
+			t.Fatalf("%q: answered without a call", output)
+		}
+		return false
+	}
+	c := w.calls[0]
+	var args map[string]any
+	if !json.Valid(output) || !isPlanned(output, &c) || decode(c.Bytes, &args) != nil {
+		t.Fatalf("%q: the call %s is not the plan's", output, c.Bytes)
+	}
+	if !(c.Server == serverKB && c.Tool == toolFetch && fetchFits(args) || c.Server == serverDesk && c.Tool == toolSearch && searchFits(args)) {
+		t.Fatalf("%q: called %s of %s with %s", output, c.Tool, c.Server, c.Bytes)
+	}
+	return true
+}
+
+var entryID = regexp.MustCompile(`^entry-[0-9]{3}\z`)
+
+// fetchFits checks what matters most of the arguments of fetch_entry, by hand.
+func fetchFits(args map[string]any) bool {
+	for name := range args {
+		if !slices.Contains([]string{"entry_id", "lang", "version", "tags", "exact", "weight", "filter"}, name) {
+			return false
+		}
+	}
+	id, _ := args["entry_id"].(string)
+	lang, given := args["lang"]
+	return entryID.MatchString(id) && (!given || lang == "en" || lang == "de")
+}
+
+// searchFits checks the arguments of search_tickets, by hand.
+func searchFits(args map[string]any) bool {
+	query, isText := args["query"].(string)
+	limit, limited := args["limit"]
+	_, isNumber := limit.(json.Number)
+	n := utf8.RuneCountInString(query)
+	return isText && n >= 1 && n <= 80 && limited == isNumber && len(args) == 1 || limited && isNumber && len(args) == 2
+}
+
+// change changes a text by chance: a byte, a bit, a piece of another text.
+func change(random *rand.Rand, text, other []byte) []byte {
+	text = slices.Clone(text)
+	if len(text) == 0 || len(other) == 0 {
+		return other
+	}
+	i, j := random.IntN(len(text)), random.IntN(len(text))
+	switch random.IntN(6) {
+	case 0:
+		text[i] = byte(random.IntN(256))
+	case 1:
+		text[i] ^= 1 << random.IntN(8)
+	case 2:
+		text = slices.Delete(text, i, i+1)
+	case 3:
+		text = slices.Insert(text, i, text[j])
+	case 4:
+		text[i], text[j] = text[j], text[i]
+	default:
+		text = append(text[:i], other[random.IntN(len(other)):]...)
+	}
+	return text
+}
+
+// TestChangedPlans takes changed outputs of a planner through the machine.
+func TestChangedPlans(t *testing.T) {
+	e := evaluates(t, real())
+	all := plannerOutputs(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	called := 0
+	for range 3000 {
+		near := len(all) - 1 - random.IntN(100) // of a run, which is a plan for the world's tools
+		text := change(random, all[near], all[random.IntN(len(all))])
+		if checkRun(t, e, text) {
+			called++
+		}
+	}
+	if called < 10 {
+		t.Errorf("%d changed plans were called: too few to show anything", called)
+	}
+}
+
+func FuzzRun(f *testing.F) {
+	for _, text := range plannerOutputs(f) {
+		f.Add(text)
+	}
+	e, err := newEvaluation(real())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, output []byte) {
+		if strings.Count(string(output), "{") < 100 {
+			checkRun(t, e, output)
+		}
+	})
+}
