@@ -92,3 +92,18 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// good are the traces of the museum: runs of the demo, as they were recorded.
+func good(tb testing.TB) (names []string, docs [][]byte) {
+	tb.Helper()
+	names, err := filepath.Glob("testdata/good/*.json")
+	if err != nil || len(names) == 0 {
+		tb.Fatalf("testdata/good holds %d traces, %v", len(names), err)
+	}
+	for _, name := range names {
+		doc, err := os.ReadFile(name)
+		check.NoError(tb, err)
+		docs = append(docs, doc)
+	}
+	return names, docs
+}

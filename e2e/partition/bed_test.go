@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,8 +18,8 @@ import (
 	"pgfsm/traces/ledger/stores"
 )
 
-// skews are how wrong the clocks of the gateways are.
-var skews = []time.Duration{0, -7 * time.Minute, 4 * time.Minute}
+// replicas is how many gateways there are.
+const replicas = 3
 
 // A bed is a ledger with several gateways on it, and the server behind them.
 type bed struct {
@@ -69,6 +70,16 @@ func (b *bed) configure(dir, url string) {
 func agentName(i int) string    { return fmt.Sprintf("agent-%d", i) }
 func approverName(i int) string { return fmt.Sprintf("owner-%d", i) }
 
+// build builds pgfsm.
+func build(t *testing.T) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "pgfsm")
+	if out, err := exec.Command("go", "build", "-o", path, "pgfsm/cmd/pgfsm").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return path
+}
+
 // newBed makes a ledger, people with tokens, and gateways that listen.
 func newBed(t *testing.T) (*bed, *crowd) {
 	b := &bed{t: t, binary: build(t), dir: t.TempDir(), history: &history{told: make(map[string]int)}, revokeNow: make(chan struct{}, 1)}
@@ -93,8 +104,8 @@ func newBed(t *testing.T) (*bed, *crowd) {
 	check.NoError(t, err)
 	t.Cleanup(func() { store.Close() })
 	b.store, b.up.look = store, b.look
-	for i, skew := range skews {
-		g := &gateway{t: t, binary: b.binary, clock: skew, dir: filepath.Join(b.dir, fmt.Sprintf("gateway-%d", i))}
+	for i := range replicas {
+		g := &gateway{t: t, binary: b.binary, dir: filepath.Join(b.dir, fmt.Sprintf("gateway-%d", i))}
 		check.NoError(t, os.Mkdir(g.dir, 0o700))
 		b.configure(g.dir, b.db.client())
 		g.start()

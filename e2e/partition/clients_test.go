@@ -311,7 +311,6 @@ func (b *bed) command(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, b.binary, append(args, "--ledger", b.url)...)
-	cmd.Env = append(cmd.Environ(), clockVariable+"=0s")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

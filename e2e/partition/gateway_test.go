@@ -34,8 +34,7 @@ const askWithin = 4 * time.Second
 type gateway struct {
 	t       *testing.T
 	binary  string
-	dir     string // has its configuration and its log
-	clock   time.Duration
+	dir     string                    // has its configuration and its log
 	on      atomic.Pointer[listening] // nil: it does not listen
 	process *exec.Cmd
 	ended   chan struct{} // closed when the process has ended
@@ -53,7 +52,6 @@ func (g *gateway) start() {
 	log, err := os.OpenFile(filepath.Join(g.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	check.NoError(g.t, err)
 	cmd := exec.Command(g.binary, "serve", "-c", filepath.Join(g.dir, "pgfsm.yaml"), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
-	cmd.Env = append(os.Environ(), clockVariable+"="+g.clock.String())
 	cmd.Stderr, cmd.SysProcAttr = log, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	check.NoError(g.t, err)

@@ -1,11 +1,6 @@
 package statestest
 
 import (
-	"bytes"
-	"fmt"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"pgfsm/internal/canonical"
 	"pgfsm/policy"
 )
@@ -63,28 +58,4 @@ func (g *Gates) All() policy.Verdict {
 		return policy.Verdict{Reason: note}
 	}
 	return g.bundle.Typed(tool, structured)
-}
-
-// BareValidator returns the floor: the validator alone, by the same schema, on the bytes of the same arguments.
-func BareValidator() func() error {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader([]byte(InputSchema)))
-	if err != nil {
-		panic(fmt.Sprintf("statestest: %v", err))
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("mem:schema", doc); err != nil {
-		panic(fmt.Sprintf("statestest: %v", err))
-	}
-	schema := c.MustCompile("mem:schema")
-	plan, v := policy.ReadPlan([]byte(FullPlan), policy.DefaultLimits())
-	if !v.Allows() {
-		panic("statestest: " + v.Reason)
-	}
-	return func() error {
-		args, err := jsonschema.UnmarshalJSON(bytes.NewReader(plan.Args))
-		if err != nil {
-			return err
-		}
-		return schema.Validate(args)
-	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/sqlite"
 )
 
@@ -179,4 +180,25 @@ func fillWithRuns(t *testing.T, path string, n int) {
 		return err
 	})
 	t.Logf("%d runs in %v: %.0f a second", n, took, float64(n)/took.Seconds())
+}
+
+func rowsOf(r *ledger.Report) int64 {
+	return r.Entries + r.Requests + r.Blobs + r.Tokens
+}
+
+// approved holds a run and has somebody approve it.
+func (o *office) approved(by ledger.Caller) (string, error) {
+	id, err := o.run(o.holds)
+	if err != nil {
+		return id, err
+	}
+	var q ledger.Request
+	err = o.View(context.Background(), func(r ledger.Reader) (err error) {
+		q, err = r.Request(id)
+		return err
+	})
+	if err == nil {
+		_, err = o.Vote(context.Background(), ledgertest.Ballot(q, by))
+	}
+	return id, err
 }

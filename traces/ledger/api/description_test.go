@@ -138,34 +138,6 @@ func holdToDescription(t testing.TB, method, path string, r reply) {
 	}
 }
 
-// TestDescriptionCheckCanFail shows that what holds replies to the document says no.
-func TestDescriptionCheckCanFail(t *testing.T) {
-	d, err := described()
-	check.NoError(t, err)
-	asJSON := http.Header{"Content-Type": {"application/json"}}
-	for _, c := range []struct {
-		name, method, path string
-		reply              reply
-	}{
-		{"path", "GET", "/nothing", reply{200, asJSON, []byte(`{}`)}},
-		{"method", "PUT", "/pending", reply{200, asJSON, []byte(`{}`)}},
-		{"status", "GET", "/pending", reply{201, asJSON, []byte(`{}`)}},
-		{"media-type", "GET", "/pending", reply{200, http.Header{"Content-Type": {"text/html"}}, []byte(`{}`)}},
-		{"member-missing", "GET", "/pending", reply{200, asJSON, []byte(`{"schema_version":1,"requests":[]}`)}},
-		{"member-not-described", "GET", "/pending", reply{200, asJSON, []byte(`{"schema_version":1,"requests":[],"next":"","x":1}`)}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if err := d.check(c.method, c.path, c.reply); err == nil {
-				t.Error("check() = nil, want an error")
-			}
-		})
-	}
-	good := reply{200, asJSON, []byte(`{"schema_version":1,"requests":[],"next":""}`)}
-	if err := d.check("GET", "/pending", good); err != nil {
-		t.Errorf("check() = %v of a good reply", err)
-	}
-}
-
 // TestDescriptionCodes holds the document's list of codes to the handler's.
 func TestDescriptionCodes(t *testing.T) {
 	d, err := described()

@@ -1,14 +1,11 @@
 package hooks_test
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/hooks"
 	"pgfsm/traces/ledger/ledgertest"
@@ -124,32 +121,5 @@ func TestReminderIsSentAgain(t *testing.T) {
 	wantKinds(t, m, "reminder "+first.RunID, "reminder "+second.RunID, "reminder "+first.RunID)
 	if all := m.got(); all[0].ID != all[2].ID || string(all[0].Body) != string(all[2].Body) {
 		t.Errorf("the second attempt is %s %s, the first was %s %s", all[2].ID, all[2].Body, all[0].ID, all[0].Body)
-	}
-}
-
-// TestCrashAfterAReminder: a process that ends before it records that a reminder was sent leaves it to another one, under the same id.
-func TestCrashAfterAReminder(t *testing.T) {
-	d, m := newDesk(t), newMailbox(t)
-	look(t, d.sender(hook(m, hooks.Reminder)))
-	d.Hold(1)
-	look(t, d.sender(hook(m, hooks.Reminder)))
-	d.Clock.Add(45 * time.Minute)
-	dying := d.store.Open()
-	dying.Fail = ledgertest.FailAt(ledgertest.Commit, 2, errGone)
-	s, err := hooks.New(dying, hooks.Options{Hooks: []hooks.Hook{hook(m, hooks.Reminder)}, Clock: d.Clock.Now, RemindBefore: remindBefore})
-	check.NoError(t, err)
-	if err := s.Look(context.Background()); !errors.Is(err, errGone) {
-		t.Fatalf("Look() = %v, want %v", err, errGone)
-	}
-	look(t, d.sender(hook(m, hooks.Reminder)))
-	if n := len(m.got()); n != 1 {
-		t.Fatalf("%d messages within the lease", n)
-	}
-	d.Clock.Add(hooks.Lease)
-	for range 2 {
-		look(t, d.sender(hook(m, hooks.Reminder)))
-	}
-	if all := m.got(); len(all) != 2 || all[0].ID != all[1].ID {
-		t.Errorf("the messages are %q, want one twice", m.kinds())
 	}
 }
