@@ -32,7 +32,7 @@ type viewTool struct {
 }
 
 // Tools are the tools of a listing that a client may see.
-func (r *ConfiguredRunner) Tools(k *upstream.Kept, identity *policy.Identity) []gateway.Tool {
+func (r *ConfiguredRunner) Tools(k *upstream.CachedListing, identity *policy.Identity) []gateway.Tool {
 	all := r.view(k).tools
 	listed := make([]gateway.Tool, 0, len(all))
 	for _, t := range all {
@@ -43,7 +43,7 @@ func (r *ConfiguredRunner) Tools(k *upstream.Kept, identity *policy.Identity) []
 	return listed
 }
 
-func (r *ConfiguredRunner) view(k *upstream.Kept) *view {
+func (r *ConfiguredRunner) view(k *upstream.CachedListing) *view {
 	return k.View(r, func(l upstream.Listing) any { return r.newView(r.listing(l)) }).(*view)
 }
 
@@ -117,7 +117,7 @@ const minDropAge = time.Second
 
 // dropListing drops the cached listings of a server after a call was refused because the tool's definition changed: one by which the call was
 // judged, unless it is new, and older ones of other sessions.
-func (r *ConfiguredRunner) dropListing(server string, o states.Outcome, k *upstream.Kept) {
+func (r *ConfiguredRunner) dropListing(server string, o states.Outcome, k *upstream.CachedListing) {
 	switch {
 	case k == nil || o.Code != policy.CodeToolDefinitionChanged:
 	case k.Age(time.Now()) < minDropAge:

@@ -123,7 +123,7 @@ type linkPorts struct {
 	*ConfiguredRunner
 	call   *gateway.ToolCall
 	link   gateway.Link
-	cached *upstream.Kept
+	cached *upstream.CachedListing
 	memory *upstream.Memory   // that the result takes until the call is answered
 	failed *upstream.RPCError // the server answered the call with this error
 }

@@ -124,7 +124,7 @@ func TestWhatWaitsForAClientIsBounded(t *testing.T) {
 		c := r.legacy("", `{"roots":{}}`)
 		docs, mail := r.servers["docs"].link(), r.servers["mail"].link()
 		roots := func(l *playedLink, id int) {
-			l.peer.Tell(wire.Message{ID: jsontext.Value(fmt.Sprint(id)), Method: "roots/list"})
+			l.peer.OnMessage(wire.Message{ID: jsontext.Value(fmt.Sprint(id)), Method: "roots/list"})
 		}
 		for i := range serverrequest.MaxRequests {
 			roots(docs, i)

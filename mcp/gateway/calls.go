@@ -17,7 +17,7 @@ import (
 // Calls decides about tools/call and makes the calls that may be made.
 type Calls interface {
 	// Tools returns the tools of a listing that a client may see, in the server's order.
-	Tools(*upstream.Kept, *policy.Identity) []Tool
+	Tools(*upstream.CachedListing, *policy.Identity) []Tool
 	// Call takes one call through all gates and returns its answer.
 	Call(context.Context, *ToolCall) Answer
 	// Task returns the state of a task that Call answered with. CancelTask asks that the task end. The error object is nil, or answers in
@@ -37,7 +37,7 @@ type Tool struct {
 
 // A Link is the session with the server of a call.
 type Link interface {
-	Listing(ctx context.Context, maxAge time.Duration) (*upstream.Kept, error)
+	Listing(ctx context.Context, maxAge time.Duration) (*upstream.CachedListing, error)
 	Changed(number uint64) bool
 	Modern() bool // the server speaks the stateless revision
 	Call(ctx context.Context, c upstream.Call, onMessage func(wire.Message)) upstream.Returned

@@ -125,7 +125,7 @@ func TestClientsOfTheSDK(t *testing.T) {
 				t.Errorf("progress %q", got)
 			}
 			if c.want < session.Stateless {
-				r.servers["files"].link().peer.Tell(wire.Message{Method: "notifications/tools/list_changed"})
+				r.servers["files"].link().peer.OnMessage(wire.Message{Method: "notifications/tools/list_changed"})
 				within(t, "the news of other tools", changed)
 			}
 		})

@@ -154,7 +154,7 @@ func TestServersMayAskOnlyWhatIsExposed(t *testing.T) {
 						if inside {
 							on(words)
 						} else {
-							l.peer.Tell(words)
+							l.peer.OnMessage(words)
 						}
 						return upstream.Reply{Result: jsontext.Value(`{"messages":[]}`)}, nil
 					})

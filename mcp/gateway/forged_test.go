@@ -84,7 +84,7 @@ func TestClientsDoNotForgeDecisions(t *testing.T) {
 
 	c := r.legacy("docs", `{"roots":{}}`)
 	c.ask("resources/read", `{"uri":"a:b"}`)
-	docs.link().peer.Tell(wire.Message{ID: jsontext.Value(`5`), Method: "roots/list"})
+	docs.link().peer.OnMessage(wire.Message{ID: jsontext.Value(`5`), Method: "roots/list"})
 	q := c.request(string(wire.Quote(wire.TextMember([]byte(c.pushed()), "id"))), "", "")
 	q.Result = jsontext.Value(`{"roots":[],` + forged + `}`)
 	r.dispatch(context.Background(), q)

@@ -127,7 +127,7 @@ func (o offers) include(part offers) bool { return o&part != 0 }
 
 // offersTo is what the link's server offers to a client of a revision.
 func (l *link) offersTo(protocol string) offers {
-	return readOffers(l.Hello().Capabilities).exposed(l.server, l.Modern(), protocol)
+	return readOffers(l.ServerInfo().Capabilities).exposed(l.server, l.Modern(), protocol)
 }
 
 // offersTo is what a server offered to a client of a revision when last connected.

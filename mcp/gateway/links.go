@@ -20,7 +20,7 @@ const downFor = time.Second
 // A serverSession is what the gateway uses of an [upstream.Link], which implements it. Tests have servers without a transport.
 type serverSession interface {
 	Link
-	Hello() upstream.Hello
+	ServerInfo() upstream.ServerInfo
 	Done() <-chan struct{}
 	Request(ctx context.Context, method string, params []byte, on func(wire.Message)) (upstream.Reply, error)
 	Notify(ctx context.Context, method string, params []byte) error
@@ -141,7 +141,7 @@ func upstreamContext(ctx context.Context, server *server) context.Context {
 func (g *Gateway) connectLink(ctx context.Context, s *clientSession, server *server, p upstream.Peer) (*link, error) {
 	l := &link{connected: make(chan struct{}), gateway: g, server: server, session: s}
 	defer close(l.connected)
-	p.Tell = l.receive
+	p.OnMessage = l.receive
 	up, err := g.connect(ctx, server, p)
 	if err != nil {
 		if !tooManyLinks(err) && !server.changeState(func(s *serverState) { s.down = true }).down {
@@ -153,7 +153,7 @@ func (g *Gateway) connectLink(ctx context.Context, s *clientSession, server *ser
 	server.changeState(func(s *serverState) {
 		*s = serverState{
 			known:     true,
-			offers:    readOffers(up.Hello().Capabilities),
+			offers:    readOffers(up.ServerInfo().Capabilities),
 			stateless: up.Modern(),
 			unlisted:  s.unlisted,
 			leftOut:   s.leftOut,

@@ -215,7 +215,7 @@ func TestSessionsTakeTheirLinksAlong(t *testing.T) {
 	c := r.legacy("", `{"roots":{}}`)
 	c.use()
 	docs, mail := r.servers["docs"].link(), r.servers["mail"].link()
-	docs.peer.Tell(wire.Message{ID: jsontext.Value(`1`), Method: "roots/list"})
+	docs.peer.OnMessage(wire.Message{ID: jsontext.Value(`1`), Method: "roots/list"})
 	c.pushed()
 	c.session.End()
 	within(t, "the end of one link", docs.done)

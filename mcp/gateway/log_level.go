@@ -83,7 +83,7 @@ func (l *link) setSharedLevel(ctx context.Context, level severity) {
 		l.level = level
 	}
 	l.mu.Unlock()
-	if finer && readOffers(l.Hello().Capabilities).include(offersLogging) {
+	if finer && readOffers(l.ServerInfo().Capabilities).include(offersLogging) {
 		_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // if it fails, the log is coarser
 	}
 }

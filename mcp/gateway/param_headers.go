@@ -161,7 +161,7 @@ func (c *ToolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 }
 
 // listing returns the tools of the call's server.
-func (c *ToolCall) listing(ctx context.Context) (*upstream.Kept, error) {
+func (c *ToolCall) listing(ctx context.Context) (*upstream.CachedListing, error) {
 	l, err := c.connect(ctx)
 	if err != nil {
 		return nil, err

@@ -75,12 +75,12 @@ func TestWhatCannotBeRecordedDoesNotPass(t *testing.T) {
 	if l == nil {
 		t.Fatal("no link")
 	}
-	l.peer.Tell(wire.Message{ID: jsontext.Value(`5`), Method: "roots/list"})
+	l.peer.OnMessage(wire.Message{ID: jsontext.Value(`5`), Method: "roots/list"})
 	if got := within(t, "the refusal", docs.answers); !strings.HasPrefix(got, `5 error {"code":-32603`) {
 		t.Errorf("a server's request: %s", got)
 	}
 	r.refuse = false
-	l.peer.Tell(wire.Message{ID: jsontext.Value(`6`), Method: "roots/list"})
+	l.peer.OnMessage(wire.Message{ID: jsontext.Value(`6`), Method: "roots/list"})
 	ours := wire.TextMember([]byte(c.pushed()), "id")
 	r.refuse = true
 	q := c.request(`"`+ours+`"`, "", "")
@@ -180,7 +180,7 @@ func TestClientsAreAskedOnlyWhatTheyDeclare(t *testing.T) {
 			if tc.params != "" {
 				m.Params = jsontext.Value(tc.params)
 			}
-			docs.link().peer.Tell(m)
+			docs.link().peer.OnMessage(m)
 			if tc.asked {
 				if got := c.pushed(); !strings.Contains(got, `"method":"`+tc.method+`"`) {
 					t.Error(got)
@@ -207,7 +207,7 @@ func TestStatelessClientsAreNotAskedOutsideOfPendingRequests(t *testing.T) {
 	if got := within(t, "the refusal", docs.answers); !strings.HasPrefix(got, `9 error {"code":-32601,`) {
 		t.Error(got)
 	}
-	docs.link().peer.Tell(wire.Message{ID: jsontext.Value(`10`), Method: "roots/list"})
+	docs.link().peer.OnMessage(wire.Message{ID: jsontext.Value(`10`), Method: "roots/list"})
 	if got := within(t, "the refusal between requests", docs.answers); !strings.HasPrefix(got, `10 error {"code":-32601,`) {
 		t.Error(got)
 	}
@@ -229,7 +229,7 @@ func TestProgressOfClientsFindsItsServer(t *testing.T) {
 	r := newRig(t, "docs mail", nil)
 	c := r.legacy("", `{"sampling":{}}`)
 	for _, s := range []string{"docs", "mail"} {
-		r.servers[s].link().peer.Tell(wire.Message{ID: jsontext.Value(`1`), Method: "sampling/createMessage", Params: jsontext.Value(`{"_meta":{"progressToken":"same","k":1}}`)})
+		r.servers[s].link().peer.OnMessage(wire.Message{ID: jsontext.Value(`1`), Method: "sampling/createMessage", Params: jsontext.Value(`{"_meta":{"progressToken":"same","k":1}}`)})
 		if got := c.pushed(); !strings.Contains(got, `"_meta":{"progressToken":"pgfsm-`) || !strings.Contains(got, `"k":1`) {
 			t.Error(got)
 		}
@@ -562,7 +562,7 @@ func TestProgressThatIsNotExposed(t *testing.T) {
 	if diff := cmp.Diff([]string{`{"name":"p","_meta":{"k":1.0}}`}, docs.received("prompts/get")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	docs.link().peer.Tell(wire.Message{ID: jsontext.Value(`1`), Method: "sampling/createMessage", Params: jsontext.Value(`{"_meta":{"progressToken":5}}`)})
+	docs.link().peer.OnMessage(wire.Message{ID: jsontext.Value(`1`), Method: "sampling/createMessage", Params: jsontext.Value(`{"_meta":{"progressToken":5}}`)})
 	c.pushed()
 	r.dispatch(context.Background(), c.request("", "notifications/progress", `{"progressToken":"pgfsm-1","progress":1}`))
 	if n := len(docs.notes); n > 0 {

@@ -165,7 +165,7 @@ func TestReplaceNotifies(t *testing.T) {
 				t.Errorf("%s: the subscription got %q, want %q", tt.name, got, noteTools)
 			}
 		}
-		r.servers["docs"].link().peer.Tell(wire.Message{Method: noteTools})
+		r.servers["docs"].link().peer.OnMessage(wire.Message{Method: noteTools})
 		synctest.Wait()
 		if got := told(subscriber.received()); got != noteTools+" " {
 			t.Errorf("the subscription got %q of the server's new link, want %q", got, noteTools)

@@ -57,12 +57,12 @@ type playedLink struct {
 	retired atomic.Bool
 	done    chan struct{}
 	once    sync.Once
-	kept    *upstream.Kept
+	kept    *upstream.CachedListing
 	made    uint64
 }
 
-func (l *playedLink) Hello() upstream.Hello {
-	h := upstream.Hello{Protocol: "2025-11-25", Capabilities: jsontext.Value(l.caps), Server: upstream.Info{Name: "upstream", Version: "9"}}
+func (l *playedLink) ServerInfo() upstream.ServerInfo {
+	h := upstream.ServerInfo{Protocol: "2025-11-25", Capabilities: jsontext.Value(l.caps), Server: upstream.Info{Name: "upstream", Version: "9"}}
 	if l.modern {
 		h.Protocol = session.Stateless
 	}
@@ -128,7 +128,7 @@ func (l *playedLink) Answer(_ context.Context, id, result, failed jsontext.Value
 	return nil
 }
 
-func (l *playedLink) Listing(context.Context, time.Duration) (*upstream.Kept, error) {
+func (l *playedLink) Listing(context.Context, time.Duration) (*upstream.CachedListing, error) {
 	l.played.mu.Lock()
 	defer l.played.mu.Unlock()
 	if l.unlisted != nil {
@@ -137,7 +137,7 @@ func (l *playedLink) Listing(context.Context, time.Duration) (*upstream.Kept, er
 	if l.kept == nil || l.made != l.changes {
 		l.made = l.changes
 		page := `{"tools":[` + strings.Join(l.tools, ",") + `]}`
-		l.kept = &upstream.Kept{
+		l.kept = &upstream.CachedListing{
 			Listing: upstream.Listing{Number: l.made + 1, Server: l.name, Status: upstream.StatusUp, Pages: [][]byte{[]byte(page)}},
 			At:      time.Now(),
 		}
@@ -190,7 +190,7 @@ type judge struct {
 	tasks  map[string]jsontext.Value // by identity and id
 }
 
-func (j *judge) Tools(kept *upstream.Kept, identity *policy.Identity) (tools []Tool) {
+func (j *judge) Tools(kept *upstream.CachedListing, identity *policy.Identity) (tools []Tool) {
 	for _, page := range kept.Pages {
 		wire.Each(page, func(p wire.Piece) {
 			wire.Items(p.Value, func(raw jsontext.Value, _ int) {

@@ -66,7 +66,7 @@ func TestASharedServerAsksNobody(t *testing.T) {
 	ann := r.as("ann")
 	ann.use()
 	for i, method := range []string{"sampling/createMessage", "elicitation/create", "roots/list"} {
-		docs.link().peer.Tell(wire.Message{ID: jsontext.Value(fmt.Sprint(i)), Method: method, Params: jsontext.Value(`{}`)})
+		docs.link().peer.OnMessage(wire.Message{ID: jsontext.Value(fmt.Sprint(i)), Method: method, Params: jsontext.Value(`{}`)})
 		if got := within(t, "the refusal of "+method, docs.answers); !strings.Contains(got, `"code":-32601`) {
 			t.Errorf("%s was answered with %s", method, got)
 		}
@@ -85,9 +85,9 @@ func TestNotificationsOfASharedServer(t *testing.T) {
 		c.use()
 	}
 	l := r.servers["docs"].links[0]
-	l.peer.Tell(wire.Message{Method: "notifications/message", Params: jsontext.Value(`{"level":"error","data":1}`)})
-	l.peer.Tell(wire.Message{Method: noteUpdated, Params: jsontext.Value(`{"uri":"a:1"}`)})
-	l.peer.Tell(wire.Message{Method: noteTools})
+	l.peer.OnMessage(wire.Message{Method: "notifications/message", Params: jsontext.Value(`{"level":"error","data":1}`)})
+	l.peer.OnMessage(wire.Message{Method: noteUpdated, Params: jsontext.Value(`{"uri":"a:1"}`)})
+	l.peer.OnMessage(wire.Message{Method: noteTools})
 	for _, c := range []*client{a, b} {
 		if got := c.waiting(); len(got) != 1 || !strings.Contains(got[0], noteTools) {
 			t.Errorf("a client of the identity was told %q", got)
@@ -102,7 +102,7 @@ func TestNotificationsOfASharedServer(t *testing.T) {
 		t.Errorf("after a new link, the client that uses it was told %q", got)
 	}
 	b.session.End()
-	r.servers["docs"].link().peer.Tell(wire.Message{Method: noteTools})
+	r.servers["docs"].link().peer.OnMessage(wire.Message{Method: noteTools})
 	if got := a.waiting(); len(got) != 1 {
 		t.Errorf("after the end of the other client, the client was told %q", got)
 	}
@@ -222,7 +222,7 @@ func TestProcessesEndWhenNobodyUsesThem(t *testing.T) {
 		t.Errorf("%d links, want %d: a subscription alone starts no process", len(docs.links), before+1)
 	}
 	for told := false; !told; {
-		docs.link().peer.Tell(wire.Message{Method: noteTools})
+		docs.link().peer.OnMessage(wire.Message{Method: noteTools})
 		select {
 		case got := <-m.out:
 			told = strings.Contains(got, noteTools)

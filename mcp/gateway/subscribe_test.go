@@ -103,9 +103,9 @@ func TestChangedListsOfServersWithSessions(t *testing.T) {
 	if got := within(t, "the acknowledgement", c.out); !strings.Contains(got, `"notifications":{"toolsListChanged":true,"promptsListChanged":true}}`) {
 		t.Error(got)
 	}
-	docs.link().peer.Tell(wire.Message{Method: noteUpdated, Params: jsontext.Value(`{"uri":"a:1"}`)})
+	docs.link().peer.OnMessage(wire.Message{Method: noteUpdated, Params: jsontext.Value(`{"uri":"a:1"}`)})
 	for _, method := range []string{notePrompts, noteTools} {
-		docs.link().peer.Tell(wire.Message{Method: method})
+		docs.link().peer.OnMessage(wire.Message{Method: method})
 		if got := within(t, method, c.out); !strings.Contains(got, method) {
 			t.Error(got)
 		}
@@ -184,7 +184,7 @@ func TestSubscriptionsFindANewLink(t *testing.T) {
 		if len(docs.links) != 2 {
 			t.Fatalf("there were %d links", len(docs.links))
 		}
-		docs.link().peer.Tell(wire.Message{Method: noteTools})
+		docs.link().peer.OnMessage(wire.Message{Method: noteTools})
 		if got := <-c.out; !strings.Contains(got, noteTools) {
 			t.Error(got)
 		}

@@ -57,8 +57,8 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 }
 
 // toolListings asks servers for their tools, concurrently. The listing of a failing server is nil. The error object is that of [noRoom].
-func (g *Gateway) toolListings(ctx context.Context, q *request, servers []*server) ([]*upstream.Kept, jsontext.Value) {
-	listings, errs := make([]*upstream.Kept, len(servers)), make([]error, len(servers))
+func (g *Gateway) toolListings(ctx context.Context, q *request, servers []*server) ([]*upstream.CachedListing, jsontext.Value) {
+	listings, errs := make([]*upstream.CachedListing, len(servers)), make([]error, len(servers))
 	var wg sync.WaitGroup
 	for i, s := range servers {
 		wg.Go(func() {
@@ -103,7 +103,7 @@ func (g *Gateway) logUnlisted(ctx context.Context, server *server, err error) {
 }
 
 // joinedTools are tools of one server in the list of all servers, under their joined names. What is left out is logged once for each listing.
-func (g *Gateway) joinedTools(q *request, server *server, listing *upstream.Kept, shown []Tool) (tools []jsontext.Value) {
+func (g *Gateway) joinedTools(q *request, server *server, listing *upstream.CachedListing, shown []Tool) (tools []jsontext.Value) {
 	var leftOut []string
 	for _, t := range shown {
 		name := policy.JoinedName(server.Name, t.Name)

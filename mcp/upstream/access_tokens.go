@@ -132,7 +132,7 @@ func (a *accessTokens) get(ctx context.Context) (string, *fault) {
 		f, _ := r.Err.(*fault)
 		return r.Val.(string), f
 	case <-ctx.Done():
-		return "", a.fault(overCode(ctx), errNoAnswer)
+		return "", a.fault(contextCode(ctx), errNoAnswer)
 	}
 }
 

@@ -48,7 +48,7 @@ func TestServersLearnCapabilitiesOfClientsOfTheirKind(t *testing.T) {
 			t.Cleanup(h.Close)
 			u := upstreams(t, Limits{}, Server{Name: "asks", Type: TypeHTTP, URL: h.URL})
 
-			l := linked(t, u, "asks", Peer{Owner: "ann", Protocol: tt.client, Capabilities: []byte(can), Tell: func(wire.Message) {}})
+			l := linked(t, u, "asks", Peer{Owner: "ann", Protocol: tt.client, Capabilities: []byte(can), OnMessage: func(wire.Message) {}})
 			if l.Modern() != tt.stateless || declared != tt.want {
 				t.Errorf("the server, of a stateless revision: %t, learned the capabilities %s, want %t and %s", l.Modern(), declared, tt.stateless, tt.want)
 			}

@@ -13,7 +13,7 @@
 // pgfsm run, pgfsm tools and approved calls use these methods: the runs of one identity share one session with each server. The gateway
 // opens the sessions of its clients:
 //
-//	l, err := u.Link(ctx, "docs", upstream.Peer{Owner: "ann", Protocol: "2025-11-25", Capabilities: caps, Tell: tell})
+//	l, err := u.Link(ctx, "docs", upstream.Peer{Owner: "ann", Protocol: "2025-11-25", Capabilities: caps, OnMessage: tell})
 //	defer l.Release()
 //	kept, err := l.Listing(ctx, time.Minute)                   // the server's tools, at most a minute old
 //	reply, err := l.Request(ctx, "resources/read", params, on) // any request but a call

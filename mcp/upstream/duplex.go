@@ -40,7 +40,7 @@ func (d *duplex) ask(ctx context.Context, q *query) outcome {
 		close(q.gone)
 	}()
 	if f := d.send(ctx, q.frame, q.permit); f != nil {
-		return broken(f)
+		return failedWith(f)
 	}
 	for {
 		select {
@@ -52,10 +52,10 @@ func (d *duplex) ask(ctx context.Context, q *query) outcome {
 				close(h.taken)
 			}
 			if ctx.Err() == nil {
-				d.l.pass(h.Message, q)
+				d.l.deliver(h.Message, q)
 			}
 		case <-ctx.Done():
-			return broken(&fault{code: overCode(ctx), reason: errNoAnswer})
+			return failedWith(&fault{code: contextCode(ctx), reason: errNoAnswer})
 		case <-d.l.ctx.Done():
 			return d.rest(q)
 		}
@@ -71,7 +71,7 @@ func (d *duplex) rest(q *query) outcome {
 				return outcome{incoming: h}
 			}
 		default:
-			return broken(d.l.fault())
+			return failedWith(d.l.fault())
 		}
 	}
 }
@@ -88,7 +88,7 @@ func (d *duplex) receive(doc []byte) *fault {
 		return d.answer(h)
 	}
 	q := d.owner(h.Message)
-	m, pass, f := d.l.accept(h, q)
+	m, pass, f := d.l.filterMessage(h, q)
 	switch {
 	case f != nil || !pass:
 	case q != nil && len(doc) > largeMessage:
@@ -102,7 +102,7 @@ func (d *duplex) receive(doc []byte) *fault {
 	case q != nil:
 		d.deliver(q, incoming{Message: m})
 	default:
-		d.l.pass(m, nil)
+		d.l.deliver(m, nil)
 	}
 	return f
 }

@@ -74,16 +74,16 @@ func (h *httpConn) events(ctx context.Context, events *eventReader, q *query) (o
 		case isTooLong(err):
 			return h.tooLarge(), false
 		case errors.Is(err, io.EOF) && h.l.ctx.Err() == nil && ctx.Err() == nil:
-			return broken(&fault{code: CodeUnreachable, reason: "its event stream ended without an answer"}), true
+			return failedWith(&fault{code: CodeUnreachable, reason: "its event stream ended without an answer"}), true
 		case err != nil:
-			return broken(h.transportFault(ctx, err)), h.l.ctx.Err() == nil && ctx.Err() == nil
+			return failedWith(h.transportFault(ctx, err)), h.l.ctx.Err() == nil && ctx.Err() == nil
 		case f != nil:
-			return broken(f), false
+			return failedWith(f), false
 		case a.Method == "":
 			return outcome{incoming: a, fault: h.checkAnswer(a, q)}, false
 		}
-		if f := h.l.take(ctx, a, q); f != nil {
-			return broken(f), false
+		if f := h.l.handleMessage(ctx, a, q); f != nil {
+			return failedWith(f), false
 		}
 	}
 }
@@ -152,7 +152,7 @@ func (h *httpConn) drain(events *eventReader, cut, rest func()) {
 		if a.Method == "" {
 			continue // a second answer is ignored
 		}
-		if h.l.take(h.l.ctx, a, nil) != nil {
+		if h.l.handleMessage(h.l.ctx, a, nil) != nil {
 			return
 		}
 	}
@@ -170,7 +170,7 @@ func (h *httpConn) openStream() {
 	if time.Since(begun) > mostResumeWait {
 		h.reopen = resumeWait
 	}
-	time.AfterFunc(h.reopen, h.l.listen)
+	time.AfterFunc(h.reopen, h.l.openStream)
 	h.reopen = min(2*h.reopen, mostResumeWait)
 }
 
@@ -198,7 +198,7 @@ func (h *httpConn) follow() (again bool) {
 		a, f, err := h.event(events)
 		switch {
 		case isTooLong(err):
-			h.l.over(h.cut(err))
+			h.l.endWith(h.cut(err))
 			return false
 		case err != nil:
 			return true
@@ -208,7 +208,7 @@ func (h *httpConn) follow() (again bool) {
 			h.l.fail(CodeProtocol, "it answered a request on a stream that is not for answers")
 			return false
 		}
-		if h.l.take(h.l.ctx, a, nil) != nil {
+		if h.l.handleMessage(h.l.ctx, a, nil) != nil {
 			return false
 		}
 	}

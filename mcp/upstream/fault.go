@@ -57,11 +57,11 @@ func (f *fault) Error() string { return f.code + ": " + f.reason }
 
 // fail ends the link, unless it has ended already, and returns the fault that ended it.
 func (l *Link) fail(code, format string, args ...any) *fault {
-	return l.over(&fault{code: code, reason: fmt.Sprintf(format, args...)})
+	return l.endWith(&fault{code: code, reason: fmt.Sprintf(format, args...)})
 }
 
-// over is fail for a fault. It does not change f, which may be the fault that ended the link.
-func (l *Link) over(f *fault) *fault {
+// endWith is fail for a fault. It does not change f, which may be the fault that ended the link.
+func (l *Link) endWith(f *fault) *fault {
 	last := &fault{code: f.code, reason: presentable(f.reason, l.secrets), lost: f.lost, calls: int(l.calls.Load())}
 	l.faultMu.Lock()
 	if l.first == nil || l.first.lost && !f.lost {
@@ -73,8 +73,8 @@ func (l *Link) over(f *fault) *fault {
 	return f
 }
 
-// late is the fault of a server that did not do what within the time of ctx. A child may still download its program, and say so.
-func (l *Link) late(ctx context.Context, what string) *fault {
+// timeoutFault is the fault of a server that did not do what within the time of ctx. A child may still download its program, and say so.
+func (l *Link) timeoutFault(ctx context.Context, what string) *fault {
 	within := "the time allowed"
 	if errors.Is(context.Cause(ctx), errConnectTimeout) {
 		within = fmt.Sprintf("connect_timeout (%s)", l.up.server.ConnectTimeout)

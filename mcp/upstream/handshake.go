@@ -36,8 +36,8 @@ type greeting struct {
 
 var greeted = greeting{}
 
-// greet makes the handshake of the peer's kind of revision or, if the server refuses it, of the other.
-func (l *Link) greet(ctx context.Context) *fault {
+// handshake makes the handshake of the peer's kind of revision or, if the server refuses it, of the other.
+func (l *Link) handshake(ctx context.Context) *fault {
 	handshakes := []struct {
 		greet func(context.Context) greeting
 		era   int32 // of a server that answers only this handshake
@@ -73,7 +73,7 @@ func (l *Link) greet(ctx context.Context) *fault {
 		if handshakes[0].era == eraLegacy {
 			f = first.fault
 		}
-		return l.over(f)
+		return l.endWith(f)
 	}
 	return second.fault
 }
@@ -86,8 +86,8 @@ func (l *Link) clientInfo() []byte {
 	return b.Done()
 }
 
-// handshake sends a request of the handshake.
-func (l *Link) handshake(ctx context.Context, method string, params []byte) (jsontext.Value, greeting) {
+// sendHandshake sends a request of the handshake.
+func (l *Link) sendHandshake(ctx context.Context, method string, params []byte) (jsontext.Value, greeting) {
 	id := l.up.ids.Add(1)
 	o := l.ask(ctx, &query{id: id, method: method, frame: wire.Call(nil, fmt.Append(nil, id), method, params)})
 	switch {
@@ -120,7 +120,7 @@ func (l *Link) initialize(ctx context.Context) greeting {
 	params.Add("protocolVersion", wire.Quote(version))
 	params.Add("capabilities", l.declaredCapabilities(version))
 	params.Add("clientInfo", l.clientInfo())
-	result, g := l.handshake(ctx, methodInitialize, params.Done())
+	result, g := l.sendHandshake(ctx, methodInitialize, params.Done())
 	if g.fault != nil {
 		return g
 	}
@@ -135,7 +135,7 @@ func (l *Link) initialize(ctx context.Context) greeting {
 	}
 	l.settle(s, false)
 	if f := l.conn.tell(ctx, wire.Call(nil, nil, noteInitialized, nil)); f != nil {
-		return greeting{fault: l.over(f)}
+		return greeting{fault: l.endWith(f)}
 	}
 	return greeted
 }
@@ -145,9 +145,9 @@ func (l *Link) discover(ctx context.Context) greeting {
 	own, params := l.requestMeta(statelessProtocol), wire.Object(nil)
 	params.Add("_meta", own.Done())
 	ask := params.Done()
-	result, g := l.handshake(ctx, methodDiscover, ask)
+	result, g := l.sendHandshake(ctx, methodDiscover, ask)
 	if g.speaks { // several server versions may share one address: ask once more before trying the other handshake
-		result, g = l.handshake(ctx, methodDiscover, ask)
+		result, g = l.sendHandshake(ctx, methodDiscover, ask)
 	}
 	if g.fault != nil {
 		return g
@@ -172,7 +172,7 @@ func speaksStateless(failed *RPCError) bool {
 	if failed.Code != wire.UnsupportedVersion {
 		return false
 	}
-	supported, err := texts(wire.Member(failed.Data, "supported"))
+	supported, err := readTexts(wire.Member(failed.Data, "supported"))
 	return err == nil && slices.Contains(supported, statelessProtocol)
 }
 
@@ -211,7 +211,7 @@ func readWelcome(result []byte) (s serverHello, err error) {
 		}
 	}
 	if err == nil && versions != nil {
-		s.versions, err = texts(versions)
+		s.versions, err = readTexts(versions)
 	}
 	if s.info == nil {
 		s.info = wire.Member(meta, sdk.MetaKeyServerInfo)
@@ -219,8 +219,8 @@ func readWelcome(result []byte) (s serverHello, err error) {
 	return s, err
 }
 
-// texts reads an array of strings.
-func texts(value jsontext.Value) (out []string, err error) {
+// readTexts reads an array of strings.
+func readTexts(value jsontext.Value) (out []string, err error) {
 	isArray := wire.Items(value, func(item jsontext.Value, _ int) {
 		s, notText := wire.Text(item)
 		if notText != nil {
@@ -244,7 +244,7 @@ func (l *Link) settle(s serverHello, modern bool) {
 	if modern {
 		l.ownMeta = l.requestMeta(s.protocol)
 	}
-	l.announced()
+	l.readAnnouncements()
 	if h, ok := l.conn.(*httpConn); ok {
 		h.settle()
 	}

@@ -150,7 +150,7 @@ func (h *httpConn) exchange(caller, ctx context.Context, method string, target *
 		case f != nil && ctx.Err() != nil:
 			return nil, h.transportFault(caller, ctx.Err())
 		case f == nil && frame != nil:
-			f = h.l.leave(frame, p)
+			f = h.l.authorizeSend(frame, p)
 		}
 		if f != nil {
 			return nil, f
@@ -173,7 +173,7 @@ func (h *httpConn) ask(ctx context.Context, q *query) outcome {
 	resp, f := h.exchange(ctx, span.ctx, http.MethodPost, h.target.origin, h.header(q), q.frame, q.permit)
 	if f != nil {
 		span.release()
-		return broken(f)
+		return failedWith(f)
 	}
 	if q.method == methodInitialize {
 		h.session = resp.Header.Get(sessionHeader)
@@ -215,7 +215,7 @@ func mediaType(content string) string {
 // request, or the status.
 func (h *httpConn) refused(resp *http.Response, q *query) outcome {
 	if f := h.l.lost(resp.StatusCode); f != nil {
-		return broken(f)
+		return failedWith(f)
 	}
 	content, err := io.ReadAll(io.LimitReader(resp.Body, maxHTTPError))
 	if err == nil {
@@ -223,7 +223,7 @@ func (h *httpConn) refused(resp *http.Response, q *query) outcome {
 			return outcome{incoming: a, status: resp.StatusCode}
 		}
 	}
-	return broken(h.statusFault(resp.StatusCode))
+	return failedWith(h.statusFault(resp.StatusCode))
 }
 
 func (h *httpConn) statusFault(status int) *fault {
@@ -237,7 +237,7 @@ func (h *httpConn) whole(caller, ctx context.Context, resp *http.Response, q *qu
 	case isTooLong(err):
 		return h.tooLarge()
 	case err != nil:
-		return broken(h.transportFault(caller, err))
+		return failedWith(h.transportFault(caller, err))
 	}
 	a, f := h.l.read(doc)
 	if f == nil {
@@ -323,11 +323,11 @@ func (h *httpConn) transportFault(ctx context.Context, err error) *fault {
 		return f
 	}
 	if ctx.Err() != nil {
-		return &fault{code: overCode(ctx), reason: errNoAnswer}
+		return &fault{code: contextCode(ctx), reason: errNoAnswer}
 	}
 	var f *fault
 	if errors.As(err, &f) { // see httpTarget.local
-		return h.l.over(f)
+		return h.l.endWith(f)
 	}
 	var u *url.Error
 	if errors.As(err, &u) {

@@ -104,7 +104,7 @@ func (s *rawServer) exchanging(t *testing.T) (*transport, *rawRequest) {
 	r := newHTTPTarget(Server{URL: "http://" + s.addr})
 	tr := r.transport()
 	t.Cleanup(tr.CloseIdleConnections)
-	return tr, &rawRequest{target: r.origin, header: http.Header{}, frame: []byte("x"), permit: arm([]byte("x"), 0)}
+	return tr, &rawRequest{target: r.origin, header: http.Header{}, frame: []byte("x"), permit: newPermit([]byte("x"), 0)}
 }
 
 // A permit is touched before a byte of the call may be on the wire, and not before.

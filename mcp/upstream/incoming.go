@@ -44,17 +44,17 @@ type outcome struct {
 	large  bool // the answer is over the size limit
 }
 
-func broken(f *fault) outcome { return outcome{fault: f, status: f.status} }
+func failedWith(f *fault) outcome { return outcome{fault: f, status: f.status} }
 
-// accept reads a request or notification of the server that came with q, or with no request. Pass reports whether it goes on to the query
+// filterMessage reads a request or notification of the server that came with q, or with no request. pass reports whether it goes on to the query
 // or the peer. A fault has ended the link.
-func (l *Link) accept(h incoming, q *query) (m wire.Message, pass bool, f *fault) {
+func (l *Link) filterMessage(h incoming, q *query) (m wire.Message, pass bool, f *fault) {
 	if l.countUnasked(l.u.limits.Unasked) != nil {
 		return m, false, l.fault()
 	}
 	switch {
 	case h.Method == noteToolsChanged:
-		l.changed()
+		l.invalidateListings()
 	case h.Method == noteCancelled && h.ID == nil && !h.unfit:
 		l.requests.withdraw(wire.Member(h.Params, "requestId"))
 	}
@@ -72,8 +72,8 @@ func (l *Link) accept(h incoming, q *query) (m wire.Message, pass bool, f *fault
 	case h.unfit:
 		f = l.refuse(h.ID, wire.InvalidRequest, "it is not a request")
 	case h.Method == methodPing:
-		f = l.later(wire.Response(nil, h.ID, []byte("{}")))
-	case l.peer.Tell == nil && (q == nil || q.on == nil):
+		f = l.enqueue(wire.Response(nil, h.ID, []byte("{}")))
+	case l.peer.OnMessage == nil && (q == nil || q.on == nil):
 		f = l.refuse(h.ID, wire.MethodNotFound, "it is not supported")
 	case !l.requests.note(h.ID, q):
 		f = l.fail(CodeProtocol, "it has more than %d requests that wait for an answer, or two with one id", maxOwed)
@@ -88,24 +88,24 @@ func repeatable(id jsontext.Value) bool {
 	return len(id) <= wire.MaxID && (id.Kind() == '"' || id.Kind() == '0')
 }
 
-// pass delivers a message to the query, in the query's goroutine, or else to the peer.
-func (l *Link) pass(m wire.Message, q *query) {
+// deliver delivers a message to the query, in the query's goroutine, or else to the peer.
+func (l *Link) deliver(m wire.Message, q *query) {
 	switch {
 	case q != nil && q.on != nil:
 		q.on(m)
-	case l.peer.Tell != nil:
-		l.peer.Tell(m)
+	case l.peer.OnMessage != nil:
+		l.peer.OnMessage(m)
 	}
 	if m.ID != nil {
 		l.requests.hold(m.ID)
 	}
 }
 
-// take accepts a message and delivers it, unless ctx has ended: many messages may wait then, and the receiver may block.
-func (l *Link) take(ctx context.Context, h incoming, q *query) *fault {
-	m, pass, f := l.accept(h, q)
+// handleMessage accepts a message and delivers it, unless ctx has ended: many messages may wait then, and the receiver may block.
+func (l *Link) handleMessage(ctx context.Context, h incoming, q *query) *fault {
+	m, pass, f := l.filterMessage(h, q)
 	if pass && ctx.Err() == nil {
-		l.pass(m, q)
+		l.deliver(m, q)
 	}
 	return f
 }
@@ -147,11 +147,11 @@ func owner(m wire.Message) int64 {
 
 // refuse answers a request of the server with an error.
 func (l *Link) refuse(id jsontext.Value, code int64, message string) *fault {
-	return l.later(wire.Failure(nil, id, wire.ErrorObject(code, message, nil)))
+	return l.enqueue(wire.Failure(nil, id, wire.ErrorObject(code, message, nil)))
 }
 
-// later queues a message to the server, so that the reading goroutine never blocks on writing. Messages are sent in order.
-func (l *Link) later(frame []byte) *fault {
+// enqueue queues a message to the server, so that the reading goroutine never blocks on writing. Messages are sent in order.
+func (l *Link) enqueue(frame []byte) *fault {
 	o := &l.outbox
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -159,7 +159,7 @@ func (l *Link) later(frame []byte) *fault {
 		return l.fail(CodeProtocol, "it has more than %d requests that it takes no answer to", maxOwed)
 	}
 	o.frames = append(o.frames, frame)
-	if o.idle == nil && l.tasks.run(l.empty) {
+	if o.idle == nil && l.tasks.run(l.sendQueued) {
 		o.idle = make(chan struct{})
 	}
 	return nil
@@ -182,8 +182,8 @@ type outbox struct {
 	idle   chan struct{} // closed when all are sent; nil: nobody is sending
 }
 
-// empty sends the messages of the outbox.
-func (l *Link) empty() {
+// sendQueued sends the messages of the outbox.
+func (l *Link) sendQueued() {
 	o := &l.outbox
 	for {
 		o.mu.Lock()

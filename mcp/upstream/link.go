@@ -20,13 +20,13 @@ type Peer struct {
 	// Capabilities are the client capabilities that the link declares to the server, a JSON object. Nil: none. A server of a revision with
 	// sessions does not learn of those of a stateless client, nor the reverse: it would ask in a way that the client does not know.
 	Capabilities jsontext.Value
-	// Tell takes the server's messages that belong to no request under way, in order: notifications, and requests, which want
+	// OnMessage takes the server's messages that belong to no request under way, in order: notifications, and requests, which want
 	// [Link.Answer]. It must not block. Nil: notifications are dropped, requests refused.
-	Tell func(wire.Message)
+	OnMessage func(wire.Message)
 }
 
-// A Hello is what the server declares in the handshake. Nothing in it is verified.
-type Hello struct {
+// ServerInfo is what the server declares in the handshake. Nothing in it is verified.
+type ServerInfo struct {
 	Protocol     string         // the revision in force
 	Capabilities jsontext.Value // the server's, raw; an object
 	Server       Info           // printable, bounded, without secrets
@@ -38,8 +38,8 @@ type Reply struct {
 	Error  jsontext.Value // the error object, byte for byte as received
 }
 
-// A Kept listing is the last listing of a link, and its time. It is immutable, and the same pointer until the server is asked again.
-type Kept struct {
+// A CachedListing is the last listing of a link, and its time. It is immutable, and the same pointer until the server is asked again.
+type CachedListing struct {
 	Listing
 	At time.Time // when the answer was complete
 
@@ -51,7 +51,7 @@ type Kept struct {
 type viewed struct{ reader, view any }
 
 // View returns what read makes of the listing. It is computed once for a reader; only that of the last reader is kept.
-func (k *Kept) View(reader any, read func(Listing) any) any {
+func (k *CachedListing) View(reader any, read func(Listing) any) any {
 	if v := k.view.Load(); v != nil && v.reader == reader {
 		return v.view
 	}
@@ -66,7 +66,7 @@ func (k *Kept) View(reader any, read func(Listing) any) any {
 }
 
 // Age is how old the listing is at a moment.
-func (k *Kept) Age(now time.Time) time.Duration { return max(0, now.Sub(k.At)) }
+func (k *CachedListing) Age(now time.Time) time.Duration { return max(0, now.Sub(k.At)) }
 
 // A LinkError is why a link could not be opened, or has ended, or why a request has no answer. The codes are those of [Listing], and
 // [CodeLinks].
@@ -105,7 +105,7 @@ type Link struct {
 	since atomic.Uint64 // listings up to this moment are out of date
 
 	conn      conn
-	hello     Hello
+	hello     ServerInfo
 	modern    bool
 	ownMeta   wire.Object   // of a modern link: see requestMeta
 	listens   bool          // the server declares that it announces changes of its tools
@@ -114,7 +114,7 @@ type Link struct {
 	asks      bool          // the server may send questions to the peer on that stream, also during a call
 	opened    chan struct{} // closed by setOpened: the server has answered the request for that stream, with whatever status
 	setOpened func()
-	kept      atomic.Pointer[Kept]
+	kept      atomic.Pointer[CachedListing]
 	listing   chan struct{} // held while the tools are listed
 
 	requests serverRequests
@@ -158,13 +158,13 @@ func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, err
 func (u *Upstreams) link(ctx context.Context, up *upstream, p Peer) (*Link, error) {
 	l := newLink(u, up, p)
 	if f := u.admit(ctx, l); f != nil {
-		l.over(f)
+		l.endWith(f)
 		l.finish() // closeLinks may wait for it
 		return nil, f.linkError()
 	}
-	defer context.AfterFunc(u.ctx, func() { l.over(&fault{code: CodeClosed, reason: errClosed.Error()}) })()
+	defer context.AfterFunc(u.ctx, func() { l.endWith(&fault{code: CodeClosed, reason: errClosed.Error()}) })()
 	stop := context.AfterFunc(ctx, func() {
-		l.fail(overCode(ctx), errNoAnswer)
+		l.fail(contextCode(ctx), errNoAnswer)
 	})
 	f := l.open(ctx)
 	stop()
@@ -172,10 +172,10 @@ func (u *Upstreams) link(ctx context.Context, up *upstream, p Peer) (*Link, erro
 		f = l.fault()
 	}
 	if f != nil {
-		l.over(f)
+		l.endWith(f)
 		l.finish()
 		if f = l.fault(); f.code == CodeTimeout && ctx.Err() != nil {
-			f = l.late(ctx, "connect and answer the handshake")
+			f = l.timeoutFault(ctx, "connect and answer the handshake")
 		}
 		return nil, f.linkError()
 	}
@@ -193,7 +193,7 @@ func newLink(u *Upstreams, up *upstream, p Peer) *Link {
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.setOpened = sync.OnceFunc(func() { close(l.opened) })
-	l.changed() // listings of earlier sessions do not count
+	l.invalidateListings() // listings of earlier sessions do not count
 	return l
 }
 
@@ -210,11 +210,11 @@ func (l *Link) open(ctx context.Context) (f *fault) {
 	if f != nil {
 		return f
 	}
-	return l.greet(ctx)
+	return l.handshake(ctx)
 }
 
-// Hello is what the server declared in the handshake.
-func (l *Link) Hello() Hello { return l.hello }
+// ServerInfo is what the server declared in the handshake.
+func (l *Link) ServerInfo() ServerInfo { return l.hello }
 
 // Modern reports whether the revision in force is one without sessions: 2026-07-28 or later.
 func (l *Link) Modern() bool { return l.modern }
@@ -235,7 +235,7 @@ func (l *Link) Err() error {
 func (l *Link) Close() {
 	l.polite.Store(true)
 	l.flush() // else a server may never learn that a request was cancelled
-	l.over(&fault{code: CodeClosed, reason: errLinkClosed})
+	l.endWith(&fault{code: CodeClosed, reason: errLinkClosed})
 	<-l.finished
 }
 

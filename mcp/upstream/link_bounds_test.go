@@ -76,14 +76,14 @@ func TestUnaskedMessagesAreBounded(t *testing.T) {
 
 // A server may have maxOwed requests that wait for our answer, and not one more; answered ones make room.
 func TestRequestsThatWaitOnALinkAreBounded(t *testing.T) {
-	l := &Link{u: &Upstreams{limits: Limits{Unasked: 10 * maxOwed}}, peer: Peer{Tell: func(wire.Message) {}}}
+	l := &Link{u: &Upstreams{limits: Limits{Unasked: 10 * maxOwed}}, peer: Peer{OnMessage: func(wire.Message) {}}}
 	l.ctx, l.cancel = context.WithCancel(t.Context())
 	ask := func(i int) *fault {
 		h, err := readIncoming([]byte(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"roots/list"}`, i)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, pass, f := l.accept(h, nil)
+		_, pass, f := l.filterMessage(h, nil)
 		if pass != (f == nil) {
 			t.Errorf("accept() number %d = %t, %v", i, pass, f)
 		}
@@ -189,7 +189,7 @@ func TestAServerThatReadsNoAnswer(t *testing.T) {
 func TestManyAtOnce(t *testing.T) {
 	overEach(t, "talks", func(t *testing.T, s Server) {
 		u := upstreams(t, Limits{}, s)
-		l := linked(t, u, s.Name, Peer{Protocol: older, Tell: func(wire.Message) {}})
+		l := linked(t, u, s.Name, Peer{Protocol: older, OnMessage: func(wire.Message) {}})
 		listing := heldBy(t, l).Number
 		var wg sync.WaitGroup
 		for i := range 32 {
@@ -222,8 +222,8 @@ func TestHelloHoldsNoSecret(t *testing.T) {
 	}), false).server()
 	s.Headers = []Header{{"x-key", "k3yk3yk3y"}}
 	l := linked(t, upstreams(t, Limits{}, s), "web", Peer{Protocol: older})
-	if got := l.Hello().Server; strings.ContainsAny(got.Name+got.Version, "\x1b\u202e") || strings.Contains(got.Name, "k3yk3yk3y") {
-		t.Errorf("Hello().Server = %q, want it printable and without the secret", got)
+	if got := l.ServerInfo().Server; strings.ContainsAny(got.Name+got.Version, "\x1b\u202e") || strings.Contains(got.Name, "k3yk3yk3y") {
+		t.Errorf("ServerInfo().Server = %q, want it printable and without the secret", got)
 	}
 }
 
@@ -232,7 +232,7 @@ func TestAnAnswerBeforeALinksCallIsRefused(t *testing.T) {
 		l := &Link{u: &Upstreams{limits: Limits{Unasked: 10}}}
 		l.ctx, l.cancel = context.WithCancel(t.Context())
 		d := newDuplex(l)
-		q := &query{id: 3, permit: arm(nil, 0), inbox: make(chan incoming, 1), gone: make(chan struct{})}
+		q := &query{id: 3, permit: newPermit(nil, 0), inbox: make(chan incoming, 1), gone: make(chan struct{})}
 		q.permit.touched.Store(touched)
 		d.pending[3] = q
 		if f := d.receive([]byte(result("3", oneResult))); (f == nil) != touched || len(q.inbox) == 1 != touched {

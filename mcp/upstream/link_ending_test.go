@@ -62,7 +62,7 @@ func TestWhatComesBehindAnAnswer(t *testing.T) {
 			s := serveTailed(t)
 			told := make(chan string, 8)
 			u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: "http://" + s.addr})
-			l := linked(t, u, "s", Peer{Protocol: older, Tell: func(m wire.Message) { told <- m.Method }})
+			l := linked(t, u, "s", Peer{Protocol: older, OnMessage: func(m wire.Message) { told <- m.Method }})
 			first := asCall(t, l, `{}`)
 			if r := l.Call(t.Context(), first, nil); r.Effect != EffectDone {
 				t.Fatalf("the first call came to %+v", r)

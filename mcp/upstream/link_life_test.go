@@ -61,8 +61,8 @@ func TestErasOfServers(t *testing.T) {
 					}
 					for range 3 {
 						l := linked(t, u, "web", Peer{Protocol: asked})
-						if l.Hello().Protocol != want || l.Modern() != isModern {
-							t.Errorf("Hello() = %+v, want revision %s", l.Hello(), want)
+						if l.ServerInfo().Protocol != want || l.Modern() != isModern {
+							t.Errorf("ServerInfo() = %+v, want revision %s", l.ServerInfo(), want)
 						}
 						if r := l.Call(t.Context(), asCall(t, l, `{}`), nil); r.Effect != EffectDone {
 							t.Errorf("Call() = %+v, want done", r)
@@ -74,7 +74,7 @@ func TestErasOfServers(t *testing.T) {
 					// Known as it is, it is not taken for granted: the server has become another.
 					other.Store(true)
 					if l := linked(t, u, "web", Peer{Protocol: asked}); l.Modern() == isModern {
-						t.Errorf("Hello() of the server that changed = %+v, want the other kind", l.Hello())
+						t.Errorf("ServerInfo() of the server that changed = %+v, want the other kind", l.ServerInfo())
 					}
 				})
 			}
@@ -129,7 +129,7 @@ func TestErasOfServersByStatus(t *testing.T) {
 			if errors.As(err, &e) {
 				got = e.Code
 			} else {
-				got = l.Hello().Protocol
+				got = l.ServerInfo().Protocol
 			}
 			if got != tt.want || u.byName["web"].era.Load() != tt.known {
 				t.Errorf("Link() = %s, %v, known %d, want %s, %d", got, err, u.byName["web"].era.Load(), tt.want, tt.known)

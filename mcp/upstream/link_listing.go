@@ -18,8 +18,8 @@ const getStream = "2025-03-26"
 // Listing returns the server's tools: the last listing if it is younger than maxAge and the server has announced no change since, else a new
 // one, within the server's ConnectTimeout. Concurrent callers get the same listing. If the tools change during the listing, it starts again, at
 // most three times. A failure ends the link only if the server refuses a request of its session with an HTTP status. The error is a [*LinkError].
-func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*Kept, error) {
-	if k := l.fresh(maxAge, noMoment); k != nil {
+func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*CachedListing, error) {
+	if k := l.usableListing(maxAge, noMoment); k != nil {
 		return k, nil
 	}
 	asked := l.u.moments.Load()
@@ -29,29 +29,29 @@ func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*Kept, error)
 	case l.listing <- struct{}{}:
 		defer func() { <-l.listing }()
 	case <-ctx.Done():
-		return nil, &LinkError{Code: overCode(ctx), Reason: "there was no time to ask it"}
+		return nil, &LinkError{Code: contextCode(ctx), Reason: "there was no time to ask it"}
 	case <-l.ctx.Done():
 	}
 	if f := l.fault(); f != nil {
 		return nil, f.linkError()
 	}
 	if ctx.Err() != nil { // select chooses any case that is ready
-		return nil, &LinkError{Code: overCode(ctx), Reason: "there was no time to ask it"}
+		return nil, &LinkError{Code: contextCode(ctx), Reason: "there was no time to ask it"}
 	}
-	if k := l.fresh(maxAge, asked); k != nil {
+	if k := l.usableListing(maxAge, asked); k != nil {
 		return k, nil
 	}
-	l.listen()
+	l.openStream()
 	for n := 1; ; n++ {
 		begun := l.u.moments.Add(1)
 		pages, f := l.list(ctx)
 		if f != nil {
 			return nil, f.linkError()
 		}
-		if !l.good(begun) && n < maxListings {
+		if !l.listingCurrent(begun) && n < maxListings {
 			continue
 		}
-		k := &Kept{At: time.Now(), Listing: Listing{
+		k := &CachedListing{At: time.Now(), Listing: Listing{
 			Server: l.up.server.Name, Status: StatusUp, Protocol: l.hello.Protocol, Pages: pages, Number: begun,
 			ServerName: l.hello.Server.Name, ServerVersion: l.hello.Server.Version,
 		}}
@@ -63,17 +63,17 @@ func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*Kept, error)
 // noMoment is later than every moment.
 const noMoment = 1<<64 - 1
 
-// fresh is the last listing if it is good and younger than maxAge, or began after a moment; else nil.
-func (l *Link) fresh(maxAge time.Duration, after uint64) *Kept {
+// usableListing is the last listing if it is good and younger than maxAge, or began after a moment; else nil.
+func (l *Link) usableListing(maxAge time.Duration, after uint64) *CachedListing {
 	k := l.kept.Load()
-	if k == nil || !l.good(k.Number) || k.Number <= l.up.stale.Load() || l.ctx.Err() != nil || k.Number <= after && k.Age(time.Now()) >= maxAge {
+	if k == nil || !l.listingCurrent(k.Number) || k.Number <= l.up.stale.Load() || l.ctx.Err() != nil || k.Number <= after && k.Age(time.Now()) >= maxAge {
 		return nil
 	}
 	return k
 }
 
 // Changed reports whether the server has announced changed tools since this listing began. A listing of an older link counts as changed.
-func (l *Link) Changed(number uint64) bool { return !l.good(number) }
+func (l *Link) Changed(number uint64) bool { return !l.listingCurrent(number) }
 
 // list asks for all pages. A failure does not end the link.
 func (l *Link) list(ctx context.Context) (pages [][]byte, f *fault) {
@@ -93,7 +93,7 @@ func (l *Link) list(ctx context.Context) (pages [][]byte, f *fault) {
 		case o.fault != nil && o.fault.code == codeFrame:
 			return nil, &fault{code: CodeCatalog, reason: o.fault.reason}
 		case o.fault != nil && o.fault.code == CodeTimeout && ctx.Err() != nil:
-			return nil, l.late(ctx, "answer tools/list")
+			return nil, l.timeoutFault(ctx, "answer tools/list")
 		case o.fault != nil:
 			return nil, o.fault
 		case o.failed != nil:
@@ -124,21 +124,21 @@ func (l *Link) list(ctx context.Context) (pages [][]byte, f *fault) {
 	}
 }
 
-// announced reads from the capabilities what the server may send between requests.
-func (l *Link) announced() {
+// readAnnouncements reads from the capabilities what the server may send between requests.
+func (l *Link) readAnnouncements() {
 	says := func(capability, member string) bool {
 		return string(wire.Member(wire.Member(l.hello.Capabilities, capability), member)) == "true"
 	}
 	l.listens = says("tools", "listChanged")
-	l.asks = l.peer.Tell != nil && len(l.declaredCapabilities(l.hello.Protocol)) > len("{}")
-	l.speaks = l.listens || l.asks || l.peer.Tell != nil && (says("prompts", "listChanged") ||
+	l.asks = l.peer.OnMessage != nil && len(l.declaredCapabilities(l.hello.Protocol)) > len("{}")
+	l.speaks = l.listens || l.asks || l.peer.OnMessage != nil && (says("prompts", "listChanged") ||
 		says("resources", "listChanged") || says("resources", "subscribe") || wire.Member(l.hello.Capabilities, "logging") != nil)
 }
 
-// listen opens the stream for the server's messages between requests, unless it is open or the server has none. Over stdio and SSE up to
+// openStream opens the stream for the server's messages between requests, unless it is open or the server has none. Over stdio and SSE up to
 // 2025-11-25 a server can send at any time. Over streamable HTTP the client keeps a GET open; from 2026-07-28 on it sends subscriptions/listen,
 // over every transport. Nothing waits for the stream, and without it only notifications are lost.
-func (l *Link) listen() {
+func (l *Link) openStream() {
 	overHTTP := l.up.server.Type == TypeHTTP
 	switch {
 	case l.modern && !l.listens, !l.modern && (!l.speaks || !overHTTP || l.hello.Protocol < getStream):
@@ -154,10 +154,10 @@ func (l *Link) listen() {
 // server has refused.
 func (l *Link) subscribe() (again bool) {
 	var on func(wire.Message)
-	if l.peer.Tell != nil {
+	if l.peer.OnMessage != nil {
 		on = func(m wire.Message) {
 			if m.Method != noteAcknowledged {
-				l.peer.Tell(m)
+				l.peer.OnMessage(m)
 			}
 		}
 	}

@@ -35,7 +35,7 @@ func TestChangesDuringListing(t *testing.T) {
 		t.Run(tt.role, func(t *testing.T) {
 			overEach(t, tt.role, func(t *testing.T, s Server) {
 				u := upstreams(t, Limits{}, s)
-				l := linked(t, u, s.Name, Peer{Protocol: older, Tell: newTold().accept})
+				l := linked(t, u, s.Name, Peer{Protocol: older, OnMessage: newTold().accept})
 				k := heldBy(t, l)
 				if page := string(k.Pages[0]); !strings.Contains(page, `"`+tt.tool+`"`) || l.Changed(k.Number) != tt.changed {
 					t.Errorf("Pages[0] = %s, Changed() = %t, want the tool %s, %t", page, l.Changed(k.Number), tt.tool, tt.changed)
@@ -111,8 +111,8 @@ func TestTheEmptyCursor(t *testing.T) {
 			return speak(w)
 		}, false)
 		l := linked(t, upstreams(t, Limits{}, srv.server()), "web", Peer{Protocol: tt.protocol})
-		if k := heldBy(t, l); len(k.Pages) != tt.pages || l.Hello().Protocol != tt.protocol {
-			t.Errorf("%s: %d pages over %s, want %d", tt.protocol, len(k.Pages), l.Hello().Protocol, tt.pages)
+		if k := heldBy(t, l); len(k.Pages) != tt.pages || l.ServerInfo().Protocol != tt.protocol {
+			t.Errorf("%s: %d pages over %s, want %d", tt.protocol, len(k.Pages), l.ServerInfo().Protocol, tt.pages)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestListingsAreKeptAndShared(t *testing.T) {
 	u := upstreams(t, Limits{}, srv.server())
 	l := linked(t, u, "web", Peer{Protocol: older})
 	const rivals = 16
-	kept := make(chan *Kept, rivals)
+	kept := make(chan *CachedListing, rivals)
 	for range rivals {
 		go func() {
 			k, err := l.Listing(t.Context(), 0)
@@ -151,7 +151,7 @@ func TestListingsAreKeptAndShared(t *testing.T) {
 	}
 	eventually(t, "the server was asked", func() bool { return srv.count(methodList) == 1 })
 	free()
-	var last *Kept
+	var last *CachedListing
 	for range rivals {
 		k := <-kept
 		if k == nil || k.Age(k.At.Add(time.Second)) != time.Second || k.Age(k.At.Add(-time.Second)) != 0 {
@@ -177,7 +177,7 @@ func TestNewsOfALink(t *testing.T) {
 	n := serveNews(t, announces)
 	u := upstreams(t, Limits{}, n.server())
 	peer := newTold()
-	l := linked(t, u, "web", Peer{Protocol: older, Tell: peer.accept})
+	l := linked(t, u, "web", Peer{Protocol: older, OnMessage: peer.accept})
 	if n.gets.Load() != 0 {
 		t.Error("the stream was opened before anybody listed")
 	}
@@ -306,9 +306,9 @@ func TestAnswersToListening(t *testing.T) {
 			judge := func(t *testing.T, s Server) {
 				u := upstreams(t, Limits{}, s)
 				peer := newTold()
-				l := linked(t, u, s.Name, Peer{Protocol: newer, Tell: peer.accept})
+				l := linked(t, u, s.Name, Peer{Protocol: newer, OnMessage: peer.accept})
 				if !l.Modern() {
-					t.Fatalf("Hello() = %+v, want revision %s", l.Hello(), newer)
+					t.Fatalf("ServerInfo() = %+v, want revision %s", l.ServerInfo(), newer)
 				}
 				for range 2 {
 					if r := l.Call(t.Context(), asCall(t, l, `{}`), nil); r.Effect != EffectDone {
@@ -345,7 +345,7 @@ func TestRealServersTellOfChanges(t *testing.T) {
 			u := upstreams(t, Limits{}, s)
 			var once sync.Once
 			incoming := make(chan struct{})
-			l := linked(t, u, s.Name, Peer{Protocol: tt.protocol, Tell: func(m wire.Message) {
+			l := linked(t, u, s.Name, Peer{Protocol: tt.protocol, OnMessage: func(m wire.Message) {
 				if m.Method == noteToolsChanged {
 					once.Do(func() { close(incoming) })
 				}

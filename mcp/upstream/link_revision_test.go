@@ -30,7 +30,7 @@ func TestRevisionThatIsRefusedAndSpoken(t *testing.T) {
 				return both(w)
 			}, false)
 			l := linked(t, upstreams(t, Limits{}, srv.server()), "web", Peer{Protocol: newer})
-			if got := l.Hello().Protocol; got != tt.want || int(asked.Load()) != tt.asked {
+			if got := l.ServerInfo().Protocol; got != tt.want || int(asked.Load()) != tt.asked {
 				t.Errorf("revision %s after %d questions, want %s after %d", got, asked.Load(), tt.want, tt.asked)
 			}
 		})

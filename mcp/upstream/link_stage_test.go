@@ -58,7 +58,7 @@ func newStage(t *testing.T, kind, protocol string, tell func(wire.Message)) *sta
 		server = Server{Name: "s", Type: TypeStdio, Command: "none"}
 	}
 	u := upstreams(t, Limits{}, patient(callTime, server))
-	l := newLink(u, u.byName["s"], Peer{Protocol: protocol, Tell: tell, Capabilities: []byte(`{"elicitation":{}}`)})
+	l := newLink(u, u.byName["s"], Peer{Protocol: protocol, OnMessage: tell, Capabilities: []byte(`{"elicitation":{}}`)})
 	s := &stage{kind: kind, link: l, begun: make(chan begun, 10), noted: make(chan string, 10), news: make(chan *io.PipeWriter, 10)}
 	if kind == onOneStream {
 		pipe := &stagedPipe{newDuplex(l)}
@@ -73,7 +73,7 @@ func newStage(t *testing.T, kind, protocol string, tell func(wire.Message)) *sta
 	l.stream.Store(kind != onNews)
 	l.setOpened()
 	if kind == onNews {
-		l.listen()
+		l.openStream()
 		s.incoming = <-s.news
 	}
 	context.AfterFunc(l.ctx, l.finish)
@@ -83,14 +83,14 @@ func newStage(t *testing.T, kind, protocol string, tell func(wire.Message)) *sta
 
 // take takes a message of the link where all is on one stream.
 func (s *stage) take(ctx context.Context, frame []byte, p *permit) *fault {
-	if f := s.link.leave(frame, p); f != nil {
+	if f := s.link.authorizeSend(frame, p); f != nil {
 		return f
 	}
 	if p != nil {
 		p.touched.Store(true)
 	}
 	if s.arrives(ctx, frame, nil) != nil {
-		return &fault{code: overCode(ctx), reason: "nobody reads"}
+		return &fault{code: contextCode(ctx), reason: "nobody reads"}
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func linked(t testing.TB, u *Upstreams, server string, p Peer) *Link {
 }
 
 // heldBy is the latest listing of a link.
-func heldBy(t testing.TB, l *Link) *Kept {
+func heldBy(t testing.TB, l *Link) *CachedListing {
 	t.Helper()
 	k, err := l.Listing(t.Context(), time.Hour)
 	if err != nil {
@@ -90,10 +90,10 @@ func TestLinksOverRealTransports(t *testing.T) {
 			s := servers[tt.name](t)
 			u := upstreams(t, Limits{}, s)
 			l := linked(t, u, s.Name, Peer{Protocol: tt.asked})
-			hello := l.Hello()
+			hello := l.ServerInfo()
 			if hello.Protocol != tt.protocol || l.Modern() != (tt.protocol == newer) || hello.Server != (Info{"echo-server", "3"}) ||
 				wire.Member(hello.Capabilities, "tools") == nil {
-				t.Errorf("Hello() = %+v, want revision %s of echo-server 3 with tools", hello, tt.protocol)
+				t.Errorf("ServerInfo() = %+v, want revision %s of echo-server 3 with tools", hello, tt.protocol)
 			}
 			k := heldBy(t, l)
 			if len(k.Pages) != 1 || !strings.Contains(string(k.Pages[0]), `"name":"echo"`) || k.Protocol != tt.protocol ||

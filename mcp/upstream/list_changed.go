@@ -46,11 +46,11 @@ func (r *Returned) lacksTool(tool string) bool {
 	return bytes.Contains(text, []byte("unknown tool")) || bytes.Contains(text, []byte("tool "+strings.ToLower(tool)+" not found"))
 }
 
-// good reports whether a listing is this session's, and the server has announced no change since.
-func (l *Link) good(listing uint64) bool { return listing > l.since.Load() }
+// listingCurrent reports whether a listing is this session's, and the server has announced no change since.
+func (l *Link) listingCurrent(listing uint64) bool { return listing > l.since.Load() }
 
-// changed marks every listing so far as out of date.
-func (l *Link) changed() { l.since.Store(l.u.moments.Add(1)) }
+// invalidateListings marks every listing so far as out of date.
+func (l *Link) invalidateListings() { l.since.Store(l.u.moments.Add(1)) }
 
 // An allowance counts messages within a window of time. The zero value has counted none.
 type allowance struct {

@@ -20,7 +20,7 @@ func (l *Link) lost(status int) *fault {
 	if !l.hasSession() || status != http.StatusNotFound && status != http.StatusGone {
 		return nil
 	}
-	return l.over(lostSession(status))
+	return l.endWith(lostSession(status))
 }
 
 func lostSession(status int) *fault {
@@ -50,7 +50,7 @@ func (l *Link) checkSession(q *query, o outcome) {
 func (l *Link) retire(f *fault) {
 	l.retired.Store(f)
 	if l.calls.Load() == 0 {
-		l.over(f)
+		l.endWith(f)
 	}
 }
 
@@ -71,6 +71,6 @@ func (l *Link) release() {
 		return
 	}
 	if f := l.retired.Load(); f != nil {
-		l.over(f)
+		l.endWith(f)
 	}
 }

@@ -201,7 +201,7 @@ func TestALostSessionOverSSE(t *testing.T) {
 	t.Cleanup(func() { close(hold) })
 	s := srv.server()
 	s.Type = TypeSSE
-	l := linked(t, upstreams(t, Limits{}, s), "web", Peer{Protocol: older, Tell: func(wire.Message) {}})
+	l := linked(t, upstreams(t, Limits{}, s), "web", Peer{Protocol: older, OnMessage: func(wire.Message) {}})
 	c := asCall(t, l, `{}`)
 	lost.Store(true)
 	if r := l.Call(t.Context(), c, nil); r.Code != CodeUnreachable || r.Effect != EffectUnknown || l.Err() == nil {
@@ -221,7 +221,7 @@ func TestALostSessionIsNoticedWithoutARequest(t *testing.T) {
 		http.NewResponseController(rw).Flush()
 		<-cut
 	}
-	l := linked(t, upstreams(t, Limits{}, srv.server()), "web", Peer{Protocol: older, Tell: func(wire.Message) { close(told) }})
+	l := linked(t, upstreams(t, Limits{}, srv.server()), "web", Peer{Protocol: older, OnMessage: func(wire.Message) { close(told) }})
 	heldBy(t, l)
 	<-told
 	srv.restarts.Add(1)

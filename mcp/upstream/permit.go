@@ -33,8 +33,8 @@ type permit struct {
 	touched atomic.Bool
 }
 
-// arm returns a permit for exactly these bytes.
-func arm(frame []byte, listing uint64) *permit {
+// newPermit returns a permit for exactly these bytes.
+func newPermit(frame []byte, listing uint64) *permit {
 	p := &permit{frame: bytes.Clone(frame), listing: listing}
 	p.armed.Store(true)
 	return p
@@ -42,8 +42,8 @@ func arm(frame []byte, listing uint64) *permit {
 
 var errNoPermit = errors.New("no permit is armed for it")
 
-// leave consumes the permit for a whole message, right before its bytes leave the process. A nil permit refuses everything.
-func (p *permit) leave(frame []byte) error {
+// consume consumes the permit for a whole message, right before its bytes leave the process. A nil permit refuses everything.
+func (p *permit) consume(frame []byte) error {
 	switch {
 	case p == nil:
 		return errNoPermit

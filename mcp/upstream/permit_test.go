@@ -48,13 +48,13 @@ func TestRunsForgetOnlyTheOldest(t *testing.T) {
 func TestAPermitIsUsedOnce(t *testing.T) {
 	const rivals = 64
 	frame := []byte("call")
-	p := arm(frame, 0)
+	p := newPermit(frame, 0)
 	start := make(chan struct{})
 	passed := make(chan bool, rivals)
 	for range rivals {
 		go func() {
 			<-start
-			passed <- p.leave(frame) == nil
+			passed <- p.consume(frame) == nil
 		}()
 	}
 	close(start)

@@ -42,10 +42,10 @@ func (l *Link) Request(ctx context.Context, method string, params []byte, on fun
 		return Reply{}, err
 	}
 	if method != methodListen {
-		ctx, q.clock = l.start(ctx, method)
-		defer l.stop(q.clock)
+		ctx, q.clock = l.startClock(ctx, method)
+		defer l.stopClock(q.clock)
 	}
-	l.listen() // the request may cause notifications between requests
+	l.openStream() // the request may cause notifications between requests
 	o := l.ask(ctx, q)
 	if o.fault != nil {
 		return Reply{}, o.fault.linkError()
@@ -76,14 +76,14 @@ func (l *Link) query(method string, params []byte, on func(wire.Message)) (*quer
 		return nil, fmt.Errorf("the params of %s: %w", method, err)
 	}
 	if l.modern {
-		q.name = named(method, params)
+		q.name = nameHeaderOf(method, params)
 	}
 	q.frame = wire.Call(nil, strconv.AppendInt(nil, q.id, 10), method, params)
 	return q, nil
 }
 
-// named is the value of the header Mcp-Name for a request; empty if it has none.
-func named(method string, params []byte) string {
+// nameHeaderOf is the value of the header Mcp-Name for a request; empty if it has none.
+func nameHeaderOf(method string, params []byte) string {
 	member := map[string]string{
 		"prompts/get": "name", "resources/read": "uri", "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId",
 	}[method]
@@ -158,7 +158,7 @@ func (l *Link) Notify(ctx context.Context, method string, params []byte) error {
 			return fmt.Errorf("the params of %s: %w", method, err)
 		}
 	}
-	return l.tell(ctx, wire.Call(nil, nil, method, params))
+	return l.sendOneWay(ctx, wire.Call(nil, nil, method, params))
 }
 
 // Answer answers a request of the server with a result or with an error object. The id is the server's. If that request does not wait any
@@ -174,13 +174,13 @@ func (l *Link) Answer(ctx context.Context, id, result, failed jsontext.Value) er
 		return nil
 	}
 	if failed != nil {
-		return l.tell(ctx, wire.Failure(nil, id, failed))
+		return l.sendOneWay(ctx, wire.Failure(nil, id, failed))
 	}
-	return l.tell(ctx, wire.Response(nil, id, result))
+	return l.sendOneWay(ctx, wire.Response(nil, id, result))
 }
 
-// tell sends a message that gets no answer.
-func (l *Link) tell(ctx context.Context, frame []byte) error {
+// sendOneWay sends a message that gets no answer.
+func (l *Link) sendOneWay(ctx context.Context, frame []byte) error {
 	if f := l.fault(); f != nil {
 		return f.linkError()
 	}
@@ -197,9 +197,9 @@ func (l *Link) tell(ctx context.Context, frame []byte) error {
 func (l *Link) ask(ctx context.Context, q *query) outcome {
 	switch f := l.fault(); {
 	case f != nil:
-		return broken(f)
+		return failedWith(f)
 	case l.polite.Load(): // the link is about to be closed
-		return broken(&fault{code: CodeClosed, reason: errLinkClosed})
+		return failedWith(&fault{code: CodeClosed, reason: errLinkClosed})
 	}
 	if q.method != methodListen { // which never ends by itself
 		l.calls.Add(1)
@@ -214,7 +214,7 @@ func (l *Link) ask(ctx context.Context, q *query) outcome {
 	l.requests.drop(q)
 	if o.fault != nil && ctx.Err() != nil && l.ctx.Err() == nil && q.method != methodInitialize && q.method != methodDiscover &&
 		(!l.modern || l.up.server.Type != TypeHTTP) && (q.permit == nil || q.permit.touched.Load()) {
-		l.later(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"requestId":%d}}`, noteCancelled, q.id))
+		l.enqueue(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"requestId":%d}}`, noteCancelled, q.id))
 	}
 	return o
 }

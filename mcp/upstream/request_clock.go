@@ -13,8 +13,8 @@ func (l *Link) pauses(method string) bool {
 	return !l.modern && (method == methodCall || method == "prompts/get" || method == "resources/read")
 }
 
-// start starts the timeouts of a request, and returns its context and its clock.
-func (l *Link) start(ctx context.Context, method string) (context.Context, *deadline.Clock) {
+// startClock starts the timeouts of a request, and returns its context and its clock.
+func (l *Link) startClock(ctx context.Context, method string) (context.Context, *deadline.Clock) {
 	ctx, c := deadline.New(ctx, l.up.server.limits())
 	if l.pauses(method) {
 		l.requests.watch(c)
@@ -22,8 +22,8 @@ func (l *Link) start(ctx context.Context, method string) (context.Context, *dead
 	return ctx, c
 }
 
-// stop must be called at the end of the request.
-func (l *Link) stop(c *deadline.Clock) {
+// stopClock must be called at the end of the request.
+func (l *Link) stopClock(c *deadline.Clock) {
 	l.requests.unwatch(c)
 	c.Stop()
 }

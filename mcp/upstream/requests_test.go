@@ -146,7 +146,7 @@ func TestWhatComesWithARequest(t *testing.T) {
 			overEach(t, "talks", func(t *testing.T, s Server) {
 				u := upstreams(t, Limits{}, s)
 				peer := newTold()
-				l := linked(t, u, s.Name, Peer{Protocol: older, Tell: peer.accept})
+				l := linked(t, u, s.Name, Peer{Protocol: older, OnMessage: peer.accept})
 				incoming := newTold()
 				c := asCall(t, l, `{}`)
 				if tt.meta != "" {
@@ -468,7 +468,7 @@ func TestOwnersOfMessages(t *testing.T) {
 	listing := &query{id: 5, method: methodList}
 	news := &query{id: 6, method: methodListen, on: heeding}
 	note := wire.Message{Method: "notifications/message", Params: jsontext.Value(`{}`)}
-	named := func(method, id string) wire.Message {
+	naming := func(method, id string) wire.Message {
 		if method == noteProgress {
 			return wire.Message{Method: method, Params: jsontext.Value(`{"progressToken":` + id + `}`)}
 		}
@@ -490,11 +490,11 @@ func TestOwnersOfMessages(t *testing.T) {
 		{"a-request-to-one-of-two", []*query{call, prompt}, asks, nil},
 		{"the-links-own-alone", []*query{listing}, note, nil},
 		{"beside-the-links-own", []*query{listing, call}, note, nil},
-		{"progress-of-one-of-two", []*query{call, prompt}, named(noteProgress, "3"), call},
-		{"progress-of-none", []*query{call}, named(noteProgress, "9"), nil},
-		{"progress-of-a-text", []*query{call}, named(noteProgress, `"3"`), nil},
-		{"named-by-a-subscription", []*query{call, news}, named("notifications/resources/updated", "6"), news},
-		{"of-a-subscription-that-is-over", []*query{call}, named("notifications/resources/updated", "6"), nil},
+		{"progress-of-one-of-two", []*query{call, prompt}, naming(noteProgress, "3"), call},
+		{"progress-of-none", []*query{call}, naming(noteProgress, "9"), nil},
+		{"progress-of-a-text", []*query{call}, naming(noteProgress, `"3"`), nil},
+		{"named-by-a-subscription", []*query{call, news}, naming("notifications/resources/updated", "6"), news},
+		{"of-a-subscription-that-is-over", []*query{call}, naming("notifications/resources/updated", "6"), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := newDuplex(nil)

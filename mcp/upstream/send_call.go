@@ -18,14 +18,14 @@ const paramHeader = "Mcp-Param-"
 // maxHeaders bounds [Call.Header].
 const maxHeaders = 100
 
-// leave checks a message right before its bytes leave the process: a tools/call needs its permit, and no other message may have one. A
+// authorizeSend checks a message right before its bytes leave the process: a tools/call needs its permit, and no other message may have one. A
 // message that may not leave ends the link.
-func (l *Link) leave(frame []byte, p *permit) *fault {
+func (l *Link) authorizeSend(frame []byte, p *permit) *fault {
 	if p != nil {
-		if err := p.leave(frame); err != nil {
+		if err := p.consume(frame); err != nil {
 			return l.fail(CodePermit, "the connection refused to send %s: %v", methodCall, err)
 		}
-		if !l.good(p.listing) { // a notification of changed tools was read in time
+		if !l.listingCurrent(p.listing) { // a notification of changed tools was read in time
 			return &fault{code: CodeChanged, reason: "the server says that its tools have changed since they were listed"}
 		}
 		return nil
@@ -60,12 +60,12 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	if !l.u.done.first(c.RunID) {
 		return notSent(CodePermit, "this run has made its call")
 	}
-	ctx, clock := l.start(ctx, methodCall)
-	defer l.stop(clock)
+	ctx, clock := l.startClock(ctx, methodCall)
+	defer l.stopClock(clock)
 	if ctx.Err() != nil {
-		return notSent(overCode(ctx), "there was no time to send it")
+		return notSent(contextCode(ctx), "there was no time to send it")
 	}
-	p := arm(frame, c.Listing)
+	p := newPermit(frame, c.Listing)
 	q := &query{
 		id: id, method: methodCall, name: c.Tool, frame: frame, permit: p, header: c.Header, token: token, asked: true, on: on, clock: clock, memory: c.Memory,
 	}
@@ -76,7 +76,7 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	if got.lacksTool(c.Tool) && l.up.lacks.take(time.Now(), maxLacks) {
 		l.up.forget(c.Listing)
 	}
-	got.ID, got.Protocol = id, l.Hello().Protocol
+	got.ID, got.Protocol = id, l.ServerInfo().Protocol
 	return got
 }
 

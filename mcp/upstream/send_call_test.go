@@ -331,7 +331,7 @@ func TestAMessageLeavesAgainstItsPermitOnly(t *testing.T) {
 		`"requestState":"s","_meta":{"x":1}}}`; good != want {
 		t.Fatalf("message() = %s, want %s", good, want)
 	}
-	mint := func() *permit { return arm([]byte(good), 1) }
+	mint := func() *permit { return newPermit([]byte(good), 1) }
 	replace := func(a, b string) string {
 		if !strings.Contains(good, a) {
 			t.Fatalf("%q is not in the message", a)
@@ -377,12 +377,12 @@ func TestAMessageLeavesAgainstItsPermitOnly(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			l := &Link{}
 			l.ctx, l.cancel = context.WithCancel(t.Context())
-			f := l.leave([]byte(tt.frame), tt.permit)
+			f := l.authorizeSend([]byte(tt.frame), tt.permit)
 			if (f == nil) != tt.passes || !tt.passes && (f.code != CodePermit || l.ctx.Err() == nil) {
 				t.Errorf("leave(%s) = %v, want passes = %t, else the link over", tt.frame, f, tt.passes)
 			}
 			if tt.passes && tt.permit != nil {
-				if f := l.leave([]byte(tt.frame), tt.permit); f == nil {
+				if f := l.authorizeSend([]byte(tt.frame), tt.permit); f == nil {
 					t.Error("leave() passed twice")
 				}
 			}

@@ -103,7 +103,7 @@ func (s *linkSet) admit(ctx context.Context, l *Link, most, share int) *fault {
 		select {
 		case <-victim.finished:
 		case <-ctx.Done():
-			return &fault{code: overCode(ctx), reason: "there was no time to wait for the end of another session"}
+			return &fault{code: contextCode(ctx), reason: "there was no time to wait for the end of another session"}
 		}
 	}
 }
@@ -232,7 +232,7 @@ func (c *Client) List(ctx context.Context, names ...string) []Listing {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.u.ctx, func() { cancel(errClosed) })()
-	all := c.u.named(names)
+	all := c.u.serversNamed(names)
 	out := make([]Listing, len(all))
 	var wg sync.WaitGroup
 	for i, up := range all {
@@ -313,7 +313,7 @@ func (up *upstream) leaveSession(s *ownSession) {
 }
 
 // list lists the tools on the session, and connects if need be. It returns a link that the caller uses.
-func (s *ownSession) list(ctx context.Context, u *Upstreams, up *upstream) (*Kept, *Link, error) {
+func (s *ownSession) list(ctx context.Context, u *Upstreams, up *upstream) (*CachedListing, *Link, error) {
 	select {
 	case s.gate <- struct{}{}:
 		defer func() { <-s.gate }()
@@ -323,7 +323,7 @@ func (s *ownSession) list(ctx context.Context, u *Upstreams, up *upstream) (*Kep
 		return nil, nil, &LinkError{CodeClosed, errClosed.Error()}
 	}
 	if ctx.Err() != nil {
-		return nil, nil, &LinkError{overCode(ctx), "there was no time to ask it"}
+		return nil, nil, &LinkError{contextCode(ctx), "there was no time to ask it"}
 	}
 	old := s.link != nil && s.link.Use()
 	for {

@@ -29,7 +29,7 @@ func (l *Link) openSSE(ctx context.Context) *fault {
 	header.Set("Accept", "text/event-stream")
 	resp, f := c.http.exchange(ctx, stream, http.MethodGet, c.http.target.origin, header, nil, nil)
 	if f != nil {
-		return l.over(f)
+		return l.endWith(f)
 	}
 	content := resp.Header.Get("Content-Type")
 	switch {
@@ -63,7 +63,7 @@ func (c *sseConn) follow(body io.Reader) {
 	for {
 		name, data, err := events.next()
 		if err != nil {
-			c.l.over(c.http.cut(err))
+			c.l.endWith(c.http.cut(err))
 			return
 		}
 		var f *fault
@@ -71,7 +71,7 @@ func (c *sseConn) follow(body io.Reader) {
 		case name == "endpoint" && !empty && c.target != nil: // a second one changes nothing
 		case name == "endpoint" && !empty:
 			if c.target, f = c.http.target.endpoint(data, c.l.secrets); f != nil {
-				c.l.over(f)
+				c.l.endWith(f)
 			} else {
 				close(c.first)
 			}

@@ -41,7 +41,7 @@ func TestCallsWaitForTheStreamOfNews(t *testing.T) {
 				})
 				tt.get(rw, n)
 			}
-			l := linked(t, upstreams(t, Limits{}, n.server()), "web", Peer{Protocol: older, Tell: newTold().accept, Capabilities: []byte(`{"elicitation":{}}`)})
+			l := linked(t, upstreams(t, Limits{}, n.server()), "web", Peer{Protocol: older, OnMessage: newTold().accept, Capabilities: []byte(`{"elicitation":{}}`)})
 			c := asCall(t, l, `{}`)
 			close(calling)
 			if r := l.Call(t.Context(), c, nil); r.Effect != EffectDone {

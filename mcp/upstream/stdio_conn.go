@@ -106,9 +106,9 @@ func (c *stdioConn) write(ctx context.Context, frame []byte, p *permit) *fault {
 		return f
 	}
 	if ctx.Err() != nil {
-		return &fault{code: overCode(ctx), reason: "there was no time to send it"}
+		return &fault{code: contextCode(ctx), reason: "there was no time to send it"}
 	}
-	if f := c.l.leave(frame, p); f != nil {
+	if f := c.l.authorizeSend(frame, p); f != nil {
 		return f
 	}
 	if p != nil {
@@ -123,7 +123,7 @@ func (c *stdioConn) write(ctx context.Context, frame []byte, p *permit) *fault {
 	case err == nil:
 		return nil
 	case n == 0 && ctx.Err() != nil:
-		return &fault{code: overCode(ctx), reason: "it did not read a message within the time allowed"}
+		return &fault{code: contextCode(ctx), reason: "it did not read a message within the time allowed"}
 	case ctx.Err() != nil: // half a message was written: nothing can follow it
 		return c.l.fail(CodeTimeout, "it did not read a message within the time allowed")
 	case c.l.ctx.Err() != nil:

@@ -146,16 +146,16 @@ func closeAll(all []*upstream) {
 	wg.Wait()
 }
 
-// named are the servers with these names, or all if there are none, in the order of New.
-func (u *Upstreams) named(names []string) []*upstream {
+// serversNamed returns the servers with these names, or all if there are none, in the order of New.
+func (u *Upstreams) serversNamed(names []string) []*upstream {
 	if len(names) == 0 {
 		return u.all
 	}
 	return slices.DeleteFunc(slices.Clone(u.all), func(up *upstream) bool { return !slices.Contains(names, up.server.Name) })
 }
 
-// overCode is the code for a context that has ended: a deadline, a cancellation, or Close.
-func overCode(ctx context.Context) string {
+// contextCode is the code for a context that has ended: a deadline, a cancellation, or Close.
+func contextCode(ctx context.Context) string {
 	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
