@@ -50,7 +50,7 @@ var neighbours = map[string][]string{
 	"traces/backtest":       {"internal/config", "policy", "states", "traces"},
 	"eval":                  {"fsm", "internal/config", "internal/runner", "internal/safefile", "internal/web/loopback", "llm", "mcp", "policy", "states", "traces"},
 	"internal/canonical":    {},
-	"internal/docdiff":      {"policy/screen"}, // look-alikes
+	"internal/docdiff":      {},
 	"internal/glob":         {},
 	"internal/secret":       {},
 	"internal/visible":      {},

@@ -12,7 +12,7 @@ import (
 	"pgfsm/internal/visible"
 )
 
-// Alert is the sign of a row that is about the others: how much is left out, or which characters look alike.
+// Alert is the sign of a row that is about the others: how much is left out, or which letters are of another script.
 const Alert = "!"
 
 // Rows returns a change as rows that a terminal can print, shortened by [Fit].
@@ -28,10 +28,8 @@ func (c *Change) Rows(lines, width int) []Row {
 		}
 	}
 	rows = Fit(rows, lines, width)
-	if letters := Lookalikes(before, now); letters != "" {
-		rows = append(rows, Row{Alert, "the two look the same; they differ in " + letters})
-	} else if letters := LookalikeWords(before, now); letters != "" {
-		rows = append(rows, Row{Alert, "words of the two look the same; they differ in " + letters})
+	if letters := OtherScripts(before, now); letters != "" {
+		rows = append(rows, Row{Alert, "letters of another script, which may look alike: " + letters})
 	}
 	return rows
 }

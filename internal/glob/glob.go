@@ -9,8 +9,8 @@
 //
 // # Comparing
 //
-// [Includes] and [Overlaps] are exact: they hold for every Unicode text. They rest on one property of patterns: no
-// pattern names every character, so `*` and `?` in one pattern can match a character that the other pattern does not name.
+// [Overlaps] is exact for every Unicode text: no pattern names every character, so `*` and `?` in one pattern can match a
+// character that the other pattern does not name. [Includes] is never wrong when it says yes.
 package glob
 
 import (
@@ -31,7 +31,7 @@ type Glob struct {
 	pattern string
 	prefix  string // the part before the first wildcard
 	rest    string // the part behind prefix
-	tokens  []rune // the pattern, with one and star
+	tokens  []rune // the pattern, with one and star; in a run of wildcards the star is last
 }
 
 // Tokens of wildcards.
@@ -58,13 +58,19 @@ func Compile(pattern string) (*Glob, error) {
 		g.prefix, g.rest = pattern[:i], pattern[i:]
 	}
 	for _, r := range pattern {
-		switch r {
-		case '*':
-			r = star
-		case '?':
-			r = one
+		last := len(g.tokens) - 1
+		behindStar := last >= 0 && g.tokens[last] == star
+		switch {
+		case r == '*' && behindStar:
+		case r == '*':
+			g.tokens = append(g.tokens, star)
+		case r == '?' && behindStar:
+			g.tokens = append(g.tokens[:last], one, star)
+		case r == '?':
+			g.tokens = append(g.tokens, one)
+		default:
+			g.tokens = append(g.tokens, r)
 		}
-		g.tokens = append(g.tokens, r)
 	}
 	return g, nil
 }
@@ -83,14 +89,6 @@ func (g *Glob) Literal() (string, bool) {
 		return "", false
 	}
 	return g.prefix, true
-}
-
-// Prefix returns the pattern up to its first wildcard: every text that g matches begins with it.
-func (g *Glob) Prefix() string {
-	if g == nil {
-		return ""
-	}
-	return g.prefix
 }
 
 // Any reports whether g matches every text.
