@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/states"
 	"pgfsm/traces/ledger"
@@ -49,9 +50,7 @@ func TestApprovalsWatch(t *testing.T) {
 				append([]string{"approvals", "watch", "-c", h.config}, tt.flags...)...)
 			watch.Stdout = nil
 			printed, err := watch.StdoutPipe()
-			if err := errors.Join(err, watch.Start()); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, errors.Join(err, watch.Start()))
 			lines := bufio.NewScanner(printed)
 			next := func(typ ledger.Type, run string) {
 				t.Helper()
@@ -64,9 +63,7 @@ func TestApprovalsWatch(t *testing.T) {
 			next(ledger.ApprovalRequested, second)
 			h.byDora("approvals", "approve", first, "--digest", binding).Want(t, exitYes)
 			next(ledger.ApprovalApproved, first)
-			if err := watch.Process.Signal(os.Interrupt); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, watch.Process.Signal(os.Interrupt))
 			if lines.Scan() {
 				t.Errorf("watch goes on: %q", lines.Text())
 			}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
@@ -190,9 +191,7 @@ func tokenOf(text string) string { return strings.Split(text, "_")[1] }
 func (a *agent) streams(t *testing.T, message string) *stream {
 	t.Helper()
 	resp, err := a.send(cli.Patient(t), http.MethodPost, message)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() { resp.Body.Close() })
 	return &stream{resp: resp, in: bufio.NewScanner(resp.Body)}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
@@ -35,9 +36,7 @@ func (a answered) wants(t *testing.T, code, effect, retry string) {
 func (s *served) health(t *testing.T, path string) int {
 	t.Helper()
 	resp, err := http.Get(s.admin + path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	resp.Body.Close()
 	return resp.StatusCode
 }
@@ -56,13 +55,9 @@ func soon(t *testing.T, what string, holds func() bool) {
 func inLedger(t *testing.T, dir string, look func(ledger.Reader) error) {
 	t.Helper()
 	store, err := stores.Open(ledgerOf(dir), stores.ToRead)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer store.Close()
-	if err := store.View(t.Context(), look); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, store.View(t.Context(), look))
 }
 
 // ledgerOf is the URL of a folder's ledger: the one in ledger.url, or the file pgfsm.db.
@@ -207,14 +202,10 @@ func readURL(t *testing.T, url, token string) (int, string) {
 		headers.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := send(t.Context(), http.MethodGet, url, headers, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return resp.StatusCode, string(body)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/present"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/traces/ledger"
 )
@@ -33,14 +34,10 @@ func (s *served) visits(t *testing.T, token string) *visitor {
 	link := command(t.Context(), map[string]string{tokenVariable: token}, "console", "-c", s.config, "--url", s.admin)
 	link.Want(t, exitYes)
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	v := &visitor{Client: &http.Client{Jar: jar}}
 	resp, err := v.PostForm(strings.TrimSpace(link.Stdout), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("the link does not sign in: %s", resp.Status)
@@ -53,9 +50,7 @@ func (s *served) visits(t *testing.T, token string) *visitor {
 func (v *visitor) page(t *testing.T, path string) string {
 	t.Helper()
 	resp, err := v.Get(v.base + path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
@@ -131,9 +126,7 @@ func (s *served) agrees(t *testing.T, v *visitor, auditor, run string, held bool
 	if err == nil {
 		err = json.Unmarshal(compact, &cli)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if diff := cmp.Diff(cli, api); diff != "" {
 		t.Errorf("status (-command +API):\n%s", diff)
 	}
@@ -187,9 +180,7 @@ func TestConsoleVoteMakesTheCall(t *testing.T) {
 	_, digest, _ := strings.Cut(page, `name="digest" value="`)
 	digest, _, _ = strings.Cut(digest, `"`)
 	resp, err := v.PostForm(v.base+"calls/"+run, url.Values{"vote": {"approve"}, "digest": {digest}, "reason": {"fine"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	resp.Body.Close()
 	o.ended(t, run, ledger.Executed, "")
 	o.u.Reached(t, 1)
@@ -217,9 +208,7 @@ func TestConsoleOpensTheBrowser(t *testing.T) {
 	program := filepath.Join(dir, "browser")
 	cli.Write(t, program, "#!/bin/sh\necho \"$@\" > "+dir+"/args\nstat -c %a \"$1\" > "+dir+"/mode\ncp \"$1\" "+dir+"/page\n"+
 		"link=$(sed 's/.*url=\\([^\"]*\\)\".*/\\1/' \"$1\")\ncurl -s -o "+dir+"/answer -H 'Sec-Fetch-Site: same-origin' -d '' \"$link\"\n")
-	if err := os.Chmod(program, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.Chmod(program, 0o700))
 	got := command(cli.Patient(t), map[string]string{tokenVariable: o.bob, "BROWSER": program}, "console", "-c", o.config, "--url", o.admin, "--open")
 	got.Want(t, exitYes)
 	args, mode, page := cli.Read(t, dir+"/args"), cli.Read(t, dir+"/mode"), cli.Read(t, dir+"/page")

@@ -7,6 +7,7 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"path/filepath"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"strings"
@@ -70,14 +71,10 @@ func TestSignInRepeatsCredentials(t *testing.T) {
 			})
 			o.p.SignIn("carol")
 			jar, err := cookiejar.New(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			browser := &http.Client{Jar: jar}
 			resp, err := browser.Get(o.admin + "/console/provider?next=&issuer=" + url.QueryEscape(o.p.Issuer))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			defer resp.Body.Close()
 			page, err := io.ReadAll(resp.Body)
 			if err != nil || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusBadGateway {

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"pgfsm/internal/secret"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"strings"
@@ -89,9 +90,7 @@ func TestCredentialsStayOut(t *testing.T) {
 				mcptest.SayJSON(w, http.StatusOK, `{"jsonrpc":"2.0","id":`+id+`,`+answer+`}`)
 			})
 			inner, err := url.Parse(repeats.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Header.Get("Authorization") != "Bearer "+token || tt.server == "" {
 					w.Header().Set("WWW-Authenticate", r.Header.Get("Authorization"))
@@ -144,12 +143,8 @@ ledger: %q
 func newPrivateKey(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }

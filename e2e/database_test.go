@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger/postgres/pgtest"
 )
 
@@ -27,9 +28,7 @@ func TestServeFailuresOfTheDatabase(t *testing.T) {
 	disk, noDisk := smallDisk(t)
 	do := func(t *testing.T, db, sql string) {
 		t.Helper()
-		if err := c.Exec(context.Background(), db, sql); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, c.Exec(context.Background(), db, sql))
 	}
 	// setting sets a parameter of PostgreSQL for new sessions of the gateway, and ends its open sessions.
 	setting := func(name, value string) func(*testing.T, string) func() {
@@ -47,9 +46,7 @@ func TestServeFailuresOfTheDatabase(t *testing.T) {
 	}
 	database := func(name string) string {
 		do(t, "postgres", "CREATE DATABASE "+name)
-		if err := c.Ledger(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, c.Ledger(t.Context(), name))
 		return c.URL("pgfsm_serve", name) + "&lease=3s"
 	}
 	timeouts := database("timeouts")
@@ -122,9 +119,7 @@ func TestServeFailuresOfTheDatabase(t *testing.T) {
 			if err == nil {
 				_, err = other.Exec(t.Context(), "BEGIN; SELECT FROM log FOR UPDATE")
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			return func() { other.Close(context.Background()); end() }
 		}, "lock timeout", "ledger_unavailable"},
 	} {
@@ -167,9 +162,7 @@ func TestServeFailuresOfTheDatabase(t *testing.T) {
 func smallDisk(t *testing.T) (string, error) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "disk") // whose parent others may enter
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	owner, err := user.Lookup("postgres")
 	if err != nil {
@@ -187,9 +180,7 @@ func smallDisk(t *testing.T) (string, error) {
 func fill(t *testing.T, disk string) (end func()) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(disk, "ballast"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for err == nil {
 		_, err = f.Write(make([]byte, 4096))
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/tool"
 )
@@ -68,17 +69,13 @@ func TestDocsBackup(t *testing.T) {
 func restore(t *testing.T, from, to string) {
 	t.Helper()
 	in, err := os.Open(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer in.Close()
 	if info, err := in.Stat(); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the copy has the mode %v, %v", info.Mode(), err)
 	}
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer out.Close()
 	if _, err := io.Copy(out, in); err != nil {
 		t.Fatal(err)

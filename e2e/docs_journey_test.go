@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/tool"
 	"pgfsm/mcp/demo"
@@ -53,18 +54,14 @@ type traveller struct {
 // TestDocsJourneys: the commands of README and of the guide do what the pages say, from the first to the last.
 func TestDocsJourneys(t *testing.T) {
 	fleet, err := demo.Listen(t.Context(), []string{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() {
 		if err := fleet.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	root, err := filepath.Abs(repository)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	dir := t.TempDir()
 	real := strings.NewReplacer("http://127.0.0.1:5103/mcp", fleet.URL("mcp-policy-kb", "mcp"),
 		"http://127.0.0.1:5101/sse", fleet.URL("mcp-sharepoint", "sse"))
@@ -209,9 +206,7 @@ func TestDocsGatewayCurl(t *testing.T) {
 		t.Fatal("README.md has no call by curl")
 	}
 	fleet, err := demo.Listen(t.Context(), []string{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer fleet.Close()
 	dir := t.TempDir()
 	for name, text := range map[string]string{

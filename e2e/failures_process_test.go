@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
@@ -120,9 +121,7 @@ func callMessage(tool, args string) string {
 func TestServeFailuresAtStart(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() { taken.Close() })
 	for _, tt := range []struct{ name, listen, admin, more, says string }{
 		{"listen-address-taken", taken.Addr().String(), "127.0.0.1:0", "", "serve.listen (flag --listen): listen tcp " + taken.Addr().String() + ": bind: address already in use"},
@@ -157,9 +156,7 @@ func TestServeFailuresAtStart(t *testing.T) {
 			if tt.allowlist == "" {
 				err = os.Remove(at)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			s := serve(t, dir)
 			a := s.agent("/mcp", "")
 			if _, list := a.post(`{"jsonrpc":"2.0","id":"l","method":"tools/list"}`); !strings.Contains(string(list), `"tools":[]`) {

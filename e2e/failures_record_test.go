@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger/sqlite/sqlitetest"
@@ -77,9 +78,7 @@ func TestServeFailuresOfTheRecord(t *testing.T) {
 func lockLedger(t *testing.T, _ *served, dir string) func() {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "pgfsm.db")+"?_pragma=busy_timeout(60000)") // the gateway may be writing
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() { db.Close() })
 	db.SetMaxOpenConns(1)
 	if _, err := db.Exec("BEGIN IMMEDIATE"); err != nil {
@@ -102,9 +101,7 @@ func moveLedger(t *testing.T, _ *served, dir string) func() {
 		t.Skip("an open file cannot be moved here")
 	}
 	at := filepath.Join(dir, "pgfsm.db")
-	if err := os.Rename(at, at+".away"); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.Rename(at, at+".away"))
 	return func() {
 		if err := os.Rename(at+".away", at); err != nil {
 			t.Error(err)
@@ -116,12 +113,8 @@ func moveLedger(t *testing.T, _ *served, dir string) func() {
 func spoilTraces(t *testing.T, _ *served, dir string) func() {
 	t.Helper()
 	at := filepath.Join(dir, "traces")
-	if err := os.Rename(at, at+".away"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(at, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.Rename(at, at+".away"))
+	check.NoError(t, os.WriteFile(at, nil, 0o600))
 	return func() {
 		if err := os.Remove(at); err != nil {
 			t.Error(err)
@@ -145,24 +138,18 @@ func TestServeFailuresOfTheLedgerAtStart(t *testing.T) {
 			cli.Write(t, at, strings.Repeat("once upon a time ", 1000))
 		}, "pgfsm.db"},
 		{"a-folder-in-its-place", func(t *testing.T, at string) {
-			if err := os.Mkdir(at, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.Mkdir(at, 0o700))
 		}, "pgfsm.db"},
 		{"may-only-be-read", func(t *testing.T, at string) {
 			if os.Getuid() == 0 {
 				t.Skip("no permission stops this user")
 			}
 			command(t.Context(), nil, "token", "create", "--ledger", "sqlite:"+at, "--role", "agent", "--name", "ci").Want(t, exitYes)
-			if err := os.Chmod(at, 0o400); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.Chmod(at, 0o400))
 		}, "this user needs"},
 		{"others-may-write-it", func(t *testing.T, at string) {
 			command(t.Context(), nil, "token", "create", "--ledger", "sqlite:"+at, "--role", "agent", "--name", "ci").Want(t, exitYes)
-			if err := os.Chmod(at, 0o666); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.Chmod(at, 0o666))
 		}, "pgfsm.db"},
 		{"a-token-was-changed", func(t *testing.T, at string) {
 			command(t.Context(), nil, "token", "create", "--ledger", "sqlite:"+at, "--role", "agent", "--name", "ci").Want(t, exitYes)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"strings"
 	"testing"
@@ -33,17 +34,13 @@ func TestServeFailuresOfProcessesInUse(t *testing.T) {
 		}
 	}
 	resp, err := http.Get(s.admin + "/readyz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	body, err := io.ReadAll(resp.Body)
 	resp.Body.Close()
 	if err != nil || !strings.Contains(string(body), `"server_sessions_scarce"`) {
 		t.Errorf("/readyz = %s, want the warning", body)
 	}
-	if err := os.WriteFile(leave, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(leave, nil, 0o600))
 	if got := <-said; got.code() != "hi" {
 		t.Errorf("the call that was under way: %s", got.Raw)
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"strings"
@@ -22,9 +23,7 @@ func TestServeFailuresOfServersThatAreDown(t *testing.T) {
 		t.Parallel()
 		up := mcptest.New(t, mcptest.Honest)
 		port, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		defer port.Close() // it takes connections, and nobody speaks on them: the port is ours until the server comes
 		dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {down: {type: http, url: "http://%s/mcp", connect_timeout: 2s}, up: {type: http, url: %q}}
@@ -235,9 +234,7 @@ func TestServeFailuresOfToolsThatChange(t *testing.T) {
 			a.gets(t, "puppet__look", `{}`, "hi")
 			changed.Store(true)
 			if tt.said {
-				if err := stage.Change(cli.Patient(t), true); err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, stage.Change(cli.Patient(t), true))
 			}
 			got := a.call("puppet__look", `{}`)
 			if !tt.refused {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"strings"
@@ -79,9 +80,7 @@ func TestFaultsGrantAmongProcesses(t *testing.T) {
 	var outs, errs []fmt.Stringer
 	for range many {
 		cmd, stdout, stderr := child(t.Context(), "pgfsm", nil, words...)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, cmd.Start())
 		cmds, outs, errs = append(cmds, cmd), append(outs, stdout), append(errs, stderr)
 	}
 	answered := 0
@@ -107,9 +106,7 @@ func TestFaultsGrantSurvivesAKill(t *testing.T) {
 	g.hangs.Store(true)
 	words := g.call("{}", "--grant", g.grant(t, "grant.yaml", "calls: 2"), "--task", "one")
 	cmd, _, _ := child(t.Context(), "pgfsm", nil, words...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, cmd.Start())
 	g.server.Await(t, "tools/call")
 	kill(t, cmd)
 	g.hangs.Store(false)

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/mcp/gateway"
 )
@@ -66,12 +67,8 @@ func start(t *testing.T, dir string, args ...string) *served {
 	s.cmd, _, _ = child(context.Background(), "pgfsm", nil, append(args, "-c", s.config)...)
 	s.cmd.Stdout, s.cmd.Stderr, s.cmd.Dir = nil, s.stderr, dir
 	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
+	check.NoError(t, s.cmd.Start())
 	t.Cleanup(s.kill)
 	in := bufio.NewScanner(out)
 	for in.Scan() {
@@ -100,9 +97,7 @@ func start(t *testing.T, dir string, args ...string) *served {
 // interrupt asks the gateway to end.
 func (s *served) interrupt(t *testing.T) {
 	t.Helper()
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
 }
 
 // ends waits for the end of the gateway, and wants its exit code and some words on standard error.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"sync/atomic"
@@ -90,9 +91,7 @@ func (h *house) started(method string, args ...string) *exec.Cmd {
 		}
 	}
 	cmd, _, _ := child(h.t.Context(), "pgfsm", nil, append(args, "-c", h.config)...)
-	if err := cmd.Start(); err != nil {
-		h.t.Fatal(err)
-	}
+	check.NoError(h.t, cmd.Start())
 	h.server.Await(h.t, method)
 	return cmd
 }
@@ -107,9 +106,7 @@ func (h *house) made(want int32) {
 
 func kill(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, cmd.Process.Kill())
 	cmd.Wait() // killed, as was to be
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
@@ -82,9 +83,7 @@ func TestServeIdentityScopes(t *testing.T) {
 	o := provideForAgents(t)
 	resp, err := send(t.Context(), http.MethodPost, o.base+"/servers/echo/mcp",
 		http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + o.robot("ci", "scope", "mcp:read")}}, callMessage("look", `{"n":1}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer resp.Body.Close()
 	want := fmt.Sprintf(`Bearer resource_metadata="%s/.well-known/oauth-protected-resource/servers/echo/mcp", scope="mcp:call mcp:read", error="insufficient_scope"`,
 		o.base)
@@ -118,9 +117,7 @@ func TestServeIdentitySDK(t *testing.T) {
 				},
 				RedirectURL: "http://127.0.0.1:1/callback", AuthorizationCodeFetcher: consents,
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 			session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: o.base + path, OAuthHandler: handler}, nil)
 			if err != nil {
@@ -136,13 +133,9 @@ func TestServeIdentitySDK(t *testing.T) {
 				t.Errorf("%+v, %v\n%s", got, err, o.stderr)
 			}
 			source, err := handler.TokenSource(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			issued, err := source.Token()
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			token = issued.AccessToken
 		})
 	}
@@ -153,9 +146,7 @@ func TestServeIdentitySDK(t *testing.T) {
 	}
 	resp, err := send(t.Context(), http.MethodPost, o.mcp,
 		http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + token}}, callMessage("echo__look", `{"n":1}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusUnauthorized || !strings.HasSuffix(resp.Header.Get("WWW-Authenticate"), `, error="invalid_token"`) {
 		t.Errorf("a token for one endpoint at another one: %s %s", resp.Status, resp.Header.Get("WWW-Authenticate"))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 )
 
@@ -17,21 +18,15 @@ func TestServeIdentityConsole(t *testing.T) {
 	o := provide(t, inFile, strings.Replace(peopleHold, "approvers: [owners]", "approvers: [owners], fresh: 5m", 1))
 	run := o.held(t, o.agent("/mcp", o.robot("ci")), `{"n":1}`)
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	browser := &http.Client{Jar: jar}
 	begins := o.admin + "/console/provider?" + url.Values{"issuer": {o.p.Issuer}, "next": {"calls/" + run}}.Encode()
 	read := func(resp *http.Response, err error) (at, page string) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		return resp.Request.URL.String(), string(body)
 	}
 	if _, page := read(browser.Get(begins)); !strings.Contains(page, "did not sign you in") {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 )
 
@@ -15,9 +16,7 @@ func (o *provided) again(t *testing.T, old, other string) {
 	t.Helper()
 	o.stop(t, exitYes)
 	conf, err := os.ReadFile(o.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	o.writes(t, "pgfsm.yaml", strings.Replace(string(conf), old, other, 1))
 	o.served = serve(t, o.dir)
 }
@@ -62,9 +61,7 @@ func TestServeIdentityProviderDown(t *testing.T) {
 			method = http.MethodPost
 		}
 		resp, err := send(t.Context(), method, at, http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}}, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
 			t.Errorf("%s: %s, Retry-After %q", at, resp.Status, resp.Header.Get("Retry-After"))

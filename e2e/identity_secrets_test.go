@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"pgfsm/internal/test/check"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,9 +26,7 @@ func TestTokensStayOut(t *testing.T) {
 	for _, token := range tokens[2:] { // refused ones
 		resp, err := send(t.Context(), http.MethodPost, o.mcp, http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}},
 			`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusUnauthorized {
 			t.Errorf("a token that is not valid is answered %s", resp.Status)
@@ -48,9 +47,7 @@ func TestTokensStayOut(t *testing.T) {
 // staysOut lets the gateway crash, and wants no secret in what it wrote: its log, its crash dump and its files, but for its configuration.
 func (o *provided) staysOut(t *testing.T, secrets ...string) {
 	t.Helper()
-	if err := o.cmd.Process.Signal(syscall.SIGQUIT); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, o.cmd.Process.Signal(syscall.SIGQUIT))
 	o.ends(t, exitCould, "goroutine 1 ")
 	var written strings.Builder
 	read := 0

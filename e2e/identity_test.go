@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/traces/ledger"
 )
@@ -64,14 +65,10 @@ func (o *provided) refused(t *testing.T, run, binding, token string, want int, c
 	t.Helper()
 	resp, err := send(t.Context(), http.MethodPost, o.admin+"/approve/"+run,
 		http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}}, fmt.Sprintf(`{"expected_digest":%q}`, binding))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if resp.StatusCode != want || !strings.Contains(string(body), `"`+code+`"`) {
 		t.Errorf("the vote is answered %s %s, want %d %s", resp.Status, body, want, code)
 	}
@@ -174,9 +171,7 @@ func TestServeIdentityRequired(t *testing.T) {
 	t.Parallel()
 	o := provide(t, inFile, peopleHold)
 	resp, err := send(t.Context(), http.MethodPost, o.mcp, http.Header{"Content-Type": {"application/json"}}, `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer resp.Body.Close()
 	want := fmt.Sprintf(`Bearer resource_metadata="%s/.well-known/oauth-protected-resource/mcp"`, o.base)
 	if got := resp.Header.Get("WWW-Authenticate"); resp.StatusCode != http.StatusUnauthorized || got != want {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"strings"
@@ -28,12 +29,8 @@ func TestInteropCollector(t *testing.T) {
 	}
 	collector := exec.Command(program, "--config="+collectorConfig)
 	out, err := collector.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := collector.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
+	check.NoError(t, collector.Start())
 	t.Cleanup(func() { _ = collector.Process.Kill() })
 	said := bufio.NewReader(out)
 	address := listens(t, said)
@@ -48,13 +45,9 @@ func TestInteropCollector(t *testing.T) {
 	o.ended(t, run, "executed", "")
 	o.stop(t, exitYes)
 
-	if err := collector.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, collector.Process.Signal(os.Interrupt))
 	text, err := io.ReadAll(said)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if err := collector.Wait(); err != nil {
 		t.Errorf("the collector ends with %v\n%s", err, text)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/sqlite"
@@ -95,9 +96,7 @@ func (in interop) answersFolder(t *testing.T) (dir, root string) {
 	}
 	kept := cli.Folder(t, "memory.jsonl", fmt.Sprintf(`{"type":"entity","name":"Ada","entityType":"person","observations":[%q]}`+"\n", strings.Repeat("x", 20_000)))
 	pipe := filepath.Join(root, "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	const limit = ", timeout: 20s, sessions: session" // each read of the pipe blocks one of the four threads that a Node process reads files with
 	config := fmt.Sprintf(answersConfig, in.stdio("filesystem", limit, root), in.stdio("memory", limit+memoryIn(kept)),
 		in.stdio("memory", limit+fmt.Sprintf(", env: {MEMORY_FILE_PATH: %q}", pipe)))

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/traces/ledger"
 )
@@ -39,13 +40,9 @@ type askedReport struct {
 func (in interop) driveAsked(t *testing.T, mode string, order askedOrder) (report askedReport) {
 	t.Helper()
 	input, err := json.Marshal(order)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	script, err := filepath.Abs(filepath.Join(repository, "interop", "clients", "sdk-v2.mjs"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	output := in.runs(t, bytes.NewReader(input), script, mode)
 	if err := json.Unmarshal(output, &report); err != nil {
 		t.Fatalf("%v\n%s", err, output)

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/sqlite"
@@ -117,9 +118,7 @@ const clientTime = 3 * time.Minute
 func (in interop) drive(t *testing.T, client, mode string, order clientOrder) clientReport {
 	t.Helper()
 	input, err := json.Marshal(order)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	output := in.runs(t, bytes.NewReader(input), interopFile(t, "clients/"+client+".mjs"), mode)
 	var report clientReport
 	if err := json.Unmarshal(output, &report); err != nil {
@@ -196,9 +195,7 @@ const patientServer = ", timeout: 50s, connect_timeout: 50s"
 func program(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return path
 }
 
@@ -208,9 +205,7 @@ func (in interop) scribed(t *testing.T, journal, server, more string, args ...st
 	scribe := program(t, "scribe")
 	args = append([]string{journal, in.node, in.script("@modelcontextprotocol/server-" + server)}, args...)
 	words, err := json.Marshal(args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return fmt.Sprintf("{type: stdio, command: %q, args: %s%s%s}", scribe, words, patientServer, more)
 }
 
@@ -340,9 +335,7 @@ func sameCalls(t *testing.T, path string, journals map[string]string, made int) 
 		reached = append(reached, journalCalls(t, s.name, journals[s.name])...)
 	}
 	store, err := sqlite.OpenReadOnly(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer store.Close()
 	var sent []string
 	refused := 0
@@ -362,9 +355,7 @@ func sameCalls(t *testing.T, path string, journals map[string]string, made int) 
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	slices.Sort(reached)
 	slices.Sort(sent)
 	if d := cmp.Diff(sent, reached); d != "" {
@@ -395,9 +386,7 @@ func journalCalls(t *testing.T, server, journal string) (calls []string) {
 		}
 		if m.Method == "tools/call" {
 			args, err := canonical.JSON(m.Params.Arguments)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			calls = append(calls, server+" "+m.Params.Name+" "+string(args))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"regexp"
 	"slices"
@@ -141,9 +142,7 @@ func TestGatewayConformanceBaseline(t *testing.T) {
 func isGolden(t *testing.T, name string, got []string, passed, failed int) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(goldenPath(name), []byte(strings.Join(got, "\n")+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(goldenPath(name), []byte(strings.Join(got, "\n")+"\n"), 0o644))
 	}
 	if d := cmp.Diff(goldenVerdicts(t, name), got); d != "" {
 		t.Errorf("verdicts; PGFSM_INTEROP=1 go test ./e2e -run ConformanceBaseline -update writes them anew (-want +got):\n%s", d)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"strconv"
 	"strings"
@@ -97,9 +98,7 @@ func (s *served) memory(t *testing.T) (rss, pss int) {
 			continue
 		}
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
 			var kB int
 			if _, err := fmt.Sscanf(lines.Text(), "Rss: %d kB", &kB); err == nil {

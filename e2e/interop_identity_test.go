@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"slices"
@@ -145,14 +146,10 @@ func TestInteropIssuedTokens(t *testing.T) {
 func issued(t *testing.T, issuer string, claims map[string]any) string {
 	t.Helper()
 	text, err := json.Marshal(claims)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	form := url.Values{"grant_type": {"client_credentials"}, "claims": {string(text)}}
 	resp, err := send(t.Context(), http.MethodPost, issuer+"/token", http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, form.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer resp.Body.Close()
 	var answer struct {
 		Token string `json:"access_token"`

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"strings"
 	"testing"
@@ -38,14 +39,10 @@ func (m *mockModel) came(t *testing.T) (requests []cli.Result) {
 	for {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
 			fmt.Sprintf("%s/__aimock/journal?limit=1&offset=%d", m.url, m.seen), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		req.Header.Set("Authorization", "Bearer "+modelKey)
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if err != nil || resp.StatusCode != http.StatusOK {

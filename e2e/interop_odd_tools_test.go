@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/mcp/wire"
@@ -22,16 +23,12 @@ func TestInteropOddTools(t *testing.T) {
 	t.Parallel()
 	in := matrix(t)
 	text, err := os.ReadFile(interopFile(t, "fixtures/odd-tools.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	var corpus []struct {
 		Verdict string         `json:"verdict"`
 		Tool    jsontext.Value `json:"tool"`
 	}
-	if err := json.Unmarshal(text, &corpus); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, json.Unmarshal(text, &corpus))
 	var tools []jsontext.Value
 	by := make(map[string][]string) // the names, by verdict
 	for _, odd := range corpus {
@@ -41,9 +38,7 @@ func TestInteropOddTools(t *testing.T) {
 
 	var rejected struct{ V1, V2 []string }
 	report := in.runs(t, bytes.NewReader(wire.Array(tools)), interopFile(t, "clients/odd-tools.mjs"))
-	if err := json.Unmarshal(report, &rejected, json.MatchCaseInsensitiveNames(true)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, json.Unmarshal(report, &rejected, json.MatchCaseInsensitiveNames(true)))
 	isOld := func(name string) bool { return slices.Contains(by["sdk-old"], name) }
 	want := slices.Sorted(slices.Values(slices.Concat(by["sdk"], by["not-mcp"])))
 	got := slices.Sorted(slices.Values(slices.DeleteFunc(rejected.V1, isOld)))
@@ -59,9 +54,7 @@ func TestInteropOddTools(t *testing.T) {
 	bad := mcptest.New(t, mcptest.But("tools/list", `{"tools":`+string(wire.Array(tools))+`}`))
 	fine := mcptest.New(t, mcptest.But("tools/list", `{"tools":[{"name":"fine","inputSchema":{"type":"object"}}]}`))
 	names, err := json.Marshal(slices.Concat(by["kept"], by["sdk"], by["sdk-old"], by["cautious"], by["refused"], by["not-mcp"]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	g := serve(t, cli.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nallowlist: allowlist.json\nservers: {bad: {url: %q}, ok: {url: %q}}\n", bad.URL, fine.URL),
 		"allowlist.json", fmt.Sprintf(`{"ok": ["fine"], "bad": %s}`, names)))
 	usable := slices.Concat(by["kept"], by["sdk"], by["sdk-old"], by["cautious"])

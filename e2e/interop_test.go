@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/tool"
 )
 
@@ -43,9 +44,7 @@ func (in interop) script(pkg string) string {
 func interopFile(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join(repository, "interop", filepath.FromSlash(name)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return path
 }
 
@@ -107,9 +106,7 @@ func listenProgram(t *testing.T, port int, env []string, program string, args ..
 	cmd.Dir = t.TempDir()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, cmd.Start())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = cmd.Wait() }() // it is killed: its exit code says nothing
 	end := func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); <-ended }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint/witnesstest"
@@ -25,9 +26,7 @@ func copyLedger(t *testing.T, from, to string) {
 		} else if errors.Is(err, fs.ErrNotExist) {
 			err = os.RemoveAll(filepath.Join(to, name))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 	}
 }
 

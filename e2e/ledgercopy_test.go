@@ -3,6 +3,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"strings"
 	"testing"
@@ -118,9 +119,7 @@ func TestContinueAfterLoss(t *testing.T) {
 	h.renamed("sqlite:pgfsm.db", "sqlite:new.db")
 	h.renamed("origin: example.com/log", "origin: example.com/log-2")
 	h.do("call", "puppet", "look", "{}").Says(t, exitCould, "it is the log example.com/log-2, and the checkpoint is of the log example.com/log")
-	if err := os.Rename(filepath.Dir(lost), filepath.Dir(lost)+".former"); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.Rename(filepath.Dir(lost), filepath.Dir(lost)+".former"))
 	h.renamed("log.key", "log-2.key")
 	h.do("ledger", "key", "new", "-o", filepath.Join(h.dir, "log-2.key")).Want(t, exitYes)
 	s = serve(t, h.dir)

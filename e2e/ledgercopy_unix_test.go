@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/traces/ledger/postgres/pgtest"
 )
@@ -14,9 +15,7 @@ func TestLedgerCopyToPostgres(t *testing.T) {
 	t.Parallel()
 	needsPostgres(t)
 	c := cluster.Cluster(t)
-	if err := c.Exec(t.Context(), "postgres", "CREATE DATABASE copied"); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Exec(t.Context(), "postgres", "CREATE DATABASE copied"))
 	h := newHouse(t, heldPolicy, "checkpoints: {key: log.key}\n")
 	in := func(name string) string { return filepath.Join(h.dir, name) }
 	h.do("ledger", "key", "new", "-o", in("log.key")).Want(t, exitYes)

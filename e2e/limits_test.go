@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/telemetry/otlptest"
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 )
 
@@ -52,9 +53,7 @@ func TestServeLimits(t *testing.T) {
 		a.call("echo__look", `{"n":4}`)
 		for _, message := range []string{`{"jsonrpc":"2.0","id":9,"method":"ping"}`, `{"jsonrpc":`} {
 			resp, err := a.send(t.Context(), http.MethodPost, message)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			all, err := messages(resp)
 			resp.Body.Close()
 			after, _ := strconv.Atoi(resp.Header.Get("Retry-After"))

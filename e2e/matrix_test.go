@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"regexp"
 	"strconv"
@@ -20,16 +21,12 @@ func testNames(t *testing.T) map[string]map[string]bool {
 	var sources []string
 	for _, folder := range []string{".", "../internal/runner", "../mcp/gateway", "../mcp/upstream"} {
 		found, err := filepath.Glob(folder + "/*_test.go")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		sources = append(sources, found...)
 	}
 	for _, source := range sources {
 		f, err := parser.ParseFile(token.NewFileSet(), source, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		all := make(map[string]bool) // a table may stand beside the test
 		ast.Inspect(f, func(n ast.Node) bool {
 			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {

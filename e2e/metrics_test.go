@@ -3,6 +3,7 @@ package e2e
 import (
 	"io"
 	"net/http"
+	"pgfsm/internal/test/check"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,14 +16,10 @@ import (
 func (s *served) scraped(t *testing.T, header http.Header) (status int, kind, text string) {
 	t.Helper()
 	resp, err := send(t.Context(), http.MethodGet, s.admin+"/metrics", header, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return resp.StatusCode, resp.Header.Get("Content-Type"), string(b)
 }
 

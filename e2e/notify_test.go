@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"testing"
 	"time"
@@ -19,24 +20,18 @@ func TestServeNotifiesSystemd(t *testing.T) {
 func notifies(t *testing.T, command ...string) {
 	t.Helper()
 	short, err := os.MkdirTemp("", "notify") // a socket's path has at most 107 bytes
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(short) })
 	path := filepath.Join(short, "socket")
 	systemd, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer systemd.Close()
 	t.Setenv("NOTIFY_SOCKET", path)
 	s := start(t, cli.Folder(t, "pgfsm.yaml", "version: 1\nservers: {down: {type: http, url: \"http://127.0.0.1:9/mcp\"}}\n"+
 		"allowlist: allowlist.json\nledger: sqlite:pgfsm.db\n", "allowlist.json", `{"down": ["look"]}`), command...)
 	receives := func(want string) {
 		t.Helper()
-		if err := systemd.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, systemd.SetReadDeadline(time.Now().Add(time.Minute)))
 		message := make([]byte, 100)
 		n, err := systemd.Read(message)
 		if err != nil || string(message[:n]) != want {
@@ -45,9 +40,7 @@ func notifies(t *testing.T, command ...string) {
 	}
 	receives("READY=1")
 	answer, err := http.Get(s.admin + "/healthz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		t.Errorf("/healthz answers %d after READY=1, want 200", answer.StatusCode)

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/internal/test/tool"
@@ -24,13 +25,9 @@ func TestInterruptKey(t *testing.T) {
 	p := mcptest.New(t, mcptest.But("tools/list", ""))
 	config, traces := puppetConfig(t, p, "", "")
 	cmd, stdout, stderr := child(t.Context(), "pgfsm", nil, "run", "--json", "-c", config, "anything")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, cmd.Start())
 	p.Await(t, "tools/list")
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, cmd.Process.Signal(os.Interrupt))
 	cmd.Wait() // its error is the exit code, below
 	cli.Result{Code: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}.Want(t, exitNo,
 		"/type", "blocked", "/code", "cancelled")
@@ -56,9 +53,7 @@ func TestLeftOver(t *testing.T) {
 			})
 			config, traces := puppetConfig(t, p, "", "")
 			cmd, _, _ := child(t.Context(), "pgfsm", nil, "call", "-c", config, "puppet", "look", "{}")
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, cmd.Start())
 			p.Await(t, tt.hangs)
 			kill(t, cmd)
 			partial, err := filepath.Glob(filepath.Join(traces, "*.partial"))

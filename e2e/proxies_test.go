@@ -24,6 +24,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/tool"
 	"pgfsm/traces/ledger"
@@ -82,25 +83,17 @@ func newProxy(t *testing.T, program string, s *served) *proxy {
 func (p *proxy) certify(t *testing.T) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	named := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
 	for _, at := range []string{forAgents, forPeople} {
 		named.DNSNames = append(named.DNSNames, strings.TrimPrefix(at, "https://"))
 	}
 	public, err := x509.CreateCertificate(rand.Reader, named, named, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	cert, err := x509.ParseCertificate(public)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	p.roots = x509.NewCertPool()
 	p.roots.AddCert(cert)
 	cli.Write(t, filepath.Join(p.dir, "pgfsm.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: public})))
@@ -113,9 +106,7 @@ func (p *proxy) start(t *testing.T) {
 	p.cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+p.dir, "XDG_CONFIG_HOME="+p.dir)
 	said := new(lines)
 	p.cmd.Stdout, p.cmd.Stderr = said, said
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, p.cmd.Start())
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the proxy says: %s", said)
@@ -151,9 +142,7 @@ func (p *proxy) client(t *testing.T, token string) *http.Client {
 	}}
 	t.Cleanup(through.CloseIdleConnections)
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return &http.Client{Transport: &remote{through, token}, Jar: jar}
 }
 
@@ -192,9 +181,7 @@ func (p *proxy) post(t *testing.T, ctx context.Context, at, token, arguments str
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+
 		`"name":"echo__look","arguments":`+arguments+`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
 		`"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"}}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
 		"Mcp-Protocol-Version": {withoutThem}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"echo__look"}}
 	return p.client(t, token).Do(req)
@@ -232,14 +219,10 @@ func (p *proxy) streams(t *testing.T, o *office) {
 	t.Helper()
 	a := o.agent("/mcp", o.ci)
 	req, err := http.NewRequestWithContext(cli.Patient(t), http.MethodGet, forAgents+"/mcp", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	req.Header = http.Header{"Accept": {"text/event-stream"}, "Mcp-Session-Id": {a.session}, "Mcp-Protocol-Version": {"2025-11-25"}}
 	resp, err := p.client(t, o.ci).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer resp.Body.Close()
 	if line, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil || !strings.HasPrefix(line, ":") {
 		t.Errorf("the stream: %s, %q, %v", resp.Status, line, err)
@@ -275,9 +258,7 @@ func (p *proxy) signsIn(t *testing.T, o *office) {
 	link.Want(t, exitYes)
 	bob := p.client(t, "")
 	resp, err := bob.Post(strings.TrimSpace(link.Stdout), "application/x-www-form-urlencoded", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer resp.Body.Close()
 	page, err := io.ReadAll(resp.Body)
 	cookies := bob.Jar.Cookies(resp.Request.URL)

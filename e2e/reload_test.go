@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
@@ -48,9 +49,7 @@ func compact(text string) string { return strings.Join(strings.Fields(text), "")
 func (o *office) replaces(t *testing.T, name, text string) {
 	t.Helper()
 	o.writes(t, name+".new", text)
-	if err := os.Rename(filepath.Join(o.dir, name+".new"), filepath.Join(o.dir, name)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.Rename(filepath.Join(o.dir, name+".new"), filepath.Join(o.dir, name)))
 }
 
 // TestReload: pgfsm reload makes another policy active, says what changed, and the log has who asked.
@@ -107,9 +106,7 @@ func TestReloadRefused(t *testing.T) {
 	admin := makeToken(t, o.config, "admin", "root")
 	a := o.agent("/mcp", o.ci)
 	config, err := os.ReadFile(o.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	in := func(name string) string { return filepath.Join(o.dir, name) }
 	for _, tt := range []struct {
 		name   string
@@ -120,27 +117,17 @@ func TestReloadRefused(t *testing.T) {
 		{"half-a-file", func(t *testing.T) { o.replaces(t, "policy.yaml", openLook[:len(openLook)-20]) }, []string{"policy.yaml:3"}},
 		{"an-unknown-key", func(t *testing.T) { o.replaces(t, "pgfsm.yaml", string(config)+"serv: {}\n") }, []string{"pgfsm.yaml:", "unknown key"}},
 		{"a-missing-file", func(t *testing.T) {
-			if err := os.Remove(in("allowlist.json")); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.Remove(in("allowlist.json")))
 		}, []string{"pgfsm.yaml:3", "allowlist.json cannot be read"}},
 		{"the-configuration-is-missing", func(t *testing.T) {
-			if err := os.Remove(o.config); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.Remove(o.config))
 		}, []string{"pgfsm.yaml", "cannot be read"}},
 		{"others-may-write-it", func(t *testing.T) {
-			if err := os.Chmod(in("policy.yaml"), 0o666); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.Chmod(in("policy.yaml"), 0o666))
 		}, []string{"policy.yaml cannot be read", "others may write it"}},
 		{"a-folder-in-place-of-the-policy", func(t *testing.T) {
-			if err := os.Remove(in("policy.yaml")); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Mkdir(in("policy.yaml"), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.Remove(in("policy.yaml")))
+			check.NoError(t, os.Mkdir(in("policy.yaml"), 0o700))
 		}, []string{"policy.yaml cannot be read"}},
 		{"lint", func(t *testing.T) {
 			o.replaces(t, "policy.yaml", openLook+"  - {id: late, match: {tool: look}, effect: deny, reason: \"Never.\"}\n")
@@ -175,9 +162,7 @@ func TestReloadRefused(t *testing.T) {
 			}
 			a.gets(t, "echo__look", `{"n":1}`, "hi")
 			for _, name := range []string{"policy.yaml", "tests.yaml"} {
-				if err := os.RemoveAll(in(name)); err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, os.RemoveAll(in(name)))
 			}
 			o.replaces(t, "pgfsm.yaml", string(config))
 			o.writes(t, "policy.yaml", openLook)
@@ -219,9 +204,7 @@ func TestReloadRestart(t *testing.T) {
 	admin := makeToken(t, o.config, "admin", "root")
 	a := o.agent("/mcp", o.ci)
 	config, err := os.ReadFile(o.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	o.replaces(t, "policy.yaml", denyLook)
 	o.replaces(t, "pgfsm.yaml", strings.Replace(string(config), "pgfsm.db", "other.db", 1)+
 		"serve: {listen: \"127.0.0.1:1\", hosts: [mcp.example.com], sessions: 7, denials: opaque}\ntraces: {dir: elsewhere}\n")
@@ -248,21 +231,13 @@ func TestReloadSignal(t *testing.T) {
 	// As Kubernetes mounts a ConfigMap: the files are links through ..data, which is a link to a folder that is replaced as a whole.
 	publish := func(version, policy string) {
 		t.Helper()
-		if err := os.Mkdir(filepath.Join(dir, version), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.Mkdir(filepath.Join(dir, version), 0o700))
 		cli.Write(t, filepath.Join(dir, version, "policy.yaml"), policy)
-		if err := os.Symlink(version, filepath.Join(dir, "..data_tmp")); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.Symlink(version, filepath.Join(dir, "..data_tmp")))
+		check.NoError(t, os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")))
 	}
 	publish("..one", openLook)
-	if err := os.Symlink("..data/policy.yaml", filepath.Join(dir, "policy.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.Symlink("..data/policy.yaml", filepath.Join(dir, "policy.yaml")))
 	s := serve(t, dir, "--watch")
 	ci := makeToken(t, s.config, "agent", "ci")
 	a := s.agent("/mcp", ci)
@@ -289,9 +264,7 @@ func TestReloadSignal(t *testing.T) {
 	a = s.agent("/mcp", ci)
 	a.gets(t, "echo__look", `{"n":2}`, "policy_denied")
 	publish("..five", openLook)
-	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, s.cmd.Process.Signal(syscall.SIGHUP))
 	a.becomes(t, "echo__look", `{"n":2}`, "policy_denied", "hi")
 	if log := activations(t, dir); !strings.Contains(log[len(log)-1], `"cause":"signal"`) {
 		t.Errorf("the log ends with %s", log[len(log)-1])
@@ -313,9 +286,7 @@ func TestReloadSignalAtTheEnd(t *testing.T) {
 	o.agent("/mcp", o.ci).gets(t, "echo__look", `{}`, "hi")
 	o.interrupt(t)
 	<-asked
-	if err := o.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, o.cmd.Process.Signal(syscall.SIGHUP))
 	close(answer)
 	o.ends(t, exitYes)
 	verifies(t, o.dir)

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
@@ -204,9 +205,7 @@ func anyReplica(t *testing.T, newLedger func(*testing.T) string) {
 		command(t.Context(), nil, "token", "revoke", "-c", a.config, tokenOf(a.ci)).Want(t, exitYes)
 		for _, o := range []*office{a, b} {
 			resp, err := client(o, `{}`).ask(cli.Patient(t), "tools/call", "echo__look", `"name":"echo__look","arguments":{"n":1}`)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			resp.Body.Close()
 			if resp.StatusCode != http.StatusUnauthorized {
 				t.Errorf("a revoked token gets %s", resp.Status)
@@ -245,9 +244,7 @@ func anothersSession(t *testing.T) {
 		http.MethodPost: `{"jsonrpc":"2.0","id":"p","method":"ping"}`, http.MethodGet: "", http.MethodDelete: "",
 	} {
 		resp, err := session.send(cli.Patient(t), method, message)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusNotFound {
 			t.Errorf("%s with the session of another replica: %s", method, resp.Status)
@@ -345,15 +342,11 @@ func fenced(t *testing.T) {
 		mcptest.Writes("application/json", mcptest.Response("ID", `{"content":[]}`))(w, r, id)
 	})
 	a.callsLook(t)
-	if err := a.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, a.cmd.Process.Signal(syscall.SIGSTOP))
 	run := recorded(t, a.dir)[0].RunID
 	runEnded(t, a.dir, run, ledger.Indeterminate, "indeterminate")
 	close(answers)
-	if err := a.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, a.cmd.Process.Signal(syscall.SIGCONT))
 	a.ends(t, exitCould, "another process has taken the runs of this one over", "start it again")
 	if d := replicasOf(t, b.config); len(d.Replicas) != 1 {
 		t.Errorf("one is left: %+v", d)

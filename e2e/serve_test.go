@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
@@ -104,9 +105,7 @@ func decide(t *testing.T, admin, verb, run, token string) {
 	resp, err := send(t.Context(), http.MethodPost, admin+"/"+verb+"/"+run,
 		http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}},
 		fmt.Sprintf(`{"expected_digest":%s,"reason":"as decided"}`, binding))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer resp.Body.Close()
 	if body, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatalf("%s: %d %s, %v", verb, resp.StatusCode, body, err)

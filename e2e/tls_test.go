@@ -12,6 +12,7 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"path/filepath"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"strings"
@@ -42,9 +43,7 @@ func secured(t *testing.T) (keys string, to func(s *served, token string) *http.
 	defer example.Close()
 	dir, pair := t.TempDir(), example.TLS.Certificates[0]
 	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	cert := filepath.Join(dir, "tls.crt")
 	cli.Write(t, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})))
 	cli.Write(t, filepath.Join(dir, "tls.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
@@ -60,9 +59,7 @@ func secured(t *testing.T) (keys string, to func(s *served, token string) *http.
 		through := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DialContext: dial}
 		t.Cleanup(through.CloseIdleConnections)
 		jar, err := cookiejar.New(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		return &http.Client{Transport: &remote{through, token}, Jar: jar}
 	}
 }
@@ -93,14 +90,10 @@ func TestServeTLS(t *testing.T) {
 	}
 	bob := to(o.served, "")
 	resp, err := bob.Post(strings.TrimSpace(link.Stdout), "application/x-www-form-urlencoded", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	resp.Body.Close()
 	resp, err = bob.Get("https://example.com:9464/console/calls/" + run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer resp.Body.Close()
 	page, err := io.ReadAll(resp.Body)
 	cookies := bob.Jar.Cookies(resp.Request.URL)
@@ -127,15 +120,11 @@ func TestServeTLSRefuses(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://example.com/mcp", strings.NewReader(`{}`))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			req.Header.Set("Content-Type", "application/json")
 			req.Host = tt.host
 			resp, err := to(o.served, tt.token).Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			defer resp.Body.Close()
 			if body, err := io.ReadAll(resp.Body); resp.StatusCode != tt.want {
 				t.Errorf("%s %s %v, want %d", resp.Status, body, err, tt.want)

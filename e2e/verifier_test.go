@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/internal/test/tool"
@@ -67,9 +68,7 @@ roles: {owners: ["group:owners"]}
 	soon(t, "a vote finds that the time for it is over", func() bool {
 		resp, err := send(t.Context(), http.MethodPost, o.admin+"/approve/"+expires,
 			http.Header{"Authorization": {"Bearer " + o.person("carol")}, "Content-Type": {"application/json"}}, ofAnother)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
 		return err == nil && strings.Contains(string(body), "approval_expired")
@@ -92,9 +91,7 @@ roles: {owners: ["group:owners"]}
 	vkey := do("ledger", "key", "new", "-o", in("log.key"), "--json").Member("/key")
 	do("ledger", "key", "remove", do("ledger", "key", "new", "-o", in("other.key"), "--json").Member("/key"))
 	o.writes(t, "policy.yaml", holdLook)
-	if err := o.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, o.cmd.Process.Signal(syscall.SIGHUP))
 	soon(t, "the gateway reloads", func() bool { return len(activations(t, o.dir)) == 2 })
 	o.stop(t, exitYes, `actor="ci@example.com (`+p.Issuer+`#ci)"`)
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/config"
+	"pgfsm/internal/test/check"
 )
 
 // TestEvalDojoFilesAreGood: what the figures on AgentDojo rest on can be read as it is committed, means what its tests say, and has nothing
@@ -28,9 +29,7 @@ func TestEvalDojoFilesAreGood(t *testing.T) {
 			}
 		}
 		files, err := filepath.Glob(filepath.Join(dir, "grants", "UserTask*.yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		for _, file := range files {
 			text, err := os.ReadFile(file)
 			if err == nil {
@@ -58,8 +57,6 @@ func copied(t *testing.T, from string) string {
 		text, err := os.ReadFile(filepath.Join(from, path))
 		return errors.Join(err, os.WriteFile(filepath.Join(to, path), text, 0o600))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return to
 }

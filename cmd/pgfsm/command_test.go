@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/mcp/demo"
 )
@@ -47,9 +48,7 @@ func files(t *testing.T, dir string) (list []string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return list
 }
 
@@ -57,9 +56,7 @@ func files(t *testing.T, dir string) (list []string) {
 func demoFleet(t *testing.T) *demo.Fleet {
 	t.Helper()
 	fleet, err := demo.Listen(context.Background(), slices.Repeat([]string{"127.0.0.1:0"}, 3))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() {
 		if err := fleet.Close(); err != nil {
 			t.Errorf("Close() = %v", err)

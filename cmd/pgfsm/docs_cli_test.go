@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"strings"
 	"testing"
@@ -30,9 +31,7 @@ func TestDocsCommandsAreCurrent(t *testing.T) {
 		}
 	}
 	if *update {
-		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(path, []byte(b.String()), 0o644))
 	} else if diff := cmp.Diff(b.String(), page); diff != "" {
 		t.Errorf("%s is not current; run go test ./cmd/pgfsm -run TestDocs -update (-want +got):\n%s", path, diff)
 	}

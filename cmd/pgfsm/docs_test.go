@@ -21,6 +21,7 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/policy"
 	"pgfsm/states"
@@ -35,9 +36,7 @@ func pages(t *testing.T) []string {
 	var all []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join(repository, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		all = append(all, found...)
 	}
 	if len(all) < 10 {
@@ -171,9 +170,7 @@ func TestDocsTraceExampleReplays(t *testing.T) {
 	}
 	want := workedExample(t)
 	if *update {
-		if err := os.WriteFile(path, []byte(page[:begin]+want+page[end:]), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(path, []byte(page[:begin]+want+page[end:]), 0o644))
 	} else if diff := cmp.Diff(want, string(page[begin:end])); diff != "" {
 		t.Errorf("the worked example is not current; run go test ./cmd/pgfsm -run TestDocs -update (-want +got):\n%s", diff)
 	}
@@ -187,32 +184,20 @@ func workedExample(t *testing.T) string {
 		Format: policy.ContentFormat, Env: "dev", Input: policy.Input{MaxBytes: 16},
 		Planner: policy.Planner{Mode: policy.PlannerRouter}, Summary: policy.SummaryAsked, Limits: policy.DefaultLimits(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	m, err := states.NewMachine()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	request := states.Request{Actor: "local:alice", At: at, Kind: states.KindAsk, Text: []byte("Summarize policy policy-002")}
 	r := states.NewRun(id, request, bundle)
 	rec, err := traces.Create(t.TempDir(), traces.NewHeader(m, r), func() string { return at })
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	outcome, err := m.Advance(context.Background(), r, &states.Live{}, rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	path, _, err := rec.Finish(outcome)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	doc := cli.Read(t, path)
 	trace, err := traces.Read([]byte(doc))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if _, err := traces.NewReplayer(m, nil).Replay(trace); err != nil {
 		t.Errorf("the worked example does not replay: %v", err)
 	}
@@ -226,9 +211,7 @@ func explained(t *testing.T, doc []byte, trace *traces.Trace) string {
 	var whole, bundleMembers members
 	var steps []members
 	err := json.Unmarshal(doc, &whole)
-	if err := errors.Join(err, json.Unmarshal(whole["bundle"], &bundleMembers), json.Unmarshal(whole["steps"], &steps)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, errors.Join(err, json.Unmarshal(whole["bundle"], &bundleMembers), json.Unmarshal(whole["steps"], &steps)))
 	delete(steps[0], "hash")
 	header := canonical.MustMarshal(members{
 		"bundle": bundleMembers["digest"], "format": whole["format"], "machine": whole["machine"],
@@ -320,9 +303,7 @@ func imports(t *testing.T, tests bool) map[string][]string {
 		found[folder] = slices.Compact(all)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return found
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"pgfsm/internal/secret"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"slices"
@@ -124,13 +125,9 @@ func wantRefusal(t *testing.T, deed string, r cli.Result) {
 		return
 	}
 	raw, err := cli.At([]byte(r.Stdout), "/raw/content/0/text")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	said, err := jsontext.AppendUnquote(nil, raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	code, err := cli.At(said, "/error/code")
 	if err != nil || string(code) != "-32601" {
 		t.Errorf("the client answered %s, want error -32601", said)

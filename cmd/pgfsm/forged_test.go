@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"slices"
 	"strings"
@@ -33,9 +34,7 @@ func TestForgedNamesAreShownEscaped(t *testing.T) {
 			}
 			doc, err := forged([]byte(good), what, old, new)
 			path := filepath.Join(t.TempDir(), "trace_forged.json")
-			if err := errors.Join(err, os.WriteFile(path, doc, 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, errors.Join(err, os.WriteFile(path, doc, 0o600)))
 			for _, args := range [][]string{
 				{"replay", path}, {"replay", "--json", path}, {"graph", "--format", "dot", "--trace", path},
 				{"graph", "--format", "svg", "--trace", path}, {"graph", "--format", "mermaid", "--trace", path},

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
@@ -24,17 +25,13 @@ func long() time.Time { return time.Date(2001, 1, 2, 3, 4, 5, 0, time.UTC) }
 func auditorOfLongAgo(t *testing.T, path, name string) string {
 	t.Helper()
 	store, err := sqlite.Open(path, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	l, err := ledger.Open(t.Context(), store, ledger.Options{Clock: long})
 	if err == nil {
 		_, _, err = l.CreateToken(t.Context(), ledger.Local("local:root"), name, ledger.RoleAuditor, "")
 		err = errors.Join(err, l.Close())
 	}
-	if err := errors.Join(err, store.Close()); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, errors.Join(err, store.Close()))
 	return "sqlite:" + path
 }
 
@@ -42,17 +39,13 @@ func auditorOfLongAgo(t *testing.T, path, name string) string {
 func runsOfLongAgo(t *testing.T, path string) {
 	t.Helper()
 	store, err := sqlite.Open(path, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	clock := ledgertest.NewClock(t)
 	clock.Set(t, long().Format(time.RFC3339))
 	f := ledgertest.Open(t, store, clock)
 	f.Ask(ledgertest.Carol, statestest.Content())
 	f.Hold(1)
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, f.Close())
 }
 
 // TestLedgerPrune: what is left is verified against a checkpoint from before.

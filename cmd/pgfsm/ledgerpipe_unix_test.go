@@ -4,6 +4,7 @@ package main
 
 import (
 	"path/filepath"
+	"pgfsm/internal/test/check"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,9 +15,7 @@ func TestCheckpointThatIsAPipe(t *testing.T) {
 	t.Parallel()
 	at := "sqlite:" + tokenLedger(t)
 	path := filepath.Join(t.TempDir(), "checkpoint")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, syscall.Mkfifo(path, 0o600))
 	for _, path := range []string{path, filepath.Dir(path)} {
 		r := command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--checkpoint", path)
 		r.Want(t, exitCould)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/config"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/mcp/demo"
@@ -93,9 +94,7 @@ func demoConfig(t *testing.T, fleet *demo.Fleet) string {
 		}
 		return os.WriteFile(filepath.Join(dir, path), text, 0o600)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return filepath.Join(dir, config.FileName)
 }
 
@@ -166,13 +165,9 @@ func wantLocated(t *testing.T, r cli.Result) {
 			t.Fatal(err)
 		}
 		raw, err := cli.At([]byte(r.Stdout), "/typed"+r.Member(item+"at/pointer"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		var value string
-		if err := json.Unmarshal(raw, &value); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, json.Unmarshal(raw, &value))
 		if end > len(value) || start > end || value[start:end] != evidence {
 			t.Errorf("evidence %d = %q, but [%d:%d] of %q", i, evidence, start, end, value)
 		}

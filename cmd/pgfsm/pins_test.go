@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 )
@@ -70,9 +71,7 @@ func (p *pinned) command(args ...string) cli.Result {
 func (p *pinned) text(name string) string {
 	p.t.Helper()
 	b, err := os.ReadFile(filepath.Join(p.dir, name))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	check.NoError(p.t, err)
 	return string(b)
 }
 

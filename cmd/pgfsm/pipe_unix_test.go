@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"pgfsm/internal/test/check"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,9 +15,7 @@ import (
 // TestConfigurationThatIsAPipe: nobody waits for what is written to it.
 func TestConfigurationThatIsAPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pgfsm.yaml")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, syscall.Mkfifo(path, 0o600))
 	r := command(t.Context(), nil, "config", "check", "-c", path)
 	r.Want(t, exitCould)
 	if !strings.Contains(r.Stderr, "not a regular file") {

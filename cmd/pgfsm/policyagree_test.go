@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/runner/explain"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/policy/rules"
 )
@@ -50,9 +51,7 @@ func hintedFolder(t *testing.T, pin bool, risk, policies string) *pinned {
 
 func (p *pinned) writes(name, text string) {
 	p.t.Helper()
-	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
-		p.t.Fatal(err)
-	}
+	check.NoError(p.t, os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600))
 }
 
 // decisionOfRun returns the policy's decision from the document of a run.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/traces"
 )
@@ -20,14 +21,10 @@ func backTest(t *testing.T, n int) (root, before, after, past string) {
 	r := command(t.Context(), map[string]string{"SAFE_TRACE_DIR": recorded}, "run", "--json", "show policy-002")
 	r.Want(t, exitYes)
 	text, err := os.ReadFile(filepath.Join(recorded, traces.Name(r.Member("/run_id"))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	past = filepath.Join(root, "traces")
 	for i := range n {
-		if err := os.WriteFile(filepath.Join(past, traces.Name(fmt.Sprintf("run-%02d", i))), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(filepath.Join(past, traces.Name(fmt.Sprintf("run-%02d", i))), text, 0o600))
 	}
 	return root, filepath.Join(root, "old.yaml"), filepath.Join(root, "new"), past
 }
@@ -37,9 +34,7 @@ func TestPolicyDiffOfHostileTraces(t *testing.T) {
 	t.Parallel()
 	_, before, after, dir := backTest(t, 10)
 	good, err := os.ReadFile(filepath.Join(dir, traces.Name("run-00")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	nested := strings.Repeat("[", 1<<18) + strings.Repeat("]", 1<<18)
 	bad := map[string]string{
 		"trace_deep.json":                strings.Repeat("[", 1<<20),
@@ -55,14 +50,10 @@ func TestPolicyDiffOfHostileTraces(t *testing.T) {
 		"trace_\x1b[31m\u202eshown.json": "{}",
 	}
 	for name, text := range bad { // each a file of its own
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	for name, target := range map[string]string{"trace_zero.json": "/dev/zero", "trace_self.json": "trace_self.json", "trace_folder.json": dir} {
-		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.Symlink(target, filepath.Join(dir, name)))
 		bad[name] = "link"
 	}
 	if f, err := os.Create(filepath.Join(dir, "trace_huge.json")); err != nil {

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"os"
 	"path/filepath"
+	"pgfsm/internal/test/check"
 	"strings"
 	"testing"
 )
@@ -13,21 +14,15 @@ import (
 func TestReplaySaysWhatAFileIs(t *testing.T) {
 	t.Parallel()
 	good, err := os.ReadFile(filepath.FromSlash("../../traces/testdata/good/document-fetched.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	if _, err := z.Write(good); err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, z.Close())
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(policy, []byte("version: 1\npolicies: [{id: all, effect: allow}]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(policy, []byte("version: 1\npolicies: [{id: all, effect: allow}]\n"), 0o600))
 	for _, tt := range []struct {
 		name, doc, want string
 		found           bool // in a folder
@@ -44,9 +39,7 @@ func TestReplaySaysWhatAFileIs(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			file := filepath.Join(dir, tt.name+".json")
-			if err := os.WriteFile(file, []byte(tt.doc), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.WriteFile(file, []byte(tt.doc), 0o600))
 			r := command(t.Context(), nil, "replay", file)
 			if r.Code != exitCould || !strings.Contains(r.Stdout, "not a trace: "+tt.want) || strings.Contains(r.Stdout, "ledger") {
 				t.Errorf("replay FILE = %d, %s%s; want %d and %q", r.Code, r.Stdout, r.Stderr, exitCould, tt.want)

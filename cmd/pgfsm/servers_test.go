@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"pgfsm/internal/secret"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"strings"
@@ -91,9 +92,7 @@ func TestDemoServesWhatInitWrites(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer r.Close()
 	ended := make(chan int, 1)
 	go func() {
