@@ -16,7 +16,6 @@ import (
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
-	"pgfsm/traces/ledger"
 )
 
 // provideForAgents serves agents of an identity provider. Everybody may look, and the group oncall may burn, too.
@@ -37,70 +36,6 @@ identity:
 `, o.u.URL, inFile, p.Issuer), "allowlist.json", `{"echo": ["look"]}`, "oncall.json", `{"echo": ["burn"]}`)
 	o.served = serve(t, o.dir)
 	return &provided{o, p}
-}
-
-// member is a token of an agent that is in some groups. Nil groups are unknown.
-func (o *provided) member(groups any) string {
-	return o.robot("ci", "groups", groups, "scope", "mcp:read mcp:call")
-}
-
-// TestServeIdentityGroups: an agent lists and calls the tools of its groups, as its latest token has them.
-func TestServeIdentityGroups(t *testing.T) {
-	t.Parallel()
-	o := provideForAgents(t)
-	for _, path := range []string{"/mcp", "/servers/echo/mcp"} {
-		a, prefix := o.agent(path, o.member([]string{"oncall"})), ""
-		if path == "/mcp" {
-			prefix = "echo__"
-		}
-		for _, c := range []struct {
-			name   string
-			groups any
-			burns  bool
-		}{
-			{"in-the-group", []string{"dev", "oncall"}, true}, {"not-any-more", []string{"dev"}, false}, {"unknown-groups", nil, false},
-			{"not-a-list", "oncall", false}, {"again", []string{"oncall"}, true},
-		} {
-			a.token = o.member(c.groups)
-			_, body := a.post(`{"jsonrpc":"2.0","id":"l","method":"tools/list"}`)
-			if !strings.Contains(string(body), prefix+"look") || strings.Contains(string(body), prefix+"burn") != c.burns {
-				t.Errorf("%s at %s: %s", c.name, path, body)
-			}
-			want := "tool_not_allowed"
-			if c.burns {
-				want = "hi"
-			}
-			a.gets(t, prefix+"burn", `{}`, want)
-			a.gets(t, prefix+"look", `{"n":1}`, "hi")
-		}
-	}
-	verifies(t, o.dir)
-}
-
-// TestServeIdentityScopes: a token without a scope is refused before a run, and the log says so.
-func TestServeIdentityScopes(t *testing.T) {
-	t.Parallel()
-	o := provideForAgents(t)
-	resp, err := send(t.Context(), http.MethodPost, o.base+"/servers/echo/mcp",
-		http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + o.robot("ci", "scope", "mcp:read")}}, callMessage("look", `{"n":1}`))
-	check.NoError(t, err)
-	defer resp.Body.Close()
-	want := fmt.Sprintf(`Bearer resource_metadata="%s/.well-known/oauth-protected-resource/servers/echo/mcp", scope="mcp:call mcp:read", error="insufficient_scope"`,
-		o.base)
-	if got := resp.Header.Values("WWW-Authenticate"); resp.StatusCode != http.StatusForbidden || len(got) != 1 || got[0] != want {
-		t.Errorf("%s %q, want %s", resp.Status, got, want)
-	}
-	refused := 0
-	for _, e := range events(t, o.dir, ledger.AccessRefused) {
-		if e.By == o.p.Issuer+"#ci" {
-			refused++
-		}
-	}
-	if runs := recorded(t, o.dir); refused != 1 || len(runs) > 0 {
-		t.Errorf("%d entries about the refusal, %d runs", refused, len(runs))
-	}
-	o.u.Reached(t, 0)
-	verifies(t, o.dir)
 }
 
 // TestServeIdentitySDK: go-sdk's OAuth client signs in from nothing but the URL of an endpoint, for this endpoint only.

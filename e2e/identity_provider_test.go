@@ -6,9 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"pgfsm/internal/identity/identitytest"
 	"pgfsm/internal/test/check"
-	"pgfsm/traces/ledger"
 )
 
 // again stops the gateway and starts it with another configuration.
@@ -19,30 +17,6 @@ func (o *provided) again(t *testing.T, old, other string) {
 	check.NoError(t, err)
 	o.writes(t, "pgfsm.yaml", strings.Replace(string(conf), old, other, 1))
 	o.served = serve(t, o.dir)
-}
-
-// TestServeIdentityClaims: a provider gives a person another sub for each application, as Entra ID does, and the configuration names the claim by
-// which pgfsm knows the person, the type of access tokens, and a claim that a policy reads.
-func TestServeIdentityClaims(t *testing.T) {
-	t.Parallel()
-	o := provide(t, inFile, peopleHold)
-	o.writes(t, "policy.yaml", strings.Replace(peopleHold, `actor.kind == "agent"`, `actor.claims.department == "sales"`, 1))
-	o.again(t, "groups: /groups", "groups: /groups\n      subject: /oid\n      token_types: [corp+jwt]\n      claims: {department: /org/department}")
-	sign := func(claims map[string]any) string { return o.p.Sign(claims, identitytest.Type("corp+jwt")) }
-	person := func(oid string) string {
-		return sign(map[string]any{"sub": "at-approvals", "oid": oid, "client_id": "pgfsm-cli", "aud": "approvals", "groups": []string{"owners"}})
-	}
-	robot := map[string]any{"sub": "at-gateway", "oid": "bob", "client_id": "robot", "aud": "gateway", "org": map[string]any{"department": "sales"}}
-	run := o.held(t, o.agent("/mcp", sign(robot)), `{"n":1}`)
-	binding := o.bindingOf(t, run, person("carol"))
-	o.refused(t, run, binding, person("bob"), http.StatusForbidden, "approver_not_eligible")
-	o.refused(t, run, binding, o.person("carol", "oid", "carol"), http.StatusUnauthorized, "token_refused") // of the type at+jwt
-	o.decide(t, "approve", run, person("carol"))
-	o.ended(t, run, ledger.Executed, "")
-	robot["org"] = nil
-	o.agent("/mcp", sign(robot)).gets(t, "echo__look", `{"n":2}`, "policy_failed") // a claim that is missing is unknown
-	o.u.Reached(t, 1)
-	verifies(t, o.dir)
 }
 
 // TestServeIdentityProviderDown: the gateway starts while the provider is down, says so, and recovers by itself.

@@ -6,12 +6,10 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"pgfsm/internal/telemetry/otlptest"
 	"pgfsm/internal/test/check"
-	"pgfsm/traces/ledger"
 )
 
 const allowAnyTool = `version: 1
@@ -76,44 +74,5 @@ func TestServeLimits(t *testing.T) {
 	o.stop(t, 0, "limited")
 	if log := o.stderr.String(); !regexp.MustCompile(`msg=limited by=tool .* trace=[0-9a-f]{32}\n`).MatchString(log) {
 		t.Errorf("the log does not name the trace of a limited call:\n%s", log)
-	}
-}
-
-// TestServeLimitsAtOnce: while a server has as many calls under way as it may, an agent's call is refused, and an approved call waits for its turn.
-func TestServeLimitsAtOnce(t *testing.T) {
-	t.Parallel()
-	o := newOffice(t, allowAnyTool, "limits: {rate: {servers: {echo: {at_once: 1}}}}\n")
-	a := o.agent("/mcp", o.ci)
-	approved, denied, later := o.held(t, a, `{"n":10}`), o.held(t, a, `{"n":11}`), o.held(t, a, `{"n":12}`)
-	leave := make(chan struct{})
-	var under, most atomic.Int32
-	waits := o.u.Waits(leave)
-	o.u.Does(func(w http.ResponseWriter, r *http.Request, id string) {
-		most.Store(max(most.Load(), under.Add(1)))
-		waits(w, r, id)
-		under.Add(-1)
-	})
-	first := make(chan answered)
-	go func() { first <- a.call("echo__look", `{"n":1}`) }()
-	soon(t, "the call is under way", func() bool { return o.u.Calls.Load() == 1 })
-	got := a.call("echo__look", `{"n":2}`)
-	got.wants(t, "rate_limited", "not_sent", "later")
-	if d := got.Result.Meta.Decision; d.Reason != "The server echo may have 1 call under way. Send the call again in 1 s." || d.After != 1 {
-		t.Errorf("the decision is %+v", d)
-	}
-	o.decide(t, "approve", approved, o.bob)
-	for _, run := range []string{denied, later} { // the worker reads what is decided, and does other work
-		o.decide(t, "deny", run, o.bob)
-		o.ended(t, run, ledger.Denied, "approval_denied")
-	}
-	o.u.Reached(t, 1)
-	close(leave)
-	if got := <-first; got.Result == nil || got.Result.IsError {
-		t.Errorf("the first call: %s", got.Raw)
-	}
-	o.ended(t, approved, ledger.Executed, "")
-	o.u.Reached(t, 2)
-	if most.Load() != 1 {
-		t.Errorf("%d calls were under way together", most.Load())
 	}
 }

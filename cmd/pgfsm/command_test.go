@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,15 +23,6 @@ func command(ctx context.Context, env map[string]string, args ...string) cli.Res
 		getenv: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
 	})
 	return cli.Result{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}
-}
-
-// child makes the command as a process of its own, under another name if it is to be confined.
-func child(ctx context.Context, name string, env []string, args ...string) (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env = append(os.Environ(), env...)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	return cmd, &stdout, &stderr
 }
 
 // files lists everything below a folder, each with its size and mode.
