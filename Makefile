@@ -56,7 +56,7 @@ check: fmt ## what a change must pass: format, vet, staticcheck, tidy modules, r
 fmt:
 	@unformatted="$$(gofmt -l .)"; if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 
-eval: ## the figures of docs/guide/evaluation.md that need nothing from elsewhere; with AGENTDOJO=DIR those on AgentDojo's data too
+eval: ## the figures of docs/internals/evaluation-figures.md that need nothing from elsewhere; with AGENTDOJO=DIR those on AgentDojo's data too
 	$(GO) build -trimpath -o bin/pgfsm-eval ./cmd/pgfsm-eval
 	bin/pgfsm-eval gates
 	@set -e; for suite in eval/suites/*/; do name=$$(basename $$suite); echo "== $$name"; \

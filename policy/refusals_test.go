@@ -32,7 +32,7 @@ type refusals struct {
 	calls, refused, undeclared, undeclaredRefused int
 }
 
-const refusalsPage = "../docs/guide/evaluation.md"
+const refusalsPage = "../docs/internals/evaluation-figures.md"
 
 // TestFalseRefusals takes calls that the schemas of popular servers allow through the machine, as agents send them and
 // under the default limits and input rules. None is refused, unless it has a key that the tool does not declare.
@@ -68,7 +68,7 @@ func TestFalseRefusals(t *testing.T) {
 	holdRefusalsPage(t, page.String())
 }
 
-// holdRefusalsPage holds the table of docs/guide/evaluation.md to what was counted.
+// holdRefusalsPage holds the table of docs/internals/evaluation-figures.md to what was counted.
 func holdRefusalsPage(t *testing.T, table string) {
 	t.Helper()
 	const begin, end = "<!-- false refusals -->\n", "<!-- end of false refusals -->"

@@ -84,9 +84,9 @@ func TestDocsSearchSeesKeys(t *testing.T) {
 	}
 }
 
-// TestDocsEvaluationHasTheFigures: the table of docs/guide/evaluation.md has a row for each suite of the committed result.
+// TestDocsEvaluationHasTheFigures: the table of docs/internals/evaluation-figures.md has a row for each suite of the committed result.
 func TestDocsEvaluationHasTheFigures(t *testing.T) {
-	page, err := os.ReadFile("../../docs/guide/evaluation.md")
+	page, err := os.ReadFile("../../docs/internals/evaluation-figures.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestDocsEvaluationHasTheFigures(t *testing.T) {
 			cases = cases[:n-3] + "," + cases[n-3:]
 		}
 		if row := fmt.Sprintf("| `%s` | %s | %d | %s |", name, cases, s.Slips, s.Counted); strings.Count(string(page), row) != 1 {
-			t.Errorf("docs/guide/evaluation.md does not have the row %q", row)
+			t.Errorf("docs/internals/evaluation-figures.md does not have the row %q", row)
 		}
 	}
 }

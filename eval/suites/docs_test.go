@@ -10,9 +10,9 @@ import (
 	"pgfsm/eval/attack"
 )
 
-// TestDocsEvaluationHasTheFigures: the table of docs/guide/evaluation.md has the figures that the suites are held to.
+// TestDocsEvaluationHasTheFigures: the table of docs/internals/evaluation-figures.md has the figures that the suites are held to.
 func TestDocsEvaluationHasTheFigures(t *testing.T) {
-	page, err := os.ReadFile("../../docs/guide/evaluation.md")
+	page, err := os.ReadFile("../../docs/internals/evaluation-figures.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestDocsEvaluationHasTheFigures(t *testing.T) {
 		wilson := eval.Of(s.want.Made[attack.Approvals], s.want.Attacks)
 		row += fmt.Sprintf(" %s %% | %.1f to %.1f %% |", s.want.Clustered, wilson.Low*100, wilson.High*100)
 		if strings.Count(string(page), row) != 1 {
-			t.Errorf("docs/guide/evaluation.md does not have the row %q", row)
+			t.Errorf("docs/internals/evaluation-figures.md does not have the row %q", row)
 		}
 	}
 }
