@@ -94,7 +94,7 @@ func callTools(t *testing.T, recorded *recordedTools) (got refusals) {
 			Actor: "ci-agent", At: statestest.At, Kind: states.KindAgent, Text: canonical.Text(policy.CallPlan(statestest.Server, tool, args)),
 		}
 		run := states.NewRun("019aa5f3-7c00-7000-8000-000000000001", request, bundle)
-		outcome, err := machine.Advance(context.Background(), run, world.Door(), forgets{})
+		outcome, err := machine.Advance(context.Background(), run, world.Effects(), forgets{})
 		if err != nil {
 			t.Fatalf("%s %s: %v", recorded.Package, tool, err)
 		}

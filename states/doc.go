@@ -11,8 +11,8 @@
 //
 // # One function for effects
 //
-// A [Door] performs a command and returns its event. [Live] calls the ports; the replayer of package traces reads a trace. The machine, the stages and the
-// loop are the same code for both.
+// An [EffectHandler] performs a command and returns its event. [Live] calls the ports; the replayer of package traces reads a trace. The machine,
+// the stages and the loop are the same code for both.
 //
 // # Failures
 //

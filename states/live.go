@@ -37,7 +37,7 @@ type Watcher interface {
 	Changed() (server string, changed bool)
 }
 
-// Live is the [Door] of a live run. If a port is nil, its effects fail.
+// Live is the [EffectHandler] of a live run. If a port is nil, its effects fail.
 type Live struct {
 	Watcher   Watcher // may be nil
 	Tools     Lister

@@ -19,7 +19,7 @@ func (p port) Await(context.Context, *states.AwaitDecision) (states.Event, error
 	return p.event, nil
 }
 
-// TestLiveGivesEventsThatReplayReads has ports return values that no trace may hold: the door returns an event that can be
+// TestLiveGivesEventsThatReplayReads has ports return values that no trace may hold: the handler returns an event that can be
 // read again.
 func TestLiveGivesEventsThatReplayReads(t *testing.T) {
 	said := states.Exchange{Received: canonical.Text(`{"choices":[{"message":{"content":"x"}}]}`), Status: 200}

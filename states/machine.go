@@ -12,15 +12,15 @@ import (
 	"pgfsm/internal/canonical"
 )
 
-// ErrParked is the error of a door for [AwaitDecision] if nobody has decided yet. The run stays pending.
+// ErrParked is the error of a handler for [AwaitDecision] if nobody has decided yet. The run stays pending.
 var ErrParked = errors.New("the run waits for a person")
 
 // ErrPermit means that a stage requested a call for which the run has no unconsumed permit. It is never expected.
 var ErrPermit = errors.New("a call was wanted without a permit for exactly it")
 
-// A Door performs effects: it takes a command and returns its event. The loop calls it at every step. If a step needs no effect, the command is nil, and so
-// is the event, unless the run was interrupted. An error means that the run cannot continue.
-type Door interface {
+// An EffectHandler performs effects: it takes a command and returns its event. The loop calls it at every step. If a step needs no effect,
+// the command is nil, and so is the event, unless the run was interrupted. An error means that the run cannot continue.
+type EffectHandler interface {
 	Do(ctx context.Context, wanted Command) (Event, error)
 }
 
@@ -71,8 +71,8 @@ func (m *Machine) Digest() canonical.Digest { return m.digest }
 func (m *Machine) Terminal(s fsm.State) bool { return m.table.Terminal(s) }
 
 // Advance moves the run until it ends or is held, and returns its outcome. It returns an error if the run cannot continue: the step could not be recorded,
-// the machine refused a transition, or the door failed.
-func (m *Machine) Advance(ctx context.Context, r *Run, door Door, rec Recorder) (Outcome, error) {
+// the machine refused a transition, or the handler failed.
+func (m *Machine) Advance(ctx context.Context, r *Run, handler EffectHandler, rec Recorder) (Outcome, error) {
 	for {
 		stage, ok := stages[r.state]
 		switch {
@@ -82,7 +82,7 @@ func (m *Machine) Advance(ctx context.Context, r *Run, door Door, rec Recorder) 
 		default:
 			return Outcome{}, fmt.Errorf("state %q has no stage", r.state)
 		}
-		switch err := m.step(ctx, r, stage, door, rec); {
+		switch err := m.step(ctx, r, stage, handler, rec); {
 		case errors.Is(err, ErrParked):
 			return r.Outcome(), nil
 		case err != nil:
@@ -94,14 +94,14 @@ func (m *Machine) Advance(ctx context.Context, r *Run, door Door, rec Recorder) 
 var null = jsontext.Value("null")
 
 // step is the loop's body: want, do, judge, fire, append.
-func (m *Machine) step(ctx context.Context, r *Run, stage Stage, door Door, rec Recorder) error {
+func (m *Machine) step(ctx context.Context, r *Run, stage Stage, handler EffectHandler, rec Recorder) error {
 	wanted := stage.Want(r)
 	if call, ok := wanted.(*CallTool); ok {
 		if err := r.consume(call); err != nil {
 			return err
 		}
 	}
-	event, err := door.Do(ctx, wanted)
+	event, err := handler.Do(ctx, wanted)
 	if err != nil {
 		return err
 	}

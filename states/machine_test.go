@@ -225,7 +225,7 @@ func TestOnlyAnApprovalChangesTheBundle(t *testing.T) {
 
 // until parks a run when it is assessed.
 type until struct {
-	states.Door
+	states.EffectHandler
 	run *states.Run
 }
 
@@ -233,7 +233,7 @@ func (u until) Do(ctx context.Context, c states.Command) (states.Event, error) {
 	if u.run.State() == states.Assessed {
 		return nil, states.ErrParked
 	}
-	return u.Door.Do(ctx, c)
+	return u.EffectHandler.Do(ctx, c)
 }
 
 // of judges another run.

@@ -45,7 +45,7 @@ func clip(s string) string {
 	return fmt.Sprintf("%q… (%d bytes, %s)", s[:most], len(s), canonical.Sum("clipped", []byte(s)).Short())
 }
 
-// A cursor is the door and the recorder of a run that is executed again. As long as there are recorded steps, the door only
+// A cursor is the handler and the recorder of a run that is executed again. As long as there are recorded steps, the handler only
 // reads them and the recorder only compares. After the last one the run continues through then and rest, if they are set: so a
 // parked or interrupted run is resumed.
 type cursor struct {
@@ -53,7 +53,7 @@ type cursor struct {
 	seq    int
 	at     string // when the step before was recorded; before the first step, when the request came
 	decode func(jsontext.Value) (states.Event, error)
-	then   states.Door
+	then   states.EffectHandler
 	rest   states.Recorder
 	parked bool // the record ends at pending
 

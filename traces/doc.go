@@ -16,6 +16,6 @@
 //
 // # Executing again
 //
-// [Replayer.Replay] runs the same machine, stages and loop as a live run, with a door that only reads the trace. Every command, event, fact and transition
+// [Replayer.Replay] runs the same machine, stages and loop as a live run, with a handler that only reads the trace. Every command, event, fact and transition
 // must be byte for byte as recorded; the first difference is a [DivergenceError]. Replay opens no socket and writes no file.
 package traces

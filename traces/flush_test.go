@@ -56,8 +56,8 @@ func TestDispatchIsFlushedBeforeTheCallLeaves(t *testing.T) {
 			}
 			began := len(*flushed)
 			world := &spy{World: s.World, flushed: flushed}
-			door := &states.Live{Tools: world, Completer: world, Caller: world, Approver: world, Active: run.Bundle()}
-			if _, err := m.Advance(context.Background(), run, door, rec); err != nil {
+			handler := &states.Live{Tools: world, Completer: world, Caller: world, Approver: world, Active: run.Bundle()}
+			if _, err := m.Advance(context.Background(), run, handler, rec); err != nil {
 				t.Fatal(err)
 			}
 			if got := world.before - began; got != tc.want {

@@ -40,22 +40,22 @@ func (p *Replayer) Judge(h *Header, inputs []Input, by *policy.Bundle) (*states.
 			return nil, nil, err
 		}
 	}
-	door := &recordedDoor{run: states.NewRun(h.RunID, h.Request, by), own: own.Bundle()}
+	handler := &recordedEffects{run: states.NewRun(h.RunID, h.Request, by), own: own.Bundle()}
 	if large := h.Request.Large; large != nil && !by.TooLarge(large) {
-		return door.run, nil, &UnansweredError{"the arguments, which were refused for their size"}
+		return handler.run, nil, &UnansweredError{"the arguments, which were refused for their size"}
 	}
 	for _, in := range inputs {
-		if err := door.add(p, in.Event); err != nil {
+		if err := handler.add(p, in.Event); err != nil {
 			return nil, nil, err
 		}
 	}
 	steps := &judgedSteps{chain: NewChain(h), at: h.Request.At}
-	_, err = p.machine.Advance(context.Background(), door.run, door, steps)
-	return door.run, steps.all, err
+	_, err = p.machine.Advance(context.Background(), handler.run, handler, steps)
+	return handler.run, steps.all, err
 }
 
-// A recordedDoor answers from a record until the call is decided about.
-type recordedDoor struct {
+// A recordedEffects answers from a record until the call is decided about.
+type recordedEffects struct {
 	run     *states.Run
 	own     *policy.Bundle // of the recorded run
 	listed  states.Event
@@ -64,7 +64,7 @@ type recordedDoor struct {
 }
 
 // add adds a recorded event. Only the first of each kind is from before the decision.
-func (d *recordedDoor) add(p *Replayer, raw jsontext.Value) error {
+func (d *recordedEffects) add(p *Replayer, raw jsontext.Value) error {
 	if raw == nil {
 		return nil
 	}
@@ -87,8 +87,8 @@ func (d *recordedDoor) add(p *Replayer, raw jsontext.Value) error {
 	return nil
 }
 
-// Do is [states.Door.Do].
-func (d *recordedDoor) Do(_ context.Context, wanted states.Command) (states.Event, error) {
+// Do is [states.EffectHandler.Do].
+func (d *recordedEffects) Do(_ context.Context, wanted states.Command) (states.Event, error) {
 	switch w := wanted.(type) {
 	case nil:
 		if d.run.State() == states.Permitted {
@@ -112,7 +112,7 @@ func (d *recordedDoor) Do(_ context.Context, wanted states.Command) (states.Even
 }
 
 // before answers from the recorded earlier calls.
-func (d *recordedDoor) before(wanted *states.ReadHistory) (states.Event, error) {
+func (d *recordedEffects) before(wanted *states.ReadHistory) (states.Event, error) {
 	read := &states.HistoryRead{Calls: []policy.TaskCalls{}, Values: make([]policy.HistoryAnswer, len(wanted.Queries))}
 	if f := d.run.Facts().Validated; wanted.Task {
 		if d.history == nil || !d.own.Counts(f.Server, f.Tool) {

@@ -33,7 +33,7 @@ type stored struct {
 	Steps   []traces.Step  `json:"steps"`
 }
 
-// again executes a stored trace: it is the door, which says what was recorded, and the recorder.
+// again executes a stored trace: it is the handler, which says what was recorded, and the recorder.
 type again struct {
 	old   []traces.Step
 	chain *traces.Chain

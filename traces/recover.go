@@ -129,7 +129,7 @@ const maxBroken = 100
 // errFinished means that the finished trace of a left-over partial file exists.
 var errFinished = errors.New("the trace is finished")
 
-// gone is the door after the last recorded step of a run whose process is gone.
+// gone is the handler after the last recorded step of a run whose process is gone.
 type gone struct{}
 
 func (gone) Do(context.Context, states.Command) (states.Event, error) {

@@ -100,7 +100,7 @@ func TestNothingIsCompiledPerRun(t *testing.T) {
 		w := *s.World
 		w.Listed = []states.Event{&states.ToolsListed{Servers: statestest.Listings(statestest.Page)}}
 		h := traces.NewHeader(m, run)
-		if _, err := m.Advance(context.Background(), run, w.Door(), chained{traces.NewChain(&h)}); err != nil {
+		if _, err := m.Advance(context.Background(), run, w.Effects(), chained{traces.NewChain(&h)}); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -46,9 +46,9 @@ func (r *Resumption) Chain() *Chain { return r.cursor.chain }
 // Steps returns the steps of the record, whole once Advance has executed them.
 func (r *Resumption) Steps() []Step { return r.cursor.steps }
 
-// Advance executes the record again and continues after it: door answers, and rec records the new steps. The error is a
+// Advance executes the record again and continues after it: handler answers, and rec records the new steps. The error is a
 // [*DivergenceError] if the machine behaves differently than recorded.
-func (r *Resumption) Advance(ctx context.Context, door states.Door, rec states.Recorder) (states.Outcome, error) {
-	r.cursor.then, r.cursor.rest = door, rec
+func (r *Resumption) Advance(ctx context.Context, handler states.EffectHandler, rec states.Recorder) (states.Outcome, error) {
+	r.cursor.then, r.cursor.rest = handler, rec
 	return r.machine.Advance(ctx, r.Run, r.cursor, r.cursor)
 }

@@ -228,7 +228,7 @@ func (w *worker) fresh(quorum int) (string, error) {
 	run := states.NewRun(id.String(), ask, w.bundles[quorum])
 	rec := w.Begin(traces.NewHeader(w.machine, run), run)
 	world := statestest.NewWorld()
-	o, err := w.machine.Advance(context.Background(), run, rec.Door(&states.Live{Tools: world, Completer: world, Caller: upstream{w}}), rec)
+	o, err := w.machine.Advance(context.Background(), run, rec.Effects(&states.Live{Tools: world, Completer: world, Caller: upstream{w}}), rec)
 	if err != nil || o.Type == states.TypePending {
 		if err != nil {
 			rec.Abandon()

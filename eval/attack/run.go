@@ -102,8 +102,8 @@ func (t *trial) once(ctx context.Context, c *eval.Call, changes bool, who approv
 		Task: &policy.Task{Calls: taskCalls(t.before), ID: from.Task},
 	}, t.bundle)
 	p := &ports{run: run, listed: t.listed, output: c.Text(), changes: changes, approver: who, before: t.before}
-	door := &states.Live{Watcher: p, Tools: p, Completer: p, Caller: p, Approver: p, History: p, Active: t.bundle}
-	got, err := t.runner.Advance(ctx, run, door, nil, nil)
+	handler := &states.Live{Watcher: p, Tools: p, Completer: p, Caller: p, Approver: p, History: p, Active: t.bundle}
+	got, err := t.runner.Advance(ctx, run, handler, nil, nil)
 	if err != nil {
 		return callOutcome{Slip: "the machine gave up: " + err.Error()}
 	}

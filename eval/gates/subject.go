@@ -30,7 +30,7 @@ func real() subject {
 		screen:   func(b *policy.Bundle, text string) policy.Verdict { return b.Screen(text) },
 		readPlan: policy.ReadPlan,
 		play: func(by *runner.Runner, r *states.Run, w *world) (states.Outcome, error) {
-			got, err := by.Advance(context.Background(), r, w.door(), nil, nil)
+			got, err := by.Advance(context.Background(), r, w.handler(), nil, nil)
 			return got.Outcome, err
 		},
 		lock: func(b *policy.Bundle, typed, summary []byte) policy.Verdict {

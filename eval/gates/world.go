@@ -106,8 +106,8 @@ type world struct {
 	lists int
 }
 
-// door connects the world to the machine.
-func (w *world) door() states.Door {
+// handler connects the world to the machine.
+func (w *world) handler() states.EffectHandler {
 	return &states.Live{Tools: w, Completer: w, Caller: w, Approver: w, Active: w.active}
 }
 

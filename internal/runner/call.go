@@ -59,13 +59,13 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 	run := states.NewRun(id.String(), request, r.Bundle)
 	ports := &linkPorts{ConfiguredRunner: r, call: call, memory: r.Upstreams.Memory(call.From.Owner())}
 	defer ports.memory.Release()
-	var door states.Door = &states.Live{Watcher: ports, Tools: ports, Caller: ports}
+	var handler states.EffectHandler = &states.Live{Watcher: ports, Tools: ports, Caller: ports}
 	if r.runner.options.Ledger != nil {
-		held := &holdDoor{Door: door, configured: r, run: run, by: callerOf(call.From)}
+		held := &heldCallLimit{EffectHandler: handler, configured: r, run: run, by: callerOf(call.From)}
 		defer held.end()
-		door = held
+		handler = held
 	}
-	got, err := r.runner.Advance(within, run, door, nil, nil)
+	got, err := r.runner.Advance(within, run, handler, nil, nil)
 	if got.Outcome.Type == states.TypeBlocked {
 		limited.Return()
 		r.dropListing(call.Server, got.Outcome, ports.cached)

@@ -190,7 +190,7 @@ func holdOne(l *ledger.Ledger, machine *states.Machine, bundle *policy.Bundle, i
 	}, bundle)
 	rec := l.Begin(traces.NewHeader(machine, run), run)
 	defer rec.Abandon()
-	if _, err := machine.Advance(context.Background(), run, rec.Door(statestest.NewWorld().Door()), rec); err != nil {
+	if _, err := machine.Advance(context.Background(), run, rec.Effects(statestest.NewWorld().Effects()), rec); err != nil {
 		return err
 	}
 	_, err := l.Vote(context.Background(), ledger.Ballot{Run: id, Binding: run.Held().Binding, By: by, Approve: approve, Reason: "as decided"})

@@ -16,10 +16,10 @@ type holds struct {
 	begun map[string]ledger.Caller // by run id
 }
 
-// A holdDoor ends a run whose call would be held, if as many calls of its caller wait already as limits.held allows. Otherwise nobody would
+// A heldCallLimit ends a run whose call would be held, if as many calls of its caller wait already as limits.held allows. Otherwise nobody would
 // find the calls of others among them.
-type holdDoor struct {
-	states.Door
+type heldCallLimit struct {
+	states.EffectHandler
 	configured *ConfiguredRunner
 	run        *states.Run
 	by         ledger.Caller
@@ -27,8 +27,8 @@ type holdDoor struct {
 }
 
 // Do performs the effect. In the state assessed it needs none, so it may interrupt the run.
-func (d *holdDoor) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
-	event, err := d.Door.Do(ctx, wanted)
+func (d *heldCallLimit) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
+	event, err := d.EffectHandler.Do(ctx, wanted)
 	if err != nil || event != nil || d.run.State() != states.Assessed || !d.run.Facts().Assessed.Verdict.Holds() {
 		return event, err
 	}
@@ -44,7 +44,7 @@ func (d *holdDoor) Do(ctx context.Context, wanted states.Command) (states.Event,
 
 // reserve counts the caller's calls that wait, up to a limit. Below the limit it counts this one from now on. Calls that other gateways are about
 // to hold are not counted.
-func (d *holdDoor) reserve(ctx context.Context, most int) (waiting int, err error) {
+func (d *heldCallLimit) reserve(ctx context.Context, most int) (waiting int, err error) {
 	h := &d.configured.runner.holds
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,7 +78,7 @@ func (d *holdDoor) reserve(ctx context.Context, most int) (waiting int, err erro
 }
 
 // end ends the reservation: the run is in the ledger, or was not held. Runs without one, which are most, wait for nobody.
-func (d *holdDoor) end() {
+func (d *heldCallLimit) end() {
 	if !d.reserved {
 		return
 	}

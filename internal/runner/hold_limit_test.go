@@ -14,7 +14,7 @@ func TestCallsThatAreNotHeldDoNotWait(t *testing.T) {
 	defer r.holds.mu.Unlock()
 	ended := make(chan struct{})
 	go func() {
-		(&holdDoor{run: states.NewHeld("", states.Request{}, ""), configured: &ConfiguredRunner{runner: r}}).end()
+		(&heldCallLimit{run: states.NewHeld("", states.Request{}, ""), configured: &ConfiguredRunner{runner: r}}).end()
 		close(ended)
 	}()
 	select {

@@ -17,8 +17,8 @@ import (
 	"pgfsm/states"
 )
 
-// ports returns the door of a run that may call any server, in sessions of the requester's identity. The caller calls end when the run ends.
-func (r *ConfiguredRunner) ports(run *states.Run) (door *states.Live, end func()) {
+// ports returns the handler of a run that may call any server, in sessions of the requester's identity. The caller calls end when the run ends.
+func (r *ConfiguredRunner) ports(run *states.Run) (handler *states.Live, end func()) {
 	servers := r.serverPorts(run, requester(run.Request()).Owner())
 	return &states.Live{Watcher: servers, Tools: servers, Completer: completion{r}, Caller: servers}, servers.client.Close
 }

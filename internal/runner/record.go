@@ -15,7 +15,7 @@ import (
 // A record is where one run is recorded. Finish ends it; Abandon leaves it as it is, for recovery.
 type record interface {
 	states.Recorder
-	Door(states.Door) states.Door // wraps the run's door
+	Effects(states.EffectHandler) states.EffectHandler // wraps the run's handler
 	Finish(context.Context, states.Outcome) (head canonical.Digest, err error)
 	Abandon() error
 }
@@ -60,7 +60,7 @@ type fileRecord struct {
 	file *traces.Recorder
 }
 
-func (fileRecord) Door(d states.Door) states.Door { return d }
+func (fileRecord) Effects(d states.EffectHandler) states.EffectHandler { return d }
 
 func (f fileRecord) Finish(_ context.Context, o states.Outcome) (canonical.Digest, error) {
 	_, head, err := f.file.Finish(o)
@@ -75,7 +75,7 @@ func (f fileRecord) Abandon() error { return f.file.Abandon() }
 // A noRecord drops everything.
 type noRecord struct{ states.Nowhere }
 
-func (noRecord) Door(d states.Door) states.Door                                   { return d }
+func (noRecord) Effects(d states.EffectHandler) states.EffectHandler              { return d }
 func (noRecord) Finish(context.Context, states.Outcome) (canonical.Digest, error) { return "", nil }
 func (noRecord) Abandon() error                                                   { return nil }
 

@@ -37,9 +37,9 @@ func (r *Runner) resume(ctx context.Context, id string, watch Watch) (Result, er
 	}()
 	resumed, err := r.options.Ledger.Resume(ctx, r.replayer, id, ledger.World{
 		Ports: func(run *states.Run) *states.Live {
-			door, end := using.Value.ports(run)
+			handler, end := using.Value.ports(run)
 			ends = append(ends, end)
-			return door
+			return handler
 		},
 		Bundle: using.Value.Bundle,
 		Trace:  func() *states.TraceContext { return (*states.TraceContext)(r.options.Tracer.NewCall()) },

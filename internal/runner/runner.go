@@ -148,9 +148,9 @@ func (r *Runner) Run(ctx context.Context, q Request, watch Watch) (Result, error
 		return Result{}, err
 	}
 	run := states.NewRun(id.String(), request, by.Bundle)
-	door, end := by.ports(run)
+	handler, end := by.ports(run)
 	defer end()
-	return r.Advance(ctx, run, door, task, watch)
+	return r.Advance(ctx, run, handler, task, watch)
 }
 
 func (r *Runner) closeTask(task *traces.TaskFile) {
@@ -159,15 +159,15 @@ func (r *Runner) closeTask(task *traces.TaskFile) {
 	}
 }
 
-// Advance records a new run and lets the machine move it until it ends or is held. An evaluation passes a door that reaches no server.
+// Advance records a new run and lets the machine move it until it ends or is held. An evaluation passes a handler that reaches no server.
 // task may be nil.
-func (r *Runner) Advance(ctx context.Context, run *states.Run, door states.Door, task *traces.TaskFile, watch Watch) (Result, error) {
+func (r *Runner) Advance(ctx context.Context, run *states.Run, handler states.EffectHandler, task *traces.TaskFile, watch Watch) (Result, error) {
 	rec, err := r.begin(run, task)
 	if err != nil {
 		return Result{}, err
 	}
 	got := Result{Run: run}
-	if got.Outcome, err = r.machine.Advance(ctx, run, rec.Door(door), watched(run, rec, watch)); err == nil {
+	if got.Outcome, err = r.machine.Advance(ctx, run, rec.Effects(handler), watched(run, rec, watch)); err == nil {
 		got.Head, err = rec.Finish(ctx, got.Outcome)
 	}
 	if err != nil {

@@ -128,7 +128,7 @@ func activeBundles() (all []Scenario) {
 		s := Held()
 		s.Name, s.State, s.Code, s.Calls = "active-"+name, states.Blocked, policy.CodeBundleChanged, 0
 		s.World.Active = MustBundle(Content(), nil)
-		s.Door = func(d states.Door) states.Door { return liar{d, change} }
+		s.Handler = func(d states.EffectHandler) states.EffectHandler { return liar{d, change} }
 		all = append(all, s)
 	}
 	says("that-is-no-bundle", func(a *states.ActiveBundle) { a.Content = jsontext.Value(`{}`) })
@@ -156,22 +156,22 @@ func activeBundles() (all []Scenario) {
 	early.World.Listed[0] = states.Shared(&states.ToolsListed{Bundle: &states.ActiveBundle{Content: jsontext.Value(`{}`)}, Servers: Listings(Page)})
 	none := Held()
 	none.Name, none.State, none.Code, none.Calls = "active-that-is-unknown", states.Blocked, policy.CodeBundleChanged, 0
-	none.Door = func(d states.Door) states.Door {
+	none.Handler = func(d states.EffectHandler) states.EffectHandler {
 		d.(*states.Live).Active = nil
 		return d
 	}
 	return append(all, schema, early, none)
 }
 
-// liar changes what the door says of the active bundle.
+// liar changes what the handler says of the active bundle.
 type liar struct {
-	states.Door
+	states.EffectHandler
 	change func(*states.ActiveBundle)
 }
 
 // Do changes the active bundle.
 func (l liar) Do(ctx context.Context, c states.Command) (states.Event, error) {
-	ev, err := l.Door.Do(ctx, c)
+	ev, err := l.EffectHandler.Do(ctx, c)
 	if listed, ok := ev.(*states.ToolsListed); ok && listed.Bundle != nil {
 		to := *listed.Bundle
 		l.change(&to)

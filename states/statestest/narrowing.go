@@ -122,13 +122,13 @@ func models() []Scenario {
 			s.Note = "No summary (deadline_exceeded)"
 		}),
 		model("tools-change-while-the-model-thinks", states.Blocked, policy.CodeToolDefinitionChanged, 0, func(s *Scenario) {
-			s.Door = func(states.Door) states.Door { return s.World.watched() }
+			s.Handler = func(states.EffectHandler) states.EffectHandler { return s.World.watched() }
 		}),
 	}
 }
 
-// watched is the world's door with a watcher that reports changed tools.
-func (w *World) watched() states.Door {
+// watched is the world's handler with a watcher that reports changed tools.
+func (w *World) watched() states.EffectHandler {
 	return &states.Live{Watcher: changed{}, Tools: w, Completer: w, Caller: w, Approver: w}
 }
 

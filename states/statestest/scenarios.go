@@ -19,7 +19,7 @@ type Scenario struct {
 	World   *World
 	Content policy.Content
 	Decider policy.Decider
-	Door    func(states.Door) states.Door // wraps the world's door; nil leaves it
+	Handler func(states.EffectHandler) states.EffectHandler // wraps the world's handler; nil leaves it
 
 	State fsm.State
 	Code  policy.Code // of a blocked or failed run
@@ -32,14 +32,14 @@ func (s *Scenario) Run() *states.Run {
 	return states.NewRun(RunID, s.Request, MustBundle(s.Content, s.Decider))
 }
 
-// Entry returns the scenario's door. The active bundle is the run's, unless the world has another.
-func (s *Scenario) Entry() states.Door {
+// Entry returns the scenario's handler. The active bundle is the run's, unless the world has another.
+func (s *Scenario) Entry() states.EffectHandler {
 	if s.World.Active == nil {
 		s.World.Active = MustBundle(s.Content, nil)
 	}
-	d := s.World.Door()
-	if s.Door != nil {
-		d = s.Door(d)
+	d := s.World.Effects()
+	if s.Handler != nil {
+		d = s.Handler(d)
 	}
 	return d
 }
@@ -251,7 +251,9 @@ func interruptions() []Scenario {
 	var all []Scenario
 	add := func(name string, n int, code policy.Code, state fsm.State, want policy.Code, change func(*Scenario)) {
 		all = append(all, with(name, state, want, 0, func(s *Scenario) {
-			s.Door = func(d states.Door) states.Door { return &InterruptAt{Door: d, N: n, Code: code} }
+			s.Handler = func(d states.EffectHandler) states.EffectHandler {
+				return &InterruptAt{EffectHandler: d, N: n, Code: code}
+			}
 			change(s)
 		}))
 	}
@@ -271,11 +273,15 @@ func interruptions() []Scenario {
 	add("somebody-else-when-approved", 8, policy.CodeApprovalMismatch, states.Blocked, policy.CodeApprovalMismatch, approved)
 	add("interrupted-when-approved", 8, policy.CodeInterrupted, states.Failed, policy.CodeInterrupted, approved)
 	answered := with("interrupted-when-executed", states.Answered, "", 1, func(s *Scenario) {
-		s.Door = func(d states.Door) states.Door { return &InterruptAt{Door: d, N: 9, Code: policy.CodeInterrupted} }
+		s.Handler = func(d states.EffectHandler) states.EffectHandler {
+			return &InterruptAt{EffectHandler: d, N: 9, Code: policy.CodeInterrupted}
+		}
 	})
 	unsummarized := with("interrupted-when-typed", states.Answered, "", 1, func(s *Scenario) {
 		s.Note = "No summary (interrupted)"
-		s.Door = func(d states.Door) states.Door { return &InterruptAt{Door: d, N: 10, Code: policy.CodeInterrupted} }
+		s.Handler = func(d states.EffectHandler) states.EffectHandler {
+			return &InterruptAt{EffectHandler: d, N: 10, Code: policy.CodeInterrupted}
+		}
 	})
 	return append(all, answered, unsummarized)
 }

@@ -112,8 +112,8 @@ func NewWorld() *World {
 	}
 }
 
-// Door is the world behind the live door.
-func (w *World) Door() states.Door {
+// Effects is the world behind the live handler.
+func (w *World) Effects() states.EffectHandler {
 	return &states.Live{Tools: w, Completer: w, Caller: w, Approver: w, History: w, Active: w.Active}
 }
 
@@ -193,7 +193,7 @@ func (h HoldAll) Decide(q policy.Question) policy.Assessment {
 
 // InterruptAt interrupts the run at its nth step, counted from 0.
 type InterruptAt struct {
-	states.Door
+	states.EffectHandler
 	N    int
 	Code policy.Code
 	seen int
@@ -205,7 +205,7 @@ func (d *InterruptAt) Do(ctx context.Context, c states.Command) (states.Event, e
 	if d.seen == d.N+1 {
 		return states.Interruption(d.Code, "Interrupted by the test."), nil
 	}
-	return d.Door.Do(ctx, c)
+	return d.EffectHandler.Do(ctx, c)
 }
 
 // Memory is a recorder that keeps the steps.

@@ -202,7 +202,7 @@ func record(t *testing.T, n int) (past []pastCall, recorded []*traces.Trace) {
 func traceOf(t *testing.T, m *states.Machine, run *states.Run) *traces.Trace {
 	t.Helper()
 	var steps statestest.Memory
-	outcome, err := m.Advance(t.Context(), run, statestest.NewWorld().Door(), &steps)
+	outcome, err := m.Advance(t.Context(), run, statestest.NewWorld().Effects(), &steps)
 	check.NoError(t, err)
 	doc := tracestest.Doc{}
 	check.NoError(t, json.Unmarshal(canonical.MustMarshal(traces.NewHeader(m, run)), &doc.Members))

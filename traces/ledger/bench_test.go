@@ -79,7 +79,7 @@ func (o *office) ask(bundle *policy.Bundle, question string) (string, error) {
 	}
 	run := states.NewRun(ledgertest.NewID(o.TB), ask, bundle)
 	rec := o.Begin(traces.NewHeader(o.Machine, run), run)
-	out, err := o.Machine.Advance(context.Background(), run, rec.Door(o.ports()), rec)
+	out, err := o.Machine.Advance(context.Background(), run, rec.Effects(o.ports()), rec)
 	if err == nil && out.Type != states.TypePending {
 		_, err = rec.Finish(context.Background(), out)
 	}

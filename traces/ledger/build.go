@@ -54,10 +54,10 @@ func (o *opened) endChanged(ctx context.Context, p *traces.Replayer) (got Resume
 	return got, err
 }
 
-// changedBuild is the door of a held run that this build judges differently.
+// changedBuild is the handler of a held run that this build judges differently.
 type changedBuild struct{ how error }
 
-// Do is [states.Door.Do].
+// Do is [states.EffectHandler.Do].
 func (c changedBuild) Do(context.Context, states.Command) (states.Event, error) {
 	how := c.how.Error()
 	if unread := new(traces.TamperError); errors.As(c.how, &unread) { // the hashes of the ledger are right

@@ -176,7 +176,7 @@ func TestHistorySums(t *testing.T) {
 			run, rec := d.begin(ledgertest.NewID(t), s)
 			keep := &statestest.Memory{}
 			both := recorders{rec, keep}
-			o, err := d.Machine.Advance(context.Background(), run, rec.Door(s.Entry()), both)
+			o, err := d.Machine.Advance(context.Background(), run, rec.Effects(s.Entry()), both)
 			check.NoError(t, err)
 			if failed := o.Code == policy.CodePolicyFailed; failed != (c.want == "" || c.unfit) {
 				t.Errorf("outcome %+v", o)
@@ -236,11 +236,11 @@ func TestHistoryLimitsCalls(t *testing.T) {
 					id := ledgertest.NewID(t)
 					wg.Go(func() {
 						run, rec := d.begin(id, s)
-						door := rec.Door(s.Entry())
+						handler := rec.Effects(s.Entry())
 						if kill > 0 && i%kill == 0 {
-							door = &killing{door, 4 + i%4} // before, at and behind the reading of calls
+							handler = &killing{handler, 4 + i%4} // before, at and behind the reading of calls
 						}
-						o, err := d.Machine.Advance(context.Background(), run, door, rec)
+						o, err := d.Machine.Advance(context.Background(), run, handler, rec)
 						if errors.Is(err, errKilled) {
 							rec.Abandon()
 						} else if err != nil {
@@ -277,20 +277,20 @@ func TestHistoryLimitsCalls(t *testing.T) {
 
 var errKilled = errors.New("killed")
 
-// killing is the door of a process that ends at its nth step.
+// killing is the handler of a process that ends at its nth step.
 type killing struct {
-	states.Door
+	states.EffectHandler
 	n int
 }
 
 func (k *killing) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
 	if _, calls := wanted.(*states.CallTool); calls {
-		return k.Door.Do(ctx, wanted) // the server counts the sent calls
+		return k.EffectHandler.Do(ctx, wanted) // the server counts the sent calls
 	}
 	if k.n--; k.n < 0 {
 		return nil, errKilled
 	}
-	return k.Door.Do(ctx, wanted)
+	return k.EffectHandler.Do(ctx, wanted)
 }
 
 // A run that is killed when it has its place is ended as any other before its call, and its record is whole.
@@ -299,7 +299,7 @@ func TestHistoryOfAKilledRun(t *testing.T) {
 	other := d.other()
 	s, id := asking(t, "{}", statestest.At, denying(`history.count("actor", "1h") >= 1`)), ledgertest.NewID(t)
 	run, rec := other.begin(id, s)
-	if _, err := other.Machine.Advance(context.Background(), run, &killing{rec.Door(s.Entry()), 5}, rec); !errors.Is(err, errKilled) {
+	if _, err := other.Machine.Advance(context.Background(), run, &killing{rec.Effects(s.Entry()), 5}, rec); !errors.Is(err, errKilled) {
 		t.Fatalf("Advance() = %v", err)
 	}
 	if q := d.Request(id); q.State != states.Validated || q.Status != ledger.Proposed || q.Ended != "" || q.Steps == 0 {
@@ -330,7 +330,7 @@ func TestHistoryOfAnApprovedRun(t *testing.T) {
 	d.vote(id, d.Approver("dora"), true)
 	check.NoError(t, d.Claim(context.Background(), id))
 	got, err := d.Resume(context.Background(), d.replayer(nil), id, ledger.World{
-		Ports:  func(*states.Run) *states.Live { return s.World.Door().(*states.Live) },
+		Ports:  func(*states.Run) *states.Live { return s.World.Effects().(*states.Live) },
 		Bundle: statestest.MustBundle(s.Content, nil),
 	})
 	if err != nil || len(s.World.Calls) != 1 {

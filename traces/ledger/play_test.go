@@ -75,7 +75,7 @@ func (d *desk) begin(id string, s *statestest.Scenario) (*states.Run, *ledger.Ru
 // play takes a scenario's run as far as it goes, as the command does.
 func (d *desk) play(id string, s *statestest.Scenario) (states.Outcome, canonical.Digest, error) {
 	run, rec := d.begin(id, s)
-	o, err := d.Machine.Advance(context.Background(), run, rec.Door(s.Entry()), rec)
+	o, err := d.Machine.Advance(context.Background(), run, rec.Effects(s.Entry()), rec)
 	if err != nil || o.Type == states.TypePending {
 		if err != nil {
 			rec.Abandon()

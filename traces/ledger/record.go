@@ -352,22 +352,22 @@ func decides(s *states.StoppedFact) bool {
 	}
 }
 
-// Door returns the door that the run must use. It parks a held run, which no process owns until one claims it, and answers questions
+// Effects returns the handler that the run must use. It parks a held run, which no process owns until one claims it, and answers questions
 // about earlier calls from the ledger.
-func (r *Run) Door(d states.Door) states.Door { return entry{d, r} }
+func (r *Run) Effects(h states.EffectHandler) states.EffectHandler { return ledgerEffects{h, r} }
 
-type entry struct {
-	states.Door
+type ledgerEffects struct {
+	states.EffectHandler
 	run *Run
 }
 
 // Do parks a held run, answers questions about earlier calls from the ledger, and passes every other effect on.
-func (e entry) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
+func (e ledgerEffects) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
 	switch wanted.(type) {
 	case *states.AwaitDecision:
 		return nil, states.ErrParked
 	case *states.ReadHistory:
 		return (&states.Live{History: e.run}).Do(ctx, wanted)
 	}
-	return e.Door.Do(ctx, wanted)
+	return e.EffectHandler.Do(ctx, wanted)
 }

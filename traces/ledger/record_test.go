@@ -160,7 +160,7 @@ func TestNoRecordNoCall(t *testing.T) {
 				}
 				d, s := deskAt(t, store, ledgertest.NewClock(t)), statestest.Find(t, "policy-allows")
 				run, rec := d.begin(statestest.RunID, &s)
-				o, err := d.Machine.Advance(context.Background(), run, rec.Door(s.Entry()), rec)
+				o, err := d.Machine.Advance(context.Background(), run, rec.Effects(s.Entry()), rec)
 				if err != nil {
 					if !errors.Is(err, boom) || len(s.World.Calls) != 0 {
 						t.Fatalf("Advance() = %v after %d calls", err, len(s.World.Calls))
@@ -216,7 +216,7 @@ func TestARunIsRecordedOnce(t *testing.T) {
 func TestARunThatIsGoneStaysGone(t *testing.T) {
 	d, s, ctx := newDesk(t), statestest.Find(t, "policy-allows"), context.Background()
 	run, rec := d.begin(statestest.RunID, &s)
-	o, err := d.Machine.Advance(ctx, run, rec.Door(busy{s.Entry(), func() {
+	o, err := d.Machine.Advance(ctx, run, rec.Effects(busy{s.Entry(), func() {
 		err := d.store.Update(ctx, func(tx ledger.Tx) error {
 			end, err := tx.End()
 			if err != nil {

@@ -86,11 +86,11 @@ func (l *Ledger) RecoverRun(ctx context.Context, p *traces.Replayer, run string)
 		got, err := o.endChanged(context.WithoutCancel(ctx), p)
 		return Recovered{run, got.Outcome, got.Head, err}, err
 	}
-	door := states.Door(gone{})
+	handler := states.EffectHandler(gone{})
 	if o.request.Binding != "" && o.request.Sent == "" { // held and not sent: it ends only if it was denied or has expired
-		door = &guard{l: l, live: &states.Live{Approver: votedAlready{o.decided}}, caller: context.WithoutCancel(ctx), o: &o}
+		handler = &guard{l: l, live: &states.Live{Approver: votedAlready{o.decided}}, caller: context.WithoutCancel(ctx), o: &o}
 	}
-	if out.Outcome, out.Err = o.again.Advance(context.WithoutCancel(ctx), door, o.rec); out.Err != nil {
+	if out.Outcome, out.Err = o.again.Advance(context.WithoutCancel(ctx), handler, o.rec); out.Err != nil {
 		return out, out.Err
 	}
 	out.Head, out.Err = o.rec.Finish(ctx, out.Outcome)
@@ -105,7 +105,7 @@ func overdue(q *Request, now string) error {
 	return nil
 }
 
-// gone is the door after the last recorded step of a run whose process is gone.
+// gone is the handler after the last recorded step of a run whose process is gone.
 type gone struct{}
 
 func (gone) Do(context.Context, states.Command) (states.Event, error) {

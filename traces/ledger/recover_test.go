@@ -31,7 +31,7 @@ func (d *desk) crash() string {
 }
 
 type crashing struct {
-	states.Door
+	states.EffectHandler
 	end func() error
 }
 
@@ -39,7 +39,7 @@ func (c crashing) Do(ctx context.Context, wanted states.Command) (states.Event, 
 	if _, calls := wanted.(*states.CallTool); calls {
 		return nil, c.end()
 	}
-	return c.Door.Do(ctx, wanted)
+	return c.EffectHandler.Do(ctx, wanted)
 }
 
 func TestRecovery(t *testing.T) {
@@ -136,10 +136,10 @@ func TestRecoveryLeavesLiveProcessesAlone(t *testing.T) {
 }
 
 // during does something while the call is in flight.
-func (c crashing) during(do func()) states.Door { return busy{c.Door, do} }
+func (c crashing) during(do func()) states.EffectHandler { return busy{c.EffectHandler, do} }
 
 type busy struct {
-	states.Door
+	states.EffectHandler
 	do func()
 }
 
@@ -147,7 +147,7 @@ func (b busy) Do(ctx context.Context, wanted states.Command) (states.Event, erro
 	if _, calls := wanted.(*states.CallTool); calls {
 		b.do()
 	}
-	return b.Door.Do(ctx, wanted)
+	return b.EffectHandler.Do(ctx, wanted)
 }
 
 // blind is a store that cannot say of one owner whether it lives.

@@ -80,8 +80,8 @@ func (l *Ledger) resume(ctx context.Context, p *traces.Replayer, run string, w W
 	if w.Watch != nil {
 		keep = w.Watch(got.Run, o.rec)
 	}
-	door := &guard{l: l, live: live, caller: ctx, o: &o}
-	if got.Outcome, err = o.again.Advance(within, door, keep); err != nil {
+	handler := &guard{l: l, live: live, caller: ctx, o: &o}
+	if got.Outcome, err = o.again.Advance(within, handler, keep); err != nil {
 		return got, err
 	}
 	got.Head, err = o.rec.Finish(ctx, got.Outcome)
@@ -247,7 +247,7 @@ func (t votedAlready) Await(context.Context, *states.AwaitDecision) (states.Even
 	return t.decided, nil
 }
 
-// A guard is the door of an approved run. It makes the call only before the approval expires, and only if no token of the
+// A guard is the handler of an approved run. It makes the call only before the approval expires, and only if no token of the
 // requester or of an approver was revoked. The machine judges whether the current bundle permits it.
 type guard struct {
 	l      *Ledger
@@ -256,7 +256,7 @@ type guard struct {
 	o      *opened
 }
 
-// Do is [states.Door.Do].
+// Do is [states.EffectHandler.Do].
 func (g *guard) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
 	run := g.o.again.Run
 	before := run.Outcome().Effect == states.NotSent

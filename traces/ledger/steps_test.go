@@ -22,9 +22,9 @@ import (
 	"pgfsm/traces/ledger/ledgertest"
 )
 
-// A peek is a door that looks at the ledger when a call is made.
+// A peek is a handler that looks at the ledger when a call is made.
 type peek struct {
-	states.Door
+	states.EffectHandler
 	look func()
 }
 
@@ -32,7 +32,7 @@ func (p peek) Do(ctx context.Context, wanted states.Command) (states.Event, erro
 	if _, calls := wanted.(*states.CallTool); calls {
 		p.look()
 	}
-	return p.Door.Do(ctx, wanted)
+	return p.EffectHandler.Do(ctx, wanted)
 }
 
 // TestStepsOfARunUnderWay: while the call is under way, the ledger has exactly the steps up to it, as the trace has them later.
@@ -53,7 +53,7 @@ func TestStepsOfARunUnderWay(t *testing.T) {
 				return all, underWay
 			}
 			run, rec := d.begin(statestest.RunID, &s)
-			o, err := d.Machine.Advance(context.Background(), run, peek{rec.Door(s.Entry()), func() {
+			o, err := d.Machine.Advance(context.Background(), run, peek{rec.Effects(s.Entry()), func() {
 				calls++
 				var underWay bool
 				if early, underWay = steps(statestest.RunID); !underWay || len(early) == 0 || early[len(early)-1].To != states.Dispatched {
@@ -89,7 +89,7 @@ func TestStepsOfAChangedRecord(t *testing.T) {
 	s := statestest.Find(t, "policy-allows")
 	run, rec := d.begin(statestest.RunID, &s)
 	looked := false
-	_, err := d.Machine.Advance(context.Background(), run, peek{rec.Door(s.Entry()), func() {
+	_, err := d.Machine.Advance(context.Background(), run, peek{rec.Effects(s.Entry()), func() {
 		looked = true
 		d.Look(func(r ledger.Reader) error {
 			_, _, err := ledger.Steps(context.Background(), otherPermit{r}, statestest.RunID, d.replayer(nil))

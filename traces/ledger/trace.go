@@ -105,10 +105,10 @@ func (rec *Record) derive(ctx context.Context, p *traces.Replayer) (again *trace
 	return again, o, nil
 }
 
-// nobody is the door and the recorder after the end of a record that is only read.
+// nobody is the handler and the recorder after the end of a record that is only read.
 type nobody struct{}
 
-// Do is [states.Door.Do].
+// Do is [states.EffectHandler.Do].
 func (nobody) Do(context.Context, states.Command) (states.Event, error) { return nil, states.ErrParked }
 
 // Append is [states.Recorder.Append]. It is not expected: the run does not go on.

@@ -360,11 +360,11 @@ func TestVerifyNamesAnEffectThatCannotBe(t *testing.T) {
 	f.run(t, d)
 }
 
-// liar is a door that says a word for the effect of a broken call that does not exist.
-type liar struct{ states.Door }
+// liar is a handler that says a word for the effect of a broken call that does not exist.
+type liar struct{ states.EffectHandler }
 
 func (l liar) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
-	ev, err := l.Door.Do(ctx, wanted)
+	ev, err := l.EffectHandler.Do(ctx, wanted)
 	if failed, ok := ev.(*states.EffectFailed); ok {
 		failed.Effect = "unknownx"
 	}
@@ -375,7 +375,7 @@ func (l liar) Do(ctx context.Context, wanted states.Command) (states.Event, erro
 func TestVerifyRefusesValuesThatReplayRefuses(t *testing.T) {
 	d := newDesk(t)
 	s := statestest.Find(t, "call-timed-out")
-	s.Door = func(door states.Door) states.Door { return liar{door} }
+	s.Handler = func(handler states.EffectHandler) states.EffectHandler { return liar{handler} }
 	if _, _, err := d.play(ledgertest.NewID(t), &s); err != nil {
 		t.Fatal(err)
 	}

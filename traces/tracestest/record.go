@@ -11,13 +11,15 @@ import (
 )
 
 // Record advances a run as far as it comes, and returns its trace's file, and the trace, read back.
-func Record(tb testing.TB, m *states.Machine, run *states.Run, door states.Door, clock func() string) (path string, doc []byte, trace *traces.Trace) {
+func Record(tb testing.TB, m *states.Machine, run *states.Run, handler states.EffectHandler, clock func() string) (
+	path string, doc []byte, trace *traces.Trace,
+) {
 	tb.Helper()
 	rec, err := traces.Create(tb.TempDir(), traces.NewHeader(m, run), clock)
 	if err != nil {
 		tb.Fatalf("Create() = %v", err)
 	}
-	o, err := m.Advance(context.Background(), run, door, rec)
+	o, err := m.Advance(context.Background(), run, handler, rec)
 	if err != nil {
 		tb.Fatalf("Advance() = %v", err)
 	}

@@ -193,7 +193,7 @@ func (d *desk) play(content policy.Content, world *statestest.World, actor, text
 	}, statestest.MustBundle(content, nil))
 	rec := d.Begin(traces.NewHeader(d.Machine, run), run)
 	defer rec.Abandon()
-	o, err := d.Machine.Advance(d.TB.Context(), run, rec.Door(world.Door()), rec)
+	o, err := d.Machine.Advance(d.TB.Context(), run, rec.Effects(world.Effects()), rec)
 	if err == nil && o.Type != states.TypePending {
 		_, err = rec.Finish(d.TB.Context(), o)
 	}

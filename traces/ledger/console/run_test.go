@@ -22,9 +22,9 @@ import (
 	"pgfsm/traces/ledger/ledgertest"
 )
 
-// A gate is a door that lets a call through when it is told to.
+// A gate is a handler that lets a call through when it is told to.
 type gate struct {
-	states.Door
+	states.EffectHandler
 	reached, open chan struct{}
 }
 
@@ -33,7 +33,7 @@ func (g gate) Do(ctx context.Context, wanted states.Command) (states.Event, erro
 		close(g.reached)
 		<-g.open
 	}
-	return g.Door.Do(ctx, wanted)
+	return g.EffectHandler.Do(ctx, wanted)
 }
 
 // starts begins a run whose call is under way until finish is called.
@@ -44,7 +44,7 @@ func (d *desk) starts(content policy.Content) (id string, finish func()) {
 		Actor: carol, At: d.Clock.Now().Format("2006-01-02T15:04:05Z"), Kind: states.KindAsk, Text: canonical.Text(statestest.Question),
 	}, statestest.MustBundle(content, nil))
 	rec := d.Begin(traces.NewHeader(d.Machine, run), run)
-	g := gate{rec.Door(world.Door()), make(chan struct{}), make(chan struct{})}
+	g := gate{rec.Effects(world.Effects()), make(chan struct{}), make(chan struct{})}
 	ended := make(chan error, 1)
 	go func() {
 		o, err := d.Machine.Advance(context.Background(), run, g, rec)

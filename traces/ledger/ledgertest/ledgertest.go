@@ -140,7 +140,7 @@ func (f *Fixture) AskRequest(r states.Request, c policy.Content) ledger.Request 
 	run := states.NewRun(NewID(f.TB), r, statestest.MustBundle(c, nil))
 	rec := f.Begin(traces.NewHeader(f.Machine, run), run)
 	defer rec.Abandon()
-	o, err := f.Machine.Advance(context.Background(), run, rec.Door(statestest.NewWorld().Door()), rec)
+	o, err := f.Machine.Advance(context.Background(), run, rec.Effects(statestest.NewWorld().Effects()), rec)
 	if err == nil && o.Type != states.TypePending {
 		_, err = rec.Finish(context.Background(), o)
 	}
