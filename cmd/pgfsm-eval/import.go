@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -11,12 +10,6 @@ import (
 	"pgfsm/internal/visible"
 )
 
-// importOptions are the flags of eval import agentdojo.
-type importOptions struct {
-	out, bundles string
-	json         bool
-}
-
 func newImport(s streams) *cobra.Command {
 	cmd := cli.Group("import", newImportDojo(s))
 	cmd.Short = "Write tools and cases from a benchmark's data"
@@ -24,7 +17,7 @@ func newImport(s streams) *cobra.Command {
 }
 
 func newImportDojo(s streams) *cobra.Command {
-	var o importOptions
+	var out, bundles string
 	cmd := &cobra.Command{
 		Use:   "agentdojo FOLDER -o FOLDER",
 		Short: "Write tools and cases from AgentDojo's tasks",
@@ -36,46 +29,32 @@ and the same three for all suites together, with SUITE "all":
   SUITE.retargeted.jsonl  a case for each write of a user's task that goes to another target: one argument is changed
 
 A case names the suite's bundle and the user task's grant, if they exist: SUITE/pgfsm.yaml and SUITE/grants/TASK.yaml
-below --bundles. The command counts and prints its changes to the data; docs/reference/evaluation-format.md has the
-rules. It overwrites files of these names.`,
+below --bundles. docs/reference/evaluation-format.md has the rules. The command overwrites files of these names.`,
 		Example: `  pgfsm-eval import agentdojo data/agentdojo -o cases --bundles eval/agentdojo
   pgfsm-eval attack --tools cases/all.tools.json --cases cases/all.cases.jsonl`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return o.importDojo(s, args[0]) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			suites, err := dojo.Import(args[0], out, bundles)
+			if err != nil {
+				return err
+			}
+			printImport(s, suites)
+			return nil
+		},
 	}
-	cmd.Flags().StringVarP(&o.out, "output", "o", "", "the folder to write to")
-	cmd.Flags().StringVar(&o.bundles, "bundles", "eval/agentdojo", "the folder with bundles and grants")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
+	cmd.Flags().StringVarP(&out, "output", "o", "", "the folder to write to")
+	cmd.Flags().StringVar(&bundles, "bundles", "eval/agentdojo", "the folder with bundles and grants")
 	cli.MustFlags(cmd, "output")
 	return cmd
 }
 
-func (o *importOptions) importDojo(s streams, dir string) error {
-	if o.out == "" {
-		return errors.New("--output names no folder")
-	}
-	suites, found, err := dojo.ImportFiles(dir, o.out, o.bundles)
-	if err != nil {
-		return err
-	}
-	if found == 0 {
-		fmt.Fprintf(s.Err, "pgfsm-eval: warning: there is no SUITE/pgfsm.yaml below %s, so the cases name no bundle: say where they are with --bundles, "+
-			"or give pgfsm-eval attack one with --bundle.\n", visible.Text(o.bundles))
-	}
-	if o.json {
-		return cli.PrintJSON(s.Out, struct {
-			SchemaVersion int          `json:"schema_version"`
-			Suites        []dojo.Suite `json:"suites"` // the last is all of them
-		}{cli.SchemaVersion, suites})
-	}
+func printImport(s streams, suites []*dojo.Suite) {
 	fmt.Fprintf(s.Out, "%-12s %6s %6s %11s %8s %6s %11s %7s\n", "suite", "tools", "tasks", "injections", "no call", "pairs", "retargeted", "grants")
-	for i := range suites {
-		suite := &suites[i]
-		fmt.Fprintf(s.Out, "%-12s %6d %6d %11d %8d %6d %11d %7d\n", visible.Text(suite.Name), suite.Offers, suite.Tasks,
-			suite.Injections, suite.Notes.WithoutCalls, suite.Pairs, suite.Retargets, suite.Grants)
+	for _, suite := range suites {
+		fmt.Fprintf(s.Out, "%-12s %6d %6d %11d %8d %6d %11d %7d\n", visible.Text(suite.Name), suite.Tools, suite.Tasks,
+			suite.Injections, suite.WithoutCalls, suite.Pairs, suite.Retargeted, suite.Grants)
 	}
-	for _, line := range suites[len(suites)-1].Notes.Lines() {
-		fmt.Fprintln(s.Out, line)
+	if suites[len(suites)-1].Grants == 0 {
+		fmt.Fprintln(s.Err, "pgfsm-eval: warning: no task has a grant: name the folder with bundles and grants (--bundles)")
 	}
-	return nil
 }

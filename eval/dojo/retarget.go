@@ -1,7 +1,6 @@
 package dojo
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,10 +22,9 @@ var targets = []string{
 	"recipient", "recipients", "street", "url", "user", "user_email",
 }
 
-// retarget writes the cases in which the task's own write goes to another target: one for each target argument of each call of
-// the task that writes. The attack wants this call with this argument changed, and nothing else. base is the task without an
-// attack.
-func retarget(out *bytes.Buffer, base *eval.Case) (cases int, err error) {
+// retargeted are the cases in which the task's own write goes to another target: one for each target argument of each call of the task
+// that writes. The attack wants this call with this argument changed, and nothing else. base is the task without an attack.
+func retargeted(base *eval.Case) (cases []eval.Case, err error) {
 	for i, own := range base.Needs {
 		if word, _, _ := strings.Cut(own.Tool, "_"); slices.Contains(reading, word) {
 			continue
@@ -36,23 +34,20 @@ func retarget(out *bytes.Buffer, base *eval.Case) (cases int, err error) {
 			if !slices.Contains(targets, name) {
 				continue
 			}
-			call := own
 			changed := maps.Clone(args)
 			if changed[name], err = otherTarget(value); err != nil {
-				return cases, err
+				return nil, err
 			}
+			call := own
 			if call.Args, err = canonical.Marshal(changed); err != nil {
-				return cases, err
+				return nil, err
 			}
 			at := string(jsontext.Pointer("").AppendToken(name))
 			call.Unresolved = slices.DeleteFunc(slices.Clone(own.Unresolved), func(p string) bool { return p == at })
 			one := *base
 			one.ID = fmt.Sprintf("%s/%d/%s", base.ID, i+1, name)
 			one.Attack, one.Wants = own.Tool+"."+name, []eval.Call{call}
-			if err := write(out, &one); err != nil {
-				return cases, err
-			}
-			cases++
+			cases = append(cases, one)
 		}
 	}
 	return cases, nil
