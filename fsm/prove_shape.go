@@ -8,7 +8,7 @@ import (
 
 // named proves that names are fit to be ids in traces and pictures.
 func (c *chart) named() verdict {
-	v := verdict{id: "named", sentence: "States and triggers are spelt in lower-case letters, digits and underscores."}
+	v := verdict{id: "named", sentence: "States and triggers are written in lower-case letters, digits and underscores."}
 	for i, p := range c.spec.Places {
 		if !isName(string(p.State)) {
 			v.faults = append(v.faults, fmt.Sprintf("place %d is named %q", i+1, p.State))

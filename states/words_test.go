@@ -16,7 +16,7 @@ var replacedWords = regexp.MustCompile(`(?i)^(errands?|heard|hears|hearing|voice
 // wordPattern finds the words of an identifier, a file name or a comment.
 var wordPattern = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
 
-// TestHouseWords looks for replaced words in file names, identifiers and comments.
+// TestHouseWords looks for replaced words in file names, identifiers, strings and comments.
 func TestHouseWords(t *testing.T) {
 	looked := 0
 	goFiles(t, func(path string, _ *ast.File) {
@@ -41,8 +41,13 @@ func TestHouseWords(t *testing.T) {
 			complain("a comment", group.Text())
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
-			if id, ok := n.(*ast.Ident); ok {
-				complain("an identifier", id.Name)
+			switch n := n.(type) {
+			case *ast.Ident:
+				complain("an identifier", n.Name)
+			case *ast.BasicLit:
+				if n.Kind == token.STRING {
+					complain("a string", n.Value)
+				}
 			}
 			return true
 		})

@@ -158,7 +158,7 @@ func TestCompileRefuses(t *testing.T) {
 			`set_mode_by_score[0] ("safe"), when: a list or a map`},
 		{"by-score-fails", when(risk.Threshold{Mode: "danger", When: "1 / int(score - 7.0) > 0"}),
 			`set_mode_by_score[0] ("danger"), when: it fails for the score 7: `},
-		{"by-score-mild-first", when(risk.Threshold{Mode: "review", When: "score >= 50"}, risk.Threshold{Mode: "danger", When: "score >= 90"}),
+		{"by-score-low-mode-first", when(risk.Threshold{Mode: "review", When: "score >= 50"}, risk.Threshold{Mode: "danger", When: "score >= 90"}),
 			`set_mode_by_score[1] ("danger"), when: for no score from 0 to 1000 is it the first that is true; put the most severe mode first`},
 		{"by-score-never", when(risk.Threshold{Mode: "danger", When: "score > 1000"}),
 			`set_mode_by_score[0] ("danger"), when: for no score`},

@@ -42,7 +42,7 @@ func narrowed() []Scenario {
 		})
 	}
 	made := func(n int) *policy.Task {
-		return &policy.Task{ID: "errand", Calls: []policy.TaskCalls{{Calls: n, Server: Server, Tool: Tool}}}
+		return &policy.Task{ID: "nightly", Calls: []policy.TaskCalls{{Calls: n, Server: Server, Tool: Tool}}}
 	}
 	counted := func(g *policy.Granted) { g.Calls = new(2) }
 	id := func(schema string) func(*policy.Granted) {
