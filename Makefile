@@ -87,7 +87,7 @@ crash: ## the ledger's processes killed 520 times, 1,000 rounds of two that race
 	PGFSM_CRASH_KILLS=150 $(GO) test -count 1 -timeout 1h -v -run TestServeCrash ./e2e
 
 crash-postgres: ## the ledger's processes killed 200 times and 400 rounds of two that race, with PostgreSQL: about eight minutes
-	PGFSM_TEST_STORE=postgres PGFSM_CRASH_KILLS=200 PGFSM_CRASH_ROUNDS=400 $(GO) test -count 1 -timeout 1h -v -run 'Crash|Contest|MadeOnce|EachCommit|NoLedger' ./e2e/crash
+	PGFSM_TEST_STORE=postgres PGFSM_CRASH_KILLS=200 PGFSM_CRASH_ROUNDS=400 $(GO) test -count 1 -timeout 1h -v -run 'Crash|Contest|MadeOnce|EachCommit' ./e2e/crash
 
 partition: ## three gateways on PostgreSQL with a standby, 10,000 operations and 200 faults or more: about half an hour (needs PostgreSQL)
 	PGFSM_PARTITION_OPERATIONS=10000 PGFSM_PARTITION_FAULTS=200 $(GO) test -count 1 -timeout 3h -v -run TestPartition ./e2e/partition
