@@ -17,7 +17,7 @@ func TestActivate(t *testing.T) {
 	content.Limits.ResultBytes--
 	next := statestest.MustBundle(content, nil)
 	other := string(canonical.Sum("bundle", nil))
-	d := newDesk(t)
+	d := newFixture(t)
 	d.approved(nil)
 	admin := presented(t, d, "root", ledger.RoleAdmin)
 	check.NoError(t, d.Activate(context.Background(), active, ledger.Why{Cause: ledger.CauseStart}))
@@ -47,7 +47,7 @@ func TestActivate(t *testing.T) {
 // TestActivateRefused: the ledger records a reload only if its caller may reload then.
 func TestActivateRefused(t *testing.T) {
 	active := statestest.MustBundle(statestest.Content(), nil)
-	d := newDesk(t)
+	d := newFixture(t)
 	for _, tt := range []struct {
 		name, role string
 		revoked    bool
@@ -74,7 +74,7 @@ func TestActivateRefused(t *testing.T) {
 }
 
 // presented creates a token, and returns the caller who presents it.
-func presented(t *testing.T, d *desk, name, role string) ledger.Caller {
+func presented(t *testing.T, d *fixture, name, role string) ledger.Caller {
 	t.Helper()
 	text, _, err := d.CreateToken(t.Context(), ledger.Local("local:root"), name, role, "")
 	check.NoError(t, err)

@@ -38,23 +38,23 @@ func archive(t testing.TB) (path string) {
 
 func makeArchive(t testing.TB) []byte {
 	t.Helper()
-	text, err := os.ReadFile(onDisk(t, (*desk).fill))
+	text, err := os.ReadFile(onDisk(t, (*fixture).fill))
 	check.NoError(t, err)
 	return text
 }
 
 // onDisk is the file of a ledger in which something was recorded.
-func onDisk(t testing.TB, record func(*desk)) string {
+func onDisk(t testing.TB, record func(*fixture)) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pgfsm.db")
-	d, _ := deskInFile(t, path, ledgertest.NewClock(t))
+	d, _ := fixtureInFile(t, path, ledgertest.NewClock(t))
 	record(d)
 	check.NoError(t, d.Close())
 	return path
 }
 
 // fill records runs of every kind, and tokens.
-func (d *desk) fill() {
+func (d *fixture) fill() {
 	d.TB.Helper()
 	ctx := context.Background()
 	erin, _, err := d.CreateToken(ctx, ledger.Local("local:root"), "erin", ledger.RoleAuditor, "2026-12-01T00:00:00Z")
@@ -100,7 +100,7 @@ func (d *desk) fill() {
 }
 
 // delivers records the first delivery of a held run's outcome.
-func (d *desk) delivers(id, how string) {
+func (d *fixture) delivers(id, how string) {
 	d.TB.Helper()
 	if first, err := d.Deliver(context.Background(), id, how); err != nil || !first {
 		d.TB.Fatalf("Deliver() = %t, %v", first, err)
@@ -113,7 +113,7 @@ func agent(name, token string) ledger.Caller {
 }
 
 // passing has messages pass, with a token and without one.
-func (d *desk) passing() {
+func (d *fixture) passing() {
 	d.TB.Helper()
 	made := d.token("worker-1", ledger.RoleAgent, "2026-12-01T00:00:00Z")
 	for _, p := range []ledger.Passage{
@@ -129,7 +129,7 @@ func (d *desk) passing() {
 }
 
 // crashing plays a run until its call is in flight, and gives it up.
-func (d *desk) crashing() {
+func (d *fixture) crashing() {
 	d.TB.Helper()
 	s := statestest.Find(d.TB, "policy-allows")
 	run, rec := d.begin(ledgertest.NewID(d.TB), &s)

@@ -26,7 +26,7 @@ const crowd = 64
 
 // An office is a ledger in a file and what its runs need. Everything but the calls is there at once.
 type office struct {
-	*desk
+	*fixture
 	store  *sqlite.Store
 	allows *policy.Bundle // a policy allows the call
 	holds  *policy.Bundle // a policy holds it for an hour
@@ -43,7 +43,7 @@ func newOffice(tb testing.TB, path string) *office {
 	allows := statestest.Content()
 	allows.Policy = statestest.Policies(rules.Policy{ID: "reads", Effect: rules.Allow, Reason: "Reading is fine."})
 	o := &office{listed: listed, allows: statestest.MustBundle(allows, nil), holds: statestest.MustBundle(ledgertest.Holding(1), nil)}
-	o.desk, o.store = deskInFile(tb, path, ledgertest.NewClock(tb))
+	o.fixture, o.store = fixtureInFile(tb, path, ledgertest.NewClock(tb))
 	o.Clock.ToNow()
 	return o
 }

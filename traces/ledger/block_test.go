@@ -46,7 +46,7 @@ func asksFor(onBehalfOf string) func(*statestest.Scenario) {
 	}
 }
 
-func (d *desk) block(subject string) {
+func (d *fixture) block(subject string) {
 	d.TB.Helper()
 	if err := d.BlockIdentity(context.Background(), root, issuer, subject); err != nil {
 		d.TB.Fatalf("BlockIdentity(%q) = %v", subject, err)
@@ -54,7 +54,7 @@ func (d *desk) block(subject string) {
 }
 
 // Blocked reports whether a caller of this name is blocked.
-func (d *desk) Blocked(ctx context.Context, name string) (bool, error) {
+func (d *fixture) Blocked(ctx context.Context, name string) (bool, error) {
 	err := d.View(ctx, ledger.Caller{Name: name}.Unblocked)
 	if errors.Is(err, ledger.ErrBlocked) {
 		return true, nil
@@ -62,7 +62,7 @@ func (d *desk) Blocked(ctx context.Context, name string) (bool, error) {
 	return false, err
 }
 
-func (d *desk) unblock(subject string) {
+func (d *fixture) unblock(subject string) {
 	d.TB.Helper()
 	if err := d.UnblockIdentity(context.Background(), root, issuer, subject); err != nil {
 		d.TB.Fatalf("UnblockIdentity(%q) = %v", subject, err)
@@ -73,20 +73,20 @@ func (d *desk) unblock(subject string) {
 func TestBlockedIdentitiesStopCalls(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		after  func(*desk) // eve has approved
-		reason string      // empty: the call is made
+		after  func(*fixture) // eve has approved
+		reason string         // empty: the call is made
 	}{
-		{"nobody", func(*desk) {}, ""},
-		{"voter", func(d *desk) { d.block("eve") }, eve + ", who approved the call, was blocked at "},
-		{"requester", func(d *desk) { d.block("app") }, app + ", who requested the call, was blocked at "},
-		{"person-for-whom-it-was-asked", func(d *desk) { d.block("fay") }, issuer + "#fay, for whom the call was requested, was blocked at "},
-		{"somebody-else", func(d *desk) { d.block("Eve") }, ""},
-		{"unblocked-again", func(d *desk) { d.block("eve"); d.unblock("eve") }, ""},
+		{"nobody", func(*fixture) {}, ""},
+		{"voter", func(d *fixture) { d.block("eve") }, eve + ", who approved the call, was blocked at "},
+		{"requester", func(d *fixture) { d.block("app") }, app + ", who requested the call, was blocked at "},
+		{"person-for-whom-it-was-asked", func(d *fixture) { d.block("fay") }, issuer + "#fay, for whom the call was requested, was blocked at "},
+		{"somebody-else", func(d *fixture) { d.block("Eve") }, ""},
+		{"unblocked-again", func(d *fixture) { d.block("eve"); d.unblock("eve") }, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, when := range []string{"before-it-is-taken-up", "as-the-call-leaves"} {
 				t.Run(when, func(t *testing.T) {
-					d := newDesk(t)
+					d := newFixture(t)
 					id, s := d.hold(asksFor(issuer + "#fay"))
 					d.Clock.Set(t, inTime)
 					d.vote(id, person(eve, ledger.RoleApprover), true)
@@ -111,7 +111,7 @@ func TestBlockedIdentitiesBeginNoCall(t *testing.T) {
 		{"held", "policy-holds", "app"}, {"sent", "policy-allows", "app"}, {"sent-for-a-blocked-person", "policy-allows", "fay"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			d.block(c.blocked)
 			s := statestest.Find(t, c.scenario)
 			asksFor(issuer + "#fay")(&s)
@@ -132,39 +132,39 @@ func TestPeopleOfProvidersVote(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		change func(*desk, *ledger.Ballot, *states.Request)
+		change func(*fixture, *ledger.Ballot, *states.Request)
 		want   error // nil: the vote counts
 	}{
-		{"as-it-is", func(*desk, *ledger.Ballot, *states.Request) {}, nil},
-		{"no-role", func(_ *desk, v *ledger.Ballot, _ *states.Request) { v.By.Roles = nil }, ledger.ErrRole},
-		{"auditor", func(_ *desk, v *ledger.Ballot, _ *states.Request) { v.By.Roles = []string{ledger.RoleAuditor} }, ledger.ErrRole},
-		{"auditor-too", func(_ *desk, v *ledger.Ballot, _ *states.Request) {
+		{"as-it-is", func(*fixture, *ledger.Ballot, *states.Request) {}, nil},
+		{"no-role", func(_ *fixture, v *ledger.Ballot, _ *states.Request) { v.By.Roles = nil }, ledger.ErrRole},
+		{"auditor", func(_ *fixture, v *ledger.Ballot, _ *states.Request) { v.By.Roles = []string{ledger.RoleAuditor} }, ledger.ErrRole},
+		{"auditor-too", func(_ *fixture, v *ledger.Ballot, _ *states.Request) {
 			v.By.Roles = []string{ledger.RoleAuditor, ledger.RoleApprover}
 		}, nil},
-		{"admin-too", func(_ *desk, v *ledger.Ballot, _ *states.Request) {
+		{"admin-too", func(_ *fixture, v *ledger.Ballot, _ *states.Request) {
 			v.By.Roles = []string{ledger.RoleApprover, ledger.RoleAdmin}
 		}, ledger.ErrRole},
-		{"agent", func(_ *desk, v *ledger.Ballot, _ *states.Request) { v.By.Identity.Kind = policy.ActorAgent }, ledger.ErrRole},
-		{"nothing-known", func(_ *desk, v *ledger.Ballot, _ *states.Request) { v.By.Identity = nil }, ledger.ErrRole},
-		{"blocked", func(d *desk, _ *ledger.Ballot, _ *states.Request) { d.block("eve") }, ledger.ErrBlocked},
-		{"last-second-of-the-token", func(d *desk, _ *ledger.Ballot, _ *states.Request) { d.Clock.Set(d.TB, "2026-11-21T09:59:59Z") }, nil},
-		{"token-expired", func(_ *desk, v *ledger.Ballot, _ *states.Request) { v.By.Expires = statestest.At }, ledger.ErrToken},
-		{"token-that-ends-never", func(_ *desk, v *ledger.Ballot, _ *states.Request) { v.By.Expires = "" }, ledger.ErrToken},
-		{"other-groups", func(_ *desk, v *ledger.Ballot, _ *states.Request) { v.By.Identity.Groups = &[]string{"staff"} }, ledger.ErrEligible},
-		{"unknown-groups", func(_ *desk, v *ledger.Ballot, _ *states.Request) { v.By.Identity.Groups = nil }, ledger.ErrEligible},
-		{"own-request", func(_ *desk, _ *ledger.Ballot, r *states.Request) { r.Actor = eve }, ledger.ErrEligible},
-		{"own-request-through-an-agent", func(_ *desk, _ *ledger.Ballot, r *states.Request) { r.Identity.OnBehalfOf = eve }, ledger.ErrEligible},
-		{"own-request-under-another-name", func(_ *desk, v *ledger.Ballot, r *states.Request) {
+		{"agent", func(_ *fixture, v *ledger.Ballot, _ *states.Request) { v.By.Identity.Kind = policy.ActorAgent }, ledger.ErrRole},
+		{"nothing-known", func(_ *fixture, v *ledger.Ballot, _ *states.Request) { v.By.Identity = nil }, ledger.ErrRole},
+		{"blocked", func(d *fixture, _ *ledger.Ballot, _ *states.Request) { d.block("eve") }, ledger.ErrBlocked},
+		{"last-second-of-the-token", func(d *fixture, _ *ledger.Ballot, _ *states.Request) { d.Clock.Set(d.TB, "2026-11-21T09:59:59Z") }, nil},
+		{"token-expired", func(_ *fixture, v *ledger.Ballot, _ *states.Request) { v.By.Expires = statestest.At }, ledger.ErrToken},
+		{"token-that-ends-never", func(_ *fixture, v *ledger.Ballot, _ *states.Request) { v.By.Expires = "" }, ledger.ErrToken},
+		{"other-groups", func(_ *fixture, v *ledger.Ballot, _ *states.Request) { v.By.Identity.Groups = &[]string{"staff"} }, ledger.ErrEligible},
+		{"unknown-groups", func(_ *fixture, v *ledger.Ballot, _ *states.Request) { v.By.Identity.Groups = nil }, ledger.ErrEligible},
+		{"own-request", func(_ *fixture, _ *ledger.Ballot, r *states.Request) { r.Actor = eve }, ledger.ErrEligible},
+		{"own-request-through-an-agent", func(_ *fixture, _ *ledger.Ballot, r *states.Request) { r.Identity.OnBehalfOf = eve }, ledger.ErrEligible},
+		{"own-request-under-another-name", func(_ *fixture, v *ledger.Ballot, r *states.Request) {
 			v.By.Name, r.Identity.OnBehalfOf = issuer+"#dora", eve
 			r.Actor = "dora"
 		}, ledger.ErrEligible},
-		{"voted-under-another-name", func(d *desk, v *ledger.Ballot, _ *states.Request) {
+		{"voted-under-another-name", func(d *fixture, v *ledger.Ballot, _ *states.Request) {
 			q := d.Request(v.Run)
 			d.Cast(ledgertest.Ballot(q, d.Approver(alice)))
 		}, ledger.ErrVoted},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			v := ledger.Ballot{By: person(eve, ledger.RoleApprover), Approve: true}
 			asked := states.Request{
 				Actor: app, At: statestest.At, Kind: states.KindAsk, Text: canonical.Text(statestest.Question), Identity: &policy.Identity{Kind: policy.ActorAgent},
@@ -192,7 +192,7 @@ func TestPeopleOfProvidersVote(t *testing.T) {
 }
 
 func TestBlocksAreRefused(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	ctx := context.Background()
 	d.block("eve")
 	d.block("fay")
@@ -235,7 +235,7 @@ func TestBlocksAreRefused(t *testing.T) {
 
 // Another user or client of the same agent neither gets nor withdraws what the first one asked for.
 func TestRequestsOfOneAgentAreApart(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	id, _ := d.hold(asksFor(eve))
 	q := d.Request(id)
 	if q.OnBehalfOf != eve {
@@ -282,7 +282,7 @@ func TestSessionsOfPeopleOfProviders(t *testing.T) {
 		{"provider-is-ahead", signedIn.Add(time.Hour), 15*time.Minute + time.Second, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			secret, err := d.SignInAs(ctx, person(eve, ledger.RoleApprover), c.auth)
 			check.NoError(t, err)
 			d.Clock.Add(c.after)
@@ -311,7 +311,7 @@ func TestSessionsOfPeopleOfProviders(t *testing.T) {
 }
 
 func TestRefusedAccessIsBounded(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	refuse := func(actor, scope string) {
 		t.Helper()
 		check.NoError(t, d.RefusedAccess(context.Background(), actor, "/mcp", scope))
@@ -340,7 +340,7 @@ func TestRefusedAccessIsBounded(t *testing.T) {
 	}
 }
 
-func (d *desk) count(kind ledger.Type) (n int) {
+func (d *fixture) count(kind ledger.Type) (n int) {
 	for _, e := range d.Events(0) {
 		if e.Type == kind {
 			n++
@@ -380,7 +380,7 @@ func TestVerifyJudgesBlocks(t *testing.T) {
 			return slices.Insert(all, i+1, one)
 		}
 	}
-	d := newDesk(t)
+	d := newFixture(t)
 	d.block("zoe")
 	d.unblock("zoe")
 	err := d.Pass(context.Background(), ledger.Passage{
@@ -410,7 +410,7 @@ func TestVerifyJudgesBlocks(t *testing.T) {
 
 // TestVerifyReadsTheBundle: who is one person, and which groups have a role, is in the bundle of the run.
 func TestVerifyReadsTheBundle(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	fay, eva := issuer+"#fay", issuer+"#eva"
 	id, _ := d.hold(func(s *statestest.Scenario) {
 		asksFor(fay)(s)
@@ -453,7 +453,7 @@ func TestRowsOfBlocksFollowTheirEvents(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			d.block("eve")
 			ctx, store := context.Background(), d.store
 			check.NoError(t, store.Update(ctx, c.change))

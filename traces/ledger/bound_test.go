@@ -19,7 +19,7 @@ import (
 )
 
 // bound returns what people are shown of a run.
-func (c *desk) bound(run string) (b ledger.Bound, err error) {
+func (c *fixture) bound(run string) (b ledger.Bound, err error) {
 	err = c.View(context.Background(), func(r ledger.Reader) (err error) {
 		b, err = ledger.BoundOf(r, traces.NewReplayer(c.Machine, nil), run)
 		return err
@@ -29,7 +29,7 @@ func (c *desk) bound(run string) (b ledger.Bound, err error) {
 
 // What people see is what is bound, also when it is decided, or its time is over.
 func TestBound(t *testing.T) {
-	c := newDesk(t)
+	c := newFixture(t)
 	q := c.Hold(2)
 	look := func() ledger.Bound {
 		t.Helper()
@@ -64,7 +64,7 @@ func TestBound(t *testing.T) {
 }
 
 func TestBoundOfNothing(t *testing.T) {
-	c := newDesk(t)
+	c := newFixture(t)
 	if _, err := c.bound(statestest.RunID); !errors.Is(err, ledger.ErrUnknown) {
 		t.Errorf("BoundOf() = %v, want %s", err, ledger.RefusedUnknown)
 	}
@@ -92,7 +92,7 @@ func TestBoundTampered(t *testing.T) {
 		{"expires", func(q *ledger.Request) { q.Expires = stamp(24 * time.Hour) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newDesk(t)
+			c := newFixture(t)
 			q := c.Hold(1)
 			tt.change(&q)
 			check.NoError(t, c.store.Update(context.Background(), func(tx ledger.Tx) error { return tx.PutRequest(q) }))

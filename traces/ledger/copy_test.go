@@ -58,7 +58,7 @@ func clone(tb testing.TB, path string) string {
 
 // prunedArchive is a file with runs of every outcome, some of them pruned, and with hooks. It returns a held and an approved run.
 func prunedArchive(tb testing.TB) (path, held, approved string) {
-	path = onDisk(tb, func(d *desk) {
+	path = onDisk(tb, func(d *fixture) {
 		d.passes(2)
 		d.passing()
 		d.Clock.Set(tb, "2026-11-21T09:10:00Z")
@@ -124,7 +124,7 @@ func TestCopy(t *testing.T) {
 
 			clock := ledgertest.NewClock(t)
 			clock.Set(t, afterwards)
-			d := &desk{ledgertest.Open(t, back, clock), nil}
+			d := &fixture{ledgertest.Open(t, back, clock), nil}
 			d.vote(held, d.Approver("dora"), true)
 			s := statestest.Find(t, "policy-holds")
 			for _, run := range []string{held, approved} {

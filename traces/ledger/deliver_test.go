@@ -26,7 +26,7 @@ func agents(actor string) func(*statestest.Scenario) {
 }
 
 // called is an agent's call that was held, approved and made.
-func (d *desk) called(actor string) string {
+func (d *fixture) called(actor string) string {
 	d.TB.Helper()
 	id, s := d.approved(agents(actor))
 	if _, err := d.resume(id, world(s)); err != nil {
@@ -36,24 +36,24 @@ func (d *desk) called(actor string) string {
 }
 
 func TestDeliver(t *testing.T) {
-	ended := func(d *desk) string { return d.called(ledger.Anonymous) }
+	ended := func(d *fixture) string { return d.called(ledger.Anonymous) }
 	for _, c := range []struct {
 		name string
-		run  func(*desk) string
+		run  func(*fixture) string
 		how  string
 		want error // nil: it is delivered, once
 	}{
 		{"in-the-answer-itself", ended, ledger.ByReply, nil},
 		{"to-a-repetition", ended, ledger.ByRepeat, nil},
 		{"as-a-task", ended, ledger.ByTask, nil},
-		{"of-a-question", func(d *desk) string { // not only agents wait
+		{"of-a-question", func(d *fixture) string { // not only agents wait
 			id, s := d.approved(nil)
 			if _, err := d.resume(id, world(s)); err != nil {
 				d.TB.Fatal(err)
 			}
 			return id
 		}, ledger.ByReply, nil},
-		{"denied", func(d *desk) string {
+		{"denied", func(d *fixture) string {
 			id, _ := d.hold(agents(ledger.Anonymous))
 			d.vote(id, d.Approver("dora"), false)
 			if _, err := d.Recover(context.Background(), d.replayer(nil)); err != nil {
@@ -61,13 +61,13 @@ func TestDeliver(t *testing.T) {
 			}
 			return id
 		}, ledger.ByRepeat, nil},
-		{"pending", func(d *desk) string { id, _ := d.hold(nil); return id }, ledger.ByRepeat, ledger.ErrOpen},
-		{"approved", func(d *desk) string { id, _ := d.approved(nil); return id }, ledger.ByTask, ledger.ErrOpen},
-		{"never-held", func(d *desk) string { d.passes(1); return d.runs()[0] }, ledger.ByReply, ledger.ErrNotHeld},
-		{"unknown", func(d *desk) string { return ledgertest.NewID(d.TB) }, ledger.ByReply, ledger.ErrUnknown},
+		{"pending", func(d *fixture) string { id, _ := d.hold(nil); return id }, ledger.ByRepeat, ledger.ErrOpen},
+		{"approved", func(d *fixture) string { id, _ := d.approved(nil); return id }, ledger.ByTask, ledger.ErrOpen},
+		{"never-held", func(d *fixture) string { d.passes(1); return d.runs()[0] }, ledger.ByReply, ledger.ErrNotHeld},
+		{"unknown", func(d *fixture) string { return ledgertest.NewID(d.TB) }, ledger.ByReply, ledger.ErrUnknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			id := c.run(d)
 			before := d.checkpoint()
 			if first, err := d.Deliver(context.Background(), id, "by pigeon"); err == nil || first || d.checkpoint() != before {
@@ -111,7 +111,7 @@ func TestDeliver(t *testing.T) {
 
 // TestDeliverIsDurableOrDidNotHappen: who is not told that it was recorded may try again.
 func TestDeliverIsDurableOrDidNotHappen(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	id := d.called(ledger.Anonymous)
 	broken := errors.New("the disk is full")
 	var full atomic.Bool
@@ -122,7 +122,7 @@ func TestDeliverIsDurableOrDidNotHappen(t *testing.T) {
 		}
 		return nil
 	}
-	o := deskAt(t, other, d.Clock)
+	o := fixtureAt(t, other, d.Clock)
 	full.Store(true)
 	if first, err := o.Deliver(context.Background(), id, ledger.ByRepeat); first || !errors.Is(err, broken) {
 		t.Errorf("Deliver() = %t, %v", first, err)
@@ -139,7 +139,7 @@ func TestDeliverIsDurableOrDidNotHappen(t *testing.T) {
 }
 
 func TestDeliverOfMany(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	id := d.called(ledger.Anonymous)
 	other := d.other()
 	var all sync.WaitGroup
@@ -163,7 +163,7 @@ func TestDeliverOfMany(t *testing.T) {
 }
 
 func TestAttach(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	worker, other := "worker-1", "worker-2"
 	d.token(worker, ledger.RoleAgent, "")
 	d.token(other, ledger.RoleAgent, "")
@@ -252,7 +252,7 @@ func TestVerifyJudgesDeliveries(t *testing.T) {
 			return slices.Insert(all, lastOf(t, all, before), e)
 		}
 	}
-	d := newDesk(t)
+	d := newFixture(t)
 	d.passes(1)
 	other := d.runs()[0]
 	held := d.called(ledger.Anonymous)
@@ -276,7 +276,7 @@ func TestVerifyJudgesDeliveries(t *testing.T) {
 
 // TestPruneOfDeliveredRuns: of a run everything goes, or nothing.
 func TestPruneOfDeliveredRuns(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	early, late := d.called(ledger.Anonymous), ""
 	d.delivers(early, ledger.ByReply)
 	late = d.called(ledger.Anonymous) // is delivered later

@@ -39,7 +39,7 @@ func asking(t testing.TB, args, at string, change func(*rules.Policy)) *stateste
 func denying(cel string) func(*rules.Policy) { return func(p *rules.Policy) { p.Deny = cel } }
 
 // sound verifies the ledger, with every run executed again.
-func (d *desk) sound() {
+func (d *fixture) sound() {
 	d.TB.Helper()
 	d.Look(func(r ledger.Reader) error {
 		return alike(ledger.Verify(context.Background(), r, ledger.VerifyOptions{Replayer: d.replayer(nil)}))
@@ -47,7 +47,7 @@ func (d *desk) sound() {
 }
 
 // must plays a run that ends, or is held, with a code.
-func (d *desk) must(s *statestest.Scenario, code policy.Code) string {
+func (d *fixture) must(s *statestest.Scenario, code policy.Code) string {
 	d.TB.Helper()
 	id := ledgertest.NewID(d.TB)
 	o, _, err := d.play(id, s)
@@ -75,7 +75,7 @@ func TestHistoryWindow(t *testing.T) {
 		{"not-of-the-right-form", nil, "2026-11-21T12:00:00+00:00", policy.CodePolicyFailed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			for _, at := range c.before {
 				d.Clock.Set(t, at)
 				d.must(asking(t, "{}", at, denying("false")), "")
@@ -93,19 +93,19 @@ func TestHistoryCountsWhat(t *testing.T) {
 	at := statestest.At
 	for _, c := range []struct {
 		name, cel string
-		before    func(*desk)
+		before    func(*fixture)
 		code      policy.Code
 	}{
-		{"held-counts", `history.count("actor", "1h") >= 1`, func(d *desk) {
+		{"held-counts", `history.count("actor", "1h") >= 1`, func(d *fixture) {
 			d.must(asking(d.TB, "{}", at, func(p *rules.Policy) { p.Effect, p.Approvers = rules.Pending, []string{"owners"} }), policy.CodeApprovalRequired)
 		}, policy.CodePolicyDenied},
-		{"denied-does-not", `history.count_all("actor", "1h") >= 1`, func(d *desk) {
+		{"denied-does-not", `history.count_all("actor", "1h") >= 1`, func(d *fixture) {
 			d.must(asking(d.TB, "{}", at, denying("true")), policy.CodePolicyDenied)
 		}, ""},
-		{"denied-by-history-does-not", `history.count("actor", "1h") >= 1`, func(d *desk) {
+		{"denied-by-history-does-not", `history.count("actor", "1h") >= 1`, func(d *fixture) {
 			d.must(asking(d.TB, "{}", at, denying(`history.count("actor", "1h") >= 0`)), policy.CodePolicyDenied)
 		}, ""},
-		{"denied-by-people-does-not", `history.count("actor", "1h") >= 1`, func(d *desk) {
+		{"denied-by-people-does-not", `history.count("actor", "1h") >= 1`, func(d *fixture) {
 			id := d.must(asking(d.TB, "{}", at, func(p *rules.Policy) { p.Effect, p.Approvers = rules.Pending, []string{"owners"} }),
 				policy.CodeApprovalRequired)
 			d.vote(id, d.Approver("dora"), false)
@@ -113,19 +113,19 @@ func TestHistoryCountsWhat(t *testing.T) {
 				d.TB.Fatal(err)
 			}
 		}, ""},
-		{"another-actor-does-not", `history.count_all("actor", "1h") >= 1`, func(d *desk) {
+		{"another-actor-does-not", `history.count_all("actor", "1h") >= 1`, func(d *fixture) {
 			s := asking(d.TB, "{}", at, denying("false"))
 			s.Request.Actor = "local:carol"
 			d.must(s, "")
 		}, ""},
-		{"planner-that-asks-back-does-not", `history.count_all("actor", "1h") >= 1`, func(d *desk) {
+		{"planner-that-asks-back-does-not", `history.count_all("actor", "1h") >= 1`, func(d *fixture) {
 			s := statestest.Find(d.TB, "planner-asks-back")
 			d.must(&s, "")
 		}, ""},
-		{"of-a-run-without-a-task", `history.count("task", "1h") >= 1`, func(*desk) {}, policy.CodePolicyFailed},
+		{"of-a-run-without-a-task", `history.count("task", "1h") >= 1`, func(*fixture) {}, policy.CodePolicyFailed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			c.before(d)
 			d.must(asking(t, "{}", at, denying(c.cel)), c.code)
 			d.sound()
@@ -134,10 +134,10 @@ func TestHistoryCountsWhat(t *testing.T) {
 	t.Run("of-nobody", func(t *testing.T) {
 		s := asking(t, "{}", at, denying(`history.count("actor", "1h") >= 1`))
 		s.Request.Actor = ""
-		newDesk(t).must(s, policy.CodePolicyFailed)
+		newFixture(t).must(s, policy.CodePolicyFailed)
 	})
 	t.Run("of-a-task", func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		for i, task := range []string{"one", "two", "one"} {
 			s := asking(t, "{}", at, denying(`history.count("task", "1h") >= 1`))
 			s.Request.Task = ledger.Task(task)
@@ -168,7 +168,7 @@ func TestHistorySums(t *testing.T) {
 		{"large-arguments", []string{`{"o":{"n":7},"text":"` + strings.Repeat("x", 2*ledger.MaxInline) + `"}`}, "7", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			for _, args := range c.before {
 				d.must(asking(t, args, statestest.At, denying("false")), "")
 			}
@@ -223,8 +223,8 @@ func TestHistoryLimitsCalls(t *testing.T) {
 	const limit, many = 5, 24
 	for _, kill := range []int{0, 3, 7} { // every so many runs are killed; 0: none
 		t.Run(fmt.Sprintf("kill-%d", kill), func(t *testing.T) {
-			d := newDesk(t)
-			desks := []*desk{d, d.other()}
+			d := newFixture(t)
+			fixtures := []*fixture{d, d.other()}
 			deny := denying(fmt.Sprintf(`history.count("actor", "1h") >= %d`, limit))
 			var mu sync.Mutex
 			calls, killed := 0, 0
@@ -232,7 +232,7 @@ func TestHistoryLimitsCalls(t *testing.T) {
 				var wg sync.WaitGroup
 				for i := range n {
 					s := asking(t, "{}", statestest.At, deny)
-					d := desks[i%2]
+					d := fixtures[i%2]
 					id := ledgertest.NewID(t)
 					wg.Go(func() {
 						run, rec := d.begin(id, s)
@@ -261,7 +261,7 @@ func TestHistoryLimitsCalls(t *testing.T) {
 			if calls > limit || kill == 0 && calls != limit || kill > 0 && killed == 0 {
 				t.Fatalf("%d calls of %d, %d runs killed", calls, limit, killed)
 			}
-			for _, d := range desks { // what was killed gives its place back
+			for _, d := range fixtures { // what was killed gives its place back
 				if _, err := d.Recover(context.Background(), d.replayer(nil)); err != nil {
 					t.Fatal(err)
 				}
@@ -270,7 +270,7 @@ func TestHistoryLimitsCalls(t *testing.T) {
 			if calls != limit {
 				t.Errorf("%d calls, want %d", calls, limit)
 			}
-			desks[0].sound()
+			fixtures[0].sound()
 		})
 	}
 }
@@ -295,7 +295,7 @@ func (k *killing) Do(ctx context.Context, wanted states.Command) (states.Event, 
 
 // A run that is killed when it has its place is ended as any other before its call, and its record is whole.
 func TestHistoryOfAKilledRun(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	other := d.other()
 	s, id := asking(t, "{}", statestest.At, denying(`history.count("actor", "1h") >= 1`)), ledgertest.NewID(t)
 	run, rec := other.begin(id, s)
@@ -318,7 +318,7 @@ func TestHistoryOfAKilledRun(t *testing.T) {
 
 // A held run keeps what it read: it has its place, so calls behind it do not take it away.
 func TestHistoryOfAnApprovedRun(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	rule := func(p *rules.Policy) {
 		p.Deny, p.RequireApprovalIf = `history.count("actor", "1h") >= 1`, "args.ask == true"
 		p.Approvers = []string{"owners"}
@@ -358,7 +358,7 @@ func TestHistoryOfACallThatWasHeldForLong(t *testing.T) {
 		{"a-second-outside", true, "2026-11-21T10:50:01Z", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			s := asking(t, "{}", statestest.At, func(p *rules.Policy) { p.Effect, p.Approvers = rules.Pending, []string{"owners"} })
 			id := d.must(s, policy.CodeApprovalRequired)
 			if c.approve {
@@ -377,7 +377,7 @@ func TestHistoryOfACallThatWasHeldForLong(t *testing.T) {
 
 // The most calls that are looked at, and one more.
 func TestHistoryOfTooMany(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	add := func(n int) {
 		t.Helper()
 		err := d.store.Update(context.Background(), func(tx ledger.Tx) error {
@@ -401,7 +401,7 @@ func TestHistoryOfTooMany(t *testing.T) {
 
 // What was pruned cannot be counted: a window that reaches there has no answer.
 func TestHistoryThatWasPruned(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.must(asking(t, "{}", statestest.At, denying("false")), "")
 	at, err := time.Parse(time.RFC3339, statestest.At)
 	check.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 const bot = "release-bot"
 
 // token makes a token and returns it without its text.
-func (d *desk) token(name, role, expires string) ledger.Token {
+func (d *fixture) token(name, role, expires string) ledger.Token {
 	d.TB.Helper()
 	_, made, err := d.CreateToken(context.Background(), root, name, role, expires)
 	if err != nil {
@@ -25,7 +25,7 @@ func (d *desk) token(name, role, expires string) ledger.Token {
 	return made
 }
 
-func (d *desk) revoke(id string) {
+func (d *fixture) revoke(id string) {
 	d.TB.Helper()
 	d.revokeAs(root, id)
 }
@@ -40,18 +40,18 @@ func TestIdentityIsLookedAtAgain(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		actor  string
-		before func(*desk)                // the run is asked for
-		after  func(*desk, ledger.Caller) // dora has agreed
-		reason string                     // why nothing is called; empty: the call is made
+		before func(*fixture)                // the run is asked for
+		after  func(*fixture, ledger.Caller) // dora has agreed
+		reason string                        // why nothing is called; empty: the call is made
 	}{
-		{name: "nobody-was-sent-away", actor: bot, before: func(d *desk) { d.token(bot, ledger.RoleAgent, "") }},
+		{name: "nobody-was-sent-away", actor: bot, before: func(d *fixture) { d.token(bot, ledger.RoleAgent, "") }},
 		{
-			name: "voter-revoked", actor: statestest.Actor, after: func(d *desk, dora ledger.Caller) { d.revoke(dora.TokenID) },
+			name: "voter-revoked", actor: statestest.Actor, after: func(d *fixture, dora ledger.Caller) { d.revoke(dora.TokenID) },
 			reason: "The token with which dora approved the call was revoked at " + inTime + ".",
 		},
 		{
 			name: "voter-revoked-with-another-token-left", actor: statestest.Actor,
-			after: func(d *desk, dora ledger.Caller) {
+			after: func(d *fixture, dora ledger.Caller) {
 				d.token(dora.Name, ledger.RoleApprover, "")
 				d.revoke(dora.TokenID)
 			},
@@ -59,35 +59,35 @@ func TestIdentityIsLookedAtAgain(t *testing.T) {
 		},
 		{
 			name: "another-token-of-the-voter-revoked", actor: statestest.Actor,
-			after: func(d *desk, dora ledger.Caller) { d.revoke(d.token(dora.Name, ledger.RoleApprover, "").ID) },
+			after: func(d *fixture, dora ledger.Caller) { d.revoke(d.token(dora.Name, ledger.RoleApprover, "").ID) },
 		},
 		{
 			name: "voter-expired", actor: statestest.Actor,
-			after: func(d *desk, _ ledger.Caller) { d.Clock.Set(d.TB, "2026-11-21T09:45:00Z") },
+			after: func(d *fixture, _ ledger.Caller) { d.Clock.Set(d.TB, "2026-11-21T09:45:00Z") },
 		},
 		{
-			name: "asker-revoked", actor: bot, before: func(d *desk) { d.token(bot, ledger.RoleAgent, "") },
-			after:  func(d *desk, _ ledger.Caller) { d.revoke(d.tokenOf(bot)) },
+			name: "asker-revoked", actor: bot, before: func(d *fixture) { d.token(bot, ledger.RoleAgent, "") },
+			after:  func(d *fixture, _ ledger.Caller) { d.revoke(d.tokenOf(bot)) },
 			reason: bot + " asked, and has no token any more that may ask for calls.",
 		},
 		{
-			name: "asker-revoked-with-another-token-left", actor: bot, before: func(d *desk) { d.token(bot, ledger.RoleAgent, "") },
-			after: func(d *desk, _ ledger.Caller) {
+			name: "asker-revoked-with-another-token-left", actor: bot, before: func(d *fixture) { d.token(bot, ledger.RoleAgent, "") },
+			after: func(d *fixture, _ ledger.Caller) {
 				d.revoke(d.tokenOf(bot))
 				d.token(bot, ledger.RoleAgent, "")
 			},
 		},
 		{
-			name: "asker-revoked-and-may-only-look", actor: bot, before: func(d *desk) { d.token(bot, ledger.RoleAgent, "") },
-			after: func(d *desk, _ ledger.Caller) {
+			name: "asker-revoked-and-may-only-look", actor: bot, before: func(d *fixture) { d.token(bot, ledger.RoleAgent, "") },
+			after: func(d *fixture, _ ledger.Caller) {
 				d.revoke(d.tokenOf(bot))
 				d.token(bot, ledger.RoleAuditor, "")
 			},
 			reason: bot + " asked, and has no token any more",
 		},
 		{
-			name: "asker-expired", actor: bot, before: func(d *desk) { d.token(bot, ledger.RoleAgent, soon) },
-			after: func(d *desk, _ ledger.Caller) { d.Clock.Set(d.TB, soon) },
+			name: "asker-expired", actor: bot, before: func(d *fixture) { d.token(bot, ledger.RoleAgent, soon) },
+			after: func(d *fixture, _ ledger.Caller) { d.Clock.Set(d.TB, soon) },
 		},
 		{name: "asker-never-had-a-token", actor: bot, reason: bot + " asked, and has no token any more"},
 		{name: "asker-is-a-user-of-this-machine", actor: statestest.Actor},
@@ -98,7 +98,7 @@ func TestIdentityIsLookedAtAgain(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, when := range []string{"before-it-is-taken-up", "as-the-call-leaves"} {
 				t.Run(when, func(t *testing.T) {
-					d := newDesk(t)
+					d := newFixture(t)
 					if c.before != nil {
 						c.before(d)
 					}
@@ -122,7 +122,7 @@ func TestIdentityIsLookedAtAgain(t *testing.T) {
 }
 
 // tokenOf is the id of the first token of a name.
-func (d *desk) tokenOf(name string) (id string) {
+func (d *fixture) tokenOf(name string) (id string) {
 	d.TB.Helper()
 	d.Look(func(r ledger.Reader) error {
 		for k, err := range r.Tokens() {
@@ -137,7 +137,7 @@ func (d *desk) tokenOf(name string) (id string) {
 }
 
 // wantsCall takes an approved run up, and wants one call, or none for a reason.
-func (d *desk) wantsCall(id string, s *statestest.Scenario, w ledger.World, reason string) {
+func (d *fixture) wantsCall(id string, s *statestest.Scenario, w ledger.World, reason string) {
 	d.TB.Helper()
 	got, err := d.resume(id, w)
 	if err != nil {

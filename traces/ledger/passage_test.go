@@ -16,7 +16,7 @@ import (
 )
 
 func TestPassIsRecorded(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.passing()
 	token := d.tokenOf("worker-1")
 	digest := canonical.Sum("mcp params", []byte("{}"))
@@ -51,41 +51,41 @@ func TestPassRefuses(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("m", n) }
 	for _, c := range []struct {
 		name   string
-		change func(*desk, *ledger.Passage)
+		change func(*fixture, *ledger.Passage)
 		want   error // nil: it passes
 	}{
-		{"as-it-is", func(*desk, *ledger.Passage) {}, nil},
-		{"no-direction", func(_ *desk, p *ledger.Passage) { p.Direction = "" }, ledger.ErrPassage},
-		{"another-direction", func(_ *desk, p *ledger.Passage) { p.Direction = "to_nobody" }, ledger.ErrPassage},
-		{"no-method", func(_ *desk, p *ledger.Passage) { p.Method = "" }, ledger.ErrPassage},
-		{"longest-method", func(_ *desk, p *ledger.Passage) { p.Method = long(ledger.MaxMethod) }, nil},
-		{"method-one-byte-too-long", func(_ *desk, p *ledger.Passage) { p.Method = long(ledger.MaxMethod + 1) }, ledger.ErrPassage},
-		{"method-not-utf-8", func(_ *desk, p *ledger.Passage) { p.Method = "a\xff" }, ledger.ErrPassage},
-		{"no-server", func(_ *desk, p *ledger.Passage) { p.Server = "" }, ledger.ErrPassage},
-		{"longest-server", func(_ *desk, p *ledger.Passage) { p.Server = long(ledger.MaxServerName) }, nil},
-		{"server-one-byte-too-long", func(_ *desk, p *ledger.Passage) { p.Server = long(ledger.MaxServerName + 1) }, ledger.ErrPassage},
-		{"server-not-utf-8", func(_ *desk, p *ledger.Passage) { p.Server = "\xff" }, ledger.ErrPassage},
-		{"digest-that-is-none", func(_ *desk, p *ledger.Passage) { p.Digest = "sha256:0" }, ledger.ErrPassage},
-		{"nobody", func(_ *desk, p *ledger.Passage) { *p = ledger.Passage{} }, ledger.ErrPassage},
-		{"name-without-its-token", func(_ *desk, p *ledger.Passage) { p.By.TokenID = "" }, ledger.ErrPassage},
-		{"nearly-local", func(_ *desk, p *ledger.Passage) { p.By.Name, p.By.TokenID = "Local:alice", "" }, ledger.ErrPassage},
-		{"nearly-anonymous", func(_ *desk, p *ledger.Passage) { p.By.Name, p.By.TokenID = "Anonymous", "" }, ledger.ErrPassage},
-		{"anonymous-with-a-token", func(_ *desk, p *ledger.Passage) { p.By.Name = ledger.Anonymous }, ledger.ErrPassage},
-		{"local-with-a-token", func(_ *desk, p *ledger.Passage) { p.By.Name = "local:alice" }, ledger.ErrPassage},
-		{"token-of-nobody", func(_ *desk, p *ledger.Passage) { p.By.TokenID = "aaaa" }, ledger.ErrToken},
-		{"token-of-another", func(d *desk, p *ledger.Passage) { p.By.TokenID = d.token("worker-2", ledger.RoleAgent, "").ID }, ledger.ErrToken},
-		{"token-for-something-else", func(d *desk, p *ledger.Passage) {
+		{"as-it-is", func(*fixture, *ledger.Passage) {}, nil},
+		{"no-direction", func(_ *fixture, p *ledger.Passage) { p.Direction = "" }, ledger.ErrPassage},
+		{"another-direction", func(_ *fixture, p *ledger.Passage) { p.Direction = "to_nobody" }, ledger.ErrPassage},
+		{"no-method", func(_ *fixture, p *ledger.Passage) { p.Method = "" }, ledger.ErrPassage},
+		{"longest-method", func(_ *fixture, p *ledger.Passage) { p.Method = long(ledger.MaxMethod) }, nil},
+		{"method-one-byte-too-long", func(_ *fixture, p *ledger.Passage) { p.Method = long(ledger.MaxMethod + 1) }, ledger.ErrPassage},
+		{"method-not-utf-8", func(_ *fixture, p *ledger.Passage) { p.Method = "a\xff" }, ledger.ErrPassage},
+		{"no-server", func(_ *fixture, p *ledger.Passage) { p.Server = "" }, ledger.ErrPassage},
+		{"longest-server", func(_ *fixture, p *ledger.Passage) { p.Server = long(ledger.MaxServerName) }, nil},
+		{"server-one-byte-too-long", func(_ *fixture, p *ledger.Passage) { p.Server = long(ledger.MaxServerName + 1) }, ledger.ErrPassage},
+		{"server-not-utf-8", func(_ *fixture, p *ledger.Passage) { p.Server = "\xff" }, ledger.ErrPassage},
+		{"digest-that-is-none", func(_ *fixture, p *ledger.Passage) { p.Digest = "sha256:0" }, ledger.ErrPassage},
+		{"nobody", func(_ *fixture, p *ledger.Passage) { *p = ledger.Passage{} }, ledger.ErrPassage},
+		{"name-without-its-token", func(_ *fixture, p *ledger.Passage) { p.By.TokenID = "" }, ledger.ErrPassage},
+		{"nearly-local", func(_ *fixture, p *ledger.Passage) { p.By.Name, p.By.TokenID = "Local:alice", "" }, ledger.ErrPassage},
+		{"nearly-anonymous", func(_ *fixture, p *ledger.Passage) { p.By.Name, p.By.TokenID = "Anonymous", "" }, ledger.ErrPassage},
+		{"anonymous-with-a-token", func(_ *fixture, p *ledger.Passage) { p.By.Name = ledger.Anonymous }, ledger.ErrPassage},
+		{"local-with-a-token", func(_ *fixture, p *ledger.Passage) { p.By.Name = "local:alice" }, ledger.ErrPassage},
+		{"token-of-nobody", func(_ *fixture, p *ledger.Passage) { p.By.TokenID = "aaaa" }, ledger.ErrToken},
+		{"token-of-another", func(d *fixture, p *ledger.Passage) { p.By.TokenID = d.token("worker-2", ledger.RoleAgent, "").ID }, ledger.ErrToken},
+		{"token-for-something-else", func(d *fixture, p *ledger.Passage) {
 			made := d.token("dora", ledger.RoleApprover, "")
 			p.By.Name, p.By.TokenID = made.Name, made.ID
 		}, ledger.ErrToken},
-		{"revoked", func(d *desk, p *ledger.Passage) { d.revoke(p.By.TokenID) }, ledger.ErrToken},
-		{"revoked-by-another-process", func(d *desk, p *ledger.Passage) { d.other().revoke(p.By.TokenID) }, ledger.ErrToken},
-		{"a-second-before-its-expiry", func(d *desk, _ *ledger.Passage) { d.Clock.Set(d.TB, "2026-11-30T23:59:59Z") }, nil},
-		{"at-its-expiry", func(d *desk, _ *ledger.Passage) { d.Clock.Set(d.TB, "2026-12-01T00:00:00Z") }, ledger.ErrToken},
-		{"clock-set-back", func(d *desk, _ *ledger.Passage) { d.Clock.Set(d.TB, "2026-11-21T08:58:59Z") }, ledger.ErrClockBack},
+		{"revoked", func(d *fixture, p *ledger.Passage) { d.revoke(p.By.TokenID) }, ledger.ErrToken},
+		{"revoked-by-another-process", func(d *fixture, p *ledger.Passage) { d.other().revoke(p.By.TokenID) }, ledger.ErrToken},
+		{"a-second-before-its-expiry", func(d *fixture, _ *ledger.Passage) { d.Clock.Set(d.TB, "2026-11-30T23:59:59Z") }, nil},
+		{"at-its-expiry", func(d *fixture, _ *ledger.Passage) { d.Clock.Set(d.TB, "2026-12-01T00:00:00Z") }, ledger.ErrToken},
+		{"clock-set-back", func(d *fixture, _ *ledger.Passage) { d.Clock.Set(d.TB, "2026-11-21T08:58:59Z") }, ledger.ErrClockBack},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			made := d.token("worker-1", ledger.RoleAgent, "2026-12-01T00:00:00Z")
 			p := ledger.Passage{
 				By: agent(made.Name, made.ID), Server: "files", Direction: ledger.ToServer, Method: "ping", Digest: ledger.ParamsDigest([]byte("{}")),
@@ -107,7 +107,7 @@ func TestPassRefuses(t *testing.T) {
 }
 
 func TestPassIsGivenUp(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	over, end := context.WithCancel(context.Background())
 	end()
 	p := ledger.Passage{By: ledger.Local(ledger.Anonymous), Server: "files", Direction: ledger.ToServer, Method: "ping"}
@@ -187,7 +187,7 @@ func TestVerifyJudgesPassages(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(f.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			d.token("first", ledger.RoleAuditor, "")
 			d.passing()
 			f.run(t, d)
@@ -197,7 +197,7 @@ func TestVerifyJudgesPassages(t *testing.T) {
 
 // TestPassagesArePruned: they go with what is old, and what is left of them is still held to tokens of before.
 func TestPassagesArePruned(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.passing()
 	token := d.tokenOf("worker-1")
 	d.passes(1)
@@ -243,7 +243,7 @@ func TestPassagesArePruned(t *testing.T) {
 
 // TestAnonymousIsNobodysName: an agent without a token is nobody's token, and nobody else.
 func TestAnonymousIsNobodysName(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	for _, name := range []string{ledger.Anonymous, "Anonymous", "ANONYMOUS", "аnonymous"} { // the last begins with a Cyrillic letter
 		if _, _, err := d.CreateToken(context.Background(), root, name, ledger.RoleApprover, ""); !errors.Is(err, ledger.ErrTokenValues) {
 			t.Errorf("CreateToken(%q) = %v, want %v", name, err, ledger.ErrTokenValues)

@@ -50,7 +50,7 @@ func TestPayloadsHaveOneForm(t *testing.T) {
 
 // FuzzPayload: a payload has only one accepted encoding, and no input breaks the reader.
 func FuzzPayload(f *testing.F) {
-	d := newDesk(f)
+	d := newFixture(f)
 	d.fill()
 	d.Look(func(r ledger.Reader) error {
 		for e, err := range ledger.Events(r, 0) {

@@ -17,8 +17,8 @@ import (
 	"pgfsm/traces/ledger/ledgertest"
 )
 
-// newKey makes a key of a desk's log.
-func (d *desk) newKey() (note.Signer, string) {
+// newKey makes a key of a fixture's log.
+func (d *fixture) newKey() (note.Signer, string) {
 	d.TB.Helper()
 	origin, err := d.Origin(context.Background())
 	check.NoError(d.TB, err)
@@ -30,7 +30,7 @@ func (d *desk) newKey() (note.Signer, string) {
 	return signer, vkey
 }
 
-func (d *desk) keys() (keys []ledger.Key) {
+func (d *fixture) keys() (keys []ledger.Key) {
 	d.TB.Helper()
 	d.Look(func(r ledger.Reader) (err error) {
 		keys, err = ledger.Keys(r)
@@ -39,8 +39,8 @@ func (d *desk) keys() (keys []ledger.Key) {
 	return keys
 }
 
-// signed signs the current state of a desk's log.
-func (d *desk) signed(s note.Signer) []byte {
+// signed signs the current state of a fixture's log.
+func (d *fixture) signed(s note.Signer) []byte {
 	d.TB.Helper()
 	signed, err := checkpoint.Sign(d.checkpoint(), s)
 	check.NoError(d.TB, err)
@@ -57,7 +57,7 @@ func trusted(t testing.TB, vkey string) checkpoint.Keys {
 
 // TestKeys shows that the log tells of its keys, and what is refused.
 func TestKeys(t *testing.T) {
-	d, ctx := newDesk(t), context.Background()
+	d, ctx := newFixture(t), context.Background()
 	_, first := d.newKey()
 	_, second := d.newKey()
 	check.NoError(t, d.RemoveKey(ctx, root, first))
@@ -104,7 +104,7 @@ func TestKeys(t *testing.T) {
 
 // TestProveEveryRun proves the runs of every scenario, and of votes, crashes and deliveries, and verifies each with its derived trace.
 func TestProveEveryRun(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.fill()
 	signer, vkey := d.newKey()
 	signed := d.signed(signer)
@@ -143,7 +143,7 @@ func TestProveEveryRun(t *testing.T) {
 
 // TestProveNeedsTheRun shows which checkpoints and runs are refused.
 func TestProveNeedsTheRun(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	signer, vkey := d.newKey()
 	early := d.signed(signer)
 	id, s := d.approved(nil)
@@ -153,7 +153,7 @@ func TestProveNeedsTheRun(t *testing.T) {
 	}
 	ended := d.signed(signer)
 	d.delivers(id, ledger.ByRepeat)
-	other := newDesk(t)
+	other := newFixture(t)
 	foreign, _ := other.newKey()
 	prove := func(run string, signed []byte) (p *checkpoint.Proof, err error) {
 		d.Look(func(r ledger.Reader) error {
@@ -195,7 +195,7 @@ func TestProveNeedsTheRun(t *testing.T) {
 
 // TestProofsSurviveAPrune shows that runs which are left are proven at checkpoints from before a prune, and that earlier proofs stay valid.
 func TestProofsSurviveAPrune(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	signer, vkey := d.newKey()
 	d.passes(3)
 	old := d.runs()
@@ -240,7 +240,7 @@ func TestProofsSurviveAPrune(t *testing.T) {
 }
 
 // derived is the trace of a run, read.
-func (d *desk) derived(run string) (trace *traces.Trace) {
+func (d *fixture) derived(run string) (trace *traces.Trace) {
 	d.TB.Helper()
 	d.Look(func(r ledger.Reader) error {
 		doc, err := ledger.Trace(context.Background(), r, run, d.replayer(nil))
@@ -255,7 +255,7 @@ func (d *desk) derived(run string) (trace *traces.Trace) {
 // TestACheckpointRevealsARewrittenLog rewrites, cuts and replaces a log whole, with all hashes and rows right. Without a checkpoint that was
 // stored elsewhere, Verify finds nothing; with one, or a witness, it is found.
 func TestACheckpointRevealsARewrittenLog(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	signer, vkey := d.newKey()
 	d.passes(3)
 	c := d.checkpoint()
@@ -303,7 +303,7 @@ func TestACheckpointRevealsARewrittenLog(t *testing.T) {
 		})
 	}
 	t.Run("copy-beside-its-original", func(t *testing.T) {
-		beside := deskAt(t, d.forged(t, unedited), d.Clock)
+		beside := fixtureAt(t, d.forged(t, unedited), d.Clock)
 		d.passes(1)
 		beside.passes(2)
 		check.NoError(t, cosign(d.store))

@@ -19,7 +19,7 @@ import (
 // TestPruneLeavesNothingReadable looks for the arguments of pruned calls in the bytes of the ledger's files.
 func TestPruneLeavesNothingReadable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pgfsm.db")
-	d, _ := deskInFile(t, path, ledgertest.NewClock(t))
+	d, _ := fixtureInFile(t, path, ledgertest.NewClock(t))
 	found := func() (n int) {
 		files, err := filepath.Glob(path + "*")
 		check.NoError(t, err)

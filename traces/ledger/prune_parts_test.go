@@ -17,7 +17,7 @@ func TestPruneInParts(t *testing.T) {
 	const before, atOnce, parts = "2026-11-21T09:30:00Z", 4, 6
 	for failing := range parts + 1 {
 		t.Run(fmt.Sprint("failing-", failing), func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			store := d.store
 			held, s := d.hold(nil) // it ends among the others
 			d.must(d.granted("policy-allows", "one", 1), "")
@@ -38,7 +38,7 @@ func TestPruneInParts(t *testing.T) {
 			if failing > 0 {
 				other.Fail = ledgertest.FailAt(ledgertest.Commit, failing, boom)
 			}
-			done, err := deskAt(t, other, d.Clock).PruneAtOnce(t.Context(), before, root, atOnce)
+			done, err := fixtureAt(t, other, d.Clock).PruneAtOnce(t.Context(), before, root, atOnce)
 			if fails := failing > 0; fails != errors.Is(err, boom) {
 				t.Fatalf("PruneAtOnce() = %+v, %v", done, err)
 			}
@@ -72,7 +72,7 @@ func TestPruneInParts(t *testing.T) {
 }
 
 // meanwhile is a process that does something before its nth transaction begins.
-func (d *desk) meanwhile(nth int, do func()) *desk {
+func (d *fixture) meanwhile(nth int, do func()) *fixture {
 	other := d.store.Open()
 	other.Fail = func(at ledgertest.Op, n int) error {
 		if at == ledgertest.Begin && n == nth {
@@ -80,12 +80,12 @@ func (d *desk) meanwhile(nth int, do func()) *desk {
 		}
 		return nil
 	}
-	return deskAt(d.TB, other, d.Clock)
+	return fixtureAt(d.TB, other, d.Clock)
 }
 
 // TestPruneWhileOthersWrite: an outcome that is delivered after the plan keeps its run and ends the prune, and what was removed before stays removed.
 func TestPruneWhileOthersWrite(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.passes(3)
 	held, s := d.hold(nil)
 	d.vote(held, d.Approver("dora"), true)
@@ -113,7 +113,7 @@ func TestPruneWhileOthersWrite(t *testing.T) {
 
 // TestPruneJoinsParts: windows of which little goes are pruned together, and the calls of every task in them are still counted.
 func TestPruneJoinsParts(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	const atOnce = 10
 	for _, task := range []string{"one", "two"} {
 		d.must(d.granted("policy-allows", task, 1), "")
@@ -143,7 +143,7 @@ func TestPruneJoinsParts(t *testing.T) {
 
 // TestPruneBesideANewRun: a run that begins after the plan keeps what it shares with runs that go.
 func TestPruneBesideANewRun(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.passes(1)
 	d.Clock.Set(t, "2026-11-21T09:50:00Z")
 	other := d.meanwhile(1, func() { d.passes(1) })

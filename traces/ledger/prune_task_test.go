@@ -12,7 +12,7 @@ import (
 
 // A task that has used its calls up gets none back by a prune, nor by the next one, nor in another process.
 func TestAPruneGivesNoCallsBack(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.must(d.granted("policy-allows", "one", 1), "")
 	d.must(d.granted("policy-allows", "one", 1), policy.CodeGrantExhausted)
 	d.must(d.granted("policy-denies-by-effect", "denied", 1), policy.CodePolicyDenied)
@@ -22,7 +22,7 @@ func TestAPruneGivesNoCallsBack(t *testing.T) {
 		if done := d.prunes(before); done.Runs == 0 || len(d.runs()) != 0 {
 			t.Fatalf("Prune(%s) = %+v, %d runs are left", before, done, len(d.runs()))
 		}
-		for _, at := range []*desk{d, d.other()} {
+		for _, at := range []*fixture{d, d.other()} {
 			s := at.granted("policy-allows", "one", 1)
 			at.must(s, policy.CodeGrantExhausted)
 			if len(s.World.Calls) != 0 {
@@ -42,7 +42,7 @@ func TestAPruneGivesNoCallsBack(t *testing.T) {
 
 // The most pairs of a task and a tool that a prune carries over, and one more.
 func TestPruneCarriesSoMany(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	id := d.must(d.granted("policy-allows", "one", 1), "")
 	for _, c := range []struct {
 		name   string
@@ -68,7 +68,7 @@ func TestPruneCarriesSoMany(t *testing.T) {
 
 // What a prune says of tasks has one form, and forgets nothing that the prune before it said.
 func TestVerifyNamesForgedCallsOfTasks(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.must(d.granted("policy-allows", "one", 5), "")
 	d.Clock.Set(t, "2026-11-21T09:01:00Z")
 	d.must(d.granted("policy-allows", "two", 5), "")

@@ -23,8 +23,8 @@ import (
 	"pgfsm/traces/ledger/ledgertest"
 )
 
-// checked verifies a desk's ledger, with every run executed again.
-func (d *desk) checked(o ledger.VerifyOptions) (report ledger.Report, err error) {
+// checked verifies a fixture's ledger, with every run executed again.
+func (d *fixture) checked(o ledger.VerifyOptions) (report ledger.Report, err error) {
 	d.TB.Helper()
 	o.Replayer = traces.NewReplayer(d.Machine, nil)
 	err = d.View(context.Background(), func(r ledger.Reader) (err error) {
@@ -34,7 +34,7 @@ func (d *desk) checked(o ledger.VerifyOptions) (report ledger.Report, err error)
 	return report, err
 }
 
-func (d *desk) checkpoint() (c checkpoint.Checkpoint) {
+func (d *fixture) checkpoint() (c checkpoint.Checkpoint) {
 	d.TB.Helper()
 	d.Look(func(r ledger.Reader) (err error) {
 		if c, err = ledger.TakeCheckpoint(r); errors.Is(err, ledger.ErrNotFound) { // nothing is recorded yet
@@ -46,7 +46,7 @@ func (d *desk) checkpoint() (c checkpoint.Checkpoint) {
 }
 
 // runs are the ids of all runs that the ledger tells of.
-func (d *desk) runs() (all []string) {
+func (d *fixture) runs() (all []string) {
 	d.TB.Helper()
 	d.Look(func(r ledger.Reader) error {
 		for q, err := range r.Requests(ledger.Filter{}) {
@@ -61,7 +61,7 @@ func (d *desk) runs() (all []string) {
 }
 
 // passes plays runs that are called and answered.
-func (d *desk) passes(n int) {
+func (d *fixture) passes(n int) {
 	d.TB.Helper()
 	for range n {
 		s := statestest.Find(d.TB, "policy-allows")
@@ -72,7 +72,7 @@ func (d *desk) passes(n int) {
 }
 
 // prunes prunes and verifies what is left.
-func (d *desk) prunes(before string) ledger.Pruned {
+func (d *fixture) prunes(before string) ledger.Pruned {
 	d.TB.Helper()
 	done, err := d.Prune(context.Background(), before, root)
 	if err != nil {
@@ -85,7 +85,7 @@ func (d *desk) prunes(before string) ledger.Pruned {
 }
 
 func TestPruneAgainAndAgain(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	dora := d.Approver("dora")
 	d.passes(3)
 	d.Clock.Set(t, "2026-11-21T09:10:00Z")
@@ -148,7 +148,7 @@ func TestPruneAgainAndAgain(t *testing.T) {
 
 // TestPruneLeavesWhatHasNotEnded: also the values that it shares with runs that go.
 func TestPruneLeavesWhatHasNotEnded(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.passes(1)
 	held, _ := d.hold(nil)
 	d.Clock.Set(t, "2026-11-21T09:01:00Z")
@@ -160,7 +160,7 @@ func TestPruneLeavesWhatHasNotEnded(t *testing.T) {
 }
 
 func TestPruneRefusesTimes(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.passes(1)
 	for _, c := range []struct {
 		name, before string
@@ -190,7 +190,7 @@ func TestVerifyNamesAForgedPrune(t *testing.T) {
 		{"of-nothing", `[]`, "removes nothing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			d.passes(2)
 			f := forgery{c.name, func(_ *testing.T, all []ledger.Event) []ledger.Event {
 				return append(all, ledger.Event{
@@ -219,7 +219,7 @@ func TestVerifyNamesAForgedPrune(t *testing.T) {
 
 // TestExport verifies lines as docs/reference/record-format.md tells others to do it.
 func TestExport(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.fill()
 	d.Clock.Set(t, "2026-11-30T09:00:00Z")
 	if done := d.prunes("2026-11-29T09:00:00Z"); done.Runs == 0 {
@@ -288,7 +288,7 @@ func rootOf(leaves []tlog.Hash) tlog.Hash {
 }
 
 func TestExportSince(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.passes(1)
 	size := d.checkpoint().Size
 	d.Clock.Set(t, "2026-11-21T09:10:00Z")
@@ -308,28 +308,28 @@ func TestWhoMayPrune(t *testing.T) {
 	const late = "2026-11-22T00:00:00Z"
 	for _, c := range []struct {
 		name string
-		by   func(*desk) ledger.Caller
+		by   func(*fixture) ledger.Caller
 		want error
 	}{
-		{"nobody-is-admin", func(*desk) ledger.Caller { return root }, nil},
-		{"without-a-token", func(d *desk) ledger.Caller {
+		{"nobody-is-admin", func(*fixture) ledger.Caller { return root }, nil},
+		{"without-a-token", func(d *fixture) ledger.Caller {
 			d.token("root@example.com", ledger.RoleAdmin, "")
 			return root
 		}, ledger.ErrRole},
-		{"admin-has-expired", func(d *desk) ledger.Caller {
+		{"admin-has-expired", func(d *fixture) ledger.Caller {
 			d.token("root@example.com", ledger.RoleAdmin, late)
 			return root
 		}, nil},
-		{"approver", func(d *desk) ledger.Caller { return d.Approver("dora") }, ledger.ErrRole},
-		{"admin", func(d *desk) ledger.Caller { return callerOf(d.token("root@example.com", ledger.RoleAdmin, "")) }, nil},
-		{"admin-who-was-revoked", func(d *desk) ledger.Caller {
+		{"approver", func(d *fixture) ledger.Caller { return d.Approver("dora") }, ledger.ErrRole},
+		{"admin", func(d *fixture) ledger.Caller { return callerOf(d.token("root@example.com", ledger.RoleAdmin, "")) }, nil},
+		{"admin-who-was-revoked", func(d *fixture) ledger.Caller {
 			made := d.token("root@example.com", ledger.RoleAdmin, "")
 			d.revokeAs(callerOf(made), made.ID)
 			return callerOf(made)
 		}, ledger.ErrToken},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			d.passes(1)
 			by := c.by(d)
 			d.Clock.Set(t, late)
@@ -355,7 +355,7 @@ func callerOf(made ledger.Token) ledger.Caller {
 	return ledger.Caller{TokenID: made.ID, Name: made.Name, Roles: []string{made.Role}}
 }
 
-func (d *desk) revokeAs(by ledger.Caller, id string) {
+func (d *fixture) revokeAs(by ledger.Caller, id string) {
 	d.TB.Helper()
 	if _, err := d.RevokeToken(context.Background(), by, id); err != nil {
 		d.TB.Fatalf("RevokeToken() = %v", err)

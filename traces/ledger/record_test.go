@@ -42,7 +42,7 @@ func TestEveryScenarioIsRecorded(t *testing.T) {
 			if strings.HasPrefix(s.Name, "history-") || strings.HasPrefix(s.Name, "ledger-count-") {
 				return // what was called before is made up there; here the ledger says it: TestHistory…, TestTasksAreCounted
 			}
-			d := newDesk(t)
+			d := newFixture(t)
 			o, head, err := d.play(statestest.RunID, &s)
 			if foreign(&s) {
 				if !errors.Is(err, ledger.ErrForeignTask) || len(s.World.Calls) != 0 {
@@ -108,7 +108,7 @@ func TestEventsOfARun(t *testing.T) {
 		}
 		delete(wants, s.Name)
 		t.Run(s.Name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			if _, _, err := d.play(statestest.RunID, &s); err != nil {
 				t.Fatal(err)
 			}
@@ -123,7 +123,7 @@ func TestEventsOfARun(t *testing.T) {
 }
 
 func TestWhatTheRequestSays(t *testing.T) {
-	d, s := newDesk(t), statestest.Find(t, "policy-holds")
+	d, s := newFixture(t), statestest.Find(t, "policy-holds")
 	if _, _, err := d.play(statestest.RunID, &s); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestNoRecordNoCall(t *testing.T) {
 					}
 					return nil
 				}
-				d, s := deskAt(t, store, ledgertest.NewClock(t)), statestest.Find(t, "policy-allows")
+				d, s := fixtureAt(t, store, ledgertest.NewClock(t)), statestest.Find(t, "policy-allows")
 				run, rec := d.begin(statestest.RunID, &s)
 				o, err := d.Machine.Advance(context.Background(), run, rec.Effects(s.Entry()), rec)
 				if err != nil {
@@ -183,7 +183,7 @@ func TestNoRecordNoCall(t *testing.T) {
 }
 
 func TestARunIsRecordedOnce(t *testing.T) {
-	d, s := newDesk(t), statestest.Find(t, "policy-allows")
+	d, s := newFixture(t), statestest.Find(t, "policy-allows")
 	if _, _, err := d.play(statestest.RunID, &s); err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestARunIsRecordedOnce(t *testing.T) {
 
 // A run that is not in the ledger any more does not begin there anew.
 func TestARunThatIsGoneStaysGone(t *testing.T) {
-	d, s, ctx := newDesk(t), statestest.Find(t, "policy-allows"), context.Background()
+	d, s, ctx := newFixture(t), statestest.Find(t, "policy-allows"), context.Background()
 	run, rec := d.begin(statestest.RunID, &s)
 	o, err := d.Machine.Advance(ctx, run, rec.Effects(busy{s.Entry(), func() {
 		err := d.store.Update(ctx, func(tx ledger.Tx) error {
@@ -235,7 +235,7 @@ func TestARunThatIsGoneStaysGone(t *testing.T) {
 }
 
 func TestLargeValuesStandApart(t *testing.T) {
-	d, s := newDesk(t), statestest.Find(t, "policy-allows")
+	d, s := newFixture(t), statestest.Find(t, "policy-allows")
 	big := `{"structuredContent":{"status":"` + strings.Repeat("x", 3*ledger.MaxInline) + `"}}`
 	s.World.Returned = &states.ToolReturned{Result: canonical.Text(big)}
 	o, _, err := d.play(statestest.RunID, &s)
@@ -270,7 +270,7 @@ func TestAClockSetBackStopsTheRun(t *testing.T) {
 		{"one-second-more", "2026-11-21T08:58:59Z", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d, first, s := newDesk(t), statestest.Find(t, "policy-allows"), statestest.Find(t, "policy-allows")
+			d, first, s := newFixture(t), statestest.Find(t, "policy-allows"), statestest.Find(t, "policy-allows")
 			if _, _, err := d.play(ledgertest.NewID(t), &first); err != nil {
 				t.Fatal(err)
 			}

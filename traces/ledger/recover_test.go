@@ -14,7 +14,7 @@ import (
 )
 
 // crash plays a run in another process, which is gone when its call leaves.
-func (d *desk) crash() string {
+func (d *fixture) crash() string {
 	d.TB.Helper()
 	s, id := statestest.Find(d.TB, "policy-allows"), ledgertest.NewID(d.TB)
 	other := d.other()
@@ -45,42 +45,42 @@ func (c crashing) Do(ctx context.Context, wanted states.Command) (states.Event, 
 func TestRecovery(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		leave  func(*desk) string
+		leave  func(*fixture) string
 		state  string
 		code   policy.Code
 		status ledger.Status // of a run that is left alone: as it stands
 	}{
-		{"call-in-flight", (*desk).crash, "failed", policy.CodeIndeterminate, ledger.Indeterminate},
-		{"waits-for-people", func(d *desk) string { id, _ := d.hold(nil); return id }, "", "", ledger.Pending},
-		{"approved", func(d *desk) string { id, _ := d.approved(nil); return id }, "", "", ledger.Approved},
-		{"denied", func(d *desk) string {
+		{"call-in-flight", (*fixture).crash, "failed", policy.CodeIndeterminate, ledger.Indeterminate},
+		{"waits-for-people", func(d *fixture) string { id, _ := d.hold(nil); return id }, "", "", ledger.Pending},
+		{"approved", func(d *fixture) string { id, _ := d.approved(nil); return id }, "", "", ledger.Approved},
+		{"denied", func(d *fixture) string {
 			id, _ := d.hold(nil)
 			d.vote(id, d.Approver("dora"), false)
 			return id
 		}, "blocked", policy.CodeApprovalDenied, ledger.Denied},
-		{"nobody-in-time", func(d *desk) string {
+		{"nobody-in-time", func(d *fixture) string {
 			id, _ := d.hold(nil)
 			d.Clock.Set(d.TB, "2026-11-21T10:00:00Z")
 			return id
 		}, "blocked", policy.CodeApprovalExpired, ledger.Expired},
-		{"a-second-before", func(d *desk) string {
+		{"a-second-before", func(d *fixture) string {
 			id, _ := d.hold(nil)
 			d.Clock.Set(d.TB, "2026-11-21T09:59:59Z")
 			return id
 		}, "", "", ledger.Pending},
-		{"approved-and-never-taken-up", func(d *desk) string {
+		{"approved-and-never-taken-up", func(d *fixture) string {
 			id, _ := d.approved(nil)
 			d.Clock.Set(d.TB, "2026-11-21T10:00:00Z")
 			return id
 		}, "blocked", policy.CodeApprovalExpired, ledger.Expired},
-		{"claimed-and-gone", func(d *desk) string {
+		{"claimed-and-gone", func(d *fixture) string {
 			id, _ := d.approved(nil)
 			other := d.other()
 			check.NoError(d.TB, other.Claim(context.Background(), id))
 			other.store.Crash()
 			return id
 		}, "", "", ledger.Approved},
-		{"ended", func(d *desk) string {
+		{"ended", func(d *fixture) string {
 			s, id := statestest.Find(d.TB, "policy-allows"), ledgertest.NewID(d.TB)
 			if _, _, err := d.play(id, &s); err != nil {
 				d.TB.Fatal(err)
@@ -89,7 +89,7 @@ func TestRecovery(t *testing.T) {
 		}, "", "", ledger.Executed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			id := c.leave(d)
 			got, err := d.Recover(context.Background(), d.replayer(nil))
 			if err != nil {
@@ -119,11 +119,11 @@ func TestRecovery(t *testing.T) {
 
 // A recovery does not touch the running call of a live process.
 func TestRecoveryLeavesLiveProcessesAlone(t *testing.T) {
-	d, s := newDesk(t), statestest.Find(t, "policy-allows")
+	d, s := newFixture(t), statestest.Find(t, "policy-allows")
 	other := d.other()
 	run, rec := d.begin(statestest.RunID, &s)
 	o, err := d.Machine.Advance(context.Background(), run, crashing{s.Entry(), nil}.during(func() {
-		for _, at := range []*desk{d, other} {
+		for _, at := range []*fixture{d, other} {
 			if got, err := at.Recover(context.Background(), d.replayer(nil)); len(got) != 0 || err != nil {
 				t.Errorf("Recover() = %+v, %v", got, err)
 			}
@@ -179,7 +179,7 @@ func (t goneBy) Gone(owner string) (bool, error) { return t.store.Gone(context.B
 
 // One owner of whom nothing can be told keeps its own runs from being ended, and no others.
 func TestRecoveryGoesOnBehindALockThatCannotBeRead(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	before, unreadable, after := d.crash(), d.crash(), d.crash()
 	store := &blind{d.store.Open(), d.Request(unreadable).Owner}
 	l, err := ledger.Open(context.Background(), store, ledger.Options{Clock: d.Clock.Now})
@@ -225,21 +225,21 @@ func TestARunThatWasTakenAwayIsNotGoneOnWith(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		at   string // when it is gone on with
-		take func(*testing.T, *ledger.Ledger, *desk, string)
+		take func(*testing.T, *ledger.Ledger, *fixture, string)
 	}{
-		{"ended", "2026-11-21T10:30:00Z" /* it has expired */, func(t *testing.T, l *ledger.Ledger, d *desk, id string) {
+		{"ended", "2026-11-21T10:30:00Z" /* it has expired */, func(t *testing.T, l *ledger.Ledger, d *fixture, id string) {
 			if got, err := l.RecoverRun(context.Background(), d.replayer(nil), id); err != nil {
 				t.Fatalf("RecoverRun() = %+v, %v", got, err)
 			}
 		}},
-		{"taken-up", inTime, func(t *testing.T, l *ledger.Ledger, _ *desk, id string) {
+		{"taken-up", inTime, func(t *testing.T, l *ledger.Ledger, _ *fixture, id string) {
 			if err := l.Claim(context.Background(), id); err != nil {
 				t.Fatalf("Claim() = %v", err)
 			}
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			l, err := ledger.Open(context.Background(), believer{d.store.Open()}, ledger.Options{Clock: d.Clock.Now})
 			check.NoError(t, err)
 			defer l.Close()

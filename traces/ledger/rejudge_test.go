@@ -27,7 +27,7 @@ func underBundle(s *statestest.Scenario, c *statestest.Change) ledger.World {
 func TestAnotherBundle(t *testing.T) {
 	for _, c := range statestest.Changes() {
 		t.Run(c.Name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			id, s := d.approved(nil)
 			w := underBundle(s, &c)
 			got, err := d.other().resume(id, w)
@@ -56,7 +56,7 @@ func TestAnotherBundle(t *testing.T) {
 
 // TestTheSameBundleCostsNothing: the tools are recorded once, as they were listed first.
 func TestTheSameBundleCostsNothing(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	id, s := d.approved(nil)
 	got, err := d.resume(id, underBundle(s, &statestest.Changes()[0])) // what is the run's own
 	if err != nil || got.Outcome.Type != states.TypeSummary {
@@ -73,7 +73,7 @@ func TestTheSameBundleCostsNothing(t *testing.T) {
 
 // TestABundleThatAllowsNeedsVotes: a configuration that would allow a held call releases it neither before the votes nor at the end of their time.
 func TestABundleThatAllowsNeedsVotes(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	id, s := d.hold(nil)
 	w := world(s)
 	content := s.Content
@@ -90,7 +90,7 @@ func TestABundleThatAllowsNeedsVotes(t *testing.T) {
 }
 
 // otherBuild is a replayer of a build whose gates, or whose reader of bundles, differ.
-func (d *desk) otherBuild(change func(*policy.Assessment), unread error) *traces.Replayer {
+func (d *fixture) otherBuild(change func(*policy.Assessment), unread error) *traces.Replayer {
 	return traces.NewReplayer(d.Machine, func(content policy.Content) (*policy.Bundle, error) {
 		b, err := policy.Compile(content)
 		if unread != nil || err != nil {
@@ -122,7 +122,7 @@ func TestAnotherBuild(t *testing.T) {
 		{"reasons-of-other-words", rewords, nil, vote, ledger.Reexecution{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d, ctx := newDesk(t), context.Background()
+			d, ctx := newFixture(t), context.Background()
 			id, s := d.hold(nil)
 			d.Clock.Set(t, inTime)
 			if c.decide == expire {
@@ -187,7 +187,7 @@ func TestAnotherBuild(t *testing.T) {
 
 // TestTheSameBuildHasOneTrace: a run whose reasons have other words, without another build, was changed.
 func TestTheSameBuildHasOneTrace(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	id, s := d.approved(nil)
 	check.NoError(t, d.Claim(context.Background(), id))
 	p := d.otherBuild(func(a *policy.Assessment) { a.Verdict.Reason += " Reworded." }, nil)

@@ -15,13 +15,13 @@ import (
 // TestReplicas: of the processes that ever served, those that are not gone are listed, each with its runs. Runs of processes that are gone
 // are left over.
 func TestReplicas(t *testing.T) {
-	first := newDesk(t)
+	first := newFixture(t)
 	second, third, other := first.other(), first.other(), first.other()
 	content := statestest.Content()
 	same := statestest.MustBundle(content, nil)
 	content.Limits.ResultBytes--
 	changed := statestest.MustBundle(content, nil)
-	activate := func(d *desk, want bool) {
+	activate := func(d *fixture, want bool) {
 		t.Helper()
 		active := same
 		if want {
@@ -32,13 +32,13 @@ func TestReplicas(t *testing.T) {
 	activate(first, false)
 	activate(second, false)
 	activate(third, true)
-	at := func(d *desk) *ledger.Replicas {
+	at := func(d *fixture) *ledger.Replicas {
 		t.Helper()
 		p, err := d.Replicas(t.Context())
 		check.NoError(t, err)
 		return &p
 	}
-	differs := func(d *desk, own canonical.Digest, want bool) {
+	differs := func(d *fixture, own canonical.Digest, want bool) {
 		t.Helper()
 		if got, err := d.OtherBundle(t.Context(), own); err != nil || got != want {
 			t.Errorf("OtherBundle() = %v, %v, want %v", got, err, want)
@@ -46,7 +46,7 @@ func TestReplicas(t *testing.T) {
 	}
 	first.Hold(1)
 	by := first.Approver(alice)
-	for d, n := range map[*desk]int{second: 1, third: 2, other: 1} { // in any order
+	for d, n := range map[*fixture]int{second: 1, third: 2, other: 1} { // in any order
 		for range n {
 			run := d.Hold(1)
 			d.vote(run.RunID, by, true)
@@ -59,7 +59,7 @@ func TestReplicas(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	differs(first, same.Digest(), true)
-	reload := func(d *desk, to *policy.Bundle) {
+	reload := func(d *fixture, to *policy.Bundle) {
 		t.Helper()
 		check.NoError(t, d.Activate(t.Context(), to, ledger.Why{Cause: ledger.CauseSignal, Previous: same.Digest()}))
 	}

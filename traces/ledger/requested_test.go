@@ -33,7 +33,7 @@ func TestRefusedCallsAreFound(t *testing.T) {
 		{"no-plan", "agent-tool-that-the-kept-listing-lacks", `{"server":`, ledger.Filter{Code: "plan_not_strict"}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			d, s := newDesk(t), statestest.Find(t, tt.scenario)
+			d, s := newFixture(t), statestest.Find(t, tt.scenario)
 			s.Request.Text = canonical.Text(tt.text)
 			run := ledgertest.NewID(t)
 			if o, _, err := d.play(run, &s); err != nil || o.State != "blocked" {

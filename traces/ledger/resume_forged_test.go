@@ -51,9 +51,9 @@ func TestAForgedLedgerIsNotCalled(t *testing.T) {
 		{"no-vote-at-all", without(ledger.ApprovalApproved), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			id, s := d.approved(nil)
-			forged := deskAt(t, d.forged(t, c.edit), d.Clock)
+			forged := fixtureAt(t, d.forged(t, c.edit), d.Clock)
 			if c.code == policy.CodeApprovalExpired {
 				d.Clock.Set(t, "2026-11-21T10:00:00Z")
 			}
@@ -73,16 +73,16 @@ func TestAForgedLedgerIsNotCalled(t *testing.T) {
 
 // A ledger in which nothing was forged is called, by the same ways.
 func TestALedgerWrittenAnewIsCalled(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	id, s := d.approved(nil)
-	same := deskAt(t, d.forged(t, unedited), d.Clock)
+	same := fixtureAt(t, d.forged(t, unedited), d.Clock)
 	if got, err := same.resume(id, world(s)); err != nil || len(s.World.Calls) != 1 {
 		t.Errorf("resume() = %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
 	}
 }
 
 func TestEnded(t *testing.T) {
-	d, ctx := newDesk(t), context.Background()
+	d, ctx := newFixture(t), context.Background()
 	id, s := d.approved(nil)
 	p := d.replayer(nil)
 	if _, err := d.Ended(ctx, p, id); !errors.Is(err, ledger.ErrUndecided) {

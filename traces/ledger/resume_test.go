@@ -21,7 +21,7 @@ import (
 const inTime = "2026-11-21T09:30:00Z"
 
 // hold plays a run that a policy of the bundle holds for an hour, and that dora may decide about.
-func (d *desk) hold(change func(*statestest.Scenario)) (string, *statestest.Scenario) {
+func (d *fixture) hold(change func(*statestest.Scenario)) (string, *statestest.Scenario) {
 	d.TB.Helper()
 	s, id := statestest.Find(d.TB, "policy-holds"), ledgertest.NewID(d.TB)
 	if change != nil {
@@ -35,7 +35,7 @@ func (d *desk) hold(change func(*statestest.Scenario)) (string, *statestest.Scen
 }
 
 // approved holds a run and has dora agree to it in time.
-func (d *desk) approved(change func(*statestest.Scenario)) (string, *statestest.Scenario) {
+func (d *fixture) approved(change func(*statestest.Scenario)) (string, *statestest.Scenario) {
 	d.TB.Helper()
 	id, s := d.hold(change)
 	d.Clock.Set(d.TB, inTime)
@@ -54,7 +54,7 @@ func world(s *statestest.Scenario) ledger.World {
 }
 
 // resume claims a run and goes on with it.
-func (d *desk) resume(id string, w ledger.World) (ledger.Resumed, error) {
+func (d *fixture) resume(id string, w ledger.World) (ledger.Resumed, error) {
 	if err := d.Claim(context.Background(), id); err != nil {
 		return ledger.Resumed{}, err
 	}
@@ -62,7 +62,7 @@ func (d *desk) resume(id string, w ledger.World) (ledger.Resumed, error) {
 }
 
 func TestAnApprovedRunIsCalledOnce(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	id, s := d.approved(nil)
 	other := d.other()
 	got, err := other.resume(id, world(s))
@@ -86,26 +86,26 @@ func TestDecisionsThatCallNothing(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*statestest.Scenario)
-		decide func(*testing.T, *desk, string)
-		now    func(*testing.T, *desk, *statestest.Scenario, *ledger.World)
+		decide func(*testing.T, *fixture, string)
+		now    func(*testing.T, *fixture, *statestest.Scenario, *ledger.World)
 		code   policy.Code
 		status ledger.Status
 	}{
 		{name: "denied", code: policy.CodeApprovalDenied, status: ledger.Denied,
-			decide: func(_ *testing.T, d *desk, id string) { d.vote(id, d.Approver("dora"), false) }},
+			decide: func(_ *testing.T, d *fixture, id string) { d.vote(id, d.Approver("dora"), false) }},
 		{name: "nobody-in-time", code: policy.CodeApprovalExpired, status: ledger.Expired,
-			decide: func(t *testing.T, d *desk, _ string) { d.Clock.Set(t, late) }},
+			decide: func(t *testing.T, d *fixture, _ string) { d.Clock.Set(t, late) }},
 		{name: "approved-and-expired-since", code: policy.CodeApprovalExpired, status: ledger.Expired,
-			now: func(t *testing.T, d *desk, _ *statestest.Scenario, _ *ledger.World) { d.Clock.Set(t, late) }},
+			now: func(t *testing.T, d *fixture, _ *statestest.Scenario, _ *ledger.World) { d.Clock.Set(t, late) }},
 		{name: "no-configuration", code: policy.CodeBundleChanged, status: ledger.Denied,
-			now: func(_ *testing.T, _ *desk, _ *statestest.Scenario, w *ledger.World) { w.Bundle = nil }},
+			now: func(_ *testing.T, _ *fixture, _ *statestest.Scenario, w *ledger.World) { w.Bundle = nil }},
 		{name: "definition-changed", code: policy.CodeToolDefinitionChanged, status: ledger.Denied,
-			now: func(_ *testing.T, _ *desk, s *statestest.Scenario, _ *ledger.World) {
+			now: func(_ *testing.T, _ *fixture, s *statestest.Scenario, _ *ledger.World) {
 				page := strings.Replace(statestest.Page, "Fetch one policy by id.", "Fetch one policy.", 1)
 				s.World.Listed[1] = &states.ToolsListed{Servers: statestest.Listings(page)}
 			}},
 		{name: "tool-gone", code: policy.CodeToolUnknown, status: ledger.Denied,
-			now: func(_ *testing.T, _ *desk, s *statestest.Scenario, _ *ledger.World) {
+			now: func(_ *testing.T, _ *fixture, s *statestest.Scenario, _ *ledger.World) {
 				s.World.Listed[1] = &states.ToolsListed{Servers: statestest.Listings(`{"tools":[]}`)}
 			}},
 		{name: "policy-denies-as-of-the-decision", code: policy.CodePolicyDenied, status: ledger.Denied,
@@ -117,11 +117,11 @@ func TestDecisionsThatCallNothing(t *testing.T) {
 			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			id, s := d.hold(c.change)
 			d.Clock.Set(t, inTime)
 			if c.decide == nil {
-				c.decide = func(_ *testing.T, d *desk, id string) { d.vote(id, d.Approver("dora"), true) }
+				c.decide = func(_ *testing.T, d *fixture, id string) { d.vote(id, d.Approver("dora"), true) }
 			}
 			c.decide(t, d, id)
 			w := world(s)
@@ -174,7 +174,7 @@ func TestAChangedRowIsNotCalled(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			id, s := d.approved(nil)
 			liar := &lies{Store: d.store}
 			c.lie(liar)
@@ -203,7 +203,7 @@ func TestAChangedTokenIsNotCalled(t *testing.T) {
 		{"of-another-role", func(k *ledger.Token) { k.Role = ledger.RoleApprover }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d, ctx := newDesk(t), context.Background()
+			d, ctx := newFixture(t), context.Background()
 			id, s := d.hold(nil)
 			d.Clock.Set(t, inTime)
 			dora := d.Approver("dora")
@@ -307,7 +307,7 @@ func (r lying) EntriesOf(run string) iter.Seq2[ledger.Entry, error] {
 
 func TestClaims(t *testing.T) {
 	ctx := context.Background()
-	d := newDesk(t)
+	d := newFixture(t)
 	if err := d.Claim(ctx, ledgertest.NewID(t)); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("a run that is not there: %v", err)
 	}
@@ -342,7 +342,7 @@ func TestClaims(t *testing.T) {
 
 // A process that is taken for gone and is not, calls nothing once another one has the run.
 func TestWhoLostTheRunCallsNothing(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	id, s := d.approved(nil)
 	ctx := context.Background()
 	check.NoError(t, d.Claim(ctx, id))
@@ -389,7 +389,7 @@ func TestAStoppedResumptionIsTakenUpAgain(t *testing.T) {
 	}
 	for _, name := range []string{"before-it-began", "while-tools-are-listed", "server-down", "no-server-could-be-asked"} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			id, s := d.approved(nil)
 			check.NoError(t, d.Claim(context.Background(), id))
 			ctx, cancel := context.WithCancel(context.Background())
@@ -431,7 +431,7 @@ func TestExpiryAtTheLastMoment(t *testing.T) {
 		{"on-the-second", "2026-11-21T10:00:00Z", policy.CodeApprovalExpired, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			id, s := d.approved(nil)
 			w := world(s)
 			w.Watch = func(_ *states.Run, r states.Recorder) states.Recorder {
@@ -465,11 +465,11 @@ func TestABrokenStoreWhileResuming(t *testing.T) {
 	for _, op := range []ledgertest.Op{ledgertest.Begin, ledgertest.AddEntry, ledgertest.PutRequest, ledgertest.Commit, ledgertest.Committed} {
 		for nth := 1; nth <= 6; nth++ {
 			t.Run(string(op)+"-"+string(rune('0'+nth)), func(t *testing.T) {
-				d := newDesk(t)
+				d := newFixture(t)
 				id, s := d.approved(nil)
 				broken := d.store.Open()
 				broken.Fail = ledgertest.FailAt(op, nth, boom)
-				other := deskAt(t, broken, d.Clock)
+				other := fixtureAt(t, broken, d.Clock)
 				_, err := other.resume(id, world(s))
 				if err != nil && !errors.Is(err, boom) {
 					t.Fatalf("resume() = %v", err)
@@ -496,7 +496,7 @@ func TestABrokenStoreWhileResuming(t *testing.T) {
 // TestVotesFollowTheHold holds a run, and has people vote, while the clock stands before the request: the record of the run
 // has no vote from before its hold.
 func TestVotesFollowTheHold(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	id, s := d.hold(func(s *statestest.Scenario) { s.Request.At = "2026-11-21T09:00:20Z" })
 	d.vote(id, d.Approver("dora"), true)
 	got, err := d.resume(id, world(s))

@@ -16,44 +16,44 @@ import (
 func TestSessionEnds(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		do   func(t *testing.T, c *desk, token, secret string)
+		do   func(t *testing.T, c *fixture, token, secret string)
 		ends bool
 	}{
-		{"used-within-the-hour", func(t *testing.T, c *desk, _, secret string) {
+		{"used-within-the-hour", func(t *testing.T, c *fixture, _, secret string) {
 			c.Clock.Add(ledger.SessionIdle - time.Second)
 			mustSession(t, c, secret, true)
 			c.Clock.Add(ledger.SessionIdle - time.Second)
 		}, false},
-		{"idle", func(_ *testing.T, c *desk, _, _ string) { c.Clock.Add(ledger.SessionIdle) }, true},
-		{"looked-at-but-not-used", func(t *testing.T, c *desk, _, secret string) {
+		{"idle", func(_ *testing.T, c *fixture, _, _ string) { c.Clock.Add(ledger.SessionIdle) }, true},
+		{"looked-at-but-not-used", func(t *testing.T, c *fixture, _, secret string) {
 			c.Clock.Add(ledger.SessionIdle - time.Second)
 			mustSession(t, c, secret, false)
 			c.Clock.Add(time.Second)
 		}, true},
-		{"after-twelve-hours", func(t *testing.T, c *desk, _, secret string) {
+		{"after-twelve-hours", func(t *testing.T, c *fixture, _, secret string) {
 			for range 13 {
 				c.Clock.Add(ledger.SessionEnd / 13)
 				mustSession(t, c, secret, true)
 			}
 			c.Clock.Add(ledger.SessionEnd / 13)
 		}, true},
-		{"signed-out", func(t *testing.T, c *desk, _, secret string) {
+		{"signed-out", func(t *testing.T, c *fixture, _, secret string) {
 			check.NoError(t, c.SignOut(context.Background(), secret))
 		}, true},
-		{"another-session-of-the-token-signed-out", func(t *testing.T, c *desk, token, _ string) {
+		{"another-session-of-the-token-signed-out", func(t *testing.T, c *fixture, token, _ string) {
 			other, err := c.SignIn(context.Background(), token)
 			if err = errors.Join(err, c.SignOut(context.Background(), other)); err != nil {
 				t.Fatal(err)
 			}
 		}, false},
-		{"token-revoked", func(t *testing.T, c *desk, token, _ string) {
+		{"token-revoked", func(t *testing.T, c *fixture, token, _ string) {
 			if _, err := c.RevokeToken(context.Background(), root, c.Caller(token).TokenID); err != nil {
 				t.Fatal(err)
 			}
 		}, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := newDesk(t)
+			c := newFixture(t)
 			q := c.Hold(1)
 			token := c.Token(alice, ledger.RoleApprover)
 			secret, err := c.SignIn(context.Background(), token)
@@ -76,7 +76,7 @@ func TestSessionEnds(t *testing.T) {
 
 func TestSignInLinkWorksOnce(t *testing.T) {
 	ctx := context.Background()
-	c := newDesk(t)
+	c := newFixture(t)
 	by := c.Caller(c.Token(alice, ledger.RoleAuditor))
 	link, err := c.NewLink(ctx, by)
 	check.NoError(t, err)
@@ -118,7 +118,7 @@ func TestSignInLinkWorksOnce(t *testing.T) {
 func TestOnlyReadersSignIn(t *testing.T) {
 	ctx := context.Background()
 	for _, role := range ledger.Roles() {
-		c := newDesk(t)
+		c := newFixture(t)
 		text := c.Token(bob, role)
 		_, err := c.SignIn(ctx, text)
 		_, linkErr := c.NewLink(ctx, c.Caller(text))
@@ -126,17 +126,17 @@ func TestOnlyReadersSignIn(t *testing.T) {
 			t.Errorf("%s: SignIn() = %v, NewLink() = %v", role, err, linkErr)
 		}
 	}
-	if _, err := newDesk(t).NewLink(ctx, person(eve, ledger.RoleApprover)); !errors.Is(err, ledger.ErrRole) {
+	if _, err := newFixture(t).NewLink(ctx, person(eve, ledger.RoleApprover)); !errors.Is(err, ledger.ErrRole) {
 		t.Errorf("NewLink() of a person of an identity provider = %v", err)
 	}
-	if _, err := newDesk(t).SignIn(ctx, "pgfsm_"); !errors.Is(err, ledger.ErrToken) {
+	if _, err := newFixture(t).SignIn(ctx, "pgfsm_"); !errors.Is(err, ledger.ErrToken) {
 		t.Errorf("SignIn() = %v", err)
 	}
 }
 
 func second[T any](_ T, err error) error { return err }
 
-func mustSession(t *testing.T, c *desk, secret string, used bool) ledger.Caller {
+func mustSession(t *testing.T, c *fixture, secret string, used bool) ledger.Caller {
 	t.Helper()
 	who, err := c.Session(context.Background(), secret, used)
 	if err != nil {
@@ -163,7 +163,7 @@ func TestFreshVotes(t *testing.T) {
 		{"older-session-without-the-key", ledgertest.Holding(1), true, 30 * time.Minute, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := newDesk(t)
+			c := newFixture(t)
 			token := c.Token(alice, ledger.RoleApprover)
 			q, by := c.HoldBy(carol, tc.content), c.Caller(token)
 			if tc.session {

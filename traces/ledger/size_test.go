@@ -38,7 +38,7 @@ func TestBytesOfACall(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			size := func(calls int) int64 {
-				path := onDisk(t, func(d *desk) {
+				path := onDisk(t, func(d *fixture) {
 					scenario := statestest.Find(t, c.scenario)
 					agents(ledger.Anonymous)(&scenario)
 					scenario.Content.Summary = policy.SummaryNever
@@ -67,7 +67,7 @@ func TestBytesOfACall(t *testing.T) {
 				check.NoError(t, err)
 				return info.Size()
 			}
-			const few, many = 20, 320
+			const few, many = 20, 160
 			got := (size(many) - size(few)) / (many - few)
 			t.Logf("%d bytes a call", got)
 			if got > c.bound {

@@ -43,7 +43,7 @@ func TestStepsOfARunUnderWay(t *testing.T) {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			var early []traces.Step
 			steps := func(of string) (all []traces.Step, underWay bool) {
 				d.Look(func(r ledger.Reader) (err error) {
@@ -85,7 +85,7 @@ func TestStepsOfARunUnderWay(t *testing.T) {
 
 // TestStepsOfAChangedRecord: a record that says of another call than the permit's has no steps.
 func TestStepsOfAChangedRecord(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	s := statestest.Find(t, "policy-allows")
 	run, rec := d.begin(statestest.RunID, &s)
 	looked := false
@@ -136,7 +136,7 @@ func TestTryBundle(t *testing.T) {
 		}), "validated", "the earlier calls of the task"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			s := statestest.Find(t, "policy-allows")
 			s.Request.Task = ledger.Task("spring cleaning")
 			if _, _, err := d.play(statestest.RunID, &s); err != nil {
@@ -179,7 +179,7 @@ func TestTryBundle(t *testing.T) {
 
 // TestTryBundleWithoutTheArguments: a bundle that accepts larger arguments cannot judge a call whose arguments are not recorded.
 func TestTryBundleWithoutTheArguments(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	s := statestest.Find(t, "agent-arguments-too-large")
 	if _, _, err := d.play(statestest.RunID, &s); err != nil {
 		t.Fatal(err)
@@ -206,7 +206,7 @@ func TestTryBundleWithoutTheArguments(t *testing.T) {
 
 // TestActivations: the active bundle comes first, and each bundle once.
 func TestActivations(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	var all []*policy.Bundle
 	for _, env := range []string{"a", "b", "c"} {
 		c := statestest.Content()
@@ -227,7 +227,7 @@ func TestActivations(t *testing.T) {
 
 // TestInclude: the hashes lead from the run's last entry to the root.
 func TestInclude(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	q := d.Hold(1)
 	for range 20 {
 		d.Hold(1)

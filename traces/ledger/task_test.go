@@ -15,7 +15,7 @@ import (
 )
 
 // granted is a scenario whose grant lets a task make so many calls, as a run of the task finds it.
-func (d *desk) granted(name, task string, calls int) *statestest.Scenario {
+func (d *fixture) granted(name, task string, calls int) *statestest.Scenario {
 	d.TB.Helper()
 	s := statestest.Find(d.TB, name)
 	s.Content.Grants = []policy.Grant{{Name: "few", Tools: []policy.Granted{{
@@ -26,7 +26,7 @@ func (d *desk) granted(name, task string, calls int) *statestest.Scenario {
 }
 
 func TestTasksAreCounted(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	for _, c := range []struct {
 		name, scenario, task string
 		code                 policy.Code
@@ -53,7 +53,7 @@ func TestTasksAreCounted(t *testing.T) {
 
 // A call that was held and then not made does not count any more.
 func TestADeniedCallGivesItsPlaceBack(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	id := ledgertest.NewID(t)
 	if o, _, err := d.play(id, d.granted("policy-holds", "one", 1)); err != nil || o.Type != states.TypePending {
 		t.Fatalf("play() = %+v, %v", o, err)
@@ -72,17 +72,17 @@ func TestADeniedCallGivesItsPlaceBack(t *testing.T) {
 
 // Of many runs that all saw one place, one calls.
 func TestOneTakesTheLastCall(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	const many = 16
 	var all []*statestest.Scenario
 	for range many {
 		all = append(all, d.granted("policy-allows", "one", 1))
 	}
-	desks := []*desk{d, d.other()}
+	fixtures := []*fixture{d, d.other()}
 	var wg sync.WaitGroup
 	for i, s := range all {
 		wg.Go(func() {
-			if _, _, err := desks[i%2].play(ledgertest.NewID(t), s); err != nil {
+			if _, _, err := fixtures[i%2].play(ledgertest.NewID(t), s); err != nil {
 				t.Errorf("play() = %v", err)
 			}
 		})
@@ -99,7 +99,7 @@ func TestOneTakesTheLastCall(t *testing.T) {
 
 // The most calls of a task that are counted, and one more; those to another tool are not among them.
 func TestATaskOfTooManyCalls(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	add := func(n int, tool string) {
 		t.Helper()
 		err := d.store.Update(context.Background(), func(tx ledger.Tx) error {

@@ -34,7 +34,7 @@ func stamp(d time.Duration) string {
 func TestTokenLetsIn(t *testing.T) {
 	for _, role := range ledger.Roles() {
 		t.Run(role, func(t *testing.T) {
-			c := newDesk(t)
+			c := newFixture(t)
 			text, made, err := c.CreateToken(context.Background(), root, alice, role, stamp(time.Hour))
 			if err != nil || !form.MatchString(text) {
 				t.Fatalf("CreateToken() = %q, %v", text, err)
@@ -75,41 +75,41 @@ func TestAuthenticateRefuses(t *testing.T) {
 	tests := []struct {
 		name    string
 		detail  string
-		present func(c *desk, text, id string) string
+		present func(c *fixture, text, id string) string
 	}{
-		{"empty", "not a whole token", func(*desk, string, string) string { return "" }},
-		{"one-byte-less", "not a whole token", func(_ *desk, text, _ string) string { return text[:len(text)-1] }},
-		{"one-byte-more", "not a whole token", func(_ *desk, text, _ string) string { return text + "A" }},
-		{"new-line-behind", "not a whole token", func(_ *desk, text, _ string) string { return text[:len(text)-1] + "\n" }},
-		{"space-before", "not a whole token", func(_ *desk, text, _ string) string { return " " + text[1:] }},
-		{"capitals", "not a whole token", func(_ *desk, text, _ string) string { return strings.ToUpper(text) }},
-		{"another-beginning", "not a whole token", func(_ *desk, text, _ string) string { return "pgfsn" + text[5:] }},
-		{"another-letter-in-the-id", "not a whole token", func(_ *desk, text, _ string) string { return text[:6] + "1" + text[7:] }},
-		{"no-end-of-the-id", "not a whole token", func(_ *desk, text, id string) string { return text[:6+len(id)] + "a" + text[7+len(id):] }},
-		{"a-megabyte", "not a whole token", func(*desk, string, string) string { return strings.Repeat("pgfsm_", 1<<18) }},
-		{"id-of-nobody", "no such token", func(_ *desk, text, id string) string {
+		{"empty", "not a whole token", func(*fixture, string, string) string { return "" }},
+		{"one-byte-less", "not a whole token", func(_ *fixture, text, _ string) string { return text[:len(text)-1] }},
+		{"one-byte-more", "not a whole token", func(_ *fixture, text, _ string) string { return text + "A" }},
+		{"new-line-behind", "not a whole token", func(_ *fixture, text, _ string) string { return text[:len(text)-1] + "\n" }},
+		{"space-before", "not a whole token", func(_ *fixture, text, _ string) string { return " " + text[1:] }},
+		{"capitals", "not a whole token", func(_ *fixture, text, _ string) string { return strings.ToUpper(text) }},
+		{"another-beginning", "not a whole token", func(_ *fixture, text, _ string) string { return "pgfsn" + text[5:] }},
+		{"another-letter-in-the-id", "not a whole token", func(_ *fixture, text, _ string) string { return text[:6] + "1" + text[7:] }},
+		{"no-end-of-the-id", "not a whole token", func(_ *fixture, text, id string) string { return text[:6+len(id)] + "a" + text[7+len(id):] }},
+		{"a-megabyte", "not a whole token", func(*fixture, string, string) string { return strings.Repeat("pgfsm_", 1<<18) }},
+		{"id-of-nobody", "no such token", func(_ *fixture, text, id string) string {
 			return strings.Replace(text, id, strings.Repeat("a", len(id)), 1)
 		}},
-		{"first-of-the-secret", "is another", func(_ *desk, text, _ string) string { return swap(text, len(text)-43) }},
-		{"last-of-the-secret", "is another", func(_ *desk, text, _ string) string { return swap(text, len(text)-1) }},
-		{"secret-of-another", "is another", func(c *desk, text, id string) string {
+		{"first-of-the-secret", "is another", func(_ *fixture, text, _ string) string { return swap(text, len(text)-43) }},
+		{"last-of-the-secret", "is another", func(_ *fixture, text, _ string) string { return swap(text, len(text)-1) }},
+		{"secret-of-another", "is another", func(c *fixture, text, id string) string {
 			other := c.Token(bob, ledger.RoleApprover)
 			return text[:len(text)-43] + other[len(other)-43:]
 		}},
-		{"revoked", "was revoked at " + stamp(0), func(c *desk, text, id string) string {
+		{"revoked", "was revoked at " + stamp(0), func(c *fixture, text, id string) string {
 			if _, err := c.RevokeToken(context.Background(), root, id); err != nil {
 				c.TB.Fatal(err)
 			}
 			return text
 		}},
-		{"at-its-expiry", "expired at " + stamp(expiresIn), func(c *desk, text, id string) string {
+		{"at-its-expiry", "expired at " + stamp(expiresIn), func(c *fixture, text, id string) string {
 			c.Clock.Add(expiresIn)
 			return text
 		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newDesk(t)
+			c := newFixture(t)
 			text, made, err := c.CreateToken(context.Background(), root, alice, ledger.RoleApprover, stamp(expiresIn))
 			check.NoError(t, err)
 			c.Clock.Add(expiresIn - time.Second)
@@ -129,7 +129,7 @@ func TestAuthenticateRefuses(t *testing.T) {
 
 // A clock that was set back brings no token to life again; that is no fault of the token's.
 func TestAuthenticateClockBack(t *testing.T) {
-	c := newDesk(t)
+	c := newFixture(t)
 	text, _, err := c.CreateToken(context.Background(), root, alice, ledger.RoleApprover, stamp(time.Hour))
 	check.NoError(t, err)
 	c.Clock.Add(2 * time.Hour)
@@ -174,7 +174,7 @@ func TestCreateTokenRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newDesk(t)
+			c := newFixture(t)
 			c.Token(alice, ledger.RoleAgent)
 			_, zoe, err := c.CreateToken(context.Background(), root, "zoe", ledger.RoleAgent, "")
 			check.NoError(t, err)
@@ -195,7 +195,7 @@ func TestCreateTokenRefuses(t *testing.T) {
 
 // Names that are as long as they may be, and people that only resemble each other.
 func TestCreateTokenTakes(t *testing.T) {
-	c := newDesk(t)
+	c := newFixture(t)
 	for _, name := range []string{
 		strings.Repeat("n", ledger.MaxTokenName), "José", "worker-6", "worker-9", "worker-9", "O'Neil", "小林", "local", "x local:y",
 	} {
@@ -208,7 +208,7 @@ func TestCreateTokenTakes(t *testing.T) {
 // While there is an active admin, only admins manage tokens; without one, who may write the file.
 func TestTokensAreManagedByAdmins(t *testing.T) {
 	ctx := context.Background()
-	c := newDesk(t)
+	c := newFixture(t)
 	text, admin, err := c.CreateToken(ctx, root, alice, ledger.RoleAdmin, stamp(time.Hour))
 	check.NoError(t, err)
 	chief := c.Caller(text)
@@ -307,7 +307,7 @@ func TestSecretsAreComparedInConstantTime(t *testing.T) {
 
 // Of all texts one is the token.
 func FuzzAuthenticate(f *testing.F) {
-	c := newDesk(f)
+	c := newFixture(f)
 	good := c.Token(alice, ledger.RoleApprover)
 	for _, seed := range []string{
 		"", "pgfsm_", "pgfsm__", good[:len(good)-1], good + "A", strings.ToLower(good), strings.Replace(good, "_", "-", 1),

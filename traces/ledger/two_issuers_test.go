@@ -38,7 +38,7 @@ func TestSubjectsOfTwoIssuers(t *testing.T) {
 		{"role-lists-the-voter", app, eve, eve, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			content := ledgertest.Holding(2)
 			content.Roles = []policy.Role{{Role: "owners", Actors: []string{c.listed}}}
 			q := d.HoldRequest(states.Request{
@@ -60,7 +60,7 @@ func TestSubjectsOfTwoIssuers(t *testing.T) {
 
 // TestBlockOfOneIssuer: a block of a subject is none of the same subject of another issuer.
 func TestBlockOfOneIssuer(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.block("eve")
 	for name, want := range map[string]bool{ // in any order
 		eve: true, "https://login.example.net/realms/corp#eve": false, issuer + "orate#eve": false, issuer + "/#eve": false, eve + "#eve": false, issuer + "#ev": false,

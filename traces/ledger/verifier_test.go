@@ -129,7 +129,7 @@ func (v *secondVerifier) changedBits(file, command string) {
 }
 
 // export returns the lines of the log's entries from an index on.
-func (d *desk) export(from int64) []byte {
+func (d *fixture) export(from int64) []byte {
 	d.TB.Helper()
 	var b bytes.Buffer
 	d.Look((&ledger.Exporter{To: &b, Next: from}).Export)
@@ -137,7 +137,7 @@ func (d *desk) export(from int64) []byte {
 }
 
 // playLarge plays a run whose events are stored as a blob, and one with large arguments.
-func (d *desk) playLarge() {
+func (d *fixture) playLarge() {
 	d.TB.Helper()
 	large := strings.Repeat("long ", 2000)
 	text, args := statestest.Find(d.TB, "policy-allows"), statestest.Find(d.TB, "policy-allows")
@@ -152,7 +152,7 @@ func (d *desk) playLarge() {
 }
 
 // cosignedBy returns a checkpoint of the current state with the cosignature of a witness.
-func (d *desk) cosignedBy(w *witnesstest.Witness, signed []byte) (cosigned []byte) {
+func (d *fixture) cosignedBy(w *witnesstest.Witness, signed []byte) (cosigned []byte) {
 	d.TB.Helper()
 	key, err := checkpoint.WitnessVerifier(w.Key)
 	check.NoError(d.TB, err)
@@ -169,7 +169,7 @@ func (d *desk) cosignedBy(w *witnesstest.Witness, signed []byte) (cosigned []byt
 // no code with this module, and has it name the first wrong place of changed ones.
 func TestSecondVerifier(t *testing.T) {
 	v := newSecondVerifier(t)
-	d, w := newDesk(t), witnesstest.New(t)
+	d, w := newFixture(t), witnesstest.New(t)
 	signer, vkey := d.newKey()
 	w.Trust(t, vkey)
 	v.write("early", d.signed(signer))
@@ -181,7 +181,7 @@ func TestSecondVerifier(t *testing.T) {
 	v.write("signed", signed)
 	v.write("cosigned", d.cosignedBy(w, signed))
 
-	other := newDesk(t)
+	other := newFixture(t)
 	otherSigner, otherKey := other.newKey()
 	other.passes(1)
 	v.write("other.pub", []byte(otherKey+"\n"))
@@ -194,7 +194,7 @@ func TestSecondVerifier(t *testing.T) {
 }
 
 // exports verifies exports of a log whose checkpoints are in the files, and changed ones.
-func (v *secondVerifier) exports(d *desk) {
+func (v *secondVerifier) exports(d *fixture) {
 	v.Helper()
 	whole := d.export(0)
 	v.write("export", whole)
@@ -252,7 +252,7 @@ func (v *secondVerifier) exports(d *desk) {
 
 	v.changedBits("export", "export changed --key log.pub --checkpoint signed")
 
-	rewritten := deskAt(v.T, d.forged(v.T, edits(ledger.RequestCreated, `"env":"test"`, `"env":"prod"`)), d.Clock)
+	rewritten := fixtureAt(v.T, d.forged(v.T, edits(ledger.RequestCreated, `"env":"test"`, `"env":"prod"`)), d.Clock)
 	v.write("rewritten", rewritten.export(0))
 	v.accepts("export rewritten", "without a checkpoint")
 	v.refuses("export rewritten --checkpoint signed", "are not those of the checkpoint")
@@ -307,7 +307,7 @@ func (v *secondVerifier) checkpoints() {
 }
 
 // proofs verifies the traces of all runs, each with its proof.
-func (v *secondVerifier) proofs(d *desk) {
+func (v *secondVerifier) proofs(d *fixture) {
 	v.Helper()
 	cosigned := v.read("cosigned")
 	var files []string
@@ -348,7 +348,7 @@ func (v *secondVerifier) proofs(d *desk) {
 }
 
 // changedProofs verifies changed proofs of two runs, the first of which has ended while the second is held.
-func (v *secondVerifier) changedProofs(d *desk, ended, held string) {
+func (v *secondVerifier) changedProofs(d *fixture, ended, held string) {
 	v.Helper()
 	files := func(trace, proof string) string {
 		return "proof " + trace + ".json " + proof + ".tlog-proof --key log.pub"
@@ -400,7 +400,7 @@ func (v *secondVerifier) changedProofs(d *desk, ended, held string) {
 }
 
 // prunedExport prunes the log and verifies the export of what is left against the checkpoint from before.
-func (v *secondVerifier) prunedExport(d *desk) {
+func (v *secondVerifier) prunedExport(d *fixture) {
 	v.Helper()
 	var followed bytes.Buffer
 	follow := ledger.Exporter{To: &followed}

@@ -12,7 +12,7 @@ import (
 
 // TestVerifyByAnotherBuild executes runs again as a build would that differs: its compiler makes another bundle of the recorded content.
 func TestVerifyByAnotherBuild(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.passes(3)
 	if _, s := d.approved(nil); s == nil {
 		t.Fatal("nothing is held")

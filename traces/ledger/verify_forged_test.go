@@ -32,8 +32,8 @@ type forgery struct {
 	what string // a part of the fault; empty: nothing is wrong
 }
 
-// run verifies the forgery of a desk's ledger.
-func (f *forgery) run(t *testing.T, d *desk) {
+// run verifies the forgery of a fixture's ledger.
+func (f *forgery) run(t *testing.T, d *fixture) {
 	t.Helper()
 	err := d.forged(t, f.edit).View(t.Context(), func(r ledger.Reader) error {
 		return alike(ledger.Verify(t.Context(), r, ledger.VerifyOptions{Replayer: traces.NewReplayer(d.Machine, nil)}))
@@ -43,16 +43,16 @@ func (f *forgery) run(t *testing.T, d *desk) {
 	}
 }
 
-// forge verifies each forgery of a desk's ledger.
-func (d *desk) forge(t *testing.T, forgeries ...forgery) {
+// forge verifies each forgery of a fixture's ledger.
+func (d *fixture) forge(t *testing.T, forgeries ...forgery) {
 	t.Helper()
 	for _, f := range forgeries {
 		t.Run(f.name, func(t *testing.T) { f.run(t, d) })
 	}
 }
 
-// forged is the ledger of a desk as edit wants its events to be, with everything else that follows from them.
-func (d *desk) forged(t *testing.T, change edit) *ledgertest.Store {
+// forged is the ledger of a fixture as edit wants its events to be, with everything else that follows from them.
+func (d *fixture) forged(t *testing.T, change edit) *ledgertest.Store {
 	t.Helper()
 	ctx, forged := context.Background(), ledgertest.NewStore(t)
 	err := d.View(ctx, func(r ledger.Reader) error {
@@ -223,7 +223,7 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 		{"time-of-another-form", changes(ledger.RunEnded, func(e *ledger.Event) { e.At = "2026-11-21T11:00:00+00:00" }), "not of the form"},
 	} {
 		t.Run(f.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			id, s := d.approved(nil)
 			if _, err := d.resume(id, world(s)); err != nil {
 				t.Fatal(err)
@@ -235,7 +235,7 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 
 // TestVerifyCountsPeople: of two people that are wanted one is not both.
 func TestVerifyCountsPeople(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	id, _ := d.hold(func(s *statestest.Scenario) {
 		policies := slices.Clone(s.Content.Policy.Policies)
 		policies[0].Quorum = 2
@@ -285,7 +285,7 @@ func (c crooked) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
 }
 
 func TestVerifyDoesNotTrustAnIndex(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	id, _ := d.hold(nil)
 	before := d.Request(id)
 	d.vote(id, d.Approver("dora"), true)
@@ -329,7 +329,7 @@ func TestVerifyDoesNotTrustAnIndex(t *testing.T) {
 
 // TestVerifyRefusesOddRunIDs: run ids become the names of files.
 func TestVerifyRefusesOddRunIDs(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	s := statestest.Find(t, "policy-allows")
 	if _, _, err := d.play("../escaped", &s); err != nil {
 		t.Fatal(err)
@@ -348,7 +348,7 @@ func TestVerifyRefusesOddRunIDs(t *testing.T) {
 
 // TestVerifyNamesAnEffectThatCannotBe: what never left has no effect.
 func TestVerifyNamesAnEffectThatCannotBe(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	s := statestest.Find(t, "policy-denies-by-effect")
 	if _, _, err := d.play(ledgertest.NewID(t), &s); err != nil {
 		t.Fatal(err)
@@ -373,7 +373,7 @@ func (l liar) Do(ctx context.Context, wanted states.Command) (states.Event, erro
 
 // TestVerifyRefusesValuesThatReplayRefuses records a value that only replay refuses: every hash of the ledger is right.
 func TestVerifyRefusesValuesThatReplayRefuses(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	s := statestest.Find(t, "call-timed-out")
 	s.Handler = func(handler states.EffectHandler) states.EffectHandler { return liar{handler} }
 	if _, _, err := d.play(ledgertest.NewID(t), &s); err != nil {

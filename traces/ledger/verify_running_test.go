@@ -28,7 +28,7 @@ func TestVerifyNamesWhatChangedWhileRunning(t *testing.T) {
 			b := newBench(t, path)
 			clock := ledgertest.NewClock(t)
 			clock.Set(t, "2026-12-31T00:00:00Z")
-			d, _ := deskInFile(t, b.path, clock)
+			d, _ := fixtureInFile(t, b.path, clock)
 			b.do(t, c.change)
 			s := statestest.Find(t, "policy-allows")
 			if _, _, err := d.play(ledgertest.NewID(t), &s); err != nil {

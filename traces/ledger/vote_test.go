@@ -24,71 +24,71 @@ func TestVoteRefuses(t *testing.T) {
 		name   string
 		want   *ledger.Refusal
 		says   string
-		ballot func(c *desk, v *ledger.Ballot)
+		ballot func(c *fixture, v *ledger.Ballot)
 	}{
-		{"no-token", ledger.ErrRole, "token of the role approver", func(c *desk, v *ledger.Ballot) { v.By = ledger.Local("local:alice") }},
-		{"agent", ledger.ErrRole, "approver", func(c *desk, v *ledger.Ballot) { v.By = c.Caller(c.Token(bob, ledger.RoleAgent)) }},
-		{"auditor", ledger.ErrRole, "approver", func(c *desk, v *ledger.Ballot) { v.By = c.Caller(c.Token(bob, ledger.RoleAuditor)) }},
-		{"admin", ledger.ErrRole, "approver", func(c *desk, v *ledger.Ballot) { v.By = c.Caller(c.Token(bob, ledger.RoleAdmin)) }},
-		{"token-revoked-since", ledger.ErrToken, "not valid", func(c *desk, v *ledger.Ballot) {
+		{"no-token", ledger.ErrRole, "token of the role approver", func(c *fixture, v *ledger.Ballot) { v.By = ledger.Local("local:alice") }},
+		{"agent", ledger.ErrRole, "approver", func(c *fixture, v *ledger.Ballot) { v.By = c.Caller(c.Token(bob, ledger.RoleAgent)) }},
+		{"auditor", ledger.ErrRole, "approver", func(c *fixture, v *ledger.Ballot) { v.By = c.Caller(c.Token(bob, ledger.RoleAuditor)) }},
+		{"admin", ledger.ErrRole, "approver", func(c *fixture, v *ledger.Ballot) { v.By = c.Caller(c.Token(bob, ledger.RoleAdmin)) }},
+		{"token-revoked-since", ledger.ErrToken, "not valid", func(c *fixture, v *ledger.Ballot) {
 			if _, err := c.RevokeToken(context.Background(), ledger.Local("local:root"), v.By.TokenID); err != nil {
 				c.TB.Fatal(err)
 			}
 		}},
-		{"another-name-on-the-token", ledger.ErrToken, "not valid", func(c *desk, v *ledger.Ballot) { v.By.Name = bob }},
-		{"another-role-on-the-token", ledger.ErrToken, "not valid", func(c *desk, v *ledger.Ballot) {
+		{"another-name-on-the-token", ledger.ErrToken, "not valid", func(c *fixture, v *ledger.Ballot) { v.By.Name = bob }},
+		{"another-role-on-the-token", ledger.ErrToken, "not valid", func(c *fixture, v *ledger.Ballot) {
 			v.By = c.Caller(c.Token(bob, ledger.RoleAgent))
 			v.By.Roles = []string{ledger.RoleApprover}
 		}},
-		{"no-such-token", ledger.ErrToken, "not valid", func(c *desk, v *ledger.Ballot) { v.By.TokenID = "aaaaaaaaaaaaaaaa" }},
-		{"no-such-run", ledger.ErrUnknown, "no run", func(c *desk, v *ledger.Ballot) { v.Run = statestest.RunID }},
-		{"hostile-run-id", ledger.ErrUnknown, `\u001b`, func(c *desk, v *ledger.Ballot) { v.Run = "\x1b[2J" }},
-		{"no-digest", ledger.ErrBallot, "digest", func(c *desk, v *ledger.Ballot) { v.Binding = "" }},
-		{"prefix-of-the-digest", ledger.ErrBallot, "digest", func(c *desk, v *ledger.Ballot) { v.Binding = v.Binding[:20] }},
-		{"another-digest", ledger.ErrBinding, string(other), func(c *desk, v *ledger.Ballot) { v.Binding = other }},
-		{"denial-without-reason", ledger.ErrBallot, "reason", func(c *desk, v *ledger.Ballot) { v.Approve, v.Reason = false, "" }},
-		{"denial-with-blank-reason", ledger.ErrBallot, "reason", func(c *desk, v *ledger.Ballot) { v.Approve, v.Reason = false, " \t\u200b" }},
-		{"reason-one-byte-too-long", ledger.ErrBallot, "1001", func(c *desk, v *ledger.Ballot) {
+		{"no-such-token", ledger.ErrToken, "not valid", func(c *fixture, v *ledger.Ballot) { v.By.TokenID = "aaaaaaaaaaaaaaaa" }},
+		{"no-such-run", ledger.ErrUnknown, "no run", func(c *fixture, v *ledger.Ballot) { v.Run = statestest.RunID }},
+		{"hostile-run-id", ledger.ErrUnknown, `\u001b`, func(c *fixture, v *ledger.Ballot) { v.Run = "\x1b[2J" }},
+		{"no-digest", ledger.ErrBallot, "digest", func(c *fixture, v *ledger.Ballot) { v.Binding = "" }},
+		{"prefix-of-the-digest", ledger.ErrBallot, "digest", func(c *fixture, v *ledger.Ballot) { v.Binding = v.Binding[:20] }},
+		{"another-digest", ledger.ErrBinding, string(other), func(c *fixture, v *ledger.Ballot) { v.Binding = other }},
+		{"denial-without-reason", ledger.ErrBallot, "reason", func(c *fixture, v *ledger.Ballot) { v.Approve, v.Reason = false, "" }},
+		{"denial-with-blank-reason", ledger.ErrBallot, "reason", func(c *fixture, v *ledger.Ballot) { v.Approve, v.Reason = false, " \t\u200b" }},
+		{"reason-one-byte-too-long", ledger.ErrBallot, "1001", func(c *fixture, v *ledger.Ballot) {
 			v.Reason = strings.Repeat("r", ledger.MaxReason+1)
 		}},
-		{"reason-not-text", ledger.ErrBallot, "UTF-8", func(c *desk, v *ledger.Ballot) { v.Reason = "\xff" }},
-		{"key-one-byte-too-long", ledger.ErrBallot, "256", func(c *desk, v *ledger.Ballot) { v.Key = strings.Repeat("k", ledger.MaxKey+1) }},
-		{"key-with-controls", ledger.ErrBallot, "key", func(c *desk, v *ledger.Ballot) { v.Key = "a\nb" }},
-		{"own-request", ledger.ErrEligible, "own request", func(c *desk, v *ledger.Ballot) { v.By = c.Approver(carol) }},
-		{"own-request-as-local-user", ledger.ErrEligible, "own request", func(c *desk, v *ledger.Ballot) {
+		{"reason-not-text", ledger.ErrBallot, "UTF-8", func(c *fixture, v *ledger.Ballot) { v.Reason = "\xff" }},
+		{"key-one-byte-too-long", ledger.ErrBallot, "256", func(c *fixture, v *ledger.Ballot) { v.Key = strings.Repeat("k", ledger.MaxKey+1) }},
+		{"key-with-controls", ledger.ErrBallot, "key", func(c *fixture, v *ledger.Ballot) { v.Key = "a\nb" }},
+		{"own-request", ledger.ErrEligible, "own request", func(c *fixture, v *ledger.Ballot) { v.By = c.Approver(carol) }},
+		{"own-request-as-local-user", ledger.ErrEligible, "own request", func(c *fixture, v *ledger.Ballot) {
 			q := c.HoldBy("local:"+strings.ToUpper(bob), ledgertest.Holding(1))
 			v.Run, v.Binding, v.By = q.RunID, q.Binding, c.Approver(bob)
 		}},
-		{"none-of-the-roles", ledger.ErrEligible, "owners", func(c *desk, v *ledger.Ballot) { v.By = c.Approver(dave) }},
-		{"role-in-another-case", ledger.ErrEligible, "owners", func(c *desk, v *ledger.Ballot) { v.By = c.Approver("BOB@example.com") }},
-		{"twice", ledger.ErrVoted, "one vote", func(c *desk, v *ledger.Ballot) { c.Cast(*v) }},
-		{"twice-with-two-tokens", ledger.ErrVoted, "one vote", func(c *desk, v *ledger.Ballot) {
+		{"none-of-the-roles", ledger.ErrEligible, "owners", func(c *fixture, v *ledger.Ballot) { v.By = c.Approver(dave) }},
+		{"role-in-another-case", ledger.ErrEligible, "owners", func(c *fixture, v *ledger.Ballot) { v.By = c.Approver("BOB@example.com") }},
+		{"twice", ledger.ErrVoted, "one vote", func(c *fixture, v *ledger.Ballot) { c.Cast(*v) }},
+		{"twice-with-two-tokens", ledger.ErrVoted, "one vote", func(c *fixture, v *ledger.Ballot) {
 			c.Cast(*v)
 			v.By = c.Approver(alice)
 		}},
-		{"another-mind", ledger.ErrVoted, "(approve)", func(c *desk, v *ledger.Ballot) {
+		{"another-mind", ledger.ErrVoted, "(approve)", func(c *fixture, v *ledger.Ballot) {
 			c.Cast(*v)
 			v.Approve = false
 		}},
-		{"key-again-with-another-word", ledger.ErrKeyReused, "key", func(c *desk, v *ledger.Ballot) {
+		{"key-again-with-another-word", ledger.ErrKeyReused, "key", func(c *fixture, v *ledger.Ballot) {
 			v.Key = "k1"
 			c.Cast(*v)
 			v.Approve = false
 		}},
-		{"key-again-with-another-reason", ledger.ErrKeyReused, "key", func(c *desk, v *ledger.Ballot) {
+		{"key-again-with-another-reason", ledger.ErrKeyReused, "key", func(c *fixture, v *ledger.Ballot) {
 			v.Key = "k1"
 			c.Cast(*v)
 			v.Reason = "as agreed."
 		}},
-		{"key-again-about-something-else", ledger.ErrKeyReused, "key", func(c *desk, v *ledger.Ballot) {
+		{"key-again-about-something-else", ledger.ErrKeyReused, "key", func(c *fixture, v *ledger.Ballot) {
 			v.Key = "k1"
 			c.Cast(*v)
 			v.Binding = other
 		}},
-		{"denied-before", ledger.ErrDecided, "denied at 2026-11-21T09:00:00Z by " + bob, func(c *desk, v *ledger.Ballot) {
+		{"denied-before", ledger.ErrDecided, "denied at 2026-11-21T09:00:00Z by " + bob, func(c *fixture, v *ledger.Ballot) {
 			c.Cast(ledger.Ballot{Run: v.Run, Binding: v.Binding, By: c.Approver(bob), Reason: "not now"})
 		}},
-		{"approved-before", ledger.ErrDecided, "approved at 2026-11-21T09:00:00Z by " + bob, func(c *desk, v *ledger.Ballot) {
+		{"approved-before", ledger.ErrDecided, "approved at 2026-11-21T09:00:00Z by " + bob, func(c *fixture, v *ledger.Ballot) {
 			q := c.Hold(1)
 			v.Run, v.Binding = q.RunID, q.Binding
 			first := *v
@@ -98,7 +98,7 @@ func TestVoteRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newDesk(t)
+			c := newFixture(t)
 			v := ledgertest.Ballot(c.Hold(2), c.Approver(alice))
 			tt.ballot(c, &v)
 			before := c.Events(0)
@@ -128,7 +128,7 @@ func TestVoteNotHeld(t *testing.T) {
 		{"allowed", func(p *policy.Content) { p.Policy = nil }, ledger.Executed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newDesk(t)
+			c := newFixture(t)
 			content := ledgertest.Holding(1)
 			tt.change(&content)
 			q := c.Ask(carol, content)
@@ -154,7 +154,7 @@ func TestVoteExpiry(t *testing.T) {
 		{"behind-it", time.Hour + time.Second, ledger.Expired},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newDesk(t)
+			c := newFixture(t)
 			q := c.Hold(1)
 			v := ledgertest.Ballot(q, c.Approver(alice))
 			c.Clock.Add(tt.after)
@@ -181,7 +181,7 @@ func TestVoteExpiry(t *testing.T) {
 
 // Who is at work on an expired request ends it: nobody records anything in between.
 func TestVoteLeavesAClaimedRequestAlone(t *testing.T) {
-	c := newDesk(t)
+	c := newFixture(t)
 	q := c.Hold(1)
 	v := ledgertest.Ballot(q, c.Approver(alice))
 	c.Clock.Add(time.Hour)
@@ -214,7 +214,7 @@ func TestVoteDecides(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newDesk(t)
+			c := newFixture(t)
 			q := c.Hold(tt.quorum)
 			agreed := 0
 			for _, w := range tt.words {
@@ -239,7 +239,7 @@ func TestVoteDecides(t *testing.T) {
 }
 
 // judged compares how the request stands with what the machine's gate makes of the votes.
-func (c *desk) judged(q ledger.Request, want ledger.Status) {
+func (c *fixture) judged(q ledger.Request, want ledger.Status) {
 	c.TB.Helper()
 	cast := c.Votes(q.RunID)
 	held := policy.Held{Actor: q.Actor, Approvers: q.Approvers, Binding: q.Binding, Expires: q.Expires, Quorum: q.Quorum}
@@ -251,7 +251,7 @@ func (c *desk) judged(q ledger.Request, want ledger.Status) {
 
 // The reason of a denial reaches the request.
 func TestVoteDenialIsToldWhy(t *testing.T) {
-	c := newDesk(t)
+	c := newFixture(t)
 	v := ledgertest.Ballot(c.Hold(1), c.Approver(bob))
 	v.Approve, v.Reason = false, "no"+strings.Repeat("\x01", ledger.MaxReason-2) // escaped, six bytes each: it becomes a blob
 	q := c.Cast(v)
@@ -266,7 +266,7 @@ func TestVoteDenialIsToldWhy(t *testing.T) {
 
 // The same ballot with the same key is answered as at first, whatever happened since, and recorded once.
 func TestVoteIdempotency(t *testing.T) {
-	c := newDesk(t)
+	c := newFixture(t)
 	q := c.Hold(2)
 	v := ledgertest.Ballot(q, c.Approver(alice))
 	v.Key = "9d0a3c6e-6ab0-4f2e-a7a4-8c7d2f1b5e10"
@@ -304,7 +304,7 @@ func TestVoteThatCannotBeRecorded(t *testing.T) {
 				}
 				return nil
 			}
-			c := deskAt(t, store, ledgertest.NewClock(t))
+			c := fixtureAt(t, store, ledgertest.NewClock(t))
 			v := ledgertest.Ballot(c.Hold(1), c.Approver(alice))
 			before := c.Request(v.Run)
 			failing = true
@@ -325,7 +325,7 @@ func TestVoteThatCannotBeRecorded(t *testing.T) {
 
 // A clock that was set back brings no request to life again.
 func TestVoteClockBack(t *testing.T) {
-	c := newDesk(t)
+	c := newFixture(t)
 	v := ledgertest.Ballot(c.Hold(1), c.Approver(alice))
 	c.Clock.Add(-ledger.ClockSkew - time.Second)
 	if _, err := c.Vote(context.Background(), v); !errors.Is(err, ledger.ErrClockBack) {

@@ -3,7 +3,6 @@ package ledger_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -18,24 +17,24 @@ import (
 func TestWait(t *testing.T) {
 	tests := []struct {
 		name string
-		then func(*desk, ledger.Request) // while it is waited for
+		then func(*fixture, ledger.Request) // while it is waited for
 		want ledger.Status
 		err  error
 	}{
-		{"approved", func(c *desk, q ledger.Request) { c.Cast(ledgertest.Ballot(q, c.Approver(alice))) }, ledger.Approved, nil},
-		{"denied", func(c *desk, q ledger.Request) {
+		{"approved", func(c *fixture, q ledger.Request) { c.Cast(ledgertest.Ballot(q, c.Approver(alice))) }, ledger.Approved, nil},
+		{"denied", func(c *fixture, q ledger.Request) {
 			v := ledgertest.Ballot(q, c.Approver(alice))
 			v.Approve = false
 			c.Cast(v)
 		}, ledger.Denied, nil},
-		{"over-and-nobody-said-so", func(c *desk, _ ledger.Request) { c.Clock.Add(time.Hour) }, ledger.Pending, nil},
-		{"one-second-left", func(c *desk, _ ledger.Request) { c.Clock.Add(time.Hour - time.Second) }, ledger.Pending, context.DeadlineExceeded},
-		{"nothing-happens", func(*desk, ledger.Request) {}, ledger.Pending, context.DeadlineExceeded},
+		{"over-and-nobody-said-so", func(c *fixture, _ ledger.Request) { c.Clock.Add(time.Hour) }, ledger.Pending, nil},
+		{"one-second-left", func(c *fixture, _ ledger.Request) { c.Clock.Add(time.Hour - time.Second) }, ledger.Pending, context.DeadlineExceeded},
+		{"nothing-happens", func(*fixture, ledger.Request) {}, ledger.Pending, context.DeadlineExceeded},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newDesk(t)
+				c := newFixture(t)
 				q := c.Hold(1)
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				defer cancel()
@@ -75,7 +74,7 @@ func TestPauses(t *testing.T) {
 }
 
 func TestWaitForNothing(t *testing.T) {
-	c := newDesk(t)
+	c := newFixture(t)
 	if _, err := ledger.Wait(context.Background(), c, statestest.RunID, c.Clock.Now); !errors.Is(err, ledger.ErrUnknown) {
 		t.Errorf("Wait() = %v, want %s", err, ledger.RefusedUnknown)
 	}
@@ -84,7 +83,7 @@ func TestWaitForNothing(t *testing.T) {
 // A watcher sees each existing and each new event once, in order.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newDesk(t)
+		c := newFixture(t)
 		first := c.Hold(1)
 		enough := errors.New("enough")
 		watch := func(after int64, until ledger.Type) (seen []ledger.Type) {
@@ -126,18 +125,16 @@ func TestWatch(t *testing.T) {
 
 // Many events are seen in order too, although they are not held at once.
 func TestWatchMany(t *testing.T) {
-	c := newDesk(t)
-	const tokens = 1005 // a few more than are read at once
-	for i := range tokens {
-		c.Token(fmt.Sprintf("bot %d", i), ledger.RoleAgent)
-	}
+	c := newFixture(t)
+	const messages = 1005 // a few more than are read at once
+	c.PassMessages(messages)
 	enough := errors.New("enough")
 	last := int64(-1)
 	err := ledger.Watch(context.Background(), c, 0, func(e ledger.Event, _ ledger.Request) error {
 		if e.Index != last+1 {
 			t.Errorf("an event of entry %d comes behind one of %d", e.Index, last)
 		}
-		if last = e.Index; last == tokens {
+		if last = e.Index; last == messages {
 			return enough
 		}
 		return nil

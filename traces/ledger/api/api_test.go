@@ -38,7 +38,7 @@ func (l *listed) runs() (ids []string) {
 
 // TestRoles is the table of docs/operate/identity.md: who may do what.
 func TestRoles(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	q := d.Hold(2)
 	own := d.Ask("robot", ledgertest.Holding(1))
 	for _, c := range []struct {
@@ -77,7 +77,7 @@ func TestRoles(t *testing.T) {
 }
 
 func TestWhatAnApproverSees(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	q := d.Hold(2)
 	d.approve(q, d.token(ledger.RoleApprover, alice)).want(t, 200, "")
 	var s struct {
@@ -103,7 +103,7 @@ func TestWhatAnApproverSees(t *testing.T) {
 
 // TestRefusedCallIsFound: the filters find a call of a tool that does not exist, which the answer marks.
 func TestRefusedCallIsFound(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	q := d.AskRequest(states.Request{
 		Actor: carol, At: statestest.At, Kind: states.KindCall, Text: canonical.Text(`{"args":{"id":42},"server":"crm","tool":"drop_all","type":"call_tool"}`),
 	}, statestest.Content())
@@ -115,7 +115,7 @@ func TestRefusedCallIsFound(t *testing.T) {
 
 // TestVoteForTheCallOfARevokedRequester: the vote counts, and the answer says that the call will not be made all the same.
 func TestVoteForTheCallOfARevokedRequester(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	agent, voter := d.token(ledger.RoleAgent, carol), d.token(ledger.RoleApprover, alice)
 	valid, revoked, denied := d.Hold(1), d.Hold(1), d.Hold(1)
 	if got := d.approve(valid, voter); got.status != 200 || strings.Contains(string(got.body), "not_called") {
@@ -136,49 +136,49 @@ func TestVoteForTheCallOfARevokedRequester(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		do     func(*desk) reply
+		do     func(*fixture) reply
 		status int
 		code   api.Code
 	}{
-		{"denied-already", func(d *desk) reply {
+		{"denied-already", func(d *fixture) reply {
 			q := d.Hold(1)
 			d.deny(q, d.token(ledger.RoleApprover, alice)).want(d.TB, 200, "")
 			return d.approve(q, d.token(ledger.RoleApprover, bob))
 		}, 409, "request_decided"},
-		{"voted-already", func(d *desk) reply {
+		{"voted-already", func(d *fixture) reply {
 			q := d.Hold(2)
 			d.approve(q, d.token(ledger.RoleApprover, alice)).want(d.TB, 200, "")
 			return d.deny(q, d.token(ledger.RoleApprover, alice))
 		}, 409, "already_voted"},
-		{"never-held", func(d *desk) reply {
+		{"never-held", func(d *fixture) reply {
 			q := d.Ask(carol, statestest.Content())
 			q.Binding = canonical.Sum("x", nil)
 			return d.approve(q, d.token(ledger.RoleApprover, alice))
 		}, 409, "request_not_held"},
-		{"expired", func(d *desk) reply {
+		{"expired", func(d *fixture) reply {
 			q := d.Hold(1)
 			d.Clock.Add(3600 * time.Second)
 			return d.approve(q, d.token(ledger.RoleApprover, alice))
 		}, 410, "approval_expired"},
-		{"other-binding", func(d *desk) reply {
+		{"other-binding", func(d *fixture) reply {
 			q := d.Hold(1)
 			q.Binding = d.Hold(1).Binding
 			return d.approve(q, d.token(ledger.RoleApprover, alice))
 		}, 412, "binding_mismatch"},
-		{"own-request", func(d *desk) reply { return d.approve(d.Hold(1), d.token(ledger.RoleApprover, carol)) }, 403, "approver_not_eligible"},
-		{"unknown-run", func(d *desk) reply {
+		{"own-request", func(d *fixture) reply { return d.approve(d.Hold(1), d.token(ledger.RoleApprover, carol)) }, 403, "approver_not_eligible"},
+		{"unknown-run", func(d *fixture) reply {
 			q := d.Hold(1)
 			q.RunID = "01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d"
 			return d.approve(q, d.token(ledger.RoleApprover, alice))
 		}, 404, "request_unknown"},
-		{"no-digest", func(d *desk) reply {
+		{"no-digest", func(d *fixture) reply {
 			return d.call(http.MethodPost, "/approve/"+d.Hold(1).RunID, d.token(ledger.RoleApprover, alice), `{"reason": "yes"}`)
 		}, 428, api.DigestRequired},
-		{"denial-without-a-reason", func(d *desk) reply {
+		{"denial-without-a-reason", func(d *fixture) reply {
 			q := d.Hold(1)
 			return d.call(http.MethodPost, "/deny/"+q.RunID, d.token(ledger.RoleApprover, alice), ballot(q, " "))
 		}, 422, "ballot_invalid"},
-		{"revoked-token", func(d *desk) reply {
+		{"revoked-token", func(d *fixture) reply {
 			q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
 			id := strings.Split(text, "_")[1]
 			if _, err := d.Ledger.RevokeToken(d.TB.Context(), ledger.Local("local:root"), id); err != nil {
@@ -186,21 +186,21 @@ func TestRefusals(t *testing.T) {
 			}
 			return d.approve(q, text)
 		}, 401, "token_refused"},
-		{"ledger-breaks", func(d *desk) reply {
+		{"ledger-breaks", func(d *fixture) reply {
 			q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
 			d.fails(failing)
 			got := d.approve(q, text)
 			d.fails(nil)
 			return got
 		}, 500, api.Internal},
-		{"lease-over", func(d *desk) reply {
+		{"lease-over", func(d *fixture) reply {
 			q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
 			d.fails(func(ledgertest.Op, int) error { return fmt.Errorf("ledger x: %w", ledger.ErrFenced) })
 			got := d.approve(q, text)
 			d.fails(nil)
 			return got
 		}, 503, api.Unavailable},
-		{"ledger-full-or-locked", func(d *desk) reply {
+		{"ledger-full-or-locked", func(d *fixture) reply {
 			q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
 			d.fails(func(ledgertest.Op, int) error { return fmt.Errorf("ledger x: %w", ledger.ErrUnavailable) })
 			got := d.approve(q, text)
@@ -214,7 +214,7 @@ func TestRefusals(t *testing.T) {
 		}, 503, api.Unavailable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			got := c.do(d)
 			got.want(t, c.status, c.code)
 			if c.status == http.StatusOK != (len(d.voted) > 0) && c.name != "denied-already" && c.name != "voted-already" {
@@ -226,7 +226,7 @@ func TestRefusals(t *testing.T) {
 
 // The reason of a denial is recorded as people can read it, and shown so everywhere.
 func TestReasonsAreVisible(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
 	d.call(http.MethodPost, "/deny/"+q.RunID, text, ballot(q, "no\u202eyes\x1b[31m\n")).want(t, 200, "")
 	const want = `no\\u202eyes\\u001b[31m\\u000a"`
@@ -244,7 +244,7 @@ func TestReasonsAreVisible(t *testing.T) {
 
 // Results are shown to auditors alone. One that cannot be shown says so, and the log says why.
 func TestResultsAreForAuditors(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	q := d.Hold(1)
 	var fails error
 	d.handler = api.New(api.Options{
@@ -276,7 +276,7 @@ func TestResultsAreForAuditors(t *testing.T) {
 
 // Tokens that let nobody in do not fill the log, whether they are refused or cannot be looked up. Every other line is logged.
 func TestLogIsLimited(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	const refused, broken = 500, 30
 	q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
 	d.handler = api.New(api.Options{Ledger: d.Ledger, Hosts: []string{service}, Log: d.notes.add, Ready: notReady})
@@ -319,7 +319,7 @@ func (s *lockedStore) Glance(ctx context.Context, do func(ledger.Reader) error) 
 
 // Only the answer to a decision says that nothing was decided. A token that cannot be looked up does not fill the log either.
 func TestWhatALockedLedgerSays(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
 	store := &lockedStore{Store: d.store}
 	locked, err := ledger.Open(context.Background(), store, ledger.Options{Clock: d.Clock.Now})
@@ -343,7 +343,7 @@ func TestWhatALockedLedgerSays(t *testing.T) {
 
 // Why a token is refused, and what broke inside, the caller is not told; the log is.
 func TestWhatCallersAreNotTold(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
 	wrong := text[:len(text)-4] + "AAAA"
 	got := d.call(http.MethodGet, "/pending", wrong, "")
@@ -366,7 +366,7 @@ func TestWhatCallersAreNotTold(t *testing.T) {
 
 // The same ballot with the same key counts once and has the same answer, whatever happened since.
 func TestIdempotency(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	q := d.Hold(2)
 	token, other := d.token(ledger.RoleApprover, alice), d.token(ledger.RoleApprover, bob)
 	key := header("Idempotency-Key", `"first \"try\""`)
@@ -394,7 +394,7 @@ func TestIdempotency(t *testing.T) {
 }
 
 func TestIdempotencyKeys(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	token := d.token(ledger.RoleApprover, alice)
 	long := strings.Repeat("k", ledger.MaxKey)
 	for _, c := range []struct {
@@ -419,7 +419,7 @@ func TestIdempotencyKeys(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	token := d.token(ledger.RoleAuditor, "auditor")
 	var want []string
 	for range 5 {

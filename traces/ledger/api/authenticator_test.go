@@ -41,7 +41,7 @@ func TestAuthenticatorThatIsNotTheLedgers(t *testing.T) {
 		{"a-token-of-the-ledger", "Authorization", "Bearer TOKEN", ledger.RoleApprover, http.StatusUnauthorized},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			h := api.New(api.Options{Ledger: d.Ledger, Callers: named{tt.role}, Hosts: []string{service}, Log: d.notes.add})
 			r := httptest.NewRequest(http.MethodGet, "/pending", http.NoBody)
 			r.Host = service

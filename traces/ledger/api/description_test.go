@@ -175,7 +175,7 @@ func TestDescriptionRoutes(t *testing.T) {
 
 // TestDescriptionIsServed holds what is served, and what people find in docs, to the document.
 func TestDescriptionIsServed(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	if got := d.call(http.MethodGet, "/openapi.yaml", "", ""); !bytes.Equal(got.body, api.Description) {
 		t.Error("/openapi.yaml is not the document")
 	}

@@ -14,7 +14,7 @@ import (
 
 // TestEntries: auditors read the log, newest first, by its filters.
 func TestEntries(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	auditor := d.token(ledger.RoleAuditor, "auditor")
 	read := func(query string) (l present.Log) {
 		t.Helper()
@@ -81,7 +81,7 @@ func TestEntries(t *testing.T) {
 
 // TestWhoReadsTheLog: entries have results, which only auditors see. Checkpoints are for everybody who sees requests.
 func TestWhoReadsTheLog(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	for role, want := range map[string][2]int{ // in any order
 		ledger.RoleAuditor: {200, 200}, ledger.RoleApprover: {403, 200}, ledger.RoleAdmin: {403, 200}, ledger.RoleAgent: {403, 403}, "": {401, 401},
 	} {

@@ -111,7 +111,7 @@ func TestHostileCalls(t *testing.T) {
 	post := func(headers, body string) string {
 		return fmt.Sprintf("POST /approve/@ HTTP/1.1\r\n%sContent-Length: %d\r\n\r\n%s", headers, len(body), body)
 	}
-	d := newDesk(t)
+	d := newFixture(t)
 	q := d.Hold(1)
 	good := ballot(q, "yes")
 	for _, c := range []struct {
@@ -213,7 +213,7 @@ func TestHostileCalls(t *testing.T) {
 
 // A body that is said to be shorter than it is, or in chunks and of a length, does not become another call.
 func TestNothingIsSmuggled(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	q := d.Hold(1)
 	token := d.token(ledger.RoleApprover, alice)
 	inner := fmt.Sprintf("POST /approve/%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
@@ -240,7 +240,7 @@ func TestNothingIsSmuggled(t *testing.T) {
 
 // What is good goes through the same way, so that the table above refuses for its reasons.
 func TestGoodCallsOnTheWire(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	token := d.token(ledger.RoleApprover, alice)
 	for name, head := range map[string]string{ // in any order: each has its own request
 		"plain":             "Host: " + service + "\r\n",

@@ -17,7 +17,7 @@ import (
 
 // TestPoliciesAndServers: people see how often each policy decided, and the servers; agents do not.
 func TestPoliciesAndServers(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	for _, path := range []string{"/policies", "/servers"} { // an empty ledger
 		d.call(http.MethodGet, path, d.token(ledger.RoleAuditor, "auditor"), "").want(t, 200, "")
 		d.call(http.MethodGet, path, d.token(ledger.RoleAgent, "robot"), "").want(t, 403, "role_not_sufficient")

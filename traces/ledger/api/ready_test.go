@@ -15,7 +15,7 @@ import (
 )
 
 func TestReadiness(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.call(http.MethodGet, "/readyz", "", "").want(t, 200, "")
 	d.handler = api.New(api.Options{Ledger: d.Ledger, Hosts: []string{service}, Log: d.notes.add, Ready: notReady})
 	got := d.call(http.MethodGet, "/readyz", "", "")
@@ -71,7 +71,7 @@ func TestReasons(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			d := newDesk(t)
+			d := newFixture(t)
 			l, err := ledger.Open(t.Context(), failingStore{d.store, c.cause}, ledger.Options{})
 			check.NoError(t, err)
 			defer l.Close()
@@ -95,7 +95,7 @@ func TestReasons(t *testing.T) {
 
 // TestReplicas: people who may see requests see which gateways work on the ledger; agents do not.
 func TestReplicas(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.Hold(1)
 	check.NoError(t, d.Activate(t.Context(), statestest.MustBundle(statestest.Content(), nil), ledger.Why{Cause: ledger.CauseStart}))
 	d.call(http.MethodGet, "/replicas", d.token(ledger.RoleAgent, "robot"), "").want(t, 403, "role_not_sufficient")

@@ -16,7 +16,7 @@ import (
 
 // TestReload: only an admin has the service reload, and the answer says what came of it.
 func TestReload(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	asked := 0
 	var done present.Reload
 	var failed error

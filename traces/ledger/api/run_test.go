@@ -17,7 +17,7 @@ import (
 
 // TestRunDocuments: steps, what-if and inclusion are for people who may read, and only auditors get the evidence.
 func TestRunDocuments(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	done := d.Ask(carol, statestest.Content())
 	held := d.Hold(1)
 	denying := statestest.Content()

@@ -30,7 +30,7 @@ func TestHostNames(t *testing.T) {
 
 // A body that comes too slowly is refused, and its connection closed.
 func TestSlowBody(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	q := d.Hold(1)
 	token := d.token(ledger.RoleApprover, alice)
 	to := serves(t, d.handler, api.Limits{Read: time.Second})

@@ -17,7 +17,7 @@ import (
 
 // TestSummary: what happened in a period, with what to do about refusals.
 func TestSummary(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	auditor := d.token(ledger.RoleAuditor, "auditor")
 	read := func(query string) (s present.Summary) {
 		t.Helper()

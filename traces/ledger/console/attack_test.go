@@ -22,7 +22,7 @@ import (
 
 // TestHostsOfOthers: the console answers under its own names only, and goes nowhere else.
 func TestHostsOfOthers(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	b := d.signedIn(here, alice, ledger.RoleApprover)
 	for _, host := range []string{
 		"", "localhost:9464", "127.0.0.1", "127.0.0.1:9464.", "127.0.0.2:9464", "[::1]:9464", "127.1:9464", "2130706433:9464",
@@ -42,7 +42,7 @@ var nextField = regexp.MustCompile(`name="next" value="([^"]*)"`)
 
 // TestNextIsAPageOfTheConsole: after signing in a person comes to a page of the console, whatever the address was.
 func TestNextIsAPageOfTheConsole(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	q := d.Hold(1)
 	b := d.browser(here)
 	for path, want := range map[string]string{ // in any order
@@ -66,7 +66,7 @@ func TestNextIsAPageOfTheConsole(t *testing.T) {
 // TestImitation: words of the console that an agent or a server sends are only where the page shows their text.
 func TestImitation(t *testing.T) {
 	const words = "approved: pgfsm makes the call within seconds"
-	d := newDesk(t)
+	d := newFixture(t)
 	q := d.ask(1, carol, words, fmt.Sprintf(`{%q:%q}`, words, words), words)
 	b := d.signedIn(here, alice, ledger.RoleApprover)
 	theirs := regexp.MustCompile(`(?s)<dd>.*?</dd>|<td class="theirs.*?</td>|<th scope="row">.*?</th>|<pre class="theirs".*?</pre>`)

@@ -116,11 +116,11 @@ func (b *tab) fits(name string) {
 }
 
 // serves serves a console until the test ends, behind some handlers.
-func serves(t *testing.T, before ...func(http.Handler) http.Handler) (d *desk, host string) {
+func serves(t *testing.T, before ...func(http.Handler) http.Handler) (d *fixture, host string) {
 	t.Helper()
 	on, err := loopback.Listen("127.0.0.1:0")
 	check.NoError(t, err)
-	d = newDeskAt(t, loopback.Hosts(on)...)
+	d = newFixtureAt(t, loopback.Hosts(on)...)
 	for _, wrap := range before {
 		d.handler = wrap(d.handler)
 	}

@@ -25,34 +25,34 @@ func TestVoteOfAPageLeftOpen(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		role   string
-		before func(d *desk, q *ledger.Request)
+		before func(d *fixture, q *ledger.Request)
 		status int
 		says   string
 	}{
-		{"nothing-happened", "", func(*desk, *ledger.Request) {}, http.StatusSeeOther, ""},
-		{"expired", "", func(d *desk, q *ledger.Request) {
+		{"nothing-happened", "", func(*fixture, *ledger.Request) {}, http.StatusSeeOther, ""},
+		{"expired", "", func(d *fixture, q *ledger.Request) {
 			for range 2 {
 				d.Clock.Add(30 * time.Minute)
 				d.browsed("calls/" + q.RunID)
 			}
 		}, http.StatusConflict, "the request expired at"},
-		{"denied-by-another", "", func(d *desk, q *ledger.Request) {
+		{"denied-by-another", "", func(d *fixture, q *ledger.Request) {
 			v := ledgertest.Ballot(*q, d.Approver(bob))
 			v.Approve, v.Reason = false, "too risky"
 			d.Cast(v)
 		}, http.StatusConflict, "denied"},
-		{"approved-by-another", "", func(d *desk, q *ledger.Request) { d.Cast(ledgertest.Ballot(*q, d.Approver(bob))) }, http.StatusConflict, "approved"},
-		{"another-digest", "", func(_ *desk, q *ledger.Request) { q.Binding = canonical.Sum("other", nil) }, http.StatusConflict,
+		{"approved-by-another", "", func(d *fixture, q *ledger.Request) { d.Cast(ledgertest.Ballot(*q, d.Approver(bob))) }, http.StatusConflict, "approved"},
+		{"another-digest", "", func(_ *fixture, q *ledger.Request) { q.Binding = canonical.Sum("other", nil) }, http.StatusConflict,
 			"what was seen is not what waits"},
-		{"no-digest", "", func(_ *desk, q *ledger.Request) { q.Binding = "" }, http.StatusUnprocessableEntity, "digest"},
-		{"another-call-under-this-digest", "", func(d *desk, q *ledger.Request) { q.RunID = d.Hold(1).RunID }, http.StatusConflict,
+		{"no-digest", "", func(_ *fixture, q *ledger.Request) { q.Binding = "" }, http.StatusUnprocessableEntity, "digest"},
+		{"another-call-under-this-digest", "", func(d *fixture, q *ledger.Request) { q.RunID = d.Hold(1).RunID }, http.StatusConflict,
 			"what was seen is not what waits"},
-		{"auditor", ledger.RoleAuditor, func(*desk, *ledger.Request) {}, http.StatusForbidden, "this needs a token of the role approver"},
-		{"admin", ledger.RoleAdmin, func(*desk, *ledger.Request) {}, http.StatusForbidden, "this needs a token of the role approver"},
-		{"no-such-run", "", func(d *desk, q *ledger.Request) { q.RunID = ledgertest.NewID(d.TB) }, http.StatusNotFound, "no run"},
+		{"auditor", ledger.RoleAuditor, func(*fixture, *ledger.Request) {}, http.StatusForbidden, "this needs a token of the role approver"},
+		{"admin", ledger.RoleAdmin, func(*fixture, *ledger.Request) {}, http.StatusForbidden, "this needs a token of the role approver"},
+		{"no-such-run", "", func(d *fixture, q *ledger.Request) { q.RunID = ledgertest.NewID(d.TB) }, http.StatusNotFound, "no run"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			q := d.Hold(1)
 			role := tc.role
 			if role == "" {
@@ -78,7 +78,7 @@ func TestVoteOfAPageLeftOpen(t *testing.T) {
 
 // TestRefusedCallIsListed: the filters find a call of a tool that does not exist, and the page marks it.
 func TestRefusedCallIsListed(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	q := d.AskRequest(states.Request{
 		Actor: alice, At: statestest.At, Kind: states.KindCall, Text: canonical.Text(`{"args":{"id":42},"server":"crm","tool":"drop_all","type":"call_tool"}`),
 	}, statestest.Content())
@@ -90,7 +90,7 @@ func TestRefusedCallIsListed(t *testing.T) {
 // TestCallOfARevokedRequester: the page says before the vote that the call will not be made.
 func TestCallOfARevokedRequester(t *testing.T) {
 	const says = "This call will not be made, even if approvers agree"
-	d := newDesk(t)
+	d := newFixture(t)
 	q := d.Hold(1)
 	b := d.signedIn(here, alice, ledger.RoleApprover)
 	b.page("calls/"+q.RunID).want(t, http.StatusOK, says)
@@ -111,7 +111,7 @@ func TestOnePersonWithTwoNames(t *testing.T) {
 		{"approver-who-voted", []string{alice, bob}, "You have voted"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d, content := newDesk(t), ledgertest.Holding(2)
+			d, content := newFixture(t), ledgertest.Holding(2)
 			content.Identity = &policy.IdentityRules{Same: [][]string{tc.same}}
 			q := d.HoldBy(ledgertest.Carol, content)
 			d.Cast(ledgertest.Ballot(q, d.Approver(bob)))
@@ -121,7 +121,7 @@ func TestOnePersonWithTwoNames(t *testing.T) {
 }
 
 func TestVoteAgain(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	q := d.Hold(2)
 	b := d.signedIn(here, alice, ledger.RoleApprover)
 	for range 2 { // a double click
@@ -139,7 +139,7 @@ func TestVoteAgain(t *testing.T) {
 }
 
 func TestRequesterCannotVote(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	q := d.Hold(1)
 	b := d.signedIn(here, carol, ledger.RoleApprover)
 	b.page("calls/"+q.RunID).want(t, http.StatusOK, "This is your own request")
@@ -148,7 +148,7 @@ func TestRequesterCannotVote(t *testing.T) {
 
 // TestFreshPolicy: the page says before the vote that the policy needs a sign-in a short time before.
 func TestFreshPolicy(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	content := ledgertest.Holding(1)
 	content.Policy.Policies[0].Fresh = (5 * time.Minute).Milliseconds()
 	q := d.HoldBy(carol, content)
@@ -166,7 +166,7 @@ func TestFreshPolicy(t *testing.T) {
 }
 
 // ask has an actor ask for a call with these arguments, of a tool with this description.
-func (d *desk) ask(quorum int, actor, text, args, description string) ledger.Request {
+func (d *fixture) ask(quorum int, actor, text, args, description string) ledger.Request {
 	d.TB.Helper()
 	world := statestest.NewWorld()
 	page := string(canonical.MustSorted(map[string]any{"tools": []any{map[string]any{
@@ -186,7 +186,7 @@ func (d *desk) ask(quorum int, actor, text, args, description string) ledger.Req
 }
 
 // play has an actor ask for something, as far as it comes without people.
-func (d *desk) play(content policy.Content, world *statestest.World, actor, text string) ledger.Request {
+func (d *fixture) play(content policy.Content, world *statestest.World, actor, text string) ledger.Request {
 	d.TB.Helper()
 	run := states.NewRun(d.id(), states.Request{
 		Actor: actor, At: d.Clock.Now().Format(time.RFC3339), Kind: states.KindAsk, Text: canonical.Text(text),
@@ -207,7 +207,7 @@ const hostile = `</pre></textarea><script>hacked()</script><img src=x onerror=ha
 
 // TestHostileText: whatever agents and servers send is text, on every page, and each character that does not show is marked.
 func TestHostileText(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	quoted := string(canonical.MustSorted(hostile))
 	args := fmt.Sprintf(`{"a":%s,%s:[{"deep":%s},1.5e3,true,null,{},[]]}`, quoted, quoted, quoted)
 	q := d.ask(1, carol, hostile, args, hostile)
@@ -261,7 +261,7 @@ func TestHugeAndDeepArguments(t *testing.T) {
 		{"long-names", `{"` + strings.Repeat("n", 100_000) + `":[` + strings.Repeat(`"v",`, 1000) + `"w"]}`, []string{"These are not all values"}, 2 << 20},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			q := d.ask(1, carol, "do it", tc.args, "")
 			got := d.signedIn(here, alice, ledger.RoleApprover).page("calls/" + q.RunID)
 			got.want(t, http.StatusOK, tc.says...)
@@ -273,7 +273,7 @@ func TestHugeAndDeepArguments(t *testing.T) {
 }
 
 func TestCallShowsWhatDiffers(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	first := d.ask(1, carol, "first", `{"gone":1,"path":"/srv/a","same":true}`, "")
 	b := d.signedIn(here, alice, ledger.RoleApprover)
 	b.page("calls/"+first.RunID).want(t, http.StatusOK, "No call of this tool was approved before")
@@ -293,7 +293,7 @@ func TestCallShowsWhatDiffers(t *testing.T) {
 }
 
 func TestLists(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	var all []ledger.Request
 	for range 52 {
 		all = append(all, d.Hold(1))
@@ -323,7 +323,7 @@ func TestLists(t *testing.T) {
 
 // TestCallOfAReplacedDefinition: the page of a held call says that the server has another definition now, so that nobody approves in vain.
 func TestCallOfAReplacedDefinition(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	q, b := d.Hold(1), d.signedIn(here, alice, ledger.RoleApprover)
 	for _, tt := range []struct {
 		name  string

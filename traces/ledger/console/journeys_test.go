@@ -98,7 +98,7 @@ func (p *traveller) comes(text string) {
 // journeys are what each kind of person does.
 var journeys = []struct {
 	name string
-	goes func(p *traveller, d *desk)
+	goes func(p *traveller, d *fixture)
 }{
 	{"approver-approves", approves},
 	{"approver-denies", denies},
@@ -107,7 +107,7 @@ var journeys = []struct {
 }
 
 // approves takes an approver from the sign-in link to the end of a call.
-func approves(p *traveller, d *desk) {
+func approves(p *traveller, d *fixture) {
 	link, err := d.NewLink(p.Context(), d.Approver(alice))
 	check.NoError(p, err)
 	before := d.ask(1, carol, "Clean up", `{"path":"/srv/reports","recursive":false}`, "Delete a folder.")
@@ -151,7 +151,7 @@ func approves(p *traveller, d *desk) {
 }
 
 // denies takes an approver from the URL of a web hook to a denial.
-func denies(p *traveller, d *desk) {
+func denies(p *traveller, d *fixture) {
 	q := d.Hold(1)
 	p.opens(console.CallPath + q.RunID)
 	p.shows("enter your token")
@@ -170,7 +170,7 @@ func denies(p *traveller, d *desk) {
 }
 
 // signsIn takes a person to a page by a token.
-func (p *traveller) signsIn(d *desk, name, role string) {
+func (p *traveller) signsIn(d *fixture, name, role string) {
 	p.Helper()
 	p.opens(console.Path)
 	p.shows("enter your token")
@@ -181,7 +181,7 @@ func (p *traveller) signsIn(d *desk, name, role string) {
 }
 
 // looksForADenial takes an operator from the list of runs to why a call was denied.
-func looksForADenial(p *traveller, d *desk) {
+func looksForADenial(p *traveller, d *fixture) {
 	d.play(statestest.Content(), statestest.NewWorld(), carol, statestest.Question)
 	denying := statestest.Find(p.T, "policy-denies-by-effect")
 	denied := d.play(denying.Content, statestest.NewWorld(), "ci-agent", statestest.Question)
@@ -209,7 +209,7 @@ func looksForADenial(p *traveller, d *desk) {
 }
 
 // audits takes an auditor from a run under way to its result and its trace.
-func audits(p *traveller, d *desk) {
+func audits(p *traveller, d *fixture) {
 	d.result = []byte(`{"content":[{"type":"text","text":"<script>hacked()</script> 42"}]}`)
 	q := d.Hold(1)
 	p.signsIn(d, "erin@example.com", ledger.RoleAuditor)

@@ -98,7 +98,7 @@ func TestEventStream(t *testing.T) {
 }
 
 // tokenOf returns the id of a token by its name.
-func (d *desk) tokenOf(r ledger.Reader, name string) string {
+func (d *fixture) tokenOf(r ledger.Reader, name string) string {
 	d.TB.Helper()
 	for token, err := range r.Tokens() {
 		check.NoError(d.TB, err)

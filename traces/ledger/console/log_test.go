@@ -30,7 +30,7 @@ func rows(body string) (all []string) {
 
 // TestLog: entries newest first, by filters, with the command that prints the same.
 func TestLog(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	q := d.Hold(1)
 	for range 60 {
 		d.Token("robot", ledger.RoleAgent)
@@ -70,7 +70,7 @@ func TestLog(t *testing.T) {
 
 // TestWhoSeesEntries: entries have results, which only auditors see.
 func TestWhoSeesEntries(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.Ask(carol, statestest.Content())
 	b := d.signedIn(here, bob, ledger.RoleAuditor)
 	for _, role := range []string{ledger.RoleApprover, ledger.RoleAdmin} {
@@ -92,7 +92,7 @@ func TestWhoSeesEntries(t *testing.T) {
 
 // TestLogOfChangedEntries: the page says that an entry is not as it was recorded, or was pruned.
 func TestLogOfChangedEntries(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.Ask(carol, statestest.Content())
 	b := d.signedIn(here, bob, ledger.RoleAuditor)
 	if got := b.page("log"); strings.Contains(got.body, ">changed<") {
@@ -125,7 +125,7 @@ func TestLogOfChangedEntries(t *testing.T) {
 }
 
 // newKey returns a key for checkpoints of the log, which the log does not have yet.
-func (d *desk) newKey(t *testing.T) (signer note.Signer, public string) {
+func (d *fixture) newKey(t *testing.T) (signer note.Signer, public string) {
 	t.Helper()
 	origin, err := d.Origin(t.Context())
 	check.NoError(t, err)
@@ -138,7 +138,7 @@ func (d *desk) newKey(t *testing.T) (signer note.Signer, public string) {
 }
 
 // signs writes a checkpoint of the ledger into a folder, as a gateway does.
-func (d *desk) signs(dir string, signer note.Signer) {
+func (d *fixture) signs(dir string, signer note.Signer) {
 	d.TB.Helper()
 	d.Look(func(r ledger.Reader) error {
 		c, err := ledger.TakeCheckpoint(r)
@@ -155,7 +155,7 @@ func (d *desk) signs(dir string, signer note.Signer) {
 
 // TestLogCheckpoints: the page compares checkpoints with the log, and says who signed them.
 func TestLogCheckpoints(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.console.Checkpoints = t.TempDir()
 	b := d.signedIn(here, alice, ledger.RoleAuditor)
 	b.page("log").want(t, http.StatusOK, "There is no checkpoint yet")

@@ -46,7 +46,7 @@ func pictures(t *testing.T, body string) (all []string) {
 
 // TestNow: the page says what happened in a period, with what to do about refusals.
 func TestNow(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	b := d.signedIn(here, alice, ledger.RoleApprover)
 	b.page("now").want(t, http.StatusOK, "No run was requested in this period", "None of these runs was refused", "No gateway has started",
 		"pgfsm ledger summary --since 24h", ">ready<")
@@ -80,7 +80,7 @@ func TestNow(t *testing.T) {
 
 // TestNowSaysHealth: in the words of /readyz.
 func TestNowSaysHealth(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	b := d.signedIn(here, alice, ledger.RoleAdmin)
 	d.health.Warnings = []present.Row{{Name: "bundle_differs", Value: "another replica of this ledger has another bundle"}}
 	b.page("now").want(t, http.StatusOK, ">ready<", "bundle_differs", "another replica of this ledger has another bundle")
@@ -94,7 +94,7 @@ func TestNowSaysHealth(t *testing.T) {
 
 // TestNowIsPartial: the page says so if it did not count all runs.
 func TestNowIsPartial(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	at := d.Clock.Now().Format(time.RFC3339)
 	err := d.Update(t.Context(), func(tx ledger.Tx) error {
 		for i := range ledger.MaxRecent + 5 {

@@ -56,7 +56,7 @@ const explains = `server.value = "mcp-policy-kb"; tool.value = "drop_everything"
 
 // A scene is a console with something to see on each page, the same each time.
 type scene struct {
-	*desk
+	*fixture
 	host  string
 	names *strings.Replacer   // of the runs in paths
 	in    map[string]*browser // who is signed in, by role
@@ -115,8 +115,8 @@ func newScene(t *testing.T) *scene {
 	}
 }
 
-// gateway makes the desk that of a service with policies and servers. One tool has another definition than the pinned one.
-func (d *desk) gateway(t *testing.T) policy.Content {
+// gateway makes the fixture that of a service with policies and servers. One tool has another definition than the pinned one.
+func (d *fixture) gateway(t *testing.T) policy.Content {
 	t.Helper()
 	c := judging()
 	c.Policy.Policies[0].Reason = "Nothing is dropped."
@@ -142,7 +142,7 @@ func (d *desk) gateway(t *testing.T) policy.Content {
 }
 
 // checkpoints gives the console a signed checkpoint of the log, whose key is the log's. It returns the log's name.
-func (d *desk) checkpoints(t *testing.T) (origin string) {
+func (d *fixture) checkpoints(t *testing.T) (origin string) {
 	t.Helper()
 	signer, public := d.newKey(t)
 	check.NoError(t, d.AddKey(t.Context(), ledger.Local("local:root"), public))
@@ -152,7 +152,7 @@ func (d *desk) checkpoints(t *testing.T) (origin string) {
 }
 
 // size is how many entries the log has.
-func (d *desk) size() (n int64) {
+func (d *fixture) size() (n int64) {
 	d.Look(func(r ledger.Reader) error {
 		end, err := r.End()
 		n = end.Size

@@ -38,7 +38,7 @@ func judging() policy.Content {
 }
 
 // with serves the console of a service with a bundle.
-func (d *desk) with(c policy.Content, change ...func(*console.Options)) {
+func (d *fixture) with(c policy.Content, change ...func(*console.Options)) {
 	d.TB.Helper()
 	o := d.console.Options
 	b := statestest.MustBundle(c, nil)
@@ -77,7 +77,7 @@ func row(t *testing.T, page, name string) string {
 
 // TestUnusedPolicies: the page says which policies and risk rules decided none of the runs, and of the others how many and when last.
 func TestUnusedPolicies(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	c := judging()
 	d.with(c)
 	check.NoError(t, d.Activate(t.Context(), statestest.MustBundle(c, nil), ledger.Why{Cause: ledger.CauseStart}))
@@ -113,7 +113,7 @@ func TestUnusedPolicies(t *testing.T) {
 	}
 }
 
-func policyUses(d *desk, b *policy.Bundle) (p present.Policies, err error) {
+func policyUses(d *fixture, b *policy.Bundle) (p present.Policies, err error) {
 	d.Look(func(r ledger.Reader) error {
 		p, err = present.NewPolicies(r, b)
 		return nil
@@ -123,7 +123,7 @@ func policyUses(d *desk, b *policy.Bundle) (p present.Policies, err error) {
 
 // TestPolicyPageOfAnEmptyLedger says what to do next.
 func TestPolicyPageOfAnEmptyLedger(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	b := d.signedIn(here, alice, ledger.RoleApprover)
 	b.page("policy").want(t, http.StatusOK, "No gateway has used this ledger yet", "There are no runs yet", "run <code>pgfsm policy explain</code>")
 	b.try(url.Values{"try": {"compare"}, "draft": {draft}}).want(t, http.StatusUnprocessableEntity, "No gateway has used this ledger")
@@ -144,7 +144,7 @@ policies:
 
 // TestCompareADraft: a draft is compared with the active policy on the recorded calls, and nothing is recorded.
 func TestCompareADraft(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	c := judging()
 	d.with(c)
 	old := d.Ask(carol, c)
@@ -167,7 +167,7 @@ func TestCompareADraft(t *testing.T) {
 
 // TestHostileDrafts: the errors of a draft name the line and what to do, and text in a draft is text.
 func TestHostileDrafts(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	c := judging()
 	d.with(c)
 	d.Ask(carol, c)
@@ -209,7 +209,7 @@ func TestHostileDrafts(t *testing.T) {
 
 // TestExplainForm: the page answers with every gate, keeps what was asked, and makes no call.
 func TestExplainForm(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.with(judging())
 	b := d.signedIn(here, alice, ledger.RoleAdmin)
 	end := len(d.Events(0))
@@ -234,7 +234,7 @@ func TestExplainForm(t *testing.T) {
 
 // TestFormsOfOtherSites: a page of another site, and one that is not signed in, cannot use the forms.
 func TestFormsOfOtherSites(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	asked := 0
 	d.with(judging(), func(o *console.Options) {
 		o.Servers = func() ([]present.Server, string) { return nil, "" }

@@ -72,9 +72,9 @@ func ownersDecide() policy.Content {
 }
 
 // newProvided returns a console with a provider, and a browser without a session.
-func newProvided(t *testing.T, host string, who ledger.Caller) (*desk, *provider, *browser) {
+func newProvided(t *testing.T, host string, who ledger.Caller) (*fixture, *provider, *browser) {
 	t.Helper()
-	d, p := newDesk(t), &provider{who: who}
+	d, p := newFixture(t), &provider{who: who}
 	d.console.Providers = []console.Provider{p}
 	return d, p, d.browser(host)
 }

@@ -37,7 +37,7 @@ func (g gate) Do(ctx context.Context, wanted states.Command) (states.Event, erro
 }
 
 // starts begins a run whose call is under way until finish is called.
-func (d *desk) starts(content policy.Content) (id string, finish func()) {
+func (d *fixture) starts(content policy.Content) (id string, finish func()) {
 	d.TB.Helper()
 	world := statestest.NewWorld()
 	run := states.NewRun(ledgertest.NewID(d.TB), states.Request{
@@ -65,7 +65,7 @@ var stepRow = regexp.MustCompile(`<li><b>[a-z]+</b> –[a-z]+→ <b>([a-z]+)</b>
 
 // TestRunUnderWay: the page has the steps that are recorded, and no others, and then all.
 func TestRunUnderWay(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	b := d.signedIn(here, alice, ledger.RoleAuditor)
 	run, finish := d.starts(statestest.Content())
 	got := b.page("runs/" + run)
@@ -86,7 +86,7 @@ func TestRunUnderWay(t *testing.T) {
 
 // TestEvidence: auditors see where each piece of evidence is in the result, and nobody else sees claims or evidence.
 func TestEvidence(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	run, finish := d.starts(statestest.Content())
 	finish()
 	const whole = `{"content":[],"structuredContent":{"Security logs are kept for 400 days.":1,` +
@@ -123,7 +123,7 @@ func TestEvidence(t *testing.T) {
 
 // TestWhatIf: a bundle of the log judges the run again, for everybody who may read, and nothing is called or recorded.
 func TestWhatIf(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	run, finish := d.starts(statestest.Content())
 	finish()
 	b := d.signedIn(here, alice, ledger.RoleApprover)
@@ -156,7 +156,7 @@ func TestWhatIf(t *testing.T) {
 
 // TestProof: the page has what leads from the run to the root, and the commands that prove it.
 func TestProof(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	q := d.Hold(1)
 	for range 5 {
 		d.Hold(1)
@@ -185,7 +185,7 @@ func TestProof(t *testing.T) {
 // TestRunWithoutLedger: nobody learns that a record was changed when the ledger only cannot be read.
 func TestRunWithoutLedger(t *testing.T) {
 	store := &withoutBlobs{Store: ledgertest.NewStore(t)}
-	d := newDeskOn(t, store, here)
+	d := newFixtureOn(t, store, here)
 	q := d.Hold(1)
 	b := d.signedIn(here, alice, ledger.RoleApprover)
 	b.page("runs/"+q.RunID).want(t, http.StatusOK)

@@ -52,7 +52,7 @@ func digest(definition []byte) canonical.Digest { return canonical.Sum("tool def
 
 // TestServers: the page says of each tool whether agents can call it, why not, what changed since it was pinned, and which command approves that.
 func TestServers(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	c := ledgertest.Holding(1)
 	before := defined("drifts", "Reads a file.", anyArguments)
 	after := defined("drifts", hostile, anyArguments)
@@ -111,7 +111,7 @@ func TestServers(t *testing.T) {
 
 // TestManyTools: the page of a server with many long tools, all of them changed, is bounded, and says what it omits.
 func TestManyTools(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	c := ledgertest.Holding(1)
 	c.Allowlist = []policy.Allowance{{Server: statestest.Server}}
 	stored := make(map[canonical.Digest][]byte)
@@ -134,7 +134,7 @@ func TestManyTools(t *testing.T) {
 
 // TestServersOfAService without servers says so, and shows what the ledger knows.
 func TestServersOfAServiceWithoutServers(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	b := d.signedIn(here, alice, ledger.RoleApprover)
 	b.page("servers").want(t, http.StatusOK, "This service has no servers of its own", "No run has used a server yet")
 	d.Ask(carol, statestest.Content())
@@ -152,7 +152,7 @@ func TestServersOfAServiceWithoutServers(t *testing.T) {
 
 // TestAskServers: the button asks once, in the context of the request, and shows the page again.
 func TestAskServers(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	asked := 0
 	var fails error
 	d.with(statestest.Content(), serving(present.Server{Server: "kb", Status: present.ServerUnknown}), func(o *console.Options) {

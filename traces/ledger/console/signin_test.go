@@ -14,7 +14,7 @@ import (
 func TestSignInByRole(t *testing.T) {
 	for _, role := range ledger.Roles() {
 		t.Run(role, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			q := d.Hold(1)
 			b := d.browser(here)
 			token := d.Token(alice, role)
@@ -63,7 +63,7 @@ func TestSignInRefused(t *testing.T) {
 		{"too-large", url.Values{"token": {strings.Repeat("x", 9<<10)}}, http.StatusRequestEntityTooLarge},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			token := d.Token(alice, ledger.RoleApprover)
 			for i, text := range tc.fields["token"] {
 				tc.fields["token"][i] = strings.ReplaceAll(text, "TOKEN", token)
@@ -78,7 +78,7 @@ func TestSignInRefused(t *testing.T) {
 }
 
 func TestSessionCookie(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	local := d.signedIn(here, alice, ledger.RoleApprover)
 	if !strings.HasPrefix(local.base, "/console/s/") || strings.HasPrefix(local.cookie, "__Host-") {
 		t.Errorf("without TLS: %s at %s", local.cookie, local.base)
@@ -103,12 +103,12 @@ func TestSessionCookie(t *testing.T) {
 		{"own-session", *local, header("X", "1"), http.StatusOK},
 		{"two-cookies", *local, header("Cookie", local.cookie+"; pgfsm=of-another-port"), http.StatusBadRequest},
 		{"two-headers", *local, header("Cookie", local.cookie, "x=1"), http.StatusBadRequest},
-		{"path-of-another-session", browser{desk: d, host: here, base: other.base, cookie: local.cookie}, header("X", "1"), http.StatusUnauthorized},
-		{"path-without-session", browser{desk: d, host: here, base: "/console/", cookie: local.cookie}, header("X", "1"), http.StatusUnauthorized},
-		{"path-alone", browser{desk: d, host: here, base: local.base}, header("X", "1"), http.StatusUnauthorized},
-		{"chosen-by-another", browser{desk: d, host: there, base: "/console/", cookie: "__Host-pgfsm=" + strings.Repeat("x", 43)},
+		{"path-of-another-session", browser{fixture: d, host: here, base: other.base, cookie: local.cookie}, header("X", "1"), http.StatusUnauthorized},
+		{"path-without-session", browser{fixture: d, host: here, base: "/console/", cookie: local.cookie}, header("X", "1"), http.StatusUnauthorized},
+		{"path-alone", browser{fixture: d, host: here, base: local.base}, header("X", "1"), http.StatusUnauthorized},
+		{"chosen-by-another", browser{fixture: d, host: there, base: "/console/", cookie: "__Host-pgfsm=" + strings.Repeat("x", 43)},
 			header("X", "1"), http.StatusUnauthorized},
-		{"cookie-of-this-machine-through-the-proxy", browser{desk: d, host: there, base: "/console/", cookie: "__Host-" + local.cookie},
+		{"cookie-of-this-machine-through-the-proxy", browser{fixture: d, host: there, base: "/console/", cookie: "__Host-" + local.cookie},
 			header("X", "1"), http.StatusOK},
 		{"host-of-another", *local, func(r *http.Request) { r.Host = "evil.example" }, http.StatusMisdirectedRequest},
 		{"host-with-another-port", *local, func(r *http.Request) { r.Host = "127.0.0.1:9999" }, http.StatusMisdirectedRequest},
@@ -123,7 +123,7 @@ func TestSessionCookie(t *testing.T) {
 }
 
 func TestSignInLink(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	link, err := d.NewLink(context.Background(), d.Approver(alice))
 	check.NoError(t, err)
 	b := d.browser(here)
@@ -150,9 +150,9 @@ func TestSignInLink(t *testing.T) {
 func TestSessionEndsEverywhere(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		do   func(t *testing.T, d *desk, b *browser)
+		do   func(t *testing.T, d *fixture, b *browser)
 	}{
-		{"token-revoked", func(t *testing.T, d *desk, _ *browser) {
+		{"token-revoked", func(t *testing.T, d *fixture, _ *browser) {
 			d.Look(func(r ledger.Reader) error {
 				for token, err := range r.Tokens() {
 					if _, err := d.RevokeToken(context.Background(), ledger.Local("local:root"), token.ID); err != nil {
@@ -163,19 +163,19 @@ func TestSessionEndsEverywhere(t *testing.T) {
 				return nil
 			})
 		}},
-		{"idle", func(t *testing.T, d *desk, _ *browser) { d.Clock.Add(ledger.SessionIdle) }},
-		{"refreshed-only", func(_ *testing.T, d *desk, b *browser) {
+		{"idle", func(t *testing.T, d *fixture, _ *browser) { d.Clock.Add(ledger.SessionIdle) }},
+		{"refreshed-only", func(_ *testing.T, d *fixture, b *browser) {
 			for range 4 {
 				d.Clock.Add(ledger.SessionIdle / 4)
 				b.page("", header("Pgfsm-Refresh", "1"))
 			}
 		}},
-		{"signed-out", func(t *testing.T, _ *desk, b *browser) {
+		{"signed-out", func(t *testing.T, _ *fixture, b *browser) {
 			b.post(b.base+"sign-out", nil).want(t, http.StatusSeeOther)
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			b := d.signedIn(here, alice, ledger.RoleApprover)
 			q := d.Hold(1)
 			b.page("calls/"+q.RunID).want(t, http.StatusOK)
@@ -199,7 +199,7 @@ func origin(from string) func(*http.Request) {
 }
 
 func TestOtherSitesAreRefused(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	q := d.Hold(1)
 	b := d.signedIn(here, alice, ledger.RoleApprover)
 	for _, tc := range []struct {
@@ -231,7 +231,7 @@ func TestOtherSitesAreRefused(t *testing.T) {
 }
 
 func TestEveryPageForbidsFramesAndScripts(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	q := d.Hold(1)
 	b := d.signedIn(here, alice, ledger.RoleAuditor)
 	for _, path := range []string{"/", "/console/", "/console/sign-in", "/console/x", "/console/console.js", "/console/console.css",

@@ -23,7 +23,7 @@ var errGone = errors.New("the process is gone")
 // A process that ends between sending and writing that down leaves a message that another one sends again, under the same
 // id, when the lease is over.
 func TestCrashBetweenSendingAndWritingDown(t *testing.T) {
-	d, m := newDesk(t), newMailbox(t)
+	d, m := newFixture(t), newMailbox(t)
 	look(t, d.sender(hook(m)))
 	q := d.Hold(1)
 	dying := d.store.Open()
@@ -53,7 +53,7 @@ func TestCrashBetweenSendingAndWritingDown(t *testing.T) {
 
 // A process that ends before it sends leaves the message to others, too.
 func TestCrashBeforeSending(t *testing.T) {
-	d, m := newDesk(t), newMailbox(t)
+	d, m := newFixture(t), newMailbox(t)
 	look(t, d.sender(hook(m)))
 	q := d.Hold(1)
 	dying := d.store.Open()
@@ -71,7 +71,7 @@ func TestCrashBeforeSending(t *testing.T) {
 
 // Several processes with one ledger tell a hook once, in order.
 func TestSeveralSenders(t *testing.T) {
-	d, m := newDesk(t), newMailbox(t)
+	d, m := newFixture(t), newMailbox(t)
 	look(t, d.sender(hook(m)))
 	var want []string
 	for range 20 {
@@ -104,7 +104,7 @@ func TestStopWhileSending(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer thinks.Close()
-	d := newDesk(t)
+	d := newFixture(t)
 	to := hooks.Hook{URL: thinks.URL, Secret: secret, Events: hooks.Kinds()}
 	look(t, d.sender(to))
 	d.Hold(1)
@@ -133,7 +133,7 @@ func TestStopWhileSending(t *testing.T) {
 
 // A ledger that cannot be written is said once, and what waits is sent when it can be.
 func TestLedgerBreaks(t *testing.T) {
-	d, m := newDesk(t), newMailbox(t)
+	d, m := newFixture(t), newMailbox(t)
 	look(t, d.sender(hook(m)))
 	q := d.Hold(1)
 	var broken, said int

@@ -31,20 +31,20 @@ const (
 	remindBefore = 15 * time.Minute // held calls of these tests expire after an hour
 )
 
-// A desk is a ledger.
-type desk struct {
+// A fixture is a ledger.
+type fixture struct {
 	*ledgertest.Fixture
 	store *ledgertest.Store
 }
 
-func newDesk(t testing.TB) *desk {
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	store := ledgertest.NewStore(t)
-	return &desk{ledgertest.Open(t, store, ledgertest.NewClock(t)), store}
+	return &fixture{ledgertest.Open(t, store, ledgertest.NewClock(t)), store}
 }
 
 // votes casts a ballot.
-func (d *desk) votes(q ledger.Request, name string, approve bool) {
+func (d *fixture) votes(q ledger.Request, name string, approve bool) {
 	d.TB.Helper()
 	v := ledgertest.Ballot(q, d.Approver(name))
 	v.Approve, v.Reason = approve, "I say so"
@@ -114,13 +114,13 @@ func (m *mailbox) kinds() (all []string) {
 	return all
 }
 
-func (d *desk) sender(to ...hooks.Hook) *hooks.Sender {
+func (d *fixture) sender(to ...hooks.Hook) *hooks.Sender {
 	d.TB.Helper()
 	return d.senderWithin(10*time.Second, to...)
 }
 
 // senderWithin is a sender that waits for so long for an answer.
-func (d *desk) senderWithin(timeout time.Duration, to ...hooks.Hook) *hooks.Sender {
+func (d *fixture) senderWithin(timeout time.Duration, to ...hooks.Hook) *hooks.Sender {
 	d.TB.Helper()
 	s, err := hooks.New(d.store, hooks.Options{
 		Hooks: to, Clock: d.Clock.Now, Timeout: timeout, RemindBefore: remindBefore,
@@ -152,7 +152,7 @@ func wantKinds(t testing.TB, m *mailbox, want ...string) {
 }
 
 // delivery is the row of the hook's last message.
-func (d *desk) waiting() (all []ledger.Delivery) {
+func (d *fixture) waiting() (all []ledger.Delivery) {
 	d.TB.Helper()
 	err := d.store.View(context.Background(), func(r ledger.Reader) error {
 		for row, err := range r.Deliveries("", "9999-12-31T23:59:59Z", 100) {
@@ -177,7 +177,7 @@ func TestSignature(t *testing.T) {
 
 // TestMessages shows the messages of a hook: they are signed and contain no arguments.
 func TestMessages(t *testing.T) {
-	d, m := newDesk(t), newMailbox(t)
+	d, m := newFixture(t), newMailbox(t)
 	s := d.sender(hook(m))
 	look(t, s)
 	q := d.Hold(2)
@@ -221,7 +221,7 @@ func TestMessages(t *testing.T) {
 }
 
 func TestKindsAreChosen(t *testing.T) {
-	d, asked, decided := newDesk(t), newMailbox(t), newMailbox(t)
+	d, asked, decided := newFixture(t), newMailbox(t), newMailbox(t)
 	s := d.sender(hook(asked, hooks.Requested), hook(decided, hooks.Decided))
 	look(t, s)
 	q := d.Hold(1)
@@ -233,7 +233,7 @@ func TestKindsAreChosen(t *testing.T) {
 
 // A hook gets the events after it was first seen, even if that is the ledger's first event or another process sends them.
 func TestWhereAHookBegins(t *testing.T) {
-	d, m := newDesk(t), newMailbox(t)
+	d, m := newFixture(t), newMailbox(t)
 	look(t, d.sender(hook(m)))
 	first := d.Hold(1)
 	look(t, d.sender(hook(m)))
@@ -259,15 +259,10 @@ func TestWhereAHookBegins(t *testing.T) {
 
 // Between two messages there may be any number of entries without one.
 func TestManyOtherEntries(t *testing.T) {
-	d, m := newDesk(t), newMailbox(t)
+	d, m := newFixture(t), newMailbox(t)
 	s := d.sender(hook(m, hooks.Decided))
 	look(t, s)
-	for i := range hooks.MaxEntries + 1 {
-		name := fmt.Sprintf("auditor %d", i)
-		if _, _, err := d.Ledger.CreateToken(context.Background(), ledger.Local("local:root"), name, ledger.RoleAuditor, ""); err != nil {
-			t.Fatal(err)
-		}
-	}
+	d.PassMessages(hooks.MaxEntries + 1)
 	q := d.Hold(1)
 	d.votes(q, alice, false)
 	look(t, s)
@@ -278,7 +273,7 @@ func TestManyOtherEntries(t *testing.T) {
 // next message has its turn.
 func TestAttempts(t *testing.T) {
 	answers := slices.Repeat([]int{http.StatusInternalServerError}, hooks.MaxAttempts)
-	d, m := newDesk(t), newMailbox(t, answers...)
+	d, m := newFixture(t), newMailbox(t, answers...)
 	s := d.sender(hook(m))
 	look(t, s)
 	first, second := d.Hold(1), d.Hold(1)
@@ -347,7 +342,7 @@ func TestBadReceivers(t *testing.T) {
 		{"answers-without-end", drips.URL, 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d, m := newDesk(t), newMailbox(t, c.answer)
+			d, m := newFixture(t), newMailbox(t, c.answer)
 			if c.url == "" {
 				c.url = m.URL
 			}

@@ -23,7 +23,7 @@ func (m *mailbox) count(kind string, q ledger.Request) (n int) {
 
 // TestReminder: a call that still waits gets one reminder when it is due, from one of several processes, also after a restart.
 func TestReminder(t *testing.T) {
-	d, m := newDesk(t), newMailbox(t)
+	d, m := newFixture(t), newMailbox(t)
 	look(t, d.sender(hook(m, hooks.Kinds()...)))
 	q := d.Hold(2)
 	look(t, d.sender(hook(m, hooks.Kinds()...)))
@@ -53,17 +53,17 @@ func TestNoReminder(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		kinds  []string
-		before func(d *desk, q ledger.Request)
+		before func(d *fixture, q ledger.Request)
 		expiry time.Duration
 	}{
-		{"approved", hooks.Kinds(), func(d *desk, q ledger.Request) { d.votes(q, alice, true) }, time.Hour},
-		{"denied", hooks.Kinds(), func(d *desk, q ledger.Request) { d.votes(q, alice, false) }, time.Hour},
-		{"expired-while-nobody-looked", hooks.Kinds(), func(d *desk, _ ledger.Request) { d.Clock.Add(time.Hour) }, time.Hour},
-		{"waits-no-longer-than-that", hooks.Kinds(), func(*desk, ledger.Request) {}, remindBefore},
-		{"not-chosen", []string{hooks.Requested, hooks.Decided}, func(*desk, ledger.Request) {}, time.Hour},
+		{"approved", hooks.Kinds(), func(d *fixture, q ledger.Request) { d.votes(q, alice, true) }, time.Hour},
+		{"denied", hooks.Kinds(), func(d *fixture, q ledger.Request) { d.votes(q, alice, false) }, time.Hour},
+		{"expired-while-nobody-looked", hooks.Kinds(), func(d *fixture, _ ledger.Request) { d.Clock.Add(time.Hour) }, time.Hour},
+		{"waits-no-longer-than-that", hooks.Kinds(), func(*fixture, ledger.Request) {}, remindBefore},
+		{"not-chosen", []string{hooks.Requested, hooks.Decided}, func(*fixture, ledger.Request) {}, time.Hour},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d, m := newDesk(t), newMailbox(t)
+			d, m := newFixture(t), newMailbox(t)
 			look(t, d.sender(hook(m, tc.kinds...)))
 			content := ledgertest.Holding(1)
 			content.Policy.Policies[0].Expires = tc.expiry.Milliseconds()
@@ -84,7 +84,7 @@ func TestNoReminder(t *testing.T) {
 
 // TestRemindersAreSentWhenDue: calls that expire earlier are not kept waiting by those that expire later.
 func TestRemindersAreSentWhenDue(t *testing.T) {
-	d, m := newDesk(t), newMailbox(t)
+	d, m := newFixture(t), newMailbox(t)
 	s := d.sender(hook(m, hooks.Reminder))
 	look(t, s)
 	var all []ledger.Request
@@ -108,7 +108,7 @@ func TestRemindersAreSentWhenDue(t *testing.T) {
 
 // TestReminderIsSentAgain: what fails is sent again under its id, and not after the decision.
 func TestReminderIsSentAgain(t *testing.T) {
-	d, m := newDesk(t), newMailbox(t, http.StatusInternalServerError, http.StatusInternalServerError)
+	d, m := newFixture(t), newMailbox(t, http.StatusInternalServerError, http.StatusInternalServerError)
 	s := d.sender(hook(m, hooks.Reminder))
 	look(t, s)
 	first, second := d.Hold(1), d.Hold(1)

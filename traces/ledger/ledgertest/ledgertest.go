@@ -191,6 +191,23 @@ func (f *Fixture) Votes(run string) (cast []policy.Vote) {
 	return cast
 }
 
+// PassMessages has messages pass: entries of no run.
+func (f *Fixture) PassMessages(n int) {
+	f.TB.Helper()
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() {
+			err := f.Pass(context.Background(), ledger.Passage{
+				By: ledger.Local(ledger.Anonymous), Server: "files", Direction: ledger.ToServer, Method: "ping",
+			})
+			if err != nil {
+				f.TB.Errorf("Pass() = %v", err)
+			}
+		})
+	}
+	all.Wait()
+}
+
 // Token makes a token that does not expire and returns its text.
 func (f *Fixture) Token(name, role string) string {
 	f.TB.Helper()

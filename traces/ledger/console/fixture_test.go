@@ -33,8 +33,8 @@ const (
 	there = "console.example.com" // behind a proxy with TLS
 )
 
-// A desk is a console over a ledger.
-type desk struct {
+// A fixture is a console over a ledger.
+type fixture struct {
 	*ledgertest.Fixture
 	console *console.Handler
 	handler http.Handler
@@ -49,19 +49,19 @@ type desk struct {
 
 func TestMain(m *testing.M) { os.Exit(ledgertest.Main(m)) }
 
-func newDesk(t testing.TB) *desk {
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	return newDeskAt(t, here, there)
+	return newFixtureAt(t, here, there)
 }
 
-func newDeskAt(t testing.TB, hosts ...string) *desk {
+func newFixtureAt(t testing.TB, hosts ...string) *fixture {
 	t.Helper()
-	return newDeskOn(t, ledgertest.NewStore(t), hosts...)
+	return newFixtureOn(t, ledgertest.NewStore(t), hosts...)
 }
 
-func newDeskOn(t testing.TB, store ledger.Store, hosts ...string) *desk {
+func newFixtureOn(t testing.TB, store ledger.Store, hosts ...string) *fixture {
 	t.Helper()
-	d := &desk{Fixture: ledgertest.Open(t, store, ledgertest.NewClock(t)), id: func() string { return ledgertest.NewID(t) }}
+	d := &fixture{Fixture: ledgertest.Open(t, store, ledgertest.NewClock(t)), id: func() string { return ledgertest.NewID(t) }}
 	h := console.New(console.Options{
 		Ledger: d.Ledger, Replayer: traces.NewReplayer(statestest.MustMachine(t), nil), Hosts: hosts,
 		Voted: func(b ledger.Ballot) { d.voted = append(d.voted, b.Run) },
@@ -81,7 +81,7 @@ func newDeskOn(t testing.TB, store ledger.Store, hosts ...string) *desk {
 
 // A browser has the session of a person.
 type browser struct {
-	*desk
+	*fixture
 	host   string
 	base   string // of the session's pages
 	cookie string // name=value
@@ -94,12 +94,12 @@ type reply struct {
 	body   string
 }
 
-func (d *desk) browser(host string) *browser {
-	return &browser{desk: d, host: host, base: console.Path}
+func (d *fixture) browser(host string) *browser {
+	return &browser{fixture: d, host: host, base: console.Path}
 }
 
 // signedIn signs a person in.
-func (d *desk) signedIn(host, name, role string) *browser {
+func (d *fixture) signedIn(host, name, role string) *browser {
 	d.TB.Helper()
 	b := d.browser(host)
 	got := b.post("/console/sign-in", url.Values{"token": {d.Token(name, role)}, "next": {""}})

@@ -31,8 +31,8 @@ const (
 // service is where the tests' service is, as its callers say.
 const service = "127.0.0.1:9464"
 
-// A desk is a service over a ledger.
-type desk struct {
+// A fixture is a service over a ledger.
+type fixture struct {
 	*ledgertest.Fixture
 	store   *ledgertest.Store
 	handler *api.Handler
@@ -43,9 +43,9 @@ type desk struct {
 
 func TestMain(m *testing.M) { os.Exit(ledgertest.Main(m)) }
 
-func newDesk(t testing.TB) *desk {
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	d := &desk{store: ledgertest.NewStore(t), tokens: make(map[string]string)}
+	d := &fixture{store: ledgertest.NewStore(t), tokens: make(map[string]string)}
 	d.Fixture = ledgertest.Open(t, d.store, ledgertest.NewClock(t))
 	d.handler = api.New(api.Options{
 		Ledger: d.Ledger, Replayer: traces.NewReplayer(d.Machine, nil), Hosts: []string{service, "approvals.example.com"}, Log: d.notes.add,
@@ -55,13 +55,13 @@ func newDesk(t testing.TB) *desk {
 }
 
 // fails has operations of the store fail. It skips a test that runs with PostgreSQL.
-func (d *desk) fails(fail func(ledgertest.Op, int) error) {
+func (d *fixture) fails(fail func(ledgertest.Op, int) error) {
 	d.TB.Helper()
 	d.store.Fail = fail
 }
 
 // token returns the token of a person in a role.
-func (d *desk) token(role, name string) string {
+func (d *fixture) token(role, name string) string {
 	d.TB.Helper()
 	key := role + " " + name
 	if d.tokens[key] == "" {
@@ -104,7 +104,7 @@ func (r reply) into(t testing.TB, v any) {
 }
 
 // call is one call, and what its reply must say in the OpenAPI document is held to it.
-func (d *desk) call(method, path, token, body string, change ...func(*http.Request)) reply {
+func (d *fixture) call(method, path, token, body string, change ...func(*http.Request)) reply {
 	d.TB.Helper()
 	r := httptest.NewRequest(method, "http://"+service+path, nil)
 	if body != "" {
@@ -128,12 +128,12 @@ func (d *desk) call(method, path, token, body string, change ...func(*http.Reque
 	return out
 }
 
-func (d *desk) approve(q ledger.Request, token string, change ...func(*http.Request)) reply {
+func (d *fixture) approve(q ledger.Request, token string, change ...func(*http.Request)) reply {
 	d.TB.Helper()
 	return d.call(http.MethodPost, "/approve/"+q.RunID, token, ballot(q, "as agreed"), change...)
 }
 
-func (d *desk) deny(q ledger.Request, token string, change ...func(*http.Request)) reply {
+func (d *fixture) deny(q ledger.Request, token string, change ...func(*http.Request)) reply {
 	d.TB.Helper()
 	return d.call(http.MethodPost, "/deny/"+q.RunID, token, ballot(q, "not today"), change...)
 }

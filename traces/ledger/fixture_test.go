@@ -27,53 +27,53 @@ const (
 
 func TestMain(m *testing.M) { os.Exit(ledgertest.Main(m)) }
 
-// A desk is a ledger of a test.
-type desk struct {
+// A fixture is a ledger of a test.
+type fixture struct {
 	*ledgertest.Fixture
-	store *ledgertest.Store // nil if the desk was opened on a store of another type
+	store *ledgertest.Store // nil if the fixture was opened on a store of another type
 }
 
-func newDesk(tb testing.TB) *desk {
+func newFixture(tb testing.TB) *fixture {
 	tb.Helper()
-	return deskAt(tb, ledgertest.NewStore(tb), ledgertest.NewClock(tb))
+	return fixtureAt(tb, ledgertest.NewStore(tb), ledgertest.NewClock(tb))
 }
 
-// deskAt is a process that has the store open.
-func deskAt(tb testing.TB, store ledger.Store, clock *ledgertest.Clock) *desk {
+// fixtureAt is a process that has the store open.
+func fixtureAt(tb testing.TB, store ledger.Store, clock *ledgertest.Clock) *fixture {
 	tb.Helper()
 	own, _ := store.(*ledgertest.Store)
-	return &desk{ledgertest.Open(tb, store, clock), own}
+	return &fixture{ledgertest.Open(tb, store, clock), own}
 }
 
-// deskAtURL is a process that has the ledger of a URL open.
-func deskAtURL(tb testing.TB, url string, clock *ledgertest.Clock) *desk {
+// fixtureAtURL is a process that has the ledger of a URL open.
+func fixtureAtURL(tb testing.TB, url string, clock *ledgertest.Clock) *fixture {
 	tb.Helper()
-	return deskAt(tb, ledgertest.OpenURL(tb, url), clock)
+	return fixtureAt(tb, ledgertest.OpenURL(tb, url), clock)
 }
 
-// deskInFile is a process that has a ledger's file open.
-func deskInFile(tb testing.TB, path string, clock *ledgertest.Clock) (*desk, *sqlite.Store) {
+// fixtureInFile is a process that has a ledger's file open.
+func fixtureInFile(tb testing.TB, path string, clock *ledgertest.Clock) (*fixture, *sqlite.Store) {
 	tb.Helper()
 	store, err := sqlite.Open(path, sqlite.Options{})
 	check.NoError(tb, err)
-	return deskAt(tb, store, clock), store
+	return fixtureAt(tb, store, clock), store
 }
 
 // other is another process with the same ledger.
-func (d *desk) other() *desk { return deskAt(d.TB, d.store.Open(), d.Clock) }
+func (d *fixture) other() *fixture { return fixtureAt(d.TB, d.store.Open(), d.Clock) }
 
-func (d *desk) replayer(decider policy.Decider) *traces.Replayer {
+func (d *fixture) replayer(decider policy.Decider) *traces.Replayer {
 	return tracestest.Replayer(d.Machine, decider)
 }
 
 // begin begins a scenario's run under an id.
-func (d *desk) begin(id string, s *statestest.Scenario) (*states.Run, *ledger.Run) {
+func (d *fixture) begin(id string, s *statestest.Scenario) (*states.Run, *ledger.Run) {
 	run := states.NewRun(id, s.Request, statestest.MustBundle(s.Content, s.Decider))
 	return run, d.Begin(traces.NewHeader(d.Machine, run), run)
 }
 
 // play takes a scenario's run as far as it goes, as the command does.
-func (d *desk) play(id string, s *statestest.Scenario) (states.Outcome, canonical.Digest, error) {
+func (d *fixture) play(id string, s *statestest.Scenario) (states.Outcome, canonical.Digest, error) {
 	run, rec := d.begin(id, s)
 	o, err := d.Machine.Advance(context.Background(), run, rec.Effects(s.Entry()), rec)
 	if err != nil || o.Type == states.TypePending {
@@ -87,7 +87,7 @@ func (d *desk) play(id string, s *statestest.Scenario) (states.Outcome, canonica
 }
 
 // types are the types of a run's events, in order.
-func (d *desk) types(id string) (all []ledger.Type) {
+func (d *fixture) types(id string) (all []ledger.Type) {
 	d.TB.Helper()
 	d.Look(func(r ledger.Reader) error {
 		for e, err := range ledger.EventsOf(r, id) {
@@ -102,7 +102,7 @@ func (d *desk) types(id string) (all []ledger.Type) {
 }
 
 // trace writes the run's trace, reads it, and executes it again.
-func (d *desk) trace(id string, o states.Outcome, decider policy.Decider) *traces.Trace {
+func (d *fixture) trace(id string, o states.Outcome, decider policy.Decider) *traces.Trace {
 	d.TB.Helper()
 	var doc []byte
 	d.Look(func(r ledger.Reader) error {
@@ -121,7 +121,7 @@ func (d *desk) trace(id string, o states.Outcome, decider policy.Decider) *trace
 }
 
 // vote casts a vote about what the run waits for.
-func (d *desk) vote(id string, by ledger.Caller, approve bool) {
+func (d *fixture) vote(id string, by ledger.Caller, approve bool) {
 	d.TB.Helper()
 	v := ledgertest.Ballot(d.Request(id), by)
 	v.Approve = approve
