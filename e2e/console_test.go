@@ -221,26 +221,3 @@ func TestConsoleOpensTheBrowser(t *testing.T) {
 		t.Errorf("the file is still there: %v", err)
 	}
 }
-
-func TestConsoleNeedsAReader(t *testing.T) {
-	t.Parallel()
-	o := newOffice(t, holdLook, "")
-	for _, tc := range []struct {
-		name, token, url string
-		code             int
-		says             string
-	}{
-		{"agent", o.ci, o.admin, exitNo, "role_not_sufficient"},
-		{"no-token", "", o.admin, exitCould, "PGFSM_TOKEN is not set"},
-		{"url-with-a-path", o.bob, o.admin + "/x", exitCould, "give the scheme"},
-		{"url-without-scheme", o.bob, "console.example.com", exitCould, "give the scheme"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			got := command(t.Context(), map[string]string{tokenVariable: tc.token}, "console", "-c", o.config, "--url", tc.url)
-			got.Want(t, tc.code)
-			if !strings.Contains(got.Stderr, tc.says) || got.Stdout != "" {
-				t.Errorf("printed %s%s", got.Stdout, got.Stderr)
-			}
-		})
-	}
-}

@@ -125,13 +125,9 @@ func TestServeFailuresAtStart(t *testing.T) {
 	t.Cleanup(func() { taken.Close() })
 	for _, tt := range []struct{ name, listen, admin, more, says string }{
 		{"listen-address-taken", taken.Addr().String(), "127.0.0.1:0", "", "serve.listen (flag --listen): listen tcp " + taken.Addr().String() + ": bind: address already in use"},
-		{"admin-address-taken", "127.0.0.1:0", taken.Addr().String(), "", "serve.admin (flag --admin): listen tcp " + taken.Addr().String() + ": bind: address already in use"},
 		{"listen-on-other-machines", "0.0.0.0:0", "127.0.0.1:0", "", "reverse proxy with TLS"},
-		{"admin-on-other-machines", "127.0.0.1:0", "0.0.0.0:0", "", "reverse proxy with TLS"},
 		{"configuration-with-an-unknown-key", "127.0.0.1:0", "127.0.0.1:0", "polizy: p.yaml\n", "polizy"},
-		{"configuration-that-is-no-yaml", "127.0.0.1:0", "127.0.0.1:0", "{{{\n", "pgfsm.yaml"},
 		{"policy-missing", "127.0.0.1:0", "127.0.0.1:0", "policy: nowhere.yaml\n", "nowhere.yaml"},
-		{"policy-broken", "127.0.0.1:0", "127.0.0.1:0", "policy: allowlist.json\n", "allowlist.json"},
 		{"secret-not-set", "127.0.0.1:0", "127.0.0.1:0", "ledger: \"sqlite:pgfsm.db\"\n" +
 			"approvals: {hooks: [{url: \"https://chat.example.com\", secret: \"${env:NOT_SET_ANYWHERE}\"}]}\n", "NOT_SET_ANYWHERE"},
 	} {
@@ -144,8 +140,6 @@ func TestServeFailuresAtStart(t *testing.T) {
 	}
 	for _, tt := range []struct{ name, allowlist string }{
 		{"allowlist-missing", ""},
-		{"allowlist-broken", `{"echo": ["look"`},
-		{"allowlist-with-a-name-twice", `{"echo": ["look"], "echo": []}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -192,66 +186,12 @@ func TestServeFailuresOfTooMuch(t *testing.T) {
 		s.agent("/mcp", "").gets(t, "echo__look", `{}`, "hi")
 		u.Reached(t, 2)
 	})
-	t.Run("requests", func(t *testing.T) {
-		t.Parallel()
-		const most = 64
-		u, leave := mcptest.New(t, mcptest.Honest), make(chan struct{})
-		s := serve(t, gatewayFolder(t, u, "ledger: \"sqlite:pgfsm.db\"\n"))
-		a := s.agent("/mcp", "")
-		u.Does(u.Waits(leave))
-		said := make(chan answered, most)
-		for range most {
-			go func() { said <- a.call("echo__look", `{}`) }()
-		}
-		for range most {
-			u.Await(t, "tools/call")
-		}
-		resp, body := a.post(callMessage("echo__look", `{}`))
-		if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" || !strings.Contains(string(body), `"busy"`) {
-			t.Errorf("one more: %s %s", resp.Status, body)
-		}
-		close(leave)
-		for range most {
-			if got := <-said; got.code() != "hi" {
-				t.Errorf("one of those: %s", got.Raw)
-			}
-		}
-		u.Reached(t, most)
-		a.gets(t, "echo__look", `{}`, "hi")
-	})
 }
 
 // TestServeFailuresOfClients: a client goes away while its call is under way.
 func TestServeFailuresOfClients(t *testing.T) {
 	t.Parallel()
 	const more = "ledger: \"sqlite:pgfsm.db\"\n"
-	t.Run("gone-with-a-session", func(t *testing.T) {
-		t.Parallel()
-		u, leave := mcptest.New(t, mcptest.Honest), make(chan struct{})
-		dir := gatewayFolder(t, u, more)
-		s := serve(t, dir)
-		a := s.agent("/mcp", "")
-		u.Does(u.Waits(leave))
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		over := make(chan struct{})
-		go func() {
-			defer close(over)
-			if resp, err := a.send(ctx, http.MethodPost, callMessage("echo__look", `{}`)); err == nil { // the stream has begun
-				<-ctx.Done()
-				resp.Body.Close()
-			}
-		}()
-		u.Await(t, "tools/call")
-		cancel()
-		<-over
-		a.gets(t, "echo__burn", `{}`, "-32602")
-		close(leave)
-		soon(t, "the call has ended", func() bool { return recorded(t, dir)[0].Status == ledger.Executed })
-		u.Reached(t, 1)
-		s.stop(t, exitYes)
-		verifies(t, dir)
-	})
 	t.Run("gone-without-a-session", func(t *testing.T) {
 		t.Parallel()
 		u := mcptest.New(t, mcptest.Honest)

@@ -49,27 +49,6 @@ func (g *granted) call(args string, flags ...string) []string {
 	return append(append([]string{"call", "--json", "-c", g.config}, flags...), "puppet", "look", args)
 }
 
-// TestFaultsGrantsIntersect: the grant of the configuration and that of the command line cover what both cover.
-func TestFaultsGrantsIntersect(t *testing.T) {
-	t.Parallel()
-	g := newGranted(t, "grants: [of-the-house.yaml]")
-	g.grant(t, "of-the-house.yaml", "args: {n: {in: [1, 2]}}")
-	mine := "--grant=" + g.grant(t, "mine.yaml", "args: {n: {in: [2, 3]}}")
-	for n, covered := range []bool{1: false, 2: true, 3: false} {
-		r := command(t.Context(), nil, g.call(fmt.Sprintf(`{"n":%d}`, n), mine)...)
-		if covered {
-			r.Want(t, exitYes, "/type", "tool_result", "/effect", "done")
-		} else {
-			r.Want(t, exitNo, "/type", "blocked", "/gate", "grant", "/code", "arguments_not_granted", "/effect", "not_sent")
-		}
-	}
-	command(t.Context(), nil, g.call(`{"n":1}`)...).Want(t, exitYes, "/type", "tool_result")
-	if got := g.count.Load(); got != 2 {
-		t.Errorf("calls that reached the server = %d, want 2", got)
-	}
-	replays(t, g.traces, 5)
-}
-
 // TestFaultsGrantAmongProcesses: of eight processes that work on one task at once, as many call as are granted.
 func TestFaultsGrantAmongProcesses(t *testing.T) {
 	t.Parallel()

@@ -2,12 +2,7 @@ package e2e
 
 import (
 	"net/http"
-	"path/filepath"
-	"strings"
 	"testing"
-
-	"pgfsm/internal/test/cli"
-	"pgfsm/traces/ledger"
 )
 
 // testBlockAtReplicas: a block takes effect at once at each gateway on the ledger, in sessions that are open and in new ones.
@@ -46,42 +41,5 @@ func testBlockAtReplicas(t *testing.T, url string) {
 	for _, a := range open["requester"] {
 		a.gets(t, "echo__look", `{"n":1}`, "approval_required")
 	}
-	verifies(t, o.dir)
-}
-
-// testBlockInCopy: a copy of a ledger keeps the blocks.
-func testBlockInCopy(t *testing.T, target string) {
-	t.Parallel()
-	o := provide(t, inFile, holdLook)
-	admin := map[string]string{tokenVariable: o.person("root", "groups", []string{"platform"})}
-	block := func(verb, who string) {
-		t.Helper()
-		command(t.Context(), admin, "identity", verb, "-c", o.config, o.p.Issuer, who).Want(t, exitYes)
-	}
-	run := o.held(t, o.agent("/mcp", o.robot("dora")), `{"n":1}`)
-	block("block", "ci")
-	block("block", "dora")
-	block("block", "eve")
-	block("unblock", "eve")
-	o.stop(t, exitYes)
-	if target == inFile {
-		target = "sqlite:" + filepath.Join(o.dir, "copy.db")
-	}
-	command(t.Context(), nil, "ledger", "copy", "sqlite:"+filepath.Join(o.dir, "pgfsm.db"), target).Want(t, exitYes)
-	o.writes(t, "pgfsm.yaml", strings.Replace(cli.Read(t, o.config), cli.Quote(inFile), cli.Quote(target), 1))
-	o.writes(t, "ledger.url", target)
-	o.served = serve(t, o.dir)
-	for who, want := range map[string]int{"ci": http.StatusUnauthorized, "dora": http.StatusUnauthorized, "eve": http.StatusOK} { // in any order
-		a := &agent{s: o.served, url: o.mcp, token: o.robot(who)}
-		if resp, body := a.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
-			`"clientInfo":{"name":"test","version":"1"}}}`); resp.StatusCode != want {
-			t.Errorf("%s: %s %s", who, resp.Status, body)
-		}
-	}
-	o.decide(t, "approve", run, o.person("carol"))
-	o.ended(t, run, ledger.Denied, "approval_mismatch")
-	block("unblock", "ci")
-	o.agent("/mcp", o.robot("ci")).gets(t, "echo__look", `{"n":1}`, "approval_required")
-	o.u.Reached(t, 0)
 	verifies(t, o.dir)
 }

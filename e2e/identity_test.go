@@ -154,7 +154,6 @@ func TestServeIdentity(t *testing.T) {
 		})
 	}
 	t.Run("blocked-at-two-replicas", func(t *testing.T) { testBlockAtReplicas(t, newLedger(t)) })
-	t.Run("blocked-in-a-copy", func(t *testing.T) { testBlockInCopy(t, newLedger(t)) })
 	t.Run("group-taken-away-in-between", func(t *testing.T) { // later changes at the provider are not seen
 		t.Parallel()
 		o := provide(t, newLedger(t), strings.Replace(peopleHold, "approvers: [owners]", "approvers: [owners], quorum: 2", 1))

@@ -11,7 +11,6 @@ import (
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/internal/test/tool"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -156,75 +155,6 @@ func TestNoCallWithoutARecord(t *testing.T) {
 			t.Errorf("stderr = %q, want the left-over run to end as indeterminate", next.Stderr)
 		}
 	})
-}
-
-// environmentKey is the key of a model. It must be seen on the wire and nowhere else.
-const environmentKey = "sk-pgfsm-test-4711-abcdef"
-
-// TestModelEnvironmentIsNotSent: what other programs keep in the environment for the makers of models stays there, and
-// neither says where requests go. A server that is started gets none of it either.
-func TestModelEnvironmentIsNotSent(t *testing.T) {
-	t.Parallel()
-	decoy := mcptest.NewModel(t, mcptest.SaysBoth("{}", ""))
-	elsewhere := decoy.URL + "/v1"
-	foreign := []string{
-		"OPENAI_API_KEY=env-openai-4711", "OPENAI_ORG_ID=env-org-4711", "OPENAI_ORGANIZATION=env-org-4711",
-		"OPENAI_PROJECT_ID=env-project-4711", "OPENAI_WEBHOOK_SECRET=env-hook-4711", "OPENAI_ADMIN_KEY=env-admin-4711",
-		"OPENAI_BASE_URL=" + elsewhere, "OPENAI_API_BASE=" + elsewhere, "OPENAI_CUSTOM_HEADERS=X-Env: env-header-4711",
-		"AZURE_OPENAI_API_KEY=env-azure-4711", "AZURE_OPENAI_ENDPOINT=" + elsewhere, "ANTHROPIC_API_KEY=env-other-4711",
-		"HTTP_PROXY=" + decoy.URL, "http_proxy=" + decoy.URL, "ALL_PROXY=" + decoy.URL,
-	}
-	o := mcptest.NewModel(t, mcptest.SaysBoth(mcptest.PlanFor("tells", "look", "{}"), ""))
-	dir := cli.Folder(t, "pgfsm.yaml", `version: 1
-servers: {tells: {type: stdio, command: player, args: [tells-environment]}}
-allowlist: allowlist.json
-`, "allowlist.json", `{"tells": ["look"]}`)
-	for _, key := range []string{"", environmentKey} {
-		name := "with-a-key-of-ours"
-		if key == "" {
-			name = "without-a-key"
-		}
-		t.Run(name, func(t *testing.T) {
-			before := len(o.Prompts())
-			env := append(slices.Clone(foreign), "LLM_BASE_URL="+o.URL+"/v1", "LLM_MODEL=scripted-1")
-			if key != "" {
-				env = append(env, "LLM_API_KEY="+key)
-			}
-			cmd, stdout, stderr := child(t.Context(), "pgfsm", env, "run", "--planner", "llm", "--json", "-c",
-				filepath.Join(dir, "pgfsm.yaml"), "have a look")
-			r := cli.Result{Code: cli.ExitCode(t, cmd.Run()), Stdout: stdout.String(), Stderr: stderr.String()}
-			r.Want(t, exitYes, "/type", "tool_result")
-			said := o.Prompts()[before:]
-			if len(said) != 1 {
-				t.Fatalf("requests = %d, want 1", len(said))
-			}
-			got := fmt.Sprint(said[0].Header, said[0].Body)
-			for _, never := range []string{"env-", "Openai-Organization", "Openai-Project", "X-Env"} {
-				if strings.Contains(got, never) {
-					t.Errorf("the endpoint was sent %q: %s", never, got)
-				}
-			}
-			want := ""
-			if key != "" {
-				want = "Bearer " + key
-			}
-			if auth := said[0].Header.Get("Authorization"); auth != want {
-				t.Errorf("Authorization = %q, want %q", auth, want)
-			}
-			child := r.Member("/raw/content/0/text")
-			if !strings.Contains(child, "PATH=") {
-				t.Errorf("the server's environment = %q, want it told", child)
-			}
-			for _, never := range []string{"-4711", "OPENAI", "LLM_", environmentKey, decoy.URL} {
-				if strings.Contains(child, never) {
-					t.Errorf("the server was given %q: %s", never, child)
-				}
-			}
-		})
-	}
-	if got := len(decoy.Prompts()); got != 0 {
-		t.Errorf("requests to where the environment points = %d, want 0", got)
-	}
 }
 
 // TestStrayWordsAreNotLogged: net/http logs what a server sends on a connection that waits for nothing. Where the next

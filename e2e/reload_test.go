@@ -114,32 +114,19 @@ func TestReloadRefused(t *testing.T) {
 		says   []string
 	}{
 		{"not-yaml", func(t *testing.T) { o.replaces(t, "policy.yaml", "version: 1\npolicies: [") }, []string{"policy.yaml:2"}},
-		{"half-a-file", func(t *testing.T) { o.replaces(t, "policy.yaml", openLook[:len(openLook)-20]) }, []string{"policy.yaml:3"}},
 		{"an-unknown-key", func(t *testing.T) { o.replaces(t, "pgfsm.yaml", string(config)+"serv: {}\n") }, []string{"pgfsm.yaml:", "unknown key"}},
 		{"a-missing-file", func(t *testing.T) {
 			check.NoError(t, os.Remove(in("allowlist.json")))
 		}, []string{"pgfsm.yaml:3", "allowlist.json cannot be read"}},
-		{"the-configuration-is-missing", func(t *testing.T) {
-			check.NoError(t, os.Remove(o.config))
-		}, []string{"pgfsm.yaml", "cannot be read"}},
 		{"others-may-write-it", func(t *testing.T) {
 			check.NoError(t, os.Chmod(in("policy.yaml"), 0o666))
 		}, []string{"policy.yaml cannot be read", "others may write it"}},
-		{"a-folder-in-place-of-the-policy", func(t *testing.T) {
-			check.NoError(t, os.Remove(in("policy.yaml")))
-			check.NoError(t, os.Mkdir(in("policy.yaml"), 0o700))
-		}, []string{"policy.yaml cannot be read"}},
 		{"lint", func(t *testing.T) {
 			o.replaces(t, "policy.yaml", openLook+"  - {id: late, match: {tool: look}, effect: deny, reason: \"Never.\"}\n")
 		}, []string{"lint: [policy_unreachable]", "policy.yaml:4", "late"}},
-		{"deny-that-matches-nothing", func(t *testing.T) {
-			o.replaces(t, "policy.yaml", "version: 1\npolicies:\n  - {id: never, match: {tool: \"{write,look}\"}, effect: deny, reason: \"Never.\"}\n"+
-				"  - {id: look, effect: allow, reason: Look.}\n")
-		}, []string{"lint: [match_impossible]", "policy.yaml:3", "never"}},
 		{"tests", func(t *testing.T) {
 			o.writes(t, "tests.yaml", "tests:\n  - {name: Nobody looks, input: {server: echo, tool: look}, expect: deny}\n")
 		}, []string{"tests.yaml:2", "Nobody looks", "want deny"}},
-		{"tests-that-cannot-be-read", func(t *testing.T) { o.writes(t, "tests.yaml", "tests: 1\n") }, []string{"tests.yaml:1"}},
 		{"a-variable-that-is-not-set", func(t *testing.T) {
 			o.replaces(t, "pgfsm.yaml", strings.Replace(string(config), "type: http,", `type: http, headers: {X-Key: "${env:NOT_SET_ANYWHERE}"},`, 1))
 		}, []string{"pgfsm.yaml:2", "NOT_SET_ANYWHERE"}},

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
-	"pgfsm/internal/test/mcptest"
 	"strings"
 	"testing"
 
@@ -129,24 +128,6 @@ func TestServeTLSRefuses(t *testing.T) {
 			if body, err := io.ReadAll(resp.Body); resp.StatusCode != tt.want {
 				t.Errorf("%s %s %v, want %d", resp.Status, body, err, tt.want)
 			}
-		})
-	}
-}
-
-// TestServeTLSNeedsURL: a flag does not open an address to other machines that the configuration gives no name.
-func TestServeTLSNeedsURL(t *testing.T) {
-	t.Parallel()
-	keys, _ := secured(t)
-	_, files, _ := strings.Cut(keys, "tls: ")
-	for _, tt := range []struct{ name, listen, admin, url string }{
-		{"listen", "0.0.0.0:0", "127.0.0.1:0", "admin_url"},
-		{"admin", "127.0.0.1:0", "0.0.0.0:0", "public_url"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			u := mcptest.New(t, mcptest.Honest)
-			dir := gatewayFolder(t, u, "serve: {"+tt.url+": \"https://example.com\", tls: "+files+"}\n")
-			refusesToServe(t, u, dir, tt.listen, tt.admin, "other machines can reach this address")
 		})
 	}
 }

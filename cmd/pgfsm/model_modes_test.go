@@ -66,7 +66,7 @@ func TestModelModes(t *testing.T) {
 func TestModelOfTheFileStands(t *testing.T) {
 	t.Parallel()
 	ours, others := mcptest.NewModel(t, mcptest.SaysBoth(lookPlan, "")), mcptest.NewModel(t, mcptest.SaysBoth(lookPlan, ""))
-	server, _ := typedPuppet(t)
+	server := typedPuppet(t)
 	config, traces := modelConfig(t, server.URL, ours.URL+"/v1", "1m", "")
 	command(t.Context(), byModel(others, traces), "run", "--json", "-c", config, "have a look").Want(t, exitYes,
 		"/type", "tool_result")
@@ -91,7 +91,7 @@ func TestModelKeyOfTheFile(t *testing.T) {
 			o := mcptest.NewModel(t, func(_ *mcptest.Model, w http.ResponseWriter, _ *http.Request, q mcptest.Prompt) {
 				mcptest.SayJSON(w, http.StatusOK, mcptest.Spoken(strings.Replace(lookPlan, "{}", `{"id":"`+q.Header.Get("Authorization")+`"}`, 1)))
 			})
-			server, _ := typedPuppet(t)
+			server := typedPuppet(t)
 			dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {puppet: {type: http, url: %q}}
 allowlist: allowlist.json
