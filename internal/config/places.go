@@ -1,11 +1,11 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
-	"pgfsm/policy"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/lint"
 )
@@ -49,20 +49,24 @@ func (p *Places) Fault(list string, i int, key string, line, column int, problem
 	return e
 }
 
-// note notes a fault that the package of the entries finds. cause is one in an expression; nil if it is none.
-func (p *Places) note(list string, i int, key, problem, remedy string, cause *condition.Error) {
-	line, column := 0, 0
-	if cause != nil {
-		line, column = cause.Line, cause.Column
+// note notes the faults that the package of the entries finds, and its expressions about earlier calls, for configurations without a ledger.
+func (p *Places) note(err error, asking []condition.Asking) {
+	var all condition.Faults
+	if err != nil && !errors.As(err, &all) {
+		p.file.faultAt(place{1, 1}, "", "", "%s", err)
 	}
-	e := p.Fault(list, i, key, line, column, problem, remedy)
-	p.file.faultAt(place{e.Line, e.Col}, e.Key, remedy, "%s: %s", e.Key, problem)
-}
-
-// asks notes a condition about earlier calls, for configurations without a ledger.
-func (p *Places) asks(list string, i int, key string, queries []policy.HistoryQuery) {
-	p.asking = append(p.asking, p.Fault(list, i, key, 0, 0, queries[0].String()+" needs a ledger, which keeps the calls before",
-		`name a ledger in the configuration, as in ledger: "sqlite:pgfsm.db"`))
+	for _, one := range all {
+		line, column := 0, 0
+		if one.Cause != nil {
+			line, column = one.Cause.Line, one.Cause.Column
+		}
+		e := p.Fault(one.List, one.Index, one.Key, line, column, one.Problem, one.Remedy)
+		p.file.faultAt(place{e.Line, e.Col}, e.Key, one.Remedy, "%s: %s", e.Key, one.Problem)
+	}
+	for _, one := range asking {
+		p.asking = append(p.asking, p.Fault(one.List, one.Index, one.Key, 0, 0, one.Queries[0].String()+" needs a ledger, which keeps the calls before",
+			`name a ledger in the configuration, as in ledger: "sqlite:pgfsm.db"`))
+	}
 }
 
 // find returns the path and the place of a key of an entry, by its name in the packages rules and risk.

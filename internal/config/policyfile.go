@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"slices"
 
 	"pgfsm/policy/rules"
@@ -38,16 +37,7 @@ func ReadPolicy(name string, text []byte, claims ...string) (*rules.Content, *Pl
 
 	set, err := rules.Compile(c, claims...)
 	places := &Places{file: f}
-	var all rules.Errors
-	if err != nil && !errors.As(err, &all) {
-		f.faultAt(place{1, 1}, "", "", "%s", err)
-	}
-	for _, one := range all {
-		places.note("policies", one.Index, one.Key, one.Problem, one.Remedy, one.Cause)
-	}
-	for _, one := range set.Asking() {
-		places.asks("policies", one.Index, one.Key, one.Queries)
-	}
+	places.note(err, set.Asking())
 	if err := f.err(); err != nil {
 		return nil, nil, err
 	}

@@ -2,11 +2,9 @@ package config
 
 import (
 	"cmp"
-	"errors"
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
 )
 
@@ -39,25 +37,7 @@ func ReadRisk(name string, text []byte, claims ...string) (*risk.Content, *Place
 
 	model, err := risk.Compile(c, claims...)
 	places := &Places{file: f}
-	all := []error{err}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		all = joined.Unwrap()
-	}
-	for _, err := range all {
-		one, cause := (*risk.Error)(nil), (*condition.Error)(nil)
-		switch {
-		case err == nil:
-		case !errors.As(err, &one):
-			f.faultAt(place{1, 1}, "", "", "%s", err)
-		case errors.As(one.Err, &cause):
-			places.note(one.List, one.Index, one.Key, cause.Problem, cause.Remedy, cause)
-		default:
-			places.note(one.List, one.Index, one.Key, one.Err.Error(), "", nil)
-		}
-	}
-	for _, one := range model.Asking() {
-		places.asks(one.List, one.Index, one.Key, one.Queries)
-	}
+	places.note(err, model.Asking())
 	if err := f.err(); err != nil {
 		return nil, nil, err
 	}

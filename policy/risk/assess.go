@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"pgfsm/internal/glob"
+	"pgfsm/internal/visible"
 	"pgfsm/policy/condition"
 )
 
@@ -57,7 +58,7 @@ func unknowable(mode, why string) Assessment {
 // spent ends the judgement at a rule.
 func (j *judgement) spent(r *rule) Assessment {
 	top := j.m.modes[len(j.m.modes)-1].Name
-	why := fmt.Sprintf("The budget for conditions was spent at the risk rule %q, so the call is denied.", clip(r.id))
+	why := fmt.Sprintf("The budget for conditions was spent at the risk rule %q, so the call is denied.", visible.Cut(r.id, 80, "…"))
 	made := append(j.made, Contribution{Rule: r.id, Reason: r.reason, Failed: why, Matched: true, Mode: top, Score: MaxScore})
 	return Assessment{Mode: top, Score: MaxScore, Contributions: made, Spent: why}
 }

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"pgfsm/internal/glob"
+	"pgfsm/internal/visible"
 	"pgfsm/policy/condition"
 )
 
@@ -44,14 +45,14 @@ type step struct {
 
 var modeName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-// Compile reads a risk model, whose expressions may read claims of these names. The error joins one [Error] for each fault.
+// Compile reads a risk model, whose expressions may read claims of these names. The error is [condition.Faults].
 func Compile(from Content, claims ...string) (*Model, error) {
 	c := compiler{from: &from, model: &Model{}, claims: claims}
 	c.modes()
 	c.rules(c.vars())
 	c.thresholds()
-	if err := errors.Join(c.errs...); err != nil {
-		return nil, err
+	if len(c.faults) > 0 {
+		return nil, c.faults
 	}
 	return c.model, nil
 }
@@ -60,12 +61,12 @@ type compiler struct {
 	from   *Content
 	model  *Model
 	claims []string
-	errs   []error
+	faults condition.Faults
 }
 
 func (c *compiler) fault(list string, index int, id, key string, err error) {
 	if err != nil {
-		c.errs = append(c.errs, &Error{List: list, Index: index, ID: id, Key: key, Err: err})
+		c.faults = append(c.faults, condition.NewFault(list, index, id, key, err))
 	}
 }
 
@@ -116,9 +117,9 @@ func (c *compiler) level(name string) int {
 func (c *compiler) noMode(name string) error {
 	names := make([]string, 0, MaxModes)
 	for _, m := range c.from.Modes[:min(len(c.from.Modes), MaxModes)] {
-		names = append(names, clip(m.Name))
+		names = append(names, visible.Cut(m.Name, 80, "…"))
 	}
-	return fmt.Errorf("there is no mode %q; the modes are %s", clip(name), strings.Join(names, ", "))
+	return fmt.Errorf("there is no mode %q; the modes are %s", visible.Cut(name, 80, "…"), strings.Join(names, ", "))
 }
 
 // vars returns what the expressions of rules may name.
@@ -234,7 +235,7 @@ func (c *compiler) thresholds() {
 			c.fault(ByScore, i, t.Mode, "when", err)
 		}
 	}
-	if len(c.errs) > 0 {
+	if len(c.faults) > 0 {
 		return
 	}
 	table, won := new([MaxScore + 1]step), make([]bool, len(list))

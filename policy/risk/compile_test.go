@@ -13,22 +13,13 @@ import (
 	"pgfsm/policy/risk"
 )
 
-// faults returns the places of the errors that an error joins.
-func faults(tb testing.TB, err error) []*risk.Error {
+// faults returns the faults in an error.
+func faults(tb testing.TB, err error) (all condition.Faults) {
 	tb.Helper()
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		tb.Fatalf("Compile: %v, want joined errors", err)
+	if !errors.As(err, &all) {
+		tb.Fatalf("Compile: %v, want faults", err)
 	}
-	var out []*risk.Error
-	for _, e := range joined.Unwrap() {
-		var fault *risk.Error
-		if !errors.As(e, &fault) {
-			tb.Fatalf("%v is no *Error", e)
-		}
-		out = append(out, fault)
-	}
-	return out
+	return all
 }
 
 func pred(path, op, value string) risk.Content {
@@ -238,8 +229,7 @@ func TestCompileReportsAllFaults(t *testing.T) {
 	if g, w := strings.Join(got, "\n"), strings.Join(want, "\n"); g != w {
 		t.Errorf("faults:\n%s\nwant:\n%s", g, w)
 	}
-	var inside *condition.Error
-	if !errors.As(faults(t, err)[3], &inside) || inside.Line != 2 || inside.Column != 3 {
+	if inside := faults(t, err)[3].Cause; inside == nil || inside.Line != 2 || inside.Column != 3 {
 		t.Errorf("inside of %v is %+v, want a condition.Error at 2:3", faults(t, err)[3], inside)
 	}
 }

@@ -23,27 +23,19 @@ func (m *Model) Queries(server, tool, env string) (all []condition.Query) {
 	return condition.Distinct(all)
 }
 
-// An Asking expression has a query about earlier calls.
-type Asking struct {
-	List    string // vars or rules
-	Index   int
-	Key     string
-	Queries []condition.Query
-}
-
 // Asking returns all expressions with queries about earlier calls, in order.
-func (m *Model) Asking() (all []Asking) {
+func (m *Model) Asking() (all []condition.Asking) {
 	if m == nil {
 		return nil
 	}
 	for i := range m.vars {
 		if q := m.vars[i].program.Queries(); len(q) > 0 {
-			all = append(all, Asking{"vars", i, "expr", q})
+			all = append(all, condition.Asking{List: "vars", Index: i, Key: "expr", Queries: q})
 		}
 	}
 	for i := range m.rules {
 		if q := m.rules[i].score.Queries(); len(q) > 0 {
-			all = append(all, Asking{"rules", i, "score_expr", q})
+			all = append(all, condition.Asking{List: "rules", Index: i, Key: "score_expr", Queries: q})
 		}
 	}
 	return all

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -23,12 +22,12 @@ type policy struct {
 	expires, fresh     int64
 }
 
-// Compile checks and compiles policies, whose conditions may read claims of these names. The error is [Errors], which holds every fault at once;
+// Compile checks and compiles policies, whose conditions may read claims of these names. The error is [condition.Faults], which holds every fault at once;
 // if there are more than [MaxPolicies] it holds that alone.
 func Compile(c Content, claims ...string) (*Set, error) {
 	if n := len(c.Policies); n > MaxPolicies {
 		problem := fmt.Sprintf("there are %d policies, more than %d", n, MaxPolicies)
-		return nil, Errors{{MaxPolicies, c.Policies[MaxPolicies].ID, "", problem, "say it with globs", nil}}
+		return nil, condition.Faults{{List: "policies", Index: MaxPolicies, ID: c.Policies[MaxPolicies].ID, Problem: problem, Remedy: "say it with globs"}}
 	}
 	env, err := condition.PolicyEnv(claims...)
 	if err != nil {
@@ -57,7 +56,7 @@ type builder struct {
 	bytes    int                // of all sources
 	ids      map[string]int     // the index of the first policy with an id
 	shadows  int
-	faults   Errors
+	faults   condition.Faults
 	at       int // the policy being read
 	from     *Policy
 }
@@ -68,7 +67,9 @@ type program struct {
 }
 
 func (b *builder) fault(key, remedy, format string, args ...any) {
-	b.faults = append(b.faults, &Error{b.at, b.from.ID, key, fmt.Sprintf(format, args...), remedy, nil})
+	b.faults = append(b.faults, &condition.Fault{
+		List: "policies", Index: b.at, ID: b.from.ID, Key: key, Problem: fmt.Sprintf(format, args...), Remedy: remedy,
+	})
 }
 
 func (b *builder) policy(i int, from *Policy) policy {
@@ -162,11 +163,7 @@ func (b *builder) condition(key, source string) *condition.Program {
 		b.programs[source] = read
 	}
 	if read.err != nil {
-		fault := &Error{Index: b.at, ID: b.from.ID, Key: key, Problem: read.err.Error()}
-		if errors.As(read.err, &fault.Cause) {
-			fault.Problem, fault.Remedy = fault.Cause.Problem, fault.Cause.Remedy
-		}
-		b.faults = append(b.faults, fault)
+		b.faults = append(b.faults, condition.NewFault("policies", b.at, b.from.ID, key, read.err))
 		return nil
 	}
 	return read.program
@@ -201,18 +198,13 @@ func (b *builder) mode() (shadow bool) {
 func (b *builder) people(p *policy) {
 	from := b.from
 	if !from.holds() && (from.Effect == Allow || from.Effect == Deny) {
-		const remedy = "leave it out, or write effect: pending or require_approval_if"
-		if len(from.Approvers) > 0 {
-			b.fault("approvers", remedy, "the policy never holds a call")
-		}
-		if from.Quorum != 0 {
-			b.fault("quorum", remedy, "the policy never holds a call")
-		}
-		if from.Expires != 0 {
-			b.fault("expires", remedy, "the policy never holds a call")
-		}
-		if from.Fresh != 0 {
-			b.fault("fresh", remedy, "the policy never holds a call")
+		for _, one := range []struct {
+			key     string
+			written bool
+		}{{"approvers", len(from.Approvers) > 0}, {"quorum", from.Quorum != 0}, {"expires", from.Expires != 0}, {"fresh", from.Fresh != 0}} {
+			if one.written {
+				b.fault(one.key, "leave it out, or write effect: pending or require_approval_if", "the policy never holds a call")
+			}
 		}
 		return
 	}

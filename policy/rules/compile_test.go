@@ -20,7 +20,7 @@ func with(p Policy, change func(*Policy)) Policy {
 	return p
 }
 
-func faultsOf(t *testing.T, policies ...Policy) Errors {
+func faultsOf(t *testing.T, policies ...Policy) condition.Faults {
 	t.Helper()
 	s, err := Compile(Content{Policies: policies})
 	if err == nil {
@@ -29,9 +29,9 @@ func faultsOf(t *testing.T, policies ...Policy) Errors {
 	if s != nil {
 		t.Errorf("Compile() = a set beside the error %v", err)
 	}
-	var all Errors
+	var all condition.Faults
 	if !errors.As(err, &all) || len(all) == 0 {
-		t.Fatalf("Compile() = %T %v, want Errors", err, err)
+		t.Fatalf("Compile() = %T %v, want faults", err, err)
 	}
 	return all
 }
@@ -113,7 +113,7 @@ func TestCompile_Faults(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			all := faultsOf(t, allow("first"), with(allow("it"), tc.change), allow("last"))
-			i := slices.IndexFunc(all, func(e *Error) bool { return e.Key == tc.key })
+			i := slices.IndexFunc(all, func(e *condition.Fault) bool { return e.Key == tc.key })
 			if i < 0 {
 				t.Fatalf("Compile() = %v, want a fault of %s", all, tc.key)
 			}
@@ -156,7 +156,7 @@ func TestCompile_NumberOfPolicies(t *testing.T) {
 		t.Errorf("Compile(%d policies) = %v, want no fault", MaxPolicies, all)
 	}
 	all := faultsOf(t, numbered(MaxPolicies+1, func(p *Policy) { p.Effect = "" })...)
-	want := Errors{{Index: MaxPolicies, ID: "p10000", Problem: "there are 10001 policies, more than 10000",
+	want := condition.Faults{{List: "policies", Index: MaxPolicies, ID: "p10000", Problem: "there are 10001 policies, more than 10000",
 		Remedy: "say it with globs"}}
 	if diff := cmp.Diff(want, all); diff != "" {
 		t.Errorf("Compile(one too many) (-want +got):\n%s", diff)
@@ -208,9 +208,9 @@ func TestCompile_AllFaultsAtOnce(t *testing.T) {
 		}})
 		return err
 	}()
-	var all Errors
+	var all condition.Faults
 	if !errors.As(err, &all) {
-		t.Fatalf("Compile() = %v, want Errors", err)
+		t.Fatalf("Compile() = %v, want faults", err)
 	}
 	var places []string
 	for _, e := range all {
@@ -224,15 +224,11 @@ func TestCompile_AllFaultsAtOnce(t *testing.T) {
 	if got := strings.Count(err.Error(), "\n") + 1; got != len(all) {
 		t.Errorf("Error() has %d lines for %d faults", got, len(all))
 	}
-	var cause *condition.Error
-	if !errors.As(all[3], &cause) || cause.Line != 2 || cause.Column != 3 {
+	if cause := all[3].Cause; cause == nil || cause.Line != 2 || cause.Column != 3 {
 		t.Errorf("the cause of %v is %+v, want one at 2:3", all[3], cause)
 	}
-	if all[1].Unwrap() != nil {
+	if all[1].Cause != nil {
 		t.Errorf("%v has a cause", all[1])
-	}
-	if !errors.As(err, &cause) {
-		t.Errorf("errors.As finds no cause in %v", err)
 	}
 }
 

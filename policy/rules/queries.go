@@ -20,25 +20,16 @@ func (s *Set) Queries(server, tool, env string) (all []condition.Query) {
 	return condition.Distinct(all)
 }
 
-// An Asking condition has a query about earlier calls.
-type Asking struct {
-	Index   int    // of the policy
-	Key     string // of the condition
-	Queries []condition.Query
-}
-
 // Asking returns all conditions with queries about earlier calls, in order.
-func (s *Set) Asking() (all []Asking) {
+func (s *Set) Asking() (all []condition.Asking) {
 	if s == nil {
 		return nil
 	}
 	for _, i := range s.asking {
 		p := &s.policies[i]
-		for _, one := range []Asking{
-			{i, "when", p.when.Queries()}, {i, "deny", p.deny.Queries()}, {i, "require_approval_if", p.ask.Queries()},
-		} {
-			if len(one.Queries) > 0 {
-				all = append(all, one)
+		for _, key := range []string{"when", "deny", "require_approval_if"} {
+			if q := p.condition(key).Queries(); len(q) > 0 {
+				all = append(all, condition.Asking{List: "policies", Index: i, Key: key, Queries: q})
 			}
 		}
 	}
