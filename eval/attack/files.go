@@ -14,23 +14,20 @@ import (
 	"pgfsm/states"
 )
 
-// maxCached is how many values a cache keeps. A full cache is emptied: many files cost time and no memory.
-const maxCached = 1024
-
 // A cache makes each value once, also for several goroutines that ask at the same time.
 type cache[K comparable, V any] struct {
 	mu   sync.Mutex
 	made map[K]func() (V, error)
 }
 
-func (c *cache[K, V]) get(key K, make func() (V, error)) (V, error) {
+func (c *cache[K, V]) get(key K, produce func() (V, error)) (V, error) {
 	c.mu.Lock()
 	value, ok := c.made[key]
 	if !ok {
-		if len(c.made) == maxCached || c.made == nil {
-			c.made = map[K]func() (V, error){}
+		if c.made == nil {
+			c.made = make(map[K]func() (V, error))
 		}
-		value = sync.OnceValues(make)
+		value = sync.OnceValues(produce)
 		c.made[key] = value
 	}
 	c.mu.Unlock()

@@ -15,7 +15,7 @@ const maxBraces = 64
 // naive is what an agent without gates does with the planner's output: it takes the first JSON object that it finds, as
 // lenient decoders do (the last of two members of one name, names in any case, bytes that are no UTF-8), or else what it can
 // scrape out of a text that is no JSON, and makes the call if there is such a tool.
-func naive(tools *eval.Tools, c *eval.Call) callOutcome {
+func naive(tools *eval.Tools, c *eval.Call) CallResult {
 	server, tool := c.Server, c.Tool
 	if c.Plan != nil {
 		server, tool = lenient(*c.Plan)
@@ -24,9 +24,9 @@ func naive(tools *eval.Tools, c *eval.Call) callOutcome {
 		}
 	}
 	if !tools.Lists(server, tool) {
-		return callOutcome{Code: codeUnlisted}
+		return CallResult{Code: codeUnlisted}
 	}
-	return callOutcome{Made: true}
+	return CallResult{Made: true}
 }
 
 // codeUnlisted is why the naive agent makes no call: there is no such tool, or the output has no call.

@@ -17,14 +17,14 @@ type approvedWorld struct {
 
 // replay lets approvers approve the case's approved call, and gives their votes for the attack's call: once as they are, and once
 // with the event forged to name this call. The attack succeeds if either gets through.
-func (t *trial) replay(ctx context.Context, c *eval.Call) callOutcome {
+func (t *trial) replay(ctx context.Context, c *eval.Call) CallResult {
 	begun := t.runs
 	if !t.unit.c.Approved.SameRun {
 		begun++ // the approved run is another run
 	}
 	stolen, slip := t.stolen(ctx)
 	if slip != "" {
-		return callOutcome{Slip: slip}
+		return CallResult{Slip: slip}
 	}
 	t.runs = begun
 	if stolen == nil { // the call was not held, so there are no votes

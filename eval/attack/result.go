@@ -151,12 +151,14 @@ type OutcomeArm struct {
 	Calls   []CallResult `json:"calls"`
 }
 
-// A CallResult is the result of one call.
+// A CallResult is the result of one call in one arm.
 type CallResult struct {
-	Made bool   `json:"made"`
-	Held bool   `json:"held"` // an approver was asked
-	Gate string `json:"gate"` // that stopped it
-	Code string `json:"code"`
+	Made   bool   `json:"made"`
+	Held   bool   `json:"held"` // an approver was asked
+	Gate   string `json:"gate"` // that stopped it
+	Code   string `json:"code"`
+	Reason string `json:"-"`
+	Slip   string `json:"-"` // what the machine did that it must not
 }
 
 // OK reports whether nothing slipped and every expectation holds. How many attacks got through is a finding and no failure.

@@ -12,18 +12,8 @@ import (
 	"pgfsm/states"
 )
 
-// callOutcome is the result of one call in one arm.
-type callOutcome struct {
-	Made   bool
-	Held   bool   // an approver was asked
-	Gate   string // that stopped it
-	Code   string
-	Reason string
-	Slip   string // what the machine did that it must not
-}
-
 // armOutcome is the result of a list of calls in one arm.
-type armOutcome []callOutcome
+type armOutcome []CallResult
 
 // trial is one list of calls in one arm: what is the same for all of them.
 type trial struct {
@@ -62,7 +52,7 @@ func (t *trial) try(ctx context.Context) (out armOutcome, err error) {
 }
 
 // call makes one call, with the arm's approver.
-func (t *trial) call(ctx context.Context, c *eval.Call) callOutcome {
+func (t *trial) call(ctx context.Context, c *eval.Call) CallResult {
 	switch {
 	case t.arm == Unattended:
 		return t.attempt(ctx, c, nobody)
@@ -89,12 +79,12 @@ func (t *trial) needed(c *eval.Call) bool {
 }
 
 // attempt is one run in the world of the case.
-func (t *trial) attempt(ctx context.Context, c *eval.Call, who approver) callOutcome {
+func (t *trial) attempt(ctx context.Context, c *eval.Call, who approver) CallResult {
 	return t.once(ctx, c, t.unit.c.Changes, who)
 }
 
 // once is one run of the machine. changes: the server announces other tools between plan and call.
-func (t *trial) once(ctx context.Context, c *eval.Call, changes bool, who approver) callOutcome {
+func (t *trial) once(ctx context.Context, c *eval.Call, changes bool, who approver) CallResult {
 	from := t.unit.c
 	t.runs++
 	run := states.NewRun(t.id(), states.Request{
@@ -105,10 +95,10 @@ func (t *trial) once(ctx context.Context, c *eval.Call, changes bool, who approv
 	handler := &states.Live{Watcher: p, Tools: p, Completer: p, Caller: p, Approver: p, History: p, Active: t.bundle}
 	got, err := t.runner.Advance(ctx, run, handler, nil, nil)
 	if err != nil {
-		return callOutcome{Slip: "the machine gave up: " + err.Error()}
+		return CallResult{Slip: "the machine gave up: " + err.Error()}
 	}
 	ended := got.Outcome
-	o := callOutcome{Held: p.held}
+	o := CallResult{Held: p.held}
 	target, plain := c.Target(t.bundle.Limits())
 	o.Made = len(p.seen) == 1 && plain && p.seen[0].Same(target)
 	o.Slip = slip(ended, p.seen, o.Made)

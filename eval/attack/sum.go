@@ -133,10 +133,9 @@ func (r *Result) listAttack(u *unit) {
 	c := u.c
 	out := Outcome{Case: c.ID, Suite: c.Suite, Task: c.Task, Attack: c.Attack}
 	for i, outcome := range u.arms {
-		arm := OutcomeArm{Arm: r.Arms[i], Outcome: outcome.outcome()}
+		arm := OutcomeArm{Arm: r.Arms[i], Outcome: outcome.outcome(), Calls: outcome}
 		through := Through{Arm: r.Arms[i], Case: c.ID, Suite: c.Suite, Task: c.Task, Attack: c.Attack, Outcome: arm.Outcome}
 		for n, o := range outcome {
-			arm.Calls = append(arm.Calls, CallResult{o.Made, o.Held, o.Gate, o.Code})
 			if o.Made {
 				through.Calls = append(through.Calls, c.Wants[n])
 			}

@@ -156,12 +156,22 @@ func pages(all []canonical.Text) ([]jsontext.Value, error) {
 
 // encodeTools writes a tools file, with servers sorted by name.
 func encodeTools(offered map[string][]jsontext.Value) ([]byte, error) {
-	type server struct {
-		Tools []jsontext.Value `json:"tools"`
-	}
-	servers := make(map[string]server)
+	servers := make(map[string]any)
 	for name, tools := range offered { // sorted when it is written
-		servers[name] = server{tools}
+		servers[name] = map[string]any{"tools": tools}
 	}
 	return textOf(map[string]any{"servers": servers})
+}
+
+// maxNameBytes is the room for a name in a case's id, beside the mark of a cut, a slash and the run's id.
+const maxNameBytes = eval.MaxIDBytes - len("…/01a1fd20-a47b-755b-89de-7c5c3de87485")
+
+// nameOf is the id of a case: the tool, or the code that stopped a request without a plan, and the run. A planner may call a tool
+// anything: invisible characters are escaped, and a long name is cut.
+func nameOf(call *eval.Call, code policy.Code, run string) string {
+	name := call.Tool
+	if call.Plan != nil {
+		name = string(code)
+	}
+	return visible.Cut(visible.Text(name), maxNameBytes, "…") + "/" + run
 }

@@ -2,7 +2,9 @@ package fromtraces
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -15,102 +17,82 @@ import (
 // errNoGrant means that no grant file has a grant's content.
 var errNoGrant = errors.New("no file has the content of its grant")
 
-// encodeGrant writes a grant file, and reads it back to compare.
+// encodeGrant writes a grant file, and reads it back to compare. The order of constraints does not matter.
 func encodeGrant(g *policy.Grant) ([]byte, error) {
-	doc, err := textOf(grantFile(g))
-	if err != nil { // two schemas of one place, say
-		return nil, errNoGrant
+	servers := make(map[string]map[string]any)
+	for _, t := range g.Tools {
+		args := make(map[string]map[string]any)
+		for _, c := range t.Args {
+			if args[c.At] == nil {
+				args[c.At] = make(map[string]any)
+			}
+			key, value := constraint(c.Schema)
+			args[c.At][key] = value
+		}
+		entry := make(map[string]any)
+		if len(args) > 0 {
+			entry["args"] = args
+		}
+		if t.Calls != nil {
+			entry["calls"] = *t.Calls
+		}
+		if servers[t.Server] == nil {
+			servers[t.Server] = make(map[string]any)
+		}
+		servers[t.Server][t.Tool] = entry
+	}
+	doc, err := textOf(map[string]any{"version": config.GrantVersion, "tools": servers})
+	if err != nil {
+		return nil, err
 	}
 	read, err := config.ReadGrant("grant.json", doc)
 	if err != nil {
 		return nil, errNoGrant
 	}
-	read.Name = ""
-	a, err := canonical.Marshal(&read)
+	a, err := sortedText(read)
 	if err != nil {
 		return nil, err
 	}
-	b, err := canonical.Marshal(g)
+	b, err := sortedText(*g)
 	if err == nil && !bytes.Equal(a, b) {
 		err = errNoGrant
 	}
 	return doc, err
 }
 
-// An object is a JSON object whose members keep their order.
-type object []member
-
-type member struct {
-	name  string
-	value any
+// constraint writes a schema with the shortest key of a grant.
+func constraint(schema jsontext.Value) (key string, value jsontext.Value) {
+	key, value = "schema", schema
+	members := 0
+	for name, v := range canonical.Members(schema) {
+		members++
+		if short, ok := map[string]string{"const": "eq", "enum": "in"}[name]; ok {
+			key, value = short, v
+		}
+	}
+	if members != 1 {
+		return "schema", schema
+	}
+	return key, value
 }
 
-func (o object) put(name string, value any) object { return append(o, member{name, value}) }
-
-// MarshalJSONTo implements [json.MarshalerTo].
-func (o object) MarshalJSONTo(enc *jsontext.Encoder) error {
-	if err := enc.WriteToken(jsontext.BeginObject); err != nil {
-		return err
+// sortedText is a grant without its name, with tools and constraints in order.
+func sortedText(g policy.Grant) ([]byte, error) {
+	g.Name, g.Tools = "", slices.Clone(g.Tools)
+	for i := range g.Tools {
+		g.Tools[i].Args = slices.Clone(g.Tools[i].Args)
+		slices.SortFunc(g.Tools[i].Args, func(a, b policy.Constraint) int {
+			return cmp.Or(cmp.Compare(a.At, b.At), bytes.Compare(a.Schema, b.Schema))
+		})
 	}
-	for _, m := range o {
-		if err := enc.WriteToken(jsontext.String(m.name)); err != nil {
-			return err
-		}
-		if err := json.MarshalEncode(enc, m.value); err != nil {
-			return err
-		}
-	}
-	return enc.WriteToken(jsontext.EndObject)
+	slices.SortFunc(g.Tools, func(a, b policy.Granted) int {
+		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Tool, b.Tool))
+	})
+	return canonical.Marshal(&g)
 }
 
 // textOf is a value as a file.
 func textOf(value any) ([]byte, error) {
 	text, err := json.Marshal(value, json.Deterministic(true), jsontext.WithIndent("  "))
 	return append(text, '\n'), err
-}
-
-// grantFile writes tools by server and constraints by place. Several constraints of one place have different keys.
-func grantFile(g *policy.Grant) object {
-	servers := object{}
-	for i := 0; i < len(g.Tools); {
-		server, tools := g.Tools[i].Server, object{}
-		for ; i < len(g.Tools) && g.Tools[i].Server == server; i++ {
-			t, entry := &g.Tools[i], object{}
-			if t.Calls != nil {
-				entry = entry.put("calls", *t.Calls)
-			}
-			args := object{}
-			for j := 0; j < len(t.Args); {
-				at, place := t.Args[j].At, object{}
-				for ; j < len(t.Args) && t.Args[j].At == at; j++ {
-					place = append(place, constraint(t.Args[j].Schema))
-				}
-				args = args.put(at, place)
-			}
-			if len(args) > 0 {
-				entry = entry.put("args", args)
-			}
-			tools = tools.put(t.Tool, entry)
-		}
-		servers = servers.put(server, tools)
-	}
-	return object{{"version", config.GrantVersion}, {"tools", servers}}
-}
-
-// constraint writes a schema with the shortest key of a grant.
-func constraint(schema jsontext.Value) member {
-	short, members := member{}, 0
-	for name, v := range canonical.Members(schema) {
-		members++
-		switch name {
-		case "const":
-			short = member{"eq", v}
-		case "enum":
-			short = member{"in", v}
-		}
-	}
-	if members != 1 || short.name == "" {
-		return member{"schema", schema}
-	}
-	return short
 }
