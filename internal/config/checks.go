@@ -232,36 +232,19 @@ func normalOrigin(s string) string {
 // splitAddress reads HOST:PORT. local is true for the name localhost, which is given as 127.0.0.1 and may be any address of
 // the loopback; other names are given as an address that is not on it. ok is false for what is no host and port.
 func splitAddress(s string) (at netip.AddrPort, local, ok bool) {
-	host, port, found := cutLast(s, ":")
-	n, err := strconv.ParseUint(port, 10, 16)
-	if !found || host == "" || err != nil || strconv.FormatUint(n, 10) != port {
+	i := strings.LastIndexByte(s, ':')
+	if i < 1 || len(s) > i+2 && s[i+1] == '0' { // a port that begins with 0
 		return at, false, false
 	}
-	if strings.EqualFold(host, "localhost") {
-		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(n)), true, true
+	if at, err := netip.ParseAddrPort(s); err == nil {
+		return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()), false, true
 	}
-	inner, bracketed := strings.CutPrefix(host, "[")
-	if bracketed {
-		if inner, ok = strings.CutSuffix(inner, "]"); !ok {
-			return at, false, false
-		}
+	host, address := s[:i], netip.IPv4Unspecified() // what a name stands for is decided elsewhere, and may change
+	if local = strings.EqualFold(host, "localhost"); local {
+		address = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
-	if bracketed != strings.Contains(inner, ":") {
-		return at, false, false
-	}
-	ip, err := netip.ParseAddr(inner)
-	if err != nil { // a name: what it stands for is decided elsewhere, and may change
-		ip = netip.IPv4Unspecified()
-	}
-	return netip.AddrPortFrom(ip.Unmap(), uint16(n)), false, true
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
+	port, err := strconv.ParseUint(s[i+1:], 10, 16)
+	return netip.AddrPortFrom(address, uint16(port)), local, err == nil && !strings.ContainsAny(host, "[]:/")
 }
 
 // checkDecideURL checks the URL where approvers decide. It may have a fragment.

@@ -39,17 +39,6 @@ func named(t testing.TB, pattern string) (out [][]byte) {
 	return out
 }
 
-func TestSeedsAreThere(t *testing.T) {
-	if n := len(seeds(t)); n < 150 {
-		t.Errorf("%d seeds, want at least 150", n)
-	}
-	for name, least := range map[string]int{"grant.*": 20, ".mcp.json": 30, "policy.*": 30, "risk.*": 15} {
-		if n := len(named(t, name)); n < least {
-			t.Errorf("%d seeds of %s, want at least %d", n, name, least)
-		}
-	}
-}
-
 // FuzzParse shows that parse never panics, that every fault says where, and that what the reader accepts means the same when
 // it is written as JSON and read again.
 func FuzzParse(f *testing.F) {

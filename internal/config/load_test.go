@@ -13,9 +13,6 @@ import (
 	"pgfsm/policy"
 )
 
-// maxTools is how many tools of one server an allowlist may name.
-const maxTools = 1024
-
 const minimal = "version: 1\nservers:\n  docs: {url: \"https://docs.example.com/mcp\"}\nallowlist: allow.json\n"
 
 // openMap opens the files of a map, by their cleaned path.
@@ -75,34 +72,6 @@ func TestRelativePathsCountFromTheFile(t *testing.T) {
 	}
 	if got := l.Servers[0].Command; got != "./a" {
 		t.Errorf("command = %q, want %q: a name would be looked for in PATH", got, "./a")
-	}
-}
-
-// TestAllowlistAtTheBound shows both forms of a server's tools at the bound and one past it.
-func TestAllowlistAtTheBound(t *testing.T) {
-	tools := func(n int, each, around string) string {
-		items := make([]string, n)
-		for i := range items {
-			items[i] = fmt.Sprintf(each, i)
-		}
-		return fmt.Sprintf(around, strings.Join(items, ","))
-	}
-	for _, c := range []struct{ name, each, around string }{
-		{"list", `"t%d"`, `{"docs":[%s]}`},
-		{"object", `"t%d":{"pin":"sha256:` + strings.Repeat("0", 64) + `"}`, `{"docs":{%s}}`},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			for n, fits := range map[int]bool{maxTools: true, maxTools + 1: false} {
-				files := map[string]string{"c.yaml": minimal, "allow.json": tools(n, c.each, c.around)}
-				l, err := Load("c.yaml", openMap(files), Overrides{})
-				if (err == nil) != fits {
-					t.Errorf("Load with %d tools = %v, want it to fit: %v", n, err, fits)
-				}
-				if err == nil && (len(l.Content.Allowlist[0].Tools) != n || l.AllowlistPath != "allow.json") {
-					t.Errorf("Load = %d tools of %s, want %d", len(l.Content.Allowlist[0].Tools), l.AllowlistPath, n)
-				}
-			}
-		})
 	}
 }
 

@@ -6,9 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
-	"pgfsm/policy/rules"
 )
 
 func TestRiskDefaultsAreWrittenOut(t *testing.T) {
@@ -37,35 +35,6 @@ func TestNoPoliciesAreNotNoPolicy(t *testing.T) {
 	}
 	if l.AllowlistPath == "" {
 		t.Error("the rest of the configuration is not loaded")
-	}
-}
-
-// TestWhatIsWrittenOutMeansTheSame: a policy with its defaults written out decides as rules.Compile takes it without.
-func TestWhatIsWrittenOutMeansTheSame(t *testing.T) {
-	c, err := LoadPolicy("p.yaml", openMap(map[string]string{"p.yaml": "version: 1\npolicies:\n" +
-		"  - {id: a, match: {tool: held}, effect: pending}\n  - {id: b, match: {tool: asked}, effect: allow, " +
-		"require_approval_if: pinned}\n  - {id: c, effect: allow}\n"}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	written, err := rules.Compile(*c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	short, err := rules.Compile(rules.Content{Policies: []rules.Policy{
-		{ID: "a", Match: rules.Match{Tool: "held"}, Effect: rules.Pending},
-		{ID: "b", Match: rules.Match{Tool: "asked"}, Effect: rules.Allow, RequireApprovalIf: "pinned"},
-		{ID: "c", Effect: rules.Allow},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for tool, effect := range map[string]string{"held": rules.Pending, "asked": rules.Pending, "other": rules.Allow} {
-		in := &condition.Input{Server: "s", Tool: tool, Env: "e", Args: []byte("{}"), Pinned: true}
-		got, want := written.Decide(condition.NewSubject(in)), short.Decide(condition.NewSubject(in))
-		if diff := cmp.Diff(want, got); diff != "" || got.Effect != effect {
-			t.Errorf("Decide(%s) = %s, want %s (-short +written):\n%s", tool, got.Effect, effect, diff)
-		}
 	}
 }
 

@@ -121,19 +121,6 @@ func (s *fileSchema) types() []string {
 	return s.texts("type")
 }
 
-// wanted says what a value must be.
-func (s *fileSchema) wanted() string {
-	types := s.types()
-	if title := s.str("title"); title != "" && slices.Contains(types, string(isText)) {
-		return title
-	}
-	words := map[string]string{"string": "text", "integer": "a whole number", "boolean": "true or false", "array": "a list", "object": "an object"}
-	for i, t := range types {
-		types[i] = words[t]
-	}
-	return oneOf(types)
-}
-
 // judge holds a value to a schema, notes the faults, hides the secrets, fills in the defaults, and turns durations into milliseconds.
 func (f *file) judge(n *node, s *fileSchema, at path) {
 	if n == nil {
@@ -278,20 +265,29 @@ func (s *fileSchema) fails(e gojsonschema.ResultError, n *node) fault {
 	return fault{}
 }
 
+// words are those for the types of JSON Schema.
+var words = map[string]string{
+	"null": "nothing", "boolean": "true or false", "number": "a number", "integer": "a whole number", "string": "text", "array": "a list", "object": "an object",
+}
+
 func (s *fileSchema) mistyped(n *node) fault {
-	names := map[kind]string{
-		isNull: "nothing", isBool: "true or false", isNumber: "a number", isText: "text", isList: "a list", isMap: "an object",
+	types, title := s.types(), s.str("title")
+	text, remedy := slices.Contains(types, string(isText)), ""
+	if title == "" || !text {
+		for i, t := range types {
+			types[i] = words[t]
+		}
+		title = oneOf(types)
 	}
-	remedy := ""
-	switch text := slices.Contains(s.types(), string(isText)); {
+	switch {
 	case text && n.kind == isNumber && s.str("format") == formatDuration:
 		remedy = "write the unit: " + n.text + "s"
 	case text && (n.kind == isNumber || n.kind == isBool):
 		remedy = "quote it"
-	case n.kind == isNumber && slices.Contains(s.types(), "integer"):
+	case n.kind == isNumber && s.str("type") == "integer":
 		return fault{"must be a whole number in decimal digits", ""}
 	}
-	return fault{"must be " + s.wanted() + ", not " + names[n.kind], remedy}
+	return fault{"must be " + title + ", not " + words[string(n.kind)], remedy}
 }
 
 func (s *fileSchema) keys() (names []string) {

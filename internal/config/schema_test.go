@@ -242,46 +242,45 @@ func TestSchemasHaveTheBoundsOfThePackages(t *testing.T) {
 	hour := func(n int64) string { return fmt.Sprintf("%dh", n/3_600_000) }
 	for _, c := range []struct {
 		schema, key string
-		got         func(*part) any
 		want        any
 	}{
-		{"pgfsm", "servers", (*part).most, policy.MaxServers},
-		{"pgfsm", "planner.routes", (*part).most, policy.MaxRoutes},
-		{"pgfsm", "grants", (*part).most, policy.MaxGrants},
-		{"pgfsm", "input.max_bytes", (*part).most, policy.MaxInputBytes},
-		{"pgfsm", "planner.llm.max_tokens", (*part).most, policy.MaxTokens},
-		{"pgfsm", "limits.plan_bytes", (*part).most, policy.MaxPlanBytes},
-		{"pgfsm", "limits.arguments_bytes", (*part).most, policy.MaxArgumentsBytes},
-		{"pgfsm", "limits.json_depth", (*part).most, policy.MaxJSONDepth},
-		{"pgfsm", "limits.result_bytes", (*part).most, policy.MaxResultBytes},
-		{"pgfsm", "limits.run_timeout", (*part).most, hour(policy.MaxRunTimeout)},
-		{"pgfsm", "servers.‹server›.timeout", (*part).most, hour(policy.MaxRunTimeout)},
-		{"grant", "tools.‹server›.‹tool›.calls", (*part).most, policy.MaxGrantCalls},
-		{"grant", "tools.‹server›.‹tool›.args", (*part).most, policy.MaxGrantArgs},
-		{"policy", "policies", (*part).most, rules.MaxPolicies},
-		{"policy", "policies[].id", (*part).most, rules.MaxID},
-		{"policy", "policies[].match.tool", (*part).most, glob.MaxPattern},
-		{"policy", "policies[].when", (*part).most, condition.MaxSource},
-		{"policy", "policies[].reason", (*part).most, rules.MaxReason},
-		{"policy", "policies[].approvers", (*part).most, rules.MaxApprovers},
-		{"policy", "policies[].quorum", (*part).most, rules.MaxQuorum},
-		{"policy", "policies[].expires", (*part).most, hour(rules.MaxExpires)},
-		{"policy", "policies[].fresh", (*part).most, hour(rules.MaxFresh)},
-		{"risk", "modes", (*part).most, risk.MaxModes},
-		{"risk", "vars", (*part).most, risk.MaxVars},
-		{"risk", "rules", (*part).most, risk.MaxRules},
-		{"risk", "rules[].id", (*part).most, risk.MaxNameBytes},
-		{"risk", "rules[].reason", (*part).most, risk.MaxReasonBytes},
-		{"risk", "rules[].when.args", (*part).most, risk.MaxPredicates},
-		{"risk", "rules[].when.args.‹path›.in", (*part).most, risk.MaxIn},
-		{"risk", "rules[].when.args.‹path›.matches", (*part).most, risk.MaxPatternBytes},
-		{"risk", "set_mode_by_score", (*part).most, risk.MaxThresholds},
-		{"tests", "tests", (*part).most, config.MaxPolicyTests},
+		{"pgfsm", "servers", policy.MaxServers},
+		{"pgfsm", "planner.routes", policy.MaxRoutes},
+		{"pgfsm", "grants", policy.MaxGrants},
+		{"pgfsm", "input.max_bytes", policy.MaxInputBytes},
+		{"pgfsm", "planner.llm.max_tokens", policy.MaxTokens},
+		{"pgfsm", "limits.plan_bytes", policy.MaxPlanBytes},
+		{"pgfsm", "limits.arguments_bytes", policy.MaxArgumentsBytes},
+		{"pgfsm", "limits.json_depth", policy.MaxJSONDepth},
+		{"pgfsm", "limits.result_bytes", policy.MaxResultBytes},
+		{"pgfsm", "limits.run_timeout", hour(policy.MaxRunTimeout)},
+		{"pgfsm", "servers.‹server›.timeout", hour(policy.MaxRunTimeout)},
+		{"grant", "tools.‹server›.‹tool›.calls", policy.MaxGrantCalls},
+		{"grant", "tools.‹server›.‹tool›.args", policy.MaxGrantArgs},
+		{"policy", "policies", rules.MaxPolicies},
+		{"policy", "policies[].id", rules.MaxID},
+		{"policy", "policies[].match.tool", glob.MaxPattern},
+		{"policy", "policies[].when", condition.MaxSource},
+		{"policy", "policies[].reason", rules.MaxReason},
+		{"policy", "policies[].approvers", rules.MaxApprovers},
+		{"policy", "policies[].quorum", rules.MaxQuorum},
+		{"policy", "policies[].expires", hour(rules.MaxExpires)},
+		{"policy", "policies[].fresh", hour(rules.MaxFresh)},
+		{"risk", "modes", risk.MaxModes},
+		{"risk", "vars", risk.MaxVars},
+		{"risk", "rules", risk.MaxRules},
+		{"risk", "rules[].id", risk.MaxNameBytes},
+		{"risk", "rules[].reason", risk.MaxReasonBytes},
+		{"risk", "rules[].when.args", risk.MaxPredicates},
+		{"risk", "rules[].when.args.‹path›.in", risk.MaxIn},
+		{"risk", "rules[].when.args.‹path›.matches", risk.MaxPatternBytes},
+		{"risk", "set_mode_by_score", risk.MaxThresholds},
+		{"tests", "tests", config.MaxPolicyTests},
 	} {
 		p := all[c.schema][c.key]
 		if p == nil {
 			t.Errorf("%s has no %s", c.schema, c.key)
-		} else if got := c.got(p); fmt.Sprint(got) != fmt.Sprint(c.want) {
+		} else if got := p.most(); fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("%s: %s is at most %v, want %v", c.schema, c.key, got, c.want)
 		}
 	}

@@ -50,11 +50,10 @@ func openFile(name string, text []byte, most size) (*file, []byte) {
 	}
 
 	at := place{1, 1}
-	for rest := text; len(rest) > 0; {
-		r, size := utf8.DecodeRune(rest)
+	for i, r := range string(text) {
 		switch {
-		case r == utf8.RuneError && size == 1:
-			f.faultAt(at, "", "save the file as UTF-8", "byte 0x%02X is not UTF-8", rest[0])
+		case r == utf8.RuneError && !bytes.HasPrefix(text[i:], []byte("\uFFFD")):
+			f.faultAt(at, "", "save the file as UTF-8", "byte 0x%02X is not UTF-8", text[i])
 			return f, nil
 		case r == '\n':
 			at = place{at.line + 1, 0}
@@ -64,7 +63,6 @@ func openFile(name string, text []byte, most size) (*file, []byte) {
 			return f, nil
 		}
 		at.col++
-		rest = rest[size:]
 	}
 	return f, text
 }
