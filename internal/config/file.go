@@ -18,6 +18,8 @@ type file struct {
 	hidden  []span
 	refused map[place]bool // places with faults of the reader, which get no further faults
 	faults  Errors
+
+	literals []string // warnings of secrets that are no references
 }
 
 // span is hidden text: from one place up to another, exclusive; a zero end is the end of the file.

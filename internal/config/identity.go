@@ -73,8 +73,7 @@ func (c *configFile) checkIssuer(p path, issuer *Issuer) {
 func (l *loader) identity() {
 	l.out.Identity = l.Identity.Identity
 	rules := &policy.IdentityRules{Same: l.Identity.Same}
-	for i, issuer := range l.Identity.Issuers {
-		l.literal(l.file, path{"identity", "issuers"}.item(i).to("login", "console_secret"), "console_secret", "${env:NAME}")
+	for _, issuer := range l.Identity.Issuers {
 		rules.Claims = append(rules.Claims, issuer.Claims.names()...)
 	}
 	slices.Sort(rules.Claims)

@@ -131,14 +131,6 @@ func (l *loader) warn(f *file, at place, format string, args ...any) {
 	l.out.Warnings = append(l.out.Warnings, fmt.Sprintf("%s:%d:%d: ", f.name, at.line, at.col)+fmt.Sprintf(format, args...))
 }
 
-// literal notes a secret that is no reference. reference is an example of one.
-func (l *loader) literal(f *file, secret path, what, reference string) {
-	if n := f.get(secret); n != nil && isLiteral(n.text) {
-		l.out.Literals = append(l.out.Literals, fmt.Sprintf("%s:%d:%d: %s is a literal in the file; a secret should be a reference, like %s",
-			f.name, n.at.line, n.at.col, what, reference))
-	}
-}
-
 // settle copies the configuration's own settings.
 func (l *loader) settle(over Overrides) {
 	c := &l.out.Content
@@ -174,15 +166,7 @@ func (l *loader) settle(over Overrides) {
 			l.out.Checkpoints.Dir = l.resolve(c.Dir)
 		}
 	}
-	l.out.Hooks = l.Approvals.Hooks
-	for i := range l.Approvals.Hooks {
-		l.literal(l.file, path{"approvals", "hooks"}.item(i).to("secret"), "the secret of a web hook", "${env:NAME}")
-	}
-	if l.out.OTLP = l.Telemetry.OTLP; l.out.OTLP != nil {
-		for _, h := range l.out.OTLP.Headers {
-			l.literal(l.file, path{"telemetry", "otlp", "headers", h.Name}, "the value of header "+h.Name, "${env:NAME}")
-		}
-	}
+	l.out.Hooks, l.out.OTLP, l.out.Literals = l.Approvals.Hooks, l.Telemetry.OTLP, l.literals
 	l.serve()
 	l.identity()
 }

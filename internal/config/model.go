@@ -51,7 +51,6 @@ func (l *loader) planner(over Overrides) {
 		return
 	}
 	model, key := l.Planner.LLM, path{"planner", "llm", "api_key"}
-	l.literal(l.file, key, "the value of api_key", "${env:"+varAPIKey+"}")
 	if c.Mode == policy.PlannerRouter {
 		return
 	}

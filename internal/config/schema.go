@@ -2,6 +2,8 @@ package config
 
 import (
 	"embed"
+	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -297,11 +299,19 @@ func (s *fileSchema) keys() (names []string) {
 	return names
 }
 
+// secretName finds the names that people give to variables with secrets in them.
+var secretName = regexp.MustCompile(`(?i)token|secret|passw|passphrase|credential|api_?key|private`)
+
 // complete goes through a value: it checks texts, hides secrets, and fills in defaults.
 func (j *judge) complete(n *node, s *fileSchema, p path, secret bool) {
 	secret = secret || s.str("writeOnly") == "true"
 	if secret && n.kind != isMap && n.kind != isList || strings.Contains(n.text, "://") && strings.Contains(n.text, "@") {
 		j.file.hide(n) // a secret, or a URL that may hold a password
+	}
+	plainVariable := len(p) > 1 && p[len(p)-2] == "env" && !secretName.MatchString(p[len(p)-1])
+	if secret && n.kind == isText && isLiteral(n.text) && !plainVariable && s.str("format") != "ledger" {
+		j.file.literals = append(j.file.literals, fmt.Sprintf("%s:%d:%d: %s is a literal in the file; a secret should be a reference, like ${env:NAME} or ${file:PATH}",
+			j.file.name, n.at.line, n.at.col, p))
 	}
 	switch {
 	case j.reported[p.String()]:

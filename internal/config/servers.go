@@ -4,7 +4,6 @@ import (
 	"crypto"
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 
 	"pgfsm/policy"
@@ -44,6 +43,7 @@ func (l *loader) servers() {
 		return
 	}
 	l.refuse(c.err())
+	l.out.Literals = append(l.out.Literals, c.literals...)
 	var others []string
 	for i := range c.servers {
 		if m := &c.servers[i]; l.Servers.index(m.key) < 0 && !m.disabled() {
@@ -81,13 +81,9 @@ func (l *loader) server(name string, s *serverSettings, from origin) {
 	}
 	for _, h := range up.Headers {
 		to.Headers = append(to.Headers, h.Name)
-		l.literal(from.file, from.path.to("headers", h.Name), "the value of header "+h.Name, "${env:NAME}")
 	}
 	for _, e := range up.Env {
 		to.Env = append(to.Env, e.Name)
-		if secretName.MatchString(e.Name) {
-			l.literal(from.file, from.path.to("env", e.Name), "the value of "+e.Name, "${env:"+e.Name+"}")
-		}
 	}
 	if c := s.Auth.ClientCredentials; c != nil {
 		up.Auth = c
@@ -95,8 +91,6 @@ func (l *loader) server(name string, s *serverSettings, from origin) {
 		if !from.file.writes(at.to("resource")) {
 			c.Resource = up.URL
 		}
-		l.literal(from.file, at.to("client_secret"), "client_secret", "${env:NAME}")
-		l.literal(from.file, at.to("private_key"), "private_key", "${file:PATH}")
 		l.warnQuery(from.file, at.to("token_url"), c.TokenURL)
 		to.ClientCredentials = &c.ClientCredentials
 	}
@@ -117,6 +111,3 @@ func (l *loader) warnQuery(f *file, at path, text string) {
 		l.warn(f, f.find(at).value.at, "the query of this URL is no secret: traces hold it")
 	}
 }
-
-// secretName finds the names that people give to variables with secrets in them.
-var secretName = regexp.MustCompile(`(?i)token|secret|passw|passphrase|credential|api_?key|private`)

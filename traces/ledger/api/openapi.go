@@ -4,8 +4,8 @@ import (
 	_ "embed"
 	"sync"
 
-	"github.com/go-json-experiment/json/jsontext"
-	"github.com/goccy/go-yaml"
+	"github.com/go-json-experiment/json"
+	"go.yaml.in/yaml/v3"
 )
 
 // Description is the OpenAPI document of the service, as YAML.
@@ -15,15 +15,11 @@ var Description []byte
 
 // asJSON is the same document as JSON.
 var asJSON = sync.OnceValues(func() ([]byte, error) {
-	doc, err := yaml.YAMLToJSON(Description)
-	if err != nil {
+	var doc any
+	if err := yaml.Unmarshal(Description, &doc); err != nil {
 		return nil, err
 	}
-	text := jsontext.Value(doc)
-	if err := text.Compact(); err != nil {
-		return nil, err
-	}
-	return text, nil
+	return json.Marshal(doc, json.Deterministic(true))
 })
 
 func (h *Handler) openapiYAML(*call) (answer, error) {
