@@ -50,12 +50,9 @@ func parse(raw []byte, lim Limits) (doc any, dialect string, err error) {
 		return nil, "", &RefusedError{CodeTooLarge, "",
 			fmt.Sprintf("the schema has %d bytes, at most %d are allowed", len(raw), lim.Bytes)}
 	}
-	if err := canonical.CheckDepth(raw, max(1, lim.Depth)); err != nil {
-		return nil, "", &RefusedError{CodeTooDeep, "", visible(err.Error(), maxMessage)}
-	}
 	doc, err = decode(raw, lim.Depth, lim)
 	switch {
-	case errors.Is(err, errTooDeep):
+	case errors.Is(err, canonical.ErrTooDeep):
 		return nil, "", &RefusedError{CodeTooDeep, "", visible(err.Error(), maxMessage)}
 	case errors.Is(err, errNumber):
 		return nil, "", &RefusedError{CodeNumberTooLarge, "", visible(err.Error(), maxMessage)}

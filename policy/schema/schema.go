@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"pgfsm/internal/canonical"
 )
 
 // A Schema judges documents. It is made by [Compile], immutable, and safe for concurrent use. The zero Schema refuses
@@ -156,7 +158,7 @@ func (s *Schema) Judge(doc []byte) (err error) {
 func unreadable(err error) *InvalidError {
 	code := CodeDocumentNotStrict
 	switch {
-	case errors.Is(err, errTooDeep):
+	case errors.Is(err, canonical.ErrTooDeep):
 		code = CodeDocumentTooDeep
 	case errors.Is(err, errNumber):
 		code = CodeDocumentNumber
