@@ -19,25 +19,7 @@ func Members(doc []byte, visit func(name string, value jsontext.Value) error, op
 		}
 		return errors.New("it is not a JSON object")
 	}
-	if _, err := dec.ReadToken(); err != nil {
-		return err
-	}
-	for dec.PeekKind() != '}' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return err
-		}
-		text := name.String()
-		value, err := dec.ReadValue()
-		if err != nil {
-			return err
-		}
-		end := dec.InputOffset()
-		if err := visit(text, doc[end-int64(len(value)):end:end]); err != nil {
-			return err
-		}
-	}
-	if _, err := dec.ReadToken(); err != nil {
+	if err := walk(dec, doc, func(p Piece) error { return visit(p.Name, p.Value) }); err != nil {
 		return err
 	}
 	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
@@ -47,6 +29,30 @@ func Members(doc []byte, visit func(name string, value jsontext.Value) error, op
 		return err
 	}
 	return nil
+}
+
+// walk reads the object that comes next, and calls visit for each member.
+func walk(dec *jsontext.Decoder, doc []byte, visit func(Piece) error) error {
+	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
+		return errors.Join(err, errors.New("it is not a JSON object"))
+	}
+	for dec.PeekKind() != '}' {
+		name, start, err := nextValue(dec, doc)
+		if err != nil {
+			return err
+		}
+		var p Piece
+		if p.Value, p.At, err = nextValue(dec, doc); err != nil {
+			return err
+		}
+		p.Name, _ = Text(name) // broken UTF-8 stays, if the options allow it
+		p.Whole = doc[start : p.At+len(p.Value) : p.At+len(p.Value)]
+		if err := visit(p); err != nil {
+			return err
+		}
+	}
+	_, err := dec.ReadToken()
+	return err
 }
 
 // CheckObject says why [Members] does not read doc.
@@ -94,24 +100,10 @@ type Piece struct {
 // UTF-8 may be broken, because results of servers pass unchanged. It reports false if doc is not such an object; the members before the
 // fault were visited.
 func Each(doc []byte, visit func(Piece)) bool {
-	dec := lenient(doc)
-	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
-		return false
-	}
-	for dec.PeekKind() != '}' {
-		name, start, err := nextValue(dec, doc)
-		if err != nil {
-			return false
-		}
-		var p Piece
-		if p.Value, p.At, err = nextValue(dec, doc); err != nil {
-			return false
-		}
-		p.Name, _ = Text(name) // broken UTF-8 stays
-		p.Whole = doc[start : p.At+len(p.Value) : p.At+len(p.Value)]
+	return walk(lenient(doc), doc, func(p Piece) error {
 		visit(p)
-	}
-	return true
+		return nil
+	}) == nil
 }
 
 // Items calls visit for each element of the array in doc, as [Each] does for members.

@@ -23,36 +23,25 @@ func Set(doc []byte, name string, value []byte) (jsontext.Value, error) {
 	if len(doc) == 0 {
 		doc = []byte("{}")
 	}
-	out := append(make([]byte, 0, len(doc)+len(name)+len(value)+4), '{')
-	put := func(name string, value []byte) {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = AppendQuote(out, name)
-		out = append(append(out, ':'), value...)
-	}
+	first, rest := Object(nil), Object(make([]byte, 0, len(doc)+len(name)+len(value)+4))
 	found := false
-	var rest []func()
 	err := Members(doc, func(n string, v jsontext.Value) error {
 		if n == name {
 			found, v = true, value
-			if value == nil {
-				return nil
-			}
 		}
-		rest = append(rest, func() { put(n, v) })
+		if v != nil {
+			rest.Add(n, v)
+		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	if !found && value != nil {
-		put(name, value)
+		first.Add(name, value)
 	}
-	for _, p := range rest {
-		p()
-	}
-	return append(out, '}'), nil
+	first.Append(rest)
+	return first.Done(), nil
 }
 
 // envelope is how many bytes a response has beside its id and its result.
@@ -60,21 +49,19 @@ const envelope = len(`{"jsonrpc":"2.0","id":null,"result":}`)
 
 // Response appends the response to a request. The result's bytes stay as they are.
 func Response(b []byte, id jsontext.Value, result []byte) []byte {
-	b = slices.Grow(b, envelope+len(id)+len(result))
-	b = append(b, `{"jsonrpc":"2.0","id":`...)
-	b = append(b, orNull(id)...)
-	b = append(b, `,"result":`...)
-	b = append(b, result...)
-	return append(b, '}')
+	return reply(b, id, "result", result)
 }
 
 // Failure appends the response to a request that failed.
-func Failure(b []byte, id jsontext.Value, failed []byte) []byte {
-	b = slices.Grow(b, envelope+len(id)+len(failed))
-	b = append(b, `{"jsonrpc":"2.0","id":`...)
-	b = append(b, orNull(id)...)
-	b = append(b, `,"error":`...)
-	b = append(b, failed...)
+func Failure(b []byte, id jsontext.Value, failed []byte) []byte { return reply(b, id, "error", failed) }
+
+func reply(b []byte, id jsontext.Value, member string, value []byte) []byte {
+	if id == nil {
+		id = jsontext.Value("null")
+	}
+	b = slices.Grow(b, envelope+len(id)+len(value))
+	b = append(append(b, `{"jsonrpc":"2.0","id":`...), id...)
+	b = append(append(b, `,"`+member+`":`...), value...)
 	return append(b, '}')
 }
 
@@ -101,13 +88,6 @@ func Call(b []byte, id jsontext.Value, method string, params []byte) []byte {
 		b = append(append(b, `,"params":`...), params...)
 	}
 	return append(b, '}')
-}
-
-func orNull(id jsontext.Value) []byte {
-	if id == nil {
-		return []byte("null")
-	}
-	return id
 }
 
 // An Edit replaces a value of a document.
