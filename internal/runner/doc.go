@@ -28,7 +28,7 @@
 // # The service
 //
 // A [Service] (service.go) is what pgfsm serve and pgfsm approvals serve run: the gateway for agents, the approvals API for people, a
-// worker and the sender of web hooks, over one Runner. Middleware wraps the handlers of both listeners.
+// worker and the sender of web hooks, over one Runner.
 //
 // # Who owns what
 //

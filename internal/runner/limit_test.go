@@ -7,8 +7,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -133,46 +131,26 @@ func fetch(tool, id string) string {
 	return message("tools/call", `"name":"`+kb+`__`+tool+`","arguments":{"policy_id":"`+id+`"},`)
 }
 
-// TestLimitsOfManyCallers: of 10,000 calls of 100 callers that arrive together, each caller makes its own, and nobody more. What is refused
-// is not recorded.
-func TestLimitsOfManyCallers(t *testing.T) {
-	const callers, each, burst = 100, 100, 5
-	s := newLimitedStage(t, nil, &config.Rate{Identity: rare(burst)}, nil)
-	var passed [callers]atomic.Int64
-	var refused atomic.Int64
-	begun := time.Now()
-	slots := make(chan struct{}, 64) // connections
-	var all sync.WaitGroup
-	for range each {
-		for i := range callers {
-			slots <- struct{}{}
-			all.Go(func() {
-				defer func() { <-slots }()
-				switch status, text := s.as(fmt.Sprintf("user-%d", i), "fetch_policy_entry", call); {
-				case status == http.StatusOK && strings.Contains(text, `"structuredContent"`):
-					passed[i].Add(1)
-				case status == http.StatusTooManyRequests && strings.Contains(text, `"code":"rate_limited"`):
-					refused.Add(1)
-				default:
-					t.Errorf("status %d: %s", status, text)
-				}
-			})
+// TestLimitsOfACaller: a call beyond the limit of its caller is refused with 429 before it is read, and is not recorded. Package ratelimit
+// shows what many callers get.
+func TestLimitsOfACaller(t *testing.T) {
+	s := newLimitedStage(t, nil, &config.Rate{Identity: rare(2)}, nil)
+	for _, user := range []string{"ann", "bob"} {
+		for i := range 3 {
+			status, text := s.as(user, "fetch_policy_entry", call)
+			if passed := status == http.StatusOK && strings.Contains(text, `"structuredContent"`); passed != (i < 2) {
+				t.Errorf("call %d of %s: status %d: %s", i, user, status, text)
+			}
+			if i == 2 && (status != http.StatusTooManyRequests || !strings.Contains(text, `"code":"rate_limited"`)) {
+				t.Errorf("the call beyond the limit of %s: status %d: %s, want 429 and rate_limited", user, status, text)
+			}
 		}
 	}
-	all.Wait()
-	most := int64(burst + time.Since(begun)/time.Minute + 1)
-	total := int64(0)
-	for i := range passed {
-		n := passed[i].Load()
-		if total += n; n > most || n < burst {
-			t.Errorf("caller %d made %d calls, want %d to %d", i, n, burst, most)
-		}
+	if s.calls() != 4 || s.runsOf(t) != 4 {
+		t.Errorf("the servers got %d calls and the ledger has %d runs, want 4", s.calls(), s.runsOf(t))
 	}
-	if total+refused.Load() != callers*each || int(total) != s.calls() || int(total) != s.runsOf(t) {
-		t.Errorf("%d calls and %d refusals of %d; the servers got %d and the ledger has %d", total, refused.Load(), callers*each, s.calls(), s.runsOf(t))
-	}
-	if got := s.counted(t, `pgfsm_limited_total{by="identity"}`); got != fmt.Sprint(refused.Load()) {
-		t.Errorf("%s refusals are counted, want %d", got, refused.Load())
+	if got := s.counted(t, `pgfsm_limited_total{by="identity"}`); got != "2" {
+		t.Errorf("%s refusals are counted, want 2", got)
 	}
 }
 

@@ -35,12 +35,11 @@ type ServiceOptions struct {
 	Stdio *Stdio       // for one agent
 	Admin net.Listener // for people who decide: the console and the API, and for health checks
 
-	PublicURL  string            // scheme and host at which agents reach MCP; may be empty
-	AdminURL   string            // scheme and host at which people reach Admin; may be empty
-	Middleware []web.Middleware  // wraps the handlers of both listeners; the first one sees a request first
-	Agents     web.Authenticator // verifies the callers of MCP; nil: by the ledger's tokens of the role agent, and by identity providers
-	People     web.Authenticator // verifies the callers of Admin; nil: by the ledger's tokens, and by identity providers
-	Reload     Reload            // reads the configuration again; nil: it cannot be reloaded
+	PublicURL string            // scheme and host at which agents reach MCP; may be empty
+	AdminURL  string            // scheme and host at which people reach Admin; may be empty
+	Agents    web.Authenticator // verifies the callers of MCP; nil: by the ledger's tokens of the role agent, and by identity providers
+	People    web.Authenticator // verifies the callers of Admin; nil: by the ledger's tokens, and by identity providers
+	Reload    Reload            // reads the configuration again; nil: it cannot be reloaded
 
 	Hooks       []hooks.Hook
 	Store       hooks.Store        // of the runner's ledger, for Hooks
@@ -122,7 +121,7 @@ func (s *Service) newGateway() error {
 	}
 	o := gateway.Options{
 		Config: of, Tasks: parts.Ledger != nil, Mask: first.Secrets.Bytes, Limits: gateway.Limits{Sessions: first.Serve.Sessions},
-		Info: s.options.Info, Log: s.runner.log, Middleware: s.options.Middleware,
+		Info: s.options.Info, Log: s.runner.log,
 	}
 	o.Limit = s.runner.limitRequest // also without limits: a reload may bring some
 	if parts.Tracer != nil {
@@ -309,7 +308,7 @@ func (s *Service) Run(ctx context.Context) error {
 		}
 		all.Go(func() {
 			defer stop()
-			errs[2] = api.Serve(ctx, o.Admin, s.admin, o.Middleware...)
+			errs[2] = api.Serve(ctx, o.Admin, s.admin)
 		})
 	}
 	all.Wait()

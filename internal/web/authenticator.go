@@ -62,6 +62,3 @@ func BearerToken(r *http.Request) (token string, ok bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	return strings.TrimLeft(token, " "), strings.EqualFold(scheme, "Bearer")
 }
-
-// Middleware wraps a handler.
-type Middleware = func(http.Handler) http.Handler

@@ -3,7 +3,6 @@ package web_test
 import (
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"pgfsm/internal/web"
@@ -31,23 +30,5 @@ func TestBearerToken(t *testing.T) {
 				t.Errorf("%q, %v, want %q, %v", token, ok, tt.token, tt.ok)
 			}
 		})
-	}
-}
-
-// TestMiddleware: the first one sees a request first, and each sees every response.
-func TestMiddleware(t *testing.T) {
-	adds := func(name string) web.Middleware {
-		return func(next http.Handler) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Add("X-Passed", name)
-				next.ServeHTTP(w, r)
-			})
-		}
-	}
-	h := web.Handler(http.NotFoundHandler(), adds("first"), adds("second"))
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
-	if got := strings.Join(w.Header()["X-Passed"], " "); got != "first second" || w.Code != http.StatusNotFound {
-		t.Errorf("%d, %q", w.Code, got)
 	}
 }

@@ -3,18 +3,17 @@ package web
 import (
 	"io"
 	"net/http"
-	"slices"
 	"time"
 )
 
-// Handler is next with the rules that hold for every request of a listener. The first middleware sees a request first:
+// Handler wraps next for a listener:
 //
 //   - A request that came in chunks closes its connection: a Content-Length may have stood beside the chunks, and a proxy in
 //     front may see another end of the request.
 //   - Once the handler answers, nobody waits for the rest of the request's body. net/http would read it first, for as long as
 //     the client takes to send it, and the connection would count as busy meanwhile.
-func Handler(next http.Handler, wrap ...Middleware) http.Handler {
-	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.TransferEncoding) > 0 {
 			w.Header().Set("Connection", "close")
 		}
@@ -24,10 +23,6 @@ func Handler(next http.Handler, wrap ...Middleware) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-	for _, middleware := range slices.Backward(wrap) {
-		h = middleware(h)
-	}
-	return h
 }
 
 // A body notes whether it was read to its end. After the end net/http waits for the next request, and the read deadline is that request's.

@@ -62,8 +62,6 @@ type Options struct {
 	// Begin is told of each request before it is answered, with the traceparent and the tracestate that the client sent, and returns the context of the
 	// request. It must not block. Nil: nobody asks.
 	Begin func(ctx context.Context, traceparent, tracestate string) context.Context
-
-	Middleware []web.Middleware // wraps the handler of [Gateway.Serve]; the first one sees a request first
 }
 
 // The client's side of a gateway.
@@ -142,7 +140,6 @@ func New(o Options) (*Gateway, error) {
 		RefusedScope: o.RefusedScope,
 		Limit:        o.Limit,
 		Status:       o.Status,
-		Middleware:   o.Middleware,
 	}, g.table, g)
 	return g, nil
 }

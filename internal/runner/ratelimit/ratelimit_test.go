@@ -502,30 +502,3 @@ func TestCallersAreForgotten(t *testing.T) {
 	}
 	slow.End()
 }
-
-// BenchmarkCall is what a call costs: its request, and the call itself.
-func BenchmarkCall(b *testing.B) {
-	limit := config.RateLimit{PerMinute: 1_000_000, Burst: 1_000_000, AtOnce: 100}
-	for _, bb := range []struct {
-		name   string
-		limits *config.Rate
-	}{
-		{"none", nil},
-		{"identity", &config.Rate{Identity: limit}},
-		{"all", &config.Rate{
-			Identity: limit, Servers: []config.ServerRate{{Server: "crm", RateLimit: limit}},
-			Tools: []config.ToolRate{{Server: "crm", Tool: "read", RateLimit: limit}},
-		}},
-	} {
-		b.Run(bb.name, func(b *testing.B) {
-			l := ratelimit.New(bb.limits, time.Now)
-			from := named("https://login.example.com/realms/example#7d4d1c0e-8a55-4f0e-9a7c-0123456789ab")
-			b.ReportAllocs()
-			for b.Loop() {
-				l.Request(from, nil)
-				c, _ := l.Call(from, nil, "crm", "read")
-				c.End()
-			}
-		})
-	}
-}

@@ -53,8 +53,6 @@ type Options struct {
 	Limit func(client session.Identity, says *policy.Identity) (seconds int, why string)
 	// Status returns the state of a run of the client as JSON; nil if the client has no such run. Without it there is no GET /status/{run}.
 	Status func(ctx context.Context, client session.Identity, run string) ([]byte, error)
-	// Middleware wraps the handler of [Front.Serve]. The first one sees a request first.
-	Middleware []web.Middleware
 }
 
 // A Front is an HTTP handler, and serves standard input and output.

@@ -51,7 +51,7 @@ func (f *Front) Drain(ctx context.Context) error {
 func (f *Front) Serve(ctx context.Context, on net.Listener, drain func(context.Context) error) error {
 	server := &http.Server{
 		// Streams live long, so the server has no ReadTimeout and no WriteTimeout: each read and each write has its own deadline.
-		Handler: web.Handler(f, f.options.Middleware...), ReadHeaderTimeout: f.timeouts.header, IdleTimeout: f.timeouts.idle,
+		Handler: web.Handler(f), ReadHeaderTimeout: f.timeouts.header, IdleTimeout: f.timeouts.idle,
 		MaxHeaderBytes: web.MaxHeaderBytes(maxHeaderBytes), DisableGeneralOptionsHandler: true,
 		ErrorLog: log.New(io.Discard, "", 0), // it would log what clients send
 	}

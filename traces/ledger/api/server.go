@@ -31,13 +31,13 @@ var serverLimits = limits{
 }
 
 // Serve serves until ctx is done, and then finishes the requests in progress. It closes the listener.
-func Serve(ctx context.Context, on net.Listener, h http.Handler, wrap ...web.Middleware) error {
-	return serve(ctx, on, h, serverLimits, wrap...)
+func Serve(ctx context.Context, on net.Listener, h http.Handler) error {
+	return serve(ctx, on, h, serverLimits)
 }
 
-func serve(ctx context.Context, on net.Listener, h http.Handler, l limits, wrap ...web.Middleware) error {
+func serve(ctx context.Context, on net.Listener, h http.Handler, l limits) error {
 	server := &http.Server{
-		Handler: web.Handler(h, wrap...), ReadHeaderTimeout: l.header, ReadTimeout: l.read, WriteTimeout: l.write, IdleTimeout: l.idle,
+		Handler: web.Handler(h), ReadHeaderTimeout: l.header, ReadTimeout: l.read, WriteTimeout: l.write, IdleTimeout: l.idle,
 		MaxHeaderBytes: web.MaxHeaderBytes(l.headerBytes), DisableGeneralOptionsHandler: true,
 		ErrorLog: log.New(io.Discard, "", 0), // it would repeat what strangers send
 	}
