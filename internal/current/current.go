@@ -52,9 +52,6 @@ func (h *Held[T]) acquire() bool {
 	}
 }
 
-// Retain counts one more user of a value that the caller uses.
-func (h *Held[T]) Retain() { h.users.Add(1) }
-
 // Release ends a use.
 func (h *Held[T]) Release() {
 	if h.users.Add(-1) == 0 {

@@ -18,8 +18,7 @@ func closed(c <-chan struct{}) bool {
 
 func TestReplace(t *testing.T) {
 	v := current.New("old")
-	first := v.Acquire()
-	first.Retain()
+	first, another := v.Acquire(), v.Acquire()
 	former, idle := v.Replace("new")
 	if former != "old" || first.Value != "old" || v.Load() != "new" {
 		t.Errorf("former %q, used %q, current %q", former, first.Value, v.Load())
@@ -28,7 +27,7 @@ func TestReplace(t *testing.T) {
 	if second.Value != "new" {
 		t.Errorf("a later user has %q", second.Value)
 	}
-	first.Release()
+	another.Release()
 	if closed(idle) {
 		t.Error("the former value is idle, and has a user")
 	}

@@ -74,6 +74,7 @@ func (t *linkTable) get(ctx context.Context, key linkKey, connect func(context.C
 	if err != nil {
 		return nil, err
 	}
+
 	select {
 	case <-s.ready:
 	case <-ctx.Done():
@@ -94,6 +95,7 @@ func (t *linkTable) use(key linkKey, connect func(context.Context) (*link, error
 	if t.closed {
 		return nil, errLinksClosed
 	}
+
 	s := t.slots[key]
 	if s != nil && s.settled() && !s.reusable() {
 		if s.uses > 0 && s.err == nil {
@@ -103,6 +105,7 @@ func (t *linkTable) use(key linkKey, connect func(context.Context) (*link, error
 		}
 		s = nil
 	}
+
 	if s == nil {
 		s = &linkSlot{table: t, key: key, ready: make(chan struct{})}
 		t.slots[key] = s
@@ -118,6 +121,7 @@ func (t *linkTable) connect(s *linkSlot, connect func(context.Context) (*link, e
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer close(s.ready)
+
 	if err == nil && t.slots[s.key] != s { // it was dropped meanwhile
 		go l.Close()
 		err = errLinksClosed

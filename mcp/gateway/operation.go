@@ -56,6 +56,7 @@ func (g *Gateway) begin(ctx context.Context, q *request) context.Context {
 		}
 		return g.options.Begin(ctx, parent, strings.Join(q.HTTP.Values(metaTraceState), ","))
 	}
+
 	state, _ := wire.Text(wire.Member(meta, metaTraceState))
 	return g.options.Begin(ctx, parent, state)
 }
@@ -66,6 +67,7 @@ func (q *request) observe(ctx context.Context, begun time.Time) {
 	if tell == nil || q.Response() || q.Notification() {
 		return
 	}
+
 	o := &q.observed
 	if m := methodOf(fromClient, q.Method); m != nil {
 		o.Method = m.name
@@ -73,6 +75,7 @@ func (q *request) observe(ctx context.Context, begun time.Time) {
 	if o.ID = string(q.ID); q.ID.Kind() == '"' {
 		o.ID, _ = wire.Text(q.ID) // package wire reads ids strictly
 	}
+
 	o.Begun, o.Took, o.Protocol, o.Stdio = begun, time.Since(begun), q.Protocol, q.HTTP == nil
 	tell(ctx, *o)
 }

@@ -69,6 +69,7 @@ func bindings(tool []byte) (all []binding) {
 			search(property.Value, sub)
 		})
 	}
+
 	search(wire.Find(tool, "inputSchema"), nil)
 	if wrong {
 		return nil
@@ -126,17 +127,20 @@ func ParamHeader(tool, arguments []byte) map[string]string {
 // checkParamHeaders compares the client's headers with the arguments. If the server's tools are unknown, Calls rejects the call.
 func (c *ToolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 	listing, err := c.listing(ctx)
+
 	if err != nil && c.link != nil && c.link.Retired() { // the server has lost the session: Calls would ask it over the next one
 		listing, err = c.listing(ctx)
 	}
 	if err != nil {
 		return nil
 	}
+
 	tools := c.request.config().Calls.Tools(listing, c.request.Identity)
 	i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == c.Tool })
 	if i < 0 {
 		return nil // nothing is revealed of a hidden tool: Calls rejects the call
 	}
+
 	for _, b := range bindings(tools[i].Raw) { // as the client saw it: with the operator's schema, if there is one
 		name := paramPrefix + b.header
 		sent := c.request.Header.Values(name)

@@ -112,6 +112,7 @@ func (f *resultInfo) rewrite(result jsontext.Value, named []byte, cached bool, m
 	if named != nil && len(f.metas) == 0 {
 		front = append(front, append(append([]byte(`"_meta":{`), named...), '}'))
 	}
+
 	for i, m := range f.metas {
 		first := named
 		if i > 0 {
@@ -121,6 +122,7 @@ func (f *resultInfo) rewrite(result jsontext.Value, named []byte, cached bool, m
 			edits = append(edits, wire.Edit{At: m.At, Length: len(m.Value), With: meta})
 		}
 	}
+
 	edits = append(edits, more...)
 	slices.SortFunc(edits, func(a, b wire.Edit) int { return a.At - b.At })
 	return wire.Splice(result, front, edits)

@@ -23,6 +23,7 @@ func (g *Gateway) serveTask(ctx context.Context, q *request) []byte {
 	if err != nil || id == "" {
 		return q.refuse(wire.InvalidParams, `"taskId" is not a string`)
 	}
+
 	var result, failed jsontext.Value
 	switch q.Method {
 	case "tasks/cancel":
@@ -36,6 +37,7 @@ func (g *Gateway) serveTask(ctx context.Context, q *request) []byte {
 			result = deliverTask(result, id)
 		}
 	}
+
 	if failed != nil {
 		return q.fail(failed)
 	}

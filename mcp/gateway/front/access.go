@@ -25,6 +25,7 @@ func (f *settings) checkOrigin(r *http.Request) *refusal {
 	if !f.hosts[strings.ToLower(r.Host)] {
 		return refuse(http.StatusForbidden, refusedHost, "the Host header names another service; serve.hosts of the configuration adds a name")
 	}
+
 	if origin, sent := r.Header["Origin"]; sent && !f.sameOrigin(origin[0]) {
 		return refuse(http.StatusForbidden, refusedOrigin, "a web page of another origin sent the request")
 	}
@@ -77,9 +78,11 @@ func (x *exchange) identify(r *http.Request) (session.Identity, *policy.Identity
 	if x.settings.Clients != nil {
 		client, err = x.settings.Clients.Authenticate(r)
 	}
+
 	_, sent := r.Header["Authorization"]
 	var later *web.RetryError
 	var lacking *web.ScopeError
+
 	switch {
 	case errors.Is(err, web.ErrNoCredentials) && !sent && x.settings.Required:
 		return none, nil, unauthorized("the request has no token: send Authorization: Bearer and a token")
@@ -103,6 +106,7 @@ func (x *exchange) identify(r *http.Request) (session.Identity, *policy.Identity
 	case err != nil || client.Name == "" || client.Name == session.Anonymous || client.Token == "" && !policy.HasSubject(client.Name):
 		return none, nil, unauthorized("the token is not valid")
 	}
+
 	identity := session.Identity{Name: client.Name, Token: client.Token}
 	if i := client.Identity; i != nil {
 		identity.Client, identity.OnBehalfOf = i.Client, i.OnBehalfOf

@@ -139,6 +139,7 @@ func (c *connection) attach(s *session.Session) {
 	c.session.Store(s)
 	context.AfterFunc(s.Context, c.cancel)
 	context.AfterFunc(c.ctx, s.End)
+
 	go func() {
 		for {
 			select {

@@ -125,6 +125,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ctl:      *http.NewResponseController(w),
 		conn:     web.ConnOf(r.Context()),
 	}
+
 	defer func() { x.transferBody()() }()
 	serve, refused := x.route()
 	if refused == nil {
@@ -149,16 +150,19 @@ func (x *exchange) route() (serve func() *refusal, refused *refusal) {
 	if refused = x.settings.checkOrigin(x.r); refused != nil {
 		return nil, refused
 	}
+
 	path := x.r.URL.EscapedPath() // in one spelling only: a proxy may decide by the path
 	if endpoint, ok := strings.CutPrefix(path, pathMetadata); ok && x.settings.Metadata != nil {
 		return func() *refusal { return x.serveMetadata(endpoint) }, nil
 	}
+
 	if x.from, x.identity, refused = x.identify(x.r); refused != nil {
 		return nil, refused
 	}
 	if x.from.Name != session.Anonymous {
 		web.Authenticated(x.r.Context(), x.from.Name)
 	}
+
 	if x.r.Method != http.MethodDelete { // which only frees what the client holds
 		if refused = x.front.limit(x.from, x.identity); refused != nil {
 			return nil, refused
@@ -167,12 +171,14 @@ func (x *exchange) route() (serve func() *refusal, refused *refusal) {
 	if strings.HasPrefix(path, pathStatus) && x.front.options.Status != nil {
 		return x.serveStatus, nil
 	}
+
 	if rest, ok := strings.CutPrefix(path, pathServers); ok {
 		x.endpoint, _, _ = strings.Cut(rest, "/")
 		if path = rest[len(x.endpoint):]; !x.settings.servers[x.endpoint] {
 			path = ""
 		}
 	}
+
 	switch method := x.r.Method; {
 	case path == pathMCP && method == http.MethodPost:
 		return x.servePost, nil
@@ -207,6 +213,7 @@ func (x *exchange) serveStatus() *refusal {
 	if err := x.front.table.Requests.Enter(x.from); err != nil {
 		return refusalOf(err)
 	}
+
 	defer x.front.table.Requests.Leave(x.from)
 	switch doc, err := x.front.options.Status(x.r.Context(), x.from, strings.TrimPrefix(x.r.URL.EscapedPath(), pathStatus)); {
 	case err != nil:

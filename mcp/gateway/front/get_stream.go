@@ -16,6 +16,7 @@ func (x *exchange) serveGet() *refusal {
 	if refused != nil {
 		return refused
 	}
+
 	if x.front.table.Requests.Stopped() && s.Requests.Count() == 0 {
 		return refusalOf(session.ErrStopping)
 	}
@@ -38,6 +39,7 @@ func (x *exchange) serveGet() *refusal {
 	if !complete {
 		return eventsDropped()
 	}
+
 	g.log, g.stream = log, stream
 	g.reader = log.Attach(stream, true)
 	defer log.Detach(stream, g.reader)
@@ -92,6 +94,7 @@ func (g *getStream) run(events []session.Event, last bool) {
 	if !g.sendEvents(events) || last {
 		return
 	}
+
 	ticker := time.NewTicker(g.exchange.front.timeouts.keepAlive)
 	defer ticker.Stop()
 	stopping := g.exchange.front.table.Requests.Stopping()

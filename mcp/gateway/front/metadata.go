@@ -69,6 +69,7 @@ func (x *exchange) serveMetadata(path string) *refusal {
 	case x.r.Method != http.MethodGet && x.r.Method != http.MethodHead:
 		return notAllowed("GET, HEAD")
 	}
+
 	var b wire.Object
 	b.Add("resource", wire.Quote(m.PublicURL+path))
 	b.Add("authorization_servers", wire.Texts(m.Issuers))
@@ -92,6 +93,7 @@ func (x *exchange) challenge(failure string) string {
 	if m == nil {
 		return "Bearer"
 	}
+
 	params := []string{`resource_metadata="` + m.PublicURL + pathMetadata + x.settings.endpointPath(x.r) + `"`}
 	if len(m.Scopes) > 0 {
 		params = append(params, `scope="`+strings.Join(m.Scopes, " ")+`"`)

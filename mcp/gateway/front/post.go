@@ -161,6 +161,7 @@ func (x *exchange) readBody() ([]byte, *refusal) {
 	if x.r.ContentLength > int64(limit) {
 		return nil, tooLarge(limit)
 	}
+
 	_ = x.ctl.SetReadDeadline(time.Now().Add(x.front.timeouts.body)) // net/http resets it after the body
 	body, err := readAll(x.r.Body, x.r.ContentLength, limit, func(size int) error { return x.reserveBody(session.MemoryOf(size)) })
 	if err == nil {
@@ -168,6 +169,7 @@ func (x *exchange) readBody() ([]byte, *refusal) {
 			err = x.reserveBody(values)
 		}
 	}
+
 	switch {
 	case errors.Is(err, errTooLarge):
 		return nil, tooLarge(limit)
@@ -198,6 +200,7 @@ func readAll(r io.Reader, size int64, limit int, reserve func(int) error) ([]byt
 		_, err := io.ReadFull(r, body)
 		return body, err
 	}
+
 	body, err := io.ReadAll(io.LimitReader(r, session.SmallBody+1))
 	if err == nil && len(body) > session.SmallBody {
 		if err = reserve(limit); err != nil {

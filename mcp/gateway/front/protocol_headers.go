@@ -93,6 +93,7 @@ func (x *exchange) applyRevision(q *session.Request) *refusal {
 			return checkStateless(h, &q.Message, &d)
 		}
 	}
+
 	if version != "" && !slices.Contains(session.StatefulRevisions, version) {
 		return unsupported(version)
 	}
@@ -104,6 +105,7 @@ func (x *exchange) applyRevision(q *session.Request) *refusal {
 		f.code = wire.InvalidRequest
 		return f
 	}
+
 	s, refused := x.sessionOf(id, version)
 	if refused != nil {
 		return refused
@@ -129,12 +131,14 @@ func checkStateless(h http.Header, m *wire.Message, d *declaration) *refusal {
 	if m.Request() && d.version != "" && d.version != version {
 		return mismatch("the header MCP-Protocol-Version and " + metaVersion + " of _meta differ")
 	}
+
 	if version != session.Stateless {
 		return unsupported(version)
 	}
 	if m.Request() && d.version == "" {
 		return invalidMessage(wire.InvalidParams, "_meta lacks "+metaVersion+", a string")
 	}
+
 	if refused := checkRepeatedMembers(h, m, d, true); refused != nil || !m.Request() {
 		return refused
 	}
@@ -158,6 +162,7 @@ func checkRepeatedMembers(h http.Header, m *wire.Message, d *declaration, requir
 	case len(values) > 0 && values[0] != m.Method:
 		return mismatch("the header Mcp-Method differs from the body")
 	}
+
 	values := h[headerName]
 	switch member := nameMember(m.Method); {
 	case member == "" || !m.Request(): // the header repeats nothing, so its value does not matter
@@ -167,6 +172,7 @@ func checkRepeatedMembers(h http.Header, m *wire.Message, d *declaration, requir
 	case len(values) == 0:
 		return nil
 	}
+
 	header, ok := DecodeHeader(values[0])
 	if name, err := wire.Text(d.name); !ok || err != nil || name != header {
 		return mismatch("the header Mcp-Name differs from the body")

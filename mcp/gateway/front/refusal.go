@@ -81,10 +81,12 @@ func (f *Front) limit(client session.Identity, says *policy.Identity) *refusal {
 	if f.options.Limit == nil {
 		return nil
 	}
+
 	seconds, why := f.options.Limit(client, says)
 	if seconds == 0 {
 		return nil
 	}
+
 	refused := refuse(http.StatusTooManyRequests, refusedLimited, fmt.Sprintf("too many requests: %s Send the next one in %d s.", why, seconds))
 	refused.retryAfter = seconds
 	var data wire.Object

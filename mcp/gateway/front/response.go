@@ -35,10 +35,12 @@ func (a *response) startTimer() {
 	if a.request.Method == methodInitialize {
 		return // its answer decides the header
 	}
+
 	delay := a.exchange.front.timeouts.keepAlive
 	if s := a.request.Session; s != nil && s.Protocol >= resumable {
 		delay = a.exchange.front.timeouts.firstEvent
 	}
+
 	a.timer = time.AfterFunc(delay, func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -78,6 +80,7 @@ func (a *response) begin() {
 	a.streams = true
 	a.exchange.setStreamHeader()
 	a.exchange.writeStatus(http.StatusOK)
+
 	s := a.request.Session
 	if s == nil {
 		return
@@ -142,6 +145,7 @@ func (a *response) finish(message []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.finished = true
+
 	q := a.request
 	if message == nil {
 		message = noAnswer(q.ID)
@@ -149,6 +153,7 @@ func (a *response) finish(message []byte) {
 	if q.Method == methodInitialize && q.Session != nil {
 		a.exchange.w.Header()[headerSession] = []string{q.Session.ID}
 	}
+
 	switch status := a.status(message); {
 	case a.streams:
 		a.sendEvent(message, true)

@@ -55,6 +55,7 @@ func (f *Front) Serve(ctx context.Context, on net.Listener, drain func(context.C
 		MaxHeaderBytes: web.MaxHeaderBytes(maxHeaderBytes), DisableGeneralOptionsHandler: true,
 		ErrorLog: log.New(io.Discard, "", 0), // it would log what clients send
 	}
+
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.timeouts.shutdown)
@@ -67,6 +68,7 @@ func (f *Front) Serve(ctx context.Context, on net.Listener, drain func(context.C
 		}
 		stopped <- err
 	})
+
 	err := server.Serve(web.Shed(server, on, f.table.Limits.Connections))
 	if stop() { // the server failed
 		return errors.Join(err, server.Close())

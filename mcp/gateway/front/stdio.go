@@ -20,6 +20,7 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, cli
 		return err
 	})
 	c.stateless = true
+
 	lines := make(chan inputLine)
 	go readLines(in, f.table.Limits.BodyBytes, lines, c.ctx.Done())
 	defer c.shutdown()
@@ -48,6 +49,7 @@ func (c *connection) shutdown() {
 	timer := time.NewTimer(c.front.timeouts.shutdown)
 	defer timer.Stop()
 	close(c.closing)
+
 	idle := make(chan struct{})
 	go func() {
 		defer close(idle)
@@ -58,6 +60,7 @@ func (c *connection) shutdown() {
 	case <-c.ctx.Done():
 	case <-timer.C:
 	}
+
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
@@ -141,6 +144,7 @@ func (c *connection) acceptLine(l inputLine) {
 			refused = c.accept(m, nil, nil, func() {})
 		}
 	}
+
 	if refused != nil && (m.ID != nil || fault != nil || l.tooLarge != nil) {
 		_ = c.Send(refused.body(m.ID)) // the connection remembers the error
 	}

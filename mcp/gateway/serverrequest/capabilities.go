@@ -55,12 +55,14 @@ func (c Capabilities) ForServer(sampling, elicitation, roots bool) jsontext.Valu
 		in.AddIf(c.SamplingTools, "tools", `{}`)
 		b.Add("sampling", in.Done())
 	}
+
 	if c.Elicitation && elicitation {
 		var in wire.Object
 		in.AddIf(c.Form, "form", `{}`)
 		in.AddIf(c.URL, "url", `{}`)
 		b.Add("elicitation", in.Done())
 	}
+
 	if c.Roots && roots {
 		var in wire.Object
 		in.AddIf(c.RootsChanged, "listChanged", `true`)

@@ -78,6 +78,7 @@ func (b *Budget) StartWrite(client Identity, size int, conn Connection) *Write {
 	w := &Write{budget: b, client: client, size: size, conn: conn}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	b.writes = append(b.writes, w)
 	b.add(client, size)
 	for slow := b.slowest(w); slow != nil; slow = b.slowest(w) {
@@ -93,6 +94,7 @@ func (b *Budget) slowest(w *Write) (found *Write) {
 	if !overOwn && b.taken <= b.all {
 		return nil
 	}
+
 	for _, other := range b.writes {
 		if other == w || overOwn && other.client != w.client {
 			continue
@@ -160,6 +162,7 @@ func (r *reservation) grow(size int) bool {
 	if missing <= 0 {
 		return true
 	}
+
 	missing = (missing + Small - 1) / Small * Small
 	if r.closed || !r.budget.Take(r.client, missing) {
 		return false

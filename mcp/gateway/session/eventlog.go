@@ -124,6 +124,7 @@ func (l *EventLog) append(on *Stream, name string, data []byte) Event {
 	l.bytes += len(data) + eventOverhead
 	on.next++
 	on.logged++
+
 	for len(l.events) > maxEvents || l.bytes > maxEventBytes && len(l.events) > 1 || !l.held.grow(l.bytes) {
 		l.dropOldest()
 	}
@@ -168,6 +169,7 @@ func (l *EventLog) Attach(on *Stream, replace bool) *Reader {
 		}
 		close(on.reader.Replaced)
 	}
+
 	on.reader = newReader()
 	on.reader.wake()
 	return on.reader

@@ -10,9 +10,8 @@ var ErrAnswered = errors.New("the request has been answered")
 
 // A RequestSender sends messages to a client during one request, and none after its answer.
 type RequestSender struct {
-	mu    sync.Mutex
-	out   Sender
-	ended bool
+	mu  sync.Mutex
+	out Sender // nil: nothing is sent
 }
 
 // NewRequestSender returns a sender that sends to out, which may be nil.
@@ -22,22 +21,15 @@ func NewRequestSender(out Sender) *RequestSender { return &RequestSender{out: ou
 func (s *RequestSender) Send(message []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended || s.out == nil {
+	if s.out == nil {
 		return ErrAnswered
 	}
 	return s.out.Send(message)
-}
-
-// Redirect sends the following messages on another request of the client; nil: to nobody.
-func (s *RequestSender) Redirect(out Sender) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.out = out
 }
 
 // End sends nothing more.
 func (s *RequestSender) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended = true
+	s.out = nil
 }

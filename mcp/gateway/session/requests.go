@@ -67,6 +67,7 @@ func (f *InFlight) Add(id RequestID, limit int, cancel context.CancelFunc) error
 	if len(f.cancels) >= limit {
 		return ErrBusy
 	}
+
 	if f.cancels == nil {
 		f.cancels = make(map[RequestID]context.CancelFunc)
 	}

@@ -63,10 +63,12 @@ func (t *Table) Open(client Identity, endpoint, protocol string) (*Session, erro
 		return nil, ErrStopping
 	}
 	s := &Session{ID: rand.Text(), Client: client, Endpoint: endpoint, Protocol: protocol, table: t}
+
 	s.Context, s.cancel = context.WithCancel(context.Background())
 	s.Answers.init(reservation{budget: t.Memory, client: client})
 	s.Outgoing.init(reservation{budget: t.Memory, client: client})
 	s.Touch()
+
 	replaced, err := t.add(s)
 	if replaced != nil {
 		replaced.End()
@@ -75,6 +77,7 @@ func (t *Table) Open(client Identity, endpoint, protocol string) (*Session, erro
 		s.cancel()
 		return nil, err
 	}
+
 	if t.Requests.Stopped() { // EndAll may have missed this session
 		s.End()
 		return nil, ErrStopping
@@ -92,12 +95,14 @@ func (t *Table) add(s *Session) (replaced *Session, err error) {
 			count++
 		}
 	}
+
 	if len(t.byID) >= t.Limits.Sessions || count >= t.Limits.SessionsPerIdentity {
 		if replaced = t.longestUnused(s.Client); replaced == nil {
 			return nil, ErrBusy
 		}
 		delete(t.byID, replaced.ID)
 	}
+
 	t.byID[s.ID] = s
 	s.timer = time.AfterFunc(t.Limits.SessionIdle, s.expire)
 	return replaced, nil
