@@ -24,7 +24,7 @@ func TestInputThatReadsInTwoWaysIsNotAskedFor(t *testing.T) {
 		"lone-surrogate": `{"method":"elicitation/create","params":{"message":"\ud800"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, "docs", func(o *Options) { o.Servers[0].Expose &^= ExposeSampling })
+			r := newFixture(t, "docs", func(o *Options) { o.Servers[0].Expose &^= ExposeSampling })
 			r.servers["docs"].says("prompts/get", `{"resultType":"input_required","inputRequests":{"a":`+request+`}}`)
 			got := r.modern("docs", `{"sampling":{},"elicitation":{}}`).ask("prompts/get", `{"name":"p"}`)
 			if !strings.Contains(got, `"code":"input_refused"`) || strings.Contains(got, "elicitation/create") {
@@ -48,7 +48,7 @@ func TestErrorsThatShowURLsAreElicitations(t *testing.T) {
 		{"another-error", `{}`, "-32041", ExposeElicitation, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t, "docs", func(o *Options) { o.Servers[0].Expose &^= tt.without })
+			r := newFixture(t, "docs", func(o *Options) { o.Servers[0].Expose &^= tt.without })
 			failed := jsontext.Value(`{"code":` + tt.code + `,"message":"x","data":{"elicitations":[{"url":"https://elsewhere.test/"}]}}`)
 			r.judge.decide = func(context.Context, *ToolCall) Answer { return Answer{Error: failed} }
 			r.servers["docs"].plays("prompts/get", func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (upstream.Reply, error) {
@@ -74,7 +74,7 @@ func TestResultsOfTasksAreHeldBack(t *testing.T) {
 		"no-object":       {`[1]`, `"code":"result_refused"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, "docs", nil)
+			r := newFixture(t, "docs", nil)
 			r.judge.tasks["ann/run-1.x"] = jsontext.Value(`{"status":"completed","result":` + tt.result + `,"taskId":"run-1.x"}`)
 			got := r.modern("docs", `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`).ask("tasks/get", `{"taskId":"run-1.x"}`)
 			if !strings.Contains(got, tt.want) || name != "plain" && (!strings.Contains(got, `"run_id":"run-1"`) || strings.Contains(got, "theirs")) {
@@ -120,7 +120,7 @@ func TestWhatWaitsForAClientIsBounded(t *testing.T) {
 		}
 	})
 	t.Run("questions", func(t *testing.T) {
-		r := newRig(t, "docs mail", nil)
+		r := newFixture(t, "docs mail", nil)
 		c := r.legacy("", `{"roots":{}}`)
 		docs, mail := r.servers["docs"].link(), r.servers["mail"].link()
 		roots := func(l *playedLink, id int) {

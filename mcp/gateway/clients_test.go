@@ -79,7 +79,7 @@ func TestClientsOfTheSDK(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := newRig(t, "files", func(o *Options) {
+			r := newFixture(t, "files", func(o *Options) {
 				o.Hosts = loopback.Hosts(on)
 				o.Clients = owners{}
 			})

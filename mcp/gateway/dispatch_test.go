@@ -33,8 +33,8 @@ func TestHandshakes(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for _, at := range []string{"docs", ""} {
-				r := newRig(t, "docs", tc.change)
-				c := &client{rig: r, from: Identity{Name: "ann"}, at: at}
+				r := newFixture(t, "docs", tc.change)
+				c := &client{fixture: r, from: Identity{Name: "ann"}, at: at}
 				got := string(r.dispatch(context.Background(), c.request(`1`, "initialize", tc.params)))
 				if diff := cmp.Diff(tc.want, got); diff != "" {
 					t.Errorf("at %q (-want +got):\n%s", at, diff)
@@ -45,7 +45,7 @@ func TestHandshakes(t *testing.T) {
 }
 
 func TestDiscover(t *testing.T) {
-	r := newRig(t, "docs", func(o *Options) { o.Servers[0].Expose, o.Tasks = ExposeTools|ExposeResources, false })
+	r := newFixture(t, "docs", func(o *Options) { o.Servers[0].Expose, o.Tasks = ExposeTools|ExposeResources, false })
 	r.servers["docs"].modern = true
 	want := `{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"pgfsm","version":"1"}},` +
 		`"supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],` +
@@ -56,7 +56,7 @@ func TestDiscover(t *testing.T) {
 }
 
 func TestServersThatAreDownOfferNothing(t *testing.T) {
-	r := newRig(t, "docs mail", nil)
+	r := newFixture(t, "docs mail", nil)
 	r.servers["docs"].down, r.servers["mail"].down = true, true
 	for _, at := range []string{"docs", ""} {
 		got := r.modern(at, `{}`).ask("server/discover", `{}`)
@@ -87,7 +87,7 @@ func TestNothingPassesUnlessExposed(t *testing.T) {
 					{"nothing", 0, m.needs == 0}, {"all-else", everything &^ m.needs, m.needs == 0}, {"just-that", m.needs, true},
 				} {
 					t.Run(strings.ReplaceAll(m.name, "/", "-")+map[revisions]string{stateful: "-stateful-", stateless: "-stateless-"}[era]+e.name, func(t *testing.T) {
-						r := newRig(t, "docs", func(o *Options) { o.Servers[0].Expose = e.expose })
+						r := newFixture(t, "docs", func(o *Options) { o.Servers[0].Expose = e.expose })
 						r.servers["docs"].says(m.name, `{}`)
 						c := r.modern(at, `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`)
 						if era == stateful {
@@ -108,7 +108,7 @@ func TestNothingPassesUnlessExposed(t *testing.T) {
 }
 
 func TestUnknownMethodsAreRefused(t *testing.T) {
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	for _, method := range []string{"tools/run", "tasks/list", "tasks/result", "notifications/initialized", "sampling/createMessage", "roots/list", "TOOLS/LIST", "$/x"} {
 		for _, c := range []*client{r.modern("docs", `{}`), r.legacy("", `{}`)} {
 			if got := c.ask(method, `{}`); !strings.Contains(got, `"code":-32601`) {
@@ -116,7 +116,7 @@ func TestUnknownMethodsAreRefused(t *testing.T) {
 			}
 		}
 	}
-	c := &client{rig: r}
+	c := &client{fixture: r}
 	if got := c.ask("tools/list", `{}`); !strings.Contains(got, `"code":-32600`) || !strings.Contains(got, "initialize") {
 		t.Errorf("before initialize: %s", got)
 	}
@@ -143,7 +143,7 @@ func TestServersMayAskOnlyWhatIsExposed(t *testing.T) {
 					if m.needs == ExposePrompts && !e.open { // prompts/get is what the client asks meanwhile
 						t.Skip("nothing is under way then")
 					}
-					r := newRig(t, "docs", func(o *Options) { o.Servers[0].Expose = expose })
+					r := newFixture(t, "docs", func(o *Options) { o.Servers[0].Expose = expose })
 					docs := r.servers["docs"]
 					c := r.legacy("docs", can)
 					words := wire.Message{Method: m.name, Params: jsontext.Value(`{"uri":"a:b","progressToken":1,"level":"info"}`)}

@@ -25,7 +25,7 @@ func untold(t *testing.T, what, got string) {
 
 // TestServersDoNotForgeDecisions: nothing that a server says has a member of _meta that only the gateway writes.
 func TestServersDoNotForgeDecisions(t *testing.T) {
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	docs := r.servers["docs"]
 	docs.tools = []string{`{"name":"echo","inputSchema":{"type":"object"},` + forged + `}`}
 	docs.says("resources/list", `{"resources":[{"uri":"a:b",`+forged+`}]}`)
@@ -65,7 +65,7 @@ func TestServersDoNotForgeDecisions(t *testing.T) {
 
 // TestClientsDoNotForgeDecisions: nothing that a client says has a member of _meta that only the gateway writes.
 func TestClientsDoNotForgeDecisions(t *testing.T) {
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	docs := r.servers["docs"]
 	docs.says("resources/read", `{}`)
 	for _, c := range []*client{r.legacy("docs", `{"roots":{}}`), r.modern("docs", `{}`)} {

@@ -50,7 +50,7 @@ func TestInputIsAskedOfThoseWhoCanGiveIt(t *testing.T) {
 		{"unreadable", all, asks(`[1]`), false, 0, false, "cannot be read"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := newRig(t, "docs", func(o *Options) { o.Servers[0].Expose &^= tc.without })
+			r := newFixture(t, "docs", func(o *Options) { o.Servers[0].Expose &^= tc.without })
 			r.judge.decide = func(context.Context, *ToolCall) Answer {
 				return Answer{Native: true, Result: jsontext.Value(tc.result)}
 			}
@@ -78,7 +78,7 @@ func TestInputIsAskedOfThoseWhoCanGiveIt(t *testing.T) {
 
 func TestStateIsBoundToWhoItWasGivenTo(t *testing.T) {
 	const state = `a.b\"\u00e9`
-	r := newRig(t, "docs mail", nil)
+	r := newFixture(t, "docs mail", nil)
 	result := `{"requestState":"` + state + `","resultType":"input_required","_meta":{"k":1}}`
 	r.judge.decide = func(context.Context, *ToolCall) Answer { return Answer{Native: true, Result: jsontext.Value(result)} }
 	r.servers["docs"].says("prompts/get", result)
@@ -119,7 +119,7 @@ func TestStateIsBoundToWhoItWasGivenTo(t *testing.T) {
 	if got := r.servers["docs"].received("prompts/get"); !strings.Contains(got[len(got)-1], `"requestState":"a.b\"é"`) {
 		t.Errorf("a prompt: %q", got)
 	}
-	again := newRig(t, "docs", nil)
+	again := newFixture(t, "docs", nil)
 	again.servers["docs"].says("prompts/get", `{}`)
 	if got := asked(again.modern("docs", `{}`), "prompts/get", "p", string(given)); !strings.Contains(got, `"code":-32602`) {
 		t.Errorf("a state of another process: %s", got)
@@ -127,7 +127,7 @@ func TestStateIsBoundToWhoItWasGivenTo(t *testing.T) {
 }
 
 func TestInputNeedsToBeExposed(t *testing.T) {
-	r := newRig(t, "docs", func(o *Options) { o.Servers[0].Expose &^= ExposeInputRequired })
+	r := newFixture(t, "docs", func(o *Options) { o.Servers[0].Expose &^= ExposeInputRequired })
 	c := r.modern("docs", `{}`)
 	for _, more := range []string{`"inputResponses":{}`, `"requestState":"x"`} {
 		for _, method := range []string{"tools/call", "prompts/get", "resources/read"} {
@@ -166,7 +166,7 @@ func (c *client) again(method, state, responses string) string {
 // TestWhereToDecideIsShownToStatelessClients: in place of the answer, and their repetition of the call is inTheEnd.
 func TestWhereToDecideIsShownToStatelessClients(t *testing.T) {
 	pending := jsontext.Value(`{"_meta":{"io.pgfsm/decision":{"code":"approval_required"}},"content":[]}`)
-	r := newRig(t, "docs mail", func(o *Options) { o.Servers[0].Expose = DefaultExpose })
+	r := newFixture(t, "docs mail", func(o *Options) { o.Servers[0].Expose = DefaultExpose })
 	shows := true
 	r.judge.decide = func(_ context.Context, a *ToolCall) Answer {
 		if shows && a.Elicit {

@@ -22,7 +22,7 @@ import (
 func (c *client) use() string { c.t.Helper(); return c.ask("tools/list", `{}`) }
 
 func TestLinksAreSharedByThoseWhoAreAlike(t *testing.T) {
-	r := newRig(t, "docs mail", nil)
+	r := newFixture(t, "docs mail", nil)
 	docs := r.servers["docs"]
 	docs.modern, r.servers["mail"].modern = true, true
 	ann := r.modern("docs", `{"sampling":{},"experimental":{"x":{}}}`)
@@ -65,7 +65,7 @@ func TestServersHearOnlyOfWhatIsExposed(t *testing.T) {
 		{"elicitation", ExposeElicitation | ExposeTools, `{"elicitation":{"form":{},"url":{}}}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := newRig(t, "docs", func(o *Options) { o.Servers[0].Expose = tc.expose })
+			r := newFixture(t, "docs", func(o *Options) { o.Servers[0].Expose = tc.expose })
 			r.legacy("docs", can)
 			if got := string(r.servers["docs"].link().peer.Capabilities); got != tc.want {
 				t.Error(got)
@@ -75,7 +75,7 @@ func TestServersHearOnlyOfWhatIsExposed(t *testing.T) {
 }
 
 func TestLinksThatEndAreMadeAnew(t *testing.T) {
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	docs := r.servers["docs"]
 	docs.says("resources/subscribe", `{}`)
 	docs.says("logging/setLevel", `{}`)
@@ -119,7 +119,7 @@ func TestLinksThatEndAreMadeAnew(t *testing.T) {
 func TestAServerThatIsDownIsNotTriedAllTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tried := 0
-		r := newRig(t, "docs", nil)
+		r := newFixture(t, "docs", nil)
 		join := r.connect
 		r.connect = func(ctx context.Context, server *server, p upstream.Peer) (serverSession, error) {
 			tried++
@@ -144,7 +144,7 @@ func TestAServerThatIsDownIsNotTriedAllTheTime(t *testing.T) {
 }
 
 func TestConnectingIsSharedAndOutlivesWhoGivesUp(t *testing.T) {
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	join := r.connect
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	tried := 0
@@ -185,7 +185,7 @@ func TestConnectingIsSharedAndOutlivesWhoGivesUp(t *testing.T) {
 }
 
 func TestSharedLinksEnd(t *testing.T) {
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	docs := r.servers["docs"]
 	docs.process = true
 	server := r.active.Load().endpoints[""].servers[0]
@@ -211,7 +211,7 @@ func TestSharedLinksEnd(t *testing.T) {
 }
 
 func TestSessionsTakeTheirLinksAlong(t *testing.T) {
-	r := newRig(t, "docs mail", nil)
+	r := newFixture(t, "docs mail", nil)
 	c := r.legacy("", `{"roots":{}}`)
 	c.use()
 	docs, mail := r.servers["docs"].link(), r.servers["mail"].link()
@@ -228,7 +228,7 @@ func TestSessionsTakeTheirLinksAlong(t *testing.T) {
 }
 
 func TestConnectingWhileTheSessionEnds(t *testing.T) {
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	c := r.legacy("", `{}`)
 	docs := r.servers["docs"]
 	docs.link().Close()

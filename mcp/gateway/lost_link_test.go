@@ -31,7 +31,7 @@ func TestAListIsRepeatedOverTheNextLink(t *testing.T) {
 				continue // needs other requests first
 			}
 			t.Run(tt.method+"-at-"+at, func(t *testing.T) {
-				r := newRig(t, "docs", nil)
+				r := newFixture(t, "docs", nil)
 				docs, losses := r.servers["docs"], tt.losses
 				docs.plays(tt.method, func(_ context.Context, l *playedLink, _ jsontext.Value, _ func(wire.Message)) (upstream.Reply, error) {
 					if losses--; losses >= 0 {
@@ -83,7 +83,7 @@ func TestARetiredLinkKeepsItsRequests(t *testing.T) {
 
 // TestACallLeavesALostSession: a call that finds that the session is lost, while other requests wait over it, goes on over the next one.
 func TestACallLeavesALostSession(t *testing.T) {
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	docs := r.servers["docs"]
 	r.judge.decide = func(ctx context.Context, call *ToolCall) Answer {
 		lost, err := call.Connect(ctx)

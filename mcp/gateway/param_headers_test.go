@@ -99,7 +99,7 @@ func TestHeadersOfArgumentsAreChecked(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for _, at := range []string{"docs", ""} {
-				r := newRig(t, "docs", nil)
+				r := newFixture(t, "docs", nil)
 				r.servers["docs"].tools = []string{headed(properties)}
 				c := r.modern(at, `{}`)
 				name := "echo"
@@ -120,7 +120,7 @@ func TestHeadersOfArgumentsAreChecked(t *testing.T) {
 
 // TestHeadersOfToolsThatAgentsMayNotSee: that a hidden tool wants a header is not told.
 func TestHeadersOfToolsThatAgentsMayNotSee(t *testing.T) {
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	r.servers["docs"].tools = []string{headed(`{"region":{"type":"string","x-mcp-header":"Region"}}`)}
 	r.judge.groups = map[string]string{"echo": "oncall"}
 	c := r.modern("docs", `{}`)

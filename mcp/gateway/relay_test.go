@@ -16,7 +16,7 @@ import (
 
 func TestRelayedRequestsPassUntouched(t *testing.T) {
 	const params = `{"uri":"a:\/b","future":[1.0,1e400,12345678901234567890123],"_meta":{"traceparent":"00-1","x\/y": {"z" : 1}}}`
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	docs := r.servers["docs"]
 	docs.says("resources/read", `{"contents":[`+odd+`],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"up"},"own":1.0}}`)
 	c := r.legacy("docs", `{}`)
@@ -43,7 +43,7 @@ func TestRelayedRequestsPassUntouched(t *testing.T) {
 
 func TestErrorsOfServersPassUntouched(t *testing.T) {
 	const failed = `{"code":-32602,"message":"Resource not found","data":{"uri":"a:b", "n":1.0}}`
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	r.servers["docs"].plays("resources/read", func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (upstream.Reply, error) {
 		return upstream.Reply{Error: jsontext.Value(failed)}, nil
 	})
@@ -62,7 +62,7 @@ func TestErrorsOfServersPassUntouched(t *testing.T) {
 }
 
 func TestWhatCannotBeRecordedDoesNotPass(t *testing.T) {
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	docs := r.servers["docs"]
 	docs.says("resources/read", `{}`)
 	docs.says("prompts/get", `{}`)
@@ -92,7 +92,7 @@ func TestWhatCannotBeRecordedDoesNotPass(t *testing.T) {
 }
 
 func TestSecretsAreMasked(t *testing.T) {
-	r := newRig(t, "docs", func(o *Options) {
+	r := newFixture(t, "docs", func(o *Options) {
 		o.Mask = func(b []byte) []byte { return []byte(strings.ReplaceAll(string(b), "hunter2", "***")) }
 	})
 	docs := r.servers["docs"]
@@ -111,7 +111,7 @@ func TestSecretsAreMasked(t *testing.T) {
 }
 
 func TestRequestsOfServersAreAnsweredOnceByTheirSession(t *testing.T) {
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	docs := r.servers["docs"]
 	can := `{"sampling":{},"elicitation":{},"roots":{}}`
 	asks := wire.Message{ID: jsontext.Value(`41`), Method: "sampling/createMessage",
@@ -173,7 +173,7 @@ func TestClientsAreAskedOnlyWhatTheyDeclare(t *testing.T) {
 		{"no-roots", `{}`, "roots/list", ``, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := newRig(t, "docs", nil)
+			r := newFixture(t, "docs", nil)
 			docs := r.servers["docs"]
 			c := r.legacy("docs", tc.can)
 			m := wire.Message{ID: jsontext.Value(`"a"`), Method: tc.method}
@@ -194,7 +194,7 @@ func TestClientsAreAskedOnlyWhatTheyDeclare(t *testing.T) {
 
 // TestStatelessClientsAreNotAskedOutsideOfPendingRequests: there is no result in which they could be.
 func TestStatelessClientsAreNotAskedOutsideOfPendingRequests(t *testing.T) {
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	docs := r.servers["docs"]
 	docs.plays("completion/complete", func(_ context.Context, l *playedLink, _ jsontext.Value, on func(wire.Message)) (upstream.Reply, error) {
 		on(wire.Message{ID: jsontext.Value(`9`), Method: "roots/list"})
@@ -226,7 +226,7 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 func TestProgressOfClientsFindsItsServer(t *testing.T) {
-	r := newRig(t, "docs mail", nil)
+	r := newFixture(t, "docs mail", nil)
 	c := r.legacy("", `{"sampling":{}}`)
 	for _, s := range []string{"docs", "mail"} {
 		r.servers[s].link().peer.OnMessage(wire.Message{ID: jsontext.Value(`1`), Method: "sampling/createMessage", Params: jsontext.Value(`{"_meta":{"progressToken":"same","k":1}}`)})
@@ -253,7 +253,7 @@ func TestProgressOfClientsFindsItsServer(t *testing.T) {
 
 func TestRootsChangesGoToServersThatMayKnow(t *testing.T) {
 	for _, can := range []string{`{"roots":{"listChanged":true}}`, `{}`} {
-		r := newRig(t, "docs mail", func(o *Options) { o.Servers[1].Expose &^= ExposeRoots })
+		r := newFixture(t, "docs mail", func(o *Options) { o.Servers[1].Expose &^= ExposeRoots })
 		c := r.legacy("", can)
 		r.dispatch(context.Background(), c.request("", "notifications/roots/list_changed", ""))
 		if n := len(r.servers["docs"].notes); n != 1 && can != `{}` || n != 0 && can == `{}` || len(r.servers["mail"].notes) > 0 {
@@ -266,7 +266,7 @@ func TestRootsChangesGoToServersThatMayKnow(t *testing.T) {
 }
 
 func TestServersTakeTheirRequestsBack(t *testing.T) {
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	docs := r.servers["docs"]
 	c := r.legacy("docs", `{"roots":{}}`)
 	docs.plays("prompts/get", func(_ context.Context, l *playedLink, _ jsontext.Value, on func(wire.Message)) (upstream.Reply, error) {
@@ -298,7 +298,7 @@ func TestCancellation(t *testing.T) {
 		{"not-exposed", "docs", `7`, `7`, everything &^ ExposeCancellation, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := newRig(t, "docs", func(o *Options) { o.Servers[0].Expose = tc.expose })
+			r := newFixture(t, "docs", func(o *Options) { o.Servers[0].Expose = tc.expose })
 			docs := r.servers["docs"]
 			begun, end, over := make(chan struct{}), make(chan struct{}), make(chan string, 1)
 			docs.plays("prompts/get", func(ctx context.Context, _ *playedLink, _ jsontext.Value, _ func(wire.Message)) (upstream.Reply, error) {
@@ -328,7 +328,7 @@ func TestCancellation(t *testing.T) {
 }
 
 func TestLogLevels(t *testing.T) {
-	logs := func(r *rig) {
+	logs := func(r *fixture) {
 		for _, p := range r.servers {
 			p.says("logging/setLevel", `{}`)
 			p.plays("prompts/get", func(_ context.Context, _ *playedLink, _ jsontext.Value, on func(wire.Message)) (upstream.Reply, error) {
@@ -358,7 +358,7 @@ func TestLogLevels(t *testing.T) {
 		{"unknown-word", `"loud"`, true, nil, nil, `{"_meta":{},"name":"p"}`},
 	} {
 		t.Run("stateless-"+tc.name, func(t *testing.T) {
-			r := newRig(t, "docs", nil)
+			r := newFixture(t, "docs", nil)
 			logs(r)
 			docs := r.servers["docs"]
 			docs.modern = tc.modern
@@ -381,7 +381,7 @@ func TestLogLevels(t *testing.T) {
 	}
 	t.Run("session", func(t *testing.T) {
 		for _, at := range []string{"docs", ""} {
-			r := newRig(t, "docs mail", nil)
+			r := newFixture(t, "docs mail", nil)
 			logs(r)
 			docs, mail := r.servers["docs"], r.servers["mail"]
 			mail.modern = true
@@ -406,7 +406,7 @@ func TestLogLevels(t *testing.T) {
 }
 
 func TestListsOfAllServersAreOne(t *testing.T) {
-	r := newRig(t, "docs mail down old", nil)
+	r := newFixture(t, "docs mail down old", nil)
 	r.servers["down"].down = true
 	named := func(name string) string { return strings.Replace(odd, `{`, `{"name":"`+name+`",`, 1) }
 	pages := map[string]string{"": `{"prompts":[{"name":"a","n":1.0},{"name":"b\/c"}],"nextCursor":"2"}`, "2": `{"prompts":[` + named("odd") + `,{"name":"` + strings.Repeat("x", policy.MaxJoinedName) + `"}]}`}
@@ -434,7 +434,7 @@ func TestListsOfAllServersAreOne(t *testing.T) {
 // left out.
 func TestTheEmptyCursorOfAList(t *testing.T) {
 	for _, modern := range []bool{false, true} {
-		r := newRig(t, "docs", nil)
+		r := newFixture(t, "docs", nil)
 		docs := r.servers["docs"]
 		docs.modern = modern
 		docs.plays("prompts/list", func(_ context.Context, _ *playedLink, params jsontext.Value, _ func(wire.Message)) (upstream.Reply, error) {
@@ -454,7 +454,7 @@ func TestTheEmptyCursorOfAList(t *testing.T) {
 }
 
 func TestListsAreBounded(t *testing.T) {
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	docs := r.servers["docs"]
 	for _, tc := range []struct {
 		name  string
@@ -498,7 +498,7 @@ func TestListsAreBounded(t *testing.T) {
 }
 
 func TestRequestsToAllServersFindTheirOwn(t *testing.T) {
-	lists := func(r *rig) {
+	lists := func(r *fixture) {
 		r.servers["a"].says("resources/list", `{"resources":[{"uri":"a:1"},{"uri":"x:both"}]}`)
 		r.servers["a_"].says("resources/list", `{"resources":[{"uri":"b:1"},{"uri":"x:both"}]}`)
 		r.servers["a"].says("resources/templates/list", `{"resourceTemplates":[{"uriTemplate":"ta:{id}/x"},{"uriTemplate":"{any}"},{"uriTemplate":"tb:{id}"}]}`)
@@ -533,7 +533,7 @@ func TestRequestsToAllServersFindTheirOwn(t *testing.T) {
 		{"completion-of-nothing", "completion/complete", `{"ref":{"type":"ref/x"}}`, "", "", "-32602"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := newRig(t, "a a_", nil)
+			r := newFixture(t, "a a_", nil)
 			lists(r)
 			got := r.legacy("", `{}`).ask(tc.method, tc.params)
 			for name, s := range r.servers {
@@ -554,7 +554,7 @@ func TestRequestsToAllServersFindTheirOwn(t *testing.T) {
 
 // TestProgressThatIsNotExposed: no token goes either way.
 func TestProgressThatIsNotExposed(t *testing.T) {
-	r := newRig(t, "docs mail", func(o *Options) { o.Servers[0].Expose &^= ExposeProgress })
+	r := newFixture(t, "docs mail", func(o *Options) { o.Servers[0].Expose &^= ExposeProgress })
 	docs := r.servers["docs"]
 	docs.says("prompts/get", `{}`)
 	c := r.legacy("", `{"sampling":{}}`)

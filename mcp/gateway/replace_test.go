@@ -12,7 +12,7 @@ import (
 )
 
 // config is what the rig was made with, with other settings of some servers: the words that each exposes, or none if it is removed.
-func (r *rig) config(changed map[string]Expose) (c Config) {
+func (r *fixture) config(changed map[string]Expose) (c Config) {
 	c = r.options.Config
 	c.Servers = nil
 	for _, s := range r.options.Config.Servers {
@@ -27,7 +27,7 @@ func (r *rig) config(changed map[string]Expose) (c Config) {
 	return c
 }
 
-func (r *rig) replace(c Config) <-chan struct{} {
+func (r *fixture) replace(c Config) <-chan struct{} {
 	r.t.Helper()
 	next, err := r.Prepare(c)
 	if err != nil {
@@ -37,7 +37,7 @@ func (r *rig) replace(c Config) <-chan struct{} {
 }
 
 // connects has the judge use the link of each call, and waits for go-ahead where the arguments ask for it.
-func (r *rig) connects(wait <-chan struct{}) {
+func (r *fixture) connects(wait <-chan struct{}) {
 	r.judge.decide = func(ctx context.Context, a *ToolCall) Answer {
 		if _, err := a.Connect(ctx); err != nil {
 			return Answer{Error: invalid(1, err.Error())}
@@ -62,7 +62,7 @@ func TestReplaceKeepsCallsAndLinks(t *testing.T) {
 		name := map[bool]string{false: "session", true: "stateless"}[modern]
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, "docs same", nil)
+				r := newFixture(t, "docs same", nil)
 				wait := make(chan struct{})
 				r.connects(wait)
 				var c *client
@@ -106,7 +106,7 @@ func TestReplaceKeepsCallsAndLinks(t *testing.T) {
 // TestReplaceRemovesServers: the sessions of a removed server's endpoint end, and its unused links close; other sessions stay.
 func TestReplaceRemovesServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, "docs same", nil)
+		r := newFixture(t, "docs same", nil)
 		r.connects(nil)
 		own, all := r.legacy("docs", `{}`), r.legacy("", `{}`)
 		own.ask("tools/call", `{"name":"echo","arguments":{}}`)
@@ -135,7 +135,7 @@ func TestReplaceRemovesServers(t *testing.T) {
 // TestReplaceNotifies: clients learn that the lists that their endpoint has or had may have changed.
 func TestReplaceNotifies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, "docs same", nil)
+		r := newFixture(t, "docs same", nil)
 		session, subscriber := r.legacy("", `{}`), r.modern("", `{}`)
 		end, _ := subscriber.listens(`"s"`, `{"toolsListChanged":true}`)
 		defer func() { end(); synctest.Wait() }()

@@ -13,15 +13,15 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// sharing is a rig whose server docs is shared as the operator says.
-func sharing(t *testing.T, sessions string) *rig {
-	return newRig(t, "docs", func(o *Options) { o.Servers[0].Sessions = sessions })
+// sharing is a fixture whose server docs is shared as the operator says.
+func sharing(t *testing.T, sessions string) *fixture {
+	return newFixture(t, "docs", func(o *Options) { o.Servers[0].Sessions = sessions })
 }
 
 // as is a client with a session of another identity.
-func (r *rig) as(name string) *client {
+func (r *fixture) as(name string) *client {
 	r.t.Helper()
-	c := &client{rig: r, from: Identity{Name: name}, at: "docs", out: make(sink, 64)}
+	c := &client{fixture: r, from: Identity{Name: name}, at: "docs", out: make(sink, 64)}
 	q := c.request(`1`, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{"sampling":{},"roots":{},"elicitation":{}}}`)
 	answer := string(r.dispatch(context.Background(), q))
 	if q.Session == nil || strings.Contains(answer, `"subscribe"`) {
@@ -235,7 +235,7 @@ func TestProcessesEndWhenNobodyUsesThem(t *testing.T) {
 }
 
 func TestAListSaysThatThereIsNoRoom(t *testing.T) {
-	r := newRig(t, "docs mail", nil)
+	r := newFixture(t, "docs mail", nil)
 	join := r.connect
 	r.connect = func(ctx context.Context, server *server, p upstream.Peer) (serverSession, error) {
 		if server.Name == "docs" {

@@ -60,7 +60,7 @@ func TestSubscriptions(t *testing.T) {
 	}
 	for _, at := range []string{"docs", ""} {
 		t.Run("at-"+at, func(t *testing.T) {
-			r := newRig(t, "docs", nil)
+			r := newFixture(t, "docs", nil)
 			docs := r.servers["docs"]
 			docs.modern = true
 			asked, say := docs.listening()
@@ -96,7 +96,7 @@ func TestSubscriptions(t *testing.T) {
 
 // TestChangedListsOfServersWithSessions: a stateless client is notified of them, but cannot subscribe to resources.
 func TestChangedListsOfServersWithSessions(t *testing.T) {
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	docs := r.servers["docs"]
 	c := r.modern("docs", `{}`)
 	end, answer := c.listens(`7`, `{"toolsListChanged":true,"promptsListChanged":true,"resourceSubscriptions":["a:1"]}`)
@@ -130,7 +130,7 @@ func TestSubscriptionsAgreeToWhatIsExposedAndOffered(t *testing.T) {
 		{"nothing-wanted", allCaps, `{}`, `{}`, everything},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := newRig(t, "docs", func(o *Options) { o.Servers[0].Expose = tc.expose })
+			r := newFixture(t, "docs", func(o *Options) { o.Servers[0].Expose = tc.expose })
 			r.servers["docs"].caps, r.servers["docs"].modern = tc.caps, true
 			c := r.modern("docs", `{}`)
 			end, answer := c.listens(`7`, tc.filter)
@@ -143,7 +143,7 @@ func TestSubscriptionsAgreeToWhatIsExposedAndOffered(t *testing.T) {
 			}
 		})
 	}
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	for _, params := range []string{`{}`, `{"notifications":[]}`, `{"notifications":{"resourceSubscriptions":[1]}}`, `{"notifications":{"resourceSubscriptions":{}}}`} {
 		if got := r.modern("docs", `{}`).ask(methodListen, params); !strings.Contains(got, `"code":-32602`) {
 			t.Errorf("%s: %s", params, got)
@@ -171,7 +171,7 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 // TestSubscriptionsFindANewLink: when a link ends, the subscription goes on over another, and is told that anything may have changed.
 func TestSubscriptionsFindANewLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, "docs", nil)
+		r := newFixture(t, "docs", nil)
 		docs := r.servers["docs"]
 		c := r.modern("docs", `{}`)
 		end, answer := c.listens(`7`, `{"toolsListChanged":true}`)
@@ -213,7 +213,7 @@ func TestFloodsBecomeOneNotice(t *testing.T) {
 
 // TestSessionsCannotSubscribeAtStatelessServers: they are told so.
 func TestSessionsCannotSubscribeAtStatelessServers(t *testing.T) {
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	docs := r.servers["docs"]
 	docs.modern = true
 	c := r.legacy("docs", `{}`)
@@ -231,7 +231,7 @@ func TestSessionsCannotSubscribeAtStatelessServers(t *testing.T) {
 }
 
 func TestWatchedResourcesAreBounded(t *testing.T) {
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	c := r.legacy("docs", `{}`)
 	for i := range maxSubscribed {
 		if !c.session.setWatch("docs", fmt.Sprint(i), true) {
@@ -247,7 +247,7 @@ func TestWatchedResourcesAreBounded(t *testing.T) {
 }
 
 func TestNamesOfWatchedResourcesAreBounded(t *testing.T) {
-	r := newRig(t, "docs mail", nil)
+	r := newFixture(t, "docs mail", nil)
 	c := r.legacy("", `{}`)
 	watches := func(method string, server int, size int) bool {
 		return c.session.setWatch(r.options.Servers[server].Name, strings.Repeat("x", size), method == methodSubscribe)

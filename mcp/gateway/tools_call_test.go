@@ -20,7 +20,7 @@ import (
 
 func TestToolsAreListedByteForByte(t *testing.T) {
 	tool := `{ "name" : "ec\/ho", "inputSchema":{"type":"object","x":` + odd + `},"_meta":{"io.modelcontextprotocol/x":1}}`
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	r.servers["docs"].tools = []string{tool, `{"name":"hidden"}`, `{"name":"z"}`, `{"name":"a"}`}
 	r.judge.hidden = []string{"hidden"}
 	if diff := cmp.Diff(`{"jsonrpc":"2.0","id":7,"result":{"tools":[`+tool+`,{"name":"z"},{"name":"a"}]}}`, r.legacy("docs", `{}`).ask("tools/list", `{}`)); diff != "" {
@@ -43,7 +43,7 @@ func TestToolsAreListedByteForByte(t *testing.T) {
 
 // TestToolsOfGroups: each request gets the tools of its own groups, also in one session.
 func TestToolsOfGroups(t *testing.T) {
-	r := newRig(t, "docs mail", nil)
+	r := newFixture(t, "docs mail", nil)
 	for name, s := range r.servers {
 		s.tools = []string{`{"name":"` + name + `_all"}`, `{"name":"` + name + `_oncall"}`}
 	}
@@ -74,7 +74,7 @@ func TestToolsOfGroups(t *testing.T) {
 // TestAServerThatIsLeftOutIsLoggedOnce shows that the log names a server whose list fails, and why, until the list works again.
 func TestAServerThatIsLeftOutIsLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
-	r := newRig(t, "docs dead", func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	r := newFixture(t, "docs dead", func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	r.servers["dead"].down = true
 	slow := &upstream.LinkError{Code: upstream.CodeTimeout, Reason: "it did not answer tools/list within connect_timeout (10s)"}
 	for _, failed := range []error{slow, slow, nil, slow} {
@@ -90,8 +90,8 @@ func TestAServerThatIsLeftOutIsLoggedOnce(t *testing.T) {
 }
 
 // clashing servers: a tool of one may read as a tool of the other.
-func clashing(t *testing.T, log *bytes.Buffer) *rig {
-	r := newRig(t, "b a a_ dead", func(o *Options) {
+func clashing(t *testing.T, log *bytes.Buffer) *fixture {
+	r := newFixture(t, "b a a_ dead", func(o *Options) {
 		if log != nil {
 			o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		}
@@ -168,7 +168,7 @@ func TestCallsAreTakenApart(t *testing.T) {
 		{"input-of-a-client-with-a-session", `{"name":"echo","inputResponses":{}}`, `2025-11-25`, "", "", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := newRig(t, "docs", nil)
+			r := newFixture(t, "docs", nil)
 			got := r.legacy("docs", `{}`).ask("tools/call", tc.params)
 			if tc.refused != "" {
 				if len(r.judge.asked) > 0 || !strings.Contains(got, `"code":-32602`) || !strings.Contains(got, tc.refused) {
@@ -201,7 +201,7 @@ func TestWhatTheMachineIsToldOfTheClient(t *testing.T) {
 		{"no-progress-here", `{}`, true, func(o *Options) { o.Servers[0].Expose &^= ExposeProgress }, false, false, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := newRig(t, "docs", tc.change)
+			r := newFixture(t, "docs", tc.change)
 			c := r.modern("docs", tc.can)
 			if !tc.modern {
 				c = r.legacy("docs", tc.can)
@@ -238,7 +238,7 @@ func TestAnswersOfTheMachine(t *testing.T) {
 			`"result":` + refusedKind + `}`, `"result":{"resultType":"complete",` + strings.TrimSuffix(self, "}") + `,` + strings.TrimPrefix(refusedKind, `{"_meta":{`) + `}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := newRig(t, "docs", nil)
+			r := newFixture(t, "docs", nil)
 			r.judge.decide = func(context.Context, *ToolCall) Answer { return tc.answer }
 			want := []string{`{"jsonrpc":"2.0","id":7,` + tc.legacy, `{"jsonrpc":"2.0","id":7,` + tc.modern}
 			got := []string{r.legacy("docs", `{}`).ask("tools/call", `{"name":"echo"}`), r.modern("docs", `{}`).ask("tools/call", `{"name":"echo"}`)}
@@ -260,7 +260,7 @@ const (
 )
 
 func TestDuringACall(t *testing.T) {
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	var late *ToolCall
 	r.judge.decide = func(ctx context.Context, a *ToolCall) Answer {
 		if _, err := a.Connect(ctx); err != nil {
@@ -300,7 +300,7 @@ func TestDuringACall(t *testing.T) {
 }
 
 func TestShowingIsBounded(t *testing.T) {
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	r.judge.decide = func(_ context.Context, a *ToolCall) Answer {
 		for range serverrequest.MaxOwnRequests + 1 {
 			a.ShowURL("https://x", "", "")
@@ -317,7 +317,7 @@ func TestShowingIsBounded(t *testing.T) {
 
 func TestTasks(t *testing.T) {
 	const can = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
-	r := newRig(t, "docs", nil)
+	r := newFixture(t, "docs", nil)
 	r.judge.tasks["ann/t1"] = jsontext.Value(`{"taskId":"t1","status":"working"}`)
 	ann, bob := r.modern("docs", can), r.modern("", can)
 	bob.from = Identity{Name: "bob"}
@@ -342,7 +342,7 @@ func TestTasks(t *testing.T) {
 }
 
 func TestTasksCanBeOff(t *testing.T) {
-	r := newRig(t, "docs", func(o *Options) { o.Tasks = false })
+	r := newFixture(t, "docs", func(o *Options) { o.Tasks = false })
 	r.judge.tasks["ann/t1"] = jsontext.Value(`{}`)
 	for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
 		if got := r.modern("docs", `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`).ask(method, `{"taskId":"t1"}`); !strings.Contains(got, `"code":-32601`) {
@@ -356,7 +356,7 @@ func BenchmarkCall(b *testing.B) {
 	for _, size := range []int{32, 64 << 10, 1 << 20} {
 		for _, modern := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%d-bytes-stateless-%v", size, modern), func(b *testing.B) {
-				r := newRig(b, "docs", nil)
+				r := newFixture(b, "docs", nil)
 				result := jsontext.Value(`{"content":[{"type":"text","text":"` + strings.Repeat("x", size) + `"}],"isError":false}`)
 				r.judge.decide = func(context.Context, *ToolCall) Answer { return Answer{Native: true, Result: result} }
 				c := r.modern("docs", `{}`)
@@ -392,7 +392,7 @@ func TestCallsWithTooManyValues(t *testing.T) {
 		{"another-method", "ping", `{"a":` + many + `}`, "-32600", 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := newRig(t, "docs", nil)
+			r := newFixture(t, "docs", nil)
 			r.servers["docs"].tools = []string{headed(`{}`)}
 			m, err := wire.Read([]byte(`{"jsonrpc":"2.0","id":1,"method":"` + tc.method + `","params":` + tc.params + `}`))
 			if err != nil || !m.Large {

@@ -18,8 +18,8 @@ import (
 	"pgfsm/policy"
 )
 
-// A rig is a gateway between a client of the test and servers of the test. Neither has a transport.
-type rig struct {
+// A fixture is a gateway between a client of the test and servers of the test. Neither has a transport.
+type fixture struct {
 	*Gateway
 	t       testing.TB
 	servers map[string]*played
@@ -239,10 +239,10 @@ const everything = ExposeTools | ExposeProgress | ExposeCancellation | ExposeLog
 
 const allCaps = `{"tools":{},"logging":{},"completions":{},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true}}`
 
-// newRig is a gateway before servers with these names, everything of which is exposed unless change says otherwise.
-func newRig(t testing.TB, names string, change func(*Options)) *rig {
+// newFixture is a gateway before servers with these names, everything of which is exposed unless change says otherwise.
+func newFixture(t testing.TB, names string, change func(*Options)) *fixture {
 	t.Helper()
-	r := &rig{t: t, servers: make(map[string]*played), judge: &judge{tasks: make(map[string]jsontext.Value)}}
+	r := &fixture{t: t, servers: make(map[string]*played), judge: &judge{tasks: make(map[string]jsontext.Value)}}
 	o := Options{Config: Config{Calls: r.judge, MaxAge: time.Minute}, Tasks: true, Info: upstream.Info{Name: "pgfsm", Version: "1"}, Passed: r.pass}
 	for _, name := range strings.Fields(names) {
 		p := &played{name: name, caps: allCaps, answers: make(chan string, 16), notes: make(chan string, 16),
@@ -267,7 +267,7 @@ func newRig(t testing.TB, names string, change func(*Options)) *rig {
 	return r
 }
 
-func (r *rig) join(_ context.Context, server *server, p upstream.Peer) (serverSession, error) {
+func (r *fixture) join(_ context.Context, server *server, p upstream.Peer) (serverSession, error) {
 	s := r.servers[server.Name]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -279,7 +279,7 @@ func (r *rig) join(_ context.Context, server *server, p upstream.Peer) (serverSe
 	return l, nil
 }
 
-func (r *rig) pass(_ context.Context, p Passed) error {
+func (r *fixture) pass(_ context.Context, p Passed) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.refuse {
@@ -289,9 +289,9 @@ func (r *rig) pass(_ context.Context, p Passed) error {
 	return nil
 }
 
-// A client of a rig.
+// A client of a fixture.
 type client struct {
-	*rig
+	*fixture
 	from     Identity
 	identity *policy.Identity
 	at       string
@@ -308,14 +308,14 @@ type sink chan string
 func (s sink) Send(message []byte) error { s <- string(message); return nil }
 
 // modern is a client of the stateless revision. An empty server is all of them.
-func (r *rig) modern(server, can string) *client {
-	return &client{rig: r, from: Identity{Name: "ann"}, at: server, can: can, protocol: session.Stateless, out: make(sink, 64)}
+func (r *fixture) modern(server, can string) *client {
+	return &client{fixture: r, from: Identity{Name: "ann"}, at: server, can: can, protocol: session.Stateless, out: make(sink, 64)}
 }
 
 // legacy is a client with a session.
-func (r *rig) legacy(server, can string) *client {
+func (r *fixture) legacy(server, can string) *client {
 	r.t.Helper()
-	c := &client{rig: r, from: Identity{Name: "ann"}, at: server, out: make(sink, 64)}
+	c := &client{fixture: r, from: Identity{Name: "ann"}, at: server, out: make(sink, 64)}
 	q := c.request(`1`, "initialize", `{"protocolVersion":"2025-11-25","capabilities":`+can+`,"clientInfo":{"name":"c","version":"1"}}`)
 	answer := r.dispatch(context.Background(), q)
 	if q.Session == nil {
@@ -327,7 +327,7 @@ func (r *rig) legacy(server, can string) *client {
 }
 
 // dispatch dispatches a message as the front does: the client of a session can cancel its requests, and the end of the session cancels them.
-func (r *rig) dispatch(ctx context.Context, q *session.Request) []byte {
+func (r *fixture) dispatch(ctx context.Context, q *session.Request) []byte {
 	if s := q.Session; s != nil && q.Method == noteCancelled {
 		s.Requests.Cancel(session.IDOf(wire.Member(q.Params, "requestId")))
 	} else if s != nil && q.Request() {
