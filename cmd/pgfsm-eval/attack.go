@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"runtime"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"pgfsm/eval/attack"
@@ -25,7 +23,6 @@ type attackOptions struct {
 	tools, cases, bundle, output string
 
 	arms []string
-	jobs int
 	json bool
 }
 
@@ -47,7 +44,7 @@ held calls differently:
   unattended  without approvers: a held call is not made
   approvals   the approver reads: a held call that the task needs is approved, any other denied
 
-The result contains no times: the same files give the same bytes, with any number of jobs. Exit code 1 if the machine
+The result contains no times: the same files give the same bytes. Exit code 1 if the machine
 made a call that it must not make, if its outcome contradicts the calls that were made, or if an expectation of a case
 fails. A successful attack alone does not change the exit code.`,
 		Example: `  pgfsm-eval attack --tools tools.json --cases cases.jsonl --bundle pgfsm.yaml
@@ -60,7 +57,6 @@ fails. A successful attack alone does not change the exit code.`,
 	f.StringVar(&o.cases, "cases", "", "the cases file")
 	f.StringVar(&o.bundle, "bundle", "", "the pgfsm.yaml of all cases that name none")
 	f.StringArrayVar(&o.arms, "arm", nil, "an arm; may be given again (default: all)")
-	f.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many lists of calls to judge in parallel")
 	f.StringVarP(&o.output, "output", "o", defaultAttackFile, "the file for the result")
 	f.BoolVar(&o.json, "json", false, "print one JSON document instead of the tables")
 	cli.MustFlags(cmd, "tools", "cases")
@@ -74,21 +70,11 @@ func (o *attackOptions) run(ctx context.Context, s streams) error {
 	if err := safefile.CheckReplaceable(o.output, attack.ResultStart, o.tools, o.cases, o.bundle); err != nil {
 		return fmt.Errorf("--output %s %w: nothing is overwritten", visible.Text(o.output), err)
 	}
-	options := attack.Options{Open: safefile.ReadTrusted, Tools: o.tools, Cases: o.cases, Bundle: o.bundle, Jobs: o.jobs}
+	options := attack.Options{Open: safefile.ReadTrusted, Tools: o.tools, Cases: o.cases, Bundle: o.bundle}
 	for _, arm := range o.arms {
 		options.Arms = append(options.Arms, attack.Arm(arm))
 	}
-	var bar *progressbar.ProgressBar
-	options.Progress = func(done, all int) {
-		if bar == nil {
-			bar = cli.NewBar(s.Err, "attacks and tasks", all)
-		}
-		_ = bar.Set(done) // a terminal that is gone is no reason to stop
-	}
 	result, err := attack.Run(ctx, options)
-	if bar != nil {
-		_ = bar.Clear()
-	}
 	if err != nil {
 		return err
 	}

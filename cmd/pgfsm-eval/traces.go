@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"slices"
 
 	"github.com/spf13/cobra"
 
-	"pgfsm/eval/attack"
 	"pgfsm/eval/fromtraces"
 	"pgfsm/internal/cli"
 	"pgfsm/internal/safefile"
@@ -22,7 +20,6 @@ import (
 // fromTracesOptions are the flags of eval from-traces.
 type fromTracesOptions struct {
 	out  string
-	jobs int
 	json bool
 }
 
@@ -49,7 +46,6 @@ it.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.make(cmd.Context(), s, args) },
 	}
 	cmd.Flags().StringVarP(&o.out, "output", "o", "", "the folder to write to (required)")
-	cmd.Flags().IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many traces to execute in parallel")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	return cmd
 }
@@ -57,9 +53,6 @@ it.`,
 func (o *fromTracesOptions) make(ctx context.Context, s streams, args []string) error {
 	if o.out == "" {
 		return errors.New("-o is missing: name a folder for the suites")
-	}
-	if o.jobs > attack.MaxJobs {
-		return fmt.Errorf("--jobs %d: at most %d traces are executed at a time", o.jobs, attack.MaxJobs)
 	}
 	paths, err := traces.Files(args)
 	if err != nil {
@@ -74,7 +67,7 @@ func (o *fromTracesOptions) make(ctx context.Context, s streams, args []string) 
 		return err
 	}
 	bar := cli.NewBar(s.Err, "reading traces", len(paths))
-	bad, err := maker.AddFiles(ctx, traces.NewReplayer(machine, nil), paths, max(1, o.jobs), func() { bar.Add(1) })
+	bad, err := maker.AddFiles(ctx, traces.NewReplayer(machine, nil), paths, func() { bar.Add(1) })
 	bar.Finish()
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package attack
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/eval"
@@ -24,7 +22,7 @@ func small(t *testing.T, cases ...string) Options {
 		t.Fatal(err)
 	}
 	o := Options{
-		Open: os.ReadFile, Jobs: 2, Tools: filepath.Join(dir, "tools.json"), Cases: filepath.Join(dir, "cases.jsonl"),
+		Open: os.ReadFile, Tools: filepath.Join(dir, "tools.json"), Cases: filepath.Join(dir, "cases.jsonl"),
 		Bundle: filepath.Join(dir, "pgfsm.yaml"),
 	}
 	if len(cases) > 0 {
@@ -262,43 +260,6 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// same reports whether two results are the same bytes.
-func bytesOf(t *testing.T, r *Result) []byte {
-	t.Helper()
-	b, err := json.Marshal(r, json.Deterministic(true))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-// many is a suite of n cases with seven tasks.
-func many(t *testing.T, n int) Options {
-	t.Helper()
-	var lines []string
-	for i := range n {
-		lines = append(lines, fmt.Sprintf(`{"id":"c%d","suite":"s%d","task":"t%d","attack":"k","request":"r","grant":"grants/pay.yaml",`+
-			`"needs":[{"server":"mail","tool":"read","args":{"id":%d}}],"wants":[{"server":"bank","tool":"pay","args":{"to":"eve","amount":%d}},%s]}`,
-			i, i%3, i%7, i%7, i*100, call))
-	}
-	return small(t, lines...)
-}
-
-func TestTheNumberOfJobsDoesNotMatter(t *testing.T) {
-	o := many(t, 50)
-	var first []byte
-	for _, jobs := range []int{1, 8, 0, 3} {
-		o.Jobs = jobs
-		got := bytesOf(t, mustRun(t, o))
-		if first == nil {
-			first = got
-		}
-		if !bytes.Equal(got, first) {
-			t.Errorf("%d jobs: another result", jobs)
-		}
-	}
-}
-
 func TestArmsAreChosen(t *testing.T) {
 	o := small(t)
 	o.Arms = []Arm{Approvals, Naive}
@@ -407,34 +368,5 @@ func TestRunIsCancelled(t *testing.T) {
 	cancel()
 	if _, err := Run(ctx, small(t)); !errors.Is(err, context.Canceled) {
 		t.Errorf("Run() = %v", err)
-	}
-}
-
-// TestProgress: it ends at the number of lists of calls: one for each attack, and one for each task.
-func TestProgress(t *testing.T) {
-	o := many(t, 100)
-	o.Arms = []Arm{Naive}
-	told := 0
-	o.Progress = func(done, all int) {
-		if told++; done != told || all != 107 {
-			t.Errorf("told of %d of %d at call %d", done, all, told)
-		}
-	}
-	if r := mustRun(t, o); told != 107 || r.Overall.Arms[0].Attack != eval.Of(100, 100) || r.Overall.Tasks != 7 {
-		t.Errorf("told of %d; %+v", told, r.Overall)
-	}
-}
-
-func TestJobsAreBounded(t *testing.T) {
-	o := many(t, 3)
-	o.Jobs = MaxJobs
-	if r := mustRun(t, o); r.Overall.Cases != 3 {
-		t.Errorf("%d cases, want 3", r.Overall.Cases)
-	}
-	for _, jobs := range []int{MaxJobs + 1, 1 << 60} {
-		o.Jobs = jobs
-		if r, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "too many") {
-			t.Errorf("Run(%d jobs) = %v, %v", jobs, r, err)
-		}
 	}
 }

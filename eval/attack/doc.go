@@ -18,6 +18,5 @@
 //
 // # Reproduction
 //
-// A result holds no time, no path of this machine and nothing in the order of a map: the same inputs give the same bytes,
-// with any number of jobs.
+// A result holds no time, no path of this machine and nothing in the order of a map: the same inputs give the same bytes.
 package attack

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"sync"
+	"runtime"
 
 	"golang.org/x/sync/errgroup"
 
@@ -29,13 +29,7 @@ type Options struct {
 	Content *policy.Content // instead of Bundle; may be nil
 
 	Arms []Arm // none: all
-	Jobs int   // lists of calls that are judged at the same time, at most [MaxJobs]; less than 1 is 1
-
-	Progress func(done, all int) // called after each list of calls, by one goroutine at a time; may be nil
 }
-
-// MaxJobs bounds [Options.Jobs].
-const MaxJobs = 1024
 
 // A suite is one run of all cases.
 type suite struct {
@@ -74,9 +68,6 @@ func newSuite(o Options) (*suite, error) {
 	arms, err := chosen(o.Arms)
 	if err != nil {
 		return nil, err
-	}
-	if o.Jobs > MaxJobs {
-		return nil, fmt.Errorf("%d jobs are too many: at most %d", o.Jobs, MaxJobs)
 	}
 	r, err := runner.New(runner.Options{Unrecorded: true})
 	if err != nil {
@@ -178,19 +169,11 @@ func (s *suite) once(u *unit) *unit {
 // judge judges every unit.
 func (s *suite) judge(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(max(s.o.Jobs, 1))
-	var mu sync.Mutex
-	done := 0
+	group.SetLimit(runtime.GOMAXPROCS(0))
 	for _, u := range s.units {
 		group.Go(func() (err error) {
-			if u.arms, err = s.inEveryArm(ctx, u); err != nil || s.o.Progress == nil {
-				return err
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			done++
-			s.o.Progress(done, len(s.units))
-			return nil
+			u.arms, err = s.inEveryArm(ctx, u)
+			return err
 		})
 	}
 	return group.Wait()

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 
 	"pgfsm/eval"
@@ -84,24 +85,24 @@ func NewMaker(dir string) (*Maker, error) {
 	return &Maker{dir: dir, groups: make(map[canonical.Digest]*group), runs: make(map[string]canonical.Digest)}, nil
 }
 
-// batchPerJob is how many traces are in memory at once, for each job.
-const batchPerJob = 16
+// maxBatch is how many traces are in memory at once.
+const maxBatch = 64
 
-// AddFiles executes trace files again, jobs at the same time, and adds them in their order. bad are those that do not replay. done is
+// AddFiles executes trace files again, several at the same time, and adds them in their order. bad are those that do not replay. done is
 // called after each file, by several goroutines.
-func (m *Maker) AddFiles(ctx context.Context, p *traces.Replayer, paths []string, jobs int, done func()) (bad []traces.Checked, err error) {
+func (m *Maker) AddFiles(ctx context.Context, p *traces.Replayer, paths []string, done func()) (bad []traces.Checked, err error) {
 	type checked struct {
 		traces.Checked
 		trace *traces.Trace
 		run   *states.Run
 	}
-	for batch := range slices.Chunk(paths, batchPerJob*jobs) {
+	for batch := range slices.Chunk(paths, maxBatch) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		all := make([]checked, len(batch))
 		var group errgroup.Group
-		group.SetLimit(jobs)
+		group.SetLimit(runtime.GOMAXPROCS(0))
 		for i, path := range batch {
 			group.Go(func() error {
 				all[i].Checked, all[i].trace, all[i].run = p.CheckFile(path, "")

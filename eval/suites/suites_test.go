@@ -56,7 +56,7 @@ const configuration = "pgfsm.yaml"
 
 func run(t *testing.T, o attack.Options) *attack.Result {
 	t.Helper()
-	o.Open, o.Jobs = os.ReadFile, 2
+	o.Open = os.ReadFile
 	r, err := attack.Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
