@@ -3,13 +3,7 @@ package fsm
 import (
 	"bytes"
 	"fmt"
-	"slices"
 )
-
-// reserved are words that Mermaid does not take as ids of states.
-var reserved = []string{
-	"state", "note", "end", "direction", "class", "style", "default", "as", "fork", "join", "choice",
-}
 
 // Mermaid draws the machine as a stateDiagram-v2. With marks, the steps taken are numbered and their states coloured;
 // Mermaid cannot colour single transitions of such a diagram.
@@ -17,17 +11,7 @@ func Mermaid(s *Spec, m Marks) []byte {
 	var b bytes.Buffer
 	w, c := s.way(m), newChart(s)
 	fmt.Fprintf(&b, "stateDiagram-v2\n    accTitle: %s\n    direction TB\n", escapeMermaid(s.Name))
-	id := func(state State) string {
-		if isName(string(state)) && !slices.Contains(reserved, string(state)) {
-			return string(state)
-		}
-		return fmt.Sprintf("Place%d", c.place(state)+1)
-	}
-	for _, p := range s.Places {
-		if id(p.State) != string(p.State) {
-			fmt.Fprintf(&b, "    state \"%s\" as %s\n", escapeMermaid(string(p.State)), id(p.State))
-		}
-	}
+	id := func(state State) string { return escapeMermaid(string(state)) } // a name needs no escape
 	if len(s.Places) > 0 {
 		fmt.Fprintf(&b, "    [*] --> %s\n", id(s.Start()))
 	}

@@ -73,8 +73,8 @@ func (w world) warnAll(warnings []string) {
 	}
 }
 
-// with opens the configuration, calls do, and closes the configuration.
-func (o *options) with(w world, do func(*app) error) error {
+// withApp opens the configuration, calls do, and closes the configuration.
+func (o *options) withApp(w world, do func(*app) error) error {
 	a, err := open(w, o)
 	if err != nil {
 		return err

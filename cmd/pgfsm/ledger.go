@@ -131,14 +131,14 @@ func openStored(w world, url string, purpose stores.Purpose, loaded *config.Load
 	if o.Ledger, err = ledger.Open(context.Background(), o.store, ledger.Options{Build: version(), Origin: o.checkpoints.Origin}); err != nil {
 		return nil, errors.Join(err, o.store.Close())
 	}
-	if err := errors.Join(o.named(), o.whole()); err != nil {
+	if err := errors.Join(o.checkName(), o.checkWhole()); err != nil {
 		return nil, errors.Join(err, o.Close(), o.store.Close())
 	}
 	return o, nil
 }
 
-// named returns an error if the log was made with another name than the configuration's.
-func (o *openedLedger) named() error {
+// checkName returns an error if the log was made with another name than the configuration's.
+func (o *openedLedger) checkName() error {
 	if o.checkpoints.Origin == "" {
 		return nil
 	}
@@ -167,9 +167,9 @@ func (o *openedLedger) findRun(ctx context.Context, text string) (id string, err
 // now is the time of the clock that all processes of the ledger share.
 func (o *openedLedger) now() string { return o.store.Now().UTC().Format(policy.TimeForm) }
 
-// whole returns an error if the log does not contain the last checkpoint in the configured folder: then it lost entries, and nothing may
+// checkWhole returns an error if the log does not contain the last checkpoint in the configured folder: then it lost entries, and nothing may
 // be added to it.
-func (o *openedLedger) whole() error {
+func (o *openedLedger) checkWhole() error {
 	if o.checkpoints.Dir == "" {
 		return nil
 	}

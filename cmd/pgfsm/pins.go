@@ -94,7 +94,7 @@ func (p *pinCommand) compare(ctx context.Context) (*policy.Catalog, error) {
 
 // list asks every server, or only some, for their tools.
 func (p *pinCommand) list(ctx context.Context, only ...string) (b *policy.Bundle, listed *states.ToolsListed, err error) {
-	err = p.with(p.w, func(a *app) (err error) {
+	err = p.withApp(p.w, func(a *app) (err error) {
 		b = a.Bundle
 		listed, err = a.list(ctx, only...)
 		return err

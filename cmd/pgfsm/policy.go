@@ -56,7 +56,7 @@ func newPolicyExplain(w world) *cobra.Command {
 					return err
 				}
 			}
-			return o.with(w, func(a *app) error { return a.explain(cmd.Context(), &o, pinned, annotations) })
+			return o.withApp(w, func(a *app) error { return a.explain(cmd.Context(), &o, pinned, annotations) })
 		},
 	}
 	o.register(cmd)

@@ -81,7 +81,7 @@ func (o *diffOptions) diff(ctx context.Context, w world, oldPath, newPath string
 	paths = slices.Sorted(slices.Values(slices.Concat(paths, odd)))
 	bar := cli.NewBar(w.stderr, "judging", len(paths))
 	calls := make([]backtest.Call, len(paths))
-	each(max(1, o.jobs), len(paths), func(i int) {
+	inParallel(max(1, o.jobs), len(paths), func(i int) {
 		if ctx.Err() != nil {
 			return
 		}

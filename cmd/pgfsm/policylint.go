@@ -20,7 +20,7 @@ func newPolicyLint(w world) *cobra.Command {
 		Use:  "lint",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.with(w, func(a *app) error { return a.lint(cmd.Context(), live, o.json) })
+			return o.withApp(w, func(a *app) error { return a.lint(cmd.Context(), live, o.json) })
 		},
 	}
 	o.register(cmd)

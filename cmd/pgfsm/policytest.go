@@ -19,7 +19,7 @@ func newPolicyTest(w world) *cobra.Command {
 		Use:  "test FILE|FOLDER ...",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.with(w, func(a *app) error { return a.testPolicy(cmd.Context(), args, o.json) })
+			return o.withApp(w, func(a *app) error { return a.testPolicy(cmd.Context(), args, o.json) })
 		},
 	}
 	o.register(cmd)

@@ -59,7 +59,7 @@ func replay(ctx context.Context, w world, o replayOptions, args []string) error 
 	}
 	bar := cli.NewBar(w.stderr, "replaying", len(paths))
 	all := make([]traces.Checked, len(paths))
-	each(o.jobs, len(paths), func(i int) {
+	inParallel(o.jobs, len(paths), func(i int) {
 		if ctx.Err() == nil {
 			all[i], _, _ = replayer.CheckFile(paths[i], canonical.Digest(o.head))
 			bar.Add(1)
@@ -72,8 +72,8 @@ func replay(ctx context.Context, w world, o replayOptions, args []string) error 
 	return reportReplay(w, o, all)
 }
 
-// each calls do for 0..n-1, a few at a time.
-func each(workers, n int, do func(int)) {
+// inParallel calls do for 0..n-1, a few at a time.
+func inParallel(workers, n int, do func(int)) {
 	var group errgroup.Group
 	group.SetLimit(max(1, workers))
 	for i := range n {

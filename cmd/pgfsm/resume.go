@@ -18,7 +18,7 @@ func newResume(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "resume [ID...]",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.with(w, func(a *app) error {
+			return o.withApp(w, func(a *app) error {
 				if a.Loaded.Ledger == "" {
 					return errors.New("the configuration names no ledger, so no run waits: add `ledger: \"sqlite:pgfsm.db\"`")
 				}

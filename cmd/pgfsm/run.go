@@ -64,7 +64,7 @@ func newRun(w world) *cobra.Command {
 			if err := o.check(cmd); err != nil {
 				return err
 			}
-			return o.with(w, func(a *app) error {
+			return o.withApp(w, func(a *app) error {
 				return a.execute(cmd.Context(), states.KindAsk, text, &o)
 			})
 		},
@@ -96,7 +96,7 @@ func newCall(w world) *cobra.Command {
 			if err := o.check(cmd); err != nil {
 				return err
 			}
-			return o.with(w, func(a *app) error {
+			return o.withApp(w, func(a *app) error {
 				return a.execute(cmd.Context(), states.KindCall, plan, &o)
 			})
 		},

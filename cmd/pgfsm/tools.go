@@ -24,7 +24,7 @@ func newTools(w world) *cobra.Command {
 		Use:  "tools",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.with(w, func(a *app) error { return a.listTools(cmd.Context(), o.json, notAllowed) })
+			return o.withApp(w, func(a *app) error { return a.listTools(cmd.Context(), o.json, notAllowed) })
 		},
 	}
 	o.register(cmd)

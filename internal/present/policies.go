@@ -88,7 +88,7 @@ func (u uses) add(id, at string) {
 	u[id].Runs++
 }
 
-func (u uses) of(id string) Use {
+func (u uses) use(id string) Use {
 	if known := u[id]; known != nil {
 		return *known
 	}
@@ -136,7 +136,7 @@ func NewPolicies(r ledger.Reader, own *policy.Bundle) (p Policies, err error) {
 	}
 	p.Rated.All = p.Rated.All && p.Counted.All
 	for _, id := range others {
-		p.Others = append(p.Others, policies.of(id))
+		p.Others = append(p.Others, policies.use(id))
 	}
 	p.fill(active, policies, riskRules)
 	return p, nil
@@ -168,14 +168,14 @@ func (p *Policies) fill(c *policy.Content, policies, riskRules uses) {
 		for i := range c.Policy.Policies {
 			one := &c.Policy.Policies[i]
 			p.Policies = append(p.Policies, PolicyUse{
-				Use: policies.of(one.ID), Effect: one.Effect, Shadow: one.Mode == rules.Shadow, Match: policyMatch(one), Reason: one.Reason,
+				Use: policies.use(one.ID), Effect: one.Effect, Shadow: one.Mode == rules.Shadow, Match: policyMatch(one), Reason: one.Reason,
 			})
 		}
 	}
 	if c.Risk != nil {
 		for i := range c.Risk.Rules {
 			rule := &c.Risk.Rules[i]
-			p.RiskRules = append(p.RiskRules, RuleUse{Use: riskRules.of(rule.ID), Match: ruleMatch(rule), Reason: rule.Reason})
+			p.RiskRules = append(p.RiskRules, RuleUse{Use: riskRules.use(rule.ID), Match: ruleMatch(rule), Reason: rule.Reason})
 		}
 	}
 }

@@ -24,9 +24,9 @@ func (r *ConfiguredRunner) attach(ctx context.Context, call *gateway.ToolCall, t
 	case errors.Is(err, ledger.ErrNotFound):
 		return answer, false
 	case err != nil:
-		return r.unable(ctx, call, "", err), true
+		return r.refuseUnrecorded(ctx, call, "", err), true
 	case q.Ended == "":
-		return r.held(ctx, call, heldRequest(&q), false), true
+		return r.answerWaiting(ctx, call, heldRequest(&q), false), true
 	}
 	return r.deliver(ctx, call, q.RunID, ledger.ByRepeat)
 }
@@ -42,13 +42,13 @@ func callerOf(who gateway.Identity) ledger.Caller {
 
 // deliver answers with the outcome of a held call that has ended, if it was not delivered before.
 func (r *ConfiguredRunner) deliver(ctx context.Context, call *gateway.ToolCall, id, how string) (answer gateway.Answer, first bool) {
-	got, err := r.runner.ended(ctx, id)
+	got, err := r.runner.endedRun(ctx, id)
 	if err == nil {
 		first, err = r.runner.options.Ledger.Deliver(ctx, id, how)
 	}
 	switch {
 	case err != nil:
-		return r.unable(ctx, call, id, err), true
+		return r.refuseUnrecorded(ctx, call, id, err), true
 	case !first:
 		return answer, false
 	}

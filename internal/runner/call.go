@@ -52,7 +52,7 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 	defer limited.End()
 	id, err := uuid.NewV7()
 	if err != nil {
-		return r.unable(ctx, call, "", err)
+		return r.refuseUnrecorded(ctx, call, "", err)
 	}
 	within, cancel := deadline.Within(ctx, r.runTimeout())
 	defer cancel()
@@ -73,7 +73,7 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 	limited.End() // a held call is not under way while it waits
 	switch {
 	case got.Run == nil:
-		return r.unable(ctx, call, run.ID(), err)
+		return r.refuseUnrecorded(ctx, call, run.ID(), err)
 	case err != nil:
 		r.runner.noteWriteFailure(ctx, err)
 		r.runner.logCall(ctx, call, run.ID(), got.Outcome)
@@ -84,7 +84,7 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 	r.runner.writeFailed.Store(nil)
 	if got.Outcome.Type == states.TypePending && r.runner.options.Ledger != nil {
 		r.runner.measureOutcome(got.Outcome)
-		return r.held(ctx, call, heldRun(run), true)
+		return r.answerWaiting(ctx, call, heldRun(run), true)
 	}
 	r.runner.logCall(ctx, call, run.ID(), got.Outcome)
 	var rpc jsontext.Value
@@ -106,8 +106,8 @@ func agentPlan(call *gateway.ToolCall) []byte {
 	return append(b, `,"type":"call_tool"}`...)
 }
 
-// unable refuses a call for which no record could be read or begun.
-func (r *ConfiguredRunner) unable(ctx context.Context, call *gateway.ToolCall, id string, cause error) gateway.Answer {
+// refuseUnrecorded refuses a call for which no record could be read or begun.
+func (r *ConfiguredRunner) refuseUnrecorded(ctx context.Context, call *gateway.ToolCall, id string, cause error) gateway.Answer {
 	r.runner.noteWriteFailure(ctx, cause)
 	o := states.Outcome{Type: states.TypeFailed, Code: policy.CodeRecordFailed, Gate: policy.GateRun, Effect: states.NotSent, Reason: cause.Error()}
 	if errors.Is(cause, ledger.ErrUnsettled) { // a delivery: if it was recorded, a repetition is a new call

@@ -44,10 +44,10 @@ func heldRequest(q *ledger.Request) heldCall {
 	}
 }
 
-// held answers for a call that waits for approval: with a task if the client takes one; otherwise it holds the call open for a
+// answerWaiting answers for a call that waits for approval: with a task if the client takes one; otherwise it holds the call open for a
 // while, and then answers that the call waits. The run is in the ledger, and no process owns it. Only the first request is shown where
 // to decide, because a client that repeats its call does so every few seconds.
-func (r *ConfiguredRunner) held(ctx context.Context, call *gateway.ToolCall, w heldCall, first bool) gateway.Answer {
+func (r *ConfiguredRunner) answerWaiting(ctx context.Context, call *gateway.ToolCall, w heldCall, first bool) gateway.Answer {
 	answer := r.answerHeld(ctx, call, w, first)
 	if answer.Run == "" { // otherwise it has the outcome
 		answer.Judged = gateway.Judged{Run: w.id, Decision: rules.Pending, Gate: string(policy.GatePolicy)}

@@ -61,14 +61,14 @@ func (r *ConfiguredRunner) newView(l policy.Listing) *view {
 	}
 	for _, t := range sent {
 		if judged := effective[t.Name]; judged != nil {
-			v.tools = append(v.tools, viewTool{gateway.Tool{Name: t.Name, Raw: shown(judged, t.Raw), SDKFaults: judged.SDKFaults()}, judged})
+			v.tools = append(v.tools, viewTool{gateway.Tool{Name: t.Name, Raw: withOwnSchema(judged, t.Raw), SDKFaults: judged.SDKFaults()}, judged})
 		}
 	}
 	return v
 }
 
-// shown is a tool as agents see it: as the server sent it, with the operator's schema if there is one.
-func shown(judged *policy.Tool, raw jsontext.Value) jsontext.Value {
+// withOwnSchema is a tool as agents see it: as the server sent it, with the operator's schema if there is one.
+func withOwnSchema(judged *policy.Tool, raw jsontext.Value) jsontext.Value {
 	if judged.OwnSchema == "" {
 		return raw
 	}

@@ -17,7 +17,7 @@ import (
 func (r *Runner) Resume(ctx context.Context, id string, watch Watch) (Result, error) {
 	got, err := r.resume(ctx, id, watch)
 	if errors.Is(err, ledger.ErrEnded) {
-		return r.ended(ctx, id)
+		return r.endedRun(ctx, id)
 	}
 	return got, err
 }
@@ -59,8 +59,8 @@ func (r *Runner) resume(ctx context.Context, id string, watch Watch) (Result, er
 	return got, err
 }
 
-// ended returns a run that has ended, executed again from its record.
-func (r *Runner) ended(ctx context.Context, id string) (Result, error) {
+// endedRun returns a run that has ended, executed again from its record.
+func (r *Runner) endedRun(ctx context.Context, id string) (Result, error) {
 	got, err := r.options.Ledger.Ended(ctx, r.replayer, id)
 	return Result{got.Run, got.Outcome, got.Head}, err
 }

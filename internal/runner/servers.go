@@ -43,7 +43,7 @@ func (s *serverStates) note(l policy.Listing, number uint64, now string) {
 	s.last[l.Server] = state
 }
 
-func (s *serverStates) of(server string) (serverState, bool) {
+func (s *serverStates) lastSeen(server string) (serverState, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state, ok := s.last[server]
@@ -54,7 +54,7 @@ func (s *serverStates) of(server string) (serverState, bool) {
 func (r *ConfiguredRunner) knownCatalog() *policy.Catalog {
 	listed := &states.ToolsListed{}
 	for _, s := range r.Bundle.Content().Servers {
-		if state, ok := r.runner.servers.of(s.Name); ok {
+		if state, ok := r.runner.servers.lastSeen(s.Name); ok {
 			listed.Servers = append(listed.Servers, state.listing)
 		}
 	}
@@ -64,7 +64,7 @@ func (r *ConfiguredRunner) knownCatalog() *policy.Catalog {
 // definition returns the digest of a tool's definition in the last listing of its server; empty if that does not have the tool. It is not known
 // if no listing was seen, or the server was down.
 func (r *ConfiguredRunner) definition(server, tool string) (d canonical.Digest, known bool) {
-	state, ok := r.runner.servers.of(server)
+	state, ok := r.runner.servers.lastSeen(server)
 	if !ok || state.listing.Status != policy.ServerUp {
 		return "", false
 	}
@@ -91,7 +91,7 @@ func (r *ConfiguredRunner) Servers(pins *present.Pins) (all []present.Server) {
 			known := &c.Servers[i]
 			s.Status, s.Code, s.Reason, s.Name = known.Status, known.Code, known.Reason, known.Name
 			s.Version, s.Protocol, s.Tools = known.Version, known.Protocol, present.ServerTools(r.Bundle.Content(), c, known.Server, pins)
-			state, _ := r.runner.servers.of(configured.Name)
+			state, _ := r.runner.servers.lastSeen(configured.Name)
 			s.Since, s.Asked = state.since, state.at
 		}
 		all = append(all, s)

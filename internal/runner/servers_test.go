@@ -12,7 +12,7 @@ func TestOldListingsDoNotReplaceNewOnes(t *testing.T) {
 	note := func(version string, number uint64, want string) {
 		t.Helper()
 		s.note(policy.Listing{Server: "a", Status: policy.ServerUp, Version: version}, number, "2026-11-26T00:00:00Z")
-		if state, _ := s.of("a"); state.listing.Version != want {
+		if state, _ := s.lastSeen("a"); state.listing.Version != want {
 			t.Errorf("after listing %d the last one is of version %s, want %s", number, state.listing.Version, want)
 		}
 	}

@@ -77,7 +77,7 @@ func (r *ConfiguredRunner) Task(ctx context.Context, caller gateway.Identity, id
 	if q.Ended == "" {
 		return t.current(), nil
 	}
-	got, err := r.runner.ended(ctx, q.RunID)
+	got, err := r.runner.endedRun(ctx, q.RunID)
 	if err == nil { // the task can be polled again, but from now on a repetition of the call is a new call
 		_, err = r.runner.options.Ledger.Deliver(ctx, q.RunID, ledger.ByTask)
 	}
