@@ -130,8 +130,8 @@ type holdout struct {
 	said   chan string   // the text of a result, a refusal with its effect and what can be done, or an error
 }
 
-// asked connects a holdout and makes a call. It returns when the user is asked.
-func (s *served) asked(t *testing.T) *holdout {
+// asked connects a holdout and makes a call. It returns when the user is asked. The client takes a lost stream up again, unless it is rash.
+func (s *served) asked(t *testing.T, rash bool) *holdout {
 	t.Helper()
 	h := &holdout{answer: make(chan struct{}), said: make(chan string, 1)}
 	asked := make(chan struct{}, 100)
@@ -147,7 +147,11 @@ func (s *served) asked(t *testing.T) *holdout {
 			}
 		},
 	})
-	session, err := client.Connect(cli.Patient(t), &sdk.StreamableClientTransport{Endpoint: s.base + "/mcp"}, &sdk.ClientSessionOptions{ProtocolVersion: withSessions})
+	via := &sdk.StreamableClientTransport{Endpoint: s.base + "/mcp"}
+	if rash {
+		via.MaxRetries = -1
+	}
+	session, err := client.Connect(cli.Patient(t), via, &sdk.ClientSessionOptions{ProtocolVersion: withSessions})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, s.stderr)
 	}
@@ -226,7 +230,7 @@ func TestServeAsksAndIsKilled(t *testing.T) {
 	u := newInquirer(t, false)
 	dir := inquiry(t, u, "2m")
 	s := serve(t, dir)
-	s.asked(t)
+	s.asked(t, true)
 	s.kill()
 
 	for range 2 { // what the first start has ended, the second leaves as it is
@@ -245,7 +249,7 @@ func TestServeAsksAndIsStopped(t *testing.T) {
 		u := newInquirer(t, false)
 		dir := inquiry(t, u, "5s")
 		s := serve(t, dir)
-		h := s.asked(t)
+		h := s.asked(t, false)
 		s.stop(t, exitYes)
 		h.endsWith(t, "server_timeout unknown look")
 		endedOnce(t, dir, ledger.Failed, "server_timeout", "unknown")
@@ -255,7 +259,7 @@ func TestServeAsksAndIsStopped(t *testing.T) {
 		t.Parallel()
 		dir := inquiry(t, newInquirer(t, false), "2m")
 		s := serve(t, dir)
-		h := s.asked(t)
+		h := s.asked(t, false)
 		s.interrupt(t)
 		soon(t, "it takes no requests", func() bool {
 			resp, err := http.Post(s.mcp, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`))
@@ -279,7 +283,7 @@ func TestServeAsksAndTheServerDies(t *testing.T) {
 	u := newInquirer(t, false)
 	dir := inquiry(t, u, "2m")
 	s := serve(t, dir)
-	h := s.asked(t)
+	h := s.asked(t, true)
 	u.dies()
 	h.endsWith(t, "server_unreachable unknown look")
 	endedOnce(t, dir, ledger.Failed, "server_unreachable", "unknown")

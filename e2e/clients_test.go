@@ -99,7 +99,10 @@ func stands(t *testing.T, dir string, want ledger.Status, code string) {
 
 func verifies(t *testing.T, dir string) {
 	t.Helper()
-	command(t.Context(), nil, "ledger", "verify", "--ledger", ledgerOf(dir)).Want(t, exitYes)
+	inLedger(t, dir, func(r ledger.Reader) error {
+		_, err := ledger.Verify(t.Context(), r, ledger.VerifyOptions{})
+		return err
+	})
 }
 
 // A stateless client has no session: every request says all of itself.

@@ -44,21 +44,14 @@ const mostDelay = 10 * time.Second
 // gone.
 func TestConsoleUpdates(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"direct", "behind-nginx", "behind-caddy"} {
+	for _, name := range []string{"behind-nginx", "behind-caddy"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := newOffice(t, holdLook, "serve: {hosts: [approvals.example.com]}\n")
-			at, lose := o.admin, func(change func()) { change() }
-			var flags []chromedp.ExecAllocatorOption
-			if program, behind := strings.CutPrefix(name, "behind-"); behind {
-				p := newProxy(t, program, o.served)
-				at = "https://approvals.example.com"
-				flags = append(flags, chromedp.Flag("host-resolver-rules", "MAP approvals.example.com:443 "+p.address), chromedp.Flag("ignore-certificate-errors", true))
-				lose = func(change func()) {
-					p.stop(t)
-					change()
-					p.start(t)
-				}
+			p := newProxy(t, strings.TrimPrefix(name, "behind-"), o.served)
+			const at = "https://approvals.example.com"
+			flags := []chromedp.ExecAllocatorOption{
+				chromedp.Flag("host-resolver-rules", "MAP approvals.example.com:443 "+p.address), chromedp.Flag("ignore-certificate-errors", true),
 			}
 			link := command(t.Context(), map[string]string{tokenVariable: o.bob}, "console", "-c", o.config, "--url", at)
 			link.Want(t, exitYes)
@@ -79,7 +72,9 @@ func TestConsoleUpdates(t *testing.T) {
 			if most > mostDelay {
 				t.Errorf("a page changes %v after a commit", most)
 			}
-			lose(func() { o.decide(t, "deny", runs[0], o.bob) })
+			p.stop(t)
+			o.decide(t, "deny", runs[0], o.bob)
+			p.start(t)
 			b.until(false, "call-"+runs[0])
 			b.do(chromedp.Click(chromedp.Search("#call-" + runs[1])))
 			b.until(true, `value="deny"`)

@@ -25,7 +25,7 @@ import (
 // The kills of the gateway. All of them take minutes, so by default there are few; make crash asks for all.
 const (
 	crashKills        = "PGFSM_CRASH_KILLS"
-	crashKillsDefault = 8
+	crashKillsDefault = 4
 	crashKillsShort   = 3 // and under the race detector, where a process takes a second to start
 )
 

@@ -48,7 +48,9 @@ func newHouse(t *testing.T, policy, more string) *house {
 	h.dir = filepath.Dir(h.config)
 	h.ledger = "sqlite:" + filepath.Join(h.dir, "pgfsm.db")
 	cli.Write(t, filepath.Join(h.dir, "policy.yaml"), policy)
-	h.dora = map[string]string{tokenVariable: makeToken(t, h.config, "approver", "dora")}
+	made := h.do("token", "create", "--role", "approver", "--name", "dora", "--json") // the ledger is made as the configuration says
+	made.Want(t, exitYes)
+	h.dora = map[string]string{tokenVariable: made.Member("/secret")}
 	return h
 }
 

@@ -36,7 +36,7 @@ var update = flag.Bool("update", false, "rewrite the stored verdicts")
 func TestMain(m *testing.M) {
 	cli.Private()
 	// Most tests in parallel wait for a server's or the gateway's time limits; -parallel changes the number.
-	if err := flag.Set("test.parallel", "4"); err != nil {
+	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
 	testscript.Main(suite{m}, map[string]func(){

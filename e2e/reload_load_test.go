@@ -20,7 +20,7 @@ import (
 // The reloads under load. A thousand take minutes, so by default there are few; make reload asks for all.
 const (
 	reloadsWanted   = "PGFSM_RELOADS"
-	reloadsDefault  = 60
+	reloadsDefault  = 24
 	reloadSessions  = 32
 	callsEachReload = 32 // that are begun beside a reload
 )

@@ -16,6 +16,7 @@ import (
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/stores"
 )
 
 // gatewayFolder is a folder with the configuration of a gateway in front of a puppet, and more lines of it.
@@ -81,12 +82,18 @@ func TestServeAnswersCalls(t *testing.T) {
 	command(t.Context(), nil, append([]string{"replay"}, kept...)...).Want(t, exitYes)
 }
 
-// makeToken makes a token in the folder's ledger.
+// makeToken makes a token in the ledger beside a configuration.
 func makeToken(t *testing.T, config, role, name string) string {
 	t.Helper()
-	r := command(t.Context(), nil, "token", "create", "-c", config, "--role", role, "--name", name, "--json")
-	r.Want(t, exitYes)
-	return r.Member("/secret")
+	store, err := stores.Open(ledgerOf(filepath.Dir(config)), stores.ToWrite)
+	check.NoError(t, err)
+	defer store.Close()
+	l, err := ledger.Open(t.Context(), store, ledger.Options{})
+	check.NoError(t, err)
+	defer l.Close()
+	secret, _, err := l.CreateToken(t.Context(), ledger.Local("local:root"), name, role, "")
+	check.NoError(t, err)
+	return secret
 }
 
 // decide approves or denies over the admin address.

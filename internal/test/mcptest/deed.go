@@ -51,7 +51,6 @@ const asks = `{"jsonrpc":"2.0","id":"ask-1","method":"elicitation/create","param
 
 // Deeds are deeds by name, because a process is told only the name. Some repeat the secret that they are given.
 func Deeds(secret string) map[string]Deed {
-	hang := func(x *Exchange) { <-x.server.gone }
 	cut := func(x *Exchange) { x.cut() }
 	says := func(line string) func(*Exchange) {
 		return func(x *Exchange) { x.Say(strings.ReplaceAll(line, "ID", x.ID)) }
@@ -60,24 +59,12 @@ func Deeds(secret string) map[string]Deed {
 
 	return map[string]Deed{
 		"honest":                   {},
-		"hangs-at-initialize":      {Method: "initialize", Do: hang},
-		"hangs-at-list":            {Method: "tools/list", Do: hang},
-		"hangs-at-call":            {Method: "tools/call", Do: hang},
-		"dies-at-initialize":       {Method: "initialize", Do: cut},
-		"dies-at-list":             {Method: "tools/list", Do: cut},
 		"dies-at-call":             {Method: "tools/call", Do: cut},
-		"huge-at-list":             {Method: "tools/list", Do: huge},
 		"huge-at-call":             {Method: "tools/call", Do: huge},
-		"no-json-at-list":          {Method: "tools/list", Do: says(`{Server: ready!}`)},
-		"no-json-at-call":          {Method: "tools/call", Do: says(`{Server: ready!}`)},
 		"elicits-at-call":          {Method: "tools/call", Do: elicit},
-		"echoes-in-result":         {Method: "tools/call", Do: says(Response("ID", text(cli.Quote(secret))))},
 		"echoes-in-json-in-result": {Method: "tools/call", Do: says(Response("ID", text(cli.Quote(disguised(secret)))))},
 		"echoes-in-error": {Method: "tools/call",
 			Do: says(`{"jsonrpc":"2.0","id":ID,"error":{"code":-1,"message":` + cli.Quote("denied "+secret) + `}}`)},
-		"tells-environment": {Method: "tools/call", Do: func(x *Exchange) {
-			x.Result(text(cli.Quote(strings.Join(os.Environ(), "\n"))))
-		}},
 	}
 }
 
@@ -101,7 +88,6 @@ func Configured(t testing.TB, name, transport, decoy string) (server string, cal
 	}
 
 	all := Deeds(Secret)
-	all["redirects-at-list"] = Deed{Redirect: decoy, Method: "tools/list"}
 	all["redirects-at-call"] = Deed{Redirect: decoy, Method: "tools/call"}
 	d, known := all[name]
 	if !known {
