@@ -1,12 +1,5 @@
 package eval
 
-import (
-	"errors"
-	"fmt"
-
-	"pgfsm/policy"
-)
-
 // An Approval is a call that approvers approved, with the configuration and the time. The servers listed the usual tools then,
 // those of the whole evaluation. The votes are replayed for the calls that an attack wants: only the differences between the two
 // calls can stop the replay.
@@ -21,25 +14,4 @@ type Approval struct {
 	// SameRun: the votes belong to the run that makes the attack's call. Real runs never share an id, so without this the id alone
 	// stops every replay.
 	SameRun bool `json:"same_run,omitzero"`
-}
-
-// checkApproval returns the first mistake of the approval.
-func (a *Approval) checkApproval() error {
-	if err := errors.Join(a.check(), a.normal()); err != nil {
-		return err
-	}
-	if err := checkPath(a.Bundle); err != nil {
-		return fmt.Errorf("bundle %w", err)
-	}
-	if a.Actor != "" {
-		if err := checkName(a.Actor); err != nil {
-			return fmt.Errorf("actor %w", err)
-		}
-	}
-	for _, m := range []struct{ name, value string }{{"at", a.At}, {"votes_at", a.VotesAt}} {
-		if m.value != "" && !isTime(m.value) {
-			return fmt.Errorf("%s must be a time of the form %s", m.name, policy.TimeForm)
-		}
-	}
-	return nil
 }

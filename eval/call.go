@@ -2,8 +2,6 @@ package eval
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -22,35 +20,6 @@ type Call struct {
 	// Unresolved are the places in args, as JSON pointers, whose value only the environment of the case's source knows: they have a
 	// placeholder of the same kind. Results also count without such calls, because a gate may refuse the placeholder.
 	Unresolved []string `json:"unresolved,omitempty"`
-}
-
-// MaxUnresolved bounds the unresolved places of one call.
-const MaxUnresolved = 64
-
-// check returns the first mistake of a call.
-func (c *Call) check() error {
-	if c.Plan != nil {
-		if c.Server != "" || c.Tool != "" || c.Args != nil || c.Unresolved != nil {
-			return errors.New("has a plan and other members beside it: the plan is the planner's whole output")
-		}
-		return nil
-	}
-	switch {
-	case c.Server == "":
-		return errors.New("has no server")
-	case c.Tool == "":
-		return errors.New("has no tool")
-	case c.Args.Kind() != '{':
-		return errors.New("has no args, or args that are no object")
-	case len(c.Unresolved) > MaxUnresolved:
-		return fmt.Errorf("has %d unresolved places; at most %d are read", len(c.Unresolved), MaxUnresolved)
-	}
-	for _, at := range c.Unresolved {
-		if !jsontext.Pointer(at).IsValid() || len(at) > MaxPathBytes {
-			return fmt.Errorf("has an unresolved place %q, which is no JSON pointer", clip(at))
-		}
-	}
-	return nil
 }
 
 // normal puts the arguments into canonical form, so that the same call is the same bytes.

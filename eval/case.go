@@ -1,27 +1,22 @@
 package eval
 
 import (
-	"errors"
+	"cmp"
+	_ "embed" // the schema
 	"fmt"
-	"path"
 	"slices"
-	"strings"
+	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 
 	"pgfsm/internal/canonical"
 	"pgfsm/policy"
+	"pgfsm/policy/schema"
 )
 
-// Bounds of one case. One that exceeds any of them is refused, never cut.
-const (
-	MaxIDBytes   = policy.MaxTaskBytes // of id, suite, task, attack and actor
-	MaxCalls     = 256                 // that a task needs, and that an attack wants
-	MaxPathBytes = 1024                // of grant, bundle and tools
-)
+// MaxIDBytes bounds id, suite, task, attack and actor. case.schema.json has the other bounds.
+const MaxIDBytes = policy.MaxTaskBytes
 
 // DefaultAt is the time of a request that names none: a result depends on no clock.
 const DefaultAt = "2026-01-01T12:00:00Z"
@@ -70,125 +65,82 @@ func (c *Case) Line() ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
+//go:embed case.schema.json
+var caseSchema []byte
+
+// compiledSchema judges the form of a line.
+var compiledSchema = sync.OnceValues(func() (*schema.Schema, error) {
+	return schema.CompileOpen(caseSchema, schema.DefaultLimits())
+})
+
 // readCase reads one line, fills in defaults, and puts arguments into canonical form.
 func readCase(line []byte) (*Case, error) {
 	if err := canonical.Check(line, policy.MaxJSONDepth); err != nil {
+		return nil, err
+	}
+	form, err := compiledSchema()
+	if err != nil {
+		return nil, err
+	}
+	if err := form.Judge(line); err != nil {
 		return nil, err
 	}
 	c := new(Case)
 	if err := canonical.Unmarshal(line, c); err != nil {
 		return nil, err
 	}
-	if err := c.check(); err != nil {
-		return nil, err
-	}
-	if c.Actor == "" {
-		c.Actor = DefaultActor
-	}
-	if c.At == "" {
-		c.At = DefaultAt
-	}
-	return c, nil
+	return c, c.complete()
 }
 
-func (c *Case) check() error {
-	for _, m := range []struct {
-		name, value string
-		optional    bool
-	}{{"id", c.ID, false}, {"suite", c.Suite, false}, {"task", c.Task, false}, {"attack", c.Attack, true}, {"actor", c.Actor, true}} {
-		if m.value == "" && m.optional {
-			continue
-		}
-		if err := checkName(m.value); err != nil {
-			return fmt.Errorf("%s %w", m.name, err)
-		}
+// complete checks what the schema cannot say, and fills in defaults.
+func (c *Case) complete() error {
+	c.Actor, c.At = cmp.Or(c.Actor, DefaultActor), cmp.Or(c.At, DefaultAt)
+	times := []string{c.At}
+	calls := []*Call{}
+	for i := range c.Needs {
+		calls = append(calls, &c.Needs[i])
 	}
-	for _, m := range []struct{ name, value string }{{"grant", c.Grant}, {"bundle", c.Bundle}, {"tools", c.Tools}} {
-		if err := checkPath(m.value); err != nil {
-			return fmt.Errorf("%s %w", m.name, err)
-		}
+	for i := range c.Wants {
+		calls = append(calls, &c.Wants[i])
 	}
-	if c.At != "" && !isTime(c.At) {
-		return fmt.Errorf("at must be a time of the form %s", policy.TimeForm)
+	if c.Approved != nil {
+		calls = append(calls, &c.Approved.Call)
+		times = append(times, cmp.Or(c.Approved.At, DefaultAt), cmp.Or(c.Approved.VotesAt, DefaultAt))
 	}
-	switch {
-	case (c.Attack == "") != (len(c.Wants) == 0):
-		return errors.New("attack and wants go together: name the attack, and the calls that it wants")
-	case len(c.Needs) == 0 && len(c.Wants) == 0:
-		return errors.New("the case needs no call and wants none, so there is nothing to judge")
-	case c.Approved != nil && len(c.Wants) == 0:
-		return errors.New("approved says what votes are replayed for an attack, and the case has none")
-	}
-	return errors.Join(c.checkCalls(), c.checkExpect())
-}
-
-func (c *Case) checkCalls() error {
-	for _, list := range []struct {
-		name  string
-		calls []Call
-	}{{"needs", c.Needs}, {"wants", c.Wants}} {
-		if len(list.calls) > MaxCalls {
-			return fmt.Errorf("%s has %d calls; at most %d are read", list.name, len(list.calls), MaxCalls)
-		}
-		for i := range list.calls {
-			if err := errors.Join(list.calls[i].check(), list.calls[i].normal()); err != nil {
-				return fmt.Errorf("%s, call %d: %w", list.name, i+1, err)
-			}
+	for _, call := range calls {
+		if err := call.normal(); err != nil {
+			return err
 		}
 	}
-	if c.Approved == nil {
-		return nil
+	for _, at := range times {
+		if _, err := time.Parse(policy.TimeForm, at); err != nil {
+			return fmt.Errorf("%q is no time of the form %s", at, policy.TimeForm)
+		}
 	}
-	if err := c.Approved.checkApproval(); err != nil {
-		return fmt.Errorf("approved: %w", err)
+	for _, name := range []string{c.ID, c.Suite, c.Task, c.Attack, c.Actor} {
+		if len(name) > MaxIDBytes {
+			return fmt.Errorf("the name %q has more than %d bytes", clip(name), MaxIDBytes)
+		}
 	}
-	return nil
+	return c.checkExpect()
 }
 
 func (c *Case) checkExpect() error {
 	if c.Expect == nil {
 		return nil
 	}
-	known := func(word string) bool {
-		return word == "" || word == Made ||
-			slices.ContainsFunc(policy.Codes(), func(d policy.CodeDoc) bool { return string(d.Code) == word })
-	}
 	for _, m := range []struct {
 		name, word string
 		calls      int
 	}{{"needs", c.Expect.Needs, len(c.Needs)}, {"wants", c.Expect.Wants, len(c.Wants)}} {
+		known := func(d policy.CodeDoc) bool { return string(d.Code) == m.word }
 		switch {
-		case !known(m.word):
-			return fmt.Errorf("expect.%s is %q; write %q or a code of docs/reference/errors.md", m.name, clip(m.word), Made)
-		case m.word != "" && m.calls == 0:
+		case m.word == "":
+		case m.calls == 0:
 			return fmt.Errorf("expect.%s is about calls, and there are none", m.name)
+		case m.word != Made && !slices.ContainsFunc(policy.Codes(), known):
+			return fmt.Errorf("expect.%s is %q; write %q or a code of docs/reference/errors.md", m.name, clip(m.word), Made)
 		}
 	}
 	return nil
-}
-
-// checkName judges a name: 1 to [MaxIDBytes] bytes of text that can be shown.
-func checkName(s string) error {
-	hidden := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
-	if s == "" || len(s) > MaxIDBytes || strings.IndexFunc(s, hidden) >= 0 {
-		return fmt.Errorf("must have 1 to %d bytes of text that can be shown", MaxIDBytes)
-	}
-	return nil
-}
-
-// checkPath judges the name of a file: from the folder of the cases file, with slashes. It may lead out of that folder.
-func checkPath(s string) error {
-	switch {
-	case len(s) > MaxPathBytes || strings.ContainsRune(s, 0):
-		return fmt.Errorf("must be a path of at most %d bytes", MaxPathBytes)
-	case path.IsAbs(s) || strings.Contains(s, `\`) || len(s) > 1 && s[1] == ':':
-		return errors.New("must be a path from the folder of the cases file, written with slashes")
-	}
-	return nil
-}
-
-// isTime reports whether s is a time in [policy.TimeForm].
-func isTime(s string) bool {
-	_, err := time.Parse(policy.TimeForm, s)
-	return err == nil
 }

@@ -11,11 +11,8 @@ import (
 	"pgfsm/internal/visible"
 )
 
-// Bounds of a cases file.
-const (
-	MaxLineBytes = 1 << 20 // of one case, without its line end
-	MaxCases     = 100_000
-)
+// MaxLineBytes bounds one case, without its line end.
+const MaxLineBytes = 1 << 20
 
 // ReadCases reads the cases of a file, one a line, and skips blank lines. name is what messages call the file. The error is a
 // [*Fault].
@@ -32,9 +29,6 @@ func ReadCases(name string, r io.Reader) (all []*Case, err error) {
 		line := lines.Bytes()
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
-		}
-		if len(all) == MaxCases {
-			return fault(fmt.Sprintf("there are more than %d cases", MaxCases), "divide the file")
 		}
 		c, err := readCase(line)
 		if err != nil {

@@ -2,7 +2,6 @@ package eval
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -60,38 +59,38 @@ func TestReadCases(t *testing.T) {
 
 func TestReadCasesRefuses(t *testing.T) {
 	call := `{"server":"x","tool":"y","args":{}}`
-	many := "[" + strings.Repeat(call+",", MaxCalls) + call + "]"
+	many := "[" + strings.Repeat(call+",", 256) + call + "]"
 	for _, c := range []struct{ name, text, want string }{
 		{"no-json", `{"id":`, "cases.jsonl:1: the case cannot be used"},
 		{"two-values", caseWith("") + caseWith(""), "text behind the JSON value"},
 		{"duplicate-member", `{"id":"a","id":"b"}`, "duplicate"},
 		{"duplicate-member-in-arguments", caseWith(`,"attack":"k","wants":[{"server":"x","tool":"y","args":{"a":1,"a":2}}]`), "duplicate"},
-		{"unknown-member", caseWith(`,"note":"x"`), "unknown"},
-		{"unknown-member-of-a-call", caseWith(`,"attack":"k","wants":[{"server":"x","tool":"y","args":{},"arg":1}]`), "unknown"},
-		{"member-in-another-case", caseWith(`,"Grant":"x"`), "unknown"},
-		{"no-id", `{"suite":"s","task":"t","request":"r","needs":[` + call + `]}`, "id must have 1 to"},
-		{"id-with-a-line-end", `{"id":"a\nb","suite":"s","task":"t","request":"r","needs":[` + call + `]}`, "id must have 1 to"},
-		{"id-too-long", `{"id":"` + strings.Repeat("a", MaxIDBytes+1) + `","suite":"s","task":"t","request":"r","needs":[` + call + `]}`, "id must have 1 to"},
-		{"no-suite", `{"id":"a","task":"t","request":"r","needs":[` + call + `]}`, "suite must have 1 to"},
-		{"no-task", `{"id":"a","suite":"s","request":"r","needs":[` + call + `]}`, "task must have 1 to"},
-		{"nothing-to-judge", `{"id":"a","suite":"s","task":"t","request":"r"}`, "nothing to judge"},
-		{"attack-without-calls", caseWith(`,"attack":"k"`), "attack and wants go together"},
-		{"calls-without-an-attack", caseWith(`,"wants":[` + call + `]`), "attack and wants go together"},
-		{"too-many-calls", caseWith(`,"attack":"k","wants":` + many), fmt.Sprintf("at most %d are read", MaxCalls)},
-		{"call-without-server", caseWith(`,"attack":"k","wants":[{"tool":"y","args":{}}]`), "wants, call 1: has no server"},
-		{"call-without-tool", caseWith(`,"attack":"k","wants":[{"server":"x","args":{}}]`), "has no tool"},
-		{"call-without-arguments", caseWith(`,"attack":"k","wants":[{"server":"x","tool":"y"}]`), "has no args"},
-		{"arguments-are-a-list", caseWith(`,"attack":"k","wants":[{"server":"x","tool":"y","args":[]}]`), "args that are no object"},
-		{"plan-and-tool", caseWith(`,"attack":"k","wants":[{"plan":"x","tool":"y"}]`), "has a plan and other members"},
-		{"unresolved-is-no-pointer", caseWith(`,"attack":"k","wants":[{"server":"x","tool":"y","args":{},"unresolved":["a"]}]`), "no JSON pointer"},
-		{"absolute-path", caseWith(`,"grant":"/etc/x"`), "grant must be a path from the folder"},
-		{"path-with-backslash", caseWith(`,"bundle":"a\\b"`), "bundle must be a path from the folder"},
-		{"path-with-drive", caseWith(`,"tools":"c:/x"`), "tools must be a path from the folder"},
-		{"path-with-nul", caseWith(`,"tools":"a\u0000"`), "tools must be a path of at most"},
-		{"path-too-long", caseWith(`,"tools":"` + strings.Repeat("a", MaxPathBytes+1) + `"`), "tools must be a path of at most"},
-		{"no-time", caseWith(`,"at":"yesterday"`), "at must be a time"},
-		{"time-with-a-zone", caseWith(`,"at":"2026-02-03T04:05:06+01:00"`), "at must be a time"},
-		{"approved-without-an-attack", caseWith(`,"approved":` + call), "approved says what votes are replayed"},
+		{"unknown-member", caseWith(`,"note":"x"`), `does not name: "note"`},
+		{"unknown-member-of-a-call", caseWith(`,"attack":"k","wants":[{"server":"x","tool":"y","args":{},"arg":1}]`), `"/wants/0" has keys that the schema does not name: "arg"`},
+		{"member-in-another-case", caseWith(`,"Grant":"x"`), `does not name: "Grant"`},
+		{"no-id", `{"suite":"s","task":"t","request":"r","needs":[` + call + `]}`, `lacks "id"`},
+		{"id-with-a-line-end", `{"id":"a\nb","suite":"s","task":"t","request":"r","needs":[` + call + `]}`, `"/id"`},
+		{"id-too-long", `{"id":"` + strings.Repeat("a", MaxIDBytes+1) + `","suite":"s","task":"t","request":"r","needs":[` + call + `]}`, `"/id"`},
+		{"no-suite", `{"id":"a","task":"t","request":"r","needs":[` + call + `]}`, `lacks "suite"`},
+		{"no-task", `{"id":"a","suite":"s","request":"r","needs":[` + call + `]}`, `lacks "task"`},
+		{"nothing-to-judge", `{"id":"a","suite":"s","task":"t","request":"r"}`, `lacks "needs"`},
+		{"attack-without-calls", caseWith(`,"attack":"k"`), `lacks "wants"`},
+		{"calls-without-an-attack", caseWith(`,"wants":[` + call + `]`), `lacks "attack"`},
+		{"too-many-calls", caseWith(`,"attack":"k","wants":` + many), `"/wants" maxItems`},
+		{"call-without-server", caseWith(`,"attack":"k","wants":[{"tool":"y","args":{}}]`), `"/wants/0" lacks "server"`},
+		{"call-without-tool", caseWith(`,"attack":"k","wants":[{"server":"x","args":{}}]`), `"/wants/0" lacks "tool"`},
+		{"call-without-arguments", caseWith(`,"attack":"k","wants":[{"server":"x","tool":"y"}]`), `"/wants/0" lacks "args"`},
+		{"arguments-are-a-list", caseWith(`,"attack":"k","wants":[{"server":"x","tool":"y","args":[]}]`), `"/wants/0/args" is array`},
+		{"plan-and-tool", caseWith(`,"attack":"k","wants":[{"plan":"x","tool":"y"}]`), `"/wants/0/tool"`},
+		{"unresolved-is-no-pointer", caseWith(`,"attack":"k","wants":[{"server":"x","tool":"y","args":{},"unresolved":["a"]}]`), `"/wants/0/unresolved/0"`},
+		{"absolute-path", caseWith(`,"grant":"/etc/x"`), `"/grant" is`},
+		{"path-with-backslash", caseWith(`,"bundle":"a\\b"`), `"/bundle" is`},
+		{"path-with-drive", caseWith(`,"tools":"c:/x"`), `"/tools" is`},
+		{"path-with-nul", caseWith(`,"tools":"a\u0000"`), `"/tools"`},
+		{"path-too-long", caseWith(`,"tools":"` + strings.Repeat("a", 1024+1) + `"`), `"/tools"`},
+		{"no-time", caseWith(`,"at":"yesterday"`), `"/at" is`},
+		{"time-with-a-zone", caseWith(`,"at":"2026-02-03T04:05:06+01:00"`), `"/at" is`},
+		{"approved-without-an-attack", caseWith(`,"approved":` + call), `lacks "wants"`},
 		{"expects-no-code", caseWith(`,"expect":{"needs":"nope"}`), `expect.needs is "nope"`},
 		{"expects-of-no-calls", caseWith(`,"expect":{"wants":"made"}`), "expect.wants is about calls, and there are none"},
 		{"same-id-twice", caseWith("") + "\n\n" + caseWith(""), `cases.jsonl:3: line 1 has the id "a" already`},
@@ -141,19 +140,6 @@ func TestReadCasesBounds(t *testing.T) {
 		from := new(endless)
 		if _, err := ReadCases("x", from); err == nil || from.read > 2*MaxLineBytes {
 			t.Errorf("ReadCases() = %v after %d bytes", err, from.read)
-		}
-	})
-	t.Run("cases", func(t *testing.T) {
-		var text strings.Builder
-		for i := range MaxCases {
-			fmt.Fprintf(&text, `{"id":"%d","suite":"s","task":"t","request":"r","needs":[{"plan":""}]}`+"\n", i)
-		}
-		if all, err := readAll(text.String()); err != nil || len(all) != MaxCases {
-			t.Errorf("at the limit: %d cases, %v", len(all), err)
-		}
-		text.WriteString(caseWith(""))
-		if _, err := readAll(text.String()); err == nil || !strings.Contains(err.Error(), "more than 100000 cases") {
-			t.Errorf("one past: %v", err)
 		}
 	})
 }

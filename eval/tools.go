@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
 )
 
@@ -69,8 +70,8 @@ func ReadTools(name string, text []byte) (*Tools, error) {
 }
 
 func (t *Tools) add(server string, tools []jsontext.Value) error {
-	if err := checkName(server); err != nil {
-		return fmt.Errorf("its name %w", err)
+	if server == "" || len(server) > MaxIDBytes || visible.Text(server) != server {
+		return fmt.Errorf("its name must have 1 to %d bytes that can be shown", MaxIDBytes)
 	}
 	if len(tools) > MaxTools {
 		return fmt.Errorf("it has %d tools; at most %d are read", len(tools), MaxTools)
