@@ -45,12 +45,6 @@ func fixtureAt(tb testing.TB, store ledger.Store, clock *ledgertest.Clock) *fixt
 	return &fixture{ledgertest.Open(tb, store, clock), own}
 }
 
-// fixtureAtURL is a process that has the ledger of a URL open.
-func fixtureAtURL(tb testing.TB, url string, clock *ledgertest.Clock) *fixture {
-	tb.Helper()
-	return fixtureAt(tb, ledgertest.OpenURL(tb, url), clock)
-}
-
 // fixtureInFile is a process that has a ledger's file open.
 func fixtureInFile(tb testing.TB, path string, clock *ledgertest.Clock) (*fixture, *sqlite.Store) {
 	tb.Helper()

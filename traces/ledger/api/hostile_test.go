@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -31,16 +30,6 @@ func failing(op ledgertest.Op, _ int) error {
 
 func notReady(context.Context) []api.NotReady {
 	return []api.NotReady{api.NewNotReady(errDisk, api.WorkerBehind)}
-}
-
-// ask is a call of which only the reply is of interest.
-func ask(h http.Handler, method, path, token, body string) reply {
-	r := httptest.NewRequest(method, "http://"+service+path, strings.NewReader(body))
-	r.Header.Set("Authorization", "Bearer "+token)
-	r.Header.Set("Content-Type", "application/json")
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return reply{w.Code, w.Header(), w.Body.Bytes()}
 }
 
 // A wire is a connection to a real server, on which anything can be written.
