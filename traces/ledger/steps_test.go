@@ -22,19 +22,6 @@ import (
 	"pgfsm/traces/ledger/ledgertest"
 )
 
-// A peek is a handler that looks at the ledger when a call is made.
-type peek struct {
-	states.EffectHandler
-	look func()
-}
-
-func (p peek) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
-	if _, calls := wanted.(*states.CallTool); calls {
-		p.look()
-	}
-	return p.EffectHandler.Do(ctx, wanted)
-}
-
 // TestStepsOfARunUnderWay: while the call is under way, the ledger has exactly the steps up to it, as the trace has them later.
 func TestStepsOfARunUnderWay(t *testing.T) {
 	calls := 0
@@ -53,7 +40,7 @@ func TestStepsOfARunUnderWay(t *testing.T) {
 				return all, underWay
 			}
 			run, rec := d.begin(statestest.RunID, &s)
-			o, err := d.Machine.Advance(context.Background(), run, peek{rec.Effects(s.Entry()), func() {
+			o, err := d.Machine.Advance(context.Background(), run, busy{rec.Effects(s.Entry()), func() {
 				calls++
 				var underWay bool
 				if early, underWay = steps(statestest.RunID); !underWay || len(early) == 0 || early[len(early)-1].To != states.Dispatched {
@@ -89,7 +76,7 @@ func TestStepsOfAChangedRecord(t *testing.T) {
 	s := statestest.Find(t, "policy-allows")
 	run, rec := d.begin(statestest.RunID, &s)
 	looked := false
-	_, err := d.Machine.Advance(context.Background(), run, peek{rec.Effects(s.Entry()), func() {
+	_, err := d.Machine.Advance(context.Background(), run, busy{rec.Effects(s.Entry()), func() {
 		looked = true
 		d.Look(func(r ledger.Reader) error {
 			_, _, err := ledger.Steps(context.Background(), otherPermit{r}, statestest.RunID, d.replayer(nil))
