@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"testing"
 
-	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 )
 
@@ -49,14 +48,9 @@ func (o *order) confine() (restore func() error, err error) {
 		name := filepath.Join(folder, ballast)
 		restore = func() error { return os.Remove(name) }
 		return restore, os.WriteFile(name, make([]byte, ballastBytes), 0o600)
-	case o.Nobody && os.Getuid() == 0:
-		return nil, syscall.Setuid(nobody)
 	}
 	return nil, nil
 }
-
-// nobody is a user who has nothing but what a test gives them.
-const nobody = 65534
 
 // errCannot means that this machine does not let the test have what it wants.
 var errCannot = errors.New("not on this machine")
@@ -184,24 +178,4 @@ func fill(t *testing.T, in *syscall.SysProcAttr, o order, want string, some bool
 		t.Errorf("%d runs were refused; %d calls, %d are in the ledger, %d executed", full, len(calls), len(sent), executed)
 	}
 	t.Logf("%d runs were refused; %d calls, of which %d are executed", full, len(calls), executed)
-}
-
-// A file that may not be written is refused at the start, and nothing is called.
-func TestReadOnlyFile(t *testing.T) {
-	o := order{URL: inFile(t), Load: steady, Hands: 1, Nobody: true}
-	path := o.path()
-	folder := filepath.Dir(path)
-	tokens(t, o.URL, nil)
-	for name, mode := range map[string]os.FileMode{filepath.Dir(folder): 0o755, folder: 0o755, path: 0o400} { // in any order
-		check.NoError(t, os.Chmod(name, mode))
-	}
-	if os.Getuid() == 0 { // whom no permission stops
-		check.NoError(t, os.Chown(path, nobody, nobody))
-	}
-	var told []message
-	p := start(t, o, func(_ *process, m message) { told = append(told, m) })
-	<-p.ended
-	if len(told) != 1 || told[0].Kind != isFault || !strings.Contains(told[0].Error, "this user needs") || !strings.Contains(told[0].Error, path) {
-		t.Errorf("the process says %+v", told)
-	}
 }

@@ -57,12 +57,11 @@ type order struct {
 	Load   string   `json:"load"`
 	Tokens []string `json:"tokens"` // of people
 	Seed   uint64   `json:"seed"`
-	Hands  int      `json:"hands"`  // how many work at the same time
-	Place  string   `json:"place"`  // where the process kills itself; empty: nowhere
-	Nth    int64    `json:"nth"`    // at which update
-	Limit  uint64   `json:"limit"`  // of the bytes that a file may have; 0: none
-	Mount  uint64   `json:"mount"`  // the free bytes of a disk of its own that the process puts at the folder of the ledger; 0: none
-	Nobody bool     `json:"nobody"` // the process is that of a user whom the file belongs to, and who may not write it
+	Hands  int      `json:"hands"` // how many work at the same time
+	Place  string   `json:"place"` // where the process kills itself; empty: nowhere
+	Nth    int64    `json:"nth"`   // at which update
+	Limit  uint64   `json:"limit"` // of the bytes that a file may have; 0: none
+	Mount  uint64   `json:"mount"` // the free bytes of a disk of its own that the process puts at the folder of the ledger; 0: none
 }
 
 // TestMain makes a process of the tests out of the test, where one is wanted.
