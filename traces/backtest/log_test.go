@@ -17,7 +17,7 @@ import (
 
 // TestCompareLog: calls of a log are compared as their traces are; what did not come as far as the policy is left out; a caller can stop it.
 func TestCompareLog(t *testing.T) {
-	l := ledgertest.Open(t, ledgertest.NewStore(t), ledgertest.NewClock(t))
+	l := ledgertest.New(t)
 	held := l.Hold(2)
 	refused := statestest.Content()
 	refused.Allowlist = nil

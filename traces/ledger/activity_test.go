@@ -25,7 +25,7 @@ func activity(f *ledgertest.Fixture, period time.Duration) (a ledger.Activity) {
 
 // TestActivityOfAnEmptyLedger: there is nothing to say.
 func TestActivityOfAnEmptyLedger(t *testing.T) {
-	a := activity(ledgertest.Open(t, ledgertest.NewStore(t), ledgertest.NewClock(t)), time.Hour)
+	a := activity(ledgertest.New(t), time.Hour)
 	if a.Counts != nil || a.Partial || a.First != "" || a.Active != nil || a.Waits.Pending != 0 || a.Waits.Decided != nil {
 		t.Errorf("%+v", a)
 	}
@@ -33,7 +33,7 @@ func TestActivityOfAnEmptyLedger(t *testing.T) {
 
 // TestWaits: a wait lasts from the question to the vote that decides. The requester's withdrawal is no decision of an approver.
 func TestWaits(t *testing.T) {
-	f := ledgertest.Open(t, ledgertest.NewStore(t), ledgertest.NewClock(t))
+	f := ledgertest.New(t)
 	by, second := f.Approver(alice), f.Approver(bob)
 	before := f.Hold(1)
 	f.Clock.Add(20 * time.Minute)

@@ -449,7 +449,7 @@ func TestRowsOfBlocksFollowTheirEvents(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := newFixture(t)
 			d.block("eve")
-			ctx, store := context.Background(), d.store
+			ctx, store := context.Background(), d.Store
 			check.NoError(t, store.Update(ctx, c.change))
 			d.Look(func(r ledger.Reader) error {
 				var fault *ledger.Fault

@@ -91,7 +91,7 @@ func TestCopyRefuses(t *testing.T) {
 	running := func(t *testing.T, from ledger.Store) string {
 		clock := ledgertest.NewClock(t)
 		clock.Set(t, afterwards)
-		d := &fixture{ledgertest.Open(t, from, clock), nil}
+		d := &fixture{ledgertest.Open(t, from, clock)}
 		id := ledgertest.NewID(t)
 		s := statestest.Find(t, "policy-allows")
 		run, rec := d.begin(id, &s)
@@ -117,7 +117,7 @@ func TestCopyRefuses(t *testing.T) {
 		check.NoError(t, ledger.Copy(t.Context(), from, to, moving(t)))
 		clock := ledgertest.NewClock(t)
 		clock.Set(t, afterwards)
-		d := &fixture{ledgertest.Open(t, to, clock), nil}
+		d := &fixture{ledgertest.Open(t, to, clock)}
 		if all, err := d.Recover(t.Context(), d.replayer(nil)); err != nil || len(all) != 2 || all[0].Outcome.Code != "indeterminate" {
 			t.Errorf("Recover() = %+v, %v, want two runs whose calls were in flight", all, err)
 		}
@@ -125,7 +125,7 @@ func TestCopyRefuses(t *testing.T) {
 	t.Run("target-with-a-log-of-its-own", func(t *testing.T) {
 		from, other := source.Copy(t), newFixture(t)
 		other.passes(1)
-		if err := ledger.Copy(t.Context(), from, other.store, moving(t)); !errors.Is(err, ledger.ErrNotEmpty) {
+		if err := ledger.Copy(t.Context(), from, other.Store, moving(t)); !errors.Is(err, ledger.ErrNotEmpty) {
 			t.Errorf("Copy() = %v, want ErrNotEmpty", err)
 		}
 		if now := ledgertest.State(t, from); now != before {
@@ -141,7 +141,7 @@ func TestCopyRefuses(t *testing.T) {
 		from.Fail = nil
 		clock := ledgertest.NewClock(t)
 		clock.Set(t, afterwards)
-		d := &fixture{ledgertest.Open(t, from.Open(), clock), nil}
+		d := &fixture{ledgertest.Open(t, from.Open(), clock)}
 		d.passes(1)
 		if err := ledger.Copy(t.Context(), from, to, moving(t)); !errors.Is(err, ledger.ErrNotEmpty) {
 			t.Errorf("Copy() = %v, want ErrNotEmpty", err)
@@ -159,7 +159,7 @@ func TestCopyRefuses(t *testing.T) {
 		from, to := source.Copy(t), ledgertest.NewStore(t)
 		clock := ledgertest.NewClock(t)
 		clock.Set(t, afterwards)
-		d := &fixture{ledgertest.Open(t, from.Open(), clock), nil}
+		d := &fixture{ledgertest.Open(t, from.Open(), clock)}
 		admin := d.Caller(d.Token("ada", ledger.RoleAdmin))
 		m := moving(t)
 		if err := ledger.Copy(t.Context(), from, to, m); !errors.Is(err, ledger.ErrRole) {
@@ -177,7 +177,7 @@ func TestClosedLedger(t *testing.T) {
 	source, _ := inMemory(t)
 	clock := ledgertest.NewClock(t)
 	clock.Set(t, afterwards)
-	d := &fixture{ledgertest.Open(t, source.Open(), clock), nil}
+	d := &fixture{ledgertest.Open(t, source.Open(), clock)}
 	check.NoError(t, ledger.Copy(t.Context(), source, ledgertest.NewStore(t), moving(t)))
 	closed := ledgertest.State(t, source)
 	writes := map[string]func(ctx context.Context) error{
@@ -207,7 +207,7 @@ func TestClosedLedger(t *testing.T) {
 // TestVerifyNamesAForgedEnd forges what follows the end of a log.
 func TestVerifyNamesAForgedEnd(t *testing.T) {
 	source, _ := inMemory(t)
-	d := &fixture{ledgertest.Open(t, source, ledgertest.NewClock(t)), source}
+	d := &fixture{ledgertest.Open(t, source, ledgertest.NewClock(t))}
 	insert := func(kind ledger.Type, behind int) edit {
 		return func(t *testing.T, all []ledger.Event) []ledger.Event {
 			i := lastOf(t, all, ledger.LedgerClosed) + behind
@@ -245,7 +245,7 @@ func TestTheSourceCannotGoOnInSecret(t *testing.T) {
 	for i, s := range []*ledgertest.Store{target, secret} {
 		clock := ledgertest.NewClock(t)
 		clock.Set(t, afterwards)
-		d := &fixture{ledgertest.Open(t, s.Open(), clock), nil}
+		d := &fixture{ledgertest.Open(t, s.Open(), clock)}
 		d.passes(2)
 		states[i] = d.checkpoint()
 	}

@@ -124,7 +124,7 @@ func TestCopy(t *testing.T) {
 
 			clock := ledgertest.NewClock(t)
 			clock.Set(t, afterwards)
-			d := &fixture{ledgertest.Open(t, back, clock), nil}
+			d := &fixture{ledgertest.Open(t, back, clock)}
 			d.vote(held, d.Approver("dora"), true)
 			s := statestest.Find(t, "policy-holds")
 			for _, run := range []string{held, approved} {

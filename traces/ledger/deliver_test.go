@@ -113,7 +113,7 @@ func TestDeliverIsDurableOrDidNotHappen(t *testing.T) {
 	id := d.called(ledger.Anonymous)
 	broken := errors.New("the disk is full")
 	var full atomic.Bool
-	other := d.store.Open()
+	other := d.Store.Open()
 	other.Fail = func(op ledgertest.Op, _ int) error {
 		if full.Load() && op == ledgertest.Commit {
 			return broken

@@ -28,21 +28,17 @@ const (
 func TestMain(m *testing.M) { os.Exit(ledgertest.Main(m)) }
 
 // A fixture is a ledger of a test.
-type fixture struct {
-	*ledgertest.Fixture
-	store *ledgertest.Store // nil if the fixture was opened on a store of another type
-}
+type fixture struct{ *ledgertest.Fixture }
 
 func newFixture(tb testing.TB) *fixture {
 	tb.Helper()
-	return fixtureAt(tb, ledgertest.NewStore(tb), ledgertest.NewClock(tb))
+	return &fixture{ledgertest.New(tb)}
 }
 
 // fixtureAt is a process that has the store open.
 func fixtureAt(tb testing.TB, store ledger.Store, clock *ledgertest.Clock) *fixture {
 	tb.Helper()
-	own, _ := store.(*ledgertest.Store)
-	return &fixture{ledgertest.Open(tb, store, clock), own}
+	return &fixture{ledgertest.Open(tb, store, clock)}
 }
 
 // fixtureInFile is a process that has a ledger's file open.
@@ -54,7 +50,7 @@ func fixtureInFile(tb testing.TB, path string, clock *ledgertest.Clock) (*fixtur
 }
 
 // other is another process with the same ledger.
-func (d *fixture) other() *fixture { return fixtureAt(d.TB, d.store.Open(), d.Clock) }
+func (d *fixture) other() *fixture { return fixtureAt(d.TB, d.Store.Open(), d.Clock) }
 
 func (d *fixture) replayer(decider policy.Decider) *traces.Replayer {
 	return tracestest.Replayer(d.Machine, decider)

@@ -307,7 +307,7 @@ func TestHistoryOfAKilledRun(t *testing.T) {
 	}
 	d.sound()
 	d.must(asking(t, "{}", statestest.At, denying(`history.count("actor", "1h") >= 1`)), policy.CodePolicyDenied)
-	other.store.Crash()
+	other.Store.Crash()
 	got, err := d.Recover(context.Background(), d.replayer(nil))
 	if err != nil || len(got) != 1 || got[0].Err != nil || got[0].Outcome.Code != policy.CodeInterrupted {
 		t.Fatalf("Recover() = %+v, %v", got, err)
@@ -380,7 +380,7 @@ func TestHistoryOfTooMany(t *testing.T) {
 	d := newFixture(t)
 	add := func(n int) {
 		t.Helper()
-		err := d.store.Update(context.Background(), func(tx ledger.Tx) error {
+		err := d.Store.Update(context.Background(), func(tx ledger.Tx) error {
 			for range n {
 				q := ledger.Request{RunID: ledgertest.NewID(t), At: statestest.At, Sent: statestest.At, Ended: statestest.At, Actor: statestest.Actor,
 					Server: statestest.Server, Tool: statestest.Tool}

@@ -38,7 +38,7 @@ func grown(t *testing.T, s *ledgertest.Store) {
 	t.Helper()
 	clock := ledgertest.NewClock(t)
 	clock.Set(t, afterwards)
-	d := &fixture{ledgertest.Open(t, s.Open(), clock), nil}
+	d := &fixture{ledgertest.Open(t, s.Open(), clock)}
 	d.passes(1)
 	check.NoError(t, d.Close())
 }
@@ -105,7 +105,7 @@ func TestContinueAfterLoss(t *testing.T) {
 	}
 	clock := ledgertest.NewClock(t)
 	clock.Set(t, afterwards)
-	d := &fixture{ledgertest.Open(t, target.Open(), clock), target}
+	d := &fixture{ledgertest.Open(t, target.Open(), clock)}
 	first := string(d.Events(0)[0].Payload)
 	for what, signed := range map[string][]byte{`"common":`: common, `"lost":`: lost} { // in any order
 		if text := strings.ReplaceAll(string(signed), "\n", `\n`); !strings.Contains(first, what+`"`+text+`"`) {
@@ -153,7 +153,7 @@ func TestVerifyNamesAForgedFormerLog(t *testing.T) {
 	check.NoError(t, ledger.ContinueAfterLoss(t.Context(), ledgertest.NewStore(t), target, [][]byte{lost}, "pgfsm-log-2", m))
 	origin := ledgertest.State(t, source).Origin
 	text := func(signed []byte) string { return strings.ReplaceAll(string(signed), "\n", `\n`) }
-	d := &fixture{ledgertest.Open(t, target, ledgertest.NewClock(t)), target}
+	d := &fixture{ledgertest.Open(t, target, ledgertest.NewClock(t))}
 	d.forge(t,
 		forgery{"nothing-changed", unedited, ""},
 		forgery{"its-own-origin", edits(ledger.LogCreated, `"origin":"pgfsm-log-2"`, `"origin":"`+origin+`"`), "needs another one"},

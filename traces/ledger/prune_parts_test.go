@@ -18,7 +18,7 @@ func TestPruneInParts(t *testing.T) {
 	for failing := range parts + 1 {
 		t.Run(fmt.Sprint("failing-", failing), func(t *testing.T) {
 			d := newFixture(t)
-			store := d.store
+			store := d.Store
 			held, s := d.hold(nil) // it ends among the others
 			d.must(d.granted("policy-allows", "one", 1), "")
 			d.passes(4)
@@ -73,7 +73,7 @@ func TestPruneInParts(t *testing.T) {
 
 // meanwhile is a process that does something before its nth transaction begins.
 func (d *fixture) meanwhile(nth int, do func()) *fixture {
-	other := d.store.Open()
+	other := d.Store.Open()
 	other.Fail = func(at ledgertest.Op, n int) error {
 		if at == ledgertest.Begin && n == nth {
 			do()

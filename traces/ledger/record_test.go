@@ -217,7 +217,7 @@ func TestARunThatIsGoneStaysGone(t *testing.T) {
 	d, s, ctx := newFixture(t), statestest.Find(t, "policy-allows"), context.Background()
 	run, rec := d.begin(statestest.RunID, &s)
 	o, err := d.Machine.Advance(ctx, run, rec.Effects(busy{s.Entry(), func() {
-		err := d.store.Update(ctx, func(tx ledger.Tx) error {
+		err := d.Store.Update(ctx, func(tx ledger.Tx) error {
 			end, err := tx.End()
 			if err != nil {
 				return err

@@ -21,7 +21,7 @@ func (d *fixture) crash() string {
 	run, rec := other.begin(id, &s)
 	killed := errors.New("killed")
 	_, err := other.Machine.Advance(context.Background(), run, crashing{s.Entry(), func() error {
-		other.store.Crash()
+		other.Store.Crash()
 		return killed
 	}}, rec)
 	if !errors.Is(err, killed) {
@@ -77,7 +77,7 @@ func TestRecovery(t *testing.T) {
 			id, _ := d.approved(nil)
 			other := d.other()
 			check.NoError(d.TB, other.Claim(context.Background(), id))
-			other.store.Crash()
+			other.Store.Crash()
 			return id
 		}, "", "", ledger.Approved},
 		{"ended", func(d *fixture) string {
@@ -179,7 +179,7 @@ func (t goneBy) Gone(owner string) (bool, error) { return t.store.Gone(context.B
 func TestRecoveryGoesOnBehindALockThatCannotBeRead(t *testing.T) {
 	d := newFixture(t)
 	before, unreadable, after := d.crash(), d.crash(), d.crash()
-	store := &blind{d.store.Open(), d.Request(unreadable).Owner}
+	store := &blind{d.Store.Open(), d.Request(unreadable).Owner}
 	l, err := ledger.Open(context.Background(), store, ledger.Options{Clock: d.Clock.Now})
 	check.NoError(t, err)
 	t.Cleanup(func() {
@@ -238,7 +238,7 @@ func TestARunThatWasTakenAwayIsNotGoneOnWith(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := newFixture(t)
-			l, err := ledger.Open(context.Background(), believer{d.store.Open()}, ledger.Options{Clock: d.Clock.Now})
+			l, err := ledger.Open(context.Background(), believer{d.Store.Open()}, ledger.Options{Clock: d.Clock.Now})
 			check.NoError(t, err)
 			defer l.Close()
 			id, s := d.approved(nil)

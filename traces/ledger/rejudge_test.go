@@ -128,7 +128,7 @@ func TestAnotherBuild(t *testing.T) {
 			} else {
 				d.vote(id, d.Approver("dora"), c.decide == vote)
 			}
-			l, err := ledger.Open(ctx, d.store, ledger.Options{Clock: d.Clock.Now, Build: "v2"})
+			l, err := ledger.Open(ctx, d.Store, ledger.Options{Clock: d.Clock.Now, Build: "v2"})
 			check.NoError(t, err)
 			defer l.Close()
 			p := d.otherBuild(c.change, c.unread)

@@ -70,7 +70,7 @@ func TestReplicas(t *testing.T) {
 	}
 	reload(second, same)
 
-	third.store.Crash() // its claimed runs are approved, so they wait for another replica
+	third.Store.Crash() // its claimed runs are approved, so they wait for another replica
 	p = at(first)
 	if len(p.Replicas) != 2 || p.BundlesDiffer || p.Waiting != 3 || p.Left != 0 {
 		t.Errorf("without the third: %+v", p)

@@ -97,7 +97,7 @@ func TestEnded(t *testing.T) {
 	if _, err := d.Ended(ctx, p, ledgertest.NewID(t)); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("Ended() of no run = %v", err)
 	}
-	liar, err := ledger.Open(context.Background(), &lies{Store: d.store, drop: ledger.ProxySent}, ledger.Options{Clock: d.Clock.Now})
+	liar, err := ledger.Open(context.Background(), &lies{Store: d.Store, drop: ledger.ProxySent}, ledger.Options{Clock: d.Clock.Now})
 	check.NoError(t, err)
 	defer liar.Close()
 	if _, err := liar.Ended(ctx, p, id); err == nil {

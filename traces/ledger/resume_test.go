@@ -176,7 +176,7 @@ func TestAChangedRowIsNotCalled(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := newFixture(t)
 			id, s := d.approved(nil)
-			liar := &lies{Store: d.store}
+			liar := &lies{Store: d.Store}
 			c.lie(liar)
 			l, err := ledger.Open(context.Background(), liar, ledger.Options{Clock: d.Clock.Now})
 			check.NoError(t, err)
@@ -212,7 +212,7 @@ func TestAChangedTokenIsNotCalled(t *testing.T) {
 			if _, err := d.RevokeToken(ctx, ledger.Local("local:root"), dora.TokenID); err != nil {
 				t.Fatal(err)
 			}
-			l, err := ledger.Open(ctx, &lies{Store: d.store, token: c.token}, ledger.Options{Clock: d.Clock.Now})
+			l, err := ledger.Open(ctx, &lies{Store: d.Store, token: c.token}, ledger.Options{Clock: d.Clock.Now})
 			check.NoError(t, err)
 			defer l.Close()
 			if err := l.Claim(ctx, id); err != nil {
@@ -327,7 +327,7 @@ func TestClaims(t *testing.T) {
 	if err := other.Claim(ctx, id); !errors.Is(err, ledger.ErrTaken) {
 		t.Errorf("a run that this process is at work on: %v", err)
 	}
-	other.store.Crash()
+	other.Store.Crash()
 	if err := d.Claim(ctx, id); err != nil {
 		t.Errorf("a run whose owner is gone: %v", err)
 	}
@@ -346,7 +346,7 @@ func TestWhoLostTheRunCallsNothing(t *testing.T) {
 	id, s := d.approved(nil)
 	ctx := context.Background()
 	check.NoError(t, d.Claim(ctx, id))
-	liar, err := ledger.Open(context.Background(), &lies{Store: d.store, gone: true}, ledger.Options{Clock: d.Clock.Now})
+	liar, err := ledger.Open(context.Background(), &lies{Store: d.Store, gone: true}, ledger.Options{Clock: d.Clock.Now})
 	check.NoError(t, err)
 	defer liar.Close()
 	w, mine := world(s), *s.World
@@ -467,7 +467,7 @@ func TestABrokenStoreWhileResuming(t *testing.T) {
 			t.Run(string(op)+"-"+string(rune('0'+nth)), func(t *testing.T) {
 				d := newFixture(t)
 				id, s := d.approved(nil)
-				broken := d.store.Open()
+				broken := d.Store.Open()
 				broken.Fail = ledgertest.FailAt(op, nth, boom)
 				other := fixtureAt(t, broken, d.Clock)
 				_, err := other.resume(id, world(s))

@@ -102,7 +102,7 @@ func TestATaskOfTooManyCalls(t *testing.T) {
 	d := newFixture(t)
 	add := func(n int, tool string) {
 		t.Helper()
-		err := d.store.Update(context.Background(), func(tx ledger.Tx) error {
+		err := d.Store.Update(context.Background(), func(tx ledger.Tx) error {
 			for range n {
 				q := ledger.Request{RunID: ledgertest.NewID(t), At: statestest.At, Sent: statestest.At, Ended: statestest.At, Task: "one",
 					Server: statestest.Server, Tool: tool}

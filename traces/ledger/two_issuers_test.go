@@ -53,7 +53,7 @@ func TestSubjectsOfTwoIssuers(t *testing.T) {
 			if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 				t.Errorf("Vote() = %v, want %v", err, c.want)
 			}
-			ledgertest.Verify(t, d.store, nil)
+			ledgertest.Verify(t, d.Store, nil)
 		})
 	}
 }

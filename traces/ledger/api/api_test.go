@@ -188,24 +188,24 @@ func TestRefusals(t *testing.T) {
 		}, 401, "token_refused"},
 		{"ledger-breaks", func(d *fixture) reply {
 			q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
-			d.fails(failing)
+			d.Store.Fail = failing
 			got := d.approve(q, text)
-			d.fails(nil)
+			d.Store.Fail = nil
 			return got
 		}, 500, api.Internal},
 		{"lease-over", func(d *fixture) reply {
 			q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
-			d.fails(func(ledgertest.Op, int) error { return fmt.Errorf("ledger x: %w", ledger.ErrFenced) })
+			d.Store.Fail = func(ledgertest.Op, int) error { return fmt.Errorf("ledger x: %w", ledger.ErrFenced) }
 			got := d.approve(q, text)
-			d.fails(nil)
+			d.Store.Fail = nil
 			return got
 		}, 503, api.Unavailable},
 		{"ledger-full-or-locked", func(d *fixture) reply {
 			q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
-			d.fails(func(ledgertest.Op, int) error { return fmt.Errorf("ledger x: %w", ledger.ErrUnavailable) })
+			d.Store.Fail = func(ledgertest.Op, int) error { return fmt.Errorf("ledger x: %w", ledger.ErrUnavailable) }
 			got := d.approve(q, text)
 			denied := d.call(http.MethodPost, "/deny/"+q.RunID, text, ballot(q, "no"))
-			d.fails(nil)
+			d.Store.Fail = nil
 			denied.want(d.TB, 503, api.Unavailable)
 			if n := len(d.Votes(q.RunID)); n != 0 {
 				d.TB.Errorf("%d ballots are recorded", n)
@@ -286,8 +286,8 @@ func TestLogIsLimited(t *testing.T) {
 	if n := strings.Count(d.notes.String(), "\n"); n < 1 || n > refused/10 {
 		t.Errorf("%d lines for %d refused requests", n, refused)
 	}
-	d.fails(failing)
-	defer d.fails(nil)
+	d.Store.Fail = failing
+	defer func() { d.Store.Fail = nil }()
 	for range broken {
 		d.call(http.MethodGet, "/readyz", "", "").want(t, 503, api.Unavailable)
 		d.approve(q, text).want(t, 500, api.Internal)
@@ -321,7 +321,7 @@ func (s *lockedStore) Glance(ctx context.Context, do func(ledger.Reader) error) 
 func TestWhatALockedLedgerSays(t *testing.T) {
 	d := newFixture(t)
 	q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
-	store := &lockedStore{Store: d.store}
+	store := &lockedStore{Store: d.Store}
 	locked, err := ledger.Open(context.Background(), store, ledger.Options{Clock: d.Clock.Now})
 	check.NoError(t, err)
 	store.locked = true
@@ -357,8 +357,8 @@ func TestWhatCallersAreNotTold(t *testing.T) {
 	if h := d.call(http.MethodGet, "/pending", "", "").header.Get("WWW-Authenticate"); h != `Bearer realm="pgfsm"` {
 		t.Errorf("WWW-Authenticate without a token = %q", h)
 	}
-	d.fails(failing)
-	defer d.fails(nil)
+	d.Store.Fail = failing
+	defer func() { d.Store.Fail = nil }()
 	if got := d.approve(q, text); strings.Contains(string(got.body), errDisk.Error()) || !strings.Contains(d.notes.String(), errDisk.Error()) {
 		t.Errorf("body = %s, log = %s", got.body, &d.notes)
 	}

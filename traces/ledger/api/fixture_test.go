@@ -34,7 +34,6 @@ const service = "127.0.0.1:9464"
 // A fixture is a service over a ledger.
 type fixture struct {
 	*ledgertest.Fixture
-	store   *ledgertest.Store
 	handler *api.Handler
 	voted   []string
 	notes   notes
@@ -45,19 +44,12 @@ func TestMain(m *testing.M) { os.Exit(ledgertest.Main(m)) }
 
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	d := &fixture{store: ledgertest.NewStore(t), tokens: make(map[string]string)}
-	d.Fixture = ledgertest.Open(t, d.store, ledgertest.NewClock(t))
+	d := &fixture{Fixture: ledgertest.New(t), tokens: make(map[string]string)}
 	d.handler = api.New(api.Options{
 		Ledger: d.Ledger, Replayer: traces.NewReplayer(d.Machine, nil), Hosts: []string{service, "approvals.example.com"}, Log: d.notes.add,
 		Voted: func(b ledger.Ballot) { d.voted = append(d.voted, b.Run) },
 	})
 	return d
-}
-
-// fails has operations of the store fail. It skips a test that runs with PostgreSQL.
-func (d *fixture) fails(fail func(ledgertest.Op, int) error) {
-	d.TB.Helper()
-	d.store.Fail = fail
 }
 
 // token returns the token of a person in a role.

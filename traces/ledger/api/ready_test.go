@@ -72,7 +72,7 @@ func TestReasons(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			d := newFixture(t)
-			l, err := ledger.Open(t.Context(), failingStore{d.store, c.cause}, ledger.Options{})
+			l, err := ledger.Open(t.Context(), failingStore{d.Store, c.cause}, ledger.Options{})
 			check.NoError(t, err)
 			defer l.Close()
 			d.handler = api.New(api.Options{Ledger: l, Hosts: []string{service}, Log: d.notes.add, Ready: func(context.Context) []api.NotReady {

@@ -26,7 +26,7 @@ func TestCrashBetweenSendingAndWritingDown(t *testing.T) {
 	d, m := newFixture(t), newMailbox(t)
 	look(t, d.sender(hook(m)))
 	q := d.Hold(1)
-	dying := d.store.Open()
+	dying := d.Store.Open()
 	dying.Fail = ledgertest.FailAt(ledgertest.Commit, 2, errGone)
 	s, err := hooks.New(dying, hooks.Options{Hooks: []hooks.Hook{hook(m)}, Clock: d.Clock.Now})
 	check.NoError(t, err)
@@ -56,7 +56,7 @@ func TestCrashBeforeSending(t *testing.T) {
 	d, m := newFixture(t), newMailbox(t)
 	look(t, d.sender(hook(m)))
 	q := d.Hold(1)
-	dying := d.store.Open()
+	dying := d.Store.Open()
 	dying.Fail = ledgertest.FailAt(ledgertest.Committed, 0, errGone)
 	s, err := hooks.New(dying, hooks.Options{Hooks: []hooks.Hook{hook(m)}, Clock: d.Clock.Now})
 	check.NoError(t, err)
@@ -80,7 +80,7 @@ func TestSeveralSenders(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	for range 4 {
-		s, err := hooks.New(d.store.Open(), hooks.Options{Hooks: []hooks.Hook{hook(m)}, Clock: d.Clock.Now, Interval: time.Millisecond})
+		s, err := hooks.New(d.Store.Open(), hooks.Options{Hooks: []hooks.Hook{hook(m)}, Clock: d.Clock.Now, Interval: time.Millisecond})
 		check.NoError(t, err)
 		all.Go(func() { s.Run(ctx) })
 	}
@@ -110,7 +110,7 @@ func TestStopWhileSending(t *testing.T) {
 	d.Hold(1)
 	before := runtime.NumGoroutine()
 	ctx, stop := context.WithCancel(context.Background())
-	s, err := hooks.New(d.store, hooks.Options{Hooks: []hooks.Hook{to}, Clock: d.Clock.Now})
+	s, err := hooks.New(d.Store, hooks.Options{Hooks: []hooks.Hook{to}, Clock: d.Clock.Now})
 	check.NoError(t, err)
 	ended := make(chan struct{})
 	go func() { s.Run(ctx); close(ended) }()
@@ -138,7 +138,7 @@ func TestLedgerBreaks(t *testing.T) {
 	q := d.Hold(1)
 	var broken, said int
 	var mu sync.Mutex
-	sick := d.store.Open()
+	sick := d.Store.Open()
 	ctx, stop := context.WithCancel(context.Background())
 	sick.Fail = func(op ledgertest.Op, _ int) error {
 		mu.Lock()

@@ -32,15 +32,11 @@ const (
 )
 
 // A fixture is a ledger.
-type fixture struct {
-	*ledgertest.Fixture
-	store *ledgertest.Store
-}
+type fixture struct{ *ledgertest.Fixture }
 
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	store := ledgertest.NewStore(t)
-	return &fixture{ledgertest.Open(t, store, ledgertest.NewClock(t)), store}
+	return &fixture{ledgertest.New(t)}
 }
 
 // votes casts a ballot.
@@ -122,7 +118,7 @@ func (d *fixture) sender(to ...hooks.Hook) *hooks.Sender {
 // senderWithin is a sender that waits for so long for an answer.
 func (d *fixture) senderWithin(timeout time.Duration, to ...hooks.Hook) *hooks.Sender {
 	d.TB.Helper()
-	s, err := hooks.New(d.store, hooks.Options{
+	s, err := hooks.New(d.Store, hooks.Options{
 		Hooks: to, Clock: d.Clock.Now, Timeout: timeout, RemindBefore: remindBefore,
 		DecideAt: func(run string) string { return "https://approvals.example.com/" + run },
 	})
@@ -154,7 +150,7 @@ func wantKinds(t testing.TB, m *mailbox, want ...string) {
 // delivery is the row of the hook's last message.
 func (d *fixture) waiting() (all []ledger.Delivery) {
 	d.TB.Helper()
-	err := d.store.View(context.Background(), func(r ledger.Reader) error {
+	err := d.Store.View(context.Background(), func(r ledger.Reader) error {
 		for row, err := range r.Deliveries("", "9999-12-31T23:59:59Z", 100) {
 			if err != nil {
 				return err

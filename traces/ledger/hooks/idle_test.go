@@ -40,7 +40,7 @@ func (c countingReader) Entries(from int64) iter.Seq2[ledger.Entry, error] {
 // TestIdleHooksReadEntriesOnce: of entries that a hook is not told of, its sender reads each once, and stores no progress for a few.
 func TestIdleHooksReadEntriesOnce(t *testing.T) {
 	d, m := newFixture(t), newMailbox(t)
-	store := &counting{Store: d.store.Open()}
+	store := &counting{Store: d.Store.Open()}
 	s, err := hooks.New(store, hooks.Options{Hooks: []hooks.Hook{hook(m, "decided")}, Clock: d.Clock.Now})
 	check.NoError(t, err)
 	look(t, s)

@@ -60,9 +60,16 @@ func (c *Clock) Add(d time.Duration) { c.at.Add(int64(d / time.Second)) }
 type Fixture struct {
 	*ledger.Ledger
 	TB      testing.TB
+	Store   *Store // nil if the ledger was opened in a store of another type
 	Clock   *Clock
 	Machine *states.Machine
 	close   func() error
+}
+
+// New is a ledger in a store of its own.
+func New(tb testing.TB) *Fixture {
+	tb.Helper()
+	return Open(tb, NewStore(tb), NewClock(tb))
 }
 
 // Open opens a ledger in a store. The test's end closes both.
@@ -72,7 +79,8 @@ func Open(tb testing.TB, store ledger.Store, clock *Clock) *Fixture {
 	if err != nil {
 		tb.Fatalf("Open() = %v", err)
 	}
-	f := &Fixture{l, tb, clock, statestest.MustMachine(tb), sync.OnceValue(func() error { return errors.Join(l.Close(), store.Close()) })}
+	own, _ := store.(*Store)
+	f := &Fixture{l, tb, own, clock, statestest.MustMachine(tb), sync.OnceValue(func() error { return errors.Join(l.Close(), store.Close()) })}
 	tb.Cleanup(func() {
 		if err := f.Close(); err != nil {
 			tb.Errorf("Close() = %v", err)
