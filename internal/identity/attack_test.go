@@ -27,188 +27,222 @@ type claims = map[string]any
 func encode(doc string) string { return base64.RawURLEncoding.EncodeToString([]byte(doc)) }
 
 // unsigned returns a token's first two parts from its claims, as the provider would write them.
-func unsigned(rig *rig, header string) string {
-	return encode(header) + "." + strings.Split(rig.Sign(nil), ".")[1]
+func unsigned(fixture *fixture, header string) string {
+	return encode(header) + "." + strings.Split(fixture.Sign(nil), ".")[1]
 }
 
 // keyed signs a token with HMAC.
-func keyed(rig *rig, secret []byte) string {
-	input := unsigned(rig, `{"alg":"HS256","kid":"key-1","typ":"at+jwt"}`)
+func keyed(fixture *fixture, secret []byte) string {
+	input := unsigned(fixture, `{"alg":"HS256","kid":"key-1","typ":"at+jwt"}`)
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(input))
 	return input + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-func publicDER(rig *rig) []byte {
-	der, err := x509.MarshalPKIXPublicKey(rig.KeySet().Keys[0].Key)
+func publicDER(fixture *fixture) []byte {
+	der, err := x509.MarshalPKIXPublicKey(fixture.KeySet().Keys[0].Key)
 	if err != nil {
 		panic(err)
 	}
 	return der
 }
 
-func tampered(rig *rig, part int, change func(string) string) string {
-	parts := strings.Split(rig.Sign(nil), ".")
+func tampered(fixture *fixture, part int, change func(string) string) string {
+	parts := strings.Split(fixture.Sign(nil), ".")
 	parts[part] = change(parts[part])
 	return strings.Join(parts, ".")
 }
 
 // document signs claims that are written by hand: those of a good token, and more text behind them.
-func document(rig *rig, more string) string {
-	return rig.SignBytes(fmt.Appendf(nil, `{"iss":%q,"sub":"alice","aud":%q,"iat":%d,"exp":%d,"client_id":"agent-1"%s}`,
-		rig.Issuer, endpoint, rig.clock.Unix(), rig.clock.Unix()+60, more))
+func document(fixture *fixture, more string) string {
+	return fixture.SignBytes(fmt.Appendf(nil, `{"iss":%q,"sub":"alice","aud":%q,"iat":%d,"exp":%d,"client_id":"agent-1"%s}`,
+		fixture.Issuer, endpoint, fixture.clock.Unix(), fixture.clock.Unix()+60, more))
 }
 
-func (rig *rig) after(d time.Duration) int64 { return rig.clock.Add(d).Unix() }
+func (fixture *fixture) after(d time.Duration) int64 { return fixture.clock.Add(d).Unix() }
 
 // attacks are tokens that the gateway refuses, each for the reason of its row.
 var attacks = []struct {
 	name  string
-	token func(*rig) string
+	token func(*fixture) string
 	why   string
 }{
-	{"alg-none", func(rig *rig) string { return unsigned(rig, `{"alg":"none","kid":"key-1","typ":"at+jwt"}`) + "." }, "algorithm"},
-	{"alg-none-in-capitals", func(rig *rig) string { return unsigned(rig, `{"alg":"NONE","kid":"key-1","typ":"at+jwt"}`) + "." }, "algorithm"},
-	{"alg-missing", func(rig *rig) string { return unsigned(rig, `{"kid":"key-1","typ":"at+jwt"}`) + ".AAAA" }, "algorithm"},
-	{"hs256-with-the-public-key-as-der", func(rig *rig) string { return keyed(rig, publicDER(rig)) }, "algorithm"},
-	{"hs256-with-the-public-key-as-pem", func(rig *rig) string {
-		return keyed(rig, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: publicDER(rig)}))
+	{"alg-none", func(fixture *fixture) string {
+		return unsigned(fixture, `{"alg":"none","kid":"key-1","typ":"at+jwt"}`) + "."
 	}, "algorithm"},
-	{"hs256-with-the-public-key-as-jwk", func(rig *rig) string {
-		doc, _ := json.Marshal(rig.KeySet().Keys[0])
-		return keyed(rig, doc)
+	{"alg-none-in-capitals", func(fixture *fixture) string {
+		return unsigned(fixture, `{"alg":"NONE","kid":"key-1","typ":"at+jwt"}`) + "."
 	}, "algorithm"},
-	{"algorithm-of-another-key", func(rig *rig) string { return unsigned(rig, `{"alg":"RS256","kid":"key-1","typ":"at+jwt"}`) + ".AAAA" }, "no key"},
-	{"another-signature", func(rig *rig) string { return unsigned(rig, `{"alg":"ES256","kid":"key-1","typ":"at+jwt"}`) + ".AAAA" }, "signature"},
-	{"other-claims-under-a-signature", func(rig *rig) string {
-		other := strings.Split(rig.Sign(claims{"sub": "mallory"}), ".")[1]
-		return tampered(rig, 1, func(string) string { return other })
+	{"alg-missing", func(fixture *fixture) string { return unsigned(fixture, `{"kid":"key-1","typ":"at+jwt"}`) + ".AAAA" }, "algorithm"},
+	{"hs256-with-the-public-key-as-der", func(fixture *fixture) string { return keyed(fixture, publicDER(fixture)) }, "algorithm"},
+	{"hs256-with-the-public-key-as-pem", func(fixture *fixture) string {
+		return keyed(fixture, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: publicDER(fixture)}))
+	}, "algorithm"},
+	{"hs256-with-the-public-key-as-jwk", func(fixture *fixture) string {
+		doc, _ := json.Marshal(fixture.KeySet().Keys[0])
+		return keyed(fixture, doc)
+	}, "algorithm"},
+	{"algorithm-of-another-key", func(fixture *fixture) string {
+		return unsigned(fixture, `{"alg":"RS256","kid":"key-1","typ":"at+jwt"}`) + ".AAAA"
+	}, "no key"},
+	{"another-signature", func(fixture *fixture) string {
+		return unsigned(fixture, `{"alg":"ES256","kid":"key-1","typ":"at+jwt"}`) + ".AAAA"
 	}, "signature"},
-	{"no-signature", func(rig *rig) string { return tampered(rig, 2, func(string) string { return "" }) }, "signature"},
+	{"other-claims-under-a-signature", func(fixture *fixture) string {
+		other := strings.Split(fixture.Sign(claims{"sub": "mallory"}), ".")[1]
+		return tampered(fixture, 1, func(string) string { return other })
+	}, "signature"},
+	{"no-signature", func(fixture *fixture) string { return tampered(fixture, 2, func(string) string { return "" }) }, "signature"},
 
-	{"wrong-issuer", func(rig *rig) string { return rig.Sign(claims{"iss": "https://login.example.net"}) }, "issuer"},
-	{"issuer-with-a-slash-more", func(rig *rig) string { return rig.Sign(claims{"iss": rig.Issuer + "/"}) }, "issuer"},
-	{"issuer-in-other-letters", func(rig *rig) string { return rig.Sign(claims{"iss": strings.ToUpper(rig.Issuer)}) }, "issuer"},
-	{"no-issuer", func(rig *rig) string { return rig.Sign(claims{"iss": nil}) }, "issuer"},
-	{"issuer-list", func(rig *rig) string { return rig.Sign(claims{"iss": []string{rig.Issuer}}) }, "claims"},
+	{"wrong-issuer", func(fixture *fixture) string { return fixture.Sign(claims{"iss": "https://login.example.net"}) }, "issuer"},
+	{"issuer-with-a-slash-more", func(fixture *fixture) string { return fixture.Sign(claims{"iss": fixture.Issuer + "/"}) }, "issuer"},
+	{"issuer-in-other-letters", func(fixture *fixture) string { return fixture.Sign(claims{"iss": strings.ToUpper(fixture.Issuer)}) }, "issuer"},
+	{"no-issuer", func(fixture *fixture) string { return fixture.Sign(claims{"iss": nil}) }, "issuer"},
+	{"issuer-list", func(fixture *fixture) string { return fixture.Sign(claims{"iss": []string{fixture.Issuer}}) }, "claims"},
 
-	{"audience-of-another-endpoint", func(rig *rig) string { return rig.Sign(claims{"aud": "https://mcp.example.com/servers/crm/mcp"}) }, "audience"},
-	{"audience-of-another-gateway", func(rig *rig) string { return rig.Sign(claims{"aud": "https://mcp.example.net/mcp"}) }, "audience"},
-	{"audience-of-the-admin-address", func(rig *rig) string { return rig.Sign(claims{"aud": []string{admin, "pgfsm-admin"}}) }, "audience"},
-	{"audience-that-begins-alike", func(rig *rig) string { return rig.Sign(claims{"aud": endpoint + "/"}) }, "audience"},
-	{"audience-empty", func(rig *rig) string { return rig.Sign(claims{"aud": ""}) }, "audience"},
-	{"no-audience", func(rig *rig) string { return rig.Sign(claims{"aud": nil}) }, "audience"},
-	{"audience-object", func(rig *rig) string { return rig.Sign(claims{"aud": claims{endpoint: true}}) }, "claims"},
+	{"audience-of-another-endpoint", func(fixture *fixture) string {
+		return fixture.Sign(claims{"aud": "https://mcp.example.com/servers/crm/mcp"})
+	}, "audience"},
+	{"audience-of-another-gateway", func(fixture *fixture) string { return fixture.Sign(claims{"aud": "https://mcp.example.net/mcp"}) }, "audience"},
+	{"audience-of-the-admin-address", func(fixture *fixture) string { return fixture.Sign(claims{"aud": []string{admin, "pgfsm-admin"}}) }, "audience"},
+	{"audience-that-begins-alike", func(fixture *fixture) string { return fixture.Sign(claims{"aud": endpoint + "/"}) }, "audience"},
+	{"audience-empty", func(fixture *fixture) string { return fixture.Sign(claims{"aud": ""}) }, "audience"},
+	{"no-audience", func(fixture *fixture) string { return fixture.Sign(claims{"aud": nil}) }, "audience"},
+	{"audience-object", func(fixture *fixture) string { return fixture.Sign(claims{"aud": claims{endpoint: true}}) }, "claims"},
 
-	{"expired", func(rig *rig) string {
-		return rig.Sign(claims{"iat": rig.after(-time.Hour), "exp": rig.after(-60 * time.Second)})
+	{"expired", func(fixture *fixture) string {
+		return fixture.Sign(claims{"iat": fixture.after(-time.Hour), "exp": fixture.after(-60 * time.Second)})
 	}, "expired"},
-	{"not-yet-valid", func(rig *rig) string { return rig.Sign(claims{"nbf": rig.after(61 * time.Second)}) }, "not valid yet"},
-	{"not-valid-for-five-minutes", func(rig *rig) string { return rig.Sign(claims{"nbf": rig.after(5*time.Minute - time.Second)}) }, "not valid yet"},
-	{"issued-later", func(rig *rig) string { return rig.Sign(claims{"iat": rig.after(61 * time.Second)}) }, "not valid yet"},
-	{"no-exp", func(rig *rig) string { return rig.Sign(claims{"exp": nil}) }, "no exp"},
-	{"exp-null", func(rig *rig) string {
-		return rig.SignBytes([]byte(`{"iss":"` + rig.Issuer + `","exp":null}`))
+	{"not-yet-valid", func(fixture *fixture) string { return fixture.Sign(claims{"nbf": fixture.after(61 * time.Second)}) }, "not valid yet"},
+	{"not-valid-for-five-minutes", func(fixture *fixture) string {
+		return fixture.Sign(claims{"nbf": fixture.after(5*time.Minute - time.Second)})
+	}, "not valid yet"},
+	{"issued-later", func(fixture *fixture) string { return fixture.Sign(claims{"iat": fixture.after(61 * time.Second)}) }, "not valid yet"},
+	{"no-exp", func(fixture *fixture) string { return fixture.Sign(claims{"exp": nil}) }, "no exp"},
+	{"exp-null", func(fixture *fixture) string {
+		return fixture.SignBytes([]byte(`{"iss":"` + fixture.Issuer + `","exp":null}`))
 	}, "no exp"},
-	{"exp-text", func(rig *rig) string { return rig.Sign(claims{"exp": "4102444800"}) }, "claims"},
-	{"exp-beyond-numbers", func(rig *rig) string { return rig.Sign(claims{"exp": json.Number("1e400")}) }, "claims"},
-	{"exp-far", func(rig *rig) string { return rig.Sign(claims{"exp": json.Number("1e300")}) }, "valid range"},
-	{"exp-negative", func(rig *rig) string { return rig.Sign(claims{"exp": -1}) }, "valid range"},
-	{"lives-over-24-hours", func(rig *rig) string { return rig.Sign(claims{"exp": rig.after(24*time.Hour + time.Second)}) }, "24 hours"},
-	{"lives-over-24-hours-and-ends-soon", func(rig *rig) string {
-		return rig.Sign(claims{"iat": rig.after(-24 * time.Hour), "exp": rig.after(time.Second)})
+	{"exp-text", func(fixture *fixture) string { return fixture.Sign(claims{"exp": "4102444800"}) }, "claims"},
+	{"exp-beyond-numbers", func(fixture *fixture) string { return fixture.Sign(claims{"exp": json.Number("1e400")}) }, "claims"},
+	{"exp-far", func(fixture *fixture) string { return fixture.Sign(claims{"exp": json.Number("1e300")}) }, "valid range"},
+	{"exp-negative", func(fixture *fixture) string { return fixture.Sign(claims{"exp": -1}) }, "valid range"},
+	{"lives-over-24-hours", func(fixture *fixture) string {
+		return fixture.Sign(claims{"exp": fixture.after(24*time.Hour + time.Second)})
 	}, "24 hours"},
-	{"no-iat", func(rig *rig) string { return rig.Sign(claims{"iat": nil}) }, "no exp or no iat"},
+	{"lives-over-24-hours-and-ends-soon", func(fixture *fixture) string {
+		return fixture.Sign(claims{"iat": fixture.after(-24 * time.Hour), "exp": fixture.after(time.Second)})
+	}, "24 hours"},
+	{"no-iat", func(fixture *fixture) string { return fixture.Sign(claims{"iat": nil}) }, "no exp or no iat"},
 
-	{"id-token-with-nonce", func(rig *rig) string { return rig.Sign(claims{"nonce": "n"}, identitytest.Type("JWT")) }, "id token"},
-	{"id-token-with-at_hash", func(rig *rig) string { return rig.Sign(claims{"at_hash": "h"}, identitytest.Type("JWT")) }, "id token"},
-	{"id-token-with-c_hash", func(rig *rig) string { return rig.Sign(claims{"c_hash": "h"}, identitytest.Type("JWT")) }, "id token"},
-	{"id-token-of-keycloak", func(rig *rig) string { return rig.Sign(claims{"typ": "ID"}, identitytest.Type("JWT")) }, "id token"},
-	{"id-token-of-cognito", func(rig *rig) string { return rig.Sign(claims{"token_use": "id"}, identitytest.Type("JWT")) }, "id token"},
-	{"id-token-for-the-client", func(rig *rig) string { return rig.Sign(claims{"aud": "agent-1"}, identitytest.Type("JWT")) }, "audience"},
-	{"refresh-token", func(rig *rig) string { return rig.Sign(claims{"typ": "Refresh"}, identitytest.Type("JWT")) }, "refresh token"},
-	{"offline-token", func(rig *rig) string { return rig.Sign(claims{"typ": "Offline"}, identitytest.Type("JWT")) }, "refresh token"},
-	{"logout-token", func(rig *rig) string { return rig.Sign(claims{"events": claims{}}, identitytest.Type("JWT")) }, "logout token"},
-	{"type-of-a-logout-token", func(rig *rig) string { return rig.Sign(nil, identitytest.Type("logout+jwt")) }, "typ"},
-	{"type-of-a-dpop-proof", func(rig *rig) string { return rig.Sign(nil, identitytest.Type("dpop+jwt")) }, "typ"},
-	{"type-number", func(rig *rig) string { return unsigned(rig, `{"alg":"ES256","kid":"key-1","typ":7}`) + ".AAAA" }, "header"},
-	{"cnf", func(rig *rig) string { return rig.Sign(claims{"cnf": claims{"jkt": marker}}) }, "cnf"},
-
-	{"duplicate-claim", func(rig *rig) string { return document(rig, `,"sub":"bob"`) }, "strict JSON"},
-	{"duplicate-claim-with-escapes", func(rig *rig) string { return document(rig, `,"s\u0075b":"bob"`) }, "strict JSON"},
-	{"duplicate-claim-inside", func(rig *rig) string { return document(rig, `,"realm_access":{"roles":[],"roles":["`+marker+`"]}`) }, "strict JSON"},
-	{"duplicate-member-of-the-header", func(rig *rig) string {
-		return unsigned(rig, `{"alg":"ES256","alg":"none","kid":"key-1","typ":"at+jwt"}`) + ".AAAA"
+	{"id-token-with-nonce", func(fixture *fixture) string { return fixture.Sign(claims{"nonce": "n"}, identitytest.Type("JWT")) }, "id token"},
+	{"id-token-with-at_hash", func(fixture *fixture) string { return fixture.Sign(claims{"at_hash": "h"}, identitytest.Type("JWT")) }, "id token"},
+	{"id-token-with-c_hash", func(fixture *fixture) string { return fixture.Sign(claims{"c_hash": "h"}, identitytest.Type("JWT")) }, "id token"},
+	{"id-token-of-keycloak", func(fixture *fixture) string { return fixture.Sign(claims{"typ": "ID"}, identitytest.Type("JWT")) }, "id token"},
+	{"id-token-of-cognito", func(fixture *fixture) string {
+		return fixture.Sign(claims{"token_use": "id"}, identitytest.Type("JWT"))
+	}, "id token"},
+	{"id-token-for-the-client", func(fixture *fixture) string { return fixture.Sign(claims{"aud": "agent-1"}, identitytest.Type("JWT")) }, "audience"},
+	{"refresh-token", func(fixture *fixture) string { return fixture.Sign(claims{"typ": "Refresh"}, identitytest.Type("JWT")) }, "refresh token"},
+	{"offline-token", func(fixture *fixture) string { return fixture.Sign(claims{"typ": "Offline"}, identitytest.Type("JWT")) }, "refresh token"},
+	{"logout-token", func(fixture *fixture) string {
+		return fixture.Sign(claims{"events": claims{}}, identitytest.Type("JWT"))
+	}, "logout token"},
+	{"type-of-a-logout-token", func(fixture *fixture) string { return fixture.Sign(nil, identitytest.Type("logout+jwt")) }, "typ"},
+	{"type-of-a-dpop-proof", func(fixture *fixture) string { return fixture.Sign(nil, identitytest.Type("dpop+jwt")) }, "typ"},
+	{"type-number", func(fixture *fixture) string {
+		return unsigned(fixture, `{"alg":"ES256","kid":"key-1","typ":7}`) + ".AAAA"
 	}, "header"},
-	{"claims-that-are-not-utf-8", func(rig *rig) string { return document(rig, ",\"x\":\"\xff\"") }, "strict JSON"},
-	{"claims-too-deep", func(rig *rig) string { return document(rig, `,"x":`+strings.Repeat("[", 16)+strings.Repeat("]", 16)) }, "strict JSON"},
-	{"text-behind-the-claims", func(rig *rig) string { return rig.SignBytes([]byte(`{"iss":"` + rig.Issuer + `"} {}`)) }, "strict JSON"},
-	{"claims-are-a-list", func(rig *rig) string { return rig.SignBytes([]byte(`[]`)) }, "claims"},
-	{"token-of-1-mb", func(rig *rig) string { return rig.Sign(claims{"x": strings.Repeat("x", 1<<20)}) }, "16 KiB"},
-	{"four-parts", func(rig *rig) string { return rig.Sign(nil) + ".AAAA" }, "nor a signed JWT"},
-	{"five-parts", func(rig *rig) string { return encode(`{"alg":"dir","enc":"A256GCM"}`) + "..AAAA.AAAA.AAAA" }, "nor a signed JWT"},
-	{"json-form", func(*rig) string { return `{"payload":"e30","signatures":[]}` }, "nor a signed JWT"},
-	{"opaque", func(*rig) string { return "ya29." + marker }, "nor a signed JWT"},
-	{"empty", func(*rig) string { return "" }, "nor a signed JWT"},
-	{"base64-with-padding", func(rig *rig) string { return tampered(rig, 2, func(s string) string { return s + "==" }) }, "nor a signed JWT"},
-	{"base64-with-a-new-line", func(rig *rig) string { return tampered(rig, 1, func(s string) string { return s[:8] + "\n" + s[8:] }) }, "nor a signed JWT"},
-	{"base64-with-spare-bits", func(rig *rig) string { // 64 bytes of a signature leave 4 bits in the last digit
-		return tampered(rig, 2, func(s string) string { return s[:len(s)-1] + string(s[len(s)-1]+1) })
+	{"cnf", func(fixture *fixture) string { return fixture.Sign(claims{"cnf": claims{"jkt": marker}}) }, "cnf"},
+
+	{"duplicate-claim", func(fixture *fixture) string { return document(fixture, `,"sub":"bob"`) }, "strict JSON"},
+	{"duplicate-claim-with-escapes", func(fixture *fixture) string { return document(fixture, `,"s\u0075b":"bob"`) }, "strict JSON"},
+	{"duplicate-claim-inside", func(fixture *fixture) string {
+		return document(fixture, `,"realm_access":{"roles":[],"roles":["`+marker+`"]}`)
+	}, "strict JSON"},
+	{"duplicate-member-of-the-header", func(fixture *fixture) string {
+		return unsigned(fixture, `{"alg":"ES256","alg":"none","kid":"key-1","typ":"at+jwt"}`) + ".AAAA"
+	}, "header"},
+	{"claims-that-are-not-utf-8", func(fixture *fixture) string { return document(fixture, ",\"x\":\"\xff\"") }, "strict JSON"},
+	{"claims-too-deep", func(fixture *fixture) string {
+		return document(fixture, `,"x":`+strings.Repeat("[", 16)+strings.Repeat("]", 16))
+	}, "strict JSON"},
+	{"text-behind-the-claims", func(fixture *fixture) string { return fixture.SignBytes([]byte(`{"iss":"` + fixture.Issuer + `"} {}`)) }, "strict JSON"},
+	{"claims-are-a-list", func(fixture *fixture) string { return fixture.SignBytes([]byte(`[]`)) }, "claims"},
+	{"token-of-1-mb", func(fixture *fixture) string { return fixture.Sign(claims{"x": strings.Repeat("x", 1<<20)}) }, "16 KiB"},
+	{"four-parts", func(fixture *fixture) string { return fixture.Sign(nil) + ".AAAA" }, "nor a signed JWT"},
+	{"five-parts", func(fixture *fixture) string { return encode(`{"alg":"dir","enc":"A256GCM"}`) + "..AAAA.AAAA.AAAA" }, "nor a signed JWT"},
+	{"json-form", func(*fixture) string { return `{"payload":"e30","signatures":[]}` }, "nor a signed JWT"},
+	{"opaque", func(*fixture) string { return "ya29." + marker }, "nor a signed JWT"},
+	{"empty", func(*fixture) string { return "" }, "nor a signed JWT"},
+	{"base64-with-padding", func(fixture *fixture) string { return tampered(fixture, 2, func(s string) string { return s + "==" }) }, "nor a signed JWT"},
+	{"base64-with-a-new-line", func(fixture *fixture) string {
+		return tampered(fixture, 1, func(s string) string { return s[:8] + "\n" + s[8:] })
+	}, "nor a signed JWT"},
+	{"base64-with-spare-bits", func(fixture *fixture) string { // 64 bytes of a signature leave 4 bits in the last digit
+		return tampered(fixture, 2, func(s string) string { return s[:len(s)-1] + string(s[len(s)-1]+1) })
 	}, "nor a signed JWT"},
 
-	{"jku", func(rig *rig) string { return rig.Sign(nil, identitytest.Header("jku", rig.Issuer+"/evil")) }, "jku"},
-	{"x5u", func(rig *rig) string { return rig.Sign(nil, identitytest.Header("x5u", rig.Issuer+"/evil")) }, "x5u"},
-	{"x5c", func(rig *rig) string { return rig.Sign(nil, identitytest.Header("x5c", []string{"AAAA"})) }, "x5c"},
-	{"jwk", func(rig *rig) string { return rig.Sign(nil, identitytest.Header("jwk", rig.KeySet().Keys[0])) }, "jwk"},
-	{"crit", func(rig *rig) string {
-		return rig.Sign(nil, identitytest.Header("crit", []string{"exp"}), identitytest.Header("exp", 1))
+	{"jku", func(fixture *fixture) string {
+		return fixture.Sign(nil, identitytest.Header("jku", fixture.Issuer+"/evil"))
+	}, "jku"},
+	{"x5u", func(fixture *fixture) string {
+		return fixture.Sign(nil, identitytest.Header("x5u", fixture.Issuer+"/evil"))
+	}, "x5u"},
+	{"x5c", func(fixture *fixture) string { return fixture.Sign(nil, identitytest.Header("x5c", []string{"AAAA"})) }, "x5c"},
+	{"jwk", func(fixture *fixture) string {
+		return fixture.Sign(nil, identitytest.Header("jwk", fixture.KeySet().Keys[0]))
+	}, "jwk"},
+	{"crit", func(fixture *fixture) string {
+		return fixture.Sign(nil, identitytest.Header("crit", []string{"exp"}), identitytest.Header("exp", 1))
 	}, "crit"},
-	{"b64", func(rig *rig) string { return rig.Sign(nil, identitytest.Header("b64", true)) }, "b64"},
-	{"no-kid", func(rig *rig) string { return rig.Sign(nil, identitytest.Header("kid", nil)) }, "no key"},
-	{"kid-number", func(rig *rig) string { return rig.Sign(nil, identitytest.Header("kid", 1)) }, "header"},
+	{"b64", func(fixture *fixture) string { return fixture.Sign(nil, identitytest.Header("b64", true)) }, "b64"},
+	{"no-kid", func(fixture *fixture) string { return fixture.Sign(nil, identitytest.Header("kid", nil)) }, "no key"},
+	{"kid-number", func(fixture *fixture) string { return fixture.Sign(nil, identitytest.Header("kid", 1)) }, "header"},
 
-	{"no-subject", func(rig *rig) string { return rig.Sign(claims{"sub": nil}) }, "sub"},
-	{"subject-with-a-space", func(rig *rig) string { return rig.Sign(claims{"sub": "alice "}) }, "sub"},
-	{"subject-with-a-control-character", func(rig *rig) string { return rig.Sign(claims{"sub": "alice\n"}) }, "sub"},
-	{"subject-with-a-look-alike", func(rig *rig) string { return rig.Sign(claims{"sub": "\u0430lice"}) }, "sub"},
-	{"subject-too-long", func(rig *rig) string { return rig.Sign(claims{"sub": strings.Repeat("a", 256)}) }, "sub"},
-	{"subject-number", func(rig *rig) string { return rig.Sign(claims{"sub": 7}) }, "sub"},
-	{"no-client", func(rig *rig) string { return rig.Sign(claims{"client_id": nil}) }, "client"},
-	{"two-clients", func(rig *rig) string { return rig.Sign(claims{"azp": "cli"}) }, "client"},
-	{"two-clients-of-okta", func(rig *rig) string { return rig.Sign(claims{"cid": "cli"}) }, "client"},
-	{"two-clients-of-entra", func(rig *rig) string { return rig.Sign(claims{"appid": "cli"}) }, "client"},
-	{"client-empty", func(rig *rig) string { return rig.Sign(claims{"azp": ""}) }, "client"},
-	{"client-with-a-look-alike", func(rig *rig) string { return rig.Sign(claims{"client_id": "\u0441li"}) }, "client"},
-	{"act-without-sub", func(rig *rig) string { return rig.Sign(claims{"act": claims{}}) }, "act"},
-	{"act-null", func(rig *rig) string { return document(rig, `,"act":null`) }, "act"},
-	{"act-text", func(rig *rig) string { return rig.Sign(claims{"act": "robot"}) }, "act"},
-	{"act-of-another-issuer", func(rig *rig) string {
-		return rig.Sign(claims{"act": claims{"sub": "robot", "iss": "https://login.example.net"}})
+	{"no-subject", func(fixture *fixture) string { return fixture.Sign(claims{"sub": nil}) }, "sub"},
+	{"subject-with-a-space", func(fixture *fixture) string { return fixture.Sign(claims{"sub": "alice "}) }, "sub"},
+	{"subject-with-a-control-character", func(fixture *fixture) string { return fixture.Sign(claims{"sub": "alice\n"}) }, "sub"},
+	{"subject-with-a-look-alike", func(fixture *fixture) string { return fixture.Sign(claims{"sub": "\u0430lice"}) }, "sub"},
+	{"subject-too-long", func(fixture *fixture) string { return fixture.Sign(claims{"sub": strings.Repeat("a", 256)}) }, "sub"},
+	{"subject-number", func(fixture *fixture) string { return fixture.Sign(claims{"sub": 7}) }, "sub"},
+	{"no-client", func(fixture *fixture) string { return fixture.Sign(claims{"client_id": nil}) }, "client"},
+	{"two-clients", func(fixture *fixture) string { return fixture.Sign(claims{"azp": "cli"}) }, "client"},
+	{"two-clients-of-okta", func(fixture *fixture) string { return fixture.Sign(claims{"cid": "cli"}) }, "client"},
+	{"two-clients-of-entra", func(fixture *fixture) string { return fixture.Sign(claims{"appid": "cli"}) }, "client"},
+	{"client-empty", func(fixture *fixture) string { return fixture.Sign(claims{"azp": ""}) }, "client"},
+	{"client-with-a-look-alike", func(fixture *fixture) string { return fixture.Sign(claims{"client_id": "\u0441li"}) }, "client"},
+	{"act-without-sub", func(fixture *fixture) string { return fixture.Sign(claims{"act": claims{}}) }, "act"},
+	{"act-null", func(fixture *fixture) string { return document(fixture, `,"act":null`) }, "act"},
+	{"act-text", func(fixture *fixture) string { return fixture.Sign(claims{"act": "robot"}) }, "act"},
+	{"act-of-another-issuer", func(fixture *fixture) string {
+		return fixture.Sign(claims{"act": claims{"sub": "robot", "iss": "https://login.example.net"}})
 	}, "act"},
-	{"act-in-act", func(rig *rig) string {
-		return rig.Sign(claims{"act": claims{"sub": "robot", "act": claims{"sub": "other"}}})
+	{"act-in-act", func(fixture *fixture) string {
+		return fixture.Sign(claims{"act": claims{"sub": "robot", "act": claims{"sub": "other"}}})
 	}, "act"},
-	{"act-of-a-client-of-people", func(rig *rig) string { return rig.Sign(claims{"client_id": "cli", "act": claims{"sub": "robot"}}) }, "act"},
+	{"act-of-a-client-of-people", func(fixture *fixture) string {
+		return fixture.Sign(claims{"client_id": "cli", "act": claims{"sub": "robot"}})
+	}, "act"},
 }
 
 func TestAttacks(t *testing.T) {
-	rig := newRig(t)
-	if _, err := rig.agent(t, rig.Sign(nil)); err != nil { // the tokens below differ from this one
+	fixture := newFixture(t)
+	if _, err := fixture.agent(t, fixture.Sign(nil)); err != nil { // the tokens below differ from this one
 		t.Fatal(err)
 	}
 	for _, tc := range attacks {
 		t.Run(tc.name, func(t *testing.T) {
-			c, err := rig.agent(t, tc.token(rig))
+			c, err := fixture.agent(t, tc.token(fixture))
 			if !refused(err) || !strings.Contains(err.Error(), tc.why) || c.Name != "" {
 				t.Errorf("caller %+v, error %v, want one with %q", c, err, tc.why)
 			}
 		})
 	}
-	if _, err := rig.agent(t, rig.Sign(nil)); err != nil {
+	if _, err := fixture.agent(t, fixture.Sign(nil)); err != nil {
 		t.Error("after the attacks:", err)
 	}
-	if n := rig.Requests("/jwks"); n != 1 || rig.Requests("/evil") != 0 {
-		t.Errorf("the keys were fetched %d times, and what the tokens name %d times", n, rig.Requests("/evil"))
+	if n := fixture.Requests("/jwks"); n != 1 || fixture.Requests("/evil") != 0 {
+		t.Errorf("the keys were fetched %d times, and what the tokens name %d times", n, fixture.Requests("/evil"))
 	}
 }
 
@@ -218,19 +252,19 @@ func TestKeyIDsAreNames(t *testing.T) {
 	evil := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere++ }))
 	t.Cleanup(evil.Close)
 	for _, kid := range []string{"../../../../dev/null", "/etc/hostname", evil.URL + "/jwks", "' OR 1=1 --", "key-1\x00", "KEY-1", strings.Repeat("k", 4096)} {
-		rig := newRig(t)
-		if _, err := rig.agent(t, rig.Sign(nil, identitytest.Header("kid", kid))); !refused(err) {
+		fixture := newFixture(t)
+		if _, err := fixture.agent(t, fixture.Sign(nil, identitytest.Header("kid", kid))); !refused(err) {
 			t.Errorf("kid %.40q: %v", kid, err)
 		}
-		if rig.Requests("/jwks") != 1 || elsewhere != 0 {
-			t.Errorf("kid %.40q: %d fetches of keys, %d elsewhere", kid, rig.Requests("/jwks"), elsewhere)
+		if fixture.Requests("/jwks") != 1 || elsewhere != 0 {
+			t.Errorf("kid %.40q: %d fetches of keys, %d elsewhere", kid, fixture.Requests("/jwks"), elsewhere)
 		}
 	}
 }
 
 // TestAccepted has tokens one short of the attacks.
 func TestAccepted(t *testing.T) {
-	rig := newRig(t)
+	fixture := newFixture(t)
 	for _, tc := range []struct {
 		name   string
 		claims claims
@@ -243,10 +277,10 @@ func TestAccepted(t *testing.T) {
 		{"x5t", nil, []identitytest.Option{identitytest.Header("x5t", "8sZ7ZK3Wd0fOKXh1mT0JTe0vGvs")}},
 		{"audience-in-a-list", claims{"aud": []string{"account", endpoint}}, nil},
 		{"audience-of-the-configuration", claims{"aud": "mcp-gateway"}, nil},
-		{"59-seconds-early", claims{"nbf": rig.after(59 * time.Second), "iat": rig.after(59 * time.Second)}, nil},
-		{"59-seconds-late", claims{"iat": rig.after(-time.Hour), "exp": rig.after(-59 * time.Second)}, nil},
-		{"lives-24-hours", claims{"exp": rig.after(24 * time.Hour)}, nil},
-		{"fraction-of-a-second", claims{"exp": float64(rig.after(time.Hour)) + 0.5}, nil},
+		{"59-seconds-early", claims{"nbf": fixture.after(59 * time.Second), "iat": fixture.after(59 * time.Second)}, nil},
+		{"59-seconds-late", claims{"iat": fixture.after(-time.Hour), "exp": fixture.after(-59 * time.Second)}, nil},
+		{"lives-24-hours", claims{"exp": fixture.after(24 * time.Hour)}, nil},
+		{"fraction-of-a-second", claims{"exp": float64(fixture.after(time.Hour)) + 0.5}, nil},
 		{"typ-bearer", claims{"typ": "Bearer"}, nil},
 		{"token_use-access", claims{"token_use": "access"}, nil},
 		{"subject-of-255", claims{"sub": strings.Repeat("a", 255)}, nil},
@@ -255,7 +289,7 @@ func TestAccepted(t *testing.T) {
 		{"15-kib", claims{"x": strings.Repeat("x", 11<<10)}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if c, err := rig.agent(t, rig.Sign(tc.claims, tc.with...)); err != nil || !strings.HasPrefix(c.Name, rig.Issuer+"#") {
+			if c, err := fixture.agent(t, fixture.Sign(tc.claims, tc.with...)); err != nil || !strings.HasPrefix(c.Name, fixture.Issuer+"#") {
 				t.Errorf("caller %+v, error %v", c, err)
 			}
 		})
@@ -265,9 +299,9 @@ func TestAccepted(t *testing.T) {
 func TestAlgorithms(t *testing.T) {
 	for _, alg := range []jose.SignatureAlgorithm{jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
 		jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512} {
-		rig := newRig(t)
-		rig.AddKey(alg)
-		if _, err := rig.agent(t, rig.Sign(nil)); err != nil {
+		fixture := newFixture(t)
+		fixture.AddKey(alg)
+		if _, err := fixture.agent(t, fixture.Sign(nil)); err != nil {
 			t.Errorf("%s: %v", alg, err)
 		}
 	}
@@ -296,13 +330,13 @@ func TestKeysThatMustNotVerify(t *testing.T) {
 		{"huge-modulus", jose.RS256, claims{"n": encode("\x80" + strings.Repeat("\x01", 1024))}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			rig := newRig(t)
-			good := rig.Sign(nil)
-			rig.AddKey(tc.alg)
+			fixture := newFixture(t)
+			good := fixture.Sign(nil)
+			fixture.AddKey(tc.alg)
 			var doc struct {
 				Keys []claims `json:"keys"`
 			}
-			raw, _ := json.Marshal(rig.KeySet())
+			raw, _ := json.Marshal(fixture.KeySet())
 			check.NoError(t, json.Unmarshal(raw, &doc))
 			for name, value := range tc.change { // in any order
 				doc.Keys[1][name] = value
@@ -310,23 +344,23 @@ func TestKeysThatMustNotVerify(t *testing.T) {
 					delete(doc.Keys[1], name)
 				}
 			}
-			rig.Override("/jwks", func(w http.ResponseWriter, _ *http.Request) { identitytest.Answer(w, http.StatusOK, doc) })
+			fixture.Override("/jwks", func(w http.ResponseWriter, _ *http.Request) { identitytest.Answer(w, http.StatusOK, doc) })
 			kid, _ := doc.Keys[1]["kid"].(string)
 			for _, with := range [][]identitytest.Option{nil, {identitytest.Header("kid", kid)}} {
-				if c, err := rig.agent(t, rig.Sign(nil, with...)); c.Name != "" || !refused(err) && retry(err) == 0 {
+				if c, err := fixture.agent(t, fixture.Sign(nil, with...)); c.Name != "" || !refused(err) && retry(err) == 0 {
 					t.Errorf("caller %+v, error %v", c, err)
 				}
 			}
-			if _, err := rig.agent(t, good); (err != nil) != (tc.name == "key-id-of-the-good-key") {
+			if _, err := fixture.agent(t, good); (err != nil) != (tc.name == "key-id-of-the-good-key") {
 				t.Errorf("the good key: %v", err)
 			}
 			if tc.name == "key-id-of-the-good-key" || tc.name == "another-algorithm" {
 				return // without the other key, this one is good: for its algorithm
 			}
 			doc.Keys = doc.Keys[1:]
-			rig = newRigOf(t, rig.Provider)
-			if _, err := rig.agent(t, good); retry(err) == 0 || !strings.Contains(rig.log.String(), "no key that can verify") {
-				t.Errorf("a set of this key only: %v, log %s", err, &rig.log)
+			fixture = newFixtureOf(t, fixture.Provider)
+			if _, err := fixture.agent(t, good); retry(err) == 0 || !strings.Contains(fixture.log.String(), "no key that can verify") {
+				t.Errorf("a set of this key only: %v, log %s", err, &fixture.log)
 			}
 		})
 	}
@@ -334,52 +368,52 @@ func TestKeysThatMustNotVerify(t *testing.T) {
 
 // TestHostileProviders have metadata or keys that are not used: requests get 503, and the service is not ready.
 func TestHostileProviders(t *testing.T) {
-	metadata := func(change claims) func(*rig) {
-		return func(rig *rig) {
-			doc := rig.Metadata()
+	metadata := func(change claims) func(*fixture) {
+		return func(fixture *fixture) {
+			doc := fixture.Metadata()
 			for name, value := range change { // in any order
 				doc[name] = value
 			}
-			rig.Override("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) { identitytest.Answer(w, http.StatusOK, doc) })
+			fixture.Override("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) { identitytest.Answer(w, http.StatusOK, doc) })
 		}
 	}
-	serve := func(path, format string, args ...any) func(*rig) {
-		return func(rig *rig) {
-			rig.Override(path, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, format, args...) })
+	serve := func(path, format string, args ...any) func(*fixture) {
+		return func(fixture *fixture) {
+			fixture.Override(path, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, format, args...) })
 		}
 	}
-	redirect := func(path string) func(*rig) {
-		return func(rig *rig) {
-			rig.Override("/elsewhere", func(w http.ResponseWriter, _ *http.Request) {
+	redirect := func(path string) func(*fixture) {
+		return func(fixture *fixture) {
+			fixture.Override("/elsewhere", func(w http.ResponseWriter, _ *http.Request) {
 				if path == "/jwks" {
-					identitytest.Answer(w, http.StatusOK, rig.KeySet())
+					identitytest.Answer(w, http.StatusOK, fixture.KeySet())
 				} else {
-					identitytest.Answer(w, http.StatusOK, rig.Metadata())
+					identitytest.Answer(w, http.StatusOK, fixture.Metadata())
 				}
 			})
-			rig.Override(path, func(w http.ResponseWriter, r *http.Request) {
-				http.Redirect(w, r, rig.Issuer+"/elsewhere", http.StatusFound)
+			fixture.Override(path, func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, fixture.Issuer+"/elsewhere", http.StatusFound)
 			})
 		}
 	}
-	many := func(n int) func(*rig) {
-		return func(rig *rig) {
-			set := rig.KeySet()
+	many := func(n int) func(*fixture) {
+		return func(fixture *fixture) {
+			set := fixture.KeySet()
 			for i := range n {
 				key := set.Keys[0]
 				key.KeyID = fmt.Sprint("more-", i)
 				set.Keys = append(set.Keys, key)
 			}
-			rig.Override("/jwks", func(w http.ResponseWriter, _ *http.Request) { identitytest.Answer(w, http.StatusOK, set) })
+			fixture.Override("/jwks", func(w http.ResponseWriter, _ *http.Request) { identitytest.Answer(w, http.StatusOK, set) })
 		}
 	}
 	const configuration = "/.well-known/openid-configuration"
 	for _, tc := range []struct {
 		name  string
-		setUp func(*rig)
+		setUp func(*fixture)
 		log   string // empty: the provider is good
 	}{
-		{"good", func(*rig) {}, ""},
+		{"good", func(*fixture) {}, ""},
 		{"keys-of-10-mb", serve("/jwks", `{"keys":[],"x":"%s"}`, strings.Repeat("x", 10<<20)), "more than 1048576 bytes"},
 		{"metadata-of-10-mb", serve(configuration, `{"x":"%s"}`, strings.Repeat("x", 10<<20)), "more than 1048576 bytes"},
 		{"10000-keys", many(9999), "more than"},
@@ -394,7 +428,7 @@ func TestHostileProviders(t *testing.T) {
 		{"metadata-redirects", redirect(configuration), "status 302"},
 		{"keys-redirect", redirect("/jwks"), "status 302"},
 		{"another-issuer", metadata(claims{"issuer": "https://login.example.net"}), "another issuer"},
-		{"issuer-with-a-slash-more", func(rig *rig) { metadata(claims{"issuer": rig.Issuer + "/"})(rig) }, "another issuer"},
+		{"issuer-with-a-slash-more", func(fixture *fixture) { metadata(claims{"issuer": fixture.Issuer + "/"})(fixture) }, "another issuer"},
 		{"keys-over-plain-http", metadata(claims{"jwks_uri": "http://keys.example.com/jwks"}), "no https URL"},
 		{"keys-of-a-file", metadata(claims{"jwks_uri": "file:///etc/passwd"}), "no https URL"},
 		{"keys-with-a-password", metadata(claims{"jwks_uri": "https://user:secret@keys.example.com/"}), "no https URL"},
@@ -405,20 +439,20 @@ func TestHostileProviders(t *testing.T) {
 		{"device-endpoint-over-plain-http", metadata(claims{"device_authorization_endpoint": "http://login.example.com/"}), "no https URL"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			rig := newRig(t)
-			tc.setUp(rig)
-			_, err := rig.agent(t, rig.Sign(nil))
-			ready := rig.providers.Ready()
+			fixture := newFixture(t)
+			tc.setUp(fixture)
+			_, err := fixture.agent(t, fixture.Sign(nil))
+			ready := fixture.providers.Ready()
 			if tc.log == "" {
 				if err != nil || !ready {
 					t.Error(err, ready)
 				}
 				return
 			}
-			if retry(err) == 0 || ready || !strings.Contains(rig.log.String(), tc.log) {
-				t.Errorf("error %v, ready %v, log %s", err, ready, &rig.log)
+			if retry(err) == 0 || ready || !strings.Contains(fixture.log.String(), tc.log) {
+				t.Errorf("error %v, ready %v, log %s", err, ready, &fixture.log)
 			}
-			if rig.Requests("/elsewhere") != 0 {
+			if fixture.Requests("/elsewhere") != 0 {
 				t.Error("a redirect was followed")
 			}
 		})
@@ -427,15 +461,15 @@ func TestHostileProviders(t *testing.T) {
 
 // TestMetadataOfAnotherMachineCannotNameThisOne: a provider with https has its keys at https, also on loopback.
 func TestMetadataOfAnotherMachineCannotNameThisOne(t *testing.T) {
-	rig, local := newRigOf(t, identitytest.NewTLS(t)), newRig(t)
-	if _, err := rig.agent(t, rig.Sign(nil)); err != nil {
+	fixture, local := newFixtureOf(t, identitytest.NewTLS(t)), newFixture(t)
+	if _, err := fixture.agent(t, fixture.Sign(nil)); err != nil {
 		t.Fatal(err)
 	}
-	rig = newRigOf(t, identitytest.NewTLS(t))
-	doc := rig.Metadata()
+	fixture = newFixtureOf(t, identitytest.NewTLS(t))
+	doc := fixture.Metadata()
 	doc["jwks_uri"] = local.Issuer + "/jwks"
-	rig.Override("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) { identitytest.Answer(w, http.StatusOK, doc) })
-	if _, err := rig.agent(t, rig.Sign(nil)); retry(err) == 0 || local.Requests("/jwks") != 0 {
+	fixture.Override("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) { identitytest.Answer(w, http.StatusOK, doc) })
+	if _, err := fixture.agent(t, fixture.Sign(nil)); retry(err) == 0 || local.Requests("/jwks") != 0 {
 		t.Errorf("%v, %d requests", err, local.Requests("/jwks"))
 	}
 }
@@ -454,25 +488,25 @@ func TestIssuersThatAreRefused(t *testing.T) {
 
 // TestSubjectsOfTwoIssuers: the same subject at two issuers is two actors, and no issuer signs for the other.
 func TestSubjectsOfTwoIssuers(t *testing.T) {
-	rig, other := newRig(t), newRig(t)
-	rig.providers = rig.with(t, identity.Issuer{URL: rig.Issuer}, identity.Issuer{URL: other.Issuer, Audiences: identity.Audiences{MCP: []string{"of-other"}}})
-	one, err := rig.agent(t, rig.Sign(claims{"sub": "8f1c"}))
-	two, err2 := rig.agent(t, other.Sign(claims{"sub": "8f1c"}))
-	if err != nil || err2 != nil || one.Name == two.Name || one.Name != policy.SubjectName(rig.Issuer, "8f1c") || two.Name != policy.SubjectName(other.Issuer, "8f1c") {
+	fixture, other := newFixture(t), newFixture(t)
+	fixture.providers = fixture.with(t, identity.Issuer{URL: fixture.Issuer}, identity.Issuer{URL: other.Issuer, Audiences: identity.Audiences{MCP: []string{"of-other"}}})
+	one, err := fixture.agent(t, fixture.Sign(claims{"sub": "8f1c"}))
+	two, err2 := fixture.agent(t, other.Sign(claims{"sub": "8f1c"}))
+	if err != nil || err2 != nil || one.Name == two.Name || one.Name != policy.SubjectName(fixture.Issuer, "8f1c") || two.Name != policy.SubjectName(other.Issuer, "8f1c") {
 		t.Errorf("%v %v: %q, %q", err, err2, one.Name, two.Name)
 	}
-	if _, err := rig.agent(t, other.Sign(claims{"iss": rig.Issuer})); !refused(err) {
+	if _, err := fixture.agent(t, other.Sign(claims{"iss": fixture.Issuer})); !refused(err) {
 		t.Error("a token that another issuer signed:", err)
 	}
-	if _, err := rig.agent(t, rig.Sign(claims{"aud": "of-other"})); !refused(err) {
+	if _, err := fixture.agent(t, fixture.Sign(claims{"aud": "of-other"})); !refused(err) {
 		t.Error("an audience of another issuer:", err)
 	}
-	rig.providers = rig.with(t, identity.Issuer{URL: rig.Issuer, People: []string{"cli"}}, identity.Issuer{URL: other.Issuer, People: []string{"cli"}})
+	fixture.providers = fixture.with(t, identity.Issuer{URL: fixture.Issuer, People: []string{"cli"}}, identity.Issuer{URL: other.Issuer, People: []string{"cli"}})
 	raw := other.Sign(claims{"aud": "cli", "client_id": nil, "nonce": "n"}, identitytest.Type("JWT"))
-	if _, _, err := rig.providers.IDToken(t.Context(), other.Issuer, "cli", raw, "n"); err != nil {
+	if _, _, err := fixture.providers.IDToken(t.Context(), other.Issuer, "cli", raw, "n"); err != nil {
 		t.Error("an id token:", err)
 	}
-	if _, _, err := rig.providers.IDToken(t.Context(), rig.Issuer, "cli", raw, "n"); !refused(err) {
+	if _, _, err := fixture.providers.IDToken(t.Context(), fixture.Issuer, "cli", raw, "n"); !refused(err) {
 		t.Error("an id token of another issuer than that of the sign-in:", err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 
 // TestActors is the table of docs/operate/identity.md: who is the actor of a request.
 func TestActors(t *testing.T) {
-	rig := newRig(t)
+	fixture := newFixture(t)
 	for _, tc := range []struct {
 		name                        string
 		claims                      claims
@@ -31,7 +31,7 @@ func TestActors(t *testing.T) {
 		{"other-client", nil, policy.ActorAgent, "alice", "agent-1", ""},
 		{"client-itself", claims{"sub": "agent-1"}, policy.ActorAgent, "agent-1", "agent-1", ""},
 		{"agent-for-a-person", claims{"act": claims{"sub": "robot"}}, policy.ActorAgent, "robot", "agent-1", "alice"},
-		{"agent-for-a-person-with-issuer", claims{"act": claims{"sub": "robot", "iss": rig.Issuer}}, policy.ActorAgent, "robot", "agent-1", "alice"},
+		{"agent-for-a-person-with-issuer", claims{"act": claims{"sub": "robot", "iss": fixture.Issuer}}, policy.ActorAgent, "robot", "agent-1", "alice"},
 		{"client-in-azp", claims{"client_id": nil, "azp": "a"}, policy.ActorAgent, "alice", "a", ""},
 		{"client-of-okta", claims{"client_id": nil, "cid": "b"}, policy.ActorAgent, "alice", "b", ""},
 		{"client-of-entra-v1", claims{"client_id": nil, "appid": "c"}, policy.ActorAgent, "alice", "c", ""},
@@ -39,14 +39,14 @@ func TestActors(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for range 2 { // the second time from the cache
-				c, err := rig.agent(t, rig.Sign(tc.claims))
+				c, err := fixture.agent(t, fixture.Sign(tc.claims))
 				check.NoError(t, err)
 				want := &policy.Identity{Kind: tc.kind, Client: tc.client}
 				if tc.forPerson != "" {
-					want.OnBehalfOf = policy.SubjectName(rig.Issuer, tc.forPerson)
+					want.OnBehalfOf = policy.SubjectName(fixture.Issuer, tc.forPerson)
 				}
-				if diff := cmp.Diff(want, c.Identity); diff != "" || c.Name != policy.SubjectName(rig.Issuer, tc.id) || c.Token != "" || len(c.Roles) != 0 ||
-					!c.Expires.Equal(rig.clock.Add(rig.Life)) {
+				if diff := cmp.Diff(want, c.Identity); diff != "" || c.Name != policy.SubjectName(fixture.Issuer, tc.id) || c.Token != "" || len(c.Roles) != 0 ||
+					!c.Expires.Equal(fixture.clock.Add(fixture.Life)) {
 					t.Errorf("caller %+v, identity %s", c, diff)
 				}
 			}
@@ -56,7 +56,7 @@ func TestActors(t *testing.T) {
 
 // TestSubjectClaim: Entra ID gives a person another sub for each application. Without another claim, an agent's person could approve at the console.
 func TestSubjectClaim(t *testing.T) {
-	rig := newRig(t, func(i *identity.Issuer) { i.Subject = "/user/oid" })
+	fixture := newFixture(t, func(i *identity.Issuer) { i.Subject = "/user/oid" })
 	user := func(oid any) claims { return claims{"oid": oid} }
 	for _, tc := range []struct {
 		name          string
@@ -72,7 +72,7 @@ func TestSubjectClaim(t *testing.T) {
 		{"without-sub", claims{"sub": nil, "user": user("o-1")}, "o-1", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c, err := rig.agent(t, rig.Sign(tc.claims))
+			c, err := fixture.agent(t, fixture.Sign(tc.claims))
 			if tc.id == "" {
 				if !refused(err) {
 					t.Errorf("caller %+v, error %v", c, err)
@@ -81,22 +81,22 @@ func TestSubjectClaim(t *testing.T) {
 			}
 			behind := ""
 			if tc.forPerson != "" {
-				behind = policy.SubjectName(rig.Issuer, tc.forPerson)
+				behind = policy.SubjectName(fixture.Issuer, tc.forPerson)
 			}
-			if err != nil || c.Name != policy.SubjectName(rig.Issuer, tc.id) || c.Identity.OnBehalfOf != behind {
+			if err != nil || c.Name != policy.SubjectName(fixture.Issuer, tc.id) || c.Identity.OnBehalfOf != behind {
 				t.Errorf("caller %+v for %+v, error %v", c, c.Identity, err)
 			}
 		})
 	}
-	raw := rig.Sign(claims{"sub": "pairwise-2", "user": user("o-1"), "aud": "cli", "client_id": nil, "nonce": "n"}, identitytest.Type("JWT"))
-	if c, _, err := rig.providers.IDToken(t.Context(), rig.Issuer, "cli", raw, "n"); err != nil || c.Name != policy.SubjectName(rig.Issuer, "o-1") {
+	raw := fixture.Sign(claims{"sub": "pairwise-2", "user": user("o-1"), "aud": "cli", "client_id": nil, "nonce": "n"}, identitytest.Type("JWT"))
+	if c, _, err := fixture.providers.IDToken(t.Context(), fixture.Issuer, "cli", raw, "n"); err != nil || c.Name != policy.SubjectName(fixture.Issuer, "o-1") {
 		t.Errorf("the id token of the same person: %+v, %v", c, err)
 	}
 }
 
 // TestDisplay: the display name is a string, of the same token or act as the subject, and is escaped and bounded.
 func TestDisplay(t *testing.T) {
-	rig := newRig(t, func(i *identity.Issuer) { i.Display = "/email" })
+	fixture := newFixture(t, func(i *identity.Issuer) { i.Display = "/email" })
 	long := strings.Repeat("x", 300)
 	for _, tc := range []struct {
 		name           string
@@ -113,7 +113,7 @@ func TestDisplay(t *testing.T) {
 		{"long", claims{"email": long}, long[:256] + "…", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c, err := rig.agent(t, rig.Sign(tc.claims))
+			c, err := fixture.agent(t, fixture.Sign(tc.claims))
 			if err != nil || c.Identity.Display != tc.own || c.Identity.OnBehalfOfDisplay != tc.forPerson {
 				t.Errorf("display names %q and %q, error %v, want %q and %q", c.Identity.Display, c.Identity.OnBehalfOfDisplay, err, tc.own, tc.forPerson)
 			}
@@ -136,7 +136,7 @@ func TestGroups(t *testing.T) {
 		return c
 	}
 	known := func(groups ...string) *[]string { return &groups }
-	rig := newRig(t)
+	fixture := newFixture(t)
 	for _, tc := range []struct {
 		name   string
 		claims claims
@@ -169,7 +169,7 @@ func TestGroups(t *testing.T) {
 		{"overflow-of-entra-in-a-name", with("groups:src1", "https://graph.example.com"), nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c, err := rig.agent(t, rig.Sign(tc.claims))
+			c, err := fixture.agent(t, fixture.Sign(tc.claims))
 			check.NoError(t, err)
 			if diff := cmp.Diff(tc.want, c.Identity.Groups); diff != "" {
 				t.Error(diff)
@@ -177,21 +177,21 @@ func TestGroups(t *testing.T) {
 		})
 	}
 	t.Run("no-pointer", func(t *testing.T) {
-		rig := newRig(t, func(i *identity.Issuer) { i.Groups = "" })
-		if c, err := rig.agent(t, rig.Sign(roles([]string{"owners"}))); err != nil || c.Identity.Groups != nil {
+		fixture := newFixture(t, func(i *identity.Issuer) { i.Groups = "" })
+		if c, err := fixture.agent(t, fixture.Sign(roles([]string{"owners"}))); err != nil || c.Identity.Groups != nil {
 			t.Errorf("%+v, %v", c.Identity, err)
 		}
 	})
 	t.Run("pointer-with-escapes", func(t *testing.T) {
-		rig := newRig(t, func(i *identity.Issuer) { i.Groups = "/https:~1~1example.com~1groups" })
-		if c, err := rig.agent(t, rig.Sign(claims{"https://example.com/groups": []string{"owners"}})); err != nil || !c.Identity.InGroup("owners") {
+		fixture := newFixture(t, func(i *identity.Issuer) { i.Groups = "/https:~1~1example.com~1groups" })
+		if c, err := fixture.agent(t, fixture.Sign(claims{"https://example.com/groups": []string{"owners"}})); err != nil || !c.Identity.InGroup("owners") {
 			t.Errorf("%+v, %v", c.Identity, err)
 		}
 	})
 }
 
 func TestClaims(t *testing.T) {
-	rig := newRig(t)
+	fixture := newFixture(t)
 	for _, tc := range []struct {
 		name       string
 		department any
@@ -201,7 +201,7 @@ func TestClaims(t *testing.T) {
 		{"number", 7, false}, {"list", []string{"sales"}, false}, {"missing", nil, false}, {"new-line", "sales\n", false}, {"invisible", "sa\u200bles", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c, err := rig.agent(t, rig.Sign(claims{"department": tc.department, "org": claims{"team": "emea"}}))
+			c, err := fixture.agent(t, fixture.Sign(claims{"department": tc.department, "org": claims{"team": "emea"}}))
 			check.NoError(t, err)
 			want := []policy.Claim{{Name: "team", Value: "emea"}}
 			if tc.known {
@@ -229,16 +229,16 @@ func TestScopes(t *testing.T) {
 		{"other-letters", claims{"scope": "MCP:TOOLS mcp:read"}, []string{"mcp:tools"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			rig := newRig(t)
-			rig.scopes = []string{"mcp:tools", "mcp:read"}
-			c, err := rig.agent(t, rig.Sign(tc.claims))
+			fixture := newFixture(t)
+			fixture.scopes = []string{"mcp:tools", "mcp:read"}
+			c, err := fixture.agent(t, fixture.Sign(tc.claims))
 			var lacks *web.ScopeError
 			switch {
 			case tc.missing == nil:
 				if err != nil || c.Name == "" {
 					t.Error(err)
 				}
-			case !errors.As(err, &lacks) || !slices.Equal(lacks.Missing, tc.missing) || lacks.Caller.Name != policy.SubjectName(rig.Issuer, "alice") || c.Name != "":
+			case !errors.As(err, &lacks) || !slices.Equal(lacks.Missing, tc.missing) || lacks.Caller.Name != policy.SubjectName(fixture.Issuer, "alice") || c.Name != "":
 				t.Errorf("%+v, %v", c, err)
 			}
 		})
@@ -247,14 +247,14 @@ func TestScopes(t *testing.T) {
 
 // TestRequestsWithoutAToken leaves the ledger's tokens, and requests without any, to other authenticators.
 func TestRequestsWithoutAToken(t *testing.T) {
-	rig := newRig(t)
+	fixture := newFixture(t)
 	for _, header := range []string{"", "Basic YTpi", "Bearer pgfsm_0123", "DPoP e30.e30.AAAA"} {
 		r := request("")
 		r.Header.Set("Authorization", header)
-		if _, err := rig.providers.Agents(func(*http.Request) []string { return []string{endpoint} }, nil).Authenticate(r); !errors.Is(err, web.ErrNoCredentials) {
+		if _, err := fixture.providers.Agents(func(*http.Request) []string { return []string{endpoint} }, nil).Authenticate(r); !errors.Is(err, web.ErrNoCredentials) {
 			t.Errorf("gateway, %q: %v", header, err)
 		}
-		if _, err := rig.providers.People(admin, nil).Authenticate(r); !errors.Is(err, web.ErrNoCredentials) {
+		if _, err := fixture.providers.People(admin, nil).Authenticate(r); !errors.Is(err, web.ErrNoCredentials) {
 			t.Errorf("admin address, %q: %v", header, err)
 		}
 	}
@@ -262,9 +262,9 @@ func TestRequestsWithoutAToken(t *testing.T) {
 
 // TestNoEndpoint: an empty audience is none, also for a request without an endpoint.
 func TestNoEndpoint(t *testing.T) {
-	rig := newRig(t)
-	agents := rig.providers.Agents(func(*http.Request) []string { return []string{""} }, nil)
-	if _, err := agents.Authenticate(request(rig.Sign(claims{"aud": []string{""}}))); !refused(err) {
+	fixture := newFixture(t)
+	agents := fixture.providers.Agents(func(*http.Request) []string { return []string{""} }, nil)
+	if _, err := agents.Authenticate(request(fixture.Sign(claims{"aud": []string{""}}))); !refused(err) {
 		t.Error(err)
 	}
 }
@@ -293,20 +293,20 @@ func TestPeople(t *testing.T) {
 		{"id-token", claims{"client_id": "cli", "aud": admin, "nonce": "n"}, nil, false, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var rig *rig
+			var fixture *fixture
 			if tc.change == nil {
-				rig = newRig(t)
+				fixture = newFixture(t)
 			} else {
-				rig = newRig(t, tc.change)
+				fixture = newFixture(t, tc.change)
 			}
 			tc.claims["realm_access"] = owner
-			token := rig.Sign(tc.claims)
+			token := fixture.Sign(tc.claims)
 			for range 2 { // the second time from the cache, which both addresses share
-				c, err := rig.person(t, token)
+				c, err := fixture.person(t, token)
 				if (err == nil) != tc.person || !tc.person && !refused(err) || tc.person && !slices.Equal(c.Roles, []string{"approver"}) {
 					t.Errorf("admin address: %+v, %v", c, err)
 				}
-				if c, err = rig.agent(t, token); (err == nil) != tc.agent || !tc.agent && !refused(err) || len(c.Roles) > 0 {
+				if c, err = fixture.agent(t, token); (err == nil) != tc.agent || !tc.agent && !refused(err) || len(c.Roles) > 0 {
 					t.Errorf("gateway: %+v, %v", c, err)
 				}
 			}
@@ -316,11 +316,11 @@ func TestPeople(t *testing.T) {
 
 // TestIDTokens: what is accepted here, go-oidc accepts too.
 func TestIDTokens(t *testing.T) {
-	rig := newRig(t)
-	signedIn := rig.clock.Add(-time.Minute)
-	their, err := oidc.NewProvider(oidc.ClientContext(t.Context(), rig.Client()), rig.Issuer)
+	fixture := newFixture(t)
+	signedIn := fixture.clock.Add(-time.Minute)
+	their, err := oidc.NewProvider(oidc.ClientContext(t.Context(), fixture.Client()), fixture.Issuer)
 	check.NoError(t, err)
-	verifier := their.Verifier(&oidc.Config{ClientID: "cli", Now: rig.Now})
+	verifier := their.Verifier(&oidc.Config{ClientID: "cli", Now: fixture.Now})
 	for _, tc := range []struct {
 		name   string
 		claims claims
@@ -339,10 +339,10 @@ func TestIDTokens(t *testing.T) {
 		{"unexpected-nonce", nil, "JWT", "", false},
 		{"nonce-number", claims{"nonce": 1}, "JWT", "1", false},
 		{"another-issuer", claims{"iss": "https://login.example.net"}, "JWT", "n-1", false},
-		{"expired", claims{"iat": rig.after(-time.Hour), "exp": rig.after(-time.Minute)}, "JWT", "n-1", false},
+		{"expired", claims{"iat": fixture.after(-time.Hour), "exp": fixture.after(-time.Minute)}, "JWT", "n-1", false},
 		{"no-exp", claims{"exp": nil}, "JWT", "n-1", false},
 		{"no-iat", claims{"iat": nil}, "JWT", "n-1", false},
-		{"lives-too-long", claims{"exp": rig.after(25 * time.Hour)}, "JWT", "n-1", false},
+		{"lives-too-long", claims{"exp": fixture.after(25 * time.Hour)}, "JWT", "n-1", false},
 		{"access-token", nil, "at+jwt", "n-1", false},
 		{"access-token-of-keycloak", claims{"typ": "Bearer"}, "JWT", "n-1", false},
 		{"access-token-of-cognito", claims{"token_use": "access"}, "JWT", "n-1", false},
@@ -356,16 +356,16 @@ func TestIDTokens(t *testing.T) {
 			for name, value := range tc.claims { // in any order
 				all[name] = value
 			}
-			raw := rig.Sign(all, identitytest.Type(tc.typ))
-			in, at, err := rig.providers.IDToken(t.Context(), rig.Issuer, "cli", raw, tc.nonce)
-			rig.silent(t, raw, err)
+			raw := fixture.Sign(all, identitytest.Type(tc.typ))
+			in, at, err := fixture.providers.IDToken(t.Context(), fixture.Issuer, "cli", raw, tc.nonce)
+			fixture.silent(t, raw, err)
 			if (err == nil) != tc.good {
 				t.Fatal(err)
 			}
 			if !tc.good {
 				return
 			}
-			want := web.Caller{Name: policy.SubjectName(rig.Issuer, "bob"), Expires: time.Unix(rig.after(rig.Life), 0),
+			want := web.Caller{Name: policy.SubjectName(fixture.Issuer, "bob"), Expires: time.Unix(fixture.after(fixture.Life), 0),
 				Identity: &policy.Identity{Kind: policy.ActorPerson, Client: "cli", Groups: &[]string{"owners"}}}
 			if diff := cmp.Diff(want, in); diff != "" || !at.Equal(signedIn) {
 				t.Error(at, diff)
@@ -375,21 +375,21 @@ func TestIDTokens(t *testing.T) {
 			}
 		})
 	}
-	raw := rig.Sign(claims{"aud": "agent-1"}, identitytest.Type("JWT"))
-	if _, _, err := rig.providers.IDToken(t.Context(), rig.Issuer, "agent-1", raw, ""); !refused(err) {
+	raw := fixture.Sign(claims{"aud": "agent-1"}, identitytest.Type("JWT"))
+	if _, _, err := fixture.providers.IDToken(t.Context(), fixture.Issuer, "agent-1", raw, ""); !refused(err) {
 		t.Error("the sign-in of a client that is not one of people:", err)
 	}
 }
 
 func TestEndpoints(t *testing.T) {
-	rig := newRig(t)
-	got, err := rig.providers.Endpoints(t.Context(), rig.Issuer)
-	want := identity.Endpoints{Authorization: rig.Issuer + "/authorize", Token: rig.Issuer + "/token", DeviceAuthorization: rig.Issuer + "/device_authorization",
+	fixture := newFixture(t)
+	got, err := fixture.providers.Endpoints(t.Context(), fixture.Issuer)
+	want := identity.Endpoints{Authorization: fixture.Issuer + "/authorize", Token: fixture.Issuer + "/token", DeviceAuthorization: fixture.Issuer + "/device_authorization",
 		NamesIssuer: true}
 	if err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := rig.providers.Endpoints(t.Context(), "https://login.example.net"); !refused(err) {
+	if _, err := fixture.providers.Endpoints(t.Context(), "https://login.example.net"); !refused(err) {
 		t.Error("an issuer that is not configured:", err)
 	}
 }
@@ -403,8 +403,8 @@ func TestTokenTypes(t *testing.T) {
 		{[]string{"at+jwt"}, "at+jwt", true}, {[]string{"at+jwt"}, "JWT", false}, {[]string{"at+jwt"}, nil, false},
 		{[]string{"application/AT+JWT"}, "at+jwt", true}, {[]string{"jwt"}, "JWT", true}, {[]string{"okta-internal-at+jwt"}, "okta-internal-at+jwt", true},
 	} {
-		rig := newRig(t, func(i *identity.Issuer) { i.TokenTypes = tc.configured })
-		if _, err := rig.agent(t, rig.Sign(nil, identitytest.Header("typ", tc.typ))); (err == nil) != tc.good || !tc.good && !refused(err) {
+		fixture := newFixture(t, func(i *identity.Issuer) { i.TokenTypes = tc.configured })
+		if _, err := fixture.agent(t, fixture.Sign(nil, identitytest.Header("typ", tc.typ))); (err == nil) != tc.good || !tc.good && !refused(err) {
 			t.Errorf("%v, typ %v: %v", tc.configured, tc.typ, err)
 		}
 	}
@@ -412,19 +412,19 @@ func TestTokenTypes(t *testing.T) {
 
 // TestVerifiedTokensExpire: a token that was accepted before is refused after its exp.
 func TestVerifiedTokensExpire(t *testing.T) {
-	rig := newRig(t)
-	token := rig.Sign(claims{"exp": rig.after(10 * time.Minute)})
+	fixture := newFixture(t)
+	token := fixture.Sign(claims{"exp": fixture.after(10 * time.Minute)})
 	for range 2 {
-		if _, err := rig.agent(t, token); err != nil {
+		if _, err := fixture.agent(t, token); err != nil {
 			t.Fatal(err)
 		}
 	}
-	rig.clock = rig.clock.Add(10*time.Minute + 59*time.Second)
-	if _, err := rig.agent(t, token); err != nil {
+	fixture.clock = fixture.clock.Add(10*time.Minute + 59*time.Second)
+	if _, err := fixture.agent(t, token); err != nil {
 		t.Error("within the leeway:", err)
 	}
-	rig.clock = rig.clock.Add(time.Second)
-	if _, err := rig.agent(t, token); !refused(err) {
+	fixture.clock = fixture.clock.Add(time.Second)
+	if _, err := fixture.agent(t, token); !refused(err) {
 		t.Error("expired:", err)
 	}
 }

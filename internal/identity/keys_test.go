@@ -18,140 +18,140 @@ import (
 
 // TestRotatedKey: an unknown key id is fetched at most once a minute, and in between it is not known whether the token is good.
 func TestRotatedKey(t *testing.T) {
-	rig := newRig(t)
-	old := rig.Sign(nil)
-	if _, err := rig.agent(t, old); err != nil {
+	fixture := newFixture(t)
+	old := fixture.Sign(nil)
+	if _, err := fixture.agent(t, old); err != nil {
 		t.Fatal(err)
 	}
-	rig.clock = rig.clock.Add(20 * time.Second)
-	rig.AddKey(jose.ES256)
-	rotated := rig.Sign(nil)
-	if _, err := rig.agent(t, rotated); retry(err) != 40*time.Second || rig.Requests("/jwks") != 1 {
-		t.Errorf("20 s after a fetch: %v, %d fetches", err, rig.Requests("/jwks"))
+	fixture.clock = fixture.clock.Add(20 * time.Second)
+	fixture.AddKey(jose.ES256)
+	rotated := fixture.Sign(nil)
+	if _, err := fixture.agent(t, rotated); retry(err) != 40*time.Second || fixture.Requests("/jwks") != 1 {
+		t.Errorf("20 s after a fetch: %v, %d fetches", err, fixture.Requests("/jwks"))
 	}
-	if _, err := rig.agent(t, old); err != nil {
+	if _, err := fixture.agent(t, old); err != nil {
 		t.Error("the key that is known:", err)
 	}
-	rig.clock = rig.clock.Add(40 * time.Second)
-	if _, err := rig.agent(t, rotated); err != nil || rig.Requests("/jwks") != 2 {
-		t.Errorf("a minute after a fetch: %v, %d fetches", err, rig.Requests("/jwks"))
+	fixture.clock = fixture.clock.Add(40 * time.Second)
+	if _, err := fixture.agent(t, rotated); err != nil || fixture.Requests("/jwks") != 2 {
+		t.Errorf("a minute after a fetch: %v, %d fetches", err, fixture.Requests("/jwks"))
 	}
-	if _, err := rig.agent(t, old); err != nil {
+	if _, err := fixture.agent(t, old); err != nil {
 		t.Error("the key that is still published:", err)
 	}
 	for range 50 {
-		rig.clock = rig.clock.Add(time.Second)
-		if _, err := rig.agent(t, rig.Sign(nil, identitytest.Header("kid", "unknown"))); retry(err) == 0 {
+		fixture.clock = fixture.clock.Add(time.Second)
+		if _, err := fixture.agent(t, fixture.Sign(nil, identitytest.Header("kid", "unknown"))); retry(err) == 0 {
 			t.Fatal(err)
 		}
 	}
-	if n := rig.Requests("/jwks"); n != 2 {
+	if n := fixture.Requests("/jwks"); n != 2 {
 		t.Errorf("unknown key ids caused %d fetches in a minute", n)
 	}
-	rig.clock = rig.clock.Add(10 * time.Second)
-	if _, err := rig.agent(t, rig.Sign(nil, identitytest.Header("kid", "unknown"))); !refused(err) {
+	fixture.clock = fixture.clock.Add(10 * time.Second)
+	if _, err := fixture.agent(t, fixture.Sign(nil, identitytest.Header("kid", "unknown"))); !refused(err) {
 		t.Error("an unknown key id, just after a fetch:", err)
 	}
 }
 
 // TestRemovedKey: the verified tokens of a key go with it.
 func TestRemovedKey(t *testing.T) {
-	rig := newRig(t)
-	old := rig.Sign(nil)
-	if _, err := rig.agent(t, old); err != nil {
+	fixture := newFixture(t)
+	old := fixture.Sign(nil)
+	if _, err := fixture.agent(t, old); err != nil {
 		t.Fatal(err)
 	}
-	rig.AddKey(jose.ES256)
-	rig.RemoveKey("key-1")
-	rig.clock = rig.clock.Add(time.Minute)
-	if _, err := rig.agent(t, rig.Sign(nil)); err != nil { // this fetches
+	fixture.AddKey(jose.ES256)
+	fixture.RemoveKey("key-1")
+	fixture.clock = fixture.clock.Add(time.Minute)
+	if _, err := fixture.agent(t, fixture.Sign(nil)); err != nil { // this fetches
 		t.Fatal(err)
 	}
-	if c, err := rig.agent(t, old); err == nil {
+	if c, err := fixture.agent(t, old); err == nil {
 		t.Errorf("a token of the removed key is that of %s", c.Name)
 	}
-	rig.clock = rig.clock.Add(time.Minute)
-	if _, err := rig.agent(t, old); !refused(err) {
+	fixture.clock = fixture.clock.Add(time.Minute)
+	if _, err := fixture.agent(t, old); !refused(err) {
 		t.Error("a token of the removed key, a minute later:", err)
 	}
 }
 
 // TestCancelledRequest: a client that goes away does not use up the one fetch.
 func TestCancelledRequest(t *testing.T) {
-	rig := newRig(t)
+	fixture := newFixture(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	rig.Override("/jwks", func(w http.ResponseWriter, _ *http.Request) {
+	fixture.Override("/jwks", func(w http.ResponseWriter, _ *http.Request) {
 		cancel()
-		identitytest.Answer(w, http.StatusOK, rig.KeySet())
+		identitytest.Answer(w, http.StatusOK, fixture.KeySet())
 	})
-	agents := rig.providers.Agents(func(*http.Request) []string { return []string{endpoint} }, nil)
-	if _, err := agents.Authenticate(request(rig.Sign(nil)).WithContext(ctx)); err != nil {
+	agents := fixture.providers.Agents(func(*http.Request) []string { return []string{endpoint} }, nil)
+	if _, err := agents.Authenticate(request(fixture.Sign(nil)).WithContext(ctx)); err != nil {
 		t.Error(err)
 	}
-	if _, err := rig.agent(t, rig.Sign(nil)); err != nil || rig.Requests("/jwks") != 1 {
-		t.Errorf("%v, %d fetches", err, rig.Requests("/jwks"))
+	if _, err := fixture.agent(t, fixture.Sign(nil)); err != nil || fixture.Requests("/jwks") != 1 {
+		t.Errorf("%v, %d fetches", err, fixture.Requests("/jwks"))
 	}
 }
 
 // TestProviderDown has a provider that is down at start, and again for hours.
 func TestProviderDown(t *testing.T) {
-	rig := newRig(t)
-	rig.SetDown(true)
-	if rig.providers.Ready() {
+	fixture := newFixture(t)
+	fixture.SetDown(true)
+	if fixture.providers.Ready() {
 		t.Error("ready before the first fetch")
 	}
-	if _, err := rig.agent(t, rig.Sign(nil)); retry(err) != 10*time.Second {
+	if _, err := fixture.agent(t, fixture.Sign(nil)); retry(err) != 10*time.Second {
 		t.Error("down at start:", err)
 	}
-	if _, err := rig.providers.Endpoints(t.Context(), rig.Issuer); retry(err) == 0 {
+	if _, err := fixture.providers.Endpoints(t.Context(), fixture.Issuer); retry(err) == 0 {
 		t.Error("endpoints while down:", err)
 	}
-	if _, err := rig.agent(t, "no-token"); !refused(err) {
+	if _, err := fixture.agent(t, "no-token"); !refused(err) {
 		t.Error("what is no token:", err)
 	}
-	rig.SetDown(false)
-	if _, err := rig.agent(t, rig.Sign(nil)); retry(err) == 0 || rig.Requests("/jwks") != 0 {
+	fixture.SetDown(false)
+	if _, err := fixture.agent(t, fixture.Sign(nil)); retry(err) == 0 || fixture.Requests("/jwks") != 0 {
 		t.Error("at once after a failed fetch:", err)
 	}
-	rig.clock = rig.clock.Add(10 * time.Second)
-	first := rig.Sign(nil)
-	if _, err := rig.agent(t, first); err != nil || !rig.providers.Ready() {
-		t.Error("up:", err, rig.providers.Ready())
+	fixture.clock = fixture.clock.Add(10 * time.Second)
+	first := fixture.Sign(nil)
+	if _, err := fixture.agent(t, first); err != nil || !fixture.providers.Ready() {
+		t.Error("up:", err, fixture.providers.Ready())
 	}
-	fetched := rig.clock
-	rig.SetDown(true)
-	rig.clock = fetched.Add(identity.DefaultMaxAge)
-	if _, err := rig.agent(t, first); err != nil {
+	fetched := fixture.clock
+	fixture.SetDown(true)
+	fixture.clock = fetched.Add(identity.DefaultMaxAge)
+	if _, err := fixture.agent(t, first); err != nil {
 		t.Error("a verified token, as long as the keys may be used:", err)
 	}
-	if _, err := rig.agent(t, rig.Sign(nil)); err != nil || !rig.providers.Ready() {
-		t.Error("as long as the keys may be used:", err, rig.providers.Ready())
+	if _, err := fixture.agent(t, fixture.Sign(nil)); err != nil || !fixture.providers.Ready() {
+		t.Error("as long as the keys may be used:", err, fixture.providers.Ready())
 	}
-	rig.Life = 23 * time.Hour
-	long := rig.Sign(nil)
-	if _, err := rig.agent(t, long); err != nil {
+	fixture.Life = 23 * time.Hour
+	long := fixture.Sign(nil)
+	if _, err := fixture.agent(t, long); err != nil {
 		t.Error(err)
 	}
 	for hours := range 3 {
-		rig.clock = fetched.Add(identity.DefaultMaxAge + time.Duration(hours)*time.Hour + time.Second)
-		if _, err := rig.agent(t, long); retry(err) == 0 {
+		fixture.clock = fetched.Add(identity.DefaultMaxAge + time.Duration(hours)*time.Hour + time.Second)
+		if _, err := fixture.agent(t, long); retry(err) == 0 {
 			t.Errorf("a verified token after %d hours: %v", hours+1, err)
 		}
-		if _, err := rig.agent(t, rig.Sign(nil)); retry(err) == 0 {
+		if _, err := fixture.agent(t, fixture.Sign(nil)); retry(err) == 0 {
 			t.Errorf("another token after %d hours: %v", hours+1, err)
 		}
-		if rig.providers.Ready() {
+		if fixture.providers.Ready() {
 			t.Errorf("ready after %d hours", hours+1)
 		}
 	}
-	rig.SetDown(false)
-	rig.clock = rig.clock.Add(10 * time.Second)
-	if _, err := rig.agent(t, long); err != nil || !rig.providers.Ready() {
-		t.Error("up again:", err, rig.providers.Ready())
+	fixture.SetDown(false)
+	fixture.clock = fixture.clock.Add(10 * time.Second)
+	if _, err := fixture.agent(t, long); err != nil || !fixture.providers.Ready() {
+		t.Error("up again:", err, fixture.providers.Ready())
 	}
 	for line, want := range map[string]int{"level=WARN": 2, "has new keys": 1, "reached again": 1} { // in any order
-		if n := strings.Count(rig.log.String(), line); n != want {
-			t.Errorf("two outages and %d lines with %q, want %d:\n%s", n, line, want, &rig.log)
+		if n := strings.Count(fixture.log.String(), line); n != want {
+			t.Errorf("two outages and %d lines with %q, want %d:\n%s", n, line, want, &fixture.log)
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 
 const patience = 30 * time.Second
 
-// A rig is a server that answers every request; one that has a token authenticates.
-type rig struct {
+// A fixture is a server that answers every request; one that has a token authenticates.
+type fixture struct {
 	at       string
 	idle     chan struct{} // a request was answered, and its connection is idle
 	accepted chan struct{} // a connection came
@@ -40,7 +40,7 @@ func (l announcing) Accept() (net.Conn, error) {
 	return c, err
 }
 
-func serving(t *testing.T, connections int, change ...func(*http.Server)) *rig {
+func serving(t *testing.T, connections int, change ...func(*http.Server)) *fixture {
 	t.Helper()
 	on, err := net.Listen("tcp", "127.0.0.1:0")
 	check.NoError(t, err)
@@ -74,18 +74,18 @@ func serving(t *testing.T, connections int, change ...func(*http.Server)) *rig {
 		_ = s.Close()
 		<-ended
 	})
-	return &rig{on.Addr().String(), idle, accepted}
+	return &fixture{on.Addr().String(), idle, accepted}
 }
 
 // A client is one connection.
 type client struct {
-	t   *testing.T
-	rig *rig
-	c   net.Conn
-	in  *bufio.Reader
+	t       *testing.T
+	fixture *fixture
+	c       net.Conn
+	in      *bufio.Reader
 }
 
-func dial(t *testing.T, at *rig) *client {
+func dial(t *testing.T, at *fixture) *client {
 	t.Helper()
 	c, err := (&net.Dialer{Timeout: patience}).DialContext(context.Background(), "tcp", at.at)
 	check.NoError(t, err)
@@ -108,7 +108,7 @@ func (c *client) asks(path, more string) bool {
 		return false
 	}
 	if _, err = io.Copy(io.Discard, resp.Body); err == nil {
-		<-c.rig.idle
+		<-c.fixture.idle
 	}
 	return err == nil && resp.StatusCode == http.StatusOK
 }

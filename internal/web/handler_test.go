@@ -48,7 +48,7 @@ func TestBodiesThatAreNotRead(t *testing.T) {
 			if !tt.stays {
 				return
 			}
-			<-c.rig.idle
+			<-c.fixture.idle
 			if !c.asks("/", "") {
 				t.Error("the next request is not answered")
 			}

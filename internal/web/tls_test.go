@@ -75,8 +75,8 @@ func (a *authority) pem() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
 }
 
-// A tlsRig serves with TLS, and answers requests with the name in the client's certificate.
-type tlsRig struct {
+// A tlsFixture serves with TLS, and answers requests with the name in the client's certificate.
+type tlsFixture struct {
 	t        *testing.T
 	files    web.TLSFiles
 	ca       *authority
@@ -84,15 +84,15 @@ type tlsRig struct {
 	reported []string
 }
 
-func servingTLS(t *testing.T, clients *authority) *tlsRig {
+func servingTLS(t *testing.T, clients *authority) *tlsFixture {
 	dir := t.TempDir()
-	rig := &tlsRig{t: t, ca: newAuthority(t, "servers"), files: web.TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key")}}
-	rig.use("first.test")
+	fixture := &tlsFixture{t: t, ca: newAuthority(t, "servers"), files: web.TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key")}}
+	fixture.use("first.test")
 	if clients != nil {
-		rig.files.ClientCA = filepath.Join(dir, "ca.crt")
-		rig.write(rig.files.ClientCA, clients.pem())
+		fixture.files.ClientCA = filepath.Join(dir, "ca.crt")
+		fixture.write(fixture.files.ClientCA, clients.pem())
 	}
-	files, err := web.NewTLS(rig.files, func(err error) { rig.reported = append(rig.reported, err.Error()) })
+	files, err := web.NewTLS(fixture.files, func(err error) { fixture.reported = append(fixture.reported, err.Error()) })
 	check.NoError(t, err)
 	on, err := files.Listen("127.0.0.1:0")
 	check.NoError(t, err)
@@ -111,62 +111,62 @@ func servingTLS(t *testing.T, clients *authority) *tlsRig {
 		_ = s.Close()
 		<-ended
 	})
-	rig.at = on.Addr().String()
-	return rig
+	fixture.at = on.Addr().String()
+	return fixture
 }
 
-func (rig *tlsRig) write(path string, text []byte) {
-	rig.t.Helper()
+func (fixture *tlsFixture) write(path string, text []byte) {
+	fixture.t.Helper()
 	if err := os.WriteFile(path, text, 0o600); err != nil {
-		rig.t.Fatal(err)
+		fixture.t.Fatal(err)
 	}
 }
 
 // use replaces the certificate by a new one.
-func (rig *tlsRig) use(name string) {
-	cert, key := rig.ca.leaf(name)
-	rig.write(rig.files.Cert, cert)
-	rig.write(rig.files.Key, key)
+func (fixture *tlsFixture) use(name string) {
+	cert, key := fixture.ca.leaf(name)
+	fixture.write(fixture.files.Cert, cert)
+	fixture.write(fixture.files.Key, key)
 }
 
-// client returns a client that trusts the rig's authority, if the server has the name.
-func (rig *tlsRig) client(name string, with ...tls.Certificate) *http.Client {
+// client returns a client that trusts the fixture's authority, if the server has the name.
+func (fixture *tlsFixture) client(name string, with ...tls.Certificate) *http.Client {
 	config := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: name, Certificates: with}
-	config.RootCAs.AddCert(rig.ca.cert)
-	return rig.clientWith(config)
+	config.RootCAs.AddCert(fixture.ca.cert)
+	return fixture.clientWith(config)
 }
 
-func (rig *tlsRig) clientWith(config *tls.Config) *http.Client {
+func (fixture *tlsFixture) clientWith(config *tls.Config) *http.Client {
 	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
-	rig.t.Cleanup(transport.CloseIdleConnections)
+	fixture.t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, Timeout: patience}
 }
 
-func (rig *tlsRig) get(c *http.Client) (string, error) {
-	rig.t.Helper()
-	resp, err := c.Get("https://" + rig.at)
+func (fixture *tlsFixture) get(c *http.Client) (string, error) {
+	fixture.t.Helper()
+	resp, err := c.Get("https://" + fixture.at)
 	if err != nil {
 		return "", err
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if resp.ProtoMajor != 1 {
-		rig.t.Errorf("the protocol is %s", resp.Proto)
+		fixture.t.Errorf("the protocol is %s", resp.Proto)
 	}
 	return string(text), err
 }
 
 func TestTLSVersions(t *testing.T) {
-	rig := servingTLS(t, nil)
-	if _, err := rig.get(rig.client("first.test")); err != nil {
+	fixture := servingTLS(t, nil)
+	if _, err := fixture.get(fixture.client("first.test")); err != nil {
 		t.Error(err)
 	}
 	config := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "first.test", MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
-	config.RootCAs.AddCert(rig.ca.cert)
-	if _, err := rig.get(rig.clientWith(config)); err == nil || !strings.Contains(err.Error(), "protocol version") {
+	config.RootCAs.AddCert(fixture.ca.cert)
+	if _, err := fixture.get(fixture.clientWith(config)); err == nil || !strings.Contains(err.Error(), "protocol version") {
 		t.Errorf("TLS 1.1: %v", err)
 	}
-	resp, err := http.Get("http://" + rig.at)
+	resp, err := http.Get("http://" + fixture.at)
 	if err == nil {
 		defer resp.Body.Close()
 	}
@@ -177,65 +177,65 @@ func TestTLSVersions(t *testing.T) {
 
 func TestClientCertificates(t *testing.T) {
 	clients := newAuthority(t, "clients")
-	rig := servingTLS(t, clients)
+	fixture := servingTLS(t, clients)
 	pair := func(a *authority) tls.Certificate {
 		c, err := tls.X509KeyPair(a.leaf("ci-agent"))
 		check.NoError(t, err)
 		return c
 	}
-	if name, err := rig.get(rig.client("first.test", pair(clients))); err != nil || name != "ci-agent" {
+	if name, err := fixture.get(fixture.client("first.test", pair(clients))); err != nil || name != "ci-agent" {
 		t.Errorf("%q, %v", name, err)
 	}
-	if _, err := rig.get(rig.client("first.test")); err == nil {
+	if _, err := fixture.get(fixture.client("first.test")); err == nil {
 		t.Error("a client without a certificate was served")
 	}
 	// An authority of the same name: the client sends the certificate, which it would not do for another name.
-	if _, err := rig.get(rig.client("first.test", pair(newAuthority(t, "clients")))); err == nil {
+	if _, err := fixture.get(fixture.client("first.test", pair(newAuthority(t, "clients")))); err == nil {
 		t.Error("a certificate of another authority was accepted")
 	}
 }
 
 // Changed files count for new connections. What cannot be used is reported once, and does not count.
 func TestTLSFilesChange(t *testing.T) {
-	rig := servingTLS(t, nil)
-	first := rig.client("first.test")
+	fixture := servingTLS(t, nil)
+	first := fixture.client("first.test")
 	want := func(c *http.Client, served bool, reports int) {
 		t.Helper()
-		if _, err := rig.get(c); (err == nil) != served || len(rig.reported) != reports {
-			t.Errorf("error %v, want served %v; reported %q", err, served, rig.reported)
+		if _, err := fixture.get(c); (err == nil) != served || len(fixture.reported) != reports {
+			t.Errorf("error %v, want served %v; reported %q", err, served, fixture.reported)
 		}
 	}
 	want(first, true, 0)
-	rig.use("second-name.test") // longer: file systems may give two quick writes one time
-	want(first, true, 0)        // on its connection
+	fixture.use("second-name.test") // longer: file systems may give two quick writes one time
+	want(first, true, 0)            // on its connection
 	first.CloseIdleConnections()
 	want(first, false, 0)
-	want(rig.client("second-name.test"), true, 0)
+	want(fixture.client("second-name.test"), true, 0)
 
-	rig.write(rig.files.Key, []byte("no key"))
-	want(rig.client("second-name.test"), true, 1)
-	want(rig.client("second-name.test"), true, 1)
-	check.NoError(t, os.Remove(rig.files.Cert))
-	want(rig.client("second-name.test"), true, 2)
-	rig.use("third-and-last.test")
-	want(rig.client("third-and-last.test"), true, 2)
+	fixture.write(fixture.files.Key, []byte("no key"))
+	want(fixture.client("second-name.test"), true, 1)
+	want(fixture.client("second-name.test"), true, 1)
+	check.NoError(t, os.Remove(fixture.files.Cert))
+	want(fixture.client("second-name.test"), true, 2)
+	fixture.use("third-and-last.test")
+	want(fixture.client("third-and-last.test"), true, 2)
 }
 
 // A client whose authority is not trusted any more does not resume the session that it had.
 func TestClientAuthorityChanges(t *testing.T) {
 	clients := newAuthority(t, "clients")
-	rig := servingTLS(t, clients)
+	fixture := servingTLS(t, clients)
 	own, err := tls.X509KeyPair(clients.leaf("ci-agent"))
 	check.NoError(t, err)
 	config := &tls.Config{
 		RootCAs: x509.NewCertPool(), ServerName: "first.test", Certificates: []tls.Certificate{own}, ClientSessionCache: tls.NewLRUClientSessionCache(1),
 	}
-	config.RootCAs.AddCert(rig.ca.cert)
+	config.RootCAs.AddCert(fixture.ca.cert)
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		config := config.Clone()
 		config.MaxVersion = version
 		for range 2 {
-			conn, err := tls.Dial("tcp", rig.at, config)
+			conn, err := tls.Dial("tcp", fixture.at, config)
 			check.NoError(t, err)
 			if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
 				t.Error(err)
@@ -246,32 +246,32 @@ func TestClientAuthorityChanges(t *testing.T) {
 			conn.Close()
 		}
 	}
-	rig.write(rig.files.ClientCA, newAuthority(t, "other clients").pem())
-	if _, err := rig.get(rig.clientWith(config)); err == nil {
+	fixture.write(fixture.files.ClientCA, newAuthority(t, "other clients").pem())
+	if _, err := fixture.get(fixture.clientWith(config)); err == nil {
 		t.Error("a client of an authority that was removed is served")
 	}
-	if len(rig.reported) != 0 {
-		t.Errorf("reported %q", rig.reported)
+	if len(fixture.reported) != 0 {
+		t.Errorf("reported %q", fixture.reported)
 	}
 }
 
 // A client that does not begin the handshake gives its place to another one.
 func TestHandshakesThatNeverBegin(t *testing.T) {
-	rig := servingTLS(t, nil)
-	silent, err := net.Dial("tcp", rig.at)
+	fixture := servingTLS(t, nil)
+	silent, err := net.Dial("tcp", fixture.at)
 	check.NoError(t, err)
 	defer silent.Close()
-	if _, err := rig.get(rig.client("first.test")); err != nil {
+	if _, err := fixture.get(fixture.client("first.test")); err != nil {
 		t.Error(err)
 	}
 }
 
 // TestNewTLSRefusesOthersFiles: what proves who the gateway is, and whom it trusts, follows the rule of the files that the configuration names.
 func TestNewTLSRefusesOthersFiles(t *testing.T) {
-	rig := servingTLS(t, newAuthority(t, "clients"))
-	for _, path := range []string{rig.files.Cert, rig.files.Key, rig.files.ClientCA} {
+	fixture := servingTLS(t, newAuthority(t, "clients"))
+	for _, path := range []string{fixture.files.Cert, fixture.files.Key, fixture.files.ClientCA} {
 		check.NoError(t, os.Chmod(path, 0o666))
-		if _, err := web.NewTLS(rig.files, nil); err == nil || !strings.HasPrefix(err.Error(), path+": ") || !strings.Contains(err.Error(), "chmod go-w") {
+		if _, err := web.NewTLS(fixture.files, nil); err == nil || !strings.HasPrefix(err.Error(), path+": ") || !strings.Contains(err.Error(), "chmod go-w") {
 			t.Errorf("NewTLS() with a writable %s = %v, want its name and chmod go-w", filepath.Base(path), err)
 		}
 		check.NoError(t, os.Chmod(path, 0o600))
@@ -280,9 +280,9 @@ func TestNewTLSRefusesOthersFiles(t *testing.T) {
 
 func TestNewTLSRefuses(t *testing.T) {
 	dir := t.TempDir()
-	rig := &tlsRig{t: t, ca: newAuthority(t, "servers"), files: web.TLSFiles{Cert: filepath.Join(dir, "c"), Key: filepath.Join(dir, "k")}}
-	rig.use("first.test")
-	cert, key := rig.ca.leaf("second.test")
+	fixture := &tlsFixture{t: t, ca: newAuthority(t, "servers"), files: web.TLSFiles{Cert: filepath.Join(dir, "c"), Key: filepath.Join(dir, "k")}}
+	fixture.use("first.test")
+	cert, key := fixture.ca.leaf("second.test")
 	for _, tt := range []struct {
 		name          string
 		cert, key, ca []byte
@@ -294,14 +294,14 @@ func TestNewTLSRefuses(t *testing.T) {
 		{"authority-without-certificate", nil, nil, key, "contains no PEM certificate"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			files := web.TLSFiles{Cert: rig.files.Cert, Key: rig.files.Key}
+			files := web.TLSFiles{Cert: fixture.files.Cert, Key: fixture.files.Key}
 			for _, f := range []struct {
 				path *string
 				text []byte
 			}{{&files.Cert, tt.cert}, {&files.Key, tt.key}, {&files.ClientCA, tt.ca}} {
 				if f.text != nil {
 					*f.path = filepath.Join(t.TempDir(), "f")
-					rig.write(*f.path, f.text)
+					fixture.write(*f.path, f.text)
 				}
 			}
 			_, err := web.NewTLS(files, nil)

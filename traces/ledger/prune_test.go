@@ -206,7 +206,7 @@ func TestVerifyNamesAForgedPrune(t *testing.T) {
 		{"no-hash-of-it", "DELETE FROM entries WHERE idx = 2", "it is missing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBench(t, archive(t))
+			b := openRaw(t, archive(t))
 			b.do(t, c.change)
 			_, err := verify(t, b.path, ledger.VerifyOptions{})
 			var fault *ledger.Fault

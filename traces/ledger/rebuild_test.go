@@ -14,7 +14,7 @@ import (
 
 // TestRebuild damages rows of projections, names them all, rebuilds them, and verifies.
 func TestRebuild(t *testing.T) {
-	b := newBench(t, archive(t))
+	b := openRaw(t, archive(t))
 	first := b.texts(t, "SELECT min(run_id) FROM requests")[0]
 	last := b.texts(t, "SELECT max(run_id) FROM requests")[0]
 	token := b.texts(t, "SELECT max(id) FROM tokens")[0]

@@ -28,7 +28,7 @@ func TestVerifyOpen(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, path)
+			b := openRaw(t, path)
 			b.do(t, c.change)
 			var found error
 			look(t, b.path, func(r ledger.Reader) error {

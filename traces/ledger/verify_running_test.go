@@ -25,7 +25,7 @@ func TestVerifyNamesWhatChangedWhileRunning(t *testing.T) {
 		{"token-added", "tokens", "INSERT INTO tokens SELECT 'zzzz', name, 'admin', secret, created, '', '', entry FROM tokens LIMIT 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBench(t, path)
+			b := openRaw(t, path)
 			clock := ledgertest.NewClock(t)
 			clock.Set(t, "2026-12-31T00:00:00Z")
 			d, _ := fixtureInFile(t, b.path, clock)

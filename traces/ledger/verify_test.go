@@ -45,14 +45,14 @@ func TestVerifyFindsNothingWrong(t *testing.T) {
 	}
 }
 
-// A bench is a copy of a ledger's file at which its rows can be changed: its triggers are gone for as long as that takes.
-type bench struct {
+// A rawFile is a copy of a ledger's file at which its rows can be changed: its triggers are gone for as long as that takes.
+type rawFile struct {
 	*sql.DB
 	path     string
 	triggers map[string]string // what makes them, by name
 }
 
-func newBench(t *testing.T, from string) *bench {
+func openRaw(t *testing.T, from string) *rawFile {
 	t.Helper()
 	text, err := os.ReadFile(from)
 	check.NoError(t, err)
@@ -62,14 +62,14 @@ func newBench(t *testing.T, from string) *bench {
 	check.NoError(t, err)
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() { db.Close() })
-	b := &bench{db, path, make(map[string]string)}
+	b := &rawFile{db, path, make(map[string]string)}
 	for _, name := range b.texts(t, "SELECT name FROM sqlite_master WHERE type = 'trigger'") {
 		b.triggers[name] = b.texts(t, "SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ?", name)[0]
 	}
 	return b
 }
 
-func (b *bench) do(t *testing.T, query string, args ...any) {
+func (b *rawFile) do(t *testing.T, query string, args ...any) {
 	t.Helper()
 	for name := range b.triggers { // in any order
 		b.exec(t, "DROP TRIGGER "+name)
@@ -80,14 +80,14 @@ func (b *bench) do(t *testing.T, query string, args ...any) {
 	}
 }
 
-func (b *bench) exec(t *testing.T, query string, args ...any) {
+func (b *rawFile) exec(t *testing.T, query string, args ...any) {
 	t.Helper()
 	if _, err := b.Exec(query, args...); err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
 }
 
-func (b *bench) texts(t *testing.T, query string, args ...any) (all []string) {
+func (b *rawFile) texts(t *testing.T, query string, args ...any) (all []string) {
 	t.Helper()
 	rows, err := b.Query(query, args...)
 	if err != nil {
@@ -129,7 +129,7 @@ func TestVerifyNamesEveryChangedField(t *testing.T) {
 	for _, table := range record {
 		t.Run(table.table, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, path)
+			b := openRaw(t, path)
 			columns := b.texts(t, "SELECT name FROM pragma_table_info(?)", table.table)
 			n := 0
 			for i, row := range b.texts(t, "SELECT rowid FROM "+table.table+" ORDER BY "+table.order) {
@@ -151,7 +151,7 @@ func TestVerifyNamesEveryChangedField(t *testing.T) {
 
 // change changes one field and wants to hear of that row. A row whose key was changed is missing, and is one too many:
 // either is named.
-func (b *bench) change(t *testing.T, table, key, column, row string) {
+func (b *rawFile) change(t *testing.T, table, key, column, row string) {
 	t.Helper()
 	name := b.texts(t, "SELECT "+key+" FROM "+table+" WHERE rowid = ?", row)[0]
 	b.do(t, "CREATE TEMP TABLE kept AS SELECT rowid AS its_row, * FROM "+table+" WHERE rowid = ?", row)
@@ -190,7 +190,7 @@ func TestVerifyNamesRowsThatAreMissing(t *testing.T) {
 	for _, table := range record {
 		t.Run(table.table, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, path)
+			b := openRaw(t, path)
 			rows := b.texts(t, "SELECT rowid FROM "+table.table+" ORDER BY "+table.order)
 			for i, row := range rows {
 				if i%stride != 0 && i != len(rows)-1 {
@@ -237,7 +237,7 @@ func TestVerifyNamesRowsThatAreTooMany(t *testing.T) {
 		{"token-of-no-entry", "tokens", "zzzz", "INSERT INTO tokens SELECT 'zzzz', name, 'admin', secret, created, expires, revoked, entry FROM tokens LIMIT 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBench(t, path)
+			b := openRaw(t, path)
 			b.do(t, c.change)
 			_, err := verify(t, b.path, ledger.VerifyOptions{})
 			var fault *ledger.Fault
@@ -259,7 +259,7 @@ func TestVerifyNamesRowsThatWereSwapped(t *testing.T) {
 		{"half-a-value", "entries", "", `UPDATE entries SET events = '{' WHERE idx = 20`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBench(t, path)
+			b := openRaw(t, path)
 			b.do(t, "PRAGMA ignore_check_constraints = 1")
 			b.do(t, c.change)
 			_, err := verify(t, b.path, ledger.VerifyOptions{})
@@ -327,7 +327,7 @@ func TestVerifyACutEnd(t *testing.T) {
 		c, err = ledger.TakeCheckpoint(r)
 		return err
 	})
-	b := newBench(t, path)
+	b := openRaw(t, path)
 	run := b.texts(t, "SELECT run_id FROM entries ORDER BY idx DESC LIMIT 1")[0]
 	first, err := strconv.ParseInt(b.texts(t, "SELECT min(idx) FROM entries WHERE run_id = ?", run)[0], 10, 64)
 	if err != nil || first < c.Size-2 {

@@ -14,7 +14,7 @@ import (
 // TestVerifyNamesHashes changes, removes and adds hashes of the tree, leaves and inner ones. The fault names the entry that completes the
 // hash. A hash that no entry completes is a fault of the tree.
 func TestVerifyNamesHashes(t *testing.T) {
-	b := newBench(t, archive(t))
+	b := openRaw(t, archive(t))
 	b.do(t, "PRAGMA ignore_check_constraints = 1")
 	stride := every(t)
 	for i, index := range b.texts(t, "SELECT idx FROM entries ORDER BY idx") {
@@ -36,7 +36,7 @@ func TestVerifyNamesHashes(t *testing.T) {
 }
 
 // hashes changes the hashes of an entry, and wants the fault; an empty key is any.
-func (b *bench) hashes(t *testing.T, index, to, table, key string) {
+func (b *rawFile) hashes(t *testing.T, index, to, table, key string) {
 	t.Helper()
 	b.do(t, "CREATE TEMP TABLE kept AS SELECT hashes FROM entries WHERE idx = ?", index)
 	b.do(t, "UPDATE entries SET hashes = CAST("+to+" AS BLOB) WHERE idx = ?", index)

@@ -23,8 +23,8 @@ const (
 	marker   = "m4rk3d-t3xt"
 )
 
-// rig is a gateway's verification of one provider's tokens, at a time of its own.
-type rig struct {
+// fixture is a gateway's verification of one provider's tokens, at a time of its own.
+type fixture struct {
 	*identitytest.Provider
 	providers *identity.Providers
 	clock     time.Time
@@ -32,15 +32,15 @@ type rig struct {
 	scopes    []string
 }
 
-func newRig(t *testing.T, change ...func(*identity.Issuer)) *rig {
+func newFixture(t *testing.T, change ...func(*identity.Issuer)) *fixture {
 	t.Helper()
-	return newRigOf(t, identitytest.New(t), change...)
+	return newFixtureOf(t, identitytest.New(t), change...)
 }
 
-func newRigOf(t *testing.T, p *identitytest.Provider, change ...func(*identity.Issuer)) *rig {
+func newFixtureOf(t *testing.T, p *identitytest.Provider, change ...func(*identity.Issuer)) *fixture {
 	t.Helper()
-	rig := &rig{Provider: p, clock: time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)}
-	p.Now, p.Audience = func() time.Time { return rig.clock }, endpoint
+	fixture := &fixture{Provider: p, clock: time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)}
+	p.Now, p.Audience = func() time.Time { return fixture.clock }, endpoint
 	issuer := identity.Issuer{
 		URL: p.Issuer, People: []string{"cli"}, Groups: "/realm_access/roles",
 		Audiences: identity.Audiences{MCP: []string{"mcp-gateway"}, Admin: []string{"pgfsm-admin"}},
@@ -49,14 +49,14 @@ func newRigOf(t *testing.T, p *identitytest.Provider, change ...func(*identity.I
 	for _, c := range change {
 		c(&issuer)
 	}
-	rig.providers = rig.with(t, issuer)
-	return rig
+	fixture.providers = fixture.with(t, issuer)
+	return fixture
 }
 
-func (rig *rig) with(t *testing.T, issuers ...identity.Issuer) *identity.Providers {
+func (fixture *fixture) with(t *testing.T, issuers ...identity.Issuer) *identity.Providers {
 	t.Helper()
 	providers, err := identity.New(identity.Options{
-		Issuers: issuers, Client: rig.Client(), Log: slog.New(slog.NewTextHandler(&rig.log, nil)), Now: func() time.Time { return rig.clock },
+		Issuers: issuers, Client: fixture.Client(), Log: slog.New(slog.NewTextHandler(&fixture.log, nil)), Now: func() time.Time { return fixture.clock },
 	})
 	check.NoError(t, err)
 	return providers
@@ -72,15 +72,15 @@ func request(token string) *http.Request {
 }
 
 // agent sends a token to the gateway.
-func (rig *rig) agent(t *testing.T, token string) (web.Caller, error) {
+func (fixture *fixture) agent(t *testing.T, token string) (web.Caller, error) {
 	t.Helper()
-	c, err := rig.providers.Agents(func(*http.Request) []string { return []string{endpoint} }, rig.scopes).Authenticate(request(token))
-	rig.silent(t, token, err)
+	c, err := fixture.providers.Agents(func(*http.Request) []string { return []string{endpoint} }, fixture.scopes).Authenticate(request(token))
+	fixture.silent(t, token, err)
 	return c, err
 }
 
 // person sends a token to the admin address.
-func (rig *rig) person(t *testing.T, token string) (web.Caller, error) {
+func (fixture *fixture) person(t *testing.T, token string) (web.Caller, error) {
 	t.Helper()
 	may := func(id *policy.Identity, _ string) []string {
 		if id.InGroup("owners") {
@@ -88,15 +88,15 @@ func (rig *rig) person(t *testing.T, token string) (web.Caller, error) {
 		}
 		return nil
 	}
-	c, err := rig.providers.People(admin, may).Authenticate(request(token))
-	rig.silent(t, token, err)
+	c, err := fixture.providers.People(admin, may).Authenticate(request(token))
+	fixture.silent(t, token, err)
 	return c, err
 }
 
 // silent fails the test if an error or the log has text of a token.
-func (rig *rig) silent(t *testing.T, token string, err error) {
+func (fixture *fixture) silent(t *testing.T, token string, err error) {
 	t.Helper()
-	written := rig.log.String()
+	written := fixture.log.String()
 	if err != nil {
 		written += err.Error()
 	}
