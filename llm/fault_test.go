@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/internal/web/loopback"
 )
 
 // raw answers with bytes of HTTP and closes the connection.
@@ -311,23 +310,6 @@ func TestDialRefusesElsewhere(t *testing.T) {
 				conn.Close()
 			}
 		})
-	}
-}
-
-func TestLocal(t *testing.T) {
-	for _, tt := range []struct {
-		addr net.Addr
-		want bool
-	}{
-		{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, true},
-		{&net.TCPAddr{IP: net.IPv6loopback}, true},
-		{&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, false},
-		{&net.TCPAddr{}, false},
-		{&net.UnixAddr{}, false},
-	} {
-		if got := loopback.Addr(tt.addr); got != tt.want {
-			t.Errorf("local(%v) = %t, want %t", tt.addr, got, tt.want)
-		}
 	}
 }
 

@@ -45,28 +45,6 @@ func checkGolden(dir, version, name, got string, write bool) error {
 	return nil
 }
 
-func TestGoldenNoticesAChange(t *testing.T) {
-	dir := t.TempDir()
-	for _, tt := range []struct {
-		name, version, text string
-		write, ok           bool
-	}{
-		{"no-file", "p/v1", "old", false, false},
-		{"first", "p/v1", "old", true, true},
-		{"same", "p/v1", "old", false, true},
-		{"changed", "p/v1", "new", false, false},
-		{"changed-with-update", "p/v1", "new", true, false},
-		{"new-version", "p/v2", "new", true, true},
-		{"old-version-stays", "p/v1", "old", false, true},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if err := checkGolden(dir, tt.version, "x", tt.text, tt.write); (err == nil) != tt.ok {
-				t.Errorf("checkGolden = %v, want ok %t", err, tt.ok)
-			}
-		})
-	}
-}
-
 const testResult = `{"id":"policy-002","text":"Debug logs are deleted after 14 days, without exception.\nAsk <dpo>."}`
 
 func TestPromptGolden(t *testing.T) {

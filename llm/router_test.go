@@ -94,12 +94,6 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-func TestPlanOfZeroRouter(t *testing.T) {
-	if _, verdict := policy.ReadPlan(new(Router).Plan("x", nil), policy.DefaultLimits()); !verdict.Allows() {
-		t.Errorf("the zero router's plan is refused: %s", verdict.Reason)
-	}
-}
-
 func TestPlanAsks(t *testing.T) {
 	many := make([]Tool, 300)
 	for i := range many {
@@ -138,27 +132,6 @@ func TestPlanAsks(t *testing.T) {
 				if !strings.Contains(plan.Answer, part) {
 					t.Errorf("answer = %q, want it to hold %q", plan.Answer, part)
 				}
-			}
-		})
-	}
-}
-
-func TestCut(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		s     string
-		limit int
-		want  string
-	}{
-		{"at-the-limit", "abcd", 4, "abcd"},
-		{"one-past-the-limit", "abcde", 4, "a…"},
-		{"at-the-limit-in-runes-of-two", "éé", 4, "éé"},
-		{"inside-a-rune", "ééé", 5, "é…"},
-		{"no-room", "abcd", 1, "…"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := cut(tt.s, tt.limit); got != tt.want {
-				t.Errorf("cut(%q, %d) = %q, want %q", tt.s, tt.limit, got, tt.want)
 			}
 		})
 	}
