@@ -159,14 +159,14 @@ func (r record) match(wanted []string) (score int, snippet string) {
 	found := make([]int, len(r.sentences))
 	for _, w := range wanted {
 		sum := 0
-		if begins(r.title, w) {
+		if hasWordWithPrefix(r.title, w) {
 			sum += weightTitle
 		}
-		if begins(strings.Join(r.tags, " "), w) {
+		if hasWordWithPrefix(strings.Join(r.tags, " "), w) {
 			sum += weightTag
 		}
 		for i, sentence := range r.sentences {
-			if begins(sentence, w) {
+			if hasWordWithPrefix(sentence, w) {
 				sum += weightSentence
 				found[i]++
 			}
@@ -179,8 +179,8 @@ func (r record) match(wanted []string) (score int, snippet string) {
 	return score, r.sentences[slices.Index(found, slices.Max(found))]
 }
 
-// begins reports whether a word of text begins with prefix.
-func begins(text, prefix string) bool {
+// hasWordWithPrefix reports whether a word of text begins with prefix.
+func hasWordWithPrefix(text, prefix string) bool {
 	return slices.ContainsFunc(words(text), func(w string) bool { return strings.HasPrefix(w, prefix) })
 }
 

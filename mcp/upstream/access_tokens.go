@@ -159,9 +159,9 @@ func (a *accessTokens) fetch() (any, error) {
 	}
 	token, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, a.client))
 	if err != nil {
-		return "", a.failed(ctx, err)
+		return "", a.requestFault(ctx, err)
 	}
-	if f := a.usable(token); f != nil {
+	if f := a.checkToken(token); f != nil {
 		return "", f
 	}
 	a.mu.Lock()
@@ -199,8 +199,8 @@ func (a *accessTokens) config(now time.Time) (*clientcredentials.Config, error) 
 	return c, nil
 }
 
-// usable checks a token of the response.
-func (a *accessTokens) usable(t *oauth2.Token) *fault {
+// checkToken checks a token of the response.
+func (a *accessTokens) checkToken(t *oauth2.Token) *fault {
 	switch n := len(t.AccessToken); {
 	case t.Type() != "Bearer":
 		return a.fault(CodeProtocol, "its token is not of type Bearer")
@@ -214,8 +214,8 @@ func (a *accessTokens) usable(t *oauth2.Token) *fault {
 	return nil
 }
 
-// failed is the fault for a token request that failed. It repeats nothing of the response but the status and the error code.
-func (a *accessTokens) failed(ctx context.Context, err error) *fault {
+// requestFault is the fault for a token request that failed. It repeats nothing of the response but the status and the error code.
+func (a *accessTokens) requestFault(ctx context.Context, err error) *fault {
 	var refused *oauth2.RetrieveError
 	var own *fault
 	var network *net.OpError
@@ -250,8 +250,8 @@ func (a *accessTokens) fault(code, reason string) *fault {
 	return &fault{code: code, reason: presentable(fmt.Sprintf("there is no access token from %s: %s", a.host, reason), a.secrets)}
 }
 
-// answered notes the status of a response to a request with a token. Again reports whether another token may help.
-func (a *accessTokens) answered(token string, status int) (again bool) {
+// noteStatus notes the status of a response to a request with a token. Again reports whether another token may help.
+func (a *accessTokens) noteStatus(token string, status int) (again bool) {
 	if a == nil {
 		return false
 	}

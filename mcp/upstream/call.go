@@ -92,8 +92,8 @@ type runs struct {
 	next  int
 }
 
-// first reports whether a run has not called before, and remembers it.
-func (r *runs) first(id string) bool {
+// markCalled reports whether a run has not called before, and remembers it.
+func (r *runs) markCalled(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, again := r.seen[id]; again {

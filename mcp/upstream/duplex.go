@@ -57,13 +57,13 @@ func (d *duplex) ask(ctx context.Context, q *query) outcome {
 		case <-ctx.Done():
 			return failedWith(&fault{code: contextCode(ctx), reason: errNoAnswer})
 		case <-d.l.ctx.Done():
-			return d.rest(q)
+			return d.lastAnswer(q)
 		}
 	}
 }
 
-// rest is the outcome of a request after the end of the link: its answer may have come right before.
-func (d *duplex) rest(q *query) outcome {
+// lastAnswer is the outcome of a request after the end of the link: its answer may have come right before.
+func (d *duplex) lastAnswer(q *query) outcome {
 	for {
 		select {
 		case h := <-q.inbox:
@@ -114,7 +114,7 @@ func (d *duplex) answer(h incoming) *fault {
 	delete(d.pending, h.id)
 	d.mu.Unlock()
 	if q == nil {
-		return d.unasked()
+		return d.countUnasked()
 	}
 	if q.permit != nil && !q.permit.touched.Load() {
 		return d.l.fail(CodeProtocol, "it answered a call that had not been sent")
@@ -124,8 +124,8 @@ func (d *duplex) answer(h incoming) *fault {
 	return nil
 }
 
-// unasked counts an unsolicited message.
-func (d *duplex) unasked() *fault {
+// countUnasked counts an unsolicited message.
+func (d *duplex) countUnasked() *fault {
 	if d.l.countUnasked(d.l.u.limits.Unasked) != nil {
 		return d.l.fault()
 	}

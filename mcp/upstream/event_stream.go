@@ -185,7 +185,7 @@ func (h *httpConn) follow() (again bool) {
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK || mediaType(resp.Header.Get("Content-Type")) != "text/event-stream" {
 		if h.reopen > 0 {
-			h.l.lost(resp.StatusCode)
+			h.l.checkLostSession(resp.StatusCode)
 		}
 		return false
 	}

@@ -159,7 +159,7 @@ func (h *httpConn) exchange(caller, ctx context.Context, method string, target *
 		if err != nil {
 			return nil, h.transportFault(caller, err)
 		}
-		if !h.l.up.tokens.answered(token, resp.StatusCode) || p != nil || !first {
+		if !h.l.up.tokens.noteStatus(token, resp.StatusCode) || p != nil || !first {
 			return resp, nil
 		}
 		io.CopyN(io.Discard, resp.Body, maxHTTPError)
@@ -214,7 +214,7 @@ func mediaType(content string) string {
 // refused is the outcome of a response with an error status: that the session is lost, or the JSON-RPC error in it, if that answers this
 // request, or the status.
 func (h *httpConn) refused(resp *http.Response, q *query) outcome {
-	if f := h.l.lost(resp.StatusCode); f != nil {
+	if f := h.l.checkLostSession(resp.StatusCode); f != nil {
 		return failedWith(f)
 	}
 	content, err := io.ReadAll(io.LimitReader(resp.Body, maxHTTPError))
@@ -309,7 +309,7 @@ func (h *httpConn) accepted(resp *http.Response) *fault {
 	case redirect(resp.StatusCode):
 		return h.l.redirected(resp)
 	case resp.StatusCode < 200 || resp.StatusCode >= 300:
-		if f := h.l.lost(resp.StatusCode); f != nil {
+		if f := h.l.checkLostSession(resp.StatusCode); f != nil {
 			return f
 		}
 		return h.statusFault(resp.StatusCode)

@@ -15,8 +15,8 @@ func (l *Link) hasSession() bool {
 	return l.up.server.Type == TypeSSE || ok && h.settled.Load() != nil && h.session != "" && !l.modern
 }
 
-// lost ends the link if an HTTP status says that the server has forgotten the session.
-func (l *Link) lost(status int) *fault {
+// checkLostSession ends the link if an HTTP status says that the server has forgotten the session.
+func (l *Link) checkLostSession(status int) *fault {
 	if !l.hasSession() || status != http.StatusNotFound && status != http.StatusGone {
 		return nil
 	}

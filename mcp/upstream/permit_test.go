@@ -33,14 +33,14 @@ func TestARunCallsOnce(t *testing.T) {
 func TestRunsForgetOnlyTheOldest(t *testing.T) {
 	var r runs
 	for i := range rememberedRuns {
-		if !r.first(fmt.Sprint(i)) {
-			t.Fatalf("first(%d) = false, want true", i)
+		if !r.markCalled(fmt.Sprint(i)) {
+			t.Fatalf("markCalled(%d) = false, want true", i)
 		}
 	}
-	if r.first("0") || r.first(fmt.Sprint(rememberedRuns-1)) {
-		t.Error("first(a remembered run) = true, want false")
+	if r.markCalled("0") || r.markCalled(fmt.Sprint(rememberedRuns-1)) {
+		t.Error("markCalled(a remembered run) = true, want false")
 	}
-	if !r.first("new") || r.first("1") || !r.first("0") || len(r.seen) != rememberedRuns {
+	if !r.markCalled("new") || r.markCalled("1") || !r.markCalled("0") || len(r.seen) != rememberedRuns {
 		t.Errorf("after one run too many: %d remembered, want %d, without the oldest", len(r.seen), rememberedRuns)
 	}
 }

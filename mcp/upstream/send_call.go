@@ -57,7 +57,7 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	if err != nil {
 		return notSent(CodeInvalid, err.Error())
 	}
-	if !l.u.done.first(c.RunID) {
+	if !l.u.done.markCalled(c.RunID) {
 		return notSent(CodePermit, "this run has made its call")
 	}
 	ctx, clock := l.startClock(ctx, methodCall)

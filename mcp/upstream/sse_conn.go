@@ -76,7 +76,7 @@ func (c *sseConn) follow(body io.Reader) {
 				close(c.first)
 			}
 		case empty, name != "" && name != "message":
-			f = c.unasked()
+			f = c.countUnasked()
 		default:
 			f = c.receive(data)
 		}

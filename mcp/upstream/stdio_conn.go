@@ -63,7 +63,7 @@ func (c *stdioConn) follow() {
 			}
 			return
 		case len(begin) == 0:
-			if c.unasked() != nil {
+			if c.countUnasked() != nil {
 				return
 			}
 			continue

@@ -131,7 +131,7 @@ func read(doc []byte) (m Message, err error) {
 			}
 			seen = append(seen, name)
 		}
-		return m.take(name, value, &version)
+		return m.readMember(name, value, &version)
 	}, jsontext.AllowDuplicateNames(m.Large))
 	if err != nil {
 		return m, err
@@ -153,8 +153,8 @@ func read(doc []byte) (m Message, err error) {
 	return m, nil
 }
 
-// take reads one member of the envelope.
-func (m *Message) take(name string, value jsontext.Value, version *jsontext.Value) error {
+// readMember reads one member of the envelope.
+func (m *Message) readMember(name string, value jsontext.Value, version *jsontext.Value) error {
 	switch name {
 	case "jsonrpc":
 		*version = value

@@ -45,7 +45,7 @@ func window(value string, at int) (before, after string) {
 func crosses(s string, at int) bool {
 	list := words(s)
 	for i := 0; i < len(list) && list[i].start < at; {
-		_, n := joined(s, list[i:])
+		_, n := joinedToken(s, list[i:])
 		n = max(n, 1)
 		if list[i+n-1].end > at {
 			return true

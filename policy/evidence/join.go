@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// joined returns the class and the number of words of the token of several words that list begins with, or 0.
-func joined(s string, list []word) (Class, int) {
+// joinedToken returns the class and the number of words of the token of several words that list begins with, or 0.
+func joinedToken(s string, list []word) (Class, int) {
 	if n := dateWords(s, list); n > 1 {
 		return Date, n
 	}
@@ -17,9 +17,9 @@ func joined(s string, list []word) (Class, int) {
 	return "", 0
 }
 
-// near reports whether only white space, at most [maxGap] characters, separates list[i] and list[i+1]; with comma, a
+// isNear reports whether only white space, at most [maxGap] characters, separates list[i] and list[i+1]; with comma, a
 // comma may be before it.
-func near(s string, list []word, i int, comma bool) bool {
+func isNear(s string, list []word, i int, comma bool) bool {
 	if i+1 >= len(list) {
 		return false
 	}
@@ -37,17 +37,17 @@ func isYear(w word) bool {
 // dateWords counts the words of a date with a month name at the beginning of list: [day] month [day] [year].
 func dateWords(s string, list []word) int {
 	n, hasDay := 0, false
-	if list[0].meaning == day && near(s, list, 0, true) {
+	if list[0].meaning == day && isNear(s, list, 0, true) {
 		n, hasDay = 1, true
 	}
 	if list[n].meaning != monthName {
 		return 0
 	}
 	n++
-	if !hasDay && near(s, list, n-1, true) && list[n].meaning == day {
+	if !hasDay && isNear(s, list, n-1, true) && list[n].meaning == day {
 		n++
 	}
-	if near(s, list, n-1, true) && isYear(list[n]) {
+	if isNear(s, list, n-1, true) && isYear(list[n]) {
 		n++
 	}
 	return n
@@ -56,14 +56,14 @@ func dateWords(s string, list []word) int {
 // numberRun counts the words of a number at the beginning of list: "minus", groups of digits, then number words.
 func numberRun(s string, list []word) int {
 	n := 0
-	if list[0].meaning == minusWord && near(s, list, 0, false) {
+	if list[0].meaning == minusWord && isNear(s, list, 0, false) {
 		n = 1
 	}
 	lead := list[n]
 	switch lead.meaning {
 	case digits, day:
 		n++
-		for near(s, list, n-1, false) && isGroup(lead.core, 1) && isGroup(list[n].core, 3) {
+		for isNear(s, list, n-1, false) && isGroup(lead.core, 1) && isGroup(list[n].core, 3) {
 			n++
 		}
 	case one, numberWord, scaleWord:
@@ -71,12 +71,12 @@ func numberRun(s string, list []word) int {
 	default:
 		return 0
 	}
-	for near(s, list, n-1, false) {
+	for isNear(s, list, n-1, false) {
 		switch list[n].meaning {
 		case one, numberWord, scaleWord, shortScale:
 			n++
 		case andWord:
-			if list[n-1].meaning != scaleWord || !near(s, list, n, false) ||
+			if list[n-1].meaning != scaleWord || !isNear(s, list, n, false) ||
 				list[n+1].meaning != numberWord && list[n+1].meaning != one {
 				return n
 			}

@@ -113,15 +113,15 @@ func locate(typed []byte, s Summary) ([]search, error) {
 			continue
 		}
 		for i := range searches {
-			if q := &searches[i]; !q.found && q.in(value, isString) {
+			if q := &searches[i]; !q.found && q.searchValue(value, isString) {
 				q.At.Pointer = string(dec.StackPointer())
 			}
 		}
 	}
 }
 
-// in reports whether the evidence is found in value, and records where.
-func (q *search) in(value string, isString bool) bool {
+// searchValue reports whether the evidence is found in value, and records where.
+func (q *search) searchValue(value string, isString bool) bool {
 	if q.words == 0 || q.gaveUp {
 		return false
 	}
@@ -133,7 +133,7 @@ func (q *search) in(value string, isString bool) bool {
 		return false
 	}
 	if q.words < MinWords {
-		return q.inPart(value)
+		return q.searchParts(value)
 	}
 	for from := 0; ; {
 		i := strings.Index(value[from:], q.Evidence)
@@ -141,15 +141,15 @@ func (q *search) in(value string, isString bool) bool {
 			return false
 		}
 		start := from + i
-		if found, done := q.at(value, start); done {
+		if found, done := q.tryPlace(value, start); done {
 			return found
 		}
 		from = start + 1
 	}
 }
 
-// inPart reports whether the evidence, which is too short for a substring, is a whole part of value.
-func (q *search) inPart(value string) bool {
+// searchParts reports whether the evidence, which is too short for a substring, is a whole part of value.
+func (q *search) searchParts(value string) bool {
 	if !strings.Contains(value, q.Evidence) {
 		return false
 	}
@@ -158,16 +158,16 @@ func (q *search) inPart(value string) bool {
 		if part != q.Evidence {
 			continue
 		}
-		if found, done := q.at(value, start); done {
+		if found, done := q.tryPlace(value, start); done {
 			return found
 		}
 	}
 	return false
 }
 
-// at tries one place of the evidence. The search in this value is done if the evidence is found there, or if maxCandidates
+// tryPlace tries one place of the evidence. The search in this value is done if the evidence is found there, or if maxCandidates
 // places were tried.
-func (q *search) at(value string, start int) (found, done bool) {
+func (q *search) tryPlace(value string, start int) (found, done bool) {
 	if q.candidates == maxCandidates {
 		q.gaveUp = true
 		return false, true

@@ -31,7 +31,7 @@ func Tokens(s string) []Token {
 	list := words(s)
 	var tokens []Token
 	for i := 0; i < len(list); {
-		class, n := joined(s, list[i:])
+		class, n := joinedToken(s, list[i:])
 		if n == 0 {
 			class, n = list[i].class(), 1
 		}

@@ -156,27 +156,27 @@ func saysItems(n *node) bool {
 // root returns the closed world of the whole schema: closed even if it names no keys.
 func (c *closer) root() *node {
 	if saysMore(c.g.root) {
-		return c.in(c.g.root)
+		return c.copyInner(c.g.root)
 	}
-	return c.close(c.g.root)
+	return c.closedCopy(c.g.root)
 }
 
-// at returns the copy of n where it applies to a member or an item.
-func (c *closer) at(n *node) *node {
+// copyOuter returns the copy of n where it applies to a member or an item.
+func (c *closer) copyOuter(n *node) *node {
 	f := c.facts[n]
 	switch {
 	case saysMore(n):
-		return c.in(n)
+		return c.copyInner(n)
 	case f.names:
-		return c.close(n)
+		return c.closedCopy(n)
 	}
 	if f.object && !f.others || f.array && !f.items {
 		c.open[pointerOf(n)] = struct{}{}
 	}
-	return c.in(n)
+	return c.copyInner(n)
 }
 
-func (c *closer) close(n *node) *node {
+func (c *closer) closedCopy(n *node) *node {
 	if done, ok := c.outer[n]; ok {
 		return done
 	}
@@ -185,7 +185,7 @@ func (c *closer) close(n *node) *node {
 	if len(inPlace(n)) > 0 {
 		*closed = *c.shell
 		closed.Location = n.Location
-		closed.Ref = c.in(n)
+		closed.Ref = c.copyInner(n)
 		return closed
 	}
 	c.fill(closed, n)
@@ -196,8 +196,8 @@ func (c *closer) close(n *node) *node {
 	return closed
 }
 
-// in returns the copy of n where it applies in place.
-func (c *closer) in(n *node) *node {
+// copyInner returns the copy of n where it applies in place.
+func (c *closer) copyInner(n *node) *node {
 	if n == nil {
 		return nil
 	}
@@ -213,53 +213,53 @@ func (c *closer) in(n *node) *node {
 // fill makes to a copy of n with closed parts.
 func (c *closer) fill(to, n *node) {
 	*to = *n
-	to.Ref = c.in(n.Ref)
-	to.AllOf = c.each(c.in, n.AllOf)
+	to.Ref = c.copyInner(n.Ref)
+	to.AllOf = c.copyEach(c.copyInner, n.AllOf)
 	c.needsOriginal = c.needsOriginal || len(n.OneOf) > 0
-	to.AnyOf = c.each(c.in, n.AnyOf)
-	to.OneOf = c.each(c.in, n.OneOf)
-	to.If, to.Then, to.Else = c.condition(n.If), c.in(n.Then), c.in(n.Else)
-	to.DependentSchemas = named(c.in, n.DependentSchemas)
+	to.AnyOf = c.copyEach(c.copyInner, n.AnyOf)
+	to.OneOf = c.copyEach(c.copyInner, n.OneOf)
+	to.If, to.Then, to.Else = c.condition(n.If), c.copyInner(n.Then), c.copyInner(n.Else)
+	to.DependentSchemas = copyNamed(c.copyInner, n.DependentSchemas)
 	if n.Dependencies != nil {
 		to.Dependencies = make(map[string]any, len(n.Dependencies))
 		for name, dependency := range n.Dependencies { // into a map again: the order is of no consequence
 			if next, ok := dependency.(*node); ok {
-				dependency = c.in(next)
+				dependency = c.copyInner(next)
 			}
 			to.Dependencies[name] = dependency
 		}
 	}
-	to.Properties = named(c.at, n.Properties)
-	to.PatternProperties = named(c.at, n.PatternProperties)
-	to.AdditionalProperties = c.atAny(n.AdditionalProperties)
-	to.UnevaluatedProperties = c.atNode(n.UnevaluatedProperties)
-	to.Items = c.atAny(n.Items)
-	to.AdditionalItems = c.atAny(n.AdditionalItems)
-	to.PrefixItems = c.each(c.at, n.PrefixItems)
-	to.Items2020 = c.atNode(n.Items2020)
-	to.UnevaluatedItems = c.atNode(n.UnevaluatedItems)
+	to.Properties = copyNamed(c.copyOuter, n.Properties)
+	to.PatternProperties = copyNamed(c.copyOuter, n.PatternProperties)
+	to.AdditionalProperties = c.copyOuterAny(n.AdditionalProperties)
+	to.UnevaluatedProperties = c.copyOuterNode(n.UnevaluatedProperties)
+	to.Items = c.copyOuterAny(n.Items)
+	to.AdditionalItems = c.copyOuterAny(n.AdditionalItems)
+	to.PrefixItems = c.copyEach(c.copyOuter, n.PrefixItems)
+	to.Items2020 = c.copyOuterNode(n.Items2020)
+	to.UnevaluatedItems = c.copyOuterNode(n.UnevaluatedItems)
 	c.contains(to)
 }
 
-func (c *closer) atNode(n *node) *node {
+func (c *closer) copyOuterNode(n *node) *node {
 	if n == nil {
 		return nil
 	}
-	return c.at(n)
+	return c.copyOuter(n)
 }
 
-// atAny is at for the fields in which the compiler keeps nil, a boolean, a node or a list of nodes.
-func (c *closer) atAny(v any) any {
+// copyOuterAny is copyOuter for the fields in which the compiler keeps nil, a boolean, a node or a list of nodes.
+func (c *closer) copyOuterAny(v any) any {
 	switch v := v.(type) {
 	case *node:
-		return c.at(v)
+		return c.copyOuter(v)
 	case []*node:
-		return c.each(c.at, v)
+		return c.copyEach(c.copyOuter, v)
 	}
 	return v
 }
 
-func (c *closer) each(copied func(*node) *node, nodes []*node) []*node {
+func (c *closer) copyEach(copied func(*node) *node, nodes []*node) []*node {
 	to := make([]*node, len(nodes))
 	for i, n := range nodes {
 		to[i] = copied(n)
@@ -267,7 +267,7 @@ func (c *closer) each(copied func(*node) *node, nodes []*node) []*node {
 	return to
 }
 
-func named[K comparable](copied func(*jsonschema.Schema) *jsonschema.Schema, nodes map[K]*node) map[K]*node {
+func copyNamed[K comparable](copied func(*jsonschema.Schema) *jsonschema.Schema, nodes map[K]*node) map[K]*node {
 	if nodes == nil {
 		return nil
 	}

@@ -85,7 +85,7 @@ func (f *findings) walk(e *jsonschema.ValidationError) {
 
 func (f *findings) add(e *jsonschema.ValidationError) {
 	f.total++
-	found := finding{at: e.InstanceLocation, keyword: keyword(e.ErrorKind), times: 1, null: null(e.ErrorKind)}
+	found := finding{at: e.InstanceLocation, keyword: keyword(e.ErrorKind), times: 1, null: wantsNoNull(e.ErrorKind)}
 	byPlace := func(a, b finding) int {
 		return cmp.Or(slices.Compare(a.at, b.at), cmp.Compare(a.keyword, b.keyword))
 	}
@@ -130,8 +130,8 @@ func keyword(k jsonschema.ErrorKind) string {
 	return ""
 }
 
-// null reports whether the validator wants something else than the null that it found.
-func null(k jsonschema.ErrorKind) bool {
+// wantsNoNull reports whether the validator wants something else than the null that it found.
+func wantsNoNull(k jsonschema.ErrorKind) bool {
 	switch k := k.(type) {
 	case *kind.Type:
 		return k.Got == "null"
@@ -162,11 +162,11 @@ func describe(k jsonschema.ErrorKind) string {
 	case *kind.Type:
 		return "is " + k.Got + ", not " + strings.Join(k.Want, " or ")
 	case *kind.Enum:
-		return "is " + shown(k.Got) + ", not one of " + shownAll(k.Want)
+		return "is " + quotedValue(k.Got) + ", not one of " + quotedValues(k.Want)
 	case *kind.Const:
-		return "is " + shown(k.Got) + ", not " + shown(k.Want)
+		return "is " + quotedValue(k.Got) + ", not " + quotedValue(k.Want)
 	case *kind.Format:
-		return "is " + shown(k.Got) + ", which is not in the format " + quoted(k.Want)
+		return "is " + quotedValue(k.Got) + ", which is not in the format " + quoted(k.Want)
 	case *kind.Pattern:
 		return "is " + quoted(k.Got) + ", which does not match " + quoted(k.Want)
 	case *kind.Minimum:
@@ -197,7 +197,7 @@ func describe(k jsonschema.ErrorKind) string {
 	}
 }
 
-func shown(v any) string {
+func quotedValue(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return "null"
@@ -214,10 +214,10 @@ func shown(v any) string {
 	}
 }
 
-func shownAll(values []any) string {
+func quotedValues(values []any) string {
 	var texts []string
 	for _, v := range values[:min(len(values), maxListed)] {
-		texts = append(texts, shown(v))
+		texts = append(texts, quotedValue(v))
 	}
 	return joined(texts, len(values))
 }

@@ -42,7 +42,7 @@ func (m *meter) hold(c *costs, at int, v any) bool {
 	if text, ok := v.(string); ok && !m.spend(len(text), n.own.text, textScale) {
 		return false
 	}
-	if !m.spend(units, n.own.work, 1) || !m.every(c, n.inPlace, v) {
+	if !m.spend(units, n.own.work, 1) || !m.holdEach(c, n.inPlace, v) {
 		return false
 	}
 	switch v := v.(type) {
@@ -59,7 +59,7 @@ func (m *meter) members(c *costs, n *linked, members map[string]any) bool {
 		return false
 	}
 	for name, v := range members { // a sum: the order is of no consequence
-		if !m.spend(len(name), n.own.text, textScale) || !m.every(c, n.everyMember, v) || len(n.name) > 0 && !m.every(c, n.name, name) {
+		if !m.spend(len(name), n.own.text, textScale) || !m.holdEach(c, n.everyMember, v) || len(n.name) > 0 && !m.holdEach(c, n.name, name) {
 			return false
 		}
 		next, named := n.Properties[name]
@@ -74,7 +74,7 @@ func (m *meter) members(c *costs, n *linked, members map[string]any) bool {
 }
 
 func (m *meter) items(c *costs, n *linked, items []any) bool {
-	if !m.spend(len(items), n.look, 1) || n.deep.work > 0 && !m.deep(n.deep, items) {
+	if !m.spend(len(items), n.look, 1) || n.deep.work > 0 && !m.spendDeep(n.deep, items) {
 		return false
 	}
 	placed := len(n.PrefixItems)
@@ -83,14 +83,14 @@ func (m *meter) items(c *costs, n *linked, items []any) bool {
 	}
 	for i, v := range items {
 		at := min(i, placed)
-		if at < len(n.item) && !m.hold(c, n.item[at], v) || !m.every(c, n.everyItem, v) {
+		if at < len(n.item) && !m.hold(c, n.item[at], v) || !m.holdEach(c, n.everyItem, v) {
 			return false
 		}
 	}
 	return true
 }
 
-func (m *meter) every(c *costs, nodes []int, v any) bool {
+func (m *meter) holdEach(c *costs, nodes []int, v any) bool {
 	for _, at := range nodes {
 		if !m.hold(c, at, v) {
 			return false
@@ -99,8 +99,8 @@ func (m *meter) every(c *costs, nodes []int, v any) bool {
 	return true
 }
 
-// deep spends the price of every value in v, and of its text.
-func (m *meter) deep(price row, v any) bool {
+// spendDeep spends the price of every value in v, and of its text.
+func (m *meter) spendDeep(price row, v any) bool {
 	if !m.spend(1, price.work, 1) {
 		return false
 	}
@@ -109,13 +109,13 @@ func (m *meter) deep(price row, v any) bool {
 		return m.spend(len(v), price.text, textScale)
 	case []any:
 		for _, item := range v {
-			if !m.deep(price, item) {
+			if !m.spendDeep(price, item) {
 				return false
 			}
 		}
 	case map[string]any:
 		for name, member := range v { // a sum: the order is of no consequence
-			if !m.spend(len(name), price.text, textScale) || !m.deep(price, member) {
+			if !m.spend(len(name), price.text, textScale) || !m.spendDeep(price, member) {
 				return false
 			}
 		}

@@ -86,7 +86,7 @@ func patternRefused(expr any, err error, pointer string) *RefusedError {
 	if errors.Is(err, errAllPatterns) {
 		return &RefusedError{CodePatternRefused, "", visible(err.Error(), maxMessage)}
 	}
-	reason := fmt.Sprintf("the pattern %s %s", shown(expr), visible(err.Error(), maxMessage))
+	reason := fmt.Sprintf("the pattern %s %s", quotedValue(expr), visible(err.Error(), maxMessage))
 	return &RefusedError{CodePatternRefused, visible(pointer, maxPointer), reason}
 }
 
