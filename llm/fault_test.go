@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
 )
 
 // raw answers with bytes of HTTP and closes the connection.
