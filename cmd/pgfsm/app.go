@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/user"
 
@@ -54,6 +56,7 @@ type app struct {
 	*setup.Setup
 	w    world
 	flag string // the configuration file that -c names
+	json bool
 }
 
 // open opens the configuration. It starts nothing.
@@ -64,7 +67,7 @@ func open(w world, o *options) (*app, error) {
 	}
 	w.warnAll(loaded.Warnings)
 	s, err := setup.Open(o.setup(w), loaded, from)
-	return &app{s, w, o.config}, err
+	return &app{s, w, o.config, o.json}, err
 }
 
 func (w world) warnAll(warnings []string) {
@@ -82,6 +85,29 @@ func (o *options) withApp(w world, do func(*app) error) error {
 	err = do(a)
 	a.close()
 	return err
+}
+
+// command makes a command that opens the configuration, and calls do.
+func (o *options) command(w world, use string, args cobra.PositionalArgs, do func(ctx context.Context, a *app, args []string) error) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Args: args, RunE: func(cmd *cobra.Command, args []string) error {
+		return o.withApp(w, func(a *app) error { return do(cmd.Context(), a, args) })
+	}}
+	o.register(cmd)
+	return cmd
+}
+
+// print prints a document as JSON, or else as text prints it, and returns the exit code.
+func (a *app) print(doc any, code int, text func(out io.Writer, k ink)) error {
+	return a.w.print(a.json, doc, code, text)
+}
+
+// print prints a document as JSON, or else as text prints it, and returns the exit code.
+func (w world) print(asJSON bool, doc any, code int, text func(out io.Writer, k ink)) error {
+	if asJSON {
+		return errors.Join(printJSON(w.stdout, doc), exit(code))
+	}
+	text(w.stdout, newInk(w))
+	return exit(code)
 }
 
 // close closes everything. An error is only a warning, because the command's result stands.

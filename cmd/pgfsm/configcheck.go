@@ -54,7 +54,7 @@ func (o *options) check(ctx context.Context, w world, strict bool) error {
 	if err != nil {
 		return err
 	}
-	a := &app{s, w, o.config}
+	a := &app{s, w, o.config, o.json}
 	defer a.close()
 	catalog, err := a.catalog(ctx, a.Bundle, false)
 	if err != nil {
@@ -80,7 +80,7 @@ func (o *options) check(ctx context.Context, w world, strict bool) error {
 			found.errors = append(found.errors, "checkpoints.key: "+err.Error())
 		}
 	}
-	err = a.printCheck(&found, o.json)
+	err = a.printCheck(&found)
 	if len(found.errors) > 0 || strict && len(found.warnings) > 0 {
 		err = errors.Join(err, exit(exitNo))
 	}
@@ -90,7 +90,7 @@ func (o *options) check(ctx context.Context, w world, strict bool) error {
 // checked is what check finds in a configuration whose files can be used.
 type checked struct{ errors, warnings []string }
 
-func (a *app) printCheck(found *checked, asJSON bool) error {
+func (a *app) printCheck(found *checked) error {
 	c := a.Bundle.Content()
 	tools := 0
 	for _, g := range c.Allowlist {
@@ -107,7 +107,7 @@ func (a *app) printCheck(found *checked, asJSON bool) error {
 	if m := c.Planner.LLM; m != nil {
 		planner += fmt.Sprintf(", model %s at %s", m.Model, m.BaseURL)
 	}
-	if asJSON {
+	if a.json {
 		return printJSON(a.w.stdout, document(
 			"ok", len(found.errors) == 0, "config", a.From, "bundle", string(a.Bundle.Digest()),
 			"servers", len(c.Servers), "allowed_tools", tools, "input_rules", len(c.Input.Rules),

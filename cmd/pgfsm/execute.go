@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"time"
 
@@ -30,15 +31,14 @@ func (a *app) execute(ctx context.Context, kind string, text []byte, o *runOptio
 		if err != nil {
 			return err
 		}
-		k := newInk(a.w)
-		got, err := r.Run(ctx, runner.Request{Actor: actor, Kind: kind, Text: text, Task: o.task}, a.watch(k, o.json))
+		got, err := r.Run(ctx, runner.Request{Actor: actor, Kind: kind, Text: text, Task: o.task}, a.watch())
 		if err != nil {
-			return a.stopped(got, err, o.json)
+			return a.stopped(got, err)
 		}
 		if o.wait > 0 && got.Outcome.Type == states.TypePending {
-			return a.await(ctx, r, got, k, o)
+			return a.await(ctx, r, got, o.wait)
 		}
-		return a.print(k, got, o.json)
+		return a.printResult(got)
 	})
 }
 
@@ -62,23 +62,23 @@ func (a *app) identity(ctx context.Context, l *openedLedger, do string) (gateway
 }
 
 // await waits for the decision about a held run, and prints how the run ended.
-func (a *app) await(ctx context.Context, r *runner.Runner, held runner.Result, k ink, o *runOptions) error {
-	if !o.json {
-		printAnswer(a.w.stdout, k, a.outcome(held), answerOptions{config: a.flag, waiting: true})
-		fmt.Fprintf(a.w.stdout, "\nwaiting up to %s for the decision\n", o.wait)
+func (a *app) await(ctx context.Context, r *runner.Runner, held runner.Result, wait time.Duration) error {
+	if !a.json {
+		printAnswer(a.w.stdout, newInk(a.w), a.outcome(held), answerOptions{config: a.flag, waiting: true})
+		fmt.Fprintf(a.w.stdout, "\nwaiting up to %s for the decision\n", wait)
 	}
-	got, err := r.Await(ctx, held.Run.ID(), o.wait, a.watch(k, o.json))
+	got, err := r.Await(ctx, held.Run.ID(), wait, a.watch())
 	switch {
 	case err == nil:
-		return a.print(k, got, o.json)
+		return a.printResult(got)
 	case errors.Is(err, runner.ErrWaiting):
 		fmt.Fprintf(a.w.stderr, "pgfsm: the run %s is not decided yet, or another process has it; it stays in the ledger\n", held.Run.ID())
-		if o.json {
-			return a.print(k, held, true)
+		if a.json {
+			return a.printResult(held)
 		}
 		return exit(exitPending)
 	}
-	return a.stopped(got, err, o.json)
+	return a.stopped(got, err)
 }
 
 // outcome is the form of a result that is printed.
@@ -86,15 +86,10 @@ func (a *app) outcome(got runner.Result) present.Outcome {
 	return present.NewOutcome(got.Run, got.Outcome, got.Head, a.Loaded.Ledger, filepath.Join(a.Loaded.TracesDir, traces.Name(got.Run.ID())))
 }
 
-// print prints how a run ended, and returns it as an exit code.
-func (a *app) print(k ink, got runner.Result, asJSON bool) error {
+// printResult prints how a run ended, and returns it as an exit code.
+func (a *app) printResult(got runner.Result) error {
 	doc := a.outcome(got)
-	if !asJSON {
-		printAnswer(a.w.stdout, k, doc, answerOptions{config: a.flag})
-	} else if err := printJSON(a.w.stdout, doc); err != nil {
-		return err
-	}
-	return exit(exitCode(got.Outcome))
+	return a.print(doc, exitCode(got.Outcome), func(out io.Writer, k ink) { printAnswer(out, k, doc, answerOptions{config: a.flag}) })
 }
 
 // exitCode is the exit code of an outcome.
@@ -111,12 +106,12 @@ func exitCode(o states.Outcome) int {
 }
 
 // stopped prints how far a run came whose record could not be written: its call may have been made.
-func (a *app) stopped(got runner.Result, cause error, asJSON bool) error {
+func (a *app) stopped(got runner.Result, cause error) error {
 	if got.Outcome.Type == "" {
 		return cause
 	}
 	doc := present.NewOutcome(got.Run, got.Outcome, "", a.Loaded.Ledger, "")
-	if !asJSON {
+	if !a.json {
 		fmt.Fprintf(a.w.stderr, "pgfsm: the run %s stopped at %s, effect: %s\n", doc.RunID, doc.State, doc.Effect)
 		return cause
 	}

@@ -62,11 +62,7 @@ func (f *ledgerFlags) viewer(use string, args cobra.PositionalArgs,
 
 // print prints a document as JSON, or else as text prints it.
 func (f *ledgerFlags) print(doc any, text func(out io.Writer, k ink)) error {
-	if f.json {
-		return printJSON(f.w.stdout, doc)
-	}
-	text(f.w.stdout, newInk(f.w))
-	return nil
+	return f.w.print(f.json, doc, exitYes, text)
 }
 
 // An openedLedger is an open ledger. One that was opened to read only has no [ledger.Ledger].

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -111,12 +112,9 @@ func (a *app) explain(ctx context.Context, o *explainOptions, pinned *bool, anno
 	if err != nil {
 		return err
 	}
-	if o.json {
-		err = printJSON(a.w.stdout, present.Explanation{SchemaVersion: schemaVersion, Explanation: x})
-	} else {
-		a.printExplanation(x)
-	}
-	return errors.Join(err, exit(decisionExit[x.Decision]))
+	return a.print(present.Explanation{SchemaVersion: schemaVersion, Explanation: x}, decisionExit[x.Decision], func(out io.Writer, k ink) {
+		printExplanation(out, k, x)
+	})
 }
 
 // requesterName is the requester of a run: the owner of PGFSM_TOKEN if there is a ledger, or else the user of the operating system.
@@ -151,8 +149,7 @@ func (a *app) readHistory(ctx context.Context, e *explain.Explainer, c *explain.
 	return l.closing(e.ReadHistory(ctx, l, c))
 }
 
-func (a *app) printExplanation(x *explain.Explanation) {
-	out, k := a.w.stdout, newInk(a.w)
+func printExplanation(out io.Writer, k ink, x *explain.Explanation) {
 	fmt.Fprintln(out, k.bold("Gates, in order"))
 	for _, g := range x.Gates {
 		mark, code := k.mark(g.Verdict == rules.Allow), ""

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -16,14 +17,7 @@ import (
 func newPolicyLint(w world) *cobra.Command {
 	var o options
 	var live bool
-	cmd := &cobra.Command{
-		Use:  "lint",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.withApp(w, func(a *app) error { return a.lint(cmd.Context(), live, o.json) })
-		},
-	}
-	o.register(cmd)
+	cmd := o.command(w, "lint", cobra.NoArgs, func(ctx context.Context, a *app, _ []string) error { return a.lint(ctx, live) })
 	cmd.Flags().BoolVar(&live, "live", false, "ask the servers for their tools")
 	return cmd
 }
@@ -38,7 +32,7 @@ type lintFinding struct {
 	err *config.Error
 }
 
-func (a *app) lint(ctx context.Context, live, asJSON bool) error {
+func (a *app) lint(ctx context.Context, live bool) error {
 	catalog, err := a.catalog(ctx, a.Bundle, live)
 	if err != nil {
 		return err
@@ -46,7 +40,7 @@ func (a *app) lint(ctx context.Context, live, asJSON bool) error {
 	if live && !catalog.Up() {
 		return errors.New(states.NoServers(catalog))
 	}
-	if c := a.Bundle.Content(); !asJSON && c.Policy == nil && c.Risk == nil {
+	if c := a.Bundle.Content(); !a.json && c.Policy == nil && c.Risk == nil {
 		fmt.Fprintln(a.w.stdout, "no policy is configured")
 		return nil
 	}
@@ -59,18 +53,13 @@ func (a *app) lint(ctx context.Context, live, asJSON bool) error {
 		e := a.Loaded.LintError(f)
 		all = append(all, lintFinding{e.File, e.Line, e.Col, f, e})
 	}
-	if asJSON {
-		err := printJSON(a.w.stdout, document(
-			"ok", code == exitYes, "tools_known", catalog != nil, "findings", all,
-		))
-		return errors.Join(err, exit(code))
-	}
-	for _, f := range all {
-		fmt.Fprintf(a.w.stdout, "%s [%s] %s\n", f.Severity, f.Code, visible.Lines(f.err.Error()))
-	}
-	if catalog == nil {
-		fmt.Fprintln(a.w.stdout, "lint did not check arguments: no tool is pinned; use --live")
-	}
-	fmt.Fprintf(a.w.stdout, "%s\n", count(len(all), "finding"))
-	return exit(code)
+	return a.print(document("ok", code == exitYes, "tools_known", catalog != nil, "findings", all), code, func(out io.Writer, _ ink) {
+		for _, f := range all {
+			fmt.Fprintf(out, "%s [%s] %s\n", f.Severity, f.Code, visible.Lines(f.err.Error()))
+		}
+		if catalog == nil {
+			fmt.Fprintln(out, "lint did not check arguments: no tool is pinned; use --live")
+		}
+		fmt.Fprintf(out, "%s\n", count(len(all), "finding"))
+	})
 }

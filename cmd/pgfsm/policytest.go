@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,43 +15,29 @@ import (
 
 func newPolicyTest(w world) *cobra.Command {
 	var o options
-	cmd := &cobra.Command{
-		Use:  "test FILE|FOLDER ...",
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.withApp(w, func(a *app) error { return a.testPolicy(cmd.Context(), args, o.json) })
-		},
-	}
-	o.register(cmd)
-	return cmd
-}
-
-func (a *app) testPolicy(ctx context.Context, paths []string, asJSON bool) error {
-	catalog, err := a.catalog(ctx, a.Bundle, false)
-	if err != nil {
-		return err
-	}
-	report, err := explain.New(a.Bundle, catalog, false, now()).Test(paths, safefile.ReadTrusted)
-	if err != nil {
-		return err
-	}
-	code := exitYes
-	if !report.OK {
-		code = exitNo
-	}
-	if asJSON {
-		err := printJSON(a.w.stdout, struct {
+	return o.command(w, "test FILE|FOLDER ...", cobra.MinimumNArgs(1), func(ctx context.Context, a *app, paths []string) error {
+		catalog, err := a.catalog(ctx, a.Bundle, false)
+		if err != nil {
+			return err
+		}
+		report, err := explain.New(a.Bundle, catalog, false, now()).Test(paths, safefile.ReadTrusted)
+		if err != nil {
+			return err
+		}
+		code := exitYes
+		if !report.OK {
+			code = exitNo
+		}
+		doc := struct {
 			SchemaVersion int `json:"schema_version"`
 			*explain.Report
-		}{schemaVersion, report})
-		return errors.Join(err, exit(code))
-	}
-	a.printTests(report)
-	return exit(code)
+		}{schemaVersion, report}
+		return a.print(doc, code, func(out io.Writer, k ink) { printTests(out, k, report) })
+	})
 }
 
-func (a *app) printTests(report *explain.Report) {
-	out, k, good := a.w.stdout, newInk(a.w), 0
+func printTests(out io.Writer, k ink, report *explain.Report) {
+	good := 0
 	by := func(decision, policy string) string {
 		if policy == "" {
 			return decision

@@ -29,9 +29,9 @@ func newResume(w world) *cobra.Command {
 						}
 					}
 					if len(args) == 1 {
-						return a.resumeOne(cmd.Context(), r, args[0], o.json)
+						return a.resumeOne(cmd.Context(), r, args[0])
 					}
-					return a.resumeAll(cmd.Context(), r, args, o.json)
+					return a.resumeAll(cmd.Context(), r, args)
 				})
 			})
 		},
@@ -41,17 +41,16 @@ func newResume(w world) *cobra.Command {
 }
 
 // resumeOne resumes one run.
-func (a *app) resumeOne(ctx context.Context, r *runner.Runner, id string, asJSON bool) error {
-	k := newInk(a.w)
-	got, err := r.Resume(ctx, id, a.watch(k, asJSON))
+func (a *app) resumeOne(ctx context.Context, r *runner.Runner, id string) error {
+	got, err := r.Resume(ctx, id, a.watch())
 	if errors.Is(err, ledger.ErrUndecided) {
 		fmt.Fprintf(a.w.stderr, "pgfsm: %s\n", visible.Error(err))
 		return exit(exitPending)
 	}
 	if err != nil {
-		return a.stopped(got, noRun(id, err), asJSON)
+		return a.stopped(got, noRun(id, err))
 	}
-	return a.print(k, got, asJSON)
+	return a.printResult(got)
 }
 
 // resumedDocument is the --json form of several resumed runs.
@@ -68,7 +67,7 @@ type stoppedResume struct {
 }
 
 // resumeAll resumes several runs, one after the other: those with ids, or every approved one.
-func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string, asJSON bool) error {
+func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) error {
 	named := len(ids) > 0
 	if !named {
 		var err error
@@ -80,14 +79,14 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string, asJ
 	k := newInk(a.w)
 	worst := exitYes
 	for _, id := range ids {
-		if !asJSON {
+		if !a.json {
 			fmt.Fprintf(a.w.stdout, "run %s\n", visible.Text(id))
 		}
-		got, err := r.Resume(ctx, id, a.watch(k, asJSON))
+		got, err := r.Resume(ctx, id, a.watch())
 		if err == nil {
 			one := a.outcome(got)
 			doc.Runs, worst = append(doc.Runs, one), worse(worst, exitCode(got.Outcome))
-			if !asJSON {
+			if !a.json {
 				printAnswer(a.w.stdout, k, one, answerOptions{config: a.flag})
 				fmt.Fprintln(a.w.stdout)
 			}
@@ -106,7 +105,7 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string, asJ
 			break
 		}
 	}
-	if asJSON {
+	if a.json {
 		if err := printJSON(a.w.stdout, doc); err != nil {
 			return err
 		}

@@ -11,10 +11,11 @@ import (
 )
 
 // watch prints each transition as soon as it is recorded. With --json only the result is printed.
-func (a *app) watch(k ink, asJSON bool) runner.Watch {
-	if asJSON {
+func (a *app) watch() runner.Watch {
+	if a.json {
 		return nil
 	}
+	k := newInk(a.w)
 	return func(run *states.Run, s states.Step) {
 		yes := s.To != states.Blocked && s.To != states.Failed
 		line := fmt.Sprintf("%-11s %s", s.To, visible.Clip(stageLine(run, s), maxLine))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -20,14 +19,7 @@ import (
 func newTools(w world) *cobra.Command {
 	var o options
 	var notAllowed bool
-	cmd := &cobra.Command{
-		Use:  "tools",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.withApp(w, func(a *app) error { return a.listTools(cmd.Context(), o.json, notAllowed) })
-		},
-	}
-	o.register(cmd)
+	cmd := o.command(w, "tools", cobra.NoArgs, func(ctx context.Context, a *app, _ []string) error { return a.listTools(ctx, notAllowed) })
 	o.registerGrants(cmd)
 	cmd.Flags().BoolVar(&notAllowed, "not-allowed", false, "list only the tools that are not on the allowlist")
 	return cmd
@@ -61,7 +53,7 @@ func (a *app) catalog(ctx context.Context, b *policy.Bundle, live bool, only ...
 	return c, err
 }
 
-func (a *app) listTools(ctx context.Context, asJSON, notAllowed bool) error {
+func (a *app) listTools(ctx context.Context, notAllowed bool) error {
 	c, err := a.catalog(ctx, a.Bundle, true)
 	if err != nil {
 		return err
@@ -75,15 +67,16 @@ func (a *app) listTools(ctx context.Context, asJSON, notAllowed bool) error {
 	if notAllowed {
 		tools = slices.Concat(reads, others)
 	}
-	if asJSON {
-		err := printJSON(a.w.stdout, document("servers", servers, "tools", tools))
-		return errors.Join(err, exit(code))
-	}
-	k, out := newInk(a.w), a.w.stdout
-	if notAllowed {
-		printNotAllowed(out, k, servers, reads, others)
-		return exit(code)
-	}
+	return a.print(document("servers", servers, "tools", tools), code, func(out io.Writer, k ink) {
+		if notAllowed {
+			printNotAllowed(out, k, servers, reads, others)
+		} else {
+			printTools(out, k, servers, tools)
+		}
+	})
+}
+
+func printTools(out io.Writer, k ink, servers []states.ServerStatus, tools []present.Tool) {
 	for _, s := range servers {
 		head := fmt.Sprintf("%s (%s, MCP %s)", visible.Text(s.Server), count(s.Tools, "tool"), visible.Text(s.Protocol))
 		if s.Status != policy.ServerUp {
@@ -99,7 +92,6 @@ func (a *app) listTools(ctx context.Context, asJSON, notAllowed bool) error {
 		}
 		table.Flush()
 	}
-	return exit(code)
 }
 
 func downHead(s *states.ServerStatus) string {

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -30,14 +30,10 @@ func verify(w world, spec *fsm.Spec, asJSON bool) error {
 			code = exitNo
 		}
 	}
-	if asJSON {
-		return errors.Join(printJSON(w.stdout, document("holds", code == exitYes, "proofs", proofs)), exit(code))
-	}
-
-	ink := newInk(w)
-	for _, p := range proofs {
-		fmt.Fprintf(w.stdout, "%s %s\n    %s\n", ink.mark(p.Holds), p.Sentence, ink.faint(p.Witness))
-	}
-	fmt.Fprintf(w.stdout, "%d proofs, %d rows, %d states\n", len(proofs), len(spec.Rows), len(spec.Places))
-	return exit(code)
+	return w.print(asJSON, document("holds", code == exitYes, "proofs", proofs), code, func(out io.Writer, k ink) {
+		for _, p := range proofs {
+			fmt.Fprintf(out, "%s %s\n    %s\n", k.mark(p.Holds), p.Sentence, k.faint(p.Witness))
+		}
+		fmt.Fprintf(out, "%d proofs, %d rows, %d states\n", len(proofs), len(spec.Rows), len(spec.Places))
+	})
 }

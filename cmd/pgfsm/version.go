@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -39,21 +40,18 @@ func newVersion(w world) *cobra.Command {
 				return err
 			}
 			commit, modified := revision()
-			if asJSON {
-				return printJSON(w.stdout, document(
-					"version", version(), "revision", commit, "modified", modified, "go", runtime.Version(),
-					"trace_format", traces.Format, "machine", string(m.Digest()),
-				))
-			}
-			switch {
-			case commit == "":
-				commit = "unknown"
-			case modified:
-				commit += " with changes"
-			}
-			_, err = fmt.Fprintf(w.stdout, "pgfsm %s (%s)\nrevision %s\ntrace format %s\nmachine %s\n",
-				version(), runtime.Version(), commit, traces.Format, m.Digest())
-			return err
+			doc := document("version", version(), "revision", commit, "modified", modified, "go", runtime.Version(),
+				"trace_format", traces.Format, "machine", string(m.Digest()))
+			return w.print(asJSON, doc, exitYes, func(out io.Writer, _ ink) {
+				switch {
+				case commit == "":
+					commit = "unknown"
+				case modified:
+					commit += " with changes"
+				}
+				fmt.Fprintf(out, "pgfsm %s (%s)\nrevision %s\ntrace format %s\nmachine %s\n",
+					version(), runtime.Version(), commit, traces.Format, m.Digest())
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
