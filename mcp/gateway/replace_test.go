@@ -11,7 +11,7 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// config is what the rig was made with, with other settings of some servers: the words that each exposes, or none if it is removed.
+// config is what the fixture was made with, with other settings of some servers: the words that each exposes, or none if it is removed.
 func (r *fixture) config(changed map[string]Expose) (c Config) {
 	c = r.options.Config
 	c.Servers = nil

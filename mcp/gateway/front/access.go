@@ -11,40 +11,19 @@ import (
 	"pgfsm/policy"
 )
 
-// singleHeaders may come once only: programs differ in which of two values counts.
-var singleHeaders = []string{
-	"Authorization", "Content-Encoding", "Content-Length", "Content-Type", "Host", "Last-Event-Id", "Origin", "Sec-Fetch-Site",
-}
-
 // checkOrigin refuses repeated headers, foreign hosts, and requests of web pages of other origins.
 func (f *settings) checkOrigin(r *http.Request) *refusal {
-	if refused := checkRepeated(r.Header); refused != nil {
-		return refused
-	}
-	// A page whose name was rebound to this machine (DNS rebinding) still sends its own name.
-	if !f.hosts[strings.ToLower(r.Host)] {
-		return refuse(http.StatusForbidden, refusedHost, "the Host header names another service; serve.hosts of the configuration adds a name")
+	err := f.guard.Check(r)
+	switch {
+	case errors.As(err, new(web.RepeatedHeader)):
+		return refuse(http.StatusBadRequest, refusedHeader, err.Error())
+	case errors.Is(err, web.ErrHost):
+		return refuse(http.StatusForbidden, refusedHost, err.Error()+"; serve.hosts of the configuration adds a name")
+	case err != nil:
+		return refuse(http.StatusForbidden, refusedOrigin, err.Error())
 	}
 
-	if origin, sent := r.Header["Origin"]; sent && !f.sameOrigin(origin[0]) {
-		return refuse(http.StatusForbidden, refusedOrigin, "a web page of another origin sent the request")
-	}
-	switch first(r.Header, "Sec-Fetch-Site") {
-	case "", "same-origin", "none":
-		return nil
-	default:
-		return refuse(http.StatusForbidden, refusedOrigin, "the browser says that a web page of another site sent the request")
-	}
-}
-
-// checkRepeated refuses a header that decides something and came more than once.
-func checkRepeated(h http.Header) *refusal {
-	for _, name := range singleHeaders {
-		if len(h[name]) > 1 {
-			return refuse(http.StatusBadRequest, refusedHeader, "the header "+name+" came more than once")
-		}
-	}
-	for name, values := range h { // in any order: one refusal is as good as another
+	for name, values := range r.Header { // in any order: one refusal is as good as another
 		if len(values) > 1 && strings.HasPrefix(name, "Mcp-") {
 			return refuse(http.StatusBadRequest, refusedHeader, "a header of MCP came more than once")
 		}
@@ -58,16 +37,6 @@ func first(h http.Header, name string) string {
 		return values[0]
 	}
 	return ""
-}
-
-// sameOrigin reports whether an origin is one of the hosts that are served.
-func (f *settings) sameOrigin(origin string) bool {
-	for _, scheme := range []string{"http://", "https://"} {
-		if host, ok := strings.CutPrefix(strings.ToLower(origin), scheme); ok {
-			return f.hosts[host]
-		}
-	}
-	return false
 }
 
 // identify returns the client of a request. Each request is authenticated; its credentials go nowhere else. Only a request without an

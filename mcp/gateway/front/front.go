@@ -68,7 +68,7 @@ type Front struct {
 // settings are [Settings], indexed.
 type settings struct {
 	Settings
-	hosts     map[string]bool // in lower case
+	guard     *web.Guard
 	servers   map[string]bool
 	endpoints map[string]bool // their paths
 }
@@ -85,12 +85,9 @@ func New(o Options, t *session.Table, d Dispatcher) *Front {
 func (f *Front) Replace(s Settings) {
 	next := &settings{
 		Settings:  s,
-		hosts:     make(map[string]bool),
+		guard:     web.NewGuard(s.Hosts, headerLastEvent),
 		servers:   make(map[string]bool),
 		endpoints: make(map[string]bool),
-	}
-	for _, host := range s.Hosts {
-		next.hosts[strings.ToLower(host)] = true
 	}
 	for _, name := range s.Servers {
 		next.servers[name] = true

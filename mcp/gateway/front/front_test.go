@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -207,9 +208,9 @@ func onLoopback(t *testing.T, g *testFront) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, h := range loopback.Hosts(on) {
-		g.active.Load().hosts[h] = true
-	}
+	s := g.active.Load().Settings
+	s.Hosts = append(slices.Clone(s.Hosts), loopback.Hosts(on)...)
+	g.Replace(s)
 	serves(t, g, on)
 	return on.Addr().String()
 }

@@ -61,7 +61,7 @@ type Handler struct {
 	ledger      *ledger.Ledger
 	replayer    *traces.Replayer
 	callers     web.Authenticator
-	hosts       []string
+	guard       *web.Guard
 	voted       func(ledger.Ballot)
 	write       func(io.Writer) (mime string, err error)
 	ready       func(context.Context) []NotReady
@@ -79,12 +79,9 @@ type Handler struct {
 // New returns a handler.
 func New(o Options) *Handler {
 	h := &Handler{
-		ledger: o.Ledger, replayer: o.Replayer, callers: o.Callers, voted: o.Voted, ready: o.Ready, warnings: o.Warnings, checkpoints: o.Checkpoints,
+		guard: web.NewGuard(o.Hosts, "Idempotency-Key"), ledger: o.Ledger, replayer: o.Replayer, callers: o.Callers, voted: o.Voted, ready: o.Ready, warnings: o.Warnings, checkpoints: o.Checkpoints,
 		result: o.Result, log: o.Log, bundle: o.Bundle, reload: o.Reload, servers: o.Servers,
 		write: o.Metrics, failed: rate.Sometimes{Interval: time.Second}, listing: make(chan struct{}, 1),
-	}
-	for _, name := range o.Hosts {
-		h.hosts = append(h.hosts, strings.ToLower(name))
 	}
 	if h.callers == nil {
 		h.callers = Tokens{Ledger: o.Ledger}
@@ -184,7 +181,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // answer makes all checks of a call and then serves it.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request) (answer, error) {
-	if err := h.guard(r); err != nil {
+	if err := h.checkOrigin(r); err != nil {
 		return answer{}, err
 	}
 	at, run, err := find(w, r)

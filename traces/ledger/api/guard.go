@@ -23,41 +23,18 @@ func secure(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-// single are the headers that decide something. Programs differ in which of two values they use.
-var single = []string{
-	"Authorization", "Content-Encoding", "Content-Length", "Content-Type", "Idempotency-Key", "Origin", "Sec-Fetch-Site",
-}
-
-// guard rejects requests for another host or from another origin.
-func (h *Handler) guard(r *http.Request) error {
-	for _, name := range single {
-		if len(r.Header[name]) > 1 {
-			return newProblem(HeaderRepeated, "the header "+name+" came more than once")
-		}
+// checkOrigin rejects repeated headers, and requests for another host or of another origin.
+func (h *Handler) checkOrigin(r *http.Request) error {
+	err := h.guard.Check(r)
+	switch {
+	case errors.As(err, new(web.RepeatedHeader)):
+		return newProblem(HeaderRepeated, err.Error())
+	case errors.Is(err, web.ErrHost):
+		return newProblem(HostRefused, err.Error()+"; pgfsm approvals serve --host adds a name")
+	case err != nil:
+		return newProblem(OriginRefused, err.Error())
 	}
-	// After DNS rebinding a page still sends its own host name.
-	if !slices.Contains(h.hosts, strings.ToLower(r.Host)) {
-		return newProblem(HostRefused, "the Host header names another service than this one; pgfsm approvals serve --host adds a name")
-	}
-	if origin, sent := r.Header["Origin"]; sent && !h.same(origin[0]) {
-		return newProblem(OriginRefused, "the call comes from another page; pages elsewhere may not ask here")
-	}
-	switch site := r.Header.Get("Sec-Fetch-Site"); site {
-	case "", "same-origin", "none":
-		return nil
-	default:
-		return newProblem(OriginRefused, "the browser says that the call comes from another page ("+site+")")
-	}
-}
-
-// same reports whether an origin is one of the configured hosts.
-func (h *Handler) same(origin string) bool {
-	for _, scheme := range []string{"http://", "https://"} {
-		if host, ok := strings.CutPrefix(strings.ToLower(origin), scheme); ok {
-			return slices.Contains(h.hosts, host)
-		}
-	}
-	return false
+	return nil
 }
 
 // errCredentials means that the credentials are of a kind that an authenticator knows, and that they are not valid.

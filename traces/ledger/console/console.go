@@ -70,6 +70,7 @@ type Options struct {
 // A Handler serves the console. It is safe for concurrent use.
 type Handler struct {
 	Options
+	guard   *web.Guard
 	origin  http.CrossOriginProtection
 	listing chan struct{}  // one value while a page of many requests is read: calls need the ledger's readers
 	trying  chan struct{}  // one value while a person tries out a policy or asks the servers: that takes seconds
@@ -86,13 +87,15 @@ const maxStreams = 64
 
 // New returns a handler.
 func New(o Options) *Handler {
-	h := &Handler{Options: o, listing: make(chan struct{}, 1), trying: make(chan struct{}, 1), streams: make(chan struct{}, maxStreams)}
+	h := &Handler{
+		Options: o,
+		guard:   web.NewGuard(o.Hosts),
+		listing: make(chan struct{}, 1),
+		trying:  make(chan struct{}, 1),
+		streams: make(chan struct{}, maxStreams),
+	}
 	h.failed.Interval, h.asking = time.Second, rate.NewLimiter(signInsEachSecond, signInsAtOnce)
 	h.closed, h.close = context.WithCancel(context.Background())
-	h.Hosts = nil
-	for _, name := range o.Hosts {
-		h.Hosts = append(h.Hosts, strings.ToLower(name))
-	}
 	return h
 }
 
@@ -192,7 +195,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve makes all checks of a visit and then serves it.
 func (h *Handler) serve(v *visit) error {
-	if err := h.guard(v.r); err != nil {
+	if err := h.checkOrigin(v.r); err != nil {
 		return err
 	}
 	var ok bool

@@ -1,12 +1,14 @@
 package console
 
 import (
+	"errors"
 	"io"
 	"mime"
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
+
+	"pgfsm/internal/web"
 )
 
 // contentPolicy allows what the console's own files do. Trusted Types are required and none can be made: the script cannot write markup.
@@ -24,21 +26,15 @@ func secure(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-// single are the headers that decide something. Programs differ in which of two values they use.
-var single = []string{"Content-Type", "Cookie", "Origin", "Sec-Fetch-Site"}
-
-// guard rejects requests for another host or from another origin.
-func (h *Handler) guard(r *http.Request) error {
-	for _, name := range single {
-		if len(r.Header[name]) > 1 {
-			return errHeaders
-		}
-	}
-	// After DNS rebinding a page still sends its own host name.
-	if !slices.Contains(h.Hosts, strings.ToLower(r.Host)) {
+// checkOrigin rejects repeated headers, requests for another host, and forms of another origin. Links from other pages lead here.
+func (h *Handler) checkOrigin(r *http.Request) error {
+	err := h.guard.CheckHost(r)
+	switch {
+	case errors.As(err, new(web.RepeatedHeader)):
+		return errHeaders
+	case err != nil:
 		return errHost
-	}
-	if h.origin.Check(r) != nil {
+	case h.origin.Check(r) != nil:
 		return errOrigin
 	}
 	return nil
