@@ -18,7 +18,7 @@ func (b *Bundle) Queries(server, tool string) []HistoryQuery {
 		return nil
 	}
 	env := b.content.Env
-	return condition.Distinct(append(b.risk.Queries(server, tool, env), b.rules.Queries(server, tool, env)...))
+	return condition.Distinct(append(b.risk.Programs().Queries(server, tool, env), b.rules.Programs().Queries(server, tool, env)...))
 }
 
 // Counts reports whether a grant counts the calls to a tool.
@@ -32,16 +32,15 @@ func (b *Bundle) Counts(server, tool string) bool {
 }
 
 // AsksHistory reports whether a risk rule or policy asks about earlier calls, which only a ledger can answer.
-func (b *Bundle) AsksHistory() bool { return len(b.risk.Asking()) > 0 || len(b.rules.Asking()) > 0 }
+func (b *Bundle) AsksHistory() bool {
+	return len(b.risk.Programs().Asking()) > 0 || len(b.rules.Programs().Asking()) > 0
+}
 
 // checkQueries bounds the queries of all rules and policies together, because the globs may match one call with all of them.
 func (b *Bundle) checkQueries() error {
 	var all []condition.Query
-	for _, one := range b.risk.Asking() {
-		all = append(all, one.Queries...)
-	}
-	for _, one := range b.rules.Asking() {
-		all = append(all, one.Queries...)
+	for _, one := range append(b.risk.Programs().Asking(), b.rules.Programs().Asking()...) {
+		all = append(all, one.Program.Queries()...)
 	}
 	if n := len(condition.Distinct(all)); n > condition.MaxQueries {
 		return fmt.Errorf("risk rules and policies ask %d different things of history; at most %d are answered: use the same windows",

@@ -19,7 +19,7 @@ type reads struct {
 
 // people compiles what the content says about actors and their identity provider.
 func (b *Bundle) people() error {
-	uses := func(name string) bool { return b.risk.Uses(name) || b.rules.Uses(name) }
+	uses := func(name string) bool { return b.risk.Programs().Uses(name) || b.rules.Programs().Uses(name) }
 	b.reads.groups = uses("actor.groups")
 	for _, claim := range b.content.Identity.claims() {
 		if uses(condition.ClaimPrefix + claim) {

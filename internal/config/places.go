@@ -50,7 +50,7 @@ func (p *Places) Fault(list string, i int, key string, line, column int, problem
 }
 
 // note notes the faults that the package of the entries finds, and its expressions about earlier calls, for configurations without a ledger.
-func (p *Places) note(err error, asking []condition.Asking) {
+func (p *Places) note(err error, asking []condition.Placed) {
 	var all condition.Faults
 	if err != nil && !errors.As(err, &all) {
 		p.file.faultAt(place{1, 1}, "", "", "%s", err)
@@ -64,7 +64,7 @@ func (p *Places) note(err error, asking []condition.Asking) {
 		p.file.faultAt(place{e.Line, e.Col}, e.Key, one.Remedy, "%s: %s", e.Key, one.Problem)
 	}
 	for _, one := range asking {
-		p.asking = append(p.asking, p.Fault(one.List, one.Index, one.Key, 0, 0, one.Queries[0].String()+" needs a ledger, which keeps the calls before",
+		p.asking = append(p.asking, p.Fault(one.List, one.Index, one.Key, 0, 0, one.Program.Queries()[0].String()+" needs a ledger, which keeps the calls before",
 			`name a ledger in the configuration, as in ledger: "sqlite:pgfsm.db"`))
 	}
 }

@@ -37,7 +37,7 @@ func ReadPolicy(name string, text []byte, claims ...string) (*rules.Content, *Pl
 
 	set, err := rules.Compile(c, claims...)
 	places := &Places{file: f}
-	places.note(err, set.Asking())
+	places.note(err, set.Programs().Asking())
 	if err := f.err(); err != nil {
 		return nil, nil, err
 	}

@@ -37,7 +37,7 @@ func ReadRisk(name string, text []byte, claims ...string) (*risk.Content, *Place
 
 	model, err := risk.Compile(c, claims...)
 	places := &Places{file: f}
-	places.note(err, model.Asking())
+	places.note(err, model.Programs().Asking())
 	if err := f.err(); err != nil {
 		return nil, nil, err
 	}

@@ -63,11 +63,3 @@ func (f Faults) Error() string {
 	}
 	return strings.Join(lines, "\n")
 }
-
-// Asking is an expression with queries about earlier calls; see [Fault] for its place.
-type Asking struct {
-	List    string
-	Index   int
-	Key     string
-	Queries []Query
-}

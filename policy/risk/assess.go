@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"pgfsm/internal/glob"
 	"pgfsm/internal/visible"
 	"pgfsm/policy/condition"
 )
@@ -30,7 +29,7 @@ func (m *Model) Judge(subject *condition.Subject) Assessment {
 	j := judgement{m: m, subject: subject, state: state{level: m.initial}}
 	for i := range m.rules {
 		r := &m.rules[i]
-		if !fits(r.server, in.Server) || !fits(r.tool, in.Tool) || !fits(r.env, in.Env) {
+		if !r.globs.Fit(&in) {
 			continue
 		}
 		before := len(j.made)
@@ -62,9 +61,6 @@ func (j *judgement) spent(r *rule) Assessment {
 	made := append(j.made, Contribution{Rule: r.id, Reason: r.reason, Failed: why, Matched: true, Mode: top, Score: MaxScore})
 	return Assessment{Mode: top, Score: MaxScore, Contributions: made, Spent: why}
 }
-
-// fits matches a glob that is nil if it matches everything.
-func fits(g *glob.Glob, s string) bool { return g == nil || g.Match(s) }
 
 // A judgement is the state of one assessment.
 type judgement struct {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"pgfsm/internal/glob"
 	"pgfsm/internal/visible"
 	"pgfsm/policy/condition"
 )
@@ -20,6 +19,16 @@ type Model struct {
 	vars    []variable
 	rules   []rule
 	byScore *[MaxScore + 1]step // for each score the entry that is true; nil: there is no set_mode_by_score
+
+	programs condition.Programs
+}
+
+// Programs returns the expressions of variables and rules.
+func (m *Model) Programs() condition.Programs {
+	if m == nil {
+		return nil
+	}
+	return m.programs
 }
 
 type variable struct {
@@ -28,13 +37,13 @@ type variable struct {
 }
 
 type rule struct {
-	id, reason        string
-	server, tool, env *glob.Glob         // nil matches everything
-	args              *condition.Program // nil: no predicates
-	setMode           int                // -1: it sets none
-	escalate          bool
-	score             *condition.Program // nil: it sets none
-	usesVars          bool
+	id, reason string
+	globs      condition.Globs
+	args       *condition.Program // nil: no predicates
+	setMode    int                // -1: it sets none
+	escalate   bool
+	score      *condition.Program // nil: it sets none
+	usesVars   bool
 }
 
 // step is the result of set_mode_by_score for one score.
@@ -140,6 +149,7 @@ func (c *compiler) vars() *condition.Env {
 		}
 		env, names = wider, append(names, v.Name)
 		c.model.vars = append(c.model.vars, variable{v.Name, program})
+		c.model.programs.Add("vars", i, "expr", condition.Globs{}, program)
 	}
 	return env
 }
@@ -158,9 +168,7 @@ func (c *compiler) rules(env *condition.Env) {
 			fault("reason", fmt.Errorf("it has %d bytes, more than %d", len(from.Reason), MaxReasonBytes))
 		}
 		r := rule{id: from.ID, reason: from.Reason, setMode: -1, escalate: from.Escalate}
-		r.server = compileGlob("match.server", from.Match.Server, fault)
-		r.tool = compileGlob("match.tool", from.Match.Tool, fault)
-		r.env = compileGlob("match.env", from.Match.Env, fault)
+		r.globs = from.Match.Compile(fault)
 		if from.SetMode == "" && !from.Escalate && from.ScoreExpr == "" {
 			fault("", errors.New("it does nothing; it needs set_mode, escalate or score_expr"))
 		}
@@ -184,6 +192,7 @@ func (c *compiler) rules(env *condition.Env) {
 			fault(fmt.Sprintf("args[%d].%s", f.Index, f.Key), f.Err)
 		}
 		c.model.rules = append(c.model.rules, r)
+		c.model.programs.Add("rules", i, "score_expr", r.globs, r.score)
 	}
 }
 
@@ -201,19 +210,6 @@ func checkID(id string, seen map[string]bool) error {
 		return errors.New("it stands twice")
 	}
 	return nil
-}
-
-// compileGlob returns nil for a glob that matches everything.
-func compileGlob(key, pattern string, fault func(string, error)) *glob.Glob {
-	if pattern == "" {
-		return nil
-	}
-	g, err := glob.Compile(pattern)
-	fault(key, err)
-	if g.Any() {
-		return nil
-	}
-	return g
 }
 
 // thresholds computes set_mode_by_score for every score.

@@ -61,11 +61,7 @@ type Rule struct {
 }
 
 // Match holds the globs of a rule. An empty one is "*".
-type Match struct {
-	Server string `json:"server"`
-	Tool   string `json:"tool"`
-	Env    string `json:"env"`
-}
+type Match = condition.Match
 
 // Predicate tests one place in the arguments.
 type Predicate = condition.Predicate

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"pgfsm/internal/glob"
 	"pgfsm/internal/visible"
 	"pgfsm/policy/condition"
 )
@@ -12,8 +11,8 @@ import (
 // A policy is a [Policy] ready to judge.
 type policy struct {
 	id, reason, effect string
-	usual              string             // the reason of the effect where there is none
-	server, tool, env  *glob.Glob         // nil fits everything
+	usual              string // the reason of the effect where there is none
+	globs              condition.Globs
 	when, deny, ask    *condition.Program // nil is not written
 	shadow             bool
 	strict             bool // it could deny or hold
@@ -42,8 +41,8 @@ func Compile(c Content, claims ...string) (*Set, error) {
 		return nil, b.faults
 	}
 	for i := range s.policies {
-		if len(s.policies[i].queries()) > 0 {
-			s.asking = append(s.asking, i)
+		for _, key := range []string{"when", "deny", "require_approval_if"} {
+			s.programs.Add("policies", i, key, s.policies[i].globs, s.policies[i].condition(key))
 		}
 	}
 	return s, nil
@@ -79,9 +78,7 @@ func (b *builder) policy(i int, from *Policy) policy {
 	if from.Reason == "" {
 		p.usual = usualReason(from.ID, from.Effect)
 	}
-	p.server = b.glob("match.server", from.Match.Server)
-	p.tool = b.glob("match.tool", from.Match.Tool)
-	p.env = b.glob("match.env", from.Match.Env)
+	p.globs = from.Match.Compile(func(key string, err error) { b.fault(key, "", "%s", err) })
 	p.when = b.condition("when", from.When)
 	switch from.Effect {
 	case Allow, Deny, Pending:
@@ -120,22 +117,6 @@ func (b *builder) id() {
 // shows reports whether all of a text is visible.
 func shows(text string) bool {
 	return visible.Text(text) == text && !visible.Blank(text) && text[0] != ' ' && text[len(text)-1] != ' '
-}
-
-// glob returns nil for a glob that fits everything.
-func (b *builder) glob(key, pattern string) *glob.Glob {
-	if pattern == "" {
-		return nil
-	}
-	g, err := glob.Compile(pattern)
-	if err != nil {
-		b.fault(key, "", "%s", err)
-		return nil
-	}
-	if g.Any() {
-		return nil
-	}
-	return g
 }
 
 // beside reads a condition that takes back an allow.

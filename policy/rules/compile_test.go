@@ -134,7 +134,7 @@ func TestCompile_AtTheLimits(t *testing.T) {
 		Policy{ID: strings.Repeat("i", MaxID), Effect: Deny, Reason: strings.Repeat("r", MaxReason), Mode: Enforce},
 		Policy{ID: "hold", Effect: Pending, Approvers: approvers, Quorum: MaxQuorum, Expires: MaxExpires},
 		Policy{ID: "soon", Effect: Allow, RequireApprovalIf: "true", Quorum: 1, Expires: MinExpires, Mode: Shadow},
-		Policy{ID: "glob", Effect: Allow, Match: Match{strings.Repeat("x", 256), strings.Repeat("*x", 16), "**"}},
+		Policy{ID: "glob", Effect: Allow, Match: Match{Server: strings.Repeat("x", 256), Tool: strings.Repeat("*x", 16), Env: "**"}},
 		Policy{ID: "Names may hold spaces, Ümläute and 検証", Effect: Allow})
 	if all != nil {
 		t.Errorf("Compile() = %v, want no fault", all)

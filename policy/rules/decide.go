@@ -61,7 +61,7 @@ func (s *Set) decide(sub *condition.Subject, observe func(*policy, *verdict)) De
 	in := sub.Input()
 	for i := range s.policies {
 		p := &s.policies[i]
-		if !p.fits(&in) {
+		if !p.globs.Fit(&in) {
 			observe(p, nil)
 			continue
 		}
@@ -76,13 +76,6 @@ func (s *Set) decide(sub *condition.Subject, observe func(*policy, *verdict)) De
 		}
 	}
 	return d
-}
-
-// fits reports whether the globs match.
-func (p *policy) fits(in *condition.Input) bool {
-	return (p.server == nil || p.server.Match(in.Server)) &&
-		(p.tool == nil || p.tool.Match(in.Tool)) &&
-		(p.env == nil || p.env.Match(in.Env))
 }
 
 // A verdict is the decision of one policy, without the others.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"pgfsm/internal/glob"
 	"pgfsm/internal/visible"
 	"pgfsm/policy/condition"
 )
@@ -26,7 +25,8 @@ func (s *Set) Explain(sub *condition.Subject) (d Decision, all []Considered) {
 		c := Considered{Policy: p.id, Shadow: p.shadow}
 		if v == nil {
 			in := sub.Input()
-			c.Why = p.misfit(&in)
+			what, name, pattern := p.globs.Misfit(&in)
+			c.Why = fmt.Sprintf("the %s %s is not %s", what, quoted(name), quoted(pattern))
 		} else {
 			c.Matched, c.Why = v.matched, p.why(v)
 		}
@@ -45,7 +45,7 @@ func (s *Set) Settled(sub *condition.Subject, open bool) bool {
 	possible := make(map[string]bool) // effects
 	for i := range s.policies {
 		p := &s.policies[i]
-		if !p.shadow && p.fits(&in) && !p.settle(sub, open, possible) {
+		if !p.shadow && p.globs.Fit(&in) && !p.settle(sub, open, possible) {
 			return len(possible) == 1
 		}
 	}
@@ -100,20 +100,6 @@ func (p *policy) settle(sub *condition.Subject, open bool, possible map[string]b
 		}
 	}
 	return passes
-}
-
-// misfit describes the glob that does not fit; empty if all do.
-func (p *policy) misfit(in *condition.Input) string {
-	for _, one := range [...]struct {
-		what string
-		glob *glob.Glob
-		text string
-	}{{"server", p.server, in.Server}, {"tool", p.tool, in.Tool}, {"environment", p.env, in.Env}} {
-		if one.glob != nil && !one.glob.Match(one.text) {
-			return fmt.Sprintf("the %s %s is not %s", one.what, quoted(one.text), quoted(one.glob.String()))
-		}
-	}
-	return ""
 }
 
 // why describes the result of the conditions of a policy whose globs fit.

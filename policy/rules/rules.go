@@ -1,5 +1,7 @@
 package rules
 
+import "pgfsm/policy/condition"
+
 // Effects, which are also the decisions. Every other word denies.
 const (
 	Allow   = "allow"
@@ -70,15 +72,19 @@ func (p *Policy) holds() bool {
 }
 
 // Match has the globs of a policy. An empty one is `*`.
-type Match struct {
-	Server string `json:"server"`
-	Tool   string `json:"tool"`
-	Env    string `json:"env"`
-}
+type Match = condition.Match
 
 // A Set is a compiled list of policies. It is immutable and safe for concurrent use. The zero Set, and nil, deny
 // everything.
 type Set struct {
 	policies []policy
-	asking   []int // the policies that ask about calls before
+	programs condition.Programs
+}
+
+// Programs returns the conditions of all policies.
+func (s *Set) Programs() condition.Programs {
+	if s == nil {
+		return nil
+	}
+	return s.programs
 }

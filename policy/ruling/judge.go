@@ -17,15 +17,8 @@ type Judge struct {
 	risk   *risk.Content // nil: the trace's own
 	claims []string      // that the policy and the risk rules may read
 
-	mu       sync.Mutex
-	compiled map[canonical.Digest]*judgeBundle // by the digest of the risk rules
-}
-
-// A judgeBundle is compiled once, by the goroutine that needs it first; the others wait for it only.
-type judgeBundle struct {
-	once   sync.Once
-	bundle *policy.Bundle
-	err    error
+	mu       sync.Mutex                          // held while a bundle is compiled
+	compiled map[canonical.Digest]*policy.Bundle // by the digest of the risk rules
 }
 
 // maxBundles bounds how many bundles a judge caches. Traces of a folder have few sets of risk rules; a folder with thousands costs
@@ -35,7 +28,7 @@ const maxBundles = 64
 // NewJudge returns a judge by a policy and by risk rules. Without risk rules each call is judged with those that it was recorded with.
 // Conditions may read the given claims.
 func NewJudge(p *rules.Content, r *risk.Content, claims ...string) *Judge {
-	return &Judge{policy: p, risk: r, claims: claims, compiled: make(map[canonical.Digest]*judgeBundle)}
+	return &Judge{policy: p, risk: r, claims: claims, compiled: make(map[canonical.Digest]*policy.Bundle)}
 }
 
 // bundle compiles the policy with its risk rules or, if it has none, with those that the trace was recorded with. Nothing else that was
@@ -50,25 +43,24 @@ func (j *Judge) bundle(recorded *policy.Content) (*policy.Bundle, error) {
 		}
 	}
 	j.mu.Lock()
-	b := j.compiled[key]
-	if b == nil {
-		if len(j.compiled) >= maxBundles {
-			clear(j.compiled) // goroutines that wait for one of them have it
-		}
-		b = new(judgeBundle)
-		j.compiled[key] = b
+	defer j.mu.Unlock()
+	if b := j.compiled[key]; b != nil {
+		return b, nil
 	}
-	j.mu.Unlock()
-	b.once.Do(func() {
-		slices.Sort(claims)
-		claims = slices.Compact(claims)
-		b.bundle, b.err = policy.Compile(policy.Content{
-			Format: recorded.Format, Limits: recorded.Limits, Summary: recorded.Summary, Risk: rated, Policy: j.policy,
-			Identity: &policy.IdentityRules{Claims: claims},
-			Input:    policy.Input{MaxBytes: recorded.Input.MaxBytes}, Planner: policy.Planner{Mode: policy.PlannerRouter},
-		})
+	slices.Sort(claims)
+	b, err := policy.Compile(policy.Content{
+		Format: recorded.Format, Limits: recorded.Limits, Summary: recorded.Summary, Risk: rated, Policy: j.policy,
+		Identity: &policy.IdentityRules{Claims: slices.Compact(claims)},
+		Input:    policy.Input{MaxBytes: recorded.Input.MaxBytes}, Planner: policy.Planner{Mode: policy.PlannerRouter},
 	})
-	return b.bundle, b.err
+	if err != nil {
+		return nil, err
+	}
+	if len(j.compiled) >= maxBundles {
+		clear(j.compiled)
+	}
+	j.compiled[key] = b
+	return b, nil
 }
 
 // Judge decides about the call that a run asked about. Roles are those of the run's own configuration.
