@@ -19,12 +19,12 @@ func benched(shape string, n int) []Policy {
 	policies := make([]Policy, n)
 	for i := range policies {
 		name := fmt.Sprintf("team-%d-*", i)
-		policies[i] = Policy{ID: fmt.Sprint("p", i), Match: Match{Server: name}, Effect: Allow, Reason: "It may."}
+		policies[i] = Policy{ID: fmt.Sprint("p", i), Match: Match{Server: name, Tool: "*", Env: "*"}, Effect: Allow, Reason: "It may."}
 		if shape == "wide" {
-			policies[i].Match = Match{Tool: name}
+			policies[i].Match = Match{Server: "*", Tool: name, Env: "*"}
 		}
 	}
-	policies[n-1].Match = Match{Server: "billing-*", Tool: "pay_*"}
+	policies[n-1].Match = Match{Server: "billing-*", Tool: "pay_*", Env: "*"}
 	policies[n-1].When = benchedCondition
 	return policies
 }
