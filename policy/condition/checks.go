@@ -41,7 +41,8 @@ func refused(a *ast.AST, e ast.NavigableExpr, maps bool) (id int64, problem, rem
 		call := e.AsCall()
 		args := call.Args()
 		if strings.HasPrefix(call.FunctionName(), historyPrefix) {
-			return queryRefused(call)
+			_, id, problem, remedy = queryOf(call)
+			return id, problem, remedy
 		}
 		switch call.FunctionName() {
 		case "matches":

@@ -151,44 +151,36 @@ func historyFunctions() []cel.EnvOption {
 	}
 }
 
-// queryRefused returns the error of a call of a history function whose arguments are not literals.
-func queryRefused(call ast.CallExpr) (id int64, problem, remedy string) {
-	for _, arg := range call.Args() {
-		if _, ok := literalText(arg); !ok {
-			return arg.ID(), "what history is asked must be written out", `as in history.count("actor", "1h")`
+// queryOf makes a query of a call of a history function, or says what is wrong with which argument.
+func queryOf(call ast.CallExpr) (q Query, id int64, problem, remedy string) {
+	var texts [3]string
+	args := call.Args()
+	for i, arg := range args {
+		var ok bool
+		if texts[i], ok = literalText(arg); !ok {
+			return q, arg.ID(), "what history is asked must be written out", `as in history.count("actor", "1h")`
 		}
 	}
-	q, at, err := queryOf(call.FunctionName(), call.Args())
-	if err != nil {
-		return call.Args()[at].ID(), err.Error(), ""
+	q = Query{Of: strings.TrimPrefix(call.FunctionName(), historyPrefix), Scope: texts[0], Path: texts[2]}
+	var err error
+	if q.Window, err = ParseWindow(texts[1]); err != nil {
+		return q, args[1].ID(), err.Error(), ""
 	}
 	if err := q.Check(); err != nil {
-		at = 0
+		at := 0
 		if q.Scope == ScopeActor || q.Scope == ScopeTask {
-			at = len(call.Args()) - 1
+			at = len(args) - 1
 		}
-		return call.Args()[at].ID(), err.Error(), ""
+		return q, args[at].ID(), err.Error(), ""
 	}
-	return 0, "", ""
-}
-
-// queryOf makes a query of a call; at is the argument that is wrong.
-func queryOf(function string, args []ast.Expr) (q Query, at int, err error) {
-	q.Of = strings.TrimPrefix(function, historyPrefix)
-	q.Scope, _ = literalText(args[0])
-	window, _ := literalText(args[1])
-	if len(args) > 2 {
-		q.Path, _ = literalText(args[2])
-	}
-	q.Window, err = ParseWindow(window)
-	return q, 1, err
+	return q, 0, "", ""
 }
 
 // queriesOf returns the queries of an expression, in order and each once.
 func queriesOf(a *ast.AST) (all []Query) {
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(a), ast.KindMatcher(ast.CallKind)) {
 		if call := e.AsCall(); strings.HasPrefix(call.FunctionName(), historyPrefix) {
-			q, _, _ := queryOf(call.FunctionName(), call.Args())
+			q, _, _, _ := queryOf(call)
 			all = append(all, q)
 		}
 	}

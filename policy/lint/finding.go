@@ -2,8 +2,6 @@ package lint
 
 import (
 	"cmp"
-	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -19,62 +17,51 @@ const (
 
 // The codes of findings. They do not change.
 const (
-	PolicyUnreachable    = "policy_unreachable"
-	ApprovalUnreachable  = "approval_unreachable"
-	RiskNotMonotonic     = "risk_not_monotonic"
+	PolicyUnreachable    = "policy_unreachable"   // policies above decide every call that the policy matches
+	ApprovalUnreachable  = "approval_unreachable" // the policy holds no call
+	RiskNotMonotonic     = "risk_not_monotonic"   // the policy stops a call, and not if its mode or score is higher
 	ConditionNeverTrue   = "condition_never_true"
 	ConditionAlwaysTrue  = "condition_always_true"
 	ConditionAlwaysFails = "condition_always_fails"
-	AllowsEverything     = "allows_everything"
-	ArgumentUnknown      = "argument_unknown"
-	ArgumentType         = "argument_type"
-	ArgumentOptional     = "argument_optional"
+	AllowsEverything     = "allows_everything" // also calls of unexpected tools
+	ArgumentUnknown      = "argument_unknown"  // of every tool that the policy or rule is about
+	ArgumentType         = "argument_type"     // of every tool that the policy or rule is about
+	ArgumentOptional     = "argument_optional" // a risk rule asks about it, and counts as matched without it
 	ModeUnknown          = "mode_unknown"
 	RuleUnknown          = "rule_unknown"
-	RiskUnconfigured     = "risk_unconfigured"
+	RiskUnconfigured     = "risk_unconfigured" // there are no risk rules
 	RoleUnknown          = "role_unknown"
-	NameUnconfigured     = "name_unconfigured"
+	NameUnconfigured     = "name_unconfigured" // an environment, a tool or a kind of actor
 	ServerUnconfigured   = "server_unconfigured"
-	MatchImpossible      = "match_impossible"
+	MatchImpossible      = "match_impossible" // a glob of a policy or rule that stops calls can match none
 	MatchesNoTool        = "matches_no_tool"
-	ToolUnmentioned      = "tool_unmentioned"
-	DestructiveAllowed   = "destructive_allowed"
-	WriteAllowed         = "write_allowed"
+	ToolUnmentioned      = "tool_unmentioned"    // no policy matches a tool on the allowlist
+	DestructiveAllowed   = "destructive_allowed" // a tool that says it may destroy is allowed without a person
+	WriteAllowed         = "write_allowed"       // a tool that does not say it is read-only is allowed without a person
 )
 
-// A Code is a kind of finding.
-type Code struct {
-	Code     string   `json:"code"`
-	Severity Severity `json:"severity"`
-	Meaning  string   `json:"meaning"`
-}
-
-// Codes returns every kind of finding, in the order of the manual.
-func Codes() []Code { return slices.Clone(codes) }
-
-var codes = []Code{
-	{PolicyUnreachable, Error, "No call reaches the policy: policies above it decide every call that it matches."},
-	{ApprovalUnreachable, Error, "The policy holds no call: earlier policies, or its own deny, decide every call that it would hold."},
-	{RiskNotMonotonic, Warning, "The policy stops a call, and lets the same call through if its mode or score is higher."},
-	{ConditionNeverTrue, Error, "The condition is not true for any call."},
-	{ConditionAlwaysTrue, Warning, "The condition is not false for any call."},
-	{ConditionAlwaysFails, Error, "The expression cannot be judged for any call."},
-	{AllowsEverything, Warning, "The policy allows every call that reaches it, including calls of unexpected tools."},
-	{ArgumentUnknown, Error, "No tool that the policy or rule is about has an argument of this name."},
-	{ArgumentType, Error, "The argument has another type in every tool that the policy or rule is about."},
-	{ArgumentOptional, Note, "A risk rule asks about an argument that a call may lack, and the rule then counts as matched."},
-	{ModeUnknown, Error, "There is no such risk mode."},
-	{RuleUnknown, Error, "There is no such risk rule."},
-	{RiskUnconfigured, Error, "The condition asks for the risk of a call, but there are no risk rules."},
-	{RoleUnknown, Error, "There is no such role in the configuration."},
-	{NameUnconfigured, Note, "The condition names an environment, a tool or a kind of actor that does not exist."},
-	{ServerUnconfigured, Warning, "The policy, rule or condition names a server that is not configured."},
-	{MatchImpossible, Error, "The policy denies or holds calls, or the rule rates them, and a glob of it can match none: globs have only `*` and `?`, " +
-		"and a tool's name does not contain its server's. Or a condition names such a tool."},
-	{MatchesNoTool, Note, "The policy matches no tool on the allowlist."},
-	{ToolUnmentioned, Warning, "The allowlist names the tool, but no policy matches it: every call is denied."},
-	{DestructiveAllowed, Error, "A tool that says it may destroy is allowed without a person."},
-	{WriteAllowed, Warning, "A tool that does not say it is read-only is allowed without a person."},
+var severities = map[string]Severity{
+	PolicyUnreachable:    Error,
+	ApprovalUnreachable:  Error,
+	RiskNotMonotonic:     Warning,
+	ConditionNeverTrue:   Error,
+	ConditionAlwaysTrue:  Warning,
+	ConditionAlwaysFails: Error,
+	AllowsEverything:     Warning,
+	ArgumentUnknown:      Error,
+	ArgumentType:         Error,
+	ArgumentOptional:     Note,
+	ModeUnknown:          Error,
+	RuleUnknown:          Error,
+	RiskUnconfigured:     Error,
+	RoleUnknown:          Error,
+	NameUnconfigured:     Note,
+	ServerUnconfigured:   Warning,
+	MatchImpossible:      Error,
+	MatchesNoTool:        Note,
+	ToolUnmentioned:      Warning,
+	DestructiveAllowed:   Error,
+	WriteAllowed:         Warning,
 }
 
 // The lists that can have findings; see [Finding].List.
@@ -104,26 +91,6 @@ type Finding struct {
 
 	Problem string `json:"problem"`
 	Remedy  string `json:"remedy"`
-}
-
-// String returns the finding in one line.
-func (f Finding) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s: %s[%d]", f.Severity, f.Code, f.List, f.Place)
-	if f.Policy != "" {
-		fmt.Fprintf(&b, " (%q)", f.Policy)
-	}
-	if f.Key != "" {
-		b.WriteString(", " + f.Key)
-	}
-	if f.Line > 0 {
-		fmt.Fprintf(&b, ", %d:%d", f.Line, f.Column)
-	}
-	b.WriteString(": " + f.Problem)
-	if f.Remedy != "" {
-		b.WriteString("; " + f.Remedy)
-	}
-	return b.String()
 }
 
 // order is the order of the files and of their elements.

@@ -58,15 +58,10 @@ type place struct {
 
 func (l *linter) add(p place, key, code, remedy, format string, args ...any) *Finding {
 	l.found = append(l.found, Finding{
-		Code: code, Severity: severity(code), List: p.list, Place: p.at, Policy: p.id, Key: key,
+		Code: code, Severity: severities[code], List: p.list, Place: p.at, Policy: p.id, Key: key,
 		Problem: fmt.Sprintf(format, args...), Remedy: remedy,
 	})
 	return &l.found[len(l.found)-1]
-}
-
-func severity(code string) Severity {
-	i := slices.IndexFunc(codes, func(c Code) bool { return c.Code == code })
-	return codes[i].Severity
 }
 
 // clip keeps names from outside short and visible.
