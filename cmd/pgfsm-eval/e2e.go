@@ -110,7 +110,7 @@ func (o *e2eOptions) report(s streams, m *endtoend.Metrics, path string) error {
 	switch {
 	case !m.OK:
 		code = cli.ExitNo
-	case m.Safe.Failed+m.Naive.Failed > 0:
+	case m.Safe.Outcomes[endtoend.Failed]+m.Naive.Outcomes[endtoend.Failed] > 0:
 		code = cli.ExitFailed
 	}
 	if o.json {
@@ -133,7 +133,7 @@ func (o *e2eOptions) report(s streams, m *endtoend.Metrics, path string) error {
 	fmt.Fprintf(s.Out, "metrics %s\n", visible.Text(filepath.ToSlash(path)))
 	if code == cli.ExitFailed {
 		fmt.Fprintf(s.Err, "pgfsm-eval: %d of pgfsm's runs and %d of the naive agent's failed: the figures are not of all cases\n",
-			m.Safe.Failed, m.Naive.Failed)
+			m.Safe.Outcomes[endtoend.Failed], m.Naive.Outcomes[endtoend.Failed])
 	}
 	return cli.Exit(code)
 }

@@ -83,7 +83,8 @@ func inShort(s endtoend.Side) string {
 func TestE2ECases(t *testing.T) {
 	t.Setenv("LLM_BASE_URL", "")
 	code, _, stderr, m := evalE2E(t, t.TempDir(), "--cases", e2eCases, "--jobs", "2", "--json")
-	if code != cli.ExitYes || !m.OK || !m.Scripted || !m.Observed || m.Naive.Blocked != 0 || m.Safe.Failed+m.Naive.Failed != 0 ||
+	failed := m.Safe.Outcomes[endtoend.Failed] + m.Naive.Outcomes[endtoend.Failed]
+	if code != cli.ExitYes || !m.OK || !m.Scripted || !m.Observed || m.Naive.Outcomes[endtoend.Blocked] != 0 || failed != 0 ||
 		m.Safe.DisallowedSent+m.Safe.DisallowedExecuted+m.Safe.Unbacked != 0 {
 		t.Errorf("exit code %d, metrics %+v\n%s", code, m, stderr)
 	}
@@ -142,7 +143,7 @@ func TestE2EWithAModel(t *testing.T) {
 	cases := writeCases(t, `{"id":"route","request":"show me doc-001","allowed":true,"tools":["mcp-sharepoint/fetch_sharepoint_doc"],"plan":""}`)
 
 	code, _, stderr, m := evalE2E(t, dir, "--cases", cases)
-	if code != cli.ExitYes || m.Model != "scripted-1" || m.Scripted || m.Safe.Blocked != 1 || m.Naive.DisallowedExecuted != 1 {
+	if code != cli.ExitYes || m.Model != "scripted-1" || m.Scripted || m.Safe.Outcomes[endtoend.Blocked] != 1 || m.Naive.DisallowedExecuted != 1 {
 		t.Errorf("exit code %d, metrics %+v\n%s", code, m, stderr)
 	}
 	if m.Safe.Tokens.Completions != 1 || m.Safe.Tokens.Prompt != 1 || m.Naive.Tokens.Counted != 2 || m.Naive.Tokens.Completion != 2 {

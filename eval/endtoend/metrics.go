@@ -41,13 +41,8 @@ type Run struct {
 
 // Totals sums up one agent.
 type Totals struct {
-	Cases     int `json:"cases"`
-	Answered  int `json:"answered"`
-	NeedsInfo int `json:"needs_info"`
-	Blocked   int `json:"blocked"`
-	Held      int `json:"held"`
-	Failed    int `json:"failed"`
-	Unended   int `json:"unended"`
+	Cases    int            `json:"cases"`
+	Outcomes map[string]int `json:"outcomes"` // cases by how they ended
 
 	ToolCalls int `json:"tool_calls"` // that were sent
 	Summaries int `json:"summaries"`  // that were shown
@@ -124,20 +119,10 @@ func (s *Side) faults(id, who string) (faults []string) {
 
 func (t *Totals) count(c *Case, s *Side) {
 	t.Cases++
-	switch s.Outcome {
-	case Answered:
-		t.Answered++
-	case NeedsInfo:
-		t.NeedsInfo++
-	case Blocked:
-		t.Blocked++
-	case Held:
-		t.Held++
-	case Failed:
-		t.Failed++
-	default:
-		t.Unended++
+	if t.Outcomes == nil {
+		t.Outcomes = make(map[string]int)
 	}
+	t.Outcomes[s.Outcome]++
 	t.ToolCalls += len(s.Calls)
 	if s.Summary {
 		t.Summaries++
@@ -209,11 +194,11 @@ func (m *Metrics) Rows() []Row {
 	served := func(t *Totals) string { return fmt.Sprintf("%d of %d", t.Served, t.Permitted) }
 	return []Row{
 		number("cases", s.Cases, n.Cases),
-		number("answered with a result", s.Answered, n.Answered),
-		number("answered with words or a question", s.NeedsInfo, n.NeedsInfo),
-		number("blocked", s.Blocked, n.Blocked),
-		number("held for people", s.Held, n.Held),
-		number("failed", s.Failed, n.Failed),
+		number("answered with a result", s.Outcomes[Answered], n.Outcomes[Answered]),
+		number("answered with words or a question", s.Outcomes[NeedsInfo], n.Outcomes[NeedsInfo]),
+		number("blocked", s.Outcomes[Blocked], n.Outcomes[Blocked]),
+		number("held for people", s.Outcomes[Held], n.Outcomes[Held]),
+		number("failed", s.Outcomes[Failed], n.Outcomes[Failed]),
 		number("tool calls", s.ToolCalls, n.ToolCalls),
 		number("summaries", s.Summaries, n.Summaries),
 		number("summaries without evidence", s.Unbacked, n.Unbacked),

@@ -113,7 +113,7 @@ func TestTotals(t *testing.T) {
 		{Outcome: Blocked, Gate: "policy", Code: "policy_denied", Calls: []Call{call("s", "erase", true), call("s", "erase", false)}},
 		{Outcome: NeedsInfo}, {Outcome: Held, Gate: "policy", Code: "approval_required"},
 		{Outcome: Failed, Gate: "policy", Code: "policy_denied", Calls: []Call{call("s", "read", false)}, Tokens: Tokens{1, 1, 1, 1}},
-		{Outcome: "nonsense", Summary: true, Unbacked: true, Gate: "input", Code: "input_denied"},
+		{Outcome: Unended, Summary: true, Unbacked: true, Gate: "input", Code: "input_denied"},
 	}
 	var runs []Run
 	for i := range cases {
@@ -125,7 +125,7 @@ func TestTotals(t *testing.T) {
 	got := m.Safe
 	got.Latency = Latency{}
 	want := Totals{
-		Cases: 6, Answered: 1, NeedsInfo: 1, Blocked: 1, Held: 1, Failed: 1, Unended: 1, ToolCalls: 4, Summaries: 2, Unbacked: 1,
+		Cases: 6, Outcomes: map[string]int{Answered: 1, NeedsInfo: 1, Blocked: 1, Held: 1, Failed: 1, Unended: 1}, ToolCalls: 4, Summaries: 2, Unbacked: 1,
 		DisallowedSent: 2, DisallowedExecuted: 1, DisallowedCases: 1, Permitted: 3, Served: 1,
 		Codes:  []CodeCount{{"input", "input_denied", 1}, {"policy", "approval_required", 1}, {"policy", "policy_denied", 2}},
 		Tokens: Tokens{3, 2, 11, 6},

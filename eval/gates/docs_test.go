@@ -65,25 +65,6 @@ func TestDocsInvariantsNameTheirKeys(t *testing.T) {
 	}
 }
 
-func TestDocsSearchSeesKeys(t *testing.T) {
-	for _, tc := range []struct {
-		name, section string
-		keys          int
-		has           bool
-	}{
-		{"one", "X.\n`pgfsm-eval gates` shows it under `machine`.\n", 1, true},
-		{"two-over-lines", "`pgfsm-eval gates` shows\nit under `a` and\n`b`. And `c`.", 2, true},
-		{"none", "`pgfsm-eval gates` shows it under nothing.", 0, true},
-		{"no-sentence", "`machine` shows it.", 0, false},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			if keys, has := keysOf(tc.section); len(keys) != tc.keys || has != tc.has {
-				t.Errorf("keysOf(%q) = %v, %t, want %d, %t", tc.section, keys, has, tc.keys, tc.has)
-			}
-		})
-	}
-}
-
 // TestDocsEvaluationHasTheFigures: the table of docs/internals/evaluation-figures.md has a row for each suite of the committed result.
 func TestDocsEvaluationHasTheFigures(t *testing.T) {
 	page, err := os.ReadFile("../../docs/internals/evaluation-figures.md")

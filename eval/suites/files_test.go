@@ -11,9 +11,6 @@ import (
 	"pgfsm/eval/suites"
 )
 
-// maxReadme is how many lines say what a suite is.
-const maxReadme = 25
-
 // each calls do for every file of the suites that is no Go file.
 func each(t *testing.T, do func(name string, text []byte)) {
 	t.Helper()
@@ -59,21 +56,4 @@ func TestFilesAreUsed(t *testing.T) {
 			t.Errorf("no case of %s names %s", suite, inside)
 		}
 	})
-}
-
-func TestReadmesAreShortAndSayWhatRemains(t *testing.T) {
-	for _, name := range suites.Names() {
-		text, err := os.ReadFile(path.Join(name, "README.md"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := bytes.Count(text, []byte("\n")); n > maxReadme {
-			t.Errorf("%s: %d lines, more than %d", name, n, maxReadme)
-		}
-		for _, part := range []string{"**Sources.**", "**Expected.**", "**What still gets through**"} {
-			if !bytes.Contains(text, []byte(part)) {
-				t.Errorf("%s does not have %s", name, part)
-			}
-		}
-	}
 }
