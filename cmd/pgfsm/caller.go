@@ -65,11 +65,7 @@ func orRefused(w world, asJSON bool, err error) error {
 		return err
 	}
 	if asJSON {
-		err := printJSON(w.stdout, document("ok", false, "code", r.Code, "reason", err.Error()))
-		if err != nil {
-			return err
-		}
-		return exit(exitNo)
+		return errors.Join(printJSON(w.stdout, document("ok", false, "code", r.Code, "reason", err.Error())), exit(exitNo))
 	}
 	fmt.Fprintf(w.stderr, "pgfsm: refused, %s: %s\n", r.Code, visible.Error(err))
 	return exit(exitNo)

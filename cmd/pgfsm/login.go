@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -45,11 +46,7 @@ func newLogin(w world) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if o.json {
-				return printJSON(w.stdout, document("token", token))
-			}
-			_, err = fmt.Fprintln(w.stdout, token)
-			return err
+			return w.print(o.json, document("token", token), exitYes, func(out io.Writer, _ ink) { fmt.Fprintln(out, token) })
 		},
 	}
 	o.register(cmd)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -105,28 +106,21 @@ func worstOf(all []traces.Checked) (code, bad int) {
 // reportReplay prints the results of all traces.
 func reportReplay(w world, o replayOptions, all []traces.Checked) error {
 	code, bad := worstOf(all)
-	if o.json {
-		err := printJSON(w.stdout, document("ok", bad == 0, "traces", all))
-		if err != nil {
-			return err
-		}
-		return exit(code)
-	}
-	k := newInk(w)
-	for _, r := range all {
-		fmt.Fprintf(w.stdout, "%s %s\n", k.mark(r.OK), visible.Text(r.Path))
-		if len(all) == 1 || !r.OK || o.all {
-			for _, t := range r.Transitions {
-				fmt.Fprintf(w.stdout, "  %2d %s --%s--> %s\n", t.Seq, t.From, t.Trigger, t.To)
+	return w.print(o.json, document("ok", bad == 0, "traces", all), code, func(out io.Writer, k ink) {
+		for _, r := range all {
+			fmt.Fprintf(out, "%s %s\n", k.mark(r.OK), visible.Text(r.Path))
+			if len(all) == 1 || !r.OK || o.all {
+				for _, t := range r.Transitions {
+					fmt.Fprintf(out, "  %2d %s --%s--> %s\n", t.Seq, t.From, t.Trigger, t.To)
+				}
+			}
+			if r.Note != "" {
+				fmt.Fprintf(out, "  note: %s\n", r.Note)
+			}
+			if !r.OK {
+				fmt.Fprintf(out, "  %s\n", visible.Text(r.Code+": "+r.Error))
 			}
 		}
-		if r.Note != "" {
-			fmt.Fprintf(w.stdout, "  note: %s\n", r.Note)
-		}
-		if !r.OK {
-			fmt.Fprintf(w.stdout, "  %s\n", visible.Text(r.Code+": "+r.Error))
-		}
-	}
-	fmt.Fprintf(w.stdout, "%d replayed alike, %d not\n", len(all)-bad, bad)
-	return exit(code)
+		fmt.Fprintf(out, "%d replayed alike, %d not\n", len(all)-bad, bad)
+	})
 }

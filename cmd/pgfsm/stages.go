@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+
 	"pgfsm/internal/runner"
 	"pgfsm/internal/visible"
+	"pgfsm/policy"
 	"pgfsm/states"
 )
 
@@ -30,8 +33,6 @@ const maxLine = 400
 func stageLine(run *states.Run, s states.Step) string {
 	f := run.Facts()
 	switch s.To {
-	case states.Screened:
-		return f.Screened.Verdict.Reason
 	case states.Discovered:
 		return discoveredLine(f.Discovered)
 	case states.Planned:
@@ -40,26 +41,14 @@ func stageLine(run *states.Run, s states.Step) string {
 			plan = fmt.Sprintf("(%s) %s", model.Model, plan)
 		}
 		return plan
-	case states.Validated:
-		return f.Validated.Verdict.Reason
-	case states.Authorized:
-		return f.Authorized.Verdict.Reason
-	case states.Assessed:
-		return f.Assessed.Verdict.Reason
 	case states.Pending:
 		return f.Held.Reason
-	case states.Approved:
-		return f.Approved.Verdict.Reason
 	case states.Permitted:
 		return "A permit for exactly this call: " + f.Permitted.Permit.Short() + "."
 	case states.Dispatched:
 		return "The permit is consumed; one tools/call to " + f.Permitted.Server + "."
 	case states.Executed:
 		return fmt.Sprintf("The result has %d bytes.", f.Executed.Bytes)
-	case states.Typed:
-		return f.Typed.Verdict.Reason
-	case states.Summarized:
-		return f.Summarized.Verdict.Reason
 	case states.Answered:
 		return f.Answered.Note
 	case states.NeedsInfo:
@@ -67,7 +56,12 @@ func stageLine(run *states.Run, s states.Step) string {
 	case states.Blocked, states.Failed:
 		return fmt.Sprintf("[%s %s]", f.Stopped.Verdict.Gate, f.Stopped.Verdict.Code) // the answer says it in full
 	}
-	return ""
+
+	var fact struct {
+		Verdict policy.Verdict `json:"verdict"`
+	}
+	_ = json.Unmarshal(s.Facts, &fact) // a fact without a verdict has no reason to print
+	return fact.Verdict.Reason
 }
 
 func discoveredLine(f *states.DiscoveredFact) string {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -116,11 +117,9 @@ func readProof(path string) ([]byte, error) {
 
 // tellUnproven prints why nothing is verified.
 func tellUnproven(w world, code string, err error, asJSON bool) error {
-	if asJSON {
-		return errors.Join(printJSON(w.stdout, document("ok", false, "code", code, "error", err.Error())), exit(exitNo))
-	}
-	fmt.Fprintf(w.stdout, "%s %s\n", newInk(w).mark(false), visible.Text(code+": "+err.Error()))
-	return exit(exitNo)
+	return w.print(asJSON, document("ok", false, "code", code, "error", err.Error()), exitNo, func(out io.Writer, k ink) {
+		fmt.Fprintf(out, "%s %s\n", k.mark(false), visible.Text(code+": "+err.Error()))
+	})
 }
 
 // tellProven prints what a proof has shown, and what not.
