@@ -251,7 +251,8 @@ func TestRequestsWithoutAToken(t *testing.T) {
 	for _, header := range []string{"", "Basic YTpi", "Bearer pgfsm_0123", "DPoP e30.e30.AAAA"} {
 		r := request("")
 		r.Header.Set("Authorization", header)
-		if _, err := fixture.providers.Agents(func(*http.Request) []string { return []string{endpoint} }, nil).Authenticate(r); !errors.Is(err, web.ErrNoCredentials) {
+		agents := fixture.providers.Agents(func(*http.Request) []string { return []string{endpoint} }, nil)
+		if _, err := agents.Authenticate(r); !errors.Is(err, web.ErrNoCredentials) {
 			t.Errorf("gateway, %q: %v", header, err)
 		}
 		if _, err := fixture.providers.People(admin, nil).Authenticate(r); !errors.Is(err, web.ErrNoCredentials) {
