@@ -142,98 +142,100 @@ func TestDecisionsThatCallNothing(t *testing.T) {
 
 // If a row is changed after the decision, the call is not made.
 func TestAChangedRowIsNotCalled(t *testing.T) {
-	row := func(change func(*ledger.Request)) func(*lies) { return func(l *lies) { l.request = change } }
-	event := func(old, as string) func(*lies) {
-		return func(l *lies) {
-			l.entry = func(e *ledger.Entry) {
-				e.Events = []byte(strings.ReplaceAll(string(e.Events), old, as))
-			}
-		}
-	}
-	for _, c := range []struct {
-		name string
-		lie  func(*lies)
-	}{
-		{"row-actor", row(func(q *ledger.Request) { q.Actor = "local:eve" })},
-		{"row-server", row(func(q *ledger.Request) { q.Server = "mcp-other" })},
-		{"row-tool", row(func(q *ledger.Request) { q.Tool = statestest.Delete })},
-		{"row-argument-byte", row(func(q *ledger.Request) { q.Args = strings.Replace(q.Args, "002", "003", 1) })},
-		{"row-definition", row(func(q *ledger.Request) { q.Definition = canonical.Sum("tool", nil) })},
-		{"row-bundle", row(func(q *ledger.Request) { q.Bundle = canonical.Sum("bundle", nil) })},
-		{"row-expires", row(func(q *ledger.Request) { q.Expires = "2026-11-22T10:00:00Z" })},
-		{"row-quorum", row(func(q *ledger.Request) { q.Quorum = 0 })},
-		{"row-approvers", row(func(q *ledger.Request) { q.Approvers = nil })},
-		{"row-binding", row(func(q *ledger.Request) { q.Binding = canonical.Sum("x", nil) })},
-		{"step-target", event(`"plan","validate"`, `"validate","plan"`)},
-		{"record-lost", func(l *lies) { l.drop = ledger.ApprovalRequested }},
-		{"event-argument-byte", event("policy-002", "policy-003")},
-		{"event-actor", event(statestest.Actor, "local:mallory")},
-		{"event-vote", event(`"decides":true`, `"decides":false`)},
-		{"event-voter", func(l *lies) {
-			l.entry = func(e *ledger.Entry) { e.By = strings.Replace(e.By, "dora", "bobo", 1) }
-		}},
+	for name, change := range map[string]func(*ledger.Request){ // each stands alone
+		"actor":         func(q *ledger.Request) { q.Actor = "local:eve" },
+		"server":        func(q *ledger.Request) { q.Server = "mcp-other" },
+		"tool":          func(q *ledger.Request) { q.Tool = statestest.Delete },
+		"argument-byte": func(q *ledger.Request) { q.Args = strings.Replace(q.Args, "002", "003", 1) },
+		"definition":    func(q *ledger.Request) { q.Definition = canonical.Sum("tool", nil) },
+		"bundle":        func(q *ledger.Request) { q.Bundle = canonical.Sum("bundle", nil) },
+		"expires":       func(q *ledger.Request) { q.Expires = "2026-11-22T10:00:00Z" },
+		"quorum":        func(q *ledger.Request) { q.Quorum = 0 },
+		"approvers":     func(q *ledger.Request) { q.Approvers = nil },
+		"binding":       func(q *ledger.Request) { q.Binding = canonical.Sum("x", nil) },
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			d := newFixture(t)
 			id, s := d.approved(nil)
-			liar := &lies{Store: d.Store}
-			c.lie(liar)
-			l, err := ledger.Open(context.Background(), liar, ledger.Options{Clock: d.Clock.Now})
-			check.NoError(t, err)
-			defer l.Close()
-			if err := l.Claim(context.Background(), id); err != nil {
-				t.Fatalf("Claim() = %v", err)
-			}
-			got, err := l.Resume(context.Background(), d.replayer(nil), id, world(s))
-			if !errors.Is(err, ledger.ErrChanged) && !errors.Is(err, traces.ErrTampered) || len(s.World.Calls) != 0 {
-				t.Errorf("Resume() = %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
-			}
+			d.wantsNoCall(d.Store, id, s, func(tx ledger.Tx) error {
+				q, err := tx.Request(id)
+				change(&q)
+				return errors.Join(err, tx.PutRequest(q))
+			})
+		})
+	}
+}
+
+// If the entries are changed after the decision, the call is not made.
+func TestChangedEntriesAreNotCalled(t *testing.T) {
+	event := func(old, as string) lies {
+		return lies{entry: func(e *ledger.Entry) { e.Events = []byte(strings.ReplaceAll(string(e.Events), old, as)) }}
+	}
+	for name, liar := range map[string]lies{ // each stands alone
+		"step-target":   event(`"plan","validate"`, `"validate","plan"`),
+		"record-lost":   {drop: ledger.ApprovalRequested},
+		"argument-byte": event("policy-002", "policy-003"),
+		"actor":         event(statestest.Actor, "local:mallory"),
+		"vote":          event(`"decides":true`, `"decides":false`),
+		"voter":         {entry: func(e *ledger.Entry) { e.By = strings.Replace(e.By, "dora", "bobo", 1) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newFixture(t)
+			id, s := d.approved(nil)
+			liar.Store = d.Store
+			d.wantsNoCall(&liar, id, s, func(ledger.Tx) error { return nil })
 		})
 	}
 }
 
 // TestAChangedTokenIsNotCalled shows that the rows of tokens are compared with their entries before an approved call.
 func TestAChangedTokenIsNotCalled(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		token func(*ledger.Token)
-	}{
-		{"revoked-no-more", func(k *ledger.Token) { k.Revoked = "" }},
-		{"of-another-person", func(k *ledger.Token) { k.Name = "dora" }},
-		{"of-another-role", func(k *ledger.Token) { k.Role = ledger.RoleApprover }},
+	for name, change := range map[string]func(*ledger.Token){ // each stands alone
+		"revoked-no-more":   func(k *ledger.Token) { k.Revoked = "" },
+		"of-another-person": func(k *ledger.Token) { k.Name = "dora" },
+		"of-another-role":   func(k *ledger.Token) { k.Role = ledger.RoleApprover },
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			d, ctx := newFixture(t), context.Background()
+		t.Run(name, func(t *testing.T) {
+			d := newFixture(t)
 			id, s := d.hold(nil)
 			d.Clock.Set(t, inTime)
 			dora := d.Approver("dora")
 			d.vote(id, dora, true)
-			d.Token("other", ledger.RoleAgent)
-			if _, err := d.RevokeToken(ctx, ledger.Local("local:root"), dora.TokenID); err != nil {
-				t.Fatal(err)
-			}
-			l, err := ledger.Open(ctx, &lies{Store: d.Store, token: c.token}, ledger.Options{Clock: d.Clock.Now})
-			check.NoError(t, err)
-			defer l.Close()
-			if err := l.Claim(ctx, id); err != nil {
-				t.Fatalf("Claim() = %v", err)
-			}
-			got, err := l.Resume(ctx, d.replayer(nil), id, world(s))
-			if !errors.Is(err, ledger.ErrChanged) || len(s.World.Calls) != 0 {
-				t.Errorf("Resume() = %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
-			}
+			other := d.token("other", ledger.RoleAgent, "").ID
+			d.revoke(dora.TokenID)
+			d.wantsNoCall(d.Store, id, s, func(tx ledger.Tx) error {
+				var errs []error
+				for _, id := range []string{dora.TokenID, other} {
+					k, err := tx.Token(id)
+					change(&k)
+					errs = append(errs, err, tx.PutToken(k))
+				}
+				return errors.Join(errs...)
+			})
 		})
+	}
+}
+
+// wantsNoCall claims an approved run in a store, changes rows, and wants the call to be refused.
+func (d *fixture) wantsNoCall(store ledger.Store, id string, s *statestest.Scenario, change func(ledger.Tx) error) {
+	d.TB.Helper()
+	ctx := context.Background()
+	l, err := ledger.Open(ctx, store, ledger.Options{Clock: d.Clock.Now})
+	check.NoError(d.TB, err)
+	defer l.Close()
+	check.NoError(d.TB, l.Claim(ctx, id))
+	check.NoError(d.TB, d.Store.Update(ctx, change))
+	got, err := l.Resume(ctx, d.replayer(nil), id, world(s))
+	if !errors.Is(err, ledger.ErrChanged) && !errors.Is(err, traces.ErrTampered) || len(s.World.Calls) != 0 {
+		d.TB.Errorf("Resume() = %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
 	}
 }
 
 // lies are a store that says other rows than it has.
 type lies struct {
 	ledger.Store
-	request func(*ledger.Request)
-	entry   func(*ledger.Entry)
-	token   func(*ledger.Token)
-	drop    ledger.Type // entries of this type are not there
-	gone    bool
+	entry func(*ledger.Entry)
+	drop  ledger.Type // entries of this type are not there
 }
 
 func (l *lies) View(ctx context.Context, do func(ledger.Reader) error) error {
@@ -244,49 +246,9 @@ func (l *lies) Glance(ctx context.Context, do func(ledger.Reader) error) error {
 	return l.Store.Glance(ctx, func(r ledger.Reader) error { return do(lying{r, l}) })
 }
 
-func (l *lies) Gone(ctx context.Context, owner string) (bool, error) {
-	if l.gone {
-		return true, nil
-	}
-	return l.Store.Gone(ctx, owner)
-}
-
-func (l *lies) Update(ctx context.Context, do func(ledger.Tx) error) error {
-	return l.Store.Update(ctx, func(tx ledger.Tx) error { return do(goneBy{tx, l}) })
-}
-
 type lying struct {
 	ledger.Reader
 	l *lies
-}
-
-func (r lying) Request(run string) (ledger.Request, error) {
-	q, err := r.Reader.Request(run)
-	if r.l.request != nil {
-		r.l.request(&q)
-	}
-	return q, err
-}
-
-func (r lying) Token(id string) (ledger.Token, error) {
-	t, err := r.Reader.Token(id)
-	if r.l.token != nil {
-		r.l.token(&t)
-	}
-	return t, err
-}
-
-func (r lying) Tokens() iter.Seq2[ledger.Token, error] {
-	return func(yield func(ledger.Token, error) bool) {
-		for t, err := range r.Reader.Tokens() {
-			if r.l.token != nil {
-				r.l.token(&t)
-			}
-			if !yield(t, err) {
-				return
-			}
-		}
-	}
 }
 
 func (r lying) EntriesOf(run string) iter.Seq2[ledger.Entry, error] {
@@ -346,7 +308,7 @@ func TestWhoLostTheRunCallsNothing(t *testing.T) {
 	id, s := d.approved(nil)
 	ctx := context.Background()
 	check.NoError(t, d.Claim(ctx, id))
-	liar, err := ledger.Open(context.Background(), &lies{Store: d.Store, gone: true}, ledger.Options{Clock: d.Clock.Now})
+	liar, err := ledger.Open(context.Background(), believer{d.Store}, ledger.Options{Clock: d.Clock.Now})
 	check.NoError(t, err)
 	defer liar.Close()
 	w, mine := world(s), *s.World
