@@ -297,34 +297,13 @@ func TestLogIsLimited(t *testing.T) {
 	}
 }
 
-// A lockedStore cannot be read once it is locked.
-type lockedStore struct {
-	ledger.Store
-	locked bool
-}
-
-func (s *lockedStore) View(ctx context.Context, do func(ledger.Reader) error) error {
-	if s.locked {
-		return ledger.ErrUnavailable
-	}
-	return s.Store.View(ctx, do)
-}
-
-func (s *lockedStore) Glance(ctx context.Context, do func(ledger.Reader) error) error {
-	if s.locked {
-		return ledger.ErrUnavailable
-	}
-	return s.Store.Glance(ctx, do)
-}
-
-// Only the answer to a decision says that nothing was decided. A token that cannot be looked up does not fill the log either.
 func TestWhatALockedLedgerSays(t *testing.T) {
 	d := newFixture(t)
 	q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
-	store := &lockedStore{Store: d.Store}
+	store := d.Store.Open()
 	locked, err := ledger.Open(context.Background(), store, ledger.Options{Clock: d.Clock.Now})
 	check.NoError(t, err)
-	store.locked = true
+	store.Fail = ledgertest.FailAt(ledgertest.Read, 0, ledger.ErrUnavailable)
 	defer locked.Close()
 	d.handler = api.New(api.Options{Ledger: locked, Hosts: []string{service}, Log: d.notes.add})
 	const decided = "nothing was decided"

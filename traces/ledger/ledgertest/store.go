@@ -21,6 +21,7 @@ type Op string
 
 // The places. A write is known by its method.
 const (
+	Read        Op = "read"   // of a View or a Glance, before its function is called
 	Begin       Op = "begin"  // of an Update, before its function is called
 	Commit      Op = "commit" // before anything is durable
 	Committed   Op = "committed"
@@ -141,6 +142,22 @@ func (s *Store) Own(ctx context.Context, owner string) (func() error, error) {
 	defer s.mu.Unlock()
 	s.owners, s.releases = append(s.owners, owner), append(s.releases, release)
 	return release, nil
+}
+
+// View is [ledger.Store.View].
+func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
+	if err := s.reach(Read); err != nil {
+		return err
+	}
+	return s.Store.View(ctx, do)
+}
+
+// Glance is [ledger.Store.Glance].
+func (s *Store) Glance(ctx context.Context, do func(ledger.Reader) error) error {
+	if err := s.reach(Read); err != nil {
+		return err
+	}
+	return s.Store.Glance(ctx, do)
 }
 
 // Update is [ledger.Store.Update].
