@@ -29,19 +29,21 @@ func mustStarter(t *testing.T, name string) *starter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := func(name string) ([]byte, error) { return fs.ReadFile(folder, name) }
+	read := func(name string) []byte {
+		text, err := fs.ReadFile(folder, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
 	s := &starter{}
-	if s.risk, err = config.LoadRisk(config.BundleRisk, open); err != nil {
+	if s.risk, _, err = config.ReadRisk(config.BundleRisk, read(config.BundleRisk)); err != nil {
 		t.Fatal(err)
 	}
-	if s.policy, err = config.LoadPolicy(config.BundlePolicy, open); err != nil {
+	if s.policy, _, err = config.ReadPolicy(config.BundlePolicy, read(config.BundlePolicy)); err != nil {
 		t.Fatal(err)
 	}
-	text, err := open(config.BundleTests)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.tests, err = config.ReadPolicyTests(config.BundleTests, text, nil); err != nil {
+	if s.tests, err = config.ReadPolicyTests(config.BundleTests, read(config.BundleTests), nil); err != nil {
 		t.Fatal(err)
 	}
 	return s

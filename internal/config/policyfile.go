@@ -44,21 +44,6 @@ func ReadPolicy(name string, text []byte, claims ...string) (*rules.Content, *Pl
 	return &c, places, nil
 }
 
-// LoadPolicy reads the file of policies at path name; see [ReadPolicy].
-func LoadPolicy(name string, open Open) (*rules.Content, error) {
-	return loadEntries(name, open, ReadPolicy)
-}
-
-// loadEntries reads a file of policies or of risk rules.
-func loadEntries[C any](name string, open Open, read func(string, []byte, ...string) (*C, *Places, error)) (*C, error) {
-	text, err := open(name)
-	if err != nil {
-		return nil, Errors{{File: name, Problem: "cannot be read: " + reason(err)}}
-	}
-	content, _, err := read(name, text)
-	return content, err
-}
-
 // namedEntries reads the file that a key of the configuration names, and refuses questions about earlier calls if there is no ledger.
 func namedEntries[C any](l *loader, key string, read func(string, []byte, ...string) (*C, *Places, error)) (*C, *Places) {
 	at := path{key}

@@ -80,9 +80,6 @@ func usableKey(key any) (crypto.Signer, fault) {
 	return nil, fault{"is a private key that does not sign", remedy}
 }
 
-// signingAlgorithms are those of client assertions.
-var signingAlgorithms = []string{"ES256", "RS256", "PS256", "EdDSA"}
-
 // algorithmsOf returns the algorithms with which a usable key signs, the default first.
 func algorithmsOf(key crypto.Signer) []string {
 	switch key.(type) {

@@ -68,8 +68,3 @@ func (from *riskFile) content() (c risk.Content) {
 	}
 	return c
 }
-
-// LoadRisk reads the file of risk rules at path name; see [ReadRisk].
-func LoadRisk(name string, open Open) (*risk.Content, error) {
-	return loadEntries(name, open, ReadRisk)
-}

@@ -141,6 +141,9 @@ func (f *file) judge(n *node, s *fileSchema, at path) {
 	for _, e := range result.Errors() {
 		j.report(e, n, s, at)
 	}
+	if !result.Valid() && len(j.reported) == 0 {
+		j.note(n.at, at, "", "%s does not conform to its schema", subject(at))
+	}
 	j.complete(n, s, at, false)
 	f.known = true
 }

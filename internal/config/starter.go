@@ -1,12 +1,51 @@
 package config
 
 import (
-	_ "embed" // the two files
+	"embed"
 	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
 )
+
+// FileName is the file of [Demo] at which reading starts. The paths in it are relative to it.
+const FileName = "pgfsm.yaml"
+
+// Demo holds the demo configuration, which pgfsm uses without another one: pgfsm.yaml, its allowlist, and a schema for the results of each
+// tool. The demo server declares the same schemas (INV-4), so that the two cannot differ.
+//
+//go:embed pgfsm.yaml allowlist.json schemas/*.json
+var Demo embed.FS
+
+//go:embed bundles/*/*.yaml
+var bundles embed.FS
+
+// The files of a starter bundle.
+const (
+	BundleRisk   = "risk.yaml"
+	BundlePolicy = "policy.yaml"
+	BundleTests  = "tests.yaml"
+)
+
+var bundleNames = []string{"sandbox", "gated-deploys", "contextual-controls", "change-management", "regulated-data"}
+
+// Bundles returns the names of the starter bundles, the simplest first:
+//
+//	sandbox               try things out where nothing can break; leave secrets alone
+//	gated-deploys         calls to production wait for an approver
+//	contextual-controls   decisions by amount, recipient and requester
+//	change-management     changes with tickets, checks, and two people for what matters
+//	regulated-data        masked queries; personal data does not leave
+func Bundles() []string { return slices.Clone(bundleNames) }
+
+// Bundle returns the folder of a starter bundle, which holds the files [BundleRisk], [BundlePolicy] and [BundleTests].
+// The error is [fs.ErrNotExist] if there is none of this name.
+func Bundle(name string) (fs.FS, error) {
+	if !slices.Contains(bundleNames, name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return fs.Sub(bundles, "bundles/"+name)
+}
 
 //go:embed starter.yaml
 var starter []byte

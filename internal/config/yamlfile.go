@@ -2,6 +2,8 @@ package config
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -88,29 +90,43 @@ func (f *file) readYAML(text []byte, most size, hint string) *node {
 		}
 	}
 
-	var doc, second yaml.Node
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	if err := dec.Decode(&doc); err != nil && doc.Kind == 0 && strings.TrimSpace(err.Error()) != "EOF" {
+	docs, err := parseYAML(text)
+	switch {
+	case err != nil:
 		f.yamlFault(err)
 		return nil
-	}
-	if doc.Kind == 0 || doc.Content[0].ShortTag() == "!!null" && doc.Content[0].Value == "" {
+	case len(docs) == 0 || len(docs) == 1 && docs[0].ShortTag() == "!!null" && docs[0].Value == "":
 		f.faultAt(place{1, 1}, "", hint, "the file is empty")
 		return nil
-	}
-	if err := dec.Decode(&second); second.Kind != 0 {
-		f.faultAt(place{second.Content[0].Line, second.Content[0].Column}, "", "keep one document in the file", "a second YAML document begins here")
-		return nil
-	} else if err.Error() != "EOF" {
-		f.yamlFault(err)
+	case len(docs) > 1:
+		f.faultAt(place{docs[1].Line, docs[1].Column}, "", "keep one document in the file", "a second YAML document begins here")
 		return nil
 	}
 	r := yamlReader{file: f}
-	root := r.value(doc.Content[0], place{1, 1}, 1)
+	root := r.value(docs[0], place{1, 1}, 1)
 	if r.foreign {
 		return nil
 	}
 	return root
+}
+
+// parseYAML returns the documents of a text. A panic of the library is an error: a reload must not end the gateway.
+func parseYAML(text []byte) (docs []*yaml.Node, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = errors.New("it cannot be read")
+		}
+	}()
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		var doc yaml.Node
+		if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
+			return docs, nil
+		} else if err != nil {
+			return nil, err
+		}
+		docs = append(docs, doc.Content[0])
+	}
 }
 
 var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)

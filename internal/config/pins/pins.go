@@ -65,43 +65,32 @@ func (t *Entry) LiveDefinition() jsontext.Value {
 
 // Describe returns what is known of the pin in a few words. They may hold text of servers.
 func (t *Entry) Describe() string {
-	switch t.Status {
-	case Same:
-		return "as pinned, " + t.Pin.Short()
-	case Changed:
-		return fmt.Sprintf("changed: %s is pinned, its server sends %s", t.Pin.Short(), t.Definition.Short())
-	case Unpinned:
-		return "not pinned; its server sends " + t.Definition.Short()
-	case NotListed:
-		if t.Reason != "" {
-			return "its server lists it malformed: " + t.Reason
-		}
-		return "its server does not list it"
-	case ServerDown:
-		return "its server is down: " + t.Reason
-	case NotConfigured:
-		return "no such server is configured"
-	case Ambiguous:
-		return "its server lists this name more than once"
-	case Pinned:
-		if t.Was != "" {
-			return fmt.Sprintf("pinned: %s, in the place of %s", t.Pin.Short(), t.Was.Short())
-		}
-		return "pinned: " + t.Pin.Short()
-	case Refused:
-		return "its schema is refused: " + t.Reason
-	case Conflict:
-		return t.Reason + ": reset that pin first (pgfsm pins reset)"
-	case Unexpected:
-		return fmt.Sprintf("not what was expected: its server sends %s", t.Definition)
-	}
+	pin, was, live := t.Pin.Short(), t.Was.Short(), t.Definition.Short()
 	switch {
-	case t.Pin != "":
+	case t.Status == NotListed && t.Reason != "":
+		return "its server lists it malformed: " + t.Reason
+	case t.Status == Pinned && t.Was != "":
+		return fmt.Sprintf("pinned: %s, in the place of %s", pin, was)
+	case t.Status == "" && t.Pin != "":
 		return string(t.Pin)
-	case t.Was != "":
-		return "no longer pinned; it was " + t.Was.Short()
+	case t.Status == "" && t.Was != "":
+		return "no longer pinned; it was " + was
+	case t.Status == "":
+		return "not pinned"
 	}
-	return "not pinned"
+	return map[Status]string{
+		Same:          "as pinned, " + pin,
+		Changed:       fmt.Sprintf("changed: %s is pinned, its server sends %s", pin, live),
+		Unpinned:      "not pinned; its server sends " + live,
+		NotListed:     "its server does not list it",
+		ServerDown:    "its server is down: " + t.Reason,
+		NotConfigured: "no such server is configured",
+		Ambiguous:     "its server lists this name more than once",
+		Pinned:        "pinned: " + pin,
+		Refused:       "its schema is refused: " + t.Reason,
+		Conflict:      t.Reason + ": reset that pin first (pgfsm pins reset)",
+		Unexpected:    "not what was expected: its server sends " + string(t.Definition),
+	}[t.Status]
 }
 
 // A File is an allowlist file as it was read.
