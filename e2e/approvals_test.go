@@ -127,22 +127,6 @@ func TestServeFailuresOfDecisions(t *testing.T) {
 		}
 		o.u.Reached(t, 0)
 	})
-	t.Run("token-revoked", func(t *testing.T) {
-		t.Parallel()
-		o := newOffice(t, holdLook, "")
-		a := o.agent("/mcp", o.ci)
-		run := o.held(t, a, `{"n":1}`)
-		command(t.Context(), nil, "token", "revoke", "-c", o.config, tokenOf(o.ci)).Want(t, exitYes)
-		for _, message := range []string{callMessage("echo__look", `{"n":1}`), `{"jsonrpc":"2.0","id":"p","method":"ping"}`} {
-			if resp, body := a.post(message); resp.StatusCode != http.StatusUnauthorized {
-				t.Errorf("the token was revoked: %s %s", resp.Status, body)
-			}
-		}
-		o.decide(t, "approve", run, o.bob)
-		o.ended(t, run, ledger.Denied, "approval_mismatch")
-		o.u.Reached(t, 0)
-		verifies(t, o.dir)
-	})
 	t.Run("policy-changed-on-disk", func(t *testing.T) {
 		t.Parallel()
 		o := newOffice(t, holdLook, "")

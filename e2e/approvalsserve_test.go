@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/cli"
-	"pgfsm/internal/test/mcptest"
 	"pgfsm/internal/test/tool"
 	"pgfsm/traces/ledger"
 )
@@ -85,36 +84,6 @@ func TestServeAfterwards(t *testing.T) {
 	runEnded(t, h.dir, run, ledger.Executed, "")
 	s.stop(t, exitYes)
 	h.made(1)
-	verifies(t, h.dir)
-}
-
-// An interrupt ends the service in good order, also while a call is under way, which is finished.
-func TestServeInterrupted(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, heldPolicy, "")
-	leave := make(chan struct{})
-	h.server.Answer = func(method string) string {
-		if method == "tools/call" {
-			h.calls.Add(1)
-			<-leave
-		}
-		return mcptest.Honest(method)
-	}
-	run, _ := h.held()
-	s := h.serves()
-	s.decide(t, "approve", run, h.dora[tokenVariable])
-	h.server.Await(t, "tools/call")
-	s.interrupt(t)
-	for { // until it does not listen any more
-		got, err := http.Get(s.admin + "/healthz")
-		if err != nil {
-			break
-		}
-		got.Body.Close()
-	}
-	close(leave)
-	s.ends(t, exitYes)
-	runEnded(t, h.dir, run, ledger.Executed, "")
 	verifies(t, h.dir)
 }
 

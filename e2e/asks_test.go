@@ -62,8 +62,7 @@ type inquirer struct {
 	end   func()
 }
 
-// newInquirer starts one. It asks in its result if it is stateless, and by a request of its own otherwise.
-func newInquirer(t *testing.T, stateless bool) *inquirer {
+func newInquirer(t *testing.T) *inquirer {
 	t.Helper()
 	question := &sdk.ElicitParams{Mode: "form", Message: "Which colour?", RequestedSchema: map[string]any{
 		"type": "object", "properties": map[string]any{"colour": map[string]any{"type": "string"}},
@@ -72,13 +71,6 @@ func newInquirer(t *testing.T, stateless bool) *inquirer {
 	u := &inquirer{end: end}
 	ask := func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		u.calls.note("tools/call")
-		if stateless && r.Params.InputResponses == nil {
-			return &sdk.CallToolResult{RequestState: "one", InputRequests: sdk.InputRequestMap{"colour": question}}, nil
-		}
-		if said, ok := r.Params.InputResponses["colour"].(*sdk.ElicitResult); ok {
-			return colourOf(said), nil
-		}
-
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(alive, cancel)()
@@ -86,26 +78,14 @@ func newInquirer(t *testing.T, stateless bool) *inquirer {
 		if err != nil {
 			return nil, err
 		}
-		return colourOf(said), nil
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprint(said.Action, " ", said.Content["colour"])}}}, nil
 	}
 
 	server := sdk.NewServer(&sdk.Implementation{Name: "inquirer", Version: "1"}, nil)
 	server.AddTool(&sdk.Tool{Name: "ask", InputSchema: map[string]any{"type": "object"}}, ask)
-	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{Stateless: stateless})
-	u.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// The SDK has no server of the latest revision alone, and a gateway whose client has a session asks for an older one first.
-		if stateless && r.Header.Get("MCP-Protocol-Version") != withoutThem {
-			http.NotFound(w, r)
-			return
-		}
-		handler.ServeHTTP(w, r)
-	}))
+	u.Server = httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil))
 	t.Cleanup(func() { u.dies(); u.Close() })
 	return u
-}
-
-func colourOf(said *sdk.ElicitResult) *sdk.CallToolResult {
-	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprint(said.Action, " ", said.Content["colour"])}}}
 }
 
 // dies ends the server with all connections, as the end of its process would.
@@ -227,7 +207,7 @@ func (u *inquirer) askedOnly(t *testing.T, dir string) {
 // TestServeAsksAndIsKilled: the gateway is killed while a question is open. The run ends as indeterminate, once.
 func TestServeAsksAndIsKilled(t *testing.T) {
 	t.Parallel()
-	u := newInquirer(t, false)
+	u := newInquirer(t)
 	dir := inquiry(t, u, "2m")
 	s := serve(t, dir)
 	s.asked(t, true)
@@ -246,7 +226,7 @@ func TestServeAsksAndIsStopped(t *testing.T) {
 	t.Parallel()
 	t.Run("never-answered", func(t *testing.T) {
 		t.Parallel()
-		u := newInquirer(t, false)
+		u := newInquirer(t)
 		dir := inquiry(t, u, "5s")
 		s := serve(t, dir)
 		h := s.asked(t, false)
@@ -257,7 +237,7 @@ func TestServeAsksAndIsStopped(t *testing.T) {
 	})
 	t.Run("answered", func(t *testing.T) {
 		t.Parallel()
-		dir := inquiry(t, newInquirer(t, false), "2m")
+		dir := inquiry(t, newInquirer(t), "2m")
 		s := serve(t, dir)
 		h := s.asked(t, false)
 		s.interrupt(t)
@@ -280,7 +260,7 @@ func TestServeAsksAndIsStopped(t *testing.T) {
 // TestServeAsksAndTheServerDies: a server dies while its question is open. The client is told so, and its session stays open.
 func TestServeAsksAndTheServerDies(t *testing.T) {
 	t.Parallel()
-	u := newInquirer(t, false)
+	u := newInquirer(t)
 	dir := inquiry(t, u, "2m")
 	s := serve(t, dir)
 	h := s.asked(t, true)

@@ -35,10 +35,8 @@ func (a answered) wants(t *testing.T, code, effect, retry string) {
 // health is the status of /healthz or /readyz.
 func (s *served) health(t *testing.T, path string) int {
 	t.Helper()
-	resp, err := http.Get(s.admin + path)
-	check.NoError(t, err)
-	resp.Body.Close()
-	return resp.StatusCode
+	code, _ := s.gets(t, path, "")
+	return code
 }
 
 // soon waits until something holds that takes milliseconds, or fails.

@@ -1,18 +1,15 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
-	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint/witnesstest"
 )
 
@@ -94,21 +91,11 @@ func signing(t *testing.T) (h *house, vkey string) {
 	return h, strings.TrimSpace(r.Stdout)
 }
 
-// until waits until something is so, for a minute at most.
-func (s *served) until(t *testing.T, so func() bool) {
-	t.Helper()
-	within, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := ledger.Poll(within, 20*time.Millisecond, func() (bool, error) { return so(), nil }); err != nil {
-		t.Fatalf("%v\n%s", err, s.stderr)
-	}
-}
-
 // checkpointed waits for the checkpoint of the whole log, and returns its path.
 func (h *house) checkpointed(s *served) (path string) {
 	h.t.Helper()
 	path = filepath.Join(h.dir, "out", "checkpoints", "checkpoint-"+h.do("ledger", "verify", "--json").Member("/size"))
-	s.until(h.t, func() bool {
+	soon(h.t, "the checkpoint is written", func() bool {
 		_, err := os.Stat(path)
 		return err == nil
 	})

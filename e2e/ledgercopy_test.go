@@ -83,7 +83,7 @@ func TestCopyBesideServe(t *testing.T) {
 		t.Errorf("a call after the copy: %s", got.Raw)
 	}
 	h.made(0)
-	s.until(t, func() bool {
+	soon(t, "the gateway says so", func() bool {
 		return strings.Contains(s.stderr.String(), "the service has ended: the ledger is closed since")
 	})
 	s.stop(t, exitCould)

@@ -33,7 +33,7 @@ func TestServeReplicas(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]func(*testing.T){ // in any order
 		"are-listed": listedReplicas, "do-not-know-the-sessions-of-others": anothersSession,
-		"do-not-continue-the-calls-of-others": anothersCall, "take-over": takeOver,
+		"take-over": takeOver,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,7 +117,6 @@ func (o *office) beside(t *testing.T) *office {
 
 // anyReplica: of the gateways on one ledger, a client of 2026-07-28 may send any request to any of them.
 func anyReplica(t *testing.T, newLedger func(*testing.T) string) {
-	const decide = "serve: {decide_url: \"https://approvals.example.com/runs/{run_id}\"}\n"
 	pair := func(t *testing.T, policy, more string) (a, b *office) {
 		t.Helper()
 		t.Parallel()
@@ -146,17 +145,6 @@ func anyReplica(t *testing.T, newLedger func(*testing.T) string) {
 		a.u.Reached(t, 1)
 		verifies(t, a.dir)
 	})
-	t.Run("a-call-that-is-held-open-is-decided-elsewhere", func(t *testing.T) {
-		a, b := pair(t, holdLook, "approvals: {hold: 1m}\n")
-		answer := make(chan answered, 1)
-		go func() { answer <- client(a, `{}`).call(t, "echo__look", `{"n":1}`) }()
-		soon(t, "the call is held", func() bool { return len(recorded(t, a.dir)) == 1 && recorded(t, a.dir)[0].Status == ledger.Pending })
-		b.decide(t, "approve", recorded(t, a.dir)[0].RunID, a.bob)
-		if got := <-answer; got.code() != "hi" {
-			t.Errorf("the outcome is %s", got.Raw)
-		}
-		a.u.Reached(t, 1)
-	})
 	t.Run("a-task-is-polled-and-cancelled-elsewhere", func(t *testing.T) {
 		a, b := pair(t, holdLook, "")
 		tasks := `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
@@ -181,21 +169,6 @@ func anyReplica(t *testing.T, newLedger func(*testing.T) string) {
 		a.ended(t, run, ledger.Denied, "approval_denied")
 		a.u.Reached(t, 1)
 		verifies(t, a.dir)
-	})
-	t.Run("a-client-that-was-shown-where-to-decide-repeats-its-call-elsewhere", func(t *testing.T) {
-		a, b := pair(t, holdLook, decide)
-		const shows = `{"elicitation":{"url":{}}}`
-		asked := client(a, shows).call(t, "echo__look", `{"n":1}`)
-		state, err := cli.At(asked.Raw, "/result/requestState")
-		if err != nil {
-			t.Fatalf("no state: %s", asked.Raw)
-		}
-		got := client(b, shows).says(t, "tools/call", "echo__look",
-			`"name":"echo__look","arguments":{"n":1},"inputResponses":{"decide":{"action":"accept"}},"requestState":`+string(state))
-		if runs := recorded(t, a.dir); got.code() != "approval_required" || len(runs) != 1 || got.Result.Meta.Decision.RunID != runs[0].RunID {
-			t.Errorf("the repetition is answered %s, and there are %d runs", got.Raw, len(runs))
-		}
-		a.u.Reached(t, 0)
 	})
 	t.Run("a-token-that-is-revoked-is-refused-by-all", func(t *testing.T) {
 		a, b := pair(t, holdLook, "")
@@ -257,42 +230,6 @@ func anothersSession(t *testing.T) {
 	if got := b.agent("/mcp", a.ci).call("echo__look", `{"n":1}`); got.code() != "approval_required" {
 		t.Errorf("a new session: %s", got.Raw)
 	}
-}
-
-// anothersCall: only the gateway that a request state was given by accepts it. Another one rejects it, and the server gets no second call.
-func anothersCall(t *testing.T) {
-	u := newInquirer(t, true)
-	dir := inquiry(t, u, "2m")
-	if url := newLedger(t); url != inFile {
-		config := cli.Read(t, filepath.Join(dir, "pgfsm.yaml"))
-		cli.Write(t, filepath.Join(dir, "pgfsm.yaml"), strings.Replace(config, inFile, url, 1))
-		cli.Write(t, filepath.Join(dir, "ledger.url"), url)
-	}
-	a, b := serve(t, dir), serve(t, dir)
-	const can, tool = `{"elicitation":{"form":{}}}`, "questionnaire__ask"
-	asked := a.stateless(can).call(t, tool, `{}`)
-	state, err := cli.At(asked.Raw, "/result/requestState")
-	if err != nil {
-		t.Fatalf("no state: %s", asked.Raw)
-	}
-	questions, _ := cli.At(asked.Raw, "/result/inputRequests")
-	var named map[string]any
-	if err := json.Unmarshal(questions, &named); err != nil || len(named) != 1 {
-		t.Fatalf("the questions are %s, %v", questions, err)
-	}
-	for name := range named {
-		answers := fmt.Sprintf(`"name":%q,"arguments":{},"inputResponses":{%q:{"action":"accept","content":{"colour":"green"}}},"requestState":%s`,
-			tool, name, state)
-		if got := b.stateless(can).says(t, "tools/call", tool, answers); got.code() != "-32602" ||
-			!strings.Contains(got.Error.Message, "another gateway issued it") {
-			t.Errorf("the other gateway answers %s", got.Raw)
-		}
-		same(t, "what came to the server", []string{"tools/call"}, u.calls.taken())
-		if got := a.stateless(can).says(t, "tools/call", tool, answers); got.code() != "accept green" {
-			t.Errorf("its own gateway answers %s\n%s", got.Raw, a.stderr)
-		}
-	}
-	verifies(t, dir)
 }
 
 // stateless is a client of 2026-07-28 without a token.

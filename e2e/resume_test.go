@@ -5,23 +5,6 @@ import (
 	"testing"
 )
 
-// TestLedgerKilledWhileCalling: a call in flight when its process is killed is never made again and never called a success.
-func TestLedgerKilledWhileCalling(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, openPolicy, "")
-	kill(t, h.started("tools/call", "call", "puppet", "look", "{}"))
-	h.hangs.Store("")
-	r := h.do("call", "--json", "puppet", "no-such-tool", "{}")
-	r.Want(t, exitNo)
-	if !strings.HasPrefix(r.Stderr, "pgfsm: a left-over run ended as failed indeterminate: ") || strings.Count(r.Stderr, "\n") != 1 {
-		t.Errorf("stderr = %q", r.Stderr)
-	}
-	h.do("ledger", "list", "--status", "indeterminate", "--json").Want(t, exitYes,
-		"/requests/0/tool", "look", "/requests/0/code", "indeterminate", "/more", "false")
-	h.made(1)
-	h.do("ledger", "verify").Want(t, exitYes)
-}
-
 // TestLedgerKilledWhileResuming: an approval is lost neither before the call nor spent twice.
 func TestLedgerKilledWhileResuming(t *testing.T) {
 	t.Parallel()

@@ -20,7 +20,7 @@ import (
 // theKey is the key of the endpoint in these tests. It must be seen on the wire and nowhere else.
 const theKey = "sk-pgfsm-test-4711-abcdef"
 
-// demoQuestion is one of the seven questions that are asked of the demo with a model.
+// demoQuestion is one of the four questions that are asked of the demo with a model.
 type demoQuestion struct {
 	name, question, plan, summary string
 
@@ -47,15 +47,6 @@ func demoQuestions() []demoQuestion {
 			[]string{"/type", "tool_result_with_summary", "/state", "answered", "/effect", "done",
 				"/typed/policy/title", "Log Retention Policy", "/summary/0/claim", "Debug logs are gone after 14 days.",
 				"/summary/0/evidence", porterEvidence, "/summary/0/at/pointer", "/policy/body", "/note", ""}, 1, both},
-		{"a-search", "Which documents speak of personal data in logs?",
-			mcptest.PlanFor(demo.SharePoint, "search_sharepoint", `{"query":"PII Logging"}`), "", exitYes,
-			[]string{"/type", "tool_result", "/typed/hits/0/doc_id", "doc-001", "/effect", "done"}, 1, plan},
-		{"a-document", "I would like to read the standard on personal data",
-			mcptest.PlanFor(demo.SharePoint, "fetch_sharepoint_doc", `{"doc_id":"doc-001"}`), "", exitYes,
-			[]string{"/type", "tool_result", "/typed/doc/title", "PII Logging Standard"}, 1, plan},
-		{"a-ticket", "Marta's VPN drops; what does her ticket say?",
-			mcptest.PlanFor(demo.ServiceNow, "get_ticket", `{"ticket_id":"INC0010001"}`), "", exitYes,
-			[]string{"/type", "tool_result", "/typed/ticket/requester", "Marta Lindqvist"}, 1, plan},
 		{"asks-for-what-is-missing", "Tell me what the policy says",
 			`{"type":"final_answer","answer":"Which policy do you mean?","needs_more_info":true}`, "", exitYes,
 			[]string{"/type", "final_answer", "/state", "needs_info", "/reason", "Which policy do you mean?",
@@ -104,7 +95,7 @@ func byModel(o *mcptest.Model, traces string) map[string]string {
 	}
 }
 
-// TestModelDemoQuestions: seven questions to the demo's servers with a model that is scripted. Each replays when all of them are gone.
+// TestModelDemoQuestions: four questions to the demo's servers with a model that is scripted. Each replays when all of them are gone.
 func TestModelDemoQuestions(t *testing.T) {
 	t.Parallel()
 	for _, tt := range demoQuestions() {
