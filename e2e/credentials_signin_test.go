@@ -7,12 +7,13 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"path/filepath"
-	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
-	"pgfsm/internal/test/mcptest"
 	"strings"
 	"sync"
 	"testing"
+
+	"pgfsm/internal/test/check"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 )
 
 // TestSignInRepeatsCredentials: the token endpoint of an identity provider repeats what it gets from the console and from pgfsm login, or

@@ -12,13 +12,14 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
 	"pgfsm/internal/secret"
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
-	"strings"
-	"sync"
-	"testing"
 )
 
 // TestCredentialsStayOut: a server and its token endpoint repeat everything that they get, in every form. Nothing that a call or a gateway

@@ -1,10 +1,11 @@
 package e2e
 
 import (
-	"pgfsm/internal/test/tool"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"pgfsm/internal/test/tool"
 )
 
 // fillDisk keeps a gateway that runs from writing another byte to any file: what a full disk does.

@@ -5,13 +5,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger/sqlite/sqlitetest"
-	"runtime"
-	"strings"
-	"testing"
 )
 
 // TestServeFailuresOfTheRecord: what cannot be recorded is not called, the agent is told that nothing was sent, and monitors

@@ -6,10 +6,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
 	"strings"
 	"testing"
+
+	"pgfsm/internal/test/check"
+	"pgfsm/internal/test/cli"
 )
 
 // TestServeFailuresOfProcessesInUse: the one process that may run has a call under way.

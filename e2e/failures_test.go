@@ -6,12 +6,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
-	"pgfsm/internal/test/mcptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"pgfsm/internal/test/check"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 )
 
 // What docs/operate/failures.md says under "When something is down" is shown here and in the files beside this one: one subtest a row.

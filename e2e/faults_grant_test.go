@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
-	"pgfsm/internal/test/mcptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"pgfsm/internal/test/check"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 )
 
 // granted is a configuration without a ledger, a server that counts calls, and the folder for grants.

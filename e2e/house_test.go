@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
+	"testing"
+
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
-	"sync/atomic"
-	"testing"
 )
 
 // Policies of a house: an owner decides about every call, or none waits.

@@ -7,10 +7,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"pgfsm/internal/test/check"
 	"strings"
 	"syscall"
 	"testing"
+
+	"pgfsm/internal/test/check"
 )
 
 // TestTokensStayOut: no token of a provider is in anything that is written, however it is encoded.

@@ -7,11 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"testing"
+
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
-	"strings"
-	"testing"
 )
 
 // collectorConfig has OpenTelemetry's collector print every span that it accepts.

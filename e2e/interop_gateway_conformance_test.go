@@ -7,8 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +15,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/internal/test/check"
+	"pgfsm/internal/test/cli"
 )
 
 // The conformance suite of the Model Context Protocol judges the SDK's own conformance server, directly and through the

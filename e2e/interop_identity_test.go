@@ -6,9 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
-	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
-	"pgfsm/internal/test/mcptest"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +14,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/internal/test/check"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 )
 
 // issuedBy serves a gateway to clients that have tokens of an issuer.

@@ -6,12 +6,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/internal/test/check"
+	"pgfsm/internal/test/cli"
 )
 
 // modelKey is the only key that the endpoint lets in.

@@ -3,11 +3,12 @@ package e2e
 import (
 	"fmt"
 	"path/filepath"
-	"pgfsm/internal/test/cli"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/internal/test/cli"
 )
 
 // offered are the tools that each server lists for a client without capabilities: server-everything keeps

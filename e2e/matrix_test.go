@@ -2,11 +2,12 @@ package e2e
 
 import (
 	"path/filepath"
-	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
 	"regexp"
 	"strings"
 	"testing"
+
+	"pgfsm/internal/test/check"
+	"pgfsm/internal/test/cli"
 )
 
 var (

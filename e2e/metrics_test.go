@@ -3,13 +3,14 @@ package e2e
 import (
 	"io"
 	"net/http"
-	"pgfsm/internal/test/check"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/internal/test/check"
 )
 
 // scraped returns the metrics of a service, as a program on this machine gets them.

@@ -5,10 +5,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
 	"testing"
 	"time"
+
+	"pgfsm/internal/test/check"
+	"pgfsm/internal/test/cli"
 )
 
 // TestServeNotifiesSystemd: a service tells systemd that it serves, and that it stops.

@@ -3,8 +3,9 @@ package e2e
 import (
 	"bytes"
 	"fmt"
-	"pgfsm/internal/test/cli"
 	"testing"
+
+	"pgfsm/internal/test/cli"
 )
 
 // secretRules are policies whose names and reasons agents must not learn where denials are opaque.

@@ -7,15 +7,16 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
-	"pgfsm/internal/test/mcptest"
-	"pgfsm/internal/test/tool"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/internal/test/check"
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
+	"pgfsm/internal/test/tool"
 )
 
 // TestInterruptKey: what Ctrl-C sends ends the process in good order.

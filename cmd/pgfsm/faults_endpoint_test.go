@@ -3,11 +3,12 @@ package main
 import (
 	"context"
 	"net/http"
-	"pgfsm/internal/test/cli"
-	"pgfsm/internal/test/mcptest"
 	"slices"
 	"strings"
 	"testing"
+
+	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/mcptest"
 )
 
 const (

@@ -4,11 +4,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
 	"slices"
 	"strings"
 	"testing"
+
+	"pgfsm/internal/test/check"
+	"pgfsm/internal/test/cli"
 )
 
 // TestForgedNamesAreShownEscaped: a trace that somebody has written, chain and all, cannot write to the terminal.

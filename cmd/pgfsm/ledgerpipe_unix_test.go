@@ -4,10 +4,11 @@ package main
 
 import (
 	"path/filepath"
-	"pgfsm/internal/test/check"
 	"strings"
 	"syscall"
 	"testing"
+
+	"pgfsm/internal/test/check"
 )
 
 // TestCheckpointThatIsAPipe: nobody waits for what is written to it.

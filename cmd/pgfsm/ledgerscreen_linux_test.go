@@ -2,9 +2,10 @@ package main
 
 import (
 	"path/filepath"
-	"pgfsm/internal/test/mcptest"
 	"strings"
 	"testing"
+
+	"pgfsm/internal/test/mcptest"
 )
 
 // TestTerminalSeesEscapes: a document keeps its bytes, and a terminal is not led by them.

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
-	"pgfsm/internal/test/check"
 	"strings"
 	"syscall"
 	"testing"
+
+	"pgfsm/internal/test/check"
 )
 
 // TestConfigurationThatIsAPipe: nobody waits for what is written to it.

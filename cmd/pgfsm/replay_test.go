@@ -5,9 +5,10 @@ import (
 	"compress/gzip"
 	"os"
 	"path/filepath"
-	"pgfsm/internal/test/check"
 	"strings"
 	"testing"
+
+	"pgfsm/internal/test/check"
 )
 
 // TestReplaySaysWhatAFileIs: a damaged trace of a folder is named whatever its name is, and the error says what a file is.

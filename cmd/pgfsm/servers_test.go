@@ -7,12 +7,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
+	"testing"
+
 	"pgfsm/internal/secret"
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
-	"strings"
-	"testing"
 )
 
 // closedURL is where nobody listens.

@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"testing"
+
 	"pgfsm/internal/test/cli"
 	"pgfsm/internal/test/mcptest"
-	"testing"
 )
 
 // puppetConfig writes a configuration whose only server is a puppet, and returns the path of it and of the traces.

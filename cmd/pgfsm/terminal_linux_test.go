@@ -6,12 +6,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/tool"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"pgfsm/internal/test/check"
+	"pgfsm/internal/test/tool"
 )
 
 // terminal is a pseudo-terminal: what is written to screen can be read from user. It is closed by closing screen.
