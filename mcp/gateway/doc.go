@@ -13,7 +13,7 @@
 //	links.go, link_table.go                   find the link with the server that the client uses, or connect
 //	upstream                                  sends it
 //
-// What servers send goes through server_messages.go to the client's request or session.
+// A link hands what its server sends to server_messages.go, by a callback. From there it goes to the client's request or session.
 //
 // Clients and servers speak a revision with sessions (up to 2025-11-25) or the stateless one (2026-07-28). The gateway translates requests and
 // results between the two. Questions of servers, and subscriptions to resources, pass only if both sides speak the same kind.
