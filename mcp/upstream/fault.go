@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -105,22 +104,7 @@ func (l *Link) countUnasked(limit int) error {
 // presentable makes text that contains a server's words safe to print and to keep: it masks secrets, escapes what is not a printable character
 // (control, ANSI, bidi), and bounds the length, in this order. The words must be whole, because the masker does not find half a secret.
 func presentable(text string, secrets *secret.Masker) string {
-	text = secrets.String(text)
-	text = strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD")
-	var b strings.Builder
-	for _, r := range text {
-		if b.Len() >= maxReason {
-			b.WriteString("…")
-			break
-		}
-		if strconv.IsPrint(r) {
-			b.WriteRune(r)
-			continue
-		}
-		quoted := strconv.QuoteRuneToASCII(r)
-		b.WriteString(quoted[1 : len(quoted)-1])
-	}
-	return b.String()
+	return visible.Text(visible.Cut(strings.TrimSpace(secrets.String(text)), maxReason, "…"))
 }
 
 // maxLabel is the length in bytes of a server's own name and version.

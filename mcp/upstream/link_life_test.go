@@ -162,7 +162,7 @@ func TestChildrenThatFail(t *testing.T) {
 	}{
 		{"garbage-on-stdout", func(t *testing.T) Server { return self(t, "garbage") }, CodeProtocol, "to standard output that is not a JSON-RPC message"},
 		{"dies-at-start", func(t *testing.T) Server { return self(t, "dies-at-start", Header{"DB_PASSWORD", "hunter22"}) },
-			CodeDied, `exit status 3), its last words: \x1b[31mno database \u202eat [masked by pgfsm]`},
+			CodeDied, `exit status 3), its last words: \u001b[31mno database \u202eat [masked by pgfsm]`},
 		{"no-such-command", func(t *testing.T) Server {
 			return Server{Name: "child", Type: TypeStdio, Command: "./no-such-command"}
 		}, CodeUnreachable, "does not start"},

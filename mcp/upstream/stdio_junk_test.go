@@ -52,7 +52,7 @@ func TestLinesThatAreNoMessages(t *testing.T) {
 		}
 		l.Close()
 	}
-	if n := strings.Count(log.String(), "standard output"); n != 1 || !strings.Contains(log.String(), `ready \\x1b[31m [masked`) || !strings.Contains(log.String(), "child") {
+	if n := strings.Count(log.String(), "standard output"); n != 1 || !strings.Contains(log.String(), `ready \\u001b[31m [masked`) || !strings.Contains(log.String(), "child") {
 		t.Errorf("the log has %d lines about it, want one with the server and the escaped line without secrets:\n%s", n, log.String())
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
@@ -255,22 +254,4 @@ func quoted(s string) string {
 }
 
 // visible bounds s and escapes what cannot be seen in it, without quotes.
-func visible(s string, limit int) string {
-	ellipsis := ""
-	if len(s) > limit {
-		s, ellipsis = show.Cut(s, limit, ""), "…"
-	}
-	if !strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || !strconv.IsPrint(r) }) {
-		return s + ellipsis
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if strconv.IsPrint(r) {
-			b.WriteRune(r)
-			continue
-		}
-		escaped := strconv.QuoteRune(r)
-		b.WriteString(escaped[1 : len(escaped)-1])
-	}
-	return b.String() + ellipsis
-}
+func visible(s string, limit int) string { return show.Text(show.Cut(s, limit, "…")) }
