@@ -57,7 +57,7 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 	within, cancel := deadline.Within(ctx, r.runTimeout())
 	defer cancel()
 	run := states.NewRun(id.String(), request, r.Bundle)
-	ports := &linkPorts{ConfiguredRunner: r, call: call, memory: r.Upstreams.Memory(call.From.Owner())}
+	ports := &linkPorts{configured: r, call: call, memory: r.Upstreams.Memory(call.From.Owner())}
 	defer ports.memory.Release()
 	var handler states.EffectHandler = &states.Live{Watcher: ports, Tools: ports, Caller: ports}
 	if r.runner.options.Ledger != nil {

@@ -12,29 +12,29 @@ import (
 )
 
 // completion is the port to the planner and the summarizer.
-type completion struct{ *ConfiguredRunner }
+type completion struct{ configured *ConfiguredRunner }
 
 // Complete asks for the plan or the summary. A completion that fails is an event too.
 func (c completion) Complete(ctx context.Context, wanted *states.Complete) states.Event {
 	var got llm.Completion
 	var err error
 	if wanted.Purpose == states.PurposeSummary {
-		got, err = c.Summarizer.Summarize(ctx, wanted.Request, wanted.Typed)
+		got, err = c.configured.Summarizer.Summarize(ctx, wanted.Request, wanted.Typed)
 	} else {
-		got, err = c.Planner.Plan(ctx, wanted.Request, plannerTools(wanted.Tools))
+		got, err = c.configured.Planner.Plan(ctx, wanted.Request, plannerTools(wanted.Tools))
 	}
 	var exchanges []states.Exchange
 	for _, x := range got.Exchanges {
-		exchanges = append(exchanges, states.Exchange{Received: c.mask(x.Received), Sent: c.mask(x.Sent), Status: x.Status})
+		exchanges = append(exchanges, states.Exchange{Received: c.configured.mask(x.Received), Sent: c.configured.mask(x.Sent), Status: x.Status})
 	}
 	if err != nil {
 		code, reason := completionFailure(err)
 		return &states.EffectFailed{
-			Code: code, Effect: states.NotSent, Exchanges: exchanges, Reason: c.Secrets.String(reason),
+			Code: code, Effect: states.NotSent, Exchanges: exchanges, Reason: c.configured.Secrets.String(reason),
 		}
 	}
 	if len(exchanges) == 0 {
-		return &states.Completed{Content: c.mask(got.Content)}
+		return &states.Completed{Content: c.configured.mask(got.Content)}
 	}
 	return c.completed(exchanges)
 }
@@ -42,7 +42,7 @@ func (c completion) Complete(ctx context.Context, wanted *states.Complete) state
 // completed makes the event from the masked exchanges, as replay does. Masking can make a response unreadable.
 func (c completion) completed(exchanges []states.Exchange) states.Event {
 	event, err := states.CompletedBy(exchanges)
-	if err != nil || !bytes.Equal(c.mask(event.Content), event.Content) || !bytes.Equal(c.mask(event.Refusal), event.Refusal) {
+	if err != nil || !bytes.Equal(c.configured.mask(event.Content), event.Content) || !bytes.Equal(c.configured.mask(event.Refusal), event.Refusal) {
 		return &states.EffectFailed{
 			Code: policy.CodePlannerFailed, Effect: states.NotSent, Exchanges: exchanges,
 			Reason: "The model's response holds a secret and cannot be read with the secret masked.",

@@ -33,16 +33,16 @@ func requester(q states.Request) gateway.Identity {
 }
 
 func (r *ConfiguredRunner) serverPorts(run *states.Run, owner string) *serverPorts {
-	return &serverPorts{ConfiguredRunner: r, run: run, client: r.Upstreams.Client(owner), listings: make(map[string]uint64)}
+	return &serverPorts{configured: r, run: run, client: r.Upstreams.Client(owner), listings: make(map[string]uint64)}
 }
 
 // serverPorts are the ports of one run to all servers.
 type serverPorts struct {
-	*ConfiguredRunner
-	run      *states.Run // nil if tools are only listed
-	only     []string    // without a run: the servers to list; empty: all
-	client   *upstream.Client
-	listings map[string]uint64 // by server: the number of the listing that the run was judged by
+	configured *ConfiguredRunner
+	run        *states.Run // nil if tools are only listed
+	only       []string    // without a run: the servers to list; empty: all
+	client     *upstream.Client
+	listings   map[string]uint64 // by server: the number of the listing that the run was judged by
 }
 
 // List asks every server for its tools, or only the server of the call if that is known.
@@ -55,7 +55,7 @@ func (p *serverPorts) List(ctx context.Context, _ *states.ListTools) states.Even
 	}
 	for _, l := range all {
 		p.listings[l.Server] = l.Number
-		listed.Servers = append(listed.Servers, p.listing(l))
+		listed.Servers = append(listed.Servers, p.configured.listing(l))
 	}
 	return listed
 }
@@ -71,8 +71,8 @@ func (p *serverPorts) callServer() []string {
 	if p.run.Request().Kind != states.KindCall {
 		return nil
 	}
-	plan, _ := policy.ReadCall(p.run.Request().Text, p.Bundle.Limits())
-	if plan == nil || !slices.Contains(p.Bundle.Servers(), plan.Server) {
+	plan, _ := policy.ReadCall(p.run.Request().Text, p.configured.Bundle.Limits())
+	if plan == nil || !slices.Contains(p.configured.Bundle.Servers(), plan.Server) {
 		return nil // the run is blocked later
 	}
 	return []string{plan.Server}
@@ -95,8 +95,8 @@ func (p *serverPorts) Call(ctx context.Context, c *states.CallTool) states.Event
 	got := p.client.Call(ctx, upstream.Call{
 		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, Meta: withTrace(nil, c.Trace), RunID: c.Run, Listing: p.listings[c.Server],
 	})
-	p.measureCall(c, p.run.Request().Trace, begun, got)
-	return p.callEvent(ctx, got)
+	p.configured.measureCall(c, p.run.Request().Trace, begun, got)
+	return p.configured.callEvent(ctx, got)
 }
 
 // List asks every server, or only some, for their tools, within the time of a run.
@@ -120,12 +120,12 @@ func (r *Runner) List(ctx context.Context, only ...string) (*states.ToolsListed,
 
 // linkPorts are the ports of an agent's run: one session with the server of the call.
 type linkPorts struct {
-	*ConfiguredRunner
-	call   *gateway.ToolCall
-	link   gateway.Link
-	cached *upstream.CachedListing
-	memory *upstream.Memory   // that the result takes until the call is answered
-	failed *upstream.RPCError // the server answered the call with this error
+	configured *ConfiguredRunner
+	call       *gateway.ToolCall
+	link       gateway.Link
+	cached     *upstream.CachedListing
+	memory     *upstream.Memory   // that the result takes until the call is answered
+	failed     *upstream.RPCError // the server answered the call with this error
 }
 
 // List takes the cached listing of the session, and has the tools listed again if it is too old.
@@ -133,16 +133,16 @@ func (p *linkPorts) List(ctx context.Context, _ *states.ListTools) states.Event 
 	link, err := p.call.Connect(ctx)
 	if err == nil {
 		p.link = link
-		p.cached, err = link.Listing(ctx, p.catalogMaxAge())
+		p.cached, err = link.Listing(ctx, p.configured.catalogMaxAge())
 	}
 	if p.link != nil && err != nil { // the listing may have ended a session that the server has lost
 		if link, failed := p.call.Connect(ctx); failed == nil && link != p.link {
 			p.link = link
-			p.cached, err = link.Listing(ctx, p.catalogMaxAge())
+			p.cached, err = link.Listing(ctx, p.configured.catalogMaxAge())
 		}
 	}
 	if err == nil {
-		return p.view(p.cached).event(p.call.Tool, p.cached.Age(time.Now()))
+		return p.configured.view(p.cached).event(p.call.Tool, p.cached.Age(time.Now()))
 	}
 	if ctx.Err() != nil { // a server that had no time is not down
 		return unlisted(ctx.Err(), "The run's time ran out while the server was asked for its tools.",
@@ -153,7 +153,7 @@ func (p *linkPorts) List(ctx context.Context, _ *states.ListTools) states.Event 
 	if errors.As(err, &why) {
 		down.Code, down.Reason = why.Code, why.Reason
 	}
-	return p.newView(p.listing(down)).event(p.call.Tool, 0)
+	return p.configured.newView(p.configured.listing(down)).event(p.call.Tool, 0)
 }
 
 // Changed reports whether the server has announced other tools since the listing that the run was judged by.
@@ -172,9 +172,9 @@ func (p *linkPorts) Call(ctx context.Context, c *states.CallTool) states.Event {
 		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, Meta: withTrace(p.call.Meta, c.Trace), Header: p.paramHeaders(c), RunID: c.Run,
 		Listing: p.cached.Number, Memory: p.memory,
 	}, func(m wire.Message) { p.call.OnMessage(ctx, m) })
-	p.measureCall(c, nil, begun, got)
+	p.configured.measureCall(c, nil, begun, got)
 	p.failed = got.RPCError
-	return p.callEvent(ctx, got)
+	return p.configured.callEvent(ctx, got)
 }
 
 // paramHeaders are the headers that repeat arguments for a server of the stateless revision, as the tool's schema asks for.
@@ -182,7 +182,7 @@ func (p *linkPorts) paramHeaders(c *states.CallTool) map[string]string {
 	if !p.link.Modern() {
 		return nil
 	}
-	for _, t := range p.view(p.cached).sent {
+	for _, t := range p.configured.view(p.cached).sent {
 		if t.Name == c.Tool {
 			return gateway.ParamHeader(t.Raw, c.Bytes)
 		}
