@@ -119,7 +119,7 @@ func checkURL(s string) fault {
 	case u.User != nil:
 		return fault{"holds a user name or password", "put the secret into headers or api_key, as a reference"}
 	case u.Fragment != "" || strings.Contains(s, "#"):
-		return fault{"has a fragment", "remove # and what stands behind it"}
+		return fault{"has a fragment", "remove # and what follows it"}
 	}
 	if port := u.Port(); port != "" || strings.HasSuffix(u.Host, ":") {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
@@ -158,10 +158,10 @@ func checkBaseURL(s string) fault {
 		return f
 	}
 	if strings.Contains(s, "?") {
-		return fault{"has a query", "remove ? and what stands behind it"}
+		return fault{"has a query", "remove ? and what follows it"}
 	}
 	if strings.HasSuffix(strings.TrimRight(s, "/"), "/chat/completions") {
-		return fault{"ends in /chat/completions, which is put behind it", "remove that"}
+		return fault{"ends in /chat/completions, which pgfsm appends", "remove that"}
 	}
 	return fault{}
 }
@@ -267,7 +267,7 @@ func checkDecideURL(s string) fault {
 	}
 	_, behind, _ := strings.Cut(s, "://")
 	if host := behind[:strings.IndexAny(behind+"/", "/?#")]; strings.Contains(host, RunID) {
-		return fault{"has {run_id} in its host", "write it behind the host"}
+		return fault{"has {run_id} in its host", "write it after the host"}
 	}
 	return fault{}
 }

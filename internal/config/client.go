@@ -83,19 +83,19 @@ func (l *loader) client() *client {
 	}
 	name := l.resolve(l.MCPServers)
 	l.out.ClientFile = name
-	text, ok := l.opened(path{"mcp_servers"}, name, "")
+	text, ok := l.readNamed(path{"mcp_servers"}, name, "")
 	if !ok {
 		return nil
 	}
 	c, err := readClient(name, text)
-	if l.refuse(err) {
+	if l.addFaults(err) {
 		return nil
 	}
 	return c
 }
 
-// adopted returns the definition of a server that the configuration lists by digest, or notes why there is none.
-func (l *loader) adopted(c *client, name string, ours *serverSettings) *serverSettings {
+// adoptListed returns the definition of a server that the configuration lists by digest, or notes why there is none.
+func (l *loader) adoptListed(c *client, name string, ours *serverSettings) *serverSettings {
 	if c == nil {
 		return nil // that is a fault already
 	}

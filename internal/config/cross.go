@@ -76,7 +76,7 @@ func (f *file) checkReadable(p path, urlKey, url, key string) {
 func checkHeaders(f *file, p path, headers []Pair) {
 	seen := make(map[string]place)
 	for _, h := range headers {
-		f.first(seen, strings.ToLower(h.Name), f.find(p.to(h.Name)).at)
+		f.checkUnseen(seen, strings.ToLower(h.Name), f.find(p.to(h.Name)).at)
 	}
 }
 

@@ -78,8 +78,8 @@ func (f *file) faultKey(p path, remedy, problem string, args ...any) {
 	f.faultAt(f.find(p).at, p.String(), remedy, problem, args...)
 }
 
-// first notes a fault if a key, or what must be unique like one, was seen before.
-func (f *file) first(seen map[string]place, key string, at place) bool {
+// checkUnseen notes a fault if a key was seen before, and reports whether it was not.
+func (f *file) checkUnseen(seen map[string]place, key string, at place) bool {
 	before, twice := seen[key]
 	if twice {
 		f.faultAt(at, key, "keep one of them", "the key %s appears twice; first at %d:%d", quote(key), before.line, before.col)
@@ -197,7 +197,7 @@ func (f *file) locate(n *node, line, column int) place {
 		if at == (place{line, column}) || at.line > line {
 			break
 		}
-		width := encoded(source[i:], style, want)
+		width := encodedWidth(source[i:], style, want)
 		if width < 0 {
 			return n.at
 		}
@@ -210,8 +210,8 @@ func (f *file) locate(n *node, line, column int) place {
 	return place{n.at.line + len(above) - 1, len([]rune(above[len(above)-1])) + 1}
 }
 
-// encoded returns how many characters of a file encode one character of a text; -1 if they encode another one.
-func encoded(source []rune, style, want rune) int {
+// encodedWidth returns how many characters of a file encode one character of a text; -1 if they encode another one.
+func encodedWidth(source []rune, style, want rune) int {
 	switch {
 	case style == '"' && source[0] == '\\' && source[1] == 'u' && want > 0xFFFF:
 		return 12

@@ -117,7 +117,7 @@ func readGrant(name string, text []byte) (policy.Grant, *file, error) {
 func (l *loader) grants(files []string) {
 	for i, name := range l.Grants {
 		name = l.resolve(name)
-		if text, ok := l.opened(path{"grants"}.item(i), name, ""); ok {
+		if text, ok := l.readNamed(path{"grants"}.item(i), name, ""); ok {
 			l.grant(name, text)
 		}
 	}
@@ -133,7 +133,7 @@ func (l *loader) grants(files []string) {
 
 func (l *loader) grant(name string, text []byte) {
 	g, f, err := readGrant(name, text)
-	if l.refuse(err) {
+	if l.addFaults(err) {
 		return
 	}
 	l.out.Content.Grants = append(l.out.Content.Grants, g)

@@ -100,7 +100,7 @@ func (r *jsonReader) members(n *node, depth int) error {
 		}
 		if m.value = value; n.kind == isList {
 			m.at = value.at
-		} else if !r.file.first(seen, m.key, m.at) {
+		} else if !r.file.checkUnseen(seen, m.key, m.at) {
 			continue
 		}
 		n.members = append(n.members, m)

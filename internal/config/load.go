@@ -113,13 +113,13 @@ type loader struct {
 	others Errors // faults of the files that the configuration names
 }
 
-// outside notes a fault of a flag or an environment variable.
-func (l *loader) outside(where, remedy, problem string, args ...any) {
+// faultOutside notes a fault of a flag or an environment variable.
+func (l *loader) faultOutside(where, remedy, problem string, args ...any) {
 	l.others = append(l.others, &Error{File: where, Problem: fmt.Sprintf(problem, args...), Remedy: remedy})
 }
 
-// refuse takes over the faults of another file, and reports whether there are any.
-func (l *loader) refuse(err error) bool {
+// addFaults takes over the faults of another file, and reports whether there are any.
+func (l *loader) addFaults(err error) bool {
 	if err != nil {
 		l.others = append(l.others, err.(Errors)...)
 	}
@@ -219,8 +219,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// opened is the content of the file at a path of the file system, which the configuration names at a path.
-func (l *loader) opened(at path, name, remedy string) (text []byte, ok bool) {
+// readNamed returns the content of the file at a path of the file system, which the configuration names at a path.
+func (l *loader) readNamed(at path, name, remedy string) (text []byte, ok bool) {
 	text, err := l.open(name)
 	if err != nil {
 		l.fault(at, remedy, "%s cannot be read: %s", name, reason(err))
@@ -274,12 +274,12 @@ func (l *loader) allowlists(override string, closed bool) {
 
 // allowlist adds the tools and the pins of one file. A tool has one pin, whoever may call it.
 func (l *loader) allowlist(at path, list GroupList) {
-	text, ok := l.opened(at, list.Path, allowlistRemedy)
+	text, ok := l.readNamed(at, list.Path, allowlistRemedy)
 	if !ok {
 		return
 	}
 	f, servers, err := readPins(list.Path, text)
-	if l.refuse(err) {
+	if l.addFaults(err) {
 		return
 	}
 	c := &l.out.Content
@@ -339,7 +339,7 @@ func (l *loader) schemas() {
 // objects as arguments.
 func (l *loader) toolSchema(at path, name string, arguments bool) jsontext.Value {
 	name = l.resolve(name)
-	text, ok := l.opened(at, name, "")
+	text, ok := l.readNamed(at, name, "")
 	if !ok {
 		return nil
 	}
@@ -355,7 +355,7 @@ func (l *loader) toolSchema(at path, name string, arguments bool) jsontext.Value
 			f.faultAt(f.root.at, "type", `write "type": "object"`, "the schema of a tool's arguments must have the type object")
 		}
 	}
-	if l.refuse(f.err()) {
+	if l.addFaults(f.err()) {
 		return nil
 	}
 	return canonicalJSON(text)

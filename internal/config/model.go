@@ -47,7 +47,7 @@ func (l *loader) planner(over Overrides) {
 	}
 	modes := []string{policy.PlannerAuto, policy.PlannerRouter, policy.PlannerLLM}
 	if !slices.Contains(modes, c.Mode) {
-		l.outside("--planner", Nearest(c.Mode, modes), "%s is not a planner mode; it must be %s", quote(c.Mode), oneOf(modes))
+		l.faultOutside("--planner", Nearest(c.Mode, modes), "%s is not a planner mode; it must be %s", quote(c.Mode), oneOf(modes))
 		return
 	}
 	model, key := l.Planner.LLM, path{"planner", "llm", "api_key"}
@@ -65,7 +65,7 @@ func (l *loader) planner(over Overrides) {
 	case c.Mode == policy.PlannerLLM:
 		const remedy = "write planner.llm with base_url and model, or set " + varBaseURL + " and " + varModel
 		if over.Planner != "" {
-			l.outside("--planner", remedy, "%s needs a model, and none is named", quote(c.Mode))
+			l.faultOutside("--planner", remedy, "%s needs a model, and none is named", quote(c.Mode))
 			return
 		}
 		l.fault(path{"planner", "mode"}, remedy, "planner.mode llm needs a model, and none is named")
@@ -77,7 +77,7 @@ func (l *loader) environmentModel(m *LLM) {
 	f := &file{name: environment}
 	llm := configSchema().part(configSchema().get("properties").get("planner").get("properties").get("llm"))
 	for _, v := range []struct{ name, value, other, key string }{{varBaseURL, m.BaseURL, varModel, "base_url"}, {varModel, m.Model, varBaseURL, "model"}} {
-		s, _ := llm.of(isMap, v.key)
+		s, _ := llm.memberSchema(isMap, v.key)
 		url, err := url.Parse(v.value)
 		refused := v.key == "base_url" && (err != nil || url.Scheme != "http" && url.Scheme != "https")
 		if v.value == "" {

@@ -127,7 +127,7 @@ func EditPins(text []byte, pins []policy.Pin) ([]byte, error) {
 		}
 		to.Pin = p.Definition
 	}
-	return servers.written()
+	return servers.checkedText()
 }
 
 // pin returns the pin of a tool; nil if the tool is not on the list.
@@ -160,11 +160,11 @@ func AddTools(text []byte, server string, tools []string) ([]byte, error) {
 			listed.tools = append(listed.tools, Entry[pinned]{Name: tool})
 		}
 	}
-	return servers.written()
+	return servers.checkedText()
 }
 
-// written returns the text of an allowlist file, which is read once more.
-func (a allowlist) written() ([]byte, error) {
+// checkedText returns the text of an allowlist file, which is read once more.
+func (a allowlist) checkedText() ([]byte, error) {
 	text := a.json()
 	if _, _, err := readPins("the new allowlist", text); err != nil {
 		return nil, err

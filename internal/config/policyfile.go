@@ -51,7 +51,7 @@ func namedEntries[C any](l *loader, key string, read func(string, []byte, ...str
 		return nil, nil
 	}
 	name := l.resolve(l.textAt(at))
-	text, ok := l.opened(at, name, "")
+	text, ok := l.readNamed(at, name, "")
 	if !ok {
 		return nil, nil
 	}
@@ -60,7 +60,7 @@ func namedEntries[C any](l *loader, key string, read func(string, []byte, ...str
 		claims = rules.Claims
 	}
 	content, places, err := read(name, text, claims...)
-	if !l.refuse(err) && l.out.Ledger == "" {
+	if !l.addFaults(err) && l.out.Ledger == "" {
 		l.others = slices.Concat(l.others, places.asking)
 	}
 	return content, places

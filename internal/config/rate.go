@@ -17,8 +17,8 @@ type RateLimit struct {
 	AtOnce    int // may be under way together
 }
 
-// filled returns a limit in which what the file does not have is not limited.
-func (r RateLimit) filled() RateLimit {
+// withDefaults returns a limit in which what the file does not have is not limited.
+func (r RateLimit) withDefaults() RateLimit {
 	r.PerMinute, r.AtOnce = cmp.Or(r.PerMinute, NoLimit), cmp.Or(r.AtOnce, NoLimit)
 	r.Burst = cmp.Or(r.Burst, r.PerMinute)
 	return r
@@ -62,16 +62,16 @@ func (l *loader) rate(allowlist string) {
 	if from == nil {
 		return
 	}
-	r := &Rate{Identity: from.Identity.filled()}
+	r := &Rate{Identity: from.Identity.withDefaults()}
 	for _, g := range from.Groups {
-		r.Groups = append(r.Groups, GroupRate{g.Name, g.Value.filled()})
+		r.Groups = append(r.Groups, GroupRate{g.Name, g.Value.withDefaults()})
 	}
 	for _, s := range from.Servers {
-		r.Servers = append(r.Servers, ServerRate{s.Name, s.Value.filled()})
+		r.Servers = append(r.Servers, ServerRate{s.Name, s.Value.withDefaults()})
 	}
 	for _, server := range from.Tools {
 		for _, tool := range server.Value {
-			r.Tools = append(r.Tools, ToolRate{server.Name, tool.Name, tool.Value.filled()})
+			r.Tools = append(r.Tools, ToolRate{server.Name, tool.Name, tool.Value.withDefaults()})
 			if allowlist == "" && l.out.Closed == nil {
 				l.checkLimitedTool(server.Name, tool.Name)
 			}

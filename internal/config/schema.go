@@ -82,8 +82,8 @@ func (s *fileSchema) part(n *node) *fileSchema {
 	return &fileSchema{node: n, root: s.root}
 }
 
-// of returns the schema of a member; nil if there must be none. open is true if the value may be any.
-func (s *fileSchema) of(parent kind, key string) (sub *fileSchema, open bool) {
+// memberSchema returns the schema of a member; nil if there must be none. open is true if the value may be any.
+func (s *fileSchema) memberSchema(parent kind, key string) (sub *fileSchema, open bool) {
 	n := s.get("items")
 	if parent == isMap {
 		if n = s.get("properties").get(key); n == nil {
@@ -168,7 +168,7 @@ func (j *judge) report(e gojsonschema.ResultError, n *node, s *fileSchema, p pat
 			name = "[" + name + "]"
 		}
 		above, parent = s, m.value
-		s, _ = s.of(m.value.kind, name)
+		s, _ = s.memberSchema(m.value.kind, name)
 		m, p = *next, p.to(name)
 	}
 	key, _ := e.Details()["property"].(string)
@@ -199,7 +199,7 @@ func (j *judge) report(e gojsonschema.ResultError, n *node, s *fileSchema, p pat
 		problem := s.part(s.get("propertyNames")).fault(key, true)
 		j.note(n.member(key).at, p.to(key), problem.remedy, "%s name %s %s", s.str("title"), quote(key), problem.problem)
 	default:
-		problem := s.fails(e, n)
+		problem := s.valueFault(e, n)
 		if problem == (fault{}) {
 			return // of a part that is reported itself
 		}
@@ -242,8 +242,8 @@ func (j *judge) note(at place, p path, remedy, problem string, args ...any) {
 	}
 }
 
-// fails says what is wrong with a value by itself.
-func (s *fileSchema) fails(e gojsonschema.ResultError, n *node) fault {
+// valueFault says what is wrong with a value by itself.
+func (s *fileSchema) valueFault(e gojsonschema.ResultError, n *node) fault {
 	switch e.Type() {
 	case "invalid_type":
 		return s.mistyped(n)
@@ -328,7 +328,7 @@ func (j *judge) complete(n *node, s *fileSchema, p path, secret bool) {
 		if n.kind == isList {
 			key = "[" + strconv.Itoa(i) + "]"
 		}
-		sub, open := s.of(n.kind, key)
+		sub, open := s.memberSchema(n.kind, key)
 		if sub == nil || open && s.get("type") != nil && s.str("type") != string(n.kind) {
 			if !j.file.known { // it may be a secret in a wrong place
 				j.file.hide(m.value)

@@ -35,14 +35,14 @@ func (l *loader) servers() {
 	for _, s := range l.Servers {
 		if s.Value.Digest == "" {
 			l.server(s.Name, s.Value, origin{l.file, path{"servers", s.Name}})
-		} else if adopted := l.adopted(c, s.Name, s.Value); adopted != nil {
+		} else if adopted := l.adoptListed(c, s.Name, s.Value); adopted != nil {
 			l.server(s.Name, adopted, origin{c.file, path{c.key, s.Name}})
 		}
 	}
 	if c == nil {
 		return
 	}
-	l.refuse(c.err())
+	l.addFaults(c.err())
 	l.out.Literals = append(l.out.Literals, c.literals...)
 	var others []string
 	for i := range c.servers {

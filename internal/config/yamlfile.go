@@ -223,7 +223,7 @@ func (r *yamlReader) mapping(n *yaml.Node, out *node, depth int) {
 		case key.kind != isText:
 			r.refuse(key, "quote it", "a key must be plain text")
 			r.file.hide(value)
-		case !r.file.first(seen, key.text, key.at):
+		case !r.file.checkUnseen(seen, key.text, key.at):
 			r.file.hide(value)
 		default:
 			out.members = append(out.members, member{key.text, key.at, value})
