@@ -28,14 +28,6 @@ func TestSignInRepeatsCredentials(t *testing.T) {
 			mcptest.SayJSON(w, http.StatusBadRequest, fmt.Sprintf(`{"error":"invalid_grant","error_description":%q,"error_uri":%q}`, sent, sent))
 			return ""
 		}},
-		{"as-the-error-code", func(_ *provided, w http.ResponseWriter, sent string) string {
-			mcptest.SayJSON(w, http.StatusBadRequest, fmt.Sprintf(`{"error":%q}`, sent))
-			return ""
-		}},
-		{"in-html", func(_ *provided, w http.ResponseWriter, sent string) string {
-			fmt.Fprintf(w, "<p>%s", sent)
-			return ""
-		}},
 		{"in-a-redirect", func(_ *provided, w http.ResponseWriter, sent string) string {
 			w.Header().Set("Location", "/?"+sent)
 			w.WriteHeader(http.StatusTemporaryRedirect)

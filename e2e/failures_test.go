@@ -105,19 +105,7 @@ func callFaults() []inCall {
 		{"redirects", status(http.StatusTemporaryRedirect), "redirect_refused", "unknown", "look"},
 		{"garbage", says("application/json", "Server ready!"), "server_protocol", "unknown", "look"},
 		{"not-utf-8", says("application/json", mcptest.Response("ID", "{\"content\":[],\"x\":\"\xff\"}")), "server_protocol", "unknown", "look"},
-		{"100-MiB", func(*mcptest.Server, string) mcptest.Reply {
-			return func(w http.ResponseWriter, _ *http.Request, id string) {
-				w.Header().Set("Content-Type", "application/json")
-				io.WriteString(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{"content":[{"type":"text","text":"`)
-				chunk := strings.Repeat("x", 1<<20)
-				for range mcptest.HugeBytes / len(chunk) {
-					if _, err := io.WriteString(w, chunk); err != nil {
-						return
-					}
-				}
-				io.WriteString(w, `"}]}}`)
-			}
-		}, "result_too_large", "done", "no"},
+		{"100-MiB", func(*mcptest.Server, string) mcptest.Reply { return mcptest.Huge }, "result_too_large", "done", "no"},
 		{"floods", func(*mcptest.Server, string) mcptest.Reply {
 			return func(w http.ResponseWriter, _ *http.Request, id string) {
 				w.Header().Set("Content-Type", "text/event-stream")
@@ -235,7 +223,7 @@ func TestServeFailuresOfToolsThatChange(t *testing.T) {
 			a.gets(t, "puppet__look", `{}`, "hi")
 			changed.Store(true)
 			if tt.said {
-				check.NoError(t, stage.Change(cli.Patient(t), true))
+				check.NoError(t, stage.Change(cli.Patient(t)))
 			}
 			got := a.call("puppet__look", `{}`)
 			if !tt.refused {

@@ -17,7 +17,6 @@ import (
 
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/cli"
-	"pgfsm/internal/test/mcptest"
 )
 
 const (
@@ -40,7 +39,6 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	testscript.Main(suite{m}, map[string]func(){
-		"player":       mcptest.Stdio,
 		"frugal":       frugal,
 		"cramped":      cramped,
 		"scribe":       scribe,

@@ -42,15 +42,12 @@ type outlet struct {
 // Say sends a message.
 func (o outlet) Say(message string) { io.WriteString(o.to, o.begin+message+o.end) }
 
-// HugeBytes is what a server sends that sends too much.
-const HugeBytes = 100 << 20
-
 // asks is a request to the client, with a schema that refers to itself.
 const asks = `{"jsonrpc":"2.0","id":"ask-1","method":"elicitation/create","params":{"message":"Your name?",` +
 	`"requestedSchema":{"type":"object","properties":{"a":{"allOf":[{"$ref":"#"}]}},"allOf":[{"$ref":"#"}]}}}`
 
-// Deeds are deeds by name, because a process is told only the name. Some repeat the secret that they are given.
-func Deeds(secret string) map[string]Deed {
+// deeds are deeds by name, because a process is told only the name. Some repeat the secret that they are given.
+func deeds(secret string) map[string]Deed {
 	cut := func(x *Exchange) { x.cut() }
 	says := func(line string) func(*Exchange) {
 		return func(x *Exchange) { x.Say(strings.ReplaceAll(line, "ID", x.ID)) }
@@ -60,7 +57,7 @@ func Deeds(secret string) map[string]Deed {
 	return map[string]Deed{
 		"honest":                   {},
 		"dies-at-call":             {Method: "tools/call", Do: cut},
-		"huge-at-call":             {Method: "tools/call", Do: huge},
+		"huge-at-call":             {Method: "tools/call", Do: func(x *Exchange) { writeHuge(x.to, x.begin, x.ID, x.end) }},
 		"elicits-at-call":          {Method: "tools/call", Do: elicit},
 		"echoes-in-json-in-result": {Method: "tools/call", Do: says(Response("ID", text(cli.Quote(disguised(secret)))))},
 		"echoes-in-error": {Method: "tools/call",
@@ -87,7 +84,7 @@ func Configured(t testing.TB, name, transport, decoy string) (server string, cal
 		}
 	}
 
-	all := Deeds(Secret)
+	all := deeds(Secret)
 	all["redirects-at-call"] = Deed{Redirect: decoy, Method: "tools/call"}
 	d, known := all[name]
 	if !known {
@@ -96,18 +93,6 @@ func Configured(t testing.TB, name, transport, decoy string) (server string, cal
 	s := Misbehaving(t, d)
 	server = fmt.Sprintf(`type: http, url: %q, headers: {Authorization: "Bearer ${file:token}"}`, s.URL)
 	return server, func() int { return int(s.Calls.Load()) }
-}
-
-// huge sends a result that is too large.
-func huge(x *Exchange) {
-	io.WriteString(x.to, x.begin+`{"jsonrpc":"2.0","id":`+x.ID+`,"result":{"content":[{"type":"text","text":"`)
-	chunk := strings.Repeat("x", 1<<20)
-	for range HugeBytes / len(chunk) {
-		if _, err := io.WriteString(x.to, chunk); err != nil {
-			return
-		}
-	}
-	io.WriteString(x.to, `"}]}}`+x.end)
 }
 
 // elicit asks the client something, and repeats the client's answer in the result.
@@ -177,14 +162,12 @@ func (s *Server) play(m message, out outlet) {
 	}
 }
 
-// Change announces other tools if changed is set. It returns when the client has read that: when it has answered a ping that followed.
-func (s *Server) Change(ctx context.Context, changed bool) error {
+// Change announces other tools. It returns when the client has read that: when it has answered a ping that followed.
+func (s *Server) Change(ctx context.Context) error {
 	select {
 	case out := <-s.streams:
 		s.streams <- out
-		if changed {
-			out.Say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
-		}
+		out.Say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		out.Say(`{"jsonrpc":"2.0","id":"ping-1","method":"ping"}`)
 	case <-ctx.Done():
 		return fmt.Errorf("there is no way to tell the client: %w", ctx.Err())
@@ -205,7 +188,7 @@ func (s *Server) Change(ctx context.Context, changed bool) error {
 // Stdio is a server over standard input and output, until the input ends. Its first argument is the deed; the second one, if there is one,
 // a file that gets a line for each tools/call. Its secret is in PLAYER_SECRET.
 func Stdio() {
-	d, known := Deeds(os.Getenv("PLAYER_SECRET"))[os.Args[1]]
+	d, known := deeds(os.Getenv("PLAYER_SECRET"))[os.Args[1]]
 	if !known {
 		os.Exit(9)
 	}

@@ -111,16 +111,11 @@ func (m *Model) Hang(r *http.Request) {
 	}
 }
 
-// Chat returns a chat completion whose only choice has a message.
-func Chat(message string) string {
-	return fmt.Sprintf(`{"id":"c-1","object":"chat.completion","created":1767225600,"model":"scripted-1","choices":[`+
-		`{"index":0,"finish_reason":"stop","logprobs":null,"message":%s}],`+
-		`"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`, message)
-}
-
 // Spoken returns a chat completion that says a text.
 func Spoken(content string) string {
-	return Chat(`{"role":"assistant","refusal":null,"content":` + cli.Quote(content) + `}`)
+	return fmt.Sprintf(`{"id":"c-1","object":"chat.completion","created":1767225600,"model":"scripted-1","choices":[`+
+		`{"index":0,"finish_reason":"stop","logprobs":null,"message":{"role":"assistant","refusal":null,"content":%s}}],`+
+		`"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`, cli.Quote(content))
 }
 
 // SayJSON answers with a JSON document.

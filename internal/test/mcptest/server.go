@@ -237,6 +237,23 @@ func Reports(w http.ResponseWriter, r *http.Request, id string) {
 	}
 }
 
+// Huge is a Reply of 100 MiB.
+func Huge(w http.ResponseWriter, _ *http.Request, id string) {
+	w.Header().Set("Content-Type", "application/json")
+	writeHuge(w, "", id, "")
+}
+
+func writeHuge(w io.Writer, begin, id, end string) {
+	io.WriteString(w, begin+`{"jsonrpc":"2.0","id":`+id+`,"result":{"content":[{"type":"text","text":"`)
+	chunk := strings.Repeat("x", 1<<20)
+	for range 100 {
+		if _, err := io.WriteString(w, chunk); err != nil {
+			return
+		}
+	}
+	io.WriteString(w, `"}]}}`+end)
+}
+
 // Response returns a message with a result.
 func Response(id, result string) string {
 	return `{"jsonrpc":"2.0","id":` + id + `,"result":` + result + `}`
