@@ -84,12 +84,6 @@ func drawWay(s *Spec, m Marks, styled bool) []byte {
 	return draw(&drawing{Subtitle: subtitle, Styled: styled, spec: s, way: s.way(m)})
 }
 
-// SVGRuns draws the machine with the number of runs that took each step: the more runs, the wider the line. What no run
-// took is faded. The drawing is for a page that has [SVGStyle]. Steps that the table does not have are left out.
-func SVGRuns(s *Spec, runs map[Mark]int) []byte {
-	return draw(&drawing{Subtitle: "the more runs took a step, the wider its line", spec: s, way: s.wayOfRuns(runs)})
-}
-
 // SVGStyle is the style sheet of all drawings. [SVG] contains it.
 func SVGStyle() string { return string(execute("style", nil)) }
 
@@ -157,9 +151,6 @@ func (d *drawing) card(p Place) card {
 		y += 14
 	}
 	add("name", shorten(legible(string(p.State)), b.W/9))
-	if n := d.way.arrivals[p.State]; p.Terminal && n > 0 {
-		add("count", fmt.Sprintf("%d ended", n))
-	}
 	for _, line := range lines {
 		add("", line)
 	}
@@ -171,7 +162,10 @@ func (d *drawing) wire(row int, from, to box) wire {
 	r := d.spec.Rows[row]
 	text := d.way.label(r.On, row)
 	tip := legible(r.String()) + "\n" + legible(r.Why) + "\n" + legible("if "+r.Guard+": "+r.GuardWhy)
-	w := wire{Tip: tip + d.way.tip(row), Thick: d.way.thickness(row)}
+	w := wire{Tip: tip, Thick: "1.4"}
+	if d.way.taken(row) {
+		w.Thick = "2.6"
+	}
 	w.Class = d.way.class(d.way.taken(row), d.classes[r.To])
 	if to.X == from.X && to.Y == from.Y+cardPitch {
 		x := from.X + 36

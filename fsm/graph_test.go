@@ -47,7 +47,6 @@ func broken() *fsm.Spec {
 func artefacts() map[string][]byte {
 	s := realistic().Spec()
 	strange := append(byBlock(), fsm.Mark{From: "blocked", On: "retry<b>", To: "received"})
-	runs := map[fsm.Mark]int{strange[0]: 1000, strange[4]: 12, strange[5]: 5}
 	return map[string][]byte{
 		"proofs-broken.txt": proofs(broken()),
 		"approved.svg":      fsm.SVG(s, byApproval()),
@@ -55,7 +54,6 @@ func artefacts() map[string][]byte {
 		"strange.dot":       fsm.DOT(s, strange),
 		"strange.mmd":       fsm.Mermaid(s, strange),
 		"broken.svg":        fsm.SVGInPage(broken(), nil),
-		"runs.svg":          fsm.SVGRuns(s, runs),
 		"empty.svg":         fsm.SVG(&fsm.Spec{}, nil),
 	}
 }
