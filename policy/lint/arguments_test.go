@@ -105,7 +105,7 @@ func TestArgumentsOfSchemas(t *testing.T) {
 func TestAcceptedArgumentsAreKnown(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 35))
 	accepted := 0
-	for range rounds(3000) {
+	for range rounds(1000) {
 		src := randomSchema(r, 3)
 		s, err := schema.Compile([]byte(src), schema.DefaultLimits())
 		if err != nil {
@@ -131,7 +131,7 @@ func TestAcceptedArgumentsAreKnown(t *testing.T) {
 			}
 		}
 	}
-	if accepted < 5 {
+	if accepted < 3 {
 		t.Errorf("only %d schemas accepted a document", accepted)
 	}
 }

@@ -1,7 +1,6 @@
 package lint
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -69,8 +68,11 @@ type atom struct {
 	reads []string        // names
 	texts *textTest       // nil if the atom does not compare a name with literals
 	part  *condition.Part // nil if the atom has a loop
-	known map[string]outcomes
+	known map[givenValues]outcomes
 }
+
+// givenValues are the values of the first names that an atom reads; nil is unknown. An atom that reads more is unknown.
+type givenValues [4]ref.Val
 
 // A textTest compares a name with literals: it is true if the name is one of the texts, or is none of them if it is negated.
 type textTest struct {
@@ -101,7 +103,7 @@ func (t *atomTable) formula(of *ast.AST, e ast.Expr) *formula {
 	if a := t.atoms[key]; a != nil {
 		return &formula{atom: a}
 	}
-	a := &atom{key: key, known: map[string]outcomes{}}
+	a := &atom{key: key, known: map[givenValues]outcomes{}}
 	t.atoms[key] = a
 	for _, x := range ast.MatchDescendants(ast.NavigateExpr(of, e), ast.AllMatcher()) {
 		switch {
@@ -196,19 +198,17 @@ func (f *formula) forEachAtom(visit func(*atom)) {
 
 // given returns the outcomes of the atom if names have the given values and nothing else is known.
 func (a *atom) given(values map[string]ref.Val) outcomes {
-	if a.part == nil {
+	var given givenValues
+	if a.part == nil || len(a.reads) > len(given) {
 		return anything
 	}
-	var key strings.Builder
-	for _, name := range a.reads {
-		if v := values[name]; v != nil {
-			fmt.Fprintf(&key, "%s=%v\x00", name, v)
-		}
+	for i, name := range a.reads {
+		given[i] = values[name]
 	}
-	out, ok := a.known[key.String()]
+	out, ok := a.known[given]
 	if !ok {
 		out = outcomesOf(a.part.Value(values))
-		a.known[key.String()] = out
+		a.known[given] = out
 	}
 	return out
 }

@@ -120,6 +120,7 @@ type entry struct {
 	when, deny, ask *expression
 	shadow          bool
 	strict          bool // it denies if when fails
+	asksRisk        bool // one of its conditions asks for mode or score
 }
 
 func (l *linter) policies(c *rules.Content) {
@@ -139,6 +140,10 @@ func (l *linter) policies(c *rules.Content) {
 			strict: p.Effect != rules.Allow || p.Deny != "" || p.RequireApprovalIf != "",
 		}
 	}
+	for _, e := range entries {
+		e.asksRisk = slices.ContainsFunc(expressions(e), func(x *expression) bool { return x.asksRisk })
+	}
+	l.levels = distinguished(l.levels, expressions(entries...)...)
 	l.reachability(entries)
 	l.notMonotonic(entries)
 	for _, e := range entries {

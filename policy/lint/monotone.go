@@ -19,7 +19,7 @@ const (
 func (l *linter) notMonotonic(entries []*entry) {
 	enforced := slices.DeleteFunc(slices.Clone(entries), func(e *entry) bool { return e.shadow })
 	for _, e := range enforced {
-		if l.levels == nil || !e.strict || !e.asksRisk() {
+		if l.levels == nil || !e.strict || !e.asksRisk {
 			continue
 		}
 		about := slices.DeleteFunc(slices.Clone(enforced), func(a *entry) bool { return !a.match.overlaps(&e.match) })
@@ -42,7 +42,7 @@ func (l *linter) stopsLessRisk(e *entry, about []*entry) {
 		var stops []stop
 		defer w.risk().forget()
 		for _, at := range w.levels {
-			if left--; left < 0 {
+			if left -= len(about); left < 0 {
 				return false
 			}
 			w.setLevel(at)
@@ -88,7 +88,7 @@ func (w *world) judge(subject *entry, policies []*entry) (by *entry, key string)
 		above = above && p != subject
 		decides := w.decides(p)
 		switch {
-		case decides == canFalse || decides != canTrue && above && !p.asksRisk():
+		case decides == canFalse || decides != canTrue && above && !p.asksRisk:
 			continue
 		case decides != canTrue:
 			return nil, ""
@@ -110,9 +110,4 @@ func (w *world) judge(subject *entry, policies []*entry) (by *entry, key string)
 		return nil, ""
 	}
 	return nil, ""
-}
-
-// asksRisk reports whether a condition of the policy asks for mode or score.
-func (e *entry) asksRisk() bool {
-	return slices.ContainsFunc(expressions(e), func(x *expression) bool { return x.asksRisk })
 }

@@ -273,7 +273,7 @@ func TestConstantConditions(t *testing.T) {
 	names := append(texts("abz", 2), "*")
 	model := &risk.Content{Modes: risk.DefaultModes(), Initial: "safe"}
 	reported := 0
-	for range rounds(5000) {
+	for range rounds(2000) {
 		src := randomCondition(r, 3)
 		p, err := env.Bool(src)
 		if err != nil {

@@ -32,6 +32,7 @@ func (l *linter) reachability(entries []*entry) {
 func (l *linter) coveredBy(e *entry, above []*entry, goal func(*world, *entry) outcomes) []*entry {
 	covered := func(by []*entry) bool {
 		w := l.world(e, by...)
+		w.own = len(e.conditions())
 		return !w.exists(w.all(append(expressions(e), expressions(by...)...)...), func() bool {
 			return goal(w, e)&canTrue != 0 && !slices.ContainsFunc(by, func(a *entry) bool { return w.decides(a) == canTrue })
 		})

@@ -21,6 +21,9 @@ var (
 	actorTexts = namesOf("string", "actor.")
 )
 
+// unusable is the value of a name that is unknown or too long.
+var unusable = types.NewErr("unknown or too long")
+
 func namesOf(typeName, prefix string) (all []string) {
 	for _, n := range condition.Names() {
 		if n.Type == typeName && strings.HasPrefix(n.Name, prefix) && !strings.HasPrefix(n.Name, condition.ClaimPrefix) {
@@ -34,6 +37,7 @@ func namesOf(typeName, prefix string) (all []string) {
 // else conditions ask is open.
 type world struct {
 	match   *match
+	own     int     // how many of the first conditions are tried with true first, the others with false; 0: all
 	levels  []level // that a call can have; nil: unknown
 	values  map[string]ref.Val
 	answers map[string]outcomes
@@ -97,13 +101,16 @@ func (w *world) all(expressions ...*expression) []question {
 func (w *world) questions(expressions ...*expression) (all []question) {
 	var names []string // in the order of their first use
 	domains, asked := map[string][]ref.Val{}, map[string]bool{}
-	free := func(key string, answers ...outcomes) {
+	free := func(key string, tryFalse bool, answers ...outcomes) {
 		if !asked[key] {
+			if tryFalse {
+				slices.Reverse(answers)
+			}
 			asked[key] = true
 			all = append(all, w.free(key, answers...))
 		}
 	}
-	for _, x := range expressions {
+	for i, x := range expressions {
 		x.formula.forEachAtom(func(a *atom) {
 			for _, name := range a.reads {
 				if w.values[name] == nil && !slices.Contains(names, name) && w.domain(name) != nil {
@@ -113,7 +120,7 @@ func (w *world) questions(expressions ...*expression) (all []question) {
 			}
 			w.literals(a.texts, domains)
 			if w.isOpen(a) {
-				free(a.key, canTrue, canFalse, canFail)
+				free(a.key, w.own > 0 && i >= w.own, canTrue, canFail, canFalse)
 			}
 		})
 	}
@@ -132,7 +139,7 @@ func (w *world) domain(name string) []ref.Val {
 	case slices.Contains(nameOf[:], name):
 		return []ref.Val{nil}
 	case slices.Contains(actorTexts, name):
-		return []ref.Val{nil, types.NewErr("%s is unknown or too long", name)}
+		return []ref.Val{nil, unusable}
 	}
 	return nil
 }
