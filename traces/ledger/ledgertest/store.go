@@ -55,7 +55,11 @@ type Store struct {
 // NewStore makes a store in a file of its own, or in a database of PostgreSQL if the tests are to run with that.
 func NewStore(tb testing.TB) *Store {
 	tb.Helper()
-	return newStore(tb, NewURL(tb))
+	url := newDatabase(tb)
+	if url == "" {
+		url = "sqlite:" + filepath.Join(folder(tb), "pgfsm.db")
+	}
+	return newStore(tb, url)
 }
 
 // NewURL returns the URL of a file for a new ledger, or that of a database if the tests are to run with PostgreSQL.
@@ -96,7 +100,7 @@ func (s *Store) Copy(tb testing.TB) *Store {
 	if !inFile {
 		tb.Skip("only files are copied")
 	}
-	to := filepath.Join(tb.TempDir(), "pgfsm.db")
+	to := filepath.Join(folder(tb), "pgfsm.db")
 	for _, suffix := range []string{"", "-wal"} {
 		text, err := os.ReadFile(path + suffix)
 		if err = errors.Join(err, os.WriteFile(to+suffix, text, 0o600)); err != nil {
