@@ -21,7 +21,7 @@
 //   - subschemas that apply in place of themselves ({"$ref":"#"}, two that refer to one another);
 //   - schemas that apply too many subschemas to one value (a chain of n allOf with two references each is 2^n);
 //   - references to anything but a subschema of the document, dynamic references ($dynamicRef, $recursiveRef and their anchors),
-//     and identifiers ($id, $anchor) below the root.
+//     identifiers ($id) below the root, and anchors ($anchor) below the root except those of schemas in its $defs.
 //
 // If a schema has several errors, Compile always reports the same one.
 //

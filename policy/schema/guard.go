@@ -144,9 +144,14 @@ func (g *guard) member(name string, v any, at string) *RefusedError {
 		if isText || v == true {
 			return &RefusedError{CodeReferenceRefused, visible(at, maxPointer), "dynamic references are not allowed"}
 		}
-	case "$id", "$anchor", "id":
-		if isText && nested && (name != "id" || g.dialect == "draft-04") {
+	case "$id", "id":
+		if isText && nested && (name == "$id" || g.dialect == "draft-04") {
 			return &RefusedError{CodeReferenceRefused, visible(at, maxPointer), "only the whole schema may have an identifier"}
+		}
+	case "$anchor":
+		if isText && nested && !isDefinition(at) {
+			return &RefusedError{CodeReferenceRefused, visible(at, maxPointer),
+				"only the whole schema and the schemas in its $defs may have an anchor"}
 		}
 	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains":
 		if number, ok := v.(stdjson.Number); ok && !isCount(number) {
@@ -155,6 +160,12 @@ func (g *guard) member(name string, v any, at string) *RefusedError {
 		}
 	}
 	return nil
+}
+
+// isDefinition reports whether a member belongs to a schema in $defs of the whole schema. The compiler knows their anchors before it follows
+// a reference; whether it knows others in time depends on the way to them.
+func isDefinition(member string) bool {
+	return strings.HasPrefix(member, "/$defs/") && strings.Count(member, "/") == 3
 }
 
 // isCount reports whether n is at most 2^63-1. Whether it is a whole number, and not negative, is for the meta-schema.

@@ -38,7 +38,7 @@ func refusal(err error, doc any, lim Limits) *RefusedError {
 
 var unresolved = &RefusedError{
 	Code:   CodeReferenceRefused,
-	Reason: "a reference leads to no subschema of the schema, and nothing outside the schema is read",
+	Reason: "its references cannot be resolved: each must lead to one subschema of the schema, and nothing outside the schema is read",
 }
 
 // firstRefused returns the first pattern in v that is refused, in the order of the members' names, or nil.
