@@ -68,7 +68,7 @@ eval: ## the figures of docs/internals/evaluation-figures.md that need nothing f
 	bin/pgfsm-eval report eval/results -o eval/results/report.html
 
 bench: ## the figures of docs/internals/benchmarks.md; COUNT runs of each
-	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) ./fsm ./policy/schema ./policy/screen ./internal/secret ./policy/evidence ./policy/condition ./policy/rules ./llm ./traces ./traces/ledger/... | tee bench.txt
+	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) ./fsm ./internal/secret ./mcp/gateway ./mcp/wire ./policy/... ./traces/ledger/... | tee bench.txt
 	$(GO) run $(BENCHSTAT) bench.txt
 
 bench-gateway: build ## the gateway beside direct calls and a bare proxy: four minutes; with FULL=1 all that is measured, a quarter of an hour
