@@ -171,7 +171,8 @@ func (in interop) everythingServer(t *testing.T, program, stateless string) stri
 }
 
 // TestGatewayConformance: through the gateway the suite says of every check what it says directly: both sets of
-// requirements, of one process at one URL, whatever the upstream speaks.
+// requirements, of one process at one URL, whatever the upstream speaks. At the endpoint of all servers it says the same of everything
+// that does not depend on a name that the endpoint gives otherwise.
 func TestGatewayConformance(t *testing.T) {
 	t.Parallel()
 	in := matrix(t)
@@ -179,10 +180,18 @@ func TestGatewayConformance(t *testing.T) {
 	t.Run("stdio", func(t *testing.T) {
 		t.Parallel()
 		g := conformanceGateway(t, map[string]string{"es": fmt.Sprintf("{type: stdio, command: %q, sessions: session, expose: all%s}", program, patientServer)}, "es")
+		var known []string
 		for _, r := range revisions {
+			known = append(known, goldenVerdicts(t, r.name)...)
 			t.Run(r.name, func(t *testing.T) { in.sameVerdicts(t, g.base+"/servers/es/mcp", r.name, keepAll) })
+			t.Run(r.name+"-of-all", func(t *testing.T) { in.sameVerdicts(t, g.base+"/mcp", r.name, notLeftOut) })
 		}
 		g.stop(t, exitYes)
+		for name := range leftOut { // in any order
+			if !slices.ContainsFunc(known, func(v string) bool { return strings.HasPrefix(v, name+" ") }) {
+				t.Errorf("%s is left out, and the suite has no such scenario or check", name)
+			}
+		}
 	})
 	t.Run("http", func(t *testing.T) {
 		t.Parallel()
