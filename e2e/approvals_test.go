@@ -39,7 +39,7 @@ const (
 // newOfficeOn opens one with a ledger.
 func newOfficeOn(t *testing.T, url, policy, more string) *office {
 	t.Helper()
-	o := &office{u: mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))}
+	o := &office{u: mcptest.New(t, mcptest.Except("tools/list", mcptest.TwoTools))}
 	o.dir = gatewayFolder(t, o.u, strings.Replace(inOffice, inFile, cli.Quote(url), 1)+more)
 	if url != inFile {
 		o.writes(t, "ledger.url", url)

@@ -35,9 +35,9 @@ func TestServe(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		kind, _ := cli.At(b, "/type")
-		run, _ := cli.At(b, "/data/run")
-		decide, _ := cli.At(b, "/data/decide")
+		kind, _ := cli.ValueAt(b, "/type")
+		run, _ := cli.ValueAt(b, "/data/run")
+		decide, _ := cli.ValueAt(b, "/data/decide")
 		decideAt.Store(string(decide))
 		told <- string(kind) + string(run)
 	}))

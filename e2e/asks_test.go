@@ -197,8 +197,8 @@ func (u *inquirer) askedOnly(t *testing.T, dir string) {
 	same(t, "what reached the server", []string{"tools/call"}, u.calls.taken())
 	var passed []string
 	for _, e := range events(t, dir, ledger.MCPPassed) {
-		direction, _ := cli.At(e.Payload, "/direction")
-		method, _ := cli.At(e.Payload, "/method")
+		direction, _ := cli.ValueAt(e.Payload, "/direction")
+		method, _ := cli.ValueAt(e.Payload, "/method")
 		passed = append(passed, string(direction)+" "+string(method))
 	}
 	same(t, "what passed, as the ledger says", []string{`"to_client" "` + elicitation + `"`}, passed)

@@ -143,7 +143,7 @@ func newRiot(t *testing.T, beside bool) *riot {
 		T: t, over: make(chan struct{}), tickets: make(map[string]string), asked: make(map[string]int), received: make(map[string]int),
 		denied: make(map[string]bool), agreed: make(map[string]bool),
 	}
-	o.u = mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))
+	o.u = mcptest.New(t, mcptest.Except("tools/list", mcptest.TwoTools))
 	o.u.Came = make(chan string) // nobody listens
 	o.u.Arguments = o.called
 	o.dir = gatewayFolder(t, o.u, inOffice)

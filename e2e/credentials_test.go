@@ -85,7 +85,7 @@ func TestCredentialsStayOut(t *testing.T) {
 			}))
 			t.Cleanup(endpoint.Close)
 			repeats := mcptest.New(t, mcptest.Honest)
-			repeats.Does(func(w http.ResponseWriter, _ *http.Request, id string) {
+			repeats.SetReply(func(w http.ResponseWriter, _ *http.Request, id string) {
 				mu.Lock()
 				defer mu.Unlock()
 				mcptest.SayJSON(w, http.StatusOK, `{"jsonrpc":"2.0","id":`+id+`,`+answer+`}`)

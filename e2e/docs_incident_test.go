@@ -57,7 +57,7 @@ func unprinted(shown, printed string) (missing []string) {
 // TestDocsIncident: an agent's call was approved and made. The commands of docs/operate/incident.md then print what the page shows.
 func TestDocsIncident(t *testing.T) {
 	t.Parallel()
-	crm := mcptest.New(t, mcptest.But("tools/list", `{"tools":[{"name":"delete_customer","inputSchema":{"type":"object","properties":{"id":{"type":"integer"}}}}]}`))
+	crm := mcptest.New(t, mcptest.Except("tools/list", `{"tools":[{"name":"delete_customer","inputSchema":{"type":"object","properties":{"id":{"type":"integer"}}}}]}`))
 	dir := cli.Folder(t, "pgfsm.yaml", "version: 1\nenv: prod\nservers: {crm: {type: http, url: "+cli.Quote(crm.URL)+"}}\nallowlist: allowlist.json\n"+
 		inOffice+"roles: {owners: [bob@example.com]}\n",
 		"allowlist.json", `{"crm": ["delete_customer"]}`,

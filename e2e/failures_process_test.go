@@ -28,7 +28,7 @@ func TestServeFailuresOfTheGatewayItself(t *testing.T) {
 			dir := gatewayFolder(t, u, more)
 			s := serve(t, dir)
 			a := s.agent("/mcp", "")
-			u.Does(u.Hangs)
+			u.SetReply(u.Hangs)
 			over := make(chan struct{})
 			go func() {
 				defer close(over)
@@ -37,7 +37,7 @@ func TestServeFailuresOfTheGatewayItself(t *testing.T) {
 			u.Await(t, "tools/call")
 			s.kill()
 			<-over
-			u.Does(nil)
+			u.SetReply(nil)
 			s = serve(t, dir)
 			soon(t, "the next start says what was left over", func() bool {
 				said := s.stderr.String()
@@ -63,7 +63,7 @@ func TestServeFailuresOfTheGatewayItself(t *testing.T) {
 		dir := gatewayFolder(t, u, inLedger)
 		s := serve(t, dir)
 		a := s.agent("/mcp", "")
-		u.Does(u.Waits(leave))
+		u.SetReply(u.Waits(leave))
 		said := make(chan answered, 1)
 		go func() { said <- a.call("echo__look", `{}`) }()
 		u.Await(t, "tools/call")
@@ -97,7 +97,7 @@ func TestServeFailuresOfTheGatewayItself(t *testing.T) {
 			u.URL, inLedger), "allowlist.json", `{"echo": ["look"]}`)
 		s := serve(t, dir)
 		a := s.agent("/mcp", "")
-		u.Does(u.Hangs)
+		u.SetReply(u.Hangs)
 		over := make(chan struct{})
 		go func() {
 			defer close(over)
@@ -201,7 +201,7 @@ func TestServeFailuresOfClients(t *testing.T) {
 		if got := c.call(t, "echo__look", `{}`); got.code() != "hi" {
 			t.Fatalf("a call: %s", got.Raw)
 		}
-		u.Does(u.Hangs)
+		u.SetReply(u.Hangs)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var over sync.WaitGroup

@@ -34,7 +34,7 @@ func TestServeFailuresOfTheRecord(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			u := mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))
+			u := mcptest.New(t, mcptest.Except("tools/list", mcptest.TwoTools))
 			dir := gatewayFolder(t, u, tt.more)
 			s := serve(t, dir)
 			a := s.agent("/mcp", "")

@@ -152,10 +152,10 @@ ledger: "sqlite:pgfsm.db"
 `, u.URL, timeout, limits), "allowlist.json", `{"echo": ["look"]}`)
 			s := serve(t, dir)
 			a := s.agent("/mcp", "")
-			u.Does(tt.deed(u, decoy.URL))
+			u.SetReply(tt.deed(u, decoy.URL))
 			a.call("echo__look", `{}`).wants(t, tt.code, tt.effect, tt.retry)
 			u.Reached(t, 1)
-			u.Does(nil)
+			u.SetReply(nil)
 			a.gets(t, "echo__look", `{}`, "hi")
 			u.Reached(t, 2)
 			if got := s.health(t, "/readyz"); got != http.StatusOK {
@@ -177,7 +177,7 @@ ledger: "sqlite:pgfsm.db"
 			u := mcptest.New(t, mcptest.Honest)
 			dir := gatewayFolder(t, u, "ledger: \"sqlite:pgfsm.db\"\n")
 			a := serve(t, dir).agent("/mcp", "")
-			u.Does(mcptest.Writes("application/json", `{"jsonrpc":"2.0","id":ID,"error":`+tt.error+`}`))
+			u.SetReply(mcptest.Writes("application/json", `{"jsonrpc":"2.0","id":ID,"error":`+tt.error+`}`))
 			got := a.call("echo__look", `{}`)
 			if got.code() != tt.code || !strings.Contains(got.Error.Message, tt.message) || strings.Contains(string(got.Raw), "elsewhere.test") {
 				t.Errorf("the answer is %s", got.Raw)

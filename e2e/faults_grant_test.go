@@ -30,7 +30,7 @@ func newGranted(t *testing.T, more string) *granted {
 				return ""
 			}
 		}
-		return mcptest.But("tools/list", mcptest.TwoTools)(method)
+		return mcptest.Except("tools/list", mcptest.TwoTools)(method)
 	})
 	g.config, g.traces = puppetConfig(t, g.server, "", more)
 	g.dir = filepath.Dir(g.config)

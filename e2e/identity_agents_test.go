@@ -23,7 +23,7 @@ func provideForAgents(t *testing.T) *provided {
 	t.Helper()
 	p := identitytest.New(t)
 	p.Clients["robot"] = "s3cret-of-the-robot"
-	o := &office{u: mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))}
+	o := &office{u: mcptest.New(t, mcptest.Except("tools/list", mcptest.TwoTools))}
 	o.dir = cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {echo: {type: http, url: %q}}
 allowlist: {default: allowlist.json, groups: {oncall: oncall.json}}

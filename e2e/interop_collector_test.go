@@ -36,7 +36,7 @@ func TestInteropCollector(t *testing.T) {
 	said := bufio.NewReader(out)
 	address := listens(t, said)
 
-	o := &office{u: mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))}
+	o := &office{u: mcptest.New(t, mcptest.Except("tools/list", mcptest.TwoTools))}
 	o.dir = gatewayFolder(t, o.u, inOffice+fmt.Sprintf("telemetry: {otlp: {endpoint: \"http://%s\"}}\n", address))
 	o.writes(t, "policy.yaml", "version: 1\npolicies:\n  - {id: people, match: {tool: look}, effect: pending, expires: 1h}\n")
 	o.served = serve(t, o.dir)
@@ -71,7 +71,7 @@ func listens(t *testing.T, said *bufio.Reader) string {
 			t.Fatalf("the collector does not listen: %v", err)
 		}
 		if _, fields, found := strings.Cut(line, "Starting HTTP server"); found {
-			endpoint, _ := cli.At([]byte(strings.TrimSpace(fields)), "/endpoint")
+			endpoint, _ := cli.ValueAt([]byte(strings.TrimSpace(fields)), "/endpoint")
 			return strings.Trim(string(endpoint), `"`)
 		}
 	}

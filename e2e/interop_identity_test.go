@@ -23,7 +23,7 @@ import (
 // issuedBy serves a gateway to clients that have tokens of an issuer.
 func issuedBy(t *testing.T, issuer string) *office {
 	t.Helper()
-	o := &office{u: mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))}
+	o := &office{u: mcptest.New(t, mcptest.Except("tools/list", mcptest.TwoTools))}
 	o.dir = cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {echo: {type: http, url: %q}}
 allowlist: allowlist.json

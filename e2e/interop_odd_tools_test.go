@@ -51,8 +51,8 @@ func TestInteropOddTools(t *testing.T) {
 		}
 	}
 
-	bad := mcptest.New(t, mcptest.But("tools/list", `{"tools":`+string(wire.Array(tools))+`}`))
-	fine := mcptest.New(t, mcptest.But("tools/list", `{"tools":[{"name":"fine","inputSchema":{"type":"object"}}]}`))
+	bad := mcptest.New(t, mcptest.Except("tools/list", `{"tools":`+string(wire.Array(tools))+`}`))
+	fine := mcptest.New(t, mcptest.Except("tools/list", `{"tools":[{"name":"fine","inputSchema":{"type":"object"}}]}`))
 	names, err := json.Marshal(slices.Concat(by["kept"], by["sdk"], by["sdk-old"], by["cautious"], by["refused"], by["not-mcp"]))
 	check.NoError(t, err)
 	g := serve(t, cli.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nallowlist: allowlist.json\nservers: {bad: {url: %q}, ok: {url: %q}}\n", bad.URL, fine.URL),

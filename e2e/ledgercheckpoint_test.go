@@ -38,45 +38,45 @@ func TestCheckpoints(t *testing.T) {
 		return r.Member("/run_id")
 	}
 	called()
-	h.do("ledger", "checkpoint").Says(t, exitCould, "log.key: no such file")
+	h.do("ledger", "checkpoint").Expect(t, exitCould, "log.key: no such file")
 	r := h.do("ledger", "key", "new", "-o", in("log.key"))
 	r.Want(t, exitYes)
 	vkey := strings.TrimSpace(r.Stdout)
-	h.do("ledger", "key", "new", "-o", in("log.key")).Says(t, exitCould, "file exists")
+	h.do("ledger", "key", "new", "-o", in("log.key")).Expect(t, exitCould, "file exists")
 	h.do("ledger", "key", "list", "--json").Want(t, exitYes, "/keys/0/key", vkey, "/keys/1/key", "")
 	called()
 
 	h.do("ledger", "checkpoint", "-o", in("checkpoint")).Want(t, exitYes)
-	h.do("ledger", "verify", "--checkpoint", in("checkpoint")).Says(t, exitYes, "signatures of the checkpoint were not verified")
+	h.do("ledger", "verify", "--checkpoint", in("checkpoint")).Expect(t, exitYes, "signatures of the checkpoint were not verified")
 	h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--json").Want(t, exitYes, "/complete", "true", "/checkpoint/verified", "false")
 	h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--key", vkey, "--json").Want(t, exitYes, "/checkpoint/verified", "true")
-	h.do("ledger", "verify", "--key", vkey).Says(t, exitCould, "name it with --checkpoint")
+	h.do("ledger", "verify", "--key", vkey).Expect(t, exitCould, "name it with --checkpoint")
 
 	service := witnesstest.New(t)
 	submit := func() cli.Result {
 		return h.do("ledger", "witness", service.URL, "--witness-key", service.Key, "--checkpoint", in("checkpoint"))
 	}
-	submit().Says(t, exitCould, "does not know the log")
+	submit().Expect(t, exitCould, "does not know the log")
 	service.Trust(t, vkey)
 	trusting := []string{"--checkpoint", in("checkpoint"), "--key", vkey, "--witness-key", service.Key}
-	h.do(append([]string{"ledger", "verify"}, trusting...)...).Says(t, exitNo, "has not cosigned it")
+	h.do(append([]string{"ledger", "verify"}, trusting...)...).Expect(t, exitNo, "has not cosigned it")
 	submit().Want(t, exitYes)
 	h.do("ledger", "checkpoint", "-o", in("checkpoint")).Want(t, exitYes) // the log has not grown, so the cosignature stays
-	h.do(append([]string{"ledger", "verify"}, trusting...)...).Says(t, exitYes, "signed by pgfsm-log-", "cosigned by witness.example/w1+")
+	h.do(append([]string{"ledger", "verify"}, trusting...)...).Expect(t, exitYes, "signed by pgfsm-log-", "cosigned by witness.example/w1+")
 
-	h.do("ledger", "prove", "01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d").Says(t, exitCould, "the ledger has no run")
+	h.do("ledger", "prove", "01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d").Expect(t, exitCould, "the ledger has no run")
 
 	old := t.TempDir()
 	copyLedger(t, h.dir, old)
 	later := called()
-	h.do("ledger", "prove", later, "--checkpoint", in("checkpoint")).Says(t, exitCould, "does not cover")
+	h.do("ledger", "prove", later, "--checkpoint", in("checkpoint")).Expect(t, exitCould, "does not cover")
 	h.do("ledger", "checkpoint", "-o", in("checkpoint")).Want(t, exitYes)
 	submit().Want(t, exitYes)
 	copyLedger(t, old, h.dir)
-	h.do("ledger", "verify").Says(t, exitYes, "Completeness is unproven")
-	h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--key", vkey).Says(t, exitNo, "the last ones were removed")
-	h.do("ledger", "checkpoint", "-o", in("checkpoint")).Says(t, exitNo, "log_inconsistent: ", "an older copy was put back")
-	submit().Says(t, exitNo, "log_inconsistent: ")
+	h.do("ledger", "verify").Expect(t, exitYes, "Completeness is unproven")
+	h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--key", vkey).Expect(t, exitNo, "the last ones were removed")
+	h.do("ledger", "checkpoint", "-o", in("checkpoint")).Expect(t, exitNo, "log_inconsistent: ", "an older copy was put back")
+	submit().Expect(t, exitNo, "log_inconsistent: ")
 	called()
 	h.do("ledger", "witness", service.URL, "--witness-key", service.Key, "--json").Want(t, exitNo, "/code", "log_inconsistent")
 }
@@ -85,9 +85,9 @@ func TestCheckpoints(t *testing.T) {
 func signing(t *testing.T) (h *house, vkey string) {
 	t.Helper()
 	h = newHouse(t, openPolicy, "checkpoints: {key: log.key, dir: out/checkpoints, every: 1s, origin: example.com/log}\n")
-	h.do("serve").Says(t, exitCould, "log.key: no such file")
+	h.do("serve").Expect(t, exitCould, "log.key: no such file")
 	r := h.do("ledger", "key", "new", "-o", filepath.Join(h.dir, "log.key"))
-	r.Says(t, exitYes, "example.com/log+")
+	r.Expect(t, exitYes, "example.com/log+")
 	return h, strings.TrimSpace(r.Stdout)
 }
 
@@ -115,6 +115,6 @@ func TestServeWritesCheckpoints(t *testing.T) {
 		h.do("ledger", "verify", "--checkpoint", path, "--key", vkey).Want(t, exitYes)
 	}
 	cli.Write(t, h.config, strings.Replace(cli.Read(t, h.config), "example.com/log", "example.com/other", 1))
-	h.do("serve").Says(t, exitCould, "the log was made with the name example.com/log, and checkpoints.origin is example.com/other")
+	h.do("serve").Expect(t, exitCould, "the log was made with the name example.com/log, and checkpoints.origin is example.com/other")
 	h.do("ledger", "verify").Want(t, exitYes) // reading needs no name
 }

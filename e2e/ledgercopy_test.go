@@ -33,12 +33,12 @@ func TestLedgerCopy(t *testing.T) {
 
 	target := "sqlite:" + in("new.db")
 	hanging := h.started("tools/call", "resume", approved)
-	h.do("ledger", "copy", h.ledger, target).Says(t, exitCould, "live processes use the ledger", approved)
+	h.do("ledger", "copy", h.ledger, target).Expect(t, exitCould, "live processes use the ledger", approved)
 	kill(t, hanging)
 	h.hangs.Store("")
-	h.do("ledger", "copy", h.ledger, h.ledger).Says(t, exitCould, "the target is not empty")
-	h.do("ledger", "copy", "sqlite:"+in("none.db"), target).Says(t, exitCould, "there is no ledger")
-	h.do("ledger", "copy", "sqlite:", target).Says(t, exitCould, "names no file")
+	h.do("ledger", "copy", h.ledger, h.ledger).Expect(t, exitCould, "the target is not empty")
+	h.do("ledger", "copy", "sqlite:"+in("none.db"), target).Expect(t, exitCould, "there is no ledger")
+	h.do("ledger", "copy", "sqlite:", target).Expect(t, exitCould, "names no file")
 	for _, url := range []string{"postgre://me:se-cret@db.example", "postgres:me:se-cret@db.example", "postgres://me:/se-cret@db.example/x?sslmode=require"} {
 		if got := h.do("ledger", "copy", h.ledger, url); strings.Contains(got.Stdout+got.Stderr, "se-cret") {
 			t.Errorf("the password is repeated: %s%s", got.Stdout, got.Stderr)
@@ -52,7 +52,7 @@ func TestLedgerCopy(t *testing.T) {
 		{"ledger", "key", "new", "-o", in("other.key")}, {"ledger", "prune", "--before", "2001-01-01"}, {"ledger", "rebuild"},
 		{"ledger", "copy", h.ledger, "sqlite:" + in("third.db")},
 	} {
-		h.do(args...).Says(t, exitCould, "the ledger is closed since", "it goes on in sqlite:new.db")
+		h.do(args...).Expect(t, exitCould, "the ledger is closed since", "it goes on in sqlite:new.db")
 	}
 	h.do("ledger", "verify", "--checkpoint", in("checkpoint")).Want(t, exitYes)
 	h.do("ledger", "checkpoint", "-o", in("checkpoint")).Want(t, exitYes)
@@ -74,11 +74,11 @@ func TestCopyBesideServe(t *testing.T) {
 	h := newHouse(t, openPolicy, "")
 	s := serve(t, h.dir)
 	copied := func() cli.Result { return h.do("ledger", "copy", h.ledger, "sqlite:"+filepath.Join(h.dir, "new.db")) }
-	copied().Says(t, exitCould, "live processes use the ledger: the gateway ")
+	copied().Expect(t, exitCould, "live processes use the ledger: the gateway ")
 	if err := os.RemoveAll(filepath.Join(h.dir, "pgfsm.db.owners")); err != nil { // as if the gateway were on another machine
 		t.Fatal(err)
 	}
-	copied().Says(t, exitYes, "The log goes on in sqlite:new.db, with")
+	copied().Expect(t, exitYes, "The log goes on in sqlite:new.db, with")
 	got := s.agent("/mcp", "").call("puppet__look", "{}")
 	if got.code() != "record_failed" || !strings.Contains(string(got.Raw), "the ledger is closed") {
 		t.Errorf("a call after the copy: %s", got.Raw)
@@ -102,24 +102,24 @@ func TestContinueAfterLoss(t *testing.T) {
 	s := serve(t, h.dir)
 	lost := h.checkpointed(s)
 	s.stop(t, exitYes)
-	h.do("ledger", "continue-after-loss", "sqlite:"+filepath.Join(h.dir, "new.db")).Says(t, exitCould, "nothing was lost")
+	h.do("ledger", "continue-after-loss", "sqlite:"+filepath.Join(h.dir, "new.db")).Expect(t, exitCould, "nothing was lost")
 	copyLedger(t, older, h.dir)
 	for _, args := range [][]string{{"serve"}, {"call", "puppet", "look", "{}"}, {"resume"}, {"token", "create", "--name", "eve", "--role", "agent"}} {
-		h.do(args...).Says(t, exitCould, "the log's history was changed", "an older copy was put back", "pgfsm ledger continue-after-loss")
+		h.do(args...).Expect(t, exitCould, "the log's history was changed", "an older copy was put back", "pgfsm ledger continue-after-loss")
 	}
-	h.do("ledger", "verify", "--checkpoint", lost).Says(t, exitNo, "the last ones were removed")
+	h.do("ledger", "verify", "--checkpoint", lost).Expect(t, exitNo, "the last ones were removed")
 
 	target := "sqlite:" + filepath.Join(h.dir, "new.db")
-	h.do("ledger", "continue-after-loss", target, "--origin", "example.com/log").Says(t, exitCould, "the new log needs another one")
-	h.do("ledger", "continue-after-loss", target, "--origin", "example.com/log-2", "--checkpoint", lost).Says(t, exitYes, "A new log begins in sqlite:new.db")
-	h.do("ledger", "verify").Says(t, exitYes, "origin example.com/log\n")
-	h.do("serve").Says(t, exitCould, "the ledger is closed since", "sqlite:new.db")
-	h.do("ledger", "verify", "--ledger", target).Says(t, exitYes, "origin example.com/log-2\n", "size 1\n")
-	h.do("ledger", "export", "--ledger", target).Says(t, exitYes, `"former":{"lost":"example.com/log\n`, strings.Split(vkey, "+")[0])
+	h.do("ledger", "continue-after-loss", target, "--origin", "example.com/log").Expect(t, exitCould, "the new log needs another one")
+	h.do("ledger", "continue-after-loss", target, "--origin", "example.com/log-2", "--checkpoint", lost).Expect(t, exitYes, "A new log begins in sqlite:new.db")
+	h.do("ledger", "verify").Expect(t, exitYes, "origin example.com/log\n")
+	h.do("serve").Expect(t, exitCould, "the ledger is closed since", "sqlite:new.db")
+	h.do("ledger", "verify", "--ledger", target).Expect(t, exitYes, "origin example.com/log-2\n", "size 1\n")
+	h.do("ledger", "export", "--ledger", target).Expect(t, exitYes, `"former":{"lost":"example.com/log\n`, strings.Split(vkey, "+")[0])
 
 	h.renamed("sqlite:pgfsm.db", "sqlite:new.db")
 	h.renamed("origin: example.com/log", "origin: example.com/log-2")
-	h.do("call", "puppet", "look", "{}").Says(t, exitCould, "it is the log example.com/log-2, and the checkpoint is of the log example.com/log")
+	h.do("call", "puppet", "look", "{}").Expect(t, exitCould, "it is the log example.com/log-2, and the checkpoint is of the log example.com/log")
 	check.NoError(t, os.Rename(filepath.Dir(lost), filepath.Dir(lost)+".former"))
 	h.renamed("log.key", "log-2.key")
 	h.do("ledger", "key", "new", "-o", filepath.Join(h.dir, "log-2.key")).Want(t, exitYes)

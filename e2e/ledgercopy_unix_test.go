@@ -24,9 +24,9 @@ func TestLedgerCopyToPostgres(t *testing.T) {
 
 	target := strings.Replace(c.URL(pgtest.Superuser, "copied"), "@", ":hunter2@", 1) + "&lease=1s"
 	name := "postgres://" + c.Address() + "/copied"
-	h.do("ledger", "copy", h.ledger, target).Says(t, exitCould, "pgfsm ledger init")
+	h.do("ledger", "copy", h.ledger, target).Expect(t, exitCould, "pgfsm ledger init")
 	h.do("ledger", "init", "--ledger", target).Want(t, exitYes)
-	h.do("ledger", "copy", h.ledger, target).Says(t, exitYes, "The log goes on in "+name)
+	h.do("ledger", "copy", h.ledger, target).Expect(t, exitYes, "The log goes on in "+name)
 	for _, r := range []cli.Result{h.do("call", "puppet", "look", "{}"), h.do("ledger", "export")} {
 		if all := r.Stdout + r.Stderr; !strings.Contains(all, name) || strings.Contains(all, "hunter2") {
 			t.Errorf("want the name of the target without its password: %s", all)

@@ -116,7 +116,7 @@ func child(ctx context.Context, name string, env []string, args ...string) (*exe
 // replays wants every trace of a folder to replay, and this many of them.
 func replays(t *testing.T, traces string, n int) {
 	t.Helper()
-	command(t.Context(), nil, "replay", traces).Says(t, exitYes, fmt.Sprintf("%d replayed alike, 0 not", n))
+	command(t.Context(), nil, "replay", traces).Expect(t, exitYes, fmt.Sprintf("%d replayed alike, 0 not", n))
 }
 
 // files lists everything below a folder, each with its size and mode.

@@ -22,7 +22,7 @@ import (
 // TestInterruptKey: what Ctrl-C sends ends the process in good order.
 func TestInterruptKey(t *testing.T) {
 	t.Parallel()
-	p := mcptest.New(t, mcptest.But("tools/list", ""))
+	p := mcptest.New(t, mcptest.Except("tools/list", ""))
 	config, traces := puppetConfig(t, p, "", "")
 	cmd, stdout, stderr := child(t.Context(), "pgfsm", nil, "run", "--json", "-c", config, "anything")
 	check.NoError(t, cmd.Start())

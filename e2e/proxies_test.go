@@ -232,8 +232,8 @@ func (p *proxy) streams(t *testing.T, o *office) {
 // disconnects: the gateway notices that a client has disconnected, and cancels its call.
 func (p *proxy) disconnects(t *testing.T, o *office) {
 	t.Helper()
-	o.u.Does(o.u.Hangs)
-	defer o.u.Does(nil)
+	o.u.SetReply(o.u.Hangs)
+	defer o.u.SetReply(nil)
 	before := o.u.Calls.Load()
 	ctx, cancel := context.WithCancel(cli.Patient(t))
 	done := make(chan struct{})

@@ -44,7 +44,7 @@ func reloadCount(t *testing.T) int {
 func TestReloadUnderLoad(t *testing.T) {
 	t.Parallel()
 	reloads := reloadCount(t)
-	echo, more := mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools)), mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))
+	echo, more := mcptest.New(t, mcptest.Except("tools/list", mcptest.TwoTools)), mcptest.New(t, mcptest.Except("tools/list", mcptest.TwoTools))
 	for _, u := range []*mcptest.Server{echo, more} {
 		u.Arguments = func([]byte) string { return mcptest.OneText }
 		u.Came = make(chan string) // nobody listens

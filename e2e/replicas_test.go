@@ -153,7 +153,7 @@ func anyReplica(t *testing.T, newLedger func(*testing.T) string) {
 			t.Fatalf("no tasks: %s, %s", first.Raw, second.Raw)
 		}
 		status := func(o *office, id string) string {
-			v, _ := cli.At(client(o, tasks).task(t, "tasks/get", id).Raw, "/result/status")
+			v, _ := cli.ValueAt(client(o, tasks).task(t, "tasks/get", id).Raw, "/result/status")
 			return strings.Trim(string(v), `"`)
 		}
 		if got := status(b, first.Result.TaskID); got != "working" {
@@ -239,13 +239,13 @@ func (s *served) stateless(can string) *stateless { return &stateless{s: s, url:
 func takeOver(t *testing.T) {
 	a := newOfficeOn(t, newLedger(t), allowLook, "")
 	b := a.beside(t)
-	a.u.Does(a.u.Hangs)
+	a.u.SetReply(a.u.Hangs)
 	a.callsLook(t)
 	if d := replicasOf(t, a.config); len(d.Replicas) != 2 || d.Replicas[0].Runs != 1 || d.Left != 0 {
 		t.Errorf("while the call is under way: %+v", d)
 	}
 	a.kill()
-	a.u.Does(nil)
+	a.u.SetReply(nil)
 	run := recorded(t, a.dir)[0].RunID
 	runEnded(t, a.dir, run, ledger.Indeterminate, "indeterminate")
 	b.u.Reached(t, 1)
@@ -274,7 +274,7 @@ func fenced(t *testing.T) {
 	a := newOfficeOn(t, newLedger(t), allowLook, "")
 	b := a.beside(t)
 	answers := make(chan struct{})
-	a.u.Does(func(w http.ResponseWriter, r *http.Request, id string) {
+	a.u.SetReply(func(w http.ResponseWriter, r *http.Request, id string) {
 		<-answers
 		mcptest.Writes("application/json", mcptest.Response("ID", `{"content":[]}`))(w, r, id)
 	})

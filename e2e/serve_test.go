@@ -37,7 +37,7 @@ func TestServeAnswersCalls(t *testing.T) {
 		if m == "tools/call" {
 			return `{"content":[{"type":"text","text":"h\u0069"}],"x":{"big":9007199254740993,"f":1.0,"e":1e400}}`
 		}
-		return mcptest.But("tools/list", mcptest.TwoTools)(m)
+		return mcptest.Except("tools/list", mcptest.TwoTools)(m)
 	})
 	s := serve(t, gatewayFolder(t, p, "traces: {dir: traces}\n"))
 	for _, tt := range []struct {
@@ -105,7 +105,7 @@ func (s *served) decide(t *testing.T, verb, run, token string) {
 func decide(t *testing.T, admin, verb, run, token string) {
 	t.Helper()
 	code, shown := status(t, admin, run, token)
-	binding, err := cli.At([]byte(shown), "/request/binding")
+	binding, err := cli.ValueAt([]byte(shown), "/request/binding")
 	if code != http.StatusOK || err != nil {
 		t.Fatalf("status %s: %d %s", run, code, shown)
 	}

@@ -69,7 +69,7 @@ func spansBy(all []*traces.Span, kind traces.Span_SpanKind) (of []*traces.Span) 
 func TestServeTraces(t *testing.T) {
 	t.Parallel()
 	r := otlptest.New(t)
-	o := &office{u: mcptest.New(t, mcptest.But("tools/list", mcptest.TwoTools))}
+	o := &office{u: mcptest.New(t, mcptest.Except("tools/list", mcptest.TwoTools))}
 	metas := metas(o.u)
 	o.dir = gatewayFolder(t, o.u, inOffice+exporting(r, 100))
 	o.writes(t, "policy.yaml", "version: 1\npolicies:\n  - {id: people, match: {tool: look}, when: args.n > 1000000000, effect: pending, expires: 1h}\n"+

@@ -37,7 +37,7 @@ func TestSecondVerifierReadsServe(t *testing.T) {
 		if method == "initialize" {
 			return strings.Replace(mcptest.Hello, `"tools":{}`, `"tools":{},"resources":{}`, 1)
 		}
-		return mcptest.But("tools/list", mcptest.TwoTools)(method)
+		return mcptest.Except("tools/list", mcptest.TwoTools)(method)
 	})
 	o := &provided{&office{u: u, dir: gatewayFolder(t, u, inOffice+fmt.Sprintf(`checkpoints: {key: log.key}
 identity:

@@ -73,9 +73,9 @@ func percentiles(shares []float64, succeeded []bool, n int) Interval {
 	switch {
 	case len(succeeded) == 0:
 	case len(shares) == 0 || !slices.Contains(succeeded, true):
-		s = Of(0, n)
+		s = NewShare(0, n)
 	case !slices.Contains(succeeded, false):
-		s = Of(n, n)
+		s = NewShare(n, n)
 	default:
 		slices.Sort(shares)
 		at := func(part float64) float64 { return shares[int(part*float64(len(shares)-1)+0.5)] }

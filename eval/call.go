@@ -59,7 +59,7 @@ func (c *Call) Target(limits policy.Limits) (Target, bool) {
 	return Target{p.Server, p.Tool, p.Args}, true
 }
 
-// Same reports whether two calls have the same tool and the same arguments.
-func (t Target) Same(other Target) bool {
+// Equal reports whether two calls have the same tool and the same arguments.
+func (t Target) Equal(other Target) bool {
 	return t.Server == other.Server && t.Tool == other.Tool && bytes.Equal(t.Args, other.Args)
 }

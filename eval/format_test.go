@@ -20,14 +20,14 @@ func TestReadTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sent, ok := tools.Of("b")
+	sent, ok := tools.ToolsOf("b")
 	if !ok || len(sent) != 1 || string(sent[0]) != `{"name":"t","inputSchema":{"type":"object"},"_meta":{"x":1}}` {
 		t.Errorf("Of(b) = %s, %v; want the bytes as they stand", sent, ok)
 	}
-	if none, ok := tools.Of("a"); !ok || len(none) != 0 {
+	if none, ok := tools.ToolsOf("a"); !ok || len(none) != 0 {
 		t.Errorf("Of(a) = %s, %v", none, ok)
 	}
-	if _, ok := tools.Of("c"); ok || !tools.Lists("b", "t") || tools.Lists("a", "t") || tools.Lists("b", "T") {
+	if _, ok := tools.ToolsOf("c"); ok || !tools.Lists("b", "t") || tools.Lists("a", "t") || tools.Lists("b", "T") {
 		t.Error("a tool is listed where it is not, or is not where it is")
 	}
 	spaced, err := ReadTools("tools.json", []byte(" "+strings.ReplaceAll(twoServers, ":", ": ")))
@@ -96,14 +96,14 @@ func TestCallTarget(t *testing.T) {
 				return
 			}
 			again := Call{Plan: text(string(c.call.Text()))} // what the planner says means the same
-			if back, ok := again.Target(policy.DefaultLimits()); !ok || !back.Same(got) {
+			if back, ok := again.Target(policy.DefaultLimits()); !ok || !back.Equal(got) {
 				t.Errorf("Text() = %s", c.call.Text())
 			}
 		})
 	}
 	one := Target{"s", "t", []byte(`{"a":1}`)}
 	for _, other := range []Target{{"S", "t", one.Args}, {"s", "T", one.Args}, {"s", "t", []byte(`{"a":1.0}`)}} {
-		if one.Same(other) {
+		if one.Equal(other) {
 			t.Errorf("%v is the same as %v", one, other)
 		}
 	}
@@ -121,13 +121,13 @@ func TestWilson(t *testing.T) {
 			t.Errorf("Wilson(%d, %d) = %.4f, %.4f, want %.4f, %.4f", c.k, c.n, low, high, c.low, c.high)
 		}
 	}
-	if diff := cmp.Diff(Share{K: 1, N: 3, Rate: 0.333333, Low: 0.061492, High: 0.79234}, Of(1, 3)); diff != "" {
+	if diff := cmp.Diff(Share{K: 1, N: 3, Rate: 0.333333, Low: 0.061492, High: 0.79234}, NewShare(1, 3)); diff != "" {
 		t.Errorf("Of(1, 3) (-want +got):\n%s", diff)
 	}
 	for n := 1; n <= 60; n++ {
 		for k := range n + 1 {
-			s := Of(k, n)
-			if m := Of(n-k, n); s.Low > s.Rate || s.High < s.Rate || math.Abs(s.Low+m.High-1) > 2e-6 {
+			s := NewShare(k, n)
+			if m := NewShare(n-k, n); s.Low > s.Rate || s.High < s.Rate || math.Abs(s.Low+m.High-1) > 2e-6 {
 				t.Fatalf("Of(%d, %d) = %+v, and its mirror %+v", k, n, s, m)
 			}
 		}

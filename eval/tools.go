@@ -89,8 +89,8 @@ func (t *Tools) add(server string, tools []jsontext.Value) error {
 	return nil
 }
 
-// Of returns the tools of a server as they are in the file; false if the file has no such server.
-func (t *Tools) Of(server string) ([]jsontext.Value, bool) {
+// ToolsOf returns the tools of a server as they are in the file; false if the file has no such server.
+func (t *Tools) ToolsOf(server string) ([]jsontext.Value, bool) {
 	tools, ok := t.servers[server]
 	return tools, ok
 }

@@ -15,8 +15,8 @@ type Share struct {
 	High float64 `json:"high"`
 }
 
-// Of returns the share k of n.
-func Of(k, n int) Share {
+// NewShare returns the share k of n.
+func NewShare(k, n int) Share {
 	s := Share{K: k, N: n}
 	s.Low, s.High = Wilson(k, n)
 	if n > 0 {

@@ -45,7 +45,7 @@ func (c *chart) place(s State) int {
 }
 
 func (c *chart) state(place int) State { return c.spec.Places[place].State }
-func (c *chart) to(row int) int        { return c.place(c.spec.Rows[row].To) }
+func (c *chart) target(row int) int    { return c.place(c.spec.Rows[row].To) }
 
 // flood is what can be reached from a place.
 type flood struct {
@@ -67,7 +67,7 @@ func (c *chart) flood(start, without int) flood {
 	f.seen[start] = true
 	for queue := []int{start}; len(queue) > 0; queue = queue[1:] {
 		for _, row := range c.out[queue[0]] {
-			next := c.to(row)
+			next := c.target(row)
 			if next == without || f.seen[next] {
 				continue
 			}
@@ -78,8 +78,8 @@ func (c *chart) flood(start, without int) flood {
 	return f
 }
 
-// has reports whether a place was reached.
-func (f flood) has(place int) bool { return place != nowhere && f.seen[place] }
+// reached reports whether a place was reached.
+func (f flood) reached(place int) bool { return place != nowhere && f.seen[place] }
 
 // path writes a shortest way to a place that was reached.
 func (f flood) path(place int) string {
@@ -120,7 +120,7 @@ func (c *chart) order() []int {
 		waiting[next] = nowhere
 		order = append(order, next)
 		for _, row := range c.out[next] {
-			waiting[c.to(row)]--
+			waiting[c.target(row)]--
 		}
 	}
 }
@@ -138,7 +138,7 @@ func (c *chart) paths(from, to int) string {
 	ways[from].SetInt64(1)
 	for _, place := range order {
 		for _, row := range c.out[place] {
-			ways[c.to(row)].Add(ways[c.to(row)], ways[place])
+			ways[c.target(row)].Add(ways[c.target(row)], ways[place])
 		}
 	}
 	return ways[to].String()
@@ -160,8 +160,8 @@ func (c *chart) longest() int {
 	for _, place := range order {
 		for _, row := range c.out[place] {
 			if far[place] != nowhere {
-				far[c.to(row)] = max(far[c.to(row)], far[place]+1)
-				most = max(most, far[c.to(row)])
+				far[c.target(row)] = max(far[c.target(row)], far[place]+1)
+				most = max(most, far[c.target(row)])
 			}
 		}
 	}

@@ -163,10 +163,10 @@ func (d *drawing) wire(row int, from, to box) wire {
 	text := d.way.label(r.On, row)
 	tip := legible(r.String()) + "\n" + legible(r.Why) + "\n" + legible("if "+r.Guard+": "+r.GuardWhy)
 	w := wire{Tip: tip, Thick: "1.4"}
-	if d.way.taken(row) {
+	if d.way.isTaken(row) {
 		w.Thick = "2.6"
 	}
-	w.Class = d.way.class(d.way.taken(row), d.classes[r.To])
+	w.Class = d.way.class(d.way.isTaken(row), d.classes[r.To])
 	if to.X == from.X && to.Y == from.Y+cardPitch {
 		x := from.X + 36
 		w.Line = fmt.Sprintf("M%d %dV%d", x, from.Y+from.H, to.Y-8)

@@ -40,8 +40,8 @@ func (s *Spec) way(m Marks) way {
 	return w
 }
 
-// taken reports whether the run took a row.
-func (w *way) taken(row int) bool { return len(w.steps[row]) > 0 }
+// isTaken reports whether the run took a row.
+func (w *way) isTaken(row int) bool { return len(w.steps[row]) > 0 }
 
 // class chooses the look of a row or a state; own is its look in a picture of the whole machine.
 func (w *way) class(taken bool, own string) string {
@@ -57,7 +57,7 @@ func (w *way) class(taken bool, own string) string {
 // label is the trigger of a row with the numbers of the steps that took it.
 func (w *way) label(on Trigger, row int) string {
 	text := legible(string(on))
-	if !w.taken(row) {
+	if !w.isTaken(row) {
 		return text
 	}
 	numbers := strings.Trim(fmt.Sprint(w.steps[row]), "[]")

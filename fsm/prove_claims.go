@@ -17,7 +17,7 @@ func (c *chart) oneEffect() verdict {
 		rows++
 		after := c.flood(c.place(first.To), nowhere)
 		for _, second := range c.spec.Rows {
-			if from := c.place(second.From); second.On == on && after.has(from) {
+			if from := c.place(second.From); second.On == on && after.reached(from) {
 				text := fmt.Sprintf("%s, then %s -%s-> %s", rowName(c.spec, i), after.path(from), on, second.To)
 				v.faults = append(v.faults, text)
 			}
@@ -83,11 +83,11 @@ func (c *chart) cut(from, to, via State) (faults []string, witness string) {
 	if start == end || middle == start || middle == end {
 		return []string{fmt.Sprintf("the claim %s, %s, %s says nothing: two of them are the same", from, via, to)}, ""
 	}
-	if !c.flood(start, nowhere).has(end) {
+	if !c.flood(start, nowhere).reached(end) {
 		return []string{fmt.Sprintf("%s cannot be reached from %s", to, from)}, ""
 	}
 	without := c.flood(start, middle)
-	if without.has(end) {
+	if without.reached(end) {
 		return []string{"without it: " + without.path(end)}, ""
 	}
 	return nil, fmt.Sprintf("without %s, %s leads only to %s; with it, %s paths", via, from,

@@ -18,7 +18,7 @@ func (c *chart) acyclic() verdict {
 	}
 	for place := range c.out {
 		for _, row := range c.out[place] {
-			if back := c.flood(c.to(row), nowhere); back.has(place) && !slices.Contains(order, place) {
+			if back := c.flood(c.target(row), nowhere); back.reached(place) && !slices.Contains(order, place) {
 				r := c.spec.Rows[row]
 				v.faults = append(v.faults, fmt.Sprintf("%s -%s-> %s", r.From, r.On, back.path(place)))
 				break
@@ -64,7 +64,7 @@ func (c *chart) reachesTerminal() verdict {
 	most := 0
 	for place, p := range c.spec.Places {
 		f := c.flood(place, nowhere)
-		end := slices.IndexFunc(c.spec.Places, func(o Place) bool { return o.Terminal && f.has(c.place(o.State)) })
+		end := slices.IndexFunc(c.spec.Places, func(o Place) bool { return o.Terminal && f.reached(c.place(o.State)) })
 		if end < 0 {
 			v.faults = append(v.faults, fmt.Sprintf("from %s no terminal state can be reached", p.State))
 		}

@@ -12,7 +12,7 @@ import (
 // parts for the run when it began, and these parts stay: the grants, to which further grants of the active bundle are added, because all must cover
 // the call; the planner, whose plan is recorded and bound; and whether the run gets a summary.
 func (b *Bundle) Active(now *Bundle) ([]byte, canonical.Digest, error) {
-	content := b.own(now.content)
+	content := b.ownContent(now.content)
 	text, err := canonical.Marshal(&content)
 	return text, canonical.Sum("bundle", text), err
 }
@@ -37,7 +37,7 @@ func (b *Bundle) compileActive(text []byte, digest canonical.Digest) (*Bundle, e
 	if err := canonical.Unmarshal(text, &content); err != nil {
 		return nil, err
 	}
-	active, err := Compile(b.own(content))
+	active, err := Compile(b.ownContent(content))
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (b *Bundle) compileActive(text []byte, digest canonical.Digest) (*Bundle, e
 	return active, nil
 }
 
-func (b *Bundle) own(c Content) Content {
+func (b *Bundle) ownContent(c Content) Content {
 	grants := slices.Clone(b.content.Grants)
 	for _, g := range c.Grants {
 		if !slices.ContainsFunc(b.content.Grants, func(own Grant) bool { return bytes.Equal(canonical.MustMarshal(&own), canonical.MustMarshal(&g)) }) {

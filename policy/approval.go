@@ -74,7 +74,7 @@ func (b *Bundle) Agreed(h *Held, at string, votes []Vote) Verdict {
 			return blocked(GateApproval, CodeApprovalMismatch, "The decision is not for this call.")
 		case v.Outcome != VoteApprove:
 			return blocked(GateApproval, CodeApprovalDenied, v.Denied())
-		case !Before(v.At, h.Expires):
+		case !IsBefore(v.At, h.Expires):
 			return blocked(GateApproval, CodeApprovalExpired, "The decision came after the request had expired.")
 		}
 		if verdict := b.Eligible(h, v.By, v.Groups); !verdict.Allows() {
@@ -87,7 +87,7 @@ func (b *Bundle) Agreed(h *Held, at string, votes []Vote) Verdict {
 	switch {
 	case len(by) >= max(h.Quorum, 1):
 		return allowed(GateApproval, "Approved by "+strings.Join(names, ", ")+".")
-	case !Before(at, h.Expires):
+	case !IsBefore(at, h.Expires):
 		return blocked(GateApproval, CodeApprovalExpired, "Nobody decided in time; the request expired at "+h.Expires+".")
 	}
 	return blocked(GateApproval, CodeApprovalMismatch,
@@ -106,8 +106,8 @@ func SamePerson(a, b string) bool {
 	return strings.EqualFold(strings.TrimPrefix(a, LocalUser), strings.TrimPrefix(b, LocalUser))
 }
 
-// Before compares two times in [TimeForm]. It is false for anything else, so an empty expiry is in the past.
-func Before(at, expires string) bool {
+// IsBefore compares two times in [TimeForm]. It is false for anything else, so an empty expiry is in the past.
+func IsBefore(at, expires string) bool {
 	const form = len(TimeForm)
 	return len(at) == form && len(expires) == form && at[form-1] == 'Z' && expires[form-1] == 'Z' && at < expires
 }

@@ -211,7 +211,7 @@ func TestBefore(t *testing.T) {
 		{"far-expiry", voted, "10000-01-01T00:00:00Z", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := policy.Before(tt.at, tt.expires); got != tt.want {
+			if got := policy.IsBefore(tt.at, tt.expires); got != tt.want {
 				t.Errorf("Before(%q, %q) = %t", tt.at, tt.expires, got)
 			}
 		})

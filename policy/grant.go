@@ -47,8 +47,8 @@ type TaskCalls struct {
 	Tool   string `json:"tool"`
 }
 
-// made counts the calls to a tool. Records are untrusted and may list a tool twice: the sum is bounded and never decreases.
-func (t *Task) made(server, tool string) (n int) {
+// callCount counts the calls to a tool. Records are untrusted and may list a tool twice: the sum is bounded and never decreases.
+func (t *Task) callCount(server, tool string) (n int) {
 	for _, c := range t.Calls {
 		if c.Server == server && c.Tool == tool {
 			n += min(max(c.Calls, 0), MaxGrantCalls)
@@ -162,7 +162,7 @@ func (g *grant) judge(key toolKey, args []byte, task *Task) Verdict {
 	case task == nil || task.ID == "":
 		return blocked(GateGrant, CodeGrantTaskMissing,
 			fmt.Sprintf("The grant %q counts calls, and the run belongs to no task: name one with --task.", name))
-	case task.made(key.server, key.tool) >= t.calls:
+	case task.callCount(key.server, key.tool) >= t.calls:
 		return blocked(GateGrant, CodeGrantExhausted,
 			fmt.Sprintf("The grant %q allows %d calls of %q in the task %q, and as many were made.",
 				name, t.calls, clip(key.tool), clip(task.ID)))

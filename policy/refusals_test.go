@@ -88,7 +88,7 @@ func callTools(t *testing.T, recorded *recordedTools) (got refusals) {
 	listing := statestest.Listings(page)[0]
 	call := func(tool string, args []byte) states.Outcome {
 		world := statestest.NewWorld()
-		world.Listed = []states.Event{statestest.Kept(listing, tool)}
+		world.Listed = []states.Event{statestest.CachedListing(listing, tool)}
 		world.Returned = &states.ToolReturned{Result: canonical.Text(`{"content":[]}`)}
 		request := states.Request{
 			Actor: "ci-agent", At: statestest.At, Kind: states.KindAgent, Text: canonical.Text(policy.CallPlan(statestest.Server, tool, args)),

@@ -30,7 +30,7 @@ func (approved) Judge(r *Run, ev Event) Judgement {
 		}
 		by = "judged again by the active configuration, the judgement is the same."
 	}
-	tool, now, v := again(r, b, listed)
+	tool, now, v := rejudge(r, b, listed)
 	if !v.Allows() {
 		stopped := &StoppedFact{Effect: NotSent, Verdict: v}
 		if listed.Bundle != nil {
@@ -46,12 +46,12 @@ func (approved) Judge(r *Run, ev Event) Judgement {
 	return permit
 }
 
-// again judges an approved call by every gate of a bundle, and compares the judgement with the one that approvers saw.
-func again(r *Run, b *policy.Bundle, listed *ToolsListed) (tool *policy.Tool, now Binding, v policy.Verdict) {
+// rejudge judges an approved call by every gate of a bundle, and compares the judgement with the one that approvers saw.
+func rejudge(r *Run, b *policy.Bundle, listed *ToolsListed) (tool *policy.Tool, now Binding, v policy.Verdict) {
 	if v = screen(b, &r.request); !v.Allows() {
 		return tool, now, v
 	}
-	if v = reread(r, b); !v.Allows() {
+	if v = rereadPlan(r, b); !v.Allows() {
 		return tool, now, v
 	}
 	plan, id := r.facts.Planned.plan, b.Reread(r.request.Identity, r.bundle)
@@ -79,11 +79,11 @@ func again(r *Run, b *policy.Bundle, listed *ToolsListed) (tool *policy.Tool, no
 	if what := held.changes(&now); what != "" {
 		return tool, now, bundleChanged("The active configuration judges the held call otherwise: " + what + ".")
 	}
-	return tool, now, b.Agreed(r.Held(), r.facts.Approved.At, r.facts.Approved.votes)
+	return tool, now, b.Agreed(r.HeldCall(), r.facts.Approved.At, r.facts.Approved.votes)
 }
 
-// reread reads the plan again: another bundle may have smaller limits. Of a planner's output only the canonical form is left.
-func reread(r *Run, b *policy.Bundle) (v policy.Verdict) {
+// rereadPlan reads the plan again: another bundle may have smaller limits. Of a planner's output only the canonical form is left.
+func rereadPlan(r *Run, b *policy.Bundle) (v policy.Verdict) {
 	if r.request.Kind == KindAsk {
 		_, v = policy.ReadPlan(r.facts.Planned.Plan, b.Limits())
 	} else {

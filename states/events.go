@@ -196,8 +196,8 @@ const (
 	interrupted  = "interrupted"
 )
 
-// named writes the event's name into it, unless the event is shared and complete, so that no code can forget or confuse the name.
-func named(ev Event) Event {
+// setDo writes the event's name into it, unless the event is shared and complete, so that no code can forget or confuse the name.
+func setDo(ev Event) Event {
 	switch e := ev.(type) {
 	case *ToolsListed:
 		if e.encoded != nil {
@@ -258,7 +258,7 @@ func (e *ToolsListed) sum() canonical.Digest {
 }
 
 // Shared returns the event of a listing that many runs use. Derived values are computed once.
-func Shared(listed *ToolsListed) *ToolsListed { return named(listed).(*ToolsListed) }
+func Shared(listed *ToolsListed) *ToolsListed { return setDo(listed).(*ToolsListed) }
 
 // KeptOf is the event of a listing that was cached for age seconds, with the tools of part only. The whole listing must be [Shared].
 func KeptOf(whole *ToolsListed, part policy.Listing, age int) *ToolsListed {
@@ -303,5 +303,5 @@ func DecodeEvent(raw jsontext.Value) (Event, error) {
 
 // Interruption makes the event of a run that is interrupted.
 func Interruption(code policy.Code, reason string) Event {
-	return named(&Interrupted{Code: code, Reason: reason})
+	return setDo(&Interrupted{Code: code, Reason: reason})
 }

@@ -13,8 +13,8 @@ import (
 
 var errNoFact = errors.New("a fact that this transition needs is missing")
 
-// same refuses unless both digests are present and equal.
-func same(what string, a, b canonical.Digest) error {
+// checkEqual refuses unless both digests are present and equal.
+func checkEqual(what string, a, b canonical.Digest) error {
 	if a == "" || a != b {
 		return fmt.Errorf("the %s differs from the judged one (%s, %s)", what, a.Short(), b.Short())
 	}
@@ -37,8 +37,8 @@ var screenAllows = guard("screen_allows", "the input gate allows exactly this re
 	if f == nil {
 		return errNoFact
 	}
-	return errors.Join(allows(f.Verdict), same("request", f.Request, r.asked),
-		same("bundle", f.Bundle, r.bundle.Digest()))
+	return errors.Join(allows(f.Verdict), checkEqual("request", f.Request, r.asked),
+		checkEqual("bundle", f.Bundle, r.bundle.Digest()))
 })
 
 var catalogKnown = guard("catalog_known", "at least one server is up, and the catalog has a digest", func(r *Run) error {
@@ -49,7 +49,7 @@ var catalogKnown = guard("catalog_known", "at least one server is up, and the ca
 	if !f.catalog.Up() {
 		return errors.New("no server is up")
 	}
-	return same("catalog", f.Catalog, f.catalog.Digest())
+	return checkEqual("catalog", f.Catalog, f.catalog.Digest())
 })
 
 var planStrict = guard("plan_strict", "the plan gate allows the plan, made for this catalog", func(r *Run) error {
@@ -57,8 +57,8 @@ var planStrict = guard("plan_strict", "the plan gate allows the plan, made for t
 	if f == nil || f.plan == nil || r.facts.Discovered == nil {
 		return errNoFact
 	}
-	return errors.Join(allows(f.Verdict), same("catalog", f.Catalog, r.facts.Discovered.Catalog),
-		same("plan", f.Digest, canonical.Sum(kindPlan, f.plan.Canonical())))
+	return errors.Join(allows(f.Verdict), checkEqual("catalog", f.Catalog, r.facts.Discovered.Catalog),
+		checkEqual("plan", f.Digest, canonical.Sum(kindPlan, f.plan.Canonical())))
 })
 
 var plannerAsks = guard("planner_asks", "the plan is a final_answer that asks for missing information", func(r *Run) error {
@@ -69,7 +69,7 @@ var plannerAsks = guard("planner_asks", "the plan is a final_answer that asks fo
 	if f.plan.Type != policy.PlanFinalAnswer || f.plan.Answer != asked.Answer {
 		return errors.New("the question differs from the plan's")
 	}
-	return errors.Join(allows(f.Verdict), same("plan", asked.Plan, f.Digest))
+	return errors.Join(allows(f.Verdict), checkEqual("plan", asked.Plan, f.Digest))
 })
 
 var argumentsConform = guard("arguments_conform", "the schema gate allows exactly this plan", func(r *Run) error {
@@ -81,8 +81,8 @@ var argumentsConform = guard("arguments_conform", "the schema gate allows exactl
 	if plan.Server != f.Server || plan.Tool != f.Tool || f.tool.Server != f.Server || f.tool.Name != f.Tool {
 		return errors.New("the judged tool differs from the plan's")
 	}
-	return errors.Join(allows(f.Verdict), same("plan", f.Plan, r.facts.Planned.Digest),
-		same("arguments", f.Arguments, canonical.Sum(kindArguments, plan.Args)), same("definition", f.Definition, f.tool.Digest))
+	return errors.Join(allows(f.Verdict), checkEqual("plan", f.Plan, r.facts.Planned.Digest),
+		checkEqual("arguments", f.Arguments, canonical.Sum(kindArguments, plan.Args)), checkEqual("definition", f.Definition, f.tool.Digest))
 })
 
 var toolListed = guard("tool_listed", "the allowlist allows the validated tool with the validated definition", func(r *Run) error {
@@ -110,8 +110,8 @@ func bound(r *Run, plan, arguments, definition, bundle canonical.Digest) error {
 	if v == nil {
 		return errNoFact
 	}
-	return errors.Join(same("plan", plan, v.Plan), same("arguments", arguments, v.Arguments),
-		same("definition", definition, v.Definition), same("bundle", bundle, r.bundle.Digest()))
+	return errors.Join(checkEqual("plan", plan, v.Plan), checkEqual("arguments", arguments, v.Arguments),
+		checkEqual("definition", definition, v.Definition), checkEqual("bundle", bundle, r.bundle.Digest()))
 }
 
 var policyHolds = guard("policy_holds", "the policy holds the call, and the binding is that of this call", func(r *Run) error {
@@ -123,7 +123,7 @@ var policyHolds = guard("policy_holds", "the policy holds the call, and the bind
 		return errors.New("the policy does not hold the call")
 	}
 	judged := bind(r, r.bundle, v.tool, a)
-	return errors.Join(same("binding", f.Binding, f.Bound.digest()), same("judgement", f.Binding, judged.digest()),
+	return errors.Join(checkEqual("binding", f.Binding, f.Bound.digest()), checkEqual("judgement", f.Binding, judged.digest()),
 		bound(r, a.Plan, f.Bound.Arguments, f.Bound.Definition, a.Bundle))
 })
 
@@ -132,7 +132,7 @@ var personAgreed = guard("person_agreed", "the decision approves exactly the bou
 	if f == nil || h == nil {
 		return errNoFact
 	}
-	return errors.Join(allows(f.Verdict), same("binding", f.Binding, h.Binding))
+	return errors.Join(allows(f.Verdict), checkEqual("binding", f.Binding, h.Binding))
 })
 
 var permitMinted = guard("permit_minted", "the permit is for the validated call, and a policy or an approval of the same judgement allows it", func(r *Run) error {
@@ -149,11 +149,11 @@ var permitMinted = guard("permit_minted", "the permit is for the validated call,
 	if f.Server != v.Server || f.Tool != v.Tool {
 		return errors.New("the permit is for another tool")
 	}
-	if !f.Trace.same(r.traceContext()) {
+	if !f.Trace.equal(r.traceContext()) {
 		return errors.New("the permit has another trace context")
 	}
 	// permitIntact checks the permit's own digest.
-	return errors.Join(allows(f.Assessed), same("bundle", f.Bundle, f.bundle.Digest()), same("definition", f.Definition, f.tool.Digest),
+	return errors.Join(allows(f.Assessed), checkEqual("bundle", f.Bundle, f.bundle.Digest()), checkEqual("definition", f.Definition, f.tool.Digest),
 		bound(r, f.Plan, canonical.Sum(kindArguments, f.Arguments), f.Definition, r.bundle.Digest()))
 })
 
@@ -163,11 +163,11 @@ func stillApproved(r *Run, f *PermittedFact, a *AssessedFact) error {
 	h := r.facts.Held
 	switch {
 	case !a.Verdict.Holds():
-		return same("bundle", f.Bundle, r.bundle.Digest())
+		return checkEqual("bundle", f.Bundle, r.bundle.Digest())
 	case h == nil || r.facts.Approved == nil:
 		return errors.New("the policy holds the call, and it is not approved")
 	}
-	return same("judgement", f.Binding, h.Binding)
+	return checkEqual("judgement", f.Binding, h.Binding)
 }
 
 var permitIntact = guard("permit_intact", "the consumed permit is the minted one, and was not consumed before", func(r *Run) error {
@@ -178,7 +178,7 @@ var permitIntact = guard("permit_intact", "the consumed permit is the minted one
 	if r.consumed {
 		return errors.New("the permit has been consumed")
 	}
-	return same("permit", f.Permit, p.Permit)
+	return checkEqual("permit", f.Permit, p.Permit)
 })
 
 var resultCaptured = guard("result_captured", "the raw result is that of the permit's one call", func(r *Run) error {
@@ -189,7 +189,7 @@ var resultCaptured = guard("result_captured", "the raw result is that of the per
 	if !r.consumed {
 		return errors.New("there is a result, but no call was made")
 	}
-	return errors.Join(same("permit", f.Permit, d.Permit), same("result", f.Result, canonical.Sum(kindResult, f.raw)))
+	return errors.Join(checkEqual("permit", f.Permit, d.Permit), checkEqual("result", f.Result, canonical.Sum(kindResult, f.raw)))
 })
 
 var outputTyped = guard("output_typed", "the output gate allows this result's structured content", func(r *Run) error {
@@ -197,7 +197,7 @@ var outputTyped = guard("output_typed", "the output gate allows this result's st
 	if f == nil || e == nil || v == nil {
 		return errNoFact
 	}
-	return errors.Join(allows(f.Verdict), same("result", f.Result, e.Result), same("definition", f.Definition, v.Definition))
+	return errors.Join(allows(f.Verdict), checkEqual("result", f.Result, e.Result), checkEqual("definition", f.Definition, v.Definition))
 })
 
 var evidenceLocked = guard("evidence_locked", "the evidence gate allows a summary of this structured content", func(r *Run) error {
@@ -208,7 +208,7 @@ var evidenceLocked = guard("evidence_locked", "the evidence gate allows a summar
 	if len(f.Items) == 0 {
 		return errors.New("the summary is empty")
 	}
-	return errors.Join(allows(f.Verdict), same("structured content", f.Structured, t.Structured))
+	return errors.Join(allows(f.Verdict), checkEqual("structured content", f.Structured, t.Structured))
 })
 
 var answeredRaw = guard("answered_raw", "a result exists, and a note says why it is untyped", func(r *Run) error {
@@ -237,7 +237,7 @@ func answers(r *Run, note bool) error {
 	if note && f.Note == "" {
 		return errors.New("there is no note why the result is untyped")
 	}
-	return same("result", f.Result, e.Result)
+	return checkEqual("result", f.Result, e.Result)
 }
 
 var gateBlocks = guard("gate_blocks", "the run has a blocking verdict, and nothing was sent", func(r *Run) error {

@@ -56,9 +56,9 @@ func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
 	if cause := ctx.Err(); cause != nil {
 		code, reason := stopCause(cause)
 		if calling { // the call has certainly not been sent
-			return named(&EffectFailed{Code: code, Effect: NotSent, Reason: reason}), nil
+			return setDo(&EffectFailed{Code: code, Effect: NotSent, Reason: reason}), nil
 		}
-		return named(&Interrupted{Code: code, Reason: reason}), nil
+		return setDo(&Interrupted{Code: code, Reason: reason}), nil
 	}
 	var ev Event
 	switch w := wanted.(type) {
@@ -104,7 +104,7 @@ func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
 		}
 		ev = failed
 	}
-	return valid(named(ev), calling), nil
+	return valid(setDo(ev), calling), nil
 }
 
 // active adds the active bundle to the listing of an approved run, if it is not the one that judged the run.
@@ -128,7 +128,7 @@ func valid(ev Event, calling bool) Event {
 	}
 	switch e := ev.(type) {
 	case *EffectFailed:
-		if !e.Effect.known() {
+		if !e.Effect.valid() {
 			e.Effect = effect
 		}
 		return e
@@ -144,7 +144,7 @@ func valid(ev Event, calling bool) Event {
 		return e
 	}
 	if err := check(ev); err != nil {
-		return named(&EffectFailed{Code: policy.CodeEffectFailed, Effect: effect, Reason: "The answer is not valid: " + err.Error() + "."})
+		return setDo(&EffectFailed{Code: policy.CodeEffectFailed, Effect: effect, Reason: "The answer is not valid: " + err.Error() + "."})
 	}
 	return ev
 }

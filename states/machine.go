@@ -146,7 +146,7 @@ func (r *Run) consume(call *CallTool) error {
 	if r.state != Dispatched || r.consumed || p == nil || d == nil ||
 		d.Permit != call.Permit || p.Permit != call.Permit || p.Server != call.Server || p.Tool != call.Tool ||
 		p.digest(r.id) != call.Permit || !bytes.Equal(call.Bytes, p.Arguments) ||
-		!call.Trace.same(p.Trace) || call.Round != p.Round || p.Round != r.request.round() || !bytes.Equal(call.Beside, r.request.Round) {
+		!call.Trace.equal(p.Trace) || call.Round != p.Round || p.Round != r.request.round() || !bytes.Equal(call.Beside, r.request.Round) {
 		return ErrPermit
 	}
 	r.consumed = true

@@ -195,7 +195,7 @@ func TestStageThatLiesAboutAnApprovalIsRefused(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			defer states.ReplaceStage(tc.at, func(s states.Stage) states.Stage { return liar{s, tc.judge} })()
-			s := statestest.Held()
+			s := statestest.HeldScenario()
 			run := s.Run()
 			_, err := statestest.MustMachine(t).Advance(context.Background(), run, s.Entry(), &statestest.Memory{})
 			var refused *fsm.TransitionError
@@ -255,7 +255,7 @@ func TestRiskWithoutRulesIsBound(t *testing.T) {
 		{"score", []risk.Mode{{Name: "safe", Baseline: 1}, {Name: "review", Baseline: 50}}, `the risk score was "0" and is "1"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := statestest.Held()
+			s := statestest.HeldScenario()
 			s.Content.Risk = statestest.Ladder()
 			now := s.Content
 			now.Risk = &risk.Content{Modes: tc.modes, Initial: tc.modes[0].Name}
@@ -270,7 +270,7 @@ func TestRiskWithoutRulesIsBound(t *testing.T) {
 
 // TestAHeldRunOfWhichOnlyTheBindingIsKnownEnds: no decision lets it go on.
 func TestAHeldRunOfWhichOnlyTheBindingIsKnownEnds(t *testing.T) {
-	s := statestest.Held()
+	s := statestest.HeldScenario()
 	run := states.NewHeld(statestest.RunID, s.Request, "sha256:00")
 	o, err := statestest.MustMachine(t).Advance(context.Background(), run, s.Entry(), &statestest.Memory{})
 	if err != nil || o.Code != policy.CodeApprovalMismatch || len(s.World.Calls) != 0 {

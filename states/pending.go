@@ -14,7 +14,7 @@ func (pending) Judge(r *Run, ev Event) Judgement {
 	if !ok {
 		return unexpected(ev, NotSent)
 	}
-	held := r.Held()
+	held := r.HeldCall()
 	if held == nil || d.Binding != held.Binding {
 		return block(policy.Verdict{
 			Code: policy.CodeApprovalMismatch, Gate: policy.GateApproval, Outcome: policy.Block,
@@ -32,8 +32,8 @@ func (pending) Judge(r *Run, ev Event) Judgement {
 	return Judgement{Approve, &ApprovedFact{At: d.At, Binding: d.Binding, By: by, Verdict: v, votes: d.Votes, trace: d.Trace}}
 }
 
-// Held returns the held call as approvers see it, or nil if the run is not held.
-func (r *Run) Held() *policy.Held {
+// HeldCall returns the held call as approvers see it, or nil if the run is not held.
+func (r *Run) HeldCall() *policy.Held {
 	h, a := r.facts.Held, r.facts.Assessed
 	if h == nil || a == nil {
 		return nil

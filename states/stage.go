@@ -78,7 +78,7 @@ func fail(code policy.Code, reason string, effect Effect) Judgement {
 	if code == "" {
 		code = policy.CodeEffectFailed
 	}
-	if !effect.known() {
+	if !effect.valid() {
 		effect = EffectUnknown
 	}
 	return Judgement{On: Fail, Fact: &StoppedFact{

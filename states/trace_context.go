@@ -49,8 +49,8 @@ func isID(s string) bool {
 	return strings.Trim(s, "0123456789abcdef") == "" && strings.Trim(s, "0") != ""
 }
 
-// same reports whether two contexts are equal.
-func (c *TraceContext) same(other *TraceContext) bool {
+// equal reports whether two contexts are equal.
+func (c *TraceContext) equal(other *TraceContext) bool {
 	if c == nil || other == nil {
 		return c == other
 	}

@@ -21,15 +21,15 @@ func check(ev Event) error {
 	case *Decided:
 		return e.check()
 	case *EffectFailed:
-		if !e.Effect.known() {
+		if !e.Effect.valid() {
 			return fmt.Errorf("the effect is %q, none of not_sent, unknown and done", e.Effect)
 		}
 	}
 	return nil
 }
 
-// known reports whether e is one of the three effects.
-func (e Effect) known() bool { return e == NotSent || e == EffectUnknown || e == EffectDone }
+// valid reports whether e is one of the three effects.
+func (e Effect) valid() bool { return e == NotSent || e == EffectUnknown || e == EffectDone }
 
 // check compares the votes with the decision that they are part of. A vote after the decision was not part of it.
 func (e *Decided) check() error {
@@ -41,7 +41,7 @@ func (e *Decided) check() error {
 		switch v := &e.Votes[i]; {
 		case v.Outcome != policy.VoteApprove && v.Outcome != policy.VoteDeny:
 			return fmt.Errorf("the outcome of vote %d is %q, neither approve nor deny", i, v.Outcome)
-		case v.At != next && !policy.Before(v.At, next):
+		case v.At != next && !policy.IsBefore(v.At, next):
 			return fmt.Errorf("vote %d was cast at %q, which is not before %q, when the next vote or the decision came", i, v.At, next)
 		default:
 			next = v.At

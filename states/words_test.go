@@ -56,3 +56,34 @@ func TestHouseWords(t *testing.T) {
 		t.Errorf("only %d files were looked at: the search is blind", looked)
 	}
 }
+
+// maxFunctionWordNames is how many functions may be named by a function word: those that an interface of Go names so, or a clock. It only falls.
+const maxFunctionWordNames = 8
+
+// functionWords are pronouns, prepositions, adverbs and bare participles. They say neither what a function does nor what it returns.
+var functionWords = regexp.MustCompile(`(?i)^(of|on|by|at|as|to|in|from|with|over|beside|again|late|all|so|does|says|is|has|had|was|got|using|stands|look|told|` +
+	`before|since|until|else|yet|whole|rest|own|ours|mine|theirs|above|below|apart|ahead|alike|among|any|away|both|but|each|few|into|near|not|only|still|` +
+	`those|via|why|here|there|now|once|plus|same|held|kept|shown|alone|standing|given|wanted|judged|asked|known|seen|done|gone|made|taken)$`)
+
+// TestHouseFunctionNames counts functions of the product whose name is a function word.
+func TestHouseFunctionNames(t *testing.T) {
+	var named []string
+	goFiles(t, func(path string, file *ast.File) {
+		if strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		for _, fn := range functions(file) {
+			if functionWords.MatchString(fn.Name.Name) {
+				named = append(named, path+" "+fn.Name.Name)
+			}
+		}
+	})
+
+	if len(named) > maxFunctionWordNames {
+		t.Errorf("%d functions are named by a function word, want at most %d; name them by what they do or return:\n%s",
+			len(named), maxFunctionWordNames, strings.Join(named, "\n"))
+	}
+	if len(named) < maxFunctionWordNames {
+		t.Errorf("maxFunctionWordNames is %d, and only %d functions are named so: lower it", maxFunctionWordNames, len(named))
+	}
+}

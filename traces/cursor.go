@@ -80,7 +80,7 @@ func (c *cursor) Do(ctx context.Context, wanted states.Command) (states.Event, e
 		return nil, &DivergenceError{c.seq, Different, "event", err.Error(), "an event that this version reads"}
 	}
 	if decided, ok := event.(*states.Decided); ok {
-		if err := c.since(decided); err != nil {
+		if err := c.checkOrder(decided); err != nil {
 			return nil, err
 		}
 	}
@@ -101,8 +101,8 @@ func (c *cursor) behind(ctx context.Context, wanted states.Command) (states.Even
 	return nil, &DivergenceError{c.seq, Extra, "step", "the end of the trace", "a further step"}
 }
 
-// since returns an error for a decision, or a vote, with a time before the step that held the run, which is the previous step.
-func (c *cursor) since(d *states.Decided) error {
+// checkOrder returns an error for a decision, or a vote, with a time before the step that held the run, which is the previous step.
+func (c *cursor) checkOrder(d *states.Decided) error {
 	first := d.At
 	if len(d.Votes) > 0 {
 		first = d.Votes[0].At // the votes are in order, and none is after the decision

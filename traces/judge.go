@@ -106,13 +106,13 @@ func (d *recordedEffects) Do(_ context.Context, wanted states.Command) (states.E
 		}
 		return d.planned, nil
 	case *states.ReadHistory:
-		return d.before(w)
+		return d.answerHistory(w)
 	}
 	return nil, states.ErrParked
 }
 
-// before answers from the recorded earlier calls.
-func (d *recordedEffects) before(wanted *states.ReadHistory) (states.Event, error) {
+// answerHistory answers from the recorded earlier calls.
+func (d *recordedEffects) answerHistory(wanted *states.ReadHistory) (states.Event, error) {
 	read := &states.HistoryRead{Calls: []policy.TaskCalls{}, Values: make([]policy.HistoryAnswer, len(wanted.Queries))}
 	if f := d.run.Facts().Validated; wanted.Task {
 		if d.history == nil || !d.own.Counts(f.Server, f.Tool) {

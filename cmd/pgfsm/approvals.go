@@ -37,7 +37,7 @@ func (f *ledgerFlags) looking(use string, args cobra.PositionalArgs,
 func newApprovalsList(f *ledgerFlags) *cobra.Command {
 	l := requestList{Filter: ledger.Filter{Held: true}, none: "No request waits for a decision."}
 	cmd := f.looking("list", cobra.NoArgs, func(ctx context.Context, o *openedLedger, _ []string) error {
-		return o.View(ctx, func(r ledger.Reader) error { return l.print(f, r, heldPrinter(o.now())) })
+		return o.View(ctx, func(r ledger.Reader) error { return l.print(f, r, heldPrinter(o.timestamp())) })
 	})
 	checkFirst(cmd, l.choose)
 	l.register(cmd, []string{string(ledger.Pending)}, 100)
@@ -49,7 +49,7 @@ func heldPrinter(now string) func(io.Writer, ink, []present.Run) {
 	return func(out io.Writer, k ink, rows []present.Run) {
 		for i := range rows {
 			d := &rows[i]
-			fmt.Fprintf(out, "%s  %s  %s %s for %s\n", k.bold(ledger.Short(d.Run)), d.Standing(now), visible.Clip(d.Server, maxTold),
+			fmt.Fprintf(out, "%s  %s  %s %s for %s\n", k.bold(ledger.Short(d.Run)), d.StatusText(now), visible.Clip(d.Server, maxTold),
 				visible.Clip(d.Tool, maxTold), present.ShortName(d.Actor, d.Display, maxTold))
 			fmt.Fprintf(out, "  %s\n", visible.Clip(string(d.Args), maxTold))
 		}

@@ -31,8 +31,8 @@ func newApprovalsShow(f *ledgerFlags) *cobra.Command {
 			}
 			d := present.NewApproval(&b)
 			return f.print(d, func(out io.Writer, k ink) {
-				printBound(out, k, &d, o.now())
-				f.printVote(out, &d, o.now())
+				printBound(out, k, &d, o.timestamp())
+				f.printVote(out, &d, o.timestamp())
 			})
 		})
 	})

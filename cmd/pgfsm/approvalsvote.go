@@ -113,7 +113,7 @@ func (f *ledgerFlags) incomplete(ctx context.Context, word string, v ledger.Ball
 			if v.Run, err = ledger.FindRun(r, v.Run); err != nil {
 				return err
 			}
-			return ledger.Undecided(r, v.Run, o.now())
+			return ledger.Undecided(r, v.Run, o.timestamp())
 		}))
 	})
 	if err != nil {

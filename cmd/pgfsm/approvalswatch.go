@@ -31,7 +31,7 @@ func (f *ledgerFlags) watch(ctx context.Context, o *openedLedger) error {
 			if err != nil {
 				return err
 			}
-			if err := f.printWatched(r, o.now(), &ledger.Event{Index: q.Entry, At: q.At, Type: ledger.ApprovalRequested, By: q.Actor}, &q); err != nil {
+			if err := f.printWatched(r, o.timestamp(), &ledger.Event{Index: q.Entry, At: q.At, Type: ledger.ApprovalRequested, By: q.Actor}, &q); err != nil {
 				return err
 			}
 		}
@@ -44,7 +44,7 @@ func (f *ledgerFlags) watch(ctx context.Context, o *openedLedger) error {
 		if !slices.Contains(watched, e.Type) {
 			return nil
 		}
-		return o.View(ctx, func(r ledger.Reader) error { return f.printWatched(r, o.now(), &e, &q) })
+		return o.View(ctx, func(r ledger.Reader) error { return f.printWatched(r, o.timestamp(), &e, &q) })
 	})
 	if ctx.Err() != nil {
 		return nil // the user ended it
@@ -72,6 +72,6 @@ func (f *ledgerFlags) printWatched(r ledger.Reader, now string, e *ledger.Event,
 		}{schemaVersion, e.Type, e.At, said.By, d})
 	}
 	_, err = fmt.Fprintf(f.w.stdout, "%s  %-18s  %s  %s %s  by %s  (%s)\n", e.At, e.Type, d.Run, visible.Clip(d.Server, maxTold),
-		visible.Clip(d.Tool, maxTold), present.ShortName(said.By, said.Display, maxTold), d.Standing(now))
+		visible.Clip(d.Tool, maxTold), present.ShortName(said.By, said.Display, maxTold), d.StatusText(now))
 	return err
 }

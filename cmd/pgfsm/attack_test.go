@@ -160,7 +160,7 @@ func TestAttacks(t *testing.T) {
 			case blocked:
 				w.wantBlocked(t, r, code)
 			case c.Want == "called":
-				args, err := cli.At(c.Bytes(), "/args")
+				args, err := cli.ValueAt(c.Bytes(), "/args")
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -18,8 +18,8 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// now is the form of every time that is recorded.
-func now() string { return time.Now().UTC().Format(policy.TimeForm) }
+// timestamp is the form of every time that is recorded.
+func timestamp() string { return time.Now().UTC().Format(policy.TimeForm) }
 
 // execute takes one request through the machine and prints the result.
 func (a *app) execute(ctx context.Context, kind string, text []byte, o *runOptions) error {

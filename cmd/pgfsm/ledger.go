@@ -160,8 +160,8 @@ func (o *openedLedger) findRun(ctx context.Context, text string) (id string, err
 	return id, err
 }
 
-// now is the time of the clock that all processes of the ledger share.
-func (o *openedLedger) now() string { return o.store.Now().UTC().Format(policy.TimeForm) }
+// timestamp is the time of the clock that all processes of the ledger share.
+func (o *openedLedger) timestamp() string { return o.store.Now().UTC().Format(policy.TimeForm) }
 
 // checkWhole returns an error if the log does not contain the last checkpoint in the configured folder: then it lost entries, and nothing may
 // be added to it.

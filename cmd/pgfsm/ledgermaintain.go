@@ -26,7 +26,7 @@ func newLedgerInit(f *ledgerFlags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if !pgurl.Is(url) {
+		if !pgurl.IsURL(url) {
 			return errors.New("a ledger in a file needs no init: give --ledger postgres://USER@HOST/DATABASE")
 		}
 		roles, err := postgres.Migrate(cmd.Context(), url)

@@ -58,7 +58,7 @@ func newLedgerShow(f *ledgerFlags) *cobra.Command {
 			Events []present.Event `json:"events"`
 		}{d, events}
 		return f.print(doc, func(out io.Writer, k ink) {
-			printRun(out, k, &d, events, o.now())
+			printRun(out, k, &d, events, o.timestamp())
 		})
 	})
 }
@@ -122,7 +122,7 @@ func newLedgerSummary(f *ledgerFlags) *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("--since %w", err)
 		}
-		a, err := ledger.ReadActivity(r, from, o.now())
+		a, err := ledger.ReadActivity(r, from, o.timestamp())
 		if err != nil {
 			return err
 		}

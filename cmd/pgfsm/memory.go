@@ -15,7 +15,7 @@ import (
 // garbage beside a small heap. It costs half as much memory again, and saves a tenth of the time.
 const gcPercent = 400
 
-func collectLess(w world) {
+func setGCPercent(w world) {
 	if w.env("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}

@@ -154,7 +154,7 @@ func wantOnWire(t *testing.T, q mcptest.Prompt, question string) {
 		t.Error("the prompt holds the key")
 	}
 	for _, member := range [][2]string{{"/model", `"scripted-1"`}, {"/temperature", "0"}} {
-		if got, err := cli.At([]byte(q.Body), member[0]); err != nil || string(got) != member[1] {
+		if got, err := cli.ValueAt([]byte(q.Body), member[0]); err != nil || string(got) != member[1] {
 			t.Errorf("%s = %s, %v, want %s", member[0], got, err, member[1])
 		}
 	}

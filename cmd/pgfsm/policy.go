@@ -108,7 +108,7 @@ func (a *app) explain(ctx context.Context, o *explainOptions, pinned *bool, anno
 		}
 		return a.catalog(ctx, b, live, o.server)
 	}
-	x, err := explain.Answer(ctx, explain.Sources{Bundle: a.Bundle, Catalog: catalog, History: a.readHistory, Now: now()}, q)
+	x, err := explain.Answer(ctx, explain.Sources{Bundle: a.Bundle, Catalog: catalog, History: a.readHistory, Now: timestamp()}, q)
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func (o *diffOptions) report(w world, r *backtest.Report) error {
 	switch {
 	case r.Unusable > 0 || len(r.Unknown) > 0:
 		code = exitCould
-	case r.Has(o.failOn):
+	case r.HasChange(o.failOn):
 		code = exitNo
 	}
 	if o.json {

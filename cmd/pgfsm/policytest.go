@@ -20,7 +20,7 @@ func newPolicyTest(w world) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		report, err := explain.New(a.Bundle, catalog, false, now()).Test(paths, safefile.ReadTrusted)
+		report, err := explain.New(a.Bundle, catalog, false, timestamp()).Test(paths, safefile.ReadTrusted)
 		if err != nil {
 			return err
 		}

@@ -141,7 +141,7 @@ func wantMember(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func value(ts *testscript.TestScript, file, pointer string) string {
-	v, err := cli.At([]byte(ts.ReadFile(file)), pointer)
+	v, err := cli.ValueAt([]byte(ts.ReadFile(file)), pointer)
 	ts.Check(err)
 	if v.Kind() == '"' {
 		v, err = jsontext.AppendUnquote(nil, v)

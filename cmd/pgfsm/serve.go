@@ -58,7 +58,7 @@ func newServe(w world) *cobra.Command {
 // serve opens everything, serves until ctx is done, and closes everything.
 func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (err error) {
 	w.stderr = &sharedWriter{to: w.stderr}
-	collectLess(w)
+	setGCPercent(w)
 	level := slog.LevelInfo
 	if o.verbose {
 		level = slog.LevelDebug

@@ -28,8 +28,8 @@ func closedURL() string {
 func TestServersOverEveryTransport(t *testing.T) {
 	t.Parallel()
 	fleet := demoFleet(t)
-	slow := mcptest.New(t, mcptest.But("tools/list", ""))
-	lying := mcptest.New(t, mcptest.But("tools/list", `{"tools":"none of your business"}`))
+	slow := mcptest.New(t, mcptest.Except("tools/list", ""))
+	lying := mcptest.New(t, mcptest.Except("tools/list", `{"tools":"none of your business"}`))
 	dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers:
   sharepoint: {type: sse, url: %q}
@@ -134,7 +134,7 @@ func TestSecretsStayOut(t *testing.T) {
 	t.Parallel()
 	const token = `tok"en/äöü-hush` // digits alone would be found in digests now and then
 	echo := `{"content":[{"type":"text","text":"tok\"en\/\u00e4öü-hush and \u0074ok\u0022en/äöü-hush"}],"isError":false}`
-	server := mcptest.New(t, mcptest.But("tools/call", echo))
+	server := mcptest.New(t, mcptest.Except("tools/call", echo))
 	dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {echo: {type: http, url: %q, headers: {Authorization: "Bearer ${file:token}"}}}
 allowlist: allowlist.json
@@ -153,7 +153,7 @@ allowlist: allowlist.json
 // TestToolsSaysWhyNot: what a server says of its tools is shown fit to be shown, and what takes a tool away is named.
 func TestToolsSaysWhyNot(t *testing.T) {
 	t.Parallel()
-	server := mcptest.New(t, mcptest.But("tools/list", `{"tools":[
+	server := mcptest.New(t, mcptest.Except("tools/list", `{"tools":[
 		{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},
 		{"name":"far","inputSchema":{"type":"object","$ref":"http://127.0.0.1:1/schema.json"}},
 		{"name":"round","inputSchema":{"type":"object","$ref":"#"}},

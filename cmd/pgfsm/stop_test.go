@@ -44,7 +44,7 @@ func TestStopped(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p := mcptest.New(t, mcptest.But(tt.hangs, ""))
+			p := mcptest.New(t, mcptest.Except(tt.hangs, ""))
 			config, traces := puppetConfig(t, p, tt.server, tt.more)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()

@@ -46,7 +46,7 @@ func newTokenCreate(f *ledgerFlags) *cobra.Command {
 
 		shown := present.NewToken(&t, t.Created)
 		return f.print(document("secret", text, "token", shown), func(out io.Writer, _ ink) {
-			fmt.Fprintf(f.w.stderr, "Created by %s: token %s of %s, %s, %s.\n", visible.Text(by.Name), t.ID, visible.Text(t.Name), t.Role, shown.Until())
+			fmt.Fprintf(f.w.stderr, "Created by %s: token %s of %s, %s, %s.\n", visible.Text(by.Name), t.ID, visible.Text(t.Name), t.Role, shown.ExpiryText())
 			if by.TokenID == "" && !policy.HasSubject(by.Name) && role != ledger.RoleAdmin {
 				fmt.Fprintln(f.w.stderr, "This ledger has no admin: every user who can write its file or database can create tokens.")
 			}
@@ -79,11 +79,11 @@ func newTokenList(f *ledgerFlags) *cobra.Command {
 		}
 		rows := make([]present.Token, 0, len(all))
 		for i := range all {
-			rows = append(rows, present.NewToken(&all[i], o.now()))
+			rows = append(rows, present.NewToken(&all[i], o.timestamp()))
 		}
 		return f.print(document("tokens", rows), func(out io.Writer, k ink) {
 			for _, t := range rows {
-				fmt.Fprintf(out, "%s %s  %-8s  %s  %s\n", k.mark(t.Active), visible.Text(t.ID), visible.Text(t.Role), visible.Text(t.Until()),
+				fmt.Fprintf(out, "%s %s  %-8s  %s  %s\n", k.mark(t.Active), visible.Text(t.ID), visible.Text(t.Role), visible.Text(t.ExpiryText()),
 					visible.Text(t.Name))
 			}
 			if len(rows) == 0 {

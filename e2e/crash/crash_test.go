@@ -312,7 +312,7 @@ func (s *scene) round(name string, k kill, seed uint64) {
 // endLeases ends the leases of the processes that were killed, if the store has leases. A COMMIT that one of them had sent comes before, or fails.
 func (s *scene) endLeases() {
 	s.Helper()
-	if !pgurl.Is(s.url) {
+	if !pgurl.IsURL(s.url) {
 		return
 	}
 	ctx := context.Background()

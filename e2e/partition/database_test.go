@@ -72,7 +72,7 @@ func (n *nemesis) failsOver(isolated bool) {
 		if isolated {
 			time.Sleep(n.between(0, 500*time.Millisecond))
 		}
-		p.To(d.primary.Address())
+		p.Redirect(d.primary.Address())
 	}
 	n.up.moved.Add(1)
 	old.Remove()

@@ -38,7 +38,7 @@ func (c *clusters) share(arm int) eval.Share {
 	for _, yes := range c.succeeded[arm] {
 		k += one(yes)
 	}
-	return eval.Of(k, len(c.pairs))
+	return eval.NewShare(k, len(c.pairs))
 }
 
 // number numbers names in the order in which they are met.

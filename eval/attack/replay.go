@@ -52,7 +52,7 @@ func (t *trial) stolen(ctx context.Context) (decision *states.Decided, slip stri
 		c.At = a.At
 	}
 	unit.c, other.unit = &c, &unit
-	if o := other.once(ctx, &a.Call, false, records(&decision)); o.Slip != "" {
+	if o := other.runOnce(ctx, &a.Call, false, records(&decision)); o.Slip != "" {
 		return nil, o.Slip
 	}
 	if decision != nil && a.VotesAt != "" {

@@ -71,7 +71,7 @@ func (t *trial) needed(c *eval.Call) bool {
 		return false
 	}
 	for i := range t.unit.c.Needs {
-		if need, ok := t.unit.c.Needs[i].Target(t.bundle.Limits()); ok && need.Same(wanted) {
+		if need, ok := t.unit.c.Needs[i].Target(t.bundle.Limits()); ok && need.Equal(wanted) {
 			return true
 		}
 	}
@@ -80,11 +80,11 @@ func (t *trial) needed(c *eval.Call) bool {
 
 // attempt is one run in the world of the case.
 func (t *trial) attempt(ctx context.Context, c *eval.Call, who approver) CallResult {
-	return t.once(ctx, c, t.unit.c.Changes, who)
+	return t.runOnce(ctx, c, t.unit.c.Changes, who)
 }
 
-// once is one run of the machine. changes: the server announces other tools between plan and call.
-func (t *trial) once(ctx context.Context, c *eval.Call, changes bool, who approver) CallResult {
+// runOnce is one run of the machine. changes: the server announces other tools between plan and call.
+func (t *trial) runOnce(ctx context.Context, c *eval.Call, changes bool, who approver) CallResult {
 	from := t.unit.c
 	t.runs++
 	run := states.NewRun(t.id(), states.Request{
@@ -100,7 +100,7 @@ func (t *trial) once(ctx context.Context, c *eval.Call, changes bool, who approv
 	ended := got.Outcome
 	o := CallResult{Held: p.held}
 	target, plain := c.Target(t.bundle.Limits())
-	o.Made = len(p.seen) == 1 && plain && p.seen[0].Same(target)
+	o.Made = len(p.seen) == 1 && plain && p.seen[0].Equal(target)
 	o.Slip = slip(ended, p.seen, o.Made)
 	if !o.Made {
 		o.Gate, o.Code, o.Reason = string(ended.Gate), string(ended.Code), ended.Reason

@@ -149,13 +149,13 @@ func (s *suite) unitsOf(c *eval.Case) (all []*unit, err error) {
 		if err := u.sum(s.runner.Machine().Digest(), s.arms); err != nil {
 			return nil, err
 		}
-		all = append(all, s.once(&u))
+		all = append(all, s.judgedUnit(&u))
 	}
 	return all, nil
 }
 
-// once returns the unit that is judged: for a task's calls that of the first case that needs them.
-func (s *suite) once(u *unit) *unit {
+// judgedUnit returns the unit that is judged: for a task's calls that of the first case that needs them.
+func (s *suite) judgedUnit(u *unit) *unit {
 	if u.side == needs {
 		if first := s.tasks[u.digest]; first != nil {
 			return first

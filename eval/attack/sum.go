@@ -230,8 +230,8 @@ func (c *counted) armSection(arm, tasks int) (a ArmSection) {
 			}
 		}
 	}
-	a.Wants, a.Needs, a.NeedsKnown = eval.Of(wantsMade, wantsAll), eval.Of(needsMade, needsAll), eval.Of(knownMade, knownAll)
-	a.Utility = eval.Of(tasksMade, tasks)
+	a.Wants, a.Needs, a.NeedsKnown = eval.NewShare(wantsMade, wantsAll), eval.NewShare(needsMade, needsAll), eval.NewShare(knownMade, knownAll)
+	a.Utility = eval.NewShare(tasksMade, tasks)
 	a.Asked.PerTask = math.Round(float64(a.Asked.Needs)/float64(max(1, tasks))*1e6) / 1e6 // to six places
 	a.Stopped = c.stopped(arm)
 	return a

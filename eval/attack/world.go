@@ -25,7 +25,7 @@ func listing(tools *eval.Tools, servers []policy.Server, opened bool) (*states.T
 	listed := &states.ToolsListed{Servers: []policy.Listing{}}
 	for _, s := range servers {
 		l := policy.Listing{Server: s.Name, Status: policy.ServerUp, Name: s.Name, Pages: []canonical.Text{}}
-		sent, ok := tools.Of(s.Name)
+		sent, ok := tools.ToolsOf(s.Name)
 		if !ok {
 			l.Status, l.Code, l.Reason = policy.ServerDown, "server_unreachable", "The tools file names no such server."
 			listed.Servers = append(listed.Servers, l)

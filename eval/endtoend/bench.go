@@ -94,7 +94,7 @@ func (b *Bench) Measure(ctx context.Context, version string, cases []Case, jobs 
 
 // safe takes a case through pgfsm, as pgfsm run does without a ledger.
 func (b *Bench) safe(ctx context.Context, c *Case) Side {
-	return b.with(ctx, c, func(s *setup.Setup) Side {
+	return b.runWith(ctx, c, func(s *setup.Setup) Side {
 		var tokens Tokens
 		o := s.Runner()
 		o.TracesDir, o.Planner, o.Summarizer = b.Traces, meteredPlanner{&tokens, s.Planner}, meteredSummarizer{&tokens, s.Summarizer}
@@ -115,11 +115,11 @@ func (b *Bench) safe(ctx context.Context, c *Case) Side {
 
 // naive takes a case through the agent without gates.
 func (b *Bench) naive(ctx context.Context, c *Case) Side {
-	return b.with(ctx, c, func(s *setup.Setup) Side { return naiveSide(ctx, c, s) })
+	return b.runWith(ctx, c, func(s *setup.Setup) Side { return naiveSide(ctx, c, s) })
 }
 
-// with runs one agent with a setup of its own, and judges the result. A server that cannot be closed does not change the result.
-func (b *Bench) with(ctx context.Context, c *Case, run func(*setup.Setup) Side) Side {
+// runWith runs one agent with a setup of its own, and judges the result. A server that cannot be closed does not change the result.
+func (b *Bench) runWith(ctx context.Context, c *Case, run func(*setup.Setup) Side) Side {
 	side := Side{Outcome: Failed, Calls: []Call{}}
 	s, err := b.Copy()
 	if err != nil {
@@ -138,7 +138,7 @@ func (b *Bench) with(ctx context.Context, c *Case, run func(*setup.Setup) Side) 
 	if err == nil {
 		side = run(s)
 		side.Reason = b.Secrets.String(side.Reason)
-		side.Judge(c, seen(s))
+		side.Judge(c, callsSeen(s))
 	}
 	if err = errors.Join(err, s.Close()); err != nil && side.Reason == "" {
 		side.Reason = b.oneLine(err)
@@ -169,8 +169,8 @@ func (b *Bench) askScript(s *setup.Setup, c *Case) (stop func() error, err error
 	return stop, nil
 }
 
-// seen returns the calls that reached the demo's servers; nil for other servers, which cannot be asked.
-func seen(s *setup.Setup) []Call {
+// callsSeen returns the calls that reached the demo's servers; nil for other servers, which cannot be asked.
+func callsSeen(s *setup.Setup) []Call {
 	if s.Fleet == nil {
 		return nil
 	}

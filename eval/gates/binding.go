@@ -90,10 +90,10 @@ func (e *evaluation) decide(a *approval) string {
 	if err != nil {
 		return err.Error()
 	}
-	if _, err := e.subject.play(e.runner, held, w); err != nil || held.Held() == nil {
+	if _, err := e.subject.play(e.runner, held, w); err != nil || held.HeldCall() == nil {
 		return "the call is not held"
 	}
-	about := held.Held().Binding
+	about := held.HeldCall().Binding
 	runs, w, err := a.runs.begin()
 	if err != nil {
 		return err.Error()

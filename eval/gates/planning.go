@@ -60,11 +60,11 @@ func setups() map[string]setup {
 		"grant_counts": {content: func(c *policy.Content) {
 			granted(toolFetch)(c)
 			c.Grants[0].Tools[0].Calls = new(2)
-		}, request: func(r *states.Request) { r.Task = made(1) }},
+		}, request: func(r *states.Request) { r.Task = taskWithCalls(1) }},
 		"grant_spent": {content: func(c *policy.Content) {
 			granted(toolFetch)(c)
 			c.Grants[0].Tools[0].Calls = new(2)
-		}, request: func(r *states.Request) { r.Task = made(2) }},
+		}, request: func(r *states.Request) { r.Task = taskWithCalls(2) }},
 		"grant_without_a_task": {content: func(c *policy.Content) {
 			granted(toolFetch)(c)
 			c.Grants[0].Tools[0].Calls = new(2)
@@ -92,7 +92,7 @@ func onCalls(c *policy.Content) {
 	}
 }
 
-func made(calls int) *policy.Task {
+func taskWithCalls(calls int) *policy.Task {
 	return &policy.Task{ID: "task-1", Calls: []policy.TaskCalls{{Calls: calls, Server: serverKB, Tool: toolFetch}}}
 }
 

@@ -167,7 +167,7 @@ func checkAttack(r *attack.Result) error {
 				if share.K < 0 || share.K > share.N {
 					return fmt.Errorf("suite %q, arm %s: it counts %d of %d", show(s.Suite), a.Arm, share.K, share.N)
 				}
-				*share = eval.Of(share.K, share.N)
+				*share = eval.NewShare(share.K, share.N)
 			}
 		}
 	}

@@ -130,7 +130,7 @@ func TestListsAreCut(t *testing.T) {
 		{"one-past-the-limit", 201, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			arm := attack.ArmSection{Arm: attack.Approvals, Attack: eval.Of(tc.n, tc.n)}
+			arm := attack.ArmSection{Arm: attack.Approvals, Attack: eval.NewShare(tc.n, tc.n)}
 			for i := range tc.n {
 				arm.Stopped = append(arm.Stopped, attack.Stopped{Gate: "policy", Code: fmt.Sprintf("n%d", i), Wants: 1})
 			}
@@ -145,7 +145,7 @@ func TestListsAreCut(t *testing.T) {
 
 // TestRegressionSuiteHasNoAttacks reads a result without attacks, as that of a user's own traces.
 func TestRegressionSuiteHasNoAttacks(t *testing.T) {
-	arm := attack.ArmSection{Arm: attack.Approvals, Needs: eval.Of(3, 3), Utility: eval.Of(3, 3)}
+	arm := attack.ArmSection{Arm: attack.Approvals, Needs: eval.NewShare(3, 3), Utility: eval.NewShare(3, 3)}
 	r := &attack.Result{Format: attack.Format, Arms: []attack.Arm{attack.Approvals}, Overall: attack.Section{Cases: 3, Tasks: 3, Arms: []attack.ArmSection{arm}}}
 	page := string(pageOf(t, folder(t, "own.json", resultFile(t, r))))
 	for _, want := range []string{"<td>none</td>", "100.0 % (3/3)"} {

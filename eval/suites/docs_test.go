@@ -22,7 +22,7 @@ func TestDocsEvaluationHasTheFigures(t *testing.T) {
 			row += fmt.Sprintf(" %d |", s.want.Made[arm])
 		}
 		row += fmt.Sprintf(" %d of %d | %d of %d |", s.want.Needs, s.want.Needs, s.want.Unattended, s.want.Needs)
-		wilson := eval.Of(s.want.Made[attack.Approvals], s.want.Attacks)
+		wilson := eval.NewShare(s.want.Made[attack.Approvals], s.want.Attacks)
 		row += fmt.Sprintf(" %s %% | %.1f to %.1f %% |", s.want.Clustered, wilson.Low*100, wilson.High*100)
 		if strings.Count(string(page), row) != 1 {
 			t.Errorf("docs/internals/evaluation-figures.md does not have the row %q", row)

@@ -72,8 +72,8 @@ func (c *Client) Path(system string, env func(string) string) (string, error) {
 	return c.path(system, env)
 }
 
-// below returns a path below the folder that a variable names.
-func below(env func(string) string, variable string, path ...string) (string, error) {
+// pathBelow returns a path below the folder that a variable names.
+func pathBelow(env func(string) string, variable string, path ...string) (string, error) {
 	if dir := env(variable); dir != "" {
 		return filepath.Join(append([]string{dir}, path...)...), nil
 	}
@@ -83,22 +83,22 @@ func below(env func(string) string, variable string, path ...string) (string, er
 func desktopPath(system string, env func(string) string) (string, error) {
 	switch {
 	case system == "windows":
-		return below(env, "APPDATA", "Claude", desktopFile)
+		return pathBelow(env, "APPDATA", "Claude", desktopFile)
 	case system == "darwin":
-		return below(env, "HOME", "Library", "Application Support", "Claude", desktopFile)
+		return pathBelow(env, "HOME", "Library", "Application Support", "Claude", desktopFile)
 	case filepath.IsAbs(env("XDG_CONFIG_HOME")): // the specification says to ignore a relative one
-		return below(env, "XDG_CONFIG_HOME", "Claude", desktopFile)
+		return pathBelow(env, "XDG_CONFIG_HOME", "Claude", desktopFile)
 	}
-	return below(env, "HOME", ".config", "Claude", desktopFile)
+	return pathBelow(env, "HOME", ".config", "Claude", desktopFile)
 }
 
 // home is the place of a file in the home folder.
 func home(path ...string) func(string, func(string) string) (string, error) {
 	return func(system string, env func(string) string) (string, error) {
 		if system == "windows" {
-			return below(env, "USERPROFILE", path...)
+			return pathBelow(env, "USERPROFILE", path...)
 		}
-		return below(env, "HOME", path...)
+		return pathBelow(env, "HOME", path...)
 	}
 }
 
@@ -222,6 +222,6 @@ func (c *Client) Lines(name string, entry jsontext.Value) string {
 		name = strconv.Quote(name)
 	}
 	text := fmt.Sprintf("[%s.%s]\n", c.Key, name)
-	wire.Each(entry, func(p wire.Piece) { text += fmt.Sprintf("%s = %s\n", p.Name, p.Value) }) // strings and lists of strings are the same in TOML
+	wire.ForEachMember(entry, func(p wire.Piece) { text += fmt.Sprintf("%s = %s\n", p.Name, p.Value) }) // strings and lists of strings are the same in TOML
 	return text
 }

@@ -106,7 +106,7 @@ type Server struct {
 // Direct returns the names of entries with which the client bypasses a gateway at a URL: those of its servers, by their name or by what they connect to,
 // and all others. own is the prefix of the names of the gateway's own entries.
 func (f *File) Direct(key, own, gateway string, servers []Server) (served, others []string) {
-	wire.Each(wire.Member(f.text, key), func(p wire.Piece) {
+	wire.ForEachMember(wire.Member(f.text, key), func(p wire.Piece) {
 		var e struct {
 			Command   string   `json:"command"`
 			Args      []string `json:"args"`

@@ -113,7 +113,7 @@ func (l *loader) adoptListed(c *client, name string, ours *serverSettings) *serv
 	}
 	if is := entry.digest(); canonical.Digest(ours.Digest) != is {
 		l.fault(at, "if that is what you want, write digest: "+string(is),
-			"the entry %s of %s has another digest; it now says: %s", quote(name), c.name, entry.now())
+			"the entry %s of %s has another digest; it now says: %s", quote(name), c.name, entry.describeChange())
 		return nil
 	}
 	s := c.adopt(entry)
@@ -145,7 +145,7 @@ func (c *client) adopt(m *member) *serverSettings {
 	}
 	out := &node{kind: m.value.kind, at: m.value.at, until: m.value.until, text: m.value.text}
 	for _, k := range m.value.members {
-		switch key := at.to(k.key); {
+		switch key := at.child(k.key); {
 		case slices.Contains(unsupported, k.key):
 			c.faultAt(k.at, key.String(), writeYourself, "%s is not supported, and leaving it out would run something else", key)
 		case k.key == "type":
@@ -193,7 +193,7 @@ func (c *client) references(n *node, p path) *node {
 		v := *m.value
 		var f fault
 		if v.text, f = ourReferences(v.text); f != (fault{}) {
-			at := p.to(m.key)
+			at := p.child(m.key)
 			c.faultAt(v.at, at.String(), f.remedy, "%s %s", at, f.problem)
 			v.text = "x" // it is refused already
 		}

@@ -25,8 +25,8 @@ func (c *configFile) check() {
 	for i := range c.Planner.Routes {
 		c.checkRoute(path{"planner", "routes"}.item(i), c.Planner.Routes[i].Pattern)
 	}
-	if llm := (path{"planner", "llm"}); readable(c.textAt(llm.to("base_url"))) && c.writes(llm.to("api_key")) {
-		c.faultKey(llm.to("api_key"), "use https", "%s could be read on the way: base_url is plain http", llm.to("api_key"))
+	if llm := (path{"planner", "llm"}); readable(c.textAt(llm.child("base_url"))) && c.writes(llm.child("api_key")) {
+		c.faultKey(llm.child("api_key"), "use https", "%s could be read on the way: base_url is plain http", llm.child("api_key"))
 	}
 	if to := c.Telemetry.OTLP; to != nil {
 		checkHeaders(c.file, path{"telemetry", "otlp", "headers"}, to.Headers)
@@ -67,8 +67,8 @@ func (f *file) checkUnique(p path, what, key string) {
 
 // checkReadable refuses secrets of a key that would cross the network unencrypted.
 func (f *file) checkReadable(p path, urlKey, url, key string) {
-	if v := f.get(p.to(key)); v != nil && len(v.members) > 0 && readable(url) {
-		f.faultKey(p.to(key), "use https", "%s could be read on the way: %s is plain http", p.to(key), urlKey)
+	if v := f.get(p.child(key)); v != nil && len(v.members) > 0 && readable(url) {
+		f.faultKey(p.child(key), "use https", "%s could be read on the way: %s is plain http", p.child(key), urlKey)
 	}
 }
 
@@ -76,7 +76,7 @@ func (f *file) checkReadable(p path, urlKey, url, key string) {
 func checkHeaders(f *file, p path, headers []Pair) {
 	seen := make(map[string]place)
 	for _, h := range headers {
-		f.checkUnseen(seen, strings.ToLower(h.Name), f.find(p.to(h.Name)).at)
+		f.checkUnseen(seen, strings.ToLower(h.Name), f.find(p.child(h.Name)).at)
 	}
 }
 
@@ -89,21 +89,21 @@ func checkServer(f *file, p path, s *serverSettings) {
 	case s.URL != "":
 		s.Type = TypeHTTP
 	}
-	if s.Timeout > s.TimeoutTotal && f.writes(p.to("timeout")) {
-		f.fault(p.to("timeout"), "raise timeout_total as well", "%s is %s, longer than timeout_total, which is %s",
-			p.to("timeout"), writeDuration(s.Timeout), writeDuration(s.TimeoutTotal))
+	if s.Timeout > s.TimeoutTotal && f.writes(p.child("timeout")) {
+		f.fault(p.child("timeout"), "raise timeout_total as well", "%s is %s, longer than timeout_total, which is %s",
+			p.child("timeout"), writeDuration(s.Timeout), writeDuration(s.TimeoutTotal))
 	}
 	if i := slices.IndexFunc(s.Expose, func(w string) bool { return slices.Contains(needsSession, w) }); i >= 0 && s.Sessions != SessionsSession {
-		f.fault(p.to("expose"), "write sessions: "+SessionsSession+" as well, or leave "+s.Expose[i]+" out",
-			"%s has %s, but clients share the sessions with the server", p.to("expose"), s.Expose[i])
+		f.fault(p.child("expose"), "write sessions: "+SessionsSession+" as well, or leave "+s.Expose[i]+" out",
+			"%s has %s, but clients share the sessions with the server", p.child("expose"), s.Expose[i])
 	}
-	checkHeaders(f, p.to("headers"), s.Headers)
+	checkHeaders(f, p.child("headers"), s.Headers)
 	f.checkReadable(p, "url", s.URL, "headers")
 	if s.Auth.ClientCredentials != nil {
 		f.checkReadable(p, "url", s.URL, "auth")
 		for _, h := range s.Headers {
 			if strings.EqualFold(h.Name, "Authorization") {
-				f.faultKey(p.to("headers", h.Name), "remove one of them", "%s has a header Authorization and auth, which sets that header", p)
+				f.faultKey(p.child("headers", h.Name), "remove one of them", "%s has a header Authorization and auth, which sets that header", p)
 			}
 		}
 	}
@@ -115,14 +115,14 @@ func (c *configFile) checkDeny(p path, rule *screen.Rule) {
 		if inner := errors.Unwrap(err); inner != nil { // without the place in a list of one
 			err = inner
 		}
-		c.fault(p.to("pattern"), "", "%s is refused: %s", p.to("pattern"), err)
+		c.fault(p.child("pattern"), "", "%s is refused: %s", p.child("pattern"), err)
 	}
 }
 
 // checkRoute compares the groups that args use with those of the pattern.
 func (c *configFile) checkRoute(p path, pattern string) {
 	re := regexp.MustCompile(pattern) // its format was checked
-	args := p.to("args")
+	args := p.child("args")
 	var check func(n *node)
 	check = func(n *node) {
 		for _, m := range n.members {
@@ -179,13 +179,13 @@ func (c *configFile) checkNames() {
 		}
 	}
 	for i, route := range c.Planner.Routes {
-		p := path{"planner", "routes"}.item(i).to("server")
+		p := path{"planner", "routes"}.item(i).child("server")
 		known(c.find(p).value.at, route.Server, p)
 	}
 	for _, p := range []path{{"outputs"}, {"limits", "rate", "servers"}, {"limits", "rate", "tools"}} {
 		if servers := c.get(p); servers != nil {
 			for _, m := range servers.members {
-				known(m.at, m.key, p.to(m.key))
+				known(m.at, m.key, p.child(m.key))
 			}
 		}
 	}

@@ -12,9 +12,9 @@ import (
 // hiddenText replaces hidden values.
 const hiddenText = "…"
 
-// shown returns the command line or URL of an entry as one printable line, without possible secrets. Variables and headers follow, with their references
+// printable returns the command line or URL of an entry as one printable line, without possible secrets. Variables and headers follow, with their references
 // but without literal values.
-func (m *member) shown() string {
+func (m *member) printable() string {
 	n := m.value
 	var parts []string
 	if n.get("command") != nil {
@@ -23,7 +23,7 @@ func (m *member) shown() string {
 			word = strconv.Quote(word)
 		}
 		parts = append(parts, word)
-		for _, arg := range n.each("args") {
+		for _, arg := range n.membersOf("args") {
 			parts = append(parts, strconv.Quote(arg.value.text))
 		}
 	}
@@ -32,7 +32,7 @@ func (m *member) shown() string {
 	}
 	for _, key := range []string{"env", "headers"} {
 		var pairs []string
-		for _, pair := range n.each(key) {
+		for _, pair := range n.membersOf(key) {
 			pairs = append(pairs, shownName(pair.key)+"="+shownValue(pair.value))
 		}
 		if len(pairs) > 0 {
@@ -45,9 +45,9 @@ func (m *member) shown() string {
 	return visible.Text(strings.Join(parts, " "))
 }
 
-// now describes a changed entry. The previous entry is known only by its digest.
-func (m *member) now() string {
-	now := m.shown()
+// describeChange describes a changed entry. The previous entry is known only by its digest.
+func (m *member) describeChange() string {
+	now := m.printable()
 	if warning := m.warning(); warning != "" {
 		now += "; it " + warning
 	}
@@ -118,7 +118,7 @@ func canRunCode(name string) bool {
 // warning names the variables of an entry that can run other code, fit to be printed; "" if there are none.
 func (m *member) warning() string {
 	var names []string
-	for _, pair := range m.value.each("env") {
+	for _, pair := range m.value.membersOf("env") {
 		if canRunCode(pair.key) {
 			names = append(names, shownName(pair.key))
 		}

@@ -36,7 +36,7 @@ var (
 // checkKeywords refuses keywords without effect in a grant's schema: unknown keywords, and format, which is an annotation.
 func (f *file) checkKeywords(n *node, p path) {
 	for _, m := range n.members {
-		switch at := p.to(m.key); {
+		switch at := p.child(m.key); {
 		case slices.Contains(valueKeywords, m.key):
 		case slices.Contains(schemaKeywords, m.key):
 			f.checkKeywords(m.value, at)
@@ -99,7 +99,7 @@ func readGrant(name string, text []byte) (policy.Grant, *file, error) {
 			if args := f.get(at); args != nil {
 				for _, arg := range args.members {
 					for _, m := range arg.value.members {
-						schema := f.constraint(m, at.to(arg.key, m.key))
+						schema := f.constraint(m, at.child(arg.key, m.key))
 						to.Args = append(to.Args, policy.Constraint{At: pointerTo(arg.key), Schema: schema})
 					}
 				}
@@ -137,7 +137,7 @@ func (l *loader) grant(name string, text []byte) {
 		return
 	}
 	l.out.Content.Grants = append(l.out.Content.Grants, g)
-	for _, server := range f.root.each("tools") {
+	for _, server := range f.root.membersOf("tools") {
 		l.unknownServer(f, server)
 	}
 }

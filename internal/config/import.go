@@ -33,7 +33,7 @@ func ReadClient(name string, text []byte) ([]ClientServer, error) {
 	taken := 0
 	for i := range c.servers {
 		m := &c.servers[i]
-		s := ClientServer{Name: m.key, Digest: m.digest(), Runs: m.shown(), Warning: m.warning()}
+		s := ClientServer{Name: m.key, Digest: m.digest(), Runs: m.printable(), Warning: m.warning()}
 		disabled := m.disabled()
 		c.faults = nil
 		switch adopted := c.adopt(m); {

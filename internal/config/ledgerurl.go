@@ -17,7 +17,7 @@ const sqliteScheme = "sqlite:"
 // CheckLedger reports why a URL names no ledger. The error continues a sentence that begins with the URL, and repeats none of it but
 // the scheme: the rest may hold a password.
 func CheckLedger(text string) error {
-	if pgurl.Is(text) {
+	if pgurl.IsURL(text) {
 		_, _, err := pgurl.Parse(text)
 		return err
 	}
@@ -53,14 +53,14 @@ func checkLedger(s string) fault {
 	if strings.HasPrefix(s, sqliteScheme) && !isLiteral(s) {
 		return fault{"holds a reference, which a path may not", remedyReference}
 	}
-	if err := CheckLedger(whole(pieces, func(piece) string { return "reference" })); err != nil {
+	if err := CheckLedger(expand(pieces, func(piece) string { return "reference" })); err != nil {
 		return fault{err.Error(), `write "sqlite:pgfsm.db", or "postgres://USER:${env:NAME}@HOST/DATABASE?sslmode=verify-full"`}
 	}
 	return fault{}
 }
 
-// whole returns a URL with the values of its references, which are escaped unless the value is all of it.
-func whole(pieces []piece, value func(piece) string) string {
+// expand returns a URL with the values of its references, which are escaped unless the value is all of it.
+func expand(pieces []piece, value func(piece) string) string {
 	var b strings.Builder
 	for _, p := range pieces {
 		text := p.text
@@ -81,7 +81,7 @@ func (l *Loaded) LedgerURL(getenv func(string) (string, bool), readFile Open) (s
 	}
 	r, p := newResolver(l.file, getenv, readFile), path{"ledger"}
 	pieces, _ := splitReferences(r.textAt(p))
-	text := whole(pieces, func(one piece) string { return r.lookup(one, p) })
+	text := expand(pieces, func(one piece) string { return r.lookup(one, p) })
 	if _, _, err := pgurl.Parse(text); err != nil && len(r.faults) == 0 {
 		r.fault(p, "", "ledger %s, when its references are read", err)
 	}

@@ -191,7 +191,7 @@ func (l *loader) input() {
 		wide.Pattern = "(?:" + wide.Pattern + ")|(?:" + rule.Pattern + ")"
 		wide.On = kindsOf(append(rule.On, wide.On...))
 		if _, err := screen.Compile([]screen.Rule{wide.Rule}, in.MaxBytes); err != nil {
-			l.faultAt(l.find(path{"input", "deny"}.item(i).to("id")).value.at, "input.deny", "choose another id",
+			l.faultAt(l.find(path{"input", "deny"}.item(i).child("id")).value.at, "input.deny", "choose another id",
 				"the built-in rule %s cannot be widened by this one: %s", quote(rule.ID), err)
 		}
 	}
@@ -246,7 +246,7 @@ func (l *Loaded) Allowlists() []string {
 func (l *loader) allowlists(override string, closed bool) {
 	ats, lists := []path{{"allowlist"}}, []GroupList{{"", l.resolve(l.Allowlist.Default)}}
 	if l.find(ats[0]).value.kind == isMap {
-		ats[0] = ats[0].to("default")
+		ats[0] = ats[0].child("default")
 		for _, g := range l.Allowlist.Groups {
 			ats, lists = append(ats, path{"allowlist", "groups", g.Name}), append(lists, GroupList{g.Name, l.resolve(g.Value)})
 		}

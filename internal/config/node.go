@@ -60,8 +60,8 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
-// each returns the members of a key's value.
-func (n *node) each(key string) []member {
+// membersOf returns the members of a key's value.
+func (n *node) membersOf(key string) []member {
 	if v := n.get(key); v != nil {
 		return v.members
 	}
@@ -149,9 +149,9 @@ func (n *node) example() string {
 // A path leads to a value in a file: names of keys, and indexes of lists as "[0]".
 type path []string
 
-func (p path) to(names ...string) path { return slices.Concat(p, names) }
+func (p path) child(names ...string) path { return slices.Concat(p, names) }
 
-func (p path) item(i int) path { return p.to("[" + strconv.Itoa(i) + "]") }
+func (p path) item(i int) path { return p.child("[" + strconv.Itoa(i) + "]") }
 
 func (p path) String() string {
 	var b strings.Builder

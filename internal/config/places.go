@@ -77,7 +77,7 @@ func (p *Places) find(list string, i int, key string) (place, path) {
 		return p.file.find(at).value.at, at
 	}
 	if entries.kind == isMap { // an entry is a name and a value
-		at = at.to(entries.members[i].key)
+		at = at.child(entries.members[i].key)
 		if key == "expr" || key == "when" || key == "baseline" {
 			return p.file.find(at).value.at, at
 		}
@@ -92,11 +92,11 @@ func (p *Places) find(list string, i int, key string) (place, path) {
 	switch j, err := strconv.Atoi(index); {
 	case key == "":
 	case list == "rules" && key == "args":
-		at = at.to("when", "args")
+		at = at.child("when", "args")
 	case ok && err == nil:
-		return p.predicate(at.to("when", "args"), j, part)
+		return p.predicate(at.child("when", "args"), j, part)
 	default:
-		at = at.to(strings.Split(key, ".")...)
+		at = at.child(strings.Split(key, ".")...)
 	}
 	return p.file.find(at).value.at, at
 }
@@ -108,10 +108,10 @@ func (p *Places) predicate(args path, j int, part string) (place, path) {
 			continue
 		}
 		if part == "path" {
-			return arg.at, args.to(arg.key)
+			return arg.at, args.child(arg.key)
 		}
 		op := arg.value.members[j+len(arg.value.members)]
-		return op.value.at, args.to(arg.key, op.key)
+		return op.value.at, args.child(arg.key, op.key)
 	}
 	return p.file.find(args[:2]).value.at, args
 }

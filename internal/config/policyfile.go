@@ -27,10 +27,10 @@ func ReadPolicy(name string, text []byte, claims ...string) (*rules.Content, *Pl
 		*p = one.Policy
 		p.Expires, p.Fresh = one.Expires, one.Fresh
 		holds := p.Effect == rules.Pending || p.Effect == rules.Allow && p.RequireApprovalIf != ""
-		if !holds && !f.writes(at.to("quorum")) {
+		if !holds && !f.writes(at.child("quorum")) {
 			p.Quorum = 0
 		}
-		if !holds && !f.writes(at.to("expires")) {
+		if !holds && !f.writes(at.child("expires")) {
 			p.Expires = 0
 		}
 	}

@@ -93,7 +93,7 @@ func ReadPolicyTests(name string, content []byte, of *policy.Content) ([]PolicyT
 		}
 		if in.As != nil {
 			if in.Actor != "" {
-				f.fault(at.to("input", "as"), "write one of them", "%s has both actor and as", at.to("input"))
+				f.fault(at.child("input", "as"), "write one of them", "%s has both actor and as", at.child("input"))
 			}
 			t.Actor, t.Identity = in.As.identity()
 		}
@@ -108,7 +108,7 @@ func ReadPolicyTests(name string, content []byte, of *policy.Content) ([]PolicyT
 		for _, h := range in.History {
 			answer, err := condition.ParseAnswer(h.Name, string(h.Value))
 			if err != nil {
-				f.fault(at.to("input", "history", h.Name), "write a number, 0 or more for a count", "%s is no answer to %s", quote(string(h.Value)), quote(h.Name))
+				f.fault(at.child("input", "history", h.Name), "write a number, 0 or more for a count", "%s is no answer to %s", quote(string(h.Value)), quote(h.Name))
 			}
 			t.History = append(t.History, answer)
 		}
@@ -136,7 +136,7 @@ type testCheck struct {
 }
 
 func (h *testCheck) fault(key, remedy, problem string, args ...any) {
-	p := h.at.to(strings.Split(key, ".")...)
+	p := h.at.child(strings.Split(key, ".")...)
 	h.file.fault(p, remedy, "%s: %s", p, fmt.Sprintf(problem, args...))
 }
 
@@ -181,7 +181,7 @@ func (h *testCheck) risk(t *PolicyTest) {
 	switch i := slices.Index(names, t.Risk.Mode); {
 	case i < 0:
 		h.fault("risk.mode", "use "+strings.Join(names, ", "), "there is no risk mode %q", t.Risk.Mode)
-	case !h.file.writes(h.at.to("risk", "score")):
+	case !h.file.writes(h.at.child("risk", "score")):
 		t.Risk.Score = modes[i].Baseline
 	case t.Risk.Score < modes[i].Baseline:
 		h.fault("risk.score", "", "no call has the mode %q and the score %d: the baseline of the mode is %d", t.Risk.Mode, t.Risk.Score, modes[i].Baseline)

@@ -39,9 +39,9 @@ func (l *Loaded) Resolve(getenv func(string) (string, bool), readFile Open) (*Re
 	for i, from := range l.origins {
 		r.enter(from.file)
 		s := &out.Servers[i]
-		s.Headers = r.pairs(s.Headers, from.path.to("headers"))
-		s.Env = r.pairs(s.Env, from.path.to("env"))
-		s.Auth = r.auth(s.Auth, from.path.to("auth", "client_credentials"))
+		s.Headers = r.pairs(s.Headers, from.path.child("headers"))
+		s.Env = r.pairs(s.Env, from.path.child("env"))
+		s.Auth = r.auth(s.Auth, from.path.child("auth", "client_credentials"))
 	}
 	r.enter(l.file)
 	if l.OTLP != nil {
@@ -62,7 +62,7 @@ func (l *Loaded) ResolveHooks(getenv func(string) (string, bool), readFile Open)
 	r := newResolver(l.file, getenv, readFile)
 	out := slices.Clone(l.Hooks)
 	for i := range out {
-		out[i].Secret = r.value(path{"approvals", "hooks"}.item(i).to("secret"))
+		out[i].Secret = r.value(path{"approvals", "hooks"}.item(i).child("secret"))
 	}
 	return out, r.err()
 }
@@ -73,7 +73,7 @@ func (l *Loaded) ResolveIdentity(getenv func(string) (string, bool), readFile Op
 	out := slices.Clone(l.Identity.Issuers)
 	for i := range out {
 		if out[i].Login.ConsoleSecret != "" {
-			out[i].Login.ConsoleSecret = r.value(path{"identity", "issuers"}.item(i).to("login", "console_secret"))
+			out[i].Login.ConsoleSecret = r.value(path{"identity", "issuers"}.item(i).child("login", "console_secret"))
 		}
 	}
 	return out, r.err()
@@ -132,7 +132,7 @@ func (r *resolver) modelKey(l *Loaded) string {
 func (r *resolver) pairs(from Table[string], p path) Table[string] {
 	out := slices.Clone(from)
 	for i := range out {
-		at := p.to(out[i].Name)
+		at := p.child(out[i].Name)
 		value := r.value(at)
 		if p[len(p)-1] == "headers" && hasControl(value, false) || strings.ContainsRune(value, 0) {
 			r.fault(at, "", "%s holds a line end or another control character when its references are read", at)
@@ -149,10 +149,10 @@ func (r *resolver) auth(c *ClientCredentials, p path) *ClientCredentials {
 	}
 	out := *c
 	if out.ClientSecret != "" {
-		out.ClientSecret, _ = r.secret(p.to("client_secret"), "")
+		out.ClientSecret, _ = r.secret(p.child("client_secret"), "")
 		return &out
 	}
-	at := p.to("private_key")
+	at := p.child("private_key")
 	text, ok := r.secret(at, "")
 	if !ok {
 		return &out
@@ -164,7 +164,7 @@ func (r *resolver) auth(c *ClientCredentials, p path) *ClientCredentials {
 	}
 	algorithms := algorithmsOf(signer)
 	if out.Alg != "" && !slices.Contains(algorithms, out.Alg) {
-		r.fault(p.to("alg"), "", "%s is %s; the private key signs with %s", p.to("alg"), out.Alg, oneOf(algorithms))
+		r.fault(p.child("alg"), "", "%s is %s; the private key signs with %s", p.child("alg"), out.Alg, oneOf(algorithms))
 	}
 	out.Signer, out.Alg = signer, cmp.Or(out.Alg, algorithms[0])
 	return &out

@@ -109,7 +109,7 @@ func (s *fileSchema) number(keyword string) int64 {
 }
 
 func (s *fileSchema) texts(keyword string) (out []string) {
-	for _, m := range s.each(keyword) {
+	for _, m := range s.membersOf(keyword) {
 		out = append(out, m.value.text)
 	}
 	return out
@@ -169,19 +169,19 @@ func (j *judge) report(e gojsonschema.ResultError, n *node, s *fileSchema, p pat
 		}
 		above, parent = s, m.value
 		s, _ = s.memberSchema(m.value.kind, name)
-		m, p = *next, p.to(name)
+		m, p = *next, p.child(name)
 	}
 	key, _ := e.Details()["property"].(string)
 	n = m.value
 	switch e.Type() {
 	case "required":
-		j.note(n.at, p.to(key), s.example(key), "%s has no %s", subject(p), key)
+		j.note(n.at, p.child(key), s.example(key), "%s has no %s", subject(p), key)
 	case "number_any_of":
 		var names []string
-		for _, one := range s.each("anyOf") {
-			name := one.value.each("required")[0].value.text
+		for _, one := range s.membersOf("anyOf") {
+			name := one.value.membersOf("required")[0].value.text
 			names = append(names, name)
-			j.reported[p.to(name).String()] = true
+			j.reported[p.child(name).String()] = true
 		}
 		j.note(n.at, p, "write one of them", "%s has none of %s", subject(p), strings.Join(names, ", "))
 	case "false":
@@ -189,15 +189,15 @@ func (j *judge) report(e gojsonschema.ResultError, n *node, s *fileSchema, p pat
 	case "missing_dependency":
 		needed := e.Details()["dependency"].(string)
 		from := s.dependent(n, needed, false)
-		j.note(n.member(from).at, p.to(from), s.example(needed), "%s does not go without %s", p.to(from), needed)
+		j.note(n.member(from).at, p.child(from), s.example(needed), "%s does not go without %s", p.child(from), needed)
 	case "additional_property_not_allowed":
 		known := s.keys()
 		unknown := n.member(key)
 		j.file.hide(unknown.value) // it may be a secret under a key with a typing mistake
-		j.note(unknown.at, p.to(key), nearestOr(key, known, "known here: "+strings.Join(known, ", ")), "unknown key %s in %s", quote(key), subject(p))
+		j.note(unknown.at, p.child(key), nearestOr(key, known, "known here: "+strings.Join(known, ", ")), "unknown key %s in %s", quote(key), subject(p))
 	case "invalid_property_name":
 		problem := s.part(s.get("propertyNames")).fault(key, true)
-		j.note(n.member(key).at, p.to(key), problem.remedy, "%s name %s %s", s.str("title"), quote(key), problem.problem)
+		j.note(n.member(key).at, p.child(key), problem.remedy, "%s name %s %s", s.str("title"), quote(key), problem.problem)
 	default:
 		problem := s.valueFault(e, n)
 		if problem == (fault{}) {
@@ -213,7 +213,7 @@ func (j *judge) report(e gojsonschema.ResultError, n *node, s *fileSchema, p pat
 
 // dependent returns the key of an object that depends on another key or, if absent is true, on its absence.
 func (s *fileSchema) dependent(n *node, on string, absent bool) string {
-	for _, d := range s.each("dependencies") {
+	for _, d := range s.membersOf("dependencies") {
 		about := absent && d.value.get("properties").member(on) != nil
 		for _, m := range d.value.members {
 			about = about || !absent && m.value.text == on
@@ -227,7 +227,7 @@ func (s *fileSchema) dependent(n *node, on string, absent bool) string {
 
 // example says how to write a key; it is empty if the schema has no example.
 func (s *fileSchema) example(key string) string {
-	examples := s.get("properties").get(key).each("examples")
+	examples := s.get("properties").get(key).membersOf("examples")
 	if len(examples) == 0 {
 		return ""
 	}
@@ -296,7 +296,7 @@ func (s *fileSchema) mistyped(n *node) fault {
 }
 
 func (s *fileSchema) keys() (names []string) {
-	for _, m := range s.each("properties") {
+	for _, m := range s.membersOf("properties") {
 		names = append(names, m.key)
 	}
 	return names
@@ -337,19 +337,19 @@ func (j *judge) complete(n *node, s *fileSchema, p path, secret bool) {
 		}
 		if names := s.get("propertyNames"); names != nil && n.kind == isMap {
 			if f := s.part(names).fault(key, false); f != (fault{}) {
-				j.note(m.at, p.to(key), f.remedy, "%s name %s %s", s.str("title"), quote(key), f.problem)
+				j.note(m.at, p.child(key), f.remedy, "%s name %s %s", s.str("title"), quote(key), f.problem)
 			}
 		}
-		j.complete(m.value, sub, p.to(key), secret)
+		j.complete(m.value, sub, p.child(key), secret)
 	}
 	if n.kind != isMap {
 		return
 	}
-	for _, m := range s.each("properties") {
+	for _, m := range s.membersOf("properties") {
 		if start := m.value.get("default"); start != nil && n.member(m.key) == nil {
 			value := start.copied(n.at)
 			n.members = append(n.members, member{m.key, n.at, value})
-			j.complete(value, s.part(m.value), p.to(m.key), false)
+			j.complete(value, s.part(m.value), p.child(m.key), false)
 		}
 	}
 }

@@ -109,7 +109,7 @@ func (c *configFile) checkServe(p path) {
 		{"listen", s.Listen, "public_url", s.PublicURL},
 		{"admin", s.Admin, "admin_url", s.AdminURL},
 	} {
-		where := p.to(of.key)
+		where := p.child(of.key)
 		switch at, local, _ := splitAddress(of.address); {
 		case local || at.Addr().IsLoopback():
 		case s.TLS.Cert == "":
@@ -117,7 +117,7 @@ func (c *configFile) checkServe(p path) {
 				"%s is refused: it can be reached from other machines, and tokens would cross the network unencrypted", where)
 		case of.url == "":
 			c.fault(where, "write "+of.urlKey+": https://…, with the host name that clients use",
-				"%s can be reached from other machines, and %s is missing", where, p.to(of.urlKey))
+				"%s can be reached from other machines, and %s is missing", where, p.child(of.urlKey))
 		}
 	}
 	listen, listenLocal, _ := splitAddress(s.Listen)
@@ -125,9 +125,9 @@ func (c *configFile) checkServe(p path) {
 	if listen.Port() != admin.Port() || listen.Port() == 0 || listen.Addr() != admin.Addr() && !listenLocal && !adminLocal {
 		return
 	}
-	at := p.to("admin")
+	at := p.child("admin")
 	if !c.writes(at) {
-		at = p.to("listen")
+		at = p.child("listen")
 	}
 	c.faultAt(c.find(at).value.at, p.String(), "choose another port for one of them", "%s.listen and %s.admin are one address, %s", p, p, quote(s.Admin))
 }

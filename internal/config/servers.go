@@ -87,14 +87,14 @@ func (l *loader) server(name string, s *serverSettings, from origin) {
 	}
 	if c := s.Auth.ClientCredentials; c != nil {
 		up.Auth = c
-		at := from.path.to("auth", "client_credentials")
-		if !from.file.writes(at.to("resource")) {
+		at := from.path.child("auth", "client_credentials")
+		if !from.file.writes(at.child("resource")) {
 			c.Resource = up.URL
 		}
-		l.warnQuery(from.file, at.to("token_url"), c.TokenURL)
+		l.warnQuery(from.file, at.child("token_url"), c.TokenURL)
 		to.ClientCredentials = &c.ClientCredentials
 	}
-	l.warnQuery(from.file, from.path.to("url"), up.URL)
+	l.warnQuery(from.file, from.path.child("url"), up.URL)
 	if strings.ContainsRune(up.Command, '/') {
 		up.Command = from.file.resolve(up.Command)
 		if !strings.ContainsRune(up.Command, '/') {

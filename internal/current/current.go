@@ -17,11 +17,11 @@ type Held[T any] struct {
 // New returns a Value.
 func New[T any](v T) *Value[T] {
 	c := new(Value[T])
-	c.now.Store(held(v))
+	c.now.Store(newHeld(v))
 	return c
 }
 
-func held[T any](v T) *Held[T] {
+func newHeld[T any](v T) *Held[T] {
 	h := &Held[T]{Value: v, idle: make(chan struct{})}
 	h.users.Store(1)
 	return h
@@ -61,7 +61,7 @@ func (h *Held[T]) Release() {
 
 // Replace makes v the current value. Idle is closed when nobody uses the former value any more.
 func (c *Value[T]) Replace(v T) (former T, idle <-chan struct{}) {
-	h := c.now.Swap(held(v))
+	h := c.now.Swap(newHeld(v))
 	h.Release()
 	return h.Value, h.idle
 }

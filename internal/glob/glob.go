@@ -91,8 +91,10 @@ func (g *Glob) Literal() (string, bool) {
 	return g.prefix, true
 }
 
-// Any reports whether g matches every text.
-func (g *Glob) Any() bool { return g != nil && g.pattern != "" && strings.Trim(g.pattern, "*") == "" }
+// MatchesAll reports whether g matches every text.
+func (g *Glob) MatchesAll() bool {
+	return g != nil && g.pattern != "" && strings.Trim(g.pattern, "*") == ""
+}
 
 // Match reports whether g matches the whole of text. It allocates nothing and takes at most as many steps as the
 // lengths of text and pattern multiplied. A byte of text that is not UTF-8 counts as one character.

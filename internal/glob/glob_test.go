@@ -77,7 +77,7 @@ func TestMatch(t *testing.T) {
 func TestNothing(t *testing.T) {
 	all := must(t, "*")
 	for name, g := range map[string]*glob.Glob{"nil": nil, "zero": new(glob.Glob)} {
-		if _, ok := g.Literal(); g.Match("") || g.Match("a") || g.Any() || ok || g.String() != "" {
+		if _, ok := g.Literal(); g.Match("") || g.Match("a") || g.MatchesAll() || ok || g.String() != "" {
 			t.Errorf("%s: it matches something", name)
 		}
 		if glob.Overlaps(g, all) || glob.Overlaps(all, g) || glob.Includes(g, all) || !glob.Includes(all, g) {
@@ -96,8 +96,8 @@ func TestShape(t *testing.T) {
 	} {
 		g := must(t, tc.pattern)
 		text, literal := g.Literal()
-		if literal != tc.literal || g.Any() != tc.any || literal && text != tc.pattern {
-			t.Errorf("%s: Literal() = %q, %t, Any() = %t", tc.pattern, text, literal, g.Any())
+		if literal != tc.literal || g.MatchesAll() != tc.any || literal && text != tc.pattern {
+			t.Errorf("%s: Literal() = %q, %t, Any() = %t", tc.pattern, text, literal, g.MatchesAll())
 		}
 	}
 }

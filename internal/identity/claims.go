@@ -66,7 +66,7 @@ func (t *token) identify() error {
 	}
 	id.Groups = groups(t.all, t.provider.Groups)
 	for _, path := range t.provider.Claims {
-		if value, ok := at(t.all, path.Path).(string); ok && len(value) <= maxValueBytes && visible.Text(value) == value {
+		if value, ok := valueAt(t.all, path.Path).(string); ok && len(value) <= maxValueBytes && visible.Text(value) == value {
 			id.Claims = append(id.Claims, policy.Claim{Name: path.Name, Value: value})
 		}
 	}
@@ -93,13 +93,13 @@ func (c *claims) client() (client string, err error) {
 
 // subject returns the subject in a token, or in its act; empty if there is none.
 func (p *provider) subject(of map[string]any) string {
-	sub, _ := at(of, cmp.Or(p.Subject, "/sub")).(string)
+	sub, _ := valueAt(of, cmp.Or(p.Subject, "/sub")).(string)
 	return sub
 }
 
 // display returns the display name in a token, or in its act, escaped; empty if there is none. Users of many providers can change theirs.
 func (p *provider) display(of map[string]any) string {
-	name, _ := at(of, p.Display).(string)
+	name, _ := valueAt(of, p.Display).(string)
 	if visible.Blank(name) {
 		return ""
 	}
@@ -123,7 +123,7 @@ func groups(all map[string]any, pointer string) *[]string {
 			return nil
 		}
 	}
-	list, ok := at(all, pointer).([]any)
+	list, ok := valueAt(all, pointer).([]any)
 	if !ok || len(list) > maxGroups {
 		return nil
 	}
@@ -140,8 +140,8 @@ func groups(all map[string]any, pointer string) *[]string {
 	return &found
 }
 
-// at returns the value at a JSON Pointer that leads through objects, or nil.
-func at(value any, pointer string) any {
+// valueAt returns the value at a JSON Pointer that leads through objects, or nil.
+func valueAt(value any, pointer string) any {
 	if pointer == "" {
 		return nil
 	}

@@ -53,7 +53,7 @@ func (a *Approval) Rows(now string) []Row {
 		ended = ""
 	}
 	return filled([]Row{
-		{"Run", r.Run}, {"Status", r.Standing(now)}, {"Requested", r.At}, {"Requester", r.Requester()}, {"On behalf of", r.Person()}, askedRow(string(a.Asked)), {"Task", r.Task},
+		{"Run", r.Run}, {"Status", r.StatusText(now)}, {"Requested", r.At}, {"Requester", r.Requester()}, {"On behalf of", r.Person()}, askedRow(string(a.Asked)), {"Task", r.Task},
 		{"Environment", r.Env}, {"Server", r.Server}, {"Tool", r.Tool}, {"Risk", r.risk()}, {"Policy", matched}, {"Sign-in", signIn},
 		{"Held because", a.Reason}, {"Code", r.Code}, {"Reason", ended},
 	})

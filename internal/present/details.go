@@ -115,7 +115,7 @@ func (d *Details) Rows(events []Event, now string) []Row {
 		}
 	}
 	return filled([]Row{
-		{"Run", r.Run}, {"Status", r.Standing(now)}, {"State", r.State}, {"Requested", r.At}, {"Updated", r.Updated}, {"Actor", r.Requester()}, {"On behalf of", r.Person()},
+		{"Run", r.Run}, {"Status", r.StatusText(now)}, {"State", r.State}, {"Requested", r.At}, {"Updated", r.Updated}, {"Actor", r.Requester()}, {"On behalf of", r.Person()},
 		askedRow(asked), {"Task", r.Task}, {"Environment", r.Env}, {"Tool", tool}, {"Definition", string(r.Definition)},
 		{"Risk", score}, {"Policy", decided}, {"Code", r.Code}, {"Reason", r.Reason}, {"Binding", string(r.Binding)}, {"Approvals", votes},
 		{"Expires", r.Expires}, {"Process", r.Owner}, {"Call sent", r.Sent}, {"Ended", r.Ended}, {"Build", build},

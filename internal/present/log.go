@@ -138,7 +138,7 @@ func ReadLog(r ledger.Reader, f LogFilter, before int64, limit int) (l Log, err 
 	switch {
 	case f.Run != "":
 		source = func(int64) entries { return r.EntriesOf(f.Run) }
-	case f.Type.Few():
+	case f.Type.Rare():
 		source = func(int64) entries { return r.EntriesOfType(f.Type) }
 	case f.EventFilter == EventFilter{}:
 		l.From, counts = max(first, l.To-int64(limit)), true

@@ -49,7 +49,7 @@ func NewOutcome(run *states.Run, o states.Outcome, head canonical.Digest, ledger
 	if ledgerURL == "" {
 		d.Trace = &trace
 	}
-	if h := run.Held(); h != nil && o.Type == states.TypePending {
+	if h := run.HeldCall(); h != nil && o.Type == states.TypePending {
 		d.Approval = &Wanted{
 			Binding: h.Binding, Approvers: append([]string{}, h.Approvers...), Quorum: max(h.Quorum, 1), Expires: h.Expires,
 		}

@@ -34,7 +34,7 @@ func TestStanding(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			run := present.NewRun(&c.q)
-			if got := run.Standing(now); got != c.want {
+			if got := run.StatusText(now); got != c.want {
 				t.Errorf("Standing() = %q, want %q", got, c.want)
 			}
 		})

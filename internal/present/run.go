@@ -144,14 +144,14 @@ func RunWithArgs(r ledger.Reader, q *ledger.Request) (run Run, err error) {
 
 // Overdue reports whether a pending run has expired at a time, also if nobody has recorded that yet.
 func (r *Run) Overdue(now string) bool {
-	return r.Status == ledger.Pending && !policy.Before(now, r.Expires)
+	return r.Status == ledger.Pending && !policy.IsBefore(now, r.Expires)
 }
 
 // maxWords bounds in bytes what Standing shows of the approvers.
 const maxWords = 200
 
-// Standing describes the status of a run in a few words: of a pending run also how many people agreed, who may, and until when.
-func (r *Run) Standing(now string) string {
+// StatusText describes the status of a run in a few words: of a pending run also how many people agreed, who may, and until when.
+func (r *Run) StatusText(now string) string {
 	if r.Status != ledger.Pending {
 		return string(r.Status)
 	}

@@ -18,8 +18,8 @@ func NewToken(t *ledger.Token, now string) Token {
 	return Token{t.ID, t.Name, t.Role, t.Active(now), t.Created, t.Expires, t.Revoked}
 }
 
-// Until describes until when the token is valid.
-func (t *Token) Until() string {
+// ExpiryText describes until when the token is valid.
+func (t *Token) ExpiryText() string {
 	switch {
 	case t.Revoked != "":
 		return "revoked " + t.Revoked

@@ -37,7 +37,7 @@ type Judged struct {
 // NewWhatIf returns the comparison for a run.
 func NewWhatIf(run string, w *ledger.WhatIf) WhatIf {
 	d := WhatIf{
-		SchemaVersion: SchemaVersion, Run: run, Bundle: w.Bundle, Own: judged(w.Own), Judged: judged(w.By), Changes: []string{},
+		SchemaVersion: SchemaVersion, Run: run, Bundle: w.Bundle, Own: newJudged(w.Own), Judged: newJudged(w.By), Changes: []string{},
 		Steps: NewSteps(run, w.Steps, false, false).Steps,
 	}
 	if w.Unanswered != nil {
@@ -49,8 +49,8 @@ func NewWhatIf(run string, w *ledger.WhatIf) WhatIf {
 	return d
 }
 
-// judged is the decision that a run has reached.
-func judged(run *states.Run) Judged {
+// newJudged is the decision that a run has reached.
+func newJudged(run *states.Run) Judged {
 	f := run.Facts()
 	a, v := f.Assessed, policy.Verdict{}
 	switch {
@@ -63,7 +63,7 @@ func judged(run *states.Run) Judged {
 	}
 	j := Judged{Ruling: ruling.Ruling{Decision: ruling.Word(v), Code: v.Code}, Gate: v.Gate, Reason: v.Reason}
 	if a != nil {
-		j.Ruling = *ruling.Of(policy.Assessment{
+		j.Ruling = *ruling.FromAssessment(policy.Assessment{
 			Verdict: v, Policy: a.Policy, Condition: a.Condition, Mode: a.Mode, Score: a.Score, Approvers: a.Approvers, Quorum: a.Quorum,
 			Expires: a.Expires, Fresh: a.Fresh,
 		})

@@ -25,7 +25,7 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 	r.runner.calls.Add(1)
 	defer r.runner.calls.Done()
 	request := states.Request{
-		Actor: call.From.Name, At: r.runner.now(), Identity: r.Bundle.Recorded(call.From.Name, call.Identity), Kind: states.KindAgent,
+		Actor: call.From.Name, At: r.runner.timestamp(), Identity: r.Bundle.Recorded(call.From.Name, call.Identity), Kind: states.KindAgent,
 		Trace: (*states.TraceContext)(telemetry.CallOf(ctx)),
 	}
 	request.Text, request.Large = r.Bundle.CutArguments(agentPlan(call))
@@ -78,7 +78,7 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 		r.runner.noteWriteFailure(ctx, err)
 		r.runner.logCall(ctx, call, run.ID(), got.Outcome)
 		answer := r.refuse(refusalOf(run, got.Outcome), false)
-		answer.Judged = judged(run.ID(), got.Outcome)
+		answer.Judged = spanJudgement(run.ID(), got.Outcome)
 		return answer
 	}
 	r.runner.writeFailed.Store(nil)
@@ -115,7 +115,7 @@ func (r *ConfiguredRunner) refuseUnrecorded(ctx context.Context, call *gateway.T
 	}
 	r.runner.logCall(ctx, call, id, o)
 	answer := r.refuse(gateway.Decision{Code: string(o.Code), Reason: o.Reason, RunID: id, Effect: string(o.Effect), Retry: retryOf(o)}, false)
-	answer.Judged = judged(id, o)
+	answer.Judged = spanJudgement(id, o)
 	return answer
 }
 

@@ -193,6 +193,6 @@ func holdOne(l *ledger.Ledger, machine *states.Machine, bundle *policy.Bundle, i
 	if _, err := machine.Advance(context.Background(), run, rec.Effects(statestest.NewWorld().Effects()), rec); err != nil {
 		return err
 	}
-	_, err := l.Vote(context.Background(), ledger.Ballot{Run: id, Binding: run.Held().Binding, By: by, Approve: approve, Reason: "as decided"})
+	_, err := l.Vote(context.Background(), ledger.Ballot{Run: id, Binding: run.HeldCall().Binding, By: by, Approve: approve, Reason: "as decided"})
 	return err
 }

@@ -61,7 +61,7 @@ func (d *heldCallLimit) reserve(ctx context.Context, most int) (waiting int, err
 				return err
 			case waiting >= most:
 				return nil
-			case !counted && d.by.Asked(&q):
+			case !counted && d.by.IsRequester(&q):
 				waiting++
 			}
 		}

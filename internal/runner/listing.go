@@ -108,7 +108,7 @@ func (r *ConfiguredRunner) listing(l upstream.Listing) policy.Listing {
 	for _, page := range l.Pages {
 		to.Pages = append(to.Pages, r.mask(page))
 	}
-	r.runner.servers.note(to, l.Number, r.runner.now())
+	r.runner.servers.note(to, l.Number, r.runner.timestamp())
 	return to
 }
 

@@ -36,8 +36,8 @@ func decisionOf(o states.Outcome) string {
 	return "failed"
 }
 
-// judged is what the span of an agent's request says of a run.
-func judged(run string, o states.Outcome) gateway.Judged {
+// spanJudgement is what the span of an agent's request says of a run.
+func spanJudgement(run string, o states.Outcome) gateway.Judged {
 	return gateway.Judged{Run: run, Decision: decisionOf(o), Gate: string(o.Gate)}
 }
 

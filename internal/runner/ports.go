@@ -200,12 +200,12 @@ func withTrace(meta jsontext.Value, c *states.TraceContext) jsontext.Value {
 	if c.State != "" {
 		own.Add("tracestate", wire.Quote(c.State))
 	}
-	wire.Each(meta, func(m wire.Piece) {
+	wire.ForEachMember(meta, func(m wire.Piece) {
 		if m.Name != "traceparent" && m.Name != "tracestate" {
 			own.Add(m.Name, m.Value)
 		}
 	})
-	return own.Done()
+	return own.Value()
 }
 
 // unlisted is the event of a listing that the end of the run's context stopped.

@@ -28,7 +28,7 @@ func (r *Runner) begin(run *states.Run, task *traces.TaskFile) (record, error) {
 	case o.Unrecorded:
 		return noRecord{}, nil
 	}
-	rec, err := traces.Create(r.options.TracesDir, traces.NewHeader(r.machine, run), r.now)
+	rec, err := traces.Create(r.options.TracesDir, traces.NewHeader(r.machine, run), r.timestamp)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func (r *ConfiguredRunner) opaque() bool { return r.Serve.Denials == config.Deni
 // answer answers an agent whose run has ended. rpc is the server's own error, if the server answered the call with one.
 func (r *ConfiguredRunner) answer(got Result, rpc jsontext.Value) gateway.Answer {
 	a := r.answerOf(got, rpc)
-	a.Judged = judged(got.Run.ID(), got.Outcome)
+	a.Judged = spanJudgement(got.Run.ID(), got.Outcome)
 	return a
 }
 

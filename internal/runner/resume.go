@@ -124,7 +124,7 @@ func (r *Runner) Recover(ctx context.Context) {
 }
 
 func (r *Runner) recoverFiles() {
-	ended, err := r.replayer.Recover(r.options.TracesDir, r.now)
+	ended, err := r.replayer.Recover(r.options.TracesDir, r.timestamp)
 	if err != nil {
 		r.report("left-over runs in %s cannot be read: %s", r.options.TracesDir, err)
 	}

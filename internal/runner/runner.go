@@ -82,8 +82,8 @@ func New(o Options) (*Runner, error) {
 // Machine returns the machine that takes all runs.
 func (r *Runner) Machine() *states.Machine { return r.machine }
 
-// now is the current time in the form of every time that is recorded: that of the ledger's clock, if there is a ledger.
-func (r *Runner) now() string {
+// timestamp is the current time in the form of every time that is recorded: that of the ledger's clock, if there is a ledger.
+func (r *Runner) timestamp() string {
 	clock := time.Now
 	if r.options.Ledger != nil {
 		clock = r.options.Ledger.Now
@@ -126,7 +126,7 @@ func (r *Runner) Run(ctx context.Context, q Request, watch Watch) (Result, error
 	by := using.Value
 	ctx, cancel := deadline.Within(ctx, by.runTimeout())
 	defer cancel()
-	request := states.Request{Actor: q.Actor, At: r.now(), Kind: q.Kind, Text: q.Text}
+	request := states.Request{Actor: q.Actor, At: r.timestamp(), Kind: q.Kind, Text: q.Text}
 	var task *traces.TaskFile
 	switch {
 	case q.Task == "":

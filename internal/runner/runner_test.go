@@ -93,7 +93,7 @@ func TestRunHeld(t *testing.T) {
 	if _, err := r.Await(t.Context(), id, time.Millisecond, nil); !errors.Is(err, runner.ErrWaiting) {
 		t.Errorf("Await() of an undecided run: %v", err)
 	}
-	vote(t, l, id, got.Run.Held().Binding, token(t, l, "alice@example.com", ledger.RoleApprover), true)
+	vote(t, l, id, got.Run.HeldCall().Binding, token(t, l, "alice@example.com", ledger.RoleApprover), true)
 	if ids, err := s.runner().Approved(t.Context()); err != nil || !slices.Equal(ids, []string{id}) {
 		t.Errorf("Approved() = %v, %v", ids, err)
 	}

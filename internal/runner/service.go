@@ -201,7 +201,7 @@ func (s *Service) newAdmin() {
 	served := api.New(o)
 	forConsole.Health = served.Health
 	s.console = console.New(forConsole)
-	s.admin = console.Beside(s.console, served)
+	s.admin = console.WithConsole(s.console, served)
 }
 
 // hosts are the values of the Host header with which a listener is reached. Clients may leave out the port 443, or write it.

@@ -34,7 +34,7 @@ func (s *Service) askServers(ctx context.Context) error {
 
 // explain answers a question about a call that nobody makes.
 func (s *Service) explain(ctx context.Context, q present.Question) (present.Explanation, error) {
-	x, err := explain.Answer(ctx, explain.Sources{Bundle: s.runner.Configured().Bundle, Catalog: s.catalog, History: s.history, Now: s.runner.now()}, q)
+	x, err := explain.Answer(ctx, explain.Sources{Bundle: s.runner.Configured().Bundle, Catalog: s.catalog, History: s.history, Now: s.runner.timestamp()}, q)
 	return present.Explanation{SchemaVersion: present.SchemaVersion, Explanation: x}, err
 }
 

@@ -65,7 +65,7 @@ func (r *ConfiguredRunner) Status(ctx context.Context, caller gateway.Identity, 
 	var d agentStatus
 	err = r.runner.options.Ledger.View(ctx, func(look ledger.Reader) error {
 		q, err := look.Request(run)
-		if err == nil && !callerOf(caller).Asked(&q) {
+		if err == nil && !callerOf(caller).IsRequester(&q) {
 			err = ledger.ErrNotFound
 		}
 		if err != nil {

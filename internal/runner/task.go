@@ -123,7 +123,7 @@ func (r *ConfiguredRunner) taskOf(ctx context.Context, caller gateway.Identity, 
 		return q, taskUnknown
 	case err != nil:
 		return q, wire.ErrorObject(wire.InternalError, "The ledger cannot be read.", nil)
-	case q.Kind != states.KindAgent || q.Binding == "" || !callerOf(caller).Asked(&q):
+	case q.Kind != states.KindAgent || q.Binding == "" || !callerOf(caller).IsRequester(&q):
 		return q, taskUnknown
 	}
 	if subtle.ConstantTimeCompare([]byte(id), []byte(taskID(run, q.Binding))) != 1 {

@@ -235,7 +235,7 @@ func (w *Worker) start(runs context.Context, q *ledger.Request) bool {
 		return true
 	}
 	first := w.retries[id].at.IsZero()
-	approved := q.Status == ledger.Approved && policy.Before(w.runner.now(), q.Expires)
+	approved := q.Status == ledger.Approved && policy.IsBefore(w.runner.timestamp(), q.Expires)
 	select {
 	case w.slots <- struct{}{}:
 	default:

@@ -112,7 +112,7 @@ func TestWorkerMakesApprovedCalls(t *testing.T) {
 	got := ask(t, r)
 	l := s.open()
 	alice := token(t, l, "alice@example.com", ledger.RoleApprover)
-	vote(t, l, got.Run.ID(), got.Run.Held().Binding, alice, true)
+	vote(t, l, got.Run.ID(), got.Run.HeldCall().Binding, alice, true)
 	for range 2 {
 		o := s.options
 		o.Ledger = s.open()

@@ -147,7 +147,7 @@ func (m *Masker) String(text string) string { return string(m.Bytes([]byte(text)
 func (w *words) depth(text []byte) int {
 	deepest, view, buf := -1, text, []byte(nil)
 	for level := 0; ; level++ {
-		if w.in(view) {
+		if w.matchIn(view) {
 			deepest = level
 		}
 		if level == MaxLevels {

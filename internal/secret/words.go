@@ -35,8 +35,8 @@ func (w *words) next(text []byte, from int) (start, end int, found bool) {
 	return 0, 0, false
 }
 
-// in reports whether text holds a word.
-func (w *words) in(text []byte) bool {
+// matchIn reports whether text holds a word.
+func (w *words) matchIn(text []byte) bool {
 	_, _, found := w.next(text, 0)
 	return found
 }

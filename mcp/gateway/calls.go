@@ -100,7 +100,7 @@ func (c *ToolCall) SendProgress(done, total float64, message string) {
 	if message != "" {
 		b.Add("message", wire.Quote(message))
 	}
-	_ = c.out.Send(wire.Call(nil, nil, noteProgress, b.Done())) // the front notices that the client is gone
+	_ = c.out.Send(wire.Call(nil, nil, noteProgress, b.Value())) // the front notices that the client is gone
 }
 
 // ShowURL has the client show a URL, where a call can be approved, to its user: a session at once, a stateless client in place of the answer.
@@ -130,7 +130,7 @@ func (e *urlElicitation) params() jsontext.Value {
 	b.Add("message", wire.Quote(e.message))
 	b.Add("url", wire.Quote(e.url))
 	b.Add("elicitationId", wire.Quote(e.id))
-	return b.Done()
+	return b.Value()
 }
 
 // heldState begins the request state of a held call. It is not sealed, so that every gateway on the ledger takes it: whether the client opened

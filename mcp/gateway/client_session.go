@@ -112,7 +112,7 @@ func (s *clientSession) join(l *link) {
 		return
 	}
 	for _, list := range listNotifications { // notifications may have been missed
-		if l.server.Expose.Has(list.needs) {
+		if l.server.Expose.Includes(list.needs) {
 			s.notify(list.method)
 		}
 	}

@@ -62,7 +62,7 @@ func (q *request) stateless() bool { return q.Protocol >= session.Stateless }
 
 // readMeta reads the _meta of a stateless request.
 func (q *request) readMeta() {
-	wire.Each(wire.Find(q.Params, "_meta"), func(p wire.Piece) {
+	wire.ForEachMember(wire.Find(q.Params, "_meta"), func(p wire.Piece) {
 		switch p.Name {
 		case metaCapabilities:
 			q.capabilities = serverrequest.ReadCapabilities(p.Value)
@@ -196,7 +196,7 @@ func failure(server string, err error) jsontext.Value {
 	var data wire.Object
 	data.Add("code", wire.Quote(code))
 	data.Add("server", wire.Quote(server))
-	return wire.ErrorObject(wire.InternalError, "server "+server+": "+reason, data.Done())
+	return wire.ErrorObject(wire.InternalError, "server "+server+": "+reason, data.Value())
 }
 
 // errNotRecorded is the error of a message that did not pass because it could not be recorded.

@@ -58,14 +58,14 @@ func ParseExpose(words []string) (Expose, error) {
 	return e, nil
 }
 
-// Has reports whether the set contains all of part.
-func (e Expose) Has(part Expose) bool { return e&part == part }
+// Includes reports whether the set contains all of part.
+func (e Expose) Includes(part Expose) bool { return e&part == part }
 
 // Words is the set as the operator would write it.
 func (e Expose) Words() []string {
 	words := []string{}
 	for bit, w := range exposeWords {
-		if e.Has(1 << bit) {
+		if e.Includes(1 << bit) {
 			words = append(words, w)
 		}
 	}

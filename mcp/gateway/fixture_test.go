@@ -192,7 +192,7 @@ type judge struct {
 
 func (j *judge) Tools(kept *upstream.CachedListing, identity *policy.Identity) (tools []Tool) {
 	for _, page := range kept.Pages {
-		wire.Each(page, func(p wire.Piece) {
+		wire.ForEachMember(page, func(p wire.Piece) {
 			wire.Items(p.Value, func(raw jsontext.Value, _ int) {
 				if name := wire.TextMember(raw, "name"); !slices.Contains(j.hidden, name) && (j.groups[name] == "" || identity.InGroup(j.groups[name])) {
 					tools = append(tools, Tool{Name: name, Raw: raw})

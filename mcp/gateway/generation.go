@@ -73,7 +73,7 @@ func (e *endpoint) exposing(needs Expose) (servers []*server) {
 		return nil
 	}
 	for _, s := range e.servers {
-		if s.Expose.Has(needs) {
+		if s.Expose.Includes(needs) {
 			servers = append(servers, s)
 		}
 	}

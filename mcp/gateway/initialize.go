@@ -46,7 +46,7 @@ func (g *Gateway) initialize(ctx context.Context, q *request) []byte {
 	b.Add("protocolVersion", wire.Quote(revision))
 	b.Add("capabilities", g.serverCapabilities(ctx, q))
 	b.Add("serverInfo", infoOf(g.options.Info))
-	return q.rawResult(b.Done())
+	return q.rawResult(b.Value())
 }
 
 // discover answers server/discover.
@@ -56,7 +56,7 @@ func (g *Gateway) discover(ctx context.Context, q *request) []byte {
 	b.Add("capabilities", g.serverCapabilities(ctx, q))
 	b.Add("ttlMs", strconv.AppendInt(nil, q.config().MaxAge.Milliseconds(), 10))
 	b.Add("cacheScope", []byte(`"private"`))
-	return q.result(b.Done())
+	return q.result(b.Value())
 }
 
 // infoOf is a name and a version as JSON.
@@ -64,7 +64,7 @@ func infoOf(info upstream.Info) jsontext.Value {
 	var b wire.Object
 	b.Add("name", wire.Quote(info.Name))
 	b.Add("version", wire.Quote(info.Version))
-	return b.Done()
+	return b.Value()
 }
 
 // serverCapabilities is what the client is told that the servers of the endpoint offer. A single server is asked now; of several, what is known
@@ -146,7 +146,7 @@ func (o offers) exposed(server *server, stateless bool, protocol string) offers 
 		{ExposePrompts, offersPrompts | offersPromptChanges},
 		{ExposeResources, offersResources | offersResourceChanges | offersSubscriptions},
 	} {
-		if !server.Expose.Has(part.needs) {
+		if !server.Expose.Includes(part.needs) {
 			o &^= part.offers
 		}
 	}
@@ -168,21 +168,21 @@ func (o offers) object(tools, tasks bool) jsontext.Value {
 	if o.include(offersPrompts) {
 		var in wire.Object
 		in.AddIf(o.include(offersPromptChanges), "listChanged", `true`)
-		b.Add("prompts", in.Done())
+		b.Add("prompts", in.Value())
 	}
 	if o.include(offersResources) {
 		var in wire.Object
 		in.AddIf(o.include(offersResourceChanges), "listChanged", `true`)
 		in.AddIf(o.include(offersSubscriptions), "subscribe", `true`)
-		b.Add("resources", in.Done())
+		b.Add("resources", in.Value())
 	}
 	b.AddIf(tools, "tools", `{"listChanged":true}`)
-	return b.Done()
+	return b.Value()
 }
 
 // readOffers reads the capabilities of a server.
 func readOffers(capabilities jsontext.Value) (o offers) {
-	wire.Each(capabilities, func(p wire.Piece) {
+	wire.ForEachMember(capabilities, func(p wire.Piece) {
 		if p.Value[0] != '{' {
 			return
 		}

@@ -24,17 +24,17 @@ func (q *request) checkResult(server *server, f *resultInfo) (code, why string) 
 		return CodeResultRefused, "it answered with a kind of result that nobody asked for"
 	case !f.asks():
 		return "", ""
-	case !server.Expose.Has(ExposeInputRequired):
+	case !server.Expose.Includes(ExposeInputRequired):
 		return CodeInputRefused, "it asks for input, and the operator does not expose input_required"
 	case !q.stateless():
 		return CodeInputRefused, "it asks for input in its result, which no client of revision " + q.Protocol + " can give"
 	}
 
 	for _, questions := range f.questions {
-		readable := wire.Each(questions, func(p wire.Piece) {
+		readable := wire.ForEachMember(questions, func(p wire.Piece) {
 			method, params := serverrequest.ReadQuestion(p.Value)
 			row := methodOf(fromServer, method)
-			if row == nil || row.notification || row.handler != byRelay || !server.Expose.Has(row.needs) {
+			if row == nil || row.notification || row.handler != byRelay || !server.Expose.Includes(row.needs) {
 				code, why = CodeInputRefused, "it asks for input of a kind that the operator does not expose"
 				return
 			}
@@ -83,7 +83,7 @@ func (in clientInput) object() jsontext.Value {
 	if len(b) == 0 {
 		return nil
 	}
-	return b.Done()
+	return b.Value()
 }
 
 // ofHeldCall reports whether a client brings back that it was shown where its call is decided.
@@ -98,11 +98,11 @@ const codeShowsURL = -32042
 // relayError answers with the error of a server, unless it is an elicitation that may not pass.
 func (q *request) relayError(server *server, failed jsontext.Value) []byte {
 	shows := false
-	wire.Each(failed, func(p wire.Piece) {
+	wire.ForEachMember(failed, func(p wire.Piece) {
 		code, err := strconv.ParseFloat(string(p.Value), 64)
 		shows = shows || p.Name == "code" && err == nil && code == codeShowsURL
 	})
-	if !shows || server.Expose.Has(ExposeElicitation) && q.capabilities.ShowsURLs() {
+	if !shows || server.Expose.Includes(ExposeElicitation) && q.capabilities.ShowsURLs() {
 		return q.fail(wire.StripOwn(failed))
 	}
 	return q.fail(inputRefused(server, CodeInputRefused,
@@ -117,7 +117,7 @@ func (q *request) openState(server *server, target string, in clientInput) (stat
 	switch {
 	case in.responses == nil && in.state == nil:
 		return nil, nil
-	case !server.Expose.Has(ExposeInputRequired):
+	case !server.Expose.Includes(ExposeInputRequired):
 		return nil, invalid(wire.InvalidParams, "the operator does not expose input_required of server "+server.Name)
 	case !q.stateless():
 		return nil, invalid(wire.InvalidParams, "revision "+q.Protocol+" has no inputResponses and no requestState")

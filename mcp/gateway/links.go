@@ -126,12 +126,12 @@ func (g *Gateway) useLink(ctx context.Context, q *request, server *server, repea
 // forServer is what a server learns of a client's capabilities: those that the operator exposes.
 func forServer(c serverrequest.Capabilities, server *server) jsontext.Value {
 	e := server.Expose
-	return c.ForServer(e.Has(ExposeSampling), e.Has(ExposeElicitation), e.Has(ExposeRoots))
+	return c.ForServer(e.Includes(ExposeSampling), e.Includes(ExposeElicitation), e.Includes(ExposeRoots))
 }
 
 // upstreamContext is the context of a request at its server. A server whose cancellation is not exposed does not learn of it.
 func upstreamContext(ctx context.Context, server *server) context.Context {
-	if server.Expose.Has(ExposeCancellation) {
+	if server.Expose.Includes(ExposeCancellation) {
 		return ctx
 	}
 	return context.WithoutCancel(ctx)

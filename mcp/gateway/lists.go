@@ -67,7 +67,7 @@ func (g *Gateway) list(ctx context.Context, q *request, m *method) []byte {
 		b.Add("ttlMs", []byte("0"))
 		b.Add("cacheScope", []byte(`"private"`))
 	}
-	return q.result(b.Done())
+	return q.result(b.Value())
 }
 
 // A serverList is a list of one server, in its order.
@@ -145,7 +145,7 @@ func (l *link) fetchList(ctx context.Context, method string) (*serverList, error
 // cannot be read.
 func (l *link) addPage(list *serverList, method string, page jsontext.Value) (next jsontext.Value, ok bool) {
 	kind := listKinds[method]
-	ok = wire.Each(page, func(p wire.Piece) {
+	ok = wire.ForEachMember(page, func(p wire.Piece) {
 		switch {
 		case p.Name == kind.member:
 			wire.Items(p.Value, func(raw jsontext.Value, _ int) {

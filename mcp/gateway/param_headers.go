@@ -56,7 +56,7 @@ func bindings(tool []byte) (all []binding) {
 		if wrong = wrong || len(path) > maxParamDepth; wrong {
 			return
 		}
-		wire.Each(wire.Find(schema, "properties"), func(property wire.Piece) {
+		wire.ForEachMember(wire.Find(schema, "properties"), func(property wire.Piece) {
 			sub := append(path[:len(path):len(path)], property.Name)
 			if mark := wire.Find(property.Value, paramMark); mark != nil {
 				name, err := wire.Text(mark)

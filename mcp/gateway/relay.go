@@ -55,11 +55,11 @@ func (g *Gateway) ask(ctx context.Context, q *request, server *server, params js
 			return reply, unreadableParams
 		}
 	}
-	if params = wire.StripMeta(params); !server.Expose.Has(ExposeProgress) {
+	if params = wire.StripMeta(params); !server.Expose.Includes(ExposeProgress) {
 		params = wire.StripProgressToken(params)
 	}
 	level := severity(0)
-	if server.Expose.Has(ExposeLogging) && q.Method != methodSetLevel {
+	if server.Expose.Includes(ExposeLogging) && q.Method != methodSetLevel {
 		level = q.wantedLogLevel()
 		params = withLevel(params, level)
 	}

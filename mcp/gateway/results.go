@@ -46,7 +46,7 @@ type resultInfo struct {
 // readResult reads a result of a server. Where a member comes twice, each counts.
 func readResult(result []byte) (f resultInfo) {
 	f.kind = "complete"
-	f.isObject = wire.Each(result, func(p wire.Piece) {
+	f.isObject = wire.ForEachMember(result, func(p wire.Piece) {
 		switch p.Name {
 		case "resultType":
 			f.hasType = true

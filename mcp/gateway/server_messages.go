@@ -23,7 +23,7 @@ func (l *link) relayDuring(ctx context.Context, q *request, out session.Sender, 
 	}
 
 	row := methodOf(fromServer, m.Method)
-	if row == nil || !row.notification || !row.existsIn(q.Protocol) || !l.server.Expose.Has(row.needs) {
+	if row == nil || !row.notification || !row.existsIn(q.Protocol) || !l.server.Expose.Includes(row.needs) {
 		return
 	}
 	switch m.Method {
@@ -59,7 +59,7 @@ func (l *link) receive(m wire.Message) {
 // relayNotification relays a notification that belongs to no request to the session of the link, or to the subscribers of a shared link.
 func (l *link) relayNotification(m wire.Message) {
 	row := methodOf(fromServer, m.Method)
-	if row == nil || !row.notification || !l.server.Expose.Has(row.needs) {
+	if row == nil || !row.notification || !l.server.Expose.Includes(row.needs) {
 		return
 	}
 	switch m.Method {
@@ -109,7 +109,7 @@ func (l *link) relayRequest(ctx context.Context, m wire.Message, out session.Sen
 // askClient asks the client what a server wants to know. The error object says why not.
 func (l *link) askClient(ctx context.Context, m wire.Message, out session.Sender) (failed jsontext.Value) {
 	s, row := l.session, methodOf(fromServer, m.Method)
-	if s == nil || row == nil || row.notification || row.handler != byRelay || !l.server.Expose.Has(row.needs) {
+	if s == nil || row == nil || row.notification || row.handler != byRelay || !l.server.Expose.Includes(row.needs) {
 		return serverrequest.NotOffered
 	}
 	if l.Modern() || s.capabilities.Lacks(m.Method, m.Params) != "" { // a stateless server was told of no capabilities
@@ -120,7 +120,7 @@ func (l *link) askClient(ctx context.Context, m wire.Message, out session.Sender
 	meta := wire.Member(params, "_meta")
 	token := wire.Member(meta, "progressToken")
 	r := &serverrequest.Request{Server: l, Name: l.server.Name, ID: slices.Clone(m.ID), Method: m.Method}
-	if l.server.Expose.Has(ExposeProgress) {
+	if l.server.Expose.Includes(ExposeProgress) {
 		r.Token = slices.Clone(token)
 	}
 	id, ok := s.requests.Add(r)
@@ -156,7 +156,7 @@ func (l *link) askClient(ctx context.Context, m wire.Message, out session.Sender
 
 // relayCancelled tells the client that a server does not wait for an answer any more.
 func (l *link) relayCancelled(m wire.Message, out session.Sender) {
-	if l.session == nil || !l.server.Expose.Has(ExposeCancellation) {
+	if l.session == nil || !l.server.Expose.Includes(ExposeCancellation) {
 		return
 	}
 	id := l.session.requests.Cancel(l, wire.Member(m.Params, "requestId"))

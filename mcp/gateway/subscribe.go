@@ -224,7 +224,7 @@ func (g *Gateway) splitFilter(ctx context.Context, q *request, want filter) (agr
 	for i, s := range servers {
 		f := filter{lists: make(map[string]bool)}
 		for _, list := range listNotifications {
-			if want.lists[list.method] && s.Expose.Has(list.needs) && (list.offers == 0 || offered[i].include(list.offers)) {
+			if want.lists[list.method] && s.Expose.Includes(list.needs) && (list.offers == 0 || offered[i].include(list.offers)) {
 				f.lists[list.method], agreed.lists[list.method] = true, true
 			}
 		}
@@ -267,7 +267,7 @@ func (f filter) params() jsontext.Value {
 	if len(f.uris) > 0 {
 		b.Add("resourceSubscriptions", wire.Texts(f.uris))
 	}
-	return wire.Single("notifications", b.Done())
+	return wire.Single("notifications", b.Value())
 }
 
 // readFilter reads the filter of a client. The error object says what is wrong with it.

@@ -47,7 +47,7 @@ func (g *Gateway) serveTask(ctx context.Context, q *request) []byte {
 // deliverTask is a task as its client gets it.
 func deliverTask(task jsontext.Value, id string) jsontext.Value {
 	var edits []wire.Edit
-	wire.Each(task, func(p wire.Piece) {
+	wire.ForEachMember(task, func(p wire.Piece) {
 		if p.Name != "result" {
 			return
 		}

@@ -66,10 +66,10 @@ func (g *Gateway) newToolCall(q *request) (*ToolCall, jsontext.Value) {
 		out:     session.NewRequestSender(q.Out),
 	}
 	c.Connect = c.connect
-	if server.Expose.Has(ExposeProgress) {
+	if server.Expose.Includes(ExposeProgress) {
 		c.token = wire.ProgressToken(p.meta)
 	}
-	if server.Expose.Has(ExposeLogging) {
+	if server.Expose.Includes(ExposeLogging) {
 		c.level = q.wantedLogLevel()
 	}
 	c.Meta = c.callMeta(p.meta)
@@ -159,7 +159,7 @@ func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
 			wrong(m.Name, "is not an object")
 		}
 	}
-	wire.Each(params, func(m wire.Piece) {
+	wire.ForEachMember(params, func(m wire.Piece) {
 		name, value := m.Name, m.Value
 		if name == "name" && named || name == "arguments" && given { // only in a large message: see wire.Message
 			wrong(name, "comes twice")
@@ -212,7 +212,7 @@ var traceContext = map[string]int{metaTraceParent: 64, metaTraceState: 512, "bag
 // a server could act.
 func (c *ToolCall) callMeta(sent jsontext.Value) jsontext.Value {
 	var b wire.Object
-	wire.Each(sent, func(p wire.Piece) {
+	wire.ForEachMember(sent, func(p wire.Piece) {
 		if p.Name == "progressToken" {
 			if c.token != nil {
 				b.Add(p.Name, p.Value)
@@ -230,5 +230,5 @@ func (c *ToolCall) callMeta(sent jsontext.Value) jsontext.Value {
 	if len(b) == 0 {
 		return nil
 	}
-	return b.Done()
+	return b.Value()
 }

@@ -53,7 +53,7 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 		b.Add("ttlMs", strconv.AppendInt(nil, max(0, q.config().MaxAge-age).Milliseconds(), 10))
 		b.Add("cacheScope", []byte(`"private"`))
 	}
-	return q.result(b.Done())
+	return q.result(b.Value())
 }
 
 // toolListings asks servers for their tools, concurrently. The listing of a failing server is nil. The error object is that of [noRoom].
@@ -140,7 +140,7 @@ func (e *endpoint) splitName(joined string, needs Expose) (*server, string) {
 		return nil, ""
 	}
 	for _, s := range e.servers {
-		if s.Name == name && s.Expose.Has(needs) {
+		if s.Name == name && s.Expose.Includes(needs) {
 			return s, native
 		}
 	}
@@ -150,7 +150,7 @@ func (e *endpoint) splitName(joined string, needs Expose) (*server, string) {
 // renamed is an object with another name. Every other byte stays.
 func renamed(raw jsontext.Value, name string) jsontext.Value {
 	var edits []wire.Edit
-	wire.Each(raw, func(p wire.Piece) {
+	wire.ForEachMember(raw, func(p wire.Piece) {
 		if p.Name == "name" {
 			edits = append(edits, wire.Edit{At: p.At, Length: len(p.Value), With: wire.Quote(name)})
 		}

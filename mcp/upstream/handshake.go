@@ -83,7 +83,7 @@ func (l *Link) clientInfo() []byte {
 	var b wire.Object
 	b.Add("name", wire.Quote(l.u.info.Name))
 	b.Add("version", wire.Quote(l.u.info.Version))
-	return b.Done()
+	return b.Value()
 }
 
 // sendHandshake sends a request of the handshake.
@@ -120,7 +120,7 @@ func (l *Link) initialize(ctx context.Context) greeting {
 	params.Add("protocolVersion", wire.Quote(version))
 	params.Add("capabilities", l.declaredCapabilities(version))
 	params.Add("clientInfo", l.clientInfo())
-	result, g := l.sendHandshake(ctx, methodInitialize, params.Done())
+	result, g := l.sendHandshake(ctx, methodInitialize, params.Value())
 	if g.fault != nil {
 		return g
 	}
@@ -143,8 +143,8 @@ func (l *Link) initialize(ctx context.Context) greeting {
 // discover makes the handshake of the revisions from 2026-07-28 on.
 func (l *Link) discover(ctx context.Context) greeting {
 	own, params := l.requestMeta(statelessProtocol), wire.Object(nil)
-	params.Add("_meta", own.Done())
-	ask := params.Done()
+	params.Add("_meta", own.Value())
+	ask := params.Value()
 	result, g := l.sendHandshake(ctx, methodDiscover, ask)
 	if g.speaks { // several server versions may share one address: ask once more before trying the other handshake
 		result, g = l.sendHandshake(ctx, methodDiscover, ask)

@@ -193,7 +193,7 @@ func (h *httpConn) ask(ctx context.Context, q *query) outcome {
 	case media == "application/json":
 		defer span.release()
 		defer resp.Body.Close()
-		return h.whole(ctx, span.ctx, resp, q)
+		return h.readWhole(ctx, span.ctx, resp, q)
 	case resp.StatusCode != http.StatusOK:
 		f = &fault{code: CodeProtocol, reason: fmt.Sprintf("it answered with HTTP status %d and no answer", resp.StatusCode)}
 	default:
@@ -230,8 +230,8 @@ func (h *httpConn) statusFault(status int) *fault {
 	return &fault{code: CodeUnreachable, reason: h.l.up.tokens.reason(status), status: status}
 }
 
-// whole reads a body that is the answer.
-func (h *httpConn) whole(caller, ctx context.Context, resp *http.Response, q *query) outcome {
+// readWhole reads a body that is the answer.
+func (h *httpConn) readWhole(caller, ctx context.Context, resp *http.Response, q *query) outcome {
 	doc, err := h.readBody(resp, q.holder(ctx))
 	switch {
 	case isTooLong(err):

@@ -120,7 +120,7 @@ func (l *Link) list(ctx context.Context) (pages [][]byte, f *fault) {
 		cursors = append(cursors, *next)
 		var b wire.Object
 		b.Add("cursor", wire.Quote(*next))
-		params = b.Done()
+		params = b.Value()
 	}
 }
 

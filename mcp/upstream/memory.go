@@ -77,8 +77,8 @@ func (m *Memory) give(size int) {
 	b.freed = make(chan struct{})
 }
 
-// take reserves more memory if there is room. The caller holds the lock.
-func (m *Memory) take(size int) bool {
+// reserve reserves more memory if there is room. The caller holds the lock.
+func (m *Memory) reserve(size int) bool {
 	b := m.budget
 	if m.closed {
 		return true
@@ -108,7 +108,7 @@ func (m *Memory) hold(ctx context.Context, size int, pause func() (resume func()
 		m.give(m.size)
 		return nil
 	}
-	for paused := false; need > m.size && !m.take(need-m.size); {
+	for paused := false; need > m.size && !m.reserve(need-m.size); {
 		freed := b.freed
 		b.mu.Unlock()
 		if !paused {

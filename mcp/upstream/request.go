@@ -129,7 +129,7 @@ func (l *Link) meta(wanted jsontext.Value, id int64, always bool) (meta, token j
 	}
 	b.Append(l.ownMeta)
 	b.Append(rest)
-	return b.Done(), token, nil
+	return b.Value(), token, nil
 }
 
 // requestMeta has the members that every request of the latest revision has in its _meta.

@@ -63,8 +63,8 @@ func (s *Server) connectContext(ctx context.Context) (context.Context, context.C
 
 var errConnectTimeout = errors.New("the connect_timeout is over")
 
-// Same reports whether two servers are reached in the same way. Private keys cache values when they are used, so they are compared as keys.
-func (s Server) Same(other Server) bool {
+// Equal reports whether two servers are reached in the same way. Private keys cache values when they are used, so they are compared as keys.
+func (s Server) Equal(other Server) bool {
 	if s.Auth != nil && other.Auth != nil && s.Auth.Key != nil && other.Auth.Key != nil {
 		key, ok := s.Auth.Key.(interface{ Equal(crypto.PrivateKey) bool })
 		if !ok || !key.Equal(other.Auth.Key) {

@@ -104,7 +104,7 @@ func (c *common) open(servers []Server, limits Limits, former *Upstreams) (*Upst
 		if former != nil && former.limits == limits {
 			up = former.byName[s.Name]
 		}
-		if up == nil || !up.server.Same(s) {
+		if up == nil || !up.server.Equal(s) {
 			up = &upstream{server: s, sessions: make(map[string]*ownSession)}
 			up.tokens = newAccessTokens(c.ctx, s, c.secrets)
 		}

@@ -96,17 +96,17 @@ type Piece struct {
 	Whole []byte         // name and value, as they are in the document
 }
 
-// Each calls visit for each member of the object in doc, in order. It is for documents that are known to be JSON: names may come twice and
+// ForEachMember calls visit for each member of the object in doc, in order. It is for documents that are known to be JSON: names may come twice and
 // UTF-8 may be broken, because results of servers pass unchanged. It reports false if doc is not such an object; the members before the
 // fault were visited.
-func Each(doc []byte, visit func(Piece)) bool {
+func ForEachMember(doc []byte, visit func(Piece)) bool {
 	return walk(lenient(doc), doc, func(p Piece) error {
 		visit(p)
 		return nil
 	}) == nil
 }
 
-// Items calls visit for each element of the array in doc, as [Each] does for members.
+// Items calls visit for each element of the array in doc, as [ForEachMember] does for members.
 func Items(doc []byte, visit func(item jsontext.Value, at int)) bool {
 	dec := lenient(doc)
 	if token, err := dec.ReadToken(); err != nil || token.Kind() != '[' {
@@ -137,9 +137,9 @@ func nextValue(dec *jsontext.Decoder, doc []byte) (value jsontext.Value, at int,
 	return doc[at:end:end], at, nil
 }
 
-// Find is the last member of an object with a name; nil if there is none. It reads what [Each] reads.
+// Find is the last member of an object with a name; nil if there is none. It reads what [ForEachMember] reads.
 func Find(doc []byte, name string) (value jsontext.Value) {
-	Each(doc, func(p Piece) {
+	ForEachMember(doc, func(p Piece) {
 		if p.Name == name {
 			value = p.Value
 		}

@@ -118,7 +118,7 @@ func FuzzEach(f *testing.F) {
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		lenient := []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 		if !jsontext.Value(doc).IsValid(lenient...) || jsontext.Value(doc).Kind() != '{' {
-			wire.Each(doc, func(wire.Piece) {}) // it must not hang or break
+			wire.ForEachMember(doc, func(wire.Piece) {}) // it must not hang or break
 			return
 		}
 		var want, got []string
@@ -132,7 +132,7 @@ func FuzzEach(f *testing.F) {
 			value, _ := dec.ReadValue()
 			want = append(want, n, string(value))
 		}
-		if !wire.Each(doc, func(p wire.Piece) { got = append(got, p.Name, string(p.Value)) }) {
+		if !wire.ForEachMember(doc, func(p wire.Piece) { got = append(got, p.Name, string(p.Value)) }) {
 			t.Fatalf("%q is not read", doc)
 		}
 		if strings.ContainsRune(strings.Join(want, ""), '\uFFFD') {

@@ -32,7 +32,7 @@ func StripOwn(doc jsontext.Value) jsontext.Value {
 		case doc[0] == '[':
 			Items(doc, func(item jsontext.Value, i int) { look(item, at+i, depth+1) })
 		case doc[0] == '{':
-			Each(doc, func(p Piece) {
+			ForEachMember(doc, func(p Piece) {
 				switch p.Name {
 				case "_meta":
 					if meta, changed := removeMembers(p.Value, OwnPrefix, nil); changed {
@@ -55,7 +55,7 @@ func StripOwn(doc jsontext.Value) jsontext.Value {
 func StripMeta(params jsontext.Value) jsontext.Value {
 	params = StripOwn(params)
 	var edits []Edit
-	Each(params, func(p Piece) {
+	ForEachMember(params, func(p Piece) {
 		if p.Name == "_meta" {
 			if meta, changed := ReplaceReserved(p.Value, nil); changed {
 				edits = append(edits, Edit{p.At, len(p.Value), meta})
@@ -77,7 +77,7 @@ func removeMembers(meta []byte, prefix string, member []byte) (_ []byte, changed
 		members = append(members, member)
 	}
 	removed := false
-	isObject := Each(meta, func(p Piece) {
+	isObject := ForEachMember(meta, func(p Piece) {
 		if strings.HasPrefix(p.Name, prefix) {
 			removed = true
 		} else {

@@ -41,7 +41,7 @@ func Set(doc []byte, name string, value []byte) (jsontext.Value, error) {
 		first.Add(name, value)
 	}
 	first.Append(rest)
-	return first.Done(), nil
+	return first.Value(), nil
 }
 
 // envelope is how many bytes a response has beside its id and its result.
@@ -151,7 +151,7 @@ func Texts(all []string) jsontext.Value {
 func Single(name string, value []byte) jsontext.Value {
 	var b Object
 	b.Add(name, value)
-	return b.Done()
+	return b.Value()
 }
 
 // An Object is a JSON object being written.
@@ -185,8 +185,8 @@ func (o *Object) AddIf(yes bool, name, value string) {
 	}
 }
 
-// Done returns the object.
-func (o *Object) Done() jsontext.Value {
+// Value returns the object.
+func (o *Object) Value() jsontext.Value {
 	if len(*o) == 0 {
 		return jsontext.Value(`{}`)
 	}

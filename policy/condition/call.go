@@ -26,7 +26,7 @@ var exact = map[string]map[int]function{
 	operators.GreaterEquals: {2: ordered(func(n types.Int) bool { return n >= 0 })},
 	operators.Equals:        {2: equals},
 	operators.NotEquals:     {2: differs},
-	operators.In:            {2: in},
+	operators.In:            {2: isMember},
 	mathMax:                 {1: extreme(1), 2: extreme(1)},
 	mathMin:                 {1: extreme(-1), 2: extreme(-1)},
 	"double":                {1: toDouble},
@@ -61,7 +61,7 @@ func (e *Env) decorate(i interpreter.InterpretableV2) (interpreter.Interpretable
 	case strings.HasPrefix(name, "math."):
 		return finiteCall{c}, nil
 	case strings.HasPrefix(name, historyPrefix):
-		return asked(c)
+		return replaceHistoryCall(c)
 	}
 	return i, nil
 }

@@ -25,7 +25,7 @@ func check(src string, a *ast.AST) *Error {
 	for _, e := range all {
 		id, problem, remedy := refused(a, e, maps)
 		if problem != "" {
-			return at(a.SourceInfo().GetStartLocation(id), problem, remedy)
+			return errorAt(a.SourceInfo().GetStartLocation(id), problem, remedy)
 		}
 	}
 	return checkLiterals(src, a)

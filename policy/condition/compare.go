@@ -123,8 +123,8 @@ func differs(m meter, args operands) ref.Val {
 	return eq
 }
 
-// in implements x in list and key in map.
-func in(m meter, args operands) ref.Val {
+// isMember implements x in list and key in map.
+func isMember(m meter, args operands) ref.Val {
 	l, ok := args[1].(traits.Lister)
 	if !ok {
 		if c, ok := args[1].(traits.Container); ok {

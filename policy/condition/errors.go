@@ -24,8 +24,8 @@ func (e *Error) Error() string {
 	return text
 }
 
-// at returns an Error at a place as CEL counts it: lines from 1, columns from 0, either negative for nowhere.
-func at(place common.Location, problem, remedy string) *Error {
+// errorAt returns an Error at a place as CEL counts it: lines from 1, columns from 0, either negative for nowhere.
+func errorAt(place common.Location, problem, remedy string) *Error {
 	e := &Error{Line: 1, Column: 1, Problem: oneLine(problem), Remedy: remedy}
 	if place != nil && place.Line() > 0 {
 		e.Line, e.Column = place.Line(), max(place.Column(), 0)+1
@@ -50,7 +50,7 @@ func (e *Env) first(issues *cel.Issues) *Error {
 	if strings.HasPrefix(problem, undeclaredClaim) {
 		problem, _, _ = strings.Cut(problem, " (did you mean")
 	}
-	return at(least.Location, problem, e.remedyFor(problem))
+	return errorAt(least.Location, problem, e.remedyFor(problem))
 }
 
 // remedyFor says what to do about what CEL says.

@@ -140,7 +140,7 @@ func windowText(seconds int64) string {
 // historyPrefix is the prefix of the history functions.
 const historyPrefix = "history."
 
-// historyFunctions declares them. The [Subject] has their values; see [asked].
+// historyFunctions declares them. The [Subject] has their values; see [replaceHistoryCall].
 func historyFunctions() []cel.EnvOption {
 	two := []*cel.Type{cel.StringType, cel.StringType}
 	three := append(slices.Clone(two), cel.StringType)
@@ -195,8 +195,8 @@ func (p *Program) Queries() []Query {
 	return p.queries
 }
 
-// asked replaces a call of a history function by the value of its query in the [Subject].
-func asked(c interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
+// replaceHistoryCall replaces a call of a history function by the value of its query in the [Subject].
+func replaceHistoryCall(c interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
 	var texts [3]string
 	for i, arg := range c.Args() {
 		if constant, ok := arg.(interpreter.InterpretableConst); ok && i < len(texts) {

@@ -26,7 +26,7 @@ func (m *Match) Compile(fault func(key string, err error)) Globs {
 		if err != nil {
 			fault(key, err)
 		}
-		if err != nil || g.Any() {
+		if err != nil || g.MatchesAll() {
 			return nil
 		}
 		return g

@@ -170,7 +170,7 @@ func checkLiterals(src string, a *ast.AST) *Error {
 		literal := strings.TrimLeft(string(line[min(max(place.Column(), 0), len(line)):]), "- \t")
 		literal = literal[:literalLength(literal)]
 		if _, _, written := decimal(literal); written && !isDouble(literal, math.Abs(float64(f))) {
-			return at(place, "the number has more digits than a double holds", "write "+strconv.FormatFloat(float64(f), 'g', -1, 64))
+			return errorAt(place, "the number has more digits than a double holds", "write "+strconv.FormatFloat(float64(f), 'g', -1, 64))
 		}
 	}
 	return nil

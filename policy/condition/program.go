@@ -76,7 +76,7 @@ func (e *Env) read(src string, fits func(*cel.Type) (problem, remedy string)) (p
 		return nil, refused
 	}
 	if problem, remedy := fits(checked.OutputType()); problem != "" {
-		return nil, at(nil, problem, remedy)
+		return nil, errorAt(nil, problem, remedy)
 	}
 	a := checked.NativeRep()
 	if refused := check(src, a); refused != nil {
@@ -84,7 +84,7 @@ func (e *Env) read(src string, fits func(*cel.Type) (problem, remedy string)) (p
 	}
 	program, err := e.plan(a)
 	if err != nil {
-		return nil, at(nil, err.Error(), "")
+		return nil, errorAt(nil, err.Error(), "")
 	}
 	return &Program{source: src, program: program, tracker: e.tracker, queries: queriesOf(a), isQuery: isQuery(a.Expr()), uses: identityNames(a)}, nil
 }
@@ -92,7 +92,7 @@ func (e *Env) read(src string, fits func(*cel.Type) (problem, remedy string)) (p
 // compile parses an expression and checks its types.
 func (e *Env) compile(src string) (*cel.Ast, *Error) {
 	if len(src) > MaxSource {
-		return nil, at(nil, fmt.Sprintf("it has %d bytes, more than %d", len(src), MaxSource),
+		return nil, errorAt(nil, fmt.Sprintf("it has %d bytes, more than %d", len(src), MaxSource),
 			"split it into several policies or variables")
 	}
 	checked, issues := e.cel.Compile(src)
@@ -105,7 +105,7 @@ func (e *Env) compile(src string) (*cel.Ast, *Error) {
 // unreadable turns a panic of CEL's parser or checker into an error.
 func unreadable(err *error) {
 	if r := recover(); r != nil {
-		*err = at(nil, fmt.Sprintf("it cannot be read: %v", r), "")
+		*err = errorAt(nil, fmt.Sprintf("it cannot be read: %v", r), "")
 	}
 }
 

@@ -45,7 +45,7 @@ func (l *linter) allowsEverything(e *entry) {
 	w := l.world(e)
 	when, stops := w.outcomes(e.when, canTrue), w.outcomes(e.deny, canFalse)|w.outcomes(e.ask, canFalse)
 	always := when == canTrue || e.strict && when&canFalse == 0
-	if e.Effect == rules.Allow && !e.shadow && always && e.match.any() && stops == canFalse {
+	if e.Effect == rules.Allow && !e.shadow && always && e.match.coversAll() && stops == canFalse {
 		l.add(e.place, "match", AllowsEverything, "name servers or tools, or write deny or require_approval_if",
 			"every call that gets here is allowed, also of tools that are put on the allowlist later")
 	}
@@ -67,7 +67,7 @@ func (l *linter) names(p place, key string, x *expression) {
 		if code == "" || slices.Contains(configured, m.text) {
 			continue
 		}
-		remedy := among(plural, configured)
+		remedy := listConfigured(plural, configured)
 		if m.name == nameOf[toolName] && l.joined(m.text) {
 			code, remedy = MatchImpossible, "write the tool's own name, and compare server with that of its server"
 		}
@@ -128,8 +128,8 @@ func (l *linter) roles() []string {
 	return roles
 }
 
-// among lists the configured names of a kind.
-func among(kind string, configured []string) string {
+// listConfigured lists the configured names of a kind.
+func listConfigured(kind string, configured []string) string {
 	const most = 12
 	if len(configured) == 0 {
 		return "configured " + kind + ": none"
@@ -149,7 +149,7 @@ func among(kind string, configured []string) string {
 func (l *linter) approvers(e *entry) {
 	for _, a := range e.Approvers {
 		if !slices.Contains(l.roles(), a) {
-			l.add(e.place, "approvers", RoleUnknown, among("roles", l.roles()), "there is no role %q in the configuration", clip(a))
+			l.add(e.place, "approvers", RoleUnknown, listConfigured("roles", l.roles()), "there is no role %q in the configuration", clip(a))
 		}
 	}
 }

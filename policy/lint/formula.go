@@ -30,7 +30,7 @@ func truth(b bool) outcomes {
 	return canFalse
 }
 
-func (o outcomes) not() outcomes { return o&canFail | o&canTrue<<1 | o&canFalse>>1 }
+func (o outcomes) negate() outcomes { return o&canFail | o&canTrue<<1 | o&canFalse>>1 }
 
 // and returns the outcomes of a conjunction. As in CEL, it is false if one side is false, even if the other fails.
 func (o outcomes) and(p outcomes) (out outcomes) {
@@ -169,9 +169,9 @@ func (f *formula) outcomes(of func(*atom) outcomes) outcomes {
 	case operators.LogicalAnd:
 		return f.parts[0].outcomes(of).and(f.parts[1].outcomes(of))
 	case operators.LogicalOr:
-		return f.parts[0].outcomes(of).not().and(f.parts[1].outcomes(of).not()).not()
+		return f.parts[0].outcomes(of).negate().and(f.parts[1].outcomes(of).negate()).negate()
 	case operators.LogicalNot:
-		return f.parts[0].outcomes(of).not()
+		return f.parts[0].outcomes(of).negate()
 	case operators.Conditional:
 		chosen := f.parts[0].outcomes(of)
 		out := chosen & canFail
@@ -196,8 +196,8 @@ func (f *formula) forEachAtom(visit func(*atom)) {
 	}
 }
 
-// given returns the outcomes of the atom if names have the given values and nothing else is known.
-func (a *atom) given(values map[string]ref.Val) outcomes {
+// outcomesFor returns the outcomes of the atom if names have the given values and nothing else is known.
+func (a *atom) outcomesFor(values map[string]ref.Val) outcomes {
 	var given givenValues
 	if a.part == nil || len(a.reads) > len(given) {
 		return anything

@@ -83,7 +83,7 @@ func distinguished(all []level, expressions ...*expression) (some []level) {
 		values["risk.mode"], values["risk.score"] = types.String(l.mode), types.Int(l.score)
 		answers := append([]byte(l.mode), make([]byte, len(atoms))...)
 		for i, a := range atoms {
-			answers[len(l.mode)+i] = byte(a.given(values))
+			answers[len(l.mode)+i] = byte(a.outcomesFor(values))
 		}
 		if i, ok := highest[string(answers)]; ok {
 			some[i] = l

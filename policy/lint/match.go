@@ -32,8 +32,10 @@ func newMatch(tool, server, env string) (m match) {
 	return m
 }
 
-// any reports whether the match covers every call.
-func (m *match) any() bool { return m[toolName].Any() && m[serverName].Any() && m[envName].Any() }
+// coversAll reports whether the match covers every call.
+func (m *match) coversAll() bool {
+	return m[toolName].MatchesAll() && m[serverName].MatchesAll() && m[envName].MatchesAll()
+}
 
 // includes reports whether m covers every call that o covers.
 func (m *match) includes(o *match) bool {

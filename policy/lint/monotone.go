@@ -69,7 +69,7 @@ func (l *linter) stopsLessRisk(e *entry, about []*entry) {
 		}
 		names[i] = samples(g, others)
 	}
-	if !few(questions) {
+	if !enumerable(questions) {
 		return
 	}
 	eachName(names, func(names *[nameCount]string) bool {

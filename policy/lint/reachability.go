@@ -33,7 +33,7 @@ func (l *linter) coveredBy(e *entry, above []*entry, goal func(*world, *entry) o
 	covered := func(by []*entry) bool {
 		w := l.world(e, by...)
 		w.own = len(e.conditions())
-		return !w.exists(w.all(append(expressions(e), expressions(by...)...)...), func() bool {
+		return !w.exists(w.questionsOf(append(expressions(e), expressions(by...)...)...), func() bool {
 			return goal(w, e)&canTrue != 0 && !slices.ContainsFunc(by, func(a *entry) bool { return w.decides(a) == canTrue })
 		})
 	}
@@ -80,7 +80,7 @@ func (l *linter) approvalDenied(e *entry) {
 		return
 	}
 	w := l.world(e)
-	questions := w.all(expressions(e)...)
+	questions := w.questionsOf(expressions(e)...)
 	without := *e
 	without.deny = nil
 	asks := func(e *entry) bool { return w.exists(questions, func() bool { return w.holds(e)&canTrue != 0 }) }

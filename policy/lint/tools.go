@@ -155,7 +155,7 @@ func (l *linter) matchesNothing(p place, m *match, stops bool) (found bool) {
 			l.add(p, key, MatchImpossible, "write the tool's own name, and the server as match.server",
 				"the glob %q matches no tool: it contains the name of a server, which only the names on /mcp have", clip(g.String()))
 		case i == serverName && one:
-			l.add(p, key, ServerUnconfigured, among("servers", servers), "there is no server %q in the configuration", clip(literal))
+			l.add(p, key, ServerUnconfigured, listConfigured("servers", servers), "there is no server %q in the configuration", clip(literal))
 		default:
 			continue
 		}

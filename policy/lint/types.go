@@ -108,7 +108,7 @@ func (t *argumentTypes) faults(src string, issues *cel.Issues) (found []misuse) 
 			if line := []rune(lines[m.line-1]); m.column <= len(line) && line[m.column-1] == '.' {
 				m.column++
 			}
-			m.unknown, m.remedy = true, among("arguments there", t.members[field])
+			m.unknown, m.remedy = true, listConfigured("arguments there", t.members[field])
 			m.problem = fmt.Sprintf("no tool that this is about has an argument %q there", clip(field))
 		}
 		found = append(found, m)

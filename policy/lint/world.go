@@ -88,8 +88,8 @@ func (w *world) setLevel(l level) {
 	w.values["risk.mode"], w.values["risk.score"] = types.String(l.mode), types.Int(l.score)
 }
 
-// all returns the questions of conditions.
-func (w *world) all(expressions ...*expression) []question {
+// questionsOf returns the questions of conditions.
+func (w *world) questionsOf(expressions ...*expression) []question {
 	questions := w.questions(expressions...)
 	if w.levels != nil && slices.ContainsFunc(expressions, func(x *expression) bool { return x.asksRisk }) {
 		questions = append(questions, w.risk())
@@ -176,11 +176,11 @@ func (w *world) isOpen(a *atom) bool {
 
 // exists reports whether visit is true at a point. It is true, too, if there are too many points.
 func (w *world) exists(questions []question, visit func() bool) bool {
-	return !few(questions) || w.search(questions, visit)
+	return !enumerable(questions) || w.search(questions, visit)
 }
 
-// few reports whether the points can be enumerated.
-func few(questions []question) bool {
+// enumerable reports whether the points can be enumerated.
+func enumerable(questions []question) bool {
 	points := 1
 	for _, q := range questions {
 		if points *= q.possible; points > maxPoints {
@@ -208,7 +208,7 @@ func (w *world) atom(a *atom) outcomes {
 	if t := a.texts; t != nil && w.values[t.name] == nil && w.domain(t.name) != nil {
 		return truth(t.negated) // it is none of the texts that conditions write out
 	}
-	if out := a.given(w.values); out != anything {
+	if out := a.outcomesFor(w.values); out != anything {
 		return out
 	}
 	if answer, ok := w.answers[a.key]; ok {
@@ -230,7 +230,7 @@ func (w *world) outcomes(x *expression, unwritten outcomes) (all outcomes) {
 	if x == nil {
 		return unwritten
 	}
-	if w.exists(w.all(x), func() bool {
+	if w.exists(w.questionsOf(x), func() bool {
 		all |= w.condition(x, 0)
 		return all == anything
 	}) {
@@ -271,7 +271,7 @@ func (w *world) holds(e *entry) outcomes {
 	if e.Effect != rules.Pending {
 		ask = w.condition(e.ask, canFalse)
 	}
-	out := when.and(deny.not()).and(ask)
+	out := when.and(deny.negate()).and(ask)
 	if out&canFail != 0 {
 		out = out&^canFail | canFalse
 	}

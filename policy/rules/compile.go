@@ -87,8 +87,8 @@ func (b *builder) policy(i int, from *Policy) policy {
 	default:
 		b.fault("effect", "write allow, deny or pending", "there is no effect %q", visible.Clip(from.Effect, MaxID))
 	}
-	p.deny = b.beside("deny", from.Deny)
-	p.ask = b.beside("require_approval_if", from.RequireApprovalIf)
+	p.deny = b.compileRestriction("deny", from.Deny)
+	p.ask = b.compileRestriction("require_approval_if", from.RequireApprovalIf)
 	p.strict = from.Effect != Allow || from.Deny != "" || from.RequireApprovalIf != ""
 	b.reason()
 	p.shadow = b.mode()
@@ -119,8 +119,8 @@ func shows(text string) bool {
 	return visible.Text(text) == text && !visible.Blank(text) && text[0] != ' ' && text[len(text)-1] != ' '
 }
 
-// beside reads a condition that takes back an allow.
-func (b *builder) beside(key, source string) *condition.Program {
+// compileRestriction reads a condition that takes back an allow.
+func (b *builder) compileRestriction(key, source string) *condition.Program {
 	if source != "" && (b.from.Effect == Deny || b.from.Effect == Pending) {
 		b.fault(key, "put it into when, or write effect: allow", "%s stands only beside effect: allow", key)
 	}

@@ -28,7 +28,7 @@ func (s *Set) Explain(sub *condition.Subject) (d Decision, all []Considered) {
 			what, name, pattern := p.globs.Misfit(&in)
 			c.Why = fmt.Sprintf("the %s %s is not %s", what, quoted(name), quoted(pattern))
 		} else {
-			c.Matched, c.Why = v.matched, p.why(v)
+			c.Matched, c.Why = v.matched, p.describeConditions(v)
 		}
 		all = append(all, c)
 	})
@@ -102,8 +102,8 @@ func (p *policy) settle(sub *condition.Subject, open bool, possible map[string]b
 	return passes
 }
 
-// why describes the result of the conditions of a policy whose globs fit.
-func (p *policy) why(v *verdict) string {
+// describeConditions describes the result of the conditions of a policy whose globs fit.
+func (p *policy) describeConditions(v *verdict) string {
 	source := func() string { return quoted(p.condition(v.condition).Source()) }
 	switch {
 	case v.spent():

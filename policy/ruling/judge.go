@@ -76,7 +76,7 @@ func (j *Judge) Judge(b *policy.Bundle, q policy.Question) (*Ruling, error) {
 		in.Actor.Groups = id.Groups
 	}
 	subject := condition.NewSubject(in)
-	r := Of(by.AssessSubject(subject))
+	r := FromAssessment(by.AssessSubject(subject))
 	if policy.HasSubject(q.Actor) {
 		r.Unknown = slices.DeleteFunc(subject.Unknown(), func(name string) bool { return !b.Omits(name) })
 	}

@@ -56,8 +56,8 @@ type Ruling struct {
 	Unknown   []string    `json:"unknown,omitempty"` // what conditions read of the identity and the run did not record: the real decision may differ
 }
 
-// Of returns the ruling of an assessment.
-func Of(a policy.Assessment) *Ruling {
+// FromAssessment returns the ruling of an assessment.
+func FromAssessment(a policy.Assessment) *Ruling {
 	return &Ruling{
 		Decision: Word(a.Verdict), Code: a.Verdict.Code, Policy: a.Policy, Condition: a.Condition, RiskMode: a.Mode, RiskScore: a.Score,
 		Approvers: a.Approvers, Quorum: a.Quorum, Expires: a.Expires, Fresh: a.Fresh,

@@ -69,7 +69,7 @@ func newGraph(root *node, lim Limits) (*graph, error) {
 		if own = own && strings.HasPrefix(n.Location, baseURL); !own {
 			return
 		}
-		for _, next := range slices.Concat(inPlace(n), descending(n).all()) {
+		for _, next := range slices.Concat(inPlace(n), descending(n).nodes()) {
 			collect(next)
 		}
 	}
@@ -153,7 +153,7 @@ type edges struct {
 	everyItem   []*node // all of them may apply to an item
 }
 
-func (e edges) all() []*node {
+func (e edges) nodes() []*node {
 	return slices.Concat(e.member, e.everyMember, e.name, e.item, e.everyItem)
 }
 

@@ -27,9 +27,9 @@ type row struct {
 	text uint64 // units a byte of a string or member name, times textScale
 }
 
-func plus(a, b uint64) uint64 { return min(a+b, saturated) }
+func addSaturated(a, b uint64) uint64 { return min(a+b, saturated) }
 
-func (r row) plus(o row) row { return row{plus(r.work, o.work), plus(r.text, o.text)} }
+func (r row) add(o row) row { return row{addSaturated(r.work, o.work), addSaturated(r.text, o.text)} }
 
 // costs holds what it costs to judge a document by a graph.
 type costs struct {
@@ -84,7 +84,7 @@ func (g *graph) expansion() *RefusedError {
 	for _, n := range g.order {
 		count[n] = 1
 		for _, to := range inPlace(n) {
-			count[n] = plus(count[n], count[to])
+			count[n] = addSaturated(count[n], count[to])
 		}
 		if count[n] > uint64(max(0, g.lim.Expansion)) {
 			return &RefusedError{CodeExpansionTooLarge, visible(pointerOf(n), maxPointer),
@@ -126,7 +126,7 @@ func costOf(n *node) row {
 	if n.MinLength != nil || n.MaxLength != nil {
 		r.text += costLength
 	}
-	return r.plus(uniqueCost(n))
+	return r.add(uniqueCost(n))
 }
 
 // uniqueCost is what uniqueItems costs for a value at any depth of the array.

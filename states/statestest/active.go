@@ -27,10 +27,10 @@ type Change struct {
 
 // policyChange changes the policy that holds the call.
 func policyChange(change func(*rules.Policy)) func(*policy.Content) {
-	return func(c *policy.Content) { c.Policy = Policies(but(c.Policy.Policies[0], change), denyAll) }
+	return func(c *policy.Content) { c.Policy = Policies(withChange(c.Policy.Policies[0], change), denyAll) }
 }
 
-// Changes are changes of the configuration of [Held]: those after which its judgement is the same, and those after which it is not.
+// Changes are changes of the configuration of [HeldScenario]: those after which its judgement is the same, and those after which it is not.
 func Changes() []Change {
 	same := func(name string, apply func(*policy.Content)) Change {
 		return Change{Name: name, Apply: apply, State: states.Answered, Calls: 1}
@@ -65,11 +65,15 @@ func Changes() []Change {
 		other("approvers", changed, policyChange(func(p *rules.Policy) { p.Approvers = []string{"owners", "others"} })),
 		other("sign-in-time", changed, policyChange(func(p *rules.Policy) { p.Fresh = 5 * 60 * 1000 })),
 		other("expiry", changed, policyChange(func(p *rules.Policy) { p.Expires *= 2 })),
-		other("risk-mode", changed, func(c *policy.Content) { c.Risk = Ladder(but(readSecond, func(r *risk.Rule) { r.SetMode = "danger" })) }),
-		other("risk-score", changed, func(c *policy.Content) {
-			c.Risk = Ladder(but(readSecond, func(r *risk.Rule) { r.SetMode, r.ScoreExpr = "", "55" }))
+		other("risk-mode", changed, func(c *policy.Content) {
+			c.Risk = Ladder(withChange(readSecond, func(r *risk.Rule) { r.SetMode = "danger" }))
 		}),
-		other("risk-rule", changed, func(c *policy.Content) { c.Risk = Ladder(but(readSecond, func(r *risk.Rule) { r.ID = "other" })) }),
+		other("risk-score", changed, func(c *policy.Content) {
+			c.Risk = Ladder(withChange(readSecond, func(r *risk.Rule) { r.SetMode, r.ScoreExpr = "", "55" }))
+		}),
+		other("risk-rule", changed, func(c *policy.Content) {
+			c.Risk = Ladder(withChange(readSecond, func(r *risk.Rule) { r.ID = "other" }))
+		}),
 		other("risk-that-allows", changed, func(c *policy.Content) { c.Risk, c.Policy = nil, Policies(allowReads) }),
 		other("environment", changed, func(c *policy.Content) { c.Env = "prod" }),
 		other("connection", changed, func(c *policy.Content) { c.Servers[0].URL = "http://127.0.0.1:6666/mcp" }),
@@ -98,8 +102,8 @@ func definition() canonical.Digest {
 	return t.Digest
 }
 
-// Held is the scenario of a held call that one of its owners approved, with nothing changed.
-func Held() Scenario {
+// HeldScenario is the scenario of a held call that one of its owners approved, with nothing changed.
+func HeldScenario() Scenario {
 	for _, s := range heldByPolicy() {
 		if s.Name == "policy-holds-and-a-person-approves" {
 			return s
@@ -119,13 +123,13 @@ func (c *Change) Content(s *Scenario) policy.Content {
 // activeBundles are approved runs that find another configuration, or none.
 func activeBundles() (all []Scenario) {
 	for _, c := range Changes() {
-		s := Held()
+		s := HeldScenario()
 		s.Name, s.State, s.Code, s.Note, s.Calls = "active-"+c.Name, c.State, c.Code, c.Note, c.Calls
 		s.World.Active = MustBundle(c.Content(&s), nil)
 		all = append(all, s)
 	}
 	says := func(name string, change func(*states.ActiveBundle)) {
-		s := Held()
+		s := HeldScenario()
 		s.Name, s.State, s.Code, s.Calls = "active-"+name, states.Blocked, policy.CodeBundleChanged, 0
 		s.World.Active = MustBundle(Content(), nil)
 		s.Handler = func(d states.EffectHandler) states.EffectHandler { return liar{d, change} }
@@ -135,26 +139,26 @@ func activeBundles() (all []Scenario) {
 	says("with-an-unknown-member", func(a *states.ActiveBundle) { a.Content = jsontext.Value(`{"x":1}`) })
 	says("of-another-digest", func(a *states.ActiveBundle) { a.Digest = canonical.Sum("bundle", nil) })
 	says("with-grants-of-its-own", func(a *states.ActiveBundle) {
-		c := Held().Content
+		c := HeldScenario().Content
 		c.Grants = []policy.Grant{}
 		c.Planner.Mode = policy.PlannerAuto
 		a.Content = canonical.MustMarshal(&c)
 		a.Digest = canonical.Sum("bundle", a.Content)
 	})
 	own := func(schema string) policy.Content {
-		c := Held().Content
+		c := HeldScenario().Content
 		c.Pins = []policy.Pin{{Definition: Definition(), Server: Server, Tool: Tool}}
 		c.Schemas = []policy.ToolSchema{{Server: Server, Tool: Tool, Schema: jsontext.Value(schema)}}
 		return c
 	}
-	schema := Held()
+	schema := HeldScenario()
 	schema.Name, schema.State, schema.Code, schema.Calls = "active-another-own-schema", states.Blocked, policy.CodeBundleChanged, 0
 	schema.Content, schema.World.Active = own(InputSchema), MustBundle(own(`{"type":"object","properties":{"policy_id":{}}}`), nil)
-	early := Held()
+	early := HeldScenario()
 	early.Name, early.State, early.Code, early.Calls = "active-before-the-approval", states.Failed, policy.CodeEffectFailed, 0
 	early.World.Decided = nil
 	early.World.Listed[0] = states.Shared(&states.ToolsListed{Bundle: &states.ActiveBundle{Content: jsontext.Value(`{}`)}, Servers: Listings(Page)})
-	none := Held()
+	none := HeldScenario()
 	none.Name, none.State, none.Code, none.Calls = "active-that-is-unknown", states.Blocked, policy.CodeBundleChanged, 0
 	none.Handler = func(d states.EffectHandler) states.EffectHandler {
 		d.(*states.Live).Active = nil

@@ -11,8 +11,8 @@ import (
 // Round is an agent's answers to the server's questions, which it sends beside the arguments when it repeats a call.
 const Round = `{"inputResponses":{"name":{"action":"accept","content":{"name":"Alice"}}},"requestState":"s-1"}`
 
-// Kept is the event of a cached listing of one tool, 12 seconds old.
-func Kept(listing policy.Listing, tool string) *states.ToolsListed {
+// CachedListing is the event of a cached listing of one tool, 12 seconds old.
+func CachedListing(listing policy.Listing, tool string) *states.ToolsListed {
 	whole := states.Shared(&states.ToolsListed{Servers: []policy.Listing{listing}})
 	sent, err := listing.Sent()
 	if err != nil {
@@ -33,64 +33,64 @@ const goodArguments = `{"policy_id":"policy-002"}`
 // harmfulPlan contains a word of an input rule, written with an escape.
 const harmfulPlan = `{"args":{"policy_id":"policy-002","sections":["ransom\u0077are"]},"server":"` + Server + `","tool":"` + Tool + `","type":"call_tool"}`
 
-// on is the input rule of [Content] for one kind of request.
-func on(kind string) []policy.InputRule {
+// ruleOn is the input rule of [Content] for one kind of request.
+func ruleOn(kind string) []policy.InputRule {
 	return []policy.InputRule{{Rule: Content().Input.Rules[0].Rule, On: []string{kind}}}
 }
 
 // agents are runs of the gateway.
 func agents() []Scenario {
 	kept := func(s *Scenario, tool string) {
-		s.World.Listed = []states.Event{Kept(Listings(Page)[0], tool)}
+		s.World.Listed = []states.Event{CachedListing(Listings(Page)[0], tool)}
 	}
 	return []Scenario{
-		with("agent-by-a-kept-listing", states.Answered, "", 1, func(s *Scenario) {
+		variant("agent-by-a-kept-listing", states.Answered, "", 1, func(s *Scenario) {
 			s.Request = agent(GoodPlan, "")
 			kept(s, Tool)
 		}),
-		with("agent-is-never-summarized", states.Answered, "", 1, func(s *Scenario) {
+		variant("agent-is-never-summarized", states.Answered, "", 1, func(s *Scenario) {
 			s.Request, s.Content.Summary = agent(FullPlan, ""), policy.SummaryAlways
 			kept(s, Tool)
 		}),
-		with("agent-tool-not-allowed", states.Blocked, policy.CodeToolNotAllowed, 0, func(s *Scenario) {
+		variant("agent-tool-not-allowed", states.Blocked, policy.CodeToolNotAllowed, 0, func(s *Scenario) {
 			s.Request = agent(deletePlan, "")
 			kept(s, Delete)
 		}),
-		with("agent-tool-that-the-kept-listing-lacks", states.Blocked, policy.CodeToolUnknown, 0, func(s *Scenario) {
+		variant("agent-tool-that-the-kept-listing-lacks", states.Blocked, policy.CodeToolUnknown, 0, func(s *Scenario) {
 			s.Request = agent(GoodPlan, "")
 			kept(s, "no_such_tool")
 		}),
-		with("agent-kept-listing-names-it-twice", states.Blocked, policy.CodeToolAmbiguous, 0, func(s *Scenario) {
+		variant("agent-kept-listing-names-it-twice", states.Blocked, policy.CodeToolAmbiguous, 0, func(s *Scenario) {
 			s.Request = agent(GoodPlan, "")
-			s.World.Listed = []states.Event{Kept(Listings(Page, Page)[0], Tool)}
+			s.World.Listed = []states.Event{CachedListing(Listings(Page, Page)[0], Tool)}
 		}),
-		with("agent-kept-listing-cannot-be-read", states.Failed, policy.CodeNoServers, 0, func(s *Scenario) {
+		variant("agent-kept-listing-cannot-be-read", states.Failed, policy.CodeNoServers, 0, func(s *Scenario) {
 			s.Request = agent(GoodPlan, "")
-			s.World.Listed = []states.Event{Kept(Listings(`{"tools":{}}`)[0], Tool)}
+			s.World.Listed = []states.Event{CachedListing(Listings(`{"tools":{}}`)[0], Tool)}
 		}),
-		with("agent-with-a-round", states.Answered, "", 1, func(s *Scenario) {
+		variant("agent-with-a-round", states.Answered, "", 1, func(s *Scenario) {
 			s.Request = agent(GoodPlan, Round)
 			kept(s, Tool)
 		}),
-		with("agent-round-is-screened", states.Blocked, policy.CodeInputDenied, 0, func(s *Scenario) {
+		variant("agent-round-is-screened", states.Blocked, policy.CodeInputDenied, 0, func(s *Scenario) {
 			s.Request = agent(GoodPlan, `{"inputResponses":{"a":{"content":{"name":"ransom\u0077are"}}}}`)
 		}),
-		with("agent-round-cannot-be-held", states.Blocked, policy.CodeRoundUnapprovable, 0, func(s *Scenario) {
+		variant("agent-round-cannot-be-held", states.Blocked, policy.CodeRoundUnapprovable, 0, func(s *Scenario) {
 			s.Request, s.Decider = agent(GoodPlan, Round), HoldAll{Until: "2026-11-22T09:00:00Z"}
 			kept(s, Tool)
 		}),
-		with("agent-held-and-approved", states.Answered, "", 1, func(s *Scenario) {
+		variant("agent-held-and-approved", states.Answered, "", 1, func(s *Scenario) {
 			s.Request, s.Decider = agent(GoodPlan, ""), HoldAll{Until: "2026-11-22T09:00:00Z"}
-			s.World.Listed = []states.Event{Kept(Listings(Page)[0], Tool), listed(Page)}
+			s.World.Listed = []states.Event{CachedListing(Listings(Page)[0], Tool), listed(Page)}
 			s.World.Decided = Votes(Vote(policy.VoteApprove, "bob", "2026-11-21T10:00:00Z"))
 		}),
-		with("agent-traced", states.Answered, "", 1, func(s *Scenario) {
+		variant("agent-traced", states.Answered, "", 1, func(s *Scenario) {
 			s.Request = agent(GoodPlan, "")
 			s.Request.Trace = Traced("1")
 			kept(s, Tool)
 		}),
-		with("agent-traced-and-approved", states.Answered, "", 1, tracedAndApproved(Traced("2"))),
-		with("agent-traced-and-approved-without-a-trace", states.Answered, "", 1, tracedAndApproved(nil)),
+		variant("agent-traced-and-approved", states.Answered, "", 1, tracedAndApproved(Traced("2"))),
+		variant("agent-traced-and-approved-without-a-trace", states.Answered, "", 1, tracedAndApproved(nil)),
 	}
 }
 
@@ -105,7 +105,7 @@ func tracedAndApproved(own *states.TraceContext) func(*Scenario) {
 	return func(s *Scenario) {
 		s.Request, s.Decider = agent(GoodPlan, ""), HoldAll{Until: "2026-11-22T09:00:00Z"}
 		s.Request.Trace = Traced("1")
-		s.World.Listed = []states.Event{Kept(Listings(Page)[0], Tool), listed(Page)}
+		s.World.Listed = []states.Event{CachedListing(Listings(Page)[0], Tool), listed(Page)}
 		decided := Votes(Vote(policy.VoteApprove, "bob", "2026-11-21T10:00:00Z"))
 		decided.Trace = own
 		s.World.Decided = decided
@@ -114,48 +114,48 @@ func tracedAndApproved(own *states.TraceContext) func(*Scenario) {
 
 // sizesAndInputRules are calls as their own plan, large ones or ones with words of an input rule.
 func sizesAndInputRules() []Scenario {
-	kept := func(s *Scenario) { s.World.Listed = []states.Event{Kept(Listings(Page)[0], Tool)} }
+	kept := func(s *Scenario) { s.World.Listed = []states.Event{CachedListing(Listings(Page)[0], Tool)} }
 	return []Scenario{
-		with("agent-arguments-are-no-question", states.Answered, "", 1, func(s *Scenario) {
+		variant("agent-arguments-are-no-question", states.Answered, "", 1, func(s *Scenario) {
 			s.Request = agent(harmfulPlan, "")
 			kept(s)
 		}),
-		with("agent-input-rule-on-agents", states.Blocked, policy.CodeInputDenied, 0, func(s *Scenario) {
-			s.Request, s.Content.Input.Rules = agent(harmfulPlan, ""), on(policy.KindAgent)
+		variant("agent-input-rule-on-agents", states.Blocked, policy.CodeInputDenied, 0, func(s *Scenario) {
+			s.Request, s.Content.Input.Rules = agent(harmfulPlan, ""), ruleOn(policy.KindAgent)
 		}),
-		with("agent-round-and-input-rule-on-agents", states.Blocked, policy.CodeInputDenied, 0, func(s *Scenario) {
+		variant("agent-round-and-input-rule-on-agents", states.Blocked, policy.CodeInputDenied, 0, func(s *Scenario) {
 			s.Request = agent(GoodPlan, `{"requestState":"ransomware"}`)
-			s.Content.Input.Rules = on(policy.KindAgent)
+			s.Content.Input.Rules = ruleOn(policy.KindAgent)
 		}),
-		with("agent-round-and-input-rule-on-calls", states.Answered, "", 1, func(s *Scenario) {
+		variant("agent-round-and-input-rule-on-calls", states.Answered, "", 1, func(s *Scenario) {
 			s.Request = agent(GoodPlan, `{"requestState":"ransomware"}`)
-			s.Content.Input.Rules = on(policy.KindCall)
+			s.Content.Input.Rules = ruleOn(policy.KindCall)
 			kept(s)
 		}),
-		with("agent-larger-than-its-input-rules-judge", states.Blocked, policy.CodeInputTooLarge, 0, func(s *Scenario) {
-			s.Request, s.Content.Input.Rules, s.Content.Input.MaxBytes = agent(GoodPlan, ""), on(policy.KindAgent), len(GoodPlan)-1
+		variant("agent-larger-than-its-input-rules-judge", states.Blocked, policy.CodeInputTooLarge, 0, func(s *Scenario) {
+			s.Request, s.Content.Input.Rules, s.Content.Input.MaxBytes = agent(GoodPlan, ""), ruleOn(policy.KindAgent), len(GoodPlan)-1
 		}),
-		with("agent-larger-than-questions-and-plans", states.Answered, "", 1, func(s *Scenario) {
+		variant("agent-larger-than-questions-and-plans", states.Answered, "", 1, func(s *Scenario) {
 			s.Request, s.Content.Input.MaxBytes, s.Content.Limits.PlanBytes = agent(GoodPlan, ""), 1, 1
 			kept(s)
 		}),
-		with("agent-arguments-too-large", states.Blocked, policy.CodeArgumentsTooLarge, 0, func(s *Scenario) {
+		variant("agent-arguments-too-large", states.Blocked, policy.CodeArgumentsTooLarge, 0, func(s *Scenario) {
 			s.Request, s.Content.Limits.ArgumentsBytes = agent(GoodPlan, ""), len(goodArguments)-1
 		}),
-		with("operator-arguments-too-large", states.Blocked, policy.CodeArgumentsTooLarge, 0, func(s *Scenario) {
+		variant("operator-arguments-too-large", states.Blocked, policy.CodeArgumentsTooLarge, 0, func(s *Scenario) {
 			s.Request, s.Content.Limits.ArgumentsBytes = call(GoodPlan), len(goodArguments)-1
 		}),
-		with("agent-arguments-have-too-many-values", states.Blocked, policy.CodeArgumentsTooLarge, 0, func(s *Scenario) {
+		variant("agent-arguments-have-too-many-values", states.Blocked, policy.CodeArgumentsTooLarge, 0, func(s *Scenario) {
 			many := `{"policy_id":[0` + strings.Repeat(",0", policy.MaxArgumentsValues) + `]}`
 			s.Request = agent(strings.Replace(GoodPlan, goodArguments, many, 1), "")
 		}),
-		with("agent-arguments-at-their-limit", states.Answered, "", 1, func(s *Scenario) {
+		variant("agent-arguments-at-their-limit", states.Answered, "", 1, func(s *Scenario) {
 			s.Request, s.Content.Limits.ArgumentsBytes = agent(GoodPlan, ""), len(goodArguments)
 			kept(s)
 		}),
-		with("operator-input-rule-on-calls", states.Blocked, policy.CodeInputDenied, 0, func(s *Scenario) {
-			s.Request, s.Content.Input.Rules = call(harmfulPlan), on(policy.KindCall)
+		variant("operator-input-rule-on-calls", states.Blocked, policy.CodeInputDenied, 0, func(s *Scenario) {
+			s.Request, s.Content.Input.Rules = call(harmfulPlan), ruleOn(policy.KindCall)
 		}),
-		with("operator-arguments-are-no-question", states.Answered, "", 1, func(s *Scenario) { s.Request = call(harmfulPlan) }),
+		variant("operator-arguments-are-no-question", states.Answered, "", 1, func(s *Scenario) { s.Request = call(harmfulPlan) }),
 	}
 }

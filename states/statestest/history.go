@@ -16,7 +16,7 @@ var (
 )
 
 // AtMost allows five calls in an hour.
-var AtMost = but(allowReads, func(p *rules.Policy) { p.Deny = `history.count("actor", "1h") >= 5` })
+var AtMost = withChange(allowReads, func(p *rules.Policy) { p.Deny = `history.count("actor", "1h") >= 5` })
 
 // history are runs that depend on earlier calls.
 func history() []Scenario {
@@ -25,7 +25,7 @@ func history() []Scenario {
 		if state == states.Answered {
 			calls = 1
 		}
-		return with(name, state, code, calls, func(s *Scenario) {
+		return variant(name, state, code, calls, func(s *Scenario) {
 			s.Content.Policy, s.World.History = Policies(p...), read
 		})
 	}
@@ -33,7 +33,7 @@ func history() []Scenario {
 		return &states.HistoryRead{Calls: []policy.TaskCalls{}, Values: all}
 	}
 	blocked, denied, failed := states.Blocked, policy.CodePolicyDenied, policy.CodePolicyFailed
-	budget := but(allowReads, func(p *rules.Policy) {
+	budget := withChange(allowReads, func(p *rules.Policy) {
 		p.Deny = `history.count("actor", "60m") >= 5`
 		p.RequireApprovalIf = `history.sum("task", "1d", "order.amount") > 0.3`
 	})
@@ -44,14 +44,14 @@ func history() []Scenario {
 		asks("history-sum-exact", states.Answered, "", answers(LastHour.Answer("0"), spent.Answer("0.3")), budget),
 		asks("history-sum-beyond", states.Pending, policy.CodeApprovalRequired,
 			answers(LastHour.Answer("0"), spent.Answer("0.30000000000000004")), budget),
-		with("history-raises-the-risk", states.Pending, policy.CodeApprovalRequired, 0, func(s *Scenario) {
+		variant("history-raises-the-risk", states.Pending, policy.CodeApprovalRequired, 0, func(s *Scenario) {
 			s.Content.Risk = Ladder(risk.Rule{ID: "often", ScoreExpr: `history.count("actor", "1h") * 20`})
-			s.Content.Policy = Policies(but(allowReads, func(p *rules.Policy) { p.RequireApprovalIf = "risk.score >= 80" }))
+			s.Content.Policy = Policies(withChange(allowReads, func(p *rules.Policy) { p.RequireApprovalIf = "risk.score >= 80" }))
 			s.World.History = answers(LastHour.Answer("4"))
 		}),
-		with("history-that-cannot-be-told-is-more-risk", blocked, denied, 0, func(s *Scenario) {
+		variant("history-that-cannot-be-told-is-more-risk", blocked, denied, 0, func(s *Scenario) {
 			s.Content.Risk = Ladder(risk.Rule{ID: "often", ScoreExpr: `history.count("actor", "1h") * 0`})
-			s.Content.Policy = Policies(but(allowReads, func(p *rules.Policy) { p.Deny = "risk.score == 1000" }))
+			s.Content.Policy = Policies(withChange(allowReads, func(p *rules.Policy) { p.Deny = "risk.score == 1000" }))
 			s.World.History = answers(LastHour.Fail("the requester is unknown"))
 		}),
 		asks("history-of-nobody", states.Failed, policy.CodeEffectFailed, nil, AtMost),
@@ -60,7 +60,7 @@ func history() []Scenario {
 		asks("history-answers-something-else", states.Failed, policy.CodeEffectFailed, answers(spent.Answer("0")), AtMost),
 		asks("history-answers-less", states.Failed, policy.CodeEffectFailed, answers(LastHour.Answer("0")), budget),
 		asks("history-of-another-tool", states.Answered, "", nil,
-			but(denyAll, func(p *rules.Policy) { p.Match.Tool, p.When = "drop_*", `history.count("actor", "1h") > 0` }), allowReads),
+			withChange(denyAll, func(p *rules.Policy) { p.Match.Tool, p.When = "drop_*", `history.count("actor", "1h") > 0` }), allowReads),
 		asks("history-interrupted", blocked, policy.CodeCancelled, states.Interruption(policy.CodeCancelled, "The run was cancelled."), AtMost),
 	}
 	return append(all, counted()...)
@@ -69,7 +69,7 @@ func history() []Scenario {
 // counted are runs of a task whose calls the ledger counts.
 func counted() []Scenario {
 	grant := func(name string, state fsm.State, code policy.Code, before int) Scenario {
-		s := with(name, state, code, 0, func(s *Scenario) {
+		s := variant(name, state, code, 0, func(s *Scenario) {
 			calls := 2
 			s.Content.Grants = []policy.Grant{{Name: "twice", Tools: []policy.Granted{{Server: Server, Tool: Tool, Calls: &calls}}}}
 			s.Request.Task = &policy.Task{Calls: []policy.TaskCalls{}, ID: "nightly", Ledger: true}

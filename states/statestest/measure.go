@@ -47,8 +47,8 @@ func (g *Gates) UpToPermit() (*policy.Tool, policy.Verdict) {
 	return tool, g.bundle.Decide(policy.Question{Server: p.Server, Tool: tool, Arguments: p.Args, Now: At}).Verdict
 }
 
-// All passes every gate, the output type's too.
-func (g *Gates) All() policy.Verdict {
+// PassAll passes every gate, the output type's too.
+func (g *Gates) PassAll() policy.Verdict {
 	tool, v := g.UpToPermit()
 	if !v.Allows() {
 		return v

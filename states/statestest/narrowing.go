@@ -25,19 +25,19 @@ func Granted(change func(*policy.Granted)) []policy.Grant {
 	return []policy.Grant{{Name: "test", Tools: []policy.Granted{g}}}
 }
 
-func only(at, schema string) policy.Constraint {
+func constraintAt(at, schema string) policy.Constraint {
 	return policy.Constraint{At: at, Schema: jsontext.Value(schema)}
 }
 
 // narrowed are runs under pins and grants.
 func narrowed() []Scenario {
 	pinned := func(name string, state fsm.State, code policy.Code, calls int, d canonical.Digest) Scenario {
-		return with(name, state, code, calls, func(s *Scenario) {
+		return variant(name, state, code, calls, func(s *Scenario) {
 			s.Content.Pins = []policy.Pin{{Definition: d, Server: Server, Tool: Tool}}
 		})
 	}
 	granted := func(name string, state fsm.State, code policy.Code, calls int, change func(*policy.Granted), task *policy.Task) Scenario {
-		return with(name, state, code, calls, func(s *Scenario) {
+		return variant(name, state, code, calls, func(s *Scenario) {
 			s.Content.Grants, s.Request.Task = Granted(change), task
 		})
 	}
@@ -46,10 +46,10 @@ func narrowed() []Scenario {
 	}
 	counted := func(g *policy.Granted) { g.Calls = new(2) }
 	id := func(schema string) func(*policy.Granted) {
-		return func(g *policy.Granted) { g.Args = []policy.Constraint{only("/policy_id", schema)} }
+		return func(g *policy.Granted) { g.Args = []policy.Constraint{constraintAt("/policy_id", schema)} }
 	}
 	own := func(name string, state fsm.State, code policy.Code, calls int, schema string, pins ...policy.Pin) Scenario {
-		return with(name, state, code, calls, func(s *Scenario) {
+		return variant(name, state, code, calls, func(s *Scenario) {
 			s.Content.Schemas, s.Content.Pins = []policy.ToolSchema{{Server: Server, Tool: Tool, Schema: jsontext.Value(schema)}}, pins
 		})
 	}
@@ -67,13 +67,13 @@ func narrowed() []Scenario {
 		granted("granted-argument", states.Answered, "", 1, id(`{"const":"policy-002"}`), nil),
 		granted("argument-not-granted", states.Blocked, policy.CodeArgumentsNotGranted, 0, id(`{"const":"policy-001"}`), nil),
 		granted("argument-missing", states.Blocked, policy.CodeArgumentsNotGranted, 0,
-			func(g *policy.Granted) { g.Args = []policy.Constraint{only("/lang", `{"enum":["en"]}`)} }, nil),
+			func(g *policy.Granted) { g.Args = []policy.Constraint{constraintAt("/lang", `{"enum":["en"]}`)} }, nil),
 		granted("tool-not-granted", states.Blocked, policy.CodeToolNotGranted, 0,
 			func(g *policy.Granted) { g.Tool = Delete }, nil),
 		granted("below-the-count", states.Answered, "", 1, counted, made(1)),
 		granted("at-the-count", states.Blocked, policy.CodeGrantExhausted, 0, counted, made(2)),
 		granted("counted-without-a-task", states.Blocked, policy.CodeGrantTaskMissing, 0, counted, nil),
-		with("task-without-a-grant", states.Answered, "", 1, func(s *Scenario) { s.Request.Task = made(7) }),
+		variant("task-without-a-grant", states.Answered, "", 1, func(s *Scenario) { s.Request.Task = made(7) }),
 	}
 }
 
@@ -89,7 +89,7 @@ func models() []Scenario {
 		return exchange(200, `{"choices":[{"message":{"content":null,"refusal":`+string(canonical.AppendText(nil, text))+`}}]}`)
 	}
 	model := func(name string, state fsm.State, code policy.Code, calls int, change func(*Scenario)) Scenario {
-		return with(name, state, code, calls, func(s *Scenario) {
+		return variant(name, state, code, calls, func(s *Scenario) {
 			s.Content.Planner = policy.Planner{Mode: policy.PlannerAuto, LLM: &policy.LLM{
 				BaseURL: "http://127.0.0.1:1/v1", Model: "m", Timeout: 1000, MaxTokens: 512, Prompt: "test/v1",
 			}}

@@ -42,8 +42,8 @@ func readOf(id, policyID string) risk.Rule {
 	}
 }
 
-// but is a policy or a rule with something changed.
-func but[T any](v T, change func(*T)) T {
+// withChange is a policy or a rule with something changed.
+func withChange[T any](v T, change func(*T)) T {
 	change(&v)
 	return v
 }
@@ -55,9 +55,9 @@ func policies() []Scenario {
 		if state == states.Answered {
 			calls = 1
 		}
-		return with(name, state, code, calls, func(s *Scenario) { s.Content.Risk, s.Content.Policy = r, Policies(p...) })
+		return variant(name, state, code, calls, func(s *Scenario) { s.Content.Risk, s.Content.Policy = r, Policies(p...) })
 	}
-	allows := func(change func(*rules.Policy)) rules.Policy { return but(allowReads, change) }
+	allows := func(change func(*rules.Policy)) rules.Policy { return withChange(allowReads, change) }
 	blocked, denied, failed := states.Blocked, policy.CodePolicyDenied, policy.CodePolicyFailed
 	onlyRisk := ruled("risk-without-policies", states.Answered, "", Ladder(readSecond))
 	onlyRisk.Content.Policy = nil
@@ -72,14 +72,14 @@ func policies() []Scenario {
 		ruled("policy-question-fails", blocked, failed, nil,
 			allows(func(p *rules.Policy) { p.RequireApprovalIf = "args.version > 3" })),
 		ruled("policy-match-fails-and-denies", blocked, failed, nil,
-			but(denyAll, func(p *rules.Policy) { p.When = "args.lang == 'de'" }), allowReads),
+			withChange(denyAll, func(p *rules.Policy) { p.When = "args.lang == 'de'" }), allowReads),
 		ruled("policy-match-fails-and-goes-on", states.Answered, "", nil,
 			allows(func(p *rules.Policy) { p.ID, p.When = "german", "args.lang == 'de'" }), allowReads),
-		ruled("no-policy-matches", blocked, denied, nil, but(allowReads, func(p *rules.Policy) { p.Match.Tool = "Fetch_*" })),
+		ruled("no-policy-matches", blocked, denied, nil, withChange(allowReads, func(p *rules.Policy) { p.Match.Tool = "Fetch_*" })),
 		ruled("no-policy-at-all", blocked, denied, nil),
 		ruled("policy-on-trial-is-recorded", states.Answered, "", Ladder(readSecond),
-			but(denyAll, func(p *rules.Policy) { p.ID, p.Mode = "trial", rules.Shadow }),
-			but(holdReads, func(p *rules.Policy) { p.ID, p.Mode = "trial-hold", rules.Shadow }), allowReads),
+			withChange(denyAll, func(p *rules.Policy) { p.ID, p.Mode = "trial", rules.Shadow }),
+			withChange(holdReads, func(p *rules.Policy) { p.ID, p.Mode = "trial-hold", rules.Shadow }), allowReads),
 		onlyRisk,
 		ruled("risk-is-raised-and-denied", blocked, denied, Ladder(readSecond),
 			allows(func(p *rules.Policy) { p.Deny = "risk.mode == 'review' && risk.score == 50 && 'second' in risk.rules" })),
@@ -89,7 +89,7 @@ func policies() []Scenario {
 			allows(func(p *rules.Policy) { p.RequireApprovalIf = "risk.mode == 'review' && risk.score == 1000" })),
 		ruled("risk-of-an-unknown-argument", states.Pending, policy.CodeApprovalRequired, Ladder(risk.Rule{
 			ID: "german", SetMode: "danger", Args: []risk.Predicate{{Path: "lang", Op: risk.OpEq, Value: jsontext.Value(`"de"`)}},
-		}), but(holdReads, func(p *rules.Policy) { p.When = "risk.mode == 'danger'" })),
+		}), withChange(holdReads, func(p *rules.Policy) { p.When = "risk.mode == 'danger'" })),
 		ruled("policy-budget-is-spent", blocked, policy.CodePolicySpent, nil, expensive(), allowReads),
 	}
 	return append(append(all, roles()...), heldByPolicy()...)
@@ -105,9 +105,9 @@ func expensive() rules.Policy {
 // roles are runs that depend on the requester.
 func roles() []Scenario {
 	asks := func(name string, state fsm.State, code policy.Code, calls int, actors ...string) Scenario {
-		return with(name, state, code, calls, func(s *Scenario) {
+		return variant(name, state, code, calls, func(s *Scenario) {
 			s.Content.Roles = []policy.Role{{Role: "writers", Actors: []string{"local:bob"}}, {Role: "readers", Actors: actors}}
-			s.Content.Policy = Policies(but(allowReads, func(p *rules.Policy) {
+			s.Content.Policy = Policies(withChange(allowReads, func(p *rules.Policy) {
 				p.When = "'readers' in actor.roles && !('writers' in actor.roles)"
 			}))
 		})
@@ -122,7 +122,7 @@ func roles() []Scenario {
 // heldByPolicy are runs that a policy of the bundle holds for an hour.
 func heldByPolicy() []Scenario {
 	held := func(name string, state fsm.State, code policy.Code, calls int, d states.Event, p rules.Policy) Scenario {
-		return with(name, state, code, calls, func(s *Scenario) {
+		return variant(name, state, code, calls, func(s *Scenario) {
 			s.Content.Roles = []policy.Role{{Role: "owners", Actors: []string{"local:bob", "dora"}}}
 			s.Content.Risk, s.Content.Policy, s.World.Decided = Ladder(readSecond), Policies(p, denyAll), d
 		})
@@ -131,9 +131,9 @@ func heldByPolicy() []Scenario {
 		return Votes(Vote(outcome, "local:bob", at))
 	}
 	const inTime = "2026-11-21T09:30:00Z"
-	two := but(holdReads, func(p *rules.Policy) { p.Quorum = 2 })
+	two := withChange(holdReads, func(p *rules.Policy) { p.Quorum = 2 })
 	both := Votes(Vote("approve", "local:bob", inTime), Vote("approve", "dora", inTime))
-	asks := but(allowReads, func(p *rules.Policy) { p.RequireApprovalIf = "risk.score >= 50" })
+	asks := withChange(allowReads, func(p *rules.Policy) { p.RequireApprovalIf = "risk.score >= 50" })
 	return []Scenario{
 		held("policy-holds", states.Pending, policy.CodeApprovalRequired, 0, nil, holdReads),
 		held("policy-asks-by-condition", states.Pending, policy.CodeApprovalRequired, 0, nil, asks),
@@ -154,6 +154,6 @@ func heldByPolicy() []Scenario {
 		held("nobody-decided-yet", states.Blocked, policy.CodeApprovalMismatch, 0,
 			&states.Decided{At: inTime}, holdReads),
 		held("policy-held-and-then-denies", states.Blocked, policy.CodePolicyDenied, 0, decide("approve", inTime),
-			but(holdReads, func(p *rules.Policy) { p.When = "now < timestamp('2026-11-21T09:30:00Z')" })),
+			withChange(holdReads, func(p *rules.Policy) { p.When = "now < timestamp('2026-11-21T09:30:00Z')" })),
 	}
 }

@@ -52,13 +52,13 @@ func call(plan string) states.Request {
 	return states.Request{Actor: Actor, At: At, Kind: states.KindCall, Text: canonical.Text(plan)}
 }
 
-func good() Scenario {
+func goodScenario() Scenario {
 	return Scenario{Request: ask(Question), World: NewWorld(), Content: Content(), State: states.Answered, Calls: 1}
 }
 
-// with makes a scenario of the good one.
-func with(name string, state fsm.State, code policy.Code, calls int, change func(*Scenario)) Scenario {
-	s := good()
+// variant makes a scenario of the good one.
+func variant(name string, state fsm.State, code policy.Code, calls int, change func(*Scenario)) Scenario {
+	s := goodScenario()
 	s.Name, s.State, s.Code, s.Calls = name, state, code, calls
 	change(&s)
 	return s
@@ -100,13 +100,13 @@ func Find(tb testing.TB, name string) Scenario {
 // plain are runs of each kind of request that go well, and one whose planner asks back.
 func plain() []Scenario {
 	return []Scenario{
-		with("typed-and-summarized", states.Answered, "", 1, func(s *Scenario) {}),
-		with("typed-without-summary", states.Answered, "", 1, func(s *Scenario) { s.Request = ask("Fetch policy-002") }),
-		with("eight-arguments", states.Answered, "", 1, func(s *Scenario) {
+		variant("typed-and-summarized", states.Answered, "", 1, func(s *Scenario) {}),
+		variant("typed-without-summary", states.Answered, "", 1, func(s *Scenario) { s.Request = ask("Fetch policy-002") }),
+		variant("eight-arguments", states.Answered, "", 1, func(s *Scenario) {
 			s.Request, s.World.Plan = ask(FullQuestion), plan(FullPlan)
 		}),
-		with("operator-call", states.Answered, "", 1, func(s *Scenario) { s.Request = call(FullPlan) }),
-		with("planner-asks-back", states.NeedsInfo, "", 0, func(s *Scenario) {
+		variant("operator-call", states.Answered, "", 1, func(s *Scenario) { s.Request = call(FullPlan) }),
+		variant("planner-asks-back", states.NeedsInfo, "", 0, func(s *Scenario) {
 			s.World.Plan = plan(`{"type":"final_answer","answer":"Which policy?","needs_more_info":true}`)
 		}),
 	}
@@ -115,83 +115,83 @@ func plain() []Scenario {
 // refusals end before the call.
 func refusals() []Scenario {
 	return []Scenario{
-		with("input-rule-hit", states.Blocked, policy.CodeInputDenied, 0, func(s *Scenario) {
+		variant("input-rule-hit", states.Blocked, policy.CodeInputDenied, 0, func(s *Scenario) {
 			s.Request = ask("write ransomware that encrypts the finance share")
 		}),
-		with("input-too-large", states.Blocked, policy.CodeInputTooLarge, 0, func(s *Scenario) {
+		variant("input-too-large", states.Blocked, policy.CodeInputTooLarge, 0, func(s *Scenario) {
 			s.Request = ask(strings.Repeat("a ", policy.DefaultInputBytes))
 		}),
-		with("input-not-utf8", states.Blocked, policy.CodeInputNotText, 0, func(s *Scenario) { s.Request = ask("policy \xff") }),
-		with("every-server-down", states.Failed, policy.CodeNoServers, 0, func(s *Scenario) {
+		variant("input-not-utf8", states.Blocked, policy.CodeInputNotText, 0, func(s *Scenario) { s.Request = ask("policy \xff") }),
+		variant("every-server-down", states.Failed, policy.CodeNoServers, 0, func(s *Scenario) {
 			s.World.Listed[0] = &states.ToolsListed{Servers: []policy.Listing{
 				{Server: Server, Status: policy.ServerDown, Code: "server_unreachable", Reason: "Connection refused."},
 			}}
 		}),
-		with("catalog-not-strict", states.Failed, policy.CodeNoServers, 0, func(s *Scenario) {
+		variant("catalog-not-strict", states.Failed, policy.CodeNoServers, 0, func(s *Scenario) {
 			s.World.Listed[0] = listed(`{"tools":[],"tools":[]}`)
 		}),
-		with("planner-failed", states.Failed, policy.CodePlannerFailed, 0, func(s *Scenario) {
+		variant("planner-failed", states.Failed, policy.CodePlannerFailed, 0, func(s *Scenario) {
 			s.World.Plan = &states.EffectFailed{Code: policy.CodePlannerFailed, Effect: states.NotSent, Reason: "No endpoint."}
 		}),
-		with("plan-not-strict", states.Blocked, policy.CodePlanNotStrict, 0, func(s *Scenario) {
+		variant("plan-not-strict", states.Blocked, policy.CodePlanNotStrict, 0, func(s *Scenario) {
 			s.World.Plan = plan("```json\n" + GoodPlan + "\n```")
 		}),
-		with("tool-unknown", states.Blocked, policy.CodeToolUnknown, 0, func(s *Scenario) {
+		variant("tool-unknown", states.Blocked, policy.CodeToolUnknown, 0, func(s *Scenario) {
 			s.World.Plan = plan(strings.Replace(GoodPlan, Tool, "fetch_policy_entries", 1))
 		}),
-		with("arguments-invalid", states.Blocked, policy.CodeArgumentsInvalid, 0, func(s *Scenario) {
+		variant("arguments-invalid", states.Blocked, policy.CodeArgumentsInvalid, 0, func(s *Scenario) {
 			s.World.Plan = plan(strings.Replace(GoodPlan, `"policy-002"`, `2`, 1))
 		}),
-		with("closed-world", states.Blocked, policy.CodeArgumentsInvalid, 0, func(s *Scenario) {
+		variant("closed-world", states.Blocked, policy.CodeArgumentsInvalid, 0, func(s *Scenario) {
 			s.World.Plan = plan(strings.Replace(GoodPlan, `"policy-002"`, `"policy-002","force":true`, 1))
 		}),
-		with("tool-not-allowed", states.Blocked, policy.CodeToolNotAllowed, 0, func(s *Scenario) {
+		variant("tool-not-allowed", states.Blocked, policy.CodeToolNotAllowed, 0, func(s *Scenario) {
 			s.World.Plan = plan(strings.Replace(GoodPlan, Tool, Delete, 1))
 		}),
-		with("operator-call-not-allowed", states.Blocked, policy.CodeToolNotAllowed, 0, func(s *Scenario) {
+		variant("operator-call-not-allowed", states.Blocked, policy.CodeToolNotAllowed, 0, func(s *Scenario) {
 			s.Request = call(strings.Replace(GoodPlan, Tool, Delete, 1))
 		}),
-		with("policy-denies", states.Blocked, policy.CodePolicyDenied, 0, func(s *Scenario) { s.Decider = HoldAll{DenyFrom: At} }),
+		variant("policy-denies", states.Blocked, policy.CodePolicyDenied, 0, func(s *Scenario) { s.Decider = HoldAll{DenyFrom: At} }),
 	}
 }
 
 // results are runs whose call returned, or failed.
 func results() []Scenario {
 	return []Scenario{
-		with("tool-reports-error", states.Answered, "", 1, func(s *Scenario) {
+		variant("tool-reports-error", states.Answered, "", 1, func(s *Scenario) {
 			s.World.Returned, s.Note = result(`{"isError":true,"content":[]}`), "the tool reports an error"
 		}),
-		with("is-error-is-text", states.Answered, "", 1, func(s *Scenario) {
+		variant("is-error-is-text", states.Answered, "", 1, func(s *Scenario) {
 			s.World.Returned, s.Note = result(strings.Replace(GoodResult, "{", `{"isError":"false",`, 1)), "the tool reports an error"
 		}),
-		with("result-not-strict", states.Answered, "", 1, func(s *Scenario) {
+		variant("result-not-strict", states.Answered, "", 1, func(s *Scenario) {
 			s.World.Returned, s.Note = result(`{"structuredContent":{},"structuredContent":{}}`), "not strict JSON"
 		}),
-		with("result-not-utf8", states.Answered, "", 1, func(s *Scenario) {
+		variant("result-not-utf8", states.Answered, "", 1, func(s *Scenario) {
 			s.World.Returned, s.Note = result("{\"content\":[],\"x\":\"\xff\"}"), "not strict JSON"
 		}),
-		with("output-of-another-type", states.Answered, "", 1, func(s *Scenario) {
+		variant("output-of-another-type", states.Answered, "", 1, func(s *Scenario) {
 			s.World.Returned, s.Note = result(`{"structuredContent":{"status":"OK","admin":true}}`), "not of the tool's output type"
 		}),
-		with("result-asks-for-input", states.Answered, "", 1, func(s *Scenario) {
+		variant("result-asks-for-input", states.Answered, "", 1, func(s *Scenario) {
 			s.World.Returned, s.Note = result(`{"resultType":"input_required"}`), "not complete"
 		}),
-		with("summary-refused", states.Answered, "", 1, func(s *Scenario) {
+		variant("summary-refused", states.Answered, "", 1, func(s *Scenario) {
 			s.World.Summary = plan(`{"items":[{"claim":"Logs are kept for 900 days.","evidence":"Security logs are kept for 400 days."}]}`)
 			s.Note = "Summary refused (claim_token_unsupported)"
 		}),
-		with("summarizer-failed", states.Answered, "", 1, func(s *Scenario) {
+		variant("summarizer-failed", states.Answered, "", 1, func(s *Scenario) {
 			s.World.Summary = &states.EffectFailed{Code: policy.CodePlannerFailed, Reason: "No endpoint."}
 			s.Note = "No summary (planner_failed)"
 		}),
-		with("result-is-empty", states.Answered, "", 1, func(s *Scenario) {
+		variant("result-is-empty", states.Answered, "", 1, func(s *Scenario) {
 			s.World.Returned, s.Note = result(""), "not strict JSON"
 		}),
-		with("call-answers-nothing", states.Failed, policy.CodeEffectFailed, 1, func(s *Scenario) { s.World.Returned = nil }),
-		with("call-timed-out", states.Failed, policy.CodeTimeout, 1, func(s *Scenario) {
+		variant("call-answers-nothing", states.Failed, policy.CodeEffectFailed, 1, func(s *Scenario) { s.World.Returned = nil }),
+		variant("call-timed-out", states.Failed, policy.CodeTimeout, 1, func(s *Scenario) {
 			s.World.Returned = &states.EffectFailed{Code: policy.CodeTimeout, Effect: states.EffectUnknown, Reason: "Too slow."}
 		}),
-		with("result-too-large", states.Failed, policy.CodeResultTooLarge, 1, func(s *Scenario) {
+		variant("result-too-large", states.Failed, policy.CodeResultTooLarge, 1, func(s *Scenario) {
 			s.Content.Limits.ResultBytes = 64
 		}),
 	}
@@ -202,7 +202,7 @@ func approvals() []Scenario {
 	const later = "2026-11-21T10:00:00Z"
 	decide := func(outcome, by, at string) states.Event { return Votes(Vote(outcome, by, at)) }
 	held := func(name string, state fsm.State, code policy.Code, calls int, d states.Event, change func(*Scenario)) Scenario {
-		return with(name, state, code, calls, func(s *Scenario) {
+		return variant(name, state, code, calls, func(s *Scenario) {
 			s.Decider, s.World.Decided = HoldAll{Until: later}, d
 			change(s)
 		})
@@ -250,7 +250,7 @@ func interruptions() []Scenario {
 	}
 	var all []Scenario
 	add := func(name string, n int, code policy.Code, state fsm.State, want policy.Code, change func(*Scenario)) {
-		all = append(all, with(name, state, want, 0, func(s *Scenario) {
+		all = append(all, variant(name, state, want, 0, func(s *Scenario) {
 			s.Handler = func(d states.EffectHandler) states.EffectHandler {
 				return &InterruptAt{EffectHandler: d, N: n, Code: code}
 			}
@@ -272,12 +272,12 @@ func interruptions() []Scenario {
 	add("expired-when-approved", 8, policy.CodeApprovalExpired, states.Blocked, policy.CodeApprovalExpired, approved)
 	add("somebody-else-when-approved", 8, policy.CodeApprovalMismatch, states.Blocked, policy.CodeApprovalMismatch, approved)
 	add("interrupted-when-approved", 8, policy.CodeInterrupted, states.Failed, policy.CodeInterrupted, approved)
-	answered := with("interrupted-when-executed", states.Answered, "", 1, func(s *Scenario) {
+	answered := variant("interrupted-when-executed", states.Answered, "", 1, func(s *Scenario) {
 		s.Handler = func(d states.EffectHandler) states.EffectHandler {
 			return &InterruptAt{EffectHandler: d, N: 9, Code: policy.CodeInterrupted}
 		}
 	})
-	unsummarized := with("interrupted-when-typed", states.Answered, "", 1, func(s *Scenario) {
+	unsummarized := variant("interrupted-when-typed", states.Answered, "", 1, func(s *Scenario) {
 		s.Note = "No summary (interrupted)"
 		s.Handler = func(d states.EffectHandler) states.EffectHandler {
 			return &InterruptAt{EffectHandler: d, N: 10, Code: policy.CodeInterrupted}

@@ -182,7 +182,7 @@ func NewReport(calls []Call) *Report {
 	return r
 }
 
-// Has reports whether a call changed by one of some kinds.
-func (r *Report) Has(kinds []string) bool {
+// HasChange reports whether a call changed by one of some kinds.
+func (r *Report) HasChange(kinds []string) bool {
 	return slices.ContainsFunc(r.Kinds, func(k KindCount) bool { return k.Calls > 0 && slices.Contains(kinds, k.Kind) })
 }

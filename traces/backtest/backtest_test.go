@@ -297,7 +297,7 @@ func TestCompareEqualsANaiveOne(t *testing.T) {
 		}
 	}
 	for _, k := range got.Kinds {
-		if got.Has([]string{k.Kind}) != (k.Calls > 0) {
+		if got.HasChange([]string{k.Kind}) != (k.Calls > 0) {
 			t.Errorf("Has(%s) with %d calls", k.Kind, k.Calls)
 		}
 	}

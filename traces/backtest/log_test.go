@@ -31,7 +31,7 @@ func TestCompareLog(t *testing.T) {
 	if err != nil || got.Traces != 1 || got.Judged != 1 || got.Partial || got.Since != held.At || len(got.Changed) != 1 {
 		t.Fatalf("CompareLog() = %+v, %v", got, err)
 	}
-	if c := got.Changed[0]; c.RunID != held.RunID || c.Old != rules.Pending || c.New != rules.Allow || c.By != "none" || !got.Has([]string{"newly-allowed"}) {
+	if c := got.Changed[0]; c.RunID != held.RunID || c.Old != rules.Pending || c.New != rules.Allow || c.By != "none" || !got.HasChange([]string{"newly-allowed"}) {
 		t.Errorf("the change is %+v", c)
 	}
 	later, err := c.CompareLog(t.Context(), l, "9999-01-01T00:00:00Z", backtest.ForDraft)

@@ -37,7 +37,7 @@ func (l *Ledger) Activate(ctx context.Context, active *policy.Bundle, why Why) e
 			Build: l.build, Bundle: active.Digest(), Cause: why.Cause, Changed: slices.Clone(why.Changed), Previous: why.Previous,
 		}
 		if why.By != nil {
-			if err := why.By.still(b, b.now, ActReload); err != nil {
+			if err := why.By.recheck(b, b.now, ActReload); err != nil {
 				return err
 			}
 			a.Actor = why.By.Name

@@ -132,7 +132,7 @@ func (w *Waits) read(r Reader, since, now string) error {
 			return err
 		case w.Pending == MaxPending:
 			w.MorePending = true
-		case policy.Before(now, q.Expires): // otherwise it has expired, and nobody has recorded that yet
+		case policy.IsBefore(now, q.Expires): // otherwise it has expired, and nobody has recorded that yet
 			if w.Pending++; w.Oldest == "" {
 				w.Oldest = q.At
 			}
@@ -191,7 +191,7 @@ func LastActivation(r Reader) (*Activation, error) {
 
 // activation returns what an entry of the type [BundleActivated] says.
 func (e *Entry) activation(r Reader) (Activation, error) {
-	p, err := e.only(r)
+	p, err := e.singleEvent(r)
 	if err != nil {
 		return Activation{}, err
 	}

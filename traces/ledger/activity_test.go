@@ -16,7 +16,7 @@ import (
 func activity(f *ledgertest.Fixture, period time.Duration) (a ledger.Activity) {
 	f.TB.Helper()
 	now := f.Clock.Now()
-	f.Look(func(r ledger.Reader) (err error) {
+	f.Inspect(func(r ledger.Reader) (err error) {
 		a, err = ledger.ReadActivity(r, now.Add(-period).Format(time.RFC3339), now.Format(time.RFC3339))
 		return err
 	})

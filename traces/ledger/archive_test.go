@@ -154,8 +154,8 @@ func verify(t testing.TB, path string, o ledger.VerifyOptions) (report ledger.Re
 	return report, err
 }
 
-// look reads a ledger's file.
-func look(t testing.TB, path string, do func(ledger.Reader) error) {
+// skeletonOf reads a ledger's file.
+func skeletonOf(t testing.TB, path string, do func(ledger.Reader) error) {
 	t.Helper()
 	store, err := sqlite.OpenReadOnly(path)
 	check.NoError(t, err)

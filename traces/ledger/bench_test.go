@@ -86,8 +86,8 @@ func (o *office) ask(bundle *policy.Bundle, question string) (string, error) {
 	return run.ID(), err
 }
 
-// each does something n times, so many at the same time, and returns how long all took.
-func each(tb testing.TB, n, together int, do func(i int) error) time.Duration {
+// forEach does something n times, so many at the same time, and returns how long all took.
+func forEach(tb testing.TB, n, together int, do func(i int) error) time.Duration {
 	tb.Helper()
 	var all sync.WaitGroup
 	var next atomic.Int64
@@ -148,7 +148,7 @@ func (m *measure) turn(b *testing.B, s *sqlite.Store, n, together int, do func()
 	if s != nil {
 		before = s.Stats()
 	}
-	m.took += each(b, n, together, func(int) error { return do() })
+	m.took += forEach(b, n, together, func(int) error { return do() })
 	if s != nil {
 		after = s.Stats()
 	}

@@ -240,7 +240,7 @@ func TestRequestsOfOneAgentAreApart(t *testing.T) {
 		t.Fatalf("OnBehalfOf = %q", q.OnBehalfOf)
 	}
 	by := ledger.Caller{Name: app, Roles: []string{ledger.RoleAgent}, Identity: &policy.Identity{Client: "desk", OnBehalfOf: issuer + "#fay"}}
-	if err := d.Withdraw(context.Background(), id, by); !errors.Is(err, ledger.ErrUnknown) || by.Asked(&q) {
+	if err := d.Withdraw(context.Background(), id, by); !errors.Is(err, ledger.ErrUnknown) || by.IsRequester(&q) {
 		t.Errorf("Withdraw() for another person = %v", err)
 	}
 	by.Identity = nil
@@ -288,7 +288,7 @@ func TestSessionsOfPeopleOfProviders(t *testing.T) {
 			if diff := cmp.Diff(want, who); diff != "" {
 				t.Errorf("Session() (-want +got):\n%s", diff)
 			}
-			d.Look(func(r ledger.Reader) error {
+			d.Inspect(func(r ledger.Reader) error {
 				err := who.Fresh(r, int64(15*time.Minute/time.Millisecond), d.Clock.Now().Format(policy.TimeForm))
 				if fresh := err == nil; fresh != c.fresh || err != nil && !errors.Is(err, ledger.ErrFresh) {
 					t.Errorf("Fresh() = %v", err)
@@ -451,7 +451,7 @@ func TestRowsOfBlocksFollowTheirEvents(t *testing.T) {
 			d.block("eve")
 			ctx, store := context.Background(), d.Store
 			check.NoError(t, store.Update(ctx, c.change))
-			d.Look(func(r ledger.Reader) error {
+			d.Inspect(func(r ledger.Reader) error {
 				var fault *ledger.Fault
 				for what, err := range map[string]error{"Verify": second(ledger.Verify(ctx, r, ledger.VerifyOptions{})), "VerifyOpen": ledger.VerifyOpen(ctx, r)} { // in any order
 					if !errors.As(err, &fault) || fault.Table != "blocks" {

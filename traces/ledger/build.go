@@ -14,7 +14,7 @@ import (
 // differently from the build that held it. Only [ErrChanged] says that the record was changed: the same build made another trace of the run.
 // If another build held the run and only the wording of reasons differs, the run continues with the trace of this build.
 func (rec *Record) rejudge(p *traces.Replayer, build string) (again *traces.Resumption, reworded bool, err error) {
-	again, err = executed(rec.again(p))
+	again, err = executed(rec.reexecute(p))
 	var diverged *traces.DivergenceError
 	if !errors.As(err, &diverged) || diverged.What != "hash" {
 		return again, false, err

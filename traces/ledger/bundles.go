@@ -26,7 +26,7 @@ func (l *Ledger) bundleOf(ctx context.Context, run string) (b *policy.Bundle, er
 		if err != nil {
 			return orUnknown(run, err)
 		}
-		if b, err = l.bundles.of(r, q.Bundle); err != nil {
+		if b, err = l.bundles.bundleOf(r, q.Bundle); err != nil {
 			return fmt.Errorf("the bundle of run %s cannot be read, so the approvers are unknown: %w", run, err)
 		}
 		return nil
@@ -34,7 +34,7 @@ func (l *Ledger) bundleOf(ctx context.Context, run string) (b *policy.Bundle, er
 	return b, err
 }
 
-func (c *bundles) of(r Reader, digest canonical.Digest) (*policy.Bundle, error) {
+func (c *bundles) bundleOf(r Reader, digest canonical.Digest) (*policy.Bundle, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if b := c.known[digest]; b != nil {

@@ -25,12 +25,12 @@ type Caller struct {
 }
 
 // OnBehalfOf is the person for whom an agent of an identity provider acts; empty if there is none.
-func (c Caller) OnBehalfOf() string { return c.says().OnBehalfOf }
+func (c Caller) OnBehalfOf() string { return c.identity().OnBehalfOf }
 
 // Client is the client id of a subject of an identity provider; empty for others.
-func (c Caller) Client() string { return c.says().Client }
+func (c Caller) Client() string { return c.identity().Client }
 
-func (c Caller) says() policy.Identity {
+func (c Caller) identity() policy.Identity {
 	if c.Identity == nil {
 		return policy.Identity{}
 	}
@@ -38,7 +38,7 @@ func (c Caller) says() policy.Identity {
 }
 
 // FullName is the caller's name for people.
-func (c Caller) FullName() string { return policy.FullName(c.Name, c.says().Display) }
+func (c Caller) FullName() string { return policy.FullName(c.Name, c.identity().Display) }
 
 // Role names the caller's roles for people.
 func (c Caller) Role() string {
@@ -48,9 +48,9 @@ func (c Caller) Role() string {
 	return strings.Join(c.Roles, " and ")
 }
 
-// Asked reports whether a request is the caller's own. Policies can read the client and the person for whom an agent acts, so the requests of
+// IsRequester reports whether a request is the caller's own. Policies can read the client and the person for whom an agent acts, so the requests of
 // another client or for another person are not the caller's.
-func (c Caller) Asked(q *Request) bool {
+func (c Caller) IsRequester(q *Request) bool {
 	return q.Actor == c.Name && q.OnBehalfOf == c.OnBehalfOf() && q.Client == c.Client()
 }
 
@@ -101,7 +101,7 @@ func (c Caller) May(a Action) bool {
 	switch {
 	case c.TokenID == "" && !c.subject():
 		return false
-	case a == ActVote && (slices.Contains(c.Roles, RoleAdmin) || c.subject() && c.says().Kind != policy.ActorPerson):
+	case a == ActVote && (slices.Contains(c.Roles, RoleAdmin) || c.subject() && c.identity().Kind != policy.ActorPerson):
 		return false
 	}
 	return slices.ContainsFunc(c.Roles, func(role string) bool { return slices.Contains(mayDo[a], role) })
@@ -126,9 +126,9 @@ func (c Caller) Allow(a Action) error {
 // Unblocked returns [ErrBlocked] if the caller is blocked, or the person for whom the caller acts.
 func (c Caller) Unblocked(r Reader) error { return unblocked(r, c.Name, c.OnBehalfOf()) }
 
-// still checks again, within a transaction, that the caller may do an action: since they were authenticated, their token may have been revoked or
+// recheck checks again, within a transaction, that the caller may do an action: since they were authenticated, their token may have been revoked or
 // have expired, or they may have been blocked.
-func (c Caller) still(r Reader, now string, a Action) error {
+func (c Caller) recheck(r Reader, now string, a Action) error {
 	switch {
 	case c.TokenID != "":
 		t, err := r.Token(c.TokenID)
@@ -143,7 +143,7 @@ func (c Caller) still(r Reader, now string, a Action) error {
 			return err
 		}
 		// An agent's token is verified with each HTTP request. Its messages may pass later, and in the other direction.
-		if c.Session == "" && a != ActCall && !policy.Before(now, c.Expires) {
+		if c.Session == "" && a != ActCall && !policy.IsBefore(now, c.Expires) {
 			return refusedToken("the token of " + c.Name + " expired at " + c.Expires)
 		}
 	}
@@ -234,7 +234,7 @@ func (t *Token) closed(now string) string {
 	switch {
 	case t.Revoked != "":
 		return "was revoked at " + t.Revoked
-	case t.Expires != "" && !policy.Before(now, t.Expires):
+	case t.Expires != "" && !policy.IsBefore(now, t.Expires):
 		return "expired at " + t.Expires
 	}
 	return ""

@@ -62,7 +62,7 @@ func takable(q *Request, now string) error {
 	switch {
 	case q.Binding == "" || q.Sent != "":
 		return ErrStarted
-	case q.Status == Pending && policy.Before(now, q.Expires):
+	case q.Status == Pending && policy.IsBefore(now, q.Expires):
 		return ErrUndecided
 	}
 	return nil
@@ -81,7 +81,7 @@ func (l *Ledger) claim(ctx context.Context, run string, fit func(*Request, strin
 		if q.Ended != "" {
 			return &ClaimError{Request: q, Err: ErrEnded}
 		}
-		free, err := l.free(&q, b.Gone)
+		free, err := l.free(&q, b.OwnerGone)
 		if err != nil {
 			return err
 		}

@@ -57,8 +57,8 @@ func (l *Ledger) commit(ctx context.Context, do func(*batch) error) error {
 	}
 }
 
-// commits commits all waiting operations in one transaction, again and again, until the ledger is closed.
-func (l *Ledger) commits() {
+// commitLoop commits all waiting operations in one transaction, again and again, until the ledger is closed.
+func (l *Ledger) commitLoop() {
 	defer close(l.done)
 	together := 1 // how many were recorded together before
 	for {
@@ -74,14 +74,14 @@ func (l *Ledger) commits() {
 				return
 			}
 		}
-		waiting = l.joined(waiting, together, runtime.Gosched)
+		waiting = l.collectBatch(waiting, together, runtime.Gosched)
 		together = len(waiting)
 		l.record(waiting)
 	}
 }
 
-// joined returns the waiting operations and those that arrive while others run.
-func (l *Ledger) joined(waiting []*operation, together int, others func()) []*operation {
+// collectBatch returns the waiting operations and those that arrive while others run.
+func (l *Ledger) collectBatch(waiting []*operation, together int, others func()) []*operation {
 	for n := 0; n < yields && together > 1; n++ {
 		others()
 	}
@@ -108,12 +108,12 @@ func (l *Ledger) record(waiting []*operation) {
 	if len(begun) == 0 {
 		return
 	}
-	errs, err := l.together(begun)
+	errs, err := l.commitBatch(begun)
 	// After ErrUnsettled each may be committed already.
 	if err != nil && errs != nil && len(begun) > 1 && !errors.Is(err, ErrUnsettled) && !errors.Is(err, ErrUnavailable) {
 		for i, o := range begun {
 			var one []error
-			if one, err = l.together(begun[i : i+1]); err == nil {
+			if one, err = l.commitBatch(begun[i : i+1]); err == nil {
 				err = one[0]
 			}
 			o.err <- err
@@ -129,9 +129,9 @@ func (l *Ledger) record(waiting []*operation) {
 	}
 }
 
-// together runs operations in one transaction. The errors are the refusals of each operation, and nil if none was begun; the
+// commitBatch runs operations in one transaction. The errors are the refusals of each operation, and nil if none was begun; the
 // error is what failed the transaction.
-func (l *Ledger) together(all []*operation) (errs []error, err error) {
+func (l *Ledger) commitBatch(all []*operation) (errs []error, err error) {
 	begun := time.Now()
 	defer func() {
 		if took := l.measure.Load(); took != nil {
@@ -146,7 +146,7 @@ func (l *Ledger) together(all []*operation) (errs []error, err error) {
 		if end.Type == LedgerClosed {
 			return closedError(tx)
 		}
-		now, err := l.now(end.At)
+		now, err := l.timeAfter(end.At)
 		if err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ func (l *Ledger) together(all []*operation) (errs []error, err error) {
 		}
 		return nil
 	})
-	return errs, l.noted(err)
+	return errs, l.reportFatal(err)
 }
 
 // A batch is a transaction with the end of the log.

@@ -34,7 +34,7 @@ func TestOperationsJoin(t *testing.T) {
 				}
 			}
 			come(tt.queued)
-			waiting := l.joined([]*operation{{}}, tt.together, func() { come(tt.come) })
+			waiting := l.collectBatch([]*operation{{}}, tt.together, func() { come(tt.come) })
 			if len(waiting) != tt.want {
 				t.Errorf("%d are recorded together, want %d", len(waiting), tt.want)
 			}

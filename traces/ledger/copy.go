@@ -27,7 +27,7 @@ func closedError(r Reader) error {
 	if err != nil {
 		return err
 	}
-	p, err := e.only(r)
+	p, err := e.singleEvent(r)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func Copy(ctx context.Context, from, to Store, m Move) error {
 		if err != nil {
 			return err
 		}
-		if _, err := m.now(to, e.at); err != nil {
+		if _, err := m.timeAfter(to, e.at); err != nil {
 			return fmt.Errorf("the target's clock: %w", err)
 		}
 		if err := unused(ctx, from, s); err != nil {
@@ -101,8 +101,8 @@ type closing struct {
 	payload
 }
 
-// now returns the time of a store after an entry at last.
-func (m *Move) now(s Store, last string) (string, error) {
+// timeAfter returns the time of a store after an entry at last.
+func (m *Move) timeAfter(s Store, last string) (string, error) {
 	if m.Clock != nil {
 		return notBefore(m.Clock(), last)
 	}
@@ -111,7 +111,7 @@ func (m *Move) now(s Store, last string) (string, error) {
 
 // closing returns the entry that would close the log of a store now, if the caller may add it.
 func (m *Move) closing(s Store, r Reader, end End) (c closing, err error) {
-	now, err := m.now(s, end.At)
+	now, err := m.timeAfter(s, end.At)
 	if err == nil {
 		err = mayManage(r, m.By, now)
 	}
@@ -127,7 +127,7 @@ func (c *closing) add(tx Tx) error {
 // opens the copy.
 func unused(ctx context.Context, store Store, r Reader) error {
 	var known roster
-	live, err := known.running(ctx, r, store.Gone)
+	live, err := known.running(ctx, r, store.OwnerGone)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func unused(ctx context.Context, store Store, r Reader) error {
 		if q.Owner == "" {
 			continue
 		}
-		gone, err := store.Gone(ctx, q.Owner)
+		gone, err := store.OwnerGone(ctx, q.Owner)
 		if err != nil {
 			return err
 		}
@@ -205,7 +205,7 @@ func unfinished(s, t Reader, e closing) (_ closing, found bool, err error) {
 	if err != nil {
 		return e, false, err
 	}
-	p, err := last.only(t)
+	p, err := last.singleEvent(t)
 	return closing{last.Index, last.At, last.By, p}, true, err
 }
 
@@ -216,13 +216,13 @@ const afterAll = "~"
 func copyRows(s Reader, t Tx) error {
 	for _, pass := range []func() error{
 		func() error { return copyEntries(s, t) },
-		func() error { return each(s.Blobs(), t.PutBlob) },
-		func() error { return each(s.Requests(Filter{}), t.AddRequest) },
-		func() error { return each(s.Tokens(), t.PutToken) },
-		func() error { return each(s.Blocks(), t.PutBlock) },
-		func() error { return each(s.Deliveries("", afterAll, math.MaxInt), t.PutDelivery) },
+		func() error { return forEach(s.Blobs(), t.PutBlob) },
+		func() error { return forEach(s.Requests(Filter{}), t.AddRequest) },
+		func() error { return forEach(s.Tokens(), t.PutToken) },
+		func() error { return forEach(s.Blocks(), t.PutBlock) },
+		func() error { return forEach(s.Deliveries("", afterAll, math.MaxInt), t.PutDelivery) },
 		func() error {
-			return each(s.Hooks(), func(hook string) error {
+			return forEach(s.Hooks(), func(hook string) error {
 				next, err := s.Delivered(hook)
 				if err != nil {
 					return err
@@ -238,8 +238,8 @@ func copyRows(s Reader, t Tx) error {
 	return nil
 }
 
-// each calls do with each row.
-func each[T any](rows iter.Seq2[T, error], do func(T) error) error {
+// forEach calls do with each row.
+func forEach[T any](rows iter.Seq2[T, error], do func(T) error) error {
 	for row, err := range rows {
 		if err == nil {
 			err = do(row)
@@ -254,7 +254,7 @@ func each[T any](rows iter.Seq2[T, error], do func(T) error) error {
 // copyEntries copies the entries with the hashes that they complete, pruned ones included.
 func copyEntries(s Reader, t Tx) error {
 	next := int64(0)
-	return each(s.Entries(0), func(e Entry) error {
+	return forEach(s.Entries(0), func(e Entry) error {
 		for ; next <= e.Index; next++ {
 			var ids []int64
 			for id := tlog.StoredHashIndex(0, next); id < tlog.StoredHashIndex(0, next+1); id++ {

@@ -62,7 +62,7 @@ func Origin(r Reader) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	p, err := e.only(r)
+	p, err := e.singleEvent(r)
 	if err != nil {
 		return "", err
 	}
@@ -127,8 +127,8 @@ func (e *Entry) decode(list []Event) (_ []payload, err error) {
 	return all, nil
 }
 
-// only returns the event of an entry that belongs to no run, which has no other event.
-func (e *Entry) only(r Reader) (payload, error) {
+// singleEvent returns the event of an entry that belongs to no run, which has no other event.
+func (e *Entry) singleEvent(r Reader) (payload, error) {
 	all, err := e.payloads(r)
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func eventsOfTypes(r Reader, types ...Type) (all []logEvent, err error) {
 			if err != nil {
 				return nil, err
 			}
-			p, err := e.only(r)
+			p, err := e.singleEvent(r)
 			if err != nil {
 				return nil, err
 			}

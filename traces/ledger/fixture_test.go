@@ -79,7 +79,7 @@ func (d *fixture) play(id string, s *statestest.Scenario) (states.Outcome, canon
 // types are the types of a run's events, in order.
 func (d *fixture) types(id string) (all []ledger.Type) {
 	d.TB.Helper()
-	d.Look(func(r ledger.Reader) error {
+	d.Inspect(func(r ledger.Reader) error {
 		for e, err := range ledger.EventsOf(r, id) {
 			if err != nil {
 				return err
@@ -95,7 +95,7 @@ func (d *fixture) types(id string) (all []ledger.Type) {
 func (d *fixture) trace(id string, o states.Outcome, decider policy.Decider) *traces.Trace {
 	d.TB.Helper()
 	var doc []byte
-	d.Look(func(r ledger.Reader) error {
+	d.Inspect(func(r ledger.Reader) error {
 		var err error
 		doc, err = ledger.Trace(context.Background(), r, id, d.replayer(decider))
 		return err

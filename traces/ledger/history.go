@@ -63,9 +63,9 @@ func (r *Run) history(b Reader, wanted *states.ReadHistory) (*states.HistoryRead
 	return p.read(b, wanted)
 }
 
-// Before reads what [Run.ReadHistory] would read for a call that is not made. It records nothing. A nil Viewer is a ledger
+// ReadEarlierCalls reads what [Run.ReadHistory] would read for a call that is not made. It records nothing. A nil Viewer is a ledger
 // without calls.
-func Before(ctx context.Context, v Viewer, r *states.Request, server, tool string, wanted *states.ReadHistory) (read *states.HistoryRead, err error) {
+func ReadEarlierCalls(ctx context.Context, v Viewer, r *states.Request, server, tool string, wanted *states.ReadHistory) (read *states.HistoryRead, err error) {
 	p := past{request: r, server: server, tool: tool}
 	if v == nil {
 		return p.read(unwritten{}, wanted)

@@ -41,7 +41,7 @@ func denying(cel string) func(*rules.Policy) { return func(p *rules.Policy) { p.
 // sound verifies the ledger, with every run executed again.
 func (d *fixture) sound() {
 	d.TB.Helper()
-	d.Look(func(r ledger.Reader) error {
+	d.Inspect(func(r ledger.Reader) error {
 		return alike(ledger.Verify(context.Background(), r, ledger.VerifyOptions{Replayer: d.replayer(nil)}))
 	})
 }

@@ -17,13 +17,13 @@ func WhyNotCalled(r Reader, q *Request) (string, error) {
 	if q.Status != Pending && q.Status != Approved {
 		return "", nil
 	}
-	return sentAway(r, q)
+	return revocationReason(r, q)
 }
 
-// sentAway checks identities again before an approved call is sent. It returns the reason if the token of a vote was revoked since, if the requester has
-// no valid agent token left, or if a subject of an identity provider is blocked: the requester, the person for whom they act, or a voter; otherwise it is
-// empty. A token that only expired after the vote still counts. An unknown token counts as revoked.
-func sentAway(r Reader, q *Request) (reason string, err error) {
+// revocationReason checks identities again before an approved call is sent. It returns the reason if the token of a vote was revoked
+// since, if the requester has no valid agent token left, or if a subject of an identity provider is blocked: the requester, the person for
+// whom they act, or a voter; otherwise it is empty. A token that only expired after the vote still counts. An unknown token counts as revoked.
+func revocationReason(r Reader, q *Request) (reason string, err error) {
 	cast, err := ballots(r, q.RunID)
 	if err != nil {
 		return "", err

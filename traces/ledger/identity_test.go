@@ -124,7 +124,7 @@ func TestIdentityIsLookedAtAgain(t *testing.T) {
 // tokenOf is the id of the first token of a name.
 func (d *fixture) tokenOf(name string) (id string) {
 	d.TB.Helper()
-	d.Look(func(r ledger.Reader) error {
+	d.Inspect(func(r ledger.Reader) error {
 		for k, err := range r.Tokens() {
 			if err != nil || k.Name == name {
 				id = k.ID

@@ -71,7 +71,7 @@ func Open(ctx context.Context, store Store, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	release, err := store.Own(ctx, id.String())
+	release, err := store.AcquireOwnership(ctx, id.String())
 	if err != nil {
 		return nil, fmt.Errorf("the ledger cannot be owned: %w", err)
 	}
@@ -87,7 +87,7 @@ func Open(ctx context.Context, store Store, o Options) (*Ledger, error) {
 	if l.origin == "" {
 		l.origin = "pgfsm-log-" + rand.Text()
 	}
-	go l.commits()
+	go l.commitLoop()
 	return l, nil
 }
 
@@ -104,8 +104,8 @@ func (l *Ledger) Useless() <-chan error { return l.useless }
 // MeasureCommits has a function take how long each later commit took. It must not block.
 func (l *Ledger) MeasureCommits(took func(time.Duration)) { l.measure.Store(&took) }
 
-// noted returns the error of a store, which may be the one that [Ledger.Useless] tells of.
-func (l *Ledger) noted(err error) error {
+// reportFatal returns the error of a store, which may be the one that [Ledger.Useless] tells of.
+func (l *Ledger) reportFatal(err error) error {
 	if errors.Is(err, ErrFenced) || errors.Is(err, ErrLost) || errors.Is(err, ErrLedgerClosed) {
 		select {
 		case l.useless <- err:
@@ -117,18 +117,18 @@ func (l *Ledger) noted(err error) error {
 
 // View reads one consistent state.
 func (l *Ledger) View(ctx context.Context, do func(Reader) error) error {
-	return l.noted(l.store.View(ctx, do))
+	return l.reportFatal(l.store.View(ctx, do))
 }
 
 // Glance is View without one state: each read sees what was committed when it began.
 func (l *Ledger) Glance(ctx context.Context, do func(Reader) error) error {
-	return l.noted(l.store.Glance(ctx, do))
+	return l.reportFatal(l.store.Glance(ctx, do))
 }
 
 // Update runs do in one transaction of the store, for what is no part of the record. The error is [ErrLedgerClosed] if an entry closed the
 // ledger.
 func (l *Ledger) Update(ctx context.Context, do func(Tx) error) error {
-	return l.noted(l.store.Update(ctx, func(tx Tx) error {
+	return l.reportFatal(l.store.Update(ctx, func(tx Tx) error {
 		if err := notClosed(tx); err != nil {
 			return err
 		}
@@ -160,8 +160,8 @@ func (i *instant) text(t time.Time) string {
 	return i.written
 }
 
-// now is the ledger's time after an event at last: it never goes back.
-func (l *Ledger) now(last string) (string, error) { return notBefore(l.clock(), last) }
+// timeAfter is the ledger's time after an event at last: it never goes back.
+func (l *Ledger) timeAfter(last string) (string, error) { return notBefore(l.clock(), last) }
 
 // notBefore is the clock's time, or that of the last event if the clock is slightly behind it.
 func notBefore(clock time.Time, last string) (string, error) {

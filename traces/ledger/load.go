@@ -84,9 +84,9 @@ func (rec *Record) add(r Reader, e *Event) error {
 	return nil
 }
 
-// again returns a run that executes its record again. A held run must get the trace that was recorded. Once it went on, another build may
+// reexecute returns a run that executes its record again. A held run must get the trace that was recorded. Once it went on, another build may
 // have done that, whose reasons have other words: then the head says whether the trace is the recorded one.
-func (rec *Record) again(p *traces.Replayer) (*traces.Resumption, error) {
+func (rec *Record) reexecute(p *traces.Replayer) (*traces.Resumption, error) {
 	if rec.ended != nil || rec.Request.Sent != "" {
 		return p.Reexecute(&rec.Header, rec.Inputs)
 	}

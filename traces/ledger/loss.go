@@ -65,7 +65,7 @@ func begin(ctx context.Context, to Store, first *closing) error {
 		if err != nil {
 			return err
 		}
-		p, err := e.only(t)
+		p, err := e.singleEvent(t)
 		if err != nil {
 			return err
 		}

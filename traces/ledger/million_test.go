@@ -163,7 +163,7 @@ func fillWithRuns(t *testing.T, path string, n int) {
 	o := newOffice(t, path)
 	by := o.Approver(alice)
 	begun := time.Now()
-	took := each(t, n, 4*crowd, func(i int) (err error) {
+	took := forEach(t, n, 4*crowd, func(i int) (err error) {
 		switch at := i % manyHeld; {
 		case at == 0:
 			_, err = o.run(o.holds)

@@ -64,12 +64,12 @@ func (l *Ledger) Pass(ctx context.Context, p Passage) error {
 	})
 }
 
-// stillCalls is [Caller.still] for calls. A user of the operating system, or an anonymous agent, has nothing that could have ended.
+// stillCalls is [Caller.recheck] for calls. A user of the operating system, or an anonymous agent, has nothing that could have ended.
 func (c Caller) stillCalls(b *batch) error {
 	if c.TokenID == "" && !c.subject() {
 		return nil
 	}
-	return c.still(b, b.now, ActCall)
+	return c.recheck(b, b.now, ActCall)
 }
 
 // check validates a passage of an actor, without the ledger.
@@ -143,7 +143,7 @@ func (v *verifier) usages() error {
 			return &Fault{"entries", entryKey(u.first.Index), "its token is not one of the actor's for calls"}
 		case u.first.At < t.Created, t.Revoked == "" && u.first.Index <= t.Entry:
 			return &Fault{"entries", entryKey(u.first.Index), "its token was not there yet"}
-		case t.Expires != "" && !policy.Before(u.last.At, t.Expires), t.Revoked != "" && u.last.Index > t.Entry:
+		case t.Expires != "" && !policy.IsBefore(u.last.At, t.Expires), t.Revoked != "" && u.last.Index > t.Entry:
 			return &Fault{"entries", entryKey(u.last.Index), "its token was not valid any more"}
 		}
 	}

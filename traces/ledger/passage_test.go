@@ -27,7 +27,7 @@ func TestPassIsRecorded(t *testing.T) {
 		`worker-1 {"direction":"to_client","method":"roots/list","params":"","server":"files","token":"` + token + `","type":"mcp.passed"}`,
 	}
 	var got []string
-	d.Look(func(r ledger.Reader) error {
+	d.Inspect(func(r ledger.Reader) error {
 		for e, err := range ledger.Events(r, 0) {
 			if err != nil {
 				return err
@@ -221,7 +221,7 @@ func TestPassagesArePruned(t *testing.T) {
 	d.revoke(token)
 	d.sound()
 	var types []ledger.Type
-	d.Look(func(r ledger.Reader) error {
+	d.Inspect(func(r ledger.Reader) error {
 		for e, err := range r.Entries(0) {
 			if err != nil {
 				return err

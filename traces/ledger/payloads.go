@@ -334,8 +334,8 @@ func Types() (all []Type) {
 	return all
 }
 
-// Few reports whether events of the type are about no run and few, so that [Reader.EntriesOfType] finds them.
-func (t Type) Few() bool {
+// Rare reports whether events of the type are about no run and few, so that [Reader.EntriesOfType] finds them.
+func (t Type) Rare() bool {
 	p, err := newPayload(t)
 	return err == nil && p.aboutNoRun() && t != MCPPassed
 }

@@ -52,7 +52,7 @@ func TestPayloadsHaveOneForm(t *testing.T) {
 func FuzzPayload(f *testing.F) {
 	d := newFixture(f)
 	d.fill()
-	d.Look(func(r ledger.Reader) error {
+	d.Inspect(func(r ledger.Reader) error {
 		for e, err := range ledger.Events(r, 0) {
 			if err != nil {
 				return err

@@ -31,7 +31,7 @@ func (d *fixture) newKey() (note.Signer, string) {
 
 func (d *fixture) keys() (keys []ledger.Key) {
 	d.TB.Helper()
-	d.Look(func(r ledger.Reader) (err error) {
+	d.Inspect(func(r ledger.Reader) (err error) {
 		keys, err = ledger.Keys(r)
 		return err
 	})
@@ -110,7 +110,7 @@ func TestProveEveryRun(t *testing.T) {
 		var doc []byte
 		var p *checkpoint.Proof
 		var traceErr, err error
-		d.Look(func(r ledger.Reader) error {
+		d.Inspect(func(r ledger.Reader) error {
 			doc, traceErr = ledger.Trace(context.Background(), r, run, d.replayer(nil))
 			p, err = ledger.Prove(r, run, signed)
 			return nil
@@ -153,7 +153,7 @@ func TestProveNeedsTheRun(t *testing.T) {
 	other := newFixture(t)
 	foreign, _ := other.newKey()
 	prove := func(run string, signed []byte) (p *checkpoint.Proof, err error) {
-		d.Look(func(r ledger.Reader) error {
+		d.Inspect(func(r ledger.Reader) error {
 			p, err = ledger.Prove(r, run, signed)
 			return nil
 		})
@@ -201,7 +201,7 @@ func TestProofsSurviveAPrune(t *testing.T) {
 	signed := d.signed(signer)
 	proofs := make(map[string]*checkpoint.Proof)
 	prove := func(run string) (p *checkpoint.Proof, err error) {
-		d.Look(func(r ledger.Reader) error {
+		d.Inspect(func(r ledger.Reader) error {
 			p, err = ledger.Prove(r, run, signed)
 			return nil
 		})
@@ -239,7 +239,7 @@ func TestProofsSurviveAPrune(t *testing.T) {
 // derived is the trace of a run, read.
 func (d *fixture) derived(run string) (trace *traces.Trace) {
 	d.TB.Helper()
-	d.Look(func(r ledger.Reader) error {
+	d.Inspect(func(r ledger.Reader) error {
 		doc, err := ledger.Trace(context.Background(), r, run, d.replayer(nil))
 		if err == nil {
 			trace, err = traces.Read(doc)

@@ -95,7 +95,7 @@ func (l *Ledger) mayPrune(r Reader, by Caller) error {
 	if err != nil {
 		return err
 	}
-	now, err := l.now(end.At)
+	now, err := l.timeAfter(end.At)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (l *Ledger) lastPrune(r Reader) (knownPrune, error) {
 	if known := l.gone.Load(); known != nil && known.entry == e.Index {
 		return *known, nil
 	}
-	p, err := e.only(r)
+	p, err := e.singleEvent(r)
 	if err != nil {
 		return knownPrune{}, err
 	}

@@ -55,7 +55,7 @@ func TestPruneCarriesSoMany(t *testing.T) {
 		{"most-and-it-is-among-them", ledger.MaxCarried, "one", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d.Look(func(r ledger.Reader) error {
+			d.Inspect(func(r ledger.Reader) error {
 				n, err := ledger.Carry(r, c.before, c.with, id)
 				if c.ok && (err != nil || n != ledger.MaxCarried) || !c.ok && !errors.Is(err, ledger.ErrCarried) {
 					t.Errorf("carry() = %d, %v", n, err)

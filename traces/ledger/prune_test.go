@@ -36,7 +36,7 @@ func (d *fixture) checked(o ledger.VerifyOptions) (report ledger.Report, err err
 
 func (d *fixture) checkpoint() (c checkpoint.Checkpoint) {
 	d.TB.Helper()
-	d.Look(func(r ledger.Reader) (err error) {
+	d.Inspect(func(r ledger.Reader) (err error) {
 		if c, err = ledger.TakeCheckpoint(r); errors.Is(err, ledger.ErrNotFound) { // nothing is recorded yet
 			err = nil
 		}
@@ -48,7 +48,7 @@ func (d *fixture) checkpoint() (c checkpoint.Checkpoint) {
 // runs are the ids of all runs that the ledger tells of.
 func (d *fixture) runs() (all []string) {
 	d.TB.Helper()
-	d.Look(func(r ledger.Reader) error {
+	d.Inspect(func(r ledger.Reader) error {
 		for q, err := range r.Requests(ledger.Filter{}) {
 			if err != nil {
 				return err
@@ -228,9 +228,9 @@ func TestExport(t *testing.T) {
 	d.passes(2)
 	var out bytes.Buffer
 	x := ledger.Exporter{To: &out}
-	d.Look(x.Export)
+	d.Inspect(x.Export)
 	d.passes(1)
-	d.Look(x.Export) // what came since
+	d.Inspect(x.Export) // what came since
 	var leaves []tlog.Hash
 	blobs, pruned := make(map[string]bool), 0
 	for i, line := range bytes.Split(bytes.TrimSuffix(out.Bytes(), []byte("\n")), []byte("\n")) {
@@ -294,7 +294,7 @@ func TestExportSince(t *testing.T) {
 	d.Clock.Set(t, "2026-11-21T09:10:00Z")
 	d.passes(1)
 	for at, want := range map[string]int64{"2026-11-21T00:00:00Z": 0, "2026-11-21T09:00:01Z": size, "2026-11-21T09:10:00Z": size, "2026-11-22T00:00:00Z": d.checkpoint().Size} {
-		d.Look(func(r ledger.Reader) error {
+		d.Inspect(func(r ledger.Reader) error {
 			if got, err := ledger.FirstAt(r, at); got != want || err != nil {
 				t.Errorf("FirstAt(%s) = %d, %v, want %d", at, got, err, want)
 			}
@@ -340,7 +340,7 @@ func TestWhoMayPrune(t *testing.T) {
 			if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) || (done.Entries > 0) != (c.want == nil) {
 				t.Fatalf("Prune() = %+v, %v, want %v", done, err, c.want)
 			}
-			d.Look(func(r ledger.Reader) error {
+			d.Inspect(func(r ledger.Reader) error {
 				last, err := r.LastOf(ledger.LedgerPruned)
 				if pruned := err == nil; pruned != (c.want == nil) || pruned && last.By != by.Name {
 					t.Errorf("the last prune is by %s, %v", last.By, err)

@@ -190,7 +190,7 @@ func (p *prunePlan) join(parts map[int64]*prunePart, window int64) {
 		}
 		into := &p.parts[n-1]
 		into.entries += next.entries
-		into.removed = joined(append(into.removed, next.removed...))
+		into.removed = unionOf(append(into.removed, next.removed...))
 		into.runs = append(into.runs, next.runs...)
 		into.blobs = append(into.blobs, next.blobs...)
 		into.calls.addAll(next.calls)

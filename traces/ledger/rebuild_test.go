@@ -34,7 +34,7 @@ func TestRebuild(t *testing.T) {
 	}
 	want := []string{"requests " + foreign, "requests " + first, "requests " + last, "tokens " + token, "tokens zzzz"}
 	slices.Sort(want)
-	look(t, b.path, func(r ledger.Reader) error {
+	skeletonOf(t, b.path, func(r ledger.Reader) error {
 		all, err := ledger.Rebuild(context.Background(), r, nil)
 		names(all)
 		return err

@@ -37,8 +37,8 @@ func (l *Ledger) Begin(h traces.Header, run *states.Run) *Run {
 	return &Run{l: l, header: h, run: run, chain: traces.NewChain(&h), at: h.Request.At}
 }
 
-// goOn continues the record of a run that this process has claimed. again executes it again; nil if this build does not.
-func (l *Ledger) goOn(rec *Record, run *states.Run, again *traces.Resumption) *Run {
+// continueRecord continues the record of a run that this process has claimed. again executes it again; nil if this build does not.
+func (l *Ledger) continueRecord(rec *Record, run *states.Run, again *traces.Resumption) *Run {
 	q := &rec.Request
 	r := &Run{l: l, header: rec.Header, run: run, again: again, at: rec.Header.Request.At, last: *q, judged: q.Status != Proposed}
 	for _, in := range rec.Inputs {
@@ -123,10 +123,10 @@ func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error
 	err := r.l.commit(ctx, func(b *batch) error {
 		put := b.PutRequest
 		stands = r.last // whatever was made of it before, for another try
-		if err := r.mine(b); err != nil {
+		if err := r.checkOwnership(b); err != nil {
 			return err
 		}
-		if err := r.reach(b); err != nil {
+		if err := r.advanceBatchTime(b); err != nil {
 			return err
 		}
 		b.wrote = true
@@ -147,16 +147,16 @@ func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error
 		return put(stands)
 	})
 	if err != nil {
-		return fmt.Errorf("the ledger did not take it: %w", r.unlessThere(ctx, err, &stands))
+		return fmt.Errorf("the ledger did not take it: %w", r.explainAddFailure(ctx, err, &stands))
 	}
 	r.last, r.inputs, r.blobs = stands, nil, nil
 	r.judged = r.judged || r.run.Facts().Assessed != nil
 	return nil
 }
 
-// unlessThere replaces the error of a commit that added a run: if the row exists, another process owns the run. If the row is the one
+// explainAddFailure replaces the error of a commit that added a run: if the row exists, another process owns the run. If the row is the one
 // that was to be added, the commit succeeded although the store reported an error, and the error stays.
-func (r *Run) unlessThere(ctx context.Context, broke error, stands *Request) error {
+func (r *Run) explainAddFailure(ctx context.Context, broke error, stands *Request) error {
 	if r.last.RunID != "" {
 		return broke
 	}
@@ -171,12 +171,12 @@ func (r *Run) unlessThere(ctx context.Context, broke error, stands *Request) err
 	return &ClaimError{Request: q, Err: ErrTaken}
 }
 
-// mine returns an error if another process owns the run or has ended it. Either would have added an event, so a run whose last event
+// checkOwnership returns an error if another process owns the run or has ended it. Either would have added an event, so a run whose last event
 // is this process's is unchanged. For an approved call that is about to be sent it checks the clock and the tokens once more, in the
 // transaction that records the dispatch. It writes nothing.
-func (r *Run) mine(b *batch) error {
+func (r *Run) checkOwnership(b *batch) error {
 	if r.last.RunID == "" { // no process can own it; see unlessThere
-		return errors.Join(ours(r.header.Request.Task), r.notBlocked(b))
+		return errors.Join(checkCountable(r.header.Request.Task), r.notBlocked(b))
 	}
 	last, err := b.Reached(r.header.RunID)
 	switch {
@@ -191,7 +191,7 @@ func (r *Run) mine(b *batch) error {
 	}
 	f := r.run.Facts()
 	if f.Dispatched != nil && r.last.Sent == "" && f.Approved != nil {
-		return stillAgreed(b, &r.last)
+		return checkApproval(b, &r.last)
 	}
 	return r.notBlocked(b)
 }
@@ -208,21 +208,21 @@ func (r *Run) notBlocked(b *batch) error {
 	return unblocked(b, q.Actor, q.Identity.OnBehalfOf)
 }
 
-// reach moves the batch's time to that of the step that holds the run, in case the clock was set back since: no vote may have a time
+// advanceBatchTime moves the batch's time to that of the step that holds the run, in case the clock was set back since: no vote may have a time
 // before that step.
-func (r *Run) reach(b *batch) (err error) {
+func (r *Run) advanceBatchTime(b *batch) (err error) {
 	if n := len(r.inputs); n > 0 && r.inputs[n-1].Trigger == states.Hold && b.now < r.at {
-		b.now, err = r.l.now(r.at)
+		b.now, err = r.l.timeAfter(r.at)
 	}
 	return err
 }
 
-// stillAgreed returns an error if an approved call must not be sent any more.
-func stillAgreed(b *batch, q *Request) error {
-	if !policy.Before(b.now, q.Expires) {
+// checkApproval returns an error if an approved call must not be sent any more.
+func checkApproval(b *batch, q *Request) error {
+	if !policy.IsBefore(b.now, q.Expires) {
 		return &ClaimError{Request: *q, Err: ErrTooLate}
 	}
-	switch reason, err := sentAway(b, q); {
+	switch reason, err := revocationReason(b, q); {
 	case err != nil:
 		return err
 	case reason != "":

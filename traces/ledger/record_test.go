@@ -241,7 +241,7 @@ func TestLargeValuesStandApart(t *testing.T) {
 	o, _, err := d.play(statestest.RunID, &s)
 	check.NoError(t, err)
 	large := 0
-	d.Look(func(r ledger.Reader) error {
+	d.Inspect(func(r ledger.Reader) error {
 		for e, err := range r.EntriesOf(statestest.RunID) {
 			if err != nil {
 				return err

@@ -29,7 +29,7 @@ func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, 
 		if err != nil {
 			return err
 		}
-		now, err := l.now(end.At)
+		now, err := l.timeAfter(end.At)
 		if err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, 
 			}
 			live, known := lives[q.Owner]
 			if !known {
-				free, err := l.free(&q, func(owner string) (bool, error) { return l.store.Gone(ctx, owner) })
+				free, err := l.free(&q, func(owner string) (bool, error) { return l.store.OwnerGone(ctx, owner) })
 				live = err == nil && !free // an error about one owner is reported with its runs: RecoverRun tries again
 				lives[q.Owner] = live
 			}
@@ -99,7 +99,7 @@ func (l *Ledger) RecoverRun(ctx context.Context, p *traces.Replayer, run string)
 
 // overdue reports why a run cannot be ended without servers. It does not check the owner.
 func overdue(q *Request, now string) error {
-	if q.Binding != "" && q.Sent == "" && (q.Status == Pending || q.Status == Approved) && policy.Before(now, q.Expires) {
+	if q.Binding != "" && q.Sent == "" && (q.Status == Pending || q.Status == Approved) && policy.IsBefore(now, q.Expires) {
 		return ErrUndecided // or decided, and to be resumed by a process with servers
 	}
 	return nil

@@ -160,7 +160,7 @@ func (b *blind) Gone(ctx context.Context, owner string) (bool, error) {
 	if owner == b.owner {
 		return false, errUnreadable
 	}
-	return b.Store.Gone(ctx, owner)
+	return b.Store.OwnerGone(ctx, owner)
 }
 
 func (b *blind) Update(ctx context.Context, do func(ledger.Tx) error) error {
@@ -173,7 +173,9 @@ type goneBy struct {
 	store ledger.Store
 }
 
-func (t goneBy) Gone(owner string) (bool, error) { return t.store.Gone(context.Background(), owner) }
+func (t goneBy) Gone(owner string) (bool, error) {
+	return t.store.OwnerGone(context.Background(), owner)
+}
 
 // One owner of whom nothing can be told keeps its own runs from being ended, and no others.
 func TestRecoveryGoesOnBehindALockThatCannotBeRead(t *testing.T) {

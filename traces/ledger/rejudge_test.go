@@ -132,7 +132,7 @@ func TestAnotherBuild(t *testing.T) {
 			check.NoError(t, err)
 			defer l.Close()
 			p := d.otherBuild(c.change, c.unread)
-			d.Look(func(r ledger.Reader) error { // what approvers see is what they vote on
+			d.Inspect(func(r ledger.Reader) error { // what approvers see is what they vote on
 				if b, err := ledger.BoundOf(r, p, id); err == nil && b.Held.Binding != b.Request.Binding || (err == nil) != (c.want == ledger.Reexecution{}) {
 					t.Errorf("BoundOf() = %+v, %v", b, err)
 				}
@@ -168,7 +168,7 @@ func TestAnotherBuild(t *testing.T) {
 				t.Errorf("ended as %+v, %d calls; the request is %+v", o, len(s.World.Calls), q)
 			}
 			d.trace(id, o, nil) // by the build that held it
-			d.Look(func(r ledger.Reader) error {
+			d.Inspect(func(r ledger.Reader) error {
 				report, err := ledger.Verify(ctx, r, ledger.VerifyOptions{Replayer: p})
 				got := report.Deep
 				if got.FirstOtherwise, got.FirstUnjudged = nil, nil; got != c.want {

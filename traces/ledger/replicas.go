@@ -48,7 +48,7 @@ func ReadReplicas(ctx context.Context, s Store, now time.Time) (p Replicas, err 
 			return err
 		}
 		var known roster
-		if p.Replicas, err = known.running(ctx, r, s.Gone); err != nil {
+		if p.Replicas, err = known.running(ctx, r, s.OwnerGone); err != nil {
 			return err
 		}
 		for i := range p.Replicas {
@@ -62,7 +62,7 @@ func ReadReplicas(ctx context.Context, s Store, now time.Time) (p Replicas, err 
 // Replicas is [ReadReplicas].
 func (l *Ledger) Replicas(ctx context.Context) (Replicas, error) {
 	p, err := ReadReplicas(ctx, l.store, l.clock())
-	return p, l.noted(err)
+	return p, l.reportFatal(err)
 }
 
 // count counts the runs that have not ended.
@@ -81,7 +81,7 @@ func (p *Replicas) count(ctx context.Context, r Reader, s Store, now string) err
 			continue
 		}
 		if _, known := gone[q.Owner]; !known {
-			if gone[q.Owner], err = s.Gone(ctx, q.Owner); err != nil {
+			if gone[q.Owner], err = s.OwnerGone(ctx, q.Owner); err != nil {
 				return err
 			}
 		}
@@ -171,7 +171,7 @@ func (o *roster) refresh(r Reader) error {
 // Several reports whether several gateways work on the ledger.
 func (l *Ledger) Several(ctx context.Context) (several bool, err error) {
 	err = l.View(ctx, func(r Reader) error {
-		live, err := l.replicas.running(ctx, r, l.store.Gone)
+		live, err := l.replicas.running(ctx, r, l.store.OwnerGone)
 		several = len(live) > 1
 		return err
 	})
@@ -181,7 +181,7 @@ func (l *Ledger) Several(ctx context.Context) (several bool, err error) {
 // OtherBundle reports whether another replica of the ledger has another bundle than this.
 func (l *Ledger) OtherBundle(ctx context.Context, own canonical.Digest) (other bool, err error) {
 	err = l.View(ctx, func(r Reader) error {
-		live, err := l.replicas.running(ctx, r, l.store.Gone)
+		live, err := l.replicas.running(ctx, r, l.store.OwnerGone)
 		other = false
 		for i := range live {
 			other = other || live[i].Bundle != own

@@ -40,7 +40,7 @@ func TestRefusedCallsAreFound(t *testing.T) {
 				t.Fatalf("play() = %+v, %v", o, err)
 			}
 			var found []ledger.Request
-			d.Look(func(r ledger.Reader) error {
+			d.Inspect(func(r ledger.Reader) error {
 				for q, err := range r.Requests(tt.found) {
 					if err != nil {
 						return err

@@ -112,7 +112,7 @@ func Ended(ctx context.Context, r Reader, p *traces.Replayer, run string) (got R
 		got.Run, got.Outcome = states.NewHeld(run, rec.Header.Request, rec.Request.Binding), *rec.ended
 		return got, nil
 	}
-	again, err := rec.again(p)
+	again, err := rec.reexecute(p)
 	if err != nil {
 		return got, err
 	}
@@ -152,15 +152,15 @@ func (l *Ledger) reopen(ctx context.Context, p *traces.Replayer, run string) (o 
 		}
 		o = opened{request: *q}
 		if q.Binding == "" || q.Sent != "" {
-			o.again, err = rec.again(p)
+			o.again, err = rec.reexecute(p)
 		} else if o.again, o.reworded, err = rec.rejudge(p, l.build); err != nil && !errors.Is(err, ErrChanged) {
-			o.changed, o.rec = err, l.goOn(rec, states.NewHeld(run, rec.Header.Request, q.Binding), nil)
+			o.changed, o.rec = err, l.continueRecord(rec, states.NewHeld(run, rec.Header.Request, q.Binding), nil)
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		o.rec = l.goOn(rec, o.again.Run, o.again)
+		o.rec = l.continueRecord(rec, o.again.Run, o.again)
 		o.decided, err = l.decidedNow(r, q)
 		return err
 	})
@@ -236,7 +236,7 @@ func (l *Ledger) decidedNow(r Reader, q *Request) (*states.Decided, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.At, err = l.now(end.At)
+	d.At, err = l.timeAfter(end.At)
 	return d, err
 }
 
@@ -272,14 +272,14 @@ func (g *guard) Do(ctx context.Context, wanted states.Command) (states.Event, er
 		return nil, fmt.Errorf("%w (%w)", ErrGivenUp, context.Cause(g.caller))
 	}
 	if held := run.Facts().Held; err == nil && held != nil && run.State() == states.Approved {
-		err = away(ev, held.Bound.Server)
+		err = checkListed(ev, held.Bound.Server)
 	}
 	return ev, err
 }
 
-// away gives the run up if the server of an approved call did not list its tools. A server that is down for a moment must not
+// checkListed gives the run up if the server of an approved call did not list its tools. A server that is down for a moment must not
 // cost the approval: as long as the approval is valid, the run can be resumed.
-func away(ev states.Event, server string) error {
+func checkListed(ev states.Event, server string) error {
 	switch e := ev.(type) {
 	case *states.EffectFailed:
 		return fmt.Errorf("%w: the servers could not be asked for their tools: %s", ErrGivenUp, e.Reason)
@@ -304,13 +304,13 @@ func (g *guard) stop(ctx context.Context, run *states.Run) (states.Event, error)
 		}
 	case states.Permitted:
 	}
-	late, away, err := g.lapsed(ctx, run.Held().Expires)
+	late, away, err := g.lapsed(ctx, run.HeldCall().Expires)
 	switch {
 	case err != nil:
 		return nil, err
 	case late:
 		return states.Interruption(policy.CodeApprovalExpired,
-			"The request expired at "+run.Held().Expires+", before the call was made."), nil
+			"The request expired at "+run.HeldCall().Expires+", before the call was made."), nil
 	case away != "":
 		return states.Interruption(policy.CodeApprovalMismatch, away), nil
 	}
@@ -324,12 +324,12 @@ func (g *guard) lapsed(ctx context.Context, expires string) (late bool, away str
 		if err != nil {
 			return err
 		}
-		now, err := g.l.now(end.At)
+		now, err := g.l.timeAfter(end.At)
 		if err != nil {
 			return err
 		}
-		late = !policy.Before(now, expires)
-		away, err = sentAway(r, &g.o.request)
+		late = !policy.IsBefore(now, expires)
+		away, err = revocationReason(r, &g.o.request)
 		return err
 	})
 	return late, away, err

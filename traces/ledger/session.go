@@ -35,7 +35,7 @@ func (l *Ledger) NewLink(ctx context.Context, by Caller) (secret string, err err
 		if by.subject() {
 			return &Refusal{Code: RefusedRole, Message: "a link is for the owner of a token of the ledger; others sign in at the console with their identity provider"}
 		}
-		if err := by.still(b, b.now, ActRead); err != nil {
+		if err := by.recheck(b, b.now, ActRead); err != nil {
 			return err
 		}
 		secret, err = b.newSession(Session{Kind: SessionLink, Token: by.TokenID}, LinkTime)
@@ -81,7 +81,7 @@ func (l *Ledger) SignIn(ctx context.Context, token string) (secret string, err e
 		return "", err
 	}
 	err = l.commit(ctx, func(b *batch) (err error) {
-		if err := by.still(b, b.now, ActRead); err != nil {
+		if err := by.recheck(b, b.now, ActRead); err != nil {
 			return err
 		}
 		secret, err = b.newSession(Session{Kind: SessionOpen, Token: by.TokenID}, SessionEnd)
@@ -101,7 +101,7 @@ func (l *Ledger) SignInAs(ctx context.Context, by Caller, authTime time.Time) (s
 		if !by.subject() || by.Session != "" {
 			return refusedToken("a session of a person begins with a token of an identity provider")
 		}
-		if err := by.still(b, b.now, ActRead); err != nil {
+		if err := by.recheck(b, b.now, ActRead); err != nil {
 			return err
 		}
 		if s.AuthTime = ""; !authTime.IsZero() {
@@ -150,7 +150,7 @@ func (l *Ledger) readTime(r Reader) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return l.now(end.At)
+	return l.timeAfter(end.At)
 }
 
 // newSession stores a session, which begins now, and returns its secret. It removes those that have ended.

@@ -105,7 +105,7 @@ func TestSignInLinkWorksOnce(t *testing.T) {
 	if _, err := c.SignInByLink(ctx, late); !errors.Is(err, ledger.ErrSession) {
 		t.Errorf("SignInByLink() after its time = %v", err)
 	}
-	c.Look(func(r ledger.Reader) error {
+	c.Inspect(func(r ledger.Reader) error {
 		for s, err := range r.Sessions() {
 			if err != nil || strings.Contains(string(s.Secret), secret) || s.Secret != ledger.SessionDigest(secret) && s.Secret != ledger.SessionDigest(late) {
 				t.Errorf("the store has the session %+v, %v", s, err)

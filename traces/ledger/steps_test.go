@@ -33,7 +33,7 @@ func TestStepsOfARunUnderWay(t *testing.T) {
 			d := newFixture(t)
 			var early []traces.Step
 			steps := func(of string) (all []traces.Step, underWay bool) {
-				d.Look(func(r ledger.Reader) (err error) {
+				d.Inspect(func(r ledger.Reader) (err error) {
 					all, underWay, err = ledger.Steps(context.Background(), r, of, d.replayer(nil))
 					return err
 				})
@@ -78,7 +78,7 @@ func TestStepsOfAChangedRecord(t *testing.T) {
 	looked := false
 	_, err := d.Machine.Advance(context.Background(), run, busy{rec.Effects(s.Entry()), func() {
 		looked = true
-		d.Look(func(r ledger.Reader) error {
+		d.Inspect(func(r ledger.Reader) error {
 			_, _, err := ledger.Steps(context.Background(), otherPermit{r}, statestest.RunID, d.replayer(nil))
 			if !errors.Is(err, ledger.ErrChanged) {
 				t.Errorf("Steps() = %v, want %v", err, ledger.ErrChanged)
@@ -131,7 +131,7 @@ func TestTryBundle(t *testing.T) {
 			}
 			check.NoError(t, d.Activate(t.Context(), tc.by, ledger.Why{Cause: ledger.CauseStart}))
 			calls, before := len(s.World.Calls), len(d.Events(0))
-			d.Look(func(r ledger.Reader) error {
+			d.Inspect(func(r ledger.Reader) error {
 				w, err := ledger.TryBundle(r, d.replayer(nil), statestest.RunID, tc.by.Digest())
 				check.NoError(t, err)
 				says := ""
@@ -180,7 +180,7 @@ func TestTryBundleWithoutTheArguments(t *testing.T) {
 	}{{larger, states.Received, "refused for their size"}, {same, states.Blocked, ""}} {
 		by := statestest.MustBundle(tc.by, nil)
 		check.NoError(t, d.Activate(t.Context(), by, ledger.Why{Cause: ledger.CauseStart}))
-		d.Look(func(r ledger.Reader) error {
+		d.Inspect(func(r ledger.Reader) error {
 			w, err := ledger.TryBundle(r, d.replayer(nil), statestest.RunID, by.Digest())
 			if err != nil || w.By.State() != tc.state || (w.Unanswered != nil) != (tc.says != "") ||
 				w.Unanswered != nil && !strings.Contains(w.Unanswered.Error(), tc.says) {
@@ -203,7 +203,7 @@ func TestActivations(t *testing.T) {
 	for _, i := range []int{0, 1, 2, 1} {
 		check.NoError(t, d.Activate(t.Context(), all[i], ledger.Why{Cause: ledger.CauseStart}))
 	}
-	d.Look(func(r ledger.Reader) error {
+	d.Inspect(func(r ledger.Reader) error {
 		got, err := d.Activations(r, 2)
 		if err != nil || len(got) != 2 || got[0].Bundle != all[1].Digest() || got[1].Bundle != all[2].Digest() || got[0].At == "" {
 			t.Errorf("Activations() = %+v, %v", got, err)
@@ -219,7 +219,7 @@ func TestInclude(t *testing.T) {
 	for range 20 {
 		d.Hold(1)
 	}
-	d.Look(func(r ledger.Reader) error {
+	d.Inspect(func(r ledger.Reader) error {
 		in, err := ledger.Include(r, q.RunID)
 		if err != nil || len(in.Entries) == 0 {
 			t.Fatalf("Include() = %+v, %v", in, err)

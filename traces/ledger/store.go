@@ -50,10 +50,10 @@ type Store interface {
 	Glance(ctx context.Context, do func(Reader) error) error
 	// Now is the time of the clock that all processes of one ledger share. It may be measured some seconds ago and counted on since.
 	Now() time.Time
-	// Own locks an owner's id until release, or until this process ends.
-	Own(ctx context.Context, owner string) (release func() error, err error)
-	// Gone reports whether no process holds the lock of the owner. An error means that the store cannot tell.
-	Gone(ctx context.Context, owner string) (bool, error)
+	// AcquireOwnership locks an owner's id until release, or until this process ends.
+	AcquireOwnership(ctx context.Context, owner string) (release func() error, err error)
+	// OwnerGone reports whether no process holds the lock of the owner. An error means that the store cannot tell.
+	OwnerGone(ctx context.Context, owner string) (bool, error)
 	Close() error
 }
 
@@ -163,9 +163,9 @@ type Tx interface {
 	// Prune removes the bodies of entries and their deliveries, the requests of runs, and blobs. The hashes stay. Nothing else removes
 	// rows of the record.
 	Prune(entries []Range, runs []string, blobs []canonical.Digest) error
-	// Gone is [Store.Gone]. An owner that is gone stays gone once the transaction is committed: it records nothing any more, even if it
+	// OwnerGone is [Store.OwnerGone]. An owner that is gone stays gone once the transaction is committed: it records nothing any more, even if it
 	// only looked gone.
-	Gone(owner string) (bool, error)
+	OwnerGone(owner string) (bool, error)
 }
 
 // A Range is the indexes of entries that follow each other.

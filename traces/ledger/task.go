@@ -36,8 +36,8 @@ func taskCalls(r Reader, gone pruned, of taskCall) ([]policy.TaskCalls, error) {
 	return []policy.TaskCalls{{Calls: min(n, policy.MaxGrantCalls), Server: of.Server, Tool: of.Tool}}, nil
 }
 
-// ours returns an error for a task that the ledger does not count.
-func ours(task *policy.Task) error {
+// checkCountable returns an error for a task that the ledger does not count.
+func checkCountable(task *policy.Task) error {
 	if task != nil && !task.Ledger {
 		return fmt.Errorf("%w (task %q)", ErrForeignTask, task.ID)
 	}

@@ -41,7 +41,7 @@ func (l *Ledger) CreateToken(ctx context.Context, by Caller, name, role, expires
 		if err := mayManage(b, by, b.now); err != nil {
 			return err
 		}
-		if expires != "" && !policy.Before(b.now, expires) {
+		if expires != "" && !policy.IsBefore(b.now, expires) {
 			return refusedValues("the token would have expired at %s already; it is %s", expires, b.now)
 		}
 		if err := noLookalike(b, name); err != nil {
@@ -132,7 +132,7 @@ func newToken() (id, text string) {
 // mayManage returns an error unless the caller may create or revoke tokens, or prune, now.
 func mayManage(r Reader, by Caller, now string) error {
 	if by.TokenID != "" || by.subject() {
-		return by.still(r, now, ActManage)
+		return by.recheck(r, now, ActManage)
 	}
 	for t, err := range r.Tokens() {
 		if err != nil {
@@ -170,7 +170,7 @@ func checkToken(name, role, expires string) error {
 		return refusedValues("the name %q begins or ends with white space", shown)
 	case !norm.NFKC.IsNormalString(name):
 		return refusedValues("the name %q is written in a form that looks like another: write %q", shown, norm.NFKC.String(name))
-	case look(name) == look(Anonymous):
+	case skeletonOf(name) == skeletonOf(Anonymous):
 		return refusedValues("the name %q looks like that of agents without a token", shown)
 	case policy.HasSubject(strings.ToLower(name)):
 		return refusedValues("the name %q has the form of a subject of an identity provider", shown)
@@ -190,7 +190,7 @@ func noLookalike(r Reader, name string) error {
 		if err != nil {
 			return err
 		}
-		if t.Name != name && (policy.SamePerson(t.Name, name) || beyondASCII(t.Name+name) && look(t.Name) == look(name)) {
+		if t.Name != name && (policy.SamePerson(t.Name, name) || beyondASCII(t.Name+name) && skeletonOf(t.Name) == skeletonOf(name)) {
 			return refusedValues("the name %q looks like %q, which the token %s has: take that very name, or one that differs more",
 				name, t.Name, t.ID)
 		}
@@ -202,7 +202,7 @@ func noLookalike(r Reader, name string) error {
 func looksLocal(name string) bool {
 	word := strings.TrimSuffix(policy.LocalUser, ":")
 	for i, r := range name {
-		if strings.ContainsRune(colons, r) && look(name[:i]) == look(word) {
+		if strings.ContainsRune(colons, r) && skeletonOf(name[:i]) == skeletonOf(word) {
 			return true
 		}
 	}
@@ -212,7 +212,7 @@ func looksLocal(name string) bool {
 // colons are the characters that look like a colon: U+003A and its confusables in Unicode's confusables.txt, except those that NFKC maps to it.
 const colons = ":\u02d0\u02f8\u0589\u05c3\u0703\u0704\u0903\u0a83\u16ec\u1803\u1809\u205a\u2236\ua4fd\ua789"
 
-func look(name string) string { return screen.Skeleton(screen.Fold(name)) }
+func skeletonOf(name string) string { return screen.Skeleton(screen.Fold(name)) }
 
 func beyondASCII(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0

@@ -43,7 +43,7 @@ func TestTokenLetsIn(t *testing.T) {
 			if got := c.Caller(text); !cmp.Equal(got, want) {
 				t.Errorf("Authenticate() = %+v, want %+v", got, want)
 			}
-			c.Look(func(r ledger.Reader) error {
+			c.Inspect(func(r ledger.Reader) error {
 				if kept, err := r.Token(made.ID); err != nil || !cmp.Equal(kept, made) {
 					t.Errorf("the ledger keeps %+v, %v; want %+v", kept, err, made)
 				}

@@ -90,7 +90,7 @@ func (rec *Record) document(ctx context.Context, p *traces.Replayer) ([]byte, er
 
 // derive executes a record up to its end, and compares what comes out with the head and the permit that are recorded.
 func (rec *Record) derive(ctx context.Context, p *traces.Replayer) (again *traces.Resumption, o states.Outcome, err error) {
-	if again, err = rec.again(p); err != nil {
+	if again, err = rec.reexecute(p); err != nil {
 		return nil, o, err
 	}
 	if o, err = again.Advance(ctx, nobody{}, nobody{}); err != nil {

@@ -132,7 +132,7 @@ func (v *secondVerifier) changedBits(file, command string) {
 func (d *fixture) export(from int64) []byte {
 	d.TB.Helper()
 	var b bytes.Buffer
-	d.Look((&ledger.Exporter{To: &b, Next: from}).Export)
+	d.Inspect((&ledger.Exporter{To: &b, Next: from}).Export)
 	return b.Bytes()
 }
 
@@ -158,7 +158,7 @@ func (d *fixture) cosignedBy(w *witnesstest.Witness, signed []byte) (cosigned []
 	check.NoError(d.TB, err)
 	witness, err := checkpoint.NewWitness(w.URL, key)
 	check.NoError(d.TB, err)
-	d.Look(func(r ledger.Reader) error {
+	d.Inspect(func(r ledger.Reader) error {
 		cosigned, err = witness.Cosign(context.Background(), signed, r)
 		return err
 	})
@@ -314,7 +314,7 @@ func (v *secondVerifier) proofs(d *fixture) {
 	seen, held, ended := make(map[fsm.State]bool), "", ""
 	for _, run := range d.runs() {
 		q := d.Request(run)
-		d.Look(func(r ledger.Reader) error {
+		d.Inspect(func(r ledger.Reader) error {
 			p, err := ledger.Prove(r, run, cosigned)
 			if errors.Is(err, ledger.ErrUnfinished) {
 				return nil
@@ -404,7 +404,7 @@ func (v *secondVerifier) prunedExport(d *fixture) {
 	v.Helper()
 	var followed bytes.Buffer
 	follow := ledger.Exporter{To: &followed}
-	d.Look(follow.Export)
+	d.Inspect(follow.Export)
 	d.Clock.Add(time.Hour)
 	if done := d.prunes(d.Clock.Now().Format(time.RFC3339)); done.Runs == 0 {
 		v.Fatalf("Prune() = %+v", done)
@@ -412,7 +412,7 @@ func (v *secondVerifier) prunedExport(d *fixture) {
 	pruned := d.export(0)
 	v.write("pruned", pruned)
 	v.accepts("export pruned --key log.pub --checkpoint signed", "are those of the checkpoint")
-	d.Look(follow.Export)
+	d.Inspect(follow.Export)
 	v.write("followed", followed.Bytes())
 	v.accepts("export followed --key log.pub --checkpoint signed", "are those of the checkpoint")
 	before, after, _ := bytes.Cut(pruned, []byte(`{"first":`))

@@ -52,7 +52,7 @@ var repeated = []fsm.State{
 }
 
 // agree compares the events with the steps.
-func (s *story) agree(steps []traces.Step) error {
+func (s *runVerifier) agree(steps []traces.Step) error {
 	run := s.request.RunID
 	reached := make(map[fsm.State]*repeatedFacts, len(repeated))
 	var votes []policy.Vote
@@ -80,8 +80,8 @@ func (s *story) agree(steps []traces.Step) error {
 }
 
 // disagrees names the first event that differs from the steps.
-func (s *story) disagrees(reached map[fsm.State]*repeatedFacts, votes []policy.Vote) string {
-	if v := reached[states.Validated]; (v != nil) != (s.first.Call != nil) || v != nil && !s.first.Call.is(v, reached[states.Planned]) {
+func (s *runVerifier) disagrees(reached map[fsm.State]*repeatedFacts, votes []policy.Vote) string {
+	if v := reached[states.Validated]; (v != nil) != (s.first.Call != nil) || v != nil && !s.first.Call.matches(v, reached[states.Planned]) {
 		return "the call of " + string(RequestCreated)
 	}
 	if a := reached[states.Assessed]; a != nil {
@@ -115,15 +115,15 @@ func (s *story) disagrees(reached map[fsm.State]*repeatedFacts, votes []policy.V
 }
 
 // traceOf is the trace that the event of the call names: only an approved call has another one than its request.
-func (s *story) traceOf(permitted *repeatedFacts) string {
+func (s *runVerifier) traceOf(permitted *repeatedFacts) string {
 	if s.asked == nil || permitted == nil {
 		return ""
 	}
 	return permitted.Trace.TraceID()
 }
 
-// is reports whether the call is the one that was planned and validated.
-func (c *call) is(validated, planned *repeatedFacts) bool {
+// matches reports whether the call is the one that was planned and validated.
+func (c *call) matches(validated, planned *repeatedFacts) bool {
 	var arguments string
 	var plan struct {
 		Args jsontext.Value `json:"args"`

@@ -22,8 +22,8 @@ func (h *blockHistory) add(e logEvent) {
 	(*h)[name] = append((*h)[name], e)
 }
 
-// at reports whether a subject was blocked when an entry was added.
-func (h blockHistory) at(name string, entry int64) (blocked bool) {
+// blockedAt reports whether a subject was blocked when an entry was added.
+func (h blockHistory) blockedAt(name string, entry int64) (blocked bool) {
 	last := int64(-1)
 	for _, e := range h[name] {
 		if e.event.Index < entry && e.event.Index > last {
@@ -37,7 +37,7 @@ func (h blockHistory) at(name string, entry int64) (blocked bool) {
 // notBlocked returns an error if one of some actors was blocked when an entry was added.
 func (v *verifier) notBlocked(entry int64, names ...string) error {
 	for _, name := range names {
-		if v.blocks.at(name, entry) {
+		if v.blocks.blockedAt(name, entry) {
 			return fmt.Errorf("%s was blocked then", visible.Clip(name, maxIssuer))
 		}
 	}

@@ -23,7 +23,7 @@ type Reexecution struct {
 func (r *Reexecution) OK() bool { return r.Otherwise == 0 && r.Unjudged == 0 }
 
 // execute executes the run again, if that is wanted and the run has ended or is held.
-func (s *story) execute() error {
+func (s *runVerifier) execute() error {
 	p := s.v.o.Replayer
 	if p == nil || s.ended == nil && (s.asked == nil || s.sent != nil) {
 		return nil
@@ -64,7 +64,7 @@ var errUnjudged = errors.New("this build cannot judge it")
 
 // judge executes a record again, and reports whether the recorded trace comes out. The error wraps errUnjudged, or says what this build decides
 // otherwise.
-func (s *story) judge(rec *Record, p *traces.Replayer) (same bool, err error) {
+func (s *runVerifier) judge(rec *Record, p *traces.Replayer) (same bool, err error) {
 	if rec.Header.Format != traces.Format {
 		return false, fmt.Errorf("%w: its format is %q", errUnjudged, rec.Header.Format)
 	}

@@ -32,7 +32,7 @@ func TestVerifyByAnotherBuild(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := d.otherBuild(c.change, c.compile)
-			d.Look(func(r ledger.Reader) error {
+			d.Inspect(func(r ledger.Reader) error {
 				report, err := ledger.Verify(context.Background(), r, ledger.VerifyOptions{Replayer: p})
 				got, first := report.Deep, ""
 				for _, f := range []*ledger.Fault{got.FirstOtherwise, got.FirstUnjudged} {

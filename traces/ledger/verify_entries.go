@@ -39,7 +39,7 @@ func (v *verifier) entries() error {
 		}
 		last = e
 	}
-	return v.whole()
+	return v.checkComplete()
 }
 
 // follows checks an entry's place and time. The leaves before it that have no body are those of the tree.
@@ -186,7 +186,7 @@ func (v *verifier) payloads(e *Entry) ([]payload, error) {
 	return all, nil
 }
 
-// prune checks the event of a prune; [verifier.whole] compares it with the entries that are missing.
+// prune checks the event of a prune; [verifier.checkComplete] compares it with the entries that are missing.
 func (v *verifier) prune(e *Entry, p *pruned) error {
 	next := int64(1) // the first entry stays
 	for _, r := range p.Entries {
@@ -201,14 +201,14 @@ func (v *verifier) prune(e *Entry, p *pruned) error {
 	if err := p.check(v.pruned); err != nil {
 		return err
 	}
-	v.gone = joined(append(v.gone, p.Entries...))
+	v.gone = unionOf(append(v.gone, p.Entries...))
 	v.pruned = p
 	v.report.Prunes = append(v.report.Prunes, Prune{e.Index, e.At, e.By, p.Before, p.Runs, p.Entries})
 	return nil
 }
 
-// whole checks that only pruned entries are missing, and compares the tree with the checkpoint.
-func (v *verifier) whole() error {
+// checkComplete checks that only pruned entries are missing, and compares the tree with the checkpoint.
+func (v *verifier) checkComplete() error {
 	v.report.Size = v.tree.size
 	if n, err := v.r.CountHashes(); err != nil {
 		return unread("tree", "the last", err)
@@ -234,8 +234,8 @@ func (v *verifier) whole() error {
 	return err
 }
 
-// joined returns the union of ranges as few ranges in order.
-func joined(all []Range) (union []Range) {
+// unionOf returns the union of ranges as few ranges in order.
+func unionOf(all []Range) (union []Range) {
 	slices.SortFunc(all, func(a, b Range) int { return int(a.First - b.First) })
 	for _, r := range all {
 		if n := len(union); n > 0 && r.First <= union[n-1].Last+1 {
@@ -277,7 +277,7 @@ func rangesOf(prunes []Prune) (all []Range) {
 	for _, p := range prunes {
 		all = append(all, p.Entries...)
 	}
-	return joined(all)
+	return unionOf(all)
 }
 
 // matching names the first entry that is absent without a prune, or that is there although it was pruned.

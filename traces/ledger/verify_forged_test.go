@@ -312,7 +312,7 @@ func TestVerifyDoesNotTrustAnIndex(t *testing.T) {
 		}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d.Look(func(r ledger.Reader) error {
+			d.Inspect(func(r ledger.Reader) error {
 				c.bad.Reader = r
 				_, err := ledger.Verify(context.Background(), c.bad, ledger.VerifyOptions{})
 				var fault *ledger.Fault
@@ -336,7 +336,7 @@ func TestVerifyRefusesOddRunIDs(t *testing.T) {
 	if !errors.Is(err, ledger.ErrTampered) || !strings.Contains(err.Error(), "not a UUID") {
 		t.Errorf("Verify() = %v", err)
 	}
-	d.Look(func(r ledger.Reader) error {
+	d.Inspect(func(r ledger.Reader) error {
 		if doc, err := ledger.Trace(context.Background(), r, "../escaped", d.replayer(nil)); err == nil {
 			t.Errorf("Trace() = %d bytes", len(doc))
 		}
@@ -387,7 +387,7 @@ func TestVerifyRefusesValuesThatReplayRefuses(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var err error
-			d.Look(func(r ledger.Reader) error {
+			d.Inspect(func(r ledger.Reader) error {
 				err = alike(ledger.Verify(context.Background(), r, ledger.VerifyOptions{Replayer: tt.replayer}))
 				return nil
 			})

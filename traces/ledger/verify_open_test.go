@@ -31,7 +31,7 @@ func TestVerifyOpen(t *testing.T) {
 			b := openRaw(t, path)
 			b.do(t, c.change)
 			var found error
-			look(t, b.path, func(r ledger.Reader) error {
+			skeletonOf(t, b.path, func(r ledger.Reader) error {
 				found = ledger.VerifyOpen(context.Background(), r)
 				return nil
 			})

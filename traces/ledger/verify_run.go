@@ -66,7 +66,7 @@ func (v *verifier) orphan() error {
 }
 
 // A story is the history of one run, computed from its entries.
-type story struct {
+type runVerifier struct {
 	v       *verifier
 	prev    string  // the link to the entry before
 	request Request // the projection of the entries so far
@@ -85,7 +85,7 @@ type story struct {
 
 // run checks one run and returns how many entries it has.
 func (v *verifier) run(have *Request) (int64, error) {
-	s := &story{v: v}
+	s := &runVerifier{v: v}
 	if id, err := uuid.Parse(have.RunID); err != nil || id.String() != have.RunID {
 		return 0, &Fault{"requests", have.RunID, "the run id is not a UUID"}
 	}
@@ -117,7 +117,7 @@ func (v *verifier) run(have *Request) (int64, error) {
 }
 
 // entry adds one entry to the history.
-func (s *story) entry(e *Entry, run string) error {
+func (s *runVerifier) entry(e *Entry, run string) error {
 	key := entryKey(e.Index)
 	hash := e.hash()
 	stored, err := leafHash(s.v.r, e.Index)
@@ -143,11 +143,11 @@ func (s *story) entry(e *Entry, run string) error {
 }
 
 // event adds one event to the history.
-func (s *story) event(e *Event, p payload) error {
+func (s *runVerifier) event(e *Event, p payload) error {
 	if p.aboutNoRun() {
 		return fmt.Errorf("%s is about no run", e.Type)
 	}
-	if err := s.may(e, p); err != nil {
+	if err := s.checkEvent(e, p); err != nil {
 		return err
 	}
 	if err := project(&s.request, e, p); err != nil {
@@ -162,7 +162,7 @@ func (s *story) event(e *Event, p payload) error {
 }
 
 // input adds a part of the run's record.
-func (s *story) input(e *Event, r *record) error {
+func (s *runVerifier) input(e *Event, r *record) error {
 	key := entryKey(e.Index)
 	inputs, err := r.inputs(func(ref string) (jsontext.Value, error) { return s.v.blobs.value(ref, "entries", key) })
 	if err != nil {
@@ -172,9 +172,9 @@ func (s *story) input(e *Event, r *record) error {
 	return nil
 }
 
-// may returns why an event is not allowed, besides what [project] checks: no call without a decision, no decision without the
+// checkEvent returns why an event is not allowed, besides what [project] checks: no call without a decision, no decision without the
 // required votes, and nothing twice.
-func (s *story) may(e *Event, p payload) error {
+func (s *runVerifier) checkEvent(e *Event, p payload) error {
 	q := &s.request
 	switch p := p.(type) {
 	case *decision:
@@ -191,7 +191,7 @@ func (s *story) may(e *Event, p payload) error {
 	case *voted:
 		return s.mayVote(e, p)
 	case *expired:
-		if p.Binding != q.Binding || p.Expires != q.Expires || policy.Before(e.At, q.Expires) {
+		if p.Binding != q.Binding || p.Expires != q.Expires || policy.IsBefore(e.At, q.Expires) {
 			return errors.New("an expiry that is not that of the request, or is before it")
 		}
 	case *sent:
@@ -210,10 +210,10 @@ func (s *story) may(e *Event, p payload) error {
 }
 
 // mayVote checks one vote.
-func (s *story) mayVote(e *Event, p *voted) error {
+func (s *runVerifier) mayVote(e *Event, p *voted) error {
 	q := &s.request
 	token, known := s.v.tags[p.Token]
-	bundle, err := s.v.bundles.of(s.v.r, q.Bundle)
+	bundle, err := s.v.bundles.bundleOf(s.v.r, q.Bundle)
 	if err != nil { // this version cannot compile it: its roles and names are unknown
 		bundle = new(policy.Bundle)
 	}
@@ -222,7 +222,7 @@ func (s *story) mayVote(e *Event, p *voted) error {
 		return errors.New("a vote about a request that was not held")
 	case q.Status != Pending:
 		return fmt.Errorf("a vote about a request that is %s", q.Status)
-	case !policy.Before(e.At, q.Expires):
+	case !policy.IsBefore(e.At, q.Expires):
 		return errors.New("a vote after the request had expired")
 	case !p.approve && e.By == q.Actor:
 		return s.mayWithdraw(e, p)
@@ -230,7 +230,7 @@ func (s *story) mayVote(e *Event, p *voted) error {
 		return errors.New("a vote about one's own request")
 	case slices.ContainsFunc(s.votes, func(v policy.Vote) bool { return bundle.SamePerson(v.By, e.By) }):
 		return errors.New("a second vote of one person")
-	case err == nil && !bundle.Eligible(held(q), e.By, p.Groups).Allows():
+	case err == nil && !bundle.Eligible(heldCall(q), e.By, p.Groups).Allows():
 		return errors.New("a vote of a person who has none of the roles that may decide")
 	case err == nil && !slices.Equal(p.Groups, bundle.RoleGroups(&policy.Identity{Groups: &p.Groups})):
 		return errors.New("a vote with groups that no role names")
@@ -245,7 +245,7 @@ func (s *story) mayVote(e *Event, p *voted) error {
 }
 
 // mayLeave checks that nobody was blocked without whom the call would not be made.
-func (s *story) mayLeave(e *Event) error {
+func (s *runVerifier) mayLeave(e *Event) error {
 	names := []string{s.request.Actor, s.request.OnBehalfOf}
 	for i := range s.votes {
 		names = append(names, s.votes[i].By)
@@ -254,7 +254,7 @@ func (s *story) mayLeave(e *Event) error {
 }
 
 // mayEnd compares an outcome with what happened.
-func (s *story) mayEnd(p *ended) error {
+func (s *runVerifier) mayEnd(p *ended) error {
 	o := &p.Outcome
 	switch o.Type {
 	case states.TypeToolResult, states.TypeSummary:
@@ -276,7 +276,7 @@ func (s *story) mayEnd(p *ended) error {
 }
 
 // note stores what [story.agree] compares with the steps.
-func (s *story) note(e *Event, p payload) error {
+func (s *runVerifier) note(e *Event, p payload) error {
 	switch p := p.(type) {
 	case *created:
 		s.first = p

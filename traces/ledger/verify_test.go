@@ -277,14 +277,14 @@ var blobOfNothing = string(canonical.Sum(ledger.BlobValue, []byte("[]")))
 func TestVerifyAndCheckpoints(t *testing.T) {
 	path := archive(t)
 	var c checkpoint.Checkpoint
-	look(t, path, func(r ledger.Reader) (err error) {
+	skeletonOf(t, path, func(r ledger.Reader) (err error) {
 		c, err = ledger.TakeCheckpoint(r)
 		return err
 	})
 	another := c
 	another.Root = tlog.Hash{1}
 	half := c
-	look(t, path, func(r ledger.Reader) (err error) {
+	skeletonOf(t, path, func(r ledger.Reader) (err error) {
 		half.Size = c.Size / 2
 		half.Root, err = tlog.TreeHash(half.Size, r)
 		return err
@@ -323,7 +323,7 @@ func TestVerifyAndCheckpoints(t *testing.T) {
 func TestVerifyACutEnd(t *testing.T) {
 	path := archive(t)
 	var c checkpoint.Checkpoint
-	look(t, path, func(r ledger.Reader) (err error) {
+	skeletonOf(t, path, func(r ledger.Reader) (err error) {
 		c, err = ledger.TakeCheckpoint(r)
 		return err
 	})
@@ -363,7 +363,7 @@ func TestVerifyIsCancelled(t *testing.T) {
 	path := archive(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	look(t, path, func(r ledger.Reader) error {
+	skeletonOf(t, path, func(r ledger.Reader) error {
 		if _, err := ledger.Verify(ctx, r, ledger.VerifyOptions{}); !errors.Is(err, context.Canceled) {
 			t.Errorf("Verify() = %v, want that it was cancelled", err)
 		}

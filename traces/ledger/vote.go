@@ -68,7 +68,7 @@ func (l *Ledger) Vote(ctx context.Context, v Ballot) (Request, error) {
 
 // vote checks a ballot and records it.
 func (b *batch) vote(v *Ballot, bundle *policy.Bundle, owner string) (q Request, late, err error) {
-	if err := v.By.still(b, b.now, ActVote); err != nil {
+	if err := v.By.recheck(b, b.now, ActVote); err != nil {
 		return q, nil, err
 	}
 	if q, err = b.Request(v.Run); err != nil {
@@ -79,7 +79,7 @@ func (b *batch) vote(v *Ballot, bundle *policy.Bundle, owner string) (q Request,
 		return q, nil, err
 	}
 	if c := v.repeats(cast); c != nil {
-		if !v.same(c) {
+		if !v.equals(c) {
 			return q, nil, &Refusal{Code: RefusedKey, Message: fmt.Sprintf(
 				"the key of this ballot came at %s with another one; every new ballot needs a new key", c.vote.At)}
 		}
@@ -89,7 +89,7 @@ func (b *batch) vote(v *Ballot, bundle *policy.Bundle, owner string) (q Request,
 	if err := open(&q, cast); err != nil {
 		return q, nil, err
 	}
-	if !policy.Before(b.now, q.Expires) {
+	if !policy.IsBefore(b.now, q.Expires) {
 		late := refusedExpired(&q)
 		if q.Owner != "" {
 			return q, late, nil // another process is ending the run; a further event would make that fail
@@ -102,9 +102,16 @@ func (b *batch) vote(v *Ballot, bundle *policy.Bundle, owner string) (q Request,
 	if err := v.By.Fresh(b, within(bundle, q.Policy), b.now); err != nil {
 		return q, nil, err
 	}
-	decides := !v.Approve || bundle.Agreed(held(&q), b.now, append(votes(cast), v.vote(b.now))).Allows()
+	decides := !v.Approve || bundle.Agreed(heldCall(&q), b.now, append(votes(cast), v.vote(b.now))).Allows()
 	return q, nil, b.put(&q, v.By.Name, &voted{
-		Binding: v.Binding, Decides: decides, Display: v.By.says().Display, Groups: v.groups, Key: v.Key, Reason: v.Reason, Token: v.By.TokenID, approve: v.Approve,
+		Binding: v.Binding,
+		Decides: decides,
+		Display: v.By.identity().Display,
+		Groups:  v.groups,
+		Key:     v.Key,
+		Reason:  v.Reason,
+		Token:   v.By.TokenID,
+		approve: v.Approve,
 	})
 }
 
@@ -151,7 +158,7 @@ func Undecided(r Reader, run, now string) error {
 	if err := open(&q, cast); err != nil {
 		return err
 	}
-	if !policy.Before(now, q.Expires) {
+	if !policy.IsBefore(now, q.Expires) {
 		return refusedExpired(&q)
 	}
 	return nil
@@ -185,7 +192,7 @@ func (v *Ballot) fits(q *Request, bundle *policy.Bundle, cast []ballot) error {
 		return &Refusal{Code: RefusedBinding, Message: fmt.Sprintf(
 			"what was seen is not what waits: %s was sent, %s waits; look at the request again", v.Binding, q.Binding)}
 	}
-	if verdict := bundle.Eligible(held(q), v.By.Name, v.groups); !verdict.Allows() {
+	if verdict := bundle.Eligible(heldCall(q), v.By.Name, v.groups); !verdict.Allows() {
 		return &Refusal{Code: RefusedEligible, Message: verdict.Reason}
 	}
 	for i := range cast {
@@ -243,15 +250,15 @@ func (v *Ballot) repeats(cast []ballot) *ballot {
 	return nil
 }
 
-// same reports whether a ballot is equal to a recorded one.
-func (v *Ballot) same(c *ballot) bool {
+// equals reports whether a ballot is equal to a recorded one.
+func (v *Ballot) equals(c *ballot) bool {
 	w := v.vote(c.vote.At)
 	w.By, w.Display, w.Groups = c.vote.By, c.vote.Display, c.vote.Groups
 	return w.Equal(c.vote)
 }
 
 func (v *Ballot) vote(at string) policy.Vote {
-	w := policy.Vote{At: at, Binding: v.Binding, By: v.By.Name, Display: v.By.says().Display, Groups: v.groups, Outcome: policy.VoteDeny, Reason: v.Reason}
+	w := policy.Vote{At: at, Binding: v.Binding, By: v.By.Name, Display: v.By.identity().Display, Groups: v.groups, Outcome: policy.VoteDeny, Reason: v.Reason}
 	if v.Approve {
 		w.Outcome = policy.VoteApprove
 	}
@@ -342,8 +349,8 @@ func (q *Request) follow(r Reader, e *Entry) error {
 	return nil
 }
 
-// held is the request in the form in which the gate judges votes.
-func held(q *Request) *policy.Held {
+// heldCall is the request in the form in which the gate judges votes.
+func heldCall(q *Request) *policy.Held {
 	return &policy.Held{Actor: q.Actor, OnBehalfOf: q.OnBehalfOf, Approvers: q.Approvers, Binding: q.Binding, Expires: q.Expires, Quorum: q.Quorum}
 }
 

@@ -68,7 +68,7 @@ func Wait(ctx context.Context, v Viewer, run string, clock func() time.Time) (q 
 			if err != nil {
 				return orUnknown(run, err)
 			}
-			q, done = seen, seen.Status != Pending || !policy.Before(clock().UTC().Format(timeForm), seen.Expires)
+			q, done = seen, seen.Status != Pending || !policy.IsBefore(clock().UTC().Format(timeForm), seen.Expires)
 			return nil
 		})
 		return false, done, err

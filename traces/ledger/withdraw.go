@@ -20,7 +20,7 @@ func (l *Ledger) Withdraw(ctx context.Context, run string, by Caller) error {
 			return err
 		}
 		q, err := b.Request(run)
-		if err == nil && (!by.Asked(&q) || by.TokenID == "" && !tokenless(by.Name)) {
+		if err == nil && (!by.IsRequester(&q) || by.TokenID == "" && !tokenless(by.Name)) {
 			err = ErrNotFound // another requester's run counts as missing
 		}
 		if err != nil {
@@ -33,7 +33,7 @@ func (l *Ledger) Withdraw(ctx context.Context, run string, by Caller) error {
 		if err := open(&q, cast); err != nil {
 			return err
 		}
-		if !policy.Before(b.now, q.Expires) {
+		if !policy.IsBefore(b.now, q.Expires) {
 			return refusedExpired(&q)
 		}
 		return b.put(&q, by.Name, &voted{Binding: q.Binding, Decides: true, Reason: withdrawn, Token: by.TokenID})
@@ -41,7 +41,7 @@ func (l *Ledger) Withdraw(ctx context.Context, run string, by Caller) error {
 }
 
 // mayWithdraw checks a recorded withdrawal.
-func (s *story) mayWithdraw(e *Event, p *voted) error {
+func (s *runVerifier) mayWithdraw(e *Event, p *voted) error {
 	token, known := s.v.tags[p.Token]
 	switch {
 	case p.Reason != withdrawn || !p.Decides:
@@ -56,7 +56,7 @@ func (s *story) mayWithdraw(e *Event, p *voted) error {
 
 // validThen returns an error if a token was not valid when an event happened.
 func validThen(t *Token, e *Event) error {
-	if t.Expires != "" && !policy.Before(e.At, t.Expires) || (t.Revoked != "") == (t.Entry < e.Index) || e.At < t.Created {
+	if t.Expires != "" && !policy.IsBefore(e.At, t.Expires) || (t.Revoked != "") == (t.Entry < e.Index) || e.At < t.Created {
 		return errors.New("the token of the vote was not valid then")
 	}
 	return nil

@@ -229,7 +229,7 @@ func (x *Explanation) failServers(c *policy.Catalog) {
 
 // missing are the queries of risk rules and policies that the call's history does not answer.
 func (e *Explainer) missing(c *Call) (queries []string) {
-	for _, query := range e.wanted(c).Queries {
+	for _, query := range e.missingHistory(c).Queries {
 		queries = append(queries, query.String())
 	}
 	return queries
@@ -285,12 +285,12 @@ func (e *Explainer) unsettled(c *Call, args []byte) string {
 
 // NeedsHistory reports whether a run would read facts about earlier calls that the call lacks.
 func (e *Explainer) NeedsHistory(c *Call) bool {
-	wanted := e.wanted(c)
+	wanted := e.missingHistory(c)
 	return wanted.Task || len(wanted.Queries) > 0
 }
 
-// wanted is what a run would read about earlier calls and the call lacks.
-func (e *Explainer) wanted(c *Call) *states.ReadHistory {
+// missingHistory is what a run would read about earlier calls and the call lacks.
+func (e *Explainer) missingHistory(c *Call) *states.ReadHistory {
 	wanted := &states.ReadHistory{Task: c.Task != nil && e.bundle.Counts(c.Server, c.Tool)}
 	for _, query := range e.bundle.Queries(c.Server, c.Tool) {
 		if !slices.ContainsFunc(c.History, func(a policy.HistoryAnswer) bool { return a.Query() == query }) {
@@ -303,9 +303,9 @@ func (e *Explainer) wanted(c *Call) *states.ReadHistory {
 // ReadHistory adds the facts about earlier calls that the call lacks, as a run would read them from a ledger; nil is a ledger without calls.
 // It records nothing.
 func (e *Explainer) ReadHistory(ctx context.Context, v ledger.Viewer, c *Call) error {
-	wanted := e.wanted(c)
+	wanted := e.missingHistory(c)
 	request := &states.Request{Actor: c.Actor, At: e.now, Task: c.Task}
-	read, err := ledger.Before(ctx, v, request, c.Server, c.Tool, wanted)
+	read, err := ledger.ReadEarlierCalls(ctx, v, request, c.Server, c.Tool, wanted)
 	if err != nil {
 		return err
 	}

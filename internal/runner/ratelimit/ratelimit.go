@@ -145,7 +145,7 @@ func (l *Limiter) Request(from session.Identity, says *policy.Identity) *Refusal
 	if refused != nil || c.rate.AllowN(now, 1) {
 		return refused
 	}
-	return &Refusal{By: by, After: until(c.rate, 1, now), reason: fmt.Sprintf("This caller may send %s a minute.", many(limit.PerMinute, "request"))}
+	return &Refusal{By: by, After: waitTime(c.rate, 1, now), reason: fmt.Sprintf("This caller may send %s a minute.", many(limit.PerMinute, "request"))}
 }
 
 // caller finds what a caller has used. Its limit may differ from request to request, because its groups change with its token.
@@ -173,7 +173,7 @@ func (l *Limiter) caller(from session.Identity, limit config.RateLimit, by strin
 	if l.callers.Len() >= MaxCallers {
 		r := &Refusal{By: by, reason: "The gateway has too many callers."}
 		if oldest.calls == 0 {
-			r.After = until(oldest.rate, oldest.rate.Burst(), now)
+			r.After = waitTime(oldest.rate, oldest.rate.Burst(), now)
 		}
 		return nil, r
 	}
@@ -182,8 +182,8 @@ func (l *Limiter) caller(from session.Identity, limit config.RateLimit, by strin
 	return c, nil
 }
 
-// until is how long it takes until a bucket has so many tokens.
-func until(r *rate.Limiter, tokens int, now time.Time) time.Duration {
+// waitTime is how long it takes until a bucket has so many tokens.
+func waitTime(r *rate.Limiter, tokens int, now time.Time) time.Duration {
 	missing := float64(tokens) - r.TokensAt(now)
 	return time.Duration(missing / float64(r.Limit()) * float64(time.Second))
 }
@@ -264,7 +264,7 @@ func (c *Call) takeTokens(now time.Time) (refused *Refusal) {
 		if s.rate.TokensAt(now) >= 1 {
 			continue
 		}
-		if after := until(s.rate, 1, now); refused == nil || after > refused.After {
+		if after := waitTime(s.rate, 1, now); refused == nil || after > refused.After {
 			refused = &Refusal{By: s.by, After: after, reason: fmt.Sprintf("The %s may have %s a minute.", s.name, many(s.limit.PerMinute, "call"))}
 		}
 	}

@@ -262,7 +262,7 @@ func changed(from, to *Setup) (keys []string) {
 	a, b := from.Bundle.Content(), to.Bundle.Content()
 	x, y := &from.Loaded.Serve, &to.Loaded.Serve
 	p, q := &from.Loaded.Identity, &to.Loaded.Identity
-	sameServers := slices.EqualFunc(from.Servers, to.Servers, upstream.Server.Same) // with their secrets
+	sameServers := slices.EqualFunc(from.Servers, to.Servers, upstream.Server.Equal) // with their secrets
 	for _, k := range []struct {
 		key  string
 		a, b any
@@ -311,7 +311,7 @@ func (r *Reloader) Watch(ctx context.Context, reload func()) {
 			return
 		case <-tick.C:
 		}
-		stale, now := r.look()
+		stale, now := r.readFiles()
 		if stale && maps.Equal(last, now) {
 			reload()
 		}
@@ -319,8 +319,8 @@ func (r *Reloader) Watch(ctx context.Context, reload func()) {
 	}
 }
 
-// look returns the files as they are now, and whether a reload is due.
-func (r *Reloader) look() (stale bool, now map[string]digest) {
+// readFiles returns the files as they are now, and whether a reload is due.
+func (r *Reloader) readFiles() (stale bool, now map[string]digest) {
 	r.mu.Lock()
 	known, due := maps.Clone(r.files), r.due
 	r.mu.Unlock()

@@ -80,7 +80,7 @@ func Read(q *http.Request, body []byte) (spans []*traces.Span, err error) {
 	if err := proto.Unmarshal(body, &all); err != nil {
 		return nil, err
 	}
-	if err := known(all.ProtoReflect()); err != nil {
+	if err := checkFields(all.ProtoReflect()); err != nil {
 		return nil, err
 	}
 	for _, of := range all.ResourceSpans {
@@ -108,8 +108,8 @@ func Read(q *http.Request, body []byte) (spans []*traces.Span, err error) {
 	return spans, nil
 }
 
-// known refuses fields that the protocol does not have, at any depth.
-func known(m protoreflect.Message) (err error) {
+// checkFields refuses fields that the protocol does not have, at any depth.
+func checkFields(m protoreflect.Message) (err error) {
 	if len(m.GetUnknown()) > 0 {
 		return fmt.Errorf("%s has unknown fields", m.Descriptor().FullName())
 	}
@@ -118,10 +118,10 @@ func known(m protoreflect.Message) (err error) {
 		case f.Message() == nil || f.IsMap():
 		case f.IsList():
 			for i := range v.List().Len() {
-				err = errors.Join(err, known(v.List().Get(i).Message()))
+				err = errors.Join(err, checkFields(v.List().Get(i).Message()))
 			}
 		default:
-			err = errors.Join(err, known(v.Message()))
+			err = errors.Join(err, checkFields(v.Message()))
 		}
 		return err == nil
 	})

@@ -34,7 +34,7 @@ type Result struct {
 
 // Member returns the value at a JSON pointer of standard output, or "" if there is none.
 func (r Result) Member(pointer string) string {
-	v, err := At([]byte(r.Stdout), pointer)
+	v, err := ValueAt([]byte(r.Stdout), pointer)
 	if err != nil {
 		return ""
 	}
@@ -55,8 +55,8 @@ func (r Result) Want(t testing.TB, code int, members ...string) {
 	}
 }
 
-// Says fails the test unless the run has an exit code and its output contains some words.
-func (r Result) Says(t testing.TB, code int, words ...string) {
+// Expect fails the test unless the run has an exit code and its output contains some words.
+func (r Result) Expect(t testing.TB, code int, words ...string) {
 	t.Helper()
 	r.Want(t, code)
 	for _, w := range words {
@@ -125,11 +125,11 @@ func Traces(t testing.TB, dir string) []string {
 	return found
 }
 
-// At returns the value at a JSON pointer of a document.
-func At(doc []byte, pointer string) (jsontext.Value, error) {
+// ValueAt returns the value at a JSON pointer of a document.
+func ValueAt(doc []byte, pointer string) (jsontext.Value, error) {
 	v := jsontext.Value(doc)
 	for token := range jsontext.Pointer(pointer).Tokens() {
-		next, err := below(v, token)
+		next, err := memberOf(v, token)
 		if err != nil {
 			return nil, errors.Join(errors.New(pointer), err)
 		}
@@ -147,8 +147,8 @@ func Quote(text string) string {
 	return string(b)
 }
 
-// below returns one member of an object or item of an array.
-func below(v jsontext.Value, name string) (jsontext.Value, error) {
+// memberOf returns one member of an object or item of an array.
+func memberOf(v jsontext.Value, name string) (jsontext.Value, error) {
 	switch v.Kind() {
 	case '{':
 		var members map[string]jsontext.Value

@@ -120,8 +120,8 @@ type message struct {
 }
 
 func readMessage(body []byte) message {
-	method, _ := cli.At(body, "/method")
-	id, _ := cli.At(body, "/id")
+	method, _ := cli.ValueAt(body, "/method")
+	id, _ := cli.ValueAt(body, "/id")
 	return message{strings.Trim(string(method), `"`), string(id), body}
 }
 

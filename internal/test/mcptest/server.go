@@ -32,8 +32,8 @@ func Honest(method string) string {
 	return map[string]string{"initialize": Hello, "tools/list": OneTool, "tools/call": OneText}[method]
 }
 
-// But returns an honest server's results but for one method.
-func But(method, result string) func(string) string {
+// Except returns an honest server's results but for one method.
+func Except(method, result string) func(string) string {
 	return func(m string) string {
 		if m == method {
 			return result
@@ -92,8 +92,8 @@ func start(t testing.TB, s *Server) *Server {
 	return s
 }
 
-// Does sets how calls are answered from now on; nil is as Answer says.
-func (s *Server) Does(reply Reply) {
+// SetReply sets how calls are answered from now on; nil is as Answer says.
+func (s *Server) SetReply(reply Reply) {
 	if reply == nil {
 		s.reply.Store(nil)
 		return
@@ -136,7 +136,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, m message) {
 	if m.method == "tools/call" {
 		switch {
 		case s.Arguments != nil:
-			args, _ := cli.At(m.body, "/params/arguments")
+			args, _ := cli.ValueAt(m.body, "/params/arguments")
 			Writes("application/json", Response("ID", s.Arguments(args)))(w, nil, m.id)
 			return
 		case reply != nil:

@@ -77,7 +77,7 @@ func (x *exchange) serveMetadata(path string) *refusal {
 		b.Add("scopes_supported", wire.Texts(m.Scopes))
 	}
 	b.Add("bearer_methods_supported", wire.Texts([]string{"header"}))
-	x.writeJSON(http.StatusOK, b.Done())
+	x.writeJSON(http.StatusOK, b.Value())
 	return nil
 }
 

@@ -62,10 +62,10 @@ func nameMember(method string) string {
 // readDeclaration reads what the params of a message say of it.
 func readDeclaration(m *wire.Message) (d declaration) {
 	member := nameMember(m.Method)
-	wire.Each(m.Params, func(p wire.Piece) {
+	wire.ForEachMember(m.Params, func(p wire.Piece) {
 		switch {
 		case p.Name == "_meta":
-			wire.Each(p.Value, func(p wire.Piece) {
+			wire.ForEachMember(p.Value, func(p wire.Piece) {
 				switch p.Name {
 				case metaVersion:
 					d.version, _ = wire.Text(p.Value)

@@ -92,7 +92,7 @@ func (f *Front) limit(client session.Identity, says *policy.Identity) *refusal {
 	var data wire.Object
 	data.Add("code", wire.Quote(refusedLimited))
 	data.Add("retry_after_s", strconv.AppendInt(nil, int64(seconds), 10))
-	refused.data = data.Done()
+	refused.data = data.Value()
 	return refused
 }
 
@@ -136,6 +136,6 @@ func unsupported(version string) *refusal {
 	data.Add("supported", wire.Texts(session.Revisions()))
 	data.Add("requested", wire.Quote(version))
 	return &refusal{
-		status: http.StatusBadRequest, code: wire.UnsupportedVersion, message: "the gateway does not speak this revision of MCP", data: data.Done(),
+		status: http.StatusBadRequest, code: wire.UnsupportedVersion, message: "the gateway does not speak this revision of MCP", data: data.Value(),
 	}
 }

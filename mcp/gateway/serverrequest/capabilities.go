@@ -24,7 +24,7 @@ func (c Capabilities) ShowsURLs() bool { return c.Elicitation && c.URL }
 
 // ReadCapabilities reads the capabilities of a client. Unknown capabilities are dropped: nothing of them passes.
 func ReadCapabilities(doc jsontext.Value) (c Capabilities) {
-	wire.Each(doc, func(p wire.Piece) {
+	wire.ForEachMember(doc, func(p wire.Piece) {
 		if p.Value.Kind() != '{' {
 			return
 		}
@@ -53,22 +53,22 @@ func (c Capabilities) ForServer(sampling, elicitation, roots bool) jsontext.Valu
 		var in wire.Object
 		in.AddIf(c.SamplingContext, "context", `{}`)
 		in.AddIf(c.SamplingTools, "tools", `{}`)
-		b.Add("sampling", in.Done())
+		b.Add("sampling", in.Value())
 	}
 
 	if c.Elicitation && elicitation {
 		var in wire.Object
 		in.AddIf(c.Form, "form", `{}`)
 		in.AddIf(c.URL, "url", `{}`)
-		b.Add("elicitation", in.Done())
+		b.Add("elicitation", in.Value())
 	}
 
 	if c.Roots && roots {
 		var in wire.Object
 		in.AddIf(c.RootsChanged, "listChanged", `true`)
-		b.Add("roots", in.Done())
+		b.Add("roots", in.Value())
 	}
-	return b.Done()
+	return b.Value()
 }
 
 // Lacks says why the client cannot be asked a question; empty if it can.
@@ -103,7 +103,7 @@ func (c Capabilities) Lacks(method string, params jsontext.Value) string {
 
 // hasMember reports whether an object has a member that is not null.
 func hasMember(doc []byte, member string) (found bool) {
-	wire.Each(doc, func(p wire.Piece) { found = found || p.Name == member && string(p.Value) != "null" })
+	wire.ForEachMember(doc, func(p wire.Piece) { found = found || p.Name == member && string(p.Value) != "null" })
 	return found
 }
 

@@ -29,7 +29,7 @@ var (
 
 // ReadQuestion returns the method and the params of a question in a result.
 func ReadQuestion(question []byte) (method string, params jsontext.Value) {
-	wire.Each(question, func(p wire.Piece) {
+	wire.ForEachMember(question, func(p wire.Piece) {
 		switch p.Name {
 		case "method":
 			method, _ = wire.Text(p.Value)
@@ -48,7 +48,7 @@ func InputRequired(name, method string, params jsontext.Value, state string) jso
 
 	var result wire.Object
 	result.Add("resultType", []byte(`"input_required"`))
-	result.Add("inputRequests", wire.Single(name, question.Done()))
+	result.Add("inputRequests", wire.Single(name, question.Value()))
 	result.Add("requestState", wire.Quote(state))
-	return result.Done()
+	return result.Value()
 }

@@ -108,7 +108,7 @@ func (h *Handler) status(c *call) (answer, error) {
 	var out present.Details
 	err := h.ledger.View(c.r.Context(), func(r ledger.Reader) error {
 		q, err := r.Request(c.run)
-		if errors.Is(err, ledger.ErrNotFound) || err == nil && !c.caller.May(ledger.ActRead) && !c.caller.Asked(&q) {
+		if errors.Is(err, ledger.ErrNotFound) || err == nil && !c.caller.May(ledger.ActRead) && !c.caller.IsRequester(&q) {
 			return &ledger.Refusal{Code: ledger.RefusedUnknown, Message: "the ledger has no such run"}
 		}
 		if err != nil {

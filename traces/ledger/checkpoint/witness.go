@@ -70,7 +70,7 @@ func (w *Witness) Cosign(ctx context.Context, signed []byte, tree tlog.HashReade
 			return nil, fmt.Errorf("witness %s: %w", w.url, err)
 		}
 		if old > c.Size {
-			return nil, w.ahead(c, old, tree)
+			return nil, w.rollback(c, old, tree)
 		}
 		var proof tlog.TreeProof
 		if old > 0 {
@@ -89,8 +89,8 @@ func (w *Witness) Cosign(ctx context.Context, signed []byte, tree tlog.HashReade
 	return w.join(signed, r.body)
 }
 
-// ahead returns the error of a checkpoint with fewer entries than the witness has cosigned.
-func (w *Witness) ahead(c Checkpoint, old int64, tree tlog.HashReader) error {
+// rollback returns the error of a checkpoint with fewer entries than the witness has cosigned.
+func (w *Witness) rollback(c Checkpoint, old int64, tree tlog.HashReader) error {
 	if _, err := tree.ReadHashes([]int64{tlog.StoredHashIndex(0, old-1)}); err == nil {
 		return fmt.Errorf("witness %s: it has cosigned %d entries of the log already, and the checkpoint has %d: submit a new checkpoint", w.url, old, c.Size)
 	}
@@ -138,12 +138,12 @@ func (r *response) size() (int64, error) {
 	line := strings.TrimSuffix(string(r.body), "\n")
 	size, err := strconv.ParseInt(line, 10, 64)
 	if err != nil || r.kind != sizeType || size < 0 || strconv.FormatInt(size, 10) != line {
-		return 0, fmt.Errorf("it answered 409 without a size (%q, type %q)", r.shown(), r.kind)
+		return 0, fmt.Errorf("it answered 409 without a size (%q, type %q)", r.bodyText(), r.kind)
 	}
 	return size, nil
 }
 
-func (r *response) shown() string { return string(r.body[:min(len(r.body), maxShown)]) }
+func (r *response) bodyText() string { return string(r.body[:min(len(r.body), maxShown)]) }
 
 // refusal returns why the witness did not cosign a checkpoint that was submitted with this old size; nil if it did.
 func (w *Witness) refusal(r *response, c Checkpoint, old int64) error {
@@ -165,9 +165,9 @@ func (w *Witness) refusal(r *response, c Checkpoint, old int64) error {
 			"the log %s (pgfsm ledger key list), or sign with the key that it trusts", w.url, c.Origin)
 	case http.StatusBadRequest:
 		return fmt.Errorf("witness %s: it rejected the request as malformed: %q; check that the URL is the submission prefix of a c2sp.org/tlog-witness",
-			w.url, r.shown())
+			w.url, r.bodyText())
 	}
-	return fmt.Errorf("witness %s: it answered with status %d: %q; try again later", w.url, r.status, r.shown())
+	return fmt.Errorf("witness %s: it answered with status %d: %q; try again later", w.url, r.status, r.bodyText())
 }
 
 // join verifies the cosignature of the witness among the signature lines of its answer, and adds it to the checkpoint.

@@ -99,8 +99,8 @@ func New(o Options) *Handler {
 	return h
 }
 
-// Beside serves the console, and everything else by another handler. The address itself leads to the console.
-func Beside(h *Handler, other http.Handler) http.Handler {
+// WithConsole serves the console, and everything else by another handler. The address itself leads to the console.
+func WithConsole(h *Handler, other http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.EscapedPath()
 		switch {
@@ -163,7 +163,7 @@ func init() { // the handlers refer to routes
 		{method: http.MethodGet, page: "runs", serve: (*Handler).runs},
 		{method: http.MethodGet, page: "runs/", rest: runID, serve: (*Handler).run},
 		{method: http.MethodGet, page: "runs/", rest: rawTrace, part: true, serve: (*Handler).trace},
-		{method: http.MethodGet, page: "now", serve: (*Handler).now},
+		{method: http.MethodGet, page: "now", serve: (*Handler).showNow},
 		{method: http.MethodGet, page: "log", serve: (*Handler).log},
 		{method: http.MethodGet, page: "log/", rest: entryIndex, serve: (*Handler).entry},
 		{method: http.MethodGet, page: "policy", serve: (*Handler).policies},

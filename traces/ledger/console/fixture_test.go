@@ -75,7 +75,7 @@ func newFixtureOn(t testing.TB, store ledger.Store, hosts ...string) *fixture {
 			d.log.WriteString(line + "\n")
 		},
 	})
-	d.console, d.handler = h, console.Beside(h, http.NotFoundHandler())
+	d.console, d.handler = h, console.WithConsole(h, http.NotFoundHandler())
 	return d
 }
 

@@ -77,7 +77,7 @@ func TestEventStream(t *testing.T) {
 	if id := run.next(); id != "7" { // and not of the other run
 		t.Errorf("the page of the run gets %q, want 7", id)
 	}
-	d.Look(func(r ledger.Reader) error {
+	d.Inspect(func(r ledger.Reader) error {
 		token := b.tokenOf(r, alice)
 		if _, err := d.RevokeToken(t.Context(), ledger.Local("local:root"), token); err != nil {
 			t.Fatal(err)

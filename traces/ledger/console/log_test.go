@@ -140,7 +140,7 @@ func (d *fixture) newKey(t *testing.T) (signer note.Signer, public string) {
 // signs writes a checkpoint of the ledger into a folder, as a gateway does.
 func (d *fixture) signs(dir string, signer note.Signer) {
 	d.TB.Helper()
-	d.Look(func(r ledger.Reader) error {
+	d.Inspect(func(r ledger.Reader) error {
 		c, err := ledger.TakeCheckpoint(r)
 		if err != nil {
 			return err

@@ -60,8 +60,8 @@ type segment struct {
 	X, Y, Width, Height int
 }
 
-// now shows what happens on the ledger.
-func (h *Handler) now(v *visit) error {
+// showNow shows what happens on the ledger.
+func (h *Handler) showNow(v *visit) error {
 	if err := h.turn(v); err != nil {
 		return err
 	}

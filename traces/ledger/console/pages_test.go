@@ -153,7 +153,7 @@ func (d *fixture) checkpoints(t *testing.T) (origin string) {
 
 // size is how many entries the log has.
 func (d *fixture) size() (n int64) {
-	d.Look(func(r ledger.Reader) error {
+	d.Inspect(func(r ledger.Reader) error {
 		end, err := r.End()
 		n = end.Size
 		return err

@@ -55,7 +55,7 @@ func (d *fixture) with(c policy.Content, change ...func(*console.Options)) {
 		f(&o)
 	}
 	d.console = console.New(o)
-	d.handler = console.Beside(d.console, http.NotFoundHandler())
+	d.handler = console.WithConsole(d.console, http.NotFoundHandler())
 }
 
 // try sends one of the forms of the page of policies.
@@ -103,7 +103,7 @@ func TestUnusedPolicies(t *testing.T) {
 		t.Error("a shadow policy, which decides nothing, stands out as unused")
 	}
 	var of present.Policies
-	d.Look(func(r ledger.Reader) (err error) {
+	d.Inspect(func(r ledger.Reader) (err error) {
 		of, err = present.NewPolicies(r, nil)
 		return err
 	})
@@ -114,7 +114,7 @@ func TestUnusedPolicies(t *testing.T) {
 }
 
 func policyUses(d *fixture, b *policy.Bundle) (p present.Policies, err error) {
-	d.Look(func(r ledger.Reader) error {
+	d.Inspect(func(r ledger.Reader) error {
 		p, err = present.NewPolicies(r, b)
 		return nil
 	})

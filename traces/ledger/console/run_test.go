@@ -162,7 +162,7 @@ func TestProof(t *testing.T) {
 		d.Hold(1)
 	}
 	b := d.signedIn(here, alice, ledger.RoleApprover) // its token is an entry
-	d.Look(func(r ledger.Reader) error {
+	d.Inspect(func(r ledger.Reader) error {
 		in, err := ledger.Include(r, q.RunID)
 		if err != nil {
 			return err

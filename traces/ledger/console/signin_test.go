@@ -153,7 +153,7 @@ func TestSessionEndsEverywhere(t *testing.T) {
 		do   func(t *testing.T, d *fixture, b *browser)
 	}{
 		{"token-revoked", func(t *testing.T, d *fixture, _ *browser) {
-			d.Look(func(r ledger.Reader) error {
+			d.Inspect(func(r ledger.Reader) error {
 				for token, err := range r.Tokens() {
 					if _, err := d.RevokeToken(context.Background(), ledger.Local("local:root"), token.ID); err != nil {
 						t.Fatal(err)

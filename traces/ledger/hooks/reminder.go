@@ -21,7 +21,7 @@ func (s *Sender) reminder(r ledger.Reader, to *receiver, e *ledger.Event) (*ledg
 		return nil, err
 	}
 	due, err := s.due(&q)
-	if err != nil || s.remindBefore <= 0 || !policy.Before(e.At, due) {
+	if err != nil || s.remindBefore <= 0 || !policy.IsBefore(e.At, due) {
 		return nil, err
 	}
 	return &ledger.Delivery{Entry: e.Index, Hook: to.remind, Next: due, State: waiting}, nil
@@ -35,7 +35,7 @@ func (s *Sender) due(q *ledger.Request) (string, error) {
 
 // planReminder takes up a reminder that is due.
 func (s *Sender) planReminder(r ledger.Reader, to *receiver) (p plan, err error) {
-	for d, err := range r.Deliveries(to.remind, s.now(), 1) {
+	for d, err := range r.Deliveries(to.remind, s.timestamp(), 1) {
 		if err != nil {
 			return p, err
 		}
@@ -58,7 +58,7 @@ func (s *Sender) newReminder(r ledger.Reader, to *receiver, index int64) (*messa
 		if errors.Is(err, ledger.ErrNotFound) {
 			return nil, nil
 		}
-		if err != nil || q.Status != ledger.Pending || !policy.Before(s.now(), q.Expires) {
+		if err != nil || q.Status != ledger.Pending || !policy.IsBefore(s.timestamp(), q.Expires) {
 			return nil, err
 		}
 		due, err := s.due(&q)

@@ -198,7 +198,7 @@ func (s *Sender) step(ctx context.Context, to *receiver) (more bool, err error) 
 	if failed != nil && ctx.Err() != nil {
 		failed = nil
 		d.Attempts-- // the service is ending: it was not the receiver's fault, and is sent again
-		d.Next = s.now()
+		d.Next = s.timestamp()
 		return false, s.settle(ctx, d)
 	}
 	switch {
@@ -215,7 +215,7 @@ func (s *Sender) step(ctx context.Context, to *receiver) (more bool, err error) 
 	return true, s.settle(ctx, d)
 }
 
-func (s *Sender) now() string { return s.clock().UTC().Format(timeForm) }
+func (s *Sender) timestamp() string { return s.clock().UTC().Format(timeForm) }
 
 // settle records the result of an attempt, also during shutdown: what was sent was sent.
 func (s *Sender) settle(ctx context.Context, d *ledger.Delivery) error {
@@ -302,7 +302,7 @@ func (s *Sender) plan(r ledger.Reader, to *receiver) (p plan, err error) {
 		return p, err
 	}
 	if waits != nil {
-		return s.again(r, to, waits)
+		return s.retry(r, to, waits)
 	}
 	begins, err := r.Delivered(to.id)
 	if errors.Is(err, ledger.ErrNotFound) { // a new hook gets no earlier events
@@ -361,9 +361,9 @@ func (s *Sender) message(r ledger.Reader, to *receiver, e *ledger.Entry) (m *mes
 	return m, reminder, nil
 }
 
-// again takes up a message that waits, if it is due.
-func (s *Sender) again(r ledger.Reader, to *receiver, d *ledger.Delivery) (p plan, err error) {
-	if d.Next > s.now() {
+// retry takes up a message that waits, if it is due.
+func (s *Sender) retry(r ledger.Reader, to *receiver, d *ledger.Delivery) (p plan, err error) {
+	if d.Next > s.timestamp() {
 		return p, nil
 	}
 	for e, err := range r.Entries(d.Entry) {

@@ -156,8 +156,8 @@ func (f *Fixture) AskRequest(r states.Request, c policy.Content) ledger.Request 
 	return f.Request(run.ID())
 }
 
-// Look looks at the ledger.
-func (f *Fixture) Look(do func(ledger.Reader) error) {
+// Inspect looks at the ledger.
+func (f *Fixture) Inspect(do func(ledger.Reader) error) {
 	f.TB.Helper()
 	if err := f.View(context.Background(), do); err != nil {
 		f.TB.Fatalf("View() = %v", err)
@@ -167,7 +167,7 @@ func (f *Fixture) Look(do func(ledger.Reader) error) {
 // Request is how a run stands.
 func (f *Fixture) Request(run string) (q ledger.Request) {
 	f.TB.Helper()
-	f.Look(func(r ledger.Reader) (err error) {
+	f.Inspect(func(r ledger.Reader) (err error) {
 		q, err = r.Request(run)
 		return err
 	})
@@ -177,7 +177,7 @@ func (f *Fixture) Request(run string) (q ledger.Request) {
 // Events are those of the entries from an index on.
 func (f *Fixture) Events(from int64) (all []ledger.Event) {
 	f.TB.Helper()
-	f.Look(func(r ledger.Reader) error {
+	f.Inspect(func(r ledger.Reader) error {
 		for e, err := range ledger.Events(r, from) {
 			if err != nil {
 				return err
@@ -192,7 +192,7 @@ func (f *Fixture) Events(from int64) (all []ledger.Event) {
 // Votes are those that count about a run.
 func (f *Fixture) Votes(run string) (cast []policy.Vote) {
 	f.TB.Helper()
-	f.Look(func(r ledger.Reader) (err error) {
+	f.Inspect(func(r ledger.Reader) (err error) {
 		cast, err = ledger.Votes(r, run)
 		return err
 	})

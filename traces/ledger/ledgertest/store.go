@@ -136,9 +136,9 @@ func (s *Store) Crash() {
 	}
 }
 
-// Own is [ledger.Store.Own].
-func (s *Store) Own(ctx context.Context, owner string) (func() error, error) {
-	release, err := s.Store.Own(ctx, owner)
+// AcquireOwnership is [ledger.Store.AcquireOwnership].
+func (s *Store) AcquireOwnership(ctx context.Context, owner string) (func() error, error) {
+	release, err := s.Store.AcquireOwnership(ctx, owner)
 	if err != nil {
 		return nil, err
 	}

@@ -139,7 +139,7 @@ func TestLostEntries(t *testing.T) {
 				if !errors.Is(err, ledger.ErrLost) {
 					t.Errorf("View() = %v, want ErrLost", err)
 				}
-				if _, err := s.Gone(t.Context(), "01a20937-927b-7666-a7a9-3a3ce7bb963b"); !errors.Is(err, ledger.ErrLost) {
+				if _, err := s.OwnerGone(t.Context(), "01a20937-927b-7666-a7a9-3a3ce7bb963b"); !errors.Is(err, ledger.ErrLost) {
 					t.Errorf("Gone() = %v, want ErrLost", err)
 				}
 			}

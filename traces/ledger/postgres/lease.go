@@ -33,8 +33,8 @@ func valid(owner string) error {
 	return nil
 }
 
-// Own is [ledger.Store.Own]. The owner's lease is renewed until release. An owner that has no lease any more is never owned again.
-func (s *Store) Own(ctx context.Context, owner string) (release func() error, err error) {
+// AcquireOwnership is [ledger.Store.AcquireOwnership]. The owner's lease is renewed until release. An owner that has no lease any more is never owned again.
+func (s *Store) AcquireOwnership(ctx context.Context, owner string) (release func() error, err error) {
 	if s.readOnly {
 		return nil, errReadOnly
 	}
@@ -124,8 +124,8 @@ func (s *Store) renewOnce(ctx context.Context, owner string) {
 	}
 }
 
-// Gone is [ledger.Store.Gone]. It is asked within views, so it waits for none.
-func (s *Store) Gone(ctx context.Context, owner string) (bool, error) {
+// OwnerGone is [ledger.Store.OwnerGone]. It is asked within views, so it waits for none.
+func (s *Store) OwnerGone(ctx context.Context, owner string) (bool, error) {
 	if err := errors.Join(valid(owner), s.usable()); err != nil {
 		return false, err
 	}

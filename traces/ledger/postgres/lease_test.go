@@ -22,7 +22,7 @@ import (
 func owned(t *testing.T, url string) (s *postgres.Store, owner string) {
 	t.Helper()
 	s, owner = open(t, url), uuid.NewString()
-	if _, err := s.Own(t.Context(), owner); err != nil {
+	if _, err := s.AcquireOwnership(t.Context(), owner); err != nil {
 		t.Fatal(err)
 	}
 	return s, owner
@@ -32,7 +32,7 @@ func owned(t *testing.T, url string) (s *postgres.Store, owner string) {
 func gone(t *testing.T, s *postgres.Store, owner string) (gone bool) {
 	t.Helper()
 	if err := s.Update(t.Context(), func(tx ledger.Tx) (err error) {
-		gone, err = tx.Gone(owner)
+		gone, err = tx.OwnerGone(owner)
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -56,12 +56,12 @@ func TestFence(t *testing.T) {
 		t.Error("an owner with a lease is gone")
 	}
 	expire(t, c, db, owner)
-	if is, err := other.Gone(t.Context(), owner); !is || err != nil {
+	if is, err := other.OwnerGone(t.Context(), owner); !is || err != nil {
 		t.Errorf("Gone() = %t, %v", is, err)
 	}
 	undone := errors.New("undone")
 	if err := other.Update(t.Context(), func(tx ledger.Tx) error {
-		_, err := tx.Gone(owner)
+		_, err := tx.OwnerGone(owner)
 		return errors.Join(err, undone)
 	}); !errors.Is(err, undone) {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestFence(t *testing.T) {
 	if n := size(t, other); n != 1 {
 		t.Errorf("the log has %d entries, want 1", n)
 	}
-	if _, err := other.Own(t.Context(), owner); err == nil {
+	if _, err := other.AcquireOwnership(t.Context(), owner); err == nil {
 		t.Error("an owner whose lease was ended is owned again")
 	}
 }
@@ -247,7 +247,7 @@ func isSentMuch(t *testing.T, server string) {
 func TestReleaseDoesNotWait(t *testing.T) {
 	c, db := shared.Database(t)
 	s, owner := open(t, c.URL(serves, db)), uuid.NewString()
-	release, err := s.Own(t.Context(), owner)
+	release, err := s.AcquireOwnership(t.Context(), owner)
 	check.NoError(t, err)
 	if err := c.Exec(t.Context(), db, "CREATE FUNCTION stand_still() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3600); RETURN OLD; END $$; "+
 		"CREATE TRIGGER stand_still BEFORE DELETE ON replicas FOR EACH ROW EXECUTE FUNCTION stand_still()"); err != nil {
@@ -256,7 +256,7 @@ func TestReleaseDoesNotWait(t *testing.T) {
 	if err := release(); err != nil {
 		t.Errorf("release() = %v", err)
 	}
-	if is, err := s.Gone(t.Context(), owner); is || err != nil {
+	if is, err := s.OwnerGone(t.Context(), owner); is || err != nil {
 		t.Errorf("Gone() = %t, %v: the lease should run out", is, err)
 	}
 }

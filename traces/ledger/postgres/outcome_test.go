@@ -62,7 +62,7 @@ func TestUnknownOutcomes(t *testing.T) {
 				patience = 6 * time.Second // the store waits for twice as long
 			}
 			s := open(t, c.URL(serves, db)+"&lease="+patience.String())
-			if _, err := s.Own(t.Context(), "01a20937-927b-7666-a7a9-3a3ce7bb963b"); err != nil {
+			if _, err := s.AcquireOwnership(t.Context(), "01a20937-927b-7666-a7a9-3a3ce7bb963b"); err != nil {
 				t.Fatal(err)
 			}
 			c.Set(t, "synchronous_standby_names", tc.standby)

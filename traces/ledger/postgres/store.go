@@ -109,15 +109,15 @@ func (s *Store) enter(ctx context.Context, room chan struct{}) error {
 
 // View is [ledger.Store.View]. Its state is that of its first read.
 func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
-	return s.look(ctx, &session{begin: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", always: true}, do)
+	return s.view(ctx, &session{begin: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", always: true}, do)
 }
 
 // Glance is [ledger.Store.Glance]. A sequence is read by a cursor, so it begins a transaction, in which each query sees what was committed before it.
 func (s *Store) Glance(ctx context.Context, do func(ledger.Reader) error) error {
-	return s.look(ctx, &session{begin: "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"}, do)
+	return s.view(ctx, &session{begin: "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"}, do)
 }
 
-func (s *Store) look(ctx context.Context, session *session, do func(ledger.Reader) error) error {
+func (s *Store) view(ctx context.Context, session *session, do func(ledger.Reader) error) error {
 	if err := s.enter(ctx, s.reading); err != nil {
 		return err
 	}

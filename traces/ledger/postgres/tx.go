@@ -180,8 +180,8 @@ func (t *tx) lapsed(query, owner string) (bool, error) {
 	return row.Text() == "true", row.Err()
 }
 
-// Gone is [ledger.Tx.Gone]. A lease that runs out after endLease can be renewed, so only one that was ended is gone.
-func (t *tx) Gone(owner string) (bool, error) {
+// OwnerGone is [ledger.Tx.OwnerGone]. A lease that runs out after endLease can be renewed, so only one that was ended is gone.
+func (t *tx) OwnerGone(owner string) (bool, error) {
 	if err := valid(owner); err != nil {
 		return false, err
 	}

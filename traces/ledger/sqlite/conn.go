@@ -32,7 +32,7 @@ type connector struct {
 }
 
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
-	if err := c.file.same(); err != nil {
+	if err := c.file.checkUnmoved(); err != nil {
 		return nil, err
 	}
 	return c.Connector.Connect(ctx)

@@ -35,8 +35,8 @@ func number(db *sql.DB, query string, args ...any) (n int64, err error) {
 	return n, err
 }
 
-// ours refuses a database of another program.
-func ours(db *sql.DB, path string) error {
+// checkApplication refuses a database of another program.
+func checkApplication(db *sql.DB, path string) error {
 	// One question, for the file may become a ledger between two.
 	foreign, err := number(db, "SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' AND "+
 		"(SELECT application_id FROM pragma_application_id) <> ?", applicationID)

@@ -96,9 +96,9 @@ func identify(path string, stat func(string) (fs.FileInfo, error)) (identity, er
 	return identity{path, stat, info}, nil
 }
 
-// same returns [ErrMoved] if the path does not lead to that file any more. The file can still be moved right after the check: same detects mistakes of
+// checkUnmoved returns [ErrMoved] if the path does not lead to that file any more. The file can still be moved right after the check: same detects mistakes of
 // operators, not attackers who race.
-func (i identity) same() error {
+func (i identity) checkUnmoved() error {
 	now, err := i.stat(i.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(i.info, now):

@@ -13,7 +13,7 @@ import (
 
 func TestFilesAreForTheirUserOnly(t *testing.T) {
 	s := fresh(t)
-	if _, err := s.Own(context.Background(), "01890a5d-ac96-774b-bcce-b302099a8057"); err != nil {
+	if _, err := s.AcquireOwnership(context.Background(), "01890a5d-ac96-774b-bcce-b302099a8057"); err != nil {
 		t.Fatal(err)
 	}
 	check.NoError(t, s.Update(context.Background(), addEntry(1)))
@@ -98,10 +98,10 @@ func TestOneName(t *testing.T) {
 		t.Errorf("%s has the second name %s", a.Path(), b.Path())
 	}
 	const owner = "01890a5d-ac96-774b-bcce-b302099a8057"
-	if _, err := a.Own(context.Background(), owner); err != nil {
+	if _, err := a.AcquireOwnership(context.Background(), owner); err != nil {
 		t.Fatal(err)
 	}
-	if gone, err := b.Gone(context.Background(), owner); gone || err != nil {
+	if gone, err := b.OwnerGone(context.Background(), owner); gone || err != nil {
 		t.Errorf("Gone = %t, %v: it is alive under the other name", gone, err)
 	}
 }
@@ -140,7 +140,7 @@ func TestNamesThatMeanSomethingInAnAddress(t *testing.T) {
 func TestOwnersLeaveNoFiles(t *testing.T) {
 	s := fresh(t)
 	const ended, killed = "01890a5d-ac96-774b-bcce-b302099a8057", "01890a5d-ac96-774b-bcce-b302099a8058"
-	release, err := s.Own(context.Background(), ended)
+	release, err := s.AcquireOwnership(context.Background(), ended)
 	check.NoError(t, err)
 	check.NoError(t, release())
 	left := s.path + ownersSuffix + "/" + killed + lockSuffix
@@ -150,7 +150,7 @@ func TestOwnersLeaveNoFiles(t *testing.T) {
 	reader, err := OpenReadOnly(s.path)
 	check.NoError(t, err)
 	defer reader.Close()
-	if gone, err := reader.Gone(context.Background(), killed); !gone || err != nil {
+	if gone, err := reader.OwnerGone(context.Background(), killed); !gone || err != nil {
 		t.Errorf("Gone = %t, %v", gone, err)
 	}
 	if _, err := os.Stat(left); err != nil {
@@ -161,7 +161,7 @@ func TestOwnersLeaveNoFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer asking.Close()
-	if gone, err := s.Gone(context.Background(), killed); !gone || err != nil {
+	if gone, err := s.OwnerGone(context.Background(), killed); !gone || err != nil {
 		t.Errorf("Gone = %t, %v, while somebody else asks", gone, err)
 	}
 	files, err := filepath.Glob(s.path + ownersSuffix + "/*")
@@ -182,15 +182,15 @@ func TestOwnWhileItsFileIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.Close()
-	if !standing(lock, file) {
+	if !isCurrent(lock, file) {
 		t.Error("the file of the lock stands")
 	}
 	check.NoError(t, os.Remove(file))
-	if standing(lock, file) {
+	if isCurrent(lock, file) {
 		t.Error("the file of the lock has no name any more")
 	}
 	check.NoError(t, write(file, 0o600))
-	if standing(lock, file) {
+	if isCurrent(lock, file) {
 		t.Error("another file has the name of the lock's")
 	}
 }

@@ -49,9 +49,9 @@ func (s *Store) lockFile(owner string, create bool) (string, error) {
 	return filepath.Join(folder, owner+lockSuffix), err
 }
 
-// Own is [ledger.Store.Own]. The lock is one on a file, which the operating system releases when the process ends, however it ends. The file is removed
-// with it, or by a process that finds it unlocked.
-func (s *Store) Own(_ context.Context, owner string) (release func() error, err error) {
+// AcquireOwnership is [ledger.Store.AcquireOwnership]. The lock is one on a file, which the operating system releases when the process ends,
+// however it ends. The file is removed with it, or by a process that finds it unlocked.
+func (s *Store) AcquireOwnership(_ context.Context, owner string) (release func() error, err error) {
 	if s.readOnly {
 		return nil, fmt.Errorf("ledger %s: %w: it was opened to read only", s.path, ErrReadOnly)
 	}
@@ -69,7 +69,7 @@ func (s *Store) Own(_ context.Context, owner string) (release func() error, err 
 			lock.Close()
 			return nil, fmt.Errorf("ledger %s: owner %s is another process: %w", s.path, owner, ErrLocked)
 		}
-		if standing(lock, file) {
+		if isCurrent(lock, file) {
 			return sync.OnceValue(func() error { return errors.Join(os.Remove(file), lock.Close()) }), nil
 		}
 		lock.Close() // another process found the file unlocked and removed it
@@ -77,8 +77,8 @@ func (s *Store) Own(_ context.Context, owner string) (release func() error, err 
 	return nil, fmt.Errorf("ledger %s: the lock of owner %s is removed as often as it is made", s.path, owner)
 }
 
-// Gone is [ledger.Store.Gone].
-func (s *Store) Gone(_ context.Context, owner string) (bool, error) {
+// OwnerGone is [ledger.Store.OwnerGone].
+func (s *Store) OwnerGone(_ context.Context, owner string) (bool, error) {
 	file, err := s.lockFile(owner, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil // no process has ever owned a run
@@ -95,7 +95,7 @@ func (s *Store) Gone(_ context.Context, owner string) (bool, error) {
 	if err != nil {
 		return false, errors.Join(fmt.Errorf("ledger %s: the lock of owner %s: %w", s.path, owner, err), lock.Close())
 	}
-	if locked && !s.readOnly && standing(lock, file) {
+	if locked && !s.readOnly && isCurrent(lock, file) {
 		// No process can own this file from now on: Own checks, after it has locked its file, that the file still exists.
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, errors.Join(err, lock.Close())
@@ -104,11 +104,11 @@ func (s *Store) Gone(_ context.Context, owner string) (bool, error) {
 	return locked, lock.Close()
 }
 
-// Gone is [ledger.Tx.Gone].
-func (t *tx) Gone(owner string) (bool, error) { return t.store.Gone(t.ctx, owner) }
+// OwnerGone is [ledger.Tx.OwnerGone].
+func (t *tx) OwnerGone(owner string) (bool, error) { return t.store.OwnerGone(t.ctx, owner) }
 
-// standing reports whether the path still leads to the locked file.
-func standing(lock *flock.Flock, file string) bool {
+// isCurrent reports whether the path still leads to the locked file.
+func isCurrent(lock *flock.Flock, file string) bool {
 	locked, err := lock.Stat()
 	if err != nil {
 		return false

@@ -61,7 +61,7 @@ func (s *Store) current(settings url.Values) error {
 }
 
 func (s *Store) schema() error {
-	if err := ours(s.readers, s.path); err != nil {
+	if err := checkApplication(s.readers, s.path); err != nil {
 		return err
 	}
 	blank, err := empty(s.readers)
@@ -92,8 +92,8 @@ func freeze(path string) (*frozen, error) {
 	return &frozen{path, info.Size(), info.ModTime()}, nil
 }
 
-// same returns an error if the file changed. A nil frozen is a file that is read with locks.
-func (f *frozen) same() error {
+// checkUnchanged returns an error if the file changed. A nil frozen is a file that is read with locks.
+func (f *frozen) checkUnchanged() error {
 	if f == nil {
 		return nil
 	}

@@ -76,7 +76,7 @@ func TestReadOnly(t *testing.T) {
 		t.Errorf("%d entries, want 2: what is in the log only belongs to it", n)
 	}
 	refused(t, r.Update(context.Background(), addEntry(3)), ErrReadOnly, s.path, "read only")
-	_, err = r.Own(context.Background(), "01890a5d-ac96-774b-bcce-b302099a8057")
+	_, err = r.AcquireOwnership(context.Background(), "01890a5d-ac96-774b-bcce-b302099a8057")
 	refused(t, err, ErrReadOnly, s.path, "read only")
 	_, err = OpenReadOnly(filepath.Join(t.TempDir(), "none.db"))
 	if !errors.Is(err, fs.ErrNotExist) {

@@ -128,7 +128,7 @@ func (s *Store) openReaders(settings url.Values) (err error) {
 
 // ready makes sure that the connection's file is a ledger of today's schema, in WAL mode.
 func (s *Store) ready() error {
-	if err := ours(s.writers, s.path); err != nil {
+	if err := checkApplication(s.writers, s.path); err != nil {
 		return err
 	}
 	if err := establish(s.writers, s.path, s.busy); err != nil {
@@ -196,7 +196,7 @@ func (s *Store) commit(t *tx) error {
 	}
 	t.Finish()
 	// A record in a file that was moved away is lost: a denial there would have no effect.
-	if err := s.file.same(); err != nil {
+	if err := s.file.checkUnmoved(); err != nil {
 		return err
 	}
 	// Not with the context: whether it is committed must not be in doubt.
@@ -252,7 +252,7 @@ func (s *Store) enter(ctx context.Context, room chan struct{}) error {
 
 // View is [ledger.Store.View].
 func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
-	return s.look(ctx, func(t *tx) error {
+	return s.view(ctx, func(t *tx) error {
 		snapshot, err := s.readers.Begin()
 		if err != nil {
 			return explained(s.path, err)
@@ -266,14 +266,14 @@ func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 
 // Glance is [ledger.Store.Glance]. Outside of a transaction each query is one of its own.
 func (s *Store) Glance(ctx context.Context, do func(ledger.Reader) error) error {
-	return s.look(ctx, func(t *tx) error {
+	return s.view(ctx, func(t *tx) error {
 		defer t.Finish()
 		return do(t)
 	})
 }
 
-// look reads.
-func (s *Store) look(ctx context.Context, do func(*tx) error) error {
+// view reads.
+func (s *Store) view(ctx context.Context, do func(*tx) error) error {
 	if err := s.enter(ctx, s.reading); err != nil {
 		return err
 	}
@@ -281,10 +281,10 @@ func (s *Store) look(ctx context.Context, do func(*tx) error) error {
 	if err := do(s.newTx(ctx, s.glances)); err != nil {
 		return err
 	}
-	if err := s.file.same(); err != nil {
+	if err := s.file.checkUnmoved(); err != nil {
 		return err
 	}
-	return s.frozen.same()
+	return s.frozen.checkUnchanged()
 }
 
 // Close waits for the writer, ends the connections, and moves the write-ahead log into the file if no other process has it

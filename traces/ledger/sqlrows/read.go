@@ -37,7 +37,7 @@ func readEnd(r *Row) ledger.End {
 }
 
 func (t *Tx) End() (ledger.End, error) {
-	for end, err := range all(t, single, readEnd, "SELECT idx, at, type FROM entries ORDER BY idx DESC LIMIT 1") {
+	for end, err := range queryRows(t, single, readEnd, "SELECT idx, at, type FROM entries ORDER BY idx DESC LIMIT 1") {
 		return end, err
 	}
 	return ledger.End{}, nil
@@ -51,18 +51,18 @@ func (t *Tx) LastOf(kind ledger.Type) (ledger.Entry, error) {
 }
 
 func (t *Tx) EntriesOfType(kind ledger.Type) iter.Seq2[ledger.Entry, error] {
-	return all(t, many, readEntry, OfType, string(kind))
+	return queryRows(t, many, readEntry, OfType, string(kind))
 }
 
 func (t *Tx) Entries(from int64) iter.Seq2[ledger.Entry, error] {
-	return all(t, many, readEntry, "SELECT "+entryColumns+" FROM entries WHERE idx >= ? AND events <> '' ORDER BY idx", from)
+	return queryRows(t, many, readEntry, "SELECT "+entryColumns+" FROM entries WHERE idx >= ? AND events <> '' ORDER BY idx", from)
 }
 
 // OfRun has the condition of the partial index written out, so that it is used.
 const OfRun = "SELECT " + entryColumns + " FROM entries WHERE run_id = ? AND run_id <> '' ORDER BY n"
 
 func (t *Tx) EntriesOf(run string) iter.Seq2[ledger.Entry, error] {
-	return all(t, many, readEntry, OfRun, run)
+	return queryRows(t, many, readEntry, OfRun, run)
 }
 
 // ReadHashes implements [tlog.HashReader].
@@ -137,7 +137,7 @@ func (t *Tx) Reached(run string) (int64, error) {
 
 func (t *Tx) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
 	query, args := t.dialect.Requests(f)
-	return all(t, many, readRequest, query, args...)
+	return queryRows(t, many, readRequest, query, args...)
 }
 
 // wholeArgs is the text of a request's arguments, also where the row has a reference to it.
@@ -218,7 +218,7 @@ const counts = "SELECT CASE WHEN at >= ? THEN substr(at, 1, ?) ELSE '' END AS si
 	"FROM (SELECT at, status, code FROM requests ORDER BY run_id DESC LIMIT ?) AS newest GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
 
 func (t *Tx) Counts(newest int, since string, unit int) iter.Seq2[ledger.Count, error] {
-	return all(t, many, func(r *Row) ledger.Count {
+	return queryRows(t, many, func(r *Row) ledger.Count {
 		return ledger.Count{At: r.Text(), Status: ledger.Status(r.Text()), Code: r.Text(), First: r.Text(), Runs: r.int()}
 	}, counts, since, int64(unit), int64(newest))
 }
@@ -243,7 +243,7 @@ func (t *Tx) Blob(d canonical.Digest) (ledger.Blob, error) {
 }
 
 func (t *Tx) Blobs() iter.Seq2[ledger.Blob, error] {
-	return all(t, large, readBlob, "SELECT digest, kind, text FROM blobs ORDER BY digest")
+	return queryRows(t, large, readBlob, "SELECT digest, kind, text FROM blobs ORDER BY digest")
 }
 
 const tokenColumns = "id, name, role, secret, created, expires, revoked, entry"
@@ -260,7 +260,7 @@ func (t *Tx) Token(id string) (ledger.Token, error) {
 }
 
 func (t *Tx) Tokens() iter.Seq2[ledger.Token, error] {
-	return all(t, many, readToken, "SELECT "+tokenColumns+" FROM tokens ORDER BY created, id")
+	return queryRows(t, many, readToken, "SELECT "+tokenColumns+" FROM tokens ORDER BY created, id")
 }
 
 func readBlock(r *Row) ledger.Block {
@@ -272,7 +272,7 @@ func (t *Tx) Block(name string) (ledger.Block, error) {
 }
 
 func (t *Tx) Blocks() iter.Seq2[ledger.Block, error] {
-	return all(t, many, readBlock, "SELECT name, since, by, entry FROM blocks ORDER BY name")
+	return queryRows(t, many, readBlock, "SELECT name, since, by, entry FROM blocks ORDER BY name")
 }
 
 func (t *Tx) Deliveries(hook, due string, limit int) iter.Seq2[ledger.Delivery, error] {
@@ -280,13 +280,13 @@ func (t *Tx) Deliveries(hook, due string, limit int) iter.Seq2[ledger.Delivery, 
 	if hook != "" {
 		query, args = query+" AND hook = ?", append(args, hook)
 	}
-	return all(t, many, func(r *Row) ledger.Delivery {
+	return queryRows(t, many, func(r *Row) ledger.Delivery {
 		return ledger.Delivery{Entry: r.Int64(), Hook: r.Text(), Attempts: r.int(), Next: r.Text(), State: r.Text(), Error: r.Text()}
 	}, query+" ORDER BY entry, hook LIMIT ?", append(args, int64(max(limit, 0)))...)
 }
 
 func (t *Tx) Hooks() iter.Seq2[string, error] {
-	return all(t, many, (*Row).Text, "SELECT hook FROM delivered ORDER BY hook")
+	return queryRows(t, many, (*Row).Text, "SELECT hook FROM delivered ORDER BY hook")
 }
 
 func (t *Tx) Delivered(hook string) (int64, error) {

@@ -33,7 +33,7 @@ func (t *Tx) Session(secret canonical.Digest) (ledger.Session, error) {
 }
 
 func (t *Tx) Sessions() iter.Seq2[ledger.Session, error] {
-	return all(t, many, readSession, "SELECT "+sessionColumns+" FROM sessions ORDER BY secret")
+	return queryRows(t, many, readSession, "SELECT "+sessionColumns+" FROM sessions ORDER BY secret")
 }
 
 func (t *Tx) PutSession(s ledger.Session) error {

@@ -101,8 +101,8 @@ const (
 	large  = 16
 )
 
-// all returns the rows of a query, each as read makes it of its columns.
-func all[T any](t *Tx, page int, read func(*Row) T, query string, args ...any) iter.Seq2[T, error] {
+// queryRows returns the rows of a query, each as read makes it of its columns.
+func queryRows[T any](t *Tx, page int, read func(*Row) T, query string, args ...any) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		if err := t.Usable(); err != nil {
@@ -115,7 +115,7 @@ func all[T any](t *Tx, page int, read func(*Row) T, query string, args ...any) i
 			return
 		}
 		t.open = append(t.open, rows)
-		defer t.done(rows)
+		defer t.closeRows(rows)
 		for {
 			if err := t.Usable(); err != nil {
 				yield(none, err)
@@ -142,15 +142,15 @@ func all[T any](t *Tx, page int, read func(*Row) T, query string, args ...any) i
 	}
 }
 
-// done closes rows that were read, or left.
-func (t *Tx) done(rows Rows) {
+// closeRows closes rows that were read, or left.
+func (t *Tx) closeRows(rows Rows) {
 	rows.Close()
 	t.open = slices.DeleteFunc(t.open, func(o Rows) bool { return o == rows })
 }
 
 // one returns the row of a query, or ErrNotFound.
 func one[T any](t *Tx, what string, key any, read func(*Row) T, query string, args ...any) (T, error) {
-	for v, err := range all(t, single, read, query, args...) {
+	for v, err := range queryRows(t, single, read, query, args...) {
 		return v, err
 	}
 	var none T

@@ -82,7 +82,7 @@ func (t *Tx) PutRequest(r ledger.Request) error {
 
 func (t *Tx) PutBlob(b ledger.Blob) error {
 	// Most blobs are there, and large: asking is cheaper than handing the text over.
-	for _, err := range all(t, single, (*Row).Int64, "SELECT 1 FROM blobs WHERE digest = ?", string(b.Digest)) {
+	for _, err := range queryRows(t, single, (*Row).Int64, "SELECT 1 FROM blobs WHERE digest = ?", string(b.Digest)) {
 		return err
 	}
 	return t.Change("blob", b.Digest, InsertBlob, string(b.Digest), b.Kind, b.Text)

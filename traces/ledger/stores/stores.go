@@ -31,7 +31,7 @@ var ErrMissing = errors.New("there is no ledger")
 
 // Open opens a store. The error is [ErrMissing] if a file does not exist and is opened to read or to change. A database is never made.
 func Open(url string, p Purpose) (ledger.Store, error) {
-	if pgurl.Is(url) {
+	if pgurl.IsURL(url) {
 		return openPostgres(url, p)
 	}
 	path, ok := strings.CutPrefix(url, "sqlite:")
@@ -51,7 +51,7 @@ func Open(url string, p Purpose) (ledger.Store, error) {
 // Name returns a name of the ledger for people and for the log, which may be exported: of a file the last element of its path, because
 // folders name users and customers, and of a database its host and name.
 func Name(url string) string {
-	if pgurl.Is(url) {
+	if pgurl.IsURL(url) {
 		return pgurl.Name(url)
 	}
 	return "sqlite:" + filepath.Base(strings.TrimPrefix(url, "sqlite:"))

@@ -19,9 +19,9 @@ func addRefuses(t *testing.T, h Harness) {
 	if err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddRequest(other) }); err == nil {
 		t.Error("a request can be added twice")
 	}
-	view(t, s, func(r ledger.Reader) { same(t, "Requests", full, only(t, r.Requests(ledger.Filter{}))) })
+	view(t, s, func(r ledger.Reader) { wantEqual(t, "Requests", full, onlyRow(t, r.Requests(ledger.Filter{}))) })
 	update(t, s, func(tx ledger.Tx) error { return tx.PutRequest(other) })
-	view(t, s, func(r ledger.Reader) { same(t, "Requests", other, only(t, r.Requests(ledger.Filter{}))) })
+	view(t, s, func(r ledger.Reader) { wantEqual(t, "Requests", other, onlyRow(t, r.Requests(ledger.Filter{}))) })
 }
 
 // addsPruned copies a pruned log: entries 1 and 2 have only hashes, and the tree is whole.
@@ -34,8 +34,8 @@ func addsPruned(t *testing.T, h Harness) {
 	})
 	update(t, s, func(tx ledger.Tx) error { return tx.AddEntry(log[4], hashes[4]) })
 	view(t, s, func(r ledger.Reader) {
-		same(t, "Entries", []ledger.Entry{log[0], log[3], log[4]}, list(t, r.Entries(0)))
-		same(t, "EntriesOf", []ledger.Entry{log[0], log[3], log[4]}, list(t, r.EntriesOf("a")))
+		wantEqual(t, "Entries", []ledger.Entry{log[0], log[3], log[4]}, list(t, r.Entries(0)))
+		wantEqual(t, "EntriesOf", []ledger.Entry{log[0], log[3], log[4]}, list(t, r.EntriesOf("a")))
 		n, err := r.CountHashes()
 		if want := tlog.StoredHashCount(5); n != want || err != nil {
 			t.Errorf("CountHashes = %d, %v, want %d", n, err, want)

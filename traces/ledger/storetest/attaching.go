@@ -93,7 +93,7 @@ func ofType(t *testing.T, h Harness) {
 		for kind, want := range map[ledger.Type][]int64{ // in any order
 			ledger.LogCreated: {0}, ledger.LedgerPruned: {2, 5}, ledger.TokenCreated: {4, 6}, ledger.TokenRevoked: nil,
 		} {
-			same(t, string(kind), want, indexes(list(t, r.EntriesOfType(kind))))
+			wantEqual(t, string(kind), want, indexes(list(t, r.EntriesOfType(kind))))
 			e, err := r.LastOf(kind)
 			if want == nil {
 				missing(t, "LastOf", e, err)

@@ -31,10 +31,10 @@ func snapshot(t *testing.T, h Harness) {
 		update(t, s, func(tx ledger.Tx) error {
 			return errors.Join(add(tx, entry(3, "a")), tx.PutRequest(request("b")))
 		})
-		same(t, "Entries", []int64{1}, indexes(list(t, r.Entries(0))))
-		same(t, "Requests", []ledger.Request{request("a")}, list(t, r.Requests(ledger.Filter{})))
+		wantEqual(t, "Entries", []int64{1}, indexes(list(t, r.Entries(0))))
+		wantEqual(t, "Requests", []ledger.Request{request("a")}, list(t, r.Requests(ledger.Filter{})))
 	})
-	same(t, "Entries after it", []int64{1, 2, 3}, indexes(collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Entry, error] { return r.Entries(0) })))
+	wantEqual(t, "Entries after it", []int64{1, 2, 3}, indexes(collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Entry, error] { return r.Entries(0) })))
 }
 
 // glance: each read sees all earlier commits of any process, and a started sequence does not change.
@@ -65,11 +65,11 @@ func glance(t *testing.T, h Harness) {
 				put(writer, 4)
 			}
 		}
-		same(t, "Entries", []int64{1, 2, 3}, got)
+		wantEqual(t, "Entries", []int64{1, 2, 3}, got)
 		for range r.Entries(0) { // left without an end
 			break
 		}
-		same(t, "Entries after it", []int64{1, 2, 3, 4}, indexes(list(t, r.Entries(0))))
+		wantEqual(t, "Entries after it", []int64{1, 2, 3, 4}, indexes(list(t, r.Entries(0))))
 		return nil
 	})
 	if err != nil {
@@ -246,9 +246,9 @@ func reopened(t *testing.T, h Harness) {
 	check.NoError(t, s.Close())
 	s = h.open(t, path)
 	view(t, s, func(r ledger.Reader) {
-		same(t, "Entries", []ledger.Entry{entry(1, "a")}, list(t, r.Entries(0)))
-		same(t, "Requests", []ledger.Request{request("a")}, list(t, r.Requests(ledger.Filter{})))
-		same(t, "Blobs", []ledger.Blob{blob("b")}, list(t, r.Blobs()))
+		wantEqual(t, "Entries", []ledger.Entry{entry(1, "a")}, list(t, r.Entries(0)))
+		wantEqual(t, "Requests", []ledger.Request{request("a")}, list(t, r.Requests(ledger.Filter{})))
+		wantEqual(t, "Blobs", []ledger.Blob{blob("b")}, list(t, r.Blobs()))
 	})
 	if err := s.Update(context.Background(), func(tx ledger.Tx) error { return add(tx, entry(1, "a")) }); err == nil {
 		t.Error("an event can be added twice after the store was closed")
@@ -282,10 +282,10 @@ func id(t *testing.T) string {
 	return u.String()
 }
 
-// gone checks whether an owner is.
-func gone(t *testing.T, s ledger.Store, owner string, want bool) {
+// wantGone checks whether an owner is.
+func wantGone(t *testing.T, s ledger.Store, owner string, want bool) {
 	t.Helper()
-	if got, err := s.Gone(context.Background(), owner); err != nil || got != want {
+	if got, err := s.OwnerGone(context.Background(), owner); err != nil || got != want {
 		t.Errorf("Gone = %t, %v, want %t", got, err, want)
 	}
 }
@@ -294,35 +294,35 @@ func owners(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	other := h.open(t, path)
 	a, b := id(t), id(t)
-	gone(t, s, a, true) // nobody has had it
-	release, err := s.Own(context.Background(), a)
+	wantGone(t, s, a, true) // nobody has had it
+	release, err := s.AcquireOwnership(context.Background(), a)
 	check.NoError(t, err)
 	for range 2 {
-		gone(t, s, a, false)
-		gone(t, other, a, false)
-		gone(t, s, b, true)
+		wantGone(t, s, a, false)
+		wantGone(t, other, a, false)
+		wantGone(t, s, b, true)
 	}
 	for _, s := range []ledger.Store{s, other} {
-		if _, err := s.Own(context.Background(), a); err == nil {
+		if _, err := s.AcquireOwnership(context.Background(), a); err == nil {
 			t.Error("the same owner is owned twice")
 		}
 	}
 	check.NoError(t, release())
-	gone(t, s, a, true)
-	gone(t, other, a, true)
-	again, err := other.Own(context.Background(), a)
+	wantGone(t, s, a, true)
+	wantGone(t, other, a, true)
+	again, err := other.AcquireOwnership(context.Background(), a)
 	if err != nil {
 		t.Fatalf("an owner that is gone cannot be owned: %v", err)
 	}
-	gone(t, s, a, false)
+	wantGone(t, s, a, false)
 	_ = release() // a second release must not release another owner's lock
-	gone(t, s, a, false)
+	wantGone(t, s, a, false)
 	check.NoError(t, again())
 	for _, bad := range []string{"", "..", "../" + a, a + "/..", "host-1", "{" + a + "}", a + "\n", "urn:uuid:" + a} {
-		if _, err := s.Own(context.Background(), bad); err == nil {
+		if _, err := s.AcquireOwnership(context.Background(), bad); err == nil {
 			t.Errorf("Own(%q) succeeds", bad)
 		}
-		if is, err := s.Gone(context.Background(), bad); err == nil || is {
+		if is, err := s.OwnerGone(context.Background(), bad); err == nil || is {
 			t.Errorf("Gone(%q) = %t, %v: nobody can say", bad, is, err)
 		}
 	}
@@ -333,25 +333,25 @@ func ownersAtOnce(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	other := h.open(t, path)
 	dead, alive := id(t), id(t)
-	release, err := s.Own(context.Background(), alive)
+	release, err := s.AcquireOwnership(context.Background(), alive)
 	check.NoError(t, err)
 	var group sync.WaitGroup
 	for range counters {
 		group.Go(func() {
 			for range rounds {
-				gone(t, other, alive, false)
-				gone(t, other, dead, true)
+				wantGone(t, other, alive, false)
+				wantGone(t, other, dead, true)
 				mine := id(t)
-				release, err := s.Own(context.Background(), mine)
+				release, err := s.AcquireOwnership(context.Background(), mine)
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				gone(t, other, mine, false)
+				wantGone(t, other, mine, false)
 				if err := release(); err != nil {
 					t.Error(err)
 				}
-				gone(t, other, mine, true)
+				wantGone(t, other, mine, true)
 			}
 		})
 	}

@@ -100,7 +100,7 @@ func filters(t *testing.T, h Harness) {
 		}, []string{"4"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			view(t, s, func(r ledger.Reader) { same(t, "runs", tc.want, runs(list(t, r.Requests(tc.f)))) })
+			view(t, s, func(r ledger.Reader) { wantEqual(t, "runs", tc.want, runs(list(t, r.Requests(tc.f)))) })
 		})
 	}
 	findsRuns(t, s)

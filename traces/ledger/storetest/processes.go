@@ -44,7 +44,7 @@ func work(t *testing.T, h Harness, job string) {
 			t.Error(err)
 		}
 	case jobOwn:
-		release, err := s.Own(context.Background(), os.Getenv(ownerVariable))
+		release, err := s.AcquireOwnership(context.Background(), os.Getenv(ownerVariable))
 		check.NoError(t, err)
 		wait("owned")
 		if err := release(); err != nil {
@@ -130,24 +130,24 @@ func killedOwner(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	ended, killed := id(t), id(t)
 	first, second := begin(t, jobOwn, path, ended, "owned"), begin(t, jobOwn, path, killed, "owned")
-	gone(t, s, ended, false)
-	gone(t, s, killed, false)
-	if _, err := s.Own(context.Background(), killed); err == nil {
+	wantGone(t, s, ended, false)
+	wantGone(t, s, killed, false)
+	if _, err := s.AcquireOwnership(context.Background(), killed); err == nil {
 		t.Error("an owner is owned by two processes")
 	}
 	first.goOn(t)
 	first.end(t)
-	gone(t, s, ended, true)
-	gone(t, s, killed, false)
+	wantGone(t, s, ended, true)
+	wantGone(t, s, killed, false)
 	check.NoError(t, second.cmd.Process.Kill())
 	if second.cmd.Wait() == nil {
 		t.Error("the process was not killed")
 	}
 	for deadline := time.Now().Add(10 * h.Lease); time.Now().Before(deadline); time.Sleep(h.Lease / 10) {
-		if is, err := s.Gone(context.Background(), killed); is || err != nil {
+		if is, err := s.OwnerGone(context.Background(), killed); is || err != nil {
 			break
 		}
 	}
-	gone(t, s, killed, true)
-	gone(t, s, killed, true)
+	wantGone(t, s, killed, true)
+	wantGone(t, s, killed, true)
 }

@@ -46,8 +46,8 @@ func emptyStore(t *testing.T, h Harness) {
 	})
 }
 
-// same compares rows; a list or value of no elements is like none.
-func same(t *testing.T, what string, want, got any) {
+// wantEqual compares rows; a list or value of no elements is like none.
+func wantEqual(t *testing.T, what string, want, got any) {
 	t.Helper()
 	if !reflect.DeepEqual(want, got) && !cmp.Equal(want, got, cmpopts.EquateEmpty()) { // cmp takes seconds for long texts
 		t.Errorf("%s (-want +got):\n%s", what, cmp.Diff(want, got, cmpopts.EquateEmpty()))
@@ -86,10 +86,10 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 	view(t, s, func(r ledger.Reader) {
 		var got rowsOfAllKinds
 		var errs [5]error
-		got.Entry = only(t, r.Entries(0))
+		got.Entry = onlyRow(t, r.Entries(0))
 		hashes, err := r.ReadHashes([]int64{tlog.StoredHashIndex(0, w.Entry.Index)})
 		errs[0] = err
-		same(t, "hashes", []tlog.Hash{tlog.RecordHash(w.Entry.Leaf())}, hashes)
+		wantEqual(t, "hashes", []tlog.Hash{tlog.RecordHash(w.Entry.Leaf())}, hashes)
 		if n, err := r.CountHashes(); n != 1 || err != nil {
 			t.Errorf("CountHashes = %d, %v, want 1", n, err)
 		}
@@ -97,9 +97,9 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 		got.Blob, errs[2] = r.Blob(w.Blob.Digest)
 		got.Token, errs[3] = r.Token(w.Token.ID)
 		got.Block, errs[4] = r.Block(w.Block.Name)
-		got.Delivery = only(t, r.Deliveries("", late+"z", 10))
-		same(t, "errors", [5]error{}, errs)
-		same(t, "rows", w, got)
+		got.Delivery = onlyRow(t, r.Deliveries("", late+"z", 10))
+		wantEqual(t, "errors", [5]error{}, errs)
+		wantEqual(t, "rows", w, got)
 		if end, err := r.End(); err != nil || end != (ledger.End{Size: w.Entry.Index + 1, At: w.Entry.At, Type: w.Entry.Type}) {
 			t.Errorf("End = %+v, %v", end, err)
 		}
@@ -107,20 +107,20 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 			t.Errorf("Reached = %d, %v, want %d", entry, err, w.Request.Entry)
 		}
 		if w.Entry.RunID != "" {
-			same(t, "EntriesOf", w.Entry, only(t, r.EntriesOf(w.Entry.RunID)))
+			wantEqual(t, "EntriesOf", w.Entry, onlyRow(t, r.EntriesOf(w.Entry.RunID)))
 		}
-		same(t, "Requests", w.Request, only(t, r.Requests(ledger.Filter{})))
-		same(t, "Blobs", w.Blob, only(t, r.Blobs()))
-		same(t, "Tokens", w.Token, only(t, r.Tokens()))
-		same(t, "Blocks", w.Block, only(t, r.Blocks()))
+		wantEqual(t, "Requests", w.Request, onlyRow(t, r.Requests(ledger.Filter{})))
+		wantEqual(t, "Blobs", w.Blob, onlyRow(t, r.Blobs()))
+		wantEqual(t, "Tokens", w.Token, onlyRow(t, r.Tokens()))
+		wantEqual(t, "Blocks", w.Block, onlyRow(t, r.Blocks()))
 		if n, err := r.Delivered("hook"); n != 7 || err != nil {
 			t.Errorf("Delivered = %d, %v, want 7", n, err)
 		}
 	})
 }
 
-// only returns the one row of a sequence.
-func only[T any](t *testing.T, rows iter.Seq2[T, error]) T {
+// onlyRow returns the one row of a sequence.
+func onlyRow[T any](t *testing.T, rows iter.Seq2[T, error]) T {
 	t.Helper()
 	all := list(t, rows)
 	if len(all) != 1 {
@@ -182,8 +182,8 @@ func entryOrder(t *testing.T, h Harness) {
 		if n, err := last(r); err != nil || n != 400 {
 			t.Errorf("the last entry is %d, %v, want 400", n, err)
 		}
-		same(t, "Entries(398)", []int64{398, 399, 400}, indexes(list(t, r.Entries(398))))
-		same(t, "Entries(401)", []int64(nil), indexes(list(t, r.Entries(401))))
+		wantEqual(t, "Entries(398)", []int64{398, 399, 400}, indexes(list(t, r.Entries(398))))
+		wantEqual(t, "Entries(401)", []int64(nil), indexes(list(t, r.Entries(401))))
 		if n := len(list(t, r.Entries(0))); n != 400 {
 			t.Errorf("%d entries, want 400", n)
 		}
@@ -221,8 +221,8 @@ func tokenAndBlobOrder(t *testing.T, h Harness) {
 		for _, b := range list(t, r.Blobs()) {
 			blobs = append(blobs, string(b.Digest))
 		}
-		same(t, "Tokens", []string{"m", "a", "z"}, tokens)
-		same(t, "Blobs", want, blobs)
+		wantEqual(t, "Tokens", []string{"m", "a", "z"}, tokens)
+		wantEqual(t, "Blobs", want, blobs)
 	})
 }
 
@@ -263,7 +263,7 @@ func deliveries(t *testing.T, h Harness) {
 			}) {
 				got = append(got, fmt.Sprintf("%d%s", d.Entry, d.Hook))
 			}
-			same(t, "deliveries", tc.want, got)
+			wantEqual(t, "deliveries", tc.want, got)
 		})
 	}
 }

@@ -32,12 +32,12 @@ func sessions(t *testing.T, h Harness) {
 			if err := s.Update(context.Background(), tc.do); err != nil && !errors.Is(err, undone) {
 				t.Fatal(err)
 			}
-			same(t, "Sessions", tc.want, collect(t, other, func(r ledger.Reader) iter.Seq2[ledger.Session, error] { return r.Sessions() }))
+			wantEqual(t, "Sessions", tc.want, collect(t, other, func(r ledger.Reader) iter.Seq2[ledger.Session, error] { return r.Sessions() }))
 		})
 	}
 	view(t, other, func(r ledger.Reader) {
 		got, err := r.Session(used.Secret)
-		same(t, "Session", used, got)
+		wantEqual(t, "Session", used, got)
 		if err != nil {
 			t.Errorf("Session: %v", err)
 		}

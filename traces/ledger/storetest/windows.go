@@ -53,7 +53,7 @@ func windows(t *testing.T, h Harness) {
 		{"newest-limit", ledger.Filter{Since: later, Counted: true, Newest: true, Limit: 2}, []string{"7", "6"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			view(t, s, func(r ledger.Reader) { same(t, "runs", tc.want, runs(list(t, r.Requests(tc.f)))) })
+			view(t, s, func(r ledger.Reader) { wantEqual(t, "runs", tc.want, runs(list(t, r.Requests(tc.f)))) })
 		})
 	}
 }
@@ -79,16 +79,16 @@ func counts(t *testing.T, h Harness) {
 		return nil
 	})
 	view(t, s, func(r ledger.Reader) {
-		same(t, "counts", []ledger.Count{
+		wantEqual(t, "counts", []ledger.Count{
 			{Status: ledger.Executed, First: "2026-01-01T09:00:00Z", Runs: 2},
 			{At: "2026-01-01T10", Status: ledger.Denied, Code: "a", First: "2026-01-01T10:30:00Z", Runs: 1},
 			{At: "2026-01-01T10", Status: ledger.Denied, Code: "b", First: "2026-01-01T10:30:00Z", Runs: 1},
 			{At: "2026-01-01T10", Status: ledger.Executed, First: "2026-01-01T10:00:00Z", Runs: 2},
 			{At: "2026-01-01T11", Status: ledger.Denied, Code: "b", First: "2026-01-01T11:00:00Z", Runs: 1},
 		}, list(t, r.Counts(7, "2026-01-01T10:00:00Z", 13)))
-		same(t, "counts of the newest", []ledger.Count{
+		wantEqual(t, "counts of the newest", []ledger.Count{
 			{At: "2026-01-01", Status: ledger.Denied, Code: "b", First: "2026-01-01T11:00:00Z", Runs: 1},
 		}, list(t, r.Counts(1, "", 10)))
-		same(t, "counts of a time without requests", 1, len(list(t, r.Counts(2, "2027", 10)))-1)
+		wantEqual(t, "counts of a time without requests", 1, len(list(t, r.Counts(2, "2027", 10)))-1)
 	})
 }

@@ -21,7 +21,7 @@ func putReplaces(t *testing.T, h Harness) {
 	renamed.Actor, renamed.Task, renamed.Server, renamed.Args, renamed.At = "someone else", "", "other", "{}", later
 	for _, r := range []ledger.Request{old, moved, renamed} {
 		update(t, s, func(tx ledger.Tx) error { return tx.PutRequest(r) })
-		same(t, "Requests", []ledger.Request{r}, collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Request, error] {
+		wantEqual(t, "Requests", []ledger.Request{r}, collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Request, error] {
 			return r.Requests(ledger.Filter{})
 		}))
 	}
@@ -40,10 +40,10 @@ func putReplaces(t *testing.T, h Harness) {
 			tx.PutBlob(b), tx.PutBlob(ledger.Blob{Digest: b.Digest, Kind: "other", Text: "another text"}))
 	})
 	view(t, s, func(r ledger.Reader) {
-		same(t, "Tokens", []ledger.Token{{ID: "k", Created: early, Revoked: late}}, list(t, r.Tokens()))
-		same(t, "Deliveries", []ledger.Delivery{{Entry: 1, Hook: "h", State: "waiting", Attempts: 3, Error: "refused"}}, list(t, r.Deliveries("", late, 5)))
-		same(t, "Blobs", []ledger.Blob{blob("text")}, list(t, r.Blobs()))
-		same(t, "Hooks", []string{"h", "other"}, list(t, r.Hooks()))
+		wantEqual(t, "Tokens", []ledger.Token{{ID: "k", Created: early, Revoked: late}}, list(t, r.Tokens()))
+		wantEqual(t, "Deliveries", []ledger.Delivery{{Entry: 1, Hook: "h", State: "waiting", Attempts: 3, Error: "refused"}}, list(t, r.Deliveries("", late, 5)))
+		wantEqual(t, "Blobs", []ledger.Blob{blob("text")}, list(t, r.Blobs()))
+		wantEqual(t, "Hooks", []string{"h", "other"}, list(t, r.Hooks()))
 		if n, err := r.Delivered("h"); n != 4 || err != nil {
 			t.Errorf("Delivered = %d, %v, want 4", n, err)
 		}
@@ -55,7 +55,7 @@ func dropsTokens(t *testing.T, h Harness) {
 	update(t, s, func(tx ledger.Tx) error {
 		return errors.Join(tx.PutToken(ledger.Token{ID: "a"}), tx.PutToken(ledger.Token{ID: "b"}), tx.DropToken("a"), tx.DropToken("none"))
 	})
-	view(t, s, func(r ledger.Reader) { same(t, "Tokens", []ledger.Token{{ID: "b"}}, list(t, r.Tokens())) })
+	view(t, s, func(r ledger.Reader) { wantEqual(t, "Tokens", []ledger.Token{{ID: "b"}}, list(t, r.Tokens())) })
 }
 
 func blocks(t *testing.T, h Harness) {
@@ -67,7 +67,7 @@ func blocks(t *testing.T, h Harness) {
 			tx.PutBlock(ledger.Block{Name: "B"}), tx.PutBlock(ledger.Block{Name: "a"}), tx.DropBlock("a"), tx.DropBlock("none"))
 	})
 	view(t, s, func(r ledger.Reader) {
-		same(t, "Blocks", []ledger.Block{{Name: "B"}, again, {Name: "c"}}, list(t, r.Blocks()))
+		wantEqual(t, "Blocks", []ledger.Block{{Name: "B"}, again, {Name: "c"}}, list(t, r.Blocks()))
 		b, err := r.Block("a")
 		missing(t, "Block", b, err)
 	})
@@ -99,8 +99,8 @@ func appendOnly(t *testing.T, h Harness) {
 				t.Error("Update succeeds")
 			}
 			view(t, s, func(r ledger.Reader) {
-				same(t, "Entries", []ledger.Entry{entry(1, "a"), entry(5, "a")}, list(t, r.Entries(0)))
-				same(t, "Requests", []ledger.Request(nil), list(t, r.Requests(ledger.Filter{})))
+				wantEqual(t, "Entries", []ledger.Entry{entry(1, "a"), entry(5, "a")}, list(t, r.Entries(0)))
+				wantEqual(t, "Requests", []ledger.Request(nil), list(t, r.Requests(ledger.Filter{})))
 			})
 		})
 	}
@@ -130,7 +130,7 @@ func undoneByError(t *testing.T, h Harness) {
 		t.Errorf("View = %v, want exactly the function's error", err)
 	}
 	update(t, s, writeAll)
-	same(t, "Entries", []ledger.Entry{entry(1, "a")}, collect(t, other, func(r ledger.Reader) iter.Seq2[ledger.Entry, error] { return r.Entries(0) }))
+	wantEqual(t, "Entries", []ledger.Entry{entry(1, "a")}, collect(t, other, func(r ledger.Reader) iter.Seq2[ledger.Entry, error] { return r.Entries(0) }))
 }
 
 func undoneByPanic(t *testing.T, h Harness) {
@@ -199,7 +199,7 @@ func usedAfterwards(t *testing.T, h Harness) {
 			t.Error("a sequence goes on after the end")
 		}
 	}
-	same(t, "Entries", []ledger.Entry{entry(1, "a")}, collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Entry, error] { return r.Entries(0) }))
+	wantEqual(t, "Entries", []ledger.Entry{entry(1, "a")}, collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Entry, error] { return r.Entries(0) }))
 }
 
 func readsOwnWrites(t *testing.T, h Harness) {
@@ -224,7 +224,7 @@ func readsOwnWrites(t *testing.T, h Harness) {
 		if err := tx.PutRequest(q); err != nil {
 			return err
 		}
-		same(t, "Requests", []string{"a"}, runs(list(t, tx.Requests(ledger.Filter{Statuses: []ledger.Status{ledger.Executed}}))))
+		wantEqual(t, "Requests", []string{"a"}, runs(list(t, tx.Requests(ledger.Filter{Statuses: []ledger.Status{ledger.Executed}}))))
 		n, err := tx.Delivered("hook")
 		if n != 3 {
 			t.Errorf("Delivered = %d, want 3", n)
@@ -306,10 +306,10 @@ func pruned(t *testing.T, h Harness) {
 			}
 			update(t, s, func(tx ledger.Tx) error { return tx.Prune(c.entries, append(c.gone, "none"), blobs) })
 			view(t, s, func(r ledger.Reader) {
-				same(t, "Requests", []string{c.left}, runs(list(t, r.Requests(ledger.Filter{}))))
-				same(t, "Blobs", []string{"of " + c.left}, texts(list(t, r.Blobs())))
+				wantEqual(t, "Requests", []string{c.left}, runs(list(t, r.Requests(ledger.Filter{}))))
+				wantEqual(t, "Blobs", []string{"of " + c.left}, texts(list(t, r.Blobs())))
 				entries := list(t, r.Entries(0))
-				if len(entries) != 2 || entries[0].RunID != c.left || only(t, r.Deliveries("", late, 9)).Entry != entries[0].Index {
+				if len(entries) != 2 || entries[0].RunID != c.left || onlyRow(t, r.Deliveries("", late, 9)).Entry != entries[0].Index {
 					t.Errorf("entries and deliveries are left: %v", entries)
 				}
 				if n := len(list(t, r.Tokens())); n != 1 {
@@ -347,7 +347,7 @@ func prunedAndUndone(t *testing.T, h Harness) {
 		t.Errorf("Update = %v", err)
 	}
 	view(t, s, func(r ledger.Reader) {
-		same(t, "Entries", []int64{1, 2, 3, 4}, indexes(list(t, r.Entries(0))))
+		wantEqual(t, "Entries", []int64{1, 2, 3, 4}, indexes(list(t, r.Entries(0))))
 		if n := len(list(t, r.Blobs())); n != 3 {
 			t.Errorf("%d blobs, want 3", n)
 		}

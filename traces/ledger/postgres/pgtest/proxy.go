@@ -58,8 +58,8 @@ func (p *Proxy) Restore() {
 	}
 }
 
-// To leads new connections to another server. Those that exist are closed.
-func (p *Proxy) To(server string) {
+// Redirect leads new connections to another server. Those that exist are closed.
+func (p *Proxy) Redirect(server string) {
 	p.t.Helper()
 	p.proxy.Stop()
 	p.proxy.Upstream = server

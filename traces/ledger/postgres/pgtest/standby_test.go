@@ -34,7 +34,7 @@ func TestFailover(t *testing.T) {
 
 	check.NoError(t, primary.StopAtOnce())
 	check.NoError(t, standby.Promote(t.Context()))
-	client.To(standby.Address())
+	client.Redirect(standby.Address())
 	if n := value[int](t, url, count); n != 1 {
 		t.Errorf("the standby has %d rows, want 1", n)
 	}

@@ -28,8 +28,8 @@ var parameters = []string{"connect_timeout", "host", leaseParameter, "port", "ss
 // modes are those of sslmode that do not go on without TLS if TLS fails.
 var modes = []string{"disable", "require", "verify-ca", "verify-full"}
 
-// Is reports whether a URL has the scheme of PostgreSQL.
-func Is(text string) bool {
+// IsURL reports whether a URL has the scheme of PostgreSQL.
+func IsURL(text string) bool {
 	scheme, _, ok := strings.Cut(text, "://")
 	return ok && (scheme == "postgres" || scheme == "postgresql")
 }
@@ -37,7 +37,7 @@ func Is(text string) bool {
 // parse parses a URL. A password with a slash, a question mark or a number sign ends the host, so that its rest, and an at sign, look like the database's name.
 func parse(text string) (*url.URL, bool) {
 	u, err := url.Parse(text)
-	if err != nil || !Is(text) || u.Opaque != "" || strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") {
+	if err != nil || !IsURL(text) || u.Opaque != "" || strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") {
 		return nil, false
 	}
 	return u, true
