@@ -156,7 +156,7 @@ type blind struct {
 
 var errUnreadable = errors.New("its lock cannot be read")
 
-func (b *blind) Gone(ctx context.Context, owner string) (bool, error) {
+func (b *blind) OwnerGone(ctx context.Context, owner string) (bool, error) {
 	if owner == b.owner {
 		return false, errUnreadable
 	}
@@ -173,7 +173,7 @@ type goneBy struct {
 	store ledger.Store
 }
 
-func (t goneBy) Gone(owner string) (bool, error) {
+func (t goneBy) OwnerGone(owner string) (bool, error) {
 	return t.store.OwnerGone(context.Background(), owner)
 }
 
@@ -213,7 +213,7 @@ func TestRecoveryGoesOnBehindALockThatCannotBeRead(t *testing.T) {
 // A believer is a store that takes every owner for gone, as who cannot see its lock would.
 type believer struct{ ledger.Store }
 
-func (believer) Gone(context.Context, string) (bool, error) { return true, nil }
+func (believer) OwnerGone(context.Context, string) (bool, error) { return true, nil }
 
 func (b believer) Update(ctx context.Context, do func(ledger.Tx) error) error {
 	return b.Store.Update(ctx, func(tx ledger.Tx) error { return do(goneBy{tx, b}) })
