@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/states"
 	"pgfsm/traces/ledger"
 )
@@ -67,7 +67,7 @@ func TestApprovalsWatch(t *testing.T) {
 			if lines.Scan() {
 				t.Errorf("watch goes on: %q", lines.Text())
 			}
-			if code := cli.ExitCode(t, watch.Wait()); code != exitYes || stderr.Len() > 0 {
+			if code := clitest.ExitCode(t, watch.Wait()); code != exitYes || stderr.Len() > 0 {
 				t.Errorf("exit code %d, %s", code, stderr)
 			}
 		})

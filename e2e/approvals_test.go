@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
 )
@@ -40,7 +40,7 @@ const (
 func newOfficeOn(t *testing.T, url, policy, more string) *office {
 	t.Helper()
 	o := &office{u: mcptest.New(t, mcptest.Except("tools/list", mcptest.TwoTools))}
-	o.dir = gatewayFolder(t, o.u, strings.Replace(inOffice, inFile, cli.Quote(url), 1)+more)
+	o.dir = gatewayFolder(t, o.u, strings.Replace(inOffice, inFile, clitest.Quote(url), 1)+more)
 	if url != inFile {
 		o.writes(t, "ledger.url", url)
 	}
@@ -52,7 +52,7 @@ func newOfficeOn(t *testing.T, url, policy, more string) *office {
 
 func (o *office) writes(t *testing.T, name, text string) {
 	t.Helper()
-	cli.Write(t, filepath.Join(o.dir, name), text)
+	clitest.Write(t, filepath.Join(o.dir, name), text)
 }
 
 // held makes a call that is held, and returns its run.
@@ -174,7 +174,7 @@ func tokenOf(text string) string { return strings.Split(text, "_")[1] }
 
 func (a *agent) streams(t *testing.T, message string) *stream {
 	t.Helper()
-	resp, err := a.send(cli.Patient(t), http.MethodPost, message)
+	resp, err := a.send(clitest.Patient(t), http.MethodPost, message)
 	check.NoError(t, err)
 	t.Cleanup(func() { resp.Body.Close() })
 	return &stream{resp: resp, in: bufio.NewScanner(resp.Body)}
@@ -188,5 +188,5 @@ func (o *office) taskClient(token string) *stateless {
 // task asks for a task or cancels it, by method.
 func (c *stateless) task(t *testing.T, method, id string) answered {
 	t.Helper()
-	return c.says(t, method, id, `"taskId":`+cli.Quote(id))
+	return c.says(t, method, id, `"taskId":`+clitest.Quote(id))
 }

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/tool"
 	"pgfsm/traces/ledger"
 )
@@ -35,9 +35,9 @@ func TestServe(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		kind, _ := cli.ValueAt(b, "/type")
-		run, _ := cli.ValueAt(b, "/data/run")
-		decide, _ := cli.ValueAt(b, "/data/decide")
+		kind, _ := clitest.ValueAt(b, "/type")
+		run, _ := clitest.ValueAt(b, "/data/run")
+		decide, _ := clitest.ValueAt(b, "/data/decide")
 		decideAt.Store(string(decide))
 		told <- string(kind) + string(run)
 	}))
@@ -93,7 +93,7 @@ var curlFence = regexp.MustCompile("(?s)```sh\n(curl .*?)```")
 func TestDocsCurl(t *testing.T) {
 	t.Parallel()
 	tool.Path(t, "curl", "curl")
-	doc := cli.Read(t, "../docs/reference/api.md")
+	doc := clitest.Read(t, "../docs/reference/api.md")
 	examples := curlFence.FindAllStringSubmatch(doc, -1)
 	if len(examples) < 4 {
 		t.Fatalf("%d examples, want at least 4", len(examples))

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/traces/ledger"
 )
 
@@ -97,7 +97,7 @@ func (u *inquirer) dies() {
 // inquiry is the configuration of a gateway in front of an inquirer. A call may take so long in total.
 func inquiry(t *testing.T, u *inquirer, total string) string {
 	t.Helper()
-	return cli.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {questionnaire: {type: http, url: %q, timeout: %[2]s, timeout_total: %[2]s, "+
+	return clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {questionnaire: {type: http, url: %q, timeout: %[2]s, timeout_total: %[2]s, "+
 		"connect_timeout: 2m, sessions: session, expose: [tools, cancellation, input_required, elicitation]}}\n"+
 		"allowlist: allowlist.json\nledger: \"sqlite:pgfsm.db\"\n", u.URL, total),
 		"allowlist.json", `{"questionnaire": ["ask"]}`)
@@ -131,7 +131,7 @@ func (s *served) asked(t *testing.T, rash bool) *holdout {
 	if rash {
 		via.MaxRetries = -1
 	}
-	session, err := client.Connect(cli.Patient(t), via, &sdk.ClientSessionOptions{ProtocolVersion: withSessions})
+	session, err := client.Connect(clitest.Patient(t), via, &sdk.ClientSessionOptions{ProtocolVersion: withSessions})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, s.stderr)
 	}
@@ -141,7 +141,7 @@ func (s *served) asked(t *testing.T, rash bool) *holdout {
 	go func() { h.said <- h.call(context.Background()) }()
 	select {
 	case <-asked:
-	case <-cli.Patient(t).Done():
+	case <-clitest.Patient(t).Done():
 		t.Fatal("nobody was asked")
 	}
 	return h
@@ -166,7 +166,7 @@ func (h *holdout) endsWith(t *testing.T, want string) {
 		if !strings.Contains(got, want) {
 			t.Errorf("the call comes to %s, want %s", got, want)
 		}
-	case <-cli.Patient(t).Done():
+	case <-clitest.Patient(t).Done():
 		t.Fatal("the call has no end")
 	}
 }
@@ -197,8 +197,8 @@ func (u *inquirer) askedOnly(t *testing.T, dir string) {
 	same(t, "what reached the server", []string{"tools/call"}, u.calls.taken())
 	var passed []string
 	for _, e := range events(t, dir, ledger.MCPPassed) {
-		direction, _ := cli.ValueAt(e.Payload, "/direction")
-		method, _ := cli.ValueAt(e.Payload, "/method")
+		direction, _ := clitest.ValueAt(e.Payload, "/direction")
+		method, _ := clitest.ValueAt(e.Payload, "/method")
 		passed = append(passed, string(direction)+" "+string(method))
 	}
 	same(t, "what passed, as the ledger says", []string{`"to_client" "` + elicitation + `"`}, passed)
@@ -267,7 +267,7 @@ func TestServeAsksAndTheServerDies(t *testing.T) {
 	u.dies()
 	h.endsWith(t, "server_unreachable unknown look")
 	endedOnce(t, dir, ledger.Failed, "server_unreachable", "unknown")
-	if err := h.Ping(cli.Patient(t), nil); err != nil {
+	if err := h.Ping(clitest.Patient(t), nil); err != nil {
 		t.Errorf("the client's session: %v", err)
 	}
 	s.stop(t, exitYes)

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
 )
@@ -42,7 +42,7 @@ func (s *served) health(t *testing.T, path string) int {
 // soon waits until something holds that takes milliseconds, or fails.
 func soon(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	within, cancel := context.WithTimeout(t.Context(), cli.Patience)
+	within, cancel := context.WithTimeout(t.Context(), clitest.Patience)
 	defer cancel()
 	if err := ledger.Poll(within, 5*time.Millisecond, func() (bool, error) { return holds(), nil }); err != nil {
 		t.Fatalf("it never came to this: %s", what)
@@ -117,7 +117,7 @@ func (c *stateless) ask(ctx context.Context, method, name, params string) (*http
 	meta := fmt.Sprintf(`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":%s,`+
 		`"io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"}`, c.can)
 	if c.progress != "" {
-		meta += `,"progressToken":` + cli.Quote(c.progress)
+		meta += `,"progressToken":` + clitest.Quote(c.progress)
 	}
 	if params != "" {
 		params = "," + params
@@ -137,7 +137,7 @@ func (c *stateless) ask(ctx context.Context, method, name, params string) (*http
 // says makes a request and returns its answer.
 func (c *stateless) says(t *testing.T, method, name, params string) answered {
 	t.Helper()
-	resp, err := c.ask(cli.Patient(t), method, name, params)
+	resp, err := c.ask(clitest.Patient(t), method, name, params)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, c.s.stderr)
 	}

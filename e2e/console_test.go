@@ -18,7 +18,7 @@ import (
 
 	"pgfsm/internal/present"
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/traces/ledger"
 )
 
@@ -206,12 +206,12 @@ func TestConsoleOpensTheBrowser(t *testing.T) {
 	o := newOffice(t, holdLook, "")
 	dir := t.TempDir()
 	program := filepath.Join(dir, "browser")
-	cli.Write(t, program, "#!/bin/sh\necho \"$@\" > "+dir+"/args\nstat -c %a \"$1\" > "+dir+"/mode\ncp \"$1\" "+dir+"/page\n"+
+	clitest.Write(t, program, "#!/bin/sh\necho \"$@\" > "+dir+"/args\nstat -c %a \"$1\" > "+dir+"/mode\ncp \"$1\" "+dir+"/page\n"+
 		"link=$(sed 's/.*url=\\([^\"]*\\)\".*/\\1/' \"$1\")\ncurl -s -o "+dir+"/answer -H 'Sec-Fetch-Site: same-origin' -d '' \"$link\"\n")
 	check.NoError(t, os.Chmod(program, 0o700))
-	got := command(cli.Patient(t), map[string]string{tokenVariable: o.bob, "BROWSER": program}, "console", "-c", o.config, "--url", o.admin, "--open")
+	got := command(clitest.Patient(t), map[string]string{tokenVariable: o.bob, "BROWSER": program}, "console", "-c", o.config, "--url", o.admin, "--open")
 	got.Want(t, exitYes)
-	args, mode, page := cli.Read(t, dir+"/args"), cli.Read(t, dir+"/mode"), cli.Read(t, dir+"/page")
+	args, mode, page := clitest.Read(t, dir+"/args"), clitest.Read(t, dir+"/mode"), clitest.Read(t, dir+"/page")
 	_, secret, _ := strings.Cut(page, "/console/link/")
 	secret, _, _ = strings.Cut(secret, `"`)
 	if len(secret) != 43 || strings.Contains(args+got.Stdout+got.Stderr+o.stderr.String(), secret) || strings.TrimSpace(mode) != "600" {

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
 )
@@ -147,7 +147,7 @@ func newRiot(t *testing.T, beside bool) *riot {
 	o.u.Came = make(chan string) // nobody listens
 	o.u.Arguments = o.called
 	o.dir = gatewayFolder(t, o.u, inOffice)
-	cli.Write(t, filepath.Join(o.dir, "policy.yaml"), holdLook)
+	clitest.Write(t, filepath.Join(o.dir, "policy.yaml"), holdLook)
 	config := filepath.Join(o.dir, "pgfsm.yaml")
 	for n := range 2 {
 		o.agents = append(o.agents, makeToken(t, config, "agent", fmt.Sprintf("agent-%d", n)))

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 )
 
@@ -79,10 +79,10 @@ func TestSignInRepeatsCredentials(t *testing.T) {
 				t.Fatalf("the provider got %q", secrets)
 			}
 			for by, all := range map[string]string{ // in any order
-				"page": string(page), "login": login.Stdout + login.Stderr, "standard error": o.stderr.String(), "file": cli.Read(t, filepath.Join(o.dir, "pgfsm.db")),
+				"page": string(page), "login": login.Stdout + login.Stderr, "standard error": o.stderr.String(), "file": clitest.Read(t, filepath.Join(o.dir, "pgfsm.db")),
 				"export": command(t.Context(), nil, "ledger", "export", "-c", o.config).Stdout,
 			} {
-				cli.WantNone(t, by, all, secrets...)
+				clitest.WantNone(t, by, all, secrets...)
 			}
 		})
 	}

@@ -18,7 +18,7 @@ import (
 
 	"pgfsm/internal/secret"
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 )
 
@@ -103,7 +103,7 @@ func TestCredentialsStayOut(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			ledgerURL := newLedger(t)
-			dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+			dir := clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers:
   echo: {type: http, url: %q, auth: {client_credentials: {token_url: %q, client_id: pgfsm, %s}}}
 allowlist: allowlist.json
@@ -113,8 +113,8 @@ ledger: %q
 			r := command(t.Context(), map[string]string{"SAFE_TRACE_DIR": traces},
 				"call", "--json", "-c", filepath.Join(dir, "pgfsm.yaml"), "echo", "look", "{}")
 			called := r.Stdout + r.Stderr
-			for _, path := range cli.Traces(t, traces) {
-				called += cli.Read(t, path)
+			for _, path := range clitest.Traces(t, traces) {
+				called += clitest.Read(t, path)
 			}
 			g := serve(t, dir)
 			answered := string(g.agent("/servers/echo/mcp", "").call("look", "{}").Raw)
@@ -127,14 +127,14 @@ ledger: %q
 			}
 			written := map[string]string{"call": called, "serve": served}
 			if ledgerURL == inFile {
-				written["ledger"] = cli.Read(t, filepath.Join(dir, "pgfsm.db"))
+				written["ledger"] = clitest.Read(t, filepath.Join(dir, "pgfsm.db"))
 			}
 			if signed := len(assertions) > 0; signed != strings.HasPrefix(tt.name, "assertion-") {
 				t.Errorf("the client signed %d assertions", len(assertions))
 			}
 			secrets := append(strings.Split(private, "\n")[1:3], assertions...)
 			for by, all := range written { // in any order
-				cli.WantNone(t, by, all, append(secrets, clientSecret, token, "pgfsm:"+url.QueryEscape(clientSecret))...)
+				clitest.WantNone(t, by, all, append(secrets, clientSecret, token, "pgfsm:"+url.QueryEscape(clientSecret))...)
 			}
 		})
 	}

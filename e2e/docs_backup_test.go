@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/tool"
 )
 
@@ -30,7 +30,7 @@ func TestDocsBackup(t *testing.T) {
 		command(t.Context(), nil, "ledger", "checkpoint", "-c", o.config, "--key", at("pgfsm-log.key"), "-o", at("pgfsm.checkpoint")).Want(t, exitYes)
 	}
 	sign()
-	o.writes(t, "older.checkpoint", cli.Read(t, at("pgfsm.checkpoint")))
+	o.writes(t, "older.checkpoint", clitest.Read(t, at("pgfsm.checkpoint")))
 	bob := map[string]string{tokenVariable: o.bob}
 	typed := strings.NewReplacer("/var/lib/pgfsm", o.dir, "/backup", o.dir, "/elsewhere", o.dir, "sqlite:restored.db", "sqlite:"+at("pgfsm-2026-11-26.db"),
 		"sqlite:pgfsm-2.db", "sqlite:"+at("pgfsm-2.db"), "pgfsm-log-2.key", at("pgfsm-log-2.key"))
@@ -39,7 +39,7 @@ func TestDocsBackup(t *testing.T) {
 		t.Fatalf("the page has %d commands, want 7", len(all))
 	}
 
-	_, backup, _ := strings.Cut(cli.Read(t, filepath.Join(repository, "docs/operate/backup.md")), "$ sqlite3 ")
+	_, backup, _ := strings.Cut(clitest.Read(t, filepath.Join(repository, "docs/operate/backup.md")), "$ sqlite3 ")
 	backup, _, _ = strings.Cut(backup, "\n")
 	if out, err := exec.CommandContext(t.Context(), "sh", "-ec", "umask 077; sqlite3 "+typed.Replace(backup)).CombinedOutput(); err != nil {
 		t.Fatalf("sqlite3 %s: %v\n%s", backup, err, out)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
 )
@@ -58,7 +58,7 @@ func unprinted(shown, printed string) (missing []string) {
 func TestDocsIncident(t *testing.T) {
 	t.Parallel()
 	crm := mcptest.New(t, mcptest.Except("tools/list", `{"tools":[{"name":"delete_customer","inputSchema":{"type":"object","properties":{"id":{"type":"integer"}}}}]}`))
-	dir := cli.Folder(t, "pgfsm.yaml", "version: 1\nenv: prod\nservers: {crm: {type: http, url: "+cli.Quote(crm.URL)+"}}\nallowlist: allowlist.json\n"+
+	dir := clitest.Folder(t, "pgfsm.yaml", "version: 1\nenv: prod\nservers: {crm: {type: http, url: "+clitest.Quote(crm.URL)+"}}\nallowlist: allowlist.json\n"+
 		inOffice+"roles: {owners: [bob@example.com]}\n",
 		"allowlist.json", `{"crm": ["delete_customer"]}`,
 		"policy.yaml", "version: 1\npolicies:\n  - {id: deletions, match: {tool: 'delete_*'}, effect: pending, approvers: [owners], reason: An owner approves deletions.}\n",
@@ -73,7 +73,7 @@ func TestDocsIncident(t *testing.T) {
 	runEnded(t, dir, run, ledger.Executed, "")
 	key := command(t.Context(), nil, "ledger", "key", "new", "-c", s.config, "-o", filepath.Join(dir, "pgfsm-log.key"))
 	key.Want(t, exitYes)
-	cli.Write(t, filepath.Join(dir, "elsewhere", "pgfsm-log.pub"), key.Stdout)
+	clitest.Write(t, filepath.Join(dir, "elsewhere", "pgfsm-log.pub"), key.Stdout)
 	command(t.Context(), nil, "ledger", "checkpoint", "-c", s.config, "--key", filepath.Join(dir, "pgfsm-log.key"),
 		"-o", filepath.Join(dir, "elsewhere", "pgfsm.checkpoint")).Want(t, exitYes)
 
@@ -94,7 +94,7 @@ type consoleCommand struct{ line, prints string }
 // consoleCommands are those of a page that begin with pgfsm.
 func consoleCommands(t *testing.T, page string) (all []consoleCommand) {
 	t.Helper()
-	for _, fence := range consoleFence.FindAllStringSubmatch(cli.Read(t, filepath.Join(repository, page)), -1) {
+	for _, fence := range consoleFence.FindAllStringSubmatch(clitest.Read(t, filepath.Join(repository, page)), -1) {
 		for command := range strings.SplitSeq("\n"+margin.ReplaceAllString(fence[1], ""), "\n$ ") {
 			if line, prints, _ := strings.Cut(command, "\n"); strings.HasPrefix(line, "pgfsm ") {
 				all = append(all, consoleCommand{line, prints})

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/tool"
 	"pgfsm/mcp/demo"
 )
@@ -67,11 +67,11 @@ func TestDocsJourneys(t *testing.T) {
 		"http://127.0.0.1:5101/sse", fleet.URL("mcp-sharepoint", "sse"))
 	client := fmt.Sprintf(`{"mcpServers": {"kb": {"url": %q}}}`, fleet.URL("mcp-policy-kb", "mcp"))
 	for _, name := range []string{".mcp.json", "servers.json"} { // the client's file, and the copy that README makes
-		cli.Write(t, filepath.Join(dir, name), client)
+		clitest.Write(t, filepath.Join(dir, name), client)
 	}
 	tr := &traveller{T: t, env: map[string]string{"HOME": dir, "XDG_CONFIG_HOME": filepath.Join(dir, "config")}}
 	for _, j := range journeys {
-		doc := cli.Read(t, filepath.Join(root, filepath.FromSlash(j.page)))
+		doc := clitest.Read(t, filepath.Join(root, filepath.FromSlash(j.page)))
 		_, rest, found := strings.Cut(doc, j.from)
 		if j.to != "" && found {
 			rest, _, found = strings.Cut(rest, j.to)
@@ -201,7 +201,7 @@ func (tr *traveller) learns() {
 func TestDocsGatewayCurl(t *testing.T) {
 	t.Parallel()
 	tool.Path(t, "curl", "curl")
-	example := curlFence.FindStringSubmatch(cli.Read(t, filepath.Join(repository, "README.md")))
+	example := curlFence.FindStringSubmatch(clitest.Read(t, filepath.Join(repository, "README.md")))
 	if example == nil {
 		t.Fatal("README.md has no call by curl")
 	}
@@ -213,7 +213,7 @@ func TestDocsGatewayCurl(t *testing.T) {
 		"pgfsm.yaml":     "version: 1\nservers:\n  mcp-sharepoint: {url: " + fleet.URL("mcp-sharepoint", "mcp") + "}\nallowlist: allowlist.json\n",
 		"allowlist.json": `{"mcp-sharepoint": ["fetch_sharepoint_doc"]}`,
 	} {
-		cli.Write(t, filepath.Join(dir, name), text)
+		clitest.Write(t, filepath.Join(dir, name), text)
 	}
 	s := serve(t, dir)
 	text := strings.ReplaceAll(example[1], "http://127.0.0.1:8787", s.base)

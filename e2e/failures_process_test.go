@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
 )
@@ -93,7 +93,7 @@ func TestServeFailuresOfTheGatewayItself(t *testing.T) {
 	t.Run("interrupted-in-a-call-that-hangs", func(t *testing.T) {
 		t.Parallel()
 		u := mcptest.New(t, mcptest.Honest)
-		dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {echo: {type: http, url: %q, timeout: 2m, connect_timeout: 2m}}\nallowlist: allowlist.json\n%s",
+		dir := clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {echo: {type: http, url: %q, timeout: 2m, connect_timeout: 2m}}\nallowlist: allowlist.json\n%s",
 			u.URL, inLedger), "allowlist.json", `{"echo": ["look"]}`)
 		s := serve(t, dir)
 		a := s.agent("/mcp", "")
@@ -231,7 +231,7 @@ func TestServeFailuresOfClients(t *testing.T) {
 // refusesToServe wants a gateway not to start: it listens nowhere, and asks no server.
 func refusesToServe(t *testing.T, u *mcptest.Server, dir, listen, admin, says string) {
 	t.Helper()
-	r := command(cli.Patient(t), nil, "serve", "-c", filepath.Join(dir, "pgfsm.yaml"), "--listen", listen, "--admin", admin)
+	r := command(clitest.Patient(t), nil, "serve", "-c", filepath.Join(dir, "pgfsm.yaml"), "--listen", listen, "--admin", admin)
 	r.Want(t, exitCould)
 	if r.Stdout != "" || !strings.Contains(r.Stderr, says) || len(u.Came) > 0 {
 		t.Errorf("stdout = %q, stderr = %q, and the server was asked %d times", r.Stdout, r.Stderr, len(u.Came))

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger/sqlite/sqlitetest"
 )
@@ -136,7 +136,7 @@ func TestServeFailuresOfTheLedgerAtStart(t *testing.T) {
 		says  string
 	}{
 		{"not-a-ledger", func(t *testing.T, at string) {
-			cli.Write(t, at, strings.Repeat("once upon a time ", 1000))
+			clitest.Write(t, at, strings.Repeat("once upon a time ", 1000))
 		}, "pgfsm.db"},
 		{"a-folder-in-its-place", func(t *testing.T, at string) {
 			check.NoError(t, os.Mkdir(at, 0o700))

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 )
 
 // TestServeFailuresOfProcessesInUse: the one process that may run has a call under way.
@@ -19,7 +19,7 @@ func TestServeFailuresOfProcessesInUse(t *testing.T) {
 	files := t.TempDir()
 	begun, leave := filepath.Join(files, "begun"), filepath.Join(files, "leave")
 	waits := strings.Replace(honestScript, "*tools/call*)", fmt.Sprintf("*tools/call*) : > %s; while [ ! -e %s ]; do sleep 0.05; done;", begun, leave), 1)
-	s := serve(t, cli.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nallowlist: allowlist.json\nserve: {record: none}\nlimits: {server_sessions: 1}\n"+
+	s := serve(t, clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nallowlist: allowlist.json\nserve: {record: none}\nlimits: {server_sessions: 1}\n"+
 		"servers:\n  busy: {type: stdio, command: /bin/sh, args: [-c, %q]}\n  free: {type: stdio, command: /bin/sh, args: [-c, %q]}\n", waits, honestScript),
 		"allowlist.json", `{"busy": ["look"], "free": ["look"]}`))
 	free, busy := s.agent("/servers/free/mcp", ""), s.agent("/servers/busy/mcp", "")

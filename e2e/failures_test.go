@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 )
 
@@ -26,7 +26,7 @@ func TestServeFailuresOfServersThatAreDown(t *testing.T) {
 		port, err := net.Listen("tcp", "127.0.0.1:0")
 		check.NoError(t, err)
 		defer port.Close() // it takes connections, and nobody speaks on them: the port is ours until the server comes
-		dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+		dir := clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {down: {type: http, url: "http://%s/mcp", connect_timeout: 2s}, up: {type: http, url: %q}}
 allowlist: allowlist.json
 `, port.Addr(), up.URL), "allowlist.json", `{"up": ["look"], "down": ["look"]}`)
@@ -144,7 +144,7 @@ func TestServeFailuresInACall(t *testing.T) {
 			if tt.code == "server_timeout" {
 				timeout, limits = "6s, timeout_total: 8s", "limits: {run_timeout: 5s}" // which leaves the call out
 			}
-			dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+			dir := clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {echo: {type: http, url: %q, timeout: %s, connect_timeout: 30s}}
 allowlist: allowlist.json
 ledger: "sqlite:pgfsm.db"
@@ -217,13 +217,13 @@ func TestServeFailuresOfToolsThatChange(t *testing.T) {
 			twin, _ := puppetConfig(t, mcptest.New(t, mcptest.Honest), "", "") // the stage itself receives of nobody but the gateway
 			first := command(t.Context(), nil, "tools", "--json", "-c", twin)
 			first.Want(t, exitYes)
-			dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {puppet: {type: http, url: %q}}\nallowlist: allowlist.json\n"+
+			dir := clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {puppet: {type: http, url: %q}}\nallowlist: allowlist.json\n"+
 				"catalog_max_age: %s\n", stage.URL, tt.age), "allowlist.json", fmt.Sprintf(`{"puppet": {"look": {"pin": %q}}}`, first.Member("/tools/0/definition")))
 			a := serve(t, dir).agent("/mcp", "")
 			a.gets(t, "puppet__look", `{}`, "hi")
 			changed.Store(true)
 			if tt.said {
-				check.NoError(t, stage.Change(cli.Patient(t)))
+				check.NoError(t, stage.Change(clitest.Patient(t)))
 			}
 			got := a.call("puppet__look", `{}`)
 			if !tt.refused {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 )
 
@@ -41,7 +41,7 @@ func newGranted(t *testing.T, more string) *granted {
 func (g *granted) grant(t *testing.T, name, what string) string {
 	t.Helper()
 	path := filepath.Join(g.dir, name)
-	cli.Write(t, path, fmt.Sprintf("version: 1\ntools: {puppet: {look: {%s}}}\n", what))
+	clitest.Write(t, path, fmt.Sprintf("version: 1\ntools: {puppet: {look: {%s}}}\n", what))
 	return path
 }
 
@@ -65,7 +65,7 @@ func TestFaultsGrantAmongProcesses(t *testing.T) {
 	}
 	answered := 0
 	for i, cmd := range cmds {
-		r := cli.Result{Code: cli.ExitCode(t, cmd.Wait()), Stdout: outs[i].String(), Stderr: errs[i].String()}
+		r := clitest.Result{Code: clitest.ExitCode(t, cmd.Wait()), Stdout: outs[i].String(), Stderr: errs[i].String()}
 		if r.Code == exitYes {
 			answered++
 			r.Want(t, exitYes, "/type", "tool_result", "/effect", "done")

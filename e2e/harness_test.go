@@ -17,7 +17,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/mcp/gateway"
 )
 
@@ -167,7 +167,7 @@ func (a *agent) post(message string) (*http.Response, []byte) {
 }
 
 func (a *agent) try(message string) (*http.Response, []byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), cli.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), clitest.Patience)
 	defer cancel()
 	resp, err := a.send(ctx, http.MethodPost, message)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 )
 
@@ -48,20 +48,20 @@ func newHouse(t *testing.T, policy, more string) *house {
 	h.config, _ = puppetConfig(t, h.server, "", "policy: policy.yaml\nroles: {owners: [dora]}\nledger: sqlite:pgfsm.db\n"+more)
 	h.dir = filepath.Dir(h.config)
 	h.ledger = "sqlite:" + filepath.Join(h.dir, "pgfsm.db")
-	cli.Write(t, filepath.Join(h.dir, "policy.yaml"), policy)
+	clitest.Write(t, filepath.Join(h.dir, "policy.yaml"), policy)
 	made := h.do("token", "create", "--role", "approver", "--name", "dora", "--json") // the ledger is made as the configuration says
 	made.Want(t, exitYes)
 	h.dora = map[string]string{tokenVariable: made.Member("/secret")}
 	return h
 }
 
-func (h *house) do(args ...string) cli.Result {
+func (h *house) do(args ...string) clitest.Result {
 	h.t.Helper()
 	return command(h.t.Context(), nil, append(args, "-c", h.config)...)
 }
 
 // byDora runs the command as dora does.
-func (h *house) byDora(args ...string) cli.Result {
+func (h *house) byDora(args ...string) clitest.Result {
 	h.t.Helper()
 	return command(h.t.Context(), h.dora, append(args, "-c", h.config)...)
 }
@@ -116,7 +116,7 @@ func kill(t *testing.T, cmd *exec.Cmd) {
 // puppetConfig writes a configuration whose only server is p, and returns its path and that of the traces.
 func puppetConfig(t *testing.T, p *mcptest.Server, server, more string) (config, traces string) {
 	t.Helper()
-	dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	dir := clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {puppet: {type: http, url: %q%s}}
 allowlist: allowlist.json
 %s

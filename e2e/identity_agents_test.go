@@ -14,7 +14,7 @@ import (
 
 	"pgfsm/internal/identity/identitytest"
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 )
 
@@ -24,7 +24,7 @@ func provideForAgents(t *testing.T) *provided {
 	p := identitytest.New(t)
 	p.Clients["robot"] = "s3cret-of-the-robot"
 	o := &office{u: mcptest.New(t, mcptest.Except("tools/list", mcptest.TwoTools))}
-	o.dir = cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	o.dir = clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {echo: {type: http, url: %q}}
 allowlist: {default: allowlist.json, groups: {oncall: oncall.json}}
 ledger: %s

@@ -9,7 +9,7 @@ import (
 
 	"pgfsm/internal/identity/identitytest"
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/traces/ledger"
 )
 
@@ -78,7 +78,7 @@ func (o *provided) refused(t *testing.T, run, binding, token string, want int, c
 func (o *provided) bindingOf(t *testing.T, run, token string) string {
 	t.Helper()
 	_, shown := status(t, o.admin, run, token)
-	binding, err := cli.ValueAt([]byte(shown), "/request/binding")
+	binding, err := clitest.ValueAt([]byte(shown), "/request/binding")
 	if err != nil {
 		t.Fatalf("%s: %v", shown, err)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 )
 
@@ -71,7 +71,7 @@ func listens(t *testing.T, said *bufio.Reader) string {
 			t.Fatalf("the collector does not listen: %v", err)
 		}
 		if _, fields, found := strings.Cut(line, "Starting HTTP server"); found {
-			endpoint, _ := cli.ValueAt([]byte(strings.TrimSpace(fields)), "/endpoint")
+			endpoint, _ := clitest.ValueAt([]byte(strings.TrimSpace(fields)), "/endpoint")
 			return strings.Trim(string(endpoint), `"`)
 		}
 	}

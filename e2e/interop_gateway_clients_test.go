@@ -21,7 +21,7 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/sqlite"
 )
@@ -169,7 +169,7 @@ func (in interop) runNode(t *testing.T, input io.Reader, args ...string) (output
 // clientsGateway is a gateway in front of the four servers, each with a scribe.
 func (in interop) clientsGateway(t *testing.T) (g *served, root string, journals map[string]string) {
 	t.Helper()
-	root = cli.Folder(t, "boiler.txt", boiler)
+	root = clitest.Folder(t, "boiler.txt", boiler)
 	kept := t.TempDir()
 	args := map[string][]string{"filesystem": {root}}
 	more := map[string]string{"memory": memoryIn(kept)}
@@ -184,7 +184,7 @@ func (in interop) clientsGateway(t *testing.T) (g *served, root string, journals
 		}
 		fmt.Fprintf(&allowed, `%q: ["%s"]`, s.name, strings.Join(strings.Fields(s.allowed), `", "`))
 	}
-	dir := cli.Folder(t, "pgfsm.yaml", config.String(), "allowlist.json", "{"+allowed.String()+"}")
+	dir := clitest.Folder(t, "pgfsm.yaml", config.String(), "allowlist.json", "{"+allowed.String()+"}")
 	return serve(t, dir), root, journals
 }
 
@@ -293,12 +293,12 @@ func joined(endpoint, server, tool string) string {
 }
 
 // inspect runs the inspector's command line.
-func (in interop) inspect(t *testing.T, url, era string, args ...string) (cli.Result, error) {
+func (in interop) inspect(t *testing.T, url, era string, args ...string) (clitest.Result, error) {
 	t.Helper()
 	program := filepath.Join(in.modules, "@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js")
 	args = append([]string{program, "--cli", url, "--transport", "http", "--protocol-era", era, "--format", "json", "-q"}, args...)
 	output, stderr, err := in.runNode(t, nil, args...)
-	return cli.Result{Stdout: string(output), Stderr: stderr}, err
+	return clitest.Result{Stdout: string(output), Stderr: stderr}, err
 }
 
 // inspectorDoes has the inspector's command line list the tools and make a few calls. It does not send a call of a tool

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 )
 
 // The conformance suite of the Model Context Protocol judges the SDK's own conformance server, directly and through the
@@ -90,7 +90,7 @@ func (in interop) judged(t *testing.T, tell func(verdict string) bool, args ...s
 	for _, file := range files {
 		folder := filepath.Dir(file)[len(dir)+1:]
 		scenario := strings.TrimPrefix(dated.ReplaceAllString(folder, ""), "server-")
-		text := cli.Read(t, file)
+		text := clitest.Read(t, file)
 		var checks []struct {
 			ID           string `json:"id"`
 			Status       string `json:"status"`
@@ -114,7 +114,7 @@ func (in interop) judged(t *testing.T, tell func(verdict string) bool, args ...s
 // goldenVerdicts are what the suite says directly: of the SDK's server by a revision, or of its client in a scenario.
 func goldenVerdicts(t *testing.T, name string) []string {
 	t.Helper()
-	return strings.Split(strings.TrimSuffix(cli.Read(t, goldenPath(name)), "\n"), "\n")
+	return strings.Split(strings.TrimSuffix(clitest.Read(t, goldenPath(name)), "\n"), "\n")
 }
 
 func goldenPath(name string) string {
@@ -221,7 +221,7 @@ func conformanceGateway(t *testing.T, servers map[string]string, names ...string
 		}
 		fmt.Fprintf(&allowed, "%q: %s", name, everythingServerTools)
 	}
-	dir := cli.Folder(t, "pgfsm.yaml", config.String(), "allowlist.json", "{"+allowed.String()+"}")
+	dir := clitest.Folder(t, "pgfsm.yaml", config.String(), "allowlist.json", "{"+allowed.String()+"}")
 	return serve(t, dir)
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 )
 
@@ -24,7 +24,7 @@ import (
 func issuedBy(t *testing.T, issuer string) *office {
 	t.Helper()
 	o := &office{u: mcptest.New(t, mcptest.Except("tools/list", mcptest.TwoTools))}
-	o.dir = cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	o.dir = clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {echo: {type: http, url: %q}}
 allowlist: allowlist.json
 ledger: %s

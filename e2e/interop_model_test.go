@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 )
 
 // modelKey is the only key that the endpoint lets in.
@@ -35,7 +35,7 @@ func (in interop) model(t *testing.T) *mockModel {
 }
 
 // came returns the requests that were answered since it was asked last, as the endpoint's own journal has them.
-func (m *mockModel) came(t *testing.T) (requests []cli.Result) {
+func (m *mockModel) came(t *testing.T) (requests []clitest.Result) {
 	t.Helper()
 	for {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
@@ -49,7 +49,7 @@ func (m *mockModel) came(t *testing.T) (requests []cli.Result) {
 		if err != nil || resp.StatusCode != http.StatusOK {
 			t.Fatalf("the journal: HTTP status %d, %v, %s", resp.StatusCode, err, body)
 		}
-		entry := cli.Result{Stdout: string(body)}
+		entry := clitest.Result{Stdout: string(body)}
 		if entry.Member("/0/id") == "" {
 			return requests
 		}
@@ -62,8 +62,8 @@ func (m *mockModel) came(t *testing.T) (requests []cli.Result) {
 // folder that one of them shows.
 func (in interop) planned(t *testing.T, planner string) (dir, config, root string) {
 	t.Helper()
-	root = cli.Folder(t, "boiler.txt", boiler, "notes/valve.txt", "The valve is new.")
-	dir = cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	root = clitest.Folder(t, "boiler.txt", boiler, "notes/valve.txt", "The valve is new.")
+	dir = clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers:
   everything: %s
   filesystem: %s

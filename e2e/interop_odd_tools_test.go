@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/mcp/wire"
 )
@@ -55,7 +55,7 @@ func TestInteropOddTools(t *testing.T) {
 	fine := mcptest.New(t, mcptest.Except("tools/list", `{"tools":[{"name":"fine","inputSchema":{"type":"object"}}]}`))
 	names, err := json.Marshal(slices.Concat(by["kept"], by["sdk"], by["sdk-old"], by["cautious"], by["refused"], by["not-mcp"]))
 	check.NoError(t, err)
-	g := serve(t, cli.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nallowlist: allowlist.json\nservers: {bad: {url: %q}, ok: {url: %q}}\n", bad.URL, fine.URL),
+	g := serve(t, clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nallowlist: allowlist.json\nservers: {bad: {url: %q}, ok: {url: %q}}\n", bad.URL, fine.URL),
 		"allowlist.json", fmt.Sprintf(`{"ok": ["fine"], "bad": %s}`, names)))
 	usable := slices.Concat(by["kept"], by["sdk"], by["sdk-old"], by["cautious"])
 	for _, c := range []struct {

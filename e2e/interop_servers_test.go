@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 )
 
 // offered are the tools that each server lists for a client without capabilities: server-everything keeps
@@ -65,7 +65,7 @@ func TestInteropCatalogs(t *testing.T) {
 			allowed = append(allowed, fmt.Sprintf(`%q: ["%s"]`, name, strings.Join(strings.Fields(o.tools), `", "`)))
 		}
 	}
-	dir = cli.Folder(t, "pgfsm.yaml", "version: 1\nallowlist: allowlist.json\nservers:\n  "+strings.Join(servers, "\n  ")+"\n",
+	dir = clitest.Folder(t, "pgfsm.yaml", "version: 1\nallowlist: allowlist.json\nservers:\n  "+strings.Join(servers, "\n  ")+"\n",
 		"allowlist.json", "{"+strings.Join(allowed, ", ")+"}")
 	config := filepath.Join(dir, "pgfsm.yaml")
 	tools, first := listed(t, config)
@@ -131,7 +131,7 @@ func TestInteropEverything(t *testing.T) {
 			if typ != "stdio" {
 				server = in.over(t, typ, "")
 			}
-			dir := cli.Folder(t, "pgfsm.yaml", "version: 1\nallowlist: allowlist.json\nservers:\n  everything: "+server+"\n",
+			dir := clitest.Folder(t, "pgfsm.yaml", "version: 1\nallowlist: allowlist.json\nservers:\n  everything: "+server+"\n",
 				"allowlist.json", `{"everything": `+everythingAllowed+`}`)
 			makeCalls(t, filepath.Join(dir, "pgfsm.yaml"), "everything", everythingCalls)
 			replayAll(t, dir, len(everythingCalls))

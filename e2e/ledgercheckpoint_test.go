@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/traces/ledger/checkpoint/witnesstest"
 )
 
@@ -53,7 +53,7 @@ func TestCheckpoints(t *testing.T) {
 	h.do("ledger", "verify", "--key", vkey).Expect(t, exitCould, "name it with --checkpoint")
 
 	service := witnesstest.New(t)
-	submit := func() cli.Result {
+	submit := func() clitest.Result {
 		return h.do("ledger", "witness", service.URL, "--witness-key", service.Key, "--checkpoint", in("checkpoint"))
 	}
 	submit().Expect(t, exitCould, "does not know the log")
@@ -114,7 +114,7 @@ func TestServeWritesCheckpoints(t *testing.T) {
 	for _, path := range []string{first, second} {
 		h.do("ledger", "verify", "--checkpoint", path, "--key", vkey).Want(t, exitYes)
 	}
-	cli.Write(t, h.config, strings.Replace(cli.Read(t, h.config), "example.com/log", "example.com/other", 1))
+	clitest.Write(t, h.config, strings.Replace(clitest.Read(t, h.config), "example.com/log", "example.com/other", 1))
 	h.do("serve").Expect(t, exitCould, "the log was made with the name example.com/log, and checkpoints.origin is example.com/other")
 	h.do("ledger", "verify").Want(t, exitYes) // reading needs no name
 }

@@ -7,17 +7,17 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 )
 
 // renamed changes a text in the house's configuration.
 func (h *house) renamed(old, replacement string) {
 	h.t.Helper()
-	text := cli.Read(h.t, h.config)
+	text := clitest.Read(h.t, h.config)
 	if !strings.Contains(text, old) {
 		h.t.Fatalf("the configuration lacks %q", old)
 	}
-	cli.Write(h.t, h.config, strings.Replace(text, old, replacement, 1))
+	clitest.Write(h.t, h.config, strings.Replace(text, old, replacement, 1))
 }
 
 // TestLedgerCopy moves a ledger with a held, an approved and an ended call. Everything goes on in the copy, and nothing in the source.
@@ -73,7 +73,9 @@ func TestCopyBesideServe(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, openPolicy, "")
 	s := serve(t, h.dir)
-	copied := func() cli.Result { return h.do("ledger", "copy", h.ledger, "sqlite:"+filepath.Join(h.dir, "new.db")) }
+	copied := func() clitest.Result {
+		return h.do("ledger", "copy", h.ledger, "sqlite:"+filepath.Join(h.dir, "new.db"))
+	}
 	copied().Expect(t, exitCould, "live processes use the ledger: the gateway ")
 	if err := os.RemoveAll(filepath.Join(h.dir, "pgfsm.db.owners")); err != nil { // as if the gateway were on another machine
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/traces/ledger/postgres/pgtest"
 )
 
@@ -27,7 +27,7 @@ func TestLedgerCopyToPostgres(t *testing.T) {
 	h.do("ledger", "copy", h.ledger, target).Expect(t, exitCould, "pgfsm ledger init")
 	h.do("ledger", "init", "--ledger", target).Want(t, exitYes)
 	h.do("ledger", "copy", h.ledger, target).Expect(t, exitYes, "The log goes on in "+name)
-	for _, r := range []cli.Result{h.do("call", "puppet", "look", "{}"), h.do("ledger", "export")} {
+	for _, r := range []clitest.Result{h.do("call", "puppet", "look", "{}"), h.do("ledger", "export")} {
 		if all := r.Stdout + r.Stderr; !strings.Contains(all, name) || strings.Contains(all, "hunter2") {
 			t.Errorf("want the name of the target without its password: %s", all)
 		}

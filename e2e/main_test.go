@@ -16,24 +16,24 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 )
 
 const (
 	repository    = ".."
 	tokenVariable = "PGFSM_TOKEN"
 
-	exitYes     = cli.ExitYes
-	exitNo      = cli.ExitNo
-	exitCould   = cli.ExitCould
-	exitPending = cli.ExitPending
+	exitYes     = clitest.ExitYes
+	exitNo      = clitest.ExitNo
+	exitCould   = clitest.ExitCould
+	exitPending = clitest.ExitPending
 )
 
 var update = flag.Bool("update", false, "rewrite the stored verdicts")
 
 // TestMain runs the tests with pgfsm in PATH, and with the programs that this test binary is under another name.
 func TestMain(m *testing.M) {
-	cli.Private()
+	clitest.Private()
 	// Most tests in parallel wait for a server's or the gateway's time limits; -parallel changes the number.
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
@@ -80,11 +80,11 @@ func build(dir string) error {
 }
 
 // command runs pgfsm with nothing else in its environment than where programs and temporary files are.
-func command(ctx context.Context, env map[string]string, args ...string) cli.Result {
+func command(ctx context.Context, env map[string]string, args ...string) clitest.Result {
 	return commandIn(ctx, "", env, args...)
 }
 
-func commandIn(ctx context.Context, dir string, env map[string]string, args ...string) cli.Result {
+func commandIn(ctx context.Context, dir string, env map[string]string, args ...string) clitest.Result {
 	cmd := exec.CommandContext(ctx, "pgfsm", args...)
 	cmd.Dir = dir
 	for _, name := range []string{"PATH", "TMPDIR", "HOME", "SystemRoot"} {
@@ -99,9 +99,9 @@ func commandIn(ctx context.Context, dir string, env map[string]string, args ...s
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	if cmd.ProcessState == nil {
-		return cli.Result{Code: -1, Stderr: err.Error()}
+		return clitest.Result{Code: -1, Stderr: err.Error()}
 	}
-	return cli.Result{Code: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}
+	return clitest.Result{Code: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}
 }
 
 // child prepares a process of pgfsm, or of a program that this test binary is.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 )
 
 var (
@@ -25,7 +25,7 @@ func testNames(t *testing.T) map[string]map[string]bool {
 		found, err := filepath.Glob(folder + "/*_test.go")
 		check.NoError(t, err)
 		for _, path := range found {
-			source, texts := cli.Read(t, path), make(map[string]bool)
+			source, texts := clitest.Read(t, path), make(map[string]bool)
 			for _, m := range testText.FindAllStringSubmatch(source, -1) {
 				texts[m[1]] = true
 			}
@@ -41,7 +41,7 @@ func testNames(t *testing.T) map[string]map[string]bool {
 func TestServeFailureMatrix(t *testing.T) {
 	names := testNames(t)
 	rows := 0
-	page := cli.Read(t, "../docs/operate/failures.md")
+	page := clitest.Read(t, "../docs/operate/failures.md")
 	for _, row := range failureRow.FindAllStringSubmatch(page, -1) {
 		rows++
 		for name := range strings.SplitSeq(row[1], ", ") {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 )
 
 // TestServeNotifiesSystemd: a service tells systemd that it serves, and that it stops.
@@ -28,7 +28,7 @@ func notifies(t *testing.T, command ...string) {
 	check.NoError(t, err)
 	defer systemd.Close()
 	t.Setenv("NOTIFY_SOCKET", path)
-	s := start(t, cli.Folder(t, "pgfsm.yaml", "version: 1\nservers: {down: {type: http, url: \"http://127.0.0.1:9/mcp\"}}\n"+
+	s := start(t, clitest.Folder(t, "pgfsm.yaml", "version: 1\nservers: {down: {type: http, url: \"http://127.0.0.1:9/mcp\"}}\n"+
 		"allowlist: allowlist.json\nledger: sqlite:pgfsm.db\n", "allowlist.json", `{"down": ["look"]}`), command...)
 	receives := func(want string) {
 		t.Helper()

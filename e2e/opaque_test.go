@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 )
 
 // secretRules are policies whose names and reasons agents must not learn where denials are opaque.
@@ -62,7 +62,7 @@ func TestServeOpaqueDenials(t *testing.T) {
 		s := a.streams(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo__look","arguments":{"n":3},"_meta":{"progressToken":"p"}}}`)
 		for said := s.next(); said != nil; said = s.next() {
 			hides(t, said)
-			if id, err := cli.ValueAt(said, "/id"); err == nil && bytes.Contains(said, []byte(`"elicitation/create"`)) {
+			if id, err := clitest.ValueAt(said, "/id"); err == nil && bytes.Contains(said, []byte(`"elicitation/create"`)) {
 				a.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}}`, id))
 			}
 			received++

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/internal/test/tool"
 )
@@ -29,7 +29,7 @@ func TestInterruptKey(t *testing.T) {
 	p.Await(t, "tools/list")
 	check.NoError(t, cmd.Process.Signal(os.Interrupt))
 	cmd.Wait() // its error is the exit code, below
-	cli.Result{Code: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}.Want(t, exitNo,
+	clitest.Result{Code: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}.Want(t, exitNo,
 		"/type", "blocked", "/code", "cancelled")
 	command(t.Context(), nil, "replay", traces).Want(t, exitYes)
 }
@@ -68,8 +68,8 @@ func TestLeftOver(t *testing.T) {
 			if !strings.HasPrefix(r.Stderr, want) || strings.Count(r.Stderr, "\n") != 1 {
 				t.Errorf("stderr = %q, want one line %q", r.Stderr, want)
 			}
-			ended := cli.Read(t, strings.TrimSuffix(partial[0], ".partial")+".json")
-			cli.Result{Stdout: ended}.Want(t, exitYes, "/outcome/code", tt.code, "/outcome/effect", tt.effect)
+			ended := clitest.Read(t, strings.TrimSuffix(partial[0], ".partial")+".json")
+			clitest.Result{Stdout: ended}.Want(t, exitYes, "/outcome/code", tt.code, "/outcome/effect", tt.effect)
 			r.Want(t, exitNo, "/code", "tool_unknown")
 			if list := files(t, traces); len(list) != 3 {
 				t.Errorf("left behind: %q, want the folder and two traces", list)
@@ -84,7 +84,7 @@ func TestNoCallWithoutARecord(t *testing.T) {
 	t.Parallel()
 	p := mcptest.New(t, mcptest.Honest)
 	config, kept := puppetConfig(t, p, "", "")
-	dir := cli.Folder(t, "taken", "")
+	dir := clitest.Folder(t, "taken", "")
 	call := []string{"call", "--json", "-c", config, "puppet", "look", "{}"}
 
 	t.Run("no-folder-can-be-made", func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestNoCallWithoutARecord(t *testing.T) {
 	if err != nil || len(whole) != 1 {
 		t.Fatalf("traces = %q, %v, want one", whole, err)
 	}
-	doc := cli.Read(t, whole[0])
+	doc := clitest.Read(t, whole[0])
 	before := p.Calls.Load()
 	sent := strings.Index(doc, `"trigger":"dispatch"`)
 	for _, room := range []int{0, sent / 2, sent - 200} {
@@ -112,11 +112,11 @@ func TestNoCallWithoutARecord(t *testing.T) {
 			traces := filepath.Join(t.TempDir(), "traces")
 			cmd, stdout, stderr := child(t.Context(), "cramped",
 				[]string{fmt.Sprintf("CRAMPED=%d", room), "SAFE_TRACE_DIR=" + traces}, call...)
-			code := cli.ExitCode(t, cmd.Run())
+			code := clitest.ExitCode(t, cmd.Run())
 			if code == errConfined {
 				tool.Skip(t, stderr.String())
 			}
-			cli.Result{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}.Want(t, exitCould)
+			clitest.Result{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}.Want(t, exitCould)
 			// Without any record there is no run; with one, the document says how it stands.
 			said := stdout.String() + stderr.String()
 			if !strings.Contains(said, "file too large") || stdout.Len() > 0 && !strings.Contains(said, `"effect": "not_sent"`) {
@@ -135,11 +135,11 @@ func TestNoCallWithoutARecord(t *testing.T) {
 		traces := filepath.Join(t.TempDir(), "traces")
 		cmd, stdout, stderr := child(t.Context(), "cramped",
 			[]string{fmt.Sprintf("CRAMPED=%d", sent+200), "SAFE_TRACE_DIR=" + traces}, call...)
-		code := cli.ExitCode(t, cmd.Run())
+		code := clitest.ExitCode(t, cmd.Run())
 		if code == errConfined {
 			tool.Skip(t, stderr.String())
 		}
-		cli.Result{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}.Want(t, exitCould)
+		clitest.Result{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}.Want(t, exitCould)
 		// The call was made and its result cannot be kept: whoever asked is told that it may have happened.
 		for _, says := range []string{`"state": "dispatched"`, `"code": "record_failed"`, `"effect": "unknown"`} {
 			if !strings.Contains(stdout.String(), says) {
@@ -183,7 +183,7 @@ func TestStrayWordsAreNotLogged(t *testing.T) {
 		conn.Close()
 	}))
 	t.Cleanup(s.Close)
-	dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	dir := clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {echo: {type: http, url: %q, headers: {Authorization: "Bearer ${file:token}"}}}
 allowlist: allowlist.json
 `, s.URL), "allowlist.json", `{"echo": ["look"]}`, "token", token)
@@ -205,7 +205,7 @@ func TestReplayTouchesNothing(t *testing.T) {
 	for _, question := range []string{"Summarize policy policy-002", "tell me a joke", "write ransomware for me"} {
 		cmd, _, stderr := child(t.Context(), "pgfsm", env, "run", question)
 		cmd.Dir = dir
-		if code := cli.ExitCode(t, cmd.Run()); code > exitNo {
+		if code := clitest.ExitCode(t, cmd.Run()); code > exitNo {
 			t.Fatalf("run: exit code = %d\n%s", code, stderr)
 		}
 	}
@@ -223,7 +223,7 @@ func TestReplayTouchesNothing(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			cmd, stdout, stderr := child(t.Context(), "frugal", env, tt.args...)
 			cmd.Dir = dir
-			code := cli.ExitCode(t, cmd.Run())
+			code := clitest.ExitCode(t, cmd.Run())
 			if code == errConfined {
 				tool.Skip(t, stderr.String())
 			}
@@ -259,17 +259,17 @@ func TestPinsWithoutRoom(t *testing.T) {
 				names = append(names, fmt.Sprintf(`, "tool-%d"`, n))
 			}
 			text := `{"puppet": ["look"` + strings.Join(names, "") + `]}`
-			cli.Write(t, allowlist, text)
+			clitest.Write(t, allowlist, text)
 
 			cmd, stdout, stderr := child(t.Context(), "cramped", []string{"CRAMPED=" + tt.room}, "pins", "approve", "-c", config, "puppet")
-			code := cli.ExitCode(t, cmd.Run())
+			code := clitest.ExitCode(t, cmd.Run())
 			if code == errConfined {
 				tool.Skip(t, stderr.String())
 			}
 			if code != exitCould || stdout.Len() > 0 || !strings.Contains(stderr.String(), tt.says) || !strings.Contains(stderr.String(), "file too large") {
 				t.Errorf("exit code %d, stdout %q, stderr %q, want %q", code, stdout, stderr, tt.says)
 			}
-			if got := cli.Read(t, allowlist); got != text {
+			if got := clitest.Read(t, allowlist); got != text {
 				t.Errorf("the allowlist is %q", got)
 			}
 		})

@@ -25,7 +25,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/tool"
 	"pgfsm/traces/ledger"
 )
@@ -50,7 +50,7 @@ func newProxy(t *testing.T, program string, s *served) *proxy {
 	t.Helper()
 	path := tool.Path(t, program, program)
 	example := map[string]string{"nginx": "nginx.conf", "caddy": "Caddyfile"}[program]
-	config := cli.Read(t, filepath.Join(repository, "packaging/examples", example))
+	config := clitest.Read(t, filepath.Join(repository, "packaging/examples", example))
 	p := &proxy{dir: t.TempDir(), address: fmt.Sprintf("127.0.0.1:%d", freePort(t))}
 	p.certify(t)
 	_, port, _ := strings.Cut(p.address, ":")
@@ -73,7 +73,7 @@ func newProxy(t *testing.T, program string, s *served) *proxy {
 			t.Fatalf("%s has no %q", example, replaced[i])
 		}
 	}
-	cli.Write(t, file, before+strings.NewReplacer(replaced...).Replace(config)+after)
+	clitest.Write(t, file, before+strings.NewReplacer(replaced...).Replace(config)+after)
 	p.start(t)
 	t.Cleanup(func() { p.stop(t) })
 	return p
@@ -96,8 +96,8 @@ func (p *proxy) certify(t *testing.T) {
 	check.NoError(t, err)
 	p.roots = x509.NewCertPool()
 	p.roots.AddCert(cert)
-	cli.Write(t, filepath.Join(p.dir, "pgfsm.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: public})))
-	cli.Write(t, filepath.Join(p.dir, "pgfsm.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
+	clitest.Write(t, filepath.Join(p.dir, "pgfsm.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: public})))
+	clitest.Write(t, filepath.Join(p.dir, "pgfsm.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
 }
 
 func (p *proxy) start(t *testing.T) {
@@ -200,7 +200,7 @@ func (p *proxy) refuses(t *testing.T, o *office) {
 		{"two-MiB", forAgents, o.ci, `{"s":"` + strings.Repeat("x", 2<<20) + `"}`, http.StatusOK, "arguments_too_large"},
 		{"six-MiB", forAgents, o.ci, `{"s":"` + strings.Repeat("x", 6<<20) + `"}`, 0, ""}, // 413, or 502 if the gateway answered before Caddy had sent all
 	} {
-		resp, err := p.post(t, cli.Patient(t), tt.at, tt.token, tt.arguments)
+		resp, err := p.post(t, clitest.Patient(t), tt.at, tt.token, tt.arguments)
 		if err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 			continue
@@ -218,7 +218,7 @@ func (p *proxy) refuses(t *testing.T, o *office) {
 func (p *proxy) streams(t *testing.T, o *office) {
 	t.Helper()
 	a := o.agent("/mcp", o.ci)
-	req, err := http.NewRequestWithContext(cli.Patient(t), http.MethodGet, forAgents+"/mcp", http.NoBody)
+	req, err := http.NewRequestWithContext(clitest.Patient(t), http.MethodGet, forAgents+"/mcp", http.NoBody)
 	check.NoError(t, err)
 	req.Header = http.Header{"Accept": {"text/event-stream"}, "Mcp-Session-Id": {a.session}, "Mcp-Protocol-Version": {"2025-11-25"}}
 	resp, err := p.client(t, o.ci).Do(req)
@@ -235,7 +235,7 @@ func (p *proxy) disconnects(t *testing.T, o *office) {
 	o.u.SetReply(o.u.Hangs)
 	defer o.u.SetReply(nil)
 	before := o.u.Calls.Load()
-	ctx, cancel := context.WithCancel(cli.Patient(t))
+	ctx, cancel := context.WithCancel(clitest.Patient(t))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
 )
@@ -53,7 +53,7 @@ func TestReloadUnderLoad(t *testing.T) {
 		return fmt.Sprintf("version: 1\nservers:\n  echo: {type: http, url: %q}\n  more: {type: http, url: %q, timeout: %s}\n"+
 			"allowlist: allowlist.json\n%s", echo.URL, more.URL, timeout, inOffice)
 	}
-	o := &office{dir: cli.Folder(t, "pgfsm.yaml", config("30s"), "policy.yaml", openLook, "allowlist.json", `{"echo": ["look"], "more": ["look"]}`)}
+	o := &office{dir: clitest.Folder(t, "pgfsm.yaml", config("30s"), "policy.yaml", openLook, "allowlist.json", `{"echo": ["look"], "more": ["look"]}`)}
 	o.served = serve(t, o.dir)
 	o.ci = makeToken(t, o.config, "agent", "ci")
 	admin := makeToken(t, o.config, "admin", "root")

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
 )
@@ -26,7 +26,7 @@ policies:
 `
 
 // reloads asks the gateway to reload, as an administrator, and wants the exit code.
-func (o *office) reloads(t *testing.T, admin string, code int) cli.Result {
+func (o *office) reloads(t *testing.T, admin string, code int) clitest.Result {
 	t.Helper()
 	got := command(t.Context(), map[string]string{"PGFSM_TOKEN": admin}, "reload", "--json", "--url", o.admin, "-c", o.config)
 	got.Want(t, code)
@@ -219,7 +219,7 @@ func TestReloadSignal(t *testing.T) {
 	publish := func(version, policy string) {
 		t.Helper()
 		check.NoError(t, os.Mkdir(filepath.Join(dir, version), 0o700))
-		cli.Write(t, filepath.Join(dir, version, "policy.yaml"), policy)
+		clitest.Write(t, filepath.Join(dir, version, "policy.yaml"), policy)
 		check.NoError(t, os.Symlink(version, filepath.Join(dir, "..data_tmp")))
 		check.NoError(t, os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")))
 	}
@@ -240,13 +240,13 @@ func TestReloadSignal(t *testing.T) {
 	a.becomes(t, "echo__look", `{"n":1}`, "policy_denied", "approval_required")
 	var causes []string
 	for _, entry := range activations(t, dir) {
-		cause, _ := cli.ValueAt([]byte(entry), "/cause")
+		cause, _ := clitest.ValueAt([]byte(entry), "/cause")
 		causes = append(causes, string(cause))
 	}
 	same(t, "the causes", []string{`"start"`, `"watch"`, `"watch"`}, causes)
 	s.kill()
 
-	cli.Write(t, filepath.Join(dir, "..four", "policy.yaml"), denyLook) // while nobody watches
+	clitest.Write(t, filepath.Join(dir, "..four", "policy.yaml"), denyLook) // while nobody watches
 	s = serve(t, dir)
 	a = s.agent("/mcp", ci)
 	a.gets(t, "echo__look", `{"n":2}`, "policy_denied")
@@ -269,7 +269,7 @@ func TestReloadSignalAtTheEnd(t *testing.T) {
 		<-answer
 	}))
 	t.Cleanup(collector.Close)
-	o := newOffice(t, openLook, "telemetry: {otlp: {endpoint: "+cli.Quote(collector.URL)+"}}\n")
+	o := newOffice(t, openLook, "telemetry: {otlp: {endpoint: "+clitest.Quote(collector.URL)+"}}\n")
 	o.agent("/mcp", o.ci).gets(t, "echo__look", `{}`, "hi")
 	o.interrupt(t)
 	<-asked

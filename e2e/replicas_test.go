@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/postgres/pgtest"
@@ -153,7 +153,7 @@ func anyReplica(t *testing.T, newLedger func(*testing.T) string) {
 			t.Fatalf("no tasks: %s, %s", first.Raw, second.Raw)
 		}
 		status := func(o *office, id string) string {
-			v, _ := cli.ValueAt(client(o, tasks).task(t, "tasks/get", id).Raw, "/result/status")
+			v, _ := clitest.ValueAt(client(o, tasks).task(t, "tasks/get", id).Raw, "/result/status")
 			return strings.Trim(string(v), `"`)
 		}
 		if got := status(b, first.Result.TaskID); got != "working" {
@@ -177,7 +177,7 @@ func anyReplica(t *testing.T, newLedger func(*testing.T) string) {
 		}
 		command(t.Context(), nil, "token", "revoke", "-c", a.config, tokenOf(a.ci)).Want(t, exitYes)
 		for _, o := range []*office{a, b} {
-			resp, err := client(o, `{}`).ask(cli.Patient(t), "tools/call", "echo__look", `"name":"echo__look","arguments":{"n":1}`)
+			resp, err := client(o, `{}`).ask(clitest.Patient(t), "tools/call", "echo__look", `"name":"echo__look","arguments":{"n":1}`)
 			check.NoError(t, err)
 			resp.Body.Close()
 			if resp.StatusCode != http.StatusUnauthorized {
@@ -216,7 +216,7 @@ func anothersSession(t *testing.T) {
 	for method, message := range map[string]string{ // in any order
 		http.MethodPost: `{"jsonrpc":"2.0","id":"p","method":"ping"}`, http.MethodGet: "", http.MethodDelete: "",
 	} {
-		resp, err := session.send(cli.Patient(t), method, message)
+		resp, err := session.send(clitest.Patient(t), method, message)
 		check.NoError(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusNotFound {

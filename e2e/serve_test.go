@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
@@ -22,7 +22,7 @@ import (
 // gatewayFolder is a folder with the configuration of a gateway in front of a puppet, and more lines of it.
 func gatewayFolder(t *testing.T, p *mcptest.Server, more string) string {
 	t.Helper()
-	return cli.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {echo: {type: http, url: %q}}\nallowlist: allowlist.json\n%s", p.URL, more),
+	return clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {echo: {type: http, url: %q}}\nallowlist: allowlist.json\n%s", p.URL, more),
 		"allowlist.json", `{"echo": ["look"]}`)
 }
 
@@ -105,7 +105,7 @@ func (s *served) decide(t *testing.T, verb, run, token string) {
 func decide(t *testing.T, admin, verb, run, token string) {
 	t.Helper()
 	code, shown := status(t, admin, run, token)
-	binding, err := cli.ValueAt([]byte(shown), "/request/binding")
+	binding, err := clitest.ValueAt([]byte(shown), "/request/binding")
 	if code != http.StatusOK || err != nil {
 		t.Fatalf("status %s: %d %s", run, code, shown)
 	}

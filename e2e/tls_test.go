@@ -18,7 +18,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 )
 
 // A remote is a client on another machine: it finds the addresses by their names.
@@ -45,8 +45,8 @@ func secured(t *testing.T) (keys string, to func(s *served, token string) *http.
 	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
 	check.NoError(t, err)
 	cert := filepath.Join(dir, "tls.crt")
-	cli.Write(t, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})))
-	cli.Write(t, filepath.Join(dir, "tls.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
+	clitest.Write(t, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})))
+	clitest.Write(t, filepath.Join(dir, "tls.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
 	keys = fmt.Sprintf("public_url: %q, admin_url: %q, tls: {cert: %q, key: %q}", "https://example.com", "https://example.com:9464",
 		cert, filepath.Join(dir, "tls.key"))
 	roots := x509.NewCertPool()

@@ -14,7 +14,7 @@ import (
 	traces "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"pgfsm/internal/telemetry/otlptest"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/mcp/wire"
 	"pgfsm/traces/ledger"
@@ -162,7 +162,7 @@ func (o *office) namesTraces(t *testing.T, run, held, approved string, allowed l
 	for _, id := range []string{run, allowed.RunID} {
 		trace := command(t.Context(), nil, "ledger", "trace", "-c", o.config, id)
 		trace.Want(t, exitYes)
-		file := cli.Folder(t, "trace.json", trace.Stdout) + "/trace.json"
+		file := clitest.Folder(t, "trace.json", trace.Stdout) + "/trace.json"
 		command(t.Context(), nil, "replay", file).Want(t, exitYes)
 	}
 }

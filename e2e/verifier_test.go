@@ -13,7 +13,7 @@ import (
 
 	"pgfsm/internal/identity/identitytest"
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/internal/test/tool"
 	"pgfsm/traces/ledger"
@@ -48,10 +48,10 @@ roles: {owners: ["group:owners"]}
 `, p.Issuer))}, p}
 	in := func(name string) string { return filepath.Join(o.dir, name) }
 	o.writes(t, "policy.yaml", threeEnds)
-	o.writes(t, "pgfsm.yaml", strings.Replace(cli.Read(t, in("pgfsm.yaml")), "{type: http,", "{type: http, expose: [tools, resources],", 1))
+	o.writes(t, "pgfsm.yaml", strings.Replace(clitest.Read(t, in("pgfsm.yaml")), "{type: http,", "{type: http, expose: [tools, resources],", 1))
 	o.served = serve(t, o.dir)
 	admin := map[string]string{tokenVariable: o.person("root", "groups", []string{"platform"})}
-	do := func(args ...string) cli.Result {
+	do := func(args ...string) clitest.Result {
 		t.Helper()
 		r := command(t.Context(), admin, append(args, "-c", o.config)...)
 		r.Want(t, exitYes)
@@ -121,7 +121,7 @@ roles: {owners: ["group:owners"]}
 	exported()
 	do("ledger", "prune", "--before", time.Now().UTC().Format(time.RFC3339))
 	command(t.Context(), nil, "ledger", "copy", ledgerOf(o.dir), "sqlite:"+in("copy.db")).Want(t, exitYes)
-	o.writes(t, "pgfsm.yaml", strings.Replace(cli.Read(t, o.config), inFile, "sqlite:copy.db", 1))
+	o.writes(t, "pgfsm.yaml", strings.Replace(clitest.Read(t, o.config), inFile, "sqlite:copy.db", 1))
 	do("token", "revoke", tokenOf(do("token", "create", "--role", "auditor", "--name", "audit", "--json").Member("/secret")))
 	exported()
 	for _, kind := range ledger.Types() {

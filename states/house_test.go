@@ -170,7 +170,7 @@ func forbidden(path, name string) string {
 	case strings.HasSuffix(dir, "test") && dir != "traces/backtest", strings.HasPrefix(dir, "internal/test/"):
 		return "" // it is for tests itself
 	case ours == "states/statestest", ours == "traces/tracestest", ours == "traces/ledger/ledgertest", ours == "fsm/fsmtest", ours == "internal/test/golden", ours == "internal/test/cputime", ours == "internal/identity/identitytest",
-		ours == "internal/test/browser", ours == "internal/test/check", ours == "internal/test/cli", ours == "internal/test/mcptest", ours == "internal/telemetry/otlptest":
+		ours == "internal/test/browser", ours == "internal/test/check", ours == "internal/test/clitest", ours == "internal/test/mcptest", ours == "internal/telemetry/otlptest":
 		return "it is for tests"
 	}
 	return ""

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/config"
 	"pgfsm/internal/test/check"
 )
@@ -19,12 +20,12 @@ func TestEvalDojoFilesAreGood(t *testing.T) {
 		dir := copied(t, filepath.Join(repository, "eval", "agentdojo", suite))
 		path := filepath.Join(dir, "pgfsm.yaml")
 		for _, args := range [][]string{{"config", "check", "-c", path}, {"policy", "lint", "-c", path}} {
-			if r := command(t.Context(), nil, args...); r.Code != exitYes {
+			if r := command(t.Context(), nil, args...); r.Code != cli.ExitYes {
 				t.Errorf("pgfsm %q: exit code %d\n%s%s", args, r.Code, r.Stdout, r.Stderr)
 			}
 		}
 		if tests := filepath.Join(dir, "tests.yaml"); suite == "banking" || suite == "slack" {
-			if r := command(t.Context(), nil, "policy", "test", "-c", path, tests); r.Code != exitYes {
+			if r := command(t.Context(), nil, "policy", "test", "-c", path, tests); r.Code != cli.ExitYes {
 				t.Errorf("policy test %s: exit code %d\n%s%s", tests, r.Code, r.Stdout, r.Stderr)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/config"
 	"pgfsm/internal/config/pins"
 	"pgfsm/internal/docdiff"
@@ -90,9 +91,9 @@ func (p *pinCommand) allow(ctx context.Context, server string, tools []string, o
 	if !p.json {
 		p.show(o.full)
 	}
-	if added > 0 && !o.yes && !p.w.confirm(fmt.Sprintf("Allow %s in %s?", count(added, "tool"), p.file.Path)) {
+	if added > 0 && !o.yes && !p.w.confirm(fmt.Sprintf("Allow %s in %s?", cli.Count(added, "tool"), p.file.Path)) {
 		p.w.warn("nothing was written: answer y, or use --yes")
-		return exit(exitNo)
+		return cli.Exit(cli.ExitNo)
 	}
 	if err := p.file.Approve(p.tools, "", false, d); err != nil {
 		return err
@@ -101,13 +102,13 @@ func (p *pinCommand) allow(ctx context.Context, server string, tools []string, o
 		for i := range rows {
 			rows[i].Entry = p.tools[i]
 		}
-		return p.print(pinsDocument{Allowlist: p.file.Path, Tools: rows}, "", "", exitYes)
+		return p.print(pinsDocument{Allowlist: p.file.Path, Tools: rows}, "", "", cli.ExitYes)
 	}
 	if added == 0 {
 		fmt.Fprintf(p.w.stdout, "nothing was written to %s\n", visible.Text(p.file.Path))
 		return nil
 	}
-	fmt.Fprintf(p.w.stdout, "%s allowed and pinned in %s\nif a gateway is running, run pgfsm reload\n", count(added, "tool"), visible.Text(p.file.Path))
+	fmt.Fprintf(p.w.stdout, "%s allowed and pinned in %s\nif a gateway is running, run pgfsm reload\n", cli.Count(added, "tool"), visible.Text(p.file.Path))
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/config"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/runner/setup"
@@ -42,7 +43,7 @@ func (o *options) registerGrants(cmd *cobra.Command) {
 
 func (o *options) setup(w world) setup.Options {
 	return setup.Options{
-		Config: o.config, Demo: o.demo, Planner: o.planner, Grants: o.grants, Closed: o.closed, Getenv: w.getenv, Version: version(),
+		Config: o.config, Demo: o.demo, Planner: o.planner, Grants: o.grants, Closed: o.closed, Getenv: w.getenv, Version: cli.Version(),
 	}
 }
 
@@ -104,10 +105,10 @@ func (a *app) print(doc any, code int, text func(out io.Writer, k ink)) error {
 // print prints a document as JSON, or else as text prints it, and returns the exit code.
 func (w world) print(asJSON bool, doc any, code int, text func(out io.Writer, k ink)) error {
 	if asJSON {
-		return errors.Join(printJSON(w.stdout, doc), exit(code))
+		return errors.Join(cli.PrintJSON(w.stdout, doc), cli.Exit(code))
 	}
 	text(w.stdout, newInk(w))
-	return exit(code)
+	return cli.Exit(code)
 }
 
 // close closes everything. An error is only a warning, because the command's result stands.
@@ -132,7 +133,7 @@ func (a *app) tracer(report func(line string)) (*telemetry.Tracer, error) {
 	if a.OTLP == nil {
 		return nil, nil
 	}
-	return telemetry.NewTracer(*a.OTLP, version(), a.Secrets.String, report)
+	return telemetry.NewTracer(*a.OTLP, cli.Version(), a.Secrets.String, report)
 }
 
 // shutDown exports the spans that are left, also if ctx is done. The tracer reports what it cannot export.

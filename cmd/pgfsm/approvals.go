@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/present"
 	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger"
@@ -16,7 +17,7 @@ import (
 
 func newApprovals(w world) *cobra.Command {
 	f := &ledgerFlags{w: w}
-	cmd := group("approvals", newApprovalsList(f), newApprovalsShow(f), newApprovalsApprove(f), newApprovalsDeny(f), newApprovalsWatch(f),
+	cmd := cli.Group("approvals", newApprovalsList(f), newApprovalsShow(f), newApprovalsApprove(f), newApprovalsDeny(f), newApprovalsWatch(f),
 		newApprovalsServe(f))
 	f.register(cmd)
 	return cmd

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/cli"
 	"pgfsm/internal/present"
 	"pgfsm/internal/visible"
 	"pgfsm/states"
@@ -77,7 +78,7 @@ func (f *ledgerFlags) vote(ctx context.Context, o *openedLedger, v ledger.Ballot
 		By            string      `json:"by"`
 		Request       present.Run `json:"request"`
 		NotCalled     string      `json:"not_called,omitzero"`
-	}{schemaVersion, true, v.By.Name, d, why}
+	}{cli.SchemaVersion, true, v.By.Name, d, why}
 	return f.print(doc, func(out io.Writer, _ ink) {
 		name := visible.Text(v.By.FullName())
 		switch {

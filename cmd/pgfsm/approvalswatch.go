@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/present"
 	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger"
@@ -69,7 +70,7 @@ func (f *ledgerFlags) printWatched(r ledger.Reader, now string, e *ledger.Event,
 			At            string      `json:"at"`
 			By            string      `json:"by"`
 			Request       present.Run `json:"request"` // as it is now
-		}{schemaVersion, e.Type, e.At, said.By, d})
+		}{cli.SchemaVersion, e.Type, e.At, said.By, d})
 	}
 	_, err = fmt.Fprintf(f.w.stdout, "%s  %-18s  %s  %s %s  by %s  (%s)\n", e.At, e.Type, d.Run, visible.Clip(d.Server, maxTold),
 		visible.Clip(d.Tool, maxTold), present.ShortName(said.By, said.Display, maxTold), d.StatusText(now))

@@ -10,7 +10,8 @@ import (
 	"unicode/utf8"
 
 	"pgfsm/internal/canonical"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/policy"
 	"pgfsm/policy/corpus"
@@ -53,7 +54,7 @@ func newAttackWorld(t *testing.T, summary string) *attackWorld {
 	}
 	kb := server(func() string { return w.page })
 	desk := server(func() string { return corpus.Document("desk") })
-	w.dir = cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	w.dir = clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers:
   kb: {type: http, url: %q}
   desk: {type: http, url: %q}
@@ -65,7 +66,7 @@ summary: {mode: %s}
 }
 
 // run asks a question, and checks what no run may show.
-func (w *attackWorld) run(t *testing.T, question string) cli.Result {
+func (w *attackWorld) run(t *testing.T, question string) clitest.Result {
 	t.Helper()
 	w.prompts, w.calls = 0, nil
 	r := command(t.Context(), nil, "run", "--planner", "llm", "--json", "-c", filepath.Join(w.dir, "pgfsm.yaml"), question)
@@ -76,18 +77,18 @@ func (w *attackWorld) run(t *testing.T, question string) cli.Result {
 }
 
 // wantBlocked wants a run that a gate blocked, and no call.
-func (w *attackWorld) wantBlocked(t *testing.T, r cli.Result, code string) {
+func (w *attackWorld) wantBlocked(t *testing.T, r clitest.Result, code string) {
 	t.Helper()
-	r.Want(t, exitNo, "/type", "blocked", "/code", code, "/effect", "not_sent")
+	r.Want(t, cli.ExitNo, "/type", "blocked", "/code", code, "/effect", "not_sent")
 	if len(w.calls) > 0 {
 		t.Errorf("%d calls reached a server: %.200q", len(w.calls), w.calls)
 	}
 }
 
 // wantCall wants a run with exactly one call, with these arguments in canonical form.
-func (w *attackWorld) wantCall(t *testing.T, r cli.Result, args []byte) {
+func (w *attackWorld) wantCall(t *testing.T, r clitest.Result, args []byte) {
 	t.Helper()
-	r.Want(t, exitYes, "/state", "answered", "/effect", "done")
+	r.Want(t, cli.ExitYes, "/state", "answered", "/effect", "done")
 	want, err := canonical.JSON(args)
 	if err != nil || len(w.calls) != 1 || w.calls[0] != string(want) {
 		t.Errorf("calls = %.300q, want one with %.300s (%v)", w.calls, want, err)
@@ -160,13 +161,13 @@ func TestAttacks(t *testing.T) {
 			case blocked:
 				w.wantBlocked(t, r, code)
 			case c.Want == "called":
-				args, err := cli.ValueAt(c.Bytes(), "/args")
+				args, err := clitest.ValueAt(c.Bytes(), "/args")
 				if err != nil {
 					t.Fatal(err)
 				}
 				w.wantCall(t, r, args)
 			default:
-				r.Want(t, exitYes, "/type", "final_answer", "/state", "needs_info")
+				r.Want(t, cli.ExitYes, "/type", "final_answer", "/state", "needs_info")
 			}
 		})
 	}
@@ -187,7 +188,7 @@ func TestAttacks(t *testing.T) {
 	}
 
 	r := command(t.Context(), nil, "replay", "--json", filepath.Join(w.dir, "traces"))
-	r.Want(t, exitYes, "/ok", "true")
+	r.Want(t, cli.ExitYes, "/ok", "true")
 	if r.Member(fmt.Sprintf("/traces/%d/ok", runs-1)) != "true" || r.Member(fmt.Sprintf("/traces/%d", runs)) != "" {
 		t.Errorf("not exactly %d traces were replayed", runs)
 	}
@@ -210,10 +211,10 @@ func TestAttackSummaries(t *testing.T) {
 			r := w.run(t, "summary "+c.ID)
 			w.wantCall(t, r, []byte(`{"entry_id":"entry-002"}`))
 			if c.Want == "locked" {
-				r.Want(t, exitYes, "/type", "tool_result_with_summary", "/note", "")
+				r.Want(t, cli.ExitYes, "/type", "tool_result_with_summary", "/note", "")
 				return
 			}
-			r.Want(t, exitYes, "/type", "tool_result", "/summary", "")
+			r.Want(t, cli.ExitYes, "/type", "tool_result", "/summary", "")
 			if note := r.Member("/note"); !strings.Contains(note, "("+c.Want+")") {
 				t.Errorf("note = %.200q, want the code %s", note, c.Want)
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/runner/setup"
 	"pgfsm/internal/visible"
 	"pgfsm/internal/web"
@@ -65,8 +66,8 @@ func orRefused(w world, asJSON bool, err error) error {
 		return err
 	}
 	if asJSON {
-		return errors.Join(printJSON(w.stdout, document("ok", false, "code", r.Code, "reason", err.Error())), exit(exitNo))
+		return errors.Join(cli.PrintJSON(w.stdout, cli.Document("ok", false, "code", r.Code, "reason", err.Error())), cli.Exit(cli.ExitNo))
 	}
 	fmt.Fprintf(w.stderr, "pgfsm: refused, %s: %s\n", r.Code, visible.Error(err))
-	return exit(exitNo)
+	return cli.Exit(cli.ExitNo)
 }

@@ -1,6 +1,10 @@
 package main
 
-import "github.com/fatih/color"
+import (
+	"github.com/fatih/color"
+
+	"pgfsm/internal/cli"
+)
 
 // ink colours what people read: on a terminal only, and never where NO_COLOR is set (https://no-color.org)
 // or the terminal says that it is dumb.
@@ -8,7 +12,7 @@ type ink struct{ good, bad, dim, strong *color.Color }
 
 func newInk(w world) ink {
 	i := ink{color.New(color.FgGreen), color.New(color.FgRed), color.New(color.Faint), color.New(color.Bold)}
-	colour := isTerminal(w.stdout) && w.env("NO_COLOR") == "" && w.env("TERM") != "dumb"
+	colour := cli.IsTerminal(w.stdout) && w.env("NO_COLOR") == "" && w.env("TERM") != "dumb"
 	for _, c := range []*color.Color{i.good, i.bad, i.dim, i.strong} {
 		if colour {
 			c.EnableColor()

@@ -11,18 +11,18 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/mcp/demo"
 )
 
 // command runs the command in this process.
-func command(ctx context.Context, env map[string]string, args ...string) cli.Result {
+func command(ctx context.Context, env map[string]string, args ...string) clitest.Result {
 	var stdout, stderr bytes.Buffer
 	code := run(ctx, args, world{
 		stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr,
 		getenv: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
 	})
-	return cli.Result{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}
+	return clitest.Result{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}
 }
 
 // files lists everything below a folder, each with its size and mode.

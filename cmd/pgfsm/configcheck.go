@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/config"
 	"pgfsm/internal/runner/setup"
 	"pgfsm/internal/visible"
@@ -25,7 +26,7 @@ func newConfig(w world) *cobra.Command {
 			err := o.check(cmd.Context(), w, strict)
 			var faults config.Errors
 			if o.json && errors.As(err, &faults) {
-				return errors.Join(printJSON(w.stdout, document("ok", false, "faults", faults)), exit(exitCould))
+				return errors.Join(cli.PrintJSON(w.stdout, cli.Document("ok", false, "faults", faults)), cli.Exit(cli.ExitFailed))
 			}
 			return err
 		},
@@ -33,7 +34,7 @@ func newConfig(w world) *cobra.Command {
 	o.register(check)
 	o.registerGrants(check)
 	check.Flags().BoolVar(&strict, "strict", false, "exit 1 for a warning, too")
-	return group("config", check, &cobra.Command{
+	return cli.Group("config", check, &cobra.Command{
 		Use:       "schema [NAME]",
 		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: config.SchemaNames(),
@@ -82,7 +83,7 @@ func (o *options) check(ctx context.Context, w world, strict bool) error {
 	}
 	err = a.printCheck(&found)
 	if len(found.errors) > 0 || strict && len(found.warnings) > 0 {
-		err = errors.Join(err, exit(exitNo))
+		err = errors.Join(err, cli.Exit(cli.ExitNo))
 	}
 	return err
 }
@@ -108,7 +109,7 @@ func (a *app) printCheck(found *checked) error {
 		planner += fmt.Sprintf(", model %s at %s", m.Model, m.BaseURL)
 	}
 	if a.json {
-		return printJSON(a.w.stdout, document(
+		return cli.PrintJSON(a.w.stdout, cli.Document(
 			"ok", len(found.errors) == 0, "config", a.From, "bundle", string(a.Bundle.Digest()),
 			"servers", len(c.Servers), "allowed_tools", tools, "input_rules", len(c.Input.Rules),
 			"routes", len(c.Planner.Routes), "output_types", len(c.Outputs), "pinned_tools", pinned,
@@ -124,14 +125,14 @@ func (a *app) printCheck(found *checked) error {
 		fmt.Fprintf(a.w.stderr, "pgfsm: warning: %s\n", visible.Lines(text))
 	}
 	_, err := fmt.Fprintf(a.w.stdout, "%s %s: %s, %s (%d pinned), %s, %s, %s, %s, %s, %s\nplanner %s\ngateway %s, admin %s\nbundle %s\n",
-		newInk(a.w).mark(len(found.errors) == 0), visible.Text(a.From), count(len(c.Servers), "server"), count(tools, "allowed tool"), pinned,
-		count(len(c.Grants), "grant"), count(len(c.Input.Rules), "input rule"), count(len(c.Planner.Routes), "route"),
-		count(len(c.Outputs), "output type"), count(ladder, "risk rule"), counted(policies, "policy", "policies"),
+		newInk(a.w).mark(len(found.errors) == 0), visible.Text(a.From), cli.Count(len(c.Servers), "server"), cli.Count(tools, "allowed tool"), pinned,
+		cli.Count(len(c.Grants), "grant"), cli.Count(len(c.Input.Rules), "input rule"), cli.Count(len(c.Planner.Routes), "route"),
+		cli.Count(len(c.Outputs), "output type"), cli.Count(ladder, "risk rule"), counted(policies, "policy", "policies"),
 		visible.Text(planner), a.Loaded.Serve.Listen, a.Loaded.Serve.Admin, visible.Text(string(a.Bundle.Digest())))
 	return err
 }
 
-// counted is [count] for words with a plural of their own.
+// counted is [cli.Count] for words with a plural of their own.
 func counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

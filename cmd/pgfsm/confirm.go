@@ -6,13 +6,15 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"pgfsm/internal/cli"
 )
 
 // confirm asks the operator. Anything but y or yes is no.
 func (w world) confirm(question string) bool {
 	fmt.Fprintf(w.stderr, "%s [y/N] ", question)
 	line, err := bufio.NewReader(io.LimitReader(w.stdin, 16)).ReadString('\n') // the end of the input means no
-	if f, ok := w.stdin.(*os.File); err != nil || !ok || !isTerminal(f) {
+	if f, ok := w.stdin.(*os.File); err != nil || !ok || !cli.IsTerminal(f) {
 		fmt.Fprintln(w.stderr) // no Enter ended the line of the question
 	}
 	answer := strings.ToLower(strings.TrimSpace(line))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/console"
@@ -84,7 +85,7 @@ func (o *consoleOptions) signIn(ctx context.Context, l *openedLedger, at string)
 	if o.open {
 		return o.openBrowser(ctx, l, link, secret)
 	}
-	return o.print(document("url", link, "name", who.Name), func(out io.Writer, _ ink) { fmt.Fprintln(out, link) })
+	return o.print(cli.Document("url", link, "name", who.Name), func(out io.Writer, _ ink) { fmt.Fprintln(out, link) })
 }
 
 // openBrowser opens a file that leads to the link: other users of the machine can read the arguments of a program.

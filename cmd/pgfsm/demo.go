@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/mcp/demo"
 )
 
@@ -45,7 +46,7 @@ func announce(w world, fleet *demo.Fleet, asJSON bool) error {
 		servers = append(servers, served{s.Name(), fleet.URL(s.Name(), "sse"), fleet.URL(s.Name(), "mcp")})
 	}
 	if asJSON {
-		return printJSON(w.stdout, document("servers", servers))
+		return cli.PrintJSON(w.stdout, cli.Document("servers", servers))
 	}
 	for _, s := range servers {
 		if _, err := fmt.Fprintf(w.stdout, "%s %s %s\n", s.Name, s.SSE, s.HTTP); err != nil {

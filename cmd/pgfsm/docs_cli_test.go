@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 )
 
 const commandsBegin = "<!-- commands: generated -->\n"
@@ -19,7 +19,7 @@ const commandsBegin = "<!-- commands: generated -->\n"
 // TestDocsCommandsAreCurrent holds docs/reference/cli.md to the commands and their help.
 func TestDocsCommandsAreCurrent(t *testing.T) {
 	path := filepath.Join(repository, "docs", "reference", "cli.md")
-	page := cli.Read(t, path)
+	page := clitest.Read(t, path)
 	head, _, found := strings.Cut(page, commandsBegin)
 	if !found {
 		t.Fatalf("%s has no line %q", path, commandsBegin)

@@ -22,7 +22,7 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/traces"
@@ -54,7 +54,7 @@ var (
 // TestDocsLinksLeadSomewhere: every relative link of every page points to a file, and to a heading where it names one.
 func TestDocsLinksLeadSomewhere(t *testing.T) {
 	for _, page := range pages(t) {
-		doc := cli.Read(t, page)
+		doc := clitest.Read(t, page)
 		for _, fault := range brokenLinks(page, doc) {
 			t.Error(fault)
 		}
@@ -143,7 +143,7 @@ func parses(args []string) error {
 func TestDocsCommandsParse(t *testing.T) {
 	checked := 0
 	for _, page := range pages(t) {
-		doc := cli.Read(t, page)
+		doc := clitest.Read(t, page)
 		for _, line := range commands(doc) {
 			checked++
 			if strings.HasPrefix(line, "completion ") || strings.HasPrefix(line, "help") {
@@ -163,7 +163,7 @@ func TestDocsCommandsParse(t *testing.T) {
 // stand beside it, each taken as the page says.
 func TestDocsTraceExampleReplays(t *testing.T) {
 	path := filepath.Join(repository, "docs", "reference", "trace-format.md")
-	page := cli.Read(t, path)
+	page := clitest.Read(t, path)
 	begin, end := strings.Index(page, "```json\n"), strings.Index(page, "Complete traces ")
 	if begin < 0 || end < begin {
 		t.Fatal("docs/reference/trace-format.md has no worked example")
@@ -195,7 +195,7 @@ func workedExample(t *testing.T) string {
 	check.NoError(t, err)
 	path, _, err := rec.Finish(outcome)
 	check.NoError(t, err)
-	doc := cli.Read(t, path)
+	doc := clitest.Read(t, path)
 	trace, err := traces.Read([]byte(doc))
 	check.NoError(t, err)
 	if _, err := traces.NewReplayer(m, nil).Replay(trace); err != nil {
@@ -239,8 +239,8 @@ func explained(t *testing.T, doc []byte, trace *traces.Trace) string {
 
 // TestDocsDependencies: every module that the code or its tests import has its sentence in docs/internals/dependencies.md.
 func TestDocsDependencies(t *testing.T) {
-	page := cli.Read(t, filepath.Join(repository, "docs", "internals", "dependencies.md"))
-	mod := cli.Read(t, filepath.Join(repository, "go.mod")) + cli.Read(t, filepath.Join(repository, "packaging", "go.mod"))
+	page := clitest.Read(t, filepath.Join(repository, "docs", "internals", "dependencies.md"))
+	mod := clitest.Read(t, filepath.Join(repository, "go.mod")) + clitest.Read(t, filepath.Join(repository, "packaging", "go.mod"))
 	var modules []string
 	for _, m := range regexp.MustCompile(`(?m)^\s*(?:require )?([a-z]\S*\.[a-z]\S*) v\S+`).FindAllStringSubmatch(mod, -1) {
 		modules = append(modules, m[1])
@@ -309,7 +309,7 @@ func imports(t *testing.T, tests bool) map[string][]string {
 
 // TestDocsContractNamesEveryMember holds docs/reference/agent-contract.md to the documents that --json prints.
 func TestDocsContractNamesEveryMember(t *testing.T) {
-	page := cli.Read(t, filepath.Join(repository, "docs", "reference", "agent-contract.md"))
+	page := clitest.Read(t, filepath.Join(repository, "docs", "reference", "agent-contract.md"))
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[present.Outcome]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if n := strings.Count(page, "\n| `"+name+"` | "); n != 1 {

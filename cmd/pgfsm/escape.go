@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/visible"
 )
 
@@ -10,7 +11,7 @@ import (
 // is a terminal, characters that do not show as themselves are written as escapes; elsewhere nothing is changed, for hashes are over
 // those bytes.
 func forScreen(screen, to io.Writer) io.Writer {
-	if isTerminal(screen) {
+	if cli.IsTerminal(screen) {
 		return escaping{to}
 	}
 	return to

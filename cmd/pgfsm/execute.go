@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/visible"
@@ -76,7 +77,7 @@ func (a *app) await(ctx context.Context, r *runner.Runner, held runner.Result, w
 		if a.json {
 			return a.printResult(held)
 		}
-		return exit(exitPending)
+		return cli.Exit(cli.ExitPending)
 	}
 	return a.stopped(got, err)
 }
@@ -96,13 +97,13 @@ func (a *app) printResult(got runner.Result) error {
 func exitCode(o states.Outcome) int {
 	switch o.Type {
 	case states.TypeToolResult, states.TypeSummary, states.TypeFinalAnswer:
-		return exitYes
+		return cli.ExitYes
 	case states.TypeBlocked:
-		return exitNo
+		return cli.ExitNo
 	case states.TypePending:
-		return exitPending
+		return cli.ExitPending
 	}
-	return exitCould
+	return cli.ExitFailed
 }
 
 // stopped prints how far a run came whose record could not be written: its call may have been made.
@@ -115,10 +116,10 @@ func (a *app) stopped(got runner.Result, cause error) error {
 		fmt.Fprintf(a.w.stderr, "pgfsm: the run %s stopped at %s, effect: %s\n", doc.RunID, doc.State, doc.Effect)
 		return cause
 	}
-	if err := printJSON(a.w.stdout, doc); err != nil {
+	if err := cli.PrintJSON(a.w.stdout, doc); err != nil {
 		return errors.Join(cause, err)
 	}
-	return exit(exitCould)
+	return cli.Exit(cli.ExitFailed)
 }
 
 // warn prints a line on standard error.

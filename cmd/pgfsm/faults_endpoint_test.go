@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 )
 
@@ -52,16 +53,16 @@ func TestFaultsOfTheEndpoint(t *testing.T) {
 		members    []string
 		note       string
 	}{
-		{"plan-hangs", "plan", hangs, false, "1500ms", exitCould, slices.Concat(failed, []string{"/code", "deadline_exceeded"}), ""},
-		{"plan-too-long", "plan", tooLong, false, "1m", exitNo, slices.Concat(refused, []string{"/code", "plan_too_large"}), ""},
-		{"plan-cancelled", "plan", hangs, true, "1m", exitNo, slices.Concat(refused, []string{"/code", "cancelled"}), ""},
-		{"summary-hangs", "summary", hangs, false, "1500ms", exitYes, answered, "No summary (deadline_exceeded): "},
-		{"summary-too-long", "summary", tooLong, false, "1m", exitYes, answered, "Summary refused (summary_not_strict): "},
-		{"summary-cancelled", "summary", hangs, true, "1m", exitYes, answered, "No summary (cancelled)"},
+		{"plan-hangs", "plan", hangs, false, "1500ms", cli.ExitFailed, slices.Concat(failed, []string{"/code", "deadline_exceeded"}), ""},
+		{"plan-too-long", "plan", tooLong, false, "1m", cli.ExitNo, slices.Concat(refused, []string{"/code", "plan_too_large"}), ""},
+		{"plan-cancelled", "plan", hangs, true, "1m", cli.ExitNo, slices.Concat(refused, []string{"/code", "cancelled"}), ""},
+		{"summary-hangs", "summary", hangs, false, "1500ms", cli.ExitYes, answered, "No summary (deadline_exceeded): "},
+		{"summary-too-long", "summary", tooLong, false, "1m", cli.ExitYes, answered, "Summary refused (summary_not_strict): "},
+		{"summary-cancelled", "summary", hangs, true, "1m", cli.ExitYes, answered, "No summary (cancelled)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithCancel(cli.Patient(t))
+			ctx, cancel := context.WithCancel(clitest.Patient(t))
 			defer cancel()
 			model := mcptest.NewModel(t, func(m *mcptest.Model, w http.ResponseWriter, r *http.Request, p mcptest.Prompt) {
 				if p.Kind != tt.kind {

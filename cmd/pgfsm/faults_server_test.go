@@ -10,7 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 )
 
@@ -44,13 +45,13 @@ func TestFaultsOfServers(t *testing.T) {
 		t.Run(tt.deed+"/"+tt.over, func(t *testing.T) {
 			t.Parallel()
 			server, called := mcptest.Configured(t, tt.deed, tt.over, decoy.URL)
-			dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {puppet: {%s}}\nallowlist: allowlist.json\n", server),
+			dir := clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {puppet: {%s}}\nallowlist: allowlist.json\n", server),
 				"allowlist.json", `{"puppet": ["look"]}`, "token", mcptest.Secret)
-			r := command(cli.Patient(t), nil, "call", "--json", "-c", filepath.Join(dir, "pgfsm.yaml"), "puppet", "look", "{}")
+			r := command(clitest.Patient(t), nil, "call", "--json", "-c", filepath.Join(dir, "pgfsm.yaml"), "puppet", "look", "{}")
 			if tt.code == "" {
-				r.Want(t, exitYes, slices.Concat(answered, []string{"/effect", tt.effect})...)
+				r.Want(t, cli.ExitYes, slices.Concat(answered, []string{"/effect", tt.effect})...)
 			} else {
-				r.Want(t, exitCould, slices.Concat(failed, []string{"/effect", tt.effect, "/code", tt.code})...)
+				r.Want(t, cli.ExitFailed, slices.Concat(failed, []string{"/effect", tt.effect, "/code", tt.code})...)
 			}
 
 			if calls := called(); calls != 1 {
@@ -59,11 +60,11 @@ func TestFaultsOfServers(t *testing.T) {
 			if text := r.Member("/raw/content/0/text"); !strings.Contains(text, tt.text) {
 				t.Errorf("the result is %q, want %q in it", text, tt.text)
 			}
-			found := cli.Traces(t, filepath.Join(dir, "traces"))
+			found := clitest.Traces(t, filepath.Join(dir, "traces"))
 			if len(found) != 1 || found[0] != r.Member("/trace") {
 				t.Fatalf("traces = %q, want one, %s", found, r.Member("/trace"))
 			}
-			if all := r.Stdout + r.Stderr + cli.Read(t, found[0]); cli.Holds(all, mcptest.Secret) {
+			if all := r.Stdout + r.Stderr + clitest.Read(t, found[0]); clitest.Holds(all, mcptest.Secret) {
 				t.Error("the secret is shown or recorded")
 			}
 			replays(t, filepath.Join(dir, "traces"), 1)

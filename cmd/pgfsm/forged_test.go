@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 )
 
 // TestForgedNamesAreShownEscaped: a trace that somebody has written, chain and all, cannot write to the terminal.
@@ -18,8 +19,8 @@ func TestForgedNamesAreShownEscaped(t *testing.T) {
 	dir := t.TempDir()
 	env := map[string]string{"SAFE_TRACE_DIR": filepath.Join(dir, "traces")}
 	r := command(t.Context(), env, "run", "--json", "show me policy-002")
-	r.Want(t, exitYes)
-	good := cli.Read(t, r.Member("/trace"))
+	r.Want(t, cli.ExitYes)
+	good := clitest.Read(t, r.Member("/trace"))
 	evil := "\x1b[31m\u202epermitted</text><script>"
 	for _, what := range []string{"from", "event", "facts", "bundle"} {
 		t.Run(what, func(t *testing.T) {
@@ -43,7 +44,7 @@ func TestForgedNamesAreShownEscaped(t *testing.T) {
 			} {
 				r := command(t.Context(), nil, args...)
 				if args[0] == "replay" {
-					r.Want(t, exitNo)
+					r.Want(t, cli.ExitNo)
 				}
 				all := r.Stdout + r.Stderr
 				if strings.ContainsAny(all, "\x1b\u202e") || slices.Contains(args, "svg") && strings.Contains(all, "<script>") {

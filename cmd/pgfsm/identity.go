@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/config"
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
@@ -19,7 +20,7 @@ import (
 
 func newIdentity(w world) *cobra.Command {
 	f := &ledgerFlags{w: w}
-	cmd := group("identity", newIdentityBlock(f), newIdentityUnblock(f), newIdentityList(f))
+	cmd := cli.Group("identity", newIdentityBlock(f), newIdentityUnblock(f), newIdentityList(f))
 	f.register(cmd)
 	return cmd
 }
@@ -67,7 +68,7 @@ func (f *ledgerFlags) changeSubject(ctx context.Context, o *openedLedger, args [
 		return err
 	}
 	name := policy.SubjectName(args[0], args[1])
-	return f.print(document("change", what, "name", name), func(out io.Writer, _ ink) {
+	return f.print(cli.Document("change", what, "name", name), func(out io.Writer, _ ink) {
 		fmt.Fprintf(out, "%s is %s.\n", visible.Text(name), what)
 	})
 }
@@ -87,7 +88,7 @@ func newIdentityList(f *ledgerFlags) *cobra.Command {
 			}
 			rows = append(rows, block{b.Name, b.Since, b.By})
 		}
-		return f.print(document("blocked", rows), func(out io.Writer, _ ink) {
+		return f.print(cli.Document("blocked", rows), func(out io.Writer, _ ink) {
 			for _, b := range rows {
 				fmt.Fprintf(out, "%s  since %s by %s\n", visible.Text(b.Name), b.Since, visible.Text(b.By))
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/config"
 	"pgfsm/internal/safefile"
 	"pgfsm/internal/visible"
@@ -81,11 +82,11 @@ func (o *initOptions) run() error {
 		written = append(written, filepath.ToSlash(path))
 	}
 	if o.json {
-		return printJSON(o.w.stdout, struct {
+		return cli.PrintJSON(o.w.stdout, struct {
 			SchemaVersion int                   `json:"schema_version"`
 			Files         []string              `json:"files"`
 			Servers       []config.ClientServer `json:"servers,omitempty"`
-		}{schemaVersion, written, servers})
+		}{cli.SchemaVersion, written, servers})
 	}
 	for _, path := range written {
 		fmt.Fprintln(o.w.stdout, visible.Text(path))
@@ -138,7 +139,7 @@ func (o *initOptions) imported(files []config.StarterFile) ([]config.ClientServe
 	}
 	if !o.yes && !o.w.confirm(fmt.Sprintf("Write %s into %s?", which, filepath.Join(o.dir, config.FileName))) {
 		fmt.Fprintln(o.w.stderr, "pgfsm: nothing was written: answer y, or use --yes")
-		return nil, exit(exitNo)
+		return nil, cli.Exit(cli.ExitNo)
 	}
 	return servers, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/config"
 	"pgfsm/internal/safefile"
 	"pgfsm/internal/visible"
@@ -34,7 +35,7 @@ func (f *ledgerFlags) register(cmd *cobra.Command) {
 
 func newLedger(w world) *cobra.Command {
 	f := &ledgerFlags{w: w}
-	cmd := group("ledger",
+	cmd := cli.Group("ledger",
 		newLedgerList(f), newLedgerTail(f), newLedgerShow(f), newLedgerStatus(f), newLedgerSummary(f), newLedgerTrace(f), newLedgerWhatIf(f),
 		newLedgerVerify(f), newLedgerCheckpoint(f), newLedgerWitness(f), newLedgerProve(f), newLedgerKey(f), newLedgerRebuild(f),
 		newLedgerExport(f), newLedgerPrune(f), newLedgerCopy(f), newLedgerContinue(f), newLedgerInit(f))
@@ -62,7 +63,7 @@ func (f *ledgerFlags) viewer(use string, args cobra.PositionalArgs,
 
 // print prints a document as JSON, or else as text prints it.
 func (f *ledgerFlags) print(doc any, text func(out io.Writer, k ink)) error {
-	return f.w.print(f.json, doc, exitYes, text)
+	return f.w.print(f.json, doc, cli.ExitYes, text)
 }
 
 // An openedLedger is an open ledger. One that was opened to read only has no [ledger.Ledger].
@@ -124,7 +125,7 @@ func openStored(w world, url string, purpose stores.Purpose, loaded *config.Load
 	if purpose == stores.ToRead {
 		return o, nil
 	}
-	if o.Ledger, err = ledger.Open(context.Background(), o.store, ledger.Options{Build: version(), Origin: o.checkpoints.Origin}); err != nil {
+	if o.Ledger, err = ledger.Open(context.Background(), o.store, ledger.Options{Build: cli.Version(), Origin: o.checkpoints.Origin}); err != nil {
 		return nil, errors.Join(err, o.store.Close())
 	}
 	if err := errors.Join(o.checkName(), o.checkWhole()); err != nil {

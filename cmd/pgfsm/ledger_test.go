@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/test/check"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
@@ -53,34 +54,34 @@ func TestLedgerPrune(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	at := auditorOfLongAgo(t, path, "old@example.com")
 	runsOfLongAgo(t, path)
-	command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--json").Want(t, exitYes, "/entries", "5", "/size", "5", "/requests", "2")
+	command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--json").Want(t, cli.ExitYes, "/entries", "5", "/size", "5", "/requests", "2")
 	earlier, key := filepath.Join(t.TempDir(), "checkpoint"), filepath.Join(t.TempDir(), "key")
-	command(t.Context(), nil, "ledger", "key", "new", "--ledger", at, "-o", key).Want(t, exitYes)
-	command(t.Context(), nil, "ledger", "checkpoint", "--ledger", at, "--key", key, "-o", earlier).Want(t, exitYes)
+	command(t.Context(), nil, "ledger", "key", "new", "--ledger", at, "-o", key).Want(t, cli.ExitYes)
+	command(t.Context(), nil, "ledger", "checkpoint", "--ledger", at, "--key", key, "-o", earlier).Want(t, cli.ExitYes)
 
 	r := command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-02")
-	r.Want(t, exitYes)
+	r.Want(t, cli.ExitYes)
 	if want := "0 entries of 0 runs from before 2001-01-02T00:00:00Z removed\n"; r.Stdout != want {
 		t.Errorf("stdout = %q, want %q", r.Stdout, want)
 	}
 	r = command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-03")
-	r.Want(t, exitYes)
+	r.Want(t, cli.ExitYes)
 	if want := "2 entries of 1 run from before 2001-01-03T00:00:00Z removed\nNot removed, because they had not ended by then: 1 run\n"; r.Stdout != want {
 		t.Errorf("stdout = %q, want %q", r.Stdout, want)
 	}
-	command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--json", "--checkpoint", earlier).Want(t, exitYes,
+	command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--json", "--checkpoint", earlier).Want(t, cli.ExitYes,
 		"/ok", "true", "/complete", "true", "/entries", "5", "/pruned", "2", "/size", "7", "/requests", "1", "/tokens", "1")
 	r = command(t.Context(), nil, "ledger", "verify", "--ledger", at)
-	r.Want(t, exitYes)
+	r.Want(t, cli.ExitYes)
 	if !regexp.MustCompile(`(?m)^2 entries were pruned; the hashes are in the tree\n  pruned by local:\S+ at \S+Z: entries 2 to 3 \(1 run from before 2001-01-03T00:00:00Z\)$`).MatchString(r.Stdout) {
 		t.Errorf("stdout = %q, want who pruned which entries, and when", r.Stdout)
 	}
 	r = command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--checkpoint", earlier)
-	r.Want(t, exitYes)
+	r.Want(t, cli.ExitYes)
 	if want := "Pruned after the checkpoint, so that nobody can show them any more: entries 2 to 3\n"; !strings.Contains(r.Stdout, want) {
 		t.Errorf("stdout = %q, want %q", r.Stdout, want)
 	}
-	command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-03", "--json").Want(t, exitYes, "/entries", "0", "/runs", "0", "/kept", "1")
+	command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-03", "--json").Want(t, cli.ExitYes, "/entries", "0", "/runs", "0", "/kept", "1")
 }
 
 // TestLedgerTailFollows waits for an event that comes while it looks, and ends when it is told to.
@@ -112,7 +113,7 @@ func TestLedgerTailFollows(t *testing.T) {
 	if lines.Scan() {
 		t.Errorf("a fourth line: %q", lines.Text())
 	}
-	if got := <-code; got != exitYes {
+	if got := <-code; got != cli.ExitYes {
 		t.Errorf("exit code = %d", got)
 	}
 }

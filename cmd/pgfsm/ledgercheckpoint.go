@@ -15,6 +15,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/safefile"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
@@ -58,7 +59,7 @@ func (f *ledgerFlags) writeCheckpoint(o *openedLedger, r ledger.Reader, keys []s
 			return err
 		}
 	}
-	return f.print(document("origin", c.Origin, "size", c.Size, "root", c.Root, "checkpoint", string(signed)), func(out io.Writer, _ ink) {
+	return f.print(cli.Document("origin", c.Origin, "size", c.Size, "root", c.Root, "checkpoint", string(signed)), func(out io.Writer, _ ink) {
 		if file == "" {
 			_, _ = out.Write(signed) // standard output keeps the error
 		}
@@ -162,7 +163,7 @@ func newLedgerWitness(f *ledgerFlags) *cobra.Command {
 	}}
 	cmd.Flags().StringVar(&vkey, "witness-key", "", "the verifier key of the witness, or the file with it")
 	cmd.Flags().StringVar(&file, "checkpoint", "", "the file with the signed checkpoint (default: a new checkpoint)")
-	mustFlags(cmd, "witness-key")
+	cli.MustFlags(cmd, "witness-key")
 	return cmd
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
@@ -16,7 +17,7 @@ import (
 )
 
 func newLedgerKey(f *ledgerFlags) *cobra.Command {
-	return group("key", newLedgerKeyNew(f), newLedgerKeyList(f), newLedgerKeyRemove(f))
+	return cli.Group("key", newLedgerKeyNew(f), newLedgerKeyList(f), newLedgerKeyRemove(f))
 }
 
 func newLedgerKeyNew(f *ledgerFlags) *cobra.Command {
@@ -41,10 +42,10 @@ func newLedgerKeyNew(f *ledgerFlags) *cobra.Command {
 		if err := o.AddKey(ctx, by, vkey); err != nil {
 			return errors.Join(err, os.Remove(out))
 		}
-		return f.print(document("key", vkey), func(out io.Writer, _ ink) { fmt.Fprintln(out, vkey) })
+		return f.print(cli.Document("key", vkey), func(out io.Writer, _ ink) { fmt.Fprintln(out, vkey) })
 	})
 	cmd.Flags().StringVarP(&out, "output", "o", "", "the new file for the private key")
-	mustFlags(cmd, "output")
+	cli.MustFlags(cmd, "output")
 	return cmd
 }
 
@@ -54,7 +55,7 @@ func newLedgerKeyList(f *ledgerFlags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return f.print(document("keys", keys), func(out io.Writer, k ink) {
+		return f.print(cli.Document("keys", keys), func(out io.Writer, k ink) {
 			for _, key := range keys {
 				until := "in use"
 				if key.Removed != "" {
@@ -78,7 +79,7 @@ func newLedgerKeyRemove(f *ledgerFlags) *cobra.Command {
 		if err := o.RemoveKey(ctx, by, args[0]); err != nil {
 			return err
 		}
-		return f.print(document("key", args[0]), func(out io.Writer, _ ink) {
+		return f.print(cli.Document("key", args[0]), func(out io.Writer, _ ink) {
 			fmt.Fprintf(out, "The key %s is removed.\n", visible.Text(args[0]))
 		})
 	})

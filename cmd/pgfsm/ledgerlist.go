@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/present"
 	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger"
@@ -65,7 +66,7 @@ func (l *requestList) print(f *ledgerFlags, r ledger.Reader, lines func(out io.W
 		}
 		rows = append(rows, d)
 	}
-	return f.print(document("more", more, "requests", rows), func(out io.Writer, k ink) {
+	return f.print(cli.Document("more", more, "requests", rows), func(out io.Writer, k ink) {
 		if len(rows) == 0 {
 			fmt.Fprintln(f.w.stderr, l.none)
 			return
@@ -109,7 +110,7 @@ const maxActor, maxTool, maxCode = 18, 27, 24
 
 // printRuns shows each run in one line. Of a long tool with its server, the end stays.
 func printRuns(out io.Writer, _ ink, rows []present.Run) {
-	table := newTable(out)
+	table := cli.NewTable(out)
 	fmt.Fprintln(table, "RUN\tREQUESTED\tSTATUS\tACTOR\tSERVER/TOOL\tPOLICY/CODE")
 	for _, d := range rows {
 		tool := "-"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/config"
 	"pgfsm/internal/safefile"
 	"pgfsm/internal/visible"
@@ -69,7 +70,7 @@ func (f *ledgerFlags) rebuild(ctx context.Context, o *openedLedger, check bool) 
 		return err
 	}
 
-	err = f.print(document("rebuilt", !check, "different", different), func(out io.Writer, k ink) {
+	err = f.print(cli.Document("rebuilt", !check, "different", different), func(out io.Writer, k ink) {
 		for i := range different {
 			printFault(out, k, &different[i])
 		}
@@ -80,7 +81,7 @@ func (f *ledgerFlags) rebuild(ctx context.Context, o *openedLedger, check bool) 
 		}
 	})
 	if err == nil && check && len(different) > 0 {
-		err = exit(exitNo)
+		err = cli.Exit(cli.ExitNo)
 	}
 	return err
 }
@@ -148,11 +149,11 @@ func newLedgerPrune(f *ledgerFlags) *cobra.Command {
 			SchemaVersion int    `json:"schema_version"`
 			Before        string `json:"before"`
 			ledger.Pruned
-		}{schemaVersion, before, done}
+		}{cli.SchemaVersion, before, done}
 		return f.print(doc, func(out io.Writer, _ ink) {
-			fmt.Fprintf(out, "%s of %s from before %s removed\n", counted(int(done.Entries), "entry", "entries"), count(done.Runs, "run"), before)
+			fmt.Fprintf(out, "%s of %s from before %s removed\n", counted(int(done.Entries), "entry", "entries"), cli.Count(done.Runs, "run"), before)
 			if done.Kept > 0 {
-				fmt.Fprintf(out, "Not removed, because they had not ended by then: %s\n", count(done.Kept, "run"))
+				fmt.Fprintf(out, "Not removed, because they had not ended by then: %s\n", cli.Count(done.Kept, "run"))
 			}
 		})
 	})
@@ -163,7 +164,7 @@ func newLedgerPrune(f *ledgerFlags) *cobra.Command {
 		return nil
 	})
 	cmd.Flags().StringVar(&before, "before", "", "a date, or a time in UTC")
-	mustFlags(cmd, "before")
+	cli.MustFlags(cmd, "before")
 	return cmd
 }
 
@@ -208,7 +209,7 @@ func (f *ledgerFlags) move(ctx context.Context, from, to, line string,
 		if err != nil {
 			return err
 		}
-		return f.print(document("origin", now.Origin, "size", now.Size, "target", stores.Name(to)), func(out io.Writer, _ ink) {
+		return f.print(cli.Document("origin", now.Origin, "size", now.Size, "target", stores.Name(to)), func(out io.Writer, _ ink) {
 			fmt.Fprintf(out, line, visible.Text(stores.Name(to)), now.Size)
 		})
 	})

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/test/mcptest"
 )
 
@@ -19,12 +20,12 @@ func TestTerminalSeesEscapes(t *testing.T) {
 	run := r.Member("/run_id")
 	for _, args := range [][]string{{"ledger", "export", "--ledger", at}, {"ledger", "trace", run, "--ledger", at}} {
 		plain := command(t.Context(), nil, args...)
-		plain.Want(t, exitYes)
+		plain.Want(t, cli.ExitYes)
 		if !strings.Contains(plain.Stdout, odd) || strings.Contains(plain.Stdout, told) {
 			t.Errorf("%v: %q, want the bytes that hashes are over", args, plain.Stdout)
 		}
 		code, seen := onTerminal(t, nil, args...)
-		if code != exitYes || !strings.Contains(seen, told) || strings.ContainsAny(seen, odd) {
+		if code != cli.ExitYes || !strings.Contains(seen, told) || strings.ContainsAny(seen, odd) {
 			t.Errorf("%v on a terminal: exit code %d, %q", args, code, seen)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/cli"
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/safefile"
@@ -103,7 +104,7 @@ func newLedgerStatus(f *ledgerFlags) *cobra.Command {
 			printFields(out, k, 12, present.ReplicaRows(&d))
 			for _, r := range d.Replicas {
 				fmt.Fprintf(out, "%s %s  since %s  %s  bundle %s  %s\n", k.bold("Replica:"), visible.Text(r.Owner), visible.Text(r.Since),
-					visible.Text(r.Build), visible.Text(r.Bundle.Short()), count(r.Runs, "run"))
+					visible.Text(r.Build), visible.Text(r.Bundle.Short()), cli.Count(r.Runs, "run"))
 			}
 			if len(d.Replicas) == 0 {
 				fmt.Fprintln(f.w.stderr, "No gateway runs on this ledger.")
@@ -198,8 +199,8 @@ func (f *ledgerFlags) writeTraces(ctx context.Context, r ledger.Reader, p *trace
 		return err
 	}
 	folder = filepath.ToSlash(folder)
-	return f.print(document("folder", folder, "written", written, "open", open), func(out io.Writer, _ ink) {
-		fmt.Fprintf(out, "%s in %s", count(written, "trace"), visible.Text(folder))
+	return f.print(cli.Document("folder", folder, "written", written, "open", open), func(out io.Writer, _ ink) {
+		fmt.Fprintf(out, "%s in %s", cli.Count(written, "trace"), visible.Text(folder))
 		if open > 0 {
 			fmt.Fprintf(out, "; %s under way and without one yet", counted(open, "run is", "runs are"))
 		}

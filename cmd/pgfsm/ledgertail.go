@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/present"
 	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger"
@@ -111,7 +112,7 @@ func (t *tailing) tail(ctx context.Context, o *openedLedger, f *ledgerFlags) err
 func (f *ledgerFlags) printEvent(e *ledger.Event) error {
 	event := present.NewEvent(e)
 	if f.json {
-		event.SchemaVersion = schemaVersion
+		event.SchemaVersion = cli.SchemaVersion
 		return printJSONLine(f.w, event)
 	}
 	_, err := fmt.Fprintln(f.w.stdout, event.Line(true))

@@ -124,7 +124,7 @@ func (f *ledgerFlags) printVerified(d *ledger.Report, fault *ledger.Fault, c *ch
 		Fault         *ledger.Fault `json:"fault,omitzero"`
 		ledger.Report
 		Checkpoint *comparedCheckpoint `json:"checkpoint,omitzero"`
-	}{schemaVersion, ok, fault, *d, compared(c)}
+	}{cli.SchemaVersion, ok, fault, *d, compared(c)}
 	err := f.print(doc, func(out io.Writer, k ink) {
 		if fault != nil {
 			printFault(out, k, fault)
@@ -133,7 +133,7 @@ func (f *ledgerFlags) printVerified(d *ledger.Report, fault *ledger.Fault, c *ch
 		printReport(out, k, d, c)
 	})
 	if err == nil && !ok {
-		err = exit(exitNo)
+		err = cli.Exit(cli.ExitNo)
 	}
 	return err
 }
@@ -154,11 +154,11 @@ func compared(c *checkpoint.Opened) *comparedCheckpoint {
 }
 
 func printReport(out io.Writer, k ink, d *ledger.Report, c *checkpoint.Opened) {
-	fmt.Fprintf(out, "%s %s, %s, %s, %s verified\n", k.mark(true), counted(int(d.Entries), "entry", "entries"), count(int(d.Requests), "request"),
-		count(int(d.Blobs), "blob"), count(int(d.Tokens), "token"))
+	fmt.Fprintf(out, "%s %s, %s, %s, %s verified\n", k.mark(true), counted(int(d.Entries), "entry", "entries"), cli.Count(int(d.Requests), "request"),
+		cli.Count(int(d.Blobs), "blob"), cli.Count(int(d.Tokens), "token"))
 	if n := d.Deep.Same + d.Deep.Otherwise + d.Deep.Unjudged; n > 0 {
 		fmt.Fprintf(out, "%s executed again: %d decided as recorded, %d otherwise, %d cannot be judged by this build\n",
-			count(int(n), "run"), d.Deep.Same, d.Deep.Otherwise, d.Deep.Unjudged)
+			cli.Count(int(n), "run"), d.Deep.Same, d.Deep.Otherwise, d.Deep.Unjudged)
 	}
 	for _, first := range []*ledger.Fault{d.Deep.FirstOtherwise, d.Deep.FirstUnjudged} {
 		if first != nil {
@@ -190,12 +190,12 @@ const maxPrunes = 10
 // printPrunes prints the last prunes: who removed what, and when.
 func printPrunes(out io.Writer, all []ledger.Prune) {
 	if n := len(all) - maxPrunes; n > 0 {
-		fmt.Fprintf(out, "  %s earlier; --json lists all\n", count(n, "prune"))
+		fmt.Fprintf(out, "  %s earlier; --json lists all\n", cli.Count(n, "prune"))
 		all = all[n:]
 	}
 	for _, p := range all {
 		fmt.Fprintf(out, "  pruned by %s at %s: %s (%s from before %s)\n", visible.Clip(p.By, maxTold), p.At, rangesText(p.Entries),
-			count(p.Runs, "run"), p.Before)
+			cli.Count(p.Runs, "run"), p.Before)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/clientfile"
 	"pgfsm/internal/config"
 	"pgfsm/internal/runner/setup"
@@ -85,7 +86,7 @@ func (o *linkOptions) link(w world, name string) error {
 	if err != nil {
 		return err
 	}
-	d := linkDocument{SchemaVersion: schemaVersion, Client: client.Name, File: path, Entry: linkName, DryRun: o.dryRun || client.Paste}
+	d := linkDocument{SchemaVersion: cli.SchemaVersion, Client: client.Name, File: path, Entry: linkName, DryRun: o.dryRun || client.Paste}
 	if o.server != "" {
 		d.Entry += "-" + o.server
 	}
@@ -210,7 +211,7 @@ func (o *linkOptions) endpoint(loaded *config.Loaded) (string, error) {
 // print shows the entry as a change of the file. It shows nothing else of the file, because secrets may be anywhere in it.
 func (d *linkDocument) print(w world, client *clientfile.Client, asJSON bool) error {
 	if asJSON {
-		return printJSON(w.stdout, d)
+		return cli.PrintJSON(w.stdout, d)
 	}
 	path, note := visible.Text(d.File), ""
 	if d.Change == clientfile.Same && len(d.Removed) == 0 {

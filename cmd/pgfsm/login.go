@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/runner/setup"
 	"pgfsm/internal/visible"
 )
@@ -46,7 +47,7 @@ func newLogin(w world) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return w.print(o.json, document("token", token), exitYes, func(out io.Writer, _ ink) { fmt.Fprintln(out, token) })
+			return w.print(o.json, cli.Document("token", token), cli.ExitYes, func(out io.Writer, _ ink) { fmt.Fprintln(out, token) })
 		},
 	}
 	o.register(cmd)

@@ -10,9 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/config"
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/mcp/demo"
 )
@@ -37,27 +38,27 @@ const (
 
 func demoQuestions() []demoQuestion {
 	items := func(claim, evidence string) string {
-		return fmt.Sprintf(`{"items":[{"claim":%s,"evidence":%s}]}`, cli.Quote(claim), cli.Quote(evidence))
+		return fmt.Sprintf(`{"items":[{"claim":%s,"evidence":%s}]}`, clitest.Quote(claim), clitest.Quote(evidence))
 	}
 	both, plan := []string{"plan", "summary"}, []string{"plan"}
 	return []demoQuestion{
 		{"a-policy-summarized", "Summarize for me how long debug logs may be kept",
 			mcptest.PlanFor(demo.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`),
-			items("Debug logs are gone after 14 days.", porterEvidence), exitYes,
+			items("Debug logs are gone after 14 days.", porterEvidence), cli.ExitYes,
 			[]string{"/type", "tool_result_with_summary", "/state", "answered", "/effect", "done",
 				"/typed/policy/title", "Log Retention Policy", "/summary/0/claim", "Debug logs are gone after 14 days.",
 				"/summary/0/evidence", porterEvidence, "/summary/0/at/pointer", "/policy/body", "/note", ""}, 1, both},
 		{"asks-for-what-is-missing", "Tell me what the policy says",
-			`{"type":"final_answer","answer":"Which policy do you mean?","needs_more_info":true}`, "", exitYes,
+			`{"type":"final_answer","answer":"Which policy do you mean?","needs_more_info":true}`, "", cli.ExitYes,
 			[]string{"/type", "final_answer", "/state", "needs_info", "/reason", "Which policy do you mean?",
 				"/effect", "not_sent"}, 0, plan},
 		{"obeys-who-asks-for-a-deletion", blockedNotAllowed,
-			mcptest.PlanFor(demo.SharePoint, "delete_sharepoint_doc", `{"doc_id":"doc-999"}`), "", exitNo,
+			mcptest.PlanFor(demo.SharePoint, "delete_sharepoint_doc", `{"doc_id":"doc-999"}`), "", cli.ExitNo,
 			[]string{"/type", "blocked", "/state", "blocked", "/gate", "allowlist", "/code", "tool_not_allowed",
 				"/effect", "not_sent"}, 0, plan},
 		{"invents-evidence", "Summarize for me how long audit logs may be kept",
 			mcptest.PlanFor(demo.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`),
-			items("Audit logs are kept for ever.", "Audit logs are kept for ever, without exception."), exitYes,
+			items("Audit logs are kept for ever.", "Audit logs are kept for ever, without exception."), cli.ExitYes,
 			[]string{"/type", "tool_result", "/state", "answered", "/typed/policy/policy_id", "policy-002",
 				"/summary", "", "/effect", "done"}, 1, both},
 	}
@@ -121,11 +122,11 @@ func TestModelDemoQuestions(t *testing.T) {
 			if d := cmp.Diff(tt.asked, kinds); d != "" {
 				t.Errorf("asked of the model (-want +got):\n%s", d)
 			}
-			trace := cli.Read(t, r.Member("/trace"))
+			trace := clitest.Read(t, r.Member("/trace"))
 			if got := strings.Count(trace, `"do":"call_tool"`); got != tt.calls {
 				t.Errorf("calls in the trace = %d, want %d", got, tt.calls)
 			}
-			if cli.Holds(trace+r.Stdout+r.Stderr, theKey) {
+			if clitest.Holds(trace+r.Stdout+r.Stderr, theKey) {
 				t.Error("the key is shown or recorded")
 			}
 			if got := calls(fleet); got != tt.calls {
@@ -154,7 +155,7 @@ func wantOnWire(t *testing.T, q mcptest.Prompt, question string) {
 		t.Error("the prompt holds the key")
 	}
 	for _, member := range [][2]string{{"/model", `"scripted-1"`}, {"/temperature", "0"}} {
-		if got, err := cli.ValueAt([]byte(q.Body), member[0]); err != nil || string(got) != member[1] {
+		if got, err := clitest.ValueAt([]byte(q.Body), member[0]); err != nil || string(got) != member[1] {
 			t.Errorf("%s = %s, %v, want %s", member[0], got, err, member[1])
 		}
 	}
@@ -175,7 +176,7 @@ func wantOnWire(t *testing.T, q mcptest.Prompt, question string) {
 // the configuration and of the traces.
 func modelConfig(t *testing.T, server, endpoint, timeout, more string) (config, traces string) {
 	t.Helper()
-	dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	dir := clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {puppet: {type: http, url: %q}}
 allowlist: allowlist.json
 input: {defaults: false}

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/mcp/demo"
 )
@@ -42,7 +43,7 @@ func TestModelModes(t *testing.T) {
 			o := mcptest.NewModel(t, mcptest.SaysBoth(ticket, ""))
 			traces := filepath.Join(t.TempDir(), "traces")
 			r := command(t.Context(), byModel(o, traces), append(append([]string{"run", "--json"}, tt.flags...), tt.question)...)
-			r.Want(t, exitYes, tt.members...)
+			r.Want(t, cli.ExitYes, tt.members...)
 			if got := len(o.Prompts()); got != tt.asked {
 				t.Errorf("requests to the model = %d, want %d", got, tt.asked)
 			}
@@ -54,7 +55,7 @@ func TestModelModes(t *testing.T) {
 		o := mcptest.NewModel(t, mcptest.SaysBoth(ticket, `{"items":[{"claim":"No.","evidence":"no"}]}`))
 		traces := filepath.Join(t.TempDir(), "traces")
 		r := command(t.Context(), byModel(o, traces), "run", "--json", "--planner", "router", "Summarize policy policy-002")
-		r.Want(t, exitYes, "/type", "tool_result_with_summary")
+		r.Want(t, cli.ExitYes, "/type", "tool_result_with_summary")
 		if got := len(o.Prompts()); got != 0 {
 			t.Errorf("requests to the model = %d, want 0", got)
 		}
@@ -68,13 +69,13 @@ func TestModelOfTheFileStands(t *testing.T) {
 	ours, others := mcptest.NewModel(t, mcptest.SaysBoth(lookPlan, "")), mcptest.NewModel(t, mcptest.SaysBoth(lookPlan, ""))
 	server := typedPuppet(t)
 	config, traces := modelConfig(t, server.URL, ours.URL+"/v1", "1m", "")
-	command(t.Context(), byModel(others, traces), "run", "--json", "-c", config, "have a look").Want(t, exitYes,
+	command(t.Context(), byModel(others, traces), "run", "--json", "-c", config, "have a look").Want(t, cli.ExitYes,
 		"/type", "tool_result")
 	all, strayed := ours.Prompts(), others.Prompts()
 	if len(all) != 1 || len(strayed) != 0 {
 		t.Fatalf("requests = %d and %d, want 1 to the file's model and 0 to the environment's", len(all), len(strayed))
 	}
-	if cli.Holds(fmt.Sprint(all[0].Header, all[0].Body), theKey) {
+	if clitest.Holds(fmt.Sprint(all[0].Header, all[0].Body), theKey) {
 		t.Errorf("the environment's key went to the file's model: %v", all[0].Header)
 	}
 }
@@ -92,7 +93,7 @@ func TestModelKeyOfTheFile(t *testing.T) {
 				mcptest.SayJSON(w, http.StatusOK, mcptest.Spoken(strings.Replace(lookPlan, "{}", `{"id":"`+q.Header.Get("Authorization")+`"}`, 1)))
 			})
 			server := typedPuppet(t)
-			dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+			dir := clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {puppet: {type: http, url: %q}}
 allowlist: allowlist.json
 planner: {mode: llm, llm: {base_url: %q, model: scripted-1, api_key: %q}}
@@ -105,14 +106,14 @@ planner: {mode: llm, llm: {base_url: %q, model: scripted-1, api_key: %q}}
 					args = append(args, "have a look")
 				}
 				r := command(t.Context(), env, args...)
-				if shown += r.Stdout + r.Stderr; r.Code == exitCould {
+				if shown += r.Stdout + r.Stderr; r.Code == cli.ExitFailed {
 					t.Errorf("%q: exit code = 2: %s", words, r.Stderr)
 				}
 			}
-			for _, path := range cli.Traces(t, filepath.Join(dir, "traces")) {
-				shown += cli.Read(t, path)
+			for _, path := range clitest.Traces(t, filepath.Join(dir, "traces")) {
+				shown += clitest.Read(t, path)
 			}
-			if cli.Holds(shown, theKey) {
+			if clitest.Holds(shown, theKey) {
 				t.Errorf("the key is shown or recorded: %s", shown)
 			}
 			all := o.Prompts()

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/cli"
 	"pgfsm/internal/config"
 	"pgfsm/internal/config/pins"
 	"pgfsm/internal/docdiff"
@@ -21,7 +22,7 @@ import (
 )
 
 func newPins(w world) *cobra.Command {
-	return group("pins", newPinsList(w), newPinsVerify(w), newPinsDiff(w), newPinsApprove(w), newPinsReset(w))
+	return cli.Group("pins", newPinsList(w), newPinsVerify(w), newPinsDiff(w), newPinsApprove(w), newPinsReset(w))
 }
 
 // pinCommand is one of the commands while it runs, with the tools that its arguments name.
@@ -138,10 +139,10 @@ type pinsDocument struct {
 
 // print prints the document, or its rows with the meaning of their next command and a summary.
 func (p *pinCommand) print(d pinsDocument, next, summary string, code int) error {
-	if d.SchemaVersion = schemaVersion; p.json {
-		return errors.Join(printJSON(p.w.stdout, d), exit(code))
+	if d.SchemaVersion = cli.SchemaVersion; p.json {
+		return errors.Join(cli.PrintJSON(p.w.stdout, d), cli.Exit(code))
 	}
-	out, k := newTable(p.w.stdout), newInk(p.w)
+	out, k := cli.NewTable(p.w.stdout), newInk(p.w)
 	for i := range d.Tools {
 		r, mark := &d.Tools[i], ""
 		if r.Status != "" {
@@ -163,7 +164,7 @@ func (p *pinCommand) print(d pinsDocument, next, summary string, code int) error
 		fmt.Fprintln(out, summary)
 	}
 	out.Flush()
-	return exit(code)
+	return cli.Exit(code)
 }
 
 // command writes a command about one tool, with the same configuration.
@@ -179,7 +180,7 @@ func newPinsList(w world) *cobra.Command {
 		Use:  "list",
 		Args: cobra.NoArgs,
 	}, func(_ context.Context, p *pinCommand, _ []string) error {
-		return p.print(pinsDocument{Allowlist: p.file.Path, Tools: p.rows()}, "", "", exitYes)
+		return p.print(pinsDocument{Allowlist: p.file.Path, Tools: p.rows()}, "", "", cli.ExitYes)
 	})
 }
 
@@ -201,14 +202,14 @@ func newPinsVerify(w world) *cobra.Command {
 				r.Next = p.command(&r.Entry, "diff")
 			}
 		}
-		code := exitYes
+		code := cli.ExitYes
 		switch {
 		case !pins.Answered(c, p.tools):
-			code = exitCould
+			code = cli.ExitFailed
 		case same < len(rows):
-			code = exitNo
+			code = cli.ExitNo
 		}
-		return p.print(pinsDocument{OK: new(code == exitYes), Servers: states.Statuses(c), Tools: rows}, "what changed:",
+		return p.print(pinsDocument{OK: new(code == cli.ExitYes), Servers: states.Statuses(c), Tools: rows}, "what changed:",
 			fmt.Sprintf("%d of %d allowlisted tools are as pinned", same, len(rows)), code)
 	})
 }
@@ -226,11 +227,11 @@ func newPinsDiff(w world) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		rows, code := p.rows(), exitYes
+		rows, code := p.rows(), cli.ExitYes
 		for i := range rows {
 			r := &rows[i]
 			if r.Pin != "" && r.Status != pins.Same {
-				code = exitNo
+				code = cli.ExitNo
 			}
 			if r.Status != pins.Changed {
 				continue
@@ -243,7 +244,7 @@ func newPinsDiff(w world) *cobra.Command {
 			}
 		}
 		if !pins.Answered(c, p.tools) {
-			code = exitCould
+			code = cli.ExitFailed
 		}
 		return p.print(pinsDocument{Tools: rows}, "to approve just this:", "", code)
 	})
@@ -294,7 +295,7 @@ func (p *pinCommand) approve(ctx context.Context, expect canonical.Digest, yes, 
 	if err := p.file.Approve(p.tools, expect, yes, d); err != nil {
 		return err
 	}
-	rows, code, made := p.rows(), exitYes, 0
+	rows, code, made := p.rows(), cli.ExitYes, 0
 	for i := range rows {
 		rows[i].Changes = changes[i]
 		switch r := &rows[i]; r.Status {
@@ -302,15 +303,15 @@ func (p *pinCommand) approve(ctx context.Context, expect canonical.Digest, yes, 
 		case pins.Pinned:
 			made++
 		case pins.Changed, pins.Unexpected:
-			code, r.Next = exitNo, p.command(&r.Entry, "diff")
+			code, r.Next = cli.ExitNo, p.command(&r.Entry, "diff")
 		default:
-			if code = exitNo; one {
+			if code = cli.ExitNo; one {
 				return fmt.Errorf("%s %s cannot be pinned: %s", r.Server, r.Tool, r.Describe())
 			}
 		}
 	}
 	if !pins.Answered(c, p.tools) {
-		code = exitCould
+		code = cli.ExitFailed
 	}
 	return p.print(pinsDocument{Allowlist: p.file.Path, Tools: rows}, "what changed, and how to approve it:", fmt.Sprintf("%d tools pinned", made), code)
 }
@@ -329,7 +330,7 @@ func newPinsReset(w world) *cobra.Command {
 		if p.tools, err = p.file.Reset(p.tools); err != nil {
 			return err
 		}
-		return p.print(pinsDocument{Allowlist: p.file.Path, Tools: p.rows()}, "", fmt.Sprintf("%d pins removed", len(p.tools)), exitYes)
+		return p.print(pinsDocument{Allowlist: p.file.Path, Tools: p.rows()}, "", fmt.Sprintf("%d pins removed", len(p.tools)), cli.ExitYes)
 	})
 	cmd.Flags().BoolVar(&all, "all", false, "remove every pin")
 	return cmd

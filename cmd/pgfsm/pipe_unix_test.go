@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/test/check"
 )
 
@@ -18,7 +19,7 @@ func TestConfigurationThatIsAPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pgfsm.yaml")
 	check.NoError(t, syscall.Mkfifo(path, 0o600))
 	r := command(t.Context(), nil, "config", "check", "-c", path)
-	r.Want(t, exitCould)
+	r.Want(t, cli.ExitFailed)
 	if !strings.Contains(r.Stderr, "not a regular file") {
 		t.Errorf("stderr = %q, want it to say what the file is", r.Stderr)
 	}
@@ -35,13 +36,13 @@ func TestLostOutputIsNotAYes(t *testing.T) {
 		for _, tc := range []struct {
 			err  error
 			code int
-		}{{full, exitCould}, {syscall.EPIPE, exitYes}} {
+		}{{full, cli.ExitFailed}, {syscall.EPIPE, cli.ExitYes}} {
 			var stderr strings.Builder
 			code := run(t.Context(), args, world{
 				stdin: strings.NewReader(""), stdout: failingWriter{tc.err}, stderr: io.Writer(&stderr),
 				getenv: func(string) (string, bool) { return "", false },
 			})
-			if code != tc.code || (stderr.Len() > 0) != (tc.code != exitYes) {
+			if code != tc.code || (stderr.Len() > 0) != (tc.code != cli.ExitYes) {
 				t.Errorf("%v with output that fails with %v: exit code %d, stderr %q; want %d", args, tc.err, code, stderr.String(), tc.code)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/config"
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner/explain"
@@ -23,7 +24,7 @@ import (
 )
 
 func newPolicy(w world) *cobra.Command {
-	return group("policy", newPolicyExplain(w), newPolicyTest(w), newPolicyLint(w), newPolicyDiff(w))
+	return cli.Group("policy", newPolicyExplain(w), newPolicyTest(w), newPolicyLint(w), newPolicyDiff(w))
 }
 
 // explainOptions are the flags of policy explain.
@@ -77,12 +78,12 @@ func newPolicyExplain(w world) *cobra.Command {
 	f.StringArrayVar(&o.history, "history", nil,
 		"the value of a history query, such as 'history.count(\"actor\", \"1h\")=5'")
 	f.BoolVar(&o.live, "live", false, "ask the servers for their tools, and the ledger for the earlier calls")
-	mustFlags(cmd, "server", "tool")
+	cli.MustFlags(cmd, "server", "tool")
 	return cmd
 }
 
 var decisionExit = map[string]int{
-	rules.Allow: exitYes, rules.Deny: exitNo, rules.Pending: exitPending, explain.Unknown: exitCould, explain.Failed: exitCould,
+	rules.Allow: cli.ExitYes, rules.Deny: cli.ExitNo, rules.Pending: cli.ExitPending, explain.Unknown: cli.ExitFailed, explain.Failed: cli.ExitFailed,
 }
 
 func (a *app) explain(ctx context.Context, o *explainOptions, pinned *bool, annotations *policy.Annotations) error {
@@ -112,7 +113,7 @@ func (a *app) explain(ctx context.Context, o *explainOptions, pinned *bool, anno
 	if err != nil {
 		return err
 	}
-	return a.print(present.Explanation{SchemaVersion: schemaVersion, Explanation: x}, decisionExit[x.Decision], func(out io.Writer, k ink) {
+	return a.print(present.Explanation{SchemaVersion: cli.SchemaVersion, Explanation: x}, decisionExit[x.Decision], func(out io.Writer, k ink) {
 		printExplanation(out, k, x)
 	})
 }

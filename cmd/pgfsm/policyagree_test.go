@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/runner/explain"
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/policy/rules"
 )
 
@@ -44,7 +45,7 @@ func hintedFolder(t *testing.T, pin bool, risk, policies string) *pinned {
 	config := strings.Replace(p.text("pgfsm.yaml"), "version: 1\n", "version: 1\nenv: prod\nrisk: risk.yaml\npolicy: policy.yaml\ninput: {defaults: false}\n", 1)
 	p.writes("pgfsm.yaml", config)
 	if pin {
-		p.pins("approve").Want(t, exitYes)
+		p.pins("approve").Want(t, cli.ExitYes)
 	}
 	return p
 }
@@ -55,14 +56,14 @@ func (p *pinned) writes(name, text string) {
 }
 
 // decisionOfRun returns the policy's decision from the document of a run.
-func decisionOfRun(t *testing.T, r cli.Result) string {
+func decisionOfRun(t *testing.T, r clitest.Result) string {
 	t.Helper()
 	switch {
-	case r.Code == exitYes && r.Member("/type") == "tool_result":
+	case r.Code == cli.ExitYes && r.Member("/type") == "tool_result":
 		return rules.Allow
-	case r.Code == exitPending && r.Member("/code") == "approval_required":
+	case r.Code == cli.ExitPending && r.Member("/code") == "approval_required":
 		return rules.Pending
-	case r.Code == exitNo && strings.HasPrefix(r.Member("/code"), "policy_"):
+	case r.Code == cli.ExitNo && strings.HasPrefix(r.Member("/code"), "policy_"):
 		return rules.Deny
 	}
 	t.Fatalf("run = %+v, want a decision of the policy", r)
@@ -134,14 +135,14 @@ func agreeing(t *testing.T, p *pinned, pin bool) (words []string) {
 	}
 	p.writes("tests.yaml", tests)
 	p.writes("bare.yaml", bare)
-	command(t.Context(), nil, "policy", "test", "-c", p.config, filepath.Join(p.dir, "tests.yaml")).Want(t, exitYes)
+	command(t.Context(), nil, "policy", "test", "-c", p.config, filepath.Join(p.dir, "tests.yaml")).Want(t, cli.ExitYes)
 	if pin {
-		command(t.Context(), nil, "policy", "test", "-c", p.config, filepath.Join(p.dir, "bare.yaml")).Want(t, exitYes)
+		command(t.Context(), nil, "policy", "test", "-c", p.config, filepath.Join(p.dir, "bare.yaml")).Want(t, cli.ExitYes)
 	}
 	past := filepath.Join(p.dir, "traces")
-	command(t.Context(), nil, "replay", past).Want(t, exitYes)
+	command(t.Context(), nil, "replay", past).Want(t, cli.ExitYes)
 	diff := command(t.Context(), nil, "policy", "diff", filepath.Join(p.dir, "policy.yaml"), p.dir, "--traces", past, "--json")
-	diff.Want(t, exitYes, "/judged", fmt.Sprint(len(hinted)), "/changed", "[]")
+	diff.Want(t, cli.ExitYes, "/judged", fmt.Sprint(len(hinted)), "/changed", "[]")
 	for i, pair := range [][2]string{{"allow", "allow"}, {"pending", "pending"}, {"deny", "deny"}} {
 		n := 0
 		for _, word := range words {
@@ -149,7 +150,7 @@ func agreeing(t *testing.T, p *pinned, pin bool) (words []string) {
 				n++
 			}
 		}
-		diff.Want(t, exitYes, fmt.Sprintf("/decisions/%d/calls", i*4), fmt.Sprint(n))
+		diff.Want(t, cli.ExitYes, fmt.Sprintf("/decisions/%d/calls", i*4), fmt.Sprint(n))
 	}
 	return words
 }

@@ -102,19 +102,19 @@ func (o *diffOptions) diff(ctx context.Context, w world, oldPath, newPath string
 
 // report prints the report and returns the exit code: an unusable trace counts more than any change.
 func (o *diffOptions) report(w world, r *backtest.Report) error {
-	code := exitYes
+	code := cli.ExitYes
 	switch {
 	case r.Unusable > 0 || len(r.Unknown) > 0:
-		code = exitCould
+		code = cli.ExitFailed
 	case r.HasChange(o.failOn):
-		code = exitNo
+		code = cli.ExitNo
 	}
 	if o.json {
-		err := printJSON(w.stdout, struct {
+		err := cli.PrintJSON(w.stdout, struct {
 			SchemaVersion int `json:"schema_version"`
 			*backtest.Report
-		}{schemaVersion, r})
-		return errors.Join(err, exit(code))
+		}{cli.SchemaVersion, r})
+		return errors.Join(err, cli.Exit(code))
 	}
 	for _, e := range r.Errors {
 		fmt.Fprintf(w.stderr, "pgfsm: %s cannot be used: %s\n", visible.Text(e.Path), visible.Text(e.Error))
@@ -133,8 +133,8 @@ func (o *diffOptions) report(w world, r *backtest.Report) error {
 			fmt.Fprintf(w.stdout, "%-17s %d\n", k.Kind, k.Calls)
 		}
 	}
-	fmt.Fprintf(w.stdout, "%s, %d came as far as the policy, %d change\n", count(r.Traces, "trace"), r.Judged, len(r.Changed))
-	return exit(code)
+	fmt.Fprintf(w.stdout, "%s, %d came as far as the policy, %d change\n", cli.Count(r.Traces, "trace"), r.Judged, len(r.Changed))
+	return cli.Exit(code)
 }
 
 // printChanged shows every call that is decided or held differently. Calls of which only the policy or the risk changed are counted: a policy
@@ -155,7 +155,7 @@ func printChanged(out io.Writer, changed []backtest.Call) {
 		}
 	}
 	for _, line := range slices.Sorted(maps.Keys(counts)) {
-		fmt.Fprintf(out, "%s  %s\n", line, count(counts[line], "call"))
+		fmt.Fprintf(out, "%s  %s\n", line, cli.Count(counts[line], "call"))
 	}
 }
 

@@ -7,19 +7,20 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/traces"
 )
 
 // backTest is a folder with two policies and n traces of one call.
 func backTest(t *testing.T, n int) (root, before, after, past string) {
 	t.Helper()
-	root = cli.Folder(t, "old.yaml", "version: 1\npolicies: [{id: reads, match: {tool: \"fetch_*\"}, effect: allow}]\n",
+	root = clitest.Folder(t, "old.yaml", "version: 1\npolicies: [{id: reads, match: {tool: \"fetch_*\"}, effect: allow}]\n",
 		"new/policy.yaml", "version: 1\npolicies: [{id: all, effect: deny}]\n", "new/risk.yaml", "version: 1\n", "traces/readme.txt", "")
 	recorded := t.TempDir()
 	r := command(t.Context(), map[string]string{"SAFE_TRACE_DIR": recorded}, "run", "--json", "show policy-002")
-	r.Want(t, exitYes)
+	r.Want(t, cli.ExitYes)
 	text, err := os.ReadFile(filepath.Join(recorded, traces.Name(r.Member("/run_id"))))
 	check.NoError(t, err)
 	past = filepath.Join(root, "traces")
@@ -67,9 +68,9 @@ func TestPolicyDiffOfHostileTraces(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "trace_nested.json"), 0o700); err != nil { // a folder is looked into
 		t.Fatal(err)
 	}
-	r := command(cli.Patient(t), nil, "policy", "diff", before, after, "--traces", dir, "--jobs", "2")
-	if r.Code != exitCould || strings.Count(r.Stderr, " cannot be used: ") != len(bad) || strings.Count(r.Stderr, "\n") != len(bad) {
-		t.Errorf("policy diff = %d, want %d and a line for each of %d:\n%s", r.Code, exitCould, len(bad), r.Stderr)
+	r := command(clitest.Patient(t), nil, "policy", "diff", before, after, "--traces", dir, "--jobs", "2")
+	if r.Code != cli.ExitFailed || strings.Count(r.Stderr, " cannot be used: ") != len(bad) || strings.Count(r.Stderr, "\n") != len(bad) {
+		t.Errorf("policy diff = %d, want %d and a line for each of %d:\n%s", r.Code, cli.ExitFailed, len(bad), r.Stderr)
 	}
 	if want := fmt.Sprintf("%d traces, ", 10+len(bad)); !strings.Contains(r.Stdout, want) {
 		t.Errorf("stdout does not hold %q:\n%s", want, r.Stdout)
@@ -82,6 +83,6 @@ func TestPolicyDiffOfHostileTraces(t *testing.T) {
 			t.Errorf("stderr does not name %s:\n%s", name, r.Stderr)
 		}
 	}
-	j := command(cli.Patient(t), nil, "policy", "diff", before, after, "--traces", dir, "--json")
-	j.Want(t, exitCould, "/unusable", fmt.Sprint(len(bad)), "/errors/0/path", filepath.ToSlash(filepath.Join(dir, "trace_\\u001b[31m\\u202eshown.json")))
+	j := command(clitest.Patient(t), nil, "policy", "diff", before, after, "--traces", dir, "--json")
+	j.Want(t, cli.ExitFailed, "/unusable", fmt.Sprint(len(bad)), "/errors/0/path", filepath.ToSlash(filepath.Join(dir, "trace_\\u001b[31m\\u202eshown.json")))
 }

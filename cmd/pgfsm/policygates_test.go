@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/cli"
 	"pgfsm/policy/rules"
 )
 
@@ -15,7 +16,7 @@ func TestExplainLiveAnswersAsCall(t *testing.T) {
 	p := newPinned(t, `{"puppet":["typed","bad","twice","gone","moved","free"]}`, typed, bad,
 		`{"name":"twice","inputSchema":{"type":"object"}}`, `{"name":"moved","inputSchema":{"type":"object"}}`,
 		`{"name":"free","inputSchema":{"type":"object"}}`, `{"name":"hidden","inputSchema":{"type":"object"}}`)
-	p.pins("approve", "puppet", "moved").Want(t, exitYes)
+	p.pins("approve", "puppet", "moved").Want(t, cli.ExitYes)
 	p.lists(typed, bad, `{"name":"twice","inputSchema":{"type":"object"}}`, `{"name":"twice","inputSchema":{"type":"object"}}`,
 		`{"name":"moved","description":"Moved.","inputSchema":{"type":"object"}}`, `{"name":"free","inputSchema":{"type":"object"}}`,
 		`{"name":"hidden","inputSchema":{"type":"object"}}`)
@@ -60,7 +61,7 @@ policies:
 			}
 			offline := command(t.Context(), nil, "policy", "explain", "-c", p.config, "--json",
 				"--server", tt.server, "--tool", tt.tool, "--args", tt.args)
-			if offline.Code == exitYes || offline.Member("/decision") == rules.Allow {
+			if offline.Code == cli.ExitYes || offline.Member("/decision") == rules.Allow {
 				t.Errorf("explain says allow of a tool without a kept definition\n%s", offline.Stdout)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/config"
 	"pgfsm/internal/visible"
 	"pgfsm/policy/lint"
@@ -44,22 +45,22 @@ func (a *app) lint(ctx context.Context, live bool) error {
 		fmt.Fprintln(a.w.stdout, "no policy is configured")
 		return nil
 	}
-	code := exitYes
+	code := cli.ExitYes
 	var all []lintFinding
 	for _, f := range lint.Lint(a.Bundle.Content(), catalog) {
 		if f.Severity != lint.Note {
-			code = exitNo
+			code = cli.ExitNo
 		}
 		e := a.Loaded.LintError(f)
 		all = append(all, lintFinding{e.File, e.Line, e.Col, f, e})
 	}
-	return a.print(document("ok", code == exitYes, "tools_known", catalog != nil, "findings", all), code, func(out io.Writer, _ ink) {
+	return a.print(cli.Document("ok", code == cli.ExitYes, "tools_known", catalog != nil, "findings", all), code, func(out io.Writer, _ ink) {
 		for _, f := range all {
 			fmt.Fprintf(out, "%s [%s] %s\n", f.Severity, f.Code, visible.Lines(f.err.Error()))
 		}
 		if catalog == nil {
 			fmt.Fprintln(out, "lint did not check arguments: no tool is pinned; use --live")
 		}
-		fmt.Fprintf(out, "%s\n", count(len(all), "finding"))
+		fmt.Fprintf(out, "%s\n", cli.Count(len(all), "finding"))
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/runner/explain"
 	"pgfsm/internal/safefile"
 	"pgfsm/internal/visible"
@@ -24,14 +25,14 @@ func newPolicyTest(w world) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		code := exitYes
+		code := cli.ExitYes
 		if !report.OK {
-			code = exitNo
+			code = cli.ExitNo
 		}
 		doc := struct {
 			SchemaVersion int `json:"schema_version"`
 			*explain.Report
-		}{schemaVersion, report}
+		}{cli.SchemaVersion, report}
 		return a.print(doc, code, func(out io.Writer, k ink) { printTests(out, k, report) })
 	})
 }
@@ -61,5 +62,5 @@ func printTests(out io.Writer, k ink, report *explain.Report) {
 			fmt.Fprintf(out, "%s that no test takes: %s\n", group.what, visible.Text(strings.Join(group.ids, ", ")))
 		}
 	}
-	fmt.Fprintf(out, "%s, %d as expected\n", count(len(report.Tests), "test"), good)
+	fmt.Fprintf(out, "%s, %d as expected\n", cli.Count(len(report.Tests), "test"), good)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/runner/setup"
@@ -84,7 +85,7 @@ func (o *consoleOptions) reload(ctx context.Context, w world, at string) error {
 		return fmt.Errorf("the gateway's answer cannot be read: %w", err)
 	}
 	if o.json {
-		return printJSON(w.stdout, done)
+		return cli.PrintJSON(w.stdout, done)
 	}
 	printReload(w.stdout, &done)
 	return nil
@@ -103,7 +104,7 @@ func (o *consoleOptions) refused(w world, answer *http.Response, body []byte) er
 		return orRefused(w, true, &ledger.Refusal{Code: p.Code, Message: p.Detail})
 	}
 	fmt.Fprintf(w.stderr, "pgfsm: refused, nothing changed, %s: %s\n", visible.Text(string(p.Code)), visible.Lines(p.Detail))
-	return exit(exitNo)
+	return cli.Exit(cli.ExitNo)
 }
 
 func printReload(out io.Writer, done *present.Reload) {
@@ -119,13 +120,13 @@ func printReload(out io.Writer, done *present.Reload) {
 	}
 	fmt.Fprintf(out, "changed: %s\n", visible.Text(strings.Join(done.Changed, ", ")))
 	if done.Tests > 0 {
-		fmt.Fprintf(out, "%s passed\n", count(done.Tests, "policy test"))
+		fmt.Fprintf(out, "%s passed\n", cli.Count(done.Tests, "policy test"))
 	}
 	if c := done.Compared; c != nil {
 		for _, run := range c.Runs {
 			fmt.Fprintf(out, "%s -> %s  %s  by %q  %s\n", visible.Text(run.Before), visible.Text(run.After), visible.Text(run.Tool), visible.Text(run.By), visible.Text(run.Run))
 		}
-		fmt.Fprintf(out, "%s compared; %d would get another decision\n", count(c.Calls, "recorded call"), c.Otherwise)
+		fmt.Fprintf(out, "%s compared; %d would get another decision\n", cli.Count(c.Calls, "recorded call"), c.Otherwise)
 		for _, kind := range slices.Sorted(maps.Keys(c.Kinds)) {
 			note := ""
 			if strings.HasPrefix(kind, "hold-") {

@@ -94,9 +94,9 @@ func worstOf(all []traces.Checked) (code, bad int) {
 		case c.OK:
 			continue
 		case c.Code != traces.CodeUnreadable:
-			code = exitNo
-		case code == exitYes:
-			code = exitCould
+			code = cli.ExitNo
+		case code == cli.ExitYes:
+			code = cli.ExitFailed
 		}
 		bad++
 	}
@@ -106,7 +106,7 @@ func worstOf(all []traces.Checked) (code, bad int) {
 // reportReplay prints the results of all traces.
 func reportReplay(w world, o replayOptions, all []traces.Checked) error {
 	code, bad := worstOf(all)
-	return w.print(o.json, document("ok", bad == 0, "traces", all), code, func(out io.Writer, k ink) {
+	return w.print(o.json, cli.Document("ok", bad == 0, "traces", all), code, func(out io.Writer, k ink) {
 		for _, r := range all {
 			fmt.Fprintf(out, "%s %s\n", k.mark(r.OK), visible.Text(r.Path))
 			if len(all) == 1 || !r.OK || o.all {

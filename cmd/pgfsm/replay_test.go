@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/test/check"
 )
 
@@ -42,15 +43,15 @@ func TestReplaySaysWhatAFileIs(t *testing.T) {
 			file := filepath.Join(dir, tt.name+".json")
 			check.NoError(t, os.WriteFile(file, []byte(tt.doc), 0o600))
 			r := command(t.Context(), nil, "replay", file)
-			if r.Code != exitCould || !strings.Contains(r.Stdout, "not a trace: "+tt.want) || strings.Contains(r.Stdout, "ledger") {
-				t.Errorf("replay FILE = %d, %s%s; want %d and %q", r.Code, r.Stdout, r.Stderr, exitCould, tt.want)
+			if r.Code != cli.ExitFailed || !strings.Contains(r.Stdout, "not a trace: "+tt.want) || strings.Contains(r.Stdout, "ledger") {
+				t.Errorf("replay FILE = %d, %s%s; want %d and %q", r.Code, r.Stdout, r.Stderr, cli.ExitFailed, tt.want)
 			}
 			want := map[bool]string{true: tt.want, false: "holds no trace"}[tt.found]
 			for _, args := range [][]string{{"replay", dir},
 				{"policy", "diff", "--traces", dir, policy, policy}} {
 				r := command(t.Context(), nil, args...)
-				if r.Code != exitCould || !strings.Contains(r.Stdout+r.Stderr, want) {
-					t.Errorf("%q = %d, %s%s; want %d and %q", args, r.Code, r.Stdout, r.Stderr, exitCould, want)
+				if r.Code != cli.ExitFailed || !strings.Contains(r.Stdout+r.Stderr, want) {
+					t.Errorf("%q = %d, %s%s; want %d and %q", args, r.Code, r.Stdout, r.Stderr, cli.ExitFailed, want)
 				}
 			}
 		})

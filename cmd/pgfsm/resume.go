@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/visible"
@@ -45,7 +46,7 @@ func (a *app) resumeOne(ctx context.Context, r *runner.Runner, id string) error 
 	got, err := r.Resume(ctx, id, a.watch())
 	if errors.Is(err, ledger.ErrUndecided) {
 		fmt.Fprintf(a.w.stderr, "pgfsm: %s\n", visible.Error(err))
-		return exit(exitPending)
+		return cli.Exit(cli.ExitPending)
 	}
 	if err != nil {
 		return a.stopped(got, noRun(id, err))
@@ -75,9 +76,9 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) err
 			return err
 		}
 	}
-	doc := resumedDocument{SchemaVersion: schemaVersion, Runs: []present.Outcome{}, Stopped: []stoppedResume{}}
+	doc := resumedDocument{SchemaVersion: cli.SchemaVersion, Runs: []present.Outcome{}, Stopped: []stoppedResume{}}
 	k := newInk(a.w)
-	worst := exitYes
+	worst := cli.ExitYes
 	for _, id := range ids {
 		if !a.json {
 			fmt.Fprintf(a.w.stdout, "run %s\n", visible.Text(id))
@@ -97,16 +98,16 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) err
 		doc.Stopped = append(doc.Stopped, stoppedResume{id, err.Error()})
 		switch {
 		case errors.Is(err, ledger.ErrUndecided):
-			worst = worse(worst, exitPending)
+			worst = worse(worst, cli.ExitPending)
 		case named || !errors.Is(err, ledger.ErrTaken): // without ids, runs of other processes are left to them
-			worst = exitCould
+			worst = cli.ExitFailed
 		}
 		if ctx.Err() != nil {
 			break
 		}
 	}
 	if a.json {
-		if err := printJSON(a.w.stdout, doc); err != nil {
+		if err := cli.PrintJSON(a.w.stdout, doc); err != nil {
 			return err
 		}
 	} else if len(ids) == 0 {
@@ -116,7 +117,7 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) err
 		}
 		fmt.Fprintln(a.w.stdout, noneDecided(len(held)))
 	}
-	return exit(worst)
+	return cli.Exit(worst)
 }
 
 // noneDecided says that no run can be resumed, and how many wait for a decision.
@@ -132,7 +133,7 @@ func noneDecided(held int) string {
 
 // worse orders exit codes: could not, then no, then pending, then yes.
 func worse(a, b int) int {
-	order := [...]int{exitYes: 0, exitNo: 2, exitCould: 3, exitPending: 1}
+	order := [...]int{cli.ExitYes: 0, cli.ExitNo: 2, cli.ExitFailed: 3, cli.ExitPending: 1}
 	if order[b] > order[a] {
 		return b
 	}

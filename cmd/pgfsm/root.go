@@ -11,31 +11,6 @@ import (
 	"pgfsm/internal/cli"
 )
 
-// Exit codes.
-const (
-	exitYes     = cli.ExitYes
-	exitNo      = cli.ExitNo
-	exitCould   = cli.ExitFailed
-	exitPending = cli.ExitPending
-)
-
-// schemaVersion is the version of every --json document.
-const schemaVersion = cli.SchemaVersion
-
-// What package cli has for both commands.
-var (
-	exit          = cli.Exit
-	group         = cli.Group
-	mustFlags     = cli.MustFlags
-	noSuchCommand = cli.NoSuchCommand
-	printJSON     = cli.PrintJSON
-	document      = cli.Document
-	newTable      = cli.NewTable
-	count         = cli.Count
-	version       = cli.Version
-	isTerminal    = cli.IsTerminal
-)
-
 // world is all that the command takes from outside.
 type world struct {
 	stdin          io.Reader
@@ -58,7 +33,7 @@ func run(ctx context.Context, args []string, w world) int {
 }
 
 func newRoot(w world) *cobra.Command {
-	root := &cobra.Command{Use: "pgfsm", Version: version()}
+	root := &cobra.Command{Use: "pgfsm", Version: cli.Version()}
 	root.AddCommand(
 		newRun(w), newCall(w), newServe(w), newReload(w), newResume(w),
 		newTools(w), newAllow(w), newReplay(w), newVerifyProof(w), newGraph(w), newVerify(w), newDemo(w), newInit(w),

@@ -18,7 +18,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/mcp/demo"
 )
@@ -26,7 +26,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the files that scripts compare with")
 
 func TestMain(m *testing.M) {
-	cli.Private()
+	clitest.Private()
 	// Most tests in parallel wait for the time of a server or of the gateway to be over; -parallel changes it.
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
@@ -141,7 +141,7 @@ func wantMember(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func value(ts *testscript.TestScript, file, pointer string) string {
-	v, err := cli.ValueAt([]byte(ts.ReadFile(file)), pointer)
+	v, err := clitest.ValueAt([]byte(ts.ReadFile(file)), pointer)
 	ts.Check(err)
 	if v.Kind() == '"' {
 		v, err = jsontext.AppendUnquote(nil, v)

@@ -13,6 +13,7 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/config"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/runner/setup"
@@ -178,7 +179,7 @@ func (o *gatewayOptions) service(ctx context.Context, a *app, l *openedLedger, l
 ) {
 	configured := &a.Loaded.Serve
 	so = runner.ServiceOptions{
-		PublicURL: configured.PublicURL, AdminURL: configured.AdminURL, Info: upstream.Info{Name: "pgfsm", Version: version()}, Config: o.config,
+		PublicURL: configured.PublicURL, AdminURL: configured.AdminURL, Info: upstream.Info{Name: "pgfsm", Version: cli.Version()}, Config: o.config,
 	}
 	secured, err := openTLS(configured.TLS, func(err error) { log.Error("TLS", "error", visible.Error(err)) })
 	if err != nil {
@@ -248,7 +249,7 @@ func (o *gatewayOptions) announce(w world, log *slog.Logger, so *runner.ServiceO
 	mcp, mcpNote := reached(so.PublicURL, so.MCP)
 	admin, adminNote := reached(so.AdminURL, so.Admin)
 	if o.json {
-		return printJSON(w.stdout, document(
+		return cli.PrintJSON(w.stdout, cli.Document(
 			"mcp", mcp+"/mcp", "admin", admin, "listen", web.Origin(so.MCP),
 			"listen_admin", web.Origin(so.Admin),
 		))

@@ -15,8 +15,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/telemetry"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/cputime"
 	"pgfsm/mcp/wire"
 )
@@ -72,7 +73,7 @@ func serveInProcess(b *testing.B, upstream string, durable bool, more string) (u
 	for i := range 98 {
 		fmt.Fprintf(&policies, "  - {id: other%d, match: {server: erp%d, tool: \"export_*\"}, effect: deny}\n", i, i)
 	}
-	dir := cli.Folder(b, "pgfsm.yaml", config, "allowlist.json", `{"kb": ["echo", "refused"]}`, "policy.yaml", "version: 1\npolicies:\n"+policies.String()+
+	dir := clitest.Folder(b, "pgfsm.yaml", config, "allowlist.json", `{"kb": ["echo", "refused"]}`, "policy.yaml", "version: 1\npolicies:\n"+policies.String()+
 		"  - {id: refused, match: {tool: refused}, effect: deny, reason: Not this one.}\n"+
 		"  - {id: work, when: 'risk.mode != \"danger\"', effect: allow}\n")
 	path := filepath.Join(dir, "pgfsm.yaml")
@@ -95,7 +96,7 @@ func serveInProcess(b *testing.B, upstream string, durable bool, more string) (u
 	}()
 	b.Cleanup(func() {
 		cancel()
-		if code := <-done; code != exitYes {
+		if code := <-done; code != cli.ExitYes {
 			b.Errorf("serve ended with %d: %s", code, said.String())
 		}
 	})

@@ -10,9 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/secret"
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 )
 
@@ -30,7 +31,7 @@ func TestServersOverEveryTransport(t *testing.T) {
 	fleet := demoFleet(t)
 	slow := mcptest.New(t, mcptest.Except("tools/list", ""))
 	lying := mcptest.New(t, mcptest.Except("tools/list", `{"tools":"none of your business"}`))
-	dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	dir := clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers:
   sharepoint: {type: sse, url: %q}
   servicenow: {type: http, url: %q}
@@ -55,16 +56,16 @@ planner:
 	} {
 		t.Run("call-"+tt.server, func(t *testing.T) {
 			r := command(t.Context(), nil, "call", "--json", "-c", config, tt.server, tt.tool, tt.args)
-			r.Want(t, exitYes, "/type", "tool_result", "/typed/status", tt.status, "/effect", "done")
+			r.Want(t, cli.ExitYes, "/type", "tool_result", "/typed/status", tt.status, "/effect", "done")
 		})
 	}
 	t.Run("call-a-server-that-is-down", func(t *testing.T) {
 		r := command(t.Context(), nil, "call", "--json", "-c", config, "slow", "look", `{}`)
-		r.Want(t, exitCould, "/code", "no_servers", "/effect", "not_sent")
+		r.Want(t, cli.ExitFailed, "/code", "no_servers", "/effect", "not_sent")
 	})
 	t.Run("ask-a-server-that-lies", func(t *testing.T) {
 		r := command(t.Context(), nil, "run", "-c", config, "ask the liar")
-		r.Want(t, exitNo)
+		r.Want(t, cli.ExitNo)
 		for _, want := range []string{"3 of 7 servers", "down is down (server_unreachable: ",
 			"slow is down (server_timeout: ", "lying is down (server_protocol: ", "blocked by schema, server_down: "} {
 			if !strings.Contains(r.Stdout, want) {
@@ -74,13 +75,13 @@ planner:
 	})
 	t.Run("tools", func(t *testing.T) {
 		r := command(t.Context(), nil, "tools", "-c", config)
-		r.Want(t, exitYes)
+		r.Want(t, cli.ExitYes)
 		if want := "lying is down: [server_protocol] "; !strings.Contains(r.Stdout, want) {
 			t.Errorf("stdout does not hold %q:\n%s", want, r.Stdout)
 		}
 	})
 	t.Run("all-replay", func(t *testing.T) {
-		command(t.Context(), nil, "replay", "--json", filepath.Join(dir, "traces")).Want(t, exitYes, "/ok", "true")
+		command(t.Context(), nil, "replay", "--json", filepath.Join(dir, "traces")).Want(t, cli.ExitYes, "/ok", "true")
 	})
 	if got := calls(fleet); got != 2 {
 		t.Errorf("calls that reached the servers = %d, want 2", got)
@@ -102,9 +103,9 @@ func TestDemoServesWhatInitWrites(t *testing.T) {
 			world{stdin: strings.NewReader(""), stdout: w, stderr: os.Stderr, getenv: os.LookupEnv})
 	}()
 	dir := t.TempDir()
-	command(ctx, nil, "init", dir).Want(t, exitYes)
+	command(ctx, nil, "init", dir).Want(t, cli.ExitYes)
 	config := filepath.Join(dir, "pgfsm.yaml")
-	text := cli.Read(t, config)
+	text := clitest.Read(t, config)
 	starter := text
 	for port := 5101; port <= 5103; port++ {
 		var name, sse, mcp string
@@ -117,14 +118,14 @@ func TestDemoServesWhatInitWrites(t *testing.T) {
 		}
 		starter = strings.Replace(starter, was, sse, 1)
 	}
-	cli.Write(t, config, starter)
-	command(ctx, nil, "run", "--json", "-c", config, "Summarize policy policy-002").Want(t, exitYes,
+	clitest.Write(t, config, starter)
+	command(ctx, nil, "run", "--json", "-c", config, "Summarize policy policy-002").Want(t, cli.ExitYes,
 		"/type", "tool_result_with_summary", "/typed/policy/title", "Log Retention Policy")
-	command(ctx, nil, "run", "--json", "-c", config, `search for "PII Logging"`).Want(t, exitYes,
+	command(ctx, nil, "run", "--json", "-c", config, `search for "PII Logging"`).Want(t, cli.ExitYes,
 		"/typed/hits/0/policy_id", "policy-004")
 	cancel()
-	if code := <-ended; code != exitYes {
-		t.Errorf("demo: exit code = %d, want %d", code, exitYes)
+	if code := <-ended; code != cli.ExitYes {
+		t.Errorf("demo: exit code = %d, want %d", code, cli.ExitYes)
 	}
 }
 
@@ -135,19 +136,19 @@ func TestSecretsStayOut(t *testing.T) {
 	const token = `tok"en/äöü-hush` // digits alone would be found in digests now and then
 	echo := `{"content":[{"type":"text","text":"tok\"en\/\u00e4öü-hush and \u0074ok\u0022en/äöü-hush"}],"isError":false}`
 	server := mcptest.New(t, mcptest.Except("tools/call", echo))
-	dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	dir := clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {echo: {type: http, url: %q, headers: {Authorization: "Bearer ${file:token}"}}}
 allowlist: allowlist.json
 `, server.URL), "allowlist.json", `{"echo": ["look"]}`, "token", token)
 	r := command(t.Context(), nil, "call", "--json", "-c", filepath.Join(dir, "pgfsm.yaml"), "echo", "look", "{}")
-	r.Want(t, exitYes, "/raw/content/0/text", secret.Mask+" and "+secret.Mask)
-	trace := cli.Read(t, r.Member("/trace"))
+	r.Want(t, cli.ExitYes, "/raw/content/0/text", secret.Mask+" and "+secret.Mask)
+	trace := clitest.Read(t, r.Member("/trace"))
 	for _, part := range []string{"hush", "äöü"} {
 		if strings.Contains(trace, part) || strings.Contains(r.Stdout, part) {
 			t.Errorf("a part of the secret, %q, is shown or recorded", part)
 		}
 	}
-	command(t.Context(), nil, "replay", r.Member("/trace")).Want(t, exitYes)
+	command(t.Context(), nil, "replay", r.Member("/trace")).Want(t, cli.ExitYes)
 }
 
 // TestToolsSaysWhyNot: what a server says of its tools is shown fit to be shown, and what takes a tool away is named.
@@ -164,13 +165,13 @@ func TestToolsSaysWhyNot(t *testing.T) {
 		{"name":"any","inputSchema":{"type":"object","properties":{"x":true}}},
 		{"name":"long`+strings.Repeat("g", 60)+`","inputSchema":{"type":"object"}},
 		{"name":"same","inputSchema":{"type":"object"}},{"name":"same","inputSchema":{"type":"object"}}]}`))
-	dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	dir := clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {puppet: {type: http, url: %q}}
 allowlist: allowlist.json
 `, server.URL), "allowlist.json", `{"puppet": ["look", "far", "round", "write", "same", "lock", "odd"]}`)
 	config := filepath.Join(dir, "pgfsm.yaml")
 	r := command(t.Context(), nil, "tools", "-c", config)
-	r.Want(t, exitYes)
+	r.Want(t, cli.ExitYes)
 	if strings.ContainsAny(r.Stdout, "\x1b\u202e") {
 		t.Errorf("a name reached the terminal: %q", r.Stdout)
 	}
@@ -189,6 +190,6 @@ allowlist: allowlist.json
 	}
 	for _, tt := range [][2]string{{"far", "schema_refused"}, {"round", "schema_refused"}, {"same", "tool_ambiguous"}} {
 		r := command(t.Context(), nil, "call", "--json", "-c", config, "puppet", tt[0], "{}")
-		r.Want(t, exitNo, "/code", tt[1], "/effect", "not_sent")
+		r.Want(t, cli.ExitNo, "/code", tt[1], "/effect", "not_sent")
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
@@ -76,7 +77,7 @@ func discoveredLine(f *states.DiscoveredFact) string {
 		}
 	}
 	line := fmt.Sprintf("%d of %s, %s, %d on the effective allowlist",
-		up, count(len(f.Servers), "server"), count(tools, "tool"), len(f.Effective))
+		up, cli.Count(len(f.Servers), "server"), cli.Count(tools, "tool"), len(f.Effective))
 	if len(down) > 0 {
 		line += "; " + strings.Join(down, "; ")
 	}

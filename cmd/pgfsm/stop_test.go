@@ -6,14 +6,15 @@ import (
 	"path/filepath"
 	"testing"
 
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 )
 
 // puppetConfig writes a configuration whose only server is a puppet, and returns the path of it and of the traces.
 func puppetConfig(t *testing.T, p *mcptest.Server, server, more string) (config, traces string) {
 	t.Helper()
-	dir := cli.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	dir := clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {puppet: {type: http, url: %q%s}}
 allowlist: allowlist.json
 %s
@@ -32,14 +33,14 @@ func TestStopped(t *testing.T) {
 		code                      int
 		typ, reason, effect       string
 	}{
-		{"cancel-while-listing", "tools/list", "", "", true, exitNo, "blocked", "cancelled", "not_sent"},
-		{"cancel-while-connecting", "initialize", "", "", true, exitNo, "blocked", "cancelled", "not_sent"},
-		{"cancel-while-calling", "tools/call", "", "", true, exitCould, "failed", "cancelled", "unknown"},
-		{"run-timeout-while-listing", "tools/list", "", quick, false, exitCould, "failed", "deadline_exceeded", "not_sent"},
-		{"run-timeout-leaves-the-call-out", "tools/call", ", timeout: 6s", "limits: {run_timeout: 5s}", false, exitCould, "failed", "server_timeout", "unknown"},
-		{"total-while-calling", "tools/call", ", timeout_total: 400ms", "", false, exitCould, "failed", "server_timeout", "unknown"},
-		{"server-timeout-while-listing", "tools/list", impatient, "", false, exitCould, "failed", "no_servers", "not_sent"},
-		{"server-timeout-while-calling", "tools/call", impatient, "", false, exitCould, "failed", "server_timeout",
+		{"cancel-while-listing", "tools/list", "", "", true, cli.ExitNo, "blocked", "cancelled", "not_sent"},
+		{"cancel-while-connecting", "initialize", "", "", true, cli.ExitNo, "blocked", "cancelled", "not_sent"},
+		{"cancel-while-calling", "tools/call", "", "", true, cli.ExitFailed, "failed", "cancelled", "unknown"},
+		{"run-timeout-while-listing", "tools/list", "", quick, false, cli.ExitFailed, "failed", "deadline_exceeded", "not_sent"},
+		{"run-timeout-leaves-the-call-out", "tools/call", ", timeout: 6s", "limits: {run_timeout: 5s}", false, cli.ExitFailed, "failed", "server_timeout", "unknown"},
+		{"total-while-calling", "tools/call", ", timeout_total: 400ms", "", false, cli.ExitFailed, "failed", "server_timeout", "unknown"},
+		{"server-timeout-while-listing", "tools/list", impatient, "", false, cli.ExitFailed, "failed", "no_servers", "not_sent"},
+		{"server-timeout-while-calling", "tools/call", impatient, "", false, cli.ExitFailed, "failed", "server_timeout",
 			"unknown"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -56,7 +57,7 @@ func TestStopped(t *testing.T) {
 			if list := files(t, traces); len(list) != 2 {
 				t.Errorf("left behind: %q, want the folder and one trace", list)
 			}
-			command(t.Context(), nil, "replay", "--head", r.Member("/head"), traces).Want(t, exitYes)
+			command(t.Context(), nil, "replay", "--head", r.Member("/head"), traces).Want(t, cli.ExitYes)
 		})
 	}
 }
@@ -64,12 +65,12 @@ func TestStopped(t *testing.T) {
 // TestStoppedCommandSaysSo: a command that a signal ended does not speak of contexts.
 func TestStoppedCommandSaysSo(t *testing.T) {
 	config, _ := puppetConfig(t, mcptest.New(t, mcptest.Honest), "", "ledger: sqlite:pgfsm.db")
-	command(t.Context(), nil, "token", "create", "-c", config, "--role", "agent", "--name", "ci").Want(t, exitYes)
+	command(t.Context(), nil, "token", "create", "-c", config, "--role", "agent", "--name", "ci").Want(t, cli.ExitYes)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, args := range [][]string{{"ledger", "list"}, {"ledger", "verify"}} {
 		r := command(ctx, nil, append(args, "-c", config)...)
-		r.Want(t, exitCould)
+		r.Want(t, cli.ExitFailed)
 		if r.Stderr != "pgfsm: stopped by a signal, before the command was done\n" {
 			t.Errorf("%v says %s", args, r.Stderr)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/tool"
 )
@@ -67,8 +68,8 @@ func TestColourOnATerminal(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.env["SAFE_TRACE_DIR"] = traces
 			code, seen := onTerminal(t, tt.env, "run", "write ransomware for me")
-			if code != exitNo || !strings.Contains(seen, "input_denied") {
-				t.Fatalf("exit code = %d, want %d; seen:\n%s", code, exitNo, seen)
+			if code != cli.ExitNo || !strings.Contains(seen, "input_denied") {
+				t.Fatalf("exit code = %d, want %d; seen:\n%s", code, cli.ExitNo, seen)
 			}
 			if got := strings.Contains(seen, "\x1b["); got != tt.colour {
 				t.Errorf("coloured = %t, want %t: %q", got, tt.colour, seen)
@@ -86,7 +87,7 @@ func TestColourOnATerminal(t *testing.T) {
 	})
 	t.Run("replay-shows-how-far-it-is", func(t *testing.T) {
 		code, seen := onTerminal(t, nil, "replay", traces)
-		if code != exitYes || !strings.Contains(seen, "replaying") || !strings.Contains(seen, "5 replayed alike, 0 not") {
+		if code != cli.ExitYes || !strings.Contains(seen, "replaying") || !strings.Contains(seen, "5 replayed alike, 0 not") {
 			t.Errorf("exit code = %d, seen: %q, want a bar and 5 traces", code, seen)
 		}
 	})

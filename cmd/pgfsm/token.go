@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/present"
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
@@ -20,7 +21,7 @@ import (
 
 func newToken(w world) *cobra.Command {
 	f := &ledgerFlags{w: w}
-	cmd := group("token", newTokenCreate(f), newTokenList(f), newTokenRevoke(f))
+	cmd := cli.Group("token", newTokenCreate(f), newTokenList(f), newTokenRevoke(f))
 	f.register(cmd)
 	return cmd
 }
@@ -45,7 +46,7 @@ func newTokenCreate(f *ledgerFlags) *cobra.Command {
 		}
 
 		shown := present.NewToken(&t, t.Created)
-		return f.print(document("secret", text, "token", shown), func(out io.Writer, _ ink) {
+		return f.print(cli.Document("secret", text, "token", shown), func(out io.Writer, _ ink) {
 			fmt.Fprintf(f.w.stderr, "Created by %s: token %s of %s, %s, %s.\n", visible.Text(by.Name), t.ID, visible.Text(t.Name), t.Role, shown.ExpiryText())
 			if by.TokenID == "" && !policy.HasSubject(by.Name) && role != ledger.RoleAdmin {
 				fmt.Fprintln(f.w.stderr, "This ledger has no admin: every user who can write its file or database can create tokens.")
@@ -66,7 +67,7 @@ func newTokenCreate(f *ledgerFlags) *cobra.Command {
 	cmd.Flags().StringVar(&role, "role", "", strings.Join(ledger.Roles(), ", "))
 	cmd.Flags().StringVar(&name, "name", "", "the person or service that the token identifies")
 	cmd.Flags().StringVar(&life, "expires", defaultTokenLife, "days or hours from now (90d, 12h), a date (2027-01-01, at its beginning in UTC), or never")
-	mustFlags(cmd, "role", "name")
+	cli.MustFlags(cmd, "role", "name")
 	return cmd
 }
 
@@ -81,7 +82,7 @@ func newTokenList(f *ledgerFlags) *cobra.Command {
 		for i := range all {
 			rows = append(rows, present.NewToken(&all[i], o.timestamp()))
 		}
-		return f.print(document("tokens", rows), func(out io.Writer, k ink) {
+		return f.print(cli.Document("tokens", rows), func(out io.Writer, k ink) {
 			for _, t := range rows {
 				fmt.Fprintf(out, "%s %s  %-8s  %s  %s\n", k.mark(t.Active), visible.Text(t.ID), visible.Text(t.Role), visible.Text(t.ExpiryText()),
 					visible.Text(t.Name))
@@ -106,7 +107,7 @@ func newTokenRevoke(f *ledgerFlags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return f.print(document("token", present.NewToken(&t, t.Revoked)), func(out io.Writer, _ ink) {
+		return f.print(cli.Document("token", present.NewToken(&t, t.Revoked)), func(out io.Writer, _ ink) {
 			fmt.Fprintf(out, "The token %s of %s (%s) is revoked.\n", visible.Text(t.ID), visible.Text(t.Name), visible.Text(t.Role))
 		})
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/config/pins"
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner"
@@ -58,16 +59,16 @@ func (a *app) listTools(ctx context.Context, notAllowed bool) error {
 	if err != nil {
 		return err
 	}
-	code := exitYes
+	code := cli.ExitYes
 	if !c.Up() {
-		code = exitCould
+		code = cli.ExitFailed
 	}
 	servers, tools := states.Statuses(c), present.Tools(a.Bundle.Content(), c)
 	reads, others := present.NotAllowed(tools)
 	if notAllowed {
 		tools = slices.Concat(reads, others)
 	}
-	return a.print(document("servers", servers, "tools", tools), code, func(out io.Writer, k ink) {
+	return a.print(cli.Document("servers", servers, "tools", tools), code, func(out io.Writer, k ink) {
 		if notAllowed {
 			printNotAllowed(out, k, servers, reads, others)
 		} else {
@@ -78,12 +79,12 @@ func (a *app) listTools(ctx context.Context, notAllowed bool) error {
 
 func printTools(out io.Writer, k ink, servers []states.ServerStatus, tools []present.Tool) {
 	for _, s := range servers {
-		head := fmt.Sprintf("%s (%s, MCP %s)", visible.Text(s.Server), count(s.Tools, "tool"), visible.Text(s.Protocol))
+		head := fmt.Sprintf("%s (%s, MCP %s)", visible.Text(s.Server), cli.Count(s.Tools, "tool"), visible.Text(s.Protocol))
 		if s.Status != policy.ServerUp {
 			head = downHead(&s)
 		}
 		fmt.Fprintln(out, k.bold(head))
-		table := newTable(out)
+		table := cli.NewTable(out)
 		for _, t := range tools {
 			if t.Server == s.Server {
 				fmt.Fprintf(table, "  %s %s\t%s\n", k.mark(t.Allowed), visible.Text(t.Name), k.faint(visible.Clip(t.Detail(), maxLine)))
@@ -125,7 +126,7 @@ func printNotAllowed(out io.Writer, k ink, servers []states.ServerStatus, reads,
 			continue
 		}
 		fmt.Fprintln(out, k.bold(part.head))
-		table := newTable(out)
+		table := cli.NewTable(out)
 		for _, t := range part.tools {
 			fmt.Fprintf(table, "  %s %s\t%s\n", visible.Text(t.Server), visible.Text(t.Name), k.faint(visible.Clip(t.Description, maxLine)))
 			if t.Code != policy.CodeToolNotAllowed {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/fsm"
+	"pgfsm/internal/cli"
 	"pgfsm/states"
 )
 
@@ -24,13 +25,13 @@ func newVerify(w world) *cobra.Command {
 // verify proves what a table says and ends with no where a proof fails.
 func verify(w world, spec *fsm.Spec, asJSON bool) error {
 	proofs := fsm.Prove(spec)
-	code := exitYes
+	code := cli.ExitYes
 	for _, p := range proofs {
 		if !p.Holds {
-			code = exitNo
+			code = cli.ExitNo
 		}
 	}
-	return w.print(asJSON, document("holds", code == exitYes, "proofs", proofs), code, func(out io.Writer, k ink) {
+	return w.print(asJSON, cli.Document("holds", code == cli.ExitYes, "proofs", proofs), code, func(out io.Writer, k ink) {
 		for _, p := range proofs {
 			fmt.Fprintf(out, "%s %s\n    %s\n", k.mark(p.Holds), p.Sentence, k.faint(p.Witness))
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
+	"pgfsm/internal/cli"
 	"pgfsm/internal/safefile"
 	"pgfsm/internal/visible"
 	"pgfsm/traces"
@@ -117,7 +118,7 @@ func readProof(path string) ([]byte, error) {
 
 // tellUnproven prints why nothing is verified.
 func tellUnproven(w world, code string, err error, asJSON bool) error {
-	return w.print(asJSON, document("ok", false, "code", code, "error", err.Error()), exitNo, func(out io.Writer, k ink) {
+	return w.print(asJSON, cli.Document("ok", false, "code", code, "error", err.Error()), cli.ExitNo, func(out io.Writer, k ink) {
 		fmt.Fprintf(out, "%s %s\n", k.mark(false), visible.Text(code+": "+err.Error()))
 	})
 }
@@ -125,7 +126,7 @@ func tellUnproven(w world, code string, err error, asJSON bool) error {
 // tellProven prints what a proof has shown, and what not.
 func tellProven(w world, t *traces.Trace, v *checkpoint.Verified, asJSON bool) error {
 	if asJSON {
-		return printJSON(w.stdout, document(
+		return cli.PrintJSON(w.stdout, cli.Document(
 			"ok", true, "run_id", v.Run, "ended", v.Ended, "head", t.Head, "index", v.Index,
 			"entries", v.Entries, "origin", v.Origin, "size", v.Size, "root", v.Root.String(),
 			"signed_by", v.Signed, "cosigned_by", v.Cosigned,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/cli"
 	"pgfsm/states"
 	"pgfsm/traces"
 )
@@ -40,9 +41,9 @@ func newVersion(w world) *cobra.Command {
 				return err
 			}
 			commit, modified := revision()
-			doc := document("version", version(), "revision", commit, "modified", modified, "go", runtime.Version(),
+			doc := cli.Document("version", cli.Version(), "revision", commit, "modified", modified, "go", runtime.Version(),
 				"trace_format", traces.Format, "machine", string(m.Digest()))
-			return w.print(asJSON, doc, exitYes, func(out io.Writer, _ ink) {
+			return w.print(asJSON, doc, cli.ExitYes, func(out io.Writer, _ ink) {
 				switch {
 				case commit == "":
 					commit = "unknown"
@@ -50,7 +51,7 @@ func newVersion(w world) *cobra.Command {
 					commit += " with changes"
 				}
 				fmt.Fprintf(out, "pgfsm %s (%s)\nrevision %s\ntrace format %s\nmachine %s\n",
-					version(), runtime.Version(), commit, traces.Format, m.Digest())
+					cli.Version(), runtime.Version(), commit, traces.Format, m.Digest())
 			})
 		},
 	}

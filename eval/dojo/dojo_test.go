@@ -12,13 +12,13 @@ import (
 
 	"pgfsm/eval"
 	"pgfsm/eval/dojo"
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/golden"
 )
 
 func readCases(t *testing.T, path string) []*eval.Case {
 	t.Helper()
-	cases, err := eval.ReadCases(path, strings.NewReader(cli.Read(t, path)))
+	cases, err := eval.ReadCases(path, strings.NewReader(clitest.Read(t, path)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,9 +36,9 @@ func TestImport(t *testing.T) {
 	for _, s := range suites {
 		counts = append(counts, fmt.Sprintf("%s: %d tools, %d tasks, %d injections, %d without calls, %d pairs", s.Name, s.Tools, s.Tasks, s.Injections, s.WithoutCalls, s.Pairs))
 		for _, kind := range []string{".tools.json", ".cases.jsonl", ".retargeted.jsonl"} {
-			golden.File(t, "testdata/golden/"+s.Name+kind, []byte(cli.Read(t, filepath.Join(out, s.Name+kind))))
+			golden.File(t, "testdata/golden/"+s.Name+kind, []byte(clitest.Read(t, filepath.Join(out, s.Name+kind))))
 		}
-		if _, err := eval.ReadTools(s.Name, []byte(cli.Read(t, filepath.Join(out, s.Name+".tools.json")))); err != nil {
+		if _, err := eval.ReadTools(s.Name, []byte(clitest.Read(t, filepath.Join(out, s.Name+".tools.json")))); err != nil {
 			t.Error(err)
 		}
 		readCases(t, filepath.Join(out, s.Name+".cases.jsonl"))
@@ -63,7 +63,7 @@ const (
 // folder is a folder with one suite and one user task.
 func folder(t *testing.T, tools, users string) string {
 	t.Helper()
-	return cli.Folder(t, "tools.json", tools, "user_tasks.json", users, "injection/injection_tasks.json", "[]")
+	return clitest.Folder(t, "tools.json", tools, "user_tasks.json", users, "injection/injection_tasks.json", "[]")
 }
 
 func TestImportRefuses(t *testing.T) {

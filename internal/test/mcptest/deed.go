@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 )
 
 // A Deed is what a server does in place of the honest answer to one method, over either transport.
@@ -59,9 +59,9 @@ func deeds(secret string) map[string]Deed {
 		"dies-at-call":             {Method: "tools/call", Do: cut},
 		"huge-at-call":             {Method: "tools/call", Do: func(x *Exchange) { writeHuge(x.to, x.begin, x.ID, x.end) }},
 		"elicits-at-call":          {Method: "tools/call", Do: elicit},
-		"echoes-in-json-in-result": {Method: "tools/call", Do: says(Response("ID", text(cli.Quote(disguised(secret)))))},
+		"echoes-in-json-in-result": {Method: "tools/call", Do: says(Response("ID", text(clitest.Quote(disguised(secret)))))},
 		"echoes-in-error": {Method: "tools/call",
-			Do: says(`{"jsonrpc":"2.0","id":ID,"error":{"code":-1,"message":` + cli.Quote("denied "+secret) + `}}`)},
+			Do: says(`{"jsonrpc":"2.0","id":ID,"error":{"code":-1,"message":` + clitest.Quote("denied "+secret) + `}}`)},
 	}
 }
 
@@ -100,7 +100,7 @@ func elicit(x *Exchange) {
 	x.Say(asks)
 	select {
 	case said := <-x.server.said:
-		x.Result(`{"content":[{"type":"text","text":` + cli.Quote(said) + `}]}`)
+		x.Result(`{"content":[{"type":"text","text":` + clitest.Quote(said) + `}]}`)
 	case <-x.server.gone:
 	}
 }
@@ -120,8 +120,8 @@ type message struct {
 }
 
 func readMessage(body []byte) message {
-	method, _ := cli.ValueAt(body, "/method")
-	id, _ := cli.ValueAt(body, "/id")
+	method, _ := clitest.ValueAt(body, "/method")
+	id, _ := clitest.ValueAt(body, "/id")
 	return message{strings.Trim(string(method), `"`), string(id), body}
 }
 

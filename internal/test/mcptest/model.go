@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 )
 
 // A Model is an OpenAI-compatible endpoint that says what its test wants, and keeps every request.
@@ -115,7 +115,7 @@ func (m *Model) Hang(r *http.Request) {
 func Spoken(content string) string {
 	return fmt.Sprintf(`{"id":"c-1","object":"chat.completion","created":1767225600,"model":"scripted-1","choices":[`+
 		`{"index":0,"finish_reason":"stop","logprobs":null,"message":{"role":"assistant","refusal":null,"content":%s}}],`+
-		`"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`, cli.Quote(content))
+		`"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`, clitest.Quote(content))
 }
 
 // SayJSON answers with a JSON document.
@@ -138,5 +138,5 @@ func SaysBoth(plan, summary string) Saying {
 
 // PlanFor returns the text of a plan to call a tool.
 func PlanFor(server, tool, args string) string {
-	return fmt.Sprintf(`{"type":"call_tool","server":%s,"tool":%s,"args":%s}`, cli.Quote(server), cli.Quote(tool), args)
+	return fmt.Sprintf(`{"type":"call_tool","server":%s,"tool":%s,"args":%s}`, clitest.Quote(server), clitest.Quote(tool), args)
 }

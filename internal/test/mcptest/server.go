@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 )
 
 // The results of an honest server.
@@ -136,7 +136,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, m message) {
 	if m.method == "tools/call" {
 		switch {
 		case s.Arguments != nil:
-			args, _ := cli.ValueAt(m.body, "/params/arguments")
+			args, _ := clitest.ValueAt(m.body, "/params/arguments")
 			Writes("application/json", Response("ID", s.Arguments(args)))(w, nil, m.id)
 			return
 		case reply != nil:

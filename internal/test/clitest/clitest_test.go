@@ -1,9 +1,9 @@
-package cli_test
+package clitest_test
 
 import (
 	"testing"
 
-	"pgfsm/internal/test/cli"
+	"pgfsm/internal/test/clitest"
 )
 
 // TestHolds: the search for secrets finds them.
@@ -19,7 +19,7 @@ func TestHolds(t *testing.T) {
 		{"behind-a-quote-that-is-escaped", `["\"","\u0073ecret-1"]`, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := cli.Holds(tt.text, "secret-1"); got != tt.want {
+			if got := clitest.Holds(tt.text, "secret-1"); got != tt.want {
 				t.Errorf("Holds(%s) = %t, want %t", tt.text, got, tt.want)
 			}
 		})

@@ -1,5 +1,5 @@
-// Package cli has what the tests of commands share: what came of a run of the command, and the folders and documents that they work on.
-package cli
+// Package clitest has what the tests of commands share: what came of a run of the command, and the folders and documents that they work on.
+package clitest
 
 import (
 	"context"

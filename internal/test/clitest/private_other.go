@@ -1,6 +1,6 @@
 //go:build !unix
 
-package cli
+package clitest
 
 // Private makes the files that this process writes readable by its user alone.
 func Private() {}
