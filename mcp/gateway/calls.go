@@ -14,7 +14,8 @@ import (
 	"pgfsm/policy"
 )
 
-// Calls decides about tools/call and makes the calls that may be made.
+// Calls decides about tools/call and makes the calls that may be made. In pgfsm it is a runner.ConfiguredRunner, that of the gateway's
+// generation: a call keeps the configuration with which it was dispatched.
 type Calls interface {
 	// Tools returns the tools of a listing that a client may see, in the server's order.
 	Tools(*upstream.CachedListing, *policy.Identity) []Tool
@@ -35,7 +36,7 @@ type Tool struct {
 	SDKFaults string
 }
 
-// A Link is the session with the server of a call.
+// A Link is the session with the server of a call, as [Calls] uses it: a *link of this package, whose methods are those of *upstream.Link.
 type Link interface {
 	Listing(ctx context.Context, maxAge time.Duration) (*upstream.CachedListing, error)
 	Changed(number uint64) bool

@@ -34,6 +34,11 @@ type serverSession interface {
 }
 
 // A link is a session with a server and its state in the gateway. The caller of linkTo calls release.
+//
+//	linkTable   who shares which link: one for all clients, one for each client session
+//	linkSlot    one entry: it counts users, and connects in a goroutine of its own
+//	link        what the gateway keeps beside the session: lists, log level, subscribers
+//	serverSession, in pgfsm *upstream.Link: handshake, permit, transport
 type link struct {
 	serverSession               // nil until connected is closed, and after that if connecting failed
 	connected     chan struct{} // closed when connecting is over

@@ -45,6 +45,9 @@ func (l *Link) authorizeSend(frame []byte, p *permit) *fault {
 // in this goroutine; progress only if the caller wants it. While a request of the server waits for [Link.Answer], the Timeout pauses, unless
 // the link is [Link.Modern]; TimeoutTotal and ctx do not. Call never repeats a call and never follows a redirect. It sends nothing if the
 // server has announced changed tools since c.Listing. A second Call of a run is refused, whatever became of the first, over any link.
+//
+// A call is checked in this order: states.Run hands out the permit of the run once, the run is marked as called (markCalled), and right before
+// the bytes leave, authorizeSend compares them with the permit of the frame and consumes it. From then on its effect is unknown until the answer.
 func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned {
 	if f := l.fault(); f != nil {
 		return notSent(f.code, f.reason)
