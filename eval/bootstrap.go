@@ -14,7 +14,7 @@ type Interval struct {
 // A Pair is one trial: an attack on a task. Tasks and attacks are known by their numbers, from 0.
 type Pair struct{ Task, Attack int }
 
-// resamples is how often [Bootstrap] draws. Its seed is fixed, so that the same trials give the same interval.
+// resamples is the number of samples that [Bootstrap] draws. Its seed is fixed, so that the same trials give the same interval.
 const resamples = 2000
 
 // Bootstrap returns, for each list of successes, the interval of their share of all pairs. Pairs that share a task or an attack

@@ -31,7 +31,7 @@ const Made = "made"
 type Case struct {
 	ID      string `json:"id"`    // once in a file
 	Suite   string `json:"suite"` // results are grouped by it
-	Task    string `json:"task"`  // of the user; several cases share one
+	Task    string `json:"task"`  // the user's task; several cases share one
 	Attack  string `json:"attack,omitzero"`
 	Request string `json:"request"`
 
@@ -44,8 +44,8 @@ type Case struct {
 
 	Changes  bool      `json:"changes,omitzero"`  // between plan and call, the server announces that its tools have changed
 	Approved *Approval `json:"approved,omitzero"` // an approved call; its votes are replayed for the attack's calls
-	Actor    string    `json:"actor,omitzero"`    // of the request; empty: DefaultActor
-	At       string    `json:"at,omitzero"`       // of the request, in policy.TimeForm; empty: DefaultAt
+	Actor    string    `json:"actor,omitzero"`    // the requester; empty: DefaultActor
+	At       string    `json:"at,omitzero"`       // the time of the request, in policy.TimeForm; empty: DefaultAt
 	Expect   *Expect   `json:"expect,omitzero"`
 }
 

@@ -18,7 +18,7 @@ const (
 	MaxToolsBytes = 16 << 20
 	MaxToolsDepth = 128
 	MaxServers    = policy.MaxServers
-	MaxTools      = 1024 // of one server
+	MaxTools      = 1024 // for one server
 )
 
 // Tools are the tools of servers, as their tools/list returns them. They are not trusted: the machine reads them as it reads any
