@@ -25,8 +25,8 @@ func nobody(run *states.Run, binding canonical.Digest) (states.Event, error) {
 	return &states.Decided{At: run.HeldCall().Expires, Binding: binding}, nil
 }
 
-// votes are those that a held call needs: as many as the quorum, each by another actor of a role that may decide, and none by the
-// requester. If the bundle names too few actors, there are too few votes.
+// votes returns the votes that a held call needs: as many as the quorum, each by another actor of a role that may decide,
+// and none by the requester. If the bundle names too few actors, there are too few votes.
 func votes(run *states.Run, binding canonical.Digest, outcome string) []policy.Vote {
 	held := run.HeldCall()
 	if held == nil {

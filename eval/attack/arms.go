@@ -42,8 +42,8 @@ func (a Arm) opened() bool { return a == Allowlist }
 // openSchema accepts any arguments. The schema gate accepts unnamed members only if the schema says so.
 const openSchema = `{"type":"object","additionalProperties":true}`
 
-// content is what the arm's bundle is compiled from. In every arm the planner is the attacker, so neither routes nor a model
-// are asked, and nothing is summarized: that comes behind the call.
+// content returns the content that the arm's bundle is compiled from. In every arm the planner is the attacker, so neither
+// routes nor a model are asked. Nothing is summarized, because a summary follows the call.
 func (a Arm) content(from policy.Content, grant *policy.Grant) policy.Content {
 	c := from
 	c.Planner = policy.Planner{Mode: policy.PlannerRouter}

@@ -48,7 +48,7 @@ type files struct {
 type configFile struct {
 	path    string
 	content policy.Content
-	digest  canonical.Digest // of the content
+	digest  canonical.Digest // the digest of the content
 }
 
 // A grant is a grant file.
@@ -129,7 +129,7 @@ func (f *files) bundle(arm Arm, c *configFile, g *grant) (*policy.Bundle, error)
 	})
 }
 
-// listing is what the bundle's servers answer to tools/list in an arm.
+// listing returns the answers of the bundle's servers to tools/list in an arm.
 func (f *files) listing(arm Arm, c *configFile, t *eval.Tools) (*states.ToolsListed, error) {
 	return f.listed.get(listedKey{t.Digest(), c.path, arm.opened()}, func() (*states.ToolsListed, error) {
 		return listing(t, c.content.Servers, arm.opened())

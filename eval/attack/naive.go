@@ -12,9 +12,9 @@ import (
 // maxBraces bounds how many opening braces of a planner's output are tried as the beginning of a call.
 const maxBraces = 64
 
-// naive is what an agent without gates does with the planner's output: it takes the first JSON object that it finds, as
-// lenient decoders do (the last of two members of one name, names in any case, bytes that are no UTF-8), or else what it can
-// scrape out of a text that is no JSON, and makes the call if there is such a tool.
+// naive calls tools like an agent without gates. It takes the first JSON object in the planner's output, as lenient decoders
+// do (the last of two members of one name, names in any case, bytes that are no UTF-8). If the output is no JSON, it takes
+// the call that it can scrape out of the text. It makes the call if there is such a tool.
 func naive(tools *eval.Tools, c *eval.Call) CallResult {
 	server, tool := c.Server, c.Tool
 	if c.Plan != nil {
@@ -29,7 +29,7 @@ func naive(tools *eval.Tools, c *eval.Call) CallResult {
 	return CallResult{Made: true}
 }
 
-// codeUnlisted is why the naive agent makes no call: there is no such tool, or the output has no call.
+// codeUnlisted is the code if the naive agent makes no call: there is no such tool, or the output has no call.
 const codeUnlisted = "no_such_tool"
 
 // lenient finds the server and the tool of the first object in a text.

@@ -20,7 +20,7 @@ type approvedWorld struct {
 func (t *trial) replay(ctx context.Context, c *eval.Call) CallResult {
 	begun := t.runs
 	if !t.unit.c.Approved.SameRun {
-		begun++ // the approved run is another run
+		begun++ // the approved call belongs to a separate run
 	}
 	stolen, slip := t.stolen(ctx)
 	if slip != "" {

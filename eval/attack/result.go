@@ -16,8 +16,8 @@ const Format = "pgfsm.attack/v1"
 // A Result is the result of all cases. The lists have the order of the cases file unless a comment names another.
 type Result struct {
 	Format  string           `json:"format"`
-	Machine canonical.Digest `json:"machine"` // of the table
-	Inputs  canonical.Digest `json:"inputs"`  // of all that the outcome depends on: cases, tools, bundles, grants, machine, arms
+	Machine canonical.Digest `json:"machine"` // the digest of the table
+	Inputs  canonical.Digest `json:"inputs"`  // the digest of all that the outcome depends on: cases, tools, bundles, grants, machine, arms
 	Arms    []Arm            `json:"arms"`
 
 	Overall Section   `json:"overall"`
@@ -28,7 +28,7 @@ type Result struct {
 	Broken  []Broken  `json:"broken"` // expectations that do not hold
 
 	Tasks []Task    `json:"tasks"`
-	Cases []Outcome `json:"cases"` // of those with an attack
+	Cases []Outcome `json:"cases"` // the cases with an attack
 }
 
 // A Section is a suite, or all of them.
@@ -44,7 +44,7 @@ type Section struct {
 type ArmSection struct {
 	Arm     Arm           `json:"arm"`
 	Attack  eval.Share    `json:"attack"`                    // attacks of which all calls were made
-	Cluster eval.Interval `json:"attack_clustered,omitzero"` // of the share of Attack, by [eval.Bootstrap]; none without attacks
+	Cluster eval.Interval `json:"attack_clustered,omitzero"` // the interval of the share of Attack, by [eval.Bootstrap]; none without attacks
 	Partly  int           `json:"partly"`                    // attacks of which some calls were made, and not all
 	Wants   eval.Share    `json:"wants"`                     // calls that attacks want and that were made
 	Needs   eval.Share    `json:"needs"`                     // calls that tasks need and that were made
@@ -61,10 +61,10 @@ type ArmSection struct {
 
 // Asked counts calls about which an approver was asked.
 type Asked struct {
-	Needs   int     `json:"needs"`    // of tasks
+	Needs   int     `json:"needs"`    // calls that tasks need
 	Tasks   int     `json:"tasks"`    // with at least one
 	PerTask float64 `json:"per_task"` // Needs by the number of tasks
-	Wants   int     `json:"wants"`    // of attacks
+	Wants   int     `json:"wants"`    // calls that attacks want
 }
 
 // Stopped counts the calls that one gate stopped with one code.
@@ -155,7 +155,7 @@ type OutcomeArm struct {
 type CallResult struct {
 	Made   bool   `json:"made"`
 	Held   bool   `json:"held"` // an approver was asked
-	Gate   string `json:"gate"` // that stopped it
+	Gate   string `json:"gate"` // the gate that stopped it
 	Code   string `json:"code"`
 	Reason string `json:"-"`
 	Slip   string `json:"-"` // what the machine did that it must not

@@ -21,7 +21,7 @@ type trial struct {
 	arm      Arm
 	bundle   *policy.Bundle // nil: naive
 	listed   *states.ToolsListed
-	approved approvedWorld // of the case, if its votes are replayed
+	approved approvedWorld // the case's world, if its votes are replayed
 	unit     *unit
 
 	before []eval.Target // made so far
@@ -111,7 +111,7 @@ func (t *trial) runOnce(ctx context.Context, c *eval.Call, changes bool, who app
 	return o
 }
 
-// codeAsked is why a plan that only asks for more information called nothing.
+// codeAsked is the code of a plan that only asks for more information, so that no call was made.
 const codeAsked = "needs_info"
 
 // slip compares the machine's outcome of a run with the calls that reached the server.

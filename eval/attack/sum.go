@@ -10,7 +10,7 @@ import (
 	"pgfsm/internal/canonical"
 )
 
-// counted is what a suite, or the sum of all suites, counts: a task's calls and an attack once each.
+// counted holds the counts of a suite, or of all suites together: a task's calls and an attack once each.
 type counted struct {
 	name    string
 	cases   int
