@@ -20,7 +20,7 @@ import (
 type Suite struct {
 	Name         string
 	Tools        int
-	Tasks        int // of users
+	Tasks        int // tasks of users
 	Injections   int // tasks of attackers that have calls
 	WithoutCalls int // tasks of attackers that want no call
 	Pairs        int // cases with an attack

@@ -19,7 +19,7 @@ import (
 // data is AgentDojo's data.
 type data struct {
 	catalog           catalog
-	names             []string // of the suites, sorted
+	names             []string // the names of the suites, sorted
 	users, injections []task
 }
 
@@ -47,7 +47,8 @@ func (p *param) isEnvironment() bool { return p.Type == "" || strings.HasPrefix(
 
 var className = regexp.MustCompile(`^[A-Z][A-Za-z]*$`)
 
-// kind is what an argument is in JSON: a type of JSON Schema, texts, objects, or a member of an enumeration; empty if it is not known.
+// kind returns the argument's type in JSON: a type of JSON Schema, texts, objects, or a member of an enumeration. It is empty if
+// the type is not known.
 func (p *param) kind() (kind string, optional bool) {
 	word, optional := strings.CutSuffix(p.Type, " | None")
 	kind = map[string]string{
