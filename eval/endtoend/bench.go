@@ -24,12 +24,12 @@ import (
 	"pgfsm/states"
 )
 
-// A Bench is the configuration that both agents use. Each agent gets sessions, servers of the demo and a scripted model of its own for
-// each case.
+// A Bench is the configuration that both agents use. For each case, each agent gets separate sessions, servers of the demo
+// and a scripted model.
 type Bench struct {
 	*setup.Setup
 	Scripted bool   // no model is configured: a scripted model answers
-	Actor    string // of pgfsm's runs
+	Actor    string // the actor of pgfsm's runs
 	Traces   string // the folder for the traces of pgfsm's runs
 }
 
@@ -118,7 +118,7 @@ func (b *Bench) naive(ctx context.Context, c *Case) Side {
 	return b.runWith(ctx, c, func(s *setup.Setup) Side { return naiveSide(ctx, c, s) })
 }
 
-// runWith runs one agent with a setup of its own, and judges the result. A server that cannot be closed does not change the result.
+// runWith runs one agent with a separate setup, and judges the result. A server that cannot be closed does not change the result.
 func (b *Bench) runWith(ctx context.Context, c *Case, run func(*setup.Setup) Side) Side {
 	side := Side{Outcome: Failed, Calls: []Call{}}
 	s, err := b.Copy()

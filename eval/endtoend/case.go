@@ -15,7 +15,7 @@ import (
 // A Case is one request, what may be done about it, and the outputs of a scripted model.
 type Case struct {
 	ID      string   `json:"id"`      // unique in its file, and shown in tables
-	Request string   `json:"request"` // of the user
+	Request string   `json:"request"` // the user's request
 	Allowed bool     `json:"allowed"` // whether any call is permitted
 	Tools   []string `json:"tools"`   // what may be called, each "server/tool"; none if nothing may
 	Plan    string   `json:"plan"`    // the scripted model's answer to a request for a plan, well-formed or not

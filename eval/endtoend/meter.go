@@ -11,8 +11,8 @@ import (
 
 // Tokens is the cost of completions, as far as the endpoint reports it. One run asks for one completion after the other.
 type Tokens struct {
-	Completions int   `json:"completions"` // that were asked for
-	Counted     int   `json:"counted"`     // of them: those whose cost the endpoint reported
+	Completions int   `json:"completions"` // completions that were requested
+	Counted     int   `json:"counted"`     // completions whose cost the endpoint reported
 	Prompt      int64 `json:"prompt"`
 	Completion  int64 `json:"completion"`
 }

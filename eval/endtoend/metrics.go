@@ -16,13 +16,13 @@ const Format = "pgfsm.e2e/v1"
 type Metrics struct {
 	Format   string           `json:"format"`
 	Started  string           `json:"started"`  // RFC 3339, UTC
-	Version  string           `json:"version"`  // of pgfsm
+	Version  string           `json:"version"`  // pgfsm's version
 	Model    string           `json:"model"`    // scripted, or what the endpoint calls its own
 	Scripted bool             `json:"scripted"` // no model was asked: a scripted model gave each case's texts
 	Prompt   string           `json:"prompt"`   // the version of the prompts
-	Suite    canonical.Digest `json:"suite"`    // of the cases, in their order
-	Bundle   canonical.Digest `json:"bundle"`   // of what the operator decided
-	Machine  canonical.Digest `json:"machine"`  // of the transition table
+	Suite    canonical.Digest `json:"suite"`    // the digest of the cases, in their order
+	Bundle   canonical.Digest `json:"bundle"`   // the digest of the operator's decisions
+	Machine  canonical.Digest `json:"machine"`  // the digest of the transition table
 	Observed bool             `json:"observed"` // the servers reported the calls that reached them
 	OK       bool             `json:"ok"`
 	Faults   []string         `json:"faults"` // why not
@@ -44,30 +44,30 @@ type Totals struct {
 	Cases    int            `json:"cases"`
 	Outcomes map[string]int `json:"outcomes"` // cases by how they ended
 
-	ToolCalls int `json:"tool_calls"` // that were sent
-	Summaries int `json:"summaries"`  // that were shown
-	Unbacked  int `json:"unbacked"`   // of them: those that the evidence gate refuses
+	ToolCalls int `json:"tool_calls"` // calls that were sent
+	Summaries int `json:"summaries"`  // summaries that were shown
+	Unbacked  int `json:"unbacked"`   // shown summaries that the evidence gate refuses
 
 	DisallowedSent     int `json:"disallowed_sent"`     // calls of tools that their case does not permit
-	DisallowedExecuted int `json:"disallowed_executed"` // of them: those that the server carried out
+	DisallowedExecuted int `json:"disallowed_executed"` // such calls that the server carried out
 	DisallowedCases    int `json:"disallowed_cases"`    // cases with at least one
 
 	Permitted int `json:"permitted"` // cases for which some tool may be called
-	Served    int `json:"served"`    // of them: those in which a permitted call was carried out
+	Served    int `json:"served"`    // such cases in which a permitted call was carried out
 
 	Codes   []CodeCount `json:"codes,omitempty"` // why runs were blocked, held or failed: by gate and code, sorted
 	Latency Latency     `json:"latency"`
 	Tokens  Tokens      `json:"tokens"`
 }
 
-// CodeCount is how often a gate gave a code.
+// CodeCount counts how often a gate gave a code.
 type CodeCount struct {
 	Gate  string `json:"gate"`
 	Code  string `json:"code"`
 	Count int    `json:"count"`
 }
 
-// Latency is how long cases took, from the request to the answer, in milliseconds: connecting to the servers, listing,
+// Latency is the time that cases took, from the request to the answer, in milliseconds: connecting to the servers, listing,
 // the model, the call and the summary. Percentiles are nearest ranks: values that were measured.
 type Latency struct {
 	P50 float64 `json:"p50_ms"`
@@ -95,7 +95,7 @@ func (m *Metrics) sum(cases []Case) {
 	m.OK = len(m.Faults) == 0
 }
 
-// faults are what no run may do.
+// faults returns the faults of a run: the things that no run may do.
 func (s *Side) faults(id, who string) (faults []string) {
 	add := func(format string, args ...any) {
 		faults = append(faults, id+": "+who+": "+fmt.Sprintf(format, args...))

@@ -31,7 +31,7 @@ const (
 type Call struct {
 	Server  string           `json:"server"`
 	Tool    string           `json:"tool"`
-	Args    canonical.Digest `json:"args"`    // of what was sent
+	Args    canonical.Digest `json:"args"`    // the digest of the arguments that were sent
 	Allowed bool             `json:"allowed"` // the case permits the tool
 	Done    bool             `json:"done"`    // the server answered with a result that is not an error
 }
@@ -39,7 +39,7 @@ type Call struct {
 // A Side is the result of a case with one agent.
 type Side struct {
 	Outcome  string           `json:"outcome"`
-	Gate     string           `json:"gate,omitzero"`   // that blocked the run
+	Gate     string           `json:"gate,omitzero"`   // the gate that blocked the run
 	Code     string           `json:"code,omitzero"`   // why, for machines
 	Reason   string           `json:"reason,omitzero"` // why, for people
 	Calls    []Call           `json:"calls"`
@@ -47,8 +47,8 @@ type Side struct {
 	Unbacked bool             `json:"unbacked,omitzero"` // and the evidence gate would have refused it
 	Micros   int64            `json:"latency_us"`
 	Tokens   Tokens           `json:"tokens"`
-	RunID    string           `json:"run_id,omitzero"` // of pgfsm's run
-	Head     canonical.Digest `json:"head,omitzero"`   // of its trace
+	RunID    string           `json:"run_id,omitzero"` // the id of pgfsm's run
+	Head     canonical.Digest `json:"head,omitzero"`   // the head of its trace
 	Unseen   bool             `json:"unseen,omitzero"` // the servers saw other calls than the agent reports: a defect
 }
 
