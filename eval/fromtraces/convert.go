@@ -20,7 +20,7 @@ const (
 	suite = "traces"
 	// held is the attack of a case with a held call.
 	held = "held"
-	// refused is that of a call, or a request, that was stopped without asking anybody.
+	// refused is the outcome of a call, or a request, that was stopped without asking an approver.
 	refused = "refused"
 )
 
@@ -80,7 +80,7 @@ func proposed(t *traces.Trace, run *states.Run) (eval.Call, error) {
 		}
 		return eval.Call{Server: p.Server, Tool: p.Tool, Args: jsontext.Value(bytes.Clone(p.Args))}, nil
 	}
-	words := canonical.Text{} // of a request that was refused before anybody planned
+	words := canonical.Text{} // empty for a request that was refused before a planner was asked
 	if run.Request().Kind != states.KindAsk {
 		words = canonical.Text(bytes.Clone(run.Request().Text))
 	}

@@ -32,7 +32,7 @@ const (
 type Suite struct {
 	Cases   string             `json:"cases"`          // the file of cases
 	Tools   string             `json:"tools"`          // a tools file of one of them; each case names its own
-	Bundles []canonical.Digest `json:"bundle_digests"` // of the traces, sorted
+	Bundles []canonical.Digest `json:"bundle_digests"` // the digests of the traces' bundles, sorted
 	Count   int                `json:"case_count"`     // cases in the file
 	Checked bool               `json:"checked"`        // each case was judged by the traces' own bundle, and came out as recorded
 }
@@ -85,7 +85,7 @@ func NewMaker(dir string) (*Maker, error) {
 	return &Maker{dir: dir, groups: make(map[canonical.Digest]*group), runs: make(map[string]canonical.Digest)}, nil
 }
 
-// maxBatch is how many traces are in memory at once.
+// maxBatch is the number of traces that are in memory at once.
 const maxBatch = 64
 
 // AddFiles executes trace files again, several at the same time, and adds them in their order. bad are those that do not replay. done is
