@@ -22,10 +22,10 @@ type heldCall struct {
 type approval struct {
 	asked, runs heldCall
 	votes       []policy.Vote    // a vote without a binding is about asked
-	at          string           // of the decision
+	at          string           // the time of the decision
 	then        string           // the first server's answer after the decision; empty: unchanged
 	active      *policy.Content  // the configuration after the decision; nil: unchanged
-	binding     canonical.Digest // of the decision; empty: that of asked
+	binding     canonical.Digest // the binding that the decision names; empty: that of asked
 }
 
 // When approvers decided, and when their time ends: the policy waits an hour.

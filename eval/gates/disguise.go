@@ -11,7 +11,7 @@ type disguise struct {
 	apply func(string) string
 }
 
-// disguises are those that the default rules claim to recognise, and the plain text.
+// disguises holds the plain text and the disguises that the default rules claim to recognise.
 var disguises = []disguise{
 	{"plain", func(s string) string { return s }},
 	{"upper_case", strings.ToUpper},

@@ -99,7 +99,7 @@ type world struct {
 	listed  []*states.ToolsListed // one for each listing; the last one is repeated
 	plan    []byte
 	result  []byte
-	decided func(binding canonical.Digest) *states.Decided // nil: nobody decides
+	decided func(binding canonical.Digest) *states.Decided // nil: there is no decision
 	active  *policy.Bundle
 	calls   []states.CallTool
 
