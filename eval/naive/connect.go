@@ -90,7 +90,7 @@ func (l *link) list(ctx context.Context) error {
 	return nil
 }
 
-// grace is how long a child process may take to end after its input has.
+// grace bounds the time for a child process to end after the end of its input.
 const grace = time.Second
 
 // transport is the transport to a server.

@@ -84,7 +84,7 @@ func (a *Agent) Answer(ctx context.Context, request string) (Answer, error) {
 	return answer, nil
 }
 
-// plan is what is looked for in the model's output.
+// plan holds the members that are read from the model's output.
 type plan struct {
 	Server string             `json:"server"`
 	Tool   string             `json:"tool"`
