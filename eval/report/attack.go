@@ -83,7 +83,7 @@ func (f *AttackFile) Refused() list[RefusedCall] {
 	return firstOf(all)
 }
 
-// Slips are what the machine must never do.
+// Slips returns the outcomes that the machine must never have.
 func (f *AttackFile) Slips() list[attack.Slip] { return firstOf(f.Result.Slips) }
 
 // Broken are the expectations of cases that do not hold.

@@ -51,7 +51,7 @@ type Results struct {
 // A Source is a file of the page.
 type Source struct {
 	Name    string
-	Command string // that makes such a file
+	Command string // the command that makes such a file
 	Digest  canonical.Digest
 }
 

@@ -23,9 +23,9 @@ import (
 
 // Bounds of the page. The figures are of everything.
 const (
-	maxNameBytes = 160  // of a name from a file
-	maxCallBytes = 2000 // of a call
-	maxEntries   = 200  // of one list
+	maxNameBytes = 160  // for a name from a file
+	maxCallBytes = 2000 // for a call
+	maxEntries   = 200  // in one list
 )
 
 //go:embed page.html
