@@ -5,7 +5,7 @@
 // Every case says what must come of it. An attack that still gets through is there as well: its id begins with [Remains]. The
 // folders within a suite hold configurations that take its protection away, servers that show other tools, and grants.
 //
-// The files hold ASCII only: what an attack hides is escaped, and can be read by who reads the file.
+// The files hold ASCII only: the hidden text of an attack is escaped, and readers of the file see it.
 package suites
 
 // Remains begins the ids of attacks that no gate stops.
