@@ -47,7 +47,7 @@ func (c *chart) place(s State) int {
 func (c *chart) state(place int) State { return c.spec.Places[place].State }
 func (c *chart) target(row int) int    { return c.place(c.spec.Rows[row].To) }
 
-// flood is what can be reached from a place.
+// flood holds the places that can be reached from one place.
 type flood struct {
 	c     *chart
 	start int

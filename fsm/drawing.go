@@ -28,7 +28,7 @@ var drawingText string
 
 var drawingTemplate = template.Must(template.New("drawing").Parse(drawingText))
 
-// drawing is what the template draws.
+// drawing is the template's input.
 type drawing struct {
 	Name, Subtitle string
 	Width, Height  int

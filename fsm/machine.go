@@ -20,7 +20,7 @@ type firing[S any] struct {
 	context.Context
 	subject S
 	state   stateless.State
-	guard   string // that refused
+	guard   string // the guard that refused
 	reason  error  // the guard's error
 }
 

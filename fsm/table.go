@@ -60,7 +60,7 @@ type Row[S any] struct {
 	Why   string
 }
 
-// Claims are what a table promises about itself; [Prove] turns each into a proof.
+// Claims holds the promises of a table about itself; [Prove] turns each into a proof.
 type Claims struct {
 	// Effect is the state in which the one effect is in flight.
 	Effect State `json:"effect"`
