@@ -18,8 +18,8 @@ import (
 const (
 	// MaxCompletionBytes bounds the body of a response.
 	MaxCompletionBytes = 4 << 20
-	// maxPiece is how many bytes at the end of a truncated response may be the beginning of a secret: 16 times the longest secret, 64 KiB, because JSON may
-	// need six bytes for each byte, and quote it again.
+	// maxPiece bounds, in bytes, the end of a truncated response that may be the beginning of a secret: 16 times the longest
+	// secret, 64 KiB, because JSON may need six bytes for each byte, and quote it again.
 	maxPiece = 1 << 20
 	// maxHTTPHeader bounds the headers of a response.
 	maxHTTPHeader = 64 << 10

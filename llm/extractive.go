@@ -15,7 +15,7 @@ import (
 
 // Bounds of the extractive summary, all below those of the evidence gate or equal to them.
 const (
-	MaxSentences     = 5                      // of one summary
+	MaxSentences     = 5                      // in one summary
 	MaxSentenceBytes = evidence.MaxClaimBytes // a longer one is not said: a part of it could mean something else
 	MinSentenceWords = evidence.MinWords      // without a digit: shorter values are ids, codes, names and labels
 	proseWords       = 5                      // from here on a text without an end mark counts as a sentence too

@@ -23,7 +23,7 @@ var ErrTimeout = errors.New("the model did not answer in its time")
 
 // An EndpointError means that the endpoint gave no completion: it was unreachable, closed the connection, refused, or answered with something else.
 type EndpointError struct {
-	Status int    // of the last response, 0 if there was none
+	Status int    // the status of the last response, 0 if there was none
 	Reason string // one line, printable and bounded; may contain text of the endpoint, never the API key
 }
 

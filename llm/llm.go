@@ -79,7 +79,7 @@ type Completion struct {
 type Exchange struct {
 	Sent     []byte // the request's body; whether it arrived is not known if Status is 0
 	Received []byte // the response's body, as far as it was read; if that was too long, its beginning, secrets masked
-	Status   int    // of the response, 0 if none came
+	Status   int    // the status of the response, 0 if none came
 }
 
 // A Planner proposes what to do about a request, given the effective allowlist and nothing else of the world. An

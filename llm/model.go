@@ -20,11 +20,11 @@ import (
 
 // Config says which model to ask, and how long for.
 type Config struct {
-	BaseURL   string        // as in https://api.openai.com/v1; "/chat/completions" is put behind it
+	BaseURL   string        // for example https://api.openai.com/v1; "/chat/completions" is appended
 	Model     string        // the endpoint's name of the model
 	APIKey    string        // sent as a bearer token; none is sent if it is empty
 	Timeout   time.Duration // for one completion, the repetition included
-	MaxTokens int           // that a completion may have
+	MaxTokens int           // the longest completion
 
 	Secrets *secret.Masker // no error may contain them; includes the APIKey. Nil means only the APIKey
 }

@@ -11,7 +11,7 @@ import (
 	"pgfsm/policy"
 )
 
-// planSchema is that of docs/reference/agent-contract.md, with the type of the root said once more, for endpoints that ask for
+// planSchema is the schema of docs/reference/agent-contract.md. It repeats the type of the root, because some endpoints require
 // it.
 //
 //go:embed plan.schema.json
