@@ -22,7 +22,7 @@ type Bundle struct {
 	servers      []string // their names
 	screens      screens
 	allow        map[toolKey][]string // the groups that may call a tool; "" is everybody
-	same         map[string]int       // of a name's form in nameKey, which person it is
+	same         map[string]int       // the number of a person, by the nameKey form of a name
 	pins         map[toolKey]canonical.Digest
 	grants       []*grant
 	inputs       map[toolKey]*inputSchema // in place of those of servers

@@ -50,10 +50,10 @@ type Tool struct {
 	Title       string
 	Description string
 	Definition  []byte           // the whole tool object as sent, canonical, without _meta
-	Digest      canonical.Digest // of Definition
+	Digest      canonical.Digest // the digest of Definition
 	Annotations Annotations
-	InputSchema []byte           // that judges: the operator's, or else the server's
-	OwnSchema   canonical.Digest // of the operator's schema; empty if there is none
+	InputSchema []byte           // the schema that checks arguments: the operator's, or else the server's
+	OwnSchema   canonical.Digest // the digest of the operator's schema; empty if there is none
 	Output      []byte           // the declared outputSchema, or nil
 
 	Allowed bool             // on the operator's allowlist, for everybody or for a group

@@ -5,7 +5,7 @@ import "pgfsm/internal/canonical"
 // Bounds of the compiled catalogs that a bundle caches. The gateway caches one for each tool that is called.
 const (
 	maxCatalogs     = 1024
-	maxCatalogBytes = 64 << 20 // of the servers' listings
+	maxCatalogBytes = 64 << 20 // for the servers' listings together
 )
 
 // A catalogCache holds compiled catalogs, and removes the oldest first. The zero value is empty.

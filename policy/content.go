@@ -44,13 +44,13 @@ type Server struct {
 	Headers []string `json:"headers"` // names
 	Env     []string `json:"env"`     // names
 
-	Sessions string `json:"sessions,omitzero"` // who shares one: "session" or "one"; empty: the clients of an identity
+	Sessions string `json:"sessions,omitzero"` // which clients share one: "session" or "one"; empty: the clients of an identity
 
 	ClientCredentials *ClientCredentials `json:"client_credentials,omitzero"`
 
 	ConnectTimeout int64 `json:"connect_timeout_ms,omitzero"` // to connect, and to list the tools
-	Timeout        int64 `json:"timeout_ms"`                  // of a call, since it was sent or its last progress
-	TimeoutTotal   int64 `json:"timeout_total_ms,omitzero"`   // of a call
+	Timeout        int64 `json:"timeout_ms"`                  // the limit for a call, from sending it or from its last progress
+	TimeoutTotal   int64 `json:"timeout_total_ms,omitzero"`   // the limit for a whole call
 }
 
 // ClientCredentials say how pgfsm gets access tokens for a server (RFC 6749, section 4.4). The client's secret and private key are left
@@ -68,7 +68,7 @@ type ClientCredentials struct {
 
 // Allowance lists the tools of one server that may be called at all.
 type Allowance struct {
-	Group  string   `json:"group,omitempty"` // of the actor; empty: everybody
+	Group  string   `json:"group,omitempty"` // the actor's group; empty: everybody
 	Server string   `json:"server"`
 	Tools  []string `json:"tools"`
 }
@@ -81,7 +81,7 @@ type Role struct {
 
 // Pin binds an allowlisted tool to one definition: if the server sends another definition, the tool cannot be called.
 type Pin struct {
-	Definition canonical.Digest `json:"definition"` // of the whole tool object as sent, without _meta
+	Definition canonical.Digest `json:"definition"` // the digest of the whole tool object as sent, without _meta
 	Server     string           `json:"server"`
 	Tool       string           `json:"tool"`
 }
@@ -153,8 +153,8 @@ const (
 
 // Limits bound what a run may cost. None may be zero: zero never means unlimited.
 type Limits struct {
-	PlanBytes      int   `json:"plan_bytes"`      // of a planner's output
-	ArgumentsBytes int   `json:"arguments_bytes"` // of the arguments of a call that is sent as its own plan
+	PlanBytes      int   `json:"plan_bytes"`      // the longest planner output
+	ArgumentsBytes int   `json:"arguments_bytes"` // the longest arguments of a call that is its own plan
 	JSONDepth      int   `json:"json_depth"`
 	ResultBytes    int   `json:"result_bytes"`
 	RunTimeout     int64 `json:"run_timeout_ms"`
@@ -194,7 +194,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// IdentityRules are what judging a call needs to know of identity providers.
+// IdentityRules hold the settings of identity providers that decisions about calls depend on.
 type IdentityRules struct {
 	Claims []string   `json:"claims,omitempty"` // sorted names of claims, for conditions
 	Same   [][]string `json:"same,omitempty"`   // names of one person each

@@ -24,7 +24,7 @@ type Question struct {
 // Assessment is the risk of a call and the policy's decision about it.
 type Assessment struct {
 	Approvers []string               `json:"approvers"`         // roles that may decide about a held call; none: any approver
-	Condition string                 `json:"condition"`         // which condition of the policy decided, if one did
+	Condition string                 `json:"condition"`         // the condition of the policy that decided, if one did
 	Expires   string                 `json:"expires"`           // for a held call, until when a person may decide: 2006-01-02T15:04:05Z; an empty time is in the past
 	Fresh     int64                  `json:"fresh_ms,omitzero"` // for a held call, the milliseconds before a vote in which its approver must have signed in at the console; 0: any vote counts
 	Mode      string                 `json:"mode"`              // the risk mode; "unrated" where no risk rules are configured

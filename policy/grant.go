@@ -64,7 +64,7 @@ const (
 	MaxGrantTools = 1024
 	MaxGrantArgs  = 64
 	MaxGrantCalls = 1_000_000
-	MaxTaskBytes  = 128 // of a task's id
+	MaxTaskBytes  = 128 // in a task's id
 )
 
 // grant is a compiled [Grant].

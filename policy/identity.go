@@ -31,7 +31,7 @@ type Identity struct {
 // A Claim is a value of a token, under the name that the configuration gives it.
 type Claim = condition.Claim
 
-// claims are those of a configuration that may have no identity providers.
+// claims returns the configured claims; none if the configuration has no identity providers.
 func (r *IdentityRules) claims() []string {
 	if r == nil {
 		return nil

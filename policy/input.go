@@ -131,7 +131,7 @@ func TooManyValues(args []byte) bool {
 // LargeArguments stand for arguments that are refused for their size and so not recorded. Its members are in canonical order.
 type LargeArguments struct {
 	Bytes  int              `json:"bytes"`
-	Digest canonical.Digest `json:"digest"` // of the bytes as they were sent
+	Digest canonical.Digest `json:"digest"` // the digest of the bytes as they were sent
 	Values int              `json:"values"`
 }
 

@@ -4,7 +4,7 @@ import "fmt"
 
 // Bounds of a tool's name on the gateway's endpoint for all servers.
 const (
-	MaxJoinedName  = 128 // of MCP; a tool with a longer name is left out
+	MaxJoinedName  = 128 // MCP's limit; a tool with a longer name is left out
 	longJoinedName = 64  // several model APIs accept no longer name
 )
 

@@ -16,7 +16,7 @@ import (
 	"pgfsm/policy/schema"
 )
 
-// toolObject is what MCP says about the members of a tool object, in all of its revisions together.
+// toolObject is MCP's schema for the members of a tool object, for all of its revisions together.
 var toolObject = mustCompileOpen(`{
 	"type": "object",
 	"required": ["name", "inputSchema"],
@@ -59,8 +59,8 @@ var toolObject = mustCompileOpen(`{
 	}
 }`)
 
-// sdkTool is what the TypeScript SDK requires of a tool in addition, in revisions before 2026-07-28. It rejects the whole list if
-// one tool is not like that. It also compiles each outputSchema.
+// sdkTool holds the additional requirements of the TypeScript SDK for a tool, in revisions before 2026-07-28. The SDK rejects
+// the whole list if one tool fails them. It also compiles each outputSchema.
 var sdkTool = mustCompileOpen(`{
 	"properties": {
 		"inputSchema": {"properties": {"properties": {"additionalProperties": {"type": ["object", "array"]}}}},
