@@ -13,7 +13,7 @@ const (
 	MaxTrial    = MaxDecision / 4
 )
 
-// ErrSpent is why nothing more is evaluated for a decision: its budget is spent.
+// ErrSpent means that the budget of a decision is spent: no more conditions are evaluated for it.
 var ErrSpent = errors.New("the budget of the decision for conditions is spent")
 
 // A budget is the number of units of one decision. Its tracker adds up the costs of all evaluations.

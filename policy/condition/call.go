@@ -12,7 +12,7 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// Operands are those of a call: first the target, if it is a method, then the arguments, then nil.
+// operands holds the operands of a call: first the target, if the call is a method, then the arguments, then nil.
 type operands [4]ref.Val
 
 // A function is what a call does with its operands, none of which is an error or unknown.

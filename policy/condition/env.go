@@ -50,12 +50,12 @@ func libraries() []cel.EnvOption {
 type Env struct {
 	cel       *cel.Env
 	options   []cel.EnvOption                // without the type of args
-	functions map[string]*functions.Overload // of the calls in [bounds]
+	functions map[string]*functions.Overload // the overloads of the calls in [bounds]
 	tracker   *cost.Tracker                  // at zero
 	claims    []string                       // the configured ones
 }
 
-// PolicyEnv is what the conditions of policies may name, with the given claims as `actor.claims.NAME`.
+// PolicyEnv returns the names for conditions of policies, with the given claims as `actor.claims.NAME`.
 func PolicyEnv(claims ...string) (*Env, error) {
 	if len(claims) == 0 {
 		return policyEnv()
@@ -66,11 +66,11 @@ func PolicyEnv(claims ...string) (*Env, error) {
 // policyEnv is made once: that takes longer than to compile a few policies.
 var policyEnv = sync.OnceValues(func() (*Env, error) { return newEnv(inPolicy, nil, nil) })
 
-// RiskEnv is what expressions of risk rules and of variables may name: no risk.*, which is what they make, but `score`,
-// the given variables as `vars.NAME`, and the given claims.
+// RiskEnv returns the names for expressions of risk rules and of variables: `score`, the given variables as `vars.NAME`,
+// and the given claims. It has no risk.*, because these expressions produce it.
 func RiskEnv(vars []string, claims ...string) (*Env, error) { return newEnv(inRisk, vars, claims) }
 
-// ScoreEnv is what the thresholds of set_mode_by_score may name: `score`.
+// ScoreEnv returns the names for the thresholds of set_mode_by_score: `score`.
 func ScoreEnv() (*Env, error) { return newEnv(inScore, nil, nil) }
 
 var varName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

@@ -12,7 +12,7 @@ import (
 type Fault struct {
 	List    string // the key of the list or value at the top level: policies, modes, initial, vars, rules or set_mode_by_score
 	Index   int    // within the list, from 0; -1 if it is the list itself
-	ID      string // of the policy, rule, variable or mode; may be empty
+	ID      string // the id or name of the policy, rule, variable or mode; may be empty
 	Key     string // within the element: score_expr, args[2].value; may be empty
 	Problem string // for an expression what Cause says
 	Remedy  string // may be empty
@@ -52,7 +52,7 @@ func (f *Fault) Error() string {
 	return b.String()
 }
 
-// Faults are all faults of a file, in the order of its parts. They are an error.
+// Faults holds all faults of a file, in the order of its parts. It is an error.
 type Faults []*Fault
 
 // Error returns one line for each fault.

@@ -39,7 +39,7 @@ const (
 // A Query asks about earlier calls, as in history.count("actor", "1h").
 type Query struct {
 	Of     string `json:"of"`     // QueryCount, QueryCountAll or QuerySum
-	Path   string `json:"path"`   // of QuerySum: the argument, names with dots between them
+	Path   string `json:"path"`   // for QuerySum: the argument, names with dots between them
 	Scope  string `json:"scope"`  // ScopeActor or ScopeTask
 	Window int64  `json:"window"` // seconds back from the request's time, both ends included
 }
@@ -211,7 +211,7 @@ func replaceHistoryCall(c interpreter.InterpretableCall) (interpreter.Interpreta
 // A query is a call of a history function.
 type query struct {
 	interpreter.InterpretableCall
-	name string // as [Query.String] writes it
+	name string // the form that [Query.String] writes
 }
 
 // Eval implements [interpreter.InterpretableV2].

@@ -7,7 +7,7 @@ type Input struct {
 	Env          string      // from the operator's configuration
 	Actor        Actor       // from the caller's verified identity
 	Args         []byte      // one JSON object in canonical form (see package canonical), at most [MaxArgs] bytes
-	Annotations  Annotations // as the tool declares them
+	Annotations  Annotations // the annotations that the tool declares
 	Pinned       bool        // whether the tool's definition is pinned
 	Now          string      // RFC 3339, as recorded for the run
 	Risk         Risk        // the result of the risk rules

@@ -57,11 +57,11 @@ type Placed struct {
 	List    string
 	Index   int
 	Key     string
-	Globs   Globs // of the calls for which it is evaluated
+	Globs   Globs // the calls for which it is evaluated
 	Program *Program
 }
 
-// Programs are those of a file, in order.
+// Programs holds the programs of a file, in order.
 type Programs []Placed
 
 // Add adds a program; nil is none.

@@ -10,7 +10,7 @@ import (
 
 // A Name is something that an expression may name.
 type Name struct {
-	Name    string // as it is written
+	Name    string // the name in expressions
 	Type    string // its CEL type
 	Where   string // the kinds of expression that may name it: policy, risk, score
 	Meaning string

@@ -20,7 +20,7 @@ type object struct {
 
 var _ traits.Mapper = (*object)(nil)
 
-// FindStringKey is what CEL calls for args.x and has(args.x).
+// FindStringKey returns the member with a name. CEL calls it for args.x and has(args.x).
 func (o *object) FindStringKey(name string) (any, bool) {
 	v, ok := o.members[name]
 	return v, ok

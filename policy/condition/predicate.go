@@ -56,7 +56,7 @@ const (
 	MaxValueBytes = 64 << 10
 )
 
-// foldedPerUnit is how many bytes of text are compared for one unit, whatever their case.
+// foldedPerUnit is the number of bytes of text that one unit pays for in a comparison that ignores case.
 const foldedPerUnit = 2
 
 // A PredicateError is one fault of a list of predicates.

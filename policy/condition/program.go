@@ -19,7 +19,7 @@ import (
 type Program struct {
 	source  string
 	program cel.Program
-	tracker *cost.Tracker // of the environment
+	tracker *cost.Tracker // the environment's tracker
 	queries []Query
 	isQuery bool     // it is a single query
 	uses    []string // the names of the actor's identity
