@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// windowBytes is how much text on either side of an end decides whether it is clean. A chunk that is longer than the
-// window still lies across the end in it.
+// windowBytes is the length of the text on either side of an end that decides whether the end is clean. A chunk that is
+// longer than the window still crosses the end within it.
 const windowBytes = 64
 
 // cleanAt reports whether offset at lies outside of chunks and tokens of value, as it is written and as it is read.
