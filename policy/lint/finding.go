@@ -24,8 +24,8 @@ const (
 	ConditionAlwaysTrue  = "condition_always_true"
 	ConditionAlwaysFails = "condition_always_fails"
 	AllowsEverything     = "allows_everything" // also calls of unexpected tools
-	ArgumentUnknown      = "argument_unknown"  // of every tool that the policy or rule is about
-	ArgumentType         = "argument_type"     // of every tool that the policy or rule is about
+	ArgumentUnknown      = "argument_unknown"  // no tool of the policy or rule has the argument
+	ArgumentType         = "argument_type"     // the argument has another type in every tool of the policy or rule
 	ArgumentOptional     = "argument_optional" // a risk rule asks about it, and counts as matched without it
 	ModeUnknown          = "mode_unknown"
 	RuleUnknown          = "rule_unknown"
@@ -77,8 +77,8 @@ const (
 type Finding struct {
 	Code     string   `json:"code"`
 	Severity Severity `json:"severity"`
-	// List is where Place counts: policies (of policy.yaml), vars, rules or set_mode_by_score (of risk.yaml), or
-	// allowlist (where Place counts servers).
+	// List names the list that Place counts in: policies (of policy.yaml), vars, rules or set_mode_by_score (of risk.yaml),
+	// or allowlist (where Place counts servers).
 	List  string `json:"list"`
 	Place int    `json:"place"` // from 0
 	// Policy is the id of the policy; of the rule, or the name of the variable or mode, in the other lists.
@@ -86,7 +86,7 @@ type Finding struct {
 	Key    string `json:"key"`    // what is at fault in the element: "when", "match", "args[2].path", …
 	Line   int    `json:"line"`   // within the expression, from 1; 0 if it is not about a place in one
 	Column int    `json:"column"` // in characters, likewise
-	Server string `json:"server"` // of the tool, if it is about one
+	Server string `json:"server"` // the tool's server, if it is about a tool
 	Tool   string `json:"tool"`
 
 	Problem string `json:"problem"`

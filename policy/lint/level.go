@@ -15,7 +15,7 @@ import (
 // A level is a mode and a score that a call can have together.
 type level struct {
 	mode  string
-	rank  int // of the mode, least severe first
+	rank  int // the mode's rank, least severe first
 	score int
 }
 

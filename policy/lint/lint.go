@@ -45,7 +45,7 @@ type linter struct {
 	content *policy.Content
 	claims  []string // the configured ones
 	tools   []tool
-	levels  []level // that a call can have; nil: unknown
+	levels  []level // the levels that a call can have; nil: unknown
 	found   []Finding
 }
 

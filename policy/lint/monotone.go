@@ -12,7 +12,7 @@ import (
 // Bounds of the search for one policy. Beyond them nothing is reported.
 const (
 	maxOverlapping = 128     // policies that can match the same calls
-	maxJudgements  = 1 << 16 // of all policies at one point
+	maxJudgements  = 1 << 16 // for all policies at one point
 )
 
 // notMonotonic finds policies that stop a call, although at a higher mode or score a policy allows the same call.

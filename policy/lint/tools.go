@@ -16,7 +16,7 @@ type tool struct {
 	place
 	server, name string
 	pinned       bool
-	live         *policy.Tool // as the server declares it; nil if that is not known
+	live         *policy.Tool // the server's declaration; nil if it is not known
 }
 
 // findTools looks up the tools on the allowlist.

@@ -30,7 +30,7 @@ type argumentTypes struct {
 	env     *cel.Env // checks expressions; nil until it is needed
 	objects [][]conjunction
 	number  *types.Type
-	members map[string][]string // of the object that lacks a field, by the field
+	members map[string][]string // the members of an object, by a field that it lacks
 }
 
 // A conjunction is a list of schemas that a value conforms to all at once. Several of them are alternatives, one for each tool.

@@ -38,7 +38,7 @@ func namesOf(typeName, prefix string) (all []string) {
 type world struct {
 	match   *match
 	own     int     // how many of the first conditions are tried with true first, the others with false; 0: all
-	levels  []level // that a call can have; nil: unknown
+	levels  []level // the levels that a call can have; nil: unknown
 	values  map[string]ref.Val
 	answers map[string]outcomes
 }
