@@ -73,8 +73,8 @@ type judgement struct {
 
 // state is the part of a judgement that rules change. Every increase is more risk.
 type state struct {
-	level  int // of the ladder
-	score  int // as expressions have set it
+	level  int // the index in the ladder
+	score  int // the score that expressions have set
 	floor  int // no rule sets a lower level after a failure
 	failed bool
 }

@@ -8,7 +8,7 @@ const MaxScore = 1000
 // Unknown is the mode of every call where there is no ladder to name another: that of the zero [Model].
 const Unknown = "danger"
 
-// ByScore is what a [Contribution] of set_mode_by_score has in the place of a rule's id. No rule has it.
+// ByScore takes the place of a rule's id in a [Contribution] of set_mode_by_score. No rule has this id.
 const ByScore = "set_mode_by_score"
 
 // Limits of a [Content]. Sizes are in bytes.
@@ -16,10 +16,10 @@ const (
 	MaxModes        = 16
 	MaxVars         = 64
 	MaxRules        = 1000
-	MaxPredicates   = 32 // of one rule
+	MaxPredicates   = 32 // in one rule
 	MaxThresholds   = 16 // entries of set_mode_by_score
 	MaxIn           = condition.MaxIn
-	MaxNameBytes    = 128 // of an id or of a mode's name
+	MaxNameBytes    = 128 // in an id or in a mode's name
 	MaxReasonBytes  = 1024
 	MaxPathBytes    = condition.MaxPathBytes
 	MaxPatternBytes = condition.MaxPattern
