@@ -52,7 +52,7 @@ func Compile(c Content, claims ...string) (*Set, error) {
 type builder struct {
 	env      *condition.Env
 	programs map[string]program // by source: the same text is read once
-	bytes    int                // of all sources
+	bytes    int                // the length of all sources
 	ids      map[string]int     // the index of the first policy with an id
 	shadows  int
 	faults   condition.Faults
@@ -175,7 +175,7 @@ func (b *builder) mode() (shadow bool) {
 	return false
 }
 
-// people reads who decides about a held call.
+// people reads the settings of approvers for held calls.
 func (b *builder) people(p *policy) {
 	from := b.from
 	if !from.holds() && (from.Effect == Allow || from.Effect == Deny) {

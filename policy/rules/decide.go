@@ -11,7 +11,7 @@ import (
 
 // A Decision is the policies' decision about one call, with its reason. The zero Decision allows nothing.
 type Decision struct {
-	// Approvers may decide about a held call. Without any, the approval gate decides who may.
+	// Approvers lists the actors and roles that may decide about a held call. If it is empty, the approval gate decides who may.
 	Approvers []string `json:"approvers"`
 	// Condition is the key whose condition decided: "deny", "require_approval_if", or "when" if that failed. Where the
 	// effect decided, or nothing matched, it is empty.
@@ -27,9 +27,9 @@ type Decision struct {
 	Shadow []ShadowDecision `json:"shadow"`            // the decisions that policies in shadow would have made, in their order
 }
 
-// A ShadowDecision is what a policy in shadow would have decided if it had been the only enforced policy. Its members mean what
+// A ShadowDecision is the decision that a policy in shadow would have made as the only enforced policy. Its members mean what
 // they mean in [Decision]. If the budget for policies on trial was spent, Effect is [Unjudged] and Failed begins with
-// [CodeSpent]: nobody knows whether the policy matches.
+// [CodeSpent]: it is unknown whether the policy matches.
 type ShadowDecision struct {
 	Condition string `json:"condition"`
 	Effect    string `json:"effect"`

@@ -30,7 +30,7 @@ const (
 	MaxShadow     = 1000    // policies with mode shadow
 	MaxID         = 128     // bytes
 	MaxReason     = 1024    // bytes
-	MaxApprovers  = 64      // of one policy
+	MaxApprovers  = 64      // in one policy
 	MaxApprover   = 128     // bytes of one approver
 	MaxQuorum     = 16      // people
 	MaxConditions = 1 << 20 // bytes of all conditions together, each text counted once
@@ -45,7 +45,7 @@ const (
 	DefaultExpires int64 = 24 * 60 * 60 * 1000 // milliseconds
 )
 
-// Content is what policy.yaml says, in the operator's order.
+// Content holds the policies of policy.yaml, in the operator's order.
 type Content struct {
 	Policies []Policy `json:"policies"`
 }
@@ -60,7 +60,7 @@ type Policy struct {
 	RequireApprovalIf string   `json:"require_approval_if"` // CEL; only with effect allow
 	Reason            string   `json:"reason"`              // a sentence for a person, at most [MaxReason] bytes
 	Mode              string   `json:"mode"`                // enforce (or empty) or shadow
-	Approvers         []string `json:"approvers"`           // who may decide; only where the policy can hold
+	Approvers         []string `json:"approvers"`           // the actors and roles that may decide; only where the policy can hold
 	Quorum            int      `json:"quorum"`              // how many must agree, likewise; 0 is [DefaultQuorum]
 	Expires           int64    `json:"expires_ms"`          // how long a call waits, likewise; 0 is [DefaultExpires]
 	Fresh             int64    `json:"fresh_ms,omitzero"`   // how long before a vote its approver may have signed in, likewise; 0: any time
