@@ -15,7 +15,7 @@ import (
 type Judge struct {
 	policy *rules.Content
 	risk   *risk.Content // nil: the trace's own
-	claims []string      // that the policy and the risk rules may read
+	claims []string      // the claims that the policy and the risk rules may read
 
 	mu       sync.Mutex                          // held while a bundle is compiled
 	compiled map[canonical.Digest]*policy.Bundle // by the digest of the risk rules
@@ -83,7 +83,8 @@ func (j *Judge) Judge(b *policy.Bundle, q policy.Question) (*Ruling, error) {
 	return r, nil
 }
 
-// Input is what conditions may ask about a call, but for what is known of its tool. Without an environment it is the configuration's.
+// Input returns the names that conditions may read about a call, without the facts about its tool. If env is empty, it uses
+// the configuration's environment.
 func Input(b *policy.Bundle, server, tool, env, actor string, id *policy.Identity, args []byte, now string) *condition.Input {
 	if env == "" {
 		env = b.Content().Env
