@@ -15,7 +15,7 @@ import (
 const (
 	baseURL     = "https://schema.pgfsm.invalid/"
 	documentURL = baseURL + "tool"
-	shellURL    = baseURL + "shell" // of what the closed world adds; see shell
+	shellURL    = baseURL + "shell" // the part that closing the world adds; see shell
 )
 
 type node = jsonschema.Schema

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// MaxIssues is how many issues an [InvalidError] lists.
+	// MaxIssues is the number of issues that an [InvalidError] lists at most.
 	MaxIssues = 8
 
 	maxMessage = 240 // bytes of a message

@@ -18,7 +18,7 @@ type Schema struct {
 	open     []string
 	closed   *jsonschema.Schema // in the open world, the schema as it is
 	original *jsonschema.Schema // nil if every document that closed accepts is valid
-	costs    []*costs           // of closed and, if it is there, of original
+	costs    []*costs           // the costs of closed and, if it is there, of original
 	lim      Limits
 }
 

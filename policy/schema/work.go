@@ -94,7 +94,7 @@ func (g *graph) expansion() *RefusedError {
 	return nil
 }
 
-// costOf is what holding n itself against one value costs.
+// costOf returns the cost of holding n itself against one value.
 func costOf(n *node) row {
 	r := row{work: costNode + uint64(len(n.Required)+len(n.Dependencies)+len(n.DependentRequired)+len(n.DependentSchemas))}
 	if n.Enum != nil {
@@ -129,7 +129,7 @@ func costOf(n *node) row {
 	return r.add(uniqueCost(n))
 }
 
-// uniqueCost is what uniqueItems costs for a value at any depth of the array.
+// uniqueCost returns the cost of uniqueItems for a value at any depth of the array.
 func uniqueCost(n *node) row {
 	if len(n.Extensions) == 0 {
 		return row{}
