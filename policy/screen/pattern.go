@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	excusePrefix = "but" // of the names of groups that excuse a match
+	excusePrefix = "but" // begins the names of groups that excuse a match
 	classRunes   = 32    // ends of ranges in a class that count as one instruction
 )
 
@@ -25,7 +25,7 @@ func (b *budget) spent() bool { return *b < 0 }
 type pattern struct {
 	steps int                   // about its instructions
 	needs []string              // one of them is in every text that matches; empty if nothing is known
-	expr  func() *regexp.Regexp // of a default rule it is compiled when it first runs: most never do
+	expr  func() *regexp.Regexp // compiles a default rule when it first runs: most never do
 }
 
 // defaultPatterns are the compiled default rules by their patterns: one for all screens of a process.

@@ -93,7 +93,7 @@ type Hit struct {
 // everything.
 type Screen struct {
 	rules    []Rule
-	patterns []*pattern // of the rules
+	patterns []*pattern // the compiled rules
 	maxBytes int
 }
 
