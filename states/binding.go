@@ -33,7 +33,7 @@ type Binding struct {
 	Tool       string           `json:"tool"`
 }
 
-// BoundRisk is what a risk rule did to the judgement.
+// BoundRisk is the effect of one risk rule on the judgement.
 type BoundRisk struct {
 	Matched bool   `json:"matched"`
 	Mode    string `json:"mode"`

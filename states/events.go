@@ -22,14 +22,14 @@ type ListTools struct {
 	Do      string   `json:"do"`
 	Servers []string `json:"servers"`
 
-	Judged *policy.Bundle `json:"-"` // of an approved run: what it was judged by. The event says if another bundle is active now
+	Judged *policy.Bundle `json:"-"` // the bundle that judged an approved run; the event says if another bundle is active now
 }
 
 // Complete requests a completion: the planner's plan or the summarizer's summary. It names the inputs, not the prompt, which package llm builds: so a new
 // prompt does not break an old trace.
 type Complete struct {
 	Do      string           `json:"do"`
-	Input   canonical.Digest `json:"input"` // of the catalog for a plan, of the typed payload for a summary
+	Input   canonical.Digest `json:"input"` // the digest of the catalog for a plan, of the typed payload for a summary
 	Planner string           `json:"planner"`
 	Prompt  string           `json:"prompt"`  // the version of the prompt that is made of the inputs; empty without a model
 	Purpose string           `json:"purpose"` // "plan" or "summary"
@@ -93,7 +93,7 @@ type ToolsListed struct {
 	Servers  []policy.Listing `json:"servers"`
 
 	encoded jsontext.Value   // the canonical form, if the event is shared
-	digest  canonical.Digest // of the servers, likewise
+	digest  canonical.Digest // the digest of the servers, likewise
 }
 
 // ActiveBundle is the operator's bundle at the time of an approved call, as it applies to the run; see [policy.Bundle.Active].
@@ -105,7 +105,7 @@ type ActiveBundle struct {
 // Kept has the digest and the age of a cached listing.
 type Kept struct {
 	Age     int              `json:"age_s"`   // whole seconds, rounded up
-	Catalog canonical.Digest `json:"catalog"` // of the server's whole answer
+	Catalog canonical.Digest `json:"catalog"` // the digest of the server's whole answer
 }
 
 // Completed contains the output of a planner or summarizer and, if a model was asked, the exact bytes of the exchanges.
@@ -125,7 +125,7 @@ type Exchange struct {
 
 // HistoryRead contains the earlier calls: those that were sent, and those that were running or held.
 type HistoryRead struct {
-	Calls    []policy.TaskCalls     `json:"calls"` // of the run's task, by server and tool
+	Calls    []policy.TaskCalls     `json:"calls"` // the calls of the run's task, by server and tool
 	Happened string                 `json:"happened"`
 	Values   []policy.HistoryAnswer `json:"values"` // one for each query, in order
 }
@@ -135,8 +135,8 @@ type Decided struct {
 	At       string           `json:"at"` // RFC 3339, UTC: the "now" of the decision
 	Binding  canonical.Digest `json:"binding"`
 	Happened string           `json:"happened"`
-	Trace    *TraceContext    `json:"trace,omitzero"` // of the approved call, if pgfsm exports spans
-	Votes    []policy.Vote    `json:"votes"`          // in their order; none if nobody decided in time
+	Trace    *TraceContext    `json:"trace,omitzero"` // the context of the approved call, if pgfsm exports spans
+	Votes    []policy.Vote    `json:"votes"`          // the votes in order; none if no approver decided in time
 }
 
 // ToolReturned holds the exact bytes of the result of the one tools/call.

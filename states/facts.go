@@ -16,7 +16,7 @@ type Fact interface {
 	establish(*Facts)
 }
 
-// Facts are all facts of a run so far; nil where a state was not reached.
+// Facts holds all facts of a run so far. A fact is nil if the run has not reached its state.
 type Facts struct {
 	Screened   *ScreenedFact
 	Discovered *DiscoveredFact
@@ -59,7 +59,7 @@ type ToolRef struct {
 	Tool       string           `json:"tool"`
 }
 
-// ServerStatus is how one server answered.
+// ServerStatus reports the answer of one server.
 type ServerStatus struct {
 	Code     policy.Code `json:"code"`
 	Protocol string      `json:"protocol"`
@@ -98,7 +98,7 @@ type AuthorizedFact struct {
 	Arguments  canonical.Digest `json:"arguments"`
 	Bundle     canonical.Digest `json:"bundle"`
 	Definition canonical.Digest `json:"definition"`
-	History    canonical.Digest `json:"history,omitempty"` // of the earlier calls that were read, if any
+	History    canonical.Digest `json:"history,omitempty"` // the digest of the earlier calls that were read, if any
 	Plan       canonical.Digest `json:"plan"`
 	Verdict    policy.Verdict   `json:"verdict"`
 
@@ -146,12 +146,12 @@ type ApprovedFact struct {
 type PermittedFact struct {
 	Arguments  jsontext.Value   `json:"arguments"`         // canonical: the bytes that are sent
 	Assessed   policy.Verdict   `json:"assessed"`          // the verdict the permit rests on, as of this step
-	Binding    canonical.Digest `json:"binding,omitempty"` // of an approved call: of the judgement by the active bundle
-	Bundle     canonical.Digest `json:"bundle"`            // that judged the call at last; the run goes on under it
+	Binding    canonical.Digest `json:"binding,omitempty"` // only for an approved call: the digest of the judgement by the active bundle
+	Bundle     canonical.Digest `json:"bundle"`            // the bundle of the last judgement; the run goes on under it
 	Definition canonical.Digest `json:"definition"`
 	Permit     canonical.Digest `json:"permit"`
 	Plan       canonical.Digest `json:"plan"`
-	Round      canonical.Digest `json:"round,omitempty"` // of the answers to questions of the server
+	Round      canonical.Digest `json:"round,omitempty"` // the digest of the answers to the server's questions
 	Server     string           `json:"server"`
 	Tool       string           `json:"tool"`
 	Trace      *TraceContext    `json:"trace,omitzero"` // the call carries it
@@ -206,7 +206,7 @@ type AskedFact struct {
 // StoppedFact: why a run ended as blocked or failed, and whether its call may have happened.
 type StoppedFact struct {
 	Assessment *AssessedFact    `json:"assessment,omitzero"` // the assessment, if risk rules or policies denied the call
-	Bundle     canonical.Digest `json:"bundle,omitempty"`    // that blocked an approved call, if it is not the run's
+	Bundle     canonical.Digest `json:"bundle,omitempty"`    // the bundle that blocked an approved call, if it is not the run's
 	Effect     Effect           `json:"effect"`
 	Verdict    policy.Verdict   `json:"verdict"`
 }

@@ -12,7 +12,7 @@ import (
 	"pgfsm/internal/canonical"
 )
 
-// ErrParked is the error of a handler for [AwaitDecision] if nobody has decided yet. The run stays pending.
+// ErrParked is the error of a handler for [AwaitDecision] while no approver has decided. The run stays pending.
 var ErrParked = errors.New("the run waits for a person")
 
 // ErrPermit means that a stage requested a call for which the run has no unconsumed permit. It is never expected.

@@ -19,11 +19,11 @@ type Request struct {
 	At       string                 `json:"at"`                // RFC 3339, UTC: the "now" that policies see
 	Identity *policy.Identity       `json:"identity,omitzero"` // what the actor's identity provider says, as far as the bundle reads it
 	Kind     string                 `json:"kind"`
-	Large    *policy.LargeArguments `json:"large,omitzero"`  // of a call: stands for its arguments, which the text lacks
-	Round    canonical.Text         `json:"round,omitempty"` // of an agent's call: the answers to questions of the server, a canonical JSON object
+	Large    *policy.LargeArguments `json:"large,omitzero"`  // for a call: replaces the arguments, which the text lacks
+	Round    canonical.Text         `json:"round,omitempty"` // for an agent's call: the answers to the server's questions, a canonical JSON object
 	Task     *policy.Task           `json:"task,omitzero"`   // the task that the run belongs to, if grants are counted over one
 	Text     canonical.Text         `json:"text"`            // the question, or the plan's bytes
-	Trace    *TraceContext          `json:"trace,omitzero"`  // of an agent's call, if pgfsm exports spans
+	Trace    *TraceContext          `json:"trace,omitzero"`  // for an agent's call, if pgfsm exports spans
 }
 
 // round is the digest of the answers to questions of the server; empty without answers.
@@ -43,7 +43,7 @@ func (r *Request) digest() canonical.Digest {
 type Run struct {
 	id      string
 	request Request
-	asked   canonical.Digest // of the request
+	asked   canonical.Digest // the digest of the request
 	bundle  *policy.Bundle
 
 	state    fsm.State

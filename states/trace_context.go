@@ -8,7 +8,7 @@ import (
 // A TraceContext is the W3C Trace Context that the run's call carries in _meta. It is an input, because the permit covers it; no gate judges it and no
 // approval binds it.
 type TraceContext struct {
-	Span   string `json:"span,omitempty"` // the id of the span of the agent's request; empty for an approved call, whose trace is another one
+	Span   string `json:"span,omitempty"` // the id of the span of the agent's request; empty for an approved call, which has a separate trace
 	Parent string `json:"traceparent"`    // names the span of the call; its flags are 00 or 01
 	State  string `json:"tracestate,omitempty"`
 }

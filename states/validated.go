@@ -17,7 +17,7 @@ func (validated) Want(r *Run) Command {
 	return nil
 }
 
-// historyWanted is what has to be known of calls before; nil if it is nothing.
+// historyWanted returns the request for the facts about earlier calls that the decision needs; nil if it needs none.
 func historyWanted(r *Run) *ReadHistory {
 	f := r.facts.Validated
 	queries := r.bundle.Queries(f.Server, f.Tool)
@@ -66,7 +66,7 @@ func (f *AuthorizedFact) task(asked *policy.Task) *policy.Task {
 	return &policy.Task{ID: asked.ID, Calls: f.history.Calls}
 }
 
-// answers are what was read of calls before.
+// answers returns the facts about earlier calls that were read.
 func (f *AuthorizedFact) answers() []policy.HistoryAnswer {
 	if f.history == nil {
 		return nil
