@@ -20,7 +20,7 @@ type Change struct {
 	Name  string
 	Apply func(*policy.Content)
 	State fsm.State
-	Code  policy.Code // of a blocked or failed run
+	Code  policy.Code // the code of a blocked or failed run
 	Note  string      // a part of the note of an answered run
 	Calls int
 }

@@ -25,7 +25,7 @@ func NewGates() *Gates {
 	}
 }
 
-// Bundle is what the gates judge by.
+// Bundle returns the bundle by which the gates judge.
 func (g *Gates) Bundle() *policy.Bundle { return g.bundle }
 
 // UpToPermit passes the gates before the call and returns the tool, or the verdict that stopped it.

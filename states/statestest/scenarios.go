@@ -22,7 +22,7 @@ type Scenario struct {
 	Handler func(states.EffectHandler) states.EffectHandler // wraps the world's handler; nil leaves it
 
 	State fsm.State
-	Code  policy.Code // of a blocked or failed run
+	Code  policy.Code // the code of a blocked or failed run
 	Note  string      // a part of the note of an answered run
 	Calls int
 }
