@@ -9,17 +9,17 @@ import (
 type Chain struct {
 	prev canonical.Digest
 	next int
-	at   string // when the step before was recorded; before the first step, when the request arrived
+	at   string // time of the previous step; before the first step, the arrival of the request
 }
 
 // NewChain begins the chain of a run at its header.
 func NewChain(h *Header) *Chain { return &Chain{prev: h.digest(), at: h.Request.At} }
 
-// Continue moves the chain behind n steps that are linked already: the last one has this hash and time.
+// Continue moves the chain past n linked steps, the last of which has this hash and time.
 func (c *Chain) Continue(n int, last canonical.Digest, at string) { c.prev, c.next, c.at = last, n, at }
 
-// Link completes a step. The time of a step is never before that of the step before it, also if the clock was set back. The
-// values of s are not copied, so they must not change as long as the result is used.
+// Link completes a step. A step's time is never before that of the previous step, even if the clock was set back. Link does not copy the
+// values of s, so they must not change as long as the result is used.
 func (c *Chain) Link(s states.Step, at string) Step {
 	c.at = max(c.at, at)
 	step := Step{
@@ -33,14 +33,14 @@ func (c *Chain) Link(s states.Step, at string) Step {
 // Last returns the hash of the last step; without a step, the digest of the header.
 func (c *Chain) Last() canonical.Digest { return c.prev }
 
-// digest is the step's hash: over its canonical form without the hash. The values of the step must be canonical.
+// digest returns the step's hash: over its canonical form without the hash. The values of the step must be canonical.
 func (s *Step) digest() canonical.Digest {
 	unhashed := *s
 	unhashed.Hash = ""
 	return canonical.Sum(kindStep, unhashed.line())
 }
 
-// line is the step's canonical form. The values of the step must be canonical.
+// line returns the step's canonical form. The values of the step must be canonical.
 func (s *Step) line() []byte { return canonical.MustSorted(s) }
 
 // Head returns the head of a trace that ends with a step of this hash and in this outcome.

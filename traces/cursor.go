@@ -45,20 +45,20 @@ func clip(s string) string {
 	return fmt.Sprintf("%q… (%d bytes, %s)", s[:most], len(s), canonical.Sum("clipped", []byte(s)).Short())
 }
 
-// A cursor is the handler and the recorder of a run that is executed again. As long as there are recorded steps, the handler only
-// reads them and the recorder only compares. After the last one the run continues through then and rest, if they are set: so a
-// parked or interrupted run is resumed.
+// A cursor is the handler and the recorder of a run that is executed again. As long as there are recorded steps, the handler only reads
+// them and the recorder only compares. After the last one, the run continues with the handler then and the recorder rest, if they are
+// set. A parked or interrupted run is resumed in this way.
 type cursor struct {
 	steps  []Step
 	seq    int
-	at     string // when the step before was recorded; before the first step, when the request came
+	at     string // time of the previous step; before the first step, the arrival of the request
 	decode func(jsontext.Value) (states.Event, error)
 	then   states.EffectHandler
 	rest   states.Recorder
 	parked bool // the record ends at pending
 
-	chain *Chain // not nil: the steps hold inputs alone, and the rest of them is derived
-	known int    // how many steps lead to the one that must get hash; 0: none must
+	chain *Chain // not nil: the record holds only inputs, and the other members of a step are derived
+	known int    // number of steps up to the one that must have hash; 0: no step must
 	hash  canonical.Digest
 }
 
@@ -101,7 +101,7 @@ func (c *cursor) behind(ctx context.Context, wanted states.Command) (states.Even
 	return nil, &DivergenceError{c.seq, Extra, "step", "the end of the trace", "a further step"}
 }
 
-// checkOrder returns an error for a decision, or a vote, with a time before the step that held the run, which is the previous step.
+// checkOrder returns an error if a decision or a vote has a time before the previous step, which held the run.
 func (c *cursor) checkOrder(d *states.Decided) error {
 	first := d.At
 	if len(d.Votes) > 0 {

@@ -26,7 +26,7 @@ type document struct {
 	Unknown jsontext.Value   `json:",embed"`
 }
 
-// parse finds the members of a trace. A document without our format is no trace; a trace without another member was changed.
+// parse finds the members of a trace. A document without our format is not a trace; a trace without one of the other members was changed.
 func parse(doc []byte) (*document, error) {
 	d := new(document)
 	if err := json.Unmarshal(doc, d); err != nil {
@@ -77,8 +77,8 @@ func stepAt(p jsontext.Pointer) (seq int, inside bool) {
 	return seq, inside && err == nil
 }
 
-// decode reads a value whose members must all be present, and none besides: v must encode to raw in canonical form. Our own
-// traces are in that form already.
+// decode reads a value that must have exactly the members of v: v must encode to raw in canonical form. Traces that this package wrote
+// are in that form.
 func decode(raw []byte, v any) error {
 	err := canonical.Unmarshal(raw, v)
 	if err != nil || bytes.Equal(canonical.MustSorted(v), raw) {

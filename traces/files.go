@@ -20,7 +20,7 @@ import (
 	"pgfsm/states"
 )
 
-// fromLedger says how to get the traces of a ledger.
+// fromLedger names the commands that write the traces of a ledger.
 const fromLedger = "the traces of a ledger are written by pgfsm ledger trace RUN -o FILE, or pgfsm ledger trace --all -o FOLDER"
 
 // Files returns the trace files among paths, sorted. A path is a file, or a folder: then its traces are the *.json files in it and below
@@ -93,8 +93,8 @@ const (
 	utf8Mark = "\ufeff" // the byte order mark of UTF-8; no JSON document begins with it
 )
 
-// formatOf returns the format that the top level of a JSON object names; empty if it names none, or with an error if the document cannot
-// be read up to there.
+// formatOf returns the format that the top level of a JSON object names, or an empty format if it names none. The error is set if the
+// document cannot be read up to the format.
 func formatOf(doc io.Reader) (string, error) {
 	dec := jsontext.NewDecoder(doc, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
@@ -119,7 +119,7 @@ func formatOf(doc io.Reader) (string, error) {
 	}
 }
 
-// ReadFile reads a finished trace from a regular file, as [Read] does. The error says what another document is.
+// ReadFile reads a finished trace from a regular file, as [Read] does. If the file is another document, the error says which kind.
 func ReadFile(path string) (*Trace, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -151,7 +151,7 @@ func ReadFile(path string) (*Trace, error) {
 // checkpoint is the body of a checkpoint: the origin, the size and the root.
 var checkpoint = regexp.MustCompile(`^.+\n[0-9]+\n[0-9A-Za-z+/]{43}=\n`)
 
-// otherDocument says what a document is that is not a trace; empty if its top level has the format of a trace.
+// otherDocument describes a document that is not a trace; it returns an empty text if the top level has the format of a trace.
 func otherDocument(doc []byte) string {
 	format, err := formatOf(bytes.NewReader(doc))
 	first, _, _ := bytes.Cut(doc, []byte("\n"))
@@ -211,8 +211,8 @@ type Transition struct {
 // ErrHead means that a trace does not have the head that the caller expects.
 var ErrHead = errors.New("the head differs: this is another trace, or a rewritten one")
 
-// CheckFile reads a trace from a file and executes it again. head is the head that the trace must have; empty: any. The trace is nil if
-// it cannot be read, and the run if it was not executed.
+// CheckFile reads a trace from a file and executes it again. head is the head that the trace must have; empty: any. CheckFile returns a
+// nil trace if the file cannot be read, and a nil run if the trace was not executed.
 func (p *Replayer) CheckFile(path string, head canonical.Digest) (c Checked, t *Trace, run *states.Run) {
 	c.Path = filepath.ToSlash(path)
 	t, err := ReadFile(path)

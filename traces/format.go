@@ -38,7 +38,7 @@ type Header struct {
 	RunID   string           `json:"run_id"`
 }
 
-// Bundle is what the operator decided, and its digest.
+// Bundle holds the content of a policy bundle and its digest.
 type Bundle struct {
 	Content jsontext.Value   `json:"content"` // a policy.Content in canonical form
 	Digest  canonical.Digest `json:"digest"`
@@ -49,8 +49,8 @@ func (h *Header) canonical() []byte {
 	return canonical.MustSorted(h)
 }
 
-// digest is what step 0 is chained to: the header with the bundle's digest instead of the bundle. So a bundle that many runs
-// share is hashed once.
+// digest returns the digest that step 0 is chained to: that of the header with the bundle's digest instead of the bundle. A bundle that
+// many runs share is therefore hashed once.
 func (h *Header) digest() canonical.Digest {
 	return canonical.Sum(kindHeader, canonical.MustSorted(&struct {
 		Bundle  canonical.Digest `json:"bundle"`
@@ -72,10 +72,10 @@ func NewHeader(m *states.Machine, r *states.Run) Header {
 	}
 }
 
-// Step is one recorded transition. Its members are in canonical order; Command, Event and Facts are canonical, and null where
-// there is none.
+// Step is one recorded transition. Its members are in canonical order. Command, Event and Facts are canonical, or null if the step has
+// none.
 type Step struct {
-	At      string           `json:"at"` // RFC 3339, UTC: when it was recorded
+	At      string           `json:"at"` // time of recording, as RFC 3339 in UTC
 	Command jsontext.Value   `json:"command"`
 	Event   jsontext.Value   `json:"event"`
 	Facts   jsontext.Value   `json:"facts"`

@@ -11,17 +11,17 @@ import (
 	"pgfsm/states"
 )
 
-// An Input is what a record keeps of one step: what the machine cannot compute again, and what it decided. The commands, facts and
-// hashes of a trace are derived from the inputs.
+// An Input is the recorded part of one step: the inputs that the machine cannot compute again, and the trigger that it chose. The commands,
+// facts and hashes of a trace are derived from the inputs.
 type Input struct {
-	At      string         // RFC 3339, UTC: when the step was recorded; empty: when the step before was, or the run began
+	At      string         // time of recording, as RFC 3339 in UTC; empty: the time of the previous step, or of the run's start
 	Event   jsontext.Value // canonical; nil if the step has none
 	Trigger fsm.Trigger
 }
 
 // Resume returns a run that executes its record again and continues after it. If n is not 0, hash is that of the nth step in the run's
-// trace: Advance returns a [*DivergenceError] if another hash comes out. Resume executes nothing yet. The error is a [*TamperError] if the
-// header was changed.
+// trace. If the machine produces another hash, Advance returns a [*DivergenceError]. Resume executes nothing yet. The error is a
+// [*TamperError] if the header was changed.
 func (p *Replayer) Resume(h *Header, inputs []Input, n int, hash canonical.Digest) (*Resumption, error) {
 	r, err := p.Reexecute(h, inputs)
 	if err != nil {
@@ -31,7 +31,7 @@ func (p *Replayer) Resume(h *Header, inputs []Input, n int, hash canonical.Diges
 	return r, nil
 }
 
-// Reexecute is [Replayer.Resume] for an audit by another build, whose reasons may have other words: it compares no hash.
+// Reexecute is [Replayer.Resume] for an audit by another build, which may word its reasons differently: it compares no hash.
 func (p *Replayer) Reexecute(h *Header, inputs []Input) (*Resumption, error) {
 	if err := checkRunID(h.RunID); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (p *Replayer) Reexecute(h *Header, inputs []Input) (*Resumption, error) {
 	return &Resumption{run, p.machine, c}, nil
 }
 
-// target is where the machine's table leads; empty if it has no such row.
+// target returns the state to which the machine's table leads; empty if the table has no such row.
 func (p *Replayer) target(from fsm.State, on fsm.Trigger) fsm.State {
 	for _, row := range p.machine.Spec().Rows {
 		if row.From == from && row.On == on {
@@ -69,7 +69,7 @@ func (p *Replayer) target(from fsm.State, on fsm.Trigger) fsm.State {
 	return ""
 }
 
-// derive completes a step of which only the input was recorded.
+// derive completes a step whose record holds only the input.
 func (c *cursor) derive(s states.Step) error {
 	step := &c.steps[c.seq]
 	*step = c.chain.Link(states.Step{

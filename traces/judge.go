@@ -11,7 +11,7 @@ import (
 	"pgfsm/states"
 )
 
-// An UnansweredError means that a bundle needs an answer to judge a recorded run, and that the record does not have it.
+// An UnansweredError means that a bundle needs an answer to judge a recorded run, and that the record does not contain it.
 type UnansweredError struct{ What string }
 
 func (e *UnansweredError) Error() string { return "the record does not have " + e.What }
@@ -24,10 +24,10 @@ func (p *Replayer) Bundle(recorded *Bundle) (*policy.Bundle, error) {
 	return p.bundle(recorded)
 }
 
-// Judge judges the request of a record by a bundle, with every gate up to the decision about the call: with the tools that the servers
-// listed, the plan, and the earlier calls, as they are recorded. It calls nothing, and stops before an approval and before the permit is used.
-// The run that Judge returns is recorded nowhere; its steps have the time of the request. The error is an [*UnansweredError] if the bundle needs
-// what the record does not have.
+// Judge judges the request of a record by a bundle, with every gate up to the decision about the call. It uses the recorded tool
+// listings, plan and earlier calls. It calls nothing, and stops before an approval and before the permit is used. The returned run is not
+// recorded; its steps have the time of the request. The error is an [*UnansweredError] if the bundle needs an answer that the record does
+// not contain.
 func (p *Replayer) Judge(h *Header, inputs []Input, by *policy.Bundle) (*states.Run, []Step, error) {
 	own, err := p.start(h)
 	if err != nil {
@@ -54,16 +54,16 @@ func (p *Replayer) Judge(h *Header, inputs []Input, by *policy.Bundle) (*states.
 	return handler.run, steps.all, err
 }
 
-// A recordedEffects answers from a record until the call is decided about.
+// A recordedEffects answers commands from a record until the call is decided.
 type recordedEffects struct {
 	run     *states.Run
-	own     *policy.Bundle // of the recorded run
+	own     *policy.Bundle // bundle of the recorded run
 	listed  states.Event
 	planned states.Event
 	history *states.HistoryRead
 }
 
-// add adds a recorded event. Only the first of each kind is from before the decision.
+// add adds a recorded event. Of each kind, only the first event precedes the decision.
 func (d *recordedEffects) add(p *Replayer, raw jsontext.Value) error {
 	if raw == nil {
 		return nil
@@ -87,7 +87,7 @@ func (d *recordedEffects) add(p *Replayer, raw jsontext.Value) error {
 	return nil
 }
 
-// Do is [states.EffectHandler.Do].
+// Do implements [states.EffectHandler.Do].
 func (d *recordedEffects) Do(_ context.Context, wanted states.Command) (states.Event, error) {
 	switch w := wanted.(type) {
 	case nil:
@@ -140,7 +140,7 @@ type judgedSteps struct {
 	all   []Step
 }
 
-// Append is [states.Recorder.Append].
+// Append implements [states.Recorder.Append].
 func (j *judgedSteps) Append(_ context.Context, s states.Step) error {
 	s.Command, s.Event, s.Facts = s.Command.Clone(), s.Event.Clone(), s.Facts.Clone()
 	j.all = append(j.all, j.chain.Link(s, j.at))

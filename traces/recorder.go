@@ -59,8 +59,8 @@ func Create(dir string, h Header, now func() string) (*Recorder, error) {
 	return r, nil
 }
 
-// begin makes the partial file. The file gets its name only once it is locked and has its header, so that no other process
-// takes it for left over; a file that never got its name belongs to a run that never began.
+// begin makes the partial file. The file gets its name only once it is locked and has its header, so that no other process treats it as
+// left over. A file that never got its name belongs to a run that never began.
 func (r *Recorder) begin() error {
 	final := r.partialPath()
 	early := final + newSuffix
@@ -87,11 +87,11 @@ func (r *Recorder) begin() error {
 
 func (r *Recorder) partialPath() string { return filepath.Join(r.dir, "trace_"+r.runID+partialSuffix) }
 
-// lockOf is the lock of an existing file. It does not create the file: a lock must never recreate a file that was finished and
+// lockOf returns the lock of an existing file. It does not create the file: a lock must never recreate a file that was finished and
 // removed.
 func lockOf(path string) *flock.Flock { return flock.New(path, flock.SetFlag(os.O_RDWR)) }
 
-// Append records a step; see [states.Recorder] for what it promises.
+// Append records a step with the guarantees of [states.Recorder].
 func (r *Recorder) Append(_ context.Context, s states.Step) error {
 	step := r.chain.Link(s, r.now())
 	line := append(step.line(), '\n')
@@ -110,7 +110,7 @@ func (r *Recorder) line(b []byte, durable bool) error {
 	return full(flush(r.partial))
 }
 
-// full adds what to do if the disk is full.
+// full adds advice to the error if the disk is full.
 func full(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w: make room in the traces folder; nothing is called without a record", err)
@@ -118,7 +118,7 @@ func full(err error) error {
 	return err
 }
 
-// Finish writes the finished document in the partial file's place and returns its path and head.
+// Finish replaces the partial file by the finished document, and returns the document's path and head.
 func (r *Recorder) Finish(o states.Outcome) (path string, h canonical.Digest, err error) {
 	outcome := canonical.MustSorted(o)
 	h = head(r.chain.Last(), outcome)
@@ -139,8 +139,7 @@ func (r *Recorder) Finish(o states.Outcome) (path string, h canonical.Digest, er
 	return path, h, errors.Join(syncDir(r.dir), os.Remove(r.partialPath()), r.release())
 }
 
-// writeDocument writes the parts of a trace, which are canonical, as one document. Errors of w are for the caller to check on
-// w.
+// writeDocument writes the canonical parts of a trace as one document. The caller checks w for errors.
 func writeDocument(w io.Writer, header []byte, lines [][]byte, outcome []byte, h canonical.Digest) {
 	w.Write(header[:len(header)-1])
 	io.WriteString(w, `,"steps":[`)

@@ -19,15 +19,15 @@ import (
 
 // Recovered is the result for one left-over partial file.
 type Recovered struct {
-	Partial string         // the file that was found
+	Partial string         // the partial file
 	Trace   string         // the finished trace, if one was made
-	Outcome states.Outcome // how the run ended
-	Err     error          // why it could not be ended; the file stays as it is, under the suffix .broken
+	Outcome states.Outcome // the run's outcome
+	Err     error          // the reason why the run could not be ended; its file gets the suffix .broken
 }
 
-// Recover ends every run in dir whose process is gone. A run that had not called anything ends as failed, interrupted; one
-// whose call was in flight as failed, indeterminate, and it is never called again; one that has its result is answered. Partial
-// files of live processes are not touched. A missing folder has no runs.
+// Recover ends every run in dir whose process has ended. A run without a call ends as failed, interrupted. A run whose call was in flight
+// ends as failed, indeterminate, and never repeats the call. A run that has its result is answered. Recover does not touch partial files
+// of live processes. A missing folder has no runs.
 func (p *Replayer) Recover(dir string, now func() string) ([]Recovered, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -80,7 +80,7 @@ func (p *Replayer) recoverOne(dir, path string, now func() string) (r Recovered,
 	}
 	rec, run, c, err := p.reopen(dir, path, lock, now)
 	if errors.Is(err, errFinished) {
-		// The process ended between the finished trace and the removal of this file. The trace has all of it.
+		// The process ended after it wrote the finished trace and before it removed this file. The trace is complete.
 		return r, errors.Join(os.Remove(path), lock.Unlock()) == nil
 	}
 	if err == nil {
@@ -129,7 +129,7 @@ const maxBroken = 100
 // errFinished means that the finished trace of a left-over partial file exists.
 var errFinished = errors.New("the trace is finished")
 
-// gone is the handler after the last recorded step of a run whose process is gone.
+// gone is the handler after the last recorded step of a run whose process has ended.
 type gone struct{}
 
 func (gone) Do(context.Context, states.Command) (states.Event, error) {

@@ -45,8 +45,8 @@ func NewReplayer(m *states.Machine, compile func(policy.Content) (*policy.Bundle
 	}
 }
 
-// Replay executes a trace again, from its first step to its last. The error is a [*DivergenceError] for the first difference.
-// Replay returns the run also then, up to that step.
+// Replay executes a trace again, from its first step to its last. The error is a [*DivergenceError] for the first difference; the
+// returned run then ends there.
 func (p *Replayer) Replay(t *Trace) (*states.Run, error) {
 	run, err := p.start(&t.Header)
 	if err != nil {
@@ -70,8 +70,8 @@ func (p *Replayer) Replay(t *Trace) (*states.Run, error) {
 	return run, nil
 }
 
-// SameMachine reports whether the trace was recorded with today's table. Another table is worth a note and no failure: what
-// counts is whether today's table permits the path and leads to the same facts.
+// SameMachine reports whether the trace was recorded with today's table. A different table is only worth a note: a replay fails only if
+// today's table does not permit the path or leads to other facts.
 func (p *Replayer) SameMachine(t *Trace) bool { return t.Header.Machine == p.machine.Digest() }
 
 // start makes the run that a header describes.
@@ -100,7 +100,7 @@ func (p *Replayer) start(h *Header) (*states.Run, error) {
 func (p *Replayer) bundle(recorded *Bundle) (*policy.Bundle, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// The digest is cached for bytes that were checked: only the same bytes are the same bundle.
+	// The cached digest is of checked bytes: a bundle with that digest and other bytes is checked again.
 	if b := p.bundles[recorded.Digest]; b != nil && bytes.Equal(b.Canonical(), recorded.Content) {
 		return b, nil
 	}

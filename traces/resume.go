@@ -24,14 +24,14 @@ func Document(h *Header, steps []Step, o states.Outcome) []byte {
 // Machine returns the machine that executes the runs.
 func (p *Replayer) Machine() *states.Machine { return p.machine }
 
-// A Resumption is a run that will be executed again up to the end of its record, and continue from there.
+// A Resumption is a run that executes its record again and then continues.
 type Resumption struct {
 	Run     *states.Run
 	machine *states.Machine
 	cursor  *cursor
 }
 
-// Head is the head of a trace that ends where the record ends, in this outcome.
+// Head returns the head of a trace that ends where the record ends, in this outcome.
 func (r *Resumption) Head(o states.Outcome) canonical.Digest {
 	var last canonical.Digest
 	if n := len(r.cursor.steps); n > 0 {
@@ -43,7 +43,7 @@ func (r *Resumption) Head(o states.Outcome) canonical.Digest {
 // Chain returns the chain of the record's steps once Advance has executed them. Further steps continue it.
 func (r *Resumption) Chain() *Chain { return r.cursor.chain }
 
-// Steps returns the steps of the record, whole once Advance has executed them.
+// Steps returns the steps of the record. They are complete once Advance has executed them.
 func (r *Resumption) Steps() []Step { return r.cursor.steps }
 
 // Advance executes the record again and continues after it: handler answers, and rec records the new steps. The error is a

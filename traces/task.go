@@ -28,14 +28,14 @@ const TaskFormat = "pgfsm.task/v1"
 // maxTaskFile bounds the size of a task's file that is read, in bytes.
 const maxTaskFile = 16 << 20
 
-// taskPoll is how often a run asks whether another run of its task has ended.
+// taskPoll is the time between two checks whether another run of the task has ended.
 const taskPoll = 20 * time.Millisecond
 
 // errTaskTaken means that another run may have used the task at the same time.
 var errTaskTaken = errors.New("the task's lock or counts were changed under this run, so that its call could not be counted")
 
-// A TaskFile stores, beside the traces, how many calls the runs of one task have begun. Its owner holds a lock from reading the
-// counts to the end of the run, so that no two runs of a task can both make the last call.
+// A TaskFile stores, beside the traces, how many calls the runs of one task have begun. Its owner holds a lock from reading the counts to
+// the end of the run, so that two runs of a task cannot both make the last call.
 type TaskFile struct {
 	path string
 	task policy.Task
@@ -96,7 +96,7 @@ func ReadTask(dir, id string) (*policy.Task, error) {
 	return &policy.Task{ID: id, Calls: calls}, err
 }
 
-// taskName is the path of a task's files without its end.
+// taskName returns the path of a task's files without the suffix.
 func taskName(dir, id string) string {
 	return filepath.Join(dir, "task_"+strings.TrimPrefix(string(canonical.Sum("task", []byte(id))), "sha256:"))
 }
@@ -192,7 +192,7 @@ func (t *TaskFile) write(calls []policy.TaskCalls) error {
 // Close unlocks the task. The lock file stays: removing it would let two runs hold a lock.
 func (t *TaskFile) Close() error { return t.lock.Close() }
 
-// Recorder returns one that counts the run's call before it records the dispatch: every call that may have been made is
+// Recorder returns a recorder that counts the run's call before it records the dispatch, so that every call that may have been made is
 // counted.
 func (t *TaskFile) Recorder(run *states.Run, keep states.Recorder) states.Recorder {
 	return countingRecorder{keep, run, t}
