@@ -49,7 +49,7 @@ func ReadJudge(path string, open config.Open) (*ruling.Judge, error) {
 
 var claimName = regexp.MustCompile(regexp.QuoteMeta(condition.ClaimPrefix) + `([A-Za-z_][A-Za-z0-9_]*)`)
 
-// claimsIn returns the claims that a file names. There is no configuration that could name them: a claim that a run did not record is unknown.
+// claimsIn returns the claims that a file names. No configuration could name them here: a claim that a run did not record is unknown.
 func claimsIn(text []byte) (claims []string) {
 	for _, m := range claimName.FindAllSubmatch(text, -1) {
 		claims = append(claims, string(m[1]))
@@ -58,7 +58,7 @@ func claimsIn(text []byte) (claims []string) {
 	return slices.Compact(claims)
 }
 
-// A Call is a recorded call as both sides decide it.
+// A Call is a recorded call with the decisions of both judges.
 type Call struct {
 	Path   string         `json:"path"`
 	RunID  string         `json:"run_id"`
@@ -69,18 +69,18 @@ type Call struct {
 	Kinds  []string       `json:"kinds"`
 	Before *ruling.Ruling `json:"before"` // nil: the call did not reach the policy gate
 	After  *ruling.Ruling `json:"after"`
-	// Unknown is what of the identity a side reads and the run did not record: the call is not compared.
+	// Unknown lists the parts of the identity that a judge reads and the run did not record. The call is not compared then.
 	Unknown []string `json:"unknown,omitempty"`
 	Err     error    `json:"-"` // why the trace cannot be used
 }
 
-// A Comparer compares two judges. It is safe for concurrent use.
+// A Comparer compares the decisions of two judges. It is safe for concurrent use.
 type Comparer struct {
 	Old, New *ruling.Judge
 	Replayer *traces.Replayer
 }
 
-// Compare judges the call of a trace, which it executes again. err is the error of reading the trace.
+// Compare executes the trace of a call again and has both judges decide it. err is the error of reading the trace.
 func (c *Comparer) Compare(path string, t *traces.Trace, err error) (call Call) {
 	call = Call{Path: filepath.ToSlash(path), Err: err}
 	if err != nil {

@@ -11,19 +11,19 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// A Bound limits a comparison on a log. It takes seconds, for each call is executed again.
+// A Bound limits a comparison on a log. A comparison takes seconds, because it executes each call again.
 type Bound struct {
-	Calls int           // that are compared
-	Time  time.Duration // after which no call is begun
+	Calls int           // maximum number of compared calls
+	Time  time.Duration // no call is begun after it
 }
 
 // Bounds of comparisons.
 var (
-	ForDraft  = Bound{Calls: 500, Time: 10 * time.Second} // that a person tries
-	ForReload = Bound{Calls: 100, Time: 2 * time.Second}  // with the bundle that a reload has activated
+	ForDraft  = Bound{Calls: 500, Time: 10 * time.Second} // for a draft policy in the console
+	ForReload = Bound{Calls: 100, Time: 2 * time.Second}  // for the bundle that a reload has activated
 )
 
-// maxRead is how many runs are read for each call that is compared: some did not come as far as the policy.
+// maxRead is the number of runs that are read for each compared call: some runs end before the policy gate.
 const maxRead = 10
 
 // ReadDraft reads the text of a policy.yaml, whose conditions may read the given claims. The error is of type [config.Errors].
@@ -39,8 +39,8 @@ type LogReport struct {
 	Partial bool   // the period has more calls than were compared
 }
 
-// CompareLog compares on the newest calls of a log that were requested since a time; empty is any time. Calls that have not ended and are not
-// held are left out.
+// CompareLog compares the newest calls of a log that were requested since a time; an empty since is any time. It leaves out calls that
+// have neither ended nor are held.
 func (c *Comparer) CompareLog(ctx context.Context, v ledger.Viewer, since string, within Bound) (r LogReport, err error) {
 	var rated []ledger.Request
 	err = v.View(ctx, func(look ledger.Reader) (err error) {
@@ -72,7 +72,7 @@ func (c *Comparer) CompareLog(ctx context.Context, v ledger.Viewer, since string
 	return r, nil
 }
 
-// newestRated returns the newest runs since a time that came as far as the policy. more reports that there may be others.
+// newestRated returns the newest runs since a time that reached the policy gate. more reports that there may be others.
 func newestRated(look ledger.Reader, since string, most int) (rated []ledger.Request, more bool, err error) {
 	read := 0
 	for q, err := range look.Requests(ledger.Filter{Newest: true, Limit: maxRead*most + 1}) {
@@ -92,8 +92,8 @@ func newestRated(look ledger.Reader, since string, most int) (rated []ledger.Req
 	return rated, false, nil
 }
 
-// compareRun compares on one run; ok is false if it has no trace yet. It reads the run in a transaction of its own, because a long one would
-// keep a connection from the gateway.
+// compareRun compares one run; ok is false if the run has no trace yet. It reads the run in a transaction of its own, because a long
+// transaction would keep a connection from the gateway.
 func (c *Comparer) compareRun(ctx context.Context, v ledger.Viewer, run string) (call Call, ok bool, err error) {
 	var doc []byte
 	var unusable error
