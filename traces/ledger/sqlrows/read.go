@@ -43,7 +43,7 @@ func (t *Tx) End() (ledger.End, error) {
 	return ledger.End{}, nil
 }
 
-// OfType has the condition of the partial index written out, so that it is used.
+// OfType repeats the condition of the partial index, so that the database uses the index.
 const OfType = "SELECT " + entryColumns + " FROM entries WHERE run_id = '' AND type <> 'mcp.passed' AND type = ? ORDER BY idx"
 
 func (t *Tx) LastOf(kind ledger.Type) (ledger.Entry, error) {
@@ -58,7 +58,7 @@ func (t *Tx) Entries(from int64) iter.Seq2[ledger.Entry, error] {
 	return queryRows(t, many, readEntry, "SELECT "+entryColumns+" FROM entries WHERE idx >= ? AND events <> '' ORDER BY idx", from)
 }
 
-// OfRun has the condition of the partial index written out, so that it is used.
+// OfRun repeats the condition of the partial index, so that the database uses the index.
 const OfRun = "SELECT " + entryColumns + " FROM entries WHERE run_id = ? AND run_id <> '' ORDER BY n"
 
 func (t *Tx) EntriesOf(run string) iter.Seq2[ledger.Entry, error] {
@@ -80,7 +80,7 @@ func (t *Tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 
 const hashOf = "SELECT substr(hashes, ?, 32) FROM entries WHERE idx = ? AND length(hashes) > ?"
 
-// Place returns where a hash is: the entry that completes it, and its offset in the hashes of the entry. A hash of level n is the n-th.
+// Place returns where a hash is stored: the entry that completes it, and the offset in that entry's hashes. A hash of level n is the nth.
 func Place(id int64) (entry, offset int64) {
 	level, n := tlog.SplitStoredHashIndex(id)
 	return (n+1)<<level - 1, int64(level * tlog.HashSize)
@@ -96,7 +96,7 @@ func (t *Tx) CountHashes() (int64, error) {
 	}, "SELECT coalesce(sum(length(hashes)), 0) FROM entries")
 }
 
-// requestColumns stand in the order of the table.
+// requestColumns lists the columns in the order of the table.
 const requestColumns = "run_id, at, updated, kind, status, state, actor, task, env, server, tool, args, arguments, definition, bundle, " +
 	"mode, score, policy, code, reason, binding, approvers, quorum, agreed, expires, owner, sent, ended, steps, head, entry, entries, delivered, " +
 	"on_behalf_of, client, trace, call_trace, display, on_behalf_of_display"
@@ -143,7 +143,7 @@ func (t *Tx) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
 // wholeArgs is the text of a request's arguments, also where the row has a reference to it.
 const wholeArgs = "CASE WHEN substr(args, 1, 1) = '@' THEN (SELECT text FROM blobs WHERE digest = substr(args, 2)) ELSE args END"
 
-// lower is lower of both databases: it changes ASCII letters only.
+// lower converts ASCII letters to lower case and no others, as lower does in both databases.
 func lower(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
@@ -153,7 +153,7 @@ func lower(s string) string {
 	}, s)
 }
 
-// Requests writes a filter as a query. The terms of the conditions are those of the partial indexes.
+// Requests writes a filter as a query. Its conditions repeat the terms of the partial indexes.
 func (d *Dialect) Requests(f ledger.Filter) (string, []any) {
 	var terms []string
 	var args []any
@@ -166,9 +166,9 @@ func (d *Dialect) Requests(f ledger.Filter) (string, []any) {
 	for i, s := range f.Statuses {
 		statuses[i] = string(s)
 	}
-	// Few runs are open, and few were held; nearly all have ended, and were not. SQLite does not know that, and would read all that
-	// were ever denied to find those that still are open, or that people denied: the plus sign keeps it from the index of statuses.
-	// Of those that were held few are open.
+	// Few runs are open and few were held; nearly all have ended and were never held. SQLite does not know that: to find open or
+	// approver-denied runs, it would read every denied run. The plus sign keeps SQLite from using the index of statuses. Of the runs that
+	// were held, few are open.
 	status, binding := "status", "binding"
 	if f.Open || f.Held {
 		status = d.Unindexed + status
@@ -191,7 +191,7 @@ func (d *Dialect) Requests(f ledger.Filter) (string, []any) {
 	named("tool", f.Tool)
 	term(f.Policy != "", "policy = ?", f.Policy)
 	term(f.Code != "", "code = ?", f.Code)
-	// One expression, so that one index has it: what is open is behind all times.
+	// This is one expression, so that one index covers it. Open runs sort after all times.
 	term(f.Since != "", "CASE WHEN ended = '' THEN '~' WHEN sent > at THEN sent ELSE at END >= ?", f.Since)
 	term(f.Until != "", "at < ?", f.Until)
 	term(f.Text != "", d.Position+"(lower("+wholeArgs+"), ?) > 0", lower(f.Text))
@@ -213,7 +213,7 @@ func (d *Dialect) Requests(f ledger.Filter) (string, []any) {
 	return query, args
 }
 
-// counts reads at most as many rows as it may, whatever the period is.
+// counts reads a bounded number of rows, whatever the period is.
 const counts = "SELECT CASE WHEN at >= ? THEN substr(at, 1, ?) ELSE '' END AS since, status, code, min(at), count(*) " +
 	"FROM (SELECT at, status, code FROM requests ORDER BY run_id DESC LIMIT ?) AS newest GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
 
@@ -223,7 +223,7 @@ func (t *Tx) Counts(newest int, since string, unit int) iter.Seq2[ledger.Count, 
 	}, counts, since, int64(unit), int64(newest))
 }
 
-// attachable has the conditions of the partial index written out, so that it is used.
+// attachable repeats the conditions of the partial index, so that the database uses the index.
 const attachable = "kind = '" + states.KindAgent + "' AND binding <> '' AND delivered = ''"
 
 // Waiting is the query of [ledger.Reader.Waiting].

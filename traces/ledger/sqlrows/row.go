@@ -8,15 +8,14 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// A Row is one row of a query. Its columns are taken one after the other; a value of another type than the column should have makes the
-// row's error.
+// A Row is one row of a query. Its methods read the columns in order. If a column does not have the expected type, Err returns an error.
 type Row struct {
 	Values []any // string, int64 or []byte
 	at     int
 	err    error
 }
 
-// Text takes the next column.
+// Text reads the next column as text.
 func (r *Row) Text() string {
 	v, ok := r.Values[r.at].(string)
 	if !ok {
@@ -26,7 +25,7 @@ func (r *Row) Text() string {
 	return v
 }
 
-// Int64 takes the next column.
+// Int64 reads the next column as an integer.
 func (r *Row) Int64() int64 {
 	v, ok := r.Values[r.at].(int64)
 	if !ok {
@@ -36,7 +35,7 @@ func (r *Row) Int64() int64 {
 	return v
 }
 
-// Bytes takes the next column.
+// Bytes reads the next column as bytes.
 func (r *Row) Bytes() []byte {
 	v, ok := r.Values[r.at].([]byte)
 	if !ok {
@@ -46,7 +45,7 @@ func (r *Row) Bytes() []byte {
 	return v
 }
 
-// Hash takes the next column.
+// Hash reads the next column as a hash.
 func (r *Row) Hash() (h tlog.Hash) {
 	v, ok := r.Values[r.at].([]byte)
 	if !ok || copy(h[:], v) != len(v) || len(v) != len(h) {
@@ -56,7 +55,7 @@ func (r *Row) Hash() (h tlog.Hash) {
 	return h
 }
 
-// Err is the error of the first column that had another type.
+// Err returns the error of the first column with an unexpected type.
 func (r *Row) Err() error { return r.err }
 
 func (r *Row) int() int { return int(r.Int64()) }

@@ -20,7 +20,7 @@ func readSession(r *Row) ledger.Session {
 	}
 }
 
-// readJSON reads JSON; empty text is none.
+// readJSON reads JSON; an empty text becomes nil.
 func readJSON(r *Row) jsontext.Value {
 	if text := r.Text(); text != "" {
 		return jsontext.Value(text)

@@ -11,34 +11,34 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// errOver is for a transaction that is used after its function has returned.
+// errOver is returned if a transaction is used after its function has returned.
 var errOver = errors.New("the transaction is over")
 
-// A Dialect is how a database differs from the others. Parameters are question marks for all.
+// A Dialect describes the differences between the databases. Parameters are question marks in all of them.
 type Dialect struct {
-	Ledger    string                     // its name in errors
-	Position  string                     // the function that finds a text in another one
-	Unindexed string                     // before a column that must not be looked for in an index
-	Name      func(column string) string // the condition that the actor, the server or the tool is the value of each parameter
+	Ledger    string                     // name of the ledger in errors
+	Position  string                     // function that finds a text in another one
+	Unindexed string                     // prefix of a column that must not be looked up in an index
+	Name      func(column string) string // condition that the actor, the server or the tool equals each parameter
 }
 
 // A Source runs the statements of one transaction.
 type Source interface {
-	// Query runs a query and reads its rows in pages of that size. A query with pages of one row has one row at most.
+	// Query runs a query and reads its rows in pages of the given size. A query with pages of one row has at most one row.
 	Query(page int, query string, args ...any) (Rows, error)
-	// Write runs a statement, at the latest before the next query or the commit. The statement must change exactly one row, which its error names as
-	// the key of a table, unless no table is given.
+	// Write runs a statement, at the latest before the next query or the commit. If a table is given, the statement must change exactly
+	// one row of it; otherwise the error names the table and the key.
 	Write(table string, key any, query string, args ...any) error
 }
 
-// Rows are those of a query.
+// Rows are the rows of a query.
 type Rows interface {
-	// Next returns the next row, or nil. It is valid until the next one.
+	// Next returns the next row, or nil at the end. The row is valid until the next call.
 	Next() (*Row, error)
 	Close()
 }
 
-// A Tx is a transaction that reads, and, in Update, writes. It implements [ledger.Tx] but for what depends on the database.
+// A Tx is a transaction that reads, and, in Update, writes. It implements the parts of [ledger.Tx] that do not depend on the database.
 type Tx struct {
 	source  Source
 	dialect *Dialect
@@ -54,7 +54,7 @@ func New(ctx context.Context, source Source, d *Dialect) Tx {
 	return Tx{source: source, dialect: d, ctx: ctx}
 }
 
-// Finish ends the transaction for its user, with what is still being read: a sequence may have been left without an end.
+// Finish ends the transaction and closes the rows of sequences that the caller left before their end.
 func (t *Tx) Finish() {
 	t.over = true
 	for _, rows := range t.open {
@@ -63,8 +63,8 @@ func (t *Tx) Finish() {
 	t.open = nil
 }
 
-// Change runs a statement that must change exactly one row of a table, or any number if no table is given. After an error the transaction is over: SQLite
-// may have rolled it back, and later writes would be committed separately.
+// Change runs a statement that must change exactly one row of a table, or any number of rows if no table is given. An error ends the
+// transaction: SQLite may have rolled it back, and later writes would be committed separately.
 func (t *Tx) Change(table string, key any, query string, args ...any) error {
 	if err := t.Usable(); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (t *Tx) Fail(err error) error {
 // Wrote reports whether a statement that writes was run.
 func (t *Tx) Wrote() bool { return t.wrote }
 
-// Usable returns why the transaction cannot be used, if it cannot.
+// Usable returns the reason why the transaction cannot be used; nil if it can.
 func (t *Tx) Usable() error {
 	switch {
 	case t.over:
@@ -101,7 +101,7 @@ const (
 	large  = 16
 )
 
-// queryRows returns the rows of a query, each as read makes it of its columns.
+// queryRows returns the rows of a query; read converts each row.
 func queryRows[T any](t *Tx, page int, read func(*Row) T, query string, args ...any) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -142,7 +142,7 @@ func queryRows[T any](t *Tx, page int, read func(*Row) T, query string, args ...
 	}
 }
 
-// closeRows closes rows that were read, or left.
+// closeRows closes rows that were read to the end or left.
 func (t *Tx) closeRows(rows Rows) {
 	rows.Close()
 	t.open = slices.DeleteFunc(t.open, func(o Rows) bool { return o == rows })

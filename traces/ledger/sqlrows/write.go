@@ -81,7 +81,7 @@ func (t *Tx) PutRequest(r ledger.Request) error {
 }
 
 func (t *Tx) PutBlob(b ledger.Blob) error {
-	// Most blobs are there, and large: asking is cheaper than handing the text over.
+	// Most blobs exist already and are large: a query is cheaper than sending the text.
 	for _, err := range queryRows(t, single, (*Row).Int64, "SELECT 1 FROM blobs WHERE digest = ?", string(b.Digest)) {
 		return err
 	}
