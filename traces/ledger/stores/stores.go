@@ -16,20 +16,21 @@ import (
 	"pgfsm/traces/ledger/sqlite"
 )
 
-// A Purpose is what a store is opened for.
+// A Purpose says whether a store is opened to read, to change or to write.
 type Purpose int
 
 // The purposes.
 const (
 	ToRead   Purpose = iota // nothing is made or changed
-	ToChange                // a ledger that exists
-	ToWrite                 // a ledger that does not exist is made
+	ToChange                // an existing ledger is changed
+	ToWrite                 // a missing ledger is made
 )
 
 // ErrMissing means that there is no ledger of that name yet.
 var ErrMissing = errors.New("there is no ledger")
 
-// Open opens a store. The error is [ErrMissing] if a file does not exist and is opened to read or to change. A database is never made.
+// Open opens a store. If a file does not exist and is opened to read or to change, the error is [ErrMissing]. Open never makes a
+// database.
 func Open(url string, p Purpose) (ledger.Store, error) {
 	if pgurl.IsURL(url) {
 		return openPostgres(url, p)
@@ -48,8 +49,8 @@ func Open(url string, p Purpose) (ledger.Store, error) {
 	return store, nil
 }
 
-// Name returns a name of the ledger for people and for the log, which may be exported: of a file the last element of its path, because
-// folders name users and customers, and of a database its host and name.
+// Name returns a name of the ledger for people and for the log, which may be exported. For a file it is the last element of the path,
+// because folders name users and customers. For a database it is the host and the name.
 func Name(url string) string {
 	if pgurl.IsURL(url) {
 		return pgurl.Name(url)
