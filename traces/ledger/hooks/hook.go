@@ -27,14 +27,14 @@ func Kinds() []string { return []string{Requested, Reminder, Decided} }
 // A Hook is a receiver of web hooks, as configured.
 type Hook struct {
 	URL    string
-	Secret string // as Standard Webhooks writes it: whsec_ and base64; or any text, whose bytes are the key
+	Secret string // whsec_ and base64, as in Standard Webhooks, or any text, whose bytes are the key
 	Events []string
 }
 
 // secretPrefix begins a secret whose key is in base64.
 const secretPrefix = "whsec_"
 
-// MinSecret is the least size of a signature's key in bytes, as the specification has it.
+// MinSecret is the minimum size of a signature's key in bytes, according to the specification.
 const MinSecret = 24
 
 // maxHooks bounds the number of hooks: each has a goroutine.
@@ -45,9 +45,9 @@ type receiver struct {
 	url    string
 	key    []byte
 	events []string
-	id     string // how the ledger knows it
-	remind string // how the ledger knows its reminders
-	read   int64  // index after the entries that this process has read since the stored progress: nothing is to be told of them
+	id     string // the hook's id in the ledger
+	remind string // the id of the hook's reminders in the ledger
+	read   int64  // index after the entries that this process has read since the stored progress; none of them needs a message
 }
 
 // receivers validates hooks. No error contains a secret, or a URL, which may be one.
@@ -90,7 +90,7 @@ func receivers(all []Hook) ([]*receiver, error) {
 	return out, nil
 }
 
-// sign is the signature of a message, as the webhook-signature header has it.
+// sign returns the signature of a message for the webhook-signature header.
 func (r *receiver) sign(id string, at int64, body []byte) string {
 	mac := hmac.New(sha256.New, r.key)
 	fmt.Fprintf(mac, "%s.%s.%s", id, strconv.FormatInt(at, 10), body)

@@ -13,19 +13,18 @@ import (
 
 // A message is one message to a receiver.
 type message struct {
-	id   string // the same whenever it is sent
+	id   string // the same in every attempt
 	body []byte
 }
 
-// document is the body: type, timestamp and data, as Standard Webhooks has it.
+// document is the body of a message in the form of Standard Webhooks: type, timestamp and data.
 type document struct {
 	Type      string `json:"type"`
-	Timestamp string `json:"timestamp"` // of the event
+	Timestamp string `json:"timestamp"` // time of the event
 	Data      data   `json:"data"`
 }
 
-// data is the call, without its arguments, and what was decided. Nothing in it changes later, so that a repeated message is
-// the same.
+// data holds the call, without its arguments, and the decision. Its values do not change later, so that a repeated message is the same.
 type data struct {
 	SchemaVersion int `json:"schema_version"`
 	present.Call
@@ -39,7 +38,7 @@ var outcomes = map[ledger.Type]string{
 	ledger.ApprovalApproved: "approved", ledger.ApprovalDenied: "denied", ledger.ApprovalExpired: "expired",
 }
 
-// kind is the kind of message about an event; empty if there is none.
+// kind returns the kind of message about an event; empty if there is none.
 func kind(t ledger.Type) string {
 	switch {
 	case t == ledger.ApprovalRequested:
@@ -75,7 +74,7 @@ func (s *Sender) newMessage(r ledger.Reader, e *ledger.Event) (*message, error) 
 	return &message{id: fmt.Sprintf("msg_%s_%d", e.RunID, e.Index), body: body}, nil
 }
 
-// data is what every message about a call has.
+// data returns the members that every message about a call has.
 func (s *Sender) data(q *ledger.Request) data {
 	return data{SchemaVersion: present.SchemaVersion, Call: present.NewCall(q), Decide: s.decideAt(q.RunID), Votes: []policy.Vote{}}
 }

@@ -10,8 +10,8 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// reminder returns the row of the reminder about a call that is held; nil if the call waits for less time than the reminder is before its
-// expiry. The row waits in the ledger until the reminder is due, so that a restart does not lose it and several processes send it once.
+// reminder returns the row of the reminder about a held call. It returns nil if the call expires too soon for a reminder. The row waits
+// in the ledger until the reminder is due, so that it survives a restart and only one process sends it.
 func (s *Sender) reminder(r ledger.Reader, to *receiver, e *ledger.Event) (*ledger.Delivery, error) {
 	q, err := r.Request(e.RunID)
 	if errors.Is(err, ledger.ErrNotFound) { // pruned meanwhile
@@ -27,13 +27,13 @@ func (s *Sender) reminder(r ledger.Reader, to *receiver, e *ledger.Event) (*ledg
 	return &ledger.Delivery{Entry: e.Index, Hook: to.remind, Next: due, State: waiting}, nil
 }
 
-// due is when the reminder about a held call is due.
+// due returns the time of the reminder about a held call.
 func (s *Sender) due(q *ledger.Request) (string, error) {
 	expires, err := time.Parse(timeForm, q.Expires)
 	return expires.Add(-s.remindBefore).UTC().Format(timeForm), err
 }
 
-// planReminder takes up a reminder that is due.
+// planReminder plans a reminder that is due.
 func (s *Sender) planReminder(r ledger.Reader, to *receiver) (p plan, err error) {
 	for d, err := range r.Deliveries(to.remind, s.timestamp(), 1) {
 		if err != nil {
@@ -48,10 +48,10 @@ func (s *Sender) planReminder(r ledger.Reader, to *receiver) (p plan, err error)
 	return p, nil
 }
 
-// newReminder returns the reminder about the call that an entry holds; nil if nobody needs one any more.
+// newReminder returns the reminder about the call that an entry holds; nil if the reminder is no longer needed.
 func (s *Sender) newReminder(r ledger.Reader, to *receiver, index int64) (*message, error) {
 	for e, err := range r.Entries(index) {
-		if err != nil || e.Index != index || !to.wants(Reminder) { // pruned, or configured otherwise since
+		if err != nil || e.Index != index || !to.wants(Reminder) { // the entry was pruned, or the configuration changed
 			return nil, err
 		}
 		q, err := r.Request(e.RunID)

@@ -22,23 +22,23 @@ import (
 const (
 	// PollInterval is how often each hook reads the ledger.
 	PollInterval = time.Second
-	// Timeout is how long a receiver may take for a message. It should store the message and process it later.
+	// Timeout bounds the time in which a receiver must answer a message. The receiver should store the message and process it later.
 	Timeout = 10 * time.Second
-	// lease is how long another process leaves a message to the one that sends it: three times the longest attempt.
+	// lease bounds how long a sending process owns a message: three times the longest attempt.
 	lease = 3 * Timeout
-	// maxAnswer is how much of a receiver's answer is read, so that its connection can be used again.
+	// maxAnswer bounds how many bytes of a receiver's answer are read, so that the connection can be used again.
 	maxAnswer = 4 << 10
-	// maxEntries is how many entries are read before the progress is stored.
+	// maxEntries is the number of entries that are read before the progress is stored.
 	maxEntries = 1000
 	// maxError bounds the stored error of a receiver, in bytes.
 	maxError = 200
 )
 
-// MaxAttempts is how often a message is sent before it is given up.
+// MaxAttempts is the number of attempts before a message is dropped.
 const MaxAttempts = 8
 
-// pauses are between one attempt and the next. Most receivers are back within minutes. Messages are sent in order, so one that
-// a receiver never accepts delays the others by their sum: about two hours.
+// pauses are the times between attempts. Most receivers recover within minutes. Messages are sent in order, so a message that a receiver
+// never accepts delays the others by the sum of the pauses: about two hours.
 var pauses = [MaxAttempts - 1]time.Duration{
 	5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour,
 }
@@ -65,15 +65,15 @@ type Store interface {
 // Options of a sender.
 type Options struct {
 	Hooks []Hook
-	// Clock tells the time; nil is that of the store.
+	// Clock tells the time; nil is the store's clock.
 	Clock func() time.Time
-	// Log writes one line about a message that was not delivered. It may be nil.
+	// Log writes one line about an undelivered message. It may be nil.
 	Log func(line string)
 	// Interval is the time between two reads; 0 is [PollInterval].
 	Interval time.Duration
-	// Timeout is that of one attempt; 0 is [Timeout], which is also the maximum.
+	// Timeout bounds one attempt; 0 is [Timeout], which is also the maximum.
 	Timeout time.Duration
-	// RemindBefore is how long before a held call expires its reminder is sent; 0: none is.
+	// RemindBefore is the time between a reminder and the expiry of the held call; 0: no reminder is sent.
 	RemindBefore time.Duration
 	// DecideAt returns the URL where approvers decide about a run; empty if there is none. It may be nil.
 	DecideAt func(run string) string
@@ -126,7 +126,7 @@ func New(store Store, o Options) (*Sender, error) {
 	return s, nil
 }
 
-// Begin makes sure that every hook gets the events from now on. Run does that too, but later.
+// Begin makes sure that every hook gets the events from now on. Run also does so, but later.
 func (s *Sender) Begin(ctx context.Context) error {
 	return s.store.Update(ctx, func(tx ledger.Tx) error {
 		for _, to := range s.to {
@@ -162,7 +162,7 @@ func (s *Sender) Run(ctx context.Context) {
 
 // tell sends messages to one hook.
 func (s *Sender) tell(ctx context.Context, to *receiver) {
-	broken := "" // what was said last of a ledger that cannot be read: once is enough
+	broken := "" // the last logged error of reading the ledger, which is logged once
 	_ = ledger.Poll(ctx, s.every, func() (bool, error) {
 		more, err := true, error(nil)
 		for more && err == nil && ctx.Err() == nil {
@@ -179,7 +179,7 @@ func (s *Sender) tell(ctx context.Context, to *receiver) {
 	})
 }
 
-// name is the receiver's name in logs: its path may be a secret.
+// name returns the receiver's name for logs, without the URL's path, which may be a secret.
 func (r *receiver) name() string {
 	u, err := url.Parse(r.url)
 	if err != nil {
@@ -188,7 +188,7 @@ func (r *receiver) name() string {
 	return u.Scheme + "://" + u.Host
 }
 
-// step sends the next message of a hook, if it is due, and reports whether to continue at once.
+// step sends the next message of a hook if it is due, and reports whether the caller should continue at once.
 func (s *Sender) step(ctx context.Context, to *receiver) (more bool, err error) {
 	d, m, more, err := s.next(ctx, to)
 	if err != nil || m == nil {
@@ -197,7 +197,7 @@ func (s *Sender) step(ctx context.Context, to *receiver) (more bool, err error) 
 	failed := s.send(ctx, to, m)
 	if failed != nil && ctx.Err() != nil {
 		failed = nil
-		d.Attempts-- // the service is ending: it was not the receiver's fault, and is sent again
+		d.Attempts-- // the attempt failed because the service is stopping, so it does not count and is repeated
 		d.Next = s.timestamp()
 		return false, s.settle(ctx, d)
 	}
@@ -217,10 +217,10 @@ func (s *Sender) step(ctx context.Context, to *receiver) (more bool, err error) 
 
 func (s *Sender) timestamp() string { return s.clock().UTC().Format(timeForm) }
 
-// settle records the result of an attempt, also during shutdown: what was sent was sent.
+// settle records the result of an attempt, even during shutdown: the message was sent.
 func (s *Sender) settle(ctx context.Context, d *ledger.Delivery) error {
 	return s.store.Update(context.WithoutCancel(ctx), func(tx ledger.Tx) error {
-		// If the attempt took longer than the lease, another process owns the message: its record stays.
+		// If the attempt took longer than the lease, another process owns the message, and that process's record stays.
 		for now, err := range tx.Deliveries(d.Hook, never, math.MaxInt) {
 			if err != nil {
 				return err
@@ -233,7 +233,7 @@ func (s *Sender) settle(ctx context.Context, d *ledger.Delivery) error {
 	})
 }
 
-// head is the message of a hook that waits or is being sent; nil if there is none.
+// head returns the hook's message that waits or is being sent; nil if there is none.
 func head(r ledger.Reader, hook string) (*ledger.Delivery, error) {
 	for d, err := range r.Deliveries(hook, never, 1) {
 		return &d, err
@@ -241,8 +241,8 @@ func head(r ledger.Reader, hook string) (*ledger.Delivery, error) {
 	return nil, nil
 }
 
-// next claims the message that is to be sent now: the waiting one, or one about the next event. There may be none. Reading
-// takes no lock of the ledger, so an idle hook costs nothing.
+// next claims the message to send now: the waiting one, or one about the next event. There may be none. Reading takes no lock of the
+// ledger, so an idle hook costs nothing.
 func (s *Sender) next(ctx context.Context, to *receiver) (d *ledger.Delivery, m *message, more bool, err error) {
 	var look bool
 	err = s.store.View(ctx, func(r ledger.Reader) error {
@@ -282,15 +282,15 @@ func (s *Sender) next(ctx context.Context, to *receiver) (d *ledger.Delivery, m 
 	return d, m, more, err
 }
 
-// A plan is what is to be written for a hook, and sent.
+// A plan lists the writes for a hook and the message to send.
 type plan struct {
 	write    bool
-	more     bool             // there may be more behind it
-	moved    bool             // next is to be written
-	next     int64            // the entry after those that were looked at
+	more     bool             // there may be more entries
+	moved    bool             // next must be stored
+	next     int64            // the entry after those that were read
 	delivery *ledger.Delivery // the message's row
 	message  *message
-	reminder *ledger.Delivery // the row of a reminder that is sent later
+	reminder *ledger.Delivery // row of a reminder to send later
 }
 
 func (s *Sender) plan(r ledger.Reader, to *receiver) (p plan, err error) {
@@ -338,7 +338,7 @@ func (s *Sender) plan(r ledger.Reader, to *receiver) (p plan, err error) {
 
 // message returns the message about an entry, and the reminder that follows it; nil if there is none.
 func (s *Sender) message(r ledger.Reader, to *receiver, e *ledger.Entry) (m *message, reminder *ledger.Delivery, err error) {
-	// Most entries are of no approval.
+	// Most entries do not belong to an approval.
 	if bytes.HasPrefix(e.Events, []byte("[")) && !bytes.Contains(e.Events, []byte(`"type":"approval.`)) {
 		return nil, nil, nil
 	}
@@ -361,7 +361,7 @@ func (s *Sender) message(r ledger.Reader, to *receiver, e *ledger.Entry) (m *mes
 	return m, reminder, nil
 }
 
-// retry takes up a message that waits, if it is due.
+// retry plans the next attempt for a waiting message if it is due.
 func (s *Sender) retry(r ledger.Reader, to *receiver, d *ledger.Delivery) (p plan, err error) {
 	if d.Next > s.timestamp() {
 		return p, nil
@@ -385,7 +385,7 @@ func (s *Sender) retry(r ledger.Reader, to *receiver, d *ledger.Delivery) (p pla
 	return p, nil
 }
 
-// send makes one attempt. A receiver takes a message by answering with 2xx.
+// send makes one attempt. A receiver accepts a message with a 2xx status.
 func (s *Sender) send(ctx context.Context, to *receiver, m *message) error {
 	q, err := http.NewRequestWithContext(ctx, http.MethodPost, to.url, bytes.NewReader(m.body))
 	if err != nil {
@@ -398,14 +398,14 @@ func (s *Sender) send(ctx context.Context, to *receiver, m *message) error {
 	}
 	got, err := s.client.Do(q)
 	if err != nil {
-		var at *url.Error // whose text holds the URL
+		var at *url.Error // its text holds the URL
 		if errors.As(err, &at) {
 			err = at.Err
 		}
 		return err
 	}
 	defer got.Body.Close()
-	_, _ = io.CopyN(io.Discard, got.Body, maxAnswer) // its status is its answer
+	_, _ = io.CopyN(io.Discard, got.Body, maxAnswer) // only the status counts
 	if !slices.Contains([]int{200, 201, 202, 203, 204, 205, 206}, got.StatusCode) {
 		return fmt.Errorf("it answered with status %d", got.StatusCode)
 	}
