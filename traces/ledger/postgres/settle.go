@@ -12,11 +12,12 @@ import (
 // settleRetry is the time between attempts to settle.
 const settleRetry = 100 * time.Millisecond
 
-// settle finds out whether the last transaction was committed, whose COMMIT had no answer, or one with a warning: the wait for the standby may have been
-// cancelled. It returns nil if the transaction is durable.
+// settle finds out whether the last transaction was committed. It is called if its COMMIT had no answer, or an answer with a warning: the
+// wait for the standby may have been cancelled. settle returns nil if the transaction is durable.
 //
-// A look alone would not do: the COMMIT may still be waiting, and become visible later. So settle takes the lock that the transaction has until it ends, and
-// commits a write of its own. Once that is acknowledged without a warning, all that was committed before is as durable, and nothing else will appear.
+// A read alone is not enough: the COMMIT may still be waiting, and become visible later. So settle takes the lock that the transaction
+// holds until its end, and commits a write of its own. If this write is acknowledged without a warning, all earlier commits are as
+// durable, and no other one can appear.
 func (s *Store) settle(cause error) error {
 	if len(s.owners) == 0 {
 		return fmt.Errorf("%w: %v", ledger.ErrUnsettled, cause)
@@ -45,7 +46,7 @@ func (s *Store) settle(cause error) error {
 	}
 }
 
-// committed reports whether the last transaction was committed. An error means that this is not known.
+// committed reports whether the last transaction was committed. An error means that the answer is unknown.
 func (s *Store) committed(ctx context.Context) (bool, error) {
 	session := &session{ctx: ctx, pool: s.pool, wait: s.wait, begun: true}
 	defer session.end()
@@ -67,7 +68,7 @@ func (s *Store) committed(ctx context.Context) (bool, error) {
 	}
 	session.begun = false
 	rows := results[3].rows
-	if len(rows) != 1 { // the lease ran out long ago: this process had stood still
+	if len(rows) != 1 { // the lease ran out long ago: this process was suspended
 		return false, s.end(ledger.ErrFenced)
 	}
 	return rows[0].Int64() == s.commits, nil

@@ -25,14 +25,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// patience bounds the start and the stop of a server. It is for a machine that is busy with other things.
+// patience bounds the start and the stop of a server, on a busy machine too.
 const patience = 2 * time.Minute
 
 // Superuser is the role that owns a cluster. Every role logs in without a password.
 const Superuser = "postgres"
 
-// A Cluster is a PostgreSQL server with its data. It has fsync on, and listens on a loopback port and on a socket in its directory.
-// Its methods are for one goroutine at a time; URL is for all.
+// A Cluster is a PostgreSQL server with its data. It has fsync on, and listens on a loopback port and on a socket in its directory. Only
+// one goroutine may call its methods at a time, except URL.
 type Cluster struct {
 	bin     string // the directory of initdb
 	dir     string // data, log and socket
@@ -64,7 +64,7 @@ func create(bin string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	// initdb does not flush: what it wrote is lost only when the machine fails, and the test with it.
+	// initdb does not flush: its files are lost only if the machine fails, and then the test fails, too.
 	err = c.tool("initdb", "--no-sync", "--auth=trust", "--username="+Superuser, "--encoding=UTF8", "--no-locale", "--pgdata="+c.data())
 	if err == nil {
 		err = c.Start()
@@ -82,7 +82,7 @@ func place(bin string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "pgtest") // and not T.TempDir: another user must be able to enter, and a socket's path is short
+	dir, err := os.MkdirTemp("", "pgtest") // not T.TempDir: another user must be able to enter, and a socket's path must be short
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func place(bin string) (*Cluster, error) {
 	return c, nil
 }
 
-// freePort finds a port that stays free while the server is stopped: connections of clients begin at higher ones.
+// freePort finds a port that stays free while the server is stopped: the system gives clients higher ports.
 func freePort() (int, error) {
 	for range 100 {
 		port := 10_000 + rand.IntN(20_000)
@@ -113,15 +113,15 @@ func freePort() (int, error) {
 
 func (c *Cluster) log() string { return filepath.Join(c.dir, "log") }
 
-// Address is where the server listens: 127.0.0.1 and its port. It stays the same when the server is started again.
+// Address returns the server's address: 127.0.0.1 and its port. It stays the same across restarts.
 func (c *Cluster) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(c.port)) }
 
-// URL leads a role to a database.
+// URL returns the URL of a database for a role.
 func (c *Cluster) URL(role, database string) string {
 	return URL(c.Address(), role, database)
 }
 
-// URL leads a role to a database of the server at an address, which may be a proxy's.
+// URL returns the URL of a database for a role on the server at an address, which may be a proxy's.
 func URL(address, role, database string) string {
 	u := url.URL{Scheme: "postgres", User: url.User(role), Host: address, Path: "/" + database, RawQuery: "sslmode=disable"}
 	return u.String()
@@ -146,7 +146,8 @@ func (c *Cluster) Ledger(ctx context.Context, database string) error {
 	return c.Exec(ctx, database, roles)
 }
 
-// Set changes a setting of the cluster for all sessions that begin afterwards. Settings that need a restart get one from the caller.
+// Set changes a setting of the cluster for all sessions that begin afterwards. If the setting needs a restart, the caller restarts the
+// cluster.
 func (c *Cluster) Set(t testing.TB, name, value string) {
 	t.Helper()
 	loaded := func() (at time.Time) {
@@ -163,7 +164,7 @@ func (c *Cluster) Set(t testing.TB, name, value string) {
 	for _, sql := range []string{set, "SELECT pg_reload_conf()"} {
 		check.NoError(t, c.Exec(t.Context(), "postgres", sql))
 	}
-	for loaded().Equal(before) { // the server reads its files in its own time
+	for loaded().Equal(before) { // the server reloads its files asynchronously
 		time.Sleep(5 * time.Millisecond)
 	}
 }
@@ -172,9 +173,9 @@ func (c *Cluster) Set(t testing.TB, name, value string) {
 func (c *Cluster) Remove() {
 	if c.process != nil {
 		c.process.Signal(syscall.SIGCONT)      // it may be paused
-		if err := c.StopAtOnce(); err != nil { // which leaves no shared memory behind
+		if err := c.StopAtOnce(); err != nil { // leaves no shared memory behind
 			c.Kill()
 		}
 	}
-	os.RemoveAll(c.dir) // what cannot be removed stays in the temporary directory
+	os.RemoveAll(c.dir) // files that cannot be removed stay in the temporary directory
 }

@@ -21,7 +21,8 @@ func FindPooler(t testing.TB) string {
 	return tool.Path(t, "pgbouncer", "pgbouncer")
 }
 
-// Pooler runs PgBouncer in transaction mode before the cluster, with few connections to it, and returns its address. It knows the superuser and roles.
+// Pooler runs PgBouncer in transaction mode in front of the cluster, with few connections to it, and returns its address. PgBouncer knows
+// the superuser and the roles.
 func (c *Cluster) Pooler(t testing.TB, roles ...string) string {
 	t.Helper()
 	bin := FindPooler(t)
@@ -42,7 +43,7 @@ func (c *Cluster) Pooler(t testing.TB, roles ...string) string {
 		check.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	args := []string{"-q", filepath.Join(dir, "ini")}
-	if os.Geteuid() == 0 { // which it refuses to run as
+	if os.Geteuid() == 0 { // PgBouncer refuses to run as root
 		args = append([]string{"-u", "nobody"}, args...)
 		for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
 			check.NoError(t, os.Chmod(d, 0o755))

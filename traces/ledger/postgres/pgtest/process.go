@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// unprivileged is a user that PostgreSQL runs as: it refuses to run as root.
+// unprivileged returns a user for PostgreSQL, which refuses to run as root.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -41,17 +41,17 @@ func unprivileged() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 
-// command is a program of PostgreSQL, as the user of the cluster.
+// command returns a command that runs a program of PostgreSQL as the cluster's user.
 func (c *Cluster) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(c.bin, name), args...)
 	cmd.Dir = c.dir
-	cmd.Env = []string{"LC_ALL=C", "TZ=UTC"} // no PGDATA, PGPORT or PGOPTIONS of who runs the tests
+	cmd.Env = []string{"LC_ALL=C", "TZ=UTC"} // without PGDATA, PGPORT or PGOPTIONS of the environment
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.user}
 	noOrphan(cmd.SysProcAttr)
 	return cmd
 }
 
-// tool runs a program to its end.
+// tool runs a program and waits for its end.
 func (c *Cluster) tool(name string, args ...string) error {
 	if out, err := c.command(name, args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", name, err, out)
@@ -71,7 +71,7 @@ func (c *Cluster) Start() error {
 		err := c.start()
 		if err == nil || time.Now().After(end) || !bytes.Contains(c.lastLog(), []byte("is still in use")) {
 			return err
-		} // the main process was killed, and its others have not noticed yet
+		} // the main process was killed, and its child processes have not noticed yet
 	}
 }
 
@@ -88,7 +88,7 @@ func (c *Cluster) start() error {
 	cmd.Stdout, cmd.Stderr = log, log
 	p := &process{ended: make(chan struct{})}
 	started := make(chan error)
-	go func() { // the system ends the server when the thread that started it ends: this goroutine keeps its thread
+	go func() { // the system kills the server when the thread that started it ends: this goroutine keeps its thread
 		runtime.LockOSThread()
 		defer close(p.ended)
 		err := cmd.Start()
@@ -126,7 +126,7 @@ func (c *Cluster) ready() error {
 	}
 }
 
-// lastLog is the end of the server's log.
+// lastLog returns the end of the server's log.
 func (c *Cluster) lastLog() []byte {
 	text, err := os.ReadFile(c.log())
 	if err != nil {
@@ -136,13 +136,13 @@ func (c *Cluster) lastLog() []byte {
 	return bytes.Join(lines[max(0, len(lines)-30):], nil)
 }
 
-// PID is the server's main process, the parent of its others.
+// PID returns the id of the server's main process, the parent of its other processes.
 func (c *Cluster) PID() int { return c.process.Pid }
 
 // Stop stops the server and lets it write a checkpoint. Connections are closed.
 func (c *Cluster) Stop() error { return c.stop(syscall.SIGINT) }
 
-// StopAtOnce stops the server as a crash does: it recovers from its log when it is started.
+// StopAtOnce stops the server without a checkpoint, as a crash does: the server recovers from its log at the next start.
 func (c *Cluster) StopAtOnce() error { return c.stop(syscall.SIGQUIT) }
 
 // Kill kills the server's main process. Its other processes end when they notice.

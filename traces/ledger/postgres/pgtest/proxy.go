@@ -18,11 +18,12 @@ import (
 	"pgfsm/internal/test/check"
 )
 
-// A Proxy stands between one client and a server. It passes everything until it is told otherwise. Its methods are for one goroutine at a time.
+// A Proxy stands between one client and a server. It relays everything unless a test adds a fault. Only one goroutine may call its
+// methods at a time.
 type Proxy struct {
 	t      testing.TB
 	proxy  *toxiproxy.Proxy
-	toxics []string // that hold now
+	toxics []string // active faults
 }
 
 // NewProxy makes a proxy before the server at an address. It ends with the test.
@@ -37,7 +38,7 @@ func NewProxy(t testing.TB, server string) *Proxy {
 	return p
 }
 
-// Address is where the client connects.
+// Address returns the address for clients.
 func (p *Proxy) Address() string { return p.proxy.Listen }
 
 // Cut closes all connections and refuses new ones, until [Proxy.Restore].
@@ -58,7 +59,7 @@ func (p *Proxy) Restore() {
 	}
 }
 
-// Redirect leads new connections to another server. Those that exist are closed.
+// Redirect leads new connections to another server and closes the existing ones.
 func (p *Proxy) Redirect(server string) {
 	p.t.Helper()
 	p.proxy.Stop()
@@ -66,7 +67,7 @@ func (p *Proxy) Redirect(server string) {
 	p.Restore()
 }
 
-// Delay delays what passes in both directions.
+// Delay delays the traffic in both directions.
 func (p *Proxy) Delay(by time.Duration) {
 	p.t.Helper()
 	for _, stream := range []string{"upstream", "downstream"} {
@@ -74,13 +75,14 @@ func (p *Proxy) Delay(by time.Duration) {
 	}
 }
 
-// LoseRequests drops what clients send; they do not learn of it.
+// LoseRequests drops the requests of clients without closing their connections.
 func (p *Proxy) LoseRequests() { p.t.Helper(); p.add("timeout", "upstream", `{"timeout": 0}`) }
 
-// LoseAnswers drops what the server answers: it acts, and its clients do not learn of it.
+// LoseAnswers drops the server's answers without closing the connections: the server acts, and its clients do not learn of it.
 func (p *Proxy) LoseAnswers() { p.t.Helper(); p.add("timeout", "downstream", `{"timeout": 0}`) }
 
-// Stall takes nothing more from the server, like a client whose process is stopped: what the server sends fills buffers, and then waits.
+// Stall reads nothing more from the server, like a client whose process is stopped: the server's answers fill the buffers, and then the
+// server waits.
 func (p *Proxy) Stall() { p.t.Helper(); p.add("stall", "downstream", "{}") }
 
 // A stall is a toxic.

@@ -12,10 +12,10 @@ import (
 	"pgfsm/internal/test/check"
 )
 
-// Shared is one cluster for all tests of a package: a test gets a database of its own, with a ledger. The zero value is ready to use.
+// Shared is one cluster for all tests of a package: each test gets a database of its own, with a ledger. The zero value is ready to use.
 type Shared struct {
 	once    sync.Once
-	cluster *Cluster // with the database that the others are copies of
+	cluster *Cluster // has the database from which the others are copied
 	err     error
 	count   atomic.Int64
 }
@@ -29,7 +29,7 @@ func (s *Shared) Main(m *testing.M) int {
 	return code
 }
 
-// Cluster is the cluster, which the first test that wants one starts. Tests that stop it or change its settings use [Start].
+// Cluster returns the cluster. The first call starts it. Tests that stop the cluster or change its settings use [Start].
 func (s *Shared) Cluster(t testing.TB) *Cluster {
 	t.Helper()
 	bin := Find(t)
@@ -47,7 +47,7 @@ func (s *Shared) Cluster(t testing.TB) *Cluster {
 	return s.cluster
 }
 
-// Database makes a database, a copy of the prepared one, and returns its name. It is dropped at the test's end.
+// Database copies the prepared database and returns the copy's name. The test's end drops it.
 func (s *Shared) Database(t testing.TB) (*Cluster, string) {
 	t.Helper()
 	c := s.Cluster(t)
@@ -61,7 +61,7 @@ func (s *Shared) Database(t testing.TB) (*Cluster, string) {
 	return c, name
 }
 
-// URL makes a database like [Shared.Database], and leads the superuser to it.
+// URL makes a database like [Shared.Database], and returns its URL for the superuser.
 func (s *Shared) URL(t testing.TB) string {
 	t.Helper()
 	c, name := s.Database(t)

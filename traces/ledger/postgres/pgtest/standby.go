@@ -16,11 +16,11 @@ import (
 	"pgfsm/internal/test/check"
 )
 
-// standbyName is how a standby calls itself, and what its primary waits for.
+// standbyName is the application name of a standby; its primary waits for a standby of that name.
 const standbyName = "standby"
 
-// Standby makes a streaming standby, and from now on each commit of the cluster waits for it. The standby reaches the cluster at an address,
-// the cluster's own or a proxy's, and takes its place with [Cluster.Promote]. It waits for a standby then as the cluster did.
+// Standby makes a streaming standby, and from now on each commit of the cluster waits for it. The standby reaches the cluster at an
+// address: the cluster's own or a proxy's. After [Cluster.Promote] it takes the cluster's place, and its commits also wait for a standby.
 func (c *Cluster) Standby(t testing.TB, address string) *Cluster {
 	t.Helper()
 	c.Set(t, "synchronous_standby_names", standbyName)
