@@ -38,18 +38,18 @@ func gateOf(name string, v policy.Verdict) Gate { return Gate{name, ruling.Word(
 type Call struct {
 	Server, Tool, Actor string
 	Identity            *policy.Identity
-	Env                 string // empty: that of the configuration
-	Plan                []byte // as [policy.CallPlan] writes it
+	Env                 string // empty: the configuration's
+	Plan                []byte // in the form of [policy.CallPlan]
 	Agent               bool   // an agent asks, not an operator
 	Facts               Facts  // about the tool
 	History             []policy.HistoryAnswer
-	Task                *policy.Task // nil: none; if its Ledger is set, its earlier calls are not known
+	Task                *policy.Task // nil: no task; if its Ledger is set, its earlier calls are unknown
 
 	declared bool              // by a file of tests: only the gates risk and policy are asked
-	risk     *config.GivenRisk // instead of the risk rules
+	risk     *config.GivenRisk // replaces the risk rules
 }
 
-// An Explanation is what every gate would decide about a call, in the order in which a run asks them.
+// An Explanation holds what every gate would decide about a call. The gates are in the order of a run.
 type Explanation struct {
 	Decision  string                 `json:"decision"` // allow, deny, pending, unknown or failed
 	Code      policy.Code            `json:"code,omitzero"`
@@ -68,16 +68,16 @@ type Explanation struct {
 	Fresh     int64                  `json:"fresh_ms,omitzero"`
 	Facts     Facts                  `json:"known"`
 
-	args []byte // canonical; nil if there is no plan
+	args []byte // in canonical form; nil if there is no plan
 }
 
 // A Policy is a policy that was considered.
 type Policy struct {
 	rules.Considered
-	Unknown bool `json:"-"` // whether it matches depends on the call's history, which is not known
+	Unknown bool `json:"-"` // a match depends on the call's history, which is unknown
 }
 
-// deciding returns the gate that decides: the first that denies or else failed or else is unknown, or else the last.
+// deciding returns the gate that decides: the first that denies; else the first that failed; else the first that is unknown; else the last.
 func (x *Explanation) deciding() *Gate {
 	for _, verdict := range []string{rules.Deny, Failed, Unknown} {
 		if i := slices.IndexFunc(x.Gates, func(g Gate) bool { return g.Verdict == verdict }); i >= 0 {
@@ -95,8 +95,8 @@ type Explainer struct {
 	now     string
 }
 
-// New returns an Explainer. The catalog is what the servers list; if live is false they were not asked, and it has the stored definitions of
-// pins (nil: none). now is the time of all calls.
+// New returns an Explainer. If live is true, the catalog has the servers' listings. Otherwise no server was asked, and the catalog has
+// the stored definitions of pins (nil: none). now is the time of all calls.
 func New(b *policy.Bundle, c *policy.Catalog, live bool, now string) *Explainer {
 	if c == nil {
 		c = new(policy.Catalog)
@@ -104,7 +104,7 @@ func New(b *policy.Bundle, c *policy.Catalog, live bool, now string) *Explainer 
 	return &Explainer{b, c, live, now}
 }
 
-// Explain asks every gate, also those after one that denies. What depends on facts that are not known is unknown.
+// Explain asks every gate, also the gates after one that denies. A verdict that depends on unknown facts is unknown.
 func (e *Explainer) Explain(c *Call) *Explanation {
 	x := e.judge(c)
 	switch {
@@ -117,7 +117,7 @@ func (e *Explainer) Explain(c *Call) *Explanation {
 		}
 		missing := e.missing(c)
 		failed := func(query string) bool { return strings.Contains(last.Reason, query+" is not known") }
-		if slices.ContainsFunc(missing, failed) { // in a run that condition would not fail
+		if slices.ContainsFunc(missing, failed) { // a run knows these facts, so the condition would not fail there
 			last.Code, last.Reason = policy.CodePolicyDenied, "The call is denied, whatever there was before."
 		}
 		x.markUnknown(missing)
@@ -127,7 +127,7 @@ func (e *Explainer) Explain(c *Call) *Explanation {
 	return x
 }
 
-// judge asks the gates and takes every condition that fails, for want of a fact, as failed.
+// judge asks the gates. It counts a condition that fails for lack of a fact as failed.
 func (e *Explainer) judge(c *Call) *Explanation {
 	x := &Explanation{RiskMode: policy.Unrated, Facts: c.Facts}
 	plan := e.plan(c, x)
@@ -153,7 +153,7 @@ func (e *Explainer) judge(c *Call) *Explanation {
 	return x
 }
 
-// input is what conditions may ask about a call.
+// input returns the facts that conditions can read about a call.
 func (e *Explainer) input(c *Call, args []byte) *condition.Input {
 	in := ruling.Input(e.bundle, c.Server, c.Tool, c.Env, c.Actor, c.Identity, args, e.now)
 	in.Pinned, in.Annotations, in.History = c.Facts.Pinned, condition.Annotations(c.Facts.Annotations), c.History
@@ -189,7 +189,7 @@ func (e *Explainer) toolGates(c *Call, p *policy.Plan, x *Explanation) {
 	}
 	tool := t
 	if tool == nil {
-		tool = &policy.Tool{Server: p.Server, Name: p.Tool, Allowed: true} // the allowlist of the bundle decides
+		tool = &policy.Tool{Server: p.Server, Name: p.Tool, Allowed: true} // the bundle's allowlist decides
 	}
 	listed := e.bundle.Listed(tool, c.Identity)
 	allowlist := gateOf("allowlist", listed)
@@ -217,7 +217,7 @@ func (e *Explainer) toolGates(c *Call, p *policy.Plan, x *Explanation) {
 	x.Gates = append(x.Gates, grant)
 }
 
-// failServers leaves of an explanation what a run finds out before it asks the servers, none of which answered.
+// failServers reduces an explanation to what a run finds out before it lists tools: no server answered.
 func (x *Explanation) failServers(c *policy.Catalog) {
 	if x.Gates[0].Verdict == rules.Deny {
 		return
@@ -227,7 +227,7 @@ func (x *Explanation) failServers(c *policy.Catalog) {
 	}}
 }
 
-// missing are the queries of risk rules and policies that the call's history does not answer.
+// missing returns the queries of risk rules and policies that the call's history does not answer.
 func (e *Explainer) missing(c *Call) (queries []string) {
 	for _, query := range e.missingHistory(c).Queries {
 		queries = append(queries, query.String())
@@ -235,7 +235,7 @@ func (e *Explainer) missing(c *Call) (queries []string) {
 	return queries
 }
 
-// markUnknown takes back the conclusions from queries without an answer.
+// markUnknown replaces verdicts that depend on unanswered queries with unknown.
 func (x *Explanation) markUnknown(missing []string) {
 	for _, query := range missing {
 		lacks := query + " is not known"
@@ -257,7 +257,7 @@ func (x *Explanation) markUnknown(missing []string) {
 	}
 }
 
-// unsettled returns which unknown facts the policy's decision depends on; empty if there are none.
+// unsettled returns the unknown facts that the policy's decision depends on; empty if there are none.
 func (e *Explainer) unsettled(c *Call, args []byte) string {
 	missing := e.missing(c)
 	in := e.input(c, args)
@@ -283,13 +283,13 @@ func (e *Explainer) unsettled(c *Call, args []byte) string {
 	return ""
 }
 
-// NeedsHistory reports whether a run would read facts about earlier calls that the call lacks.
+// NeedsHistory reports whether a run would read facts about earlier calls that c lacks.
 func (e *Explainer) NeedsHistory(c *Call) bool {
 	wanted := e.missingHistory(c)
 	return wanted.Task || len(wanted.Queries) > 0
 }
 
-// missingHistory is what a run would read about earlier calls and the call lacks.
+// missingHistory returns the effect that reads the facts about earlier calls that the call lacks.
 func (e *Explainer) missingHistory(c *Call) *states.ReadHistory {
 	wanted := &states.ReadHistory{Task: c.Task != nil && e.bundle.Counts(c.Server, c.Tool)}
 	for _, query := range e.bundle.Queries(c.Server, c.Tool) {
@@ -300,8 +300,8 @@ func (e *Explainer) missingHistory(c *Call) *states.ReadHistory {
 	return wanted
 }
 
-// ReadHistory adds the facts about earlier calls that the call lacks, as a run would read them from a ledger; nil is a ledger without calls.
-// It records nothing.
+// ReadHistory adds the facts about earlier calls that the call lacks, as a run would read them from a ledger. A nil ledger has no calls.
+// ReadHistory records nothing.
 func (e *Explainer) ReadHistory(ctx context.Context, v ledger.Viewer, c *Call) error {
 	wanted := e.missingHistory(c)
 	request := &states.Request{Actor: c.Actor, At: e.now, Task: c.Task}

@@ -17,13 +17,13 @@ import (
 // Sources of [Facts].
 const (
 	FromAllowlist = "allowlist"       // it has a pin of the tool, or none
-	FromStored    = "kept definition" // of the pin; a run calls no other definition of the tool
+	FromStored    = "kept definition" // the pin's; a run calls no other definition of the tool
 	FromServer    = "server"          // what it sends now
 	FromCaller    = "given"           // by a flag or a test
 	FromNowhere   = "unknown"
 )
 
-// Facts are what conditions may ask about a tool, besides its name, and where they are from.
+// Facts hold what conditions can read about a tool besides its name, and the sources.
 type Facts struct {
 	Pinned          bool               `json:"pinned"`
 	PinnedFrom      string             `json:"pinned_from"`
@@ -31,7 +31,7 @@ type Facts struct {
 	AnnotationsFrom string             `json:"annotations_from"`
 }
 
-// Facts returns what is known about a tool. Values that the caller gives come first; nil gives none.
+// Facts returns what is known about a tool. The caller's values take precedence; nil gives none.
 func (e *Explainer) Facts(server, tool string, pinned *bool, annotations *policy.Annotations) Facts {
 	f := Facts{Pinned: policy.PinOf(e.bundle.Content().Pins, server, tool) != "", PinnedFrom: FromAllowlist, AnnotationsFrom: FromNowhere}
 	if t, _ := e.catalog.Find(server, tool); t != nil {
@@ -49,7 +49,7 @@ func (e *Explainer) Facts(server, tool string, pinned *bool, annotations *policy
 	return f
 }
 
-// String describes the facts to people.
+// String describes the facts for people.
 func (f Facts) String() string {
 	pinned := "not pinned"
 	if f.Pinned {

@@ -12,10 +12,10 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// A Question asks about a call that nobody makes, as a person writes it.
+// A Question asks about a call that nobody makes, in the form that a person writes.
 type Question struct {
 	Server, Tool, Actor string
-	Identity            *policy.Identity // of an actor of an identity provider
+	Identity            *policy.Identity // for an actor of an identity provider
 	Env                 string           // empty: that of the configuration
 	Args                string           // a JSON object
 	Task                string           // empty: none
@@ -23,21 +23,21 @@ type Question struct {
 	Live                bool             // ask the servers for their tools, and the ledger for the earlier calls
 	Pinned              *bool            // nil: as the allowlist says
 	Annotations         *policy.Annotations
-	History             []string // each as QUERY=NUMBER
+	History             []string // each in the form QUERY=NUMBER
 }
 
-// A QuestionError says what is wrong with a [Question].
+// A QuestionError reports a fault in a [Question].
 type QuestionError struct{ Err error }
 
 func (e *QuestionError) Error() string { return e.Err.Error() }
 func (e *QuestionError) Unwrap() error { return e.Err }
 
-// Sources are what questions are answered from.
+// Sources provide the data for answers to questions.
 type Sources struct {
 	Bundle *policy.Bundle
-	// Catalog returns what the servers list now or, if they are not asked, the stored definitions of pins; nil if there are none.
+	// Catalog returns the servers' current listings if live is true; otherwise the stored definitions of pins, or nil without any.
 	Catalog func(ctx context.Context, b *policy.Bundle, live bool) (*policy.Catalog, error)
-	// History adds to a call what a run would read about earlier calls.
+	// History adds the facts about earlier calls that a run would read.
 	History func(context.Context, *Explainer, *Call) error
 	Now     string
 }
@@ -89,8 +89,8 @@ func (q *Question) call() (c *Call, err error) {
 	return c, nil
 }
 
-// Plan returns the plan of a call that a person writes. named is the name of the arguments in errors. The arguments keep their bytes. A
-// document that is not one JSON value would change the plan around it, so it is refused here; the gates judge everything else.
+// Plan returns the plan of a call that a person writes. Errors call the arguments by the name in named. The arguments keep their bytes.
+// Plan refuses arguments that are not exactly one JSON value, because they would change the plan around them; the gates judge the rest.
 func Plan(server, tool, named, arguments string) ([]byte, error) {
 	if !utf8.ValidString(server + " " + tool) {
 		return nil, errors.New("SERVER and TOOL must be UTF-8")

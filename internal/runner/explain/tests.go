@@ -28,20 +28,20 @@ type Result struct {
 	OK         bool   `json:"ok"`
 	Got        string `json:"got"`
 	Want       string `json:"want"`
-	Gate       string `json:"gate"` // that decided
+	Gate       string `json:"gate"` // the deciding gate
 	Policy     string `json:"policy,omitzero"`
 	WantPolicy string `json:"want_policy,omitzero"`
 	Reason     string `json:"reason"`
 	Facts      Facts  `json:"known"`
 }
 
-// Coverage are the policies and risk rules that no test reaches.
+// Coverage lists the policies and risk rules that no test reaches.
 type Coverage struct {
 	Policies []string `json:"policies_without_a_test"`
 	Rules    []string `json:"risk_rules_without_a_test"`
 }
 
-// Test judges the calls of test files. A folder stands for the files in it and below that are named like tests.
+// Test judges the calls of test files. A folder stands for the *tests.yaml and *_test.yaml files in its tree.
 func (e *Explainer) Test(paths []string, read config.Open) (*Report, error) {
 	files, err := testFiles(paths)
 	if err != nil {
@@ -92,7 +92,7 @@ func uncovered[E any](entries []E, reached map[string]bool, id func(E) string) (
 	return ids
 }
 
-// testFiles are the files that are named, and those of the folders that are.
+// testFiles returns the paths that are files, and the test files in the paths that are folders.
 func testFiles(paths []string) (files []string, err error) {
 	for _, path := range paths {
 		found := len(files)
@@ -112,7 +112,8 @@ func testFiles(paths []string) (files []string, err error) {
 	return files, nil
 }
 
-// test judges one call. Only a gate that denies decides besides the policy: what is unknown without the tool's server is assumed to allow.
+// test judges one call. Besides the policy, only a gate that denies decides: a verdict that is unknown without the tool's server counts as
+// allow.
 func (e *Explainer) test(file string, t *config.PolicyTest) (*Explanation, Result) {
 	x := e.judge(&Call{
 		Server: t.Server, Tool: t.Tool, Env: t.Env, Actor: t.Actor, Identity: t.Identity, Plan: policy.CallPlan(t.Server, t.Tool, t.Args), History: t.History,
