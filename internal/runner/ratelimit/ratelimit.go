@@ -26,12 +26,12 @@ import (
 	"pgfsm/policy"
 )
 
-// MaxCallers bounds the callers whose use a [Limiter] tracks. A caller is forgotten when it has no call under way and has its
-// whole burst again: it would begin with no more. While no caller can be forgotten, requests of further callers are refused. So a flood
-// of callers takes a bounded memory, and gives nobody a second burst.
+// MaxCallers bounds the callers that a [Limiter] tracks. The Limiter forgets a caller that has no call under way and its whole burst
+// again: a new caller begins with the same. While it can forget no caller, it refuses the requests of further callers. So a flood of
+// callers takes bounded memory, and gives nobody a second burst.
 const MaxCallers = 1 << 16
 
-// What a call or a request was limited by.
+// Limits that can refuse a call or a request.
 const (
 	ByIdentity = "identity"
 	ByGroup    = "group"
@@ -42,33 +42,33 @@ const (
 // A Limiter limits requests and calls. A nil one limits nothing. It is safe for concurrent use.
 type Limiter struct {
 	limits    config.Rate
-	strictest config.RateLimit // of a caller whose groups are unknown
+	strictest config.RateLimit // for callers whose groups are unknown
 	now       func() time.Time
 	seed      maphash.Seed
 	servers   map[string]*shared
 	tools     map[toolName]*shared
 
-	mu      sync.Mutex // of all buckets, and callers
+	mu      sync.Mutex // guards all buckets and callers
 	callers *simplelru.LRU[callerKey, *caller]
 }
 
 type toolName struct{ server, tool string }
 
-// A callerKey is a hash of the caller's names, which may be long. The seed is secret: nobody can look for a caller with the same hash.
+// A callerKey is a hash of the caller's names, which may be long. The seed is secret, so nobody can search for a colliding name.
 type callerKey uint64
 
-// A caller is what one caller has used.
+// A caller tracks the use of one caller.
 type caller struct {
 	rate  *rate.Limiter
-	calls int // under way
+	calls int // calls under way
 }
 
-// shared is what all callers have used of a server or a tool.
+// shared tracks the use of a server or a tool by all callers.
 type shared struct {
 	limit    config.RateLimit
 	by, name string
 	rate     *rate.Limiter
-	slots    *semaphore.Weighted // of calls under way
+	slots    *semaphore.Weighted // one slot for each call under way
 }
 
 // New returns a limiter whose buckets are full. It is nil if there are no limits.
@@ -79,7 +79,7 @@ func New(limits *config.Rate, now func() time.Time) *Limiter {
 	l := &Limiter{
 		limits: *limits, strictest: limits.Identity, now: now, seed: maphash.MakeSeed(), servers: make(map[string]*shared), tools: make(map[toolName]*shared),
 	}
-	l.callers, _ = simplelru.NewLRU[callerKey, *caller](MaxCallers, nil) // it fails only without a size
+	l.callers, _ = simplelru.NewLRU[callerKey, *caller](MaxCallers, nil) // it fails for a size below 1 only
 	for _, g := range limits.Groups {
 		s := &l.strictest
 		s.PerMinute, s.Burst, s.AtOnce = min(s.PerMinute, g.PerMinute), min(s.Burst, g.Burst), min(s.AtOnce, g.AtOnce)
@@ -97,17 +97,17 @@ func newShared(limit config.RateLimit, by, name string) *shared {
 	return &shared{limit: limit, by: by, name: name, rate: newRate(limit), slots: semaphore.NewWeighted(int64(limit.AtOnce))}
 }
 
-// newRate returns a full bucket. One with [config.NoLimit] is never empty.
+// newRate returns a full bucket. A bucket with [config.NoLimit] is never empty.
 func newRate(limit config.RateLimit) *rate.Limiter {
 	return rate.NewLimiter(perSecond(limit), limit.Burst)
 }
 
 func perSecond(limit config.RateLimit) rate.Limit { return rate.Limit(limit.PerMinute) / 60 }
 
-// A Refusal is why something may not happen now.
+// A Refusal tells which limit refuses a request or a call, and for how long.
 type Refusal struct {
 	By     string        // [ByIdentity], [ByGroup], [ByServer] or [ByTool]
-	After  time.Duration // when it may happen if nothing else happens before
+	After  time.Duration // wait until the limit allows it, if nothing else uses the bucket
 	reason string
 }
 
@@ -116,20 +116,20 @@ func (r *Refusal) Seconds() int { return max(1, int(math.Ceil(r.After.Seconds())
 
 func (r *Refusal) String() string { return r.reason }
 
-// limitOf is the limit of a caller, and which one that is.
+// limitOf returns a caller's limit, and the limit's name.
 func (l *Limiter) limitOf(says *policy.Identity) (limit config.RateLimit, by string) {
 	for _, g := range l.limits.Groups {
 		if says.InGroup(g.Group) {
 			return g.RateLimit, ByGroup
 		}
 	}
-	if says != nil && says.Groups == nil { // the caller could be in any group
+	if says != nil && says.Groups == nil { // groups unknown: the caller could be in any
 		return l.strictest, ByIdentity
 	}
 	return l.limits.Identity, ByIdentity
 }
 
-// Request takes a request of a caller from the caller's bucket. Nil: the request may be read.
+// Request takes a request from its caller's bucket. It returns nil if the request may be read.
 func (l *Limiter) Request(from session.Identity, says *policy.Identity) *Refusal {
 	if l == nil {
 		return nil
@@ -148,7 +148,7 @@ func (l *Limiter) Request(from session.Identity, says *policy.Identity) *Refusal
 	return &Refusal{By: by, After: waitTime(c.rate, 1, now), reason: fmt.Sprintf("This caller may send %s a minute.", many(limit.PerMinute, "request"))}
 }
 
-// caller finds what a caller has used. Its limit may differ from request to request, because its groups change with its token.
+// caller returns the tracked use of a caller. The limit may differ between requests, because the groups change with the token.
 func (l *Limiter) caller(from session.Identity, limit config.RateLimit, by string, now time.Time) (*caller, *Refusal) {
 	from.Token = "" // the tokens of one name share a limit
 	key := callerKey(maphash.Comparable(l.seed, from))
@@ -158,14 +158,14 @@ func (l *Limiter) caller(from session.Identity, limit config.RateLimit, by strin
 		return c, nil
 	}
 	var oldest *caller
-	for range 4 { // more than the one that is added: callers that are gone are forgotten
+	for range 4 { // forget up to four idle callers for the one that is added
 		var old callerKey
 		var there bool
 		if old, oldest, there = l.callers.GetOldest(); !there {
 			break
 		}
 		if oldest.calls > 0 || oldest.rate.TokensAt(now) < float64(oldest.rate.Burst()) {
-			l.callers.Get(old) // it cannot be forgotten: others are older now
+			l.callers.Get(old) // it cannot be forgotten: make it the newest
 			continue
 		}
 		l.callers.RemoveOldest()
@@ -182,13 +182,13 @@ func (l *Limiter) caller(from session.Identity, limit config.RateLimit, by strin
 	return c, nil
 }
 
-// waitTime is how long it takes until a bucket has so many tokens.
+// waitTime returns the time until a bucket has the given number of tokens.
 func waitTime(r *rate.Limiter, tokens int, now time.Time) time.Duration {
 	missing := float64(tokens) - r.TokensAt(now)
 	return time.Duration(missing / float64(r.Limit()) * float64(time.Second))
 }
 
-// many is a number of things.
+// many returns a number with its noun, in the plural unless the number is one.
 func many(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -196,11 +196,11 @@ func many(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// A Call is a call that may be made. One goroutine owns it. A nil one is not limited.
+// A Call is a call that may be made. One goroutine owns it. A nil Call is not limited.
 type Call struct {
 	limiter *Limiter
 	caller  *caller
-	shared  []*shared // of the tool and the server, if they are limited
+	shared  []*shared // the tool's and the server's, if they are limited
 }
 
 // Call takes a call from the buckets of its server and its tool, and counts it as under way until [Call.End].
@@ -277,8 +277,8 @@ func (c *Call) takeTokens(now time.Time) (refused *Refusal) {
 	return nil
 }
 
-// Wait counts a call that was held as under way at its server and its tool, as soon as there is room. It was taken from the buckets when it
-// was requested.
+// Wait waits for free slots at the server and the tool of an approved call, and takes them. [Limiter.Call] took the call's tokens when the
+// agent requested it.
 func (l *Limiter) Wait(ctx context.Context, server, tool string) (*Call, error) {
 	if l == nil {
 		return nil, nil
@@ -294,8 +294,8 @@ func (l *Limiter) Wait(ctx context.Context, server, tool string) (*Call, error) 
 	return c, nil
 }
 
-// Return gives back what [Limiter.Call] took from the buckets of the server and the tool. It is for calls that no gate let through: a caller
-// who may not use a tool cannot use it up for others.
+// Return gives back what [Limiter.Call] took from the buckets of the server and the tool. It is for calls that a gate blocked: a caller
+// that may not use a tool cannot use it up for others.
 func (c *Call) Return() {
 	if c == nil {
 		return
@@ -303,7 +303,7 @@ func (c *Call) Return() {
 	c.limiter.mu.Lock()
 	defer c.limiter.mu.Unlock()
 	for _, s := range c.shared {
-		s.rate.AllowN(c.limiter.now(), -1) // a bucket never has more than its burst
+		s.rate.AllowN(c.limiter.now(), -1) // rate caps the bucket at its burst
 	}
 }
 
