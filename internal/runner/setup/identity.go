@@ -37,7 +37,7 @@ func Identity(loaded *config.Loaded, log *slog.Logger) (*runner.Identity, error)
 	return to, nil
 }
 
-// ServedIdentity is [Identity] for a service, at whose console people sign in: that needs the secrets of its clients.
+// ServedIdentity returns the same as [Identity], with the client secrets that signing in at a service's console needs.
 func ServedIdentity(o Options, loaded *config.Loaded, log *slog.Logger) (*runner.Identity, error) {
 	to, err := Identity(loaded, log)
 	if to == nil {

@@ -15,15 +15,15 @@ import (
 // EmbeddedDemo names the configuration of the embedded demo.
 const EmbeddedDemo = "the embedded demo"
 
-// Options name a configuration, and replace parts of it.
+// Options name a configuration, and override parts of it.
 type Options struct {
 	Config  string   // the file; empty: PGFSM_CONFIG, then pgfsm.yaml in the working directory, then the embedded demo
 	Demo    bool     // if Config is empty, the embedded demo; no file is searched
 	Planner string   // replaces planner.mode
-	Grants  []string // more files of grants
+	Grants  []string // paths of additional grant files
 	Closed  bool     // an allowlist that cannot be read allows nothing; without Closed it is an error
 	Getenv  func(name string) (value string, ok bool)
-	Version string // of pgfsm, for servers
+	Version string // pgfsm's version, which it tells servers
 
 	read config.Open // nil: safefile.ReadTrusted
 }
@@ -41,7 +41,7 @@ func (o *Options) env(name string) string {
 	return value
 }
 
-// Load finds and reads a configuration and all files that it names. from is its file, or [EmbeddedDemo]. The environment replaces parts
+// Load finds and reads a configuration and all files that it names. from is its file, or [EmbeddedDemo]. The environment overrides parts
 // of it: SAFE_ALLOWLIST_PATH, SAFE_TRACE_DIR, SAFE_SUMMARIZE and, if the file names no model, LLM_BASE_URL, LLM_MODEL and LLM_API_KEY.
 func Load(o Options) (loaded *config.Loaded, from string, err error) {
 	over := config.Overrides{

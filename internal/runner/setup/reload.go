@@ -23,7 +23,7 @@ import (
 	"pgfsm/policy/lint"
 )
 
-// watchInterval is how often [Reloader.Watch] reads the files. A change is reported if the next reading finds the same.
+// watchInterval is the interval at which [Reloader.Watch] reads the files. Watch reports a change if the next reading finds the same.
 const watchInterval = 2 * time.Second
 
 // testsFile is the name of the policy tests that a reload runs, in the folder of the policy file.
@@ -31,31 +31,31 @@ const testsFile = "tests.yaml"
 
 // A Reloader reads the files of an open configuration again. It is safe for concurrent use.
 type Reloader struct {
-	identity *runner.Identity // of the start
+	identity *runner.Identity // the providers at the start
 	started  *Setup
 
 	mu     sync.Mutex
 	active *Setup
-	files  map[string]digest // of the active configuration, and of the last one that was read
-	due    bool              // the last one that was read has to become active yet
+	files  map[string]digest // files of the active configuration, and of the last one read
+	due    bool              // the configuration read last is not active yet
 }
 
-// NewReloader returns a Reloader for a configuration that a service has started with; the embedded demo has no files. i may be nil.
+// NewReloader returns a Reloader for the configuration that a service started with. The embedded demo has no files. i may be nil.
 func NewReloader(s *Setup, i *runner.Identity) *Reloader {
 	r := &Reloader{identity: i, started: s, active: s}
 	seen := newReading()
 	o := s.options
 	o.Config, o.read = s.From, seen.read
-	to, err := r.judge(o, seen) // to find out which files there are
+	to, err := r.judge(o, seen) // finds out which files the configuration has
 	r.files = seen.files
-	r.due = err == nil && len(changed(s, to.Setup)) > 0 // they have changed since the start
+	r.due = err == nil && len(changed(s, to.Setup)) > 0 // due: the files have changed since the start
 	return r
 }
 
-// A digest is that of a file's content, or of why it cannot be read.
+// A digest is the hash of a file's content, or of the error that reading it returned.
 type digest [sha256.Size]byte
 
-// A reading notes which files are read, and what they had.
+// A reading notes the files that are read, with digests of their contents.
 type reading struct{ files map[string]digest }
 
 func newReading() *reading { return &reading{make(map[string]digest)} }
@@ -79,7 +79,7 @@ func digestOf(text []byte, err error) digest {
 
 var errChanging = errors.New("it changed while the configuration was read; reload again when it is complete")
 
-// unchanged reads all files again. The configuration would otherwise be one that the operator never wrote.
+// unchanged reads all files again and returns an error if one changed. A mix of old and new files is a configuration that no operator wrote.
 func (r *reading) unchanged() error {
 	for _, path := range slices.Sorted(maps.Keys(r.files)) {
 		if text, err := safefile.ReadTrusted(path); digestOf(text, err) != r.files[path] {
@@ -89,7 +89,7 @@ func (r *reading) unchanged() error {
 	return nil
 }
 
-// Read is a [runner.Reload].
+// Read implements [runner.Reload].
 func (r *Reloader) Read() (*runner.Next, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,11 +107,11 @@ func (r *Reloader) Read() (*runner.Next, error) {
 	}
 	r.files = seen.files
 	next := r.next(to)
-	r.due = len(next.Changed) > 0 // if it does not become active, Watch tries again
+	r.due = len(next.Changed) > 0 // due stays set until the configuration is active, so Watch tries again
 	return next, nil
 }
 
-// A judged configuration was read, and has passed lint and its tests.
+// A judged configuration has been read and has passed lint and its tests.
 type judged struct {
 	*Setup
 	warnings []string
@@ -145,12 +145,12 @@ func (r *Reloader) judge(o Options, seen *reading) (*judged, error) {
 	return to, to.test(catalog, seen)
 }
 
-// lint returns the errors that lint finds. Those that the active configuration has, too, are warnings: otherwise nobody could reload a
-// configuration that was started with one.
+// lint returns the errors that lint finds. Errors that the active configuration has, too, are warnings only: otherwise nobody could reload
+// a configuration that the service started with such an error.
 func (r *Reloader) lint(to *judged, catalog *policy.Catalog) error {
 	var failed []error
 	had, _, err := pins.Stored(r.active.Bundle, r.active.Allowlists())
-	if err != nil { // the active configuration was read long ago
+	if err != nil { // the active configuration's files may have changed since
 		had = nil
 	}
 	before := lint.Lint(r.active.Bundle.Content(), had)
@@ -194,11 +194,11 @@ func (s *judged) test(catalog *policy.Catalog, seen *reading) error {
 	return errors.Join(failed...)
 }
 
-// next is what the service takes of a configuration.
+// next returns the service's part of a configuration.
 func (r *Reloader) next(to *judged) *runner.Next {
 	from := r.active
 	if was, now := &from.Loaded.Identity, &to.Loaded.Identity; !reflect.DeepEqual(r.started.Loaded.Identity.Issuers, now.Issuers) {
-		// The tokens of the former issuers are valid until a restart, so what is asked of them stays.
+		// The tokens of the former issuers are valid until a restart, so their requirements stay.
 		now.Scopes, now.Required = was.Scopes, was.Required || now.Required
 	}
 	n := &runner.Next{Warnings: to.warnings, Tests: to.tests, Changed: changed(from, to.Setup), Restart: needRestart(r.started, to.Setup)}
@@ -219,14 +219,14 @@ func (r *Reloader) next(to *judged) *runner.Next {
 	return n
 }
 
-// keptServe returns now with the started values of the keys that need a restart.
+// keptServe returns now with the values at the start for keys that need a restart.
 func keptServe(started, now config.Serve) config.Serve {
 	now.Listen, now.Admin, now.PublicURL, now.AdminURL, now.TLS = started.Listen, started.Admin, started.PublicURL, started.AdminURL, started.TLS
 	now.Record, now.Sessions, now.Hosts, now.RemindBefore = started.Record, started.Sessions, started.Hosts, started.RemindBefore
 	return now
 }
 
-// needRestart are the keys, sorted, whose new values become active with a restart only.
+// needRestart returns the changed keys, sorted, whose new values need a restart.
 func needRestart(started, now *Setup) (keys []string) {
 	x, y := started.Loaded, now.Loaded
 	a, b := &x.Serve, &y.Serve
@@ -257,12 +257,12 @@ func needRestart(started, now *Setup) (keys []string) {
 	return keys
 }
 
-// changed are the keys, sorted, whose new values become active with a reload.
+// changed returns the changed keys, sorted, whose new values become active with a reload.
 func changed(from, to *Setup) (keys []string) {
 	a, b := from.Bundle.Content(), to.Bundle.Content()
 	x, y := &from.Loaded.Serve, &to.Loaded.Serve
 	p, q := &from.Loaded.Identity, &to.Loaded.Identity
-	sameServers := slices.EqualFunc(from.Servers, to.Servers, upstream.Server.Equal) // with their secrets
+	sameServers := slices.EqualFunc(from.Servers, to.Servers, upstream.Server.Equal) // compares secrets, too
 	for _, k := range []struct {
 		key  string
 		a, b any
@@ -296,11 +296,11 @@ func changed(from, to *Setup) (keys []string) {
 func (r *Reloader) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_ = r.active.Upstreams.Close() // it returns no error
+	_ = r.active.Upstreams.Close() // Close always returns nil
 }
 
-// Watch calls reload when the files have other contents than when they were last read, until ctx ends. It follows symbolic links, so that it sees
-// the changes of a Kubernetes ConfigMap.
+// Watch calls reload when the files' contents changed since the last reading, until ctx ends. It follows symbolic links, so it sees changes
+// of a Kubernetes ConfigMap.
 func (r *Reloader) Watch(ctx context.Context, reload func()) {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
@@ -319,7 +319,7 @@ func (r *Reloader) Watch(ctx context.Context, reload func()) {
 	}
 }
 
-// readFiles returns the files as they are now, and whether a reload is due.
+// readFiles returns the current digests of the files, and whether a reload is due.
 func (r *Reloader) readFiles() (stale bool, now map[string]digest) {
 	r.mu.Lock()
 	known, due := maps.Clone(r.files), r.due

@@ -28,18 +28,18 @@ import (
 // A Setup is an open configuration. Close it.
 type Setup struct {
 	Loaded     *config.Loaded
-	From       string // as [Load] says
+	From       string // the configuration file's path, or [EmbeddedDemo]
 	Bundle     *policy.Bundle
 	Planner    llm.Planner
 	Summarizer llm.Summarizer
 	Secrets    *secret.Masker
 	Servers    []upstream.Server
-	Upstreams  *upstream.Upstreams // of the embedded demo: nil before Start
+	Upstreams  *upstream.Upstreams // for the embedded demo: nil before Start
 	Fleet      *demo.Fleet         // the servers of the embedded demo, after Start
 	OTLP       *telemetry.OTLP     // nil: no spans are exported
 
 	options Options
-	secrets []string // of the configuration, which Secrets masks
+	secrets []string // the configuration's secrets, which Secrets masks
 	llmKey  string
 }
 
@@ -50,7 +50,7 @@ func Open(o Options, loaded *config.Loaded, from string) (s *Setup, err error) {
 		return nil, err
 	}
 	s.Secrets.Put(s, s.secrets)
-	if s.OTLP != nil { // they are used until a restart
+	if s.OTLP != nil { // a reload does not change OTLP
 		s.Secrets.Put(s.OTLP, slices.Sorted(maps.Values(s.OTLP.Headers)))
 	}
 	if !s.IsDemo() {
@@ -59,7 +59,7 @@ func Open(o Options, loaded *config.Loaded, from string) (s *Setup, err error) {
 	return s, err
 }
 
-// open opens a configuration without connections to servers. Its secrets are not masked yet.
+// open opens a configuration without connections to servers. It does not mask secrets yet.
 func (s *Setup) open(o Options, loaded *config.Loaded, from string) (err error) {
 	if err = s.compile(o, loaded, from); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (s *Setup) compile(o Options, loaded *config.Loaded, from string) (err erro
 	if model := loaded.Content.Planner.LLM; model != nil {
 		model.Prompt = llm.PromptVersion
 	}
-	if s.IsDemo() { // its servers listen on ports that are chosen at the start; the bundle is the same each time
+	if s.IsDemo() { // the demo's servers choose their ports at the start; the bundle must not depend on them
 		for i := range loaded.Content.Servers {
 			loaded.Content.Servers[i].URL = "embedded:" + loaded.Content.Servers[i].Name
 		}
@@ -99,7 +99,7 @@ func (s *Setup) compile(o Options, loaded *config.Loaded, from string) (err erro
 	return err
 }
 
-// Check opens a configuration also if references have no values here. missing are the faults of references that the service could not start with.
+// Check opens a configuration even if references have no values here. missing lists the references without which the service cannot start.
 func Check(o Options, loaded *config.Loaded, from string) (s *Setup, missing config.Errors, err error) {
 	if s, err = Open(o, loaded, from); errors.As(err, &missing) {
 		s = &Setup{}
@@ -144,10 +144,10 @@ func headers(from []config.Pair) (to []upstream.Header) {
 	return to
 }
 
-// IsDemo reports whether the configuration is that of the embedded demo.
+// IsDemo reports whether the configuration is the embedded demo's.
 func (s *Setup) IsDemo() bool { return s.From == EmbeddedDemo }
 
-// Copy returns a Setup with sessions of its own, and with servers of its own if they are the embedded demo's.
+// Copy returns a Setup with its own sessions. A Copy of the embedded demo has its own servers, too.
 func (s *Setup) Copy() (*Setup, error) {
 	c := *s
 	c.Servers, c.Fleet, c.Upstreams = slices.Clone(s.Servers), nil, nil
@@ -204,7 +204,7 @@ func (s *Setup) config() runner.Config {
 	}
 }
 
-// Allowlists are the files that keep the pins; none for the allowlist of the embedded demo.
+// Allowlists returns the files that hold the pins; none for the embedded demo's allowlist.
 func (s *Setup) Allowlists() []string {
 	if s.IsDemo() && s.options.env("SAFE_ALLOWLIST_PATH") == "" {
 		return nil
@@ -229,7 +229,7 @@ func Hooks(o Options, loaded *config.Loaded) (all []hooks.Hook, err error) {
 	return all, err
 }
 
-// Doubts returns what is valid in the configuration and probably a mistake.
+// Doubts returns warnings about valid settings that are probably mistakes.
 func (s *Setup) Doubts() (all []string) {
 	c := s.Bundle.Content()
 	allowed := make(map[string][]string)
