@@ -10,11 +10,11 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// attach answers a call that repeats a held one whose outcome was not delivered yet. Otherwise found is false.
+// attach answers a call that repeats a held call whose outcome was not delivered yet. For any other call, found is false.
 func (r *ConfiguredRunner) attach(ctx context.Context, call *gateway.ToolCall, text []byte) (answer gateway.Answer, found bool) {
 	plan, v := policy.ReadCall(text, r.Bundle.Limits())
 	if !v.Allows() {
-		return answer, false // the run says why
+		return answer, false // the run's failure has the reason
 	}
 	by := callerOf(call.From)
 	q, err := r.runner.options.Ledger.Attach(ctx, ledger.Look{
@@ -31,7 +31,7 @@ func (r *ConfiguredRunner) attach(ctx context.Context, call *gateway.ToolCall, t
 	return r.deliver(ctx, call, q.RunID, ledger.ByRepeat)
 }
 
-// callerOf is a client of the gateway as a caller of the ledger.
+// callerOf returns a client of the gateway as a caller of the ledger.
 func callerOf(who gateway.Identity) ledger.Caller {
 	by := ledger.Caller{TokenID: who.Token, Name: who.Name, Roles: []string{ledger.RoleAgent}}
 	if policy.HasSubject(who.Name) {

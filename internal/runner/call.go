@@ -42,7 +42,7 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 		}
 	}
 	server, tool := call.Server, call.Tool
-	if !r.Bundle.Names(server, tool, call.Identity) { // it will be blocked, and takes no place from those who may make the call
+	if !r.Bundle.Names(server, tool, call.Identity) { // the call will be blocked, so it uses up no limit of callers that may make it
 		server, tool = "", ""
 	}
 	limited, refused := r.limits.Call(call.From, call.Identity, server, tool)
@@ -99,7 +99,7 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 // Wait returns when every call of an agent has been recorded to its end, also if its client was disconnected.
 func (r *Runner) Wait() { r.calls.Wait() }
 
-// agentPlan is the call as a plan, spliced from the bytes that the agent sent.
+// agentPlan returns the call as a plan, spliced from the bytes that the agent sent.
 func agentPlan(call *gateway.ToolCall) []byte {
 	b := make([]byte, 0, len(call.Arguments)+len(call.Server)+len(call.Tool)+64)
 	b = append(append(b, `{"args":`...), call.Arguments...)
@@ -108,11 +108,11 @@ func agentPlan(call *gateway.ToolCall) []byte {
 	return append(b, `,"type":"call_tool"}`...)
 }
 
-// refuseUnrecorded refuses a call for which no record could be read or begun.
+// refuseUnrecorded refuses a call whose record could not be read or begun.
 func (r *ConfiguredRunner) refuseUnrecorded(ctx context.Context, call *gateway.ToolCall, id string, cause error) gateway.Answer {
 	r.runner.noteWriteFailure(ctx, cause)
 	o := states.Outcome{Type: states.TypeFailed, Code: policy.CodeRecordFailed, Gate: policy.GateRun, Effect: states.NotSent, Reason: cause.Error()}
-	if errors.Is(cause, ledger.ErrUnsettled) { // a delivery: if it was recorded, a repetition is a new call
+	if errors.Is(cause, ledger.ErrUnsettled) { // the delivery may be recorded: then a repetition is a new call
 		o.Effect = states.EffectUnknown
 	}
 	r.runner.logCall(ctx, call, id, o)
@@ -121,7 +121,7 @@ func (r *ConfiguredRunner) refuseUnrecorded(ctx context.Context, call *gateway.T
 	return answer
 }
 
-// traceKey is the key of a log line with the id of a trace, if there is one.
+// traceKey returns the log attribute with a trace's id; none if the id is empty.
 func traceKey(id string) []any {
 	if id == "" {
 		return nil
@@ -129,10 +129,10 @@ func traceKey(id string) []any {
 	return []any{"trace", id}
 }
 
-// maxToolShown bounds the name of a tool in a line of the log, in bytes: agents choose it.
+// maxToolShown bounds a tool's name in a log line, in bytes: agents choose the name.
 const maxToolShown = 256
 
-// fullName is the name of the requester for people.
+// fullName returns the requester's name for people.
 func fullName(call *gateway.ToolCall) string {
 	if call.Identity == nil {
 		return call.From.Name
@@ -159,7 +159,7 @@ func (r *Runner) logCall(ctx context.Context, call *gateway.ToolCall, id string,
 		"reason", visible.Text(o.Reason)}, traceKey(telemetry.TraceID(ctx))...)...)
 }
 
-// logResumed logs how a held call ended, like logCall, but also if it succeeded: people decided about it.
+// logResumed logs how a held call ended. Unlike logCall, it also logs successful calls, because people decided about them.
 func (r *Runner) logResumed(ctx context.Context, id string, o states.Outcome) {
 	var q ledger.Request
 	err := r.options.Ledger.View(ctx, func(v ledger.Reader) (err error) {

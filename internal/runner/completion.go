@@ -14,7 +14,7 @@ import (
 // completion is the port to the planner and the summarizer.
 type completion struct{ configured *ConfiguredRunner }
 
-// Complete asks for the plan or the summary. A completion that fails is an event too.
+// Complete asks the model for the plan or the summary. A failed completion is an event, too.
 func (c completion) Complete(ctx context.Context, wanted *states.Complete) states.Event {
 	var got llm.Completion
 	var err error
@@ -51,7 +51,7 @@ func (c completion) completed(exchanges []states.Exchange) states.Event {
 	return event
 }
 
-// plannerTools is the effective allowlist as a planner sees it.
+// plannerTools returns the effective allowlist as a planner sees it.
 func plannerTools(allowed []*policy.Tool) []llm.Tool {
 	tools := make([]llm.Tool, 0, len(allowed))
 	for _, t := range allowed {
@@ -62,8 +62,8 @@ func plannerTools(allowed []*policy.Tool) []llm.Tool {
 	return tools
 }
 
-// completionFailure returns the code and the reason of a completion that failed. It looks at the error and not at the context,
-// whose deadline can pass before the context says so.
+// completionFailure returns the code and the reason of a failed completion. It inspects the error and not the context: a deadline can
+// pass before the context reports it.
 func completionFailure(err error) (policy.Code, string) {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -76,6 +76,6 @@ func completionFailure(err error) (policy.Code, string) {
 	return policy.CodePlannerFailed, err.Error()
 }
 
-// mask removes the operator's secrets from what a server or a model sent, before it is recorded. Without a secret in it the text
-// is unchanged, byte for byte.
+// mask removes the operator's secrets from the text of a server or a model, before the text is recorded. A text without secrets is
+// unchanged, byte for byte.
 func (r *ConfiguredRunner) mask(text []byte) canonical.Text { return r.Secrets.Bytes(text) }

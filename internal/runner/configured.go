@@ -12,29 +12,29 @@ import (
 	"pgfsm/policy"
 )
 
-// A Config is what a Runner takes from the operator's configuration. A reload replaces it as a whole.
+// A Config holds a Runner's part of the operator's configuration. A reload replaces it as a whole.
 type Config struct {
 	Bundle     *policy.Bundle
 	Upstreams  *upstream.Upstreams
 	Planner    llm.Planner
 	Summarizer llm.Summarizer
-	Secrets    *secret.Masker // are masked in everything that servers and models send, before it is recorded
+	Secrets    *secret.Masker // masks secrets in everything that servers and models send, before it is recorded
 	Serve      config.Serve   // how the gateway answers agents
 
-	// What follows is of a [Service].
-	Closed     error     // why every call of an agent is refused
+	// The fields below are for a [Service].
+	Closed     error     // the reason to refuse every agent's call; nil: calls are accepted
 	Allowlists []string  // the files that keep the pins, the default one first; empty: there is none that can be changed
 	Identity   *Identity // nil: there are no identity providers
 	Required   bool      // no caller of MCP is anonymous
 }
 
-// A ConfiguredRunner is a Runner with one configuration. It is immutable: a run belongs to the one that it began with, and is judged
-// wholly by its bundle.
+// A ConfiguredRunner is a Runner with one configuration. It is immutable: a run keeps the ConfiguredRunner that it began with, whose
+// bundle alone judges it.
 type ConfiguredRunner struct {
 	runner *Runner
 	Config
 	holdsCalls bool               // a policy may hold a call, so an agent's call may repeat one that is held
-	limits     *ratelimit.Limiter // of the agents; those with the same limits share it
+	limits     *ratelimit.Limiter // limits agents; configurations with the same limits share it
 }
 
 // configure returns the runner with a configuration.

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// retryAfter is when an agent may ask again whether a call was decided, in seconds: approvers take minutes.
+	// retryAfter tells an agent how long to wait before it asks again, in seconds: approvers take minutes.
 	retryAfter = 15
-	// noticeEvery is how often the client of a call that is held open is told that the call still waits: clients give up on silence.
+	// noticeEvery is the interval of the notices to the client of a call that is held open: clients give up on silence.
 	noticeEvery = 5 * time.Second
 )
 
@@ -44,12 +44,12 @@ func heldRequest(q *ledger.Request) heldCall {
 	}
 }
 
-// answerWaiting answers for a call that waits for approval: with a task if the client takes one; otherwise it holds the call open for a
-// while, and then answers that the call waits. The run is in the ledger, and no process owns it. Only the first request is shown where
-// to decide, because a client that repeats its call does so every few seconds.
+// answerWaiting answers for a call that waits for approval. If the client accepts tasks, the answer is a task. Otherwise answerWaiting holds
+// the call open for a while, and then answers that the call waits. The run is in the ledger, and no process owns it. Only the first
+// request shows the client where to decide, because a client repeats its call every few seconds.
 func (r *ConfiguredRunner) answerWaiting(ctx context.Context, call *gateway.ToolCall, w heldCall, first bool) gateway.Answer {
 	answer := r.answerHeld(ctx, call, w, first)
-	if answer.Run == "" { // otherwise it has the outcome
+	if answer.Run == "" { // otherwise the answer has the outcome
 		answer.Judged = gateway.Judged{Run: w.id, Decision: rules.Pending, Gate: string(policy.GatePolicy)}
 	}
 	return answer
@@ -67,7 +67,7 @@ func (r *ConfiguredRunner) answerHeld(ctx context.Context, call *gateway.ToolCal
 	}
 	if url := r.Serve.DecideAt(w.id); url != "" && first && call.Elicit {
 		call.ShowURL(url, r.notice(w), w.id)
-		if call.Repeat { // the client sends the call again and is held open then
+		if call.Repeat { // the client sends the call again, and the gateway holds that one open
 			return r.pending(ctx, call, w)
 		}
 	}
@@ -79,7 +79,7 @@ func (r *ConfiguredRunner) answerHeld(ctx context.Context, call *gateway.ToolCal
 	return r.pending(ctx, call, w)
 }
 
-// notice says that a call waits, and why if serve.denials shows reasons to agents.
+// notice returns the text that a call waits, with the reason if serve.denials shows reasons to agents.
 func (r *ConfiguredRunner) notice(w heldCall) string {
 	if r.opaque() {
 		return "A person has to decide about this call."
@@ -87,8 +87,8 @@ func (r *ConfiguredRunner) notice(w heldCall) string {
 	return "A person has to decide about this call: " + w.reason
 }
 
-// holdOpen holds the call open until the run has ended. It waits for the decision for approvals.hold at most. ended is false if there
-// is no outcome to answer with; the run stays held.
+// holdOpen holds the call open until the run has ended. It waits for the decision for approvals.hold at most. If there is no outcome
+// by then, ended is false and the run stays held.
 func (r *ConfiguredRunner) holdOpen(ctx context.Context, call *gateway.ToolCall, w heldCall) (answer gateway.Answer, ended bool) {
 	hold := time.Duration(r.Serve.Hold) * time.Millisecond
 	within, cancel := context.WithTimeout(ctx, hold+r.runTimeout()+r.Upstreams.TimeoutTotal(call.Server))
@@ -125,7 +125,7 @@ func (r *ConfiguredRunner) holdOpen(ctx context.Context, call *gateway.ToolCall,
 
 var errUndecided = errors.New("nobody has decided within the time that the call is held open")
 
-// pending is the answer that the call waits.
+// pending returns the answer that the call waits.
 func (r *ConfiguredRunner) pending(ctx context.Context, call *gateway.ToolCall, w heldCall) gateway.Answer {
 	decide := r.Serve.DecideAt(w.id)
 	if decide == "" {
@@ -144,7 +144,7 @@ func (r *ConfiguredRunner) pending(ctx context.Context, call *gateway.ToolCall, 
 	return gateway.Answer{Result: d.Result(failed)}
 }
 
-// declaresOutput reports whether the tool declares an output type, or whether that is unknown.
+// declaresOutput reports whether the tool declares an output type. It returns true if that is unknown.
 func (r *ConfiguredRunner) declaresOutput(ctx context.Context, call *gateway.ToolCall) bool {
 	link, err := call.Connect(ctx)
 	if err != nil {

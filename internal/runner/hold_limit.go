@@ -10,20 +10,20 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// holds are the runs that are about to be held and are not in the ledger yet, with their callers.
+// holds tracks the runs that are about to be held and are not in the ledger yet, with their callers.
 type holds struct {
 	mu    sync.Mutex
-	begun map[string]ledger.Caller // by run id
+	begun map[string]ledger.Caller // key: the run's id
 }
 
-// A heldCallLimit ends a run whose call would be held, if as many calls of its caller wait already as limits.held allows. Otherwise nobody would
-// find the calls of others among them.
+// A heldCallLimit ends a run whose call would be held, if the caller already has as many waiting calls as limits.held allows. Without the
+// limit, one caller's calls could bury the calls of others in the approvers' list.
 type heldCallLimit struct {
 	states.EffectHandler
 	configured *ConfiguredRunner
 	run        *states.Run
 	by         ledger.Caller
-	reserved   bool // the run is one of holds
+	reserved   bool // the run is in holds
 }
 
 // Do performs the effect. In the state assessed it needs none, so it may interrupt the run.
@@ -42,15 +42,15 @@ func (d *heldCallLimit) Do(ctx context.Context, wanted states.Command) (states.E
 	return nil, nil
 }
 
-// reserve counts the caller's calls that wait, up to a limit. Below the limit it counts this one from now on. Calls that other gateways are about
-// to hold are not counted.
+// reserve counts the caller's waiting calls, up to a limit. Below the limit, it adds this call to the count. It does not see the calls
+// that other gateways are about to hold.
 func (d *heldCallLimit) reserve(ctx context.Context, most int) (waiting int, err error) {
 	h := &d.configured.runner.holds
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	err = d.configured.runner.options.Ledger.View(ctx, func(r ledger.Reader) error {
 		waiting = 0
-		for _, by := range h.begun { // in any order: they are counted
+		for _, by := range h.begun { // in any order: the loop only counts
 			if by.Name == d.by.Name && by.OnBehalfOf() == d.by.OnBehalfOf() && by.Client() == d.by.Client() {
 				waiting++
 			}
@@ -77,7 +77,7 @@ func (d *heldCallLimit) reserve(ctx context.Context, most int) (waiting int, err
 	return waiting, err
 }
 
-// end ends the reservation: the run is in the ledger, or was not held. Runs without one, which are most, wait for nobody.
+// end ends the reservation: the run is in the ledger, or was not held. Most runs have no reservation and take no lock here.
 func (d *heldCallLimit) end() {
 	if !d.reserved {
 		return

@@ -24,7 +24,7 @@ func (r *Runner) limitRequest(from gateway.Identity, says *policy.Identity) (sec
 	return refused.Seconds(), active.limitReason(refused)
 }
 
-// refuseLimited refuses a call before its run begins, so nothing is recorded: a flood of calls must not fill the ledger.
+// refuseLimited refuses a call before its run begins. Nothing is recorded, so a flood of calls cannot fill the ledger.
 func (r *ConfiguredRunner) refuseLimited(ctx context.Context, call *gateway.ToolCall, refused *ratelimit.Refusal) gateway.Answer {
 	r.runner.noteLimited(ctx, refused, call.From, call.Server, call.Tool)
 	return r.refuse(gateway.Decision{
@@ -33,7 +33,7 @@ func (r *ConfiguredRunner) refuseLimited(ctx context.Context, call *gateway.Tool
 	}, false)
 }
 
-// limitReason says which limit is used up, if serve.denials shows reasons to agents.
+// limitReason returns a text that names the exhausted limit, if serve.denials shows reasons to agents.
 func (r *ConfiguredRunner) limitReason(refused *ratelimit.Refusal) string {
 	if r.opaque() {
 		return "A limit is used up."
@@ -41,7 +41,7 @@ func (r *ConfiguredRunner) limitReason(refused *ratelimit.Refusal) string {
 	return refused.String()
 }
 
-// noteLimited counts and logs that something was limited. Without debug messages it logs one line a second: agents can cause any number.
+// noteLimited counts and logs a limited request or call. Without debug messages it logs one line a second: agents can cause any number.
 func (r *Runner) noteLimited(ctx context.Context, refused *ratelimit.Refusal, from gateway.Identity, server, tool string) {
 	r.options.Metrics.Limited(refused.By)
 	level := slog.LevelDebug

@@ -13,16 +13,16 @@ import (
 	"pgfsm/states"
 )
 
-// A view is a server's cached listing as the bundle judges it. It is made once for each listing.
+// A view is a server's cached listing as the bundle judges it. Each listing has one view.
 type view struct {
 	listing  policy.Listing
 	whole    *states.ToolsListed
-	sent     []policy.Sent // empty if the listing cannot be read: then its server counts as down
+	sent     []policy.Sent // empty if the listing is unreadable: then its server counts as down
 	unusable bool
-	tools    []viewTool // that some agent may see
+	tools    []viewTool // tools that at least one agent may see
 
 	mu     sync.Mutex
-	events map[string]*states.ToolsListed // by tool: the latest event
+	events map[string]*states.ToolsListed // key: the tool; value: its latest event
 }
 
 // A viewTool is a tool as the server sent it, and as the bundle judges it.
@@ -31,7 +31,7 @@ type viewTool struct {
 	judged *policy.Tool
 }
 
-// Tools are the tools of a listing that a client may see.
+// Tools returns the tools of a listing that a client may see.
 func (r *ConfiguredRunner) Tools(k *upstream.CachedListing, identity *policy.Identity) []gateway.Tool {
 	all := r.view(k).tools
 	listed := make([]gateway.Tool, 0, len(all))
@@ -67,7 +67,7 @@ func (r *ConfiguredRunner) newView(l policy.Listing) *view {
 	return v
 }
 
-// withOwnSchema is a tool as agents see it: as the server sent it, with the operator's schema if there is one.
+// withOwnSchema returns a tool as agents see it: the server's definition, with the operator's schema if there is one.
 func withOwnSchema(judged *policy.Tool, raw jsontext.Value) jsontext.Value {
 	if judged.OwnSchema == "" {
 		return raw
@@ -79,7 +79,7 @@ func withOwnSchema(judged *policy.Tool, raw jsontext.Value) jsontext.Value {
 	return with
 }
 
-// event is the part of the listing that a run of one tool is judged by. An unusable listing is passed whole, because it says why.
+// event returns the part of the listing that judges a run of one tool. It returns an unusable listing as a whole, because that says why.
 func (v *view) event(tool string, age time.Duration) *states.ToolsListed {
 	seconds := int((age + time.Second - 1) / time.Second)
 	if v.unusable {
@@ -92,13 +92,13 @@ func (v *view) event(tool string, age time.Duration) *states.ToolsListed {
 	}
 	part := v.listing.Pick(v.sent, tool)
 	e := states.KeptOf(v.whole, part, seconds)
-	if len(part.Pages[0]) > len(`{"tools":[]}`) { // clients can make up any number of names that are not listed
+	if len(part.Pages[0]) > len(`{"tools":[]}`) { // cache listed tools only: clients can invent any number of names
 		v.events[tool] = e
 	}
 	return e
 }
 
-// listing is a server's answer with the operator's secrets masked. It is cached for people.
+// listing returns a server's answer with the operator's secrets masked, and caches it for people.
 func (r *ConfiguredRunner) listing(l upstream.Listing) policy.Listing {
 	secrets := r.Secrets
 	to := policy.Listing{
@@ -112,11 +112,11 @@ func (r *ConfiguredRunner) listing(l upstream.Listing) policy.Listing {
 	return to
 }
 
-// minDropAge is how old a listing is at least when the refusal of a call that was judged by it drops it: so refused calls cause few listings.
+// minDropAge is the age from which a refused call drops the listing that it was judged by. Thus refused calls cause few listings.
 const minDropAge = time.Second
 
-// dropListing drops the cached listings of a server after a call was refused because the tool's definition changed: one by which the call was
-// judged, unless it is new, and older ones of other sessions.
+// dropListing drops cached listings of a server after a call was refused because the tool's definition changed. It drops the listing that
+// judged the call, unless that is new, and older listings of other sessions.
 func (r *ConfiguredRunner) dropListing(server string, o states.Outcome, k *upstream.CachedListing) {
 	switch {
 	case k == nil || o.Code != policy.CodeToolDefinitionChanged:
@@ -127,15 +127,15 @@ func (r *ConfiguredRunner) dropListing(server string, o states.Outcome, k *upstr
 	}
 }
 
-// dropHeld drops the cached listings of the server of a held call that a gate blocked when it was judged again: by them, the next call could be
-// held in vain.
+// dropHeld drops the server's cached listings after a gate blocked a held call at its second judgment. With the old listings, the next
+// call could be held in vain.
 func (r *ConfiguredRunner) dropHeld(run *states.Run, o states.Outcome) {
 	if plan := run.Plan(); plan != nil && o.Type == states.TypeBlocked && o.Gate != policy.GateApproval {
 		r.Upstreams.Forget(plan.Server, 0)
 	}
 }
 
-// catalogMaxAge is how old a listing may be that a call is judged by.
+// catalogMaxAge returns the maximum age of a listing that judges a call.
 func (r *ConfiguredRunner) catalogMaxAge() time.Duration {
 	return time.Duration(r.Serve.CatalogMaxAge) * time.Millisecond
 }

@@ -23,7 +23,7 @@ func (r *Runner) measureOutcome(o states.Outcome) {
 	}
 }
 
-// decisionOf says what was decided about a call that was held or has ended.
+// decisionOf returns the decision about a call that was held or has ended.
 func decisionOf(o states.Outcome) string {
 	switch o.Type {
 	case states.TypeToolResult, states.TypeSummary, states.TypeFinalAnswer:
@@ -36,12 +36,12 @@ func decisionOf(o states.Outcome) string {
 	return "failed"
 }
 
-// spanJudgement is what the span of an agent's request says of a run.
+// spanJudgement returns the attributes of a run for the span of an agent's request.
 func spanJudgement(run string, o states.Outcome) gateway.Judged {
 	return gateway.Judged{Run: run, Decision: decisionOf(o), Gate: string(o.Gate)}
 }
 
-// measureCall measures a call of a server, and exports its span. of is the trace context of the agent's request, if there is one.
+// measureCall measures a call of a server, and exports its span. The parent is the trace context of the agent's request, if there is one.
 func (r *ConfiguredRunner) measureCall(c *states.CallTool, of *states.TraceContext, begun time.Time, got upstream.Returned) {
 	o := telemetry.Operation{
 		Method: gateway.MethodCall, Server: c.Server, Tool: c.Tool, ErrorType: got.Code, Begun: begun, Took: time.Since(begun), Run: c.Run, Protocol: got.Protocol,
@@ -97,7 +97,7 @@ const maxPendingCounted = 1_000
 // pendingReadTime bounds the time in which the ledger must count them.
 const pendingReadTime = 2 * time.Second
 
-// measureService has the metrics read what they show of the whole service.
+// measureService registers the readers of the metrics about the whole service.
 func (s *Service) measureService() error {
 	m, l := s.runner.options.Metrics, s.runner.options.Ledger
 	if s.runner.Configured().Bundle != nil {

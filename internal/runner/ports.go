@@ -17,13 +17,13 @@ import (
 	"pgfsm/states"
 )
 
-// ports returns the handler of a run that may call any server, in sessions of the requester's identity. The caller calls end when the run ends.
+// ports returns the handler of a run that may call any server, in sessions of the requester's identity. Call end when the run has ended.
 func (r *ConfiguredRunner) ports(run *states.Run) (handler *states.Live, end func()) {
 	servers := r.serverPorts(run, requester(run.Request()).Owner())
 	return &states.Live{Watcher: servers, Tools: servers, Completer: completion{r}, Caller: servers}, servers.client.Close
 }
 
-// requester is the identity that a request was recorded with.
+// requester returns the identity that a request was recorded with.
 func requester(q states.Request) gateway.Identity {
 	who := gateway.Identity{Name: q.Actor}
 	if q.Identity != nil {
@@ -39,13 +39,13 @@ func (r *ConfiguredRunner) serverPorts(run *states.Run, owner string) *serverPor
 // serverPorts are the ports of one run to all servers.
 type serverPorts struct {
 	configured *ConfiguredRunner
-	run        *states.Run // nil if tools are only listed
+	run        *states.Run // nil for a mere listing of tools
 	only       []string    // without a run: the servers to list; empty: all
 	client     *upstream.Client
-	listings   map[string]uint64 // by server: the number of the listing that the run was judged by
+	listings   map[string]uint64 // key: the server; value: the number of the listing that judged the run
 }
 
-// List asks every server for its tools, or only the server of the call if that is known.
+// List asks every server for its tools. If the server of the call is known, List asks only that server.
 func (p *serverPorts) List(ctx context.Context, _ *states.ListTools) states.Event {
 	listed := &states.ToolsListed{}
 	all := p.client.List(ctx, p.callServer()...)
@@ -60,7 +60,7 @@ func (p *serverPorts) List(ctx context.Context, _ *states.ListTools) states.Even
 	return listed
 }
 
-// callServer returns the server that the run would call, by its plan or, for an operator's call, by its request; none if it is not known.
+// callServer returns the server that the run would call, from its plan or, for an operator's call, from its request; none if unknown.
 func (p *serverPorts) callServer() []string {
 	if p.run == nil {
 		return p.only
@@ -78,8 +78,8 @@ func (p *serverPorts) callServer() []string {
 	return []string{plan.Server}
 }
 
-// Changed reports whether the server that the run would call has announced other tools since it was listed. Announcements of
-// other servers do not concern this run.
+// Changed reports whether the server that the run would call has announced changed tools since its listing. Announcements of other servers
+// do not concern this run.
 func (p *serverPorts) Changed() (string, bool) {
 	plan := p.run.Plan()
 	if plan == nil || p.listings[plan.Server] == 0 {
@@ -99,7 +99,7 @@ func (p *serverPorts) Call(ctx context.Context, c *states.CallTool) states.Event
 	return p.configured.callEvent(ctx, got)
 }
 
-// List asks every server, or only some, for their tools, within the time of a run.
+// List asks every server, or only the named ones, for their tools, within the time of a run.
 func (r *Runner) List(ctx context.Context, only ...string) (*states.ToolsListed, error) {
 	using := r.active.Acquire()
 	defer using.Release()
@@ -125,17 +125,17 @@ type linkPorts struct {
 	link       gateway.Link
 	cached     *upstream.CachedListing
 	memory     *upstream.Memory   // that the result takes until the call is answered
-	failed     *upstream.RPCError // the server answered the call with this error
+	failed     *upstream.RPCError // the server's error answer to the call; nil: none
 }
 
-// List takes the cached listing of the session, and has the tools listed again if it is too old.
+// List takes the session's cached listing. If the listing is too old, the session lists the tools again.
 func (p *linkPorts) List(ctx context.Context, _ *states.ListTools) states.Event {
 	link, err := p.call.Connect(ctx)
 	if err == nil {
 		p.link = link
 		p.cached, err = link.Listing(ctx, p.configured.catalogMaxAge())
 	}
-	if p.link != nil && err != nil { // the listing may have ended a session that the server has lost
+	if p.link != nil && err != nil { // the failed request may have ended a session that the server lost
 		if link, failed := p.call.Connect(ctx); failed == nil && link != p.link {
 			p.link = link
 			p.cached, err = link.Listing(ctx, p.configured.catalogMaxAge())
@@ -156,7 +156,7 @@ func (p *linkPorts) List(ctx context.Context, _ *states.ListTools) states.Event 
 	return p.configured.newView(p.configured.listing(down)).event(p.call.Tool, 0)
 }
 
-// Changed reports whether the server has announced other tools since the listing that the run was judged by.
+// Changed reports whether the server has announced changed tools since the listing that judged the run.
 func (p *linkPorts) Changed() (string, bool) {
 	if p.cached == nil {
 		return "", false
@@ -177,7 +177,7 @@ func (p *linkPorts) Call(ctx context.Context, c *states.CallTool) states.Event {
 	return p.configured.callEvent(ctx, got)
 }
 
-// paramHeaders are the headers that repeat arguments for a server of the stateless revision, as the tool's schema asks for.
+// paramHeaders returns the headers that repeat arguments for a server of the stateless revision, as the tool's schema demands.
 func (p *linkPorts) paramHeaders(c *states.CallTool) map[string]string {
 	if !p.link.Modern() {
 		return nil
@@ -190,7 +190,7 @@ func (p *linkPorts) paramHeaders(c *states.CallTool) map[string]string {
 	return nil
 }
 
-// withTrace returns the _meta of a call with the trace context of its permit in place of the agent's. Without one the agent's stays.
+// withTrace returns the _meta of a call with the permit's trace context in place of the agent's. Without one, the agent's stays.
 func withTrace(meta jsontext.Value, c *states.TraceContext) jsontext.Value {
 	if c == nil {
 		return meta
@@ -208,7 +208,7 @@ func withTrace(meta jsontext.Value, c *states.TraceContext) jsontext.Value {
 	return own.Value()
 }
 
-// unlisted is the event of a listing that the end of the run's context stopped.
+// unlisted returns the event of a listing that the end of the run's context stopped.
 func unlisted(cause error, late, cancelled string) states.Event {
 	if errors.Is(cause, context.DeadlineExceeded) {
 		return &states.EffectFailed{Code: policy.CodeTimeout, Effect: states.NotSent, Reason: late}

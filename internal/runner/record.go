@@ -12,7 +12,7 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// A record is where one run is recorded. Finish ends it; Abandon leaves it as it is, for recovery.
+// A record keeps the steps of one run. Finish ends it; Abandon leaves it unfinished, for recovery.
 type record interface {
 	states.Recorder
 	Effects(states.EffectHandler) states.EffectHandler // wraps the run's handler
@@ -20,7 +20,7 @@ type record interface {
 	Abandon() error
 }
 
-// begin begins the record of a run, whose calls may be counted in a task.
+// begin begins the record of a run. If task is not nil, it counts the run's calls.
 func (r *Runner) begin(run *states.Run, task *traces.TaskFile) (record, error) {
 	switch o := &r.options; {
 	case o.Ledger != nil:
@@ -41,7 +41,7 @@ func (r *Runner) begin(run *states.Run, task *traces.TaskFile) (record, error) {
 // A ledgerRecord is a run in the ledger.
 type ledgerRecord struct{ *ledger.Run }
 
-// Finish ends the record. That of a held run is complete: the run stays open, and no process owns it.
+// Finish ends the record. The record of a held run is complete, too: the run stays open, and no process owns it.
 func (l ledgerRecord) Finish(ctx context.Context, o states.Outcome) (canonical.Digest, error) {
 	if o.Type == states.TypePending {
 		return l.Head(o), nil
@@ -79,7 +79,7 @@ func (noRecord) Effects(d states.EffectHandler) states.EffectHandler            
 func (noRecord) Finish(context.Context, states.Outcome) (canonical.Digest, error) { return "", nil }
 func (noRecord) Abandon() error                                                   { return nil }
 
-// watched returns a recorder that calls watch behind rec.
+// watched returns a recorder that calls watch after rec.
 func watched(run *states.Run, rec states.Recorder, watch Watch) states.Recorder {
 	if watch == nil {
 		return rec
@@ -102,8 +102,8 @@ func (w watchedRecorder) Append(ctx context.Context, s states.Step) error {
 	return err
 }
 
-// writeFailureTime is for how long a failed write makes the gateway unready if no other call follows: a load balancer that uses
-// readiness sends none.
+// writeFailureTime bounds how long a failed write makes the gateway unready if no call follows: a load balancer sends no calls to an
+// unready gateway.
 const writeFailureTime = 10 * time.Second
 
 // A writeFailure is a record that could not be written.
@@ -120,7 +120,7 @@ func (r *Runner) noteWriteFailure(ctx context.Context, why error) {
 	}
 }
 
-// Ready returns why the calls of agents are refused, if the last record could not be written.
+// Ready returns an error if the last record could not be written: then agents' calls are refused.
 func (r *Runner) Ready() error {
 	f := r.writeFailed.Load()
 	if f == nil || time.Since(f.at) >= writeFailureTime {

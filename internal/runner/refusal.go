@@ -10,16 +10,16 @@ import (
 	"pgfsm/states"
 )
 
-// The values of retry: what an agent can do about a refusal.
+// The values of retry tell an agent what it can do about a refusal.
 const (
 	retryNo      = "no"      // the same call will be refused again
-	retryChanged = "changed" // with other arguments
+	retryChanged = "changed" // retry with other arguments
 	retryLater   = "later"   // the same call, later
 	retryLook    = "look"    // the call may have happened: look before anything else
 	retrySame    = "same"    // the identical call: it attaches to the held run, or after its expiry begins a new one at once
 )
 
-// The one answer to every refusal by the operator's rules if serve.denials is opaque.
+// If serve.denials is opaque, every refusal by the operator's rules has this answer.
 const (
 	opaqueCode   = "refused"
 	opaqueReason = "The operator's rules do not allow this call."
@@ -30,7 +30,7 @@ const opaqueRecordReason = "The gateway cannot record this call now."
 
 func (r *ConfiguredRunner) opaque() bool { return r.Serve.Denials == config.DenialsOpaque }
 
-// answer answers an agent whose run has ended. rpc is the server's own error, if the server answered the call with one.
+// answer returns the answer to an agent whose run has ended. rpc is the server's error, if the server answered the call with one.
 func (r *ConfiguredRunner) answer(got Result, rpc jsontext.Value) gateway.Answer {
 	a := r.answerOf(got, rpc)
 	a.Judged = spanJudgement(got.Run.ID(), got.Outcome)
@@ -50,7 +50,7 @@ func (r *ConfiguredRunner) answerOf(got Result, rpc jsontext.Value) gateway.Answ
 	return r.refuse(refusalOf(got.Run, o), o.Type == states.TypeBlocked)
 }
 
-// refusalOf says why a run ended without a result.
+// refusalOf returns why a run ended without a result.
 func refusalOf(run *states.Run, o states.Outcome) gateway.Decision {
 	d := gateway.Decision{Code: string(o.Code), Effect: string(o.Effect), Reason: o.Reason, Retry: retryOf(o), RunID: run.ID()}
 	if d.Effect == "" {
@@ -66,7 +66,7 @@ func refusalOf(run *states.Run, o states.Outcome) gateway.Decision {
 	return d
 }
 
-// retryOf says what an agent can do about an outcome.
+// retryOf returns what an agent can do about an outcome.
 func retryOf(o states.Outcome) string {
 	switch o.Effect {
 	case states.EffectUnknown:
@@ -91,14 +91,14 @@ func retryOf(o states.Outcome) string {
 	return retryNo
 }
 
-// refuse answers with a refusal. byRules: the operator's rules refused the call, so serve.denials decides how much the agent is
-// told. Faults in the arguments of a tool that the agent can see are always explained.
+// refuse answers with a refusal. If byRules is true, the operator's rules refused the call, and serve.denials decides how much the
+// answer explains. It always explains faults in the arguments of a tool that the agent can see.
 func (r *ConfiguredRunner) refuse(d gateway.Decision, byRules bool) gateway.Answer {
 	if byRules && r.opaque() && d.Retry != retryChanged {
 		d = gateway.Decision{Code: opaqueCode, Effect: d.Effect, Reason: opaqueReason, Retry: retryNo, RunID: d.RunID}
 	}
 	if r.opaque() {
-		d.Policy = "" // its name is the operator's
+		d.Policy = "" // only the operator may see the policy's name
 		if d.Code == string(policy.CodeRecordFailed) {
 			d.Reason = opaqueRecordReason
 		}

@@ -19,39 +19,39 @@ import (
 	"pgfsm/traces/ledger/api"
 )
 
-// A Reload reads the configuration again, and checks it: what it returns can become active. It changes nothing. The error is for the operator.
+// A Reload reads the configuration again, and checks that it can become active. It changes nothing. The error is for the operator.
 type Reload func() (*Next, error)
 
 // A Next is a configuration that can become the active one.
 type Next struct {
 	Config   Config
-	Changed  []string // keys of the configuration, sorted; none: it is the active configuration
-	Restart  []string // keys whose new values Config does not have, because they need a restart, sorted
+	Changed  []string // changed keys of the configuration, sorted; empty: it equals the active one
+	Restart  []string // changed keys that need a restart, sorted; Config has their former values
 	Warnings []string
-	Tests    int // policy tests that passed
+	Tests    int // the number of passed policy tests
 
-	Activated func() // is called before the first request can use Config
-	Retired   func() // is called when no request uses the former Config any more, nor one before it
+	Activated func() // runs before the first request can use Config
+	Retired   func() // runs when no request uses a former Config any more
 }
 
-// retireTime is how long a service that ends waits for the requests of former configurations: they have been cut off by then.
+// retireTime bounds how long an ending service waits for the requests of former configurations: by then they have been cut off.
 const retireTime = 5 * time.Second
 
-// reloading is what the reloads of a service share.
+// reloading holds the state that the reloads of a service share.
 type reloading struct {
-	mu       sync.Mutex // held by the one that is under way
+	mu       sync.Mutex // held by the reload under way
 	ended    atomic.Bool
 	retiring sync.WaitGroup  // former configurations that are in use
 	retired  <-chan struct{} // closed when all former configurations are retired; nil before the first reload
 }
 
-// errEnding is why a service does not reload.
+// errEnding refuses a reload while the service ends.
 var errEnding = errors.New("the service is ending")
 
-// Reload makes the configuration active that the operator's files have now. Runs under way are judged by the configuration that they began
-// with. After an error, the former configuration stays active: an [api.ReloadError] if the files cannot be used, another one if the ledger did
-// not record the reload, or refused its caller. After [ledger.ErrUnsettled], the ledger may name the new bundle nevertheless. By is only of
-// [ledger.CauseReload].
+// Reload reads the operator's files and makes their configuration active. Runs under way keep the configuration that they began with.
+// After an error, the former configuration stays active. The error is an [api.ReloadError] if the files cannot be used, and another if the
+// ledger did not record the reload or refused its caller. After [ledger.ErrUnsettled], the ledger may name the new bundle nevertheless.
+// by is set for [ledger.CauseReload] only.
 func (s *Service) Reload(ctx context.Context, cause ledger.Cause, by *ledger.Caller) (present.Reload, error) {
 	done, former, err := s.reloadNow(ctx, cause, by)
 	if former != nil {
@@ -61,12 +61,12 @@ func (s *Service) Reload(ctx context.Context, cause ledger.Cause, by *ledger.Cal
 	return done, err
 }
 
-// reloadFor is Reload for a caller of the admin API.
+// reloadFor calls Reload for a caller of the admin API.
 func (s *Service) reloadFor(ctx context.Context, by ledger.Caller) (present.Reload, error) {
 	return s.Reload(context.WithoutCancel(ctx), ledger.CauseReload, &by)
 }
 
-// reloadNow is Reload without the comparison. Former is the bundle that was replaced; nil if none was.
+// reloadNow reloads like Reload, without the comparison. It returns the replaced bundle as former; nil if it replaced none.
 func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.Caller) (done present.Reload, former *policy.Bundle, err error) {
 	s.reload.mu.Lock()
 	defer s.reload.mu.Unlock()
@@ -141,7 +141,7 @@ func (s *Service) activate(ctx context.Context, to *ConfiguredRunner, at gateway
 func (r *reloading) wait() {
 	over := make(chan struct{})
 	go func() {
-		r.mu.Lock() // a reload under way may add one
+		r.mu.Lock() // a reload under way may add a former configuration
 		defer r.mu.Unlock()
 		r.retiring.Wait()
 		close(over)
@@ -152,8 +152,8 @@ func (r *reloading) wait() {
 	}
 }
 
-// compareRecorded judges the newest calls of the ledger by the policies and risk rules of two bundles. It returns nil if they have the same, or
-// there is no ledger.
+// compareRecorded judges the newest calls of the ledger by the policies and risk rules of two bundles. It returns nil if both bundles have
+// the same rules, or there is no ledger.
 func (s *Service) compareRecorded(ctx context.Context, old, now *policy.Bundle) *present.ReloadCompared {
 	l := s.runner.options.Ledger
 	before, after := old.Content(), now.Content()
@@ -194,7 +194,7 @@ func (s *Service) compareRecorded(ctx context.Context, old, now *policy.Bundle) 
 	return to
 }
 
-// logReload logs what came of a reload.
+// logReload logs the result of a reload.
 func (s *Service) logReload(cause ledger.Cause, by *ledger.Caller, done *present.Reload, err error) {
 	actor, log := "", s.runner.log
 	if by != nil {

@@ -11,9 +11,8 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// Resume goes on with a held run that is decided and returns how it ended; a run that has ended is returned as it ended. After an
-// error of [ledger.Ledger.Claim] or [ledger.Ledger.Resume] the outcome is zero, unless the run stopped because its record could not be
-// written.
+// Resume continues a decided run and returns how it ended. For a run that has already ended, it returns the recorded end. After an error
+// of [ledger.Ledger.Claim] or [ledger.Ledger.Resume] the outcome is zero, unless the run stopped because its record could not be written.
 func (r *Runner) Resume(ctx context.Context, id string, watch Watch) (Result, error) {
 	got, err := r.resume(ctx, id, watch)
 	if errors.Is(err, ledger.ErrEnded) {
@@ -22,7 +21,7 @@ func (r *Runner) Resume(ctx context.Context, id string, watch Watch) (Result, er
 	return got, err
 }
 
-// resume is Resume, but an ended run is an error.
+// resume does the same as Resume, but an ended run is an error.
 func (r *Runner) resume(ctx context.Context, id string, watch Watch) (Result, error) {
 	if err := r.options.Ledger.Claim(ctx, id); err != nil {
 		return Result{}, err
@@ -65,7 +64,7 @@ func (r *Runner) endedRun(ctx context.Context, id string) (Result, error) {
 	return Result{got.Run, got.Outcome, got.Head}, err
 }
 
-// ErrWaiting means that a held run was not decided in time, or that another process has it. It stays in the ledger.
+// ErrWaiting means that a held run was not decided in time, or that another process owns it. The run stays in the ledger.
 var ErrWaiting = errors.New("the run is not decided yet, or another process has it")
 
 // Await waits for the decision about a held run, for the given time at most, and then resumes the run. If another process resumes it
@@ -112,8 +111,8 @@ func (r *Runner) open(ctx context.Context, status ledger.Status) (ids []string, 
 	return ids, err
 }
 
-// Recover ends the runs whose process is gone, and in the ledger also those that were denied or have expired. It reports each, but
-// for the denied and the expired.
+// Recover ends the runs whose process is gone. In the ledger, it also ends denied and expired runs. It reports each run, except the denied
+// and the expired.
 func (r *Runner) Recover(ctx context.Context) {
 	switch o := &r.options; {
 	case o.Ledger != nil:

@@ -24,15 +24,15 @@ import (
 
 // Options are the parts that a [Runner] works with.
 type Options struct {
-	Config // to begin with
+	Config // the first configuration; a reload replaces it
 
-	// Ledger records runs and holds calls for approval. Without it each run is recorded in a file in the folder TracesDir, and a
-	// call that a policy holds is never made. Unrecorded runs are recorded nowhere: only without a ledger.
+	// Ledger records runs and holds calls for approval. Without it, the runner records each run in a file in the folder TracesDir, and
+	// never makes a call that a policy holds. Unrecorded, which requires a nil Ledger, records runs nowhere.
 	Ledger     *ledger.Ledger
 	TracesDir  string
 	Unrecorded bool
 
-	Report func(line string) // takes one line for the operator, which may hold the words of others; nil drops it
+	Report func(line string) // takes one line for the operator, which may quote clients and servers; nil drops it
 	Log    *slog.Logger      // logs the calls of agents; nil drops them
 
 	Metrics *telemetry.Metrics // nil measures nothing
@@ -41,19 +41,19 @@ type Options struct {
 
 // A Runner takes requests through the machine. It is safe for concurrent use.
 type Runner struct {
-	options  Options // without a Config
+	options  Options // its Config is empty
 	machine  *states.Machine
 	replayer *traces.Replayer
 	log      *slog.Logger
 	active   *current.Value[*ConfiguredRunner]
 
-	servers serverStates // as they were last seen
+	servers serverStates // the last listing of each server
 	holds   holds
 
 	limited rate.Sometimes // limits the log lines about limited agents, who can cause any number
 
 	calls       sync.WaitGroup               // of agents, under way
-	writeFailed atomic.Pointer[writeFailure] // the last record could not be written; nil: it was
+	writeFailed atomic.Pointer[writeFailure] // nil: the last record was written
 }
 
 // New returns a Runner. It connects to nothing.
@@ -82,7 +82,7 @@ func New(o Options) (*Runner, error) {
 // Machine returns the machine that takes all runs.
 func (r *Runner) Machine() *states.Machine { return r.machine }
 
-// timestamp is the current time in the form of every time that is recorded: that of the ledger's clock, if there is a ledger.
+// timestamp returns the current time in the form of all recorded times. With a ledger, it is the time of the ledger's clock.
 func (r *Runner) timestamp() string {
 	clock := time.Now
 	if r.options.Ledger != nil {
@@ -91,7 +91,7 @@ func (r *Runner) timestamp() string {
 	return clock().UTC().Format(policy.TimeForm)
 }
 
-// runTimeout is how long a run may take, without its call and without waiting for approval.
+// runTimeout bounds the time of a run, without its call and without waiting for approval.
 func (r *ConfiguredRunner) runTimeout() time.Duration {
 	return time.Duration(r.Bundle.Limits().RunTimeout) * time.Millisecond
 }
@@ -100,7 +100,7 @@ func (r *Runner) report(format string, args ...any) {
 	r.options.Report(fmt.Sprintf(format, args...))
 }
 
-// A Request is what a person asks for.
+// A Request holds a person's question or plan.
 type Request struct {
 	Actor string
 	Kind  string // states.KindAsk: Text is a question; states.KindCall: Text is a plan
@@ -111,11 +111,11 @@ type Request struct {
 // A Watch is called for each transition of a run, as soon as it is recorded.
 type Watch func(*states.Run, states.Step)
 
-// A Result is a run, and how it ended or that it is held.
+// A Result holds a run and its outcome: how the run ended, or that it is held.
 type Result struct {
 	Run     *states.Run      // nil if no run began
 	Outcome states.Outcome   // zero if no run began
-	Head    canonical.Digest // of the trace
+	Head    canonical.Digest // the trace's head
 }
 
 // Run takes a request through the machine. If a run began, an error means that its record could not be written: the run stopped, and
@@ -177,7 +177,7 @@ func (r *Runner) Advance(ctx context.Context, run *states.Run, handler states.Ef
 	return got, err
 }
 
-// unrecorded is the outcome of a run whose record cannot be written. Its call may have been made.
+// unrecorded returns the outcome of a run whose record cannot be written. The run may have made its call.
 func unrecorded(run *states.Run, cause error) states.Outcome {
 	o := run.Outcome()
 	o.Type, o.Code, o.Gate, o.Reason = states.TypeFailed, policy.CodeRecordFailed, policy.GateRun, cause.Error()

@@ -19,13 +19,13 @@ type serverStates struct {
 // A serverState is the last listing of a server.
 type serverState struct {
 	listing policy.Listing
-	since   string // when the service first saw the server in this status, up or down, without another in between
-	at      string // of the listing
-	number  uint64 // of the listing, or of the last one before the server was down
+	since   string // start of the current status, up or down, as the service saw it
+	at      string // the listing's time
+	number  uint64 // the listing's number; of a server that is down: the last listing's
 }
 
-// note caches a listing, unless it is older than the cached one: sessions with a server cache listings of their own. The number is 0 if the
-// server is down.
+// note caches a listing, unless it is older than the cached one: each session with a server caches its own listings. The number is 0 if
+// the server is down.
 func (s *serverStates) note(l policy.Listing, number uint64, now string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *serverStates) lastSeen(server string) (serverState, bool) {
 	return state, ok
 }
 
-// knownCatalog returns what the bundle makes of the last listings, of the servers that were listed.
+// knownCatalog returns the bundle's catalog of the last listings. Servers that were never listed are absent.
 func (r *ConfiguredRunner) knownCatalog() *policy.Catalog {
 	listed := &states.ToolsListed{}
 	for _, s := range r.Bundle.Content().Servers {
@@ -61,8 +61,8 @@ func (r *ConfiguredRunner) knownCatalog() *policy.Catalog {
 	return r.Bundle.Catalog(listed.Catalog(), listed.Servers)
 }
 
-// definition returns the digest of a tool's definition in the last listing of its server; empty if that does not have the tool. It is not known
-// if no listing was seen, or the server was down.
+// definition returns the digest of a tool's definition in the last listing of its server; empty if the listing lacks the tool. If there was
+// no listing, or the server was down, known is false.
 func (r *ConfiguredRunner) definition(server, tool string) (d canonical.Digest, known bool) {
 	state, ok := r.runner.servers.lastSeen(server)
 	if !ok || state.listing.Status != policy.ServerUp {
@@ -81,7 +81,7 @@ func (r *ConfiguredRunner) definition(server, tool string) (d canonical.Digest, 
 	return d, true
 }
 
-// Servers returns the configured servers as the last listings describe them. It asks no server.
+// Servers returns the configured servers with the data of their last listings. It asks no server.
 func (r *ConfiguredRunner) Servers(pins *present.Pins) (all []present.Server) {
 	c := r.knownCatalog()
 	for _, configured := range r.Bundle.Content().Servers {

@@ -29,21 +29,21 @@ import (
 	"pgfsm/traces/ledger/hooks"
 )
 
-// ServiceOptions say what a [Service] serves, and where. What is nil is not served.
+// ServiceOptions select what a [Service] serves, and where. A nil listener or client is not served.
 type ServiceOptions struct {
-	MCP   net.Listener // for agents, over HTTP
+	MCP   net.Listener // agents' listener, for HTTP
 	Stdio *Stdio       // for one agent
-	Admin net.Listener // for people who decide: the console and the API, and for health checks
+	Admin net.Listener // listener of the console, the approvals API and health checks
 
 	PublicURL string            // scheme and host at which agents reach MCP; may be empty
 	AdminURL  string            // scheme and host at which people reach Admin; may be empty
-	Agents    web.Authenticator // verifies the callers of MCP; nil: by the ledger's tokens of the role agent, and by identity providers
-	People    web.Authenticator // verifies the callers of Admin; nil: by the ledger's tokens, and by identity providers
+	Agents    web.Authenticator // verifies callers of MCP; nil: ledger tokens of the role agent, and identity providers
+	People    web.Authenticator // verifies callers of Admin; nil: ledger tokens, and identity providers
 	Reload    Reload            // reads the configuration again; nil: it cannot be reloaded
 
 	Hooks       []hooks.Hook
-	Store       hooks.Store        // of the runner's ledger, for Hooks
-	Checkpoints *checkpoint.Writer // of the runner's ledger
+	Store       hooks.Store        // deliveries of Hooks in the runner's ledger
+	Checkpoints *checkpoint.Writer // writes checkpoints of the runner's ledger
 	Config      string             // the configuration file as the user named it, for commands that people can copy; empty: the default
 	Info        upstream.Info      // how the gateway names itself to clients
 }
@@ -71,7 +71,7 @@ type Service struct {
 	refused rate.Sometimes
 }
 
-// NewService returns a service. It serves nothing yet, but web hooks are told of everything that happens from now on.
+// NewService returns a service. It serves nothing yet, but web hooks receive all events from now on.
 func NewService(ctx context.Context, r *Runner, o ServiceOptions) (s *Service, err error) {
 	s = &Service{options: o, runner: r, lookup: rate.Sometimes{Interval: time.Second}, refused: rate.Sometimes{Interval: time.Second}}
 	if r.options.Ledger != nil {
@@ -105,7 +105,7 @@ func NewService(ctx context.Context, r *Runner, o ServiceOptions) (s *Service, e
 	return s, nil
 }
 
-// complete returns the configuration with the address of the console, if it does not say where approvers decide.
+// complete returns the configuration. If it does not name the address where approvers decide, complete fills in the console's.
 func (s *Service) complete(c Config) Config {
 	if s.options.Admin != nil && c.Serve.DecideURL == "" {
 		c.Serve.DecideURL = cmp.Or(s.options.AdminURL, web.Origin(s.options.Admin)) + console.CallPath + config.RunID
@@ -123,7 +123,7 @@ func (s *Service) newGateway() error {
 		Config: of, Tasks: parts.Ledger != nil, Mask: first.Secrets.Bytes, Limits: gateway.Limits{Sessions: first.Serve.Sessions},
 		Info: s.options.Info, Log: s.runner.log,
 	}
-	o.Limit = s.runner.limitRequest // also without limits: a reload may bring some
+	o.Limit = s.runner.limitRequest // set without limits, too: a reload may add some
 	if parts.Tracer != nil {
 		o.Begin = parts.Tracer.Begin
 	}
@@ -138,7 +138,7 @@ func (s *Service) newGateway() error {
 	return err
 }
 
-// gatewayConfig is what the gateway takes from a configuration.
+// gatewayConfig returns the gateway's part of a configuration.
 func (s *Service) gatewayConfig(g *ConfiguredRunner) (c gateway.Config, err error) {
 	c = gateway.Config{Upstreams: g.Upstreams, Calls: g, MaxAge: g.catalogMaxAge(), Clients: s.options.Agents, Required: g.Required}
 	for _, e := range g.Serve.Expose {
@@ -204,7 +204,7 @@ func (s *Service) newAdmin() {
 	s.admin = console.WithConsole(s.console, served)
 }
 
-// hosts are the values of the Host header with which a listener is reached. Clients may leave out the port 443, or write it.
+// hosts returns the Host headers with which clients reach a listener. Clients may omit the port 443, or write it.
 func hosts(on net.Listener, url string, others []string) []string {
 	all := slices.Concat(loopback.Hosts(on), others)
 	if _, host, ok := strings.Cut(strings.ToLower(url), "://"); ok {
@@ -222,7 +222,7 @@ func (s *Service) recordPassage(ctx context.Context, p gateway.Passed) error {
 	})
 }
 
-// ready returns why the service cannot do its work.
+// ready returns the causes that make the service unready.
 func (s *Service) ready(ctx context.Context) (causes []api.NotReady) {
 	if err := s.runner.Configured().Closed; err != nil {
 		causes = append(causes, api.NotReady{Reason: api.AllowlistUnreadable, Err: err})
@@ -239,7 +239,7 @@ func (s *Service) ready(ctx context.Context) (causes []api.NotReady) {
 	return causes
 }
 
-// warnings returns what a ready service should tell.
+// warnings returns problems that leave the service ready.
 func (s *Service) warnings() []string {
 	all := []string{}
 	if s.worker != nil && s.worker.OtherBundle() {
@@ -256,8 +256,8 @@ func (s *Service) warnings() []string {
 	return all
 }
 
-// Run serves until ctx is done, the client of Stdio is gone, a listener fails, or the ledger is of no more use to this process. Requests
-// that are under way are finished, for half a minute at most; their runs are recorded when it returns. It closes the listeners.
+// Run serves until ctx is done, the client of Stdio is gone, a listener fails, or this process cannot use the ledger any more. It finishes
+// requests under way, for half a minute at most; when Run returns, their runs are recorded. It closes the listeners.
 func (s *Service) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

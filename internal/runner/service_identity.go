@@ -23,13 +23,13 @@ import (
 	"pgfsm/traces/ledger/console"
 )
 
-// Identity are the identity providers whose tokens a service accepts besides the ledger's.
+// Identity holds the identity providers whose tokens a service accepts besides the ledger's.
 type Identity struct {
 	Providers *identity.Providers
 	Issuers   []string
-	Scopes    []string // that every agent's token must have
+	Scopes    []string // scopes that every agent's token must have
 	May       config.May
-	SignIn    []console.Provider // for the console
+	SignIn    []console.Provider // providers of the console's sign-in
 }
 
 // roles returns the ledger's roles of a person.
@@ -54,7 +54,7 @@ func (i *Identity) People(resource string) web.Authenticator {
 	return i.Providers.People(resource, i.roles)
 }
 
-// Person returns the caller whose token for the admin address it is. The error is [web.ErrNoCredentials] for a token of the ledger.
+// Person returns the caller that a token for the admin address identifies. For a ledger token, the error is [web.ErrNoCredentials].
 func (i *Identity) Person(ctx context.Context, resource, token string) (ledger.Caller, error) {
 	r := &http.Request{Header: http.Header{"Authorization": {"Bearer " + token}}}
 	c, err := i.People(resource).Authenticate(r.WithContext(ctx))
@@ -97,7 +97,7 @@ func (s *Service) agents(o *gateway.Config, i *Identity) {
 	}
 }
 
-// people verifies the callers of the admin address.
+// people returns the authenticator for the admin address.
 func (s *Service) people(url string) web.Authenticator {
 	i := s.runner.Configured().Identity
 	if i == nil {
@@ -106,21 +106,21 @@ func (s *Service) people(url string) web.Authenticator {
 	return either{i.Providers.People(cmp.Or(url, web.Origin(s.options.Admin)), s.roles), api.Tokens{Ledger: s.runner.options.Ledger}}
 }
 
-// roles returns the ledger's roles of a person, as identity.may gives them now.
+// roles returns a person's ledger roles by the current identity.may.
 func (s *Service) roles(id *policy.Identity, name string) []string {
 	return s.runner.Configured().Identity.roles(id, name)
 }
 
-// signIn gives the people who sign in at the console the roles that they have now.
+// signIn gives people who sign in at the console their current roles.
 type signIn struct {
 	console.Provider
 	s *Service
 }
 
-// Roles is [console.Provider.Roles].
+// Roles implements [console.Provider].
 func (p signIn) Roles(id *policy.Identity, name string) []string { return p.s.roles(id, name) }
 
-// SignIn is [console.Provider.SignIn].
+// SignIn implements [console.Provider].
 func (p signIn) SignIn(ctx context.Context, attempt *login.SignIn, q url.Values) (who ledger.Caller, at time.Time, err error) {
 	if who, at, err = p.Provider.SignIn(ctx, attempt, q); err == nil {
 		who.Roles = p.Roles(who.Identity, who.Name)
@@ -128,7 +128,7 @@ func (p signIn) SignIn(ctx context.Context, attempt *login.SignIn, q url.Values)
 	return who, at, err
 }
 
-// logged logs why credentials are refused or cannot be verified: clients are told no reason.
+// logged logs why credentials are refused or cannot be verified, because the answers to clients have no reason.
 type logged struct {
 	web.Authenticator
 	s *Service
@@ -163,18 +163,18 @@ type SignIn struct {
 	Label    string // the provider's name for people
 }
 
-// IssuerURL is [console.Provider.IssuerURL].
+// IssuerURL implements [console.Provider].
 func (s *SignIn) IssuerURL() string { return s.Issuer }
 
-// Name is [console.Provider.Name].
+// Name implements [console.Provider].
 func (s *SignIn) Name() string { return s.Label }
 
-// Roles is [console.Provider.Roles].
+// Roles implements [console.Provider].
 func (s *SignIn) Roles(id *policy.Identity, name string) []string {
 	return s.Identity.roles(id, name)
 }
 
-// SignIn is [console.Provider.SignIn].
+// SignIn implements [console.Provider].
 func (s *SignIn) SignIn(ctx context.Context, attempt *login.SignIn, q url.Values) (who ledger.Caller, at time.Time, err error) {
 	raw, err := s.Client.SignIn(ctx, attempt, q)
 	if err != nil {

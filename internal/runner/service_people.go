@@ -11,7 +11,7 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// knownServers returns the servers of the service as it last saw them. note says which pinned definitions it cannot read.
+// knownServers returns the servers with the data of their last listings. note names the pinned definitions that it cannot read.
 func (s *Service) knownServers() (all []present.Server, note string) {
 	p := present.Pins{Config: s.options.Config, Definition: func(canonical.Digest) []byte { return nil }}
 	if all := s.runner.Configured().Allowlists; len(all) > 0 {
@@ -38,7 +38,7 @@ func (s *Service) explain(ctx context.Context, q present.Question) (present.Expl
 	return present.Explanation{SchemaVersion: present.SchemaVersion, Explanation: x}, err
 }
 
-// catalog is what the servers list now or, if they are not asked, the stored definitions of pins; nil if there are none.
+// catalog returns the servers' current listings if live is true; otherwise the stored definitions of pins, or nil without any.
 func (s *Service) catalog(ctx context.Context, b *policy.Bundle, live bool) (*policy.Catalog, error) {
 	if live {
 		listed, err := s.runner.List(ctx)
@@ -55,7 +55,7 @@ func (s *Service) catalog(ctx context.Context, b *policy.Bundle, live bool) (*po
 	return c, err
 }
 
-// history adds to a call what a run would read about earlier calls.
+// history adds the facts about earlier calls that a run would read.
 func (s *Service) history(ctx context.Context, e *explain.Explainer, c *explain.Call) error {
 	if !e.NeedsHistory(c) {
 		return nil
@@ -63,7 +63,7 @@ func (s *Service) history(ctx context.Context, e *explain.Explainer, c *explain.
 	return e.ReadHistory(ctx, s.runner.options.Ledger, c)
 }
 
-// voted is told of each vote at the admin address that counted.
+// voted handles each vote at the admin address that counted.
 func (s *Service) voted(b ledger.Ballot) {
 	s.worker.Wake(b.Run)
 	s.runner.log.Info("vote", "run", b.Run, "actor", b.By.Name, "approve", b.Approve)

@@ -17,16 +17,16 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// maxShownResult bounds the result that GET /status and ledger show show, in bytes.
+// maxShownResult bounds the result in GET /status and in the output of ledger show, in bytes.
 const maxShownResult = 64 << 10
 
-// CallResult returns the result of a request's call, as its agent gets it. Reading it does not count as a delivery. It is nil if there
-// is no result, or if note says why it is not shown.
+// CallResult returns the result of a request's call in the agent's form. Reading it does not count as a delivery. If there is no result,
+// or note says why it is not shown, the result is nil.
 func (r *Runner) CallResult(ctx context.Context, look ledger.Reader, q *ledger.Request) (result jsontext.Value, note string, err error) {
 	return CallResult(ctx, look, r.replayer, q)
 }
 
-// CallResult is [Runner.CallResult] with a replayer and without a Runner.
+// CallResult does the same as [Runner.CallResult], with a replayer instead of a Runner.
 func CallResult(ctx context.Context, look ledger.Reader, p *traces.Replayer, q *ledger.Request) (result jsontext.Value, note string, err error) {
 	if q.Sent == "" || q.Ended == "" {
 		return nil, "", nil
@@ -45,7 +45,7 @@ func CallResult(ctx context.Context, look ledger.Reader, p *traces.Replayer, q *
 	return result, "", nil
 }
 
-// agentStatus is the answer to GET /status/{run} at the agents' address.
+// agentStatus is the body of GET /status/{run} at the agents' address.
 type agentStatus struct {
 	SchemaVersion int            `json:"schema_version"`
 	Run           string         `json:"run"`
@@ -60,7 +60,7 @@ type agentStatus struct {
 	ResultNote    string         `json:"result_note"`
 }
 
-// Status returns the status document of a run of the caller, or nil if the caller has no such run. It needs a ledger.
+// Status returns the status document of a caller's run, or nil if the caller has no such run. It needs a ledger.
 func (r *ConfiguredRunner) Status(ctx context.Context, caller gateway.Identity, run string) (doc []byte, err error) {
 	var d agentStatus
 	err = r.runner.options.Ledger.View(ctx, func(look ledger.Reader) error {

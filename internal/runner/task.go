@@ -24,11 +24,11 @@ const (
 	taskCompleted = "completed"
 )
 
-// handleDigits of a digest are part of a task's id: 128 bits.
+// handleDigits is the number of a digest's hex digits in a task's id: 128 bits.
 const handleDigits = 32
 
-// taskID names the task of a held run. The run's id alone, from a log or a list, does not give access to the task: the rest of the
-// task's id is derived from the binding that approvers decide about.
+// taskID returns the id of a held run's task. The run's id alone, from a log or a list, does not give access to the task: the rest of
+// the task's id is derived from the binding that approvers decide about.
 func taskID(run string, binding canonical.Digest) string {
 	_, digits, _ := strings.Cut(string(canonical.Sum("task handle", []byte(run+"\n"+string(binding)))), ":")
 	return run + "." + digits[:handleDigits]
@@ -44,7 +44,7 @@ type task struct {
 	Status  string         `json:"status"`
 	Message string         `json:"statusMessage,omitempty"`
 	ID      string         `json:"taskId"`
-	TTL     *int64         `json:"ttlMs"` // null: as long as the ledger has it
+	TTL     *int64         `json:"ttlMs"` // null: no limit but the ledger's retention
 }
 
 func (r *ConfiguredRunner) working(w heldCall) task {
@@ -53,13 +53,13 @@ func (r *ConfiguredRunner) working(w heldCall) task {
 	}
 }
 
-// created is the task as the result of the call.
+// created returns the task as the result of the call.
 func (t task) created() jsontext.Value {
 	t.Type = "task"
 	return canonical.MustSorted(t)
 }
 
-// current is the task as the answer to a poll.
+// current returns the task as the answer to a poll.
 func (t task) current() jsontext.Value {
 	t.Type = "complete"
 	return canonical.MustSorted(t)
@@ -67,7 +67,7 @@ func (t task) current() jsontext.Value {
 
 var taskUnknown = wire.ErrorObject(wire.InvalidParams, "There is no such task.", nil)
 
-// Task answers a poll of a task of the caller.
+// Task answers a poll of a caller's task.
 func (r *ConfiguredRunner) Task(ctx context.Context, caller gateway.Identity, id string) (result, failed jsontext.Value) {
 	q, failed := r.taskOf(ctx, caller, id)
 	if failed != nil {
@@ -78,7 +78,7 @@ func (r *ConfiguredRunner) Task(ctx context.Context, caller gateway.Identity, id
 		return t.current(), nil
 	}
 	got, err := r.runner.endedRun(ctx, q.RunID)
-	if err == nil { // the task can be polled again, but from now on a repetition of the call is a new call
+	if err == nil { // later polls still work, but a repetition of the call is now a new call
 		_, err = r.runner.options.Ledger.Deliver(ctx, q.RunID, ledger.ByTask)
 	}
 	if err != nil {
@@ -101,7 +101,7 @@ func (r *ConfiguredRunner) CancelTask(ctx context.Context, caller gateway.Identi
 	}
 	if q.Ended == "" && q.Status == ledger.Pending {
 		if err := r.runner.options.Ledger.Withdraw(ctx, q.RunID, callerOf(caller)); err != nil {
-			var refused *ledger.Refusal // the call was decided meanwhile
+			var refused *ledger.Refusal // set if the call was decided meanwhile
 			if !errors.As(err, &refused) {
 				r.runner.log.WarnContext(ctx, "task", "run", q.RunID, "error", err.Error())
 				return nil, wire.ErrorObject(wire.InternalError, "The ledger cannot record that the call is withdrawn.", nil)
@@ -111,7 +111,7 @@ func (r *ConfiguredRunner) CancelTask(ctx context.Context, caller gateway.Identi
 	return jsontext.Value(`{"resultType":"complete"}`), nil
 }
 
-// taskOf finds a task of the caller. Tasks of other callers are unknown.
+// taskOf finds a caller's task. It reports tasks of other callers as unknown.
 func (r *ConfiguredRunner) taskOf(ctx context.Context, caller gateway.Identity, id string) (q ledger.Request, failed jsontext.Value) {
 	run, _, _ := strings.Cut(id, ".")
 	if r.runner.options.Ledger == nil {

@@ -13,30 +13,30 @@ import (
 )
 
 const (
-	// pollInterval is how often a worker reads which runs other processes have decided.
+	// pollInterval is the interval at which a worker reads runs that other processes have decided.
 	pollInterval = time.Second
-	// sweepInterval is how often it looks for runs whose process is gone, and for runs that have expired. With the lease of another replica
-	// it bounds how long the runs of one that died stay open.
+	// sweepInterval is the interval at which a worker looks for expired runs, and for runs whose process is gone. Together with the lease
+	// of a replica, it bounds how long the runs of a dead replica stay open.
 	sweepInterval = 15 * time.Second
-	// maxDecided is how many decided runs are read at a time: many more than are resumed at once. The next read continues behind them,
-	// so that runs that cannot be resumed do not block the others.
+	// maxDecided bounds the decided runs of one read: many more than are resumed at once. The next read continues after them, so runs that
+	// cannot be resumed do not block the others.
 	maxDecided = 256
-	// maxResumed is how many runs are resumed at once: each may keep servers busy.
+	// maxResumed bounds the runs that are resumed at once: each may keep servers busy.
 	maxResumed = 16
-	// firstPause and maxPause bound the time before a run is tried again that could not be resumed. The pause doubles, because every
+	// firstPause and maxPause bound the pause before the worker retries a run that it could not resume. The pause doubles, because every
 	// attempt adds an event.
 	firstPause = 5 * time.Second
 	maxPause   = time.Hour
-	// drainTime is how long runs may go on when the worker is stopped.
+	// drainTime bounds how long runs may continue after the worker is stopped.
 	drainTime = 30 * time.Second
 )
 
-// A Worker resumes the runs of a ledger that are decided: it makes approved calls, and ends runs that were denied, that have expired,
-// or whose process is gone.
+// A Worker resumes a ledger's decided runs. It makes approved calls, and ends runs that were denied, that expired, or whose process
+// is gone.
 type Worker struct {
 	runner *Runner
 	wakeup chan struct{}
-	failed atomic.Pointer[error] // why the last poll failed; nil: it did not
+	failed atomic.Pointer[error] // the last poll's error; nil: it succeeded
 	other  atomic.Bool           // at the last sweep, another replica had another bundle
 
 	// Only the goroutine of Run uses these.
@@ -44,10 +44,10 @@ type Worker struct {
 	nextTakeover time.Time       // before it, no run of another process is ended or resumed
 	sweepPause   time.Duration   // doubles as long as a sweep cannot end something
 	after        string          // the next read begins behind this run; empty: with the oldest
-	read         map[string]bool // the runs that were read since the oldest
+	read         map[string]bool // ids of the runs read since the oldest
 	retries      map[string]retry
 
-	slots   chan struct{} // one value for each run that is being resumed
+	slots   chan struct{} // one value for each run being resumed
 	resumed sync.WaitGroup
 
 	mu       sync.Mutex
@@ -55,13 +55,13 @@ type Worker struct {
 	finished map[string]error // runs that were resumed since the last poll
 }
 
-// A retry is when to try a run again that could not be resumed.
+// A retry schedules the next attempt for a run that could not be resumed.
 type retry struct {
 	at    time.Time
 	pause time.Duration
 }
 
-// NewWorker returns a worker for the ledger of a Runner. If the Runner has no upstreams, the worker makes no call: approved runs are left
+// NewWorker returns a worker for the ledger of a Runner. If the Runner has no upstreams, the worker makes no call and leaves approved runs
 // to other processes.
 func NewWorker(r *Runner) *Worker {
 	return &Worker{
@@ -74,11 +74,11 @@ func NewWorker(r *Runner) *Worker {
 func (w *Worker) Wake(string) {
 	select {
 	case w.wakeup <- struct{}{}:
-	default: // it will poll anyway
+	default: // a wake-up is pending already
 	}
 }
 
-// Ready returns why the worker cannot find decided runs.
+// Ready returns the error that keeps the worker from finding decided runs.
 func (w *Worker) Ready(context.Context) error {
 	if why := w.failed.Load(); why != nil {
 		return *why
@@ -86,13 +86,13 @@ func (w *Worker) Ready(context.Context) error {
 	return nil
 }
 
-// OtherBundle reports whether another replica had another bundle at the last sweep.
+// OtherBundle reports whether another replica had a different bundle at the last sweep.
 func (w *Worker) OtherBundle() bool { return w.other.Load() }
 
-// errStopping is why runs are cut off that did not end in time.
+// errStopping is the cause for runs that are cut off because they did not end in time.
 var errStopping = errors.New("the service is ending")
 
-// Run works until ctx is done. Then it waits for the runs that are being resumed, for half a minute at most.
+// Run works until ctx is done. Then it waits for the runs being resumed, for half a minute at most.
 func (w *Worker) Run(ctx context.Context) {
 	runs, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
@@ -111,7 +111,7 @@ func (w *Worker) Run(ctx context.Context) {
 	w.resumed.Wait()
 }
 
-// poll starts what there is to do. runs is the context of the runs that it starts.
+// poll sweeps if a sweep is due, and starts decided runs. runs is the context of the runs that it starts.
 func (w *Worker) poll(ctx, runs context.Context) {
 	err := w.sweep(ctx)
 	var todo []ledger.Request
@@ -124,7 +124,7 @@ func (w *Worker) poll(ctx, runs context.Context) {
 	if err != nil {
 		// Leases may have run out meanwhile: other replicas must have time to renew theirs.
 		w.nextTakeover = time.Now().Add(sweepInterval)
-		if before := w.failed.Swap(&err); before == nil || (*before).Error() != err.Error() { // the same failure is reported once
+		if before := w.failed.Swap(&err); before == nil || (*before).Error() != err.Error() { // report the same failure once
 			w.runner.report("decided runs cannot be read: %s", err)
 		}
 		return
@@ -133,7 +133,7 @@ func (w *Worker) poll(ctx, runs context.Context) {
 	w.noteRetries()
 	for i := range todo {
 		if !w.start(runs, &todo[i]) {
-			return // the next read begins with this run
+			return // no free slot: the next read begins with this run
 		}
 		w.after = todo[i].RunID
 		w.read[w.after] = true
@@ -143,7 +143,7 @@ func (w *Worker) poll(ctx, runs context.Context) {
 	}
 }
 
-// restart makes the next read begin with the oldest run. Every open run was read, so retries of others are obsolete.
+// restart makes the next read begin with the oldest run. All open runs have been read, so retries of other runs are obsolete.
 func (w *Worker) restart() {
 	for id := range w.retries { // in any order: each is independent
 		if !w.read[id] {
@@ -176,7 +176,7 @@ func (w *Worker) sweep(ctx context.Context) error {
 	return nil
 }
 
-// compareBundles reports once that another replica has another bundle. An error is one of the ledger, which the next read reports.
+// compareBundles reports once that another replica has a different bundle. It drops an error of the ledger: the next read reports that.
 func (w *Worker) compareBundles(ctx context.Context) {
 	own := w.runner.Configured().Bundle
 	if own == nil {
@@ -189,8 +189,8 @@ func (w *Worker) compareBundles(ctx context.Context) {
 	w.other.Store(err == nil && other)
 }
 
-// decided reads the next runs that are decided and have not ended. Without upstreams it leaves out the approved ones; if they
-// expire, a sweep ends them.
+// decided reads the next runs that are decided and have not ended. Without upstreams, it omits approved runs; a sweep ends them when they
+// expire.
 func (w *Worker) decided(ctx context.Context) (todo []ledger.Request, err error) {
 	f := ledger.Filter{
 		Statuses: []ledger.Status{ledger.Denied, ledger.Expired}, Open: true, Held: true, After: w.after, Limit: maxDecided,
@@ -211,7 +211,7 @@ func (w *Worker) decided(ctx context.Context) (todo []ledger.Request, err error)
 	return todo, err
 }
 
-// noteRetries notes when to try the runs again that could not be resumed since the last poll.
+// noteRetries schedules the next attempts for the runs that could not be resumed since the last poll.
 func (w *Worker) noteRetries() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -224,8 +224,8 @@ func (w *Worker) noteRetries() {
 	clear(w.finished)
 }
 
-// start resumes a run in a goroutine of its own, unless its call was sent, it is being resumed, or it is not time to try it again.
-// It returns false if too many runs are being resumed.
+// start resumes a run in its own goroutine, unless its call was sent, it is being resumed, or its retry is not due. It returns false if too
+// many runs are being resumed.
 func (w *Worker) start(runs context.Context, q *ledger.Request) bool {
 	id := q.RunID
 	w.mu.Lock()
@@ -260,8 +260,8 @@ func (w *Worker) start(runs context.Context, q *ledger.Request) bool {
 	return true
 }
 
-// resume makes the call of an approved run, and ends any other. A call waits until limits.rate lets another one be under way. Meanwhile its
-// slot is that of another run, and its approval may expire.
+// resume makes the call of an approved run, and ends any other run. A call waits until limits.rate has room for it. While it waits, other
+// runs use its slot, and its approval may expire.
 func (w *Worker) resume(ctx context.Context, q *ledger.Request, approved bool) error {
 	id := q.RunID
 	if !approved {
