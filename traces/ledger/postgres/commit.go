@@ -10,22 +10,24 @@ import (
 )
 
 const (
-	// lockLog makes this transaction the only one that writes. Whether the last acknowledged entry is there is asked each time: a pooler connects to
-	// another server without telling. If the process stops, it does not stop the others for long: neither while the server waits for a statement, nor while
-	// it waits for the process to take a large result. A role may have other settings: the warning of a commit that the standby may not have must arrive.
+	// lockLog makes this transaction the only one that writes. Each transaction checks that the last acknowledged entry is there: a
+	// pooler may connect to another server silently. A stopped process blocks the others only briefly: the timeouts apply both while the
+	// server waits for a statement and while it waits for the process to read a large result. A role may have other settings, so lockLog
+	// also sets the level of messages: the warning of a commit that the standby may not have must arrive.
 	lockLog = "SELECT size, at, type, current_setting('synchronous_commit'), current_setting('transaction_read_only'), " +
 		"coalesce((SELECT substr(hashes, 1, 32) FROM entries WHERE idx = ?), '')," +
 		"set_config('idle_in_transaction_session_timeout', ?, true), set_config('tcp_user_timeout', ?, true), " +
 		"set_config('client_min_messages', 'warning', true) FROM log FOR UPDATE"
-	// fence fails for a store whose lease another one has ended. No lease is ended meanwhile: that takes the log's lock, too.
+	// fence changes no row for a store whose lease another store has ended. No lease can be ended meanwhile: that takes the log's lock,
+	// too.
 	fence = "UPDATE replicas SET commits = ?, until = clock_timestamp() + ? " + microseconds + " WHERE owner = ANY(?) AND NOT over " +
 		"RETURNING (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 	grow = "UPDATE log SET size = ?, at = ?, type = ?"
-	// touch is a write that changes nothing, but is flushed as any other.
+	// touch is a write that changes nothing, but is flushed as any other write.
 	touch = "UPDATE log SET size = size"
 )
 
-// locked are the statements that begin a transaction that writes.
+// locked returns the statements that begin a transaction that writes.
 func (s *Store) locked() []statement {
 	index := int64(-1)
 	if last := s.last.Load(); last != nil {
@@ -84,7 +86,7 @@ func (s *Store) begin(t *tx) error {
 	return nil
 }
 
-// commit commits with a context of its own, and in one round trip with all writes that wait.
+// commit commits with a context of its own, in one round trip with all queued writes.
 func (s *Store) commit(t *tx) error {
 	if err := t.Usable(); err != nil {
 		return err
@@ -97,7 +99,7 @@ func (s *Store) commit(t *tx) error {
 	if t.leaf != nil {
 		batch = append(batch, statement{query: grow, args: []any{t.log.Size, t.log.At, string(t.log.Type)}})
 	}
-	if len(s.owners) > 0 && time.Since(t.began) > s.lease/3 { // it could not be renewed meanwhile
+	if len(s.owners) > 0 && time.Since(t.began) > s.lease/3 { // the lease could not be renewed during the transaction
 		batch = append(batch, statement{query: fence, args: []any{s.commits, s.lease.Microseconds(), s.owners}})
 	}
 	session := t.session
@@ -109,7 +111,7 @@ func (s *Store) commit(t *tx) error {
 		if tag := results[len(batch)].tag.String(); tag != "COMMIT" {
 			return fmt.Errorf("the ledger: the transaction came to %s", tag)
 		}
-	case done < before && !session.conn.Conn().IsClosed(): // the server does not run what follows a statement that failed
+	case done < before && !session.conn.Conn().IsClosed(): // the server does not run the statements after a failed one
 		return err
 	default:
 		if err == nil {

@@ -15,10 +15,10 @@ import (
 	"pgfsm/traces/ledger/postgres/pgurl"
 )
 
-// maxConns bounds the connections of a process. Readers and the writer take fewer; the others are being closed.
+// maxConns bounds the connections of a process. Readers and the writer use fewer; the others are connections that are being closed.
 const maxConns = 2 * (maxReaders + 2)
 
-// parse reads a URL. No error wraps one of pgx, which repeats it.
+// parse reads a URL. No error wraps an error of pgx, which repeats the URL.
 func parse(url string) (*pgxpool.Config, time.Duration, error) {
 	connection, lease, err := pgurl.Parse(url)
 	if err != nil {
@@ -31,10 +31,11 @@ func parse(url string) (*pgxpool.Config, time.Duration, error) {
 	return c, lease, nil
 }
 
-// configure sets what every connection has. Statements are not prepared, because a pooler may run each transaction on another connection.
+// configure sets the options of every connection. Statements are not prepared, because a pooler may run each transaction on another
+// connection.
 func (s *Store) configure(c *pgxpool.Config) {
 	c.MaxConns = maxConns
-	// A role may have other settings. These two pass poolers in transaction mode: all clients send them.
+	// A role may have other settings. Poolers in transaction mode accept these two, because all clients send them.
 	c.ConnConfig.RuntimeParams["client_encoding"] = "UTF8"
 	c.ConnConfig.RuntimeParams["datestyle"] = "ISO"
 	if c.ConnConfig.ConnectTimeout == 0 { // so that the other hosts of the URL are tried, too
@@ -49,7 +50,7 @@ func (s *Store) configure(c *pgxpool.Config) {
 // noticed is the key of the last notice in the data of a connection.
 const noticed = "notice"
 
-// check refuses a new connection to a database that is not that of the ledger, or that can lose what it acknowledges.
+// check rejects a new connection to a database that is not the ledger's, or that can lose acknowledged commits.
 func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
 	if e := conn.PgConn().ParameterStatus("server_encoding"); e != "UTF8" {
 		return fmt.Errorf("%w: its encoding is %s; make one with the encoding UTF8", ErrUnsafe, e)
@@ -89,12 +90,12 @@ func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
 	return s.present(ctx, conn)
 }
 
-// durable reports whether a commit is acknowledged only when it is flushed, by the synchronous standby too.
+// durable reports whether the server acknowledges a commit only after flushing it, on the synchronous standby too.
 func durable(synchronousCommit string) bool {
 	return synchronousCommit == "on" || synchronousCommit == "remote_apply"
 }
 
-// present returns [ledger.ErrLost] if the last entry that this store was told to be committed is not there any more.
+// present returns [ledger.ErrLost] if the last acknowledged entry of this store is missing.
 func (s *Store) present(ctx context.Context, conn *pgx.Conn) error {
 	last := s.last.Load()
 	if last == nil {
@@ -110,7 +111,7 @@ func (s *Store) present(ctx context.Context, conn *pgx.Conn) error {
 
 const leafQuery = "SELECT substr(hashes, 1, 32) FROM entries WHERE idx = $1"
 
-// compare ends the store for good if the leaf hash of an acknowledged entry is another one.
+// compare ends the store for good if the leaf hash of an acknowledged entry differs.
 func (s *Store) compare(last *acknowledged, leaf []byte) error {
 	if string(leaf) == string(last.leaf[:]) {
 		return nil

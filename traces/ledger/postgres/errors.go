@@ -11,7 +11,7 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// What can be wrong with a database.
+// Errors about the state of a database.
 var (
 	ErrNoLedger = fmt.Errorf("%w: this role finds no tables of a ledger in the database; run pgfsm ledger init", ledger.ErrSchema)
 	ErrUnsafe   = errors.New("the database can lose what it acknowledges")
@@ -32,11 +32,11 @@ const (
 	codeExists   = "42P07"
 )
 
-// passing are the classes of codes of errors that pass without a change of the ledger: the connection, the state of the transaction, a login that is refused,
-// rollbacks, resources, an operator's intervention, the system.
+// passing lists the classes of errors that can pass without a change of the ledger: connection, state of the transaction, rejected login,
+// rollback, resources, an operator's intervention, system.
 var passing = []string{"08", "25", "28", "40", "53", "55", "57", "58"}
 
-// explained returns what an error of pgx means for the ledger. ctx is the context of the statement.
+// explained translates an error of pgx into an error of the ledger. ctx is the context of the statement.
 func explained(ctx context.Context, err error) error {
 	var coded *pgconn.PgError
 	switch {
@@ -46,7 +46,7 @@ func explained(ctx context.Context, err error) error {
 		return ctx.Err()
 	case errors.Is(err, ledger.ErrLost), errors.Is(err, ledger.ErrSchema), errors.Is(err, ledger.ErrUnavailable),
 		errors.Is(err, ErrUnsafe), errors.Is(err, ErrUnreadable):
-		return err // of a new connection
+		return err // from opening a new connection
 	case !errors.As(err, &coded), slices.Contains(passing, coded.Code[:2]):
 		return unavailable(err)
 	case coded.Code == codeNoRight:
@@ -59,7 +59,8 @@ func explained(ctx context.Context, err error) error {
 	return fmt.Errorf("the ledger: %w", err)
 }
 
-// unavailable says that nothing was recorded, and that it may be later. It wraps only [errStandby]: contexts of this package are no contexts of its callers.
+// unavailable returns an error saying that nothing was recorded, and that a later attempt may succeed. It wraps only [errStandby]:
+// callers must not take a context error of this package for one of their own.
 func unavailable(err error) error {
 	if err == errStandby {
 		return fmt.Errorf("%w: %w: the database: %w", ledger.ErrUnavailable, ledger.ErrReadOnly, err)

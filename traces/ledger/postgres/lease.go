@@ -18,14 +18,14 @@ const (
 	microseconds = "* interval '1 microsecond'"
 	takeLease    = "INSERT INTO replicas (owner, since, until) VALUES ($1, clock_timestamp(), clock_timestamp() + $2 " + microseconds + ") ON CONFLICT DO NOTHING"
 	renewLease   = "UPDATE replicas SET until = clock_timestamp() + $2 " + microseconds + " WHERE owner = $1 AND NOT over RETURNING clock_timestamp()"
-	// A lease that ran out is not looked at by anybody if its owner had no run: it goes after a day.
+	// No process checks a lapsed lease whose owner had no run: it is deleted after a day.
 	dropLeases = "DELETE FROM replicas WHERE until < clock_timestamp() - interval '1 day'"
 	askOver    = "SELECT over::text FROM replicas WHERE owner = ?"
 	askLease   = "SELECT (over OR until < clock_timestamp())::text FROM replicas WHERE owner = ?"
 	endLease   = "UPDATE replicas SET over = true WHERE owner = ? AND NOT over AND until < clock_timestamp()"
 )
 
-// valid refuses what is not the id of an owner.
+// valid returns an error unless owner is the id of an owner.
 func valid(owner string) error {
 	if id, err := uuid.Parse(owner); err != nil || id.String() != owner {
 		return fmt.Errorf("%q is not the id of an owner: want a UUID", owner)
@@ -33,7 +33,8 @@ func valid(owner string) error {
 	return nil
 }
 
-// AcquireOwnership is [ledger.Store.AcquireOwnership]. The owner's lease is renewed until release. An owner that has no lease any more is never owned again.
+// AcquireOwnership implements [ledger.Store.AcquireOwnership]. The store renews the owner's lease until release. An owner that no longer
+// has a lease is never owned again.
 func (s *Store) AcquireOwnership(ctx context.Context, owner string) (release func() error, err error) {
 	if s.readOnly {
 		return nil, errReadOnly
@@ -72,10 +73,10 @@ func (s *Store) AcquireOwnership(ctx context.Context, owner string) (release fun
 // releaseTime bounds the end of a lease. Without its synchronous standby a database answers no commit, and the lease runs out anyway.
 const releaseTime = 5 * time.Second
 
-// release ends a lease. No transaction of this store is under way.
+// release ends a lease. The caller ensures that no transaction of this store is in progress.
 func (s *Store) release(owner string) error {
 	if s.enter(context.Background(), s.writing) != nil {
-		return nil // the lease has been ended, or runs out
+		return nil // the lease was ended already, or runs out
 	}
 	defer func() { <-s.writing }()
 	s.owners = slices.DeleteFunc(s.owners, func(o string) bool { return o == owner })
@@ -87,7 +88,7 @@ func (s *Store) release(owner string) error {
 	return nil
 }
 
-// renew renews a lease until ctx is done. While the database is away it tries again and again.
+// renew renews a lease until ctx is done. While the database is unavailable, it retries.
 func (s *Store) renew(ctx context.Context, owner string) {
 	tick := time.NewTicker(s.lease / 3)
 	defer tick.Stop()
@@ -124,7 +125,7 @@ func (s *Store) renewOnce(ctx context.Context, owner string) {
 	}
 }
 
-// OwnerGone is [ledger.Store.OwnerGone]. It is asked within views, so it waits for none.
+// OwnerGone implements [ledger.Store.OwnerGone]. It is called within views, so it does not wait for one.
 func (s *Store) OwnerGone(ctx context.Context, owner string) (bool, error) {
 	if err := errors.Join(valid(owner), s.usable()); err != nil {
 		return false, err
@@ -147,10 +148,11 @@ func (s *Store) exec(ctx context.Context, query string, args ...any) (int64, err
 	return tag.RowsAffected(), nil
 }
 
-// setClock compares the database's clock with this machine's, which showed sent when it asked. The answer came now.
+// setClock compares the database's clock with this machine's: at is the database's time, and sent is this machine's time when it sent the
+// query. The answer has arrived just now.
 func (s *Store) setClock(at, sent time.Time) {
 	s.ahead.Store(int64(at.Sub(sent.Add(time.Since(sent) / 2))))
 }
 
-// Now is [ledger.Store.Now]: the database's clock.
+// Now implements [ledger.Store.Now] with the database's clock.
 func (s *Store) Now() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) }

@@ -24,14 +24,14 @@ var rolesScript string
 // schemaVersion is the number of the last migration.
 const schemaVersion = 1
 
-// The tables of goose. Another program with goose may have its own in the schema.
+// Tables of goose. Another program with goose may have its own tables in the schema.
 const (
 	versionTable = "pgfsm_version"
 	lockTable    = "pgfsm_migration"
 )
 
-// Migrate makes a ledger of a database, or brings the tables of one to this version. The URL must lead to the server itself: a pooler
-// would run parts of a migration on several connections. It returns the statements that make the roles, for psql.
+// Migrate makes a ledger in a database, or migrates its tables to this version. The URL must lead to the server itself: a pooler would
+// run parts of a migration on several connections. Migrate returns the statements that make the roles, for psql.
 func Migrate(ctx context.Context, url string) (roles string, err error) {
 	c, _, err := parse(url)
 	if err != nil {

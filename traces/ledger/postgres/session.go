@@ -14,7 +14,7 @@ import (
 	"pgfsm/traces/ledger/sqlrows"
 )
 
-// ErrUnrecorded means that a statement changed another number of rows than it must.
+// ErrUnrecorded means that a statement did not change the required number of rows.
 var ErrUnrecorded = errors.New("a row was not recorded")
 
 // rollbackTime bounds the end of a transaction that changes nothing. A connection whose transaction does not end is closed.
@@ -23,15 +23,15 @@ const rollbackTime = 5 * time.Second
 // maxQueued bounds the statements of a batch: a copy or a prune writes millions of rows.
 const maxQueued = 256
 
-// A statement is one of a batch, which is sent as a whole: a batch costs one round trip.
+// A statement is part of a batch, which is sent as a whole: a batch costs one round trip.
 type statement struct {
 	query string
 	args  []any
-	table string // it must change one row of this table; empty: any number
-	key   any    // of the row
+	table string // the statement must change one row of this table; empty: any number
+	key   any    // key of the row
 }
 
-// A result is that of one statement, read whole.
+// A result is the complete result of one statement.
 type result struct {
 	tag  pgconn.CommandTag
 	rows []sqlrows.Row
@@ -42,17 +42,17 @@ type result struct {
 type session struct {
 	ctx     context.Context
 	pool    *pgxpool.Pool
-	wait    time.Duration // the longest for an answer
-	begin   string        // begins the transaction
-	always  bool          // every query is in the transaction; otherwise only queries with several pages
+	wait    time.Duration // longest wait for an answer
+	begin   string        // statement that begins the transaction
+	always  bool          // every query is in the transaction; otherwise only queries with several pages are
 	conn    *pgxpool.Conn // nil before the first statement
 	begun   bool
-	failed  error // the first error: the transaction is over with it
+	failed  error // first error, which ends the transaction
 	queue   []statement
 	cursors int
 }
 
-// send sends what is queued and then the statements, and returns the results of these. The number is how many statements of the batch
+// send sends the queued statements and the given ones, and returns the results of the given ones. done is the number of statements that
 // succeeded, the queued ones included.
 func (s *session) send(ctx context.Context, statements ...statement) (_ []result, done int, err error) {
 	if s.failed != nil {
@@ -91,10 +91,10 @@ func (s *session) send(ctx context.Context, statements ...statement) (_ []result
 	return results[queued:], len(all), nil
 }
 
-// notices is where the last notice of the connection is.
+// notices returns the data of the connection that holds its last notice.
 func (s *session) notices() map[string]any { return s.conn.Conn().PgConn().CustomData() }
 
-// malformed is a text that no ledger stores.
+// malformed is a text that no ledger contains.
 type malformed string
 
 // read reads the result of the next statement of a batch.
@@ -189,7 +189,7 @@ func (s *session) Query(page int, query string, args ...any) (sqlrows.Rows, erro
 	return p, nil
 }
 
-// end ends the transaction, if one was begun and not committed, and gives the connection back.
+// end rolls back an open transaction and releases the connection.
 func (s *session) end() {
 	if s.conn == nil {
 		return
@@ -204,11 +204,11 @@ func (s *session) end() {
 	s.conn = nil
 }
 
-// pages are the rows of a query.
+// pages reads the rows of a query page by page.
 type pages struct {
 	rows    []sqlrows.Row
 	session *session // nil: there is no further page
-	name    string   // of the cursor
+	name    string   // name of the cursor
 	size    int
 }
 
@@ -216,7 +216,7 @@ func (p *pages) fetch() statement {
 	return statement{query: fmt.Sprintf("FETCH %d FROM %s", p.size, p.name)}
 }
 
-// take takes a page.
+// take uses a result as the current page.
 func (p *pages) take(r result) {
 	p.rows = r.rows
 	if len(p.rows) < p.size {

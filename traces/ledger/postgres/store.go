@@ -14,34 +14,34 @@ import (
 // maxReaders bounds the transactions that read at the same time.
 const maxReaders = 8
 
-// A Store is a [ledger.Store] in a database. Its methods can be called at the same time. A transaction must not begin another one that writes in its
-// function: it would wait for itself.
+// A Store is a [ledger.Store] in a database. Its methods can be called at the same time. The function of a transaction must not begin
+// another transaction that writes: it would wait for itself.
 type Store struct {
 	pool     *pgxpool.Pool
 	readOnly bool
 	lease    time.Duration
-	wait     time.Duration // the longest for an answer of the database
+	wait     time.Duration // longest wait for an answer of the database
 	writing  chan struct{} // contains one value while a goroutine writes
-	reading  chan struct{} // as many values as there are readers
+	reading  chan struct{} // contains one value for each reader
 	closed   chan struct{}
 	close    sync.Once
 
 	ahead atomic.Int64 // nanoseconds by which the database's clock is ahead of this machine's
 	last  atomic.Pointer[acknowledged]
-	final atomic.Pointer[error] // with which every operation fails from now on
+	final atomic.Pointer[error] // error that every later operation returns
 
-	owners  []string // with a lease of this store; guarded by writing
-	commits int64    // transactions that were begun; guarded by writing
+	owners  []string // owners with a lease of this store; guarded by writing
+	commits int64    // number of begun transactions; guarded by writing
 
-	hashes map[int64][]byte // of entries up to the last acknowledged one; guarded by writing
+	hashes map[int64][]byte // hashes of entries up to the last acknowledged one; guarded by writing
 }
 
 var _ ledger.Store = (*Store)(nil)
 
-// Open opens a ledger to read and write. The database must have one: see [Migrate].
+// Open opens a ledger to read and write. The database must contain a ledger: see [Migrate].
 func Open(url string) (*Store, error) { return open(url, false) }
 
-// OpenReadOnly opens a ledger to read, on a standby too.
+// OpenReadOnly opens a ledger to read, also on a standby.
 func OpenReadOnly(url string) (*Store, error) { return open(url, true) }
 
 func open(url string, readOnly bool) (*Store, error) {
@@ -69,7 +69,7 @@ func open(url string, readOnly bool) (*Store, error) {
 	return s, nil
 }
 
-// usable returns why nothing can be done with the store any more, if so.
+// usable returns the error that ended the store; nil if the store is usable.
 func (s *Store) usable() error {
 	select {
 	case <-s.closed:
@@ -82,13 +82,13 @@ func (s *Store) usable() error {
 	return nil
 }
 
-// end ends the store for good with an error, which is returned.
+// end ends the store for good with an error, and returns the error of the first call.
 func (s *Store) end(err error) error {
 	s.final.CompareAndSwap(nil, &err)
 	return *s.final.Load()
 }
 
-// enter waits until a channel that holds a few values takes one more.
+// enter waits until there is room in a channel, and sends one value to it.
 func (s *Store) enter(ctx context.Context, room chan struct{}) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -107,12 +107,13 @@ func (s *Store) enter(ctx context.Context, room chan struct{}) error {
 	return nil
 }
 
-// View is [ledger.Store.View]. Its state is that of its first read.
+// View implements [ledger.Store.View]. Its first read fixes the state that it sees.
 func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 	return s.view(ctx, &session{begin: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", always: true}, do)
 }
 
-// Glance is [ledger.Store.Glance]. A sequence is read by a cursor, so it begins a transaction, in which each query sees what was committed before it.
+// Glance implements [ledger.Store.Glance]. A cursor reads a sequence, so a sequence begins a transaction; each query in it sees all
+// earlier commits.
 func (s *Store) Glance(ctx context.Context, do func(ledger.Reader) error) error {
 	return s.view(ctx, &session{begin: "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"}, do)
 }
@@ -139,7 +140,7 @@ func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 	}
 	defer func() { <-s.writing }()
 	session := &session{ctx: ctx, pool: s.pool, wait: s.wait}
-	defer session.end() // also when do panics
+	defer session.end() // also if do panics
 	t := newTx(ctx, session)
 	defer t.Finish()
 	if err := s.begin(t); err != nil {
@@ -151,11 +152,11 @@ func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 	return s.commit(t)
 }
 
-// Close waits for the writer and for those who read.
+// Close waits for the writer and the readers.
 func (s *Store) Close() error {
 	s.close.Do(func() {
 		close(s.closed)
-		s.writing <- struct{}{} // for ever: nobody writes any more
+		s.writing <- struct{}{} // never received again: no goroutine writes any more
 		s.pool.Close()
 	})
 	return nil

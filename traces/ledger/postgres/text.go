@@ -10,7 +10,7 @@ const escape = '\uFFFE'
 
 const hexDigits = "0123456789abcdef"
 
-// toText returns s as PostgreSQL can store it. Different texts stay different. Hardly any text contains such bytes.
+// toText returns s in a form that PostgreSQL can store. Different texts stay different. Hardly any text contains such bytes.
 func toText(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsAny(s, "\x00\uFFFE") {
 		return s
@@ -32,7 +32,7 @@ func toText(s string) string {
 	return b.String()
 }
 
-// fromText is the inverse of toText. It reports false if no text is stored like this.
+// fromText is the inverse of toText. It reports false if toText does not return such a text.
 func fromText(s string) (string, bool) {
 	if !strings.ContainsRune(s, escape) {
 		return s, true

@@ -15,24 +15,24 @@ import (
 )
 
 var dialect = &sqlrows.Dialect{Ledger: "in the database", Position: "strpos", Name: func(column string) string {
-	return "left(" + column + ", 128) = left(?, 128) AND " + column + " = ?" // as the indexes have it
+	return "left(" + column + ", 128) = left(?, 128) AND " + column + " = ?" // the same expression as in the indexes
 }}
 
-// maxHashes bounds for how many entries a transaction, or a store, caches hashes: a copy adds millions.
+// maxHashes bounds the number of entries whose hashes a transaction or a store caches: a copy adds millions.
 const maxHashes = 4 << 10
 
 // A tx is a transaction.
 type tx struct {
 	sqlrows.Tx
 	session *session
-	writes  bool             // it has the log's lock
-	began   time.Time        // if it writes
-	log     ledger.End       // with what it adds
-	leaf    *tlog.Hash       // of the last entry that it adds
-	hashes  map[int64][]byte // that entries complete: those that it added, or read
-	before  map[int64][]byte // the same of committed transactions of this store; nil if it only reads
+	writes  bool             // the transaction holds the log's lock
+	began   time.Time        // start of a transaction that writes
+	log     ledger.End       // end of the log, with the entries that the transaction adds
+	leaf    *tlog.Hash       // leaf hash of the last added entry
+	hashes  map[int64][]byte // hashes by the entry that completes them, added or read by this transaction
+	before  map[int64][]byte // hashes of this store's committed transactions; nil if the transaction only reads
 
-	blobs map[canonical.Digest]bool // that it has put
+	blobs map[canonical.Digest]bool // blobs that the transaction has put
 }
 
 func newTx(ctx context.Context, session *session) *tx {
@@ -82,7 +82,8 @@ func (t *tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
 // smallBlob is the size of a text that costs less to send than to ask for, which is a round trip.
 const smallBlob = 16 << 10
 
-// PutBlob is [ledger.Tx.PutBlob]. The runs of a batch have the same bundle and the same tools, and asking for a blob is a round trip.
+// PutBlob implements [ledger.Tx.PutBlob]. The runs of a batch have the same bundle and the same tools, and a query for a blob costs a
+// round trip.
 func (t *tx) PutBlob(b ledger.Blob) error {
 	if t.blobs[b.Digest] {
 		return t.Usable()
@@ -106,8 +107,8 @@ func (t *tx) Prune(entries []ledger.Range, runs []string, blobs []canonical.Dige
 	return t.Tx.Prune(entries, runs, blobs)
 }
 
-// ReadHashes implements [tlog.HashReader] with one query at most. In a batch, most hashes are of entries that it added, or that this store added
-// before. If one is missing, all are read that the next entries need.
+// ReadHashes implements [tlog.HashReader] with one query at most. Most hashes belong to entries that this transaction or this store added
+// before. If one is missing, the query also reads the hashes that the next entries need.
 func (t *tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 	if err := t.Usable(); err != nil {
 		return nil, err
@@ -164,7 +165,7 @@ func (t *tx) readHashes(entries []int64, found map[int64][]byte) error {
 	}
 }
 
-// lapsed reports whether an owner has no lease, or one of which the query says so.
+// lapsed reports whether an owner has no lease, or a lease that the query reports as lapsed.
 func (t *tx) lapsed(query, owner string) (bool, error) {
 	if err := errors.Join(valid(owner), t.Usable()); err != nil {
 		return false, err
@@ -180,7 +181,8 @@ func (t *tx) lapsed(query, owner string) (bool, error) {
 	return row.Text() == "true", row.Err()
 }
 
-// OwnerGone is [ledger.Tx.OwnerGone]. A lease that runs out after endLease can be renewed, so only one that was ended is gone.
+// OwnerGone implements [ledger.Tx.OwnerGone]. A lease that runs out after endLease can be renewed, so only an owner whose lease was ended
+// is gone.
 func (t *tx) OwnerGone(owner string) (bool, error) {
 	if err := valid(owner); err != nil {
 		return false, err

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// DefaultLease is how long a process that does not renew its lease owns its runs.
+// DefaultLease is the time after which a process that does not renew its lease loses its runs.
 const DefaultLease = 15 * time.Second
 
-// Bounds of a lease. A process that is killed keeps its runs for so long.
+// Bounds of a lease. A killed process keeps its runs until its lease runs out.
 const (
 	minLease = time.Second
 	maxLease = 10 * time.Minute
@@ -22,10 +22,10 @@ const (
 
 const leaseParameter = "lease"
 
-// parameters are those that a URL may have. pgx would send any other one to the server, where a pooler refuses or forgets it.
+// parameters lists the allowed parameters of a URL. pgx would send any other one to the server, where a pooler rejects or ignores it.
 var parameters = []string{"connect_timeout", "host", leaseParameter, "port", "sslcert", "sslkey", "sslmode", "sslrootcert", "target_session_attrs"}
 
-// modes are those of sslmode that do not go on without TLS if TLS fails.
+// modes lists the values of sslmode that never continue without TLS if TLS fails.
 var modes = []string{"disable", "require", "verify-ca", "verify-full"}
 
 // IsURL reports whether a URL has the scheme of PostgreSQL.
@@ -34,7 +34,8 @@ func IsURL(text string) bool {
 	return ok && (scheme == "postgres" || scheme == "postgresql")
 }
 
-// parse parses a URL. A password with a slash, a question mark or a number sign ends the host, so that its rest, and an at sign, look like the database's name.
+// parse parses a URL. If a password contains a slash, a question mark or a number sign, that character ends the host: the rest of the
+// password, and an at sign, then look like the database's name.
 func parse(text string) (*url.URL, bool) {
 	u, err := url.Parse(text)
 	if err != nil || !IsURL(text) || u.Opaque != "" || strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") {
@@ -62,7 +63,7 @@ func Parse(text string) (connection string, lease time.Duration, err error) {
 	if err != nil || u.Fragment != "" {
 		return "", 0, errors.New("has parameters that cannot be read; write %XX for special characters")
 	}
-	for name, values := range q { // one of several faults is named
+	for name, values := range q { // one of several faults is reported
 		if !slices.Contains(parameters, name) {
 			return "", 0, fmt.Errorf("has the parameter %.40q, which is unknown: use some of %s", name, strings.Join(parameters, ", "))
 		}
@@ -84,7 +85,7 @@ func Parse(text string) (connection string, lease time.Duration, err error) {
 	return u.String(), lease, nil
 }
 
-// nearby reports whether all hosts are this machine: they are of the URL, or of its parameter.
+// nearby reports whether all hosts, those of the URL and those of its parameter, are this machine.
 func nearby(lists ...string) bool {
 	for host := range strings.SplitSeq(strings.Trim(strings.Join(lists, ","), ","), ",") {
 		if name, _, err := net.SplitHostPort(host); err == nil {
