@@ -16,7 +16,7 @@ import (
 	"pgfsm/traces/ledger/sqlrows"
 )
 
-// open returns a pool of connections to a file. The settings are those of SQLite's URIs and of the driver.
+// open returns a pool of connections to a file. The settings are parameters of SQLite's URIs and of the driver.
 func open(file identity, busy time.Duration, settings url.Values) (*sql.DB, error) {
 	c, err := sqlite.NewConnector(address(file.path, busy, settings))
 	if err != nil {
@@ -38,8 +38,8 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return c.Connector.Connect(ctx)
 }
 
-// address writes a path and settings as the driver reads them. Names in double quotes that do not exist are errors, and
-// what a schema says cannot damage the file or call functions.
+// address writes a path and settings in the driver's form. Unknown names in double quotes are errors, and a schema cannot damage the file
+// or call functions.
 func address(path string, busy time.Duration, settings url.Values) string {
 	q := maps.Clone(settings)
 	for key, value := range map[string]string{ // in any order
@@ -50,10 +50,10 @@ func address(path string, busy time.Duration, settings url.Values) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}).String()
 }
 
-// maxPrepared is how many statements stay prepared: all fixed ones, and the filters in use.
+// maxPrepared bounds the prepared statements that are cached: all fixed ones, and the filters in use.
 const maxPrepared = 128
 
-// A session is where statements run: the writer's connection, a view, or the readers' pool. It prepares each once.
+// A session runs statements: on the writer's connection, in a view, or on the readers' pool. It prepares each statement once.
 type session struct {
 	on       runner
 	mu       sync.Mutex
@@ -68,7 +68,7 @@ type runner interface {
 
 func newSession(on runner) *session { return &session{on: on, prepared: make(map[string]*sql.Stmt)} }
 
-// A view is a transaction that reads. It uses the statements of the pool that its connection is from, until that is closed.
+// A view is a transaction that reads. It uses the prepared statements of its connection's pool until the pool is closed.
 type view struct {
 	*sql.Tx
 	pool *session
@@ -121,7 +121,8 @@ func (s *session) exec(ctx context.Context, query string, args ...any) (int64, e
 	return result.RowsAffected()
 }
 
-// rows runs a query. The driver cannot run a statement while its rows are read, so a query that is among the open ones is prepared again.
+// rows runs a query. The driver cannot run a statement while its rows are read, so rows prepares a query again if it is among the open
+// ones.
 func (s *session) rows(ctx context.Context, open []*cursor, query string, args ...any) (_ *cursor, err error) {
 	var stmt *sql.Stmt
 	if !slices.ContainsFunc(open, func(c *cursor) bool { return c.query == query }) {

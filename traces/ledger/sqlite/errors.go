@@ -10,7 +10,7 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// What can be wrong with a file. The errors that wrap these name the file and what to do.
+// Errors about a file. The errors that wrap these name the file and a remedy.
 var (
 	ErrFull       = error(&wrong{"the disk is full", unavailable})
 	ErrReadOnly   = error(&wrong{"the ledger cannot be written", []error{ledger.ErrUnavailable, ledger.ErrReadOnly}})
@@ -26,7 +26,7 @@ var (
 
 var unavailable, otherSchema = []error{ledger.ErrUnavailable}, []error{ledger.ErrSchema}
 
-// A wrong error is also some of the errors that every store has.
+// A wrong error also matches some of the errors that every store has.
 type wrong struct {
 	text string
 	of   []error
@@ -49,7 +49,7 @@ const (
 	codeProtocol = 15
 	codeNotADB   = 26
 
-	primaryCode = 0xff // the rest says more of the same
+	primaryCode = 0xff // the other bits give details
 )
 
 // primary returns the primary result code of an error, or 0.
@@ -61,7 +61,7 @@ func primary(err error) int {
 	return coded.Code() & primaryCode
 }
 
-// explained puts into words what an error of SQLite means for the ledger, and what can be done.
+// explained explains an error of SQLite: its meaning for the ledger, and a remedy.
 func explained(path string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -89,7 +89,7 @@ func explained(path string, err error) error {
 	return fmt.Errorf("ledger %s: %w", path, err)
 }
 
-// cannotShare reports whether a file could not be opened because its locks cannot be written.
+// cannotShare reports whether a file could not be opened because this process cannot write its locks.
 func cannotShare(err error) bool {
 	code := primary(err)
 	return code == codeReadOnly || code == codeCantOpen

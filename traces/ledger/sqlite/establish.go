@@ -24,20 +24,20 @@ const (
 	schemaVersion = 4
 	// applicationID marks the file as a ledger.
 	applicationID = 0x70676673
-	// schemaRetry is how often a process asks for the lock of another one that makes the file.
+	// schemaRetry is the time between attempts to lock the file while another process makes the ledger.
 	schemaRetry = 20 * time.Millisecond
 	schemaLock  = "schema.lock"
 )
 
-// number asks for one number.
+// number returns the number that a query selects.
 func number(db *sql.DB, query string, args ...any) (n int64, err error) {
 	err = db.QueryRow(query, args...).Scan(&n)
 	return n, err
 }
 
-// checkApplication refuses a database of another program.
+// checkApplication rejects a database of another program.
 func checkApplication(db *sql.DB, path string) error {
-	// One question, for the file may become a ledger between two.
+	// This is one query, because the file may become a ledger between two.
 	foreign, err := number(db, "SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' AND "+
 		"(SELECT application_id FROM pragma_application_id) <> ?", applicationID)
 	if err == nil && foreign > 0 {
@@ -46,7 +46,7 @@ func checkApplication(db *sql.DB, path string) error {
 	return err
 }
 
-// empty reports whether nothing is in a file.
+// empty reports whether a file contains nothing.
 func empty(db *sql.DB) (bool, error) {
 	n, err := number(db, "SELECT count(*) FROM sqlite_schema")
 	return n == 0, err
@@ -57,7 +57,7 @@ func version(db *sql.DB) (int64, error) {
 	return number(db, "SELECT user_version FROM pragma_user_version")
 }
 
-// today refuses a file of another version.
+// today rejects a file of another version.
 func today(db *sql.DB, path string) error {
 	v, err := version(db)
 	if err != nil || v == schemaVersion {
@@ -70,7 +70,8 @@ func today(db *sql.DB, path string) error {
 	return fmt.Errorf("ledger %s: %w: its schema is %d, this one knows %d; use that version", path, kind, v, schemaVersion)
 }
 
-// establish makes a ledger of an empty file, and makes sure that a file has WAL mode and today's version. Only one process does at a time.
+// establish makes a ledger in an empty file, and makes sure that the file has WAL mode and today's version. Only one process does so at a
+// time.
 func establish(db *sql.DB, path string, busy time.Duration) error {
 	blank, err := empty(db)
 	if err != nil {
@@ -103,14 +104,14 @@ func establish(db *sql.DB, path string, busy time.Duration) error {
 		return errors.Join(err, today(db, path))
 	}
 	if _, err := db.Exec(schemaScript); err != nil {
-		// The only error is that SQLite has ended the transaction already.
+		// The only possible error is that SQLite has ended the transaction already.
 		_, _ = db.Exec("ROLLBACK")
 		return fmt.Errorf("a new ledger: %w", err)
 	}
 	return nil
 }
 
-// newSchema is that of a file that was just made.
+// newSchema returns the schema of a new file.
 var newSchema = sync.OnceValues(func() (_ []object, err error) {
 	db, err := sql.Open("sqlite", address("/pgfsm-blank", 0, url.Values{"vfs": {"memdb"}}))
 	if err != nil {
@@ -123,11 +124,10 @@ var newSchema = sync.OnceValues(func() (_ []object, err error) {
 	return schemaOf(db)
 })
 
-// wal is the journal's mode.
+// wal is the mode of the journal.
 const wal = "wal"
 
-// logAhead sets the mode of the journal, which the file keeps. SQLite does not wait for those who read the file at that
-// moment.
+// logAhead sets the mode of the journal, which the file keeps. SQLite does not wait for current readers of the file.
 func logAhead(ctx context.Context, db *sql.DB) error {
 	retry := time.NewTicker(schemaRetry)
 	defer retry.Stop()

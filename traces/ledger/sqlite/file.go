@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	fileMode   = 0o600 // it holds what tools returned
+	fileMode   = 0o600 // only the owner: it holds results of tools
 	folderMode = 0o700
-	othersMay  = 0o022 // write
+	othersMay  = 0o022 // group and others may write
 )
 
-// creating makes sure that no connection of this process opens a file between its creation and the end of that: closing
-// the new file's descriptor would drop the connection's locks.
+// creating prevents connections of this process from opening a file while prepareFile creates it: closing the new file's descriptor would
+// drop the connection's locks.
 var creating sync.Mutex
 
-// prepareFile makes an empty file where there is none, refuses what must not be a ledger, and returns the one name of
-// the file: two processes that know it by two names would not see each other's locks.
+// prepareFile makes an empty file where there is none, rejects a file that must not be a ledger, and returns the one name of the file:
+// two processes that know the file by two names would not see each other's locks.
 func prepareFile(path string) (string, error) {
 	path, err := located(path)
 	if err != nil {
@@ -57,7 +57,7 @@ func located(path string) (string, error) {
 	return filepath.Join(folder, filepath.Base(path)), nil
 }
 
-// trusted refuses a file that is not to be trusted.
+// trusted rejects a path that is not a regular file, that other users may write, or that has a hard link.
 func trusted(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -78,26 +78,26 @@ func trusted(path string) error {
 	return nil
 }
 
-// An identity is that of the file that a path led to when it was opened.
+// An identity identifies the file to which a path led when it was opened.
 type identity struct {
 	path string
 	stat func(string) (fs.FileInfo, error)
 	info fs.FileInfo
 }
 
-// identify remembers the file of a path. One that is to be written is no symbolic link, and must not become one: its stat is
-// [os.Lstat]. The file is not opened, for closing it would drop the locks that this process has on it.
+// identify remembers the file of a path. A file to write is no symbolic link and must not become one, so its stat is [os.Lstat]. identify
+// does not open the file, because closing it would drop this process's locks on it.
 func identify(path string, stat func(string) (fs.FileInfo, error)) (identity, error) {
 	info, err := stat(path)
 	if err != nil {
 		return identity{}, fmt.Errorf("ledger %s: %w", path, err)
 	}
-	os.SameFile(info, info) // Windows asks only now which file it is
+	os.SameFile(info, info) // on Windows, only this call finds out which file it is
 	return identity{path, stat, info}, nil
 }
 
-// checkUnmoved returns [ErrMoved] if the path does not lead to that file any more. The file can still be moved right after the check: same detects mistakes of
-// operators, not attackers who race.
+// checkUnmoved returns [ErrMoved] if the path does not lead to that file any more. The file can still be moved right after the check:
+// checkUnmoved detects mistakes of operators, not attackers who race.
 func (i identity) checkUnmoved() error {
 	now, err := i.stat(i.path)
 	switch {

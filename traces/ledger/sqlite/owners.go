@@ -16,11 +16,11 @@ import (
 const (
 	ownersSuffix = ".owners"
 	lockSuffix   = ".lock"
-	// ownTries bounds how often Own meets a process that asks for the same owner at that moment.
+	// ownTries bounds the attempts of AcquireOwnership while another process checks the same owner.
 	ownTries = 100
 )
 
-// ownersFolder returns the folder of the owners' locks, and makes it if wanted. Nobody else may put files there.
+// ownersFolder returns the folder of the owners' locks, and makes it if create is set. No other user may put files there.
 func ownersFolder(path string, create bool) (string, error) {
 	folder := path + ownersSuffix
 	if create {
@@ -40,7 +40,7 @@ func ownersFolder(path string, create bool) (string, error) {
 	return folder, nil
 }
 
-// lockFile returns the file of an owner's lock. The id must be a UUID in its usual form, so that it is a file's name.
+// lockFile returns the file of an owner's lock. The id must be a UUID in its usual form, because it becomes a file name.
 func (s *Store) lockFile(owner string, create bool) (string, error) {
 	if id, err := uuid.Parse(owner); err != nil || id.String() != owner {
 		return "", fmt.Errorf("%q is not the id of an owner: want a UUID", owner)
@@ -49,8 +49,8 @@ func (s *Store) lockFile(owner string, create bool) (string, error) {
 	return filepath.Join(folder, owner+lockSuffix), err
 }
 
-// AcquireOwnership is [ledger.Store.AcquireOwnership]. The lock is one on a file, which the operating system releases when the process ends,
-// however it ends. The file is removed with it, or by a process that finds it unlocked.
+// AcquireOwnership implements [ledger.Store.AcquireOwnership]. It locks a file; the operating system releases the lock when the process
+// ends, for any reason. release removes the file, or a process that finds it unlocked does.
 func (s *Store) AcquireOwnership(_ context.Context, owner string) (release func() error, err error) {
 	if s.readOnly {
 		return nil, fmt.Errorf("ledger %s: %w: it was opened to read only", s.path, ErrReadOnly)
@@ -86,7 +86,7 @@ func (s *Store) OwnerGone(_ context.Context, owner string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// The lock is shared, so that two processes that ask at the same time do not see each other as the owner.
+	// The lock is shared, so that two processes that check at the same time do not take each other for the owner.
 	lock := flock.New(file, flock.SetFlag(os.O_RDONLY))
 	locked, err := lock.TryRLock()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -96,7 +96,7 @@ func (s *Store) OwnerGone(_ context.Context, owner string) (bool, error) {
 		return false, errors.Join(fmt.Errorf("ledger %s: the lock of owner %s: %w", s.path, owner, err), lock.Close())
 	}
 	if locked && !s.readOnly && isCurrent(lock, file) {
-		// No process can own this file from now on: Own checks, after it has locked its file, that the file still exists.
+		// No process can own this file from now on: AcquireOwnership checks, after it has locked its file, that the file still exists.
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, errors.Join(err, lock.Close())
 		}

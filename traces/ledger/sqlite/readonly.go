@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// OpenReadOnly opens a ledger for reading, for example for an auditor. It creates and migrates nothing. The file and its folder may be read-only.
+// OpenReadOnly opens a ledger for reading, for example for an auditor. It neither creates nor migrates anything. The file and its folder
+// may be read-only.
 func OpenReadOnly(path string) (*Store, error) {
 	path, err := located(path)
 	if err != nil {
@@ -31,7 +32,7 @@ func OpenReadOnly(path string) (*Store, error) {
 	settings := url.Values{"mode": {"ro"}}
 	err = s.current(settings)
 	if err != nil && cannotShare(err) && noLog(path) {
-		// In WAL mode, readers also write locks beside the file. If this reader cannot, and there is no log, the file is complete.
+		// In WAL mode, readers also write locks beside the file. If this reader cannot do so and there is no log, the file is complete.
 		if s.frozen, err = freeze(path); err == nil {
 			settings.Set("immutable", "1")
 			err = s.current(settings)
@@ -49,7 +50,7 @@ func noLog(path string) bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
 }
 
-// current opens the file for readers, and refuses one that is not a ledger of today's schema.
+// current opens the file for readers, and rejects a file that is not a ledger of today's schema.
 func (s *Store) current(settings url.Values) error {
 	if err := s.openReaders(settings); err != nil {
 		return err
@@ -92,7 +93,7 @@ func freeze(path string) (*frozen, error) {
 	return &frozen{path, info.Size(), info.ModTime()}, nil
 }
 
-// checkUnchanged returns an error if the file changed. A nil frozen is a file that is read with locks.
+// checkUnchanged returns an error if the file changed. A nil frozen means that the file is read with locks.
 func (f *frozen) checkUnchanged() error {
 	if f == nil {
 		return nil

@@ -11,15 +11,15 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// An object is one of a file's schema. A trigger, a view or a changed table can make a write that succeeds record nothing, or
-// something else.
+// An object is part of a file's schema. A trigger, a view or a changed table can make a successful write record nothing, or something
+// else.
 type object struct{ kind, name, of, sql string }
 
 func (o object) compare(p object) int {
 	return strings.Compare(o.kind+"\x00"+o.name, p.kind+"\x00"+p.name)
 }
 
-// statistics are the tables that ANALYZE makes. They change how rows are looked for, and nothing of what is found.
+// statistics lists the tables that ANALYZE makes. They change how SQLite looks for rows, not which rows it finds.
 var statistics = []object{
 	{"table", "sqlite_stat1", "sqlite_stat1", "CREATE TABLE sqlite_stat1(tbl,idx,stat)"},
 	{"table", "sqlite_stat4", "sqlite_stat4", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)"},
@@ -45,8 +45,8 @@ func schemaOf(db *sql.DB) (all []object, err error) {
 	return all, rows.Err()
 }
 
-// unaltered refuses a file of today's version whose schema is not that of a file that was just made, or that lets anybody remove what was
-// recorded. The error wraps a [*ledger.Fault].
+// unaltered rejects a file of today's version whose schema differs from that of a new file, or allows anybody to remove recorded rows.
+// The error wraps a [*ledger.Fault].
 func unaltered(db *sql.DB, path string) error {
 	want, err := newSchema()
 	if err != nil {
@@ -72,7 +72,7 @@ func unaltered(db *sql.DB, path string) error {
 	return fmt.Errorf("ledger %s: %w; keep it to find out who did that, and restore a backup: %s", path, fault, afterRestoring)
 }
 
-// differs names the first object that is missing, changed, or too many.
+// differs names the first object that is missing, changed or unexpected.
 func differs(want, have []object) *ledger.Fault {
 	fault := func(o object, what string) *ledger.Fault {
 		return &ledger.Fault{Table: "sqlite_schema", Key: o.kind + " " + o.name, What: what}
@@ -95,8 +95,8 @@ func differs(want, have []object) *ledger.Fault {
 	return nil
 }
 
-// Check looks whether the file is whole: its pages, its rows, and whether each index has the rows that its table has. It reads all of
-// the file. The error is a [*ledger.Fault] where it is not.
+// Check reads the whole file and checks its pages, its rows, and that each index has the rows of its table. If one of them is damaged,
+// the error is a [*ledger.Fault].
 func (t *tx) Check(ctx context.Context) error {
 	if err := t.Usable(); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (t *tx) Check(ctx context.Context) error {
 	return nil
 }
 
-// damaged makes a fault of an error that says that the file is damaged.
+// damaged returns a fault if an error says that the file is damaged.
 func damaged(ctx context.Context, path string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// BusyTimeout is how long a writer waits for the writers of other processes. A commit takes milliseconds; a writer that waits longer waits for a
-	// process that hangs.
+	// BusyTimeout bounds the time that a writer waits for the writers of other processes. A commit takes milliseconds; a longer wait
+	// means that a process hangs.
 	BusyTimeout = 10 * time.Second
 	// maxReaders bounds the connections that read; each has a cache of 2 MB.
 	maxReaders = 8
-	// cacheKiB is the writer's cache: the pages at the ends of all indexes of a large ledger.
+	// cacheKiB is the size of the writer's cache: it holds the pages at the ends of all indexes of a large ledger.
 	cacheKiB = 16 << 10
-	// keptLog is how many bytes of the write-ahead log's file stay when it begins again: overwriting is faster than growing.
+	// keptLog is the number of bytes of the write-ahead log's file that stay after a reset: overwriting is faster than growing.
 	keptLog = 16 << 20
 )
 
@@ -35,12 +35,12 @@ type Options struct {
 
 // Stats counts what a Store has done since it was opened.
 type Stats struct {
-	// Commits is how many transactions were committed that wrote something. Each is one flush of the write-ahead log.
+	// Commits counts the committed transactions that wrote something. Each of them flushes the write-ahead log once.
 	Commits int64
 }
 
-// A Store is a [ledger.Store] in a file. Its methods can be called at the same time. A transaction must not begin another
-// one in its function: it would wait for itself.
+// A Store is a [ledger.Store] in a file. Its methods can be called at the same time. The function of a transaction must not begin another
+// transaction: it would wait for itself.
 type Store struct {
 	path     string
 	dialect  sqlrows.Dialect
@@ -50,12 +50,12 @@ type Store struct {
 	busy     time.Duration
 
 	writing chan struct{} // contains one value while a goroutine writes
-	writers *sql.DB       // of one connection
+	writers *sql.DB       // pool of one connection
 	writer  *sql.Conn
 	writes  *session
 	readers *sql.DB
 	glances *session
-	reading chan struct{} // as many values as there are readers
+	reading chan struct{} // contains one value for each reader
 	closed  chan struct{}
 	close   sync.Once
 
@@ -64,7 +64,7 @@ type Store struct {
 
 var _ ledger.Store = (*Store)(nil)
 
-// Open opens a ledger to read and write, and makes the file, which only this user may read then, if there is none.
+// Open opens a ledger to read and write. If there is no file, Open makes one that only this user may read.
 func Open(path string, o Options) (*Store, error) {
 	path, err := prepareFile(path)
 	if err != nil {
@@ -92,12 +92,12 @@ func newStore(path string, file identity, busy time.Duration) *Store {
 	}
 }
 
-// openWriter connects the writer, and makes a ledger of the file with it if nothing is in it.
+// openWriter connects the writer, and makes a ledger in the file if the file is empty.
 func (s *Store) openWriter() (err error) {
 	s.writers, err = open(s.file, s.busy, url.Values{
 		"mode": {"rw"}, "_synchronous": {"FULL"}, "_pragma": {
 			fmt.Sprintf("cache_size(-%d)", cacheKiB), fmt.Sprintf("journal_size_limit(%d)", keptLog),
-			"secure_delete(1)", // what a prune removes is overwritten
+			"secure_delete(1)", // overwrites removed content on a prune
 		},
 	})
 	if err != nil {
@@ -114,8 +114,8 @@ func (s *Store) openWriter() (err error) {
 	return nil
 }
 
-// openReaders opens the file for readers. The pool has no bound of its own: reading has it, and ends waits with contexts without
-// a goroutine for each query.
+// openReaders opens the file for readers. The pool has no bound of its own: the channel reading bounds it, and a context ends the wait
+// for that channel without a goroutine for each query.
 func (s *Store) openReaders(settings url.Values) (err error) {
 	settings.Set("_query_only", "1")
 	if s.readers, err = open(s.file, s.busy, settings); err != nil {
@@ -140,8 +140,8 @@ func (s *Store) ready() error {
 	return writable(s.writers)
 }
 
-// writable makes sure that the file can be written. SQLite opens a read-only file without an error; only a write fails, so writable writes and rolls back.
-// If another program writes at the moment, that is no error.
+// writable makes sure that the file can be written. SQLite opens a read-only file without an error and only a write fails, so writable
+// writes and rolls back. It returns no error if another program is writing at the moment.
 func writable(db *sql.DB) error {
 	tx, err := db.Begin()
 	if err != nil {
@@ -159,11 +159,11 @@ func (s *Store) Stats() Stats {
 	return Stats{Commits: s.commits.Load()}
 }
 
-// Path returns the file's name, as it is found whatever the working directory is.
+// Path returns the file's absolute name.
 func (s *Store) Path() string { return s.path }
 
-// Update is [ledger.Store.Update]. When the flush of a commit fails, the commit is undone and the error returned; should the
-// machine lose power before the next commit, the bytes of the undone one may be found complete, and count.
+// Update implements [ledger.Store.Update]. If the flush of a commit fails, Update undoes the commit and returns the error. If the machine
+// then loses power before the next commit, the bytes of the undone commit may be complete on the disk, and it takes effect.
 func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 	if s.readOnly {
 		return fmt.Errorf("ledger %s: %w: it was opened to read only", s.path, ErrReadOnly)
@@ -173,14 +173,14 @@ func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 	}
 	defer func() { <-s.writing }()
 	t := s.newTx(ctx, s.writes)
-	defer func() { // also when do panics
+	defer func() { // also if do panics
 		t.Finish()
 		if !t.committed {
-			// The only error is that there is no transaction, or none any more.
+			// The only possible error is that there is no open transaction.
 			_, _ = t.source.exec(context.Background(), "ROLLBACK")
 		}
 	}()
-	// If the context ends at that moment, the transaction may have begun in spite of the error.
+	// If the context ends at that moment, the transaction may have begun despite the error.
 	if _, err := t.source.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return explained(s.path, err)
 	}
@@ -199,7 +199,7 @@ func (s *Store) commit(t *tx) error {
 	if err := s.file.checkUnmoved(); err != nil {
 		return err
 	}
-	// Not with the context: whether it is committed must not be in doubt.
+	// COMMIT does not use the context: whether the transaction is committed must not be in doubt.
 	if _, err := t.source.exec(context.Background(), "COMMIT"); err != nil {
 		return explained(s.path, err)
 	}
@@ -213,8 +213,8 @@ func (s *Store) commit(t *tx) error {
 	return nil
 }
 
-// emptyLog moves the write-ahead log into the file, because its frames still have what a prune removed. While another connection reads,
-// the log stays; waiting would keep all writers waiting, too. The prune is committed whatever comes of it.
+// emptyLog moves the write-ahead log into the file, because its frames still contain pruned content. While another connection reads, the
+// log stays; waiting would block all writers, too. The prune stays committed in either case.
 func (s *Store) emptyLog(t *tx) {
 	for _, query := range []string{
 		"PRAGMA busy_timeout = 0", "PRAGMA wal_checkpoint(TRUNCATE)", fmt.Sprintf("PRAGMA busy_timeout = %d", s.busy.Milliseconds()),
@@ -226,10 +226,10 @@ func (s *Store) emptyLog(t *tx) {
 	}
 }
 
-// Now is [ledger.Store.Now]. All processes of the file are on one machine.
+// Now implements [ledger.Store.Now]. All processes of the file run on one machine.
 func (s *Store) Now() time.Time { return time.Now() }
 
-// enter waits until a channel that holds a few values takes one more.
+// enter waits until there is room in a channel, and sends one value to it.
 func (s *Store) enter(ctx context.Context, room chan struct{}) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -257,14 +257,14 @@ func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 		if err != nil {
 			return explained(s.path, err)
 		}
-		defer snapshot.Rollback() // there is nothing to undo; it ends the snapshot
+		defer snapshot.Rollback() // ends the snapshot; there is nothing to undo
 		t.source.session = newSession(view{snapshot, s.glances})
 		defer t.Finish()
 		return do(t)
 	})
 }
 
-// Glance is [ledger.Store.Glance]. Outside of a transaction each query is one of its own.
+// Glance implements [ledger.Store.Glance]. Outside of a transaction each query is a transaction of its own.
 func (s *Store) Glance(ctx context.Context, do func(ledger.Reader) error) error {
 	return s.view(ctx, func(t *tx) error {
 		defer t.Finish()
@@ -272,7 +272,7 @@ func (s *Store) Glance(ctx context.Context, do func(ledger.Reader) error) error 
 	})
 }
 
-// view reads.
+// view calls do with a transaction that reads.
 func (s *Store) view(ctx context.Context, do func(*tx) error) error {
 	if err := s.enter(ctx, s.reading); err != nil {
 		return err
@@ -294,7 +294,7 @@ func (s *Store) Close() (err error) {
 		close(s.closed)
 		err = s.readers.Close()
 		if !s.readOnly {
-			s.writing <- struct{}{} // for ever: nobody writes any more
+			s.writing <- struct{}{} // never received again: no goroutine writes any more
 			s.writes.close()
 			err = errors.Join(err, s.writer.Close(), s.writers.Close())
 		}

@@ -28,15 +28,15 @@ func dialect(path string) sqlrows.Dialect {
 	return sqlrows.Dialect{Ledger: path, Position: "instr", Unindexed: "+", Name: func(column string) string { return column + " = ?" }}
 }
 
-// A source is where the statements of a transaction run.
+// A source runs the statements of a transaction.
 type source struct {
 	*session
 	path    string
 	open    []*cursor
-	changed int64 // rows, by the last statement that writes
+	changed int64 // rows changed by the last statement that writes
 }
 
-// Query is [sqlrows.Source.Query]. SQLite reads rows as they are wanted.
+// Query implements [sqlrows.Source.Query]. SQLite reads rows on demand.
 func (s *source) Query(_ int, query string, args ...any) (sqlrows.Rows, error) {
 	c, err := s.rows(context.Background(), s.open, query, args...)
 	if err != nil {
@@ -65,8 +65,8 @@ func (s *source) Write(table string, key any, query string, args ...any) error {
 	return err
 }
 
-// Most requests are changed after they were put first, and their indexed columns stay as they are then, save three. A statement that does not set a
-// column does not touch its indexes.
+// Most requests change after the first put, but their indexed columns then stay the same, except three. A statement that does not set a
+// column does not touch the column's indexes.
 const updateRequest = "UPDATE requests SET updated = ?3, status = ?5, state = ?6, env = ?9, definition = ?14, " +
 	"mode = ?16, score = ?17, policy = ?18, code = ?19, reason = ?20, binding = ?21, approvers = ?22, quorum = ?23, agreed = ?24, " +
 	"expires = ?25, owner = ?26, sent = ?27, ended = ?28, steps = ?29, head = ?30, entry = ?31, entries = ?32, delivered = ?33, " +

@@ -6,10 +6,10 @@ import (
 	"os"
 	"testing"
 
-	_ "modernc.org/sqlite" // EmptyIndex reads where the index is
+	_ "modernc.org/sqlite" // finds an index for EmptyIndex
 )
 
-// EmptyIndex takes all entries out of an index of an SQLite file. The index's root must be a leaf. The table stays as it is.
+// EmptyIndex removes all entries from an index of an SQLite file, and leaves the table unchanged. The index's root must be a leaf.
 func EmptyIndex(t *testing.T, path, index string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -36,7 +36,7 @@ func EmptyIndex(t *testing.T, path, index string) {
 	}
 }
 
-// Exec changes a ledger as any program can that may write the file.
+// Exec changes a ledger the way any program with write access to the file can.
 func Exec(t *testing.T, path string, statements ...string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
