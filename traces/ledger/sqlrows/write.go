@@ -114,7 +114,7 @@ func (t *Tx) SetDelivered(hook string, next int64) error {
 
 const emptyEntries = "UPDATE entries SET run_id = '', n = 0, at = '', by = '', prev = '', type = '', events = '' WHERE idx BETWEEN ? AND ?"
 
-// Prune is [ledger.Tx.Prune].
+// Prune implements [ledger.Tx.Prune].
 func (t *Tx) Prune(entries []ledger.Range, runs []string, blobs []canonical.Digest) error {
 	for _, run := range runs {
 		if err := t.Change("", nil, "DELETE FROM requests WHERE run_id = ?", run); err != nil {
