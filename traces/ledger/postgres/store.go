@@ -130,7 +130,7 @@ func (s *Store) view(ctx context.Context, session *session, do func(ledger.Reade
 	return do(t)
 }
 
-// Update is [ledger.Store.Update].
+// Update implements [ledger.Store.Update].
 func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 	if s.readOnly {
 		return errReadOnly

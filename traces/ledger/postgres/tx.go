@@ -39,7 +39,7 @@ func newTx(ctx context.Context, session *session) *tx {
 	return &tx{Tx: sqlrows.New(ctx, session, dialect), session: session, hashes: make(map[int64][]byte), blobs: make(map[canonical.Digest]bool)}
 }
 
-// End is [ledger.Reader.End].
+// End implements [ledger.Reader.End].
 func (t *tx) End() (end ledger.End, err error) {
 	if err := t.Usable(); err != nil {
 		return end, err
@@ -59,7 +59,7 @@ func (t *tx) End() (end ledger.End, err error) {
 	return end, row.Err()
 }
 
-// AddEntry is [ledger.Tx.AddEntry].
+// AddEntry implements [ledger.Tx.AddEntry].
 func (t *tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
 	if e.Index < t.log.Size {
 		return t.Fail(fmt.Errorf("entry %d: the log has %d entries already, and is append-only", e.Index, t.log.Size))
@@ -101,7 +101,7 @@ func (t *tx) PutBlob(b ledger.Blob) error {
 	return nil
 }
 
-// Prune is [ledger.Tx.Prune].
+// Prune implements [ledger.Tx.Prune].
 func (t *tx) Prune(entries []ledger.Range, runs []string, blobs []canonical.Digest) error {
 	clear(t.blobs)
 	return t.Tx.Prune(entries, runs, blobs)
