@@ -164,7 +164,7 @@ func (c *cursor) next() (bool, error) {
 	return true, c.rows.Scan(c.into...)
 }
 
-// Next is [sqlrows.Rows.Next].
+// Next implements [sqlrows.Rows.Next].
 func (c *cursor) Next() (*sqlrows.Row, error) {
 	ok, err := c.next()
 	if err != nil || !ok {
@@ -173,7 +173,7 @@ func (c *cursor) Next() (*sqlrows.Row, error) {
 	return &c.row, nil
 }
 
-// Close is [sqlrows.Rows.Close].
+// Close implements [sqlrows.Rows.Close].
 func (c *cursor) Close() {
 	c.rows.Close()
 	c.of.open = slices.DeleteFunc(c.of.open, func(o *cursor) bool { return o == c })

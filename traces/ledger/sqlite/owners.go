@@ -77,7 +77,7 @@ func (s *Store) AcquireOwnership(_ context.Context, owner string) (release func(
 	return nil, fmt.Errorf("ledger %s: the lock of owner %s is removed as often as it is made", s.path, owner)
 }
 
-// OwnerGone is [ledger.Store.OwnerGone].
+// OwnerGone implements [ledger.Store.OwnerGone].
 func (s *Store) OwnerGone(_ context.Context, owner string) (bool, error) {
 	file, err := s.lockFile(owner, false)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,7 +104,7 @@ func (s *Store) OwnerGone(_ context.Context, owner string) (bool, error) {
 	return locked, lock.Close()
 }
 
-// OwnerGone is [ledger.Tx.OwnerGone].
+// OwnerGone implements [ledger.Tx.OwnerGone].
 func (t *tx) OwnerGone(owner string) (bool, error) { return t.store.OwnerGone(t.ctx, owner) }
 
 // isCurrent reports whether the path still leads to the locked file.

@@ -250,7 +250,7 @@ func (s *Store) enter(ctx context.Context, room chan struct{}) error {
 	}
 }
 
-// View is [ledger.Store.View].
+// View implements [ledger.Store.View].
 func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 	return s.view(ctx, func(t *tx) error {
 		snapshot, err := s.readers.Begin()

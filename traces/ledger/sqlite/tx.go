@@ -46,7 +46,7 @@ func (s *source) Query(_ int, query string, args ...any) (sqlrows.Rows, error) {
 	return c, nil
 }
 
-// Write is [sqlrows.Source.Write].
+// Write implements [sqlrows.Source.Write].
 func (s *source) Write(table string, key any, query string, args ...any) error {
 	n, err := s.exec(context.Background(), query, args...)
 	s.changed = n
@@ -74,7 +74,7 @@ const updateRequest = "UPDATE requests SET updated = ?3, status = ?5, state = ?6
 	"WHERE run_id = ?1 AND at = ?2 AND kind = ?4 AND actor = ?7 AND task = ?8 AND server = ?10 AND tool = ?11 AND args = ?12 " +
 	"AND arguments = ?13 AND bundle = ?15"
 
-// PutRequest is [ledger.Tx.PutRequest].
+// PutRequest implements [ledger.Tx.PutRequest].
 func (t *tx) PutRequest(r ledger.Request) error {
 	row, err := sqlrows.RequestRow(&r)
 	if err != nil {
@@ -86,7 +86,7 @@ func (t *tx) PutRequest(r ledger.Request) error {
 	return t.Tx.PutRequest(r)
 }
 
-// Prune is [ledger.Tx.Prune].
+// Prune implements [ledger.Tx.Prune].
 func (t *tx) Prune(entries []ledger.Range, runs []string, blobs []canonical.Digest) error {
 	if err := t.Change("row of", "pruning", "INSERT INTO pruning (since) VALUES (1)"); err != nil {
 		return err
