@@ -23,11 +23,11 @@ import (
 
 // Options of a handler.
 type Options struct {
-	// Ledger has the calls and takes the votes. Without a ledger only the health checks are served.
+	// Ledger contains the calls and counts the votes. Without a ledger, only the health checks are served.
 	Ledger *ledger.Ledger
 	// Replayer executes the records of runs again. With a ledger it must not be nil.
 	Replayer *traces.Replayer
-	// Callers verifies callers. Nil: by the ledger's tokens.
+	// Callers verifies callers. Nil: the ledger's tokens are accepted.
 	Callers web.Authenticator
 	// Hosts are the accepted values of the Host header: name and port, as a browser writes them. Without hosts every request is
 	// rejected.
@@ -36,22 +36,23 @@ type Options struct {
 	Metrics func(io.Writer) (mime string, err error)
 	// Voted is called after each vote that counted. It must not block. It may be nil.
 	Voted func(ledger.Ballot)
-	// Ready says why the service cannot do its work now. It may be nil.
+	// Ready returns the reasons why the service cannot do its work now. It may be nil.
 	Ready func(context.Context) []NotReady
-	// Warnings says what a ready service should tell. It may be nil.
+	// Warnings returns the warnings of a ready service. It may be nil.
 	Warnings func() []string
 	// Checkpoints is the folder of signed checkpoints; empty: there is none.
 	Checkpoints string
-	// Result returns the result of a request's call, or nil and the reason why it is not shown. It may be nil: then no result
-	// is shown.
+	// Result returns the result of a request's call, or nil and the reason why the caller may not see it. If Result is nil, no result is
+	// shown.
 	Result func(context.Context, ledger.Reader, *ledger.Request) (result jsontext.Value, note string, err error)
-	// Bundle returns the bundle that judges the calls of this service. Nil: the one that a gateway last took.
+	// Bundle returns the bundle that judges the calls of this service. Nil: the bundle that a gateway last activated.
 	Bundle func() *policy.Bundle
-	// Reload has the service read its configuration again, for a caller; the error may be a [ReloadError]. Nil: it cannot.
+	// Reload has the service read its configuration again, for a caller; the error may be a [ReloadError]. Nil: the service cannot
+	// reload.
 	Reload func(context.Context, ledger.Caller) (present.Reload, error)
-	// Servers returns the servers as this service last saw them, and what it cannot tell. Nil: it has none.
+	// Servers returns the servers as this service last saw them, and a note about missing information. Nil: the service has no servers.
 	Servers func() (all []present.Server, note string)
-	// Log writes one line about what callers must not learn. Lines about invalid tokens are limited to one a second. It may be
+	// Log writes one line with details that callers must not learn. Lines about invalid tokens are limited to one a second. It may be
 	// nil.
 	Log func(line string)
 }
@@ -72,8 +73,8 @@ type Handler struct {
 	reload      func(context.Context, ledger.Caller) (present.Reload, error)
 	servers     func() ([]present.Server, string)
 	log         func(string)
-	listing     chan struct{}  // one value while a page is read: it may read all requests, and calls need the ledger's readers
-	failed      rate.Sometimes // limits the lines about tokens that let nobody in: anybody can cause them, and must not fill a disk
+	listing     chan struct{}  // one value while a page is read: a page may read all requests, and calls need the ledger's readers
+	failed      rate.Sometimes // limits the lines about rejected tokens: anybody can cause them, and must not fill a disk
 }
 
 // New returns a handler.
@@ -108,11 +109,11 @@ func New(o Options) *Handler {
 
 // A route is one operation of the API.
 type route struct {
-	method string // GET stands for HEAD as well
-	path   string // what ends in / is followed by a run's id
+	method string // GET includes HEAD
+	path   string // a path that ends in / is followed by a run's id
 	may    []ledger.Action
-	query  []string // the parameters that are known
-	open   bool     // no token is needed: the answer has nothing of the ledger
+	query  []string // the known parameters
+	open   bool     // no token is needed: the answer reveals nothing of the ledger
 	local  bool     // no token is needed from this machine
 	serve  func(*Handler, *call) (answer, error)
 }
@@ -149,26 +150,26 @@ type call struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	caller ledger.Caller
-	run    string // of the path
+	run    string // the run's id in the path
 	query  map[string]string
 }
 
 // An answer is the body of a successful response.
 type answer struct {
-	mime string // application/json if it is empty
+	mime string // empty: application/json
 	body []byte
 }
 
 func jsonAnswer(v any) answer { return answer{body: canonical.MustSorted(v)} }
 
-// ServeHTTP is [http.Handler.ServeHTTP].
+// ServeHTTP implements [http.Handler.ServeHTTP].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
 	got, err := h.answer(w, r)
 	if err != nil {
 		p := problemOf(r, err, h.log)
 		if r.Body != http.NoBody && p.Code != Internal {
-			w.Header().Set("Connection", "close") // what is left of the body is not read
+			w.Header().Set("Connection", "close") // the rest of the body is not read
 		}
 		writeProblem(w, p)
 		return
@@ -179,7 +180,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, got.mime, got.body)
 }
 
-// answer makes all checks of a call and then serves it.
+// answer makes all checks of a call and then calls its handler.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request) (answer, error) {
 	if err := h.checkOrigin(r); err != nil {
 		return answer{}, err
@@ -216,8 +217,8 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) (answer, error)
 // runID matches a run's id. Another form of the same id is another path.
 var runID = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
-// find returns the route of a call, and the run's id in its path. It does not decode or clean the path: a proxy in front may
-// have judged another form of it.
+// find returns the route of a call, and the run's id in its path. It does not decode or clean the path: a proxy in front may have checked
+// another form of it.
 func find(w http.ResponseWriter, r *http.Request) (at *route, run string, err error) {
 	path := r.URL.EscapedPath()
 	var methods []string
@@ -254,5 +255,5 @@ func write(w http.ResponseWriter, status int, mime string, body []byte) {
 	w.Header().Set("Content-Type", mime)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))
 	w.WriteHeader(status)
-	w.Write(append(body, '\n')) // a caller who is gone needs no answer
+	w.Write(append(body, '\n')) // a disconnected caller needs no answer
 }

@@ -57,7 +57,7 @@ func (h *Handler) vote(c *call, approve bool) (answer, error) {
 		out.NotCalled, err = ledger.WhyNotCalled(r, &q)
 		return err
 	})
-	if err != nil { // the vote counts all the same
+	if err != nil { // the vote counts nevertheless
 		h.log("whether the call of run " + q.RunID + " can still be made is not known: " + err.Error())
 	}
 	return jsonAnswer(out), nil
@@ -84,7 +84,7 @@ func readBallot(c *call) (b ballot, err error) {
 	case err != nil:
 		return b, newProblem(BodyInvalid, "the body broke off")
 	}
-	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) { // null would be read as an empty object
+	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) { // json would decode null as an empty object
 		return b, newProblem(BodyInvalid, "the body is not a JSON object")
 	}
 	err = canonical.CheckDepth(body, maxBodyDepth)
@@ -97,7 +97,8 @@ func readBallot(c *call) (b ballot, err error) {
 	return b, nil
 }
 
-// idempotencyKey reads the Idempotency-Key header: a string of RFC 8941, as the draft wants it, or bare, as many send it.
+// idempotencyKey reads the Idempotency-Key header: a string of RFC 8941, as the draft requires, or without quotes, as many clients send
+// it.
 func idempotencyKey(h http.Header) (string, error) {
 	values, sent := h["Idempotency-Key"]
 	if !sent {

@@ -5,6 +5,6 @@
 // presents a token, also on loopback. A repeated header that decides something, an escaped path, an unknown parameter, and an
 // unexpected body are rejected.
 //
-// Every answer is JSON; errors are problems (RFC 9457) with a stable code. The document openapi.yaml describes all of it, is
-// served, and is compared with the handler by tests.
+// Every answer is JSON; errors are problems (RFC 9457) with a stable code. The document openapi.yaml describes the whole API. The handler
+// serves it, and tests compare it with the handler.
 package api

@@ -14,7 +14,7 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// secure sets the headers that forbid browsers to render, execute, cache or frame an answer.
+// secure sets headers that forbid browsers to render, execute, cache or frame an answer.
 func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
@@ -37,10 +37,10 @@ func (h *Handler) checkOrigin(r *http.Request) error {
 	return nil
 }
 
-// errCredentials means that the credentials are of a kind that an authenticator knows, and that they are not valid.
+// errCredentials means that an authenticator knows the kind of credentials, and that they are not valid.
 var errCredentials = errors.New("the credentials are not valid")
 
-// authenticate returns the caller.
+// authenticate verifies the credentials of a request and returns the caller.
 func (h *Handler) authenticate(r *http.Request) (ledger.Caller, error) {
 	c, err := h.callers.Authenticate(r)
 	switch {
@@ -56,7 +56,7 @@ func (h *Handler) authenticate(r *http.Request) (ledger.Caller, error) {
 	return CallerOf(c), nil
 }
 
-// CallerOf returns the caller of the ledger whom an authenticator has verified.
+// CallerOf returns the ledger's caller for a caller that an authenticator has verified.
 func CallerOf(c web.Caller) ledger.Caller {
 	by := ledger.Caller{TokenID: c.Token, Name: c.Name, Roles: c.Roles, Identity: c.Identity}
 	if !c.Expires.IsZero() {
@@ -84,14 +84,14 @@ func acceptable(r *http.Request, at *route) error {
 	return newProblem(NotAcceptable, "answers are application/json, which the Accept header does not take")
 }
 
-// parameters reads the query strictly.
+// parameters reads the query and rejects unknown and repeated parameters.
 func parameters(r *http.Request, known []string) (map[string]string, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, newProblem(QueryInvalid, "the query cannot be read")
 	}
 	out := make(map[string]string)
-	for name, all := range values { // in any order: each is looked at alone, and one refusal is as good as another
+	for name, all := range values { // in any order: each is checked on its own, and any refusal will do
 		switch {
 		case !slices.Contains(known, name):
 			return nil, newProblem(QueryInvalid, unknown(known))

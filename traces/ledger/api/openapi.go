@@ -13,7 +13,7 @@ import (
 //go:embed openapi.yaml
 var Description []byte
 
-// asJSON is the same document as JSON.
+// asJSON returns the same document as JSON.
 var asJSON = sync.OnceValues(func() ([]byte, error) {
 	var doc any
 	if err := yaml.Unmarshal(Description, &doc); err != nil {

@@ -5,7 +5,7 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// listPolicies returns how often each policy and risk rule decided.
+// listPolicies returns the number of decisions of each policy and risk rule.
 func (h *Handler) listPolicies(c *call) (answer, error) {
 	var out present.Policies
 	err := h.inTurn(c, func(r ledger.Reader) (err error) {

@@ -16,17 +16,17 @@ type Code string
 
 // The codes that are not the ledger's.
 const (
-	HostRefused     Code = "host_refused"            // the Host header is none of the names that are served
+	HostRefused     Code = "host_refused"            // the service does not serve this Host header
 	OriginRefused   Code = "origin_refused"          // the call comes from another page
-	HeaderRepeated  Code = "header_repeated"         // a header that decides something came twice
+	HeaderRepeated  Code = "header_repeated"         // a header that affects the decision was sent twice
 	PathUnknown     Code = "path_unknown"            //
 	MethodUnknown   Code = "method_not_allowed"      //
-	QueryInvalid    Code = "query_invalid"           // a parameter that is not known, comes twice, or has no such value
-	NotAcceptable   Code = "not_acceptable"          // the caller takes no JSON
-	ContentType     Code = "content_type_invalid"    // the body is not said to be JSON
+	QueryInvalid    Code = "query_invalid"           // a parameter is unknown, repeated, or has an invalid value
+	NotAcceptable   Code = "not_acceptable"          // the caller does not accept JSON
+	ContentType     Code = "content_type_invalid"    // the Content-Type is not JSON
 	BodyTooLarge    Code = "body_too_large"          //
 	BodyTooSlow     Code = "body_too_slow"           //
-	BodyInvalid     Code = "body_invalid"            // not one strict JSON object with the known members
+	BodyInvalid     Code = "body_invalid"            // the body is not one strict JSON object with the known members
 	BodyNotExpected Code = "body_not_expected"       //
 	KeyInvalid      Code = "idempotency_key_invalid" //
 	DigestRequired  Code = "digest_required"         // the vote does not name a digest
@@ -36,7 +36,7 @@ const (
 	Internal        Code = "internal"                //
 )
 
-// statuses say which status goes with which code.
+// statuses maps each code to its HTTP status.
 var statuses = map[Code]int{
 	HostRefused: http.StatusMisdirectedRequest, OriginRefused: http.StatusForbidden, HeaderRepeated: http.StatusBadRequest,
 	PathUnknown: http.StatusNotFound, MethodUnknown: http.StatusMethodNotAllowed, QueryInvalid: http.StatusBadRequest,
@@ -53,29 +53,29 @@ var statuses = map[Code]int{
 	Code(ledger.RefusedNotHeld):  http.StatusConflict,
 	Code(ledger.RefusedDecided):  http.StatusConflict,
 	Code(ledger.RefusedExpired):  http.StatusGone,
-	Code(ledger.RefusedBinding):  http.StatusPreconditionFailed, // it was sent as a condition, and does not hold
+	Code(ledger.RefusedBinding):  http.StatusPreconditionFailed, // the caller sent the digest as a condition, which does not hold
 	Code(ledger.RefusedEligible): http.StatusForbidden,
 	Code(ledger.RefusedFresh):    http.StatusForbidden,
 	Code(ledger.RefusedVoted):    http.StatusConflict,
-	Code(ledger.RefusedKey):      http.StatusUnprocessableEntity, // as draft-ietf-httpapi-idempotency-key-header says
+	Code(ledger.RefusedKey):      http.StatusUnprocessableEntity, // status of draft-ietf-httpapi-idempotency-key-header
 }
 
-// problemPrefix and a code are the URI of a kind of problem.
+// problemPrefix is the prefix of a problem type's URI; the code follows.
 const problemPrefix = "urn:pgfsm:problem:"
 
 // maxDetail bounds a problem's detail: it may quote the request, or a reason of a thousand bytes.
 const maxDetail = 4 << 10
 
-// A problem is the body of an error, as RFC 9457 defines it.
+// A problem is the body of an error (RFC 9457).
 type problem struct {
 	Code    Code     `json:"code"`
 	Detail  string   `json:"detail"`
-	Reasons []Reason `json:"reasons,omitempty"` // why the service is not ready
+	Reasons []Reason `json:"reasons,omitempty"` // reasons why the service is not ready
 	Status  int      `json:"status"`
 	Title   string   `json:"title"`
 	Type    string   `json:"type"`
 
-	retryAfter int // in seconds; 0: the time is not known
+	retryAfter int // in seconds; 0: unknown
 }
 
 func (p *problem) Error() string { return p.Detail }
@@ -87,7 +87,7 @@ func newProblem(c Code, detail string) *problem {
 	}
 }
 
-// problemOf returns the problem for an error. It logs what the caller must not learn.
+// problemOf returns the problem for an error. It logs the details that the caller must not learn.
 func problemOf(r *http.Request, err error, log func(string)) *problem {
 	var p *problem
 	var no *ledger.Refusal
@@ -124,7 +124,7 @@ func problemOf(r *http.Request, err error, log func(string)) *problem {
 		return newProblem(Unavailable, "the ledger cannot record now, and nothing was decided; the service's log says why")
 	case errors.Is(err, ledger.ErrClosed), errors.Is(err, ledger.ErrFenced), errors.Is(err, ledger.ErrLost), errors.Is(err, ledger.ErrLedgerClosed):
 		return newProblem(Unavailable, "the service is ending; ask again later")
-	case r.Context().Err() != nil: // nobody reads the answer
+	case r.Context().Err() != nil: // the client has disconnected
 		return newProblem(Unavailable, "the request was cancelled")
 	}
 	log("a call could not be answered: " + err.Error())

@@ -15,7 +15,7 @@ import (
 
 // Bounds of one page of requests.
 const (
-	MaxPage     = 200 // some 200 kB, which a person can still page through
+	MaxPage     = 200 // about 200 kB, which a person can still page through
 	defaultPage = 50
 )
 
@@ -38,7 +38,7 @@ func (h *Handler) requests(c *call) (answer, error) {
 	return h.page(c, f)
 }
 
-// limit is how many rows a page has at most.
+// limit returns the maximum number of rows of a page.
 func (c *call) limit() (int, error) {
 	text, given := c.query["limit"]
 	if !given {
@@ -61,7 +61,7 @@ func (h *Handler) turn(c *call) error {
 	}
 }
 
-// inTurn reads much, when it is the call's turn.
+// inTurn calls do, which may read many requests, once no other call reads many.
 func (h *Handler) inTurn(c *call, do func(ledger.Reader) error) error {
 	if err := h.turn(c); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (h *Handler) inTurn(c *call, do func(ledger.Reader) error) error {
 	return h.ledger.View(c.r.Context(), do)
 }
 
-// page returns some requests, oldest first.
+// page returns one page of requests, oldest first.
 func (h *Handler) page(c *call, f ledger.Filter) (answer, error) {
 	limit, err := c.limit()
 	if err != nil {
@@ -84,7 +84,7 @@ func (h *Handler) page(c *call, f ledger.Filter) (answer, error) {
 		f.After = after
 	}
 	want := f.Limit
-	f.Limit++ // one more says whether there is a next page
+	f.Limit++ // one more row shows whether there is a next page
 	out := page{SchemaVersion: present.SchemaVersion, Requests: []present.Run{}}
 	err = h.inTurn(c, func(r ledger.Reader) error {
 		out.Requests, out.Next = out.Requests[:0], ""
@@ -103,7 +103,7 @@ func (h *Handler) page(c *call, f ledger.Filter) (answer, error) {
 	return jsonAnswer(out), err
 }
 
-// status returns one request with its details. An agent sees its own requests, and does not learn that there are others.
+// status returns one request with its details. An agent sees only its own requests, and does not learn that there are others.
 func (h *Handler) status(c *call) (answer, error) {
 	var out present.Details
 	err := h.ledger.View(c.r.Context(), func(r ledger.Reader) error {

@@ -11,23 +11,23 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// A Reason is a stable name of one cause why a service is not ready.
+// A Reason is a stable name of one cause for a service not to be ready.
 type Reason string
 
-// The reasons. The first one that applies to an error is its reason.
+// The reasons. An error has the first one that matches it.
 const (
-	LedgerFenced        Reason = "ledger_fenced"        // another replica has taken over the runs of this one; the process ends
+	LedgerFenced        Reason = "ledger_fenced"        // another replica has taken over this one's runs; the process ends
 	LedgerLost          Reason = "ledger_lost"          // the ledger has lost acknowledged entries; the process ends
 	LedgerSchema        Reason = "ledger_schema"        // another version of pgfsm made the ledger
 	LedgerReadOnly      Reason = "ledger_read_only"     //
-	LedgerBehind        Reason = "ledger_behind"        // the clock is behind the last entry
-	LedgerUnavailable   Reason = "ledger_unavailable"   // away, locked, full, or does not answer in time
-	WorkerBehind        Reason = "worker_behind"        // decided calls cannot be found
+	LedgerBehind        Reason = "ledger_behind"        // the clock is behind the time of the last entry
+	LedgerUnavailable   Reason = "ledger_unavailable"   // unreachable, locked, full, or does not answer in time
+	WorkerBehind        Reason = "worker_behind"        // the service cannot find decided calls
 	NotRecording        Reason = "not_recording"        // the last run could not be recorded
 	AllowlistUnreadable Reason = "allowlist_unreadable" // every call is refused
 )
 
-// detail says what a reason means. It names no address and no file: /readyz needs no token.
+// detail describes each reason. It names no address and no file: /readyz needs no token.
 var detail = map[Reason]string{
 	LedgerFenced: "another replica has taken over the runs of this process, which ends", LedgerLost: "the ledger has lost acknowledged entries",
 	LedgerSchema: "the ledger does not have the schema of this version of pgfsm", LedgerReadOnly: "the ledger cannot be written",
@@ -36,13 +36,13 @@ var detail = map[Reason]string{
 	AllowlistUnreadable: "the allowlist cannot be read, so every call is refused",
 }
 
-// NotReady is one cause why a service is not ready. Only the log gets the error.
+// NotReady is one cause for a service not to be ready. Only the log contains the error.
 type NotReady struct {
 	Reason Reason
 	Err    error
 }
 
-// NewNotReady returns the cause of an error, whose reason is otherwise if it is none of the ledger's.
+// NewNotReady returns the cause of an error. If the error is none of the ledger's, the reason is otherwise.
 func NewNotReady(err error, otherwise Reason) NotReady {
 	for _, known := range []struct {
 		is     error
@@ -65,7 +65,7 @@ const (
 	WarnServerSessions   = "server_sessions_scarce"
 )
 
-// warns says what a warning means.
+// warns describes each warning.
 var warns = map[string]string{
 	WarnBundleDiffers: "another replica of this ledger has another bundle",
 	WarnServerSessions: "four fifths of the processes of stdio servers that limits.server_sessions allows are running: " +
@@ -89,7 +89,7 @@ func (h *Handler) readable(ctx context.Context) error {
 	})
 }
 
-// Health says whether the service can do its work, in the words of /readyz. It logs the causes if it cannot.
+// Health returns the state of the service as /readyz reports it. If the service is not ready, Health logs the causes.
 func (h *Handler) Health(ctx context.Context) present.Health {
 	causes := h.ready(ctx)
 	if err := h.readable(ctx); err != nil {
@@ -109,7 +109,7 @@ func (h *Handler) Health(ctx context.Context) present.Health {
 	return out
 }
 
-// readyz checks that the ledger can be read, and Options.Ready.
+// readyz reports whether the ledger can be read and whether Options.Ready returns no cause.
 func (h *Handler) readyz(c *call) (answer, error) {
 	is := h.Health(c.r.Context())
 	if is.Ready() {

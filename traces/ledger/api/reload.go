@@ -7,7 +7,7 @@ import (
 	"pgfsm/internal/visible"
 )
 
-// A ReloadError is why the operator's files cannot become the active configuration.
+// A ReloadError holds the reason why the operator's files cannot become the active configuration.
 type ReloadError struct{ Why error }
 
 func (e *ReloadError) Error() string { return e.Why.Error() }
@@ -25,7 +25,7 @@ func (h *Handler) reloadConfig(c *call) (answer, error) {
 	done, err := h.reload(c.r.Context(), c.caller)
 	if no := (*ReloadError)(nil); errors.As(err, &no) {
 		refused := newProblem(ReloadRefused, "")
-		refused.Detail = visible.Lines(visible.Cut(no.Error(), maxDetail, "…")) // the place of a fault takes several lines
+		refused.Detail = visible.Lines(visible.Cut(no.Error(), maxDetail, "…")) // a fault's place takes several lines
 		return answer{}, refused
 	}
 	if err != nil {

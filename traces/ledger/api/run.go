@@ -42,7 +42,7 @@ func (h *Handler) whatIf(c *call) (answer, error) {
 	return jsonAnswer(out), orUnknown(err)
 }
 
-// inclusion returns where the entries of a run are in the log.
+// inclusion returns the positions of a run's entries in the log.
 func (h *Handler) inclusion(c *call) (answer, error) {
 	var out ledger.Inclusion
 	err := h.ledger.View(c.r.Context(), func(r ledger.Reader) (err error) {

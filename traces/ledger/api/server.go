@@ -14,13 +14,13 @@ import (
 	"pgfsm/internal/web"
 )
 
-// limits of a server. Callers are people and chat tools: few at a time, with small messages.
+// limits of a server. Its clients are people and chat tools: they are few and send small messages.
 type limits struct {
 	header      time.Duration // for the header of a call
-	read        time.Duration // for the whole of a call
+	read        time.Duration // for a whole call
 	write       time.Duration // from the end of the header to the end of the answer
 	idle        time.Duration // between two calls of a connection
-	grace       time.Duration // for calls that are under way when the service is stopped
+	grace       time.Duration // for calls in progress when the service stops
 	headerBytes int
 	connections int
 }
@@ -39,7 +39,7 @@ func serve(ctx context.Context, on net.Listener, h http.Handler, l limits) error
 	server := &http.Server{
 		Handler: web.Handler(h), ReadHeaderTimeout: l.header, ReadTimeout: l.read, WriteTimeout: l.write, IdleTimeout: l.idle,
 		MaxHeaderBytes: web.MaxHeaderBytes(l.headerBytes), DisableGeneralOptionsHandler: true,
-		ErrorLog: log.New(io.Discard, "", 0), // it would repeat what strangers send
+		ErrorLog: log.New(io.Discard, "", 0), // it would log text from strangers
 	}
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
@@ -58,8 +58,8 @@ func serve(ctx context.Context, on net.Listener, h http.Handler, l limits) error
 	return <-stopped
 }
 
-// hostName is a host name, an address, or either with a port, as a Host header has it.
+// hostName matches the value of a Host header: a host name or an address, each with or without a port.
 var hostName = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?$`)
 
-// HostName reports whether a Host header can have a value.
+// HostName reports whether a text can be the value of a Host header.
 func HostName(s string) bool { return hostName.MatchString(s) }

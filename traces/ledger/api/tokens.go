@@ -12,10 +12,10 @@ import (
 // Tokens authenticates callers by the ledger's tokens, which they send as bearer tokens.
 type Tokens struct {
 	Ledger *ledger.Ledger
-	Needs  ledger.Action // the caller's role must allow it; empty: every role may call
+	Needs  ledger.Action // action that the caller's role must allow; empty: every role may call
 }
 
-// Authenticate is [web.Authenticator.Authenticate].
+// Authenticate implements [web.Authenticator.Authenticate].
 func (t Tokens) Authenticate(r *http.Request) (web.Caller, error) {
 	token, ok := web.BearerToken(r)
 	if !ok {
@@ -31,13 +31,13 @@ func (t Tokens) Authenticate(r *http.Request) (web.Caller, error) {
 	return web.Caller{Name: c.Name, Token: c.TokenID, Roles: c.Roles}, nil
 }
 
-// Unblocked refuses callers whom the ledger has blocked, and those who act for a person whom it has blocked.
+// Unblocked rejects callers whom the ledger has blocked, and callers who act for a blocked person.
 type Unblocked struct {
 	web.Authenticator
 	Ledger *ledger.Ledger
 }
 
-// Authenticate is [web.Authenticator.Authenticate].
+// Authenticate implements [web.Authenticator.Authenticate].
 func (u Unblocked) Authenticate(r *http.Request) (web.Caller, error) {
 	c, err := u.Authenticator.Authenticate(r)
 	if err != nil {
@@ -49,7 +49,7 @@ func (u Unblocked) Authenticate(r *http.Request) (web.Caller, error) {
 	return c, nil
 }
 
-// orUnavailable is a refusal of the ledger. Other errors mean that credentials cannot be verified now.
+// orUnavailable returns a refusal of the ledger unchanged. Any other error means that credentials cannot be verified now.
 func orUnavailable(err error) error {
 	if errors.As(err, new(*ledger.Refusal)) {
 		return err
