@@ -29,7 +29,7 @@ type Checkpoint struct {
 	Root   tlog.Hash
 }
 
-// ErrInconsistent means that a log does not contain what was signed or cosigned before.
+// ErrInconsistent means that a log does not contain entries that were signed or cosigned before.
 var ErrInconsistent = errors.New("the log's history was changed")
 
 // Take returns the checkpoint of a log with size entries.
@@ -38,7 +38,7 @@ func Take(origin string, size int64, tree tlog.HashReader) (Checkpoint, error) {
 	return Checkpoint{Origin: origin, Size: size, Root: root}, err
 }
 
-// Contained returns nil if the log that is in the state now contains the entries of the checkpoint, and otherwise [ErrInconsistent].
+// Contained returns nil if the log in the state now contains the entries of the checkpoint, and otherwise [ErrInconsistent].
 func (c Checkpoint) Contained(now Checkpoint, tree tlog.HashReader) error {
 	switch {
 	case now.Origin != c.Origin:
@@ -54,7 +54,7 @@ func (c Checkpoint) Contained(now Checkpoint, tree tlog.HashReader) error {
 	return err
 }
 
-// text is what is signed.
+// text returns the text to sign.
 func (c Checkpoint) text() string {
 	return string(log.Checkpoint{Origin: c.Origin, Size: uint64(c.Size), Hash: c.Root[:]}.Marshal())
 }
@@ -75,7 +75,7 @@ func Sign(c Checkpoint, signers ...note.Signer) ([]byte, error) {
 	return note.Sign(&note.Note{Text: c.text()}, signers...)
 }
 
-// Keys are the verifier keys that a reader trusts.
+// Keys holds the verifier keys that a reader trusts.
 type Keys struct {
 	Log       []note.Verifier // at least one of them must have signed
 	Witnesses []note.Verifier // all of them must have cosigned
@@ -84,11 +84,11 @@ type Keys struct {
 // Opened is a checkpoint whose signatures were verified.
 type Opened struct {
 	Checkpoint
-	Signed   []string // the trusted keys of the log that signed it; none: no signature was verified
+	Signed   []string // trusted keys of the log that signed it; none: no signature was verified
 	Cosigned []Cosignature
 }
 
-// A Cosignature says that at this time the checkpoint was the largest that the witness had seen of the log.
+// A Cosignature states that the checkpoint was the largest of the log that the witness had seen at this time.
 type Cosignature struct {
 	Witness string    `json:"key"`
 	At      time.Time `json:"at"`
@@ -107,7 +107,7 @@ func Open(signed []byte, keys Keys) (*Opened, error) {
 	return nil, fmt.Errorf("the checkpoint is not verified: %w", err)
 }
 
-// opened collects who signed a note whose signatures in n.Sigs are verified.
+// opened collects the signers of a note whose signatures in n.Sigs are verified.
 func opened(n *note.Note, keys Keys) (*Opened, error) {
 	c, err := parse(n.Text)
 	if err != nil {
@@ -137,7 +137,7 @@ func opened(n *note.Note, keys Keys) (*Opened, error) {
 	return o, nil
 }
 
-// Read reads a checkpoint and verifies no signature: the log, or what was signed, may be another one.
+// Read reads a checkpoint and verifies no signature: the checkpoint may be forged or of another log.
 func Read(signed []byte) (Checkpoint, error) {
 	n, err := unverified(signed)
 	if err != nil {
@@ -146,7 +146,7 @@ func Read(signed []byte) (Checkpoint, error) {
 	return parse(n.Text)
 }
 
-// Signers returns the keys whose signatures a checkpoint has, and verifies none of them. What is no signed checkpoint has none.
+// Signers returns the keys whose signatures a checkpoint has, and verifies none of them. A text that is not a signed checkpoint has none.
 func Signers(signed []byte) (names []string) {
 	n, err := unverified(signed)
 	if err != nil {
@@ -158,7 +158,7 @@ func Signers(signed []byte) (names []string) {
 	return names
 }
 
-// unverified parses a signed note. All its signatures are unverified.
+// unverified parses a signed note and verifies none of its signatures.
 func unverified(signed []byte) (*note.Note, error) {
 	_, err := note.Open(signed, nil)
 	if without := new(note.UnverifiedNoteError); errors.As(err, &without) {
@@ -167,7 +167,7 @@ func unverified(signed []byte) (*note.Note, error) {
 	return nil, fmt.Errorf("not a signed checkpoint: %w", err)
 }
 
-// parse reads the text of a checkpoint, which must be in its one form.
+// parse reads the text of a checkpoint, which must be in the canonical form.
 func parse(text string) (Checkpoint, error) {
 	var head log.Checkpoint
 	if _, err := head.Unmarshal([]byte(text)); err != nil {

@@ -1,7 +1,7 @@
 // Package checkpoint signs the tree head of a ledger's log, has witnesses cosign it, and proves single runs against it.
 //
-// The formats are those of c2sp.org: signed-note, tlog-checkpoint, tlog-cosignature, tlog-witness and tlog-proof. Other programs read what
-// this package writes.
+// The formats are those of c2sp.org: signed-note, tlog-checkpoint, tlog-cosignature, tlog-witness and tlog-proof. Other programs can read
+// the files that this package writes.
 //
 // # What a checkpoint shows
 //
@@ -13,6 +13,6 @@
 // # The proof of a run
 //
 // A proof is a c2sp.org/tlog-proof@v1 of the run's last entry. Its extra data has one line for each entry of the run, in order: the leaf
-// as it is in the log. If the leaf's events are a reference ("@sha256:…"), the next line is the text of the events. The inclusion
-// proof covers the last entry, and each entry names the leaf hash of the one before it.
+// in the form of the log. If the leaf's events are a reference ("@sha256:…"), the next line is the text of the events. The inclusion
+// proof covers the last entry, and each entry names the leaf hash of the previous one.
 package checkpoint

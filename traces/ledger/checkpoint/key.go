@@ -14,7 +14,7 @@ import (
 	"pgfsm/internal/safefile"
 )
 
-// maxOrigin is the longest origin in bytes: a cosignature has one byte for its length.
+// maxOrigin is the maximum length of an origin in bytes: a cosignature has one byte for the length.
 const maxOrigin = 255
 
 // CheckOrigin returns an error unless a text can name a log and its keys.
@@ -34,7 +34,7 @@ func NewKey(origin string) (private, verifier string, err error) {
 	return note.GenerateKey(nil, origin)
 }
 
-// keyMode is the mode of a file with a private key; others is what it must not have.
+// keyMode is the mode of a file with a private key; others holds the bits that its mode must not have.
 const keyMode, others = 0o600, 0o077
 
 // WriteKey writes a private key to a new file.
@@ -71,7 +71,7 @@ func LogVerifier(vkey string) (note.Verifier, error) {
 	return v, nil
 }
 
-// WitnessVerifier parses the verifier key of a witness: of a kind for cosignatures, or a plain Ed25519 key.
+// WitnessVerifier parses the verifier key of a witness: a key for cosignatures, or a plain Ed25519 key.
 func WitnessVerifier(vkey string) (note.Verifier, error) {
 	text := vkey
 	if converted, err := formats.VKeyToCosignatureV1(vkey); err == nil {
@@ -87,5 +87,5 @@ func WitnessVerifier(vkey string) (note.Verifier, error) {
 	return v, nil
 }
 
-// keyName names a key as its verifier key begins.
+// keyName returns the beginning of a verifier key: the key's name and hash.
 func keyName(name string, hash uint32) string { return fmt.Sprintf("%s+%08x", name, hash) }

@@ -16,12 +16,12 @@ import (
 // A Proof shows that the entries of a run are in a log. [Proof.Verify] verifies it.
 type Proof struct {
 	Signed  []byte // the signed checkpoint
-	Index   int64  // of the run's last entry
+	Index   int64  // index of the run's last entry
 	Hashes  tlog.RecordProof
-	Entries []Entry // of the run, from the first to the last
+	Entries []Entry // the run's entries, in order
 }
 
-// An Entry is one entry of a run as the log has it.
+// An Entry is one entry of a run in the form of the log.
 type Entry struct {
 	Leaf   []byte // canonical JSON
 	Events []byte // canonical JSON, if the leaf refers to its events by their digest
@@ -33,11 +33,11 @@ type leaf struct {
 	By     string         `json:"by"`
 	Events jsontext.Value `json:"events"`
 	N      int            `json:"n"`
-	Prev   string         `json:"prev"` // the leaf hash of the run's previous entry
+	Prev   string         `json:"prev"` // leaf hash of the run's previous entry
 	Run    string         `json:"run"`
 }
 
-// blobKind is the kind of the digest by which a leaf refers to its events.
+// blobKind is the kind of digest with which a leaf refers to its events.
 const blobKind = "blob"
 
 // Prove proves that the run's last entry, which has this index, is in the log at a signed checkpoint.
@@ -69,9 +69,9 @@ func (p *Proof) Marshal() []byte {
 	return doc.Marshal()
 }
 
-// ParseProof reads what [Proof.Marshal] wrote, in exactly that form. It verifies nothing.
+// ParseProof reads a proof in exactly the form that [Proof.Marshal] writes. It verifies nothing.
 func ParseProof(text []byte) (*Proof, error) {
-	// The library reads lines of at most 64 KiB, and the extra data is one line.
+	// The library reads lines of at most 64 KiB; the extra data is one line, which may be longer.
 	header, rest, _ := bytes.Cut(text, []byte("\n"))
 	line, rest, _ := bytes.Cut(rest, []byte("\n"))
 	extra, found := bytes.CutPrefix(line, []byte("extra "))
@@ -136,7 +136,7 @@ func parseLeaf(text []byte) (*leaf, error) {
 	return l, nil
 }
 
-// events returns the events of an entry. If the leaf refers to them, the text must have their digest.
+// events returns the events of an entry. If the leaf refers to them by a digest, the text must have this digest.
 func (e *Entry) events(l *leaf) (jsontext.Value, error) {
 	if l.Events.Kind() != '"' {
 		return l.Events, nil

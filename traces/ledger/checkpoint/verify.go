@@ -13,12 +13,12 @@ import (
 	"pgfsm/traces"
 )
 
-// Verified is what a proof has shown.
+// Verified holds the facts that a proof has shown.
 type Verified struct {
 	Opened
 	Run     string
-	Index   int64 // of the run's last entry
-	Entries int   // of the run, up to that one
+	Index   int64 // index of the run's last entry
+	Entries int   // number of the run's entries, up to that one
 	Ended   bool  // false: the run is held, and the proof covers the steps of the trace but not its outcome
 }
 
@@ -54,11 +54,11 @@ func (p *Proof) Verify(t *traces.Trace, keys Keys) (*Verified, error) {
 	return v, nil
 }
 
-// end is what the entries of a run record about its trace.
+// end holds the end of a trace according to the entries of a run.
 type end struct {
 	run  string
-	head canonical.Digest // of the trace; empty if the run has not ended
-	last canonical.Digest // the hash of the last step when the run was held; empty if it never was
+	head canonical.Digest // head of the trace; empty if the run has not ended
+	last canonical.Digest // hash of the last step when the run was held; empty if it never was
 }
 
 // check verifies that the last entry is in the tree of a checkpoint and that the entries are chained from the run's first on.

@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	// witnessTimeout is how long one request to a witness may take.
+	// witnessTimeout bounds one request to a witness.
 	witnessTimeout = 30 * time.Second
-	// sizeType is the type of an answer with the size of the last checkpoint that the witness cosigned.
+	// sizeType is the content type of an answer with the size of the last checkpoint that the witness cosigned.
 	sizeType = "text/x.tlog.size"
-	// maxShown bounds how much of a witness's answer an error shows, in bytes.
+	// maxShown bounds the part of a witness's answer that an error shows, in bytes.
 	maxShown = 200
 )
 
@@ -63,7 +63,7 @@ func (w *Witness) Cosign(ctx context.Context, signed []byte, tree tlog.HashReade
 	if err != nil {
 		return nil, err
 	}
-	var old int64 // a witness that has cosigned before answers with its size
+	var old int64 // a witness with an earlier checkpoint answers with its size
 	r, err := w.submit(ctx, signed, old, nil)
 	if err == nil && r.status == http.StatusConflict {
 		if old, err = r.size(); err != nil {
@@ -98,7 +98,7 @@ func (w *Witness) rollback(c Checkpoint, old int64, tree tlog.HashReader) error 
 		ErrInconsistent, w.url, old)
 }
 
-// response is what a witness answered.
+// response holds the answer of a witness.
 type response struct {
 	status int
 	kind   string // the content type
@@ -123,7 +123,7 @@ func (w *Witness) submit(ctx context.Context, signed []byte, old int64, proof tl
 	}
 	defer answer.Body.Close()
 	r := &response{status: answer.StatusCode}
-	r.kind, _, _ = mime.ParseMediaType(answer.Header.Get("Content-Type")) // empty if it is none
+	r.kind, _, _ = mime.ParseMediaType(answer.Header.Get("Content-Type")) // empty if the header is invalid
 	if r.body, err = io.ReadAll(io.LimitReader(answer.Body, MaxBytes+1)); err != nil {
 		return nil, fmt.Errorf("witness %s: %w", w.url, err)
 	}
@@ -145,7 +145,7 @@ func (r *response) size() (int64, error) {
 
 func (r *response) bodyText() string { return string(r.body[:min(len(r.body), maxShown)]) }
 
-// refusal returns why the witness did not cosign a checkpoint that was submitted with this old size; nil if it did.
+// refusal returns the reason why the witness did not cosign a checkpoint that was submitted with this old size; nil if it did.
 func (w *Witness) refusal(r *response, c Checkpoint, old int64) error {
 	switch r.status {
 	case http.StatusOK:

@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	filePrefix = "checkpoint-" // before the size, in the name of a file
+	filePrefix = "checkpoint-" // precedes the size in a file's name
 	fileMode   = 0o644         // a checkpoint is public
 	dirMode    = 0o755
 )
 
-// A Writer writes signed checkpoints of a growing log into a folder, as checkpoint-SIZE. It signs nothing that does not contain the last
+// A Writer writes signed checkpoints of a growing log into a folder, as checkpoint-SIZE. It signs only a state that contains the last
 // checkpoint in the folder.
 type Writer struct {
 	Dir     string
@@ -37,8 +37,8 @@ type Writer struct {
 	Log  *slog.Logger
 }
 
-// Run writes a checkpoint now and at each interval, if the log has grown, until ctx is done. It returns [ErrInconsistent] as soon as the log
-// does not contain the last checkpoint in the folder. It logs other errors and tries again.
+// Run writes a checkpoint now and at each interval, if the log has grown, until ctx is done. It returns [ErrInconsistent] as soon as the
+// log does not contain the last checkpoint in the folder. It logs other errors and tries again.
 func (w *Writer) Run(ctx context.Context) error {
 	tick := time.NewTicker(w.Every)
 	defer tick.Stop()
@@ -101,7 +101,7 @@ func Last(dir string) (c Checkpoint, err error) {
 	return c, err
 }
 
-// Files returns the files of the checkpoints in a folder, smallest first. A folder that does not exist has none.
+// Files returns the files of the checkpoints in a folder, smallest first. A missing folder has none.
 func Files(dir string) ([]string, error) {
 	files, err := os.ReadDir(dir)
 	if dir == "" || errors.Is(err, fs.ErrNotExist) {

@@ -24,14 +24,14 @@ import (
 // A Witness cosigns the checkpoints of the logs that it knows.
 type Witness struct {
 	URL string
-	Key string // its verifier key
+	Key string // the witness's verifier key
 
 	signer note.Signer
 	mu     sync.Mutex
 	logs   map[string]*history // by origin
 }
 
-// history is what the witness knows of one log.
+// history holds the state of the witness for one log.
 type history struct {
 	keys []note.Verifier
 	size int64
@@ -56,7 +56,7 @@ func New(t testing.TB) *Witness {
 	return w
 }
 
-// Trust has the witness know a log, and trust a key of it.
+// Trust adds a log to the witness, with a key to trust.
 func (w *Witness) Trust(t testing.TB, vkey string) {
 	t.Helper()
 	key, err := note.NewVerifier(vkey)
