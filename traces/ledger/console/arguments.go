@@ -16,14 +16,14 @@ const (
 	maxValueBytes = 256 << 10
 )
 
-// A value is one value in the arguments that has no values below it.
+// A value is one value in the arguments without values below it.
 type value struct {
 	Pointer string // RFC 6901
 	Kind    string // text, number, …
-	Text    string // of a string, what it says
+	Text    string // content of a string
 }
 
-// values returns the values of a JSON document in order. more reports whether it has others.
+// values returns the values of a JSON document in order. more reports whether there are further values.
 func values(doc jsontext.Value) (all []value, more bool, err error) {
 	dec := jsontext.NewDecoder(bytes.NewReader(doc))
 	bytes := 0
@@ -69,7 +69,7 @@ func values(doc jsontext.Value) (all []value, more bool, err error) {
 	}
 }
 
-// isName reports whether the token that was read last is the name of a member.
+// isName reports whether the last token is the name of a member.
 func isName(dec *jsontext.Decoder) bool {
 	in, n := dec.StackIndex(dec.StackDepth())
 	return in == '{' && n%2 == 1
@@ -78,7 +78,7 @@ func isName(dec *jsontext.Decoder) bool {
 // A change is one difference between the arguments of two calls.
 type change struct {
 	Pointer  string
-	Old, New *value // nil where there is none
+	Old, New *value // nil if the call has no such value
 }
 
 // changes compares the arguments of two calls.
@@ -103,13 +103,13 @@ func changes(old, now []value) (all []change) {
 	return all
 }
 
-// An argumentsView shows arguments, and how they differ from those of another call.
+// An argumentsView shows arguments, and their differences from those of another call.
 type argumentsView struct {
 	Values   []value
 	More     bool   // there are more values
 	Raw      string // indented
 	Digest   canonical.Digest
-	Compared string // the run with whose arguments they are compared; empty: with none
+	Compared string // run with which the arguments are compared; empty: none
 	Same     bool
 	Changes  []change
 	Partial  bool // not all values were compared
@@ -125,7 +125,7 @@ func newArguments(doc jsontext.Value) (a argumentsView, err error) {
 	return a, err
 }
 
-// compare adds how the arguments differ from those of an earlier run.
+// compare adds the differences from the arguments of an earlier run.
 func (a *argumentsView) compare(run string, same bool, doc jsontext.Value) error {
 	old, more, err := values(doc)
 	if err != nil {

@@ -15,19 +15,19 @@ import (
 type callView struct {
 	present.Approval
 	Rows       []present.Row
-	Rules      []string // what each risk rule contributed
+	Rules      []string // contribution of each risk rule
 	Left       string
 	Arguments  argumentsView
 	Definition string // indented
 	Replaced   bool   // the server has replaced this definition
 	Earlier    runList
 	MayVote    bool   // this person may vote now
-	Why        string // why not, if others may
+	Why        string // reason why this person may not vote, if others may
 	Stale      bool   // this person signed in too long ago
 	Again      []providerLink
-	NotCalled  string // why the call will not be made even if approvers agree
-	Refused    string // why the vote that was just sent does not count
-	Reason     string // of that vote
+	NotCalled  string // reason why the call will not be made even if approvers agree
+	Refused    string // reason why the vote that was just sent does not count
+	Reason     string // reason given with that vote
 }
 
 // call shows a held call.
@@ -66,7 +66,7 @@ func (h *Handler) showCall(v *visit, status int, refused, reason string) error {
 	})
 }
 
-// fill adds what belongs to the approval of a call. The bundle is the run's.
+// fill adds the data about the approval of a call. The bundle is the run's.
 func (c *callView) fill(r ledger.Reader, who ledger.Caller, bundle *policy.Bundle, now string) (err error) {
 	q := &c.Request
 	c.Rows, c.Left = c.Approval.Rows(now), left(now, q.Expires)
@@ -110,10 +110,10 @@ func (c *callView) fill(r ledger.Reader, who ledger.Caller, bundle *policy.Bundl
 	return nil
 }
 
-// approved are the statuses of calls that approvers may have approved.
+// approved lists the statuses of calls that approvers may have approved.
 var approved = []ledger.Status{ledger.Approved, ledger.Executed, ledger.Failed, ledger.Indeterminate}
 
-// compare compares the arguments with those of the last call of the same tool that was approved before.
+// compare compares the arguments with those of the last approved call of the same tool.
 func (c *callView) compare(r ledger.Reader) error {
 	f := ledger.Filter{
 		Statuses: approved, Held: true, Server: c.Request.Server, Tool: c.Request.Tool, Before: c.Request.Run, Newest: true,
@@ -137,7 +137,7 @@ func (c *callView) compare(r ledger.Reader) error {
 // maxEarlier bounds the earlier calls on a page.
 const maxEarlier = 10
 
-// earlier returns the last calls before a run of the same actor, and of its task if it has one.
+// earlier returns the last calls before a run by the same actor, and in the same task if it has one.
 func earlier(r ledger.Reader, run *present.Run) (all []present.Run, err error) {
 	f := ledger.Filter{Actor: run.Actor, Task: run.Task, Before: run.Run, Newest: true, Limit: maxEarlier}
 	for q, err := range r.Requests(f) {
@@ -159,7 +159,7 @@ func (h *Handler) vote(v *visit) error {
 	if !approve && fields["vote"] != "deny" {
 		return errForm
 	}
-	// The same vote again, by a double click or after the connection was lost, is one vote.
+	// The same vote again, after a double click or a lost connection, counts as one vote.
 	key := canonical.Sum("console vote", []byte(v.secret), []byte(v.id), []byte(fields["digest"]), []byte(fields["vote"]), []byte(fields["reason"]))
 	ballot := ledger.Ballot{
 		Run: v.id, Binding: canonical.Digest(fields["digest"]), By: v.who, Approve: approve, Reason: fields["reason"], Key: string(key),

@@ -1,10 +1,10 @@
 // Package console serves the pages on which people decide about held calls and look at runs.
 //
-// A person signs in with a token, with a link that pgfsm console prints or at an identity provider, and gets a session, which a
-// cookie carries. Bearer tokens are never read. Every page works without JavaScript: a vote is a form. The script only refreshes pages that show
-// what changes.
+// A person signs in with a token, with a link that pgfsm console prints, or at an identity provider, and gets a session, which a cookie
+// carries. The console never reads bearer tokens. Every page works without JavaScript: a vote is a form. The script only refreshes pages
+// whose content has changed.
 //
-// Text of agents and servers is escaped, and characters that do not show as themselves are written as marked escapes.
+// Text from agents and servers is escaped. Characters that are not visible as themselves are written as marked escapes.
 package console
 
 import (
@@ -26,44 +26,45 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// Path is where the console is, below the address of its listener.
+// Path is the console's path, below the address of its listener.
 const Path = "/console/"
 
-// CallPath is the page of a held call, below the address of its listener, without the run's id.
+// CallPath is the path of a held call's page, below the address of its listener, without the run's id.
 const CallPath = Path + "calls/"
 
-// LinkPath is the page of a sign-in link, below the address of its listener, without the link's secret.
+// LinkPath is the path of a sign-in link's page, below the address of its listener, without the link's secret.
 const LinkPath = Path + "link/"
 
 // Options of a handler.
 type Options struct {
 	Ledger   *ledger.Ledger
-	Replayer *traces.Replayer // of today's machine
-	// Hosts are the accepted values of the Host header: name and port, as a browser writes them. Those of this machine are served
-	// without TLS, and the others by a proxy with TLS.
+	Replayer *traces.Replayer // executes runs with today's machine
+	// Hosts are the accepted values of the Host header: name and port, as a browser writes them. The console serves names of this machine
+	// without TLS; a proxy serves the others with TLS.
 	Hosts []string
 	// Voted is called after each vote that counted. It must not block.
 	Voted func(ledger.Ballot)
-	// Result returns the result of a request's call, or nil and the reason why it is not shown.
+	// Result returns the result of a request's call, or nil and the reason why the person may not see it.
 	Result func(context.Context, ledger.Reader, *ledger.Request) (result jsontext.Value, note string, err error)
 	// Checkpoints is the folder of signed checkpoints; empty: there is none.
 	Checkpoints string
-	// Health says whether the service can do its work.
+	// Health returns the state of the service.
 	Health func(context.Context) present.Health
-	// Bundle returns the bundle that judges the calls of this service; nil: it makes none, and the bundle is the one that a gateway last took.
+	// Bundle returns the bundle that judges the calls of this service. Nil: the service makes no calls, and the bundle is the one that a
+	// gateway last activated.
 	Bundle func() *policy.Bundle
-	// Servers returns the servers as this service last saw them, and what it cannot tell. Nil: it has none.
+	// Servers returns the servers as this service last saw them, and a note about missing information. Nil: the service has no servers.
 	Servers func() (all []present.Server, note string)
-	// Definition returns the digest of a tool's definition in the last listing of its server that this service knows; empty if the listing does not
-	// have the tool. Nil: the service has no servers.
+	// Definition returns the digest of a tool's definition in the last known listing of its server; empty if the listing does not contain
+	// the tool. Nil: the service has no servers.
 	Definition func(server, tool string) (d canonical.Digest, known bool)
-	// AskServers asks every server for its tools. Nil: the service has none.
+	// AskServers lists the tools of every server again. Nil: the service has no servers.
 	AskServers func(context.Context) error
-	// Explain says what every gate would decide about a call that nobody makes. Nil: the service has no gates.
+	// Explain returns the decision of every gate about a hypothetical call. Nil: the service has no gates.
 	Explain func(context.Context, present.Question) (present.Explanation, error)
 	// Providers sign people in, besides tokens.
 	Providers []Provider
-	// Log writes one line about what people at the console must not learn.
+	// Log writes one line with details that people at the console must not learn.
 	Log func(line string)
 }
 
@@ -72,13 +73,13 @@ type Handler struct {
 	Options
 	guard   *web.Guard
 	origin  http.CrossOriginProtection
-	listing chan struct{}  // one value while a page of many requests is read: calls need the ledger's readers
-	trying  chan struct{}  // one value while a person tries out a policy or asks the servers: that takes seconds
+	listing chan struct{}  // one value while a page reads many requests: calls need the ledger's readers
+	trying  chan struct{}  // one value while a person tries out a policy or lists tools: that takes seconds
 	streams chan struct{}  // one value for each open event stream
-	failed  rate.Sometimes // limits the lines about sign-ins that failed: anybody can cause them, and must not fill a disk
-	asking  *rate.Limiter  // of requests to providers for people who sign in
+	failed  rate.Sometimes // limits the lines about failed sign-ins: anybody can cause them, and must not fill a disk
+	asking  *rate.Limiter  // limits the requests to providers for people who sign in
 	pulse   pulse
-	closed  context.Context // is done after Close
+	closed  context.Context // done after Close
 	close   context.CancelFunc
 }
 
@@ -99,7 +100,7 @@ func New(o Options) *Handler {
 	return h
 }
 
-// WithConsole serves the console, and everything else by another handler. The address itself leads to the console.
+// WithConsole serves the console, and every other path by another handler. The root path redirects to the console.
 func WithConsole(h *Handler, other http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.EscapedPath()
@@ -115,7 +116,7 @@ func WithConsole(h *Handler, other http.Handler) http.Handler {
 	})
 }
 
-// bundle is the bundle of this service; nil: it has none.
+// bundle returns the bundle of this service; nil: the service has none.
 func (h *Handler) bundle() *policy.Bundle {
 	if h.Bundle == nil {
 		return nil
@@ -123,27 +124,27 @@ func (h *Handler) bundle() *policy.Bundle {
 	return h.Bundle()
 }
 
-// Close ends the event streams, for which a server that shuts down would wait.
+// Close ends the event streams. A server that shuts down would wait for them.
 func (h *Handler) Close() { h.close() }
 
 // A visit is one HTTP request.
 type visit struct {
 	w      http.ResponseWriter
 	r      *http.Request
-	base   string // the path below which the session's pages are
-	page   string // the path of the page below base
-	id     string // the end of the page's path, where the route takes one
-	secret string // of the session
+	base   string // prefix of the session's pages
+	page   string // path of the page below base
+	id     string // last part of the page's path, if the route has one
+	secret string // secret of the session
 	who    ledger.Caller
 }
 
 // A route is one page.
 type route struct {
-	method string // GET stands for HEAD as well
-	page   string // below the base; what ends in / is followed by what rest matches
+	method string // GET includes HEAD
+	page   string // path below the base; if it ends in /, a text that rest matches follows
 	rest   *regexp.Regexp
-	open   bool // nobody needs to be signed in
-	part   bool // of a page, not a page
+	open   bool // no session is needed
+	part   bool // part of a page
 	serve  func(*Handler, *visit) error
 }
 
@@ -155,7 +156,7 @@ var (
 
 var routes []route
 
-func init() { // the handlers refer to routes
+func init() { // an initializer would be a cycle: the handlers refer to routes
 	routes = []route{
 		{method: http.MethodGet, page: "", serve: (*Handler).inbox},
 		{method: http.MethodGet, page: "calls/", rest: runID, serve: (*Handler).call},
@@ -184,7 +185,7 @@ func init() { // the handlers refer to routes
 	}
 }
 
-// ServeHTTP is [http.Handler.ServeHTTP].
+// ServeHTTP implements [http.Handler.ServeHTTP].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
 	v := &visit{w: w, r: r}
@@ -193,7 +194,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve makes all checks of a visit and then serves it.
+// serve makes all checks of a visit and then calls its handler.
 func (h *Handler) serve(v *visit) error {
 	if err := h.checkOrigin(v.r); err != nil {
 		return err
@@ -215,8 +216,8 @@ func (h *Handler) serve(v *visit) error {
 	return at.serve(h, v)
 }
 
-// split returns the base of a path and the page below it. The path is neither decoded nor cleaned: a proxy in front may have judged
-// another form of it.
+// split returns the base of a path and the page below it. It does not decode or clean the path: a proxy in front may have checked another
+// form of it.
 func split(path string) (base, page string, ok bool) {
 	page, ok = strings.CutPrefix(path, Path)
 	if id, rest, found := strings.Cut(strings.TrimPrefix(page, localPrefix), "/"); found && strings.HasPrefix(page, localPrefix) && localID.MatchString(id) {
@@ -225,7 +226,7 @@ func split(path string) (base, page string, ok bool) {
 	return Path, page, ok
 }
 
-// fits reports whether the route is that of a page below the base, and returns the end of its path.
+// fits reports whether the route serves a page below the base, and returns the last part of its path.
 func (at *route) fits(page string) (id string, ok bool) {
 	id, ok = strings.CutPrefix(page, at.page)
 	return id, ok && (at.rest == nil && id == "" || at.rest != nil && at.rest.MatchString(id))
@@ -249,7 +250,7 @@ func (v *visit) route() (*route, error) {
 	return nil, err
 }
 
-// A refusal is an error that the person sees.
+// A refusal is an error that is shown to the person.
 type refusal struct {
 	status int
 	text   string

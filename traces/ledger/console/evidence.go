@@ -12,22 +12,22 @@ import (
 	"pgfsm/policy/evidence"
 )
 
-// A part is a part of a result's text.
+// A part is a section of a result's text.
 type part struct {
 	Text string
-	Item int // the item of the summary whose evidence it is, from 1; 0: none
+	Item int // item of the summary that this evidence supports, from 1; 0: none
 }
 
 // A claim is an item of a summary.
 type claim struct {
 	evidence.Located
-	Found bool // the result has its evidence marked
+	Found bool // the evidence is marked in the result
 }
 
-// typedAt is where the typed payload of a tool's result is, in which evidence is located.
+// typedAt is the place of the typed payload in a tool's result. Evidence is located in this payload.
 const typedAt = "/structuredContent"
 
-// marked splits an indented result where it has the evidence of a summary. Only evidence that is exactly at its recorded place is marked.
+// marked splits an indented result at the evidence of a summary. It marks only evidence that is exactly at its recorded place.
 func marked(result jsontext.Value, summary []evidence.Located) (parts []part, claims []claim, err error) {
 	text := result.Clone()
 	if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
@@ -77,21 +77,21 @@ func placesAt(claims []claim, pointer string) (all []int) {
 	return all
 }
 
-// mark notes whether a value has the evidence at its place.
+// mark reports and stores whether a value has the evidence at its place.
 func (c *claim) mark(value string) bool {
 	p := c.At
 	c.Found = p.Start >= 0 && p.Start < p.End && p.End <= len(value) && value[p.Start:p.End] == c.Evidence
 	return c.Found
 }
 
-// divide splits a value at its evidence. A string is written again, quoted. Of evidence that overlaps, the first item has the overlap.
+// divide splits a value at its evidence. It quotes a string again. If evidence overlaps, the overlap belongs to the first item.
 func divide(value string, raw []byte, claims []claim, places []int) (parts []part) {
 	write := func(s string) string { return s }
 	if raw[0] == '"' {
 		write = func(s string) string {
 			quoted, err := jsontext.AppendQuote(nil, s)
 			if err != nil {
-				return s // not UTF-8, which no token is
+				return s // not UTF-8; a token always is
 			}
 			return string(quoted[1 : len(quoted)-1])
 		}

@@ -11,12 +11,13 @@ import (
 	"pgfsm/internal/web"
 )
 
-// contentPolicy allows what the console's own files do. Trusted Types are required and none can be made: the script cannot write markup.
+// contentPolicy allows only the console's own files. It requires Trusted Types and allows none to be made: the script cannot write
+// markup.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// secure sets the headers that keep other pages and caches away. Without the origin in Referer browsers would send forms with the
-// Origin null.
+// secure sets headers that keep other pages and caches away. Without the origin in Referer, browsers would send forms with the Origin
+// null.
 func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", contentPolicy)
@@ -26,7 +27,7 @@ func secure(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-// checkOrigin rejects repeated headers, requests for another host, and forms of another origin. Links from other pages lead here.
+// checkOrigin rejects repeated headers, requests for another host, and forms of another origin. Links from other pages are allowed.
 func (h *Handler) checkOrigin(r *http.Request) error {
 	err := h.guard.CheckHost(r)
 	switch {
@@ -43,12 +44,12 @@ func (h *Handler) checkOrigin(r *http.Request) error {
 // maxForm bounds a form in bytes: a reason of [ledger.MaxReason] bytes, each of them escaped, and a digest.
 const maxForm = 8 << 10
 
-// form reads the fields of a form. Each may come once, and no others.
+// form reads the fields of a form. It rejects repeated and unknown fields.
 func form(v *visit, known ...string) (map[string]string, error) {
 	return sizedForm(v, maxForm, known...)
 }
 
-// sizedForm is form with another bound.
+// sizedForm reads a form like form, with another bound.
 func sizedForm(v *visit, size int64, known ...string) (map[string]string, error) {
 	kind, _, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/x-www-form-urlencoded" || v.r.URL.RawQuery != "" {
@@ -63,7 +64,7 @@ func sizedForm(v *visit, size int64, known ...string) (map[string]string, error)
 		return nil, errForm
 	}
 	fields := make(map[string]string)
-	for name, all := range values { // in any order: one refusal is as good as another
+	for name, all := range values { // in any order: any refusal will do
 		if len(all) != 1 || !slices.Contains(known, name) {
 			return nil, errForm
 		}

@@ -15,13 +15,13 @@ const pageSize = 50
 // A held call in the inbox.
 type heldCall struct {
 	present.Run
-	Rules []string // of risk, that matched
+	Rules []string // the risk rules that matched
 	Left  string
 }
 
 type inboxView struct {
 	Calls []heldCall
-	Older string // the id after which the next page begins; empty on the last
+	Older string // id after which the next page begins; empty on the last
 	Newer bool   // this is not the first page
 }
 
@@ -55,7 +55,7 @@ func (h *Handler) inbox(v *visit) error {
 	return h.render(v, http.StatusOK, "inbox", view{Title: "Inbox", Events: "of=held", After: after, CLI: "pgfsm approvals list", Body: body})
 }
 
-// read reads one consistent state of the ledger. It says where the log ends, and the ledger's time.
+// read reads one consistent state of the ledger. It also returns the end of the log and the ledger's time.
 func (h *Handler) read(v *visit, after *int64, do func(r ledger.Reader, now string) error) error {
 	return h.Ledger.View(v.r.Context(), func(r ledger.Reader) error {
 		end, err := r.End()
@@ -80,7 +80,7 @@ func wait(v *visit, slot chan struct{}) error {
 	}
 }
 
-// page reads one page of runs. older is where the next page begins.
+// page reads one page of runs. older is the id after which the next page begins.
 func page(r ledger.Reader, f ledger.Filter) (runs []present.Run, older string, err error) {
 	f.Limit = pageSize + 1
 	for q, err := range r.Requests(f) {
@@ -97,7 +97,7 @@ func page(r ledger.Reader, f ledger.Filter) (runs []present.Run, older string, e
 
 // A runList is a table of runs.
 type runList struct {
-	Base string // of links
+	Base string // prefix of links
 	Runs []present.Run
 }
 
@@ -105,26 +105,26 @@ type runsView struct {
 	List     runList
 	Statuses []ledger.Status
 	Fields   []field
-	Status   string // that is chosen
+	Status   string // the chosen status
 	Error    string
-	Note     string       // about the actors of the list
-	Older    template.URL // the query of the next page; empty on the last
+	Note     string       // about the actors in the list
+	Older    template.URL // query of the next page; empty on the last
 }
 
 // A field of the form that chooses runs.
 type field struct{ Name, Label, Value, Hint string }
 
-// hintOfTime is in an empty field for a time.
+// hintOfTime is the hint in an empty field for a time.
 const hintOfTime = "24h, 2027-01-31"
 
-// fields are the filters of ledger list, besides the status.
+// fields lists the filters of pgfsm ledger list, except the status.
 var fields = []field{
 	{Name: "actor", Label: "Actor"}, {Name: "task", Label: "Task"}, {Name: "server", Label: "Server"}, {Name: "tool", Label: "Tool"},
 	{Name: "policy", Label: "Policy"}, {Name: "code", Label: "Code"}, {Name: "since", Label: "Since", Hint: hintOfTime},
 	{Name: "until", Label: "Until", Hint: hintOfTime}, {Name: "text", Label: "Text in the arguments"},
 }
 
-// filters are the parameters of the query that choose runs.
+// filters lists the query parameters that choose runs.
 var filters = []string{"status", "actor", "task", "server", "tool", "policy", "code", "since", "until", "text"}
 
 // runs lists the runs that match a filter, newest first.
@@ -167,7 +167,7 @@ func (h *Handler) runs(v *visit) error {
 					next.Set(name, given)
 				}
 			}
-			body.Older = template.URL("?" + next.Encode()) // which escapes
+			body.Older = template.URL("?" + next.Encode()) // Encode escapes
 		}
 		body.Note = present.SameDisplay(f.Who, body.List.Runs)
 		return err

@@ -21,8 +21,8 @@ const (
 
 var errStreams = &refusal{http.StatusServiceUnavailable, "Too many pages are open. This one does not refresh itself."}
 
-// events streams a message whenever what a page shows has changed: the page then asks for itself again. A message has the end of the log as
-// its id, and says nothing else.
+// events sends a message whenever the content of a page has changed; the page then requests itself again. A message has the end of the
+// log as its id, and no other content.
 func (h *Handler) events(v *visit) error {
 	select {
 	case h.streams <- struct{}{}:
@@ -59,7 +59,7 @@ func (h *Handler) events(v *visit) error {
 	return nil
 }
 
-// follow sends messages until the browser leaves, the session ends, or the handler is closed.
+// follow sends messages until the browser disconnects, the session ends, or the handler is closed.
 func (h *Handler) follow(v *visit, of string, after int64, send func(string, ...any) error) {
 	seen, sent := "", time.Now()
 	ctx, stop := context.WithCancel(v.r.Context())
@@ -79,7 +79,7 @@ func (h *Handler) follow(v *visit, of string, after int64, send func(string, ...
 			sent = time.Now()
 		}
 		seen = state
-		switch { // a browser that cannot be written to has left
+		switch { // a failed write means that the browser has left
 		case changed:
 			return send("event: change\nid: %d\ndata:\n\n", end) != nil, nil
 		case quiet:
@@ -92,8 +92,8 @@ func (h *Handler) follow(v *visit, of string, after int64, send func(string, ...
 	}
 }
 
-// state returns the end of the log, the end of the log at the last change of a run or at most of the held calls or the log, and a text that
-// changes with them.
+// state returns the state of a run, of the held calls or of the log. end is the end of the log. last is the end of the log at the last
+// change, or a later one. The text changes with each change.
 func (h *Handler) state(ctx context.Context, of string) (end, last int64, state string, err error) {
 	end, held, err := h.pulse.read(ctx, h.Ledger)
 	if err != nil || of == "held" {
@@ -109,7 +109,7 @@ func (h *Handler) state(ctx context.Context, of string) (end, last int64, state 
 	return max(end, last+1), last + 1, strconv.FormatInt(last, 10), err // the end may be older than the run
 }
 
-// A pulse is what all event streams share, so that many cost the ledger as much as one.
+// A pulse is shared by all event streams, so that many streams cost the ledger as much as one.
 type pulse struct {
 	mu   sync.Mutex
 	at   time.Time
@@ -118,7 +118,7 @@ type pulse struct {
 	err  error
 }
 
-// read returns the end of the log and a digest of the newest held calls, as they were at most half an interval ago.
+// read returns the end of the log and a digest of the newest held calls. They are at most half an interval old.
 func (p *pulse) read(ctx context.Context, l *ledger.Ledger) (end int64, held string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,24 +16,24 @@ import (
 
 // A logView is the page of the log.
 type logView struct {
-	Base        string // of links
+	Base        string // prefix of links
 	Audits      bool   // this person may see entries
 	Log         present.Log
-	Last        int64 // index of the last entry that was looked at
+	Last        int64 // index of the last entry that was read
 	Types       []ledger.Type
-	Type        string // that is chosen
+	Type        string // the chosen type
 	Fields      []field
 	Error       string
-	Newest      template.URL // the query of the first page; empty on the first
-	Older       template.URL // the query of the next page; empty on the last
-	Size        int64        // of the log
+	Newest      template.URL // query of the first page; empty on the first
+	Older       template.URL // query of the next page; empty on the last
+	Size        int64        // size of the log
 	Checkpoints present.Checkpoints
 	NoFolder    bool             // this service writes no checkpoints
 	Replicas    *ledger.Replicas // nil unless there are several
-	Work        []present.Row    // of the replicas
+	Work        []present.Row    // work of the replicas
 }
 
-// entryIndex matches the index of an entry in one form.
+// entryIndex matches the index of an entry in its one form.
 var entryIndex = regexp.MustCompile(`^(0|[1-9][0-9]{0,17})$`)
 
 // logFields are the filters of the log, besides the type.
@@ -82,7 +82,7 @@ func (h *Handler) log(v *visit) error {
 		return err
 	}
 	several, err := h.Ledger.Several(v.r.Context())
-	if err == nil && several { // otherwise nobody needs to count the runs
+	if err == nil && several { // with one replica, the page lists no replicas
 		var all ledger.Replicas
 		all, err = h.Ledger.Replicas(v.r.Context())
 		body.Replicas, body.Work = &all, present.ReplicaRows(&all)
@@ -92,11 +92,11 @@ func (h *Handler) log(v *visit) error {
 	}
 	body.Size, body.Last = after, body.Log.To-1
 	if before > 0 {
-		body.Newest = template.URL("?" + given.Encode()) // which escapes
+		body.Newest = template.URL("?" + given.Encode()) // Encode escapes
 	}
 	if next := body.Log.Next; next > 0 {
 		given.Set("before", strconv.FormatInt(next, 10))
-		body.Older = template.URL("?" + given.Encode()) // which escapes
+		body.Older = template.URL("?" + given.Encode()) // Encode escapes
 	}
 	shows := view{Title: "Log", After: after, CLI: present.CommandLine(words...), Body: &body}
 	switch {
@@ -108,7 +108,7 @@ func (h *Handler) log(v *visit) error {
 	return h.render(v, status, "log", shows)
 }
 
-// index reads the index of an entry; 0 if there is none.
+// index reads the index of an entry; 0 for an empty text.
 func index(text string) (int64, error) {
 	if text == "" {
 		return 0, nil
@@ -123,13 +123,13 @@ func index(text string) (int64, error) {
 // An entryView is the page of one entry.
 type entryView struct {
 	present.Entry
-	Base    string // of links
+	Base    string // prefix of links
 	Pruned  bool   // only the hash is left
 	Events  string // indented
-	Covered string // by which checkpoint
+	Covered string // name of the checkpoint that covers the entry
 }
 
-// entry shows one entry with its text. It may have results, which only auditors see.
+// entry shows one entry with its text. It may contain results, which only auditors see.
 func (h *Handler) entry(v *visit) error {
 	if err := v.who.Allow(ledger.ActAudit); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (b *entryView) read(r ledger.Reader, at int64, checkpoints string) error {
 	return err
 }
 
-// indented writes values for people.
+// indented formats values for people.
 func indented(all []jsontext.Value) (text string) {
 	for _, v := range all {
 		copied := v.Clone()

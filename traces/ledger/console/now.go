@@ -10,26 +10,26 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// A nowView is the page of what happens now.
+// A nowView is the page of current activity.
 type nowView struct {
 	present.Summary
-	Base    string // of links
+	Base    string // prefix of links
 	Health  present.Health
 	Periods []period
 	Error   string
 	Bars    []bar
 	Columns []column
-	More    int  // codes that are not listed
+	More    int  // number of omitted codes
 	Audits  bool // this person may see entries
 }
 
-// A period is a link.
+// A period is a link that selects a period.
 type period struct {
 	Name, Since string
 	Chosen      bool
 }
 
-// periods are the links.
+// periods lists the links.
 var periods = []period{{Name: "last hour", Since: "1h"}, {Name: "last day", Since: present.DefaultPeriod}, {Name: "last week", Since: "168h"}}
 
 // Sizes of the pictures, which the page scales.
@@ -54,13 +54,13 @@ type column struct {
 	Parts               []segment
 }
 
-// A segment of a column shows the runs of one kind, whose class it has.
+// A segment of a column shows the runs of one kind. Its class sets the colour.
 type segment struct {
 	Class               string
 	X, Y, Width, Height int
 }
 
-// showNow shows what happens on the ledger.
+// showNow shows the current activity.
 func (h *Handler) showNow(v *visit) error {
 	if err := h.turn(v); err != nil {
 		return err
@@ -96,10 +96,10 @@ func (h *Handler) showNow(v *visit) error {
 	})
 }
 
-// BarsHeight is the height of the picture of the statuses.
+// BarsHeight returns the height of the picture of the statuses.
 func (n *nowView) BarsHeight() int { return len(n.Bars) * barHeight }
 
-// UnitText says how long a column is.
+// UnitText describes the unit of time of a column.
 func (n *nowView) UnitText() string { return present.Duration(n.Unit) }
 
 // draw computes the pictures.
@@ -127,7 +127,7 @@ func (n *nowView) columns() {
 	from, err := time.Parse(policy.TimeForm, begin)
 	until, late := time.Parse(policy.TimeForm, max(end, n.Until))
 	if err != nil || late != nil {
-		return // there is no picture, and the table says the same
+		return // without a picture, the table shows the same
 	}
 	from = from.Truncate(unit)
 	if until.Sub(from) > maxColumns*unit {

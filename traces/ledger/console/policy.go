@@ -17,20 +17,20 @@ import (
 // Bounds of the page.
 const (
 	maxListed = 500     // policies, risk rules and calls of one table
-	maxDraft  = 1 << 20 // bytes of a form with a draft or with arguments, as browsers escape it
-	maxNamed  = 20      // unused policies that are named above the table
+	maxDraft  = 1 << 20 // bytes of a form with a draft or with arguments, with the escapes of browsers
+	maxNamed  = 20      // unused policies that the page names above the table
 )
 
-// A policyView is the page of policies. After a form it has the answer instead of the tables.
+// A policyView is the page of policies. After a form was sent, it shows the answer instead of the tables.
 type policyView struct {
 	Uses        *present.Policies
-	Unused      []string // the first of them
+	Unused      []string // only the first ones
 	MoreUnused  int
 	UnusedRules []string
 	MoreRules   int
 	Others      int // policies that the table omits
 
-	Fields    map[string]string // of the form that was sent
+	Fields    map[string]string // fields of the form that was sent
 	Explains  bool              // this service can explain calls
 	Explained *present.Explanation
 	Compared  *comparison
@@ -39,14 +39,14 @@ type policyView struct {
 	Hint      string
 }
 
-// A comparison is what a draft would have decided.
+// A comparison holds the decisions of a draft about recorded calls.
 type comparison struct {
 	backtest.LogReport
-	Changed []backtest.Call // the first of them
+	Changed []backtest.Call // only the first ones
 	More    int
 }
 
-// policies shows how often each policy and risk rule decided.
+// policies shows the number of decisions of each policy and risk rule.
 func (h *Handler) policies(v *visit) error {
 	if err := h.turn(v); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (h *Handler) policies(v *visit) error {
 		return err
 	}
 	cli := "pgfsm policy lint"
-	if unused := body.Uses.Unused(); len(unused) > 0 { // whether it ever decided
+	if unused := body.Uses.Unused(); len(unused) > 0 { // the command shows whether the policy ever decided
 		cli = present.CommandLine("pgfsm", "ledger", "list", "--policy", unused[0])
 	}
 	body.Unused, body.MoreUnused = first(body.Uses.Unused(), maxNamed)
@@ -72,7 +72,7 @@ func (h *Handler) policies(v *visit) error {
 	return h.render(v, http.StatusOK, "policy", view{Title: "Policy", CLI: cli, Body: body})
 }
 
-// first returns the first elements of a list, and how many others there are.
+// first returns the first elements of a list, and the number of the others.
 func first[E any](all []E, n int) (some []E, others int) {
 	if len(all) <= n {
 		return all, 0
@@ -97,8 +97,8 @@ func (h *Handler) tryPolicy(v *visit) error {
 	}
 	defer func() { <-h.trying }()
 	body, cli := h.newPolicyView(v), ""
-	for name, text := range fields { // in any order: each has a name of its own
-		body.Fields[name] = strings.ReplaceAll(text, "\r\n", "\n") // as browsers send lines
+	for name, text := range fields { // in any order: each name occurs once
+		body.Fields[name] = strings.ReplaceAll(text, "\r\n", "\n") // browsers send lines with CRLF
 	}
 	switch fields["try"] {
 	case "explain":
@@ -119,7 +119,7 @@ func (h *Handler) tryPolicy(v *visit) error {
 	return h.render(v, status, "policy", view{Title: "Policy", CLI: cli, Body: body})
 }
 
-// explain answers what every gate would decide about a call.
+// explain answers with the decision of every gate about a call.
 func (h *Handler) explain(v *visit, body *policyView) (cli string, err error) {
 	if h.Explain == nil {
 		return "", errForm
@@ -195,7 +195,7 @@ func (h *Handler) compare(ctx context.Context, body *policyView) error {
 	return nil
 }
 
-// Total describes what was compared.
+// Total describes the compared calls.
 func (c *comparison) Total() string {
 	text := fmt.Sprintf("Calls that came as far as the policy: %d. The draft decides %d of them differently.", c.Judged, len(c.Report.Changed))
 	if n := len(c.Unknown); n > 0 {

@@ -16,46 +16,48 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// A Provider signs people in: an identity provider.
+// A Provider is an identity provider at which people sign in.
 type Provider interface {
 	// IssuerURL identifies the provider: the names of its subjects begin with it.
 	IssuerURL() string
-	// Name names the provider to people.
+	// Name returns the provider's name for people.
 	Name() string
-	// SignInURL is where the browser goes to sign in.
+	// SignInURL returns the URL at which the browser signs in.
 	SignInURL(context.Context, *login.SignIn) (string, error)
-	// SignIn verifies the provider's response: who signed in, and when the provider asked for their credentials; zero if it does not say.
+	// SignIn verifies the provider's response. It returns the person, and the time when the provider asked for their credentials; zero if
+	// unknown.
 	SignIn(context.Context, *login.SignIn, url.Values) (who ledger.Caller, at time.Time, err error)
-	// Roles are the roles of the ledger that a person has.
+	// Roles returns the ledger roles of a person.
 	Roles(id *policy.Identity, name string) []string
 }
 
-// Each sign-in is a request to the provider, and anybody who reaches the console can cause it. Providers block clients that send too many.
+// Each sign-in causes a request to the provider, and anybody who reaches the console can cause it. Providers block clients that send too
+// many.
 const (
 	signInsEachSecond = 5
 	signInsAtOnce     = 20
 )
 
-// attemptCookie has an attempt to sign in at a provider. It is for one browser and a few minutes.
+// attemptCookie contains an attempt to sign in at a provider. It is for one browser and a few minutes.
 const attemptCookie = "pgfsm-attempt"
 
 const (
-	callbackPage = "callback" // to which a provider sends the browser back
-	providerPage = "provider" // which sends the browser to a provider
-	queryIssuer  = "issuer"   // of the provider
-	queryNext    = "next"     // the page to go to
+	callbackPage = "callback" // the provider sends the browser back to this page
+	providerPage = "provider" // this page sends the browser to a provider
+	queryIssuer  = "issuer"   // the provider's issuer
+	queryNext    = "next"     // page to open afterwards
 	queryMaxAge  = "max_age"  // in seconds, as in OpenID Connect
 )
 
-// An attempt is what the browser keeps until the provider sends it back: SECRET.NEXT.ISSUER.
+// An attempt is stored in the browser until the provider sends it back: SECRET.NEXT.ISSUER.
 type attempt struct {
 	login.SignIn
 	provider Provider
 	next     string
 }
 
-// newAttempt returns an attempt, unless there is no such provider or no next page. The provider is known by its issuer: replicas may list the
-// providers in another order.
+// newAttempt returns an attempt, unless there is no such provider or no next page. It identifies the provider by its issuer: replicas may
+// list the providers in another order.
 func (h *Handler) newAttempt(r *http.Request, secret, issuer, next string) (*attempt, bool) {
 	i := slices.IndexFunc(h.Providers, func(p Provider) bool { return p.IssuerURL() == issuer })
 	if i < 0 || !isNext(next) {
@@ -68,7 +70,7 @@ func (h *Handler) newAttempt(r *http.Request, secret, issuer, next string) (*att
 	return &attempt{login.SignIn{Secret: secret, Redirect: scheme + r.Host + Path + callbackPage}, h.Providers[i], next}, true
 }
 
-// toProvider sends the browser to a provider. It answers a GET, because the content policy would stop a form that is redirected there.
+// toProvider sends the browser to a provider. It answers a GET, because the content policy would block the redirect of a form.
 func (h *Handler) toProvider(v *visit) error {
 	q, err := url.ParseQuery(v.r.URL.RawQuery)
 	seconds := uint64(0)
@@ -92,7 +94,7 @@ func (h *Handler) toProvider(v *visit) error {
 	return nil
 }
 
-// attemptOf is the attempt that the browser began.
+// attemptOf returns the attempt that the browser began.
 func (h *Handler) attemptOf(r *http.Request) (*attempt, bool) {
 	sent := r.CookiesNamed(cookieName(r, attemptCookie))
 	if len(sent) != 1 {
@@ -139,7 +141,7 @@ func (h *Handler) fromProvider(v *visit) error {
 // A providerLink leads to a provider.
 type providerLink struct{ Name, URL string }
 
-// providerLinks lead to each provider and then to a page.
+// providerLinks returns a link to each provider that leads to a page afterwards.
 func (h *Handler) providerLinks(next string) (all []providerLink) {
 	for _, p := range h.Providers {
 		query := url.Values{queryIssuer: {p.IssuerURL()}, queryNext: {next}}
@@ -148,8 +150,8 @@ func (h *Handler) providerLinks(next string) (all []providerLink) {
 	return all
 }
 
-// signInAgain leads a person to their provider, and then to a page. The provider asks for their credentials if it did so longer ago than a policy
-// allows, in milliseconds.
+// signInAgain returns the link that leads a person to their provider, and then to a page. The provider asks for credentials again if it
+// last asked longer ago than a policy allows, in milliseconds.
 func (h *Handler) signInAgain(name, next string, fresh int64) []providerLink {
 	i := h.providerOf(name)
 	if i < 0 {
@@ -160,7 +162,7 @@ func (h *Handler) signInAgain(name, next string, fresh int64) []providerLink {
 	return []providerLink{again}
 }
 
-// providerOf is the index of a person's provider, or negative.
+// providerOf returns the index of a person's provider, or a negative number.
 func (h *Handler) providerOf(name string) int {
 	return slices.IndexFunc(h.Providers, func(p Provider) bool { return strings.HasPrefix(name, policy.SubjectName(p.IssuerURL(), "")) })
 }

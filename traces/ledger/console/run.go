@@ -18,17 +18,17 @@ type runView struct {
 	present.Details
 	Rows      []present.Row
 	Steps     present.Steps
-	NoSteps   string        // why no steps are shown
-	Machine   template.HTML // drawn by fsm, which escapes
+	NoSteps   string        // reason why no steps are shown
+	Machine   template.HTML // drawn by package fsm, which escapes text
 	Arguments argumentsView
 	Result    []part  // indented
-	Summary   []claim // of the result
+	Summary   []claim // items of the result's summary
 	Audits    bool    // this person may see results
 	Ended     bool
 	HasTrace  bool
 	WhatIf    whatIfView
 	Proof     ledger.Inclusion
-	Prove     []string // the commands that prove the run and check the proof
+	Prove     []string // commands that prove the run and check the proof
 	Events    []string
 }
 
@@ -84,7 +84,7 @@ func (h *Handler) run(v *visit) error {
 
 var errNoRun = &refusal{http.StatusNotFound, "The ledger has no such run."}
 
-// addRecord adds the run's events, and where they are in the log.
+// addRecord adds the run's events and their positions in the log.
 func (b *runView) addRecord(r ledger.Reader, now string) error {
 	run := b.Request.Run
 	var events []present.Event
@@ -144,7 +144,7 @@ func (h *Handler) addSteps(v *visit, r ledger.Reader, body *runView) error {
 	return nil
 }
 
-// trace sends the trace of a run as a file. A trace has results, which only auditors see.
+// trace sends the trace of a run as a file. A trace contains results, which only auditors see.
 func (h *Handler) trace(v *visit) error {
 	if err := v.who.Allow(ledger.ActAudit); err != nil {
 		return err

@@ -12,10 +12,10 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// Bounds of the page. A text of a definition can take some work to compare.
+// Bounds of the page. Comparing a text of a definition can take some work.
 const (
-	maxTools   = 200 // of one server
-	maxChanges = 40  // of all tools together
+	maxTools   = 200 // for one server
+	maxChanges = 40  // for all tools together
 	diffLines  = 60
 	diffWidth  = 100
 )
@@ -40,7 +40,7 @@ type serverView struct {
 type toolView struct {
 	present.ServerTool
 	Differences []difference
-	Omitted     int // changes
+	Omitted     int // omitted changes
 }
 
 // A difference is one change of a definition.
@@ -49,7 +49,7 @@ type difference struct {
 	Rows     []diffRow
 }
 
-// A diffRow is one line of a difference. Its text has escapes for what does not show as itself.
+// A diffRow is one line of a difference. Its text has escapes for characters that are not visible as themselves.
 type diffRow struct {
 	Sign, Class string
 	Text        []piece
@@ -89,7 +89,7 @@ func (h *Handler) servers(v *visit) error {
 	return h.render(v, http.StatusOK, "servers", view{Title: "Servers", CLI: "pgfsm tools", Body: body})
 }
 
-// newServerView describes one server. left is how many changes may yet be shown.
+// newServerView describes one server. left is the number of changes that may still be shown.
 func newServerView(s present.Server, left *int) serverView {
 	out := serverView{Server: s}
 	for _, t := range s.Tools {
@@ -132,10 +132,10 @@ func newToolView(t present.ServerTool, left *int) toolView {
 
 var rowClass = map[string]string{docdiff.Minus: "minus", docdiff.Plus: "plus", docdiff.Alert: "alert"}
 
-// escapes are a doubled backslash, which stands for itself, and the escapes of package visible and of JSON.
+// escapes matches a doubled backslash, which stands for itself, and the escapes of package visible and of JSON.
 var escapes = regexp.MustCompile(`\\\\|\\u[0-9a-f]{4}|\\U[0-9a-f]{8}|\\x[0-9a-f]{2}`)
 
-// escaped splits a text in which characters that do not show are escapes, so that the escapes can be marked.
+// escaped splits a text at its escapes of invisible characters, so that the escapes can be marked.
 func escaped(s string) (all []piece) {
 	from := 0
 	for _, at := range escapes.FindAllStringIndex(s, -1) {
@@ -153,7 +153,7 @@ func escaped(s string) (all []piece) {
 	return all
 }
 
-// askServers asks every server for its tools, and then shows the page again.
+// askServers lists the tools of every server again, and then shows the page again.
 func (h *Handler) askServers(v *visit) error {
 	if _, err := form(v); err != nil {
 		return err

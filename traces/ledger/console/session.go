@@ -15,16 +15,16 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// sessionCookie has the secret of a session. Without TLS, which only this machine gets, browsers send cookies to every port of the machine; so
-// the cookie has a path that only its browser and the console know.
+// sessionCookie contains the secret of a session. Without TLS, which the console serves only to this machine, browsers send cookies to
+// every port of the machine. So the cookie has a path that only its browser and the console know.
 const sessionCookie = "pgfsm"
 
-// localPrefix and an id begin the pages of a session without TLS.
+// localPrefix begins the path of a session's pages without TLS; an id follows.
 const localPrefix = "s/"
 
 var localID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// baseOf is the path of a session's pages.
+// baseOf returns the path of a session's pages.
 func baseOf(r *http.Request, secret string) string {
 	if !local(r) {
 		return Path
@@ -42,7 +42,7 @@ func local(r *http.Request) bool {
 	return r.TLS == nil && loopback.Host(strings.Trim(host, "[]"))
 }
 
-// cookieName is the name of a cookie. Behind TLS its prefix forbids other sites to set it.
+// cookieName returns the name of a cookie. Behind TLS, the name's prefix forbids other sites to set it.
 func cookieName(r *http.Request, name string) string {
 	if local(r) {
 		return name
@@ -50,7 +50,7 @@ func cookieName(r *http.Request, name string) string {
 	return "__Host-" + name
 }
 
-// cookie returns a cookie for a path, or behind TLS for the whole site, as the prefix of its name demands.
+// cookie returns a cookie for a path. Behind TLS it is for the whole site, as the prefix of its name requires.
 func cookie(r *http.Request, name, value, path string) *http.Cookie {
 	c := &http.Cookie{Name: cookieName(r, name), Value: value, Path: path, HttpOnly: true, SameSite: http.SameSiteLaxMode}
 	if !local(r) {
@@ -59,7 +59,7 @@ func cookie(r *http.Request, name, value, path string) *http.Cookie {
 	return c
 }
 
-// drop returns the cookie that removes one.
+// drop returns a cookie that removes the given one.
 func drop(c *http.Cookie) *http.Cookie {
 	c.Value, c.MaxAge = "", -1
 	return c
@@ -82,8 +82,8 @@ func (h *Handler) identify(v *visit) (err error) {
 	return err
 }
 
-// session is [ledger.Ledger.Session] with the roles of a person of an identity provider. They follow the configuration, which may have changed
-// since the person signed in.
+// session calls [ledger.Ledger.Session] and adds the roles of a person of an identity provider. The roles follow the configuration, which
+// may have changed since the person signed in.
 func (h *Handler) session(ctx context.Context, secret string, used bool) (who ledger.Caller, err error) {
 	who, err = h.Ledger.Session(ctx, secret, used)
 	if err != nil || who.TokenID != "" {
@@ -100,7 +100,7 @@ func (h *Handler) session(ctx context.Context, secret string, used bool) (who le
 
 // A signInView is the page to sign in.
 type signInView struct {
-	Next      string // the page to go to, below the base
+	Next      string // page to open afterwards, below the base
 	Error     string
 	Providers []providerLink
 }
@@ -113,7 +113,7 @@ func (h *Handler) signInPage(v *visit) error {
 	return h.render(v, http.StatusOK, "sign-in", view{Title: "Sign in", Body: h.signInView("", "")})
 }
 
-// askToSignIn shows the page to sign in where the visit needs a session.
+// askToSignIn shows the sign-in page in place of a page that needs a session.
 func (h *Handler) askToSignIn(v *visit) {
 	next := v.page
 	if v.r.Method != http.MethodGet || !isNext(next) {
@@ -122,7 +122,7 @@ func (h *Handler) askToSignIn(v *visit) {
 	h.write(v, http.StatusUnauthorized, "sign-in", view{Title: "Sign in", Next: &next, Body: h.signInView(next, "")})
 }
 
-// isNext reports whether a page can be gone to after signing in.
+// isNext reports whether a page may be opened after signing in.
 func isNext(page string) bool {
 	return slices.ContainsFunc(routes, func(at route) bool {
 		_, fits := at.fits(page)
@@ -144,7 +144,7 @@ func (h *Handler) signIn(v *visit) error {
 	return h.signedIn(v, secret, next, err)
 }
 
-// signedIn begins a session, or shows the page to sign in again if the ledger refused it.
+// signedIn begins a session. If the ledger refused it, signedIn shows the sign-in page again.
 func (h *Handler) signedIn(v *visit, secret, next string, err error) error {
 	var no *ledger.Refusal
 	switch {
@@ -160,15 +160,15 @@ func (h *Handler) signedIn(v *visit, secret, next string, err error) error {
 	return nil
 }
 
-// logSignIn logs a sign-in that failed.
+// logSignIn logs a failed sign-in.
 func (h *Handler) logSignIn(line string) { h.failed.Do(func() { h.Log(visible.Line(line)) }) }
 
-// notSignedIn shows the page to sign in again.
+// notSignedIn shows the sign-in page again, with the reason.
 func (h *Handler) notSignedIn(v *visit, status int, next, why string) error {
 	return h.render(v, status, "sign-in", view{Title: "Sign in", Body: h.signInView(next, why)})
 }
 
-// begin sends a browser its session, and goes to a page. A session that the browser had before is not taken over.
+// begin sets the session's cookie and redirects to a page. It does not take over an earlier session of the browser.
 func (h *Handler) begin(v *visit, secret, next string) {
 	http.SetCookie(v.w, cookie(v.r, sessionCookie, secret, baseOf(v.r, secret)))
 	http.Redirect(v.w, v.r, baseOf(v.r, secret)+next, http.StatusSeeOther)

@@ -22,19 +22,19 @@ import (
 //go:embed page static
 var files embed.FS
 
-// A view is what a page shows.
+// A view holds the data of a page.
 type view struct {
 	Title  string
-	Base   string        // of links
+	Base   string        // prefix of links
 	Who    ledger.Caller // zero without a session
-	Events string        // the query of the event stream that refreshes the page; empty: none
-	After  int64         // the end of the log that the page shows
-	Next   *string       // for the script: where the person wanted to go without a session; nil: nowhere
-	CLI    string        // the command that shows the same
+	Events string        // query of the event stream that refreshes the page; empty: none
+	After  int64         // end of the log that the page shows
+	Next   *string       // for the script: the page that the person requested without a session; nil: none
+	CLI    string        // command that shows the same
 	Body   any
 }
 
-// pages are the templates by their names.
+// pages maps names to templates.
 var pages = func() map[string]*template.Template {
 	all := make(map[string]*template.Template)
 	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
@@ -53,13 +53,13 @@ var pages = func() map[string]*template.Template {
 	return all
 }()
 
-// A piece of a text is displayed as it is, or is the escape of a character that does not show as itself.
+// A piece of a text is displayed unchanged, or is the escape of a character that is not visible as itself.
 type piece struct {
 	Text string
 	Odd  bool
 }
 
-// pieces splits a text where it has characters that escape changes.
+// pieces splits a text at the characters that escape changes.
 func pieces(s string, escape func(string) string) (all []piece) {
 	if escape(s) == s {
 		return []piece{{Text: s}}
@@ -106,7 +106,7 @@ func (h *Handler) render(v *visit, status int, page string, shows view) error {
 	return nil
 }
 
-// write is render for a page that cannot fail.
+// write calls render for a page that cannot fail.
 func (h *Handler) write(v *visit, status int, page string, shows view) {
 	if err := h.render(v, status, page, shows); err != nil {
 		h.Log("a page of the console cannot be shown: " + err.Error())
@@ -118,8 +118,8 @@ func (h *Handler) showError(v *visit, status int, text string) {
 	h.write(v, status, "error", view{Title: http.StatusText(status), Body: text})
 }
 
-// asset serves a file of the console. The machine's picture has its dark colours in the style sheet: in the page itself they would be
-// an inline style, which the policy forbids.
+// asset serves a file of the console. The dark colours of the machine's picture are in the style sheet: in the page they would be an
+// inline style, which the content policy forbids.
 func (h *Handler) asset(v *visit) error {
 	b, err := files.ReadFile("static/" + v.page)
 	if err != nil {
@@ -133,7 +133,7 @@ func (h *Handler) asset(v *visit) error {
 	return nil
 }
 
-// left describes how much time is left until a time of the ledger.
+// left describes the time left until a time of the ledger.
 func left(now, until string) string {
 	n, err := time.Parse(time.RFC3339, now)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// maxBundles bounds the bundles that a page offers.
+// maxBundles bounds the number of bundles that a page offers.
 const maxBundles = 20
 
 // A whatIfView is the part of a run's page that judges the call by another bundle.
@@ -22,7 +22,7 @@ type whatIfView struct {
 	CLI     string
 }
 
-// A choice is one bundle.
+// A choice is one bundle to choose.
 type choice struct {
 	Bundle canonical.Digest
 	Label  string
@@ -32,7 +32,7 @@ type choice struct {
 // A whatIfRow compares the run's own bundle with the chosen one.
 type whatIfRow struct{ Name, Own, Other string }
 
-// chooseBundle reads which bundle the query names. It reports whether one is to judge the run.
+// chooseBundle reads the chosen bundle from the query. It reports whether a bundle is to judge the run.
 func (h *Handler) chooseBundle(v *visit, w *whatIfView) (bool, error) {
 	given, is := v.r.URL.Query()["bundle"]
 	if !is {
@@ -46,7 +46,7 @@ func (h *Handler) chooseBundle(v *visit, w *whatIfView) (bool, error) {
 	return true, nil
 }
 
-// addWhatIf adds the bundles of the log, and how the chosen one judges the run.
+// addWhatIf adds the bundles of the log, and the chosen bundle's judgement of the run.
 func (h *Handler) addWhatIf(v *visit, r ledger.Reader, body *runView) error {
 	w := &body.WhatIf
 	all, err := h.Ledger.Activations(r, maxBundles)
