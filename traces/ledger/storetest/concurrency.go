@@ -37,7 +37,7 @@ func snapshot(t *testing.T, h Harness) {
 	wantEqual(t, "Entries after it", []int64{1, 2, 3}, indexes(collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Entry, error] { return r.Entries(0) })))
 }
 
-// glance: each read sees all earlier commits of any process, and a started sequence does not change.
+// glance checks that each read sees all earlier commits of any process, and that a started sequence does not change.
 func glance(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	writer := h.open(t, path)
@@ -66,7 +66,7 @@ func glance(t *testing.T, h Harness) {
 			}
 		}
 		wantEqual(t, "Entries", []int64{1, 2, 3}, got)
-		for range r.Entries(0) { // left without an end
+		for range r.Entries(0) { // a loop that breaks before the end
 			break
 		}
 		wantEqual(t, "Entries after it", []int64{1, 2, 3, 4}, indexes(list(t, r.Entries(0))))
@@ -82,7 +82,7 @@ func glance(t *testing.T, h Harness) {
 	if err := s.Glance(context.Background(), func(ledger.Reader) error { return wanted }); !errors.Is(err, wanted) {
 		t.Errorf("Glance = %v, want its function's error", err)
 	}
-	update(t, s, func(tx ledger.Tx) error { // it waits for no writer, and sees nothing that is not committed
+	update(t, s, func(tx ledger.Tx) error { // waits for no writer, and sees only committed data
 		if err := add(tx, entry(5, "a")); err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func viewBesideWriter(t *testing.T, h Harness) {
 		if err := add(tx, entry(1, "a")); err != nil {
 			return err
 		}
-		nothing(t, s) // it would never return if it waited for this function to end
+		nothing(t, s) // would never return if it waited for this function to end
 		if !h.Holds {
 			nothing(t, other)
 		}
@@ -164,13 +164,13 @@ func contexts(t *testing.T, h Harness) {
 	}
 }
 
-// How much is counted at the same time.
+// Size of the concurrent count.
 const (
-	counters = 4  // goroutines a process
-	rounds   = 40 // a goroutine
+	counters = 4  // goroutines of each process
+	rounds   = 40 // increments of each goroutine
 )
 
-// counter is how far was counted.
+// counter returns the current count.
 func counter(r ledger.Reader) (int64, error) {
 	n, err := r.Delivered("counter")
 	if errors.Is(err, ledger.ErrNotFound) {
@@ -179,7 +179,7 @@ func counter(r ledger.Reader) (int64, error) {
 	return n, err
 }
 
-// count adds one so often. A step of another writer between reading and writing would be lost.
+// count increments the counter in several goroutines. If another writer wrote between the read and the write, an increment would be lost.
 func count(s ledger.Store) error {
 	errs := make(chan error)
 	for range counters {
@@ -226,7 +226,7 @@ func increments(t *testing.T, h Harness) {
 			}
 		})
 	}
-	group.Go(func() { // readers beside them see whole commits only
+	group.Go(func() { // concurrent readers see whole commits only
 		for range rounds {
 			view(t, s, func(r ledger.Reader) {
 				n, err := counter(r)
@@ -282,7 +282,7 @@ func id(t *testing.T) string {
 	return u.String()
 }
 
-// wantGone checks whether an owner is.
+// wantGone checks whether the owner is gone.
 func wantGone(t *testing.T, s ledger.Store, owner string, want bool) {
 	t.Helper()
 	if got, err := s.OwnerGone(context.Background(), owner); err != nil || got != want {
@@ -294,7 +294,7 @@ func owners(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	other := h.open(t, path)
 	a, b := id(t), id(t)
-	wantGone(t, s, a, true) // nobody has had it
+	wantGone(t, s, a, true) // no process has owned it
 	release, err := s.AcquireOwnership(context.Background(), a)
 	check.NoError(t, err)
 	for range 2 {
@@ -328,7 +328,8 @@ func owners(t *testing.T, h Harness) {
 	}
 }
 
-// ownersAtOnce: while an owner is taken and given up, those who ask get an answer that was true at some time, and no error.
+// ownersAtOnce checks concurrent calls while an owner is acquired and released: each caller gets an answer that was true at some time,
+// and no error.
 func ownersAtOnce(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	other := h.open(t, path)

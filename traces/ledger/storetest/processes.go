@@ -14,8 +14,8 @@ import (
 	"pgfsm/internal/test/check"
 )
 
-// What a process that the suite starts shall do: the job, the store's path and an owner, in its environment. It is
-// told to go on by a line on its standard input, and says how far it is on its third file.
+// The environment of a process that the suite starts names the job, the store's path and an owner. A line on its standard input tells the
+// process to continue. It reports its progress on file descriptor 3.
 const (
 	jobVariable   = "PGFSM_STORETEST_JOB"
 	pathVariable  = "PGFSM_STORETEST_PATH"
@@ -23,10 +23,10 @@ const (
 
 	jobCount = "count"
 	jobOwn   = "own"
-	said     = 3 // the file's number
+	said     = 3 // the file descriptor for progress
 )
 
-// work is what such a process does.
+// work does the job of a process that the suite starts.
 func work(t *testing.T, h Harness, job string) {
 	s := h.open(t, os.Getenv(pathVariable))
 	say := os.NewFile(said, "said")
@@ -63,7 +63,7 @@ type child struct {
 	out  strings.Builder
 }
 
-// begin starts a process, and waits until it says that it is so far.
+// begin starts a process, and waits for the progress report ready.
 func begin(t *testing.T, job, path, owner, ready string) *child {
 	t.Helper()
 	top, _, _ := strings.Cut(t.Name(), "/")
@@ -77,7 +77,7 @@ func begin(t *testing.T, job, path, owner, ready string) *child {
 	}
 	check.NoError(t, c.cmd.Start())
 	t.Cleanup(func() {
-		c.cmd.Process.Kill() // it has ended already unless the test failed
+		c.cmd.Process.Kill() // the process has ended already unless the test failed
 		r.Close()
 	})
 	w.Close()

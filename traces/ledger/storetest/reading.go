@@ -46,7 +46,7 @@ func emptyStore(t *testing.T, h Harness) {
 	})
 }
 
-// wantEqual compares rows; a list or value of no elements is like none.
+// wantEqual compares rows; an empty list or value equals a missing one.
 func wantEqual(t *testing.T, what string, want, got any) {
 	t.Helper()
 	if !reflect.DeepEqual(want, got) && !cmp.Equal(want, got, cmpopts.EquateEmpty()) { // cmp takes seconds for long texts
@@ -54,7 +54,7 @@ func wantEqual(t *testing.T, what string, want, got any) {
 	}
 }
 
-// rowsOfAllKinds are written and read back.
+// rowsOfAllKinds holds one row of each kind, which is written and read back.
 type rowsOfAllKinds struct {
 	Entry    ledger.Entry
 	Request  ledger.Request
@@ -143,7 +143,7 @@ func zeroRows(t *testing.T, h Harness) {
 	w.roundTrip(t, h)
 }
 
-// incompressible returns random text, which a store cannot make short enough for an index.
+// incompressible returns random text: a store cannot compress it to fit an index.
 func incompressible(size int) string {
 	b := make([]byte, size/2)
 	rand.NewChaCha8([32]byte{}).Read(b)

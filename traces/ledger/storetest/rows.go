@@ -18,7 +18,7 @@ const (
 	late  = "2026-12-31T23:59:59Z"
 )
 
-// filled returns a row in which no field is zero and no two are alike, so that none can be forgotten or mixed up.
+// filled returns a row in which every field has a distinct value other than zero, so that no field can be forgotten or mixed up.
 func filled[T any](t *testing.T) T {
 	t.Helper()
 	var v T
@@ -27,9 +27,9 @@ func filled[T any](t *testing.T) T {
 		name := row.Type().Field(i).Name
 		switch f := row.Field(i); {
 		case name == "State" && row.Type() == reflect.TypeFor[ledger.Delivery]():
-			f.SetString("waiting") // it has one of three
+			f.SetString("waiting") // one of three values
 		case name == "Kind" && row.Type() == reflect.TypeFor[ledger.Session]():
-			f.SetString(ledger.SessionLink) // it has one of two
+			f.SetString(ledger.SessionLink) // one of two values
 		case f.Kind() == reflect.String:
 			f.SetString("the " + name)
 		case f.CanInt():
@@ -79,7 +79,7 @@ func blob(text string) ledger.Blob {
 	return ledger.Blob{Digest: digest(text), Kind: ledger.BlobValue, Text: text}
 }
 
-// indexes, runs and texts name rows in comparisons.
+// indexes, runs and texts return names of rows for comparisons.
 func indexes(entries []ledger.Entry) []int64 {
 	var all []int64
 	for _, e := range entries {

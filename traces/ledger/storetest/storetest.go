@@ -15,16 +15,17 @@ import (
 
 // A Harness makes stores for the suite.
 type Harness struct {
-	// New makes room for a new store, and returns its path. If it is nil, the path is that of a file in a folder of its own.
+	// New prepares a place for a new store, and returns its path. If New is nil, the path is that of a file in a folder of its own.
 	New func(t testing.TB) string
-	// Open opens the store of that path, and makes it if there is none. Several can be open for one path. The suite closes them.
+	// Open opens the store of that path, and makes it if it does not exist. Several stores can be open for one path. The suite closes
+	// them.
 	Open func(t testing.TB, path string) ledger.Store
-	// Processes tells that other processes can open the path, too. The suite then starts the test's binary again, with the
-	// test that called Run.
+	// Processes reports that other processes can also open the path. The suite then starts the test's binary again, with the test that
+	// called Run.
 	Processes bool
-	// Lease is how long the owner of a killed process may seem to live.
+	// Lease is the time for which the owner of a killed process may seem to live.
 	Lease time.Duration
-	// Holds tells that who reads with another store of the path may have to wait for a function of Update.
+	// Holds reports that a reader with another store of the path may have to wait for a function of Update.
 	Holds bool
 }
 
@@ -81,7 +82,7 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// fresh opens a new store, and says where.
+// fresh opens a new store, and returns it with its path.
 func (h Harness) fresh(t *testing.T) (ledger.Store, string) {
 	t.Helper()
 	path := ""
@@ -104,7 +105,7 @@ func (h Harness) open(t *testing.T, path string) ledger.Store {
 	return s
 }
 
-// update commits what do writes.
+// update commits the writes of do.
 func update(t *testing.T, s ledger.Store, do func(ledger.Tx) error) {
 	t.Helper()
 	if err := s.Update(context.Background(), do); err != nil {
@@ -132,7 +133,7 @@ func list[T any](t *testing.T, rows iter.Seq2[T, error]) []T {
 	return all
 }
 
-// ask returns what one question comes to.
+// ask returns the answer of one question.
 func ask[T any](t *testing.T, s ledger.Store, question func(ledger.Reader) (T, error)) T {
 	t.Helper()
 	var answer T
@@ -145,7 +146,7 @@ func ask[T any](t *testing.T, s ledger.Store, question func(ledger.Reader) (T, e
 	return answer
 }
 
-// collect is ask for a sequence.
+// collect asks for a sequence and returns its elements.
 func collect[T any](t *testing.T, s ledger.Store, question func(ledger.Reader) iter.Seq2[T, error]) []T {
 	t.Helper()
 	var all []T
@@ -176,7 +177,7 @@ func nothing(t *testing.T, s ledger.Store) {
 	})
 }
 
-// missing checks that what was asked for is not there.
+// missing checks that err is ErrNotFound.
 func missing[T any](t *testing.T, what string, _ T, err error) {
 	t.Helper()
 	if !errors.Is(err, ledger.ErrNotFound) {

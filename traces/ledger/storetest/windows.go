@@ -6,15 +6,15 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// windows: what is since a time counts by when it was asked for or sent, whichever is later, and always while it is open.
+// windows checks the filter Since: it matches requests that arrived or were sent since a time, whichever is later, and all open ones.
 func windows(t *testing.T, h Harness) {
-	const before, after = "2026-01-01T23:59:59Z", "2026-01-02T00:00:01Z" // a second around later
+	const before, after = "2026-01-01T23:59:59Z", "2026-01-02T00:00:01Z" // one second before and after later
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
 		for _, r := range []ledger.Request{
 			{RunID: "1", At: early, Status: ledger.Pending, Task: "t1"},                                     // held for long
-			{RunID: "2", At: early, Status: ledger.Executed, Task: "t1", Sent: later, Ended: late},          // and sent then
-			{RunID: "3", At: later, Status: ledger.Executed, Task: "t1", Sent: early, Ended: late},          // by a clock behind
+			{RunID: "2", At: early, Status: ledger.Executed, Task: "t1", Sent: later, Ended: late},          // then sent
+			{RunID: "3", At: later, Status: ledger.Executed, Task: "t1", Sent: early, Ended: late},          // sent according to a slow clock
 			{RunID: "4", At: early, Status: ledger.Denied, Task: "t1", Ended: late},                         // never sent
 			{RunID: "5", At: early, Status: ledger.Executed, Task: "t1", Sent: before, Ended: late},         //
 			{RunID: "6", At: early, Status: ledger.Allowed, Task: "t2", Sent: early},                        // in flight
@@ -58,7 +58,7 @@ func windows(t *testing.T, h Harness) {
 	}
 }
 
-// counts: the newest requests are counted, and those before the period together.
+// counts checks that the newest requests are counted by the hour, and earlier ones together.
 func counts(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {

@@ -241,9 +241,9 @@ func nestedSequences(t *testing.T, h Harness) {
 				return err
 			}
 		}
-		for range 2 { // the second time with what the first one left behind
+		for range 2 { // the second time with the rows of the first
 			pairs := 0
-			for e, err := range tx.Entries(0) { // the same query twice at a time, and one that is left
+			for e, err := range tx.Entries(0) { // the same query twice at a time, one of them not read to the end
 				for range tx.Entries(e.Index + 1) {
 					pairs++
 				}
