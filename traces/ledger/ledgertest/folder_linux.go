@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// folder makes a folder for a ledger: on the file system in memory, where flushes take no time, if that has room.
+// folder makes a folder for a ledger. It uses the file system in memory, where flushes take no time, if that has room.
 func folder(tb testing.TB) string {
 	tb.Helper()
 	const inMemory, room = "/dev/shm", 256 << 20

@@ -21,28 +21,28 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// The people of the tests. Alice, Bob and Carol have the role that may decide; Carol asks.
+// The people of the tests. Alice, Bob and Carol have the role that may decide; Carol also sends the requests.
 const (
 	Alice = "alice@example.com"
 	Bob   = "bob@example.com"
 	Carol = "carol@example.com"
-	Dave  = "dave@example.com" // has no role
+	Dave  = "dave@example.com" // without a role
 )
 
-// A Clock stands until it is set. It counts seconds.
+// A Clock shows a fixed time until a test changes it. It counts seconds.
 type Clock struct{ at atomic.Int64 }
 
-// NewClock makes a clock that stands where the scenarios begin.
+// NewClock makes a clock at the time when the scenarios begin.
 func NewClock(tb testing.TB) *Clock {
 	c := new(Clock)
 	c.Set(tb, statestest.At)
 	return c
 }
 
-// Now is the time that the clock shows, in UTC.
+// Now returns the clock's time, in UTC.
 func (c *Clock) Now() time.Time { return time.Unix(c.at.Load(), 0).UTC() }
 
-// Set sets the clock to a time as RFC 3339 writes it.
+// Set sets the clock to a time in RFC 3339.
 func (c *Clock) Set(tb testing.TB, at string) {
 	tb.Helper()
 	t, err := time.Parse(time.RFC3339, at)
@@ -66,13 +66,13 @@ type Fixture struct {
 	close   func() error
 }
 
-// New is a ledger in a store of its own.
+// New opens a ledger in a store of its own.
 func New(tb testing.TB) *Fixture {
 	tb.Helper()
 	return Open(tb, NewStore(tb), NewClock(tb))
 }
 
-// Open opens a ledger in a store. The test's end closes both.
+// Open opens a ledger in a store. The end of the test closes both.
 func Open(tb testing.TB, store ledger.Store, clock *Clock) *Fixture {
 	tb.Helper()
 	l, err := ledger.Open(context.Background(), store, ledger.Options{Clock: clock.Now})
@@ -100,7 +100,7 @@ func NewID(tb testing.TB) string {
 	return id.String()
 }
 
-// Holding is a configuration that holds every call for an hour, until so many of the owners agree.
+// Holding returns a configuration that holds every call for an hour, until the given number of owners approve.
 func Holding(quorum int) policy.Content {
 	c := statestest.Content()
 	c.Roles = []policy.Role{{Role: "owners", Actors: []string{Alice, Bob, Carol}}}
@@ -111,10 +111,10 @@ func Holding(quorum int) policy.Content {
 	return c
 }
 
-// Hold has Carol ask for a call that is held until so many agree.
+// Hold sends a request of Carol, whose call is held until the given number of owners approve.
 func (f *Fixture) Hold(quorum int) ledger.Request { return f.HoldBy(Carol, Holding(quorum)) }
 
-// HoldBy has an actor ask for a call, and wants it held.
+// HoldBy sends a request of an actor, and fails the test unless it is held.
 func (f *Fixture) HoldBy(actor string, c policy.Content) ledger.Request {
 	f.TB.Helper()
 	q := f.Ask(actor, c)
@@ -124,7 +124,7 @@ func (f *Fixture) HoldBy(actor string, c policy.Content) ledger.Request {
 	return q
 }
 
-// Ask takes an actor's request as far as it comes without people.
+// Ask sends a request of an actor and runs it until it ends or is held.
 func (f *Fixture) Ask(actor string, c policy.Content) ledger.Request {
 	f.TB.Helper()
 	return f.AskRequest(states.Request{
@@ -132,7 +132,7 @@ func (f *Fixture) Ask(actor string, c policy.Content) ledger.Request {
 	}, c)
 }
 
-// HoldRequest is [Fixture.HoldBy] for a whole request.
+// HoldRequest does the same as [Fixture.HoldBy] for a complete request.
 func (f *Fixture) HoldRequest(r states.Request, c policy.Content) ledger.Request {
 	f.TB.Helper()
 	q := f.AskRequest(r, c)
@@ -142,7 +142,7 @@ func (f *Fixture) HoldRequest(r states.Request, c policy.Content) ledger.Request
 	return q
 }
 
-// AskRequest is [Fixture.Ask] for a whole request.
+// AskRequest does the same as [Fixture.Ask] for a complete request.
 func (f *Fixture) AskRequest(r states.Request, c policy.Content) ledger.Request {
 	f.TB.Helper()
 	run := states.NewRun(NewID(f.TB), r, statestest.MustBundle(c, nil))
@@ -156,7 +156,7 @@ func (f *Fixture) AskRequest(r states.Request, c policy.Content) ledger.Request 
 	return f.Request(run.ID())
 }
 
-// Inspect looks at the ledger.
+// Inspect reads the ledger in a view.
 func (f *Fixture) Inspect(do func(ledger.Reader) error) {
 	f.TB.Helper()
 	if err := f.View(context.Background(), do); err != nil {
@@ -164,7 +164,7 @@ func (f *Fixture) Inspect(do func(ledger.Reader) error) {
 	}
 }
 
-// Request is how a run stands.
+// Request returns the current request row of a run.
 func (f *Fixture) Request(run string) (q ledger.Request) {
 	f.TB.Helper()
 	f.Inspect(func(r ledger.Reader) (err error) {
@@ -174,7 +174,7 @@ func (f *Fixture) Request(run string) (q ledger.Request) {
 	return q
 }
 
-// Events are those of the entries from an index on.
+// Events returns the events of the entries from an index on.
 func (f *Fixture) Events(from int64) (all []ledger.Event) {
 	f.TB.Helper()
 	f.Inspect(func(r ledger.Reader) error {
@@ -189,7 +189,7 @@ func (f *Fixture) Events(from int64) (all []ledger.Event) {
 	return all
 }
 
-// Votes are those that count about a run.
+// Votes returns the votes that count for a run.
 func (f *Fixture) Votes(run string) (cast []policy.Vote) {
 	f.TB.Helper()
 	f.Inspect(func(r ledger.Reader) (err error) {
@@ -199,7 +199,7 @@ func (f *Fixture) Votes(run string) (cast []policy.Vote) {
 	return cast
 }
 
-// PassMessages has messages pass: entries of no run.
+// PassMessages records relayed messages: entries without a run.
 func (f *Fixture) PassMessages(n int) {
 	f.TB.Helper()
 	var all sync.WaitGroup
@@ -242,7 +242,7 @@ func (f *Fixture) Approver(name string) ledger.Caller {
 	return f.Caller(f.Token(name, ledger.RoleApprover))
 }
 
-// Ballot is an approval of what waits.
+// Ballot returns an approval of a held call.
 func Ballot(q ledger.Request, by ledger.Caller) ledger.Ballot {
 	return ledger.Ballot{Run: q.RunID, Binding: q.Binding, By: by, Approve: true, Reason: "as agreed"}
 }

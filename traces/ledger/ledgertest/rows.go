@@ -12,7 +12,7 @@ import (
 	"pgfsm/traces/ledger/checkpoint"
 )
 
-// Rows returns all rows of a store that a copy of its ledger has, as text.
+// Rows returns, as text, all rows of a store that a copy of its ledger contains.
 func Rows(tb testing.TB, s ledger.Store) map[string][]string {
 	tb.Helper()
 	all := make(map[string][]string)

@@ -19,11 +19,11 @@ import (
 // An Op is a place at which a [Store] can fail.
 type Op string
 
-// The places. A write is known by its method.
+// The places. The name of a write is its method's.
 const (
-	Read        Op = "read"   // of a View or a Glance, before its function is called
-	Begin       Op = "begin"  // of an Update, before its function is called
-	Commit      Op = "commit" // before anything is durable
+	Read        Op = "read"   // in a View or a Glance, before its function is called
+	Begin       Op = "begin"  // in an Update, before its function is called
+	Commit      Op = "commit" // in an Update, before anything is durable
 	Committed   Op = "committed"
 	AddEntry    Op = "AddEntry"
 	AddRequest  Op = "AddRequest"
@@ -34,13 +34,13 @@ const (
 	Delivered   Op = "SetDelivered"
 )
 
-// A Store is the store that one process of a test has open. It fails where a test wants it to.
+// A Store is a store as one process of a test has it open. It fails at the places that the test chooses.
 type Store struct {
 	ledger.Store
 
-	// Fail is called at each place, with how often this process was there, from 1. The error it returns is that of the
-	// operation. At Committed the rows are durable already: an error stands for a process that ended before it received of it.
-	// Set it before the store is used, or between two updates.
+	// Fail is called at each place, with the number of times that this process was there, from 1. The operation returns its error. At
+	// Committed the rows are durable already: an error stands for a process that ended before it learned of the commit. Set Fail before
+	// the store is used, or between two updates.
 	Fail func(op Op, n int) error
 
 	tb  testing.TB
@@ -52,7 +52,7 @@ type Store struct {
 	releases []func() error
 }
 
-// NewStore makes a store in a file of its own, or in a database of PostgreSQL if the tests are to run with that.
+// NewStore makes a store in a file of its own, or in a database if the tests run with PostgreSQL.
 func NewStore(tb testing.TB) *Store {
 	tb.Helper()
 	url := newDatabase(tb)
@@ -62,7 +62,7 @@ func NewStore(tb testing.TB) *Store {
 	return newStore(tb, url)
 }
 
-// NewURL returns the URL of a file for a new ledger, or that of a database if the tests are to run with PostgreSQL.
+// NewURL returns the URL of a file for a new ledger, or that of a database if the tests run with PostgreSQL.
 func NewURL(tb testing.TB) string {
 	tb.Helper()
 	if url := newDatabase(tb); url != "" {
@@ -90,10 +90,10 @@ func newStore(tb testing.TB, url string) *Store {
 	return s
 }
 
-// Open opens the store in another process, which does not fail by itself.
+// Open opens the store as another process would, with no Fail.
 func (s *Store) Open() *Store { return newStore(s.tb, s.url) }
 
-// Copy returns a store of its own with the same rows. It skips a test that runs with PostgreSQL.
+// Copy returns a separate store with the same rows. It skips a test that runs with PostgreSQL.
 func (s *Store) Copy(tb testing.TB) *Store {
 	tb.Helper()
 	path, inFile := strings.CutPrefix(s.url, "sqlite:")
@@ -110,7 +110,7 @@ func (s *Store) Copy(tb testing.TB) *Store {
 	return newStore(tb, "sqlite:"+to)
 }
 
-// FailAt is a [Store.Fail] that returns an error when the process is at a place for the nth time, or each time if n is 0.
+// FailAt returns a [Store.Fail] that fails when the process is at a place for the nth time, or each time if n is 0.
 func FailAt(place Op, n int, err error) func(Op, int) error {
 	return func(at Op, times int) error {
 		if at == place && (n == 0 || n == times) {
@@ -120,7 +120,7 @@ func FailAt(place Op, n int, err error) func(Op, int) error {
 	}
 }
 
-// Crash kills the process: it can do nothing more, and its owners are gone.
+// Crash simulates the end of the process: the store is closed, and its owners are gone.
 func (s *Store) Crash() {
 	if err := s.Close(); err != nil {
 		s.tb.Error(err)
@@ -129,14 +129,14 @@ func (s *Store) Crash() {
 	defer s.mu.Unlock()
 	if strings.HasPrefix(s.url, "sqlite:") {
 		for _, release := range s.releases {
-			_ = release() // a lock that was released before is none
+			_ = release() // releasing a lock twice is harmless
 		}
 	} else if err := endLeases(s.url, s.owners); err != nil {
 		s.tb.Error(err)
 	}
 }
 
-// AcquireOwnership is [ledger.Store.AcquireOwnership].
+// AcquireOwnership implements [ledger.Store.AcquireOwnership].
 func (s *Store) AcquireOwnership(ctx context.Context, owner string) (func() error, error) {
 	release, err := s.Store.AcquireOwnership(ctx, owner)
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *Store) AcquireOwnership(ctx context.Context, owner string) (func() erro
 	return release, nil
 }
 
-// View is [ledger.Store.View].
+// View implements [ledger.Store.View].
 func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 	if err := s.reach(Read); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 	return s.Store.View(ctx, do)
 }
 
-// Glance is [ledger.Store.Glance].
+// Glance implements [ledger.Store.Glance].
 func (s *Store) Glance(ctx context.Context, do func(ledger.Reader) error) error {
 	if err := s.reach(Read); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (s *Store) Glance(ctx context.Context, do func(ledger.Reader) error) error 
 	return s.Store.Glance(ctx, do)
 }
 
-// Update is [ledger.Store.Update].
+// Update implements [ledger.Store.Update].
 func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 	if err := s.reach(Begin); err != nil {
 		return err
@@ -185,7 +185,7 @@ func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 	return s.reach(Committed)
 }
 
-// reach counts a place, and fails there if the test wants it.
+// reach counts a visit of a place, and fails there if the test wants it.
 func (s *Store) reach(op Op) error {
 	s.mu.Lock()
 	s.times[op]++
@@ -198,7 +198,7 @@ func (s *Store) reach(op Op) error {
 	return s.Fail(op, n)
 }
 
-// A failingTx writes until a write is to fail. After that it writes nothing.
+// A failingTx writes until a write is to fail. From then on it writes nothing.
 type failingTx struct {
 	ledger.Tx
 	store *Store
