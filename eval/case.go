@@ -92,7 +92,7 @@ func readCase(line []byte) (*Case, error) {
 	return c, c.complete()
 }
 
-// complete checks what the schema cannot say, and fills in defaults.
+// complete checks the rules that the schema cannot express, and fills in defaults.
 func (c *Case) complete() error {
 	c.Actor, c.At = cmp.Or(c.Actor, DefaultActor), cmp.Or(c.At, DefaultAt)
 	times := []string{c.At}

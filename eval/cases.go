@@ -19,7 +19,7 @@ const MaxLineBytes = 1 << 20
 func ReadCases(name string, r io.Reader) (all []*Case, err error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, MaxLineBytes+1)
-	lineOf := make(map[string]int) // by id
+	lineOf := make(map[string]int) // the lines of cases by id
 	at := 0
 	fault := func(problem, remedy string) ([]*Case, error) {
 		return nil, &Fault{File: name, Line: at, Problem: problem, Remedy: remedy}

@@ -5,7 +5,7 @@ import "fmt"
 // A Fault is a mistake in a file of an evaluation, with its place and a remedy.
 type Fault struct {
 	File    string
-	Line    int // from 1; 0 when the fault is the file as a whole
+	Line    int // the line, from 1; 0 when the fault is the file as a whole
 	Problem string
 	Remedy  string // may be empty
 }

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// A Share is how many of how many, with the Wilson score interval of 95 %. The numbers are rounded to six places, so that
+// A Share counts successes among trials, with the Wilson score interval of 95 %. The numbers are rounded to six places, so that
 // they are the same bytes on every machine.
 type Share struct {
 	K    int     `json:"k"`
@@ -59,7 +59,7 @@ func Wilson(k, n int) (low, high float64) {
 	middle := (p + z*z/(2*m)) / (1 + z*z/m)
 	half := z / (1 + z*z/m) * math.Sqrt(p*(1-p)/m+z*z/(4*m*m))
 	low, high = max(0, middle-half), min(1, middle+half)
-	if k == 0 { // what is left of 0 and 1 is the error of the arithmetic
+	if k == 0 { // the formula differs from 0 and 1 here only by rounding
 		low = 0
 	}
 	if k == n {
