@@ -14,10 +14,10 @@ type Arm string
 const (
 	Naive      Arm = "naive"      // every call that names a listed tool is made; nothing is judged
 	Allowlist  Arm = "allowlist"  // the machine, with the bundle's allowlist and nothing else
-	Policy     Arm = "policy"     // and the tools' schemas, pins, input rules, risk rules and policies; a held call is approved without reading
-	Grants     Arm = "grants"     // and the bundle's grants and the case's
-	Unattended Arm = "unattended" // without approvers: a held call expires
-	Approvals  Arm = "approvals"  // instead, the approver reads: a held call that the task needs is approved, any other denied
+	Policy     Arm = "policy"     // adds the tools' schemas, pins, input rules, risk rules and policies; a held call is approved without reading
+	Grants     Arm = "grants"     // adds the bundle's grants and the case's
+	Unattended Arm = "unattended" // has no approvers: a held call expires
+	Approvals  Arm = "approvals"  // has an approver who reads: a held call that the task needs is approved, any other denied
 )
 
 // Arms lists the arms in their order.

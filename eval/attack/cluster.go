@@ -5,7 +5,7 @@ import "pgfsm/eval"
 // clusters are the attacks of a section in the form that [eval.Bootstrap] takes.
 type clusters struct {
 	pairs          []eval.Pair
-	succeeded      [][]bool       // by arm
+	succeeded      [][]bool       // the successes by arm
 	tasks, attacks map[string]int // numbers; looked up, never ranged over
 }
 

@@ -15,7 +15,7 @@ import (
 // armOutcome is the result of a list of calls in one arm.
 type armOutcome []CallResult
 
-// trial is one list of calls in one arm: what is the same for all of them.
+// trial holds the settings that are the same for one list of calls in one arm.
 type trial struct {
 	runner   *runner.Runner
 	arm      Arm

@@ -18,7 +18,7 @@ import (
 	"pgfsm/policy"
 )
 
-// Options say what is run.
+// Options select the parts of an evaluation that run.
 type Options struct {
 	Open config.Open // opens bundles, the files that they name, and grants
 

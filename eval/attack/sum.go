@@ -69,7 +69,7 @@ func resultOf(machine canonical.Digest, arms []Arm, cases []*judged) *Result {
 	return r
 }
 
-// list adds what a unit did in every arm.
+// list adds the results of a unit in every arm.
 func (r *Result) list(u *unit) {
 	for i, arm := range u.arms {
 		for n, o := range arm {

@@ -25,10 +25,10 @@ type unit struct {
 	grant  *grant // nil: the case has none
 	digest canonical.Digest
 
-	usual *eval.Tools // what the servers list unless a case says otherwise
+	usual *eval.Tools // the servers' tools unless a case has others
 	then  *configFile // the configuration under which the replayed call was approved; nil: that of the case
 
-	arms []armOutcome // in the order of the arms that were chosen
+	arms []armOutcome // the outcomes in the order of the chosen arms
 }
 
 func (u *unit) calls() []eval.Call {

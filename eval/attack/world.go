@@ -74,7 +74,7 @@ type ports struct {
 	approver approver
 	before   []eval.Target // the calls that were made for the same task, oldest first
 
-	seen []eval.Target // what reached the server
+	seen []eval.Target // the calls that reached the server
 	held bool          // the approver was asked
 }
 
