@@ -24,7 +24,7 @@ func (t *Tokens) add(o Tokens) {
 	t.Completion += o.Completion
 }
 
-// meteredPlanner counts what a planner's completions cost.
+// meteredPlanner counts the cost of a planner's completions.
 type meteredPlanner struct {
 	tokens *Tokens
 	next   llm.Planner
@@ -36,7 +36,7 @@ func (p meteredPlanner) Plan(ctx context.Context, request string, allowed []llm.
 	return got, err
 }
 
-// meteredSummarizer counts what a summarizer's completions cost.
+// meteredSummarizer counts the cost of a summarizer's completions.
 type meteredSummarizer struct {
 	tokens *Tokens
 	next   llm.Summarizer
