@@ -97,7 +97,7 @@ func proposed(t *traces.Trace, run *states.Run) (eval.Call, error) {
 	return eval.Call{Plan: &words}, nil
 }
 
-// toolsOf writes what the servers of a run offered as a tools file. Of a run that never asked them it holds the servers of
+// toolsOf writes the tools that the servers of a run offered as a tools file. Of a run that never asked them it holds the servers of
 // the bundle, which offer nothing.
 func toolsOf(t *traces.Trace, run *states.Run) ([]byte, error) {
 	offered := make(map[string][]jsontext.Value)
