@@ -19,7 +19,7 @@ import (
 // A setup is a variation of the world.
 type setup struct {
 	content  func(*policy.Content)
-	kb, desk string // what the servers list; empty is the plain page
+	kb, desk string // the listings of the two servers; empty is the plain page
 	kbDown   bool
 	request  func(*states.Request)
 }

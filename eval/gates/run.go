@@ -67,7 +67,7 @@ func Run(ctx context.Context) (*Report, error) {
 	return r, nil
 }
 
-// An evaluation is what all suites share.
+// An evaluation holds the parts that all suites share.
 type evaluation struct {
 	subject subject
 	runner  *runner.Runner
