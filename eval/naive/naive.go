@@ -108,7 +108,7 @@ func firstCall(text []byte) (p plan, ok bool) {
 	return plan{}, false
 }
 
-// linkFor is the link to the server that a plan names. If there is none of that name, it is the first server that has such a
+// linkFor returns the link to the server that a plan names. If there is none of that name, it returns the link to the first server that has such a
 // tool: agents that know tools by their name alone do no better.
 func linkFor(links []*link, wanted plan) *link {
 	var byTool *link
