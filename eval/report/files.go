@@ -40,7 +40,7 @@ var (
 
 // Results are the results in a folder.
 type Results struct {
-	Attacks []*AttackFile // by name
+	Attacks []*AttackFile // sorted by name
 	Metrics *endtoend.Metrics
 	Gates   []gates.Suite
 	Sources []Source
