@@ -2,7 +2,7 @@
 // (tools.json), what is needed and wanted of them (cases.jsonl), a configuration that an operator would write (pgfsm.yaml and
 // what it names), and a README that says where the attack is from, what stops it and what still gets through.
 //
-// Every case says what must come of it. An attack that still gets through is there as well: its id begins with [Remains]. The
+// Every case states its expected outcome. An attack that still gets through is there as well: its id begins with [Remains]. The
 // folders within a suite hold configurations that take its protection away, servers that show other tools, and grants.
 //
 // The files hold ASCII only: the hidden text of an attack is escaped, and readers of the file see it.
