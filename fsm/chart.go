@@ -93,7 +93,7 @@ func (f flood) path(place int) string {
 	return string(f.c.state(f.start)) + strings.Join(steps, "")
 }
 
-// states lists what was reached, by rank.
+// states lists the reached states, by rank.
 func (f flood) states() []State {
 	var all []State
 	for place, seen := range f.seen {

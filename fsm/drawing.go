@@ -14,7 +14,7 @@ const (
 	top         = 76
 	cardWidth   = 384
 	cardHeight  = 56
-	cardPitch   = 88 // from the top of one card on the spine to the next
+	cardPitch   = 88 // the distance between the tops of two cards on the spine
 	jumpWidth   = 184
 	columnWidth = 120
 	chipWidth   = 104
@@ -114,7 +114,7 @@ func draw(d *drawing) []byte {
 	return execute("drawing", d)
 }
 
-// layer has what a run took drawn over the rest.
+// layer returns the order of a class in the drawing: the steps of a run are drawn over the rest.
 func layer(class string) int { return slices.Index([]string{"faded", "taken"}, class) }
 
 // place lays out the cards: those of terminal states in a row below the spine.

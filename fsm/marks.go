@@ -18,7 +18,7 @@ type Marks []Mark
 // String gives the step as from -trigger-> to.
 func (m Mark) String() string { return SpecRow{From: m.From, On: m.On, To: m.To}.String() }
 
-// way says what a picture emphasizes: the steps of one run.
+// way holds the parts that a picture emphasizes: the steps of one run.
 type way struct {
 	marked  bool
 	steps   [][]int        // for each row, the numbers (from 1) of the steps that took it

@@ -85,5 +85,5 @@ func (c *chart) reachable() verdict {
 	return v
 }
 
-// reached tells for each place whether the start leads there.
+// reached reports for each place whether the start leads there.
 func (c *chart) reached() []bool { return c.flood(c.place(c.spec.Start()), nowhere).seen }

@@ -96,7 +96,7 @@ func (c *chart) states() []State {
 	return all
 }
 
-// used proves that nothing is declared or claimed that no row has.
+// used proves that a row uses every place and every claimed trigger.
 func (c *chart) used() verdict {
 	v := verdict{id: "used", sentence: "Every place and every trigger that a claim names is used by a row."}
 	for i, p := range c.spec.Places {

@@ -27,7 +27,7 @@ type SpecRow struct {
 // String gives the row as from -trigger-> to.
 func (r SpecRow) String() string { return fmt.Sprintf("%s -%s-> %s", r.From, r.On, r.To) }
 
-// Spec gives the table without its functions. It is as good or bad as the table: nothing is checked.
+// Spec returns the table without its functions. It is as good or bad as the table: nothing is checked.
 func (t Table[S]) Spec() *Spec {
 	s := &Spec{Name: t.Name, Places: t.Places, Claims: t.Claims, Rows: make([]SpecRow, len(t.Rows))}
 	for i, r := range t.Rows {

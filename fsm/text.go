@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// legible replaces what no picture can show and XML forbids: control, format and bidi characters and broken UTF-8.
+// legible replaces characters that a picture cannot show or XML forbids: control, format and bidi characters and broken UTF-8.
 func legible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
