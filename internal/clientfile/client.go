@@ -20,13 +20,13 @@ const desktopFile = "claude_desktop_config.json"
 
 // A Client is a program that connects to the MCP servers which its own file lists.
 type Client struct {
-	Name  string // on the command line
-	Key   string // of the object of servers in its file
+	Name  string // the name on the command line
+	Key   string // the key of the servers' object in its file
 	HTTP  bool   // by default the client connects to a URL; otherwise it starts a command
 	Paste bool   // the file is not edited: it has comments, or its place is not known
 
 	title     string
-	reference string // how the file refers to a variable of the client's environment: a format; empty if it cannot
+	reference string // a format that refers to a variable of the client's environment; empty if the file cannot
 	url       string // the member for a URL; empty: url
 	typed     bool   // an entry with a URL needs a type
 	path      func(system string, env func(string) string) (string, error)
@@ -117,7 +117,7 @@ func (c *Client) Title(path string) string {
 
 func isDesktop(path string) bool { return strings.EqualFold(filepath.Base(path), desktopFile) }
 
-// A Target is how a client reaches a server.
+// A Target describes the way from a client to a server.
 type Target struct {
 	URL           string // empty: the client starts Command
 	Command       string

@@ -28,7 +28,7 @@ const (
 
 // A File is a client's file as it was read. Other users may write it: it is the client's, and nothing in it is used.
 type File struct {
-	path string // behind every symbolic link
+	path string // the path without symbolic links
 	text []byte // nil: there is no file
 	mode fs.FileMode
 }
@@ -97,7 +97,7 @@ func (f *File) Set(key, name string, entry jsontext.Value, removed ...string) (e
 	return append(whole, '\n'), change, nil
 }
 
-// A Server is what a gateway connects to: a URL, or a command.
+// A Server is the target of a gateway's connection: a URL, or a command.
 type Server struct {
 	Name, URL, Command string
 	Args               []string
@@ -152,8 +152,8 @@ func sameJSON(a, b jsontext.Value) bool {
 	return err == nil && failed == nil && bytes.Equal(x, y)
 }
 
-// Write replaces the file, if nobody changed it since it was read. It keeps the content that was read in a new file beside it, and returns
-// that file's path; empty if there was none.
+// Write replaces the file, if it has not changed since it was read. It keeps the content that was read in a new file beside
+// it, and returns that file's path; empty if there was none.
 func (f *File) Write(text []byte) (backup string, err error) {
 	if f.text == nil {
 		if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
