@@ -10,7 +10,7 @@ type Value[T any] struct{ now atomic.Pointer[Held[T]] }
 // Held is a value and the number of its users.
 type Held[T any] struct {
 	Value T
-	users atomic.Int64 // with one for being current; 0: it was replaced, and nobody uses it
+	users atomic.Int64 // counts the users, and one more while the value is current; 0: it was replaced and is unused
 	idle  chan struct{}
 }
 
@@ -30,7 +30,7 @@ func newHeld[T any](v T) *Held[T] {
 // Load returns the current value without using it: it may be replaced and closed at any moment.
 func (c *Value[T]) Load() T { return c.now.Load().Value }
 
-// Acquire returns the current value for a user, who calls Release.
+// Acquire returns the current value for a user. The user calls Release.
 func (c *Value[T]) Acquire() *Held[T] {
 	for {
 		if h := c.now.Load(); h.acquire() {
@@ -59,7 +59,7 @@ func (h *Held[T]) Release() {
 	}
 }
 
-// Replace makes v the current value. Idle is closed when nobody uses the former value any more.
+// Replace makes v the current value. Idle is closed when the former value has no users any more.
 func (c *Value[T]) Replace(v T) (former T, idle <-chan struct{}) {
 	h := c.now.Swap(newHeld(v))
 	h.Release()
