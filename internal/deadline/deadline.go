@@ -12,19 +12,19 @@ import (
 // Limits say how long work may take.
 type Limits struct {
 	Idle  time.Duration // since the start or the last progress, without pauses
-	Total time.Duration // in total
+	Total time.Duration // the limit in total
 }
 
 // A Clock ends the context of work that takes too long.
 type Clock struct {
 	end  context.CancelCauseFunc
-	full time.Duration // of idle, after each progress
+	full time.Duration // the value of idle after each progress
 
 	mu     sync.Mutex
-	idle   time.Duration // what is left of [Limits]
+	idle   time.Duration // the rest of [Limits]
 	total  time.Duration
-	pauses int       // how many have not ended
-	since  time.Time // when idle and total were last reduced
+	pauses int       // the number of pauses that have not ended
+	since  time.Time // the time at which idle and total were last reduced
 	timer  *time.Timer
 	over   bool
 }
