@@ -100,7 +100,7 @@ func (p *Providers) access(r *http.Request) (*token, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.all = nil // what is needed of it is in the caller
+	t.all = nil // the caller has all the claims that are needed
 	p.verified.Add(sum, t)
 	return t, nil
 }

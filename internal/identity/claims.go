@@ -13,12 +13,12 @@ import (
 	"pgfsm/policy"
 )
 
-// Bounds of what is read of a token.
+// Bounds of the claims that are read from a token.
 const (
 	maxSubjectBytes = 255 // OpenID Connect Core 1.0 section 2
 	maxClientBytes  = 256
 	maxGroups       = 200
-	maxValueBytes   = 256 // of a group, a claim or a display name
+	maxValueBytes   = 256 // in a group, a claim or a display name
 )
 
 // isAccess refuses tokens of other uses. Their typ often is JWT too, and an audience can be configured that they have.
@@ -36,7 +36,7 @@ func (t *token) isAccess() error {
 	return nil
 }
 
-// identify fills the token's caller. The table of docs/operate/identity.md says who is the actor.
+// identify fills the token's caller. The table in docs/operate/identity.md defines the actor.
 func (t *token) identify() error {
 	c := &t.claims
 	client, err := c.client()
@@ -155,7 +155,7 @@ func valueAt(value any, pointer string) any {
 	return value
 }
 
-// scopes are those of an access token.
+// scopes returns the scopes of an access token.
 func (c *claims) scopes() (all []string) {
 	for _, value := range slices.Concat(c.Scope, c.Scp) {
 		all = append(all, strings.Fields(value)...)

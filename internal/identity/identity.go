@@ -22,7 +22,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// DefaultMaxAge is how long keys may be used after they were fetched, if the issuer does not say.
+// DefaultMaxAge is the time for which fetched keys may be used if the issuer does not say.
 const DefaultMaxAge = time.Hour
 
 // cachedTokens bounds the verified tokens that are remembered.
@@ -36,9 +36,9 @@ type Issuer struct {
 	People     []string // client ids whose tokens are people; all others are agents
 	Subject    string   // JSON Pointer to the subject in a token, and in its act; empty: /sub
 	Groups     string   // JSON Pointer to the groups in a token, through objects only; empty: they are unknown
-	Display    string   // JSON Pointer to the display name in a token, and in its act; empty: nobody has one
+	Display    string   // JSON Pointer to the display name in a token, and in its act; empty: there are no display names
 	Claims     []ClaimPath
-	MaxAge     time.Duration // how long keys may be used after they were fetched; 0: DefaultMaxAge
+	MaxAge     time.Duration // the time for which fetched keys may be used; 0: DefaultMaxAge
 }
 
 // Audiences are accepted beside the URLs of endpoints.
@@ -50,7 +50,7 @@ type ClaimPath struct{ Name, Path string }
 // Options are the settings of [New].
 type Options struct {
 	Issuers []Issuer
-	Client  *http.Client     // for all requests to providers, without following redirects; nil: one with a timeout of 30 seconds
+	Client  *http.Client     // the client for all requests to providers, which follows no redirects; nil: one with a timeout of 30 seconds
 	Log     *slog.Logger     // nil drops the lines
 	Now     func() time.Time // nil: time.Now
 }
@@ -59,7 +59,7 @@ type Options struct {
 type Providers struct {
 	client   *http.Client
 	now      func() time.Time
-	all      []*provider // in the order of the configuration
+	all      []*provider // the providers in the order of the configuration
 	byIssuer map[string]*provider
 	verified *lru.Cache[[32]byte, *token] // access tokens by their SHA-256
 }
@@ -119,7 +119,7 @@ func (p *Providers) Ready() bool {
 // Client returns the HTTP client for requests to providers. It follows no redirects: they could take a code or a secret to another host.
 func (p *Providers) Client() *http.Client { return p.client }
 
-// Endpoints are those of a provider's metadata with which people sign in. What the provider does not have is empty.
+// Endpoints holds the endpoints of a provider's metadata that sign-in needs. An endpoint that the provider lacks is empty.
 type Endpoints struct {
 	Authorization       string `json:"authorization_endpoint"`
 	Token               string `json:"token_endpoint"`
@@ -127,7 +127,7 @@ type Endpoints struct {
 	NamesIssuer         bool   `json:"authorization_response_iss_parameter_supported"` // in responses to authorization requests (RFC 9207)
 }
 
-// Endpoints returns those of a configured provider. The error is a [*web.RetryError] if its metadata could not be fetched.
+// Endpoints returns the endpoints of a configured provider. The error is a [*web.RetryError] if its metadata could not be fetched.
 func (p *Providers) Endpoints(ctx context.Context, issuer string) (Endpoints, error) {
 	one := p.byIssuer[issuer]
 	if one == nil {

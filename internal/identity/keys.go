@@ -19,7 +19,7 @@ const (
 	minRSABits = 2048
 )
 
-// algorithms are those of signatures that are verified. All have a private key, which only the provider has.
+// algorithms lists the signature algorithms that are verified. All have a private key, which only the provider has.
 var algorithms = []jose.SignatureAlgorithm{
 	jose.ES256, jose.ES384, jose.ES512, jose.EdDSA, jose.PS256, jose.PS384, jose.PS512, jose.RS256, jose.RS384, jose.RS512,
 }

@@ -21,11 +21,11 @@ import (
 	"pgfsm/internal/web/loopback"
 )
 
-// Bounds of what is fetched from a provider, and how often.
+// Bounds of the responses of a provider, and of the frequency of requests.
 const (
 	maxMetadataBytes = 1 << 20
 	maxKeySetBytes   = 1 << 20
-	fetchTimeout     = 10 * time.Second // of metadata and keys together
+	fetchTimeout     = 10 * time.Second // for metadata and keys together
 	refreshEvery     = 5 * time.Minute
 	retryEvery       = 10 * time.Second // while there are no usable keys, or after a failed fetch
 	unknownKeyEvery  = time.Minute      // between fetches for requests with an unknown key id
@@ -40,16 +40,16 @@ type provider struct {
 	now     func() time.Time
 	current atomic.Pointer[snapshot]
 
-	turn   chan struct{} // full while somebody fetches, who alone uses the fields below
-	tried  time.Time     // when the last fetch ended
-	failed string        // why it failed; empty if it did not
+	turn   chan struct{} // full during a fetch; only the goroutine that fetches uses the fields below
+	tried  time.Time     // the end of the last fetch
+	failed string        // the reason why the last fetch failed; empty if it did not
 }
 
-// snapshot is what one fetch returned. It replaces the one before as a whole, so that removed keys are not used any more.
+// snapshot is the result of one fetch. It replaces the one before as a whole, so that removed keys are not used any more.
 type snapshot struct {
 	Endpoints
-	keys    map[string]key    // by key id
-	digest  [sha256.Size]byte // of the key set as it was fetched
+	keys    map[string]key    // the keys by key id
+	digest  [sha256.Size]byte // the digest of the key set as it was fetched
 	fetched time.Time
 }
 

@@ -21,7 +21,7 @@ const (
 	maxTokenBytes = 16 << 10
 	maxDepth      = 16
 	maxLife       = 24 * time.Hour
-	leeway        = 60 * time.Second // for clocks that differ
+	leeway        = 60 * time.Second // the allowance for clocks that differ
 )
 
 // Reasons for which tokens are invalid. They are constant, so that no text of a token gets into logs.
@@ -62,7 +62,7 @@ type header struct {
 	Base64   jsontext.Value `json:"b64"`
 }
 
-// claims are those that this package reads by name.
+// claims holds the claims that this package reads by name.
 type claims struct {
 	Issuer    string   `json:"iss"`
 	Audience  texts    `json:"aud"`
@@ -104,11 +104,11 @@ func (t *texts) UnmarshalJSON(doc []byte) error {
 // token is a token with a good signature.
 type token struct {
 	provider *provider
-	digest   [sha256.Size]byte // of the key set that verified it
+	digest   [sha256.Size]byte // the digest of the key set that verified it
 	typ      string
 	claims   claims
 	all      map[string]any // the claims again, for pointers
-	caller   web.Caller     // of an access token, without roles; its identity is shared by all requests
+	caller   web.Caller     // the caller of an access token, without roles; all requests share its identity
 }
 
 // unverified is a token whose form is good.
@@ -125,7 +125,7 @@ func parse(raw string) (*unverified, error) {
 		return nil, errSize
 	}
 	parts := strings.Split(raw, ".")
-	if len(parts) != 3 || strings.ContainsAny(raw, "\r\n") { // which Go's decoder would skip
+	if len(parts) != 3 || strings.ContainsAny(raw, "\r\n") { // Go's decoder would skip line breaks
 		return nil, errForm
 	}
 	var decoded [3][]byte
