@@ -14,13 +14,13 @@ import (
 
 const deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
 
-// grant is what a client may exchange for tokens once.
+// grant is a client's right to exchange a code or device code for tokens once.
 type grant struct {
 	client, sub, redirect, challenge, nonce, resource, scope string
 	authTime                                                 time.Time
 }
 
-// authorize answers an authorization request as if the person who is signed in had consented. It shows no page.
+// authorize answers an authorization request as if the signed-in user had consented. It shows no page.
 func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	redirect, err := url.Parse(q.Get("redirect_uri"))
@@ -46,7 +46,7 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, redirect.String(), http.StatusFound)
 }
 
-// device begins the device flow. The code can be exchanged as soon as somebody is signed in.
+// device begins the device flow. The code can be exchanged as soon as a user is signed in.
 func (p *Provider) device(w http.ResponseWriter, r *http.Request) {
 	client, ok := p.authenticate(r)
 	if !ok {
@@ -93,7 +93,7 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	Answer(w, http.StatusOK, answer)
 }
 
-// redeem returns what the request of a client is granted, or the code of an error.
+// redeem returns the grant for a client's request, or the code of an error.
 func (p *Provider) redeem(client string, form url.Values) (g *grant, problem string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -28,11 +28,11 @@ const Realm = "/realms/corp"
 // A Provider is an identity provider of one test. Its exported fields may be changed before the first request reaches it.
 type Provider struct {
 	Issuer   string
-	Audience string                    // of access tokens whose request names no resource
+	Audience string                    // the audience of access tokens whose request names no resource
 	Clients  map[string]string         // the secret of each client id; empty: a public client. Others are refused
 	Users    map[string]map[string]any // claims of each subject, in its access and id tokens
 	Now      func() time.Time
-	Life     time.Duration // of its tokens
+	Life     time.Duration // the lifetime of its tokens
 
 	client  *http.Client
 	handler http.Handler
@@ -41,10 +41,10 @@ type Provider struct {
 	keys      []*key // the last one signs
 	drawn     int    // numbers the keys
 	down      bool
-	user      string // who is signed in at the provider; empty: sign-in is refused
+	user      string // the user who is signed in at the provider; empty: sign-in is refused
 	overrides map[string]http.HandlerFunc
 	requests  map[string]int
-	grants    map[string]*grant // by code or device code
+	grants    map[string]*grant // the grants by code or device code
 }
 
 // key is one key of the provider.
@@ -120,7 +120,7 @@ func (p *Provider) SetDown(down bool) {
 	p.down = down
 }
 
-// SignIn sets the subject for whom the provider confirms sign-in without a page, and nobody if it is empty.
+// SignIn sets the subject for whom the provider confirms sign-in without a page. If it is empty, sign-in is refused.
 func (p *Provider) SignIn(sub string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
