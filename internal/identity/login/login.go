@@ -26,7 +26,7 @@ import (
 	"pgfsm/internal/visible"
 )
 
-// Timeout is how long a person has to sign in.
+// Timeout bounds the time that a person has to sign in.
 const Timeout = 10 * time.Minute
 
 // maxShown bounds what an error repeats of a provider's answer, in bytes.
@@ -38,7 +38,7 @@ type Client struct {
 	Secret    string // empty: a public client
 	Issuer    string // one of Providers
 	Providers *identity.Providers
-	Resource  string // for which the access token shall be (RFC 8707); empty: none is named
+	Resource  string // the resource of the access token (RFC 8707); empty: the request names none
 	Scopes    []string
 }
 
@@ -53,7 +53,7 @@ func (c *Client) config(at identity.Endpoints, redirect string) *oauth2.Config {
 	return &oauth2.Config{ClientID: c.ID, ClientSecret: c.Secret, Endpoint: to, RedirectURL: redirect, Scopes: c.Scopes}
 }
 
-// options adds the resource to those of a request.
+// options adds the resource to the options of a request.
 func (c *Client) options(o ...oauth2.AuthCodeOption) []oauth2.AuthCodeOption {
 	if c.Resource != "" {
 		o = append(o, oauth2.SetAuthURLParam("resource", c.Resource))

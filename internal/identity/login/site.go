@@ -17,7 +17,7 @@ import (
 type SignIn struct {
 	Secret   string        // random, and known only to the site and the person's browser
 	Redirect string        // the URL to which the provider sends the browser back
-	MaxAge   time.Duration // how long ago the person may have authenticated at the provider; 0: any time
+	MaxAge   time.Duration // the greatest age of the person's authentication at the provider; 0: any
 }
 
 // Values that an attempt sends to the provider. Each is derived from the secret, so that a browser keeps one value, and none of them tells
