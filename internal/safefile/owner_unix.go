@@ -24,8 +24,8 @@ func owner(info fs.FileInfo) (uid, gid int) {
 	return -1, -1
 }
 
-// checkTrusted returns why another user can have written the file at path, or can replace it: a user who may write a folder may rename a file in it. It
-// looks at the folder of path and, if path is a symbolic link, at that of the file.
+// checkTrusted returns why another user can have written the file at path, or can replace it: a user who may write a folder
+// may rename a file in it. It checks the folder of path and, if path is a symbolic link, the folder of the file.
 func checkTrusted(path string, info fs.FileInfo) error {
 	uid, _ := owner(info)
 	if err := CheckOwner(info.Mode(), uid, os.Getuid()); err != nil {
