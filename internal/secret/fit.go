@@ -14,7 +14,7 @@ import (
 func fit(text []byte, found []span) ([]span, bool) {
 	f := fitter{todo: found, done: make([]span, 0, len(found))}
 	dec := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	var open []int // where the objects and arrays begin that are not closed
+	var open []int // the beginnings of the objects and arrays that are not closed
 	for {
 		switch kind := dec.PeekKind(); kind {
 		case '{', '[', '}', ']':
@@ -42,7 +42,7 @@ func fit(text []byte, found []span) ([]span, bool) {
 		if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
 			return nil, false
 		}
-		f.close(0, len(text), false) // also the white space around the value
+		f.close(0, len(text), false) // this includes the white space around the value
 		return f.done, true
 	}
 }

@@ -43,10 +43,10 @@ const quotedMask = `"` + Mask + `"`
 // MinBytes is the length of the shortest secret. Masking "C" or "1" would damage every answer and hide nothing.
 const MinBytes = 8
 
-// MaxLevels is how many layers of escapes are decoded.
+// MaxLevels is the number of layers of escapes that are decoded.
 const MaxLevels = 8
 
-// maxRounds is how often a masked text is masked again. Only texts made for that purpose need a second round.
+// maxRounds bounds how often a masked text is masked again. Only texts made for that purpose need a second round.
 const maxRounds = 4
 
 // A Masker replaces secrets. The zero value and nil have no secrets and change nothing. It is safe for concurrent use.
@@ -54,8 +54,8 @@ type Masker struct {
 	words atomic.Pointer[words]
 
 	mu     sync.Mutex
-	values []string         // from the start
-	later  map[any][]string // of Put, by owner
+	values []string         // the values from the start
+	later  map[any][]string // the values of Put, by owner
 }
 
 // New returns a Masker for values and for what servers make of them: the value without the white space around

@@ -41,7 +41,7 @@ func (w *words) matchIn(text []byte) bool {
 	return found
 }
 
-// match returns where text holds words. Where they overlap, the span is that of them together.
+// match returns the spans of text that hold words. Overlapping words share one span.
 func (w *words) match(text []byte) (found []span) {
 	for from := 0; ; {
 		start, end, ok := w.next(text, from)
