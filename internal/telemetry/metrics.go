@@ -89,7 +89,7 @@ func (m *Metrics) Decided(decision, gate string) {
 	}
 }
 
-// Indeterminate counts a call of which nobody knows whether it happened.
+// Indeterminate counts a call for which it is unknown whether it happened.
 func (m *Metrics) Indeterminate() {
 	if m != nil {
 		m.indeterminate.Add(context.Background(), 1)

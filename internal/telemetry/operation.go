@@ -16,19 +16,19 @@ type Operation struct {
 	Took                 time.Duration
 
 	// Only spans have these. What is empty is not known.
-	RequestID string // of JSON-RPC
+	RequestID string // the JSON-RPC id
 	Protocol  string // the revision of MCP
-	URL       string // of the server of a call; empty: its transport is standard input
+	URL       string // the URL of a call's server; empty: its transport is standard input
 	Stdio     bool   // the transport of an agent's request is standard input
 	Run       string // id of the run
-	Decision  string // about the call
-	Gate      string // that decided
+	Decision  string // the decision about the call
+	Gate      string // the gate that decided
 }
 
 // Other stands for names that are not bounded by the configuration.
 const Other = "_other"
 
-// attributes are those of metrics and spans.
+// attributes returns the attributes of metrics and spans.
 func (o *Operation) attributes() []attribute.KeyValue {
 	all := []attribute.KeyValue{attrMethod.String(o.Method)}
 	if o.Tool != "" {
@@ -43,7 +43,7 @@ func (o *Operation) attributes() []attribute.KeyValue {
 // maxRequestID bounds the length of a request's id, which the agent chooses, in bytes.
 const maxRequestID = 64
 
-// spanAttributes are those of spans.
+// spanAttributes returns the attributes of spans.
 func (o *Operation) spanAttributes() []attribute.KeyValue {
 	all := o.attributes()
 	add := func(key attribute.Key, value string) {

@@ -17,7 +17,7 @@ import (
 // OTLP is a collector that takes spans over OTLP/HTTP.
 type OTLP struct {
 	Endpoint string            // the URL to which /v1/traces is appended
-	Headers  map[string]string // of every request
+	Headers  map[string]string // sent with every request
 	Sample   float64           // the share of traces whose spans are exported, from 0 to 1
 }
 
@@ -25,9 +25,9 @@ type OTLP struct {
 const (
 	maxQueued     = 8192
 	maxBatch      = 512
-	batchTime     = 2 * time.Second // how long a span waits for others
+	batchTime     = 2 * time.Second // the time that a span waits for others
 	exportTime    = 10 * time.Second
-	maxAnswer     = 64 << 10 // of the collector
+	maxAnswer     = 64 << 10 // the longest answer of the collector
 	maxErrorShown = 300
 )
 

@@ -23,12 +23,12 @@ type Tracer struct {
 
 // A Context is the W3C Trace Context that a call of a server carries.
 type Context struct {
-	Span   string // id of the span of the agent's request; empty: the call is a trace of its own
+	Span   string // id of the span of the agent's request; empty: the call has a separate trace
 	Parent string // traceparent: it names the span of the call
 	State  string // tracestate
 }
 
-// A place is where the request of a context stands in its trace.
+// A place holds the spans of a request: its own, and its parent.
 type place struct {
 	own    trace.SpanContext
 	parent trace.SpanContext // the agent's; zero: there is none
@@ -82,7 +82,7 @@ func CallOf(ctx context.Context) *Context {
 	return &Context{Span: p.own.SpanID().String(), Parent: traceparent(call), State: call.TraceState().String()}
 }
 
-// NewCall draws the context of a call that is a trace of its own.
+// NewCall draws the context of a call with a separate trace.
 func (t *Tracer) NewCall() *Context {
 	if t == nil {
 		return nil
@@ -113,8 +113,8 @@ func (t *Tracer) Served(ctx context.Context, o Operation) {
 	t.export(p.own, p.parent, trace.SpanKindServer, &o, append(o.spanAttributes(), attrTransport.String(transport)))
 }
 
-// Called exports the span of a call of a server. If the call is a trace of its own, the span links to that of the request that asked for the call: of is
-// the context that was drawn for the request; nil if there was none.
+// Called exports the span of a call of a server. If the call has a separate trace, the span links to the span of the agent's
+// request. of is the context that was drawn for that request; nil if there was none.
 func (t *Tracer) Called(c, of *Context, o Operation) {
 	if t == nil || c == nil {
 		return
