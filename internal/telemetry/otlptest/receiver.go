@@ -128,7 +128,7 @@ func checkFields(m protoreflect.Message) (err error) {
 	return err
 }
 
-// span checks what the data model says about one span.
+// span checks the rules of the data model for one span.
 func span(s *traces.Span) error {
 	_, stateErr := trace.ParseTraceState(s.TraceState)
 	switch {
@@ -169,7 +169,7 @@ func attributes(all []*common.KeyValue) error {
 	return nil
 }
 
-// text is the value of an attribute as text; "" if there is none.
+// text returns the value of an attribute as text; "" if there is none.
 func text(all []*common.KeyValue, key string) string {
 	for _, kv := range all {
 		if kv.Key != key {
