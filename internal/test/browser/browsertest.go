@@ -35,7 +35,8 @@ var screenshots = flag.String("screenshots", "", "a folder for pictures of pages
 // patience bounds everything that a browser does in one test. It is for a machine that is busy with other things.
 const patience = 2 * time.Minute
 
-// Complaints are what a browser has against pages: violations of their policy, errors, dialogs, and requests that they must not send.
+// Complaints holds the complaints of a browser about pages: violations of their policy, errors, dialogs, and requests that they
+// must not send.
 type Complaints struct {
 	allowed func(*network.EventRequestWillBeSent) bool
 	mu      sync.Mutex
@@ -128,7 +129,7 @@ func Axe(t testing.TB, ctx context.Context, root string) (found []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A world of its own has none of the page's policy, which forbids scripts like this one.
+	// A separate world has none of the page's policy, which forbids scripts like this one.
 	frames, err := chromedp.Call(ctx, cdppage.GetFrameTree, cdp.Empty{})
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +155,7 @@ func Axe(t testing.TB, ctx context.Context, root string) (found []string) {
 // maxHeight bounds a picture of a whole page: docs show where it begins.
 const maxHeight = 1800
 
-// Picture writes a small picture of the whole page as far as [maxHeight], or of what the window shows of it.
+// Picture writes a small picture of the whole page as far as [maxHeight], or of the part that the window shows.
 func Picture(t testing.TB, ctx context.Context, path string, whole bool) {
 	t.Helper()
 	take := chromedp.CaptureScreenshot()
@@ -182,7 +183,7 @@ func Picture(t testing.TB, ctx context.Context, path string, whole bool) {
 	}
 }
 
-// frequent returns the colours that a picture has most of. The edges of letters have many more, which nobody misses.
+// frequent returns the most frequent colours of a picture. The edges of letters have many more, which a viewer does not miss.
 func frequent(page image.Image) color.Palette {
 	counts := make(map[color.RGBA]int)
 	area := page.Bounds()
