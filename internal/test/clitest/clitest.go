@@ -1,4 +1,5 @@
-// Package clitest has what the tests of commands share: what came of a run of the command, and the folders and documents that they work on.
+// Package clitest has what the tests of commands share: the result of a run of the command, and the folders and documents that
+// they work on.
 package clitest
 
 import (
