@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Used is what this process has used so far; 0 where the system does not say.
+// Used returns the processor time that this process has used; 0 where the system does not say.
 func Used() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
