@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write the files that tests compare with
 // Updating reports whether files are to be written.
 func Updating() bool { return *update }
 
-// File holds a file to what was made.
+// File compares a file with the generated content.
 func File[T ~string | ~[]byte](tb testing.TB, path string, made T) {
 	tb.Helper()
 	if *update {
@@ -36,7 +36,7 @@ func File[T ~string | ~[]byte](tb testing.TB, path string, made T) {
 	}
 }
 
-// Section holds the part of a page between two marks to what was made.
+// Section compares the part of a page between two marks with the generated content.
 func Section(tb testing.TB, path, begin, end, made string) {
 	tb.Helper()
 	text, err := os.ReadFile(path)
