@@ -15,11 +15,11 @@ import (
 	"pgfsm/internal/test/clitest"
 )
 
-// A Deed is what a server does in place of the honest answer to one method, over either transport.
+// A Deed replaces the honest answer of a server to one method, over either transport.
 type Deed struct {
 	Method   string
 	Do       func(x *Exchange)
-	Redirect string // in place of Do, over HTTP: where to
+	Redirect string // for HTTP, in place of Do: the target of a redirect
 }
 
 // An Exchange is a request and the way back to its client.
@@ -65,11 +65,12 @@ func deeds(secret string) map[string]Deed {
 	}
 }
 
-// Secret is what a configuration of Configured tells the server.
+// Secret is the secret that a configuration of Configured sends to the server.
 const Secret = "player-secret-4711"
 
-// Configured starts a server with a deed, or says how it is started. It returns what the configuration says of it, in a folder whose file
-// token has the secret, and what counts its calls. A process is started as the program player, which runs Stdio.
+// Configured starts a server with a deed, or returns how to start it. It returns the server's part of the configuration, in a
+// folder whose file token has the secret, and a function that counts its calls. A process is started as the program player,
+// which runs Stdio.
 func Configured(t testing.TB, name, transport, decoy string) (server string, called func() int) {
 	t.Helper()
 	if transport == "stdio" {

@@ -48,12 +48,12 @@ type Server struct {
 	Answer    func(method string) string // the result of a method; "" hangs until the client has gone
 	Arguments func(args []byte) string   // the result of a tools/call by its arguments; nil: as Answer says
 	Calls     atomic.Int32               // tools/call that arrived
-	Came      chan string                // known methods as they arrive; nobody has to receive them
+	Came      chan string                // known methods as they arrive; a test need not receive them
 	Cut       chan struct{}              // a token for each call whose client went away before the answer
-	deed      *Deed                      // what the server does in place of one answer
-	reply     atomic.Pointer[Reply]      // to tools/call in place of Answer; nil: none
+	deed      *Deed                      // the deed that replaces one answer
+	reply     atomic.Pointer[Reply]      // the answer to tools/call in place of Answer; nil: none
 	gone      chan struct{}              // closed when the test has ended
-	said      chan string                // what the client answered to the server's requests
+	said      chan string                // the client's answers to the server's requests
 	streams   chan outlet                // GET streams of clients
 }
 
@@ -159,7 +159,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, m message) {
 
 const unknownMethod = `{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"unknown"}}`
 
-// arrived counts a request, and tells it to whoever waits for it.
+// arrived counts a request, and sends its method to a test that waits for it.
 func (s *Server) arrived(method string) {
 	if method == "tools/call" {
 		s.Calls.Add(1)
