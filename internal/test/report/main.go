@@ -61,11 +61,11 @@ func run(args []string, file string) (int, error) {
 // An event is a line of go test -json: see go doc test2json.
 type event struct{ Action, Package, Test, Output string }
 
-// A report is what the events say.
+// A report collects the results of the events.
 type report struct {
 	packages map[string]*pkg // those whose tests run
 	needs    map[string]bool // package and test that needs a program; false: it did not get one
-	remedies map[string]bool // what to do so that tests run
+	remedies map[string]bool // the commands that make skipped tests run
 	skipped  int             // tests
 	lacking  int             // those of them that lack a program
 }
@@ -76,7 +76,7 @@ func newReport() *report {
 
 // A pkg is a package whose tests run.
 type pkg struct {
-	output string            // of the package
+	output string            // the output of the package
 	tests  map[string]string // output of tests that have not passed
 }
 
@@ -156,7 +156,7 @@ func (r *report) end(e *event, p *pkg) {
 	}
 }
 
-// text is what go test prints of a package.
+// text returns the output of go test for a package.
 func (p *pkg) text() string {
 	var b strings.Builder
 	for _, test := range slices.Sorted(maps.Keys(p.tests)) { // a test, then its subtests
