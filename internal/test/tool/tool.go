@@ -12,7 +12,7 @@ import (
 // pathOnly is the variable that has tests find programs in PATH only, so that .ci/without-tools can take them away.
 const pathOnly = "PGFSM_PATH_ONLY"
 
-// places are where Debian installs programs that a user's PATH lacks.
+// places lists the folders where Debian installs programs that a user's PATH lacks.
 var places = []string{"/usr/sbin", "/usr/lib/postgresql/*/bin"}
 
 // Path returns the path of the first of the programs that is installed. Without any, the test is skipped; if CI is set, it fails.
@@ -56,7 +56,7 @@ func Modules(t testing.TB, root string) string {
 		t.Fatal(err)
 	}
 	_, err = os.Stat(filepath.Join(folder, ".package-lock.json"))
-	if err == nil && os.Getenv(pathOnly) != "" { // as if they were to be installed
+	if err == nil && os.Getenv(pathOnly) != "" { // npm must be installed, too
 		_, err = exec.LookPath("npm")
 	}
 	if err != nil {
@@ -65,13 +65,13 @@ func Modules(t testing.TB, root string) string {
 	return folder
 }
 
-// missing skips a test for what the machine lacks, but never in CI: there a check that is not made is a check that failed.
+// missing skips a test because the machine lacks a program, but never in CI: there a check that is not made is a check that failed.
 func missing(t testing.TB, name, remedy string) {
 	t.Helper()
 	Skip(t, name+" is missing: "+remedy) // internal/test/report reads it
 }
 
-// Skip skips a test for what the machine cannot do; if CI is set, it fails.
+// Skip skips a test that the machine cannot run; if CI is set, it fails.
 func Skip(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
