@@ -10,16 +10,16 @@ import (
 	"pgfsm/policy"
 )
 
-// A Caller is who sends an HTTP request, as far as an [Authenticator] verified it.
+// A Caller is the sender of an HTTP request, as far as an [Authenticator] verified it.
 type Caller struct {
-	Name     string           // is recorded as the actor
+	Name     string           // the name that is recorded as the actor
 	Token    string           // the id of the ledger's token that proved it; empty for a token of an identity provider
-	Roles    []string         // of the ledger
-	Identity *policy.Identity // what the identity provider says; nil for the ledger's tokens
-	Expires  time.Time        // of the identity provider's token; zero for the ledger's tokens
+	Roles    []string         // the roles in the ledger
+	Identity *policy.Identity // the identity provider's claims; nil for the ledger's tokens
+	Expires  time.Time        // the expiry of the identity provider's token; zero for the ledger's tokens
 }
 
-// An Authenticator verifies who sends an HTTP request: agents to the gateway, people to the approvals API.
+// An Authenticator verifies the senders of HTTP requests: agents to the gateway, people to the approvals API.
 type Authenticator interface {
 	// Authenticate returns the caller of a request. The error is [ErrNoCredentials] if the request has none that the authenticator
 	// knows, and [ErrUnavailable] if they cannot be verified now. With a [*ScopeError] they are valid, but do not allow the request.

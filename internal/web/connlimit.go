@@ -43,8 +43,8 @@ func accepted(c net.Conn) *Conn {
 	return c.(*Conn)
 }
 
-// Authenticated notes who the caller of a request is. ctx is the request's. Call it before the body is read. On other listeners it does
-// nothing.
+// Authenticated records the caller of a request. ctx is the request's. Call it before the body is read. On other listeners
+// it does nothing.
 func Authenticated(ctx context.Context, caller string) {
 	if c := ConnOf(ctx); c != nil {
 		c.of.mu.Lock()
@@ -69,10 +69,10 @@ type listener struct {
 
 	mu                             sync.Mutex
 	waiting                        bool      // Accept waits for a place
-	unauthenticated, authenticated list.List // of *Conn, the longest wait first: unauthenticated, and authenticated by their last request
+	unauthenticated, authenticated list.List // each of *Conn, the longest wait first: by whether the last request was authenticated
 
 	maxReceiving int
-	receiving    map[string]*list.List // by caller: the *Conn whose bodies have not arrived, the longest wait first
+	receiving    map[string]*list.List // the *Conn whose bodies have not arrived, by caller, the longest wait first
 }
 
 func (l *listener) Accept() (net.Conn, error) {
@@ -177,7 +177,7 @@ func (l *listener) receive(c *Conn) {
 	}
 }
 
-// received notes that nobody waits for the body any more.
+// received records that the server no longer waits for the connection's body.
 func (l *listener) received(c *Conn) {
 	l.mu.Lock()
 	c.leave()
@@ -191,10 +191,10 @@ type Conn struct {
 	once sync.Once
 
 	// The listener's lock guards these.
-	authenticated bool          // by the last request
-	caller        string        // of the last request; empty without credentials
+	authenticated bool          // the last request was authenticated
+	caller        string        // the caller of the last request; empty without credentials
 	queue         *list.List    // nil: a request is under way, and its body has arrived or is not read
-	place         *list.Element // in queue
+	place         *list.Element // the connection's element in queue
 }
 
 // leave removes the connection from its queue.

@@ -9,7 +9,7 @@ import (
 
 // A Guard refuses requests that a web page elsewhere may have made a browser send.
 type Guard struct {
-	hosts  []string // in lower case
+	hosts  []string // the hosts in lower case
 	single []string
 }
 

@@ -56,7 +56,7 @@ type answer struct {
 
 func (a *answer) WriteHeader(status int) {
 	if !a.begun && !a.body.over {
-		_ = http.NewResponseController(a.ResponseWriter).SetReadDeadline(time.Now()) // what is buffered is still read
+		_ = http.NewResponseController(a.ResponseWriter).SetReadDeadline(time.Now()) // buffered data is still read
 	}
 	a.begun = true
 	a.ResponseWriter.WriteHeader(status)
@@ -70,10 +70,10 @@ func (a *answer) Write(p []byte) (int, error) {
 	return a.ResponseWriter.Write(p)
 }
 
-// Unwrap is for [http.ResponseController].
+// Unwrap lets [http.ResponseController] reach the wrapped writer.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// headerSlack is how many bytes of a header net/http reads beyond MaxHeaderBytes.
+// headerSlack is the number of bytes of a header that net/http reads beyond MaxHeaderBytes.
 const headerSlack = 4 << 10
 
 // MaxHeaderBytes returns the field of an [http.Server] that accepts request headers of at most n bytes, with the request line.

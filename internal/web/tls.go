@@ -127,7 +127,7 @@ func (f *TLSFiles) load() (*tls.Config, error) {
 	return config, nil
 }
 
-// readTrusted reads a file that decides whom the gateway trusts, or that proves who it is.
+// readTrusted reads a file that decides which peers the gateway trusts, or that proves the gateway's own identity.
 func readTrusted(name string) ([]byte, error) {
 	text, err := safefile.ReadTrusted(name)
 	if named := (*fs.PathError)(nil); err != nil && !errors.As(err, &named) {
