@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Host reports whether a host is this machine: localhost, or a loopback address without a zone and a port. A resolver may map localhost
-// elsewhere, so whoever connects or listens checks the connection with [Addr].
+// Host reports whether a host is this machine: localhost, or a loopback address without a zone and a port. A resolver may map
+// localhost elsewhere, so both clients and servers check the connection with [Addr].
 func Host(name string) bool {
 	ip, err := netip.ParseAddr(name)
 	return strings.EqualFold(name, "localhost") || err == nil && ip.IsLoopback() && ip.Zone() == ""
