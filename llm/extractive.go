@@ -17,8 +17,8 @@ import (
 const (
 	MaxSentences     = 5                      // in one summary
 	MaxSentenceBytes = evidence.MaxClaimBytes // a longer one is not said: a part of it could mean something else
-	MinSentenceWords = evidence.MinWords      // without a digit: shorter values are ids, codes, names and labels
-	proseWords       = 5                      // from here on a text without an end mark counts as a sentence too
+	MinSentenceWords = evidence.MinWords      // for sentences without a digit: shorter values are ids, codes, names and labels
+	proseWords       = 5                      // a text of so many words without an end mark counts as a sentence too
 	maxTrials        = 1024                   // sentences that the gate is asked about, so that unfit ones cannot buy work
 )
 

@@ -72,7 +72,7 @@ type Tool struct {
 type Completion struct {
 	Content   []byte     // the proposal, as it was written; empty when there is none
 	Refusal   string     // the model's text instead of a proposal, not trusted
-	Exchanges []Exchange // in order; none when nothing was sent anywhere
+	Exchanges []Exchange // the exchanges in order; none when nothing was sent
 }
 
 // An Exchange is one HTTP request with its response.

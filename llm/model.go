@@ -35,7 +35,7 @@ type Model struct {
 	name      string
 	key       string // empty: none is sent
 	secrets   *secret.Masker
-	where     string // what is posted to
+	where     string // the URL of the POST requests
 	timeout   time.Duration
 	maxTokens int
 	transport http.RoundTripper
