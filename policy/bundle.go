@@ -25,7 +25,7 @@ type Bundle struct {
 	same         map[string]int       // the number of a person, by the nameKey form of a name
 	pins         map[toolKey]canonical.Digest
 	grants       []*grant
-	inputs       map[toolKey]*inputSchema // in place of those of servers
+	inputs       map[toolKey]*inputSchema // the schemas that replace those of servers
 	outputs      map[toolKey]*schema.Schema
 	schemaLimits schema.Limits
 	risk         *risk.Model // nil: no risk rules
@@ -169,7 +169,7 @@ func within(name string, v, most int64) error {
 	return nil
 }
 
-// Content returns what the bundle was compiled from. It must not be changed.
+// Content returns the content that the bundle was compiled from. It must not be changed.
 func (b *Bundle) Content() *Content { return &b.content }
 
 // Canonical returns the content in canonical form. It must not be changed.

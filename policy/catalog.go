@@ -32,7 +32,7 @@ type CatalogServer struct {
 	Name     string
 	Version  string
 	Protocol string
-	Tools    []*Tool   // in the server's order
+	Tools    []*Tool   // the tools in the server's order
 	LeftOut  []LeftOut // likewise
 }
 
@@ -56,7 +56,7 @@ type Tool struct {
 	OwnSchema   canonical.Digest // the digest of the operator's schema; empty if there is none
 	Output      []byte           // the declared outputSchema, or nil
 
-	Allowed bool             // on the operator's allowlist, for everybody or for a group
+	Allowed bool             // the operator's allowlist has it, for everybody or for a group
 	Pin     canonical.Digest // the definition that the operator pinned, or empty
 	Code    Code             // why the allowed tool cannot be called; empty if it can
 	Reason  string
@@ -132,7 +132,7 @@ func (c *Catalog) View(make func(*Catalog) any) any {
 	return c.view
 }
 
-// Find returns the tool, or nil and why there is none.
+// Find returns the tool, or nil and the reason why there is none.
 func (c *Catalog) Find(server, tool string) (*Tool, Verdict) {
 	if t := c.index[toolKey{server, tool}]; t != nil {
 		return t, allowed(GateSchema, "The tool is in the live catalog.")

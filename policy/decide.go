@@ -18,7 +18,7 @@ type Question struct {
 	Identity  *Identity
 	Arguments []byte
 	Now       string             // RFC 3339; the time of the request or of the decision
-	History   []condition.Answer // about the calls before this one
+	History   []condition.Answer // the answers about earlier calls
 }
 
 // Assessment is the risk of a call and the policy's decision about it.

@@ -16,7 +16,7 @@ const (
 // GroupPrefix begins an actor of a role that is a group of an identity provider.
 const GroupPrefix = "group:"
 
-// An Identity is what an identity provider says about the actor of a request, as far as policies read it.
+// An Identity holds the claims of an identity provider about the actor of a request, as far as policies read them.
 type Identity struct {
 	Claims     []Claim   `json:"claims,omitempty"`       // in the order of their names; what is not here is unknown
 	Client     string    `json:"client,omitempty"`       // the client id to which the provider issued the token

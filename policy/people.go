@@ -17,7 +17,7 @@ type reads struct {
 	claims []string // those that conditions read, sorted
 }
 
-// people compiles what the content says about actors and their identity provider.
+// people compiles the content's rules about actors and their identity provider.
 func (b *Bundle) people() error {
 	uses := func(name string) bool { return b.risk.Programs().Uses(name) || b.rules.Programs().Uses(name) }
 	b.reads.groups = uses("actor.groups")

@@ -81,7 +81,7 @@ func mustCompileOpen(text string) func() *schema.Schema {
 	})
 }
 
-// faults says what a schema of this file has against a tool object; empty: nothing.
+// faults returns the faults that a schema of this file finds in a tool object; empty if there are none.
 func faults(s *schema.Schema, tool jsontext.Value) string {
 	err := s.Judge(tool)
 	var invalid *schema.InvalidError
