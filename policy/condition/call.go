@@ -15,7 +15,7 @@ import (
 // operands holds the operands of a call: first the target, if the call is a method, then the arguments, then nil.
 type operands [4]ref.Val
 
-// A function is what a call does with its operands, none of which is an error or unknown.
+// A function carries out a call on its operands, none of which is an error or unknown.
 type function func(m meter, args operands) ref.Val
 
 // exact are the functions that take the place of CEL's, by number of operands.

@@ -83,7 +83,7 @@ func patternRefused(pattern ast.Expr) (id int64, problem, remedy string) {
 	return pattern.ID(), problem, remedy
 }
 
-// checkPattern returns what is wrong with a pattern; empty: nothing.
+// checkPattern returns the problem of a pattern; empty if there is none.
 func checkPattern(text string) (problem, remedy string) {
 	if len(text) > MaxPattern {
 		return fmt.Sprintf("the pattern has %d bytes, more than %d", len(text), MaxPattern), "split it"

@@ -18,9 +18,9 @@ import (
 // Limits of an expression and of what it judges.
 const (
 	MaxSource    = 4096    // bytes of an expression
-	MaxDepth     = 50      // how deep an expression nests, as CEL's parser counts
+	MaxDepth     = 50      // levels of an expression, as CEL's parser counts them
 	MaxArgs      = 1 << 20 // bytes of arguments that a condition judges: as many as a plan may have
-	MaxArgsDepth = 1000    // how deep arguments nest: as deep as a plan may
+	MaxArgsDepth = 1000    // levels of arguments: as many as in a plan
 	MaxName      = 1024    // bytes of server, tool, env, actor.id and risk.mode; a use of a longer one is an error
 	MaxVars      = 1000    // variables of a risk model
 	MaxVarName   = 64      // bytes of a variable's or a claim's name
@@ -46,12 +46,12 @@ func libraries() []cel.EnvOption {
 	}
 }
 
-// An Env is what an expression may name; see [Names]. It is safe for concurrent use.
+// An Env holds the names that an expression may use; see [Names]. It is safe for concurrent use.
 type Env struct {
 	cel       *cel.Env
-	options   []cel.EnvOption                // without the type of args
+	options   []cel.EnvOption                // the options without the type of args
 	functions map[string]*functions.Overload // the overloads of the calls in [bounds]
-	tracker   *cost.Tracker                  // at zero
+	tracker   *cost.Tracker                  // a tracker at zero
 	claims    []string                       // the configured ones
 }
 
@@ -136,7 +136,7 @@ func newEnv(where kinds, vars, claims []string) (*Env, error) {
 	return e, err
 }
 
-// prepare makes what the programs of an environment share.
+// prepare builds the parts that the programs of an environment share.
 func prepare(env *cel.Env) (*Env, error) {
 	e := &Env{cel: env}
 	var err error

@@ -8,8 +8,8 @@ import (
 	"cel.dev/cel-go/common"
 )
 
-// An Error is why an expression was refused when it was read. Line and Column begin at 1, count within the expression,
-// and Column counts characters.
+// An Error is the reason why an expression was refused when it was compiled. Line and Column begin at 1, count within the
+// expression, and Column counts characters.
 type Error struct {
 	Line, Column    int
 	Problem, Remedy string

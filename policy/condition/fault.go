@@ -14,9 +14,9 @@ type Fault struct {
 	Index   int    // within the list, from 0; -1 if it is the list itself
 	ID      string // the id or name of the policy, rule, variable or mode; may be empty
 	Key     string // within the element: score_expr, args[2].value; may be empty
-	Problem string // for an expression what Cause says
+	Problem string // a sentence; for an expression, Cause's
 	Remedy  string // may be empty
-	Cause   *Error // where in the expression, if the fault is in one
+	Cause   *Error // the place in the expression, if the fault is in one
 }
 
 // NewFault returns a fault with the problem of an error, which may be an [*Error].

@@ -78,7 +78,7 @@ func (q Query) String() string {
 	return fmt.Sprintf("%s%s(%q, %q%s)", historyPrefix, q.Of, q.Scope, windowText(q.Window), path)
 }
 
-// Check returns what is wrong with a query.
+// Check returns the problem of a query; nil if there is none.
 func (q Query) Check() error {
 	switch {
 	case q.Of != QueryCount && q.Of != QueryCountAll && q.Of != QuerySum:
@@ -151,7 +151,7 @@ func historyFunctions() []cel.EnvOption {
 	}
 }
 
-// queryOf makes a query of a call of a history function, or says what is wrong with which argument.
+// queryOf makes a query of a call of a history function. If an argument is wrong, it returns which one, and the problem.
 func queryOf(call ast.CallExpr) (q Query, id int64, problem, remedy string) {
 	var texts [3]string
 	args := call.Args()

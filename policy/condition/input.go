@@ -4,14 +4,14 @@ package condition
 // same Input gives the same answer at any time and on any machine.
 type Input struct {
 	Server, Tool string
-	Env          string      // from the operator's configuration
-	Actor        Actor       // from the caller's verified identity
+	Env          string      // the environment in the operator's configuration
+	Actor        Actor       // the caller's verified identity
 	Args         []byte      // one JSON object in canonical form (see package canonical), at most [MaxArgs] bytes
 	Annotations  Annotations // the annotations that the tool declares
 	Pinned       bool        // whether the tool's definition is pinned
 	Now          string      // RFC 3339, as recorded for the run
 	Risk         Risk        // the result of the risk rules
-	History      []Answer    // about the calls before this one; what is asked and not answered is an error
+	History      []Answer    // the answers about earlier calls; a query without an answer is an error
 }
 
 // An Actor is the verified caller. Using something of it that is unknown is an error.

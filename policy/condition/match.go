@@ -64,7 +64,7 @@ type Placed struct {
 // Programs holds the programs of a file, in order.
 type Programs []Placed
 
-// Add adds a program; nil is none.
+// Add adds a program. A nil program adds nothing.
 func (p *Programs) Add(list string, index int, key string, globs Globs, program *Program) {
 	if program != nil {
 		*p = append(*p, Placed{list, index, key, globs, program})

@@ -18,7 +18,7 @@ type Subject struct {
 	risk    Risk
 	values  map[string]ref.Val
 	answers bool     // the values of History are in values
-	missing int      // how many queries had none
+	missing int      // the number of queries without an answer
 	unknown []string // see Unknown
 
 	deciding, trial budget
