@@ -21,7 +21,7 @@ const (
 // A chunk is a run of text inside which evidence never begins or ends; see the package comment.
 type chunk struct {
 	start, end int
-	core       string // without signs, symbols, units and invisible characters
+	core       string // the text without signs, symbols, units and invisible characters
 }
 
 func isWord(r rune) bool {
@@ -40,7 +40,7 @@ func isSign(r rune) bool { return strings.ContainsRune(signs, r) || unicode.Is(u
 // chunks returns the chunks of s in order.
 func chunks(s string) []chunk {
 	var list []chunk
-	free := 0 // where the last chunk ended
+	free := 0 // the end of the last chunk
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
 		if !isWord(r) {
