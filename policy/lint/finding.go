@@ -23,7 +23,7 @@ const (
 	ConditionNeverTrue   = "condition_never_true"
 	ConditionAlwaysTrue  = "condition_always_true"
 	ConditionAlwaysFails = "condition_always_fails"
-	AllowsEverything     = "allows_everything" // also calls of unexpected tools
+	AllowsEverything     = "allows_everything" // the policy also allows calls of unexpected tools
 	ArgumentUnknown      = "argument_unknown"  // no tool of the policy or rule has the argument
 	ArgumentType         = "argument_type"     // the argument has another type in every tool of the policy or rule
 	ArgumentOptional     = "argument_optional" // a risk rule asks about it, and counts as matched without it

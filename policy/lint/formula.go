@@ -196,7 +196,7 @@ func (f *formula) forEachAtom(visit func(*atom)) {
 	}
 }
 
-// outcomesFor returns the outcomes of the atom if names have the given values and nothing else is known.
+// outcomesFor returns the outcomes of the atom if only the given values of names are known.
 func (a *atom) outcomesFor(values map[string]ref.Val) outcomes {
 	var given givenValues
 	if a.part == nil || len(a.reads) > len(given) {

@@ -87,7 +87,7 @@ func (x *expression) uses(names ...string) bool {
 // A reader reads the expressions of one environment.
 type reader struct {
 	atomTable
-	known map[string]*expression // by source
+	known map[string]*expression // the expressions by source
 	types *argumentTypes
 }
 
@@ -167,7 +167,7 @@ type keyed struct {
 	*expression
 }
 
-// conditions returns those of the three that are written.
+// conditions returns the conditions that are written, of three.
 func (e *entry) conditions() []keyed {
 	all := []keyed{{"when", e.when}, {"deny", e.deny}, {"require_approval_if", e.ask}}
 	return slices.DeleteFunc(all, func(k keyed) bool { return k.expression == nil })

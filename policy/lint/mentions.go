@@ -11,7 +11,7 @@ import (
 // A mention is a text that an expression compares with a name, or with an element of it if the name is a list.
 type mention struct {
 	name, text   string
-	line, column int // from 1, of the text within the expression
+	line, column int // the position of the text within the expression, from 1
 }
 
 // mentions returns the texts that an expression compares by ==, != or in, in their order.

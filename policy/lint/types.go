@@ -18,7 +18,7 @@ import (
 // A misuse is a use of an argument that its schema rules out.
 type misuse struct {
 	unknown         bool // there is no such argument; otherwise it has another type
-	line, column    int  // from 1, within the expression
+	line, column    int  // the position within the expression, from 1
 	problem, remedy string
 }
 
@@ -197,7 +197,7 @@ func conjuncts(n *jsonschema.Schema) conjunction {
 	return all
 }
 
-// member returns what a member that the schemas name conforms to.
+// member returns the type that a member in the schemas conforms to.
 func (c conjunction) member(name string) (conjunction, bool) {
 	for _, n := range c {
 		if member, ok := n.Properties[name]; ok {
@@ -207,7 +207,7 @@ func (c conjunction) member(name string) (conjunction, bool) {
 	return nil, false
 }
 
-// items returns what the items of a list conform to; nil if they can be anything.
+// items returns the type that the items of a list conform to; nil if they can be anything.
 func (c conjunction) items() conjunction {
 	for _, n := range c {
 		each := n.Items2020

@@ -37,7 +37,7 @@ func namesOf(typeName, prefix string) (all []string) {
 // else conditions ask is open.
 type world struct {
 	match   *match
-	own     int     // how many of the first conditions are tried with true first, the others with false; 0: all
+	own     int     // this many of the first conditions are tried with true first, the others with false; 0: all
 	levels  []level // the levels that a call can have; nil: unknown
 	values  map[string]ref.Val
 	answers map[string]outcomes
@@ -56,7 +56,7 @@ func newWorld(m *match, levels []level) *world {
 
 // A question distinguishes the points of a world.
 type question struct {
-	possible int // how many answers there are
+	possible int // the number of answers
 	choose   func(i int)
 	forget   func()
 }
@@ -99,7 +99,7 @@ func (w *world) questionsOf(expressions ...*expression) []question {
 
 // questions returns the questions of conditions, without that of the risk.
 func (w *world) questions(expressions ...*expression) (all []question) {
-	var names []string // in the order of their first use
+	var names []string // the names in the order of their first use
 	domains, asked := map[string][]ref.Val{}, map[string]bool{}
 	free := func(key string, tryFalse bool, answers ...outcomes) {
 		if !asked[key] {
