@@ -131,7 +131,7 @@ func (c *compiler) noMode(name string) error {
 	return fmt.Errorf("there is no mode %q; the modes are %s", visible.Cut(name, 80, "…"), strings.Join(names, ", "))
 }
 
-// vars returns what the expressions of rules may name.
+// vars returns the names that expressions of rules may use.
 func (c *compiler) vars() *condition.Env {
 	env, err := condition.RiskEnv(nil, c.claims...)
 	if err != nil || !c.count("vars", len(c.from.Vars), MaxVars) {
