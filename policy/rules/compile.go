@@ -51,7 +51,7 @@ func Compile(c Content, claims ...string) (*Set, error) {
 // A builder reads policies one after the other and collects what is wrong with them.
 type builder struct {
 	env      *condition.Env
-	programs map[string]program // by source: the same text is read once
+	programs map[string]program // the programs by source: the same text is compiled once
 	bytes    int                // the length of all sources
 	ids      map[string]int     // the index of the first policy with an id
 	shadows  int

@@ -19,7 +19,7 @@ type Considered struct {
 // maxQuoted is the longest quoted name or condition in an explanation, in bytes.
 const maxQuoted = 200
 
-// Explain is [Set.Decide] with every policy that it considered: from the first to the one that decided, or all.
+// Explain decides like [Set.Decide], and also returns every policy that it considered: from the first to the one that decided, or all.
 func (s *Set) Explain(sub *condition.Subject) (d Decision, all []Considered) {
 	d = s.decide(sub, func(p *policy, v *verdict) {
 		c := Considered{Policy: p.id, Shadow: p.shadow}
