@@ -18,7 +18,7 @@ type Judge struct {
 	claims []string      // the claims that the policy and the risk rules may read
 
 	mu       sync.Mutex                          // held while a bundle is compiled
-	compiled map[canonical.Digest]*policy.Bundle // by the digest of the risk rules
+	compiled map[canonical.Digest]*policy.Bundle // the bundles by the digest of the risk rules
 }
 
 // maxBundles bounds how many bundles a judge caches. Traces of a folder have few sets of risk rules; a folder with thousands costs
@@ -63,7 +63,7 @@ func (j *Judge) bundle(recorded *policy.Content) (*policy.Bundle, error) {
 	return b, nil
 }
 
-// Judge decides about the call that a run asked about. Roles are those of the run's own configuration.
+// Judge decides about the call that a run requested. Roles come from the run's own configuration.
 func (j *Judge) Judge(b *policy.Bundle, q policy.Question) (*Ruling, error) {
 	by, err := j.bundle(b.Content())
 	if err != nil {

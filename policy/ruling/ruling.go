@@ -38,10 +38,10 @@ func Kinds() []string {
 	return []string{NewlyAllowed, NewlyHeld, NewlyDenied, HoldWeakened, HoldStrengthened, HoldChanged, PolicyChanged, RiskChanged}
 }
 
-// newly are the kinds of another decision, by what is decided now.
+// newly holds the kinds of another decision, by the current decision.
 var newly = map[string]string{rules.Allow: NewlyAllowed, rules.Pending: NewlyHeld, rules.Deny: NewlyDenied}
 
-// A Ruling is what was decided about a call, and how.
+// A Ruling holds the decision about a call, and the way to it.
 type Ruling struct {
 	Decision  string      `json:"decision"` // allow, deny or pending
 	Code      policy.Code `json:"code,omitzero"`
@@ -53,7 +53,7 @@ type Ruling struct {
 	Quorum    int         `json:"quorum,omitzero"`
 	Expires   string      `json:"expires,omitzero"`
 	Fresh     int64       `json:"fresh_ms,omitzero"`
-	Unknown   []string    `json:"unknown,omitempty"` // what conditions read of the identity and the run did not record: the real decision may differ
+	Unknown   []string    `json:"unknown,omitempty"` // names that conditions read from the identity and the run did not record: the real decision may differ
 }
 
 // FromAssessment returns the ruling of an assessment.
