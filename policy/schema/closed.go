@@ -31,7 +31,7 @@ type closer struct {
 type facts struct {
 	names  bool // some key, or a pattern of keys
 	others bool // whether keys that are not named are allowed
-	items  bool // what every item of an array is
+	items  bool // the node of every item of an array
 	object bool // the value may be an object, other than one that a const or enum writes out
 	array  bool // the value may be an array, likewise
 }

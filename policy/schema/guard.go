@@ -14,7 +14,7 @@ import (
 	"pgfsm/internal/canonical"
 )
 
-// dialects are the values of $schema that are known, without scheme and trailing "#", and what they are called.
+// dialects holds the known values of $schema, without scheme and trailing "#", and the names of the dialects.
 var dialects = map[string]string{
 	"json-schema.org/draft-04/schema":      "draft-04",
 	"json-schema.org/draft-06/schema":      "draft-06",
@@ -41,7 +41,7 @@ type guard struct {
 	dialect      string
 }
 
-// parse reads raw as strict JSON within the limits and returns what it holds and its dialect.
+// parse reads raw as strict JSON within the limits and returns the value and its dialect.
 func parse(raw []byte, lim Limits) (doc any, dialect string, err error) {
 	if len(raw) == 0 {
 		return nil, "", &RefusedError{CodeNotStrict, "", "there is no schema"}
@@ -88,7 +88,7 @@ func dialectOf(doc any) (string, *RefusedError) {
 	return "", &RefusedError{CodeDialectUnknown, "/$schema", "the dialect " + quoted(url) + " is not known"}
 }
 
-// inspect counts v and what is in it. Members are visited in order, so that the same schema is always refused for
+// inspect counts v and the values in it. Members are visited in order, so that the same schema is always refused for
 // the same reason.
 func (g *guard) inspect(v any, pointer string) *RefusedError {
 	if g.values++; g.values > g.lim.Values {

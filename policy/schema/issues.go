@@ -29,7 +29,7 @@ const (
 
 var english = message.NewPrinter(language.English)
 
-// issuesOf turns what the validator found into issues: the leaves of its tree, and the alternatives that have leaves.
+// issuesOf turns the validator's findings into issues: the leaves of its tree, and the alternatives that have leaves.
 // The validator finds them in any order; the same document always yields the same issues.
 func issuesOf(err error) *InvalidError {
 	tree, ok := err.(*jsonschema.ValidationError)
@@ -68,7 +68,7 @@ type finding struct {
 
 func (f *findings) walk(e *jsonschema.ValidationError) {
 	switch e.ErrorKind.(type) {
-	case nil: // from a part whose complaints the validator does not keep
+	case nil: // the validator does not keep the complaints of this part
 		return
 	case *kind.Schema, *kind.Group, *kind.Reference, *kind.AllOf:
 	default:

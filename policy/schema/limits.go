@@ -20,7 +20,7 @@ type Limits struct {
 
 	DocDepth       int // nesting of a document; a scalar has depth 0
 	DocWork        int // upper bound of the evaluations that a document costs, in units of about 0.1 µs
-	DocWorkPerByte int // what each byte of the document adds to DocWork
+	DocWorkPerByte int // each byte of the document adds this to DocWork
 }
 
 // DefaultLimits returns the limits that pgfsm uses unless the operator sets others. Each is far above what a tool's schema needs

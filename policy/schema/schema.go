@@ -125,7 +125,7 @@ var shell = func() *node {
 	return n
 }()
 
-// Judge reports whether doc, one strict JSON value, is what the schema allows in a closed world. The error is an
+// Judge reports whether the schema allows doc, one strict JSON value, in a closed world. The error is an
 // [*InvalidError]. The caller bounds the size of doc.
 func (s *Schema) Judge(doc []byte) (err error) {
 	if s == nil || s.closed == nil {

@@ -21,7 +21,7 @@ const (
 	saturated        = 1 << 50 // every larger number
 )
 
-// A row is what a node costs for one value.
+// A row holds the cost of a node for one value.
 type row struct {
 	work uint64 // units
 	text uint64 // units a byte of a string or member name, times textScale
@@ -42,8 +42,8 @@ type costs struct {
 type linked struct {
 	*node
 	own                                         row
-	look                                        uint64 // what it costs to look at one member or item
-	deep                                        row    // what it costs for every value further down
+	look                                        uint64 // the cost of reading one member or item
+	deep                                        row    // the cost for every value further down
 	inPlace, everyMember, name, item, everyItem []int
 }
 
