@@ -23,7 +23,7 @@ func (b *budget) spent() bool { return *b < 0 }
 
 // A pattern is a compiled rule.
 type pattern struct {
-	steps int                   // about its instructions
+	steps int                   // the approximate number of its instructions
 	needs []string              // one of them is in every text that matches; empty if nothing is known
 	expr  func() *regexp.Regexp // compiles a default rule when it first runs: most never do
 }

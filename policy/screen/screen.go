@@ -75,14 +75,14 @@ const (
 	CodeNotText  = "input_not_text"  // a text is not UTF-8
 )
 
-// A Rule says what a request may not ask for.
+// A Rule forbids the requests that its pattern matches.
 type Rule struct {
 	ID      string `json:"id"`      // unique among the rules
 	Pattern string `json:"pattern"` // RE2, matched against the folded text
 	Reason  string `json:"reason"`  // a sentence for a person
 }
 
-// A Hit is why a request is refused.
+// A Hit is the reason why a request is refused.
 type Hit struct {
 	RuleID string `json:"rule_id"` // "" unless Code is [CodeDenied]
 	Reason string `json:"reason"`
