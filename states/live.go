@@ -107,7 +107,7 @@ func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
 	return valid(setDo(ev), calling), nil
 }
 
-// active adds the active bundle to the listing of an approved run, if it is not the one that judged the run.
+// active adds the active bundle to the listing of an approved run, if another bundle judged the run.
 func (l *Live) active(listed *ToolsListed, judged *policy.Bundle) Event {
 	content, digest, err := judged.Active(l.Active)
 	switch {

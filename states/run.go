@@ -13,7 +13,7 @@ const (
 	KindAgent = policy.KindAgent
 )
 
-// A Request is what starts a run. It is captured whole, apart from arguments that are refused for their size, and never changed.
+// A Request starts a run. It is captured whole, apart from arguments that are refused for their size, and never changed.
 type Request struct {
 	Actor    string                 `json:"actor"`             // the requester's verified name
 	At       string                 `json:"at"`                // RFC 3339, UTC: the "now" that policies see
@@ -89,7 +89,7 @@ func (r *Run) Request() Request { return r.request }
 // Bundle returns the operator's bundle at the start of the run.
 func (r *Run) Bundle() *policy.Bundle { return r.bundle }
 
-// State returns what has been established so far.
+// State returns the state: the name of what the run has established so far.
 func (r *Run) State() fsm.State { return r.state }
 
 // Trail returns the states the run went through, oldest first.

@@ -31,7 +31,7 @@ func check(ev Event) error {
 // valid reports whether e is one of the three effects.
 func (e Effect) valid() bool { return e == NotSent || e == EffectUnknown || e == EffectDone }
 
-// check compares the votes with the decision that they are part of. A vote after the decision was not part of it.
+// check compares the votes with their decision. A vote after the decision was not part of it.
 func (e *Decided) check() error {
 	if err := e.Trace.Check(); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (e *Decided) check() error {
 // statusOK is the one HTTP status of a response that holds a completion.
 const statusOK = 200
 
-// CompletedBy makes the event of what a model answered in the last of these exchanges. The error says what is wrong with the
+// CompletedBy makes the event of the model's answer in the last of these exchanges. The error describes the problem of the
 // response.
 func CompletedBy(exchanges []Exchange) (*Completed, error) {
 	last := &exchanges[len(exchanges)-1]
@@ -67,7 +67,7 @@ func CompletedBy(exchanges []Exchange) (*Completed, error) {
 	return &Completed{Content: content, Exchanges: exchanges, Refusal: []byte(refusal)}, nil
 }
 
-// check reads the model's response again: content and refusal are what it says.
+// check reads the model's response again: it must give the same content and refusal.
 func (e *Completed) check() error {
 	if len(e.Exchanges) == 0 {
 		return nil // no model was asked
