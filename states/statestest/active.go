@@ -167,7 +167,7 @@ func activeBundles() (all []Scenario) {
 	return append(all, schema, early, none)
 }
 
-// liar changes what the handler says of the active bundle.
+// liar changes the handler's answers about the active bundle.
 type liar struct {
 	states.EffectHandler
 	change func(*states.ActiveBundle)

@@ -14,7 +14,7 @@ type Gates struct {
 	result  []byte
 }
 
-// NewGates compiles what the gates need.
+// NewGates compiles the gates' configuration.
 func NewGates() *Gates {
 	content := Content()
 	content.Input.Rules = policy.DefaultRules()
