@@ -14,12 +14,12 @@ import (
 
 // Bounds of refusals that are recorded: any agent with a valid token can cause them.
 const (
-	maxRefusedText  = 1024        // bytes of the endpoint, and of the scope; what is longer is cut
-	refusedInterval = time.Minute // how often a process records the same refusal
-	maxRefusals     = 256         // how many others it records within that time
+	maxRefusedText  = 1024        // in bytes, for the endpoint and for the scope; longer text is cut
+	refusedInterval = time.Minute // a process records the same refusal once in this time
+	maxRefusals     = 256         // different refusals that a process records in this time
 )
 
-// refusals are the refusals that this process recorded within the last minute.
+// refusals holds the refusals that this process recorded within the last minute.
 type refusals struct {
 	mu   sync.Mutex
 	last map[accessKey]time.Time
@@ -27,7 +27,8 @@ type refusals struct {
 
 type accessKey struct{ actor, endpoint, scope string }
 
-// first reports whether a refusal is to be recorded.
+// first reports whether this process must record a refusal: it recorded no equal one within the last minute, and not
+// too many others.
 func (r *refusals) first(k accessKey, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,8 +43,8 @@ func (r *refusals) first(k accessKey, now time.Time) bool {
 	return true
 }
 
-// RefusedAccess records that a request of an agent of an identity provider was refused, because its token lacks a scope. It records the same refusal once
-// a minute, and at most 256 different ones in that time.
+// RefusedAccess records that the gateway refused a request of an identity provider's agent, because the agent's token
+// lacks a scope. It records the same refusal once a minute, and at most 256 different ones in that time.
 func (l *Ledger) RefusedAccess(ctx context.Context, actor, endpoint, scope string) error {
 	p := &accessRefused{Endpoint: visible.Cut(endpoint, maxRefusedText, ""), Scope: visible.Cut(scope, maxRefusedText, "")}
 	if err := p.check(actor); err != nil {

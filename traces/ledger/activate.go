@@ -9,7 +9,7 @@ import (
 	"pgfsm/policy"
 )
 
-// A Cause is what made a gateway activate a bundle.
+// A Cause says what made a gateway activate a bundle.
 type Cause string
 
 // The causes.
@@ -22,15 +22,16 @@ const (
 
 var causes = []Cause{CauseStart, CauseSignal, CauseWatch, CauseReload}
 
-// A Why is why a gateway activates a bundle, and what changes by it.
+// A Why says why a gateway activates a bundle, and what changes with it.
 type Why struct {
 	Cause    Cause
-	By       *Caller          // of CauseReload
-	Previous canonical.Digest // the bundle of the gateway before; empty at the start
-	Changed  []string         // keys of the configuration
+	By       *Caller          // the caller who asked for the reload; nil for other causes
+	Previous canonical.Digest // the bundle that the gateway used before; empty at the start
+	Changed  []string         // changed keys of the configuration
 }
 
-// Activate records that a gateway takes a bundle. A caller who asks for it must be allowed to reload at that moment.
+// Activate records that a gateway activates a bundle. If a caller asked for the reload, the caller must be allowed to
+// reload at that moment.
 func (l *Ledger) Activate(ctx context.Context, active *policy.Bundle, why Why) error {
 	return l.commit(ctx, func(b *batch) error {
 		a := &activated{

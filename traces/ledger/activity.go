@@ -10,46 +10,47 @@ import (
 	"pgfsm/policy"
 )
 
-// Bounds of what [ReadActivity] reads, so that it takes as long however many runs there are.
+// Bounds of what [ReadActivity] reads: its cost does not grow with the number of runs.
 const (
 	MaxRecent  = 10_000 // runs that are counted
 	MaxWaits   = 200    // held calls whose waits are measured
 	MaxPending = 1_000  // held calls that wait now
 )
 
-// Activity is what happened in a period.
+// Activity summarizes the runs of a period.
 type Activity struct {
 	Since   string // when the period begins
 	Now     string
-	Unit    time.Duration // of the times of the counts
-	Counts  []Count       // of runs that were requested in the period, in order
-	Partial bool          // the period has more runs than were counted: the counts begin with the newest MaxRecent
+	Unit    time.Duration // the width of the intervals in Counts
+	Counts  []Count       // runs that were requested in the period, in order
+	Partial bool          // the period has more runs: Counts has only the newest MaxRecent
 	First   string        // when the first counted run was requested; empty without one
 	Waits   Waits
-	Active  *Activation // the last one; nil if no gateway has started
+	Active  *Activation // the last activation; nil if no gateway has started
 }
 
-// Waits are how long approvers took to decide about the calls that were requested in a period.
+// Waits holds how long approvers took to decide about the calls that were requested in a period.
 type Waits struct {
-	Decided     []time.Duration // of calls that people decided, shortest first
+	Decided     []time.Duration // how long each call waited that an approver decided, shortest first
 	Expired     int             // held calls that nobody decided
 	Partial     bool            // only the newest MaxWaits held calls of the period were read
 	Pending     int             // calls that wait now, whenever they were requested
-	MorePending bool            // more wait than were counted
-	Oldest      string          // when the first of those that wait was requested; empty without one
+	MorePending bool            // more calls wait than were counted
+	Oldest      string          // when the oldest waiting call was requested; empty if no call waits
 }
 
 // An Activation says that a gateway started with a bundle.
 type Activation struct {
 	Entry  int64            `json:"entry"`
 	At     string           `json:"at"`
-	By     string           `json:"by"` // the id of the gateway, which its runs carry
+	By     string           `json:"by"` // the id of the gateway; its runs carry it
 	Build  string           `json:"build"`
 	Bundle canonical.Digest `json:"bundle"`
 	Cause  Cause            `json:"-"`
 }
 
-// units are the widths of counts, each with the length of the times that have it and the longest period that is counted by it.
+// units lists the widths of the intervals in which runs are counted. Times within one interval share their first length
+// bytes. A width is used for periods of at most most.
 var units = []struct {
 	width  time.Duration
 	length int
@@ -102,7 +103,7 @@ func (a *Activity) count(r Reader, length int) error {
 		}
 		a.Counts = append(a.Counts, c)
 	}
-	// Run ids are ordered by time: if a run of before the period was read, all of the period were.
+	// Run ids are ordered by time: if a run from before the period was read, all runs of the period were read.
 	a.Partial = read == MaxRecent && !before
 	return nil
 }
@@ -132,7 +133,7 @@ func (w *Waits) read(r Reader, since, now string) error {
 			return err
 		case w.Pending == MaxPending:
 			w.MorePending = true
-		case policy.IsBefore(now, q.Expires): // otherwise it has expired, and nobody has recorded that yet
+		case policy.IsBefore(now, q.Expires): // otherwise it has expired, and no process has recorded that yet
 			if w.Pending++; w.Oldest == "" {
 				w.Oldest = q.At
 			}
@@ -157,7 +158,7 @@ func (w *Waits) measure(r Reader, q *Request) error {
 			return err
 		case e.Type == ApprovalRequested:
 			asked = e.At
-		case (e.Type == ApprovalApproved || e.Type == ApprovalDenied) && e.By != q.Actor: // a requester can take the call back
+		case (e.Type == ApprovalApproved || e.Type == ApprovalDenied) && e.By != q.Actor: // a withdrawal is also a denial
 			decided = e.At
 		}
 	}
@@ -189,7 +190,7 @@ func LastActivation(r Reader) (*Activation, error) {
 	return &a, err
 }
 
-// activation returns what an entry of the type [BundleActivated] says.
+// activation decodes an entry of the type [BundleActivated].
 func (e *Entry) activation(r Reader) (Activation, error) {
 	p, err := e.singleEvent(r)
 	if err != nil {

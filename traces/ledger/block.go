@@ -16,19 +16,20 @@ const (
 	maxSubject = 255
 )
 
-// BlockIdentity blocks a subject of an identity provider: it can no longer call, vote or sign in, and calls that wait with its request or its vote
-// are not made. Who may block is as for [Ledger.CreateToken]. The error is [ErrBlock] if the subject cannot be one, or is blocked.
+// BlockIdentity blocks a subject of an identity provider. The subject can no longer call, vote or sign in. Waiting
+// calls that the subject requested or approved are not made. The rules of [Ledger.CreateToken] say who may block. The
+// error is [ErrBlock] if the name is not a valid subject, or if the subject is already blocked.
 func (l *Ledger) BlockIdentity(ctx context.Context, by Caller, issuer, subject string) error {
 	return l.changeBlock(ctx, by, &identityBlocked{Issuer: issuer, Subject: subject})
 }
 
-// UnblockIdentity ends a block. Votes and requests from before count again. Who may is as for [Ledger.CreateToken]. The error is [ErrBlock] if the
-// subject is not blocked.
+// UnblockIdentity ends a block. Votes and requests from before the block count again. The rules of [Ledger.CreateToken]
+// say who may unblock. The error is [ErrBlock] if the subject is not blocked.
 func (l *Ledger) UnblockIdentity(ctx context.Context, by Caller, issuer, subject string) error {
 	return l.changeBlock(ctx, by, &identityUnblocked{Issuer: issuer, Subject: subject})
 }
 
-// changeBlock records an event about a block, and the row that follows from it.
+// changeBlock records an event about a block, and updates the row of the block.
 func (l *Ledger) changeBlock(ctx context.Context, by Caller, p payload) error {
 	issuer, subject, ends := subjectOf(p)
 	if err := checkSubject(issuer, subject); err != nil {
@@ -58,7 +59,7 @@ func (l *Ledger) changeBlock(ctx context.Context, by Caller, p payload) error {
 	})
 }
 
-// newBlock is the row that follows from an event.
+// newBlock returns the row of the block that an event begins.
 func newBlock(name string, e *Event) Block {
 	return Block{Name: name, Since: e.At, By: e.By, Entry: e.Index}
 }
@@ -86,7 +87,7 @@ func subjectOf(p payload) (issuer, subject string, ends bool) {
 	return "", "", false
 }
 
-// blocksAfter computes all blocks from their events, which are in order.
+// blocksAfter computes all blocks from their events. The events must be in order.
 func blocksAfter(events []logEvent) (map[string]Block, error) {
 	all := make(map[string]Block)
 	for i := range events {
@@ -108,7 +109,7 @@ func blocksAfter(events []logEvent) (map[string]Block, error) {
 	return all, nil
 }
 
-// compareBlocks calls found for each block whose row is not what its events say.
+// compareBlocks calls found for each block whose row differs from its events.
 func compareBlocks(r Reader, want map[string]Block, found func(name, what string) error) error {
 	_, err := compareRows("blocks", r.Blocks(), func(b Block) string { return b.Name }, want, found)
 	return err

@@ -13,21 +13,21 @@ import (
 	"pgfsm/traces"
 )
 
-// Bound is everything that approvers see of a held call, and that their votes bind to.
+// Bound is everything that approvers see of a held call. Their votes bind to it.
 type Bound struct {
 	Request    Request
-	Asked      canonical.Text // what the actor asked for, in their words
-	Args       jsontext.Value // canonical: the bytes that will be sent
-	Definition jsontext.Value // of the tool, whole, as its server sent it
+	Asked      canonical.Text // the actor's request in their own words
+	Args       jsontext.Value // canonical JSON: the bytes that will be sent
+	Definition jsontext.Value // the tool's whole definition, as its server sent it
 	Held       states.HeldFact
 	Assessed   states.AssessedFact
 	Votes      []policy.Vote
-	Bundle     *policy.Bundle // of the run
+	Bundle     *policy.Bundle // the run's own bundle
 }
 
-// BoundOf returns what a held run binds. It executes the run's record again up to the hold, so that approvers see what their
-// votes will be compared with. The error is [ErrUnknown] or [ErrNotHeld] if there is nothing to see, and another if the record
-// was changed.
+// BoundOf returns the bound of a held run. It executes the run's record again up to the hold, so that approvers see
+// what their votes will be compared with. The error is [ErrUnknown] if there is no such run, and [ErrNotHeld] if the
+// run was not held. Any other error means that the record was changed or cannot be read.
 func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
 	rec, err := Load(r, run)
 	if err != nil {
@@ -40,7 +40,7 @@ func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
 	if err := unchanged(r, &q); err != nil {
 		return Bound{}, fmt.Errorf("run %s: %w (%w)", run, traces.ErrTampered, err)
 	}
-	again, err := p.Reexecute(&rec.Header, rec.Inputs[:rec.held]) // another build may have other words for the reasons
+	again, err := p.Reexecute(&rec.Header, rec.Inputs[:rec.held]) // another build may word the reasons differently
 	if err != nil {
 		return Bound{}, err
 	}
@@ -61,7 +61,7 @@ func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
 	return b, b.agrees()
 }
 
-// agrees compares what approvers see with what they vote on.
+// agrees returns an error if what approvers see differs from what they vote on.
 func (b *Bound) agrees() error {
 	q, bound := &b.Request, &b.Held.Bound
 	switch {

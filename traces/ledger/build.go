@@ -10,9 +10,10 @@ import (
 	"pgfsm/traces"
 )
 
-// rejudge executes the record of a held run up to the hold. The hashes of the ledger are right, so an error says how this build judges the run
-// differently from the build that held it. Only [ErrChanged] says that the record was changed: the same build made another trace of the run.
-// If another build held the run and only the wording of reasons differs, the run continues with the trace of this build.
+// rejudge executes the record of a held run up to the hold. The hashes of the ledger are right, so an error says how
+// this build judges the run differently from the build that held it. Only [ErrChanged] says that the record was
+// changed: the same build made another trace of the run. If another build held the run and only the wording of reasons
+// differs, the run continues with the trace of this build.
 func (rec *Record) rejudge(p *traces.Replayer, build string) (again *traces.Resumption, reworded bool, err error) {
 	again, err = executed(rec.reexecute(p))
 	var diverged *traces.DivergenceError
@@ -34,7 +35,7 @@ func (rec *Record) rejudge(p *traces.Replayer, build string) (again *traces.Resu
 	return again, true, nil
 }
 
-// executed executes a record up to its end.
+// executed executes a record again up to its end.
 func executed(again *traces.Resumption, err error) (*traces.Resumption, error) {
 	if err != nil {
 		return nil, err
@@ -43,8 +44,8 @@ func executed(again *traces.Resumption, err error) (*traces.Resumption, error) {
 	return again, err
 }
 
-// endChanged ends a held run that this build judges differently from what approvers saw. It does not execute the run, and adds one step to its
-// trace. The build that held the run can derive this trace.
+// endChanged ends a held run that this build judges differently from what approvers saw. It does not execute the run,
+// and adds one step to its trace. The build that held the run can derive this trace.
 func (o *opened) endChanged(ctx context.Context, p *traces.Replayer) (got Resumed, err error) {
 	got.Run = o.rec.run
 	if got.Outcome, err = p.Machine().Advance(ctx, got.Run, changedBuild{o.changed}, o.rec); err != nil {

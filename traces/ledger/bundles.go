@@ -9,7 +9,7 @@ import (
 	"pgfsm/policy"
 )
 
-// maxBundles bounds how many compiled bundles are cached. Most runs of a ledger share a few.
+// maxBundles bounds the cache of compiled bundles. Most runs of a ledger share a few bundles.
 const maxBundles = 16
 
 // bundles is a cache of compiled bundles. The zero value is ready for use.
@@ -18,8 +18,8 @@ type bundles struct {
 	known map[canonical.Digest]*policy.Bundle
 }
 
-// bundleOf returns the run's own bundle, not the current one. It is compiled outside of the transaction
-// of a vote, which other writers wait for; a run's bundle never changes.
+// bundleOf returns the run's own bundle, not the current one. A run's bundle never changes. It is compiled before the
+// transaction of a vote begins, because other writers wait for that transaction.
 func (l *Ledger) bundleOf(ctx context.Context, run string) (b *policy.Bundle, err error) {
 	err = l.View(ctx, func(r Reader) error {
 		q, err := r.Request(run)
@@ -58,7 +58,7 @@ func (c *bundles) bundleOf(r Reader, digest canonical.Digest) (*policy.Bundle, e
 	return b, nil
 }
 
-// BundleContent returns the content of a bundle that the ledger has.
+// BundleContent returns the content of a bundle that is stored in the ledger.
 func BundleContent(r Reader, digest canonical.Digest) (*policy.Content, error) {
 	text, err := blob(r, digest, BlobBundle)
 	if err != nil {

@@ -13,21 +13,21 @@ import (
 	"pgfsm/policy"
 )
 
-// A Caller is an authenticated caller: the owner of a token of the ledger, a subject of an identity provider, whose name is a
-// [policy.SubjectName], or otherwise a user of the operating system who may write the ledger's file.
+// A Caller is an authenticated caller: the owner of a token of the ledger, or a subject of an identity provider, whose
+// name is a [policy.SubjectName]. Otherwise it is a user of the operating system who may write the ledger's file.
 type Caller struct {
-	TokenID  string           // of the ledger's token; empty for others
-	Name     string           // the token's, the subject's, or local:USER
-	Roles    []string         // the token's one, or those that the configuration gives to the subject
-	Session  canonical.Digest // of the console, with which the caller came; empty: with the token itself
-	Expires  string           // of a subject's token, unless it is for calls: RFC 3339, UTC; empty is in the past
-	Identity *policy.Identity // what the identity provider says of a subject
+	TokenID  string           // the id of the ledger's token; empty for other callers
+	Name     string           // the token's name, the subject's name, or local:USER
+	Roles    []string         // the token's role, or the roles that the configuration gives to the subject
+	Session  canonical.Digest // digest of the console session; empty if the caller presented the token itself
+	Expires  string           // when a subject's token expires, unless the token is for calls: RFC 3339, UTC; empty is in the past
+	Identity *policy.Identity // what the identity provider says about a subject
 }
 
-// OnBehalfOf is the person for whom an agent of an identity provider acts; empty if there is none.
+// OnBehalfOf returns the person for whom an agent of an identity provider acts; empty if there is none.
 func (c Caller) OnBehalfOf() string { return c.identity().OnBehalfOf }
 
-// Client is the client id of a subject of an identity provider; empty for others.
+// Client returns the client id of a subject of an identity provider; empty for other callers.
 func (c Caller) Client() string { return c.identity().Client }
 
 func (c Caller) identity() policy.Identity {
@@ -37,10 +37,10 @@ func (c Caller) identity() policy.Identity {
 	return *c.Identity
 }
 
-// FullName is the caller's name for people.
+// FullName returns the caller's name as people read it.
 func (c Caller) FullName() string { return policy.FullName(c.Name, c.identity().Display) }
 
-// Role names the caller's roles for people.
+// Role returns the caller's roles as people read them.
 func (c Caller) Role() string {
 	if len(c.Roles) == 0 {
 		return "none"
@@ -48,13 +48,13 @@ func (c Caller) Role() string {
 	return strings.Join(c.Roles, " and ")
 }
 
-// IsRequester reports whether a request is the caller's own. Policies can read the client and the person for whom an agent acts, so the requests of
-// another client or for another person are not the caller's.
+// IsRequester reports whether the caller made a request. Policies can read the client and the person for whom an agent
+// acts. So a request of another client, or for another person, does not count as the caller's.
 func (c Caller) IsRequester(q *Request) bool {
 	return q.Actor == c.Name && q.OnBehalfOf == c.OnBehalfOf() && q.Client == c.Client()
 }
 
-// Local is the user of the operating system, without a token. The name begins with local:.
+// Local returns a user of the operating system, who has no token. The name begins with local:.
 func Local(name string) Caller { return Caller{Name: name} }
 
 // Roles of tokens.
@@ -68,21 +68,21 @@ const (
 // Roles returns the roles of tokens.
 func Roles() []string { return []string{RoleAgent, RoleApprover, RoleAuditor, RoleAdmin} }
 
-// An Action is something that a role may allow.
+// An Action is an operation that a role may allow.
 type Action string
 
 // The actions.
 const (
-	ActCall   Action = "call"   // ask for calls, and see how one's own stand
-	ActRead   Action = "read"   // see every request, and what is bound
-	ActAudit  Action = "audit"  // see the results of all calls
+	ActCall   Action = "call"   // request calls, and read the state of the caller's own requests
+	ActRead   Action = "read"   // read every request, and what its approval binds
+	ActAudit  Action = "audit"  // read the results of all calls
 	ActVote   Action = "vote"   // approve and deny
 	ActManage Action = "tokens" // create and revoke tokens, and prune
-	ActReload Action = "reload" // have a gateway read its configuration again
+	ActReload Action = "reload" // make a gateway read its configuration again
 )
 
-// mayDo lists the roles that may do an action. An admin manages tokens and does not vote: who makes tokens could otherwise
-// approve alone, in the name of another person.
+// mayDo lists the roles that may do an action. An admin manages tokens and does not vote: otherwise an admin could
+// create a token in the name of another person and approve alone.
 var mayDo = map[Action][]string{
 	ActCall:   {RoleAgent},
 	ActRead:   {RoleApprover, RoleAuditor, RoleAdmin},
@@ -95,8 +95,8 @@ var mayDo = map[Action][]string{
 // subject reports whether the caller is a subject of an identity provider.
 func (c Caller) subject() bool { return c.TokenID == "" && policy.HasSubject(c.Name) }
 
-// May reports whether one of the caller's roles allows an action. A user of the operating system may do nothing by a role. Only people vote, and
-// nobody who may administer: a person of an identity provider can have both roles.
+// May reports whether one of the caller's roles allows an action. A user of the operating system has no roles. Only
+// people vote, and never a person who is also an admin: the identity provider can give one person both roles.
 func (c Caller) May(a Action) bool {
 	switch {
 	case c.TokenID == "" && !c.subject():
@@ -116,18 +116,18 @@ func (c Caller) Allow(a Action) error {
 	if a == ActVote && slices.Contains(c.Roles, RoleAdmin) {
 		admins = "; an admin never votes"
 	}
-	if !c.subject() || a == ActCall { // identity.may gives no role for calls
+	if !c.subject() || a == ActCall { // identity.may of the configuration gives no role for calls
 		return &Refusal{Code: RefusedRole, Message: fmt.Sprintf("this needs a token of the role %s; the caller's is %s%s", wanted, c.Role(), admins)}
 	}
 	return &Refusal{Code: RefusedRole, Message: fmt.Sprintf("this needs the role %s, which identity.may of the configuration gives; the caller has %s%s",
 		wanted, c.Role(), admins)}
 }
 
-// Unblocked returns [ErrBlocked] if the caller is blocked, or the person for whom the caller acts.
+// Unblocked returns [ErrBlocked] if the caller, or the person for whom the caller acts, is blocked.
 func (c Caller) Unblocked(r Reader) error { return unblocked(r, c.Name, c.OnBehalfOf()) }
 
-// recheck checks again, within a transaction, that the caller may do an action: since they were authenticated, their token may have been revoked or
-// have expired, or they may have been blocked.
+// recheck checks again, within a transaction, that the caller may do an action. Since the caller was authenticated, the
+// token may have been revoked or have expired, or the caller may have been blocked.
 func (c Caller) recheck(r Reader, now string, a Action) error {
 	switch {
 	case c.TokenID != "":
@@ -142,7 +142,7 @@ func (c Caller) recheck(r Reader, now string, a Action) error {
 		if err := c.Unblocked(r); err != nil {
 			return err
 		}
-		// An agent's token is verified with each HTTP request. Its messages may pass later, and in the other direction.
+		// An agent's token is verified with each HTTP request. Its messages may pass after that, also from the server to the agent.
 		if c.Session == "" && a != ActCall && !policy.IsBefore(now, c.Expires) {
 			return refusedToken("the token of " + c.Name + " expired at " + c.Expires)
 		}
@@ -155,14 +155,14 @@ func (c Caller) recheck(r Reader, now string, a Action) error {
 	return c.Allow(a)
 }
 
-// kindToken is the kind of a token's digest.
+// kindToken is the kind of the digest of a token.
 const kindToken = "token"
 
 // Bounds of a token's text: pgfsm_ID_SECRET.
 const (
 	tokenPrefix = "pgfsm_"
-	idBytes     = 10 // 80 bits, 16 characters: ids are public, and only must not collide
-	secretBytes = 32 // 256 bits, 43 characters: nobody guesses it, so a plain digest of it is as good as a slow one
+	idBytes     = 10 // 80 bits, 16 characters: ids are public, so they only must not collide
+	secretBytes = 32 // 256 bits, 43 characters: nobody can guess it, so a fast digest is as safe as a slow one
 
 	idEnd    = len(tokenPrefix) + 16
 	tokenEnd = idEnd + 1 + 43
@@ -171,7 +171,7 @@ const (
 	secretLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 )
 
-// idIn returns the id in a text, if that has the form of a token.
+// idIn returns the id in a text that has the form of a token.
 func idIn(text string) (id string, ok bool) {
 	if len(text) != tokenEnd || text[:len(tokenPrefix)] != tokenPrefix || text[idEnd] != '_' {
 		return "", false
@@ -180,14 +180,14 @@ func idIn(text string) (id string, ok bool) {
 	return id, strings.Trim(id, idLetters) == "" && strings.Trim(text[idEnd+1:], secretLetters) == ""
 }
 
-// noToken is compared with instead of a token that does not exist, so that an unknown id takes as long as a wrong secret. No
-// text has its digest.
+// noToken stands for a token that does not exist: the presented secret is compared with it, so that an unknown id takes
+// as long as a wrong secret. No text has its digest.
 var noToken = Token{Secret: canonical.Sum("no token", nil), Revoked: "always"}
 
-// Authenticate returns the caller who presents a token. The error is [ErrToken] whatever is wrong with the token; only its
-// detail says what.
+// Authenticate returns the caller who presents a token. The error is [ErrToken] whatever is wrong with the token; only
+// the error's detail says what.
 func (l *Ledger) Authenticate(ctx context.Context, presented string) (c Caller, err error) {
-	// The token is one row. That the ledger's time, which is read behind it, may be of a later moment makes it no younger.
+	// Glance is enough: the token is one row. The ledger's time is read after it, and a later time only makes the token older.
 	err = l.Glance(ctx, func(r Reader) (err error) {
 		c, err = Authenticate(r, presented, l.clock())
 		return err
@@ -195,7 +195,7 @@ func (l *Ledger) Authenticate(ctx context.Context, presented string) (c Caller, 
 	return c, err
 }
 
-// Authenticate is [Ledger.Authenticate] for a reader, at a time.
+// Authenticate is [Ledger.Authenticate] for a reader and a clock time.
 func Authenticate(r Reader, presented string, clock time.Time) (Caller, error) {
 	id, ok := idIn(presented)
 	if !ok {
@@ -208,13 +208,13 @@ func Authenticate(r Reader, presented string, clock time.Time) (Caller, error) {
 	if err != nil {
 		return Caller{}, err
 	}
-	// The secret is compared first and always, so that the time tells nothing of a token's state to who does not have it.
+	// The secret is always compared first: without it, the response time reveals nothing about the token's state.
 	same := subtle.ConstantTimeCompare([]byte(canonical.Sum(kindToken, []byte(presented))), []byte(t.Secret))
 	if same != 1 {
 		return Caller{}, refusedToken("the secret of " + id + " is another, or there is no such token")
 	}
 	now := ""
-	if t.Expires != "" { // to any other token the time is nothing, and this is asked for every request
+	if t.Expires != "" { // only these tokens need the time, and every request comes here
 		end, err := r.End()
 		if err != nil {
 			return Caller{}, err
@@ -229,7 +229,7 @@ func Authenticate(r Reader, presented string, clock time.Time) (Caller, error) {
 	return Caller{TokenID: t.ID, Name: t.Name, Roles: []string{t.Role}}, nil
 }
 
-// closed says why a token is no longer valid; empty if it is.
+// closed says why a token is no longer valid. It returns an empty string for a valid token.
 func (t *Token) closed(now string) string {
 	switch {
 	case t.Revoked != "":

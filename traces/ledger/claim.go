@@ -17,10 +17,10 @@ var (
 	ErrStarted   = errors.New("the run does not wait: it was never held, or its call was sent")
 )
 
-// A ClaimError has the state of a run that cannot be claimed.
+// A ClaimError holds the state of a run that cannot be claimed.
 type ClaimError struct {
 	Request Request
-	Err     error // one of those above, or ErrOpen
+	Err     error // one of the errors above, or ErrOpen
 }
 
 func (e *ClaimError) Error() string {
@@ -51,13 +51,13 @@ func (e *ClaimError) Error() string {
 func (e *ClaimError) Unwrap() error { return e.Err }
 
 // Claim makes this process the owner of a held run that is decided or has expired. Of several callers, in any number of
-// processes, one succeeds; the others get a [*ClaimError]. The run belongs to this process until it has ended, the process is
-// gone, or the work on it was given up. [Ledger.Resume] continues it.
+// processes, one succeeds; the others get a [*ClaimError]. The run belongs to this process until the run ends, the
+// process is gone, or the process gives up the work. [Ledger.Resume] continues the run.
 func (l *Ledger) Claim(ctx context.Context, run string) error {
 	return l.claim(ctx, run, takable)
 }
 
-// takable reports why a held run cannot be claimed.
+// takable returns why a held run cannot be claimed; nil if it can be.
 func takable(q *Request, now string) error {
 	switch {
 	case q.Binding == "" || q.Sent != "":
@@ -115,7 +115,7 @@ func (l *Ledger) free(q *Request, gone func(owner string) (bool, error)) (bool, 
 	return is, nil
 }
 
-// take notes that a goroutine of this process works on a run. It reports false if another one does already.
+// take notes that a goroutine of this process works on a run. It returns false if another goroutine already does.
 func (l *Ledger) take(run string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

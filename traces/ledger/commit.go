@@ -13,18 +13,18 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// maxBatch is how many operations share a transaction at most.
+// maxBatch bounds the operations that share a transaction.
 const maxBatch = 256
 
-// yields is how often the committer yields before it commits, if the last commit had several operations: under load more
-// operations arrive meanwhile and share the flush.
+// yields says how often the committer yields before it commits, if the last commit had several operations. Under load,
+// more operations arrive meanwhile and share the flush.
 const yields = 2
 
-// An operation is committed as a whole or not at all. It may run more than once, so it keeps no state. It returns its refusals
-// before it writes anything: then the other operations of its batch go on.
+// An operation is committed as a whole or not at all. It may run more than once, so it keeps no state. It returns its
+// refusals before it writes anything, so that the other operations of its batch continue.
 type operation struct {
 	do    func(*batch) error
-	taken atomic.Bool // it is being recorded, or was given up
+	taken atomic.Bool // the committer records it, or its caller gave it up
 	err   chan error
 }
 
@@ -57,10 +57,10 @@ func (l *Ledger) commit(ctx context.Context, do func(*batch) error) error {
 	}
 }
 
-// commitLoop commits all waiting operations in one transaction, again and again, until the ledger is closed.
+// commitLoop commits all waiting operations in one transaction, and repeats that until the ledger is closed.
 func (l *Ledger) commitLoop() {
 	defer close(l.done)
-	together := 1 // how many were recorded together before
+	together := 1 // how many operations the last commit had
 	for {
 		var waiting []*operation
 		select {
@@ -80,7 +80,7 @@ func (l *Ledger) commitLoop() {
 	}
 }
 
-// collectBatch returns the waiting operations and those that arrive while others run.
+// collectBatch returns the waiting operations and those that arrive while other goroutines run.
 func (l *Ledger) collectBatch(waiting []*operation, together int, others func()) []*operation {
 	for n := 0; n < yields && together > 1; n++ {
 		others()
@@ -96,8 +96,8 @@ func (l *Ledger) collectBatch(waiting []*operation, together int, others func())
 	return waiting
 }
 
-// record commits operations together and, if that fails, each alone. If none was begun, or the store cannot record now, trying each would wait
-// again in vain.
+// record commits operations together and, if that fails, each alone. It does not retry if no operation was begun, or if
+// the store cannot record now: each retry would wait in vain.
 func (l *Ledger) record(waiting []*operation) {
 	begun := waiting[:0]
 	for _, o := range waiting {
@@ -109,7 +109,7 @@ func (l *Ledger) record(waiting []*operation) {
 		return
 	}
 	errs, err := l.commitBatch(begun)
-	// After ErrUnsettled each may be committed already.
+	// After ErrUnsettled, each operation may be committed already.
 	if err != nil && errs != nil && len(begun) > 1 && !errors.Is(err, ErrUnsettled) && !errors.Is(err, ErrUnavailable) {
 		for i, o := range begun {
 			var one []error
@@ -129,8 +129,8 @@ func (l *Ledger) record(waiting []*operation) {
 	}
 }
 
-// commitBatch runs operations in one transaction. The errors are the refusals of each operation, and nil if none was begun; the
-// error is what failed the transaction.
+// commitBatch runs operations in one transaction. errs has the refusal of each operation, and is nil if none was begun;
+// err says why the transaction failed.
 func (l *Ledger) commitBatch(all []*operation) (errs []error, err error) {
 	begun := time.Now()
 	defer func() {
@@ -166,19 +166,20 @@ func (l *Ledger) commitBatch(all []*operation) (errs []error, err error) {
 	return errs, l.reportFatal(err)
 }
 
-// A batch is a transaction with the end of the log.
+// A batch is a transaction together with the end of the log.
 type batch struct {
 	Tx
 	ledger *Ledger
-	size   int64 // entries in the store
+	size   int64 // how many entries the store has
 	now    string
 	wrote  bool     // the operation has written something
-	entry  *Entry   // that is not in the store yet
-	events [][]byte // of that entry
+	entry  *Entry   // the entry that is not in the store yet
+	events [][]byte // the events of entry
 }
 
-// add adds an event, and applies it to its request, if it has one. It does not put the request: an operation that adds several
-// events puts it once. The events that an operation adds to a run make one entry. An operation that reads its own events must flush first.
+// add adds an event, and applies it to its request, if it has one. It does not put the request: an operation that adds
+// several events puts the request once. The events that an operation adds to a run make one entry. An operation that
+// reads its own events must flush first.
 func (b *batch) add(r *Request, run, by string, p payload) error {
 	b.wrote = true
 	if b.size == 0 && b.entry == nil && p.kind() != LogCreated {
@@ -207,7 +208,7 @@ func (b *batch) add(r *Request, run, by string, p payload) error {
 	return nil
 }
 
-// begin begins an entry after flushing the one before.
+// begin flushes the previous entry and begins a new one.
 func (b *batch) begin(r *Request, run, by string) error {
 	if err := b.flush(); err != nil {
 		return err
@@ -224,7 +225,7 @@ func (b *batch) begin(r *Request, run, by string) error {
 	return nil
 }
 
-// flush adds the entry to the store, with the hashes of the tree that it completes.
+// flush adds the entry to the store, with the hashes of the tree that the entry completes.
 func (b *batch) flush() error {
 	e := b.entry
 	if e == nil {

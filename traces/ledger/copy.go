@@ -12,10 +12,11 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// ErrLedgerClosed means that the ledger was closed by an entry: it takes no further one. The error names the ledger that goes on.
+// ErrLedgerClosed means that an entry closed the ledger: it accepts no further entry. The error names the ledger that
+// continues the log.
 var ErrLedgerClosed = errors.New("the ledger is closed")
 
-// ErrNotEmpty means that a store is no target: it has entries.
+// ErrNotEmpty means that a store cannot be the target, because it has entries.
 var ErrNotEmpty = errors.New("the target is not empty: name a new ledger, or remove what an earlier copy left there")
 
 // ErrInUse means that live processes use the ledger.
@@ -43,26 +44,26 @@ func notClosed(r Reader) error {
 	return err
 }
 
-// A Move is what [Copy] and [ContinueAfterLoss] need to know of the ledger that goes on.
+// A Move describes the ledger that continues the log, for [Copy] and [ContinueAfterLoss].
 type Move struct {
-	Target string // names the ledger that goes on, for people: it has no password
-	By     Caller // Ledger.CreateToken says who may
-	// Clock tells the time of both stores; nil is that of each store.
+	Target string // the name of the ledger that continues the log, as people read it; it has no password
+	By     Caller // the caller; Ledger.CreateToken says who may
+	// Clock tells the time of both stores; nil means each store's own clock.
 	Clock func() time.Time
 }
 
 // Copy copies a ledger to an empty store, and closes its source. The copy has the same log, so checkpoints of the source hold for it, and
 // goes on with it. Copy takes three steps:
 //
-//  1. In one transaction, all rows of the source are written to the target, and the entry that closes the log.
-//  2. The same entry is added to the source, which takes no further one then. No other process has written to the source since step 1 began.
-//  3. The entry after it, [LedgerContinued], is added to the target only. Until then, the target is closed, too.
+//  1. One transaction writes all rows of the source, and the entry that closes the log, to the target.
+//  2. The source gets the same entry, and accepts no further one. No other process has written to the source since step 1 began.
+//  3. Only the target gets the next entry, [LedgerContinued]. Until then, the target is closed, too.
 //
-// If a step fails, the target is empty, or is a whole copy that is closed. Copying again continues with the step that failed. Only the
+// If a step fails, the target is empty, or it is a complete and closed copy. Copying again continues with the step that failed. Only the
 // target of step 1 can be continued, so a second copy of a closed source is refused.
 //
 // Nothing stops a user who can write the source from adding entries to it, with or without a [LedgerContinued]. Then there are two logs
-// of one origin that differ from the entry behind [LedgerClosed] on, as with every copy of a file. A checkpoint or a witness of one of
+// of one origin that differ after the entry [LedgerClosed], as with every copy of a file. A checkpoint or a witness of one of
 // them reveals the other.
 func Copy(ctx context.Context, from, to Store, m Move) error {
 	err := from.Update(ctx, func(s Tx) error {
@@ -101,7 +102,7 @@ type closing struct {
 	payload
 }
 
-// timeAfter returns the time of a store after an entry at last.
+// timeAfter returns the time of a store. It is never before last, the time of the last entry.
 func (m *Move) timeAfter(s Store, last string) (string, error) {
 	if m.Clock != nil {
 		return notBefore(m.Clock(), last)
@@ -123,8 +124,8 @@ func (c *closing) add(tx Tx) error {
 	return errors.Join(b.add(nil, "", c.by, c.payload), b.flush())
 }
 
-// unused returns ErrInUse if a live process has a run or is a gateway. Runs of processes that are gone are ended by the first process that
-// opens the copy.
+// unused returns ErrInUse if a live process owns a run or is a gateway. The first process that opens the copy ends the
+// runs of processes that are gone.
 func unused(ctx context.Context, store Store, r Reader) error {
 	var known roster
 	live, err := known.running(ctx, r, store.OwnerGone)
@@ -156,13 +157,13 @@ func unused(ctx context.Context, store Store, r Reader) error {
 	return fmt.Errorf("%w: %s; stop them first", ErrInUse, strings.Join(all[:min(len(all), maxNamed)], "; "))
 }
 
-// maxNamed is how many gateways and runs an error names.
+// maxNamed bounds how many gateways and runs an error names.
 const maxNamed = 10
 
 // fill writes all rows and the closing entry to the target. If an earlier copy did that, fill returns the closing entry of that copy.
 func (m *Move) fill(ctx context.Context, s Reader, to Store, e closing) (closing, error) {
 	found := false
-	// Looking takes no lock: the target may be the source, which this process holds.
+	// A view takes no lock: the target may be the source, whose lock this process holds.
 	err := to.View(ctx, func(t Reader) (err error) {
 		e, found, err = unfinished(s, t, e)
 		return err
@@ -181,7 +182,8 @@ func (m *Move) fill(ctx context.Context, s Reader, to Store, e closing) (closing
 	})
 }
 
-// unfinished returns the closing entry of a target that an earlier copy has filled. The error is ErrNotEmpty if the target has anything else.
+// unfinished returns the closing entry of a target that an earlier copy has filled. The error is ErrNotEmpty if the
+// target has any other content.
 func unfinished(s, t Reader, e closing) (_ closing, found bool, err error) {
 	end, err := t.End()
 	if err != nil || end.Size == 0 {
@@ -209,7 +211,7 @@ func unfinished(s, t Reader, e closing) (_ closing, found bool, err error) {
 	return closing{last.Index, last.At, last.By, p}, true, err
 }
 
-// afterAll is after every time.
+// afterAll is a text that sorts after every time.
 const afterAll = "~"
 
 // copyRows copies all rows, except deliveries that are done or were given up: nothing reads those.
@@ -251,7 +253,7 @@ func forEach[T any](rows iter.Seq2[T, error], do func(T) error) error {
 	return nil
 }
 
-// copyEntries copies the entries with the hashes that they complete, pruned ones included.
+// copyEntries copies the entries, also pruned ones, with the hashes that they complete.
 func copyEntries(s Reader, t Tx) error {
 	next := int64(0)
 	return forEach(s.Entries(0), func(e Entry) error {
@@ -276,11 +278,12 @@ func copyEntries(s Reader, t Tx) error {
 	})
 }
 
-// copyMark stands among the hooks of a copy. Its next entry is the one after [LedgerClosed]. The source has no such mark, or that of an earlier
-// copy, so it is not taken for its own copy under another name.
+// copyMark is the name of a hook that every copy has. The next entry of that hook is the one after [LedgerClosed]. The
+// source has no such hook, or that of an earlier copy. So the source is never mistaken for its own copy under another
+// name.
 const copyMark = "copy"
 
-// finish adds the entry with which the target goes on, unless it has it.
+// finish adds the entry with which the target continues the log, unless the target has it.
 func (m *Move) finish(ctx context.Context, from, to Store) error {
 	return from.View(ctx, func(s Reader) error {
 		here, err := TakeCheckpoint(s)

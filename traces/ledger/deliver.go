@@ -11,26 +11,26 @@ import (
 	"pgfsm/states"
 )
 
-// The ways in which the requester gets the outcome of a held call.
+// How the requester gets the outcome of a held call.
 const (
-	ByReply  = "reply"  // in the answer to the call itself, which was kept open meanwhile
-	ByRepeat = "repeat" // in the answer to a repetition of the call
-	ByTask   = "task"   // as the result of a task
+	ByReply  = "reply"  // in the response to the call itself, which stayed open
+	ByRepeat = "repeat" // in the response to a repetition of the call
+	ByTask   = "task"   // in the result of a task
 )
 
 // Ways returns the ways in which outcomes are delivered.
 func Ways() []string { return []string{ByReply, ByRepeat, ByTask} }
 
-// ErrOpen means that a run has no outcome yet. It comes in a [ClaimError].
+// ErrOpen means that a run has no outcome yet. A [ClaimError] wraps it.
 var ErrOpen = errors.New("the run has not ended, so there is no outcome to deliver")
 
-// Deliver records that the requester is about to get the outcome of a held run, and by which of the [Ways]. Of several callers,
-// in any number of processes, exactly one gets true; the others must not deliver the outcome again. When Deliver returns true,
-// that is durable: if the process ends before the answer is sent, no repetition attaches to the run any more, and the ledger
-// still shows its outcome.
+// Deliver records that the requester is about to get the outcome of a held run, and by which of the [Ways]. Of several
+// callers, in any number of processes, exactly one gets true; the others must not deliver the outcome again. When
+// Deliver returns true, that is durable: if the process ends before it sends the response, no repetition attaches to
+// the run any more, and the ledger still shows the outcome.
 //
-// The error is [ErrUnknown] if there is no such run, [ErrNotHeld] if it was not held, and a [*ClaimError] with [ErrOpen] if it
-// has not ended.
+// The error is [ErrUnknown] if there is no such run, [ErrNotHeld] if the run was not held, and a [*ClaimError] with
+// [ErrOpen] if the run has not ended.
 func (l *Ledger) Deliver(ctx context.Context, run, how string) (first bool, err error) {
 	if !slices.Contains(Ways(), how) {
 		return false, fmt.Errorf("no outcome is delivered by way of %q", visible.Clip(how, MaxTokenName))
@@ -54,21 +54,22 @@ func (l *Ledger) Deliver(ctx context.Context, run, how string) (first bool, err 
 	return first && err == nil, err
 }
 
-// A Look identifies an agent's call that is repeated.
+// A Look identifies an agent's call that is repeated. Its fields have the values of the same fields of [Request].
 type Look struct {
 	Actor      string
-	OnBehalfOf string // as [Request.OnBehalfOf]
-	Client     string // as [Request.Client]
+	OnBehalfOf string
+	Client     string
 	Server     string
 	Tool       string
-	Arguments  canonical.Digest // as [Request.Arguments]
+	Arguments  canonical.Digest
 }
 
-// Attach returns the oldest run that a repetition of a call attaches to: one for exactly the same call by the same caller for
-// which [Request.Attachable] holds. It reads one index, however many runs there are. The error is [ErrNotFound] if there is
-// none, which is the usual case, or if another member of look than OnBehalfOf and Client is empty.
+// Attach returns the oldest run that a repetition of a call attaches to: the run has exactly the same call by the same
+// caller, and [Request.Attachable] holds for it. It reads one index, however many runs there are. The error is
+// [ErrNotFound] if there is no such run, which is the usual case. So it is if a member of look other than OnBehalfOf
+// and Client is empty.
 func (l *Ledger) Attach(ctx context.Context, look Look) (Request, error) {
-	if look.Actor == "" || look.Server == "" || look.Tool == "" || look.Arguments == "" { // nobody's call, or none
+	if look.Actor == "" || look.Server == "" || look.Tool == "" || look.Arguments == "" { // no call can be equal to it
 		return Request{}, ErrNotFound
 	}
 	err := l.Glance(ctx, func(r Reader) error {
@@ -78,9 +79,9 @@ func (l *Ledger) Attach(ctx context.Context, look Look) (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
-	var q Request // not before: nearly all calls find nothing
+	var q Request // declared here, because nearly all calls return above and save its allocation
 
-	err = l.View(ctx, func(r Reader) error { // the run and how it stands, at one moment
+	err = l.View(ctx, func(r Reader) error { // the id of the run and its row must belong to one state
 		run, err := r.Waiting(look)
 		if err == nil {
 			q, err = r.Request(run)
@@ -90,8 +91,8 @@ func (l *Ledger) Attach(ctx context.Context, look Look) (Request, error) {
 	return q, err
 }
 
-// Attachable reports whether a repetition of the run's call attaches to it: the call is an agent's, was held, and its outcome
-// was not delivered yet. Calls with more than arguments are never held.
+// Attachable reports whether a repetition of the run's call attaches to the run: the call is an agent's and was held,
+// and its outcome was not delivered yet. Calls that have more than arguments are never held.
 func (q *Request) Attachable() bool {
 	return q.Kind == states.KindAgent && q.Binding != "" && q.Delivered == ""
 }

@@ -17,7 +17,8 @@ import (
 	"pgfsm/internal/canonical"
 )
 
-// Leaf returns the bytes of the entry's leaf: canonical JSON. If the events are a [Ref], the leaf has it as a string.
+// Leaf returns the bytes of the entry's leaf: canonical JSON. If a [Ref] replaces the events, the leaf contains it as a
+// string.
 func (e *Entry) Leaf() []byte {
 	events := e.Events
 	if isRef(events) {
@@ -32,16 +33,16 @@ func (e *Entry) Leaf() []byte {
 	return append(b, '}')
 }
 
-// hash is the leaf's hash (RFC 6962, section 2.1).
+// hash returns the leaf's hash (RFC 6962, section 2.1).
 func (e *Entry) hash() tlog.Hash { return tlog.RecordHash(e.Leaf()) }
 
-// Intact returns the hash that the tree has for the entry, and reports whether it is the hash of the entry's leaf.
+// Intact returns the hash of the entry in the tree, and reports whether it equals the hash of the entry's leaf.
 func (e *Entry) Intact(r tlog.HashReader) (h tlog.Hash, is bool, err error) {
 	h, err = leafHash(r, e.Index)
 	return h, err == nil && h == e.hash(), err
 }
 
-// Referred reports whether the entry has a reference to its events instead of the events.
+// Referred reports whether the entry contains a reference to its events instead of the events.
 func (e *Entry) Referred() bool { return isRef(e.Events) }
 
 // leafHash reads the hash of a leaf in the tree.
@@ -53,10 +54,10 @@ func leafHash(r tlog.HashReader, index int64) (tlog.Hash, error) {
 	return all[0], nil
 }
 
-// link writes a leaf's hash as the run's next entry has it.
+// link encodes a leaf's hash for the member prev of the run's next entry.
 func link(h tlog.Hash) string { return base64.StdEncoding.EncodeToString(h[:]) }
 
-// Origin returns the name of the log, which its first entry has.
+// Origin returns the name of the log, which the first entry records.
 func Origin(r Reader) (string, error) {
 	e, err := r.LastOf(LogCreated)
 	if err != nil {
@@ -113,7 +114,7 @@ func (e *Entry) payloads(r Reader) ([]payload, error) {
 	return all, nil
 }
 
-// decode decodes the entry's events, the last of which has the entry's type.
+// decode decodes the entry's events. The last event must have the entry's type.
 func (e *Entry) decode(list []Event) (_ []payload, err error) {
 	all := make([]payload, len(list))
 	for i := range list {
@@ -127,7 +128,7 @@ func (e *Entry) decode(list []Event) (_ []payload, err error) {
 	return all, nil
 }
 
-// singleEvent returns the event of an entry that belongs to no run, which has no other event.
+// singleEvent returns the only event of an entry that belongs to no run.
 func (e *Entry) singleEvent(r Reader) (payload, error) {
 	all, err := e.payloads(r)
 	if err != nil {
@@ -172,7 +173,7 @@ func (e *Entry) references(r Reader) ([]canonical.Digest, error) {
 	return e.refer(all), nil
 }
 
-// refer returns the blobs that the entry refers to; all are its decoded events.
+// refer returns the blobs that the entry refers to. all holds the entry's decoded events.
 func (e *Entry) refer(all []payload) (refs []canonical.Digest) {
 	if isRef(e.Events) {
 		refs = append(refs, canonical.Digest(e.Events[1:]))

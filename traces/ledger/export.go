@@ -11,7 +11,7 @@ import (
 	"pgfsm/internal/canonical"
 )
 
-// exportedEntry is the line of an entry. A pruned one has no entry.
+// exportedEntry is the line of an entry. The line of a pruned entry has only its hash.
 type exportedEntry struct {
 	Entry jsontext.Value `json:"entry,omitempty"`
 	Hash  tlog.Hash      `json:"hash"`
@@ -25,13 +25,13 @@ type exportedBlob struct {
 	Text   string           `json:"text"`
 }
 
-// An Exporter writes entries as lines of canonical JSON. A line has the leaf of an entry, or a blob. A blob comes before the first entry that
-// refers to it. The line of a pruned entry has only its hash.
+// An Exporter writes entries and blobs as lines of canonical JSON. The line of an entry has its leaf. A blob comes
+// before the first entry that refers to it. The line of a pruned entry has only its hash.
 type Exporter struct {
 	To   io.Writer
 	Next int64 // index of the first entry that is not written yet
 
-	known map[canonical.Digest]bool // blobs that were written
+	known map[canonical.Digest]bool // blobs that were written already
 }
 
 // Export writes the entries from x.Next on.
@@ -101,7 +101,7 @@ func FirstAt(r Reader, at string) (int64, error) {
 		return 0, err
 	}
 	first := sort.Search(int(end.Size), func(i int) bool {
-		for e, broken := range r.Entries(int64(i)) { // the next one that was not pruned
+		for e, broken := range r.Entries(int64(i)) { // the next entry that was not pruned
 			err = errors.Join(err, broken)
 			return e.At >= at
 		}

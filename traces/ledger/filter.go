@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Lengths of run ids (UUIDs). The first characters are the time; people name a run by some of the last ones.
+// Lengths of run ids (UUIDs). The first characters encode the time; people name a run by some of the last characters.
 const (
 	RunIDBytes  = 36
 	ShortRun    = 8 // characters that lists show
-	minShortRun = 4 // characters that name a run
+	minShortRun = 4 // the fewest characters that can name a run
 )
 
-// Short is the end of a run id, as lists show it.
+// Short returns the end of a run id, as lists show it.
 func Short(run string) string { return run[max(0, len(run)-ShortRun):] }
 
-// FindRun returns the id of the run that a text names: its whole id, or the first four to eight of its last eight characters. A text that names no
-// run is returned unchanged. The error is [ErrUnknown] if several runs have these characters.
+// FindRun returns the id of the run that a text names: by its whole id, or by the first four to eight of its last eight
+// characters. It returns a text that names no run unchanged. The error is [ErrUnknown] if several runs match.
 func FindRun(r Reader, text string) (string, error) {
 	if len(text) < minShortRun || len(text) > ShortRun {
 		return text, nil
@@ -45,7 +45,8 @@ func Statuses() []Status {
 	return []Status{Proposed, Pending, Approved, Allowed, Denied, Executed, Failed, Expired, Indeterminate}
 }
 
-// Choose sets the statuses and the times of a filter, as [ParsePast] reads times. No statuses and an empty time choose any.
+// Choose sets the statuses and the times of a filter. It reads times as [ParsePast] does. No statuses, or an empty
+// time, match every run.
 func (f *Filter) Choose(statuses []string, since, until string, now time.Time) (err error) {
 	for _, name := range statuses {
 		if !slices.Contains(Statuses(), Status(name)) {
@@ -67,7 +68,7 @@ func (f *Filter) Choose(statuses []string, since, until string, now time.Time) (
 	return nil
 }
 
-// ParseTime reads a date, which is its midnight in UTC, or a time. The result has the form of recorded times.
+// ParseTime parses a time, or a date, which means midnight UTC. The result has the form of recorded times.
 func ParseTime(s string) (string, error) {
 	for _, layout := range []string{time.DateOnly, time.RFC3339} {
 		if t, err := time.Parse(layout, s); err == nil {
@@ -77,7 +78,7 @@ func ParseTime(s string) (string, error) {
 	return "", fmt.Errorf("%q: give a date such as 2027-01-31, or a time such as 2027-01-31T12:00:00Z", s)
 }
 
-// ParsePast is [ParseTime], and also reads a duration before now.
+// ParsePast is [ParseTime], and also parses a duration before now.
 func ParsePast(s string, now time.Time) (string, error) {
 	if d, err := time.ParseDuration(s); err == nil && d > 0 {
 		return now.Add(-d).UTC().Format(timeForm), nil

@@ -19,16 +19,16 @@ import (
 	"pgfsm/states"
 )
 
-// MaxCounted is how many earlier calls are read for one answer. They are read in the transaction that reserves the run's place,
-// and all other writers wait for it; if there are more, there is no answer.
+// MaxCounted bounds how many earlier calls are read for one answer. They are read in the transaction that reserves the
+// run's place, and all other writers wait for that transaction. If there are more calls, there is no answer.
 const MaxCounted = 10_000
 
-// maxSummand bounds the bytes of a number that is summed: a double written out in full has fewer.
+// maxSummand bounds a number that is summed, in bytes: a double written in full has fewer.
 const maxSummand = 400
 
-// ReadHistory implements [states.Historian]. In one transaction it reads the earlier calls and records the run with its call,
-// so that later runs find it: of several concurrent runs each finds those that asked before it. The place is free again when
-// the run ends without a call, or is recovered.
+// ReadHistory implements [states.Historian]. One transaction reads the earlier calls and records the run with its call,
+// so that later runs find it. Of several concurrent runs, each finds those that were recorded before it. The
+// reservation ends when the run ends without a call, or is recovered.
 func (r *Run) ReadHistory(ctx context.Context, wanted *states.ReadHistory) states.Event {
 	var read *states.HistoryRead
 	err := r.commit(ctx, func(b *batch, q *Request) (err error) {
@@ -50,7 +50,7 @@ func (r *Run) ReadHistory(ctx context.Context, wanted *states.ReadHistory) state
 	}
 }
 
-// history reads what is wanted, without the run itself.
+// history answers the queries without counting the run itself.
 func (r *Run) history(b Reader, wanted *states.ReadHistory) (*states.HistoryRead, error) {
 	p := past{request: &r.header.Request}
 	if v := r.run.Facts().Validated; v != nil {
@@ -63,8 +63,8 @@ func (r *Run) history(b Reader, wanted *states.ReadHistory) (*states.HistoryRead
 	return p.read(b, wanted)
 }
 
-// ReadEarlierCalls reads what [Run.ReadHistory] would read for a call that is not made. It records nothing. A nil Viewer is a ledger
-// without calls.
+// ReadEarlierCalls returns what [Run.ReadHistory] would return for a call that is not made. It records nothing. A nil
+// Viewer stands for a ledger without calls.
 func ReadEarlierCalls(ctx context.Context, v Viewer, r *states.Request, server, tool string, wanted *states.ReadHistory) (read *states.HistoryRead, err error) {
 	p := past{request: r, server: server, tool: tool}
 	if v == nil {
@@ -79,14 +79,14 @@ func ReadEarlierCalls(ctx context.Context, v Viewer, r *states.Request, server, 
 	return read, err
 }
 
-// unwritten is a ledger without calls.
+// unwritten is the Reader of a ledger without calls.
 type unwritten struct{ Reader }
 
 func (unwritten) Requests(Filter) iter.Seq2[Request, error] {
 	return func(func(Request, error) bool) {}
 }
 
-// A past is what happened before one call.
+// A past answers queries about the calls before one call.
 type past struct {
 	request      *states.Request
 	server, tool string // empty if there is no call yet
@@ -109,11 +109,11 @@ func (p *past) read(b Reader, wanted *states.ReadHistory) (read *states.HistoryR
 	return read, nil
 }
 
-// answer answers one query: about calls that may yet be made, whenever they were requested, and about calls that were made and
-// were requested or sent since the beginning of the window.
+// answer answers one query. It counts calls that may yet be made, whenever they were requested. It also counts calls
+// that were made, if they were requested or sent since the beginning of the window.
 func (p *past) answer(b Reader, query policy.HistoryQuery) (policy.HistoryAnswer, error) {
 	f, why := p.window(query)
-	if why == "" && p.gone.Before > f.Since { // what was removed had ended before, so it was sent before
+	if why == "" && p.gone.Before > f.Since { // pruned runs had ended by then, so their calls were sent before
 		why = "what was before " + p.gone.Before + " was pruned, and the window begins at " + f.Since
 	}
 	if why != "" {
@@ -144,11 +144,11 @@ func (p *past) answer(b Reader, query policy.HistoryQuery) (policy.HistoryAnswer
 	if query.Of != condition.QuerySum {
 		return query.Answer(strconv.Itoa(n)), nil
 	}
-	digits, _ := sum.FloatPrec() // exact: each summand is a decimal
+	digits, _ := sum.FloatPrec() // the sum is exact, because each summand is a decimal
 	return query.Answer(sum.FloatString(digits)), nil
 }
 
-// window is the filter of a query. An unknown actor or task has no answer, which is not zero.
+// window returns the filter of a query. A query about an unknown actor or task has no answer, which differs from zero.
 func (p *past) window(query policy.HistoryQuery) (f Filter, why string) {
 	asked := p.request
 	if err := query.Check(); err != nil {
@@ -179,7 +179,7 @@ func (p *past) window(query policy.HistoryQuery) (f Filter, why string) {
 	return f, ""
 }
 
-// addTo adds the number at a place of arguments.
+// addTo adds the number at a path in arguments.
 func addTo(sum *big.Rat, args jsontext.Value, path string) error {
 	value := args
 	for name := range strings.SplitSeq(path, ".") {
@@ -201,7 +201,7 @@ func addTo(sum *big.Rat, args jsontext.Value, path string) error {
 	if len(literal) > maxSummand {
 		return fmt.Errorf("its argument %q has more than %d digits", path, maxSummand)
 	}
-	// Exponents that double does not have are refused before they are written out.
+	// Numbers outside the range of a double are rejected before they are written in full.
 	if f, err := strconv.ParseFloat(literal, 64); err != nil || math.IsInf(f, 0) || f == 0 && strings.ContainsAny(mantissa(literal), "123456789") {
 		return fmt.Errorf("its argument %q is a number that double does not hold", path)
 	}

@@ -11,8 +11,9 @@ import (
 // ErrRevoked means that the requester, or an approver of the call, lost their token or was blocked before the call was sent.
 var ErrRevoked = errors.New("the requester or an approver lost their token, or was blocked, before the call was sent")
 
-// WhyNotCalled returns why the call of a held run will not be made, even if approvers agree, as far as that is known now: its requester, or
-// somebody who approved it, was blocked or has no valid token left. It is empty if nothing is known.
+// WhyNotCalled returns why the call of a held run will not be made even if approvers agree, as far as that is known
+// now. The requester, or a person who approved the call, is blocked or has no valid token left. The result is empty if
+// nothing is known.
 func WhyNotCalled(r Reader, q *Request) (string, error) {
 	if q.Status != Pending && q.Status != Approved {
 		return "", nil
@@ -20,9 +21,10 @@ func WhyNotCalled(r Reader, q *Request) (string, error) {
 	return revocationReason(r, q)
 }
 
-// revocationReason checks identities again before an approved call is sent. It returns the reason if the token of a vote was revoked
-// since, if the requester has no valid agent token left, or if a subject of an identity provider is blocked: the requester, the person for
-// whom they act, or a voter; otherwise it is empty. A token that only expired after the vote still counts. An unknown token counts as revoked.
+// revocationReason checks identities again before an approved call is sent. It returns a reason if the token of a vote
+// was revoked since, or if the requester has no valid agent token left. It also returns one if a subject of an identity
+// provider is blocked: the requester, the person for whom they act, or a voter. Otherwise the result is empty. A token
+// that only expired after the vote still counts. An unknown token counts as revoked.
 func revocationReason(r Reader, q *Request) (reason string, err error) {
 	cast, err := ballots(r, q.RunID)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 type Key struct {
 	Key     string `json:"key"`
 	Added   string `json:"added"`
-	Removed string `json:"removed"` // when; empty if it was not
+	Removed string `json:"removed"` // when the key was removed; empty if it was not
 }
 
-// Origin returns the name of the log, which it makes if there is none.
+// Origin returns the name of the log. It begins the log if the store is empty.
 func (l *Ledger) Origin(ctx context.Context) (origin string, err error) {
 	err = l.commit(ctx, func(b *batch) (err error) {
 		if b.size == 0 {
@@ -31,12 +31,12 @@ func (l *Ledger) Origin(ctx context.Context) (origin string, err error) {
 	return origin, err
 }
 
-// AddKey records that a verifier key is one of the log. Who may do that is as for [Ledger.CreateToken].
+// AddKey records that a verifier key belongs to the log. The rules of [Ledger.CreateToken] say who may add one.
 func (l *Ledger) AddKey(ctx context.Context, by Caller, vkey string) error {
 	return l.changeKey(ctx, by, &keyAdded{Key: vkey})
 }
 
-// RemoveKey records that a key of the log signs no more. Who may do that is as for [Ledger.CreateToken].
+// RemoveKey records that a key no longer signs for the log. The rules of [Ledger.CreateToken] say who may remove one.
 func (l *Ledger) RemoveKey(ctx context.Context, by Caller, vkey string) error {
 	return l.changeKey(ctx, by, &keyRemoved{Key: vkey})
 }
@@ -101,5 +101,5 @@ func projectKey(keys []Key, origin, at string, p payload) ([]Key, error) {
 	return keys, nil
 }
 
-// maxKeyText bounds how much of a text that is no key an error shows, in bytes.
+// maxKeyText bounds, in bytes, how much of an invalid key an error shows.
 const maxKeyText = 300

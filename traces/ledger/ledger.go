@@ -14,8 +14,8 @@ import (
 	"pgfsm/policy"
 )
 
-// ClockSkew is how far the clock may be behind the last event. Within it the ledger's time does not move; beyond it nothing is
-// recorded, because approvals that have expired would be valid again.
+// ClockSkew bounds how far the clock may be behind the last event. Within this bound, the ledger's time stands still.
+// Beyond it the ledger records nothing, because approvals that have expired would be valid again.
 const ClockSkew = time.Minute
 
 // ErrClockBack means that the clock was set back.
@@ -28,13 +28,13 @@ var ErrUnavailable = errors.New("the ledger cannot record now")
 // ErrClosed means that the ledger is being closed.
 var ErrClosed = errors.New("the ledger is closed")
 
-// Options of a ledger.
+// Options configures a ledger.
 type Options struct {
-	// Clock tells the time; nil is [Store.Now].
+	// Clock tells the time; nil means [Store.Now].
 	Clock func() time.Time
 	// Build is the version of the program. Each run records it.
 	Build string
-	// Origin names a new log; empty is a random name. A log keeps its name.
+	// Origin names a new log; empty means a random name. An existing log keeps its name.
 	Origin string
 }
 
@@ -42,7 +42,7 @@ type Options struct {
 type Ledger struct {
 	store   Store
 	owner   string
-	origin  string // of a new log
+	origin  string // the name of a new log
 	release func() error
 	clock   func() time.Time
 	build   string
@@ -50,9 +50,9 @@ type Ledger struct {
 	closing chan struct{}
 	done    chan struct{}
 	bundles bundles
-	gone    atomic.Pointer[knownPrune]          // the last prune as it was read; nil: not read yet
-	measure atomic.Pointer[func(time.Duration)] // takes how long commits took; nil: nobody asks
-	useless chan error                          // has the first error of a store that is of no more use
+	gone    atomic.Pointer[knownPrune]          // the last prune that was read; nil: none was read yet
+	measure atomic.Pointer[func(time.Duration)] // is called with the duration of each commit; nil: durations are not measured
+	useless chan error                          // receives the first error after which the store is unusable
 
 	replicas roster
 	refusals refusals
@@ -61,8 +61,8 @@ type Ledger struct {
 	busy map[string]bool // the runs that a goroutine of this process works on
 }
 
-// Open begins to record in a store. It locks a new owner's id, which the runs of this process carry. The error is [ErrLedgerClosed] if an
-// entry closed the ledger.
+// Open begins to record in a store. It locks the id of a new owner; the runs of this process carry that id. The error
+// is [ErrLedgerClosed] if an entry closed the ledger.
 func Open(ctx context.Context, store Store, o Options) (*Ledger, error) {
 	if err := store.Glance(ctx, notClosed); err != nil {
 		return nil, err
@@ -91,25 +91,26 @@ func Open(ctx context.Context, store Store, o Options) (*Ledger, error) {
 	return l, nil
 }
 
-// Owner is the id that the runs of this process carry.
+// Owner returns the id that the runs of this process carry.
 func (l *Ledger) Owner() string { return l.owner }
 
-// Now is the time of the ledger's clock. Requests that the ledger records, and what is compared with its times, use it.
+// Now returns the time of the ledger's clock. Callers use it for requests that the ledger records, and for times that
+// they compare with the ledger's.
 func (l *Ledger) Now() time.Time { return l.clock() }
 
-// Useless receives [ErrFenced], [ErrLost] or [ErrLedgerClosed] as soon as an operation of the store has failed with it: this process can use the ledger no
-// more.
+// Useless returns a channel that receives [ErrFenced], [ErrLost] or [ErrLedgerClosed] as soon as an operation of the
+// store has failed with it. From then on this process cannot use the ledger.
 func (l *Ledger) Useless() <-chan error { return l.useless }
 
-// MeasureCommits has a function take how long each later commit took. It must not block.
+// MeasureCommits makes the ledger call took with the duration of each later commit. took must not block.
 func (l *Ledger) MeasureCommits(took func(time.Duration)) { l.measure.Store(&took) }
 
-// reportFatal returns the error of a store, which may be the one that [Ledger.Useless] tells of.
+// reportFatal returns err. If err makes the store unusable, reportFatal also sends it to [Ledger.Useless].
 func (l *Ledger) reportFatal(err error) error {
 	if errors.Is(err, ErrFenced) || errors.Is(err, ErrLost) || errors.Is(err, ErrLedgerClosed) {
 		select {
 		case l.useless <- err:
-		default: // one is enough
+		default: // an earlier error is still unread, and one is enough
 		}
 	}
 	return err
@@ -125,8 +126,8 @@ func (l *Ledger) Glance(ctx context.Context, do func(Reader) error) error {
 	return l.reportFatal(l.store.Glance(ctx, do))
 }
 
-// Update runs do in one transaction of the store, for what is no part of the record. The error is [ErrLedgerClosed] if an entry closed the
-// ledger.
+// Update runs do in one transaction of the store, for rows that are not part of the record. The error is
+// [ErrLedgerClosed] if an entry closed the ledger.
 func (l *Ledger) Update(ctx context.Context, do func(Tx) error) error {
 	return l.reportFatal(l.store.Update(ctx, func(tx Tx) error {
 		if err := notClosed(tx); err != nil {
@@ -143,7 +144,7 @@ func (l *Ledger) Close() error {
 	return l.release()
 }
 
-// timeForm is the form of every time in a ledger.
+// timeForm is the format of every time in a ledger.
 const timeForm = policy.TimeForm
 
 // An instant caches the text of a time: many steps are recorded within one second.
@@ -160,10 +161,10 @@ func (i *instant) text(t time.Time) string {
 	return i.written
 }
 
-// timeAfter is the ledger's time after an event at last: it never goes back.
+// timeAfter returns the ledger's time, which is never before last, the time of the last event.
 func (l *Ledger) timeAfter(last string) (string, error) { return notBefore(l.clock(), last) }
 
-// notBefore is the clock's time, or that of the last event if the clock is slightly behind it.
+// notBefore returns the clock's time, or the time of the last event if the clock is slightly behind it.
 func notBefore(clock time.Time, last string) (string, error) {
 	t := clock.UTC()
 	now := t.Format(timeForm)

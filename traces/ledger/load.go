@@ -10,18 +10,18 @@ import (
 	"pgfsm/traces"
 )
 
-// A Record is what the ledger has of one run. The run's trace is derived from it: [traces.Replayer.Resume].
+// A Record holds what the ledger recorded about one run. [traces.Replayer.Resume] derives the run's trace from it.
 type Record struct {
 	Header  traces.Header
 	Request Request
 	Inputs  []traces.Input
 
-	build string           // the version of the program that began it
+	build string           // the version of the program that began the run
 	held  int              // how many steps lead to the hold; 0: the run was never held
-	last  canonical.Digest // hash of the last of them in the run's trace
+	last  canonical.Digest // hash of the last step before the hold, in the run's trace
 	ended *states.Outcome  // nil: the run has not ended
 
-	permit canonical.Digest // of the call that was sent; empty: none was
+	permit canonical.Digest // the permit of the call that was sent; empty: no call was sent
 }
 
 // Load returns the record of one run. It compares blobs with their digests, and does not check hashes of entries. The error is
@@ -48,7 +48,7 @@ func Load(r Reader, run string) (*Record, error) {
 	return rec, nil
 }
 
-// add adds what an event says.
+// add adds the content of an event to the record.
 func (rec *Record) add(r Reader, e *Event) error {
 	p, err := e.decode()
 	if err != nil {
@@ -84,8 +84,9 @@ func (rec *Record) add(r Reader, e *Event) error {
 	return nil
 }
 
-// reexecute returns a run that executes its record again. A held run must get the trace that was recorded. Once it went on, another build may
-// have done that, whose reasons have other words: then the head says whether the trace is the recorded one.
+// reexecute returns a run that executes its record again. A held run must get the trace that was recorded. Once a held
+// run was resumed, another build may have resumed it and worded reasons differently. Then the head says whether the
+// trace is the recorded one.
 func (rec *Record) reexecute(p *traces.Replayer) (*traces.Resumption, error) {
 	if rec.ended != nil || rec.Request.Sent != "" {
 		return p.Reexecute(&rec.Header, rec.Inputs)
@@ -93,14 +94,14 @@ func (rec *Record) reexecute(p *traces.Replayer) (*traces.Resumption, error) {
 	return p.Resume(&rec.Header, rec.Inputs, rec.held, rec.last)
 }
 
-// header is the run's header, without the bundle's content.
+// header returns the run's header, without the bundle's content.
 func (p *created) header(run string) traces.Header {
 	return traces.Header{
 		Bundle: traces.Bundle{Digest: p.Bundle}, Format: p.Format, Machine: p.Machine, Request: p.Request, RunID: run,
 	}
 }
 
-// Call returns the arguments of the request's call whole, in canonical form; nil if there is no call.
+// Call returns all arguments of the request's call in canonical form; nil if there is no call.
 func (q *Request) Call(r Reader) (jsontext.Value, error) {
 	if q.Args == "" {
 		return nil, nil

@@ -13,16 +13,16 @@ var ErrNothingLost = errors.New("the log contains every checkpoint: nothing was 
 
 // A former log lost entries that were signed. Its checkpoints are signed notes.
 type former struct {
-	Common string `json:"common,omitzero"` // the largest one before the loss that the log still contained; empty if there was none
-	Lost   string `json:"lost"`            // the largest one that it did not contain
+	Common string `json:"common,omitzero"` // the largest checkpoint before the loss that the log still contained; empty if there was none
+	Lost   string `json:"lost"`            // the largest checkpoint that the log did not contain
 }
 
 // ContinueAfterLoss begins a new log in an empty store, for a ledger that no longer contains all of its signed checkpoints: it was restored
 // from a backup, or its database failed over and lost entries. Entry 0 of the new log names the former log by its last common and its lost
-// checkpoint. Nothing else moves: the former log no longer knows which approved calls were made and which tokens were revoked after its
+// checkpoint. Nothing else is copied: the former log no longer has the approved calls that were made, and the tokens that were revoked, after its
 // last entry. Then ContinueAfterLoss closes the former log.
 //
-// The origin of the new log must be another one. Whoever saw the lost checkpoint refuses every checkpoint of the former log, and rightly.
+// The new log needs another origin: a witness that saw the lost checkpoint rightly rejects every checkpoint of the former log.
 func ContinueAfterLoss(ctx context.Context, from, to Store, signed [][]byte, origin string, m Move) error {
 	return from.Update(ctx, func(s Tx) error {
 		loss, err := lossOf(s, signed)
@@ -76,7 +76,7 @@ func begin(ctx context.Context, to Store, first *closing) error {
 	})
 }
 
-// lossOf compares a log with signed checkpoints of it.
+// lossOf finds the common and the lost checkpoint of a log among its signed checkpoints.
 func lossOf(r Reader, signed [][]byte) (*former, error) {
 	now, err := TakeCheckpoint(r)
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -113,7 +113,7 @@ func lossOf(r Reader, signed [][]byte) (*former, error) {
 	if f.Lost == "" {
 		return nil, ErrNothingLost
 	}
-	for c, text := range contained { // in any order: no two have one size
+	for c, text := range contained { // the order does not matter, because no two have the same size
 		if c.Size > common.Size && c.Size < least.Size {
 			common, f.Common = c, text
 		}

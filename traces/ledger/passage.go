@@ -21,26 +21,26 @@ const (
 
 // Bounds of a [Passage], in bytes.
 const (
-	MaxMethod     = 128 // the longest method of MCP has a third of it
+	MaxMethod     = 128 // three times the longest method of MCP
 	MaxServerName = 256
 )
 
 // Anonymous is the actor of an agent without a token. No token has this name.
 const Anonymous = "anonymous"
 
-// ErrPassage means that a passage is invalid.
+// ErrPassage means that a passage is invalid, so the message must not be relayed.
 var ErrPassage = errors.New("what passes cannot be recorded")
 
 // A Passage is one message other than tools/call that the gateway relays.
 type Passage struct {
-	By        Caller           // whose session it belongs to
-	Server    string           // the upstream server that receives or says it
-	Direction string           // ToServer or ToClient
-	Method    string           //
-	Digest    canonical.Digest // of the params; empty if there are none
+	By        Caller // the owner of the session
+	Server    string // the upstream server that receives or sends the message
+	Direction string // ToServer or ToClient
+	Method    string
+	Digest    canonical.Digest // digest of the params; empty if there are none
 }
 
-// ParamsDigest is the digest of the raw params of a relayed message; empty without params.
+// ParamsDigest returns the digest of the raw params of a relayed message; empty without params.
 func ParamsDigest(raw []byte) canonical.Digest {
 	if len(raw) == 0 {
 		return ""
@@ -48,9 +48,10 @@ func ParamsDigest(raw []byte) canonical.Digest {
 	return canonical.Sum("mcp params", raw)
 }
 
-// Pass records that a message is relayed. When it returns nil, that is durable; otherwise the message must not be relayed. The
-// transaction that records it checks the caller. The error is [ErrToken] if the token is not, or no longer, one of the caller's
-// for calls, [ErrRole] if it never was, [ErrBlocked] if the caller is blocked, and [ErrPassage] if the passage is invalid.
+// Pass records that the gateway relays a message. When Pass returns nil, that is durable; otherwise the gateway must
+// not relay the message. The transaction that records it checks the caller. The error is [ErrToken] if the caller has
+// no valid token for calls, [ErrRole] if the token was never for calls, [ErrBlocked] if the caller is blocked, and
+// [ErrPassage] if the passage is invalid.
 func (l *Ledger) Pass(ctx context.Context, p Passage) error {
 	event := &passed{Direction: p.Direction, Method: p.Method, Params: p.Digest, OnBehalfOf: p.By.OnBehalfOf(), Server: p.Server, Token: p.By.TokenID}
 	if err := event.check(p.By.Name); err != nil {
@@ -64,7 +65,8 @@ func (l *Ledger) Pass(ctx context.Context, p Passage) error {
 	})
 }
 
-// stillCalls is [Caller.recheck] for calls. A user of the operating system, or an anonymous agent, has nothing that could have ended.
+// stillCalls is [Caller.recheck] for calls. It does not check users of the operating system and anonymous agents: they
+// have no token that could be revoked or expire.
 func (c Caller) stillCalls(b *batch) error {
 	if c.TokenID == "" && !c.subject() {
 		return nil
@@ -101,13 +103,14 @@ func tokenless(actor string) bool {
 	return actor == Anonymous || strings.HasPrefix(actor, policy.LocalUser) || policy.HasSubject(actor)
 }
 
-// A usage is the first and the last event for which a token was used, and by whom.
+// A usage holds the first and the last event for which a token was used, and the actor who used it.
 type usage struct {
 	by          string
 	first, last Event // without their payloads
 }
 
-// passage checks a relayed message, and notes when its token was used: tokens are verified only after the last event.
+// passage checks a relayed message, and notes when its token was used. The tokens themselves are verified after the
+// last event.
 func (v *verifier) passage(e *Event, p *passed) error {
 	key := entryKey(e.Index)
 	if err := p.check(e.By); err != nil {
@@ -132,8 +135,8 @@ func (v *verifier) passage(e *Event, p *passed) error {
 	return nil
 }
 
-// usages compares the relayed messages with the tokens: each must be an agent's token of that name, used between its creation
-// and its expiry or revocation.
+// usages compares the relayed messages with the tokens. Each token must be an agent's token with the actor's name, and
+// used between its creation and its expiry or revocation.
 func (v *verifier) usages() error {
 	for _, id := range slices.Sorted(maps.Keys(v.used)) {
 		u := v.used[id]

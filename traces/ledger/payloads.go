@@ -21,7 +21,7 @@ type payload interface {
 	apply(*Request, *Event) error
 }
 
-// typed is the member that every payload has. encode sets it.
+// typed has the member that every payload has. encode sets it.
 type typed struct {
 	Type Type `json:"type"`
 }
@@ -29,7 +29,7 @@ type typed struct {
 func (t *typed) name(as Type)   { t.Type = as }
 func (*typed) aboutNoRun() bool { return false }
 
-// noRun is embedded instead of typed by payloads that are about no run.
+// noRun replaces typed in payloads that are about no run.
 type noRun struct{ typed }
 
 func (*noRun) apply(*Request, *Event) error { return nil }
@@ -45,12 +45,12 @@ func encode(p payload) ([]byte, error) {
 	return canonical.JSON(b) // embedded members are not in canonical order
 }
 
-// recording is a payload with a part of the run's record.
+// recording is a payload that contains a part of the run's record.
 type recording interface{ recorded() *record }
 
 func (r *record) recorded() *record { return r }
 
-// A logCreated payload names the log, and the one before it if that lost entries.
+// A logCreated payload names the log. It also names the former log, if that lost entries.
 type logCreated struct {
 	noRun
 	Former *former `json:"former,omitzero"`
@@ -64,13 +64,13 @@ type created struct {
 	Bundle  canonical.Digest `json:"bundle"`
 	Call    *call            `json:"call"` // null: no call was planned, or its tool does not exist
 	Env     string           `json:"env"`
-	Format  string           `json:"format"` // of the trace
+	Format  string           `json:"format"` // the format of the trace
 	Machine canonical.Digest `json:"machine"`
 	Request states.Request   `json:"request"`
 }
 
 type call struct {
-	Args       jsontext.Value   `json:"args"` // canonical
+	Args       jsontext.Value   `json:"args"` // canonical JSON
 	Definition canonical.Digest `json:"definition"`
 	Server     string           `json:"server"`
 	Tool       string           `json:"tool"`
@@ -84,13 +84,13 @@ type reserved struct {
 type scored struct {
 	typed
 	Mode  string   `json:"mode"`
-	Rules []string `json:"rules,omitempty"` // that matched
+	Rules []string `json:"rules,omitempty"` // the rules that matched
 	Score int      `json:"score"`
 }
 
 type decision struct {
 	typed
-	Bundle    canonical.Digest `json:"bundle,omitzero"` // that decided, if it is not the run's
+	Bundle    canonical.Digest `json:"bundle,omitzero"` // the bundle that decided, if it is not the run's own
 	Code      string           `json:"code,omitzero"`
 	Condition string           `json:"condition,omitzero"`
 	Gate      string           `json:"gate"`
@@ -99,21 +99,21 @@ type decision struct {
 	Reason    string           `json:"reason"`
 }
 
-// A record is the part of a run's record that an event adds: the steps since the last such event, and what came from outside in them. The
-// run's trace is derived from all steps and inputs.
+// A record is the part of a run's record that an event adds: the steps since the last such event, and their inputs from
+// outside. The run's trace is derived from all steps and inputs.
 type record struct {
 	Inputs []input       `json:"inputs"`
 	Steps  []fsm.Trigger `json:"steps"`
 }
 
-// An input is what the machine cannot compute again of a step.
+// An input holds the parts of a step that the machine cannot compute again.
 type input struct {
-	At    string         `json:"at,omitzero"`    // absent: when the step before was recorded, or the run began
+	At    string         `json:"at,omitzero"`    // absent: the time of the step before, or of the request for the first step
 	Event jsontext.Value `json:"event,omitzero"` // absent if the step has none; may be a [Ref], as a JSON string
 	Step  int            `json:"step"`           // from 0, within the event
 }
 
-// recordOf writes steps as a record.
+// recordOf converts steps to a record.
 func recordOf(steps []traces.Input) (r record) {
 	r.Inputs = []input{}
 	for i, in := range steps {
@@ -159,12 +159,12 @@ type asked struct {
 type voted struct {
 	typed
 	Binding canonical.Digest `json:"binding"`
-	Decides bool             `json:"decides"`           // with it the request is decided
-	Display string           `json:"display,omitempty"` // the voter's name for people
-	Groups  []string         `json:"groups,omitempty"`  // the voter's, as far as the roles of the run's bundle name them
+	Decides bool             `json:"decides"`           // this vote decides the request
+	Display string           `json:"display,omitempty"` // the voter's name as people read it
+	Groups  []string         `json:"groups,omitempty"`  // the voter's groups that the roles of the run's bundle name
 	Key     string           `json:"key"`               // the caller's Idempotency-Key, if there was one
 	Reason  string           `json:"reason"`
-	Token   string           `json:"token"` // the id of the token that the person came with; empty for a person of an identity provider
+	Token   string           `json:"token"` // the id of the voter's token; empty for a person of an identity provider
 
 	approve bool
 }
@@ -195,7 +195,7 @@ type returned struct {
 type ended struct {
 	typed
 	record
-	Head    canonical.Digest `json:"head"` // of the trace
+	Head    canonical.Digest `json:"head"` // the head of the trace
 	Outcome states.Outcome   `json:"outcome"`
 }
 
@@ -205,25 +205,25 @@ type delivered struct {
 	How string `json:"how"` // one of [Ways]
 }
 
-// A passed payload is one relayed message other than calls; the event names the actor.
+// A passed payload is one relayed message that is not a call; the event names the actor.
 type passed struct {
 	noRun
 	Direction  string           `json:"direction"`
 	Method     string           `json:"method"`
 	OnBehalfOf string           `json:"on_behalf_of,omitzero"`
-	Params     canonical.Digest `json:"params"` // empty: there were none
+	Params     canonical.Digest `json:"params"` // digest of the params; empty: there were none
 	Server     string           `json:"server"`
 	Token      string           `json:"token"` // the id of the client's token; empty without one
 }
 
 type activated struct {
 	noRun
-	Actor    string           `json:"actor,omitempty"` // who asked for it; empty: nobody did
+	Actor    string           `json:"actor,omitempty"` // the caller who asked for a reload; empty: no caller did
 	Build    string           `json:"build"`           // the version of the program
 	Bundle   canonical.Digest `json:"bundle"`
 	Cause    Cause            `json:"cause"`
-	Changed  []string         `json:"changed,omitempty"`  // keys of the configuration, sorted
-	Previous canonical.Digest `json:"previous,omitempty"` // the bundle before; empty at the start
+	Changed  []string         `json:"changed,omitempty"`  // changed keys of the configuration, sorted
+	Previous canonical.Digest `json:"previous,omitempty"` // the bundle that the gateway used before; empty at the start
 }
 
 type tokenCreated struct {
@@ -252,11 +252,12 @@ type identityUnblocked struct {
 	Subject string `json:"subject"`
 }
 
-// An accessRefused payload is a request that was refused because the agent's token lacks scopes; the event names the agent.
+// An accessRefused payload is a request that the gateway refused because the agent's token lacks scopes; the event
+// names the agent.
 type accessRefused struct {
 	noRun
-	Endpoint string `json:"endpoint"` // its path
-	Scope    string `json:"scope"`    // that the token lacks
+	Endpoint string `json:"endpoint"` // the path of the endpoint
+	Scope    string `json:"scope"`    // the scope that the token lacks
 }
 
 type keyAdded struct {
@@ -269,13 +270,14 @@ type keyRemoved struct {
 	Key string `json:"key"`
 }
 
-// A pruned payload says which entries were removed; their hashes are still in the tree. It carries the number of calls of tasks over.
+// A pruned payload says which entries were removed; their hashes are still in the tree. It carries the number of calls
+// of each task over.
 type pruned struct {
 	noRun
 	Before  string     `json:"before"`
 	Entries []Range    `json:"entries"` // ordered
 	Runs    int        `json:"runs"`
-	Tasks   []taskCall `json:"tasks,omitempty"` // ordered; each once
+	Tasks   []taskCall `json:"tasks,omitempty"` // ordered; each task and tool once
 }
 
 // A closed payload ends a log. The log has no later entry, except in the copy that Target names.
@@ -319,7 +321,7 @@ func (v *voted) kind() Type {
 	return ApprovalDenied
 }
 
-// payloads has an empty payload of each type.
+// payloads lists an empty payload of each type.
 var payloads = []payload{
 	new(logCreated), new(created), new(reserved), new(scored), new(decision), new(asked), &voted{approve: true}, new(voted), new(expired),
 	new(claimed), new(sent), new(returned), new(ended), new(delivered), new(passed), new(activated), new(tokenCreated), new(tokenRevoked),
@@ -334,7 +336,7 @@ func Types() (all []Type) {
 	return all
 }
 
-// Rare reports whether events of the type are about no run and few, so that [Reader.EntriesOfType] finds them.
+// Rare reports whether events of the type are about no run and few. [Reader.EntriesOfType] finds only such events.
 func (t Type) Rare() bool {
 	p, err := newPayload(t)
 	return err == nil && p.aboutNoRun() && t != MCPPassed

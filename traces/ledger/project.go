@@ -11,7 +11,7 @@ import (
 	"pgfsm/states"
 )
 
-// project applies one event to a request. The writer and Verify both use it, and count the run's entries themselves.
+// project applies one event to a request. The writer and Verify both use it; each counts the run's entries itself.
 func project(r *Request, e *Event, p payload) error {
 	if _, first := p.(*created); first != (r.RunID == "") {
 		return fmt.Errorf("%s cannot happen to the run now", e.Type)
@@ -23,7 +23,7 @@ func project(r *Request, e *Event, p payload) error {
 	if err := p.apply(r, e); err != nil {
 		return err
 	}
-	if !isDelivery { // a delivery changes nothing that a client sees: its completed task stays byte for byte the same
+	if !isDelivery { // a delivery must not change what a client sees: a completed task stays the same, byte for byte
 		r.Updated = e.At
 	}
 	return nil
@@ -49,11 +49,12 @@ func (p *created) apply(r *Request, e *Event) error {
 	return nil
 }
 
-// maxRequestedName bounds in bytes a name that a caller made up.
+// maxRequestedName bounds, in bytes, a name from a request that was not validated.
 const maxRequestedName = 256
 
-// requestedCall returns the call of a request whose plan was not validated, so that users find it: nothing has checked that the server
-// and its tool exist, or that the arguments fit. Longer names, and arguments over [MaxInline], are left out. A question names no call.
+// requestedCall returns the call of a request whose plan was not validated, so that users find the request. Nothing has
+// checked that the server and its tool exist, or that the arguments fit. Longer names, and arguments over [MaxInline],
+// are left out. A question names no call.
 func requestedCall(q *states.Request) (server, tool, args string) {
 	if q.Kind == states.KindAsk {
 		return "", "", ""
@@ -78,7 +79,7 @@ func requestedCall(q *states.Request) (server, tool, args string) {
 // kindArguments is the kind of the digest of arguments, as approvals bind it.
 const kindArguments = "arguments"
 
-// column is what the request's row has of the arguments: themselves, or a [Ref].
+// column returns the arguments as the request's row contains them: the value, or a [Ref].
 func (c *call) column() string {
 	if len(c.Args) > MaxInline {
 		return Ref(canonical.Sum(BlobValue, c.Args))
@@ -102,7 +103,7 @@ func (p *scored) apply(r *Request, _ *Event) error {
 
 func (p *decision) apply(r *Request, _ *Event) error {
 	r.Policy, r.Reason = p.Policy, p.Reason
-	if r.Status == Approved { // judged again after the approval: the policy still allows or holds the call
+	if r.Status == Approved { // the call is judged again after the approval, and the policy still allows or holds it
 		return nil
 	}
 	switch policy.Outcome(p.Outcome) {

@@ -9,7 +9,7 @@ import (
 	"pgfsm/traces/ledger/checkpoint"
 )
 
-// TakeCheckpoint returns the current state of the log.
+// TakeCheckpoint returns the checkpoint of the log as it is now.
 func TakeCheckpoint(r Reader) (c checkpoint.Checkpoint, err error) {
 	origin, err := Origin(r)
 	if err != nil {
@@ -22,8 +22,9 @@ func TakeCheckpoint(r Reader) (c checkpoint.Checkpoint, err error) {
 	return checkpoint.Take(origin, end.Size, r)
 }
 
-// Contains reads a signed checkpoint, and verifies no signature. The error is [checkpoint.ErrInconsistent] if the log does not contain the
-// entries of the checkpoint. Contains compares the tree's hashes; [Verify] also compares the entries with the hashes.
+// Contains parses a signed checkpoint; it verifies no signature. The error is [checkpoint.ErrInconsistent] if the log
+// does not contain the entries of the checkpoint. Contains compares the tree's hashes; [Verify] also compares the
+// entries with the hashes.
 func Contains(r Reader, signed []byte) (c checkpoint.Checkpoint, err error) {
 	if c, err = checkpoint.Read(signed); err != nil {
 		return c, err
@@ -35,8 +36,8 @@ func Contains(r Reader, signed []byte) (c checkpoint.Checkpoint, err error) {
 	return c, c.Contained(now, r)
 }
 
-// Prove proves at a signed checkpoint that the log contains a run which has ended or is held. The error is [ErrNotFound] if there is no such
-// run, and [ErrUnfinished] if it goes on.
+// Prove proves with a signed checkpoint that the log contains a run that has ended or is held. The error is
+// [ErrNotFound] if there is no such run, and [ErrUnfinished] if the run is under way.
 func Prove(r Reader, run string, signed []byte) (*checkpoint.Proof, error) {
 	c, err := Contains(r, signed)
 	if err != nil {
@@ -75,15 +76,16 @@ func Prove(r Reader, run string, signed []byte) (*checkpoint.Proof, error) {
 	return checkpoint.Prove(signed, r, last, entries)
 }
 
-// An Inclusion is where the entries of a run are in the log, and the hashes that lead from the last of them to the root of the tree. Each
-// entry has the hash of the one before, so the last entry stands for all of them. Every member is always present.
+// An Inclusion says where the entries of a run are in the log. It has the hashes that lead from the last of these
+// entries to the root of the tree. Each entry has the hash of the entry before, so the last entry stands for all of
+// them. Every member is always present.
 type Inclusion struct {
 	SchemaVersion int              `json:"schema_version"`
 	Run           string           `json:"run"`
 	Origin        string           `json:"origin"` // the name of the log
-	Size          int64            `json:"size"`   // of the tree: how many entries the log has
-	Root          tlog.Hash        `json:"root"`   // of the tree
-	Index         int64            `json:"index"`  // of the run's last entry
+	Size          int64            `json:"size"`   // the size of the tree: how many entries the log has
+	Root          tlog.Hash        `json:"root"`   // the root of the tree
+	Index         int64            `json:"index"`  // the index of the run's last entry
 	Entries       []LeafHash       `json:"entries"`
 	Path          tlog.RecordProof `json:"path"` // the inclusion proof of the last entry (RFC 6962), from its leaf to the root
 }

@@ -7,28 +7,31 @@ import (
 	"time"
 )
 
-// ErrPruneTime means that a time is not one before which can be pruned.
+// ErrPruneTime means that the ledger cannot be pruned before a time: the time is malformed or has not passed.
 var ErrPruneTime = errors.New("the ledger is pruned before a time of the form " + timeForm + ", which has passed")
 
-// ErrPruning means that another process changed what was to be pruned.
+// ErrPruning means that another process changed what the prune would have removed.
 var ErrPruning = errors.New("another process pruned the ledger or delivered an outcome meanwhile; try again")
 
 // Pruned is the result of a prune.
 type Pruned struct {
-	Entries int64 `json:"entries"` // removed
-	Runs    int   `json:"runs"`    // removed
-	Kept    int   `json:"kept"`    // runs that began before the time and stay
+	Entries int64 `json:"entries"` // how many entries were removed
+	Runs    int   `json:"runs"`    // how many runs were removed
+	Kept    int   `json:"kept"`    // how many runs began before the time and stay
 }
 
-// pruneAtOnce is how many entries one transaction of a prune removes, roughly: no other process records anything meanwhile.
+// pruneAtOnce bounds, roughly, how many entries one transaction of a prune removes. No other process records anything
+// during the transaction.
 const pruneAtOnce = 5000
 
-// Prune removes the bodies of entries: of runs that ended before a time, and of messages that were relayed and requests that were refused
-// before it. A run whose outcome was delivered later stays. The hashes of the entries stay in the tree, so that what is left can still be verified
-// against every checkpoint.
-// Prune removes many entries in several transactions. Each removes whole runs. It first adds an entry that names what it removes, and carries the
-// calls of tasks over. By is the caller: [Ledger.CreateToken] says who may, and the error is [ErrRole] or [ErrToken] for others. If there is
-// nothing to remove, nothing is recorded. After an error, done is what was removed before it.
+// Prune removes the bodies of entries: those of runs that ended before a time, and older relayed messages and refused
+// requests. A run whose outcome was delivered after that time stays. The hashes of the entries stay in the tree, so
+// that the rest can still be verified against every checkpoint.
+//
+// Prune removes many entries in several transactions. Each removes whole runs. It first adds an entry that names what
+// it removes and carries the calls of tasks over. by is the caller: [Ledger.CreateToken] says who may prune, and the
+// error is [ErrRole] or [ErrToken] for other callers. If there is nothing to remove, Prune records nothing. After an
+// error, done says what was removed before it.
 func (l *Ledger) Prune(ctx context.Context, before string, by Caller) (done Pruned, err error) {
 	return l.prune(ctx, before, by, pruneAtOnce)
 }
@@ -61,13 +64,13 @@ func (l *Ledger) prune(ctx context.Context, before string, by Caller, atOnce int
 	return done, nil
 }
 
-// prunePart removes a part of what goes, in one transaction.
+// prunePart removes one part of the plan, in one transaction.
 func (l *Ledger) prunePart(ctx context.Context, plan *prunePlan, part *prunePart, by Caller) error {
 	plan.calls.addAll(part.calls)
 	p := &pruned{Before: plan.before, Entries: part.removed, Runs: len(part.runs), Tasks: plan.calls.sorted()}
 	var size int64
 	err := l.commit(ctx, func(b *batch) error {
-		if err := mayManage(b, by, b.now); err != nil { // the token may be gone since
+		if err := mayManage(b, by, b.now); err != nil { // the token may have been revoked or have expired since
 			return err
 		}
 		if err := plan.holds(b); err != nil {
@@ -102,13 +105,14 @@ func (l *Ledger) mayPrune(r Reader, by Caller) error {
 	return mayManage(r, by, now)
 }
 
-// A knownPrune is the parsed payload of an entry.
+// A knownPrune is the parsed payload of a [LedgerPruned] entry.
 type knownPrune struct {
 	pruned
 	entry int64
 }
 
-// lastPrune is the last prune, and zero if there was none. It is parsed once, because runs ask for it while all writers wait.
+// lastPrune returns the last prune; zero if there was none. It parses the entry once, because runs need it while all
+// writers wait.
 func (l *Ledger) lastPrune(r Reader) (knownPrune, error) {
 	e, err := r.LastOf(LedgerPruned)
 	if errors.Is(err, ErrNotFound) {

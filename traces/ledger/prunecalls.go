@@ -10,15 +10,16 @@ import (
 	"pgfsm/policy"
 )
 
-// MaxCarried is how many pairs of a task and a tool a prune carries over: about 10 MB. Each process reads it once.
+// MaxCarried bounds how many pairs of a task and a tool a prune carries over: about 10 MB. Each process reads them
+// once.
 const MaxCarried = 100_000
 
-// ErrCarried means that a prune would carry over more than one entry holds.
+// ErrCarried means that a prune would carry over more pairs than one entry holds.
 var ErrCarried = fmt.Errorf("more than %d pairs of a task and a tool were called, and their calls would have to be carried over: "+
 	"prune up to an earlier time, or export the ledger and go on in a new file", MaxCarried)
 
-// A taskCall counts the calls of a task to one tool by pruned runs. Grants count over a whole task, so without it a prune would
-// give a task its calls back.
+// A taskCall counts the calls of a task to one tool by pruned runs. Grants count over a whole task, so without the
+// counts a prune would allow a task the same calls again.
 type taskCall struct {
 	Calls  int    `json:"calls"`
 	Server string `json:"server"`
@@ -26,18 +27,18 @@ type taskCall struct {
 	Tool   string `json:"tool"`
 }
 
-// compare orders by task, server and tool.
+// compare orders counts by task, server and tool.
 func (c taskCall) compare(to taskCall) int {
 	return cmp.Or(cmp.Compare(c.Task, to.Task), cmp.Compare(c.Server, to.Server), cmp.Compare(c.Tool, to.Tool))
 }
 
-// key is what is counted, without the count.
+// key returns the task and the tool without the count.
 func (c taskCall) key() taskCall {
 	c.Calls = 0
 	return c
 }
 
-// pastCalls finds the count of a task and a tool among ordered counts.
+// pastCalls returns the count of a task and a tool from an ordered list of counts.
 func pastCalls(all []taskCall, of taskCall) int {
 	i, found := slices.BinarySearchFunc(all, of, taskCall.compare)
 	if !found {
@@ -46,10 +47,10 @@ func pastCalls(all []taskCall, of taskCall) int {
 	return all[i].Calls
 }
 
-// carriedCalls are counts that a prune carries over, by their keys.
+// carriedCalls maps the keys of the counts that a prune carries over to the counts.
 type carriedCalls map[taskCall]int
 
-// carriedBy begins with the counts of the last prune.
+// carriedBy returns the counts of the last prune as a map.
 func carriedBy(before []taskCall) carriedCalls {
 	c := make(carriedCalls, len(before))
 	for _, one := range before {
@@ -72,12 +73,12 @@ func (c carriedCalls) add(q *Request) error {
 
 // addAll adds other counts.
 func (c carriedCalls) addAll(more carriedCalls) {
-	for key, n := range more { // in any order
+	for key, n := range more { // the order does not matter
 		c[key] = min(c[key]+n, policy.MaxGrantCalls)
 	}
 }
 
-// sorted are the counts, ordered.
+// sorted returns the counts in order.
 func (c carriedCalls) sorted() []taskCall {
 	all := slices.SortedFunc(maps.Keys(c), taskCall.compare)
 	for i := range all {
@@ -86,7 +87,8 @@ func (c carriedCalls) sorted() []taskCall {
 	return all
 }
 
-// check validates the counts of a prune and compares them with the prune before: no call may be forgotten.
+// check validates the counts of a prune, and compares them with the counts of the prune before: no call may be
+// forgotten.
 func (p *pruned) check(before *pruned) error {
 	if len(p.Tasks) > MaxCarried {
 		return fmt.Errorf("it carries more than %d counts of calls", MaxCarried)

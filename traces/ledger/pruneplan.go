@@ -9,29 +9,29 @@ import (
 	"pgfsm/internal/canonical"
 )
 
-// A prunePlan is what a prune removes.
+// A prunePlan lists what a prune removes. A window is a number of consecutive indexes.
 type prunePlan struct {
 	before string
 	kept   int
 	parts  []prunePart
 	last   int64                      // index of the last prune
-	size   int64                      // of the log, up to which the plan knows its entries
-	calls  carriedCalls               // of tasks, by runs that were removed before
-	over   map[string]int64           // the runs that go, with the indexes of their last entries
-	blobs  map[canonical.Digest]int64 // to which no entry refers that stays, with the window of the last one that goes
+	size   int64                      // the size of the log when the plan was made
+	calls  carriedCalls               // calls of tasks by runs that earlier prunes removed
+	over   map[string]int64           // the runs to remove, with the indexes of their last entries
+	blobs  map[canonical.Digest]int64 // blobs that no remaining entry refers to, with the last window that refers to them
 }
 
-// A prunePart is what one transaction of a prune removes.
+// A prunePart lists what one transaction of a prune removes.
 type prunePart struct {
 	entries int64
 	removed []Range
 	runs    []string
-	blobs   []canonical.Digest // to which no later part refers
-	calls   carriedCalls       // of tasks, by these runs
+	blobs   []canonical.Digest // blobs that no later part refers to
+	calls   carriedCalls       // calls of tasks by the runs of this part
 }
 
-// holds returns an error if the plan is out of date: another process pruned, or delivered the outcome of a run, which is the only event after
-// a run's end.
+// holds returns an error if the plan is out of date: another process pruned the ledger, or delivered the outcome of a
+// run. A delivery is the only event after a run's end.
 func (p *prunePlan) holds(r Reader) error {
 	last, err := r.LastOf(LedgerPruned)
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -58,7 +58,7 @@ func (p *prunePlan) holds(r Reader) error {
 	return nil
 }
 
-// unused are the blobs of a part to which no entry refers that stays.
+// unused returns the blobs of a part that no remaining entry refers to.
 func (p *prunePlan) unused(part *prunePart) (all []canonical.Digest) {
 	for _, d := range part.blobs {
 		if _, goes := p.blobs[d]; goes {
@@ -68,8 +68,9 @@ func (p *prunePlan) unused(part *prunePart) (all []canonical.Digest) {
 	return all
 }
 
-// planPrune finds what goes: the runs that ended before a time with their entries, and older messages and refusals. A window is some consecutive indexes. The
-// runs whose last entry is in a window go together, with its messages.
+// planPrune finds what a prune removes: the runs that ended before a time with their entries, and older messages and
+// refusals. The runs whose last entry is in a window are removed together, with the messages and refusals of that
+// window.
 func (l *Ledger) planPrune(ctx context.Context, r Reader, before string, atOnce int64) (p prunePlan, err error) {
 	gone, err := l.lastPrune(r)
 	if err != nil {
@@ -96,14 +97,14 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string, atOnce 
 			p.kept++
 		}
 	}
-	window := max(atOnce, int64(len(all))) // each part repeats the calls of the tasks
+	window := max(atOnce, int64(len(all))) // each part repeats the calls of all tasks, so a part must not be smaller than they are
 	parts := make(map[int64]*prunePart)
 	if err := p.walk(ctx, r, parts, window); err != nil {
 		return p, err
 	}
 	for i := range ended {
 		part := parts[ended[i].Entry/window]
-		if part == nil { // no entry of it is left
+		if part == nil { // no entry of the run is left
 			continue
 		}
 		part.runs = append(part.runs, ended[i].RunID)
@@ -115,7 +116,8 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string, atOnce 
 	return p, nil
 }
 
-// walk finds the entries that go, and the blobs to which only these refer. It reads the whole log twice: those that go, then those that stay.
+// walk finds the entries to remove, and the blobs that only these refer to. It reads the whole log twice: first for the
+// entries to remove, then for those that stay.
 func (p *prunePlan) walk(ctx context.Context, r Reader, parts map[int64]*prunePart, window int64) error {
 	end, err := r.End()
 	if err != nil {
@@ -133,7 +135,7 @@ func (p *prunePlan) walk(ctx context.Context, r Reader, parts map[int64]*prunePa
 		return none
 	}
 	for _, pass := range []bool{true, false} {
-		previous := int64(none) // the window with which the entry before goes
+		previous := int64(none) // the window of the previous entry
 		for e, err := range r.Entries(0) {
 			if err != nil || ctx.Err() != nil {
 				return errors.Join(err, ctx.Err())
@@ -168,14 +170,14 @@ func (p *prunePlan) walk(ctx context.Context, r Reader, parts map[int64]*prunePa
 			part.removed[len(part.removed)-1].Last = e.Index
 			part.entries, previous = part.entries+1, at
 		}
-		if len(p.blobs) == 0 { // nothing goes that refers to any
+		if len(p.blobs) == 0 { // no entry to remove refers to a blob
 			break
 		}
 	}
 	return nil
 }
 
-// join orders the parts of the windows, with their blobs, and joins small ones.
+// join orders the parts by their windows, assigns the blobs to them, and joins small parts.
 func (p *prunePlan) join(parts map[int64]*prunePart, window int64) {
 	for _, d := range slices.Sorted(maps.Keys(p.blobs)) {
 		part := parts[p.blobs[d]]

@@ -6,8 +6,9 @@ import (
 	"math"
 )
 
-// Rebuild computes the rows of requests, tokens and blocks from the entries again, and returns those that differ, as they were found. It writes them
-// to tx; nil writes nothing. It evaluates no gate and does not check the tree: see [Verify].
+// Rebuild computes the rows of requests, tokens and blocks from the entries again. It writes the rows that differ to
+// tx, unless tx is nil, and returns the faults that it found. It evaluates no gate and does not check the tree: see
+// [Verify].
 func Rebuild(ctx context.Context, r Reader, tx Tx) (different []Fault, err error) {
 	b := rebuild{ctx: ctx, r: r, tx: tx}
 	for _, pass := range []func() error{b.requests, b.missing, b.tokens, b.blocks} {
@@ -21,7 +22,7 @@ func Rebuild(ctx context.Context, r Reader, tx Tx) (different []Fault, err error
 type rebuild struct {
 	ctx       context.Context
 	r         Reader
-	tx        Tx // nil: nothing is written
+	tx        Tx // nil: Rebuild writes nothing
 	different []Fault
 }
 
@@ -34,7 +35,7 @@ func (b *rebuild) found(table, key, what string, write func(Tx) error) error {
 	return write(b.tx)
 }
 
-// requests rebuilds the rows that are there.
+// requests rebuilds the existing rows of requests.
 func (b *rebuild) requests() error {
 	for have, err := range b.r.Requests(Filter{}) {
 		if err = errors.Join(err, b.ctx.Err()); err != nil {
@@ -47,7 +48,7 @@ func (b *rebuild) requests() error {
 	return nil
 }
 
-// missing adds the rows that are not there.
+// missing adds the missing rows of requests.
 func (b *rebuild) missing() error {
 	for e, err := range b.r.Entries(0) {
 		if err = errors.Join(err, b.ctx.Err()); err != nil {
@@ -112,7 +113,7 @@ func (b *rebuild) blocks() error {
 	return compareBlocks(b.r, want, rebuilt(b, "blocks", want, Tx.PutBlock, Tx.DropBlock))
 }
 
-// rebuilt writes a row that differs as it is wanted, or drops it.
+// rebuilt returns a function that puts the wanted row of a key that differs, or drops a row that nothing accounts for.
 func rebuilt[T any](b *rebuild, table string, want map[string]T, put func(Tx, T) error, drop func(Tx, string) error) func(key, what string) error {
 	return func(key, what string) error {
 		return b.found(table, key, what, func(tx Tx) error {

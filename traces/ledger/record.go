@@ -14,30 +14,32 @@ import (
 	"pgfsm/traces"
 )
 
-// A Run records one run in a ledger. It implements [states.Recorder]: its steps are in the ledger at the latest when the run is held
-// or its call is sent. One goroutine owns it. It ends with Finish, with Abandon, or when the run is held.
+// A Run records one run in a ledger. It implements [states.Recorder]: its steps are in the ledger at the latest when
+// the run is held or its call is sent. One goroutine owns it. The Run ends with Finish, with Abandon, or when the run
+// is held.
 type Run struct {
 	l      *Ledger
 	header traces.Header
 	run    *states.Run
-	chain  *traces.Chain // nil: that of again
+	chain  *traces.Chain // nil: the chain of again is used
 	again  *traces.Resumption
 	now    instant
-	at     string         // of the last step; of the request if there is none
-	inputs []traces.Input // of the steps that are not recorded
-	blobs  []Blob         // what they refer to
+	at     string         // when the last step happened; the time of the request if there is none
+	inputs []traces.Input // inputs of the steps that are not recorded yet
+	blobs  []Blob         // blobs that inputs refers to
 	last   Request        // the request after the last commit; zero before the first. If another process adds an event, it owns the run
 	judged bool           // the first decision of risk and policy is recorded
 }
 
-// Begin begins the record of a run. Nothing of it is in the ledger until the run is held, dispatched or ended; a run that is lost
-// before that has called nothing.
+// Begin begins the record of a run. The ledger contains nothing of the run until the run is held, dispatched or ended.
+// A run that is lost before that has called nothing.
 func (l *Ledger) Begin(h traces.Header, run *states.Run) *Run {
 	l.take(h.RunID)
 	return &Run{l: l, header: h, run: run, chain: traces.NewChain(&h), at: h.Request.At}
 }
 
-// continueRecord continues the record of a run that this process has claimed. again executes it again; nil if this build does not.
+// continueRecord continues the record of a run that this process has claimed. again is the run that executes the record
+// again; nil if this build judges the run differently.
 func (l *Ledger) continueRecord(rec *Record, run *states.Run, again *traces.Resumption) *Run {
 	q := &rec.Request
 	r := &Run{l: l, header: rec.Header, run: run, again: again, at: rec.Header.Request.At, last: *q, judged: q.Status != Proposed}
@@ -51,8 +53,8 @@ func (l *Ledger) continueRecord(rec *Record, run *states.Run, again *traces.Resu
 	return r
 }
 
-// Append links a step to the one before. A step that holds or dispatches the run is committed with all before it: when Append
-// returns nil, they are durable. Its errors say that nothing happened, and what the operator can do.
+// Append links a step to the step before. A step that holds or dispatches the run is committed with all steps before
+// it. When Append returns nil, they are durable. Its errors say that nothing happened, and what the operator can do.
 func (r *Run) Append(ctx context.Context, s states.Step) error {
 	r.link(s)
 	switch s.On {
@@ -60,21 +62,21 @@ func (r *Run) Append(ctx context.Context, s states.Step) error {
 		if err := r.commit(ctx, r.hold); err != nil {
 			return err
 		}
-		r.l.endWork(r.header.RunID) // nobody has it now
+		r.l.endWork(r.header.RunID) // a held run has no owner
 	case states.Dispatch:
 		return r.commit(ctx, r.dispatch)
 	}
 	return nil
 }
 
-// link adds a step to the run's trace, and its input to what is recorded next.
+// link adds a step to the run's trace, and its input to the inputs of the next commit.
 func (r *Run) link(s states.Step) {
 	step := r.trace().Link(s, r.now.text(r.l.clock()))
 	in := traces.Input{Trigger: step.Trigger}
 	if step.At != r.at {
 		r.at, in.At = step.At, step.At
 	}
-	listing := s.From == states.Screened || s.From == states.Approved // many runs have the same
+	listing := s.From == states.Screened || s.From == states.Approved // many runs have the same listing, so it is stored once
 	switch {
 	case step.Event.Kind() == 'n':
 	case len(step.Event) > MaxInline || listing && len(step.Event) > minShared:
@@ -87,7 +89,7 @@ func (r *Run) link(s states.Step) {
 	r.inputs = append(r.inputs, in)
 }
 
-// trace is the chain of the run's steps.
+// trace returns the chain of the run's steps.
 func (r *Run) trace() *traces.Chain {
 	if r.chain == nil {
 		return r.again.Chain()
@@ -109,20 +111,21 @@ func (r *Run) Finish(ctx context.Context, o states.Outcome) (canonical.Digest, e
 	return head, nil
 }
 
-// Head is the head of the run's trace if it ended now.
+// Head returns the head that the run's trace would have if the run ended now.
 func (r *Run) Head(o states.Outcome) canonical.Digest { return traces.Head(r.trace().Last(), o) }
 
-// Abandon gives the run up. Steps that are not recorded are lost. The next recovery ends a run whose call was sent as indeterminate.
+// Abandon gives the run up. Steps that are not recorded are lost. If the call was sent, the next recovery ends the run
+// as indeterminate.
 func (r *Run) Abandon() { r.l.endWork(r.header.RunID) }
 
-// commit records the steps that are not recorded yet together with what do adds, or nothing. Cancelling ctx does not stop it: a
-// call that happened is recorded also if its client is gone.
+// commit records the steps that are not recorded yet together with the events that do adds, or records nothing.
+// Cancelling ctx does not stop it: a call that happened is recorded even if its client is gone.
 func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error {
 	ctx = context.WithoutCancel(ctx)
 	var stands Request
 	err := r.l.commit(ctx, func(b *batch) error {
 		put := b.PutRequest
-		stands = r.last // whatever was made of it before, for another try
+		stands = r.last // a retry starts from the committed row
 		if err := r.checkOwnership(b); err != nil {
 			return err
 		}
@@ -154,8 +157,9 @@ func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error
 	return nil
 }
 
-// explainAddFailure replaces the error of a commit that added a run: if the row exists, another process owns the run. If the row is the one
-// that was to be added, the commit succeeded although the store reported an error, and the error stays.
+// explainAddFailure replaces the error of a commit that added a run: if the row exists, another process owns the run.
+// If the row is the one that the commit wanted to add, the commit succeeded although the store reported an error, and
+// the error stays.
 func (r *Run) explainAddFailure(ctx context.Context, broke error, stands *Request) error {
 	if r.last.RunID != "" {
 		return broke
@@ -171,11 +175,11 @@ func (r *Run) explainAddFailure(ctx context.Context, broke error, stands *Reques
 	return &ClaimError{Request: q, Err: ErrTaken}
 }
 
-// checkOwnership returns an error if another process owns the run or has ended it. Either would have added an event, so a run whose last event
-// is this process's is unchanged. For an approved call that is about to be sent it checks the clock and the tokens once more, in the
-// transaction that records the dispatch. It writes nothing.
+// checkOwnership returns an error if another process owns the run or has ended it. Either would have added an event. So
+// a run whose last event is this process's is unchanged. For an approved call that is about to be sent, it checks the
+// clock and the tokens once more, in the transaction that records the dispatch. It writes nothing.
 func (r *Run) checkOwnership(b *batch) error {
-	if r.last.RunID == "" { // no process can own it; see unlessThere
+	if r.last.RunID == "" { // the run has no row, so no process can own it; see explainAddFailure
 		return errors.Join(checkCountable(r.header.Request.Task), r.notBlocked(b))
 	}
 	last, err := b.Reached(r.header.RunID)
@@ -208,8 +212,8 @@ func (r *Run) notBlocked(b *batch) error {
 	return unblocked(b, q.Actor, q.Identity.OnBehalfOf)
 }
 
-// advanceBatchTime moves the batch's time to that of the step that holds the run, in case the clock was set back since: no vote may have a time
-// before that step.
+// advanceBatchTime moves the batch's time forward to that of the step that holds the run, because the clock may have
+// been set back since. No vote may have a time before that step.
 func (r *Run) advanceBatchTime(b *batch) (err error) {
 	if n := len(r.inputs); n > 0 && r.inputs[n-1].Trigger == states.Hold && b.now < r.at {
 		b.now, err = r.l.timeAfter(r.at)
@@ -282,7 +286,7 @@ func (r *Run) decide(b *batch, q *Request, bundle canonical.Digest, v policy.Ver
 
 func (r *Run) record() record { return recordOf(r.inputs) }
 
-// hold parks the run: approvers are asked, and no process owns it.
+// hold parks the run: the ledger asks approvers for a decision, and no process owns the run.
 func (r *Run) hold(b *batch, q *Request) error {
 	if err := r.assess(b, q); err != nil {
 		return err
@@ -341,8 +345,8 @@ func (r *Run) end(b *batch, q *Request, o states.Outcome, head canonical.Digest)
 	return b.add(q, r.header.RunID, r.l.owner, &ended{record: r.record(), Head: head, Outcome: o})
 }
 
-// decides reports whether a run was stopped by a gate whose verdict no other event has: the first decision of risk and policy, votes
-// and expiries have their own events, and an interruption is no decision.
+// decides reports whether a gate stopped the run with a verdict that no other event records: the first decision of risk
+// and policy. Votes and expiries have their own events, and an interruption is no decision.
 func decides(s *states.StoppedFact) bool {
 	switch v := s.Verdict; {
 	case s.Assessment != nil, v.Gate == policy.GateRun:
@@ -352,8 +356,8 @@ func decides(s *states.StoppedFact) bool {
 	}
 }
 
-// Effects returns the handler that the run must use. It parks a held run, which no process owns until one claims it, and answers questions
-// about earlier calls from the ledger.
+// Effects returns the handler that the run must use. It parks a held run, which no process owns until one claims it. It
+// answers questions about earlier calls from the ledger.
 func (r *Run) Effects(h states.EffectHandler) states.EffectHandler { return ledgerEffects{h, r} }
 
 type ledgerEffects struct {

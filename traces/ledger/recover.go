@@ -10,18 +10,19 @@ import (
 	"pgfsm/traces"
 )
 
-// Recovered is the result for one left-over run.
+// Recovered is the result for one run that its process left.
 type Recovered struct {
 	RunID   string
 	Outcome states.Outcome
-	Head    canonical.Digest // of its trace
-	Err     error            // why it could not be ended; it stays as it is
+	Head    canonical.Digest // the head of the trace
+	Err     error            // why the run could not be ended; it stays as it is
 }
 
-// Recover ends every run that can be ended without servers and that no process works on: runs whose process is gone, with the
-// call in flight (failed, indeterminate: it is never called again) or before (failed, interrupted); denied runs; and expired
-// runs. It does not touch pending or approved runs, and those of live processes. Gone is also a process that could not renew its
-// lease in time: the claim of its run ends the lease, so that it records nothing more. Its call may still be made.
+// Recover ends every run that no process works on and that can be ended without servers. These are denied runs, expired
+// runs, and runs whose process is gone. If such a process left a call in flight, the run fails as indeterminate, and
+// the call is never repeated; otherwise the run fails as interrupted. Recover does not touch pending or approved runs,
+// or runs of live processes. A process that did not renew its lease in time also counts as gone. Claiming its run ends
+// the lease, so that the process records nothing more. Its call may still be made.
 func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, error) {
 	var found []string
 	err := l.View(ctx, func(r Reader) error {
@@ -33,7 +34,7 @@ func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, 
 		if err != nil {
 			return err
 		}
-		lives := make(map[string]bool) // by owner: many runs have the same
+		lives := make(map[string]bool) // by owner, because many runs have the same one
 		for q, err := range r.Requests(Filter{Open: true}) {
 			if err != nil {
 				return err
@@ -44,7 +45,7 @@ func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, 
 			live, known := lives[q.Owner]
 			if !known {
 				free, err := l.free(&q, func(owner string) (bool, error) { return l.store.OwnerGone(ctx, owner) })
-				live = err == nil && !free // an error about one owner is reported with its runs: RecoverRun tries again
+				live = err == nil && !free // RecoverRun asks again and reports an error with each run of the owner
 				lives[q.Owner] = live
 			}
 			if !live {
@@ -87,7 +88,7 @@ func (l *Ledger) RecoverRun(ctx context.Context, p *traces.Replayer, run string)
 		return Recovered{run, got.Outcome, got.Head, err}, err
 	}
 	handler := states.EffectHandler(gone{})
-	if o.request.Binding != "" && o.request.Sent == "" { // held and not sent: it ends only if it was denied or has expired
+	if o.request.Binding != "" && o.request.Sent == "" { // the run was held and its call not sent, so it ends only if it was denied or has expired
 		handler = &guard{l: l, live: &states.Live{Approver: votedAlready{o.decided}}, caller: context.WithoutCancel(ctx), o: &o}
 	}
 	if out.Outcome, out.Err = o.again.Advance(context.WithoutCancel(ctx), handler, o.rec); out.Err != nil {
@@ -97,15 +98,15 @@ func (l *Ledger) RecoverRun(ctx context.Context, p *traces.Replayer, run string)
 	return out, out.Err
 }
 
-// overdue reports why a run cannot be ended without servers. It does not check the owner.
+// overdue returns why a run cannot be ended without servers; nil if it can be. It does not check the owner.
 func overdue(q *Request, now string) error {
 	if q.Binding != "" && q.Sent == "" && (q.Status == Pending || q.Status == Approved) && policy.IsBefore(now, q.Expires) {
-		return ErrUndecided // or decided, and to be resumed by a process with servers
+		return ErrUndecided // or the run is approved, and a process with servers must resume it
 	}
 	return nil
 }
 
-// gone is the handler after the last recorded step of a run whose process is gone.
+// gone is the handler of a run whose process is gone. It handles the effect after the last recorded step.
 type gone struct{}
 
 func (gone) Do(context.Context, states.Command) (states.Event, error) {

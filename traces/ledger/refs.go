@@ -34,7 +34,7 @@ func references(p payload) (all []canonical.Digest) {
 	return all
 }
 
-// eventRef returns the reference in place of an input's event; empty if the input contains the event.
+// eventRef returns the reference that replaces an input's event; empty if the input contains the event.
 func eventRef(event jsontext.Value) string {
 	var ref string
 	if event.Kind() != '"' || json.Unmarshal(event, &ref) != nil || !isRef(ref) {
@@ -43,7 +43,7 @@ func eventRef(event jsontext.Value) string {
 	return ref
 }
 
-// inline returns a small value itself, and for a large one a reference to a blob, which it puts.
+// inline returns a small value unchanged. It puts a large value as a blob and returns a reference to the blob.
 func inline(value []byte, put func(Blob) error) (string, error) {
 	if len(value) <= MaxInline {
 		return string(value), nil
@@ -52,7 +52,7 @@ func inline(value []byte, put func(Blob) error) (string, error) {
 	return Ref(b.Digest), put(b)
 }
 
-// resolve returns the value of a column, or of the blob that it refers to, whose digest it checks.
+// resolve returns the value of a column. If the column refers to a blob, resolve reads the blob and checks its digest.
 func resolve(r Reader, value string) (jsontext.Value, error) {
 	if !isRef(value) {
 		return jsontext.Value(value), nil
@@ -61,7 +61,7 @@ func resolve(r Reader, value string) (jsontext.Value, error) {
 	return jsontext.Value(b), err
 }
 
-// blob returns a blob's text, and checks its digest and kind.
+// blob returns the text of a blob after checking its digest and kind.
 func blob(r Reader, d canonical.Digest, kind string) (string, error) {
 	b, err := r.Blob(d)
 	if err != nil {

@@ -15,25 +15,26 @@ const documentVersion = 1
 
 // A Replica is a running process that serves agents on a ledger.
 type Replica struct {
-	Owner  string           `json:"id"` // its runs carry it
+	Owner  string           `json:"id"` // the owner's id, which its runs carry
 	Since  string           `json:"since"`
 	Build  string           `json:"build"`
 	Bundle canonical.Digest `json:"bundle"`
-	Runs   int              `json:"runs"` // under way
+	Runs   int              `json:"runs"` // how many runs are under way
 }
 
-// Replicas are the processes that work on a ledger, and the work. Every member is always present.
+// Replicas lists the processes that serve agents on a ledger, and counts the runs that have not ended. Every member is
+// always present.
 type Replicas struct {
 	SchemaVersion int       `json:"schema_version"`
 	Origin        string    `json:"origin"`
 	Entries       int64     `json:"entries"`
-	At            string    `json:"at"`         // of the last entry
-	Checkpoint    int64     `json:"checkpoint"` // how many entries the last one in checkpoints.dir covers; 0: there is none
+	At            string    `json:"at"`         // when the last entry was added
+	Checkpoint    int64     `json:"checkpoint"` // how many entries the last checkpoint in checkpoints.dir covers; 0: there is none
 	BundlesDiffer bool      `json:"bundles_differ"`
-	Replicas      []Replica `json:"replicas"`                // the one that started first comes first
-	Others        int       `json:"runs_of_other_processes"` // under way in processes that do not serve agents
-	Waiting       int       `json:"runs_waiting"`            // for approvers, or approved ones for a replica
-	Left          int       `json:"runs_of_no_process"`      // the next sweep of a replica ends them
+	Replicas      []Replica `json:"replicas"`                // ordered by start, the oldest first
+	Others        int       `json:"runs_of_other_processes"` // runs under way in processes that do not serve agents
+	Waiting       int       `json:"runs_waiting"`            // runs that wait for approvers, or approved runs that wait for a replica
+	Left          int       `json:"runs_of_no_process"`      // runs without a process; the next sweep of a replica ends them
 }
 
 // ReadReplicas returns the processes that work on the ledger of a store at a time.
@@ -59,7 +60,7 @@ func ReadReplicas(ctx context.Context, s Store, now time.Time) (p Replicas, err 
 	return p, err
 }
 
-// Replicas is [ReadReplicas].
+// Replicas is [ReadReplicas] for this ledger.
 func (l *Ledger) Replicas(ctx context.Context) (Replicas, error) {
 	p, err := ReadReplicas(ctx, l.store, l.clock())
 	return p, l.reportFatal(err)
@@ -71,7 +72,7 @@ func (p *Replicas) count(ctx context.Context, r Reader, s Store, now string) err
 	for i := range p.Replicas {
 		at[p.Replicas[i].Owner] = &p.Replicas[i]
 	}
-	gone := map[string]bool{"": true} // by owner: many runs have the same
+	gone := map[string]bool{"": true} // by owner, because many runs have the same one
 	for q, err := range r.Requests(Filter{Open: true}) {
 		if err != nil {
 			return err
@@ -97,7 +98,8 @@ func (p *Replicas) count(ctx context.Context, r Reader, s Store, now string) err
 	return nil
 }
 
-// Activations returns the last activation of each bundle, the newest first, at most limit. The first one is of the active bundle.
+// Activations returns the last activation of each bundle, the newest first, at most limit. The first one has the active
+// bundle.
 func (l *Ledger) Activations(r Reader, limit int) ([]Activation, error) {
 	o := &l.replicas
 	o.mu.Lock()
@@ -108,16 +110,17 @@ func (l *Ledger) Activations(r Reader, limit int) ([]Activation, error) {
 	return all, err
 }
 
-// A roster caches the replicas, because a ledger has an entry for each start and each reload. The zero roster has read none.
+// A roster caches the replicas, because a ledger has an entry for each start and each reload. The zero roster has read
+// no entry.
 type roster struct {
 	mu   sync.Mutex
-	read int64 // index after the last entry of a replica that was read
+	read int64 // index after the last activation that was read
 	live []Replica
 
-	bundles []Activation // the last one of each bundle, oldest first
+	bundles []Activation // the last activation of each bundle, oldest first
 }
 
-// running returns the replicas that are not gone.
+// running returns the replicas whose process is not gone.
 func (o *roster) running(ctx context.Context, r Reader, gone func(context.Context, string) (bool, error)) (live []Replica, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -133,7 +136,7 @@ func (o *roster) running(ctx context.Context, r Reader, gone func(context.Contex
 			live = append(live, one)
 		}
 	}
-	o.live = live // one that is gone never comes back
+	o.live = live // a replica that is gone never comes back
 	return slices.Clone(live), nil
 }
 
@@ -158,7 +161,7 @@ func (o *roster) refresh(r Reader) error {
 			return err
 		}
 		o.read = e.Index + 1
-		if i := slices.IndexFunc(o.live, func(r Replica) bool { return r.Owner == a.By }); i >= 0 { // it has reloaded
+		if i := slices.IndexFunc(o.live, func(r Replica) bool { return r.Owner == a.By }); i >= 0 { // the replica has reloaded
 			o.live[i].Bundle = a.Bundle
 		} else if a.Cause == CauseStart {
 			o.live = append(o.live, Replica{Owner: a.By, Since: a.At, Build: a.Build, Bundle: a.Bundle})
@@ -178,7 +181,7 @@ func (l *Ledger) Several(ctx context.Context) (several bool, err error) {
 	return several, err
 }
 
-// OtherBundle reports whether another replica of the ledger has another bundle than this.
+// OtherBundle reports whether a replica of the ledger has a bundle other than own.
 func (l *Ledger) OtherBundle(ctx context.Context, own canonical.Digest) (other bool, err error) {
 	err = l.View(ctx, func(r Reader) error {
 		live, err := l.replicas.running(ctx, r, l.store.OwnerGone)

@@ -21,15 +21,15 @@ var ErrGivenUp = errors.New("the work on the run was stopped before anything was
 // ErrChanged means that rows of the ledger were changed.
 var ErrChanged = errors.New("the ledger was changed")
 
-// A World is what a resumed run finds.
+// A World holds what a resumed run needs from its process.
 type World struct {
 	// Ports returns the run's tools, planner and caller. It is called once.
 	Ports func(*states.Run) *states.Live
-	// Bundle is the current bundle of the operator's configuration. Without one no approved call is made.
+	// Bundle is the current bundle of the operator's configuration. Without it, no approved call is made.
 	Bundle *policy.Bundle
-	// Trace draws the trace context of the approved call. It may be nil: the call has none.
+	// Trace generates the trace context of the approved call. If it is nil, the call has none.
 	Trace func() *states.TraceContext
-	// Watch wraps the recorder, to observe each new step when it is recorded. It may be nil.
+	// Watch wraps the recorder, to observe each new step when the step is recorded. It may be nil.
 	Watch func(*states.Run, states.Recorder) states.Recorder
 }
 
@@ -37,14 +37,14 @@ type World struct {
 type Resumed struct {
 	Run     *states.Run
 	Outcome states.Outcome
-	Head    canonical.Digest // of its trace
+	Head    canonical.Digest // the head of the trace
 }
 
-// Resume continues a run that this process has claimed: it executes the record again up to the hold, judges the votes, lists
-// the tools once more, judges the call by the current bundle, and makes at most one call. A run that this build judges differently from
-// what approvers saw ends as build_changed. The run has as much time as a new one. The error is [ErrGivenUp] if ctx was
-// cancelled before the call was sent, or if the call's server did not list its tools. After an error the run is open, and
-// Resume also returns its state if that is known.
+// Resume continues a run that this process has claimed. It executes the record again up to the hold, judges the votes,
+// lists the tools once more, judges the call by the current bundle, and makes at most one call. A run that this build
+// judges differently from what approvers saw ends as build_changed. The run has as much time as a new one. The error is
+// [ErrGivenUp] if ctx was cancelled before the call was sent, or if the call's server did not list its tools. After an
+// error the run is open, and Resume also returns its state if that is known.
 func (l *Ledger) Resume(ctx context.Context, p *traces.Replayer, run string, w World) (Resumed, error) {
 	defer l.endWork(run)
 	got, err := l.resume(ctx, p, run, w)
@@ -88,7 +88,7 @@ func (l *Ledger) resume(ctx context.Context, p *traces.Replayer, run string, w W
 	return got, err
 }
 
-// Ended is [Ended] in a transaction of its own.
+// Ended calls [Ended] in its own transaction.
 func (l *Ledger) Ended(ctx context.Context, p *traces.Replayer, run string) (got Resumed, err error) {
 	err = l.View(ctx, func(r Reader) error {
 		got, err = Ended(ctx, r, p, run)
@@ -97,8 +97,8 @@ func (l *Ledger) Ended(ctx context.Context, p *traces.Replayer, run string) (got
 	return got, err
 }
 
-// Ended returns an ended run with its outcome, by executing its record again. It records nothing: a caller that tells an agent
-// the outcome also calls [Ledger.Deliver]. The error is [ErrUndecided] if the run has not ended.
+// Ended returns an ended run with its outcome, by executing the record again. It records nothing: a caller that tells
+// an agent the outcome also calls [Ledger.Deliver]. The error is [ErrUndecided] if the run has not ended.
 func Ended(ctx context.Context, r Reader, p *traces.Replayer, run string) (got Resumed, err error) {
 	rec, err := Load(r, run)
 	switch {
@@ -131,7 +131,7 @@ type opened struct {
 	request  Request
 	rec      *Run
 	again    *traces.Resumption // nil if changed is set
-	reworded bool               // this build words reasons otherwise than the one that began the run
+	reworded bool               // this build words reasons differently from the build that began the run
 	changed  error              // how this build judges a held run differently from what approvers saw
 	decided  *states.Decided    // the votes; none if the run was never held
 }
@@ -167,8 +167,8 @@ func (l *Ledger) reopen(ctx context.Context, p *traces.Replayer, run string) (o 
 	return o, err
 }
 
-// unchanged compares a run's rows with its entries, and the entries with the tree: the call that is about to be made must
-// be the one that approvers saw and decided about.
+// unchanged compares a run's rows with its entries, and the entries with the tree. The call that is about to be made
+// must be the one that approvers saw and decided about.
 func unchanged(r Reader, q *Request) error {
 	var again Request
 	prev := ""
@@ -194,8 +194,8 @@ func unchanged(r Reader, q *Request) error {
 	return nil
 }
 
-// identitiesUnchanged compares the tokens and the blocks with their entries: the tokens of the votes and of the requester must not have been revoked,
-// and nobody of them may be blocked.
+// identitiesUnchanged compares the tokens and the blocks with their entries. A changed row could hide that a token was
+// revoked or a subject blocked.
 func identitiesUnchanged(ctx context.Context, r Reader) error {
 	err := verifyIdentities(ctx, r)
 	if errors.Is(err, ErrTampered) {
@@ -204,8 +204,8 @@ func identitiesUnchanged(ctx context.Context, r Reader) error {
 	return err
 }
 
-// matchesRecord reports whether the row that approvers saw of a held run is what its record says. If this build words reasons
-// otherwise, it cannot compare the reason.
+// matchesRecord reports whether the row that approvers saw of a held run equals its record. If this build words reasons
+// differently, it cannot compare the reason.
 func matchesRecord(q *Request, run *states.Run, reworded bool) bool {
 	f := run.Facts()
 	if f.Held == nil || f.Validated == nil || f.Assessed == nil {
@@ -220,8 +220,8 @@ func matchesRecord(q *Request, run *states.Run, reworded bool) bool {
 	return err == nil && q.Args == args && bound && judged
 }
 
-// decidedNow returns the votes about a held run as the event that the machine judges: at the time of the vote that decided, or now
-// if none did.
+// decidedNow returns the votes about a held run as the event that the machine judges. The event has the time of the
+// vote that decided, or the current time if no vote did.
 func (l *Ledger) decidedNow(r Reader, q *Request) (*states.Decided, error) {
 	cast, err := ballots(r, q.RunID)
 	if err != nil {
@@ -252,7 +252,7 @@ func (t votedAlready) Await(context.Context, *states.AwaitDecision) (states.Even
 type guard struct {
 	l      *Ledger
 	live   *states.Live
-	caller context.Context // of the caller of Resume, without the run's deadline
+	caller context.Context // the context of Resume's caller, without the run's deadline
 	o      *opened
 }
 
@@ -277,8 +277,8 @@ func (g *guard) Do(ctx context.Context, wanted states.Command) (states.Event, er
 	return ev, err
 }
 
-// checkListed gives the run up if the server of an approved call did not list its tools. A server that is down for a moment must not
-// cost the approval: as long as the approval is valid, the run can be resumed.
+// checkListed gives the run up if the server of an approved call did not list its tools. A short outage of a server
+// must not cost the approval: as long as the approval is valid, the run can be resumed.
 func checkListed(ev states.Event, server string) error {
 	switch e := ev.(type) {
 	case *states.EffectFailed:
@@ -317,7 +317,7 @@ func (g *guard) stop(ctx context.Context, run *states.Run) (states.Event, error)
 	return nil, nil
 }
 
-// lapsed reports whether the approval has expired, and whose token was revoked since.
+// lapsed reports whether the approval has expired, and returns the reason if an identity was revoked since.
 func (g *guard) lapsed(ctx context.Context, expires string) (late bool, away string, err error) {
 	err = g.l.View(context.WithoutCancel(ctx), func(r Reader) error {
 		end, err := r.End()

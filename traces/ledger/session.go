@@ -12,24 +12,25 @@ import (
 	"pgfsm/policy"
 )
 
-// How long sessions of the console last.
+// Lifetimes of console sessions.
 const (
-	LinkTime      = time.Minute    // a sign-in link that nobody uses
-	SessionIdle   = time.Hour      // a session that nobody uses
+	LinkTime      = time.Minute    // an unused sign-in link
+	SessionIdle   = time.Hour      // an unused session
 	SessionEnd    = 12 * time.Hour // any session
-	sessionResave = time.Minute    // how old the recorded last use may be: recording each use would write with every page
+	sessionResave = time.Minute    // how old the recorded last use may be: recording each use would mean a write for every page
 )
 
-// ErrSession means that there is no such session or link, that it has ended, that its token is no longer valid, or that its person is blocked.
+// ErrSession means that there is no such session or link, or that it has ended. It also means that its token is no
+// longer valid, or that its person is blocked.
 var ErrSession = errors.New("the session has ended")
 
 // kindSession is the kind of the digest of a session's secret.
 const kindSession = "session"
 
-// SessionDigest is the digest under which a session is stored.
+// SessionDigest returns the digest under which a session is stored.
 func SessionDigest(secret string) canonical.Digest { return canonical.Sum(kindSession, []byte(secret)) }
 
-// NewLink returns the secret of a link with which the caller can sign in at the console, once and within [LinkTime].
+// NewLink returns the secret of a link. With the link, the caller can sign in at the console once, within [LinkTime].
 func (l *Ledger) NewLink(ctx context.Context, by Caller) (secret string, err error) {
 	err = l.commit(ctx, func(b *batch) (err error) {
 		if by.subject() {
@@ -44,7 +45,7 @@ func (l *Ledger) NewLink(ctx context.Context, by Caller) (secret string, err err
 	return secret, err
 }
 
-// Link returns who can sign in with a link. It does not use the link up.
+// Link returns the caller who can sign in with a link. It does not use the link up.
 func (l *Ledger) Link(ctx context.Context, secret string) (who Caller, err error) {
 	err = l.View(ctx, func(r Reader) error {
 		now, err := l.readTime(r)
@@ -57,7 +58,7 @@ func (l *Ledger) Link(ctx context.Context, secret string) (who Caller, err error
 	return who, err
 }
 
-// SignInByLink uses a link up and begins a session. The secret is the session's.
+// SignInByLink uses a link up and begins a session. It returns the secret of the session.
 func (l *Ledger) SignInByLink(ctx context.Context, link string) (secret string, err error) {
 	err = l.commit(ctx, func(b *batch) error {
 		s, _, err := liveSession(b, SessionDigest(link), SessionLink, b.now)
@@ -74,7 +75,7 @@ func (l *Ledger) SignInByLink(ctx context.Context, link string) (secret string, 
 	return secret, err
 }
 
-// SignIn begins a session of the owner of a token, whose role must allow to read.
+// SignIn begins a session of the owner of a token. The token's role must allow [ActRead].
 func (l *Ledger) SignIn(ctx context.Context, token string) (secret string, err error) {
 	by, err := l.Authenticate(ctx, token)
 	if err != nil {
@@ -90,8 +91,9 @@ func (l *Ledger) SignIn(ctx context.Context, token string) (secret string, err e
 	return secret, err
 }
 
-// SignInAs begins a session of a person whom an identity provider has authenticated, and whose roles must allow to read. authTime is when
-// the provider asked for the person's credentials; zero if it does not say. The groups are those of now until the session ends.
+// SignInAs begins a session of a person whom an identity provider has authenticated. The person's roles must allow
+// [ActRead]. authTime is when the provider asked for the person's credentials; zero if the provider does not say. The
+// session keeps the person's present groups until it ends.
 func (l *Ledger) SignInAs(ctx context.Context, by Caller, authTime time.Time) (secret string, err error) {
 	s := Session{Kind: SessionOpen, Name: by.Name}
 	if s.Identity, err = canonical.Sorted(by.Identity); err != nil {
@@ -105,7 +107,7 @@ func (l *Ledger) SignInAs(ctx context.Context, by Caller, authTime time.Time) (s
 			return err
 		}
 		if s.AuthTime = ""; !authTime.IsZero() {
-			s.AuthTime = min(authTime.UTC().Format(timeForm), b.now) // whose clock may be ahead
+			s.AuthTime = min(authTime.UTC().Format(timeForm), b.now) // the provider's clock may be ahead
 		}
 		secret, err = b.newSession(s, SessionEnd)
 		return err
@@ -113,8 +115,8 @@ func (l *Ledger) SignInAs(ctx context.Context, by Caller, authTime time.Time) (s
 	return secret, err
 }
 
-// Session returns who is signed in, without the roles of a person of an identity provider: the configuration gives them. used says that the
-// person did something, which a page that refreshes itself does not.
+// Session returns the caller who is signed in. The roles of a person of an identity provider are missing: the
+// configuration gives them. used reports that the person did something; a page that refreshes itself passes false.
 func (l *Ledger) Session(ctx context.Context, secret string, used bool) (who Caller, err error) {
 	digest, late := SessionDigest(secret), false
 	err = l.View(ctx, func(r Reader) error {
@@ -144,7 +146,7 @@ func (l *Ledger) SignOut(ctx context.Context, secret string) error {
 	return l.commit(ctx, func(b *batch) error { return b.DropSession(SessionDigest(secret)) })
 }
 
-// readTime is the ledger's time for a reader.
+// readTime returns the ledger's time for a reader.
 func (l *Ledger) readTime(r Reader) (string, error) {
 	end, err := r.End()
 	if err != nil {
@@ -153,7 +155,7 @@ func (l *Ledger) readTime(r Reader) (string, error) {
 	return l.timeAfter(end.At)
 }
 
-// newSession stores a session, which begins now, and returns its secret. It removes those that have ended.
+// newSession stores a session, which begins now, and returns its secret. It removes sessions that have ended.
 func (b *batch) newSession(begins Session, lasts time.Duration) (secret string, err error) {
 	b.wrote = true
 	var ended []canonical.Digest
@@ -171,14 +173,14 @@ func (b *batch) newSession(begins Session, lasts time.Duration) (secret string, 
 		}
 	}
 	random := make([]byte, secretBytes)
-	rand.Read(random) // never fails: it would end the process
+	rand.Read(random) // never returns an error: a failure ends the process
 	secret = base64.RawURLEncoding.EncodeToString(random)
 	begins.Secret, begins.Created, begins.Used, begins.Expires = SessionDigest(secret), b.now, b.now, later(b.now, lasts)
 	return secret, b.PutSession(begins)
 }
 
-// liveSession returns a session that has not ended, and its owner: that of its token, or a person who is not blocked. The error is
-// [ErrSession] if there is none.
+// liveSession returns a session that has not ended, and its owner: the owner of its token, or a person who is not
+// blocked. The error is [ErrSession] if there is none.
 func liveSession(r Reader, secret canonical.Digest, kind, now string) (s Session, who Caller, err error) {
 	s, err = r.Session(secret)
 	if err == nil && (s.Kind != kind || s.ended(now)) {
@@ -219,12 +221,13 @@ func (s *Session) person(r Reader) (Caller, error) {
 	return who, nil
 }
 
-// ended reports whether a session or link is over at a time.
+// ended reports whether a session or link has ended at a time.
 func (s *Session) ended(now string) bool {
 	return now >= s.Expires || now >= later(s.Used, SessionIdle)
 }
 
-// later is a time some time after one of the ledger; empty, and so before every time, if that is not a time.
+// later returns a time of the ledger plus a duration. If the text is not a time, it returns an empty text, which sorts
+// before every time.
 func later(at string, d time.Duration) string {
 	t, err := time.Parse(timeForm, at)
 	if err != nil {

@@ -11,17 +11,17 @@ import (
 	"pgfsm/internal/canonical"
 )
 
-// ErrNotFound means that there is no such row.
+// ErrNotFound means that the row does not exist.
 var ErrNotFound = errors.New("not in the ledger")
 
-// ErrMalformed means that stored rows cannot be read as those of a ledger. If the file is a ledger, [Verify] reports what else is
-// wrong.
+// ErrMalformed means that stored rows cannot be read as those of a ledger. If the file is a ledger, [Verify] reports
+// what else is wrong.
 var ErrMalformed = errors.New("the file is not a ledger")
 
-// Errors of stores. An error of a store wraps [ErrUnavailable] if nothing was recorded and the same can succeed later. [ErrReadOnly]
-// and [ErrSchema] say why a store is of no use as it is.
+// Errors of stores. An error of a store wraps [ErrUnavailable] if nothing was recorded and a retry can succeed. [ErrReadOnly]
+// and [ErrSchema] say why a store cannot be used as it is.
 var (
-	// ErrReadOnly means that the store can be read and not written.
+	// ErrReadOnly means that the store can be read but not written.
 	ErrReadOnly = errors.New("the ledger cannot be written")
 	// ErrSchema means that the store has the tables of another version of pgfsm, or none.
 	ErrSchema = errors.New("the ledger does not have the schema of this version of pgfsm")
@@ -39,16 +39,16 @@ var (
 // A Store stores the rows of a ledger. It does not know what they mean: the tree, projections and rules are the ledger's. Package
 // storetest has the tests that every Store must pass.
 type Store interface {
-	// Update runs do in one transaction. No other writer, of this or any process, writes between its reads and its writes.
-	// When Update returns nil, all of it is durable; when it returns an error other than [ErrUnsettled], nobody has seen or will see
-	// any of it. An error of do is returned as it is.
+	// Update runs do in one transaction. No other writer, of this or any process, writes between its reads and its
+	// writes. When Update returns nil, all its writes are durable. When it returns an error other than [ErrUnsettled],
+	// no reader has seen or will see any of them. It returns an error of do unchanged.
 	Update(ctx context.Context, do func(Tx) error) error
-	// View runs do on one consistent state. It waits for no writer.
+	// View runs do on one consistent state. It does not wait for writers.
 	View(ctx context.Context, do func(Reader) error) error
-	// Glance is View without one state: each read sees what was committed when it began. It costs less than View, and suits a
-	// single read, or reads that do not depend on each other.
+	// Glance is View without a consistent state: each read sees what was committed when that read began. It costs less
+	// than View. It suits a single read, or reads that do not depend on each other.
 	Glance(ctx context.Context, do func(Reader) error) error
-	// Now is the time of the clock that all processes of one ledger share. It may be measured some seconds ago and counted on since.
+	// Now returns the time of the clock that all processes of one ledger share. The store may have read that clock some seconds ago.
 	Now() time.Time
 	// AcquireOwnership locks an owner's id until release, or until this process ends.
 	AcquireOwnership(ctx context.Context, owner string) (release func() error, err error)
@@ -65,11 +65,11 @@ type Reader interface {
 	CountHashes() (int64, error)
 	// End returns the end of the log.
 	End() (End, error)
-	// LastOf returns the last entry of no run whose event has a type, or ErrNotFound. Its cost does not depend on the number of other
-	// entries.
+	// LastOf returns the last entry without a run whose event has a type, or ErrNotFound. Its cost does not depend on
+	// the number of other entries.
 	LastOf(Type) (Entry, error)
-	// EntriesOfType returns the entries of no run whose event has a type, oldest first. Its cost does not depend on the number of other
-	// entries. [MCPPassed] is no such type: there are many.
+	// EntriesOfType returns the entries without a run whose event has a type, oldest first. Its cost does not depend on
+	// the number of other entries. It does not find [MCPPassed]: there are many such entries.
 	EntriesOfType(Type) iter.Seq2[Entry, error]
 	// Entries returns the entries from an index on, oldest first.
 	Entries(from int64) iter.Seq2[Entry, error]
@@ -80,21 +80,21 @@ type Reader interface {
 	Reached(run string) (int64, error)
 	// Requests returns the requests that match, in the filter's order.
 	Requests(Filter) iter.Seq2[Request, error]
-	// Counts counts the newest requests, at most so many: those that were asked for since a time by the first unit bytes of that time,
-	// and all others together. It returns the groups in order.
+	// Counts counts the newest requests, at most newest of them. It groups those that were requested at since or later
+	// by the first unit bytes of their times, and puts all others into one group. It returns the groups in order.
 	Counts(newest int, since string, unit int) iter.Seq2[Count, error]
-	// Waiting returns the id of the oldest run of exactly this call for which [Request.Attachable] holds, or ErrNotFound. Its cost
-	// does not depend on the number of runs.
+	// Waiting returns the id of the oldest run of exactly this call for which [Request.Attachable] holds, or
+	// ErrNotFound. Its cost does not depend on the number of runs.
 	Waiting(Look) (string, error)
 	Blob(canonical.Digest) (Blob, error)
-	// Blobs returns all of them, ordered by digest.
+	// Blobs returns all blobs, ordered by digest.
 	Blobs() iter.Seq2[Blob, error]
 	Token(id string) (Token, error)
-	// Tokens returns all of them, oldest first.
+	// Tokens returns all tokens, oldest first.
 	Tokens() iter.Seq2[Token, error]
 	// Block returns the block of a subject of an identity provider, or ErrNotFound.
 	Block(name string) (Block, error)
-	// Blocks returns all of them, ordered by the name.
+	// Blocks returns all blocks, ordered by name.
 	Blocks() iter.Seq2[Block, error]
 	// Deliveries returns the waiting deliveries of a hook that are due, oldest first, at most limit. An empty hook means all hooks.
 	Deliveries(hook, due string, limit int) iter.Seq2[Delivery, error]
@@ -104,7 +104,7 @@ type Reader interface {
 	Delivered(hook string) (int64, error)
 	// Session returns the session with this digest of its secret, or ErrNotFound.
 	Session(secret canonical.Digest) (Session, error)
-	// Sessions returns all of them, ordered by the digest.
+	// Sessions returns all sessions, ordered by digest.
 	Sessions() iter.Seq2[Session, error]
 }
 
@@ -114,14 +114,14 @@ type Filter struct {
 	Open     bool     // only those that have not ended
 	Held     bool     // only those that were held
 	Actor    string   // empty: any
-	Who      string   // the actor, or the actor's display name, which several may have
+	Who      string   // the actor, or a display name, which several actors may share
 	Task     string
 	Server   string
 	Tool     string
-	Policy   string // that decided
+	Policy   string // the policy that decided
 	Code     string
-	Since    string // only those that have not ended, or whose call was asked for or sent at this time or later
-	Until    string // only those that were asked for before this time
+	Since    string // only those that have not ended, or that were requested or whose call was sent at this time or later
+	Until    string // only those that were requested before this time
 	Text     string // only those with this text in the JSON of their arguments; ASCII letters match in either case
 	Counted  bool   // only calls that were made or may yet be: sent, or not ended
 	After    string // run ids after this one: run ids are ordered by time
@@ -131,26 +131,27 @@ type Filter struct {
 	Limit    int    // 0: all
 }
 
-// A Count says how many requests are alike.
+// A Count is one group of requests.
 type Count struct {
-	At     string // how the times begin at which they were asked for; empty if that was before the period
+	At     string // the first bytes of the times at which they were requested; empty if that was before the period
 	Status Status
 	Code   string
-	First  string // when the first of them was asked for
+	First  string // when the first of them was requested
 	Runs   int
 }
 
 // A Tx reads and writes rows.
 type Tx interface {
 	Reader
-	// AddEntry adds an entry after the last one, and the hashes that it completes: see [tlog.StoredHashesForRecordHash]. An entry that has
-	// only an index is what [Tx.Prune] leaves of one; the last entry never is. A run has no two entries of one number N.
+	// AddEntry adds an entry after the last one, and the hashes that it completes: see [tlog.StoredHashesForRecordHash].
+	// An entry with only an index is one that [Tx.Prune] has removed the body of; the last entry always has a body. No
+	// two entries of a run have the same number N.
 	AddEntry(Entry, []tlog.Hash) error
 	// AddRequest adds a row that does not exist.
 	AddRequest(Request) error
 	// PutRequest adds the row or replaces it.
 	PutRequest(Request) error
-	// PutBlob adds the blob unless one of its digest is there.
+	// PutBlob adds the blob unless the store has one with the same digest.
 	PutBlob(Blob) error
 	PutToken(Token) error
 	DropToken(id string) error
@@ -160,15 +161,15 @@ type Tx interface {
 	SetDelivered(hook string, next int64) error
 	PutSession(Session) error
 	DropSession(secret canonical.Digest) error
-	// Prune removes the bodies of entries and their deliveries, the requests of runs, and blobs. The hashes stay. Nothing else removes
-	// rows of the record.
+	// Prune removes the bodies of entries and their deliveries, the requests of runs, and blobs. The hashes stay. No
+	// other operation removes rows of the record.
 	Prune(entries []Range, runs []string, blobs []canonical.Digest) error
-	// OwnerGone is [Store.OwnerGone]. An owner that is gone stays gone once the transaction is committed: it records nothing any more, even if it
-	// only looked gone.
+	// OwnerGone is [Store.OwnerGone] within the transaction. An owner that is gone stays gone once the transaction is
+	// committed: it records nothing any more, even if its process still lives.
 	OwnerGone(owner string) (bool, error)
 }
 
-// A Range is the indexes of entries that follow each other.
+// A Range holds the first and the last index of consecutive entries.
 type Range struct {
 	First int64 `json:"first"`
 	Last  int64 `json:"last"`

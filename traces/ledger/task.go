@@ -7,13 +7,15 @@ import (
 	"pgfsm/policy"
 )
 
-// ErrForeignTask means that the calls of a run's task were counted elsewhere, so the ledger's count can differ from the one that the gates judged.
+// ErrForeignTask means that another counter counted the calls of a run's task. The ledger's count can then differ from
+// the one that the gates judged.
 var ErrForeignTask = errors.New("the calls of its task were not counted by this ledger, so nothing is called: name the task with ledger.Task")
 
 // ErrTaskCalls means that a task has made too many calls to one tool to be counted.
 var ErrTaskCalls = fmt.Errorf("the task has more than %d calls to the tool, and no more are counted: go on under another task", MaxCounted)
 
-// Task returns the task of an id for a run of this ledger. The run reads its calls later; see [Run.ReadHistory].
+// Task returns the task with an id for a run of this ledger. The run reads the calls of the task later; see
+// [Run.ReadHistory].
 func Task(id string) *policy.Task {
 	return &policy.Task{Calls: []policy.TaskCalls{}, ID: id, Ledger: true}
 }

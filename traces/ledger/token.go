@@ -23,13 +23,13 @@ import (
 	"pgfsm/policy/screen"
 )
 
-// MaxTokenName bounds the name of a token in bytes: every event and every list contains it.
+// MaxTokenName bounds the name of a token, in bytes: every event and every list contains it.
 const MaxTokenName = 128
 
-// CreateToken makes a token for a person or a service and returns its text, which is stored nowhere. Expires is a time of the
-// form 2006-01-02T15:04:05Z, or empty for never. As long as there is an active token of the role admin, by must be an admin;
-// otherwise everybody who may write the ledger may create tokens. The error is [ErrTokenValues], [ErrRole] or [ErrToken] if
-// nothing else failed.
+// CreateToken creates a token for a person or a service and returns its text, which is stored nowhere. expires is a
+// time of the form 2006-01-02T15:04:05Z, or empty for a token that never expires. As long as there is an active token
+// of the role admin, by must be an admin. Otherwise every user who may write the ledger may create tokens. The error is
+// [ErrTokenValues], [ErrRole] or [ErrToken] if nothing else failed.
 func (l *Ledger) CreateToken(ctx context.Context, by Caller, name, role, expires string) (text string, made Token, err error) {
 	if err := checkToken(name, role, expires); err != nil {
 		return "", Token{}, err
@@ -58,8 +58,8 @@ func (l *Ledger) CreateToken(ctx context.Context, by Caller, name, role, expires
 	return text, made, nil
 }
 
-// RevokeToken ends a token at once. Who may revoke is as for [Ledger.CreateToken]. The error is [ErrTokenID] if there is
-// nothing to revoke.
+// RevokeToken ends a token at once. The rules of [Ledger.CreateToken] say who may revoke. The error is [ErrTokenID] if
+// there is no such token, or if it was revoked before.
 func (l *Ledger) RevokeToken(ctx context.Context, by Caller, id string) (revoked Token, err error) {
 	err = l.commit(ctx, func(b *batch) error {
 		revoked = Token{}
@@ -121,15 +121,15 @@ func projectToken(t *Token, e *Event, p payload) error {
 	return nil
 }
 
-// newToken makes the id and the text of a token.
+// newToken generates the id and the text of a token.
 func newToken() (id, text string) {
 	random := make([]byte, idBytes+secretBytes)
-	rand.Read(random) // never fails: it would end the process
+	rand.Read(random) // never returns an error: a failure ends the process
 	id = strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(random[:idBytes]))
 	return id, tokenPrefix + id + "_" + base64.RawURLEncoding.EncodeToString(random[idBytes:])
 }
 
-// mayManage returns an error unless the caller may create or revoke tokens, or prune, now.
+// mayManage returns an error unless the caller may now create or revoke tokens, or prune.
 func mayManage(r Reader, by Caller, now string) error {
 	if by.TokenID != "" || by.subject() {
 		return by.recheck(r, now, ActManage)
@@ -182,9 +182,11 @@ func checkToken(name, role, expires string) error {
 	return nil
 }
 
-// noLookalike refuses a name that people could take for another token's. Several tokens of one name belong to one person. A name in another letter case
-// would be the same person for approvals, but another one for roles and counts. A name that looks the same would be another person for pgfsm, but the same
-// for readers. Revoked tokens count, because the record has their names. Within ASCII only letter case counts, because worker-6 and worker-9 are two names.
+// noLookalike rejects a name that people could mistake for the name of another token. Several tokens with one name
+// belong to one person. A name in another letter case would be the same person for approvals, but another person for
+// roles and counts. A name that looks the same would be another person for pgfsm, but the same person for readers.
+// Revoked tokens count, because the record has their names. Within ASCII only letter case counts, because worker-6 and
+// worker-9 are two names.
 func noLookalike(r Reader, name string) error {
 	for t, err := range r.Tokens() {
 		if err != nil {
@@ -198,7 +200,8 @@ func noLookalike(r Reader, name string) error {
 	return nil
 }
 
-// looksLocal reports whether a name begins with what people read as [policy.LocalUser], whatever its letters and its colon are.
+// looksLocal reports whether people read the beginning of a name as [policy.LocalUser], even if its letters or its
+// colon are other characters.
 func looksLocal(name string) bool {
 	word := strings.TrimSuffix(policy.LocalUser, ":")
 	for i, r := range name {
@@ -209,7 +212,8 @@ func looksLocal(name string) bool {
 	return false
 }
 
-// colons are the characters that look like a colon: U+003A and its confusables in Unicode's confusables.txt, except those that NFKC maps to it.
+// colons lists the characters that look like a colon: U+003A and its confusables in Unicode's confusables.txt, except
+// those that NFKC maps to U+003A.
 const colons = ":\u02d0\u02f8\u0589\u05c3\u0703\u0704\u0903\u0a83\u16ec\u1803\u1809\u205a\u2236\ua4fd\ua789"
 
 func skeletonOf(name string) string { return screen.Skeleton(screen.Fold(name)) }
@@ -218,11 +222,11 @@ func beyondASCII(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0
 }
 
-// maxTokenDays bounds a token's life in days: ten years. A token may also never expire.
+// maxTokenDays bounds a token's life, in days: ten years. A token may also never expire.
 const maxTokenDays = 3660
 
-// ParseExpiry reads when a token expires: some days or hours from now (90d, 12h), on a date, at a time, or never. The result is empty for
-// never.
+// ParseExpiry parses when a token expires: some days or hours from now (90d, 12h), on a date, at a time, or never. The
+// result is empty for never.
 func ParseExpiry(s string, now time.Time) (string, error) {
 	if s == "never" {
 		return "", nil
@@ -255,7 +259,7 @@ func tokensAfter(events []logEvent) (map[string]Token, error) {
 	return all, nil
 }
 
-// tokenID is the token that an event is about.
+// tokenID returns the id of the token that an event is about; empty for other events.
 func tokenID(p payload) string {
 	switch p := p.(type) {
 	case *tokenCreated:
@@ -266,18 +270,18 @@ func tokenID(p payload) string {
 	return ""
 }
 
-// What is wrong with a row as a whole.
+// Faults of a whole row.
 const (
 	rowMissing   = "it is missing"
 	rowOfNothing = "no entry tells of it"
 )
 
-// compareTokens calls found for each token whose row is not what its events say, and returns how many rows there are.
+// compareTokens calls found for each token whose row differs from its events, and returns how many rows there are.
 func compareTokens(r Reader, want map[string]Token, found func(id, what string) error) (rows int64, err error) {
 	return compareRows("tokens", r.Tokens(), func(t Token) string { return t.ID }, want, found)
 }
 
-// compareRows calls found for each row of a table that is not what its events say, and returns how many rows there are.
+// compareRows calls found for each row of a table that differs from its events, and returns how many rows there are.
 func compareRows[T any](table string, all iter.Seq2[T, error], keyOf func(T) string, want map[string]T, found func(key, what string) error) (
 	rows int64, err error) {
 	seen := make(map[string]bool, len(want))

@@ -20,10 +20,10 @@ import (
 // ErrTampered is wrapped by every [Fault].
 var ErrTampered = errors.New("the ledger is not as it was written")
 
-// A Fault names a row that is wrong.
+// A Fault names a row that is wrong, and says what is wrong.
 type Fault struct {
 	Table string `json:"table"` // entries, tree, requests, blobs, tokens or blocks
-	Key   string `json:"key"`   // of the row: an index, a run id, a digest, or a token's id
+	Key   string `json:"key"`   // the key of the row: an index, a run id, a digest, or a token's id
 	What  string `json:"what"`
 }
 
@@ -34,11 +34,11 @@ func (f *Fault) Error() string {
 // Unwrap returns [ErrTampered].
 func (f *Fault) Unwrap() error { return ErrTampered }
 
-// VerifyOptions are the options of [Verify].
+// VerifyOptions configures [Verify].
 type VerifyOptions struct {
-	// Checkpoint was stored elsewhere. Without one, Verify cannot detect that the end of the ledger is missing.
+	// Checkpoint is one that was stored elsewhere. Without it, Verify cannot detect that the end of the ledger is missing.
 	Checkpoint *checkpoint.Checkpoint
-	// Replayer executes each run again; nil does not.
+	// Replayer executes each run again. If it is nil, Verify executes no run.
 	Replayer *traces.Replayer
 	// Progress is called now and then with how much of the work is done. It may be nil.
 	Progress func(done, total int64)
@@ -46,7 +46,7 @@ type VerifyOptions struct {
 
 // A Report says what was verified.
 type Report struct {
-	Complete bool        `json:"complete"` // nothing is missing up to the checkpoint
+	Complete bool        `json:"complete"` // no entry is missing up to the checkpoint
 	Entries  int64       `json:"entries"`
 	Requests int64       `json:"requests"`
 	Blobs    int64       `json:"blobs"`
@@ -54,22 +54,22 @@ type Report struct {
 	Deep     Reexecution `json:"deep"`
 	Pruned   int64       `json:"pruned"` // how many entries were pruned
 	Prunes   []Prune     `json:"prunes,omitempty"`
-	Origin   string      `json:"origin"` // name of the log
-	Size     int64       `json:"size"`   // of the tree: how many entries were ever added
-	Root     tlog.Hash   `json:"root"`   // hash of the tree
+	Origin   string      `json:"origin"` // the name of the log
+	Size     int64       `json:"size"`   // the size of the tree: how many entries were ever added
+	Root     tlog.Hash   `json:"root"`   // the hash of the tree
 	Notes    []string    `json:"notes"`  // what was not verified
 
-	PrunedAfter []Range `json:"pruned_after_checkpoint,omitempty"` // entries that the checkpoint covers, and that were pruned after it
+	PrunedAfter []Range `json:"pruned_after_checkpoint,omitempty"` // entries that the checkpoint covers and that were pruned after it
 }
 
 // A Prune is one prune that the log records.
 type Prune struct {
-	Entry   int64   `json:"entry"` // its index
+	Entry   int64   `json:"entry"` // the index of its entry
 	At      string  `json:"at"`
 	By      string  `json:"by"`
 	Before  string  `json:"before"`
 	Runs    int     `json:"runs"`
-	Entries []Range `json:"entries"` // gone after it; an earlier prune may have removed some of them
+	Entries []Range `json:"entries"` // ranges that are gone after this prune; an earlier prune may have removed some of them
 }
 
 // Verify reads the whole ledger: it checks the tree, digests and projections, and that no call was sent without a
@@ -92,7 +92,7 @@ func Verify(ctx context.Context, r Reader, o VerifyOptions) (Report, error) {
 	return v.report, nil
 }
 
-// A verifier is the state of one verification.
+// A verifier holds the state of one verification.
 type verifier struct {
 	ctx     context.Context
 	r       Reader
@@ -100,21 +100,21 @@ type verifier struct {
 	report  Report
 	blobs   *blobs
 	bundles bundles
-	tags    map[string]Token // tokens, as the events make them
-	told    []logEvent       // about tokens
+	tags    map[string]Token // the tokens, computed from their events
+	told    []logEvent       // events about tokens
 	blocks  blockHistory
-	used    map[string]*usage // tokens with which messages passed
-	ofRuns  int64             // entries of runs
+	used    map[string]*usage // tokens with which agents sent messages, by id
+	ofRuns  int64             // how many entries belong to runs
 	done    int64
 	total   int64
 	tree    treeCheck
 	keys    []Key
 	absent  []Range // entries without a body
-	gone    []Range // entries that were pruned, as later entries say
-	pruned  *pruned // the last one
+	gone    []Range // entries that later entries name as pruned
+	pruned  *pruned // the last prune
 }
 
-// progressEvery is how many entries are between two calls of Progress.
+// progressEvery is the number of entries between two calls of Progress.
 const progressEvery = 1 << 10
 
 // step counts a verified entry, in each of two passes, and returns an error if the context is done.
@@ -130,7 +130,7 @@ func (v *verifier) step() error {
 
 func entryKey(index int64) string { return strconv.FormatInt(index, 10) }
 
-// fault turns what is wrong with a row into a Fault. Errors of reading stay errors.
+// fault converts the error of a row to a Fault. It returns read errors unchanged.
 func fault(table, key string, err error) error {
 	var known *Fault
 	switch {
@@ -144,12 +144,12 @@ func fault(table, key string, err error) error {
 	return &Fault{table, key, err.Error()}
 }
 
-// unread is the error of a row that the store did not return.
+// unread returns the error for a row that the store could not return.
 func unread(table, key string, err error) error {
 	var known *Fault
 	switch {
 	case !errors.Is(err, ErrMalformed):
-	case errors.As(err, &known): // the store knows which row it is
+	case errors.As(err, &known): // the store has named the row
 		return &Fault{known.Table, known.Key, "it cannot be read: " + known.What}
 	default:
 		return &Fault{table, key, "it cannot be read: " + err.Error()}
@@ -157,19 +157,19 @@ func unread(table, key string, err error) error {
 	return fmt.Errorf("%s behind %s: %w", table, key, err)
 }
 
-// everything is an index before all entries, also before those with invalid indexes.
+// everything is an index before all entries, even before entries with invalid indexes.
 const everything = math.MinInt64
 
-// maxTracked is how many digests of blobs are remembered, to find blobs without a reference: about 200 MB.
+// maxTracked bounds how many digests of blobs the verifier keeps, to find blobs without a reference: about 200 MB.
 const maxTracked = 4 << 20
 
-// maxCached bounds the bytes of cached blobs: many runs share catalogs.
+// maxCached bounds the bytes of cached blobs. The cache helps because many runs share catalogs.
 const maxCached = 32 << 20
 
-// blobs are the blobs of a ledger, as far as they were verified.
+// blobs reads and checks the blobs of a ledger, and tracks which of them entries refer to.
 type blobs struct {
 	r        Reader
-	used     map[[16]byte]bool // the beginnings of digests to which entries refer
+	used     map[[16]byte]bool // prefixes of the digests that entries refer to
 	overflow bool
 	cached   map[canonical.Digest]string
 	size     int
@@ -179,10 +179,10 @@ func newBlobs(r Reader) *blobs {
 	return &blobs{r: r, used: make(map[[16]byte]bool), cached: make(map[canonical.Digest]string)}
 }
 
-// short is the beginning of a digest.
+// short returns the first bytes of a digest.
 func short(d canonical.Digest) (k [16]byte) {
 	text := strings.TrimPrefix(string(d), canonical.DigestPrefix)
-	_, _ = hex.Decode(k[:], []byte(text[:min(len(text), 2*len(k))])) // what is no digest is found elsewhere
+	_, _ = hex.Decode(k[:], []byte(text[:min(len(text), 2*len(k))])) // another check finds malformed digests
 	return k
 }
 
@@ -197,7 +197,7 @@ func (b *blobs) use(all []canonical.Digest) {
 	}
 }
 
-// text returns a blob for the row that refers to it, and checks its digest.
+// text returns the text of a blob after checking its digest. A fault names the row that refers to the blob.
 func (b *blobs) text(d canonical.Digest, kind, table, key string) (string, error) {
 	if text, ok := b.cached[d]; ok {
 		return text, nil
@@ -236,7 +236,7 @@ func (b *Blob) check(d canonical.Digest, kind string) error {
 	return nil
 }
 
-// value returns the value of a column, or of the blob that it refers to: one strict JSON value.
+// value returns the value of a column, or of the blob that the column refers to. It must be one strict JSON value.
 func (b *blobs) value(value, table, key string) (jsontext.Value, error) {
 	if isRef(value) {
 		text, err := b.text(canonical.Digest(value[1:]), BlobValue, table, key)

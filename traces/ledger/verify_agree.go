@@ -18,7 +18,7 @@ import (
 	"pgfsm/traces"
 )
 
-// repeatedFacts are the parts of facts that events repeat.
+// repeatedFacts holds the parts of facts that events repeat.
 type repeatedFacts struct {
 	Approvers  []string         `json:"approvers"`
 	Arguments  jsontext.Value   `json:"arguments"`
@@ -46,7 +46,7 @@ type repeatedFacts struct {
 	} `json:"verdict"`
 }
 
-// repeated are the states whose facts events repeat.
+// repeated lists the states whose facts events repeat.
 var repeated = []fsm.State{
 	states.Planned, states.Validated, states.Assessed, states.Pending, states.Permitted, states.Dispatched, states.Executed, states.Blocked,
 }
@@ -79,7 +79,7 @@ func (s *runVerifier) agree(steps []traces.Step) error {
 	return nil
 }
 
-// disagrees names the first event that differs from the steps.
+// disagrees names the first event that differs from the steps; empty if none does.
 func (s *runVerifier) disagrees(reached map[fsm.State]*repeatedFacts, votes []policy.Vote) string {
 	if v := reached[states.Validated]; (v != nil) != (s.first.Call != nil) || v != nil && !s.first.Call.matches(v, reached[states.Planned]) {
 		return "the call of " + string(RequestCreated)
@@ -114,7 +114,8 @@ func (s *runVerifier) disagrees(reached map[fsm.State]*repeatedFacts, votes []po
 	return ""
 }
 
-// traceOf is the trace that the event of the call names: only an approved call has another one than its request.
+// traceOf returns the trace id that the event of the call must name. Only an approved call has a trace of its own;
+// other calls share the trace of their request.
 func (s *runVerifier) traceOf(permitted *repeatedFacts) string {
 	if s.asked == nil || permitted == nil {
 		return ""
@@ -122,7 +123,7 @@ func (s *runVerifier) traceOf(permitted *repeatedFacts) string {
 	return permitted.Trace.TraceID()
 }
 
-// matches reports whether the call is the one that was planned and validated.
+// matches reports whether the call equals the one that was planned and validated.
 func (c *call) matches(validated, planned *repeatedFacts) bool {
 	var arguments string
 	var plan struct {
@@ -138,7 +139,7 @@ func differing[T any](want, have T) string {
 	w, h := reflect.ValueOf(want), reflect.ValueOf(have)
 	for i := range w.NumField() {
 		a, b := w.Field(i), h.Field(i)
-		same := a.Kind() == reflect.Slice && a.Len() == 0 && b.Len() == 0 // no list and an empty list are one
+		same := a.Kind() == reflect.Slice && a.Len() == 0 && b.Len() == 0 // a nil list equals an empty one
 		if !same && !reflect.DeepEqual(a.Interface(), b.Interface()) {
 			return fmt.Sprintf("%s (%.100q, should be %.100q)", strings.ToLower(w.Type().Field(i).Name), fmt.Sprint(b), fmt.Sprint(a))
 		}

@@ -9,7 +9,7 @@ import (
 	"pgfsm/policy"
 )
 
-// A blockHistory has the events about blocks of each subject, by name.
+// A blockHistory maps the name of each subject to the events about its blocks.
 type blockHistory map[string][]logEvent
 
 // add adds an event. The events of one type must be added in order.
@@ -47,7 +47,7 @@ func (v *verifier) notBlocked(entry int64, names ...string) error {
 // blocked computes all blocks from their events, and compares them with their rows.
 func (v *verifier) blocked() error {
 	var events []logEvent
-	for _, of := range v.blocks { // in any order: they are sorted
+	for _, of := range v.blocks { // the order does not matter, because they are sorted below
 		events = append(events, of...)
 	}
 	slices.SortFunc(events, func(a, b logEvent) int { return cmp.Compare(a.event.Index, b.event.Index) })

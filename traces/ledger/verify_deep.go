@@ -7,12 +7,13 @@ import (
 	"pgfsm/traces"
 )
 
-// A Reexecution counts runs that were executed again with this build. It compares what was decided, and not the wording of reasons: of each
-// step the trigger and the target; gate, code and effect of the outcome; and what the events repeat (the call, risk, policy, binding,
-// approvers, quorum, expiry, permit, result). A difference is no proof of tampering: another build may decide otherwise.
+// A Reexecution counts the runs that this build executed again. It compares decisions, and not the wording of reasons.
+// For each step it compares the trigger and the target, and for the outcome the gate, code and effect. It also compares
+// what the events repeat (the call, risk, policy, binding, approvers, quorum, expiry, permit, result). A difference is
+// no proof of tampering: another build may decide otherwise.
 type Reexecution struct {
 	Same           int64  `json:"same"`                      // this build decides as recorded
-	OtherTrace     int64  `json:"other_trace"`               // of these: with another trace, for example another wording: [Trace] cannot derive the recorded one
+	OtherTrace     int64  `json:"other_trace"`               // runs in Same with another trace, such as another wording: [Trace] cannot derive the recorded one
 	Otherwise      int64  `json:"otherwise"`                 // this build decides otherwise
 	Unjudged       int64  `json:"unjudged"`                  // this build cannot read the run's bundle or its inputs
 	FirstOtherwise *Fault `json:"first_otherwise,omitempty"` // the first run that this build decides otherwise
@@ -22,7 +23,7 @@ type Reexecution struct {
 // OK reports whether this build decides every run as recorded.
 func (r *Reexecution) OK() bool { return r.Otherwise == 0 && r.Unjudged == 0 }
 
-// execute executes the run again, if that is wanted and the run has ended or is held.
+// execute executes the run again, if a Replayer is set and the run has ended or is held.
 func (s *runVerifier) execute() error {
 	p := s.v.o.Replayer
 	if p == nil || s.ended == nil && (s.asked == nil || s.sent != nil) {
@@ -59,11 +60,11 @@ func (s *runVerifier) execute() error {
 	return nil
 }
 
-// errUnjudged means that this build cannot read what a run was decided by.
+// errUnjudged means that this build cannot read the bundle or the inputs of a run.
 var errUnjudged = errors.New("this build cannot judge it")
 
-// judge executes a record again, and reports whether the recorded trace comes out. The error wraps errUnjudged, or says what this build decides
-// otherwise.
+// judge executes a record again, and reports whether the result is the recorded trace. The error wraps errUnjudged, or
+// says what this build decides otherwise.
 func (s *runVerifier) judge(rec *Record, p *traces.Replayer) (same bool, err error) {
 	if rec.Header.Format != traces.Format {
 		return false, fmt.Errorf("%w: its format is %q", errUnjudged, rec.Header.Format)

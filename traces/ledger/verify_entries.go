@@ -11,7 +11,8 @@ import (
 	"pgfsm/traces/ledger/checkpoint"
 )
 
-// entries checks all entries, oldest first: each is the leaf that the tree has, the tree is complete, and what is missing was pruned.
+// entries checks all entries, oldest first. Each must be the leaf that the tree has, the tree must be complete, and
+// missing entries must have been pruned.
 func (v *verifier) entries() error {
 	end, err := v.r.End()
 	if err != nil {
@@ -42,7 +43,8 @@ func (v *verifier) entries() error {
 	return v.checkComplete()
 }
 
-// follows checks an entry's place and time. The leaves before it that have no body are those of the tree.
+// follows checks an entry's index and time. Pruned entries before it have no body, so their leaves are read from the
+// tree.
 func (v *verifier) follows(e, last *Entry) error {
 	if e.Index <= last.Index {
 		return fmt.Errorf("it follows entry %d", last.Index)
@@ -79,16 +81,16 @@ func (v *verifier) follows(e, last *Entry) error {
 type treeCheck struct {
 	r    tlog.HashReader
 	size int64
-	left map[int64]tlog.Hash // the hashes from which later ones are computed
+	left map[int64]tlog.Hash // hashes that are needed to compute later ones
 }
 
-// add adds a leaf. The error is a [*Fault] if the store has other hashes.
+// add adds a leaf. The error is a [*Fault] if the store has different hashes.
 func (t *treeCheck) add(leaf tlog.Hash) error {
 	hashes, err := tlog.StoredHashesForRecordHash(t.size, leaf, tlog.HashReaderFunc(func(ids []int64) ([]tlog.Hash, error) {
 		all := make([]tlog.Hash, len(ids))
 		for i, id := range ids {
 			all[i] = t.left[id]
-			delete(t.left, id) // each is needed once
+			delete(t.left, id) // each hash is needed once
 		}
 		return all, nil
 	}))
@@ -186,9 +188,9 @@ func (v *verifier) payloads(e *Entry) ([]payload, error) {
 	return all, nil
 }
 
-// prune checks the event of a prune; [verifier.checkComplete] compares it with the entries that are missing.
+// prune checks the event of a prune. [verifier.checkComplete] compares the event with the missing entries.
 func (v *verifier) prune(e *Entry, p *pruned) error {
-	next := int64(1) // the first entry stays
+	next := int64(1) // the first entry is never pruned
 	for _, r := range p.Entries {
 		if r.First < next || r.Last < r.First || r.Last >= e.Index {
 			return errors.New("it says that entries were removed that cannot have been there")
@@ -234,7 +236,7 @@ func (v *verifier) checkComplete() error {
 	return err
 }
 
-// unionOf returns the union of ranges as few ranges in order.
+// unionOf returns the union of ranges as the fewest ranges, in order.
 func unionOf(all []Range) (union []Range) {
 	slices.SortFunc(all, func(a, b Range) int { return int(a.First - b.First) })
 	for _, r := range all {
@@ -247,7 +249,7 @@ func unionOf(all []Range) (union []Range) {
 	return union
 }
 
-// prunedAfter returns which of the first entries were pruned by later ones.
+// prunedAfter returns those of the first size entries that later entries name as pruned.
 func prunedAfter(prunes []Prune, size int64) (after []Range) {
 	first := slices.IndexFunc(prunes, func(p Prune) bool { return p.Entry >= size })
 	if first < 0 {
@@ -272,7 +274,7 @@ func prunedAfter(prunes []Prune, size int64) (after []Range) {
 	return after
 }
 
-// rangesOf returns what prunes removed.
+// rangesOf returns the ranges that prunes removed.
 func rangesOf(prunes []Prune) (all []Range) {
 	for _, p := range prunes {
 		all = append(all, p.Entries...)
@@ -280,7 +282,7 @@ func rangesOf(prunes []Prune) (all []Range) {
 	return unionOf(all)
 }
 
-// matching names the first entry that is absent without a prune, or that is there although it was pruned.
+// matching returns a fault for the first entry that is absent although it was not pruned, or present although it was.
 func matching(absent, gone []Range) error {
 	for i := range max(len(absent), len(gone)) {
 		switch {

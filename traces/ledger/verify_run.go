@@ -14,7 +14,7 @@ import (
 	"pgfsm/traces"
 )
 
-// requests computes every request from its events, one run after the other.
+// requests computes every request from its events, one run after the other, and compares it with its row.
 func (v *verifier) requests() error {
 	last, seen := "", int64(0)
 	for q, err := range v.r.Requests(Filter{}) {
@@ -35,8 +35,8 @@ func (v *verifier) requests() error {
 	return nil
 }
 
-// runAfter returns the first run with an entry after the run last, in the order of ids; last if there is none. If the row of a request cannot
-// be read, it is most likely that run's.
+// runAfter returns the first run, in the order of ids, that comes after the run last and has an entry. If there is
+// none, it returns last. If the row of a request cannot be read, the row is most likely that of this run.
 func (v *verifier) runAfter(last string) string {
 	next := ""
 	for e, err := range v.r.Entries(everything) {
@@ -47,7 +47,7 @@ func (v *verifier) runAfter(last string) string {
 	return cmp.Or(next, last)
 }
 
-// orphan finds the first entry of a run that has no request.
+// orphan returns a fault for the first run that has an entry but no request.
 func (v *verifier) orphan() error {
 	for e, err := range v.r.Entries(everything) {
 		if err != nil {
@@ -65,17 +65,17 @@ func (v *verifier) orphan() error {
 	return &Fault{"entries", "of runs", "looking them up by run does not find all of them: the index is damaged"}
 }
 
-// A story is the history of one run, computed from its entries.
+// A runVerifier computes the history of one run from its entries, and checks it.
 type runVerifier struct {
 	v       *verifier
-	prev    string  // the link to the entry before
+	prev    string  // the link to the previous entry
 	request Request // the projection of the entries so far
 	first   *created
 	scored  *scored
-	judged  *decision // of risk rules and policies, before an approval
+	judged  *decision // the decision of risk rules and policies before an approval
 	asked   *asked
 	heldAt  int       // how many steps lead to the hold
-	again   *decision // after the approval
+	again   *decision // the decision after the approval
 	votes   []policy.Vote
 	sent    *sent
 	result  *returned
@@ -172,14 +172,14 @@ func (s *runVerifier) input(e *Event, r *record) error {
 	return nil
 }
 
-// checkEvent returns why an event is not allowed, besides what [project] checks: no call without a decision, no decision without the
-// required votes, and nothing twice.
+// checkEvent returns an error for an event that is not allowed, besides the checks of [project]. It finds calls without
+// a decision, decisions without the required votes, and repeated events.
 func (s *runVerifier) checkEvent(e *Event, p payload) error {
 	q := &s.request
 	switch p := p.(type) {
 	case *decision:
 		switch {
-		case p.Bundle != "" && q.Status != Approved: // an approved call is judged again by the active bundle
+		case p.Bundle != "" && q.Status != Approved: // only an approved call is judged again, by the active bundle
 			return errors.New("it was decided by another bundle than the run's")
 		case policy.Outcome(p.Outcome) != policy.Block && q.Status != Proposed && q.Status != Approved:
 			return fmt.Errorf("a policy decided %s about a request that is %s", p.Outcome, q.Status)
@@ -214,7 +214,7 @@ func (s *runVerifier) mayVote(e *Event, p *voted) error {
 	q := &s.request
 	token, known := s.v.tags[p.Token]
 	bundle, err := s.v.bundles.bundleOf(s.v.r, q.Bundle)
-	if err != nil { // this version cannot compile it: its roles and names are unknown
+	if err != nil { // this version cannot compile the bundle, so its roles and names are unknown
 		bundle = new(policy.Bundle)
 	}
 	switch {
@@ -244,7 +244,8 @@ func (s *runVerifier) mayVote(e *Event, p *voted) error {
 	return validThen(&token, e)
 }
 
-// mayLeave checks that nobody was blocked without whom the call would not be made.
+// mayLeave checks that nobody whose block stops the call was blocked: the requester, the person for whom they act, or a
+// voter.
 func (s *runVerifier) mayLeave(e *Event) error {
 	names := []string{s.request.Actor, s.request.OnBehalfOf}
 	for i := range s.votes {
@@ -253,7 +254,7 @@ func (s *runVerifier) mayLeave(e *Event) error {
 	return s.v.notBlocked(e.Index, names...)
 }
 
-// mayEnd compares an outcome with what happened.
+// mayEnd compares an outcome with the events of the run.
 func (s *runVerifier) mayEnd(p *ended) error {
 	o := &p.Outcome
 	switch o.Type {
@@ -275,7 +276,7 @@ func (s *runVerifier) mayEnd(p *ended) error {
 	return nil
 }
 
-// note stores what [story.agree] compares with the steps.
+// note stores the payloads that [runVerifier.agree] compares with the steps.
 func (s *runVerifier) note(e *Event, p payload) error {
 	switch p := p.(type) {
 	case *created:

@@ -22,22 +22,22 @@ const (
 // A Ballot is one person's vote about one held call.
 type Ballot struct {
 	Run     string
-	Binding canonical.Digest // of what the person saw
-	By      Caller           // as [Ledger.Authenticate] says
-	groups  []string         // of By, as far as the roles of the run's bundle name them
+	Binding canonical.Digest // digest of the request that the person saw
+	By      Caller           // the caller that [Ledger.Authenticate] returned
+	groups  []string         // the caller's groups that the roles of the run's bundle name
 	Approve bool
-	Reason  string // Required for a denial; the requester sees it. Invisible characters are recorded as escapes.
-	Key     string // by which a repetition is known; it counts within a run and a person. May be empty
+	Reason  string // required for a denial; the requester sees it; invisible characters are recorded as escapes
+	Key     string // identifies a repetition, within a run and a person; may be empty
 }
 
-// Vote records a ballot, and with it the decision if it decides: a denial at once, approvals when as many different people
-// agree as the quorum says. The transaction that records the ballot makes all checks, so of several concurrent ballots exactly
-// one decides.
+// Vote records a ballot, and the decision if the ballot decides. One denial decides at once. Approvals decide when as
+// many different people agree as the quorum requires. The transaction that records the ballot makes all checks, so of
+// several concurrent ballots exactly one decides.
 //
-// Vote returns the request with the ballot. The same person, key and content again record nothing and return the first result.
-// The error is a [*Refusal] if the ballot does not count: [ErrToken], [ErrRole], [ErrBallot], [ErrUnknown], [ErrNotHeld],
-// [ErrDecided], [ErrExpired], [ErrBinding], [ErrEligible], [ErrVoted], [ErrFresh] or [ErrKeyReused]. A ballot after the expiry records the
-// expiry, if nobody has done so.
+// Vote returns the request with the ballot. If the same person votes again with the same key and content, Vote records
+// nothing and returns the first result. The error is a [*Refusal] if the ballot does not count: [ErrToken], [ErrRole],
+// [ErrBallot], [ErrUnknown], [ErrNotHeld], [ErrDecided], [ErrExpired], [ErrBinding], [ErrEligible], [ErrVoted],
+// [ErrFresh] or [ErrKeyReused]. A ballot after the expiry records the expiry, unless it is already recorded.
 func (l *Ledger) Vote(ctx context.Context, v Ballot) (Request, error) {
 	if err := v.By.Allow(ActVote); err != nil {
 		return Request{}, err
@@ -45,14 +45,14 @@ func (l *Ledger) Vote(ctx context.Context, v Ballot) (Request, error) {
 	if err := v.check(); err != nil {
 		return Request{}, err
 	}
-	v.Reason = visible.Text(v.Reason) // many places show it: to agents, on terminals, in chats
+	v.Reason = visible.Text(v.Reason) // agents, terminals and chats show it
 	bundle, err := l.bundleOf(ctx, v.Run)
 	if err != nil {
 		return Request{}, err
 	}
 	v.groups = bundle.RoleGroups(v.By.Identity)
 	var stands Request
-	var late error // the expiry is recorded, and the ballot refused
+	var late error // set if the ledger records the expiry and refuses the ballot
 	err = l.commit(ctx, func(b *batch) (err error) {
 		stands, late, err = b.vote(&v, bundle, l.owner)
 		return err
@@ -92,7 +92,7 @@ func (b *batch) vote(v *Ballot, bundle *policy.Bundle, owner string) (q Request,
 	if !policy.IsBefore(b.now, q.Expires) {
 		late := refusedExpired(&q)
 		if q.Owner != "" {
-			return q, late, nil // another process is ending the run; a further event would make that fail
+			return q, late, nil // another process is ending the run, and a further event would make that fail
 		}
 		return q, late, b.put(&q, owner, &expired{Binding: q.Binding, Expires: q.Expires})
 	}
@@ -164,7 +164,7 @@ func Undecided(r Reader, run, now string) error {
 	return nil
 }
 
-// open returns an error for a request that nobody can decide about any more, or never could.
+// open returns an error for a request that no approver can decide about any more, or never could.
 func open(q *Request, cast []ballot) error {
 	switch {
 	case q.Binding == "":
@@ -186,7 +186,7 @@ func open(q *Request, cast []ballot) error {
 	return &Refusal{Code: RefusedNotHeld, Message: fmt.Sprintf("the request ended before a decision; it is %s", q.Status)}
 }
 
-// fits returns an error for a ballot about another binding, or by a person who may not vote or has voted.
+// fits returns an error for a ballot with another binding, or by a person who may not vote or has voted before.
 func (v *Ballot) fits(q *Request, bundle *policy.Bundle, cast []ballot) error {
 	if v.Binding != q.Binding {
 		return &Refusal{Code: RefusedBinding, Message: fmt.Sprintf(
@@ -204,7 +204,7 @@ func (v *Ballot) fits(q *Request, bundle *policy.Bundle, cast []ballot) error {
 	return nil
 }
 
-// within returns the key fresh of a policy, in milliseconds; 0 if the policy has none.
+// within returns the value of the key fresh of a policy, in milliseconds; 0 if the policy has none.
 func within(bundle *policy.Bundle, id string) int64 {
 	if content := bundle.Content().Policy; content != nil {
 		for i := range content.Policies {
@@ -216,8 +216,9 @@ func within(bundle *policy.Bundle, id string) int64 {
 	return 0
 }
 
-// Fresh returns [ErrFresh] if a policy has the key fresh, in milliseconds, and the caller did not come with a session of the console that
-// began within that time before now. A session of a person of an identity provider began when the provider asked for the person's credentials.
+// Fresh returns [ErrFresh] if ms is not 0 and the caller's session of the console began more than ms milliseconds
+// before now, or if the caller has no session. ms is the key fresh of a policy. A session of a person of an identity
+// provider began when the provider asked for the person's credentials.
 func (c Caller) Fresh(r Reader, ms int64, now string) error {
 	if ms == 0 {
 		return nil
@@ -240,7 +241,7 @@ func (c Caller) Fresh(r Reader, ms int64, now string) error {
 		"sign out there, sign in again, and vote", within)}
 }
 
-// repeats returns the ballot that the same person cast with the same key, if there is one.
+// repeats returns the earlier ballot of the same person with the same key; nil if there is none.
 func (v *Ballot) repeats(cast []ballot) *ballot {
 	for i := range cast {
 		if c := &cast[i]; v.Key != "" && c.key == v.Key && policy.SamePerson(c.vote.By, v.By.Name) {
@@ -269,7 +270,7 @@ func (v *Ballot) vote(at string) policy.Vote {
 type ballot struct {
 	vote    policy.Vote
 	key     string
-	token   string // the id of the token that the person came with
+	token   string // the id of the voter's token
 	decides bool
 	entry   int64
 }
@@ -294,7 +295,7 @@ func ballots(r Reader, run string) ([]ballot, error) {
 	return cast, nil
 }
 
-// vote is the vote as the machine judges it.
+// vote returns the vote in the form that the machine judges.
 func (p *voted) vote(at, by string) policy.Vote {
 	v := policy.Vote{At: at, Binding: p.Binding, By: by, Display: p.Display, Groups: p.Groups, Outcome: policy.VoteDeny, Reason: p.Reason}
 	if p.approve {
@@ -303,7 +304,7 @@ func (p *voted) vote(at, by string) policy.Vote {
 	return v
 }
 
-// Votes returns the votes about a run, in order, as the machine judges them.
+// Votes returns the votes about a run in order, in the form that the machine judges.
 func Votes(r Reader, run string) ([]policy.Vote, error) {
 	cast, err := ballots(r, run)
 	return votes(cast), err
@@ -317,7 +318,7 @@ func votes(cast []ballot) []policy.Vote {
 	return all
 }
 
-// requestAt is a request as it was after an entry: the projection of its events up to there.
+// requestAt returns a request as it was after an entry: the projection of its events up to that entry.
 func requestAt(r Reader, run string, entry int64) (q Request, err error) {
 	for e, err := range r.EntriesOf(run) {
 		if err != nil || e.Index > entry {
@@ -349,7 +350,7 @@ func (q *Request) follow(r Reader, e *Entry) error {
 	return nil
 }
 
-// heldCall is the request in the form in which the gate judges votes.
+// heldCall returns the request in the form in which the gate judges votes.
 func heldCall(q *Request) *policy.Held {
 	return &policy.Held{Actor: q.Actor, OnBehalfOf: q.OnBehalfOf, Approvers: q.Approvers, Binding: q.Binding, Expires: q.Expires, Quorum: q.Quorum}
 }
@@ -366,7 +367,7 @@ func refusedExpired(q *Request) error {
 		"the request expired at %s; expiry counts as denial, and who asked has to ask again", q.Expires)}
 }
 
-// refusedDecided names who decided, when and how.
+// refusedDecided returns a refusal that names who decided, when and how.
 func refusedDecided(q *Request, last *policy.Vote, by []string) error {
 	what := "approved"
 	if last.Outcome != policy.VoteApprove {

@@ -8,14 +8,15 @@ import (
 	"pgfsm/policy"
 )
 
-// PollInterval and MaxPollInterval bound how often a waiting goroutine reads the ledger: a commit of another process wakes nobody. While
-// nothing changes, the pauses are an eighth of the time for which nothing has changed, because hundreds of calls may wait for people.
+// PollInterval and MaxPollInterval bound how often a waiting goroutine reads the ledger, because a commit of another
+// process wakes no goroutine of this one. While nothing changes, the pauses grow to an eighth of the time since the
+// last change: hundreds of calls may wait for people.
 const (
 	PollInterval    = 250 * time.Millisecond
 	MaxPollInterval = 2 * time.Second
 )
 
-// A Viewer reads consistent states. Ledgers and stores are viewers.
+// A Viewer reads consistent states. Ledgers and stores are Viewers.
 type Viewer interface {
 	View(ctx context.Context, do func(Reader) error) error
 }
@@ -58,9 +59,9 @@ func PollChanges(ctx context.Context, look func() (changed, done bool, err error
 	}
 }
 
-// Wait waits until a run is no longer pending, or has expired, also if nobody has recorded the expiry. It returns the run's request.
-// When the context is done it returns its cause, with the request as it was read last. The error is [ErrUnknown] if there is no
-// such run.
+// Wait waits until a run is no longer pending or has expired, even if the expiry is not recorded. It returns the
+// request of the run. When the context is done, it returns the cause and the request as it was read last. The error is
+// [ErrUnknown] if there is no such run.
 func Wait(ctx context.Context, v Viewer, run string, clock func() time.Time) (q Request, err error) {
 	err = PollChanges(ctx, func() (_, done bool, err error) {
 		err = v.View(ctx, func(r Reader) error {
@@ -76,9 +77,9 @@ func Wait(ctx context.Context, v Viewer, run string, clock func() time.Time) (q 
 	return q, err
 }
 
-// Watch calls see for every event from an entry on, and for each new one, in order and once each, with the current request that the
-// event is about; the zero Request if it is about none. It returns the error of see, or the cause when the context is done. With an
-// index below zero it begins after the last entry.
+// Watch calls see for every event from an entry on, and for each new event, once each and in order. see also gets the
+// current request that the event is about, or the zero Request if there is none. Watch returns the error of see, or the
+// cause when the context is done. With a negative index it begins after the last entry.
 func Watch(ctx context.Context, v Viewer, from int64, see func(Event, Request) error) error {
 	return PollChanges(ctx, func() (changed, _ bool, _ error) {
 		for {
@@ -86,7 +87,7 @@ func Watch(ctx context.Context, v Viewer, from int64, see func(Event, Request) e
 			if err != nil || len(seen) == 0 {
 				return changed, false, err
 			}
-			for i := range seen { // outside of the transaction: see may take long
+			for i := range seen { // outside of the transaction, because see may take long
 				if err := see(seen[i].event, seen[i].request); err != nil {
 					return true, false, err
 				}
@@ -97,7 +98,8 @@ func Watch(ctx context.Context, v Viewer, from int64, see func(Event, Request) e
 	})
 }
 
-// maxEntries bounds how many entries are read at once: a watcher that begins at the first one may get a million.
+// maxEntries bounds how many entries one transaction reads: a watcher that begins at the first entry may need a
+// million.
 const maxEntries = 1000
 
 type seenEvent struct {
@@ -134,7 +136,7 @@ func nextEvents(ctx context.Context, v Viewer, from *int64) (seen []seenEvent, e
 				continue
 			}
 			q, err := r.Request(seen[i].event.RunID)
-			if err != nil && !errors.Is(err, ErrNotFound) { // it was pruned meanwhile
+			if err != nil && !errors.Is(err, ErrNotFound) { // the request is missing if it was pruned meanwhile
 				return err
 			}
 			seen[i].request = q

@@ -11,19 +11,19 @@ import (
 	"pgfsm/traces"
 )
 
-// ErrBundle means that the ledger has no bundle with a digest, or that this build cannot read it.
+// ErrBundle means that the ledger has no bundle with this digest, or that this build cannot read the bundle.
 var ErrBundle = errors.New("the ledger has no such bundle that this version of pgfsm can read")
 
-// A WhatIf is how two bundles judge one recorded run, up to the decision about its call.
+// A WhatIf holds the judgments of two bundles about one recorded run, up to the decision about its call.
 type WhatIf struct {
-	Bundle     canonical.Digest // the other one
-	Own, By    *states.Run      // judged by the run's own bundle, and by the other one
-	Steps      []traces.Step    // of By
+	Bundle     canonical.Digest // digest of the other bundle
+	Own, By    *states.Run      // the run judged by its own bundle, and by the other one
+	Steps      []traces.Step    // the steps of By
 	Unanswered error            // why the other bundle cannot judge the run: a [*traces.UnansweredError]
 }
 
-// TryBundle judges a recorded run by a bundle of the log; an empty digest means the active one. It calls and records nothing. The error is
-// [ErrNotFound] if there is no such run, and [ErrBundle] if there is no such bundle.
+// TryBundle judges a recorded run by a bundle of the log; an empty digest means the active bundle. It calls and records
+// nothing. The error is [ErrNotFound] if there is no such run, and [ErrBundle] if there is no such bundle.
 func TryBundle(r Reader, p *traces.Replayer, run string, bundle canonical.Digest) (w WhatIf, err error) {
 	rec, err := Load(r, run)
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	"pgfsm/policy"
 )
 
-// withdrawn is the reason of a denial by the requester.
+// withdrawn is the reason of a denial that the requester recorded by a withdrawal.
 const withdrawn = "taken back by who asked for it"
 
-// Withdraw takes a held call back for its requester. It is recorded as a denial and decides like one: nobody approves their own request, but
-// everybody may withdraw it. The error is a [*Refusal] if there is nothing to withdraw: [ErrUnknown], [ErrNotHeld], [ErrDecided], [ErrExpired],
-// [ErrToken], [ErrRole] or [ErrBlocked].
+// Withdraw takes a held call back for its requester. It is recorded as a denial and decides like one. No requester
+// approves their own request, but every requester may withdraw it. The error is a [*Refusal] if there is nothing to
+// withdraw: [ErrUnknown], [ErrNotHeld], [ErrDecided], [ErrExpired], [ErrToken], [ErrRole] or [ErrBlocked].
 func (l *Ledger) Withdraw(ctx context.Context, run string, by Caller) error {
 	return l.commit(ctx, func(b *batch) error {
 		if err := by.stillCalls(b); err != nil {
@@ -54,7 +54,7 @@ func (s *runVerifier) mayWithdraw(e *Event, p *voted) error {
 	return validThen(&token, e)
 }
 
-// validThen returns an error if a token was not valid when an event happened.
+// validThen returns an error if a token was not valid at the time of an event.
 func validThen(t *Token, e *Event) error {
 	if t.Expires != "" && !policy.IsBefore(e.At, t.Expires) || (t.Revoked != "") == (t.Entry < e.Index) || e.At < t.Created {
 		return errors.New("the token of the vote was not valid then")
