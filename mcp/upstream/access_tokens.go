@@ -23,14 +23,14 @@ import (
 	"pgfsm/internal/web/loopback"
 )
 
-// ClientCredentials get the access tokens of a server (RFC 6749, section 4.4). The client authenticates with its secret in the Authorization header
-// (client_secret_basic), or with an assertion that its key signs (private_key_jwt, RFC 7523).
+// ClientCredentials describe how to get access tokens for a server (RFC 6749, section 4.4). The client authenticates with its secret in
+// the Authorization header (client_secret_basic), or with an assertion that its key signs (private_key_jwt, RFC 7523).
 type ClientCredentials struct {
 	TokenURL     string // https, or http on this machine; without user, password or fragment
 	ClientID     string
-	ClientSecret string        // empty with a Key
+	ClientSecret string        // a Key replaces it
 	Key          crypto.Signer // private; nil with a ClientSecret
-	Alg          string        // with a Key: the algorithm of RFC 7518 or RFC 8037 with which it signs
+	Alg          string        // with a Key: its signature algorithm, from RFC 7518 or RFC 8037
 	KeyID        string        // with a Key; empty: the assertion names none
 	Issuer       string        // with a Key: the audience of the assertion
 	Scopes       []string
@@ -41,17 +41,17 @@ type ClientCredentials struct {
 const (
 	// maxToken bounds an access token in bytes. Every request carries it in a header.
 	maxToken = 16 << 10
-	// refusedWait is how long a token that the server has never accepted is used in spite of a 401, so that a server that accepts none does not
-	// cause a token request for each of ours.
+	// refusedWait is the time during which a token that the server has never accepted stays in use in spite of a 401. Without it, a
+	// server that accepts no token would cause a token request for each of our requests.
 	refusedWait = 10 * time.Second
-	// maxRecent is how many tokens and how many assertions of a server are masked: a server may repeat one that is not used any more.
+	// maxRecent bounds the masked tokens, and the masked assertions, of a server. Older ones stay masked because a server may repeat them.
 	maxRecent = 8
 )
 
 var (
 	// tokenForm is the b64token of RFC 6750, section 2.1.
 	tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
-	// errorForm has the error codes of RFC 6749, section 5.2, and of its extensions. Other texts of a token endpoint are not repeated.
+	// errorForm matches the error codes of RFC 6749, section 5.2, and of its extensions. Other texts of a token endpoint are not repeated.
 	errorForm = regexp.MustCompile(`^[a-z_]{1,64}$`)
 )
 
@@ -71,29 +71,30 @@ func (c *ClientCredentials) check() error {
 	return err
 }
 
-// accessTokens are those of one server, for all its links. Each is used until it expires or the server refuses it. Nil: the server needs none.
+// accessTokens gets the tokens for one server and shares them among its links. It uses each token until it expires or the server refuses
+// it. Nil: the server needs none.
 type accessTokens struct {
 	ctx     context.Context // ends with the Upstreams
-	timeout time.Duration   // of one token request: less than that of connecting, so that an error names the step
-	host    string          // of the token URL
+	timeout time.Duration   // limit of a token request: below that of connecting, so that an error names the step
+	host    string          // the token URL's host
 	secrets *secret.Masker
-	from    ClientCredentials // checked
+	from    ClientCredentials // checked by New
 	signer  jose.Signer       // nil: the client has a secret
 	client  *http.Client
-	fetches singleflight.Group // of one request at a time
+	fetches singleflight.Group // one token request at a time
 
 	mu       sync.Mutex
 	token    *oauth2.Token
-	since    time.Time // when the token was issued
+	since    time.Time // the time at which the token was issued
 	accepted bool      // the server has answered a request with token otherwise than with 401
-	recent   recent    // tokens
-	signed   recent    // assertions
+	recent   recent    // recent tokens
+	signed   recent    // recent assertions
 }
 
-// recent are the newest secrets of one kind that exist only at run time.
+// recent holds the newest secrets of one kind that exist only at run time.
 type recent []string
 
-// mask has another secret masked, and forgets the oldest one.
+// mask makes the masker mask another secret, and forgets the oldest one.
 func (r *recent) mask(value string, secrets *secret.Masker) {
 	if slices.Contains(*r, value) {
 		return
@@ -107,7 +108,7 @@ func newAccessTokens(ctx context.Context, s Server, secrets *secret.Masker) *acc
 	if s.Auth == nil {
 		return nil
 	}
-	origin, _ := url.Parse(s.Auth.TokenURL) // both are checked before
+	origin, _ := url.Parse(s.Auth.TokenURL) // New has checked both
 	signer, _ := s.Auth.signer()
 	target := &httpTarget{origin: origin, headers: true, timeout: s.ConnectTimeout}
 	return &accessTokens{
@@ -148,13 +149,13 @@ func (a *accessTokens) valid() string {
 
 // fetch makes the token request. It has its own time limit, because several callers may wait for it.
 func (a *accessTokens) fetch() (any, error) {
-	if token := a.valid(); token != "" { // it came in the meantime
+	if token := a.valid(); token != "" { // another caller has fetched it meanwhile
 		return token, nil
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, a.timeout)
 	defer cancel()
 	config, err := a.config(time.Now())
-	if err != nil { // of the key, so the text may say anything
+	if err != nil { // the error's text may contain anything, because the key made it
 		return "", a.fault(CodeUnreachable, "the private key did not sign")
 	}
 	token, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, a.client))
@@ -167,11 +168,11 @@ func (a *accessTokens) fetch() (any, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.token, a.since, a.accepted = token, time.Now(), false
-	a.recent.mask(token.AccessToken, a.secrets) // before the server learns it
+	a.recent.mask(token.AccessToken, a.secrets) // masked before the server learns the token
 	return token.AccessToken, nil
 }
 
-// config is the token request at a time.
+// config returns the configuration of the token request. With a key, it signs a new assertion that is valid from now.
 func (a *accessTokens) config(now time.Time) (*clientcredentials.Config, error) {
 	c := &clientcredentials.Config{
 		ClientID: a.from.ClientID, ClientSecret: a.from.ClientSecret, TokenURL: a.from.TokenURL, Scopes: a.from.Scopes,
@@ -192,14 +193,14 @@ func (a *accessTokens) config(now time.Time) (*clientcredentials.Config, error) 
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.signed.mask(assertion, a.secrets) // before the endpoint learns it
+	a.signed.mask(assertion, a.secrets) // masked before the endpoint learns the assertion
 	c.EndpointParams.Set("client_assertion_type", assertionType)
 	c.EndpointParams.Set("client_assertion", assertion)
 	c.AuthStyle = oauth2.AuthStyleInParams
 	return c, nil
 }
 
-// checkToken checks a token of the response.
+// checkToken checks the token in the response.
 func (a *accessTokens) checkToken(t *oauth2.Token) *fault {
 	switch n := len(t.AccessToken); {
 	case t.Type() != "Bearer":
@@ -214,7 +215,7 @@ func (a *accessTokens) checkToken(t *oauth2.Token) *fault {
 	return nil
 }
 
-// requestFault is the fault for a token request that failed. It repeats nothing of the response but the status and the error code.
+// requestFault returns the fault for a failed token request. It repeats nothing of the response but the status and the error code.
 func (a *accessTokens) requestFault(ctx context.Context, err error) *fault {
 	var refused *oauth2.RetrieveError
 	var own *fault
@@ -240,7 +241,7 @@ func (a *accessTokens) requestFault(ctx context.Context, err error) *fault {
 		return a.fault(CodeUnreachable, network.Error())
 	case errors.As(err, &certificate):
 		return a.fault(CodeUnreachable, certificate.Error())
-	case errors.As(err, &transport): // its text may quote the response
+	case errors.As(err, &transport): // the error's text may quote the response
 		return a.fault(CodeUnreachable, "it did not answer in HTTP")
 	}
 	return a.fault(CodeProtocol, "it answered with something else than an access token (RFC 6749, section 5.1)")
@@ -250,7 +251,7 @@ func (a *accessTokens) fault(code, reason string) *fault {
 	return &fault{code: code, reason: presentable(fmt.Sprintf("there is no access token from %s: %s", a.host, reason), a.secrets)}
 }
 
-// noteStatus notes the status of a response to a request with a token. Again reports whether another token may help.
+// noteStatus records the status of a response to a request with a token. again reports whether another token may help.
 func (a *accessTokens) noteStatus(token string, status int) (again bool) {
 	if a == nil {
 		return false
@@ -287,11 +288,11 @@ func (a *accessTokens) close() {
 	a.client.CloseIdleConnections()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.secrets.Put(&a.recent, nil) // nothing of the server is read any more
+	a.secrets.Put(&a.recent, nil) // from here on no text of the server is read
 	a.secrets.Put(&a.signed, nil)
 }
 
-// authorized is a header with a token; without a token it is the header itself.
+// authorized returns the header with a token added; without a token it returns the header itself.
 func authorized(header http.Header, token string) http.Header {
 	if token == "" {
 		return header

@@ -17,7 +17,7 @@ type Call struct {
 	Tool      string // the server's own name of the tool
 	Arguments []byte // a JSON object in canonical form, see package canonical; these bytes are sent
 	RunID     string // the run that makes the call; a run calls at most once
-	Listing   uint64 // the Number of the listing that the call was judged by. With 0 nothing is sent
+	Listing   uint64 // Number of the listing by which the call was judged. With 0 nothing is sent
 
 	// Extra is a JSON object in canonical form with the members inputResponses and requestState, either or both. They become
 	// members of the params. Nil: none.
@@ -28,7 +28,7 @@ type Call struct {
 	Meta jsontext.Value
 	// Header are Mcp-Param-… headers with their values, for a server of the latest revision over HTTP. Others ignore them.
 	Header map[string]string
-	// Memory is what the answer takes, until the caller releases it. Nil: the answer takes it until Call returns.
+	// Memory holds what the answer takes of the budget, until the caller releases it. Nil: the memory is given back when Call returns.
 	Memory *Memory
 }
 
@@ -39,8 +39,8 @@ type Returned struct {
 	Code     string    // empty if there is a result
 	Reason   string    // the same for a person: printable, without secrets, bounded
 	Effect   string    // EffectNotSent, EffectUnknown or EffectDone; the zero value must be read as unknown
-	ID       int64     // of the request; 0: it was not encoded
-	Protocol string    // the revision of MCP with the server
+	ID       int64     // the request's id; 0: it was not encoded
+	Protocol string    // the MCP revision in force with the server
 }
 
 // An RPCError is a JSON-RPC 2.0 error object as the server sent it. Message and Data are the server's words.
@@ -80,8 +80,8 @@ func notSent(code, reason string) Returned {
 // maxRunID is the length of a run id in bytes; a UUID has 36.
 const maxRunID = 128
 
-// rememberedRuns is how many runs are remembered as having called. The machine allows a run one call, also across crashes; this is a second
-// check within the process.
+// rememberedRuns bounds the runs that are remembered as having called. The machine allows a run one call, also across crashes; this is a
+// second check within the process.
 const rememberedRuns = 1 << 16
 
 // runs is the set of the latest runs that have called. The zero value is empty.
@@ -92,7 +92,7 @@ type runs struct {
 	next  int
 }
 
-// markCalled reports whether a run has not called before, and remembers it.
+// markCalled records that a run calls. It reports false if the run has called before.
 func (r *runs) markCalled(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

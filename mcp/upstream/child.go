@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// stepGrace is how long a child may take to end after the end of its input, and then after SIGTERM. Twice that is less than closeGrace.
+// stepGrace is the time that a child gets to end after its input was closed, and again after SIGTERM. Twice that is less than closeGrace.
 const stepGrace = time.Second
 
-// inherited are the only variables of our environment that a child gets.
+// inherited names the only variables of our environment that a child gets.
 var inherited = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 
 // A child is a server's process. It leads a process group of its own.
@@ -52,7 +52,7 @@ func startChild(s Server) (*child, error) {
 	return c, nil
 }
 
-// childEnv is the whole environment of a child.
+// childEnv returns the whole environment of a child.
 func childEnv(named []Header) []string {
 	var env []string
 	for _, name := range inherited {
@@ -60,7 +60,7 @@ func childEnv(named []Header) []string {
 			env = append(env, name+"="+value)
 		}
 	}
-	for _, e := range named { // of two values of a name the later counts
+	for _, e := range named { // the last value of a name counts
 		env = append(env, e.Name+"="+e.Value)
 	}
 	return env
@@ -68,7 +68,7 @@ func childEnv(named []Header) []string {
 
 // reap waits for the process and the rest of its stderr, and kills what is left in its group.
 func (c *child) reap() {
-	c.cmd.Wait() // how it ended stands in ProcessState
+	c.cmd.Wait() // ProcessState says how it ended
 	killGroup(c.cmd)
 	close(c.exited)
 }
@@ -87,7 +87,7 @@ func (c *child) kill() {
 	c.once.Do(func() {
 		c.stdin.Close()
 		select {
-		case <-c.exited: // reaped: its id may already be another's
+		case <-c.exited: // already reaped: another process may have its id
 		default:
 			killGroup(c.cmd)
 		}

@@ -13,10 +13,11 @@ import (
 type tail struct {
 	mu   sync.Mutex
 	kept []byte
-	cut  bool // there were bytes before them
+	cut  bool // earlier bytes were dropped
 }
 
-// maxTail bounds the kept stderr. It is longer than the line that is shown, so that a secret of several lines is complete and can be masked.
+// maxTail bounds the kept stderr. It exceeds the length of the line that is
+// shown, so that a secret of several lines is complete and can be masked.
 const maxTail = 128 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
@@ -28,8 +29,8 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lastLine is the last line that is not blank. Secrets are masked before it is cut out, because they may have several lines. It is empty if the
-// beginning of the line is not kept.
+// lastLine returns the last line that is not blank. Secrets are masked before the line is cut out, because they may have several lines.
+// It returns "" if the beginning of the line was dropped.
 func (t *tail) lastLine(secrets *secret.Masker) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -41,7 +42,7 @@ func (t *tail) lastLine(secrets *secret.Masker) string {
 	return string(bytes.TrimSpace(kept[begin:]))
 }
 
-// exitReason is how the child ended, with the last line of its stderr.
+// exitReason says how the child ended, and quotes the last line of its stderr.
 func (c *child) exitReason(secrets *secret.Masker) string {
 	how := "it closed its output"
 	if waitFor(c.exited, c.grace) {

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// ownGroup makes the child the leader of a session and of a process group of its own: it and what it starts can be signalled together, a
-// terminal's Ctrl-C reaches only us, and it has no terminal on which it could write over what a person reads, or type.
+// ownGroup makes the child the leader of its own session and process group. The child and its descendants can then be signalled together.
+// A terminal's Ctrl-C reaches only us, and the child has no terminal where it could overwrite our output or read our input.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
 func terminateGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }

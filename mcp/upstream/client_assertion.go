@@ -11,11 +11,11 @@ import (
 
 const (
 	assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer" // RFC 7523, section 2.2
-	// assertionLife is how long an assertion is valid. It leaves room for clocks that differ.
+	// assertionLife is the validity of an assertion. It leaves room for clocks that differ.
 	assertionLife = 2 * time.Minute
 )
 
-// signer signs client assertions; nil without a key.
+// signer returns the signer of client assertions; nil without a key.
 func (c *ClientCredentials) signer() (jose.Signer, error) {
 	if c.Key == nil {
 		return nil, nil
@@ -29,8 +29,8 @@ func (c *ClientCredentials) signer() (jose.Signer, error) {
 	return s, nil
 }
 
-// assertion returns a new assertion of the client for its provider (RFC 7523, section 3). Its only audience is the issuer: with others, a provider
-// could use it at another one.
+// assertion returns a new assertion of the client for its provider (RFC 7523, section 3). Its only audience is the issuer: a provider
+// could use an assertion with more audiences at another provider.
 func (c *ClientCredentials) assertion(s jose.Signer, now time.Time) (string, error) {
 	claims, err := json.Marshal(struct {
 		Issuer   string `json:"iss"`

@@ -7,23 +7,23 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// inboxSize is how many messages of the server may wait for the goroutine of one request. Then the reader waits, and so does the server. A
-// message of more than largeMessage bytes waits alone, which bounds the waiting messages in bytes too.
+// inboxSize bounds the messages of the server that wait for the goroutine of one request. If the inbox is full, the reader waits, and so
+// does the server. A message of more than largeMessage bytes waits alone, which bounds the waiting messages in bytes too.
 const (
 	inboxSize    = 64
 	largeMessage = 64 << 10
 )
 
-// A duplex is what stdio and SSE have in common: all messages of the server come on one stream, which one goroutine reads.
+// A duplex is the common part of stdio and SSE: all messages of the server arrive on one stream, which one goroutine reads.
 type duplex struct {
 	l *Link
 	// send sends a message, with the permit if it is a tools/call.
 	send func(ctx context.Context, frame []byte, p *permit) *fault
 
-	memory *Memory // of the message that is being read
+	memory *Memory // reserved for the message that is being read
 
 	mu      sync.Mutex
-	pending map[int64]*query // requests of ours that have no answer yet
+	pending map[int64]*query // our requests without an answer yet
 }
 
 func newDuplex(l *Link) duplex { return duplex{l: l, pending: make(map[int64]*query)} }
@@ -62,7 +62,7 @@ func (d *duplex) ask(ctx context.Context, q *query) outcome {
 	}
 }
 
-// lastAnswer is the outcome of a request after the end of the link: its answer may have come right before.
+// lastAnswer returns the outcome of a request after the link has ended: its answer may have arrived right before.
 func (d *duplex) lastAnswer(q *query) outcome {
 	for {
 		select {
@@ -78,7 +78,7 @@ func (d *duplex) lastAnswer(q *query) outcome {
 
 func (d *duplex) tell(ctx context.Context, frame []byte) *fault { return d.send(ctx, frame, nil) }
 
-// receive takes one message of the stream. A fault has ended the link.
+// receive handles one message of the stream. A fault has ended the link.
 func (d *duplex) receive(doc []byte) *fault {
 	h, f := d.l.read(doc)
 	if f != nil {
@@ -107,7 +107,7 @@ func (d *duplex) receive(doc []byte) *fault {
 	return f
 }
 
-// answer takes a response. A response to no request, or to one that was cancelled, is dropped and counts as unsolicited.
+// answer handles a response. A response to no request, or to a cancelled one, is dropped and counts as unsolicited.
 func (d *duplex) answer(h incoming) *fault {
 	d.mu.Lock()
 	q := d.pending[h.id]
@@ -140,8 +140,8 @@ func (d *duplex) deliver(q *query, h incoming) {
 	}
 }
 
-// owner is the request of ours to which a message belongs: the one that it names, or else the only one under way. Subscriptions, and requests of
-// the link itself, get only messages that name them.
+// owner returns our request to which a message belongs: the one that it names, or else the only one under way. Subscriptions, and
+// requests of the link itself, get only messages that name them.
 func (d *duplex) owner(m wire.Message) *query {
 	id := owner(m)
 	d.mu.Lock()
@@ -150,7 +150,7 @@ func (d *duplex) owner(m wire.Message) *query {
 		return d.pending[id]
 	}
 	var one *query
-	for _, q := range d.pending { // in any order: there is one, or it does not matter which
+	for _, q := range d.pending { // in any order: only a single candidate is used
 		switch {
 		case q.method == methodListen:
 		case one != nil || q.on == nil:

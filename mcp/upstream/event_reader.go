@@ -12,19 +12,19 @@ import (
 // An eventReader reads server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html, section 9.2).
 type eventReader struct {
 	src   *bufio.Reader
-	limit int // bytes of one event
+	limit int // largest event in bytes
 	hold  holder
 
-	id    string        // of the last event with an id
-	retry time.Duration // before the stream is resumed, as the server wants it; 0: it said nothing
+	id    string        // id of the last event that had one
+	retry time.Duration // the server's wait before the stream is resumed; 0: none given
 }
 
 func newEventReader(src io.Reader, limit int, hold holder) *eventReader {
 	return &eventReader{src: bufio.NewReader(src), limit: limit, hold: hold}
 }
 
-// next reads one event: its name ("" means "message") and its data, which the caller may keep. The error of an event over the limit is
-// bufio.ErrTooLong.
+// next reads one event: its name ("" means "message") and its data, which the caller
+// may keep. If the event exceeds the limit, the error is bufio.ErrTooLong.
 func (r *eventReader) next() (name string, data []byte, err error) {
 	if err := r.hold(0); err != nil {
 		return "", nil, err
@@ -32,7 +32,7 @@ func (r *eventReader) next() (name string, data []byte, err error) {
 	for size, some := 0, false; ; {
 		line, err := readLine(r.src, r.limit-size, func(more int) error { return r.hold(size + more) })
 		if err != nil {
-			return "", nil, err // an event that is not complete does not count
+			return "", nil, err // an incomplete event does not count
 		}
 		size += len(line)
 		line = bytes.TrimRight(line, "\r\n")
@@ -46,7 +46,7 @@ func (r *eventReader) next() (name string, data []byte, err error) {
 			name = string(value)
 		case "data":
 			if !some {
-				data, some = value, true // not copied, because large answers are one line
+				data, some = value, true // not copied: large answers have one line
 				continue
 			}
 			data = append(append(data, '\n'), value...)
@@ -62,10 +62,10 @@ func (r *eventReader) next() (name string, data []byte, err error) {
 	}
 }
 
-// maxEventID bounds the id of an event that is sent back, in bytes.
+// maxEventID bounds the event id that is sent back, in bytes.
 const maxEventID = 1024
 
-// readLine reads a line with its line feed, and reserves memory for it. The error of a line over the limit is bufio.ErrTooLong.
+// readLine reads a line with its line feed, and reserves memory for it. If the line exceeds the limit, the error is bufio.ErrTooLong.
 func readLine(in *bufio.Reader, limit int, hold holder) (line []byte, err error) {
 	for {
 		part, err := in.ReadSlice('\n')

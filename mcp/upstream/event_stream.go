@@ -11,19 +11,19 @@ import (
 
 // Bounds of streams.
 const (
-	// drainTime is how long a stream may go on after its answer before the connection is closed. Servers end it at once.
+	// drainTime is the time that a stream gets to end after its answer. Then the connection is closed. Most servers end the stream at once.
 	drainTime = time.Second
-	// maxResumes is how often one stream is resumed. Some servers close a stream every few seconds and expect that.
+	// maxResumes bounds the resumptions of one stream. Some servers close a stream every few seconds and expect that.
 	maxResumes = 100
-	// The time before a stream is resumed: the default, and the bounds of what the server may choose.
+	// Time before a stream is resumed: the default, and the bounds of the server's choice.
 	resumeWait, leastResumeWait, mostResumeWait = time.Second, 10 * time.Millisecond, 30 * time.Second
 )
 
-// stream reads events up to the answer. Events after it are read in another goroutine.
+// stream reads events up to the answer. Another goroutine reads the events after it.
 func (h *httpConn) stream(ctx context.Context, span *bound, resp *http.Response, q *query) outcome {
 	body := &responseBody{ReadCloser: resp.Body}
 	hold := q.holder(span.ctx)
-	if q.method == methodListen { // which may take any time
+	if q.method == methodListen { // a subscription may take any time
 		hold = h.l.holder(span.ctx, q.memory, pauseNone)
 		defer func() { _ = hold(0) }()
 	}
@@ -54,7 +54,7 @@ func (h *httpConn) stream(ctx context.Context, span *bound, resp *http.Response,
 	return o
 }
 
-// A responseBody remembers whether it was read to its end.
+// A responseBody records whether it was read to its end.
 type responseBody struct {
 	io.ReadCloser
 	over bool
@@ -66,7 +66,7 @@ func (b *responseBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// events reads up to the answer. Cut reports that the stream ended before it, and may be resumed.
+// events reads up to the answer. cut reports that the stream ended before the answer, and may be resumed.
 func (h *httpConn) events(ctx context.Context, events *eventReader, q *query) (o outcome, cut bool) {
 	for {
 		a, f, err := h.event(events)
@@ -88,8 +88,8 @@ func (h *httpConn) events(ctx context.Context, events *eventReader, q *query) (o
 	}
 }
 
-// resume asks for the rest of a stream if its events have ids (MCP 2025-11-25, transports), with a GET: the request itself is never sent
-// again. It returns nil if there is no rest.
+// resume requests the rest of a stream if its events have ids (MCP 2025-11-25, transports). It sends a GET, never the request itself. It
+// returns nil if there is no rest.
 func (h *httpConn) resume(ctx context.Context, events *eventReader) *http.Response {
 	if h.l.modern || h.session == "" || events.id == "" || h.settled.Load() == nil {
 		return nil
@@ -135,7 +135,7 @@ func (h *httpConn) event(events *eventReader) (incoming, *fault, error) {
 	}
 }
 
-// drain reads the events after the answer to the end of the stream, so that the connection can be used again.
+// drain reads the events after the answer to the stream's end, so that the connection can be used again.
 func (h *httpConn) drain(events *eventReader, cut, rest func()) {
 	defer rest()
 	memory := h.l.u.Memory(h.l.peer.Owner)
@@ -158,12 +158,12 @@ func (h *httpConn) drain(events *eventReader, cut, rest func()) {
 	}
 }
 
-// openStream opens the standalone stream and reads it to its end. The next request opens it again, and if it was open, a timer, too: a client
-// that only waits for notifications makes no request.
+// openStream opens the standalone stream and reads it to its end. The next request opens it again. If the stream was open, a timer does
+// so too, because a client that only waits for notifications makes no request.
 func (h *httpConn) openStream() {
 	begun := time.Now()
 	again := h.follow()
-	defer func() { h.l.stream.Store(!again) }() // after the last use of reopen
+	defer func() { h.l.stream.Store(!again) }() // set after the last use of reopen
 	if !again || h.reopen == 0 || h.l.ctx.Err() != nil {
 		return
 	}
@@ -174,8 +174,8 @@ func (h *httpConn) openStream() {
 	h.reopen = min(2*h.reopen, mostResumeWait)
 }
 
-// follow opens the standalone stream of a revision with sessions and reads it to its end. Again reports whether to try it again later: a
-// server that answers with anything but a stream has none. If the session had one before, 404 says that the session is lost.
+// follow opens the standalone stream of a revision with sessions and reads it to its end. again reports whether to try again later: a
+// server that answers with anything but a stream has none. If the session had a stream before, 404 says that the session is lost.
 func (h *httpConn) follow() (again bool) {
 	resp, f := h.exchange(h.l.ctx, h.l.ctx, http.MethodGet, h.target.origin, h.streamHeader(), nil, nil)
 	h.l.setOpened()

@@ -27,9 +27,9 @@ const (
 	CodeResult      = "result_too_large"        // the result exceeds Limits.ResultBytes
 	CodeRPC         = "rpc_error"               // the server answered the call with a JSON-RPC error
 	CodeInvalid     = "call_invalid"            // the call cannot be sent: no run id, no tool, arguments not canonical
-	CodeChanged     = "tool_definition_changed" // the server says that its tools have changed since they were listed
-	CodeLinks       = "too_many_sessions"       // Limits.Links or Limits.ServerSessions
-	CodePermit      = "permit_refused"          // the guarded connection found no permit for the bytes it was to send
+	CodeChanged     = "tool_definition_changed" // the server has announced other tools since they were listed
+	CodeLinks       = "too_many_sessions"       // Limits.Links or Limits.ServerSessions is reached
+	CodePermit      = "permit_refused"          // the guarded connection found no permit for the bytes
 	codeFrame       = "message_too_large"       // internal: reported as CodeResult or CodeCatalog
 )
 
@@ -43,13 +43,13 @@ const (
 // maxReason is the length of a reason in bytes; servers choose part of the text.
 const maxReason = 400
 
-// A fault is why a link has ended, or a request has failed. A link keeps its first fault; a later one replaces only a lost connection, which
-// says less.
+// A fault is the reason for which a link has ended or a request has failed. A link keeps its first fault. A later one replaces it only if
+// the first was a lost connection, which says less.
 type fault struct {
 	code, reason string
 	lost         bool
-	calls        int // how many requests were under way when it happened
-	status       int // of HTTP, if it was not a success
+	calls        int // number of requests under way when the fault happened
+	status       int // HTTP status, if not a success
 }
 
 func (f *fault) Error() string { return f.code + ": " + f.reason }
@@ -59,7 +59,7 @@ func (l *Link) fail(code, format string, args ...any) *fault {
 	return l.endWith(&fault{code: code, reason: fmt.Sprintf(format, args...)})
 }
 
-// endWith is fail for a fault. It does not change f, which may be the fault that ended the link.
+// endWith ends the link as fail does, with f as the fault. It does not change f, which may be the fault that ended the link.
 func (l *Link) endWith(f *fault) *fault {
 	last := &fault{code: f.code, reason: presentable(f.reason, l.secrets), lost: f.lost, calls: int(l.calls.Load())}
 	l.faultMu.Lock()
@@ -72,7 +72,8 @@ func (l *Link) endWith(f *fault) *fault {
 	return f
 }
 
-// timeoutFault is the fault of a server that did not do what within the time of ctx. A child may still download its program, and say so.
+// timeoutFault returns the fault for a server that did not do what within the
+// time of ctx. A child may still download its program, and say so on stderr.
 func (l *Link) timeoutFault(ctx context.Context, what string) *fault {
 	within := "the time allowed"
 	if errors.Is(context.Cause(ctx), errConnectTimeout) {
@@ -101,8 +102,9 @@ func (l *Link) countUnasked(limit int) error {
 	return l.fail(CodeProtocol, "it sent more than %d messages in %s that nobody asked for", limit, unaskedWindow)
 }
 
-// presentable makes text that contains a server's words safe to print and to keep: it masks secrets, escapes what is not a printable character
-// (control, ANSI, bidi), and bounds the length, in this order. The words must be whole, because the masker does not find half a secret.
+// presentable makes text that contains a server's words safe to print and to keep. It masks secrets,
+// escapes every character that is not printable (control, ANSI, bidi), and bounds the length, in this
+// order. The words must be whole, because the masker does not find half a secret.
 func presentable(text string, secrets *secret.Masker) string {
 	return visible.Text(visible.Cut(strings.TrimSpace(secrets.String(text)), maxReason, "…"))
 }
@@ -110,13 +112,13 @@ func presentable(text string, secrets *secret.Masker) string {
 // maxLabel is the length in bytes of a server's own name and version.
 const maxLabel = 200
 
-// label masks secrets in s and cuts it to maxLabel bytes at the end of a character.
+// label masks secrets in s and cuts it after at most maxLabel bytes, at the end of a character.
 func label(s string, secrets *secret.Masker) string {
 	return visible.Cut(secrets.String(s), maxLabel, "")
 }
 
-// withoutSecrets is err, the error of read for doc, without secrets. Errors of decoders quote parts of a document. So the document is read again
-// with its secrets masked, and the error of that is returned.
+// withoutSecrets returns err, the error of read for doc, without secrets. Decoders quote parts of a document in their errors. So it reads
+// the document again with its secrets masked, and returns the error of that.
 func (l *Link) withoutSecrets(doc []byte, err error, read func(doc []byte) error) error {
 	clean := l.secrets.Bytes(doc)
 	if bytes.Equal(clean, doc) {

@@ -18,11 +18,11 @@ const maxCapabilities = 64 << 10
 // newestLegacy is the last revision with a handshake.
 const newestLegacy = "2025-11-25"
 
-// What earlier links have found out about a server's revisions. A new link starts with the handshake that worked.
+// Kinds of revision that earlier links have found out about a server. A new link starts with the handshake that worked.
 const (
 	eraUnknown int32 = iota
-	eraLegacy        // it answers initialize and has refused server/discover
-	eraModern        // it answers server/discover and has refused initialize
+	eraLegacy        // the server answers initialize and has refused server/discover
+	eraModern        // the server answers server/discover and has refused initialize
 )
 
 // A greeting is the outcome of one handshake.
@@ -31,18 +31,18 @@ type greeting struct {
 	// refused: the server answered with an error. The other handshake may work.
 	refused bool
 	sure    bool // the refusal is about the server's revisions, not about credentials or load
-	speaks  bool // the refusal says that the server speaks the revision that it refused
+	speaks  bool // the refusal names the refused revision as one that the server speaks
 }
 
 var greeted = greeting{}
 
-// handshake makes the handshake of the peer's kind of revision or, if the server refuses it, of the other.
+// handshake makes the handshake for the peer's kind of revision. If the server refuses it, the link tries the other one.
 func (l *Link) handshake(ctx context.Context) *fault {
 	handshakes := []struct {
 		greet func(context.Context) greeting
-		era   int32 // of a server that answers only this handshake
+		era   int32 // recorded if the server answers only this handshake
 	}{{l.initialize, eraLegacy}, {l.discover, eraModern}}
-	if l.up.server.Type == TypeSSE { // a transport of 2024
+	if l.up.server.Type == TypeSSE { // a transport of MCP 2024-11-05
 		return l.initialize(ctx).fault
 	}
 	wanted := eraLegacy
@@ -78,7 +78,7 @@ func (l *Link) handshake(ctx context.Context) *fault {
 	return second.fault
 }
 
-// clientInfo is the clientInfo of this process.
+// clientInfo encodes the clientInfo of this process.
 func (l *Link) clientInfo() []byte {
 	var b wire.Object
 	b.Add("name", wire.Quote(l.u.info.Name))
@@ -146,7 +146,7 @@ func (l *Link) discover(ctx context.Context) greeting {
 	params.Add("_meta", own.Value())
 	ask := params.Value()
 	result, g := l.sendHandshake(ctx, methodDiscover, ask)
-	if g.speaks { // several server versions may share one address: ask once more before trying the other handshake
+	if g.speaks { // several server versions may share one address: try once more before the other handshake
 		result, g = l.sendHandshake(ctx, methodDiscover, ask)
 	}
 	if g.fault != nil {
@@ -166,7 +166,7 @@ func (l *Link) discover(ctx context.Context) greeting {
 	return greeted
 }
 
-// speaksStateless reports whether an error refuses a revision and has ours among those that are spoken (MCP 2026-07-28,
+// speaksStateless reports whether an error refuses a revision but lists ours as supported (MCP 2026-07-28,
 // UnsupportedProtocolVersionError).
 func speaksStateless(failed *RPCError) bool {
 	if failed.Code != wire.UnsupportedVersion {
@@ -194,7 +194,7 @@ func readWelcome(result []byte) (s serverHello, err error) {
 		case "supportedVersions":
 			versions = value
 		case "capabilities":
-			s.capabilities = value.Clone() // kept as long as the link
+			s.capabilities = value.Clone() // cloned: the link keeps it
 		case "serverInfo":
 			s.info = value
 		case "_meta":
@@ -234,7 +234,7 @@ func readTexts(value jsontext.Value) (out []string, err error) {
 	return out, err
 }
 
-// settle stores the outcome of the handshake.
+// settle stores the result of the handshake in the link.
 func (l *Link) settle(s serverHello, modern bool) {
 	l.hello.Protocol, l.hello.Capabilities, l.modern = s.protocol, s.capabilities, modern
 	if l.hello.Capabilities == nil {
@@ -250,7 +250,7 @@ func (l *Link) settle(s serverHello, modern bool) {
 	}
 }
 
-// claim is a text of the serverInfo, made safe to print; empty if there is none.
+// claim returns a text of the serverInfo, made safe to print; "" if there is none.
 func (l *Link) claim(info jsontext.Value, member string) string {
 	claim, err := wire.Text(wire.Member(info, member))
 	if err != nil {

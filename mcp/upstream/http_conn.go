@@ -19,14 +19,15 @@ import (
 const (
 	// idleConns bounds the idle connections to one server, for all links together.
 	idleConns = 256
-	// maxPreallocated is up to which announced length memory for a body is allocated at once.
+	// maxPreallocated bounds the memory that is allocated at once for a body of announced length.
 	maxPreallocated = 2 << 20
 )
 
-// A pool has the HTTP connections that all links with one server share. They are kept alive, so that a call needs no TLS handshake.
+// A pool holds the HTTP connections that all links with one server share. They are kept alive, so that a call needs no TLS handshake.
 //
-// If the server closes such a connection just then, a call may be lost, and nobody knows whether the server has read it. The call is reported
-// as unknown and never sent again. That is rare, because a connection is kept for at most idleTimeout after the last answer.
+// If the server closes such a connection while a call is being sent, the call may be lost, and nobody
+// knows whether the server has read it. The call is reported as unknown and never sent again. That is
+// rare, because a connection is kept for at most idleTimeout after the last answer.
 type pool struct {
 	once      sync.Once
 	transport *transport
@@ -48,16 +49,16 @@ func (p *pool) close() {
 	}
 }
 
-// An httpConn speaks streamable HTTP: each message is a POST, and its response has the answer.
+// An httpConn speaks streamable HTTP: each message is a POST, and the response carries the answer.
 type httpConn struct {
 	l         *Link
 	transport http.RoundTripper
 	target    *httpTarget
 
-	base    http.Header                 // on every request
-	settled atomic.Pointer[http.Header] // on every request after the handshake
-	session string                      // the server's session id; empty: it has none, or the handshake is not over
-	reopen  time.Duration               // after which a broken standalone stream is opened again; 0: there was none
+	base    http.Header                 // sent with every request
+	settled atomic.Pointer[http.Header] // sent with every request after the handshake
+	session string                      // the server's session id; empty: no session, or the handshake is not over
+	reopen  time.Duration               // wait before a broken standalone stream is opened again; 0: there was none
 }
 
 func newHTTPConn(l *Link) *httpConn {
@@ -77,7 +78,7 @@ func (l *Link) openHTTP() *fault {
 	return nil
 }
 
-// settle is called after the handshake. From then on every request names the revision and the session.
+// settle builds the header that every request after the handshake has: it names the revision and the session.
 func (h *httpConn) settle() {
 	header := h.base.Clone()
 	header.Set(protocolHeader, h.l.hello.Protocol)
@@ -87,7 +88,7 @@ func (h *httpConn) settle() {
 	h.settled.Store(&header)
 }
 
-// header is the header of a request; without a query, that of every request, which must not be changed.
+// header returns the header of a request. Without a query it returns the shared header, which must not be changed.
 func (h *httpConn) header(q *query) http.Header {
 	shared := h.base
 	if settled := h.settled.Load(); settled != nil {
@@ -106,13 +107,13 @@ func (h *httpConn) header(q *query) http.Header {
 			header.Set(nameHeader, q.name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(q.header)) { // names may differ in case alone
+	for _, name := range slices.Sorted(maps.Keys(q.header)) { // sorted: names may differ in case alone
 		header.Set(name, q.header[name])
 	}
 	return header
 }
 
-// streamHeader is the header of a GET for an event stream.
+// streamHeader returns the header of a GET for an event stream.
 func (h *httpConn) streamHeader() http.Header {
 	header := h.header(nil).Clone()
 	header.Set("Accept", "text/event-stream")
@@ -131,8 +132,8 @@ func (h *httpConn) bound(ctx context.Context) *bound {
 // A bound is the context of an HTTP request.
 type bound struct {
 	ctx    context.Context
-	cut    context.CancelFunc // cancels it
-	detach func() bool        // lets it outlive the caller's context, until the link ends
+	cut    context.CancelFunc // cancels the context
+	detach func() bool        // lets the context outlive the caller's, until the link ends
 }
 
 func (b *bound) release() {
@@ -140,8 +141,9 @@ func (b *bound) release() {
 	b.cut()
 }
 
-// exchange sends one HTTP request, with an access token if the server needs one. The frame is nil or a message, which may leave only now. After a
-// 401 the request is sent once more with another token, unless it is a tools/call. The caller's context explains an error.
+// exchange sends one HTTP request, with an access token if the server needs one. frame is nil or a message, which is authorized right
+// before it is sent. After a 401 the request is sent once more with another token, unless it is a tools/call. If the request fails, the
+// caller's context explains the error.
 func (h *httpConn) exchange(caller, ctx context.Context, method string, target *url.URL, header http.Header, frame []byte, p *permit) (
 	*http.Response, *fault) {
 	for first := true; ; first = false {
@@ -180,7 +182,7 @@ func (h *httpConn) ask(ctx context.Context, q *query) outcome {
 	}
 	content := resp.Header.Get("Content-Type")
 	switch media := mediaType(content); {
-	case redirect(resp.StatusCode) && q.method == methodListen: // only the stream is missing
+	case redirect(resp.StatusCode) && q.method == methodListen: // only the stream is missing, so the link lives on
 		f = &fault{code: CodeRedirect, reason: httpReason(resp.StatusCode)}
 	case redirect(resp.StatusCode):
 		f = h.l.redirected(resp)
@@ -205,14 +207,14 @@ func (h *httpConn) ask(ctx context.Context, q *query) outcome {
 	return outcome{fault: f, status: resp.StatusCode}
 }
 
-// mediaType is the type of a content, without parameters; empty if it cannot be read.
+// mediaType returns the media type in a Content-Type, without parameters; "" if it cannot be read.
 func mediaType(content string) string {
 	media, _, _ := mime.ParseMediaType(content)
 	return media
 }
 
-// refused is the outcome of a response with an error status: that the session is lost, or the JSON-RPC error in it, if that answers this
-// request, or the status.
+// refused returns the outcome of a response with an error status: a lost session, or the JSON-RPC error in the body if it answers this
+// request, or else the status.
 func (h *httpConn) refused(resp *http.Response, q *query) outcome {
 	if f := h.l.checkLostSession(resp.StatusCode); f != nil {
 		return failedWith(f)
@@ -230,7 +232,7 @@ func (h *httpConn) statusFault(status int) *fault {
 	return &fault{code: CodeUnreachable, reason: h.l.up.tokens.reason(status), status: status}
 }
 
-// readWhole reads a body that is the answer.
+// readWhole reads a body that is one answer.
 func (h *httpConn) readWhole(caller, ctx context.Context, resp *http.Response, q *query) outcome {
 	doc, err := h.readBody(resp, q.holder(ctx))
 	switch {
@@ -246,7 +248,7 @@ func (h *httpConn) readWhole(caller, ctx context.Context, resp *http.Response, q
 	return outcome{incoming: a, fault: f}
 }
 
-// readBody reads a body that is no larger than a message may be.
+// readBody reads a body up to the size limit of a message.
 func (h *httpConn) readBody(resp *http.Response, hold holder) ([]byte, error) {
 	n := resp.ContentLength
 	if n > int64(h.l.frame) {
@@ -282,7 +284,7 @@ func (h *httpConn) tooLarge() outcome {
 	return outcome{large: true, fault: &fault{code: codeFrame, reason: fmt.Sprintf("it sent a message of more than %d bytes", h.l.frame)}}
 }
 
-// tell sends a message that the server only accepts.
+// tell sends a message that has no answer: the server only accepts it.
 func (h *httpConn) tell(ctx context.Context, frame []byte) *fault {
 	span := h.bound(ctx)
 	defer span.release()
@@ -300,8 +302,8 @@ func (h *httpConn) tell(ctx context.Context, frame []byte) *fault {
 	return h.accepted(resp)
 }
 
-// accepted reads a response that is no answer to its end, so that the connection can be used again. The fault says that the message was not
-// accepted.
+// accepted reads the response to a message that has no answer to its end, so that the connection can be used again. It returns a fault if
+// the server did not accept the message.
 func (h *httpConn) accepted(resp *http.Response) *fault {
 	defer resp.Body.Close()
 	io.CopyN(io.Discard, resp.Body, maxHTTPError)
@@ -317,7 +319,7 @@ func (h *httpConn) accepted(resp *http.Response) *fault {
 	return nil
 }
 
-// transportFault is the fault for an error of net/http.
+// transportFault returns the fault for an error of net/http.
 func (h *httpConn) transportFault(ctx context.Context, err error) *fault {
 	if f := h.l.fault(); f != nil {
 		return f
@@ -326,7 +328,7 @@ func (h *httpConn) transportFault(ctx context.Context, err error) *fault {
 		return &fault{code: contextCode(ctx), reason: errNoAnswer}
 	}
 	var f *fault
-	if errors.As(err, &f) { // see httpTarget.local
+	if errors.As(err, &f) { // a fault of httpTarget.local
 		return h.l.endWith(f)
 	}
 	var u *url.Error

@@ -7,8 +7,8 @@ import (
 	"net/url"
 )
 
-// newRequest makes one request. The header may be shared and is never changed. A nil frame means no body. Without GetBody net/http cannot
-// send a body a second time, whatever becomes of the request.
+// newRequest makes one request. The header may be shared and is never changed. A nil frame means no body. Without GetBody, net/http
+// cannot send a body a second time, whatever happens to the request.
 func newRequest(ctx context.Context, method string, target *url.URL, header http.Header, frame []byte, p *permit) *http.Request {
 	req := &http.Request{
 		Method: method, URL: target, Host: target.Host, Header: header,
@@ -20,18 +20,18 @@ func newRequest(ctx context.Context, method string, target *url.URL, header http
 	return req.WithContext(ctx)
 }
 
-// A frameBody is a message that is being sent.
+// A frameBody is the body of a request: one message.
 type frameBody struct {
 	frame  []byte
 	off    int
-	permit *permit // of a tools/call
+	permit *permit // nil unless the message is a tools/call
 }
 
 func newBody(frame []byte, p *permit) *frameBody { return &frameBody{frame: frame, permit: p} }
 
 func (b *frameBody) Read(p []byte) (int, error) {
 	if b.permit != nil {
-		b.permit.touched.Store(true) // nothing of it is on the wire before this
+		b.permit.touched.Store(true) // set before the first byte can leave
 	}
 	if b.off == len(b.frame) {
 		return 0, io.EOF

@@ -26,8 +26,8 @@ const (
 // An httpTarget restricts HTTP to the configured origin of a server, and credentials to safe connections.
 type httpTarget struct {
 	origin  *url.URL
-	headers bool          // credentials travel on it
-	timeout time.Duration // of a TLS handshake
+	headers bool          // requests carry credentials
+	timeout time.Duration // limit of a TLS handshake
 }
 
 func newHTTPTarget(s Server) httpTarget {
@@ -38,8 +38,8 @@ func newHTTPTarget(s Server) httpTarget {
 // A transport is an [http.Transport] that never hands out a connection for another protocol.
 type transport struct{ *http.Transport }
 
-// RoundTrip sends one request and returns the response. Status 101 is an error: net/http hands out the connection then, and no context would
-// end a read from it.
+// RoundTrip sends one request and returns the response. It turns status 101 into an error: net/http would hand out the connection, and no
+// context could end a read from it.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.Transport.RoundTrip(req)
 	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
@@ -60,13 +60,13 @@ func (r *httpTarget) transport() *transport {
 		TLSHandshakeTimeout:    r.timeout,
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxHTTPHeader,
-		DisableCompression:     true, // the limits count the bytes that came
+		DisableCompression:     true, // the limits count bytes as received
 		ForceAttemptHTTP2:      false,
 	}}
 }
 
-// proxy uses HTTPS_PROXY and NO_PROXY for https to other machines, where the proxy sees ciphertext. Plain http and loopback never go through
-// a proxy.
+// proxy uses HTTPS_PROXY and NO_PROXY for https to other machines, where the
+// proxy sees ciphertext. Plain http and loopback never go through a proxy.
 func (r *httpTarget) proxy(req *http.Request) (*url.URL, error) {
 	if req.URL.Scheme != "https" || loopback.Host(req.URL.Hostname()) {
 		return nil, nil
@@ -99,17 +99,17 @@ const (
 	sessionHeader     = "Mcp-Session-Id"
 	methodHeader      = "Mcp-Method"
 	nameHeader        = "Mcp-Name"
-	statelessProtocol = "2026-07-28" // the first revision with a header for the tool's name
+	statelessProtocol = "2026-07-28" // first revision with a header for the tool's name
 )
 
-// endpoint reads the URL to which an SSE server wants messages sent.
+// endpoint reads the URL that an SSE server names for messages.
 func (r *httpTarget) endpoint(data []byte, secrets *secret.Masker) (*url.URL, *fault) {
 	target, err := r.origin.Parse(string(data))
 	if err != nil {
 		return nil, &fault{code: CodeProtocol, reason: "its SSE endpoint is not a URL"}
 	}
 	if sameOrigin(target, r.origin) {
-		target.Host = r.origin.Host // in the operator's spelling
+		target.Host = r.origin.Host // keeps the operator's spelling
 		return target, nil
 	}
 	where := origin(target)
@@ -119,7 +119,7 @@ func (r *httpTarget) endpoint(data []byte, secrets *secret.Masker) (*url.URL, *f
 	return nil, &fault{code: CodeOrigin, reason: fmt.Sprintf("its SSE endpoint is at %s, outside the configured origin %s", where, origin(r.origin))}
 }
 
-// origin is the origin of a URL (RFC 6454) as text, always with a port.
+// origin returns the origin of a URL (RFC 6454) as text, always with a port.
 func origin(u *url.URL) string {
 	port := u.Port()
 	if port == "" {

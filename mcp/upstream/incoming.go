@@ -12,42 +12,42 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// noteProgress and its member.
+// noteProgress reports progress; tokenMember is the member of params that names the request.
 const (
 	noteProgress = "notifications/progress"
 	tokenMember  = "progressToken"
 )
 
-// A query is one request of ours under way.
+// A query is one request of ours that is under way.
 type query struct {
 	id     int64
 	method string
-	name   string            // for the header Mcp-Name; empty: none
+	name   string            // value of the header Mcp-Name; empty: none
 	frame  []byte            // the message
-	permit *permit           // of a tools/call
-	header map[string]string // more headers, over HTTP
+	permit *permit           // nil unless the message is a tools/call
+	header map[string]string // additional headers, over HTTP only
 	token  jsontext.Value    // the caller's progress token, raw; nil: the caller wants no progress
 	asked  bool              // the server was asked for progress, with the id as the token
 	on     func(wire.Message)
 	clock  *deadline.Clock // nil: only a context limits its time
-	memory *Memory         // that the answer takes
+	memory *Memory         // reserved for the answer
 
-	inbox chan incoming // messages that the reader of a [duplex] has for it
-	gone  chan struct{} // closed when inbox is not read any more
+	inbox chan incoming // messages that the [duplex] reader passes on
+	gone  chan struct{} // closed when nobody reads inbox any more
 }
 
-// An outcome of a request has an answer, or a fault.
+// An outcome is the result of a request: an answer or a fault.
 type outcome struct {
 	incoming
 	fault  *fault
-	status int  // of HTTP, if it was not a success
-	large  bool // the answer is over the size limit
+	status int  // HTTP status, if not a success
+	large  bool // the answer exceeds the size limit
 }
 
 func failedWith(f *fault) outcome { return outcome{fault: f, status: f.status} }
 
-// filterMessage reads a request or notification of the server that came with q, or with no request. pass reports whether it goes on to the query
-// or the peer. A fault has ended the link.
+// filterMessage reads a request or notification of the server that arrived with q, or with no request. pass reports whether the query or
+// the peer gets it. A fault has ended the link.
 func (l *Link) filterMessage(h incoming, q *query) (m wire.Message, pass bool, f *fault) {
 	if l.countUnasked(l.u.limits.Unasked) != nil {
 		return m, false, l.fault()
@@ -62,10 +62,10 @@ func (l *Link) filterMessage(h incoming, q *query) (m wire.Message, pass bool, f
 	case h.ID == nil && (h.unfit || h.Method == noteProgress && !restoreToken(&h.Message, q)):
 		return m, false, nil
 	case h.ID == nil && h.Method == noteAcknowledged && (q == nil || q.method != methodListen):
-		return m, false, nil // of the link's own subscription
+		return m, false, nil // meant for the link's own subscription
 	case h.ID == nil:
 		return h.Message, true, nil
-	case h.unfit && !repeatable(h.ID): // no error can name it
+	case h.unfit && !repeatable(h.ID): // no error response could carry the id
 		return m, false, nil
 	}
 	switch {
@@ -83,12 +83,12 @@ func (l *Link) filterMessage(h incoming, q *query) (m wire.Message, pass bool, f
 	return m, false, f
 }
 
-// repeatable reports whether an answer can have an id: a string or a number of bounded length.
+// repeatable reports whether an answer can carry an id: a string or a number of bounded length.
 func repeatable(id jsontext.Value) bool {
 	return len(id) <= wire.MaxID && (id.Kind() == '"' || id.Kind() == '0')
 }
 
-// deliver delivers a message to the query, in the query's goroutine, or else to the peer.
+// deliver delivers a message to the query, in the query's goroutine, or to the peer if there is no query.
 func (l *Link) deliver(m wire.Message, q *query) {
 	switch {
 	case q != nil && q.on != nil:
@@ -101,7 +101,7 @@ func (l *Link) deliver(m wire.Message, q *query) {
 	}
 }
 
-// handleMessage accepts a message and delivers it, unless ctx has ended: many messages may wait then, and the receiver may block.
+// handleMessage filters a message and delivers it, unless ctx has ended: many messages may wait then, and the receiver may block.
 func (l *Link) handleMessage(ctx context.Context, h incoming, q *query) *fault {
 	m, pass, f := l.filterMessage(h, q)
 	if pass && ctx.Err() == nil {
@@ -110,7 +110,8 @@ func (l *Link) handleMessage(ctx context.Context, h incoming, q *query) *fault {
 	return f
 }
 
-// restoreToken restarts the timeout of q, and puts the caller's own token back. It reports false for progress that the caller does not get.
+// restoreToken restarts the timeout of q and puts the caller's own token
+// back. It reports false for progress that the caller did not ask for.
 func restoreToken(m *wire.Message, q *query) bool {
 	if q == nil || !q.asked || string(wire.Member(m.Params, tokenMember)) != strconv.FormatInt(q.id, 10) || !isProgress(m.Params) {
 		return false
@@ -126,10 +127,10 @@ func restoreToken(m *wire.Message, q *query) bool {
 	return err == nil
 }
 
-// isProgress reports whether the params of a notification of progress have an amount.
+// isProgress reports whether the params of a progress notification have an amount.
 func isProgress(params jsontext.Value) bool { return wire.Member(params, "progress").Kind() == '0' }
 
-// owner is the id of the request of ours that a notification names, by its progress token or its subscription; 0 if it names none.
+// owner returns the id of our request that a notification names, by its progress token or its subscription; 0 if it names none.
 func owner(m wire.Message) int64 {
 	if m.ID != nil {
 		return 0
@@ -150,7 +151,7 @@ func (l *Link) refuse(id jsontext.Value, code int64, message string) *fault {
 	return l.enqueue(wire.Failure(nil, id, wire.ErrorObject(code, message, nil)))
 }
 
-// enqueue queues a message to the server, so that the reading goroutine never blocks on writing. Messages are sent in order.
+// enqueue queues a message to the server, so that the reading goroutine never blocks on writing. Messages leave in order.
 func (l *Link) enqueue(frame []byte) *fault {
 	o := &l.outbox
 	o.mu.Lock()
@@ -179,7 +180,7 @@ func (l *Link) flush() {
 type outbox struct {
 	mu     sync.Mutex
 	frames [][]byte
-	idle   chan struct{} // closed when all are sent; nil: nobody is sending
+	idle   chan struct{} // closed when all are sent; nil: none is being sent
 }
 
 // sendQueued sends the messages of the outbox.

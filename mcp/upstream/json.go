@@ -10,8 +10,8 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// members calls visit for each member of the one JSON object in doc, as [wire.Members] does. A name that comes twice is an error. Inside the
-// values duplicate names and broken UTF-8 are left for the gates that judge the payload.
+// members calls visit for each member of the one JSON object in doc, as [wire.Members] does. A repeated name is an error. Duplicate names
+// and broken UTF-8 inside the values are left to the gates that judge the payload.
 func members(doc []byte, visit func(name string, value jsontext.Value) error) error {
 	seen := make(map[string]bool)
 	return wire.Members(doc, func(name string, value jsontext.Value) error {
@@ -23,8 +23,8 @@ func members(doc []byte, visit func(name string, value jsontext.Value) error) er
 	}, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// sentMessage reads the method and the id of a message of ours; both are zero for our answer to a server's request,
-// whose id is the server's.
+// sentMessage reads the method and the id of one of our messages. Both are
+// zero for our answer to a server's request, which has the server's id.
 func sentMessage(doc []byte) (method string, id int64, err error) {
 	err = members(doc, func(name string, value jsontext.Value) (err error) {
 		switch name {

@@ -11,7 +11,7 @@ const (
 	DefaultCatalogBytes = 4 << 20  // bytes of all tools/list results of one server together
 	DefaultPages        = 100      // tools/list pages of one server
 	DefaultTools        = 1000     // tools of one server
-	DefaultUnasked      = 10_000   // messages that a server may send in a minute without being asked
+	DefaultUnasked      = 10_000   // unsolicited messages of a server a minute
 	DefaultLinks        = 1024     // links with one server
 
 	DefaultServerSessions = 48 // links with all stdio servers together: each has a child process
@@ -22,23 +22,23 @@ const (
 	DefaultIdleTimeout    = 2 * time.Minute
 )
 
-// envelopeSlack is how much larger than its payload a message may be, in bytes.
+// envelopeSlack bounds the part of a message around its payload, in bytes.
 const envelopeSlack = 64 << 10
 
 // Limits that nobody needs to set.
 const (
-	// unaskedWindow is the time to which Limits.Unasked refers. A session may live for months with some pings a minute.
+	// unaskedWindow is the period of Limits.Unasked. A session may live for months with a few pings a minute.
 	unaskedWindow = time.Minute
-	// maxJunk bounds the lines on a child's standard output, in unaskedWindow, that do not begin like a message.
+	// maxJunk bounds, per unaskedWindow, the lines on a child's standard output that do not begin like a message.
 	maxJunk = 1000
-	// maxLacks bounds how often in unaskedWindow a server's answers to calls drop its cached listings. Callers can provoke such answers, and
-	// every link then lists the tools again.
+	// maxLacks bounds how often per unaskedWindow a server's answers to calls drop its cached listings. Callers can provoke such answers,
+	// and every link then lists the tools again.
 	maxLacks = 10
-	// maxOwed bounds the requests of a server that wait for our answer, and the answers that it has not read.
+	// maxOwed bounds the server's requests that wait for our answer, and the answers that the server has not read.
 	maxOwed = 1000
-	// maxTheirID is the length in bytes of the id of a server's request.
+	// maxTheirID bounds the id of a server's request, in bytes.
 	maxTheirID = 256
-	// maxListings is how often one List asks a server whose tools change during the listing.
+	// maxListings bounds the attempts of one List if a server's tools change during the listing.
 	maxListings = 3
 )
 
@@ -55,7 +55,7 @@ type Limits struct {
 	ServerSessions int
 }
 
-// frame is the size of the largest message that is read: the largest payload and its envelope.
+// frame returns the size of the largest message that is read: the largest payload and its envelope.
 func (l Limits) frame() int { return max(l.ResultBytes, l.CatalogBytes) + envelopeSlack }
 
 func (l Limits) withDefaults() (Limits, error) {

@@ -16,19 +16,19 @@ import (
 type Peer struct {
 	// Owner is the client's identity. One owner may have half of the links under a limit. Links without an owner are bounded only together.
 	Owner    string
-	Protocol string // the revision that the client speaks; the link uses it if the server can, else the server's newest
+	Protocol string // the client's revision; the link uses it if the server can, else the server's newest
 	// Capabilities are the client capabilities that the link declares to the server, a JSON object. Nil: none. A server of a revision with
-	// sessions does not learn of those of a stateless client, nor the reverse: it would ask in a way that the client does not know.
+	// sessions does not learn the capabilities of a stateless client, nor the reverse: it would ask in a way that the client does not know.
 	Capabilities jsontext.Value
-	// OnMessage takes the server's messages that belong to no request under way, in order: notifications, and requests, which want
+	// OnMessage gets the server's messages that belong to no request under way, in order: notifications, and requests, which need a
 	// [Link.Answer]. It must not block. Nil: notifications are dropped, requests refused.
 	OnMessage func(wire.Message)
 }
 
-// ServerInfo is what the server declares in the handshake. Nothing in it is verified.
+// ServerInfo holds the server's claims in the handshake. Nothing in it is verified.
 type ServerInfo struct {
 	Protocol     string         // the revision in force
-	Capabilities jsontext.Value // the server's, raw; an object
+	Capabilities jsontext.Value // the server's, a raw object
 	Server       Info           // printable, bounded, without secrets
 }
 
@@ -38,19 +38,20 @@ type Reply struct {
 	Error  jsontext.Value // the error object, byte for byte as received
 }
 
-// A CachedListing is the last listing of a link, and its time. It is immutable, and the same pointer until the server is asked again.
+// A CachedListing is the last listing of a link, with its time. It is immutable,
+// and the pointer stays the same until the server is asked again.
 type CachedListing struct {
 	Listing
-	At time.Time // when the answer was complete
+	At time.Time // time of the complete answer
 
 	mu   sync.Mutex
 	view atomic.Pointer[viewed]
 }
 
-// viewed is what one reader makes of a listing.
+// viewed holds the view of a listing that one reader computed.
 type viewed struct{ reader, view any }
 
-// View returns what read makes of the listing. It is computed once for a reader; only that of the last reader is kept.
+// View returns the result of read for the listing. It is computed once for a reader; only the last reader's view is kept.
 func (k *CachedListing) View(reader any, read func(Listing) any) any {
 	if v := k.view.Load(); v != nil && v.reader == reader {
 		return v.view
@@ -65,11 +66,11 @@ func (k *CachedListing) View(reader any, read func(Listing) any) any {
 	return v.view
 }
 
-// Age is how old the listing is at a moment.
+// Age returns the age of the listing at now.
 func (k *CachedListing) Age(now time.Time) time.Duration { return max(0, now.Sub(k.At)) }
 
-// A LinkError is why a link could not be opened, or has ended, or why a request has no answer. The codes are those of [Listing], and
-// [CodeLinks].
+// A LinkError says why a link could not be opened, why it has ended, or why a
+// request has no answer. Its codes are those of [Listing], and [CodeLinks].
 type LinkError struct{ Code, Reason string }
 
 func (e *LinkError) Error() string { return e.Code + ": " + e.Reason }
@@ -83,20 +84,20 @@ func (f *fault) linkError() *LinkError {
 	return &LinkError{Code: code, Reason: f.reason}
 }
 
-// A Link is one session with one server. It does not use the SDK, because the bytes of messages must pass unchanged. [Upstreams.Link] opens
-// it. It ends with its first fault, with Close, or when nobody has used it for the server's IdleTimeout, and is never repaired. All methods may
-// be called concurrently.
+// A Link is one session with one server. It does not use the SDK, because the bytes of messages must pass unchanged. [Upstreams.Link]
+// opens it. It ends with its first fault, with Close, or when nobody has used it for the server's IdleTimeout, and is never repaired. All
+// methods may be called concurrently.
 type Link struct {
 	u       *Upstreams
 	up      *upstream
 	peer    Peer
 	secrets *secret.Masker
-	frame   int // bytes of the largest message that is read
+	frame   int // largest message in bytes
 
 	ctx       context.Context // cancelled when the link ends; ends every request and kills the child
 	cancel    context.CancelFunc
 	calls     atomic.Int32 // requests under way
-	allowance allowance    // for what nobody asked for
+	allowance allowance    // for unsolicited messages
 	usage     usage
 	retired   atomic.Pointer[fault]
 	faultMu   sync.Mutex
@@ -107,11 +108,11 @@ type Link struct {
 	conn      conn
 	hello     ServerInfo
 	modern    bool
-	ownMeta   wire.Object   // of a modern link: see requestMeta
+	ownMeta   wire.Object   // set on a modern link: see requestMeta
 	listens   bool          // the server declares that it announces changes of its tools
-	speaks    bool          // the server may send messages between requests that matter here
+	speaks    bool          // the server may send messages between requests that we handle
 	stream    atomic.Bool   // the standalone stream is open, or never will be
-	asks      bool          // the server may send questions to the peer on that stream, also during a call
+	asks      bool          // the server may send requests to the peer on that stream, also during a call
 	opened    chan struct{} // closed by setOpened: the server has answered the request for that stream, with whatever status
 	setOpened func()
 	kept      atomic.Pointer[CachedListing]
@@ -125,21 +126,21 @@ type Link struct {
 	finished chan struct{} // closed when everything is released
 }
 
-// closeGrace is how long a link may take to end its HTTP session or its child process before its connections are cut.
+// closeGrace is the time that a link gets to end its HTTP session or its child process. Then its connections are cut.
 const closeGrace = 3 * time.Second
 
 // A conn sends and receives messages over one transport.
 type conn interface {
-	// ask sends a request and returns its outcome. In the caller's goroutine it passes the server's messages to the query meanwhile.
+	// ask sends a request and returns its outcome. Meanwhile it passes the server's messages to the query, in the caller's goroutine.
 	ask(ctx context.Context, q *query) outcome
 	// tell sends a notification, or an answer to a request of the server.
 	tell(ctx context.Context, frame []byte) *fault
-	// close releases everything. If polite, it first ends the session at the server, within closeGrace.
+	// close releases all resources. If polite, it first ends the session at the server, within closeGrace.
 	close(polite bool)
 }
 
-// Link connects to a server, makes the handshake, and returns the link. ctx bounds the connecting, not the link, and so does the server's
-// ConnectTimeout. The caller uses the link until [Link.Release]. The error is a [*LinkError].
+// Link connects to a server, makes the handshake, and returns the link. ctx and the server's ConnectTimeout bound the connecting, not the
+// link. The caller uses the link until [Link.Release]. The error is a [*LinkError].
 func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, error) {
 	up := u.byName[server]
 	if up == nil {
@@ -213,16 +214,16 @@ func (l *Link) open(ctx context.Context) (f *fault) {
 	return l.handshake(ctx)
 }
 
-// ServerInfo is what the server declared in the handshake.
+// ServerInfo returns the server's claims in the handshake.
 func (l *Link) ServerInfo() ServerInfo { return l.hello }
 
 // Modern reports whether the revision in force is one without sessions: 2026-07-28 or later.
 func (l *Link) Modern() bool { return l.modern }
 
-// Done is closed when the link has ended.
+// Done returns a channel that is closed when the link has ended.
 func (l *Link) Done() <-chan struct{} { return l.ctx.Done() }
 
-// Err is why the link has ended, a [*LinkError]; nil while it works.
+// Err says why the link has ended, as a [*LinkError]; nil while it works.
 func (l *Link) Err() error {
 	if f := l.fault(); f != nil {
 		return f.linkError()
@@ -230,11 +231,11 @@ func (l *Link) Err() error {
 	return nil
 }
 
-// Close ends the link and returns when everything is released. Requests under way end with [CodeClosed]. Notifications that wait, such as
-// cancellations, are still sent, within closeGrace. Close may be called again.
+// Close ends the link and returns when all resources are released. Requests under way end with [CodeClosed]. Queued notifications, such
+// as cancellations, are still sent, within closeGrace. Close may be called again.
 func (l *Link) Close() {
 	l.polite.Store(true)
-	l.flush() // else a server may never learn that a request was cancelled
+	l.flush() // otherwise a server may never learn that a request was cancelled
 	l.endWith(&fault{code: CodeClosed, reason: errLinkClosed})
 	<-l.finished
 }
@@ -242,7 +243,7 @@ func (l *Link) Close() {
 // errLinkClosed is the reason of requests over a link that is closed, or about to be.
 const errLinkClosed = "the link is closed"
 
-// finish releases everything. It runs once, after the link has ended.
+// finish releases all resources. It runs once, after the link has ended.
 func (l *Link) finish() {
 	if l.conn != nil {
 		f := l.fault()
@@ -285,14 +286,14 @@ func (up *upstream) closeLinks() {
 	up.tokens.close()
 }
 
-// Tasks are the goroutines of a link. They end before the link is finished.
+// tasks counts the goroutines of a link. They end before the link is finished.
 type tasks struct {
 	mu    sync.Mutex
 	ended bool
 	wg    sync.WaitGroup
 }
 
-// run starts f in a goroutine. After end it does not, and returns false.
+// run starts f in a goroutine. After end it returns false and starts nothing.
 func (t *tasks) run(f func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -303,7 +304,7 @@ func (t *tasks) run(f func()) bool {
 	return true
 }
 
-// end waits for all of them.
+// end waits for all goroutines.
 func (t *tasks) end() {
 	t.mu.Lock()
 	t.ended = true

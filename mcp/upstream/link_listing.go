@@ -15,9 +15,10 @@ const noteAcknowledged = "notifications/subscriptions/acknowledged"
 // getStream is the first revision in which a client may GET a stream.
 const getStream = "2025-03-26"
 
-// Listing returns the server's tools: the last listing if it is younger than maxAge and the server has announced no change since, else a new
-// one, within the server's ConnectTimeout. Concurrent callers get the same listing. If the tools change during the listing, it starts again, at
-// most three times. A failure ends the link only if the server refuses a request of its session with an HTTP status. The error is a [*LinkError].
+// Listing returns the server's tools. It returns the last listing if that is younger than maxAge and the server has announced no change
+// since, else a new one, within the server's ConnectTimeout. Concurrent callers get the same listing. If the tools change during the
+// listing, it starts again, at most three times. A failure ends the link only if the server refuses a request of its session with an HTTP
+// status. The error is a [*LinkError].
 func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*CachedListing, error) {
 	if k := l.usableListing(maxAge, noMoment); k != nil {
 		return k, nil
@@ -35,7 +36,7 @@ func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*CachedListin
 	if f := l.fault(); f != nil {
 		return nil, f.linkError()
 	}
-	if ctx.Err() != nil { // select chooses any case that is ready
+	if ctx.Err() != nil { // select chooses any ready case
 		return nil, &LinkError{Code: contextCode(ctx), Reason: "there was no time to ask it"}
 	}
 	if k := l.usableListing(maxAge, asked); k != nil {
@@ -60,10 +61,10 @@ func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*CachedListin
 	}
 }
 
-// noMoment is later than every moment.
+// noMoment lies after every moment.
 const noMoment = 1<<64 - 1
 
-// usableListing is the last listing if it is good and younger than maxAge, or began after a moment; else nil.
+// usableListing returns the last listing if it is good and either younger than maxAge or begun after a moment; else nil.
 func (l *Link) usableListing(maxAge time.Duration, after uint64) *CachedListing {
 	k := l.kept.Load()
 	if k == nil || !l.listingCurrent(k.Number) || k.Number <= l.up.stale.Load() || l.ctx.Err() != nil || k.Number <= after && k.Age(time.Now()) >= maxAge {
@@ -75,7 +76,7 @@ func (l *Link) usableListing(maxAge time.Duration, after uint64) *CachedListing 
 // Changed reports whether the server has announced changed tools since this listing began. A listing of an older link counts as changed.
 func (l *Link) Changed(number uint64) bool { return !l.listingCurrent(number) }
 
-// list asks for all pages. A failure does not end the link.
+// list requests all pages. A failure does not end the link.
 func (l *Link) list(ctx context.Context) (pages [][]byte, f *fault) {
 	fail := func(code, format string, args ...any) ([][]byte, *fault) {
 		return nil, &fault{code: code, reason: presentable(fmt.Sprintf(format, args...), l.secrets)}
@@ -124,7 +125,7 @@ func (l *Link) list(ctx context.Context) (pages [][]byte, f *fault) {
 	}
 }
 
-// readAnnouncements reads from the capabilities what the server may send between requests.
+// readAnnouncements reads from the capabilities which messages the server may send between requests.
 func (l *Link) readAnnouncements() {
 	says := func(capability, member string) bool {
 		return string(wire.Member(wire.Member(l.hello.Capabilities, capability), member)) == "true"
@@ -150,8 +151,8 @@ func (l *Link) openStream() {
 	}
 }
 
-// subscribe opens the stream with subscriptions/listen and reads it to its end. Again reports whether to try it again later, which is not so if the
-// server has refused.
+// subscribe opens the stream with subscriptions/listen and reads it to its end.
+// again reports whether to try again later: not if the server has refused.
 func (l *Link) subscribe() (again bool) {
 	var on func(wire.Message)
 	if l.peer.OnMessage != nil {

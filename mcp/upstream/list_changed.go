@@ -30,11 +30,11 @@ func (up *upstream) forget(listing uint64) {
 	}
 }
 
-// maxFailedTool bounds the results that are searched for the words of a server without the tool, in bytes.
+// maxFailedTool bounds the results that are searched for a server's statement that it lacks the tool, in bytes.
 const maxFailedTool = 4 << 10
 
-// lacksTool reports whether a server's answer to a call says that it has no such tool, or takes other arguments, than it has listed: an error
-// of JSON-RPC, or the text of a failed tool, as the SDKs of MCP write them.
+// lacksTool reports whether a server's answer to a call says that it has no such tool, or that the tool takes other arguments than
+// listed. The answer is a JSON-RPC error or the text of a failed tool, in the words of the MCP SDKs.
 func (r *Returned) lacksTool(tool string) bool {
 	if r.RPCError != nil {
 		return r.RPCError.Code == wire.MethodNotFound || r.RPCError.Code == wire.InvalidParams
@@ -46,7 +46,7 @@ func (r *Returned) lacksTool(tool string) bool {
 	return bytes.Contains(text, []byte("unknown tool")) || bytes.Contains(text, []byte("tool "+strings.ToLower(tool)+" not found"))
 }
 
-// listingCurrent reports whether a listing is this session's, and the server has announced no change since.
+// listingCurrent reports whether a listing is from this session, and the server has announced no change since.
 func (l *Link) listingCurrent(listing uint64) bool { return listing > l.since.Load() }
 
 // invalidateListings marks every listing so far as out of date.

@@ -15,22 +15,22 @@ const (
 	StatusDown = "down"
 )
 
-// A Listing has the tools of one server at one moment.
+// A Listing holds the tools of one server at one moment.
 type Listing struct {
 	Server string // the configured name
 	Status string // StatusUp or StatusDown; the zero value means down
-	Code   string // why it is down; empty if it is up
+	Code   string // why the server is down; empty if it is up
 	Reason string // the same for a person: printable, without secrets, bounded
 
 	Protocol      string // the negotiated MCP revision, for example "2025-11-25"
-	ServerName    string // what the server calls itself: a claim
+	ServerName    string // the server's own claim
 	ServerVersion string
 
 	// Pages are the results of tools/list, byte for byte as received. Each is a JSON object with an array "tools", whose elements are not
 	// checked: even names may repeat. Nil if the server is down.
 	Pages [][]byte
 
-	Number uint64 // names the listing in [Call] and [Client.Changed]; 0 if the server is down
+	Number uint64 // identifies the listing in [Call] and [Client.Changed]; 0 if the server is down
 }
 
 // readPage returns the cursor of the next page, nil if this was the last, and the number of tools.

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A server that was restarted has forgotten its sessions. By MCP 2025-11-25 (transports, session management) it answers their requests with 404,
-// and the client begins a new session. Some servers answer with another status, which can mean anything else.
+// A restarted server has forgotten its sessions. By MCP 2025-11-25 (transports, session management) it answers their requests with 404,
+// and the client begins a new session. Some servers answer with another status, which may have other causes.
 
 // hasSession reports whether the server keeps a session for the link over HTTP.
 func (l *Link) hasSession() bool {
@@ -27,7 +27,8 @@ func lostSession(status int) *fault {
 	return &fault{code: CodeUnreachable, reason: httpReason(status) + ": it has forgotten the session"}
 }
 
-// checkSession retires the link if the server may have forgotten the session: if it refuses a list, or refuses another request and a ping, too.
+// checkSession retires the link if the server may have forgotten the session:
+// it refused a list, or refused another request and then a ping.
 func (l *Link) checkSession(q *query, o outcome) {
 	switch {
 	case o.status < http.StatusBadRequest || q.method == methodInitialize || !l.hasSession():
@@ -46,7 +47,7 @@ func (l *Link) checkSession(q *query, o outcome) {
 	}
 }
 
-// retire ends the link with f when no request is under way.
+// retire ends the link with f as soon as no request is under way.
 func (l *Link) retire(f *fault) {
 	l.retired.Store(f)
 	if l.calls.Load() == 0 {
@@ -54,7 +55,7 @@ func (l *Link) retire(f *fault) {
 	}
 }
 
-// closeAfterCalls closes the link now, or with the last of the requests that are under way.
+// closeAfterCalls closes the link now, or with the last request that is under way.
 func (l *Link) closeAfterCalls() {
 	if l.calls.Load() == 0 {
 		l.Close()
@@ -62,10 +63,10 @@ func (l *Link) closeAfterCalls() {
 	l.retire(&fault{code: CodeClosed, reason: errLinkClosed})
 }
 
-// Retired reports whether the link has ended, or ends with the requests that are under way.
+// Retired reports whether the link has ended, or will end with the requests that are under way.
 func (l *Link) Retired() bool { return l.retired.Load() != nil || l.ctx.Err() != nil }
 
-// release ends a request, and a retired link with its last one.
+// release counts the end of a request. It ends a retired link with its last request.
 func (l *Link) release() {
 	if l.calls.Add(-1) > 0 {
 		return

@@ -11,21 +11,21 @@ import (
 // maxMemory bounds the memory of large messages of servers.
 const maxMemory = 512 << 20
 
-// memoryPerByte is how much memory a byte of a result takes until it is recorded. TestMemoryOfLargeMessages in e2e/bench measures it.
+// memoryPerByte is the memory that one byte of a result takes until it is recorded. TestMemoryOfLargeMessages in e2e/bench measures it.
 const memoryPerByte = 8
 
-// memoryStep is in which steps of a message's size memory is reserved, in bytes. Messages of up to one step take nothing.
+// memoryStep is the unit, in bytes of a message, in which memory is reserved. Messages of up to one step reserve nothing.
 const memoryStep = 64 << 10
 
-// A memoryBudget bounds the memory of large messages of servers: of all together, and of those to one owner to half of that. Beyond a bound the
-// readers wait, and so do the servers. One message at a time may exceed the bounds: otherwise readers that each hold a part would wait for
-// each other.
+// A memoryBudget bounds the memory of large messages of servers: of all together, and for one owner
+// half of that. Beyond a bound the readers wait, and so do the servers. One message at a time may
+// exceed the bounds: otherwise readers that each hold a part would wait for each other.
 type memoryBudget struct {
 	mu        sync.Mutex
 	all, each int
 	taken     int
 	byOwner   map[string]int
-	exceeds   *Memory       // the one that may
+	exceeds   *Memory       // the message that may exceed the bounds
 	freed     chan struct{} // closed, and replaced, when memory is given back
 }
 
@@ -33,7 +33,7 @@ func newMemoryBudget(all int) *memoryBudget {
 	return &memoryBudget{all: all, each: (all + 1) / 2, byOwner: make(map[string]int), freed: make(chan struct{})}
 }
 
-// Memory is what the messages for one request take from the budget. Nil reserves nothing.
+// Memory holds what the messages for one request take from the budget. Nil reserves nothing.
 type Memory struct {
 	budget *memoryBudget
 	owner  string
@@ -41,7 +41,8 @@ type Memory struct {
 	closed bool
 }
 
-// Memory returns what the answer to a call takes, until Release. Set it as the Memory of the call. The owner is that of the link: see [Peer].
+// Memory returns a reservation for the answer to a call, which lasts until Release.
+// Set it as the Memory of the call. The owner is the link's: see [Peer].
 func (u *Upstreams) Memory(owner string) *Memory {
 	if u == nil {
 		return nil
@@ -49,7 +50,7 @@ func (u *Upstreams) Memory(owner string) *Memory {
 	return &Memory{budget: u.memory, owner: owner}
 }
 
-// Release gives everything back, for good.
+// Release gives all memory back, for good.
 func (m *Memory) Release() {
 	if m == nil {
 		return
@@ -60,7 +61,7 @@ func (m *Memory) Release() {
 	m.closed = true
 }
 
-// give gives back a part. The caller holds the lock.
+// give gives back a part of the memory. The caller holds the lock.
 func (m *Memory) give(size int) {
 	b := m.budget
 	if b.exceeds == m {
@@ -95,8 +96,8 @@ func (m *Memory) reserve(size int) bool {
 	return true
 }
 
-// hold reserves the memory for a message of which size bytes have come, in place of what it held. It waits until there is room or ctx ends. Pause
-// stops the clocks of the requests that wait with it.
+// hold reserves the memory for a message of which size bytes have arrived, in place of the previous reservation. It waits until there is
+// room or ctx ends. While it waits, pause stops the clocks of the requests that wait for the message.
 func (m *Memory) hold(ctx context.Context, size int, pause func() (resume func())) error {
 	if m == nil {
 		return nil
@@ -127,7 +128,7 @@ func (m *Memory) hold(ctx context.Context, size int, pause func() (resume func()
 	return nil
 }
 
-// adopt takes over what other holds.
+// adopt takes over the reservation of other.
 func (m *Memory) adopt(other *Memory) {
 	if m == nil || other == nil {
 		return
@@ -136,7 +137,7 @@ func (m *Memory) adopt(other *Memory) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	size := other.size
-	if m.closed || size == 0 { // nobody waits for the message any more, or it is small
+	if m.closed || size == 0 { // the message is small, or no request waits for it any more
 		return
 	}
 	if b.byOwner[other.owner] -= size; b.byOwner[other.owner] == 0 {
@@ -149,13 +150,13 @@ func (m *Memory) adopt(other *Memory) {
 	}
 }
 
-// A holder reserves the memory for a message of which so many bytes have come; 0: a new message begins; complete: the message has come whole, and
-// keeps its memory.
+// A holder reserves the memory for a message of which size bytes have arrived. 0 begins a new message. complete says that the message is
+// whole, and keeps its memory.
 type holder func(size int) error
 
 const complete = -1
 
-// heldReader reserves the memory of what is read.
+// heldReader reserves memory for the bytes that it reads.
 type heldReader struct {
 	io.Reader
 	hold holder
@@ -171,7 +172,7 @@ func (r *heldReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// holder reserves what the answer to the request takes.
+// holder returns a holder for the answer to the request.
 func (q *query) holder(ctx context.Context) holder {
 	return func(size int) error {
 		return q.memory.hold(ctx, size, func() (resume func()) {
@@ -184,14 +185,15 @@ func (q *query) holder(ctx context.Context) holder {
 	}
 }
 
-// holder reserves what a message takes that no request limits in time. Apart from the time that it waits for memory, it must be complete within
-// the server's Timeout, or the link ends: a server that sends only the beginning would keep the memory from all others. The caller ends with 0.
+// holder returns a holder for a message that no request limits in time. Apart from waits for
+// memory, the message must be complete within the server's Timeout, or the link ends: a server
+// that sends only the beginning would keep the memory from all others. The caller ends with 0.
 func (l *Link) holder(ctx context.Context, m *Memory, pause func() (resume func())) holder {
 	var timed context.Context
 	stop := func() {}
 	return func(size int) error {
 		switch {
-		case size <= memoryStep: // also if it is complete
+		case size <= memoryStep: // small, or complete
 			stop()
 			timed, stop = nil, func() {}
 		case timed == nil:
@@ -210,7 +212,7 @@ func (l *Link) holder(ctx context.Context, m *Memory, pause func() (resume func(
 
 func pauseNone() (resume func()) { return func() {} }
 
-// holder reserves what the message takes that is being read.
+// holder returns a holder for the message that is being read.
 func (d *duplex) holder() holder {
 	d.memory = d.l.u.Memory(d.l.peer.Owner)
 	return d.l.holder(d.l.ctx, d.memory, d.pauseAll)

@@ -10,17 +10,17 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// incoming is one JSON-RPC 2.0 message of a server, read strictly: one object, no member twice, and in a response an id that is one of ours. There
-// are no batches, which MCP dropped in 2025-06-18. The values are slices of the message. The inside of a result or an error is not checked, except
-// that it is UTF-8.
+// incoming is one JSON-RPC 2.0 message of a server, read strictly: one object, no member twice, and in a
+// response an id that is one of ours. There are no batches, which MCP dropped in 2025-06-18. The values are
+// slices of the message. The inside of a result or an error is not checked, except that it is UTF-8.
 type incoming struct {
 	wire.Message
-	id     int64     // of a response
-	failed *RPCError // of a response: its error, if it is one
-	// unfit: a request or notification that may not pass, because it has more than one reading inside, or JSON-RPC does not know it. It has
-	// a method and, if it is a request, an id.
+	id     int64     // id of a response
+	failed *RPCError // the error in a response; nil for a result
+	// unfit marks a request or notification that may not pass: its content has more than one reading, or JSON-RPC does not know it. It
+	// has a method and, if it is a request, an id.
 	unfit bool
-	taken chan struct{} // closed when it is taken from an inbox; nil: nobody waits for that
+	taken chan struct{} // closed when the message is taken from an inbox; nil: nobody waits for that
 }
 
 // readIncoming reads one message.
@@ -48,7 +48,7 @@ func readIncoming(doc []byte) (h incoming, err error) {
 		}
 		return nil
 	})
-	if err == nil && method == nil && !utf8.Valid(doc) { // for requests and notifications judge checks that
+	if err == nil && method == nil && !utf8.Valid(doc) { // judge checks the UTF-8 of requests and notifications
 		err = errors.New("it is not UTF-8")
 	}
 	if err != nil {
@@ -57,7 +57,7 @@ func readIncoming(doc []byte) (h incoming, err error) {
 	return h, h.judge(doc, version, method)
 }
 
-// maxOtherMembers bounds the members of a message that JSON-RPC does not know.
+// maxOtherMembers bounds the members of a message that JSON-RPC does not define.
 const maxOtherMembers = 16
 
 // judge checks the members together.
@@ -75,7 +75,7 @@ func (h *incoming) judge(doc []byte, version, method jsontext.Value) (err error)
 		if len(h.ID) > maxTheirID {
 			return fmt.Errorf("the id of its request is longer than %d bytes", maxTheirID)
 		}
-		if _, err := wire.Read(doc); err != nil || h.Params.Kind() == 'n' { // wire takes null for no params, as clients mean it
+		if _, err := wire.Read(doc); err != nil || h.Params.Kind() == 'n' { // wire reads null as absent params, as clients mean it
 			h.unfit = true
 		}
 		return nil
@@ -94,7 +94,7 @@ func (h *incoming) judge(doc []byte, version, method jsontext.Value) (err error)
 	return err
 }
 
-// read reads a message. A message that cannot be read ends the link.
+// read reads a message. An unreadable message ends the link.
 func (l *Link) read(doc []byte) (incoming, *fault) {
 	h, err := readIncoming(doc)
 	if err != nil {

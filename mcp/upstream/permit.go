@@ -26,10 +26,11 @@ const noteToolsChanged = "notifications/tools/list_changed"
 
 // A permit is the single-use right to send one tools/call. It is consumed when the bytes leave the process. The zero value permits nothing.
 type permit struct {
-	frame   []byte      // that may leave: a copy that nothing else refers to
-	listing uint64      // by which the call was judged
-	armed   atomic.Bool // until the bytes leave, or the call is over
-	// touched: bytes of the call may have reached the server. It is set before that can happen, and reset if it certainly did not.
+	frame   []byte      // the message that may leave: a copy that nothing else refers to
+	listing uint64      // number of the listing by which the call was judged
+	armed   atomic.Bool // true until the bytes leave or the call is over
+	// touched records that bytes of the call may have reached the server. It is
+	// set before that can happen, and reset if they certainly did not.
 	touched atomic.Bool
 }
 
@@ -55,7 +56,7 @@ func (p *permit) consume(frame []byte) error {
 	return nil
 }
 
-// message encodes the tools/call of c under an id of ours.
+// message encodes the tools/call of c with our id.
 func (c *Call) message(id int64, meta []byte) []byte {
 	b := make([]byte, 0, 128+len(c.Tool)+len(c.Arguments)+len(c.Extra)+len(meta))
 	b = strconv.AppendInt(append(b, `{"jsonrpc":"2.0","id":`...), id, 10)

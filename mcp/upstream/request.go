@@ -13,7 +13,7 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// errNoAnswer is the reason of a request that timed out.
+// errNoAnswer is the reason for a request that timed out.
 const errNoAnswer = "it did not answer within the time allowed"
 
 // Members of _meta that belong to one hop. Other members with the prefix are refused.
@@ -22,14 +22,14 @@ const (
 	metaLogLevel = "io.modelcontextprotocol/logLevel"
 )
 
-// Request sends any request but tools/call and those of the handshake, and waits for its answer until ctx ends or, except for
-// subscriptions/listen, until the server's Timeout or TimeoutTotal is over. The Timeout of prompts/get and resources/read pauses as that of
-// [Link.Call] does. Progress is requested only if the caller wants it. Nil params are left out where the revision allows it.
+// Request sends any request but tools/call and those of the handshake. It waits for the answer until ctx ends or, except for
+// subscriptions/listen, until the server's Timeout or TimeoutTotal is over. The Timeout of prompts/get and resources/read pauses as that
+// of [Link.Call] does. Progress is requested only if the caller wants it. Nil params are left out where the revision allows it.
 //
-// The server's messages that belong to the request go to on, in order, in this goroutine: over streamable HTTP all that come with the
-// response; over stdio and SSE progress, and all others if no other request is under way. On must not wait for another answer of the server,
-// because over stdio and SSE the reader waits for on. If on is nil, the messages go to the peer. A JSON-RPC error is a Reply. The error is a
-// [*LinkError], or says that the request cannot be sent.
+// The server's messages that belong to the request go to on, in order, in this goroutine. Over streamable HTTP these are all messages in
+// the response. Over stdio and SSE they are progress, and all others if no other request is under way. on must not wait for another
+// answer of the server, because over stdio and SSE the reader waits for on. If on is nil, the messages go to the peer. A JSON-RPC error
+// is a Reply. The error is a [*LinkError], or says that the request cannot be sent.
 func (l *Link) Request(ctx context.Context, method string, params []byte, on func(wire.Message)) (Reply, error) {
 	switch method {
 	case methodCall, methodInitialize, methodDiscover:
@@ -82,7 +82,7 @@ func (l *Link) query(method string, params []byte, on func(wire.Message)) (*quer
 	return q, nil
 }
 
-// nameHeaderOf is the value of the header Mcp-Name for a request; empty if it has none.
+// nameHeaderOf returns the value of the header Mcp-Name for a request; "" if it has none.
 func nameHeaderOf(method string, params []byte) string {
 	member := map[string]string{
 		"prompts/get": "name", "resources/read": "uri", "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId",
@@ -97,7 +97,7 @@ func nameHeaderOf(method string, params []byte) string {
 	return name
 }
 
-// meta is the _meta of a request with this id, for one that is wanted, and the caller's progress token. The request's id is its progress
+// meta returns the _meta of the request with this id, and the caller's progress token in wanted. The request's id becomes its progress
 // token if the caller wants progress, or always.
 func (l *Link) meta(wanted jsontext.Value, id int64, always bool) (meta, token jsontext.Value, err error) {
 	var rest wire.Object
@@ -109,7 +109,7 @@ func (l *Link) meta(wanted jsontext.Value, id int64, always bool) (meta, token j
 			}
 			token = value
 		case name == sdk.MetaKeyProtocolVersion, name == sdk.MetaKeyClientInfo, name == sdk.MetaKeyClientCapabilities:
-			// the link sends its own
+			// the link sends its own member
 		case name == metaLogLevel && l.modern, !strings.HasPrefix(name, metaReserved):
 			rest.Add(name, value)
 		case name == metaLogLevel:
@@ -132,7 +132,7 @@ func (l *Link) meta(wanted jsontext.Value, id int64, always bool) (meta, token j
 	return b.Value(), token, nil
 }
 
-// requestMeta has the members that every request of the latest revision has in its _meta.
+// requestMeta returns the members that every request of the latest revision has in its _meta.
 func (l *Link) requestMeta(version string) (b wire.Object) {
 	b.Add(sdk.MetaKeyProtocolVersion, wire.Quote(version))
 	b.Add(sdk.MetaKeyClientInfo, l.clientInfo())
@@ -140,7 +140,8 @@ func (l *Link) requestMeta(version string) (b wire.Object) {
 	return b
 }
 
-// declaredCapabilities are the client's capabilities as a server of a revision learns them: none if the client speaks one of the other kind.
+// declaredCapabilities returns the client's capabilities for a server of a
+// revision: none if the client speaks a revision of the other kind.
 func (l *Link) declaredCapabilities(version string) jsontext.Value {
 	if l.peer.Protocol != "" && l.peer.Protocol >= statelessProtocol != (version >= statelessProtocol) {
 		return jsontext.Value("{}")
@@ -161,8 +162,8 @@ func (l *Link) Notify(ctx context.Context, method string, params []byte) error {
 	return l.sendOneWay(ctx, wire.Call(nil, nil, method, params))
 }
 
-// Answer answers a request of the server with a result or with an error object. The id is the server's. If that request does not wait any
-// more, because it was answered or came with a request of ours that has ended, nothing is sent, and there is no error.
+// Answer answers a request of the server with a result or with an error object. The id is the server's. If the server no longer waits,
+// because the request was answered or our request that it belongs to has ended, Answer sends nothing and returns no error.
 func (l *Link) Answer(ctx context.Context, id, result, failed jsontext.Value) error {
 	if (result == nil) == (failed == nil) {
 		return errors.New("an answer is a result or an error")
@@ -192,8 +193,8 @@ func (l *Link) sendOneWay(ctx context.Context, frame []byte) error {
 	return nil
 }
 
-// ask sends a request and waits for its answer. If ctx ends before, the server gets a cancellation, except over HTTP from 2026-07-28 on, where
-// the end of the connection is one.
+// ask sends a request and waits for its answer. If ctx ends first, the server gets a cancellation. Over HTTP from 2026-07-28 on, the end
+// of the connection cancels the request.
 func (l *Link) ask(ctx context.Context, q *query) outcome {
 	switch f := l.fault(); {
 	case f != nil:
@@ -201,7 +202,7 @@ func (l *Link) ask(ctx context.Context, q *query) outcome {
 	case l.polite.Load(): // the link is about to be closed
 		return failedWith(&fault{code: CodeClosed, reason: errLinkClosed})
 	}
-	if q.method != methodListen { // which never ends by itself
+	if q.method != methodListen { // a subscription never ends by itself
 		l.calls.Add(1)
 		defer l.release()
 	}

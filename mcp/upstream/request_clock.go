@@ -6,14 +6,14 @@ import (
 	"pgfsm/internal/deadline"
 )
 
-// pauses reports whether the timeout of a method pauses while the server waits for an answer of the client. Those are the methods in whose results
-// servers of the stateless revisions can ask. A list does not pause, because the lists of all servers are waited for together. In the stateless
-// revisions no request pauses.
+// pauses reports whether the timeout of a method pauses while the server waits for an answer of the client. It pauses for the methods in
+// whose results servers of the stateless revisions can ask. A list does not pause, because the lists of all servers are awaited together.
+// In the stateless revisions no request pauses.
 func (l *Link) pauses(method string) bool {
 	return !l.modern && (method == methodCall || method == "prompts/get" || method == "resources/read")
 }
 
-// startClock starts the timeouts of a request, and returns its context and its clock.
+// startClock starts the timeouts of a request. It returns the request's context and clock.
 func (l *Link) startClock(ctx context.Context, method string) (context.Context, *deadline.Clock) {
 	ctx, c := deadline.New(ctx, l.up.server.limits())
 	if l.pauses(method) {
@@ -22,7 +22,7 @@ func (l *Link) startClock(ctx context.Context, method string) (context.Context, 
 	return ctx, c
 }
 
-// stopClock must be called at the end of the request.
+// stopClock ends the timeouts of a request. Every startClock needs one.
 func (l *Link) stopClock(c *deadline.Clock) {
 	l.requests.unwatch(c)
 	c.Stop()

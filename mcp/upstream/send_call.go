@@ -25,7 +25,7 @@ func (l *Link) authorizeSend(frame []byte, p *permit) *fault {
 		if err := p.consume(frame); err != nil {
 			return l.fail(CodePermit, "the connection refused to send %s: %v", methodCall, err)
 		}
-		if !l.listingCurrent(p.listing) { // a notification of changed tools was read in time
+		if !l.listingCurrent(p.listing) { // the link has read a notification of changed tools
 			return &fault{code: CodeChanged, reason: "the server says that its tools have changed since they were listed"}
 		}
 		return nil
@@ -40,14 +40,15 @@ func (l *Link) authorizeSend(frame []byte, p *permit) *fault {
 	return nil
 }
 
-// Call sends exactly one tools/call, or none, and waits for its answer until ctx ends or the server's Timeout or TimeoutTotal is over.
-// It always asks the server for progress; each report restarts the Timeout. The server's messages that belong to the call go to on, in order,
-// in this goroutine; progress only if the caller wants it. While a request of the server waits for [Link.Answer], the Timeout pauses, unless
-// the link is [Link.Modern]; TimeoutTotal and ctx do not. Call never repeats a call and never follows a redirect. It sends nothing if the
-// server has announced changed tools since c.Listing. A second Call of a run is refused, whatever became of the first, over any link.
+// Call sends exactly one tools/call, or none, and waits for its answer until ctx ends or the server's Timeout or TimeoutTotal is over. It
+// always asks the server for progress; each report restarts the Timeout. The server's messages that belong to the call go to on, in order,
+// in this goroutine; progress only if the caller wants it. While a request of the server waits for [Link.Answer], the Timeout pauses,
+// unless the link is [Link.Modern]; TimeoutTotal and ctx do not. Call never repeats a call and never follows a redirect. It sends nothing
+// if the server has announced changed tools since c.Listing. A second Call of a run is refused over any link, even if the first failed.
 //
-// A call is checked in this order: states.Run hands out the permit of the run once, the run is marked as called (markCalled), and right before
-// the bytes leave, authorizeSend compares them with the permit of the frame and consumes it. From then on its effect is unknown until the answer.
+// A call is checked in this order: states.Run hands out the permit of the run once, the run is marked as called (markCalled), and right
+// before the bytes leave, authorizeSend compares them with the permit of the frame and consumes it. From then on its effect is unknown until
+// the answer.
 func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned {
 	if f := l.fault(); f != nil {
 		return notSent(f.code, f.reason)
@@ -74,7 +75,7 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	}
 	l.awaitStream(ctx)
 	o := l.ask(ctx, q)
-	p.armed.Store(false) // nothing may be sent for it any more
+	p.armed.Store(false) // from here on nothing may be sent for the call
 	got := l.returned(p, o)
 	if got.lacksTool(c.Tool) && l.up.lacks.take(time.Now(), maxLacks) {
 		l.up.forget(c.Listing)
@@ -83,7 +84,7 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	return got
 }
 
-// encode checks the call and encodes it. It asks for progress under the call's id; the token is the caller's, or nil.
+// encode checks and encodes the call. The message asks for progress with the call's id as the token; token is the caller's own, or nil.
 func (l *Link) encode(c Call, id int64) (frame []byte, token jsontext.Value, err error) {
 	if err := c.check(); err != nil {
 		return nil, nil, err
@@ -121,7 +122,7 @@ func checkParamHeaders(header map[string]string) error {
 	if len(header) > maxHeaders {
 		return fmt.Errorf("the call has more than %d headers", maxHeaders)
 	}
-	for name := range header { // in any order: all must be good
+	for name := range header { // in any order: all must be valid
 		rest, ok := strings.CutPrefix(http.CanonicalHeaderKey(name), paramHeader)
 		if !ok || rest == "" || !IsToken(name) {
 			return fmt.Errorf("the call has a header %.40q, which does not begin with %s", name, paramHeader)
@@ -130,7 +131,7 @@ func checkParamHeaders(header map[string]string) error {
 	return nil
 }
 
-// returned is the outcome of a call for the caller.
+// returned converts the outcome of a call for the caller.
 func (l *Link) returned(p *permit, o outcome) Returned {
 	limit := l.u.limits.ResultBytes
 	switch {
@@ -149,7 +150,7 @@ func (l *Link) returned(p *permit, o outcome) Returned {
 	}
 	if o.fault.code == codeFrame {
 		r.Code = CodeResult
-		if r.Effect == EffectUnknown && (o.large || o.fault.calls == 1) { // it can only be the answer to this call
+		if r.Effect == EffectUnknown && (o.large || o.fault.calls == 1) { // the message can only be the answer to this call
 			r.Effect = EffectDone
 		}
 	}

@@ -24,8 +24,8 @@ const (
 	TypeHTTP  = "http"  // streamable HTTP, MCP revisions 2025-03-26 and later
 )
 
-// A Header is an HTTP header or an environment variable. Values may be secrets. They go to the server or into the child's environment, and into no
-// text of ours. The secrets that [New] knows are masked in texts of servers.
+// A Header is an HTTP header or an environment variable. Its value may be a secret: it goes to the server or into the child's
+// environment, and into no text of ours. [New] learns the secrets to mask in texts of servers.
 type Header struct{ Name, Value string }
 
 // A Server describes how to reach one upstream server. References to secrets are already resolved.
@@ -43,20 +43,20 @@ type Server struct {
 	Env     []Header // stdio: added to the PATH, HOME, LANG and TMPDIR that a child gets
 
 	// Zero means the default.
-	ConnectTimeout time.Duration // connecting, handshake and listing together; also sending what is no request
+	ConnectTimeout time.Duration // connecting, handshake and listing together; also sending a notification or an answer
 	Timeout        time.Duration // a request, since it was sent or since the server last reported progress
 	TimeoutTotal   time.Duration // a request in total
-	IdleTimeout    time.Duration // without a use, after which a session ends
+	IdleTimeout    time.Duration // time without users after which a session ends
 
-	Sessions string // who shares a session: [SessionsIdentity] if it is empty
+	Sessions string // which clients share a session: [SessionsIdentity] if it is empty
 }
 
-// limits are the timeouts of one request.
+// limits returns the timeouts of one request.
 func (s *Server) limits() deadline.Limits {
 	return deadline.Limits{Idle: s.Timeout, Total: s.TimeoutTotal}
 }
 
-// connectContext is ctx, ended by the ConnectTimeout.
+// connectContext returns ctx bounded by the ConnectTimeout.
 func (s *Server) connectContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, s.ConnectTimeout, errConnectTimeout)
 }
@@ -84,8 +84,8 @@ func (s *Server) setTimeouts() {
 	s.IdleTimeout = cmp.Or(s.IdleTimeout, DefaultIdleTimeout)
 }
 
-// reserved are the headers that only the transport sets, by their canonical names: they decide how a message is framed, routed or repeated.
-// (net/http repeats a request with an Idempotency-Key.)
+// reserved lists the headers that only the transport sets, by their canonical names: they decide how a message is framed, routed or
+// repeated. (net/http repeats a request with an Idempotency-Key.)
 var reserved = []string{
 	"Accept", "Connection", "Content-Length", "Content-Type", "Expect", "Host", "Idempotency-Key", "Last-Event-Id",
 	"Te", "Trailer", "Transfer-Encoding", "Upgrade", "X-Idempotency-Key",
@@ -183,7 +183,7 @@ func checkHeader(h Header) error {
 	return nil
 }
 
-// IsToken reports whether a header may have a name (RFC 9110, section 5.6.2).
+// IsToken reports whether name is allowed for a header (RFC 9110, section 5.6.2).
 func IsToken(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))

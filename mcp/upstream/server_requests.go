@@ -8,21 +8,21 @@ import (
 	"pgfsm/internal/deadline"
 )
 
-// serverRequests are the requests of the server that wait for our answer.
+// serverRequests holds the requests of the server that wait for our answer.
 type serverRequests struct {
 	mu     sync.Mutex
-	open   map[string]*serverRequest    // by the id
-	clocks map[*deadline.Clock]struct{} // of our requests under way that pause for questions
+	open   map[string]*serverRequest    // key: the request's id
+	clocks map[*deadline.Clock]struct{} // clocks of our requests under way that pause for the server's requests
 }
 
-// A serverRequest is a request of the server that waits for an answer.
+// A serverRequest is a request of the server that waits for our answer.
 type serverRequest struct {
-	with  *query            // with which it came; nil: with none
-	holds []*deadline.Clock // that it pauses
-	put   bool              // it was delivered or withdrawn, and pauses no other clocks
+	with  *query            // our request with which it arrived; nil: none
+	holds []*deadline.Clock // clocks that it pauses
+	put   bool              // delivered or withdrawn: it pauses no other clocks
 }
 
-// free resumes the clocks.
+// free resumes the clocks that the request pauses.
 func (x *serverRequest) free() {
 	for _, c := range x.holds {
 		c.Resume()
@@ -44,8 +44,8 @@ func (a *serverRequests) note(id jsontext.Value, q *query) bool {
 	return true
 }
 
-// hold pauses the clock of the query with which a request came, until the request is answered, withdrawn or dropped. If it came with no query, it
-// may belong to any, so all clocks pause. Hold is called after the request was delivered: a request that was refused before pauses nothing.
+// hold pauses the clock of the query with which a request arrived, until the request is answered, withdrawn or dropped. If it arrived with
+// no query, it may belong to any, so all clocks pause. hold is called after the request was delivered: a refused request pauses nothing.
 func (a *serverRequests) hold(id jsontext.Value) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,7 +75,7 @@ func (a *serverRequests) withdraw(id jsontext.Value) {
 	}
 }
 
-// take removes a request, and reports whether it waited.
+// take removes a request, and reports whether it was waiting.
 func (a *serverRequests) take(id jsontext.Value) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -88,7 +88,7 @@ func (a *serverRequests) take(id jsontext.Value) bool {
 	return true
 }
 
-// drop removes the requests that came with q, which is over.
+// drop removes the requests that arrived with q, which is over.
 func (a *serverRequests) drop(q *query) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -100,7 +100,7 @@ func (a *serverRequests) drop(q *query) {
 	}
 }
 
-// watch lets requests of the server pause a clock, until unwatch.
+// watch lets requests of the server pause a clock until unwatch.
 func (a *serverRequests) watch(c *deadline.Clock) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

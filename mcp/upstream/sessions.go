@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// Who shares a session with a server, see [Server.Sessions].
+// Values of [Server.Sessions]: which clients share a session.
 const (
 	SessionsIdentity = "identity" // the clients of one identity
-	SessionsSession  = "session"  // nobody: each session of a client has its own
+	SessionsSession  = "session"  // no others: each client session has its own
 	SessionsOne      = "one"      // all clients
 )
 
-// usage counts who uses a link. A link begins with one user: the caller who opened it.
+// usage counts the users of a link. A link begins with one user: the caller who opened it.
 type usage struct {
 	mu    sync.Mutex
 	users int
-	since time.Time   // when the last user left
-	over  bool        // the link is closed, or about to be, because nobody used it
+	since time.Time   // time at which the last user left
+	over  bool        // the link is closed, or about to be, for lack of users
 	timer *time.Timer // closes the link
 }
 
@@ -38,7 +38,8 @@ func (l *Link) Use() bool {
 	return true
 }
 
-// Release ends a use. After the last one, the link is closed when the server's IdleTimeout is over, or when another session needs its place.
+// Release ends one use. After the last one, the link is closed when the
+// server's IdleTimeout is over, or when another session needs its place.
 func (l *Link) Release() {
 	l.usage.mu.Lock()
 	defer l.usage.mu.Unlock()
@@ -78,22 +79,22 @@ func (l *Link) Idle() bool {
 // Process reports whether the link has a process of its own.
 func (l *Link) Process() bool { return l.up.server.Type == TypeStdio }
 
-// idleSince is when the last user left. Idle is false while the link is used, or if it is closed already.
+// idleSince returns the time at which the last user left. idle is false while the link is used, or if it is closed already.
 func (l *Link) idleSince() (since time.Time, idle bool) {
 	l.usage.mu.Lock()
 	defer l.usage.mu.Unlock()
 	return l.usage.since, l.usage.users == 0 && !l.usage.over
 }
 
-// linkSet are links that share a limit: those with one server, or those with all stdio servers.
+// linkSet holds the links that share a limit: those with one server, or those with all stdio servers.
 type linkSet struct {
 	mu     sync.Mutex
 	links  map[*Link]struct{} // open, or being opened
 	closed bool               // no link is admitted any more
 }
 
-// admit adds a link that is about to be opened. One owner may have as many as share. If there is no place, admit closes the link that was
-// unused for longest, and waits until it has ended.
+// admit adds a link that is about to be opened. One owner may have up to share links. If there is no place, admit closes the link that
+// was unused for longest, and waits until it has ended.
 func (s *linkSet) admit(ctx context.Context, l *Link, most, share int) *fault {
 	for {
 		victim, f := s.place(l, most, share)
@@ -108,7 +109,7 @@ func (s *linkSet) admit(ctx context.Context, l *Link, most, share int) *fault {
 	}
 }
 
-// place adds a link, or returns the link whose end makes a place for it.
+// place adds a link, or returns the link that must end first.
 func (s *linkSet) place(l *Link, most, share int) (victim *Link, f *fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +136,8 @@ func (s *linkSet) place(l *Link, most, share int) (victim *Link, f *fault) {
 	return nil, &fault{code: CodeLinks, reason: fmt.Sprintf("%d sessions are in use at the same time, as many as are allowed", most)}
 }
 
-// replaceable closes the link that was unused for longest, and returns it; or a link that is being closed already; or nil.
+// replaceable closes and returns the link that was unused for longest. If one
+// is being closed already, it returns that one; if none can be, nil.
 func (s *linkSet) replaceable(owner string) (victim *Link) {
 	var oldest time.Time
 	var closing *Link
@@ -175,7 +177,7 @@ func (s *linkSet) remove(l *Link) {
 	delete(s.links, l)
 }
 
-// Processes returns how many sessions with stdio servers there are, and how many are allowed. Each has a process.
+// Processes returns the number of sessions with stdio servers, each with a process, and their limit.
 func (u *Upstreams) Processes() (open, most int) {
 	u.processes.mu.Lock()
 	defer u.processes.mu.Unlock()
@@ -188,11 +190,11 @@ type Client struct {
 	owner string
 
 	mu   sync.Mutex
-	held map[string]*Link // by server: of the last List, used until Close
+	held map[string]*Link // by server: link of the last List, in use until Close
 }
 
-// Client returns a client for an identity. The identities of two callers that must not share a session differ. Runs of the operator have an
-// identity, too, which may be empty. The caller closes the client.
+// Client returns a client for an identity. Two callers that must not share a session need different identities. Runs of the operator have
+// an identity, too, which may be empty. The caller closes the client.
 func (u *Upstreams) Client(owner string) *Client {
 	return &Client{u: u, owner: owner, held: make(map[string]*Link)}
 }
@@ -207,7 +209,7 @@ func (c *Client) Close() {
 	}
 }
 
-// hold makes the client use a link, which is in use already, in place of the one before.
+// hold stores a link, which is in use already, in place of the server's previous link, and releases that.
 func (c *Client) hold(server string, l *Link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -217,17 +219,17 @@ func (c *Client) hold(server string, l *Link) {
 	c.held[server] = l
 }
 
-// link is the link of the last listing; nil before.
+// link returns the link of the last listing; nil before.
 func (c *Client) link(server string) *Link {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.held[server]
 }
 
-// List asks servers for their tools concurrently, each within its ConnectTimeout, and returns their listings in the order of New. No names stand
-// for all servers; unknown ones are left out. List connects where there is no working link and never uses an old listing. A failing server
-// removes only its own tools. A server whose tools change during the listing is asked again. If that does not end, the server is up and
-// Changed reports the change.
+// List asks servers for their tools concurrently, each within its ConnectTimeout, and returns their listings in the order of New. Without
+// names it lists all servers; it leaves unknown ones out. List connects where there is no working link and never uses an old listing. A
+// failing server removes only its own tools. A server whose tools change during the listing is asked again. If the changes do not end,
+// the server is up and Changed reports the change.
 func (c *Client) List(ctx context.Context, names ...string) []Listing {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -283,11 +285,11 @@ func (c *Client) Call(ctx context.Context, call Call) Returned {
 type ownSession struct {
 	owner string
 	gate  chan struct{} // held while the session is made, listed or replaced
-	users int           // of the entry in the table; guarded by the upstream
+	users int           // uses of the table entry; guarded by the upstream
 	link  *Link         // nil: not connected. Guarded by the gate
 }
 
-// enterSession returns the session of an owner. The caller leaves it.
+// enterSession returns the session of an owner. The caller ends with leaveSession.
 func (up *upstream) enterSession(owner string) *ownSession {
 	if up.server.Sessions == SessionsOne {
 		owner = ""
@@ -303,7 +305,7 @@ func (up *upstream) enterSession(owner string) *ownSession {
 	return s
 }
 
-// leaveSession forgets a session that nobody lists and that has ended.
+// leaveSession ends the use of a session. A session without users whose link has ended is forgotten.
 func (up *upstream) leaveSession(s *ownSession) {
 	up.mu.Lock()
 	defer up.mu.Unlock()
@@ -312,7 +314,7 @@ func (up *upstream) leaveSession(s *ownSession) {
 	}
 }
 
-// list lists the tools on the session, and connects if need be. It returns a link that the caller uses.
+// list lists the tools on the session, and connects if necessary. The caller must release the returned link.
 func (s *ownSession) list(ctx context.Context, u *Upstreams, up *upstream) (*CachedListing, *Link, error) {
 	select {
 	case s.gate <- struct{}{}:

@@ -9,16 +9,16 @@ import (
 	"net/url"
 )
 
-// An sseConn speaks the HTTP with server-sent events of MCP 2024-11-05: all messages of the server come on one stream, and it only accepts POSTs.
+// An sseConn speaks the HTTP+SSE transport of MCP 2024-11-05: all messages of the server arrive on one stream, and it only accepts POSTs.
 type sseConn struct {
 	duplex
 	http   *httpConn
-	target *url.URL // to which messages are posted; set before first is closed
+	target *url.URL // URL for messages; set before first is closed
 	first  chan struct{}
 	over   context.CancelFunc // ends the stream
 }
 
-// openSSE opens the stream and waits for the event with the URL for messages.
+// openSSE opens the stream and waits for the event that names the URL for messages.
 func (l *Link) openSSE(ctx context.Context) *fault {
 	c := &sseConn{duplex: newDuplex(l), http: newHTTPConn(l), first: make(chan struct{})}
 	c.send = c.post
@@ -68,7 +68,7 @@ func (c *sseConn) follow(body io.Reader) {
 		}
 		var f *fault
 		switch empty := len(bytes.TrimSpace(data)) == 0; {
-		case name == "endpoint" && !empty && c.target != nil: // a second one changes nothing
+		case name == "endpoint" && !empty && c.target != nil: // a second endpoint changes nothing
 		case name == "endpoint" && !empty:
 			if c.target, f = c.http.target.endpoint(data, c.l.secrets); f != nil {
 				c.l.endWith(f)
@@ -104,12 +104,12 @@ func (c *sseConn) close(bool) { c.over() }
 
 func redirect(status int) bool { return status >= 300 && status < 400 }
 
-// redirected ends the link of a server that redirects.
+// redirected ends the link with a server that redirects.
 func (l *Link) redirected(resp *http.Response) *fault {
 	return l.fail(CodeRedirect, "it answered with HTTP status %d, a redirect", resp.StatusCode)
 }
 
-// cut is the fault of a stream that ended with err.
+// cut returns the fault for a stream that ended with err.
 func (h *httpConn) cut(err error) *fault {
 	if f := h.l.fault(); f != nil {
 		return f

@@ -8,8 +8,8 @@ import (
 // streamWait bounds how long the first call waits for the standalone stream. Some servers answer the GET only with their first message.
 const streamWait = 2 * time.Second
 
-// awaitStream waits for the standalone stream before a call during which the server may ask the peer. If the server asked before the stream is open,
-// the question would be lost, and the call would wait for its answer.
+// awaitStream waits for the standalone stream before a call during which the server may send requests to the peer. A request that the
+// server sends before the stream is open would be lost, and the call would wait for its answer.
 func (l *Link) awaitStream(ctx context.Context) {
 	if !l.asks || l.modern || !l.stream.Load() {
 		return

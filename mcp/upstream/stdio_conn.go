@@ -13,7 +13,7 @@ type stdioConn struct {
 	duplex
 	child   *child
 	writing chan struct{} // held while a frame is written: one at a time
-	junk    allowance     // for lines that are no messages
+	junk    allowance     // for lines that are not messages
 }
 
 // openPipe starts the server.
@@ -37,7 +37,7 @@ func (c *stdioConn) watchExit() {
 	case <-c.l.ctx.Done():
 		return
 	}
-	if !waitFor(c.l.ctx.Done(), c.child.grace) { // its last messages are still read
+	if !waitFor(c.l.ctx.Done(), c.child.grace) { // until then its last messages are read
 		c.l.fail(CodeDied, "%s", c.child.exitReason(c.l.secrets))
 	}
 }
@@ -58,7 +58,7 @@ func (c *stdioConn) follow() {
 			c.l.fail(codeFrame, "it sent a message of more than %d bytes", c.l.frame)
 			return
 		case err != nil:
-			if c.l.ctx.Err() == nil { // else the link has closed the pipe
+			if c.l.ctx.Err() == nil { // otherwise the link has closed the pipe
 				c.l.fail(CodeDied, "%s", c.child.exitReason(c.l.secrets))
 			}
 			return
@@ -79,7 +79,8 @@ func (c *stdioConn) follow() {
 	}
 }
 
-// skip counts a line that does not begin like a message: many servers write a greeting or a log to standard output. The first one is logged.
+// skip counts a line that does not begin like a message: many servers write a
+// greeting or a log to standard output. The first line is logged.
 func (c *stdioConn) skip(line []byte) *fault {
 	up := c.l.up
 	up.junk.Do(func() {
@@ -124,7 +125,7 @@ func (c *stdioConn) write(ctx context.Context, frame []byte, p *permit) *fault {
 		return nil
 	case n == 0 && ctx.Err() != nil:
 		return &fault{code: contextCode(ctx), reason: "it did not read a message within the time allowed"}
-	case ctx.Err() != nil: // half a message was written: nothing can follow it
+	case ctx.Err() != nil: // half a message was written: no other can follow it
 		return c.l.fail(CodeTimeout, "it did not read a message within the time allowed")
 	case c.l.ctx.Err() != nil:
 		return c.l.fault()
@@ -141,9 +142,9 @@ func (c *stdioConn) close(polite bool) {
 	waitFor(c.child.exited, c.child.grace)
 }
 
-// oneLine makes one line of a message, in place. A message contains the client's bytes, and JSON allows line breaks between tokens. A child would
-// read the text after a line break as another message, such as a tools/call that no gate has seen. Some children also end a line at a carriage
-// return. JSON strings contain neither.
+// oneLine puts a message on one line, in place. A message contains the client's bytes, and JSON allows line breaks between tokens. A
+// child would read the text after a line break as another message, such as a tools/call that no gate has seen. Some children also end a
+// line at a carriage return. JSON strings contain neither.
 func oneLine(frame []byte) []byte {
 	for i, c := range frame {
 		if c == '\n' || c == '\r' {
@@ -153,7 +154,7 @@ func oneLine(frame []byte) []byte {
 	return frame
 }
 
-// write writes frame until ctx ends: a child may not read.
+// write writes frame until ctx ends, because a child may not read.
 func (c *child) write(ctx context.Context, frame []byte) (int, error) {
 	expired := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

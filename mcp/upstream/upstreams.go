@@ -24,21 +24,21 @@ type Info struct{ Name, Version string }
 type Upstreams struct {
 	*common
 	limits Limits
-	stdio  int // how many of the servers are child processes
+	stdio  int // number of servers that are child processes
 	all    []*upstream
 	byName map[string]*upstream
 }
 
-// A common is what Upstreams share with those that replace them.
+// A common is the part that Upstreams share with their replacements.
 type common struct {
 	info    Info
 	secrets *secret.Masker
 	done    runs
-	memory  *memoryBudget // of large messages
+	memory  *memoryBudget // budget of large messages
 
-	log atomic.Pointer[slog.Logger] // nil: nothing is logged
+	log atomic.Pointer[slog.Logger] // nil: no log
 
-	moments atomic.Uint64 // the last moment, see list_changed.go
+	moments atomic.Uint64 // the last moment: see list_changed.go
 
 	processes linkSet // the links with stdio servers
 
@@ -51,16 +51,16 @@ type upstream struct {
 	server Server
 
 	mu       sync.Mutex
-	sessions map[string]*ownSession // of [Client]s, by owner
+	sessions map[string]*ownSession // sessions of [Client]s, by owner
 
-	era    atomic.Int32 // the kind of revision that it speaks, as far as links have found out; see handshake.go
-	pool   pool         // of HTTP connections, for all links
+	era    atomic.Int32 // kind of revision that the server speaks, as far as links have found out: see handshake.go
+	pool   pool         // HTTP connections of all links
 	tokens *accessTokens
-	junk   sync.Once    // logs the first line on standard output that is no message
+	junk   sync.Once    // used to log only the first line on standard output that is no message
 	ids    atomic.Int64 // the last request id. Links share connections, so ids are unique for the server
 
-	lacks allowance     // for answers to calls that drop the listings
-	stale atomic.Uint64 // listings up to this moment are used no more, over any link; see list_changed.go
+	lacks allowance     // counts answers to calls that drop the listings
+	stale atomic.Uint64 // no link uses listings up to this moment: see list_changed.go
 	links linkSet
 }
 
@@ -69,23 +69,23 @@ type upstream struct {
 func New(servers []Server, limits Limits, info Info, secrets *secret.Masker) (*Upstreams, error) {
 	c := &common{info: Info{cmp.Or(info.Name, "pgfsm"), cmp.Or(info.Version, "0")}, secrets: secrets}
 	if c.secrets == nil {
-		c.secrets = secret.New(nil) // access tokens become secrets
+		c.secrets = secret.New(nil) // still needed: access tokens become secrets
 	}
 	c.memory = newMemoryBudget(maxMemory)
 	c.ctx, c.close = context.WithCancelCause(context.Background())
 	return c.open(servers, limits, nil)
 }
 
-// LogTo logs what servers do wrong without failing.
+// LogTo sets the log for errors of servers that fail no request.
 func (u *Upstreams) LogTo(log *slog.Logger) { u.common.log.Store(log) }
 
-// Replace returns Upstreams for other servers. A server that did not change, under limits that did not, is shared: it keeps its sessions. The
-// caller closes the others of u by [Upstreams.CloseReplaced]. A run makes at most one call, by whichever of the two.
+// Replace returns Upstreams for other servers. An unchanged server under unchanged limits is shared: it keeps its sessions. The caller
+// closes the other servers of u with [Upstreams.CloseReplaced]. A run makes at most one call over both Upstreams together.
 func (u *Upstreams) Replace(servers []Server, limits Limits) (*Upstreams, error) {
 	return u.common.open(servers, limits, u)
 }
 
-// open returns Upstreams, which share with former what did not change.
+// open returns Upstreams. They share with former the servers that did not change.
 func (c *common) open(servers []Server, limits Limits, former *Upstreams) (*Upstreams, error) {
 	limits, err := limits.withDefaults()
 	faults := []error{err}
@@ -120,12 +120,12 @@ func (c *common) open(servers []Server, limits Limits, former *Upstreams) (*Upst
 	return u, nil
 }
 
-// Shares reports whether other has the same session with a server. Both may be nil.
+// Shares reports whether u and other have the same session with a server. Both may be nil.
 func (u *Upstreams) Shares(other *Upstreams, server string) bool {
 	return u == other || u != nil && other != nil && u.byName[server] != nil && u.byName[server] == other.byName[server]
 }
 
-// CloseReplaced ends all links with servers of u that next does not share, and returns when they have ended.
+// CloseReplaced ends all links with those servers of u that next does not share, and returns when they have ended.
 func (u *Upstreams) CloseReplaced(next *Upstreams) {
 	closeAll(slices.DeleteFunc(slices.Clone(u.all), func(up *upstream) bool { return next.byName[up.server.Name] == up }))
 }
@@ -154,7 +154,7 @@ func (u *Upstreams) serversNamed(names []string) []*upstream {
 	return slices.DeleteFunc(slices.Clone(u.all), func(up *upstream) bool { return !slices.Contains(names, up.server.Name) })
 }
 
-// contextCode is the code for a context that has ended: a deadline, a cancellation, or Close.
+// contextCode returns the code for a context that has ended: a deadline, a cancellation, or Close.
 func contextCode(ctx context.Context) string {
 	cause := context.Cause(ctx)
 	switch {
@@ -166,7 +166,7 @@ func contextCode(ctx context.Context) string {
 	return CodeCancelled
 }
 
-// TimeoutTotal is how long a call of a server may take in total.
+// TimeoutTotal returns the time that a call to a server may take in total.
 func (u *Upstreams) TimeoutTotal(server string) time.Duration {
 	if up := u.byName[server]; up != nil {
 		return up.server.TimeoutTotal
