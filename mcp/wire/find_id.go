@@ -6,18 +6,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// An IDFinder finds the id of a request that cannot be read strictly, or is too large to keep. So the client learns which of its requests
-// failed. Write the request's bytes to it, in pieces of any size.
+// An IDFinder finds the id of a request that cannot be read strictly, or is too large to keep, so that the client learns which of its
+// requests failed. Write the request's bytes to it, in pieces of any size.
 type IDFinder struct {
-	depth   int // of nesting; the members of the message are at depth 1
+	depth   int // nesting depth; the members of the message are at depth 1
 	quoted  bool
 	escaped bool
 	over    bool   // the message has ended
 	part    []byte // the name or value at depth 1 that is being read, at most maxPart bytes
-	name    string // of the value that is being read
+	name    string // name of the value that is being read
 
 	id      jsontext.Value
-	ids     int  // how many members have this name
+	ids     int  // number of members with the name "id"
 	request bool // the message has a method
 	answer  bool // the message has a result or an error
 }

@@ -31,7 +31,7 @@ func Members(doc []byte, visit func(name string, value jsontext.Value) error, op
 	return nil
 }
 
-// walk reads the object that comes next, and calls visit for each member.
+// walk reads the next object, and calls visit for each member.
 func walk(dec *jsontext.Decoder, doc []byte, visit func(Piece) error) error {
 	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
 		return errors.Join(err, errors.New("it is not a JSON object"))
@@ -45,7 +45,7 @@ func walk(dec *jsontext.Decoder, doc []byte, visit func(Piece) error) error {
 		if p.Value, p.At, err = nextValue(dec, doc); err != nil {
 			return err
 		}
-		p.Name, _ = Text(name) // broken UTF-8 stays, if the options allow it
+		p.Name, _ = Text(name) // the options may allow broken UTF-8, which then stays
 		p.Whole = doc[start : p.At+len(p.Value) : p.At+len(p.Value)]
 		if err := visit(p); err != nil {
 			return err
@@ -55,13 +55,13 @@ func walk(dec *jsontext.Decoder, doc []byte, visit func(Piece) error) error {
 	return err
 }
 
-// CheckObject says why [Members] does not read doc.
+// CheckObject returns the error with which [Members] rejects doc; nil if it reads doc.
 func CheckObject(doc []byte) error {
 	return Members(doc, func(string, jsontext.Value) error { return nil })
 }
 
-// Member is the value of a member of the object in doc; nil if there is none, or doc is not one JSON object. If a
-// name comes twice, the last value counts: only [Read] pays the memory to look for repeated names.
+// Member returns the value of a member of the object in doc; nil if there is none, or doc is not one JSON object. If a name comes twice,
+// the last value counts: only [Read] pays the memory to look for repeated names.
 func Member(doc []byte, name string) (value jsontext.Value) {
 	if len(doc) == 0 {
 		return nil
@@ -93,12 +93,12 @@ type Piece struct {
 	Name  string
 	Value jsontext.Value // a slice of the document
 	At    int            // where Value begins in the document
-	Whole []byte         // name and value, as they are in the document
+	Whole []byte         // name and value as in the document
 }
 
-// ForEachMember calls visit for each member of the object in doc, in order. It is for documents that are known to be JSON: names may come twice and
-// UTF-8 may be broken, because results of servers pass unchanged. It reports false if doc is not such an object; the members before the
-// fault were visited.
+// ForEachMember calls visit for each member of the object in doc, in order. It is for documents that are known to be JSON: names may
+// repeat and UTF-8 may be broken, because results of servers pass unchanged. It reports false if doc is not such an object; visit was
+// then called for the members before the fault.
 func ForEachMember(doc []byte, visit func(Piece)) bool {
 	return walk(lenient(doc), doc, func(p Piece) error {
 		visit(p)
@@ -137,7 +137,7 @@ func nextValue(dec *jsontext.Decoder, doc []byte) (value jsontext.Value, at int,
 	return doc[at:end:end], at, nil
 }
 
-// Find is the last member of an object with a name; nil if there is none. It reads what [ForEachMember] reads.
+// Find returns the last member of an object with this name; nil if there is none. It accepts the documents that [ForEachMember] accepts.
 func Find(doc []byte, name string) (value jsontext.Value) {
 	ForEachMember(doc, func(p Piece) {
 		if p.Name == name {
@@ -147,13 +147,13 @@ func Find(doc []byte, name string) (value jsontext.Value) {
 	return value
 }
 
-// TextMember is the string that [Find] finds; empty if there is none.
+// TextMember returns the string that [Find] finds; "" if there is none.
 func TextMember(doc []byte, name string) string {
 	text, _ := Text(Find(doc, name))
 	return text
 }
 
-// NonNull is a value, or nil for null.
+// NonNull returns value, or nil for null.
 func NonNull(value jsontext.Value) jsontext.Value {
 	if value.Kind() == 'n' {
 		return nil

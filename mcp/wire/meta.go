@@ -14,14 +14,14 @@ const (
 	OwnPrefix      = "io.pgfsm/"                // the gateway's members, which clients may believe
 )
 
-// maxMetaDepth bounds how deep [StripOwn] looks. The objects of the protocol nest less.
+// maxMetaDepth bounds the depth to which [StripOwn] looks. The objects of the protocol nest less.
 const maxMetaDepth = 16
 
 // StripOwn removes the members under [OwnPrefix], which no client and no server may forge, from the _meta of a message's object and of its
 // parts, such as the entries of a list. Arguments, structured content and schemas are data, in which _meta has no meaning: they stay as
 // they are, and so does every other byte.
 func StripOwn(doc jsontext.Value) jsontext.Value {
-	if !bytes.Contains(doc, []byte(OwnPrefix[:len(OwnPrefix)-1])) && !bytes.Contains(doc, []byte(`\u00`)) { // nearly always; names may be escaped
+	if !bytes.Contains(doc, []byte(OwnPrefix[:len(OwnPrefix)-1])) && !bytes.Contains(doc, []byte(`\u00`)) { // nearly all documents; names may be escaped
 		return doc
 	}
 	var edits []Edit
@@ -51,7 +51,8 @@ func StripOwn(doc jsontext.Value) jsontext.Value {
 	return Splice(doc, nil, edits)
 }
 
-// StripMeta returns the params of a message as they pass the gateway: without [StripOwn], and without what the protocol reserves in _meta.
+// StripMeta returns the params of a message for the other side: [StripOwn] is
+// applied, and the members that the protocol reserves in _meta are removed.
 func StripMeta(params jsontext.Value) jsontext.Value {
 	params = StripOwn(params)
 	var edits []Edit
@@ -65,7 +66,7 @@ func StripMeta(params jsontext.Value) jsontext.Value {
 	return Splice(params, nil, edits)
 }
 
-// ReplaceReserved removes the members under [ReservedPrefix] from a _meta object, and adds a member in front if one is given. Changed is
+// ReplaceReserved removes the members under [ReservedPrefix] from a _meta object, and adds a member in front if one is given. changed is
 // false if meta is returned as it is.
 func ReplaceReserved(meta, member []byte) (_ []byte, changed bool) {
 	return removeMembers(meta, ReservedPrefix, member)
@@ -106,7 +107,7 @@ func StripProgressToken(params jsontext.Value) jsontext.Value {
 	return params
 }
 
-// ProgressToken is the progress token of a _meta object; nil if there is none.
+// ProgressToken returns the progress token of a _meta object; nil if there is none.
 func ProgressToken(meta jsontext.Value) jsontext.Value {
 	token := Member(meta, "progressToken")
 	if token.Kind() != '"' && token.Kind() != '0' {

@@ -1,5 +1,4 @@
-// Package wire reads and writes the JSON-RPC messages of MCP as they travel: strictly, once, and without decoding what
-// they carry.
+// Package wire reads and writes the JSON-RPC messages of MCP as they travel: strictly, once, and without decoding what they carry.
 //
 //	m, err := wire.Read(body)                  // one message, or a *Fault that can be answered with
 //	tool := wire.Member(m.Params, "name")      // raw
@@ -27,7 +26,7 @@ import (
 
 // Bounds of a message beside its size.
 const (
-	MaxDepth  = 256 // of nesting
+	MaxDepth  = 256 // levels of nesting
 	MaxID     = 256 // bytes of an id
 	MaxMethod = 128 // bytes of a method's name
 
@@ -47,13 +46,13 @@ const (
 	UnsupportedVersion = -32022 // MCP 2026-07-28
 )
 
-// A Message is one request, notification or response. All values are slices of what was read.
+// A Message is one request, notification or response. All values are slices of the bytes that were read.
 type Message struct {
-	ID     jsontext.Value // a string or an integer; nil: a notification
-	Method string         // empty: a response
+	ID     jsontext.Value // a string or an integer; nil in a notification
+	Method string         // empty in a response
 	Params jsontext.Value // an object, or nil
-	Result jsontext.Value // of a response: any value, or nil
-	Error  jsontext.Value // of a response: an object, or nil
+	Result jsontext.Value // a response's result, any value; or nil
+	Error  jsontext.Value // a response's error object, or nil
 
 	// Large says that the message is a request with more than MaxValues values. Only its envelope was read strictly: names inside of Params may
 	// repeat. It must be refused. A refused call of a tool is recorded; other such messages are faults.
@@ -69,7 +68,8 @@ func (m *Message) Notification() bool { return m.Method != "" && m.ID == nil }
 // Response reports whether the message is an answer.
 func (m *Message) Response() bool { return m.Method == "" }
 
-// A Fault is why a message is refused. Code answers it; ID is that of the request, or nil if [IDFinder] finds none.
+// A Fault is the reason for refusing a message. Code is the JSON-RPC code of
+// the answer. ID is the request's id, or nil if [IDFinder] finds none.
 type Fault struct {
 	Code   int64
 	ID     jsontext.Value
@@ -90,12 +90,12 @@ func Read(doc []byte) (Message, error) {
 		f.Code, f.Reason = ParseError, "it is not one JSON value: "+reason(doc, err)
 	}
 	var id IDFinder
-	_, _ = id.Write(doc) // it returns no error
+	_, _ = id.Write(doc) // Write returns no error
 	f.ID = id.ID()
 	return Message{}, f
 }
 
-// reason describes a syntax error in doc without text of doc.
+// reason describes a syntax error in doc without quoting doc.
 func reason(doc []byte, err error) string {
 	var syntax *jsontext.SyntacticError
 	if !errors.As(err, &syntax) {
@@ -113,16 +113,16 @@ func reason(doc []byte, err error) string {
 	return fmt.Sprintf("at byte %d", syntax.ByteOffset) + what
 }
 
-// halfPair is an escaped surrogate. A syntax error is at one only if the other half of the pair is missing.
+// halfPair matches an escaped surrogate. A syntax error is at one only if the other half of the pair is missing.
 var halfPair = regexp.MustCompile(`^\\u[dD][89a-fA-F]`)
 
 func read(doc []byte) (m Message, err error) {
 	values, depth := canonical.Outline(doc)
-	if depth > MaxDepth { // readers recurse
+	if depth > MaxDepth { // readers recurse, so depth is bounded
 		return m, errDepth
 	}
 	var version jsontext.Value
-	var seen []string // of a large message
+	var seen []string // names in the envelope of a large message
 	m.Large = values > MaxValues
 	err = Members(doc, func(name string, value jsontext.Value) error {
 		if m.Large {
@@ -170,7 +170,7 @@ func (m *Message) readMember(name string, value jsontext.Value, version *jsontex
 		if value.Kind() != '{' && value.Kind() != 'n' {
 			return errors.New(`"params" is not an object`)
 		}
-		m.Params = NonNull(value) // Go clients send null for none
+		m.Params = NonNull(value) // Go clients send null for absent params
 	case "result":
 		m.Result = value
 	case "error":

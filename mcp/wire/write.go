@@ -8,17 +8,17 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Quote is s as a JSON string. Broken UTF-8 becomes U+FFFD.
+// Quote returns s as a JSON string. Broken UTF-8 becomes U+FFFD.
 func Quote(s string) jsontext.Value { return AppendQuote(nil, s) }
 
 // AppendQuote appends [Quote] of s.
 func AppendQuote(b []byte, s string) []byte {
-	b, _ = jsontext.AppendQuote(b, s) // the error reports U+FFFD
+	b, _ = jsontext.AppendQuote(b, s) // the error only reports U+FFFD
 	return b
 }
 
-// Set returns the object in doc with a member replaced or, if it is new, added in front; a nil value removes it. Every other byte of the
-// values stays. An empty doc is an empty object. The error says that [Members] does not read doc.
+// Set returns the object in doc with a member replaced or, if it is new, added in front; a nil value removes it. All other values keep
+// their bytes. An empty doc is an empty object. An error means that [Members] does not read doc.
 func Set(doc []byte, name string, value []byte) (jsontext.Value, error) {
 	if len(doc) == 0 {
 		doc = []byte("{}")
@@ -44,7 +44,7 @@ func Set(doc []byte, name string, value []byte) (jsontext.Value, error) {
 	return first.Value(), nil
 }
 
-// envelope is how many bytes a response has beside its id and its result.
+// envelope is the size of a response without its id and its result, in bytes.
 const envelope = len(`{"jsonrpc":"2.0","id":null,"result":}`)
 
 // Response appends the response to a request. The result's bytes stay as they are.
@@ -52,7 +52,7 @@ func Response(b []byte, id jsontext.Value, result []byte) []byte {
 	return reply(b, id, "result", result)
 }
 
-// Failure appends the response to a request that failed.
+// Failure appends the response to a failed request.
 func Failure(b []byte, id jsontext.Value, failed []byte) []byte { return reply(b, id, "error", failed) }
 
 func reply(b []byte, id jsontext.Value, member string, value []byte) []byte {
@@ -96,8 +96,8 @@ type Edit struct {
 	With       []byte
 }
 
-// Splice returns the object in doc with members added behind its brace and values replaced, in the order of their places. Every other byte
-// stays.
+// Splice returns the object in doc with members added after its opening brace and values replaced. The edits are sorted by position.
+// Every other byte stays.
 func Splice(doc []byte, front [][]byte, edits []Edit) jsontext.Value {
 	if len(front) == 0 && len(edits) == 0 {
 		return doc
@@ -167,7 +167,7 @@ func (o *Object) Add(name string, value []byte) {
 	*o = append(append(AppendQuote(*o, name), ':'), value...)
 }
 
-// Append adds the members of another object, which is not done yet.
+// Append adds the members of another object, whose Value was not called yet.
 func (o *Object) Append(members Object) {
 	switch {
 	case len(members) == 0:
