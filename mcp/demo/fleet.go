@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// headerTimeout bounds how long a client may take to send the header of a request.
+	// headerTimeout bounds the time that a client may take to send the header of a request.
 	headerTimeout = 10 * time.Second
-	// closeTimeout bounds how long [Fleet.Close] waits for the last bytes of answers.
+	// closeTimeout bounds the time that [Fleet.Close] waits for the last bytes of answers.
 	closeTimeout = 500 * time.Millisecond
 )
 
 var errNotLoopback = errors.New("it is not a loopback address, and nobody is authenticated here: " +
 	"use 127.0.0.1:PORT or [::1]:PORT")
 
-// A Fleet is the demo servers, listening. Close it.
+// A Fleet holds the listening demo servers. The caller closes it.
 type Fleet struct {
 	berths []*berth
-	detach func() bool // from the context of Listen
+	detach func() bool // detaches the fleet from the context of Listen
 	close  func() error
 }
 
@@ -36,12 +36,12 @@ type berth struct {
 	server   *Server
 	listener net.Listener
 	http     *http.Server
-	served   chan error // what Serve returned
+	served   chan error // the error that Serve returned
 }
 
-// Listen starts the demo servers, the first of [Servers] at addrs[0] and so on. An address is HOST:PORT with a literal
-// loopback address; port 0 takes a free one. If one cannot be had, none is left listening and the error says which and
-// what to do. The fleet serves until [Fleet.Close] or until ctx is done.
+// Listen starts the demo servers, the first of [Servers] at addrs[0] and so on. An address is HOST:PORT with a literal loopback address;
+// port 0 takes a free one. If one address cannot be used, no server is left listening, and the error names the address and the remedy.
+// The fleet serves until [Fleet.Close] or until ctx is done.
 func Listen(ctx context.Context, addrs []string) (*Fleet, error) {
 	servers := Servers()
 	if len(addrs) != len(servers) {
@@ -63,7 +63,7 @@ func Listen(ctx context.Context, addrs []string) (*Fleet, error) {
 		b.http = &http.Server{
 			Handler:           b.server.Handler(),
 			ReadHeaderTimeout: headerTimeout,
-			ErrorLog:          log.New(io.Discard, "", 0), // what a client breaks is the client's to report
+			ErrorLog:          log.New(io.Discard, "", 0), // clients report their own errors
 		}
 		go func() { b.served <- b.http.Serve(b.listener) }()
 	}
@@ -101,8 +101,8 @@ func (f *Fleet) URL(name, transport string) string {
 	return ""
 }
 
-// Close stops listening, ends every session and waits until that is done. Calls under way may get no answer. Close may be called more than
-// once and returns the same error each time.
+// Close stops listening, ends every session and waits until all have ended. Calls under way may get no answer. Close may be called more
+// than once and returns the same error each time.
 func (f *Fleet) Close() error {
 	f.detach()
 	return f.close()
@@ -118,12 +118,12 @@ func (f *Fleet) shutDown() error {
 	return errors.Join(errs...)
 }
 
-// shutDown ends the sessions and with them their streams, and closes the server.
+// shutDown ends the sessions, and with them their streams, and closes the server.
 func (b *berth) shutDown() error {
 	b.endSessions()
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	_ = b.http.Shutdown(ctx) // what is still open then is closed next
+	_ = b.http.Shutdown(ctx) // Close ends the connections that are still open
 	err := b.http.Close()
 	b.endSessions()
 	if served := <-b.served; !errors.Is(served, http.ErrServerClosed) {
@@ -134,6 +134,6 @@ func (b *berth) shutDown() error {
 
 func (b *berth) endSessions() {
 	for session := range b.server.mcp.Sessions() {
-		session.Close() // its error is about a client that is being left anyway
+		session.Close() // an error would concern only a client that is disconnected anyway
 	}
 }

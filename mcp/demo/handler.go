@@ -15,16 +15,16 @@ const (
 	pathHTTP = "/mcp"
 )
 
-// MaxBodyBytes is the size of a request body that is still read. A larger one is answered with 413.
+// MaxBodyBytes is the largest request body that is read. A larger one is answered with 413.
 const MaxBodyBytes = 1 << 20
 
-// sessionless is the first protocol revision without sessions, as far as the header tells them apart. The SDK serves
-// either those revisions or the older ones from one handler, so there are two behind one path.
+// sessionless is the beginning of the first protocol revision without sessions, as the header distinguishes revisions. One handler of the
+// SDK serves either those revisions or the older ones, so there are two behind one path.
 const sessionless = "2026"
 
-// Handler serves the server over HTTP: the HTTP+SSE transport of MCP 2024-11-05 at /sse, streamable HTTP at /mcp. A
-// request whose Host or Origin is not of this machine is answered with 403, so that a web page cannot reach the server
-// by having its own name resolve to loopback ("DNS rebinding", MCP 2025-11-25, "Security Best Practices").
+// Handler serves the server over HTTP: the HTTP+SSE transport of MCP 2024-11-05 at /sse, streamable HTTP at /mcp. A request whose Host or
+// Origin does not name this machine is answered with 403. Otherwise a web page could reach the server by having its own name resolve to
+// loopback ("DNS rebinding", MCP 2025-11-25, "Security Best Practices").
 func (s *Server) Handler() http.Handler {
 	self := func(*http.Request) *sdk.Server { return s.mcp }
 	withSessions := sdk.NewStreamableHTTPHandler(self, &sdk.StreamableHTTPOptions{MaxRequestBodyBytes: MaxBodyBytes})
@@ -70,7 +70,7 @@ func localOrigins(origins []string) bool {
 	return true
 }
 
-// loopback reads an address to listen on. It wants a literal address: what a name stands for is decided elsewhere.
+// loopback checks an address to listen on. The host must be a literal address, because the meaning of a name is decided elsewhere.
 func loopback(addr string) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

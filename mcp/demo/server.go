@@ -24,7 +24,7 @@ const (
 	pageSize = 2
 )
 
-// A Call is one tools/call as it arrived, whether or not the server carried it out.
+// A Call is one tools/call as it arrived, even if the server did not carry it out.
 type Call struct {
 	Name      string
 	Arguments jsontext.Value // the bytes as sent; nil if there were none
@@ -43,11 +43,11 @@ type Server struct {
 type spec struct {
 	Name     string   `json:"name"`
 	Title    string   `json:"title"`
-	Content  string   `json:"content"` // the file of the entries
-	ID       string   `json:"id"`      // the member of an entry that names it
-	Member   string   `json:"member"`  // of a fetched result: the entry
-	Body     string   `json:"body"`    // of an entry: its sentences as one text
-	Also     string   `json:"also"`    // of an entry: more sentences to search
+	Content  string   `json:"content"` // file of the entries
+	ID       string   `json:"id"`      // member that identifies an entry
+	Member   string   `json:"member"`  // member of a fetched result that holds the entry
+	Body     string   `json:"body"`    // member of an entry that holds its sentences as one text
+	Also     string   `json:"also"`    // member of an entry with more sentences to search
 	Resource resource `json:"resource"`
 	Prompt   prompt   `json:"prompt"`
 	Tools    []tool   `json:"tools"`
@@ -60,7 +60,7 @@ type resource struct {
 	Description string `json:"description"`
 }
 
-// A prompt has one argument, an id, which replaces the %s of the text.
+// A prompt has one argument, an id. It replaces the %s of the text.
 type prompt struct {
 	Name        string `json:"name"`
 	Title       string `json:"title"`
@@ -82,7 +82,7 @@ func newServer(spec spec) *Server {
 	s := &Server{name: spec.Name}
 	s.mcp = sdk.NewServer(&sdk.Implementation{Name: spec.Name, Title: spec.Title, Version: version}, &sdk.ServerOptions{
 		PageSize:     pageSize,
-		Capabilities: &sdk.ServerCapabilities{}, // without this the SDK offers logging
+		Capabilities: &sdk.ServerCapabilities{}, // nil would make the SDK offer logging
 	})
 	s.mcp.AddReceivingMiddleware(s.record)
 
@@ -137,7 +137,7 @@ func (s *Server) Calls() []Call {
 	return slices.Clone(s.calls)
 }
 
-// record notes a call before anything judges it, so that calls to unknown tools and with bad arguments are seen too.
+// record records a call before it is checked, so that calls to unknown tools and with bad arguments are seen too.
 func (s *Server) record(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		if call, ok := req.(*sdk.CallToolRequest); ok && call.Params != nil {

@@ -31,19 +31,18 @@ func readData[T any](name string) (v T) {
 	return v
 }
 
-// A record is an entry and what it is found by. The text of an entry is kept as sentences, so that a search can show
-// one of them whole.
+// A record is an entry with the words that find it. The text of an entry is kept as sentences, so that a search can show a whole sentence.
 type record struct {
 	id, title string
 	tags      []string
 	sentences []string
-	entry     map[string]any // as a tool returns it
+	entry     map[string]any // entry as a tool returns it
 }
 
-// A shelf is the content of one server. It is safe for concurrent use.
+// A shelf holds the content of one server. It is safe for concurrent use.
 type shelf struct {
 	mu      sync.Mutex
-	id      string   // the member of an entry that names it
+	id      string   // member that identifies an entry
 	records []record // sorted by id
 }
 
@@ -84,7 +83,7 @@ func (s *shelf) get(id string) any {
 	return nil
 }
 
-// remove takes the entry away and reports whether it was there.
+// remove removes the entry and reports whether it was there.
 func (s *shelf) remove(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +94,7 @@ func (s *shelf) remove(id string) bool {
 	return i >= 0
 }
 
-// close marks the entry as closed, with what solved it, and reports whether it was there.
+// close marks the entry as closed, adds the resolution, and reports whether the entry was there.
 func (s *shelf) close(id, resolution string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +153,8 @@ func (s *shelf) search(query string) []hit {
 	return hits
 }
 
-// match returns 0 unless every wanted word occurs, and the sentence with most of them: the first of equals.
+// match returns the score and the sentence with most of the wanted words, the
+// first of equals. The score is 0 unless every wanted word occurs.
 func (r record) match(wanted []string) (score int, snippet string) {
 	found := make([]int, len(r.sentences))
 	for _, w := range wanted {
@@ -184,7 +184,7 @@ func hasWordWithPrefix(text, prefix string) bool {
 	return slices.ContainsFunc(words(text), func(w string) bool { return strings.HasPrefix(w, prefix) })
 }
 
-// words returns the runs of letters and digits in s, in lower case.
+// words returns the sequences of letters and digits in s, in lower case.
 func words(s string) []string {
 	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }

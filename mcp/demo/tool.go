@@ -13,7 +13,7 @@ import (
 	"pgfsm/internal/config"
 )
 
-// A tool is what tools/list shows of it, and what it does.
+// A tool is one entry of tools/list, with its action.
 type tool struct {
 	Name         string         `json:"name"`
 	Title        string         `json:"title"`
@@ -21,10 +21,10 @@ type tool struct {
 	Does         string         `json:"does"` // search, fetch, delete or close
 	InputSchema  jsontext.Value `json:"inputSchema"`
 	Output       string         `json:"output"`       // a schema of package config
-	OutputSchema jsontext.Value `json:"outputSchema"` // or the schema itself
+	OutputSchema jsontext.Value `json:"outputSchema"` // the schema itself, if Output is empty
 }
 
-// Statuses of a result that is about one entry.
+// Statuses of a result about one entry.
 const (
 	statusOK       = "OK"
 	statusNotFound = "NOT_FOUND"
@@ -32,7 +32,7 @@ const (
 	statusClosed   = "CLOSED"
 )
 
-// run carries the tool out and returns its result.
+// run executes the tool and returns its result.
 func (t tool) run(spec spec, entries *shelf, args map[string]string) map[string]any {
 	id := args[spec.ID]
 	status := func(found bool, status string) string {
@@ -99,7 +99,7 @@ func readArguments(schema *jsonschema.Schema, doc jsontext.Value) (args map[stri
 	return args, canonical.Unmarshal(doc, &args)
 }
 
-// success returns out twice: older clients know only the text block.
+// success returns out twice, because older clients know only the text block.
 func success(out any) (*sdk.CallToolResult, error) {
 	doc, err := canonical.Marshal(out)
 	if err != nil {
@@ -111,7 +111,7 @@ func success(out any) (*sdk.CallToolResult, error) {
 	}, nil
 }
 
-// failure is a tool's own error, which a model may see, unlike a protocol error (MCP 2025-06-18, "Error Handling").
+// failure returns a tool error. A model may see it, unlike a protocol error (MCP 2025-06-18, "Error Handling").
 func failure(err error) *sdk.CallToolResult {
 	text := &sdk.TextContent{Text: fmt.Sprintf("invalid arguments: %v", err)}
 	return &sdk.CallToolResult{Content: []sdk.Content{text}, IsError: true}
