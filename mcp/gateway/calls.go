@@ -14,15 +14,15 @@ import (
 	"pgfsm/policy"
 )
 
-// Calls decides about tools/call and makes the calls that may be made. In pgfsm it is a runner.ConfiguredRunner, that of the gateway's
-// generation: a call keeps the configuration with which it was dispatched.
+// Calls judges each tools/call and makes the permitted calls. pgfsm implements it with runner.ConfiguredRunner, one for each generation of
+// the gateway: a call keeps the configuration with which it was dispatched.
 type Calls interface {
 	// Tools returns the tools of a listing that a client may see, in the server's order.
 	Tools(*upstream.CachedListing, *policy.Identity) []Tool
 	// Call takes one call through all gates and returns its answer.
 	Call(context.Context, *ToolCall) Answer
-	// Task returns the state of a task that Call answered with. CancelTask asks that the task end. The error object is nil, or answers in
-	// place of the result, also if the task is not the client's.
+	// Task returns the state of a task that Call answered with. CancelTask requests the end of the task. If the error object is not nil,
+	// it is the answer in place of the result. That includes a task of another client.
 	Task(ctx context.Context, client Identity, id string) (result, failed jsontext.Value)
 	CancelTask(ctx context.Context, client Identity, id string) (result, failed jsontext.Value)
 }
@@ -32,11 +32,11 @@ type Tool struct {
 	Name string
 	Raw  jsontext.Value // the tool object, byte for byte as the server sent it, but for the operator's schema
 
-	// SDKFaults says why the SDK of a client of a revision before 2026-07-28 rejects a list with the tool. Empty: it accepts it.
+	// SDKFaults says why the SDK in a client of a revision before 2026-07-28 rejects a list that holds the tool. Empty: the SDK accepts it.
 	SDKFaults string
 }
 
-// A Link is the session with the server of a call, as [Calls] uses it: a *link of this package, whose methods are those of *upstream.Link.
+// A Link is the session with the server of a call. This package's *link implements it, with the methods of its *upstream.Link.
 type Link interface {
 	Listing(ctx context.Context, maxAge time.Duration) (*upstream.CachedListing, error)
 	Changed(number uint64) bool
@@ -48,8 +48,8 @@ type Link interface {
 type Answer struct {
 	Result jsontext.Value
 	Error  jsontext.Value
-	// Native says that Result is the server's own, byte for byte. Other results are made here and fit the client's revision, but for
-	// "resultType", which the gateway adds where a revision wants it.
+	// Native says that Result is the server's own, byte for byte. Otherwise the gateway made the result, and it fits the client's
+	// revision except for "resultType", which the gateway adds where a revision requires it.
 	Native bool
 	Judged // the run is named if the client does not get a native result
 }
@@ -57,30 +57,30 @@ type Answer struct {
 // A ToolCall is one tools/call of a client, with the names of the server and of the tool as the server knows them.
 type ToolCall struct {
 	From      Identity
-	Identity  *policy.Identity // what an identity provider says about the client with this request; nil for other clients
+	Identity  *policy.Identity // the identity provider's claims about the client of this request; nil for other clients
 	Server    string
 	Tool      string
-	Arguments jsontext.Value // raw, as received; "{}" if there were none
-	Extra     jsontext.Value // inputResponses and requestState of the params as one raw object; nil if there are none
-	Meta      jsontext.Value // the _meta object that goes with the call; the link adds the members of its hop
+	Arguments jsontext.Value // raw, as received; "{}" if absent
+	Extra     jsontext.Value // inputResponses and requestState of the params as one raw object; nil if both are absent
+	Meta      jsontext.Value // _meta object for the server; the link adds the members of its hop
 
 	Tasks  bool // the client accepts a task as the answer
 	Elicit bool // the client can show a URL (elicitation, mode url)
-	Repeat bool // the URL takes the place of the answer, and the client repeats its call
+	Repeat bool // ShowURL's URL replaces the answer, and the client repeats its call
 
 	// Connect returns the link with the call's server, and connects if there is none. The call uses the link until it is answered.
 	Connect func(context.Context) (Link, error)
 
-	request *request // of the client; nil in tests of Calls
+	request *request // the client's request; nil in tests of Calls
 	server  *server
-	link    *link // in use; nil: none yet
+	link    *link // link in use; nil: none yet
 	out     *session.RequestSender
 	token   jsontext.Value // the client's progress token; nil if it gets no progress
 	level   severity
-	url     *urlElicitation // what a stateless client shows its user; nil: nothing
+	url     *urlElicitation // shown to a stateless client's user; nil: nothing
 }
 
-// OnMessage relays what the server sends during the call.
+// OnMessage relays a message that the server sends during the call.
 func (c *ToolCall) OnMessage(ctx context.Context, m wire.Message) {
 	if c.link != nil {
 		c.link.relayDuring(ctx, c.request, c.out, c.level, m)
@@ -101,11 +101,11 @@ func (c *ToolCall) SendProgress(done, total float64, message string) {
 	if message != "" {
 		b.Add("message", wire.Quote(message))
 	}
-	_ = c.out.Send(wire.Call(nil, nil, noteProgress, b.Value())) // the front notices that the client is gone
+	_ = c.out.Send(wire.Call(nil, nil, noteProgress, b.Value())) // the front notices a client that is gone
 }
 
-// ShowURL has the client show a URL, where a call can be approved, to its user: a session at once, a stateless client in place of the answer.
-// It does not wait for the user.
+// ShowURL sends the client a URL at which a user can approve the call. The client of a session gets it at once, a stateless client in
+// place of the answer. ShowURL does not wait for the user.
 func (c *ToolCall) ShowURL(url, message, id string) {
 	if !c.Elicit {
 		return
@@ -122,7 +122,7 @@ func (c *ToolCall) ShowURL(url, message, id string) {
 	}
 }
 
-// A urlElicitation has a client's user open a URL.
+// A urlElicitation asks a client to have its user open a URL.
 type urlElicitation struct{ url, message, id string }
 
 func (e *urlElicitation) params() jsontext.Value {
@@ -134,8 +134,8 @@ func (e *urlElicitation) params() jsontext.Value {
 	return b.Value()
 }
 
-// heldState begins the request state of a held call. It is not sealed, so that every gateway on the ledger takes it: whether the client opened
-// the URL decides nothing, and the call is judged as one without a state. No sealed state begins with it.
+// heldState begins the request state of a held call. It is not sealed, so that every gateway on the ledger accepts it. That is safe: the
+// call is judged as one without a state, whether or not the user opened the URL. No sealed state begins with it.
 const heldState = "held."
 
 // result asks a stateless client to show the URL and to repeat its call. Revision 2026-07-28 has no elicitationId.

@@ -11,24 +11,24 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// Bounds of what one session subscribes to.
+// Bounds of the subscriptions of one session.
 const (
-	maxSubscribed   = 1000      // resources of one server; also of one subscription of a stateless client
-	maxWatchedBytes = 256 << 10 // of their URIs together; one URI may be as long as a message
+	maxSubscribed   = 1000      // resources of one server; also the bound for one subscription of a stateless client
+	maxWatchedBytes = 256 << 10 // bytes of their URIs together; one URI may be as long as a message
 )
 
-// cancelGrace is for how long cancelled requests may tell their servers before the links of an ended session are closed.
+// cancelGrace is the time that cancelled requests get to tell their servers, before the links of an ended session are closed.
 const cancelGrace = 2 * time.Second
 
-// A clientSession is a session and what the dispatcher knows of its client.
+// A clientSession is a session with the dispatcher's data about its client.
 type clientSession struct {
 	*session.Session
 	capabilities serverrequest.Capabilities
-	links        linkTable              // that only this session uses
-	requests     serverrequest.Requests // to the client
+	links        linkTable              // links that only this session uses
+	requests     serverrequest.Requests // open requests to the client
 
 	mu      sync.Mutex
-	level   severity            // of the log, as the client set it; zero: it did not
+	level   severity            // log level that the client set; zero: none
 	watches map[string][]string // resources that the client subscribes to, by server
 
 	joining sync.Mutex            // held before every other lock
@@ -61,7 +61,7 @@ func (g *Gateway) openSession(q *request, protocol string, c serverrequest.Capab
 	return s, nil
 }
 
-// closeLinks closes the links of a session that has ended. The requests under way have some time to tell their servers.
+// closeLinks closes the links of an ended session. Before that, its requests under way get cancelGrace to tell their servers.
 func (s *clientSession) closeLinks() {
 	timer := time.NewTimer(cancelGrace)
 	defer timer.Stop()
@@ -72,14 +72,15 @@ func (s *clientSession) closeLinks() {
 	s.links.close()
 }
 
-// notify sends the client a notification without params, if its revision has it.
+// notify sends the client a notification without params, if its revision defines it.
 func (s *clientSession) notify(method string) {
 	if methodOf(fromServer, method).existsIn(s.Protocol) {
-		_ = s.Send(wire.Call(nil, nil, method, nil)) // the front notices that the client is gone
+		_ = s.Send(wire.Call(nil, nil, method, nil)) // the front notices a client that is gone
 	}
 }
 
-// receive notifies the client of a changed list of a server that it shares. Nothing says whom else such a server means.
+// receive notifies the client of a changed list of a shared server. It
+// passes nothing else: such a server does not say which client it means.
 func (s *clientSession) receive(m wire.Message) {
 	switch m.Method {
 	case noteTools, notePrompts, noteResources:
@@ -90,11 +91,11 @@ func (s *clientSession) receive(m wire.Message) {
 // A joinedLink is a link that a session's client uses.
 type joinedLink struct {
 	link  *link
-	leave func() // ends join
+	leave func() // undoes join
 }
 
-// join makes a link that the session's client uses, and others may use, notify the client of changes. A link without a process stays open as
-// long as the session. The session forgets the former link with the server.
+// join makes a link, which other clients may share, notify the session's client of changes. A link without a process stays open as long
+// as the session. The session drops its former link with the server.
 func (s *clientSession) join(l *link) {
 	s.joining.Lock()
 	defer s.joining.Unlock()
@@ -134,14 +135,14 @@ func (s *clientSession) attach(l *link) (leave func()) {
 	return func() { stop(); end() }
 }
 
-// watched are the resources of a server that the client subscribes to.
+// watched returns the resources of a server to which the client is subscribed.
 func (s *clientSession) watched(server string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.watches[server])
 }
 
-// setWatch notes that the client subscribes to a resource, or not any more. It reports false if there are too many.
+// setWatch records whether the client is subscribed to a resource. It reports false if there are too many.
 func (s *clientSession) setWatch(server, uri string, on bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

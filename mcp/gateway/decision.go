@@ -7,21 +7,22 @@ import (
 	"pgfsm/mcp/upstream"
 )
 
-// A Decision is what a client learns of a call whose result it does not get: the call was rejected, waits for approval or failed, or its
-// result is withheld. The fields are in the order of their names.
+// A Decision tells a client about a call whose result it does not get. The call was rejected, waits for approval or failed, or its result
+// is withheld. The fields are in the order of their names.
 type Decision struct {
-	Code   string `json:"code"`             // docs/reference/errors.md
-	Decide string `json:"decide,omitempty"` // where people decide
+	Code   string `json:"code"`             // one of docs/reference/errors.md
+	Decide string `json:"decide,omitempty"` // URL where approvers decide
 	Effect string `json:"effect"`           // upstream.EffectNotSent, upstream.EffectUnknown or upstream.EffectDone
-	Policy string `json:"policy"`           // that decided; empty if none did
+	Policy string `json:"policy"`           // name of the deciding policy; empty if none decided
 	Reason string `json:"reason"`
-	Retry  string `json:"retry"`                  // what the agent can do
+	Retry  string `json:"retry"`                  // advice to the agent
 	After  int    `json:"retry_after_s,omitzero"` // seconds
 	RunID  string `json:"run_id"`
 }
 
-// Result is the decision as the result of a tools/call: for models as text, for programs in _meta and as the last line of the text, because
-// some clients show only text. It has no structuredContent: clients validate that against the tool's outputSchema, in errors too.
+// Result returns the decision as the result of a tools/call. Models get it as text. Programs get it
+// in _meta, and as the last line of the text, because some clients show only text. It has no
+// structuredContent: clients validate that against the tool's outputSchema, even in errors.
 func (d Decision) Result(isError bool) jsontext.Value {
 	type text struct {
 		Text string `json:"text"`
@@ -37,7 +38,7 @@ func (d Decision) Result(isError bool) jsontext.Value {
 	}{meta{d}, []text{{d.certainty() + d.Reason + "\n" + string(canonical.MustSorted(d)), "text"}}, isError})
 }
 
-// certainty says what is known of the call. It comes first, because several clients show a model only the text.
+// certainty says whether the call has run, may have run, or has not. It comes first, because several clients show a model only the text.
 func (d Decision) certainty() string {
 	switch d.Effect {
 	case upstream.EffectNotSent:
@@ -49,7 +50,7 @@ func (d Decision) certainty() string {
 	}
 }
 
-// withheld is the result of a call that was made and whose result the client does not get.
+// withheld returns the result for a call that was made but whose result the client does not get.
 func withheld(code, why, run string) jsontext.Value {
 	return Decision{Code: code, Effect: upstream.EffectDone, Reason: why, Retry: "no", RunID: run}.Result(true)
 }

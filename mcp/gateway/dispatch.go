@@ -15,7 +15,7 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// A request is one message of a client, with what the dispatcher knows of it.
+// A request is one message of a client with the dispatcher's data about it.
 type request struct {
 	*session.Request
 	gateway      *Gateway
@@ -23,12 +23,12 @@ type request struct {
 	endpoint     *endpoint      // nil: the generation has no such server
 	session      *clientSession // nil: the client speaks the stateless revision, or has not initialized
 	capabilities serverrequest.Capabilities
-	logLevel     severity // that a stateless request declares
+	logLevel     severity // declared by a stateless request
 	observed     Operation
 }
 
-// newRequest finds the session of a message, or reads what a stateless client declares. Ended reports that the session is over. The caller
-// releases the request.
+// newRequest finds the session of a message, or reads a stateless client's declaration. ended reports that the session is over. The
+// caller releases the request.
 func (g *Gateway) newRequest(r *session.Request) (q *request, ended bool) {
 	q = &request{Request: r, gateway: g}
 	q.use(g.active.Acquire())
@@ -54,7 +54,7 @@ func (q *request) use(n *current.Held[*generation]) {
 
 func (q *request) release() { q.using.Release() }
 
-// config is the configuration that the request uses.
+// config returns the configuration that the request uses.
 func (q *request) config() *Config { return q.using.Value.Config }
 
 // stateless reports whether the revision of the message has no sessions.
@@ -73,11 +73,11 @@ func (q *request) readMeta() {
 	})
 }
 
-// Dispatch takes one message of a client and returns the whole message that answers it; nil for notifications and responses. A subscription
-// returns when it ends.
+// Dispatch handles one message of a client. It returns the whole message that answers it, and nil for notifications and responses. For a
+// subscription it returns when that ends.
 func (g *Gateway) Dispatch(ctx context.Context, r *session.Request) []byte {
 	q, ended := g.newRequest(r)
-	defer func() { q.release() }() // a subscription changes what it uses
+	defer func() { q.release() }() // in a closure: a subscription changes what it uses
 	ctx = g.begin(ctx, q)
 	defer q.observe(ctx, time.Now())
 
@@ -105,7 +105,7 @@ func (g *Gateway) Dispatch(ctx context.Context, r *session.Request) []byte {
 	return g.handle(ctx, q, m)
 }
 
-// handle answers a request that passed [Gateway.checkMethod].
+// handle answers a request that [Gateway.checkMethod] has accepted.
 func (g *Gateway) handle(ctx context.Context, q *request, m *method) []byte {
 	switch m.handler {
 	case byToolsCall:
@@ -133,8 +133,8 @@ func (g *Gateway) handle(ctx context.Context, q *request, m *method) []byte {
 	}
 }
 
-// checkMethod returns the error for a method that may not be used here, or nil. An unknown method, one of another revision and one that is
-// not exposed have the same code; the message says which it is.
+// checkMethod returns the error object for a method that may not be used here, or nil. The code is the same for an unknown method, a
+// method of another revision and one that is not exposed; the message distinguishes them.
 func (g *Gateway) checkMethod(q *request, m *method) jsontext.Value {
 	switch {
 	case m == nil:
@@ -151,7 +151,7 @@ func (g *Gateway) checkMethod(q *request, m *method) jsontext.Value {
 	return nil
 }
 
-// invalid is an error object without data.
+// invalid returns an error object without data.
 func invalid(code int64, message string) jsontext.Value { return wire.ErrorObject(code, message, nil) }
 
 // fail answers with an error object.
@@ -165,7 +165,7 @@ func (q *request) refuse(code int64, format string, args ...any) []byte {
 	return q.fail(invalid(code, fmt.Sprintf(format, args...)))
 }
 
-// result answers with a result made here, and adds what every stateless result has.
+// result answers with a result that the gateway made, and adds the members that every stateless result has.
 func (q *request) result(result jsontext.Value) []byte {
 	if q.stateless() {
 		result = q.gateway.withResultType(result)
@@ -173,12 +173,12 @@ func (q *request) result(result jsontext.Value) []byte {
 	return q.rawResult(result)
 }
 
-// rawResult answers with a result as it is.
+// rawResult answers with an unchanged result.
 func (q *request) rawResult(result []byte) []byte {
 	return wire.Response(nil, q.ID, result)
 }
 
-// failure is the error object of a request that got no answer from a server.
+// failure returns the error object for a request that no server answered.
 func failure(server string, err error) jsontext.Value {
 	code, reason := "internal", "it did not answer"
 	var lost *upstream.LinkError
@@ -199,10 +199,10 @@ func failure(server string, err error) jsontext.Value {
 	return wire.ErrorObject(wire.InternalError, "server "+server+": "+reason, data.Value())
 }
 
-// errNotRecorded is the error of a message that did not pass because it could not be recorded.
+// errNotRecorded is the error for a message that was stopped because it could not be recorded.
 var errNotRecorded = errors.New("it could not be recorded, so it was not passed on")
 
-// record records a message that is about to pass. The error is errNotRecorded.
+// record records a message before it passes. The error is errNotRecorded.
 func (g *Gateway) record(ctx context.Context, client Identity, server, direction, method string, params jsontext.Value) error {
 	if g.options.Passed == nil {
 		return nil

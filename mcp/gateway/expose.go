@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Expose is the set of what agents may use of a server. The zero value is empty.
+// Expose is the set of server features that agents may use. The zero value is empty.
 type Expose uint16
 
-// Members of [Expose]. Each stands for everything of MCP that belongs to it, in both directions.
+// Members of [Expose]. Each covers all MCP messages of its feature, in both directions.
 const (
 	ExposeTools         Expose = 1 << iota // tools/list, tools/call, list_changed of tools
 	ExposeProgress                         // notifications/progress of calls and requests
@@ -18,24 +18,24 @@ const (
 	ExposeResources                        // resources/*, with subscriptions and their notifications
 	ExposePrompts                          // prompts/*
 	ExposeCompletion                       // completion/complete
-	ExposeSampling                         // the server asks the client's model
-	ExposeElicitation                      // the server asks the client's user
-	ExposeRoots                            // the server is told of the client's folders
-	ExposeInputRequired                    // results that ask for input, and the input that follows them
+	ExposeSampling                         // the server sends requests to the client's model
+	ExposeElicitation                      // the server sends requests to the client's user
+	ExposeRoots                            // the server learns the client's folders
+	ExposeInputRequired                    // results that ask for input, and the input in the next request
 )
 
-// DefaultExpose is exposed if the operator says nothing.
+// DefaultExpose applies if the operator sets nothing.
 const DefaultExpose = ExposeTools | ExposeProgress | ExposeCancellation | ExposeLogging
 
 // exposeAll is the operator's word for all members.
 const exposeAll = "all"
 
-// exposeWords are the operator's words, in the order of the bits.
+// exposeWords lists the operator's words, in the order of the bits.
 var exposeWords = []string{
 	"tools", "progress", "cancellation", "logging", "resources", "prompts", "completion", "sampling", "elicitation", "roots", "input_required",
 }
 
-// ExposeWords are the words that [ParseExpose] knows.
+// ExposeWords returns the words that [ParseExpose] accepts.
 func ExposeWords() []string { return append(slices.Clone(exposeWords), exposeAll) }
 
 // ParseExpose reads the operator's list. An empty list exposes nothing. An unknown or repeated word is an error.
@@ -58,10 +58,10 @@ func ParseExpose(words []string) (Expose, error) {
 	return e, nil
 }
 
-// Includes reports whether the set contains all of part.
+// Includes reports whether e contains all members of part.
 func (e Expose) Includes(part Expose) bool { return e&part == part }
 
-// Words is the set as the operator would write it.
+// Words returns the set in the operator's words.
 func (e Expose) Words() []string {
 	words := []string{}
 	for bit, w := range exposeWords {

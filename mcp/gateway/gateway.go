@@ -20,47 +20,47 @@ import (
 	"pgfsm/policy"
 )
 
-// Server is one upstream server as agents may use it.
+// Server is one upstream server, with the operator's rules for agents.
 type Server struct {
 	Name     string
 	Expose   Expose
-	Sessions string // who shares a session with it, see [upstream.Server]
+	Sessions string // which clients share a session with it, see [upstream.Server]
 }
 
-// A Config is what [Gateway.Replace] can replace while the gateway serves.
+// A Config is the part of a gateway that [Gateway.Replace] can replace while it serves.
 type Config struct {
 	Servers   []Server            // in the operator's order
-	Upstreams *upstream.Upstreams // has at least these servers
+	Upstreams *upstream.Upstreams // must have these servers, and may have others
 	Calls     Calls
-	MaxAge    time.Duration     // for which a listing of tools is used (catalog_max_age)
+	MaxAge    time.Duration     // longest use of a listing of tools (catalog_max_age)
 	Hosts     []string          // values of the Host header that are served; an Origin must be one of them too
 	Clients   web.Authenticator // verifies the client of a request; nil: no credentials are valid
-	Required  bool              // no client is [Anonymous]
+	Required  bool              // no client may be [Anonymous]
 	Metadata  *front.Metadata   // for OAuth clients; nil: tokens are not from an authorization server
-	// Observe is told of each request that was answered. It must not block. Nil: nobody asks.
+	// Observe is called for each answered request. It must not block. Nil: none is observed.
 	Observe func(context.Context, Operation)
 }
 
-// Options of a gateway. What is nil is not offered, and what is zero has its default.
+// Options of a gateway. Nil functions are not offered; zero values mean the default.
 type Options struct {
 	Config
-	// RefusedScope is told of each request that is refused because its token lacks scopes. The endpoint is a path.
+	// RefusedScope is called for each request that is refused because its token lacks scopes. The endpoint is a path.
 	RefusedScope func(ctx context.Context, endpoint string, lacking *web.ScopeError)
-	// Limit returns after how many seconds the client may send another request, and why; see [front.Options].
+	// Limit returns the seconds after which the client may send another request, and the reason; see [front.Options].
 	Limit func(client Identity, says *policy.Identity) (seconds int, why string)
 	// Status returns the state of a run of the client as JSON; nil if the client has no such run. Without it there is no GET /status/{run}.
 	Status func(ctx context.Context, client Identity, run string) ([]byte, error)
 	// Passed records a message beside tools/call before it passes. If it returns an error, the message does not pass.
 	Passed func(context.Context, Passed) error
-	// Mask removes the operator's secrets from what a server sends.
+	// Mask removes the operator's secrets from the messages of servers.
 	Mask   func([]byte) []byte
-	Tasks  bool // clients of the Tasks extension get a task for a call that waits
+	Tasks  bool // clients of the Tasks extension get a task for a waiting call
 	Limits Limits
 	Info   upstream.Info // the gateway's name for clients
 	Log    *slog.Logger
 
-	// Begin is told of each request before it is answered, with the traceparent and the tracestate that the client sent, and returns the context of the
-	// request. It must not block. Nil: nobody asks.
+	// Begin is called for each request before it is answered, with the client's traceparent and tracestate. It returns the context of the
+	// request. It must not block. Nil: the context stays.
 	Begin func(ctx context.Context, traceparent, tracestate string) context.Context
 }
 
@@ -73,13 +73,13 @@ type (
 // Anonymous is the name of a client without credentials.
 const Anonymous = session.Anonymous
 
-// Passed is one message beside tools/call that is about to pass.
+// Passed is one message other than tools/call that is about to pass.
 type Passed struct {
 	Identity  Identity
 	Server    string
 	Direction string // ToServer or ToClient
 	Method    string
-	Params    jsontext.Value // raw; nil if there are none. Only its digest is recorded
+	Params    jsontext.Value // raw; nil if absent. Only their digest is recorded
 }
 
 // Directions of [Passed].
@@ -94,9 +94,9 @@ type Gateway struct {
 	front         *front.Front
 	table         *session.Table
 	active        *current.Value[*generation]
-	self          []byte                // the member of _meta with the gateway's name
+	self          []byte                // _meta member with the gateway's name
 	shared        linkTable             // links that belong to no client session
-	requestStates *serverrequest.States // that clients were given
+	requestStates *serverrequest.States // seals the request states for clients
 	connect       func(ctx context.Context, server *server, p upstream.Peer) (serverSession, error)
 
 	mu       sync.Mutex
@@ -131,7 +131,7 @@ func New(o Options) (*Gateway, error) {
 	g.connect = func(ctx context.Context, s *server, p upstream.Peer) (serverSession, error) {
 		l, err := s.upstreams.Link(ctx, s.Name, p)
 		if err != nil {
-			return nil, err // not l, which would be an interface that is not nil
+			return nil, err // a nil *upstream.Link in the interface would not be nil
 		}
 		return l, nil
 	}
@@ -157,8 +157,8 @@ func (g *Gateway) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, c
 	return g.front.ServeStdio(ctx, in, out, client)
 }
 
-// Drain accepts no more requests and waits for those under way until ctx is done. Then it ends all sessions and closes all links. The error
-// says that requests were cut off.
+// Drain accepts no more requests and waits for those under way until ctx is done. Then it ends all sessions and closes all links. An
+// error means that requests were cut off.
 func (g *Gateway) Drain(ctx context.Context) error {
 	err := g.front.Drain(ctx)
 	g.shared.close()

@@ -11,14 +11,14 @@ import (
 	"pgfsm/mcp/upstream"
 )
 
-// A generation is a [Config] as requests use it. It is immutable. A request uses one generation to its end.
+// A generation is an immutable [Config], indexed for requests. A request uses one generation to its end.
 type generation struct {
 	*Config
 	endpoints map[string]*endpoint // by server; all servers under the empty name
-	replaced  chan struct{}        // closed when another generation has taken its place
+	replaced  chan struct{}        // closed when another generation replaces this one
 }
 
-// A server is a [Server] with its connection settings. Generations share it if neither changed.
+// A server is a [Server] with its connection settings. Generations share it if both are unchanged.
 type server struct {
 	Server
 	upstreams *upstream.Upstreams
@@ -28,18 +28,18 @@ type server struct {
 	state serverState
 }
 
-// A serverState is what the gateway knows of a server since it last tried to connect.
+// A serverState holds the gateway's knowledge of a server since it last tried to connect.
 type serverState struct {
-	known     bool // offers and stateless are those of the last link
+	known     bool // offers and stateless were set by the last link
 	offers    offers
 	stateless bool
-	down      bool   // it could not be reached
-	unlisted  bool   // its last list of tools failed
-	leftOut   uint64 // number of the last listing some tools of which are not in the list of all servers, as was logged
+	down      bool   // the server could not be reached
+	unlisted  bool   // the server's last list of tools failed
+	leftOut   uint64 // number of the last listing of which some tools were logged as missing in the list of all servers
 }
 
-// knownStateful reports whether the server is known to speak a revision with sessions. It learns no capabilities of stateless clients, so
-// they do not need links of their own.
+// knownStateful reports whether the server is known to speak a revision with sessions. Such a server does not learn the capabilities of
+// stateless clients, so they do not need links of their own.
 func (s serverState) knownStateful() bool { return s.known && !s.stateless }
 
 func (s *server) currentState() serverState {
@@ -48,7 +48,7 @@ func (s *server) currentState() serverState {
 	return s.state
 }
 
-// changeState changes the state, and returns it as it was before.
+// changeState changes the state, and returns the previous one.
 func (s *server) changeState(change func(*serverState)) (before serverState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,17 +57,17 @@ func (s *server) changeState(change func(*serverState)) (before serverState) {
 	return before
 }
 
-// separate reports whether each client's session has its own sessions with the server. Only then may the server ask clients anything, and
-// notify them of resources: on a shared link nothing says whom it means.
+// separate reports whether each client's session has its own sessions with the server. Only then may the server send requests to clients,
+// and notify them of resources: on a shared link a message does not say which client it is for.
 func (s *server) separate() bool { return s.Sessions == upstream.SessionsSession }
 
-// An endpoint is where clients connect: one server, or all servers under joined names.
+// An endpoint is a path at which clients connect: to one server, or to all servers under joined names.
 type endpoint struct {
-	server  *server // nil: all
+	server  *server // nil for the endpoint of all servers
 	servers []*server
 }
 
-// exposing are the servers of the endpoint that expose something, in the operator's order.
+// exposing returns the servers of the endpoint that expose all of needs, in the operator's order.
 func (e *endpoint) exposing(needs Expose) (servers []*server) {
 	if e == nil {
 		return nil
@@ -80,7 +80,7 @@ func (e *endpoint) exposing(needs Expose) (servers []*server) {
 	return servers
 }
 
-// newGeneration returns the generation of a configuration, which shares with the former one the servers that did not change.
+// newGeneration returns the generation of a configuration. It shares the unchanged servers with the former generation.
 func newGeneration(c *Config, former *generation) (*generation, error) {
 	all := &endpoint{}
 	n := &generation{Config: c, endpoints: map[string]*endpoint{"": all}, replaced: make(chan struct{})}
@@ -101,7 +101,7 @@ func newGeneration(c *Config, former *generation) (*generation, error) {
 	return n, nil
 }
 
-// sharedServer returns the generation's server if s is the same; nil if it has none, or another.
+// sharedServer returns the generation's server if it is the same as s; nil if the generation has none of this name, or another.
 func (n *generation) sharedServer(s *server) *server {
 	if n == nil || n.endpoints[s.Name] == nil {
 		return nil
@@ -113,7 +113,7 @@ func (n *generation) sharedServer(s *server) *server {
 	return former
 }
 
-// front are the settings of the front.
+// front returns the settings of the front.
 func (n *generation) front() front.Settings {
 	s := front.Settings{Hosts: n.Hosts, Clients: n.Clients, Required: n.Required, Metadata: n.Metadata}
 	for _, server := range n.Servers {
@@ -125,14 +125,14 @@ func (n *generation) front() front.Settings {
 // A Replacement is a configuration that [Gateway.Replace] can make the active one.
 type Replacement struct{ next *generation }
 
-// Prepare returns the Replacement for a configuration, unless it has a fault. It changes nothing.
+// Prepare checks a configuration and returns its Replacement. It changes nothing.
 func (g *Gateway) Prepare(c Config) (r Replacement, err error) {
 	r.next, err = newGeneration(&c, g.active.Load())
 	return r, err
 }
 
-// Replace makes requests use another configuration from now on. Requests under way keep theirs; idle is closed when none of them is left. The
-// sessions of clients stay, and so do the links with servers that did not change. The links with the others are closed when their requests
+// Replace makes requests use another configuration from now on. Requests under way keep theirs; idle is closed when all of those have
+// ended. The sessions of clients stay, and so do the links with unchanged servers. The links with the others are closed when their requests
 // have ended. Clients are notified that their lists may have changed. No other call of Replace may come between Prepare and Replace.
 func (g *Gateway) Replace(r Replacement) (idle <-chan struct{}) {
 	former, next := g.active.Load(), r.next
@@ -175,9 +175,9 @@ func (g *Gateway) openSessions() []*clientSession {
 // listNotifications tell a client that a list may have changed.
 var listNotifications = []struct {
 	method string
-	needs  Expose // of a server with such a list
-	offers offers // of a server that announces changes; zero: the gateway announces them
-	member string // of the filter of subscriptions/listen
+	needs  Expose // exposed by a server with such a list
+	offers offers // offers of a server that announces changes; zero: the gateway announces them
+	member string // member in the filter of subscriptions/listen
 }{
 	{noteTools, ExposeTools, 0, "toolsListChanged"},
 	{notePrompts, ExposePrompts, offersPromptChanges, "promptsListChanged"},

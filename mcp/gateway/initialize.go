@@ -15,8 +15,8 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// connectWait bounds how long a client of all servers waits for servers whose capabilities are unknown. Clients can use what a server offers
-// later, although they were not told of it.
+// connectWait bounds how long a client of all servers waits for servers with unknown capabilities. Clients can later use the offers of a
+// server that missed it, although they were not told of them.
 const connectWait = 2 * time.Second
 
 // codeBusy is the error code if too many sessions are open.
@@ -59,7 +59,7 @@ func (g *Gateway) discover(ctx context.Context, q *request) []byte {
 	return q.result(b.Value())
 }
 
-// infoOf is a name and a version as JSON.
+// infoOf encodes a name and a version.
 func infoOf(info upstream.Info) jsontext.Value {
 	var b wire.Object
 	b.Add("name", wire.Quote(info.Name))
@@ -67,8 +67,8 @@ func infoOf(info upstream.Info) jsontext.Value {
 	return b.Value()
 }
 
-// serverCapabilities is what the client is told that the servers of the endpoint offer. A single server is asked now; of several, what is known
-// is taken, and the others have connectWait.
+// serverCapabilities returns the capabilities that the client of an endpoint is told. A single server is connected now. For several
+// servers, known offers are used, and the others get connectWait to connect.
 func (g *Gateway) serverCapabilities(ctx context.Context, q *request) jsontext.Value {
 	single := q.endpoint.server != nil
 	if !single {
@@ -84,14 +84,14 @@ func (g *Gateway) serverCapabilities(ctx context.Context, q *request) jsontext.V
 	return together.object(tools, tools && g.options.Tasks)
 }
 
-// offersOf is what each of several servers offers to the client of a request. Those of which it is unknown are connected to, or all if connect
-// is set. A server that cannot be reached offers what it did before.
+// offersOf returns the offers of several servers to the client of a request, one for each. It connects to servers with unknown offers, or
+// to all if connect is set. A server that cannot be reached keeps its previous offers.
 func (g *Gateway) offersOf(ctx context.Context, q *request, servers []*server, connect bool) []offers {
 	found := make([]offers, len(servers))
 	var wg sync.WaitGroup
 	for i, s := range servers {
 		if !connect && s.Expose&^(ExposeTools|ExposeProgress|ExposeCancellation) == 0 {
-			continue // the client is told nothing about these
+			continue // the capabilities say nothing about these
 		}
 		if state := s.currentState(); !connect && state.known {
 			found[i] = state.offersTo(s, q.Protocol)
@@ -110,32 +110,32 @@ func (g *Gateway) offersOf(ctx context.Context, q *request, servers []*server, c
 	return found
 }
 
-// offers are what a server offers beside tools, as a set.
+// offers is the set of a server's features other than tools.
 type offers uint8
 
 const (
 	offersLogging offers = 1 << iota
 	offersCompletions
 	offersPrompts
-	offersPromptChanges // notifications of changes of its list
+	offersPromptChanges // notifications that the list of prompts has changed
 	offersResources
 	offersResourceChanges
-	offersSubscriptions // to resources
+	offersSubscriptions // subscriptions to resources
 )
 
 func (o offers) include(part offers) bool { return o&part != 0 }
 
-// offersTo is what the link's server offers to a client of a revision.
+// offersTo returns the offers of the link's server to a client of a revision.
 func (l *link) offersTo(protocol string) offers {
 	return readOffers(l.ServerInfo().Capabilities).exposed(l.server, l.Modern(), protocol)
 }
 
-// offersTo is what a server offered to a client of a revision when last connected.
+// offersTo returns the server's offers to a client of a revision, as of the last connection.
 func (s serverState) offersTo(server *server, protocol string) offers {
 	return s.offers.exposed(server, s.stateless, protocol)
 }
 
-// exposed is what the operator exposes of a server's offers, and the gateway can pass to a client of a revision.
+// exposed returns those of a server's offers that the operator exposes and the gateway can pass to a client of a revision.
 func (o offers) exposed(server *server, stateless bool, protocol string) offers {
 	for _, part := range []struct {
 		needs  Expose
@@ -159,7 +159,7 @@ func (o offers) exposed(server *server, stateless bool, protocol string) offers 
 	return o
 }
 
-// object is the offers as the capabilities of a server.
+// object encodes the offers as server capabilities.
 func (o offers) object(tools, tasks bool) jsontext.Value {
 	var b wire.Object
 	b.AddIf(o.include(offersCompletions), "completions", `{}`)
@@ -180,7 +180,7 @@ func (o offers) object(tools, tasks bool) jsontext.Value {
 	return b.Value()
 }
 
-// readOffers reads the capabilities of a server.
+// readOffers reads the offers from the capabilities of a server.
 func readOffers(capabilities jsontext.Value) (o offers) {
 	wire.ForEachMember(capabilities, func(p wire.Piece) {
 		if p.Value[0] != '{' {

@@ -10,14 +10,14 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// Codes of results that a client does not get.
+// Codes for results that a client does not get.
 const (
 	CodeInputRefused  = "input_refused"  // the server asks for input that the client may not or cannot give
-	CodeResultRefused = "result_refused" // the server answered with a type of result that nobody asked for
+	CodeResultRefused = "result_refused" // the server answered with an unsolicited type of result
 )
 
-// checkResult says why a server's result does not go to the client; code is empty if it does. A result that asks for input passes to a
-// stateless client, if the operator exposes input_required and what it asks for, and the client declares the capability.
+// checkResult says why the client does not get a server's result; code is empty if it does. A result that asks for input passes to a
+// stateless client if the operator exposes input_required and the kinds of input, and the client declares the capability.
 func (q *request) checkResult(server *server, f *resultInfo) (code, why string) {
 	switch {
 	case f.kind != "complete" && f.kind != "input_required":
@@ -52,12 +52,12 @@ func (q *request) checkResult(server *server, f *resultInfo) (code, why string) 
 	return code, why
 }
 
-// inputRefused is the error of a relayed request whose result does not go to the client.
+// inputRefused returns the error for a relayed request whose result the client does not get.
 func inputRefused(server *server, code, why string) jsontext.Value {
 	return wire.ErrorObject(wire.InternalError, "server "+server.Name+": "+why, wire.Single("code", wire.Quote(code)))
 }
 
-// clientInput is what a client sends with a repeated request. Members that are missing are nil.
+// clientInput is the input that a client sends with a repeated request. Missing members are nil.
 type clientInput struct {
 	responses jsontext.Value // inputResponses
 	state     jsontext.Value // requestState
@@ -71,7 +71,7 @@ func readInput(params jsontext.Value) clientInput {
 	}
 }
 
-// object is the input as one object; nil if there is none.
+// object returns the input as one object; nil if there is none.
 func (in clientInput) object() jsontext.Value {
 	var b wire.Object
 	if in.responses != nil {
@@ -86,16 +86,16 @@ func (in clientInput) object() jsontext.Value {
 	return b.Value()
 }
 
-// ofHeldCall reports whether a client brings back that it was shown where its call is decided.
+// ofHeldCall reports whether the client repeats a call for which it was shown a URL.
 func (in clientInput) ofHeldCall() bool {
 	text, err := wire.Text(in.state)
 	return in.state != nil && err == nil && strings.HasPrefix(text, heldState)
 }
 
-// codeShowsURL is the error by which a server has a client show URLs and repeat its request (MCP 2025-11-25, elicitation).
+// codeShowsURL is the error code with which a server asks a client to show URLs and repeat its request (MCP 2025-11-25, elicitation).
 const codeShowsURL = -32042
 
-// relayError answers with the error of a server, unless it is an elicitation that may not pass.
+// relayError answers with the error of a server, unless that is an elicitation that may not pass.
 func (q *request) relayError(server *server, failed jsontext.Value) []byte {
 	shows := false
 	wire.ForEachMember(failed, func(p wire.Piece) {
@@ -112,7 +112,7 @@ func (q *request) relayError(server *server, failed jsontext.Value) []byte {
 const foreignState = "unknown requestState: another gateway issued it, or this one before a restart. Send it to the gateway that issued it, " +
 	"or start again without it. First check whether the earlier call took effect."
 
-// openState returns the request state as the server knows it. The error object says why the server does not get the client's input.
+// openState returns the server's own request state. The error object says why the server does not get the client's input.
 func (q *request) openState(server *server, target string, in clientInput) (state, failed jsontext.Value) {
 	switch {
 	case in.responses == nil && in.state == nil:

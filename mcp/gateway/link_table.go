@@ -8,24 +8,24 @@ import (
 	"pgfsm/mcp/upstream"
 )
 
-// A linkKey says who shares a link.
+// A linkKey identifies the clients that share a link.
 type linkKey struct {
-	client       Identity // zero: all clients share it, or those of one session
+	client       Identity // zero: shared by all clients, or by those of one session
 	server       *server
-	protocol     string // the revision of the clients
-	capabilities string // of the clients, as the server knows them
+	protocol     string // revision of the clients
+	capabilities string // capabilities of the clients, as the server knows them
 }
 
-// A linkSlot is the place of a link in a table.
+// A linkSlot holds one link of a table.
 type linkSlot struct {
 	table *linkTable
 	key   linkKey
 	ready chan struct{} // closed when link or err is set
 	link  *link
 	err   error
-	since time.Time // of the failure
-	uses  int       // by requests
-	keeps int       // by clients; while one of both is positive, the slot has one use of the link
+	since time.Time // time of the failure
+	uses  int       // number of uses by requests
+	keeps int       // number of uses by clients; while one of both is positive, the slot has one use of the link
 }
 
 // settled reports whether connecting is over.
@@ -38,11 +38,11 @@ func (s *linkSlot) settled() bool {
 	}
 }
 
-// works reports whether the link of a slot can be used. The caller has the table's lock.
+// works reports whether a slot has a usable link. The caller has the table's lock.
 func (s *linkSlot) works() bool { return s.settled() && s.err == nil && !s.link.ended() }
 
-// reusable reports whether a settled slot serves another user: its link works and is used from now on, or the server was down a moment ago.
-// Room for a session may come at any time.
+// reusable reports whether a settled slot can serve another user. Either its link works, and reusable starts a use, or the server was
+// down a moment ago. A refusal for too many sessions is not reused, because room may come at any time.
 func (s *linkSlot) reusable() bool {
 	if s.err != nil {
 		return !tooManyLinks(s.err) && time.Since(s.since) < downFor
@@ -50,15 +50,15 @@ func (s *linkSlot) reusable() bool {
 	return !s.link.Retired() && (s.uses+s.keeps > 0 || s.link.Use())
 }
 
-// A linkTable makes each link when it is first needed, and again after it has ended. Package upstream bounds the links, and closes those that
-// nobody uses.
+// A linkTable opens each link when it is first needed, and again after it has
+// ended. Package upstream bounds the links, and closes unused ones.
 type linkTable struct {
-	ctx    context.Context // its end ends all connecting
+	ctx    context.Context // its end stops all connecting
 	cancel context.CancelFunc
 
 	mu     sync.Mutex
 	slots  map[linkKey]*linkSlot
-	opened chan struct{} // closed and replaced when a link was opened
+	opened chan struct{} // closed and replaced when a link is opened
 	closed bool
 }
 
@@ -67,8 +67,8 @@ func (t *linkTable) init(ctx context.Context) {
 	t.slots, t.opened = make(map[linkKey]*linkSlot), make(chan struct{})
 }
 
-// get returns the link of a key, and connects if there is none. Concurrent callers wait for the same attempt, which goes on when one of them
-// gives up.
+// get returns the link of a key, and connects if there is none. Concurrent callers
+// wait for the same attempt, which continues when one of them gives up.
 func (t *linkTable) get(ctx context.Context, key linkKey, connect func(context.Context) (*link, error)) (*link, error) {
 	s, err := t.use(key, connect)
 	if err != nil {
@@ -115,20 +115,20 @@ func (t *linkTable) use(key linkKey, connect func(context.Context) (*link, error
 	return s, nil
 }
 
-// connect fills a slot.
+// connect opens the link of a slot.
 func (t *linkTable) connect(s *linkSlot, connect func(context.Context) (*link, error)) {
 	l, err := connect(t.ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer close(s.ready)
 
-	if err == nil && t.slots[s.key] != s { // it was dropped meanwhile
+	if err == nil && t.slots[s.key] != s { // dropped meanwhile
 		go l.Close()
 		err = errLinksClosed
 	}
 	s.link, s.err, s.since = l, err, time.Now()
 	if err != nil {
-		if s.uses == 0 { // the callers gave up
+		if s.uses == 0 { // all callers have given up
 			s.expireLater()
 		}
 		return
@@ -148,14 +148,14 @@ func (t *linkTable) connect(s *linkSlot, connect func(context.Context) (*link, e
 	}()
 }
 
-// keep keeps a link that is in use open for a client, unless its server is replaced.
+// keep keeps a link that is in use open for a client until unkeep, unless its server is replaced.
 func (s *linkSlot) keep() {
 	s.table.mu.Lock()
 	defer s.table.mu.Unlock()
 	s.keeps++
 }
 
-// unkeep ends keep.
+// unkeep undoes keep.
 func (s *linkSlot) unkeep() {
 	s.table.mu.Lock()
 	defer s.table.mu.Unlock()
@@ -164,7 +164,7 @@ func (s *linkSlot) unkeep() {
 	}
 }
 
-// release ends a use.
+// release ends the use of one request.
 func (s *linkSlot) release() {
 	s.table.mu.Lock()
 	defer s.table.mu.Unlock()
@@ -182,7 +182,7 @@ func (s *linkSlot) release() {
 	}
 }
 
-// expireLater forgets the failure of a slot that nobody uses, after a while.
+// expireLater forgets, after a while, the failure of a slot without uses.
 func (s *linkSlot) expireLater() {
 	time.AfterFunc(downFor, func() {
 		s.table.mu.Lock()
@@ -193,7 +193,7 @@ func (s *linkSlot) expireLater() {
 	})
 }
 
-// retire closes the unused links with a server that was replaced. The others are closed when they are released.
+// retire closes the unused links with a replaced server. The others are closed when they are released.
 func (t *linkTable) retire(server *server) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -217,7 +217,7 @@ func (t *linkTable) drop(s *linkSlot) {
 	}
 }
 
-// working are the links that work, in the order of the servers.
+// working returns the links that work, in the order of the servers.
 func (t *linkTable) working(servers []*server) (links []*link) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -231,7 +231,7 @@ func (t *linkTable) working(servers []*server) (links []*link) {
 	return links
 }
 
-// await waits until the table has a link of the key that works. It does not connect.
+// await waits until the table has a working link for the key. It does not connect.
 func (t *linkTable) await(ctx context.Context, key linkKey) {
 	for {
 		t.mu.Lock()
@@ -249,7 +249,7 @@ func (t *linkTable) await(ctx context.Context, key linkKey) {
 	}
 }
 
-// close closes all links and makes no others.
+// close closes all links. The table opens no others.
 func (t *linkTable) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,10 +14,10 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// downFor is for how long an unreachable server is not tried again.
+// downFor is the time during which the gateway does not try an unreachable server again.
 const downFor = time.Second
 
-// A serverSession is what the gateway uses of an [upstream.Link], which implements it. Tests have servers without a transport.
+// A serverSession is the part of an [upstream.Link] that the gateway uses. Tests implement it without a transport.
 type serverSession interface {
 	Link
 	ServerInfo() upstream.ServerInfo
@@ -45,14 +45,14 @@ type link struct {
 
 	gateway *Gateway
 	server  *server
-	session *clientSession // whose client alone uses it; nil: it is shared, or a stateless client uses it
+	session *clientSession // nil if the link is shared or used by a stateless client; else only this session's client uses it
 	slot    *linkSlot
 	lists   listCache
-	watched bool // it is kept because its client is subscribed to resources; guarded by the session
+	watched bool // kept open because its client is subscribed to resources; guarded by the session
 
 	mu          sync.Mutex
 	subscribers map[subscriber]struct{}
-	level       severity // of the log of a server with sessions, on a shared link; zero: not set
+	level       severity // log level of a server with sessions on a shared link; zero: not set
 }
 
 // ended reports whether the link is over.
@@ -67,8 +67,8 @@ func (l *link) ended() bool {
 
 func (l *link) release() { l.slot.release() }
 
-// linkTo returns the client's link with a server. By default it is shared by the clients of one identity. If the operator wants a session of the
-// server for each client, it is that of the client's session, or one that stateless requests of the same identity and capabilities share.
+// linkTo returns the client's link with a server. By default the clients of one identity share it. If the operator wants a separate session
+// for each client, the link belongs to the client's session, or stateless requests of the same identity and capabilities share it.
 func (g *Gateway) linkTo(ctx context.Context, q *request, server *server) (*link, error) {
 	dedicated := q.session != nil && server.separate()
 	table, key := &g.shared, linkKey{
@@ -110,8 +110,8 @@ func (g *Gateway) linkTo(ctx context.Context, q *request, server *server) (*link
 	return l, err
 }
 
-// useLink calls use with the client's link with a server. If repeat is set, and the link is retired meanwhile because the server has lost the
-// session, it calls use once more with the next link. A list is safe to repeat.
+// useLink calls use with the client's link with a server. If repeat is set, and the link is retired meanwhile because the server has lost
+// the session, it calls use once more with the next link. A list is safe to repeat.
 func (g *Gateway) useLink(ctx context.Context, q *request, server *server, repeat bool, use func(*link) error) error {
 	for {
 		l, err := g.linkTo(ctx, q, server)
@@ -128,13 +128,14 @@ func (g *Gateway) useLink(ctx context.Context, q *request, server *server, repea
 	}
 }
 
-// forServer is what a server learns of a client's capabilities: those that the operator exposes.
+// forServer returns a client's capabilities for a server: those that the operator exposes.
 func forServer(c serverrequest.Capabilities, server *server) jsontext.Value {
 	e := server.Expose
 	return c.ForServer(e.Includes(ExposeSampling), e.Includes(ExposeElicitation), e.Includes(ExposeRoots))
 }
 
-// upstreamContext is the context of a request at its server. A server whose cancellation is not exposed does not learn of it.
+// upstreamContext returns the context of a request at its server. A server
+// whose cancellation is not exposed does not learn that the client cancels.
 func upstreamContext(ctx context.Context, server *server) context.Context {
 	if server.Expose.Includes(ExposeCancellation) {
 		return ctx
@@ -142,7 +143,7 @@ func upstreamContext(ctx context.Context, server *server) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// connectLink connects to a server, for a session or for all who share the link.
+// connectLink connects to a server, for a session or for all clients that share the link.
 func (g *Gateway) connectLink(ctx context.Context, s *clientSession, server *server, p upstream.Peer) (*link, error) {
 	l := &link{connected: make(chan struct{}), gateway: g, server: server, session: s}
 	defer close(l.connected)
@@ -169,14 +170,13 @@ func (g *Gateway) connectLink(ctx context.Context, s *clientSession, server *ser
 	return l, nil
 }
 
-// tooManyLinks reports whether there is no link because there are too many.
+// tooManyLinks reports whether connecting failed because too many sessions are open.
 func tooManyLinks(err error) bool {
 	var no *upstream.LinkError
 	return errors.As(err, &no) && no.Code == upstream.CodeLinks
 }
 
-// restoreSession tells a server with sessions, over the new link of a client session, the log level and the subscribed resources of the
-// client.
+// restoreSession sends the client's log level and subscribed resources to a server with sessions, over the new link of a client session.
 func (l *link) restoreSession() {
 	s := l.session
 	if s == nil || l.Modern() {
@@ -189,7 +189,7 @@ func (l *link) restoreSession() {
 	if !offers.include(offersLogging) {
 		level = 0
 	}
-	if !offers.include(offersSubscriptions) { // they may not be exposed any more
+	if !offers.include(offersSubscriptions) { // the operator may have stopped exposing them
 		uris = nil
 	}
 	if level == 0 && len(uris) == 0 {
@@ -208,7 +208,7 @@ func (l *link) restoreSession() {
 	}()
 }
 
-// A subscriber gets the notifications of a shared link: the [subscription] of a stateless client, or the [clientSession] of another.
+// A subscriber gets the notifications of a shared link: the [subscription] of a stateless client, or a [clientSession].
 type subscriber interface {
 	receive(wire.Message) // must not block
 }

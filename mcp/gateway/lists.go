@@ -21,14 +21,14 @@ const (
 	maxListBytes = 8 << 20
 )
 
-// listKinds are the relayed lists: the member with the elements, the key of an element, and the notification of a change.
+// listKinds describes the relayed lists: the member with the elements, the key of an element, and the notification of a change.
 var listKinds = map[string]struct{ member, key, note string }{
 	"resources/list":           {"resources", "uri", noteResources},
 	"resources/templates/list": {"resourceTemplates", "uriTemplate", noteResources},
 	"prompts/list":             {"prompts", "name", notePrompts},
 }
 
-// list answers with a page of the list of one server, or with the lists of all servers as one, without those of failing servers.
+// list answers with a page of one server's list, or with the joined lists of all servers. It leaves out the lists of failing servers.
 func (g *Gateway) list(ctx context.Context, q *request, m *method) []byte {
 	if q.endpoint.server != nil {
 		return g.relayTo(ctx, q, q.endpoint.server, q.Params)
@@ -70,7 +70,7 @@ func (g *Gateway) list(ctx context.Context, q *request, m *method) []byte {
 	return q.result(b.Value())
 }
 
-// A serverList is a list of one server, in its order.
+// A serverList holds a list of one server, in the server's order.
 type serverList struct {
 	at    time.Time
 	items []listItem
@@ -81,13 +81,13 @@ type listItem struct {
 	raw jsontext.Value
 }
 
-// contains reports whether the key of an element matches.
+// contains reports whether the key of any element matches.
 func (l *serverList) contains(matches func(key string) bool) bool {
 	return slices.ContainsFunc(l.items, func(i listItem) bool { return matches(i.key) })
 }
 
-// serverLists asks several servers for a list, concurrently, unless a list younger than maxAge is cached. The list of a failing server is empty.
-// The error object is that of [noRoom].
+// serverLists requests a list from several servers, concurrently, unless a list younger than maxAge is cached. The list of a failing
+// server is empty. The error object is that of [noRoom].
 func (g *Gateway) serverLists(ctx context.Context, q *request, servers []*server, method string,
 	maxAge time.Duration) ([]*serverList, jsontext.Value) {
 	lists, errs := make([]*serverList, len(servers)), make([]error, len(servers))
@@ -110,7 +110,7 @@ func (g *Gateway) serverLists(ctx context.Context, q *request, servers []*server
 	return lists, noRoom(servers, errs)
 }
 
-// fetchList asks a server for all pages of a list. A server without the method has an empty list.
+// fetchList requests all pages of a list from a server. A server without the method has an empty list.
 func (l *link) fetchList(ctx context.Context, method string) (*serverList, error) {
 	list := &serverList{at: time.Now()}
 	var params jsontext.Value
@@ -141,8 +141,8 @@ func (l *link) fetchList(ctx context.Context, method string) (*serverList, error
 	return nil, fmt.Errorf("its answer to %s has more than %d pages", method, maxListPages)
 }
 
-// addPage adds the elements of one page to a list, and returns the cursor of the next page; nil if there is none. It reports false if the page
-// cannot be read.
+// addPage adds the elements of one page to a list, and returns the cursor of the
+// next page; nil if there is none. It reports false if the page cannot be read.
 func (l *link) addPage(list *serverList, method string, page jsontext.Value) (next jsontext.Value, ok bool) {
 	kind := listKinds[method]
 	ok = wire.ForEachMember(page, func(p wire.Piece) {
@@ -184,7 +184,7 @@ func (k *listCache) put(method string, l *serverList) {
 	k.lists[method] = l
 }
 
-// forget drops the lists that a notification says have changed.
+// forget drops the lists that, by a notification, have changed.
 func (k *listCache) forget(note string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

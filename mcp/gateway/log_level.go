@@ -10,25 +10,25 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// A severity is that of a log message; zero is none.
+// A severity is the level of a log message; zero is no level.
 type severity int
 
-// severities are the words of the protocol, the least severe first.
+// severities lists the protocol's words, the least severe first.
 var severities = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// severityOf reads a word; zero if it is none.
+// severityOf returns the severity of a word; zero if the protocol has no such word.
 func severityOf(word string) severity { return severity(slices.Index(severities, word) + 1) }
 
 func (s severity) word() string { return severities[s-1] }
 
-// includes reports whether a log message goes to a client of this level. None goes to a client without one.
+// includes reports whether a client of this level gets a log message. A client without a level gets none.
 func (s severity) includes(params jsontext.Value) bool {
 	word, _ := wire.Text(wire.Member(params, "level"))
 	return s > 0 && severityOf(word) >= s
 }
 
-// setLevel sets the log level of a session, and of the connected servers that it shares with nobody. Other servers get it when they are connected,
-// or with the next request.
+// setLevel sets the log level of a session, and of the connected servers that the session does not share. Other servers get the level
+// when they are connected, or with the next request.
 func (g *Gateway) setLevel(ctx context.Context, q *request) []byte {
 	word, _ := wire.Text(wire.Member(q.Params, "level"))
 	level := severityOf(word)
@@ -40,7 +40,7 @@ func (g *Gateway) setLevel(ctx context.Context, q *request) []byte {
 	s.level = level
 	s.mu.Unlock()
 
-	if one := q.endpoint.server; one != nil && one.separate() { // it may not be connected yet
+	if one := q.endpoint.server; one != nil && one.separate() { // the server may not be connected yet
 		l, err := g.linkTo(ctx, q, one)
 		if err != nil {
 			return q.fail(failure(one.Name, err))
@@ -57,12 +57,12 @@ func (g *Gateway) setLevel(ctx context.Context, q *request) []byte {
 		if g.record(ctx, q.From, l.server.Name, ToServer, q.Method, levelParams(level)) != nil {
 			return q.fail(serverrequest.NotRecorded)
 		}
-		_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // a server that fails does not keep it from the others
+		_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // an error does not keep the level from the other servers
 	}
 	return q.result(jsontext.Value(`{}`))
 }
 
-// wantedLogLevel is the level of the request or the session; zero if the client set none.
+// wantedLogLevel returns the level of the request or the session; zero if the client set none.
 func (q *request) wantedLogLevel() severity {
 	if s := q.session; s != nil {
 		s.mu.Lock()
@@ -72,7 +72,7 @@ func (q *request) wantedLogLevel() severity {
 	return q.logLevel
 }
 
-// setSharedLevel gives a server with sessions that clients share the most detailed level that one of them wants.
+// setSharedLevel gives a shared server with sessions the most detailed level that one of its clients wants.
 func (l *link) setSharedLevel(ctx context.Context, level severity) {
 	if l.session != nil || l.Modern() {
 		return
@@ -88,8 +88,8 @@ func (l *link) setSharedLevel(ctx context.Context, level severity) {
 	}
 }
 
-// filterLevel is the level by which log messages of a shared link are filtered for the client of a request. A client with a session that set no
-// level gets what the server sends anyway. If another client has set the server's level, it gets the level info.
+// filterLevel returns the level by which log messages of a shared link are filtered for the client of a request. A client with a session
+// that set no level gets all messages of the server. If another client has set the server's level, it gets the level info.
 func (l *link) filterLevel(q *request, level severity) severity {
 	if level > 0 || q.session == nil {
 		return level
@@ -106,7 +106,7 @@ func levelParams(level severity) jsontext.Value {
 	return wire.Single("level", wire.Quote(level.word()))
 }
 
-// withLevel adds the log level to the params of a request. The link removes it where the server does not take it there.
+// withLevel adds the log level to the params of a request. The link removes it where the server does not accept it there.
 func withLevel(params jsontext.Value, level severity) jsontext.Value {
 	if level == 0 {
 		return params

@@ -24,7 +24,7 @@ const (
 // MethodCall is the method of calls.
 const MethodCall = "tools/call"
 
-// A sender is who sends a message.
+// A sender is the side that sends a message.
 type sender uint8
 
 const (
@@ -32,7 +32,7 @@ const (
 	fromServer
 )
 
-// revisions are kinds of revisions of the protocol, as a set.
+// revisions is a set of kinds of protocol revisions.
 type revisions uint8
 
 const (
@@ -40,7 +40,7 @@ const (
 	stateless                       // from 2026-07-28 on: each request declares everything
 )
 
-// A handler is the function that answers a method.
+// A handler names the function that answers a method.
 type handler uint8
 
 const (
@@ -55,23 +55,23 @@ const (
 	byRelay                           // Gateway.relay, or for messages of servers the functions of server_messages.go
 	bySubscription                    // Gateway.subscribe
 	byLogLevel                        // Gateway.setLevel
-	byFront                           // the front, or the link with the server: the other side never sees it
+	byFront                           // the front, or the link with the server: the other side never sees the message
 )
 
 // A method is one row of the table of methods.
 type method struct {
 	name         string
 	from         sender
-	notification bool      // there is no answer
-	needs        Expose    // what the server must expose; zero: the method belongs to the protocol
-	revisions    revisions // in which it passes between the client and the gateway
+	notification bool      // the message gets no answer
+	needs        Expose    // features that the server must expose; zero: the method belongs to the protocol
+	revisions    revisions // revisions between the client and the gateway in which the method passes
 	handler      handler
-	why          string // what happens to it, for docs/reference/gateway-protocol.md
+	why          string // explanation for docs/reference/gateway-protocol.md
 }
 
 const both = stateful | stateless
 
-// methods are all methods that the gateway knows. Others are refused, in both directions.
+// methods lists all methods that the gateway knows. It refuses others, in both directions.
 var methods = []method{
 	{methodInitialize, fromClient, false, 0, stateful, byInitialize, "opens a session, and declares the exposed capabilities of the servers"},
 	{"notifications/initialized", fromClient, true, 0, stateful, byFront, "accepts it"},
@@ -127,7 +127,7 @@ var methodsByName = func() map[methodKey]*method {
 	return index
 }()
 
-// methodOf is the row of a method, or nil.
+// methodOf returns the row of a method, or nil.
 func methodOf(from sender, name string) *method { return methodsByName[methodKey{from, name}] }
 
 // existsIn reports whether a revision has the method.

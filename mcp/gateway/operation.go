@@ -11,39 +11,39 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// An Operation is a request of a client that was answered.
+// An Operation describes a client's request that was answered.
 type Operation struct {
 	Method       string // empty if MCP has no request of this name
-	Server, Tool string // of a tools/call whose server is known
-	ErrorType    string // a code of JSON-RPC's own, [ToolError] or [OtherError]; empty: the request succeeded
+	Server, Tool string // set for a tools/call whose server is known
+	ErrorType    string // a code that JSON-RPC defines, [ToolError] or [OtherError]; empty: the request succeeded
 	Begun        time.Time
 	Took         time.Duration
-	ID           string // of the request
+	ID           string // the request's id
 	Protocol     string // the revision in force; empty before initialize
 	Stdio        bool   // the client is connected over standard input
-	Judged              // of a tools/call
+	Judged              // set for a tools/call
 }
 
-// Judged is what became of a call at the gates; empty where no run began.
+// Judged is the outcome of a call at the gates; empty where no run began.
 type Judged struct {
 	Run      string
 	Decision string
-	Gate     string // that decided
+	Gate     string // the deciding gate
 }
 
 // Error types of OpenTelemetry's conventions.
 const (
 	ToolError  = "tool_error" // a result with isError
-	OtherError = "_OTHER"     // an error of a code that a server chose
+	OtherError = "_OTHER"     // an error with a code that a server chose
 )
 
-// The members of _meta, and the headers, that have the context of a trace (W3C Trace Context, SEP-414).
+// The members of _meta, and the headers, that carry the context of a trace (W3C Trace Context, SEP-414).
 const (
 	metaTraceParent = "traceparent"
 	metaTraceState  = "tracestate"
 )
 
-// begin tells of a request, with the trace context of its _meta, or else of the HTTP request that it came with. It returns the context of the request.
+// begin calls Begin for a request. The trace context is from _meta, or else from the HTTP request. It returns the request's context.
 func (g *Gateway) begin(ctx context.Context, q *request) context.Context {
 	if g.options.Begin == nil || !q.Request.Request() {
 		return ctx
@@ -51,7 +51,7 @@ func (g *Gateway) begin(ctx context.Context, q *request) context.Context {
 	meta := wire.Member(q.Params, "_meta")
 	parent, err := wire.Text(wire.Member(meta, metaTraceParent))
 	if err != nil {
-		if values := q.HTTP.Values(metaTraceParent); len(values) == 1 { // of two, programs would take different ones
+		if values := q.HTTP.Values(metaTraceParent); len(values) == 1 { // of two values, programs would use different ones
 			parent = values[0]
 		}
 		return g.options.Begin(ctx, parent, strings.Join(q.HTTP.Values(metaTraceState), ","))
@@ -61,7 +61,7 @@ func (g *Gateway) begin(ctx context.Context, q *request) context.Context {
 	return g.options.Begin(ctx, parent, state)
 }
 
-// observe tells of a request that was answered.
+// observe calls Observe for an answered request.
 func (q *request) observe(ctx context.Context, begun time.Time) {
 	tell := q.config().Observe
 	if tell == nil || q.Response() || q.Notification() {
@@ -73,14 +73,14 @@ func (q *request) observe(ctx context.Context, begun time.Time) {
 		o.Method = m.name
 	}
 	if o.ID = string(q.ID); q.ID.Kind() == '"' {
-		o.ID, _ = wire.Text(q.ID) // package wire reads ids strictly
+		o.ID, _ = wire.Text(q.ID) // package wire has read the id strictly
 	}
 
 	o.Begun, o.Took, o.Protocol, o.Stdio = begun, time.Since(begun), q.Protocol, q.HTTP == nil
 	tell(ctx, *o)
 }
 
-// noteError keeps the code of an error object.
+// noteError stores the code of an error object.
 func (q *request) noteError(failed jsontext.Value) {
 	q.observed.ErrorType = OtherError
 	code, _ := strconv.Atoi(string(wire.Member(failed, "code")))
@@ -88,11 +88,11 @@ func (q *request) noteError(failed jsontext.Value) {
 	case wire.ParseError, wire.InvalidRequest, wire.MethodNotFound, wire.InvalidParams, wire.InternalError,
 		wire.HeaderMismatch, wire.MissingCapability, wire.UnsupportedVersion, codeBusy, notFound, codeShowsURL:
 		q.observed.ErrorType = strconv.Itoa(code)
-	default: // of a server, which could send any number
+	default: // a server's code, which may be any number
 	}
 }
 
-// noteResult keeps whether a result says that it is an error.
+// noteResult stores whether a result says that it is an error.
 func (q *request) noteResult(result jsontext.Value) {
 	if IsError(result) {
 		q.observed.ErrorType = ToolError

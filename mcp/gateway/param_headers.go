@@ -15,7 +15,7 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// Headers that repeat arguments, from 2026-07-28 on. A tool's schema names them.
+// Headers that repeat arguments, from 2026-07-28 on. The schema of a tool names them.
 const (
 	paramPrefix  = "Mcp-Param-"
 	paramMark    = "x-mcp-header"
@@ -23,17 +23,17 @@ const (
 	base64Ends   = "?="
 	maxPlain     = 1<<53 - 1 // the largest integer that all readers of a header read exactly
 
-	maxParams     = 64 // of one tool
+	maxParams     = 64 // headers of one tool
 	maxParamDepth = 32
 )
 
 // A binding is an argument that a header repeats.
 type binding struct {
 	path   []string
-	header string // without paramPrefix
+	header string // name without paramPrefix
 }
 
-// value is the argument; nil if it is absent or null.
+// value returns the argument; nil if it is absent or null.
 func (b binding) value(arguments jsontext.Value) jsontext.Value {
 	for _, name := range b.path {
 		if arguments = wire.Member(arguments, name); arguments == nil {
@@ -43,8 +43,8 @@ func (b binding) value(arguments jsontext.Value) jsontext.Value {
 	return wire.NonNull(arguments)
 }
 
-// bindings are those of a tool, in the order of its schema. They are none if one is invalid, because no client may use the tool over HTTP
-// then.
+// bindings returns the bindings of a tool, in the order of its schema. If one is
+// invalid, it returns none, because then no client may use the tool over HTTP.
 func bindings(tool []byte) (all []binding) {
 	if !bytes.Contains(tool, []byte("mcp-header")) && !bytes.Contains(tool, []byte(`\u`)) { // nearly all tools
 		return nil
@@ -77,7 +77,7 @@ func bindings(tool []byte) (all []binding) {
 	return all
 }
 
-// headerValue is an argument as the value of a header; false if it cannot be one.
+// headerValue returns an argument as the value of a header; false if it cannot be one.
 func headerValue(value jsontext.Value) (string, bool) {
 	switch value.Kind() {
 	case '"':
@@ -95,7 +95,7 @@ func headerValue(value jsontext.Value) (string, bool) {
 	return "", false
 }
 
-// encodeHeader is a text as the value of a header.
+// encodeHeader returns a text as the value of a header.
 func encodeHeader(s string) string {
 	odd := strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) || strings.TrimSpace(s) != s ||
 		strings.HasPrefix(s, base64Begins) && strings.HasSuffix(s, base64Ends)
@@ -105,8 +105,8 @@ func encodeHeader(s string) string {
 	return base64Begins + base64.StdEncoding.EncodeToString([]byte(s)) + base64Ends
 }
 
-// ParamHeader are the headers for a server over HTTP, made of the arguments that are sent. The client's headers do not matter. The tool is
-// the object that the server listed.
+// ParamHeader returns the headers for a server over HTTP. It makes them from the arguments that are sent and ignores the client's
+// headers. tool is the object that the server listed.
 func ParamHeader(tool, arguments []byte) map[string]string {
 	var header map[string]string
 	for _, b := range bindings(tool) {
@@ -128,7 +128,7 @@ func ParamHeader(tool, arguments []byte) map[string]string {
 func (c *ToolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 	listing, err := c.listing(ctx)
 
-	if err != nil && c.link != nil && c.link.Retired() { // the server has lost the session: Calls would ask it over the next one
+	if err != nil && c.link != nil && c.link.Retired() { // the server has lost the session: try the next link, as Calls would
 		listing, err = c.listing(ctx)
 	}
 	if err != nil {
@@ -138,10 +138,10 @@ func (c *ToolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 	tools := c.request.config().Calls.Tools(listing, c.request.Identity)
 	i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == c.Tool })
 	if i < 0 {
-		return nil // nothing is revealed of a hidden tool: Calls rejects the call
+		return nil // reveals nothing about a hidden tool: Calls rejects the call
 	}
 
-	for _, b := range bindings(tools[i].Raw) { // as the client saw it: with the operator's schema, if there is one
+	for _, b := range bindings(tools[i].Raw) { // the tool as the client saw it, with the operator's schema if there is one
 		name := paramPrefix + b.header
 		sent := c.request.Header.Values(name)
 		value := b.value(c.Arguments)
@@ -173,7 +173,7 @@ func (c *ToolCall) listing(ctx context.Context) (*upstream.CachedListing, error)
 	return l.Listing(ctx, c.request.config().MaxAge)
 }
 
-// sameArgument reports whether a header has the value of an argument. Numbers may be written in other ways.
+// sameArgument reports whether a header has the value of an argument. Two spellings of a number are the same.
 func sameArgument(header, want string, value jsontext.Value) bool {
 	if header == want || value.Kind() != '0' {
 		return header == want

@@ -12,7 +12,7 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// relay relays a request to the server that it is for.
+// relay relays a request to its server.
 func (g *Gateway) relay(ctx context.Context, q *request, m *method) []byte {
 	server, params, failed := g.route(ctx, q, m)
 	if failed != nil {
@@ -27,7 +27,7 @@ func (g *Gateway) relayTo(ctx context.Context, q *request, server *server, param
 	return g.answer(q, server, reply, failed)
 }
 
-// answer answers with the reply of a server, or with the error object that says why there is none.
+// answer answers with the reply of a server. If there is none, failed says why.
 func (g *Gateway) answer(q *request, server *server, reply upstream.Reply, failed jsontext.Value) []byte {
 	switch {
 	case failed != nil:
@@ -85,13 +85,13 @@ func (g *Gateway) ask(ctx context.Context, q *request, server *server, params js
 
 var unreadableParams = invalid(wire.InvalidParams, "the params cannot be read")
 
-// cacheable reports whether a method's result says in the stateless revisions how long it may be kept.
+// cacheable reports whether, in the stateless revisions, a method's result says how long it may be cached.
 func cacheable(method string) bool {
 	_, isList := listKinds[method]
 	return isList || method == "resources/read"
 }
 
-// relayResponse passes the client's answer to the server that asked.
+// relayResponse passes the client's answer to the server that sent the request.
 func (g *Gateway) relayResponse(ctx context.Context, q *request) {
 	if q.session == nil {
 		return
@@ -111,7 +111,7 @@ func (g *Gateway) relayResponse(ctx context.Context, q *request) {
 	if g.record(ctx, q.From, r.Name, ToServer, r.Method, recorded) != nil {
 		result, failed = nil, serverrequest.NotRecorded
 	}
-	_ = r.Server.Answer(ctx, r.ID, result, failed) // a server that cannot be told has lost its link
+	_ = r.Server.Answer(ctx, r.ID, result, failed) // on an error the server has lost its link
 }
 
 // relayClientNotification relays a notification of a session's client to the servers, if they may get it.
@@ -127,7 +127,7 @@ func (g *Gateway) relayClientNotification(ctx context.Context, q *request) {
 			return
 		}
 		if params, err := wire.Set(params, "progressToken", r.Token); err == nil {
-			_ = r.Server.Notify(ctx, m.name, params) // a server that cannot be told has lost its link
+			_ = r.Server.Notify(ctx, m.name, params) // on an error the server has lost its link
 		}
 		return
 	}
@@ -137,16 +137,16 @@ func (g *Gateway) relayClientNotification(ctx context.Context, q *request) {
 	}
 	for _, l := range s.links.working(q.endpoint.exposing(m.needs)) {
 		if !l.Modern() && g.record(ctx, q.From, l.server.Name, ToServer, m.name, params) == nil {
-			_ = l.Notify(ctx, m.name, params) // a server that cannot be told has lost its link
+			_ = l.Notify(ctx, m.name, params) // on an error the server has lost its link
 		}
 	}
 }
 
-// notFound is the error code of older revisions for an unknown resource.
+// notFound is the error code for an unknown resource in older revisions.
 const notFound = -32002
 
-// route finds the server of a request, and returns the params as that server knows them. The error object says that there is none, or more
-// than one.
+// route finds the server of a request, and returns the params with the server's own
+// names. The error object says that there is no server, or more than one.
 func (g *Gateway) route(ctx context.Context, q *request, m *method) (*server, jsontext.Value, jsontext.Value) {
 	if q.endpoint.server != nil {
 		return q.endpoint.server, q.Params, nil
@@ -156,7 +156,7 @@ func (g *Gateway) route(ctx context.Context, q *request, m *method) (*server, js
 		return routePrompt(q.endpoint, m.needs, q.Params)
 	case "completion/complete":
 		return g.routeCompletion(ctx, q, m.needs)
-	default: // resources
+	default: // methods of resources
 		uri, err := wire.Text(wire.Member(q.Params, "uri"))
 		if err != nil {
 			return nil, nil, invalid(wire.InvalidParams, `"uri" is not a string`)
@@ -209,8 +209,8 @@ func (g *Gateway) routeCompletion(ctx context.Context, q *request, needs Expose)
 	return nil, nil, invalid(wire.InvalidParams, `"ref" has no "type" that is known`)
 }
 
-// routeResource finds the one server that lists a resource, or else a matching template. A single server says itself whether it has the
-// resource.
+// routeResource finds the one server that lists a resource, or else a matching template. At the endpoint of a single server, the server
+// itself says whether it has the resource.
 func (g *Gateway) routeResource(ctx context.Context, q *request, needs Expose, uri string) (*server, jsontext.Value) {
 	servers := q.endpoint.exposing(needs)
 	if len(servers) == 1 {
@@ -256,8 +256,8 @@ func (g *Gateway) routeResource(ctx context.Context, q *request, needs Expose, u
 	return nil, invalid(wire.InvalidParams, "more than one server has this resource: "+strings.Join(names, ", ")+"; read it at /servers/NAME/mcp")
 }
 
-// matchesTemplate reports whether a URI is a template, or begins with the template's text before its first variable. Without such text
-// nothing matches.
+// matchesTemplate reports whether a URI equals a template, or begins with the
+// template's text before its first variable. Without such text nothing matches.
 func matchesTemplate(template, uri string) bool {
 	prefix, _, variable := strings.Cut(template, "{")
 	return template == uri || variable && prefix != "" && strings.HasPrefix(uri, prefix)

@@ -8,7 +8,7 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// Members of _meta with a meaning here.
+// Members of _meta that the gateway uses.
 const (
 	metaCapabilities = wire.ReservedPrefix + "clientCapabilities"
 	metaServerInfo   = wire.ReservedPrefix + "serverInfo"
@@ -18,10 +18,10 @@ const (
 
 var typeComplete = []byte(`"resultType":"complete"`)
 
-// What a stateless list has if its server, of another revision, gave no hints for caches.
+// Members of a stateless list if its server, of another revision, gave no hints for caches.
 var ttlZero, scopePrivate = []byte(`"ttlMs":0`), []byte(`"cacheScope":"private"`)
 
-// withResultType is a result made here with what every stateless result has: a type, unless it has one, and the gateway's name.
+// withResultType adds to a result of the gateway the members of every stateless result: a type, unless it has one, and the gateway's name.
 func (g *Gateway) withResultType(result jsontext.Value) jsontext.Value {
 	f := readResult(result)
 	if !f.isObject {
@@ -30,20 +30,20 @@ func (g *Gateway) withResultType(result jsontext.Value) jsontext.Value {
 	return f.rewrite(result, g.self, false)
 }
 
-// resultInfo is what matters of a result.
+// resultInfo holds the parts of a result that the gateway handles.
 type resultInfo struct {
 	isObject  bool
-	kind      string // the resultType; "complete" if there is none
-	ambiguous bool   // it asks for input and can be read in more than one way
-	hasType   bool   // there is a resultType
+	kind      string // value of resultType; "complete" if absent
+	ambiguous bool   // the result asks for input and has more than one reading
+	hasType   bool   // resultType is present
 	questions [][]byte
 	metas     []wire.Piece
-	state     []wire.Piece // requestState
+	state     []wire.Piece // requestState members
 	hasTTL    bool
 	hasScope  bool
 }
 
-// readResult reads a result of a server. Where a member comes twice, each counts.
+// readResult reads a result of a server. If a member repeats, each occurrence counts.
 func readResult(result []byte) (f resultInfo) {
 	f.kind = "complete"
 	f.isObject = wire.ForEachMember(result, func(p wire.Piece) {
@@ -77,7 +77,7 @@ func readResult(result []byte) (f resultInfo) {
 // asks reports whether the result asks for input. Clients look at either of the two signs.
 func (f *resultInfo) asks() bool { return f.kind == "input_required" || len(f.questions) > 0 }
 
-// relayResult answers with a server's result. A code says why the result does not go to the client.
+// relayResult answers with a server's result. If code is not empty, the client does not get the result, and why says the reason.
 func (q *request) relayResult(server *server, target string, result jsontext.Value, cacheable bool) (message []byte, code, why string) {
 	result = wire.StripOwn(result)
 	info := readResult(result)
@@ -95,8 +95,8 @@ func (q *request) relayResult(server *server, target string, result jsontext.Val
 	return q.rawResult(info.rewrite(result, q.gateway.self, cacheable, seal...)), "", ""
 }
 
-// rewrite is the result for the client: without reserved members, and, if the gateway's name is given, with what every stateless result has.
-// Every other byte stays.
+// rewrite returns the result for the client without reserved members. If the gateway's name is given, it adds the members of every
+// stateless result. Every other byte stays.
 func (f *resultInfo) rewrite(result jsontext.Value, named []byte, cached bool, more ...wire.Edit) jsontext.Value {
 	var front [][]byte
 	var edits []wire.Edit

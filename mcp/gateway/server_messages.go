@@ -17,7 +17,7 @@ func (l *link) relayDuring(ctx context.Context, q *request, out session.Sender, 
 	case m.ID != nil:
 		l.relayRequest(ctx, m, out)
 		return
-	case m.Method == noteCancelled: // in any revision: the client may have been asked in another way
+	case m.Method == noteCancelled: // in any revision, because the client may have been asked in another way
 		l.relayCancelled(m, out)
 		return
 	}
@@ -36,10 +36,10 @@ func (l *link) relayDuring(ctx context.Context, q *request, out session.Sender, 
 		l.relayNotification(m)
 		return
 	}
-	_ = out.Send(l.gateway.forClient(m)) // the front notices that the client is gone
+	_ = out.Send(l.gateway.forClient(m)) // the front notices a client that is gone
 }
 
-// receive takes a message that a server sends outside of all requests. It does not block.
+// receive handles a message that a server sends outside of all requests. It does not block.
 func (l *link) receive(m wire.Message) {
 	if m.ID == nil {
 		l.relayNotification(m)
@@ -56,7 +56,7 @@ func (l *link) receive(m wire.Message) {
 	}()
 }
 
-// relayNotification relays a notification that belongs to no request to the session of the link, or to the subscribers of a shared link.
+// relayNotification relays a notification that belongs to no request to the link's session, or to the subscribers of a shared link.
 func (l *link) relayNotification(m wire.Message) {
 	row := methodOf(fromServer, m.Method)
 	if row == nil || !row.notification || !l.server.Expose.Includes(row.needs) {
@@ -64,9 +64,9 @@ func (l *link) relayNotification(m wire.Message) {
 	}
 	switch m.Method {
 	case noteProgress:
-		return // its request is over
+		return // the request is over
 	case noteTools:
-		m.Params = nil // the gateway's own notification: its listing is stale
+		m.Params = nil // the gateway sends its own notification, because its listing is stale
 	case notePrompts, noteResources, noteUpdated:
 		l.lists.forget(m.Method)
 	case noteCancelled:
@@ -87,7 +87,7 @@ func (l *link) relayNotification(m wire.Message) {
 	}
 }
 
-// forClient is a server's notification as the client gets it.
+// forClient encodes a server's notification for the client.
 func (g *Gateway) forClient(m wire.Message) []byte {
 	params := wire.StripMeta(m.Params)
 	if params != nil {
@@ -96,17 +96,17 @@ func (g *Gateway) forClient(m wire.Message) []byte {
 	return wire.Call(nil, nil, m.Method, params)
 }
 
-// relayRequest relays a server's request to the client of the link's session, if the operator exposes its method and the client declares the
-// capability. If not, the server learns that there is no such method.
+// relayRequest relays a server's request to the client of the link's session, if the operator exposes its method and the client declares
+// the capability. Otherwise the server gets the error that there is no such method.
 func (l *link) relayRequest(ctx context.Context, m wire.Message, out session.Sender) {
 	if failed := l.askClient(ctx, m, out); failed != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverrequest.AnswerTimeout)
 		defer cancel()
-		_ = l.Answer(ctx, m.ID, nil, failed) // a server that cannot be told has lost its link
+		_ = l.Answer(ctx, m.ID, nil, failed) // on an error the server has lost its link
 	}
 }
 
-// askClient asks the client what a server wants to know. The error object says why not.
+// askClient sends a server's request to the client. The error object says why it could not.
 func (l *link) askClient(ctx context.Context, m wire.Message, out session.Sender) (failed jsontext.Value) {
 	s, row := l.session, methodOf(fromServer, m.Method)
 	if s == nil || row == nil || row.notification || row.handler != byRelay || !l.server.Expose.Includes(row.needs) {
@@ -154,7 +154,7 @@ func (l *link) askClient(ctx context.Context, m wire.Message, out session.Sender
 	return nil
 }
 
-// relayCancelled tells the client that a server does not wait for an answer any more.
+// relayCancelled tells the client that a server no longer waits for an answer.
 func (l *link) relayCancelled(m wire.Message, out session.Sender) {
 	if l.session == nil || !l.server.Expose.Includes(ExposeCancellation) {
 		return
@@ -165,6 +165,6 @@ func (l *link) relayCancelled(m wire.Message, out session.Sender) {
 	}
 	params, err := wire.Set(l.gateway.options.Mask(wire.StripMeta(m.Params)), "requestId", id)
 	if err == nil {
-		_ = out.Send(wire.Call(nil, nil, m.Method, params)) // the front notices that the client is gone
+		_ = out.Send(wire.Call(nil, nil, m.Method, params)) // the front notices a client that is gone
 	}
 }

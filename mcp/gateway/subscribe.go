@@ -17,9 +17,9 @@ import (
 
 // Bounds of subscriptions.
 const (
-	maxNotificationBytes = 4 << 10          // of a notification that waits; a longer one keeps only the method and the resource
-	retryFirst           = time.Second      // before a subscription that ended is tried again; doubled each time
-	retryMax             = 30 * time.Second // the longest such time
+	maxNotificationBytes = 4 << 10          // bytes of a waiting notification; a longer one keeps only the method and the resource
+	retryFirst           = time.Second      // first wait before an ended subscription is tried again; doubled each time
+	retryMax             = 30 * time.Second // longest such wait
 )
 
 // subscribe answers resources/subscribe and resources/unsubscribe of a client with a session.
@@ -59,7 +59,7 @@ func (g *Gateway) subscribe(ctx context.Context, q *request, m *method) []byte {
 	return g.answer(q, server, reply, failed)
 }
 
-// keepWatched keeps a process open while its client is subscribed to resources. The caller uses the link.
+// keepWatched keeps a process open while its client is subscribed to resources. The caller has the link in use.
 func (l *link) keepWatched() {
 	s := l.session
 	s.mu.Lock()
@@ -75,8 +75,8 @@ func (l *link) keepWatched() {
 	}
 }
 
-// listen answers subscriptions/listen: it sends the agreed filter and then notifications, until the client cancels. When the configuration is
-// replaced, it follows the servers of the next one.
+// listen answers subscriptions/listen. It sends the agreed filter and then notifications, until the client cancels. When the
+// configuration is replaced, it follows the servers of the next one.
 func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 	want, failed := readFilter(q.Params)
 	if failed != nil {
@@ -116,7 +116,8 @@ func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 	return q.rawResult(slices.Concat([]byte(`{"resultType":"complete","_meta":{"`+metaSubscription+`":`), q.ID, []byte(","), g.self, []byte(`}}`)))
 }
 
-// follow sends the notifications of servers to a subscription until stop is called. It returns when each server listens or has failed to.
+// follow sends the notifications of servers to a subscription until stop is
+// called. It returns when each server listens or has failed to listen.
 func (g *Gateway) follow(ctx context.Context, q *request, n *subscription, parts []serverFilter) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var starting, running sync.WaitGroup
@@ -137,8 +138,8 @@ func (g *Gateway) follow(ctx context.Context, q *request, n *subscription, parts
 	}
 }
 
-// followServer sends a server's notifications to a subscription until ctx ends, over as many links as that takes. It calls opened when the
-// server listens, or fails to.
+// followServer sends a server's notifications to a subscription until ctx ends, over as many links as necessary. It calls opened when the
+// server listens, or fails to listen.
 func (g *Gateway) followServer(ctx context.Context, q *request, n *subscription, part serverFilter, opened func()) {
 	for wait := retryFirst; ctx.Err() == nil; wait = min(2*wait, retryMax) {
 		l, err := g.linkTo(ctx, q, part.server)
@@ -159,7 +160,7 @@ func (g *Gateway) followServer(ctx context.Context, q *request, n *subscription,
 }
 
 // followFor sends the notifications of one link to a subscription until either ends, and releases the link. It reports whether the server
-// listened. A process that clients share does not stay open for a subscription.
+// listened. A subscription does not keep a shared process open.
 func (l *link) followFor(ctx context.Context, f filter, n *subscription, opened func()) (listened bool) {
 	if l.Process() && !l.server.separate() {
 		l.release()
@@ -167,7 +168,7 @@ func (l *link) followFor(ctx context.Context, f filter, n *subscription, opened 
 		defer l.release()
 	}
 	if l.Modern() {
-		_, _ = l.Request(ctx, methodListen, f.params(), func(m wire.Message) { // the reason why it ended does not matter
+		_, _ = l.Request(ctx, methodListen, f.params(), func(m wire.Message) { // the reason for its end does not matter
 			if m.Method == noteSubscribed {
 				listened = true
 				opened()
@@ -183,7 +184,7 @@ func (l *link) followFor(ctx context.Context, f filter, n *subscription, opened 
 
 	defer l.addSubscriber(n)()
 	if f.lists[noteTools] {
-		_, _ = l.Listing(ctx, l.gateway.active.Load().MaxAge) // it opens the stream for changes
+		_, _ = l.Listing(ctx, l.gateway.active.Load().MaxAge) // the listing opens the stream for changes
 	}
 	opened()
 	select {
@@ -193,7 +194,7 @@ func (l *link) followFor(ctx context.Context, f filter, n *subscription, opened 
 	return true
 }
 
-// recordFilter records that a client subscribes to prompts or resources of a server. Tools are the gateway's own.
+// recordFilter records that a client subscribes to prompts or resources of a server. Changes of tools are announced by the gateway itself.
 func (g *Gateway) recordFilter(ctx context.Context, q *request, part serverFilter) error {
 	if !part.filter.lists[notePrompts] && !part.filter.lists[noteResources] && len(part.filter.uris) == 0 {
 		return nil
@@ -201,13 +202,13 @@ func (g *Gateway) recordFilter(ctx context.Context, q *request, part serverFilte
 	return g.record(ctx, q.From, part.server.Name, ToServer, q.Method, part.filter.params())
 }
 
-// A serverFilter is the part of a filter that one server serves.
+// A serverFilter is the part of a filter that one server can serve.
 type serverFilter struct {
 	server *server
 	filter filter
 }
 
-// splitFilter returns what the servers can serve of a filter, together and each.
+// splitFilter returns the part of a filter that the servers can serve, together and for each server.
 func (g *Gateway) splitFilter(ctx context.Context, q *request, want filter) (agreed filter, parts []serverFilter) {
 	ctx, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
@@ -241,7 +242,7 @@ func (g *Gateway) splitFilter(ctx context.Context, q *request, want filter) (agr
 	return agreed, parts
 }
 
-// A filter selects notifications: of changed lists, by method, and of resources.
+// A filter selects notifications: changed lists, by method, and resources.
 type filter struct {
 	lists map[string]bool
 	uris  []string
@@ -258,7 +259,7 @@ func (f filter) includes(m wire.Message) bool {
 	return err == nil && slices.Contains(f.uris, uri)
 }
 
-// params is the filter as params of subscriptions/listen.
+// params encodes the filter as params of subscriptions/listen.
 func (f filter) params() jsontext.Value {
 	var b wire.Object
 	for _, list := range listNotifications {
@@ -270,7 +271,7 @@ func (f filter) params() jsontext.Value {
 	return wire.Single("notifications", b.Value())
 }
 
-// readFilter reads the filter of a client. The error object says what is wrong with it.
+// readFilter reads the filter of a client. The error object says why the filter is invalid.
 func readFilter(params jsontext.Value) (f filter, failed jsontext.Value) {
 	want := wire.Member(params, "notifications")
 	if want.Kind() != '{' {
@@ -303,9 +304,9 @@ func readFilter(params jsontext.Value) (f filter, failed jsontext.Value) {
 
 var noURIs = invalid(wire.InvalidParams, `"resourceSubscriptions" is not an array of strings`)
 
-// A subscription holds the notifications that wait for a stateless client, one of each kind.
+// A subscription queues notifications for a stateless client, one of each kind.
 type subscription struct {
-	id     jsontext.Value // of the client's request
+	id     jsontext.Value // id of the client's request
 	filter filter
 	mask   func([]byte) []byte
 
@@ -315,7 +316,7 @@ type subscription struct {
 	wake    chan struct{}
 }
 
-// receive queues a notification that the filter selects. It replaces one of the same kind, so no more can wait than was subscribed to.
+// receive queues a notification that the filter selects. It replaces a queued one of the same kind, so the filter bounds the queue.
 func (n *subscription) receive(m wire.Message) {
 	if !n.filter.includes(m) {
 		return
@@ -358,7 +359,7 @@ func (n *subscription) take() (messages [][]byte) {
 	return messages
 }
 
-// format is a notification with the id of the subscription.
+// format encodes a notification with the id of the subscription.
 func (n *subscription) format(method string, params jsontext.Value) []byte {
 	meta, err := wire.Set(wire.Member(params, "_meta"), metaSubscription, n.id)
 	if err == nil {
@@ -370,14 +371,14 @@ func (n *subscription) format(method string, params jsontext.Value) []byte {
 	return wire.Call(nil, nil, method, params)
 }
 
-// noteMissed notifies of all lists: notifications may have been missed.
+// noteMissed queues notifications of all lists, because some may have been missed.
 func (n *subscription) noteMissed() {
 	for _, list := range listNotifications {
 		n.receive(wire.Message{Method: list.method})
 	}
 }
 
-// deliver sends the waiting notifications until the client is gone or the configuration was replaced, which it reports.
+// deliver sends the waiting notifications until the client is gone or the configuration is replaced. again reports that it was replaced.
 func (n *subscription) deliver(ctx context.Context, out *session.RequestSender, replaced <-chan struct{}) (again bool) {
 	for {
 		select {

@@ -10,11 +10,11 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// needsTasks answers a client that uses tasks and does not declare the extension.
+// needsTasks is the error for a client that uses tasks but does not declare the extension.
 var needsTasks = wire.ErrorObject(wire.MissingCapability, "the client does not declare the extension "+serverrequest.ExtensionTasks,
 	[]byte(`{"requiredCapabilities":{"extensions":{"`+serverrequest.ExtensionTasks+`":{}}}}`))
 
-// serveTask serves the Tasks extension. Calls decides whose task it is.
+// serveTask serves the Tasks extension. Calls checks that the task belongs to the client.
 func (g *Gateway) serveTask(ctx context.Context, q *request) []byte {
 	if !q.capabilities.Tasks {
 		return q.fail(needsTasks)
@@ -44,7 +44,7 @@ func (g *Gateway) serveTask(ctx context.Context, q *request) []byte {
 	return q.rawResult(g.withResultType(result))
 }
 
-// deliverTask is a task as its client gets it.
+// deliverTask returns a task in the form for its client.
 func deliverTask(task jsontext.Value, id string) jsontext.Value {
 	var edits []wire.Edit
 	wire.ForEachMember(task, func(p wire.Piece) {
@@ -57,8 +57,8 @@ func deliverTask(task jsontext.Value, id string) jsontext.Value {
 	return wire.Splice(task, nil, edits)
 }
 
-// Delivered is the result of a call for a client that was not connected when it came. Results that ask for input are withheld, whatever is
-// exposed: an answer would make the call again.
+// Delivered returns the result of a call to a client that was not connected when the result arrived. It withholds results that ask for
+// input, whatever is exposed: an answer would make the call again.
 func Delivered(result jsontext.Value, run string) jsontext.Value {
 	f := readResult(result)
 	switch {

@@ -45,7 +45,7 @@ func (g *Gateway) newToolCall(q *request) (*ToolCall, jsontext.Value) {
 	q.observed.Server, q.observed.Tool = server.Name, tool
 
 	if q.session == nil && p.input.ofHeldCall() {
-		p.input = clientInput{} // whether the client opened the URL decides nothing
+		p.input = clientInput{} // the call is judged the same whether the user opened the URL or not
 	}
 	if p.input.state, failed = q.openState(server, tool, p.input); failed != nil {
 		return nil, failed
@@ -76,8 +76,8 @@ func (g *Gateway) newToolCall(q *request) (*ToolCall, jsontext.Value) {
 	return c, nil
 }
 
-// prepare does what has to be done before the call is judged: it compares the client's headers with the arguments, and sets the log level of
-// a shared server. If the server cannot be reached, Calls says so.
+// prepare runs before the call is judged. It compares the client's headers with the arguments, and sets the log level of a shared server.
+// If the server cannot be reached, Calls reports it.
 func (c *ToolCall) prepare(ctx context.Context) (failed jsontext.Value) {
 	q := c.request
 	if q.stateless() && q.Header != nil {
@@ -132,7 +132,7 @@ func (c *ToolCall) connect(ctx context.Context) (Link, error) {
 	return l, nil
 }
 
-// end releases the link. Nothing is sent to the client any more.
+// end releases the link. After it nothing is sent to the client.
 func (c *ToolCall) end() {
 	c.out.End()
 	if c.link != nil {
@@ -140,17 +140,17 @@ func (c *ToolCall) end() {
 	}
 }
 
-// A callParams is the params of a tools/call.
+// A callParams holds the params of a tools/call.
 type callParams struct {
 	name            string
 	arguments, meta jsontext.Value
 	input           clientInput
 }
 
-// maxToolName bounds the name of a tool in a call, in bytes: the record has it whole.
+// maxToolName bounds the name of a tool in a call, in bytes: the record holds the whole name.
 const maxToolName = 4 << 10
 
-// readCall reads the params of a tools/call. It refuses members that the protocol does not have, because no gate would see them.
+// readCall reads the params of a tools/call. It refuses members that the protocol does not define, because no gate would see them.
 func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
 	named, given := false, false
 	wrong := func(name, what string) { failed = invalid(wire.InvalidParams, strconv.Quote(name)+" "+what) }
@@ -161,7 +161,7 @@ func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
 	}
 	wire.ForEachMember(params, func(m wire.Piece) {
 		name, value := m.Name, m.Value
-		if name == "name" && named || name == "arguments" && given { // only in a large message: see wire.Message
+		if name == "name" && named || name == "arguments" && given { // possible only in a large message: see wire.Message
 			wrong(name, "comes twice")
 			return
 		}
@@ -175,7 +175,7 @@ func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
 			p.name, named = text, true
 		case "arguments":
 			isObject(m, true)
-			p.arguments, given = wire.NonNull(value), true // Go clients send null for none
+			p.arguments, given = wire.NonNull(value), true // Go clients send null for absent arguments
 		case "_meta":
 			isObject(m, false)
 			p.meta = value
@@ -187,7 +187,7 @@ func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
 				wrong(name, "is not a string")
 			}
 			p.input.state = wire.NonNull(value)
-		case "task": // of revision 2025-11-25; who does not know it ignores it (SEP-2663)
+		case "task": // a member of revision 2025-11-25; servers without tasks ignore it (SEP-2663)
 		default:
 			if value.Kind() != 'n' {
 				wrong(name, "is not a member of the params that passes")
@@ -203,13 +203,13 @@ func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
 	return p, failed
 }
 
-// traceContext are the members of _meta for the context of a trace (SEP-414), and how many bytes they may have, as W3C Trace Context and
-// Baggage bound them.
+// traceContext lists the members of _meta for the context of a trace (SEP-414),
+// with their bounds in bytes from W3C Trace Context and Baggage.
 var traceContext = map[string]int{metaTraceParent: 64, metaTraceState: 512, "baggage": 8192}
 
-// callMeta is the _meta that goes with the call: the progress token, the context of a trace, and the log level, which the link removes
-// where the server does not take it there. No gate judges _meta, no approval binds it and no record has it. So nothing else passes on which
-// a server could act.
+// callMeta returns the _meta of the call for the server: the progress token, the context of a trace, and the log level, which the link
+// removes where the server does not accept it there. No gate judges _meta, no approval binds it and no record holds it. So nothing else
+// passes that could change what a server does.
 func (c *ToolCall) callMeta(sent jsontext.Value) jsontext.Value {
 	var b wire.Object
 	wire.ForEachMember(sent, func(p wire.Piece) {

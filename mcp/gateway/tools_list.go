@@ -15,11 +15,11 @@ import (
 	"pgfsm/policy"
 )
 
-// maxLeftOut bounds how many tools a line of the log names.
+// maxLeftOut bounds the tools that one log line names.
 const maxLeftOut = 10
 
-// listTools answers tools/list with the tools of all servers that the client may call, on one page. The tools of a failing server are left
-// out.
+// listTools answers tools/list with the tools of all servers that the client may
+// call, on one page. It leaves out the tools of a failing server.
 func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 	if failed := refuseCursor(q.Params); failed != nil {
 		return q.fail(failed)
@@ -56,7 +56,7 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 	return q.result(b.Value())
 }
 
-// toolListings asks servers for their tools, concurrently. The listing of a failing server is nil. The error object is that of [noRoom].
+// toolListings requests the tools of servers, concurrently. The listing of a failing server is nil. The error object is that of [noRoom].
 func (g *Gateway) toolListings(ctx context.Context, q *request, servers []*server) ([]*upstream.CachedListing, jsontext.Value) {
 	listings, errs := make([]*upstream.CachedListing, len(servers)), make([]error, len(servers))
 	var wg sync.WaitGroup
@@ -79,8 +79,8 @@ func (g *Gateway) toolListings(ctx context.Context, q *request, servers []*serve
 	return listings, noRoom(servers, errs)
 }
 
-// noRoom is the error object of a list for which the limit of sessions left no room; nil if there was room. Clients keep a list for long, and
-// this one would be short only because others were using the gateway.
+// noRoom returns the error object for a list for which the limit of sessions left no room; nil if there was room. Without the error,
+// clients would cache for long a list that is short only because others were using the gateway.
 func noRoom(servers []*server, errs []error) jsontext.Value {
 	for i, err := range errs {
 		if tooManyLinks(err) {
@@ -90,26 +90,27 @@ func noRoom(servers []*server, errs []error) jsontext.Value {
 	return nil
 }
 
-// logUnlisted logs that a list lacks a server's tools: as a warning once, until its tools are listed again.
+// logUnlisted logs that a list lacks a server's tools. The first time it logs a warning, until the tools are listed again.
 func (g *Gateway) logUnlisted(ctx context.Context, server *server, err error) {
 	level := slog.LevelDebug
-	if ctx.Err() == nil { // else the client is gone
+	if ctx.Err() == nil { // otherwise the client is gone
 		former := server.changeState(func(s *serverState) { s.unlisted = true })
-		if !former.unlisted && !former.down { // connectLink has logged that it is down
+		if !former.unlisted && !former.down { // connectLink has logged that the server is down
 			level = slog.LevelWarn
 		}
 	}
 	g.options.Log.Log(ctx, level, "a server's tools were left out", "server", server.Name, "error", err.Error())
 }
 
-// joinedTools are tools of one server in the list of all servers, under their joined names. What is left out is logged once for each listing.
+// joinedTools returns the tools of one server for the list of all servers,
+// under their joined names. Omitted tools are logged once for each listing.
 func (g *Gateway) joinedTools(q *request, server *server, listing *upstream.CachedListing, shown []Tool) (tools []jsontext.Value) {
 	var leftOut []string
 	for _, t := range shown {
 		name := policy.JoinedName(server.Name, t.Name)
 		read, _ := q.endpoint.splitName(name, ExposeTools)
 		switch {
-		case t.SDKFaults != "" && !q.stateless(): // one such tool costs the client all tools
+		case t.SDKFaults != "" && !q.stateless(): // one such tool makes the client reject all tools
 			leftOut = append(leftOut, t.Name+": "+t.SDKFaults)
 		case len(name) > policy.MaxJoinedName:
 			leftOut = append(leftOut, t.Name+": its name there is too long")
@@ -132,8 +133,8 @@ func (g *Gateway) joinedTools(q *request, server *server, listing *upstream.Cach
 	return tools
 }
 
-// splitName returns the server that a joined name stands for, and its own name of the tool or prompt. No server's name contains the
-// separator, so the first one ends it. The server is nil if the endpoint has none of this name that exposes what is needed.
+// splitName returns the server in a joined name, and the server's own name of the tool or prompt. No server's name contains the
+// separator, so the first one ends it. The server is nil if the endpoint has none of this name that exposes all of needs.
 func (e *endpoint) splitName(joined string, needs Expose) (*server, string) {
 	name, native, found := strings.Cut(joined, policy.JoinedName("", ""))
 	if !found || native == "" || len(joined) > policy.MaxJoinedName {
@@ -147,7 +148,7 @@ func (e *endpoint) splitName(joined string, needs Expose) (*server, string) {
 	return nil, ""
 }
 
-// renamed is an object with another name. Every other byte stays.
+// renamed returns an object with another name. Every other byte stays.
 func renamed(raw jsontext.Value, name string) jsontext.Value {
 	var edits []wire.Edit
 	wire.ForEachMember(raw, func(p wire.Piece) {

@@ -11,7 +11,7 @@ import (
 	"pgfsm/policy"
 )
 
-// checkOrigin refuses repeated headers, foreign hosts, and requests of web pages of other origins.
+// checkOrigin refuses repeated headers, foreign hosts, and requests from web pages of other origins.
 func (f *settings) checkOrigin(r *http.Request) *refusal {
 	err := f.guard.Check(r)
 	switch {
@@ -23,7 +23,7 @@ func (f *settings) checkOrigin(r *http.Request) *refusal {
 		return refuse(http.StatusForbidden, refusedOrigin, err.Error())
 	}
 
-	for name, values := range r.Header { // in any order: one refusal is as good as another
+	for name, values := range r.Header { // in any order: either refusal will do
 		if len(values) > 1 && strings.HasPrefix(name, "Mcp-") {
 			return refuse(http.StatusBadRequest, refusedHeader, "a header of MCP came more than once")
 		}
@@ -31,7 +31,7 @@ func (f *settings) checkOrigin(r *http.Request) *refusal {
 	return nil
 }
 
-// first is the first value of a header by its canonical name.
+// first returns the first value of a header by its canonical name.
 func first(h http.Header, name string) string {
 	if values := h[name]; len(values) > 0 {
 		return values[0]
@@ -40,7 +40,7 @@ func first(h http.Header, name string) string {
 }
 
 // identify returns the client of a request. Each request is authenticated; its credentials go nowhere else. Only a request without an
-// Authorization header can be anonymous: invalid credentials never count as none.
+// Authorization header can be anonymous: invalid credentials never count as absent.
 func (x *exchange) identify(r *http.Request) (session.Identity, *policy.Identity, *refusal) {
 	none := session.Identity{}
 	client, err := web.Caller{}, web.ErrNoCredentials

@@ -12,24 +12,24 @@ import (
 )
 
 // A connection is the only connection of a client: standard input and output, or a channel of revision 2024-11-05. It has at most one
-// session, which ends with it. It sends what belongs to its requests.
+// session, which ends with it. It sends the messages that belong to its requests.
 type connection struct {
 	front     *Front
 	from      session.Identity
 	endpoint  string
 	stateless bool      // messages of the stateless revision are accepted, too
-	exchange  *exchange // that writes; nil: standard output, whose memory counts in no budget
+	exchange  *exchange // the exchange that writes; nil: standard output, whose memory counts in no budget
 	ctx       context.Context
 	cancel    context.CancelFunc
 	session   atomic.Pointer[session.Session]
-	requests  session.InFlight // that belong to no session
+	requests  session.InFlight // requests without a session
 
 	running sync.WaitGroup // requests under way
 	closing chan struct{}  // closed by shutdown: ends subscriptions
 
 	mu  sync.Mutex
 	out func(message []byte) error // called for one message at a time
-	err error                      // of out
+	err error                      // first error of out
 }
 
 func (f *Front) newConnection(ctx context.Context, from session.Identity, endpoint string, out func([]byte) error) *connection {
@@ -46,7 +46,7 @@ func (f *Front) newConnection(ctx context.Context, from session.Identity, endpoi
 
 // Send sends a message to the client. An error ends the connection.
 func (c *connection) Send(message []byte) error {
-	defer c.exchange.reserveWrite(message)() // also while another message is written
+	defer c.exchange.reserveWrite(message)() // held while another message is written, too
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err == nil {
@@ -70,7 +70,7 @@ func (c *connection) close() {
 	}
 }
 
-// requestsOf are the requests under way beside q.
+// requestsOf returns the set of requests to which q belongs.
 func (c *connection) requestsOf(q *session.Request) *session.InFlight {
 	if q.Session != nil {
 		return &q.Session.Requests
@@ -78,8 +78,8 @@ func (c *connection) requestsOf(q *session.Request) *session.InFlight {
 	return &c.requests
 }
 
-// accept takes one message, the headers that it came with, and what an identity provider says about the client with it. A request is answered
-// later, but initialize, notifications and responses are done when accept returns. It calls done when nothing of the message is needed any more.
+// accept handles one message with its HTTP headers and the identity provider's claims about the client. A request is answered later, but
+// initialize, notifications and responses are done when accept returns. accept calls done when nothing of the message is needed any more.
 func (c *connection) accept(m wire.Message, header http.Header, identity *policy.Identity, done func()) *refusal {
 	q := &session.Request{
 		Message:  m,
@@ -112,7 +112,7 @@ func (c *connection) accept(m wire.Message, header http.Header, identity *policy
 		defer finish()
 		c.serve(ctx, q)
 	}
-	if q.Method == methodInitialize { // the messages behind it belong to the session that it opens
+	if q.Method == methodInitialize { // the messages behind it belong to the new session
 		serve()
 	} else {
 		go serve()
@@ -133,7 +133,7 @@ func (c *connection) serve(ctx context.Context, q *session.Request) {
 	}
 }
 
-// attach makes a new session that of the connection. Each ends with the other.
+// attach makes a new session the connection's session. Each ends with the other.
 func (c *connection) attach(s *session.Session) {
 	reader := s.Attach()
 	c.session.Store(s)
@@ -156,7 +156,7 @@ func (c *connection) attach(s *session.Session) {
 	}()
 }
 
-// applyRevision finds the revision in force for a message and applies its rules. It sets the session of the request.
+// applyRevision finds the revision in force for a message and applies its rules. It sets the request's session.
 func (c *connection) applyRevision(q *session.Request) *refusal {
 	if c.stateless {
 		if d := readDeclaration(&q.Message); d.version >= session.Stateless {

@@ -9,9 +9,10 @@
 // A request is stateless if its header MCP-Protocol-Version says so or, without a session, its _meta does. The transport of revision
 // 2024-11-05 is at /sse and /servers/{name}/sse.
 //
-// The front checks the origin and the token of a request, reads its body once and strictly, applies the rules of its revision, and gives it
-// to the [Dispatcher]. It answers what it refuses with a JSON-RPC error whose data has a stable code. A lost connection cancels a stateless
-// request, but nothing of a session: its client may continue the stream with Last-Event-ID. A client that stalls is disconnected.
+// The front checks the origin and the token of a request, reads its body once and strictly, applies the rules
+// of its revision, and gives it to the [Dispatcher]. It answers a refused request with a JSON-RPC error whose
+// data has a stable code. A lost connection cancels a stateless request, but not a request of a session: its
+// client may continue the stream with Last-Event-ID. A client that stalls is disconnected.
 package front
 
 import (
@@ -28,34 +29,34 @@ import (
 	"pgfsm/policy"
 )
 
-// A Dispatcher answers messages. Dispatch returns the whole message that answers a request; nil for notifications and responses.
+// A Dispatcher answers messages. Dispatch returns the whole message that answers a request, and nil for notifications and responses.
 type Dispatcher interface {
 	Dispatch(context.Context, *session.Request) []byte
 }
 
-// Settings of a front can be replaced while it serves. A request is served by one of them.
+// Settings are the part of a front that can be replaced while it serves. A request keeps the same settings to its end.
 type Settings struct {
-	Servers []string // that have an endpoint of their own
+	Servers []string // servers that have an endpoint of their own
 	Hosts   []string // values of the Host header that are served; an Origin must be one of them too
 	// Clients verifies the client of a request. Nil: no credentials are valid.
 	Clients  web.Authenticator
-	Required bool      // no client is [Anonymous]
+	Required bool      // no client may be [Anonymous]
 	Metadata *Metadata // for OAuth clients; nil: tokens are not from an authorization server
 }
 
 // Options of a front.
 type Options struct {
 	Settings
-	// RefusedScope is told of each request that is refused because its token lacks scopes. The endpoint is a path.
+	// RefusedScope is called for each request that is refused because its token lacks scopes. The endpoint is a path.
 	RefusedScope func(ctx context.Context, endpoint string, lacking *web.ScopeError)
-	// Limit returns after how many seconds the client may send another request, and why; zero: it may send one now. It is asked once for
-	// each request, before that is read. Nil: requests are not limited.
+	// Limit returns the seconds after which the client may send another request, and the reason; zero: it may send one now. It is called
+	// once for each request, before the request is read. Nil: requests are not limited.
 	Limit func(client session.Identity, says *policy.Identity) (seconds int, why string)
 	// Status returns the state of a run of the client as JSON; nil if the client has no such run. Without it there is no GET /status/{run}.
 	Status func(ctx context.Context, client session.Identity, run string) ([]byte, error)
 }
 
-// A Front is an HTTP handler, and serves standard input and output.
+// A Front is an HTTP handler. It also serves standard input and output.
 type Front struct {
 	options    Options
 	table      *session.Table
@@ -65,15 +66,15 @@ type Front struct {
 	timeouts   timeouts
 }
 
-// settings are [Settings], indexed.
+// settings holds [Settings] with an index.
 type settings struct {
 	Settings
 	guard     *web.Guard
 	servers   map[string]bool
-	endpoints map[string]bool // their paths
+	endpoints map[string]bool // set of their paths
 }
 
-// New returns a front. The table must be the dispatcher's, too.
+// New returns a front. The table must be the one that the dispatcher uses.
 func New(o Options, t *session.Table, d Dispatcher) *Front {
 	f := &Front{options: o, table: t, dispatcher: d, timeouts: defaultTimeouts}
 	f.Replace(o.Settings)
@@ -81,7 +82,7 @@ func New(o Options, t *session.Table, d Dispatcher) *Front {
 	return f
 }
 
-// Replace makes requests be served by other settings from now on.
+// Replace makes the front serve requests with other settings from now on.
 func (f *Front) Replace(s Settings) {
 	next := &settings{
 		Settings:  s,
@@ -106,10 +107,10 @@ type exchange struct {
 	r        *http.Request
 	ctl      http.ResponseController
 	from     session.Identity
-	identity *policy.Identity // what an identity provider says about the client
+	identity *policy.Identity // the identity provider's claims about the client
 	endpoint string
-	conn     *web.Conn // nil: the listener is not ours
-	reserved int       // memory of the budget, for the body
+	conn     *web.Conn // nil on a listener of another server
+	reserved int       // memory that the body takes from the budget
 }
 
 // ServeHTTP answers one HTTP request.
@@ -133,7 +134,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// The last elements of the paths.
+// Paths, or their first or last elements.
 const (
 	pathMCP      = "/mcp"
 	pathServers  = "/servers/" // followed by the name of a server
@@ -148,7 +149,7 @@ func (x *exchange) route() (serve func() *refusal, refused *refusal) {
 		return nil, refused
 	}
 
-	path := x.r.URL.EscapedPath() // in one spelling only: a proxy may decide by the path
+	path := x.r.URL.EscapedPath() // escaped, which has one spelling: a proxy may decide by the path
 	if endpoint, ok := strings.CutPrefix(path, pathMetadata); ok && x.settings.Metadata != nil {
 		return func() *refusal { return x.serveMetadata(endpoint) }, nil
 	}
@@ -160,7 +161,7 @@ func (x *exchange) route() (serve func() *refusal, refused *refusal) {
 		web.Authenticated(x.r.Context(), x.from.Name)
 	}
 
-	if x.r.Method != http.MethodDelete { // which only frees what the client holds
+	if x.r.Method != http.MethodDelete { // a DELETE only frees what the client holds
 		if refused = x.front.limit(x.from, x.identity); refused != nil {
 			return nil, refused
 		}
@@ -199,7 +200,7 @@ func (x *exchange) route() (serve func() *refusal, refused *refusal) {
 	return nil, refuse(http.StatusNotFound, refusedPath, "unknown path; the servers are at /mcp and /servers/{name}/mcp")
 }
 
-// serveStatus answers with the state of a run of the client.
+// serveStatus answers with the state of one of the client's runs.
 func (x *exchange) serveStatus() *refusal {
 	if x.r.Method != http.MethodGet {
 		return notAllowed(http.MethodGet)
@@ -243,7 +244,7 @@ func (x *exchange) findSession() (*session.Session, *refusal) {
 	return x.sessionOf(id, first(x.r.Header, headerVersion))
 }
 
-// sessionOf returns the client's session with an id.
+// sessionOf returns the client's session with this id.
 func (x *exchange) sessionOf(id, version string) (*session.Session, *refusal) {
 	s := x.front.table.Find(id, x.from, x.endpoint)
 	if s == nil {
@@ -296,7 +297,7 @@ func (x *exchange) writeJSON(status int, body []byte) {
 	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = jsonType, noStore, noSniff
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	x.writeStatus(status)
-	_, _ = x.w.Write(body) // nobody is told that the client has gone
+	_, _ = x.w.Write(body) // an error means that the client has gone
 }
 
 // writeStatus answers with a status.
@@ -312,13 +313,13 @@ func (x *exchange) setStreamHeader() {
 	h["X-Accel-Buffering"] = []string{"no"}
 }
 
-// extendWriteDeadline gives the client time to read what is written next.
+// extendWriteDeadline gives the client time to read the next write.
 func (x *exchange) extendWriteDeadline() {
 	_ = x.ctl.SetWriteDeadline(time.Now().Add(x.front.timeouts.write)) // without a connection there is no deadline
 }
 
-// reserveWrite reserves the memory of messages that are about to be written together, until done is called. Small messages take nothing, and
-// neither do those of a connection that cannot be closed, such as standard output.
+// reserveWrite reserves the memory of messages that are about to be written together, until done is called. Small messages take nothing,
+// and neither do those of a connection that cannot be closed, such as standard output.
 func (x *exchange) reserveWrite(messages ...[]byte) (done func()) {
 	size := 0
 	for _, m := range messages {

@@ -63,10 +63,10 @@ type getStream struct {
 	log      *session.EventLog
 	stream   *session.Stream
 	reader   *session.Reader
-	next     int // index of the next event of a continued answer
+	next     int // index of the next event in a continued answer
 }
 
-// sendRest sends the events that came since. It reports false at the end of an answer.
+// sendRest sends the new events. It reports false at the end of an answer.
 func (g *getStream) sendRest() bool {
 	if g.log == &g.session.Outgoing {
 		return g.sendEvents(g.log.Unread(g.stream))
@@ -84,7 +84,7 @@ func (g *getStream) sendEvents(events []session.Event) bool {
 	return g.exchange.writeFrames(frames...)
 }
 
-// run begins the stream with events. Unless they are the last, it sends those that come, until the stream ends.
+// run begins the stream with events. Unless they are the last, it sends further events until the stream ends.
 func (g *getStream) run(events []session.Event, last bool) {
 	defer g.session.Touch()
 	g.exchange.setStreamHeader()
@@ -108,7 +108,7 @@ func (g *getStream) run(events []session.Event, last bool) {
 			if g.session.Requests.Count() == 0 {
 				return
 			}
-			stopping = nil // the answers of requests under way may come on this stream only; the end of the session ends it
+			stopping = nil // answers of requests under way may need this stream; the end of the session ends it
 		case <-g.reader.Replaced:
 			return
 		case <-g.reader.Wake:
@@ -125,7 +125,7 @@ func (g *getStream) run(events []session.Event, last bool) {
 
 // stillAuthenticated reports whether the token of a stream is still valid.
 func (x *exchange) stillAuthenticated() bool {
-	x.settings = x.front.active.Load() // they may have been replaced since the stream began
+	x.settings = x.front.active.Load() // the settings may have been replaced since the stream began
 	client, _, refused := x.identify(x.r)
 	return refused == nil && client == x.from
 }

@@ -11,8 +11,8 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// channels are the connections of clients of revision 2024-11-05, by id. Such a client posts its messages to another path and reads all answers
-// on the event stream.
+// channels holds the connections of clients of revision 2024-11-05, by id. Such a client posts its messages to another path and reads all
+// answers on the event stream.
 type channels struct {
 	mu        sync.Mutex
 	byID      map[string]*connection
@@ -48,7 +48,7 @@ func (c *channels) remove(id string) {
 	delete(c.byID, id)
 }
 
-// find returns the channel with an id if this client opened it at this endpoint; nil for any other.
+// find returns the channel with this id if this client opened it at this endpoint; else nil.
 func (c *channels) find(id string, client session.Identity, endpoint string) *connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +67,7 @@ func (c *channels) endAll() {
 	}
 }
 
-// openChannel answers with the stream of a new channel, and returns when that ends.
+// openChannel answers with the stream of a new channel, and returns when the stream ends.
 func (x *exchange) openChannel() *refusal {
 	if _, stream := accepts(x.r); !stream {
 		return streamNotAcceptable()
@@ -107,14 +107,14 @@ func (x *exchange) openChannel() *refusal {
 	}
 }
 
-// writeFrame writes an event that is no message to the channel.
+// writeFrame writes an event that is not a message to the channel.
 func (c *connection) writeFrame(frame []byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err == nil && c.exchange.writeFrames(frame)
 }
 
-// postToChannel takes one message of a client. Its answer goes to the channel.
+// postToChannel accepts one message of a client. Its answer goes to the channel.
 func (x *exchange) postToChannel() *refusal {
 	if refused := checkContentType(x.r); refused != nil {
 		return refused

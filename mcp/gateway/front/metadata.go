@@ -9,16 +9,16 @@ import (
 
 // Metadata tells OAuth clients which authorization servers issue tokens for the gateway (RFC 9728).
 type Metadata struct {
-	PublicURL string   // scheme and host at which clients reach the gateway
+	PublicURL string   // scheme and host of the gateway for clients
 	Issuers   []string // URLs of the authorization servers
-	Scopes    []string // that every token must have
+	Scopes    []string // required scopes of every token
 }
 
-// pathMetadata is followed by the path of an endpoint.
+// pathMetadata is the prefix of metadata paths. The path of an endpoint follows it.
 const pathMetadata = "/.well-known/oauth-protected-resource"
 
-// Resources returns which resources the token of a request may be issued for: the URL of the endpoint. At a path that is no endpoint, such as
-// that of a run's status, these are the URLs of all endpoints.
+// Resources returns a function that names the resources for which the token of a request may be issued: the URL of the endpoint. At a
+// path that is no endpoint, such as that of a run's status, these are the URLs of all endpoints.
 func Resources(publicURL string, servers []string) func(*http.Request) []string {
 	var urls []string
 	byPath := make(map[string][]string)
@@ -34,7 +34,7 @@ func Resources(publicURL string, servers []string) func(*http.Request) []string 
 	}
 }
 
-// endpoints are the paths at which clients connect.
+// endpoints returns the paths at which clients connect.
 func endpoints(servers []string) []string {
 	paths := []string{pathMCP, pathSSE}
 	for _, name := range servers {
@@ -43,7 +43,8 @@ func endpoints(servers []string) []string {
 	return paths
 }
 
-// endpointOf is the path of the endpoint to which a request belongs: clients of revision 2024-11-05 send their messages to a path below it.
+// endpointOf returns the path of the endpoint to which a request belongs:
+// clients of revision 2024-11-05 send their messages to a path below it.
 func endpointOf(r *http.Request) string {
 	path := r.URL.EscapedPath()
 	if prefix, ok := strings.CutSuffix(path, pathMessages); ok {
@@ -52,7 +53,7 @@ func endpointOf(r *http.Request) string {
 	return path
 }
 
-// endpointPath is [endpointOf] for requests at a known endpoint, and the endpoint of all servers for others.
+// endpointPath returns [endpointOf] for requests at a known endpoint, and the endpoint of all servers for others.
 func (f *settings) endpointPath(r *http.Request) string {
 	if path := endpointOf(r); f.endpoints[path] {
 		return path
@@ -87,7 +88,8 @@ const (
 	insufficientScope = "insufficient_scope"
 )
 
-// challenge is the value of the header WWW-Authenticate (RFC 6750 section 3, RFC 9728 section 5.1). The failure is empty if no token came.
+// challenge returns the value of the header WWW-Authenticate (RFC 6750 section 3,
+// RFC 9728 section 5.1). The failure is empty if the request had no token.
 func (x *exchange) challenge(failure string) string {
 	m := x.settings.Metadata
 	if m == nil {

@@ -13,7 +13,7 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// servePost takes one message of a client.
+// servePost accepts one message of a client.
 func (x *exchange) servePost() *refusal {
 	if refused := checkContentType(x.r); refused != nil {
 		return refused
@@ -47,10 +47,10 @@ func (x *exchange) servePost() *refusal {
 	return nil
 }
 
-// admit applies the rules of the message's revision and registers a request as under way, until finish is called. The context is that of
-// the session, if there is one: a lost connection cancels none of its requests.
+// admit applies the rules of the message's revision and registers a request as under way, until finish is called. The context is the
+// session's, if there is one: a lost connection cancels none of its requests.
 func (x *exchange) admit(q *session.Request) (ctx context.Context, finish func(), refused *refusal) {
-	if q.Request() && x.front.table.Requests.Stopped() { // an answer to a server is still taken: a request under way may wait for it
+	if q.Request() && x.front.table.Requests.Stopped() { // answers to servers are still accepted: a request under way may wait for one
 		return nil, nil, refusalOf(session.ErrStopping)
 	}
 	if refused = x.applyRevision(q); refused != nil {
@@ -74,8 +74,9 @@ func (x *exchange) admit(q *session.Request) (ctx context.Context, finish func()
 	return ctx, func() { s.Touch(); end() }, refused
 }
 
-// begin registers a request as under way until finish is called: in the count of all requests, and in those of its session or connection, if it
-// has one. A subscription, which would never end by itself, is cancelled when the gateway stops, closing is closed or valid reports false.
+// begin registers a request as under way until finish is called. It counts among all requests, and
+// among those of its session or connection, if it has one. A subscription, which would never end by
+// itself, is cancelled when the gateway stops, closing is closed or valid reports false.
 func (f *Front) begin(ctx context.Context, q *session.Request, requests *session.InFlight, closing <-chan struct{},
 	valid func() bool) (_ context.Context, finish func(), refused *refusal) {
 	if err := f.table.Requests.Enter(q.From); err != nil {
@@ -130,7 +131,7 @@ func cancelRequest(q *session.Request, requests *session.InFlight) {
 	}
 }
 
-// readMessage reads the body of a POST. If it reports false, the refusal was answered.
+// readMessage reads the body of a POST. It reports false if it has answered with a refusal.
 func (x *exchange) readMessage(m *wire.Message) bool {
 	body, refused := x.readBody()
 	if refused == nil && len(body) == 0 {
@@ -155,7 +156,7 @@ func (x *exchange) readMessage(m *wire.Message) bool {
 
 var errTooLarge = errors.New("larger than allowed")
 
-// readBody reads the body of a POST. If it may take much memory, it takes that from the budget until the exchange ends.
+// readBody reads the body of a POST. A body that may need much memory takes it from the budget until the exchange ends.
 func (x *exchange) readBody() ([]byte, *refusal) {
 	limit := x.front.table.Limits.BodyBytes
 	if x.r.ContentLength > int64(limit) {
@@ -188,7 +189,7 @@ func tooLarge(limit int) *refusal {
 	return refuse(http.StatusRequestEntityTooLarge, refusedLarge, "a message has at most "+strconv.Itoa(limit)+" bytes")
 }
 
-// readAll reads a body of a size, which is negative if unknown. It reserves memory before it reads more than [session.SmallBody] bytes.
+// readAll reads a body of this size, which is negative if unknown. It reserves memory before it reads more than [session.SmallBody] bytes.
 func readAll(r io.Reader, size int64, limit int, reserve func(int) error) ([]byte, error) {
 	if size >= 0 {
 		if size > session.SmallBody {

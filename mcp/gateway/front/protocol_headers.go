@@ -35,18 +35,18 @@ const (
 	methodCancelled  = "notifications/cancelled"
 )
 
-// resumable is the first revision whose clients know an event without a message, which only has an id.
+// resumable is the first revision whose clients accept an event that has only an id and no message.
 const resumable = "2025-11-25"
 
-// A declaration is what the params of a message say of the message. Members that are missing are nil or empty.
+// A declaration holds the statements of a message's params about the message. Missing members are nil or empty.
 type declaration struct {
-	version      string         // of _meta
-	capabilities jsontext.Value // of _meta
-	client       jsontext.Value // of _meta
-	name         jsontext.Value // the member that the Mcp-Name header repeats
+	version      string         // from _meta
+	capabilities jsontext.Value // from _meta
+	client       jsontext.Value // from _meta
+	name         jsontext.Value // value of the member that the Mcp-Name header repeats
 }
 
-// nameMember is the member of the params that the Mcp-Name header repeats, by method.
+// nameMember returns the name of the member of the params that the Mcp-Name header repeats, by method.
 func nameMember(method string) string {
 	switch method {
 	case "tools/call", "prompts/get":
@@ -59,7 +59,7 @@ func nameMember(method string) string {
 	return ""
 }
 
-// readDeclaration reads what the params of a message say of it.
+// readDeclaration reads the declaration in the params of a message.
 func readDeclaration(m *wire.Message) (d declaration) {
 	member := nameMember(m.Method)
 	wire.ForEachMember(m.Params, func(p wire.Piece) {
@@ -82,7 +82,7 @@ func readDeclaration(m *wire.Message) (d declaration) {
 	return d
 }
 
-// applyRevision finds the revision in force for a message over HTTP, and applies its rules. It sets the session of the request.
+// applyRevision finds the revision in force for a message over HTTP, and applies its rules. It sets the request's session.
 func (x *exchange) applyRevision(q *session.Request) *refusal {
 	h := x.r.Header
 	version, id := first(h, headerVersion), first(h, headerSession)
@@ -118,8 +118,8 @@ func (x *exchange) applyRevision(q *session.Request) *refusal {
 	return nil
 }
 
-// checkStateless refuses a stateless message that does not declare what it must. Over HTTP, h has the headers, which must repeat parts of
-// the body for proxies that do not read bodies; over other transports h is nil.
+// checkStateless refuses a stateless message that lacks a required declaration. Over HTTP, h holds the headers, which must repeat parts
+// of the body for proxies that do not read bodies; over other transports h is nil.
 func checkStateless(h http.Header, m *wire.Message, d *declaration) *refusal {
 	version := d.version
 	if h != nil {
@@ -151,7 +151,7 @@ func checkStateless(h http.Header, m *wire.Message, d *declaration) *refusal {
 	return nil
 }
 
-// checkRepeatedMembers compares the headers that repeat members of the body with the body. If required is set, they must be there.
+// checkRepeatedMembers compares the headers that repeat members of the body with the body. If required is set, the headers must be present.
 func checkRepeatedMembers(h http.Header, m *wire.Message, d *declaration, required bool) *refusal {
 	if h == nil || m.Response() {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"pgfsm/policy"
 )
 
-// JSON-RPC error codes of refusals, in the range for servers. The data of the error has a more precise code.
+// JSON-RPC error codes of refusals, in the range for servers. The error's data has a more precise code.
 const (
 	codeRefused   = -32000
 	codeNoSession = -32001
@@ -49,13 +49,13 @@ const (
 	refusedEvent       = "stream_not_kept"
 )
 
-// A refusal is why a request does not reach the dispatcher.
+// A refusal is the reason for which a request does not reach the dispatcher.
 type refusal struct {
-	status  int   // of HTTP
-	code    int64 // of JSON-RPC
+	status  int   // HTTP status
+	code    int64 // JSON-RPC error code
 	reason  string
 	message string
-	data    []byte // in place of the reason
+	data    []byte // replaces the reason
 	allow   string // value of the Allow header
 
 	retryAfter int // in seconds; zero: one
@@ -65,7 +65,7 @@ func refuse(status int, reason, message string) *refusal {
 	return &refusal{status: status, code: codeRefused, reason: reason, message: message}
 }
 
-// body is the JSON-RPC error that answers a message with an id, which may be nil.
+// body returns the JSON-RPC error that answers a message with this id, which may be nil.
 func (f *refusal) body(id []byte) []byte { return wire.Failure(nil, id, f.errorObject()) }
 
 func (f *refusal) errorObject() jsontext.Value {
@@ -76,7 +76,7 @@ func (f *refusal) errorObject() jsontext.Value {
 	return wire.ErrorObject(f.code, f.message, data)
 }
 
-// limit refuses a request of a client that sends too many.
+// limit refuses the request of a client that sends too many.
 func (f *Front) limit(client session.Identity, says *policy.Identity) *refusal {
 	if f.options.Limit == nil {
 		return nil
@@ -96,7 +96,7 @@ func (f *Front) limit(client session.Identity, says *policy.Identity) *refusal {
 	return refused
 }
 
-// refusalOf is the refusal for an error of package session.
+// refusalOf converts an error of package session.
 func refusalOf(err error) *refusal {
 	switch {
 	case errors.Is(err, session.ErrStopping):
@@ -110,14 +110,14 @@ func refusalOf(err error) *refusal {
 	}
 }
 
-// notAllowed refuses an HTTP method. Allowed lists the others.
+// notAllowed refuses an HTTP method. allowed lists the accepted methods.
 func notAllowed(allowed string) *refusal {
 	f := refuse(http.StatusMethodNotAllowed, refusedMethod, "this path does not take this method; it takes "+allowed)
 	f.allow = allowed
 	return f
 }
 
-// invalidMessage refuses a body with a code of JSON-RPC.
+// invalidMessage refuses a body with a JSON-RPC code.
 func invalidMessage(code int64, message string) *refusal {
 	return &refusal{status: http.StatusBadRequest, code: code, reason: refusedMessage, message: message}
 }
@@ -127,7 +127,7 @@ func mismatch(message string) *refusal {
 	return &refusal{status: http.StatusBadRequest, code: wire.HeaderMismatch, reason: refusedMismatch, message: message}
 }
 
-// HeaderMismatch is the error object for a message whose headers and body differ.
+// HeaderMismatch returns the error object for a message whose headers and body differ.
 func HeaderMismatch(message string) jsontext.Value { return mismatch(message).errorObject() }
 
 // unsupported refuses a revision of MCP.

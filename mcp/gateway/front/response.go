@@ -11,8 +11,8 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// A response answers a POST with a request. It is one JSON text; if the gateway sends messages before the answer, or the answer takes long,
-// it becomes an event stream that ends with the answer.
+// A response answers a POST with a request. It is one JSON text. If the gateway sends messages before the answer, or the answer takes
+// long, it becomes an event stream that ends with the answer.
 type response struct {
 	exchange    *exchange
 	request     *session.Request
@@ -21,9 +21,9 @@ type response struct {
 	mu       sync.Mutex
 	streams  bool // the event stream has begun
 	finished bool // nothing more is written
-	gone     bool // the client, or another connection has the stream
+	gone     bool // the client is gone, or reads the stream on another connection
 	stream   *session.Stream
-	reader   *session.Reader // of the stream
+	reader   *session.Reader // this connection's reader of the stream
 	timer    *time.Timer
 }
 
@@ -33,7 +33,7 @@ func (a *response) startTimer() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.request.Method == methodInitialize {
-		return // its answer decides the header
+		return // the answer of initialize decides the header
 	}
 
 	delay := a.exchange.front.timeouts.keepAlive
@@ -57,7 +57,7 @@ func (a *response) startTimer() {
 	})
 }
 
-// Send sends a message before the answer. The client of a session is not gone as long as it can come back.
+// Send sends a message before the answer. The client of a session does not count as gone while it can still resume.
 func (a *response) Send(message []byte) error {
 	defer a.exchange.reserveWrite(message)()
 	a.mu.Lock()
@@ -75,7 +75,7 @@ func (a *response) Send(message []byte) error {
 	return nil
 }
 
-// begin begins the event stream. Its first bytes go out with the next flush.
+// begin begins the event stream. The next flush sends its first bytes.
 func (a *response) begin() {
 	a.streams = true
 	a.exchange.setStreamHeader()
@@ -110,7 +110,7 @@ func (a *response) sendEvent(message []byte, last bool) {
 	a.flush(appendEvent(nil, e))
 }
 
-// write hands a frame to the connection.
+// write passes a frame to the connection.
 func (a *response) write(frame []byte) {
 	if a.gone || a.exchange.r.Context().Err() != nil {
 		a.gone = true
@@ -122,7 +122,7 @@ func (a *response) write(frame []byte) {
 	}
 }
 
-// flush writes a frame and sends what was written.
+// flush writes a frame and sends all written bytes.
 func (a *response) flush(frame []byte) {
 	a.write(frame)
 	if !a.gone && a.exchange.ctl.Flush() != nil {
@@ -160,7 +160,7 @@ func (a *response) finish(message []byte) {
 		if a.stream != nil {
 			q.Session.Answers.Detach(a.stream, a.reader)
 		}
-	case a.acceptsJSON && (status != http.StatusOK || !prefersStream(a.exchange.r)): // the status of a stream is always 200
+	case a.acceptsJSON && (status != http.StatusOK || !prefersStream(a.exchange.r)): // a stream always has status 200
 		a.exchange.writeJSON(status, message)
 	default:
 		frame := appendEvent(nil, session.Event{Name: session.EventMessage, Data: message})
@@ -171,12 +171,12 @@ func (a *response) finish(message []byte) {
 	}
 }
 
-// noAnswer answers a request to which the dispatcher had no answer.
+// noAnswer returns the error for a request that the dispatcher did not answer.
 func noAnswer(id []byte) []byte {
 	return wire.Failure(nil, id, wire.ErrorObject(wire.InternalError, "there is no answer", nil))
 }
 
-// status is the HTTP status of an answer. Only the stateless revisions give some errors of JSON-RPC a status of their own.
+// status returns the HTTP status of an answer. Only the stateless revisions give some JSON-RPC errors a status of their own.
 func (a *response) status(message []byte) int {
 	failure := wire.Failure(nil, a.request.ID, nil)
 	if a.request.Protocol < session.Stateless || !bytes.HasPrefix(message, failure[:len(failure)-1]) {

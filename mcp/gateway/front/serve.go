@@ -13,15 +13,15 @@ import (
 	"pgfsm/internal/web"
 )
 
-// timeouts bound what clients may wait for, and when a silent stream shows a sign of life.
+// timeouts bound how long the gateway waits for clients, and set the interval of keep-alives on silent streams.
 type timeouts struct {
-	header     time.Duration // for reading the header of a request
-	body       time.Duration // for reading its body
-	write      time.Duration // for one write
-	idle       time.Duration // between two requests of a connection
-	keepAlive  time.Duration // between two signs of life on a stream
-	firstEvent time.Duration // after which a request of a resumable revision is answered by a stream
-	shutdown   time.Duration // for requests under way when the gateway stops
+	header     time.Duration // reading the header of a request
+	body       time.Duration // reading the body of a request
+	write      time.Duration // one write
+	idle       time.Duration // idle connection between two requests
+	keepAlive  time.Duration // interval of keep-alives on a stream
+	firstEvent time.Duration // wait before a request of a resumable revision is answered by a stream
+	shutdown   time.Duration // requests under way when the gateway stops
 }
 
 var defaultTimeouts = timeouts{
@@ -32,8 +32,8 @@ var defaultTimeouts = timeouts{
 // maxHeaderBytes bounds the header of a request.
 const maxHeaderBytes = 32 << 10
 
-// Drain accepts no more requests, ends the streams without a request under way, and waits for the requests until ctx is done. Then it ends
-// all sessions. The error says that requests were cut off.
+// Drain accepts no more requests, ends the streams without a request under way, and waits for the requests until ctx is done. Then it
+// ends all sessions. An error means that requests were cut off.
 func (f *Front) Drain(ctx context.Context) error {
 	var err error
 	select {
@@ -53,7 +53,7 @@ func (f *Front) Serve(ctx context.Context, on net.Listener, drain func(context.C
 		// Streams live long, so the server has no ReadTimeout and no WriteTimeout: each read and each write has its own deadline.
 		Handler: web.Handler(f), ReadHeaderTimeout: f.timeouts.header, IdleTimeout: f.timeouts.idle,
 		MaxHeaderBytes: web.MaxHeaderBytes(maxHeaderBytes), DisableGeneralOptionsHandler: true,
-		ErrorLog: log.New(io.Discard, "", 0), // it would log what clients send
+		ErrorLog: log.New(io.Discard, "", 0), // discarded, because it would log texts of clients
 	}
 
 	stopped := make(chan error, 1)
@@ -61,7 +61,7 @@ func (f *Front) Serve(ctx context.Context, on net.Listener, drain func(context.C
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.timeouts.shutdown)
 		defer cancel()
 		err := drain(within)
-		last, end := context.WithTimeout(context.WithoutCancel(ctx), f.timeouts.header) // for writing the last answers
+		last, end := context.WithTimeout(context.WithoutCancel(ctx), f.timeouts.header) // time for the last answers
 		defer end()
 		if server.Shutdown(last) != nil {
 			err = errors.Join(err, server.Close())
@@ -70,7 +70,7 @@ func (f *Front) Serve(ctx context.Context, on net.Listener, drain func(context.C
 	})
 
 	err := server.Serve(web.Shed(server, on, f.table.Limits.Connections))
-	if stop() { // the server failed
+	if stop() { // the server failed before ctx ended
 		return errors.Join(err, server.Close())
 	}
 	return <-stopped

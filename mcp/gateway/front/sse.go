@@ -15,8 +15,8 @@ const retryLine = "retry: 1000\n"
 // keepAliveFrame is a comment, which clients ignore.
 const keepAliveFrame = ": \n\n"
 
-// appendEvent appends one server-sent event (https://html.spec.whatwg.org/multipage/server-sent-events.html, section 9.2).
-// Each line break of the data, which JSON has between tokens only, begins another data field.
+// appendEvent appends one server-sent event (https://html.spec.whatwg.org/multipage/server-sent-events.html, section 9.2). Each line
+// break of the data begins another data field. JSON has line breaks between tokens only.
 func appendEvent(b []byte, e session.Event) []byte {
 	if b == nil {
 		b = make([]byte, 0, len(e.Data)+64)
@@ -40,7 +40,7 @@ func appendEvent(b []byte, e session.Event) []byte {
 	return append(append(append(b, "data: "...), data...), "\n\n"...)
 }
 
-// appendLine appends a message as one line: its line breaks, which JSON has between tokens only, become spaces.
+// appendLine appends a message as one line. Line breaks become spaces: JSON has them between tokens only.
 func appendLine(b, message []byte) []byte {
 	begin := len(b)
 	b = append(b, message...)

@@ -12,8 +12,8 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// ServeStdio serves one client with all servers. The client's messages come on in, one a line, and answers go to out. It returns when in
-// ends or ctx is done, after the requests under way were answered or their time was over. The error is what else ended it.
+// ServeStdio serves one client with all servers. It reads the client's messages from in, one a line, and writes answers to out. It returns
+// when in ends or ctx is done, after the requests under way were answered or their time was over. The error is any other cause of the end.
 func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, client session.Identity) error {
 	c := f.newConnection(context.WithoutCancel(ctx), client, "", func(message []byte) error {
 		_, err := out.Write(appendLine(nil, message))
@@ -28,7 +28,7 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, cli
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-c.ctx.Done(): // out is broken, or the client did not read it
+		case <-c.ctx.Done(): // out is broken, or the client does not read it
 			return errGone
 		case l := <-lines:
 			switch {
@@ -43,8 +43,8 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, cli
 	}
 }
 
-// shutdown waits until the requests under way are answered, for some time, and ends the others. It does not wait for a client that does
-// not read its answers.
+// shutdown waits for the requests under way for a limited time, and ends the
+// others. It does not wait for a client that does not read its answers.
 func (c *connection) shutdown() {
 	timer := time.NewTimer(c.front.timeouts.shutdown)
 	defer timer.Stop()
@@ -77,7 +77,7 @@ func (c *connection) shutdown() {
 // An inputLine is one line of input; err follows the last line.
 type inputLine struct {
 	text     []byte
-	tooLarge *wire.IDFinder // in place of a text that is larger than allowed
+	tooLarge *wire.IDFinder // replaces a text over the size limit
 	err      error
 }
 
@@ -106,7 +106,7 @@ func readLine(r *bufio.Reader, limit int) (l inputLine) {
 		part, err := r.ReadSlice('\n')
 		if l.tooLarge == nil && len(l.text)+len(bytes.TrimRight(part, "\r\n")) > limit {
 			l.tooLarge = &wire.IDFinder{}
-			_, _ = l.tooLarge.Write(l.text) // it returns no error
+			_, _ = l.tooLarge.Write(l.text) // Write returns no error
 			l.text = nil
 		}
 		if l.tooLarge != nil {
@@ -124,7 +124,7 @@ func readLine(r *bufio.Reader, limit int) (l inputLine) {
 	}
 }
 
-// acceptLine takes the message of one line and answers a refusal.
+// acceptLine handles the message of one line and answers it if it is refused.
 func (c *connection) acceptLine(l inputLine) {
 	var m wire.Message
 	var refused *refusal
@@ -137,7 +137,7 @@ func (c *connection) acceptLine(l inputLine) {
 		if m, err = wire.Read(l.text); errors.As(err, &fault) {
 			m.ID = fault.ID
 			refused = invalidMessage(fault.Code, fault.Reason)
-		} else if m.Request() { // only what has an answer can be refused
+		} else if m.Request() { // only a message that gets an answer can be refused
 			refused = c.front.limit(c.from, nil)
 		}
 		if refused == nil {

@@ -11,7 +11,7 @@ import (
 // ExtensionTasks is the name of the Tasks extension in capabilities.
 const ExtensionTasks = "io.modelcontextprotocol/tasks"
 
-// Capabilities are what a client declares.
+// Capabilities holds a client's declaration.
 type Capabilities struct {
 	Sampling, SamplingContext, SamplingTools bool
 	Elicitation, Form, URL                   bool
@@ -22,7 +22,7 @@ type Capabilities struct {
 // ShowsURLs reports whether the client can have its user open a URL.
 func (c Capabilities) ShowsURLs() bool { return c.Elicitation && c.URL }
 
-// ReadCapabilities reads the capabilities of a client. Unknown capabilities are dropped: nothing of them passes.
+// ReadCapabilities reads the capabilities of a client. It drops unknown ones, whose messages would not pass.
 func ReadCapabilities(doc jsontext.Value) (c Capabilities) {
 	wire.ForEachMember(doc, func(p wire.Piece) {
 		if p.Value.Kind() != '{' {
@@ -46,7 +46,7 @@ func ReadCapabilities(doc jsontext.Value) (c Capabilities) {
 	return c
 }
 
-// ForServer returns what a server learns of the capabilities: those that the operator exposes, in one spelling.
+// ForServer returns the capabilities for a server: those that the operator exposes, in one spelling.
 func (c Capabilities) ForServer(sampling, elicitation, roots bool) jsontext.Value {
 	var b wire.Object
 	if c.Sampling && sampling {
@@ -71,7 +71,7 @@ func (c Capabilities) ForServer(sampling, elicitation, roots bool) jsontext.Valu
 	return b.Value()
 }
 
-// Lacks says why the client cannot be asked a question; empty if it can.
+// Lacks says why the client cannot answer a question; "" if it can.
 func (c Capabilities) Lacks(method string, params jsontext.Value) string {
 	switch method {
 	case "sampling/createMessage":
@@ -107,7 +107,7 @@ func hasMember(doc []byte, member string) (found bool) {
 	return found
 }
 
-// hasReference reports whether an elicitation has a reference of JSON Schema anywhere. The schemas of the protocol have none.
+// hasReference reports whether an elicitation has a JSON Schema reference anywhere. The schemas of the protocol have none.
 func hasReference(params jsontext.Value) bool {
 	if len(params) == 0 {
 		return false
@@ -116,7 +116,7 @@ func hasReference(params jsontext.Value) bool {
 	for {
 		token, err := dec.ReadToken()
 		if err != nil {
-			return false // the end: package upstream has seen that it is JSON
+			return false // the end of the params: package upstream has checked that they are JSON
 		}
 		if kind, n := dec.StackIndex(dec.StackDepth()); kind == '{' && n%2 == 1 && token.Kind() == '"' {
 			switch token.String() {

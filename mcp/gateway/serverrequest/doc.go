@@ -1,9 +1,9 @@
 // Package serverrequest holds what the gateway needs to pass the questions of MCP servers to clients: sampling/createMessage,
 // elicitation/create and roots/list.
 //
-// A server of a revision with sessions sends a question as a request, and the gateway relays it to the client's session. [Requests] are those
-// that wait for an answer. A stateless server puts its questions into a result of the type input_required, and the client repeats its
-// request with the answers. [States] binds the requestState of such a result to the client.
+// A server of a revision with sessions sends a question as a request, and the gateway relays it to the client's session. [Requests] holds
+// those that wait for an answer. A stateless server puts its questions into a result of the type input_required, and the client repeats
+// its request with the answers. [States] binds the requestState of such a result to the client.
 //
 // A question passes only within one era: [Capabilities] of a client of the other era are not declared to the server.
 // Package gateway decides whether a question passes.
@@ -17,7 +17,7 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// AnswerTimeout bounds how long telling a server an answer may take.
+// AnswerTimeout bounds the time for sending an answer to a server.
 const AnswerTimeout = 10 * time.Second
 
 // Errors that answer questions.
@@ -27,7 +27,7 @@ var (
 	TooManyQuestions = wire.ErrorObject(wire.InternalError, "the client has not answered what it was asked before", nil)
 )
 
-// ReadQuestion returns the method and the params of a question in a result.
+// ReadQuestion returns the method and the params of a question in a server's result.
 func ReadQuestion(question []byte) (method string, params jsontext.Value) {
 	wire.ForEachMember(question, func(p wire.Piece) {
 		switch p.Name {

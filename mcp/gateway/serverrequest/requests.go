@@ -12,35 +12,35 @@ import (
 
 // Bounds of the open requests to the client of one session.
 const (
-	MaxRequests    = 1000 // of one server
-	MaxOwnRequests = 64   // of the gateway
+	MaxRequests    = 1000 // open requests from one server
+	MaxOwnRequests = 64   // open requests from the gateway
 )
 
-// A Server is the link with a server that asks.
+// A Server is the link with the server that sent a request. Package gateway implements it.
 type Server interface {
-	// Answer answers the server's request with an id.
+	// Answer answers the server's request with this id.
 	Answer(ctx context.Context, id, result, failed jsontext.Value) error
 	// Notify sends a notification.
 	Notify(ctx context.Context, method string, params []byte) error
 }
 
-// A Request is a request to the client of a session that waits for the answer.
+// A Request is a request to the client of a session that waits for its answer.
 type Request struct {
-	Server Server         // nil: the gateway asks, and drops the answer
-	Name   string         // of the server
+	Server Server         // nil: the gateway sent the request, and drops the answer
+	Name   string         // the server's name
 	ID     jsontext.Value // the server's id
 	Token  jsontext.Value // the server's progress token; nil if the server gets no progress
 	Method string
 }
 
-// Requests are the open requests to the client of one session. The zero value is empty.
+// Requests holds the open requests to the client of one session. The zero value is empty.
 type Requests struct {
 	mu   sync.Mutex
-	byID map[string]*Request // by the gateway's id
-	last uint64              // number of the newest
+	byID map[string]*Request // keyed by the gateway's id
+	last uint64              // number of the newest request
 }
 
-// Add registers a request and returns the id under which the client gets it. It reports false if too many of the same server are open.
+// Add registers a request and returns its id for the client. It reports false if too many of the same server are open.
 func (t *Requests) Add(r *Request) (id jsontext.Value, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,7 +67,7 @@ func (t *Requests) Add(r *Request) (id jsontext.Value, ok bool) {
 	return wire.Quote(name), true
 }
 
-// Find returns the open request with an id; nil if there is none.
+// Find returns the open request with this id; nil if there is none.
 func (t *Requests) Find(id jsontext.Value) *Request {
 	name, err := wire.Text(id)
 	if err != nil {
@@ -78,7 +78,7 @@ func (t *Requests) Find(id jsontext.Value) *Request {
 	return t.byID[name]
 }
 
-// Remove removes and returns the open request with an id; nil if there is none.
+// Remove removes and returns the open request with this id; nil if there is none.
 func (t *Requests) Remove(id jsontext.Value) *Request {
 	name, err := wire.Text(id)
 	if err != nil {
@@ -91,7 +91,7 @@ func (t *Requests) Remove(id jsontext.Value) *Request {
 	return r
 }
 
-// Cancel removes the request that a server sent with an id, and returns the gateway's id; nil if it is not open.
+// Cancel removes the request that a server sent with this id, and returns the gateway's id; nil if it is not open.
 func (t *Requests) Cancel(server Server, id jsontext.Value) jsontext.Value {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -115,7 +115,7 @@ func (t *Requests) Drop(server Server) {
 	}
 }
 
-// Len is how many requests are open.
+// Len returns the number of open requests.
 func (t *Requests) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

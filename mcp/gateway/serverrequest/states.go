@@ -11,8 +11,8 @@ import (
 	"pgfsm/mcp/gateway/session"
 )
 
-// States binds each requestState of a server to the client, the server and the target that it was given for, so that no client can continue
-// the request of another. The key lives as long as the process: no other process, and none after a restart, accepts the states.
+// States binds each requestState of a server to a client, server and target, so that no client can continue the request of another. The
+// key lives as long as the process. So other processes, and this gateway after a restart, reject the states.
 type States struct{ key [32]byte }
 
 // NewStates returns States with a new key.
@@ -22,7 +22,7 @@ func NewStates() *States {
 	return s
 }
 
-// macBytes is how many bytes of the code a state carries.
+// macBytes is the length of the authentication code in a state.
 const macBytes = 16
 
 func (s *States) mac(native string, client session.Identity, server, target string) string {
@@ -35,12 +35,12 @@ func (s *States) mac(native string, client session.Identity, server, target stri
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:macBytes])
 }
 
-// Seal returns the state as the client gets it.
+// Seal returns the state for the client.
 func (s *States) Seal(native string, client session.Identity, server, target string) string {
 	return s.mac(native, client, server, target) + "." + native
 }
 
-// Open returns a state as it was before Seal. It reports false if the client was not given the state for this server and target.
+// Open returns the server's state from a sealed one. It reports false if Seal did not make it for this client, server and target.
 func (s *States) Open(sealed string, client session.Identity, server, target string) (native string, ok bool) {
 	code, native, ok := strings.Cut(sealed, ".")
 	return native, ok && hmac.Equal([]byte(code), []byte(s.mac(native, client, server, target)))

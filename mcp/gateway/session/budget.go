@@ -9,7 +9,7 @@ import (
 	"pgfsm/policy"
 )
 
-// Small is the size in bytes up to which a message takes nothing from a [Budget]. Nearly all messages are smaller.
+// Small is the largest message, in bytes, that takes nothing from a [Budget]. Nearly all messages are smaller.
 const Small = 64 << 10
 
 // A Budget bounds the bytes that large messages take in memory: all of them together, and those of one client to half of that. It counts
@@ -20,15 +20,15 @@ type Budget struct {
 	all, each  int
 	taken      int
 	byIdentity map[Identity]int
-	writes     []*Write // under way, the oldest first
+	writes     []*Write // writes under way, the oldest first
 }
 
-// NewBudget returns a budget of so many bytes.
+// NewBudget returns a budget of this many bytes.
 func NewBudget(all int) *Budget {
 	return &Budget{all: all, each: (all + 1) / 2, byIdentity: make(map[Identity]int)}
 }
 
-// Take reserves bytes, which Return gives back. It reports false if there are not so many left.
+// Take reserves bytes, which Return gives back. It reports false if too few are left.
 func (b *Budget) Take(client Identity, size int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -46,7 +46,7 @@ func (b *Budget) Return(client Identity, size int) {
 	b.add(client, -size)
 }
 
-// Size is how many bytes are reserved.
+// Size returns the number of reserved bytes.
 func (b *Budget) Size() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,9 +71,9 @@ type Write struct {
 // A Connection can be closed while it writes.
 type Connection interface{ Cut() }
 
-// StartWrite reserves the bytes of a message that is about to be written, until End is called. The message is never refused: its call was made
-// and recorded. If there is no room, connections are closed, like those of any client that does not read: the one that has taken longest, of
-// the same client if that has more than half, else of the client that has most.
+// StartWrite reserves the bytes of a message that is about to be written, until End is called. The message is never refused: its call was
+// made and recorded. If there is no room, StartWrite closes connections, as those of any client that does not read. It takes the slowest
+// connection of the same client if that client has more than half, else of the client that has most.
 func (b *Budget) StartWrite(client Identity, size int, conn Connection) *Write {
 	w := &Write{budget: b, client: client, size: size, conn: conn}
 	b.mu.Lock()
@@ -83,12 +83,12 @@ func (b *Budget) StartWrite(client Identity, size int, conn Connection) *Write {
 	b.add(client, size)
 	for slow := b.slowest(w); slow != nil; slow = b.slowest(w) {
 		b.remove(func(other *Write) bool { return other.conn == slow.conn })
-		go slow.conn.Cut() // it waits for the writer
+		go slow.conn.Cut() // in a goroutine, because Cut waits for the writer
 	}
 	return w
 }
 
-// slowest returns the write that has to make room for another; nil if there is room, or nobody else writes.
+// slowest returns the write that must make room for another; nil if there is room, or no other write is under way.
 func (b *Budget) slowest(w *Write) (found *Write) {
 	overOwn := b.byIdentity[w.client] > b.each
 	if !overOwn && b.taken <= b.all {
@@ -106,7 +106,7 @@ func (b *Budget) slowest(w *Write) (found *Write) {
 	return found
 }
 
-// End ends a write.
+// End ends the write and gives its bytes back.
 func (w *Write) End() {
 	w.budget.mu.Lock()
 	defer w.budget.mu.Unlock()
@@ -126,19 +126,19 @@ func (b *Budget) remove(ended func(*Write) bool) {
 
 // The memory that a message takes while the gates read it, as TestMemoryOfLargeMessages in package bench measures it.
 const (
-	perByte      = 24   // of the first maxArguments bytes
-	perByteMore  = 4    // of the others: no gate reads larger arguments
-	perValue     = 1000 // of members and elements
+	perByte      = 24   // for each of the first maxArguments bytes
+	perByteMore  = 4    // for each further byte: no gate reads larger arguments
+	perValue     = 1000 // for each member and each element
 	maxArguments = policy.MaxArgumentsBytes
-	SmallBody    = Small / perByte // bytes of a message that takes nothing
+	SmallBody    = Small / perByte // largest message, in bytes, that takes nothing
 )
 
-// MemoryOf returns how much memory a message of a size may take, apart from its values.
+// MemoryOf returns the memory that a message of this size may take, apart from its values.
 func MemoryOf(size int) int {
 	return perByte*min(size, maxArguments) + perByteMore*max(0, size-maxArguments)
 }
 
-// MemoryOfValues returns how much memory the values of a message may take. A message with more than [wire.MaxValues] is only refused.
+// MemoryOfValues returns the memory that the values of a message may take. A message with more than [wire.MaxValues] is only refused.
 func MemoryOfValues(message []byte) int {
 	values, _ := canonical.Outline(message)
 	if values > wire.MaxValues {
@@ -147,8 +147,8 @@ func MemoryOfValues(message []byte) int {
 	return perValue * values
 }
 
-// A reservation is what one queue has taken from a budget beyond its [Small] free bytes. It grows in steps of Small, so that the budget's
-// lock is seldom taken. The lock of the queue guards it.
+// A reservation is the memory that one queue has taken from a budget beyond its [Small] free bytes. It grows in steps of Small, so that
+// the budget's lock is seldom taken. The lock of the queue guards it.
 type reservation struct {
 	budget *Budget
 	client Identity
@@ -156,7 +156,7 @@ type reservation struct {
 	closed bool
 }
 
-// grow makes the reservation large enough for a queue of a size. It reports false if the budget does not have that much.
+// grow makes the reservation large enough for a queue of this size. It reports false if the budget has too little left.
 func (r *reservation) grow(size int) bool {
 	missing := size - Small - r.size
 	if missing <= 0 {
@@ -171,7 +171,7 @@ func (r *reservation) grow(size int) bool {
 	return true
 }
 
-// release gives everything back.
+// release gives the whole reservation back.
 func (r *reservation) release() {
 	if r.size > 0 {
 		r.budget.Return(r.client, r.size)

@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// Bounds of the events that one log keeps.
+// Bounds of the events in one log.
 const (
 	maxEvents     = 256
-	maxEventBytes = 1 << 20 // one larger event is kept alone
-	eventOverhead = 64      // bytes of an event beside its data
+	maxEventBytes = 1 << 20 // one larger event is kept if it is the only one
+	eventOverhead = 64      // bytes that an event takes beside its data
 )
 
 // Names of events. A client that does not know "prime" only remembers its id.
@@ -21,15 +21,15 @@ const (
 
 // An Event is one server-sent event of a session.
 type Event struct {
-	ID   string // empty: the event cannot be asked for again
+	ID   string // empty: the client cannot ask for the event again
 	Name string
 	Data []byte
 }
 
 // A Reader is the connection that reads a [Stream]. Another connection may take its place.
 type Reader struct {
-	Wake     chan struct{} // has a token if there may be something to read
-	Replaced chan struct{} // closed when another connection reads instead
+	Wake     chan struct{} // has a token if there may be events to read
+	Replaced chan struct{} // closed when another connection takes the stream
 }
 
 func (r *Reader) wake() {
@@ -43,9 +43,9 @@ func (r *Reader) wake() {
 type Stream struct {
 	number int
 	next   int  // index of the next event
-	read   int  // index of the first event that nobody has read
-	logged int  // events that are in the log
-	closed bool // there will be no next event
+	read   int  // index of the first unread event
+	logged int  // number of events in the log
+	closed bool // no event follows
 	reader *Reader
 }
 
@@ -55,13 +55,14 @@ type loggedEvent struct {
 	event  Event
 }
 
-// An EventLog keeps the last events of streams, so that a client that lost a connection can go on with Last-Event-ID. A session has one for the
-// answers to its requests, and one for the messages that belong to no request. The stream of these has the number 0 and never closes.
+// An EventLog keeps the last events of streams, so that a client that lost a connection can resume with
+// Last-Event-ID. A session has one log for the answers to its requests, and one for the messages that
+// belong to no request. The stream of those messages has the number 0 and never closes.
 type EventLog struct {
 	mu      sync.Mutex
 	last    int // number of the newest stream
 	streams map[int]*Stream
-	events  []loggedEvent // the oldest first
+	events  []loggedEvent // sorted, the oldest first
 	bytes   int
 	held    reservation
 }
@@ -70,7 +71,7 @@ func (l *EventLog) init(held reservation) {
 	l.streams, l.held = map[int]*Stream{0: {}}, held
 }
 
-// General is the stream of the messages that belong to no request.
+// General returns the stream of the messages that belong to no request.
 func (l *EventLog) General() *Stream {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,8 +92,8 @@ func newReader() *Reader {
 	return &Reader{Wake: make(chan struct{}, 1), Replaced: make(chan struct{})}
 }
 
-// Add logs an event of an answer and returns it with its id. Ours reports whether r is the stream's reader and has to write the event; if
-// another connection reads the stream, it is woken. Last says that no event follows.
+// Add logs an event of an answer and returns it with its id. ours reports whether r is the stream's reader and must write the event; if
+// another connection reads the stream, Add wakes it. last says that no event follows.
 func (l *EventLog) Add(on *Stream, r *Reader, name string, data []byte, last bool) (e Event, ours bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,8 +105,8 @@ func (l *EventLog) Add(on *Stream, r *Reader, name string, data []byte, last boo
 	return e, on.reader == r
 }
 
-// Put logs a message that belongs to no request. Without a reader the oldest messages make room. Put reports false if there is a reader, and
-// it does not read.
+// Put logs a message that belongs to no request. Without a reader it drops the oldest messages to make room. It reports false if there is
+// a reader that does not read.
 func (l *EventLog) Put(message []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,7 +132,7 @@ func (l *EventLog) append(on *Stream, name string, data []byte) Event {
 	return e
 }
 
-// dropOldest drops the oldest event, and its stream if that is closed and has no other event.
+// dropOldest drops the oldest event. It also drops the event's stream if that is closed and has no other event.
 func (l *EventLog) dropOldest() {
 	e := l.events[0]
 	l.events[0] = loggedEvent{}
@@ -148,7 +149,7 @@ func (l *EventLog) dropOldest() {
 	}
 }
 
-// close drops all events, and those that are added later.
+// close drops all events, and all that are added later.
 func (l *EventLog) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,7 +160,7 @@ func (l *EventLog) close() {
 	l.held.closed = true
 }
 
-// Attach returns a new reader of a stream. The former reader is told; if there is one and replace is false, Attach returns nil.
+// Attach returns a new reader of a stream and tells the former one. If there is a former reader and replace is false, Attach returns nil.
 func (l *EventLog) Attach(on *Stream, replace bool) *Reader {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,14 +192,15 @@ func (l *EventLog) attached() bool {
 	return l.streams[0].reader != nil
 }
 
-// Unread returns the events of a stream that nobody has read. Then they count as read.
+// Unread returns the unread events of a stream and marks them as read.
 func (l *EventLog) Unread(on *Stream) []Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.eventsFrom(on, on.read)
 }
 
-// After returns the events of a stream from an index on, and whether no event follows them. Complete is false if the log has dropped some.
+// After returns the events of a stream from an index on. last reports that no
+// event follows them; complete is false if the log has dropped some.
 func (l *EventLog) After(on *Stream, index int) (events []Event, last, complete bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -216,7 +218,7 @@ func (l *EventLog) eventsFrom(on *Stream, index int) (events []Event) {
 	return events
 }
 
-// find returns the stream of the event with an id, and the index of the event after it. Stream is nil if there is no such event.
+// find returns the stream of an event, and the index of the next one. on is nil if there is no such event.
 func (l *EventLog) find(number, index int) (on *Stream, next int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -226,7 +228,7 @@ func (l *EventLog) find(number, index int) (on *Stream, next int) {
 	return on, index + 1
 }
 
-// FindEvent returns the log and the stream of the event with an id, and the index of the event after it. Stream is nil if there is no such event.
+// FindEvent returns the log and the stream of the event with this id, and the index of the next event. on is nil if there is no such event.
 func (s *Session) FindEvent(id string) (log *EventLog, on *Stream, next int) {
 	a, b, ok := strings.Cut(id, "_")
 	number, err := strconv.ParseUint(a, 10, 31)

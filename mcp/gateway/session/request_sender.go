@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// ErrAnswered is the error of a message that came after the answer of its request.
+// ErrAnswered is the error for a message after the answer to its request.
 var ErrAnswered = errors.New("the request has been answered")
 
 // A RequestSender sends messages to a client during one request, and none after its answer.
@@ -27,7 +27,7 @@ func (s *RequestSender) Send(message []byte) error {
 	return s.out.Send(message)
 }
 
-// End sends nothing more.
+// End makes Send fail from now on.
 func (s *RequestSender) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,24 +12,24 @@ import (
 	"pgfsm/policy"
 )
 
-// Why a request or a session is not accepted.
+// Reasons for which a request or a session is not accepted.
 var (
 	ErrBusy        = errors.New("too much is under way; ask again later")
 	ErrStopping    = errors.New("the gateway is stopping; ask again later, or another one")
 	ErrDuplicateID = errors.New("a request with this id is under way")
 )
 
-// A Request is one message of a client with everything that decides about it. One goroutine owns it.
+// A Request is one message of a client with all data that decides about it. One goroutine owns it.
 type Request struct {
 	wire.Message
 	From     Identity
-	Identity *policy.Identity // what an identity provider says about the client with this message; nil for other clients
+	Identity *policy.Identity // the identity provider's claims about the client of this message; nil for other clients
 	Endpoint string           // the server's name; empty: all servers
 	Session  *Session         // nil: the client speaks a stateless revision, or has not initialized. initialize sets it
 	Protocol string           // the revision in force for this message; empty before initialize
-	HTTP     http.Header      // of the HTTP request that brought the message; nil over stdio
-	Header   http.Header      // the same, of stateless requests; nil for others
-	Out      Sender           // for messages to the client before the answer; nil: there are none
+	HTTP     http.Header      // header of the HTTP request with the message; nil over stdio
+	Header   http.Header      // the same header for a stateless request; nil for others
+	Out      Sender           // sender of messages before the answer; nil: the client gets none
 }
 
 // A Sender takes messages for a client while its request is under way, in order. Send must not be called after the request was answered.
@@ -46,11 +46,11 @@ func IDOf(value jsontext.Value) RequestID {
 	if value.Kind() != '"' {
 		return RequestID(value)
 	}
-	text, _ := wire.Text(value) // package wire reads ids strictly
+	text, _ := wire.Text(value) // package wire has read the id strictly
 	return RequestID(`"` + text)
 }
 
-// InFlight is the set of requests that one session or one connection has under way.
+// InFlight is the set of requests under way of one session or one connection.
 type InFlight struct {
 	mu      sync.Mutex
 	cancels map[RequestID]context.CancelFunc
@@ -85,7 +85,7 @@ func (f *InFlight) Remove(id RequestID) {
 	}
 }
 
-// Empty returns a channel that is closed once no request is under way. One goroutine may wait.
+// Empty returns a channel that is closed as soon as no request is under way. Only one goroutine may wait.
 func (f *InFlight) Empty() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,7 +108,7 @@ func (f *InFlight) Cancel(id RequestID) {
 	}
 }
 
-// Count is how many requests are under way.
+// Count returns the number of requests under way.
 func (f *InFlight) Count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,7 +129,7 @@ func newAdmission(all, each int) *Admission {
 	return &Admission{all: all, each: each, byIdentity: make(map[Identity]int), stopping: make(chan struct{}), idle: make(chan struct{})}
 }
 
-// Enter admits a request, which Leave ends. The error is [ErrBusy] or [ErrStopping].
+// Enter admits a request. Leave ends it. The error is [ErrBusy] or [ErrStopping].
 func (a *Admission) Enter(client Identity) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -144,7 +144,7 @@ func (a *Admission) Enter(client Identity) error {
 	return nil
 }
 
-// Leave ends a request that was admitted.
+// Leave ends an admitted request.
 func (a *Admission) Leave(client Identity) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -169,7 +169,7 @@ func (a *Admission) Stop() <-chan struct{} {
 	return a.idle
 }
 
-// Stopping is closed by Stop.
+// Stopping returns a channel that Stop closes.
 func (a *Admission) Stopping() <-chan struct{} { return a.stopping }
 
 // Stopped reports whether Stop was called.
@@ -182,7 +182,7 @@ func (a *Admission) Stopped() bool {
 	}
 }
 
-// Count is how many requests are under way.
+// Count returns the number of requests under way.
 func (a *Admission) Count() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -5,7 +5,7 @@
 //	s, err := t.Open(client, endpoint, "2025-11-25") // initialize
 //	s = t.Find(id, client, endpoint)                 // Mcp-Session-Id
 //
-// A session belongs to the identity and the endpoint that opened it; for everybody else its id is unknown. It ends when its client or the
+// A session belongs to the identity and the endpoint that opened it; to all others its id is unknown. It ends when its client or the
 // client's only connection ends it, when nobody has used it for [Limits].SessionIdle, or when the client does not read its stream.
 //
 // The package knows no transport and no method of MCP. Package front reads requests from connections and writes what is queued here.
@@ -18,23 +18,23 @@ import (
 	"time"
 )
 
-// evictAfter is how long a session must have been unused before a new session of the same client may replace it.
+// evictAfter is the time that a session must have been unused before a new session of the same client may replace it.
 const evictAfter = time.Minute
 
 // Anonymous is the name of a client without credentials.
 const Anonymous = "anonymous"
 
-// An Identity is the client as far as the gateway verified it. Sessions, tasks and request states are bound to all of it, but not to one
-// token of an identity provider: clients replace those every few minutes.
+// An Identity is the client as far as the gateway verified it. Sessions, tasks and request states are bound to the whole identity. It
+// holds no token of an identity provider, because clients replace those every few minutes.
 type Identity struct {
-	Name       string // of the ledger's token or the provider's subject; or [Anonymous]
-	Token      string // the id of the ledger's token; empty without one
+	Name       string // name in the ledger's token or the provider's subject; or [Anonymous]
+	Token      string // id of the ledger's token; empty without one
 	Client     string // the client id to which an identity provider issued the token
 	OnBehalfOf string // the person for whom the client acts, as the identity provider says
 }
 
-// Owner names the identity, for sessions with servers that no other identity may use. It does not depend on the token, because an approved call
-// is made when the token may have been replaced. The zero identity, which stands for all, has no name.
+// Owner returns a name of the identity, for sessions with servers that no other identity may use. It does not depend on the token,
+// because the token may be replaced before an approved call is made. The zero identity, which stands for all, has no name.
 func (i Identity) Owner() string {
 	if i == (Identity{}) {
 		return ""
@@ -55,8 +55,8 @@ type Session struct {
 
 	table    *Table
 	cancel   context.CancelFunc
-	attached atomic.Bool  // to the client's only connection: no HTTP request may name the session
-	used     atomic.Int64 // when a request last began or ended, in Unix nanoseconds
+	attached atomic.Bool  // bound to the client's only connection: no HTTP request may name the session
+	used     atomic.Int64 // time at which a request last began or ended, in Unix nanoseconds
 	timer    *time.Timer
 }
 
@@ -69,7 +69,7 @@ func (s *Session) Attach() *Reader {
 	return s.Outgoing.Attach(s.Outgoing.General(), true)
 }
 
-// idle is for how long nobody has used the session; zero while a request or a reader is there.
+// idle returns how long nobody has used the session; zero while it has a request or a reader.
 func (s *Session) idle() time.Duration {
 	if s.Requests.Count() > 0 || s.Outgoing.attached() {
 		return 0
@@ -77,7 +77,7 @@ func (s *Session) idle() time.Duration {
 	return max(0, time.Since(time.Unix(0, s.used.Load())))
 }
 
-// expire ends the session if it was unused for too long; otherwise it sets the timer again.
+// expire ends the session if it was unused for too long. Otherwise it sets the timer again.
 func (s *Session) expire() {
 	limit := s.table.Limits.SessionIdle
 	if idle := s.idle(); idle < limit {
@@ -91,8 +91,8 @@ func (s *Session) expire() {
 	s.End()
 }
 
-// Send queues a message for the client that belongs to none of its requests. It does not block. Without a reader the oldest messages are
-// dropped; a client that has a reader and does not read loses its session.
+// Send queues a message for the client that belongs to none of its requests. It does not block. Without a reader it drops the oldest
+// messages. A client that has a reader and does not read loses its session.
 func (s *Session) Send(message []byte) error {
 	if s.Context.Err() == nil && !s.Outgoing.Put(message) {
 		s.End()

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Limits bound what clients may hold open. Zero means the default; nothing is unlimited.
+// Limits bound the resources that clients may hold. Zero means the default; nothing is unlimited.
 type Limits struct {
-	BodyBytes           int           // of one message of a client
+	BodyBytes           int           // bytes of one message from a client
 	Sessions            int           // open at once
 	SessionsPerIdentity int           // of these, one client's
-	SessionIdle         time.Duration // after which an unused session ends
+	SessionIdle         time.Duration // time after which an unused session ends
 	Requests            int           // under way at once
 	RequestsPerIdentity int           // of these, one client's
 	RequestsPerSession  int           // of these, one session's
-	MemoryBytes         int           // of memory for large messages, see [Budget]; half of it one client's
-	Connections         int           // of the HTTP listener
+	MemoryBytes         int           // bytes of memory for large messages, see [Budget]; one client gets half
+	Connections         int           // connections to the HTTP listener
 }
 
 // withDefaults returns the limits with a default in place of each zero.
@@ -36,7 +36,7 @@ func (l Limits) withDefaults() Limits {
 	}
 }
 
-// A Table has all open sessions, and counts what all clients hold together.
+// A Table holds all open sessions, and counts the resources that all clients hold together.
 type Table struct {
 	Limits   Limits
 	Requests *Admission // requests under way
@@ -85,7 +85,8 @@ func (t *Table) Open(client Identity, endpoint, protocol string) (*Session, erro
 	return s, nil
 }
 
-// add registers a session. If there are too many, it replaces the client's longest unused session, which the caller must end.
+// add registers a session. If there are too many, it replaces the client's
+// longest unused session. The caller must end the replaced session.
 func (t *Table) add(s *Session) (replaced *Session, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,7 +109,7 @@ func (t *Table) add(s *Session) (replaced *Session, err error) {
 	return replaced, nil
 }
 
-// longestUnused is the session of a client that was unused for longest, and for evictAfter at least; nil if there is none.
+// longestUnused returns the client's session that was unused for longest, and at least for evictAfter; nil if there is none.
 func (t *Table) longestUnused(client Identity) (found *Session) {
 	longest := evictAfter
 	for _, s := range t.byID { // in any order: of two sessions left at the same moment either may go
@@ -122,7 +123,7 @@ func (t *Table) longestUnused(client Identity) (found *Session) {
 	return found
 }
 
-// Find returns the session with an id if this client opened it at this endpoint over HTTP; nil for any other.
+// Find returns the session with this id if this client opened it at this endpoint over HTTP; else nil.
 func (t *Table) Find(id string, client Identity, endpoint string) *Session {
 	t.mu.Lock()
 	s := t.byID[id]
@@ -152,7 +153,7 @@ func (t *Table) EndAll() {
 	}
 }
 
-// Count is how many sessions are open.
+// Count returns the number of open sessions.
 func (t *Table) Count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
