@@ -20,19 +20,19 @@ import (
 	"pgfsm/policy"
 )
 
-// digestKind is the kind of document that package policy takes a definition's digest as.
+// digestKind is the kind of document under which package policy computes a definition's digest.
 const digestKind = "tool definition"
 
-// Definitions are the approved definitions that are stored beside an allowlist file.
+// Definitions holds the approved definitions that are stored beside an allowlist file.
 type Definitions struct {
 	Path    string // allowlist.pins.json beside allowlist.json
-	Warning string // what is wrong with the file; empty if nothing is
+	Warning string // the file's fault; empty if there is none
 
 	was      []byte                              // nil: there is no file
 	byDigest map[canonical.Digest]jsontext.Value // in canonical form
 }
 
-// ReadDefinitions reads the definitions beside an allowlist file. Those that do not have their digest were not approved and are left out.
+// ReadDefinitions reads the definitions beside an allowlist file. It omits definitions that do not match their digest: nobody approved them.
 func ReadDefinitions(allowlist string) (*Definitions, error) {
 	allowlist, err := filepath.EvalSymlinks(allowlist)
 	if err != nil {
@@ -61,7 +61,7 @@ func ReadDefinitions(allowlist string) (*Definitions, error) {
 	return d, nil
 }
 
-// text returns the file with the definitions of pins; nil if it has exactly those already.
+// text returns the file with the definitions of pins; nil if it already has exactly those.
 func (d *Definitions) text(pins []policy.Pin) ([]byte, error) {
 	named := make(map[canonical.Digest]jsontext.Value)
 	for _, p := range pins {
@@ -83,7 +83,7 @@ func (d *Definitions) text(pins []policy.Pin) ([]byte, error) {
 	return text, nil
 }
 
-// Diff returns how a tool's live definition differs from its pinned one; false if that is not stored.
+// Diff returns the changes from a tool's pinned definition to its live one; false if the pinned one is not stored.
 func (d *Definitions) Diff(t *Entry) ([]docdiff.Change, bool) {
 	pinned := d.byDigest[t.Pin]
 	if pinned == nil {
@@ -95,7 +95,7 @@ func (d *Definitions) Diff(t *Entry) ([]docdiff.Change, bool) {
 // Definition returns the stored definition with a digest; nil if there is none.
 func (d *Definitions) Definition(digest canonical.Digest) jsontext.Value { return d.byDigest[digest] }
 
-// ReadAll reads the definitions beside several allowlist files, of which the first is the default one.
+// ReadAll reads the definitions beside several allowlist files. The first is the default allowlist.
 func ReadAll(allowlists []string) (*Definitions, error) {
 	all, err := ReadDefinitions(allowlists[0])
 	for _, path := range allowlists[1:] {
@@ -111,8 +111,8 @@ func ReadAll(allowlists []string) (*Definitions, error) {
 	return all, err
 }
 
-// Stored returns the catalog of the definitions that are stored beside allowlist files; nil if there are none. warning says what is wrong
-// with a file.
+// Stored returns the catalog of the definitions that are stored beside allowlist files; nil if there are none. warning describes a file's
+// fault.
 func Stored(b *policy.Bundle, allowlists []string) (c *policy.Catalog, warning string, err error) {
 	if len(b.Content().Pins) == 0 {
 		return nil, "", nil

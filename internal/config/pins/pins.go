@@ -1,5 +1,5 @@
 // Package pins compares, approves and removes the pins of an allowlist file. A pin is the digest of a tool's definition that the operator
-// approved. The definitions themselves are stored in a file beside the allowlist, so that changes can be shown.
+// approved. A file beside the allowlist stores the definitions themselves, so pgfsm can show changes.
 package pins
 
 import (
@@ -33,7 +33,7 @@ const (
 	Unpinned      Status = "unpinned"       // the tool has no pin
 	NotListed     Status = "not_listed"     // the server is up and does not list the tool
 	ServerDown    Status = "server_down"    // the server did not answer
-	NotConfigured Status = "not_configured" // the allowlist names a server that the configuration does not have
+	NotConfigured Status = "not_configured" // the configuration does not have the tool's server
 	Ambiguous     Status = "ambiguous"      // the server lists the name more than once
 	Pinned        Status = "pinned"         // by [File.Approve]
 	Refused       Status = "refused"        // not pinned: the tool's schema is refused, so no run could call it
@@ -41,21 +41,21 @@ const (
 	Conflict      Status = "conflict"       // not pinned: another allowlist file pins the tool to another definition
 )
 
-// An Entry is a tool of the allowlist and what is known of its pin.
+// An Entry is a tool of the allowlist with the status of its pin.
 type Entry struct {
 	Server     string           `json:"server"`
 	Tool       string           `json:"tool"`
 	Status     Status           `json:"status,omitzero"`
 	Pin        canonical.Digest `json:"pin,omitzero"`
 	Was        canonical.Digest `json:"was,omitzero"`        // the pin before it was changed or removed
-	Definition canonical.Digest `json:"definition,omitzero"` // the live one
+	Definition canonical.Digest `json:"definition,omitzero"` // digest of the live definition
 	Reason     string           `json:"reason,omitzero"`
 
 	live     *policy.Tool
-	conflict string // why it cannot be pinned to the live definition; empty if it can
+	conflict string // the reason not to pin the live definition; empty if there is none
 }
 
-// LiveDefinition returns the definition that the tool's server sends; nil if it is not known.
+// LiveDefinition returns the definition that the tool's server sends; nil if it is unknown.
 func (t *Entry) LiveDefinition() jsontext.Value {
 	if t.Definition == "" {
 		return nil
@@ -63,7 +63,7 @@ func (t *Entry) LiveDefinition() jsontext.Value {
 	return t.live.Definition
 }
 
-// Describe returns what is known of the pin in a few words. They may hold text of servers.
+// Describe returns the pin's status in a few words. They may contain text of servers.
 func (t *Entry) Describe() string {
 	pin, was, live := t.Pin.Short(), t.Was.Short(), t.Definition.Short()
 	switch {
@@ -93,19 +93,19 @@ func (t *Entry) Describe() string {
 	}[t.Status]
 }
 
-// A File is an allowlist file as it was read.
+// A File holds an allowlist file as it was read.
 type File struct {
-	Path string // behind every symbolic link
+	Path string // with symbolic links resolved
 
 	text      []byte // as it was read
-	edited    []byte // with the tools of Add
+	edited    []byte // the text with the tools of Add
 	mode      fs.FileMode
 	allowlist []policy.Allowance
 	pins      []policy.Pin
-	others    []policy.Pin // of the configuration's other allowlist files: a tool has one pin in all of them
+	others    []policy.Pin // pins of the configuration's other allowlist files: a tool has one pin in all of them
 }
 
-// Read reads an allowlist file that nobody else can have written.
+// Read reads an allowlist file. It refuses a file that other users can write.
 func Read(path string) (*File, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -125,7 +125,7 @@ func Read(path string) (*File, error) {
 	return f, err
 }
 
-// ReadOthers reads the pins of the configuration's other allowlist files. all are the paths of all of them.
+// ReadOthers reads the pins of the configuration's other allowlist files. all has the paths of all allowlist files.
 func (f *File) ReadOthers(all []string) error {
 	for _, path := range all {
 		other, err := Read(path)
@@ -151,7 +151,7 @@ func (f *File) Add(server string, tools ...string) (added []Entry, err error) {
 	return slices.DeleteFunc(all, func(t Entry) bool { return !slices.Contains(tools, t.Tool) }), err
 }
 
-// Select returns the tools that names choose: none chooses all tools, one the tools of a server, two a server and its tool.
+// Select returns the tools that names choose. No name chooses all tools, one name a server's tools, two names a server and one tool.
 func (f *File) Select(names ...string) ([]Entry, error) {
 	var tools []Entry
 	found := len(names) == 0
@@ -173,7 +173,7 @@ func (f *File) Select(names ...string) ([]Entry, error) {
 	return tools, nil
 }
 
-// Compare sets the status of tools by what their servers listed, and returns the catalog. Pins and grants hide nothing from it.
+// Compare sets the status of tools from their servers' listings, and returns the catalog. Pins and grants hide nothing in that catalog.
 func (f *File) Compare(tools []Entry, b *policy.Bundle, id canonical.Digest, listed []policy.Listing) (*policy.Catalog, error) {
 	content := *b.Content()
 	content.Allowlist, content.Pins, content.Grants = f.allowlist, nil, nil
@@ -189,8 +189,8 @@ func (f *File) Compare(tools []Entry, b *policy.Bundle, id canonical.Digest, lis
 	return c, nil
 }
 
-// checkOthers notes if the live definition cannot be pinned here, because another file pins the tool to another one. A configuration with both
-// pins is refused.
+// checkOthers notes a conflict if another file pins the tool to a different definition. Then the live definition cannot be pinned here,
+// because pgfsm refuses a configuration with both pins.
 func (f *File) checkOthers(t *Entry) {
 	if other := policy.PinOf(f.others, t.Server, t.Tool); t.Definition != "" && t.Status != Same && other != "" && other != t.Definition {
 		t.conflict = fmt.Sprintf("another allowlist file pins it to %s, and its server sends %s", other.Short(), t.Definition.Short())
@@ -230,7 +230,7 @@ func (t *Entry) compare(c *policy.Catalog) {
 	}
 }
 
-// CheckAllowed says why a compared tool cannot be allowed as its server sends it.
+// CheckAllowed returns an error if a compared tool cannot be allowed with its live definition.
 func (t *Entry) CheckAllowed() error {
 	now := *t
 	switch {
@@ -245,7 +245,7 @@ func (t *Entry) CheckAllowed() error {
 	return fmt.Errorf("%s %s cannot be allowed: %s", visible.Text(t.Server), visible.Text(t.Tool), visible.Text(now.Describe()))
 }
 
-// Arguments are the names of the arguments in the tool's live schema, sorted; optional ones end in a question mark.
+// Arguments returns the names of the arguments in the tool's live schema, sorted. Optional ones end in a question mark.
 func (t *Entry) Arguments() (names []string) {
 	var s struct {
 		Properties map[string]jsontext.Value `json:"properties"`
@@ -263,16 +263,16 @@ func (t *Entry) Arguments() (names []string) {
 	return names
 }
 
-// Description is that of the tool's live definition.
+// Description returns the description in the tool's live definition.
 func (t *Entry) Description() string { return t.live.Description }
 
 // unusable reports whether no run could call the tool even if it were pinned.
 func (t *Entry) unusable() bool { return t.live.Code != "" && t.live.Code != policy.CodeSchemaUnpinned }
 
-// Annotations are the hints of the tool's live definition.
+// Annotations returns the hints in the tool's live definition.
 func (t *Entry) Annotations() policy.Annotations { return t.live.Annotations }
 
-// Answered reports whether a server of the tools answered, so that there was something to compare.
+// Answered reports whether at least one server of the tools answered, so there was something to compare.
 func Answered(c *policy.Catalog, tools []Entry) bool {
 	if !c.Up() {
 		return false
@@ -281,8 +281,8 @@ func Answered(c *policy.Catalog, tools []Entry) bool {
 	return len(tools) == 0 || slices.ContainsFunc(tools, unknown)
 }
 
-// Approve pins compared tools to their live definitions and writes the file, if that changes it. A tool with another pin is pinned anew
-// only if its live definition is the expected one, or if changes are approved; without an expected one every unpinned tool is pinned.
+// Approve pins compared tools to their live definitions, and writes the file if that changes it. It replaces a different pin only if the
+// live definition is the expected one, or if changes are approved. Without an expected digest, it pins every unpinned tool.
 func (f *File) Approve(tools []Entry, expected canonical.Digest, changes bool, d *Definitions) error {
 	pins := slices.Clone(f.pins)
 	for i := range tools {
@@ -307,7 +307,7 @@ func (f *File) Approve(tools []Entry, expected canonical.Digest, changes bool, d
 	return f.write(pins, d)
 }
 
-// Reset removes the pins of tools, writes the file, and returns the tools that had one.
+// Reset removes the pins of tools, writes the file, and returns the tools that had a pin.
 func (f *File) Reset(tools []Entry) (removed []Entry, err error) {
 	for _, t := range tools {
 		if t.Pin != "" {
@@ -317,15 +317,15 @@ func (f *File) Reset(tools []Entry) (removed []Entry, err error) {
 	return removed, f.write(without(f.pins, removed...), nil)
 }
 
-// without returns pins without those of some tools.
+// without returns pins without the pins of the given tools.
 func without(pins []policy.Pin, tools ...Entry) []policy.Pin {
 	return slices.DeleteFunc(slices.Clone(pins), func(p policy.Pin) bool {
 		return slices.ContainsFunc(tools, func(t Entry) bool { return t.Server == p.Server && t.Tool == p.Tool })
 	})
 }
 
-// write writes the pins and, before them, the definitions of the former and the new ones; nil leaves the definitions alone. The lock is on
-// the file that was read, which a write replaces: another process that gets the lock afterwards finds a changed file.
+// write writes the pins. Before, it writes the definitions of the former and the new pins; a nil d leaves the definitions unchanged. The
+// lock is on the file that was read, which a write replaces: another process that gets the lock later finds a changed file.
 func (f *File) write(pins []policy.Pin, d *Definitions) error {
 	text, err := config.EditPins(f.edited, pins)
 	if err != nil {
