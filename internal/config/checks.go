@@ -20,13 +20,13 @@ import (
 
 const formatDuration = "go-duration"
 
-// format is what a schema cannot say of a text.
+// format is a check of texts that a schema cannot express.
 type format struct {
-	lines bool // it may hold line ends and tabs
+	lines bool // the text may contain line ends and tabs
 	check func(string) fault
 }
 
-// formats are the checks of texts that schemas name.
+// formats holds the checks of texts that schemas name.
 var formats = map[string]format{
 	"address":       {check: checkAddress},
 	"argument":      {lines: true, check: checkArgument},
@@ -140,7 +140,7 @@ func checkHookURL(s string) fault {
 	return fault{}
 }
 
-// checkResource checks a resource identifier (RFC 8707, section 2). The empty one means none.
+// checkResource checks a resource identifier (RFC 8707, section 2). An empty text means none.
 func checkResource(s string) fault {
 	u, err := url.Parse(s)
 	switch {
@@ -214,8 +214,8 @@ func checkOrigin(s string) fault {
 	return fault{}
 }
 
-// normalOrigin writes the scheme and the host of a checked URL in small letters, and leaves out the scheme's own port (RFC 3986, section 6.2.2 and 6.2.3):
-// clients compare such URLs with those that they use.
+// normalOrigin writes the scheme and the host of a checked URL in lower case, and omits the scheme's default port (RFC 3986, sections 6.2.2
+// and 6.2.3): clients compare such URLs with the URLs that they use.
 func normalOrigin(s string) string {
 	scheme, host, _ := strings.Cut(strings.ToLower(s), "://")
 	switch scheme {
@@ -229,8 +229,8 @@ func normalOrigin(s string) string {
 	return scheme + "://" + host
 }
 
-// splitAddress reads HOST:PORT. local is true for the name localhost, which is given as 127.0.0.1 and may be any address of
-// the loopback; other names are given as an address that is not on it. ok is false for what is no host and port.
+// splitAddress reads HOST:PORT. For the name localhost, which may be any loopback address, it returns 127.0.0.1 and local is true. For
+// other names it returns an address outside the loopback. ok is false if s is not a host and a port.
 func splitAddress(s string) (at netip.AddrPort, local, ok bool) {
 	i := strings.LastIndexByte(s, ':')
 	if i < 1 || len(s) > i+2 && s[i+1] == '0' { // a port that begins with 0
@@ -239,7 +239,7 @@ func splitAddress(s string) (at netip.AddrPort, local, ok bool) {
 	if at, err := netip.ParseAddrPort(s); err == nil {
 		return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()), false, true
 	}
-	host, address := s[:i], netip.IPv4Unspecified() // what a name stands for is decided elsewhere, and may change
+	host, address := s[:i], netip.IPv4Unspecified() // a name's address is unknown here, and may change
 	if local = strings.EqualFold(host, "localhost"); local {
 		address = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
@@ -272,7 +272,7 @@ func checkDecideURL(s string) fault {
 	return fault{}
 }
 
-// durationRemedy is the remedy for a text that is no duration.
+// durationRemedy is the remedy for a text that is not a duration.
 const durationRemedy = "write numbers with ms, s, m or h, like 500ms, 10s, 1m30s"
 
 // remedyReference is the remedy for a reference in a wrong place.
@@ -292,7 +292,7 @@ func between(low, high int64) string {
 	return fmt.Sprintf("%d to %d", low, high)
 }
 
-// hasControl reports invisible characters that change how text is displayed or sent.
+// hasControl reports whether a text has invisible characters that change how it is displayed or sent.
 func hasControl(s string, lines bool) bool {
 	for _, r := range s {
 		if lines && (r == '\n' || r == '\t') {
@@ -305,7 +305,7 @@ func hasControl(s string, lines bool) bool {
 	return false
 }
 
-// clip cuts a text from a file to what a message can hold.
+// clip cuts a text from a file to the length that fits into a message.
 func clip(s string) string {
 	const most = 64
 	if len(s) > most {
@@ -314,7 +314,7 @@ func clip(s string) string {
 	return s
 }
 
-// quote writes a text from a file fit to be printed.
+// quote quotes and clips a text from a file for printing.
 func quote(s string) string { return strconv.Quote(clip(s)) }
 
 // oneOf lists choices in a sentence.
@@ -326,7 +326,7 @@ func oneOf(choices []string) string {
 	return strings.Join(choices[:last], ", ") + " or " + choices[last]
 }
 
-// Nearest suggests the most similar choice; it is empty if none is similar.
+// Nearest suggests the most similar choice. The suggestion is empty if no choice is similar.
 func Nearest(got string, choices []string) string {
 	best, distance := "", 3
 	low := strings.ToLower(got)
@@ -345,7 +345,7 @@ func Nearest(got string, choices []string) string {
 	return "did you mean " + best + "?"
 }
 
-// nearestOr is [Nearest], or something else to do if no choice is similar.
+// nearestOr returns the suggestion of [Nearest], or otherwise if no choice is similar.
 func nearestOr(got string, choices []string, otherwise string) string {
 	return cmp.Or(Nearest(got, choices), otherwise)
 }

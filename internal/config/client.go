@@ -8,10 +8,10 @@ import (
 	"pgfsm/internal/canonical"
 )
 
-// client is a client's own file of servers.
+// client holds a client's own file of servers.
 type client struct {
 	*file
-	key     string // the member that has the servers
+	key     string // name of the member that holds the servers
 	servers []member
 }
 
@@ -30,7 +30,7 @@ func readClient(name string, text []byte) (*client, error) {
 	return c, f.err()
 }
 
-// explainComment adds a remedy if a file is no JSON because of a comment, which some clients allow.
+// explainComment adds a remedy if a comment, which some clients allow, makes a file invalid JSON.
 func explainComment(f *file) {
 	for _, e := range f.faults {
 		rest := []rune(f.lines[min(max(1, e.Line), len(f.lines))-1])
@@ -71,12 +71,12 @@ func (c *client) entry(name string) *member {
 	return &c.servers[i]
 }
 
-// digest names an entry, including members that pgfsm does not use.
+// digest returns the digest of an entry, including members that pgfsm does not use.
 func (m *member) digest() canonical.Digest {
 	return canonical.Sum("mcp server", canonicalJSON(m.value.json()))
 }
 
-// client reads the client's file that the configuration names, if it names one and it can be read.
+// client reads the client's file that the configuration names. It returns nil if there is none or it cannot be read.
 func (l *loader) client() *client {
 	if l.MCPServers == "" {
 		return nil
@@ -97,14 +97,14 @@ func (l *loader) client() *client {
 // adoptListed returns the definition of a server that the configuration lists by digest, or notes why there is none.
 func (l *loader) adoptListed(c *client, name string, ours *serverSettings) *serverSettings {
 	if c == nil {
-		return nil // that is a fault already
+		return nil // the fault is already noted
 	}
 	at := path{"servers", name, "digest"}
 	entry := c.entry(name)
 	if entry == nil {
 		var names []string
 		for _, s := range c.servers {
-			if plainName.MatchString(s.key) { // the others are not fit to be printed
+			if plainName.MatchString(s.key) { // other names are unsafe to print
 				names = append(names, clip(s.key))
 			}
 		}
@@ -133,7 +133,7 @@ var unsupported = []string{
 	"serverUrl", "shell", "transport", "transportType", "workingDirectory",
 }
 
-// clientTypes are the types of servers as clients write them.
+// clientTypes maps the clients' names of server types to pgfsm's.
 var clientTypes = map[string]string{"streamable-http": TypeHTTP, "streamableHttp": TypeHTTP}
 
 // adopt converts a client's entry to a server of the configuration and checks it. It notes faults in the client's file, and then returns nil.
@@ -163,7 +163,7 @@ func (c *client) adopt(m *member) *serverSettings {
 			out.members = append(out.members, k)
 		case k.key == "env", k.key == "headers":
 			out.members = append(out.members, member{k.key, k.at, c.references(k.value, key)})
-		} // any other key is in the digest, and is not ours
+		} // the digest covers other keys, which pgfsm does not use
 	}
 
 	c.judge(out, serverSchema(), at)
@@ -195,7 +195,7 @@ func (c *client) references(n *node, p path) *node {
 		if v.text, f = ourReferences(v.text); f != (fault{}) {
 			at := p.child(m.key)
 			c.faultAt(v.at, at.String(), f.remedy, "%s %s", at, f.problem)
-			v.text = "x" // it is refused already
+			v.text = "x" // a stand-in: the fault is already noted
 		}
 		out.members[i].value = &v
 	}

@@ -11,7 +11,7 @@ import (
 	"pgfsm/policy/screen"
 )
 
-// check holds the parts of a configuration against each other.
+// check compares the parts of a configuration with each other.
 func (c *configFile) check() {
 	c.checkNames()
 	for i := range c.Servers {
@@ -80,7 +80,7 @@ func checkHeaders(f *file, p path, headers []Pair) {
 	}
 }
 
-// checkServer holds the parts of a server against each other, and fills in its type.
+// checkServer compares the parts of a server with each other, and fills in its type.
 func checkServer(f *file, p path, s *serverSettings) {
 	switch {
 	case s.Type != "":
@@ -109,10 +109,10 @@ func checkServer(f *file, p path, s *serverSettings) {
 	}
 }
 
-// checkDeny lets the input gate compile a rule.
+// checkDeny refuses a rule that the input gate cannot compile.
 func (c *configFile) checkDeny(p path, rule *screen.Rule) {
 	if _, err := screen.Compile([]screen.Rule{*rule}, policy.DefaultInputBytes); err != nil {
-		if inner := errors.Unwrap(err); inner != nil { // without the place in a list of one
+		if inner := errors.Unwrap(err); inner != nil { // omits the index in the list, which has one item
 			err = inner
 		}
 		c.fault(p.child("pattern"), "", "%s is refused: %s", p.child("pattern"), err)
@@ -121,7 +121,7 @@ func (c *configFile) checkDeny(p path, rule *screen.Rule) {
 
 // checkRoute compares the groups that args use with those of the pattern.
 func (c *configFile) checkRoute(p path, pattern string) {
-	re := regexp.MustCompile(pattern) // its format was checked
+	re := regexp.MustCompile(pattern) // cannot panic: the format check compiled it
 	args := p.child("args")
 	var check func(n *node)
 	check = func(n *node) {
@@ -141,7 +141,7 @@ func (c *configFile) checkRoute(p path, pattern string) {
 	check(c.get(args))
 }
 
-// checkGroups judges the ${…} in one text of a route's args.
+// checkGroups checks the ${…} in one text of a route's args.
 func checkGroups(s string, re *regexp.Regexp) fault {
 	for {
 		before, rest, found := strings.Cut(s, "${")
@@ -170,7 +170,7 @@ func checkGroups(s string, re *regexp.Regexp) fault {
 	}
 }
 
-// checkNames refuses what names something that the configuration does not have.
+// checkNames refuses names of things that the configuration does not have.
 func (c *configFile) checkNames() {
 	names := c.Servers.names()
 	known := func(at place, name string, p path) {

@@ -92,8 +92,8 @@ func shownURL(text string) string {
 	return shown.String()
 }
 
-// Environment variables that can make a program run other code than its command line names: preloaded code, search paths of programs and modules, and
-// sources of package runners. In capitals.
+// Environment variables, in capitals, that can make a program run other code than its command line names: preloaded code, search paths of
+// programs and modules, and sources of package runners.
 var (
 	codeVariables = strings.Fields(`PATH PATHEXT COMSPEC ENV BASH_ENV SHELL SHELLOPTS BASHOPTS IFS PS4 PROMPT_COMMAND ZDOTDIR
 		NODE_OPTIONS NODE_PATH NODE_REPL_EXTERNAL_MODULE ELECTRON_RUN_AS_NODE BUN_OPTIONS BUN_CONFIG_REGISTRY
@@ -115,7 +115,7 @@ func canRunCode(name string) bool {
 		slices.ContainsFunc(codePrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// warning names the variables of an entry that can run other code, fit to be printed; "" if there are none.
+// warning returns a printable text that names the variables of an entry that can run other code; "" if there are none.
 func (m *member) warning() string {
 	var names []string
 	for _, pair := range m.value.membersOf("env") {

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// durationPattern is Go's syntax of durations, for whole milliseconds and without a sign. This package keeps no clock,
-// so it reads them itself; a test compares it with the standard library.
+// durationPattern matches Go's syntax of durations, for whole milliseconds and without a sign. This package does not import package time,
+// so it parses durations itself; a test compares it with the standard library.
 var durationPattern = regexp.MustCompile(`^([0-9]{1,9}(\.[0-9]{1,3})?(ms|s|m|h))+$`)
 
 var durationPart = regexp.MustCompile(`([0-9]+)(?:\.([0-9]+))?(ms|s|m|h)`)
@@ -16,7 +16,7 @@ var unitMillis = map[string]int64{"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_00
 // maxDurationParts keeps the sum of all parts within an int64.
 const maxDurationParts = 4
 
-// parseDuration returns the milliseconds of text. ok is false for what is not a duration of whole milliseconds.
+// parseDuration returns the milliseconds of text. ok is false if text is not a duration of whole milliseconds.
 func parseDuration(text string) (ms int64, ok bool) {
 	if !durationPattern.MatchString(text) {
 		return 0, false
@@ -39,7 +39,7 @@ func parseDuration(text string) (ms int64, ok bool) {
 	return ms, true
 }
 
-// writeDuration writes milliseconds with the largest unit that divides them; none at all as 0s.
+// writeDuration writes milliseconds with the largest unit that divides them. It writes zero as 0s.
 func writeDuration(ms int64) string {
 	if ms == 0 {
 		return "0s"

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// MaxShownErrors bounds how many faults [Errors] prints; the others are counted.
+// MaxShownErrors bounds the faults that [Errors] prints; it counts the others.
 const MaxShownErrors = 20
 
-// maxShownColumns bounds how much of a long source line is printed around the caret.
+// maxShownColumns bounds the columns of a long source line that are printed around the caret.
 const maxShownColumns = 100
 
 // An Error is one fault in a configuration file or in a file that it names.
@@ -19,9 +19,9 @@ type Error struct {
 	Col     int    `json:"column"`          // from 1, in characters
 	Key     string `json:"key,omitzero"`    // the path of the key concerned, like servers.docs.url; empty if there is none
 	Problem string `json:"problem"`         // what is wrong
-	Remedy  string `json:"remedy,omitzero"` // what to do about it; may be empty
-	// Source is the line, fit to be printed: one column a character, secrets starred out. It is empty for a fault without
-	// a line, and behind the first MaxShownErrors.
+	Remedy  string `json:"remedy,omitzero"` // how to fix it; may be empty
+	// Source is the printable source line: one column for each character, secrets starred out. It is empty for a fault without a line, and
+	// after the first MaxShownErrors faults.
 	Source string `json:"-"`
 }
 
@@ -81,7 +81,7 @@ func (e Errors) Error() string {
 	return b.String()
 }
 
-// Unwrap gives errors.As and errors.Is each fault.
+// Unwrap returns the faults for errors.As and errors.Is.
 func (e Errors) Unwrap() []error {
 	out := make([]error, len(e))
 	for i, one := range e {

@@ -12,20 +12,20 @@ import (
 // A file is a file that was read: its values with their places, and the faults found in it.
 type file struct {
 	name    string
-	lines   []string // none if no message may show them
+	lines   []string // empty if no message may show lines
 	root    *node    // nil if the file could not be read
 	known   bool     // the secret values are known: only then faults show whole lines
 	hidden  []span
-	refused map[place]bool // places with faults of the reader, which get no further faults
+	refused map[place]bool // places where the reader noted a fault; they get no further faults
 	faults  Errors
 
-	literals []string // warnings of secrets that are no references
+	literals []string // warnings about secrets that are literals, not references
 }
 
 // span is hidden text: from one place up to another, exclusive; a zero end is the end of the file.
 type span struct{ from, to place }
 
-// fault is what is wrong with a text and what to do about it; the zero fault is none.
+// fault describes a fault of a text, and its remedy. The zero value is no fault.
 type fault struct{ problem, remedy string }
 
 // find returns the member at a path or, where the file has none, the nearest one above it.
@@ -68,7 +68,7 @@ func (f *file) faultAt(at place, key, remedy, problem string, args ...any) {
 	}
 }
 
-// fault notes a fault of the value at a path. Without a verb for it, the problem follows the path.
+// fault notes a fault of the value at a path. If problem has no verb for the path, the message is the path and then the problem.
 func (f *file) fault(p path, remedy, problem string, args ...any) {
 	f.faultAt(f.find(p).value.at, p.String(), remedy, problem, args...)
 }
@@ -78,7 +78,7 @@ func (f *file) faultKey(p path, remedy, problem string, args ...any) {
 	f.faultAt(f.find(p).at, p.String(), remedy, problem, args...)
 }
 
-// checkUnseen notes a fault if a key was seen before, and reports whether it was not.
+// checkUnseen reports whether a key is new. It notes a fault if the key was seen before.
 func (f *file) checkUnseen(seen map[string]place, key string, at place) bool {
 	before, twice := seen[key]
 	if twice {
@@ -105,7 +105,7 @@ func (f *file) hide(n *node) {
 	})
 }
 
-// err returns the faults in the order of their places, with their source lines, or nil. Call it when all that must be hidden is known.
+// err returns the faults in the order of their places, with their source lines, or nil. Call it after everything to hide is known.
 func (f *file) err() error {
 	if len(f.faults) == 0 {
 		return nil
@@ -167,8 +167,8 @@ func outline(line string) string {
 	return key + ": …"
 }
 
-// locate returns the place in the file of a place in a text: a line and a column, both from 1. It follows the text through the file as YAML
-// and JSON write it, and returns where the text begins if it cannot. What is missing at the end of the text is missing after its last character.
+// locate converts a place in a text to the place in the file: a line and a column, both from 1. It follows the text through the file's YAML
+// or JSON encoding. If it cannot, it returns the start of the text. The end of the text is the place after its last character.
 func (f *file) locate(n *node, line, column int) place {
 	if n.kind == isList || n.kind == isMap || line < 1 || n.at.line > len(f.lines) {
 		return n.at
@@ -187,7 +187,7 @@ func (f *file) locate(n *node, line, column int) place {
 	at := place{1, 1}
 	for _, want := range strings.TrimRight(n.text, " \n") {
 		for !unicode.IsSpace(want) && i < len(source)-1 {
-			if style == '"' && source[i] == '\\' && source[i+1] == '\n' { // the next line goes on with the text
+			if style == '"' && source[i] == '\\' && source[i+1] == '\n' { // an escaped line end: the text continues on the next line
 				i++
 			} else if !unicode.IsSpace(source[i]) {
 				break
@@ -210,7 +210,7 @@ func (f *file) locate(n *node, line, column int) place {
 	return place{n.at.line + len(above) - 1, len([]rune(above[len(above)-1])) + 1}
 }
 
-// encodedWidth returns how many characters of a file encode one character of a text; -1 if they encode another one.
+// encodedWidth returns how many characters of a file encode the wanted character of a text; -1 if they encode a different one.
 func encodedWidth(source []rune, style, want rune) int {
 	switch {
 	case style == '"' && source[0] == '\\' && source[1] == 'u' && want > 0xFFFF:
@@ -223,7 +223,7 @@ func encodedWidth(source []rune, style, want rune) int {
 		return 1
 	case want == ' ' && source[0] == '\n':
 		return 1
-	case unicode.IsSpace(want): // folded away
+	case unicode.IsSpace(want): // YAML folds this space
 		return 0
 	}
 	return -1

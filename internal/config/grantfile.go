@@ -14,8 +14,8 @@ import (
 // GrantVersion is the only version of grant files.
 const GrantVersion = 1
 
-// pointerTo is the JSON pointer that a name in a grant means: itself if it is one, else to the top-level argument of
-// that name.
+// pointerTo returns the JSON pointer that a name in a grant means: a pointer means itself, any other name the top-level argument of that
+// name.
 func pointerTo(name string) string {
 	if name == "" || name[0] == '/' {
 		return name
@@ -23,14 +23,14 @@ func pointerTo(name string) string {
 	return string(jsontext.Pointer("").AppendToken(name))
 }
 
-// The keywords of JSON Schema that a grant may use, by what their values are. A misspelled one asserts nothing, and would
-// widen what the grant allows.
+// The keywords of JSON Schema that a grant may use. schemaKeywords have a schema as their value, nestedKeywords a list or an object of
+// schemas. A misspelled keyword would assert nothing, and so widen the grant.
 var (
 	valueKeywords = strings.Fields(`$schema $id $anchor $dynamicAnchor $ref $dynamicRef $comment title description default examples deprecated readOnly
 		writeOnly type enum const multipleOf maximum exclusiveMaximum minimum exclusiveMinimum maxLength minLength pattern maxItems
 		minItems uniqueItems maxContains minContains maxProperties minProperties required dependentRequired`)
 	schemaKeywords = strings.Fields(`not if then else items contains additionalProperties propertyNames unevaluatedItems unevaluatedProperties`)
-	nestedKeywords = strings.Fields(`$defs definitions properties patternProperties dependentSchemas allOf anyOf oneOf prefixItems`) // of schemas
+	nestedKeywords = strings.Fields(`$defs definitions properties patternProperties dependentSchemas allOf anyOf oneOf prefixItems`)
 )
 
 // checkKeywords refuses keywords without effect in a grant's schema: unknown keywords, and format, which is an annotation.
@@ -113,7 +113,7 @@ func readGrant(name string, text []byte) (policy.Grant, *file, error) {
 	return g, f, f.err()
 }
 
-// grants reads the grant files that the configuration names, and those of one run.
+// grants reads the grant files that the configuration names, and the files for one run.
 func (l *loader) grants(files []string) {
 	for i, name := range l.Grants {
 		name = l.resolve(name)

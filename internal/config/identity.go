@@ -8,8 +8,8 @@ import (
 
 // Identity has the settings of identity providers.
 type Identity struct {
-	Required bool     // nobody is anonymous
-	Scopes   []string // that every agent's token must have
+	Required bool     // every caller must have a token
+	Scopes   []string // scopes that every agent's token must have
 	Issuers  []Issuer
 	May      May
 }
@@ -17,7 +17,7 @@ type Identity struct {
 // Issuer is an identity provider.
 type Issuer struct {
 	URL        string `json:"issuer"`
-	Name       string // for people who sign in; empty: the URL
+	Name       string // shown to people who sign in; empty: the URL
 	Audiences  Audiences
 	TokenTypes []string      // values of typ
 	People     []string      // client ids whose tokens are people; all others are agents
@@ -26,10 +26,10 @@ type Issuer struct {
 	Display    string        // JSON Pointer into a token; empty: its callers have no display names
 	Claims     Table[string] // JSON Pointers into a token, under the names that conditions use
 	Login      Login
-	MaxAge     int64 `json:"jwks_max_age"` // how long the provider's keys may be used after they were fetched, in milliseconds
+	MaxAge     int64 `json:"jwks_max_age"` // maximum age of fetched provider keys, in milliseconds
 }
 
-// Audiences are accepted beside the URLs of endpoints.
+// Audiences lists audiences that are accepted besides the URLs of endpoints.
 type Audiences struct{ MCP, Admin []string }
 
 // Login has the clients with which people sign in.
@@ -37,7 +37,7 @@ type Login struct {
 	CLI           string // client id of pgfsm login
 	Console       string // client id of the console
 	Scopes        []string
-	ConsoleSecret string // as written, until [Loaded.ResolveIdentity] gives it; empty for a public client
+	ConsoleSecret string // with references, until [Loaded.ResolveIdentity] resolves them; empty for a public client
 }
 
 // May lists who has a role of the ledger: names of actors, and groups after [policy.GroupPrefix].
@@ -45,10 +45,10 @@ type May struct{ Approve, Audit, Administer []string }
 
 type identitySettings struct {
 	Identity
-	Same [][]string // names of one person each
+	Same [][]string // each item lists the names of one person
 }
 
-// checkIssuer requires that people sign in with clients of people, and that no audience is one of both addresses.
+// checkIssuer requires that people sign in with clients of people, and that no audience is accepted at both addresses.
 func (c *configFile) checkIssuer(p path, issuer *Issuer) {
 	for i, audience := range issuer.Audiences.Admin {
 		if slices.Contains(issuer.Audiences.MCP, audience) {
@@ -69,7 +69,7 @@ func (c *configFile) checkIssuer(p path, issuer *Issuer) {
 	}
 }
 
-// identity takes over the settings of identity providers.
+// identity copies the settings of identity providers.
 func (l *loader) identity() {
 	l.out.Identity = l.Identity.Identity
 	rules := &policy.IdentityRules{Same: l.Identity.Same}

@@ -15,11 +15,11 @@ import (
 
 // A ClientServer is one server of a client's file, checked like a server of [Load].
 type ClientServer struct {
-	Name    string           `json:"name"` // as the file has it; fit to be printed only if it is not refused
+	Name    string           `json:"name"` // as in the file; safe to print only if Refused is empty
 	Digest  canonical.Digest `json:"digest"`
 	Runs    string           `json:"runs"`             // the command line or URL, and the variables or headers with their references; fit to be printed
-	Warning string           `json:"warning,omitzero"` // what can make it run something else, fit to be printed; mostly empty
-	Refused string           `json:"refused,omitzero"` // why it cannot be taken, fit to be printed; empty if it can
+	Warning string           `json:"warning,omitzero"` // printable: names variables that can make it run other code; mostly empty
+	Refused string           `json:"refused,omitzero"` // printable: the reason not to import the server; empty if it is usable
 }
 
 // ReadClient returns the servers of a client's own file, in its order. It starts none of them. The error is of type
@@ -66,10 +66,11 @@ func (f *file) problems() string {
 	return visible.Text(strings.Join(all, "; "))
 }
 
-// maxComment bounds what a comment repeats of an entry.
+// maxComment bounds the text of an entry that a comment repeats.
 const maxComment = 1000
 
-// Imported writes a configuration that lists the usable servers of a client's file. path is where the file is, seen from the folder of the configuration.
+// Imported writes a configuration that lists the usable servers of a client's file. path is the file's path, relative to the folder of the
+// configuration.
 func Imported(path string, servers []ClientServer) []byte {
 	var b strings.Builder
 	b.WriteString(`# yaml-language-server: $schema=pgfsm.schema.json
@@ -82,7 +83,7 @@ version: 1
 # the file is the one below. The comment above a server shows what its entry ran when init listed it.
 `)
 	if !filepath.IsAbs(path) && strings.HasPrefix(path, "~") {
-		path = "./" + path // not anybody's home
+		path = "./" + path // keeps ~ from meaning a home folder
 	}
 	fmt.Fprintf(&b, "mcp_servers: %s\nservers:\n", quoted(path))
 	for _, s := range servers {
@@ -107,7 +108,7 @@ planner: {mode: auto}
 // quoted writes a text as JSON does, which YAML reads as the same text.
 func quoted(s string) string {
 	b, err := jsontext.AppendQuote(nil, s)
-	if err != nil { // not UTF-8: no file of ours can name it
+	if err != nil { // not UTF-8: a configuration cannot name the file
 		return strconv.QuoteToASCII(s)
 	}
 	return string(b)

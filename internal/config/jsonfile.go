@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// readJSON reads one strict JSON value (RFC 8259, UTF-8, no duplicate names, nothing behind it). It returns nil if the value cannot be
+// readJSON reads one strict JSON value (RFC 8259, UTF-8, no duplicate names, nothing after it). It returns nil if the value cannot be
 // checked further.
 func (f *file) readJSON(text []byte) *node {
 	r := &jsonReader{file: f, text: text, at: place{1, 1}, dec: jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))}
@@ -31,12 +31,12 @@ type jsonReader struct {
 	dec  *jsontext.Decoder
 	last *node // the scalar before
 
-	// The place of an offset is found by reading on from the one before.
+	// placeAt finds the place of an offset by reading on from the previous one.
 	offset int
 	at     place
 }
 
-// placeAt returns the place of an offset that is not before the last one asked for.
+// placeAt returns the place of an offset. Offsets must not decrease from call to call.
 func (r *jsonReader) placeAt(offset int) place {
 	for offset = min(offset, len(r.text)); r.offset < offset; {
 		c, size := utf8.DecodeRune(r.text[r.offset:])

@@ -14,8 +14,8 @@ import (
 // sqliteScheme begins the URL of a ledger in an SQLite file; a path follows.
 const sqliteScheme = "sqlite:"
 
-// CheckLedger reports why a URL names no ledger. The error continues a sentence that begins with the URL, and repeats none of it but
-// the scheme: the rest may hold a password.
+// CheckLedger returns an error if a URL names no ledger. The error continues a sentence that begins with the URL. It repeats only the
+// scheme, because the rest may contain a password.
 func CheckLedger(text string) error {
 	if pgurl.IsURL(text) {
 		_, _, err := pgurl.Parse(text)
@@ -35,7 +35,7 @@ func CheckLedger(text string) error {
 	return nil
 }
 
-// ledgerIn returns the URL of a ledger whose path, if it is relative, begins in a folder.
+// ledgerIn returns the URL of a ledger, with a relative path resolved against a folder.
 func ledgerIn(text, folder string) string {
 	path, ok := strings.CutPrefix(text, sqliteScheme)
 	if !ok || filepath.IsAbs(path) {
@@ -44,7 +44,7 @@ func ledgerIn(text, folder string) string {
 	return sqliteScheme + filepath.Join(folder, path)
 }
 
-// checkLedger judges the URL of a ledger. A reference stands for some text of the URL, or for all of it.
+// checkLedger checks the URL of a ledger. A reference stands for a part of the URL, or for all of it.
 func checkLedger(s string) fault {
 	pieces, f := splitReferences(s)
 	if f != (fault{}) || len(pieces) == 1 && pieces[0].from != "" {
@@ -59,7 +59,7 @@ func checkLedger(s string) fault {
 	return fault{}
 }
 
-// expand returns a URL with the values of its references, which are escaped unless the value is all of it.
+// expand replaces the references in a URL with their values. It escapes the values, unless one reference is the whole URL.
 func expand(pieces []piece, value func(piece) string) string {
 	var b strings.Builder
 	for _, p := range pieces {
@@ -74,7 +74,7 @@ func expand(pieces []piece, value func(piece) string) string {
 	return b.String()
 }
 
-// LedgerURL returns the URL of the ledger, with the values of its references. The error is of type [Errors] and holds no value.
+// LedgerURL returns the URL of the ledger, with its references resolved. The error is of type [Errors] and contains no value.
 func (l *Loaded) LedgerURL(getenv func(string) (string, bool), readFile Open) (string, error) {
 	if l.Ledger == "" || strings.HasPrefix(l.Ledger, sqliteScheme) {
 		return l.Ledger, nil
@@ -88,7 +88,7 @@ func (l *Loaded) LedgerURL(getenv func(string) (string, bool), readFile Open) (s
 	return text, r.err()
 }
 
-// password is that of a URL.
+// password matches the password in a URL.
 var password = regexp.MustCompile(`(://[^:/@]*):.*@`)
 
 // LedgerName returns the URL of a ledger without its password.

@@ -28,33 +28,33 @@ type Overrides struct {
 	Planner   string   // a planner mode
 	LLM       *LLM     // a model, used only where the file names none
 	Grants    []string // files of grants for one run, besides the file's
-	Closed    bool     // an allowlist that cannot be read allows nothing; [Loaded.Closed] says why
+	Closed    bool     // an unreadable allowlist allows nothing; [Loaded.Closed] has the reason
 }
 
 // Loaded is a configuration with every file it names, ready to be compiled.
 type Loaded struct {
 	Content       policy.Content
 	Servers       []Upstream  // in the order of Content.Servers
-	AllowlistPath string      // what was read as the allowlist
+	AllowlistPath string      // path of the allowlist that was read
 	GroupLists    []GroupList // the allowlists of groups, in the order of the file
-	ClientFile    string      // of mcp_servers; empty if the configuration names none
+	ClientFile    string      // path in mcp_servers; empty if the configuration names none
 	TracesDir     string
-	Ledger        string // the ledger's URL without a password, with a path as found from the working directory; empty if the configuration names none
+	Ledger        string // the ledger's URL without a password, its path relative to the working directory; empty: no ledger
 	Checkpoints   Checkpoints
-	Hooks         []Hook   // secrets as written, until [Loaded.ResolveHooks] gives them
+	Hooks         []Hook   // with references, until [Loaded.ResolveHooks] resolves them
 	Closed        error    // why the allowlist counts as empty; nil if it was read
 	Serve         Serve    // settings of the gateway; only Content judges calls
-	OTLP          *OTLP    // as written, until [Loaded.Resolve] resolves it; nil: no spans are exported
-	Identity      Identity // secrets as written, until [Loaded.ResolveIdentity] gives them
-	Warnings      []string // file:line:col: accepted, but probably a mistake
-	Literals      []string // file:line:col: secrets that are no references
-	RiskPlaces    *Places  // of Content.Risk; nil if there is none
-	PolicyPlaces  *Places  // of Content.Policy; nil if there is none
+	OTLP          *OTLP    // with references, until [Loaded.Resolve] resolves them; nil: no spans are exported
+	Identity      Identity // with references, until [Loaded.ResolveIdentity] resolves them
+	Warnings      []string // file:line:col: a valid setting that is probably a mistake
+	Literals      []string // file:line:col: a secret that is a literal, not a reference
+	RiskPlaces    *Places  // places in the file of Content.Risk; nil if there is none
+	PolicyPlaces  *Places  // places in the file of Content.Policy; nil if there is none
 
 	file    *file
-	origins []origin // of Servers
-	key     path     // of the model's key; nil if the file has none that is used
-	ambient string   // the model's key, as the environment has it
+	origins []origin // where Servers are defined
+	key     path     // path of the model's key; nil if the file's key is unused or absent
+	ambient string   // the model's key from the environment
 }
 
 // Upstream is the connection to a server. Values are as written, with references, until [Loaded.Resolve] resolves them.
@@ -113,12 +113,12 @@ type loader struct {
 	others Errors // faults of the files that the configuration names
 }
 
-// faultOutside notes a fault of a flag or an environment variable.
+// faultOutside notes a fault in a flag or an environment variable.
 func (l *loader) faultOutside(where, remedy, problem string, args ...any) {
 	l.others = append(l.others, &Error{File: where, Problem: fmt.Sprintf(problem, args...), Remedy: remedy})
 }
 
-// addFaults takes over the faults of another file, and reports whether there are any.
+// addFaults adds the faults of another file, and reports whether there are any.
 func (l *loader) addFaults(err error) bool {
 	if err != nil {
 		l.others = append(l.others, err.(Errors)...)
@@ -126,7 +126,7 @@ func (l *loader) addFaults(err error) bool {
 	return err != nil
 }
 
-// warn warns of the value at a place.
+// warn adds a warning about the value at a place.
 func (l *loader) warn(f *file, at place, format string, args ...any) {
 	l.out.Warnings = append(l.out.Warnings, fmt.Sprintf("%s:%d:%d: ", f.name, at.line, at.col)+fmt.Sprintf(format, args...))
 }
@@ -171,7 +171,7 @@ func (l *loader) settle(over Overrides) {
 	l.identity()
 }
 
-// input writes the default rules out. A rule of the operator's with the id of a default rule widens that rule, so that a rule's name never removes a
+// input adds the default input rules. An operator's rule with the id of a default rule widens that rule, so a rule's name never removes a
 // default rule.
 func (l *loader) input() {
 	in := &l.out.Content.Input
@@ -211,7 +211,7 @@ func (f *file) resolve(path string) string {
 	return filepath.Join(filepath.Dir(f.name), path)
 }
 
-// reason is an error without the path, which the message already has.
+// reason returns the text of an error without the path, which the message already has.
 func reason(err error) string {
 	if inner := (*fs.PathError)(nil); errors.As(err, &inner) {
 		return inner.Err.Error()
@@ -219,7 +219,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// readNamed returns the content of the file at a path of the file system, which the configuration names at a path.
+// readNamed returns the content of the file with this name. The configuration names the file at the path at.
 func (l *loader) readNamed(at path, name, remedy string) (text []byte, ok bool) {
 	text, err := l.open(name)
 	if err != nil {
@@ -242,7 +242,7 @@ func (l *Loaded) Allowlists() []string {
 	return all
 }
 
-// allowlists reads the allowlist file for everybody, and those for groups. override is the path of the only one.
+// allowlists reads the default allowlist file, and those for groups. If override is not empty, it is the path of the only allowlist.
 func (l *loader) allowlists(override string, closed bool) {
 	ats, lists := []path{{"allowlist"}}, []GroupList{{"", l.resolve(l.Allowlist.Default)}}
 	if l.find(ats[0]).value.kind == isMap {
@@ -272,7 +272,7 @@ func (l *loader) allowlists(override string, closed bool) {
 	l.out.AllowlistPath, l.out.GroupLists = lists[0].Path, slices.Clip(lists[1:])
 }
 
-// allowlist adds the tools and the pins of one file. A tool has one pin, whoever may call it.
+// allowlist adds the tools and the pins of one file. A tool has one pin for all groups.
 func (l *loader) allowlist(at path, list GroupList) {
 	text, ok := l.readNamed(at, list.Path, allowlistRemedy)
 	if !ok {
@@ -303,7 +303,7 @@ func (l *loader) allowlist(at path, list GroupList) {
 	}
 }
 
-// unknownServer warns about a name of a server that is not configured, which is often a typing mistake.
+// unknownServer warns about the name of a server that is not configured, which is often a typing error.
 func (l *loader) unknownServer(f *file, m member) {
 	names := l.Servers.names()
 	if slices.Contains(names, m.key) {
@@ -316,7 +316,7 @@ func (l *loader) unknownServer(f *file, m member) {
 	l.warn(f, m.at, "no server %s is configured%s", quote(m.key), hint)
 }
 
-// schemas reads the operator's schemas of tools: those that judge arguments, and the types of structured content.
+// schemas reads the operator's schemas of tools: the schemas for arguments, and the types of structured content.
 func (l *loader) schemas() {
 	c := &l.out.Content
 	for _, server := range l.Servers {
@@ -335,8 +335,8 @@ func (l *loader) schemas() {
 	}
 }
 
-// toolSchema reads and compiles the schema in the file that the configuration names for a tool; nil if it cannot be used. MCP accepts only
-// objects as arguments.
+// toolSchema reads and compiles the schema file that the configuration names for a tool. It returns nil if the schema cannot be used. MCP
+// accepts only objects as arguments.
 func (l *loader) toolSchema(at path, name string, arguments bool) jsontext.Value {
 	name = l.resolve(name)
 	text, ok := l.readNamed(at, name, "")
@@ -361,7 +361,7 @@ func (l *loader) toolSchema(at path, name string, arguments bool) jsontext.Value
 	return canonicalJSON(text)
 }
 
-// canonicalJSON returns the canonical form of strict JSON that was read before.
+// canonicalJSON returns the canonical form of JSON that was already read strictly.
 func canonicalJSON(text []byte) jsontext.Value {
 	doc, err := canonical.JSON(text)
 	if err != nil {
@@ -370,7 +370,7 @@ func canonicalJSON(text []byte) jsontext.Value {
 	return doc
 }
 
-// pointed is where in a schema its refusal points, or where the schema begins.
+// pointed returns the place in a schema that its refusal points to, or the schema's start.
 func (n *node) pointed(err error) place {
 	refused := (*schema.RefusedError)(nil)
 	if !errors.As(err, &refused) {

@@ -7,34 +7,34 @@ import (
 	"pgfsm/policy"
 )
 
-// LLM is a model as the environment names it.
+// LLM holds a model that the environment names.
 type LLM struct {
 	BaseURL string // LLM_BASE_URL
 	Model   string // LLM_MODEL
 	APIKey  string // LLM_API_KEY; the key itself, not a reference
 }
 
-// The variables that name a model, as messages call them.
+// The names of the environment variables for a model in messages.
 const (
 	varBaseURL = "LLM_BASE_URL"
 	varModel   = "LLM_MODEL"
 	varAPIKey  = "LLM_API_KEY"
 )
 
-// remedyNoKey is said where a key cannot be one.
+// remedyNoKey is the remedy for an unusable key.
 const remedyNoKey = "leave it out if the endpoint needs none"
 
-// environment is the name in faults of environment variables, instead of a file.
+// environment stands for the file's name in faults of environment variables.
 const environment = "the environment"
 
-// readable reports whether the network can read the data that is sent to a URL.
+// readable reports whether data for a URL crosses the network unencrypted.
 func readable(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Scheme == "http" && !loopback(u)
 }
 
-// planner copies the planner's settings and, if needed, the model: the file's, or else the environment's. A key of one is never used with the endpoint of
-// the other.
+// planner copies the planner's settings and, if needed, the model: the file's, or else the environment's. It never uses the key of one with
+// the endpoint of the other.
 func (l *loader) planner(over Overrides) {
 	c := &l.out.Content.Planner
 	for _, r := range l.Planner.Routes {
@@ -72,7 +72,7 @@ func (l *loader) planner(over Overrides) {
 	}
 }
 
-// environmentModel judges and takes over a model that the environment names.
+// environmentModel checks and copies a model that the environment names.
 func (l *loader) environmentModel(m *LLM) {
 	f := &file{name: environment}
 	llm := configSchema().part(configSchema().get("properties").get("planner").get("properties").get("llm"))

@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// place is a position in a file: line and column, both from 1, columns in characters. The zero place is nowhere.
+// place is a position in a file: line and column, both from 1, columns in characters. The zero value is no position.
 type place struct{ line, col int }
 
 // kind is the type of a value, as JSON Schema calls it.
@@ -30,13 +30,13 @@ type node struct {
 	at      place
 	until   place    // of a scalar: where the next value or key begins; zero at the end of the file
 	text    string   // content of a text, literal of a number or boolean
-	members []member // of an object or a list, in the order of the file
+	members []member // members of an object or a list, in the order of the file
 }
 
 // member is a value in an object, or in a list, where it has no key.
 type member struct {
 	key   string
-	at    place // of the key
+	at    place // place of the key
 	value *node
 }
 
@@ -86,7 +86,7 @@ func (n *node) leaves(f func(*node)) {
 	}
 }
 
-// copied returns a copy of n whose values are all at one place.
+// copied returns a copy of n with all values at one place.
 func (n *node) copied(at place) *node {
 	out := &node{kind: n.kind, at: at, text: n.text}
 	for _, m := range n.members {
@@ -125,7 +125,7 @@ func (n *node) appendJSON(b []byte) []byte {
 	return append(b, brackets[1])
 }
 
-// appendQuote quotes a text. The readers refuse text that is not UTF-8, and so it cannot fail.
+// appendQuote quotes a text. It cannot fail, because the readers refuse text that is not UTF-8.
 func appendQuote(b []byte, s string) []byte {
 	out, err := jsontext.AppendQuote(b, s)
 	if err != nil {
@@ -134,7 +134,7 @@ func appendQuote(b []byte, s string) []byte {
 	return out
 }
 
-// plainText matches a text of JSON that YAML reads as the same text without quotation marks.
+// plainText matches a JSON string that YAML reads as the same text without quotation marks.
 var plainText = regexp.MustCompile(`"([A-Za-z.][A-Za-z0-9./_-]*)"`)
 
 // example writes an example as a person would write it into a file.

@@ -11,10 +11,10 @@ import (
 	"pgfsm/policy"
 )
 
-// allowlist is what an allowlist file says, by server.
+// allowlist holds the content of an allowlist file, by server.
 type allowlist Table[allowedTools]
 
-// allowedTools are the tools of a server, with their pins. Without pins the file may have a list of them.
+// allowedTools holds the tools of a server, with their pins. Without pins, the file may have a list of tools.
 type allowedTools struct {
 	object bool
 	tools  Table[pinned]
@@ -52,7 +52,7 @@ func (a allowlist) split() (tools []policy.Allowance, pins []policy.Pin) {
 	return tools, pins
 }
 
-// json writes an allowlist file. A list of tools becomes an object only where one of them is pinned.
+// json writes an allowlist file. A list of tools becomes an object only if a tool in it is pinned.
 func (a allowlist) json() []byte {
 	out := &node{kind: isMap}
 	for _, server := range a {
@@ -84,7 +84,7 @@ func (a allowlist) json() []byte {
 	return append(text, '\n')
 }
 
-// readPins reads and judges the text of an allowlist file.
+// readPins reads and checks the text of an allowlist file.
 func readPins(name string, text []byte) (*file, allowlist, error) {
 	f, err := read(name, text, allowlistSchema(), ordinary, "")
 	if err != nil {
@@ -102,9 +102,9 @@ func ReadPins(name string, text []byte) ([]policy.Allowance, []policy.Pin, error
 	return tools, pins, err
 }
 
-// EditPins returns the text of an allowlist file with exactly these pins and the same servers and tools in the same
-// order. A pin of a tool that the file does not name, one that appears twice, and one that is no digest are errors, and so is a text that is
-// no allowlist.
+// EditPins returns the text of an allowlist file with exactly these pins, and the same servers and tools in the same order. It returns an
+// error for a pin of a tool that the file does not name, a pin that appears twice, a pin that is not a digest, and a text that is not an
+// allowlist.
 func EditPins(text []byte, pins []policy.Pin) ([]byte, error) {
 	_, servers, err := readPins("the allowlist", text)
 	if err != nil {
@@ -143,7 +143,7 @@ func (a allowlist) pin(server, tool string) *pinned {
 	return nil
 }
 
-// AddTools returns the text of an allowlist file with further tools of a server, after those that it names already.
+// AddTools returns the text of an allowlist file with further tools of a server, after the tools that the file already names.
 func AddTools(text []byte, server string, tools []string) ([]byte, error) {
 	_, servers, err := readPins("the allowlist", text)
 	if err != nil {
@@ -163,7 +163,7 @@ func AddTools(text []byte, server string, tools []string) ([]byte, error) {
 	return servers.checkedText()
 }
 
-// checkedText returns the text of an allowlist file, which is read once more.
+// checkedText returns the text of an allowlist file, after reading it back as a check.
 func (a allowlist) checkedText() ([]byte, error) {
 	text := a.json()
 	if _, _, err := readPins("the new allowlist", text); err != nil {

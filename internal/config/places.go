@@ -10,16 +10,16 @@ import (
 	"pgfsm/policy/lint"
 )
 
-// Places has the places of the entries of a file of policies or of risk rules.
+// Places finds the places of the entries of a file of policies or of risk rules.
 type Places struct {
 	file   *file
-	asking Errors // of conditions that need a ledger
+	asking Errors // errors for conditions that need a ledger
 }
 
-// File is the path of the file.
+// File returns the path of the file.
 func (p *Places) File() string { return p.file.name }
 
-// LintError returns a finding as an error, with its place in the file and the line there.
+// LintError returns a finding as an error, with its place in the file and the source line.
 func (l *Loaded) LintError(f lint.Finding) *Error {
 	problem, places := f.Problem, l.RiskPlaces
 	switch f.List {
@@ -34,9 +34,10 @@ func (l *Loaded) LintError(f lint.Finding) *Error {
 	return places.Fault(f.List, f.Place, f.Key, f.Line, f.Column, problem, f.Remedy)
 }
 
-// Fault returns an error at a key of entry i of a list, with the line and a caret. If the key holds an expression, line and column are a place
-// in that, as a [condition.Error] has it; 0 is its begin. Lists and keys are those of [pgfsm/policy/risk.Error]; the list of policies is
-// "policies", and an i of -1 is the list itself. A key that is not written is at its entry. Without a file the error has no place.
+// Fault returns an error at a key of entry i of a list, with the source line and a caret. If the key holds an expression, line and column
+// are a place in the expression, as in [condition.Error]; 0 is its start. Lists and keys have the names of [pgfsm/policy/risk.Error]; the
+// list of policies is "policies", and an i of -1 is the list itself. A missing key has the place of its entry. Without a file, the error
+// has no place.
 func (p *Places) Fault(list string, i int, key string, line, column int, problem, remedy string) *Error {
 	e := &Error{Problem: problem, Remedy: remedy}
 	if p != nil {
@@ -49,7 +50,8 @@ func (p *Places) Fault(list string, i int, key string, line, column int, problem
 	return e
 }
 
-// note notes the faults that the package of the entries finds, and its expressions about earlier calls, for configurations without a ledger.
+// note notes the faults that the entries' package found. It also notes the expressions about earlier calls, which are errors in
+// configurations without a ledger.
 func (p *Places) note(err error, asking []condition.Placed) {
 	var all condition.Faults
 	if err != nil && !errors.As(err, &all) {
@@ -69,7 +71,7 @@ func (p *Places) note(err error, asking []condition.Placed) {
 	}
 }
 
-// find returns the path and the place of a key of an entry, by its name in the packages rules and risk.
+// find returns the path and the place of an entry's key. The key has its name in the packages rules and risk.
 func (p *Places) find(list string, i int, key string) (place, path) {
 	at := path{list}
 	entries := p.file.get(at)

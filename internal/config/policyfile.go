@@ -6,9 +6,8 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// ReadPolicy reads a file of policies: strict YAML, or strict JSON if its name ends in ".json". What is not written
-// is in the content as what it means. The error is of type [Errors], and holds the faults that [rules.Compile]
-// finds. Conditions may read the given claims.
+// ReadPolicy reads a file of policies: strict YAML, or strict JSON if its name ends in ".json". The content has defaults for missing keys.
+// The error is of type [Errors], and includes the faults of [rules.Compile]. Conditions may read the given claims.
 func ReadPolicy(name string, text []byte, claims ...string) (*rules.Content, *Places, error) {
 	f, err := read(name, text, policySchema(), roomy, "write version: 1 and policies: []")
 	if err != nil {
@@ -44,7 +43,7 @@ func ReadPolicy(name string, text []byte, claims ...string) (*rules.Content, *Pl
 	return &c, places, nil
 }
 
-// namedEntries reads the file that a key of the configuration names, and refuses questions about earlier calls if there is no ledger.
+// namedEntries reads the file that a key of the configuration names. Without a ledger, it refuses conditions about earlier calls.
 func namedEntries[C any](l *loader, key string, read func(string, []byte, ...string) (*C, *Places, error)) (*C, *Places) {
 	at := path{key}
 	if !l.writes(at) {

@@ -19,20 +19,20 @@ const MaxPolicyTests = 10_000
 // A PolicyTest is a call and the expected decision.
 type PolicyTest struct {
 	Name   string
-	Line   int // its line in the file
+	Line   int // line in the file
 	Server string
 	Tool   string
-	Env    string // empty: the configuration's
+	Env    string // empty: the configuration's value
 	Actor  string
 	Args   []byte // canonical
 	Risk   *GivenRisk
 	Expect string // allow, deny or pending
-	Policy string // which policy must decide; empty: any
+	Policy string // the policy that must decide; empty: any
 
-	Identity *policy.Identity // what the actor's identity provider says; nil: it is of none
+	Identity *policy.Identity // claims of the actor's identity provider; nil: the actor has no provider
 
 	Pinned      *bool               // whether the tool's definition is pinned; nil: as the configuration says
-	Annotations *policy.Annotations // the tool's annotations; nil: those that the configuration has
+	Annotations *policy.Annotations // the tool's annotations; nil: the configuration's
 
 	History []policy.HistoryAnswer // earlier calls
 
@@ -45,7 +45,7 @@ type GivenRisk struct {
 	Score int
 }
 
-// testsFile is what a file of tests says.
+// testsFile holds the content of a file of tests.
 type testsFile struct {
 	Tests []struct {
 		Name  string
@@ -128,7 +128,7 @@ func ReadPolicyTests(name string, content []byte, of *policy.Content) ([]PolicyT
 	return tests, nil
 }
 
-// testCheck holds one test against a configuration.
+// testCheck checks one test against a configuration.
 type testCheck struct {
 	file *file
 	at   path
@@ -164,8 +164,8 @@ func (h *testCheck) names(t *PolicyTest) {
 	}
 }
 
-// risk refuses a given mode that the configuration does not have, and a score that is below the mode's baseline: no call
-// has that. A score that is not given becomes the baseline.
+// risk refuses a given mode that the configuration does not have, and a score below the mode's baseline, because no call can have it. A
+// missing score becomes the baseline.
 func (h *testCheck) risk(t *PolicyTest) {
 	if t.Risk == nil {
 		return
@@ -188,7 +188,7 @@ func (h *testCheck) risk(t *PolicyTest) {
 	}
 }
 
-// actorSettings is an actor of an identity provider, as people write one for a question or a test.
+// actorSettings holds an actor of an identity provider, in the form that people write for a question or a test.
 type actorSettings struct {
 	ID, Kind, Client, OnBehalfOf string
 
@@ -196,7 +196,7 @@ type actorSettings struct {
 	Claims Table[string]
 }
 
-// identity returns the actor and what its identity provider says.
+// identity returns the actor and the claims of its identity provider.
 func (a *actorSettings) identity() (string, *policy.Identity) {
 	id := &policy.Identity{Client: a.Client, Kind: a.Kind, OnBehalfOf: a.OnBehalfOf, Groups: a.Groups}
 	if a.Groups != nil {
@@ -209,7 +209,7 @@ func (a *actorSettings) identity() (string, *policy.Identity) {
 	return a.ID, id
 }
 
-// ReadActor reads a JSON file with an actor of an identity provider. Groups and claims that are missing are unknown. The error is of type [Errors].
+// ReadActor reads a JSON file with an actor of an identity provider. Missing groups and claims are unknown. The error is of type [Errors].
 func ReadActor(name string, text []byte) (actor string, id *policy.Identity, err error) {
 	f, err := read(name, text, actorSchema(), roomy, "")
 	if err != nil {

@@ -17,8 +17,8 @@ const minRSABits = 2048
 
 const remedyPEM = "write ${file:PATH} of a file with an unencrypted private key in PEM"
 
-// parsePrivateKey reads the one private key of a PEM text: PKCS #8, or the older forms of OpenSSL. Certificates and parameters beside it are
-// ignored. No message repeats the text or an error of the parser.
+// parsePrivateKey reads the one private key of a PEM text: PKCS #8, or the older forms of OpenSSL. It ignores certificates and parameters
+// beside the key. No message repeats the text or an error of the parser.
 func parsePrivateKey(text string) (crypto.Signer, fault) {
 	var found *pem.Block
 	other := ""
@@ -80,7 +80,7 @@ func usableKey(key any) (crypto.Signer, fault) {
 	return nil, fault{"is a private key that does not sign", remedy}
 }
 
-// algorithmsOf returns the algorithms with which a usable key signs, the default first.
+// algorithmsOf returns the signature algorithms of a usable key, the default first.
 func algorithmsOf(key crypto.Signer) []string {
 	switch key.(type) {
 	case *rsa.PrivateKey:

@@ -7,32 +7,32 @@ import (
 	"strings"
 )
 
-// NoLimit is in a [RateLimit] for what the file does not limit.
+// NoLimit is the value in a [RateLimit] for a missing limit.
 const NoLimit = math.MaxInt
 
 // A RateLimit bounds how often something may be used. The zero RateLimit allows nothing.
 type RateLimit struct {
-	PerMinute int // on average
-	Burst     int // may come together before PerMinute bounds them
-	AtOnce    int // may be under way together
+	PerMinute int // average rate
+	Burst     int // uses at once before PerMinute limits them
+	AtOnce    int // calls under way at once
 }
 
-// withDefaults returns a limit in which what the file does not have is not limited.
+// withDefaults fills in values that the file does not have: PerMinute for Burst, NoLimit for the others.
 func (r RateLimit) withDefaults() RateLimit {
 	r.PerMinute, r.AtOnce = cmp.Or(r.PerMinute, NoLimit), cmp.Or(r.AtOnce, NoLimit)
 	r.Burst = cmp.Or(r.Burst, r.PerMinute)
 	return r
 }
 
-// Rate is limits.rate: how often agents may call.
+// Rate holds limits.rate, which limits how often agents may call.
 type Rate struct {
-	Identity RateLimit // of each caller
+	Identity RateLimit // limit of each caller
 	Groups   []GroupRate
-	Servers  []ServerRate // a server's calls, of all callers together
+	Servers  []ServerRate // limits of servers' calls, for all callers together
 	Tools    []ToolRate   // a tool's calls, of all callers together
 }
 
-// A GroupRate is the limit of each caller in a group, in place of [Rate].Identity. The first group that a caller is in counts.
+// A GroupRate is the limit of each caller in a group. It replaces [Rate].Identity. A caller in several groups has the limit of the first.
 type GroupRate struct {
 	Group string
 	RateLimit
@@ -56,7 +56,7 @@ type rateSettings struct {
 	Tools           Table[Table[RateLimit]]
 }
 
-// rate reads limits.rate. The allowlist files were read before.
+// rate reads limits.rate. Call it after the allowlist files are read.
 func (l *loader) rate(allowlist string) {
 	from := l.Limits.Rate
 	if from == nil {
@@ -80,7 +80,7 @@ func (l *loader) rate(allowlist string) {
 	l.out.Serve.Rate = r
 }
 
-// checkLimitedTool refuses the limit of a tool that no allowlist file names: a name that is written wrongly would limit nothing.
+// checkLimitedTool refuses the limit of a tool that no allowlist file names: with a misspelled name, the limit would have no effect.
 func (l *loader) checkLimitedTool(server, tool string) {
 	var names []string
 	for _, a := range l.out.Content.Allowlist {
@@ -94,7 +94,7 @@ func (l *loader) checkLimitedTool(server, tool string) {
 	}
 }
 
-// unlikelyRate warns of a tool's limit that its server's limit never lets it reach.
+// unlikelyRate warns about a tool's limit that calls never reach, because the server's limit is lower.
 func (l *loader) unlikelyRate() {
 	r := l.out.Serve.Rate
 	if r == nil {

@@ -11,12 +11,12 @@ const (
 	fromFile = "file"
 )
 
-// piece is literal text, or a reference when from is not empty.
+// piece is literal text, or a reference if from is not empty.
 type piece struct{ text, from string }
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// hasReference reports whether a value looks as if it wanted to be resolved.
+// hasReference reports whether a value looks as if it contained a reference.
 func hasReference(s string) bool {
 	return strings.Contains(s, "${"+fromEnv+":") || strings.Contains(s, "${"+fromFile+":")
 }
@@ -65,7 +65,7 @@ func splitReferences(s string) ([]piece, fault) {
 	return pieces, fault{}
 }
 
-// isLiteral reports whether a value has no reference in it.
+// isLiteral reports whether a value contains no reference.
 func isLiteral(s string) bool {
 	pieces, _ := splitReferences(s)
 	for _, p := range pieces {

@@ -15,8 +15,8 @@ import (
 // Bounds of a reference's value.
 const (
 	MaxSecretBytes = 64 << 10 // the longest value
-	// MinMaskedBytes is the shortest value that [Loaded.Resolve] names as a secret to be masked: masking "C" or "1" would destroy answers and hide nothing.
-	// A reference to a shorter value is refused.
+	// MinMaskedBytes is the length of the shortest value that [Loaded.Resolve] lists as a secret to mask. Masking "C" or "1" would destroy
+	// answers and hide nothing, so a reference to a shorter value is refused.
 	MinMaskedBytes = secret.MinBytes
 )
 
@@ -25,14 +25,14 @@ type Resolved struct {
 	Servers []Upstream // in the order of Content.Servers
 	LLMKey  string     // the key of Content.Planner.LLM; empty if it has none
 	OTLP    *OTLP      // nil: no spans are exported
-	// Secrets must never be shown, longest first: every value of a header or variable, the model's key, and every value
-	// that a reference stands for, from [MinMaskedBytes] on.
+	// Secrets lists the values that must never be shown, longest first: every value of a header or variable, the model's key, and every value
+	// of a reference, from [MinMaskedBytes] on.
 	Secrets []string
 }
 
-// Resolve resolves the references in headers (also those of telemetry), env, secrets of clients and the model's key. A variable that is not set, a file
-// that cannot be read, and a value that is empty or that a header or the environment cannot carry are faults; the
-// error is of type [Errors] and holds no value.
+// Resolve resolves the references in headers (including telemetry's), env, secrets of clients and the model's key. Faults are an unset
+// variable, an unreadable file, and a value that is empty or that a header or the environment cannot carry. The error is of type [Errors]
+// and contains no value.
 func (l *Loaded) Resolve(getenv func(string) (string, bool), readFile Open) (*Resolved, error) {
 	r := newResolver(l.file, getenv, readFile)
 	out := &Resolved{Servers: slices.Clone(l.Servers), LLMKey: r.modelKey(l)}
@@ -56,8 +56,8 @@ func (l *Loaded) Resolve(getenv func(string) (string, bool), readFile Open) (*Re
 	return out, nil
 }
 
-// ResolveHooks resolves the references in the hooks' secrets. Only a sender of messages needs them, so [Loaded.Resolve] does not resolve them. The errors
-// are those of Resolve.
+// ResolveHooks resolves the references in the hooks' secrets. Only a sender of messages needs them, so [Loaded.Resolve] does not resolve
+// them. The errors are the same as Resolve's.
 func (l *Loaded) ResolveHooks(getenv func(string) (string, bool), readFile Open) ([]Hook, error) {
 	r := newResolver(l.file, getenv, readFile)
 	out := slices.Clone(l.Hooks)
@@ -67,7 +67,7 @@ func (l *Loaded) ResolveHooks(getenv func(string) (string, bool), readFile Open)
 	return out, r.err()
 }
 
-// ResolveIdentity returns the identity providers with the references in their secrets resolved. The errors are those of [Loaded.Resolve].
+// ResolveIdentity returns the identity providers with the references in their secrets resolved. The errors are the same as Resolve's.
 func (l *Loaded) ResolveIdentity(getenv func(string) (string, bool), readFile Open) ([]Issuer, error) {
 	r := newResolver(l.file, getenv, readFile)
 	out := slices.Clone(l.Identity.Issuers)
@@ -80,7 +80,7 @@ func (l *Loaded) ResolveIdentity(getenv func(string) (string, bool), readFile Op
 }
 
 type resolver struct {
-	files    []*file // copies, which have the faults of resolving alone
+	files    []*file // copies, which collect only the faults of resolving
 	*file            // the one whose references are resolved
 	getenv   func(string) (string, bool)
 	readFile Open
@@ -116,7 +116,7 @@ func (r *resolver) err() error {
 	return nil
 }
 
-// modelKey returns the key of the model, if there is a model and it has one.
+// modelKey returns the model's key; empty if there is no model or no key.
 func (r *resolver) modelKey(l *Loaded) string {
 	if l.key == nil {
 		r.mask(l.ambient)
@@ -170,7 +170,7 @@ func (r *resolver) auth(c *ClientCredentials, p path) *ClientCredentials {
 	return &out
 }
 
-// secret resolves a text that is long enough to be masked, or notes a fault.
+// secret resolves a text, or notes a fault if the value cannot be a secret.
 func (r *resolver) secret(p path, remedy string) (string, bool) {
 	before := len(r.faults)
 	value := r.value(p)
@@ -180,7 +180,7 @@ func (r *resolver) secret(p path, remedy string) (string, bool) {
 	return value, len(r.faults) == before
 }
 
-// value resolves the references of a text. The result and the value of each reference are secrets.
+// value resolves the references of a text. It adds the result and the value of each reference to the secrets.
 func (r *resolver) value(p path) string {
 	pieces, _ := splitReferences(r.textAt(p))
 	var b strings.Builder
@@ -228,7 +228,7 @@ func (r *resolver) lookup(from piece, p path) string {
 	return value
 }
 
-// unfit says why a value cannot be a secret.
+// unfit returns the fault of a value that cannot be a secret.
 func unfit(value string) fault {
 	switch n := len(value); {
 	case n == 0:

@@ -8,7 +8,7 @@ import (
 	"pgfsm/policy/risk"
 )
 
-// riskFile is what a file of risk rules says.
+// riskFile holds the content of a file of risk rules.
 type riskFile struct {
 	Modes   Table[int]
 	Initial string
@@ -19,7 +19,7 @@ type riskFile struct {
 			risk.Match
 			Args Table[Table[jsontext.Value]]
 		}
-		Escalate string `json:"escalate"` // in place of the rule's own
+		Escalate string `json:"escalate"` // replaces the rule's own mode
 	}
 	SetModeByScore Table[string]
 }
@@ -44,7 +44,7 @@ func ReadRisk(name string, text []byte, claims ...string) (*risk.Content, *Place
 	return &c, places, nil
 }
 
-// content makes the risk rules. Entry i of each list is entry i of the file.
+// content returns the risk rules. Entry i of each list is entry i of the file's list.
 func (from *riskFile) content() (c risk.Content) {
 	for _, m := range from.Modes {
 		c.Modes = append(c.Modes, risk.Mode{Name: m.Name, Baseline: m.Value})

@@ -13,8 +13,8 @@ import (
 	"github.com/xeipuuv/gojsonschema"
 )
 
-// The schemas are JSON Schema, draft 7. Besides its keywords they have x-minimum and x-maximum, the bounds of durations; format names a check
-// of [formats], title is what a text is or what the entries of a list or table are, and writeOnly marks secrets.
+// The schemas are JSON Schema, draft 7. In addition, they have x-minimum and x-maximum, the bounds of durations. format names a check of
+// [formats], title is the noun for a text or for the entries of a list or table, and writeOnly marks secrets.
 //
 //go:embed *.schema.json
 var schemaFiles embed.FS
@@ -24,7 +24,8 @@ func SchemaNames() []string {
 	return []string{"pgfsm", "policy", "risk", "grant", "tests", "allowlist"}
 }
 
-// Schema returns the JSON Schema of a kind of file, for editors: what it refuses, this package refuses too. It is nil if there is no such kind.
+// Schema returns the JSON Schema of a kind of file, for editors: this package refuses whatever the schema refuses. It returns nil for an
+// unknown kind.
 func Schema(name string) []byte {
 	text, err := schemaFiles.ReadFile(name + ".schema.json")
 	if err != nil {
@@ -40,7 +41,7 @@ type fileSchema struct {
 	validator *gojsonschema.Schema
 }
 
-// The schemas of the files, and of the parts that are judged alone.
+// The schemas of the files, and of parts that are judged separately.
 var (
 	configSchema    = loadSchema("pgfsm", "")
 	serverSchema    = loadSchema("pgfsm", "server")
@@ -52,7 +53,7 @@ var (
 	actorSchema     = loadSchema("tests", "actor")
 )
 
-// loadSchema reads a schema, or a definition of it. The schemas are constant: an error is a mistake in them, which any test shows.
+// loadSchema reads a schema, or one of its definitions. The schemas are embedded: any error is a mistake in them, which every test shows.
 func loadSchema(name, definition string) func() *fileSchema {
 	return sync.OnceValue(func() *fileSchema {
 		f := &file{name: name}
@@ -82,7 +83,7 @@ func (s *fileSchema) part(n *node) *fileSchema {
 	return &fileSchema{node: n, root: s.root}
 }
 
-// memberSchema returns the schema of a member; nil if there must be none. open is true if the value may be any.
+// memberSchema returns the schema of a member; nil if the member is not allowed. open is true if any value is allowed.
 func (s *fileSchema) memberSchema(parent kind, key string) (sub *fileSchema, open bool) {
 	n := s.get("items")
 	if parent == isMap {
@@ -123,7 +124,7 @@ func (s *fileSchema) types() []string {
 	return s.texts("type")
 }
 
-// judge holds a value to a schema, notes the faults, hides the secrets, fills in the defaults, and turns durations into milliseconds.
+// judge checks a value against a schema, notes the faults, hides the secrets, fills in the defaults, and converts durations to milliseconds.
 func (f *file) judge(n *node, s *fileSchema, at path) {
 	if n == nil {
 		return
@@ -150,10 +151,10 @@ func (f *file) judge(n *node, s *fileSchema, at path) {
 
 type judge struct {
 	file     *file
-	reported map[string]bool // by path
+	reported map[string]bool // key: the path
 }
 
-// delimiter is between the parts of the path of an error. A key with it is found up to there.
+// delimiter separates the parts of an error's path. For a key that contains it, only the part before it is found.
 const delimiter = "\x00"
 
 // report notes an error of the validator.
@@ -193,7 +194,7 @@ func (j *judge) report(e gojsonschema.ResultError, n *node, s *fileSchema, p pat
 	case "additional_property_not_allowed":
 		known := s.keys()
 		unknown := n.member(key)
-		j.file.hide(unknown.value) // it may be a secret under a key with a typing mistake
+		j.file.hide(unknown.value) // it may be a secret under a misspelled key
 		j.note(unknown.at, p.child(key), nearestOr(key, known, "known here: "+strings.Join(known, ", ")), "unknown key %s in %s", quote(key), subject(p))
 	case "invalid_property_name":
 		problem := s.part(s.get("propertyNames")).fault(key, true)
@@ -201,7 +202,7 @@ func (j *judge) report(e gojsonschema.ResultError, n *node, s *fileSchema, p pat
 	default:
 		problem := s.valueFault(e, n)
 		if problem == (fault{}) {
-			return // of a part that is reported itself
+			return // the fault is in a part that has its own error
 		}
 		at := n.at
 		if i, ok := e.Details()["j"].(int); ok { // the second of two equal items
@@ -234,7 +235,7 @@ func (s *fileSchema) example(key string) string {
 	return "write " + key + ": " + examples[0].value.example()
 }
 
-// note notes the first fault at a path.
+// note notes a fault, unless the path already has one.
 func (j *judge) note(at place, p path, remedy, problem string, args ...any) {
 	if where := p.String(); !j.reported[where] {
 		j.reported[where] = true
@@ -242,7 +243,7 @@ func (j *judge) note(at place, p path, remedy, problem string, args ...any) {
 	}
 }
 
-// valueFault says what is wrong with a value by itself.
+// valueFault returns the fault of a single value.
 func (s *fileSchema) valueFault(e gojsonschema.ResultError, n *node) fault {
 	switch e.Type() {
 	case "invalid_type":
@@ -270,7 +271,7 @@ func (s *fileSchema) valueFault(e gojsonschema.ResultError, n *node) fault {
 	return fault{}
 }
 
-// words are those for the types of JSON Schema.
+// words holds the nouns for the types of JSON Schema.
 var words = map[string]string{
 	"null": "nothing", "boolean": "true or false", "number": "a number", "integer": "a whole number", "string": "text", "array": "a list", "object": "an object",
 }
@@ -302,10 +303,10 @@ func (s *fileSchema) keys() (names []string) {
 	return names
 }
 
-// secretName finds the names that people give to variables with secrets in them.
+// secretName matches the names that people give to variables with secrets.
 var secretName = regexp.MustCompile(`(?i)token|secret|passw|passphrase|credential|api_?key|private`)
 
-// complete goes through a value: it checks texts, hides secrets, and fills in defaults.
+// complete walks through a value: it checks texts, hides secrets, and fills in defaults.
 func (j *judge) complete(n *node, s *fileSchema, p path, secret bool) {
 	secret = secret || s.str("writeOnly") == "true"
 	if secret && n.kind != isMap && n.kind != isList || strings.Contains(n.text, "://") && strings.Contains(n.text, "@") {
@@ -320,7 +321,7 @@ func (j *judge) complete(n *node, s *fileSchema, p path, secret bool) {
 	case j.reported[p.String()]:
 	case n.kind == isText:
 		j.text(n, s, p, secret)
-	case n.kind == isNumber && s.str("type") == "integer" && strings.ContainsAny(n.text, ".eE"): // for the validator, 1.0 is one
+	case n.kind == isNumber && s.str("type") == "integer" && strings.ContainsAny(n.text, ".eE"): // the validator accepts 1.0 as an integer
 		j.note(n.at, p, "", "%s must be a whole number in decimal digits", p)
 	}
 	for i, m := range n.members {
@@ -354,7 +355,7 @@ func (j *judge) complete(n *node, s *fileSchema, p path, secret bool) {
 	}
 }
 
-// text checks a text that the validator accepted, and turns a duration into milliseconds.
+// text checks a text that the validator accepted, and converts a duration to milliseconds.
 func (j *judge) text(n *node, s *fileSchema, p path, secret bool) {
 	f := s.fault(n.text, false)
 	if !secret && s.get("type") != nil && hasReference(n.text) {
@@ -380,7 +381,7 @@ func (j *judge) text(n *node, s *fileSchema, p path, secret bool) {
 	}
 }
 
-// fault says what is wrong with a text. refused says that the validator does not accept it.
+// fault returns the fault of a text. refused is true if the validator rejected it.
 func (s *fileSchema) fault(text string, refused bool) fault {
 	format := formats[s.str("format")]
 	lines := format.lines || s.get("type") == nil
@@ -405,11 +406,11 @@ func (s *fileSchema) fault(text string, refused bool) fault {
 	return fault{}
 }
 
-// read reads and judges the text of a file: strict JSON if its name ends in ".json", else strict YAML. hint is the remedy for an empty file; without
-// one the file is JSON whatever its name.
+// read reads and judges the text of a file: strict JSON if its name ends in ".json", else strict YAML. hint is the remedy for an empty file;
+// without a hint, the file is JSON whatever its name.
 func read(name string, text []byte, s *fileSchema, most size, hint string) (*file, error) {
 	f, text := openFile(name, text, most)
-	f.known = s != configSchema() // the other files have no secrets
+	f.known = s != configSchema() // only the configuration contains secrets
 	switch {
 	case len(f.faults) > 0:
 	case hint == "" || strings.HasSuffix(strings.ToLower(name), ".json"):

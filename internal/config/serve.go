@@ -23,7 +23,7 @@ const (
 	PendingError  = "error"
 )
 
-// Values of servers.NAME.sessions: who shares a session with the server.
+// Values of servers.NAME.sessions, which selects the callers that share a session with the server.
 const (
 	SessionsIdentity = "identity"
 	SessionsSession  = "session"
@@ -36,7 +36,7 @@ const RunID = "{run_id}"
 // ExposeAll means every word of [Exposable].
 const ExposeAll = "all"
 
-// Exposable are the words of expose, in the order of the documentation: the parts of MCP that the gateway can relay.
+// Exposable returns the words of expose, in the order of the documentation: the parts of MCP that the gateway can relay.
 func Exposable() []string {
 	return []string{"tools", "progress", "cancellation", "logging", "resources", "prompts", "completion", "sampling", "elicitation",
 		"roots", "input_required"}
@@ -58,31 +58,31 @@ type Serve struct {
 	OnPending     string     // [PendingResult], [PendingError]
 	RemindBefore  int64      // how long before a held call expires web hooks get a reminder, in milliseconds; 0: never
 	CatalogMaxAge int64      // the maximum age of a tool list, in milliseconds; 0: list before every call
-	Expose        []Exposure `json:"-"` // of each server, in the order of Content.Servers
-	Rate          *Rate      `json:"-"` // how often agents may call; nil: it is not limited
+	Expose        []Exposure `json:"-"` // one for each server, in the order of Content.Servers
+	Rate          *Rate      `json:"-"` // limits of agents' calls; nil: no limits
 
-	ServerSessions int // the most sessions with all stdio servers together
-	Held           int // the most calls of one caller that wait for approvers
+	ServerSessions int // maximum of sessions with all stdio servers together
+	Held           int // maximum of one caller's calls that wait for approvers
 }
 
 // Exposure lists the kinds of messages that the gateway relays for one server.
 type Exposure struct {
 	Server string
-	Words  []string // of [Exposable]; none if nothing passes. All of them where the file says all
-	// Sessions says who shares a session with the server. Only with [SessionsSession] may it ask clients anything.
+	Words  []string // words of [Exposable]; empty: nothing is relayed; all words if the file has "all"
+	// Sessions selects the callers that share a session with the server. Only with [SessionsSession] may the server send requests to clients.
 	Sessions string
 }
 
-// TLS names the PEM files of the gateway's addresses. Without Cert they have no TLS.
+// TLS names the PEM files of the gateway's addresses. Without Cert, the addresses do not use TLS.
 type TLS struct {
 	Cert, Key string
 	ClientCA  string // empty if clients need no certificate
 }
 
-// AdminOrigin is the scheme, the host and the port at which people reach Admin.
+// AdminOrigin returns the scheme, the host and the port at which people reach Admin.
 func (s *Serve) AdminOrigin() string { return s.origin(s.AdminURL, s.Admin) }
 
-// PublicOrigin is the scheme, the host and the port at which agents reach Listen.
+// PublicOrigin returns the scheme, the host and the port at which agents reach Listen.
 func (s *Serve) PublicOrigin() string { return s.origin(s.PublicURL, s.Listen) }
 
 func (s *Serve) origin(url, address string) string {
@@ -95,10 +95,10 @@ func (s *Serve) origin(url, address string) string {
 	return "http://" + address
 }
 
-// DecideAt is the URL where approvers decide about a run; empty if the configuration has none.
+// DecideAt returns the URL where approvers decide about a run; empty if the configuration has none.
 func (s *Serve) DecideAt(run string) string { return strings.ReplaceAll(s.DecideURL, RunID, run) }
 
-// needsSession are the words of [Exposable] that need [SessionsSession].
+// needsSession lists the words of [Exposable] that need [SessionsSession].
 var needsSession = []string{"sampling", "elicitation", "roots"}
 
 // checkServe requires different addresses for agents and approvers, and TLS and a known name for addresses that other machines can reach:
@@ -132,7 +132,7 @@ func (c *configFile) checkServe(p path) {
 	c.faultAt(c.find(at).value.at, p.String(), "choose another port for one of them", "%s.listen and %s.admin are one address, %s", p, p, quote(s.Admin))
 }
 
-// serve takes over how the gateway works.
+// serve copies the settings of the gateway.
 func (l *loader) serve() {
 	s := l.Serve
 	s.PublicURL, s.AdminURL = normalOrigin(s.PublicURL), normalOrigin(s.AdminURL)
@@ -144,7 +144,7 @@ func (l *loader) serve() {
 		}
 	}
 	for _, server := range l.Servers {
-		// Only the configuration's expose counts, even for a server of a client's file.
+		// Only the configuration's expose applies, even for a server of a client's file.
 		words := []string(server.Value.Expose)
 		if slices.Equal(words, []string{ExposeAll}) {
 			words = Exposable()
@@ -168,19 +168,19 @@ type Hook struct {
 	Events []string // [HookRequested], [HookReminder], [HookDecided]
 }
 
-// OTLP is a collector of OpenTelemetry, which takes spans over OTLP/HTTP.
+// OTLP is an OpenTelemetry collector that accepts spans over OTLP/HTTP.
 type OTLP struct {
 	Endpoint      string
-	Headers       Table[string] // values as written in [Loaded.OTLP], with references resolved in [Resolved.OTLP]
+	Headers       Table[string] // unresolved references in [Loaded.OTLP], resolved in [Resolved.OTLP]
 	SamplePercent int           // of the traces
 }
 
-// MaxPercent is all of something.
+// MaxPercent is the upper bound of percentages.
 const MaxPercent = 100
 
-// Checkpoints are the settings for signed states of the ledger's log.
+// Checkpoints holds the settings for signed states of the ledger's log.
 type Checkpoints struct {
-	Keys   oneOrMany `json:"key"` // paths of the files with the private keys
+	Keys   oneOrMany `json:"key"` // paths of private key files
 	Dir    string    // where the gateway writes checkpoints; empty if it writes none
 	Every  int64     // how often, in milliseconds
 	Origin string    // the name of a new log; empty if a random one is drawn

@@ -16,11 +16,11 @@ const (
 	TypeHTTP  = "http"
 )
 
-// ClientCredentials are those of a server.
+// ClientCredentials holds the client credentials for a server.
 type ClientCredentials struct {
 	policy.ClientCredentials
 	ClientSecret string
-	Signer       crypto.Signer `json:"-"` // has the private key in place of a secret; from [Loaded.Resolve] on
+	Signer       crypto.Signer `json:"-"` // the private key instead of a secret; [Loaded.Resolve] sets it
 }
 
 // origin is where a server is defined: in the configuration, or in the client's file that it names.
@@ -29,7 +29,7 @@ type origin struct {
 	path path
 }
 
-// servers copies the servers of the configuration, and those that it lists from a client's file.
+// servers copies the servers of the configuration, and the servers that it lists from a client's file.
 func (l *loader) servers() {
 	c := l.client()
 	for _, s := range l.Servers {
@@ -59,10 +59,10 @@ func (l *loader) servers() {
 	}
 }
 
-// maxNamed bounds how many servers one warning names.
+// maxNamed bounds the servers that one warning names.
 const maxNamed = 20
 
-// server takes over a server.
+// server copies one server.
 func (l *loader) server(name string, s *serverSettings, from origin) {
 	up := s.Upstream
 	up.Name = name
@@ -98,7 +98,7 @@ func (l *loader) server(name string, s *serverSettings, from origin) {
 	if strings.ContainsRune(up.Command, '/') {
 		up.Command = from.file.resolve(up.Command)
 		if !strings.ContainsRune(up.Command, '/') {
-			up.Command = "./" + up.Command // else it would be looked for in PATH
+			up.Command = "./" + up.Command // without "./", exec would search PATH
 		}
 	}
 	l.out.Servers = append(l.out.Servers, up)

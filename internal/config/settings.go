@@ -10,7 +10,7 @@ import (
 // A Table is an object whose names the operator chooses, in the order of the file.
 type Table[V any] []Entry[V]
 
-// An Entry is a name of a [Table] and its value.
+// An Entry is a name in a [Table] with its value.
 type Entry[V any] struct {
 	Name  string
 	Value V
@@ -61,7 +61,7 @@ func (t Table[V]) names() []string {
 // oneOrMany is a text, or a list of texts.
 type oneOrMany []string
 
-// UnmarshalJSONFrom reads either.
+// UnmarshalJSONFrom reads a text or a list of texts.
 func (o *oneOrMany) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if dec.PeekKind() != '"' {
 		return json.UnmarshalDecode(dec, (*[]string)(o))
@@ -70,13 +70,13 @@ func (o *oneOrMany) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return json.UnmarshalDecode(dec, &(*o)[0])
 }
 
-// allowlistFiles are the path of the allowlist file for everybody, and those for groups.
+// allowlistFiles holds the path of the default allowlist file, and the paths for groups.
 type allowlistFiles struct {
 	Default string
 	Groups  Table[string]
 }
 
-// UnmarshalJSONFrom reads the path alone, or all of them.
+// UnmarshalJSONFrom reads a single path, or an object with all paths.
 func (a *allowlistFiles) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if dec.PeekKind() == '"' {
 		return json.UnmarshalDecode(dec, &a.Default)
@@ -85,7 +85,7 @@ func (a *allowlistFiles) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return json.UnmarshalDecode(dec, (*files)(a))
 }
 
-// settings is what pgfsm.yaml says, with every default. Its keys and their meaning are those of pgfsm.schema.json; times are in milliseconds.
+// settings holds the content of pgfsm.yaml, with every default. pgfsm.schema.json describes the keys. Times are in milliseconds.
 type settings struct {
 	Env           string
 	Servers       Table[*serverSettings]
@@ -140,7 +140,7 @@ type modelSettings struct {
 	Timeout int64
 }
 
-// configFile is a pgfsm.yaml that was judged.
+// configFile is a pgfsm.yaml that was checked against its schema.
 type configFile struct {
 	*file
 	settings

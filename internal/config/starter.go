@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// FileName is the file of [Demo] at which reading starts. The paths in it are relative to it.
+// FileName is the configuration file in [Demo]. The paths in the file are relative to it.
 const FileName = "pgfsm.yaml"
 
-// Demo holds the demo configuration, which pgfsm uses without another one: pgfsm.yaml, its allowlist, and a schema for the results of each
-// tool. The demo server declares the same schemas (INV-4), so that the two cannot differ.
+// Demo holds the demo configuration, which pgfsm uses if there is no other: pgfsm.yaml, its allowlist, and a schema for each tool's results.
+// The demo server declares the same schemas (INV-4), so the two cannot differ.
 //
 //go:embed pgfsm.yaml allowlist.json schemas/*.json
 var Demo embed.FS
@@ -39,7 +39,7 @@ var bundleNames = []string{"sandbox", "gated-deploys", "contextual-controls", "c
 func Bundles() []string { return slices.Clone(bundleNames) }
 
 // Bundle returns the folder of a starter bundle, which holds the files [BundleRisk], [BundlePolicy] and [BundleTests].
-// The error is [fs.ErrNotExist] if there is none of this name.
+// For an unknown name, the error is [fs.ErrNotExist].
 func Bundle(name string) (fs.FS, error) {
 	if !slices.Contains(bundleNames, name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
@@ -53,8 +53,8 @@ var starter []byte
 //go:embed starter.json
 var starterAllowlist []byte
 
-// Starter returns the commented configuration that pgfsm init writes, with every key in it. It is valid as it is, with
-// [StarterAllowlist] beside it under the name allowlist.json, and reaches the demo servers.
+// Starter returns the commented configuration that pgfsm init writes, with every key in it. It is valid without changes, with
+// [StarterAllowlist] beside it under the name allowlist.json, and connects to the demo servers.
 func Starter() []byte { return slices.Clone(starter) }
 
 // StarterAllowlist returns the allowlist that goes with [Starter]: the demo servers' tools that only read.

@@ -6,12 +6,12 @@ import (
 	"pgfsm/policy"
 )
 
-// unlikely warns of settings that can hardly be meant.
+// unlikely warns about settings that are probably mistakes.
 func (l *loader) unlikely(allowlist string) {
 	names := func(a policy.Allowance) bool { return len(a.Tools) > 0 }
 	if l.out.Closed == nil && !slices.ContainsFunc(l.out.Content.Allowlist, names) {
 		f, at := l.file, l.find(path{"allowlist"}).value.at
-		if allowlist != "" { // another file than the configuration names
+		if allowlist != "" { // it overrides the file that the configuration names
 			f, at = &file{name: allowlist}, place{1, 1}
 		}
 		l.warn(f, at, "the allowlist names no tool, so every call is refused: pgfsm allow SERVER TOOL adds one")
@@ -29,12 +29,12 @@ func (l *loader) unlikely(allowlist string) {
 	l.unlikelyRate()
 }
 
-// warnAt warns of a value of the configuration.
+// warnAt adds a warning about a value of the configuration.
 func (l *loader) warnAt(p path, format string, args ...any) {
 	l.warn(l.file, l.find(p).value.at, format, args...)
 }
 
-// unlikelySessions warns of fewer processes than stdio servers: a list of the tools of all servers needs one of each.
+// unlikelySessions warns about fewer processes than stdio servers: listing the tools of all servers needs one process of each.
 func (l *loader) unlikelySessions() {
 	stdio := 0
 	for i := range l.out.Servers {
@@ -52,7 +52,7 @@ func (l *loader) unlikelySessions() {
 	}
 }
 
-// unlikelyTimeouts warns of parts of a run that may take longer than the run. The call itself has its own time.
+// unlikelyTimeouts warns about parts of a run that may take longer than the run. The call itself has its own time.
 func (l *loader) unlikelyTimeouts() {
 	run := l.Limits.RunTimeout
 	warn := func(ms int64, p path, what string) {
@@ -71,7 +71,7 @@ func (l *loader) unlikelyTimeouts() {
 	}
 }
 
-// unlikelyWaits warns of times of a held call that no held call reaches, because it expires before.
+// unlikelyWaits warns about times that no held call reaches, because it expires before.
 func (l *loader) unlikelyWaits() {
 	var longest int64
 	if p := l.out.Content.Policy; p != nil {
@@ -80,7 +80,7 @@ func (l *loader) unlikelyWaits() {
 		}
 	}
 	if longest == 0 {
-		return // no call is ever held
+		return // without policies, no call is ever held
 	}
 	if ms := l.Approvals.Hold; ms > longest {
 		l.warnAt(path{"approvals", "hold"}, "approvals.hold is %s, and every held call expires after %s at the latest",
@@ -94,7 +94,7 @@ func (l *loader) unlikelyWaits() {
 	}
 }
 
-// unlikelySizes warns of a size of calls that an input rule does not let through.
+// unlikelySizes warns about a size limit above the sizes that an input rule lets through.
 func (l *loader) unlikelySizes() {
 	c, at := &l.out.Content, path{"limits", "arguments_bytes"}
 	judged := func(r policy.InputRule) bool {

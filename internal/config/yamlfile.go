@@ -14,16 +14,16 @@ import (
 	"pgfsm/internal/visible"
 )
 
-// Bounds of every file that is read here.
+// Bounds of the files that this package reads.
 const (
 	MaxFileBytes = 1 << 20
 	MaxDepth     = 64 // levels of nesting
 
-	MaxPolicyFileBytes = 4 << 20 // of risk rules, or of policies: room for as many as are read
-	MaxTestsFileBytes  = 8 << 20 // of policy tests, likewise
+	MaxPolicyFileBytes = 4 << 20 // bound of a file of risk rules or policies: room for the largest accepted number
+	MaxTestsFileBytes  = 8 << 20 // bound of a file of policy tests, likewise
 )
 
-// size bounds how much of one file is read: its bytes, and the places where a value may begin.
+// size bounds one file: its bytes, and the number of places where a value may begin.
 type size struct{ bytes, values int }
 
 var (
@@ -32,13 +32,13 @@ var (
 	roomiest = size{MaxTestsFileBytes, 1 << 20}
 )
 
-// jsonNumber is RFC 8259's grammar of a number: the one spelling that a number may have.
+// jsonNumber matches a number in the grammar of RFC 8259, the only accepted spelling.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
 
 // maxNumberBytes bounds the literal of a number.
 const maxNumberBytes = 64
 
-// openFile refuses what no file may hold. It returns the text with line ends as LF; the text is nil if the file has a fault.
+// openFile refuses a text that is too long or has forbidden characters. It returns the text with line ends as LF; nil if there is a fault.
 func openFile(name string, text []byte, most size) (*file, []byte) {
 	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 	f := &file{name: name, lines: strings.Split(string(text), "\n")}
@@ -80,7 +80,7 @@ func (f *file) readYAML(text []byte, most size, hint string) *node {
 		return nil
 	}
 	for i, line := range f.lines {
-		if before, _, found := strings.Cut(line, "\t"); found { // YAML gives them a meaning in some places only
+		if before, _, found := strings.Cut(line, "\t"); found { // YAML gives tabs a meaning in some places only
 			f.faultAt(place{i + 1, utf8.RuneCountInString(before) + 1}, "", `write spaces, or \t in double quotes`, "tabs are not accepted")
 			return nil
 		}
@@ -110,7 +110,7 @@ func (f *file) readYAML(text []byte, most size, hint string) *node {
 	return root
 }
 
-// parseYAML returns the documents of a text. A panic of the library is an error: a reload must not end the gateway.
+// parseYAML returns the documents of a text. It turns a panic of the library into an error: a reload must not end the gateway.
 func parseYAML(text []byte) (docs []*yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -131,7 +131,7 @@ func parseYAML(text []byte) (docs []*yaml.Node, err error) {
 
 var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
 
-// fromZero begins the errors whose line the YAML library counts from 0.
+// fromZero is the prefix of the errors for which the YAML library counts lines from 0.
 const fromZero = "did not find expected "
 
 // yamlFault notes an error of the YAML library, which knows only the line.
@@ -145,7 +145,7 @@ func (f *file) yamlFault(err error) {
 			at.line++
 		}
 	}
-	for at.line = min(at.line, len(f.lines)); at.line > 1 && f.lines[at.line-1] == ""; { // it may be the end of the file
+	for at.line = min(at.line, len(f.lines)); at.line > 1 && f.lines[at.line-1] == ""; { // the fault may be at the end of the file
 		at.line--
 	}
 	line = f.lines[at.line-1]
@@ -162,7 +162,7 @@ type yamlReader struct {
 	foreign bool  // a part of YAML that is not accepted: what is below it is not read
 }
 
-// value converts n, whose key is at key. It notes what is not strict, and reads that as null.
+// value converts n, whose key is at key. It notes a fault where n is not strict YAML, and reads that part as null.
 func (r *yamlReader) value(n *yaml.Node, key place, depth int) *node {
 	out := &node{kind: isNull, at: place{n.Line, n.Column}}
 	if n.Kind == yaml.ScalarNode && n.Style == 0 && n.Value == "" {
@@ -231,8 +231,8 @@ func (r *yamlReader) mapping(n *yaml.Node, out *node, depth int) {
 	}
 }
 
-// scalar reads a value by its own spelling: a plain text that is a JSON number, true, false or null is that, every other spelling that YAML
-// takes for one of them is refused, and the rest is text.
+// scalar reads a value by its spelling. A plain JSON number, true, false or null has that type. scalar refuses every other spelling that
+// YAML reads as one of these. The rest is text.
 func (r *yamlReader) scalar(n *yaml.Node, out *node) {
 	out.kind, out.text, r.last = isText, n.Value, out
 	if n.Style != 0 {
