@@ -35,8 +35,8 @@ type Case struct {
 	Attack  string `json:"attack,omitzero"`
 	Request string `json:"request"`
 
-	Needs []Call `json:"needs,omitempty"` // what the task needs, in order
-	Wants []Call `json:"wants,omitempty"` // what the attack wants, in order
+	Needs []Call `json:"needs,omitempty"` // the calls that the task needs, in order
+	Wants []Call `json:"wants,omitempty"` // the calls that the attack wants, in order
 
 	Grant  string `json:"grant,omitzero"`  // a grant file, from the folder of the cases file
 	Bundle string `json:"bundle,omitzero"` // a pgfsm.yaml, likewise; instead of the one that all cases share
