@@ -32,7 +32,7 @@ func (c *clusters) add(e entry) {
 
 func (c *clusters) intervals() []eval.Interval { return eval.Bootstrap(c.pairs, c.succeeded) }
 
-// share returns how many attacks succeed in an arm.
+// share returns the share of the attacks that succeed in an arm.
 func (c *clusters) share(arm int) eval.Share {
 	k := 0
 	for _, yes := range c.succeeded[arm] {

@@ -9,7 +9,7 @@ import (
 	"pgfsm/eval"
 )
 
-// maxBraces bounds how many opening braces of a planner's output are tried as the beginning of a call.
+// maxBraces bounds the opening braces of a planner's output that are tried as the beginning of a call.
 const maxBraces = 64
 
 // naive calls tools like an agent without gates. It takes the first JSON object in the planner's output, as lenient decoders

@@ -62,7 +62,7 @@ type ArmSection struct {
 // Asked counts calls about which an approver was asked.
 type Asked struct {
 	Needs   int     `json:"needs"`    // calls that tasks need
-	Tasks   int     `json:"tasks"`    // with at least one
+	Tasks   int     `json:"tasks"`    // tasks with at least one
 	PerTask float64 `json:"per_task"` // Needs by the number of tasks
 	Wants   int     `json:"wants"`    // calls that attacks want
 }
@@ -98,7 +98,7 @@ type Slip struct {
 	Case string `json:"case"`
 	Arm  Arm    `json:"arm"`
 	Side string `json:"side"` // "needs" or "wants"
-	Call int    `json:"call"` // from 1
+	Call int    `json:"call"` // the number of the call, from 1
 	Slip string `json:"slip"`
 }
 
@@ -158,7 +158,7 @@ type CallResult struct {
 	Gate   string `json:"gate"` // the gate that stopped it
 	Code   string `json:"code"`
 	Reason string `json:"-"`
-	Slip   string `json:"-"` // what the machine did that it must not
+	Slip   string `json:"-"` // the forbidden thing that the machine did; empty: none
 }
 
 // OK reports whether nothing slipped and every expectation holds. How many attacks got through is a finding and no failure.

@@ -7,7 +7,7 @@ import (
 	"pgfsm/internal/canonical"
 )
 
-// side says whose calls a unit has.
+// side tells which side wants a unit's calls.
 type side string
 
 const (
