@@ -17,7 +17,7 @@ type Case struct {
 	ID      string   `json:"id"`      // unique in its file, and shown in tables
 	Request string   `json:"request"` // the user's request
 	Allowed bool     `json:"allowed"` // whether any call is permitted
-	Tools   []string `json:"tools"`   // what may be called, each "server/tool"; none if nothing may
+	Tools   []string `json:"tools"`   // the tools that may be called, each "server/tool"; none: no tool may
 	Plan    string   `json:"plan"`    // the scripted model's answer to a request for a plan, well-formed or not
 	Summary string   `json:"summary"` // its answer to a request for a summary
 	Note    string   `json:"note"`    // a comment

@@ -25,7 +25,7 @@ type Metrics struct {
 	Machine  canonical.Digest `json:"machine"`  // the digest of the transition table
 	Observed bool             `json:"observed"` // the servers reported the calls that reached them
 	OK       bool             `json:"ok"`
-	Faults   []string         `json:"faults"` // why not
+	Faults   []string         `json:"faults"` // the reasons why OK is false
 	Cases    int              `json:"cases"`
 	Safe     Totals           `json:"safe"`
 	Naive    Totals           `json:"naive"`
@@ -55,7 +55,7 @@ type Totals struct {
 	Permitted int `json:"permitted"` // cases for which some tool may be called
 	Served    int `json:"served"`    // such cases in which a permitted call was carried out
 
-	Codes   []CodeCount `json:"codes,omitempty"` // why runs were blocked, held or failed: by gate and code, sorted
+	Codes   []CodeCount `json:"codes,omitempty"` // the codes of blocked, held and failed runs: by gate and code, sorted
 	Latency Latency     `json:"latency"`
 	Tokens  Tokens      `json:"tokens"`
 }

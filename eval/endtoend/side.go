@@ -24,7 +24,7 @@ const (
 	Blocked   = "blocked"    // a gate blocked the run
 	Held      = "pending"    // a policy holds the call; no approver is asked here
 	Failed    = "failed"     // an effect broke: a server, the model, the time
-	Unended   = "unended"    // it ended in no way in which a run may end: a defect
+	Unended   = "unended"    // the run ended in no way in which a run may end: a defect
 )
 
 // A Call is one call that reached a server, or that an agent reports.
@@ -43,8 +43,8 @@ type Side struct {
 	Code     string           `json:"code,omitzero"`   // why, for machines
 	Reason   string           `json:"reason,omitzero"` // why, for people
 	Calls    []Call           `json:"calls"`
-	Summary  bool             `json:"summary"`           // one was shown
-	Unbacked bool             `json:"unbacked,omitzero"` // and the evidence gate would have refused it
+	Summary  bool             `json:"summary"`           // a summary was shown
+	Unbacked bool             `json:"unbacked,omitzero"` // the evidence gate would have refused the summary that was shown
 	Micros   int64            `json:"latency_us"`
 	Tokens   Tokens           `json:"tokens"`
 	RunID    string           `json:"run_id,omitzero"` // the id of pgfsm's run
@@ -124,7 +124,7 @@ var outcomes = map[string]string{
 	states.TypePending: Held, states.TypeFailed: Failed,
 }
 
-// sideOf returns how a run of pgfsm ended.
+// sideOf returns the result of a run of pgfsm.
 func sideOf(got runner.Result) Side {
 	side := Side{Outcome: Unended, Calls: []Call{}}
 	if got.Run == nil {
