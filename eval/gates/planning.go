@@ -167,7 +167,7 @@ func planning(e *evaluation) (Suite, error) {
 // called is a run that made exactly the plan's call.
 const called = "called"
 
-// ended says how a run ended, and compares the calls that were made with the plan's.
+// ended reports how a run ended, and compares the calls that were made with the plan's.
 func ended(o states.Outcome, err error, w *world, plan []byte) string {
 	switch {
 	case err != nil:

@@ -17,7 +17,7 @@ type Suite struct {
 	Cases   int    `json:"cases"`
 	Passed  int    `json:"passed"`
 	Slips   int    `json:"slips"`
-	Counted string `json:"counted"` // what the cases are
+	Counted string `json:"counted"` // the things that Cases counts
 
 	Classes []Class  `json:"classes,omitempty"`
 	Slipped []Slip   `json:"slipped,omitempty"` // the first slips
