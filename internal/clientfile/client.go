@@ -67,7 +67,7 @@ func Names() (all []string) {
 	return all
 }
 
-// Path returns where the client has its file on a system, by its GOOS and the variables of the environment.
+// Path returns the path of the client's file on a system, by its GOOS and the variables of the environment.
 func (c *Client) Path(system string, env func(string) string) (string, error) {
 	return c.path(system, env)
 }

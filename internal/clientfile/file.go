@@ -132,7 +132,7 @@ func (f *File) Direct(key, own, gateway string, servers []Server) (served, other
 	return served, others
 }
 
-// checkObject reports where a text is not one strict JSON object.
+// checkObject reports the place at which a text is not one strict JSON object.
 func checkObject(text []byte) error {
 	err := wire.Members(text, func(string, jsontext.Value) error { return nil })
 	var syntax *jsontext.SyntacticError
