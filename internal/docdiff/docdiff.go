@@ -28,7 +28,7 @@ type Change struct {
 	New  jsontext.Value   `json:"new,omitzero"`
 }
 
-// JSON returns what changed between two documents in canonical form; at is their place in a larger one. The result is empty exactly if
+// JSON returns the changes between two documents in canonical form; at is their place in a larger one. The result is empty exactly if
 // their bytes are equal, so every change of a digest is shown.
 func JSON(at jsontext.Pointer, before, now jsontext.Value) []Change {
 	switch {
@@ -89,7 +89,7 @@ func items(list jsontext.Value) (values []jsontext.Value) {
 	return values
 }
 
-// commonEnds counts what two lists have in common at their beginnings, and of the rest at their ends.
+// commonEnds counts the common elements of two lists at their beginnings, and of the rest at their ends.
 func commonEnds[T any](a, b []T, same func(a, b T) bool) (front, back int) {
 	for front < min(len(a), len(b)) && same(a[front], b[front]) {
 		front++

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxLetters bounds how many letters are named.
+// maxLetters bounds the number of letters that are named.
 const maxLetters = 8
 
 // OtherScripts names the letters by which one of two texts has a script that the other lacks, or mixes scripts in a word that the other lacks: they
