@@ -29,7 +29,7 @@ import (
 // Timeout bounds the time that a person has to sign in.
 const Timeout = 10 * time.Minute
 
-// maxShown bounds what an error repeats of a provider's answer, in bytes.
+// maxShown bounds the part of a provider's answer that an error repeats, in bytes.
 const maxShown = 200
 
 // A Client is a client of an identity provider.
