@@ -91,7 +91,7 @@ func hex(text []byte, from, n int) (rune, bool) {
 	return r, true
 }
 
-// toEscape returns how many bytes of text are before its first escape: all, if there is none.
+// toEscape returns the number of bytes of text before its first escape: all, if there is none.
 func toEscape(text []byte) int {
 	for at := 0; ; at++ {
 		i := bytes.IndexByte(text[at:], '\\')

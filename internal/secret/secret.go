@@ -141,7 +141,7 @@ func (m *Masker) Bytes(text []byte) []byte {
 // String is [Masker.Bytes] for a string.
 func (m *Masker) String(text string) string { return string(m.Bytes([]byte(text))) }
 
-// depth returns how many layers of escapes there are around the innermost secret in text, or -1 if text has no secret.
+// depth returns the number of layers of escapes around the innermost secret in text, or -1 if text has no secret.
 // It searches the text as it is, then with its escapes decoded, then with the escapes of that decoded, and so on. One
 // buffer is enough, because only find needs positions.
 func (w *words) depth(text []byte) int {

@@ -3,7 +3,7 @@ package secret
 // A span is a piece of a text.
 type span struct {
 	start, end int
-	value      bool // it is a whole JSON value, which a string replaces
+	value      bool // the span is a whole JSON value, which a string replaces
 }
 
 // widen appends s, which ends behind all others, and merges spans that overlap.
