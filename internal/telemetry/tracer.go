@@ -197,5 +197,5 @@ func (t *Tracer) Shutdown(ctx context.Context) error {
 	return t.provider.Shutdown(ctx)
 }
 
-// shutdownTime bounds how long a service waits for its collector when it ends.
+// shutdownTime bounds the time that a service waits for its collector when it ends.
 const shutdownTime = 5 * time.Second
