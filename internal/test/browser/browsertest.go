@@ -122,7 +122,7 @@ func Emulate(t testing.TB, ctx context.Context, scheme string, width int, more .
 	}
 }
 
-// Axe returns what axe-core finds serious or critical on the page. root is the path of the module's folder.
+// Axe returns the serious and critical findings of axe-core on the page. root is the path of the module's folder.
 func Axe(t testing.TB, ctx context.Context, root string) (found []string) {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join(tool.Modules(t, root), "axe-core", "axe.min.js"))
