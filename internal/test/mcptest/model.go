@@ -29,7 +29,7 @@ type Model struct {
 type Prompt struct {
 	Kind         string // plan or summary
 	System, User string
-	Format       bool // it has a response_format
+	Format       bool // the request has a response_format
 	Body         string
 	Header       http.Header
 }
