@@ -63,11 +63,11 @@ type event struct{ Action, Package, Test, Output string }
 
 // A report collects the results of the events.
 type report struct {
-	packages map[string]*pkg // those whose tests run
+	packages map[string]*pkg // packages whose tests run
 	needs    map[string]bool // package and test that needs a program; false: it did not get one
 	remedies map[string]bool // the commands that make skipped tests run
 	skipped  int             // tests
-	lacking  int             // those of them that lack a program
+	lacking  int             // skipped tests that lack a program
 }
 
 func newReport() *report {
