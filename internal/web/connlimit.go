@@ -35,7 +35,7 @@ func Shed(server *http.Server, on net.Listener, connections int) net.Listener {
 	return l
 }
 
-// accepted returns what Accept returned for a connection of the server.
+// accepted returns the [Conn] that Accept returned for a connection of the server.
 func accepted(c net.Conn) *Conn {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
