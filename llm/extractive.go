@@ -172,8 +172,8 @@ func stringValues(doc []byte) []string {
 // object is an open object of the document.
 type object struct {
 	first  int  // the number of values before it
-	status bool // its last name was "status"
-	absent bool // its status is NOT_FOUND
+	status bool // the last name was "status"
+	absent bool // the status is NOT_FOUND
 }
 
 // isNotFound knows the spellings NOT_FOUND, not-found, Not Found and NotFound.
