@@ -19,7 +19,7 @@ type Bundle struct {
 	text      string // canonical as a string
 	digest    canonical.Digest
 
-	servers      []string // their names
+	servers      []string // the names of the servers
 	screens      screens
 	allow        map[toolKey][]string // the groups that may call a tool; "" is everybody
 	same         map[string]int       // the number of a person, by the nameKey form of a name

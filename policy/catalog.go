@@ -85,7 +85,7 @@ func (t *Tool) Drifted() bool { return t.Pin != "" && t.Pin != t.Digest }
 // Effective reports whether the tool is on the effective allowlist: discovered, allowed, and usable.
 func (t *Tool) Effective() bool { return t != nil && t.Allowed && t.Code == "" && t.input != nil }
 
-// Refused says why the tool could not be called if it were allowed: the code and the reason. Both are empty if it could.
+// Refused returns why the tool could not be called if it were allowed: the code and the reason. Both are empty if it could.
 func (t *Tool) Refused() (Code, string) {
 	if t.Code == "" && t.refused != nil {
 		if reason := t.refused(); reason != "" {

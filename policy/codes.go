@@ -73,7 +73,7 @@ type CodeDoc struct {
 	Remedy  string
 }
 
-// Remedy returns what to do about a code; it is empty for an unknown code.
+// Remedy returns the remedy for a code; it is empty for an unknown code.
 func Remedy(code Code) string {
 	for _, doc := range Codes() {
 		if doc.Code == code {

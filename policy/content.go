@@ -27,7 +27,7 @@ type Content struct {
 	Policy    *rules.Content `json:"policy,omitzero"`
 	Roles     []Role         `json:"roles,omitempty"`
 	Identity  *IdentityRules `json:"identity,omitzero"`
-	Schemas   []ToolSchema   `json:"schemas,omitempty"` // in place of the inputSchema of servers
+	Schemas   []ToolSchema   `json:"schemas,omitempty"` // the operator's schemas, which replace the inputSchema of servers
 	Outputs   []ToolSchema   `json:"outputs"`           // the types of structured content
 	Summary   string         `json:"summary"`
 	Limits    Limits         `json:"limits"`
@@ -48,7 +48,7 @@ type Server struct {
 
 	ClientCredentials *ClientCredentials `json:"client_credentials,omitzero"`
 
-	ConnectTimeout int64 `json:"connect_timeout_ms,omitzero"` // to connect, and to list the tools
+	ConnectTimeout int64 `json:"connect_timeout_ms,omitzero"` // the limit for connecting and for listing the tools
 	Timeout        int64 `json:"timeout_ms"`                  // the limit for a call, from sending it or from its last progress
 	TimeoutTotal   int64 `json:"timeout_total_ms,omitzero"`   // the limit for a whole call
 }

@@ -25,12 +25,12 @@ type Question struct {
 type Assessment struct {
 	Approvers []string               `json:"approvers"`         // roles that may decide about a held call; none: any approver
 	Condition string                 `json:"condition"`         // the condition of the policy that decided, if one did
-	Expires   string                 `json:"expires"`           // for a held call, until when a person may decide: 2006-01-02T15:04:05Z; an empty time is in the past
+	Expires   string                 `json:"expires"`           // for a held call, the end of the time for votes: 2006-01-02T15:04:05Z; an empty time is in the past
 	Fresh     int64                  `json:"fresh_ms,omitzero"` // for a held call, the milliseconds before a vote in which its approver must have signed in at the console; 0: any vote counts
 	Mode      string                 `json:"mode"`              // the risk mode; "unrated" where no risk rules are configured
 	Policy    string                 `json:"policy"`            // the policy that decided; empty if none did
-	Quorum    int                    `json:"quorum"`            // for a held call, how many people must approve
-	Risk      []risk.Contribution    `json:"risk"`              // what each risk rule that matched did, in order
+	Quorum    int                    `json:"quorum"`            // for a held call, the number of people who must approve
+	Risk      []risk.Contribution    `json:"risk"`              // the effects of the risk rules that matched, in order
 	Score     int                    `json:"score"`             // 0 where no risk rules are configured
 	Shadow    []rules.ShadowDecision `json:"shadow"`            // the decisions that policies in shadow would have made
 	Verdict   Verdict                `json:"verdict"`

@@ -23,7 +23,7 @@ type Grant struct {
 type Granted struct {
 	Server string       `json:"server"`
 	Tool   string       `json:"tool"`
-	Calls  *int         `json:"calls,omitzero"` // how many calls a task may make to it, 1 or more; nil: not counted
+	Calls  *int         `json:"calls,omitzero"` // the number of calls that a task may make to it, 1 or more; nil: not counted
 	Args   []Constraint `json:"args"`
 }
 
@@ -115,7 +115,7 @@ func compileGrant(from *Grant, limits schema.Limits) (*grant, error) {
 	return g, errors.Join(errs...)
 }
 
-// ungranted returns why a tool cannot be called with any arguments, or nothing.
+// ungranted returns why a tool cannot be called with any arguments; empty if it can.
 func (b *Bundle) ungranted(key toolKey) (Code, string) {
 	for _, g := range b.grants {
 		if g.tools[key] == nil {

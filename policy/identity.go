@@ -18,7 +18,7 @@ const GroupPrefix = "group:"
 
 // An Identity holds the claims of an identity provider about the actor of a request, as far as policies read them.
 type Identity struct {
-	Claims     []Claim   `json:"claims,omitempty"`       // in the order of their names; what is not here is unknown
+	Claims     []Claim   `json:"claims,omitempty"`       // in the order of their names; a claim that is not listed is unknown
 	Client     string    `json:"client,omitempty"`       // the client id to which the provider issued the token
 	Display    string    `json:"display,omitempty"`      // the actor's name for people; nothing is decided by it
 	Groups     *[]string `json:"groups,omitzero"`        // sorted; nil: unknown

@@ -119,7 +119,7 @@ func (b *Bundle) ScreenCall(kind string, text, round []byte) Verdict {
 // MaxArgumentsValues bounds the values in the arguments of a call: members and elements at every depth. Gates need memory for each.
 const MaxArgumentsValues = 50_000
 
-// maxCutPlan bounds what is recorded of a plan without its arguments, in bytes. The gateway bounds the names of an agent's call to less.
+// maxCutPlan bounds the record of a plan without its arguments, in bytes. The gateway bounds the names of an agent's call to less.
 const maxCutPlan = 64 << 10
 
 // TooManyValues reports whether arguments have more than [MaxArgumentsValues] values.

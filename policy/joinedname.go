@@ -12,7 +12,7 @@ const (
 // tools may.
 func JoinedName(server, name string) string { return server + "__" + name }
 
-// Joined says what clients of all servers do not get of the tool, or may not be able to use; empty: nothing.
+// Joined returns a note on the parts of the tool that clients of all servers do not get, or may not be able to use; empty: none.
 func (t *Tool) Joined() string {
 	n := len(JoinedName(t.Server, t.Name))
 	if n > MaxJoinedName {

@@ -9,12 +9,12 @@ import (
 	"pgfsm/policy/condition"
 )
 
-// reads says what of identities the judgements of a bundle depend on.
+// reads holds the parts of identities on which the judgements of a bundle depend.
 type reads struct {
 	groups bool     // conditions read actor.groups
 	roles  []string // the groups in roles, sorted
 	named  []string // the groups in roles and in the allowlist, sorted
-	claims []string // those that conditions read, sorted
+	claims []string // the claims that conditions read, sorted
 }
 
 // people compiles the content's rules about actors and their identity provider.
@@ -136,7 +136,7 @@ func (b *Bundle) Recorded(actor string, full *Identity) *Identity {
 	return id
 }
 
-// Reread returns what the bundle knows of an identity that [Bundle.Recorded] of another bundle returned. If the bundle reads groups that the other
+// Reread returns the bundle's view of an identity that [Bundle.Recorded] of another bundle returned. If the bundle reads groups that the other
 // one did not record, the groups are unknown.
 func (b *Bundle) Reread(recorded *Identity, by *Bundle) *Identity {
 	if recorded == nil || by.reads.groups || !b.reads.groups && !slices.ContainsFunc(b.reads.named, by.omits) {
@@ -158,7 +158,7 @@ func (b *Bundle) Omits(name string) bool {
 // omits reports whether the bundle records the named groups, and not this one.
 func (b *Bundle) omits(group string) bool { return !slices.Contains(b.reads.named, group) }
 
-// ConditionActor returns what conditions may ask about an actor.
+// ConditionActor returns the names that conditions may read about an actor.
 func (b *Bundle) ConditionActor(actor string, id *Identity) condition.Actor {
 	a := condition.Actor{ID: actor, Roles: b.RolesOf(actor, id)}
 	switch {

@@ -102,7 +102,7 @@ func faults(s *schema.Schema, tool jsontext.Value) string {
 	return strings.Join(all, "; ")
 }
 
-// sdkFaults says why the TypeScript SDK rejects a list with this tool; empty if it accepts it.
+// sdkFaults returns why the TypeScript SDK rejects a list with this tool; empty if it accepts it.
 func (t *Tool) sdkFaults(limits schema.Limits) string {
 	shown := []byte(`{"inputSchema":` + string(t.InputSchema))
 	if t.Output != nil {
@@ -117,7 +117,7 @@ func (t *Tool) sdkFaults(limits schema.Limits) string {
 	return ""
 }
 
-// sdkOutputFaults says why the SDK does not compile an outputSchema; empty if it does. Its validator takes every schema for one of draft-07,
+// sdkOutputFaults returns why the SDK does not compile an outputSchema; empty if it does. Its validator takes every schema for one of draft-07,
 // without the meta-schema: so a schema that only the meta-schema refuses counts as refused, although the SDK accepts it.
 func sdkOutputFaults(output []byte, limits schema.Limits) string {
 	if len(output) > limits.Bytes {
