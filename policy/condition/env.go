@@ -75,7 +75,7 @@ func ScoreEnv() (*Env, error) { return newEnv(inScore, nil, nil) }
 
 var varName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// CheckName says why a variable or a claim cannot have a name.
+// CheckName returns why a variable or a claim cannot have a name.
 func CheckName(name string) error {
 	if len(name) > MaxVarName || !varName.MatchString(name) || reserved[name] {
 		return fmt.Errorf("want letters, digits and _, at most %d, and no word of CEL", MaxVarName)

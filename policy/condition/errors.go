@@ -53,7 +53,7 @@ func (e *Env) first(issues *cel.Issues) *Error {
 	return errorAt(least.Location, problem, e.remedyFor(problem))
 }
 
-// remedyFor says what to do about what CEL says.
+// remedyFor returns the remedy for an error message of CEL.
 func (e *Env) remedyFor(problem string) string {
 	switch {
 	case strings.HasPrefix(problem, undeclaredClaim) && len(e.claims) == 0:

@@ -32,8 +32,8 @@ const (
 
 // Whose calls a query counts.
 const (
-	ScopeActor = "actor" // those of the same actor
-	ScopeTask  = "task"  // those of the same task
+	ScopeActor = "actor" // calls of the same actor
+	ScopeTask  = "task"  // calls of the same task
 )
 
 // A Query asks about earlier calls, as in history.count("actor", "1h").
@@ -46,7 +46,7 @@ type Query struct {
 
 // An Answer is the answer to a query. Without one, a use of the query is an error.
 type Answer struct {
-	Failed string `json:"failed"` // why there is no value; empty if there is one
+	Failed string `json:"failed"` // the reason why there is no value; empty if there is one
 	Of     string `json:"of"`
 	Path   string `json:"path"`
 	Scope  string `json:"scope"`

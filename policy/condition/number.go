@@ -176,7 +176,7 @@ func checkLiterals(src string, a *ast.AST) *Error {
 	return nil
 }
 
-// literalLength returns how many bytes at the start of text belong to a number.
+// literalLength returns the number of bytes at the start of text that belong to a number.
 func literalLength(text string) int {
 	for i := range len(text) {
 		c := text[i]

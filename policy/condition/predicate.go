@@ -159,7 +159,7 @@ func describe(v ref.Val) string {
 type presence uint8
 
 const (
-	unreachable presence = iota // its parent is a scalar or null
+	unreachable presence = iota // the parent is a scalar or null
 	missing
 	there
 )

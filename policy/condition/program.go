@@ -21,7 +21,7 @@ type Program struct {
 	program cel.Program
 	tracker *cost.Tracker // the environment's tracker
 	queries []Query
-	isQuery bool     // it is a single query
+	isQuery bool     // the expression is a single query
 	uses    []string // the names of the actor's identity
 }
 

@@ -54,7 +54,7 @@ func (s *Subject) WithOpenRisk() *Subject {
 	return s
 }
 
-// Missing returns how many queries of conditions had no answer.
+// Missing returns the number of queries of conditions that had no answer.
 func (s *Subject) Missing() int { return s.missing }
 
 // Unknown returns which of actor.groups and actor.claims.NAME conditions read although they are unknown. It omits what only policies in shadow read.
