@@ -61,7 +61,7 @@ func chunks(s string) []chunk {
 	return list
 }
 
-// coreEnd returns where the run of word characters and joiners that begins at i ends.
+// coreEnd returns the end of the run of word characters and joiners that begins at i.
 func coreEnd(s string, i int) int {
 	before := rune(0)
 	for i < len(s) {
@@ -79,7 +79,7 @@ func coreEnd(s string, i int) int {
 	return i
 }
 
-// prefixStart returns where the signs before a number begin. A dash is a sign if nothing is directly before it: "–5", but not "3–5".
+// prefixStart returns the start of the signs before a number. A dash is a sign if nothing is directly before it: "–5", but not "3–5".
 func prefixStart(s string, free, start int) int {
 	for range maxPrefix {
 		r, size := utf8.DecodeLastRuneInString(s[free:start])

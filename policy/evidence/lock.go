@@ -75,8 +75,8 @@ type search struct {
 	words      int
 	candidates int // occurrences that were tried
 	found      bool
-	short, cut bool // it occurs, but is too short there, or has an end that is not clean; if both, cut is reported
-	gaveUp     bool // it occurs more often than maxCandidates
+	short, cut bool // the evidence occurs, but is too short there, or has an end that is not clean; if both, cut is reported
+	gaveUp     bool // the evidence occurs more often than maxCandidates
 }
 
 // locate reads typed once and searches each value for all evidence.

@@ -21,7 +21,7 @@ const (
 // WholeSummary is the Item of a refusal that is not about a single item.
 const WholeSummary = -1
 
-// A RefusedError says why a summary is refused.
+// A RefusedError gives the reason why a summary is refused.
 type RefusedError struct {
 	Code   string // stable, machine-readable
 	Item   int    // index of the item, or [WholeSummary]

@@ -44,7 +44,7 @@ func Tokens(s string) []Token {
 	return tokens
 }
 
-// key returns what two tokens must share to be the same.
+// key returns the part that two tokens must share to be the same.
 func (t Token) key() Token {
 	if t.Class != Identifier {
 		t.Text = strings.Join(strings.Fields(strings.ToLower(t.Text)), " ")
@@ -187,7 +187,7 @@ func allNumbers(core string) bool {
 // class returns the class of w by itself, or "" if it is no token.
 func (w word) class() Class {
 	switch {
-	case w.core == "": // it has only invisible characters
+	case w.core == "": // the chunk has only invisible characters
 		return ""
 	case strings.IndexByte("0123456789", w.core[0]) >= 0 && dateShape.MatchString(w.core):
 		return Date
