@@ -23,7 +23,7 @@ func (l *linter) misuses(p place, key, src string, of *argumentTypes, m *match) 
 	}
 }
 
-// commonMisuses returns what is wrong for each allowlisted tool that a match covers. It is empty if the schema of one of them is unknown.
+// commonMisuses returns the problems of each allowlisted tool that a match covers. It is empty if the schema of one of them is unknown.
 func (l *linter) commonMisuses(src string, of *argumentTypes, m *match) []misuse {
 	var arguments []conjunction
 	for _, t := range l.tools {

@@ -10,9 +10,9 @@ type Severity string
 
 // The severities.
 const (
-	Error   Severity = "error"   // it cannot be what its author meant
-	Warning Severity = "warning" // it may be intended, but permits more than it should
-	Note    Severity = "note"    // it has no effect here, but may have one with another environment or allowlist
+	Error   Severity = "error"   // the part cannot be what its author meant
+	Warning Severity = "warning" // the part may be intended, but permits more than it should
+	Note    Severity = "note"    // the part has no effect here, but may have one with another environment or allowlist
 )
 
 // The codes of findings. They do not change.
@@ -80,10 +80,10 @@ type Finding struct {
 	// List names the list that Place counts in: policies (of policy.yaml), vars, rules or set_mode_by_score (of risk.yaml),
 	// or allowlist (where Place counts servers).
 	List  string `json:"list"`
-	Place int    `json:"place"` // from 0
+	Place int    `json:"place"` // the index in List, from 0
 	// Policy is the id of the policy; of the rule, or the name of the variable or mode, in the other lists.
 	Policy string `json:"policy"`
-	Key    string `json:"key"`    // what is at fault in the element: "when", "match", "args[2].path", …
+	Key    string `json:"key"`    // the faulty part of the element: "when", "match", "args[2].path", …
 	Line   int    `json:"line"`   // within the expression, from 1; 0 if it is not about a place in one
 	Column int    `json:"column"` // in characters, likewise
 	Server string `json:"server"` // the tool's server, if it is about a tool

@@ -72,7 +72,7 @@ type expression struct {
 	source   string
 	ast      *ast.AST
 	formula  *formula
-	asksRisk bool // it asks for mode or score
+	asksRisk bool // the expression reads the mode or the score
 }
 
 // uses reports whether the expression reads one of some names.
@@ -119,7 +119,7 @@ type entry struct {
 	match           match
 	when, deny, ask *expression
 	shadow          bool
-	strict          bool // it denies if when fails
+	strict          bool // the policy denies if when fails
 	asksRisk        bool // one of its conditions asks for mode or score
 }
 

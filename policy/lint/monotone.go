@@ -97,7 +97,7 @@ func (w *world) judge(subject *entry, policies []*entry) (by *entry, key string)
 		switch {
 		case p.Effect == rules.Allow && deny|ask == canFalse:
 			return p, ""
-		case w.condition(p.when, canTrue) != canTrue: // it fails, which denies
+		case w.condition(p.when, canTrue) != canTrue: // the condition fails, which denies
 		case p.Effect != rules.Allow && p.when != nil && p.when.asksRisk:
 			return p, "when"
 		case deny == canTrue:

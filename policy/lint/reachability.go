@@ -10,7 +10,7 @@ import (
 
 // reachability finds the policies that decide no call, and those that never ask for approval.
 func (l *linter) reachability(entries []*entry) {
-	var above []*entry // those that decide something
+	var above []*entry // the policies above that decide something
 	for _, e := range entries {
 		including := slices.DeleteFunc(slices.Clone(above), func(a *entry) bool { return !a.match.includes(&e.match) })
 		by := l.coveredBy(e, including, (*world).decides)

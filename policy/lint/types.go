@@ -94,7 +94,7 @@ func selectMembers(of *ast.AST) {
 	}))
 }
 
-// faults reads what CEL's checker found. What it says about an object as a whole is no fault: CEL takes it for a message, and it is a map.
+// faults reads the findings of CEL's checker. A finding about an object as a whole is no fault: CEL takes it for a message, and it is a map.
 func (t *argumentTypes) faults(src string, issues *cel.Issues) (found []misuse) {
 	lines := strings.Split(src, "\n")
 	for _, e := range issues.Errors() {

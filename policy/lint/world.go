@@ -206,7 +206,7 @@ func (w *world) search(questions []question, visit func() bool) bool {
 // atom returns the outcomes of an atom at the point.
 func (w *world) atom(a *atom) outcomes {
 	if t := a.texts; t != nil && w.values[t.name] == nil && w.domain(t.name) != nil {
-		return truth(t.negated) // it is none of the texts that conditions write out
+		return truth(t.negated) // the text is not among those that conditions write out
 	}
 	if out := a.outcomesFor(w.values); out != anything {
 		return out
