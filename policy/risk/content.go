@@ -91,12 +91,12 @@ type Threshold struct {
 
 // Contribution is the effect of one rule.
 type Contribution struct {
-	Failed  string `json:"failed"`  // what was unknown, and how it counted; may be empty
+	Failed  string `json:"failed"`  // the unknown condition and its effect; may be empty
 	Matched bool   `json:"matched"` // false: unknown, and without effect since the rule would not have raised anything
-	Mode    string `json:"mode"`    // when the rule had been applied
+	Mode    string `json:"mode"`    // the mode after the rule
 	Reason  string `json:"reason"`  // the rule's; for [ByScore] the condition that was true
 	Rule    string `json:"rule"`    // its id, or [ByScore]
-	Score   int    `json:"score"`   // when the rule had been applied
+	Score   int    `json:"score"`   // the score after the rule
 }
 
 // Assessment is the risk of one call.
