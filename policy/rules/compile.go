@@ -15,7 +15,7 @@ type policy struct {
 	globs              condition.Globs
 	when, deny, ask    *condition.Program // nil is not written
 	shadow             bool
-	strict             bool // it could deny or hold
+	strict             bool // the policy could deny or hold
 	approvers          []string
 	quorum             int
 	expires, fresh     int64

@@ -17,12 +17,12 @@ type Decision struct {
 	// effect decided, or nothing matched, it is empty.
 	Condition string `json:"condition"`
 	Effect    string `json:"effect"`     // allow, deny or pending; everything else denies
-	Expires   int64  `json:"expires_ms"` // for a held call, how long it waits; 0 otherwise
+	Expires   int64  `json:"expires_ms"` // for a held call, the time that it waits; 0 otherwise
 	// Failed is [CodeFailed] or [CodeSpent], a colon and why, if the call is denied because Condition could not be judged.
 	Failed string           `json:"failed"`
-	Fresh  int64            `json:"fresh_ms,omitzero"` // for a held call, how long before a vote its approver may have signed in; 0: any time
+	Fresh  int64            `json:"fresh_ms,omitzero"` // for a held call, the greatest age of the approver's sign-in at a vote; 0: any
 	Policy string           `json:"policy"`            // the id of the policy that decided; "" if none matched
-	Quorum int              `json:"quorum"`            // for a held call, how many people must approve; 0 otherwise
+	Quorum int              `json:"quorum"`            // for a held call, the number of people who must approve; 0 otherwise
 	Reason string           `json:"reason"`            // a sentence for a person; never empty
 	Shadow []ShadowDecision `json:"shadow"`            // the decisions that policies in shadow would have made, in their order
 }
@@ -40,7 +40,7 @@ type ShadowDecision struct {
 // noMatch is the reason of a call that no policy matches.
 const noMatch = "No policy matches the call, and what no policy allows is denied."
 
-// SpentRemedy says what to do about [CodeSpent].
+// SpentRemedy is the remedy for [CodeSpent].
 const SpentRemedy = "Narrow the globs of policies and risk rules with loops or patterns, or send smaller arguments."
 
 // maxFailed is the longest recorded failure, in bytes.

@@ -12,7 +12,7 @@ import (
 type Considered struct {
 	Matched bool   `json:"matched"`
 	Policy  string `json:"policy"` // its id
-	Shadow  bool   `json:"shadow"` // it is on trial: that it matched decided nothing
+	Shadow  bool   `json:"shadow"` // the policy is in shadow, so its match decided nothing
 	Why     string `json:"why"`    // half a sentence: why it matched and what it says, or why it did not match
 }
 

@@ -61,9 +61,9 @@ type Policy struct {
 	Reason            string   `json:"reason"`              // a sentence for a person, at most [MaxReason] bytes
 	Mode              string   `json:"mode"`                // enforce (or empty) or shadow
 	Approvers         []string `json:"approvers"`           // the actors and roles that may decide; only where the policy can hold
-	Quorum            int      `json:"quorum"`              // how many must agree, likewise; 0 is [DefaultQuorum]
-	Expires           int64    `json:"expires_ms"`          // how long a call waits, likewise; 0 is [DefaultExpires]
-	Fresh             int64    `json:"fresh_ms,omitzero"`   // how long before a vote its approver may have signed in, likewise; 0: any time
+	Quorum            int      `json:"quorum"`              // the number of people who must agree, likewise; 0 is [DefaultQuorum]
+	Expires           int64    `json:"expires_ms"`          // the time that a call waits, likewise; 0 is [DefaultExpires]
+	Fresh             int64    `json:"fresh_ms,omitzero"`   // the greatest age of the approver's sign-in at a vote, likewise; 0: any
 }
 
 // holds reports whether the policy can hold a call.
