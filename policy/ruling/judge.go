@@ -21,7 +21,7 @@ type Judge struct {
 	compiled map[canonical.Digest]*policy.Bundle // the bundles by the digest of the risk rules
 }
 
-// maxBundles bounds how many bundles a judge caches. Traces of a folder have few sets of risk rules; a folder with thousands costs
+// maxBundles bounds the bundles that a judge caches. Traces of a folder have few sets of risk rules; a folder with thousands costs
 // time and not memory.
 const maxBundles = 64
 

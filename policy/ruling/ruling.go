@@ -88,7 +88,7 @@ func Changes(before, after *Ruling) (kinds []string) {
 	return kinds
 }
 
-// holdKind compares how a call is held; empty if it is held the same way.
+// holdKind compares the ways in which a call is held; empty if they are the same.
 func holdKind(before, after *Ruling) string {
 	// Times have one form, in which the later one is the greater text, and none has passed.
 	longer, higher := cmp.Compare(after.Expires, before.Expires), cmp.Compare(after.Quorum, before.Quorum)
@@ -106,7 +106,7 @@ func holdKind(before, after *Ruling) string {
 	return ""
 }
 
-// signedIn returns how long before a vote its approver may have signed in. Without a limit it is longer than any.
+// signedIn returns the greatest age of an approver's sign-in at a vote. Without a limit it is longer than any.
 func signedIn(t *Ruling) int64 {
 	if t.Fresh == 0 {
 		return math.MaxInt64
