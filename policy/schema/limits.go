@@ -1,6 +1,6 @@
 package schema
 
-// Limits bounds what a schema may cost to compile and a document to judge. A limit is the largest value that passes.
+// Limits bounds the cost of compiling a schema and of judging a document. A limit is the largest value that passes.
 // Zero allows nothing: the zero Limits refuses every schema.
 type Limits struct {
 	Bytes        int // size of the schema, in bytes

@@ -81,7 +81,7 @@ func expressions(name string, v any) []string {
 	return nil
 }
 
-// patternRefused says why an expression is refused, and where it is unless no single one is to blame.
+// patternRefused returns why an expression is refused, and where it is unless no single one is to blame.
 func patternRefused(expr any, err error, pointer string) *RefusedError {
 	if errors.Is(err, errAllPatterns) {
 		return &RefusedError{CodePatternRefused, "", visible(err.Error(), maxMessage)}

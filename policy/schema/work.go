@@ -31,7 +31,7 @@ func addSaturated(a, b uint64) uint64 { return min(a+b, saturated) }
 
 func (r row) add(o row) row { return row{addSaturated(r.work, o.work), addSaturated(r.text, o.text)} }
 
-// costs holds what it costs to judge a document by a graph.
+// costs holds the costs of judging a document by a graph.
 type costs struct {
 	nodes []linked
 	at    map[*node]int // position in nodes
