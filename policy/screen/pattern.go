@@ -24,7 +24,7 @@ func (b *budget) spent() bool { return *b < 0 }
 // A pattern is a compiled rule.
 type pattern struct {
 	steps int                   // the approximate number of its instructions
-	needs []string              // one of them is in every text that matches; empty if nothing is known
+	needs []string              // every text that matches has one of them; empty if nothing is known
 	expr  func() *regexp.Regexp // compiles a default rule when it first runs: most never do
 }
 
@@ -129,7 +129,7 @@ func (p *pattern) matches(text string, left *budget) bool {
 	}
 }
 
-// firstExcuse returns where the first group that excuses the match begins, or -1 if none takes part.
+// firstExcuse returns the start of the first group that excuses the match, or -1 if none takes part.
 func firstExcuse(expr *regexp.Regexp, at []int) int {
 	first := -1
 	for group, name := range expr.SubexpNames() {
