@@ -15,11 +15,11 @@ type Binding struct {
 	Approvers  []string         `json:"approvers"`
 	Arguments  canonical.Digest `json:"arguments"`
 	Condition  string           `json:"condition"`
-	Connection canonical.Digest `json:"connection"` // how the server is reached
+	Connection canonical.Digest `json:"connection"` // the way to the server
 	Definition canonical.Digest `json:"definition"`
 	Env        string           `json:"env"`
 	Expires    string           `json:"expires"`
-	Fresh      int64            `json:"fresh_ms,omitzero"` // how long before a vote its approver may have signed in; 0: any time
+	Fresh      int64            `json:"fresh_ms,omitzero"` // the greatest age of the approver's sign-in at a vote; 0: any
 	Mode       string           `json:"mode"`
 	OnBehalfOf string           `json:"on_behalf_of,omitzero"` // the person for whom the actor acts
 	Pin        canonical.Digest `json:"pin"`                   // empty if the tool is not pinned

@@ -49,7 +49,7 @@ const (
 type ReadHistory struct {
 	Do      string                `json:"do"`
 	Queries []policy.HistoryQuery `json:"queries"`
-	Task    bool                  `json:"task"` // also how often the run's task has called each tool
+	Task    bool                  `json:"task"` // also count the calls of the run's task, by tool
 }
 
 // AwaitDecision requests the approvers' decision about exactly the bound call.
@@ -149,7 +149,7 @@ type ToolReturned struct {
 type EffectFailed struct {
 	Code      policy.Code `json:"code"`
 	Effect    Effect      `json:"effect"`
-	Exchanges []Exchange  `json:"exchanges,omitempty"` // with a model's endpoint, as far as they went
+	Exchanges []Exchange  `json:"exchanges,omitempty"` // the exchanges with a model's endpoint, as far as they went
 	Happened  string      `json:"happened"`
 	Reason    string      `json:"reason"`
 }

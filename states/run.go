@@ -17,7 +17,7 @@ const (
 type Request struct {
 	Actor    string                 `json:"actor"`             // the requester's verified name
 	At       string                 `json:"at"`                // RFC 3339, UTC: the "now" that policies see
-	Identity *policy.Identity       `json:"identity,omitzero"` // what the actor's identity provider says, as far as the bundle reads it
+	Identity *policy.Identity       `json:"identity,omitzero"` // the claims of the actor's identity provider, as far as the bundle reads them
 	Kind     string                 `json:"kind"`
 	Large    *policy.LargeArguments `json:"large,omitzero"`  // for a call: replaces the arguments, which the text lacks
 	Round    canonical.Text         `json:"round,omitempty"` // for an agent's call: the answers to the server's questions, a canonical JSON object
@@ -83,7 +83,7 @@ func NewHeld(id string, request Request, binding canonical.Digest) *Run {
 // ID returns the run's id.
 func (r *Run) ID() string { return r.id }
 
-// Request returns what started the run.
+// Request returns the request that started the run.
 func (r *Run) Request() Request { return r.request }
 
 // Bundle returns the operator's bundle at the start of the run.

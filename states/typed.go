@@ -40,7 +40,7 @@ func (s typed) Judge(r *Run, ev Event) Judgement {
 		}
 		switch {
 		case v.Code != "summary_empty":
-		case wanted.Prompt != "": // its word, and no more
+		case wanted.Prompt != "": // only the model says so
 			return answer(r, "No summary (summary_empty): the model found nothing to summarize.")
 		default:
 			return answer(r, "No summary (summary_empty): the result contains nothing to summarize.")
