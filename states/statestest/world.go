@@ -227,7 +227,7 @@ func (m *Memory) Marks() fsm.Marks {
 	return marks
 }
 
-// bundles has what MustBundle compiled, by the content in canonical form. Bundles do not change, so that tests share them.
+// bundles holds the bundles that MustBundle compiled, by the content in canonical form. Bundles do not change, so that tests share them.
 var bundles sync.Map
 
 // MustBundle compiles content, once a process, or panics: the content is this package's own.
