@@ -38,7 +38,7 @@ func Files(paths []string) (files []string, err error) {
 			files = append(files, path)
 			continue
 		}
-		before := len(files)
+		count := len(files)
 		err = filepath.WalkDir(path, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || !e.Type().IsRegular() || !strings.HasSuffix(e.Name(), ".json") {
 				return err
@@ -55,7 +55,7 @@ func Files(paths []string) (files []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(files) == before {
+		if len(files) == count {
 			return nil, fmt.Errorf("%s holds no trace: no *.json in it has the format %q; %s", path, Format, fromLedger)
 		}
 	}
@@ -75,8 +75,8 @@ func seemsTrace(path string) (bool, error) {
 		return false, err
 	}
 	defer f.Close()
-	in := bufio.NewReader(f)
-	start, err := in.Peek(64)
+	reader := bufio.NewReader(f)
+	start, err := reader.Peek(64)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false, err
 	}
@@ -84,7 +84,7 @@ func seemsTrace(path string) (bool, error) {
 	if bytes.HasPrefix(start, []byte(`{"bundle":`)) {
 		return true, nil
 	}
-	format, _ := formatOf(in)
+	format, _ := formatOf(reader)
 	return format == Format, nil
 }
 

@@ -44,16 +44,16 @@ func (p *Replayer) Reexecute(h *Header, inputs []Input) (*Resumption, error) {
 		return nil, err
 	}
 	steps := make([]Step, len(inputs))
-	at, before := states.Received, h.Request.At
-	for i, in := range inputs {
-		in.At = cmp.Or(in.At, before)
-		before = in.At
-		event := in.Event
+	state, previousTime := states.Received, h.Request.At
+	for i, input := range inputs {
+		input.At = cmp.Or(input.At, previousTime)
+		previousTime = input.At
+		event := input.Event
 		if event == nil {
 			event = jsontext.Value("null")
 		}
-		steps[i] = Step{At: in.At, Event: event, From: at, Seq: i, To: p.target(at, in.Trigger), Trigger: in.Trigger}
-		at = steps[i].To
+		steps[i] = Step{At: input.At, Event: event, From: state, Seq: i, To: p.target(state, input.Trigger), Trigger: input.Trigger}
+		state = steps[i].To
 	}
 	c := &cursor{steps: steps, at: h.Request.At, decode: p.event, chain: NewChain(h)}
 	return &Resumption{run, p.machine, c}, nil

@@ -29,23 +29,23 @@ func (p *Replayer) Bundle(recorded *Bundle) (*policy.Bundle, error) {
 // recorded; its steps have the time of the request. The error is an [*UnansweredError] if the bundle needs an answer that the record does
 // not contain.
 func (p *Replayer) Judge(h *Header, inputs []Input, by *policy.Bundle) (*states.Run, []Step, error) {
-	own, err := p.start(h)
+	recordedRun, err := p.start(h)
 	if err != nil {
 		return nil, nil, err
 	}
 	if h.Request.Kind == states.KindAsk { // the recorded plan is judged, so the recorded planner is part of the bundle
 		content := *by.Content()
-		content.Planner = own.Bundle().Content().Planner
+		content.Planner = recordedRun.Bundle().Content().Planner
 		if by, err = p.compile(content); err != nil {
 			return nil, nil, err
 		}
 	}
-	handler := &recordedEffects{run: states.NewRun(h.RunID, h.Request, by), own: own.Bundle()}
+	handler := &recordedEffects{run: states.NewRun(h.RunID, h.Request, by), own: recordedRun.Bundle()}
 	if large := h.Request.Large; large != nil && !by.TooLarge(large) {
 		return handler.run, nil, &UnansweredError{"the arguments, which were refused for their size"}
 	}
-	for _, in := range inputs {
-		if err := handler.add(p, in.Event); err != nil {
+	for _, input := range inputs {
+		if err := handler.add(p, input.Event); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -121,14 +121,14 @@ func (d *recordedEffects) answerHistory(wanted *states.ReadHistory) (states.Even
 		read.Calls = d.history.Calls
 	}
 	for i, query := range wanted.Queries {
-		at := -1
+		index := -1
 		if d.history != nil {
-			at = slices.IndexFunc(d.history.Values, func(a policy.HistoryAnswer) bool { return a.Query() == query })
+			index = slices.IndexFunc(d.history.Values, func(a policy.HistoryAnswer) bool { return a.Query() == query })
 		}
-		if at < 0 {
+		if index < 0 {
 			return nil, &UnansweredError{fmt.Sprintf("the answer to %s", query)}
 		}
-		read.Values[i] = d.history.Values[at]
+		read.Values[i] = d.history.Values[index]
 	}
 	return read, nil
 }

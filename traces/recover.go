@@ -36,7 +36,7 @@ func (p *Replayer) Recover(dir string, now func() string) ([]Recovered, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []Recovered
+	var recovered []Recovered
 	for _, e := range entries {
 		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), "trace_") {
 			continue
@@ -49,10 +49,10 @@ func (p *Replayer) Recover(dir string, now func() string) ([]Recovered, error) {
 		}
 		r, live := p.recoverOne(dir, filepath.Join(dir, e.Name()), now)
 		if !live {
-			all = append(all, r)
+			recovered = append(recovered, r)
 		}
 	}
-	return all, nil
+	return recovered, nil
 }
 
 // forget removes a file that never got its name, unless a process is about to name it: its run never began.

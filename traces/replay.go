@@ -125,17 +125,17 @@ func (p *Replayer) bundle(recorded *Bundle) (*policy.Bundle, error) {
 // allowed checks the recorded path against today's table before anything is executed.
 func (p *Replayer) allowed(t *Trace) error {
 	spec := p.machine.Spec()
-	at := states.Received
+	state := states.Received
 	for i, s := range t.Steps {
-		if s.From != at {
-			return &DivergenceError{i, Different, "transition", string(s.From), string(at)}
+		if s.From != state {
+			return &DivergenceError{i, Different, "transition", string(s.From), string(state)}
 		}
 		if !spec.Allows(s.From, s.Trigger, s.To) {
 			return &DivergenceError{
 				i, Different, "transition", fmt.Sprintf("%s --%s--> %s", s.From, s.Trigger, s.To), "no such row in the table",
 			}
 		}
-		at = s.To
+		state = s.To
 	}
 	return nil
 }

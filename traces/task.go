@@ -130,11 +130,11 @@ func (t *TaskFile) read(id string) ([]policy.TaskCalls, error) {
 	}
 	seen := make(map[[2]string]bool)
 	for _, c := range doc.Calls {
-		at := [2]string{c.Server, c.Tool}
-		if c.Calls < 1 || c.Calls > policy.MaxGrantCalls || c.Server == "" || c.Tool == "" || seen[at] {
+		key := [2]string{c.Server, c.Tool}
+		if c.Calls < 1 || c.Calls > policy.MaxGrantCalls || c.Server == "" || c.Tool == "" || seen[key] {
 			return broken(errors.New("an entry has no tool, stands twice, or counts no possible number of calls"))
 		}
-		seen[at] = true
+		seen[key] = true
 	}
 	return append([]policy.TaskCalls{}, doc.Calls...), nil
 }
@@ -149,11 +149,11 @@ func (t *TaskFile) Task() *policy.Task {
 // Count adds a call that is about to be made. When it returns nil the count is on disk. It checks again that this run owns the
 // task and that the counts are unchanged: the locked file, or the folder, may have been removed.
 func (t *TaskFile) Count(server, tool string) error {
-	now, err := t.read(t.task.ID)
+	recorded, err := t.read(t.task.ID)
 	if err != nil {
 		return err
 	}
-	if !sameFile(t.lock, t.lock.Path()) || !slices.Equal(now, t.task.Calls) {
+	if !sameFile(t.lock, t.lock.Path()) || !slices.Equal(recorded, t.task.Calls) {
 		return errTaskTaken
 	}
 	calls := t.Task().Calls
