@@ -15,8 +15,8 @@ import (
 	"pgfsm/traces"
 )
 
-// ReadJudge reads a policy file, or a folder with policy.yaml and perhaps risk.yaml. Without risk.yaml each call is judged with the risk rules
-// that it was recorded with.
+// ReadJudge reads a policy file, or a folder with policy.yaml and perhaps risk.yaml. Without risk.yaml each call is judged with the risk
+// rules that it was recorded with.
 func ReadJudge(path string, open config.Open) (*ruling.Judge, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -96,21 +96,21 @@ func (c *Comparer) Compare(path string, t *traces.Trace, err error) (call Call) 
 	if !ok {
 		return call
 	}
-	before, err := c.Old.Judge(run.Bundle(), q)
+	oldRuling, err := c.Old.Judge(run.Bundle(), q)
 	if err == nil {
 		call.After, err = c.New.Judge(run.Bundle(), q)
 	}
 	if call.Err = err; err != nil {
 		return call
 	}
-	call.Before, call.Tool = before, q.Server+" "+q.Tool.Name
-	call.Unknown = slices.Concat(before.Unknown, call.After.Unknown)
+	call.Before, call.Tool = oldRuling, q.Server+" "+q.Tool.Name
+	call.Unknown = slices.Concat(oldRuling.Unknown, call.After.Unknown)
 	slices.Sort(call.Unknown)
 	if call.Unknown = slices.Compact(call.Unknown); len(call.Unknown) > 0 {
 		return call
 	}
-	call.Kinds = ruling.Changes(before, call.After)
-	call.Old, call.New, call.By = before.Decision, call.After.Decision, call.After.Policy
+	call.Kinds = ruling.Changes(oldRuling, call.After)
+	call.Old, call.New, call.By = oldRuling.Decision, call.After.Decision, call.After.Policy
 	return call
 }
 
