@@ -39,11 +39,11 @@ func onConflict(key, columns string) string {
 }
 
 func (t *Tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
-	all := make([]byte, 0, len(hashes)*tlog.HashSize)
+	joined := make([]byte, 0, len(hashes)*tlog.HashSize)
 	for i := range hashes {
-		all = append(all, hashes[i][:]...)
+		joined = append(joined, hashes[i][:]...)
 	}
-	return t.Change("entry", e.Index, insertEntry, e.Index, e.RunID, int64(e.N), e.At, e.By, e.Prev, string(e.Type), string(e.Events), all)
+	return t.Change("entry", e.Index, insertEntry, e.Index, e.RunID, int64(e.N), e.At, e.By, e.Prev, string(e.Type), string(e.Events), joined)
 }
 
 // RequestRow returns the values of a request in the order of its columns.
