@@ -94,11 +94,11 @@ type Sender struct {
 
 // New returns a sender, or the error of an invalid hook.
 func New(store Store, o Options) (*Sender, error) {
-	to, err := receivers(o.Hooks)
+	valid, err := receivers(o.Hooks)
 	if err != nil {
 		return nil, err
 	}
-	s := &Sender{store: store, to: to, clock: o.Clock, log: o.Log, every: o.Interval, remindBefore: o.RemindBefore, decideAt: o.DecideAt}
+	s := &Sender{store: store, to: valid, clock: o.Clock, log: o.Log, every: o.Interval, remindBefore: o.RemindBefore, decideAt: o.DecideAt}
 	if s.decideAt == nil {
 		s.decideAt = func(string) string { return "" }
 	}
@@ -129,10 +129,10 @@ func New(store Store, o Options) (*Sender, error) {
 // Begin makes sure that every hook gets the events from now on. Run also does so, but later.
 func (s *Sender) Begin(ctx context.Context) error {
 	return s.store.Update(ctx, func(tx ledger.Tx) error {
-		for _, to := range s.to {
-			_, err := tx.Delivered(to.id)
+		for _, hook := range s.to {
+			_, err := tx.Delivered(hook.id)
 			if errors.Is(err, ledger.ErrNotFound) {
-				err = begin(tx, to)
+				err = begin(tx, hook)
 			}
 			if err != nil {
 				return err
@@ -152,11 +152,11 @@ func begin(tx ledger.Tx, to *receiver) error {
 
 // Run sends messages to all hooks, each independently, until ctx is done.
 func (s *Sender) Run(ctx context.Context) {
-	var all sync.WaitGroup
-	for _, to := range s.to {
-		all.Go(func() { s.tell(ctx, to) })
+	var group sync.WaitGroup
+	for _, hook := range s.to {
+		group.Go(func() { s.tell(ctx, hook) })
 	}
-	all.Wait()
+	group.Wait()
 	s.client.CloseIdleConnections()
 }
 
@@ -391,23 +391,23 @@ func (s *Sender) send(ctx context.Context, to *receiver, m *message) error {
 	if err != nil {
 		return errors.New("its URL is none")
 	}
-	at := s.clock().Unix()
+	sentAt := s.clock().Unix()
 	q.Header = http.Header{
 		"Content-Type": {"application/json"}, "User-Agent": {"pgfsm"},
-		"Webhook-Id": {m.id}, "Webhook-Timestamp": {strconv.FormatInt(at, 10)}, "Webhook-Signature": {to.sign(m.id, at, m.body)},
+		"Webhook-Id": {m.id}, "Webhook-Timestamp": {strconv.FormatInt(sentAt, 10)}, "Webhook-Signature": {to.sign(m.id, sentAt, m.body)},
 	}
-	got, err := s.client.Do(q)
+	response, err := s.client.Do(q)
 	if err != nil {
-		var at *url.Error // its text holds the URL
-		if errors.As(err, &at) {
-			err = at.Err
+		var urlErr *url.Error // its text holds the URL
+		if errors.As(err, &urlErr) {
+			err = urlErr.Err
 		}
 		return err
 	}
-	defer got.Body.Close()
-	_, _ = io.CopyN(io.Discard, got.Body, maxAnswer) // only the status counts
-	if !slices.Contains([]int{200, 201, 202, 203, 204, 205, 206}, got.StatusCode) {
-		return fmt.Errorf("it answered with status %d", got.StatusCode)
+	defer response.Body.Close()
+	_, _ = io.CopyN(io.Discard, response.Body, maxAnswer) // only the status counts
+	if !slices.Contains([]int{200, 201, 202, 203, 204, 205, 206}, response.StatusCode) {
+		return fmt.Errorf("it answered with status %d", response.StatusCode)
 	}
 	return nil
 }
