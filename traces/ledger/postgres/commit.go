@@ -103,7 +103,7 @@ func (s *Store) commit(t *tx) error {
 		batch = append(batch, statement{query: fence, args: []any{s.commits, s.lease.Microseconds(), s.owners}})
 	}
 	session := t.session
-	before := len(session.queue) + len(batch)
+	writes := len(session.queue) + len(batch)
 	delete(session.notices(), noticed)
 	results, done, err := session.send(context.Background(), append(batch, statement{query: "COMMIT"})...)
 	switch {
@@ -111,7 +111,7 @@ func (s *Store) commit(t *tx) error {
 		if tag := results[len(batch)].tag.String(); tag != "COMMIT" {
 			return fmt.Errorf("the ledger: the transaction came to %s", tag)
 		}
-	case done < before && !session.conn.Conn().IsClosed(): // the server does not run the statements after a failed one
+	case done < writes && !session.conn.Conn().IsClosed(): // the server does not run the statements after a failed one
 		return err
 	default:
 		if err == nil {

@@ -57,11 +57,11 @@ func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
 	}
 	var version *int64
 	var fsync, commit, recovery, readOnly, bytes string
-	var at time.Time
+	var dbTime time.Time
 	sent := time.Now()
 	err := conn.QueryRow(ctx, "SELECT (SELECT max(version_id) FROM "+versionTable+"), current_setting('fsync'), current_setting('synchronous_commit'), "+
 		"pg_is_in_recovery()::text, current_setting('transaction_read_only'), current_setting('bytea_output'), clock_timestamp()").
-		Scan(&version, &fsync, &commit, &recovery, &readOnly, &bytes, &at)
+		Scan(&version, &fsync, &commit, &recovery, &readOnly, &bytes, &dbTime)
 	var coded *pgconn.PgError
 	switch {
 	case errors.As(err, &coded) && coded.Code == codeNoTable:
@@ -69,7 +69,7 @@ func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
 	case err != nil:
 		return explained(ctx, err)
 	}
-	s.setClock(at, sent)
+	s.setClock(dbTime, sent)
 	switch {
 	case version == nil, *version == 0: // a migration failed
 		return ErrNoLedger

@@ -115,13 +115,13 @@ func (s *Store) renewOnce(ctx context.Context, owner string) {
 		return
 	}
 	defer conn.Release()
-	var at time.Time
+	var dbTime time.Time
 	sent := time.Now()
-	switch err := conn.QueryRow(ctx, renewLease, owner, s.lease.Microseconds()).Scan(&at); {
+	switch err := conn.QueryRow(ctx, renewLease, owner, s.lease.Microseconds()).Scan(&dbTime); {
 	case errors.Is(err, pgx.ErrNoRows):
 		_ = s.end(ledger.ErrFenced) // every operation returns it
 	case err == nil:
-		s.setClock(at, sent)
+		s.setClock(dbTime, sent)
 	}
 }
 

@@ -66,12 +66,12 @@ func (s *session) send(ctx context.Context, statements ...statement) (_ []result
 			return nil, 0, explained(ctx, err)
 		}
 	}
-	all := append(s.queue, statements...)
+	sent := append(s.queue, statements...)
 	queued := len(s.queue)
 	s.queue = nil
 	var batch pgx.Batch
-	for i := range all {
-		batch.Queue(numbered(all[i].query), all[i].args...)
+	for i := range sent {
+		batch.Queue(numbered(sent[i].query), sent[i].args...)
 	}
 	answers := s.conn.SendBatch(ctx, &batch)
 	defer func() {
@@ -79,16 +79,16 @@ func (s *session) send(ctx context.Context, statements ...statement) (_ []result
 			err = explained(ctx, late)
 		}
 	}()
-	results := make([]result, len(all))
-	for i := range all {
+	results := make([]result, len(sent))
+	for i := range sent {
 		if results[i], err = read(answers); err != nil {
 			return nil, i, explained(ctx, err)
 		}
-		if n := results[i].tag.RowsAffected(); all[i].table != "" && n != 1 {
-			return nil, i, fmt.Errorf("%s %v: %w: %d rows were changed instead of one", all[i].table, all[i].key, ErrUnrecorded, n)
+		if n := results[i].tag.RowsAffected(); sent[i].table != "" && n != 1 {
+			return nil, i, fmt.Errorf("%s %v: %w: %d rows were changed instead of one", sent[i].table, sent[i].key, ErrUnrecorded, n)
 		}
 	}
-	return results[queued:], len(all), nil
+	return results[queued:], len(sent), nil
 }
 
 // notices returns the data of the connection that holds its last notice.

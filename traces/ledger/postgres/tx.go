@@ -135,16 +135,16 @@ func (t *tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 			return nil, err
 		}
 	}
-	all := make([]tlog.Hash, len(ids))
+	ordered := make([]tlog.Hash, len(ids))
 	for i, id := range ids {
 		entry, offset := sqlrows.Place(id)
 		hashes := found[entry]
 		if int64(len(hashes)) < offset+tlog.HashSize {
 			return nil, fmt.Errorf("the hash %d of the tree: %w", id, ledger.ErrNotFound)
 		}
-		copy(all[i][:], hashes[offset:])
+		copy(ordered[i][:], hashes[offset:])
 	}
-	return all, nil
+	return ordered, nil
 }
 
 // readHashes reads the hashes that entries complete.

@@ -1,6 +1,7 @@
 //go:build unix
 
-// Package pgtest runs PostgreSQL clusters for tests: with the initdb and the postgres of the machine, in a temporary directory, on loopback.
+// Package pgtest runs PostgreSQL clusters for tests: with the initdb and the postgres of the machine, in a temporary directory, on
+// loopback.
 package pgtest
 
 import (
@@ -159,12 +160,12 @@ func (c *Cluster) Set(t testing.TB, name, value string) {
 		check.NoError(t, err)
 		return at
 	}
-	before := loaded()
+	loadTime := loaded()
 	set := fmt.Sprintf("ALTER SYSTEM SET %s = '%s'", name, strings.ReplaceAll(value, "'", "''"))
 	for _, sql := range []string{set, "SELECT pg_reload_conf()"} {
 		check.NoError(t, c.Exec(t.Context(), "postgres", sql))
 	}
-	for loaded().Equal(before) { // the server reloads its files asynchronously
+	for loaded().Equal(loadTime) { // the server reloads its files asynchronously
 		time.Sleep(5 * time.Millisecond)
 	}
 }

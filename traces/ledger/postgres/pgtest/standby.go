@@ -29,8 +29,8 @@ func (c *Cluster) Standby(t testing.TB, address string) *Cluster {
 	t.Cleanup(s.Remove)
 	host, port, err := net.SplitHostPort(address)
 	check.NoError(t, err)
-	from := fmt.Sprintf("host=%s port=%s user=%s application_name=%s", host, port, Superuser, standbyName)
-	err = s.tool("pg_basebackup", "--pgdata="+s.data(), "--dbname="+from, "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
+	conninfo := fmt.Sprintf("host=%s port=%s user=%s application_name=%s", host, port, Superuser, standbyName)
+	err = s.tool("pg_basebackup", "--pgdata="+s.data(), "--dbname="+conninfo, "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
 	if err == nil {
 		err = s.Start()
 	}

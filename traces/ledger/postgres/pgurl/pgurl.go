@@ -1,4 +1,5 @@
-// Package pgurl reads the URL of a ledger in PostgreSQL. No error repeats anything of the URL but names of parameters: it may contain a password.
+// Package pgurl reads the URL of a ledger in PostgreSQL. No error repeats anything of the URL but names of parameters: it may contain a
+// password.
 package pgurl
 
 import (
