@@ -165,7 +165,7 @@ func jsonAnswer(v any) answer { return answer{body: canonical.MustSorted(v)} }
 // ServeHTTP implements [http.Handler.ServeHTTP].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
-	got, err := h.answer(w, r)
+	response, err := h.answer(w, r)
 	if err != nil {
 		p := problemOf(r, err, h.log)
 		if r.Body != http.NoBody && p.Code != Internal {
@@ -174,10 +174,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, p)
 		return
 	}
-	if got.mime == "" {
-		got.mime = "application/json"
+	if response.mime == "" {
+		response.mime = "application/json"
 	}
-	write(w, http.StatusOK, got.mime, got.body)
+	write(w, http.StatusOK, response.mime, response.body)
 }
 
 // answer makes all checks of a call and then calls its handler.

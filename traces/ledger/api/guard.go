@@ -58,11 +58,11 @@ func (h *Handler) authenticate(r *http.Request) (ledger.Caller, error) {
 
 // CallerOf returns the ledger's caller for a caller that an authenticator has verified.
 func CallerOf(c web.Caller) ledger.Caller {
-	by := ledger.Caller{TokenID: c.Token, Name: c.Name, Roles: c.Roles, Identity: c.Identity}
+	caller := ledger.Caller{TokenID: c.Token, Name: c.Name, Roles: c.Roles, Identity: c.Identity}
 	if !c.Expires.IsZero() {
-		by.Expires = c.Expires.UTC().Format(policy.TimeForm)
+		caller.Expires = c.Expires.UTC().Format(policy.TimeForm)
 	}
-	return by
+	return caller
 }
 
 // acceptable rejects a caller who does not accept JSON: such a caller would not understand any other error either.

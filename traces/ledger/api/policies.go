@@ -17,14 +17,14 @@ func (h *Handler) listPolicies(c *call) (answer, error) {
 
 // listServers returns the servers as the service last saw them.
 func (h *Handler) listServers(c *call) (answer, error) {
-	var known []present.Server
+	var servers []present.Server
 	note := "this service has no servers; these are the ones that runs of the ledger used"
 	if h.servers != nil {
-		known, note = h.servers()
+		servers, note = h.servers()
 	}
 	var out present.Servers
 	err := h.inTurn(c, func(r ledger.Reader) (err error) {
-		out, err = present.NewServers(r, known, note)
+		out, err = present.NewServers(r, servers, note)
 		return err
 	})
 	return jsonAnswer(out), err
