@@ -6,8 +6,8 @@
 // # What a checkpoint shows
 //
 // A checkpoint has the log's origin, its number of entries, and the root of its Merkle tree (RFC 6962). A log that contains a
-// checkpoint's entries unchanged has the same root at that size. So a checkpoint that is stored elsewhere reveals that entries were changed,
-// removed or put back to an older copy. The log's key shows who signed, not that there is only one log: only a witness, which
+// checkpoint's entries unchanged has the same root at that size. So a checkpoint that is stored elsewhere reveals that entries were
+// changed, removed or put back to an older copy. The log's key shows who signed, not that there is only one log: only a witness, which
 // cosigns one history of an origin, reveals a second one.
 //
 // # The proof of a run

@@ -69,34 +69,34 @@ func (p *Proof) check(c Checkpoint) (*end, error) {
 	if err := tlog.CheckRecord(p.Hashes, c.Size, c.Root, p.Index, tlog.RecordHash(p.Entries[len(p.Entries)-1].Leaf)); err != nil {
 		return nil, fmt.Errorf("the run's last entry is not entry %d of the log: %w", p.Index, err)
 	}
-	all := new(end)
+	recorded := new(end)
 	prev := ""
 	for i := range p.Entries {
 		e := &p.Entries[i]
 		l, err := parseLeaf(e.Leaf)
 		if err == nil && i == 0 {
-			all.run = l.Run
+			recorded.run = l.Run
 		}
 		switch {
 		case err != nil:
-		case l.Run == "" || l.Run != all.run:
+		case l.Run == "" || l.Run != recorded.run:
 			err = fmt.Errorf("it is of the run %q", l.Run)
 		case l.N != i:
 			err = fmt.Errorf("it is the run's entry number %d", l.N)
 		case l.Prev != prev:
 			err = errors.New("it was not written after the entry before it")
 		default:
-			err = all.read(e, l)
+			err = recorded.read(e, l)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("entry %d of the run: %w", i, err)
 		}
 		prev = tlog.RecordHash(e.Leaf).String()
 	}
-	if all.head == "" && all.last == "" {
+	if recorded.head == "" && recorded.last == "" {
 		return nil, errors.New("the entries record neither that the run ended nor that it is held")
 	}
-	return all, nil
+	return recorded, nil
 }
 
 // read stores what the events of an entry record about the trace.

@@ -183,14 +183,14 @@ func (w *Witness) join(signed, lines []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := note.VerifierList(w.key)
-	got, err := note.Open(append(base, lines...), known)
-	if err == nil && got.Text != n.Text {
+	verifiers := note.VerifierList(w.key)
+	opened, err := note.Open(append(base, lines...), verifiers)
+	if err == nil && opened.Text != n.Text {
 		err = errors.New("there is more than signatures")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("witness %s: its answer has no valid cosignature of %s: %w", w.url, keyName(w.key.Name(), w.key.KeyHash()), err)
 	}
-	n.UnverifiedSigs = append(n.UnverifiedSigs, got.Sigs...)
+	n.UnverifiedSigs = append(n.UnverifiedSigs, opened.Sigs...)
 	return note.Sign(n)
 }

@@ -101,11 +101,11 @@ func (w *Witness) add(body []byte) (status int, kind, answer string) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	known := w.logs[head.Origin]
-	if known == nil {
+	state := w.logs[head.Origin]
+	if state == nil {
 		return http.StatusNotFound, "", "unknown origin"
 	}
-	n, err := note.Open(signed, note.VerifierList(known.keys...))
+	n, err := note.Open(signed, note.VerifierList(state.keys...))
 	if err != nil {
 		return http.StatusForbidden, "", err.Error()
 	}
@@ -113,18 +113,18 @@ func (w *Witness) add(body []byte) (status int, kind, answer string) {
 	switch {
 	case old > size:
 		return http.StatusBadRequest, "", "old size is larger"
-	case old != known.size:
-		return http.StatusConflict, "text/x.tlog.size", fmt.Sprintf("%d\n", known.size)
-	case old == size && root != known.root:
+	case old != state.size:
+		return http.StatusConflict, "text/x.tlog.size", fmt.Sprintf("%d\n", state.size)
+	case old == size && root != state.root:
 		return http.StatusConflict, "", "another root"
-	case old == 0 && len(proof) > 0, old > 0 && tlog.CheckTree(proof, size, root, old, known.root) != nil:
+	case old == 0 && len(proof) > 0, old > 0 && tlog.CheckTree(proof, size, root, old, state.root) != nil:
 		return http.StatusUnprocessableEntity, "", "bad proof"
 	}
 	cosigned, err := note.Sign(&note.Note{Text: n.Text}, w.signer)
 	if err != nil {
 		return http.StatusInternalServerError, "", err.Error()
 	}
-	known.size, known.root = size, root
+	state.size, state.root = size, root
 	return http.StatusOK, "", strings.TrimPrefix(string(cosigned), n.Text+"\n")
 }
 
