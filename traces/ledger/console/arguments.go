@@ -83,20 +83,20 @@ type change struct {
 
 // changes compares the arguments of two calls.
 func changes(old, now []value) (all []change) {
-	before := make(map[string]*value, len(old))
+	unmatched := make(map[string]*value, len(old))
 	for i := range old {
-		before[old[i].Pointer] = &old[i]
+		unmatched[old[i].Pointer] = &old[i]
 	}
 	for i := range now {
 		v := &now[i]
-		o := before[v.Pointer]
-		delete(before, v.Pointer)
+		o := unmatched[v.Pointer]
+		delete(unmatched, v.Pointer)
 		if o == nil || *o != *v {
 			all = append(all, change{v.Pointer, o, v})
 		}
 	}
 	for i := range old {
-		if o := before[old[i].Pointer]; o != nil {
+		if o := unmatched[old[i].Pointer]; o != nil {
 			all = append(all, change{o.Pointer, o, nil})
 		}
 	}

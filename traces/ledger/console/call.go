@@ -54,8 +54,8 @@ func (h *Handler) showCall(v *visit, status int, refused, reason string) error {
 		return err
 	}
 	if h.Definition != nil && body.Request.Status == ledger.Pending {
-		now, known := h.Definition(body.Request.Server, body.Request.Tool)
-		body.Replaced = known && now != body.Request.Definition
+		current, known := h.Definition(body.Request.Server, body.Request.Tool)
+		body.Replaced = known && current != body.Request.Definition
 	}
 	if body.Stale {
 		body.Again = h.signInAgain(v.who.Name, "calls/"+v.id, body.Bound.Fresh)
@@ -88,14 +88,14 @@ func (c *callView) fill(r ledger.Reader, who ledger.Caller, bundle *policy.Bundl
 	if c.Earlier.Runs, err = earlier(r, q); err != nil {
 		return err
 	}
-	own := func(v policy.Vote) bool { return bundle.SamePerson(v.By, who.Name) }
+	ownVote := func(v policy.Vote) bool { return bundle.SamePerson(v.By, who.Name) }
 	switch why := ledger.Undecided(r, q.Run, now); {
 	case why != nil:
 	case who.Allow(ledger.ActVote) != nil:
 		c.Why = "You are signed in as " + who.Role() + ", and only approvers vote. An admin never votes."
 	case bundle.SamePerson(q.Actor, who.Name), c.Bound.OnBehalfOf != "" && bundle.SamePerson(c.Bound.OnBehalfOf, who.Name):
 		c.Why = "This is your own request: another approver decides."
-	case slices.ContainsFunc(c.Votes, own):
+	case slices.ContainsFunc(c.Votes, ownVote):
 		c.Why = "You have voted. Another approver's vote is still needed."
 	default:
 		err := who.Fresh(r, c.Bound.Fresh, now)

@@ -203,17 +203,17 @@ func (h *Handler) serve(v *visit) error {
 	if v.base, v.page, ok = split(v.r.URL.EscapedPath()); !ok {
 		return errNoPage
 	}
-	at, err := v.route()
+	matched, err := v.route()
 	if err != nil {
 		return err
 	}
-	if !at.open {
+	if !matched.open {
 		if err := h.identify(v); err != nil {
 			return err
 		}
 		web.Authenticated(v.r.Context(), v.who.Name)
 	}
-	return at.serve(h, v)
+	return matched.serve(h, v)
 }
 
 // split returns the base of a path and the page below it. It does not decode or clean the path: a proxy in front may have checked another

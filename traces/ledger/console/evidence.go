@@ -36,9 +36,9 @@ func marked(result jsontext.Value, summary []evidence.Located) (parts []part, cl
 	for _, item := range summary {
 		claims = append(claims, claim{Located: item})
 	}
-	dec, from := jsontext.NewDecoder(bytes.NewReader(text)), 0
+	dec, written := jsontext.NewDecoder(bytes.NewReader(text)), 0
 	for len(claims) > 0 {
-		before := dec.InputOffset()
+		offset := dec.InputOffset()
 		token, err := dec.ReadToken()
 		if errors.Is(err, io.EOF) {
 			break
@@ -51,8 +51,8 @@ func marked(result jsontext.Value, summary []evidence.Located) (parts []part, cl
 			continue
 		}
 		value, end := token.String(), int(dec.InputOffset())
-		raw := bytes.TrimLeft(text[before:end], " \n:,")
-		at := end - len(raw)
+		raw := bytes.TrimLeft(text[offset:end], " \n:,")
+		start := end - len(raw)
 		found := false
 		for _, i := range places {
 			found = claims[i].mark(value) || found
@@ -60,10 +60,10 @@ func marked(result jsontext.Value, summary []evidence.Located) (parts []part, cl
 		if !found {
 			continue
 		}
-		parts = append(append(parts, part{Text: string(text[from:at])}), divide(value, raw, claims, places)...)
-		from = end
+		parts = append(append(parts, part{Text: string(text[written:start])}), divide(value, raw, claims, places)...)
+		written = end
 	}
-	return append(parts, part{Text: string(text[from:])}), claims, nil
+	return append(parts, part{Text: string(text[written:])}), claims, nil
 }
 
 // placesAt returns the items whose evidence is in the value at a pointer, in the order of their places.

@@ -31,10 +31,10 @@ func (h *Handler) inbox(v *visit) error {
 		return err
 	}
 	defer func() { <-h.listing }()
-	before := v.r.URL.Query().Get("before")
-	body, after := inboxView{Newer: before != ""}, int64(0)
+	beforeID := v.r.URL.Query().Get("before")
+	body, after := inboxView{Newer: beforeID != ""}, int64(0)
 	err := h.read(v, &after, func(r ledger.Reader, now string) error {
-		f := ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Before: before, Newest: true}
+		f := ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Before: beforeID, Newest: true}
 		runs, older, err := page(r, f)
 		if err != nil {
 			return err

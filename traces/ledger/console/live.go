@@ -31,12 +31,12 @@ func (h *Handler) events(v *visit) error {
 		return errStreams
 	}
 	query := v.r.URL.Query()
-	of, from := query.Get("of"), query.Get("after")
+	subject, position := query.Get("of"), query.Get("after")
 	if last := v.r.Header.Get("Last-Event-ID"); last != "" {
-		from = last
+		position = last
 	}
-	after, err := strconv.ParseInt(from, 10, 64)
-	if err != nil || of != "held" && of != "log" && !runID.MatchString(of) {
+	after, err := strconv.ParseInt(position, 10, 64)
+	if err != nil || subject != "held" && subject != "log" && !runID.MatchString(subject) {
 		return errNoPage
 	}
 	out := http.NewResponseController(v.w)
@@ -55,7 +55,7 @@ func (h *Handler) events(v *visit) error {
 	if send("retry: 2000\n\n") != nil {
 		return nil
 	}
-	h.follow(v, of, after, send)
+	h.follow(v, subject, after, send)
 	return nil
 }
 

@@ -63,7 +63,7 @@ func (h *Handler) log(v *visit) error {
 	}
 	f := present.LogFilter{EventFilter: present.EventFilter{Type: ledger.Type(body.Type), By: query.Get("by")}, Run: query.Get("run")}
 	status, after := http.StatusOK, int64(0)
-	before, err := index(query.Get("before"))
+	beforeIndex, err := index(query.Get("before"))
 	if err == nil {
 		err = f.Choose(query.Get("since"), query.Get("until"), h.Ledger.Now())
 	}
@@ -72,7 +72,7 @@ func (h *Handler) log(v *visit) error {
 	}
 	if err := h.read(v, &after, func(r ledger.Reader, _ string) (err error) {
 		if body.Audits && body.Error == "" {
-			if body.Log, err = present.ReadLog(r, f, before, pageSize); err != nil {
+			if body.Log, err = present.ReadLog(r, f, beforeIndex, pageSize); err != nil {
 				return err
 			}
 		}
@@ -91,7 +91,7 @@ func (h *Handler) log(v *visit) error {
 		return err
 	}
 	body.Size, body.Last = after, body.Log.To-1
-	if before > 0 {
+	if beforeIndex > 0 {
 		body.Newest = template.URL("?" + given.Encode()) // Encode escapes
 	}
 	if next := body.Log.Next; next > 0 {
@@ -102,7 +102,7 @@ func (h *Handler) log(v *visit) error {
 	switch {
 	case !body.Audits:
 		shows.CLI = "pgfsm ledger status"
-	case before == 0:
+	case beforeIndex == 0:
 		shows.Events = "of=log"
 	}
 	return h.render(v, status, "log", shows)
@@ -134,16 +134,16 @@ func (h *Handler) entry(v *visit) error {
 	if err := v.who.Allow(ledger.ActAudit); err != nil {
 		return err
 	}
-	at, err := strconv.ParseInt(v.id, 10, 64)
+	number, err := strconv.ParseInt(v.id, 10, 64)
 	if err != nil {
 		return errNoPage
 	}
 	body, after := entryView{Base: v.base}, int64(0)
 	err = h.read(v, &after, func(r ledger.Reader, _ string) error {
-		if at >= after {
+		if number >= after {
 			return errNoEntry
 		}
-		return body.read(r, at, h.Checkpoints)
+		return body.read(r, number, h.Checkpoints)
 	})
 	if err != nil {
 		return err
@@ -183,8 +183,8 @@ func (b *entryView) read(r ledger.Reader, at int64, checkpoints string) error {
 		break
 	}
 	if b.Pruned {
-		one := ledger.Entry{Index: at}
-		hash, _, err := one.Intact(r)
+		pruned := ledger.Entry{Index: at}
+		hash, _, err := pruned.Intact(r)
 		if err != nil {
 			return err
 		}

@@ -104,12 +104,12 @@ func (n *nowView) UnitText() string { return present.Duration(n.Unit) }
 
 // draw computes the pictures.
 func (n *nowView) draw() {
-	most := 1
+	largest := 1
 	for _, c := range n.Statuses {
-		most = max(most, c.Runs)
+		largest = max(largest, c.Runs)
 	}
 	for i, c := range n.Statuses {
-		n.Bars = append(n.Bars, bar{c, i * barHeight, max(1, c.Runs*chartWidth/most)})
+		n.Bars = append(n.Bars, bar{c, i * barHeight, max(1, c.Runs*chartWidth/largest)})
 	}
 	n.columns()
 }
@@ -124,37 +124,37 @@ func (n *nowView) columns() {
 	if n.Partial {
 		begin = n.First
 	}
-	from, err := time.Parse(policy.TimeForm, begin)
+	start, err := time.Parse(policy.TimeForm, begin)
 	until, late := time.Parse(policy.TimeForm, max(end, n.Until))
 	if err != nil || late != nil {
 		return // without a picture, the table shows the same
 	}
-	from = from.Truncate(unit)
-	if until.Sub(from) > maxColumns*unit {
-		from = until.Add(-maxColumns * unit).Truncate(unit)
+	start = start.Truncate(unit)
+	if until.Sub(start) > maxColumns*unit {
+		start = until.Add(-maxColumns * unit).Truncate(unit)
 	}
-	at := make(map[string]int)
-	for t := from; !t.After(until); t = t.Add(unit) {
+	columnAt := make(map[string]int)
+	for t := start; !t.After(until); t = t.Add(unit) {
 		text := t.Format(policy.TimeForm)
-		at[text] = len(n.Columns)
+		columnAt[text] = len(n.Columns)
 		n.Columns = append(n.Columns, column{At: text})
 	}
-	most := 1
+	largest := 1
 	for _, c := range n.Times {
-		i, shown := at[c.At]
+		i, shown := columnAt[c.At]
 		if !shown {
 			continue
 		}
-		one := &n.Columns[i]
+		sums := &n.Columns[i]
 		switch {
 		case c.Status == ledger.Executed:
-			one.Executed += c.Runs
+			sums.Executed += c.Runs
 		case present.Refused(c.Status):
-			one.Not += c.Runs
+			sums.Not += c.Runs
 		default:
-			one.Open += c.Runs
+			sums.Open += c.Runs
 		}
-		most = max(most, one.Executed+one.Not+one.Open)
+		largest = max(largest, sums.Executed+sums.Not+sums.Open)
 	}
 	step := chartWidth / len(n.Columns)
 	for i := range n.Columns {
@@ -166,7 +166,7 @@ func (n *nowView) columns() {
 			if p.runs == 0 {
 				continue
 			}
-			height := max(1, p.runs*chartHeight/most)
+			height := max(1, p.runs*chartHeight/largest)
 			y -= height
 			c.Parts = append(c.Parts, segment{p.class, i * step, y, max(1, step-1), height})
 		}

@@ -82,7 +82,7 @@ func (h *Handler) toProvider(v *visit) error {
 		return errNoPage
 	}
 	a.MaxAge = time.Duration(seconds) * time.Second
-	at, err := a.provider.SignInURL(v.r.Context(), &a.SignIn)
+	signInURL, err := a.provider.SignInURL(v.r.Context(), &a.SignIn)
 	if err != nil {
 		h.logSignIn("nobody can sign in at " + a.provider.IssuerURL() + ": " + err.Error())
 		return &refusal{http.StatusServiceUnavailable, "The identity provider cannot be reached now. The service's log says why."}
@@ -90,7 +90,7 @@ func (h *Handler) toProvider(v *visit) error {
 	keeps := cookie(v.r, attemptCookie, strings.Join([]string{a.Secret, a.next, url.QueryEscape(a.provider.IssuerURL())}, "."), Path)
 	keeps.MaxAge = int(login.Timeout / time.Second)
 	http.SetCookie(v.w, keeps)
-	http.Redirect(v.w, v.r, at, http.StatusSeeOther)
+	http.Redirect(v.w, v.r, signInURL, http.StatusSeeOther)
 	return nil
 }
 
@@ -125,12 +125,12 @@ func (h *Handler) fromProvider(v *visit) error {
 	if !h.asking.Allow() {
 		return h.notSignedIn(v, http.StatusTooManyRequests, a.next, "Many people are signing in now. Try again in a few seconds.")
 	}
-	who, at, err := a.provider.SignIn(v.r.Context(), &a.SignIn, q)
+	who, signedInAt, err := a.provider.SignIn(v.r.Context(), &a.SignIn, q)
 	if err != nil {
 		h.logSignIn("nobody was signed in at the console by " + a.provider.IssuerURL() + ": " + err.Error())
 		return h.notSignedIn(v, http.StatusUnauthorized, a.next, "The identity provider did not sign you in. The service's log says why.")
 	}
-	secret, err := h.Ledger.SignInAs(v.r.Context(), who, at)
+	secret, err := h.Ledger.SignInAs(v.r.Context(), who, signedInAt)
 	if errors.Is(err, ledger.ErrRole) {
 		return h.notSignedIn(v, http.StatusForbidden, a.next, "You signed in as "+who.FullName()+
 			", who has no role here. Ask the operator of this gateway for one: the key identity.may of its configuration gives roles.")

@@ -58,16 +58,16 @@ type diffRow struct {
 // servers shows the servers and their tools.
 func (h *Handler) servers(v *visit) error {
 	body := serversView{Has: h.Servers != nil}
-	var known []present.Server
+	var listed []present.Server
 	note := ""
 	if h.Servers != nil {
-		known, note = h.Servers()
+		listed, note = h.Servers()
 	}
 	if err := h.turn(v); err != nil {
 		return err
 	}
 	err := h.Ledger.View(v.r.Context(), func(r ledger.Reader) (err error) {
-		body.Servers, err = present.NewServers(r, known, note)
+		body.Servers, err = present.NewServers(r, listed, note)
 		return err
 	})
 	<-h.listing
@@ -137,18 +137,18 @@ var escapes = regexp.MustCompile(`\\\\|\\u[0-9a-f]{4}|\\U[0-9a-f]{8}|\\x[0-9a-f]
 
 // escaped splits a text at its escapes of invisible characters, so that the escapes can be marked.
 func escaped(s string) (all []piece) {
-	from := 0
-	for _, at := range escapes.FindAllStringIndex(s, -1) {
-		if s[at[0]+1] == '\\' {
+	start := 0
+	for _, match := range escapes.FindAllStringIndex(s, -1) {
+		if s[match[0]+1] == '\\' {
 			continue
 		}
-		if from < at[0] {
-			all = append(all, piece{Text: s[from:at[0]]})
+		if start < match[0] {
+			all = append(all, piece{Text: s[start:match[0]]})
 		}
-		all, from = append(all, piece{s[at[0]:at[1]], true}), at[1]
+		all, start = append(all, piece{s[match[0]:match[1]], true}), match[1]
 	}
-	if from < len(s) {
-		all = append(all, piece{Text: s[from:]})
+	if start < len(s) {
+		all = append(all, piece{Text: s[start:]})
 	}
 	return all
 }

@@ -64,7 +64,7 @@ func pieces(s string, escape func(string) string) (all []piece) {
 	if escape(s) == s {
 		return []piece{{Text: s}}
 	}
-	from := 0
+	start := 0
 	for i, r := range s {
 		size := len(string(r))
 		if c := s[i:min(i+size, len(s))]; r == '\uFFFD' && !strings.HasPrefix(c, "\uFFFD") {
@@ -75,18 +75,18 @@ func pieces(s string, escape func(string) string) (all []piece) {
 		if e == c {
 			continue
 		}
-		if from < i {
-			all = append(all, piece{Text: s[from:i]})
+		if start < i {
+			all = append(all, piece{Text: s[start:i]})
 		}
-		if n := len(all); n > 0 && all[n-1].Odd && from == i {
+		if n := len(all); n > 0 && all[n-1].Odd && start == i {
 			all[n-1].Text += e
 		} else {
 			all = append(all, piece{e, true})
 		}
-		from = i + size
+		start = i + size
 	}
-	if from < len(s) {
-		all = append(all, piece{Text: s[from:]})
+	if start < len(s) {
+		all = append(all, piece{Text: s[start:]})
 	}
 	return all
 }

@@ -49,11 +49,11 @@ func (h *Handler) chooseBundle(v *visit, w *whatIfView) (bool, error) {
 // addWhatIf adds the bundles of the log, and the chosen bundle's judgement of the run.
 func (h *Handler) addWhatIf(v *visit, r ledger.Reader, body *runView) error {
 	w := &body.WhatIf
-	all, err := h.Ledger.Activations(r, maxBundles)
+	activations, err := h.Ledger.Activations(r, maxBundles)
 	if err != nil {
 		return err
 	}
-	for i, a := range all {
+	for i, a := range activations {
 		label := fmt.Sprintf("%s, activated %s", a.Bundle.Short(), a.At)
 		if i == 0 {
 			label = "the active one: " + label
