@@ -113,16 +113,16 @@ func viewBesideWriter(t *testing.T, h Harness) {
 
 func contexts(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
-	over, end := context.WithCancel(context.Background())
+	cancelled, end := context.WithCancel(context.Background())
 	end()
 	called := false
-	if err := s.Update(over, func(ledger.Tx) error { called = true; return nil }); !errors.Is(err, context.Canceled) {
+	if err := s.Update(cancelled, func(ledger.Tx) error { called = true; return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("Update = %v, want the context's error", err)
 	}
-	if err := s.View(over, func(ledger.Reader) error { called = true; return nil }); !errors.Is(err, context.Canceled) {
+	if err := s.View(cancelled, func(ledger.Reader) error { called = true; return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("View = %v, want the context's error", err)
 	}
-	if err := s.Glance(over, func(ledger.Reader) error { called = true; return nil }); !errors.Is(err, context.Canceled) {
+	if err := s.Glance(cancelled, func(ledger.Reader) error { called = true; return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("Glance = %v, want the context's error", err)
 	}
 	if called {
@@ -197,11 +197,11 @@ func count(s ledger.Store) error {
 			errs <- nil
 		}()
 	}
-	var all error
+	var joined error
 	for range counters {
-		all = errors.Join(all, <-errs)
+		joined = errors.Join(joined, <-errs)
 	}
-	return all
+	return joined
 }
 
 func counted(t *testing.T, s ledger.Store, want int) {
