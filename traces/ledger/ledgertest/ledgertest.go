@@ -202,9 +202,9 @@ func (f *Fixture) Votes(run string) (cast []policy.Vote) {
 // PassMessages records relayed messages: entries without a run.
 func (f *Fixture) PassMessages(n int) {
 	f.TB.Helper()
-	var all sync.WaitGroup
+	var group sync.WaitGroup
 	for range n {
-		all.Go(func() {
+		group.Go(func() {
 			err := f.Pass(context.Background(), ledger.Passage{
 				By: ledger.Local(ledger.Anonymous), Server: "files", Direction: ledger.ToServer, Method: "ping",
 			})
@@ -213,7 +213,7 @@ func (f *Fixture) PassMessages(n int) {
 			}
 		})
 	}
-	all.Wait()
+	group.Wait()
 }
 
 // Token makes a token that does not expire and returns its text.

@@ -15,14 +15,14 @@ import (
 // Rows returns, as text, all rows of a store that a copy of its ledger contains.
 func Rows(tb testing.TB, s ledger.Store) map[string][]string {
 	tb.Helper()
-	all := make(map[string][]string)
+	rows := make(map[string][]string)
 	err := s.View(context.Background(), func(r ledger.Reader) error {
 		return errors.Join(
-			texts(all, "entries", r.Entries(0)), texts(all, "blobs", r.Blobs()), texts(all, "requests", r.Requests(ledger.Filter{})),
-			texts(all, "tokens", r.Tokens()), texts(all, "blocks", r.Blocks()), texts(all, "deliveries", r.Deliveries("", "~", 1000)), texts(all, "hooks", r.Hooks()))
+			texts(rows, "entries", r.Entries(0)), texts(rows, "blobs", r.Blobs()), texts(rows, "requests", r.Requests(ledger.Filter{})),
+			texts(rows, "tokens", r.Tokens()), texts(rows, "blocks", r.Blocks()), texts(rows, "deliveries", r.Deliveries("", "~", 1000)), texts(rows, "hooks", r.Hooks()))
 	})
 	check.NoError(tb, err)
-	return all
+	return rows
 }
 
 func texts[T any](all map[string][]string, of string, rows iter.Seq2[T, error]) error {

@@ -100,14 +100,14 @@ func (s *Store) Copy(tb testing.TB) *Store {
 	if !inFile {
 		tb.Skip("only files are copied")
 	}
-	to := filepath.Join(folder(tb), "pgfsm.db")
+	copyPath := filepath.Join(folder(tb), "pgfsm.db")
 	for _, suffix := range []string{"", "-wal"} {
 		text, err := os.ReadFile(path + suffix)
-		if err = errors.Join(err, os.WriteFile(to+suffix, text, 0o600)); err != nil {
+		if err = errors.Join(err, os.WriteFile(copyPath+suffix, text, 0o600)); err != nil {
 			tb.Fatal(err)
 		}
 	}
-	return newStore(tb, "sqlite:"+to)
+	return newStore(tb, "sqlite:"+copyPath)
 }
 
 // FailAt returns a [Store.Fail] that fails when the process is at a place for the nth time, or each time if n is 0.
