@@ -62,7 +62,7 @@ var units = []struct {
 
 // ReadActivity returns what happened since a time in the ledger's form.
 func ReadActivity(r Reader, since, now string) (a Activity, err error) {
-	from, err := time.Parse(timeForm, since)
+	start, err := time.Parse(timeForm, since)
 	if err != nil {
 		return a, err
 	}
@@ -73,7 +73,7 @@ func ReadActivity(r Reader, since, now string) (a Activity, err error) {
 	a = Activity{Since: since, Now: now}
 	length := 0
 	for _, u := range units {
-		if a.Unit, length = u.width, u.length; until.Sub(from) <= u.most {
+		if a.Unit, length = u.width, u.length; until.Sub(start) <= u.most {
 			break
 		}
 	}
@@ -89,13 +89,13 @@ func ReadActivity(r Reader, since, now string) (a Activity, err error) {
 
 // count counts the runs.
 func (a *Activity) count(r Reader, length int) error {
-	read, before := 0, false
+	read, foundEarlier := 0, false
 	for c, err := range r.Counts(MaxRecent, a.Since, length) {
 		if err != nil {
 			return err
 		}
 		if read += c.Runs; c.At == "" {
-			before = true
+			foundEarlier = true
 			continue
 		}
 		if a.First == "" || c.First < a.First {
@@ -104,7 +104,7 @@ func (a *Activity) count(r Reader, length int) error {
 		a.Counts = append(a.Counts, c)
 	}
 	// Run ids are ordered by time: if a run from before the period was read, all runs of the period were read.
-	a.Partial = read == MaxRecent && !before
+	a.Partial = read == MaxRecent && !foundEarlier
 	return nil
 }
 

@@ -89,7 +89,7 @@ func subjectOf(p payload) (issuer, subject string, ends bool) {
 
 // blocksAfter computes all blocks from their events. The events must be in order.
 func blocksAfter(events []logEvent) (map[string]Block, error) {
-	all := make(map[string]Block)
+	blocks := make(map[string]Block)
 	for i := range events {
 		e := &events[i].event
 		issuer, subject, ends := subjectOf(events[i].payload)
@@ -97,16 +97,16 @@ func blocksAfter(events []logEvent) (map[string]Block, error) {
 			return nil, &Fault{"entries", entryKey(e.Index), err.Error()}
 		}
 		name := policy.SubjectName(issuer, subject)
-		if _, is := all[name]; is != ends {
+		if _, is := blocks[name]; is != ends {
 			return nil, &Fault{"entries", entryKey(e.Index), fmt.Sprintf("%s is blocked twice, or unblocked without a block", visible.Clip(name, maxIssuer))}
 		}
 		if ends {
-			delete(all, name)
+			delete(blocks, name)
 		} else {
-			all[name] = newBlock(name, e)
+			blocks[name] = newBlock(name, e)
 		}
 	}
-	return all, nil
+	return blocks, nil
 }
 
 // compareBlocks calls found for each block whose row differs from its events.

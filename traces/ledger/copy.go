@@ -127,14 +127,14 @@ func (c *closing) add(tx Tx) error {
 // unused returns ErrInUse if a live process owns a run or is a gateway. The first process that opens the copy ends the
 // runs of processes that are gone.
 func unused(ctx context.Context, store Store, r Reader) error {
-	var known roster
-	live, err := known.running(ctx, r, store.OwnerGone)
+	var replicas roster
+	live, err := replicas.running(ctx, r, store.OwnerGone)
 	if err != nil {
 		return err
 	}
-	var all []string
+	var users []string
 	for i := range live {
-		all = append(all, fmt.Sprintf("the gateway %s, since %s", live[i].Owner, live[i].Since))
+		users = append(users, fmt.Sprintf("the gateway %s, since %s", live[i].Owner, live[i].Since))
 	}
 	for q, err := range r.Requests(Filter{Open: true}) {
 		if err != nil {
@@ -148,13 +148,13 @@ func unused(ctx context.Context, store Store, r Reader) error {
 			return err
 		}
 		if !gone {
-			all = append(all, fmt.Sprintf("the run %s of the process %s", q.RunID, q.Owner))
+			users = append(users, fmt.Sprintf("the run %s of the process %s", q.RunID, q.Owner))
 		}
 	}
-	if len(all) == 0 {
+	if len(users) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s; stop them first", ErrInUse, strings.Join(all[:min(len(all), maxNamed)], "; "))
+	return fmt.Errorf("%w: %s; stop them first", ErrInUse, strings.Join(users[:min(len(users), maxNamed)], "; "))
 }
 
 // maxNamed bounds how many gateways and runs an error names.

@@ -47,11 +47,11 @@ func (e *Entry) Referred() bool { return isRef(e.Events) }
 
 // leafHash reads the hash of a leaf in the tree.
 func leafHash(r tlog.HashReader, index int64) (tlog.Hash, error) {
-	all, err := r.ReadHashes([]int64{tlog.StoredHashIndex(0, index)})
+	hashes, err := r.ReadHashes([]int64{tlog.StoredHashIndex(0, index)})
 	if err != nil {
 		return tlog.Hash{}, fmt.Errorf("the hash of entry %d: %w", index, err)
 	}
-	return all[0], nil
+	return hashes[0], nil
 }
 
 // link encodes a leaf's hash for the member prev of the run's next entry.
@@ -107,37 +107,37 @@ func (e *Entry) payloads(r Reader) ([]payload, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := e.decode(list)
+	decoded, err := e.decode(list)
 	if err != nil {
 		return nil, fmt.Errorf("entry %d: %w", e.Index, err)
 	}
-	return all, nil
+	return decoded, nil
 }
 
 // decode decodes the entry's events. The last event must have the entry's type.
 func (e *Entry) decode(list []Event) (_ []payload, err error) {
-	all := make([]payload, len(list))
+	decoded := make([]payload, len(list))
 	for i := range list {
-		if all[i], err = list[i].decode(); err != nil {
+		if decoded[i], err = list[i].decode(); err != nil {
 			return nil, err
 		}
 	}
 	if last := list[len(list)-1].Type; last != e.Type {
 		return nil, fmt.Errorf("%w: it is of type %s, and its last event of type %s", ErrChanged, e.Type, last)
 	}
-	return all, nil
+	return decoded, nil
 }
 
 // singleEvent returns the only event of an entry that belongs to no run.
 func (e *Entry) singleEvent(r Reader) (payload, error) {
-	all, err := e.payloads(r)
+	decoded, err := e.payloads(r)
 	if err != nil {
 		return nil, err
 	}
-	if len(all) != 1 {
+	if len(decoded) != 1 {
 		return nil, fmt.Errorf("entry %d: %w: it belongs to no run and has several events", e.Index, ErrChanged)
 	}
-	return all[0], nil
+	return decoded[0], nil
 }
 
 // A logEvent is an event about no run, decoded.
@@ -166,11 +166,11 @@ func eventsOfTypes(r Reader, types ...Type) (all []logEvent, err error) {
 
 // references returns the blobs that the entry refers to.
 func (e *Entry) references(r Reader) ([]canonical.Digest, error) {
-	all, err := e.payloads(r)
+	decoded, err := e.payloads(r)
 	if err != nil {
 		return nil, err
 	}
-	return e.refer(all), nil
+	return e.refer(decoded), nil
 }
 
 // refer returns the blobs that the entry refers to. all holds the entry's decoded events.

@@ -63,14 +63,14 @@ func (l *Ledger) changeKey(ctx context.Context, by Caller, p payload) error {
 
 // Keys returns the keys of the log, also removed ones, oldest first.
 func Keys(r Reader) (keys []Key, err error) {
-	all, err := eventsOfTypes(r, KeyAdded, KeyRemoved)
-	if err != nil || len(all) == 0 {
+	events, err := eventsOfTypes(r, KeyAdded, KeyRemoved)
+	if err != nil || len(events) == 0 {
 		return nil, err
 	}
 	origin, err := Origin(r)
-	for i := range all {
+	for i := range events {
 		if err == nil {
-			keys, err = projectKey(keys, origin, all[i].event.At, all[i].payload)
+			keys, err = projectKey(keys, origin, events[i].event.At, events[i].payload)
 		}
 	}
 	return keys, err
@@ -78,7 +78,7 @@ func Keys(r Reader) (keys []Key, err error) {
 
 // projectKey applies an event to the keys of the log with this origin. Writers and Verify both use it.
 func projectKey(keys []Key, origin, at string, p payload) ([]Key, error) {
-	of := func(vkey string) int { return slices.IndexFunc(keys, func(k Key) bool { return k.Key == vkey }) }
+	indexOf := func(vkey string) int { return slices.IndexFunc(keys, func(k Key) bool { return k.Key == vkey }) }
 	switch p := p.(type) {
 	case *keyAdded:
 		v, err := checkpoint.LogVerifier(p.Key)
@@ -87,12 +87,12 @@ func projectKey(keys []Key, origin, at string, p payload) ([]Key, error) {
 			return keys, err
 		case v.Name() != origin:
 			return keys, fmt.Errorf("the key is of the log %s, and this log is %s", visible.Text(v.Name()), visible.Text(origin))
-		case of(p.Key) >= 0:
+		case indexOf(p.Key) >= 0:
 			return keys, fmt.Errorf("the key %s was added before", p.Key)
 		}
 		return append(keys, Key{Key: p.Key, Added: at}), nil
 	case *keyRemoved:
-		i := of(p.Key)
+		i := indexOf(p.Key)
 		if i < 0 || keys[i].Removed != "" {
 			return keys, fmt.Errorf("%s is no key of the log, or was removed before; pgfsm ledger key list shows all", visible.Clip(p.Key, maxKeyText))
 		}

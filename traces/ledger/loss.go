@@ -17,12 +17,14 @@ type former struct {
 	Lost   string `json:"lost"`            // the largest checkpoint that the log did not contain
 }
 
-// ContinueAfterLoss begins a new log in an empty store, for a ledger that no longer contains all of its signed checkpoints: it was restored
-// from a backup, or its database failed over and lost entries. Entry 0 of the new log names the former log by its last common and its lost
-// checkpoint. Nothing else is copied: the former log no longer has the approved calls that were made, and the tokens that were revoked, after its
-// last entry. Then ContinueAfterLoss closes the former log.
+// ContinueAfterLoss begins a new log in an empty store, for a ledger that no longer contains all of its signed
+// checkpoints: it was restored from a backup, or its database failed over and lost entries. Entry 0 of the new log
+// names the former log by its last common and its lost checkpoint. Nothing else is copied: the former log no longer
+// knows which approved calls were made, and which tokens were revoked, after its last entry. Then ContinueAfterLoss
+// closes the former log.
 //
-// The new log needs another origin: a witness that saw the lost checkpoint rightly rejects every checkpoint of the former log.
+// The new log needs another origin: a witness that saw the lost checkpoint rightly rejects every checkpoint of the
+// former log.
 func ContinueAfterLoss(ctx context.Context, from, to Store, signed [][]byte, origin string, m Move) error {
 	return from.Update(ctx, func(s Tx) error {
 		loss, err := lossOf(s, signed)

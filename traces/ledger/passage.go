@@ -98,7 +98,8 @@ func (p *passed) check(actor string) error {
 	return nil
 }
 
-// tokenless reports whether an actor has no token of the ledger: a user of the operating system, a subject of an identity provider, or anonymous.
+// tokenless reports whether an actor has no token of the ledger. Such an actor is a user of the operating system, a
+// subject of an identity provider, or anonymous.
 func tokenless(actor string) bool {
 	return actor == Anonymous || strings.HasPrefix(actor, policy.LocalUser) || policy.HasSubject(actor)
 }
@@ -119,18 +120,18 @@ func (v *verifier) passage(e *Event, p *passed) error {
 	if p.Token == "" {
 		return fault("entries", key, v.notBlocked(e.Index, e.By, p.OnBehalfOf))
 	}
-	at := Event{Index: e.Index, At: e.At}
+	use := Event{Index: e.Index, At: e.At}
 	u := v.used[p.Token]
 	switch {
 	case u == nil:
 		if v.used == nil {
 			v.used = make(map[string]*usage)
 		}
-		v.used[p.Token] = &usage{by: e.By, first: at, last: at}
+		v.used[p.Token] = &usage{by: e.By, first: use, last: use}
 	case u.by != e.By:
 		return &Fault{"entries", key, "its token came with another name before"}
 	default:
-		u.last = at
+		u.last = use
 	}
 	return nil
 }

@@ -121,8 +121,8 @@ func (l *Ledger) lastPrune(r Reader) (knownPrune, error) {
 	if err != nil {
 		return knownPrune{}, err
 	}
-	if known := l.gone.Load(); known != nil && known.entry == e.Index {
-		return *known, nil
+	if cached := l.gone.Load(); cached != nil && cached.entry == e.Index {
+		return *cached, nil
 	}
 	p, err := e.singleEvent(r)
 	if err != nil {

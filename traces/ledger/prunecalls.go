@@ -80,11 +80,11 @@ func (c carriedCalls) addAll(more carriedCalls) {
 
 // sorted returns the counts in order.
 func (c carriedCalls) sorted() []taskCall {
-	all := slices.SortedFunc(maps.Keys(c), taskCall.compare)
-	for i := range all {
-		all[i].Calls = c[all[i]]
+	keys := slices.SortedFunc(maps.Keys(c), taskCall.compare)
+	for i := range keys {
+		keys[i].Calls = c[keys[i]]
 	}
-	return all
+	return keys
 }
 
 // check validates the counts of a prune, and compares them with the counts of the prune before: no call may be

@@ -72,14 +72,14 @@ func (p *prunePlan) unused(part *prunePart) (all []canonical.Digest) {
 // refusals. The runs whose last entry is in a window are removed together, with the messages and refusals of that
 // window.
 func (l *Ledger) planPrune(ctx context.Context, r Reader, before string, atOnce int64) (p prunePlan, err error) {
-	gone, err := l.lastPrune(r)
+	previous, err := l.lastPrune(r)
 	if err != nil {
 		return p, err
 	}
 	p = prunePlan{
-		before: before, last: gone.entry, calls: carriedBy(gone.Tasks), over: make(map[string]int64), blobs: make(map[canonical.Digest]int64),
+		before: before, last: previous.entry, calls: carriedBy(previous.Tasks), over: make(map[string]int64), blobs: make(map[canonical.Digest]int64),
 	}
-	all := carriedBy(gone.Tasks)
+	carried := carriedBy(previous.Tasks)
 	var ended []Request
 	for q, err := range r.Requests(Filter{}) {
 		switch {
@@ -90,14 +90,14 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string, atOnce 
 		case q.Ended != "" && q.Ended < before && q.Delivered < before:
 			p.over[q.RunID] = q.Entry
 			ended = append(ended, Request{RunID: q.RunID, Entry: q.Entry, Task: q.Task, Server: q.Server, Tool: q.Tool, Sent: q.Sent})
-			if err := all.add(&q); err != nil {
+			if err := carried.add(&q); err != nil {
 				return p, err
 			}
 		case q.At < before:
 			p.kept++
 		}
 	}
-	window := max(atOnce, int64(len(all))) // each part repeats the calls of all tasks, so a part must not be smaller than they are
+	window := max(atOnce, int64(len(carried))) // each part repeats the calls of all tasks, so a part must not be smaller than they are
 	parts := make(map[int64]*prunePart)
 	if err := p.walk(ctx, r, parts, window); err != nil {
 		return p, err
@@ -140,8 +140,8 @@ func (p *prunePlan) walk(ctx context.Context, r Reader, parts map[int64]*prunePa
 			if err != nil || ctx.Err() != nil {
 				return errors.Join(err, ctx.Err())
 			}
-			at := windowOf(&e)
-			if goes := at != none; goes != pass {
+			windowIndex := windowOf(&e)
+			if goes := windowIndex != none; goes != pass {
 				previous = none
 				continue
 			}
@@ -151,7 +151,7 @@ func (p *prunePlan) walk(ctx context.Context, r Reader, parts map[int64]*prunePa
 			}
 			for _, d := range refs {
 				if pass {
-					p.blobs[d] = max(p.blobs[d], at)
+					p.blobs[d] = max(p.blobs[d], windowIndex)
 				} else {
 					delete(p.blobs, d)
 				}
@@ -159,16 +159,16 @@ func (p *prunePlan) walk(ctx context.Context, r Reader, parts map[int64]*prunePa
 			if !pass {
 				continue
 			}
-			part := parts[at]
+			part := parts[windowIndex]
 			if part == nil {
 				part = &prunePart{calls: make(carriedCalls)}
-				parts[at] = part
+				parts[windowIndex] = part
 			}
-			if at != previous {
+			if windowIndex != previous {
 				part.removed = append(part.removed, Range{First: e.Index})
 			}
 			part.removed[len(part.removed)-1].Last = e.Index
-			part.entries, previous = part.entries+1, at
+			part.entries, previous = part.entries+1, windowIndex
 		}
 		if len(p.blobs) == 0 { // no entry to remove refers to a blob
 			break

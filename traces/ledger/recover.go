@@ -57,18 +57,18 @@ func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, 
 	if err != nil {
 		return nil, err
 	}
-	var all []Recovered
+	var recovered []Recovered
 	for _, id := range found {
 		r, err := l.RecoverRun(ctx, p, id)
 		switch {
 		case errors.Is(err, ErrTaken), errors.Is(err, ErrEnded), errors.Is(err, ErrUndecided):
 			continue // another process was faster
 		case ctx.Err() != nil:
-			return all, context.Cause(ctx)
+			return recovered, context.Cause(ctx)
 		}
-		all = append(all, r)
+		recovered = append(recovered, r)
 	}
-	return all, nil
+	return recovered, nil
 }
 
 // RecoverRun is Recover for one run. The error, which is also in the result, is a [*ClaimError] if the run must not be
@@ -88,7 +88,7 @@ func (l *Ledger) RecoverRun(ctx context.Context, p *traces.Replayer, run string)
 		return Recovered{run, got.Outcome, got.Head, err}, err
 	}
 	handler := states.EffectHandler(gone{})
-	if o.request.Binding != "" && o.request.Sent == "" { // the run was held and its call not sent, so it ends only if it was denied or has expired
+	if o.request.Binding != "" && o.request.Sent == "" { // held and not sent: the run ends only if it was denied or has expired
 		handler = &guard{l: l, live: &states.Live{Approver: votedAlready{o.decided}}, caller: context.WithoutCancel(ctx), o: &o}
 	}
 	if out.Outcome, out.Err = o.again.Advance(context.WithoutCancel(ctx), handler, o.rec); out.Err != nil {

@@ -48,8 +48,8 @@ func ReadReplicas(ctx context.Context, s Store, now time.Time) (p Replicas, err 
 		if p.Origin, err = Origin(r); err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
-		var known roster
-		if p.Replicas, err = known.running(ctx, r, s.OwnerGone); err != nil {
+		var replicas roster
+		if p.Replicas, err = replicas.running(ctx, r, s.OwnerGone); err != nil {
 			return err
 		}
 		for i := range p.Replicas {
@@ -68,17 +68,17 @@ func (l *Ledger) Replicas(ctx context.Context) (Replicas, error) {
 
 // count counts the runs that have not ended.
 func (p *Replicas) count(ctx context.Context, r Reader, s Store, now string) error {
-	at := make(map[string]*Replica)
+	byOwner := make(map[string]*Replica)
 	for i := range p.Replicas {
-		at[p.Replicas[i].Owner] = &p.Replicas[i]
+		byOwner[p.Replicas[i].Owner] = &p.Replicas[i]
 	}
 	gone := map[string]bool{"": true} // by owner, because many runs have the same one
 	for q, err := range r.Requests(Filter{Open: true}) {
 		if err != nil {
 			return err
 		}
-		if own := at[q.Owner]; own != nil {
-			own.Runs++
+		if replica := byOwner[q.Owner]; replica != nil {
+			replica.Runs++
 			continue
 		}
 		if _, known := gone[q.Owner]; !known {
@@ -105,9 +105,9 @@ func (l *Ledger) Activations(r Reader, limit int) ([]Activation, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	err := o.refresh(r)
-	all := slices.Clone(o.bundles[max(0, len(o.bundles)-limit):])
-	slices.Reverse(all)
-	return all, err
+	newest := slices.Clone(o.bundles[max(0, len(o.bundles)-limit):])
+	slices.Reverse(newest)
+	return newest, err
 }
 
 // A roster caches the replicas, because a ledger has an entry for each start and each reload. The zero roster has read

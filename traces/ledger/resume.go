@@ -47,13 +47,13 @@ type Resumed struct {
 // error the run is open, and Resume also returns its state if that is known.
 func (l *Ledger) Resume(ctx context.Context, p *traces.Replayer, run string, w World) (Resumed, error) {
 	defer l.endWork(run)
-	got, err := l.resume(ctx, p, run, w)
+	resumed, err := l.resume(ctx, p, run, w)
 	if errors.Is(err, ErrTooLate) || errors.Is(err, ErrRevoked) {
 		// The approval expired, or a token was revoked, between the last check and the call. The next attempt sees that and
 		// ends the run.
-		got, err = l.resume(ctx, p, run, w)
+		resumed, err = l.resume(ctx, p, run, w)
 	}
-	return got, err
+	return resumed, err
 }
 
 func (l *Ledger) resume(ctx context.Context, p *traces.Replayer, run string, w World) (Resumed, error) {
@@ -64,13 +64,13 @@ func (l *Ledger) resume(ctx context.Context, p *traces.Replayer, run string, w W
 	case o.changed != nil:
 		return o.endChanged(ctx, p)
 	}
-	got := Resumed{Run: o.again.Run}
-	limit := time.Duration(got.Run.Bundle().Limits().RunTimeout) * time.Millisecond
+	resumed := Resumed{Run: o.again.Run}
+	limit := time.Duration(resumed.Run.Bundle().Limits().RunTimeout) * time.Millisecond
 	within, cancel := deadline.Within(ctx, limit)
 	defer cancel()
 	live := &states.Live{}
 	if w.Ports != nil {
-		live = w.Ports(got.Run)
+		live = w.Ports(resumed.Run)
 	}
 	if w.Trace != nil {
 		o.decided.Trace = w.Trace()
@@ -78,14 +78,14 @@ func (l *Ledger) resume(ctx context.Context, p *traces.Replayer, run string, w W
 	live.Approver, live.Active = votedAlready{o.decided}, w.Bundle
 	var keep states.Recorder = o.rec
 	if w.Watch != nil {
-		keep = w.Watch(got.Run, o.rec)
+		keep = w.Watch(resumed.Run, o.rec)
 	}
 	handler := &guard{l: l, live: live, caller: ctx, o: &o}
-	if got.Outcome, err = o.again.Advance(within, handler, keep); err != nil {
-		return got, err
+	if resumed.Outcome, err = o.again.Advance(within, handler, keep); err != nil {
+		return resumed, err
 	}
-	got.Head, err = o.rec.Finish(ctx, got.Outcome)
-	return got, err
+	resumed.Head, err = o.rec.Finish(ctx, resumed.Outcome)
+	return resumed, err
 }
 
 // Ended calls [Ended] in its own transaction.
@@ -259,15 +259,15 @@ type guard struct {
 // Do is [states.EffectHandler.Do].
 func (g *guard) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
 	run := g.o.again.Run
-	before := run.Outcome().Effect == states.NotSent
-	if before && g.caller.Err() != nil {
+	notSent := run.Outcome().Effect == states.NotSent
+	if notSent && g.caller.Err() != nil {
 		return nil, fmt.Errorf("%w (%w)", ErrGivenUp, context.Cause(g.caller))
 	}
 	if stop, err := g.stop(ctx, run); err != nil || stop != nil {
 		return stop, err
 	}
 	ev, err := g.live.Do(ctx, wanted)
-	if before && g.caller.Err() != nil {
+	if notSent && g.caller.Err() != nil {
 		// The effect may have been interrupted, so its event is not judged.
 		return nil, fmt.Errorf("%w (%w)", ErrGivenUp, context.Cause(g.caller))
 	}

@@ -46,7 +46,7 @@ const (
 	BundleActivated   Type = "bundle.activated"  // a gateway starts with this bundle, or reloads it
 	TokenCreated      Type = "token.created"
 	TokenRevoked      Type = "token.revoked"
-	IdentityBlocked   Type = "identity.blocked" // an admin blocked a subject of an identity provider
+	IdentityBlocked   Type = "identity.blocked" // a subject of an identity provider was blocked
 	IdentityUnblocked Type = "identity.unblocked"
 	AccessRefused     Type = "access.refused" // an agent's token lacks a scope; at most one a minute for the same agent, endpoint and scope
 	KeyAdded          Type = "key.added"      // a verifier key was added to the log
@@ -169,7 +169,7 @@ type Token struct {
 type Block struct {
 	Name  string // the subject, as a [policy.SubjectName]
 	Since string
-	By    string // the admin who blocked the subject
+	By    string // the caller who blocked the subject
 	Entry int64  // index of the block's entry
 }
 

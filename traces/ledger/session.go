@@ -77,15 +77,15 @@ func (l *Ledger) SignInByLink(ctx context.Context, link string) (secret string, 
 
 // SignIn begins a session of the owner of a token. The token's role must allow [ActRead].
 func (l *Ledger) SignIn(ctx context.Context, token string) (secret string, err error) {
-	by, err := l.Authenticate(ctx, token)
+	caller, err := l.Authenticate(ctx, token)
 	if err != nil {
 		return "", err
 	}
 	err = l.commit(ctx, func(b *batch) (err error) {
-		if err := by.recheck(b, b.now, ActRead); err != nil {
+		if err := caller.recheck(b, b.now, ActRead); err != nil {
 			return err
 		}
-		secret, err = b.newSession(Session{Kind: SessionOpen, Token: by.TokenID}, SessionEnd)
+		secret, err = b.newSession(Session{Kind: SessionOpen, Token: caller.TokenID}, SessionEnd)
 		return err
 	})
 	return secret, err

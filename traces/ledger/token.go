@@ -246,17 +246,17 @@ func ParseExpiry(s string, now time.Time) (string, error) {
 
 // tokensAfter computes all tokens from their events.
 func tokensAfter(events []logEvent) (map[string]Token, error) {
-	all := make(map[string]Token)
+	tokens := make(map[string]Token)
 	for i := range events {
 		e := &events[i]
 		id := tokenID(e.payload)
-		token := all[id]
+		token := tokens[id]
 		if err := projectToken(&token, &e.event, e.payload); err != nil {
 			return nil, fault("entries", entryKey(e.event.Index), err)
 		}
-		all[id] = token
+		tokens[id] = token
 	}
-	return all, nil
+	return tokens, nil
 }
 
 // tokenID returns the id of the token that an event is about; empty for other events.

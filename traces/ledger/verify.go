@@ -73,10 +73,11 @@ type Prune struct {
 }
 
 // Verify reads the whole ledger: it checks the tree, digests and projections, and that no call was sent without a
-// decision. Its memory does not grow with the number of runs, but for [maxTracked] digests, for the tokens and for the blocks. The error is a
-// [*Fault] for the first row that is wrong, and another one if something could not be read.
+// decision. Its memory does not grow with the number of runs, but for [maxTracked] digests, for the tokens and for the
+// blocks. The error is a [*Fault] for the first row that is wrong. It is another error if something could not be read.
 //
-// A user who can write all tables can write a new consistent history, or delete the end: only a checkpoint stored elsewhere detects that.
+// A user who can write all tables can write a new consistent history, or delete the end: only a checkpoint stored
+// elsewhere detects that.
 func Verify(ctx context.Context, r Reader, o VerifyOptions) (Report, error) {
 	v := &verifier{ctx: ctx, r: r, o: o, blobs: newBlobs(r)}
 	for _, pass := range []func() error{v.entries, v.tokens, v.blocked, v.usages, v.requests, v.unreferenced} {

@@ -47,8 +47,8 @@ func (v *verifier) notBlocked(entry int64, names ...string) error {
 // blocked computes all blocks from their events, and compares them with their rows.
 func (v *verifier) blocked() error {
 	var events []logEvent
-	for _, of := range v.blocks { // the order does not matter, because they are sorted below
-		events = append(events, of...)
+	for _, history := range v.blocks { // the order does not matter, because they are sorted below
+		events = append(events, history...)
 	}
 	slices.SortFunc(events, func(a, b logEvent) int { return cmp.Compare(a.event.Index, b.event.Index) })
 	want, err := blocksAfter(events)

@@ -87,12 +87,12 @@ type treeCheck struct {
 // add adds a leaf. The error is a [*Fault] if the store has different hashes.
 func (t *treeCheck) add(leaf tlog.Hash) error {
 	hashes, err := tlog.StoredHashesForRecordHash(t.size, leaf, tlog.HashReaderFunc(func(ids []int64) ([]tlog.Hash, error) {
-		all := make([]tlog.Hash, len(ids))
+		needed := make([]tlog.Hash, len(ids))
 		for i, id := range ids {
-			all[i] = t.left[id]
+			needed[i] = t.left[id]
 			delete(t.left, id) // each hash is needed once
 		}
-		return all, nil
+		return needed, nil
 	}))
 	if err != nil {
 		return err
@@ -130,13 +130,13 @@ func (v *verifier) entry(e *Entry) error {
 		return nil
 	}
 	key := entryKey(e.Index)
-	all, err := v.payloads(e)
+	decoded, err := v.payloads(e)
 	if err != nil {
 		return err
 	}
-	p := all[0]
+	p := decoded[0]
 	switch {
-	case len(all) != 1 || e.N != 0 || e.Prev != "":
+	case len(decoded) != 1 || e.N != 0 || e.Prev != "":
 		return &Fault{"entries", key, "it belongs to no run, and is linked or has several events"}
 	case !p.aboutNoRun():
 		return &Fault{"entries", key, fmt.Sprintf("%s must be about a run", e.Type)}
@@ -180,12 +180,12 @@ func (v *verifier) payloads(e *Entry) ([]payload, error) {
 	if err != nil {
 		return nil, fault("entries", key, err)
 	}
-	all, err := e.decode(list)
+	decoded, err := e.decode(list)
 	if err != nil {
 		return nil, fault("entries", key, err)
 	}
-	v.blobs.use(e.refer(all))
-	return all, nil
+	v.blobs.use(e.refer(decoded))
+	return decoded, nil
 }
 
 // prune checks the event of a prune. [verifier.checkComplete] compares the event with the missing entries.
@@ -260,13 +260,13 @@ func prunedAfter(prunes []Prune, size int64) (after []Range) {
 			after = append(after, Range{from, to})
 		}
 	}
-	before := rangesOf(prunes[:first])
+	earlier := rangesOf(prunes[:first])
 	for _, r := range rangesOf(prunes[first:]) {
 		next, last := r.First, min(r.Last, size-1)
-		for _, known := range before {
-			if known.Last >= next && known.First <= last {
-				add(next, known.First-1)
-				next = known.Last + 1
+		for _, removed := range earlier {
+			if removed.Last >= next && removed.First <= last {
+				add(next, removed.First-1)
+				next = removed.Last + 1
 			}
 		}
 		add(next, last)

@@ -13,15 +13,15 @@ func VerifyOpen(ctx context.Context, r Reader) error {
 	if err := v.identities(); err != nil {
 		return err
 	}
-	at := "the first"
+	lastKey := "the first"
 	for q, err := range r.Requests(Filter{Open: true}) {
 		if err != nil {
-			return unread("requests", at, err)
+			return unread("requests", lastKey, err)
 		}
 		if _, err := v.run(&q); err != nil {
 			return err
 		}
-		at = q.RunID
+		lastKey = q.RunID
 	}
 	return nil
 }
@@ -44,15 +44,15 @@ func (v *verifier) identities() error {
 // ofTypes verifies the entries of these types, without the entries between them.
 func (v *verifier) ofTypes(types ...Type) error {
 	for _, t := range types {
-		at := "the first of type " + string(t)
+		lastKey := "the first of type " + string(t)
 		for e, err := range v.r.EntriesOfType(t) {
 			if err != nil {
-				return unread("entries", at, err)
+				return unread("entries", lastKey, err)
 			}
 			if err := v.single(&e); err != nil {
 				return err
 			}
-			at = entryKey(e.Index)
+			lastKey = entryKey(e.Index)
 		}
 	}
 	return nil

@@ -129,11 +129,11 @@ func (s *runVerifier) entry(e *Entry, run string) error {
 	case e.N != s.request.Entries || e.Prev != s.prev:
 		return &Fault{"entries", key, "it is linked to another entry of its run"}
 	}
-	all, err := s.v.payloads(e)
+	decoded, err := s.v.payloads(e)
 	if err != nil {
 		return err
 	}
-	for _, p := range all {
+	for _, p := range decoded {
 		if err := s.event(&Event{Index: e.Index, RunID: run, Type: p.kind(), At: e.At, By: e.By}, p); err != nil {
 			return fault("entries", key, err)
 		}

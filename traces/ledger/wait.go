@@ -37,8 +37,8 @@ func Poll(ctx context.Context, every time.Duration, look func() (done bool, err 
 	}
 }
 
-// PollChanges calls look at once and then after growing pauses, until look is done or fails, or until the context is done. When look reports
-// a change, the pauses are short again.
+// PollChanges calls look at once and then after growing pauses, until look is done or fails, or until the context is
+// done. When look reports a change, the pauses are short again.
 func PollChanges(ctx context.Context, look func() (changed, done bool, err error)) error {
 	since := time.Now()
 	for {

@@ -40,7 +40,7 @@ func TryBundle(r Reader, p *traces.Replayer, run string, bundle canonical.Digest
 		}
 		bundle = active.Bundle
 	}
-	by, err := bundleOf(r, p, bundle)
+	other, err := bundleOf(r, p, bundle)
 	if err != nil {
 		return w, err
 	}
@@ -48,7 +48,7 @@ func TryBundle(r Reader, p *traces.Replayer, run string, bundle canonical.Digest
 	if w.Own, _, err = p.Judge(&rec.Header, rec.Inputs, own); err != nil && !unanswered(err) {
 		return w, fmt.Errorf("run %s: %w", run, err)
 	}
-	w.By, w.Steps, err = p.Judge(&rec.Header, rec.Inputs, by)
+	w.By, w.Steps, err = p.Judge(&rec.Header, rec.Inputs, other)
 	if unanswered(err) {
 		w.Unanswered, err = err, nil
 	}
