@@ -200,7 +200,7 @@ type Checked struct {
 	Transitions []Transition `json:"transitions"` // up to the first difference
 }
 
-// A Transition is one step of a trace that came out as recorded.
+// A Transition is one step of a trace whose execution matched the record.
 type Transition struct {
 	Seq     int    `json:"seq"`
 	From    string `json:"from"`
