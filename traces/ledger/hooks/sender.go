@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// PollInterval is how often each hook reads the ledger.
+	// PollInterval is the time between two reads of the ledger for a hook.
 	PollInterval = time.Second
 	// Timeout bounds the time in which a receiver must answer a message. The receiver should store the message and process it later.
 	Timeout = 10 * time.Second
