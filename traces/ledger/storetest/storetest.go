@@ -1,4 +1,4 @@
-// Package storetest says what a [ledger.Store] must do, as tests that any of them has to pass.
+// Package storetest tests whether a [ledger.Store] satisfies the contract of all stores.
 package storetest
 
 import (

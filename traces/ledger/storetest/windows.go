@@ -14,7 +14,7 @@ func windows(t *testing.T, h Harness) {
 		for _, r := range []ledger.Request{
 			{RunID: "1", At: early, Status: ledger.Pending, Task: "t1"},                                     // held for long
 			{RunID: "2", At: early, Status: ledger.Executed, Task: "t1", Sent: later, Ended: late},          // then sent
-			{RunID: "3", At: later, Status: ledger.Executed, Task: "t1", Sent: early, Ended: late},          // sent according to a slow clock
+			{RunID: "3", At: later, Status: ledger.Executed, Task: "t1", Sent: early, Ended: late},          // sent by a slow clock
 			{RunID: "4", At: early, Status: ledger.Denied, Task: "t1", Ended: late},                         // never sent
 			{RunID: "5", At: early, Status: ledger.Executed, Task: "t1", Sent: before, Ended: late},         //
 			{RunID: "6", At: early, Status: ledger.Allowed, Task: "t2", Sent: early},                        // in flight
