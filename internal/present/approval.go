@@ -13,20 +13,20 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// An Approval is everything that an approval of a held call binds to. It comes from executing the run's record again.
+// An Approval holds everything that an approval of a held call binds to. It comes from executing the run's record again.
 type Approval struct {
 	SchemaVersion int                 `json:"schema_version"`
 	Request       Run                 `json:"request"`
 	Asked         canonical.Text      `json:"asked"`
-	Bound         states.Binding      `json:"bound"` // its digest is request.binding
+	Bound         states.Binding      `json:"bound"` // request.binding is its digest
 	Definition    jsontext.Value      `json:"definition"`
 	Risk          []risk.Contribution `json:"risk"`
-	Condition     string              `json:"condition"` // of the policy, that matched
+	Condition     string              `json:"condition"` // the policy's condition that matched
 	Reason        string              `json:"reason"`    // why the call is held
 	Votes         []policy.Vote       `json:"votes"`
 }
 
-// NewApproval returns what is bound of a held call.
+// NewApproval returns the bound content of a held call.
 func NewApproval(b *ledger.Bound) Approval {
 	a := Approval{
 		SchemaVersion: SchemaVersion, Request: NewRun(&b.Request), Asked: b.Asked, Bound: b.Held.Bound, Definition: b.Definition,
@@ -37,7 +37,7 @@ func NewApproval(b *ledger.Bound) Approval {
 	return a
 }
 
-// Rows describes the approval to people, without arguments, definition, risk rules and votes.
+// Rows describes the approval for people, without arguments, definition, risk rules and votes.
 func (a *Approval) Rows(now string) []Row {
 	r := &a.Request
 	matched := r.Policy
@@ -59,7 +59,7 @@ func (a *Approval) Rows(now string) []Row {
 	})
 }
 
-// askedRow is the row of what the actor asked for: a question, or the JSON of a request.
+// askedRow returns the row with the actor's question or the JSON of its request.
 func askedRow(text string) Row {
 	if v := jsontext.Value(text); v.IsValid() && v.Kind() == '{' {
 		return Row{"Request", text}
@@ -67,7 +67,7 @@ func askedRow(text string) Row {
 	return Row{"Question", text}
 }
 
-// RiskRule describes to people what one risk rule contributed.
+// RiskRule describes the contribution of one risk rule for people.
 func RiskRule(c *risk.Contribution) string {
 	s := fmt.Sprintf("%s: %s, score %d: %s", c.Rule, c.Mode, c.Score, c.Reason)
 	if c.Failed != "" {

@@ -14,11 +14,11 @@ import (
 // maxCheckpoints bounds the list of checkpoints.
 const maxCheckpoints = 10
 
-// Checkpoints are the newest checkpoints in a folder, newest first. Every member is always present.
+// Checkpoints holds the newest checkpoints in a folder, newest first. Every member is always present.
 type Checkpoints struct {
 	SchemaVersion int          `json:"schema_version"`
 	Checkpoints   []Checkpoint `json:"checkpoints"`
-	More          int          `json:"more"` // how many older ones the folder has
+	More          int          `json:"more"` // number of older checkpoints in the folder
 }
 
 // A Checkpoint is a signed state of the log.

@@ -18,11 +18,11 @@ import (
 type Details struct {
 	SchemaVersion int            `json:"schema_version"`
 	Request       Run            `json:"request"`
-	Display       string         `json:"display"` // the arguments for people: indented, with invisible and look-alike characters escaped
+	Display       string         `json:"display"` // arguments for people: indented, with invisible and look-alike characters escaped
 	RiskRules     []string       `json:"risk_rules"`
 	Votes         []policy.Vote  `json:"votes"`
 	Result        jsontext.Value `json:"result"`      // as the agent gets it; null without one
-	ResultNote    string         `json:"result_note"` // why a call that was made shows no result
+	ResultNote    string         `json:"result_note"` // the reason that a call that was made shows no result
 }
 
 // NewDetails returns the details of a run, without its result.
@@ -44,7 +44,7 @@ func NewDetails(r ledger.Reader, q *ledger.Request) (d Details, err error) {
 	return d, err
 }
 
-// RiskRules returns the names of the risk rules that matched, as the run's assessment has them. It is recorded once.
+// RiskRules returns the names of the matching risk rules from the run's assessment, which is recorded once.
 func RiskRules(r ledger.Reader, run string) ([]string, error) {
 	rules := []string{}
 	for e, err := range ledger.EventsOf(r, run) {
@@ -76,8 +76,8 @@ func Display(args jsontext.Value) (string, error) {
 	return visible.Lines(string(text)), nil
 }
 
-// Rows describes the run to people, without its arguments and result, and without members that do not apply. Its events have what was
-// asked, the policy's condition and the build.
+// Rows describes the run for people, without its arguments and result, and without members that do not apply. The events provide the
+// question, the policy's condition and the build.
 func (d *Details) Rows(events []Event, now string) []Row {
 	r := &d.Request
 	asked, condition, build := "", "", ""
@@ -85,7 +85,7 @@ func (d *Details) Rows(events []Event, now string) []Row {
 		switch payload := events[i].Payload; events[i].Type {
 		case ledger.RequestCreated:
 			build = valueAt(payload, "/build")
-			if r.Kind == states.KindAsk || r.Args == nil { // otherwise tool and arguments are all of it
+			if r.Kind == states.KindAsk || r.Args == nil { // otherwise tool and arguments are the whole request
 				asked = valueAt(payload, "/request/text")
 			}
 		case ledger.DecisionMade:

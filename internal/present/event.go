@@ -20,11 +20,11 @@ type Event struct {
 	Type          ledger.Type    `json:"type"`
 	Run           string         `json:"run"`
 	By            string         `json:"by"`
-	Display       string         `json:"display,omitzero"` // the name for people of who caused it
+	Display       string         `json:"display,omitzero"` // name of the event's actor for people
 	Payload       jsontext.Value `json:"payload"`
 }
 
-// NewEvent returns an event as people see it: a request was created by its requester.
+// NewEvent returns an event in its form for people: the requester is the actor of a created request.
 func NewEvent(e *ledger.Event) Event {
 	by, display := e.By, valueAt(e.Payload, "/display")
 	if e.Type == ledger.RequestCreated {
@@ -33,7 +33,7 @@ func NewEvent(e *ledger.Event) Event {
 	return Event{Entry: e.Index, At: e.At, Type: e.Type, Run: e.RunID, By: by, Display: display, Payload: e.Payload}
 }
 
-// details are the most important members of payloads, and how a line introduces them.
+// details lists the most important members of payloads, and the words that introduce them in a line.
 var details = map[ledger.Type][]struct{ pointer, word string }{
 	ledger.LogCreated:        {{"/origin", ""}},
 	ledger.RequestCreated:    {{"/call/server", ""}, {"/call/tool", ""}, {"/env", "env "}},
@@ -61,7 +61,7 @@ var details = map[ledger.Type][]struct{ pointer, word string }{
 	ledger.LedgerPruned:      {{"/runs", "runs "}, {"/before", "before "}},
 }
 
-// Line describes the event to people in one line, escaped.
+// Line describes the event for people in one line, escaped.
 func (e *Event) Line(withRun bool) string {
 	words := []string{fmt.Sprintf("%6d  %s  %-18s", e.Entry, visible.Text(e.At), visible.Text(string(e.Type)))}
 	if withRun {
@@ -70,12 +70,12 @@ func (e *Event) Line(withRun bool) string {
 	return strings.Join(append(words, e.detail()...), "  ")
 }
 
-// Detail is [Event.Line] without the entry, the time and the run.
+// Detail returns [Event.Line] without the entry, the time and the run.
 func (e *Event) Detail() string {
 	return strings.Join(append([]string{visible.Text(string(e.Type))}, e.detail()...), "  ")
 }
 
-// detail has who caused the event, and the most important members of the payload.
+// detail returns the event's actor and the most important members of the payload.
 func (e *Event) detail() []string {
 	words := []string{ShortName(e.By, e.Display, maxWords)}
 	for _, d := range details[e.Type] {
@@ -90,7 +90,7 @@ func (e *Event) detail() []string {
 	return words
 }
 
-// valueAt returns the value at a JSON pointer, a string without its quotation marks; empty if there is none.
+// valueAt returns the value at a JSON pointer; empty if there is none. A string has no quotation marks.
 func valueAt(v jsontext.Value, pointer string) string {
 	for name := range jsontext.Pointer(pointer).Tokens() {
 		var members map[string]jsontext.Value

@@ -7,7 +7,7 @@ import (
 // A Question asks what every gate would decide about a call that nobody makes.
 type Question = explain.Question
 
-// A QuestionError says what is wrong with a [Question].
+// A QuestionError reports a fault in a [Question].
 type QuestionError = explain.QuestionError
 
 // An Explanation answers a [Question].

@@ -1,9 +1,9 @@
 package present
 
-// Health says whether a service can do its work. Each row is a stable name and what it means.
+// Health reports whether a service can do its work. Each row has a stable name and its meaning.
 type Health struct {
-	Reasons  []Row // why it cannot; none: it can
-	Warnings []Row // what a ready service should tell
+	Reasons  []Row // causes that make the service unready; empty: it is ready
+	Warnings []Row // problems that leave the service ready
 }
 
 // Ready reports whether the service can do its work.

@@ -13,7 +13,7 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// MaxLooked is how many entries [ReadLog] looks at for one page.
+// MaxLooked bounds the entries that [ReadLog] reads for one page.
 const MaxLooked = 5_000
 
 // A LogFilter chooses entries of the log. The zero filter chooses all.
@@ -42,7 +42,7 @@ func (f *EventFilter) Matches(e *ledger.Event) bool {
 	return shown.By == f.By || shown.Display == f.By
 }
 
-// Check returns an error if the filter chooses a type of event that there is not.
+// Check returns an error if the filter chooses an unknown type of event.
 func (f *EventFilter) Check() error {
 	if f.Type == "" || slices.Contains(ledger.Types(), f.Type) {
 		return nil
@@ -51,7 +51,7 @@ func (f *EventFilter) Check() error {
 	return fmt.Errorf("type %q: give one of %s", f.Type, strings.ReplaceAll(known, " ", ", "))
 }
 
-// Choose checks the filter, and sets its times, as [ledger.ParsePast] reads times. An empty time chooses any.
+// Choose checks the filter and sets its times, in the form of [ledger.ParsePast]. An empty time is no bound.
 func (f *LogFilter) Choose(since, until string, now time.Time) (err error) {
 	if err := f.Check(); err != nil {
 		return err
@@ -75,20 +75,20 @@ type Log struct {
 	Entries       []Entry `json:"entries"`
 	From          int64   `json:"from"`   // the entries from this index
 	To            int64   `json:"to"`     // up to this one, which is not among them, were looked at
-	Pruned        int64   `json:"pruned"` // how many of these have no text any more
+	Pruned        int64   `json:"pruned"` // number of listed entries whose text was pruned
 	Next          int64   `json:"next"`   // what before takes for the next page; 0: there is none
 }
 
 // An Entry is one entry of the log.
 type Entry struct {
-	Entry  int64         `json:"entry"` // its index
+	Entry  int64         `json:"entry"` // the entry's index
 	At     string        `json:"at"`
 	By     string        `json:"by"`
-	Run    string        `json:"run"` // empty for what concerns no run
+	Run    string        `json:"run"` // empty for an entry that concerns no run
 	Types  []ledger.Type `json:"types"`
 	Text   string        `json:"text"`   // as it is hashed
 	Hash   string        `json:"hash"`   // of the text, as the tree has it
-	Intact bool          `json:"intact"` // the text has this hash
+	Intact bool          `json:"intact"` // the text matches the hash
 	Lines  []string      `json:"-"`      // the events for people, escaped
 }
 
@@ -108,8 +108,8 @@ func NewEntry(r ledger.Reader, e *ledger.Entry, events []ledger.Event) (Entry, e
 	return out, err
 }
 
-// ReadLog returns the newest entries before an index that a filter chooses, at most limit. It looks at MaxLooked entries at most, unless
-// the filter names a run, or a type of which there are few.
+// ReadLog returns the newest entries before an index that a filter chooses, at most limit. It reads MaxLooked entries at most, unless the
+// filter names a run or a rare type.
 func ReadLog(r ledger.Reader, f LogFilter, before int64, limit int) (l Log, err error) {
 	l = Log{SchemaVersion: SchemaVersion, Entries: []Entry{}}
 	end, err := r.End()
@@ -177,7 +177,7 @@ func (l *Log) read(r ledger.Reader, all entries, f *LogFilter, limit int, first 
 		if err != nil && errors.Is(err, ledger.ErrUnavailable) {
 			return err
 		}
-		// An entry that cannot be read is listed: nobody can tell what it says.
+		// List an unreadable entry: the filter cannot be applied to it.
 		if err == nil && !slices.ContainsFunc(events, func(one ledger.Event) bool { return f.Matches(&one) }) {
 			continue
 		}
@@ -204,8 +204,8 @@ func (l *Log) read(r ledger.Reader, all entries, f *LogFilter, limit int, first 
 	return nil
 }
 
-// possible reports whether an entry may have an event that the filter chooses. The text of an entry has the names of its types, and of who
-// caused them.
+// possible reports whether an entry may have an event that the filter chooses. An entry's text contains the types and the actors of its
+// events.
 func (f *LogFilter) possible(e *ledger.Entry) bool {
 	return e.Referred() || bytes.Contains(e.Events, []byte(f.Type)) &&
 		(f.By == "" || e.By == f.By || bytes.Contains(e.Events, canonical.AppendText(nil, f.By)))

@@ -9,14 +9,14 @@ import (
 	"pgfsm/states"
 )
 
-// An Outcome is a run that ended, or that is held. docs/reference/agent-contract.md describes it.
+// An Outcome describes a run that ended or is held. docs/reference/agent-contract.md documents it.
 type Outcome struct {
 	SchemaVersion int                   `json:"schema_version"`
 	Type          string                `json:"type"`
 	State         string                `json:"state"`
 	RunID         string                `json:"run_id"`
 	Trace         *string               `json:"trace,omitzero"`  // the file of its trace; nil: the run is in the ledger
-	Ledger        string                `json:"ledger,omitzero"` // its URL
+	Ledger        string                `json:"ledger,omitzero"` // the ledger's URL
 	Head          canonical.Digest      `json:"head"`
 	Approval      *Wanted               `json:"approval,omitzero"`
 	Plan          jsontext.Value        `json:"plan,omitzero"`
@@ -32,7 +32,7 @@ type Outcome struct {
 	Servers       []states.ServerStatus `json:"servers,omitzero"`
 }
 
-// Wanted is the approval that a held run waits for.
+// Wanted describes the approval that a held run waits for.
 type Wanted struct {
 	Binding   canonical.Digest `json:"binding"`
 	Approvers []string         `json:"approvers"`
@@ -40,7 +40,7 @@ type Wanted struct {
 	Expires   string           `json:"expires"`
 }
 
-// NewOutcome returns the outcome of a run that is recorded in a ledger or, if its URL is empty, in a trace file.
+// NewOutcome returns the outcome of a run. If the ledger's URL is empty, the run is recorded in a trace file.
 func NewOutcome(run *states.Run, o states.Outcome, head canonical.Digest, ledgerURL, trace string) Outcome {
 	d := Outcome{
 		SchemaVersion: SchemaVersion, Type: o.Type, State: o.State, RunID: run.ID(), Ledger: ledgerURL, Head: head,
@@ -64,12 +64,12 @@ func NewOutcome(run *states.Run, o states.Outcome, head canonical.Digest, ledger
 	if raw := run.Raw(); raw != nil {
 		isError := policy.IsError(raw)
 		d.IsError, d.Raw = &isError, jsontext.Value(raw)
-		if canonical.Check(raw, 0) != nil { // not strict JSON: as a JSON string
+		if canonical.Check(raw, 0) != nil { // not strict JSON: encode it as a JSON string
 			d.Raw = canonical.MustSorted(canonical.Text(raw))
 		}
 	}
 	if typed := run.Structured(); typed != nil {
-		d.Typed, d.Raw = typed, nil // the trace has both
+		d.Typed, d.Raw = typed, nil // show the typed result only; the trace has both
 	}
 	if facts.Summarized != nil {
 		d.Summary = facts.Summarized.Items

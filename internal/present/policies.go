@@ -11,16 +11,16 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// Bounds of what is read to count what decided runs, so that a page takes as long however many runs there are.
+// Bounds of the runs that are read for counts, so the time for a page does not grow with the number of runs.
 const (
-	MaxCounted = 5000 // the newest runs, for policies and servers
-	MaxRated   = 200  // the newest of them that were rated, for risk rules: the record of each is read
+	MaxCounted = 5000 // bounds the newest runs for the counts of policies and servers
+	MaxRated   = 200  // bounds the newest rated runs for the counts of risk rules: the record of each is read
 )
 
-// A Window says which runs were counted: the newest ones.
+// A Window describes the counted runs, which are the newest.
 type Window struct {
 	Runs  int    `json:"runs"`
-	Since string `json:"since"` // when the oldest of them was requested; empty without runs
+	Since string `json:"since"` // time of the oldest run's request; empty without runs
 	All   bool   `json:"all"`   // there are no others
 }
 
@@ -42,7 +42,7 @@ func counted(r ledger.Reader, do func(*ledger.Request) error) (w Window, err err
 	return w, nil
 }
 
-// Policies are the policies and the risk rules of a bundle, and how often they decided. Every member is always present.
+// Policies holds the policies and the risk rules of a bundle, with counts of their decisions. Every member is always present.
 type Policies struct {
 	SchemaVersion int              `json:"schema_version"`
 	Bundle        canonical.Digest `json:"bundle"`     // empty: no gateway has used the ledger
@@ -55,14 +55,14 @@ type Policies struct {
 	Others        []Use            `json:"others"`     // policies of other bundles that decided
 }
 
-// A Use says how many of the counted runs something decided, and when the newest of them was requested.
+// A Use counts the runs that a policy decided or a risk rule matched, and has the time of the newest one's request.
 type Use struct {
 	ID   string `json:"id"`
 	Runs int    `json:"runs"`
-	Last string `json:"last"` // empty: none of the runs
+	Last string `json:"last"` // empty: no counted run
 }
 
-// A PolicyUse is a policy and how often it decided.
+// A PolicyUse is a policy with the number of its decisions.
 type PolicyUse struct {
 	Use
 	Effect string `json:"effect"`
@@ -71,14 +71,14 @@ type PolicyUse struct {
 	Reason string `json:"reason"`
 }
 
-// A RuleUse is a risk rule and how often it matched.
+// A RuleUse is a risk rule with the number of its matches.
 type RuleUse struct {
 	Use
 	Match  string `json:"match"`
 	Reason string `json:"reason"`
 }
 
-// uses counts by id.
+// uses maps ids to counts.
 type uses map[string]*Use
 
 func (u uses) add(id, at string) {
@@ -95,8 +95,8 @@ func (u uses) use(id string) Use {
 	return Use{ID: id}
 }
 
-// NewPolicies counts which policies and risk rules of a bundle decided the newest runs. Nil stands for the bundle with which a gateway last
-// started.
+// NewPolicies counts how many of the newest runs each policy and risk rule of a bundle decided. Nil stands for the bundle with which a
+// gateway last started.
 func NewPolicies(r ledger.Reader, own *policy.Bundle) (p Policies, err error) {
 	p = Policies{SchemaVersion: SchemaVersion, Rated: Window{All: true}, Policies: []PolicyUse{}, RiskRules: []RuleUse{}, Others: []Use{}}
 	active, digest, activated, err := ActiveBundle(r, own)
@@ -142,8 +142,8 @@ func NewPolicies(r ledger.Reader, own *policy.Bundle) (p Policies, err error) {
 	return p, nil
 }
 
-// ActiveBundle returns the content and the digest of the bundle that is in force: this service's own or, if it has none, the one with which a
-// gateway last started. activated is when that was; it is empty if the ledger does not say. The content is nil if there is no bundle.
+// ActiveBundle returns the content and the digest of the active bundle: this service's own or, if it has none, the bundle with which a
+// gateway last started. activated is the time of its activation; empty if the ledger does not have it. Without a bundle, the content is nil.
 func ActiveBundle(r ledger.Reader, own *policy.Bundle) (c *policy.Content, digest canonical.Digest, activated string, err error) {
 	last, err := ledger.LastActivation(r)
 	switch {
@@ -180,7 +180,7 @@ func (p *Policies) fill(c *policy.Content, policies, riskRules uses) {
 	}
 }
 
-// Unused returns the ids of the policies that decided none of the counted runs and could have.
+// Unused returns the ids of the policies that could decide runs, but decided none of the counted ones.
 func (p *Policies) Unused() (ids []string) {
 	for _, one := range p.Policies {
 		if one.Runs == 0 && !one.Shadow {
@@ -200,7 +200,7 @@ func (p *Policies) UnusedRules() (ids []string) {
 	return ids
 }
 
-// policyMatch writes the calls that a policy applies to, and its conditions, as the file names them.
+// policyMatch describes the calls that a policy applies to, and its conditions, in the words of the file.
 func policyMatch(p *rules.Policy) string {
 	return joined(append(globs(p.Match.Server, p.Match.Tool, p.Match.Env),
 		Row{"when", p.When}, Row{"deny", p.Deny}, Row{"require_approval_if", p.RequireApprovalIf}))
@@ -214,7 +214,7 @@ func ruleMatch(r *risk.Rule) string {
 	return joined(rows)
 }
 
-// globs are the globs of an entry that do not match everything.
+// globs returns the globs of an entry, except those that match everything.
 func globs(server, tool, env string) (rows []Row) {
 	for _, row := range []Row{{"server", server}, {"tool", tool}, {"env", env}} {
 		if row.Value != "*" {
@@ -224,7 +224,7 @@ func globs(server, tool, env string) (rows []Row) {
 	return rows
 }
 
-// joined writes rows in one line; "every call" without any.
+// joined writes rows in one line. Without rows, it writes "every call".
 func joined(rows []Row) string {
 	text := ""
 	for _, row := range filled(rows) {

@@ -18,8 +18,8 @@ import (
 // SchemaVersion is the version of every document that this package defines.
 const SchemaVersion = 1
 
-// A Call is the tool call of a run, as it was judged and as approvers decide about it. Once a run is held, its call does not
-// change any more. Every member but OnBehalfOf and the display names is always present; a member that does not apply is empty.
+// A Call is the tool call of a run, in the form that gates judge and approvers decide about. Once a run is held, its call does not change
+// any more. Every member but OnBehalfOf and the display names is always present; a member that does not apply is empty.
 type Call struct {
 	Run        string           `json:"run"`
 	Actor      string           `json:"actor"`
@@ -53,17 +53,17 @@ func NewCall(q *ledger.Request) Call {
 	}
 }
 
-// Requester is the actor's name for people.
+// Requester returns the actor's name for people.
 func (c Call) Requester() string { return policy.FullName(c.Actor, c.Display) }
 
-// Person is the name for people of the person for whom an agent acts.
+// Person returns the name for people of the person for whom an agent acts.
 func (c Call) Person() string { return policy.FullName(c.OnBehalfOf, c.OnBehalfOfDisplay) }
 
-// shownTail is how many characters of a name are shown beside a display name if there is no room for all of it.
+// shownTail is the number of a name's last characters beside a display name if there is no room for the whole name.
 const shownTail = 8
 
-// ShortName is the name of an actor for people, escaped, in at most width characters. The end of the name stays: the beginning of a provider's
-// subjects is the issuer, and it is the end that tells two actors with one display name apart.
+// ShortName returns an actor's name for people, escaped, in at most width characters. It keeps the end of the name: a provider's subjects
+// begin with the issuer, and only the end distinguishes two actors with the same display name.
 func ShortName(name, display string, width int) string {
 	name, display = visible.Text(name), visible.Text(display)
 	if full := policy.FullName(name, display); utf8.RuneCountInString(full) <= width {
@@ -88,7 +88,7 @@ func cutFront(s string, width int) string {
 	return s
 }
 
-// SameDisplay says which actors the runs have if a name that chose them is that of several; otherwise it is empty.
+// SameDisplay returns a text that names the actors of the runs if several share the display name who; otherwise it returns "".
 func SameDisplay(who string, runs []Run) string {
 	var actors []string
 	for i := range runs {
@@ -106,7 +106,7 @@ func SameDisplay(who string, runs []Run) string {
 // A Run is the current state of a run. Every member but Args and Unverified is always present; a member that does not apply is empty.
 type Run struct {
 	Call
-	Args      jsontext.Value   `json:"args,omitzero"` // as they would be sent; absent from pages and from runs without a call
+	Args      jsontext.Value   `json:"args,omitzero"` // arguments in the form for the server; absent from pages and from runs without a call
 	Kind      string           `json:"kind"`
 	Status    ledger.Status    `json:"status"`
 	State     string           `json:"state"`
@@ -121,9 +121,9 @@ type Run struct {
 	Steps     int              `json:"steps"`
 	Head      canonical.Digest `json:"head"`
 	Trace     string           `json:"trace_id"`      // of the agent's request
-	CallTrace string           `json:"call_trace_id"` // of an approved call
+	CallTrace string           `json:"call_trace_id"` // trace id of an approved call
 
-	Unverified bool `json:"unverified,omitzero"` // the call was refused before anything checked that server, tool and arguments fit
+	Unverified bool `json:"unverified,omitzero"` // the call was refused before a check of server, tool and arguments
 }
 
 // NewRun returns a run without its arguments.
@@ -142,15 +142,16 @@ func RunWithArgs(r ledger.Reader, q *ledger.Request) (run Run, err error) {
 	return run, err
 }
 
-// Overdue reports whether a pending run has expired at a time, also if nobody has recorded that yet.
+// Overdue reports whether a pending run has expired at a time, even if no process has recorded that yet.
 func (r *Run) Overdue(now string) bool {
 	return r.Status == ledger.Pending && !policy.IsBefore(now, r.Expires)
 }
 
-// maxWords bounds in bytes what Standing shows of the approvers.
+// maxWords bounds the text about the approvers in StatusText, in bytes.
 const maxWords = 200
 
-// StatusText describes the status of a run in a few words: of a pending run also how many people agreed, who may, and until when.
+// StatusText describes the status of a run in a few words. For a pending run, it includes the number of approvals, the approvers and the
+// expiry.
 func (r *Run) StatusText(now string) string {
 	if r.Status != ledger.Pending {
 		return string(r.Status)
@@ -168,7 +169,7 @@ func (r *Run) StatusText(now string) string {
 
 func (r *Run) approvers() string { return strings.Join(r.Approvers, " or ") }
 
-// A Row is one line of what people read. Neither the name nor the value is escaped.
+// A Row is one line for people. Neither the name nor the value is escaped.
 type Row struct{ Name, Value string }
 
 // filled returns the rows that have a value.

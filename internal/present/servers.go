@@ -9,18 +9,18 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// ServerUnknown is the status of a server that the service has not asked yet. Others are [policy.ServerUp] and [policy.ServerDown].
+// ServerUnknown is the status of a server that the service has not asked yet. The other values are [policy.ServerUp] and [policy.ServerDown].
 const ServerUnknown = "unknown"
 
-// Servers are the servers of a service. Every member is always present.
+// Servers holds the servers of a service. Every member is always present.
 type Servers struct {
 	SchemaVersion int      `json:"schema_version"`
 	Note          string   `json:"note"`    // what the service does not know, and why; empty: nothing
-	Counted       Window   `json:"counted"` // for calls and failures
+	Counted       Window   `json:"counted"` // the runs behind Calls and Failures
 	Servers       []Server `json:"servers"`
 }
 
-// A Server is a server as the service last saw it. The members but Server are empty if they are not known.
+// A Server is a server with the data of its last listing. Members other than Server are empty if they are unknown.
 type Server struct {
 	Server   string       `json:"server"`
 	Status   string       `json:"status"`   // up, down or unknown
@@ -28,29 +28,29 @@ type Server struct {
 	Asked    string       `json:"asked"`    // when it last listed its tools, or did not
 	Name     string       `json:"name"`     // as it calls itself
 	Version  string       `json:"version"`  // likewise
-	Protocol string       `json:"protocol"` // revision of MCP
+	Protocol string       `json:"protocol"` // MCP revision
 	Code     policy.Code  `json:"code"`     // why it is down
 	Reason   string       `json:"reason"`
 	Calls    int          `json:"calls"`    // that were sent, of the counted runs
-	Failures int          `json:"failures"` // of them: failed, or with an unknown outcome
+	Failures int          `json:"failures"` // calls that failed or have an unknown outcome
 	Tools    []ServerTool `json:"tools"`
 }
 
-// A ServerTool is a tool of a server, and what to do about it.
+// A ServerTool is a tool of a server, with the command to run for it.
 type ServerTool struct {
 	Tool
-	Drifted bool             `json:"drifted"` // the server sends another definition than the pinned one
+	Drifted bool             `json:"drifted"` // the live definition differs from the pinned one
 	Stored  bool             `json:"stored"`  // the pinned definition is stored, so that Changes has all that changed
-	Changes []docdiff.Change `json:"changes"` // from the pinned definition
+	Changes []docdiff.Change `json:"changes"` // changes since the pinned definition
 	Next    string           `json:"next"`    // the command to allow it as it is; empty: nothing
 	Live    []byte           `json:"-"`       // the whole definition, canonical, if the tool drifted
 }
 
-// Pins say where pins are kept.
+// Pins locate the stored pins.
 type Pins struct {
 	Config    string // the configuration file, as the user named it; empty: the default
-	Allowlist string // the file; empty: none that can be changed
-	// Definition returns the definition with a digest, if it is stored.
+	Allowlist string // the allowlist file; empty: there is none to change
+	// Definition returns the stored definition with a digest; nil if there is none.
 	Definition func(canonical.Digest) []byte
 }
 
@@ -69,7 +69,7 @@ func (p *Pins) command(server, tool string, words ...string) string {
 	return CommandLine(append(words, server, tool)...)
 }
 
-// ServerTools returns the tools of one server of a catalog, with what the pins say about them. Tools that the allowlist names come first.
+// ServerTools returns the tools of one server of a catalog, compared with their pins. Tools on the allowlist come first.
 func ServerTools(content *policy.Content, c *policy.Catalog, server string, pins *Pins) []ServerTool {
 	definitions := make(map[canonical.Digest][]byte)
 	for _, s := range c.Servers {
@@ -113,7 +113,7 @@ func (t *ServerTool) compare(definitions map[canonical.Digest][]byte, pins *Pins
 	}
 }
 
-// NewServers adds the calls of the newest runs to the servers that a service knows, and servers that only the ledger knows.
+// NewServers counts the calls of the newest runs for the servers that a service knows, and adds servers that only the ledger knows.
 func NewServers(r ledger.Reader, known []Server, note string) (s Servers, err error) {
 	s = Servers{SchemaVersion: SchemaVersion, Note: note, Servers: append([]Server{}, known...)}
 	at := make(map[string]int)

@@ -9,13 +9,13 @@ import (
 	"pgfsm/traces"
 )
 
-// Steps are the steps of a run as far as they are recorded. Every member is always present.
+// Steps holds the recorded steps of a run. Every member is always present.
 type Steps struct {
 	SchemaVersion int                `json:"schema_version"`
 	Run           string             `json:"run"`
-	UnderWay      bool               `json:"under_way"` // the run goes on: further steps follow
+	UnderWay      bool               `json:"under_way"` // the run continues: further steps follow
 	Steps         []Step             `json:"steps"`
-	Summary       []evidence.Located `json:"summary"` // of the result, for auditors; empty without a summary
+	Summary       []evidence.Located `json:"summary"` // the result's summary, for auditors; empty without one
 }
 
 // A Step is one step of a run, with the verdict that led to it.
@@ -37,7 +37,7 @@ func NewSteps(run string, recorded []traces.Step, underWay, auditor bool) Steps 
 			Verdict policy.Verdict     `json:"verdict"`
 			Items   []evidence.Located `json:"items"`
 		}
-		_ = json.Unmarshal(s.Facts, &fact) // a fact without a verdict has none to show
+		_ = json.Unmarshal(s.Facts, &fact) // other facts have no verdict, so it stays empty
 		d.Steps = append(d.Steps, Step{s.Seq, s.At, string(s.From), string(s.Trigger), string(s.To), fact.Verdict})
 		if auditor && s.To == states.Summarized {
 			d.Summary = append(d.Summary, fact.Items...)

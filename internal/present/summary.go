@@ -10,7 +10,7 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// A Summary is what happened on a ledger in a period. Every member is always present.
+// A Summary describes the activity on a ledger in a period. Every member is always present.
 type Summary struct {
 	SchemaVersion int                `json:"schema_version"`
 	Since         string             `json:"since"`
@@ -18,7 +18,7 @@ type Summary struct {
 	Runs          int                `json:"runs"`         // that were requested in the period, and counted
 	Partial       bool               `json:"partial"`      // the period has more runs: only the newest were counted
 	First         string             `json:"first"`        // when the first counted run was requested; empty without one
-	Unit          int                `json:"unit_seconds"` // of the times
+	Unit          int                `json:"unit_seconds"` // unit of the time counts
 	Statuses      []StatusCount      `json:"statuses"`     // in the order of [ledger.Statuses]
 	Times         []TimeCount        `json:"times"`        // oldest first
 	Refusals      []Refusal          `json:"refusals"`     // the most frequent first
@@ -26,41 +26,41 @@ type Summary struct {
 	Active        *ledger.Activation `json:"active"` // null if no gateway has started
 }
 
-// A StatusCount says how many runs have a status.
+// A StatusCount is the number of runs with a status.
 type StatusCount struct {
 	Status ledger.Status `json:"status"`
 	Runs   int           `json:"runs"`
 }
 
-// A TimeCount says how many of the runs that were requested in one unit of time have a status.
+// A TimeCount has the numbers of runs by status that were requested in one unit of time.
 type TimeCount struct {
-	At string `json:"at"` // when the unit begins
+	At string `json:"at"` // start of the unit
 	StatusCount
 }
 
-// A Refusal says how many runs ended with a code.
+// A Refusal is the number of runs that ended with a code.
 type Refusal struct {
 	Code   string `json:"code"`
 	Runs   int    `json:"runs"`
-	Remedy string `json:"remedy"` // what to do
+	Remedy string `json:"remedy"` // the code's remedy
 }
 
-// Waits say how long approvers took.
+// Waits describes how long approvers took.
 type Waits struct {
-	Decided     int    `json:"decided"` // held calls that approvers decided
-	Expired     int    `json:"expired"` // held calls that nobody decided
-	Partial     bool   `json:"partial"` // the period has more held calls: only the newest were read
+	Decided     int    `json:"decided"` // number of held calls that approvers decided
+	Expired     int    `json:"expired"` // number of held calls that nobody decided
+	Partial     bool   `json:"partial"` // the period has more held calls; only the newest were read
 	Median      int    `json:"median_seconds"`
 	Longest     int    `json:"longest_seconds"`
 	Pending     int    `json:"pending"`      // calls that wait now
-	MorePending bool   `json:"more_pending"` // more wait than were counted
+	MorePending bool   `json:"more_pending"` // more calls wait than were counted
 	Oldest      string `json:"oldest"`       // when the first of them was requested; empty without one
 }
 
-// DefaultPeriod is how far a summary goes back unless somebody chooses, as [ledger.ParsePast] reads it.
+// DefaultPeriod is the default period of a summary, in the form of [ledger.ParsePast].
 const DefaultPeriod = "24h"
 
-// NewSummary returns what happened on a ledger in a period.
+// NewSummary returns the summary of a ledger's activity.
 func NewSummary(a *ledger.Activity) Summary {
 	s := Summary{
 		SchemaVersion: SchemaVersion, Since: a.Since, Until: a.Now, Partial: a.Partial, First: a.First, Unit: int(a.Unit / time.Second),
@@ -85,7 +85,7 @@ func NewSummary(a *ledger.Activity) Summary {
 			s.Statuses = append(s.Statuses, StatusCount{status, n})
 		}
 	}
-	for code, n := range codes { // in any order, and sorted below
+	for code, n := range codes { // in any order: sorted below
 		s.Refusals = append(s.Refusals, Refusal{code, n, policy.Remedy(policy.Code(code))})
 	}
 	slices.SortFunc(s.Refusals, func(a, b Refusal) int { return cmp.Or(cmp.Compare(b.Runs, a.Runs), cmp.Compare(a.Code, b.Code)) })
@@ -110,7 +110,7 @@ func newWaits(w *ledger.Waits) Waits {
 	return out
 }
 
-// Counted says which runs were counted.
+// Counted describes the counted runs.
 func (s *Summary) Counted() string {
 	if s.Partial {
 		return fmt.Sprintf("the last %d of the period, requested since %s; the period has more", s.Runs, s.First)
@@ -118,7 +118,7 @@ func (s *Summary) Counted() string {
 	return fmt.Sprintf("%d requested since %s", s.Runs, s.Since)
 }
 
-// Rows describes the waits to people.
+// Rows describes the waits for people.
 func (w *Waits) Rows() []Row {
 	decided, pending := fmt.Sprint(w.Decided), fmt.Sprint(w.Pending)
 	if w.Partial {
@@ -139,7 +139,7 @@ func (w *Waits) Rows() []Row {
 	})
 }
 
-// ActiveRows describes the last activation to people; without one there are none.
+// ActiveRows describes the last activation for people. Without one, there are no rows.
 func (s *Summary) ActiveRows() []Row {
 	a := s.Active
 	if a == nil {
@@ -150,7 +150,7 @@ func (s *Summary) ActiveRows() []Row {
 	})
 }
 
-// ReplicaRows describes the processes of a ledger to people, without the replicas themselves.
+// ReplicaRows describes the processes of a ledger for people, without the replicas themselves.
 func ReplicaRows(p *ledger.Replicas) []Row {
 	checkpoint := ""
 	if p.Checkpoint > 0 {

@@ -10,15 +10,15 @@ type Token struct {
 	Active  bool   `json:"active"`
 	Created string `json:"created"`
 	Expires string `json:"expires"` // empty: never
-	Revoked string `json:"revoked"` // empty: it was not
+	Revoked string `json:"revoked"` // empty: not revoked
 }
 
-// NewToken returns a token as it is at a time.
+// NewToken returns a token with its status at a time.
 func NewToken(t *ledger.Token, now string) Token {
 	return Token{t.ID, t.Name, t.Role, t.Active(now), t.Created, t.Expires, t.Revoked}
 }
 
-// ExpiryText describes until when the token is valid.
+// ExpiryText describes the expiry of the token.
 func (t *Token) ExpiryText() string {
 	switch {
 	case t.Revoked != "":

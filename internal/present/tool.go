@@ -16,21 +16,21 @@ type Tool struct {
 	Title       string             `json:"title,omitzero"`
 	Description string             `json:"description,omitzero"`
 	Allowed     bool               `json:"allowed"`
-	Code        policy.Code        `json:"code,omitzero"` // why it cannot be called
+	Code        policy.Code        `json:"code,omitzero"` // the reason that the tool cannot be called
 	Reason      string             `json:"reason,omitzero"`
-	Dialect     string             `json:"dialect,omitzero"` // of its schema
+	Dialect     string             `json:"dialect,omitzero"` // dialect of the schema
 	OwnSchema   canonical.Digest   `json:"schema,omitzero"`  // the operator's schema in place of its inputSchema
 	Open        []string           `json:"open,omitzero"`    // places that accept members which the schema does not name
 	Definition  canonical.Digest   `json:"definition"`
-	Pin         canonical.Digest   `json:"pin,omitzero"` // of an allowlisted tool; it should be the definition
+	Pin         canonical.Digest   `json:"pin,omitzero"` // an allowlisted tool's pin; should equal Definition
 	Annotations policy.Annotations `json:"annotations"`
 	Warning     string             `json:"warning,omitzero"`
-	Note        string             `json:"note,omitzero"` // what clients of all servers do not get of it
+	Note        string             `json:"note,omitzero"` // limitations at the endpoint of all servers
 
 	onAllowlist bool
 }
 
-// Tools returns the tools of a catalog by server, each server's with those that only the allowlist names at the end.
+// Tools returns the tools of a catalog by server. Each server's tools end with those that only the allowlist names.
 func Tools(content *policy.Content, c *policy.Catalog) (tools []Tool) {
 	for _, s := range c.Servers {
 		for _, t := range s.Tools {
@@ -64,7 +64,7 @@ func newTool(t *policy.Tool) Tool {
 	return tool
 }
 
-// malformed is an entry of a server's list that is no tool.
+// malformed returns an entry of a server's list that is not a valid tool.
 func malformed(content *policy.Content, s *policy.CatalogServer, e policy.LeftOut) Tool {
 	return Tool{
 		Server: s.Server, Name: e.Name, Code: policy.CodeToolUnknown, Reason: fmt.Sprintf("entry %d of the list is no tool of MCP: %s", e.Index, e.Reason),
@@ -91,7 +91,7 @@ func unlisted(content *policy.Content, s *policy.CatalogServer) (tools []Tool) {
 	return tools
 }
 
-// Detail describes a tool to people, without its name.
+// Detail describes a tool for people, without its name.
 func (t *Tool) Detail() string {
 	why := ""
 	if t.Code != "" {
@@ -118,7 +118,7 @@ func (t *Tool) Detail() string {
 	return strings.TrimSuffix(why+strings.Join(parts, ", "), "; ")
 }
 
-// Hints are the annotations of a tool in words.
+// Hints describes the annotations of a tool in words.
 func Hints(a *policy.Annotations) string {
 	if words := hintWords(a); len(words) > 0 {
 		return strings.Join(words, ", ")
@@ -145,7 +145,7 @@ func hintWords(a *policy.Annotations) (words []string) {
 	return words
 }
 
-// NotAllowed returns the tools that servers list and the allowlist does not name: those that say they only read, and all others.
+// NotAllowed returns the tools that servers list and the allowlist does not name. reads has the tools that claim to only read.
 func NotAllowed(tools []Tool) (reads, others []Tool) {
 	for _, t := range tools {
 		switch readOnly := t.Annotations.ReadOnly; {

@@ -16,7 +16,7 @@ import (
 // Unknown is the decision about a call that cannot be judged again.
 const Unknown = "unknown"
 
-// A WhatIf compares how the run's own bundle and another one judge a recorded call. Every member is always present.
+// A WhatIf compares how the run's bundle and another one judge a recorded call. Every member is always present.
 type WhatIf struct {
 	SchemaVersion int              `json:"schema_version"`
 	Run           string           `json:"run"`
@@ -30,7 +30,7 @@ type WhatIf struct {
 // Judged is a decision about a call, up to an approval: allow, deny, pending or unknown.
 type Judged struct {
 	ruling.Ruling
-	Gate   policy.Gate `json:"gate"` // that decided
+	Gate   policy.Gate `json:"gate"` // the deciding gate
 	Reason string      `json:"reason"`
 }
 
@@ -49,7 +49,7 @@ func NewWhatIf(run string, w *ledger.WhatIf) WhatIf {
 	return d
 }
 
-// newJudged is the decision that a run has reached.
+// newJudged returns the decision that a run has reached.
 func newJudged(run *states.Run) Judged {
 	f := run.Facts()
 	a, v := f.Assessed, policy.Verdict{}
@@ -71,7 +71,7 @@ func newJudged(run *states.Run) Judged {
 	return j
 }
 
-// Rows describes the decision to people. Rows that do not apply are empty.
+// Rows describes the decision for people. Rows that do not apply are empty.
 func (j *Judged) Rows() []Row {
 	risk, approvers := "", ""
 	if j.RiskMode != "" {
