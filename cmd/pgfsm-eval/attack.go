@@ -97,7 +97,7 @@ func (o *attackOptions) run(ctx context.Context, s streams) error {
 	return cli.Exit(code)
 }
 
-// maxThrough bounds how many attacks that got through, and how many broken expectations, are printed. The result has all of them.
+// maxThrough bounds the printed attacks that got through, and the printed broken expectations. The result file has all of them.
 const maxThrough = 20
 
 // printAttack prints the results of every suite, the gates that stopped calls, and the attacks that got through in the last arm.
@@ -143,7 +143,7 @@ func printAttack(out io.Writer, r *attack.Result, path string) {
 		cli.Count(len(r.Slips), "slip"), cli.Count(len(r.Broken), "broken expectation"), visible.Text(path))
 }
 
-// maxShownCall bounds in bytes what is printed of a call.
+// maxShownCall bounds the printed text of a call, in bytes.
 const maxShownCall = 240
 
 func printAttackSuite(out io.Writer, s *attack.Section) {

@@ -1,5 +1,5 @@
 // Command pgfsm-eval measures the effect of pgfsm's gates: each gate alone, attacks in which the planner obeys the attacker, and
-// pgfsm beside an agent without gates. The gateway's command pgfsm holds nothing of it.
+// pgfsm compared with an agent without gates. The command pgfsm contains none of this code.
 //
 // Results go to files and standard output: text, or with --json one document. Warnings and errors go to standard error. Exit codes: 0
 // yes, 1 no (a gate slipped, an expectation failed), 2 the command could not do what it was asked.
@@ -25,13 +25,13 @@ func process() int {
 	log.SetOutput(io.Discard) // net/http logs unsolicited bytes of servers, with secrets
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the first signal asks, the second one ends the process
+	context.AfterFunc(ctx, stop) // the first signal cancels ctx, the second one ends the process
 	return run(ctx, os.Args[1:], streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
 }
 
 type streams = cli.Streams
 
-// run is the whole command: it returns its exit code and calls nothing that ends the process.
+// run executes the command and returns its exit code. It calls nothing that ends the process.
 func run(ctx context.Context, args []string, s streams) int {
 	return cli.Execute(ctx, args, s, func(out io.Writer) *cobra.Command {
 		s.Out = out
@@ -49,7 +49,7 @@ Exit codes: 0 yes, 1 no (a gate slipped, an expectation failed), 2 could not (us
 	return root
 }
 
-// Marks of lines.
+// Marks at the beginning of lines.
 const (
 	tick  = "✓"
 	cross = "✗"
