@@ -56,7 +56,7 @@ func newAllow(w world) *cobra.Command {
 	return cmd
 }
 
-// allow puts tools of a server on the allowlist, after it has shown them. Without names it chooses them.
+// allow shows tools of a server and then puts them on the allowlist. Without names, it chooses the tools.
 func (p *pinCommand) allow(ctx context.Context, server string, tools []string, o *allowOptions) error {
 	d, err := p.definitions()
 	if err != nil {
@@ -112,7 +112,7 @@ func (p *pinCommand) allow(ctx context.Context, server string, tools []string, o
 	return nil
 }
 
-// choose returns all tools of a server, or those that say they only read. It leaves out, and names, those that cannot be allowed.
+// choose returns all tools of a server, or the tools that claim to only read. It omits tools that cannot be allowed, and prints their names.
 func (p *pinCommand) choose(b *policy.Bundle, listed *states.ToolsListed, server string, readOnly bool) (tools []string, err error) {
 	c := b.Catalog(listed.Catalog(), listed.Servers)
 	for _, s := range states.Statuses(c) {
@@ -158,7 +158,7 @@ func (p *pinCommand) choose(b *policy.Bundle, listed *states.ToolsListed, server
 	return tools, nil
 }
 
-// checkAllowed is [pins.Entry.CheckAllowed] with a proposal if there is no such server or tool.
+// checkAllowed calls [pins.Entry.CheckAllowed]. For an unknown server or tool, its error suggests a similar name.
 func checkAllowed(t *pins.Entry, b *policy.Bundle, c *policy.Catalog) error {
 	err, near := t.CheckAllowed(), ""
 	switch t.Status {
@@ -179,7 +179,7 @@ func checkAllowed(t *pins.Entry, b *policy.Bundle, c *policy.Catalog) error {
 	return nil
 }
 
-// didYouMean proposes a name that is like another, if there is one.
+// didYouMean suggests the most similar name, if there is one.
 func didYouMean(name string, names []string) string {
 	if near := config.Nearest(name, names); near != "" {
 		return "; " + visible.Text(near)
@@ -187,10 +187,10 @@ func didYouMean(name string, names []string) string {
 	return ""
 }
 
-// Bounds of a column of the tools that are shown, in bytes.
+// Bounds of the columns of the shown tools, in bytes.
 const maxArguments, maxDescription = 60, 80
 
-// show prints what would be allowed: a line for each tool, or the whole definitions.
+// show prints the tools to allow: one line for each, or the whole definitions.
 func (p *pinCommand) show(full bool) {
 	out, k := p.w.stdout, newInk(p.w)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

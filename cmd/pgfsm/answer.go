@@ -14,9 +14,9 @@ import (
 	"pgfsm/states"
 )
 
-// answerOptions are what the suggested commands depend on.
+// answerOptions holds the flags that the suggested commands repeat.
 type answerOptions struct {
-	config  string // the file that -c names
+	config  string // the file of -c
 	waiting bool   // this process waits for the decision, and makes the call
 }
 
@@ -95,13 +95,13 @@ func printResult(out io.Writer, k ink, d present.Outcome, o answerOptions) {
 	}
 }
 
-// maxShown bounds in bytes what is printed of a result: four screens.
+// maxShown bounds the printed text of a result, in bytes: four screens.
 const maxShown = 8 << 10
 
-// wholeTrace names the command that writes all values of a run in the ledger.
+// wholeTrace returns a sentence with the command that writes all values of a run in the ledger.
 func wholeTrace(run string) string { return "pgfsm ledger trace " + run + " writes all of it" }
 
-// indented indents a value. If it is too large, the result is its beginning and rest, which says where the rest is.
+// indented indents a value. If the value is too large, it returns the beginning and the text rest, which tells where to find all of it.
 func indented(v jsontext.Value, rest string) string {
 	shown := v.Clone()
 	if err := shown.Indent(jsontext.WithIndent("  ")); err != nil {

@@ -25,7 +25,7 @@ type options struct {
 	config  string
 	json    bool
 	planner string   // replaces planner.mode
-	grants  []string // files of grants for one run
+	grants  []string // grant files for one run
 	closed  bool     // an allowlist that cannot be read allows nothing, and is no error
 	demo    bool     // without the flag for the configuration, the embedded demo: no file is searched
 }
@@ -47,16 +47,16 @@ func (o *options) setup(w world) setup.Options {
 	}
 }
 
-// load reads the configuration. from is its file, or the embedded demo.
+// load reads the configuration. from names its file, or the embedded demo.
 func load(w world, o *options) (loaded *config.Loaded, from string, err error) {
 	return setup.Load(o.setup(w))
 }
 
-// app is an open configuration.
+// app holds an open configuration.
 type app struct {
 	*setup.Setup
 	w    world
-	flag string // the configuration file that -c names
+	flag string // the configuration file of -c
 	json bool
 }
 
@@ -97,12 +97,12 @@ func (o *options) command(w world, use string, args cobra.PositionalArgs, do fun
 	return cmd
 }
 
-// print prints a document as JSON, or else as text prints it, and returns the exit code.
+// print prints a document as JSON or with the function text, and returns the exit code.
 func (a *app) print(doc any, code int, text func(out io.Writer, k ink)) error {
 	return a.w.print(a.json, doc, code, text)
 }
 
-// print prints a document as JSON, or else as text prints it, and returns the exit code.
+// print prints a document as JSON or with the function text, and returns the exit code.
 func (w world) print(asJSON bool, doc any, code int, text func(out io.Writer, k ink)) error {
 	if asJSON {
 		return errors.Join(cli.PrintJSON(w.stdout, doc), cli.Exit(code))
@@ -111,14 +111,14 @@ func (w world) print(asJSON bool, doc any, code int, text func(out io.Writer, k 
 	return cli.Exit(code)
 }
 
-// close closes everything. An error is only a warning, because the command's result stands.
+// close closes everything. It only warns about an error, because the command's result is already complete.
 func (a *app) close() {
 	if err := a.Close(); err != nil {
 		fmt.Fprintf(a.w.stderr, "pgfsm: warning: %s\n", visible.Lines(err.Error()))
 	}
 }
 
-// runnerOptions are the options of a runner. The ledger may be nil.
+// runnerOptions returns the options of a runner. The ledger may be nil.
 func (a *app) runnerOptions(l *openedLedger) runner.Options {
 	o := a.Runner()
 	o.Report = a.w.warn
@@ -128,7 +128,7 @@ func (a *app) runnerOptions(l *openedLedger) runner.Options {
 	return o
 }
 
-// tracer returns the tracer that the configuration asks for; nil if it asks for none.
+// tracer returns the configured tracer; nil if there is none.
 func (a *app) tracer(report func(line string)) (*telemetry.Tracer, error) {
 	if a.OTLP == nil {
 		return nil, nil
@@ -136,10 +136,10 @@ func (a *app) tracer(report func(line string)) (*telemetry.Tracer, error) {
 	return telemetry.NewTracer(*a.OTLP, cli.Version(), a.Secrets.String, report)
 }
 
-// shutDown exports the spans that are left, also if ctx is done. The tracer reports what it cannot export.
+// shutDown exports the remaining spans, even if ctx is done. The tracer reports spans that it cannot export.
 func shutDown(ctx context.Context, t *telemetry.Tracer) { _ = t.Shutdown(context.WithoutCancel(ctx)) }
 
-// withRunner opens the ledger, if the configuration names one, ends left-over runs, calls do, and closes the ledger.
+// withRunner opens the configured ledger, if any, ends left-over runs, calls do, and closes the ledger.
 func (a *app) withRunner(ctx context.Context, do func(*runner.Runner, *openedLedger) error) error {
 	if err := a.Start(ctx); err != nil {
 		return err
@@ -162,7 +162,7 @@ func (a *app) withRunner(ctx context.Context, do func(*runner.Runner, *openedLed
 	return err
 }
 
-// actor is the user of the operating system.
+// actor returns the user of the operating system.
 func actor() string {
 	u, err := user.Current()
 	if err != nil {

@@ -23,7 +23,7 @@ func newApprovals(w world) *cobra.Command {
 	return cmd
 }
 
-// looking makes a command that opens the ledger to read, for a caller who may see every request.
+// looking makes a command that opens the ledger for reading, for a caller with the right to see every request.
 func (f *ledgerFlags) looking(use string, args cobra.PositionalArgs,
 	do func(ctx context.Context, o *openedLedger, args []string) error,
 ) *cobra.Command {
@@ -45,7 +45,7 @@ func newApprovalsList(f *ledgerFlags) *cobra.Command {
 	return cmd
 }
 
-// heldPrinter shows each request in two lines.
+// heldPrinter returns a function that prints each request in two lines.
 func heldPrinter(now string) func(io.Writer, ink, []present.Run) {
 	return func(out io.Writer, k ink, rows []present.Run) {
 		for i := range rows {
@@ -60,7 +60,7 @@ func heldPrinter(now string) func(io.Writer, ink, []present.Run) {
 // anyApprover is printed if a policy names no approvers.
 const anyApprover = "any approver"
 
-// errNoRequest explains that there is no such held call.
+// errNoRequest adds the command that lists held calls to an error for an unknown or unheld run.
 func errNoRequest(err error) error {
 	if errors.Is(err, ledger.ErrUnknown) || errors.Is(err, ledger.ErrNotHeld) {
 		return fmt.Errorf("%w; pgfsm approvals list shows the held calls", err)

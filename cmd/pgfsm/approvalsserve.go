@@ -24,7 +24,7 @@ type serveOptions struct {
 	logs     logOptions
 }
 
-// defaultAdmin is the address without --admin.
+// defaultAdmin is the default of --admin.
 const defaultAdmin = "127.0.0.1:9464"
 
 func newApprovalsServe(f *ledgerFlags) *cobra.Command {

@@ -38,7 +38,7 @@ func newApprovalsShow(f *ledgerFlags) *cobra.Command {
 	})
 }
 
-// newReplayer returns a replayer of today's machine.
+// newReplayer returns a replayer of this build's machine.
 func newReplayer() (*traces.Replayer, error) {
 	m, err := states.NewMachine()
 	if err != nil {
@@ -61,7 +61,7 @@ func (f *ledgerFlags) printVote(out io.Writer, d *present.Approval, now string) 
 	}
 }
 
-// approvals writes a command of approvals for the same ledger.
+// approvals returns the text of an approvals command for the same ledger.
 func (f *ledgerFlags) approvals(word string, args ...string) string {
 	words := []string{"pgfsm", "approvals", word}
 	if f.config != "" {
@@ -73,10 +73,10 @@ func (f *ledgerFlags) approvals(word string, args ...string) string {
 	return present.CommandLine(append(words, args...)...)
 }
 
-// resume writes the command that makes an approved call.
+// resume returns the text of the command that makes an approved call.
 func (f *ledgerFlags) resume(run string) string { return configured(f.config, "resume", run) }
 
-// configured writes a command of pgfsm with the same -c, if there is one.
+// configured returns the text of a pgfsm command with the same -c, if there is one.
 func configured(config string, words ...string) string {
 	words = append([]string{"pgfsm"}, words...)
 	if config != "" {

@@ -62,7 +62,7 @@ func (f *ledgerFlags) vote(ctx context.Context, o *openedLedger, v ledger.Ballot
 		return errNoRequest(err)
 	}
 	var d present.Run
-	why := "" // the call will not be made
+	why := "" // reason that the call will not be made
 	err = o.View(ctx, func(r ledger.Reader) (err error) {
 		if why, err = ledger.WhyNotCalled(r, &q); err == nil {
 			d, err = present.RunWithArgs(r, &q)
@@ -94,7 +94,7 @@ func (f *ledgerFlags) vote(ctx context.Context, o *openedLedger, v ledger.Ballot
 	})
 }
 
-// callNext names the processes that make an approved call, and the command that makes it if none of them runs.
+// callNext returns a text that names the processes that make an approved call, and the command to make it if none of them runs.
 func callNext(q *ledger.Request, resume string) string {
 	makes := "a running pgfsm serve, or pgfsm approvals serve without --no-resume,"
 	if q.Kind != states.KindAgent {
@@ -104,7 +104,7 @@ func callNext(q *ledger.Request, resume string) string {
 		makes, resume, q.Expires)
 }
 
-// incomplete explains which flags are missing, and where to find the digest; or why the run cannot be decided.
+// incomplete returns an error that names the missing flags and where to find the digest, or tells why the run cannot be decided.
 func (f *ledgerFlags) incomplete(ctx context.Context, word string, v ledger.Ballot) error {
 	err := f.use(stores.ToRead, func(o *openedLedger) error {
 		if _, err := o.caller(ctx, ledger.ActVote); err != nil {
@@ -136,7 +136,7 @@ func (f *ledgerFlags) incomplete(ctx context.Context, word string, v ledger.Ball
 		"Then repeat with that digest:\n  %s", f.approvals("show", v.Run), repeat)
 }
 
-// end ends a run that was denied or has expired. If it cannot, the next process that resumes runs does.
+// end ends a run that was denied or has expired. If end fails, the next process that resumes runs ends it.
 func (o *openedLedger) end(ctx context.Context, run string) {
 	p, err := newReplayer()
 	if err == nil {

@@ -17,7 +17,7 @@ func newApprovalsWatch(f *ledgerFlags) *cobra.Command {
 	return f.looking("watch", cobra.NoArgs, func(ctx context.Context, o *openedLedger, _ []string) error { return f.watch(ctx, o) })
 }
 
-// watched are the events that watch prints.
+// watched lists the events that watch prints.
 var watched = []ledger.Type{ledger.ApprovalRequested, ledger.ApprovalApproved, ledger.ApprovalDenied, ledger.ApprovalExpired}
 
 func (f *ledgerFlags) watch(ctx context.Context, o *openedLedger) error {
@@ -53,7 +53,7 @@ func (f *ledgerFlags) watch(ctx context.Context, o *openedLedger) error {
 	return err
 }
 
-// printWatched prints one line.
+// printWatched prints one event in one line.
 func (f *ledgerFlags) printWatched(r ledger.Reader, now string, e *ledger.Event, q *ledger.Request) error {
 	d, err := present.RunWithArgs(r, q)
 	if err != nil {
@@ -69,7 +69,7 @@ func (f *ledgerFlags) printWatched(r ledger.Reader, now string, e *ledger.Event,
 			Type          ledger.Type `json:"type"`
 			At            string      `json:"at"`
 			By            string      `json:"by"`
-			Request       present.Run `json:"request"` // as it is now
+			Request       present.Run `json:"request"` // the request's current state
 		}{cli.SchemaVersion, e.Type, e.At, said.By, d})
 	}
 	_, err = fmt.Fprintf(f.w.stdout, "%s  %-18s  %s  %s %s  by %s  (%s)\n", e.At, e.Type, d.Run, visible.Clip(d.Server, maxTold),

@@ -12,10 +12,10 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// tokenVariable has the caller's token. A flag would show it to every user of the machine.
+// tokenVariable names the environment variable with the caller's token. A flag would show the token to every user of the machine.
 const tokenVariable = "PGFSM_TOKEN"
 
-// caller returns the owner of the token in PGFSM_TOKEN, who may do the action.
+// caller returns the owner of the token in PGFSM_TOKEN. It refuses an owner without the right to the action.
 func (o *openedLedger) caller(ctx context.Context, action ledger.Action) (who ledger.Caller, err error) {
 	text := o.w.env(tokenVariable)
 	if text == "" {
@@ -33,7 +33,7 @@ func (o *openedLedger) caller(ctx context.Context, action ledger.Action) (who le
 	return who, who.Allow(action)
 }
 
-// person returns the owner of a token of an identity provider. The error is [web.ErrNoCredentials] if it is not one.
+// person returns the owner of an identity provider's token. For any other token, the error is [web.ErrNoCredentials].
 func (o *openedLedger) person(ctx context.Context, text string) (who ledger.Caller, err error) {
 	if o.loaded == nil {
 		return who, web.ErrNoCredentials
@@ -51,7 +51,7 @@ func (o *openedLedger) person(ctx context.Context, text string) (who ledger.Call
 	return who, o.View(ctx, who.Unblocked)
 }
 
-// manager returns the caller for managing tokens and pruning: the owner of the token, or without one the user of the operating system.
+// manager returns the caller for managing tokens and pruning: the owner of the token or, without a token, the user of the operating system.
 func (o *openedLedger) manager(ctx context.Context) (ledger.Caller, error) {
 	if o.w.env(tokenVariable) == "" {
 		return ledger.Local(actor()), nil

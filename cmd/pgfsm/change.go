@@ -10,14 +10,14 @@ import (
 	"pgfsm/internal/visible"
 )
 
-// The space that one change may take on a screen, so that the others stay in sight. --json shortens nothing.
+// Bounds of one change on a screen, so the other changes stay in sight. --json shortens nothing.
 const (
 	changeLines = 100
 	changeWidth = 80 - len("    - ")
 	maxPointer  = 1000 // bytes
 )
 
-// printChange shows a change to people.
+// printChange prints a change for people.
 func printChange(out io.Writer, k ink, c *docdiff.Change) {
 	at := string(c.At)
 	if at == "" {
@@ -27,7 +27,7 @@ func printChange(out io.Writer, k ink, c *docdiff.Change) {
 	printRows(out, k, c.Rows(changeLines, changeWidth))
 }
 
-// printBlock shows a whole value, each line with a sign.
+// printBlock prints a whole value, with a sign before each line.
 func printBlock(out io.Writer, k ink, sign string, v jsontext.Value) {
 	printRows(out, k, docdiff.Block(sign, v))
 }

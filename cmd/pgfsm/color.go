@@ -6,8 +6,8 @@ import (
 	"pgfsm/internal/cli"
 )
 
-// ink colours what people read: on a terminal only, and never where NO_COLOR is set (https://no-color.org)
-// or the terminal says that it is dumb.
+// ink colours text for people: on a terminal only, and never if NO_COLOR is set (https://no-color.org)
+// or TERM is dumb.
 type ink struct{ good, bad, dim, strong *color.Color }
 
 func newInk(w world) ink {

@@ -45,7 +45,7 @@ func newConfig(w world) *cobra.Command {
 	})
 }
 
-// check checks a configuration. A fault that [load] finds is an error; others are printed.
+// check checks a configuration. It returns faults that [load] finds as an error, and prints all others.
 func (o *options) check(ctx context.Context, w world, strict bool) error {
 	loaded, from, err := load(w, o)
 	if err != nil {
@@ -88,7 +88,7 @@ func (o *options) check(ctx context.Context, w world, strict bool) error {
 	return err
 }
 
-// checked is what check finds in a configuration whose files can be used.
+// checked holds the findings of check in a configuration with usable files.
 type checked struct{ errors, warnings []string }
 
 func (a *app) printCheck(found *checked) error {
@@ -132,7 +132,7 @@ func (a *app) printCheck(found *checked) error {
 	return err
 }
 
-// counted is [cli.Count] for words with a plural of their own.
+// counted does the same as [cli.Count], for words with an irregular plural.
 func counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

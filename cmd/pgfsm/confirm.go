@@ -10,12 +10,12 @@ import (
 	"pgfsm/internal/cli"
 )
 
-// confirm asks the operator. Anything but y or yes is no.
+// confirm asks the operator. Any answer but y or yes means no.
 func (w world) confirm(question string) bool {
 	fmt.Fprintf(w.stderr, "%s [y/N] ", question)
 	line, err := bufio.NewReader(io.LimitReader(w.stdin, 16)).ReadString('\n') // the end of the input means no
 	if f, ok := w.stdin.(*os.File); err != nil || !ok || !cli.IsTerminal(f) {
-		fmt.Fprintln(w.stderr) // no Enter ended the line of the question
+		fmt.Fprintln(w.stderr) // end the question's line, because no Enter did
 	}
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return answer == "y" || answer == "yes"

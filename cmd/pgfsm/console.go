@@ -71,7 +71,7 @@ func (o *consoleOptions) address(cmd *cobra.Command) (string, error) {
 	return u.Scheme + "://" + u.Host, nil
 }
 
-// signIn makes a link, and prints it or hands it to the browser.
+// signIn creates a link, and prints it or opens it in the browser.
 func (o *consoleOptions) signIn(ctx context.Context, l *openedLedger, at string) error {
 	who, err := l.caller(ctx, ledger.ActRead)
 	if err != nil {
@@ -88,7 +88,7 @@ func (o *consoleOptions) signIn(ctx context.Context, l *openedLedger, at string)
 	return o.print(cli.Document("url", link, "name", who.Name), func(out io.Writer, _ ink) { fmt.Fprintln(out, link) })
 }
 
-// openBrowser opens a file that leads to the link: other users of the machine can read the arguments of a program.
+// openBrowser opens a file that leads to the link, because other users of the machine can read the arguments of a program.
 func (o *consoleOptions) openBrowser(ctx context.Context, l *openedLedger, link, secret string) (err error) {
 	dir, err := os.MkdirTemp("", "pgfsm-console-")
 	if err != nil {
@@ -108,7 +108,7 @@ func (o *consoleOptions) openBrowser(ctx context.Context, l *openedLedger, link,
 	fmt.Fprintln(o.w.stderr, "pgfsm: sign in in the browser; the link works for a minute")
 	err = ledger.Poll(ctx, ledger.PollInterval, func() (bool, error) {
 		_, err := l.Link(ctx, secret)
-		if errors.Is(err, ledger.ErrSession) { // it was used, or its time is over
+		if errors.Is(err, ledger.ErrSession) { // the link was used or has expired
 			return true, nil
 		}
 		return false, err
@@ -119,7 +119,7 @@ func (o *consoleOptions) openBrowser(ctx context.Context, l *openedLedger, link,
 	return err
 }
 
-// opener is the command that opens a file in the browser.
+// opener returns the command that opens a file in the browser.
 func opener(w world) []string {
 	switch program := w.env("BROWSER"); {
 	case program != "":

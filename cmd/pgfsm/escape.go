@@ -7,9 +7,8 @@ import (
 	"pgfsm/internal/visible"
 )
 
-// forScreen returns a writer to one that leads to a screen, for JSON documents, whole or in pieces that end between characters. If the screen
-// is a terminal, characters that do not show as themselves are written as escapes; elsewhere nothing is changed, for hashes are over
-// those bytes.
+// forScreen returns a writer to the writer to, for JSON documents, whole or in pieces that end between characters. If screen is a terminal,
+// it escapes characters that do not show as themselves. Otherwise it changes nothing, because hashes cover these bytes.
 func forScreen(screen, to io.Writer) io.Writer {
 	if cli.IsTerminal(screen) {
 		return escaping{to}

@@ -19,7 +19,7 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// timestamp is the form of every time that is recorded.
+// timestamp returns the current time in the form of all recorded times.
 func timestamp() string { return time.Now().UTC().Format(policy.TimeForm) }
 
 // execute takes one request through the machine and prints the result.
@@ -43,14 +43,14 @@ func (a *app) execute(ctx context.Context, kind string, text []byte, o *runOptio
 	})
 }
 
-// requester is the name of the requester, as in [app.identity].
+// requester returns the name of the requester in [app.identity].
 func (a *app) requester(ctx context.Context, l *openedLedger) (string, error) {
 	who, err := a.identity(ctx, l, "ask")
 	return who.Name, err
 }
 
-// identity is the owner of the token in the environment; without a ledger or a token, the user of the operating system, who can do the
-// same without a token.
+// identity returns the owner of the token in the environment. Without a ledger or a token, it returns the user of the operating system,
+// who can do the same without a token.
 func (a *app) identity(ctx context.Context, l *openedLedger, do string) (gateway.Identity, error) {
 	if l == nil || a.w.env(tokenVariable) == "" {
 		return gateway.Identity{Name: actor()}, nil
@@ -82,7 +82,7 @@ func (a *app) await(ctx context.Context, r *runner.Runner, held runner.Result, w
 	return a.stopped(got, err)
 }
 
-// outcome is the form of a result that is printed.
+// outcome returns a result in its printed form.
 func (a *app) outcome(got runner.Result) present.Outcome {
 	return present.NewOutcome(got.Run, got.Outcome, got.Head, a.Loaded.Ledger, filepath.Join(a.Loaded.TracesDir, traces.Name(got.Run.ID())))
 }
@@ -93,7 +93,7 @@ func (a *app) printResult(got runner.Result) error {
 	return a.print(doc, exitCode(got.Outcome), func(out io.Writer, k ink) { printAnswer(out, k, doc, answerOptions{config: a.flag}) })
 }
 
-// exitCode is the exit code of an outcome.
+// exitCode returns the exit code of an outcome.
 func exitCode(o states.Outcome) int {
 	switch o.Type {
 	case states.TypeToolResult, states.TypeSummary, states.TypeFinalAnswer:
@@ -106,7 +106,7 @@ func exitCode(o states.Outcome) int {
 	return cli.ExitFailed
 }
 
-// stopped prints how far a run came whose record could not be written: its call may have been made.
+// stopped prints the progress of a run whose record could not be written. The run may have made its call.
 func (a *app) stopped(got runner.Result, cause error) error {
 	if got.Outcome.Type == "" {
 		return cause

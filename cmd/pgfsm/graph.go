@@ -11,7 +11,7 @@ import (
 	"pgfsm/traces"
 )
 
-// pictures are the forms in which the machine is drawn, in the order in which help lists them.
+// pictures lists the formats for drawings of the machine, in the order of the help.
 var pictures = []struct {
 	name string
 	draw func(*fsm.Spec, fsm.Marks) []byte

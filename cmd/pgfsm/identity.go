@@ -56,7 +56,7 @@ func newIdentityUnblock(f *ledgerFlags) *cobra.Command {
 	})
 }
 
-// changeSubject makes a change to a subject and prints it.
+// changeSubject changes a subject and prints the change.
 func (f *ledgerFlags) changeSubject(ctx context.Context, o *openedLedger, args []string, what string,
 	change func(ctx context.Context, by ledger.Caller, issuer, subject string) error,
 ) error {

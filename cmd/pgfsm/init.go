@@ -100,7 +100,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// imported makes the files a configuration that lists the servers of a client's file, after it has shown them and asked.
+// imported replaces the configuration in files by one that lists the servers of a client's file. It shows the servers and asks.
 func (o *initOptions) imported(files []config.StarterFile) ([]config.ClientServer, error) {
 	text, err := safefile.ReadTrusted(o.from)
 	if err != nil {
@@ -144,7 +144,7 @@ func (o *initOptions) imported(files []config.StarterFile) ([]config.ClientServe
 	return servers, nil
 }
 
-// nextSteps says what is left to do until the servers can be used.
+// nextSteps returns a text with the remaining steps before the servers can be used.
 func nextSteps(configuration, allowlist string) string {
 	return fmt.Sprintf(`no tool may be called yet. Next:
   pgfsm tools --not-allowed -c %[1]s
@@ -158,7 +158,7 @@ func nextSteps(configuration, allowlist string) string {
 		configuration, allowlist)
 }
 
-// show prints what each server would run, and returns how many of them can be listed.
+// show prints what each server would run, and returns the number of usable servers.
 func (o *initOptions) show(servers []config.ClientServer) (n int) {
 	for _, s := range servers {
 		name := visible.Text(fmt.Sprintf("%q", s.Name))
@@ -175,7 +175,7 @@ func (o *initOptions) show(servers []config.ClientServer) (n int) {
 	return n
 }
 
-// relative is the path of a file as a file of the folder names it.
+// relative returns the path of a file relative to a folder, in the form for a configuration in that folder.
 func relative(dir, file string) (string, error) {
 	base, err := filepath.Abs(dir)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 type ledgerFlags struct {
 	w      world
 	config string
-	ledger string // instead of the configuration's
+	ledger string // overrides the configuration's ledger
 	json   bool
 }
 
@@ -52,7 +52,7 @@ func (f *ledgerFlags) command(use string, args cobra.PositionalArgs, purpose sto
 	}}
 }
 
-// viewer makes a command that calls do with one consistent state of the ledger.
+// viewer makes a command that calls do with a consistent snapshot of the ledger.
 func (f *ledgerFlags) viewer(use string, args cobra.PositionalArgs,
 	do func(ctx context.Context, o *openedLedger, r ledger.Reader, args []string) error,
 ) *cobra.Command {
@@ -61,22 +61,22 @@ func (f *ledgerFlags) viewer(use string, args cobra.PositionalArgs,
 	})
 }
 
-// print prints a document as JSON, or else as text prints it.
+// print prints a document as JSON or with the function text.
 func (f *ledgerFlags) print(doc any, text func(out io.Writer, k ink)) error {
 	return f.w.print(f.json, doc, cli.ExitYes, text)
 }
 
-// An openedLedger is an open ledger. One that was opened to read only has no [ledger.Ledger].
+// An openedLedger is an open ledger. Its [ledger.Ledger] is nil if it was opened only for reading.
 type openedLedger struct {
 	*ledger.Ledger
 	w           world
 	store       ledger.Store
 	name        string
 	checkpoints config.Checkpoints
-	loaded      *config.Loaded // the configuration that names the ledger; nil if a flag does
+	loaded      *config.Loaded // the configuration that names the ledger; nil if a flag names it
 }
 
-// openLedger opens the ledger that the flag names, or else the configuration.
+// openLedger opens the ledger that the flag or else the configuration names.
 func openLedger(w world, file, flag string, purpose stores.Purpose) (*openedLedger, error) {
 	url, loaded, err := namedLedger(w, file, flag)
 	if err != nil {
@@ -85,7 +85,8 @@ func openLedger(w world, file, flag string, purpose stores.Purpose) (*openedLedg
 	return openStored(w, url, purpose, loaded)
 }
 
-// namedLedger returns the URL of the ledger that the flag names, or else the configuration, and that configuration.
+// namedLedger returns the URL of the ledger that the flag or else the configuration names. In the second case, it returns the
+// configuration, too.
 func namedLedger(w world, file, flag string) (url string, loaded *config.Loaded, err error) {
 	if flag != "" {
 		if err := config.CheckLedger(flag); err != nil {
@@ -113,7 +114,7 @@ func openConfigured(w world, loaded *config.Loaded, purpose stores.Purpose) (*op
 	return openStored(w, url, purpose, loaded)
 }
 
-// openStored opens the ledger with this URL. Messages have its name: a URL may contain a password.
+// openStored opens the ledger with this URL. Messages contain the ledger's name only, because a URL may contain a password.
 func openStored(w world, url string, purpose stores.Purpose, loaded *config.Loaded) (o *openedLedger, err error) {
 	o = &openedLedger{w: w, name: config.LedgerName(url), loaded: loaded}
 	if loaded != nil {
@@ -134,14 +135,14 @@ func openStored(w world, url string, purpose stores.Purpose, loaded *config.Load
 	return o, nil
 }
 
-// checkName returns an error if the log was made with another name than the configuration's.
+// checkName returns an error if the log was created under a different name than the configuration's.
 func (o *openedLedger) checkName() error {
 	if o.checkpoints.Origin == "" {
 		return nil
 	}
 	return o.View(context.Background(), func(r ledger.Reader) error {
 		origin, err := ledger.Origin(r)
-		if errors.Is(err, ledger.ErrNotFound) { // it gets the name with its first entry
+		if errors.Is(err, ledger.ErrNotFound) { // an empty log gets the name with its first entry
 			return nil
 		}
 		if err == nil && origin != o.checkpoints.Origin {
@@ -152,7 +153,7 @@ func (o *openedLedger) checkName() error {
 	})
 }
 
-// findRun returns the id of the run that a person names, as [ledger.FindRun] does.
+// findRun returns the id of the run that a person names, by the rules of [ledger.FindRun].
 func (o *openedLedger) findRun(ctx context.Context, text string) (id string, err error) {
 	err = o.View(ctx, func(r ledger.Reader) (err error) {
 		id, err = ledger.FindRun(r, text)
@@ -161,11 +162,11 @@ func (o *openedLedger) findRun(ctx context.Context, text string) (id string, err
 	return id, err
 }
 
-// timestamp is the time of the clock that all processes of the ledger share.
+// timestamp returns the time of the clock that all processes of the ledger share.
 func (o *openedLedger) timestamp() string { return o.store.Now().UTC().Format(policy.TimeForm) }
 
-// checkWhole returns an error if the log does not contain the last checkpoint in the configured folder: then it lost entries, and nothing may
-// be added to it.
+// checkWhole returns an error if the log does not contain the last checkpoint in the configured folder: then it lost entries, and no process
+// may add to it.
 func (o *openedLedger) checkWhole() error {
 	if o.checkpoints.Dir == "" {
 		return nil
@@ -176,7 +177,7 @@ func (o *openedLedger) checkWhole() error {
 	}
 	err = o.View(context.Background(), func(r ledger.Reader) error {
 		now, err := ledger.TakeCheckpoint(r)
-		if errors.Is(err, ledger.ErrNotFound) { // it is empty
+		if errors.Is(err, ledger.ErrNotFound) { // the log is empty
 			now, err = checkpoint.Checkpoint{Origin: last.Origin}, nil
 		}
 		if err != nil {
@@ -190,12 +191,12 @@ func (o *openedLedger) checkWhole() error {
 	return err
 }
 
-// View reads one consistent state.
+// View calls do with a consistent snapshot.
 func (o *openedLedger) View(ctx context.Context, do func(ledger.Reader) error) error {
 	return o.store.View(ctx, do)
 }
 
-// verifyOpen refuses a ledger whose tokens or open requests are not as they were written: calls would be made by them.
+// verifyOpen refuses a ledger with altered tokens or open requests, because they authorize calls.
 func (o *openedLedger) verifyOpen(ctx context.Context) error {
 	err := o.View(ctx, func(r ledger.Reader) error { return ledger.VerifyOpen(ctx, r) })
 	if errors.Is(err, ledger.ErrTampered) {
@@ -213,7 +214,7 @@ func (f *ledgerFlags) use(purpose stores.Purpose, do func(*openedLedger) error) 
 	return o.closing(orRefused(f.w, f.json, do(o)))
 }
 
-// closing closes the ledger and returns err. If the ledger cannot be closed, that is only a warning, because the command's result stands.
+// closing closes the ledger and returns err. It only warns if the ledger cannot be closed, because the command's result is complete.
 func (o *openedLedger) closing(err error) error {
 	var late error
 	if o.Ledger != nil {
@@ -225,7 +226,7 @@ func (o *openedLedger) closing(err error) error {
 	return err
 }
 
-// noRun explains that the ledger has no such run.
+// noRun replaces [ledger.ErrNotFound] by an error that names the run.
 func noRun(run string, err error) error {
 	if errors.Is(err, ledger.ErrNotFound) {
 		return fmt.Errorf("the ledger has no run %q; pgfsm ledger list shows the last ones", run)

@@ -22,7 +22,7 @@ import (
 	"pgfsm/traces/ledger/stores"
 )
 
-// codeInconsistent is the code of a log that does not contain a checkpoint, or of which a witness has cosigned another history.
+// codeInconsistent is the code for a log that does not contain a checkpoint, or whose witness has cosigned a different history.
 const codeInconsistent = "log_inconsistent"
 
 // publicMode is the mode of a file with a checkpoint.
@@ -39,8 +39,8 @@ func newLedgerCheckpoint(f *ledgerFlags) *cobra.Command {
 	return cmd
 }
 
-// orInconsistent prints that a log is not the one that was signed or cosigned before, and returns the exit code no. It returns other errors
-// unchanged.
+// orInconsistent prints that a log differs from the one that was signed or cosigned before, and returns the exit code no. It returns other
+// errors unchanged.
 func (f *ledgerFlags) orInconsistent(err error) error {
 	if errors.Is(err, checkpoint.ErrInconsistent) {
 		return tellUnproven(f.w, codeInconsistent, err, f.json)
@@ -61,13 +61,13 @@ func (f *ledgerFlags) writeCheckpoint(o *openedLedger, r ledger.Reader, keys []s
 	}
 	return f.print(cli.Document("origin", c.Origin, "size", c.Size, "root", c.Root, "checkpoint", string(signed)), func(out io.Writer, _ ink) {
 		if file == "" {
-			_, _ = out.Write(signed) // standard output keeps the error
+			_, _ = out.Write(signed) // the writer of standard output keeps the error
 		}
 	})
 }
 
-// replaceCheckpoint writes a signed checkpoint to a file. If the file has a checkpoint of the same size, it stays, because it may have
-// cosignatures. It returns the new content of the file.
+// replaceCheckpoint writes a signed checkpoint to a file. It keeps a checkpoint of the same size, because that may have cosignatures. It
+// returns the new content of the file.
 func replaceCheckpoint(r ledger.Reader, path string, c checkpoint.Checkpoint, signed []byte) ([]byte, error) {
 	was, _, err := safefile.Read(path)
 	switch {
@@ -86,7 +86,7 @@ func replaceCheckpoint(r ledger.Reader, path string, c checkpoint.Checkpoint, si
 	return signed, safefile.Replace(path, was, signed, publicMode)
 }
 
-// sign signs the state of the log with the keys in these files, or else with those of the configuration.
+// sign signs the state of the log with the keys in these files, or else with the configuration's keys.
 func (o *openedLedger) sign(r ledger.Reader, files []string) (c checkpoint.Checkpoint, signed []byte, err error) {
 	signers, err := o.signers(r, files)
 	if err != nil {
@@ -99,7 +99,7 @@ func (o *openedLedger) sign(r ledger.Reader, files []string) (c checkpoint.Check
 	return c, signed, err
 }
 
-// signers reads private keys, which must be keys of the log.
+// signers reads private keys. They must be keys of the log.
 func (o *openedLedger) signers(r ledger.Reader, files []string) (signers []note.Signer, err error) {
 	if len(files) == 0 {
 		files = o.checkpoints.Keys
@@ -126,7 +126,7 @@ func (o *openedLedger) signers(r ledger.Reader, files []string) (signers []note.
 	return signers, nil
 }
 
-// writer writes checkpoints as the configuration says; nil if it names no folder.
+// writer returns the writer of the configured checkpoints; nil if the configuration names no folder.
 func (o *openedLedger) writer(ctx context.Context, log *slog.Logger) (*checkpoint.Writer, error) {
 	c := &o.checkpoints
 	if c.Dir == "" {
@@ -167,7 +167,7 @@ func newLedgerWitness(f *ledgerFlags) *cobra.Command {
 	return cmd
 }
 
-// witness has a witness cosign the checkpoint in a file, or a new one.
+// witness requests a witness's cosignature for the checkpoint in a file, or for a new one.
 func (o *openedLedger) witness(ctx context.Context, to *checkpoint.Witness, file string) error {
 	var signed []byte
 	err := o.View(ctx, func(r ledger.Reader) (err error) {
@@ -177,7 +177,7 @@ func (o *openedLedger) witness(ctx context.Context, to *checkpoint.Witness, file
 	if err != nil {
 		return err
 	}
-	// The hashes of a log never change, so they need not be of one state while the witness answers.
+	// A log's hashes never change, so each read can use its own snapshot while the witness answers.
 	tree := tlog.HashReaderFunc(func(indexes []int64) (all []tlog.Hash, err error) {
 		err = o.store.Glance(ctx, func(r ledger.Reader) error {
 			all, err = r.ReadHashes(indexes)

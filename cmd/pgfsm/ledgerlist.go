@@ -22,7 +22,7 @@ type requestList struct {
 	statuses     []string
 	since, until string
 	limit        int
-	none         string // is printed if there is no request
+	none         string // the text without requests
 }
 
 // maxListed bounds --limit.
@@ -33,13 +33,13 @@ func (l *requestList) register(cmd *cobra.Command, statuses []string, limit int)
 	cmd.Flags().IntVar(&l.limit, "limit", limit, "the most requests to list; 0 is all")
 }
 
-// choose completes the filter by the flags.
+// choose completes the filter from the flags.
 func (l *requestList) choose() error {
 	if l.limit < 0 || l.limit > maxListed {
 		return fmt.Errorf("--limit is %d: give how many to list, at most %d, or 0 for all", l.limit, maxListed)
 	}
 	if l.limit > 0 {
-		l.Limit = l.limit + 1 // one more says whether there are more
+		l.Limit = l.limit + 1 // one more shows whether there are more
 	}
 	if slices.Contains(l.statuses, "all") {
 		l.statuses = nil
@@ -50,7 +50,7 @@ func (l *requestList) choose() error {
 	return nil
 }
 
-// print prints the requests as one document, or else as lines.
+// print prints the requests as one document or as lines.
 func (l *requestList) print(f *ledgerFlags, r ledger.Reader, lines func(out io.Writer, k ink, rows []present.Run)) error {
 	rows, more := []present.Run{}, false
 	for q, err := range r.Requests(l.Filter) {
@@ -108,7 +108,7 @@ func newLedgerList(f *ledgerFlags) *cobra.Command {
 // Bounds of the columns of a list, so that a line has at most 120 characters.
 const maxActor, maxTool, maxCode = 18, 27, 24
 
-// printRuns shows each run in one line. Of a long tool with its server, the end stays.
+// printRuns prints each run in one line. It cuts a long name of a server and tool at the front.
 func printRuns(out io.Writer, _ ink, rows []present.Run) {
 	table := cli.NewTable(out)
 	fmt.Fprintln(table, "RUN\tREQUESTED\tSTATUS\tACTOR\tSERVER/TOOL\tPOLICY/CODE")

@@ -175,7 +175,7 @@ func newLedgerCopy(f *ledgerFlags) *cobra.Command {
 	}}
 }
 
-// move opens two ledgers and calls do, which closes the first and begins or continues the second. Then it prints the second one's state.
+// move opens two ledgers and calls do, which closes the first and begins or continues the second. Then it prints the state of the second.
 func (f *ledgerFlags) move(ctx context.Context, from, to, line string,
 	do func(ctx context.Context, from, to ledger.Store, m ledger.Move) error,
 ) (err error) {
@@ -190,7 +190,7 @@ func (f *ledgerFlags) move(ctx context.Context, from, to, line string,
 	for i, purpose := range []stores.Purpose{stores.ToChange, stores.ToWrite} {
 		url := []string{from, to}[i]
 		if err := config.CheckLedger(url); err != nil {
-			return fmt.Errorf("%s %w", []string{"the old ledger's URL", "the new ledger's URL"}[i], err) // it may contain a password
+			return fmt.Errorf("%s %w", []string{"the old ledger's URL", "the new ledger's URL"}[i], err) // the URL may contain a password
 		}
 		if both[i].store, err = stores.Open(url, purpose); err != nil {
 			return err

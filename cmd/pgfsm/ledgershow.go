@@ -82,7 +82,7 @@ func printRun(out io.Writer, k ink, d *present.Details, events []present.Event, 
 	}
 }
 
-// printFields prints rows with names that are padded to a width.
+// printFields prints rows, with names padded to a width.
 func printFields(out io.Writer, k ink, width int, rows []present.Row) {
 	for _, row := range rows {
 		fmt.Fprintf(out, "%s %s\n", k.bold(fmt.Sprintf("%-*s", width, row.Name+":")), visible.Text(row.Value))
@@ -192,7 +192,7 @@ func (f *ledgerFlags) writeTrace(ctx context.Context, r ledger.Reader, p *traces
 	return safefile.Write(out, doc, 0o600)
 }
 
-// writeTraces writes the traces of all runs that have one, and says how many have none yet.
+// writeTraces writes the traces of all runs that have one, and prints the number of runs without.
 func (f *ledgerFlags) writeTraces(ctx context.Context, r ledger.Reader, p *traces.Replayer, folder string) error {
 	written, open, err := ledger.WriteTraces(ctx, r, p, folder)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// defaultTail is how many events tail prints.
+	// defaultTail is the default number of events that tail prints.
 	defaultTail = 20
-	// maxTold bounds in bytes what lines show of one value.
+	// maxTold bounds one value in a line, in bytes.
 	maxTold = 200
 )
 
@@ -49,7 +49,7 @@ func newLedgerTail(f *ledgerFlags) *cobra.Command {
 	return cmd
 }
 
-// tailing are the flags of tail.
+// tailing holds the flags of tail.
 type tailing struct {
 	present.LogFilter
 	lines        int
@@ -72,7 +72,7 @@ func (t *tailing) tail(ctx context.Context, o *openedLedger, f *ledgerFlags) err
 			return err
 		}
 		from = end.Size
-		first := max(0, end.Size-int64(t.lines)) // each entry has an event or more
+		first := max(0, end.Size-int64(t.lines)) // enough, because each entry has an event or more
 		if (t.LogFilter != present.LogFilter{}) {
 			if first, err = ledger.FirstAt(r, t.Since); err != nil {
 				return err

@@ -34,7 +34,7 @@ func newLedgerVerify(f *ledgerFlags) *cobra.Command {
 				})
 			})
 		}
-		var fault *ledger.Fault // of the checkpoint, of the file, or of a row
+		var fault *ledger.Fault // a fault of the checkpoint, the file, or a row
 		if err != nil && !errors.As(err, &fault) {
 			return err
 		}
@@ -46,9 +46,9 @@ func newLedgerVerify(f *ledgerFlags) *cobra.Command {
 	return cmd
 }
 
-// givenCheckpoint reads the checkpoint to compare the ledger with from a file, or from standard input if the path is "-"; nil if none is
-// given. Without keys its signatures are not verified. The error is a [*ledger.Fault] if a signature that the keys require is missing or
-// invalid.
+// givenCheckpoint reads the checkpoint to compare the ledger with: from a file, or from standard input if the path is "-". It returns nil if
+// none is given. Without keys, it does not verify signatures. If a signature that the keys require is missing or invalid, the error is a
+// [*ledger.Fault].
 func givenCheckpoint(w world, given bool, path string, with *keyFlags) (*checkpoint.Opened, error) {
 	keys, err := with.keys()
 	unverified := len(keys.Log)+len(keys.Witnesses) == 0
@@ -85,14 +85,14 @@ func givenCheckpoint(w world, given bool, path string, with *keyFlags) (*checkpo
 	return o, nil
 }
 
-// verifyLedger verifies a ledger, and the file that it is in.
+// verifyLedger verifies a ledger and its file.
 func verifyLedger(ctx context.Context, w world, r ledger.Reader, given *checkpoint.Opened, deep bool) (report ledger.Report, err error) {
 	bar := cli.NewBar(w.stderr, "verifying", 0)
 	o := ledger.VerifyOptions{Progress: func(done, total int64) {
 		if bar.GetMax64() != total {
 			bar = cli.NewBar(w.stderr, "verifying", int(total))
 		}
-		_ = bar.Set64(done) // a bar that cannot be drawn is no reason not to verify
+		_ = bar.Set64(done) // verify even if the bar cannot be drawn
 	}}
 	if given != nil {
 		o.Checkpoint = &given.Checkpoint
@@ -110,12 +110,12 @@ func verifyLedger(ctx context.Context, w world, r ledger.Reader, given *checkpoi
 	return report, err
 }
 
-// A checker is a reader that can check its whole file, with the indexes. The error is a [*ledger.Fault] if the file is damaged.
+// A checker is a reader that can check its whole file, including indexes. If the file is damaged, the error is a [*ledger.Fault].
 type checker interface {
 	Check(ctx context.Context) error
 }
 
-// printVerified prints what was found. A fault, or a run that this build does not decide as recorded, is the exit code no.
+// printVerified prints the findings. It returns the exit code no for a fault, and for a run that this build decides differently.
 func (f *ledgerFlags) printVerified(d *ledger.Report, fault *ledger.Fault, c *checkpoint.Opened) error {
 	ok := fault == nil && d.Deep.OK()
 	doc := struct {
@@ -138,10 +138,10 @@ func (f *ledgerFlags) printVerified(d *ledger.Report, fault *ledger.Fault, c *ch
 	return err
 }
 
-// A comparedCheckpoint is the checkpoint that a ledger was compared with, as --json prints it.
+// A comparedCheckpoint is the --json form of the checkpoint that a ledger was compared with.
 type comparedCheckpoint struct {
 	Size       int64                    `json:"size"`
-	Verified   bool                     `json:"verified"` // its signatures
+	Verified   bool                     `json:"verified"` // the signatures were verified
 	SignedBy   []string                 `json:"signed_by"`
 	CosignedBy []checkpoint.Cosignature `json:"cosigned_by"`
 }
@@ -187,7 +187,7 @@ func printReport(out io.Writer, k ink, d *ledger.Report, c *checkpoint.Opened) {
 // maxPrunes bounds the prunes that verify lists.
 const maxPrunes = 10
 
-// printPrunes prints the last prunes: who removed what, and when.
+// printPrunes prints the last prunes, each with its actor, ranges and time.
 func printPrunes(out io.Writer, all []ledger.Prune) {
 	if n := len(all) - maxPrunes; n > 0 {
 		fmt.Fprintf(out, "  %s earlier; --json lists all\n", cli.Count(n, "prune"))
@@ -199,7 +199,7 @@ func printPrunes(out io.Writer, all []ledger.Prune) {
 	}
 }
 
-// maxRanges bounds the ranges that a line has.
+// maxRanges bounds the ranges in a line.
 const maxRanges = 5
 
 // rangesText writes ranges of entries.
@@ -218,7 +218,7 @@ func rangesText(all []ledger.Range) string {
 	return "entries " + strings.Join(words, ", ")
 }
 
-// printSigners prints who signed a checkpoint.
+// printSigners prints the signers of a checkpoint.
 func printSigners(out io.Writer, o *checkpoint.Opened) {
 	if len(o.Signed) == 0 {
 		fmt.Fprintln(out, "The signatures of the checkpoint were not verified: give the verifier key of the log with --key")

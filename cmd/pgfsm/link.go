@@ -52,7 +52,7 @@ func newLink(w world) *cobra.Command {
 	return cmd
 }
 
-// linkDocument is the --json form of what link did, or would do.
+// linkDocument is the --json form of the change that link made, or would make.
 type linkDocument struct {
 	SchemaVersion int            `json:"schema_version"`
 	Client        string         `json:"client"`
@@ -61,7 +61,7 @@ type linkDocument struct {
 	Change        string         `json:"change"` // none, added or replaced
 	DryRun        bool           `json:"dry_run"`
 	Backup        string         `json:"backup,omitzero"`
-	Removed       []string       `json:"removed,omitzero"` // entries
+	Removed       []string       `json:"removed,omitzero"` // removed entries
 	Bypass        []string       `json:"bypass,omitzero"`  // entries that reach a server of the gateway directly
 	Others        []string       `json:"others,omitzero"`  // entries for servers that the gateway does not have
 	Value         jsontext.Value `json:"value"`
@@ -135,10 +135,10 @@ func (o *linkOptions) link(w world, name string) error {
 	return nil
 }
 
-// linkName is the name of the gateway's entry, and the beginning of the names of entries for one server.
+// linkName is the name of the gateway's entry, and the prefix of the names of entries for one server.
 const linkName = "pgfsm"
 
-// gatewayServers are the servers of the gateway, or the one of a name.
+// gatewayServers returns the servers of the gateway, or only the one with a name.
 func gatewayServers(loaded *config.Loaded, name string) (all []clientfile.Server) {
 	for _, s := range loaded.Servers {
 		if name == "" || s.Name == name {
@@ -157,7 +157,7 @@ func sameFile(a, b string) bool {
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// target is how the client reaches the gateway of a configuration, which is from a file.
+// target returns the command or the URL with which the client reaches the gateway of the configuration in the file from.
 func (o *linkOptions) target(loaded *config.Loaded, from string, client *clientfile.Client) (to clientfile.Target, err error) {
 	switch {
 	case o.http && o.stdio:
@@ -189,7 +189,7 @@ func (o *linkOptions) target(loaded *config.Loaded, from string, client *clientf
 	return to, nil
 }
 
-// endpoint is the URL of the gateway, or of one server of it.
+// endpoint returns the URL of the gateway, or of one of its servers.
 func (o *linkOptions) endpoint(loaded *config.Loaded) (string, error) {
 	listen := loaded.Serve.Listen
 	if _, port, err := net.SplitHostPort(listen); loaded.Serve.PublicURL == "" && (err != nil || port == "0") {
@@ -208,7 +208,7 @@ func (o *linkOptions) endpoint(loaded *config.Loaded) (string, error) {
 	return loaded.Serve.PublicOrigin() + "/servers/" + o.server + "/mcp", nil
 }
 
-// print shows the entry as a change of the file. It shows nothing else of the file, because secrets may be anywhere in it.
+// print shows the entry as a change of the file. It shows no other part of the file, because any part may contain secrets.
 func (d *linkDocument) print(w world, client *clientfile.Client, asJSON bool) error {
 	if asJSON {
 		return cli.PrintJSON(w.stdout, d)
@@ -237,7 +237,7 @@ func (d *linkDocument) print(w world, client *clientfile.Client, asJSON bool) er
 	return nil
 }
 
-// printEntry shows the entry alone.
+// printEntry prints the entry only.
 func (d *linkDocument) printEntry(w world, client *clientfile.Client) {
 	sign := "+ "
 	if client.Paste {
@@ -248,7 +248,7 @@ func (d *linkDocument) printEntry(w world, client *clientfile.Client) {
 	}
 }
 
-// printBypass names the entries with which the client still reaches servers directly.
+// printBypass prints the entries with which the client still reaches servers directly.
 func (d *linkDocument) printBypass(w world) {
 	if len(d.Bypass) > 0 {
 		w.warn("these entries still bypass the gateway: " + strings.Join(d.Bypass, ", ") + "; --replace removes them")
@@ -258,7 +258,7 @@ func (d *linkDocument) printBypass(w world) {
 	}
 }
 
-// printNext says what is left to do.
+// printNext prints the remaining steps.
 func (d *linkDocument) printNext(w world, client string, to clientfile.Target, from string) {
 	if d.Backup != "" {
 		fmt.Fprintf(w.stderr, "pgfsm: the file as it was is %s\n", visible.Text(d.Backup))

@@ -10,7 +10,7 @@ import (
 	"pgfsm/internal/web/loopback"
 )
 
-// openTLS reads the files of serve.tls. It returns nil if there are none. report is called when changed files cannot be used.
+// openTLS reads the files of serve.tls. It returns nil if there are none. If changed files cannot be used later, it calls report.
 func openTLS(files config.TLS, report func(error)) (*web.TLS, error) {
 	if files.Cert == "" {
 		return nil, nil
@@ -24,7 +24,7 @@ func openTLS(files config.TLS, report func(error)) (*web.TLS, error) {
 
 var errNoURL = errors.New("other machines can reach this address: set serve.public_url for the gateway, or serve.admin_url for the admin address")
 
-// listen opens a listener. Other machines can reach it only with TLS and a URL, which names it.
+// listen opens a listener. An address that other machines can reach needs TLS and a URL.
 func listen(secured *web.TLS, address, url string) (net.Listener, error) {
 	if secured == nil {
 		return loopback.Listen(address)

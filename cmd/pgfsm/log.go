@@ -9,7 +9,7 @@ import (
 	"pgfsm/internal/visible"
 )
 
-// logOptions are how a service logs.
+// logOptions are the flags for a service's log.
 type logOptions struct{ format string }
 
 const (
@@ -21,7 +21,7 @@ func (o *logOptions) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.format, "log-format", logText, "how to log on standard error: text (key=value) or json (an object per line)")
 }
 
-// open returns the log. In JSON, warnings go to it, too.
+// open returns the log. A JSON log receives warnings, too.
 func (o *logOptions) open(w *world, level slog.Level) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: level}
 	switch o.format {

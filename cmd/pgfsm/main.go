@@ -19,12 +19,12 @@ func main() { os.Exit(process()) }
 // process runs the command on this process's own streams, environment and signals.
 func process() int {
 	log.SetOutput(io.Discard) // net/http logs unsolicited bytes of servers, with secrets
-	// A reader that goes away must not end the process while a call is in flight: writing fails instead.
-	// (Notify, not Ignore: what is ignored stays so in the servers that are started.)
+	// If the reader of standard output goes away, writes fail, but the process must not end while a call is in flight.
+	// (Notify, not Ignore: servers that pgfsm starts would inherit an ignored signal.)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the first signal asks, the second one ends the process
+	context.AfterFunc(ctx, stop) // the first signal cancels ctx, the second one ends the process
 	return run(ctx, os.Args[1:], world{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.LookupEnv,
 	})

@@ -11,8 +11,8 @@ import (
 	"pgfsm/internal/visible"
 )
 
-// gcPercent replaces the garbage collector's 100 for the gateway and the evaluation of the gates, unless GOGC is set: calls leave much
-// garbage beside a small heap. It costs half as much memory again, and saves a tenth of the time.
+// gcPercent replaces the garbage collector's default of 100 for the gateway and the evaluation of the gates, unless GOGC is set. Calls
+// leave much garbage beside a small heap. The setting costs half as much memory again, and saves a tenth of the time.
 const gcPercent = 400
 
 func setGCPercent(w world) {
@@ -21,8 +21,8 @@ func setGCPercent(w world) {
 	}
 }
 
-// limitMemory has the garbage collector keep the process within nine tenths of the memory that its container or service may have, unless
-// GOMEMLIMIT is set. A machine without such a limit sets none.
+// limitMemory sets the garbage collector's memory limit to nine tenths of the limit of the container or service, unless GOMEMLIMIT is set.
+// Without a limit of the container or service, it sets none.
 func limitMemory(log *slog.Logger, allowed memlimit.Provider) {
 	limit, err := memlimit.Set(memlimit.WithProvider(allowed))
 	switch {

@@ -9,8 +9,9 @@ import (
 	"pgfsm/internal/visible"
 )
 
-// notify tells systemd that this service is ready, and that it stops when ctx ends, unless cancel is called before. It does nothing if the
-// variable NOTIFY_SOCKET is not set, which systemd sets for units of Type=notify. Servers that pgfsm starts do not inherit the variable.
+// notify tells systemd that this service is ready. When ctx ends, it tells systemd that the service stops, unless cancel was called before.
+// Without the variable NOTIFY_SOCKET, which systemd sets for units of Type=notify, it does nothing. Servers that pgfsm starts do not inherit
+// the variable.
 func notify(ctx context.Context, log *slog.Logger) (cancel func() bool) {
 	tell := func(state string) {
 		if _, err := daemon.SdNotify(false, state); err != nil {

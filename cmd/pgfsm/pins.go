@@ -25,16 +25,16 @@ func newPins(w world) *cobra.Command {
 	return cli.Group("pins", newPinsList(w), newPinsVerify(w), newPinsDiff(w), newPinsApprove(w), newPinsReset(w))
 }
 
-// pinCommand is one of the commands while it runs, with the tools that its arguments name.
+// pinCommand holds the state of a running pins command, with the tools that its arguments name.
 type pinCommand struct {
 	*options
 	w     world
-	group string // whose allowlist it is; empty: the default one
+	group string // the allowlist's group; empty: the default allowlist
 	file  *pins.File
 	tools []pins.Entry
 }
 
-// newPinsCommand makes one of the commands: it reads the allowlist file that the configuration, or SAFE_ALLOWLIST_PATH, names.
+// newPinsCommand makes a pins command. It reads the allowlist file that the configuration or SAFE_ALLOWLIST_PATH names.
 func newPinsCommand(w world, cmd *cobra.Command, do func(ctx context.Context, p *pinCommand, names []string) error) *cobra.Command {
 	var o options
 	var group string
@@ -93,7 +93,7 @@ func (p *pinCommand) compare(ctx context.Context) (*policy.Catalog, error) {
 	return p.file.Compare(p.tools, b, listed.Catalog(), listed.Servers)
 }
 
-// list asks every server, or only some, for their tools.
+// list asks every server, or only the named ones, for their tools.
 func (p *pinCommand) list(ctx context.Context, only ...string) (b *policy.Bundle, listed *states.ToolsListed, err error) {
 	err = p.withApp(p.w, func(a *app) (err error) {
 		b = a.Bundle
@@ -103,7 +103,7 @@ func (p *pinCommand) list(ctx context.Context, only ...string) (b *policy.Bundle
 	return b, listed, err
 }
 
-// definitions reads the approved definitions and prints what is wrong with them.
+// definitions reads the approved definitions, and prints a warning if their file has a fault.
 func (p *pinCommand) definitions() (*pins.Definitions, error) {
 	d, err := pins.ReadDefinitions(p.file.Path)
 	if err == nil && d.Warning != "" {
@@ -112,12 +112,12 @@ func (p *pinCommand) definitions() (*pins.Definitions, error) {
 	return d, err
 }
 
-// pinRow is one tool as it is printed.
+// pinRow is one tool in its printed form.
 type pinRow struct {
 	pins.Entry
 	Next    string           `json:"next,omitzero"` // the command to run
 	Changes []docdiff.Change `json:"changes,omitzero"`
-	Live    jsontext.Value   `json:"live,omitzero"` // instead of Changes if the approved definition is not stored
+	Live    jsontext.Value   `json:"live,omitzero"` // replaces Changes if the approved definition is not stored
 }
 
 func (p *pinCommand) rows() []pinRow {
@@ -128,7 +128,7 @@ func (p *pinCommand) rows() []pinRow {
 	return rows
 }
 
-// pinsDocument is the --json form of every command.
+// pinsDocument is the --json form of every pins command.
 type pinsDocument struct {
 	SchemaVersion int                   `json:"schema_version"`
 	Allowlist     string                `json:"allowlist,omitzero"`
@@ -137,7 +137,7 @@ type pinsDocument struct {
 	Tools         []pinRow              `json:"tools"`
 }
 
-// print prints the document, or its rows with the meaning of their next command and a summary.
+// print prints the document, or its rows with an explanation of the next command and a summary.
 func (p *pinCommand) print(d pinsDocument, next, summary string, code int) error {
 	if d.SchemaVersion = cli.SchemaVersion; p.json {
 		return errors.Join(cli.PrintJSON(p.w.stdout, d), cli.Exit(code))
@@ -167,7 +167,7 @@ func (p *pinCommand) print(d pinsDocument, next, summary string, code int) error
 	return cli.Exit(code)
 }
 
-// command writes a command about one tool, with the same configuration.
+// command returns the text of a command about one tool, with the same configuration.
 func (p *pinCommand) command(t *pins.Entry, words ...string) string {
 	if p.group != "" {
 		words = append(words, "--group", p.group)
@@ -261,7 +261,7 @@ func newPinsApprove(w world) *cobra.Command {
 		if cmd.Flags().Changed("expect") && yes {
 			return errors.New("--expect names one definition and --yes takes any: use one of them")
 		}
-		if cmd.Flags().Changed("expect") { // an empty value is a variable that was not set
+		if cmd.Flags().Changed("expect") { // an empty value comes from an unset variable
 			if len(names) != 2 {
 				return errors.New("--expect names the definition of one tool: name its server and the tool")
 			}
@@ -276,7 +276,7 @@ func newPinsApprove(w world) *cobra.Command {
 	return cmd
 }
 
-// approve pins what may be pinned. If the command names one tool that cannot be pinned, that is an error.
+// approve pins the tools that can be pinned. If the command names a single tool and that cannot be pinned, approve returns an error.
 func (p *pinCommand) approve(ctx context.Context, expect canonical.Digest, yes, one bool) error {
 	d, err := p.definitions()
 	if err != nil {

@@ -33,7 +33,7 @@ type explainOptions struct {
 	server, tool, env, args, actor, as, task, annotations string
 
 	agent, live, pinned bool
-	history             []string // QUERY=NUMBER
+	history             []string // each in the form QUERY=NUMBER
 }
 
 func newPolicyExplain(w world) *cobra.Command {
@@ -118,7 +118,7 @@ func (a *app) explain(ctx context.Context, o *explainOptions, pinned *bool, anno
 	})
 }
 
-// requesterName is the requester of a run: the owner of PGFSM_TOKEN if there is a ledger, or else the user of the operating system.
+// requesterName returns the requester of a run: the owner of PGFSM_TOKEN if there is a ledger, or else the user of the operating system.
 func (a *app) requesterName(ctx context.Context, given string) (string, error) {
 	if given != "" || a.Loaded.Ledger == "" || a.w.env(tokenVariable) == "" {
 		return cmp.Or(given, actor()), nil
@@ -131,7 +131,7 @@ func (a *app) requesterName(ctx context.Context, given string) (string, error) {
 	return name, l.closing(err)
 }
 
-// readHistory reads about earlier calls what a run would read.
+// readHistory adds the facts about earlier calls that a run would read.
 func (a *app) readHistory(ctx context.Context, e *explain.Explainer, c *explain.Call) (err error) {
 	switch {
 	case a.Loaded.Ledger == "" && c.Task != nil:
@@ -141,7 +141,7 @@ func (a *app) readHistory(ctx context.Context, e *explain.Explainer, c *explain.
 		return nil
 	}
 	l, err := openConfigured(a.w, a.Loaded, stores.ToRead)
-	if errors.Is(err, stores.ErrMissing) { // the first call creates it
+	if errors.Is(err, stores.ErrMissing) { // the first call creates the ledger
 		return e.ReadHistory(ctx, nil, c)
 	}
 	if err != nil {

@@ -40,7 +40,7 @@ func newPolicyDiff(w world) *cobra.Command {
 		Use:  "diff OLD NEW --traces DIR",
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("fail-on") && len(o.failOn) == 0 { // a variable that was not set, and no wish for less
+			if cmd.Flags().Changed("fail-on") && len(o.failOn) == 0 { // the value comes from an unset variable
 				return errors.New("--fail-on names no kind of change")
 			}
 			return o.diff(cmd.Context(), w, args[0], args[1])
@@ -100,7 +100,7 @@ func (o *diffOptions) diff(ctx context.Context, w world, oldPath, newPath string
 	return o.report(w, backtest.NewReport(calls))
 }
 
-// report prints the report and returns the exit code: an unusable trace counts more than any change.
+// report prints the report and returns the exit code. An unusable trace is worse than any change.
 func (o *diffOptions) report(w world, r *backtest.Report) error {
 	code := cli.ExitYes
 	switch {
@@ -137,8 +137,8 @@ func (o *diffOptions) report(w world, r *backtest.Report) error {
 	return cli.Exit(code)
 }
 
-// printChanged shows every call that is decided or held differently. Calls of which only the policy or the risk changed are counted: a policy
-// with a new name would fill the screen.
+// printChanged prints every call that is decided or held differently. It only counts calls whose policy or risk alone changed: otherwise a
+// renamed policy would fill the screen.
 func printChanged(out io.Writer, changed []backtest.Call) {
 	counts := make(map[string]int)
 	for _, c := range changed {
@@ -163,7 +163,7 @@ func isHoldKind(kind string) bool {
 	return kind == ruling.HoldWeakened || kind == ruling.HoldStrengthened || kind == ruling.HoldChanged
 }
 
-// decidedBy names the policy that decided, and its condition.
+// decidedBy returns the name of the deciding policy, and its condition.
 func decidedBy(t *ruling.Ruling) string {
 	by := fmt.Sprintf("%q", visible.Text(t.Policy))
 	if t.Condition != "" {
@@ -175,7 +175,7 @@ func decidedBy(t *ruling.Ruling) string {
 	return by
 }
 
-// changedTerms shows what differs between two holds.
+// changedTerms describes the differences between two holds.
 func changedTerms(before, after *ruling.Ruling) string {
 	anyone := func(roles []string) string { return cmp.Or(strings.Join(roles, ", "), anyApprover) }
 	var parts []string
@@ -192,7 +192,7 @@ func changedTerms(before, after *ruling.Ruling) string {
 	return visible.Text(strings.Join(parts, "; "))
 }
 
-// signIn shows how long before a vote its approver may have signed in at the console.
+// signIn describes the maximum time between an approver's sign-in at the console and the vote.
 func signIn(t *ruling.Ruling) string {
 	if t.Fresh == 0 {
 		return "at any time"
@@ -200,7 +200,7 @@ func signIn(t *ruling.Ruling) string {
 	return "within " + (time.Duration(t.Fresh) * time.Millisecond).String()
 }
 
-// changedGrounds shows by which policy and at which risk two equal decisions differ.
+// changedGrounds describes the differences in policy and risk between two equal decisions.
 func changedGrounds(before, after *ruling.Ruling) (lines []string) {
 	if a, b := decidedBy(before), decidedBy(after); a != b {
 		lines = append(lines, fmt.Sprintf("by %s -> %s", a, b))
@@ -215,7 +215,7 @@ func changedGrounds(before, after *ruling.Ruling) (lines []string) {
 	return lines
 }
 
-// oddTraces are the entries of a folder that are named like traces and are not regular files. They are reported, and not read.
+// oddTraces returns the entries of a folder that have names of traces and are not regular files. The command reports them unread.
 func oddTraces(folder string) (paths []string, err error) {
 	info, err := os.Stat(folder)
 	if err != nil || !info.IsDir() {

@@ -23,7 +23,7 @@ func newPolicyLint(w world) *cobra.Command {
 	return cmd
 }
 
-// lintFinding is a finding and its place.
+// lintFinding is a finding with its place.
 type lintFinding struct {
 	File string `json:"file,omitzero"`
 	At   int    `json:"at_line,omitzero"`

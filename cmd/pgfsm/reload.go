@@ -91,7 +91,7 @@ func (o *consoleOptions) reload(ctx context.Context, w world, at string) error {
 	return nil
 }
 
-// refused prints why the gateway did not reload.
+// refused prints the reason that the gateway did not reload.
 func (o *consoleOptions) refused(w world, answer *http.Response, body []byte) error {
 	var p struct {
 		Code   ledger.RefusalCode `json:"code"`
@@ -138,8 +138,8 @@ func printReload(out io.Writer, done *present.Reload) {
 	fmt.Fprintf(out, "bundle %s\n", visible.Text(string(done.Bundle)))
 }
 
-// hangups are the signals SIGHUP from now on, until the process ends: one that arrives while the gateway starts or stops does not end it. With --stdio
-// they end it, because the client's terminal may hang up; so they do for the embedded demo.
+// hangups returns a channel of all SIGHUPs from now on, so a SIGHUP while the gateway starts or stops does not end the process. With --stdio,
+// SIGHUP ends the process, because the client's terminal may hang up. It also ends the embedded demo.
 func (o *gatewayOptions) hangups(a *app) <-chan os.Signal {
 	hangup := make(chan os.Signal, 1)
 	if !o.stdio && !a.IsDemo() {
@@ -148,8 +148,8 @@ func (o *gatewayOptions) hangups(a *app) <-chan os.Signal {
 	return hangup
 }
 
-// reloadOn reloads at each of the signals, and with --watch when a file changes. The function that it returns ends that, and closes the servers of
-// the configuration that is active then.
+// reloadOn reloads at each of the signals and, with --watch, when a file changes. The returned function stops this, and closes the servers
+// of the configuration that is active then.
 func (o *gatewayOptions) reloadOn(ctx context.Context, s *runner.Service, files *setup.Reloader, hangup <-chan os.Signal) func() {
 	if files == nil {
 		return func() {}
@@ -157,7 +157,7 @@ func (o *gatewayOptions) reloadOn(ctx context.Context, s *runner.Service, files 
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	reload := func(cause ledger.Cause) {
-		_, _ = s.Reload(ctx, cause, nil) // it is logged
+		_, _ = s.Reload(ctx, cause, nil) // Reload logs the result
 	}
 	all.Go(func() {
 		for {

@@ -73,7 +73,7 @@ func replay(ctx context.Context, w world, o replayOptions, args []string) error 
 	return reportReplay(w, o, all)
 }
 
-// inParallel calls do for 0..n-1, a few at a time.
+// inParallel calls do for 0..n-1, at most workers at a time.
 func inParallel(workers, n int, do func(int)) {
 	var group errgroup.Group
 	group.SetLimit(max(1, workers))
@@ -83,10 +83,10 @@ func inParallel(workers, n int, do func(int)) {
 			return nil
 		})
 	}
-	_ = group.Wait() // no function returns an error
+	_ = group.Wait() // the functions return no errors
 }
 
-// worstOf is the exit code for trace files, and the number of those that do not replay: a changed or diverging trace is worse than an
+// worstOf returns the exit code for trace files, and the number of files that do not replay. A changed or diverging trace is worse than an
 // unreadable one.
 func worstOf(all []traces.Checked) (code, bad int) {
 	for _, c := range all {

@@ -67,7 +67,7 @@ type stoppedResume struct {
 	Error string `json:"error"`
 }
 
-// resumeAll resumes several runs, one after the other: those with ids, or every approved one.
+// resumeAll resumes several runs, one after the other: the runs with ids or, without ids, every approved run.
 func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) error {
 	named := len(ids) > 0
 	if !named {
@@ -99,7 +99,7 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) err
 		switch {
 		case errors.Is(err, ledger.ErrUndecided):
 			worst = worse(worst, cli.ExitPending)
-		case named || !errors.Is(err, ledger.ErrTaken): // without ids, runs of other processes are left to them
+		case named || !errors.Is(err, ledger.ErrTaken): // without ids, skip runs that other processes own
 			worst = cli.ExitFailed
 		}
 		if ctx.Err() != nil {
@@ -120,7 +120,7 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) err
 	return cli.Exit(worst)
 }
 
-// noneDecided says that no run can be resumed, and how many wait for a decision.
+// noneDecided returns a text that no run can be resumed, with the number of runs that wait for a decision.
 func noneDecided(held int) string {
 	switch held {
 	case 0:
@@ -131,7 +131,7 @@ func noneDecided(held int) string {
 	return fmt.Sprintf("No run is decided. %d runs still wait for a decision.", held)
 }
 
-// worse orders exit codes: could not, then no, then pending, then yes.
+// worse returns the worse of two exit codes. The order is: could not, no, pending, yes.
 func worse(a, b int) int {
 	order := [...]int{cli.ExitYes: 0, cli.ExitNo: 2, cli.ExitFailed: 3, cli.ExitPending: 1}
 	if order[b] > order[a] {

@@ -11,12 +11,12 @@ import (
 	"pgfsm/internal/cli"
 )
 
-// world is all that the command takes from outside.
+// world holds everything that the command uses from its environment.
 type world struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	getenv         func(string) (string, bool)
-	log            *slog.Logger // of a service that logs JSON: takes warnings, too
+	log            *slog.Logger // set for a service that logs JSON: receives warnings, too
 }
 
 func (w world) env(name string) string {
@@ -24,7 +24,7 @@ func (w world) env(name string) string {
 	return v
 }
 
-// run is the whole command: it returns its exit code and calls nothing that ends the process.
+// run executes the command and returns its exit code. It calls nothing that ends the process.
 func run(ctx context.Context, args []string, w world) int {
 	return cli.Execute(ctx, args, cli.Streams{In: w.stdin, Out: w.stdout, Err: w.stderr}, func(out io.Writer) *cobra.Command {
 		w.stdout = out
@@ -44,7 +44,7 @@ func newRoot(w world) *cobra.Command {
 	return root
 }
 
-// checkFirst has a command check its flags before it begins.
+// checkFirst makes a command check its flags before it begins.
 func checkFirst(cmd *cobra.Command, check func() error) {
 	begin := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -55,7 +55,7 @@ func checkFirst(cmd *cobra.Command, check func() error) {
 	}
 }
 
-// notEmpty refuses flags that were given without a value, for example by an unset variable of a shell.
+// notEmpty refuses flags with an empty value, for example from an unset shell variable.
 func notEmpty(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
 		if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {

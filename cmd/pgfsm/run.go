@@ -15,11 +15,11 @@ import (
 	"pgfsm/traces"
 )
 
-// runOptions are the flags of the commands that take something through the machine.
+// runOptions are the flags of the commands that start a run.
 type runOptions struct {
 	options
 	task string
-	wait time.Duration // for the decision about a held call; 0: not at all
+	wait time.Duration // maximum wait for the decision about a held call; 0: do not wait
 }
 
 func (o *runOptions) register(cmd *cobra.Command) {
@@ -74,7 +74,7 @@ func newRun(w world) *cobra.Command {
 	return cmd
 }
 
-// readQuestion reads a whole question. A question that is too long for every configuration is refused before there is a run.
+// readQuestion reads a whole question. It refuses a question that is too long for every configuration, before a run begins.
 func readQuestion(stdin io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(stdin, policy.MaxInputBytes+1))
 	if err == nil && len(text) > policy.MaxInputBytes {

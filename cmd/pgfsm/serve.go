@@ -137,7 +137,7 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	return all.Run(ctx)
 }
 
-// startServed starts what calls need, and logs if there will be none, or if a policy cannot be what its author meant.
+// startServed starts the servers that calls need. It logs a warning if no call will be made, or if a policy is probably a mistake.
 func (a *app) startServed(ctx context.Context, log *slog.Logger) error {
 	if cause := a.Loaded.Closed; cause != nil {
 		log.Error("every call is refused: the allowlist cannot be read", "error", visible.Error(cause))
@@ -155,7 +155,7 @@ func (a *app) startServed(ctx context.Context, log *slog.Logger) error {
 	return a.Start(ctx)
 }
 
-// openServed opens the ledger of a service, also with an error; nil if the configuration names none.
+// openServed opens the ledger of a service; nil if the configuration names none. It may return an open ledger along with an error.
 func openServed(ctx context.Context, a *app, log *slog.Logger) (*openedLedger, error) {
 	switch {
 	case a.Loaded.Ledger != "":
@@ -173,7 +173,7 @@ func openServed(ctx context.Context, a *app, log *slog.Logger) (*openedLedger, e
 	return nil, nil
 }
 
-// service returns the options of the service, with open listeners, also with an error.
+// service returns the options of the service, with open listeners. It returns the open listeners along with an error, too.
 func (o *gatewayOptions) service(ctx context.Context, a *app, l *openedLedger, log *slog.Logger, adminWanted bool) (
 	so runner.ServiceOptions, err error,
 ) {
@@ -200,7 +200,7 @@ func (o *gatewayOptions) service(ctx context.Context, a *app, l *openedLedger, l
 			return so, err
 		}
 	}
-	// Over stdio there is an admin address only if a flag asks for it, because many such processes run beside each other.
+	// Over stdio, listen at an admin address only if a flag requests it, because many such processes run at the same time.
 	if !o.stdio || adminWanted {
 		if so.Admin, err = listen(secured, cmp.Or(o.admin, configured.Admin), configured.AdminURL); err != nil {
 			return so, fmt.Errorf("serve.admin (flag --admin): %w", err)
@@ -214,7 +214,7 @@ func (o *gatewayOptions) service(ctx context.Context, a *app, l *openedLedger, l
 	return so, nil
 }
 
-// newMetrics is replaced by a benchmark, which measures what the measuring costs.
+// newMetrics is a variable for a benchmark that measures the cost of metrics.
 var newMetrics = telemetry.New
 
 // closeAll closes listeners that are not served.
@@ -228,7 +228,7 @@ func closeAll(all ...net.Listener) error {
 	return errors.Join(errs...)
 }
 
-// reached returns the origin of a listener as clients reach it, and for people also where it listens if that is another.
+// reached returns the origin at which clients reach a listener. If the listener's own address differs, note tells it to people.
 func reached(public string, on net.Listener) (origin, note string) {
 	origin = web.Origin(on)
 	if public != "" && public != origin {

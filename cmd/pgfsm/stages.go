@@ -14,7 +14,7 @@ import (
 	"pgfsm/states"
 )
 
-// watch prints each transition as soon as it is recorded. With --json only the result is printed.
+// watch returns a function that prints each recorded transition. With --json, the command prints only the result.
 func (a *app) watch() runner.Watch {
 	if a.json {
 		return nil
@@ -30,7 +30,7 @@ func (a *app) watch() runner.Watch {
 // maxLine bounds the line of one stage, in bytes.
 const maxLine = 400
 
-// stageLine describes in one line what the step established.
+// stageLine describes the result of a step in one line.
 func stageLine(run *states.Run, s states.Step) string {
 	f := run.Facts()
 	switch s.To {
@@ -55,13 +55,13 @@ func stageLine(run *states.Run, s states.Step) string {
 	case states.NeedsInfo:
 		return "The planner asks for what is missing."
 	case states.Blocked, states.Failed:
-		return fmt.Sprintf("[%s %s]", f.Stopped.Verdict.Gate, f.Stopped.Verdict.Code) // the answer says it in full
+		return fmt.Sprintf("[%s %s]", f.Stopped.Verdict.Gate, f.Stopped.Verdict.Code) // the answer has the full reason
 	}
 
 	var fact struct {
 		Verdict policy.Verdict `json:"verdict"`
 	}
-	_ = json.Unmarshal(s.Facts, &fact) // a fact without a verdict has no reason to print
+	_ = json.Unmarshal(s.Facts, &fact) // other facts have no verdict, so no reason is printed
 	return fact.Verdict.Reason
 }
 

@@ -26,7 +26,7 @@ func newToken(w world) *cobra.Command {
 	return cmd
 }
 
-// defaultTokenLife is how long a token is valid without --expires.
+// defaultTokenLife is the validity of a token without --expires.
 const defaultTokenLife = "90d"
 
 func newTokenCreate(f *ledgerFlags) *cobra.Command {

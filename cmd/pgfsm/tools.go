@@ -26,7 +26,7 @@ func newTools(w world) *cobra.Command {
 	return cmd
 }
 
-// list asks every server, or only some, for their tools.
+// list asks every server, or only the named ones, for their tools.
 func (a *app) list(ctx context.Context, only ...string) (*states.ToolsListed, error) {
 	if err := a.Start(ctx); err != nil {
 		return nil, err
@@ -38,7 +38,8 @@ func (a *app) list(ctx context.Context, only ...string) (*states.ToolsListed, er
 	return r.List(ctx, only...)
 }
 
-// catalog is what the servers (no names: all) list now or, if they are not asked, the stored definitions of pins; nil if there are none.
+// catalog returns the current listings of the servers (no names: all) if live is true; otherwise the stored definitions of pins, or nil
+// without any.
 func (a *app) catalog(ctx context.Context, b *policy.Bundle, live bool, only ...string) (*policy.Catalog, error) {
 	if live {
 		listed, err := a.list(ctx, only...)
@@ -99,7 +100,7 @@ func downHead(s *states.ServerStatus) string {
 	return fmt.Sprintf("%s is down: [%s] %s", visible.Text(s.Server), s.Code, visible.Text(s.Reason))
 }
 
-// printWarnings prints what a person should know about the tool of the line before.
+// printWarnings prints warnings about the tool in the line before.
 func printWarnings(table io.Writer, k ink, warnings ...string) {
 	for _, warning := range warnings {
 		if warning != "" {
@@ -108,13 +109,13 @@ func printWarnings(table io.Writer, k ink, warnings ...string) {
 	}
 }
 
-// printNotAllowed prints the tools that the allowlist does not name, by what they say about themselves.
+// printNotAllowed prints the tools that the allowlist does not name, grouped by their own hints.
 func printNotAllowed(out io.Writer, k ink, servers []states.ServerStatus, reads, others []present.Tool) {
 	up := false
 	for _, s := range servers {
 		if s.Status == policy.ServerUp {
 			up = true
-		} else { // nobody knows what it has
+		} else { // the tools of this server are unknown
 			fmt.Fprintln(out, k.bold(downHead(&s)))
 		}
 	}

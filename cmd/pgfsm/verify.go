@@ -22,7 +22,7 @@ func newVerify(w world) *cobra.Command {
 	return cmd
 }
 
-// verify proves what a table says and ends with no where a proof fails.
+// verify proves the claims about a table. If a proof fails, it returns the exit code no.
 func verify(w world, spec *fsm.Spec, asJSON bool) error {
 	proofs := fsm.Prove(spec)
 	code := cli.ExitYes

@@ -35,7 +35,7 @@ func (f *keyFlags) keys() (k checkpoint.Keys, err error) {
 	return k, err
 }
 
-// readKeys reads the keys of one flag. A value that is no key names a file that contains one.
+// readKeys reads the keys of one flag. A value that is not a key names a file that contains one.
 func readKeys(flag string, values []string, parse func(string) (note.Verifier, error)) (keys []note.Verifier, err error) {
 	for _, value := range values {
 		key, err := parse(value)
@@ -44,7 +44,7 @@ func readKeys(flag string, values []string, parse func(string) (note.Verifier, e
 			switch {
 			case noFile == nil:
 				key, err = parse(strings.TrimSpace(string(text)))
-			case !strings.Contains(value, "+"): // every key has one
+			case !strings.Contains(value, "+"): // every key contains a plus sign
 				err = noFile
 			}
 		}
@@ -78,7 +78,7 @@ func newVerifyProof(w world) *cobra.Command {
 	return cmd
 }
 
-// codeProofInvalid is the code of a proof that is not verified, or that is of another trace.
+// codeProofInvalid is the code for a proof that cannot be verified, or that belongs to a different trace.
 const codeProofInvalid = "proof_invalid"
 
 func verifyProof(w world, trace, proof string, keys checkpoint.Keys, asJSON bool) error {
@@ -104,7 +104,7 @@ func verifyProof(w world, trace, proof string, keys checkpoint.Keys, asJSON bool
 	return tellProven(w, t, v, asJSON)
 }
 
-// readProof reads a proof, which contains what the run's trace contains.
+// readProof reads a proof. A proof contains everything in the run's trace.
 func readProof(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > traces.MaxTraceBytes) {
@@ -116,14 +116,14 @@ func readProof(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// tellUnproven prints why nothing is verified.
+// tellUnproven prints the reason that the proof is not verified.
 func tellUnproven(w world, code string, err error, asJSON bool) error {
 	return w.print(asJSON, cli.Document("ok", false, "code", code, "error", err.Error()), cli.ExitNo, func(out io.Writer, k ink) {
 		fmt.Fprintf(out, "%s %s\n", k.mark(false), visible.Text(code+": "+err.Error()))
 	})
 }
 
-// tellProven prints what a proof has shown, and what not.
+// tellProven prints what a proof shows, and what it does not show.
 func tellProven(w world, t *traces.Trace, v *checkpoint.Verified, asJSON bool) error {
 	if asJSON {
 		return cli.PrintJSON(w.stdout, cli.Document(

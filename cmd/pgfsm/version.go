@@ -13,7 +13,7 @@ import (
 	"pgfsm/traces"
 )
 
-// revision is the commit that go build records, "" if it records none, and whether the checkout had other changes.
+// revision returns the commit that go build recorded, "" if it recorded none, and whether the checkout had uncommitted changes.
 func revision() (commit string, modified bool) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
