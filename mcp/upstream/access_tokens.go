@@ -218,7 +218,7 @@ func (a *accessTokens) checkToken(t *oauth2.Token) *fault {
 // requestFault returns the fault for a failed token request. It repeats nothing of the response but the status and the error code.
 func (a *accessTokens) requestFault(ctx context.Context, err error) *fault {
 	var refused *oauth2.RetrieveError
-	var own *fault
+	var ownFault *fault
 	var network *net.OpError
 	var certificate *tls.CertificateVerificationError
 	var transport *url.Error
@@ -235,8 +235,8 @@ func (a *accessTokens) requestFault(ctx context.Context, err error) *fault {
 			reason += ", error " + refused.ErrorCode
 		}
 		return a.fault(CodeUnreachable, reason)
-	case errors.As(err, &own):
-		return a.fault(own.code, own.reason)
+	case errors.As(err, &ownFault):
+		return a.fault(ownFault.code, ownFault.reason)
 	case errors.As(err, &network):
 		return a.fault(CodeUnreachable, network.Error())
 	case errors.As(err, &certificate):

@@ -63,11 +63,11 @@ func (c Call) check() error {
 }
 
 func checkCanonical(what string, doc []byte) error {
-	same, err := canonical.JSON(doc)
+	canonicalDoc, err := canonical.JSON(doc)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	if !bytes.Equal(same, doc) {
+	if !bytes.Equal(canonicalDoc, doc) {
 		return fmt.Errorf("%s are not in canonical form", what)
 	}
 	return nil

@@ -29,19 +29,19 @@ func startChild(s Server) (*child, error) {
 	c := &child{cmd: exec.Command(s.Command, s.Args...), exited: make(chan struct{}), grace: stepGrace}
 	c.cmd.Env = childEnv(s.Env)
 	ownGroup(c.cmd)
-	in, stdin, err := os.Pipe()
+	childStdin, stdin, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	defer in.Close()
-	stdout, out, err := os.Pipe()
+	defer childStdin.Close()
+	stdout, childStdout, err := os.Pipe()
 	if err != nil {
 		stdin.Close()
 		return nil, err
 	}
-	defer out.Close()
+	defer childStdout.Close()
 	c.stdin, c.stdout = stdin, stdout
-	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = in, out, &c.stderr
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = childStdin, childStdout, &c.stderr
 	c.cmd.WaitDelay = c.grace / 4 // a descendant that left the group may hold stderr open
 	if err := c.cmd.Start(); err != nil {
 		stdin.Close()

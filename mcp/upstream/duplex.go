@@ -149,15 +149,15 @@ func (d *duplex) owner(m wire.Message) *query {
 	if id != 0 || m.Method == noteProgress {
 		return d.pending[id]
 	}
-	var one *query
+	var candidate *query
 	for _, q := range d.pending { // in any order: only a single candidate is used
 		switch {
 		case q.method == methodListen:
-		case one != nil || q.on == nil:
+		case candidate != nil || q.on == nil:
 			return nil
 		default:
-			one = q
+			candidate = q
 		}
 	}
-	return one
+	return candidate
 }

@@ -29,7 +29,7 @@ func (r *eventReader) next() (name string, data []byte, err error) {
 	if err := r.hold(0); err != nil {
 		return "", nil, err
 	}
-	for size, some := 0, false; ; {
+	for size, hasData := 0, false; ; {
 		line, err := readLine(r.src, r.limit-size, func(more int) error { return r.hold(size + more) })
 		if err != nil {
 			return "", nil, err // an incomplete event does not count
@@ -45,8 +45,8 @@ func (r *eventReader) next() (name string, data []byte, err error) {
 		case "event":
 			name = string(value)
 		case "data":
-			if !some {
-				data, some = value, true // not copied: large answers have one line
+			if !hasData {
+				data, hasData = value, true // not copied: large answers have one line
 				continue
 			}
 			data = append(append(data, '\n'), value...)

@@ -39,17 +39,17 @@ func (h *httpConn) stream(ctx context.Context, span *bound, resp *http.Response,
 		events.src.Reset(body)
 		o, cut = h.events(ctx, events, q)
 	}
-	rest := func() {
+	closeStream := func() {
 		body.Close()
 		span.release()
 	}
 	if o.fault != nil || body.over && events.src.Buffered() == 0 {
-		rest()
+		closeStream()
 		return o
 	}
 	span.detach() // the caller's context ends with the answer
-	if !h.l.tasks.run(func() { h.drain(events, span.cut, rest) }) {
-		rest()
+	if !h.l.tasks.run(func() { h.drain(events, span.cut, closeStream) }) {
+		closeStream()
 	}
 	return o
 }
@@ -136,8 +136,8 @@ func (h *httpConn) event(events *eventReader) (incoming, *fault, error) {
 }
 
 // drain reads the events after the answer to the stream's end, so that the connection can be used again.
-func (h *httpConn) drain(events *eventReader, cut, rest func()) {
-	defer rest()
+func (h *httpConn) drain(events *eventReader, cut, closeStream func()) {
+	defer closeStream()
 	memory := h.l.u.Memory(h.l.peer.Owner)
 	defer memory.Release()
 	events.hold = h.l.holder(h.l.ctx, memory, pauseNone)

@@ -61,10 +61,10 @@ func (l *Link) fail(code, format string, args ...any) *fault {
 
 // endWith ends the link as fail does, with f as the fault. It does not change f, which may be the fault that ended the link.
 func (l *Link) endWith(f *fault) *fault {
-	last := &fault{code: f.code, reason: presentable(f.reason, l.secrets), lost: f.lost, calls: int(l.calls.Load())}
+	cause := &fault{code: f.code, reason: presentable(f.reason, l.secrets), lost: f.lost, calls: int(l.calls.Load())}
 	l.faultMu.Lock()
 	if l.first == nil || l.first.lost && !f.lost {
-		l.first = last
+		l.first = cause
 	}
 	f = l.first
 	l.faultMu.Unlock()

@@ -49,11 +49,11 @@ func (l *Link) handshake(ctx context.Context) *fault {
 	if l.peer.Protocol >= statelessProtocol || l.peer.Protocol == "" {
 		wanted = eraModern
 	}
-	known := l.up.era.Load()
-	if known == eraUnknown {
-		known = wanted
+	knownEra := l.up.era.Load()
+	if knownEra == eraUnknown {
+		knownEra = wanted
 	}
-	if known == eraModern {
+	if knownEra == eraModern {
 		slices.Reverse(handshakes)
 	}
 	first := handshakes[0].greet(ctx)
@@ -142,12 +142,12 @@ func (l *Link) initialize(ctx context.Context) greeting {
 
 // discover makes the handshake of the revisions from 2026-07-28 on.
 func (l *Link) discover(ctx context.Context) greeting {
-	own, params := l.requestMeta(statelessProtocol), wire.Object(nil)
-	params.Add("_meta", own.Value())
-	ask := params.Value()
-	result, g := l.sendHandshake(ctx, methodDiscover, ask)
+	meta, params := l.requestMeta(statelessProtocol), wire.Object(nil)
+	params.Add("_meta", meta.Value())
+	encoded := params.Value()
+	result, g := l.sendHandshake(ctx, methodDiscover, encoded)
 	if g.speaks { // several server versions may share one address: try once more before the other handshake
-		result, g = l.sendHandshake(ctx, methodDiscover, ask)
+		result, g = l.sendHandshake(ctx, methodDiscover, encoded)
 	}
 	if g.fault != nil {
 		return g

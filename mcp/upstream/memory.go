@@ -197,11 +197,11 @@ func (l *Link) holder(ctx context.Context, m *Memory, pause func() (resume func(
 			stop()
 			timed, stop = nil, func() {}
 		case timed == nil:
-			over, end := deadline.Within(l.ctx, l.up.server.Timeout)
-			keep := context.AfterFunc(over, func() {
+			limitCtx, end := deadline.Within(l.ctx, l.up.server.Timeout)
+			keep := context.AfterFunc(limitCtx, func() {
 				l.fail(CodeTimeout, "it sent the beginning of a large message, and not the rest within its timeout")
 			})
-			timed, stop = over, func() { keep(); end() }
+			timed, stop = limitCtx, func() { keep(); end() }
 		}
 		return m.hold(ctx, size, func() func() {
 			resume, others := deadline.Pause(timed), pause()

@@ -100,7 +100,7 @@ func nameHeaderOf(method string, params []byte) string {
 // meta returns the _meta of the request with this id, and the caller's progress token in wanted. The request's id becomes its progress
 // token if the caller wants progress, or always.
 func (l *Link) meta(wanted jsontext.Value, id int64, always bool) (meta, token jsontext.Value, err error) {
-	var rest wire.Object
+	var callerMembers wire.Object
 	visit := func(name string, value jsontext.Value) error {
 		switch {
 		case name == tokenMember:
@@ -111,7 +111,7 @@ func (l *Link) meta(wanted jsontext.Value, id int64, always bool) (meta, token j
 		case name == sdk.MetaKeyProtocolVersion, name == sdk.MetaKeyClientInfo, name == sdk.MetaKeyClientCapabilities:
 			// the link sends its own member
 		case name == metaLogLevel && l.modern, !strings.HasPrefix(name, metaReserved):
-			rest.Add(name, value)
+			callerMembers.Add(name, value)
 		case name == metaLogLevel:
 		default:
 			return fmt.Errorf("_meta has a member %q, which belongs to another hop", name)
@@ -128,7 +128,7 @@ func (l *Link) meta(wanted jsontext.Value, id int64, always bool) (meta, token j
 		b.Add(tokenMember, strconv.AppendInt(nil, id, 10))
 	}
 	b.Append(l.ownMeta)
-	b.Append(rest)
+	b.Append(callerMembers)
 	return b.Value(), token, nil
 }
 

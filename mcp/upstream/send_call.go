@@ -76,12 +76,12 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	l.awaitStream(ctx)
 	o := l.ask(ctx, q)
 	p.armed.Store(false) // from here on nothing may be sent for the call
-	got := l.returned(p, o)
-	if got.lacksTool(c.Tool) && l.up.lacks.take(time.Now(), maxLacks) {
+	returned := l.returned(p, o)
+	if returned.lacksTool(c.Tool) && l.up.lacks.take(time.Now(), maxLacks) {
 		l.up.forget(c.Listing)
 	}
-	got.ID, got.Protocol = id, l.ServerInfo().Protocol
-	return got
+	returned.ID, returned.Protocol = id, l.ServerInfo().Protocol
+	return returned
 }
 
 // encode checks and encodes the call. The message asks for progress with the call's id as the token; token is the caller's own, or nil.

@@ -234,10 +234,10 @@ func (c *Client) List(ctx context.Context, names ...string) []Listing {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.u.ctx, func() { cancel(errClosed) })()
-	all := c.u.serversNamed(names)
-	out := make([]Listing, len(all))
+	servers := c.u.serversNamed(names)
+	out := make([]Listing, len(servers))
 	var wg sync.WaitGroup
-	for i, up := range all {
+	for i, up := range servers {
 		wg.Go(func() { out[i] = c.list(ctx, up) })
 	}
 	wg.Wait()

@@ -44,13 +44,13 @@ func (c *stdioConn) watchExit() {
 
 // follow reads to the end of the stream.
 func (c *stdioConn) follow() {
-	in, hold := bufio.NewReader(c.child.stdout), c.holder()
+	stdout, hold := bufio.NewReader(c.child.stdout), c.holder()
 	defer c.memory.Release()
 	for {
 		if hold(0) != nil {
 			return
 		}
-		line, err := readLine(in, c.l.frame, hold) // a line without an end is not a message
+		line, err := readLine(stdout, c.l.frame, hold) // a line without an end is not a message
 		_ = hold(complete)
 		begin := bytes.TrimSpace(line)
 		switch {

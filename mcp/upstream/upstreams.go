@@ -138,9 +138,9 @@ func (u *Upstreams) Close() error {
 	return nil
 }
 
-func closeAll(all []*upstream) {
+func closeAll(upstreams []*upstream) {
 	var wg sync.WaitGroup
-	for _, up := range all {
+	for _, up := range upstreams {
 		wg.Go(up.closeLinks)
 	}
 	wg.Wait()
