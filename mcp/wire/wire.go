@@ -101,16 +101,16 @@ func reason(doc []byte, err error) string {
 	if !errors.As(err, &syntax) {
 		return err.Error()
 	}
-	what, at := "", doc[min(int(syntax.ByteOffset), len(doc)):]
-	switch r, size := utf8.DecodeRune(at); {
+	problem, remainder := "", doc[min(int(syntax.ByteOffset), len(doc)):]
+	switch r, size := utf8.DecodeRune(remainder); {
 	case errors.Is(err, jsontext.ErrDuplicateName):
-		what = " a name comes twice"
-	case halfPair.Match(at):
-		what = " a string has half of a surrogate pair"
+		problem = " a name comes twice"
+	case halfPair.Match(remainder):
+		problem = " a string has half of a surrogate pair"
 	case r == utf8.RuneError && size == 1:
-		what = " it is not UTF-8"
+		problem = " it is not UTF-8"
 	}
-	return fmt.Sprintf("at byte %d", syntax.ByteOffset) + what
+	return fmt.Sprintf("at byte %d", syntax.ByteOffset) + problem
 }
 
 // halfPair matches an escaped surrogate. A syntax error is at one only if the other half of the pair is missing.

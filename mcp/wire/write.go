@@ -23,14 +23,14 @@ func Set(doc []byte, name string, value []byte) (jsontext.Value, error) {
 	if len(doc) == 0 {
 		doc = []byte("{}")
 	}
-	first, rest := Object(nil), Object(make([]byte, 0, len(doc)+len(name)+len(value)+4))
+	object, others := Object(nil), Object(make([]byte, 0, len(doc)+len(name)+len(value)+4))
 	found := false
 	err := Members(doc, func(n string, v jsontext.Value) error {
 		if n == name {
 			found, v = true, value
 		}
 		if v != nil {
-			rest.Add(n, v)
+			others.Add(n, v)
 		}
 		return nil
 	})
@@ -38,10 +38,10 @@ func Set(doc []byte, name string, value []byte) (jsontext.Value, error) {
 		return nil, err
 	}
 	if !found && value != nil {
-		first.Add(name, value)
+		object.Add(name, value)
 	}
-	first.Append(rest)
-	return first.Value(), nil
+	object.Append(others)
+	return object.Value(), nil
 }
 
 // envelope is the size of a response without its id and its result, in bytes.
@@ -118,12 +118,12 @@ func Splice(doc []byte, front [][]byte, edits []Edit) jsontext.Value {
 			out = append(out, ',')
 		}
 	}
-	from := brace
+	copied := brace
 	for _, e := range edits {
-		out = append(append(out, doc[from:e.At]...), e.With...)
-		from = e.At + e.Length
+		out = append(append(out, doc[copied:e.At]...), e.With...)
+		copied = e.At + e.Length
 	}
-	return append(out, doc[from:]...)
+	return append(out, doc[copied:]...)
 }
 
 // Array returns a JSON array.
