@@ -99,8 +99,8 @@ type joinedLink struct {
 func (s *clientSession) join(l *link) {
 	s.joining.Lock()
 	defer s.joining.Unlock()
-	last, found := s.joined[l.server.Name]
-	if last.link == l || l.Retired() {
+	former, found := s.joined[l.server.Name]
+	if former.link == l || l.Retired() {
 		return
 	}
 
@@ -108,8 +108,8 @@ func (s *clientSession) join(l *link) {
 	if !found {
 		return
 	}
-	last.leave()
-	if last.link.server != l.server || last.link.Idle() {
+	former.leave()
+	if former.link.server != l.server || former.link.Idle() {
 		return
 	}
 	for _, list := range listNotifications { // notifications may have been missed

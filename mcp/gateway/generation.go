@@ -82,8 +82,8 @@ func (e *endpoint) exposing(needs Expose) (servers []*server) {
 
 // newGeneration returns the generation of a configuration. It shares the unchanged servers with the former generation.
 func newGeneration(c *Config, former *generation) (*generation, error) {
-	all := &endpoint{}
-	n := &generation{Config: c, endpoints: map[string]*endpoint{"": all}, replaced: make(chan struct{})}
+	allServers := &endpoint{}
+	n := &generation{Config: c, endpoints: map[string]*endpoint{"": allServers}, replaced: make(chan struct{})}
 	for i := range c.Servers {
 		s := &server{Server: c.Servers[i], upstreams: c.Upstreams}
 		if !s.separate() {
@@ -96,7 +96,7 @@ func newGeneration(c *Config, former *generation) (*generation, error) {
 			s = unchanged
 		}
 		n.endpoints[s.Name] = &endpoint{server: s, servers: []*server{s}}
-		all.servers = append(all.servers, s)
+		allServers.servers = append(allServers.servers, s)
 	}
 	return n, nil
 }

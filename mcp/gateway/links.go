@@ -148,7 +148,7 @@ func (g *Gateway) connectLink(ctx context.Context, s *clientSession, server *ser
 	l := &link{connected: make(chan struct{}), gateway: g, server: server, session: s}
 	defer close(l.connected)
 	p.OnMessage = l.receive
-	up, err := g.connect(ctx, server, p)
+	upstreamLink, err := g.connect(ctx, server, p)
 	if err != nil {
 		if !tooManyLinks(err) && !server.changeState(func(s *serverState) { s.down = true }).down {
 			g.options.Log.Warn("a server cannot be reached", "server", server.Name, "error", err.Error())
@@ -159,13 +159,13 @@ func (g *Gateway) connectLink(ctx context.Context, s *clientSession, server *ser
 	server.changeState(func(s *serverState) {
 		*s = serverState{
 			known:     true,
-			offers:    readOffers(up.ServerInfo().Capabilities),
-			stateless: up.Modern(),
+			offers:    readOffers(upstreamLink.ServerInfo().Capabilities),
+			stateless: upstreamLink.Modern(),
 			unlisted:  s.unlisted,
 			leftOut:   s.leftOut,
 		}
 	})
-	l.serverSession = up
+	l.serverSession = upstreamLink
 	l.restoreSession()
 	return l, nil
 }

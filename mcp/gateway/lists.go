@@ -48,21 +48,21 @@ func (g *Gateway) list(ctx context.Context, q *request, m *method) []byte {
 	}
 
 	kind := listKinds[m.name]
-	var all []jsontext.Value
+	var items []jsontext.Value
 	for i, l := range lists {
 		for _, item := range l.items {
 			if m.name != "prompts/list" {
-				all = append(all, item.raw)
+				items = append(items, item.raw)
 				continue
 			}
 			if name := policy.JoinedName(servers[i].Name, item.key); len(name) <= policy.MaxJoinedName {
-				all = append(all, renamed(item.raw, name))
+				items = append(items, renamed(item.raw, name))
 			}
 		}
 	}
 
 	var b wire.Object
-	b.Add(kind.member, wire.Array(all))
+	b.Add(kind.member, wire.Array(items))
 	if q.stateless() {
 		b.Add("ttlMs", []byte("0"))
 		b.Add("cacheScope", []byte(`"private"`))

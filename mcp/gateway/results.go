@@ -114,11 +114,11 @@ func (f *resultInfo) rewrite(result jsontext.Value, named []byte, cached bool, m
 	}
 
 	for i, m := range f.metas {
-		first := named
+		member := named
 		if i > 0 {
-			first = nil
+			member = nil
 		}
-		if meta, changed := wire.ReplaceReserved(m.Value, first); changed {
+		if meta, changed := wire.ReplaceReserved(m.Value, member); changed {
 			edits = append(edits, wire.Edit{At: m.At, Length: len(m.Value), With: meta})
 		}
 	}

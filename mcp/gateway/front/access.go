@@ -42,7 +42,7 @@ func first(h http.Header, name string) string {
 // identify returns the client of a request. Each request is authenticated; its credentials go nowhere else. Only a request without an
 // Authorization header can be anonymous: invalid credentials never count as absent.
 func (x *exchange) identify(r *http.Request) (session.Identity, *policy.Identity, *refusal) {
-	none := session.Identity{}
+	noClient := session.Identity{}
 	client, err := web.Caller{}, web.ErrNoCredentials
 	if x.settings.Clients != nil {
 		client, err = x.settings.Clients.Authenticate(r)
@@ -54,10 +54,10 @@ func (x *exchange) identify(r *http.Request) (session.Identity, *policy.Identity
 
 	switch {
 	case errors.Is(err, web.ErrNoCredentials) && !sent && x.settings.Required:
-		return none, nil, unauthorized("the request has no token: send Authorization: Bearer and a token")
+		return noClient, nil, unauthorized("the request has no token: send Authorization: Bearer and a token")
 	case errors.Is(err, web.ErrNoCredentials) && !sent:
 		if !web.FromThisMachine(r) {
-			return none, nil, unauthorized("requests without a token are accepted only from this machine without TLS: send Authorization: Bearer " +
+			return noClient, nil, unauthorized("requests without a token are accepted only from this machine without TLS: send Authorization: Bearer " +
 				"and a token of pgfsm token create")
 		}
 		return session.Identity{Name: session.Anonymous}, nil, nil
@@ -66,14 +66,14 @@ func (x *exchange) identify(r *http.Request) (session.Identity, *policy.Identity
 		if errors.As(err, &later) {
 			refused.retryAfter = later.Seconds()
 		}
-		return none, nil, refused
+		return noClient, nil, refused
 	case errors.As(err, &lacking):
 		if x.front.options.RefusedScope != nil {
 			x.front.options.RefusedScope(r.Context(), x.settings.endpointPath(r), lacking)
 		}
-		return none, nil, refuse(http.StatusForbidden, refusedScope, "the token lacks a scope that this endpoint needs")
+		return noClient, nil, refuse(http.StatusForbidden, refusedScope, "the token lacks a scope that this endpoint needs")
 	case err != nil || client.Name == "" || client.Name == session.Anonymous || client.Token == "" && !policy.HasSubject(client.Name):
-		return none, nil, unauthorized("the token is not valid")
+		return noClient, nil, unauthorized("the token is not valid")
 	}
 
 	identity := session.Identity{Name: client.Name, Token: client.Token}

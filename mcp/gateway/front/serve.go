@@ -61,9 +61,9 @@ func (f *Front) Serve(ctx context.Context, on net.Listener, drain func(context.C
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.timeouts.shutdown)
 		defer cancel()
 		err := drain(within)
-		last, end := context.WithTimeout(context.WithoutCancel(ctx), f.timeouts.header) // time for the last answers
+		closeCtx, end := context.WithTimeout(context.WithoutCancel(ctx), f.timeouts.header) // time for the last answers
 		defer end()
-		if server.Shutdown(last) != nil {
+		if server.Shutdown(closeCtx) != nil {
 			err = errors.Join(err, server.Close())
 		}
 		stopped <- err

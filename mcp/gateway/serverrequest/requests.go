@@ -45,16 +45,16 @@ func (t *Requests) Add(r *Request) (id jsontext.Value, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	limit, same := MaxRequests, 0
+	limit, open := MaxRequests, 0
 	if r.Server == nil {
 		limit = MaxOwnRequests
 	}
 	for _, other := range t.byID { // in any order: they are counted
 		if other.Server == r.Server {
-			same++
+			open++
 		}
 	}
-	if same >= limit {
+	if open >= limit {
 		return nil, false
 	}
 
