@@ -106,7 +106,7 @@
 // redirect_refused, origin_refused, cancelled or closed; a session that cannot be opened also too_many_sessions. A failing server removes
 // only its own tools. The next List tries it again; Call never connects. Over HTTP a server that cannot be reached, or answers with an
 // error status, fails the request; one that sends malformed messages, redirects, or has forgotten the session, ends the session. It has
-// forgotten the session if it answers a request of it with 404 or 410, refuses a list with any status, or refuses a ping after another request.
+// forgotten the session if it answers one of its requests with 404 or 410, refuses a list with any status, or refuses a ping after another request.
 //
 // # HTTP
 //
@@ -116,10 +116,10 @@
 //
 // # Access tokens
 //
-// A server with [ClientCredentials] gets an access token with every request, from the token endpoint that they name. All links with the server
-// share it until it expires. The token endpoint is spoken to under the same rules as servers: no redirects, no HTTP/2, plain http only to
-// loopback, 1 MiB of a response. A token is registered as a secret before it is used, so it is masked wherever a server repeats it.
-// The client authenticates with its secret, or with an assertion that it signs for each token request; assertions are masked like tokens.
+// A server with [ClientCredentials] gets an access token with every request, from the token endpoint that they name. All links with the
+// server share it until it expires. The token endpoint has the rules of servers: no redirects, no HTTP/2, plain http only to loopback, 1
+// MiB of a response. A token is registered as a secret before it is used, so it is masked wherever a server repeats it. The client
+// authenticates with its secret, or with an assertion that it signs for each token request; assertions are masked like tokens.
 //
 // After a 401 the token is dropped, unless it came less than ten seconds ago and the server has never accepted it. The request is sent once
 // more with another token, except for a tools/call, which ends as unknown: only the next request has another token. A failed token request

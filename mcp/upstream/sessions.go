@@ -259,8 +259,8 @@ func (c *Client) list(ctx context.Context, up *upstream) Listing {
 	return kept.Listing
 }
 
-// Changed reports whether the server has announced changed tools since this listing began, or has another session now. Calls by that listing are
-// refused with CodeChanged. For a server that the client has not listed it reports false.
+// Changed reports whether the server has announced changed tools since this listing began, or has another session now. Calls by that
+// listing are refused with CodeChanged. For a server that the client has not listed it reports false.
 func (c *Client) Changed(server string, listing uint64) bool {
 	l := c.link(server)
 	return l != nil && l.fault() == nil && l.Changed(listing)
