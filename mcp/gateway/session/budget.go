@@ -12,7 +12,7 @@ import (
 // Small is the largest message, in bytes, that takes nothing from a [Budget]. Nearly all messages are smaller.
 const Small = 64 << 10
 
-// A Budget bounds the bytes that large messages take in memory: all of them together, and those of one client to half of that. It counts
+// A Budget bounds the memory of large messages: of all together, and of one client half of that. It counts
 // requests that are not answered yet, answers that are being written, events kept for Last-Event-ID and messages that belong to no request.
 // Clients may send large messages slowly, and read slowly or not at all; without a budget a few of them fill the memory.
 type Budget struct {

@@ -12,11 +12,11 @@ import (
 type Limits struct {
 	BodyBytes           int           // bytes of one message from a client
 	Sessions            int           // open at once
-	SessionsPerIdentity int           // of these, one client's
+	SessionsPerIdentity int           // sessions of one client
 	SessionIdle         time.Duration // time after which an unused session ends
 	Requests            int           // under way at once
-	RequestsPerIdentity int           // of these, one client's
-	RequestsPerSession  int           // of these, one session's
+	RequestsPerIdentity int           // requests of one client
+	RequestsPerSession  int           // requests of one session
 	MemoryBytes         int           // bytes of memory for large messages, see [Budget]; one client gets half
 	Connections         int           // connections to the HTTP listener
 }
