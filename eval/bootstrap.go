@@ -34,11 +34,11 @@ func Bootstrap(pairs []Pair, succeeded [][]bool) []Interval {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range resamples {
 		task, attack := draw(random, tasks), draw(random, attacks)
-		all := 0
+		drawn := 0
 		for _, p := range pairs {
-			all += task[p.Task] * attack[p.Attack]
+			drawn += task[p.Task] * attack[p.Attack]
 		}
-		if all == 0 { // no pair was drawn, and so no share
+		if drawn == 0 { // no pair was drawn, and so no share
 			continue
 		}
 		for i := range succeeded {
@@ -48,7 +48,7 @@ func Bootstrap(pairs []Pair, succeeded [][]bool) []Interval {
 					k += task[pairs[j].Task] * attack[pairs[j].Attack]
 				}
 			}
-			shares[i] = append(shares[i], float64(k)/float64(all))
+			shares[i] = append(shares[i], float64(k)/float64(drawn))
 		}
 	}
 	intervals := make([]Interval, len(succeeded))

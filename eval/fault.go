@@ -11,12 +11,12 @@ type Fault struct {
 }
 
 func (f *Fault) Error() string {
-	at := f.File
+	position := f.File
 	if f.Line > 0 {
-		at = fmt.Sprintf("%s:%d", f.File, f.Line)
+		position = fmt.Sprintf("%s:%d", f.File, f.Line)
 	}
 	if f.Remedy == "" {
-		return at + ": " + f.Problem
+		return position + ": " + f.Problem
 	}
-	return at + ": " + f.Problem + "; " + f.Remedy
+	return position + ": " + f.Problem + "; " + f.Remedy
 }

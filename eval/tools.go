@@ -56,11 +56,11 @@ func ReadTools(name string, text []byte) (*Tools, error) {
 	if n := len(file.Servers); n < 1 || n > MaxServers {
 		return fault("it names %d servers; it must be 1 to %d", n, MaxServers)
 	}
-	whole, err := canonical.JSON(text)
+	document, err := canonical.JSON(text)
 	if err != nil {
 		return fault("it is no strict JSON: %s", oneLine(err))
 	}
-	t := &Tools{servers: make(map[string][]jsontext.Value), names: make(map[[2]string]bool), digest: canonical.Sum("evaluation tools", whole)}
+	t := &Tools{servers: make(map[string][]jsontext.Value), names: make(map[[2]string]bool), digest: canonical.Sum("evaluation tools", document)}
 	for _, name := range slices.Sorted(maps.Keys(file.Servers)) { // sorted, so that the first fault is always the same
 		if err := t.add(name, file.Servers[name].Tools); err != nil {
 			return fault("server %q: %v", clip(name), err)
