@@ -15,8 +15,8 @@ type approver func(run *states.Run, binding canonical.Digest) (states.Event, err
 // decides gives the same decision about every call, with as many votes as the call needs.
 func decides(outcome string) approver {
 	return func(run *states.Run, binding canonical.Digest) (states.Event, error) {
-		at := run.Request().At
-		return &states.Decided{At: at, Binding: binding, Votes: votes(run, binding, outcome)}, nil
+		requested := run.Request().At
+		return &states.Decided{At: requested, Binding: binding, Votes: votes(run, binding, outcome)}, nil
 	}
 }
 
@@ -43,8 +43,8 @@ func votes(run *states.Run, binding canonical.Digest, outcome string) []policy.V
 			continue
 		}
 		for _, who := range role.Actors {
-			known := func(other string) bool { return policy.SamePerson(other, who) }
-			if len(actors) < max(held.Quorum, 1) && !known(held.Actor) && !slices.ContainsFunc(actors, known) {
+			isCandidate := func(other string) bool { return policy.SamePerson(other, who) }
+			if len(actors) < max(held.Quorum, 1) && !isCandidate(held.Actor) && !slices.ContainsFunc(actors, isCandidate) {
 				actors = append(actors, who)
 			}
 		}

@@ -105,7 +105,7 @@ func (s *suite) read() (all []*judged, err error) {
 // unitsOf reads the files that a case names and makes its units: the task's calls, if it needs any, and the attack's.
 func (s *suite) unitsOf(c *eval.Case) (all []*unit, err error) {
 	at := func(name string) string { return filepath.Join(filepath.Dir(s.o.Cases), filepath.FromSlash(name)) }
-	whole := unit{c: c}
+	base := unit{c: c}
 	tools, bundle := s.o.Tools, s.o.Bundle
 	if c.Tools != "" {
 		tools = at(c.Tools)
@@ -116,32 +116,32 @@ func (s *suite) unitsOf(c *eval.Case) (all []*unit, err error) {
 	if bundle == "" && s.o.Content == nil {
 		return nil, errors.New("the case names no bundle, and none is given for all cases; use --bundle")
 	}
-	if whole.tools, err = s.files.toolsAt(tools); err != nil {
+	if base.tools, err = s.files.toolsAt(tools); err != nil {
 		return nil, err
 	}
-	if whole.usual, err = s.files.toolsAt(s.o.Tools); err != nil {
+	if base.usual, err = s.files.toolsAt(s.o.Tools); err != nil {
 		return nil, err
 	}
 	if bundle == "" {
-		whole.config, err = newConfig("", s.o.Content)
+		base.config, err = newConfig("", s.o.Content)
 	} else {
-		whole.config, err = s.files.configAt(bundle)
+		base.config, err = s.files.configAt(bundle)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if c.Grant != "" {
-		if whole.grant, err = s.files.grantAt(at(c.Grant)); err != nil {
+		if base.grant, err = s.files.grantAt(at(c.Grant)); err != nil {
 			return nil, err
 		}
 	}
 	if c.Approved != nil && c.Approved.Bundle != "" {
-		if whole.then, err = s.files.configAt(at(c.Approved.Bundle)); err != nil {
+		if base.then, err = s.files.configAt(at(c.Approved.Bundle)); err != nil {
 			return nil, err
 		}
 	}
 	for _, side := range []side{needs, wants} {
-		u := whole
+		u := base
 		u.side = side
 		if len(u.calls()) == 0 {
 			continue

@@ -122,16 +122,16 @@ func (p *ports) ReadHistory(_ context.Context, wanted *states.ReadHistory) state
 
 // taskCalls counts calls by tool, in the order in which tools were first called.
 func taskCalls(before []eval.Target) []policy.TaskCalls {
-	all := []policy.TaskCalls{}
+	counts := []policy.TaskCalls{}
 	for _, t := range before {
-		at := slices.IndexFunc(all, func(c policy.TaskCalls) bool { return c.Server == t.Server && c.Tool == t.Tool })
+		at := slices.IndexFunc(counts, func(c policy.TaskCalls) bool { return c.Server == t.Server && c.Tool == t.Tool })
 		if at < 0 {
-			all = append(all, policy.TaskCalls{Server: t.Server, Tool: t.Tool})
-			at = len(all) - 1
+			counts = append(counts, policy.TaskCalls{Server: t.Server, Tool: t.Tool})
+			at = len(counts) - 1
 		}
-		all[at].Calls++
+		counts[at].Calls++
 	}
-	return all
+	return counts
 }
 
 func historyOf(q policy.HistoryQuery, plan *policy.Plan, before []eval.Target) policy.HistoryAnswer {
