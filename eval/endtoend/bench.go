@@ -157,10 +157,10 @@ func (b *Bench) askScript(s *setup.Setup, c *Case) (stop func() error, err error
 	if err != nil {
 		return nil, err
 	}
-	of := b.Bundle.Content().Planner.LLM
+	config := b.Bundle.Content().Planner.LLM
 	model, err := llm.NewModel(llm.Config{
-		BaseURL: url, Model: of.Model, MaxTokens: of.MaxTokens, Secrets: b.Secrets,
-		Timeout: time.Duration(of.Timeout) * time.Millisecond,
+		BaseURL: url, Model: config.Model, MaxTokens: config.MaxTokens, Secrets: b.Secrets,
+		Timeout: time.Duration(config.Timeout) * time.Millisecond,
 	})
 	if err != nil {
 		return nil, errors.Join(err, stop())

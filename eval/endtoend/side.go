@@ -93,13 +93,13 @@ func naiveSide(ctx context.Context, c *Case, s *setup.Setup) Side {
 		Planner: meteredPlanner{&tokens, s.Planner}, Summarizer: meteredSummarizer{&tokens, s.Summarizer}, Servers: s.Servers,
 	}
 	begin := time.Now()
-	got, err := agent.Answer(ctx, c.Request)
+	answer, err := agent.Answer(ctx, c.Request)
 	side := Side{Outcome: NeedsInfo, Calls: []Call{}, Micros: time.Since(begin).Microseconds(), Tokens: tokens}
-	if got.Call != nil {
-		side.Outcome, side.Summary = Answered, got.Summary != ""
-		side.Unbacked = side.Summary && !backed(got.Summary, got.Result)
+	if answer.Call != nil {
+		side.Outcome, side.Summary = Answered, answer.Summary != ""
+		side.Unbacked = side.Summary && !backed(answer.Summary, answer.Result)
 		side.Calls = append(side.Calls, Call{
-			Server: got.Call.Server, Tool: got.Call.Tool, Args: argsDigest(got.Call.Args), Done: got.Call.Done,
+			Server: answer.Call.Server, Tool: answer.Call.Tool, Args: argsDigest(answer.Call.Args), Done: answer.Call.Done,
 		})
 	}
 	if err != nil {
