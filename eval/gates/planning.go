@@ -123,9 +123,9 @@ func (s *setup) run(b *policy.Bundle, plan []byte) (*states.Run, *world) {
 	if s.desk != "" {
 		desk = s.desk
 	}
-	all := listings([]string{serverKB, serverDesk}, kb, desk)
+	pages := listings([]string{serverKB, serverDesk}, kb, desk)
 	if s.kbDown {
-		all[0] = policy.Listing{Server: serverKB, Status: policy.ServerDown, Code: "server_unreachable", Reason: "Connection refused."}
+		pages[0] = policy.Listing{Server: serverKB, Status: policy.ServerDown, Code: "server_unreachable", Reason: "Connection refused."}
 	}
 	request := states.Request{Actor: actor, At: asked, Kind: states.KindAsk, Text: canonical.Text(question)}
 	if s.request != nil {
@@ -134,7 +134,7 @@ func (s *setup) run(b *policy.Bundle, plan []byte) (*states.Run, *world) {
 	if request.Kind != states.KindAsk {
 		request.Text = canonical.Text(plan)
 	}
-	w := &world{listed: []*states.ToolsListed{states.Shared(&states.ToolsListed{Servers: all})}, plan: plan, result: plainResult}
+	w := &world{listed: []*states.ToolsListed{states.Shared(&states.ToolsListed{Servers: pages})}, plan: plan, result: plainResult}
 	return states.NewRun(runID, request, b), w
 }
 
