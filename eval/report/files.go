@@ -153,8 +153,8 @@ func checkAttack(r *attack.Result) error {
 	if r.Format != attack.Format {
 		return fmt.Errorf("its format is %q, not %q", show(r.Format), attack.Format)
 	}
-	known := slices.DeleteFunc(attack.Arms(), func(a attack.Arm) bool { return !slices.Contains(r.Arms, a) })
-	if len(known) == 0 || !slices.Equal(known, r.Arms) {
+	ordered := slices.DeleteFunc(attack.Arms(), func(a attack.Arm) bool { return !slices.Contains(r.Arms, a) })
+	if len(ordered) == 0 || !slices.Equal(ordered, r.Arms) {
 		return errors.New("its arms are none, unknown, or in another order")
 	}
 	for _, s := range append([]*attack.Section{&r.Overall}, pointers(r.Suites)...) {
