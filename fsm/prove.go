@@ -33,22 +33,22 @@ func Prove(s *Spec) []Proof {
 
 func examine(s *Spec) []verdict {
 	c := newChart(s)
-	all := []verdict{
+	verdicts := []verdict{
 		c.written(), c.named(), c.declared(), c.used(), c.deterministic(), c.oneMeaning(),
 		c.acyclic(), c.ranksRise(), c.terminalsClosed(), c.reachesTerminal(), c.reachable(),
 		c.oneEffect(), c.oneWayIn(),
 	}
 	for _, d := range s.Claims.Dominators {
-		all = append(all, c.dominates(d))
+		verdicts = append(verdicts, c.dominates(d))
 	}
 	for _, b := range s.Claims.Between {
-		all = append(all, c.between(b))
+		verdicts = append(verdicts, c.between(b))
 	}
 	for i, e := range s.Claims.Exits {
-		all = append(all, c.exits(i, e))
+		verdicts = append(verdicts, c.exits(i, e))
 	}
 	for _, e := range s.Claims.SoleEntry {
-		all = append(all, c.soleEntry(e))
+		verdicts = append(verdicts, c.soleEntry(e))
 	}
-	return all
+	return verdicts
 }
