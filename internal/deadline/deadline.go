@@ -81,11 +81,11 @@ func (c *Clock) turn(change func()) {
 	if change != nil {
 		change()
 	}
-	rest := c.total
+	left := c.total
 	if c.pauses == 0 {
-		rest = min(c.idle, c.total)
+		left = min(c.idle, c.total)
 	}
-	c.timer.Reset(rest)
+	c.timer.Reset(left)
 }
 
 // Stop ends the clock and its context.
