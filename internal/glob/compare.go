@@ -57,12 +57,12 @@ func Includes(a, b *Glob) bool {
 // compare decides whether two patterns are in a relation, from their ends to their beginnings. holds decides it for one pair of rests; behind is the
 // relation of what is left without the next i tokens of a and j tokens of b.
 func compare(a, b []rune, holds func(a, b []rune, behind func(i, j int) bool) bool) bool {
-	known := make([][]bool, len(a)+1)
+	compared := make([][]bool, len(a)+1)
 	for i := len(a); i >= 0; i-- {
-		known[i] = make([]bool, len(b)+1)
+		compared[i] = make([]bool, len(b)+1)
 		for j := len(b); j >= 0; j-- {
-			known[i][j] = holds(a[i:], b[j:], func(di, dj int) bool { return known[i+di][j+dj] })
+			compared[i][j] = holds(a[i:], b[j:], func(di, dj int) bool { return compared[i+di][j+dj] })
 		}
 	}
-	return known[0][0]
+	return compared[0][0]
 }
