@@ -69,7 +69,7 @@ func (c *Client) within(ctx context.Context) context.Context {
 func (c *Client) Browser(ctx context.Context, show func(url string) error) (token string, err error) {
 	ctx, cancel := context.WithTimeout(c.within(ctx), Timeout)
 	defer cancel()
-	at, err := c.Providers.Endpoints(ctx, c.Issuer)
+	endpoints, err := c.Providers.Endpoints(ctx, c.Issuer)
 	if err != nil {
 		return "", err
 	}
@@ -78,9 +78,9 @@ func (c *Client) Browser(ctx context.Context, show func(url string) error) (toke
 		return "", err
 	}
 	state, verifier := oauth2.GenerateVerifier(), oauth2.GenerateVerifier()
-	conf := c.config(at, "http://"+on.Addr().String()+"/callback")
-	got := make(chan answer, 1)
-	server := &http.Server{Handler: c.callback(at, state, got), ReadHeaderTimeout: time.Minute}
+	conf := c.config(endpoints, "http://"+on.Addr().String()+"/callback")
+	answers := make(chan answer, 1)
+	server := &http.Server{Handler: c.callback(endpoints, state, answers), ReadHeaderTimeout: time.Minute}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(on) }()
 	defer func() {
@@ -94,7 +94,7 @@ func (c *Client) Browser(ctx context.Context, show func(url string) error) (toke
 		return "", err
 	}
 	select {
-	case a := <-got:
+	case a := <-answers:
 		if a.err != nil {
 			return "", a.err
 		}
@@ -155,14 +155,14 @@ func (c *Client) code(at identity.Endpoints, q url.Values) (string, error) {
 func (c *Client) Device(ctx context.Context, show func(url, code string) error) (token string, err error) {
 	ctx, cancel := context.WithTimeout(c.within(ctx), Timeout)
 	defer cancel()
-	at, err := c.Providers.Endpoints(ctx, c.Issuer)
+	endpoints, err := c.Providers.Endpoints(ctx, c.Issuer)
 	switch {
 	case err != nil:
 		return "", err
-	case at.DeviceAuthorization == "":
+	case endpoints.DeviceAuthorization == "":
 		return "", ErrNoDeviceFlow
 	}
-	conf := c.config(at, "")
+	conf := c.config(endpoints, "")
 	d, err := conf.DeviceAuth(ctx, c.options()...)
 	switch {
 	case err != nil:

@@ -33,7 +33,7 @@ func (s *SignIn) Nonce() string { return s.derived("nonce") }
 
 // SignInURL returns the URL at the provider where the person's browser begins.
 func (c *Client) SignInURL(ctx context.Context, s *SignIn) (string, error) {
-	at, err := c.Providers.Endpoints(ctx, c.Issuer)
+	endpoints, err := c.Providers.Endpoints(ctx, c.Issuer)
 	if err != nil {
 		return "", err
 	}
@@ -41,7 +41,7 @@ func (c *Client) SignInURL(ctx context.Context, s *SignIn) (string, error) {
 	if s.MaxAge > 0 {
 		o = append(o, oauth2.SetAuthURLParam("max_age", strconv.FormatInt(int64(s.MaxAge/time.Second), 10)))
 	}
-	return c.config(at, s.Redirect).AuthCodeURL(s.derived("state"), o...), nil
+	return c.config(endpoints, s.Redirect).AuthCodeURL(s.derived("state"), o...), nil
 }
 
 // ErrState means that an authorization response belongs to another attempt.
@@ -52,15 +52,15 @@ func (c *Client) SignIn(ctx context.Context, s *SignIn, q url.Values) (idToken s
 	if !hmac.Equal([]byte(q.Get("state")), []byte(s.derived("state"))) {
 		return "", ErrState
 	}
-	at, err := c.Providers.Endpoints(ctx, c.Issuer)
+	endpoints, err := c.Providers.Endpoints(ctx, c.Issuer)
 	if err != nil {
 		return "", err
 	}
-	code, err := c.code(at, q)
+	code, err := c.code(endpoints, q)
 	if err != nil {
 		return "", err
 	}
-	t, err := c.config(at, s.Redirect).Exchange(c.within(ctx), code, oauth2.VerifierOption(s.derived("verifier")))
+	t, err := c.config(endpoints, s.Redirect).Exchange(c.within(ctx), code, oauth2.VerifierOption(s.derived("verifier")))
 	if err != nil {
 		return "", problem(err)
 	}
