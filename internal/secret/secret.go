@@ -97,9 +97,9 @@ func (m *Masker) compile() {
 func Words(values []string) []string {
 	var words []string
 	for _, v := range values {
-		whole := strings.TrimSpace(v)
-		_, credential, _ := strings.Cut(whole, " ")
-		for _, w := range []string{v, whole, strings.TrimSpace(credential)} {
+		trimmed := strings.TrimSpace(v)
+		_, credential, _ := strings.Cut(trimmed, " ")
+		for _, w := range []string{v, trimmed, strings.TrimSpace(credential)} {
 			if len(w) >= MinBytes && !strings.Contains(quotedMask, w) {
 				words = append(words, w)
 			}
