@@ -45,10 +45,10 @@ const maxRequestID = 64
 
 // spanAttributes returns the attributes of spans.
 func (o *Operation) spanAttributes() []attribute.KeyValue {
-	all := o.attributes()
+	attributes := o.attributes()
 	add := func(key attribute.Key, value string) {
 		if value != "" {
-			all = append(all, key.String(value))
+			attributes = append(attributes, key.String(value))
 		}
 	}
 	if len(o.RequestID) <= maxRequestID {
@@ -61,7 +61,7 @@ func (o *Operation) spanAttributes() []attribute.KeyValue {
 	add(attrRun, o.Run)
 	add(attrRunDecision, o.Decision)
 	add(attrRunGate, o.Gate)
-	return all
+	return attributes
 }
 
 // peer are the attributes of a server that is called.

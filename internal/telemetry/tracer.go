@@ -56,11 +56,11 @@ func (t *Tracer) Begin(ctx context.Context, traceparent, tracestate string) cont
 		carrier := propagation.MapCarrier{"traceparent": traceparent, "tracestate": tracestate}
 		p.parent = trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
 	}
-	of := trace.SpanContextConfig{TraceID: p.parent.TraceID(), SpanID: newSpanID(), TraceState: p.parent.TraceState()}
+	config := trace.SpanContextConfig{TraceID: p.parent.TraceID(), SpanID: newSpanID(), TraceState: p.parent.TraceState()}
 	if !p.parent.IsValid() {
-		of.TraceID = newTraceID()
+		config.TraceID = newTraceID()
 	}
-	p.own = trace.NewSpanContext(of).WithTraceFlags(t.flags())
+	p.own = trace.NewSpanContext(config).WithTraceFlags(t.flags())
 	return context.WithValue(ctx, placeKey{}, p)
 }
 
@@ -119,19 +119,19 @@ func (t *Tracer) Called(c, of *Context, o Operation) {
 	if t == nil || c == nil {
 		return
 	}
-	own := c.spanContext()
-	if !own.IsSampled() {
+	span := c.spanContext()
+	if !span.IsSampled() {
 		return
 	}
 	var parent trace.SpanContext
 	var links []trace.SpanStartOption
 	if c.Span != "" {
-		parent = own.WithSpanID(spanID(c.Span))
+		parent = span.WithSpanID(spanID(c.Span))
 	} else if of != nil {
 		to := of.spanContext()
 		links = append(links, trace.WithLinks(trace.Link{SpanContext: to.WithSpanID(spanID(of.Span))}))
 	}
-	t.export(own, parent, trace.SpanKindClient, &o, append(o.spanAttributes(), o.peer()...), links...)
+	t.export(span, parent, trace.SpanKindClient, &o, append(o.spanAttributes(), o.peer()...), links...)
 }
 
 // export makes a span whose ids were drawn before, and ends it.
