@@ -185,11 +185,11 @@ func text(all []*common.KeyValue, key string) string {
 
 // Attributes are the attributes of a span as text.
 func Attributes(s *traces.Span) map[string]string {
-	all := make(map[string]string)
+	attributes := make(map[string]string)
 	for _, kv := range s.Attributes {
-		all[kv.Key] = text(s.Attributes, kv.Key)
+		attributes[kv.Key] = text(s.Attributes, kv.Key)
 	}
-	return all
+	return attributes
 }
 
 // Spans waits until n spans came, and returns all.
