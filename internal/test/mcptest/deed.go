@@ -85,9 +85,9 @@ func Configured(t testing.TB, name, transport, decoy string) (server string, cal
 		}
 	}
 
-	all := deeds(Secret)
-	all["redirects-at-call"] = Deed{Redirect: decoy, Method: "tools/call"}
-	d, known := all[name]
+	byName := deeds(Secret)
+	byName["redirects-at-call"] = Deed{Redirect: decoy, Method: "tools/call"}
+	d, known := byName[name]
 	if !known {
 		t.Fatalf("there is no deed %q", name)
 	}
