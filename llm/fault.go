@@ -66,15 +66,15 @@ func refusalWords(body []byte) string {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return "no reason given"
 	}
-	whole := strings.TrimSpace(string(body))
+	trimmed := strings.TrimSpace(string(body))
 	if canonical.Check(body, policy.MaxCompletionDepth) != nil {
-		return whole
+		return trimmed
 	}
 	var outer struct {
 		Error jsontext.Value `json:"error"`
 	}
 	if err := json.Unmarshal(body, &outer); err != nil || outer.Error == nil {
-		return whole
+		return trimmed
 	}
 	var told struct {
 		Message string `json:"message"`
@@ -86,7 +86,7 @@ func refusalWords(body []byte) string {
 		err = json.Unmarshal(outer.Error, &told)
 	}
 	if err != nil || told.Message == "" {
-		return whole
+		return trimmed
 	}
 	return told.Message
 }

@@ -119,14 +119,14 @@ func (m *Model) complete(ctx context.Context, p prompt) (Completion, error) {
 	if err := m.stopped(ctx, ctx); err != nil {
 		return got, err
 	}
-	own, cancel := context.WithTimeout(ctx, m.timeout)
+	limited, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
-	x, err := m.exchange(own, &got, p, true)
+	x, err := m.exchange(limited, &got, p, true)
 	if err == nil && (x.Status == http.StatusBadRequest || x.Status == http.StatusUnprocessableEntity) {
-		x, err = m.exchange(own, &got, p, false)
+		x, err = m.exchange(limited, &got, p, false)
 	}
 	if err != nil {
-		if stopped := m.stopped(ctx, own); stopped != nil {
+		if stopped := m.stopped(ctx, limited); stopped != nil {
 			return got, stopped
 		}
 		return got, m.fault(x, err.Error())

@@ -57,18 +57,18 @@ func compileTemplate(args []byte, re *regexp.Regexp) (*template, error) {
 		if tok.Kind() != '"' || !strings.Contains(tok.String(), "${") {
 			continue
 		}
-		at := dec.StackPointer()
+		pointer := dec.StackPointer()
 		if isName(dec) {
-			return nil, fmt.Errorf("args, at %s: a group can only stand in a value, not in a member's name", at)
+			return nil, fmt.Errorf("args, at %s: a group can only stand in a value, not in a member's name", pointer)
 		}
 		value, err := parseValue(tok.String(), re)
 		if err != nil {
-			return nil, fmt.Errorf("args, at %s: %w", at, err)
+			return nil, fmt.Errorf("args, at %s: %w", pointer, err)
 		}
 		end := int(dec.InputOffset())
 		raw, err := jsontext.AppendQuote(nil, tok.String())
 		if err != nil {
-			return nil, fmt.Errorf("args, at %s: %w", at, err)
+			return nil, fmt.Errorf("args, at %s: %w", pointer, err)
 		}
 		// Canonical JSON has one spelling of a string, so the token is as long as its content quoted again.
 		t.pieces = append(t.pieces, piece{doc[copied : end-len(raw)], value})
