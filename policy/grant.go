@@ -103,12 +103,12 @@ func compileGrant(from *Grant, limits schema.Limits) (*grant, error) {
 				errs = append(errs, fmt.Errorf("%s, at %q: %w", where, clip(c.At), err))
 				continue
 			}
-			at := jsontext.Pointer(c.At)
-			if !at.IsValid() {
+			pointer := jsontext.Pointer(c.At)
+			if !pointer.IsValid() {
 				errs = append(errs, fmt.Errorf("%s: %q is not a JSON pointer", where, clip(c.At)))
 				continue
 			}
-			to.args = append(to.args, constraint{at, s})
+			to.args = append(to.args, constraint{pointer, s})
 		}
 		g.tools[key] = to
 	}

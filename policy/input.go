@@ -59,9 +59,9 @@ type screens map[string]*screen.Screen
 // compile checks the rules as a whole and compiles them for each kind.
 func (i Input) compile() (screens, error) {
 	errs := []error{within("input.max_bytes", int64(i.MaxBytes), MaxInputBytes)}
-	all := make([]screen.Rule, len(i.Rules))
+	inputRules := make([]screen.Rule, len(i.Rules))
 	for n, r := range i.Rules {
-		all[n] = r.Rule
+		inputRules[n] = r.Rule
 		if len(r.On) == 0 {
 			errs = append(errs, fmt.Errorf("input rule %d (id %q) is on no kind of request", n, r.ID))
 		}
@@ -71,7 +71,7 @@ func (i Input) compile() (screens, error) {
 			}
 		}
 	}
-	whole, err := screen.Compile(all, i.MaxBytes)
+	allRules, err := screen.Compile(inputRules, i.MaxBytes)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
@@ -86,8 +86,8 @@ func (i Input) compile() (screens, error) {
 		switch {
 		case len(rules) == 0 && (kind == KindCall || kind == KindAgent):
 			continue
-		case len(rules) == len(all):
-			compiled[kind] = whole
+		case len(rules) == len(inputRules):
+			compiled[kind] = allRules
 			continue
 		}
 		if compiled[kind], err = screen.Compile(rules, i.MaxBytes); err != nil {

@@ -85,21 +85,21 @@ func readPlan(doc []byte, limits Limits) (*Plan, Verdict) {
 	if err := canonical.CheckDepth(doc, limits.JSONDepth); err != nil {
 		return nil, notStrict(doc, err)
 	}
-	whole, err := canonical.JSON(doc)
+	object, err := canonical.JSON(doc)
 	if err != nil {
 		return nil, notStrict(doc, err)
 	}
-	if whole[0] != '{' {
+	if object[0] != '{' {
 		return nil, notStrict(doc, errors.New("not a JSON object"))
 	}
-	p, err := planOf(maps.Collect(canonical.Members(whole)))
+	p, err := planOf(maps.Collect(canonical.Members(object)))
 	switch {
 	case errors.Is(err, errFinalAnswer):
 		return nil, blocked(GatePlan, CodeFinalAnswer, sentence(err))
 	case err != nil:
 		return nil, blocked(GatePlan, CodePlanInvalid, sentence(err))
 	}
-	p.canonical = whole
+	p.canonical = object
 	return p, allowed(GatePlan, "One strict JSON plan.")
 }
 
