@@ -121,11 +121,11 @@ func newEnv(where kinds, vars, claims []string) (*Env, error) {
 			options = append(options, cel.Variable(own.prefix+name, own.celType))
 		}
 	}
-	whole := options
+	withArgs := options
 	if where&(inPolicy|inRisk) != 0 {
-		whole = append(slices.Clone(options), cel.Variable(nameArgs, cel.MapType(cel.StringType, cel.DynType)))
+		withArgs = append(slices.Clone(options), cel.Variable(nameArgs, cel.MapType(cel.StringType, cel.DynType)))
 	}
-	env, err := cel.NewEnv(whole...)
+	env, err := cel.NewEnv(withArgs...)
 	if err != nil {
 		return nil, err
 	}
