@@ -66,29 +66,29 @@ func (l *linter) predicates(p place, all []risk.Predicate, of *argumentTypes, m 
 
 // asExpressions returns expressions of which one can be evaluated if the predicate has an answer.
 func asExpressions(p *risk.Predicate) []string {
-	at := "args"
+	path := "args"
 	for _, step := range stepsOf(p.Path) {
-		if _, err := strconv.ParseUint(step, 10, 31); err != nil || at == "args" {
+		if _, err := strconv.ParseUint(step, 10, 31); err != nil || path == "args" {
 			step = strconv.Quote(step)
 		}
-		at += "[" + step + "]"
+		path += "[" + step + "]"
 	}
 	value := string(p.Value)
 	switch p.Op {
 	case risk.OpEq:
-		return []string{at + " == " + value}
+		return []string{path + " == " + value}
 	case risk.OpNe:
-		return []string{at + " != " + value}
+		return []string{path + " != " + value}
 	case risk.OpGt, risk.OpGte, risk.OpLt, risk.OpLte:
-		return []string{at + " > " + value}
+		return []string{path + " > " + value}
 	case risk.OpIn:
-		return []string{at + " in " + value}
+		return []string{path + " in " + value}
 	case risk.OpContains:
-		return []string{at + ".contains(" + value + ")", value + " in " + at}
+		return []string{path + ".contains(" + value + ")", value + " in " + path}
 	case risk.OpMatches:
-		return []string{at + `.contains("")`}
+		return []string{path + `.contains("")`}
 	}
-	return []string{at + " == " + at} // exists
+	return []string{path + " == " + path} // exists
 }
 
 // stepsOf returns the names on the way to the place of a predicate.
@@ -115,10 +115,10 @@ func (l *linter) optional(p place, all []risk.Predicate, m *match) {
 			if t.live == nil || !m[serverName].Match(t.server) || !m[toolName].Match(t.name) {
 				continue
 			}
-			of := conjuncts(t.live.Input().Root())
-			_, known := of.member(name)
-			required := slices.ContainsFunc(of, func(n *jsonschema.Schema) bool { return slices.Contains(n.Required, name) })
-			if (known || of.isOpen()) && !required {
+			arguments := conjuncts(t.live.Input().Root())
+			_, known := arguments.member(name)
+			required := slices.ContainsFunc(arguments, func(n *jsonschema.Schema) bool { return slices.Contains(n.Required, name) })
+			if (known || arguments.isOpen()) && !required {
 				l.add(p, fmt.Sprintf("args[%d]", i), ArgumentOptional, "if a call without it is harmless, add exists: true",
 					"a call of %q may lack the argument %q; the rule then counts as matched, where it raises the risk", clip(t.name), clip(name))
 				break

@@ -134,15 +134,15 @@ func listConfigured(kind string, configured []string) string {
 	if len(configured) == 0 {
 		return "configured " + kind + ": none"
 	}
-	rest := ""
+	ellipsis := ""
 	if len(configured) > most {
-		configured, rest = configured[:most], ", …"
+		configured, ellipsis = configured[:most], ", …"
 	}
 	var names []string
 	for _, name := range configured {
 		names = append(names, clip(name))
 	}
-	return "configured " + kind + ": " + strings.Join(names, ", ") + rest
+	return "configured " + kind + ": " + strings.Join(names, ", ") + ellipsis
 }
 
 // approvers finds approvers that the configuration does not have.

@@ -219,11 +219,11 @@ func (l *linter) riskRules(c *risk.Content) {
 func (l *linter) rules(c *risk.Content, r *reader) {
 	for i := range c.Rules {
 		rule := &c.Rules[i]
-		at := place{Rules, i, rule.ID}
+		rulePlace := place{Rules, i, rule.ID}
 		match := newMatch(rule.Match.Tool, rule.Match.Server, rule.Match.Env)
-		l.riskExpression(at, "score_expr", r.read(rule.ScoreExpr), r.types, &match)
-		l.predicates(at, rule.Args, r.types, &match)
-		l.matchesNothing(at, &match, true)
+		l.riskExpression(rulePlace, "score_expr", r.read(rule.ScoreExpr), r.types, &match)
+		l.predicates(rulePlace, rule.Args, r.types, &match)
+		l.matchesNothing(rulePlace, &match, true)
 	}
 }
 

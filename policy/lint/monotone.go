@@ -46,15 +46,15 @@ func (l *linter) stopsLessRisk(e *entry, about []*entry) {
 				return false
 			}
 			w.setLevel(at)
-			by, key := w.judge(e, about)
-			if by == e && key != "" {
+			decider, key := w.judge(e, about)
+			if decider == e && key != "" {
 				stops = append(stops, stop{at, key})
 				continue
 			}
 			k := slices.IndexFunc(stops, func(s stop) bool { return at.isAbove(s.level) })
-			if k >= 0 && by != nil && key == "" {
+			if k >= 0 && decider != nil && key == "" {
 				l.add(e.place, stops[k].key, RiskNotMonotonic, `write risk.mode != "safe", or risk.score >= n, so that more risk stays in`,
-					"it stops a call in %s, and the same call in %s is allowed, by policy %d (%q)", stops[k].level, at, by.at, by.id)
+					"it stops a call in %s, and the same call in %s is allowed, by policy %d (%q)", stops[k].level, at, decider.at, decider.id)
 				return true
 			}
 		}

@@ -13,13 +13,13 @@ func (l *linter) reachability(entries []*entry) {
 	var above []*entry // the policies above that decide something
 	for _, e := range entries {
 		including := slices.DeleteFunc(slices.Clone(above), func(a *entry) bool { return !a.match.includes(&e.match) })
-		by := l.coveredBy(e, including, (*world).decides)
-		unreached := by != nil
+		covering := l.coveredBy(e, including, (*world).decides)
+		unreached := covering != nil
 		if !unreached && e.holds() {
-			by = l.coveredBy(e, including, (*world).holds)
+			covering = l.coveredBy(e, including, (*world).holds)
 		}
-		if by != nil {
-			l.unreachable(e, by, unreached)
+		if covering != nil {
+			l.unreachable(e, covering, unreached)
 		}
 		if !unreached && !e.shadow {
 			above = append(above, e)

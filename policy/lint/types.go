@@ -186,15 +186,15 @@ func (t *argumentTypes) typeOf(alternatives []conjunction, depth int) *types.Typ
 
 // conjuncts returns a schema and those that a value must conform to with it: $ref and allOf.
 func conjuncts(n *jsonschema.Schema) conjunction {
-	all := conjunction{n}
-	for i := 0; i < len(all); i++ {
-		for _, more := range append([]*jsonschema.Schema{all[i].Ref}, all[i].AllOf...) {
-			if more != nil && !slices.Contains(all, more) {
-				all = append(all, more)
+	conjoined := conjunction{n}
+	for i := 0; i < len(conjoined); i++ {
+		for _, more := range append([]*jsonschema.Schema{conjoined[i].Ref}, conjoined[i].AllOf...) {
+			if more != nil && !slices.Contains(conjoined, more) {
+				conjoined = append(conjoined, more)
 			}
 		}
 	}
-	return all
+	return conjoined
 }
 
 // member returns the type that a member in the schemas conforms to.
