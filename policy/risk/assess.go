@@ -32,7 +32,7 @@ func (m *Model) Judge(subject *condition.Subject) Assessment {
 		if !r.globs.Fit(&in) {
 			continue
 		}
-		before := len(j.made)
+		madeBefore := len(j.made)
 		matches, unknown := true, error(nil)
 		if r.args != nil {
 			matches, unknown = r.args.True(subject)
@@ -41,7 +41,7 @@ func (m *Model) Judge(subject *condition.Subject) Assessment {
 			j.apply(r, unknown)
 		}
 		if subject.Spent() {
-			j.made = j.made[:before] // drop the contribution of this rule
+			j.made = j.made[:madeBefore] // drop the contribution of this rule
 			return j.spent(r)
 		}
 	}
@@ -84,7 +84,7 @@ func (j *judgement) effective() int { return max(j.score, j.m.modes[j.level].Bas
 
 // apply applies a rule. If it is unknown whether the rule matches, apply can only raise.
 func (j *judgement) apply(r *rule, unknown error) {
-	before, top, certain := j.state, len(j.m.modes)-1, unknown == nil
+	stateBefore, top, certain := j.state, len(j.m.modes)-1, unknown == nil
 	if r.setMode >= 0 {
 		j.level = max(r.setMode, j.floor)
 	}
@@ -92,7 +92,7 @@ func (j *judgement) apply(r *rule, unknown error) {
 		j.level = min(j.level+1, top)
 	}
 	if !certain {
-		j.level = max(j.level, before.level)
+		j.level = max(j.level, stateBefore.level)
 	}
 	made := Contribution{Rule: r.id, Reason: r.reason}
 	if r.score != nil {
@@ -109,7 +109,7 @@ func (j *judgement) apply(r *rule, unknown error) {
 			j.score = max(j.score, score)
 		}
 	}
-	made.Matched = certain || !r.onlyLowers(before.level)
+	made.Matched = certain || !r.onlyLowers(stateBefore.level)
 	if !certain {
 		counted := "the rule counts as not matched: it would lower"
 		if made.Matched {
