@@ -65,18 +65,18 @@ func (j *Judge) bundle(recorded *policy.Content) (*policy.Bundle, error) {
 
 // Judge decides about the call that a run requested. Roles come from the run's own configuration.
 func (j *Judge) Judge(b *policy.Bundle, q policy.Question) (*Ruling, error) {
-	by, err := j.bundle(b.Content())
+	judge, err := j.bundle(b.Content())
 	if err != nil {
 		return nil, err
 	}
 	in := Input(b, q.Server, q.Tool.Name, q.Env, q.Actor, q.Identity, q.Arguments, q.Now)
 	in.History = q.History
 	in.Pinned, in.Annotations = q.Tool.Pin != "", condition.Annotations(q.Tool.Annotations)
-	if id := by.Reread(q.Identity, b); id != nil {
+	if id := judge.Reread(q.Identity, b); id != nil {
 		in.Actor.Groups = id.Groups
 	}
 	subject := condition.NewSubject(in)
-	r := FromAssessment(by.AssessSubject(subject))
+	r := FromAssessment(judge.AssessSubject(subject))
 	if policy.HasSubject(q.Actor) {
 		r.Unknown = slices.DeleteFunc(subject.Unknown(), func(name string) bool { return !b.Omits(name) })
 	}
