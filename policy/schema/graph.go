@@ -57,7 +57,7 @@ func newGraph(root *node, lim Limits) (*graph, error) {
 	g := &graph{root: root, lim: lim}
 	var nodes []*node
 	seen := map[*node]bool{}
-	own := true
+	isOwn := true
 
 	var collect func(n *node)
 	collect = func(n *node) {
@@ -66,7 +66,7 @@ func newGraph(root *node, lim Limits) (*graph, error) {
 		}
 		seen[n] = true
 		nodes = append(nodes, n)
-		if own = own && strings.HasPrefix(n.Location, baseURL); !own {
+		if isOwn = isOwn && strings.HasPrefix(n.Location, baseURL); !isOwn {
 			return
 		}
 		for _, next := range slices.Concat(inPlace(n), descending(n).nodes()) {
@@ -75,7 +75,7 @@ func newGraph(root *node, lim Limits) (*graph, error) {
 	}
 	collect(root)
 
-	if !own {
+	if !isOwn {
 		return nil, unresolved
 	}
 	return g, g.sort(nodes)

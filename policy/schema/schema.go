@@ -74,20 +74,20 @@ func compileAs(raw []byte, lim Limits, closed bool) (s *Schema, err error) {
 	}
 	c := newCloser(g, shell)
 	s = &Schema{dialect: dialect, closed: c.root(), open: slices.Sorted(maps.Keys(c.open)), lim: lim}
-	all, err := newGraph(s.closed, lim)
+	closedGraph, err := newGraph(s.closed, lim)
 	if err != nil {
 		return nil, err
 	}
-	if refused := all.expansion(); refused != nil {
+	if refused := closedGraph.expansion(); refused != nil {
 		return nil, refused
 	}
-	s.costs = []*costs{all.costs()}
+	s.costs = []*costs{closedGraph.costs()}
 	if c.needsOriginal {
 		s.original = root
 		s.costs = append(s.costs, g.costs())
 	}
 	replacePropertyNames(g.order)
-	replacePropertyNames(all.order)
+	replacePropertyNames(closedGraph.order)
 	return s, nil
 }
 
