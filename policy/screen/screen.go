@@ -176,21 +176,21 @@ func (s *Screen) Judge(texts ...string) *Hit {
 }
 
 func (s *Screen) tooLarge(texts []string, form string) *Hit {
-	own, taken := 0, 0
+	requestBytes, otherBytes := 0, 0
 	for i, t := range texts {
 		if i == 0 {
-			own = len(t)
+			requestBytes = len(t)
 		} else {
-			taken += len(t)
+			otherBytes += len(t)
 		}
 	}
 	switch {
-	case own > s.maxBytes:
+	case requestBytes > s.maxBytes:
 		return &Hit{Code: CodeTooLarge,
-			Reason: fmt.Sprintf("the input has %d bytes%s, more than %d", own, form, s.maxBytes)}
-	case taken > s.maxBytes:
+			Reason: fmt.Sprintf("the input has %d bytes%s, more than %d", requestBytes, form, s.maxBytes)}
+	case otherBytes > s.maxBytes:
 		return &Hit{Code: CodeTooLarge,
-			Reason: fmt.Sprintf("the texts in the input have %d bytes%s together, more than %d", taken, form, s.maxBytes)}
+			Reason: fmt.Sprintf("the texts in the input have %d bytes%s together, more than %d", otherBytes, form, s.maxBytes)}
 	}
 	return nil
 }
