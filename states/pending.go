@@ -25,11 +25,11 @@ func (pending) Judge(r *Run, ev Event) Judgement {
 	if !v.Allows() {
 		return block(v)
 	}
-	by := make([]string, len(d.Votes))
+	voters := make([]string, len(d.Votes))
 	for i := range d.Votes {
-		by[i] = d.Votes[i].By
+		voters[i] = d.Votes[i].By
 	}
-	return Judgement{Approve, &ApprovedFact{At: d.At, Binding: d.Binding, By: by, Verdict: v, votes: d.Votes, trace: d.Trace}}
+	return Judgement{Approve, &ApprovedFact{At: d.At, Binding: d.Binding, By: voters, Verdict: v, votes: d.Votes, trace: d.Trace}}
 }
 
 // HeldCall returns the held call as approvers see it, or nil if the run is not held.

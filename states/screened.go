@@ -35,13 +35,13 @@ func discovery(c *policy.Catalog) any {
 
 // Statuses returns the status of each server of a catalog, in the operator's order.
 func Statuses(c *policy.Catalog) []ServerStatus {
-	all := make([]ServerStatus, 0, len(c.Servers))
+	statuses := make([]ServerStatus, 0, len(c.Servers))
 	for _, s := range c.Servers {
-		all = append(all, ServerStatus{
+		statuses = append(statuses, ServerStatus{
 			Code: s.Code, Protocol: s.Protocol, Reason: s.Reason, Server: s.Server, Status: s.Status, Tools: len(s.Tools),
 		})
 	}
-	return all
+	return statuses
 }
 
 // NoServers is the reason of a run whose catalog has no server that answered. It has each server's error.
