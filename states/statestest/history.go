@@ -37,7 +37,7 @@ func history() []Scenario {
 		p.Deny = `history.count("actor", "60m") >= 5`
 		p.RequireApprovalIf = `history.sum("task", "1d", "order.amount") > 0.3`
 	})
-	all := []Scenario{
+	scenarios := []Scenario{
 		asks("history-has-room", states.Answered, "", answers(LastHour.Answer("4")), AtMost),
 		asks("history-is-full", blocked, denied, answers(LastHour.Answer("5")), AtMost),
 		asks("history-that-cannot-be-told", blocked, failed, answers(LastHour.Fail("the requester is unknown")), AtMost),
@@ -63,7 +63,7 @@ func history() []Scenario {
 			withChange(denyAll, func(p *rules.Policy) { p.Match.Tool, p.When = "drop_*", `history.count("actor", "1h") > 0` }), allowReads),
 		asks("history-interrupted", blocked, policy.CodeCancelled, states.Interruption(policy.CodeCancelled, "The run was cancelled."), AtMost),
 	}
-	return append(all, counted()...)
+	return append(scenarios, counted()...)
 }
 
 // counted are runs of a task whose calls the ledger counts.

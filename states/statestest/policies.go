@@ -61,7 +61,7 @@ func policies() []Scenario {
 	blocked, denied, failed := states.Blocked, policy.CodePolicyDenied, policy.CodePolicyFailed
 	onlyRisk := ruled("risk-without-policies", states.Answered, "", Ladder(readSecond))
 	onlyRisk.Content.Policy = nil
-	all := []Scenario{
+	scenarios := []Scenario{
 		ruled("policy-allows", states.Answered, "", nil, allowReads, denyAll),
 		ruled("policy-denies-by-effect", blocked, denied, nil, denyAll, allowReads),
 		ruled("policy-denies-by-condition", blocked, denied, nil,
@@ -92,7 +92,7 @@ func policies() []Scenario {
 		}), withChange(holdReads, func(p *rules.Policy) { p.When = "risk.mode == 'danger'" })),
 		ruled("policy-budget-is-spent", blocked, policy.CodePolicySpent, nil, expensive(), allowReads),
 	}
-	return append(append(all, roles()...), heldByPolicy()...)
+	return append(append(scenarios, roles()...), heldByPolicy()...)
 }
 
 // expensive is a policy whose condition costs more than a decision has. It takes no time: the budget is charged before the text is built.

@@ -88,9 +88,9 @@ func Scenarios() []Scenario {
 func Find(tb testing.TB, name string) Scenario {
 	tb.Helper()
 	for _, group := range groups {
-		all := group()
-		if at := slices.IndexFunc(all, func(s Scenario) bool { return s.Name == name }); at >= 0 {
-			return all[at]
+		scenarios := group()
+		if at := slices.IndexFunc(scenarios, func(s Scenario) bool { return s.Name == name }); at >= 0 {
+			return scenarios[at]
 		}
 	}
 	tb.Fatalf("there is no scenario %q", name)
