@@ -19,13 +19,13 @@ type Config struct {
 	Planner    llm.Planner
 	Summarizer llm.Summarizer
 	Secrets    *secret.Masker // masks secrets in everything that servers and models send, before it is recorded
-	Serve      config.Serve   // how the gateway answers agents
+	Serve      config.Serve   // settings of the gateway's answers to agents
 
 	// The fields below are for a [Service].
 	Closed     error     // the reason to refuse every agent's call; nil: calls are accepted
-	Allowlists []string  // the files that keep the pins, the default one first; empty: there is none that can be changed
+	Allowlists []string  // the files that hold the pins, the default one first; empty: there is none to change
 	Identity   *Identity // nil: there are no identity providers
-	Required   bool      // no caller of MCP is anonymous
+	Required   bool      // every caller of MCP must have a token
 }
 
 // A ConfiguredRunner is a Runner with one configuration. It is immutable: a run keeps the ConfiguredRunner that it began with, whose
@@ -33,7 +33,7 @@ type Config struct {
 type ConfiguredRunner struct {
 	runner *Runner
 	Config
-	holdsCalls bool               // a policy may hold a call, so an agent's call may repeat one that is held
+	holdsCalls bool               // a policy may hold a call, so an agent's call may repeat a held one
 	limits     *ratelimit.Limiter // limits agents; configurations with the same limits share it
 }
 

@@ -124,7 +124,7 @@ type linkPorts struct {
 	call       *gateway.ToolCall
 	link       gateway.Link
 	cached     *upstream.CachedListing
-	memory     *upstream.Memory   // that the result takes until the call is answered
+	memory     *upstream.Memory   // memory for the result until the call is answered
 	failed     *upstream.RPCError // the server's error answer to the call; nil: none
 }
 

@@ -14,9 +14,9 @@ import (
 const (
 	retryNo      = "no"      // the same call will be refused again
 	retryChanged = "changed" // retry with other arguments
-	retryLater   = "later"   // the same call, later
+	retryLater   = "later"   // retry the same call later
 	retryLook    = "look"    // the call may have happened: look before anything else
-	retrySame    = "same"    // the identical call: it attaches to the held run, or after its expiry begins a new one at once
+	retrySame    = "same"    // retry the identical call: it attaches to the held run or, after its expiry, begins a new one at once
 )
 
 // If serve.denials is opaque, every refusal by the operator's rules has this answer.

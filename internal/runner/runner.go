@@ -52,7 +52,7 @@ type Runner struct {
 
 	limited rate.Sometimes // limits the log lines about limited agents, who can cause any number
 
-	calls       sync.WaitGroup               // of agents, under way
+	calls       sync.WaitGroup               // agents' calls under way
 	writeFailed atomic.Pointer[writeFailure] // nil: the last record was written
 }
 

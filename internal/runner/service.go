@@ -32,7 +32,7 @@ import (
 // ServiceOptions select what a [Service] serves, and where. A nil listener or client is not served.
 type ServiceOptions struct {
 	MCP   net.Listener // agents' listener, for HTTP
-	Stdio *Stdio       // for one agent
+	Stdio *Stdio       // the client over stdio
 	Admin net.Listener // listener of the console, the approvals API and health checks
 
 	PublicURL string            // scheme and host at which agents reach MCP; may be empty
@@ -45,7 +45,7 @@ type ServiceOptions struct {
 	Store       hooks.Store        // deliveries of Hooks in the runner's ledger
 	Checkpoints *checkpoint.Writer // writes checkpoints of the runner's ledger
 	Config      string             // the configuration file as the user named it, for commands that people can copy; empty: the default
-	Info        upstream.Info      // how the gateway names itself to clients
+	Info        upstream.Info      // the gateway's name and version for clients
 }
 
 // Stdio is a client that starts the gateway as its child process.

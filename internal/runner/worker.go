@@ -37,13 +37,13 @@ type Worker struct {
 	runner *Runner
 	wakeup chan struct{}
 	failed atomic.Pointer[error] // the last poll's error; nil: it succeeded
-	other  atomic.Bool           // at the last sweep, another replica had another bundle
+	other  atomic.Bool           // at the last sweep, another replica had a different bundle
 
 	// Only the goroutine of Run uses these.
 	nextSweep    time.Time
-	nextTakeover time.Time       // before it, no run of another process is ended or resumed
+	nextTakeover time.Time       // until then, the worker takes over no run of another process
 	sweepPause   time.Duration   // doubles as long as a sweep cannot end something
-	after        string          // the next read begins behind this run; empty: with the oldest
+	after        string          // the next read begins after this run; empty: with the oldest
 	read         map[string]bool // ids of the runs read since the oldest
 	retries      map[string]retry
 

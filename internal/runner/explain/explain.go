@@ -41,11 +41,11 @@ type Call struct {
 	Env                 string // empty: the configuration's
 	Plan                []byte // in the form of [policy.CallPlan]
 	Agent               bool   // an agent asks, not an operator
-	Facts               Facts  // about the tool
+	Facts               Facts  // facts about the tool
 	History             []policy.HistoryAnswer
 	Task                *policy.Task // nil: no task; if its Ledger is set, its earlier calls are unknown
 
-	declared bool              // by a file of tests: only the gates risk and policy are asked
+	declared bool              // a file of tests declares the tool: ask only the gates risk and policy
 	risk     *config.GivenRisk // replaces the risk rules
 }
 

@@ -16,10 +16,10 @@ import (
 
 // Sources of [Facts].
 const (
-	FromAllowlist = "allowlist"       // it has a pin of the tool, or none
+	FromAllowlist = "allowlist"       // the allowlist has a pin of the tool, or none
 	FromStored    = "kept definition" // the pin's; a run calls no other definition of the tool
-	FromServer    = "server"          // what it sends now
-	FromCaller    = "given"           // by a flag or a test
+	FromServer    = "server"          // the server's current listing
+	FromCaller    = "given"           // a flag or a test gives the fact
 	FromNowhere   = "unknown"
 )
 

@@ -16,12 +16,12 @@ import (
 type Question struct {
 	Server, Tool, Actor string
 	Identity            *policy.Identity // for an actor of an identity provider
-	Env                 string           // empty: that of the configuration
+	Env                 string           // empty: the configuration's
 	Args                string           // a JSON object
 	Task                string           // empty: none
 	Agent               bool             // an agent asks, not an operator
 	Live                bool             // ask the servers for their tools, and the ledger for the earlier calls
-	Pinned              *bool            // nil: as the allowlist says
+	Pinned              *bool            // nil: from the allowlist
 	Annotations         *policy.Annotations
 	History             []string // each in the form QUERY=NUMBER
 }
