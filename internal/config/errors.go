@@ -18,7 +18,7 @@ type Error struct {
 	Line    int    `json:"line"`            // from 1; 0 when the fault is the file itself
 	Col     int    `json:"column"`          // from 1, in characters
 	Key     string `json:"key,omitzero"`    // the path of the key concerned, like servers.docs.url; empty if there is none
-	Problem string `json:"problem"`         // what is wrong
+	Problem string `json:"problem"`         // description of the fault
 	Remedy  string `json:"remedy,omitzero"` // how to fix it; may be empty
 	// Source is the printable source line: one column for each character, secrets starred out. It is empty for a fault without a line, and
 	// after the first MaxShownErrors faults.

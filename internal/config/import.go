@@ -15,9 +15,9 @@ import (
 
 // A ClientServer is one server of a client's file, checked like a server of [Load].
 type ClientServer struct {
-	Name    string           `json:"name"` // as in the file; safe to print only if Refused is empty
+	Name    string           `json:"name"` // the name in the file; safe to print only if Refused is empty
 	Digest  canonical.Digest `json:"digest"`
-	Runs    string           `json:"runs"`             // the command line or URL, and the variables or headers with their references; fit to be printed
+	Runs    string           `json:"runs"`             // printable: the command line or URL, and the variables or headers with their references
 	Warning string           `json:"warning,omitzero"` // printable: names variables that can make it run other code; mostly empty
 	Refused string           `json:"refused,omitzero"` // printable: the reason not to import the server; empty if it is usable
 }

@@ -42,7 +42,7 @@ type Loaded struct {
 	Ledger        string // the ledger's URL without a password, its path relative to the working directory; empty: no ledger
 	Checkpoints   Checkpoints
 	Hooks         []Hook   // with references, until [Loaded.ResolveHooks] resolves them
-	Closed        error    // why the allowlist counts as empty; nil if it was read
+	Closed        error    // the reason that the allowlist counts as empty; nil if it was read
 	Serve         Serve    // settings of the gateway; only Content judges calls
 	OTLP          *OTLP    // with references, until [Loaded.Resolve] resolves them; nil: no spans are exported
 	Identity      Identity // with references, until [Loaded.ResolveIdentity] resolves them

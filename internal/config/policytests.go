@@ -31,7 +31,7 @@ type PolicyTest struct {
 
 	Identity *policy.Identity // claims of the actor's identity provider; nil: the actor has no provider
 
-	Pinned      *bool               // whether the tool's definition is pinned; nil: as the configuration says
+	Pinned      *bool               // the tool's definition is pinned; nil: from the configuration
 	Annotations *policy.Annotations // the tool's annotations; nil: the configuration's
 
 	History []policy.HistoryAnswer // earlier calls

@@ -29,7 +29,7 @@ type Rate struct {
 	Identity RateLimit // limit of each caller
 	Groups   []GroupRate
 	Servers  []ServerRate // limits of servers' calls, for all callers together
-	Tools    []ToolRate   // a tool's calls, of all callers together
+	Tools    []ToolRate   // limits of tools' calls, for all callers together
 }
 
 // A GroupRate is the limit of each caller in a group. It replaces [Rate].Identity. A caller in several groups has the limit of the first.

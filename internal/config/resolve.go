@@ -81,7 +81,7 @@ func (l *Loaded) ResolveIdentity(getenv func(string) (string, bool), readFile Op
 
 type resolver struct {
 	files    []*file // copies, which collect only the faults of resolving
-	*file            // the one whose references are resolved
+	*file            // the file whose references are resolved
 	getenv   func(string) (string, bool)
 	readFile Open
 	secrets  map[string]bool

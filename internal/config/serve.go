@@ -48,15 +48,15 @@ type Serve struct {
 	Listen, Admin string     // HOST:PORT, on this machine unless there is TLS
 	PublicURL     string     // scheme and host at which agents reach Listen; may be empty
 	AdminURL      string     // the same for people and Admin
-	TLS           TLS        // of both addresses
+	TLS           TLS        // TLS of both addresses
 	Denials       string     // [DenialsExplain], [DenialsOpaque]
 	Record        string     // [RecordKeep], [RecordNone]
-	Hosts         []string   // further values of the Host header that are answered
-	DecideURL     string     // where approvers decide, possibly with [RunID]; may be empty
-	Sessions      int        // the most sessions at once
-	Hold          int64      // how long the request of a held call is kept open, in milliseconds; 0: not at all
+	Hosts         []string   // further accepted values of the Host header
+	DecideURL     string     // URL where approvers decide, possibly with [RunID]; may be empty
+	Sessions      int        // maximum of concurrent sessions
+	Hold          int64      // time for which a held call's request is kept open, in milliseconds; 0: not at all
 	OnPending     string     // [PendingResult], [PendingError]
-	RemindBefore  int64      // how long before a held call expires web hooks get a reminder, in milliseconds; 0: never
+	RemindBefore  int64      // time between a web hook's reminder and a held call's expiry, in milliseconds; 0: no reminder
 	CatalogMaxAge int64      // the maximum age of a tool list, in milliseconds; 0: list before every call
 	Expose        []Exposure `json:"-"` // one for each server, in the order of Content.Servers
 	Rate          *Rate      `json:"-"` // limits of agents' calls; nil: no limits
@@ -172,7 +172,7 @@ type Hook struct {
 type OTLP struct {
 	Endpoint      string
 	Headers       Table[string] // unresolved references in [Loaded.OTLP], resolved in [Resolved.OTLP]
-	SamplePercent int           // of the traces
+	SamplePercent int           // share of exported traces
 }
 
 // MaxPercent is the upper bound of percentages.
@@ -181,7 +181,7 @@ const MaxPercent = 100
 // Checkpoints holds the settings for signed states of the ledger's log.
 type Checkpoints struct {
 	Keys   oneOrMany `json:"key"` // paths of private key files
-	Dir    string    // where the gateway writes checkpoints; empty if it writes none
-	Every  int64     // how often, in milliseconds
-	Origin string    // the name of a new log; empty if a random one is drawn
+	Dir    string    // folder for the gateway's checkpoints; empty: it writes none
+	Every  int64     // interval in milliseconds
+	Origin string    // the name of a new log; empty: a random name
 }

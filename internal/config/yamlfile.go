@@ -159,7 +159,7 @@ func (f *file) yamlFault(err error) {
 type yamlReader struct {
 	file    *file
 	last    *node // the scalar before
-	foreign bool  // a part of YAML that is not accepted: what is below it is not read
+	foreign bool  // YAML that is not accepted: values below it are not read
 }
 
 // value converts n, whose key is at key. It notes a fault where n is not strict YAML, and reads that part as null.

@@ -29,16 +29,16 @@ type Status string
 
 const (
 	Same          Status = "same"           // the server sends the pinned definition
-	Changed       Status = "changed"        // the server sends another definition
+	Changed       Status = "changed"        // the server sends a different definition
 	Unpinned      Status = "unpinned"       // the tool has no pin
 	NotListed     Status = "not_listed"     // the server is up and does not list the tool
 	ServerDown    Status = "server_down"    // the server did not answer
 	NotConfigured Status = "not_configured" // the configuration does not have the tool's server
 	Ambiguous     Status = "ambiguous"      // the server lists the name more than once
-	Pinned        Status = "pinned"         // by [File.Approve]
+	Pinned        Status = "pinned"         // [File.Approve] pinned the tool
 	Refused       Status = "refused"        // not pinned: the tool's schema is refused, so no run could call it
 	Unexpected    Status = "unexpected"     // not pinned: the live definition is not the expected one
-	Conflict      Status = "conflict"       // not pinned: another allowlist file pins the tool to another definition
+	Conflict      Status = "conflict"       // not pinned: another allowlist file pins the tool to a different definition
 )
 
 // An Entry is a tool of the allowlist with the status of its pin.
