@@ -22,7 +22,7 @@ type Approval struct {
 	Definition    jsontext.Value      `json:"definition"`
 	Risk          []risk.Contribution `json:"risk"`
 	Condition     string              `json:"condition"` // the policy's condition that matched
-	Reason        string              `json:"reason"`    // why the call is held
+	Reason        string              `json:"reason"`    // reason for holding the call
 	Votes         []policy.Vote       `json:"votes"`
 }
 

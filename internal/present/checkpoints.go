@@ -23,12 +23,12 @@ type Checkpoints struct {
 
 // A Checkpoint is a signed state of the log.
 type Checkpoint struct {
-	Size      int64     `json:"size"`      // how many entries it covers
-	Root      tlog.Hash `json:"root"`      // of the tree over them
+	Size      int64     `json:"size"`      // number of covered entries
+	Root      tlog.Hash `json:"root"`      // root of the tree over these entries
 	Contained bool      `json:"contained"` // the log has these entries
-	Problem   string    `json:"problem"`   // what is wrong; empty if the log has the entries and one of its keys has signed
+	Problem   string    `json:"problem"`   // the fault; empty if the log has the entries and one of its keys has signed
 	SignedBy  []string  `json:"signed_by"` // the keys of the log whose signatures are valid
-	Others    []string  `json:"others"`    // the keys of the other signatures, which are not verified: of witnesses, for example
+	Others    []string  `json:"others"`    // keys of the other signatures, which are not verified: witnesses' keys, for example
 	Text      string    `json:"text"`      // the signed checkpoint
 }
 

@@ -21,7 +21,7 @@ type Details struct {
 	Display       string         `json:"display"` // arguments for people: indented, with invisible and look-alike characters escaped
 	RiskRules     []string       `json:"risk_rules"`
 	Votes         []policy.Vote  `json:"votes"`
-	Result        jsontext.Value `json:"result"`      // as the agent gets it; null without one
+	Result        jsontext.Value `json:"result"`      // the result in the agent's form; null without one
 	ResultNote    string         `json:"result_note"` // the reason that a call that was made shows no result
 }
 

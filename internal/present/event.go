@@ -15,7 +15,7 @@ import (
 // An Event is one event of the ledger.
 type Event struct {
 	SchemaVersion int            `json:"schema_version,omitzero"` // 0 inside another document
-	Entry         int64          `json:"entry"`                   // index of the entry that has it
+	Entry         int64          `json:"entry"`                   // index of the event's entry
 	At            string         `json:"at"`
 	Type          ledger.Type    `json:"type"`
 	Run           string         `json:"run"`

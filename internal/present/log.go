@@ -73,10 +73,10 @@ func (f *LogFilter) Choose(since, until string, now time.Time) (err error) {
 type Log struct {
 	SchemaVersion int     `json:"schema_version"`
 	Entries       []Entry `json:"entries"`
-	From          int64   `json:"from"`   // the entries from this index
-	To            int64   `json:"to"`     // up to this one, which is not among them, were looked at
+	From          int64   `json:"from"`   // first index of the entries that were read
+	To            int64   `json:"to"`     // end of the entries that were read, exclusive
 	Pruned        int64   `json:"pruned"` // number of listed entries whose text was pruned
-	Next          int64   `json:"next"`   // what before takes for the next page; 0: there is none
+	Next          int64   `json:"next"`   // value of before for the next page; 0: there is none
 }
 
 // An Entry is one entry of the log.
@@ -86,8 +86,8 @@ type Entry struct {
 	By     string        `json:"by"`
 	Run    string        `json:"run"` // empty for an entry that concerns no run
 	Types  []ledger.Type `json:"types"`
-	Text   string        `json:"text"`   // as it is hashed
-	Hash   string        `json:"hash"`   // of the text, as the tree has it
+	Text   string        `json:"text"`   // the hashed text
+	Hash   string        `json:"hash"`   // the text's hash in the tree
 	Intact bool          `json:"intact"` // the text matches the hash
 	Lines  []string      `json:"-"`      // the events for people, escaped
 }

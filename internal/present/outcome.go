@@ -15,7 +15,7 @@ type Outcome struct {
 	Type          string                `json:"type"`
 	State         string                `json:"state"`
 	RunID         string                `json:"run_id"`
-	Trace         *string               `json:"trace,omitzero"`  // the file of its trace; nil: the run is in the ledger
+	Trace         *string               `json:"trace,omitzero"`  // the trace's file; nil: the run is in the ledger
 	Ledger        string                `json:"ledger,omitzero"` // the ledger's URL
 	Head          canonical.Digest      `json:"head"`
 	Approval      *Wanted               `json:"approval,omitzero"`

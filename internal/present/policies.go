@@ -21,7 +21,7 @@ const (
 type Window struct {
 	Runs  int    `json:"runs"`
 	Since string `json:"since"` // time of the oldest run's request; empty without runs
-	All   bool   `json:"all"`   // there are no others
+	All   bool   `json:"all"`   // the counted runs are all runs
 }
 
 // counted calls do for each of the newest runs, newest first.
@@ -46,9 +46,9 @@ func counted(r ledger.Reader, do func(*ledger.Request) error) (w Window, err err
 type Policies struct {
 	SchemaVersion int              `json:"schema_version"`
 	Bundle        canonical.Digest `json:"bundle"`     // empty: no gateway has used the ledger
-	Activated     string           `json:"activated"`  // when a gateway last started with it; empty: this ledger does not say
-	Counted       Window           `json:"counted"`    // for policies
-	Rated         Window           `json:"rated"`      // for risk rules: the newest rated ones of the counted runs
+	Activated     string           `json:"activated"`  // time of a gateway's last start with the bundle; empty: not in this ledger
+	Counted       Window           `json:"counted"`    // runs counted for policies
+	Rated         Window           `json:"rated"`      // runs counted for risk rules: the newest rated ones of Counted
 	HasPolicy     bool             `json:"has_policy"` // false: the allowlist alone decides
 	Policies      []PolicyUse      `json:"policies"`   // in the order of the file
 	RiskRules     []RuleUse        `json:"risk_rules"` // in the order of the file
@@ -67,7 +67,7 @@ type PolicyUse struct {
 	Use
 	Effect string `json:"effect"`
 	Shadow bool   `json:"shadow"` // a shadow policy decides nothing
-	Match  string `json:"match"`  // the calls that it applies to
+	Match  string `json:"match"`  // calls that the policy applies to
 	Reason string `json:"reason"`
 }
 

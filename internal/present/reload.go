@@ -5,7 +5,7 @@ import "pgfsm/internal/canonical"
 // A Reload describes the successful reload of a gateway's configuration.
 type Reload struct {
 	SchemaVersion int              `json:"schema_version"`
-	Bundle        canonical.Digest `json:"bundle"`   // that is active now
+	Bundle        canonical.Digest `json:"bundle"`   // digest of the active bundle
 	Previous      canonical.Digest `json:"previous"` // digest of the formerly active bundle
 	Changed       []string         `json:"changed"`  // keys of the configuration whose new values are active
 	Restart       []string         `json:"restart"`  // keys whose new values are not active before a restart
@@ -16,12 +16,12 @@ type Reload struct {
 
 // ReloadCompared compares how the policies and risk rules before and after a reload judge the ledger's newest calls.
 type ReloadCompared struct {
-	Calls     int            `json:"calls"`             // that were judged by both
-	Since     string         `json:"since"`             // when the oldest of them was requested; empty without calls
+	Calls     int            `json:"calls"`             // calls judged by both
+	Since     string         `json:"since"`             // time of the oldest call's request; empty without calls
 	Partial   bool           `json:"partial"`           // there are older calls
-	Kinds     map[string]int `json:"kinds"`             // calls by kind of change, as pgfsm policy diff names it; kinds without calls are left out
+	Kinds     map[string]int `json:"kinds"`             // calls by kind of change, in the terms of pgfsm policy diff; without kinds that have no calls
 	Otherwise int            `json:"decided_otherwise"` // number of calls with a different decision
-	Runs      []ReloadRun    `json:"runs"`              // the newest of them, at most MaxReloadRuns
+	Runs      []ReloadRun    `json:"runs"`              // the newest runs with a different decision, at most MaxReloadRuns
 	Skipped   int            `json:"skipped"`           // calls that cannot be compared
 }
 

@@ -120,7 +120,7 @@ type Run struct {
 	Owner     string           `json:"owner"`
 	Steps     int              `json:"steps"`
 	Head      canonical.Digest `json:"head"`
-	Trace     string           `json:"trace_id"`      // of the agent's request
+	Trace     string           `json:"trace_id"`      // trace id of the agent's request
 	CallTrace string           `json:"call_trace_id"` // trace id of an approved call
 
 	Unverified bool `json:"unverified,omitzero"` // the call was refused before a check of server, tool and arguments

@@ -15,7 +15,7 @@ const ServerUnknown = "unknown"
 // Servers holds the servers of a service. Every member is always present.
 type Servers struct {
 	SchemaVersion int      `json:"schema_version"`
-	Note          string   `json:"note"`    // what the service does not know, and why; empty: nothing
+	Note          string   `json:"note"`    // missing data, and the reason; empty: nothing is missing
 	Counted       Window   `json:"counted"` // the runs behind Calls and Failures
 	Servers       []Server `json:"servers"`
 }
@@ -24,14 +24,14 @@ type Servers struct {
 type Server struct {
 	Server   string       `json:"server"`
 	Status   string       `json:"status"`   // up, down or unknown
-	Since    string       `json:"since"`    // since when the service has seen it up or down
-	Asked    string       `json:"asked"`    // when it last listed its tools, or did not
-	Name     string       `json:"name"`     // as it calls itself
-	Version  string       `json:"version"`  // likewise
+	Since    string       `json:"since"`    // start of the current status, as the service saw it
+	Asked    string       `json:"asked"`    // time of the last attempt to list the tools
+	Name     string       `json:"name"`     // the server's own name
+	Version  string       `json:"version"`  // the server's own version
 	Protocol string       `json:"protocol"` // MCP revision
-	Code     policy.Code  `json:"code"`     // why it is down
+	Code     policy.Code  `json:"code"`     // cause of status down
 	Reason   string       `json:"reason"`
-	Calls    int          `json:"calls"`    // that were sent, of the counted runs
+	Calls    int          `json:"calls"`    // sent calls of the counted runs
 	Failures int          `json:"failures"` // calls that failed or have an unknown outcome
 	Tools    []ServerTool `json:"tools"`
 }
@@ -42,7 +42,7 @@ type ServerTool struct {
 	Drifted bool             `json:"drifted"` // the live definition differs from the pinned one
 	Stored  bool             `json:"stored"`  // the pinned definition is stored, so that Changes has all that changed
 	Changes []docdiff.Change `json:"changes"` // changes since the pinned definition
-	Next    string           `json:"next"`    // the command to allow it as it is; empty: nothing
+	Next    string           `json:"next"`    // the command to allow the live definition; empty: nothing to do
 	Live    []byte           `json:"-"`       // the whole definition, canonical, if the tool drifted
 }
 

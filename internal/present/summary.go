@@ -15,9 +15,9 @@ type Summary struct {
 	SchemaVersion int                `json:"schema_version"`
 	Since         string             `json:"since"`
 	Until         string             `json:"until"`
-	Runs          int                `json:"runs"`         // that were requested in the period, and counted
+	Runs          int                `json:"runs"`         // counted runs that were requested in the period
 	Partial       bool               `json:"partial"`      // the period has more runs: only the newest were counted
-	First         string             `json:"first"`        // when the first counted run was requested; empty without one
+	First         string             `json:"first"`        // time of the first counted run's request; empty without one
 	Unit          int                `json:"unit_seconds"` // unit of the time counts
 	Statuses      []StatusCount      `json:"statuses"`     // in the order of [ledger.Statuses]
 	Times         []TimeCount        `json:"times"`        // oldest first
@@ -54,7 +54,7 @@ type Waits struct {
 	Longest     int    `json:"longest_seconds"`
 	Pending     int    `json:"pending"`      // calls that wait now
 	MorePending bool   `json:"more_pending"` // more calls wait than were counted
-	Oldest      string `json:"oldest"`       // when the first of them was requested; empty without one
+	Oldest      string `json:"oldest"`       // time of the oldest waiting call's request; empty without one
 }
 
 // DefaultPeriod is the default period of a summary, in the form of [ledger.ParsePast].

@@ -20,11 +20,11 @@ const Unknown = "unknown"
 type WhatIf struct {
 	SchemaVersion int              `json:"schema_version"`
 	Run           string           `json:"run"`
-	Bundle        canonical.Digest `json:"bundle"`  // the other one
-	Own           Judged           `json:"own"`     // by the run's own bundle
-	Judged        Judged           `json:"judged"`  // by the other one
+	Bundle        canonical.Digest `json:"bundle"`  // digest of the other bundle
+	Own           Judged           `json:"own"`     // decision by the run's own bundle
+	Judged        Judged           `json:"judged"`  // decision by the other bundle
 	Changes       []string         `json:"changes"` // the kinds of pgfsm policy diff
-	Steps         []Step           `json:"steps"`   // up to the decision by the other bundle
+	Steps         []Step           `json:"steps"`   // steps up to the other bundle's decision
 }
 
 // Judged is a decision about a call, up to an approval: allow, deny, pending or unknown.
