@@ -26,8 +26,8 @@ type options struct {
 	json    bool
 	planner string   // replaces planner.mode
 	grants  []string // grant files for one run
-	closed  bool     // an allowlist that cannot be read allows nothing, and is no error
-	demo    bool     // without the flag for the configuration, the embedded demo: no file is searched
+	closed  bool     // an unreadable allowlist allows nothing, and is not an error
+	demo    bool     // use the embedded demo if no flag names a configuration; no file is searched
 }
 
 func (o *options) register(cmd *cobra.Command) {
