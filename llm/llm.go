@@ -42,7 +42,7 @@
 // decompresses it, and this package reads it strictly. No environment variable changes the request or its target, except
 // that https to other machines obeys HTTPS_PROXY and NO_PROXY, as in package mcp: the proxy sees ciphertext. The API key
 // goes to the configured origin and nowhere else, over plain http only to this machine, which is checked on the
-// connection too, and never into an error. An endpoint that echoes it can put it into [Exchange]: who records that masks it.
+// connection too, and never into an error. An endpoint that echoes it can put it into [Exchange]: the recorder masks it there.
 //
 // An error is the context's own ([context.Canceled], [context.DeadlineExceeded]), [ErrTimeout] when the model's time
 // ran out, [ErrPrompt] when nothing was sent, or else an [*EndpointError]. [Completion] holds the exchanges so far
