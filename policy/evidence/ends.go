@@ -9,7 +9,7 @@ import (
 // longer than the window still crosses the end within it.
 const windowBytes = 64
 
-// cleanAt reports whether offset at lies outside of chunks and tokens of value, as it is written and as it is read.
+// cleanAt reports whether offset at is outside of chunks and tokens of value, as written and as read.
 func cleanAt(value string, at int) bool {
 	if at == 0 || at == len(value) {
 		mark, _ := utf8.DecodeRuneInString(value[at:])
