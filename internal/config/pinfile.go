@@ -40,14 +40,14 @@ func (a *allowedTools) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 // split returns the tools and their pins.
 func (a allowlist) split() (tools []policy.Allowance, pins []policy.Pin) {
 	for _, server := range a {
-		of := policy.Allowance{Server: server.Name}
+		allowance := policy.Allowance{Server: server.Name}
 		for _, tool := range server.Value.tools {
-			of.Tools = append(of.Tools, tool.Name)
+			allowance.Tools = append(allowance.Tools, tool.Name)
 			if tool.Value.Pin != "" {
 				pins = append(pins, policy.Pin{Definition: tool.Value.Pin, Server: server.Name, Tool: tool.Name})
 			}
 		}
-		tools = append(tools, of)
+		tools = append(tools, allowance)
 	}
 	return tools, pins
 }

@@ -42,7 +42,7 @@ func spanJudgement(run string, o states.Outcome) gateway.Judged {
 }
 
 // measureCall measures a call of a server, and exports its span. The parent is the trace context of the agent's request, if there is one.
-func (r *ConfiguredRunner) measureCall(c *states.CallTool, of *states.TraceContext, begun time.Time, got upstream.Returned) {
+func (r *ConfiguredRunner) measureCall(c *states.CallTool, parent *states.TraceContext, begun time.Time, got upstream.Returned) {
 	o := telemetry.Operation{
 		Method: gateway.MethodCall, Server: c.Server, Tool: c.Tool, ErrorType: got.Code, Begun: begun, Took: time.Since(begun), Run: c.Run, Protocol: got.Protocol,
 	}
@@ -58,19 +58,19 @@ func (r *ConfiguredRunner) measureCall(c *states.CallTool, of *states.TraceConte
 		}
 	}
 	r.runner.options.Metrics.Called(o)
-	r.runner.options.Tracer.Called((*telemetry.Context)(c.Trace), (*telemetry.Context)(of), o)
+	r.runner.options.Tracer.Called((*telemetry.Context)(c.Trace), (*telemetry.Context)(parent), o)
 }
 
 // measureRequest measures a request of an agent, and exports its span. Tools that the allowlist does not name share one name: agents can send any.
-func (r *ConfiguredRunner) measureRequest(ctx context.Context, of gateway.Operation) {
+func (r *ConfiguredRunner) measureRequest(ctx context.Context, op gateway.Operation) {
 	o := telemetry.Operation{
-		Method: of.Method, Server: of.Server, Tool: of.Tool, ErrorType: of.ErrorType, Begun: of.Begun, Took: of.Took, RequestID: of.ID, Protocol: of.Protocol,
-		Stdio: of.Stdio, Run: of.Run, Decision: of.Decision, Gate: of.Gate,
+		Method: op.Method, Server: op.Server, Tool: op.Tool, ErrorType: op.ErrorType, Begun: op.Begun, Took: op.Took, RequestID: op.ID, Protocol: op.Protocol,
+		Stdio: op.Stdio, Run: op.Run, Decision: op.Decision, Gate: op.Gate,
 	}
 	if o.Method == "" {
 		o.Method = telemetry.Other
 	}
-	listed := func(a policy.Allowance) bool { return a.Server == of.Server && slices.Contains(a.Tools, of.Tool) }
+	listed := func(a policy.Allowance) bool { return a.Server == op.Server && slices.Contains(a.Tools, op.Tool) }
 	if o.Method == gateway.MethodCall && !slices.ContainsFunc(r.Bundle.Content().Allowlist, listed) {
 		o.Tool = telemetry.Other
 	}

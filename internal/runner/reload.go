@@ -86,9 +86,9 @@ func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.
 	to := s.runner.configure(s.complete(next.Config))
 	var at gateway.Replacement
 	if s.gateway != nil {
-		of, err := s.gatewayConfig(to)
+		settings, err := s.gatewayConfig(to)
 		if err == nil {
-			at, err = s.gateway.Prepare(of)
+			at, err = s.gateway.Prepare(settings)
 		}
 		if err != nil {
 			return refuse(err)

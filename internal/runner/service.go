@@ -115,12 +115,12 @@ func (s *Service) complete(c Config) Config {
 
 func (s *Service) newGateway() error {
 	parts, first := &s.runner.options, s.runner.Configured()
-	of, err := s.gatewayConfig(first)
+	settings, err := s.gatewayConfig(first)
 	if err != nil {
 		return err
 	}
 	o := gateway.Options{
-		Config: of, Tasks: parts.Ledger != nil, Mask: first.Secrets.Bytes, Limits: gateway.Limits{Sessions: first.Serve.Sessions},
+		Config: settings, Tasks: parts.Ledger != nil, Mask: first.Secrets.Bytes, Limits: gateway.Limits{Sessions: first.Serve.Sessions},
 		Info: s.options.Info, Log: s.runner.log,
 	}
 	o.Limit = s.runner.limitRequest // set without limits, too: a reload may add some

@@ -34,7 +34,7 @@ type Identity struct {
 
 // roles returns the ledger's roles of a person.
 func (i *Identity) roles(id *policy.Identity, name string) (roles []string) {
-	for _, of := range []struct {
+	for _, grant := range []struct {
 		role string
 		who  []string
 	}{{ledger.RoleApprover, i.May.Approve}, {ledger.RoleAuditor, i.May.Audit}, {ledger.RoleAdmin, i.May.Administer}} {
@@ -42,8 +42,8 @@ func (i *Identity) roles(id *policy.Identity, name string) (roles []string) {
 			group, isGroup := strings.CutPrefix(who, policy.GroupPrefix)
 			return isGroup && id.InGroup(group) || who == name
 		}
-		if slices.ContainsFunc(of.who, has) {
-			roles = append(roles, of.role)
+		if slices.ContainsFunc(grant.who, has) {
+			roles = append(roles, grant.role)
 		}
 	}
 	return roles

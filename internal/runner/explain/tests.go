@@ -119,15 +119,15 @@ func (e *Explainer) test(file string, t *config.PolicyTest) (*Explanation, Resul
 		Server: t.Server, Tool: t.Tool, Env: t.Env, Actor: t.Actor, Identity: t.Identity, Plan: policy.CallPlan(t.Server, t.Tool, t.Args), History: t.History,
 		Facts: e.Facts(t.Server, t.Tool, t.Pinned, t.Annotations), declared: t.Declared, risk: t.Risk,
 	})
-	by := x.deciding()
-	if by.Verdict != rules.Deny {
-		by = &x.Gates[len(x.Gates)-1]
+	gate := x.deciding()
+	if gate.Verdict != rules.Deny {
+		gate = &x.Gates[len(x.Gates)-1]
 	}
 	r := Result{
-		File: filepath.ToSlash(file), Line: t.Line, Name: t.Name, Got: by.Verdict, Want: t.Expect, Gate: by.Gate,
-		WantPolicy: t.Policy, Reason: by.Reason, Facts: x.Facts,
+		File: filepath.ToSlash(file), Line: t.Line, Name: t.Name, Got: gate.Verdict, Want: t.Expect, Gate: gate.Gate,
+		WantPolicy: t.Policy, Reason: gate.Reason, Facts: x.Facts,
 	}
-	if by.Gate == "policy" {
+	if gate.Gate == "policy" {
 		r.Policy = x.Policy
 	}
 	r.OK = r.Got == r.Want && (r.WantPolicy == "" || r.WantPolicy == r.Policy)
