@@ -48,7 +48,7 @@ func TestManualHasEveryOp(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|").FindAllStringSubmatch(table, -1) {
 		got = append(got, m[1])
 	}
-	if diff := cmp.Diff(risk.Ops(), got); diff != "" {
+	if diff := cmp.Diff(condition.Ops(), got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", manual, diff)
 	}
 }

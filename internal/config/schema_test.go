@@ -291,8 +291,8 @@ func TestSchemasHaveTheBoundsOfThePackages(t *testing.T) {
 			got = append(got, op)
 		}
 	}
-	if !slices.Equal(got, risk.Ops()) {
-		t.Errorf("the ops of a predicate are %q, want %q", got, risk.Ops())
+	if !slices.Equal(got, condition.Ops()) {
+		t.Errorf("the ops of a predicate are %q, want %q", got, condition.Ops())
 	}
 }
 

@@ -80,9 +80,6 @@ const (
 	OpExists   = condition.OpExists
 )
 
-// Ops returns every op, in the order of the manual.
-func Ops() []string { return condition.Ops() }
-
 // Threshold names the mode of the scores for which When is true.
 type Threshold struct {
 	Mode string `json:"mode"`

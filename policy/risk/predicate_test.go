@@ -110,7 +110,7 @@ func TestEveryOpOnEveryType(t *testing.T) {
 			})
 		}
 	}
-	for _, op := range risk.Ops() {
+	for _, op := range condition.Ops() {
 		if !seen[op] {
 			t.Errorf("no row for %s", op)
 		}

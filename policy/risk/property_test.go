@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
 )
 
@@ -68,7 +69,7 @@ func randomModel(r *rand.Rand, expressions bool) risk.Content {
 }
 
 func randomPredicate(r *rand.Rand) risk.Predicate {
-	p := risk.Predicate{Path: one(r, "a", "b", "/c/d", "/c/e", "/c/e/0", "/c/e/1", "c", "z"), Op: one(r, risk.Ops()...)}
+	p := risk.Predicate{Path: one(r, "a", "b", "/c/d", "/c/e", "/c/e/0", "/c/e/1", "c", "z"), Op: one(r, condition.Ops()...)}
 	value := one(r, `5`, `"x"`, `true`, `0.5`, `"X"`, `1e300`)
 	switch p.Op {
 	case risk.OpGt, risk.OpGte, risk.OpLt, risk.OpLte:
