@@ -140,7 +140,7 @@ func TestNoCallWithoutARecord(t *testing.T) {
 			tool.Skip(t, stderr.String())
 		}
 		clitest.Result{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}.Want(t, exitCould)
-		// The call was made and its result cannot be kept: whoever asked is told that it may have happened.
+		// The call was made and its result cannot be kept: the requester learns that it may have happened.
 		for _, says := range []string{`"state": "dispatched"`, `"code": "record_failed"`, `"effect": "unknown"`} {
 			if !strings.Contains(stdout.String(), says) {
 				t.Errorf("stdout = %q, want it to say %s", stdout, says)
@@ -196,7 +196,7 @@ allowlist: allowlist.json
 	}
 }
 
-// TestReplayTouchesNothing: replay opens no socket and writes no file. It runs where the kernel kills whoever tries,
+// TestReplayTouchesNothing: replay opens no socket and writes no file. It runs where the kernel kills a process that tries,
 // and afterwards every file is as it was.
 func TestReplayTouchesNothing(t *testing.T) {
 	t.Parallel()

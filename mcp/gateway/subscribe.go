@@ -323,7 +323,7 @@ func (n *subscription) receive(m wire.Message) {
 	}
 	key, params := m.Method, wire.StripMeta(m.Params)
 	if m.Method == noteUpdated {
-		uri, _ := wire.Text(wire.Member(m.Params, "uri")) // a URI can be spelled in many ways
+		uri, _ := wire.Text(wire.Member(m.Params, "uri")) // JSON can escape one URI in several ways
 		if key += " " + uri; len(params) > maxNotificationBytes {
 			params = uriParams(uri)
 		}
