@@ -40,7 +40,7 @@ func TestGuard(t *testing.T) {
 		{"origin-of-another", "POST", "/mcp", list, []string{"Origin: http://evil.example"}, 403, "origin_refused"},
 		{"origin-null", "POST", "/mcp", list, []string{"Origin: null"}, 403, "origin_refused"},
 		{"origin-empty", "POST", "/mcp", list, []string{"Origin: "}, 403, "origin_refused"},
-		{"from-another-site", "GET", "/sse", "", []string{"Sec-Fetch-Site: cross-site"}, 403, "origin_refused"},
+		{"from-another-site", "GET", "/mcp", "", []string{"Sec-Fetch-Site: cross-site"}, 403, "origin_refused"},
 		{"host-before-token", "POST", "/mcp", list, []string{"Host: evil.example", "Authorization: Bearer wrong"}, 403, "host_refused"},
 
 		{"origin-twice", "POST", "/mcp", list, []string{"+Origin: http://127.0.0.1:8787", "+Origin: http://127.0.0.1:8787"}, 400, "header_repeated"},
@@ -79,8 +79,6 @@ func TestGuard(t *testing.T) {
 		{"dots", "POST", "/servers/../mcp", list, nil, 404, "path_unknown"},
 		{"put", "PUT", "/mcp", list, nil, 405, "method_refused"},
 		{"preflight", "OPTIONS", "/mcp", "", nil, 405, "method_refused"},
-		{"post-to-the-stream", "POST", "/sse", list, nil, 405, "method_refused"},
-		{"get-of-the-messages", "GET", "/sse/messages", "", nil, 405, "method_refused"},
 		{"stateless-get", "GET", "/mcp", "", stateless, 405, "method_refused"},
 		{"stateless-delete", "DELETE", "/mcp", "", stateless, 405, "method_refused"},
 
@@ -97,7 +95,6 @@ func TestGuard(t *testing.T) {
 		{"accepts-streams-with-quality-zero", "POST", "/mcp", list, []string{"Accept: application/json, text/event-stream;q=0"}, 406, "not_acceptable"},
 		{"accepts-a-picture", "POST", "/mcp", list, []string{"Accept: image/png"}, 406, "not_acceptable"},
 		{"stream-not-accepted", "GET", "/mcp", "", []string{"Accept: application/json"}, 406, "not_acceptable"},
-		{"legacy-stream-not-accepted", "GET", "/sse", "", []string{"Accept: application/json"}, 406, "not_acceptable"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g, _ := scripted(t, nil)

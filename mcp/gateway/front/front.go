@@ -1,13 +1,11 @@
-// Package front accepts requests from MCP clients over HTTP, over HTTP with server-sent events as revision 2024-11-05 has it, and over
-// standard input and output.
+// Package front accepts requests from MCP clients over HTTP, and over standard input and output.
 //
 //	f := front.New(front.Options{Servers: names, Hosts: loopback.Hosts(on)}, table, dispatcher)
 //	err := f.Serve(ctx, on, drain)          // or http.Handler(f) in another server
 //	err = f.ServeStdio(ctx, in, out, client) // for a client that starts the gateway
 //
 // Streamable HTTP is at /mcp and /servers/{name}/mcp. It serves the stateless revision 2026-07-28 and those before it, which have sessions.
-// A request is stateless if its header MCP-Protocol-Version says so or, without a session, its _meta does. The transport of revision
-// 2024-11-05 is at /sse and /servers/{name}/sse.
+// A request is stateless if its header MCP-Protocol-Version says so or, without a session, its _meta does.
 //
 // The front checks the origin and the token of a request, reads its body once and strictly, applies the rules
 // of its revision, and gives it to the [Dispatcher]. It answers a refused request with a JSON-RPC error whose
@@ -62,7 +60,6 @@ type Front struct {
 	table      *session.Table
 	dispatcher Dispatcher
 	active     atomic.Pointer[settings]
-	channels   channels
 	timeouts   timeouts
 }
 
@@ -70,15 +67,13 @@ type Front struct {
 type settings struct {
 	Settings
 	guard     *web.Guard
-	servers   map[string]bool
-	endpoints map[string]bool // set of their paths
+	endpoints map[string]string // servers by the paths of their endpoints; all servers have the empty name
 }
 
 // New returns a front. The table must be the one that the dispatcher uses.
 func New(o Options, t *session.Table, d Dispatcher) *Front {
 	f := &Front{options: o, table: t, dispatcher: d, timeouts: defaultTimeouts}
 	f.Replace(o.Settings)
-	f.channels.init(t.Limits)
 	return f
 }
 
@@ -87,14 +82,10 @@ func (f *Front) Replace(s Settings) {
 	next := &settings{
 		Settings:  s,
 		guard:     web.NewGuard(s.Hosts, headerLastEvent),
-		servers:   make(map[string]bool),
-		endpoints: make(map[string]bool),
+		endpoints: map[string]string{pathMCP: ""},
 	}
 	for _, name := range s.Servers {
-		next.servers[name] = true
-	}
-	for _, path := range endpoints(s.Servers) {
-		next.endpoints[path] = true
+		next.endpoints[endpointOf(name)] = name
 	}
 	f.active.Store(next)
 }
@@ -124,7 +115,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		conn:     web.ConnOf(r.Context()),
 	}
 
-	defer func() { x.transferBody()() }()
+	defer x.releaseBody()
 	serve, refused := x.route()
 	if refused == nil {
 		refused = serve()
@@ -136,12 +127,13 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Paths, or their first or last elements.
 const (
-	pathMCP      = "/mcp"
-	pathServers  = "/servers/" // followed by the name of a server
-	pathSSE      = "/sse"
-	pathMessages = "/sse/messages"
-	pathStatus   = "/status/" // followed by the id of a run
+	pathMCP     = "/mcp"
+	pathServers = "/servers/" // followed by the name of a server
+	pathStatus  = "/status/"  // followed by the id of a run
 )
+
+// endpointOf returns the path of a server's endpoint.
+func endpointOf(server string) string { return pathServers + server + pathMCP }
 
 // route authenticates the client and returns the function that serves the request.
 func (x *exchange) route() (serve func() *refusal, refused *refusal) {
@@ -170,34 +162,23 @@ func (x *exchange) route() (serve func() *refusal, refused *refusal) {
 		return x.serveStatus, nil
 	}
 
-	if rest, ok := strings.CutPrefix(path, pathServers); ok {
-		x.endpoint, _, _ = strings.Cut(rest, "/")
-		if path = rest[len(x.endpoint):]; !x.settings.servers[x.endpoint] {
-			path = ""
-		}
+	endpoint, known := x.settings.endpoints[path]
+	if !known {
+		return nil, refuse(http.StatusNotFound, refusedPath, "unknown path; the servers are at /mcp and /servers/{name}/mcp")
 	}
-
+	x.endpoint = endpoint
 	switch method := x.r.Method; {
-	case path == pathMCP && method == http.MethodPost:
+	case method == http.MethodPost:
 		return x.servePost, nil
-	case path == pathMCP && first(x.r.Header, headerVersion) >= session.Stateless:
+	case first(x.r.Header, headerVersion) >= session.Stateless:
 		return nil, notAllowed(http.MethodPost)
-	case path == pathMCP && method == http.MethodGet:
+	case method == http.MethodGet:
 		return x.serveGet, nil
-	case path == pathMCP && method == http.MethodDelete:
+	case method == http.MethodDelete:
 		return x.serveDelete, nil
-	case path == pathMCP:
+	default:
 		return nil, notAllowed("DELETE, GET, POST")
-	case path == pathSSE && method == http.MethodGet:
-		return x.openChannel, nil
-	case path == pathSSE:
-		return nil, notAllowed(http.MethodGet)
-	case path == pathMessages && method == http.MethodPost:
-		return x.postToChannel, nil
-	case path == pathMessages:
-		return nil, notAllowed(http.MethodPost)
 	}
-	return nil, refuse(http.StatusNotFound, refusedPath, "unknown path; the servers are at /mcp and /servers/{name}/mcp")
 }
 
 // serveStatus answers with the state of one of the client's runs.
@@ -319,13 +300,13 @@ func (x *exchange) extendWriteDeadline() {
 }
 
 // reserveWrite reserves the memory of messages that are about to be written together, until done is called. Small messages take nothing,
-// and neither do those of a connection that cannot be closed, such as standard output.
+// and neither do those of a connection that cannot be closed.
 func (x *exchange) reserveWrite(messages ...[]byte) (done func()) {
 	size := 0
 	for _, m := range messages {
 		size += len(m)
 	}
-	if size <= session.Small || x == nil || x.conn == nil {
+	if size <= session.Small || x.conn == nil {
 		return func() {}
 	}
 	return x.front.table.Memory.StartWrite(x.from, size, x.conn).End

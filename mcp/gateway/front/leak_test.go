@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What clients leave behind in a hurry is gone soon: goroutines, sessions and channels.
+// What clients leave behind in a hurry is gone soon: goroutines, sessions and requests.
 func TestChurnLeavesNothing(t *testing.T) {
 	g, s := scripted(t, nil)
 	at := onLoopback(t, g)
@@ -35,8 +35,7 @@ func TestChurnLeavesNothing(t *testing.T) {
 		opened := send(ctx, "POST", "/mcp", rpc("0", "initialize", `{"protocolVersion":"2025-11-25"}`))
 		header := "Mcp-Session-Id: " + opened.Header.Get(headerSession)
 		_ = opened.Body.Close()
-		send(ctx, "GET", "/mcp", "", header) // a stream, a channel and a subscription that are left open
-		send(ctx, "GET", "/sse", "")
+		send(ctx, "GET", "/mcp", "", header) // a stream that is left open
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -53,19 +52,14 @@ func TestChurnLeavesNothing(t *testing.T) {
 	}
 	client.CloseIdleConnections()
 	deadline := time.Now().Add(patience)
-	left := func() (goroutines, channels int) {
-		g.channels.mu.Lock()
-		defer g.channels.mu.Unlock()
-		return runtime.NumGoroutine() - before, len(g.channels.byID)
-	}
 	for {
-		goroutines, channels := left()
-		if goroutines <= 3 && channels == 0 && g.table.Count() == 0 && g.table.Requests.Count() == 0 {
+		goroutines := runtime.NumGoroutine() - before
+		if goroutines <= 3 && g.table.Count() == 0 && g.table.Requests.Count() == 0 {
 			return
 		}
 		if time.Now().After(deadline) {
 			stacks := make([]byte, 1<<20)
-			t.Fatalf("%d goroutines, %d channels, %d sessions, %d requests are left\n%s", goroutines, channels, g.table.Count(), g.table.Requests.Count(),
+			t.Fatalf("%d goroutines, %d sessions, %d requests are left\n%s", goroutines, g.table.Count(), g.table.Requests.Count(),
 				stacks[:runtime.Stack(stacks, true)])
 		}
 		runtime.Gosched()

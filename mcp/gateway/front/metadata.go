@@ -20,42 +20,25 @@ const pathMetadata = "/.well-known/oauth-protected-resource"
 // Resources returns a function that names the resources for which the token of a request may be issued: the URL of the endpoint. At a
 // path that is no endpoint, such as that of a run's status, these are the URLs of all endpoints.
 func Resources(publicURL string, servers []string) func(*http.Request) []string {
-	var urls []string
-	byPath := make(map[string][]string)
-	for _, path := range endpoints(servers) {
+	urls := []string{publicURL + pathMCP}
+	byPath := map[string][]string{pathMCP: {publicURL + pathMCP}}
+	for _, name := range servers {
+		path := endpointOf(name)
 		urls = append(urls, publicURL+path)
 		byPath[path] = []string{publicURL + path}
 	}
 	return func(r *http.Request) []string {
-		if one := byPath[endpointOf(r)]; one != nil {
+		if one := byPath[r.URL.EscapedPath()]; one != nil {
 			return one
 		}
 		return urls
 	}
 }
 
-// endpoints returns the paths at which clients connect.
-func endpoints(servers []string) []string {
-	paths := []string{pathMCP, pathSSE}
-	for _, name := range servers {
-		paths = append(paths, pathServers+name+pathMCP, pathServers+name+pathSSE)
-	}
-	return paths
-}
-
-// endpointOf returns the path of the endpoint to which a request belongs:
-// clients of revision 2024-11-05 send their messages to a path below it.
-func endpointOf(r *http.Request) string {
-	path := r.URL.EscapedPath()
-	if prefix, ok := strings.CutSuffix(path, pathMessages); ok {
-		return prefix + pathSSE
-	}
-	return path
-}
-
-// endpointPath returns [endpointOf] for requests at a known endpoint, and the endpoint of all servers for others.
+// endpointPath returns the path of a request at an endpoint. For other requests it returns the endpoint of all servers.
 func (f *settings) endpointPath(r *http.Request) string {
-	if path := endpointOf(r); f.endpoints[path] {
+	path := r.URL.EscapedPath()
+	if _, known := f.endpoints[path]; known {
 		return path
 	}
 	return pathMCP
@@ -63,14 +46,14 @@ func (f *settings) endpointPath(r *http.Request) string {
 
 // serveMetadata answers with the metadata of an endpoint, to clients that have no token yet.
 func (x *exchange) serveMetadata(path string) *refusal {
-	m := x.settings.Metadata
-	switch {
-	case !x.settings.endpoints[path]:
+	if _, known := x.settings.endpoints[path]; !known {
 		return refuse(http.StatusNotFound, refusedPath, "no endpoint has this path")
-	case x.r.Method != http.MethodGet && x.r.Method != http.MethodHead:
+	}
+	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
 		return notAllowed("GET, HEAD")
 	}
 
+	m := x.settings.Metadata
 	var b wire.Object
 	b.Add("resource", wire.Quote(m.PublicURL+path))
 	b.Add("authorization_servers", wire.Texts(m.Issuers))

@@ -42,8 +42,6 @@ func TestLimit(t *testing.T) {
 		{"post", "POST", "/mcp", ann, 429, 1},
 		{"post-to-one-server", "POST", "/servers/files/mcp", ann, 429, 1},
 		{"stream", "GET", "/mcp", ann, 429, 1},
-		{"channel", "GET", "/sse", ann, 429, 1},
-		{"message-to-a-channel", "POST", "/sse/messages?session=x", ann, 429, 1},
 		{"status", "GET", "/status/x", ann, 429, 1},
 		{"unknown-path", "POST", "/x", ann, 429, 1},
 		{"end-of-a-session", "DELETE", "/mcp", ann, 400, 0},

@@ -6,9 +6,6 @@ import (
 	"pgfsm/mcp/gateway/session"
 )
 
-// eventEndpoint is the name of the event with the path to which clients of revision 2024-11-05 post their messages.
-const eventEndpoint = "endpoint"
-
 // retryLine asks a client that lost a stream to come back after a second.
 const retryLine = "retry: 1000\n"
 

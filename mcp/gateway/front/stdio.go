@@ -6,24 +6,39 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 	"time"
 
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 )
 
+// A stdioConnection is the only connection of a client that has started the gateway. It has at most one session, which ends with it.
+type stdioConnection struct {
+	front    *Front
+	from     session.Identity
+	ctx      context.Context
+	cancel   context.CancelFunc
+	session  *session.Session // nil until the client initializes
+	requests session.InFlight // requests without a session
+
+	running sync.WaitGroup // requests under way
+	closing chan struct{}  // closed by shutdown: ends subscriptions
+
+	mu  sync.Mutex // guards what follows, and each write
+	out io.Writer
+	err error // first error of out
+}
+
 // ServeStdio serves one client with all servers. It reads the client's messages from in, one a line, and writes answers to out. It returns
 // when in ends or ctx is done, after the requests under way were answered or their time was over. The error is any other cause of the end.
 func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, client session.Identity) error {
-	c := f.newConnection(context.WithoutCancel(ctx), client, "", func(message []byte) error {
-		_, err := out.Write(appendLine(nil, message))
-		return err
-	})
-	c.stateless = true
+	c := &stdioConnection{front: f, from: client, out: out, closing: make(chan struct{})}
+	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	defer c.shutdown()
 
 	lines := make(chan inputLine)
 	go readLines(in, f.table.Limits.BodyBytes, lines, c.ctx.Done())
-	defer c.shutdown()
 	for {
 		select {
 		case <-ctx.Done():
@@ -43,9 +58,21 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, cli
 	}
 }
 
+// Send sends a message to the client. An error ends the connection.
+func (c *stdioConnection) Send(message []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		if _, c.err = c.out.Write(appendLine(nil, message)); c.err != nil {
+			c.cancel()
+		}
+	}
+	return c.err
+}
+
 // shutdown waits for the requests under way for a limited time, and ends the
 // others. It does not wait for a client that does not read its answers.
-func (c *connection) shutdown() {
+func (c *stdioConnection) shutdown() {
 	timer := time.NewTimer(c.front.timeouts.shutdown)
 	defer timer.Stop()
 	close(c.closing)
@@ -72,6 +99,102 @@ func (c *connection) shutdown() {
 	case <-closed:
 	case <-timer.C:
 	}
+}
+
+// close ends the connection with its session and all requests. When it returns, nothing more is written.
+func (c *stdioConnection) close() {
+	c.cancel()
+	if c.session != nil {
+		c.session.End()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.err = errGone
+	}
+}
+
+// accept handles one message. A request is answered later, but initialize, notifications and responses are done when accept returns.
+func (c *stdioConnection) accept(m wire.Message) *refusal {
+	q := &session.Request{Message: m, From: c.from, Out: c}
+	if refused := c.applyRevision(q); refused != nil {
+		return refused
+	}
+	requests := &c.requests
+	if q.Session != nil {
+		requests = &q.Session.Requests
+	}
+	if !m.Request() {
+		cancelRequest(q, requests)
+		c.front.dispatcher.Dispatch(c.ctx, q)
+		return nil
+	}
+
+	ctx, finish, refused := c.front.begin(c.ctx, q, requests, c.closing, func() bool { return true })
+	if refused != nil {
+		return refused
+	}
+	if q.Method == methodInitialize { // the messages behind it belong to the new session
+		c.answer(ctx, q)
+		finish()
+		return nil
+	}
+	c.running.Go(func() {
+		c.answer(ctx, q)
+		finish()
+	})
+	return nil
+}
+
+// answer answers a request. A session that it opened becomes the connection's session.
+func (c *stdioConnection) answer(ctx context.Context, q *session.Request) {
+	opening := q.Session == nil
+	message := c.front.dispatcher.Dispatch(ctx, q)
+	if message == nil {
+		message = noAnswer(q.ID)
+	}
+	_ = c.Send(message) // the connection remembers the error
+	if q.Session != nil && opening {
+		c.attach(q.Session)
+	}
+}
+
+// attach makes a new session the connection's session. Each ends with the other.
+func (c *stdioConnection) attach(s *session.Session) {
+	reader := s.Attach()
+	c.session = s
+	context.AfterFunc(s.Context, c.cancel)
+	context.AfterFunc(c.ctx, s.End)
+
+	go func() {
+		for {
+			select {
+			case <-s.Context.Done():
+				return
+			case <-reader.Wake:
+				for _, e := range s.Outgoing.Unread(s.Outgoing.General()) {
+					if c.Send(e.Data) != nil {
+						return
+					}
+				}
+			}
+		}
+	}()
+}
+
+// applyRevision finds the revision in force for a message and applies its rules. It sets the request's session.
+func (c *stdioConnection) applyRevision(q *session.Request) *refusal {
+	if d := readDeclaration(&q.Message); d.version >= session.Stateless {
+		q.Protocol = d.version
+		return checkStateless(nil, &q.Message, &d)
+	}
+	switch {
+	case c.session != nil:
+		q.Session, q.Protocol = c.session, c.session.Protocol
+	case !q.Request(): // the client has never initialized
+		q.Protocol = session.Stateless
+	}
+	return nil
 }
 
 // An inputLine is one line of input; err follows the last line.
@@ -125,27 +248,31 @@ func readLine(r *bufio.Reader, limit int) (l inputLine) {
 }
 
 // acceptLine handles the message of one line and answers it if it is refused.
-func (c *connection) acceptLine(l inputLine) {
-	var m wire.Message
-	var refused *refusal
-	var fault *wire.Fault
+func (c *stdioConnection) acceptLine(l inputLine) {
 	if l.tooLarge != nil {
-		m.ID = l.tooLarge.ID()
-		refused = tooLarge(c.front.table.Limits.BodyBytes)
-	} else {
-		var err error
-		if m, err = wire.Read(l.text); errors.As(err, &fault) {
-			m.ID = fault.ID
-			refused = invalidMessage(fault.Code, fault.Reason)
-		} else if m.Request() { // only a message that gets an answer can be refused
-			refused = c.front.limit(c.from, nil)
-		}
-		if refused == nil {
-			refused = c.accept(m, nil, nil, func() {})
-		}
+		c.refuse(tooLarge(c.front.table.Limits.BodyBytes), l.tooLarge.ID())
+		return
+	}
+	m, err := wire.Read(l.text)
+	var fault *wire.Fault
+	if errors.As(err, &fault) {
+		c.refuse(invalidMessage(fault.Code, fault.Reason), fault.ID)
+		return
 	}
 
-	if refused != nil && (m.ID != nil || fault != nil || l.tooLarge != nil) {
-		_ = c.Send(refused.body(m.ID)) // the connection remembers the error
+	var refused *refusal
+	if m.Request() { // only a message that gets an answer can be refused
+		refused = c.front.limit(c.from, nil)
 	}
+	if refused == nil {
+		refused = c.accept(m)
+	}
+	if refused != nil && m.ID != nil {
+		c.refuse(refused, m.ID)
+	}
+}
+
+// refuse answers a message that was refused. The id may be nil.
+func (c *stdioConnection) refuse(f *refusal, id []byte) {
+	_ = c.Send(f.body(id)) // the connection remembers the error
 }
