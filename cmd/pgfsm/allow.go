@@ -48,6 +48,7 @@ func newAllow(w world) *cobra.Command {
 		},
 	}
 	o.register(cmd)
+	o.registerServerUser(cmd)
 	registerGroup(cmd, &o.group)
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
 	cmd.Flags().BoolVar(&o.full, "full", false, "show the whole definitions")

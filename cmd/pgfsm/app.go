@@ -28,6 +28,8 @@ type options struct {
 	grants  []string // grant files for one run
 	closed  bool     // an unreadable allowlist allows nothing, and is not an error
 	demo    bool     // use the embedded demo if no flag names a configuration; no file is searched
+
+	serverUser string // runs the commands of stdio servers; empty: the user of this process
 }
 
 func (o *options) register(cmd *cobra.Command) {
@@ -41,9 +43,14 @@ func (o *options) registerGrants(cmd *cobra.Command) {
 		"a grant file that narrows this run; may be given again, and all must cover the call")
 }
 
+func (o *options) registerServerUser(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.serverUser, "server-user", "",
+		"the user that runs the commands of stdio servers, such as the service's user (needs root)")
+}
+
 func (o *options) setup(w world) setup.Options {
 	return setup.Options{
-		Config: o.config, Demo: o.demo, Planner: o.planner, Grants: o.grants, Closed: o.closed, Getenv: w.getenv, Version: cli.Version(),
+		Config: o.config, Demo: o.demo, Planner: o.planner, Grants: o.grants, Closed: o.closed, ServerUser: o.serverUser, Getenv: w.getenv, Version: cli.Version(),
 	}
 }
 

@@ -49,6 +49,10 @@ func newPinsCommand(w world, cmd *cobra.Command, do func(ctx context.Context, p 
 		return do(cmd.Context(), p, names)
 	}
 	o.register(cmd)
+	switch cmd.Name() {
+	case "verify", "diff", "approve": // these ask the servers
+		o.registerServerUser(cmd)
+	}
 	registerGroup(cmd, &group)
 	return cmd
 }

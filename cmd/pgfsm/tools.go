@@ -22,6 +22,7 @@ func newTools(w world) *cobra.Command {
 	var notAllowed bool
 	cmd := o.command(w, "tools", cobra.NoArgs, func(ctx context.Context, a *app, _ []string) error { return a.listTools(ctx, notAllowed) })
 	o.registerGrants(cmd)
+	o.registerServerUser(cmd)
 	cmd.Flags().BoolVar(&notAllowed, "not-allowed", false, "list only the tools that are not on the allowlist")
 	return cmd
 }

@@ -27,8 +27,14 @@ type child struct {
 // startChild starts the server's command. The caller owns the process and ends it with end or kill.
 func startChild(s Server) (*child, error) {
 	c := &child{cmd: exec.Command(s.Command, s.Args...), exited: make(chan struct{}), grace: stepGrace}
-	c.cmd.Env = childEnv(s.Env)
+	c.cmd.Env = childEnv(s)
 	ownGroup(c.cmd)
+	if s.User != nil {
+		if err := runAs(c.cmd, s.User); err != nil {
+			return nil, err
+		}
+	}
+
 	childStdin, stdin, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -53,14 +59,17 @@ func startChild(s Server) (*child, error) {
 }
 
 // childEnv returns the whole environment of a child.
-func childEnv(named []Header) []string {
+func childEnv(s Server) []string {
 	var env []string
 	for _, name := range inherited {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
 		}
 	}
-	for _, e := range named { // the last value of a name counts
+	if s.User != nil {
+		env = append(env, "HOME="+s.User.HomeDir)
+	}
+	for _, e := range s.Env { // the last value of a name counts
 		env = append(env, e.Name+"="+e.Value)
 	}
 	return env

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os/user"
 	"reflect"
 	"slices"
 	"strings"
@@ -41,6 +42,8 @@ type Server struct {
 	Command string   // stdio: a program, looked up on PATH if it holds no separator, else taken as it stands
 	Args    []string // stdio
 	Env     []Header // stdio: added to the PATH, HOME, LANG and TMPDIR that a child gets
+
+	User *user.User // stdio: runs the command, which only root can do for another user. Nil: our own user
 
 	// Zero means the default.
 	ConnectTimeout time.Duration // connecting, handshake and listing together; also sending a notification or an answer

@@ -3,7 +3,9 @@
 package upstream
 
 import (
+	"fmt"
 	"os"
+	"os/user"
 	"strconv"
 	"strings"
 	"syscall"
@@ -54,6 +56,24 @@ func TestChildEnvironment(t *testing.T) {
 	}
 	if len(allowed) > 0 && allowed["NAMED"] {
 		t.Error("the child lacks NAMED")
+	}
+}
+
+// TestChildOfAnotherUser: root can start servers as another user, with that user's home; other users get an error.
+func TestChildOfAnotherUser(t *testing.T) {
+	nobody, err := user.Lookup("nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := Server{Name: "child", Type: TypeStdio, Command: "/bin/sh", Args: []string{"-c", `echo "uid $(id -u) of $HOME" >&2; exit 1`}, User: nobody}
+	want := "operation not permitted"
+	if os.Getuid() == 0 {
+		want = "uid " + nobody.Uid + " of " + nobody.HomeDir
+	}
+
+	l := clientOf(upstreams(t, Limits{}, server)).List(t.Context())
+	if reason := fmt.Sprint(l); !strings.Contains(reason, want) {
+		t.Errorf("the listing is %s, want %q in its reason", reason, want)
 	}
 }
 

@@ -25,6 +25,8 @@ type Options struct {
 	Getenv  func(name string) (value string, ok bool)
 	Version string // pgfsm's version, which it tells servers
 
+	ServerUser string // the name of the user that runs the commands of stdio servers; empty: the user of this process
+
 	read config.Open // nil: safefile.ReadTrusted
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"os/exec"
+	"os/user"
 	"slices"
 	"strings"
 	"time"
@@ -73,12 +74,18 @@ func (s *Setup) open(o Options, loaded *config.Loaded, from string) (err error) 
 	if s.Planner, s.Summarizer, err = llm.Configured(&s.Bundle.Content().Planner, resolved.LLMKey, s.Secrets); err != nil {
 		return err
 	}
+	var serverUser *user.User
+	if o.ServerUser != "" {
+		if serverUser, err = user.Lookup(o.ServerUser); err != nil {
+			return fmt.Errorf("--server-user: %w", err)
+		}
+	}
 	for _, r := range resolved.Servers {
 		s.Servers = append(s.Servers, upstream.Server{
 			Name: r.Name, Type: r.Type, URL: r.URL, Command: r.Command, Args: r.Args,
 			Headers: headers(r.Headers), Env: headers(r.Env), Auth: credentials(r.Auth), ConnectTimeout: time.Duration(r.ConnectTimeout) * time.Millisecond,
 			Timeout: time.Duration(r.Timeout) * time.Millisecond, TimeoutTotal: time.Duration(r.TimeoutTotal) * time.Millisecond,
-			IdleTimeout: time.Duration(r.IdleTimeout) * time.Millisecond, Sessions: r.Sessions,
+			IdleTimeout: time.Duration(r.IdleTimeout) * time.Millisecond, Sessions: r.Sessions, User: serverUser,
 		})
 	}
 	return nil
