@@ -111,7 +111,7 @@ func TestAgentDoesWhateverTheModelSays(t *testing.T) {
 		{"no-such-tool", plan(demo.ServiceNow, "drop_all_tables", `{}`), "unread",
 			[]string{demo.ServiceNow, "drop_all_tables", `{}`, "false"}, "", "drop_all_tables"},
 		{"arguments-that-do-not-fit", plan(demo.ServiceNow, "get_ticket", `{"ticket_id":7}`), "unread",
-			[]string{demo.ServiceNow, "get_ticket", `{"ticket_id":7}`, "false"}, "", "invalid arguments"},
+			[]string{demo.ServiceNow, "get_ticket", `{"ticket_id":7}`, "false"}, "", "validating root"},
 		{"nobody-has-the-tool", plan("mcp-nowhere", "drop_all_tables", `{}`), "", nil, "", ""},
 		{"words", "No.", "", nil, "", ""},
 		{"no-summary", plan(demo.PolicyKB, "search_policy_kb", `{"query":"backup"}`), "broken",

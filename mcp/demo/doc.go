@@ -6,24 +6,15 @@
 //	mcp-policy-kb    search_policy_kb           fetch_policy_entry     delete_policy_entry
 //
 // The first two of each only read and say so in their annotations; the third changes something. Each server also has a
-// resource and a prompt, and lists its tools in two pages.
+// resource and a prompt, and lists its tools in two pages. The declarations and the content are in the folder data.
 //
-// # Results
-//
-// Every tool declares an outputSchema, and its result is the same JSON twice: as structured content and as a text
-// block. The schemas of the six reading tools are the files of package config, where the demo configuration registers
+// The output schemas of the six reading tools are the files of package config, where the demo configuration registers
 // them too. An id that does not exist is an ordinary answer with the status NOT_FOUND and no content. Arguments that do
 // not fit the inputSchema are a tool error (isError) and change nothing.
 //
-// # State
-//
 // The servers that [Servers] returns share nothing. A deletion is seen by every client of the same [Server] and by no
-// other server, and [Server.Calls] says which calls arrived, refused ones included. So a test can tell whether a side
-// effect took place by asking the side that would have suffered it.
+// other server, and [Server.Calls] says which calls arrived, refused ones included.
 //
-// # HTTP
-//
-// [Server.Handler] serves the older HTTP+SSE transport at /sse and streamable HTTP at /mcp, there in the sessionless
-// revision of 2026 and in the ones before it. It refuses requests that a web page of another origin could have sent.
-// [Listen] binds one port for each server, on loopback only: nobody is authenticated here.
+// [Listen] binds one port for each server, on loopback only: nobody is authenticated here. It serves the older HTTP+SSE
+// transport at /sse and streamable HTTP at /mcp, there in the sessionless revision of 2026 and in the ones before it.
 package demo

@@ -3,12 +3,16 @@ package demo
 import (
 	"bytes"
 	"context"
+	"embed"
 	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"pgfsm/internal/canonical"
+	"pgfsm/internal/config"
 )
 
 // Names of the servers, in the order of [Servers].
@@ -41,33 +45,43 @@ type Server struct {
 
 // A spec describes a server: data/servers.json has one for each.
 type spec struct {
-	Name     string   `json:"name"`
-	Title    string   `json:"title"`
-	Content  string   `json:"content"` // file of the entries
-	ID       string   `json:"id"`      // member that identifies an entry
-	Member   string   `json:"member"`  // member of a fetched result that holds the entry
-	Body     string   `json:"body"`    // member of an entry that holds its sentences as one text
-	Also     string   `json:"also"`    // member of an entry with more sentences to search
-	Resource resource `json:"resource"`
-	Prompt   prompt   `json:"prompt"`
-	Tools    []tool   `json:"tools"`
+	Name       string       `json:"name"`
+	Title      string       `json:"title"`
+	Content    string       `json:"content"` // file of the entries
+	ID         string       `json:"id"`      // member that identifies an entry
+	Member     string       `json:"member"`  // member of a fetched result that holds the entry
+	Body       string       `json:"body"`    // member of an entry that holds its sentences as one text
+	Also       string       `json:"also"`    // member of an entry with more sentences to search
+	Resource   sdk.Resource `json:"resource"`
+	Prompt     sdk.Prompt   `json:"prompt"`
+	PromptText string       `json:"promptText"` // %s stands for the prompt's one argument, an id
+	Tools      []tool       `json:"tools"`
 }
 
-type resource struct {
-	URI         string `json:"uri"`
-	Name        string `json:"name"`
-	Title       string `json:"title"`
-	Description string `json:"description"`
+// A tool is one entry of tools/list, with its action.
+type tool struct {
+	Does     string   `json:"does"`   // search, fetch, delete or close
+	Output   string   `json:"output"` // file of package config with the output schema; empty: it is declared
+	Declared sdk.Tool `json:"declared"`
 }
 
-// A prompt has one argument, an id. It replaces the %s of the text.
-type prompt struct {
-	Name        string `json:"name"`
-	Title       string `json:"title"`
-	Description string `json:"description"`
-	Argument    string `json:"argument"`
-	Text        string `json:"text"`
+//go:embed data/*.json
+var data embed.FS
+
+// readData reads a file under data.
+func readData[T any](name string) (v T) {
+	mustDecode(mustRead(data.ReadFile("data/"+name)), &v)
+	return v
 }
+
+func mustRead(doc []byte, err error) []byte {
+	if err != nil {
+		panic(fmt.Sprintf("demo: content that is built in cannot be read: %v", err))
+	}
+	return doc
+}
+
+func mustDecode(doc []byte, v any) { mustRead(nil, canonical.Unmarshal(doc, v)) }
 
 // Servers returns the three servers in a fixed order, each with fresh content.
 func Servers() []*Server {
@@ -88,39 +102,34 @@ func newServer(spec spec) *Server {
 
 	entries := newShelf(spec)
 	for _, t := range spec.Tools {
-		t.addTo(s.mcp, spec, entries)
+		t.addTo(s.mcp, entries)
 	}
-	index := &sdk.Resource{
-		URI:         spec.Resource.URI,
-		Name:        spec.Resource.Name,
-		Title:       spec.Resource.Title,
-		Description: spec.Resource.Description,
-		MIMEType:    "text/plain",
-	}
-	s.mcp.AddResource(index, func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
-		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{Text: string(entries.list())}}}, nil
+	s.mcp.AddResource(&spec.Resource, func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{Text: entries.index()}}}, nil
 	})
-	spec.Prompt.addTo(s.mcp)
+	s.mcp.AddPrompt(&spec.Prompt, func(_ context.Context, req *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+		argument := spec.Prompt.Arguments[0].Name
+		id := req.Params.Arguments[argument]
+		if id == "" {
+			return nil, fmt.Errorf("prompt %s needs the argument %s", spec.Prompt.Name, argument)
+		}
+		return &sdk.GetPromptResult{
+			Description: spec.Prompt.Description,
+			Messages:    []*sdk.PromptMessage{{Role: "user", Content: &sdk.TextContent{Text: fmt.Sprintf(spec.PromptText, id)}}},
+		}, nil
+	})
 	return s
 }
 
-func (p prompt) addTo(server *sdk.Server) {
-	declared := &sdk.Prompt{
-		Name:        p.Name,
-		Title:       p.Title,
-		Description: p.Description,
-		Arguments:   []*sdk.PromptArgument{{Name: p.Argument, Required: true}},
+// addTo adds the tool to a server. The SDK checks the arguments and writes the result twice: as structured content, and
+// as text for older clients.
+func (t tool) addTo(server *sdk.Server, entries *shelf) {
+	if t.Output != "" {
+		mustDecode(mustRead(config.Demo.ReadFile("schemas/"+t.Output)), &t.Declared.OutputSchema)
 	}
-	server.AddPrompt(declared, func(_ context.Context, req *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
-		id := req.Params.Arguments[p.Argument]
-		if id == "" {
-			return nil, fmt.Errorf("prompt %s needs the argument %s", p.Name, p.Argument)
-		}
-		text := &sdk.TextContent{Text: fmt.Sprintf(p.Text, id)}
-		return &sdk.GetPromptResult{
-			Description: p.Description,
-			Messages:    []*sdk.PromptMessage{{Role: "user", Content: text}},
-		}, nil
+	sdk.AddTool(server, &t.Declared, func(_ context.Context, _ *sdk.CallToolRequest, args map[string]string) (
+		*sdk.CallToolResult, map[string]any, error) {
+		return nil, entries.run(t.Does, args), nil
 	})
 }
 

@@ -1,35 +1,13 @@
 package demo
 
 import (
-	"embed"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"unicode"
-
-	"github.com/go-json-experiment/json/jsontext"
-
-	"pgfsm/internal/canonical"
 )
-
-//go:embed data/*.json
-var data embed.FS
-
-func mustRead(doc []byte, err error) jsontext.Value {
-	if err != nil {
-		panic(fmt.Sprintf("demo: content that is built in cannot be read: %v", err))
-	}
-	return doc
-}
-
-// readData reads a file under data.
-func readData[T any](name string) (v T) {
-	doc := mustRead(data.ReadFile("data/" + name))
-	mustRead(nil, canonical.Unmarshal(doc, &v))
-	return v
-}
 
 // A record is an entry with the words that find it. The text of an entry is kept as sentences, so that a search can show a whole sentence.
 type record struct {
@@ -41,13 +19,13 @@ type record struct {
 
 // A shelf holds the content of one server. It is safe for concurrent use.
 type shelf struct {
+	spec    spec
 	mu      sync.Mutex
-	id      string   // member that identifies an entry
 	records []record // sorted by id
 }
 
 func newShelf(spec spec) *shelf {
-	s := &shelf{id: spec.ID}
+	s := &shelf{spec: spec}
 	for _, entry := range readData[[]map[string]any](spec.Content) {
 		sentences := texts(entry["sentences"])
 		r := record{
@@ -73,56 +51,46 @@ func texts(list any) (all []string) {
 	return all
 }
 
-// get returns a copy of the entry, or nil if there is none.
-func (s *shelf) get(id string) any {
+// run executes a tool and returns its result.
+func (s *shelf) run(does string, args map[string]string) map[string]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := s.find(id); i >= 0 {
-		return maps.Clone(s.records[i].entry)
+	if does == "search" {
+		hits := s.search(args["query"])
+		return map[string]any{"query": args["query"], "count": len(hits), "hits": hits}
 	}
-	return nil
-}
 
-// remove removes the entry and reports whether it was there.
-func (s *shelf) remove(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := s.find(id)
-	if i >= 0 {
+	id := args[s.spec.ID]
+	i := slices.IndexFunc(s.records, func(r record) bool { return r.id == id })
+	switch {
+	case does == "fetch" && i < 0:
+		return map[string]any{"status": "NOT_FOUND", s.spec.Member: nil}
+	case does == "fetch":
+		return map[string]any{"status": "OK", s.spec.Member: maps.Clone(s.records[i].entry)}
+	case i < 0:
+		return map[string]any{"status": "NOT_FOUND", s.spec.ID: id}
+	case does == "delete":
 		s.records = slices.Delete(s.records, i, i+1)
+		return map[string]any{"status": "DELETED", s.spec.ID: id}
 	}
-	return i >= 0
-}
 
-// close marks the entry as closed, adds the resolution, and reports whether the entry was there.
-func (s *shelf) close(id, resolution string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := s.find(id)
-	if i < 0 {
-		return false
-	}
 	entry := s.records[i].entry
 	entry["state"] = "Closed"
-	if resolution != "" {
+	if resolution := args["resolution"]; resolution != "" {
 		entry["resolution"] = resolution
 	}
-	return true
+	return map[string]any{"status": "CLOSED", s.spec.ID: id}
 }
 
-// list returns "id  title" for each entry, a line each.
-func (s *shelf) list() []byte {
+// index returns "id  title" for each entry, a line each.
+func (s *shelf) index() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var b []byte
+	var b strings.Builder
 	for _, r := range s.records {
-		b = fmt.Appendf(b, "%s  %s\n", r.id, r.title)
+		fmt.Fprintf(&b, "%s  %s\n", r.id, r.title)
 	}
-	return b
-}
-
-func (s *shelf) find(id string) int {
-	return slices.IndexFunc(s.records, func(r record) bool { return r.id == id })
+	return b.String()
 }
 
 // A hit is one entry that a search found, as the tool returns it.
@@ -136,17 +104,15 @@ const (
 )
 
 // search returns the records in which every word of the query begins a word of the title, a tag or the text, in any
-// case: the highest score first, equal scores by id. A query without words finds nothing.
+// case: the highest score first, equal scores by id. A query without words finds nothing. The caller has the lock.
 func (s *shelf) search(query string) []hit {
 	wanted, hits := words(query), []hit{}
 	if len(wanted) == 0 {
 		return hits
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, r := range s.records {
 		if score, snippet := r.match(wanted); score > 0 {
-			hits = append(hits, hit{s.id: r.id, "title": r.title, "snippet": snippet, "score": score})
+			hits = append(hits, hit{s.spec.ID: r.id, "title": r.title, "snippet": snippet, "score": score})
 		}
 	}
 	slices.SortStableFunc(hits, func(a, b hit) int { return b["score"].(int) - a["score"].(int) })
