@@ -91,7 +91,7 @@ func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	l.settle(over)
 	l.servers()
 	l.allowlists(over.Allowlist, over.Closed)
-	l.rate(over.Allowlist)
+	l.checkLimitedTools(over.Allowlist)
 	l.grants(over.Grants)
 	l.schemas()
 	l.out.Content.Risk, l.out.RiskPlaces = namedEntries(l, "risk", ReadRisk)

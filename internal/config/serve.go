@@ -138,6 +138,9 @@ func (l *loader) serve() {
 	s.PublicURL, s.AdminURL = normalOrigin(s.PublicURL), normalOrigin(s.AdminURL)
 	s.Hold, s.OnPending, s.RemindBefore = l.Approvals.Hold, l.Approvals.OnPending, l.Approvals.RemindBefore
 	s.CatalogMaxAge, s.ServerSessions, s.Held = l.CatalogMaxAge, l.Limits.ServerSessions, l.Limits.Held
+	if s.Rate = l.Limits.Rate; s.Rate != nil && s.Rate.Identity == (RateLimit{}) {
+		s.Rate.Identity = RateLimit{PerMinute: NoLimit, Burst: NoLimit, AtOnce: NoLimit}
+	}
 	for _, file := range []*string{&s.TLS.Cert, &s.TLS.Key, &s.TLS.ClientCA} {
 		if *file != "" {
 			*file = l.resolve(*file)

@@ -123,7 +123,7 @@ type settings struct {
 		PlanBytes, ArgumentsBytes, JSONDepth, ResultBytes int
 		RunTimeout                                        int64
 		ServerSessions, Held                              int
-		Rate                                              *rateSettings
+		Rate                                              *Rate
 	}
 }
 

@@ -81,14 +81,16 @@ func New(limits *config.Rate, now func() time.Time) *Limiter {
 	}
 	l.callers, _ = simplelru.NewLRU[callerKey, *caller](MaxCallers, nil) // it fails for a size below 1 only
 	for _, g := range limits.Groups {
-		s := &l.strictest
-		s.PerMinute, s.Burst, s.AtOnce = min(s.PerMinute, g.PerMinute), min(s.Burst, g.Burst), min(s.AtOnce, g.AtOnce)
+		s, group := &l.strictest, g.Value
+		s.PerMinute, s.Burst, s.AtOnce = min(s.PerMinute, group.PerMinute), min(s.Burst, group.Burst), min(s.AtOnce, group.AtOnce)
 	}
 	for _, s := range limits.Servers {
-		l.servers[s.Server] = newShared(s.RateLimit, ByServer, "server "+s.Server)
+		l.servers[s.Name] = newShared(s.Value, ByServer, "server "+s.Name)
 	}
-	for _, t := range limits.Tools {
-		l.tools[toolName{t.Server, t.Tool}] = newShared(t.RateLimit, ByTool, fmt.Sprintf("tool %s of server %s", t.Tool, t.Server))
+	for _, s := range limits.Tools {
+		for _, t := range s.Value {
+			l.tools[toolName{s.Name, t.Name}] = newShared(t.Value, ByTool, fmt.Sprintf("tool %s of server %s", t.Name, s.Name))
+		}
 	}
 	return l
 }
@@ -119,8 +121,8 @@ func (r *Refusal) String() string { return r.reason }
 // limitOf returns a caller's limit, and the limit's name.
 func (l *Limiter) limitOf(says *policy.Identity) (limit config.RateLimit, by string) {
 	for _, g := range l.limits.Groups {
-		if says.InGroup(g.Group) {
-			return g.RateLimit, ByGroup
+		if says.InGroup(g.Name) {
+			return g.Value, ByGroup
 		}
 	}
 	if says != nil && says.Groups == nil { // groups unknown: the caller could be in any

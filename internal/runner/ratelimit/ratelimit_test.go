@@ -174,12 +174,20 @@ func TestWhoIsACaller(t *testing.T) {
 	}
 }
 
+// tools limits the tool of one name of several servers.
+func tools(name string, servers map[string]config.RateLimit) (all config.Table[config.Table[config.RateLimit]]) {
+	for server, limit := range servers {
+		all = append(all, config.Entry[config.Table[config.RateLimit]]{Name: server, Value: config.Table[config.RateLimit]{{Name: name, Value: limit}}})
+	}
+	return all
+}
+
 // TestGroups: which limit a caller has.
 func TestGroups(t *testing.T) {
 	in := func(groups ...string) *policy.Identity { return &policy.Identity{Groups: &groups} }
 	all := config.Rate{
-		Identity: perMinute(60, 10), Groups: []config.GroupRate{
-			{Group: "oncall", RateLimit: perMinute(600, 50)}, {Group: "interns", RateLimit: perMinute(6, 2)}, {Group: "batch", RateLimit: atOnce(1)},
+		Identity: perMinute(60, 10), Groups: config.Table[config.RateLimit]{
+			{Name: "oncall", Value: perMinute(600, 50)}, {Name: "interns", Value: perMinute(6, 2)}, {Name: "batch", Value: atOnce(1)},
 		},
 	}
 	for _, tt := range []struct {
@@ -219,7 +227,7 @@ func TestGroups(t *testing.T) {
 func TestTokensOfACallerShareItsUse(t *testing.T) {
 	limit := perMinute(60, 10)
 	limit.AtOnce = 1
-	l := ratelimit.New(&config.Rate{Identity: limit, Groups: []config.GroupRate{{Group: "oncall", RateLimit: limit}}}, new(clock).now)
+	l := ratelimit.New(&config.Rate{Identity: limit, Groups: config.Table[config.RateLimit]{{Name: "oncall", Value: limit}}}, new(clock).now)
 	tokens := []*policy.Identity{{Groups: &[]string{"oncall"}}, {Groups: &[]string{}}, {}}
 	passed := 0
 	for _, says := range tokens {
@@ -245,8 +253,8 @@ func TestCalls(t *testing.T) {
 	var now clock
 	l := ratelimit.New(&config.Rate{
 		Identity: none(),
-		Servers:  []config.ServerRate{{Server: "crm", RateLimit: perMinute(60, 6)}},
-		Tools:    []config.ToolRate{{Server: "crm", Tool: "delete", RateLimit: perMinute(5, 2)}, {Server: "docs", Tool: "delete", RateLimit: perMinute(5, 1)}},
+		Servers:  config.Table[config.RateLimit]{{Name: "crm", Value: perMinute(60, 6)}},
+		Tools:    tools("delete", map[string]config.RateLimit{"crm": perMinute(5, 2), "docs": perMinute(5, 1)}),
 	}, now.now)
 	for _, tt := range []struct {
 		name, from, server, tool string
@@ -276,7 +284,7 @@ func TestCalls(t *testing.T) {
 // TestReturn: a call that no gate let through leaves its place to others, but a bucket never has more than its burst.
 func TestReturn(t *testing.T) {
 	var now clock
-	l := ratelimit.New(&config.Rate{Identity: none(), Servers: []config.ServerRate{{Server: "crm", RateLimit: perMinute(60, 3)}}}, now.now)
+	l := ratelimit.New(&config.Rate{Identity: none(), Servers: config.Table[config.RateLimit]{{Name: "crm", Value: perMinute(60, 3)}}}, now.now)
 	denied := func(n int) (passed int) {
 		for range n {
 			if c, refused := l.Call(named("eve"), nil, "crm", "delete"); refused == nil {
@@ -312,13 +320,13 @@ func TestAtOnce(t *testing.T) {
 		says   string
 	}{
 		{"identity", config.Rate{Identity: atOnce(2)}, false, "This caller may have 2 calls under way."},
-		{"server", config.Rate{Identity: none(), Servers: []config.ServerRate{{Server: "crm", RateLimit: atOnce(2)}}}, true,
+		{"server", config.Rate{Identity: none(), Servers: config.Table[config.RateLimit]{{Name: "crm", Value: atOnce(2)}}}, true,
 			"The server crm may have 2 calls under way."},
-		{"tool", config.Rate{Identity: none(), Tools: []config.ToolRate{{Server: "crm", Tool: "read", RateLimit: atOnce(2)}}}, true,
+		{"tool", config.Rate{Identity: none(), Tools: tools("read", map[string]config.RateLimit{"crm": atOnce(2)})}, true,
 			"The tool read of server crm may have 2 calls under way."},
 		{"server-below-its-tool", config.Rate{
-			Identity: none(), Servers: []config.ServerRate{{Server: "crm", RateLimit: atOnce(2)}},
-			Tools: []config.ToolRate{{Server: "crm", Tool: "read", RateLimit: atOnce(5)}},
+			Identity: none(), Servers: config.Table[config.RateLimit]{{Name: "crm", Value: atOnce(2)}},
+			Tools: tools("read", map[string]config.RateLimit{"crm": atOnce(5)}),
 		}, true, "The server crm may have 2 calls under way."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -361,8 +369,8 @@ func TestARefusedCallIsNotUnderWay(t *testing.T) {
 	var now clock
 	limit := config.RateLimit{PerMinute: 1, Burst: 1, AtOnce: 1}
 	l := ratelimit.New(&config.Rate{
-		Identity: atOnce(1), Servers: []config.ServerRate{{Server: "crm", RateLimit: limit}},
-		Tools: []config.ToolRate{{Server: "crm", Tool: "read", RateLimit: limit}},
+		Identity: atOnce(1), Servers: config.Table[config.RateLimit]{{Name: "crm", Value: limit}},
+		Tools: tools("read", map[string]config.RateLimit{"crm": limit}),
 	}, now.now)
 	for minute := range 3 {
 		if n := calls(l, "ann", "crm", "read", 10); n != 1 {
@@ -377,8 +385,8 @@ func TestWait(t *testing.T) {
 	limit := perMinute(60, 1)
 	limit.AtOnce = 1
 	l := ratelimit.New(&config.Rate{
-		Identity: none(), Servers: []config.ServerRate{{Server: "crm", RateLimit: limit}},
-		Tools: []config.ToolRate{{Server: "crm", Tool: "delete", RateLimit: atOnce(1)}},
+		Identity: none(), Servers: config.Table[config.RateLimit]{{Name: "crm", Value: limit}},
+		Tools: tools("delete", map[string]config.RateLimit{"crm": atOnce(1)}),
 	}, new(clock).now)
 	first, refused := l.Call(named("ann"), nil, "crm", "read")
 	if refused != nil {
@@ -482,7 +490,7 @@ func TestCallersAreForgotten(t *testing.T) {
 	var now clock
 	limit := perMinute(60, 2)
 	limit.AtOnce = 1
-	l := ratelimit.New(&config.Rate{Identity: limit, Groups: []config.GroupRate{{Group: "batch", RateLimit: perMinute(1, 1_000)}}}, now.now)
+	l := ratelimit.New(&config.Rate{Identity: limit, Groups: config.Table[config.RateLimit]{{Name: "batch", Value: perMinute(1, 1_000)}}}, now.now)
 	slow, refused := l.Call(named("slow"), nil, "crm", "read")
 	if refused != nil {
 		t.Fatal(refused)
