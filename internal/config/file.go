@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -89,19 +88,12 @@ func (f *file) checkUnseen(seen map[string]place, key string, at place) bool {
 	return !twice
 }
 
-// hide hides every scalar below n in messages.
+// hide hides every scalar below n in messages, and what stands behind it up to the next value.
 func (f *file) hide(n *node) {
 	n.leaves(func(leaf *node) {
-		if leaf.kind == isNull {
-			return
+		if leaf.kind != isNull {
+			f.hidden = append(f.hidden, span{leaf.at, leaf.until})
 		}
-		until := leaf.until
-		if end := f.locate(leaf, math.MaxInt, 1); end != leaf.at {
-			if until = end; strings.ContainsAny(string([]rune(f.lines[leaf.at.line-1])[leaf.at.col-1]), `"'`) {
-				until.col++
-			}
-		}
-		f.hidden = append(f.hidden, span{leaf.at, until})
 	})
 }
 
@@ -167,16 +159,14 @@ func outline(line string) string {
 	return key + ": …"
 }
 
-// locate converts a place in a text to the place in the file: a line and a column, both from 1. It follows the text through the file's YAML
-// or JSON encoding. If it cannot, it returns the start of the text. The end of the text is the place after its last character.
+// locate converts a place in a text to the place in the file: a line and a column, both from 1. A text with escapes other than \", \\ and
+// two single quotation marks has only its start. A place behind the text is the place after its last character.
 func (f *file) locate(n *node, line, column int) place {
-	if n.kind == isList || n.kind == isMap || line < 1 || n.at.line > len(f.lines) {
+	if n.kind != isText || line < 1 {
 		return n.at
 	}
-	last := cmp.Or(n.until.line, len(f.lines))
-	source := []rune(strings.Join(f.lines[n.at.line-1:last], "\n") + "\n")
-	i := n.at.col - 1
-	style := source[i]
+	source := []rune(strings.Join(f.lines[n.at.line-1:], "\n") + "\n")
+	i, style := n.at.col-1, source[n.at.col-1]
 	switch style {
 	case '\'', '"':
 		i++
@@ -186,45 +176,28 @@ func (f *file) locate(n *node, line, column int) place {
 
 	at := place{1, 1}
 	for _, want := range strings.TrimRight(n.text, " \n") {
-		for !unicode.IsSpace(want) && i < len(source)-1 {
-			if style == '"' && source[i] == '\\' && source[i+1] == '\n' { // an escaped line end: the text continues on the next line
+		if !unicode.IsSpace(want) { // YAML folds and indents lines: white space in the file and in the text differs
+			for unicode.IsSpace(source[i]) {
 				i++
-			} else if !unicode.IsSpace(source[i]) {
-				break
 			}
-			i++
 		}
 		if at == (place{line, column}) || at.line > line {
 			break
 		}
-		width := encodedWidth(source[i:], style, want)
-		if width < 0 {
-			return n.at
-		}
-		i += width
 		if at.col++; want == '\n' {
 			at = place{at.line + 1, 1}
 		}
+		if unicode.IsSpace(want) {
+			continue
+		}
+		if style == '"' && source[i] == '\\' || style == '\'' && source[i] == '\'' {
+			i++
+		}
+		if source[i] != want {
+			return n.at
+		}
+		i++
 	}
 	above := strings.Split(string(source[:i]), "\n")
 	return place{n.at.line + len(above) - 1, len([]rune(above[len(above)-1])) + 1}
-}
-
-// encodedWidth returns how many characters of a file encode the wanted character of a text; -1 if they encode a different one.
-func encodedWidth(source []rune, style, want rune) int {
-	switch {
-	case style == '"' && source[0] == '\\' && source[1] == 'u' && want > 0xFFFF:
-		return 12
-	case style == '"' && source[0] == '\\':
-		return cmp.Or(map[rune]int{'x': 4, 'u': 6, 'U': 10}[source[1]], 2)
-	case style == '\'' && source[0] == '\'' && want == '\'':
-		return 2
-	case source[0] == want:
-		return 1
-	case want == ' ' && source[0] == '\n':
-		return 1
-	case unicode.IsSpace(want): // YAML folds this space
-		return 0
-	}
-	return -1
 }
