@@ -2,8 +2,6 @@ package config
 
 import (
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -23,37 +21,6 @@ func pointerTo(name string) string {
 	return string(jsontext.Pointer("").AppendToken(name))
 }
 
-// The keywords of JSON Schema that a grant may use. schemaKeywords have a schema as their value, nestedKeywords a list or an object of
-// schemas. A misspelled keyword would assert nothing, and so widen the grant.
-var (
-	valueKeywords = strings.Fields(`$schema $id $anchor $dynamicAnchor $ref $dynamicRef $comment title description default examples deprecated readOnly
-		writeOnly type enum const multipleOf maximum exclusiveMaximum minimum exclusiveMinimum maxLength minLength pattern maxItems
-		minItems uniqueItems maxContains minContains maxProperties minProperties required dependentRequired`)
-	schemaKeywords = strings.Fields(`not if then else items contains additionalProperties propertyNames unevaluatedItems unevaluatedProperties`)
-	nestedKeywords = strings.Fields(`$defs definitions properties patternProperties dependentSchemas allOf anyOf oneOf prefixItems`)
-)
-
-// checkKeywords refuses keywords without effect in a grant's schema: unknown keywords, and format, which is an annotation.
-func (f *file) checkKeywords(n *node, p path) {
-	for _, m := range n.members {
-		switch at := p.child(m.key); {
-		case slices.Contains(valueKeywords, m.key):
-		case slices.Contains(schemaKeywords, m.key):
-			f.checkKeywords(m.value, at)
-		case slices.Contains(nestedKeywords, m.key):
-			for _, part := range m.value.members {
-				f.checkKeywords(part.value, at)
-			}
-		default:
-			remedy := Nearest(m.key, slices.Concat(valueKeywords, schemaKeywords, nestedKeywords))
-			if m.key == "format" {
-				remedy = "write a pattern"
-			}
-			f.faultAt(m.at, at.String(), remedy, "%s asserts nothing: it is not a keyword of JSON Schema 2020-12 that is asserted here", at)
-		}
-	}
-}
-
 // constraint returns a member of a constraint as JSON Schema, and notes a fault if the gate would refuse it.
 func (f *file) constraint(m member, p path) jsontext.Value {
 	doc := m.value
@@ -62,8 +29,6 @@ func (f *file) constraint(m member, p path) jsontext.Value {
 		doc = &node{kind: isMap, members: []member{{key: "const", value: m.value}}}
 	case "in":
 		doc = &node{kind: isMap, members: []member{{key: "enum", value: m.value}}}
-	default:
-		f.checkKeywords(doc, p)
 	}
 	text := canonicalJSON(doc.json())
 	if _, err := schema.CompileOpen(text, schema.DefaultLimits()); err != nil {
