@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -35,11 +34,8 @@ func needs(s *Set, in condition.Input) (decision, trial int64) {
 	return decision, trial
 }
 
-// A spender decides with budgets.
-type spender func(s *Set, in condition.Input, decision, trial int64) Decision
-
 // smallerDenies: with its whole price a call is decided as ever; with less it is denied; and shadows have no part in it.
-func smallerDenies(r *rand.Rand, decide spender, told *int) error {
+func smallerDenies(r *rand.Rand, told *int) error {
 	policies := randomPolicies(r, 8)
 	s, err := Compile(Content{Policies: policies})
 	if err != nil {
@@ -48,7 +44,7 @@ func smallerDenies(r *rand.Rand, decide spender, told *int) error {
 	in := randomCall(r)
 	whole := s.Decide(fresh(in))
 	need, trial := needs(s, in)
-	if got := decide(s, in, need, trial); !equal(got, whole) {
+	if got := spend(s, in, need, trial); !equal(got, whole) {
 		return counterexample(policies, in, "with its price of %d and %d it became %+v, not %+v", need, trial, got, whole)
 	}
 	for budget := range need {
@@ -56,13 +52,13 @@ func smallerDenies(r *rand.Rand, decide spender, told *int) error {
 			continue
 		}
 		*told++
-		if got := decide(s, in, budget, trial); got.Effect != Deny || !got.Spent() || got.Policy == "" || !strings.Contains(got.Reason, got.Policy) {
+		if got := spend(s, in, budget, trial); got.Effect != Deny || !got.Spent() || got.Policy == "" || !strings.Contains(got.Reason, got.Policy) {
 			return counterexample(policies, in, "%s became %+v with %d of %d units", whole.Effect, got, budget, need)
 		}
 	}
 	for budget := range trial {
 		*told++
-		got := decide(s, in, need, budget)
+		got := spend(s, in, need, budget)
 		recorded := got.Shadow
 		if got.Shadow = whole.Shadow; !equal(got, whole) {
 			return counterexample(policies, in, "%+v became %+v with %d of %d units on trial", whole, got, budget, trial)
@@ -82,67 +78,15 @@ func spend(s *Set, in condition.Input, decision, trial int64) Decision {
 	return s.Decide(fresh(in).WithBudget(decision, trial))
 }
 
-// explains is spend, if Explain says the same.
-func explains(s *Set, in condition.Input, decision, trial int64) Decision {
-	d, all := s.Explain(fresh(in).WithBudget(decision, trial))
-	if len(all) > 0 && d.Spent() && !strings.Contains(all[len(all)-1].Why, "was not evaluated") {
-		d.Reason = "not said"
-	}
-	return d
-}
-
 func TestBudget_SmallerDenies(t *testing.T) {
-	for name, decide := range map[string]spender{"decide": spend, "explain": explains} { // in any order
-		t.Run(name, func(t *testing.T) {
-			r, told := rand.New(rand.NewPCG(7, 7)), 0
-			for range 1000 {
-				if err := smallerDenies(r, decide, &told); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if told < 1000 {
-				t.Errorf("only %d budgets were too small: this shows little", told)
-			}
-		})
+	r, told := rand.New(rand.NewPCG(7, 7)), 0
+	for range 500 {
+		if err := smallerDenies(r, &told); err != nil {
+			t.Fatal(err)
+		}
 	}
-}
-
-// The property notices who takes a condition without a budget for one that fails, and who lets shadows pay.
-func TestBudget_CanFail(t *testing.T) {
-	for name, decide := range map[string]spender{ // in any order
-		"as-if-it-failed": func(s *Set, in condition.Input, decision, trial int64) Decision {
-			d := spend(s, in, decision, trial)
-			for d.Spent() { // goes on below
-				i := slices.IndexFunc(s.policies, func(p policy) bool { return p.id == d.Policy })
-				if s.policies[i].strict {
-					break
-				}
-				below := &Set{policies: slices.Clone(s.policies)}
-				below.policies[i].shadow = true
-				s = below
-				shadows := d.Shadow
-				d = spend(s, in, decision, trial)
-				d.Shadow = shadows
-			}
-			return d
-		},
-		"one-budget": func(s *Set, in condition.Input, decision, trial int64) Decision {
-			return spend(s, in, min(decision, trial), trial)
-		},
-		"no-budget": func(s *Set, in condition.Input, _, _ int64) Decision { return s.Decide(fresh(in)) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			r, told := rand.New(rand.NewPCG(8, 8)), 0
-			for range 2000 {
-				if err := smallerDenies(r, decide, &told); err != nil {
-					if !errors.Is(err, errCounterexample) {
-						t.Fatal(err)
-					}
-					return
-				}
-			}
-			t.Errorf("a decider that is wrong passed %d times", told)
-		})
+	if told < 500 {
+		t.Errorf("only %d budgets were too small: this shows little", told)
 	}
 }
 

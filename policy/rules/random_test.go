@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"pgfsm/internal/glob"
 	"pgfsm/policy/condition"
 )
 
@@ -34,102 +33,6 @@ func call(args string) condition.Input {
 
 // emptyIsNil treats no list and an empty one alike.
 var emptyIsNil = cmpopts.EquateEmpty()
-
-// A naive model is the package comment, word by word, without an index and without anything kept from one call to the
-// next but conditions. open makes it forget what failures mean, to show that the properties notice.
-type naive struct {
-	programs map[string]*condition.Program
-	globs    map[string]*glob.Glob
-	open     bool
-}
-
-func newNaive() *naive {
-	return &naive{programs: map[string]*condition.Program{}, globs: map[string]*glob.Glob{}}
-}
-
-func (n *naive) fits(pattern, text string) bool {
-	if pattern == "" {
-		return true
-	}
-	if n.globs[pattern] == nil {
-		g, err := glob.Compile(pattern)
-		if err != nil {
-			panic(err)
-		}
-		n.globs[pattern] = g
-	}
-	return n.globs[pattern].Match(text)
-}
-
-func (n *naive) asks(source string, otherwise bool, in condition.Input) (bool, error) {
-	if source == "" {
-		return otherwise, nil
-	}
-	if n.programs[source] == nil {
-		env, err := condition.PolicyEnv()
-		if err != nil {
-			panic(err)
-		}
-		if n.programs[source], err = env.Bool(source); err != nil {
-			panic(err)
-		}
-	}
-	yes, err := n.programs[source].True(fresh(in))
-	if n.open {
-		return yes && err == nil, nil
-	}
-	return yes, err
-}
-
-// one is what a policy says: effect "" if it does not match.
-func (n *naive) one(p Policy, in condition.Input) (effect, condition string, err error) {
-	if !n.fits(p.Match.Server, in.Server) || !n.fits(p.Match.Tool, in.Tool) || !n.fits(p.Match.Env, in.Env) {
-		return "", "", nil
-	}
-	when, err := n.asks(p.When, true, in)
-	if err != nil && p.Effect == Allow && p.Deny == "" && p.RequireApprovalIf == "" {
-		return "", "", nil
-	}
-	if err != nil {
-		return Deny, "when", err
-	}
-	if !when {
-		return "", "", nil
-	}
-	if deny, err := n.asks(p.Deny, false, in); deny || err != nil {
-		return Deny, "deny", err
-	}
-	if ask, err := n.asks(p.RequireApprovalIf, false, in); err != nil {
-		return Deny, "require_approval_if", err
-	} else if ask {
-		return Pending, "require_approval_if", nil
-	}
-	return p.Effect, "", nil
-}
-
-// decide leaves the reason out.
-func (n *naive) decide(policies []Policy, in condition.Input) Decision {
-	d := Decision{Effect: Deny}
-	for _, p := range policies {
-		effect, condition, err := n.one(p, in)
-		failed := ""
-		if err != nil {
-			failed = CodeFailed + ": " + err.Error()
-		}
-		switch {
-		case effect == "":
-		case p.Mode == Shadow:
-			d.Shadow = append(d.Shadow, ShadowDecision{Policy: p.ID, Effect: effect, Condition: condition, Failed: failed})
-		default:
-			d.Policy, d.Effect, d.Condition, d.Failed = p.ID, effect, condition, failed
-			if effect == Pending {
-				d.Approvers, d.Quorum, d.Expires = p.Approvers, max(p.Quorum, 1), DefaultExpires
-			}
-			return d
-		}
-	}
-	return d
-}
 
 // The alphabet of random policies and calls: small, so that much fits and much overlaps.
 var (
