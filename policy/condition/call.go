@@ -4,8 +4,6 @@ import (
 	"regexp"
 	"strings"
 
-	"cel.dev/cel-go/cel"
-	"cel.dev/cel-go/common/functions"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -39,7 +37,7 @@ const (
 )
 
 // decorate replaces the calls that CEL would make inexactly, or would charge too late.
-func (e *Env) decorate(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+func decorate(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	c, ok := i.(interpreter.InterpretableCall)
 	if !ok {
 		return i, nil
@@ -47,9 +45,6 @@ func (e *Env) decorate(i interpreter.InterpretableV2) (interpreter.Interpretable
 	name, args := c.Function(), c.Args()
 	if f := exact[name][len(args)]; f != nil {
 		return &call{c.ID(), args, f}, nil
-	}
-	if bound := bounds[name]; bound != nil {
-		return &call{c.ID(), args, e.bounded(c, bound)}, nil
 	}
 	switch name {
 	case "matches":
@@ -99,41 +94,6 @@ func (c *call) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 		return unknown
 	}
 	return c.f(meter{frame.CostTracker()}, args)
-}
-
-// bounded returns the function that a call has in the libraries, behind the charge for its bound.
-func (e *Env) bounded(c interpreter.InterpretableCall, charge func(meter, operands)) function {
-	f := e.functions[c.OverloadID()]
-	if f == nil {
-		f = e.functions[c.Function()]
-	}
-	return func(m meter, args operands) ref.Val {
-		charge(m, args)
-		switch n := len(c.Args()); {
-		case n == 1 && f.Unary != nil:
-			return f.Unary(args[0])
-		case n == 2 && f.Binary != nil:
-			return f.Binary(args[0], args[1])
-		case f.Function != nil:
-			return f.Function(args[:n]...)
-		}
-		return types.NoSuchOverloadErr()
-	}
-}
-
-// boundFunctions returns the implementations of the functions in [bounds], by overload and by name.
-func boundFunctions(env *cel.Env) (map[string]*functions.Overload, error) {
-	found := make(map[string]*functions.Overload)
-	for name := range bounds { // in any order: each is stored under its own name
-		all, err := env.Functions()[name].Bindings()
-		if err != nil {
-			return nil, err
-		}
-		for _, f := range all {
-			found[f.Operator] = f
-		}
-	}
-	return found, nil
 }
 
 // matching compiles the pattern of a call of matches, which is written out. CEL charges by the length of the pattern; what

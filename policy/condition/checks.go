@@ -3,6 +3,7 @@ package condition
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"cel.dev/cel-go/common/ast"
@@ -17,59 +18,54 @@ const (
 
 // check rejects expressions that CEL allows and the package comment excludes.
 func check(src string, a *ast.AST) *Error {
-	all := ast.MatchDescendants(ast.NavigateAST(a), ast.AllMatcher())
-	maps := false
-	for _, e := range all {
-		maps = maps || e.Kind() == ast.MapKind
-	}
-	for _, e := range all {
-		id, problem, remedy := refused(a, e, maps)
-		if problem != "" {
+	for _, e := range ast.MatchDescendants(ast.NavigateAST(a), ast.AllMatcher()) {
+		if id, problem, remedy := refused(e); problem != "" {
 			return errorAt(a.SourceInfo().GetStartLocation(id), problem, remedy)
 		}
 	}
 	return checkLiterals(src, a)
 }
 
-func refused(a *ast.AST, e ast.NavigableExpr, maps bool) (id int64, problem, remedy string) {
+// omitted are the functions of CEL's library strings whose work or result can be far larger than their operands, and those that only
+// format. CEL charges a function after it ran.
+var omitted = []string{"format", "indexOf", "join", "lastIndexOf", "replace", "reverse", "strings.quote"}
+
+func refused(e ast.Expr) (id int64, problem, remedy string) {
 	switch e.Kind() {
 	case ast.StructKind:
-		return e.ID(), "messages cannot be made here", "use a list or a map"
+		return e.ID(), "messages cannot be made here", "use a list"
+	case ast.MapKind:
+		return e.ID(), "a map cannot be written here", "compare its members, or choose: env == 'dev' ? 10 : 1000"
 	case ast.ComprehensionKind:
-		return loopRefused(a, e.AsComprehension(), e.ID(), maps)
+		return loopRefused(e)
 	case ast.CallKind:
-		call := e.AsCall()
-		args := call.Args()
-		if strings.HasPrefix(call.FunctionName(), historyPrefix) {
-			_, id, problem, remedy = queryOf(call)
-			return id, problem, remedy
-		}
-		switch call.FunctionName() {
-		case "matches":
-			return patternRefused(args[len(args)-1])
-		case "format":
-			if maps {
-				return e.ID(), "where a map is written out, format has no place: CEL walks such a map in no order", "format its parts"
-			}
-		}
-		if strings.HasPrefix(call.FunctionName(), "get") && len(args) == 1 {
-			return zoneRefused(args[0])
-		}
+		return callRefused(e)
 	}
 	return 0, "", ""
 }
 
-// loopRefused rejects loops over unordered values, and loops that hide a name.
-func loopRefused(a *ast.AST, c ast.ComprehensionExpr, id int64, maps bool) (_ int64, problem, remedy string) {
-	for _, n := range append(Names(), Name{Name: historyPrefix}) {
-		root, _, _ := strings.Cut(n.Name, ".")
-		if root == c.IterVar() {
-			return id, fmt.Sprintf("the loop calls its element %s, which has a meaning already", root), "choose another name"
-		}
+func callRefused(e ast.Expr) (id int64, problem, remedy string) {
+	name, args := e.AsCall().FunctionName(), e.AsCall().Args()
+	switch {
+	case strings.HasPrefix(name, historyPrefix):
+		_, id, problem, remedy = queryOf(e.AsCall())
+		return id, problem, remedy
+	case name == "matches":
+		return patternRefused(args[len(args)-1])
+	case slices.Contains(omitted, name):
+		return e.ID(), "expressions do not have the function " + name, "use contains, startsWith, endsWith, matches, split or substring"
+	case strings.HasPrefix(name, "get") && len(args) == 1:
+		return zoneRefused(args[0])
 	}
-	if maps && a.GetType(c.IterRange().ID()).Kind() != types.ListKind {
-		return id, "where a map is written out, loops go over lists only: CEL walks such a map in no order",
-			"compare names instead: k == 'a' || k == 'b'"
+	return 0, "", ""
+}
+
+// loopRefused rejects loops whose variable hides a name.
+func loopRefused(e ast.Expr) (id int64, problem, remedy string) {
+	for _, n := range append(Names(), Name{Name: historyPrefix}) {
+		if root, _, _ := strings.Cut(n.Name, "."); root == e.AsComprehension().IterVar() {
+			return e.ID(), fmt.Sprintf("the loop calls its element %s, which has a meaning already", root), "choose another name"
+		}
 	}
 	return 0, "", ""
 }

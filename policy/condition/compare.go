@@ -6,8 +6,7 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// The comparisons of CEL are replaced for three reasons: CEL rounds integers to compare them with doubles, iterates over maps in random order, and charges
-// a comparison only after it.
+// The comparisons of CEL are replaced for two reasons: CEL rounds integers to compare them with doubles, and charges a comparison only after it.
 
 // compare returns the order of two values as an int, or an error.
 func compare(m meter, a, b ref.Val) ref.Val {
@@ -88,29 +87,26 @@ func equalLists(m meter, a, b traits.Lister) ref.Val {
 	return types.True
 }
 
-// equalMaps compares all members, since CEL walks a map that is written out in no order: if several fail, the answer is
-// the error that sorts first.
+// equalMaps compares all members: an error counts although another member differs.
 func equalMaps(m meter, a, b traits.Mapper) ref.Val {
 	if a.Size() != b.Size() {
 		return types.False
 	}
-	answer := ref.Val(types.True)
+	same := ref.Val(types.True)
 	for it := a.Iterator(); it.HasNext() == types.True; {
 		key := it.Next()
 		eq := ref.Val(types.False)
 		if other, found := b.Find(key); found {
 			eq = equal(m, a.Get(key), other)
 		}
-		e, failed := eq.(*types.Err)
-		f, before := answer.(*types.Err)
-		switch {
-		case failed && (!before || e.Error() < f.Error()):
-			answer = e
-		case !failed && !before && eq != types.True:
-			answer = types.False
+		if types.IsError(eq) {
+			return eq
+		}
+		if eq != types.True {
+			same = types.False
 		}
 	}
-	return answer
+	return same
 }
 
 func equals(m meter, args operands) ref.Val { return equal(m, args[0], args[1]) }

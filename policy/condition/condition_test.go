@@ -94,8 +94,8 @@ func TestJudge(t *testing.T) {
 		{"index-by-name", `args['amount'] == 1200 && 'amount' in args && !('none' in args)`, true, ""},
 		{"index-by-number", `args.deep[1] == 1`, false, "no such key: 1"},
 		{"null", `args.deep.n == null`, true, ""},
-		{"object-equal", `args.deep == {'list': [1.0, {'x': 'y'}], 'n': null} && {'x': 'y'} == args.deep.list[1]`, true, ""},
-		{"object-not-equal", `args.deep == {'list': [2], 'n': null} || args.deep == {'n': null} || args.deep == 1`, false, ""},
+		{"object-equal", `args.deep == args.deep && args.deep.list == [1.0, args.deep.list[1]]`, true, ""},
+		{"object-not-equal", `args.deep == args.risk || args.deep == 1`, false, ""},
 		{"object-in-order", `args.map(k, k)[0] == 'amount' && args.risk.map(k, k) == ['score']`, true, ""},
 		{"object-is-a-map", `type(args) == map && size(args.risk) == 1`, true, ""},
 		{"loops", `args.list.exists(x, x.lowerAscii() == 'b') && args.list.all(x, x != 'c') &&
@@ -120,7 +120,7 @@ func TestJudge(t *testing.T) {
 		{"too-large-added", `(args.holed + [1]) == [1, 1, 1]`, false, "1e400 is too large for double"},
 		{"too-large-added-to", `([1] + args.holed) == [1, 1, 1]`, false, "1e400 is too large for double"},
 		{"too-large-elsewhere", `args.holed[0] == 1 && size(args.holed) == 2`, true, ""},
-		{"too-large-in-object", `args == args`, false, "is too small for double"}, // of several errors the one that sorts first
+		{"too-large-in-object", `args == args`, false, "99999999999999999999 is too large for int"}, // of several errors the first
 		{"overflow", `9223372036854775807 + args.amount > 0`, false, "integer overflow"},
 		{"division-by-zero", `args.amount / 0 > 0`, false, "division by zero"},
 		{"double-by-zero", `args.double / 0.0 > 0.0`, false, "not a finite number"},
@@ -193,16 +193,14 @@ func TestRefused(t *testing.T) {
 		{"zone-path", `now.getDate('../../etc/passwd') == 1`, 1, 13, "time zone", "+02:00"},
 		{"zone-local", `now.getMinutes('Local') == 1`, 1, 16, "time zone", "+02:00"},
 		{"zone-from-args", `now.getHours(args.zone) == 1`, 1, 18, "time zone", "+02:00"},
-		{"message", `google.protobuf.Int64Value{value: 1} == 1`, 1, 27, "messages", "map"},
+		{"message", `google.protobuf.Int64Value{value: 1} == 1`, 1, 27, "messages", "list"},
 		{"loop-takes-args", `args.list.exists(args, args == 1)`, 1, 17, "calls its element args", "another name"},
 		{"loop-takes-env", `args.list.exists(env, env == 'dev')`, 1, 17, "calls its element env", "another name"},
 		{"loop-takes-risk", `args.list.exists(risk, true)`, 1, 17, "calls its element risk", "another name"},
 		{"loop-takes-actor", `args.list.exists(actor, true)`, 1, 17, "calls its element actor", "another name"},
-		{"loop-over-written-map", `{'a': 1, 'b': 2}.map(k, k)[0] == 'a'`, 1, 21, "in no order", "names"},
-		{"loop-over-hidden-map", `[{'a': 1}].exists(m, m.exists(k, true))`, 1, 30, "in no order", "names"},
-		{"loop-over-dyn-map", `dyn({'a': 1}).exists(k, true)`, 1, 21, "in no order", "names"},
+		{"written-map", `args.x == {'a': 1}`, 1, 11, "a map cannot be written", "members"},
 		{"unknown-function", `env.titleAscii() == ''`, 1, 15, "undeclared reference to 'titleAscii'", ""},
-		{"format-of-written-map", `'%s'.format([{'a': 1}]) == ''`, 1, 12, "format has no place", "parts"},
+		{"omitted", `'%s'.format([env]) == ''`, 1, 12, "do not have the function format", "substring"},
 		{"no-clock", `timestamp() == now`, 1, 10, "found no matching overload", ""},
 		{"no-random", `random() > 1`, 1, 7, "undeclared reference to 'random'", ""},
 		{"literal-infinite", `1e999 > 1.0`, 1, 1, "invalid double literal", ""},
@@ -239,7 +237,7 @@ func TestNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	types := map[string]string{
-		"string": "''", "int": "0", "double": "0.0", "bool": "true", "list(string)": "['']", "map(string, dyn)": "{'': dyn(1)}",
+		"string": "''", "int": "0", "double": "0.0", "bool": "true", "list(string)": "['']", "map(string, dyn)": "args",
 		"timestamp": "timestamp('2026-01-01T00:00:00Z')",
 	}
 	for _, n := range condition.Names() {
@@ -362,10 +360,10 @@ func TestSubject(t *testing.T) {
 func TestBrokenInput(t *testing.T) {
 	e := policyEnv(t)
 	for _, tc := range []struct{ name, args, now, src, fails string }{
-		{"no-args", ``, "", `args == {}`, "not a JSON object"},
+		{"no-args", ``, "", `size(args) == 0`, "not a JSON object"},
 		{"args-are-a-list", `[]`, "", `has(args.x)`, "not a JSON object"},
 		{"args-twice", `{"a":1,"a":2}`, "", `args.a == 2`, "duplicate"},
-		{"args-and-more", `{} {}`, "", `args == {}`, "behind the JSON value"},
+		{"args-and-more", `{} {}`, "", `size(args) == 0`, "behind the JSON value"},
 		{"args-cut", `{"a":[1,`, "", `has(args.a)`, "ends too early"},
 		{"args-not-utf8", "{\"a\":\"\xff\"}", "", `has(args.a)`, "strict JSON"},
 		{"args-too-deep", `{"a":` + strings.Repeat("[", condition.MaxArgsDepth) + strings.Repeat("]", condition.MaxArgsDepth) + `}`, "",

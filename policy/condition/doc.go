@@ -19,8 +19,8 @@
 // # What is refused
 //
 // Expressions have CEL's standard definitions with its loops, and the libraries strings ([StringsVersion]) and math ([MathVersion]). Refused are patterns and
-// time zones that are not literals, messages, a loop over a map or format beside a map literal (CEL iterates over such a map in random order), and a loop
-// whose variable has the name of something in [Names]. There is no clock and there are no random numbers; now is the recorded time of the assessment.
+// time zones that are not literals, messages, map literals (CEL iterates over them in random order), the functions [omitted], and a loop whose variable has
+// the name of something in [Names]. There is no clock and there are no random numbers; now is the recorded time of the assessment.
 //
 // # Bounds
 //

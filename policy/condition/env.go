@@ -10,7 +10,6 @@ import (
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
-	"cel.dev/cel-go/common/functions"
 	"cel.dev/cel-go/ext"
 	"cel.dev/cel-go/interpreter"
 )
@@ -34,25 +33,12 @@ const (
 	CostModelVersion = 1
 )
 
-// MaxPrecision is the most decimals that format writes.
-const MaxPrecision = 100
-
-// libraries are the extension libraries that expressions may use.
-func libraries() []cel.EnvOption {
-	return []cel.EnvOption{
-		ext.Strings(ext.StringsVersion(StringsVersion), ext.StringsMaxPrecision(MaxPrecision)),
-		ext.Math(ext.MathVersion(MathVersion)),
-		cel.CostModelVersion(CostModelVersion),
-	}
-}
-
 // An Env holds the names that an expression may use; see [Names]. It is safe for concurrent use.
 type Env struct {
-	cel       *cel.Env
-	options   []cel.EnvOption                // the options without the type of args
-	functions map[string]*functions.Overload // the overloads of the calls in [bounds]
-	tracker   *cost.Tracker                  // a tracker at zero
-	claims    []string                       // the configured ones
+	cel     *cel.Env
+	options []cel.EnvOption // the options without the type of args
+	tracker *cost.Tracker   // a tracker at zero
+	claims  []string        // the configured ones
 }
 
 // PolicyEnv returns the names for conditions of policies, with the given claims as `actor.claims.NAME`.
@@ -84,7 +70,7 @@ func CheckName(name string) error {
 }
 
 func newEnv(where kinds, vars, claims []string) (*Env, error) {
-	options := append([]cel.EnvOption{
+	options := []cel.EnvOption{
 		cel.ClearMacros(), cel.Macros(cel.HasMacro, cel.AllMacro, cel.ExistsMacro, cel.ExistsOneMacro, cel.MapMacro,
 			cel.MapFilterMacro, cel.FilterMacro),
 		cel.CrossTypeNumericComparisons(true),
@@ -93,7 +79,10 @@ func newEnv(where kinds, vars, claims []string) (*Env, error) {
 		cel.ParserRecursionLimit(MaxDepth),
 		cel.EnableHiddenAccumulatorName(true),
 		cel.DefaultUTCTimeZone(true),
-	}, libraries()...)
+		ext.Strings(ext.StringsVersion(StringsVersion)),
+		ext.Math(ext.MathVersion(MathVersion)),
+		cel.CostModelVersion(CostModelVersion),
+	}
 	if where&(inPolicy|inRisk) != 0 {
 		options = append(options, historyFunctions()...)
 	}
@@ -129,22 +118,14 @@ func newEnv(where kinds, vars, claims []string) (*Env, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := prepare(env)
-	if err == nil {
-		e.options, e.claims = options, claims
-	}
+	e := &Env{cel: env, options: options, claims: claims}
+	e.tracker, err = e.newTracker()
 	return e, err
 }
 
-// prepare builds the parts that the programs of an environment share.
-func prepare(env *cel.Env) (*Env, error) {
-	e := &Env{cel: env}
-	var err error
-	if e.functions, err = boundFunctions(env); err != nil {
-		return nil, err
-	}
-	// cel-go makes the tracker of an environment's cost models only when a program runs.
-	checked, issues := env.Compile("true")
+// newTracker returns a tracker at zero. cel-go makes the one of an environment's cost models only when a program runs.
+func (e *Env) newTracker() (*cost.Tracker, error) {
+	checked, issues := e.cel.Compile("true")
 	if issues.Err() != nil {
 		return nil, issues.Err()
 	}
@@ -158,14 +139,13 @@ func prepare(env *cel.Env) (*Env, error) {
 	}
 	defer frame.Close()
 	_, _, err = program.Eval(frame)
-	e.tracker = frame.CostTracker()
-	return e, err
+	return frame.CostTracker(), err
 }
 
 // plan makes a program of a checked expression.
 func (e *Env) plan(a *ast.AST, options ...cel.ProgramOption) (cel.Program, error) {
 	return e.cel.PlanProgram(a, append(slices.Clone(options), cel.EvalOptions(cel.OptOptimize), cel.CostTracking(estimator{}),
-		cel.CustomDecoratorV2(e.decorate))...)
+		cel.CustomDecoratorV2(decorate))...)
 }
 
 // reserved are the words of CEL that a name cannot be, by its grammar.

@@ -66,16 +66,7 @@ func TestHostile(t *testing.T) {
 		{"text-doubled", text, `([args.t]` + strings.Repeat(".map(a, a+a)", 40) + `).size() == 2`},
 		{"literal-doubled", `{}`, `(['aaaaaaaa']` + strings.Repeat(".map(a, a+a)", 40) + `).size() == 2`},
 		{"list-doubled", `{}`, `[[1]]` + strings.Repeat(".map(a, a+a)", 40) + ` == []`},
-		{"replaced", text, `args.t.replace('a', args.u) == ''`},
-		{"replaced-nothing", text, `args.t.replace('', args.u) == ''`},
-		{"replaced-again", `{}`, `'aaaaaaaa'` + strings.Repeat(".replace('a', 'aaaaaaaa')", 40) + ` == ''`},
-		{"joined", text, `args.t.split('').join(args.u) == ''`},
-		{"joined-copies", text, `args.t.split('').map(i, args.t).join() == ''`},
-		{"formatted-copies", text, `'%s'.format([args.t.split('').map(i, args.t)]) == ''`},
-		{"format-repeated", text, `args.t.split('').map(i, '%s%s%s%s'.format([args.t, args.t, args.t, args.t])) == []`},
 		{"split-again", text, `args.t.split('').map(i, args.t.split('')).size() == 0`},
-		{"searched-naively", text, `args.t.indexOf(args.u) > 0`},
-		{"searched-naively-from-behind", text, `args.t.lastIndexOf('b' + args.t.substring(200000)) > 0`},
 		{"patterns", text, repeated(`args.t.matches('(a|b)*c{900}')`, " || ", 90)},
 		{"pattern-on-long-text", text, `args.t.matches('(a?){390}a{390}c')`},
 		{"greatest", `{"n":[` + strings.Repeat("1,", 9999) + `1]}`, `args.n.map(i, math.greatest(args.n)) == []`},
@@ -128,7 +119,7 @@ func TestUseful(t *testing.T) {
 		`args.items.map(i, i.amount * i.count).exists(a, a > 1000)`,
 		`args.items.all(i, i in ['a', 'b', 'c', 'd'])`,
 		`['/etc', '/usr', '/var', '/boot', '/root'].exists(p, args.path.startsWith(p))`,
-		`{'dev': 10, 'prod': 1000}[env] < args.amount`,
+		`(env == 'dev' ? 10 : 1000) < args.amount`,
 		`args.a == args.b && string(args.a) == 'a' && args.a + args.b == 'ab'`,
 		`actor.roles.exists(r, r in ['admin', 'lead']) && risk.rules.exists(r, r.startsWith('pii-'))`,
 		`now.getDayOfWeek('+01:00') in [0, 6] || now.getHours('+01:00') < 8`,
@@ -151,13 +142,10 @@ func TestErrorsNeverAllow(t *testing.T) {
 	for _, f := range failures {
 		for _, src := range []string{
 			f, `!(` + f + `)`, `!!(` + f + `)`, f + ` && pinned`, `pinned && ` + f, f + ` || !pinned`, `(` + f + `) == true`,
-			`(` + f + `) != true`, `(` + f + `) ? true : true`, `[` + f + `] == [true]`, `[true, ` + f + `][0]`, `{'a': ` + f + `}['a']`,
+			`(` + f + `) != true`, `(` + f + `) ? true : true`, `[` + f + `] == [true]`, `[true, ` + f + `][0]`,
 			`[1].all(x, ` + f + `)`, `[1].exists(x, ` + f + `)`, `[1].exists_one(x, !(` + f + `))`, `[1].filter(x, ` + f + `) == []`,
 			`[1].map(x, ` + f + `) != []`, `(` + f + `) in [true, false]`, `dyn(` + f + `) != null`, `type(` + f + `) == bool`,
 		} {
-			if strings.HasPrefix(src, "{") && strings.Contains(f, ".all(") {
-				continue // no loop beside a map that is written out
-			}
 			p := mustBool(t, e, src)
 			if got, err := p.True(condition.NewSubject(call())); got || err == nil {
 				t.Errorf("True(%s) = %t, %v, want an error", src, got, err)
@@ -170,8 +158,7 @@ func TestErrorsNeverAllow(t *testing.T) {
 func TestSameAnswerAlways(t *testing.T) {
 	e := policyEnv(t)
 	for _, src := range []string{
-		`args.map(k, k)[3] == 'env'`, `args.exists(k, args[k] > 5)`, `args.all(k, args[k] == 1)`, `args == {'a': args.none, 'b': args.nine}`,
-		`{'a': 1, 'b': 2, 'c': 3} == args.deep`,
+		`args.map(k, k)[3] == 'env'`, `args.exists(k, args[k] > 5)`, `args.all(k, args[k] == 1)`, `args == args`, `args.deep == args`,
 	} {
 		p := mustBool(t, e, src)
 		want, wantErr := p.True(condition.NewSubject(call()))

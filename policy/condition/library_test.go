@@ -17,17 +17,8 @@ func TestLibraries(t *testing.T) {
 	}{
 		{"strings-char-at", `'hello'.charAt(4) == 'o' && args.u.charAt(1) == 'é'`, true, false},
 		{"strings-char-at-outside", `'hello'.charAt(-1) == ''`, false, true},
-		{"strings-format", `'%s has %d of %.2f'.format([args.t, 3, 1.5]) == 'Hello World has 3 of 1.50'`, true, false},
-		{"strings-format-object", `'%s'.format([args.o]) == '{a: {b: 1}}'`, true, false},
-		{"strings-format-precision", `('%.' + '101f').format([1.5]) == ''`, false, true},
-		{"strings-index-of", `args.t.indexOf('o') == 4 && args.t.indexOf('o', 5) == 7 && args.u.indexOf('é') == 1`, true, false},
-		{"strings-last-index-of", `args.t.lastIndexOf('o') == 7 && args.t.lastIndexOf('o', 6) == 4`, true, false},
-		{"strings-join", `args.list.join() == 'bab' && args.list.join(', ') == 'b, a, b' && [].join() == ''`, true, false},
 		{"strings-lower-ascii", `args.t.lowerAscii() == 'hello world'`, true, false},
 		{"strings-upper-ascii", `args.t.upperAscii() == 'HELLO WORLD'`, true, false},
-		{"strings-quote", `strings.quote('a"b') == '"a\\"b"'`, true, false},
-		{"strings-replace", `args.t.replace('l', 'L') == 'HeLLo WorLd' && args.t.replace('l', '', 2) == 'Heo World'`, true, false},
-		{"strings-reverse", `args.u.reverse() == 'ééh'`, true, false},
 		{"strings-split", `args.t.split(' ') == ['Hello', 'World'] && args.t.split('o', 2) == ['Hell', ' World']`, true, false},
 		{"strings-substring", `args.t.substring(6) == 'World' && args.t.substring(0, 5) == 'Hello'`, true, false},
 		{"strings-trim", `' a '.trim() == 'a'`, true, false},
@@ -60,8 +51,9 @@ func TestLibrariesLeftOut(t *testing.T) {
 	for _, src := range []string{
 		`base64.encode(b'a') == ''`, `json.encode(1) == ''`, `regex.replace('a', 'b', 'c') == ''`, `ip('127.0.0.1') == ip('::1')`,
 		`[1].distinct() == [1]`, `sets.contains([1], [1])`, `args.?x.hasValue()`, `optional.of(1).hasValue()`, `cel.bind(x, 1, x == 1)`,
-		`[1].transformList(i, v, v) == []`, `{'a': 1}.transformMap(k, v, v) == {}`, `[1].exists(i, v, v == 1)`,
-		`now() == now`, `random() == 1`, `uuid() == ''`, `cel.@block([1], true)`,
+		`[1].transformList(i, v, v) == []`, `args.transformMap(k, v, v) == args`, `[1].exists(i, v, v == 1)`,
+		`'%s'.format([1]) == ''`, `'a'.replace('a', 'b') == ''`, `['a'].join() == ''`, `'a'.indexOf('a') == 0`, `'a'.lastIndexOf('a') == 0`,
+		`'a'.reverse() == 'a'`, `strings.quote('a') == ''`, `now() == now`, `random() == 1`, `uuid() == ''`, `cel.@block([1], true)`,
 	} {
 		if _, err := policyEnv(t).Bool(src); err == nil {
 			t.Errorf("Bool(%s) succeeds", src)

@@ -1,8 +1,6 @@
 package condition
 
 import (
-	"strings"
-
 	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/common/overloads"
 	"cel.dev/cel-go/common/types"
@@ -10,12 +8,11 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// CEL charges a function after it ran, and by the overload that the checker chose. That is too late for a function whose work or result is the product of
-// its operands, and too little (one unit) for operands of dynamic type. So this file extends CEL's cost model.
+// CEL charges a comparison or pattern after it ran, and by the overload that the checker chose. That is too late if its work is the product of its
+// operands, and too little (one unit) for operands of dynamic type. So this file extends CEL's cost model.
 const (
-	textPerUnit   = 64 // bytes of text that are compared for one unit
-	searchPerUnit = 8  // bytes of text that are compared one by one for one unit
-	instPerUnit   = 8  // instructions of a pattern times bytes of text for one unit
+	textPerUnit = 64 // bytes of text that are compared for one unit
+	instPerUnit = 8  // instructions of a pattern times bytes of text for one unit
 )
 
 // A meter charges the cost tracker of an evaluation. The zero meter charges nothing.
@@ -67,10 +64,10 @@ var _ cost.ActualCostEstimator = estimator{}
 
 // size returns the bytes of a text, or the elements of a list or map, without those of its elements.
 func size(v ref.Val) uint64 {
-	switch s := v.(type) {
-	case types.String, types.Bytes:
-		return textSize(v)
-	case traits.Sizer:
+	if n := textSize(v); n > 0 {
+		return n
+	}
+	if s, ok := v.(traits.Sizer); ok {
 		if n, ok := s.Size().(types.Int); ok {
 			return uint64(n)
 		}
@@ -86,47 +83,4 @@ func textSize(v ref.Val) uint64 {
 		return uint64(len(s))
 	}
 	return 0
-}
-
-// weigh charges for each value in v, and for each byte of text, all the way down.
-func (m meter) weigh(v ref.Val) {
-	m.spend(1 + size(v))
-	switch x := v.(type) {
-	case traits.Lister:
-		for i := range x.Size().(types.Int) {
-			m.weigh(x.Get(i))
-		}
-	case traits.Mapper:
-		for it := x.Iterator(); it.HasNext() == types.True; {
-			key := it.Next()
-			m.weigh(key)
-			m.weigh(x.Get(key))
-		}
-	}
-}
-
-// bounds charge functions of CEL's libraries before they run, if their work or result can be far larger than their operands. Operands of a wrong type cost
-// nothing here; the call fails.
-var bounds = map[string]func(m meter, args operands){
-	"indexOf":     chargeSearch,
-	"lastIndexOf": chargeSearch,
-	"replace": func(m meter, args operands) {
-		s, _ := args[0].(types.String)
-		old, _ := args[1].(types.String)
-		with, _ := args[2].(types.String)
-		times := uint64(strings.Count(string(s), string(old)))
-		m.spend(1 + uint64(len(s)) + times*uint64(len(with)))
-	},
-	"join": func(m meter, args operands) {
-		m.weigh(args[0])
-		if args[1] != nil {
-			m.spend(1 + size(args[0])*textSize(args[1]))
-		}
-	},
-	"format": func(m meter, args operands) { m.weigh(args[0]); m.weigh(args[1]) },
-}
-
-// chargeSearch charges a search that compares the text with the part at each place.
-func chargeSearch(m meter, args operands) {
-	m.spend(1 + textSize(args[0])*max(textSize(args[1]), 1)/searchPerUnit)
 }

@@ -48,7 +48,7 @@ func TestArguments(t *testing.T) {
 		src   string
 		place string // and what, if it is an unknown name
 	}{
-		{`args.n > 1`, ""}, {`args.n == 1.0`, ""}, {`args.n == 1u`, ""}, {`args.any > 1`, ""}, {`args.any.x.y == 1`, ""}, {`args == {}`, ""},
+		{`args.n > 1`, ""}, {`args.n == 1.0`, ""}, {`args.n == 1u`, ""}, {`args.any > 1`, ""}, {`args.any.x.y == 1`, ""}, {`size(args) == 0`, ""},
 		{`args.open.x == 1`, ""}, {`args.open.n + 1 == 2`, ""}, {`args.maybe == null`, ""}, {`args.maybe.startsWith('a')`, ""},
 		{`args['n'] == 1`, ""}, {`'n' in args`, ""}, {`args.exists(k, k == 'n')`, ""}, {`args.text in args.texts`, ""},
 		{`args.texts[0].size() > 1`, ""}, {`args.files.map(f, f.path).exists(p, p == 'x')`, ""}, {`args.list[0] == 1`, ""},
@@ -139,7 +139,10 @@ func TestAcceptedArgumentsAreKnown(t *testing.T) {
 // usesOf returns conditions that are true for a document: each compares a value with itself as it is written.
 func usesOf(t *testing.T, at string, v jsontext.Value) (all []string) {
 	t.Helper()
-	if v.Kind() != '{' {
+	switch {
+	case v.Kind() == '[' && strings.Contains(string(v), "{"):
+		return nil // expressions have no map literals
+	case v.Kind() != '{':
 		return []string{fmt.Sprintf("%s == %s", at, v)}
 	}
 	var members map[string]jsontext.Value

@@ -414,8 +414,6 @@ func TestRiskNotMonotonic(t *testing.T) {
 		{"modes-by-a-pattern", nil, []rules.Policy{allow("", "", "risk.mode.matches('^(rev|dan)')", all)}, nil},
 		{"mode-by-its-size", nil, []rules.Policy{allow("", "", "size(risk.mode) == 4", all)}, []string{"p0 require_approval_if"}},
 		{"mode-and-score-together", nil, []rules.Policy{allow("", "", "risk.score + size(risk.mode) < 60", all)}, []string{"p0 require_approval_if"}},
-		{"mode-by-an-index", nil, []rules.Policy{allow("", "", "{'safe': false, 'review': true, 'danger': false}[risk.mode]", all)},
-			[]string{"p0 require_approval_if"}},
 		{"loop-over-literals", nil, []rules.Policy{allow("", "", "[50, 60].exists(n, n == risk.score)", all)}, nil}, // loops are unknown
 		{"decided-above", nil, []rules.Policy{stop("deny", "", all), allow("", "", "risk.mode == 'review'", all)}, nil},
 	} {

@@ -41,7 +41,7 @@ func randomModel(r *rand.Rand, expressions bool) risk.Content {
 			risk.Var{Name: "bg", Expr: "vars.b + vars.g"})
 		exprs = append(exprs, "args.a", "args.b", "100 / args.b", "vars.b", "vars.bg", "vars.g + score", "has(args.a) ? 90 : 3",
 			"args.a == 5 ? 90 : 1", `args.b == "x" || args.c.d == 2 ? 700 : 30`, "size(args.c.e)", `"x" in args.c.e ? 4 : 100`,
-			"type(args.a) == int ? 1 : 400", "args.c.e.exists(v, v == 5) ? 10 : 60", `args.c == {"d": 1} ? 0 : 99`,
+			"type(args.a) == int ? 1 : 400", "args.c.e.exists(v, v == 5) ? 10 : 60", `size(args.c) == 1 ? 0 : 99`,
 			"args.c.e.all(v, v != 5) ? 0 : 88", "args.b > 3 && args.a < 9 ? 2 : 55", "args == args ? 0 : 9", "args.c.e == [1] ? 200 : 0")
 	}
 	for i := range r.IntN(7) {
