@@ -27,7 +27,7 @@ without-tools: ## the tests that need a program that not every machine has, with
 	.ci/without-tools
 
 test-postgres: ## the tests of votes, history, tokens, resuming, delivery, copies, the API, hooks, the console and the gateway with PostgreSQL instead of SQLite, and a short form of partition
-	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'History|Vote|Token|Resum|Recover|Deliver|Claim|Taken|TestCopy$$' ./traces/ledger
+	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'History|Vote|Token|Resum|Recover|Deliver|Claim|Taken|Contest|EachCommit|MadeOnce|TestCopy$$' ./traces/ledger
 	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -skip 'Browser|Docs|Journeys' ./traces/ledger/api ./traces/ledger/hooks ./traces/ledger/console
 	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'Postgres|TestServeFailuresOfTheDatabase|TestServeReplicas|TestReloadHeld|TestServeIdentity$$|TestCredentialsStayOut' ./e2e
 	PGFSM_PARTITION_OPERATIONS=500 PGFSM_PARTITION_FAULTS=19 $(GO) test -count 1 $(TESTFLAGS) -v -run TestPartition ./e2e/partition
@@ -82,12 +82,13 @@ console: ## the journeys of approvers, operators and auditors with three devices
 bench-replicas: build ## 1, 2 and 4 gateways on one Postgres beside one on SQLite, a takeover, and bytes a call: four minutes
 	$(GO) test ./e2e/bench -count 1 -timeout 1h -v -run TestReplicas -args -load -pgfsm $(CURDIR)/bin/pgfsm $(BENCHFLAGS)
 
-crash: ## the ledger's processes killed 520 times, 1,000 rounds of two that race, gateways killed 300 times, and disks full at each size up to 8 MiB: about sixteen minutes
-	PGFSM_CRASH_KILLS=520 PGFSM_CRASH_ROUNDS=1000 PGFSM_CRASH_SIZES=1 $(GO) test -count 1 -timeout 1h -v ./e2e/crash
-	PGFSM_CRASH_KILLS=150 $(GO) test -count 1 -timeout 1h -v -run TestServeCrash ./e2e
+crash: ## gateways killed 520 times under load, and 1,000 rounds of two ledgers that race: about fifteen minutes
+	PGFSM_CRASH_KILLS=260 $(GO) test -count 1 -timeout 1h -v -run TestServeCrash ./e2e
+	PGFSM_CRASH_ROUNDS=1000 $(GO) test -count 1 -timeout 1h -v -run TestContest ./traces/ledger
 
-crash-postgres: ## the ledger's processes killed 200 times and 400 rounds of two that race, with PostgreSQL: about eight minutes
-	PGFSM_TEST_STORE=postgres PGFSM_CRASH_KILLS=200 PGFSM_CRASH_ROUNDS=400 $(GO) test -count 1 -timeout 1h -v -run 'Crash|Contest|MadeOnce|EachCommit' ./e2e/crash
+crash-postgres: ## gateways killed 100 times and 400 rounds of two ledgers that race, with PostgreSQL: about ten minutes
+	PGFSM_TEST_STORE=postgres PGFSM_CRASH_KILLS=50 $(GO) test -count 1 -timeout 1h -v -run TestServeCrash ./e2e
+	PGFSM_TEST_STORE=postgres PGFSM_CRASH_ROUNDS=400 $(GO) test -count 1 -timeout 1h -v -run TestContest ./traces/ledger
 
 partition: ## three gateways on PostgreSQL with a standby, 10,000 operations and 200 faults or more: about half an hour (needs PostgreSQL)
 	PGFSM_PARTITION_OPERATIONS=10000 PGFSM_PARTITION_FAULTS=200 $(GO) test -count 1 -timeout 3h -v -run TestPartition ./e2e/partition

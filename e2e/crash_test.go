@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/traces/ledger"
@@ -112,11 +113,15 @@ func (o *riot) rages(kills int, stream uint64) {
 		agents.Go(func() { o.decides(rnd, o.bosses[n]) })
 	}
 	for n := range kills {
-		s := serve(o.T, o.dir)
 		after := time.Duration(r.Int64N(int64(crashTime)))
-		if n%3 < 2 {
+		if n%4 == 3 {
+			o.killsEarly(after)
+			continue
+		}
+		s := serve(o.T, o.dir)
+		if n%4 < 2 {
 			after += 4 * crashTime // unless the server is faster
-			c := &cutting{answered: n%3 == 1, process: s.cmd.Process}
+			c := &cutting{answered: n%4 == 1, process: s.cmd.Process}
 			c.left.Store(1 + int32(r.IntN(3)))
 			o.kill.Store(c)
 		}
@@ -138,6 +143,16 @@ func (o *riot) rages(kills int, stream uint64) {
 	})
 }
 
+// killsEarly kills a gateway that starts: while it opens the ledger, or ends what the one before has left.
+func (o *riot) killsEarly(after time.Duration) {
+	o.Helper()
+	cmd, _, _ := child(o.Context(), "pgfsm", nil, "serve", "-c", filepath.Join(o.dir, "pgfsm.yaml"), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	check.NoError(o, cmd.Start())
+	defer time.AfterFunc(after, func() { cmd.Process.Kill() }).Stop()
+	cmd.Wait()
+	verifies(o.T, o.dir)
+}
+
 func newRiot(t *testing.T, beside bool) *riot {
 	o := &riot{
 		T: t, over: make(chan struct{}), tickets: make(map[string]string), asked: make(map[string]int), received: make(map[string]int),
@@ -146,7 +161,11 @@ func newRiot(t *testing.T, beside bool) *riot {
 	o.u = mcptest.New(t, mcptest.Except("tools/list", mcptest.TwoTools))
 	o.u.Came = make(chan string) // nobody listens
 	o.u.Arguments = o.called
-	o.dir = gatewayFolder(t, o.u, inOffice)
+	url := newLedger(t)
+	o.dir = gatewayFolder(t, o.u, strings.Replace(inOffice, inFile, clitest.Quote(url), 1))
+	if url != inFile {
+		clitest.Write(t, filepath.Join(o.dir, "ledger.url"), url)
+	}
 	clitest.Write(t, filepath.Join(o.dir, "policy.yaml"), holdLook)
 	config := filepath.Join(o.dir, "pgfsm.yaml")
 	for n := range 2 {

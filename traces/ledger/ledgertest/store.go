@@ -62,15 +62,6 @@ func NewStore(tb testing.TB) *Store {
 	return newStore(tb, url)
 }
 
-// NewURL returns the URL of a file for a new ledger, or that of a database if the tests run with PostgreSQL.
-func NewURL(tb testing.TB) string {
-	tb.Helper()
-	if url := newDatabase(tb); url != "" {
-		return url
-	}
-	return "sqlite:" + filepath.Join(tb.TempDir(), "pgfsm.db")
-}
-
 // OpenURL opens a store to write.
 func OpenURL(tb testing.TB, url string) ledger.Store {
 	tb.Helper()
