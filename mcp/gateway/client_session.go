@@ -24,8 +24,8 @@ const cancelGrace = 2 * time.Second
 type clientSession struct {
 	*session.Session
 	capabilities serverrequest.Capabilities
-	links        linkTable              // links that only this session uses
 	requests     serverrequest.Requests // open requests to the client
+	linksClosed  bool                   // the session has ended, with its links; guarded by the table of links
 
 	mu      sync.Mutex
 	level   severity            // log level that the client set; zero: none
@@ -47,7 +47,6 @@ func (g *Gateway) openSession(q *request, protocol string, c serverrequest.Capab
 		joined:       make(map[string]joinedLink),
 		watches:      make(map[string][]string),
 	}
-	s.links.init(s.Context)
 
 	g.mu.Lock()
 	g.sessions[opened] = s
@@ -56,20 +55,20 @@ func (g *Gateway) openSession(q *request, protocol string, c serverrequest.Capab
 		g.mu.Lock()
 		delete(g.sessions, opened)
 		g.mu.Unlock()
-		s.closeLinks()
+		g.closeLinks(s)
 	})
 	return s, nil
 }
 
 // closeLinks closes the links of an ended session. Before that, its requests under way get cancelGrace to tell their servers.
-func (s *clientSession) closeLinks() {
+func (g *Gateway) closeLinks(s *clientSession) {
 	timer := time.NewTimer(cancelGrace)
 	defer timer.Stop()
 	select {
 	case <-s.Requests.Empty():
 	case <-timer.C:
 	}
-	s.links.close()
+	g.links.closeSession(s)
 }
 
 // notify sends the client a notification without params, if its revision defines it.
@@ -126,8 +125,8 @@ func (s *clientSession) attach(l *link) (leave func()) {
 		unsubscribe = l.addSubscriber(s)
 	}
 	if !l.Process() {
-		l.slot.keep()
-		unkeep = l.slot.unkeep
+		l.keep()
+		unkeep = l.unkeep
 	}
 
 	end := sync.OnceFunc(func() { unsubscribe(); unkeep() })

@@ -262,7 +262,7 @@ func newFixture(t testing.TB, names string, change func(*Options)) *fixture {
 	g.connect = r.join
 	t.Cleanup(func() {
 		g.table.EndAll()
-		g.shared.close()
+		g.links.close()
 	})
 	return r
 }

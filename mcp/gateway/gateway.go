@@ -94,8 +94,8 @@ type Gateway struct {
 	front         *front.Front
 	table         *session.Table
 	active        *current.Value[*generation]
-	self          []byte                // _meta member with the gateway's name
-	shared        linkTable             // links that belong to no client session
+	self          []byte // _meta member with the gateway's name
+	links         *linkTable
 	requestStates *serverrequest.States // seals the request states for clients
 	connect       func(ctx context.Context, server *server, p upstream.Peer) (serverSession, error)
 
@@ -127,7 +127,7 @@ func New(o Options) (*Gateway, error) {
 		sessions:      make(map[*session.Session]*clientSession),
 	}
 	g.self = append(append(g.self, `"`+metaServerInfo+`":`...), infoOf(o.Info)...)
-	g.shared.init(context.Background())
+	g.links = newLinkTable(g)
 	g.connect = func(ctx context.Context, s *server, p upstream.Peer) (serverSession, error) {
 		l, err := s.upstreams.Link(ctx, s.Name, p)
 		if err != nil {
@@ -161,6 +161,6 @@ func (g *Gateway) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, c
 // error means that requests were cut off.
 func (g *Gateway) Drain(ctx context.Context) error {
 	err := g.front.Drain(ctx)
-	g.shared.close()
+	g.links.close()
 	return err
 }

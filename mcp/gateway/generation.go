@@ -138,20 +138,15 @@ func (g *Gateway) Replace(r Replacement) (idle <-chan struct{}) {
 	former, next := g.active.Load(), r.next
 	_, idle = g.active.Replace(next)
 	g.front.Replace(next.front())
-	sessions := g.openSessions()
-
 	for _, s := range former.endpoints[""].servers {
 		if e := next.endpoints[s.Name]; e == nil || e.server != s {
 			s.retired.Store(true)
-			g.shared.retire(s)
-			for _, client := range sessions {
-				client.links.retire(s)
-			}
+			g.links.retire(s)
 		}
 	}
 
 	close(former.replaced) // subscriptions follow the servers of the next generation
-	for _, s := range sessions {
+	for _, s := range g.openSessions() {
 		e := next.endpoints[s.Endpoint]
 		if e == nil {
 			s.End()

@@ -33,22 +33,36 @@ type serverSession interface {
 	Close()
 }
 
-// A link is a session with a server and its state in the gateway. The caller of linkTo calls release.
+// A linkKey says which clients share a link, and with which server.
+type linkKey struct {
+	server       *server
+	session      *clientSession // nil: the link is shared by client sessions, or used by stateless clients
+	client       Identity       // zero: all clients
+	protocol     string         // revision of the clients
+	capabilities string         // capabilities of the clients, as the server knows them
+}
+
+// A link is a session with a server, and what the gateway keeps beside it. The caller of linkTo calls release.
 //
-//	linkTable   who shares which link: one for all clients, one for each client session
-//	linkSlot    one entry: it counts users, and connects in a goroutine of its own
-//	link        what the gateway keeps beside the session: lists, log level, subscribers
-//	serverSession, in pgfsm *upstream.Link: handshake, permit, transport
+//	linkTable      holds each link by its key, and connects it in a goroutine of its own
+//	link           counts its users, and keeps lists, log level and subscribers
+//	serverSession  in pgfsm *upstream.Link: handshake, permit, transport
 type link struct {
-	serverSession               // nil until connected is closed, and after that if connecting failed
-	connected     chan struct{} // closed when connecting is over
+	serverSession               // set when ready is closed; nil if connecting failed
+	ready         chan struct{} // closed when connecting is over
+	err           error         // set when ready is closed: connecting failed
 
 	gateway *Gateway
-	server  *server
-	session *clientSession // nil if the link is shared or used by a stateless client; else only this session's client uses it
-	slot    *linkSlot
+	key     linkKey
+	server  *server        // the key's
+	session *clientSession // the key's
 	lists   listCache
 	watched bool // kept open because its client is subscribed to resources; guarded by the session
+
+	// The table's lock guards these.
+	since time.Time // time at which connecting failed
+	uses  int       // number of uses by requests
+	keeps int       // number of uses by clients; while one of both is positive, the link has one use of its session
 
 	mu          sync.Mutex
 	subscribers map[subscriber]struct{}
@@ -65,45 +79,24 @@ func (l *link) ended() bool {
 	}
 }
 
-func (l *link) release() { l.slot.release() }
-
 // linkTo returns the client's link with a server. By default the clients of one identity share it. If the operator wants a separate session
 // for each client, the link belongs to the client's session, or stateless requests of the same identity and capabilities share it.
 func (g *Gateway) linkTo(ctx context.Context, q *request, server *server) (*link, error) {
-	dedicated := q.session != nil && server.separate()
-	table, key := &g.shared, linkKey{
-		client:       q.From,
-		server:       server,
-		protocol:     session.Stateless,
-		capabilities: `{}`,
-	}
-	switch {
-	case dedicated:
-		table, key = &q.session.links, linkKey{server: server}
-	case q.session != nil:
+	key := linkKey{server: server, client: q.From, protocol: session.Stateless, capabilities: `{}`}
+	if q.session != nil {
 		key.protocol = q.session.Protocol
-	case server.separate() && !server.currentState().knownStateful():
-		key.capabilities = string(forServer(q.capabilities, server))
 	}
 	if server.Sessions == upstream.SessionsOne {
 		key.client = Identity{}
 	}
-
-	l, err := table.get(ctx, key, func(ctx context.Context) (*link, error) {
-		if dedicated {
-			s := q.session
-			return g.connectLink(ctx, s, server, upstream.Peer{
-				Owner:        s.Client.Owner(),
-				Protocol:     s.Protocol,
-				Capabilities: forServer(s.capabilities, server),
-			})
+	if server.separate() {
+		key.session = q.session
+		if q.session != nil || !server.currentState().knownStateful() {
+			key.capabilities = string(forServer(q.capabilities, server))
 		}
-		return g.connectLink(ctx, nil, server, upstream.Peer{
-			Owner:        key.client.Owner(),
-			Protocol:     key.protocol,
-			Capabilities: jsontext.Value(key.capabilities),
-		})
-	})
+	}
+
+	l, err := g.links.get(ctx, key)
 	if err == nil && q.session != nil {
 		q.session.join(l)
 	}
@@ -143,31 +136,31 @@ func upstreamContext(ctx context.Context, server *server) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// connectLink connects to a server, for a session or for all clients that share the link.
-func (g *Gateway) connectLink(ctx context.Context, s *clientSession, server *server, p upstream.Peer) (*link, error) {
-	l := &link{connected: make(chan struct{}), gateway: g, server: server, session: s}
-	defer close(l.connected)
-	p.OnMessage = l.receive
-	upstreamLink, err := g.connect(ctx, server, p)
+// connect connects to the link's server.
+func (l *link) connect(ctx context.Context) (serverSession, error) {
+	opened, err := l.gateway.connect(ctx, l.server, upstream.Peer{
+		Owner:        l.key.client.Owner(),
+		Protocol:     l.key.protocol,
+		Capabilities: jsontext.Value(l.key.capabilities),
+		OnMessage:    l.receive,
+	})
 	if err != nil {
-		if !tooManyLinks(err) && !server.changeState(func(s *serverState) { s.down = true }).down {
-			g.options.Log.Warn("a server cannot be reached", "server", server.Name, "error", err.Error())
+		if !tooManyLinks(err) && !l.server.changeState(func(s *serverState) { s.down = true }).down {
+			l.gateway.options.Log.Warn("a server cannot be reached", "server", l.server.Name, "error", err.Error())
 		}
 		return nil, err
 	}
 
-	server.changeState(func(s *serverState) {
+	l.server.changeState(func(s *serverState) {
 		*s = serverState{
 			known:     true,
-			offers:    readOffers(upstreamLink.ServerInfo().Capabilities),
-			stateless: upstreamLink.Modern(),
+			offers:    readOffers(opened.ServerInfo().Capabilities),
+			stateless: opened.Modern(),
 			unlisted:  s.unlisted,
 			leftOut:   s.leftOut,
 		}
 	})
-	l.serverSession = upstreamLink
-	l.restoreSession()
-	return l, nil
+	return opened, nil
 }
 
 // tooManyLinks reports whether connecting failed because too many sessions are open.

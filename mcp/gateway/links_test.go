@@ -139,7 +139,7 @@ func TestAServerThatIsDownIsNotTriedAllTheTime(t *testing.T) {
 		if got := c.use(); !strings.Contains(got, "echo") || tried != 2 {
 			t.Errorf("tried %d times: %s", tried, got)
 		}
-		r.shared.close()
+		r.links.close()
 	})
 }
 
@@ -203,7 +203,7 @@ func TestSharedLinksEnd(t *testing.T) {
 	if _, err := r.linkTo(t.Context(), q, server); err != nil || len(docs.links) != 2 {
 		t.Errorf("%d links, %v, want another one", len(docs.links), err)
 	}
-	r.shared.close()
+	r.links.close()
 	within(t, "the end of the link in use", docs.link().done)
 	if _, err := r.linkTo(t.Context(), q, server); err == nil {
 		t.Error("a link was made after the end")
@@ -242,7 +242,7 @@ func TestConnectingWhileTheSessionEnds(t *testing.T) {
 	over := make(chan string, 1)
 	go func() { over <- c.use() }()
 	within(t, "the attempt", begun)
-	c.session.closeLinks()
+	r.closeLinks(c.session)
 	close(goOn)
 	within(t, "the answer", over)
 	within(t, "the end of the link that came too late", docs.link().done)

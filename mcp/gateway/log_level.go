@@ -50,7 +50,7 @@ func (g *Gateway) setLevel(ctx context.Context, q *request) []byte {
 			return g.relayTo(ctx, q, one, q.Params)
 		}
 	}
-	for _, l := range s.links.working(q.endpoint.exposing(ExposeLogging)) {
+	for _, l := range g.links.working(s, q.endpoint.exposing(ExposeLogging)) {
 		if l.Modern() || !l.offersTo(q.Protocol).include(offersLogging) {
 			continue
 		}

@@ -135,7 +135,7 @@ func (g *Gateway) relayClientNotification(ctx context.Context, q *request) {
 	if !s.capabilities.Roots {
 		return
 	}
-	for _, l := range s.links.working(q.endpoint.exposing(m.needs)) {
+	for _, l := range g.links.working(s, q.endpoint.exposing(m.needs)) {
 		if !l.Modern() && g.record(ctx, q.From, l.server.Name, ToServer, m.name, params) == nil {
 			_ = l.Notify(ctx, m.name, params) // on an error the server has lost its link
 		}

@@ -46,8 +46,8 @@ func (l *link) receive(m wire.Message) {
 		return
 	}
 	go func() {
-		<-l.connected
-		if l.serverSession == nil {
+		<-l.ready
+		if l.err != nil {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), serverrequest.AnswerTimeout)

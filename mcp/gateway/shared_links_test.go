@@ -114,16 +114,16 @@ func TestASessionForgetsLinksThatEnded(t *testing.T) {
 	c := r.as("ann")
 	c.use()
 	link := func() *link {
-		return r.shared.working([]*server{r.active.Load().endpoints["docs"].server})[0]
+		return r.links.working(nil, []*server{r.active.Load().endpoints["docs"].server})[0]
 	}
 	first := link()
 	r.servers["docs"].link().Close()
 	c.use()
-	if second := link(); second == first || len(second.subscribers) != 1 || second.slot.keeps != 1 {
+	if second := link(); second == first || len(second.subscribers) != 1 || second.keeps != 1 {
 		t.Error("the session does not use the second link")
 	}
-	if len(first.subscribers) != 0 || first.slot.keeps != 0 {
-		t.Errorf("the link that ended has %d subscribers, and %d sessions keep it", len(first.subscribers), first.slot.keeps)
+	if len(first.subscribers) != 0 || first.keeps != 0 {
+		t.Errorf("the link that ended has %d subscribers, and %d sessions keep it", len(first.subscribers), first.keeps)
 	}
 }
 

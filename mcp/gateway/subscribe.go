@@ -69,9 +69,9 @@ func (l *link) keepWatched() {
 	s.mu.Unlock()
 	switch {
 	case changed && watched:
-		l.slot.keep()
+		l.keep()
 	case changed:
-		l.slot.unkeep()
+		l.unkeep()
 	}
 }
 
@@ -148,7 +148,7 @@ func (g *Gateway) followServer(ctx context.Context, q *request, n *subscription,
 		}
 		opened()
 		if err == nil && l.Idle() { // the next request of a client opens another link
-			l.slot.table.await(ctx, l.slot.key)
+			g.links.await(ctx, l.key)
 			continue
 		}
 		select {

@@ -190,7 +190,7 @@ func TestSubscriptionsFindANewLink(t *testing.T) {
 		}
 		end()
 		<-answer
-		r.shared.close()
+		r.links.close()
 	})
 }
 
