@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp/gateway/serverrequest"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
@@ -126,12 +125,12 @@ func TestWhatWaitsForAClientIsBounded(t *testing.T) {
 		roots := func(l *playedLink, id int) {
 			l.peer.OnMessage(wire.Message{ID: jsontext.Value(fmt.Sprint(id)), Method: "roots/list"})
 		}
-		for i := range serverrequest.MaxRequests {
+		for i := range maxQuestions {
 			roots(docs, i)
 			c.pushed()
 		}
-		roots(docs, serverrequest.MaxRequests)
-		if got := within(t, "the refusal", r.servers["docs"].answers); !strings.HasPrefix(got, fmt.Sprint(serverrequest.MaxRequests)+` error {"code":-32603`) {
+		roots(docs, maxQuestions)
+		if got := within(t, "the refusal", r.servers["docs"].answers); !strings.HasPrefix(got, fmt.Sprint(maxQuestions)+` error {"code":-32603`) {
 			t.Error(got)
 		}
 		roots(mail, 1)

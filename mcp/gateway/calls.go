@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp/gateway/serverrequest"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
@@ -115,10 +114,10 @@ func (c *ToolCall) ShowURL(url, message, id string) {
 		c.url = e
 		return
 	}
-	requests := &c.request.session.requests
-	number, ok := requests.Add(&serverrequest.Request{Method: methodElicit})
+	questions := &c.request.session.questions
+	number, ok := questions.add(&question{method: methodElicit})
 	if ok && c.out.Send(wire.Call(nil, number, methodElicit, e.params())) != nil {
-		requests.Remove(number)
+		questions.remove(number)
 	}
 }
 
@@ -144,5 +143,13 @@ func (e *urlElicitation) result() jsontext.Value {
 	if err != nil { // unreachable: the params are made here
 		params = e.params()
 	}
-	return serverrequest.InputRequired("decide", methodElicit, params, heldState+e.id)
+	var question wire.Object
+	question.Add("method", wire.Quote(methodElicit))
+	question.Add("params", params)
+
+	var result wire.Object
+	result.Add("resultType", []byte(`"input_required"`))
+	result.Add("inputRequests", wire.Single("decide", question.Value()))
+	result.Add("requestState", wire.Quote(heldState+e.id))
+	return result.Value()
 }

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"pgfsm/mcp/gateway/serverrequest"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 )
@@ -23,9 +22,9 @@ const cancelGrace = 2 * time.Second
 // A clientSession is a session with the dispatcher's data about its client.
 type clientSession struct {
 	*session.Session
-	capabilities serverrequest.Capabilities
-	requests     serverrequest.Requests // open requests to the client
-	linksClosed  bool                   // the session has ended, with its links; guarded by the table of links
+	capabilities clientCapabilities
+	questions    openQuestions
+	linksClosed  bool // the session has ended, with its links; guarded by the table of links
 
 	mu      sync.Mutex
 	level   severity            // log level that the client set; zero: none
@@ -36,7 +35,7 @@ type clientSession struct {
 }
 
 // openSession opens a session for a client with these capabilities.
-func (g *Gateway) openSession(q *request, protocol string, c serverrequest.Capabilities) (*clientSession, error) {
+func (g *Gateway) openSession(q *request, protocol string, c clientCapabilities) (*clientSession, error) {
 	opened, err := g.table.Open(q.From, q.Endpoint, protocol)
 	if err != nil {
 		return nil, err

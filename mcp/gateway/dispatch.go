@@ -9,7 +9,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/current"
-	"pgfsm/mcp/gateway/serverrequest"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
@@ -22,7 +21,7 @@ type request struct {
 	using        *current.Held[*generation]
 	endpoint     *endpoint      // nil: the generation has no such server
 	session      *clientSession // nil: the client speaks the stateless revision, or has not initialized
-	capabilities serverrequest.Capabilities
+	capabilities clientCapabilities
 	logLevel     severity // declared by a stateless request
 	observed     Operation
 }
@@ -65,7 +64,7 @@ func (q *request) readMeta() {
 	wire.ForEachMember(wire.Find(q.Params, "_meta"), func(p wire.Piece) {
 		switch p.Name {
 		case metaCapabilities:
-			q.capabilities = serverrequest.ReadCapabilities(p.Value)
+			q.capabilities = readCapabilities(p.Value)
 		case metaLogLevel:
 			word, _ := wire.Text(p.Value)
 			q.logLevel = severityOf(word)
@@ -184,7 +183,7 @@ func failure(server string, err error) jsontext.Value {
 	var lost *upstream.LinkError
 	switch {
 	case errors.Is(err, errNotRecorded):
-		return serverrequest.NotRecorded
+		return notRecorded
 	case errors.As(err, &lost):
 		code, reason = lost.Code, lost.Reason
 	case errors.Is(err, context.Canceled):

@@ -14,7 +14,6 @@ import (
 	"pgfsm/internal/current"
 	"pgfsm/internal/web"
 	"pgfsm/mcp/gateway/front"
-	"pgfsm/mcp/gateway/serverrequest"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
@@ -96,7 +95,7 @@ type Gateway struct {
 	active        *current.Value[*generation]
 	self          []byte // _meta member with the gateway's name
 	links         *linkTable
-	requestStates *serverrequest.States // seals the request states for clients
+	requestStates *requestStates // seals the request states for clients
 	connect       func(ctx context.Context, server *server, p upstream.Peer) (serverSession, error)
 
 	mu       sync.Mutex
@@ -123,7 +122,7 @@ func New(o Options) (*Gateway, error) {
 		options:       o,
 		table:         session.NewTable(o.Limits),
 		active:        current.New(first),
-		requestStates: serverrequest.NewStates(),
+		requestStates: newRequestStates(),
 		sessions:      make(map[*session.Session]*clientSession),
 	}
 	g.self = append(append(g.self, `"`+metaServerInfo+`":`...), infoOf(o.Info)...)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp/gateway/serverrequest"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
@@ -35,7 +34,7 @@ func (g *Gateway) initialize(ctx context.Context, q *request) []byte {
 	if slices.Contains(session.StatefulRevisions, offered) {
 		revision = offered
 	}
-	q.capabilities = serverrequest.ReadCapabilities(wire.Find(q.Params, "capabilities"))
+	q.capabilities = readCapabilities(wire.Find(q.Params, "capabilities"))
 	s, err := g.openSession(q, revision, q.capabilities)
 	if err != nil {
 		return q.refuse(codeBusy, "%v", err)
@@ -163,7 +162,7 @@ func (o offers) exposed(server *server, stateless bool, protocol string) offers 
 func (o offers) object(tools, tasks bool) jsontext.Value {
 	var b wire.Object
 	b.AddIf(o.include(offersCompletions), "completions", `{}`)
-	b.AddIf(tasks, "extensions", `{"`+serverrequest.ExtensionTasks+`":{}}`)
+	b.AddIf(tasks, "extensions", `{"`+extensionTasks+`":{}}`)
 	b.AddIf(o.include(offersLogging), "logging", `{}`)
 	if o.include(offersPrompts) {
 		var in wire.Object

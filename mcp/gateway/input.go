@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp/gateway/serverrequest"
 	"pgfsm/mcp/wire"
 )
 
@@ -32,13 +31,13 @@ func (q *request) checkResult(server *server, f *resultInfo) (code, why string) 
 
 	for _, questions := range f.questions {
 		readable := wire.ForEachMember(questions, func(p wire.Piece) {
-			method, params := serverrequest.ReadQuestion(p.Value)
+			method, params := readQuestion(p.Value)
 			row := methodOf(fromServer, method)
 			if row == nil || row.notification || row.handler != byRelay || !server.Expose.Includes(row.needs) {
 				code, why = CodeInputRefused, "it asks for input of a kind that the operator does not expose"
 				return
 			}
-			if lacks := q.capabilities.Lacks(method, params); lacks != "" {
+			if lacks := q.capabilities.lacks(method, params); lacks != "" {
 				code, why = CodeInputRefused, "it asks for input: "+lacks
 			}
 		})
@@ -50,6 +49,19 @@ func (q *request) checkResult(server *server, f *resultInfo) (code, why string) 
 		return CodeInputRefused, "it asks for input in a way that can be read as something else"
 	}
 	return code, why
+}
+
+// readQuestion returns the method and the params of a question in a server's result.
+func readQuestion(question []byte) (method string, params jsontext.Value) {
+	wire.ForEachMember(question, func(p wire.Piece) {
+		switch p.Name {
+		case "method":
+			method, _ = wire.Text(p.Value)
+		case "params":
+			params = p.Value
+		}
+	})
+	return method, params
 }
 
 // inputRefused returns the error for a relayed request whose result the client does not get.
@@ -102,7 +114,7 @@ func (q *request) relayError(server *server, failed jsontext.Value) []byte {
 		code, err := strconv.ParseFloat(string(p.Value), 64)
 		shows = shows || p.Name == "code" && err == nil && code == codeShowsURL
 	})
-	if !shows || server.Expose.Includes(ExposeElicitation) && q.capabilities.ShowsURLs() {
+	if !shows || server.Expose.Includes(ExposeElicitation) && q.capabilities.url {
 		return q.fail(wire.StripOwn(failed))
 	}
 	return q.fail(inputRefused(server, CodeInputRefused,
@@ -129,7 +141,7 @@ func (q *request) openState(server *server, target string, in clientInput) (stat
 	if err != nil {
 		return nil, invalid(wire.InvalidParams, `"requestState" is not a string`)
 	}
-	native, ok := q.gateway.requestStates.Open(text, q.From, server.Name, target)
+	native, ok := q.gateway.requestStates.open(text, q.From, server.Name, target)
 	if !ok {
 		return nil, invalid(wire.InvalidParams, foreignState)
 	}
@@ -143,7 +155,7 @@ func (q *request) sealState(server *server, target string, f *resultInfo) (edits
 	}
 	for _, p := range f.state {
 		if native, err := wire.Text(p.Value); err == nil {
-			sealed := q.gateway.requestStates.Seal(native, q.From, server.Name, target)
+			sealed := q.gateway.requestStates.seal(native, q.From, server.Name, target)
 			edits = append(edits, wire.Edit{At: p.At, Length: len(p.Value), With: wire.Quote(sealed)})
 		}
 	}

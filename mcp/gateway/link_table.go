@@ -120,7 +120,7 @@ func (t *linkTable) drop(l *link) {
 	}
 	if l.settled() && l.err == nil {
 		if l.session != nil {
-			l.session.requests.Drop(l)
+			l.session.questions.drop(l)
 		}
 		go l.Close()
 	}

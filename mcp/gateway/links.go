@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp/gateway/serverrequest"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
@@ -92,7 +91,7 @@ func (g *Gateway) linkTo(ctx context.Context, q *request, server *server) (*link
 	if server.separate() {
 		key.session = q.session
 		if q.session != nil || !server.currentState().knownStateful() {
-			key.capabilities = string(forServer(q.capabilities, server))
+			key.capabilities = q.capabilities.forServer(server)
 		}
 	}
 
@@ -119,12 +118,6 @@ func (g *Gateway) useLink(ctx context.Context, q *request, server *server, repea
 		}
 		repeat = false
 	}
-}
-
-// forServer returns a client's capabilities for a server: those that the operator exposes.
-func forServer(c serverrequest.Capabilities, server *server) jsontext.Value {
-	e := server.Expose
-	return c.ForServer(e.Includes(ExposeSampling), e.Includes(ExposeElicitation), e.Includes(ExposeRoots))
 }
 
 // upstreamContext returns the context of a request at its server. A server
@@ -190,7 +183,7 @@ func (l *link) restoreSession() {
 	}
 
 	go func() {
-		ctx, cancel := context.WithTimeout(s.Context, serverrequest.AnswerTimeout)
+		ctx, cancel := context.WithTimeout(s.Context, answerTimeout)
 		defer cancel()
 		if level > 0 {
 			_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // if it fails, the server chooses the level

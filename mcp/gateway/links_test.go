@@ -222,8 +222,8 @@ func TestSessionsTakeTheirLinksAlong(t *testing.T) {
 	within(t, "the end of the other", mail.done)
 	c.session.mu.Lock()
 	defer c.session.mu.Unlock()
-	if c.session.requests.Len() != 0 {
-		t.Errorf("%d requests wait for a session that has ended", c.session.requests.Len())
+	if len(c.session.questions.byID) != 0 {
+		t.Errorf("%d questions wait for a session that has ended", len(c.session.questions.byID))
 	}
 }
 

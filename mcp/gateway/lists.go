@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp/gateway/serverrequest"
 	"pgfsm/mcp/wire"
 	"pgfsm/policy"
 )
@@ -39,7 +38,7 @@ func (g *Gateway) list(ctx context.Context, q *request, m *method) []byte {
 	servers := q.endpoint.exposing(m.needs)
 	for _, s := range servers {
 		if g.record(ctx, q.From, s.Name, ToServer, q.Method, wire.StripMeta(q.Params)) != nil {
-			return q.fail(serverrequest.NotRecorded)
+			return q.fail(notRecorded)
 		}
 	}
 	lists, failed := g.serverLists(ctx, q, servers, m.name, 0)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp/gateway/serverrequest"
 	"pgfsm/mcp/wire"
 )
 
@@ -55,7 +54,7 @@ func (g *Gateway) setLevel(ctx context.Context, q *request) []byte {
 			continue
 		}
 		if g.record(ctx, q.From, l.server.Name, ToServer, q.Method, levelParams(level)) != nil {
-			return q.fail(serverrequest.NotRecorded)
+			return q.fail(notRecorded)
 		}
 		_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // an error does not keep the level from the other servers
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp/gateway/serverrequest"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
@@ -96,22 +95,22 @@ func (g *Gateway) relayResponse(ctx context.Context, q *request) {
 	if q.session == nil {
 		return
 	}
-	r := q.session.requests.Remove(q.ID)
-	if r == nil || r.Server == nil {
+	asked := q.session.questions.remove(q.ID)
+	if asked == nil || asked.link == nil {
 		return
 	}
 
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverrequest.AnswerTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
 	result, failed := q.Result, wire.StripOwn(q.Error)
 	recorded := failed
 	if failed == nil {
 		recorded, result = result, wire.StripMeta(result)
 	}
-	if g.record(ctx, q.From, r.Name, ToServer, r.Method, recorded) != nil {
-		result, failed = nil, serverrequest.NotRecorded
+	if g.record(ctx, q.From, asked.link.server.Name, ToServer, asked.method, recorded) != nil {
+		result, failed = nil, notRecorded
 	}
-	_ = r.Server.Answer(ctx, r.ID, result, failed) // on an error the server has lost its link
+	_ = asked.link.Answer(ctx, asked.id, result, failed) // on an error the server has lost its link
 }
 
 // relayClientNotification relays a notification of a session's client to the servers, if they may get it.
@@ -122,17 +121,17 @@ func (g *Gateway) relayClientNotification(ctx context.Context, q *request) {
 	}
 	params := wire.StripMeta(q.Params)
 	if m.name == noteProgress {
-		r := s.requests.Find(wire.Member(params, "progressToken"))
-		if r == nil || r.Token == nil {
+		asked := s.questions.find(wire.Member(params, "progressToken"))
+		if asked == nil || asked.token == nil {
 			return
 		}
-		if params, err := wire.Set(params, "progressToken", r.Token); err == nil {
-			_ = r.Server.Notify(ctx, m.name, params) // on an error the server has lost its link
+		if params, err := wire.Set(params, "progressToken", asked.token); err == nil {
+			_ = asked.link.Notify(ctx, m.name, params) // on an error the server has lost its link
 		}
 		return
 	}
 
-	if !s.capabilities.Roots {
+	if !s.capabilities.roots {
 		return
 	}
 	for _, l := range g.links.working(s, q.endpoint.exposing(m.needs)) {

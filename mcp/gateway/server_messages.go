@@ -3,12 +3,22 @@ package gateway
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp/gateway/serverrequest"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
+)
+
+// answerTimeout bounds the time for sending an answer to a server.
+const answerTimeout = 10 * time.Second
+
+// Errors that answer questions.
+var (
+	notOffered       = invalid(wire.MethodNotFound, "the client does not offer this")
+	notRecorded      = invalid(wire.InternalError, "it could not be recorded, so it was not passed on")
+	tooManyQuestions = invalid(wire.InternalError, "the client has not answered what it was asked before")
 )
 
 // relayDuring relays a message that a server sends during a request of a client.
@@ -50,7 +60,7 @@ func (l *link) receive(m wire.Message) {
 		if l.err != nil {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), serverrequest.AnswerTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 		defer cancel()
 		l.relayRequest(ctx, m, l.session)
 	}()
@@ -100,7 +110,7 @@ func (g *Gateway) forClient(m wire.Message) []byte {
 // the capability. Otherwise the server gets the error that there is no such method.
 func (l *link) relayRequest(ctx context.Context, m wire.Message, out session.Sender) {
 	if failed := l.askClient(ctx, m, out); failed != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverrequest.AnswerTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 		defer cancel()
 		_ = l.Answer(ctx, m.ID, nil, failed) // on an error the server has lost its link
 	}
@@ -110,30 +120,30 @@ func (l *link) relayRequest(ctx context.Context, m wire.Message, out session.Sen
 func (l *link) askClient(ctx context.Context, m wire.Message, out session.Sender) (failed jsontext.Value) {
 	s, row := l.session, methodOf(fromServer, m.Method)
 	if s == nil || row == nil || row.notification || row.handler != byRelay || !l.server.Expose.Includes(row.needs) {
-		return serverrequest.NotOffered
+		return notOffered
 	}
-	if l.Modern() || s.capabilities.Lacks(m.Method, m.Params) != "" { // a stateless server was told of no capabilities
-		return serverrequest.NotOffered
+	if l.Modern() || s.capabilities.lacks(m.Method, m.Params) != "" { // a stateless server was told of no capabilities
+		return notOffered
 	}
 
 	params := wire.StripMeta(m.Params)
 	meta := wire.Member(params, "_meta")
 	token := wire.Member(meta, "progressToken")
-	r := &serverrequest.Request{Server: l, Name: l.server.Name, ID: slices.Clone(m.ID), Method: m.Method}
+	asked := &question{link: l, id: slices.Clone(m.ID), method: m.Method}
 	if l.server.Expose.Includes(ExposeProgress) {
-		r.Token = slices.Clone(token)
+		asked.token = slices.Clone(token)
 	}
-	id, ok := s.requests.Add(r)
+	id, ok := s.questions.add(asked)
 	if !ok {
-		return serverrequest.TooManyQuestions
+		return tooManyQuestions
 	}
 	defer func() {
 		if failed != nil {
-			s.requests.Remove(id)
+			s.questions.remove(id)
 		}
 	}()
 	if l.gateway.record(ctx, s.Client, l.server.Name, ToClient, m.Method, params) != nil {
-		return serverrequest.NotRecorded
+		return notRecorded
 	}
 
 	if token != nil {
@@ -148,7 +158,7 @@ func (l *link) askClient(ctx context.Context, m wire.Message, out session.Sender
 	if params != nil {
 		params = l.gateway.options.Mask(params)
 	}
-	if out.Send(wire.Call(nil, id, m.Method, params)) != nil && s.requests.Remove(id) != nil {
+	if out.Send(wire.Call(nil, id, m.Method, params)) != nil && s.questions.remove(id) != nil {
 		return invalid(wire.InternalError, "the client is gone")
 	}
 	return nil
@@ -159,7 +169,7 @@ func (l *link) relayCancelled(m wire.Message, out session.Sender) {
 	if l.session == nil || !l.server.Expose.Includes(ExposeCancellation) {
 		return
 	}
-	id := l.session.requests.Cancel(l, wire.Member(m.Params, "requestId"))
+	id := l.session.questions.cancel(l, wire.Member(m.Params, "requestId"))
 	if id == nil {
 		return
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp/gateway/serverrequest"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 )
@@ -85,7 +84,7 @@ func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 	agreed, parts := g.splitFilter(ctx, q, want)
 	for _, part := range parts {
 		if g.recordFilter(ctx, q, part) != nil {
-			return q.fail(serverrequest.NotRecorded)
+			return q.fail(notRecorded)
 		}
 	}
 

@@ -6,17 +6,16 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp/gateway/serverrequest"
 	"pgfsm/mcp/wire"
 )
 
 // needsTasks is the error for a client that uses tasks but does not declare the extension.
-var needsTasks = wire.ErrorObject(wire.MissingCapability, "the client does not declare the extension "+serverrequest.ExtensionTasks,
-	[]byte(`{"requiredCapabilities":{"extensions":{"`+serverrequest.ExtensionTasks+`":{}}}}`))
+var needsTasks = wire.ErrorObject(wire.MissingCapability, "the client does not declare the extension "+extensionTasks,
+	[]byte(`{"requiredCapabilities":{"extensions":{"`+extensionTasks+`":{}}}}`))
 
 // serveTask serves the Tasks extension. Calls checks that the task belongs to the client.
 func (g *Gateway) serveTask(ctx context.Context, q *request) []byte {
-	if !q.capabilities.Tasks {
+	if !q.capabilities.tasks {
 		return q.fail(needsTasks)
 	}
 	id, err := wire.Text(wire.Member(q.Params, "taskId"))

@@ -57,8 +57,8 @@ func (g *Gateway) newToolCall(q *request) (*ToolCall, jsontext.Value) {
 		Tool:      tool,
 		Arguments: p.arguments,
 		Extra:     p.input.object(),
-		Tasks:     g.options.Tasks && q.capabilities.Tasks,
-		Elicit:    q.Out != nil && q.capabilities.ShowsURLs(),
+		Tasks:     g.options.Tasks && q.capabilities.tasks,
+		Elicit:    q.Out != nil && q.capabilities.url,
 		Repeat:    q.session == nil,
 
 		request: q,

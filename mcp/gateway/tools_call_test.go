@@ -12,7 +12,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/mcp/gateway/serverrequest"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 	"pgfsm/policy"
@@ -288,13 +287,13 @@ func TestDuringACall(t *testing.T) {
 	q := c.request(`"pgfsm-1"`, "", "")
 	q.Result = jsontext.Value(`{"action":"accept"}`)
 	r.dispatch(context.Background(), q)
-	if n := c.session.requests.Len(); n != 0 {
+	if n := len(c.session.questions.byID); n != 0 {
 		t.Errorf("%d requests wait", n)
 	}
 	late.SendProgress(1, 1, "too late")
 	late.ShowURL("https://x/y", "too late", "id2")
 	late.OnMessage(context.Background(), wire.Message{Method: "notifications/progress", Params: jsontext.Value(`{"progressToken":1}`)})
-	if all := c.received(); len(all) > 0 || c.session.requests.Len() != 0 {
+	if all := c.received(); len(all) > 0 || len(c.session.questions.byID) != 0 {
 		t.Errorf("after the answer: %q", all)
 	}
 }
@@ -302,16 +301,16 @@ func TestDuringACall(t *testing.T) {
 func TestShowingIsBounded(t *testing.T) {
 	r := newFixture(t, "docs", nil)
 	r.judge.decide = func(_ context.Context, a *ToolCall) Answer {
-		for range serverrequest.MaxOwnRequests + 1 {
+		for range maxOwnQuestions + 1 {
 			a.ShowURL("https://x", "", "")
 		}
 		return Answer{Result: jsontext.Value(`{}`)}
 	}
 	c := r.legacy("docs", `{"elicitation":{"url":{}}}`)
-	c.out = make(sink, 2*serverrequest.MaxOwnRequests)
+	c.out = make(sink, 2*maxOwnQuestions)
 	c.ask("tools/call", `{"name":"echo"}`)
-	if n := len(c.received()); n != serverrequest.MaxOwnRequests {
-		t.Errorf("%d were shown, want %d", n, serverrequest.MaxOwnRequests)
+	if n := len(c.received()); n != maxOwnQuestions {
+		t.Errorf("%d were shown, want %d", n, maxOwnQuestions)
 	}
 }
 

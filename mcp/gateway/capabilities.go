@@ -1,4 +1,4 @@
-package serverrequest
+package gateway
 
 import (
 	"bytes"
@@ -8,22 +8,19 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// ExtensionTasks is the name of the Tasks extension in capabilities.
-const ExtensionTasks = "io.modelcontextprotocol/tasks"
+// extensionTasks is the name of the Tasks extension in capabilities.
+const extensionTasks = "io.modelcontextprotocol/tasks"
 
-// Capabilities holds a client's declaration.
-type Capabilities struct {
-	Sampling, SamplingContext, SamplingTools bool
-	Elicitation, Form, URL                   bool
-	Roots, RootsChanged                      bool
-	Tasks                                    bool
+// clientCapabilities holds a client's declaration.
+type clientCapabilities struct {
+	sampling, samplingContext, samplingTools bool
+	elicitation, form, url                   bool
+	roots, rootsChanged                      bool
+	tasks                                    bool
 }
 
-// ShowsURLs reports whether the client can have its user open a URL.
-func (c Capabilities) ShowsURLs() bool { return c.Elicitation && c.URL }
-
-// ReadCapabilities reads the capabilities of a client. It drops unknown ones, whose messages would not pass.
-func ReadCapabilities(doc jsontext.Value) (c Capabilities) {
+// readCapabilities reads the capabilities of a client. It drops unknown ones, whose messages would not pass.
+func readCapabilities(doc jsontext.Value) (c clientCapabilities) {
 	wire.ForEachMember(doc, func(p wire.Piece) {
 		if p.Value.Kind() != '{' {
 			return
@@ -34,67 +31,67 @@ func ReadCapabilities(doc jsontext.Value) (c Capabilities) {
 		}
 		switch p.Name {
 		case "sampling":
-			c.Sampling, c.SamplingContext, c.SamplingTools = true, has("context"), has("tools")
+			c.sampling, c.samplingContext, c.samplingTools = true, has("context"), has("tools")
 		case "elicitation":
-			c.Elicitation, c.Form, c.URL = true, has("form"), has("url")
+			c.elicitation, c.form, c.url = true, has("form"), has("url")
 		case "roots":
-			c.Roots, c.RootsChanged = true, has("listChanged")
+			c.roots, c.rootsChanged = true, has("listChanged")
 		case "extensions":
-			c.Tasks = has(ExtensionTasks)
+			c.tasks = has(extensionTasks)
 		}
 	})
 	return c
 }
 
-// ForServer returns the capabilities for a server: those that the operator exposes, in one spelling.
-func (c Capabilities) ForServer(sampling, elicitation, roots bool) jsontext.Value {
+// forServer returns the capabilities for a server: those that the operator exposes, in one spelling.
+func (c clientCapabilities) forServer(server *server) string {
 	var b wire.Object
-	if c.Sampling && sampling {
+	if c.sampling && server.Expose.Includes(ExposeSampling) {
 		var in wire.Object
-		in.AddIf(c.SamplingContext, "context", `{}`)
-		in.AddIf(c.SamplingTools, "tools", `{}`)
+		in.AddIf(c.samplingContext, "context", `{}`)
+		in.AddIf(c.samplingTools, "tools", `{}`)
 		b.Add("sampling", in.Value())
 	}
 
-	if c.Elicitation && elicitation {
+	if c.elicitation && server.Expose.Includes(ExposeElicitation) {
 		var in wire.Object
-		in.AddIf(c.Form, "form", `{}`)
-		in.AddIf(c.URL, "url", `{}`)
+		in.AddIf(c.form, "form", `{}`)
+		in.AddIf(c.url, "url", `{}`)
 		b.Add("elicitation", in.Value())
 	}
 
-	if c.Roots && roots {
+	if c.roots && server.Expose.Includes(ExposeRoots) {
 		var in wire.Object
-		in.AddIf(c.RootsChanged, "listChanged", `true`)
+		in.AddIf(c.rootsChanged, "listChanged", `true`)
 		b.Add("roots", in.Value())
 	}
-	return b.Value()
+	return string(b.Value())
 }
 
-// Lacks says why the client cannot answer a question; "" if it can.
-func (c Capabilities) Lacks(method string, params jsontext.Value) string {
+// lacks says why the client cannot answer a question; "" if it can.
+func (c clientCapabilities) lacks(method string, params jsontext.Value) string {
 	switch method {
 	case "sampling/createMessage":
-		if !c.Sampling {
+		if !c.sampling {
 			return "the client does not declare sampling"
 		}
-		if !c.SamplingTools && hasMember(params, "tools") {
+		if !c.samplingTools && hasMember(params, "tools") {
 			return "the client does not declare sampling with tools"
 		}
 	case "elicitation/create":
 		mode := wire.TextMember(params, "mode")
 		switch {
-		case !c.Elicitation:
+		case !c.elicitation:
 			return "the client does not declare elicitation"
-		case mode == "url" && !c.URL:
+		case mode == "url" && !c.url:
 			return "the client does not declare elicitation of mode url"
-		case mode != "url" && c.URL && !c.Form:
+		case mode != "url" && c.url && !c.form:
 			return "the client does not declare elicitation of mode form"
 		case hasReference(params):
 			return "its schema refers to other schemas, and clients that follow it may not come back"
 		}
 	case "roots/list":
-		if !c.Roots {
+		if !c.roots {
 			return "the client does not declare roots"
 		}
 	}
