@@ -84,19 +84,6 @@ func (b *Bundle) Explain(in *condition.Input) (Assessment, []rules.Considered) {
 	return b.assess(condition.NewSubject(in), true)
 }
 
-// Settled reports whether the policies decide the same for every answer that the input's history lacks.
-func (b *Bundle) Settled(in *condition.Input) bool {
-	subject := condition.NewSubject(in)
-	open := false
-	if b.risk != nil {
-		r := b.risk.Judge(subject)
-		if subject = subject.WithRisk(r.Risk()); subject.Missing() > 0 {
-			subject, open = subject.WithOpenRisk(), true
-		}
-	}
-	return b.rules.Settled(subject, open)
-}
-
 func (b *Bundle) assess(subject *condition.Subject, explain bool) (a Assessment, considered []rules.Considered) {
 	a = Assessment{Mode: Unrated}
 	if b.risk == nil && b.rules == nil {

@@ -187,9 +187,6 @@ func printExplanation(out io.Writer, k ink, x *explain.Explanation) {
 	}
 	for _, p := range x.Policies {
 		mark, shadow := k.mark(p.Matched), ""
-		if p.Unknown {
-			mark = k.bad.Sprint("?")
-		}
 		if p.Shadow {
 			shadow = " (shadow)"
 		}

@@ -240,7 +240,6 @@ func (s *Subject) answered(name string) ref.Val {
 	if v := s.values[name]; v != nil {
 		return v
 	}
-	s.missing++
 	return types.NewErr("%s is not known", name)
 }
 

@@ -18,7 +18,6 @@ type Subject struct {
 	risk    Risk
 	values  map[string]ref.Val
 	answers bool     // the values of History are in values
-	missing int      // the number of queries without an answer
 	unknown []string // see Unknown
 
 	deciding, trial budget
@@ -43,19 +42,6 @@ func (s *Subject) WithRisk(r Risk) *Subject {
 	maps.DeleteFunc(s.values, func(name string, _ ref.Val) bool { return strings.HasPrefix(name, riskPrefix) })
 	return s
 }
-
-// WithOpenRisk makes every use of the risk an error, because it depends on missing answers. It returns s.
-func (s *Subject) WithOpenRisk() *Subject {
-	for _, n := range names {
-		if strings.HasPrefix(n.Name, riskPrefix) {
-			s.values[n.Name] = types.NewErr("%s depends on calls before", n.Name)
-		}
-	}
-	return s
-}
-
-// Missing returns the number of queries of conditions that had no answer.
-func (s *Subject) Missing() int { return s.missing }
 
 // Unknown returns which of actor.groups and actor.claims.NAME conditions read although they are unknown. It omits what only policies in shadow read.
 func (s *Subject) Unknown() []string { return s.unknown }

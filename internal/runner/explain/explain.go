@@ -60,21 +60,13 @@ type Explanation struct {
 	RiskMode  string                 `json:"risk_mode"`
 	RiskScore int                    `json:"risk_score"`
 	Risk      []risk.Contribution    `json:"risk,omitzero"`
-	Policies  []Policy               `json:"policies,omitzero"`
+	Policies  []rules.Considered     `json:"policies,omitzero"`
 	Shadow    []rules.ShadowDecision `json:"shadow,omitzero"`
 	Approvers []string               `json:"approvers,omitzero"`
 	Quorum    int                    `json:"quorum,omitzero"`
 	Expires   string                 `json:"expires,omitzero"`
 	Fresh     int64                  `json:"fresh_ms,omitzero"`
 	Facts     Facts                  `json:"known"`
-
-	args []byte // in canonical form; nil if there is no plan
-}
-
-// A Policy is a policy that was considered.
-type Policy struct {
-	rules.Considered
-	Unknown bool `json:"-"` // a match depends on the call's history, which is unknown
 }
 
 // deciding returns the gate that decides: the first that denies; else the first that failed; else the first that is unknown; else the last.
@@ -106,51 +98,48 @@ func New(b *policy.Bundle, c *policy.Catalog, live bool, now string) *Explainer 
 
 // Explain asks every gate, also the gates after one that denies. A verdict that depends on unknown facts is unknown.
 func (e *Explainer) Explain(c *Call) *Explanation {
-	x := e.judge(c)
+	x, plan := e.gates(c)
 	switch {
 	case e.live && !e.catalog.Up():
 		x.failServers(e.catalog)
-	case x.args != nil:
-		last := &x.Gates[len(x.Gates)-1]
-		if why := e.unsettled(c, x.args); why != "" {
-			last.Verdict, last.Code, last.Reason = Unknown, "", why
-		}
-		missing := e.missing(c)
-		failed := func(query string) bool { return strings.Contains(last.Reason, query+" is not known") }
-		if slices.ContainsFunc(missing, failed) { // a run knows these facts, so the condition would not fail there
-			last.Code, last.Reason = policy.CodePolicyDenied, "The call is denied, whatever there was before."
-		}
-		x.markUnknown(missing)
+	case plan == nil:
+	case len(e.missingHistory(c).Queries) > 0:
+		x.RiskMode = Unknown
+		why := e.askHistory(c)
+		x.Gates = append(x.Gates, Gate{Gate: "risk", Verdict: Unknown, Reason: why}, Gate{Gate: "policy", Verdict: Unknown, Reason: why})
+	default:
+		e.assess(c, plan.Args, x)
+		e.checkAnnotations(c, plan.Args, x)
 	}
+
 	by := x.deciding()
 	x.Decision, x.Code, x.Reason = by.Verdict, by.Code, by.Reason
 	return x
 }
 
-// judge asks the gates. It counts a condition that fails for lack of a fact as failed.
-func (e *Explainer) judge(c *Call) *Explanation {
+// gates asks the gates before risk rules and policies. The plan is nil if the gates input or plan deny the call.
+func (e *Explainer) gates(c *Call) (*Explanation, *policy.Plan) {
 	x := &Explanation{RiskMode: policy.Unrated, Facts: c.Facts}
 	plan := e.plan(c, x)
-	if plan == nil {
-		return x
-	}
-	if !c.declared {
+	if plan != nil && !c.declared {
 		e.toolGates(c, plan, x)
 	}
-	b, in := e.bundle, e.input(c, plan.Args)
+	return x, plan
+}
+
+// assess asks risk rules and policies. A condition that reads an unknown fact fails.
+func (e *Explainer) assess(c *Call, args []byte, x *Explanation) {
+	b, in := e.bundle, e.input(c, args)
 	if c.risk != nil {
 		b = b.WithoutRisk()
 		in.Risk = condition.Risk{Mode: c.risk.Mode, Score: c.risk.Score}
 	}
+
 	a, considered := b.Explain(in)
-	for _, p := range considered {
-		x.Policies = append(x.Policies, Policy{Considered: p})
-	}
 	x.Policy, x.Condition, x.RiskMode, x.RiskScore, x.Risk, x.Shadow = a.Policy, a.Condition, a.Mode, a.Score, a.Risk, a.Shadow
-	x.Approvers, x.Quorum, x.Expires, x.Fresh, x.args = a.Approvers, a.Quorum, a.Expires, a.Fresh, plan.Args
+	x.Policies, x.Approvers, x.Quorum, x.Expires, x.Fresh = considered, a.Approvers, a.Quorum, a.Expires, a.Fresh
 	x.Gates = append(x.Gates,
 		Gate{Gate: "risk", Verdict: rules.Allow, Reason: fmt.Sprintf("Mode %s, score %d.", a.Mode, a.Score)}, gateOf("policy", a.Verdict))
-	return x
 }
 
 // input returns the facts that conditions can read about a call.
@@ -227,60 +216,36 @@ func (x *Explanation) failServers(c *policy.Catalog) {
 	}}
 }
 
-// missing returns the queries of risk rules and policies that the call's history does not answer.
-func (e *Explainer) missing(c *Call) (queries []string) {
+// askHistory returns how to give the results of queries that the call lacks.
+func (e *Explainer) askHistory(c *Call) string {
+	var flags strings.Builder
 	for _, query := range e.missingHistory(c).Queries {
-		queries = append(queries, query.String())
+		fmt.Fprintf(&flags, " --history '%s=NUMBER'", query)
 	}
-	return queries
+	return fmt.Sprintf("What there was before is not known: give%s.", flags.String())
 }
 
-// markUnknown replaces verdicts that depend on unanswered queries with unknown.
-func (x *Explanation) markUnknown(missing []string) {
-	for _, query := range missing {
-		lacks := query + " is not known"
-		for i := range x.Policies {
-			if p := &x.Policies[i]; strings.Contains(p.Why, lacks) {
-				p.Unknown, p.Matched, p.Why = true, false, "it asks "+query+", which is not known"
-			}
-		}
-		for i := range x.Risk {
-			c := &x.Risk[i]
-			if !strings.Contains(c.Failed, lacks) {
-				continue
-			}
-			c.Matched, c.Failed = false, lacks
-			x.RiskMode, x.RiskScore = Unknown, 0
-			at := slices.IndexFunc(x.Gates, func(g Gate) bool { return g.Gate == "risk" })
-			x.Gates[at].Verdict, x.Gates[at].Reason = Unknown, "The risk depends on "+query+", which is not known."
-		}
+// checkAnnotations makes the policies' verdict unknown if it depends on unknown annotations.
+func (e *Explainer) checkAnnotations(c *Call, args []byte, x *Explanation) {
+	if c.Facts.AnnotationsFrom != FromNowhere {
+		return
 	}
-}
-
-// unsettled returns the unknown facts that the policy's decision depends on; empty if there are none.
-func (e *Explainer) unsettled(c *Call, args []byte) string {
-	missing := e.missing(c)
 	in := e.input(c, args)
 	first := e.bundle.Assess(in).Verdict
-	combinations := 1
-	if c.Facts.AnnotationsFrom == FromNowhere {
-		combinations = 81 // each of the four hints is missing, true or false
-	}
 	hints := []*bool{nil, new(true), new(false)}
-	for i := range combinations {
-		if combinations > 1 {
-			in.Annotations = condition.Annotations{
-				ReadOnly: hints[i%3], Destructive: hints[i/3%3], Idempotent: hints[i/9%3], OpenWorld: hints[i/27],
+
+	for i := range 81 { // each of the four hints is missing, true or false
+		in.Annotations = condition.Annotations{
+			ReadOnly: hints[i%3], Destructive: hints[i/3%3], Idempotent: hints[i/9%3], OpenWorld: hints[i/27],
+		}
+		if v := e.bundle.Assess(in).Verdict; v.Outcome != first.Outcome || v.Code != first.Code {
+			x.Gates[len(x.Gates)-1] = Gate{
+				Gate: "policy", Verdict: Unknown,
+				Reason: "The decision depends on the tool's annotations, which are not known: give --annotations, or --live.",
 			}
-		}
-		if len(missing) > 0 && !e.bundle.Settled(in) {
-			return fmt.Sprintf("What there was before is not known: give --history '%s=NUMBER'.", strings.Join(missing, "=NUMBER' --history '"))
-		}
-		if v := e.bundle.Assess(in).Verdict; v.Outcome != first.Outcome || len(missing) == 0 && v.Code != first.Code {
-			return "The decision depends on the tool's annotations, which are not known: give --annotations, or --live."
+			return
 		}
 	}
-	return ""
 }
 
 // NeedsHistory reports whether a run would read facts about earlier calls that c lacks.

@@ -115,10 +115,14 @@ func testFiles(paths []string) (files []string, err error) {
 // test judges one call. Besides the policy, only a gate that denies decides: a verdict that is unknown without the tool's server counts as
 // allow.
 func (e *Explainer) test(file string, t *config.PolicyTest) (*Explanation, Result) {
-	x := e.judge(&Call{
+	c := &Call{
 		Server: t.Server, Tool: t.Tool, Env: t.Env, Actor: t.Actor, Identity: t.Identity, Plan: policy.CallPlan(t.Server, t.Tool, t.Args), History: t.History,
 		Facts: e.Facts(t.Server, t.Tool, t.Pinned, t.Annotations), declared: t.Declared, risk: t.Risk,
-	})
+	}
+	x, plan := e.gates(c)
+	if plan != nil {
+		e.assess(c, plan.Args, x)
+	}
 	gate := x.deciding()
 	if gate.Verdict != rules.Deny {
 		gate = &x.Gates[len(x.Gates)-1]
