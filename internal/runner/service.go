@@ -233,7 +233,7 @@ func (s *Service) ready(ctx context.Context) (causes []api.NotReady) {
 	if s.worker == nil {
 		return causes
 	}
-	if err := s.worker.Ready(ctx); err != nil {
+	if err := s.worker.Ready(); err != nil {
 		causes = append(causes, api.NewNotReady(err, api.WorkerBehind))
 	}
 	return causes

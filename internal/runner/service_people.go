@@ -65,6 +65,6 @@ func (s *Service) history(ctx context.Context, e *explain.Explainer, c *explain.
 
 // voted handles each vote at the admin address that counted.
 func (s *Service) voted(b ledger.Ballot) {
-	s.worker.Wake(b.Run)
+	s.worker.Wake()
 	s.runner.log.Info("vote", "run", b.Run, "actor", b.By.Name, "approve", b.Approve)
 }

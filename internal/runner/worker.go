@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,9 +19,6 @@ const (
 	// sweepInterval is the interval at which a worker looks for expired runs, and for runs whose process is gone. Together with the lease
 	// of a replica, it bounds how long the runs of a dead replica stay open.
 	sweepInterval = 15 * time.Second
-	// maxDecided bounds the decided runs of one read: many more than are resumed at once. The next read continues after them, so runs that
-	// cannot be resumed do not block the others.
-	maxDecided = 256
 	// maxResumed bounds the runs that are resumed at once: each may keep servers busy.
 	maxResumed = 16
 	// firstPause and maxPause bound the pause before the worker retries a run that it could not resume. The pause doubles, because every
@@ -41,18 +39,15 @@ type Worker struct {
 
 	// Only the goroutine of Run uses these.
 	nextSweep    time.Time
-	nextTakeover time.Time       // until then, the worker takes over no run of another process
-	sweepPause   time.Duration   // doubles as long as a sweep cannot end something
-	after        string          // the next read begins after this run; empty: with the oldest
-	read         map[string]bool // ids of the runs read since the oldest
-	retries      map[string]retry
+	nextTakeover time.Time     // until then, the worker takes over no run of another process
+	sweepPause   time.Duration // doubles as long as a sweep cannot end something
 
 	slots   chan struct{} // one value for each run being resumed
 	resumed sync.WaitGroup
 
-	mu       sync.Mutex
-	busy     map[string]bool  // runs that are being resumed
-	finished map[string]error // runs that were resumed since the last poll
+	mu      sync.Mutex
+	busy    map[string]bool // runs that are being resumed
+	retries map[string]retry
 }
 
 // A retry schedules the next attempt for a run that could not be resumed.
@@ -65,13 +60,13 @@ type retry struct {
 // to other processes.
 func NewWorker(r *Runner) *Worker {
 	return &Worker{
-		runner: r, wakeup: make(chan struct{}, 1), read: make(map[string]bool), retries: make(map[string]retry),
-		slots: make(chan struct{}, maxResumed), busy: make(map[string]bool), finished: make(map[string]error),
+		runner: r, wakeup: make(chan struct{}, 1), slots: make(chan struct{}, maxResumed),
+		busy: make(map[string]bool), retries: make(map[string]retry),
 	}
 }
 
 // Wake makes the worker poll now.
-func (w *Worker) Wake(string) {
+func (w *Worker) Wake() {
 	select {
 	case w.wakeup <- struct{}{}:
 	default: // a wake-up is pending already
@@ -79,7 +74,7 @@ func (w *Worker) Wake(string) {
 }
 
 // Ready returns the error that keeps the worker from finding decided runs.
-func (w *Worker) Ready(context.Context) error {
+func (w *Worker) Ready() error {
 	if why := w.failed.Load(); why != nil {
 		return *why
 	}
@@ -114,44 +109,22 @@ func (w *Worker) Run(ctx context.Context) {
 // poll sweeps if a sweep is due, and starts decided runs. runs is the context of the runs that it starts.
 func (w *Worker) poll(ctx, runs context.Context) {
 	err := w.sweep(ctx)
-	var todo []ledger.Request
 	if err == nil {
-		todo, err = w.decided(ctx)
+		err = w.startDecided(ctx, runs)
 	}
 	if ctx.Err() != nil {
 		return
 	}
-	if err != nil {
-		// Leases may have run out meanwhile: other replicas must have time to renew theirs.
-		w.nextTakeover = time.Now().Add(sweepInterval)
-		if before := w.failed.Swap(&err); before == nil || (*before).Error() != err.Error() { // report the same failure once
-			w.runner.report("decided runs cannot be read: %s", err)
-		}
+	if err == nil {
+		w.failed.Store(nil)
 		return
 	}
-	w.failed.Store(nil)
-	w.noteRetries()
-	for i := range todo {
-		if !w.start(runs, &todo[i]) {
-			return // no free slot: the next read begins with this run
-		}
-		w.after = todo[i].RunID
-		w.read[w.after] = true
-	}
-	if len(todo) < maxDecided {
-		w.restart()
-	}
-}
 
-// restart makes the next read begin with the oldest run. All open runs have been read, so retries of other runs are obsolete.
-func (w *Worker) restart() {
-	for id := range w.retries { // in any order: each is independent
-		if !w.read[id] {
-			delete(w.retries, id)
-		}
+	// Leases may have run out meanwhile: other replicas must have time to renew theirs.
+	w.nextTakeover = time.Now().Add(sweepInterval)
+	if before := w.failed.Swap(&err); before == nil || (*before).Error() != err.Error() { // report the same failure once
+		w.runner.report("decided runs cannot be read: %s", err)
 	}
-	w.after = ""
-	clear(w.read)
 }
 
 // sweep ends the runs that no process would end. If one cannot be ended, the next sweep waits longer.
@@ -189,75 +162,71 @@ func (w *Worker) compareBundles(ctx context.Context) {
 	w.other.Store(err == nil && other)
 }
 
-// decided reads the next runs that are decided and have not ended. Without upstreams, it omits approved runs; a sweep ends them when they
-// expire.
-func (w *Worker) decided(ctx context.Context) (todo []ledger.Request, err error) {
-	f := ledger.Filter{
-		Statuses: []ledger.Status{ledger.Denied, ledger.Expired}, Open: true, Held: true, After: w.after, Limit: maxDecided,
-	}
+// startDecided starts the runs that are decided and have not ended, oldest first, until too many are being resumed. Without upstreams, it
+// omits approved runs; a sweep ends them when they expire.
+func (w *Worker) startDecided(ctx, runs context.Context) error {
+	f := ledger.Filter{Statuses: []ledger.Status{ledger.Denied, ledger.Expired}, Open: true, Held: true}
 	if w.runner.Configured().Upstreams != nil {
 		f.Statuses = append(f.Statuses, ledger.Approved)
 	}
-	err = w.runner.options.Ledger.View(ctx, func(r ledger.Reader) error {
-		todo = nil
+
+	return w.runner.options.Ledger.View(ctx, func(r ledger.Reader) error {
+		open := make(map[string]bool)
 		for q, err := range r.Requests(f) {
 			if err != nil {
 				return err
 			}
-			todo = append(todo, q)
+			if !w.start(runs, q) {
+				return nil
+			}
+			open[q.RunID] = true
 		}
+
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		maps.DeleteFunc(w.retries, func(id string, _ retry) bool { return !open[id] && !w.busy[id] })
 		return nil
 	})
-	return todo, err
-}
-
-// noteRetries schedules the next attempts for the runs that could not be resumed since the last poll.
-func (w *Worker) noteRetries() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for id, err := range w.finished { // in any order: each is independent
-		if err != nil {
-			pause := min(max(2*w.retries[id].pause, firstPause), maxPause)
-			w.retries[id] = retry{time.Now().Add(pause), pause}
-		}
-	}
-	clear(w.finished)
 }
 
 // start resumes a run in its own goroutine, unless its call was sent, it is being resumed, or its retry is not due. It returns false if too
 // many runs are being resumed.
-func (w *Worker) start(runs context.Context, q *ledger.Request) bool {
-	id := q.RunID
+func (w *Worker) start(runs context.Context, q ledger.Request) bool {
 	w.mu.Lock()
-	busy := w.busy[id]
-	w.mu.Unlock()
-	if busy || q.Sent != "" || time.Now().Before(w.retries[id].at) || q.Owner != "" && time.Now().Before(w.nextTakeover) {
+	defer w.mu.Unlock()
+	next, retried := w.retries[q.RunID]
+	if w.busy[q.RunID] || q.Sent != "" || time.Now().Before(next.at) || q.Owner != "" && time.Now().Before(w.nextTakeover) {
 		return true
 	}
-	first := w.retries[id].at.IsZero()
-	approved := q.Status == ledger.Approved && policy.IsBefore(w.runner.timestamp(), q.Expires)
 	select {
 	case w.slots <- struct{}{}:
 	default:
 		return false
 	}
-	w.mu.Lock()
-	w.busy[id] = true
-	w.mu.Unlock()
-	decided := *q
+
+	w.busy[q.RunID] = true
+	approved := q.Status == ledger.Approved && policy.IsBefore(w.runner.timestamp(), q.Expires)
 	w.resumed.Go(func() {
-		err := w.resume(runs, &decided, approved)
-		if err == nil && first {
-			w.runner.measureWait(&decided)
+		err := w.resume(runs, &q, approved)
+		if err == nil && !retried {
+			w.runner.measureWait(&q)
 		}
-		w.mu.Lock()
-		delete(w.busy, id)
-		w.finished[id] = err
-		w.mu.Unlock()
+		w.finish(q.RunID, err)
 		<-w.slots
-		w.Wake(id)
+		w.Wake()
 	})
 	return true
+}
+
+// finish notes that a run is not being resumed any more. After an error, it schedules the next attempt.
+func (w *Worker) finish(id string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.busy, id)
+	if err != nil {
+		pause := min(max(2*w.retries[id].pause, firstPause), maxPause)
+		w.retries[id] = retry{time.Now().Add(pause), pause}
+	}
 }
 
 // resume makes the call of an approved run, and ends any other run. A call waits until limits.rate has room for it. While it waits, other

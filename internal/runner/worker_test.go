@@ -44,16 +44,14 @@ func noServers(t *testing.T) *upstream.Upstreams {
 	return u
 }
 
-// TestWorkerEndsWhatIsDecided: many more runs than are read or resumed at once, beside runs that cannot be resumed.
+// TestWorkerEndsWhatIsDecided: many more runs than are resumed at once, beside runs that cannot be resumed.
 func TestWorkerEndsWhatIsDecided(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
 		taken, decided int // runs of another process, which cannot be resumed, and runs that can
 	}{
-		{"more-than-are-read-at-once", 0, 300},
 		{"more-than-are-resumed-at-once", 0, 40},
-		{"behind-as-many-of-another-process-as-are-read-at-once", 256, 1},
-		{"behind-more-of-another-process-than-are-read-at-once", 300, 3},
+		{"behind-more-of-another-process-than-are-resumed-at-once", 40, 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +72,7 @@ func TestWorkerEndsWhatIsDecided(t *testing.T) {
 			ends(t, l, first)
 
 			ids := held(t, l, tt.decided, alice, false)
-			w.Wake("")
+			w.Wake()
 			for _, id := range ids {
 				if q := ends(t, l, id); q.Status != ledger.Denied {
 					t.Errorf("a denied run is %s", q.Status)
@@ -94,12 +92,12 @@ func TestWorkerWithoutServers(t *testing.T) {
 	w := runs(t, runner.Options{Ledger: open(t, memory)})
 	ends(t, l, denied)
 	later := held(t, l, 1, alice, false)[0]
-	w.Wake("")
+	w.Wake()
 	ends(t, l, later)
 	if q := request(t, l, approved); q.Ended != "" || q.Status != ledger.Approved {
 		t.Errorf("the approved run is %s, ended %q", q.Status, q.Ended)
 	}
-	if err := w.Ready(t.Context()); err != nil {
+	if err := w.Ready(); err != nil {
 		t.Error(err)
 	}
 }
