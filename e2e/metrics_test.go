@@ -54,13 +54,13 @@ func TestServeMetrics(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{
-		`mcp_client_operation_duration_seconds_count{gen_ai_operation_name="execute_tool",gen_ai_tool_name="look",mcp_method_name="tools/call",pgfsm_server="echo"} 1`,
-		`mcp_server_operation_duration_seconds_count{error_type="-32601",mcp_method_name="_other"} 1`,
+		`mcp_client_operation_duration_seconds_count{error_type="",gen_ai_operation_name="execute_tool",gen_ai_tool_name="look",mcp_method_name="tools/call",pgfsm_server="echo"} 1`,
+		`mcp_server_operation_duration_seconds_count{error_type="-32601",gen_ai_operation_name="",gen_ai_tool_name="",mcp_method_name="_other",pgfsm_server=""} 1`,
 		`mcp_server_operation_duration_seconds_count{error_type="-32602",gen_ai_operation_name="execute_tool",gen_ai_tool_name="_other",mcp_method_name="tools/call",pgfsm_server="_other"} 1`,
 		`mcp_server_operation_duration_seconds_count{error_type="-32602",gen_ai_operation_name="execute_tool",gen_ai_tool_name="_other",mcp_method_name="tools/call",pgfsm_server="echo"} 1`,
 		`mcp_server_operation_duration_seconds_count{error_type="tool_error",gen_ai_operation_name="execute_tool",gen_ai_tool_name="_other",mcp_method_name="tools/call",pgfsm_server="echo"} 1`,
-		`mcp_server_operation_duration_seconds_count{gen_ai_operation_name="execute_tool",gen_ai_tool_name="look",mcp_method_name="tools/call",pgfsm_server="echo"} 1`,
-		`mcp_server_operation_duration_seconds_count{mcp_method_name="initialize"} 1`,
+		`mcp_server_operation_duration_seconds_count{error_type="",gen_ai_operation_name="execute_tool",gen_ai_tool_name="look",mcp_method_name="tools/call",pgfsm_server="echo"} 1`,
+		`mcp_server_operation_duration_seconds_count{error_type="",gen_ai_operation_name="",gen_ai_tool_name="",mcp_method_name="initialize",pgfsm_server=""} 1`,
 		`pgfsm_approval_wait_seconds_count{decision="allow"} 1`,
 		`pgfsm_approvals_pending 0`,
 		`pgfsm_bundle_info{digest="BUNDLE"} 1`,

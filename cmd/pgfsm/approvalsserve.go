@@ -9,7 +9,6 @@ import (
 
 	"pgfsm/internal/runner"
 	"pgfsm/internal/runner/setup"
-	"pgfsm/internal/telemetry"
 	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/stores"
@@ -99,9 +98,6 @@ func (o *serveOptions) serve(ctx context.Context) error {
 			defer shutDown(ctx, parts.Tracer)
 		}
 		parts.Identity, parts.Serve.Hosts = providers, o.hosts
-		if parts.Metrics, err = telemetry.New(); err != nil {
-			return err
-		}
 		r, err := runner.New(parts)
 		if err != nil {
 			return err

@@ -17,7 +17,6 @@ import (
 	"pgfsm/internal/config"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/runner/setup"
-	"pgfsm/internal/telemetry"
 	"pgfsm/internal/visible"
 	"pgfsm/internal/web"
 	"pgfsm/mcp/upstream"
@@ -99,9 +98,6 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	parts.Config = a.Served(providers)
 	parts.Unrecorded = l == nil && a.Loaded.Serve.Record == config.RecordNone
 	parts.Log, parts.Report = log, func(line string) { log.Info(visible.Line(line)) }
-	if parts.Metrics, err = newMetrics(); err != nil {
-		return err
-	}
 	if parts.Tracer, err = a.tracer(parts.Report); err != nil {
 		return err
 	}
@@ -213,9 +209,6 @@ func (o *gatewayOptions) service(ctx context.Context, a *app, l *openedLedger, l
 	}
 	return so, nil
 }
-
-// newMetrics is a variable for a benchmark that measures the cost of metrics.
-var newMetrics = telemetry.New
 
 // closeAll closes listeners that are not served.
 func closeAll(all ...net.Listener) error {

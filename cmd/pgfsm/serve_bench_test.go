@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"pgfsm/internal/cli"
-	"pgfsm/internal/telemetry"
 	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/cputime"
 	"pgfsm/mcp/wire"
@@ -155,30 +154,25 @@ func (c *benchClient) post(body string) (answer []byte, session string, err erro
 
 // BenchmarkGatewayCall is one tools/call through pgfsm serve in this process, and beside it the same call direct: what both need of
 // client and server is the direct one's. It is there for profiles and allocations; figures with processes of their own are those of
-// make bench-gateway. With ledger-unmeasured there are no metrics; with ledger-spans every span is exported.
+// make bench-gateway. With ledger-spans every span is exported.
 func BenchmarkGatewayCall(b *testing.B) {
 	upstream := newBenchUpstream(b)
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
 	b.Cleanup(collector.Close)
 	for _, bm := range []struct {
-		name, tool, want  string
-		gateway, durable  bool
-		unmeasured, spans bool
+		name, tool, want string
+		gateway, durable bool
+		spans            bool
 	}{
 		{name: "direct", tool: "echo", want: `"text":"hello"`},
 		{name: "no-ledger", tool: "echo", want: `"text":"hello"`, gateway: true},
 		{name: "no-ledger-denied", tool: "refused", want: `"code":"policy_denied"`, gateway: true},
 		{name: "ledger", tool: "echo", want: `"text":"hello"`, gateway: true, durable: true},
-		{name: "ledger-unmeasured", tool: "echo", want: `"text":"hello"`, gateway: true, durable: true, unmeasured: true},
 		{name: "ledger-spans", tool: "echo", want: `"text":"hello"`, gateway: true, durable: true, spans: true},
 	} {
 		for _, sessions := range []int{1, 32} {
 			b.Run(fmt.Sprintf("%s/sessions-%d", bm.name, sessions), func(b *testing.B) {
 				url, token, more := upstream, "", ""
-				if bm.unmeasured {
-					defer func(before func() (*telemetry.Metrics, error)) { newMetrics = before }(newMetrics)
-					newMetrics = func() (*telemetry.Metrics, error) { return nil, nil }
-				}
 				if bm.spans {
 					more = "telemetry: {otlp: {endpoint: \"" + collector.URL + "\"}}\n"
 				}

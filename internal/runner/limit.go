@@ -43,7 +43,7 @@ func (r *ConfiguredRunner) limitReason(refused *ratelimit.Refusal) string {
 
 // noteLimited counts and logs a limited request or call. Without debug messages it logs one line a second: agents can cause any number.
 func (r *Runner) noteLimited(ctx context.Context, refused *ratelimit.Refusal, from gateway.Identity, server, tool string) {
-	r.options.Metrics.Limited(refused.By)
+	r.metrics.Limited(refused.By)
 	level := slog.LevelDebug
 	r.limited.Do(func() { level = slog.LevelInfo })
 	if r.log.Enabled(ctx, level) {

@@ -1,7 +1,6 @@
 package runner_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 	"pgfsm/internal/config"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/secret"
-	"pgfsm/internal/telemetry"
 	"pgfsm/policy/rules"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
@@ -35,10 +33,10 @@ func rare(burst int) config.RateLimit {
 // A limitedStage is a gateway with limits over the demo's servers, and its metrics.
 type limitedStage struct {
 	*stage
-	mcp     string
-	ledger  *ledger.Ledger
-	metrics *telemetry.Metrics
-	token   string // of the user ann; empty: users have none
+	mcp    string
+	admin  string
+	ledger *ledger.Ledger
+	token  string // of the user ann; empty: users have none
 }
 
 // newLimitedStage opens one. With a policy, ann has a token of the ledger.
@@ -54,16 +52,12 @@ func newLimitedStage(t *testing.T, content *rules.Content, limits *config.Rate, 
 			t.Fatal(err)
 		}
 	}
-	var err error
-	if s.metrics, err = telemetry.New(); err != nil {
-		t.Fatal(err)
-	}
 	o := s.options
-	o.Ledger, o.Metrics, o.Serve.Rate = s.ledger, s.metrics, limits
+	o.Ledger, o.Serve.Rate = s.ledger, limits
 	if change != nil {
 		change(&o.Serve)
 	}
-	s.mcp, _ = serve(t, newRunner(t, o), so)
+	s.mcp, s.admin = serve(t, newRunner(t, o), so)
 	return s
 }
 
@@ -95,11 +89,16 @@ func (s *limitedStage) as(user, tool, body string) (status int, text string) {
 // counted is the value of a metric.
 func (s *limitedStage) counted(t *testing.T, metric string) string {
 	t.Helper()
-	var b bytes.Buffer
-	if _, err := s.metrics.Write(&b); err != nil {
+	resp, err := http.Get(s.admin + "/metrics")
+	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(b.String()) {
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
 		if value, ok := strings.CutPrefix(line, metric+" "); ok {
 			return strings.TrimSpace(value)
 		}

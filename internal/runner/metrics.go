@@ -17,9 +17,9 @@ import (
 
 // measureOutcome counts a call that was held or has ended.
 func (r *Runner) measureOutcome(o states.Outcome) {
-	r.options.Metrics.Decided(decisionOf(o), string(o.Gate))
+	r.metrics.Decided(decisionOf(o), string(o.Gate))
 	if o.Effect == states.EffectUnknown && o.Type != states.TypePending {
-		r.options.Metrics.Indeterminate()
+		r.metrics.Indeterminate()
 	}
 }
 
@@ -57,7 +57,7 @@ func (r *ConfiguredRunner) measureCall(c *states.CallTool, parent *states.TraceC
 			o.URL = s.URL
 		}
 	}
-	r.runner.options.Metrics.Called(o)
+	r.runner.metrics.Called(o)
 	r.runner.options.Tracer.Called((*telemetry.Context)(c.Trace), (*telemetry.Context)(parent), o)
 }
 
@@ -77,7 +77,7 @@ func (r *ConfiguredRunner) measureRequest(ctx context.Context, op gateway.Operat
 	if o.Method == gateway.MethodCall && o.Server == "" {
 		o.Server = telemetry.Other
 	}
-	r.runner.options.Metrics.Served(o)
+	r.runner.metrics.Served(o)
 	r.runner.options.Tracer.Served(ctx, o)
 }
 
@@ -87,7 +87,7 @@ func (r *Runner) measureWait(q *ledger.Request) {
 	asked, err := time.Parse(policy.TimeForm, q.At)
 	decided, err2 := time.Parse(policy.TimeForm, q.Updated)
 	if decision != "" && err == nil && err2 == nil {
-		r.options.Metrics.Waited(decided.Sub(asked), decision)
+		r.metrics.Waited(decided.Sub(asked), decision)
 	}
 }
 
@@ -98,35 +98,33 @@ const maxPendingCounted = 1_000
 const pendingReadTime = 2 * time.Second
 
 // measureService registers the readers of the metrics about the whole service.
-func (s *Service) measureService() error {
-	m, l := s.runner.options.Metrics, s.runner.options.Ledger
-	if s.runner.Configured().Bundle != nil {
-		if err := m.Bundle(func() string { return string(s.runner.Configured().Bundle.Digest()) }); err != nil {
-			return err
-		}
+func (s *Service) measureService() {
+	m, l, first := s.runner.metrics, s.runner.options.Ledger, s.runner.Configured()
+	if first.Bundle != nil {
+		m.Bundle(func() string { return string(s.runner.Configured().Bundle.Digest()) })
 	}
-	if s.runner.Configured().Upstreams != nil {
-		if err := m.ServerSessions(func() (open, most int) { return s.runner.Configured().Upstreams.Processes() }); err != nil {
-			return err
-		}
+	if first.Upstreams != nil {
+		m.ServerSessions(func() (open, most int) { return s.runner.Configured().Upstreams.Processes() })
 	}
-	if m == nil || l == nil {
-		return nil
+	if l != nil {
+		l.MeasureCommits(m.Committed)
+		m.Pending(s.countPending)
 	}
-	l.MeasureCommits(m.Committed)
-	return m.Pending(func(ctx context.Context) (n int64, err error) {
-		ctx, cancel := context.WithTimeout(ctx, pendingReadTime)
-		defer cancel()
-		err = l.View(ctx, func(r ledger.Reader) error {
-			n = 0
-			for _, err := range r.Requests(ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Open: true, Limit: maxPendingCounted}) {
-				if err != nil {
-					return err
-				}
-				n++
+}
+
+// countPending counts the held calls that wait for people.
+func (s *Service) countPending() (n int, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), pendingReadTime)
+	defer cancel()
+	err = s.runner.options.Ledger.View(ctx, func(r ledger.Reader) error {
+		n = 0
+		for _, err := range r.Requests(ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Open: true, Limit: maxPendingCounted}) {
+			if err != nil {
+				return err
 			}
-			return nil
-		})
-		return n, err
+			n++
+		}
+		return nil
 	})
+	return n, err
 }

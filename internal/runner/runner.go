@@ -35,8 +35,7 @@ type Options struct {
 	Report func(line string) // takes one line for the operator, which may quote clients and servers; nil drops it
 	Log    *slog.Logger      // logs the calls of agents; nil drops them
 
-	Metrics *telemetry.Metrics // nil measures nothing
-	Tracer  *telemetry.Tracer  // nil exports no spans
+	Tracer *telemetry.Tracer // nil exports no spans
 }
 
 // A Runner takes requests through the machine. It is safe for concurrent use.
@@ -45,6 +44,7 @@ type Runner struct {
 	machine  *states.Machine
 	replayer *traces.Replayer
 	log      *slog.Logger
+	metrics  *telemetry.Metrics
 	active   *current.Value[*ConfiguredRunner]
 
 	servers serverStates // the last listing of each server
@@ -71,7 +71,10 @@ func New(o Options) (*Runner, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &Runner{machine: machine, replayer: traces.NewReplayer(machine, nil), log: o.Log, limited: rate.Sometimes{Interval: time.Second}}
+	r := &Runner{
+		machine: machine, replayer: traces.NewReplayer(machine, nil), log: o.Log, metrics: telemetry.New(),
+		limited: rate.Sometimes{Interval: time.Second},
+	}
 	first := o.Config
 	o.Config = Config{}
 	r.options = o

@@ -91,9 +91,7 @@ func NewService(ctx context.Context, r *Runner, o ServiceOptions) (s *Service, e
 			}
 		}
 	}
-	if err := s.measureService(); err != nil {
-		return nil, err
-	}
+	s.measureService()
 	if o.MCP != nil || o.Stdio != nil {
 		if err := s.newGateway(); err != nil {
 			return nil, err
@@ -154,19 +152,14 @@ func (s *Service) gatewayConfig(g *ConfiguredRunner) (c gateway.Config, err erro
 	if c.Clients == nil {
 		s.agents(&c, g.Identity)
 	}
-	if g.runner.options.Metrics != nil || g.runner.options.Tracer != nil {
-		c.Observe = g.measureRequest
-	}
+	c.Observe = g.measureRequest
 	return c, nil
 }
 
 func (s *Service) newAdmin() {
 	o := api.Options{
 		Callers: s.options.People, Hosts: hosts(s.options.Admin, s.options.AdminURL, s.runner.Configured().Serve.Hosts), Ready: s.ready,
-		Warnings: s.warnings, Log: s.runner.options.Report,
-	}
-	if m := s.runner.options.Metrics; m != nil {
-		o.Metrics = m.Write
+		Warnings: s.warnings, Log: s.runner.options.Report, Metrics: s.runner.metrics.Write,
 	}
 	if w := s.options.Checkpoints; w != nil {
 		o.Checkpoints = w.Dir

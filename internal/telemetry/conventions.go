@@ -23,10 +23,6 @@ const (
 	attrRun         = attribute.Key("pgfsm.run")
 	attrRunDecision = attribute.Key("pgfsm.decision")
 	attrRunGate     = attribute.Key("pgfsm.gate")
-	attrDecision    = attribute.Key("decision") // for metrics, whose names have the prefix already
-	attrGate        = attribute.Key("gate")
-	attrBundle      = attribute.Key("digest")
-	attrBy          = attribute.Key("by")
 )
 
 // Values of the conventions.

@@ -28,16 +28,13 @@ type Operation struct {
 // Other stands for names that are not bounded by the configuration.
 const Other = "_other"
 
-// attributes returns the attributes of metrics and spans.
-func (o *Operation) attributes() []attribute.KeyValue {
-	all := []attribute.KeyValue{attrMethod.String(o.Method)}
+// labels returns the values of [operationLabels] for metrics.
+func (o *Operation) labels() []string {
+	operation, server := "", ""
 	if o.Tool != "" {
-		all = append(all, attrOperation.String(operationTool), attrServer.String(o.Server), attrTool.String(o.Tool))
+		operation, server = operationTool, o.Server
 	}
-	if o.ErrorType != "" {
-		all = append(all, attrErrorType.String(o.ErrorType))
-	}
-	return all
+	return []string{o.Method, operation, server, o.Tool, o.ErrorType}
 }
 
 // maxRequestID bounds the length of a request's id, which the agent chooses, in bytes.
@@ -45,12 +42,16 @@ const maxRequestID = 64
 
 // spanAttributes returns the attributes of spans.
 func (o *Operation) spanAttributes() []attribute.KeyValue {
-	attributes := o.attributes()
+	attributes := []attribute.KeyValue{attrMethod.String(o.Method)}
+	if o.Tool != "" {
+		attributes = append(attributes, attrOperation.String(operationTool), attrServer.String(o.Server), attrTool.String(o.Tool))
+	}
 	add := func(key attribute.Key, value string) {
 		if value != "" {
 			attributes = append(attributes, key.String(value))
 		}
 	}
+	add(attrErrorType, o.ErrorType)
 	if len(o.RequestID) <= maxRequestID {
 		add(attrRequestID, o.RequestID)
 	}
