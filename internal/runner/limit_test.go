@@ -30,6 +30,11 @@ func rare(burst int) config.RateLimit {
 	return config.RateLimit{PerMinute: 1, Burst: burst, AtOnce: config.NoLimit}
 }
 
+// toolLimit limits one tool.
+func toolLimit(server, tool string, limit config.RateLimit) config.Table[config.Table[config.RateLimit]] {
+	return config.Table[config.Table[config.RateLimit]]{{Name: server, Value: config.Table[config.RateLimit]{{Name: tool, Value: limit}}}}
+}
+
 // A limitedStage is a gateway with limits over the demo's servers, and its metrics.
 type limitedStage struct {
 	*stage
@@ -162,11 +167,11 @@ func TestLimitsOfServersAndTools(t *testing.T) {
 		denials          string
 	}{
 		{"tool", "tool", "The tool fetch_policy_entry of server mcp-policy-kb may have 1 call a minute. Send the call again in ",
-			config.Rate{Identity: noLimit(), Tools: []config.ToolRate{{Server: kb, Tool: "fetch_policy_entry", RateLimit: rare(2)}}}, config.DenialsExplain},
+			config.Rate{Identity: noLimit(), Tools: toolLimit(kb, "fetch_policy_entry", rare(2))}, config.DenialsExplain},
 		{"server", "server", "The server mcp-policy-kb may have 1 call a minute. Send the call again in ",
-			config.Rate{Identity: noLimit(), Servers: []config.ServerRate{{Server: kb, RateLimit: rare(2)}}}, config.DenialsExplain},
+			config.Rate{Identity: noLimit(), Servers: config.Table[config.RateLimit]{{Name: kb, Value: rare(2)}}}, config.DenialsExplain},
 		{"opaque", "server", "A limit is used up. Send the call again in ",
-			config.Rate{Identity: noLimit(), Servers: []config.ServerRate{{Server: kb, RateLimit: rare(2)}}}, config.DenialsOpaque},
+			config.Rate{Identity: noLimit(), Servers: config.Table[config.RateLimit]{{Name: kb, Value: rare(2)}}}, config.DenialsOpaque},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newLimitedStage(t, nil, &tt.limits, func(o *config.Serve) { o.Denials = tt.denials })
@@ -205,7 +210,7 @@ func TestLimitsOfServersAndTools(t *testing.T) {
 func TestLimitsOfHeldCalls(t *testing.T) {
 	limit := rare(2)
 	limit.AtOnce = 1
-	s := newLimitedStage(t, hold, &config.Rate{Identity: noLimit(), Servers: []config.ServerRate{{Server: kb, RateLimit: limit}}}, nil)
+	s := newLimitedStage(t, hold, &config.Rate{Identity: noLimit(), Servers: config.Table[config.RateLimit]{{Name: kb, Value: limit}}}, nil)
 	for i := range 3 { // one call, repeated
 		if _, text := s.as("ann", "fetch_policy_entry", call); !strings.Contains(text, `"approval_required"`) {
 			t.Fatalf("request %d: %s", i, text)
@@ -300,8 +305,8 @@ func TestWorkerWithLimits(t *testing.T) {
 	runs(t, runner.Options{Ledger: open(t, memory), Config: runner.Config{
 		Upstreams: noServers(t), Bundle: statestest.MustBundle(statestest.Content(), nil), Secrets: secret.New(nil),
 		Serve: config.Serve{Rate: &config.Rate{
-			Identity: rare(1), Servers: []config.ServerRate{{Server: statestest.Server, RateLimit: limit}},
-			Tools: []config.ToolRate{{Server: statestest.Server, Tool: statestest.Tool, RateLimit: limit}},
+			Identity: rare(1), Servers: config.Table[config.RateLimit]{{Name: statestest.Server, Value: limit}},
+			Tools: toolLimit(statestest.Server, statestest.Tool, limit),
 		}},
 	}})
 	for _, id := range ids {
