@@ -16,48 +16,39 @@ const Small = 64 << 10
 // requests that are not answered yet, answers that are being written, events kept for Last-Event-ID and messages that belong to no request.
 // Clients may send large messages slowly, and read slowly or not at all; without a budget a few of them fill the memory.
 type Budget struct {
-	mu         sync.Mutex
-	all, each  int
-	taken      int
-	byIdentity map[Identity]int
-	writes     []*Write // writes under way, the oldest first
+	mu     sync.Mutex
+	bytes  quota
+	writes []*Write // writes under way, the oldest first
 }
 
 // NewBudget returns a budget of this many bytes.
 func NewBudget(all int) *Budget {
-	return &Budget{all: all, each: (all + 1) / 2, byIdentity: make(map[Identity]int)}
+	return &Budget{bytes: newQuota(all, (all+1)/2)}
 }
 
 // Take reserves bytes, which Return gives back. It reports false if too few are left.
 func (b *Budget) Take(client Identity, size int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.taken+size > b.all || b.byIdentity[client]+size > b.each {
-		return false
+	fits := b.bytes.fits(client, size)
+	if fits {
+		b.bytes.add(client, size)
 	}
-	b.add(client, size)
-	return true
+	return fits
 }
 
 // Return gives reserved bytes back.
 func (b *Budget) Return(client Identity, size int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.add(client, -size)
+	b.bytes.add(client, -size)
 }
 
 // Size returns the number of reserved bytes.
 func (b *Budget) Size() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.taken
-}
-
-func (b *Budget) add(client Identity, size int) {
-	b.taken += size
-	if b.byIdentity[client] += size; b.byIdentity[client] == 0 {
-		delete(b.byIdentity, client)
-	}
+	return b.bytes.taken
 }
 
 // A Write is a message that waits until a connection has taken its bytes.
@@ -80,7 +71,7 @@ func (b *Budget) StartWrite(client Identity, size int, conn Connection) *Write {
 	defer b.mu.Unlock()
 
 	b.writes = append(b.writes, w)
-	b.add(client, size)
+	b.bytes.add(client, size)
 	for slow := b.slowest(w); slow != nil; slow = b.slowest(w) {
 		b.remove(func(other *Write) bool { return other.conn == slow.conn })
 		go slow.conn.Cut() // in a goroutine, because Cut waits for the writer
@@ -90,8 +81,8 @@ func (b *Budget) StartWrite(client Identity, size int, conn Connection) *Write {
 
 // slowest returns the write that must make room for another; nil if there is room, or no other write is under way.
 func (b *Budget) slowest(w *Write) (found *Write) {
-	overOwn := b.byIdentity[w.client] > b.each
-	if !overOwn && b.taken <= b.all {
+	overOwn := b.bytes.byClient[w.client] > b.bytes.each
+	if !overOwn && b.bytes.taken <= b.bytes.all {
 		return nil
 	}
 
@@ -99,7 +90,7 @@ func (b *Budget) slowest(w *Write) (found *Write) {
 		if other == w || overOwn && other.client != w.client {
 			continue
 		}
-		if found == nil || b.byIdentity[other.client] > b.byIdentity[found.client] {
+		if found == nil || b.bytes.byClient[other.client] > b.bytes.byClient[found.client] {
 			found = other
 		}
 	}
@@ -119,7 +110,7 @@ func (b *Budget) remove(ended func(*Write) bool) {
 		if !ended(w) {
 			return false
 		}
-		b.add(w.client, -w.size)
+		b.bytes.add(w.client, -w.size)
 		return true
 	})
 }
@@ -145,36 +136,4 @@ func MemoryOfValues(message []byte) int {
 		return 0
 	}
 	return perValue * values
-}
-
-// A reservation is the memory that one queue has taken from a budget beyond its [Small] free bytes. It grows in steps of Small, so that
-// the budget's lock is seldom taken. The lock of the queue guards it.
-type reservation struct {
-	budget *Budget
-	client Identity
-	size   int
-	closed bool
-}
-
-// grow makes the reservation large enough for a queue of this size. It reports false if the budget has too little left.
-func (r *reservation) grow(size int) bool {
-	missing := size - Small - r.size
-	if missing <= 0 {
-		return true
-	}
-
-	missing = (missing + Small - 1) / Small * Small
-	if r.closed || !r.budget.Take(r.client, missing) {
-		return false
-	}
-	r.size += missing
-	return true
-}
-
-// release gives the whole reservation back.
-func (r *reservation) release() {
-	if r.size > 0 {
-		r.budget.Return(r.client, r.size)
-		r.size = 0
-	}
 }

@@ -64,11 +64,15 @@ type EventLog struct {
 	streams map[int]*Stream
 	events  []loggedEvent // sorted, the oldest first
 	bytes   int
-	held    reservation
+	closed  bool // nothing is kept any more
+
+	client Identity
+	budget *Budget
+	taken  int // bytes taken from the budget: those beyond Small
 }
 
-func (l *EventLog) init(held reservation) {
-	l.streams, l.held = map[int]*Stream{0: {}}, held
+func (l *EventLog) init(client Identity, budget *Budget) {
+	l.streams, l.client, l.budget = map[int]*Stream{0: {}}, client, budget
 }
 
 // General returns the stream of the messages that belong to no request.
@@ -126,10 +130,26 @@ func (l *EventLog) append(on *Stream, name string, data []byte) Event {
 	on.next++
 	on.logged++
 
-	for len(l.events) > maxEvents || l.bytes > maxEventBytes && len(l.events) > 1 || !l.held.grow(l.bytes) {
+	for len(l.events) > maxEvents || l.bytes > maxEventBytes && len(l.events) > 1 || !l.fitBudget() {
 		l.dropOldest()
 	}
 	return e
+}
+
+// fitBudget makes the log hold as much of the budget as its events need. It reports false if the budget has too little left.
+func (l *EventLog) fitBudget() bool {
+	if l.closed {
+		return len(l.events) == 0
+	}
+	missing := max(0, l.bytes-Small) - l.taken
+	if missing > 0 && !l.budget.Take(l.client, missing) {
+		return false
+	}
+	if missing < 0 {
+		l.budget.Return(l.client, -missing)
+	}
+	l.taken += missing
+	return true
 }
 
 // dropOldest drops the oldest event. It also drops the event's stream if that is closed and has no other event.
@@ -156,8 +176,8 @@ func (l *EventLog) close() {
 	for len(l.events) > 0 {
 		l.dropOldest()
 	}
-	l.held.release()
-	l.held.closed = true
+	l.fitBudget()
+	l.closed = true
 }
 
 // Attach returns a new reader of a stream and tells the former one. If there is a former reader and replace is false, Attach returns nil.

@@ -117,16 +117,14 @@ func (f *InFlight) Count() int {
 
 // An Admission counts the requests of all clients, up to a limit for all and one for each client, until it is stopped.
 type Admission struct {
-	mu         sync.Mutex
-	n          int
-	all, each  int
-	byIdentity map[Identity]int
-	stopping   chan struct{} // closed by Stop
-	idle       chan struct{} // closed once stopped and no request is under way
+	mu       sync.Mutex
+	requests quota
+	stopping chan struct{} // closed by Stop
+	idle     chan struct{} // closed once stopped and no request is under way
 }
 
 func newAdmission(all, each int) *Admission {
-	return &Admission{all: all, each: each, byIdentity: make(map[Identity]int), stopping: make(chan struct{}), idle: make(chan struct{})}
+	return &Admission{requests: newQuota(all, each), stopping: make(chan struct{}), idle: make(chan struct{})}
 }
 
 // Enter admits a request. Leave ends it. The error is [ErrBusy] or [ErrStopping].
@@ -136,11 +134,10 @@ func (a *Admission) Enter(client Identity) error {
 	if a.Stopped() {
 		return ErrStopping
 	}
-	if a.n >= a.all || a.byIdentity[client] >= a.each {
+	if !a.requests.fits(client, 1) {
 		return ErrBusy
 	}
-	a.n++
-	a.byIdentity[client]++
+	a.requests.add(client, 1)
 	return nil
 }
 
@@ -148,10 +145,8 @@ func (a *Admission) Enter(client Identity) error {
 func (a *Admission) Leave(client Identity) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.byIdentity[client]--; a.byIdentity[client] == 0 {
-		delete(a.byIdentity, client)
-	}
-	if a.n--; a.n == 0 && a.Stopped() {
+	a.requests.add(client, -1)
+	if a.requests.taken == 0 && a.Stopped() {
 		close(a.idle)
 	}
 }
@@ -162,7 +157,7 @@ func (a *Admission) Stop() <-chan struct{} {
 	defer a.mu.Unlock()
 	if !a.Stopped() {
 		close(a.stopping)
-		if a.n == 0 {
+		if a.requests.taken == 0 {
 			close(a.idle)
 		}
 	}
@@ -186,5 +181,5 @@ func (a *Admission) Stopped() bool {
 func (a *Admission) Count() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.n
+	return a.requests.taken
 }

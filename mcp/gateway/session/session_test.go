@@ -100,34 +100,9 @@ func TestLoggedEventsAreBounded(t *testing.T) {
 	}
 }
 
-func TestReservation(t *testing.T) {
-	b := NewBudget(4 * Small)
-	r := reservation{budget: b, client: ann}
-	for _, step := range []struct {
-		name  string
-		size  int
-		want  bool
-		taken int
-	}{
-		{"small", Small, true, 0}, {"one-past-small", Small + 1, true, Small}, {"within-a-step", 2 * Small, true, Small},
-		{"one-past-a-step", 2*Small + 1, true, 2 * Small}, {"less", 1, true, 2 * Small}, {"at-the-limit-of-one", 3 * Small, true, 2 * Small},
-		{"one-past-the-limit-of-one", 3*Small + 1, false, 2 * Small},
-	} {
-		if got := r.grow(step.size); got != step.want || b.taken != step.taken {
-			t.Errorf("%s: %t, and %d bytes are taken, want %t and %d", step.name, got, b.taken, step.want, step.taken)
-		}
-	}
-	if r.release(); b.taken != 0 || len(b.byIdentity) != 0 {
-		t.Errorf("%d bytes are not given back", b.taken)
-	}
-	if r.closed = true; r.grow(Small+1) || !r.grow(Small) {
-		t.Error("a closed reservation does not grow to Small and no further")
-	}
-}
-
 // TestSessionsShareTheBudget: a session past the limit keeps less, and the others keep what they have.
 func TestSessionsShareTheBudget(t *testing.T) {
-	message := make([]byte, Small+1-eventOverhead) // takes Small
+	message := make([]byte, 2*Small-eventOverhead) // takes Small
 	for _, kind := range []string{"answers", "outgoing"} {
 		t.Run(kind, func(t *testing.T) {
 			table := NewTable(Limits{MemoryBytes: 4 * Small}) // two such messages of one client
@@ -210,8 +185,8 @@ func TestSlowWritesMakeRoom(t *testing.T) {
 			for client, size := range tt.taken { // in any order
 				b.Return(client, size)
 			}
-			if b.taken != 0 || len(b.byIdentity) != 0 {
-				t.Errorf("%d bytes are not given back", b.taken)
+			if b.bytes.taken != 0 || len(b.bytes.byClient) != 0 {
+				t.Errorf("%d bytes are not given back", b.bytes.taken)
 			}
 		})
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -42,8 +44,9 @@ type Table struct {
 	Requests *Admission // requests under way
 	Memory   *Budget
 
-	mu   sync.Mutex
-	byID map[string]*Session
+	mu       sync.Mutex
+	byID     map[string]*Session
+	sessions quota
 }
 
 // NewTable returns an empty table.
@@ -54,6 +57,7 @@ func NewTable(limits Limits) *Table {
 		Requests: newAdmission(l.Requests, l.RequestsPerIdentity),
 		Memory:   NewBudget(l.MemoryBytes),
 		byID:     make(map[string]*Session),
+		sessions: newQuota(l.Sessions, l.SessionsPerIdentity),
 	}
 }
 
@@ -65,8 +69,8 @@ func (t *Table) Open(client Identity, endpoint, protocol string) (*Session, erro
 	s := &Session{ID: rand.Text(), Client: client, Endpoint: endpoint, Protocol: protocol, table: t}
 
 	s.Context, s.cancel = context.WithCancel(context.Background())
-	s.Answers.init(reservation{budget: t.Memory, client: client})
-	s.Outgoing.init(reservation{budget: t.Memory, client: client})
+	s.Answers.init(client, t.Memory)
+	s.Outgoing.init(client, t.Memory)
 	s.Touch()
 
 	replaced, err := t.add(s)
@@ -90,21 +94,15 @@ func (t *Table) Open(client Identity, endpoint, protocol string) (*Session, erro
 func (t *Table) add(s *Session) (replaced *Session, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	count := 0
-	for _, other := range t.byID { // in any order: they are counted
-		if other.Client == s.Client {
-			count++
-		}
-	}
-
-	if len(t.byID) >= t.Limits.Sessions || count >= t.Limits.SessionsPerIdentity {
+	if !t.sessions.fits(s.Client, 1) {
 		if replaced = t.longestUnused(s.Client); replaced == nil {
 			return nil, ErrBusy
 		}
-		delete(t.byID, replaced.ID)
+		t.forget(replaced)
 	}
 
 	t.byID[s.ID] = s
+	t.sessions.add(s.Client, 1)
 	s.timer = time.AfterFunc(t.Limits.SessionIdle, s.expire)
 	return replaced, nil
 }
@@ -137,16 +135,21 @@ func (t *Table) Find(id string, client Identity, endpoint string) *Session {
 func (t *Table) remove(s *Session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.byID, s.ID)
+	t.forget(s)
+}
+
+// forget removes a session, unless it is removed already. The caller has the lock.
+func (t *Table) forget(s *Session) {
+	if t.byID[s.ID] == s {
+		delete(t.byID, s.ID)
+		t.sessions.add(s.Client, -1)
+	}
 }
 
 // EndAll ends all sessions.
 func (t *Table) EndAll() {
 	t.mu.Lock()
-	sessions := make([]*Session, 0, len(t.byID))
-	for _, s := range t.byID { // in any order: all are ended
-		sessions = append(sessions, s)
-	}
+	sessions := slices.Collect(maps.Values(t.byID)) // in any order: all are ended
 	t.mu.Unlock()
 	for _, s := range sessions {
 		s.End()
