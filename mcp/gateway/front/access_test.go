@@ -92,6 +92,7 @@ func TestGuard(t *testing.T) {
 		{"accepts-with-qualities", "POST", "/mcp", list, []string{"Accept: text/event-stream;q=0.5, application/json;q=0.9"}, 200, ""},
 		{"accepts-in-two-lines", "POST", "/mcp", list, []string{"Accept: application/json", "+Accept: text/event-stream"}, 200, ""},
 		{"accepts-json-alone", "POST", "/mcp", list, []string{"Accept: application/json"}, 406, "not_acceptable"},
+		{"accepts-streams-alone", "POST", "/mcp", list, []string{"Accept: text/event-stream"}, 406, "not_acceptable"},
 		{"accepts-streams-with-quality-zero", "POST", "/mcp", list, []string{"Accept: application/json, text/event-stream;q=0"}, 406, "not_acceptable"},
 		{"accepts-a-picture", "POST", "/mcp", list, []string{"Accept: image/png"}, 406, "not_acceptable"},
 		{"stream-not-accepted", "GET", "/mcp", "", []string{"Accept: application/json"}, 406, "not_acceptable"},

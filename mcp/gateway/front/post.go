@@ -18,8 +18,7 @@ func (x *exchange) servePost() *refusal {
 	if refused := checkContentType(x.r); refused != nil {
 		return refused
 	}
-	json, stream := accepts(x.r)
-	if !stream {
+	if json, stream := accepts(x.r); !json || !stream {
 		return refuse(http.StatusNotAcceptable, refusedAccept, "answers are application/json or text/event-stream; Accept must have both")
 	}
 
@@ -39,7 +38,7 @@ func (x *exchange) servePost() *refusal {
 		return nil
 	}
 
-	a := &response{exchange: x, request: q, acceptsJSON: json}
+	a := &response{exchange: x, request: q}
 	q.Out = a
 	a.startTimer()
 	defer a.stop()
@@ -138,20 +137,22 @@ func (x *exchange) readMessage(m *wire.Message) bool {
 		refused = invalidMessage(wire.ParseError, "there is no message")
 	}
 	if refused == nil {
-		var err error
-		if *m, err = wire.Read(body); err == nil {
-			return true
-		}
-		var fault *wire.Fault
-		if errors.As(err, &fault) {
-			m.ID = fault.ID
-			refused = invalidMessage(fault.Code, fault.Reason)
-		} else {
-			refused = refuse(http.StatusBadRequest, refusedMessage, "the message could not be read")
-		}
+		*m, refused = parseMessage(body)
 	}
-	x.refuse(refused, m.ID)
-	return false
+	if refused != nil {
+		x.refuse(refused, m.ID)
+	}
+	return refused == nil
+}
+
+// parseMessage reads one message. A refused message has its id, if that can be found.
+func parseMessage(text []byte) (wire.Message, *refusal) {
+	m, err := wire.Read(text)
+	var fault *wire.Fault
+	if errors.As(err, &fault) {
+		return wire.Message{ID: fault.ID}, invalidMessage(fault.Code, fault.Reason)
+	}
+	return m, nil
 }
 
 var errTooLarge = errors.New("larger than allowed")

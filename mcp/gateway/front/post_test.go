@@ -114,7 +114,6 @@ func TestConnectionsGoOn(t *testing.T) {
 		{"a-body-for-itself", 2, []string{ping[:len(ping)-5], ping[len(ping)-5:] + ping}},
 		{"a-large-body", 2, []string{call("x", strings.Repeat("p", 100<<10)) + ping}},
 		{"a-stream", 2, []string{call("say", "") + ping}},
-		{"a-stream-is-wanted", 1, []string{raw(post, stateless+"Accept: text/event-stream, application/json\r\nMcp-Method: ping\r\n", rpc("1", "ping", `{`+meta+`}`))}},
 		{"accepted", 2, []string{raw(post, stateless+"Mcp-Method: notifications/x\r\n", `{"jsonrpc":"2.0","method":"notifications/x"}`) + ping}},
 		{"refused-with-its-body-unread", 2, []string{raw(post, "Authorization: Bearer x\r\n", "{}") + ping}},
 		{"refused-and-more-to-come", 1, []string{post + "\r\n" + openingFields + "Authorization: Bearer x\r\nContent-Length: 999999\r\n\r\n{"}},

@@ -14,9 +14,8 @@ import (
 // A response answers a POST with a request. It is one JSON text. If the gateway sends messages before the answer, or the answer takes
 // long, it becomes an event stream that ends with the answer.
 type response struct {
-	exchange    *exchange
-	request     *session.Request
-	acceptsJSON bool
+	exchange *exchange
+	request  *session.Request
 
 	mu       sync.Mutex
 	streams  bool // the event stream has begun
@@ -154,20 +153,13 @@ func (a *response) finish(message []byte) {
 		a.exchange.w.Header()[headerSession] = []string{q.Session.ID}
 	}
 
-	switch status := a.status(message); {
-	case a.streams:
-		a.sendEvent(message, true)
-		if a.stream != nil {
-			q.Session.Answers.Detach(a.stream, a.reader)
-		}
-	case a.acceptsJSON && (status != http.StatusOK || !prefersStream(a.exchange.r)): // a stream always has status 200
-		a.exchange.writeJSON(status, message)
-	default:
-		frame := appendEvent(nil, session.Event{Name: session.EventMessage, Data: message})
-		h := a.exchange.w.Header()
-		h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = streamType, noCache, noSniff
-		h["Content-Length"] = []string{strconv.Itoa(len(frame))}
-		a.write(frame)
+	if !a.streams {
+		a.exchange.writeJSON(a.status(message), message)
+		return
+	}
+	a.sendEvent(message, true)
+	if a.stream != nil {
+		q.Session.Answers.Detach(a.stream, a.reader)
 	}
 }
 

@@ -253,14 +253,11 @@ func (c *stdioConnection) acceptLine(l inputLine) {
 		c.refuse(tooLarge(c.front.table.Limits.BodyBytes), l.tooLarge.ID())
 		return
 	}
-	m, err := wire.Read(l.text)
-	var fault *wire.Fault
-	if errors.As(err, &fault) {
-		c.refuse(invalidMessage(fault.Code, fault.Reason), fault.ID)
+	m, refused := parseMessage(l.text)
+	if refused != nil {
+		c.refuse(refused, m.ID)
 		return
 	}
-
-	var refused *refusal
 	if m.Request() { // only a message that gets an answer can be refused
 		refused = c.front.limit(c.from, nil)
 	}
