@@ -283,7 +283,7 @@ func (l *loader) allowlist(at path, list GroupList) {
 		return
 	}
 	c := &l.out.Content
-	tools, pins := servers.split()
+	tools, pins := split(servers)
 	for i := range tools {
 		tools[i].Group = list.Group
 	}

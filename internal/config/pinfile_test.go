@@ -43,16 +43,14 @@ func TestEditPins(t *testing.T) {
 		want       string
 	}{
 		{"nothing-allowed", `{}`, nil, "{}\n"},
-		{"list-stays-a-list", `{"s":["one"],"r":[]}`, nil, "{\n  \"s\": [\n    \"one\"\n  ],\n  \"r\": []\n}\n"},
-		{"list-becomes-an-object-where-a-pin-is-needed", `{"r":["x"],"s":["two","one"]}`, one,
-			"{\n  \"r\": [\n    \"x\"\n  ],\n" +
-				"  \"s\": {\n    \"two\": {},\n    \"one\": {\n      \"pin\": \"<A>\"\n    }\n  }\n}\n"},
+		{"list-becomes-an-object", `{"r":["x"],"s":["two","one"],"q":[]}`, one,
+			"{\n  \"r\": {\n    \"x\": {}\n  },\n" +
+				"  \"s\": {\n    \"two\": {},\n    \"one\": {\n      \"pin\": \"<A>\"\n    }\n  },\n  \"q\": {}\n}\n"},
 		{"object-stays-an-object", `{"s":{"one":{"pin":"<B>"}}}`, nil, "{\n  \"s\": {\n    \"one\": {}\n  }\n}\n"},
 		{"pin-is-replaced", `{"s":{"one":{"pin":"<B>"}}}`, one,
 			"{\n  \"s\": {\n    \"one\": {\n      \"pin\": \"<A>\"\n    }\n  }\n}\n"},
-		{"text-keeps-its-characters", "{\"s\":[\"one\",\"<\u00fc\\\"&>\"]}", nil,
-			"{\n  \"s\": [\n    \"one\",\n    \"<\u00fc\\\"&>\"\n  ]\n}\n"},
-		{"line-ends-of-windows", "{\r\n\"s\": [\"one\"]}\r\n", nil, "{\n  \"s\": [\n    \"one\"\n  ]\n}\n"},
+		{"text-keeps-its-characters", "{\"s\":[\"<\u00fc\\\"&>\"]}", nil, "{\n  \"s\": {\n    \"<\u00fc\\\"&>\": {}\n  }\n}\n"},
+		{"line-ends-of-windows", "{\r\n\"s\": {}}\r\n", nil, "{\n  \"s\": {}\n}\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := EditPins([]byte(written(tt.text)), tt.pins)

@@ -39,6 +39,22 @@ func (t *Table[V]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return err
 }
 
+// MarshalJSONTo writes the object.
+func (t Table[V]) MarshalJSONTo(enc *jsontext.Encoder) error {
+	if err := enc.WriteToken(jsontext.BeginObject); err != nil {
+		return err
+	}
+	for _, e := range t {
+		if err := enc.WriteToken(jsontext.String(e.Name)); err != nil {
+			return err
+		}
+		if err := json.MarshalEncode(enc, e.Value); err != nil {
+			return err
+		}
+	}
+	return enc.WriteToken(jsontext.EndObject)
+}
+
 // index returns the position of a name; -1 if it is not in the table.
 func (t Table[V]) index(name string) int {
 	for i := range t {
