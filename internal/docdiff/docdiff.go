@@ -65,8 +65,7 @@ func memberDifferences(at jsontext.Pointer, before, now jsontext.Value) (all []C
 // itemDifferences compares two lists from both ends, so that an item put in between moves no other.
 func itemDifferences(at jsontext.Pointer, before, now jsontext.Value) (all []Change) {
 	was, is := items(before), items(now)
-	same := func(a, b jsontext.Value) bool { return bytes.Equal(a, b) }
-	from, behind := commonEnds(was, is, same)
+	from, behind := commonEnds(was, is)
 	was, is = was[from:len(was)-behind], is[from:len(is)-behind]
 	for i := range max(len(was), len(is)) {
 		here := at.AppendToken(fmt.Sprint(from + i))
@@ -89,12 +88,12 @@ func items(list jsontext.Value) (values []jsontext.Value) {
 	return values
 }
 
-// commonEnds counts the common elements of two lists at their beginnings, and of the rest at their ends.
-func commonEnds[T any](a, b []T, same func(a, b T) bool) (front, back int) {
-	for front < min(len(a), len(b)) && same(a[front], b[front]) {
+// commonEnds counts the common items of two lists at their beginnings, and of the rest at their ends.
+func commonEnds(a, b []jsontext.Value) (front, back int) {
+	for front < min(len(a), len(b)) && bytes.Equal(a[front], b[front]) {
 		front++
 	}
-	for back < min(len(a), len(b))-front && same(a[len(a)-1-back], b[len(b)-1-back]) {
+	for back < min(len(a), len(b))-front && bytes.Equal(a[len(a)-1-back], b[len(b)-1-back]) {
 		back++
 	}
 	return front, back

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
 )
 
 // Signs of [Row].
@@ -18,12 +21,8 @@ const (
 // A Row is a piece of two texts that are shown as one.
 type Row struct{ Sign, Text string }
 
-const (
-	shortText    = 120     // bytes up to which both texts are shown whole
-	contextWords = 8       // around what changed in one line
-	contextLines = 2       // around what changed in many
-	maxTextTable = 4 << 20 // pairs of words that are compared; beyond, all that stands between the ends counts as changed
-)
+// shortText is the number of bytes up to which both texts are shown whole.
+const shortText = 120
 
 var wordPattern = regexp.MustCompile(`\S+\s*|\s+`)
 
@@ -31,15 +30,13 @@ var wordPattern = regexp.MustCompile(`\S+\s*|\s+`)
 // amount of omitted text.
 func Text(before, now string) []Row {
 	if strings.Contains(before+now, "\n") {
-		lines := func(s string) []string { return slices.Collect(strings.Lines(s)) }
-		return around(compare(lines(before), lines(now)), contextLines)
+		return compare(slices.Collect(strings.Lines(before)), slices.Collect(strings.Lines(now)))
 	}
 	if max(len(before), len(now)) <= shortText {
 		return []Row{{Minus, before}, {Plus, now}}
 	}
-	words := around(compareWords(before, now), contextWords)
 	var rows []Row
-	for _, w := range words {
+	for _, w := range compare(wordPattern.FindAllString(before, -1), wordPattern.FindAllString(now, -1)) {
 		if last := len(rows) - 1; last >= 0 && rows[last].Sign == w.Sign && w.Sign != Skipped {
 			rows[last].Text += w.Text
 		} else {
@@ -49,77 +46,43 @@ func Text(before, now string) []Row {
 	return rows
 }
 
-func compareWords(before, now string) []Row {
-	return compare(wordPattern.FindAllString(before, -1), wordPattern.FindAllString(now, -1))
-}
-
-// compare says of each piece of two texts whether it is in both, keeping as many as possible.
-func compare(a, b []string) (rows []Row) {
-	front, back := commonEnds(a, b, func(a, b string) bool { return a == b })
-	for _, s := range a[:front] {
-		rows = append(rows, Row{Same, s})
+// compare returns the pieces that only one of two texts has, with some common ones around them, and counts the bytes of the other pieces.
+func compare(before, now []string) (rows []Row) {
+	seen := 0 // the pieces of before that are in rows
+	skip := func(to int) {
+		if n := len(strings.Join(before[seen:to], "")); n > 0 {
+			rows = append(rows, Row{Skipped, fmt.Sprintf("%d bytes that are the same", n)})
+		}
+		seen = to
 	}
-	rows = append(rows, compareMiddle(a[front:len(a)-back], b[front:len(b)-back])...)
-	for _, s := range a[len(a)-back:] {
-		rows = append(rows, Row{Same, s})
-	}
-	return rows
-}
-
-// compareMiddle finds the longest common subsequence, unless that is too much work.
-func compareMiddle(a, b []string) (rows []Row) {
-	var longest [][]int32
-	if len(a)*len(b) <= maxTextTable {
-		longest = make([][]int32, len(a)+1)
-		longest[len(a)] = make([]int32, len(b)+1)
-		for i := len(a) - 1; i >= 0; i-- {
-			longest[i] = make([]int32, len(b)+1)
-			for j := len(b) - 1; j >= 0; j-- {
-				if longest[i][j] = max(longest[i+1][j], longest[i][j+1]); a[i] == b[j] {
-					longest[i][j] = longest[i+1][j+1] + 1
-				}
+	_, hunks, _ := strings.Cut(string(diff.Diff("before", quotedLines(before), "now", quotedLines(now))), "\n+++ now\n")
+	for line := range strings.Lines(hunks) {
+		var start, count int
+		if n, _ := fmt.Sscanf(line, "@@ -%d,%d", &start, &count); n == 2 {
+			if count > 0 { // pieces count from 1, but a hunk without one names the piece before it
+				start--
 			}
+			skip(start)
+			continue
+		}
+		text, err := strconv.Unquote(strings.TrimSuffix(line[1:], "\n"))
+		if err != nil {
+			panic("a quoted piece of a text cannot be read: " + err.Error())
+		}
+		rows = append(rows, Row{line[:1], text})
+		if line[:1] != Plus {
+			seen++
 		}
 	}
-	i, j := 0, 0
-	for i < len(a) || j < len(b) {
-		switch {
-		case longest != nil && i < len(a) && j < len(b) && a[i] == b[j]:
-			rows = append(rows, Row{Same, a[i]})
-			i, j = i+1, j+1
-		case i < len(a) && (longest == nil || j == len(b) || longest[i+1][j] >= longest[i][j+1]):
-			rows = append(rows, Row{Minus, a[i]})
-			i++
-		default:
-			rows = append(rows, Row{Plus, b[j]})
-			j++
-		}
-	}
+	skip(len(before))
 	return rows
 }
 
-// around keeps what changed and a few rows around it, and counts the rest.
-func around(rows []Row, context int) (kept []Row) {
-	near := make([]bool, len(rows))
-	for i, r := range rows {
-		if r.Sign == Same {
-			continue
-		}
-		for k := max(0, i-context); k <= min(len(rows)-1, i+context); k++ {
-			near[k] = true
-		}
+// quotedLines writes each piece of a text as a line.
+func quotedLines(pieces []string) []byte {
+	var b []byte
+	for _, piece := range pieces {
+		b = append(strconv.AppendQuote(b, piece), '\n')
 	}
-	for i := 0; i < len(rows); i++ {
-		if near[i] {
-			kept = append(kept, rows[i])
-			continue
-		}
-		skipped := 0
-		for ; i < len(rows) && !near[i]; i++ {
-			skipped += len(rows[i].Text)
-		}
-		i--
-		kept = append(kept, Row{Skipped, fmt.Sprintf("%d bytes that are the same", skipped)})
-	}
-	return kept
+	return b
 }
