@@ -145,14 +145,6 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// TestClock: Now is the database's clock, by which leases run.
-func TestClock(t *testing.T) {
-	s := open(t, fresh(t, serves))
-	if d := time.Until(s.Now()).Abs(); d > time.Second {
-		t.Errorf("Now() is %s from the clock of the machine, which is also the database's", d)
-	}
-}
-
 // TestClockThatIsSet: a transaction has the database's time though this machine's clock was set, or stood still. The time of a record would
 // otherwise stop all processes of the ledger.
 func TestClockThatIsSet(t *testing.T) {
