@@ -49,7 +49,6 @@ func open(t testing.TB, url string) *postgres.Store {
 
 func TestStore(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
-		Processes: true, Lease: lease,
 		New: func(t testing.TB) string { return fresh(t, prunes) },
 		Open: func(t testing.TB, url string) ledger.Store {
 			s, err := postgres.Open(url)

@@ -10,7 +10,7 @@ import (
 )
 
 func TestStore(t *testing.T) {
-	storetest.Run(t, storetest.Harness{Processes: true, Open: func(t testing.TB, path string) ledger.Store {
+	storetest.Run(t, storetest.Harness{Open: func(t testing.TB, path string) ledger.Store {
 		s, err := sqlite.Open(path, sqlite.Options{})
 		check.NoError(t, err)
 		return s

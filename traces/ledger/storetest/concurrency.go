@@ -104,9 +104,7 @@ func viewBesideWriter(t *testing.T, h Harness) {
 			return err
 		}
 		nothing(t, s) // would never return if it waited for this function to end
-		if !h.Holds {
-			nothing(t, other)
-		}
+		nothing(t, other)
 		return nil
 	})
 }
@@ -166,7 +164,7 @@ func contexts(t *testing.T, h Harness) {
 
 // Size of the concurrent count.
 const (
-	counters = 4  // goroutines of each process
+	counters = 4  // goroutines of each store
 	rounds   = 40 // increments of each goroutine
 )
 

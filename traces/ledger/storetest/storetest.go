@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"pgfsm/traces/ledger"
 )
@@ -20,21 +18,10 @@ type Harness struct {
 	// Open opens the store of that path, and makes it if it does not exist. Several stores can be open for one path. The suite closes
 	// them.
 	Open func(t testing.TB, path string) ledger.Store
-	// Processes reports that other processes can also open the path. The suite then starts the test's binary again, with the test that
-	// called Run.
-	Processes bool
-	// Lease is the time for which the owner of a killed process may seem to live.
-	Lease time.Duration
-	// Holds reports that a reader with another store of the path may have to wait for a function of Update.
-	Holds bool
 }
 
-// Run runs the suite. It must be called from a top-level test, before anything else.
+// Run runs the suite.
 func Run(t *testing.T, h Harness) {
-	if job := os.Getenv(jobVariable); job != "" {
-		work(t, h, job)
-		return
-	}
 	for _, c := range []struct {
 		name string
 		run  func(*testing.T, Harness)
@@ -71,12 +58,9 @@ func Run(t *testing.T, h Harness) {
 		{"reopened", reopened},
 		{"closed", closed},
 		{"pruned", pruned},
-		{"pruned-and-undone", prunedAndUndone},
 		{"pruned-entries-are-added", addsPruned},
 		{"owners", owners},
 		{"owners-asked-at-once", ownersAtOnce},
-		{"processes-lose-nothing", processIncrements},
-		{"owners-of-killed-processes-are-gone", killedOwner},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, h) })
 	}

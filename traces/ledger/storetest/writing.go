@@ -335,21 +335,3 @@ func addAfter(t *testing.T, s ledger.Store) {
 		t.Error("a removed entry can be added again")
 	}
 }
-
-func prunedAndUndone(t *testing.T, h Harness) {
-	s, _ := h.fresh(t)
-	pruning(t, s)
-	refused := errors.New("refused")
-	err := s.Update(context.Background(), func(tx ledger.Tx) error {
-		return errors.Join(tx.Prune([]ledger.Range{{First: 1, Last: 4}}, []string{"a", "b", "c"}, nil), refused)
-	})
-	if !errors.Is(err, refused) {
-		t.Errorf("Update = %v", err)
-	}
-	view(t, s, func(r ledger.Reader) {
-		wantEqual(t, "Entries", []int64{1, 2, 3, 4}, indexes(list(t, r.Entries(0))))
-		if n := len(list(t, r.Blobs())); n != 3 {
-			t.Errorf("%d blobs, want 3", n)
-		}
-	})
-}

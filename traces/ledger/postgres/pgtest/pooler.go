@@ -15,17 +15,11 @@ import (
 	"pgfsm/internal/test/tool"
 )
 
-// FindPooler returns the path of PgBouncer. Without it the test is skipped; if CI is set, it fails.
-func FindPooler(t testing.TB) string {
-	t.Helper()
-	return tool.Path(t, "pgbouncer", "pgbouncer")
-}
-
 // Pooler runs PgBouncer in transaction mode in front of the cluster, with few connections to it, and returns its address. PgBouncer knows
-// the superuser and the roles.
+// the superuser and the roles. Without PgBouncer the test is skipped; if CI is set, it fails.
 func (c *Cluster) Pooler(t testing.TB, roles ...string) string {
 	t.Helper()
-	bin := FindPooler(t)
+	bin := tool.Path(t, "pgbouncer", "pgbouncer")
 	dir := t.TempDir()
 	host, port, err := net.SplitHostPort(c.Address())
 	check.NoError(t, err)
