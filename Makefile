@@ -10,7 +10,7 @@ TESTFLAGS   := -timeout 30m -p 6 -vet=off -ldflags="-s -w"
 RACE        ?= TestServe(Answers|Asks|Failures|Holds)
 ONE_THREAD  := Fuzz|Docs|Browser|Journeys|BytesOfACall|Prune|Derived|Verif|Forged|Detected|Replays
 
-.PHONY: build run test without-tools test-postgres console race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition reload flood tamper soak million fuzz docs vuln interop interop-tools dist debian-root packages release
+.PHONY: build run test without-tools test-postgres console race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition reload flood tamper soak fuzz docs vuln interop interop-tools dist debian-root packages release
 
 build: ## bin/pgfsm
 	$(GO) build -trimpath -ldflags="-s -w" -o bin/pgfsm ./cmd/pgfsm
@@ -101,9 +101,6 @@ flood: ## the gateway with 10,000 half-open connections: it needs as many descri
 
 tamper: ## every field of every row of a ledger changed, one at a time: about two minutes
 	PGFSM_TAMPER=all $(GO) test -count 1 -timeout 1h -v -run VerifyNames ./traces/ledger
-
-million: ## a ledger of a million runs, made and read: about half an hour and 7 GB
-	PGFSM_LEDGER_RUNS=1000000 $(GO) test -count 1 -timeout 5h -v -run TestManyRuns ./traces/ledger
 
 fuzz: ## each fuzz target for FUZZTIME
 	@set -e; found=0; for pkg in $$($(GO) list ./...); do \

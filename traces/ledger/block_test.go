@@ -224,7 +224,8 @@ func TestBlocksAreRefused(t *testing.T) {
 	if err := d.BlockIdentity(ctx, person(issuer+"#gil", ledger.RoleAdmin), issuer, "hal"); err != nil {
 		t.Errorf("a person who administers: %v", err)
 	}
-	for name, want := range map[string]bool{eve: true, issuer + "#fay": false, issuer + "#hal": true, issuer + "#EVE": false, "eve": false, "": false} { // in any order
+	for name, want := range map[string]bool{eve: true, issuer + "#fay": false, issuer + "#hal": true, issuer + "#EVE": false, "eve": false, "": false,
+		"https://login.example.net/realms/corp#eve": false, issuer + "orate#eve": false, issuer + "/#eve": false, eve + "#eve": false} { // in any order
 		if is, err := d.Blocked(ctx, name); is != want || err != nil {
 			t.Errorf("Blocked(%q) = %t, %v", name, is, err)
 		}

@@ -9,39 +9,6 @@ import (
 	"time"
 )
 
-// TestOperationsJoin: who comes while others go on is recorded with those that wait. One that came alone before is not kept waiting for that.
-// That others do go on meanwhile is the scheduler's business.
-func TestOperationsJoin(t *testing.T) {
-	for _, tt := range []struct {
-		name     string
-		together int // before
-		queued   int // when it begins
-		come     int // each time that others go on
-		want     int
-	}{
-		{"alone-before", 1, 0, 1, 1},
-		{"alone-before-and-others-are-there", 1, 3, 1, 4},
-		{"several-before", 2, 0, 1, 1 + yields},
-		{"several-before-and-others-are-there", 2, 3, 2, 4 + 2*yields},
-		{"several-before-and-nobody-comes", 2, 0, 0, 1},
-		{"more-than-share-a-transaction", 2, maxBatch, maxBatch / yields, maxBatch},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			l := &Ledger{queue: make(chan *operation, 2*maxBatch)}
-			come := func(n int) {
-				for range n {
-					l.queue <- &operation{}
-				}
-			}
-			come(tt.queued)
-			waiting := l.collectBatch([]*operation{{}}, tt.together, func() { come(tt.come) })
-			if len(waiting) != tt.want {
-				t.Errorf("%d are recorded together, want %d", len(waiting), tt.want)
-			}
-		})
-	}
-}
-
 // A breaking store breaks each transaction, and counts them.
 type breaking struct {
 	Store

@@ -89,9 +89,7 @@ func TestCopyFails(t *testing.T) {
 func TestCopyRefuses(t *testing.T) {
 	source, before := inMemory(t)
 	running := func(t *testing.T, from ledger.Store) string {
-		clock := ledgertest.NewClock(t)
-		clock.Set(t, afterwards)
-		d := &fixture{ledgertest.Open(t, from, clock)}
+		d := openAfterwards(t, from)
 		id := ledgertest.NewID(t)
 		s := statestest.Find(t, "policy-allows")
 		run, rec := d.begin(id, &s)
@@ -115,9 +113,7 @@ func TestCopyRefuses(t *testing.T) {
 		running(t, process)
 		process.Crash()
 		check.NoError(t, ledger.Copy(t.Context(), from, to, moving(t)))
-		clock := ledgertest.NewClock(t)
-		clock.Set(t, afterwards)
-		d := &fixture{ledgertest.Open(t, to, clock)}
+		d := openAfterwards(t, to)
 		if all, err := d.Recover(t.Context(), d.replayer(nil)); err != nil || len(all) != 2 || all[0].Outcome.Code != "indeterminate" {
 			t.Errorf("Recover() = %+v, %v, want two runs whose calls were in flight", all, err)
 		}
@@ -139,9 +135,7 @@ func TestCopyRefuses(t *testing.T) {
 			t.Fatal("Copy() = nil")
 		}
 		from.Fail = nil
-		clock := ledgertest.NewClock(t)
-		clock.Set(t, afterwards)
-		d := &fixture{ledgertest.Open(t, from.Open(), clock)}
+		d := openAfterwards(t, from.Open())
 		d.passes(1)
 		if err := ledger.Copy(t.Context(), from, to, moving(t)); !errors.Is(err, ledger.ErrNotEmpty) {
 			t.Errorf("Copy() = %v, want ErrNotEmpty", err)
@@ -157,9 +151,7 @@ func TestCopyRefuses(t *testing.T) {
 	})
 	t.Run("admin", func(t *testing.T) {
 		from, to := source.Copy(t), ledgertest.NewStore(t)
-		clock := ledgertest.NewClock(t)
-		clock.Set(t, afterwards)
-		d := &fixture{ledgertest.Open(t, from.Open(), clock)}
+		d := openAfterwards(t, from.Open())
 		admin := d.Caller(d.Token("ada", ledger.RoleAdmin))
 		m := moving(t)
 		if err := ledger.Copy(t.Context(), from, to, m); !errors.Is(err, ledger.ErrRole) {
@@ -175,9 +167,7 @@ func TestCopyRefuses(t *testing.T) {
 // TestClosedLedger shows that a process that has a ledger open writes nothing after a copy closed it.
 func TestClosedLedger(t *testing.T) {
 	source, _ := inMemory(t)
-	clock := ledgertest.NewClock(t)
-	clock.Set(t, afterwards)
-	d := &fixture{ledgertest.Open(t, source.Open(), clock)}
+	d := openAfterwards(t, source.Open())
 	check.NoError(t, ledger.Copy(t.Context(), source, ledgertest.NewStore(t), moving(t)))
 	closed := ledgertest.State(t, source)
 	writes := map[string]func(ctx context.Context) error{
@@ -232,33 +222,4 @@ func TestVerifyNamesAForgedEnd(t *testing.T) {
 			return append(all, e)
 		}, "ledger.closed is about no run"},
 	)
-}
-
-// TestTheSourceCannotGoOnInSecret adds the entry that continues the copy to the source, too, and goes on with both: then there are two logs
-// of one origin. A checkpoint of either is refused by the other.
-func TestTheSourceCannotGoOnInSecret(t *testing.T) {
-	source, _ := inMemory(t)
-	target := ledgertest.NewStore(t)
-	check.NoError(t, ledger.Copy(t.Context(), source, target, moving(t)))
-	secret := target.Copy(t) // as if ledger.continued were in the source, to the byte
-	var states [2]checkpoint.Checkpoint
-	for i, s := range []*ledgertest.Store{target, secret} {
-		clock := ledgertest.NewClock(t)
-		clock.Set(t, afterwards)
-		d := &fixture{ledgertest.Open(t, s.Open(), clock)}
-		d.passes(2)
-		states[i] = d.checkpoint()
-	}
-	if states[0].Origin != states[1].Origin || states[0].Size != states[1].Size {
-		t.Fatalf("the logs are %+v", states)
-	}
-	for i, s := range []*ledgertest.Store{secret, target} {
-		err := s.View(t.Context(), func(r ledger.Reader) error {
-			_, err := ledger.Verify(t.Context(), r, ledger.VerifyOptions{Checkpoint: &states[i]})
-			return err
-		})
-		if !errors.Is(err, ledger.ErrTampered) {
-			t.Errorf("Verify() with the checkpoint of the other log = %v", err)
-		}
-	}
 }

@@ -29,6 +29,14 @@ func moving(tb testing.TB) ledger.Move {
 	return ledger.Move{Target: "sqlite:new.db", By: root, Clock: clock.Now}
 }
 
+// openAfterwards opens a ledger at that time.
+func openAfterwards(tb testing.TB, s ledger.Store) *fixture {
+	tb.Helper()
+	clock := ledgertest.NewClock(tb)
+	clock.Set(tb, afterwards)
+	return fixtureAt(tb, s, clock)
+}
+
 // kinds of stores, each with a function that opens a new one.
 var kinds = map[string]func(testing.TB) ledger.Store{
 	"fixture": func(tb testing.TB) ledger.Store { return ledgertest.NewStore(tb) },
@@ -122,9 +130,7 @@ func TestCopy(t *testing.T) {
 			}
 			ledgertest.Verify(t, back, &closed)
 
-			clock := ledgertest.NewClock(t)
-			clock.Set(t, afterwards)
-			d := &fixture{ledgertest.Open(t, back, clock)}
+			d := openAfterwards(t, back)
 			d.vote(held, d.Approver("dora"), true)
 			s := statestest.Find(t, "policy-holds")
 			for _, run := range []string{held, approved} {

@@ -293,29 +293,6 @@ func (k *killing) Do(ctx context.Context, wanted states.Command) (states.Event, 
 	return k.EffectHandler.Do(ctx, wanted)
 }
 
-// A run that is killed when it has its place is ended as any other before its call, and its record is whole.
-func TestHistoryOfAKilledRun(t *testing.T) {
-	d := newFixture(t)
-	other := d.other()
-	s, id := asking(t, "{}", statestest.At, denying(`history.count("actor", "1h") >= 1`)), ledgertest.NewID(t)
-	run, rec := other.begin(id, s)
-	if _, err := other.Machine.Advance(context.Background(), run, &killing{rec.Effects(s.Entry()), 5}, rec); !errors.Is(err, errKilled) {
-		t.Fatalf("Advance() = %v", err)
-	}
-	if q := d.Request(id); q.State != states.Validated || q.Status != ledger.Proposed || q.Ended != "" || q.Steps == 0 {
-		t.Fatalf("the killed run stands at %+v", q)
-	}
-	d.sound()
-	d.must(asking(t, "{}", statestest.At, denying(`history.count("actor", "1h") >= 1`)), policy.CodePolicyDenied)
-	other.Store.Crash()
-	got, err := d.Recover(context.Background(), d.replayer(nil))
-	if err != nil || len(got) != 1 || got[0].Err != nil || got[0].Outcome.Code != policy.CodeInterrupted {
-		t.Fatalf("Recover() = %+v, %v", got, err)
-	}
-	d.must(asking(t, "{}", statestest.At, denying(`history.count("actor", "1h") >= 1`)), "")
-	d.sound()
-}
-
 // A held run keeps what it read: it has its place, so calls behind it do not take it away.
 func TestHistoryOfAnApprovedRun(t *testing.T) {
 	d := newFixture(t)
@@ -337,42 +314,6 @@ func TestHistoryOfAnApprovedRun(t *testing.T) {
 		t.Fatalf("Resume() = %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
 	}
 	d.sound()
-}
-
-// A call counts from when it left, however long ago it was asked for, and while it waits always.
-func TestHistoryOfACallThatWasHeldForLong(t *testing.T) {
-	const count = `history.count("actor", "1h") == %d`
-	for _, c := range []struct {
-		name    string
-		approve bool
-		at      string // when the next one asks; the call is asked for at 09:00:00 and leaves at 09:50:00
-		counted int
-	}{
-		{"held", false, "2026-11-21T09:59:59Z", 1},
-		{"held-for-longer-than-the-window", false, "2026-11-21T10:00:01Z", 1},
-		{"held-for-much-longer", false, "2026-11-22T09:00:00Z", 1},
-		{"sent-a-minute-ago", true, "2026-11-21T09:51:00Z", 1},
-		{"asked-for-before-the-window-and-sent-within", true, "2026-11-21T10:30:00Z", 1},
-		{"a-second-before-the-edge", true, "2026-11-21T10:49:59Z", 1},
-		{"at-the-edge", true, "2026-11-21T10:50:00Z", 1},
-		{"a-second-outside", true, "2026-11-21T10:50:01Z", 0},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			d := newFixture(t)
-			s := asking(t, "{}", statestest.At, func(p *rules.Policy) { p.Effect, p.Approvers = rules.Pending, []string{"owners"} })
-			id := d.must(s, policy.CodeApprovalRequired)
-			if c.approve {
-				d.Clock.Set(t, "2026-11-21T09:50:00Z")
-				d.vote(id, d.Approver("dora"), true)
-				if got, err := d.resume(id, world(s)); err != nil || len(s.World.Calls) != 1 {
-					t.Fatalf("resume() = %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
-				}
-			}
-			d.Clock.Set(t, c.at)
-			d.must(asking(t, "{}", c.at, denying(fmt.Sprintf(count, 1-c.counted))), "")
-			d.sound()
-		})
-	}
 }
 
 // The most calls that are looked at, and one more.

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/mod/sumdb/note"
-
 	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
@@ -14,66 +12,47 @@ import (
 	"pgfsm/traces/ledger/ledgertest"
 )
 
-// newSigner makes a key of a store's log.
-func newSigner(t *testing.T, s ledger.Store) (signer note.Signer, vkey string) {
-	t.Helper()
-	private, vkey, err := checkpoint.NewKey(ledgertest.State(t, s).Origin)
-	check.NoError(t, err)
-	if signer, err = note.NewSigner(private); err != nil {
-		t.Fatal(err)
-	}
-	return signer, vkey
-}
-
-// signedState signs the state of a store's log.
-func signedState(t *testing.T, s ledger.Store, by note.Signer) []byte {
-	t.Helper()
-	signed, err := checkpoint.Sign(ledgertest.State(t, s), by)
-	check.NoError(t, err)
-	return signed
-}
-
 // grown is another process that adds to a store.
 func grown(t *testing.T, s *ledgertest.Store) {
 	t.Helper()
-	clock := ledgertest.NewClock(t)
-	clock.Set(t, afterwards)
-	d := &fixture{ledgertest.Open(t, s.Open(), clock)}
+	d := openAfterwards(t, s.Open())
 	d.passes(1)
 	check.NoError(t, d.Close())
 }
 
-// cosigned has a witness cosign the state of a log.
-func cosigned(t *testing.T, w *witnesstest.Witness, signed []byte, s ledger.Store) error {
+// cosign has a witness cosign the state of a log.
+func cosign(t *testing.T, w *witnesstest.Witness, signed []byte, s ledger.Store) (cosigned []byte, err error) {
 	t.Helper()
 	key, err := checkpoint.WitnessVerifier(w.Key)
 	check.NoError(t, err)
 	to, err := checkpoint.NewWitness(w.URL, key)
 	check.NoError(t, err)
-	return s.View(t.Context(), func(r ledger.Reader) error {
-		_, err := to.Cosign(t.Context(), signed, r)
+	err = s.View(t.Context(), func(r ledger.Reader) error {
+		cosigned, err = to.Cosign(t.Context(), signed, r)
 		return err
 	})
+	return cosigned, err
 }
 
 // TestContinueAfterLoss puts an older copy of a ledger back, and begins a new log. A witness refuses the former one for ever.
 func TestContinueAfterLoss(t *testing.T) {
 	source, _ := inMemory(t)
 	const origin = "pgfsm-log-2"
-	signer, vkey := newSigner(t, source)
-	oldest := signedState(t, source, signer)
+	signer, vkey := ledgertest.NewSigner(t, source)
+	oldest := ledgertest.SignState(t, source, signer)
 	grown(t, source)
-	common := signedState(t, source, signer)
+	common := ledgertest.SignState(t, source, signer)
 	restored := source.Copy(t)
 	grown(t, source)
-	middle := signedState(t, source, signer)
+	middle := ledgertest.SignState(t, source, signer)
 	grown(t, source)
-	lost := signedState(t, source, signer)
+	lost := ledgertest.SignState(t, source, signer)
 	w := witnesstest.New(t)
 	w.Trust(t, vkey)
-	check.NoError(t, cosigned(t, w, lost, source))
+	_, err := cosign(t, w, lost, source)
+	check.NoError(t, err)
 	grown(t, restored) // before anybody saw that it is the older copy
-	fork := signedState(t, restored, signer)
+	fork := ledgertest.SignState(t, restored, signer)
 
 	m, target := moving(t), ledgertest.NewStore(t)
 	for _, signed := range [][][]byte{{oldest}, {common, fork}, nil} {
@@ -103,9 +82,7 @@ func TestContinueAfterLoss(t *testing.T) {
 	if _, err := ledger.Open(t.Context(), restored, ledger.Options{}); !errors.Is(err, ledger.ErrLedgerClosed) {
 		t.Errorf("Open() = %v, want ErrLedgerClosed", err)
 	}
-	clock := ledgertest.NewClock(t)
-	clock.Set(t, afterwards)
-	d := &fixture{ledgertest.Open(t, target.Open(), clock)}
+	d := openAfterwards(t, target.Open())
 	first := string(d.Events(0)[0].Payload)
 	for what, signed := range map[string][]byte{`"common":`: common, `"lost":`: lost} { // in any order
 		if text := strings.ReplaceAll(string(signed), "\n", `\n`); !strings.Contains(first, what+`"`+text+`"`) {
@@ -119,36 +96,26 @@ func TestContinueAfterLoss(t *testing.T) {
 		t.Errorf("runs moved: %v", d.runs())
 	}
 
-	former := signedState(t, restored, signer)
-	if err := cosigned(t, w, former, restored); !errors.Is(err, checkpoint.ErrInconsistent) {
+	former := ledgertest.SignState(t, restored, signer)
+	if _, err := cosign(t, w, former, restored); !errors.Is(err, checkpoint.ErrInconsistent) {
 		t.Errorf("the witness on the former log: %v", err)
 	}
 	d.passes(1)
-	signer, vkey = newSigner(t, target)
-	next := signedState(t, target, signer)
+	signer, vkey = ledgertest.NewSigner(t, target)
+	next := ledgertest.SignState(t, target, signer)
 	w.Trust(t, vkey)
-	if err := cosigned(t, w, next, target); err != nil {
+	if _, err := cosign(t, w, next, target); err != nil {
 		t.Errorf("the witness on the new log: %v", err)
 	}
-}
-
-// TestContinueAfterATotalLoss begins a new log although nothing is left of the former one.
-func TestContinueAfterATotalLoss(t *testing.T) {
-	source, _ := inMemory(t)
-	signer, _ := newSigner(t, source)
-	lost := signedState(t, source, signer)
-	target := ledgertest.NewStore(t)
-	check.NoError(t, ledger.ContinueAfterLoss(t.Context(), ledgertest.NewStore(t), target, [][]byte{lost}, "pgfsm-log-2", moving(t)))
-	ledgertest.Verify(t, target, nil)
 }
 
 // TestVerifyNamesAForgedFormerLog changes what entry 0 says of the former log.
 func TestVerifyNamesAForgedFormerLog(t *testing.T) {
 	source, _ := inMemory(t)
-	signer, _ := newSigner(t, source)
-	signed := signedState(t, source, signer)
+	signer, _ := ledgertest.NewSigner(t, source)
+	signed := ledgertest.SignState(t, source, signer)
 	grown(t, source)
-	lost := signedState(t, source, signer)
+	lost := ledgertest.SignState(t, source, signer)
 	target, m := ledgertest.NewStore(t), moving(t)
 	check.NoError(t, ledger.ContinueAfterLoss(t.Context(), ledgertest.NewStore(t), target, [][]byte{lost}, "pgfsm-log-2", m))
 	origin := ledgertest.State(t, source).Origin

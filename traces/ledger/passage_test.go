@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/canonical"
-	"pgfsm/internal/test/check"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 )
@@ -104,22 +103,6 @@ func TestPassRefuses(t *testing.T) {
 	}
 }
 
-func TestPassIsGivenUp(t *testing.T) {
-	d := newFixture(t)
-	over, end := context.WithCancel(context.Background())
-	end()
-	p := ledger.Passage{By: ledger.Local(ledger.Anonymous), Server: "files", Direction: ledger.ToServer, Method: "ping"}
-	for range 50 {
-		err := d.Pass(over, p)
-		if err != nil && !errors.Is(err, context.Canceled) {
-			t.Fatalf("Pass() = %v", err)
-		}
-	}
-	if err := d.Pass(context.Background(), p); err != nil {
-		t.Errorf("Pass() = %v", err)
-	}
-}
-
 // TestVerifyJudgesPassages: a ledger that was written anew as a whole cannot tell of a message that nobody could have sent.
 func TestVerifyJudgesPassages(t *testing.T) {
 	passedBy := func(e *ledger.Event) bool { return e.Type == ledger.MCPPassed && e.By == "worker-1" }
@@ -190,59 +173,5 @@ func TestVerifyJudgesPassages(t *testing.T) {
 			d.passing()
 			f.run(t, d)
 		})
-	}
-}
-
-// TestPassagesArePruned: they go with what is old, and what is left of them is still held to tokens of before.
-func TestPassagesArePruned(t *testing.T) {
-	d := newFixture(t)
-	d.passing()
-	token := d.tokenOf("worker-1")
-	d.passes(1)
-	pass := func() {
-		t.Helper()
-		err := d.Pass(context.Background(), ledger.Passage{
-			By: agent("worker-1", token), Server: "files", Direction: ledger.ToServer, Method: "ping",
-		})
-		check.NoError(t, err)
-	}
-	d.Clock.Set(t, "2026-11-21T09:10:00Z")
-	pass()
-	if done := d.prunes("2026-11-21T09:10:00Z"); done.Runs != 1 || done.Kept != 0 {
-		t.Errorf("the older ones: %+v", done)
-	}
-	pass()
-	d.hold(nil)
-	pass()
-	d.Clock.Set(t, "2026-11-21T09:20:00Z")
-	if done := d.prunes("2026-11-21T09:20:00Z"); done.Runs != 0 || done.Entries != 3 || done.Kept != 1 || len(d.runs()) != 1 {
-		t.Errorf("beside a run that waits: %+v", done)
-	}
-	d.revoke(token)
-	d.sound()
-	var types []ledger.Type
-	d.Inspect(func(r ledger.Reader) error {
-		for e, err := range r.Entries(0) {
-			if err != nil {
-				return err
-			}
-			if e.RunID == "" {
-				types = append(types, e.Type)
-			}
-		}
-		return nil
-	})
-	if diff := cmp.Diff([]ledger.Type{ledger.LogCreated, ledger.TokenCreated, ledger.LedgerPruned, ledger.LedgerPruned, ledger.TokenRevoked}, types); diff != "" {
-		t.Errorf("what is left (-want +got):\n%s", diff)
-	}
-}
-
-// TestAnonymousIsNobodysName: an agent without a token is nobody's token, and nobody else.
-func TestAnonymousIsNobodysName(t *testing.T) {
-	d := newFixture(t)
-	for _, name := range []string{ledger.Anonymous, "Anonymous", "ANONYMOUS", "аnonymous"} { // the last begins with a Cyrillic letter
-		if _, _, err := d.CreateToken(context.Background(), root, name, ledger.RoleApprover, ""); !errors.Is(err, ledger.ErrTokenValues) {
-			t.Errorf("CreateToken(%q) = %v, want %v", name, err, ledger.ErrTokenValues)
-		}
 	}
 }

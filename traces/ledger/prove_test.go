@@ -16,16 +16,13 @@ import (
 	"pgfsm/traces/ledger/ledgertest"
 )
 
-// newKey makes a key of a fixture's log.
+// newKey adds a key to a fixture's log.
 func (d *fixture) newKey() (note.Signer, string) {
 	d.TB.Helper()
-	origin, err := d.Origin(context.Background())
+	_, err := d.Origin(context.Background()) // the log begins
 	check.NoError(d.TB, err)
-	private, vkey, err := checkpoint.NewKey(origin)
-	check.NoError(d.TB, err)
+	signer, vkey := ledgertest.NewSigner(d.TB, d.Store)
 	check.NoError(d.TB, d.AddKey(context.Background(), root, vkey))
-	signer, err := note.NewSigner(private)
-	check.NoError(d.TB, err)
 	return signer, vkey
 }
 
@@ -39,12 +36,7 @@ func (d *fixture) keys() (keys []ledger.Key) {
 }
 
 // signed signs the current state of a fixture's log.
-func (d *fixture) signed(s note.Signer) []byte {
-	d.TB.Helper()
-	signed, err := checkpoint.Sign(d.checkpoint(), s)
-	check.NoError(d.TB, err)
-	return signed
-}
+func (d *fixture) signed(s note.Signer) []byte { return ledgertest.SignState(d.TB, d.Store, s) }
 
 // trusted are the keys of a reader who knows a log's verifier key.
 func trusted(t testing.TB, vkey string) checkpoint.Keys {
@@ -97,45 +89,6 @@ func TestKeys(t *testing.T) {
 			return slices.DeleteFunc(all, func(e ledger.Event) bool { return e.Type == ledger.KeyAdded })
 		}, "is no key of the log"},
 	}...)
-}
-
-// TestProveEveryRun proves the runs of every scenario, and of votes, crashes and deliveries, and verifies each with its derived trace.
-func TestProveEveryRun(t *testing.T) {
-	d := newFixture(t)
-	d.fill()
-	signer, vkey := d.newKey()
-	signed := d.signed(signer)
-	proven, unfinished := 0, 0
-	for _, run := range d.runs() {
-		var doc []byte
-		var p *checkpoint.Proof
-		var traceErr, err error
-		d.Inspect(func(r ledger.Reader) error {
-			doc, traceErr = ledger.Trace(context.Background(), r, run, d.replayer(nil))
-			p, err = ledger.Prove(r, run, signed)
-			return nil
-		})
-		if errors.Is(err, ledger.ErrUnfinished) && errors.Is(traceErr, ledger.ErrUnfinished) {
-			unfinished++
-			continue
-		}
-		if err = errors.Join(traceErr, err); err != nil {
-			t.Fatalf("run %s: %v", run, err)
-		}
-		trace, err := traces.Read(doc)
-		check.NoError(t, err)
-		if p, err = checkpoint.ParseProof(p.Marshal()); err != nil {
-			t.Fatal(err)
-		}
-		v, err := p.Verify(trace, trusted(t, vkey))
-		if err != nil || v.Run != run || v.Ended != (d.Request(run).Ended != "") {
-			t.Fatalf("run %s: Verify() = %+v, %v", run, v, err)
-		}
-		proven++
-	}
-	if proven < archiveRuns-5 || unfinished == 0 {
-		t.Errorf("%d runs are proven, %d unfinished", proven, unfinished)
-	}
 }
 
 // TestProveNeedsTheRun shows which checkpoints and runs are refused.
@@ -247,29 +200,4 @@ func (d *fixture) derived(run string) (trace *traces.Trace) {
 		return err
 	})
 	return trace
-}
-
-// TestACheckpointRevealsARewrittenLog rewrites and cuts a log whole, with all hashes and rows right. Without a checkpoint that was stored
-// elsewhere, Verify finds nothing; with one, it is found.
-func TestACheckpointRevealsARewrittenLog(t *testing.T) {
-	d := newFixture(t)
-	d.passes(3)
-	c := d.checkpoint()
-	for name, change := range map[string]edit{ // each stands alone
-		"rewritten": edits(ledger.RequestCreated, `"env":"test"`, `"env":"prod"`),
-		"cut": func(_ *testing.T, all []ledger.Event) []ledger.Event {
-			last := all[len(all)-1].RunID
-			return slices.DeleteFunc(all, func(e ledger.Event) bool { return e.RunID == last })
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			forged := fixtureAt(t, d.forged(t, change), d.Clock)
-			if _, err := forged.checked(ledger.VerifyOptions{}); err != nil {
-				t.Errorf("without a checkpoint: Verify() = %v: the forgery is not good enough", err)
-			}
-			if _, err := forged.checked(ledger.VerifyOptions{Checkpoint: &c}); !errors.Is(err, ledger.ErrTampered) {
-				t.Errorf("with a checkpoint: Verify() = %v", err)
-			}
-		})
-	}
 }

@@ -109,36 +109,6 @@ func TestPruneWhileOthersWrite(t *testing.T) {
 	}
 }
 
-// TestPruneJoinsParts: windows of which little goes are pruned together, and the calls of every task in them are still counted.
-func TestPruneJoinsParts(t *testing.T) {
-	d := newFixture(t)
-	const atOnce = 10
-	for _, task := range []string{"one", "two"} {
-		d.must(d.granted("policy-allows", task, 1), "")
-		for range atOnce { // they stay
-			d.hold(nil)
-		}
-	}
-	const before = "2026-11-21T09:30:00Z"
-	d.Clock.Set(t, before)
-	done, err := d.PruneAtOnce(t.Context(), before, root, atOnce)
-	if err != nil || done.Runs != 2 {
-		t.Fatalf("PruneAtOnce() = %+v, %v", done, err)
-	}
-	n := 0
-	for _, e := range d.Events(0) {
-		if e.Type == ledger.LedgerPruned {
-			n++
-		}
-	}
-	if n != 1 {
-		t.Errorf("%d transactions removed all, want one", n)
-	}
-	for _, task := range []string{"one", "two"} {
-		d.must(d.granted("policy-allows", task, 1), policy.CodeGrantExhausted)
-	}
-}
-
 // TestPruneBesideANewRun: a run that begins after the plan keeps what it shares with runs that go.
 func TestPruneBesideANewRun(t *testing.T) {
 	d := newFixture(t)

@@ -1,21 +1,12 @@
 package ledger_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-	"golang.org/x/mod/sumdb/tlog"
-
-	"pgfsm/internal/canonical"
-	"pgfsm/internal/test/check"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
@@ -146,19 +137,6 @@ func TestPruneAgainAndAgain(t *testing.T) {
 	}
 }
 
-// TestPruneLeavesWhatHasNotEnded: also the values that it shares with runs that go.
-func TestPruneLeavesWhatHasNotEnded(t *testing.T) {
-	d := newFixture(t)
-	d.passes(1)
-	held, _ := d.hold(nil)
-	d.Clock.Set(t, "2026-11-21T09:01:00Z")
-	d.passes(2)
-	d.Clock.Set(t, "2026-11-21T09:02:00Z")
-	if done := d.prunes("2026-11-21T09:02:00Z"); done.Runs != 3 || done.Kept != 1 || !slices.Equal(d.runs(), []string{held}) {
-		t.Errorf("Prune() = %+v, %d runs are left", done, len(d.runs()))
-	}
-}
-
 func TestPruneRefusesTimes(t *testing.T) {
 	d := newFixture(t)
 	d.passes(1)
@@ -215,76 +193,6 @@ func TestVerifyNamesAForgedPrune(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestExport verifies lines as docs/reference/record-format.md tells others to do it.
-func TestExport(t *testing.T) {
-	d := newFixture(t)
-	d.fill()
-	d.Clock.Set(t, "2026-11-30T09:00:00Z")
-	if done := d.prunes("2026-11-29T09:00:00Z"); done.Runs == 0 {
-		t.Fatalf("Prune() = %+v: the test is blind", done)
-	}
-	d.passes(2)
-	var out bytes.Buffer
-	x := ledger.Exporter{To: &out}
-	d.Inspect(x.Export)
-	d.passes(1)
-	d.Inspect(x.Export) // what came since
-	var leaves []tlog.Hash
-	blobs, pruned := make(map[string]bool), 0
-	for i, line := range bytes.Split(bytes.TrimSuffix(out.Bytes(), []byte("\n")), []byte("\n")) {
-		if c, err := canonical.JSON(line); err != nil || !bytes.Equal(c, line) {
-			t.Fatalf("line %d is not canonical: %v", i+1, err)
-		}
-		var l struct {
-			Blob, Kind, Text string
-			Entry            jsontext.Value
-			Hash             tlog.Hash
-			Index            int64
-		}
-		check.NoError(t, json.Unmarshal(line, &l, json.MatchCaseInsensitiveNames(true)))
-		if l.Blob != "" {
-			if blobs[l.Blob] || l.Blob != string(canonical.Sum(l.Kind, []byte(l.Text))) {
-				t.Errorf("line %d: the blob %s comes twice, or is another", i+1, l.Blob)
-			}
-			blobs[l.Blob] = true
-			continue
-		}
-		if l.Index != int64(len(leaves)) {
-			t.Fatalf("line %d has the index %d, want %d", i+1, l.Index, len(leaves))
-		}
-		if leaves = append(leaves, l.Hash); l.Entry == nil {
-			pruned++
-			continue
-		}
-		if tlog.RecordHash(l.Entry) != l.Hash {
-			t.Errorf("line %d: its hash is not that of its entry", i+1)
-		}
-		for _, ref := range regexp.MustCompile(`@(sha256:[0-9a-f]{64})"`).FindAllStringSubmatch(string(l.Entry), -1) {
-			if !blobs[ref[1]] {
-				t.Errorf("line %d refers to %s, which comes later or never", i+1, ref[1])
-			}
-		}
-	}
-	if pruned == 0 || len(blobs) == 0 {
-		t.Errorf("%d pruned entries, %d blobs: the test is blind", pruned, len(blobs))
-	}
-	if c := d.checkpoint(); int64(len(leaves)) != c.Size || rootOf(leaves) != c.Root {
-		t.Errorf("the lines make another tree than the checkpoint's")
-	}
-}
-
-// rootOf is the hash of a tree, as RFC 6962, section 2.1, defines it.
-func rootOf(leaves []tlog.Hash) tlog.Hash {
-	if len(leaves) == 1 {
-		return leaves[0]
-	}
-	k := 1
-	for 2*k < len(leaves) {
-		k *= 2
-	}
-	return tlog.NodeHash(rootOf(leaves[:k]), rootOf(leaves[k:]))
 }
 
 func TestExportSince(t *testing.T) {

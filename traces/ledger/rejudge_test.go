@@ -1,13 +1,11 @@
 package ledger_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"strings"
 	"testing"
 
-	"pgfsm/fsm"
 	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states"
@@ -49,23 +47,6 @@ func TestAnotherBundle(t *testing.T) {
 			}
 			d.sound()
 		})
-	}
-}
-
-// TestTheSameBundleCostsNothing: the tools are recorded once, as they were listed first.
-func TestTheSameBundleCostsNothing(t *testing.T) {
-	d := newFixture(t)
-	id, s := d.approved(nil)
-	got, err := d.resume(id, underBundle(s, &statestest.Changes()[0])) // what is the run's own
-	if err != nil || got.Outcome.Type != states.TypeSummary {
-		t.Fatalf("resume() = %+v, %v", got.Outcome, err)
-	}
-	listed := make(map[fsm.State][]byte)
-	for _, step := range d.trace(id, got.Outcome, nil).Steps {
-		listed[step.From] = step.Event
-	}
-	if !bytes.Equal(listed[states.Screened], listed[states.Approved]) {
-		t.Errorf("listed for the approved run: %s", listed[states.Approved])
 	}
 }
 

@@ -235,7 +235,8 @@ func (d *fixture) wantsNoCall(store ledger.Store, id string, s *statestest.Scena
 type lies struct {
 	ledger.Store
 	entry func(*ledger.Entry)
-	drop  ledger.Type // entries of this type are not there
+	drop  ledger.Type     // entries of this type are not there
+	row   *ledger.Request // in place of all; nil leaves them
 }
 
 func (l *lies) View(ctx context.Context, do func(ledger.Reader) error) error {
@@ -249,6 +250,13 @@ func (l *lies) Glance(ctx context.Context, do func(ledger.Reader) error) error {
 type lying struct {
 	ledger.Reader
 	l *lies
+}
+
+func (r lying) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
+	if r.l.row == nil {
+		return r.Reader.Requests(f)
+	}
+	return func(yield func(ledger.Request, error) bool) { yield(*r.l.row, nil) }
 }
 
 func (r lying) EntriesOf(run string) iter.Seq2[ledger.Entry, error] {

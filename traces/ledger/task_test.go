@@ -8,7 +8,6 @@ import (
 
 	"pgfsm/internal/test/check"
 	"pgfsm/policy"
-	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
@@ -48,25 +47,6 @@ func TestTasksAreCounted(t *testing.T) {
 				t.Errorf("play() = %+v, %v, %d calls; want %s", o, err, len(s.World.Calls), c.code)
 			}
 		})
-	}
-}
-
-// A call that was held and then not made does not count any more.
-func TestADeniedCallGivesItsPlaceBack(t *testing.T) {
-	d := newFixture(t)
-	id := ledgertest.NewID(t)
-	if o, _, err := d.play(id, d.granted("policy-holds", "one", 1)); err != nil || o.Type != states.TypePending {
-		t.Fatalf("play() = %+v, %v", o, err)
-	}
-	if o, _, err := d.play(ledgertest.NewID(t), d.granted("policy-allows", "one", 1)); err != nil || o.Code != policy.CodeGrantExhausted {
-		t.Fatalf("play() = %+v, %v, want the place to be taken", o, err)
-	}
-	d.vote(id, d.Approver("dora"), false)
-	if _, err := d.RecoverRun(context.Background(), d.replayer(nil), id); err != nil {
-		t.Fatal(err)
-	}
-	if o, _, err := d.play(ledgertest.NewID(t), d.granted("policy-allows", "one", 1)); err != nil || o.Type != states.TypeSummary {
-		t.Errorf("play() = %+v, %v, want an answer", o, err)
 	}
 }
 

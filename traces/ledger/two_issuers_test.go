@@ -57,16 +57,3 @@ func TestSubjectsOfTwoIssuers(t *testing.T) {
 		})
 	}
 }
-
-// TestBlockOfOneIssuer: a block of a subject is none of the same subject of another issuer.
-func TestBlockOfOneIssuer(t *testing.T) {
-	d := newFixture(t)
-	d.block("eve")
-	for name, want := range map[string]bool{ // in any order
-		eve: true, "https://login.example.net/realms/corp#eve": false, issuer + "orate#eve": false, issuer + "/#eve": false, eve + "#eve": false, issuer + "#ev": false,
-	} {
-		if is, err := d.Blocked(context.Background(), name); is != want || err != nil {
-			t.Errorf("Blocked(%q) = %t, %v", name, is, err)
-		}
-	}
-}

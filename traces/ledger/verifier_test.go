@@ -25,6 +25,7 @@ import (
 	"pgfsm/internal/test/tool"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
+	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/checkpoint/witnesstest"
@@ -151,20 +152,6 @@ func (d *fixture) playLarge() {
 	}
 }
 
-// cosignedBy returns a checkpoint of the current state with the cosignature of a witness.
-func (d *fixture) cosignedBy(w *witnesstest.Witness, signed []byte) (cosigned []byte) {
-	d.TB.Helper()
-	key, err := checkpoint.WitnessVerifier(w.Key)
-	check.NoError(d.TB, err)
-	witness, err := checkpoint.NewWitness(w.URL, key)
-	check.NoError(d.TB, err)
-	d.Inspect(func(r ledger.Reader) error {
-		cosigned, err = witness.Cosign(context.Background(), signed, r)
-		return err
-	})
-	return cosigned
-}
-
 // TestSecondVerifier verifies exports, checkpoints, proofs and traces of runs of every outcome with the verifier in JavaScript, which shares
 // no code with this module, and has it name the first wrong place of changed ones.
 func TestSecondVerifier(t *testing.T) {
@@ -179,7 +166,9 @@ func TestSecondVerifier(t *testing.T) {
 	v.write("log.pub", []byte(vkey+"\n"))
 	v.write("witness.pub", []byte(w.Key+"\n"))
 	v.write("signed", signed)
-	v.write("cosigned", d.cosignedBy(w, signed))
+	cosigned, err := cosign(t, w, signed, d.Store)
+	check.NoError(t, err)
+	v.write("cosigned", cosigned)
 
 	other := newFixture(t)
 	otherSigner, otherKey := other.newKey()
@@ -325,6 +314,11 @@ func (v *secondVerifier) proofs(d *fixture) {
 			doc, err := ledger.Trace(context.Background(), r, run, d.replayer(nil))
 			if err != nil {
 				return err
+			}
+			trace, err := traces.Read(doc)
+			check.NoError(v, err)
+			if of, err := p.Verify(trace, trusted(v, d.keys()[0].Key)); err != nil || of.Run != run || of.Ended != (q.Ended != "") {
+				v.Errorf("run %s: Verify() = %+v, %v", run, of, err)
 			}
 			v.write(run+".json", doc)
 			v.write(run+".tlog-proof", p.Marshal())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
@@ -264,57 +262,22 @@ func TestVerifyCountsPeople(t *testing.T) {
 	}...)
 }
 
-// A crooked reader looks things up otherwise than they stand, as damaged indexes do.
-type crooked struct {
-	ledger.Reader
-	found func(iter.Seq2[ledger.Entry, error]) iter.Seq2[ledger.Entry, error]
-	row   *ledger.Request // in place of all; nil leaves them
-}
-
-func (c crooked) EntriesOf(run string) iter.Seq2[ledger.Entry, error] {
-	return c.found(c.Reader.EntriesOf(run))
-}
-
-func (c crooked) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
-	if c.row == nil {
-		return c.Reader.Requests(f)
-	}
-	return func(yield func(ledger.Request, error) bool) { yield(*c.row, nil) }
-}
-
+// TestVerifyDoesNotTrustAnIndex looks entries up otherwise than they stand, as a damaged index does.
 func TestVerifyDoesNotTrustAnIndex(t *testing.T) {
 	d := newFixture(t)
 	id, _ := d.hold(nil)
 	before := d.Request(id)
 	d.vote(id, d.Approver("dora"), true)
 	for _, c := range []struct {
-		name string
-		bad  crooked
+		name    string
+		damaged lies
 	}{
-		{"an-entry-is-another", crooked{found: func(all iter.Seq2[ledger.Entry, error]) iter.Seq2[ledger.Entry, error] {
-			return func(yield func(ledger.Entry, error) bool) {
-				for e, err := range all {
-					e.By = "mallory"
-					if !yield(e, err) {
-						return
-					}
-				}
-			}
-		}}},
-		{"an-entry-is-not-found", crooked{row: &before, found: func(all iter.Seq2[ledger.Entry, error]) iter.Seq2[ledger.Entry, error] {
-			return func(yield func(ledger.Entry, error) bool) {
-				for e, err := range all {
-					if e.Type == ledger.ApprovalApproved || !yield(e, err) {
-						return
-					}
-				}
-			}
-		}}},
+		{"an-entry-is-another", lies{entry: func(e *ledger.Entry) { e.By = "mallory" }}},
+		{"an-entry-is-not-found", lies{drop: ledger.ApprovalApproved, row: &before}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d.Inspect(func(r ledger.Reader) error {
-				c.bad.Reader = r
-				_, err := ledger.Verify(context.Background(), c.bad, ledger.VerifyOptions{})
+				_, err := ledger.Verify(context.Background(), lying{r, &c.damaged}, ledger.VerifyOptions{})
 				var fault *ledger.Fault
 				if !errors.As(err, &fault) || fault.Table != "entries" || !strings.Contains(fault.What, "index is damaged") {
 					t.Errorf("Verify() = %v", err)
@@ -356,44 +319,4 @@ func TestVerifyNamesAnEffectThatCannotBe(t *testing.T) {
 		return edits(ledger.RunEnded, `"effect":"not_sent"`, `"effect":"unknown"`)(t, all)
 	}, "did not leave"}
 	f.run(t, d)
-}
-
-// liar is a handler that says a word for the effect of a broken call that does not exist.
-type liar struct{ states.EffectHandler }
-
-func (l liar) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
-	ev, err := l.EffectHandler.Do(ctx, wanted)
-	if failed, ok := ev.(*states.EffectFailed); ok {
-		failed.Effect = "unknownx"
-	}
-	return ev, err
-}
-
-// TestVerifyRefusesValuesThatReplayRefuses records a value that only replay refuses: every hash of the ledger is right.
-func TestVerifyRefusesValuesThatReplayRefuses(t *testing.T) {
-	d := newFixture(t)
-	s := statestest.Find(t, "call-timed-out")
-	s.Handler = func(handler states.EffectHandler) states.EffectHandler { return liar{handler} }
-	if _, _, err := d.play(ledgertest.NewID(t), &s); err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct {
-		name     string
-		replayer *traces.Replayer
-		want     string
-	}{
-		{"chain-only", nil, ""},
-		{"replay", d.replayer(nil), `"unknownx"`},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var err error
-			d.Inspect(func(r ledger.Reader) error {
-				err = alike(ledger.Verify(context.Background(), r, ledger.VerifyOptions{Replayer: tt.replayer}))
-				return nil
-			})
-			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-				t.Errorf("Verify() = %v, want an error with %q", err, tt.want)
-			}
-		})
-	}
 }

@@ -117,31 +117,6 @@ func TestVoteRefuses(t *testing.T) {
 	}
 }
 
-// A call that nobody was asked about has nothing to be decided.
-func TestVoteNotHeld(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		change func(*policy.Content)
-		status ledger.Status
-	}{
-		{"denied-by-policy", func(p *policy.Content) { p.Policy = statestest.Policies() }, ledger.Denied},
-		{"allowed", func(p *policy.Content) { p.Policy = nil }, ledger.Executed},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			c := newFixture(t)
-			content := ledgertest.Holding(1)
-			tt.change(&content)
-			q := c.Ask(carol, content)
-			v := ledgertest.Ballot(q, c.Approver(alice))
-			v.Binding = canonical.Sum("binding", nil)
-			_, err := c.Vote(context.Background(), v)
-			if !errors.Is(err, ledger.ErrNotHeld) || !strings.Contains(err.Error(), string(tt.status)) {
-				t.Errorf("Vote() = %v, want [%s] and that it is %s", err, ledger.RefusedNotHeld, tt.status)
-			}
-		})
-	}
-}
-
 // The ballot is in time one second before the expiry, and not at it. The expiry is recorded once.
 func TestVoteExpiry(t *testing.T) {
 	for _, tt := range []struct {
@@ -249,21 +224,6 @@ func (c *fixture) judged(q ledger.Request, want ledger.Status) {
 	}
 }
 
-// The reason of a denial reaches the request.
-func TestVoteDenialIsToldWhy(t *testing.T) {
-	c := newFixture(t)
-	v := ledgertest.Ballot(c.Hold(1), c.Approver(bob))
-	v.Approve, v.Reason = false, "no"+strings.Repeat("\x01", ledger.MaxReason-2) // escaped, six bytes each: it becomes a blob
-	q := c.Cast(v)
-	if q.Code != string(policy.CodeApprovalDenied) || q.Reason != "Denied by "+bob+": no"+strings.Repeat(`\u0001`, ledger.MaxReason-2) {
-		t.Errorf("Code, Reason = %s, %q", q.Code, q.Reason)
-	}
-	_, err := c.Vote(context.Background(), ledgertest.Ballot(q, c.Approver(alice)))
-	if !errors.Is(err, ledger.ErrDecided) || strings.Contains(err.Error(), "\x01") {
-		t.Errorf("Vote() = %v, want %s and no control character", err, ledger.RefusedDecided)
-	}
-}
-
 // The same ballot with the same key is answered as at first, whatever happened since, and recorded once.
 func TestVoteIdempotency(t *testing.T) {
 	c := newFixture(t)
@@ -288,51 +248,5 @@ func TestVoteIdempotency(t *testing.T) {
 	}
 	if c.Request(q.RunID).Status != ledger.Approved {
 		t.Error("a repetition moved the request")
-	}
-}
-
-// What cannot be recorded did not happen, and is no refusal.
-func TestVoteThatCannotBeRecorded(t *testing.T) {
-	full := errors.New("the disk is full")
-	for _, op := range []ledgertest.Op{ledgertest.Begin, ledgertest.AddEntry, ledgertest.PutRequest, ledgertest.Commit} {
-		t.Run(string(op), func(t *testing.T) {
-			store := ledgertest.NewStore(t)
-			var failing bool
-			store.Fail = func(at ledgertest.Op, _ int) error {
-				if failing && at == op {
-					return full
-				}
-				return nil
-			}
-			c := fixtureAt(t, store, ledgertest.NewClock(t))
-			v := ledgertest.Ballot(c.Hold(1), c.Approver(alice))
-			before := c.Request(v.Run)
-			failing = true
-			var refusal *ledger.Refusal
-			if _, err := c.Vote(context.Background(), v); !errors.Is(err, full) || errors.As(err, &refusal) {
-				t.Errorf("Vote() = %v, want %v", err, full)
-			}
-			if diff := cmp.Diff(before, c.Request(v.Run)); diff != "" {
-				t.Errorf("the request moved (-before +after):\n%s", diff)
-			}
-			failing = false
-			if q := c.Cast(v); q.Status != ledger.Approved {
-				t.Errorf("afterwards the request is %s", q.Status)
-			}
-		})
-	}
-}
-
-// A clock that was set back brings no request to life again.
-func TestVoteClockBack(t *testing.T) {
-	c := newFixture(t)
-	v := ledgertest.Ballot(c.Hold(1), c.Approver(alice))
-	c.Clock.Add(-ledger.ClockSkew - time.Second)
-	if _, err := c.Vote(context.Background(), v); !errors.Is(err, ledger.ErrClockBack) {
-		t.Errorf("Vote() = %v, want %v", err, ledger.ErrClockBack)
-	}
-	c.Clock.Add(time.Second)
-	if q := c.Cast(v); q.Status != ledger.Approved || q.Updated != statestest.At {
-		t.Errorf("within the skew the request is %s, updated %s", q.Status, q.Updated)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
 )
@@ -71,13 +70,6 @@ func TestPauses(t *testing.T) {
 			t.Errorf("the pauses after the change are %v", after)
 		}
 	})
-}
-
-func TestWaitForNothing(t *testing.T) {
-	c := newFixture(t)
-	if _, err := ledger.Wait(context.Background(), c, statestest.RunID, c.Clock.Now); !errors.Is(err, ledger.ErrUnknown) {
-		t.Errorf("Wait() = %v, want %s", err, ledger.RefusedUnknown)
-	}
 }
 
 // A watcher sees each existing and each new event once, in order.

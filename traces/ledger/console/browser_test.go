@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"pgfsm/internal/test/browser"
+	browsertest "pgfsm/internal/test/browser"
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/web/loopback"
 	"pgfsm/traces/ledger"

@@ -14,6 +14,7 @@ import (
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
+	"pgfsm/traces/ledger/ledgertest"
 )
 
 // rows are the entries that a page lists.
@@ -124,33 +125,11 @@ func TestLogOfChangedEntries(t *testing.T) {
 	}
 }
 
-// newKey returns a key for checkpoints of the log, which the log does not have yet.
-func (d *fixture) newKey(t *testing.T) (signer note.Signer, public string) {
-	t.Helper()
-	origin, err := d.Origin(t.Context())
-	check.NoError(t, err)
-	private, public, err := checkpoint.NewKey(origin)
-	check.NoError(t, err)
-	if signer, err = note.NewSigner(private); err != nil {
-		t.Fatal(err)
-	}
-	return signer, public
-}
-
 // signs writes a checkpoint of the ledger into a folder, as a gateway does.
 func (d *fixture) signs(dir string, signer note.Signer) {
 	d.TB.Helper()
-	d.Inspect(func(r ledger.Reader) error {
-		c, err := ledger.TakeCheckpoint(r)
-		if err != nil {
-			return err
-		}
-		signed, err := checkpoint.Sign(c, signer)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(dir, fmt.Sprint("checkpoint-", c.Size)), signed, 0o600)
-	})
+	name := fmt.Sprint("checkpoint-", ledgertest.State(d.TB, d.Store).Size)
+	check.NoError(d.TB, os.WriteFile(filepath.Join(dir, name), ledgertest.SignState(d.TB, d.Store, signer), 0o600))
 }
 
 // TestLogCheckpoints: the page compares checkpoints with the log, and says who signed them.
@@ -159,7 +138,7 @@ func TestLogCheckpoints(t *testing.T) {
 	d.console.Checkpoints = t.TempDir()
 	b := d.signedIn(here, alice, ledger.RoleAuditor)
 	b.page("log").want(t, http.StatusOK, "There is no checkpoint yet")
-	signer, public := d.newKey(t)
+	signer, public := ledgertest.NewSigner(t, d.Store)
 	d.signs(d.console.Checkpoints, signer)
 	b.page("log").want(t, http.StatusOK, "no key of the log has signed it")
 	check.NoError(t, d.AddKey(t.Context(), ledger.Local("local:root"), public))

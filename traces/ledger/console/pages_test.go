@@ -15,7 +15,7 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
-	"pgfsm/internal/test/browser"
+	browsertest "pgfsm/internal/test/browser"
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/golden"
 	"pgfsm/policy"
@@ -94,7 +94,7 @@ func newScene(t *testing.T) *scene {
 	d.Clock.Add(3 * time.Minute)
 	no.Approve, no.Reason = false, "Drafts are for their authors."
 	d.Cast(no)
-	entry := d.size() - 1
+	entry := ledgertest.State(t, d.Store).Size - 1
 	d.Clock.Add(4 * time.Minute)
 	made := d.play(content, statestest.NewWorld(), carol, statestest.Question)
 	d.Clock.Add(time.Minute)
@@ -144,21 +144,11 @@ func (d *fixture) gateway(t *testing.T) policy.Content {
 // checkpoints gives the console a signed checkpoint of the log, whose key is the log's. It returns the log's name.
 func (d *fixture) checkpoints(t *testing.T) (origin string) {
 	t.Helper()
-	signer, public := d.newKey(t)
+	signer, public := ledgertest.NewSigner(t, d.Store)
 	check.NoError(t, d.AddKey(t.Context(), ledger.Local("local:root"), public))
 	d.console.Checkpoints = t.TempDir()
 	d.signs(d.console.Checkpoints, signer)
 	return signer.Name()
-}
-
-// size is how many entries the log has.
-func (d *fixture) size() (n int64) {
-	d.Inspect(func(r ledger.Reader) error {
-		end, err := r.End()
-		n = end.Size
-		return err
-	})
-	return n
 }
 
 // opens shows a page to the person of its role.

@@ -7,6 +7,8 @@ import (
 	"iter"
 	"testing"
 
+	"golang.org/x/mod/sumdb/note"
+
 	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
@@ -62,4 +64,22 @@ func State(tb testing.TB, s ledger.Store) (c checkpoint.Checkpoint) {
 	})
 	check.NoError(tb, err)
 	return c
+}
+
+// NewSigner makes a key for checkpoints of a store's log, which the log does not have yet.
+func NewSigner(tb testing.TB, s ledger.Store) (signer note.Signer, vkey string) {
+	tb.Helper()
+	private, vkey, err := checkpoint.NewKey(State(tb, s).Origin)
+	check.NoError(tb, err)
+	signer, err = note.NewSigner(private)
+	check.NoError(tb, err)
+	return signer, vkey
+}
+
+// SignState signs the state of a store's log.
+func SignState(tb testing.TB, s ledger.Store, by note.Signer) []byte {
+	tb.Helper()
+	signed, err := checkpoint.Sign(State(tb, s), by)
+	check.NoError(tb, err)
+	return signed
 }
