@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string, s streams) int {
 }
 
 func newRoot(s streams) *cobra.Command {
-	root := cli.Group("pgfsm-eval", newGates(s), newAttack(s), newImport(s), newE2E(s), newReport(s), newFromTraces(s))
+	root := cli.Group("pgfsm-eval", newGates(s), newAttack(s), newE2E(s), newReport(s), newFromTraces(s))
 	root.Short, root.Version = "Measure what the gates achieve", cli.Version()
 	root.Long = `pgfsm-eval computes reproducible figures. gates tests each gate without servers and without a model. e2e compares pgfsm with
 an agent without gates. attack runs attacks in which the planner does exactly what the attacker wants.

@@ -1,0 +1,50 @@
+// Package agentdojo_test tests import.py, which writes the cases of AgentDojo in the format of package eval. The other files of the
+// folder are the bundles and grants of these cases.
+package agentdojo_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgfsm/eval"
+	"pgfsm/internal/test/clitest"
+	"pgfsm/internal/test/golden"
+	"pgfsm/internal/test/tool"
+)
+
+// TestImport compares what import.py makes of a small folder with golden files, and reads it as pgfsm-eval attack does.
+func TestImport(t *testing.T) {
+	python := tool.Path(t, "python3", "python3")
+	folder := clitest.Folder(t, "bundles/notes/pgfsm.yaml", "", "bundles/notes/grants/UserTask2.yaml", "")
+	out := filepath.Join(folder, "out")
+	if text, err := exec.Command(python, "import.py", "testdata", out, filepath.Join(folder, "bundles")).CombinedOutput(); err != nil {
+		t.Fatalf("import.py: %v\n%s", err, text)
+	}
+
+	for _, name := range []string{"all.tools.json", "all.cases.jsonl", "all.retargeted.jsonl"} {
+		golden.File(t, filepath.Join("testdata", "golden", name), clitest.Read(t, filepath.Join(out, name)))
+	}
+	for _, suite := range []string{"bank", "notes", "quiet", "all"} {
+		if _, err := eval.ReadTools(suite, []byte(clitest.Read(t, filepath.Join(out, suite+".tools.json")))); err != nil {
+			t.Error(err)
+		}
+		for _, kind := range []string{".cases.jsonl", ".retargeted.jsonl"} {
+			if _, err := eval.ReadCases(suite+kind, strings.NewReader(clitest.Read(t, filepath.Join(out, suite+kind)))); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestImportRefuses: an argument that is no parameter of its tool ends the import.
+func TestImportRefuses(t *testing.T) {
+	python := tool.Path(t, "python3", "python3")
+	users := strings.Replace(clitest.Read(t, "testdata/user_tasks.json"), `"args": {"note_id": 4}`, `"args": [4]`, 1)
+	data := clitest.Folder(t, "tools.json", clitest.Read(t, "testdata/tools.json"), "user_tasks.json", users, "injection/injection_tasks.json", "[]")
+	text, err := exec.Command(python, "import.py", data, t.TempDir()).CombinedOutput()
+	if want := "read_note: its arguments are no object"; err == nil || !strings.Contains(string(text), want) {
+		t.Errorf("import.py: %v, %s, want an error with %q", err, text, want)
+	}
+}
