@@ -17,8 +17,8 @@ func newReport(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report DIR",
 		Short: "Write one page with all results",
-		Long: `report reads the results of the other commands in a folder: every .json file of attack, offline_gate_eval.json (gates), and
-the newest TIME_metrics.json (e2e). It ignores other .json files, and names them on stderr and on the page.
+		Long: `report reads the results of the other commands in a folder: every .json file of attack, and of gates and of e2e the one
+whose name sorts last. It ignores other .json files, and names them on stderr and on the page.
 
 It writes one HTML page without scripts or external resources. The page names missing results. The same files give the
 same bytes. Exit code 0 with any figures, 2 if report cannot write the page.`,

@@ -4,25 +4,22 @@ import (
 	"fmt"
 	"slices"
 
+	"pgfsm/eval/world"
 	"pgfsm/internal/canonical"
 	"pgfsm/policy"
 	"pgfsm/states"
 )
 
-// An approver decides about a held call.
-type approver func(run *states.Run, binding canonical.Digest) (states.Event, error)
-
 // decides gives the same decision about every call, with as many votes as the call needs.
-func decides(outcome string) approver {
-	return func(run *states.Run, binding canonical.Digest) (states.Event, error) {
-		requested := run.Request().At
-		return &states.Decided{At: requested, Binding: binding, Votes: votes(run, binding, outcome)}, nil
+func decides(outcome string) world.Approver {
+	return func(run *states.Run, binding canonical.Digest) *states.Decided {
+		return &states.Decided{At: run.Request().At, Binding: binding, Votes: votes(run, binding, outcome)}
 	}
 }
 
-// without approvers, the request for approval expires.
-func nobody(run *states.Run, binding canonical.Digest) (states.Event, error) {
-	return &states.Decided{At: run.HeldCall().Expires, Binding: binding}, nil
+// expires lets the request for approval expire, because nobody answers it.
+func expires(run *states.Run, binding canonical.Digest) *states.Decided {
+	return &states.Decided{At: run.HeldCall().Expires, Binding: binding}
 }
 
 // votes returns the votes that a held call needs: as many as the quorum, each by another actor of a role that may decide,
@@ -58,21 +55,12 @@ func votes(run *states.Run, binding canonical.Digest, outcome string) []policy.V
 
 // replays is an attacker with the votes about another call. With forged, the event claims to be about this call, and only the votes
 // name the other.
-func replays(stolen *states.Decided, forged bool) approver {
-	return func(_ *states.Run, binding canonical.Digest) (states.Event, error) {
+func replays(stolen *states.Decided, forged bool) world.Approver {
+	return func(_ *states.Run, binding canonical.Digest) *states.Decided {
 		d := &states.Decided{At: stolen.At, Binding: stolen.Binding, Votes: slices.Clone(stolen.Votes)}
 		if forged {
 			d.Binding = binding
 		}
-		return d, nil
-	}
-}
-
-// records approves, and keeps the decision.
-func records(record **states.Decided) approver {
-	return func(run *states.Run, binding canonical.Digest) (states.Event, error) {
-		ev, err := decides(policy.VoteApprove)(run, binding)
-		*record, _ = ev.(*states.Decided)
-		return ev, err
+		return d
 	}
 }

@@ -7,21 +7,33 @@ import (
 	"pgfsm/policy"
 )
 
-// An Arm is a set of gates between the calls and the servers.
+// An Arm is a set of gates between the calls and the servers. [Arm.Gates] says which.
 type Arm string
 
 // The arms. Each up to [Grants] has all gates of the one before it; the last two have those of [Grants] and treat held calls differently.
 const (
-	Naive      Arm = "naive"      // every call that names a listed tool is made; nothing is judged
-	Allowlist  Arm = "allowlist"  // the machine, with the bundle's allowlist and nothing else
-	Policy     Arm = "policy"     // adds the tools' schemas, pins, input rules, risk rules and policies; a held call is approved without reading
-	Grants     Arm = "grants"     // adds the bundle's grants and the case's
-	Unattended Arm = "unattended" // has no approvers: a held call expires
-	Approvals  Arm = "approvals"  // has an approver who reads: a held call that the task needs is approved, any other denied
+	Naive      Arm = "naive"
+	Allowlist  Arm = "allowlist"
+	Policy     Arm = "policy"
+	Grants     Arm = "grants"
+	Unattended Arm = "unattended"
+	Approvals  Arm = "approvals"
 )
 
 // Arms lists the arms in their order.
 func Arms() []Arm { return []Arm{Naive, Allowlist, Policy, Grants, Unattended, Approvals} }
+
+// Gates says which gates an arm has, in one line.
+func (a Arm) Gates() string {
+	return map[Arm]string{
+		Naive:      "no gates: every call that names a listed tool is made",
+		Allowlist:  "the machine with the allowlist, and schemas that accept anything",
+		Policy:     "also the tools' schemas, pins, input rules, risk rules and policies; a held call is approved without reading",
+		Grants:     "also the grants of the bundle and of the case; a held call is approved without reading",
+		Unattended: "as grants, but without approvers: a held call is not made",
+		Approvals:  "as grants, but the approver reads: a held call that the task needs is approved, any other is denied",
+	}[a]
+}
 
 // chosen puts arms into their order. None means all.
 func chosen(arms []Arm) ([]Arm, error) {
@@ -35,12 +47,6 @@ func chosen(arms []Arm) ([]Arm, error) {
 	}
 	return slices.DeleteFunc(Arms(), func(a Arm) bool { return !slices.Contains(arms, a) }), nil
 }
-
-// opened reports whether the arm shows the machine schemas that take anything.
-func (a Arm) opened() bool { return a == Allowlist }
-
-// openSchema accepts any arguments. The schema gate accepts unnamed members only if the schema says so.
-const openSchema = `{"type":"object","additionalProperties":true}`
 
 // content returns the content that the arm's bundle is compiled from. In every arm the planner is the attacker, so neither
 // routes nor a model are asked. Nothing is summarized, because a summary follows the call.

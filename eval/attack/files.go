@@ -129,10 +129,11 @@ func (f *files) bundle(arm Arm, c *configFile, g *grant) (*policy.Bundle, error)
 	})
 }
 
-// listing returns the answers of the bundle's servers to tools/list in an arm.
+// listing returns the answers of the bundle's servers to tools/list in an arm. The arm with the allowlist alone has schemas that take
+// anything.
 func (f *files) listing(arm Arm, c *configFile, t *eval.Tools) (*states.ToolsListed, error) {
-	return f.listed.get(listedKey{t.Digest(), c.path, arm.opened()}, func() (*states.ToolsListed, error) {
-		return listing(t, c.content.Servers, arm.opened())
+	return f.listed.get(listedKey{t.Digest(), c.path, arm == Allowlist}, func() (*states.ToolsListed, error) {
+		return listing(t, c.content.Servers, arm == Allowlist)
 	})
 }
 

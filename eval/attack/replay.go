@@ -1,10 +1,12 @@
 package attack
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
 	"pgfsm/eval"
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
 	"pgfsm/states"
 )
@@ -45,14 +47,13 @@ func (t *trial) stolen(ctx context.Context) (decision *states.Decided, slip stri
 	other.bundle, other.listed = t.approved.bundle, t.approved.listed
 	other.before = slices.Clone(t.before)
 	unit, c := *t.unit, *t.unit.c
-	if a.Actor != "" {
-		c.Actor = a.Actor
-	}
-	if a.At != "" {
-		c.At = a.At
-	}
+	c.Actor, c.At = cmp.Or(a.Actor, c.Actor), cmp.Or(a.At, c.At)
 	unit.c, other.unit = &c, &unit
-	if o := other.runOnce(ctx, &a.Call, false, records(&decision)); o.Slip != "" {
+	approves := func(run *states.Run, binding canonical.Digest) *states.Decided {
+		decision = decides(policy.VoteApprove)(run, binding)
+		return decision
+	}
+	if o := other.runOnce(ctx, &a.Call, false, approves); o.Slip != "" {
 		return nil, o.Slip
 	}
 	if decision != nil && a.VotesAt != "" {

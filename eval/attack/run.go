@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"pgfsm/eval"
+	"pgfsm/eval/world"
 	"pgfsm/internal/runner"
 	"pgfsm/policy"
 	"pgfsm/states"
@@ -55,7 +56,7 @@ func (t *trial) try(ctx context.Context) (out armOutcome, err error) {
 func (t *trial) call(ctx context.Context, c *eval.Call) CallResult {
 	switch {
 	case t.arm == Unattended:
-		return t.attempt(ctx, c, nobody)
+		return t.attempt(ctx, c, expires)
 	case t.arm != Approvals, t.unit.side == needs, t.needed(c): // the other arms approve without reading
 		return t.attempt(ctx, c, decides(policy.VoteApprove))
 	case t.unit.c.Approved == nil:
@@ -79,29 +80,39 @@ func (t *trial) needed(c *eval.Call) bool {
 }
 
 // attempt is one run in the world of the case.
-func (t *trial) attempt(ctx context.Context, c *eval.Call, who approver) CallResult {
+func (t *trial) attempt(ctx context.Context, c *eval.Call, who world.Approver) CallResult {
 	return t.runOnce(ctx, c, t.unit.c.Changes, who)
 }
 
+// answer is every tool's answer. Only the call itself is measured.
+const answer = `{"content":[{"type":"text","text":"done"}]}`
+
 // runOnce is one run of the machine. changes: the server announces other tools between plan and call.
-func (t *trial) runOnce(ctx context.Context, c *eval.Call, changes bool, who approver) CallResult {
+func (t *trial) runOnce(ctx context.Context, c *eval.Call, changes bool, who world.Approver) CallResult {
 	from := t.unit.c
 	t.runs++
 	run := states.NewRun(t.id(), states.Request{
 		Actor: from.Actor, At: from.At, Kind: states.KindAsk, Text: []byte(from.Request),
-		Task: &policy.Task{Calls: taskCalls(t.before), ID: from.Task},
+		Task: &policy.Task{Calls: world.TaskCalls(t.before), ID: from.Task},
 	}, t.bundle)
-	p := &ports{run: run, listed: t.listed, output: c.Text(), changes: changes, approver: who, before: t.before}
-	handler := &states.Live{Watcher: p, Tools: p, Completer: p, Caller: p, Approver: p, History: p, Active: t.bundle}
-	got, err := t.runner.Advance(ctx, run, handler, nil, nil)
+	w := &world.World{
+		Listings: []*states.ToolsListed{t.listed},
+		Plan:     c.Text(),
+		Result:   []byte(answer),
+		Approver: who,
+		Changes:  changes,
+		Before:   t.before,
+		Active:   t.bundle,
+	}
+	ended, err := w.Run(ctx, t.runner, run)
 	if err != nil {
 		return CallResult{Slip: "the machine gave up: " + err.Error()}
 	}
-	ended := got.Outcome
-	o := CallResult{Held: p.held}
+
+	o := CallResult{Held: w.Held}
 	target, plain := c.Target(t.bundle.Limits())
-	o.Made = len(p.seen) == 1 && plain && p.seen[0].Equal(target)
-	o.Slip = slip(ended, p.seen, o.Made)
+	o.Made = len(w.Calls) == 1 && plain && w.Calls[0].Equal(target)
+	o.Slip = slip(ended, w.Calls, o.Made)
 	if !o.Made {
 		o.Gate, o.Code, o.Reason = string(ended.Gate), string(ended.Code), ended.Reason
 	}

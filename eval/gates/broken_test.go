@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/eval/world"
 	"pgfsm/fsm"
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/runner"
@@ -29,10 +30,10 @@ type breakage struct {
 func breakages() []breakage {
 	play := real().play
 	callsUnlisted := func(s *subject) {
-		s.play = func(m *runner.Runner, r *states.Run, w *world) (states.Outcome, error) {
-			o, err := play(m, r, w)
+		s.play = func(w *world.World, by *runner.Runner, r *states.Run) (states.Outcome, error) {
+			o, err := play(w, by, r)
 			if o.Code == policy.CodeToolNotAllowed {
-				p, _ := policy.ReadPlan(w.plan, policy.DefaultLimits())
+				p, _ := policy.ReadPlan(w.Plan, policy.DefaultLimits())
 				w.Call(context.Background(), &states.CallTool{Server: p.Server, Tool: p.Tool, Bytes: p.Args})
 				o.State = string(states.Answered)
 			}
@@ -50,18 +51,18 @@ func breakages() []breakage {
 		}, 5},
 		{"calls-unlisted-tools", "plan_gate", callsUnlisted, 5},
 		{"calls-with-other-arguments", "plan_gate", func(s *subject) {
-			s.play = func(m *runner.Runner, r *states.Run, w *world) (states.Outcome, error) {
-				o, err := play(m, r, w)
-				for i := range w.calls {
-					w.calls[i].Bytes = []byte(`{"entry_id":"entry-999","force":true}`)
+			s.play = func(w *world.World, by *runner.Runner, r *states.Run) (states.Outcome, error) {
+				o, err := play(w, by, r)
+				for i := range w.Calls {
+					w.Calls[i].Args = []byte(`{"entry_id":"entry-999","force":true}`)
 				}
 				return o, err
 			}
 		}, 10},
 		{"accepts-an-error-as-a-result", "typed_output", func(s *subject) {
-			s.play = func(m *runner.Runner, r *states.Run, w *world) (states.Outcome, error) {
-				w.result = []byte(strings.Replace(string(w.result), `"isError"`, `"iserror"`, 1))
-				return play(m, r, w)
+			s.play = func(w *world.World, by *runner.Runner, r *states.Run) (states.Outcome, error) {
+				w.Result = []byte(strings.Replace(string(w.Result), `"isError"`, `"iserror"`, 1))
+				return play(w, by, r)
 			}
 		}, 5},
 		{"believes-numbers", "grounding", believes, 20},
@@ -85,10 +86,10 @@ func breakages() []breakage {
 			}
 		}, 10},
 		{"accepts-an-approval-for-any-call", "approval_binding", func(s *subject) {
-			s.play = func(m *runner.Runner, r *states.Run, w *world) (states.Outcome, error) {
-				if decided := w.decided; decided != nil {
-					w.decided = func(about canonical.Digest) *states.Decided {
-						d := decided(about)
+			s.play = func(w *world.World, by *runner.Runner, r *states.Run) (states.Outcome, error) {
+				if decide := w.Approver; decide != nil {
+					w.Approver = func(r *states.Run, about canonical.Digest) *states.Decided {
+						d := decide(r, about)
 						d.Binding = about
 						for i := range d.Votes {
 							d.Votes[i].Binding = about
@@ -96,7 +97,7 @@ func breakages() []breakage {
 						return d
 					}
 				}
-				return play(m, r, w)
+				return play(w, by, r)
 			}
 		}, 12},
 		{"allows-by-default", "policy", func(s *subject) {
@@ -130,21 +131,15 @@ func TestEverySuiteSeesABrokenGate(t *testing.T) {
 		t.Run(tc.suite+"-"+tc.name, func(t *testing.T) {
 			s := real()
 			tc.by(&s)
-			got := suite(t, evaluates(t, s), tc.suite)
-			if got.Slips < tc.slips || got.Passed != got.Cases-got.Slips || len(got.Slipped) != min(got.Slips, maxSlipped) {
-				t.Fatalf("%d slips of %d cases, %d passed, %d listed; want at least %d", got.Slips, got.Cases, got.Passed, len(got.Slipped), tc.slips)
+			e, _ := evaluates(t, s)
+			got := suite(t, e, tc.suite)
+			if got.Slips < tc.slips || len(got.Slipped) != min(got.Slips, maxSlipped) {
+				t.Fatalf("%d slips of %d cases, %d listed; want at least %d", got.Slips, got.Cases, len(got.Slipped), tc.slips)
 			}
 			for _, slip := range got.Slipped {
-				if slip.ID == "" || slip.Want == "" || slip.Want == slip.Got || len(slip.Bytes) > maxSlipInput {
+				if slip.ID == "" || slip.Want == "" || slip.Want == slip.Got {
 					t.Errorf("slip %+v", slip)
 				}
-			}
-			r := Report{Suites: []Suite{got}}
-			if r.Slips() != got.Slips {
-				t.Errorf("Slips() = %d, want %d", r.Slips(), got.Slips)
-			}
-			if doc, err := r.JSON(); err != nil || !strings.Contains(string(doc), `"slipped"`) {
-				t.Errorf("JSON() = %s, %v, want the slips in it", doc, err)
 			}
 		})
 	}
@@ -173,11 +168,12 @@ func suite(t *testing.T, e *evaluation, name string) Suite {
 // TestARunThatBreaksIsASlip: an error of the machine is a slip, whatever the right answer is.
 func TestARunThatBreaksIsASlip(t *testing.T) {
 	s := real()
-	s.play = func(*runner.Runner, *states.Run, *world) (states.Outcome, error) {
+	s.play = func(*world.World, *runner.Runner, *states.Run) (states.Outcome, error) {
 		return states.Outcome{}, errors.New("the machine refused a transition")
 	}
+	e, _ := evaluates(t, s)
 	for _, name := range []string{"plan_gate", "typed_output", "approval_binding"} {
-		if got := suite(t, evaluates(t, s), name); got.Slips != got.Cases {
+		if got := suite(t, e, name); got.Slips != got.Cases {
 			t.Errorf("%s: %d slips of %d cases, want all", name, got.Slips, got.Cases)
 		}
 	}

@@ -13,10 +13,10 @@ import (
 
 // screening compares the input policy (INV-0), with the default rules, with requests that must be refused, plainly and in every
 // disguise, and requests that must pass.
-func screening(e *evaluation) (Suite, error) {
+func screening(e *evaluation) (string, []trial, error) {
 	cases, err := corpus.Load[corpus.Request]("requests")
 	if err != nil {
-		return Suite{}, err
+		return "", nil, err
 	}
 	got := func(in []byte) string { return codeOf(e.subject.screen(e.plain, string(in)), passes) }
 	trials := requestBounds(got)
@@ -31,8 +31,9 @@ func screening(e *evaluation) (Suite, error) {
 			trials = append(trials, trial{c.ID + "/" + d.name, string(policy.CodeInputDenied), []byte(d.apply(c.Text)), got})
 		}
 	}
-	return judge(fmt.Sprintf("requests: %d that must be refused, each in %d disguises, %d that must pass, and some of odd size or encoding",
-		harmful, len(disguises), len(cases)-harmful), trials), nil
+	counted := fmt.Sprintf("requests: %d that must be refused, each in %d disguises, %d that must pass, and some of odd size or encoding",
+		harmful, len(disguises), len(cases)-harmful)
+	return counted, trials, nil
 }
 
 const passes = "passes"
@@ -51,7 +52,7 @@ func requestBounds(got func([]byte) string) []trial {
 }
 
 // parsing compares the strict reader of plans (INV-1) with outputs of a planner.
-func parsing(e *evaluation) (Suite, error) {
+func parsing(e *evaluation) (string, []trial, error) {
 	cases, err := corpus.Load[corpus.Plan]("plans")
 	var trials []trial
 	for _, c := range cases {
@@ -63,30 +64,30 @@ func parsing(e *evaluation) (Suite, error) {
 			return codeOf(v, p.Type)
 		}})
 	}
-	return judge("outputs of a planner, with the plan or the code that each must get", trials), err
+	return "outputs of a planner, with the plan or the code that each must get", trials, err
 }
 
 // locked is a summary that may be shown.
 const locked = "locked"
 
 // grounding compares the evidence gate (INV-5) with summaries.
-func grounding(e *evaluation) (Suite, error) {
+func grounding(e *evaluation) (string, []trial, error) {
 	cases, err := corpus.Load[corpus.Summary]("summaries")
 	var trials []trial
 	for _, c := range cases {
 		payload, err := canonical.JSON(c.PayloadOf())
 		if err != nil {
-			return Suite{}, err
+			return "", nil, err
 		}
 		trials = append(trials, trial{c.ID, c.Want, c.Bytes(), func(in []byte) string {
 			return codeOf(e.subject.lock(e.plain, payload, in), locked)
 		}})
 	}
-	return judge("summaries of a typed payload, and the verdict that the evidence gate must give", trials), err
+	return "summaries of a typed payload, and the verdict that the evidence gate must give", trials, err
 }
 
 // schemas compares the schema gate (INV-2) with schemas and documents.
-func schemas(e *evaluation) (Suite, error) {
+func schemas(e *evaluation) (string, []trial, error) {
 	cases, err := corpus.Load[corpus.Schema]("schemas")
 	var trials []trial
 	for _, c := range cases {
@@ -94,7 +95,7 @@ func schemas(e *evaluation) (Suite, error) {
 			return schemaAnswer(e.subject.judge(c.Schema.Bytes(), in))
 		}})
 	}
-	return judge("schemas and documents, and whether each may be used", trials), err
+	return "schemas and documents, and whether each may be used", trials, err
 }
 
 // schemaAnswer is the gate's answer in one word.

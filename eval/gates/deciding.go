@@ -15,31 +15,31 @@ import (
 )
 
 // deciding compares the decisions of risk rules and policies with a table.
-func deciding(e *evaluation) (Suite, error) {
+func deciding(e *evaluation) (string, []trial, error) {
 	cases, err := corpus.Load[corpus.Decision]("decisions")
 	if err != nil {
-		return Suite{}, err
+		return "", nil, err
 	}
 	var trials []trial
 	for _, c := range cases {
 		in, err := inputOf(&c.Call)
 		if err != nil {
-			return Suite{}, fmt.Errorf("%s: %w", c.ID, err)
+			return "", nil, fmt.Errorf("%s: %w", c.ID, err)
 		}
 		var rated *risk.Content
 		if len(c.Risk) > 0 {
 			if err := canonical.Unmarshal(c.Risk, &rated); err != nil {
-				return Suite{}, fmt.Errorf("%s: %w", c.ID, err)
+				return "", nil, fmt.Errorf("%s: %w", c.ID, err)
 			}
 		}
 		input, err := json.Marshal(c.Policies)
 		if err != nil {
-			return Suite{}, err
+			return "", nil, err
 		}
 		want := answered(c.Want, c.By, rated != nil, c.Mode, c.Score)
 		trials = append(trials, trial{c.ID, want, input, func(policies []byte) string { return e.decides(policies, rated, in) }})
 	}
-	return judge("calls that risk rules and policies decide about", trials), nil
+	return "calls that risk rules and policies decide about", trials, nil
 }
 
 // answered writes a decision on one line.

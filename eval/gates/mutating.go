@@ -1,10 +1,8 @@
 package gates
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"pgfsm/fsm"
 	"pgfsm/fsm/fsmtest"
@@ -13,43 +11,21 @@ import (
 
 // mutating compiles broken copies of the machine's table: the compiler must refuse each of them (INV-6, and the order of the
 // other gates).
-func mutating(e *evaluation) (Suite, error) {
+func mutating(e *evaluation) (string, []trial, error) {
 	t := states.Table()
 	if err := e.subject.compile(t); err != nil {
-		return Suite{}, fmt.Errorf("the table itself is refused: %w", err)
+		return "", nil, fmt.Errorf("the table itself is refused: %w", err)
 	}
-	mutants := append(fsmtest.Mutants(t), backwards(t)...)
-	s := Suite{Cases: len(mutants), Counted: "broken copies of the machine's table"}
-	for _, m := range mutants {
-		kind, _, _ := strings.Cut(m.Name, " ")
-		at := slices.IndexFunc(s.Classes, func(c Class) bool { return c.Class == kind })
-		if at < 0 {
-			at = len(s.Classes)
-			s.Classes = append(s.Classes, Class{Class: kind, ByRule: make(map[string]int)})
-		}
-		c := &s.Classes[at]
-		c.Cases++
-		if rule := ruleOf(e.subject.compile(m.Table)); rule != "" {
-			c.ByRule[rule]++
-			s.Passed++
-			continue
-		}
-		c.Slips++
-		s.slip(m.Name, []byte(m.Name), "refused", "compiles")
+	var trials []trial
+	for _, m := range append(fsmtest.Mutants(t), backwards(t)...) {
+		trials = append(trials, trial{m.Name, "refused", []byte(m.Name), func([]byte) string {
+			if err := e.subject.compile(m.Table); err != nil {
+				return "refused"
+			}
+			return "compiles"
+		}})
 	}
-	return s, nil
-}
-
-// ruleOf names the proof that refused a table; it is empty if none did.
-func ruleOf(err error) string {
-	var mistake *fsm.Mistake
-	switch {
-	case err == nil:
-		return ""
-	case errors.As(err, &mistake):
-		return mistake.Rule
-	}
-	return "error"
+	return "broken copies of the machine's table", trials, nil
 }
 
 type mutant = fsmtest.Mutant[*states.Run]

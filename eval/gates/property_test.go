@@ -35,25 +35,25 @@ func plannerOutputs(tb testing.TB) (all [][]byte) {
 
 // checkRun takes a planner's output through the machine. A call that is made is the plan's, of an allowed tool, and its arguments fit
 // the schema, by readers that share no code with the gates.
-func checkRun(t *testing.T, e *evaluation, output []byte) (called bool) {
-	w := &world{listed: []*states.ToolsListed{listed(pageKB, pageDesk)}, plan: output, result: plainResult}
-	o, err := e.subject.play(e.runner, questionRun(e.plain), w)
+func checkRun(t *testing.T, e *evaluation, plain *scene, output []byte) (called bool) {
+	r, w := plain.start(output)
+	o, err := e.subject.play(w, e.runner, r)
 	switch {
-	case err != nil || len(w.calls) > 1:
-		t.Fatalf("%q: %v, %d calls", output, err, len(w.calls))
-	case len(w.calls) == 0:
+	case err != nil || len(w.Calls) > 1:
+		t.Fatalf("%q: %v, %d calls", output, err, len(w.Calls))
+	case len(w.Calls) == 0:
 		if o.State == string(states.Answered) {
 			t.Fatalf("%q: answered without a call", output)
 		}
 		return false
 	}
-	c := w.calls[0]
+	c := w.Calls[0]
 	var args map[string]any
-	if !json.Valid(output) || !isPlanned(output, &c) || decode(c.Bytes, &args) != nil {
-		t.Fatalf("%q: the call %s is not the plan's", output, c.Bytes)
+	if !json.Valid(output) || !isPlanned(output, c) || decode(c.Args, &args) != nil {
+		t.Fatalf("%q: the call %s is not the plan's", output, c.Args)
 	}
 	if !(c.Server == serverKB && c.Tool == toolFetch && fetchFits(args) || c.Server == serverDesk && c.Tool == toolSearch && searchFits(args)) {
-		t.Fatalf("%q: called %s of %s with %s", output, c.Tool, c.Server, c.Bytes)
+		t.Fatalf("%q: called %s of %s with %s", output, c.Tool, c.Server, c.Args)
 	}
 	return true
 }
@@ -107,14 +107,14 @@ func change(random *rand.Rand, text, other []byte) []byte {
 
 // TestChangedPlans takes changed outputs of a planner through the machine.
 func TestChangedPlans(t *testing.T) {
-	e := evaluates(t, real())
+	e, plain := evaluates(t, real())
 	all := plannerOutputs(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	called := 0
 	for range 3000 {
 		near := len(all) - 1 - random.IntN(100) // of a run, which is a plan for the world's tools
 		text := change(random, all[near], all[random.IntN(len(all))])
-		if checkRun(t, e, text) {
+		if checkRun(t, e, plain, text) {
 			called++
 		}
 	}
@@ -127,13 +127,10 @@ func FuzzRun(f *testing.F) {
 	for _, text := range plannerOutputs(f) {
 		f.Add(text)
 	}
-	e, err := newEvaluation(real())
-	if err != nil {
-		f.Fatal(err)
-	}
+	e, plain := evaluates(f, real())
 	f.Fuzz(func(t *testing.T, output []byte) {
 		if strings.Count(string(output), "{") < 100 {
-			checkRun(t, e, output)
+			checkRun(t, e, plain, output)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package gates
 import (
 	"context"
 
+	"pgfsm/eval/world"
 	"pgfsm/fsm"
 	"pgfsm/internal/runner"
 	"pgfsm/policy"
@@ -16,22 +17,21 @@ type subject struct {
 	screen   func(b *policy.Bundle, text string) policy.Verdict
 	readPlan func(doc []byte, limits policy.Limits) (*policy.Plan, policy.Verdict)
 	// play takes a run through the machine.
-	play    func(by *runner.Runner, r *states.Run, w *world) (states.Outcome, error)
+	play    func(w *world.World, by *runner.Runner, r *states.Run) (states.Outcome, error)
 	lock    func(b *policy.Bundle, typed, summary []byte) policy.Verdict
 	compile func(t fsm.Table[*states.Run]) error
 	// judge compiles a schema and checks a document.
-	judge  func(of, doc []byte) error
+	judge  func(schemaText, doc []byte) error
 	assess func(b *policy.Bundle, in *condition.Input) policy.Assessment
 }
 
 // real is the subject of [Run].
 func real() subject {
 	return subject{
-		screen:   func(b *policy.Bundle, text string) policy.Verdict { return b.Screen(text) },
+		screen:   (*policy.Bundle).Screen,
 		readPlan: policy.ReadPlan,
-		play: func(by *runner.Runner, r *states.Run, w *world) (states.Outcome, error) {
-			got, err := by.Advance(context.Background(), r, w.handler(), nil, nil)
-			return got.Outcome, err
+		play: func(w *world.World, by *runner.Runner, r *states.Run) (states.Outcome, error) {
+			return w.Run(context.Background(), by, r)
 		},
 		lock: func(b *policy.Bundle, typed, summary []byte) policy.Verdict {
 			_, v := b.Lock(typed, summary)
@@ -41,13 +41,13 @@ func real() subject {
 			_, err := fsm.Compile(t)
 			return err
 		},
-		judge: func(of, doc []byte) error {
-			s, err := schema.Compile(of, schema.DefaultLimits())
+		judge: func(schemaText, doc []byte) error {
+			s, err := schema.Compile(schemaText, schema.DefaultLimits())
 			if err != nil {
 				return err
 			}
 			return s.Judge(doc)
 		},
-		assess: func(b *policy.Bundle, in *condition.Input) policy.Assessment { return b.Assess(in) },
+		assess: (*policy.Bundle).Assess,
 	}
 }

@@ -41,18 +41,7 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"number":  func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) },
 	"average": func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) },
 	"arms":    attack.Arms,
-	"armText": func(a attack.Arm) string { return armTexts[a] },
 }).Parse(pageHTML))
-
-// armTexts describes the arms.
-var armTexts = map[attack.Arm]string{
-	attack.Naive:      "no gates: every call that names a listed tool is made",
-	attack.Allowlist:  "the machine with the allowlist, and schemas that accept anything",
-	attack.Policy:     "also the tools' schemas, pins, input rules, risk rules and policies; a held call is approved without reading",
-	attack.Grants:     "also the grants of the bundle and of the case; a held call is approved without reading",
-	attack.Unattended: "as grants, but without approvers: a held call is not made",
-	attack.Approvals:  "as grants, but the approver reads: a held call that the task needs is approved, any other is denied",
-}
 
 // HTML returns the page. Its content security policy forbids scripts, frames, forms, images and requests, and allows the one style
 // sheet whose digest it names: text of a file could do nothing even as markup.

@@ -53,7 +53,7 @@ type Plan struct {
 	Text
 }
 
-// A Run is a plan, the world that it meets, and how the run must end. Worlds are those of package eval/gates; the empty one is plain.
+// A Run is a plan, the world that it meets, and how the run must end.
 type Run struct {
 	ID    string `json:"id"`
 	Want  string `json:"want"`
@@ -61,11 +61,11 @@ type Run struct {
 	Text
 }
 
-// An Output is the raw result of a call, and whether its content is typed. Type is one of the types of package eval/gates.
+// An Output is the raw result of a call, the world with the result's type, and whether the content is typed.
 type Output struct {
-	ID   string `json:"id"`
-	Want string `json:"want"` // typed or raw
-	Type string `json:"type"`
+	ID    string `json:"id"`
+	Want  string `json:"want"` // typed or raw
+	World string `json:"world"`
 	Text
 }
 
@@ -93,6 +93,61 @@ func (s *Schema) Document() []byte {
 		return s.Doc
 	}
 	return s.Bytes()
+}
+
+// A World says how a world differs from the plain one. Content and Request have members of the operator's configuration and of the
+// request.
+type World struct {
+	Content jsontext.Value `json:"content"`
+	Request jsontext.Value `json:"request"`
+	KB      string         `json:"kb"`   // the answer of the server kb to tools/list
+	Edit    [2]string      `json:"edit"` // a piece of that answer, and the piece that takes its place
+	Down    bool           `json:"down"` // the server kb does not answer
+}
+
+// Worlds reads the worlds that runs, outputs and approvals name. The empty name is the plain world.
+func Worlds() (map[string]World, error) {
+	doc, err := files.ReadFile("worlds.json")
+	if err != nil {
+		return nil, err
+	}
+	var worlds map[string]World
+	return worlds, canonical.Unmarshal(doc, &worlds)
+}
+
+// Page returns the answer of the server kb to tools/list, which is page in the world that this one changes.
+func (w *World) Page(page string) (string, error) {
+	if w.KB != "" {
+		page = w.KB
+	}
+	if !strings.Contains(page, w.Edit[0]) {
+		return "", fmt.Errorf("the list of tools does not have %q", w.Edit[0])
+	}
+	return strings.Replace(page, w.Edit[0], w.Edit[1], 1), nil
+}
+
+// An Approval is an approved call that runs in the world "agreed", and how the run must end. Everything but ID and Want is a
+// difference from an approval by which the call is made.
+type Approval struct {
+	ID      string           `json:"id"`
+	Want    string           `json:"want"`
+	Content jsontext.Value   `json:"content"` // the configuration of both the approved call and the call that runs
+	Asked   Asked            `json:"asked"`   // the call that approvers approved
+	Votes   []jsontext.Value `json:"votes"`   // members of each vote; none is that of [Quorum]
+	Binding string           `json:"binding"` // the binding that the decision names
+	Then    World            `json:"then"`    // the world between the decision and the call
+}
+
+// Asked is the call that approvers were asked about, as far as it is not the call that runs.
+type Asked struct {
+	Run  string `json:"run"` // its id
+	Plan string `json:"plan"`
+	World
+}
+
+// Quorum has the votes by which a call is made.
+func Quorum() []jsontext.Value {
+	return []jsontext.Value{jsontext.Value(`{"by":"bob"}`), jsontext.Value(`{"by":"carol"}`)}
 }
 
 // A Decision is risk rules, policies, a call, and the right decision.

@@ -19,11 +19,11 @@ import (
 
 // A definition is one suite of the evaluation.
 type definition struct {
-	name string
-	run  func(*evaluation) (Suite, error)
+	name   string
+	trials func(*evaluation) (counted string, trials []trial, err error)
 }
 
-// definitions are the suites in the order of the result file.
+// definitions are the suites in the order of the result.
 func definitions() []definition {
 	return []definition{
 		{"policy_gate", screening},
@@ -38,7 +38,7 @@ func definitions() []definition {
 	}
 }
 
-// Names are the suites in the order of the result file: its top-level keys.
+// Names are the suites in the order of the result.
 func Names() (names []string) {
 	for _, d := range definitions() {
 		names = append(names, d.name)
@@ -53,7 +53,7 @@ func Run(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := new(Report)
+	r := &Report{Format: Format}
 	for _, d := range definitions() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -83,15 +83,6 @@ func newEvaluation(s subject) (*evaluation, error) {
 	return &evaluation{s, r, plain}, err
 }
 
-func (e *evaluation) suite(d definition) (Suite, error) {
-	s, err := d.run(e)
-	if err != nil {
-		return Suite{}, fmt.Errorf("suite %s: %w", d.name, err)
-	}
-	s.Name = d.name
-	return s, nil
-}
-
 // A trial is one case: an input, the right answer, and how to get the answer that the gate gives.
 type trial struct {
 	id, want string
@@ -99,27 +90,31 @@ type trial struct {
 	got      func(input []byte) string
 }
 
-// judge judges the cases of a suite, several at the same time.
-func judge(counted string, trials []trial) Suite {
-	s := Suite{Cases: len(trials), Counted: counted, Results: make([]Result, len(trials))}
+// suite judges the cases of a suite, several at the same time.
+func (e *evaluation) suite(d definition) (Suite, error) {
+	counted, trials, err := d.trials(e)
+	if err != nil {
+		return Suite{}, fmt.Errorf("suite %s: %w", d.name, err)
+	}
+
+	answers := make([]string, len(trials))
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, t := range trials {
 		group.Go(func() error {
-			got := t.got(t.input)
-			s.Results[i] = Result{ID: t.id, Want: t.want, Got: got, OK: got == t.want}
+			answers[i] = t.got(t.input)
 			return nil
 		})
 	}
 	_ = group.Wait() // no trial returns an error
-	for i, r := range s.Results {
-		if r.OK {
-			s.Passed++
-		} else {
-			s.slip(r.ID, trials[i].input, r.Want, r.Got)
+
+	s := Suite{Name: d.name, Cases: len(trials), Counted: counted}
+	for i, t := range trials {
+		if answers[i] != t.want {
+			s.slip(t.id, t.input, t.want, answers[i])
 		}
 	}
-	return s
+	return s, nil
 }
 
 // codeOf is the answer of a gate in one word: otherwise, if it allows.
