@@ -169,7 +169,7 @@ func forbidden(path, name string) string {
 		return "" // it measures the compiler of tables with the same mutants as the tests
 	case strings.HasSuffix(dir, "test") && dir != "traces/backtest", strings.HasPrefix(dir, "internal/test/"):
 		return "" // it is for tests itself
-	case ours == "states/statestest", ours == "traces/tracestest", ours == "traces/ledger/ledgertest", ours == "fsm/fsmtest", ours == "internal/test/golden", ours == "internal/test/cputime", ours == "internal/identity/identitytest",
+	case ours == "states/statestest", ours == "traces/tracestest", ours == "traces/ledger/ledgertest", ours == "fsm/fsmtest", ours == "internal/test/golden", ours == "internal/identity/identitytest",
 		ours == "internal/test/browser", ours == "internal/test/check", ours == "internal/test/clitest", ours == "internal/test/mcptest", ours == "internal/telemetry/otlptest":
 		return "it is for tests"
 	}

@@ -13,6 +13,30 @@ import (
 	"pgfsm/mcp/demo"
 )
 
+// theKey is the key of the endpoint in these tests. It must be seen on the wire and nowhere else.
+const theKey = "sk-pgfsm-test-4711-abcdef"
+
+// byModel is the environment that names an oracle as the model, and a folder for traces.
+func byModel(o *mcptest.Model, traces string) map[string]string {
+	return map[string]string{
+		"LLM_BASE_URL": o.URL + "/v1", "LLM_MODEL": "scripted-1", "LLM_API_KEY": theKey, "SAFE_TRACE_DIR": traces,
+	}
+}
+
+// modelConfig writes a configuration with one server, named puppet, and a model endpoint that has so much time. It returns the paths of
+// the configuration and of the traces.
+func modelConfig(t *testing.T, server, endpoint, timeout, more string) (config, traces string) {
+	t.Helper()
+	dir := clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+servers: {puppet: {type: http, url: %q}}
+allowlist: allowlist.json
+input: {defaults: false}
+planner: {mode: llm, llm: {base_url: %q, model: scripted-1, timeout: %s}}
+%s
+`, server, endpoint, timeout, more), "allowlist.json", `{"puppet": ["look", "list", "far"]}`)
+	return filepath.Join(dir, "pgfsm.yaml"), filepath.Join(dir, "traces")
+}
+
 // TestModelModes: who plans. A question that a route matches does not reach the model in mode auto; one that none
 // matches does. The router never asks, the model always is.
 func TestModelModes(t *testing.T) {

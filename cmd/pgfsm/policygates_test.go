@@ -1,10 +1,12 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"pgfsm/internal/cli"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/policy/rules"
 )
 
@@ -66,4 +68,9 @@ policies:
 			}
 		})
 	}
+}
+
+func (p *pinned) writes(name, text string) {
+	p.t.Helper()
+	clitest.Write(p.t, filepath.Join(p.dir, name), text)
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/test/clitest"
-	"pgfsm/internal/test/mcptest"
 	"pgfsm/mcp/demo"
 )
 
@@ -34,7 +33,6 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"pgfsm":     func() { os.Exit(process()) },
 		"toy-stdio": serveStdio,
-		"player":    mcptest.Stdio,
 	})
 }
 

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -42,7 +41,7 @@ func Except(method, result string) func(string) string {
 	}
 }
 
-// A Server is an MCP server over streamable HTTP, or over stdio (see Stdio). Its POST answers are JSON documents, or events if it has a deed.
+// A Server is an MCP server over streamable HTTP that answers with JSON documents.
 type Server struct {
 	*httptest.Server
 	Answer    func(method string) string // the result of a method; "" hangs until the client has gone
@@ -50,11 +49,8 @@ type Server struct {
 	Calls     atomic.Int32               // tools/call that arrived
 	Came      chan string                // known methods as they arrive; a test need not receive them
 	Cut       chan struct{}              // a token for each call whose client went away before the answer
-	deed      *Deed                      // the deed that replaces one answer
 	reply     atomic.Pointer[Reply]      // the answer to tools/call in place of Answer; nil: none
 	gone      chan struct{}              // closed when the test has ended
-	said      chan string                // the client's answers to the server's requests
-	streams   chan outlet                // GET streams of clients
 }
 
 // A Reply answers one tools/call, by its id, down to HTTP.
@@ -63,32 +59,10 @@ type Reply func(w http.ResponseWriter, r *http.Request, id string)
 // New starts a server that answers as answer says.
 func New(t testing.TB, answer func(method string) string) *Server {
 	t.Helper()
-	return start(t, newServer(answer, nil))
-}
-
-// Misbehaving starts a server that is honest but for one deed.
-func Misbehaving(t testing.TB, d Deed) *Server {
-	t.Helper()
-	return start(t, newServer(Honest, &d))
-}
-
-func newServer(answer func(method string) string, d *Deed) *Server {
-	return &Server{
-		Answer:  answer,
-		Came:    make(chan string, 100),
-		Cut:     make(chan struct{}, 100),
-		deed:    d,
-		gone:    make(chan struct{}),
-		said:    make(chan string, 16),
-		streams: make(chan outlet, 16),
-	}
-}
-
-func start(t testing.TB, s *Server) *Server {
-	t.Helper()
+	s := &Server{Answer: answer, Came: make(chan string, 100), Cut: make(chan struct{}, 100), gone: make(chan struct{})}
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(s.Server.Close)
-	t.Cleanup(sync.OnceFunc(func() { close(s.gone) }))
+	t.Cleanup(func() { close(s.gone) })
 	return s
 }
 
@@ -102,31 +76,29 @@ func (s *Server) SetReply(reply Reply) {
 }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodGet && s.deed != nil {
-		s.serveStream(w, r)
-		return
-	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil || r.Method != http.MethodPost {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
-
 	m := readMessage(body)
-	if s.redirects(w, m) {
-		return
-	}
 	if m.id == "" || m.method == "" {
-		s.play(m, outlet{})
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	if s.deed != nil {
-		w.Header().Set("Content-Type", "text/event-stream")
-		s.play(m, eventsTo(w, func() { panic(http.ErrAbortHandler) }))
-		return
-	}
 	s.answer(w, r, m)
+}
+
+// A message is one that a client sent.
+type message struct {
+	method, id string // empty if it has none
+	body       []byte
+}
+
+func readMessage(body []byte) message {
+	method, _ := clitest.ValueAt(body, "/method")
+	id, _ := clitest.ValueAt(body, "/id")
+	return message{strings.Trim(string(method), `"`), string(id), body}
 }
 
 // answer answers a request with one JSON document, or as the test's reply does.
@@ -240,18 +212,14 @@ func Reports(w http.ResponseWriter, r *http.Request, id string) {
 // Huge is a Reply of 100 MiB.
 func Huge(w http.ResponseWriter, _ *http.Request, id string) {
 	w.Header().Set("Content-Type", "application/json")
-	writeHuge(w, "", id, "")
-}
-
-func writeHuge(w io.Writer, begin, id, end string) {
-	io.WriteString(w, begin+`{"jsonrpc":"2.0","id":`+id+`,"result":{"content":[{"type":"text","text":"`)
+	io.WriteString(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{"content":[{"type":"text","text":"`)
 	chunk := strings.Repeat("x", 1<<20)
 	for range 100 {
 		if _, err := io.WriteString(w, chunk); err != nil {
 			return
 		}
 	}
-	io.WriteString(w, `"}]}}`+end)
+	io.WriteString(w, `"}]}}`)
 }
 
 // Response returns a message with a result.
