@@ -96,8 +96,8 @@ partition: ## three gateways on PostgreSQL with a standby, 10,000 operations and
 reload: ## a gateway that reloads a good, a broken and a stricter configuration in turn, 1,000 times, while 32 sessions call: about six minutes
 	PGFSM_RELOADS=1000 $(GO) test -count 1 -timeout 1h -v -run TestReloadUnderLoad ./e2e
 
-flood: ## the gateway with 10,000 half-open connections: it needs as many descriptors
-	PGFSM_HALF_OPEN=10000 $(GO) test -count 1 -timeout 10m -v -run TestHalfOpenConnections ./mcp/gateway/front
+flood: ## a listener with 10,000 half-open connections: it needs as many descriptors
+	PGFSM_HALF_OPEN=10000 $(GO) test -count 1 -timeout 10m -v -run TestFloods ./internal/web
 
 tamper: ## every field of every row of a ledger changed, one at a time: about two minutes
 	PGFSM_TAMPER=all $(GO) test -count 1 -timeout 1h -v -run VerifyNames ./traces/ledger

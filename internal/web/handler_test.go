@@ -56,20 +56,7 @@ func TestBodiesThatAreNotRead(t *testing.T) {
 	}
 }
 
-// TestUnreadBodiesKeepNobodyOut: as many requests as there are places, each with a body that never comes.
-func TestUnreadBodiesKeepNobodyOut(t *testing.T) {
-	at := serving(t, 8)
-	for range 16 {
-		if resp, err := dial(t, at).post("/", "Content-Length: 10\r\n", ""); err != nil || resp.StatusCode != http.StatusOK {
-			t.Fatalf("%+v, %v", resp, err)
-		}
-	}
-	if !dial(t, at).asks("/approve", token) {
-		t.Error("a new approver is not answered")
-	}
-}
-
-// TestAPlaceThatBecomesIdle goes to the connection that waits.
+// TestAPlaceThatBecomesIdle goes to the connection that waits. Until then the request under way keeps it.
 func TestAPlaceThatBecomesIdle(t *testing.T) {
 	at := serving(t, 1)
 	busy := dial(t, at)
@@ -88,9 +75,11 @@ func TestAPlaceThatBecomesIdle(t *testing.T) {
 	if _, err := io.WriteString(busy.c, "1"); err != nil { // the request ends, and the connection stays open
 		t.Fatal(err)
 	}
-	check.NoError(t, next.c.SetDeadline(time.Now().Add(patience)))
-	if resp, err := http.ReadResponse(next.in, nil); err != nil || resp.StatusCode != http.StatusOK {
-		t.Errorf("%v, %v", resp, err)
+	for _, c := range []*client{busy, next} {
+		check.NoError(t, c.c.SetDeadline(time.Now().Add(patience)))
+		if resp, err := http.ReadResponse(c.in, nil); err != nil || resp.StatusCode != http.StatusOK {
+			t.Errorf("%v, %v", resp, err)
+		}
 	}
 }
 

@@ -47,19 +47,3 @@ func TestResultsAreFinished(t *testing.T) {
 		})
 	}
 }
-
-func TestWhatIsNoObjectIsNoResult(t *testing.T) {
-	for _, doc := range []string{``, ` `, `null`, `[]`, `"{}"`, `{`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":"`, `{"a":[`, `{"a":1 2}`, `{1:2}`, `{"a" 1}`, `{"a":}`} {
-		if readResult([]byte(doc)).isObject {
-			t.Errorf("%q was read", doc)
-		}
-	}
-}
-
-func TestRenamed(t *testing.T) {
-	tool := `{ "title":"x","name" : "a\/b","inputSchema":` + odd + `}`
-	want := `{ "title":"x","name" : "docs__a/b","inputSchema":` + odd + `}`
-	if diff := cmp.Diff(want, string(renamed([]byte(tool), "docs__a/b"))); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}

@@ -3,7 +3,6 @@ package gateway
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -346,33 +345,6 @@ func TestTasksCanBeOff(t *testing.T) {
 	for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
 		if got := r.modern("docs", `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`).ask(method, `{"taskId":"t1"}`); !strings.Contains(got, `"code":-32601`) {
 			t.Errorf("%s: %s", method, got)
-		}
-	}
-}
-
-// BenchmarkCall is what the dispatcher takes for a call, without the machine and the link.
-func BenchmarkCall(b *testing.B) {
-	for _, size := range []int{32, 64 << 10, 1 << 20} {
-		for _, modern := range []bool{false, true} {
-			b.Run(fmt.Sprintf("%d-bytes-stateless-%v", size, modern), func(b *testing.B) {
-				r := newFixture(b, "docs", nil)
-				result := jsontext.Value(`{"content":[{"type":"text","text":"` + strings.Repeat("x", size) + `"}],"isError":false}`)
-				r.judge.decide = func(context.Context, *ToolCall) Answer { return Answer{Native: true, Result: result} }
-				c := r.modern("docs", `{}`)
-				if !modern {
-					c = r.legacy("docs", `{}`)
-				}
-				params := `{"name":"echo","arguments":{"text":"` + strings.Repeat("y", size) + `"},"_meta":` + c.meta("") + `}`
-				q := c.request(`7`, "tools/call", params)
-				b.SetBytes(int64(2 * size))
-				b.ReportAllocs()
-				for b.Loop() {
-					r.judge.asked = r.judge.asked[:0]
-					if r.dispatch(context.Background(), q) == nil {
-						b.Fatal("no answer")
-					}
-				}
-			})
 		}
 	}
 }

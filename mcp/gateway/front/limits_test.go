@@ -1,13 +1,11 @@
 package front
 
 import (
-	"bufio"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"pgfsm/mcp/gateway/session"
 )
@@ -125,34 +123,6 @@ func TestBodiesOfUnknownSize(t *testing.T) {
 	}
 }
 
-// TestRequestsOfOneClientLeaveRoom: who holds as many requests open as one may, by subscriptions that never end, keeps out
-// nobody but itself.
-func TestRequestsOfOneClientLeaveRoom(t *testing.T) {
-	g, s := scripted(t, func(o *setup) { o.Limits.Requests, o.Limits.RequestsPerIdentity = 3, 2 })
-	call := func(who, name string) int {
-		return serve(g, come("POST", "/mcp", rpc("1", "tools/call", `{"name":"`+name+`",`+meta+`}`), "Authorization: Bearer token-"+who,
-			"Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: "+name)).Code
-	}
-	over := make(chan int, 2)
-	for range 2 {
-		go func() { over <- call("ann", "wait") }()
-		within(t, "a call", s.entered)
-	}
-	if got := call("ann", "x"); got != http.StatusTooManyRequests {
-		t.Errorf("one past the limit of one: %d", got)
-	}
-	if got := call("bob", "x"); got != http.StatusOK {
-		t.Errorf("another: %d", got)
-	}
-	for range 2 {
-		s.free <- struct{}{}
-		within(t, "an answer", over)
-	}
-	if got := call("ann", "x"); got != http.StatusOK || g.table.Requests.Count() != 0 {
-		t.Errorf("afterwards: %d, %v", got, g.table.Requests.Count())
-	}
-}
-
 // TestPathsHaveOneSpelling: who stands before the gateway may decide by the path.
 func TestPathsHaveOneSpelling(t *testing.T) {
 	g, _ := scripted(t, nil)
@@ -163,27 +133,5 @@ func TestPathsHaveOneSpelling(t *testing.T) {
 		if w := serve(g, come("POST", path, rpc("0", "initialize", `{"protocolVersion":"2025-11-25"}`))); w.Code != http.StatusNotFound {
 			t.Errorf("%s: %d", path, w.Code)
 		}
-	}
-}
-
-// TestBodiesThatNeverArrive: an agent that sends headers only, on more connections than there are, keeps out no other agent.
-func TestBodiesThatNeverArrive(t *testing.T) {
-	g, _ := scripted(t, func(o *setup) { o.Limits.Connections = 16 })
-	g.timeouts.body = 2 * patience
-	at := onLoopback(t, g)
-	for range 2 * g.table.Limits.Connections {
-		c := dial(t, at, "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:8787\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"+
-			"Authorization: Bearer token-ann\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n")
-		if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
-			t.Fatal(err)
-		}
-		if line, err := bufio.NewReader(c).ReadString('\n'); line != "HTTP/1.1 100 Continue\r\n" {
-			t.Fatalf("the gateway does not read the body: %q, %v", line, err)
-		}
-	}
-	r := do(t, at, "POST", "/mcp", rpc("1", "tools/call", `{"name":"x",`+meta+`}`), "Authorization: Bearer token-bob",
-		"Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: x")
-	if r.StatusCode != http.StatusOK {
-		t.Errorf("another agent was answered with %d", r.StatusCode)
 	}
 }

@@ -61,7 +61,6 @@ func TestMetadata(t *testing.T) {
 		resource           string
 	}{
 		{"all-servers", "GET", at + "/mcp", nil, 200, "https://mcp.example.com/mcp"},
-		{"head", "HEAD", at + "/mcp", nil, 200, "https://mcp.example.com/mcp"},
 		{"one-server", "GET", at + "/servers/files/mcp", nil, 200, "https://mcp.example.com/servers/files/mcp"},
 		{"from-afar-with-a-wrong-token", "GET", at + "/mcp", []string{"Peer: 192.0.2.1:4000", "Authorization: Bearer wrong"}, 200,
 			"https://mcp.example.com/mcp"},
@@ -69,11 +68,7 @@ func TestMetadata(t *testing.T) {
 		{"web-page-of-another-origin", "GET", at + "/mcp", []string{"Origin: https://evil.example"}, 403, ""},
 		{"no-endpoint", "GET", at, nil, 404, ""},
 		{"unknown-server", "GET", at + "/servers/secret/mcp", nil, 404, ""},
-		{"status", "GET", at + "/status/x", nil, 404, ""},
-		{"slash", "GET", at + "/mcp/", nil, 404, ""},
-		{"two-slashes", "GET", at + "//mcp", nil, 404, ""},
 		{"escaped", "GET", at + "/%6dcp", nil, 404, ""},
-		{"longer-name", "GET", at + "s/mcp", nil, 404, ""},
 		{"post", "POST", at + "/mcp", nil, 405, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -139,7 +134,6 @@ func TestChallenges(t *testing.T) {
 		{"one-server", nil, "/servers/files/mcp", []string{far}, 401, "token_refused", files + scope},
 		{"unknown-server", nil, "/servers/secret/mcp", []string{far}, 401, "token_refused", all + scope},
 		{"quotes-in-the-path", nil, `/x",error="x`, []string{far}, 401, "token_refused", all + scope},
-		{"status", nil, "/status/x", nil, 401, "token_refused", all + scope},
 		{"status-invalid-token", nil, "/status/x", []string{wrong}, 401, "token_refused", all + scope + `, error="invalid_token"`},
 		// MCP: one challenge names everything that the operation needs.
 		{"insufficient-scope", nil, "/mcp", []string{"Authorization: Bearer scopeless"}, 403, "insufficient_scope",
@@ -281,44 +275,5 @@ func TestIdentityOfEachRequest(t *testing.T) {
 	begin(t, g, "/mcp", "2025-06-18")
 	if diff := cmp.Diff([]string{"initialize oncall", "ping day+night", "tools/list day", "initialize none", "initialize none"}, got); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// TestIdentityInHeaders: whatever a proxy says about the user in headers changes nothing.
-func TestIdentityInHeaders(t *testing.T) {
-	smuggled := []string{
-		"X-Forwarded-User", "X-Forwarded-Email", "X-Forwarded-Groups", "X-Forwarded-Preferred-Username", "X-Forwarded-Access-Token", "X-Auth-Request-User",
-		"X-Auth-Request-Email", "X-Auth-Request-Groups", "X-Auth-Request-Access-Token", "X-Remote-User", "Remote-User", "Remote-Groups", "X-User", "X-Email",
-		"X-Authenticated-Userid", "X-Webauth-User", "X-Ms-Client-Principal-Name", "X-Goog-Authenticated-User-Email", "X-Amzn-Oidc-Identity",
-		"X-Amzn-Oidc-Data", "X-Client-Cert", "X-Ssl-Client-S-Dn", "Cf-Access-Authenticated-User-Email", "Tailscale-User-Login", "Proxy-Authorization",
-		"X-Authorization", "Cookie", "Forwarded", "X-Forwarded-For",
-	}
-	for _, c := range []struct {
-		name, token string
-		want        *session.Request
-	}{
-		{"no-token", "-", nil},
-		{"invalid-token", "Bearer wrong", nil},
-		{"ledger-token", "Bearer token-ann", &session.Request{From: session.Identity{Name: "ann", Token: "id-of-ann"}}},
-		{"provider-token", "Bearer jwt,ann,cli,,day,1", &session.Request{
-			From:     session.Identity{Name: issuer + "#ann", Client: "cli"},
-			Identity: &policy.Identity{Kind: policy.ActorAgent, Client: "cli", Groups: &[]string{"day"}},
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			for _, header := range smuggled {
-				g, s := scripted(t, func(o *setup) {
-					withProvider(o)
-					o.Required = true
-				})
-				var got *session.Request
-				s.before = func(q *session.Request) { got = &session.Request{From: q.From, Identity: q.Identity} }
-				serve(g, come("POST", "/mcp", rpc("1", "tools/list", `{`+meta+`}`), "Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: tools/list",
-					"Authorization: "+c.token, header+": Bearer jwt,root,cli,,admins,1"))
-				if diff := cmp.Diff(c.want, got); diff != "" {
-					t.Errorf("%s: %s", header, diff)
-				}
-			}
-		})
 	}
 }

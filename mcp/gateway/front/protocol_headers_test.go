@@ -30,18 +30,11 @@ func TestStatelessMessagesSayWhatTheyAre(t *testing.T) {
 		code    string
 	}{
 		{"all-there", list(both), usual(), 200, ""},
-		{"client-named", list(both + `,"io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"}`), usual(), 200, ""},
-		{"client-no-object", list(both + `,"io.modelcontextprotocol/clientInfo":"x"`), usual(), 400, "-32602"},
 		{"client-without-name", list(both + `,"io.modelcontextprotocol/clientInfo":{"name":1}`), usual(), 400, "-32602"},
-		{"no-params", `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`, usual(), 400, "-32602"},
 		{"no-meta", rpc("7", "tools/list", `{}`), usual(), 400, "-32602"},
-		{"meta-no-object", rpc("7", "tools/list", `{"_meta":[]}`), usual(), 400, "-32602"},
 		{"no-version-in-meta", list(can), usual(), 400, "-32602"},
-		{"version-no-string", list(`"io.modelcontextprotocol/protocolVersion":20260728,` + can), usual(), 400, "-32602"},
 		{"no-capabilities", list(version), usual(), 400, "-32602"},
-		{"capabilities-no-object", list(version + `,"io.modelcontextprotocol/clientCapabilities":[]`), usual(), 400, "-32602"},
 		{"version-of-nobody", strings.ReplaceAll(list(both), "2026-07-28", "v999.0.0"), usual("Mcp-Protocol-Version: v999.0.0"), 400, "-32022"},
-		{"version-of-tomorrow", strings.ReplaceAll(list(both), "2026-07-28", "2027-01-01"), usual("Mcp-Protocol-Version: 2027-01-01"), 400, "-32022"},
 		{"version-with-a-session-in-meta", strings.ReplaceAll(list(both), "2026-07-28", "2025-11-25"),
 			usual("Mcp-Protocol-Version: 2025-11-25"), 400, "-32022"},
 		{"header-without-version", list(both), usual("Mcp-Protocol-Version: -"), 400, "-32020"},
@@ -49,29 +42,21 @@ func TestStatelessMessagesSayWhatTheyAre(t *testing.T) {
 		{"body-of-another-version", strings.ReplaceAll(list(both), "2026-07-28", "v999.0.0"), usual(), 400, "-32020"},
 		{"header-without-method", list(both), usual("Mcp-Method: -"), 400, "-32020"},
 		{"header-of-another-method", list(both), usual("Mcp-Method: tools/call"), 400, "-32020"},
-		{"header-method-in-capitals", list(both), usual("Mcp-Method: TOOLS/LIST"), 400, "-32020"},
 		{"session-is-not-looked-at", list(both), usual("Mcp-Session-Id: forged"), 200, ""},
 
 		{"tool-named", named("tools/call", `"name":"echo"`), call("Mcp-Name: echo"), 200, ""},
-		{"tool-with-escapes-in-the-body", named("tools/call", `"n\u0061me":"\u0065cho"`), call("Mcp-Name: echo"), 200, ""},
 		{"tool-encoded", named("tools/call", `"name":"écho"`), call("Mcp-Name: =?base64?w6ljaG8=?="), 200, ""},
 		{"tool-encoded-badly", named("tools/call", `"name":"echo"`), call("Mcp-Name: =?base64?ZWNobw?="), 400, "-32020"},
 		{"tool-unnamed-in-header", named("tools/call", `"name":"echo"`), call(), 400, "-32020"},
 		{"another-tool-in-header", named("tools/call", `"name":"echo"`), call("Mcp-Name: drop"), 400, "-32020"},
 		{"tool-unnamed-in-body", named("tools/call", `"arguments":{}`), call("Mcp-Name: echo"), 400, "-32020"},
-		{"tool-no-string", named("tools/call", `"name":1`), call("Mcp-Name: 1"), 400, "-32020"},
-		{"another-prompt", named("prompts/get", `"name":"a"`), usual("Mcp-Method: prompts/get", "Mcp-Name: b"), 400, "-32020"},
-		{"resource-named", named("resources/read", `"uri":"a://b"`), usual("Mcp-Method: resources/read", "Mcp-Name: a://b"), 200, ""},
 		{"another-resource", named("resources/read", `"uri":"a://b"`), usual("Mcp-Method: resources/read", "Mcp-Name: a://c"), 400, "-32020"},
 		{"task-named", named("tasks/get", `"taskId":"t"`), usual("Mcp-Method: tasks/get", "Mcp-Name: t"), 200, ""},
-		{"another-task", named("tasks/cancel", `"taskId":"t"`), usual("Mcp-Method: tasks/cancel", "Mcp-Name: u"), 400, "-32020"},
-		{"task-unnamed", named("tasks/update", `"taskId":"t"`), usual("Mcp-Method: tasks/update"), 400, "-32020"},
 		{"method-of-tasks-that-is-no-more-names-nothing", named("tasks/result", `"taskId":"t"`), usual("Mcp-Method: tasks/result"), 200, ""},
 
 		{"method-of-nobody", rpc("7", "unknown", `{`+meta+`}`), usual("Mcp-Method: unknown"), 404, "-32601"},
 		{"notification", `{"jsonrpc":"2.0","method":"notifications/x"}`, usual("Mcp-Method: notifications/x"), 202, ""},
 		{"notification-of-another-method", `{"jsonrpc":"2.0","method":"notifications/x"}`, usual(), 400, "-32020"},
-		{"notification-of-tomorrow", `{"jsonrpc":"2.0","method":"notifications/x"}`, usual("Mcp-Protocol-Version: 2027-01-01"), 400, "-32022"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g, _ := scripted(t, nil)
@@ -120,17 +105,10 @@ func TestMessagesHaveOneReading(t *testing.T) {
 		id     string // that comes back
 	}{
 		{"method-twice", `{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}`, 400, "-32700", "1"},
-		{"argument-twice", rpc("1", "tools/call", `{"name":"echo","arguments":{"a":1,"a":2}}`), 400, "-32700", "1"},
-		{"method-in-capitals", `{"jsonrpc":"2.0","id":1,"Method":"ping"}`, 400, "-32600", "1"},
 		{"text-behind", rpc("1", "ping", "{}") + rpc("2", "tools/call", "{}"), 400, "-32600", "1"},
-		{"garbage-behind", rpc("1", "ping", "{}") + "x", 400, "-32700", "1"},
 		{"batch", `[` + rpc("1", "ping", "{}") + `]`, 400, "-32600", "null"},
-		{"empty", ``, 400, "-32700", "null"},
-		{"id-half", rpc("1.5", "ping", "{}"), 400, "-32600", "null"},
-		{"id-one-as-float", rpc("1.0", "ping", "{}"), 400, "-32600", "null"},
 		{"id-beyond-2-to-the-64", rpc("123456789012345678901234567890", "ping", "{}"), 200, "", "123456789012345678901234567890"},
 		{"id-text-with-escapes", rpc(`"\u0061\/b"`, "ping", "{}"), 200, "", `"\u0061\/b"`},
-		{"id-text-that-is-a-number", rpc(`"1"`, "ping", "{}"), 200, "", `"1"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g, s := scripted(t, nil)

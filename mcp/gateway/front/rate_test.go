@@ -40,13 +40,10 @@ func TestLimit(t *testing.T) {
 		want, asked              int
 	}{
 		{"post", "POST", "/mcp", ann, 429, 1},
-		{"post-to-one-server", "POST", "/servers/files/mcp", ann, 429, 1},
 		{"stream", "GET", "/mcp", ann, 429, 1},
 		{"status", "GET", "/status/x", ann, 429, 1},
-		{"unknown-path", "POST", "/x", ann, 429, 1},
 		{"end-of-a-session", "DELETE", "/mcp", ann, 400, 0},
 		{"token-refused", "POST", "/mcp", "Authorization: Bearer other", 401, 0},
-		{"of-another-origin", "POST", "/mcp", "Origin: https://evil.example.com", 403, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			asked := 0

@@ -104,19 +104,14 @@ func TestStdioReadsStrictly(t *testing.T) {
 	}
 	for _, c := range []struct{ name, say, want string }{
 		{"no-json", "x", `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,`},
-		{"id-twice", `{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,`},
 		{"batch", `[` + rpc("1", "ping", "{}") + `]`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`},
-		{"more-members", `{"jsonrpc":"2.0","id":1,"method":"ping","x":1}`, `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,`},
 		{"at-the-limit", padded(limit), `{"jsonrpc":"2.0","id":9,"result":{}}`},
 		{"one-past", padded(limit + 1), `{"jsonrpc":"2.0","id":9,"error":{"code":-32000,`},
-		{"far-past", padded(100_000), `{"jsonrpc":"2.0","id":9,"error":{"code":-32000,`},
 		{"far-past-with-the-id-at-the-end", `{"method":"ping","params":{"x":"` + strings.Repeat("y", 100_000) + `"},"jsonrpc":"2.0","id":"z"}`,
 			`{"jsonrpc":"2.0","id":"z","error":{"code":-32000,`},
-		{"half-an-emoji", rpc("1", "ping", `{"x":"\ud83d"}`), `{"jsonrpc":"2.0","id":1,"error":{"code":-32700,`},
 		{"stateless", rpc("1", "unknown", "{"+meta+"}"), `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,`},
 		{"stateless-without-capabilities", rpc("1", "unknown", `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}`),
 			`{"jsonrpc":"2.0","id":1,"error":{"code":-32602,`},
-		{"of-tomorrow", rpc("1", "unknown", strings.ReplaceAll("{"+meta+"}", "2026-07-28", "2027-01-01")), `{"jsonrpc":"2.0","id":1,"error":{"code":-32022,`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			child := startChild(t, g)
