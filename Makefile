@@ -7,7 +7,7 @@ FUZZTIME    ?= 10s
 COUNT       ?= 6
 CONSOLE     ?= short
 TESTFLAGS   := -timeout 30m -p 6 -vet=off -ldflags="-s -w"
-RACE        ?= TestServe(Answers|Asks|Failures|Holds)
+RACE        ?= TestServe(Answers|Failures|Holds)
 ONE_THREAD  := Fuzz|Docs|Browser|Journeys|BytesOfACall|Prune|Derived|Verif|Forged|Detected|Replays
 
 .PHONY: build run test without-tools test-postgres console race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition reload flood tamper soak fuzz docs vuln interop interop-tools dist debian-root packages release

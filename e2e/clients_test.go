@@ -14,11 +14,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/clitest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
 )
+
+// withoutThem is the revision without sessions.
+const withoutThem = "2026-07-28"
+
+func same(t *testing.T, what string, want, got []string) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
 
 // wants holds an answer to a refusal: its code, the effect, and what can be done.
 func (a answered) wants(t *testing.T, code, effect, retry string) {

@@ -138,20 +138,6 @@ func TestServeFailuresOfTheLedgerAtStart(t *testing.T) {
 		{"not-a-ledger", func(t *testing.T, at string) {
 			clitest.Write(t, at, strings.Repeat("once upon a time ", 1000))
 		}, "pgfsm.db"},
-		{"a-folder-in-its-place", func(t *testing.T, at string) {
-			check.NoError(t, os.Mkdir(at, 0o700))
-		}, "pgfsm.db"},
-		{"may-only-be-read", func(t *testing.T, at string) {
-			if os.Getuid() == 0 {
-				t.Skip("no permission stops this user")
-			}
-			command(t.Context(), nil, "token", "create", "--ledger", "sqlite:"+at, "--role", "agent", "--name", "ci").Want(t, exitYes)
-			check.NoError(t, os.Chmod(at, 0o400))
-		}, "this user needs"},
-		{"others-may-write-it", func(t *testing.T, at string) {
-			command(t.Context(), nil, "token", "create", "--ledger", "sqlite:"+at, "--role", "agent", "--name", "ci").Want(t, exitYes)
-			check.NoError(t, os.Chmod(at, 0o666))
-		}, "pgfsm.db"},
 		{"a-token-was-changed", func(t *testing.T, at string) {
 			command(t.Context(), nil, "token", "create", "--ledger", "sqlite:"+at, "--role", "agent", "--name", "ci").Want(t, exitYes)
 			sqlitetest.Exec(t, at, "UPDATE tokens SET role = 'approver'")

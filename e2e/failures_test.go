@@ -2,10 +2,8 @@ package e2e
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -73,71 +71,23 @@ allowlist: allowlist.json
 	})
 }
 
-// An inCall is what a server does in the place of an answer to a call, and what the agent receives of it.
-type inCall struct {
-	name   string
-	deed   func(u *mcptest.Server, decoy string) mcptest.Reply
-	code   string
-	effect string
-	retry  string
-}
-
-func callFaults() []inCall {
-	says := func(content, body string) func(*mcptest.Server, string) mcptest.Reply {
-		return func(*mcptest.Server, string) mcptest.Reply { return mcptest.Writes(content, body) }
-	}
-	status := func(code int) func(*mcptest.Server, string) mcptest.Reply {
-		return func(_ *mcptest.Server, decoy string) mcptest.Reply {
-			return func(w http.ResponseWriter, _ *http.Request, _ string) {
-				w.Header().Set("Location", decoy)
-				w.WriteHeader(code)
-			}
-		}
-	}
-	const asked = `{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"mode":"form",` +
-		`"message":"Password?","requestedSchema":{"type":"object","properties":{}}}}},"requestState":"s"}`
-	return []inCall{
-		{"dies", func(*mcptest.Server, string) mcptest.Reply {
-			return func(http.ResponseWriter, *http.Request, string) { panic(http.ErrAbortHandler) }
-		}, "server_unreachable", "unknown", "look"},
-		{"hangs", func(u *mcptest.Server, _ string) mcptest.Reply { return u.Hangs }, "server_timeout", "unknown", "look"},
-		{"progress-for-ever", func(*mcptest.Server, string) mcptest.Reply { return mcptest.Reports }, "server_timeout", "unknown", "look"},
-		{"redirects", status(http.StatusTemporaryRedirect), "redirect_refused", "unknown", "look"},
-		{"garbage", says("application/json", "Server ready!"), "server_protocol", "unknown", "look"},
-		{"not-utf-8", says("application/json", mcptest.Response("ID", "{\"content\":[],\"x\":\"\xff\"}")), "server_protocol", "unknown", "look"},
-		{"100-MiB", func(*mcptest.Server, string) mcptest.Reply { return mcptest.Huge }, "result_too_large", "done", "no"},
-		{"floods", func(*mcptest.Server, string) mcptest.Reply {
-			return func(w http.ResponseWriter, _ *http.Request, id string) {
-				w.Header().Set("Content-Type", "text/event-stream")
-				for range 20_000 {
-					_, err := io.WriteString(w, `data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`+"\n\n")
-					if err != nil {
-						return
-					}
-				}
-				io.WriteString(w, "data: "+mcptest.Response(id, mcptest.OneText)+"\n\n")
-			}
-		}, "server_protocol", "unknown", "look"},
-		{"a-task-that-nobody-asked-for", says("application/json",
-			mcptest.Response("ID", `{"resultType":"task","taskId":"t-1","status":"working","createdAt":"2026-01-01T00:00:00Z"}`)),
-			"result_refused", "done", "no"},
-		{"input-required-that-nobody-asked-for", says("application/json", mcptest.Response("ID", asked)), "input_refused", "done", "no"},
-	}
-}
-
 // TestServeFailuresInACall: a server misbehaves in a call. The agent is told what is known of the effect, the call is never
 // repeated, and the same session goes on when the server behaves again.
 func TestServeFailuresInACall(t *testing.T) {
 	t.Parallel()
-	var strayed atomic.Int32
-	decoy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strayed.Add(1) }))
-	t.Cleanup(func() {
-		decoy.Close()
-		if got := strayed.Load(); got != 0 {
-			t.Errorf("requests to where a server redirects = %d, want 0", got)
-		}
-	})
-	for _, tt := range callFaults() {
+	const asked = `{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"mode":"form",` +
+		`"message":"Password?","requestedSchema":{"type":"object","properties":{}}}}},"requestState":"s"}`
+	dies := func(http.ResponseWriter, *http.Request, string) { panic(http.ErrAbortHandler) }
+	for _, tt := range []struct {
+		name                string
+		reply               mcptest.Reply // nil: none ever comes
+		code, effect, retry string
+	}{
+		{"dies", dies, "server_unreachable", "unknown", "look"},
+		{"hangs", nil, "server_timeout", "unknown", "look"},
+		{"100-MiB", mcptest.Huge, "result_too_large", "done", "no"},
+		{"input-required-that-nobody-asked-for", mcptest.Writes("application/json", mcptest.Response("ID", asked)), "input_refused", "done", "no"},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			u, timeout, limits := mcptest.New(t, mcptest.Honest), "30s", ""
@@ -152,7 +102,10 @@ ledger: "sqlite:pgfsm.db"
 `, u.URL, timeout, limits), "allowlist.json", `{"echo": ["look"]}`)
 			s := serve(t, dir)
 			a := s.agent("/mcp", "")
-			u.SetReply(tt.deed(u, decoy.URL))
+			if tt.reply == nil {
+				tt.reply = u.Hangs
+			}
+			u.SetReply(tt.reply)
 			a.call("echo__look", `{}`).wants(t, tt.code, tt.effect, tt.retry)
 			u.Reached(t, 1)
 			u.SetReply(nil)
@@ -168,29 +121,7 @@ ledger: "sqlite:pgfsm.db"
 			verifies(t, dir)
 		})
 	}
-	for _, tt := range []struct{ name, error, code, message string }{
-		{"an-error-of-its-own", `{"code":-7,"message":"no such page"}`, "-7", "no such page"},
-		{"an-error-that-shows-a-url", urlError, "-32603", ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			u := mcptest.New(t, mcptest.Honest)
-			dir := gatewayFolder(t, u, "ledger: \"sqlite:pgfsm.db\"\n")
-			a := serve(t, dir).agent("/mcp", "")
-			u.SetReply(mcptest.Writes("application/json", `{"jsonrpc":"2.0","id":ID,"error":`+tt.error+`}`))
-			got := a.call("echo__look", `{}`)
-			if got.code() != tt.code || !strings.Contains(got.Error.Message, tt.message) || strings.Contains(string(got.Raw), "elsewhere.test") {
-				t.Errorf("the answer is %s", got.Raw)
-			}
-			u.Reached(t, 1)
-			stands(t, dir, "failed", "rpc_error")
-		})
-	}
 }
-
-// urlError is what a server has clients show to people by an error, in place of asking (MCP 2025-11-25, URLElicitationRequiredError).
-const urlError = `{"code":-32042,"message":"open this","data":{"elicitations":[` +
-	`{"mode":"url","elicitationId":"e","url":"https://elsewhere.test/login","message":"log in"}]}}`
 
 // TestServeFailuresOfToolsThatChange: what was pinned or listed is not what the server has now.
 func TestServeFailuresOfToolsThatChange(t *testing.T) {

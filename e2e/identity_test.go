@@ -121,48 +121,7 @@ func TestServeIdentity(t *testing.T) {
 		o.agent("/mcp", acting).becomes(t, "echo__look", `{"n":1}`, "approval_required", "hi")
 		verifies(t, o.dir)
 	})
-	t.Run("another-person-through-the-same-agent", func(t *testing.T) {
-		t.Parallel()
-		o := provide(t, newLedger(t), peopleHold)
-		run := o.held(t, o.agent("/mcp", o.robot("bob", "act", map[string]any{"sub": "ci"})), `{"n":1}`)
-		o.decide(t, "approve", run, o.person("carol"))
-		o.ended(t, run, ledger.Executed, "")
-		dora := o.agent("/mcp", o.robot("dora", "act", map[string]any{"sub": "ci"}))
-		if other := o.held(t, dora, `{"n":1}`); other == run {
-			t.Error("one person gets the result of another one's call")
-		}
-		o.u.Reached(t, 1)
-	})
-	for _, who := range []string{"ci", "bob", "carol"} {
-		t.Run("blocked-in-between/"+who, func(t *testing.T) {
-			t.Parallel()
-			o := provide(t, newLedger(t), strings.Replace(peopleHold, "approvers: [owners]", "approvers: [owners], quorum: 2", 1))
-			acting := o.agent("/mcp", o.robot("bob", "act", map[string]any{"sub": "ci"}))
-			run := o.held(t, acting, `{"n":1}`)
-			o.decide(t, "approve", run, o.person("carol"))
-			command(t.Context(), map[string]string{tokenVariable: o.person("root", "groups", []string{"platform"})},
-				"identity", "block", "-c", o.config, o.p.Issuer, who).Want(t, exitYes)
-			o.decide(t, "approve", run, o.person("dora"))
-			o.ended(t, run, ledger.Denied, "approval_mismatch")
-			if who != "carol" {
-				if resp, body := acting.post(callMessage("echo__look", `{"n":2}`)); resp.StatusCode != http.StatusUnauthorized {
-					t.Errorf("%s is blocked: %s %s", who, resp.Status, body)
-				}
-			}
-			o.u.Reached(t, 0)
-			verifies(t, o.dir)
-		})
-	}
 	t.Run("blocked-at-two-replicas", func(t *testing.T) { testBlockAtReplicas(t, newLedger(t)) })
-	t.Run("group-taken-away-in-between", func(t *testing.T) { // later changes at the provider are not seen
-		t.Parallel()
-		o := provide(t, newLedger(t), strings.Replace(peopleHold, "approvers: [owners]", "approvers: [owners], quorum: 2", 1))
-		a := o.agent("/mcp", o.robot("ci"))
-		run := o.held(t, a, `{"n":1}`)
-		o.decide(t, "approve", run, o.person("carol"))
-		o.decide(t, "approve", run, o.person("dora")) // by now carol's tokens have no groups
-		a.becomes(t, "echo__look", `{"n":1}`, "approval_required", "hi")
-	})
 }
 
 // TestServeIdentityRequired: without a token nobody gets in, and the answer says where tokens come from.

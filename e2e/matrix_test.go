@@ -21,7 +21,7 @@ var (
 func testNames(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	names := make(map[string]map[string]bool)
-	for _, folder := range []string{".", "../internal/runner", "../mcp/gateway", "../mcp/upstream"} {
+	for _, folder := range []string{".", "../internal/runner", "../mcp/gateway", "../mcp/gateway/front", "../mcp/upstream"} {
 		found, err := filepath.Glob(folder + "/*_test.go")
 		check.NoError(t, err)
 		for _, path := range found {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,51 +31,6 @@ func TestInterruptKey(t *testing.T) {
 	clitest.Result{Code: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}.Want(t, exitNo,
 		"/type", "blocked", "/code", "cancelled")
 	command(t.Context(), nil, "replay", traces).Want(t, exitYes)
-}
-
-// TestLeftOver: a process that was killed leaves a record that the next start ends. What was in flight is never called
-// again and never called a success.
-func TestLeftOver(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ name, hangs, code, effect string }{
-		{"killed-while-listing", "tools/list", "interrupted", "not_sent"},
-		{"killed-while-calling", "tools/call", "indeterminate", "unknown"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			var healed atomic.Bool
-			p := mcptest.New(t, func(method string) string {
-				if method == tt.hangs && !healed.Load() {
-					return ""
-				}
-				return mcptest.Honest(method)
-			})
-			config, traces := puppetConfig(t, p, "", "")
-			cmd, _, _ := child(t.Context(), "pgfsm", nil, "call", "-c", config, "puppet", "look", "{}")
-			check.NoError(t, cmd.Start())
-			p.Await(t, tt.hangs)
-			kill(t, cmd)
-			partial, err := filepath.Glob(filepath.Join(traces, "*.partial"))
-			if err != nil || len(partial) != 1 {
-				t.Fatalf("left over = %q, %v, want one partial file", partial, err)
-			}
-			command(t.Context(), nil, "replay", traces).Want(t, exitCould) // there is nothing finished yet
-			healed.Store(true)
-
-			r := command(t.Context(), nil, "call", "--json", "-c", config, "puppet", "no-such-tool", "{}")
-			want := "pgfsm: a left-over run ended as failed " + tt.code + ": " + strings.TrimSuffix(partial[0], ".partial")
-			if !strings.HasPrefix(r.Stderr, want) || strings.Count(r.Stderr, "\n") != 1 {
-				t.Errorf("stderr = %q, want one line %q", r.Stderr, want)
-			}
-			ended := clitest.Read(t, strings.TrimSuffix(partial[0], ".partial")+".json")
-			clitest.Result{Stdout: ended}.Want(t, exitYes, "/outcome/code", tt.code, "/outcome/effect", tt.effect)
-			r.Want(t, exitNo, "/code", "tool_unknown")
-			if list := files(t, traces); len(list) != 3 {
-				t.Errorf("left behind: %q, want the folder and two traces", list)
-			}
-			command(t.Context(), nil, "replay", traces).Want(t, exitYes)
-		})
-	}
 }
 
 // TestNoCallWithoutARecord: where nothing can be recorded, nothing is called.
@@ -237,41 +191,5 @@ func TestReplayTouchesNothing(t *testing.T) {
 	}
 	if d := cmp.Diff(before[1:], files(t, dir)[1:]); d != "" {
 		t.Errorf("files before and after (-before +after):\n%s", d)
-	}
-}
-
-// TestPinsWithoutRoom: when the disk is full, pins approve leaves both files as they are.
-func TestPinsWithoutRoom(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name, room string
-		more       int // tools in the allowlist
-		says       string
-	}{
-		{"for-the-definitions", "100", 0, "allowlist.pins.json stays as it is: "},
-		{"for-the-pins", "6000", 500, "allowlist.json stays as it is: "},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			config, _ := puppetConfig(t, mcptest.New(t, mcptest.Honest), "", "")
-			allowlist := filepath.Join(filepath.Dir(config), "allowlist.json")
-			var names []string
-			for n := range tt.more {
-				names = append(names, fmt.Sprintf(`, "tool-%d"`, n))
-			}
-			text := `{"puppet": ["look"` + strings.Join(names, "") + `]}`
-			clitest.Write(t, allowlist, text)
-
-			cmd, stdout, stderr := child(t.Context(), "cramped", []string{"CRAMPED=" + tt.room}, "pins", "approve", "-c", config, "puppet")
-			code := clitest.ExitCode(t, cmd.Run())
-			if code == errConfined {
-				tool.Skip(t, stderr.String())
-			}
-			if code != exitCould || stdout.Len() > 0 || !strings.Contains(stderr.String(), tt.says) || !strings.Contains(stderr.String(), "file too large") {
-				t.Errorf("exit code %d, stdout %q, stderr %q, want %q", code, stdout, stderr, tt.says)
-			}
-			if got := clitest.Read(t, allowlist); got != text {
-				t.Errorf("the allowlist is %q", got)
-			}
-		})
 	}
 }

@@ -3,14 +3,12 @@
 package mcptest
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"pgfsm/internal/test/clitest"
 )
@@ -193,19 +191,6 @@ func (s *Server) Waits(leave <-chan struct{}) Reply {
 		case <-s.gone:
 		}
 		Writes("application/json", Response("ID", OneText))(w, nil, id)
-	}
-}
-
-// Reports is a Reply that only reports progress.
-func Reports(w http.ResponseWriter, r *http.Request, id string) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	for n := 1; r.Context().Err() == nil; n++ {
-		fmt.Fprintf(w, `data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":%d,"progressToken":%s}}`+"\n\n", n, id)
-		_ = http.NewResponseController(w).Flush()
-		select {
-		case <-r.Context().Done():
-		case <-time.After(100 * time.Millisecond):
-		}
 	}
 }
 
