@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
@@ -192,58 +191,4 @@ func TestFallsFindsFalls(t *testing.T) {
 	if problem, _ := falls(t, compile(t, handled), handled, `{"a":2}`, beyond); problem != "" {
 		t.Error(problem)
 	}
-}
-
-// TestWhatFailedStays: whatever rules stand behind one that fails, the mode is a level above, and the score is highest.
-func TestWhatFailedStays(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	for range 200 {
-		c := randomModel(r, true)
-		c.Rules = append([]risk.Rule{{ID: "first", ScoreExpr: "args.not_there"}}, c.Rules...)
-		initial := slices.IndexFunc(c.Modes, func(m risk.Mode) bool { return m.Name == c.Initial })
-		a := compile(t, c).Assess(call(randomArgs(r)))
-		got := slices.IndexFunc(c.Modes, func(m risk.Mode) bool { return m.Name == a.Mode })
-		if want := min(initial+1, len(c.Modes)-1); got < want || a.Score != risk.MaxScore {
-			t.Fatalf("%+v: Assess = %+v, want at least level %d", c, a, want)
-		}
-	}
-}
-
-// held checks what holds of every assessment.
-func held(tb testing.TB, c risk.Content, a risk.Assessment) {
-	tb.Helper()
-	at := slices.IndexFunc(c.Modes, func(m risk.Mode) bool { return m.Name == a.Mode })
-	if at < 0 || a.Score < c.Modes[at].Baseline || a.Score > risk.MaxScore {
-		tb.Errorf("mode %q, score %d: not on the ladder or below its baseline", a.Mode, a.Score)
-	}
-	last := -1
-	for i, done := range a.Contributions {
-		index := slices.IndexFunc(c.Rules, func(r risk.Rule) bool { return r.ID == done.Rule })
-		if done.Rule == risk.ByScore {
-			index = len(c.Rules) + i
-		}
-		if index <= last {
-			tb.Errorf("contribution %d of %+v is out of the rules' order", i, a.Contributions)
-		}
-		last = index
-	}
-	if n := len(a.Contributions); n > 0 && (a.Contributions[n-1].Mode != a.Mode || a.Contributions[n-1].Score != a.Score) {
-		tb.Errorf("the last of %+v is not the outcome", a)
-	}
-	if n := len(a.Contributions); n == 0 && a.Mode != c.Initial {
-		tb.Errorf("%+v: nothing contributed to another mode than %q", a, c.Initial)
-	}
-}
-
-// FuzzAssess holds any arguments at all to what holds of every assessment.
-func FuzzAssess(f *testing.F) {
-	f.Fuzz(func(t *testing.T, seed uint64, args string) {
-		c := randomModel(rand.New(rand.NewPCG(seed, 0)), true)
-		m := compile(t, c)
-		a := m.Assess(call(args))
-		held(t, c, a)
-		if diff := cmp.Diff(a, m.Assess(call(args))); diff != "" {
-			t.Errorf("Assess differs from one time to the next:\n%s", diff)
-		}
-	})
 }
