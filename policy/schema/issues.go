@@ -70,6 +70,9 @@ func (f *findings) walk(e *jsonschema.ValidationError) {
 	switch e.ErrorKind.(type) {
 	case nil: // the validator does not keep the complaints of this part
 		return
+	case *kind.PropertyNames: // its causes are about the name
+		f.add(e)
+		return
 	case *kind.Schema, *kind.Group, *kind.Reference, *kind.AllOf:
 	default:
 		f.add(e)
@@ -85,6 +88,9 @@ func (f *findings) walk(e *jsonschema.ValidationError) {
 func (f *findings) add(e *jsonschema.ValidationError) {
 	f.total++
 	found := finding{at: e.InstanceLocation, keyword: keyword(e.ErrorKind), times: 1, null: wantsNoNull(e.ErrorKind)}
+	if _, aboutName := e.ErrorKind.(*kind.PropertyNames); aboutName {
+		found.at = nil // the validator has written over the place
+	}
 	byPlace := func(a, b finding) int {
 		return cmp.Or(slices.Compare(a.at, b.at), cmp.Compare(a.keyword, b.keyword))
 	}
@@ -157,7 +163,7 @@ func describe(k jsonschema.ErrorKind) string {
 	case *kind.DependentRequired:
 		return "lacks " + listed(k.Missing) + ", needed beside " + quoted(k.Prop)
 	case *kind.PropertyNames:
-		return "has the key " + quoted(k.Property) + ", which does not fit propertyNames"
+		return "has a key " + quoted(k.Property) + ", which does not fit propertyNames"
 	case *kind.Type:
 		return "is " + k.Got + ", not " + strings.Join(k.Want, " or ")
 	case *kind.Enum:

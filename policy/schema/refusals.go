@@ -1,39 +1,45 @@
 package schema
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
-	"math"
-	"path"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
 // refusal says why the compiler refused doc. The compiler visits members in the order of a Go map and stops at its first error, so
-// only its judgement of the whole document by the meta-schema, which comes before that, is the same every time. What it finds
-// later is a pattern, which is looked for here again, or a reference, for which there is one sentence.
+// only its judgement of the whole document by the meta-schema, which comes before that, is the same every time. A pattern is looked
+// for here again, and for references there is one sentence.
 func refusal(err error, doc any, lim Limits) *RefusedError {
 	var invalid *jsonschema.SchemaValidationError
-	if !errors.As(err, &invalid) || invalid.URL != documentURL+"#" {
+	judged := errors.As(err, &invalid) && invalid.URL == documentURL+"#"
+	if !judged || hasBadPattern(invalid.Err) {
 		engine := &patterns{lim: lim, known: map[string]*pattern{}}
 		if refused := engine.firstRefused(doc, ""); refused != nil {
 			return refused
 		}
-		return unresolved
 	}
 
-	if bad := badPattern(invalid.Err); bad != nil {
-		format := bad.ErrorKind.(*kind.Format)
-		return patternRefused(format.Got, format.Err, instancePointer(bad.InstanceLocation))
+	if !judged {
+		return unresolved
 	}
-	found := issuesOf(invalid.Err)
-	return &RefusedError{CodeNotASchema, found.Issues[0].Path, "the schema's value " + found.Issues[0].Message}
+	first := issuesOf(invalid.Err).Issues[0]
+	return &RefusedError{CodeNotASchema, first.Path, "the schema's value " + first.Message}
+}
+
+// hasBadPattern reports whether the meta-schema complains of a regular expression.
+func hasBadPattern(err error) bool {
+	tree, ok := err.(*jsonschema.ValidationError)
+	if !ok {
+		return false
+	}
+	format, ok := tree.ErrorKind.(*kind.Format)
+	return ok && format.Want == "regex" ||
+		slices.ContainsFunc(tree.Causes, func(cause *jsonschema.ValidationError) bool { return hasBadPattern(cause) })
 }
 
 var unresolved = &RefusedError{
@@ -82,78 +88,10 @@ func expressions(name string, v any) []string {
 }
 
 // patternRefused returns why an expression is refused, and where it is unless no single one is to blame.
-func patternRefused(expr any, err error, pointer string) *RefusedError {
+func patternRefused(expr string, err error, pointer string) *RefusedError {
 	if errors.Is(err, errAllPatterns) {
 		return &RefusedError{CodePatternRefused, "", visible(err.Error(), maxMessage)}
 	}
-	reason := fmt.Sprintf("the pattern %s %s", quotedValue(expr), visible(err.Error(), maxMessage))
+	reason := fmt.Sprintf("the pattern %s %s", quoted(expr), visible(err.Error(), maxMessage))
 	return &RefusedError{CodePatternRefused, visible(pointer, maxPointer), reason}
-}
-
-// badPattern finds the meta-schema's complaint about a regular expression, if that is what is wrong: the first about
-// one by itself, else any about all of them.
-func badPattern(err error) *jsonschema.ValidationError {
-	tree, ok := err.(*jsonschema.ValidationError)
-	if !ok {
-		return nil
-	}
-	if format, ok := tree.ErrorKind.(*kind.Format); ok && format.Want == "regex" {
-		return tree
-	}
-	var together *jsonschema.ValidationError
-	for _, cause := range inOrder(tree) {
-		bad := badPattern(cause)
-		if bad != nil && !errors.Is(bad.ErrorKind.(*kind.Format).Err, errAllPatterns) {
-			return bad
-		}
-		together = cmp.Or(together, bad)
-	}
-	return together
-}
-
-// inOrder returns the causes of a complaint. The validator finds those about members in any order, and those about
-// names too; here they are sorted, everything else stays where it is.
-func inOrder(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
-	causes := slices.Clone(e.Causes)
-	for from := 0; from < len(causes); from++ {
-		to := from
-		for to < len(causes) && within(e, causes[to]) != nil {
-			to++
-		}
-		slices.SortStableFunc(causes[from:to], func(a, b *jsonschema.ValidationError) int {
-			return slices.CompareFunc(within(e, a), within(e, b), byToken)
-		})
-		from = to
-	}
-	return causes
-}
-
-// within returns the location of a cause inside the value of e, or nil if the cause is about the value itself. A name
-// sorts after members.
-func within(e, cause *jsonschema.ValidationError) []string {
-	depth := len(e.InstanceLocation)
-	names, aboutName := cause.ErrorKind.(*kind.PropertyNames)
-	switch inside := len(cause.InstanceLocation) > depth; {
-	case aboutName && inside:
-		// The validator has written over the place; the meta-schema's own place tells it.
-		return []string{path.Base(path.Dir(cause.SchemaURL)), afterAll, names.Property}
-	case aboutName:
-		return []string{afterAll, names.Property}
-	case inside:
-		return cause.InstanceLocation[depth:]
-	}
-	return nil
-}
-
-const afterAll = "\xff" // sorts after every token
-
-// byToken compares list positions as numbers, which sort before names.
-func byToken(a, b string) int {
-	rank := func(s string) int {
-		if s != "" && strings.Trim(s, "0123456789") == "" {
-			return len(s)
-		}
-		return math.MaxInt
-	}
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
 }

@@ -68,9 +68,7 @@ func compileAs(raw []byte, lim Limits, closed bool) (s *Schema, err error) {
 	}
 	uniqueByKey(g.order)
 	if !closed {
-		s = &Schema{dialect: dialect, closed: root, costs: []*costs{g.costs()}, lim: lim}
-		replacePropertyNames(g.order)
-		return s, nil
+		return &Schema{dialect: dialect, closed: root, costs: []*costs{g.costs()}, lim: lim}, nil
 	}
 	c := newCloser(g, shell)
 	s = &Schema{dialect: dialect, closed: c.root(), open: slices.Sorted(maps.Keys(c.open)), lim: lim}
@@ -86,8 +84,6 @@ func compileAs(raw []byte, lim Limits, closed bool) (s *Schema, err error) {
 		s.original = root
 		s.costs = append(s.costs, g.costs())
 	}
-	replacePropertyNames(g.order)
-	replacePropertyNames(closedGraph.order)
 	return s, nil
 }
 

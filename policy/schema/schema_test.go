@@ -50,92 +50,23 @@ func judgeAll(t *testing.T, all []judgment) {
 	}
 }
 
-// TestJudge shows what the gate adds to the validator, or relies on most.
+// TestJudge shows what the cases of package corpus do not: equality of items, and keys that are named in less common ways.
 func TestJudge(t *testing.T) {
 	judgeAll(t, []judgment{
-		{"named-key", `{"properties":{"a":{"type":"string"}}}`, `{"a":"x"}`, fine},
-		{"wrong-type", `{"properties":{"a":{"type":"string"}}}`, `{"a":1}`, CodeInvalid},
-		{"type-list-with-null", `{"properties":{"a":{"type":["string","null"]}}}`, `{"a":null}`, fine},
-		{"integer-written-with-a-point", `{"properties":{"a":{"type":"integer"}}}`, `{"a":1.0}`, fine},
-		{"beyond-53-bits-equal", `{"properties":{"a":{"const":9007199254740993}}}`, `{"a":9007199254740993}`, fine},
-		{"beyond-53-bits-one-off", `{"properties":{"a":{"const":9007199254740993}}}`, `{"a":9007199254740992}`, CodeInvalid},
-		{"largest-of-53-bits-as-length", `{"properties":{"a":{"maxLength":9007199254740991}}}`, `{"a":"x"}`, fine},
-		{"decimal-multiple", `{"properties":{"a":{"multipleOf":0.01}}}`, `{"a":19.99}`, fine},
-		{"format-asserted-in-draft-07", `{` + draft7 + `"properties":{"a":{"format":"ipv4"}}}`, `{"a":"x"}`, CodeInvalid},
-		{"format-annotated-in-2020-12", `{"properties":{"a":{"format":"ipv4"}}}`, `{"a":"x"}`, fine},
 		{"format-regex", `{` + draft7 + `"properties":{"a":{"format":"regex"}}}`, `{"a":"^(x"}`, CodeInvalid},
-		{"unique-items-equal-numbers", `{"properties":{"a":{"uniqueItems":true}}}`, `{"a":[1,{"b":1,"c":2},1.0]}`,
-			CodeInvalid},
-		{"unique-items-equal-objects", `{"properties":{"a":{"uniqueItems":true}}}`, `{"a":[{"b":1,"c":2},{"c":2,"b":1e0}]}`,
-			CodeInvalid},
-		{"unique-items-signs", `{"properties":{"a":{"uniqueItems":true}}}`, `{"a":[1,-1,"1",[1],true,false,null,"null"]}`,
-			fine},
-		{"unique-items-split-text", `{"properties":{"a":{"uniqueItems":true}}}`, `{"a":[["ab","c"],["a","bc"],["abc"]]}`,
-			fine},
-		{"unique-items-false", `{"properties":{"a":{"uniqueItems":false}}}`, `{"a":[1,1]}`, fine},
-	})
-}
-
-// TestJudgeIsStrict shows what is no document at all.
-func TestJudgeIsStrict(t *testing.T) {
-	judgeAll(t, []judgment{
-		{"duplicate-key", `{"properties":{"a":{}}}`, `{"a":1,"a":2}`, CodeDocumentNotStrict},
-		{"duplicate-key-escaped", `{"properties":{"a":{}}}`, `{"a":1,"\u0061":2}`, CodeDocumentNotStrict},
-		{"duplicate-key-nested", `{"properties":{"a":{}}}`, `{"a":[{"b":{"c":1,"c":1}}]}`, CodeDocumentNotStrict},
-		{"trailing-text", `{}`, `{} {}`, CodeDocumentNotStrict},
-		{"empty-document", `{}`, ``, CodeDocumentNotStrict},
-		{"cut-document", `{}`, `{"a":`, CodeDocumentNotStrict},
-		{"lone-surrogate", `{"properties":{"a":{}}}`, `{"a":"\ud800"}`, CodeDocumentNotStrict},
-		{"invalid-utf8", `{"properties":{"a":{}}}`, "{\"a\":\"\xff\"}", CodeDocumentNotStrict},
-		{"huge-exponent", `{"properties":{"a":{}}}`, `{"a":1e1000000000}`, CodeDocumentNumber},
-		{"exponent-beyond-an-int", `{"properties":{"a":{}}}`, `{"a":1e99999999999999999999}`, CodeDocumentNumber},
-	})
-}
-
-// TestClosedWorld shows which keys are named where no subschemas share a value.
-func TestClosedWorld(t *testing.T) {
-	const tree = `{"properties":{"root":{"$ref":"#/$defs/node"}},"$defs":{"node":{
-		"properties":{"name":{"type":"string"},"kids":{"type":"array","items":{"$ref":"#/$defs/node"}}}}}}`
-	judgeAll(t, []judgment{
-		{"unnamed-key", `{"properties":{"a":{}}}`, `{"b":1}`, CodeInvalid},
-		{"no-properties-no-arguments", `{"type":"object"}`, `{"b":1}`, CodeInvalid},
-		{"no-properties-empty-object", `{"type":"object"}`, `{}`, fine},
-		{"schema-true-takes-nothing", `true`, `{"b":1}`, CodeInvalid},
-		{"schema-true-empty-object", `true`, `{}`, fine},
-		{"schema-false", `false`, `{}`, CodeInvalid},
-		{"said-in-words", `{"properties":{"a":{}},"additionalProperties":true}`, `{"b":1}`, fine},
-		{"said-in-words-with-a-type", `{"additionalProperties":{"type":"string"}}`, `{"b":1}`, CodeInvalid},
-		{"said-by-unevaluated", `{"properties":{"a":{}},"unevaluatedProperties":{"type":"string"}}`, `{"b":"x"}`, fine},
+		{"unique-items-equal-numbers", `{"properties":{"a":{"uniqueItems":true}}}`, `{"a":[1,{"b":1,"c":2},1.0]}`, CodeInvalid},
+		{"unique-items-signs", `{"properties":{"a":{"uniqueItems":true}}}`, `{"a":[1,-1,"1",[1],true,false,null,"null"]}`, fine},
+		{"unique-items-split-text", `{"properties":{"a":{"uniqueItems":true}}}`, `{"a":[["ab","c"],["a","bc"],["abc"]]}`, fine},
 		{"said-by-const", `{"const":{"a":1}}`, `{"a":1}`, fine},
 		{"said-by-enum-nested", `{"properties":{"a":{"enum":[{"b":1}]}}}`, `{"a":{"b":1}}`, fine},
-		{"pattern-names-keys", `{"patternProperties":{"^x-":{}}}`, `{"x-a":1}`, fine},
-		{"pattern-names-other-keys", `{"patternProperties":{"^x-":{}}}`, `{"y-a":1}`, CodeInvalid},
-		{"nested-unnamed-key", `{"properties":{"a":{"properties":{"b":{}}}}}`, `{"a":{"c":1}}`, CodeInvalid},
-		{"nested-without-names-is-open", `{"properties":{"a":{"type":"object"}}}`, `{"a":{"c":1}}`, fine},
-		{"unnamed-key-in-items", `{"properties":{"a":{"items":{"properties":{"b":{}}}}}}`, `{"a":[{"b":1},{"c":1}]}`,
-			CodeInvalid},
-		{"unnamed-key-in-prefix-items", `{"properties":{"a":{"prefixItems":[{"properties":{"b":{}}}]}}}`, `{"a":[{"c":1}]}`,
-			CodeInvalid},
 		{"unnamed-key-in-draft-07-tuple", `{` + draft7 + `"properties":{"a":{"items":[{}],
-			"additionalItems":{"properties":{"b":{}}}}}}`,
-			`{"a":[1,{"c":1}]}`, CodeInvalid},
-		{"unnamed-key-under-pattern", `{"patternProperties":{"^x":{"properties":{"b":{}}}}}`, `{"x":{"c":1}}`, CodeInvalid},
-		{"unnamed-key-under-additional", `{"additionalProperties":{"properties":{"b":{}}}}`, `{"x":{"c":1}}`, CodeInvalid},
-		{"tree-named", tree, `{"root":{"name":"a","kids":[{"name":"b","kids":[{}]}]}}`, fine},
-		{"tree-unnamed-deep", tree, `{"root":{"kids":[{"kids":[{"nome":"c"}]}]}}`, CodeInvalid},
-		{"draft-07-ref", `{` + draft7 + `"definitions":{"A":{"properties":{"s":{}}}},
-			"properties":{"a":{"$ref":"#/definitions/A"}}}`,
-			`{"a":{"t":1}}`, CodeInvalid},
-		{"draft-07-siblings-of-ref-name-nothing",
-			`{` + draft7 + `"definitions":{"A":{"properties":{"s":{}}}},"properties":{"a":{"$ref":"#/definitions/A",
-				"properties":{"t":{}}}}}`,
-			`{"a":{"t":1}}`, CodeInvalid},
+			"additionalItems":{"properties":{"b":{}}}}}}`, `{"a":[1,{"c":1}]}`, CodeInvalid},
+		{"draft-07-siblings-of-ref-name-nothing", `{` + draft7 + `"definitions":{"A":{"properties":{"s":{}}}},
+			"properties":{"a":{"$ref":"#/definitions/A","properties":{"t":{}}}}}`, `{"a":{"t":1}}`, CodeInvalid},
 		{"draft-07-definitions-under-defs", `{` + draft7 + `"$defs":{"A":{"properties":{"s":{}}}},
-			"properties":{"a":{"$ref":"#/$defs/A"}}}`,
-			`{"a":{"s":1}}`, fine},
+			"properties":{"a":{"$ref":"#/$defs/A"}}}`, `{"a":{"s":1}}`, fine},
 		{"draft-04-all-of", `{"$schema":"http://json-schema.org/draft-04/schema#","allOf":[{"properties":{"a":{}}},
-			{"properties":{"b":{}}}]}`,
-			`{"a":1,"b":2}`, fine},
+			{"properties":{"b":{}}}]}`, `{"a":1,"b":2}`, fine},
 		{"draft-04-all-of-unnamed", `{"$schema":"http://json-schema.org/draft-04/schema#","allOf":[{"properties":{"a":{}}}]}`,
 			`{"a":1,"b":2}`, CodeInvalid},
 	})
@@ -144,9 +75,6 @@ func TestClosedWorld(t *testing.T) {
 // TestClosedWorldOfSharedValues shows which keys are named where several subschemas share a value.
 func TestClosedWorldOfSharedValues(t *testing.T) {
 	judgeAll(t, []judgment{
-		{"optional-object", `{"properties":{"a":{"anyOf":[{"properties":{"b":{}}},{"type":"null"}]}}}`, `{"a":null}`, fine},
-		{"optional-object-unnamed", `{"properties":{"a":{"anyOf":[{"properties":{"b":{}}},{"type":"null"}]}}}`,
-			`{"a":{"c":1}}`, CodeInvalid},
 		{"key-of-the-other-branch", `{"oneOf":[{"properties":{"k":{"const":1},"a":{}}},{"properties":{"k":{"const":2},
 			"b":{}}}]}`,
 			`{"k":1,"b":1}`, CodeInvalid},
@@ -185,12 +113,6 @@ func TestClosedWorldOfConditions(t *testing.T) {
 			`{"properties":{"a":{"contains":{"properties":{"x":{"const":1}}},"minContains":2,
 				"unevaluatedItems":{"properties":{"x":{}}}}}}`,
 			`{"a":[{"x":1},{"x":2}]}`, CodeInvalid},
-		{"then-names-keys", `{"properties":{"k":{}},"if":{"properties":{"k":{"const":1}}},"then":{"properties":{"b":{}}}}`,
-			`{"k":1,"b":1}`, fine},
-		{"then-does-not-apply", `{"properties":{"k":{}},"if":{"properties":{"k":{"const":1}}},
-			"then":{"properties":{"b":{}}}}`, `{"k":2,"b":1}`, CodeInvalid},
-		{"dependent-schema-names-keys", `{"properties":{"a":{}},"dependentSchemas":{"a":{"properties":{"b":{}}}}}`,
-			`{"a":1,"b":1}`, fine},
 		{"draft-07-dependency-names-keys", `{` + draft7 + `"properties":{"a":{}},
 			"dependencies":{"a":{"properties":{"b":{}}},"b":["a"]}}`,
 			`{"a":1,"b":1}`, fine},
@@ -202,12 +124,6 @@ func TestClosedWorldOfConditions(t *testing.T) {
 
 func TestCompileRefuses(t *testing.T) {
 	for _, c := range []struct{ name, schema, want, path string }{
-		{"nothing", ``, CodeNotStrict, ""},
-		{"null", `null`, CodeNotStrict, ""},
-		{"array", `[]`, CodeNotStrict, ""},
-		{"duplicate-key", `{"type":"object","type":"array"}`, CodeNotStrict, ""},
-		{"trailing-text", `{} x`, CodeNotStrict, ""},
-		{"misspelt-type", `{"properties":{"a":{"type":"strng"}}}`, CodeNotASchema, "/properties/a/type"},
 		{"properties-as-list", `{"properties":[]}`, CodeNotASchema, "/properties"},
 		{"unknown-dialect", `{"$schema":"http://json-schema.org/draft-03/schema#"}`, CodeDialectUnknown, "/$schema"},
 		{"dialect-that-is-no-string", `{"$schema":7}`, CodeDialectUnknown, "/$schema"},
@@ -415,13 +331,6 @@ func TestLegitimateRecursion(t *testing.T) {
 	for _, c := range []struct{ name, schema, doc string }{
 		{"filter-of-filters", filter, `{"filter":{"and":[{"or":[{"and":[{"or":[{"kind1":"a"},{"kind2":"b"}]}]}]},
 			{"kind11":"c"}]}}`},
-		{"json-value", `{"$defs":{"J":{"anyOf":[{"type":"string"},{"type":"number"},{"type":"array",
-			"items":{"$ref":"#/$defs/J"}},
-			{"type":"object","additionalProperties":{"$ref":"#/$defs/J"}}]}},"properties":{"v":{"$ref":"#/$defs/J"}}}`,
-			`{"v":` + nested(`{"a":[`, "1", "]}", 20) + `}`},
-		{"linked-list", `{"$defs":{"L":{"properties":{"next":{"$ref":"#/$defs/L"}}}},
-			"properties":{"l":{"$ref":"#/$defs/L"}}}`,
-			`{"l":` + nested(`{"next":`, "{}", "}", 100) + `}`},
 		{"long-table", `{"properties":{"rows":{"items":{"properties":{"id":{"type":"integer"},"name":{"type":"string"}}}}}}`,
 			`{"rows":[` + many(200_000, `{"id":%d,"name":"a name"}`, ",") + `]}`},
 	} {
@@ -448,13 +357,4 @@ func TestConcurrentUse(t *testing.T) {
 		})
 	}
 	wg.Wait()
-}
-
-// TestJudgeLeavesTheDocument shows that the bytes that were judged are still the bytes that came.
-func TestJudgeLeavesTheDocument(t *testing.T) {
-	doc := []byte(`{ "a" : [ 1.50 , "\u0061" ] }`)
-	before := string(doc)
-	if err := mustCompile(t, `{"properties":{"a":{}}}`).Judge(doc); err != nil || string(doc) != before {
-		t.Errorf("Judge(%s) = %v and left %s", before, err, doc)
-	}
 }
