@@ -26,8 +26,8 @@ func (s severity) includes(params jsontext.Value) bool {
 	return s > 0 && severityOf(word) >= s
 }
 
-// setLevel sets the log level of a session, and of the connected servers that the session does not share. Other servers get the level
-// when they are connected, or with the next request.
+// setLevel sets the log level of a session, and of the connected servers that the session does not share. A server that refuses it keeps
+// its level. Other servers get the level when they are connected, or with the next request.
 func (g *Gateway) setLevel(ctx context.Context, q *request) []byte {
 	word, _ := wire.Text(wire.Member(q.Params, "level"))
 	level := severityOf(word)
@@ -39,16 +39,6 @@ func (g *Gateway) setLevel(ctx context.Context, q *request) []byte {
 	s.level = level
 	s.mu.Unlock()
 
-	if one := q.endpoint.server; one != nil && one.separate() { // the server may not be connected yet
-		l, err := g.linkTo(ctx, q, one)
-		if err != nil {
-			return q.fail(failure(one.Name, err))
-		}
-		defer l.release()
-		if !l.Modern() {
-			return g.relayTo(ctx, q, one, q.Params)
-		}
-	}
 	for _, l := range g.links.working(s, q.endpoint.exposing(ExposeLogging)) {
 		if l.Modern() || !l.offersTo(q.Protocol).include(offersLogging) {
 			continue

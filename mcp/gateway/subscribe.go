@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,11 +13,10 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// Bounds of subscriptions.
+// Waits before an ended subscription is tried again.
 const (
-	maxNotificationBytes = 4 << 10          // bytes of a waiting notification; a longer one keeps only the method and the resource
-	retryFirst           = time.Second      // first wait before an ended subscription is tried again; doubled each time
-	retryMax             = 30 * time.Second // longest such wait
+	retryFirst = time.Second // doubled each time
+	retryMax   = 30 * time.Second
 )
 
 // subscribe answers resources/subscribe and resources/unsubscribe of a client with a session.
@@ -90,15 +88,9 @@ func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 
 	out := session.NewRequestSender(q.Out)
 	defer out.End()
-	n := &subscription{
-		id:     q.ID,
-		filter: agreed,
-		mask:   g.options.Mask,
-		params: make(map[string]jsontext.Value),
-		wake:   make(chan struct{}, 1),
-	}
+	n := &subscription{id: q.ID, filter: agreed, wake: make(chan struct{}, 1)}
 	stop := g.follow(ctx, q, n, parts)
-	open := out.Send(n.format(noteSubscribed, agreed.params())) == nil && !agreed.empty()
+	open := out.Send(n.format(noteSubscribed, "notifications", agreed.object())) == nil && !agreed.empty()
 	for open && n.deliver(ctx, out, q.using.Value.replaced) {
 		stop()
 		q.release()
@@ -249,17 +241,18 @@ type filter struct {
 
 func (f filter) empty() bool { return len(f.lists) == 0 && len(f.uris) == 0 }
 
-// includes reports whether the filter selects a notification.
-func (f filter) includes(m wire.Message) bool {
-	if m.Method != noteUpdated {
-		return f.lists[m.Method]
+// includes reports whether the filter selects a change.
+func (f filter) includes(c change) bool {
+	if c.method == noteUpdated {
+		return slices.Contains(f.uris, c.uri)
 	}
-	uri, err := wire.Text(wire.Member(m.Params, "uri"))
-	return err == nil && slices.Contains(f.uris, uri)
+	return f.lists[c.method]
 }
 
 // params encodes the filter as params of subscriptions/listen.
-func (f filter) params() jsontext.Value {
+func (f filter) params() jsontext.Value { return wire.Single("notifications", f.object()) }
+
+func (f filter) object() jsontext.Value {
 	var b wire.Object
 	for _, list := range listNotifications {
 		b.AddIf(f.lists[list.method], list.member, "true")
@@ -267,7 +260,7 @@ func (f filter) params() jsontext.Value {
 	if len(f.uris) > 0 {
 		b.Add("resourceSubscriptions", wire.Texts(f.uris))
 	}
-	return wire.Single("notifications", b.Value())
+	return b.Value()
 }
 
 // readFilter reads the filter of a client. The error object says why the filter is invalid.
@@ -303,37 +296,32 @@ func readFilter(params jsontext.Value) (f filter, failed jsontext.Value) {
 
 var noURIs = invalid(wire.InvalidParams, `"resourceSubscriptions" is not an array of strings`)
 
-// A subscription queues notifications for a stateless client, one of each kind.
+// A change is one about which servers notify: of a list, or of a resource with a URI.
+type change struct{ method, uri string }
+
+// A subscription queues the changes that a stateless client waits for, each once. So the filter bounds the queue.
 type subscription struct {
 	id     jsontext.Value // id of the client's request
 	filter filter
-	mask   func([]byte) []byte
 
 	mu      sync.Mutex
-	waiting []string // methods and resources, in order
-	params  map[string]jsontext.Value
+	waiting []change // in order
 	wake    chan struct{}
 }
 
-// receive queues a notification that the filter selects. It replaces a queued one of the same kind, so the filter bounds the queue.
+// receive queues a notification that the filter selects.
 func (n *subscription) receive(m wire.Message) {
-	if !n.filter.includes(m) {
+	c := change{method: m.Method}
+	if m.Method == noteUpdated {
+		c.uri, _ = wire.Text(wire.Member(m.Params, "uri")) // no client subscribes to the empty URI
+	}
+	if !n.filter.includes(c) {
 		return
 	}
-	key, params := m.Method, wire.StripMeta(m.Params)
-	if m.Method == noteUpdated {
-		uri, _ := wire.Text(wire.Member(m.Params, "uri")) // JSON can escape one URI in several ways
-		if key += " " + uri; len(params) > maxNotificationBytes {
-			params = uriParams(uri)
-		}
-	} else if len(params) > maxNotificationBytes {
-		params = nil
-	}
 	n.mu.Lock()
-	if !slices.Contains(n.waiting, key) {
-		n.waiting = append(n.waiting, key)
+	if !slices.Contains(n.waiting, c) {
+		n.waiting = append(n.waiting, c)
 	}
-	n.params[key] = slices.Clone(params)
 	n.mu.Unlock()
 	select {
 	case n.wake <- struct{}{}:
@@ -341,33 +329,29 @@ func (n *subscription) receive(m wire.Message) {
 	}
 }
 
-// take removes and returns the waiting notifications as messages.
+// take removes and returns the waiting changes as messages.
 func (n *subscription) take() (messages [][]byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, key := range n.waiting {
-		method, _, _ := strings.Cut(key, " ")
-		params := n.params[key]
-		if params != nil {
-			params = n.mask(params)
+	for _, c := range n.waiting {
+		if c.method == noteUpdated {
+			messages = append(messages, n.format(c.method, "uri", wire.Quote(c.uri)))
+		} else {
+			messages = append(messages, n.format(c.method, "", nil))
 		}
-		messages = append(messages, n.format(method, params))
-		delete(n.params, key)
 	}
 	n.waiting = n.waiting[:0]
 	return messages
 }
 
-// format encodes a notification with the id of the subscription.
-func (n *subscription) format(method string, params jsontext.Value) []byte {
-	meta, err := wire.Set(wire.Member(params, "_meta"), metaSubscription, n.id)
-	if err == nil {
-		params, err = wire.Set(params, "_meta", meta)
+// format encodes a notification with the id of the subscription, and with another member of the params if that has a name.
+func (n *subscription) format(method, member string, value jsontext.Value) []byte {
+	var params wire.Object
+	params.Add("_meta", wire.Single(metaSubscription, n.id))
+	if member != "" {
+		params.Add(member, value)
 	}
-	if err != nil { // the params have no readable _meta
-		params = wire.Single("_meta", wire.Single(metaSubscription, n.id))
-	}
-	return wire.Call(nil, nil, method, params)
+	return wire.Call(nil, nil, method, params.Value())
 }
 
 // noteMissed queues notifications of all lists, because some may have been missed.

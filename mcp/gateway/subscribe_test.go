@@ -14,15 +14,8 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// newTestSubscription is a subscription of which nothing is masked.
 func newTestSubscription(f filter) *subscription {
-	return &subscription{
-		id:     jsontext.Value(`1`),
-		filter: f,
-		mask:   func(b []byte) []byte { return b },
-		params: make(map[string]jsontext.Value),
-		wake:   make(chan struct{}, 1),
-	}
+	return &subscription{id: jsontext.Value(`1`), filter: f, wake: make(chan struct{}, 1)}
 }
 
 // listens opens a subscription. It returns what ends it and what it was answered with.
@@ -78,7 +71,7 @@ func TestSubscriptions(t *testing.T) {
 				say <- m
 			}
 			say <- updated("a:1")
-			want = `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:1","n":1.0,"_meta":{"io.modelcontextprotocol/subscriptionId":"s\/1","k":1}}}`
+			want = `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"s\/1"},"uri":"a:1"}}`
 			if diff := cmp.Diff(want, within(t, "the update", c.out)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -203,7 +196,7 @@ func TestFloodsBecomeOneNotice(t *testing.T) {
 		n.receive(wire.Message{Method: noteUpdated, Params: jsontext.Value(fmt.Sprintf(`{"uri":"a:%d"}`, i+2))})
 	}
 	got := n.take()
-	if len(got) != 2 || !strings.Contains(string(got[1]), `"n":999`) {
+	if len(got) != 2 || !strings.Contains(string(got[1]), `"uri":"a:1"`) {
 		t.Errorf("%q", got)
 	}
 	if got := n.take(); len(got) != 0 {
