@@ -121,16 +121,16 @@ func (s *Service) newGateway() error {
 		Config: settings, Tasks: parts.Ledger != nil, Mask: first.Secrets.Bytes, Limits: gateway.Limits{Sessions: first.Serve.Sessions},
 		Info: s.options.Info, Log: s.runner.log,
 	}
-	o.Limit = s.runner.limitRequest // set without limits, too: a reload may add some
+	o.Hooks.Limit = s.runner.limitRequest // set without limits, too: a reload may add some
 	if parts.Tracer != nil {
 		o.Begin = parts.Tracer.Begin
 	}
 	if l := parts.Ledger; l != nil {
 		o.Passed = s.recordPassage
-		o.Status = func(ctx context.Context, caller gateway.Identity, run string) ([]byte, error) {
+		o.Hooks.Status = func(ctx context.Context, caller gateway.Identity, run string) ([]byte, error) {
 			return s.runner.Configured().Status(ctx, caller, run)
 		}
-		o.RefusedScope = s.refusedScope
+		o.Hooks.RefusedScope = s.refusedScope
 	}
 	s.gateway, err = gateway.New(o)
 	return err
@@ -138,7 +138,8 @@ func (s *Service) newGateway() error {
 
 // gatewayConfig returns the gateway's part of a configuration.
 func (s *Service) gatewayConfig(g *ConfiguredRunner) (c gateway.Config, err error) {
-	c = gateway.Config{Upstreams: g.Upstreams, Calls: g, MaxAge: g.catalogMaxAge(), Clients: s.options.Agents, Required: g.Required}
+	c = gateway.Config{Upstreams: g.Upstreams, Calls: g, MaxAge: g.catalogMaxAge()}
+	c.Front.Clients, c.Front.Required = s.options.Agents, g.Required
 	for _, e := range g.Serve.Expose {
 		words, err := gateway.ParseExpose(e.Words)
 		if err != nil {
@@ -147,9 +148,9 @@ func (s *Service) gatewayConfig(g *ConfiguredRunner) (c gateway.Config, err erro
 		c.Servers = append(c.Servers, gateway.Server{Name: e.Server, Expose: words, Sessions: e.Sessions})
 	}
 	if s.options.MCP != nil {
-		c.Hosts = hosts(s.options.MCP, s.options.PublicURL, g.Serve.Hosts)
+		c.Front.Hosts = hosts(s.options.MCP, s.options.PublicURL, g.Serve.Hosts)
 	}
-	if c.Clients == nil {
+	if c.Front.Clients == nil {
 		s.agents(&c, g.Identity)
 	}
 	c.Observe = g.measureRequest

@@ -87,13 +87,13 @@ func (s *Service) agents(o *gateway.Config, i *Identity) {
 			agents = api.Unblocked{Authenticator: agents, Ledger: l}
 		}
 		all = append(all, agents)
-		o.Metadata = &front.Metadata{PublicURL: url, Issuers: i.Issuers, Scopes: i.Scopes}
+		o.Front.Metadata = &front.Metadata{PublicURL: url, Issuers: i.Issuers, Scopes: i.Scopes}
 	}
 	if l := s.runner.options.Ledger; l != nil {
 		all = append(all, api.Tokens{Ledger: l, Needs: ledger.ActCall})
 	}
 	if len(all) > 0 {
-		o.Clients = logged{all, s}
+		o.Front.Clients = logged{all, s}
 	}
 }
 

@@ -73,8 +73,8 @@ func TestClientsOfTheSDK(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := newFixture(t, "files", func(o *Options) {
-				o.Hosts = loopback.Hosts(on)
-				o.Clients = owners{}
+				o.Front.Hosts = loopback.Hosts(on)
+				o.Front.Clients = owners{}
 			})
 			r.judge.decide = func(_ context.Context, a *ToolCall) Answer {
 				if a.From.Name != "ann" {

@@ -1,6 +1,6 @@
 // Package gateway lets MCP clients use MCP servers as far as the operator allows: all servers at one endpoint, and each at its own.
 //
-//	g, err := gateway.New(gateway.Options{Servers: …, Upstreams: …, Calls: …, Hosts: loopback.Hosts(on)})
+//	g, err := gateway.New(gateway.Options{Servers: …, Upstreams: …, Calls: …, Front: …})
 //	err = g.Serve(ctx, on)                               // or g.Handler() in another server
 //	err = g.ServeStdio(ctx, os.Stdin, os.Stdout, client) // for a client that starts the gateway
 //

@@ -12,11 +12,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/current"
-	"pgfsm/internal/web"
 	"pgfsm/mcp/gateway/front"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
-	"pgfsm/policy"
 )
 
 // Server is one upstream server, with the operator's rules for agents.
@@ -31,11 +29,8 @@ type Config struct {
 	Servers   []Server            // in the operator's order
 	Upstreams *upstream.Upstreams // must have these servers, and may have others
 	Calls     Calls
-	MaxAge    time.Duration     // longest use of a listing of tools (catalog_max_age)
-	Hosts     []string          // values of the Host header that are served; an Origin must be one of them too
-	Clients   web.Authenticator // verifies the client of a request; nil: no credentials are valid
-	Required  bool              // no client may be [Anonymous]
-	Metadata  *front.Metadata   // for OAuth clients; nil: tokens are not from an authorization server
+	MaxAge    time.Duration  // longest use of a listing of tools (catalog_max_age)
+	Front     front.Settings // without Servers
 	// Observe is called for each answered request. It must not block. Nil: none is observed.
 	Observe func(context.Context, Operation)
 }
@@ -43,12 +38,7 @@ type Config struct {
 // Options of a gateway. Nil functions are not offered; zero values mean the default.
 type Options struct {
 	Config
-	// RefusedScope is called for each request that is refused because its token lacks scopes. The endpoint is a path.
-	RefusedScope func(ctx context.Context, endpoint string, lacking *web.ScopeError)
-	// Limit returns the seconds after which the client may send another request, and the reason; see [front.Options].
-	Limit func(client Identity, says *policy.Identity) (seconds int, why string)
-	// Status returns the state of a run of the client as JSON; nil if the client has no such run. Without it there is no GET /status/{run}.
-	Status func(ctx context.Context, client Identity, run string) ([]byte, error)
+	Hooks front.Hooks
 	// Passed records a message beside tools/call before it passes. If it returns an error, the message does not pass.
 	Passed func(context.Context, Passed) error
 	// Mask removes the operator's secrets from the messages of servers.
@@ -134,12 +124,7 @@ func New(o Options) (*Gateway, error) {
 		}
 		return l, nil
 	}
-	g.front = front.New(front.Options{
-		Settings:     first.front(),
-		RefusedScope: o.RefusedScope,
-		Limit:        o.Limit,
-		Status:       o.Status,
-	}, g.table, g)
+	g.front = front.New(first.front(), o.Hooks, g.table, g)
 	return g, nil
 }
 

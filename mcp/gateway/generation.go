@@ -115,7 +115,7 @@ func (n *generation) sharedServer(s *server) *server {
 
 // front returns the settings of the front.
 func (n *generation) front() front.Settings {
-	s := front.Settings{Hosts: n.Hosts, Clients: n.Clients, Required: n.Required, Metadata: n.Metadata}
+	s := n.Front
 	for _, server := range n.Servers {
 		s.Servers = append(s.Servers, server.Name)
 	}

@@ -68,8 +68,8 @@ func (x *exchange) identify(r *http.Request) (session.Identity, *policy.Identity
 		}
 		return noClient, nil, refused
 	case errors.As(err, &lacking):
-		if x.front.options.RefusedScope != nil {
-			x.front.options.RefusedScope(r.Context(), x.settings.endpointPath(r), lacking)
+		if x.front.hooks.RefusedScope != nil {
+			x.front.hooks.RefusedScope(r.Context(), x.settings.endpointPath(r), lacking)
 		}
 		return noClient, nil, refuse(http.StatusForbidden, refusedScope, "the token lacks a scope that this endpoint needs")
 	case err != nil || client.Name == "" || client.Name == session.Anonymous || client.Token == "" && !policy.HasSubject(client.Name):

@@ -1,6 +1,6 @@
 // Package front accepts requests from MCP clients over HTTP, and over standard input and output.
 //
-//	f := front.New(front.Options{Servers: names, Hosts: loopback.Hosts(on)}, table, dispatcher)
+//	f := front.New(front.Settings{Servers: names, Hosts: loopback.Hosts(on)}, front.Hooks{}, table, dispatcher)
 //	err := f.Serve(ctx, on, drain)          // or http.Handler(f) in another server
 //	err = f.ServeStdio(ctx, in, out, client) // for a client that starts the gateway
 //
@@ -42,9 +42,8 @@ type Settings struct {
 	Metadata *Metadata // for OAuth clients; nil: tokens are not from an authorization server
 }
 
-// Options of a front.
-type Options struct {
-	Settings
+// Hooks are functions that a front calls. Each may be nil.
+type Hooks struct {
 	// RefusedScope is called for each request that is refused because its token lacks scopes. The endpoint is a path.
 	RefusedScope func(ctx context.Context, endpoint string, lacking *web.ScopeError)
 	// Limit returns the seconds after which the client may send another request, and the reason; zero: it may send one now. It is called
@@ -56,7 +55,7 @@ type Options struct {
 
 // A Front is an HTTP handler. It also serves standard input and output.
 type Front struct {
-	options    Options
+	hooks      Hooks
 	table      *session.Table
 	dispatcher Dispatcher
 	active     atomic.Pointer[settings]
@@ -71,9 +70,9 @@ type settings struct {
 }
 
 // New returns a front. The table must be the one that the dispatcher uses.
-func New(o Options, t *session.Table, d Dispatcher) *Front {
-	f := &Front{options: o, table: t, dispatcher: d, timeouts: defaultTimeouts}
-	f.Replace(o.Settings)
+func New(s Settings, h Hooks, t *session.Table, d Dispatcher) *Front {
+	f := &Front{hooks: h, table: t, dispatcher: d, timeouts: defaultTimeouts}
+	f.Replace(s)
 	return f
 }
 
@@ -158,7 +157,7 @@ func (x *exchange) route() (serve func() *refusal, refused *refusal) {
 			return nil, refused
 		}
 	}
-	if strings.HasPrefix(path, pathStatus) && x.front.options.Status != nil {
+	if strings.HasPrefix(path, pathStatus) && x.front.hooks.Status != nil {
 		return x.serveStatus, nil
 	}
 
@@ -194,7 +193,7 @@ func (x *exchange) serveStatus() *refusal {
 	}
 
 	defer x.front.table.Requests.Leave(x.from)
-	switch doc, err := x.front.options.Status(x.r.Context(), x.from, strings.TrimPrefix(x.r.URL.EscapedPath(), pathStatus)); {
+	switch doc, err := x.front.hooks.Status(x.r.Context(), x.from, strings.TrimPrefix(x.r.URL.EscapedPath(), pathStatus)); {
 	case err != nil:
 		return refuse(http.StatusServiceUnavailable, refusedLedger, "the ledger cannot be read now")
 	case doc == nil:

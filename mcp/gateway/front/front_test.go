@@ -86,7 +86,8 @@ func (s *script) dispatch(ctx context.Context, q *session.Request) []byte {
 
 // setup is what a test changes of a front.
 type setup struct {
-	Options
+	Settings
+	Hooks
 	Limits session.Limits
 }
 
@@ -120,16 +121,16 @@ func (owners) Authenticate(r *http.Request) (web.Caller, error) {
 // scripted is a front of two servers before a script. Tokens are "token-" and the name of their owner.
 func scripted(t *testing.T, change func(*setup)) (*testFront, *script) {
 	t.Helper()
-	o := setup{Options: Options{Settings: Settings{
+	o := setup{Settings: Settings{
 		Servers: []string{"files", "notes"},
 		Clients: owners{},
 		Hosts:   []string{"gateway.test", "127.0.0.1:8787"},
-	}}}
+	}}
 	if change != nil {
 		change(&o)
 	}
 	g := &testFront{}
-	g.Front = New(o.Options, session.NewTable(o.Limits), g)
+	g.Front = New(o.Settings, o.Hooks, session.NewTable(o.Limits), g)
 	s := &script{
 		g: g, entered: make(chan *session.Request, 64), free: make(chan struct{}), received: make(chan string, 64), ends: make(chan error, 64),
 	}

@@ -78,11 +78,11 @@ func (f *refusal) errorObject() jsontext.Value {
 
 // limit refuses the request of a client that sends too many.
 func (f *Front) limit(client session.Identity, says *policy.Identity) *refusal {
-	if f.options.Limit == nil {
+	if f.hooks.Limit == nil {
 		return nil
 	}
 
-	seconds, why := f.options.Limit(client, says)
+	seconds, why := f.hooks.Limit(client, says)
 	if seconds == 0 {
 		return nil
 	}
