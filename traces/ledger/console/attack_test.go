@@ -3,40 +3,14 @@ package console_test
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/network"
-	cdppage "github.com/chromedp/cdproto/page"
-	"github.com/chromedp/chromedp"
-
-	browsertest "pgfsm/internal/test/browser"
 	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/console"
 )
-
-// TestHostsOfOthers: the console answers under its own names only, and goes nowhere else.
-func TestHostsOfOthers(t *testing.T) {
-	d := newFixture(t)
-	b := d.signedIn(here, alice, ledger.RoleApprover)
-	for _, host := range []string{
-		"", "localhost:9464", "127.0.0.1", "127.0.0.1:9464.", "127.0.0.2:9464", "[::1]:9464", "127.1:9464", "2130706433:9464",
-		"console.example.com.evil.example", "evil.example:9464", "console.example.com:443", "127.0.0.1:9464,evil.example",
-	} {
-		b.page("", func(r *http.Request) { r.Host = host }).want(t, http.StatusMisdirectedRequest)
-	}
-	for _, name := range []string{"X-Forwarded-Host", "Forwarded", "X-Original-Url", "X-Rewrite-Url"} {
-		got := b.get("/", header(name, "host=evil.example"))
-		if to := got.header.Get("Location"); to != console.Path {
-			t.Errorf("%s leads to %q", name, to)
-		}
-	}
-}
 
 var nextField = regexp.MustCompile(`name="next" value="([^"]*)"`)
 
@@ -102,51 +76,5 @@ func TestStreamsOfClientsThatLeft(t *testing.T) {
 			return got.status == http.StatusNotFound, nil
 		})
 		check.NoError(t, err)
-	}
-}
-
-// TestThiefOnAnotherPort: another service of this machine gets no cookie of the console, cannot show its pages in a frame, and cannot vote.
-func TestThiefOnAnotherPort(t *testing.T) {
-	d, host := serves(t)
-	q := d.Hold(1)
-	link, err := d.NewLink(t.Context(), d.Approver(alice))
-	check.NoError(t, err)
-	var mu sync.Mutex
-	var call string // its address, as if the thief knew the secret path
-	var stolen []string
-	asked := 0
-	thief := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		asked++
-		if got := r.Header.Get("Cookie") + r.Header.Get("Referer"); strings.Contains(got, host) || r.Header.Get("Cookie") != "" {
-			stolen = append(stolen, got)
-		}
-		w.Header().Set("Content-Type", "text/html")
-		fmt.Fprintf(w, `<!DOCTYPE html><title>thief</title><iframe name="f" src="%s"></iframe>
-<form method="post" action="%s"><input name="vote" value="approve"><input name="digest" value="%s"><input name="reason" value=""></form>`, call, call, q.Binding)
-	}))
-	defer thief.Close()
-	ctx, _ := browsertest.Start(t, func(*network.EventRequestWillBeSent) bool { return true })
-	b := &tab{T: t, ctx: ctx}
-	b.do(chromedp.Navigate("http://"+host+console.LinkPath+link), chromedp.Click(chromedp.Search("main button")))
-	b.shows("0 of 1")
-	base, err := chromedp.Run(ctx, chromedp.Evaluate[string]("location.pathname"))
-	check.NoError(t, err)
-	call = "http://" + host + base + "calls/" + q.RunID
-	for _, path := range []string{"/", console.Path, console.Path + "s/"} {
-		b.do(chromedp.Navigate(thief.URL + path))
-		b.until("the thief's page is there", "frames.length === 1")
-		tree, err := chromedp.Call(ctx, cdppage.GetFrameTree, cdp.Empty{})
-		if err != nil || len(tree.FrameTree.ChildFrames) != 1 || tree.FrameTree.ChildFrames[0].Frame.UnreachableURL == "" {
-			t.Errorf("the frame shows the call: %+v, %v", tree.FrameTree, err)
-		}
-	}
-	b.do(chromedp.Submit(chromedp.Search("form")))
-	b.shows("comes from a page of another site")
-	mu.Lock()
-	defer mu.Unlock()
-	if n := len(d.Votes(q.RunID)); n != 0 || asked < 3 || len(stolen) > 0 {
-		t.Errorf("%d votes; of %d requests the thief gets %q", n, asked, stolen)
 	}
 }

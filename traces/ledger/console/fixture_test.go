@@ -44,7 +44,6 @@ type fixture struct {
 	result  jsontext.Value // of every call
 	health  present.Health
 	id      func() string // of the next run
-	browsed func(string, ...func(*http.Request)) reply
 }
 
 func TestMain(m *testing.M) { os.Exit(ledgertest.Main(m)) }

@@ -49,14 +49,8 @@ func TestLog(t *testing.T) {
 	older.want(t, http.StatusOK, "runs/"+q.RunID, "approval.requested", `href="?">Newest`)
 	b.page("log?type=token.created").want(t, http.StatusOK, `href="?before=13&amp;type=token.created">Older`)
 	b.page("log?type=token.created&before=13").want(t, http.StatusOK, `href="?type=token.created">Newest`)
-	for query, want := range map[string]int{ // in any order
-		"type=token.created": 50, "type=approval.requested": 1, "type=run.ended": 0, "by=" + carol: 1, "by=" + carol + "&type=token.created": 0,
-		"run=" + q.RunID: 1, "since=1h": 50, "until=2001-01-01": 0,
-	} {
-		got := b.page("log?" + query)
-		if all := rows(got.body); len(all) != want || got.status != http.StatusOK {
-			t.Errorf("%s: %d entries, want %d: %v", query, len(all), want, all)
-		}
+	if all := rows(b.page("log?run=" + q.RunID + "&type=approval.requested&since=1h").body); len(all) != 1 {
+		t.Errorf("the filters choose %v", all)
 	}
 	b.page("log?type=token.created&by=a+b&since=24h").want(t, http.StatusOK,
 		"pgfsm ledger tail -n 50 --type token.created --by &#39;a b&#39; --since 24h", "None of them matches")

@@ -154,34 +154,6 @@ func TestWhatIf(t *testing.T) {
 	}
 }
 
-// TestProof: the page has what leads from the run to the root, and the commands that prove it.
-func TestProof(t *testing.T) {
-	d := newFixture(t)
-	q := d.Hold(1)
-	for range 5 {
-		d.Hold(1)
-	}
-	b := d.signedIn(here, alice, ledger.RoleApprover) // its token is an entry
-	d.Inspect(func(r ledger.Reader) error {
-		in, err := ledger.Include(r, q.RunID)
-		if err != nil {
-			return err
-		}
-		words := []string{
-			fmt.Sprintf("<dd>%d</dd>", in.Size), fmt.Sprintf("Inclusion proof of entry %d", q.Entry), in.Root.String(),
-			"pgfsm ledger prove " + q.RunID, "pgfsm ledger trace " + q.RunID, "pgfsm verify-proof run.json run.tlog-proof",
-		}
-		for _, hash := range in.Path {
-			words = append(words, hash.String())
-		}
-		for i := range words {
-			words[i] = strings.ReplaceAll(words[i], "+", "&#43;")
-		}
-		b.page("runs/"+q.RunID).want(t, http.StatusOK, words...)
-		return nil
-	})
-}
-
 // TestRunWithoutLedger: nobody learns that a record was changed when the ledger only cannot be read.
 func TestRunWithoutLedger(t *testing.T) {
 	store := &withoutBlobs{Store: ledgertest.NewStore(t)}

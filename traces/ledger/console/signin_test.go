@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/present"
 	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/console"
 )
 
 func TestSignInByRole(t *testing.T) {
@@ -152,18 +154,6 @@ func TestSessionEndsEverywhere(t *testing.T) {
 		name string
 		do   func(t *testing.T, d *fixture, b *browser)
 	}{
-		{"token-revoked", func(t *testing.T, d *fixture, _ *browser) {
-			d.Inspect(func(r ledger.Reader) error {
-				for token, err := range r.Tokens() {
-					if _, err := d.RevokeToken(context.Background(), ledger.Local("local:root"), token.ID); err != nil {
-						t.Fatal(err)
-					}
-					return err
-				}
-				return nil
-			})
-		}},
-		{"idle", func(t *testing.T, d *fixture, _ *browser) { d.Clock.Add(ledger.SessionIdle) }},
 		{"refreshed-only", func(_ *testing.T, d *fixture, b *browser) {
 			for range 4 {
 				d.Clock.Add(ledger.SessionIdle / 4)
@@ -198,10 +188,24 @@ func origin(from string) func(*http.Request) {
 	}
 }
 
+// TestOtherSitesAreRefused: a page of another site, and one that is not signed in, cannot use the console's forms.
 func TestOtherSitesAreRefused(t *testing.T) {
 	d := newFixture(t)
+	asked := 0
+	d.with(judging(), func(o *console.Options) {
+		o.Servers = func() ([]present.Server, string) { return nil, "" }
+		o.AskServers = func(context.Context) error { asked++; return nil }
+		o.Explain = func(context.Context, present.Question) (present.Explanation, error) {
+			asked++
+			return present.Explanation{}, nil
+		}
+	})
 	q := d.Hold(1)
 	b := d.signedIn(here, alice, ledger.RoleApprover)
+	forms := map[string]url.Values{
+		"calls/" + q.RunID: {"vote": {"approve"}, "digest": {string(q.Binding)}, "reason": {""}},
+		"policy":           {"try": {"explain"}, "server": {"s"}, "tool": {"t"}, "args": {"{}"}}, "servers": {},
+	}
 	for _, tc := range []struct {
 		name   string
 		change func(*http.Request)
@@ -220,11 +224,16 @@ func TestOtherSitesAreRefused(t *testing.T) {
 			r.URL.RawQuery = "vote=approve&digest=" + string(q.Binding)
 		}, http.StatusOK}, // shows the page
 		{"method", func(r *http.Request) { r.Method = http.MethodPut }, http.StatusMethodNotAllowed},
+		{"not-signed-in", func(r *http.Request) { r.Header.Del("Cookie") }, http.StatusUnauthorized},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			b.vote(q, "approve", "", tc.change).want(t, tc.status)
-			if n := len(d.Votes(q.RunID)); n != 0 {
-				t.Errorf("%d votes", n)
+			for page, fields := range forms { // in any order
+				if got := b.post(b.base+page, fields, tc.change); got.status != tc.status {
+					t.Errorf("%s: %d, want %d", page, got.status, tc.status)
+				}
+			}
+			if n := len(d.Votes(q.RunID)); n != 0 || asked != 0 {
+				t.Errorf("%d votes; the service was asked %d times", n, asked)
 			}
 		})
 	}
