@@ -3,15 +3,13 @@ package backtest_test
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"sync"
+	"slices"
 	"testing"
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/check"
-	"pgfsm/internal/visible"
 	"pgfsm/policy"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
@@ -50,86 +48,13 @@ rules:
 `
 )
 
-// pastCall is a recorded call, and all that the policies above ask about it.
+// A pastCall is a recorded call, and all that the policies above ask about it.
 type pastCall struct {
 	actor, env, lang, history string // lang and history: "" is not given
 	version                   int    // 0 is not given
 	rated                     bool   // recorded with risk rules
+	then                      string // effect of the policy that decided it, which nobody asks about any more; empty: there was none
 	stopped                   string // what stopped it before the policy gate, if anything did
-}
-
-// expected is a decision, the policy that makes it, the risk, and until when a held call waits.
-type expected struct{ decision, by, risk, until string }
-
-// at adds the risk and, to a hold, until when it waits.
-func (s expected) at(risk, until string) expected {
-	if s.risk = risk; s.decision == rules.Pending {
-		s.until = until
-	}
-	return s
-}
-
-// byOld is what the old policies decide, read from them by hand.
-func (c *pastCall) byOld() expected {
-	german := c.rated && c.lang != "en" // not given is unknown, and counts as danger
-	s := func() expected {
-		switch {
-		case german:
-			return expected{decision: rules.Deny, by: "german"}
-		case c.actor == "local:bob":
-			return expected{decision: rules.Pending, by: "bob"}
-		case c.env == "prod" && c.version == 0: // the condition fails
-			return expected{decision: rules.Deny, by: "late"}
-		case c.env == "prod" && c.version > 3:
-			return expected{decision: rules.Pending, by: "late"}
-		case c.env == "prod":
-			return expected{decision: rules.Allow, by: "late"}
-		}
-		return expected{decision: rules.Allow, by: "reads"}
-	}()
-	switch {
-	case german:
-		return s.at("danger 90", "a day")
-	case c.rated:
-		return s.at("safe 0", "a day")
-	}
-	return s.at("unrated 0", "a day")
-}
-
-// byNew is what the new policies decide, read from them by hand.
-func (c *pastCall) byNew() expected {
-	s := func() expected {
-		switch {
-		case c.version >= 7:
-			return expected{decision: rules.Pending, by: "latest"}
-		case c.actor == "local:alice":
-			return expected{decision: rules.Allow, by: "readers"}
-		case c.env == "test" && c.lang == "de":
-			return expected{decision: rules.Deny, by: "in-german"}
-		case c.history != "false": // also where the condition fails
-			return expected{decision: rules.Deny, by: "rest"}
-		}
-		return expected{decision: rules.Allow, by: "rest"}
-	}()
-	if c.version >= 7 {
-		return s.at("danger 90", "two days")
-	}
-	return s.at("safe 0", "two days")
-}
-
-// naiveKinds are the kinds of change from one to the other. Every policy of the new ones has another name.
-func naiveKinds(before, after expected) (kinds []string) {
-	switch {
-	case before.decision != after.decision:
-		kinds = append(kinds, map[string]string{rules.Allow: "newly-allowed", rules.Deny: "newly-denied", rules.Pending: "newly-held"}[after.decision])
-	case before.until != after.until: // the new ones wait longer, and differ in nothing else
-		kinds = append(kinds, "hold-weakened")
-	}
-	kinds = append(kinds, "policy-changed")
-	if before.risk != after.risk {
-		kinds = append(kinds, "risk-changed")
-	}
-	return kinds
 }
 
 func (c *pastCall) plan() string {
@@ -150,52 +75,23 @@ func (c *pastCall) plan() string {
 	return fmt.Sprintf(`{"type":"call_tool","server":%q,"tool":%q,"args":{%s}}`, statestest.Server, tool, args)
 }
 
-func randomPastCall(r *rand.Rand) pastCall {
-	one := func(of ...string) string { return of[r.IntN(len(of))] }
-	return pastCall{
-		actor: one("local:alice", "local:bob", "local:carol"), env: one("test", "prod"), lang: one("", "en", "de"),
-		history: one("", "true", "false"), version: r.IntN(10), rated: r.IntN(2) == 0,
-		stopped: one("", "", "", "", "", "", "arguments", "allowlist"),
-	}
-}
-
-// pastBundles are what the calls were recorded with, by environment, whether there were risk rules, and how a policy that
-// nobody asks about any more decided.
-func pastBundles() map[string]*policy.Bundle {
-	all := make(map[string]*policy.Bundle)
-	for _, env := range []string{"test", "prod"} {
-		for _, rated := range []bool{false, true} {
-			for _, effect := range []string{"", rules.Allow, rules.Deny, rules.Pending} {
-				c := statestest.Content()
-				c.Env, c.Roles = env, []policy.Role{{Role: "readers", Actors: []string{"local:alice"}}}
-				if rated {
-					c.Risk = statestest.Ladder(risk.Rule{ID: "german", SetMode: "danger", Args: []risk.Predicate{
-						{Path: "lang", Op: risk.OpNe, Value: jsontext.Value(`"en"`)},
-					}})
-				}
-				if effect != "" {
-					c.Policy = statestest.Policies(rules.Policy{ID: "then", Effect: effect})
-				}
-				all[fmt.Sprint(env, rated, effect)] = statestest.MustBundle(c, nil)
-			}
-		}
-	}
-	return all
-}
-
-// record runs n calls and returns their traces.
-func record(t *testing.T, n int) (past []pastCall, recorded []*traces.Trace) {
+// record runs a call and returns its trace.
+func (c *pastCall) record(t *testing.T) *traces.Trace {
 	t.Helper()
-	machine, bundles := statestest.MustMachine(t), pastBundles()
-	r := rand.New(rand.NewPCG(10, 4))
-	for i := range n {
-		c, effect := randomPastCall(r), []string{"", rules.Allow, rules.Deny, rules.Pending}[r.IntN(4)]
-		run := states.NewRun(fmt.Sprintf("01890a5d-ac96-774b-bcce-%012x", i), states.Request{
-			Actor: c.actor, At: statestest.At, Kind: states.KindCall, Text: canonical.Text(c.plan()),
-		}, bundles[fmt.Sprint(c.env, c.rated, effect)])
-		past, recorded = append(past, c), append(recorded, traceOf(t, machine, run))
+	content := statestest.Content()
+	content.Env, content.Roles = c.env, []policy.Role{{Role: "readers", Actors: []string{"local:alice"}}}
+	if c.rated {
+		content.Risk = statestest.Ladder(risk.Rule{ID: "german", SetMode: "danger", Args: []risk.Predicate{
+			{Path: "lang", Op: risk.OpNe, Value: jsontext.Value(`"en"`)},
+		}})
 	}
-	return past, recorded
+	if c.then != "" {
+		content.Policy = statestest.Policies(rules.Policy{ID: "then", Effect: c.then})
+	}
+	run := states.NewRun("01890a5d-ac96-774b-bcce-000000000000", states.Request{
+		Actor: c.actor, At: statestest.At, Kind: states.KindCall, Text: canonical.Text(c.plan()),
+	}, statestest.MustBundle(content, nil))
+	return traceOf(t, statestest.MustMachine(t), run)
 }
 
 // traceOf advances a run and writes its trace as docs/reference/trace-format.md says, without a file.
@@ -238,84 +134,75 @@ func comparer(t *testing.T) *backtest.Comparer {
 	return c
 }
 
-// wanted is the report, made from the calls themselves.
-func wanted(past []pastCall, recorded []*traces.Trace) *backtest.Report {
-	decisions, kinds := make(map[[2]string]int), make(map[string]int)
-	r := &backtest.Report{Traces: len(past)}
-	for i := range past {
-		if past[i].stopped != "" {
-			continue
-		}
-		r.Judged++
-		before, after := past[i].byOld(), past[i].byNew()
-		decisions[[2]string{before.decision, after.decision}]++
-		all := naiveKinds(before, after)
-		for _, kind := range all {
-			kinds[kind]++
-		}
-		r.Changed = append(r.Changed, backtest.Call{
-			Path: fmt.Sprint(i), RunID: recorded[i].Header.RunID, Tool: statestest.Server + " " + statestest.Tool,
-			Old: before.decision, New: after.decision, By: after.by, Kinds: all,
-		})
-	}
-	for _, from := range []string{rules.Allow, rules.Pending, rules.Deny} {
-		for _, to := range []string{rules.Allow, rules.Pending, rules.Deny} {
-			r.Decisions = append(r.Decisions, backtest.DecisionCount{Old: from, New: to, Calls: decisions[[2]string{from, to}]})
-		}
-	}
-	for _, kind := range ruling.Kinds() {
-		r.Kinds = append(r.Kinds, backtest.KindCount{Kind: kind, Calls: kinds[kind]})
-	}
-	return r
-}
-
-// TestCompareEqualsANaiveOne compares thousands of calls in parallel with decisions that were read from the policies by hand.
-func TestCompareEqualsANaiveOne(t *testing.T) {
-	n := 2000
-	if testing.Short() {
-		n = 400
-	}
-	past, recorded := record(t, n)
-	c, calls := comparer(t), make([]backtest.Call, n)
-	var all sync.WaitGroup
-	for first := range 4 {
-		all.Go(func() {
-			for i := first; i < n; i += 4 {
-				calls[i] = c.Compare(fmt.Sprint(i), recorded[i], nil)
+// TestCompare: the old and the new policies judge recorded calls, whatever was decided then.
+func TestCompare(t *testing.T) {
+	c := comparer(t)
+	for _, tt := range []struct {
+		name     string
+		past     pastCall
+		old, new string // decisions; empty: the call did not come as far as the policy
+		by       string
+		kinds    []string
+	}{
+		{"denied-by-another", pastCall{actor: "local:carol", env: "test", lang: "de", version: 1, rated: true}, rules.Deny, rules.Deny, "in-german",
+			[]string{"policy-changed", "risk-changed"}},
+		{"newly-denied", pastCall{actor: "local:bob", env: "test", version: 1, then: rules.Allow}, rules.Pending, rules.Deny, "rest",
+			[]string{"newly-denied", "policy-changed", "risk-changed"}},
+		{"held-for-longer", pastCall{actor: "local:bob", env: "test", lang: "en", version: 7, rated: true}, rules.Pending, rules.Pending, "latest",
+			[]string{"hold-weakened", "policy-changed", "risk-changed"}},
+		{"allowed-by-another", pastCall{actor: "local:alice", env: "prod", lang: "en", version: 2, rated: true, then: rules.Deny}, rules.Allow, rules.Allow, "readers",
+			[]string{"policy-changed"}},
+		{"condition-failed", pastCall{actor: "local:alice", env: "prod", lang: "en", rated: true}, rules.Deny, rules.Allow, "readers",
+			[]string{"newly-allowed", "policy-changed"}},
+		{"risk-unknown", pastCall{actor: "local:alice", env: "test", version: 1, rated: true}, rules.Deny, rules.Allow, "readers",
+			[]string{"newly-allowed", "policy-changed", "risk-changed"}},
+		{"held-by-condition", pastCall{actor: "local:carol", env: "prod", history: "false", version: 5, then: rules.Pending}, rules.Pending, rules.Allow, "rest",
+			[]string{"newly-allowed", "policy-changed", "risk-changed"}},
+		{"newly-held", pastCall{actor: "local:carol", env: "test", version: 8}, rules.Allow, rules.Pending, "latest",
+			[]string{"newly-held", "policy-changed", "risk-changed"}},
+		{"stopped-by-the-schema", pastCall{actor: "local:carol", env: "test", stopped: "arguments"}, "", "", "", nil},
+		{"stopped-by-the-allowlist", pastCall{actor: "local:carol", env: "test", stopped: "allowlist"}, "", "", "", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			trace := tt.past.record(t)
+			got := backtest.NewReport([]backtest.Call{c.Compare(tt.name, trace, nil)})
+			if tt.old == "" {
+				if got.Traces != 1 || got.Judged != 0 || got.Unusable != 0 {
+					t.Errorf("NewReport() = %+v, want a call that is not judged", got)
+				}
+				return
+			}
+			want := []backtest.Call{{
+				Path: tt.name, RunID: trace.Header.RunID, Tool: statestest.Server + " " + statestest.Tool,
+				Old: tt.old, New: tt.new, By: tt.by, Kinds: tt.kinds,
+			}}
+			if d := cmp.Diff(want, got.Changed, cmpopts.IgnoreFields(backtest.Call{}, "Before", "After")); d != "" {
+				t.Error(d)
+			}
+			for _, kind := range ruling.Kinds() {
+				if got.HasChange([]string{kind}) != slices.Contains(tt.kinds, kind) {
+					t.Errorf("HasChange(%s) = %t", kind, got.HasChange([]string{kind}))
+				}
+			}
+			i := slices.IndexFunc(got.Decisions, func(d backtest.DecisionCount) bool { return d.Calls > 0 })
+			if d := got.Decisions[i]; d.Old != tt.old || d.New != tt.new || got.Judged != 1 {
+				t.Errorf("the decisions are %+v", got.Decisions)
 			}
 		})
-	}
-	all.Wait()
-	got, want := backtest.NewReport(calls), wanted(past, recorded)
-	withoutRulings := cmpopts.IgnoreFields(backtest.Call{}, "Before", "After")
-	if d := cmp.Diff(want, got, withoutRulings); d != "" {
-		t.Error(visible.Clip(d, 4000))
-	}
-	for _, d := range got.Decisions {
-		if d.Calls < n/200 {
-			t.Errorf("%d calls go %s -> %s, want at least %d: the policies show too little", d.Calls, d.Old, d.New, n/200)
-		}
-	}
-	for _, k := range got.Kinds {
-		if got.HasChange([]string{k.Kind}) != (k.Calls > 0) {
-			t.Errorf("Has(%s) with %d calls", k.Kind, k.Calls)
-		}
-	}
-	past[0].stopped, past[1].stopped = "now", "now" // the comparison can fail
-	if cmp.Equal(wanted(past, recorded), got, withoutRulings) {
-		t.Error("two calls more make no difference")
 	}
 }
 
 // TestCompareOfAnUnusableTrace shows that a changed trace is an error and no judged call.
 func TestCompareOfAnUnusableTrace(t *testing.T) {
-	_, recorded := record(t, 2)
-	recorded[0].Steps = recorded[0].Steps[:1]
+	past := pastCall{actor: "local:carol", env: "test"}
+	cut, good := past.record(t), past.record(t)
+	cut.Steps = cut.Steps[:1]
 	c := comparer(t)
 	r := backtest.NewReport([]backtest.Call{
-		c.Compare("cut", recorded[0], nil), c.Compare("unread", nil, errors.New("no such file")), c.Compare("good", recorded[1], nil),
+		c.Compare("cut", cut, nil), c.Compare("unread", nil, errors.New("no such file")), c.Compare("good", good, nil),
 	})
-	if r.Traces != 3 || r.Unusable != 2 || len(r.Errors) != 2 || r.Errors[0].Path != "cut" || r.Errors[1].Error != "no such file" {
+	if r.Traces != 3 || r.Judged != 1 || r.Unusable != 2 || len(r.Errors) != 2 || r.Errors[0].Path != "cut" || r.Errors[1].Error != "no such file" {
 		t.Errorf("NewReport() = %+v", r)
 	}
 }
