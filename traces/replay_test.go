@@ -5,12 +5,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
-	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/check"
-	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
@@ -52,25 +49,6 @@ func TestEveryScenarioReplays(t *testing.T) {
 				t.Errorf("the folder holds %v, want the trace alone", left)
 			}
 		})
-	}
-}
-
-func TestLargeResultReplays(t *testing.T) {
-	s := statestest.Scenarios()[1]
-	body := strings.Repeat("Logs are kept. \\u0000\\\"", policy.DefaultResultBytes/24)
-	s.World.Returned = &states.ToolReturned{Result: canonical.Text(
-		`{"content":[],"structuredContent":{"status":"OK","body":"` + body + `"}}`)}
-	m := statestest.MustMachine(t)
-	_, doc := record(t, m, &s)
-	if len(doc) < policy.DefaultResultBytes {
-		t.Fatalf("the trace has %d bytes: payloads must be whole", len(doc))
-	}
-	trace, err := traces.Read(doc)
-	if err != nil {
-		t.Fatalf("Read() = %v", err)
-	}
-	if _, err := traces.NewReplayer(m, nil).Replay(trace); err != nil {
-		t.Errorf("Replay() = %v", err)
 	}
 }
 

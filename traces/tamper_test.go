@@ -35,7 +35,7 @@ func TestEveryChangeIsDetected(t *testing.T) {
 	all := map[string][]byte{}
 	for _, name := range []string{ // together they have every command, event and fact
 		"typed-and-summarized", "approved", "parked", "planner-asks-back", "tool-not-allowed", "call-timed-out",
-		"process-gone-when-dispatched", "result-not-utf8",
+		"process-gone-when-dispatched", "result-not-utf8", "policy-on-trial-is-recorded", "risk-that-fails-is-more",
 	} {
 		s := statestest.Find(t, name)
 		_, all[name] = record(t, m, &s)
