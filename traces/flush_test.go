@@ -70,30 +70,3 @@ func TestDispatchIsFlushedBeforeTheCallLeaves(t *testing.T) {
 		})
 	}
 }
-
-func TestSameFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x")
-	write := func() {
-		check.NoError(t, os.WriteFile(path, nil, fileMode))
-	}
-	write()
-	lock := lockOf(path)
-	if ok, err := lock.TryLock(); !ok || err != nil {
-		t.Fatalf("TryLock() = %v, %v", ok, err)
-	}
-	defer lock.Unlock()
-	if !sameFile(lock, path) {
-		t.Error("sameFile() = false for the file that is locked")
-	}
-	check.NoError(t, os.Remove(path))
-	if sameFile(lock, path) {
-		t.Error("sameFile() = true for a file that is gone")
-	}
-	if again := lockOf(path); func() bool { ok, _ := again.TryLock(); return ok }() {
-		t.Error("a lock brought a removed file back")
-	}
-	write()
-	if sameFile(lock, path) {
-		t.Error("sameFile() = true for another file of the same name")
-	}
-}

@@ -13,6 +13,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/safefile"
 	"pgfsm/policy"
 	"pgfsm/states"
 )
@@ -74,7 +75,7 @@ func (p *Replayer) recoverOne(dir, path string, now func() string) (r Recovered,
 		r.Err = err
 		return r, err == nil || errors.Is(err, fs.ErrNotExist)
 	}
-	if !sameFile(lock, path) {
+	if !safefile.IsCurrent(lock, path) {
 		lock.Unlock()
 		return r, true
 	}
@@ -96,16 +97,6 @@ func (p *Replayer) recoverOne(dir, path string, now func() string) (r Recovered,
 		r.Err = errors.Join(err, setAside(path), lock.Unlock())
 	}
 	return r, false
-}
-
-// sameFile reports whether the locked file is still the one at path: its owner may have finished and removed it.
-func sameFile(lock *flock.Flock, path string) bool {
-	locked, err := lock.Stat()
-	if err != nil {
-		return false
-	}
-	there, err := os.Lstat(path)
-	return err == nil && os.SameFile(locked, there)
 }
 
 // setAside renames a file that cannot be recovered, and never replaces another file.

@@ -79,7 +79,7 @@ func OpenTask(ctx context.Context, dir, id string, waiting func()) (*TaskFile, e
 	if err != nil || !held {
 		return nil, fmt.Errorf("the task %q cannot be taken: %w", id, errors.Join(err, t.lock.Close()))
 	}
-	if !sameFile(t.lock, t.lock.Path()) { // the file was removed while this run waited for the lock
+	if !safefile.IsCurrent(t.lock, t.lock.Path()) { // the file was removed while this run waited for the lock
 		return nil, fmt.Errorf("the task %q cannot be taken: %w", id, errors.Join(errTaskTaken, t.lock.Close()))
 	}
 	if t.task.Calls, err = t.read(id); err != nil {
@@ -153,7 +153,7 @@ func (t *TaskFile) Count(server, tool string) error {
 	if err != nil {
 		return err
 	}
-	if !sameFile(t.lock, t.lock.Path()) || !slices.Equal(recorded, t.task.Calls) {
+	if !safefile.IsCurrent(t.lock, t.lock.Path()) || !slices.Equal(recorded, t.task.Calls) {
 		return errTaskTaken
 	}
 	calls := t.Task().Calls

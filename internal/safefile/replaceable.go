@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+
+	"github.com/gofrs/flock"
 )
 
 // CheckReplaceable returns why a result must not replace a file: the file is one of the inputs, or no regular file, or not a result. A result
@@ -36,4 +38,14 @@ func CheckReplaceable(path, start string, inputs ...string) error {
 		err = errors.New("is there and is no result of an evaluation")
 	}
 	return err
+}
+
+// IsCurrent reports whether path still leads to the locked file: its owner may have finished and removed it.
+func IsCurrent(lock *flock.Flock, path string) bool {
+	locked, err := lock.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Lstat(path)
+	return err == nil && os.SameFile(locked, named)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"pgfsm/internal/safefile"
 	"pgfsm/internal/test/check"
 )
 
@@ -182,15 +183,15 @@ func TestOwnWhileItsFileIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.Close()
-	if !isCurrent(lock, file) {
+	if !safefile.IsCurrent(lock, file) {
 		t.Error("the file of the lock stands")
 	}
 	check.NoError(t, os.Remove(file))
-	if isCurrent(lock, file) {
+	if safefile.IsCurrent(lock, file) {
 		t.Error("the file of the lock has no name any more")
 	}
 	check.NoError(t, write(file, 0o600))
-	if isCurrent(lock, file) {
+	if safefile.IsCurrent(lock, file) {
 		t.Error("another file has the name of the lock's")
 	}
 }

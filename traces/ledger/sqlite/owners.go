@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"pgfsm/internal/safefile"
 	"sync"
 
 	"github.com/gofrs/flock"
@@ -69,7 +70,7 @@ func (s *Store) AcquireOwnership(_ context.Context, owner string) (release func(
 			lock.Close()
 			return nil, fmt.Errorf("ledger %s: owner %s is another process: %w", s.path, owner, ErrLocked)
 		}
-		if isCurrent(lock, file) {
+		if safefile.IsCurrent(lock, file) {
 			return sync.OnceValue(func() error { return errors.Join(os.Remove(file), lock.Close()) }), nil
 		}
 		lock.Close() // another process found the file unlocked and removed it
@@ -95,7 +96,7 @@ func (s *Store) OwnerGone(_ context.Context, owner string) (bool, error) {
 	if err != nil {
 		return false, errors.Join(fmt.Errorf("ledger %s: the lock of owner %s: %w", s.path, owner, err), lock.Close())
 	}
-	if locked && !s.readOnly && isCurrent(lock, file) {
+	if locked && !s.readOnly && safefile.IsCurrent(lock, file) {
 		// No process can own this file from now on: AcquireOwnership checks, after it has locked its file, that the file still exists.
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, errors.Join(err, lock.Close())
@@ -106,13 +107,3 @@ func (s *Store) OwnerGone(_ context.Context, owner string) (bool, error) {
 
 // OwnerGone implements [ledger.Tx.OwnerGone].
 func (t *tx) OwnerGone(owner string) (bool, error) { return t.store.OwnerGone(t.ctx, owner) }
-
-// isCurrent reports whether the path still leads to the locked file.
-func isCurrent(lock *flock.Flock, file string) bool {
-	locked, err := lock.Stat()
-	if err != nil {
-		return false
-	}
-	named, err := os.Lstat(file)
-	return err == nil && os.SameFile(locked, named)
-}
