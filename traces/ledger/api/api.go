@@ -59,50 +59,39 @@ type Options struct {
 
 // A Handler serves the API. It is safe for concurrent use.
 type Handler struct {
-	ledger      *ledger.Ledger
-	replayer    *traces.Replayer
-	callers     web.Authenticator
-	guard       *web.Guard
-	voted       func(ledger.Ballot)
-	write       func(io.Writer) (mime string, err error)
-	ready       func(context.Context) []NotReady
-	warnings    func() []string
-	checkpoints string
-	result      func(context.Context, ledger.Reader, *ledger.Request) (jsontext.Value, string, error)
-	bundle      func() *policy.Bundle
-	reload      func(context.Context, ledger.Caller) (present.Reload, error)
-	servers     func() ([]present.Server, string)
-	log         func(string)
-	listing     chan struct{}  // one value while a page is read: a page may read all requests, and calls need the ledger's readers
-	failed      rate.Sometimes // limits the lines about rejected tokens: anybody can cause them, and must not fill a disk
+	Options
+	guard   *web.Guard
+	listing chan struct{}  // one value while a page is read: a page may read all requests, and calls need the ledger's readers
+	failed  rate.Sometimes // limits the lines about rejected tokens: anybody can cause them, and must not fill a disk
 }
 
 // New returns a handler.
 func New(o Options) *Handler {
 	h := &Handler{
-		guard: web.NewGuard(o.Hosts, "Idempotency-Key"), ledger: o.Ledger, replayer: o.Replayer, callers: o.Callers, voted: o.Voted, ready: o.Ready, warnings: o.Warnings, checkpoints: o.Checkpoints,
-		result: o.Result, log: o.Log, bundle: o.Bundle, reload: o.Reload, servers: o.Servers,
-		write: o.Metrics, failed: rate.Sometimes{Interval: time.Second}, listing: make(chan struct{}, 1),
+		Options: o,
+		guard:   web.NewGuard(o.Hosts, "Idempotency-Key"),
+		listing: make(chan struct{}, 1),
+		failed:  rate.Sometimes{Interval: time.Second},
 	}
-	if h.callers == nil {
-		h.callers = Tokens{Ledger: o.Ledger}
+	if h.Callers == nil {
+		h.Callers = Tokens{Ledger: o.Ledger}
 	} else {
-		h.callers = Unblocked{h.callers, o.Ledger}
+		h.Callers = Unblocked{h.Callers, o.Ledger}
 	}
-	if h.bundle == nil {
-		h.bundle = func() *policy.Bundle { return nil }
+	if h.Bundle == nil {
+		h.Bundle = func() *policy.Bundle { return nil }
 	}
-	if h.voted == nil {
-		h.voted = func(ledger.Ballot) {}
+	if h.Voted == nil {
+		h.Voted = func(ledger.Ballot) {}
 	}
-	if h.ready == nil {
-		h.ready = func(context.Context) []NotReady { return nil }
+	if h.Ready == nil {
+		h.Ready = func(context.Context) []NotReady { return nil }
 	}
-	if h.warnings == nil {
-		h.warnings = func() []string { return []string{} }
+	if h.Warnings == nil {
+		h.Warnings = func() []string { return []string{} }
 	}
-	if h.log == nil {
-		h.log = func(string) {}
+	if h.Log == nil {
+		h.Log = func(string) {}
 	}
 	return h
 }
@@ -113,6 +102,7 @@ type route struct {
 	path   string // a path that ends in / is followed by a run's id
 	may    []ledger.Action
 	query  []string // the known parameters
+	body   bool     // a body belongs to it
 	open   bool     // no token is needed: the answer reveals nothing of the ledger
 	local  bool     // no token is needed from this machine
 	serve  func(*Handler, *call) (answer, error)
@@ -135,8 +125,8 @@ var routes = []route{
 	{method: http.MethodGet, path: "/steps/", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).steps},
 	{method: http.MethodGet, path: "/what-if/", may: []ledger.Action{ledger.ActRead}, query: []string{"bundle"}, serve: (*Handler).whatIf},
 	{method: http.MethodGet, path: "/inclusion/", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).inclusion},
-	{method: http.MethodPost, path: "/approve/", may: []ledger.Action{ledger.ActVote}, serve: (*Handler).approve},
-	{method: http.MethodPost, path: "/deny/", may: []ledger.Action{ledger.ActVote}, serve: (*Handler).deny},
+	{method: http.MethodPost, path: "/approve/", may: []ledger.Action{ledger.ActVote}, body: true, serve: (*Handler).approve},
+	{method: http.MethodPost, path: "/deny/", may: []ledger.Action{ledger.ActVote}, body: true, serve: (*Handler).deny},
 	{method: http.MethodPost, path: "/reload", may: []ledger.Action{ledger.ActReload}, serve: (*Handler).reloadConfig},
 	{method: http.MethodGet, path: "/openapi.yaml", open: true, serve: (*Handler).openapiYAML},
 	{method: http.MethodGet, path: "/openapi.json", open: true, serve: (*Handler).openapiJSON},
@@ -167,7 +157,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
 	response, err := h.answer(w, r)
 	if err != nil {
-		p := problemOf(r, err, h.log)
+		p := problemOf(r, err, h.Log)
 		if r.Body != http.NoBody && p.Code != Internal {
 			w.Header().Set("Connection", "close") // the rest of the body is not read
 		}
@@ -192,7 +182,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) (answer, error)
 	c := &call{w: w, r: r, run: run}
 	_, sent := r.Header["Authorization"]
 	if !at.open && (!at.local || sent || !web.FromThisMachine(r)) {
-		if h.ledger == nil {
+		if h.Ledger == nil {
 			return answer{}, newProblem(PathUnknown, "this service has no ledger, so there is nothing to decide")
 		}
 		if c.caller, err = h.authenticate(r); err != nil {
@@ -208,7 +198,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) (answer, error)
 	if c.query, err = parameters(r, at.query); err != nil {
 		return answer{}, err
 	}
-	if at.method != http.MethodPost && (r.ContentLength != 0 || r.Body != http.NoBody) {
+	if !at.body && (r.ContentLength != 0 || r.Body != http.NoBody) {
 		return answer{}, newProblem(BodyNotExpected, "a body came where none belongs")
 	}
 	return at.serve(h, c)

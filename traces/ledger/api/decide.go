@@ -47,18 +47,18 @@ func (h *Handler) vote(c *call, approve bool) (answer, error) {
 	cast := ledger.Ballot{
 		Run: c.run, Binding: canonical.Digest(*b.ExpectedDigest), By: c.caller, Approve: approve, Reason: b.Reason, Key: key,
 	}
-	q, err := h.ledger.Vote(c.r.Context(), cast)
+	q, err := h.Ledger.Vote(c.r.Context(), cast)
 	if err != nil {
 		return answer{}, err
 	}
-	h.voted(cast)
+	h.Voted(cast)
 	out := voted{SchemaVersion: present.SchemaVersion, Request: present.NewRun(&q)}
-	err = h.ledger.View(c.r.Context(), func(r ledger.Reader) (err error) {
+	err = h.Ledger.View(c.r.Context(), func(r ledger.Reader) (err error) {
 		out.NotCalled, err = ledger.WhyNotCalled(r, &q)
 		return err
 	})
 	if err != nil { // the vote counts nevertheless
-		h.log("whether the call of run " + q.RunID + " can still be made is not known: " + err.Error())
+		h.Log("whether the call of run " + q.RunID + " can still be made is not known: " + err.Error())
 	}
 	return jsonAnswer(out), nil
 }

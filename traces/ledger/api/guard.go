@@ -42,7 +42,7 @@ var errCredentials = errors.New("the credentials are not valid")
 
 // authenticate verifies the credentials of a request and returns the caller.
 func (h *Handler) authenticate(r *http.Request) (ledger.Caller, error) {
-	c, err := h.callers.Authenticate(r)
+	c, err := h.Callers.Authenticate(r)
 	switch {
 	case errors.Is(err, web.ErrNoCredentials):
 		return ledger.Caller{}, newProblem(TokenMissing, "no token came: send Authorization: Bearer and a token of pgfsm token create")
@@ -50,7 +50,7 @@ func (h *Handler) authenticate(r *http.Request) (ledger.Caller, error) {
 		if !errors.As(err, new(*ledger.Refusal)) && !errors.Is(err, web.ErrUnavailable) {
 			err = fmt.Errorf("%w: %w", errCredentials, err)
 		}
-		return ledger.Caller{}, problemOf(r, err, func(line string) { h.failed.Do(func() { h.log(line) }) })
+		return ledger.Caller{}, problemOf(r, err, func(line string) { h.failed.Do(func() { h.Log(line) }) })
 	}
 	web.Authenticated(r.Context(), c.Name)
 	return CallerOf(c), nil

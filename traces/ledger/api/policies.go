@@ -9,7 +9,7 @@ import (
 func (h *Handler) listPolicies(c *call) (answer, error) {
 	var out present.Policies
 	err := h.inTurn(c, func(r ledger.Reader) (err error) {
-		out, err = present.NewPolicies(r, h.bundle())
+		out, err = present.NewPolicies(r, h.Bundle())
 		return err
 	})
 	return jsonAnswer(out), err
@@ -19,8 +19,8 @@ func (h *Handler) listPolicies(c *call) (answer, error) {
 func (h *Handler) listServers(c *call) (answer, error) {
 	var servers []present.Server
 	note := "this service has no servers; these are the ones that runs of the ledger used"
-	if h.servers != nil {
-		servers, note = h.servers()
+	if h.Servers != nil {
+		servers, note = h.Servers()
 	}
 	var out present.Servers
 	err := h.inTurn(c, func(r ledger.Reader) (err error) {

@@ -2,7 +2,6 @@ package api
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -32,7 +31,7 @@ func (h *Handler) requests(c *call) (answer, error) {
 	if names := c.query["status"]; names != "" {
 		statuses = strings.Split(names, ",")
 	}
-	if err := f.Choose(statuses, c.query["since"], c.query["until"], h.ledger.Now()); err != nil {
+	if err := f.Choose(statuses, c.query["since"], c.query["until"], h.Ledger.Now()); err != nil {
 		return answer{}, newProblem(QueryInvalid, err.Error())
 	}
 	return h.page(c, f)
@@ -67,7 +66,7 @@ func (h *Handler) inTurn(c *call, do func(ledger.Reader) error) error {
 		return err
 	}
 	defer func() { <-h.listing }()
-	return h.ledger.View(c.r.Context(), do)
+	return h.Ledger.View(c.r.Context(), do)
 }
 
 // page returns one page of requests, oldest first.
@@ -106,20 +105,20 @@ func (h *Handler) page(c *call, f ledger.Filter) (answer, error) {
 // status returns one request with its details. An agent sees only its own requests, and does not learn that there are others.
 func (h *Handler) status(c *call) (answer, error) {
 	var out present.Details
-	err := h.ledger.View(c.r.Context(), func(r ledger.Reader) error {
+	err := h.Ledger.View(c.r.Context(), func(r ledger.Reader) error {
 		q, err := r.Request(c.run)
-		if errors.Is(err, ledger.ErrNotFound) || err == nil && !c.caller.May(ledger.ActRead) && !c.caller.IsRequester(&q) {
-			return &ledger.Refusal{Code: ledger.RefusedUnknown, Message: "the ledger has no such run"}
+		if err == nil && !c.caller.May(ledger.ActRead) && !c.caller.IsRequester(&q) {
+			err = ledger.ErrNotFound
 		}
 		if err != nil {
+			return orUnknown(err)
+		}
+		if out, err = present.NewDetails(r, &q); err != nil || h.Result == nil || !c.caller.May(ledger.ActAudit) {
 			return err
 		}
-		if out, err = present.NewDetails(r, &q); err != nil || h.result == nil || !c.caller.May(ledger.ActAudit) {
-			return err
-		}
-		result, note, err := h.result(c.r.Context(), r, &q)
+		result, note, err := h.Result(c.r.Context(), r, &q)
 		if err != nil {
-			h.log("the result of run " + q.RunID + " cannot be shown: " + err.Error())
+			h.Log("the result of run " + q.RunID + " cannot be shown: " + err.Error())
 			note = "the result cannot be shown; the service's log says why"
 		}
 		if out.ResultNote = note; result != nil {
@@ -136,7 +135,7 @@ func (h *Handler) healthz(*call) (answer, error) {
 
 // summary returns what happened in a period.
 func (h *Handler) summary(c *call) (answer, error) {
-	now := h.ledger.Now()
+	now := h.Ledger.Now()
 	since, err := ledger.ParsePast(cmp.Or(c.query["since"], present.DefaultPeriod), now)
 	if err != nil {
 		return answer{}, newProblem(QueryInvalid, "since "+err.Error())
@@ -152,7 +151,7 @@ func (h *Handler) summary(c *call) (answer, error) {
 // entries returns one page of the log.
 func (h *Handler) entries(c *call) (answer, error) {
 	f := present.LogFilter{EventFilter: present.EventFilter{Type: ledger.Type(c.query["type"]), By: c.query["by"]}, Run: c.query["run"]}
-	if err := f.Choose(c.query["since"], c.query["until"], h.ledger.Now()); err != nil {
+	if err := f.Choose(c.query["since"], c.query["until"], h.Ledger.Now()); err != nil {
 		return answer{}, newProblem(QueryInvalid, err.Error())
 	}
 	limit, err := c.limit()
@@ -177,7 +176,7 @@ func (h *Handler) entries(c *call) (answer, error) {
 func (h *Handler) signed(c *call) (answer, error) {
 	var out present.Checkpoints
 	err := h.inTurn(c, func(r ledger.Reader) (err error) {
-		out, err = present.ReadCheckpoints(r, h.checkpoints)
+		out, err = present.ReadCheckpoints(r, h.Checkpoints)
 		return err
 	})
 	return jsonAnswer(out), err
@@ -189,11 +188,11 @@ func (h *Handler) replicas(c *call) (answer, error) {
 		return answer{}, err
 	}
 	defer func() { <-h.listing }()
-	last, err := checkpoint.Last(h.checkpoints)
+	last, err := checkpoint.Last(h.Checkpoints)
 	if err != nil {
 		return answer{}, err
 	}
-	p, err := h.ledger.Replicas(c.r.Context())
+	p, err := h.Ledger.Replicas(c.r.Context())
 	p.Checkpoint = last.Size
 	return jsonAnswer(p), err
 }

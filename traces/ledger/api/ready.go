@@ -78,12 +78,12 @@ const readTime = 2 * time.Second
 
 // readable returns an error if there is a ledger that cannot be read.
 func (h *Handler) readable(ctx context.Context) error {
-	if h.ledger == nil {
+	if h.Ledger == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	return h.ledger.View(ctx, func(r ledger.Reader) error {
+	return h.Ledger.View(ctx, func(r ledger.Reader) error {
 		_, err := r.End()
 		return err
 	})
@@ -91,19 +91,19 @@ func (h *Handler) readable(ctx context.Context) error {
 
 // Health returns the state of the service as /readyz reports it. If the service is not ready, Health logs the causes.
 func (h *Handler) Health(ctx context.Context) present.Health {
-	causes := h.ready(ctx)
+	causes := h.Ready(ctx)
 	if err := h.readable(ctx); err != nil {
 		causes = append([]NotReady{NewNotReady(err, LedgerUnavailable)}, causes...)
 	}
 	var out present.Health
 	for _, cause := range causes {
-		h.log("not ready: " + string(cause.Reason) + ": " + cause.Err.Error())
+		h.Log("not ready: " + string(cause.Reason) + ": " + cause.Err.Error())
 		row := present.Row{Name: string(cause.Reason), Value: detail[cause.Reason]}
 		if !slices.Contains(out.Reasons, row) {
 			out.Reasons = append(out.Reasons, row)
 		}
 	}
-	for _, warning := range h.warnings() {
+	for _, warning := range h.Warnings() {
 		out.Warnings = append(out.Warnings, present.Row{Name: warning, Value: warns[warning]})
 	}
 	return out
@@ -128,10 +128,10 @@ func (h *Handler) readyz(c *call) (answer, error) {
 
 // metrics serves the metrics of the service.
 func (h *Handler) metrics(*call) (answer, error) {
-	if h.write == nil {
+	if h.Metrics == nil {
 		return answer{}, newProblem(PathUnknown, "this service has no metrics")
 	}
 	var b bytes.Buffer
-	mime, err := h.write(&b)
+	mime, err := h.Metrics(&b)
 	return answer{mime, b.Bytes()}, err
 }

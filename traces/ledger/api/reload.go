@@ -2,7 +2,6 @@ package api
 
 import (
 	"errors"
-	"net/http"
 
 	"pgfsm/internal/visible"
 )
@@ -16,13 +15,10 @@ func (e *ReloadError) Unwrap() error { return e.Why }
 
 // reloadConfig has the service read its configuration again.
 func (h *Handler) reloadConfig(c *call) (answer, error) {
-	if h.reload == nil {
+	if h.Reload == nil {
 		return answer{}, newProblem(PathUnknown, "this service cannot read its configuration again: start it again")
 	}
-	if c.r.ContentLength != 0 || c.r.Body != http.NoBody {
-		return answer{}, newProblem(BodyNotExpected, "a body came where none belongs")
-	}
-	done, err := h.reload(c.r.Context(), c.caller)
+	done, err := h.Reload(c.r.Context(), c.caller)
 	if no := (*ReloadError)(nil); errors.As(err, &no) {
 		refused := newProblem(ReloadRefused, "")
 		refused.Detail = visible.Lines(visible.Cut(no.Error(), maxDetail, "…")) // a fault's place takes several lines

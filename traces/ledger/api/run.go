@@ -11,8 +11,8 @@ import (
 // steps returns the steps of a run as far as they are recorded.
 func (h *Handler) steps(c *call) (answer, error) {
 	var out present.Steps
-	err := h.ledger.View(c.r.Context(), func(r ledger.Reader) error {
-		steps, underWay, err := ledger.Steps(c.r.Context(), r, c.run, h.replayer)
+	err := h.Ledger.View(c.r.Context(), func(r ledger.Reader) error {
+		steps, underWay, err := ledger.Steps(c.r.Context(), r, c.run, h.Replayer)
 		out = present.NewSteps(c.run, steps, underWay, c.caller.May(ledger.ActAudit))
 		return err
 	})
@@ -30,7 +30,7 @@ func (h *Handler) whatIf(c *call) (answer, error) {
 	}
 	var out present.WhatIf
 	err := h.inTurn(c, func(r ledger.Reader) error {
-		tried, err := ledger.TryBundle(r, h.replayer, c.run, bundle)
+		tried, err := ledger.TryBundle(r, h.Replayer, c.run, bundle)
 		if err == nil {
 			out = present.NewWhatIf(c.run, &tried)
 		}
@@ -45,7 +45,7 @@ func (h *Handler) whatIf(c *call) (answer, error) {
 // inclusion returns the positions of a run's entries in the log.
 func (h *Handler) inclusion(c *call) (answer, error) {
 	var out ledger.Inclusion
-	err := h.ledger.View(c.r.Context(), func(r ledger.Reader) (err error) {
+	err := h.Ledger.View(c.r.Context(), func(r ledger.Reader) (err error) {
 		out, err = ledger.Include(r, c.run)
 		return err
 	})
