@@ -85,10 +85,8 @@ func NewService(ctx context.Context, r *Runner, o ServiceOptions) (s *Service, e
 		if err != nil {
 			return nil, err
 		}
-		if len(o.Hooks) > 0 {
-			if err := s.sender.Begin(ctx); err != nil {
-				return nil, err
-			}
+		if err := s.sender.Begin(ctx); err != nil {
+			return nil, err
 		}
 	}
 	s.measureService()

@@ -1,6 +1,9 @@
 package hooks
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Look does what each look of each hook does, one after the other.
 func (s *Sender) Look(ctx context.Context) error {
@@ -15,20 +18,24 @@ func (s *Sender) Look(ctx context.Context) error {
 	return nil
 }
 
+// Set changes what is fixed in a service: the clock, the time between two reads and that of an attempt.
+func (s *Sender) Set(clock func() time.Time, every, timeout time.Duration) {
+	s.clock, s.every, s.client.Timeout = clock, every, timeout
+}
+
 // Sign signs with a secret.
 func Sign(secret, id string, at int64, body []byte) (string, error) {
-	to, err := receivers([]Hook{{URL: "https://example.com", Secret: secret}})
+	to, err := newReceiver(Hook{URL: "https://example.com", Secret: secret})
 	if err != nil {
 		return "", err
 	}
-	return to[0].sign(id, at, body), nil
+	return to.sign(id, at, body), nil
 }
 
 // What the tests go to the limits of.
 const (
 	Lease      = lease
 	MaxEntries = maxEntries
-	MaxHooks   = maxHooks
 )
 
 // Pauses are those between attempts.

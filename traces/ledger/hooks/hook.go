@@ -5,13 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
-	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
 	"pgfsm/internal/canonical"
-	"pgfsm/internal/web/loopback"
 )
 
 // Kinds of message.
@@ -24,7 +21,7 @@ const (
 // Kinds returns the kinds of message.
 func Kinds() []string { return []string{Requested, Reminder, Decided} }
 
-// A Hook is a receiver of web hooks, as configured.
+// A Hook is a receiver of web hooks, as configured. Package config has checked its URL and its kinds of message.
 type Hook struct {
 	URL    string
 	Secret string // whsec_ and base64, as in Standard Webhooks, or any text, whose bytes are the key
@@ -37,10 +34,7 @@ const secretPrefix = "whsec_"
 // MinSecret is the minimum size of a signature's key in bytes, according to the specification.
 const MinSecret = 24
 
-// maxHooks bounds the number of hooks: each has a goroutine.
-const maxHooks = 16
-
-// A receiver is a validated hook.
+// A receiver is a hook with the key of its signatures.
 type receiver struct {
 	url    string
 	key    []byte
@@ -50,44 +44,22 @@ type receiver struct {
 	read   int64  // index after the entries that this process has read since the stored progress; none of them needs a message
 }
 
-// receivers validates hooks. No error contains a secret, or a URL, which may be one.
-func receivers(all []Hook) ([]*receiver, error) {
-	if len(all) > maxHooks {
-		return nil, fmt.Errorf("there are %d hooks; at most %d are told", len(all), maxHooks)
+// newReceiver reads the secret of a hook. The error does not contain it.
+func newReceiver(h Hook) (*receiver, error) {
+	key := []byte(h.Secret)
+	if coded, ok := strings.CutPrefix(h.Secret, secretPrefix); ok {
+		var err error
+		if key, err = base64.StdEncoding.DecodeString(coded); err != nil {
+			return nil, fmt.Errorf("the text after %s in its secret is not base64", secretPrefix)
+		}
 	}
-	var out []*receiver
-	for i, h := range all {
-		u, err := url.Parse(h.URL)
-		if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
-			return nil, fmt.Errorf("hook %d: its URL is not one of a web hook", i)
-		}
-		if u.Scheme != "https" && !(u.Scheme == "http" && loopback.Host(u.Hostname())) {
-			return nil, fmt.Errorf("hook %d: its URL must be https, or http on this machine", i)
-		}
-		key := []byte(h.Secret)
-		if coded, ok := strings.CutPrefix(h.Secret, secretPrefix); ok {
-			if key, err = base64.StdEncoding.DecodeString(coded); err != nil {
-				return nil, fmt.Errorf("hook %d: what stands behind %s in its secret is not base64", i, secretPrefix)
-			}
-		}
-		if len(key) < MinSecret {
-			return nil, fmt.Errorf("hook %d: its secret has %d bytes; it must have %d or more", i, len(key), MinSecret)
-		}
-		for _, kind := range h.Events {
-			if !slices.Contains(Kinds(), kind) {
-				return nil, fmt.Errorf("hook %d: %q is no kind of message", i, kind)
-			}
-		}
-		r := &receiver{
-			url: h.URL, key: key, events: h.Events, id: string(canonical.Sum("hook", []byte(h.URL))),
-			remind: string(canonical.Sum("hook reminder", []byte(h.URL))),
-		}
-		if slices.ContainsFunc(out, func(o *receiver) bool { return o.id == r.id }) {
-			return nil, fmt.Errorf("hook %d: its URL is that of another one", i)
-		}
-		out = append(out, r)
+	if len(key) < MinSecret {
+		return nil, fmt.Errorf("its secret has %d bytes; it must have %d or more", len(key), MinSecret)
 	}
-	return out, nil
+	return &receiver{
+		url: h.URL, key: key, events: h.Events, id: string(canonical.Sum("hook", []byte(h.URL))),
+		remind: string(canonical.Sum("hook reminder", []byte(h.URL))),
+	}, nil
 }
 
 // sign returns the signature of a message for the webhook-signature header.

@@ -110,19 +110,23 @@ func (m *mailbox) kinds() (all []string) {
 	return all
 }
 
+// sender is a sender of another process on the fixture's ledger.
 func (d *fixture) sender(to ...hooks.Hook) *hooks.Sender {
 	d.TB.Helper()
-	return d.senderWithin(10*time.Second, to...)
+	return d.senderOn(d.Store, hooks.Options{Hooks: to})
 }
 
-// senderWithin is a sender that waits for so long for an answer.
-func (d *fixture) senderWithin(timeout time.Duration, to ...hooks.Hook) *hooks.Sender {
+func (d *fixture) senderOn(store hooks.Store, o hooks.Options) *hooks.Sender {
 	d.TB.Helper()
-	s, err := hooks.New(d.Store, hooks.Options{
-		Hooks: to, Clock: d.Clock.Now, Timeout: timeout, RemindBefore: remindBefore,
-		DecideAt: func(run string) string { return "https://approvals.example.com/" + run },
-	})
+	o.RemindBefore = remindBefore
+	o.DecideAt = func(run string) string { return "https://approvals.example.com/" + run }
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	s, err := hooks.New(store, o)
 	check.NoError(d.TB, err)
+	s.Set(d.Clock.Now, time.Millisecond, 10*time.Second)
+	check.NoError(d.TB, s.Begin(context.Background()))
 	return s
 }
 
@@ -239,18 +243,6 @@ func TestWhereAHookBegins(t *testing.T) {
 	second := d.Hold(1)
 	look(t, d.sender(hook(later)))
 	wantKinds(t, later, "requested "+second.RunID)
-	for range 2 { // beginning twice changes nothing
-		third := newMailbox(t)
-		s := d.sender(hook(later), hook(third))
-		check.NoError(t, s.Begin(context.Background()))
-		q := d.Hold(1)
-		check.NoError(t, s.Begin(context.Background()))
-		look(t, s)
-		wantKinds(t, third, "requested "+q.RunID)
-	}
-	if n := len(later.got()); n != 3 {
-		t.Errorf("%d messages, want 3", n)
-	}
 }
 
 // Between two messages there may be any number of entries without one.
@@ -331,10 +323,8 @@ func TestBadReceivers(t *testing.T) {
 	}{
 		{"hangs", hangs.URL, 0, "deadline exceeded"},
 		{"nobody-listens", gone.URL, 0, "refused"},
-		{"redirects-for-ever", "", http.StatusTemporaryRedirect, "status 307"},
 		{"moved", "", http.StatusMovedPermanently, "status 301"},
 		{"not-found", "", http.StatusNotFound, "status 404"},
-		{"too-busy", "", http.StatusTooManyRequests, "status 429"},
 		{"answers-without-end", drips.URL, 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -342,11 +332,10 @@ func TestBadReceivers(t *testing.T) {
 			if c.url == "" {
 				c.url = m.URL
 			}
-			timeout := 10 * time.Second
+			s := d.sender(hooks.Hook{URL: c.url, Secret: secret, Events: []string{hooks.Requested, hooks.Decided}})
 			if c.name == "hangs" {
-				timeout = 200 * time.Millisecond
+				s.Set(d.Clock.Now, time.Millisecond, 200*time.Millisecond)
 			}
-			s := d.senderWithin(timeout, hooks.Hook{URL: c.url, Secret: secret, Events: []string{hooks.Requested, hooks.Decided}})
 			look(t, s)
 			q := d.Hold(1)
 			look(t, s)

@@ -5,7 +5,6 @@ import (
 	"iter"
 	"testing"
 
-	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/hooks"
 	"pgfsm/traces/ledger/ledgertest"
@@ -41,8 +40,7 @@ func (c countingReader) Entries(from int64) iter.Seq2[ledger.Entry, error] {
 func TestIdleHooksReadEntriesOnce(t *testing.T) {
 	d, m := newFixture(t), newMailbox(t)
 	store := &counting{Store: d.Store.Open()}
-	s, err := hooks.New(store, hooks.Options{Hooks: []hooks.Hook{hook(m, "decided")}, Clock: d.Clock.Now})
-	check.NoError(t, err)
+	s := d.senderOn(store, hooks.Options{Hooks: []hooks.Hook{hook(m, "decided")}})
 	look(t, s)
 	q := d.Hold(1) // nobody has decided
 	look(t, s)

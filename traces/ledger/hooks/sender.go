@@ -9,7 +9,6 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -65,57 +64,36 @@ type Store interface {
 // Options of a sender.
 type Options struct {
 	Hooks []Hook
-	// Clock tells the time; nil is the store's clock.
-	Clock func() time.Time
-	// Log writes one line about an undelivered message. It may be nil.
+	// Log writes one line about an undelivered message.
 	Log func(line string)
-	// Interval is the time between two reads; 0 is [PollInterval].
-	Interval time.Duration
-	// Timeout bounds one attempt; 0 is [Timeout], which is also the maximum.
-	Timeout time.Duration
 	// RemindBefore is the time between a reminder and the expiry of the held call; 0: no reminder is sent.
 	RemindBefore time.Duration
-	// DecideAt returns the URL where approvers decide about a run; empty if there is none. It may be nil.
+	// DecideAt returns the URL where approvers decide about a run; empty if there is none.
 	DecideAt func(run string) string
 }
 
 // A Sender sends messages about a ledger's events to hooks.
 type Sender struct {
+	Options
 	store  Store
 	to     []*receiver
 	clock  func() time.Time
-	log    func(string)
 	every  time.Duration
 	client *http.Client
-
-	remindBefore time.Duration
-	decideAt     func(run string) string
 }
 
 // New returns a sender, or the error of an invalid hook.
 func New(store Store, o Options) (*Sender, error) {
-	valid, err := receivers(o.Hooks)
-	if err != nil {
-		return nil, err
-	}
-	s := &Sender{store: store, to: valid, clock: o.Clock, log: o.Log, every: o.Interval, remindBefore: o.RemindBefore, decideAt: o.DecideAt}
-	if s.decideAt == nil {
-		s.decideAt = func(string) string { return "" }
-	}
-	if s.clock == nil {
-		s.clock = store.Now
-	}
-	if s.log == nil {
-		s.log = func(string) {}
-	}
-	if s.every <= 0 {
-		s.every = PollInterval
-	}
-	if o.Timeout <= 0 || o.Timeout > Timeout {
-		o.Timeout = Timeout
+	s := &Sender{Options: o, store: store, clock: store.Now, every: PollInterval}
+	for i, h := range o.Hooks {
+		to, err := newReceiver(h)
+		if err != nil {
+			return nil, fmt.Errorf("hook %d: %w", i, err)
+		}
+		s.to = append(s.to, to)
 	}
 	s.client = &http.Client{
-		Timeout: o.Timeout,
+		Timeout: Timeout,
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
 			MaxResponseHeaderBytes: 64 << 10,
@@ -126,28 +104,23 @@ func New(store Store, o Options) (*Sender, error) {
 	return s, nil
 }
 
-// Begin makes sure that every hook gets the events from now on. Run also does so, but later.
+// Begin makes sure that every hook gets the events from now on. Call it before Run.
 func (s *Sender) Begin(ctx context.Context) error {
+	if len(s.to) == 0 {
+		return nil
+	}
 	return s.store.Update(ctx, func(tx ledger.Tx) error {
+		end, err := tx.End()
 		for _, hook := range s.to {
-			_, err := tx.Delivered(hook.id)
-			if errors.Is(err, ledger.ErrNotFound) {
-				err = begin(tx, hook)
-			}
 			if err != nil {
 				return err
 			}
+			if _, err = tx.Delivered(hook.id); errors.Is(err, ledger.ErrNotFound) { // a new hook gets no earlier events
+				err = tx.SetDelivered(hook.id, end.Size)
+			}
 		}
-		return nil
-	})
-}
-
-func begin(tx ledger.Tx, to *receiver) error {
-	end, err := tx.End()
-	if err != nil {
 		return err
-	}
-	return tx.SetDelivered(to.id, end.Size)
+	})
 }
 
 // Run sends messages to all hooks, each independently, until ctx is done.
@@ -173,7 +146,7 @@ func (s *Sender) tell(ctx context.Context, to *receiver) {
 			broken = ""
 		case err.Error() != broken:
 			broken = err.Error()
-			s.log(fmt.Sprintf("hook %s: the ledger cannot be asked or written: %s", to.name(), broken))
+			s.Log(fmt.Sprintf("hook %s: the ledger cannot be asked or written: %s", to.name(), broken))
 		}
 		return false, nil
 	})
@@ -206,11 +179,11 @@ func (s *Sender) step(ctx context.Context, to *receiver) (more bool, err error) 
 		d.State, d.Error = done, ""
 	case d.Attempts >= MaxAttempts:
 		d.State, d.Error = givenUp, visible.Clip(failed.Error(), maxError)
-		s.log(fmt.Sprintf("hook %s: the message %s about entry %d is given up after %d attempts: %s", to.name(), m.id, d.Entry, d.Attempts, d.Error))
+		s.Log(fmt.Sprintf("hook %s: the message %s about entry %d is given up after %d attempts: %s", to.name(), m.id, d.Entry, d.Attempts, d.Error))
 	default:
 		d.Error = visible.Clip(failed.Error(), maxError)
 		d.Next = s.clock().Add(pauses[d.Attempts-1]).UTC().Format(timeForm)
-		s.log(fmt.Sprintf("hook %s: attempt %d of %d failed, the next is at %s: %s", to.name(), d.Attempts, MaxAttempts, d.Next, d.Error))
+		s.Log(fmt.Sprintf("hook %s: attempt %d of %d failed, the next is at %s: %s", to.name(), d.Attempts, MaxAttempts, d.Next, d.Error))
 	}
 	return true, s.settle(ctx, d)
 }
@@ -305,10 +278,6 @@ func (s *Sender) plan(r ledger.Reader, to *receiver) (p plan, err error) {
 		return s.retry(r, to, waits)
 	}
 	begins, err := r.Delivered(to.id)
-	if errors.Is(err, ledger.ErrNotFound) { // a new hook gets no earlier events
-		end, err := r.End()
-		return plan{write: true, moved: true, next: end.Size}, err
-	}
 	if err != nil {
 		return p, err
 	}
@@ -406,7 +375,7 @@ func (s *Sender) send(ctx context.Context, to *receiver, m *message) error {
 	}
 	defer response.Body.Close()
 	_, _ = io.CopyN(io.Discard, response.Body, maxAnswer) // only the status counts
-	if !slices.Contains([]int{200, 201, 202, 203, 204, 205, 206}, response.StatusCode) {
+	if response.StatusCode/100 != 2 {
 		return fmt.Errorf("it answered with status %d", response.StatusCode)
 	}
 	return nil
