@@ -4,5 +4,5 @@ package ratelimit
 func (l *Limiter) Callers() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.callers.Len()
+	return len(l.callers)
 }

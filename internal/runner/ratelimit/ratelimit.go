@@ -13,11 +13,11 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"math"
 	"sync"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 
@@ -26,10 +26,13 @@ import (
 	"pgfsm/policy"
 )
 
-// MaxCallers bounds the callers that a [Limiter] tracks. The Limiter forgets a caller that has no call under way and its whole burst
-// again: a new caller begins with the same. While it can forget no caller, it refuses the requests of further callers. So a flood of
-// callers takes bounded memory, and gives nobody a second burst.
+// MaxCallers bounds the callers that a [Limiter] tracks. Beyond it, the Limiter forgets the callers that have no call under way and their
+// whole burst again: a new caller begins with the same. While it can forget no caller, it refuses the requests of further callers. So a
+// flood of callers takes bounded memory, and gives nobody a second burst.
 const MaxCallers = 1 << 16
+
+// forgetEvery is the time between two searches for callers to forget, because each looks at all callers.
+const forgetEvery = time.Second
 
 // Limits that can refuse a call or a request.
 const (
@@ -48,8 +51,9 @@ type Limiter struct {
 	servers   map[string]*shared
 	tools     map[toolName]*shared
 
-	mu      sync.Mutex // guards all buckets and callers
-	callers *simplelru.LRU[callerKey, *caller]
+	mu         sync.Mutex // guards all buckets and callers
+	callers    map[callerKey]*caller
+	nextForget time.Time
 }
 
 type toolName struct{ server, tool string }
@@ -77,9 +81,9 @@ func New(limits *config.Rate, now func() time.Time) *Limiter {
 		return nil
 	}
 	l := &Limiter{
-		limits: *limits, strictest: limits.Identity, now: now, seed: maphash.MakeSeed(), servers: make(map[string]*shared), tools: make(map[toolName]*shared),
+		limits: *limits, strictest: limits.Identity, now: now, seed: maphash.MakeSeed(), callers: make(map[callerKey]*caller),
+		servers: make(map[string]*shared), tools: make(map[toolName]*shared),
 	}
-	l.callers, _ = simplelru.NewLRU[callerKey, *caller](MaxCallers, nil) // it fails for a size below 1 only
 	for _, g := range limits.Groups {
 		s, group := &l.strictest, g.Value
 		s.PerMinute, s.Burst, s.AtOnce = min(s.PerMinute, group.PerMinute), min(s.Burst, group.Burst), min(s.AtOnce, group.AtOnce)
@@ -154,33 +158,23 @@ func (l *Limiter) Request(from session.Identity, says *policy.Identity) *Refusal
 func (l *Limiter) caller(from session.Identity, limit config.RateLimit, by string, now time.Time) (*caller, *Refusal) {
 	from.Token = "" // the tokens of one name share a limit
 	key := callerKey(maphash.Comparable(l.seed, from))
-	if c, known := l.callers.Get(key); known {
+	if c := l.callers[key]; c != nil {
 		c.rate.SetLimitAt(now, perSecond(limit))
 		c.rate.SetBurstAt(now, limit.Burst)
 		return c, nil
 	}
-	var oldest *caller
-	for range 4 { // forget up to four idle callers for the one that is added
-		var old callerKey
-		var there bool
-		if old, oldest, there = l.callers.GetOldest(); !there {
-			break
-		}
-		if oldest.calls > 0 || oldest.rate.TokensAt(now) < float64(oldest.rate.Burst()) {
-			l.callers.Get(old) // it cannot be forgotten: make it the newest
-			continue
-		}
-		l.callers.RemoveOldest()
+
+	if len(l.callers) >= MaxCallers && !now.Before(l.nextForget) {
+		l.nextForget = now.Add(forgetEvery)
+		maps.DeleteFunc(l.callers, func(_ callerKey, c *caller) bool {
+			return c.calls == 0 && c.rate.TokensAt(now) >= float64(c.rate.Burst())
+		})
 	}
-	if l.callers.Len() >= MaxCallers {
-		r := &Refusal{By: by, reason: "The gateway has too many callers."}
-		if oldest.calls == 0 {
-			r.After = waitTime(oldest.rate, oldest.rate.Burst(), now)
-		}
-		return nil, r
+	if len(l.callers) >= MaxCallers {
+		return nil, &Refusal{By: by, After: l.nextForget.Sub(now), reason: "The gateway has too many callers."}
 	}
 	c := &caller{rate: newRate(limit)}
-	l.callers.Add(key, c)
+	l.callers[key] = c
 	return c, nil
 }
 
