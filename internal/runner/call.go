@@ -143,36 +143,36 @@ func fullName(call *gateway.ToolCall) string {
 // logCall logs how a call ended. Successful calls are logged at the debug level only.
 func (r *Runner) logCall(ctx context.Context, call *gateway.ToolCall, id string, o states.Outcome) {
 	r.measureOutcome(o)
-	level := slog.LevelDebug
-	switch o.Type {
-	case states.TypeToolResult:
-	case states.TypeFailed:
-		level = slog.LevelWarn
-	default:
-		level = slog.LevelInfo
+	level := outcomeLevel(o)
+	if o.Type == states.TypeToolResult {
+		level = slog.LevelDebug
 	}
-	if !r.log.Enabled(context.Background(), level) {
-		return
-	}
-	r.log.Log(context.Background(), level, "call", append([]any{"run", id, "actor", fullName(call), "server", call.Server,
-		"tool", visible.Clip(call.Tool, maxToolShown), "state", o.State, "code", string(o.Code), "effect", string(o.Effect),
-		"reason", visible.Text(o.Reason)}, traceKey(telemetry.TraceID(ctx))...)...)
+	r.logOutcome(level, id, fullName(call), call.Server, call.Tool, telemetry.TraceID(ctx), o)
 }
 
 // logResumed logs how a held call ended. Unlike logCall, it also logs successful calls, because people decided about them.
 func (r *Runner) logResumed(ctx context.Context, id string, o states.Outcome) {
-	var q ledger.Request
-	err := r.options.Ledger.View(ctx, func(v ledger.Reader) (err error) {
-		q, err = v.Request(id)
-		return err
-	})
+	q, err := r.request(ctx, id)
 	if err != nil {
 		r.report("the ended run %s cannot be read: %s", id, err)
 	}
-	level := slog.LevelInfo
+	r.logOutcome(outcomeLevel(o), id, policy.FullName(q.Actor, q.Display), q.Server, q.Tool, cmp.Or(q.CallTrace, q.Trace), o)
+}
+
+func outcomeLevel(o states.Outcome) slog.Level {
 	if o.Type == states.TypeFailed {
-		level = slog.LevelWarn
+		return slog.LevelWarn
 	}
-	r.log.Log(ctx, level, "call", append([]any{"run", id, "actor", policy.FullName(q.Actor, q.Display), "server", q.Server,
-		"tool", visible.Clip(q.Tool, maxToolShown), "state", o.State, "code", string(o.Code), "effect", string(o.Effect), "reason", visible.Text(o.Reason)}, traceKey(cmp.Or(q.CallTrace, q.Trace))...)...)
+	return slog.LevelInfo
+}
+
+func (r *Runner) logOutcome(level slog.Level, run, actor, server, tool, trace string, o states.Outcome) {
+	ctx := context.Background()
+	if !r.log.Enabled(ctx, level) {
+		return
+	}
+	r.log.Log(ctx, level, "call", append([]any{
+		"run", run, "actor", actor, "server", server, "tool", visible.Clip(tool, maxToolShown), "state", o.State,
+		"code", string(o.Code), "effect", string(o.Effect), "reason", visible.Text(o.Reason),
+	}, traceKey(trace)...)...)
 }

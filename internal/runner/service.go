@@ -180,7 +180,7 @@ func (s *Service) newAdmin() {
 	}
 	if i := s.runner.Configured().Identity; i != nil {
 		for _, p := range i.SignIn {
-			forConsole.Providers = append(forConsole.Providers, signIn{p, s})
+			forConsole.Providers = append(forConsole.Providers, &consoleProvider{p, s})
 		}
 	}
 	if s.runner.Configured().Upstreams != nil {

@@ -20,7 +20,6 @@ import (
 	"pgfsm/policy"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
-	"pgfsm/traces/ledger/console"
 )
 
 // Identity holds the identity providers whose tokens a service accepts besides the ledger's.
@@ -29,7 +28,7 @@ type Identity struct {
 	Issuers   []string
 	Scopes    []string // scopes that every agent's token must have
 	May       config.May
-	SignIn    []console.Provider // providers of the console's sign-in
+	SignIn    []SignInClient // providers of the console's sign-in
 }
 
 // roles returns the ledger's roles of a person.
@@ -111,23 +110,6 @@ func (s *Service) roles(id *policy.Identity, name string) []string {
 	return s.runner.Configured().Identity.roles(id, name)
 }
 
-// signIn gives people who sign in at the console their current roles.
-type signIn struct {
-	console.Provider
-	s *Service
-}
-
-// Roles implements [console.Provider].
-func (p signIn) Roles(id *policy.Identity, name string) []string { return p.s.roles(id, name) }
-
-// SignIn implements [console.Provider].
-func (p signIn) SignIn(ctx context.Context, attempt *login.SignIn, q url.Values) (who ledger.Caller, at time.Time, err error) {
-	if who, at, err = p.Provider.SignIn(ctx, attempt, q); err == nil {
-		who.Roles = p.Roles(who.Identity, who.Name)
-	}
-	return who, at, err
-}
-
 // logged logs why credentials are refused or cannot be verified, because the answers to clients have no reason.
 type logged struct {
 	web.Authenticator
@@ -156,31 +138,36 @@ func (s *Service) refusedScope(ctx context.Context, endpoint string, lacking *we
 	}
 }
 
-// A SignIn signs people in at the console.
-type SignIn struct {
+// A SignInClient is a client of an identity provider with which people sign in at the console.
+type SignInClient struct {
 	login.Client
-	Identity *Identity
-	Label    string // the provider's name for people
+	Label string // the provider's name for people
+}
+
+// A consoleProvider gives people who sign in at the console their current roles. It implements [console.Provider].
+type consoleProvider struct {
+	SignInClient
+	service *Service
 }
 
 // IssuerURL implements [console.Provider].
-func (s *SignIn) IssuerURL() string { return s.Issuer }
+func (p *consoleProvider) IssuerURL() string { return p.Issuer }
 
 // Name implements [console.Provider].
-func (s *SignIn) Name() string { return s.Label }
+func (p *consoleProvider) Name() string { return p.Label }
 
 // Roles implements [console.Provider].
-func (s *SignIn) Roles(id *policy.Identity, name string) []string {
-	return s.Identity.roles(id, name)
+func (p *consoleProvider) Roles(id *policy.Identity, name string) []string {
+	return p.service.roles(id, name)
 }
 
 // SignIn implements [console.Provider].
-func (s *SignIn) SignIn(ctx context.Context, attempt *login.SignIn, q url.Values) (who ledger.Caller, at time.Time, err error) {
-	raw, err := s.Client.SignIn(ctx, attempt, q)
+func (p *consoleProvider) SignIn(ctx context.Context, attempt *login.SignIn, q url.Values) (who ledger.Caller, at time.Time, err error) {
+	raw, err := p.Client.SignIn(ctx, attempt, q)
 	if err != nil {
 		return who, at, err
 	}
-	in, at, err := s.Identity.Providers.IDToken(ctx, s.Issuer, s.ID, raw, attempt.Nonce())
-	in.Roles = s.Roles(in.Identity, in.Name)
+	in, at, err := p.Providers.IDToken(ctx, p.Issuer, p.ID, raw, attempt.Nonce())
+	in.Roles = p.Roles(in.Identity, in.Name)
 	return api.CallerOf(in), at, err
 }

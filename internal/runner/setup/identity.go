@@ -49,7 +49,7 @@ func ServedIdentity(o Options, loaded *config.Loaded, log *slog.Logger) (*runner
 	}
 	for _, from := range issuers {
 		if id := from.Login.Console; id != "" {
-			to.SignIn = append(to.SignIn, &runner.SignIn{Client: loginClient(to, &from, id, from.Login.ConsoleSecret), Identity: to, Label: cmp.Or(from.Name, from.URL)})
+			to.SignIn = append(to.SignIn, runner.SignInClient{Client: loginClient(to, &from, id, from.Login.ConsoleSecret), Label: cmp.Or(from.Name, from.URL)})
 		}
 	}
 	return to, nil
