@@ -274,7 +274,7 @@ func changed(from, to *Setup) (keys []string) {
 		{"grants", a.Grants, b.Grants},
 		{"identity", []any{a.Identity, p.Required, p.Scopes, p.May}, []any{b.Identity, q.Required, q.Scopes, q.May}},
 		{"input", a.Input, b.Input},
-		{"limits", []any{a.Limits, x.Rate}, []any{b.Limits, y.Rate}},
+		{"limits", []any{a.Limits, x.Rate, x.Held, x.ServerSessions}, []any{b.Limits, y.Rate, y.Held, y.ServerSessions}},
 		{"outputs", a.Outputs, b.Outputs},
 		{"planner", []any{a.Planner, from.llmKey}, []any{b.Planner, to.llmKey}},
 		{"policy", a.Policy, b.Policy},

@@ -134,6 +134,8 @@ func TestReloadKeys(t *testing.T) {
 		{"pgfsm.yaml", "run_timeout: 1m", "run_timeout: 2m", "limits", ""},
 		{"pgfsm.yaml", "catalog_max_age", "telemetry: {otlp: {endpoint: \"http://127.0.0.1:4318\"}}\ncatalog_max_age", "", "telemetry.otlp"},
 		{"pgfsm.yaml", "run_timeout: 1m", "rate: {identity: {per_minute: 60}}", "limits", ""},
+		{"pgfsm.yaml", "run_timeout: 1m", "run_timeout: 1m, held: 3", "limits", ""},
+		{"pgfsm.yaml", "run_timeout: 1m", "run_timeout: 1m, server_sessions: 9", "limits", ""},
 		{"pgfsm.yaml", "env: dev", "env: dev # still", "", ""},
 	} {
 		t.Run(strings.Trim(regexp.MustCompile(`[^a-z]+`).ReplaceAllString(tt.file+" "+tt.to, "-"), "-"), func(t *testing.T) {
