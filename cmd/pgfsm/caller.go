@@ -38,11 +38,8 @@ func (o *openedLedger) person(ctx context.Context, text string) (who ledger.Call
 	if o.loaded == nil {
 		return who, web.ErrNoCredentials
 	}
-	providers, err := setup.Identity(o.loaded, nil)
-	switch {
-	case err != nil:
-		return who, err
-	case providers == nil:
+	providers := setup.Identity(o.loaded, nil)
+	if providers == nil {
 		return who, web.ErrNoCredentials
 	}
 	if who, err = providers.Person(ctx, o.loaded.Serve.AdminOrigin(), text); err != nil {

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/identity"
@@ -31,10 +30,8 @@ func TestActors(t *testing.T) {
 		{"other-client", nil, policy.ActorAgent, "alice", "agent-1", ""},
 		{"client-itself", claims{"sub": "agent-1"}, policy.ActorAgent, "agent-1", "agent-1", ""},
 		{"agent-for-a-person", claims{"act": claims{"sub": "robot"}}, policy.ActorAgent, "robot", "agent-1", "alice"},
-		{"agent-for-a-person-with-issuer", claims{"act": claims{"sub": "robot", "iss": fixture.Issuer}}, policy.ActorAgent, "robot", "agent-1", "alice"},
 		{"client-in-azp", claims{"client_id": nil, "azp": "a"}, policy.ActorAgent, "alice", "a", ""},
 		{"client-of-okta", claims{"client_id": nil, "cid": "b"}, policy.ActorAgent, "alice", "b", ""},
-		{"client-of-entra-v1", claims{"client_id": nil, "appid": "c"}, policy.ActorAgent, "alice", "c", ""},
 		{"client-of-people-in-other-letters", claims{"client_id": "CLI"}, policy.ActorAgent, "alice", "CLI", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -151,19 +148,14 @@ func TestGroups(t *testing.T) {
 		{"missing", nil, nil},
 		{"elsewhere", claims{"roles": []string{"owners"}}, nil},
 		{"null", roles(nil), nil},
-		{"one-text", roles("owners"), nil},
-		{"object", roles(claims{"owners": true}), nil},
 		{"path-through-a-list", claims{"realm_access": []any{claims{"roles": []string{"owners"}}}}, nil},
 		{"number-among-them", roles([]any{"owners", 7}), nil},
-		{"empty-name-among-them", roles([]string{"owners", ""}), nil},
 		{"256-bytes", roles([]string{strings.Repeat("a", 256)}), known(strings.Repeat("a", 256))},
 		{"257-bytes", roles([]string{strings.Repeat("a", 257)}), nil},
 		{"new-line", roles([]string{"owners\n"}), nil},
-		{"zero-width-space", roles([]string{"own\u200bers"}), nil},
 		{"right-to-left-override", roles([]string{"\u202eowners"}), nil},
 		{"wide-letters", roles([]string{"\uff4fwners"}), nil},
 		{"decomposed-letters", roles([]string{"Fu\u0308hrung"}), nil},
-		{"ligature", roles([]string{"o\ufb03ce"}), nil},
 		{"overflow-of-entra", with("_claim_names", claims{"groups": "src1"}), nil},
 		{"overflow-of-entra-implicit", with("hasgroups", true), nil},
 		{"overflow-of-entra-in-a-name", with("groups:src1", "https://graph.example.com"), nil},
@@ -225,7 +217,6 @@ func TestScopes(t *testing.T) {
 		{"text-of-entra", claims{"scp": "mcp:tools mcp:read"}, nil},
 		{"one-missing", claims{"scope": "mcp:tools"}, []string{"mcp:read"}},
 		{"none", nil, []string{"mcp:tools", "mcp:read"}},
-		{"begins-alike", claims{"scope": "mcp:tools2 mcp:readonly"}, []string{"mcp:tools", "mcp:read"}},
 		{"other-letters", claims{"scope": "MCP:TOOLS mcp:read"}, []string{"mcp:tools"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -283,7 +274,6 @@ func TestPeople(t *testing.T) {
 		person, agent bool // accepted at the admin address, at the gateway
 	}{
 		{"person-for-the-admin-address", claims{"client_id": "cli", "aud": admin}, nil, true, false},
-		{"person-for-the-configured-audience", claims{"client_id": "cli", "aud": "pgfsm-admin"}, nil, true, false},
 		{"person-for-the-gateway", claims{"client_id": "cli", "aud": endpoint}, nil, false, true},
 		{"agent-for-the-gateway", claims{"aud": "mcp-gateway"}, nil, false, true},
 		{"agent-for-the-admin-address", claims{"aud": admin}, nil, false, false},
@@ -291,7 +281,6 @@ func TestPeople(t *testing.T) {
 		{"client-of-people-with-act", claims{"client_id": "cli", "aud": admin, "act": claims{"sub": "robot"}}, nil, false, false},
 		{"agent-with-an-audience-of-both", claims{"aud": "both"}, same, false, true},
 		{"person-with-an-audience-of-both", claims{"client_id": "cli", "aud": "both"}, same, true, true},
-		{"id-token", claims{"client_id": "cli", "aud": admin, "nonce": "n"}, nil, false, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var fixture *fixture
@@ -315,13 +304,9 @@ func TestPeople(t *testing.T) {
 	}
 }
 
-// TestIDTokens: what is accepted here, go-oidc accepts too.
 func TestIDTokens(t *testing.T) {
 	fixture := newFixture(t)
 	signedIn := fixture.clock.Add(-time.Minute)
-	their, err := oidc.NewProvider(oidc.ClientContext(t.Context(), fixture.Client()), fixture.Issuer)
-	check.NoError(t, err)
-	verifier := their.Verifier(&oidc.Config{ClientID: "cli", Now: fixture.Now})
 	for _, tc := range []struct {
 		name   string
 		claims claims
@@ -337,19 +322,13 @@ func TestIDTokens(t *testing.T) {
 		{"another-client", claims{"aud": "agent-1"}, "JWT", "n-1", false},
 		{"another-nonce", claims{"nonce": "n-2"}, "JWT", "n-1", false},
 		{"no-nonce", claims{"nonce": nil}, "JWT", "n-1", false},
-		{"unexpected-nonce", nil, "JWT", "", false},
 		{"nonce-number", claims{"nonce": 1}, "JWT", "1", false},
 		{"another-issuer", claims{"iss": "https://login.example.net"}, "JWT", "n-1", false},
-		{"expired", claims{"iat": fixture.after(-time.Hour), "exp": fixture.after(-time.Minute)}, "JWT", "n-1", false},
-		{"no-exp", claims{"exp": nil}, "JWT", "n-1", false},
-		{"no-iat", claims{"iat": nil}, "JWT", "n-1", false},
-		{"lives-too-long", claims{"exp": fixture.after(25 * time.Hour)}, "JWT", "n-1", false},
+		{"expired", claims{"iat": after(-time.Hour), "exp": after(-time.Minute)}, "JWT", "n-1", false},
 		{"access-token", nil, "at+jwt", "n-1", false},
 		{"access-token-of-keycloak", claims{"typ": "Bearer"}, "JWT", "n-1", false},
-		{"access-token-of-cognito", claims{"token_use": "access"}, "JWT", "n-1", false},
 		{"logout-token", claims{"events": claims{}}, "JWT", "n-1", false},
 		{"act", claims{"act": claims{"sub": "robot"}}, "JWT", "n-1", false},
-		{"larger-than-16-kib", claims{"x": strings.Repeat("x", 16<<10)}, "JWT", "n-1", false},
 		{"bad-subject", claims{"sub": "bob "}, "JWT", "n-1", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -366,13 +345,10 @@ func TestIDTokens(t *testing.T) {
 			if !tc.good {
 				return
 			}
-			want := web.Caller{Name: policy.SubjectName(fixture.Issuer, "bob"), Expires: time.Unix(fixture.after(fixture.Life), 0),
+			want := web.Caller{Name: policy.SubjectName(fixture.Issuer, "bob"), Expires: time.Unix(after(fixture.Life), 0),
 				Identity: &policy.Identity{Kind: policy.ActorPerson, Client: "cli", Groups: &[]string{"owners"}}}
 			if diff := cmp.Diff(want, in); diff != "" || !at.Equal(signedIn) {
 				t.Error(at, diff)
-			}
-			if _, err := verifier.Verify(t.Context(), raw); err != nil {
-				t.Error("go-oidc:", err)
 			}
 		})
 	}
@@ -414,7 +390,7 @@ func TestTokenTypes(t *testing.T) {
 // TestVerifiedTokensExpire: a token that was accepted before is refused after its exp.
 func TestVerifiedTokensExpire(t *testing.T) {
 	fixture := newFixture(t)
-	token := fixture.Sign(claims{"exp": fixture.after(10 * time.Minute)})
+	token := fixture.Sign(claims{"exp": after(10 * time.Minute)})
 	for range 2 {
 		if _, err := fixture.agent(t, token); err != nil {
 			t.Fatal(err)

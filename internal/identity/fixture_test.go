@@ -11,7 +11,6 @@ import (
 
 	"pgfsm/internal/identity"
 	"pgfsm/internal/identity/identitytest"
-	"pgfsm/internal/test/check"
 	"pgfsm/internal/web"
 	"pgfsm/policy"
 )
@@ -22,6 +21,9 @@ const (
 	admin    = "https://admin.example.com"
 	marker   = "m4rk3d-t3xt"
 )
+
+// begin is the time of a fixture at first.
+var begin = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 
 // fixture is a gateway's verification of one provider's tokens, at a time of its own.
 type fixture struct {
@@ -39,7 +41,7 @@ func newFixture(t *testing.T, change ...func(*identity.Issuer)) *fixture {
 
 func newFixtureOf(t *testing.T, p *identitytest.Provider, change ...func(*identity.Issuer)) *fixture {
 	t.Helper()
-	fixture := &fixture{Provider: p, clock: time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)}
+	fixture := &fixture{Provider: p, clock: begin}
 	p.Now, p.Audience = func() time.Time { return fixture.clock }, endpoint
 	issuer := identity.Issuer{
 		URL: p.Issuer, People: []string{"cli"}, Groups: "/realm_access/roles",
@@ -55,10 +57,9 @@ func newFixtureOf(t *testing.T, p *identitytest.Provider, change ...func(*identi
 
 func (fixture *fixture) with(t *testing.T, issuers ...identity.Issuer) *identity.Providers {
 	t.Helper()
-	providers, err := identity.New(identity.Options{
+	providers := identity.New(identity.Options{
 		Issuers: issuers, Client: fixture.Client(), Log: slog.New(slog.NewTextHandler(&fixture.log, nil)), Now: func() time.Time { return fixture.clock },
 	})
-	check.NoError(t, err)
 	return providers
 }
 

@@ -8,7 +8,6 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/identity"
 	"pgfsm/internal/identity/identitytest"
-	"pgfsm/internal/test/check"
 	"pgfsm/internal/web"
 	"pgfsm/policy"
 )
@@ -17,10 +16,9 @@ import (
 func fuzzed(f *testing.F) (*identitytest.Provider, web.Authenticator) {
 	p := identitytest.Unserved("https://login.example.com")
 	p.Audience = endpoint
-	providers, err := identity.New(identity.Options{Client: p.Client(), Issuers: []identity.Issuer{{
+	providers := identity.New(identity.Options{Client: p.Client(), Issuers: []identity.Issuer{{
 		URL: p.Issuer, Groups: "/groups", Claims: []identity.ClaimPath{{Name: "team", Path: "/org/team"}}, People: []string{"cli"},
 	}}})
-	check.NoError(f, err)
 	return p, providers.Agents(func(*http.Request) []string { return []string{endpoint} }, nil)
 }
 

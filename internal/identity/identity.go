@@ -3,7 +3,7 @@
 //
 // go-jose verifies signatures and nothing else. The rules around it are this package's, because go-oidc's verifier reads responses without
 // a bound, repeats them in errors, keeps keys that the provider removed, fetches at every unknown key id, accepts a second issuer for
-// Google, and has a leeway of five minutes. Tests compare the two.
+// Google, and has a leeway of five minutes.
 //
 // No error and no log line of this package has text of a token.
 package identity
@@ -11,7 +11,6 @@ package identity
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -64,8 +63,9 @@ type Providers struct {
 	verified *lru.Cache[[32]byte, *token] // access tokens by their SHA-256
 }
 
-// New returns the providers without a connection to any of them: a provider may be down when the service starts.
-func New(o Options) (*Providers, error) {
+// New returns the providers without a connection to any of them: a provider may be down when the service starts. Package config has checked
+// the issuers' URLs.
+func New(o Options) *Providers {
 	if o.Client == nil {
 		o.Client = &http.Client{Timeout: 30 * time.Second}
 	}
@@ -77,15 +77,9 @@ func New(o Options) (*Providers, error) {
 	}
 	client := *o.Client
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	verified, err := lru.New[[32]byte, *token](cachedTokens)
-	if err != nil {
-		return nil, err
-	}
+	verified, _ := lru.New[[32]byte, *token](cachedTokens) // it fails for a size below 1 only
 	p := &Providers{client: &client, now: o.Now, byIssuer: map[string]*provider{}, verified: verified}
 	for _, issuer := range o.Issuers {
-		if _, twice := p.byIssuer[issuer.URL]; twice || !allowedURL(issuer.URL, true) || strings.ContainsAny(issuer.URL, "?#") {
-			return nil, fmt.Errorf("the issuer %q is configured twice, or is no https URL without a query", issuer.URL)
-		}
 		one := &provider{Issuer: issuer, client: &client, log: o.Log.With("issuer", issuer.URL), now: o.Now, turn: make(chan struct{}, 1)}
 		one.TokenTypes = nil
 		for _, typ := range issuer.TokenTypes {
@@ -98,7 +92,7 @@ func New(o Options) (*Providers, error) {
 		one.MaxAge = cmp.Or(one.MaxAge, DefaultMaxAge)
 		p.all, p.byIssuer[issuer.URL] = append(p.all, one), one
 	}
-	return p, nil
+	return p
 }
 
 // Run fetches the metadata and keys of each provider, and again every five minutes, until ctx ends. Without Run, requests fetch what they

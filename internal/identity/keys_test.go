@@ -13,7 +13,6 @@ import (
 
 	"pgfsm/internal/identity"
 	"pgfsm/internal/identity/identitytest"
-	"pgfsm/internal/test/check"
 )
 
 // TestRotatedKey: an unknown key id is fetched at most once a minute, and in between it is not known whether the token is good.
@@ -161,8 +160,7 @@ func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := identitytest.Unserved("https://login.example.com")
 		p.Audience, p.Life = endpoint, 10*time.Hour
-		providers, err := identity.New(identity.Options{Issuers: []identity.Issuer{{URL: p.Issuer}}, Client: p.Client()})
-		check.NoError(t, err)
+		providers := identity.New(identity.Options{Issuers: []identity.Issuer{{URL: p.Issuer}}, Client: p.Client()})
 		agents := providers.Agents(func(*http.Request) []string { return []string{endpoint} }, nil)
 		p.SetDown(true)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -216,8 +214,7 @@ func TestRun(t *testing.T) {
 func TestProviderHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := identitytest.Unserved("https://login.example.com")
-		providers, err := identity.New(identity.Options{Issuers: []identity.Issuer{{URL: p.Issuer}}, Client: p.Client()})
-		check.NoError(t, err)
+		providers := identity.New(identity.Options{Issuers: []identity.Issuer{{URL: p.Issuer}}, Client: p.Client()})
 		const metadata = "/.well-known/openid-configuration"
 		p.Override(metadata, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		agents := providers.Agents(func(*http.Request) []string { return []string{endpoint} }, nil)

@@ -22,8 +22,7 @@ func newClient(t *testing.T) (*identitytest.Provider, *login.Client) {
 	p := identitytest.New(t)
 	p.Clients["cli"], p.Clients["console"] = "", "console-secret"
 	p.SignIn("alice")
-	providers, err := identity.New(identity.Options{Issuers: []identity.Issuer{{URL: p.Issuer}}, Client: p.Client()})
-	check.NoError(t, err)
+	providers := identity.New(identity.Options{Issuers: []identity.Issuer{{URL: p.Issuer}}, Client: p.Client()})
 	return p, &login.Client{ID: "cli", Issuer: p.Issuer, Providers: providers, Resource: resource, Scopes: []string{"openid"}}
 }
 

@@ -14,9 +14,9 @@ import (
 )
 
 // Identity returns the identity providers of a configuration; nil if there are none. It reads no secrets and connects to none of them.
-func Identity(loaded *config.Loaded, log *slog.Logger) (*runner.Identity, error) {
+func Identity(loaded *config.Loaded, log *slog.Logger) *runner.Identity {
 	if len(loaded.Identity.Issuers) == 0 {
-		return nil, nil
+		return nil
 	}
 	to := &runner.Identity{Scopes: loaded.Identity.Scopes, May: loaded.Identity.May}
 	options := identity.Options{Log: log}
@@ -30,18 +30,15 @@ func Identity(loaded *config.Loaded, log *slog.Logger) (*runner.Identity, error)
 		}
 		options.Issuers, to.Issuers = append(options.Issuers, issuer), append(to.Issuers, from.URL)
 	}
-	var err error
-	if to.Providers, err = identity.New(options); err != nil {
-		return nil, fmt.Errorf("identity.issuers: %w", err)
-	}
-	return to, nil
+	to.Providers = identity.New(options)
+	return to
 }
 
 // ServedIdentity returns the same as [Identity], with the client secrets that signing in at a service's console needs.
 func ServedIdentity(o Options, loaded *config.Loaded, log *slog.Logger) (*runner.Identity, error) {
-	to, err := Identity(loaded, log)
+	to := Identity(loaded, log)
 	if to == nil {
-		return nil, err
+		return nil, nil
 	}
 	issuers, err := loaded.ResolveIdentity(o.Getenv, safefile.ReadTrusted)
 	if err != nil {
@@ -57,10 +54,6 @@ func ServedIdentity(o Options, loaded *config.Loaded, log *slog.Logger) (*runner
 
 // Login returns the client with which people sign in at a terminal. The issuer may be empty if only one has such a client.
 func Login(loaded *config.Loaded, issuer string) (*login.Client, error) {
-	to, err := Identity(loaded, nil)
-	if err != nil {
-		return nil, err
-	}
 	var all []config.Issuer
 	for _, i := range loaded.Identity.Issuers {
 		if i.Login.CLI != "" && (issuer == "" || i.URL == issuer) {
@@ -75,7 +68,7 @@ func Login(loaded *config.Loaded, issuer string) (*login.Client, error) {
 	case len(all) > 1:
 		return nil, fmt.Errorf("several issuers have login.cli: name one with --issuer, such as %s", all[0].URL)
 	}
-	c := loginClient(to, &all[0], all[0].Login.CLI, "")
+	c := loginClient(Identity(loaded, nil), &all[0], all[0].Login.CLI, "")
 	if len(all[0].Audiences.Admin) == 0 { // a provider without RFC 8707 may refuse the parameter
 		c.Resource = loaded.Serve.AdminOrigin()
 	}

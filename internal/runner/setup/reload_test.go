@@ -80,11 +80,7 @@ func reloader(t *testing.T, dir string) *setup.Reloader {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	i, err := setup.Identity(loaded, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return setup.NewReloader(s, i)
+	return setup.NewReloader(s, setup.Identity(loaded, nil))
 }
 
 // TestReloadKeys: each key of the configuration is taken by a reload, or named as one that needs a restart.
