@@ -16,15 +16,13 @@ import (
 	"time"
 )
 
-// An entry is a file, folder or symbolic link of a package.
+// An entry is a file or folder of a package.
 type entry struct {
 	path     string // with slashes, relative
 	mode     fs.FileMode
 	uid, gid int
-	link     string    // the target of a symbolic link
-	content  []byte    // of a file, unless source is set
-	source   string    // a file with the content
-	modified time.Time // times after the package's own, or none, are its own
+	content  []byte // of a file, unless source is set
+	source   string // a file with the content
 }
 
 func (e *entry) open() (io.ReadCloser, int64, error) {
@@ -42,24 +40,17 @@ func (e *entry) open() (io.ReadCloser, int64, error) {
 	return f, info.Size(), nil
 }
 
-// writeTar writes entries in the order of their paths. No entry is younger than the commit.
+// writeTar writes entries in the order of their paths.
 func writeTar(w io.Writer, entries []entry, committed time.Time) error {
 	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.path, b.path) })
 	to := tar.NewWriter(w)
 	for _, e := range entries {
 		h := &tar.Header{Name: e.path, Mode: int64(e.mode.Perm()), Uid: e.uid, Gid: e.gid, ModTime: committed, Typeflag: tar.TypeReg, Format: tar.FormatPAX}
-		if !e.modified.IsZero() && e.modified.Before(committed) {
-			h.ModTime = e.modified.Truncate(time.Second)
-		}
 		if e.mode&fs.ModeSticky != 0 {
 			h.Mode |= 0o1000
 		}
 		if e.mode.IsDir() {
 			h.Typeflag, h.Name = tar.TypeDir, e.path+"/"
-		} else if e.link != "" {
-			h.Typeflag, h.Linkname = tar.TypeSymlink, e.link
-		}
-		if h.Typeflag != tar.TypeReg {
 			if err := to.WriteHeader(h); err != nil {
 				return err
 			}
@@ -105,7 +96,7 @@ func writeZip(w io.Writer, entries []entry, committed time.Time) error {
 
 // archive writes the archive of a binary: a zip file for Windows, a compressed tar file for the others.
 func archive(out string, b *binary) error {
-	folder := b.name("pgfsm")
+	folder := b.name()
 	entries := []entry{
 		{path: path.Join(folder, filepath.Base(b.path)), mode: 0o755, source: b.path},
 		{path: path.Join(folder, "THIRD_PARTY_NOTICES"), mode: 0o644, content: b.notices},
