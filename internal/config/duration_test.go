@@ -2,7 +2,6 @@ package config
 
 import (
 	"testing"
-	"time"
 )
 
 func TestParseDuration(t *testing.T) {
@@ -26,20 +25,4 @@ func TestParseDuration(t *testing.T) {
 			t.Errorf("parseDuration(writeDuration(%d)) = %d, %v", ms, back, again)
 		}
 	}
-}
-
-// FuzzDuration holds what is accepted to what the standard library makes of it.
-func FuzzDuration(f *testing.F) {
-	for _, s := range []string{"10s", "1m30s", "1.5h", "0.001s", "1h1m1s1ms", "1d"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		ms, ok := parseDuration(s)
-		if !ok || ms > int64(time.Duration(1<<62)/time.Millisecond) {
-			return
-		}
-		if d, err := time.ParseDuration(s); err != nil || d != time.Duration(ms)*time.Millisecond {
-			t.Errorf("parseDuration(%q) = %d ms, time.ParseDuration = %v, %v", s, ms, d, err)
-		}
-	})
 }

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"errors"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,27 +34,6 @@ func TestPolicyTestsTellOfTheTool(t *testing.T) {
 			}
 			if d := cmp.Diff(tt.annotations, got[0].Annotations); d != "" {
 				t.Errorf("annotations (-want +got):\n%s", d)
-			}
-		})
-	}
-}
-
-func TestPolicyTestsRefuseWhatSaysNothingOfTheTool(t *testing.T) {
-	for _, tt := range []struct{ name, input, says string }{
-		{"pinned-as-text", `pinned: "true"`, "pinned must be true or false"},
-		{"pinned-null", `pinned: null`, "pinned must be true or false"},
-		{"pinned-digest", `pinned: sha256`, "pinned must be true or false"},
-		{"hint-misspelt", `annotations: {readonlyHint: true}`, `readonlyHint`},
-		{"hint-as-number", `annotations: {readOnlyHint: 1}`, "readOnlyHint must be true or false"},
-		{"hints-as-list", `annotations: [readOnlyHint]`, "annotations must be"},
-		{"hint-twice", `annotations: {readOnlyHint: true, readOnlyHint: false}`, "readOnlyHint"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			text := "tests:\n- {name: a, expect: deny, input: {server: s, tool: t, " + tt.input + "}}\n"
-			got, err := ReadPolicyTests("tests.yaml", []byte(text), nil)
-			var faults Errors
-			if !errors.As(err, &faults) || !strings.Contains(err.Error(), tt.says) || !strings.Contains(err.Error(), "tests.yaml:2:") {
-				t.Errorf("ReadPolicyTests(%q) = %+v, %v; want %q and the place", text, got, err, tt.says)
 			}
 		})
 	}

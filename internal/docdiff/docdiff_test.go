@@ -1,12 +1,10 @@
 package docdiff_test
 
 import (
-	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -51,33 +49,6 @@ func TestJSON(t *testing.T) {
 			}
 		})
 	}
-}
-
-// FuzzJSON shows that two documents differ exactly if their canonical forms do, and that no difference is empty.
-func FuzzJSON(f *testing.F) {
-	for _, s := range []string{`{"a":[1,2]}`, `{"a":[2,1]}`, `[[],{},""]`, `{"":{"":1}}`, `"\u202e"`, `[1,1,1]`} {
-		f.Add([]byte(s), []byte(`{"a":[1]}`))
-	}
-	f.Fuzz(func(t *testing.T, before, now []byte) {
-		if canonical.Check(before, 64) != nil || canonical.Check(now, 64) != nil {
-			return
-		}
-		a, err := canonical.JSON(before)
-		b, errNow := canonical.JSON(now)
-		if err != nil || errNow != nil {
-			return
-		}
-		all := docdiff.JSON("", a, b)
-		if (len(all) == 0) != bytes.Equal(a, b) {
-			t.Errorf("JSON(%s, %s) = %q", a, b, told(all))
-		}
-		for _, c := range all {
-			added, removed := c.Kind == docdiff.Added, c.Kind == docdiff.Removed
-			if bytes.Equal(c.Old, c.New) || (c.Old == nil) != added || (c.New == nil) != removed {
-				t.Errorf("JSON(%s, %s) holds %q", a, b, told([]docdiff.Change{c}))
-			}
-		}
-	})
 }
 
 // numbered are words or lines that all differ.
@@ -185,38 +156,6 @@ func TestOtherScripts(t *testing.T) {
 			}
 		})
 	}
-}
-
-// FuzzFit shows that rows fit, and that every character is there or is counted.
-func FuzzFit(f *testing.F) {
-	f.Add("a", 1, 1)
-	f.Add("é", 9000, 300)
-	f.Add("wide ", 40, 7)
-	f.Fuzz(func(t *testing.T, s string, long, many int) {
-		if long < 0 || many < 0 || long > 1<<14 || many > 1<<9 || len(s) > 16 || !utf8.ValidString(s) {
-			return
-		}
-		var rows []docdiff.Row
-		all := 0
-		for i := range many {
-			r := docdiff.Row{Sign: docdiff.Plus, Text: strings.Repeat(s, long*(i%3))}
-			rows, all = append(rows, r), all+utf8.RuneCountInString(r.Text)
-		}
-		lines, shown := 0, 0
-		for _, r := range docdiff.Fit(rows, 100, 74) {
-			n := utf8.RuneCountInString(r.Text)
-			lines += max(1, (n+73)/74)
-			if r.Sign == docdiff.Alert {
-				if _, err := fmt.Sscanf(r.Text, "%d characters are", &n); err != nil {
-					t.Fatalf("Fit() says %q", r.Text)
-				}
-			}
-			shown += n
-		}
-		if lines > 100 || shown != all {
-			t.Errorf("Fit() takes %d lines for %d characters, want at most 100 lines for %d", lines, shown, all)
-		}
-	})
 }
 
 // The space of a change in these tests.

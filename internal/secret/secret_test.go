@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -146,19 +145,6 @@ func TestMaskerWithoutSecrets(t *testing.T) {
 			t.Errorf("%s: %s, want the text as it was", name, got)
 		}
 	}
-}
-
-func TestMaskerIsShared(t *testing.T) {
-	m := New([]string{"Bearer secret-1"})
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			if got := m.String(`a \u0073ecret-1`); got != "a "+Mask {
-				t.Errorf("String() = %s", got)
-			}
-		})
-	}
-	wg.Wait()
 }
 
 func TestMaskerTakesSecretsLater(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/gofrs/flock"
@@ -167,41 +166,6 @@ func TestApproveLocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	approval{}.must(t, path, defined("look", "Looks."))
-}
-
-// TestApproveInParallel shows that no approval undoes another.
-func TestApproveInParallel(t *testing.T) {
-	const many = 6
-	var names, tools []string
-	for i := range many {
-		names = append(names, fmt.Sprintf(`"t%d"`, i))
-		tools = append(tools, defined(fmt.Sprint("t", i), "Looks."))
-	}
-	path := write(t, `{"kb":[`+strings.Join(names, ",")+`]}`)
-	var all sync.WaitGroup
-	for i := range many {
-		all.Go(func() {
-			for {
-				_, err := approval{names: []string{statestest.Server, fmt.Sprint("t", i)}}.of(path, tools...)
-				if err == nil {
-					return
-				}
-				if !strings.Contains(err.Error(), "run the command again") {
-					t.Errorf("Approve() = %v", err)
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-	for _, e := range (approval{}).must(t, path, tools...) {
-		if e.Status != pins.Same {
-			t.Errorf("%s is %s", e.Tool, e.Status)
-		}
-	}
-	if n := strings.Count(text(t, beside(path)), `"sha256:`); n != many {
-		t.Errorf("%d definitions are stored, want %d", n, many)
-	}
 }
 
 // TestReadTrustsNoFileOfOthers shows that files that other users may write are refused.
