@@ -25,8 +25,10 @@ func OtherScripts(before, now string) string {
 			mixed := len(scriptsIn(word)) > 1 && !words[word]
 			for _, r := range word {
 				script := scriptOf(r)
-				if name := fmt.Sprintf("U+%04X (%s)", r, script); r >= utf8.RuneSelf && script != "" && (mixed || !usual[script]) &&
-					!slices.Contains(odd, name) {
+				if r < utf8.RuneSelf || script == "" || usual[script] && !mixed {
+					continue
+				}
+				if name := fmt.Sprintf("U+%04X (%s)", r, script); !slices.Contains(odd, name) {
 					odd = append(odd, name)
 				}
 			}
