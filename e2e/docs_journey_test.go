@@ -66,9 +66,7 @@ func TestDocsJourneys(t *testing.T) {
 	real := strings.NewReplacer("http://127.0.0.1:5103/mcp", fleet.URL("mcp-policy-kb", "mcp"),
 		"http://127.0.0.1:5101/sse", fleet.URL("mcp-sharepoint", "sse"))
 	client := fmt.Sprintf(`{"mcpServers": {"kb": {"url": %q}}}`, fleet.URL("mcp-policy-kb", "mcp"))
-	for _, name := range []string{".mcp.json", "servers.json"} { // the client's file, and the copy that README makes
-		clitest.Write(t, filepath.Join(dir, name), client)
-	}
+	clitest.Write(t, filepath.Join(dir, ".mcp.json"), client)
 	tr := &traveller{T: t, env: map[string]string{"HOME": dir, "XDG_CONFIG_HOME": filepath.Join(dir, "config")}}
 	for _, j := range journeys {
 		doc := clitest.Read(t, filepath.Join(root, filepath.FromSlash(j.page)))

@@ -44,7 +44,7 @@ func newInit(w world) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
-	cmd.Flags().StringVar(&o.from, "from", "", "list the servers of a client's own `FILE`, like .mcp.json")
+	cmd.Flags().StringVar(&o.from, "from", "", "copy the servers of a client's own `FILE`, like .mcp.json")
 	cmd.Flags().StringVar(&o.bundle, "bundle", "", "add risk rules and policies to start from: "+strings.Join(config.Bundles(), ", "))
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "with --from: do not ask")
 	return cmd
@@ -100,7 +100,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// imported replaces the configuration in files by one that lists the servers of a client's file. It shows the servers and asks.
+// imported replaces the configuration in files by one with the servers of a client's file. It shows the servers and asks.
 func (o *initOptions) imported(files []config.StarterFile) ([]config.ClientServer, error) {
 	text, err := safefile.ReadTrusted(o.from)
 	if err != nil {
@@ -115,7 +115,7 @@ func (o *initOptions) imported(files []config.StarterFile) ([]config.ClientServe
 	}
 	n := o.show(servers)
 	if n == 0 {
-		return nil, fmt.Errorf("%s has no server that can be listed", visible.Text(o.from))
+		return nil, fmt.Errorf("%s has no server that can be copied", visible.Text(o.from))
 	}
 	path, err := relative(o.dir, o.from)
 	if err != nil {
@@ -131,7 +131,7 @@ func (o *initOptions) imported(files []config.StarterFile) ([]config.ClientServe
 		return safefile.ReadTrusted(path)
 	}
 	if _, err := config.Load(filepath.Join(o.dir, config.FileName), open, config.Overrides{}); err != nil {
-		return nil, err // the client's file changed, or has a path that a configuration cannot name
+		return nil, err
 	}
 	which := "this server"
 	if n > 1 {
@@ -162,14 +162,14 @@ func nextSteps(configuration, allowlist string) string {
 func (o *initOptions) show(servers []config.ClientServer) (n int) {
 	for _, s := range servers {
 		name := visible.Text(fmt.Sprintf("%q", s.Name))
+		if s.Refused != "" {
+			fmt.Fprintf(o.w.stderr, "%s is skipped: %s\n", name, s.Refused)
+			continue
+		}
+		n++
 		fmt.Fprintf(o.w.stderr, "%s: %s\n", name, s.Runs)
 		if s.Warning != "" {
 			fmt.Fprintf(o.w.stderr, "  warning: %s\n", s.Warning)
-		}
-		if s.Refused == "" {
-			n++
-		} else {
-			fmt.Fprintf(o.w.stderr, "  skipped: %s\n", s.Refused)
 		}
 	}
 	return n

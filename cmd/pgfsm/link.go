@@ -106,9 +106,6 @@ func (o *linkOptions) link(w world, name string) error {
 	}
 	d.Bypass, d.Others = file.Direct(client.Key, linkName, loaded.Serve.PublicOrigin(), gatewayServers(loaded, ""))
 	if o.replace {
-		if sameFile(path, loaded.ClientFile) {
-			return fmt.Errorf("%s is also the mcp_servers file of the configuration, which would lose its servers: let mcp_servers name a copy first", path)
-		}
 		d.Removed, _ = file.Direct(client.Key, linkName, loaded.Serve.PublicOrigin(), gatewayServers(loaded, o.server))
 		d.Bypass = slices.DeleteFunc(d.Bypass, func(name string) bool { return slices.Contains(d.Removed, name) })
 	}
@@ -146,13 +143,6 @@ func gatewayServers(loaded *config.Loaded, name string) (all []clientfile.Server
 		}
 	}
 	return all
-}
-
-// sameFile reports whether two paths name one file.
-func sameFile(a, b string) bool {
-	x, err := os.Stat(a)
-	y, failed := os.Stat(b)
-	return err == nil && failed == nil && os.SameFile(x, y)
 }
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

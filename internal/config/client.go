@@ -1,11 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
-
-	"pgfsm/internal/canonical"
 )
 
 // client holds a client's own file of servers.
@@ -22,23 +21,13 @@ func readClient(name string, text []byte) (*client, error) {
 	if len(f.faults) == 0 {
 		if f.root = f.readJSON(text); f.root != nil {
 			c.findServers()
-		} else {
-			explainComment(f)
+		}
+		for _, e := range f.faults {
+			e.Remedy = cmp.Or(e.Remedy, "the file is JSON without comments")
 		}
 	}
 	f.lines = nil
 	return c, f.err()
-}
-
-// explainComment adds a remedy if a comment, which some clients allow, makes a file invalid JSON.
-func explainComment(f *file) {
-	for _, e := range f.faults {
-		rest := []rune(f.lines[min(max(1, e.Line), len(f.lines))-1])
-		rest = rest[min(max(0, e.Col-1), len(rest)):]
-		if len(rest) > 0 && (rest[0] == '/' || rest[0] == '#') {
-			e.Remedy = "comments are not accepted: remove them"
-		}
-	}
 }
 
 // findServers finds the servers of a client's file, under mcpServers or, as in VS Code, servers.
@@ -62,68 +51,6 @@ func (c *client) findServers() {
 	}
 }
 
-// entry returns the entry of a server, or nil.
-func (c *client) entry(name string) *member {
-	i := slices.IndexFunc(c.servers, func(m member) bool { return m.key == name })
-	if i < 0 {
-		return nil
-	}
-	return &c.servers[i]
-}
-
-// digest returns the digest of an entry, including members that pgfsm does not use.
-func (m *member) digest() canonical.Digest {
-	return canonical.Sum("mcp server", canonicalJSON(m.value.json()))
-}
-
-// client reads the client's file that the configuration names. It returns nil if there is none or it cannot be read.
-func (l *loader) client() *client {
-	if l.MCPServers == "" {
-		return nil
-	}
-	name := l.resolve(l.MCPServers)
-	l.out.ClientFile = name
-	text, ok := l.readNamed(path{"mcp_servers"}, name, "")
-	if !ok {
-		return nil
-	}
-	c, err := readClient(name, text)
-	if l.addFaults(err) {
-		return nil
-	}
-	return c
-}
-
-// adoptListed returns the definition of a server that the configuration lists by digest, or notes why there is none.
-func (l *loader) adoptListed(c *client, name string, ours *serverSettings) *serverSettings {
-	if c == nil {
-		return nil // the fault is already noted
-	}
-	at := path{"servers", name, "digest"}
-	entry := c.entry(name)
-	if entry == nil {
-		var names []string
-		for _, s := range c.servers {
-			if plainName.MatchString(s.key) { // other names are unsafe to print
-				names = append(names, clip(s.key))
-			}
-		}
-		l.faultAt(l.file.find(at[:2]).at, at.String(), nearestOr(name, names, "remove it"), "%s has no server %s", c.name, quote(name))
-		return nil
-	}
-	if is := entry.digest(); canonical.Digest(ours.Digest) != is {
-		l.fault(at, "if that is what you want, write digest: "+string(is),
-			"the entry %s of %s has another digest; it now says: %s", quote(name), c.name, entry.describeChange())
-		return nil
-	}
-	s := c.adopt(entry)
-	if s != nil {
-		s.ConnectTimeout, s.Timeout, s.TimeoutTotal = ours.ConnectTimeout, ours.Timeout, ours.TimeoutTotal
-		s.IdleTimeout, s.Sessions = ours.IdleTimeout, ours.Sessions
-	}
-	return s
-}
-
 // plainName matches names of servers.
 var plainName = regexp.MustCompile(`^[a-zA-Z0-9]([.-]|_?[a-zA-Z0-9.-])*_?$`)
 
@@ -136,9 +63,9 @@ var unsupported = []string{
 // clientTypes maps the clients' names of server types to pgfsm's.
 var clientTypes = map[string]string{"streamable-http": TypeHTTP, "streamableHttp": TypeHTTP}
 
-// adopt converts a client's entry to a server of the configuration and checks it. It notes faults in the client's file, and then returns nil.
-func (c *client) adopt(m *member) *serverSettings {
-	at, before := path{c.key, m.key}, len(c.faults)
+// convert converts a client's entry to one of a configuration and checks it. It notes faults, and then returns nil.
+func (c *client) convert(m *member) *node {
+	at := path{c.key, m.key}
 	names := configSchema().part(configSchema().get("properties").get("servers").get("propertyNames"))
 	if f := names.fault(m.key, !plainName.MatchString(m.key)); f != (fault{}) {
 		c.faultAt(m.at, at.String(), f.remedy, "the name %s %s", quote(m.key), f.problem)
@@ -163,24 +90,24 @@ func (c *client) adopt(m *member) *serverSettings {
 			out.members = append(out.members, k)
 		case k.key == "env", k.key == "headers":
 			out.members = append(out.members, member{k.key, k.at, c.references(k.value, key)})
-		} // the digest covers other keys, which pgfsm does not use
+		} // pgfsm does not use other keys
 	}
 
+	written := out.copied(out.at)
 	c.judge(out, serverSchema(), at)
-	if len(c.faults) > before {
+	if len(c.faults) > 0 {
 		return nil
 	}
 	var s serverSettings
 	decode(out, &s)
 	m.value = out
-	checkServer(c.file, at, &s)
-	if len(c.faults) > before {
+	if checkServer(c.file, at, &s); len(c.faults) > 0 {
 		return nil
 	}
-	return &s
+	return written
 }
 
-const writeYourself = "write this server into pgfsm.yaml yourself, without a digest"
+const writeYourself = "write this server into pgfsm.yaml yourself"
 
 // references converts a client's references, ${NAME} and ${env:NAME}.
 func (c *client) references(n *node, p path) *node {

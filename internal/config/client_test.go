@@ -41,92 +41,98 @@ func TestOurReferences(t *testing.T) {
 	}
 }
 
-// TestNothingOfAClientsFileIsUsedUnlisted: whatever the file holds, without a digest no server comes of it.
-func TestNothingOfAClientsFileIsUsedUnlisted(t *testing.T) {
-	files := map[string]string{"c.yaml": minimal + "mcp_servers: m.json\n", "allow.json": `{"docs": ["read"]}`,
-		"m.json": `{"mcpServers": {"docs": {"command": "evil"}, "other": {"command": "evil"}, "off": {"command": "evil", "disabled": true}, "x\u001b": 7}}`}
-	l, err := Load("c.yaml", openMap(files), Overrides{})
-	if err != nil {
-		t.Fatal(err)
+// TestReadClientRefuses: an entry that would run something else in pgfsm than in the client is not copied.
+func TestReadClientRefuses(t *testing.T) {
+	for _, c := range []struct{ name, entry, says string }{
+		{"text", `"npx"`, "must be an object"},
+		{"nothing", `{}`, "has none of command, url"},
+		{"both", `{"command": "a", "url": "https://h.example"}`, "url does not go with command"},
+		{"unknown-type", `{"type": "websocket", "url": "https://h.example"}`, `type is "websocket"`},
+		{"working-folder", `{"command": "a", "cwd": "/"}`, "cwd is not supported"},
+		{"file-of-variables", `{"command": "a", "envFile": ".env"}`, "envFile is not supported"},
+		{"program-for-headers", `{"url": "https://h.example", "headersHelper": "a"}`, "headersHelper is not supported"},
+		{"reference-in-command", `{"command": "${A}"}`, "command has a ${…}"},
+		{"reference-in-args", `{"command": "a", "args": ["${A}"]}`, "args has a ${…}"},
+		{"reference-in-url", `{"url": "https://${A}"}`, "url has a ${…}"},
+		{"reference-of-the-client", `{"command": "a", "env": {"A": "${workspaceFolder}"}}`, "env.A has a ${…} that only the client can read"},
+		{"number-in-env", `{"command": "a", "env": {"A": 1}}`, "env.A must be text"},
+		{"bidi-in-args", `{"command": "a", "args": ["\u202e"]}`, "args[0] holds"},
+		{"password-in-url", `{"url": "https://u:hidden@h.example"}`, "url holds a user name or password"},
+		{"header-over-plain-http", `{"url": "http://h.example", "headers": {"X-A": "hidden-1"}}`, "headers could be read on the way"},
+		{"header-twice", `{"url": "https://h.example", "headers": {"X-A": "hidden-1", "x-a": "hidden-2"}}`, `"x-a" appears twice`},
+		{"header-of-the-transport", `{"url": "https://h.example", "headers": {"Host": "hidden-1"}}`, "is set by the transport"},
+		{"disabled", `{"command": "a", "disabled": true}`, "it is disabled"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			servers, err := ReadClient("m.json", []byte(`{"mcpServers": {"a": `+c.entry+`}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := servers[0]; !strings.Contains(s.Refused, c.says) || s.Runs != "" || strings.Contains(s.Refused, "hidden") {
+				t.Errorf("ReadClient(%s) = %+v, want it refused with %q", c.entry, s, c.says)
+			}
+		})
 	}
-	if len(l.Servers) != 1 || l.Servers[0].Command != "" || l.Servers[0].URL != "https://docs.example.com/mcp" {
-		t.Errorf("servers = %+v, want the one that the configuration defines", l.Servers)
-	}
-	want := []string{`c.yaml:5:14: pgfsm does not start these servers of m.json, because "servers" does not list them: "other", "x\x1b"`}
-	if diff := cmp.Diff(want, l.Warnings); diff != "" {
-		t.Errorf("warnings (-want +got):\n%s", diff)
+	for _, c := range []struct{ name, text, says string }{
+		{"both-keys", `{"servers": {}, "mcpServers": {}}`, "has both mcpServers and servers"},
+		{"no-servers", `{"a": 1}`, "has no mcpServers"},
+		{"list", `{"mcpServers": []}`, "must be an object of names and values"},
+		{"server-twice", `{"mcpServers": {"a": {}, "a": {}}}`, "appears twice"},
+		{"comment", "{\n// hidden\n}", "m.json:2:1: not JSON: invalid character '/' at start of value\n       the file is JSON without comments"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, err := ReadClient("m.json", []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hidden") {
+				t.Errorf("ReadClient(%s) = %v, want %q", c.text, err, c.says)
+			}
+		})
 	}
 }
 
-// TestImported shows that what init writes is read as what was shown, whatever the entries say.
+// TestImported shows that what init writes is read as what the entries say, whatever that is.
 func TestImported(t *testing.T) {
-	const path = "../a \"b\"\\é/.mcp.json"
-	text := `{"mcpServers": {
-		"null": {"command": "npx", "args": ["-y", "# x", "a: b", "` + strings.Repeat("é", maxComment) + `"],
-			"env": {"TOKEN": "hidden-1"}},
-		"1e5": {"url": "https://h.example/mcp?key=hidden-2", "headers": {"X-A": "hidden-3"}},
-		"lines": {"command": "sh", "args": ["a\n  evil: {command: evil}"], "env": {"A": "x"}},
-		"more": {"command": "sh", "args": ["\u2028\u0085evil: 1"]},
+	text := `{"servers": {
+		"null": {"command": "./bin/a", "args": ["-y", "# x", "a: b", "é\u001f"[0:0]], "env": {"TOKEN": "literal-1"}},
+		"1e5": {"type": "streamable-http", "url": "https://h.example/mcp?key=literal-2", "headers": {"X-A": "Bearer ${A}", "X-B": "${env:B} $"}},
+		"lines": {"command": "sh", "args": ["a\n  evil: {command: evil}"], "env": {"PATH": "literal-3"}},
 		"": {"command": "a"},
 		"a\nb": {"command": "a"}
 	}}`
-	servers, err := ReadClient(path, []byte(text))
+	text = strings.Replace(text, `"é\u001f"[0:0]`, `"\"é😀"`, 1)
+	servers, err := ReadClient("../m.json", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var refused []string
+	var shown []string
 	for _, s := range servers {
-		if strings.ContainsAny(s.Runs+s.Refused, "\n\u2028\u0085") || strings.Contains(s.Runs+s.Refused, "hidden-") {
-			t.Errorf("%q: %q, %q; want one line without a secret", s.Name, s.Runs, s.Refused)
-		}
-		if s.Refused != "" {
-			refused = append(refused, s.Name)
+		shown = append(shown, s.Runs, s.Warning)
+	}
+	if diff := cmp.Diff([]string{
+		`{command: ./bin/a, args: ["-y", "# x", "a: b", "\"é😀"], env: {TOKEN: "…"}}`, "",
+		`{type: http, url: "https://h.example/mcp?…", headers: {X-A: "…${env:A}", X-B: "${env:B}…"}}`, "",
+		`{command: sh, args: ["a\n  evil: {command: evil}"], env: {PATH: "…"}}`, "sets PATH, which can run other code",
+		"", "", "", "",
+	}, shown); diff != "" {
+		t.Errorf("shown (-want +got):\n%s", diff)
+	}
+	written := string(Imported("../m.json", servers))
+	if !strings.Contains(written, "\n  # It sets PATH, which can run other code.\n") {
+		t.Errorf("Imported() = %s, want the warning", written)
+	}
+	l, err := Load("d/pgfsm.yaml", openMap(map[string]string{"d/pgfsm.yaml": written, "d/allowlist.json": "{}"}), Overrides{})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, written)
+	}
+	want := []Upstream{
+		{Name: "null", Type: TypeStdio, Command: "bin/a", Args: []string{"-y", "# x", "a: b", `"é😀`}, Env: Table[string]{{"TOKEN", "literal-1"}}},
+		{Name: "1e5", Type: TypeHTTP, URL: "https://h.example/mcp?key=literal-2", Headers: Table[string]{{"X-A", "Bearer ${env:A}"}, {"X-B", "${env:B} $"}}},
+		{Name: "lines", Type: TypeStdio, Command: "sh", Args: []string{"a\n  evil: {command: evil}"}, Env: Table[string]{{"PATH", "literal-3"}}},
+	}
+	for i, s := range l.Servers {
+		s.ConnectTimeout, s.Timeout, s.TimeoutTotal, s.IdleTimeout, s.Sessions = 0, 0, 0, 0, ""
+		if i >= len(want) || !cmp.Equal(want[i], s) {
+			t.Errorf("server %d is %+v, want one of %+v", i, s, want)
 		}
 	}
-	if diff := cmp.Diff([]string{"more", "", "a\nb"}, refused); diff != "" {
-		t.Errorf("refused (-want +got):\n%s", diff)
-	}
-	for name, all := range map[string][]ClientServer{
-		"as-judged": servers, "comments-that-are-refused-too": unrefused(servers),
-	} {
-		written := Imported(path, all)
-		files := map[string]string{"d/pgfsm.yaml": string(written), "d/allowlist.json": "{}", "a \"b\"\\é/.mcp.json": text}
-		if strings.Contains(string(written), "\n  evil") || strings.Contains(string(written), "hidden-") {
-			t.Errorf("%s: a comment broke out:\n%s", name, written)
-		}
-		l, err := Load("d/pgfsm.yaml", openMap(files), Overrides{})
-		if name != "as-judged" {
-			if err == nil || strings.Contains(err.Error(), "not YAML") {
-				t.Errorf("%s: Load = %v, want the faults of the entries", name, err)
-			}
-			continue
-		}
-		if err != nil {
-			t.Fatalf("%v\n%s", err, written)
-		}
-		var names []string
-		for _, s := range l.Servers {
-			names = append(names, s.Name)
-		}
-		mode := l.Content.Planner.Mode
-		if diff := cmp.Diff([]string{"null", "1e5", "lines"}, names); diff != "" || mode != policy.PlannerAuto {
-			t.Errorf("mode %s, servers (-want +got):\n%s", mode, diff)
-		}
-	}
-	if got := string(Imported("~/x.json", nil)); !strings.Contains(got, `mcp_servers: "./~/x.json"`) {
-		t.Errorf("Imported(~/x.json) = %s, want no home folder", got)
-	}
-}
-
-// unrefused are servers with plain names, as if nothing had been refused.
-func unrefused(servers []ClientServer) []ClientServer {
-	var out []ClientServer
-	for _, s := range servers {
-		if s.Refused = ""; plainName.MatchString(s.Name) {
-			out = append(out, s)
-		}
-	}
-	return out
 }
 
 func TestClientServersAtTheBound(t *testing.T) {
@@ -146,5 +152,20 @@ func TestClientServersAtTheBound(t *testing.T) {
 	}
 	if _, err := parse("c.yaml", Imported("m.json", servers)); err != nil {
 		t.Errorf("Parse(Imported) = %v", err)
+	}
+}
+
+func TestCanRunCode(t *testing.T) {
+	for _, name := range []string{"LD_PRELOAD", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "PYTHONPATH", "PYTHONSTARTUP",
+		"PERL5OPT", "RUBYOPT", "JAVA_TOOL_OPTIONS", "BASH_ENV", "ENV", "PATH", "Path", "GIT_SSH_COMMAND",
+		"npm_config_registry", "UV_INDEX_URL", "BASH_FUNC_ls%%"} {
+		if !canRunCode(name) {
+			t.Errorf("canRunCode(%s) = false, want true", name)
+		}
+	}
+	for _, name := range []string{"", "TOKEN", "LD", "MYPATH", "PATHS", "ENVIRONMENT", "API_KEY", "GITHUB_TOKEN", "NODE_ENV"} {
+		if canRunCode(name) {
+			t.Errorf("canRunCode(%s) = true, want false", name)
+		}
 	}
 }

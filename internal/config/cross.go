@@ -189,9 +189,4 @@ func (c *configFile) checkNames() {
 			}
 		}
 	}
-	for _, s := range c.Servers {
-		if s.Value.Digest != "" && c.MCPServers == "" {
-			c.faultKey(path{"servers", s.Name, "digest"}, "write mcp_servers: .mcp.json", "servers.%s has a digest, and no mcp_servers file is named", s.Name)
-		}
-	}
 }

@@ -18,7 +18,7 @@
 //
 // # Files that the configuration names
 //
-// [Load] also reads the allowlist, grants, risk rules, policies, output types and a client's file of servers, through a function that the caller passes:
+// [Load] also reads the allowlist, grants, risk rules, policies and output types, through a function that the caller passes:
 // this package opens no file. A relative path is relative to the folder of the file that contains it; it may lead out of that folder. [Places] finds
 // the place of an entry of risk rules or policies, and a fault in an expression is reported at its character.
 //
@@ -35,6 +35,6 @@
 //
 // # A client's file
 //
-// The mcp_servers file belongs to a client and starts commands, so Load uses an entry only if the configuration lists it by name and digest.
-// [ReadClient] and [Imported] make such a list. No error quotes a line of that file, because any line may contain a secret.
+// A client's file of servers starts commands. [ReadClient] checks its entries, and [Imported] copies the usable ones into a configuration. No error
+// quotes a line of that file, because any line may contain a secret.
 package config

@@ -3,23 +3,21 @@ package config
 import (
 	"fmt"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
-	"pgfsm/internal/canonical"
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
 )
 
 // A ClientServer is one server of a client's file, checked like a server of [Load].
 type ClientServer struct {
-	Name    string           `json:"name"` // the name in the file; safe to print only if Refused is empty
-	Digest  canonical.Digest `json:"digest"`
-	Runs    string           `json:"runs"`             // printable: the command line or URL, and the variables or headers with their references
-	Warning string           `json:"warning,omitzero"` // printable: names variables that can make it run other code; mostly empty
-	Refused string           `json:"refused,omitzero"` // printable: the reason not to import the server; empty if it is usable
+	Name    string `json:"name"`             // the name in the file; safe to print only if Refused is empty
+	Runs    string `json:"runs,omitzero"`    // printable: the entry without literal values of variables and headers; empty if it is refused
+	Warning string `json:"warning,omitzero"` // printable: names variables that can make it run other code; mostly empty
+	Refused string `json:"refused,omitzero"` // printable: the reason not to import the server; empty if it is usable
+
+	entry *node
 }
 
 // ReadClient returns the servers of a client's own file, in its order. It starts none of them. The error is of type
@@ -33,28 +31,23 @@ func ReadClient(name string, text []byte) ([]ClientServer, error) {
 	taken := 0
 	for i := range c.servers {
 		m := &c.servers[i]
-		s := ClientServer{Name: m.key, Digest: m.digest(), Runs: m.printable(), Warning: m.warning()}
-		disabled := m.disabled()
+		s := ClientServer{Name: m.key}
+		disabled := m.value.str("disabled") == "true"
 		c.faults = nil
-		switch adopted := c.adopt(m); {
-		case adopted == nil:
+		switch entry := c.convert(m); {
+		case entry == nil:
 			s.Refused = c.problems()
 		case disabled:
 			s.Refused = "it is disabled in this file"
+		case taken == policy.MaxServers:
+			s.Refused = fmt.Sprintf("at most %d servers are accepted", policy.MaxServers)
 		default:
-			if taken++; taken > policy.MaxServers {
-				s.Refused = fmt.Sprintf("at most %d servers are accepted", policy.MaxServers)
-			}
+			taken++
+			s.entry, s.Runs, s.Warning = entry, visible.JSON([]byte(withoutValues(entry).example())), warning(entry)
 		}
 		out = append(out, s)
 	}
 	return out, nil
-}
-
-// disabled reports whether the client does not start the server.
-func (m *member) disabled() bool {
-	n := m.value.get("disabled")
-	return n != nil && n.text == "true"
 }
 
 // problems writes the faults in one line.
@@ -66,12 +59,33 @@ func (f *file) problems() string {
 	return visible.Text(strings.Join(all, "; "))
 }
 
-// maxComment bounds the text of an entry that a comment repeats.
-const maxComment = 1000
+// withoutValues returns an entry without literal text in variables, headers and the query of its URL, which may be secret.
+func withoutValues(entry *node) *node {
+	shown := entry.copied(entry.at)
+	for _, key := range []string{"env", "headers"} {
+		for _, m := range shown.membersOf(key) {
+			pieces, _ := splitReferences(m.value.text)
+			m.value.text = ""
+			for _, piece := range pieces {
+				if piece.from == "" {
+					m.value.text += hiddenText
+				} else {
+					m.value.text += "${" + piece.from + ":" + piece.text + "}"
+				}
+			}
+		}
+	}
+	if url := shown.get("url"); url != nil {
+		if before, _, found := strings.Cut(url.text, "?"); found {
+			url.text = before + "?" + hiddenText
+		}
+	}
+	return shown
+}
 
-// Imported writes a configuration that lists the usable servers of a client's file. path is the file's path, relative to the folder of the
-// configuration.
-func Imported(path string, servers []ClientServer) []byte {
+// Imported writes a configuration with the usable servers of a client's file. from is the file's path, relative to the folder of the
+// configuration; relative paths of commands count from the client's file.
+func Imported(from string, servers []ClientServer) []byte {
 	var b strings.Builder
 	b.WriteString(`# yaml-language-server: $schema=pgfsm.schema.json
 # The configuration of pgfsm. What a key means: the schema, or "pgfsm init" in another folder, which writes a file with
@@ -79,21 +93,22 @@ func Imported(path string, servers []ClientServer) []byte {
 # Only you may be able to write this file: it starts commands.
 version: 1
 
-# A client's own file. pgfsm uses only the servers of it that are listed here, and only while the digest of each entry in
-# the file is the one below. The comment above a server shows what its entry ran when init listed it.
 `)
-	if !filepath.IsAbs(path) && strings.HasPrefix(path, "~") {
-		path = "./" + path // keeps ~ from meaning a home folder
-	}
-	fmt.Fprintf(&b, "mcp_servers: %s\nservers:\n", quoted(path))
+	fmt.Fprintf(&b, "# The servers of %s, as init read them. Replace literal secrets by references, as in \"${env:NAME}\".\nservers:\n", visible.Text(from))
 	for _, s := range servers {
-		if s.Refused == "" {
-			fmt.Fprintf(&b, "  # %s\n", visible.Clip(s.Runs, maxComment))
-			if s.Warning != "" {
-				fmt.Fprintf(&b, "  # It %s.\n", visible.Clip(s.Warning, maxComment))
-			}
-			fmt.Fprintf(&b, "  %s: {digest: %q}\n", quoted(s.Name), s.Digest)
+		if s.entry == nil {
+			continue
 		}
+		if s.Warning != "" {
+			fmt.Fprintf(&b, "  # It %s.\n", s.Warning)
+		}
+		entry := s.entry.copied(s.entry.at)
+		if command := entry.get("command"); command != nil && strings.Contains(command.text, "/") && !filepath.IsAbs(command.text) {
+			if command.text = filepath.ToSlash(filepath.Join(filepath.Dir(from), command.text)); !strings.Contains(command.text, "/") {
+				command.text = "./" + command.text
+			}
+		}
+		fmt.Fprintf(&b, "  %s: %s\n", appendQuote(nil, s.Name), entry.spaced())
 	}
 	b.WriteString(`
 # The tools that may be called at all: {"server": ["tool", …]}. pgfsm refuses all others; {} allows none.
@@ -105,11 +120,39 @@ planner: {mode: auto}
 	return []byte(b.String())
 }
 
-// quoted writes a text as JSON does, which YAML reads as the same text.
-func quoted(s string) string {
-	b, err := jsontext.AppendQuote(nil, s)
-	if err != nil { // not UTF-8: a configuration cannot name the file
-		return strconv.QuoteToASCII(s)
+// Environment variables, in capitals, that can make a program run other code than its command line names: preloaded code, search paths of
+// programs and modules, and sources of package runners.
+var (
+	codeVariables = strings.Fields(`PATH PATHEXT COMSPEC ENV BASH_ENV SHELL SHELLOPTS BASHOPTS IFS PS4 PROMPT_COMMAND ZDOTDIR
+		NODE_OPTIONS NODE_PATH NODE_REPL_EXTERNAL_MODULE ELECTRON_RUN_AS_NODE BUN_OPTIONS BUN_CONFIG_REGISTRY
+		PYTHONPATH PYTHONSTARTUP PYTHONHOME PYTHONUSERBASE PYTHONINSPECT PYTHONBREAKPOINT PYTHONWARNINGS
+		PERL5OPT PERL5LIB PERL5DB PERLLIB RUBYOPT RUBYLIB GEM_HOME GEM_PATH BUNDLE_GEMFILE PHPRC PHP_INI_SCAN_DIR
+		JAVA_TOOL_OPTIONS _JAVA_OPTIONS JDK_JAVA_OPTIONS JAVA_HOME CLASSPATH MAVEN_OPTS GRADLE_OPTS
+		DOTNET_STARTUP_HOOKS DOTNET_ADDITIONAL_DEPS DOTNET_ROOT LUA_INIT LUA_PATH LUA_CPATH R_PROFILE R_PROFILE_USER
+		JULIA_LOAD_PATH JULIA_DEPOT_PATH ERL_FLAGS ERL_AFLAGS ERL_ZFLAGS GOFLAGS GOPROXY RUSTC_WRAPPER MAKEFLAGS
+		GCONV_PATH OPENSSL_CONF OPENSSL_ENGINES OPENSSL_MODULES DOCKER_HOST EDITOR VISUAL PAGER MANPAGER BROWSER
+		LESSOPEN LESSCLOSE SSH_ASKPASS SUDO_ASKPASS HOME XDG_CONFIG_HOME USERPROFILE APPDATA`)
+	codePrefixes = []string{"LD_", "DYLD_", "BASH_FUNC_", "GIT_", "NPM_CONFIG_", "YARN_", "PNPM_", "PIP_", "UV_", "CORECLR_",
+		"COR_", "COMPLUS_", "LUA_INIT_", "LUA_PATH_", "LUA_CPATH_", "CARGO_"}
+)
+
+// canRunCode reports whether a variable can make a program run other code. Programs read some variables in any letter case, so it ignores case.
+func canRunCode(name string) bool {
+	name = strings.ToUpper(name)
+	return slices.Contains(codeVariables, name) ||
+		slices.ContainsFunc(codePrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+// warning returns a printable text that names the variables of an entry that can run other code; "" if there are none.
+func warning(entry *node) string {
+	var names []string
+	for _, pair := range entry.membersOf("env") {
+		if canRunCode(pair.key) {
+			names = append(names, pair.key)
+		}
 	}
-	return string(b)
+	if len(names) == 0 {
+		return ""
+	}
+	return "sets " + strings.Join(names, ", ") + ", which can run other code"
 }

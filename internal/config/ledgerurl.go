@@ -88,6 +88,9 @@ func (l *Loaded) LedgerURL(getenv func(string) (string, bool), readFile Open) (s
 	return text, r.err()
 }
 
+// hiddenText replaces hidden values.
+const hiddenText = "…"
+
 // password matches the password in a URL.
 var password = regexp.MustCompile(`(://[^:/@]*):.*@`)
 

@@ -37,7 +37,6 @@ type Loaded struct {
 	Servers       []Upstream  // in the order of Content.Servers
 	AllowlistPath string      // path of the allowlist that was read
 	GroupLists    []GroupList // the allowlists of groups, in the order of the file
-	ClientFile    string      // path in mcp_servers; empty if the configuration names none
 	TracesDir     string
 	Ledger        string // the ledger's URL without a password, its path relative to the working directory; empty: no ledger
 	Checkpoints   Checkpoints
@@ -52,9 +51,8 @@ type Loaded struct {
 	PolicyPlaces  *Places  // places in the file of Content.Policy; nil if there is none
 
 	file    *file
-	origins []origin // where Servers are defined
-	key     path     // path of the model's key; nil if the file's key is unused or absent
-	ambient string   // the model's key from the environment
+	key     path   // path of the model's key; nil if the file's key is unused or absent
+	ambient string // the model's key from the environment
 }
 
 // Upstream is the connection to a server. Values are as written, with references, until [Loaded.Resolve] resolves them.
@@ -89,7 +87,9 @@ func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	}
 	l := &loader{configFile: c, open: open, out: &Loaded{file: c.file}}
 	l.settle(over)
-	l.servers()
+	for _, s := range l.Servers {
+		l.server(s.Name, s.Value)
+	}
 	l.allowlists(over.Allowlist, over.Closed)
 	l.checkLimitedTools(over.Allowlist)
 	l.grants(over.Grants)

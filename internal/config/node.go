@@ -138,12 +138,15 @@ func appendQuote(b []byte, s string) []byte {
 var plainText = regexp.MustCompile(`"([A-Za-z.][A-Za-z0-9./_-]*)"`)
 
 // example writes an example as a person would write it into a file.
-func (n *node) example() string {
+func (n *node) example() string { return plainText.ReplaceAllString(n.spaced(), "$1") }
+
+// spaced writes n as JSON in one line, with spaces.
+func (n *node) spaced() string {
 	doc := n.json()
 	if err := doc.Format(jsontext.SpaceAfterColon(true), jsontext.SpaceAfterComma(true)); err != nil {
-		panic("config: an example does not format: " + err.Error())
+		panic("config: a value does not format: " + err.Error())
 	}
-	return plainText.ReplaceAllString(string(doc), "$1")
+	return string(doc)
 }
 
 // A path leads to a value in a file: names of keys, and indexes of lists as "[0]".

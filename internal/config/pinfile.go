@@ -71,9 +71,9 @@ func ReadPins(name string, text []byte) ([]policy.Allowance, []policy.Pin, error
 	return tools, pins, err
 }
 
-// EditPins returns the text of an allowlist file with exactly these pins, and the same servers and tools in the same order: each server's tools are an object then. It returns an
-// error for a pin of a tool that the file does not name, a pin that appears twice, a pin that is not a digest, and a text that is not an
-// allowlist.
+// EditPins returns the text of an allowlist file with exactly these pins, and the same servers and tools in the same order: each server's
+// tools are an object then. It returns an error for a pin of a tool that the file does not name, a pin that appears twice, a pin that is not
+// a digest, and a text that is not an allowlist.
 func EditPins(text []byte, pins []policy.Pin) ([]byte, error) {
 	_, servers, err := readPins("the allowlist", text)
 	if err != nil {

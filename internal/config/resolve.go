@@ -36,14 +36,13 @@ type Resolved struct {
 func (l *Loaded) Resolve(getenv func(string) (string, bool), readFile Open) (*Resolved, error) {
 	r := newResolver(l.file, getenv, readFile)
 	out := &Resolved{Servers: slices.Clone(l.Servers), LLMKey: r.modelKey(l)}
-	for i, from := range l.origins {
-		r.enter(from.file)
+	for i := range out.Servers {
 		s := &out.Servers[i]
-		s.Headers = r.pairs(s.Headers, from.path.child("headers"))
-		s.Env = r.pairs(s.Env, from.path.child("env"))
-		s.Auth = r.auth(s.Auth, from.path.child("auth", "client_credentials"))
+		at := path{"servers", s.Name}
+		s.Headers = r.pairs(s.Headers, at.child("headers"))
+		s.Env = r.pairs(s.Env, at.child("env"))
+		s.Auth = r.auth(s.Auth, at.child("auth", "client_credentials"))
 	}
-	r.enter(l.file)
 	if l.OTLP != nil {
 		to := *l.OTLP
 		to.Headers = r.pairs(to.Headers, path{"telemetry", "otlp", "headers"})
@@ -80,40 +79,15 @@ func (l *Loaded) ResolveIdentity(getenv func(string) (string, bool), readFile Op
 }
 
 type resolver struct {
-	files    []*file // copies, which collect only the faults of resolving
-	*file            // the file whose references are resolved
+	*file    // a copy, which collects only the faults of resolving
 	getenv   func(string) (string, bool)
 	readFile Open
 	secrets  map[string]bool
 }
 
 func newResolver(f *file, getenv func(string) (string, bool), readFile Open) *resolver {
-	r := &resolver{getenv: getenv, readFile: readFile, secrets: make(map[string]bool)}
-	r.enter(f)
-	return r
-}
-
-// enter sets the file whose references are resolved.
-func (r *resolver) enter(f *file) {
-	i := slices.IndexFunc(r.files, func(one *file) bool { return one.root == f.root })
-	if i < 0 {
-		i = len(r.files)
-		r.files = append(r.files, &file{name: f.name, lines: f.lines, root: f.root, known: true, hidden: f.hidden})
-	}
-	r.file = r.files[i]
-}
-
-func (r *resolver) err() error {
-	var all Errors
-	for _, f := range r.files {
-		if err := f.err(); err != nil {
-			all = append(all, err.(Errors)...)
-		}
-	}
-	if len(all) > 0 {
-		return all
-	}
-	return nil
+	f = &file{name: f.name, lines: f.lines, root: f.root, known: true, hidden: f.hidden}
+	return &resolver{file: f, getenv: getenv, readFile: readFile, secrets: make(map[string]bool)}
 }
 
 // modelKey returns the model's key; empty if there is no model or no key.

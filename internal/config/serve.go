@@ -147,7 +147,6 @@ func (l *loader) serve() {
 		}
 	}
 	for _, server := range l.Servers {
-		// Only the configuration's expose applies, even for a server of a client's file.
 		words := []string(server.Value.Expose)
 		if slices.Equal(words, []string{ExposeAll}) {
 			words = Exposable()

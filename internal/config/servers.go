@@ -2,7 +2,6 @@ package config
 
 import (
 	"crypto"
-	"fmt"
 	"net/url"
 	"strings"
 
@@ -23,47 +22,9 @@ type ClientCredentials struct {
 	Signer       crypto.Signer `json:"-"` // the private key instead of a secret; [Loaded.Resolve] sets it
 }
 
-// origin is where a server is defined: in the configuration, or in the client's file that it names.
-type origin struct {
-	file *file
-	path path
-}
-
-// servers copies the servers of the configuration, and the servers that it lists from a client's file.
-func (l *loader) servers() {
-	c := l.client()
-	for _, s := range l.Servers {
-		if s.Value.Digest == "" {
-			l.server(s.Name, s.Value, origin{l.file, path{"servers", s.Name}})
-		} else if adopted := l.adoptListed(c, s.Name, s.Value); adopted != nil {
-			l.server(s.Name, adopted, origin{c.file, path{c.key, s.Name}})
-		}
-	}
-	if c == nil {
-		return
-	}
-	l.addFaults(c.err())
-	l.out.Literals = append(l.out.Literals, c.literals...)
-	var others []string
-	for i := range c.servers {
-		if m := &c.servers[i]; l.Servers.index(m.key) < 0 && !m.disabled() {
-			others = append(others, quote(m.key))
-		}
-	}
-	if n := len(others); n > 0 {
-		if n > maxNamed {
-			others = append(others[:maxNamed], fmt.Sprintf("and %d more", n-maxNamed))
-		}
-		l.warn(l.file, l.find(path{"mcp_servers"}).value.at,
-			"pgfsm does not start these servers of %s, because \"servers\" does not list them: %s", c.name, strings.Join(others, ", "))
-	}
-}
-
-// maxNamed bounds the servers that one warning names.
-const maxNamed = 20
-
 // server copies one server.
-func (l *loader) server(name string, s *serverSettings, from origin) {
+func (l *loader) server(name string, s *serverSettings) {
+	at := path{"servers", name}
 	up := s.Upstream
 	up.Name = name
 	to := policy.Server{
@@ -87,27 +48,26 @@ func (l *loader) server(name string, s *serverSettings, from origin) {
 	}
 	if c := s.Auth.ClientCredentials; c != nil {
 		up.Auth = c
-		at := from.path.child("auth", "client_credentials")
-		if !from.file.writes(at.child("resource")) {
+		credentials := at.child("auth", "client_credentials")
+		if !l.writes(credentials.child("resource")) {
 			c.Resource = up.URL
 		}
-		l.warnQuery(from.file, at.child("token_url"), c.TokenURL)
+		l.warnQuery(credentials.child("token_url"), c.TokenURL)
 		to.ClientCredentials = &c.ClientCredentials
 	}
-	l.warnQuery(from.file, from.path.child("url"), up.URL)
+	l.warnQuery(at.child("url"), up.URL)
 	if strings.ContainsRune(up.Command, '/') {
-		up.Command = from.file.resolve(up.Command)
+		up.Command = l.resolve(up.Command)
 		if !strings.ContainsRune(up.Command, '/') {
 			up.Command = "./" + up.Command // without "./", exec would search PATH
 		}
 	}
 	l.out.Servers = append(l.out.Servers, up)
-	l.out.origins = append(l.out.origins, from)
 	l.out.Content.Servers = append(l.out.Content.Servers, to)
 }
 
-func (l *loader) warnQuery(f *file, at path, text string) {
+func (l *loader) warnQuery(at path, text string) {
 	if u, err := url.Parse(text); err == nil && u.RawQuery != "" {
-		l.warn(f, f.find(at).value.at, "the query of this URL is no secret: traces hold it")
+		l.warnAt(at, "the query of this URL is no secret: traces hold it")
 	}
 }

@@ -105,7 +105,6 @@ func (a *allowlistFiles) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 type settings struct {
 	Env           string
 	Servers       Table[*serverSettings]
-	MCPServers    string
 	Allowlist     allowlistFiles
 	Grants        []string
 	Roles         Table[[]string]
@@ -148,7 +147,6 @@ type serverSettings struct {
 	Auth    struct{ ClientCredentials *ClientCredentials }
 	Expose  oneOrMany
 	Schemas Table[string]
-	Digest  string
 }
 
 type modelSettings struct {
