@@ -152,20 +152,6 @@ func TestAccessTokenIsRequestedOnceForAllSessions(t *testing.T) {
 	}
 }
 
-func TestExpiredAccessTokenIsReplaced(t *testing.T) {
-	p := serveProvider(t, nil)
-	p.expiry = 1
-	_, l, s := locked(t, honest, p, issued)
-	u := upstreams(t, Limits{}, s)
-	listed(t, u)
-	if r := call(t.Context(), u, "web", `{}`); r.Effect != EffectDone {
-		t.Errorf("Call() = %+v, want done", r)
-	}
-	if n := len(l.seen()); n < 2 || n != p.asked() {
-		t.Errorf("%d tokens at the server, %d requested, want as many, and more than one", n, p.asked())
-	}
-}
-
 func TestRefusedAccessToken(t *testing.T) {
 	for _, transport := range []string{TypeHTTP, TypeSSE} {
 		t.Run(transport, func(t *testing.T) {
@@ -285,17 +271,6 @@ func TestTokenEndpointThatFails(t *testing.T) {
 				t.Errorf("%d token requests, %d messages at the server, want 1 and 0", n, len(srv.seen))
 			}
 		})
-	}
-}
-
-func TestTokenAtTheBounds(t *testing.T) {
-	for _, n := range []int{secret.MinBytes, maxToken} {
-		p := serveProvider(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprintf(w, `{"access_token":%q}`, strings.Repeat("x", n))
-		})
-		_, _, s := locked(t, honest, p, func(_ *http.Request, token string) bool { return len(token) == n })
-		listed(t, upstreams(t, Limits{}, s))
 	}
 }
 

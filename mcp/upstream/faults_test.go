@@ -2,11 +2,8 @@ package upstream
 
 import (
 	"maps"
-	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"strings"
-	"testing"
 )
 
 // selfReference is the params of an elicitation that kills a client which resolves its schema.
@@ -56,39 +53,4 @@ func allocated() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc
-}
-
-// inFrontOf serves what target serves, except for what is taken.
-func inFrontOf(t *testing.T, target string, take func(rw http.ResponseWriter, body string) bool) string {
-	t.Helper()
-	base := target[:strings.LastIndexByte(target, '/')]
-	transport := &http.Transport{}
-	t.Cleanup(transport.CloseIdleConnections)
-	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		body := readAll(r)
-		if take(rw, body) {
-			return
-		}
-		req, err := http.NewRequestWithContext(r.Context(), r.Method, base+r.URL.Path, strings.NewReader(body))
-		if err != nil {
-			panic(err)
-		}
-		req.Header = r.Header
-		resp, err := transport.RoundTrip(req)
-		if err != nil {
-			return
-		}
-		defer resp.Body.Close()
-		maps.Copy(rw.Header(), resp.Header)
-		rw.WriteHeader(resp.StatusCode)
-		buf := make([]byte, 4096)
-		for err == nil {
-			var n int
-			n, err = resp.Body.Read(buf)
-			rw.Write(buf[:n])
-			http.NewResponseController(rw).Flush()
-		}
-	}))
-	t.Cleanup(srv.Close)
-	return srv.URL
 }

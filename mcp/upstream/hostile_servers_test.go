@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -75,6 +74,8 @@ func listLies() []lie {
 		{"initialize-unknown-version", on("initialize", says(
 			`{"jsonrpc":"2.0","id":ID,"result":{"protocolVersion":"2099-01-01"}}`)),
 			Limits{}, CodeProtocol, "2099-01-01"},
+		{"initialize-stateless-version", on("initialize", says(
+			`{"jsonrpc":"2.0","id":ID,"result":{"protocolVersion":"2026-07-28","capabilities":{}}}`)), Limits{}, CodeProtocol, "2026-07-28"},
 		{"initialize-refused", on("initialize", says(
 			`{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"go away"}}`)),
 			Limits{}, CodeProtocol, "go away"},
@@ -82,32 +83,28 @@ func listLies() []lie {
 }
 
 func TestListServersThatLie(t *testing.T) {
-	for _, stream := range []bool{false, true} {
-		for _, tt := range listLies() {
-			t.Run(fmt.Sprintf("%s/stream-%t", tt.name, stream), func(t *testing.T) {
-				noLeak(t)
-				bad, good := serveScript(t, tt.script, stream), serveScript(t, honest, stream)
-				s := bad.server()
-				if tt.code == CodeTimeout {
-					s.ConnectTimeout = soon
-				}
-				healthy := good.server()
-				healthy.Name = "healthy"
-				u := upstreams(t, tt.limits, s, healthy)
-				l := clientOf(u).List(t.Context())
-				if l[0].Status != StatusDown || l[0].Code != tt.code || l[0].Pages != nil ||
-					!strings.Contains(l[0].Reason, tt.reason) {
-					t.Errorf("List()[0] = %+v, want down, %s, %q", l[0], tt.code, tt.reason)
-				}
-				// A lying server takes only its own tools away. (Limits are common: some scripts make it fail as well.)
-				if tt.limits == (Limits{}) && l[1].Status != StatusUp {
-					t.Errorf("List()[1] = %+v, want it up", l[1])
-				}
-				if r := call(t.Context(), u, "web", "{}"); r.Effect != EffectNotSent || r.Code != CodeUnreachable {
-					t.Errorf("Call() to a server that is down = %+v, want not_sent, %s", r, CodeUnreachable)
-				}
-			})
-		}
+	for _, tt := range listLies() {
+		t.Run(tt.name, func(t *testing.T) {
+			noLeak(t)
+			s, healthy := serveScript(t, tt.script, true).server(), serveScript(t, honest, true).server()
+			if tt.code == CodeTimeout {
+				s.ConnectTimeout = soon
+			}
+			healthy.Name = "healthy"
+			u := upstreams(t, tt.limits, s, healthy)
+			l := clientOf(u).List(t.Context())
+			if l[0].Status != StatusDown || l[0].Code != tt.code || l[0].Pages != nil ||
+				!strings.Contains(l[0].Reason, tt.reason) {
+				t.Errorf("List()[0] = %+v, want down, %s, %q", l[0], tt.code, tt.reason)
+			}
+			// A lying server takes only its own tools away. (Limits are common: some scripts make it fail as well.)
+			if tt.limits == (Limits{}) && l[1].Status != StatusUp {
+				t.Errorf("List()[1] = %+v, want it up", l[1])
+			}
+			if r := call(t.Context(), u, "web", "{}"); r.Effect != EffectNotSent || r.Code != CodeUnreachable {
+				t.Errorf("Call() to a server that is down = %+v, want not_sent, %s", r, CodeUnreachable)
+			}
+		})
 	}
 }
 
@@ -234,15 +231,5 @@ func TestSlowServersDoNotAddUp(t *testing.T) {
 		if l.Status != StatusUp {
 			t.Errorf("List() = %+v, want it up", l)
 		}
-	}
-}
-
-func TestListIsCancelled(t *testing.T) {
-	noLeak(t)
-	u := upstreams(t, Limits{}, serveScript(t, on("initialize", silence), false).server())
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if l := clientOf(u).List(ctx); l[0].Status != StatusDown || l[0].Code != CodeCancelled {
-		t.Errorf("List(cancelled) = %+v, want %s", l, CodeCancelled)
 	}
 }

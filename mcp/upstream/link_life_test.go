@@ -47,37 +47,32 @@ func TestErasOfServers(t *testing.T) {
 	}
 	for _, isModern := range []bool{false, true} {
 		for _, refusal := range []string{"method-not-found", "invalid-params", "unsupported-version", "no-version-in-common"} {
-			for _, stream := range []bool{false, true} {
-				t.Run(fmt.Sprintf("modern-%t/%s/stream-%t", isModern, refusal, stream), func(t *testing.T) {
-					noLeak(t)
-					var other atomic.Bool
-					srv := serveScript(t, func(w spoken) []string {
-						return speaksOnly(isModern != other.Load(), refusals[refusal])(w)
-					}, stream)
-					u := upstreams(t, Limits{}, srv.server())
-					asked, want, refused := newer, older, methodDiscover
-					if isModern {
-						asked, want, refused = older, newer, methodInitialize
+			t.Run(fmt.Sprintf("modern-%t/%s", isModern, refusal), func(t *testing.T) {
+				noLeak(t)
+				var other atomic.Bool
+				srv := serveScript(t, func(w spoken) []string {
+					return speaksOnly(isModern != other.Load(), refusals[refusal])(w)
+				}, false)
+				u := upstreams(t, Limits{}, srv.server())
+				asked, want, refused := newer, older, methodDiscover
+				if isModern {
+					asked, want, refused = older, newer, methodInitialize
+				}
+				for range 3 {
+					l := linked(t, u, "web", Peer{Protocol: asked})
+					if l.ServerInfo().Protocol != want || l.Modern() != isModern {
+						t.Errorf("ServerInfo() = %+v, want revision %s", l.ServerInfo(), want)
 					}
-					for range 3 {
-						l := linked(t, u, "web", Peer{Protocol: asked})
-						if l.ServerInfo().Protocol != want || l.Modern() != isModern {
-							t.Errorf("ServerInfo() = %+v, want revision %s", l.ServerInfo(), want)
-						}
-						if r := l.Call(t.Context(), asCall(t, l, `{}`), nil); r.Effect != EffectDone {
-							t.Errorf("Call() = %+v, want done", r)
-						}
-					}
-					if n := srv.count(refused); n != 1 {
-						t.Errorf("%s was tried %d times, want once: the server is known then", refused, n)
-					}
-					// Known as it is, it is not taken for granted: the server has become another.
-					other.Store(true)
-					if l := linked(t, u, "web", Peer{Protocol: asked}); l.Modern() == isModern {
-						t.Errorf("ServerInfo() of the server that changed = %+v, want the other kind", l.ServerInfo())
-					}
-				})
-			}
+				}
+				if n := srv.count(refused); n != 1 {
+					t.Errorf("%s was tried %d times, want once: the server is known then", refused, n)
+				}
+				// Known as it is, it is not taken for granted: the server has become another.
+				other.Store(true)
+				if l := linked(t, u, "web", Peer{Protocol: asked}); l.Modern() == isModern {
+					t.Errorf("ServerInfo() of the server that changed = %+v, want the other kind", l.ServerInfo())
+				}
+			})
 		}
 	}
 }
@@ -138,20 +133,6 @@ func TestErasOfServersByStatus(t *testing.T) {
 	}
 }
 
-// What a handshake may not settle on.
-func TestRevisionsThatAreNotTaken(t *testing.T) {
-	for _, revision := range []string{`"2026-07-28"`, `"2099-01-01"`, `""`, `7`, `null`} {
-		srv := serveScript(t, on("initialize", func(w spoken) []string {
-			return []string{result(w.id, `{"protocolVersion":`+revision+`,"capabilities":{}}`)}
-		}), false)
-		var e *LinkError
-		_, err := upstreams(t, Limits{}, srv.server()).Link(t.Context(), "web", Peer{Protocol: older})
-		if !errors.As(err, &e) || e.Code != CodeProtocol {
-			t.Errorf("Link() to who initializes with %s = %v, want %s", revision, err, CodeProtocol)
-		}
-	}
-}
-
 func TestChildrenThatFail(t *testing.T) {
 	t.Setenv("PGFSM_SECRET_OF_OURS", "x")
 	tests := []struct {
@@ -193,34 +174,6 @@ func TestChildrenThatFail(t *testing.T) {
 			t.Errorf("the reason is %q, want %q", reason, want)
 		}
 	})
-	for _, tt := range []struct{ role, effect, code string }{
-		{"honest", EffectDone, ""},
-		{"answers-early", EffectDone, ""},
-		{"dies-at-call", EffectUnknown, CodeDied},
-		{"deaf-at-call", EffectUnknown, CodeTimeout},
-		{"endless-line", EffectDone, CodeResult},
-	} {
-		t.Run(tt.role, func(t *testing.T) {
-			noLeak(t)
-			try := func(timeout time.Duration) Returned {
-				u := upstreams(t, Limits{ResultBytes: 1 << 20}, patient(timeout, self(t, tt.role)))
-				_, r := linkCall(t, u, "child", `{}`)
-				return r
-			}
-			var r Returned
-			if tt.code == CodeTimeout {
-				r = timedOut(t, try)
-			} else {
-				r = try(DefaultTimeout)
-			}
-			if r.Effect != tt.effect || r.Code != tt.code {
-				t.Errorf("Call() = %+v, want effect %s, code %q", r, tt.effect, tt.code)
-			}
-			if tt.code == "" && string(r.Result) != oneResult {
-				t.Errorf("Result = %s, want the answer to the call, %s", r.Result, oneResult)
-			}
-		})
-	}
 }
 
 // A child that does not read holds nobody, and a message of which it has read a part ends the link.
@@ -237,20 +190,6 @@ func TestAChildThatStopsReading(t *testing.T) {
 	if r.Effect != EffectUnknown || r.Code != CodeTimeout || over == nil {
 		t.Errorf("Call() = %+v, Err() = %v, want unknown, %s, and the link over", r, over, CodeTimeout)
 	}
-}
-
-func TestNobodyTakesAllLinks(t *testing.T) {
-	u := upstreams(t, Limits{Links: 4}, serveScript(t, honest, false).server())
-	of := func(owner string) Peer { return Peer{Owner: owner, Protocol: older} }
-	first := linked(t, u, "web", of("alice"))
-	linked(t, u, "web", of("alice"))
-	var e *LinkError
-	if _, err := u.Link(t.Context(), "web", of("alice")); !errors.As(err, &e) || e.Code != CodeLinks {
-		t.Errorf("Link() one past half = %v, want %s", err, CodeLinks)
-	}
-	linked(t, u, "web", of("bob"))
-	first.Close()
-	linked(t, u, "web", of("alice"))
 }
 
 func TestLinksAreBounded(t *testing.T) {
@@ -327,7 +266,7 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 func TestClosingALinkEndsTheSession(t *testing.T) {
 	noLeak(t)
 	listening, over := make(chan struct{}, 10), make(chan struct{})
-	var ended, forgotten atomic.Bool
+	var ended atomic.Bool
 	var wrong atomic.Int32
 	var once sync.Once
 	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -350,9 +289,6 @@ func TestClosingALinkEndsTheSession(t *testing.T) {
 				ended.Store(r.Header.Get(protocolHeader) == older)
 			case <-r.Context().Done():
 			}
-		case forgotten.Load():
-			rw.WriteHeader(http.StatusNotFound)
-			io.WriteString(rw, `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}`)
 		default:
 			w := readWire([]byte(body))
 			rw.Header().Set("Content-Type", "application/json")
@@ -372,12 +308,6 @@ func TestClosingALinkEndsTheSession(t *testing.T) {
 	if !ended.Load() || wrong.Load() != 0 {
 		t.Errorf("the session was ended: %t, %d requests with a wrong session id, want true and none", ended.Load(), wrong.Load())
 	}
-	l = linked(t, u, "s", Peer{Protocol: older})
-	forgotten.Store(true)
-	if _, err := l.Listing(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "forgotten the session") {
-		t.Errorf("Listing() of a forgotten session = %v, want it said", err)
-	}
-	<-l.Done()
 }
 
 // descriptors counts what this process has open.
@@ -524,35 +454,5 @@ func TestASecondEndpointIsIgnored(t *testing.T) {
 	}
 	if n := len(elsewhere.seen); n != 0 {
 		t.Errorf("%d requests at the other origin, want none", n)
-	}
-}
-
-// A redirect of a link's call is not followed, and ends the link.
-func TestARedirectOfTheCallIsNotFollowed(t *testing.T) {
-	for _, kind := range []string{TypeHTTP, TypeSSE} {
-		for _, code := range []int{301, 302, 303, 307, 308} {
-			t.Run(fmt.Sprintf("%s-%d", kind, code), func(t *testing.T) {
-				noLeak(t)
-				elsewhere := serveScript(t, honest, false)
-				s := serveScript(t, honest, false).server()
-				if kind == TypeSSE {
-					s = serveSSE(t, honest)
-				}
-				s.URL = inFrontOf(t, s.URL, func(rw http.ResponseWriter, body string) bool {
-					if !strings.Contains(body, `"tools/call"`) {
-						return false
-					}
-					rw.Header().Set("Location", elsewhere.URL+"/mcp")
-					rw.WriteHeader(code)
-					return true
-				}) + s.URL[strings.LastIndexByte(s.URL, '/'):]
-				u := upstreams(t, Limits{}, s)
-				l, r := linkCall(t, u, s.Name, `{}`)
-				if r.Code != CodeRedirect || r.Effect != EffectUnknown || l.Err() == nil || len(elsewhere.seen) != 0 {
-					t.Errorf("Call() = %+v, Err() = %v, %d elsewhere, want %s, unknown, the link over, and none",
-						r, l.Err(), len(elsewhere.seen), CodeRedirect)
-				}
-			})
-		}
 	}
 }

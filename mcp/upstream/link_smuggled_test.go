@@ -10,6 +10,8 @@ import (
 	"testing"
 )
 
+func chunk(text string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(text), text) }
+
 // What a server says behind an answer is nobody's answer: neither the next one of that session, nor one of another session whose requests
 // go over the same connections.
 func TestSmuggledAnswers(t *testing.T) {

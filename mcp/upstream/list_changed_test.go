@@ -92,18 +92,6 @@ func stopped(t *testing.T, r Returned) {
 	}
 }
 
-func TestAChangeAfterTheListing(t *testing.T) {
-	overEach(t, "changes-after-every-listing", func(t *testing.T, s Server) {
-		if s.Type == TypeHTTP {
-			t.Skip("a stream ends with its answer; TestNewsOfALink has the other stream")
-		}
-		u := upstreams(t, Limits{}, s)
-		listed(t, u)
-		eventually(t, "the change was received", func() bool { return outdated(u, s.Name) })
-		stopped(t, call(t.Context(), u, s.Name, `{}`))
-	})
-}
-
 // latest is the number of a server's last listing.
 func latest(u *Upstreams, server string) uint64 {
 	if l := clientOf(u).link(server); l != nil {
@@ -116,51 +104,6 @@ func latest(u *Upstreams, server string) uint64 {
 
 func outdated(u *Upstreams, server string) bool {
 	return clientOf(u).Changed(server, latest(u, server))
-}
-
-func TestChangedIsAskedOfOneServer(t *testing.T) {
-	var servers []Server
-	for i, role := range []string{"says-nothing", "changes-during-every-listing"} {
-		s := serveScript(t, roles[role](), true).server()
-		s.Name = fmt.Sprint("s", i)
-		servers = append(servers, s)
-	}
-	u := upstreams(t, Limits{}, servers...)
-	if clientOf(u).Changed("s1", 1) || clientOf(u).Changed("nobody", 1) {
-		t.Error("Changed() before List(), or of nobody = true, want false: there is no session")
-	}
-	clientOf(u).List(t.Context())
-	if outdated(u, "s0") || !outdated(u, "s1") {
-		t.Errorf("Changed() = %t, %t, want false, true", outdated(u, "s0"), outdated(u, "s1"))
-	}
-	if r := call(t.Context(), u, "s0", `{}`); r.Effect != EffectDone {
-		t.Errorf("Call() to a server that has not changed = %+v, want done", r)
-	}
-	stopped(t, call(t.Context(), u, "s1", `{}`))
-}
-
-// Of two runs that share a session, one listed before the tools changed and one after. What the second lists makes the
-// first one's listing no better.
-func TestAnotherRunsListingMakesAnOldOneNoBetter(t *testing.T) {
-	overEach(t, "changes-during-the-call", func(t *testing.T, s Server) {
-		u := upstreams(t, Limits{}, s)
-		before := clientOf(u).List(t.Context())[0].Number
-		by := func(listing uint64) Returned {
-			return clientOf(u).Call(t.Context(), Call{Server: s.Name, Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(), Listing: listing})
-		}
-		if r := by(before); r.Effect != EffectDone { // with it comes the change
-			t.Fatalf("Call() = %+v, want done", r)
-		}
-		after := clientOf(u).List(t.Context())[0].Number
-		if !clientOf(u).Changed(s.Name, before) || clientOf(u).Changed(s.Name, after) {
-			t.Errorf("Changed() = %t, %t, want true, false", clientOf(u).Changed(s.Name, before), clientOf(u).Changed(s.Name, after))
-		}
-		stopped(t, by(before))
-		stopped(t, by(0))
-		if r := by(after); r.Effect != EffectDone {
-			t.Errorf("Call() by the new listing = %+v, want done", r)
-		}
-	})
 }
 
 // A listing of a session that is gone says nothing of the next.

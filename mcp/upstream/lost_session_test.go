@@ -67,8 +67,13 @@ func TestARestartedServerEndsTheLink(t *testing.T) {
 	}
 	requests := map[string]func(context.Context, *testing.T, *Link, Call){
 		"tools/call": func(ctx context.Context, t *testing.T, l *Link, c Call) {
-			if r := l.Call(ctx, c, nil); r.Effect != EffectUnknown || r.Code != CodeUnreachable && r.Code != CodeRPC {
+			r := l.Call(ctx, c, nil)
+			if r.Effect != EffectUnknown || r.Code != CodeUnreachable && r.Code != CodeRPC {
 				t.Errorf("Call() = %+v, want it unknown", r)
+			}
+			lost := strings.Contains(r.Reason, "forgotten the session")
+			if said := strings.Contains(r.Reason, "404") || strings.Contains(r.Reason, "410"); said != lost {
+				t.Errorf("Call() = %+v, want a 404 or 410 read as a lost session, and no other answer", r)
 			}
 		},
 		"tools/list": func(ctx context.Context, t *testing.T, l *Link, _ Call) {
@@ -102,18 +107,6 @@ func TestARestartedServerEndsTheLink(t *testing.T) {
 				})
 			}
 		}
-	}
-}
-
-// TestALostSessionIsNoAnswer shows that the JSON-RPC error of a 404 is not taken for the server's answer to a call.
-func TestALostSessionIsNoAnswer(t *testing.T) {
-	srv := serveForgetful(t, honest, withStatus(404, "Session not found"))
-	u := upstreams(t, Limits{}, srv.server())
-	l := linked(t, u, "web", Peer{Protocol: older})
-	c := asCall(t, l, `{}`)
-	srv.restarts.Add(1)
-	if r := l.Call(t.Context(), c, nil); r.Code != CodeUnreachable || !strings.Contains(r.Reason, "forgotten the session") {
-		t.Errorf("Call() = %+v, want %s, and that the session is forgotten", r, CodeUnreachable)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -178,42 +177,6 @@ func TestNewsAreAskedForAgain(t *testing.T) {
 	}
 	listed(t, u)
 	eventually(t, "it was opened again", func() bool { return n.gets.Load() == 2 })
-}
-
-// The request for the news carries what every other request carries.
-func TestNewsRequest(t *testing.T) {
-	same := echoServer()
-	for _, tt := range []struct {
-		method, protocol, mcpMethod string
-		stateless                   bool
-	}{
-		{"GET", "2025-11-25", "", false},
-		{"POST", "2026-07-28", methodListen, true},
-	} {
-		t.Run(tt.method, func(t *testing.T) {
-			noLeak(t)
-			h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return same },
-				&sdk.StreamableHTTPOptions{Stateless: tt.stateless})
-			asked := make(chan http.Header, 1)
-			srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-				body := readAll(r)
-				r.Body = readCloser(body)
-				if strings.Contains(body, methodListen) || r.Method == http.MethodGet {
-					asked <- r.Header
-				}
-				h.ServeHTTP(rw, r)
-			}))
-			t.Cleanup(srv.Close)
-			u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: srv.URL, Headers: []Header{{"x-key", "k"}}})
-			listed(t, u)
-			got := <-asked
-			if got.Get("X-Key") != "k" || got.Get(protocolHeader) != tt.protocol || got.Get(methodHeader) != tt.mcpMethod ||
-				(got.Get(sessionHeader) == "") != tt.stateless {
-				t.Errorf("headers = %v, want the key, revision %s, %s %q, session id %t",
-					got, tt.protocol, methodHeader, tt.mcpMethod, !tt.stateless)
-			}
-		})
-	}
 }
 
 // modern is a server of revision 2026-07-28 that tells of changes, with an answer of its own to who wants to listen.

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -43,37 +42,15 @@ func play(role string) int {
 		fmt.Fprintln(os.Stderr, "first line")
 		fmt.Fprintf(os.Stderr, "\x1b[31mno database \u202eat %s\n", os.Getenv("DB_PASSWORD"))
 		return 3
-	case "dies-at-list":
-		runScript(on("tools/list", func(spoken) []string { os.Exit(4); return nil }))
 	case "dies-at-call":
 		runScript(on("tools/call", func(spoken) []string { os.Exit(5); return nil }))
-	case "answers-early": // before the call is sent, with the id that it will have
-		runScript(on("tools/list", func(w spoken) []string {
-			id, err := strconv.Atoi(w.id)
-			if err != nil {
-				panic(err)
-			}
-			return []string{result(strconv.Itoa(id+1), `{"content":[],"forged":true}`), result(w.id, onePage)}
-		}))
 	case "deaf":
 		hang()
-	case "deaf-at-call":
-		runScript(on("tools/call", silence))
 	case "stops-reading":
 		runScript(on("tools/list", func(w spoken) []string {
 			fmt.Println(result(w.id, onePage))
 			hang()
 			return nil
-		}))
-	case "endless-line":
-		runScript(on("tools/call", func(w spoken) []string {
-			chunk := strings.Repeat("x", 1<<20)
-			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":"`, w.id)
-			for {
-				if _, err := fmt.Print(chunk); err != nil {
-					os.Exit(0)
-				}
-			}
 		}))
 	case "environment":
 		runScript(on("tools/list", func(w spoken) []string {

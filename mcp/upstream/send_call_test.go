@@ -2,9 +2,7 @@ package upstream
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -112,6 +110,9 @@ func TestResultsAreRaw(t *testing.T) {
 		`{"content":[{"type":"hologram","x":9007199254740993}],"structuredContent":{"n":1e400,"d":1.0},"a":1,"u":"\/"}`,
 		`{ "content" : [ ] , "_meta" : { } }`,
 		`{"content":[],"half":"\ud800"}`,
+		`{"content":[],"content":[ ]}`, `null`, `{"content":[],"isError":true}`,
+		`{"resultType":"input_required","inputRequests":{"a":{"method":"x"}}}`,
+		`{"resultType":"task","taskId":"7","status":"working"}`,
 	} {
 		for _, stream := range []bool{false, true} {
 			srv := serveScript(t, on("tools/call", func(w spoken) []string { return []string{result(w.id, raw)} }), stream)
@@ -119,6 +120,16 @@ func TestResultsAreRaw(t *testing.T) {
 			if _, r := linkCall(t, u, "web", `{}`); string(r.Result) != raw || r.Effect != EffectDone {
 				t.Errorf("Call() = %q %+v, want the bytes %q", r.Result, r, raw)
 			}
+		}
+	}
+}
+
+func TestResultLimitIsExact(t *testing.T) {
+	const limit = 1000
+	for size, code := range map[int]string{limit: "", limit + 1: CodeResult} { // in any order
+		srv := serveScript(t, on("tools/call", says(result("ID", `"`+strings.Repeat("x", size-2)+`"`))), false)
+		if _, r := linkCall(t, upstreams(t, Limits{ResultBytes: limit}, srv.server()), "web", `{}`); r.Code != code || r.Effect != EffectDone {
+			t.Errorf("Call() with a result of %d bytes = %+v, want done, %q", size, r, code)
 		}
 	}
 }
@@ -150,6 +161,8 @@ func TestACallIsNeverRepeated(t *testing.T) {
 		over   bool
 	}{
 		{"connection-closed", closing, CodeUnreachable, "EOF", false},
+		{"redirect-302", status(302, "", ""), CodeRedirect, "302", true},
+		{"redirect-307", status(307, "", ""), CodeRedirect, "307", true},
 		{"not-found-404", status(404, "", ""), CodeUnreachable, "forgotten the session", true},
 		{"unauthorized-401", status(401, "", ""), CodeUnreachable, "401 Unauthorized", false},
 		{"error-500", status(500, "", ""), CodeUnreachable, "500 Internal", false},
@@ -387,24 +400,5 @@ func TestAMessageLeavesAgainstItsPermitOnly(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// A call that nobody could connect for, or that a header stopped, was not sent; nobody listens at all.
-func TestLinksToNobody(t *testing.T) {
-	n, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := n.Addr().String()
-	n.Close()
-	for _, kind := range []string{TypeHTTP, TypeSSE} {
-		noLeak(t)
-		u := upstreams(t, Limits{}, Server{Name: "w", Type: kind, URL: "http://" + addr})
-		_, err := u.Link(t.Context(), "w", Peer{})
-		var e *LinkError
-		if !errors.As(err, &e) || e.Code != CodeUnreachable || !strings.Contains(e.Reason, "refused") {
-			t.Errorf("Link() = %v, want %s: the connection was refused", err, CodeUnreachable)
-		}
 	}
 }

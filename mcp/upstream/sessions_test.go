@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -134,42 +133,6 @@ func TestSessionsThatEndedAreForgotten(t *testing.T) {
 		defer up.mu.Unlock()
 		return len(up.sessions) == 0
 	})
-}
-
-// TestAFailedListingLeavesCallsUnderWay: the next session of the identity serves the listing, and the earlier one ends with its last call.
-func TestAFailedListingLeavesCallsUnderWay(t *testing.T) {
-	noLeak(t)
-	var fails atomic.Bool
-	calling, answer := make(chan struct{}), make(chan struct{})
-	s := serveScript(t, func(w spoken) []string {
-		switch {
-		case w.method == "tools/list" && fails.CompareAndSwap(true, false):
-			return []string{failure(w.id, -32603)}
-		case w.method == "tools/call":
-			close(calling)
-			<-answer
-		}
-		return honest(w)
-	}, false).server()
-	u := upstreams(t, Limits{}, s)
-	first, second := u.Client("ann"), u.Client("ann")
-	defer first.Close()
-	defer second.Close()
-	listing := first.List(t.Context())[0]
-	returned := make(chan Returned)
-	go func() {
-		returned <- first.Call(t.Context(), Call{Server: s.Name, Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(), Listing: listing.Number})
-	}()
-	<-calling
-	fails.Store(true)
-	if l := second.List(t.Context())[0]; l.Status != StatusUp || first.link(s.Name) == second.link(s.Name) {
-		t.Errorf("List() = %+v, want it from a new session", l)
-	}
-	close(answer)
-	if r := <-returned; r.Effect != EffectDone {
-		t.Errorf("Call() = %+v, want it done", r)
-	}
-	<-first.link(s.Name).Done()
 }
 
 // TestCloseWhileALinkWaitsForAPlace: a link that is not admitted in the end has ended, too, so Close does not wait for it.
