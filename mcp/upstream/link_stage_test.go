@@ -33,7 +33,7 @@ type stage struct {
 	link     *Link
 	duplex   *duplex     // nil: over HTTP
 	deaf     bool        // the server takes no answers and no notifications
-	noted    chan string // the methods of notifications that have come
+	noted    chan spoken // notifications that have come
 	begun    chan begun
 	news     chan *io.PipeWriter
 	incoming *io.PipeWriter // what news gave
@@ -59,7 +59,7 @@ func newStage(t *testing.T, kind, protocol string, tell func(wire.Message)) *sta
 	}
 	u := upstreams(t, Limits{}, patient(callTime, server))
 	l := newLink(u, u.byName["s"], Peer{Protocol: protocol, OnMessage: tell, Capabilities: []byte(`{"elicitation":{}}`)})
-	s := &stage{kind: kind, link: l, begun: make(chan begun, 10), noted: make(chan string, 10), news: make(chan *io.PipeWriter, 10)}
+	s := &stage{kind: kind, link: l, begun: make(chan begun, 10), noted: make(chan spoken, 10), news: make(chan *io.PipeWriter, 10)}
 	if kind == onOneStream {
 		pipe := &stagedPipe{newDuplex(l)}
 		pipe.send = s.take
@@ -103,7 +103,7 @@ func (s *stage) arrives(ctx context.Context, frame []byte, end *io.PipeWriter) e
 		<-ctx.Done()
 		return ctx.Err()
 	case w.id == "":
-		s.noted <- w.method
+		s.noted <- w
 	case w.method != "" && w.id != "":
 		id, err := strconv.ParseInt(w.id, 10, 64)
 		s.begun <- begun{id, end}

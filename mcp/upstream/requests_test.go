@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -253,102 +254,34 @@ func TestARequestIDIsUsedOnce(t *testing.T) {
 	})
 }
 
-// Who gives up says so to the server: with a notification, or, from 2026-07-28 on over HTTP, with the end of the connection.
+// TestCancelling: a caller that gives up says so with a notification or, from 2026-07-28 on over HTTP, with the end of the connection.
 func TestCancelling(t *testing.T) {
-	hanging := func(arrived chan<- spoken) script {
-		return func(w spoken) []string {
-			switch w.method {
-			case methodCall, "prompts/get":
-				arrived <- w
-				return nil
-			case noteCancelled:
-				arrived <- w
-			}
-			return honest(w)
-		}
-	}
-	for _, kind := range []string{TypeHTTP, TypeSSE} {
-		for _, method := range []string{methodCall, "prompts/get"} {
-			t.Run(kind+"-"+strings.ReplaceAll(method, "/", "-"), func(t *testing.T) {
-				noLeak(t)
-				arrived := make(chan spoken, 10)
-				var s Server
-				if kind == TypeSSE {
-					s = serveSSE(t, hanging(arrived))
-				} else {
-					s = serveScript(t, hanging(arrived), true).server()
-				}
-				u := upstreams(t, Limits{}, s)
-				l := linked(t, u, s.Name, Peer{Protocol: older})
-				c := asCall(t, l, `{}`)
+	for _, tt := range []struct {
+		kind, protocol string
+		said           bool // by a notification
+	}{{onOneStream, older, true}, {onItsStream, older, true}, {onOneStream, newer, true}, {onItsStream, newer, false}} {
+		t.Run(tt.kind+"-"+tt.protocol, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, tt.kind, tt.protocol, nobody)
 				ctx, cancel := context.WithCancel(t.Context())
-				var begun spoken
-				go func() {
-					begun = <-arrived
-					cancel()
-				}()
-				if method == methodCall {
-					if r := l.Call(ctx, c, nil); r.Effect != EffectUnknown || r.Code != CodeCancelled {
-						t.Errorf("Call() = %+v, want %s, unknown", r, CodeCancelled)
+				c := s.call(ctx, nobody)
+				cancel()
+				c.ends(t, 0, CodeCancelled)
+				synctest.Wait()
+				if tt.said {
+					want := spoken{method: noteCancelled, params: fmt.Sprintf(`{"requestId":%d}`, c.id)}
+					if got := <-s.noted; got != want {
+						t.Errorf("the server got %+v, want %+v", got, want)
 					}
-				} else {
-					var e *LinkError
-					if _, err := l.Request(ctx, method, nil, nil); !errors.As(err, &e) || e.Code != CodeCancelled {
-						t.Errorf("Request() = %v, want %s", err, CodeCancelled)
-					}
+				} else if _, err := c.end.Write([]byte("x")); err == nil || len(s.noted) > 0 {
+					t.Errorf("%d notifications, and the connection is open: %t, want none and its end", len(s.noted), err == nil)
 				}
-				select {
-				case w := <-arrived:
-					if want := `{"requestId":` + begun.id + `}`; w.method != noteCancelled || w.params != want {
-						t.Errorf("the server got %+v, want %s %s", w, noteCancelled, want)
-					}
-				case <-time.After(10 * time.Second):
-					t.Error("the server was not told")
-				}
-				if l.Err() != nil {
-					t.Errorf("Err() = %v, want the link to go on", l.Err())
+				if s.link.Err() != nil {
+					t.Errorf("Err() = %v, want the link to go on", s.link.Err())
 				}
 			})
-		}
+		})
 	}
-	t.Run("modern-http", func(t *testing.T) {
-		noLeak(t)
-		arrived, gone := make(chan struct{}), make(chan struct{})
-		others := make(chan string, 10)
-		srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-			w := readWire([]byte(readAll(r)))
-			if w.method == "prompts/get" {
-				close(arrived)
-				<-r.Context().Done()
-				close(gone)
-				return
-			}
-			if w.method != methodDiscover {
-				others <- w.method
-			}
-			rw.Header().Set("Content-Type", "application/json")
-			io.WriteString(rw, modern(silence)()(w)[0])
-		}))
-		t.Cleanup(srv.Close)
-		u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: srv.URL})
-		l := linked(t, u, "s", Peer{Protocol: newer})
-		l.stream.Store(true) // without the standalone stream
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() { <-arrived; cancel() }()
-		if _, err := l.Request(ctx, "prompts/get", nil, nil); err == nil {
-			t.Error("Request() = nil error, want it cancelled")
-		}
-		select {
-		case <-gone:
-		case <-time.After(10 * time.Second):
-			t.Error("the connection was not closed")
-		}
-		select {
-		case m := <-others:
-			t.Errorf("the server got %s, want nothing more", m)
-		default:
-		}
-	})
 }
 
 func TestWhatIsNotSentAsARequest(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"pgfsm/internal/secret"
 )
@@ -64,32 +63,6 @@ func TestReasonsHoldNoPartOfASecret(t *testing.T) {
 	}
 }
 
-// speaking answers every connection with the same bytes, whatever is asked.
-func speaking(t *testing.T, answer string) Server {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				conn.SetDeadline(time.Now().Add(5 * time.Second))
-				conn.Read(make([]byte, 64<<10))
-				io.WriteString(conn, answer)
-			}()
-		}
-	}()
-	return Server{Name: "w", Type: TypeHTTP, URL: "http://" + l.Addr().String() + "/mcp", ConnectTimeout: 5 * time.Second,
-		Headers: []Header{{"X-Auth", composed}, {"X-Piece", hushed}, {"X-Plain", "Abc-Wv7-Kd3-Jm5"}}}
-}
-
 // TestHTTPEchoesNoSecret: what net/http and the SDK quote of a response, in their own way.
 func TestHTTPEchoesNoSecret(t *testing.T) {
 	const ok, json = "HTTP/1.1 200 OK\r\n", "Content-Type: application/json\r\n"
@@ -115,8 +88,13 @@ func TestHTTPEchoesNoSecret(t *testing.T) {
 		{"content-type-in-lower-case", TypeHTTP, ok + "Content-Type: text/" + plain + "\r\nContent-Length: 2\r\n\r\n{}"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := speaking(t, tt.answer)
-			s.Type = tt.kind
+			raw := serveRaw(t, func(conn net.Conn, _ int) {
+				conn.Read(make([]byte, 64<<10))
+				io.WriteString(conn, tt.answer)
+			})
+			s := Server{Name: "w", Type: tt.kind, URL: "http://" + raw.addr + "/mcp", Headers: []Header{
+				{"X-Auth", composed}, {"X-Piece", hushed}, {"X-Plain", plain},
+			}}
 			l := clientOf(upstreams(t, Limits{}, s)).List(t.Context())[0]
 			shown := part(l.Reason) != "" || strings.Contains(strings.ToLower(l.Reason), strings.ToLower(plain))
 			if l.Status != StatusDown || shown {
