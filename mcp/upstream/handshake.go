@@ -186,32 +186,28 @@ type serverHello struct {
 
 // readWelcome reads the result of initialize or of server/discover. It drops instructions and all other members.
 func readWelcome(result []byte) (s serverHello, err error) {
-	var versions, meta jsontext.Value
-	err = members(result, func(name string, value jsontext.Value) (err error) {
-		switch name {
-		case "protocolVersion":
-			s.protocol, err = wire.Text(value)
-		case "supportedVersions":
-			versions = value
-		case "capabilities":
-			s.capabilities = value.Clone() // cloned: the link keeps it
-		case "serverInfo":
-			s.info = value
-		case "_meta":
-			meta = value
-		}
-		return err
+	var version, versions, meta jsontext.Value
+	err = readMembers(result, map[string]*jsontext.Value{
+		"protocolVersion":   &version,
+		"supportedVersions": &versions,
+		"capabilities":      &s.capabilities,
+		"serverInfo":        &s.info,
+		"_meta":             &meta,
 	})
+	if err == nil && version != nil {
+		s.protocol, err = wire.Text(version)
+	}
+	if err == nil && versions != nil {
+		s.versions, err = readTexts(versions)
+	}
 	if len(s.capabilities) > maxCapabilities {
 		return s, fmt.Errorf("the capabilities take more than %d bytes", maxCapabilities)
 	}
 	if err == nil && s.capabilities != nil {
+		s.capabilities = s.capabilities.Clone() // the link keeps it
 		if err = wire.CheckObject(s.capabilities); err != nil {
 			err = fmt.Errorf("the capabilities: %w", err)
 		}
-	}
-	if err == nil && versions != nil {
-		s.versions, err = readTexts(versions)
 	}
 	if s.info == nil {
 		s.info = wire.Member(meta, sdk.MetaKeyServerInfo)

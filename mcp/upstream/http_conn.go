@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -22,32 +21,6 @@ const (
 	// maxPreallocated bounds the memory that is allocated at once for a body of announced length.
 	maxPreallocated = 2 << 20
 )
-
-// A pool holds the HTTP connections that all links with one server share. They are kept alive, so that a call needs no TLS handshake.
-//
-// If the server closes such a connection while a call is being sent, the call may be lost, and nobody
-// knows whether the server has read it. The call is reported as unknown and never sent again. That is
-// rare, because a connection is kept for at most idleTimeout after the last answer.
-type pool struct {
-	once      sync.Once
-	transport *transport
-	target    httpTarget
-}
-
-func (p *pool) open(s Server) *pool {
-	p.once.Do(func() {
-		p.target = newHTTPTarget(s)
-		p.transport = p.target.transport()
-	})
-	return p
-}
-
-func (p *pool) close() {
-	p.once.Do(func() {})
-	if p.transport != nil {
-		p.transport.CloseIdleConnections()
-	}
-}
 
 // An httpConn speaks streamable HTTP: each message is a POST, and the response carries the answer.
 type httpConn struct {
@@ -62,8 +35,7 @@ type httpConn struct {
 }
 
 func newHTTPConn(l *Link) *httpConn {
-	pool := l.up.pool.open(l.up.server)
-	h := &httpConn{l: l, target: &pool.target, transport: pool.transport, base: make(http.Header)}
+	h := &httpConn{l: l, target: &l.up.target, transport: l.up.transport, base: make(http.Header)}
 	for _, header := range l.up.server.Headers {
 		h.base.Set(header.Name, header.Value)
 	}
@@ -290,7 +262,7 @@ func (h *httpConn) tell(ctx context.Context, frame []byte) *fault {
 	defer span.release()
 	header := h.header(nil)
 	if h.l.modern {
-		if method, _, _ := sentMessage(frame); method != "" {
+		if method, _ := sentMethod(frame); method != "" {
 			header = header.Clone()
 			header.Set(methodHeader, method)
 		}

@@ -1,8 +1,8 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
-	"io"
 	"net/http"
 	"net/url"
 )
@@ -22,23 +22,19 @@ func newRequest(ctx context.Context, method string, target *url.URL, header http
 
 // A frameBody is the body of a request: one message.
 type frameBody struct {
-	frame  []byte
-	off    int
+	frame  *bytes.Reader
 	permit *permit // nil unless the message is a tools/call
 }
 
-func newBody(frame []byte, p *permit) *frameBody { return &frameBody{frame: frame, permit: p} }
+func newBody(frame []byte, p *permit) *frameBody {
+	return &frameBody{frame: bytes.NewReader(frame), permit: p}
+}
 
 func (b *frameBody) Read(p []byte) (int, error) {
 	if b.permit != nil {
 		b.permit.touched.Store(true) // set before the first byte can leave
 	}
-	if b.off == len(b.frame) {
-		return 0, io.EOF
-	}
-	n := copy(p, b.frame[b.off:])
-	b.off += n
-	return n, nil
+	return b.frame.Read(p)
 }
 
 func (b *frameBody) Close() error { return nil }

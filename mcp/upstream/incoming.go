@@ -65,27 +65,20 @@ func (l *Link) filterMessage(h incoming, q *query) (m wire.Message, pass bool, f
 		return m, false, nil // meant for the link's own subscription
 	case h.ID == nil:
 		return h.Message, true, nil
-	case h.unfit && !repeatable(h.ID): // no error response could carry the id
+	case h.unfit:
 		return m, false, nil
 	}
 	switch {
-	case h.unfit:
-		f = l.refuse(h.ID, wire.InvalidRequest, "it is not a request")
 	case h.Method == methodPing:
 		f = l.enqueue(wire.Response(nil, h.ID, []byte("{}")))
 	case l.peer.OnMessage == nil && (q == nil || q.on == nil):
-		f = l.refuse(h.ID, wire.MethodNotFound, "it is not supported")
+		f = l.enqueue(wire.Failure(nil, h.ID, wire.ErrorObject(wire.MethodNotFound, "it is not supported", nil)))
 	case !l.requests.note(h.ID, q):
 		f = l.fail(CodeProtocol, "it has more than %d requests that wait for an answer, or two with one id", maxOwed)
 	default:
 		return h.Message, true, nil
 	}
 	return m, false, f
-}
-
-// repeatable reports whether an answer can carry an id: a string or a number of bounded length.
-func repeatable(id jsontext.Value) bool {
-	return len(id) <= wire.MaxID && (id.Kind() == '"' || id.Kind() == '0')
 }
 
 // deliver delivers a message to the query, in the query's goroutine, or to the peer if there is no query.
@@ -144,11 +137,6 @@ func owner(m wire.Message) int64 {
 		return 0
 	}
 	return id
-}
-
-// refuse answers a request of the server with an error.
-func (l *Link) refuse(id jsontext.Value, code int64, message string) *fault {
-	return l.enqueue(wire.Failure(nil, id, wire.ErrorObject(code, message, nil)))
 }
 
 // enqueue queues a message to the server, so that the reading goroutine never blocks on writing. Messages leave in order.

@@ -10,35 +10,28 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// members calls visit for each member of the one JSON object in doc, as [wire.Members] does. A repeated name is an error. Duplicate names
+// readMembers reads the wanted members of the one JSON object in doc. A wanted member that comes twice is an error. Duplicate names
 // and broken UTF-8 inside the values are left to the gates that judge the payload.
-func members(doc []byte, visit func(name string, value jsontext.Value) error) error {
-	seen := make(map[string]bool)
+func readMembers(doc []byte, wanted map[string]*jsontext.Value) error {
 	return wire.Members(doc, func(name string, value jsontext.Value) error {
-		if seen[name] {
+		switch to := wanted[name]; {
+		case to == nil:
+		case *to != nil:
 			return fmt.Errorf("the member %q comes twice", name)
+		default:
+			*to = value
 		}
-		seen[name] = true
-		return visit(name, value)
+		return nil
 	}, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// sentMessage reads the method and the id of one of our messages. Both are
-// zero for our answer to a server's request, which has the server's id.
-func sentMessage(doc []byte) (method string, id int64, err error) {
-	err = members(doc, func(name string, value jsontext.Value) (err error) {
-		switch name {
-		case "method":
-			method, err = wire.Text(value)
-		case "id":
-			id, _ = plainID(value)
-		}
-		return err
-	})
-	if method == "" {
-		id = 0
+// sentMethod reads the method of one of our messages; "" for our answer to a server's request.
+func sentMethod(doc []byte) (string, error) {
+	var method jsontext.Value
+	if err := readMembers(doc, map[string]*jsontext.Value{"method": &method}); err != nil || method == nil {
+		return "", err
 	}
-	return method, id, err
+	return wire.Text(method)
 }
 
 // plainID reads an id as we issue them: a positive integer without sign, fraction, exponent or leading zero.
@@ -52,25 +45,21 @@ func plainID(id jsontext.Value) (int64, error) {
 
 // readError reads the error object of JSON-RPC 2.0, section 5.1. Unknown members are left out.
 func readError(doc []byte) (*RPCError, error) {
-	var e RPCError
-	var code, words bool
-	err := members(doc, func(name string, value jsontext.Value) (err error) {
-		switch name {
-		case "code":
-			code = true
-			e.Code, err = strconv.ParseInt(string(value), 10, 64)
-		case "message":
-			words = true
-			e.Message, err = wire.Text(value)
-		case "data":
-			e.Data = value
-		}
-		return err
-	})
-	if err == nil && (!code || !words) {
-		err = errors.New("code or message is missing")
+	var code, message, data jsontext.Value
+	err := readMembers(doc, map[string]*jsontext.Value{"code": &code, "message": &message, "data": &data})
+	if err != nil {
+		return nil, err
 	}
-	return &e, err
+	if code == nil || message == nil {
+		return nil, errors.New("code or message is missing")
+	}
+
+	e := &RPCError{Data: data}
+	if e.Code, err = strconv.ParseInt(string(code), 10, 64); err != nil {
+		return nil, err
+	}
+	e.Message, err = wire.Text(message)
+	return e, err
 }
 
 var errNoArray = errors.New("it is not an array")

@@ -282,7 +282,9 @@ func (up *upstream) closeLinks() {
 		wg.Go(l.Close)
 	}
 	wg.Wait()
-	up.pool.close()
+	if up.transport != nil {
+		up.transport.CloseIdleConnections()
+	}
 	up.tokens.close()
 }
 

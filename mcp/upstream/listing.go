@@ -35,24 +35,22 @@ type Listing struct {
 
 // readPage returns the cursor of the next page, nil if this was the last, and the number of tools.
 func readPage(page []byte) (next *string, tools int, err error) {
-	found := false
-	err = members(page, func(name string, value jsontext.Value) (err error) {
-		switch {
-		case name == "tools":
-			found = true
-			tools, err = elements(value)
-		case name == "nextCursor" && value.Kind() != 'n':
-			var cursor string
-			cursor, err = wire.Text(value)
-			next = &cursor
-		}
-		if err != nil {
-			err = fmt.Errorf("%q: %w", name, err)
-		}
-		return err
-	})
-	if err == nil && !found {
-		err = errors.New(`there is no "tools"`)
+	var list, cursor jsontext.Value
+	if err := readMembers(page, map[string]*jsontext.Value{"tools": &list, "nextCursor": &cursor}); err != nil {
+		return nil, 0, err
 	}
-	return next, tools, err
+	if list == nil {
+		return nil, 0, errors.New(`there is no "tools"`)
+	}
+	if tools, err = elements(list); err != nil {
+		return nil, 0, fmt.Errorf(`"tools": %w`, err)
+	}
+	if wire.NonNull(cursor) != nil {
+		text, err := wire.Text(cursor)
+		if err != nil {
+			return nil, 0, fmt.Errorf(`"nextCursor": %w`, err)
+		}
+		next = &text
+	}
+	return next, tools, nil
 }

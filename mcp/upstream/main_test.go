@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"pgfsm/internal/secret"
@@ -54,24 +53,15 @@ func self(t *testing.T, role string, env ...Header) Server {
 type spoken struct{ method, id, params, failed string }
 
 func readWire(line []byte) spoken {
-	var w spoken
-	err := members(line, func(name string, value jsontext.Value) (err error) {
-		switch name {
-		case "method":
-			w.method, err = wire.Text(value)
-		case "id":
-			w.id = string(value)
-		case "params":
-			w.params = string(value)
-		case "error":
-			w.failed = string(value)
-		}
-		return err
-	})
-	if err != nil {
+	if err := wire.CheckObject(line); err != nil {
 		panic(err)
 	}
-	return w
+	return spoken{
+		method: wire.TextMember(line, "method"),
+		id:     string(wire.Member(line, "id")),
+		params: string(wire.Member(line, "params")),
+		failed: string(wire.Member(line, "error")),
+	}
 }
 
 // A script answers one message with any number of lines; nil is silence.

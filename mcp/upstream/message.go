@@ -10,43 +10,27 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// incoming is one JSON-RPC 2.0 message of a server, read strictly: one object, no member twice, and in a
-// response an id that is one of ours. There are no batches, which MCP dropped in 2025-06-18. The values are
+// incoming is one JSON-RPC 2.0 message of a server, read strictly: one object, no member of JSON-RPC twice, and in
+// a response an id that is one of ours. There are no batches, which MCP dropped in 2025-06-18. The values are
 // slices of the message. The inside of a result or an error is not checked, except that it is UTF-8.
 type incoming struct {
 	wire.Message
-	id     int64     // id of a response
-	failed *RPCError // the error in a response; nil for a result
-	// unfit marks a request or notification that may not pass: its content has more than one reading, or JSON-RPC does not know it. It
-	// has a method and, if it is a request, an id.
-	unfit bool
-	taken chan struct{} // closed when the message is taken from an inbox; nil: nobody waits for that
+	id     int64         // id of a response
+	failed *RPCError     // the error in a response; nil for a result
+	unfit  bool          // a request or notification that is dropped: it has more than one reading, or JSON-RPC does not know it
+	taken  chan struct{} // closed when the message is taken from an inbox; nil: nobody waits for that
 }
 
 // readIncoming reads one message.
 func readIncoming(doc []byte) (h incoming, err error) {
 	var version, method jsontext.Value
-	others := 0
-	err = members(doc, func(name string, value jsontext.Value) error {
-		switch name {
-		case "jsonrpc":
-			version = value
-		case "id":
-			h.ID = value
-		case "method":
-			method = value
-		case "params":
-			h.Params = value
-		case "result":
-			h.Result = value
-		case "error":
-			h.Error = value
-		default:
-			if others++; others > maxOtherMembers {
-				return fmt.Errorf("it has more than %d members that JSON-RPC does not know", maxOtherMembers)
-			}
-		}
-		return nil
+	err = readMembers(doc, map[string]*jsontext.Value{
+		"jsonrpc": &version,
+		"id":      &h.ID,
+		"method":  &method,
+		"params":  &h.Params,
+		"result":  &h.Result,
+		"error":   &h.Error,
 	})
 	if err == nil && method == nil && !utf8.Valid(doc) { // judge checks the UTF-8 of requests and notifications
 		err = errors.New("it is not UTF-8")
@@ -56,9 +40,6 @@ func readIncoming(doc []byte) (h incoming, err error) {
 	}
 	return h, h.judge(doc, version, method)
 }
-
-// maxOtherMembers bounds the members of a message that JSON-RPC does not define.
-const maxOtherMembers = 16
 
 // judge checks the members together.
 func (h *incoming) judge(doc []byte, version, method jsontext.Value) (err error) {

@@ -103,9 +103,9 @@ func init() {
 		"asks-in-odd-ways": func() script {
 			return on("tools/call", func(w spoken) []string {
 				return []string{
-					`{"jsonrpc":"2.0","id":{},"method":"elicitation/create","params":{}}`,           // cannot be answered
-					`{"jsonrpc":"2.0","id":null,"method":"elicitation/create","params":{}}`,         // the same
-					`{"jsonrpc":"2.0","id":5,"method":"elicitation/create","params":{"a":1,"a":2}}`, // -32600
+					`{"jsonrpc":"2.0","id":{},"method":"elicitation/create","params":{}}`,
+					`{"jsonrpc":"2.0","id":null,"method":"elicitation/create","params":{}}`,
+					`{"jsonrpc":"2.0","id":5,"method":"elicitation/create","params":{"a":1,"a":2}}`,
 					pingAsk, untilAnswered,
 					result(w.id, oneResult),
 				}
@@ -218,7 +218,7 @@ func TestRequestsThatCannotBePassedOn(t *testing.T) {
 		l := linked(t, u, s.Name, Peer{Protocol: older})
 		incoming := newTold()
 		r := l.Call(t.Context(), asCall(t, l, `{}`), incoming.accept)
-		if len(incoming.list()) != 0 || s.Type != TypeHTTP && r.Effect != EffectDone {
+		if len(incoming.list()) != 0 || r.Effect != EffectDone {
 			t.Errorf("Call() = %+v, told %q, want nothing told", r, incoming.list())
 		}
 	})

@@ -30,7 +30,7 @@ func (l *Link) authorizeSend(frame []byte, p *permit) *fault {
 		}
 		return nil
 	}
-	method, _, err := sentMessage(frame)
+	method, err := sentMethod(frame)
 	switch {
 	case err != nil:
 		return l.fail(CodePermit, "the connection refused to send what it cannot read: %v", err)

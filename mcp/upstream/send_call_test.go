@@ -257,7 +257,7 @@ func TestACallWithoutConnectionIsNotSent(t *testing.T) {
 	l := linked(t, u, "web", Peer{Protocol: older})
 	c := asCall(t, l, `{}`)
 	srv.Server.Close()
-	l.up.pool.transport.CloseIdleConnections()
+	l.up.transport.CloseIdleConnections()
 	if r := l.Call(t.Context(), c, nil); r.Effect != EffectNotSent || r.Code != CodeUnreachable || !strings.Contains(r.Reason, "refused") {
 		t.Errorf("Call() = %+v, want %s, not_sent", r, CodeUnreachable)
 	}

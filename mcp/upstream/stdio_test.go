@@ -33,16 +33,7 @@ func TestChildEnvironment(t *testing.T) {
 	t.Setenv("PGFSM_SECRET_OF_OURS", "x")
 	t.Setenv("TMPDIR", "/tmp")
 	u := upstreams(t, Limits{}, self(t, "environment", Header{"LANG", "C"}, Header{"NAMED", "yes"}))
-	page := string(listed(t, u).Pages[0])
-	var env string
-	if err := members([]byte(page), func(name string, v jsontext.Value) (err error) {
-		if name == "env" {
-			env, err = wire.Text(v)
-		}
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	env := wire.TextMember(listed(t, u).Pages[0], "env")
 	allowed := map[string]bool{"PATH": true, "HOME": true, "LANG": true, "TMPDIR": true, "NAMED": true, serveAs: true}
 	for _, line := range strings.Split(env, "\n") {
 		name, value, _ := strings.Cut(line, "=")
@@ -88,20 +79,15 @@ func closeKills(t *testing.T, role string) {
 	u := upstreams(t, Limits{}, self(t, role))
 	page := listed(t, u).Pages[0]
 	var pids []int
-	if err := members(page, func(name string, v jsontext.Value) error {
-		if name != "pids" {
-			return nil
+	wire.Items(wire.Member(page, "pids"), func(item jsontext.Value, _ int) {
+		pid, err := strconv.Atoi(string(item))
+		if err != nil {
+			t.Fatal(err)
 		}
-		for _, f := range strings.FieldsFunc(string(v), func(r rune) bool { return r < '0' || r > '9' }) {
-			n, err := strconv.Atoi(f)
-			if err != nil {
-				return err
-			}
-			pids = append(pids, n)
-		}
-		return nil
-	}); err != nil || len(pids) != 2 {
-		t.Fatalf("pids in %s: %v, %v, want two", page, pids, err)
+		pids = append(pids, pid)
+	})
+	if len(pids) != 2 {
+		t.Fatalf("pids in %s = %v, want two", page, pids)
 	}
 	for _, pid := range pids {
 		if err := syscall.Kill(pid, 0); err != nil {

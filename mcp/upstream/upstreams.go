@@ -54,10 +54,16 @@ type upstream struct {
 	sessions map[string]*ownSession // sessions of [Client]s, by owner
 
 	era    atomic.Int32 // kind of revision that the server speaks, as far as links have found out: see handshake.go
-	pool   pool         // HTTP connections of all links
 	tokens *accessTokens
-	junk   sync.Once    // used to log only the first line on standard output that is no message
-	ids    atomic.Int64 // the last request id. Links share connections, so ids are unique for the server
+
+	// target and transport are set for HTTP. All links share the connections, so that a call needs no TLS handshake. If the server
+	// closes such a connection while a call is being sent, the call is reported as unknown and never sent again. That is rare,
+	// because a connection is kept for at most idleTimeout after the last answer.
+	target    httpTarget
+	transport *transport
+
+	junk sync.Once    // used to log only the first line on standard output that is no message
+	ids  atomic.Int64 // the last request id. Links share connections, so ids are unique for the server
 
 	lacks allowance     // counts answers to calls that drop the listings
 	stale atomic.Uint64 // no link uses listings up to this moment: see list_changed.go
@@ -107,6 +113,10 @@ func (c *common) open(servers []Server, limits Limits, former *Upstreams) (*Upst
 		if up == nil || !up.server.Equal(s) {
 			up = &upstream{server: s, sessions: make(map[string]*ownSession)}
 			up.tokens = newAccessTokens(c.ctx, s, c.secrets)
+			if s.Type != TypeStdio {
+				up.target = newHTTPTarget(s)
+				up.transport = up.target.transport()
+			}
 		}
 		u.all = append(u.all, up)
 		if s.Type == TypeStdio {
