@@ -61,7 +61,7 @@ func (q *request) stateless() bool { return q.Protocol >= session.Stateless }
 
 // readMeta reads the _meta of a stateless request.
 func (q *request) readMeta() {
-	wire.ForEachMember(wire.Find(q.Params, "_meta"), func(p wire.Piece) {
+	wire.ForEachMember(wire.Member(q.Params, "_meta"), func(p wire.Piece) {
 		switch p.Name {
 		case metaCapabilities:
 			q.capabilities = readCapabilities(p.Value)

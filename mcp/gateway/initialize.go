@@ -34,7 +34,7 @@ func (g *Gateway) initialize(ctx context.Context, q *request) []byte {
 	if slices.Contains(session.StatefulRevisions, offered) {
 		revision = offered
 	}
-	q.capabilities = readCapabilities(wire.Find(q.Params, "capabilities"))
+	q.capabilities = readCapabilities(wire.Member(q.Params, "capabilities"))
 	s, err := g.openSession(q, revision, q.capabilities)
 	if err != nil {
 		return q.refuse(codeBusy, "%v", err)

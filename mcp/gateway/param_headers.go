@@ -56,9 +56,9 @@ func bindings(tool []byte) (all []binding) {
 		if wrong = wrong || len(path) > maxParamDepth; wrong {
 			return
 		}
-		wire.ForEachMember(wire.Find(schema, "properties"), func(property wire.Piece) {
+		wire.ForEachMember(wire.Member(schema, "properties"), func(property wire.Piece) {
 			sub := append(path[:len(path):len(path)], property.Name)
-			if mark := wire.Find(property.Value, paramMark); mark != nil {
+			if mark := wire.Member(property.Value, paramMark); mark != nil {
 				name, err := wire.Text(mark)
 				kind := wire.TextMember(property.Value, "type")
 				plain := kind == "string" || kind == "integer" || kind == "boolean"
@@ -70,7 +70,7 @@ func bindings(tool []byte) (all []binding) {
 		})
 	}
 
-	search(wire.Find(tool, "inputSchema"), nil)
+	search(wire.Member(tool, "inputSchema"), nil)
 	if wrong {
 		return nil
 	}

@@ -31,10 +31,7 @@
 //
 // A call is sent at most once. Its HTTP body cannot be rewound, so net/http repeats nothing; redirects are refused; a 401, 404 or 503
 // ends the call. If an event stream is cut, the rest is asked for with a GET where the server gives its events ids (MCP 2025-11-25),
-// which repeats nothing. A result that asks for input is a result.
-//
-// All sessions with a server share its HTTP connections, which are kept alive for a few seconds. If the server closes such a connection
-// while a call is being sent, the call is reported as unknown and not sent again.
+// which repeats nothing.
 //
 // # Raw bytes
 //
@@ -42,8 +39,6 @@
 // it, an id that is one of ours, a result or an error. Over HTTP an answer must belong to the request that it came for. The gates judge
 // what is inside a result. Request ids and progress tokens are chosen here; the caller's progress token is put back. Nothing that begins
 // with io.modelcontextprotocol/ passes, except the log level.
-//
-// A stdio server may write lines to standard output that do not begin like a message. They are skipped, up to a limit, and the first is logged.
 //
 // Requests of the server, except ping, wait for [Link.Answer], or are answered with "method not found" if the peer takes none.
 //
@@ -54,10 +49,7 @@
 // listing start again, at most three times, because many servers announce tools while they start. A server that changes its tools and
 // says nothing cannot be found out.
 //
-// Over stdio and SSE a server can announce a change at any time. Over streamable HTTP it needs a stream, which the listing opens in the
-// background if the server declares tools.listChanged: a GET up to revision 2025-11-25, subscriptions/listen from 2026-07-28 on (which
-// stdio needs, too). Nothing waits for the stream. A GET stream that breaks is opened again. If the server has none, it is not
-// asked again in the session.
+// Over streamable HTTP a server can announce a change only on a stream, which the listing opens in the background: see openStream.
 //
 // Messages that nobody asked for are limited by rate (Limits.Unasked a minute). A server of whose requests more than a thousand wait for
 // our answers loses its session.
@@ -65,7 +57,7 @@
 // # Revisions
 //
 // A session uses the kind of revision that its client speaks: with a handshake up to 2025-11-25, without one from 2026-07-28 on. If the
-// server does not speak that kind, the other is tried; which one worked is remembered for the next session.
+// server does not speak that kind, the other is tried.
 //
 // # How many sessions there are
 //
@@ -118,13 +110,11 @@
 //
 // A server with [ClientCredentials] gets an access token with every request, from the token endpoint that they name. All links with the
 // server share it until it expires. The token endpoint has the rules of servers: no redirects, no HTTP/2, plain http only to loopback, 1
-// MiB of a response. A token is registered as a secret before it is used, so it is masked wherever a server repeats it. The client
-// authenticates with its secret, or with an assertion that it signs for each token request; assertions are masked like tokens.
+// MiB of a response. A token is registered as a secret before it is used, so it is masked wherever a server repeats it.
 //
 // After a 401 the token is dropped, unless it came less than ten seconds ago and the server has never accepted it. The request is sent once
 // more with another token, except for a tools/call, which ends as unknown: only the next request has another token. A failed token request
-// fails the request that needed it, and nothing is sent to the server. Its reason begins with "there is no access token from" and the host.
-// It repeats nothing of the response but the status and the error code.
+// fails the request that needed it, and nothing is sent to the server.
 //
 // # Child processes
 //

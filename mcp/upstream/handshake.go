@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -18,19 +17,10 @@ const maxCapabilities = 64 << 10
 // newestLegacy is the last revision with a handshake.
 const newestLegacy = "2025-11-25"
 
-// Kinds of revision that earlier links have found out about a server. A new link starts with the handshake that worked.
-const (
-	eraUnknown int32 = iota
-	eraLegacy        // the server answers initialize and has refused server/discover
-	eraModern        // the server answers server/discover and has refused initialize
-)
-
 // A greeting is the outcome of one handshake.
 type greeting struct {
-	fault *fault
-	// refused: the server answered with an error. The other handshake may work.
-	refused bool
-	sure    bool // the refusal is about the server's revisions, not about credentials or load
+	fault   *fault
+	refused bool // the server answered with an error, so the other handshake may work
 	speaks  bool // the refusal names the refused revision as one that the server speaks
 }
 
@@ -38,44 +28,29 @@ var greeted = greeting{}
 
 // handshake makes the handshake for the peer's kind of revision. If the server refuses it, the link tries the other one.
 func (l *Link) handshake(ctx context.Context) *fault {
-	handshakes := []struct {
-		greet func(context.Context) greeting
-		era   int32 // recorded if the server answers only this handshake
-	}{{l.initialize, eraLegacy}, {l.discover, eraModern}}
 	if l.up.server.Type == TypeSSE { // a transport of MCP 2024-11-05
 		return l.initialize(ctx).fault
 	}
-	wanted := eraLegacy
-	if l.peer.Protocol >= statelessProtocol || l.peer.Protocol == "" {
-		wanted = eraModern
+
+	first, second := l.initialize, l.discover
+	modernFirst := l.peer.Protocol >= statelessProtocol || l.peer.Protocol == ""
+	if modernFirst {
+		first, second = second, first
 	}
-	knownEra := l.up.era.Load()
-	if knownEra == eraUnknown {
-		knownEra = wanted
+	refusal := first(ctx)
+	if !refusal.refused {
+		return refusal.fault
 	}
-	if knownEra == eraModern {
-		slices.Reverse(handshakes)
+	other := second(ctx)
+	if !other.refused {
+		return other.fault
 	}
-	first := handshakes[0].greet(ctx)
-	if !first.refused {
-		return first.fault
+
+	// The refusal of initialize is the better reason, because every server knows that handshake.
+	if modernFirst {
+		return l.endWith(other.fault)
 	}
-	second := handshakes[1].greet(ctx)
-	switch {
-	case second.fault == nil:
-		if first.sure {
-			l.up.era.Store(handshakes[1].era)
-		}
-		return nil
-	case second.refused:
-		// The refusal of initialize is the better reason, because every server knows that handshake.
-		f := second.fault
-		if handshakes[0].era == eraLegacy {
-			f = first.fault
-		}
-		return l.endWith(f)
-	}
-	return second.fault
+	return l.endWith(refusal.fault)
 }
 
 // clientInfo encodes the clientInfo of this process.
@@ -96,18 +71,12 @@ func (l *Link) sendHandshake(ctx context.Context, method string, params []byte) 
 	case o.fault == nil:
 		reason := fmt.Sprintf("it answered %s with error %d %q", method, o.failed.Code, o.failed.Message)
 		f := &fault{code: CodeProtocol, reason: presentable(reason, l.secrets)}
-		return nil, greeting{fault: f, refused: true, sure: true, speaks: speaksStateless(o.failed)}
+		return nil, greeting{fault: f, refused: true, speaks: speaksStateless(o.failed)}
 	}
 	if o.fault.code == codeFrame {
 		o.fault = &fault{code: CodeProtocol, reason: o.fault.reason}
 	}
-	g := greeting{fault: o.fault, refused: o.status >= 400 && o.status < 500 && l.fault() == nil}
-	switch o.status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusTooManyRequests:
-	default:
-		g.sure = g.refused
-	}
-	return nil, g
+	return nil, greeting{fault: o.fault, refused: o.status >= 400 && o.status < 500 && l.fault() == nil}
 }
 
 // initialize makes the handshake of the revisions up to 2025-11-25.
@@ -158,8 +127,7 @@ func (l *Link) discover(ctx context.Context) greeting {
 		return greeting{fault: l.fail(CodeProtocol, "its answer to %s is not usable: %v", methodDiscover, err)}
 	}
 	if !slices.Contains(s.versions, statelessProtocol) {
-		return greeting{refused: true, sure: true,
-			fault: &fault{code: CodeProtocol, reason: "it speaks no revision of the latest kind that is known here"}}
+		return greeting{refused: true, fault: &fault{code: CodeProtocol, reason: "it speaks no revision of the latest kind that is known here"}}
 	}
 	s.protocol = statelessProtocol
 	l.settle(s, true)

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -59,25 +60,16 @@ type Limits struct {
 func (l Limits) frame() int { return max(l.ResultBytes, l.CatalogBytes) + envelopeSlack }
 
 func (l Limits) withDefaults() (Limits, error) {
-	for _, m := range []struct {
-		name  string
-		value *int
-		unset int
-	}{
-		{"ResultBytes", &l.ResultBytes, DefaultResultBytes},
-		{"CatalogBytes", &l.CatalogBytes, DefaultCatalogBytes},
-		{"Pages", &l.Pages, DefaultPages},
-		{"Tools", &l.Tools, DefaultTools},
-		{"Unasked", &l.Unasked, DefaultUnasked},
-		{"Links", &l.Links, DefaultLinks},
-		{"ServerSessions", &l.ServerSessions, DefaultServerSessions},
-	} {
-		if *m.value < 0 {
-			return l, fmt.Errorf("limit %s is %d; it must not be negative", m.name, *m.value)
-		}
-		if *m.value == 0 {
-			*m.value = m.unset
-		}
+	if min(l.ResultBytes, l.CatalogBytes, l.Pages, l.Tools, l.Unasked, l.Links, l.ServerSessions) < 0 {
+		return l, fmt.Errorf("a limit is negative: %+v", l)
 	}
-	return l, nil
+	return Limits{
+		ResultBytes:    cmp.Or(l.ResultBytes, DefaultResultBytes),
+		CatalogBytes:   cmp.Or(l.CatalogBytes, DefaultCatalogBytes),
+		Pages:          cmp.Or(l.Pages, DefaultPages),
+		Tools:          cmp.Or(l.Tools, DefaultTools),
+		Unasked:        cmp.Or(l.Unasked, DefaultUnasked),
+		Links:          cmp.Or(l.Links, DefaultLinks),
+		ServerSessions: cmp.Or(l.ServerSessions, DefaultServerSessions),
+	}, nil
 }

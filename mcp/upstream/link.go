@@ -88,11 +88,12 @@ func (f *fault) linkError() *LinkError {
 // opens it. It ends with its first fault, with Close, or when nobody has used it for the server's IdleTimeout, and is never repaired. All
 // methods may be called concurrently.
 type Link struct {
-	u       *Upstreams
-	up      *upstream
-	peer    Peer
-	secrets *secret.Masker
-	frame   int // largest message in bytes
+	u          *Upstreams
+	up         *upstream
+	peer       Peer
+	forClients atomic.Bool // [Client]s of the owner share it
+	secrets    *secret.Masker
+	frame      int // largest message in bytes
 
 	ctx       context.Context // cancelled when the link ends; ends every request and kills the child
 	cancel    context.CancelFunc

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 // Values of [Server.Sessions]: which clients share a session.
@@ -247,16 +249,38 @@ func (c *Client) List(ctx context.Context, names ...string) []Listing {
 func (c *Client) list(ctx context.Context, up *upstream) Listing {
 	ctx, cancel := up.server.connectContext(ctx)
 	defer cancel()
-	s := up.enterSession(c.owner)
-	defer up.leaveSession(s)
-	kept, l, err := s.list(ctx, c.u, up)
+	kept, err := c.listSession(ctx, up)
 	if err != nil {
 		why := &LinkError{Code: CodeUnreachable, Reason: err.Error()}
 		errors.As(err, &why)
 		return Listing{Server: up.server.Name, Status: StatusDown, Code: why.Code, Reason: why.Reason}
 	}
-	c.hold(up.server.Name, l)
 	return kept.Listing
+}
+
+// listSession lists the tools in the owner's session. If that fails, it tries once more in another one: the session may be stale, because
+// the server was restarted.
+func (c *Client) listSession(ctx context.Context, up *upstream) (*CachedListing, error) {
+	for again := true; ; again = false {
+		if c.u.ctx.Err() != nil {
+			return nil, &LinkError{CodeClosed, errClosed.Error()}
+		}
+		l, err := c.session(ctx, up)
+		if err != nil {
+			return nil, err
+		}
+		fresh := l.kept.Load() == nil
+		kept, err := l.Listing(ctx, 0)
+		if err == nil {
+			c.hold(up.server.Name, l)
+			return kept, nil
+		}
+		l.closeAfterCalls()
+		l.Release()
+		if fresh || !again || ctx.Err() != nil {
+			return nil, err
+		}
+	}
 }
 
 // Changed reports whether the server has announced changed tools since this listing began, or has another session now. Calls by that
@@ -281,72 +305,50 @@ func (c *Client) Call(ctx context.Context, call Call) Returned {
 	return l.Call(ctx, call, nil)
 }
 
-// An ownSession is the session of one identity with a server, for the runs of [Client]s.
-type ownSession struct {
-	owner string
-	gate  chan struct{} // held while the session is made, listed or replaced
-	users int           // uses of the table entry; guarded by the upstream
-	link  *Link         // nil: not connected. Guarded by the gate
-}
-
-// enterSession returns the session of an owner. The caller ends with leaveSession.
-func (up *upstream) enterSession(owner string) *ownSession {
+// session returns the session of the client's owner with a server, in use, and opens it if there is none. Concurrent callers get the same
+// one, which is opened also if one of them gives up.
+func (c *Client) session(ctx context.Context, up *upstream) (*Link, error) {
+	owner := c.owner
 	if up.server.Sessions == SessionsOne {
 		owner = ""
 	}
-	up.mu.Lock()
-	defer up.mu.Unlock()
-	s := up.sessions[owner]
-	if s == nil {
-		s = &ownSession{owner: owner, gate: make(chan struct{}, 1)}
-		up.sessions[owner] = s
-	}
-	s.users++
-	return s
-}
-
-// leaveSession ends the use of a session. A session without users whose link has ended is forgotten.
-func (up *upstream) leaveSession(s *ownSession) {
-	up.mu.Lock()
-	defer up.mu.Unlock()
-	if s.users--; s.users == 0 && (s.link == nil || s.link.ctx.Err() != nil) {
-		delete(up.sessions, s.owner)
-	}
-}
-
-// list lists the tools on the session, and connects if necessary. The caller must release the returned link.
-func (s *ownSession) list(ctx context.Context, u *Upstreams, up *upstream) (*CachedListing, *Link, error) {
-	select {
-	case s.gate <- struct{}{}:
-		defer func() { <-s.gate }()
-	case <-ctx.Done():
-	}
-	if u.ctx.Err() != nil {
-		return nil, nil, &LinkError{CodeClosed, errClosed.Error()}
-	}
-	if ctx.Err() != nil {
-		return nil, nil, &LinkError{contextCode(ctx), "there was no time to ask it"}
-	}
-	old := s.link != nil && s.link.Use()
 	for {
-		if !old {
-			l, err := u.link(ctx, up, Peer{Owner: s.owner})
-			if err != nil {
-				return nil, nil, err
+		if l := up.links.clientSession(owner); l != nil {
+			return l, nil
+		}
+		opened := up.opening.DoChan(owner, func() (any, error) {
+			ctx, cancel := up.server.connectContext(c.u.ctx)
+			defer cancel()
+			l, err := c.u.link(ctx, up, Peer{Owner: owner})
+			if err == nil {
+				l.forClients.Store(true)
+				l.Release()
 			}
-			s.link = l
-			context.AfterFunc(l.ctx, func() { up.leaveSession(up.enterSession(s.owner)) })
+			return nil, err
+		})
+		var r singleflight.Result
+		select {
+		case r = <-opened:
+		case <-ctx.Done():
+			if !errors.Is(context.Cause(ctx), errConnectTimeout) {
+				return nil, &LinkError{contextCode(ctx), "there was no time to ask it"}
+			}
+			r = <-opened // it has the same time, and says what it waited for
 		}
-		kept, err := s.link.Listing(ctx, 0)
-		if err == nil {
-			return kept, s.link, nil
+		if r.Err != nil {
+			return nil, r.Err
 		}
-		s.link.closeAfterCalls()
-		s.link = nil
-		// The session of an earlier listing may be stale, because the server was restarted.
-		if !old || ctx.Err() != nil {
-			return nil, nil, err
-		}
-		old = false
 	}
+}
+
+// clientSession returns the session of an owner that is open for [Client]s, in use; nil if there is none.
+func (s *linkSet) clientSession(owner string) *Link {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for l := range s.links { // in any order: there is one
+		if l.forClients.Load() && l.peer.Owner == owner && !l.Retired() && l.Use() {
+			return l
+		}
+	}
+	return nil
 }

@@ -120,21 +120,6 @@ func TestAClientListsWhatItNeeds(t *testing.T) {
 	}
 }
 
-func TestSessionsThatEndedAreForgotten(t *testing.T) {
-	s := serveScript(t, honest, false).server()
-	s.IdleTimeout = time.Millisecond
-	u := upstreams(t, Limits{}, s)
-	c := u.Client("ann")
-	c.List(t.Context())
-	c.Close()
-	eventually(t, "the session was forgotten", func() bool {
-		up := u.byName[s.Name]
-		up.mu.Lock()
-		defer up.mu.Unlock()
-		return len(up.sessions) == 0
-	})
-}
-
 // TestCloseWhileALinkWaitsForAPlace: a link that is not admitted in the end has ended, too, so Close does not wait for it.
 func TestCloseWhileALinkWaitsForAPlace(t *testing.T) {
 	s := self(t, "honest")

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"pgfsm/internal/secret"
 )
 
@@ -50,10 +52,8 @@ type common struct {
 type upstream struct {
 	server Server
 
-	mu       sync.Mutex
-	sessions map[string]*ownSession // sessions of [Client]s, by owner
+	opening singleflight.Group // opens the sessions of [Client]s, by owner
 
-	era    atomic.Int32 // kind of revision that the server speaks, as far as links have found out: see handshake.go
 	tokens *accessTokens
 
 	// target and transport are set for HTTP. All links share the connections, so that a call needs no TLS handshake. If the server
@@ -111,7 +111,7 @@ func (c *common) open(servers []Server, limits Limits, former *Upstreams) (*Upst
 			up = former.byName[s.Name]
 		}
 		if up == nil || !up.server.Equal(s) {
-			up = &upstream{server: s, sessions: make(map[string]*ownSession)}
+			up = &upstream{server: s}
 			up.tokens = newAccessTokens(c.ctx, s, c.secrets)
 			if s.Type != TypeStdio {
 				up.target = newHTTPTarget(s)

@@ -61,7 +61,8 @@ func CheckObject(doc []byte) error {
 }
 
 // Member returns the value of a member of the object in doc; nil if there is none, or doc is not one JSON object. If a name comes twice,
-// the last value counts: only [Read] pays the memory to look for repeated names.
+// the last value counts: only [Read] pays the memory to look for repeated names. UTF-8 may be broken, because results of servers pass
+// unchanged.
 func Member(doc []byte, name string) (value jsontext.Value) {
 	if len(doc) == 0 {
 		return nil
@@ -71,7 +72,7 @@ func Member(doc []byte, name string) (value jsontext.Value) {
 			value = v
 		}
 		return nil
-	}, jsontext.AllowDuplicateNames(true))
+	}, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		return nil
 	}
@@ -137,19 +138,9 @@ func nextValue(dec *jsontext.Decoder, doc []byte) (value jsontext.Value, at int,
 	return doc[at:end:end], at, nil
 }
 
-// Find returns the last member of an object with this name; nil if there is none. It accepts the documents that [ForEachMember] accepts.
-func Find(doc []byte, name string) (value jsontext.Value) {
-	ForEachMember(doc, func(p Piece) {
-		if p.Name == name {
-			value = p.Value
-		}
-	})
-	return value
-}
-
-// TextMember returns the string that [Find] finds; "" if there is none.
+// TextMember returns the string that [Member] finds; "" if there is none.
 func TextMember(doc []byte, name string) string {
-	text, _ := Text(Find(doc, name))
+	text, _ := Text(Member(doc, name))
 	return text
 }
 
