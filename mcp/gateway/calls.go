@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 	"pgfsm/policy"
@@ -72,8 +71,7 @@ type ToolCall struct {
 
 	request *request // the client's request; nil in tests of Calls
 	server  *server
-	link    *link // link in use; nil: none yet
-	out     *session.RequestSender
+	link    *link          // link in use; nil: none yet
 	token   jsontext.Value // the client's progress token; nil if it gets no progress
 	level   severity
 	url     *urlElicitation // shown to a stateless client's user; nil: nothing
@@ -82,7 +80,7 @@ type ToolCall struct {
 // OnMessage relays a message that the server sends during the call.
 func (c *ToolCall) OnMessage(ctx context.Context, m wire.Message) {
 	if c.link != nil {
-		c.link.relayDuring(ctx, c.request, c.out, c.level, m)
+		c.link.relayDuring(ctx, c.request, c.level, m)
 	}
 }
 
@@ -100,7 +98,7 @@ func (c *ToolCall) SendProgress(done, total float64, message string) {
 	if message != "" {
 		b.Add("message", wire.Quote(message))
 	}
-	_ = c.out.Send(wire.Call(nil, nil, noteProgress, b.Value())) // the front notices a client that is gone
+	_ = c.request.Out.Send(wire.Call(nil, nil, noteProgress, b.Value())) // the front notices a client that is gone
 }
 
 // ShowURL sends the client a URL at which a user can approve the call. The client of a session gets it at once, a stateless client in
@@ -116,7 +114,7 @@ func (c *ToolCall) ShowURL(url, message, id string) {
 	}
 	questions := &c.request.session.questions
 	number, ok := questions.add(&question{method: methodElicit})
-	if ok && c.out.Send(wire.Call(nil, number, methodElicit, e.params())) != nil {
+	if ok && c.request.Out.Send(wire.Call(nil, number, methodElicit, e.params())) != nil {
 		questions.remove(number)
 	}
 }

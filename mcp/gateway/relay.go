@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
@@ -63,8 +62,6 @@ func (g *Gateway) ask(ctx context.Context, q *request, server *server, params js
 		params = withLevel(params, level)
 	}
 
-	out := session.NewRequestSender(q.Out)
-	defer out.End()
 	_, isList := listKinds[q.Method]
 	err := g.useLink(ctx, q, server, isList, func(l *link) (err error) {
 		if level > 0 {
@@ -73,7 +70,7 @@ func (g *Gateway) ask(ctx context.Context, q *request, server *server, params js
 		if err = g.record(ctx, q.From, server.Name, ToServer, q.Method, params); err != nil {
 			return err
 		}
-		reply, err = l.Request(ctx, q.Method, params, func(m wire.Message) { l.relayDuring(ctx, q, out, level, m) })
+		reply, err = l.Request(ctx, q.Method, params, func(m wire.Message) { l.relayDuring(ctx, q, level, m) })
 		return err
 	})
 	if err != nil {

@@ -22,13 +22,13 @@ var (
 )
 
 // relayDuring relays a message that a server sends during a request of a client.
-func (l *link) relayDuring(ctx context.Context, q *request, out session.Sender, level severity, m wire.Message) {
+func (l *link) relayDuring(ctx context.Context, q *request, level severity, m wire.Message) {
 	switch {
 	case m.ID != nil:
-		l.relayRequest(ctx, m, out)
+		l.relayRequest(ctx, m, q.Out)
 		return
 	case m.Method == noteCancelled: // in any revision, because the client may have been asked in another way
-		l.relayCancelled(m, out)
+		l.relayCancelled(m, q.Out)
 		return
 	}
 
@@ -46,7 +46,7 @@ func (l *link) relayDuring(ctx context.Context, q *request, out session.Sender, 
 		l.relayNotification(m)
 		return
 	}
-	_ = out.Send(l.gateway.forClient(m)) // the front notices a client that is gone
+	_ = q.Out.Send(l.gateway.forClient(m)) // the front notices a client that is gone
 }
 
 // receive handles a message that a server sends outside of all requests. It does not block.

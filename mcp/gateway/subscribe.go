@@ -86,12 +86,10 @@ func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 		}
 	}
 
-	out := session.NewRequestSender(q.Out)
-	defer out.End()
 	n := &subscription{id: q.ID, filter: agreed, wake: make(chan struct{}, 1)}
 	stop := g.follow(ctx, q, n, parts)
-	open := out.Send(n.format(noteSubscribed, "notifications", agreed.object())) == nil && !agreed.empty()
-	for open && n.deliver(ctx, out, q.using.Value.replaced) {
+	open := q.Out.Send(n.format(noteSubscribed, "notifications", agreed.object())) == nil && !agreed.empty()
+	for open && n.deliver(ctx, q.Out, q.using.Value.replaced) {
 		stop()
 		q.release()
 		q.use(g.active.Acquire())
@@ -362,7 +360,7 @@ func (n *subscription) noteMissed() {
 }
 
 // deliver sends the waiting notifications until the client is gone or the configuration is replaced. again reports that it was replaced.
-func (n *subscription) deliver(ctx context.Context, out *session.RequestSender, replaced <-chan struct{}) (again bool) {
+func (n *subscription) deliver(ctx context.Context, out session.Sender, replaced <-chan struct{}) (again bool) {
 	for {
 		select {
 		case <-ctx.Done():

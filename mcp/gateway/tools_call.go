@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 	"pgfsm/policy"
 )
@@ -58,12 +57,11 @@ func (g *Gateway) newToolCall(q *request) (*ToolCall, jsontext.Value) {
 		Arguments: p.arguments,
 		Extra:     p.input.object(),
 		Tasks:     g.options.Tasks && q.capabilities.tasks,
-		Elicit:    q.Out != nil && q.capabilities.url,
+		Elicit:    q.capabilities.url,
 		Repeat:    q.session == nil,
 
 		request: q,
 		server:  server,
-		out:     session.NewRequestSender(q.Out),
 	}
 	c.Connect = c.connect
 	if server.Expose.Includes(ExposeProgress) {
@@ -132,9 +130,8 @@ func (c *ToolCall) connect(ctx context.Context) (Link, error) {
 	return l, nil
 }
 
-// end releases the link. After it nothing is sent to the client.
+// end releases the link.
 func (c *ToolCall) end() {
-	c.out.End()
 	if c.link != nil {
 		c.link.release()
 	}

@@ -259,7 +259,6 @@ const (
 
 func TestDuringACall(t *testing.T) {
 	r := newFixture(t, "docs", nil)
-	var late *ToolCall
 	r.judge.decide = func(ctx context.Context, a *ToolCall) Answer {
 		if _, err := a.Connect(ctx); err != nil {
 			t.Error(err)
@@ -269,7 +268,6 @@ func TestDuringACall(t *testing.T) {
 		a.OnMessage(ctx, wire.Message{Method: "notifications/progress", Params: jsontext.Value(`{"progressToken":"t\u0031","progress":1.0,"_meta":{"io.modelcontextprotocol/x":1}}`)})
 		a.OnMessage(ctx, wire.Message{Method: "notifications/unknown"})
 		a.ShowURL("https://x/y", "look", "id1")
-		late = a
 		return Answer{Result: jsontext.Value(`{}`)}
 	}
 	c := r.legacy("docs", `{"elicitation":{"url":{}}}`)
@@ -288,12 +286,6 @@ func TestDuringACall(t *testing.T) {
 	r.dispatch(context.Background(), q)
 	if n := len(c.session.questions.byID); n != 0 {
 		t.Errorf("%d requests wait", n)
-	}
-	late.SendProgress(1, 1, "too late")
-	late.ShowURL("https://x/y", "too late", "id2")
-	late.OnMessage(context.Background(), wire.Message{Method: "notifications/progress", Params: jsontext.Value(`{"progressToken":1}`)})
-	if all := c.received(); len(all) > 0 || len(c.session.questions.byID) != 0 {
-		t.Errorf("after the answer: %q", all)
 	}
 }
 

@@ -58,8 +58,8 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, cli
 	}
 }
 
-// Send sends a message to the client. An error ends the connection.
-func (c *stdioConnection) Send(message []byte) error {
+// send sends a message to the client. An error ends the connection.
+func (c *stdioConnection) send(message []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err == nil {
@@ -68,6 +68,30 @@ func (c *stdioConnection) Send(message []byte) error {
 		}
 	}
 	return c.err
+}
+
+// A requestSender sends messages during one request, and none after its answer.
+type requestSender struct {
+	connection *stdioConnection
+	mu         sync.Mutex
+	answered   bool
+}
+
+// Send sends a message.
+func (s *requestSender) Send(message []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.answered {
+		return errGone
+	}
+	return s.connection.send(message)
+}
+
+// end makes Send fail from now on.
+func (s *requestSender) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answered = true
 }
 
 // shutdown waits for the requests under way for a limited time, and ends the
@@ -116,7 +140,7 @@ func (c *stdioConnection) close() {
 
 // accept handles one message. A request is answered later, but initialize, notifications and responses are done when accept returns.
 func (c *stdioConnection) accept(m wire.Message) *refusal {
-	q := &session.Request{Message: m, From: c.from, Out: c}
+	q := &session.Request{Message: m, From: c.from}
 	if refused := c.applyRevision(q); refused != nil {
 		return refused
 	}
@@ -149,11 +173,14 @@ func (c *stdioConnection) accept(m wire.Message) *refusal {
 // answer answers a request. A session that it opened becomes the connection's session.
 func (c *stdioConnection) answer(ctx context.Context, q *session.Request) {
 	opening := q.Session == nil
+	out := &requestSender{connection: c}
+	q.Out = out
 	message := c.front.dispatcher.Dispatch(ctx, q)
 	if message == nil {
 		message = noAnswer(q.ID)
 	}
-	_ = c.Send(message) // the connection remembers the error
+	out.end()
+	_ = c.send(message) // the connection remembers the error
 	if q.Session != nil && opening {
 		c.attach(q.Session)
 	}
@@ -173,7 +200,7 @@ func (c *stdioConnection) attach(s *session.Session) {
 				return
 			case <-reader.Wake:
 				for _, e := range s.Outgoing.Unread(s.Outgoing.General()) {
-					if c.Send(e.Data) != nil {
+					if c.send(e.Data) != nil {
 						return
 					}
 				}
@@ -271,5 +298,5 @@ func (c *stdioConnection) acceptLine(l inputLine) {
 
 // refuse answers a message that was refused. The id may be nil.
 func (c *stdioConnection) refuse(f *refusal, id []byte) {
-	_ = c.Send(f.body(id)) // the connection remembers the error
+	_ = c.send(f.body(id)) // the connection remembers the error
 }

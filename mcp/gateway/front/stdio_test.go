@@ -82,6 +82,9 @@ func TestStdio(t *testing.T) {
 	_ = c.in.Close() // and what is under way is answered
 	s.free <- struct{}{}
 	c.hear(`{"jsonrpc":"2.0","id":1,"result":{"name":"wait"}}`)
+	if q.Out.Send([]byte(`{}`)) == nil {
+		t.Error("a message was sent after the answer")
+	}
 	if err := within(t, "the end", c.done); err != nil {
 		t.Error(err)
 	}

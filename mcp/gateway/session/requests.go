@@ -29,11 +29,11 @@ type Request struct {
 	Protocol string           // the revision in force for this message; empty before initialize
 	HTTP     http.Header      // header of the HTTP request with the message; nil over stdio
 	Header   http.Header      // the same header for a stateless request; nil for others
-	Out      Sender           // sender of messages before the answer; nil: the client gets none
+	Out      Sender           // sender of messages before the answer; nil for notifications and responses
 }
 
-// A Sender takes messages for a client while its request is under way, in order. Send must not be called after the request was answered.
-// An error means that the client is gone.
+// A Sender takes messages for a client while its request is under way, in order. An error means that the client is gone, or that the request
+// was answered.
 type Sender interface {
 	Send(message []byte) error
 }
