@@ -30,8 +30,8 @@ type clientSession struct {
 	level   severity            // log level that the client set; zero: none
 	watches map[string][]string // resources that the client subscribes to, by server
 
-	joining sync.Mutex            // held before every other lock
-	joined  map[string]joinedLink // by server: the last link that the client used
+	joining sync.Mutex       // held before every other lock
+	joined  map[string]*link // by server: the last link that the client used
 }
 
 // openSession opens a session for a client with these capabilities.
@@ -43,7 +43,7 @@ func (g *Gateway) openSession(q *request, protocol string, c clientCapabilities)
 	s := &clientSession{
 		Session:      opened,
 		capabilities: c,
-		joined:       make(map[string]joinedLink),
+		joined:       make(map[string]*link),
 		watches:      make(map[string][]string),
 	}
 
@@ -54,6 +54,7 @@ func (g *Gateway) openSession(q *request, protocol string, c clientCapabilities)
 		g.mu.Lock()
 		delete(g.sessions, opened)
 		g.mu.Unlock()
+		s.leaveAll()
 		g.closeLinks(s)
 	})
 	return s, nil
@@ -86,28 +87,28 @@ func (s *clientSession) receive(m wire.Message) {
 	}
 }
 
-// A joinedLink is a link that a session's client uses.
-type joinedLink struct {
-	link  *link
-	leave func() // undoes join
-}
-
 // join makes a link, which other clients may share, notify the session's client of changes. A link without a process stays open as long
-// as the session. The session drops its former link with the server.
+// as the session. The session leaves its former link with the server.
 func (s *clientSession) join(l *link) {
 	s.joining.Lock()
 	defer s.joining.Unlock()
-	former, found := s.joined[l.server.Name]
-	if former.link == l || l.Retired() {
+	former := s.joined[l.server.Name]
+	if former == l || l.Retired() || s.Context.Err() != nil {
 		return
 	}
 
-	s.joined[l.server.Name] = joinedLink{l, s.attach(l)}
-	if !found {
+	s.joined[l.server.Name] = l
+	if l.session == nil {
+		l.addSubscriber(s)
+	}
+	if !l.Process() {
+		l.keep()
+	}
+	if former == nil {
 		return
 	}
-	former.leave()
-	if former.link.server != l.server || former.link.Idle() {
+	s.leave(former)
+	if former.server != l.server || former.Idle() {
 		return
 	}
 	for _, list := range listNotifications { // notifications may have been missed
@@ -117,20 +118,21 @@ func (s *clientSession) join(l *link) {
 	}
 }
 
-// attach makes a link serve the session until leave is called or the session ends.
-func (s *clientSession) attach(l *link) (leave func()) {
-	unsubscribe, unkeep := func() {}, func() {}
-	if l.session == nil {
-		unsubscribe = l.addSubscriber(s)
-	}
+// leave undoes what join did with a link.
+func (s *clientSession) leave(l *link) {
+	l.removeSubscriber(s)
 	if !l.Process() {
-		l.keep()
-		unkeep = l.unkeep
+		l.unkeep()
 	}
+}
 
-	end := sync.OnceFunc(func() { unsubscribe(); unkeep() })
-	stop := context.AfterFunc(s.Context, end)
-	return func() { stop(); end() }
+// leaveAll leaves all links of a session that has ended.
+func (s *clientSession) leaveAll() {
+	s.joining.Lock()
+	defer s.joining.Unlock()
+	for _, l := range s.joined { // in any order: each is independent
+		s.leave(l)
+	}
 }
 
 // watched returns the resources of a server to which the client is subscribed.

@@ -199,17 +199,18 @@ type subscriber interface {
 	receive(wire.Message) // must not block
 }
 
-// addSubscriber sends the link's notifications to a subscriber until remove is called.
-func (l *link) addSubscriber(n subscriber) (remove func()) {
+// addSubscriber sends the link's notifications to a subscriber until removeSubscriber is called.
+func (l *link) addSubscriber(n subscriber) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.subscribers == nil {
 		l.subscribers = make(map[subscriber]struct{})
 	}
 	l.subscribers[n] = struct{}{}
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		delete(l.subscribers, n)
-	}
+}
+
+func (l *link) removeSubscriber(n subscriber) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.subscribers, n)
 }

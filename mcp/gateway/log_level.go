@@ -20,10 +20,10 @@ func severityOf(word string) severity { return severity(slices.Index(severities,
 
 func (s severity) word() string { return severities[s-1] }
 
-// includes reports whether a client of this level gets a log message. A client without a level gets none.
+// includes reports whether a client of this level gets a log message.
 func (s severity) includes(params jsontext.Value) bool {
 	word, _ := wire.Text(wire.Member(params, "level"))
-	return s > 0 && severityOf(word) >= s
+	return severityOf(word) >= s
 }
 
 // setLevel sets the log level of a session, and of the connected servers that the session does not share. A server that refuses it keeps
@@ -75,20 +75,6 @@ func (l *link) setSharedLevel(ctx context.Context, level severity) {
 	if finer && readOffers(l.ServerInfo().Capabilities).include(offersLogging) {
 		_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // if it fails, the log is coarser
 	}
-}
-
-// filterLevel returns the level by which log messages of a shared link are filtered for the client of a request. A client with a session
-// that set no level gets all messages of the server. If another client has set the server's level, it gets the level info.
-func (l *link) filterLevel(q *request, level severity) severity {
-	if level > 0 || q.session == nil {
-		return level
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.level == 0 {
-		return severityOf("debug")
-	}
-	return severityOf("info")
 }
 
 func levelParams(level severity) jsontext.Value {

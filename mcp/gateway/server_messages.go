@@ -38,7 +38,9 @@ func (l *link) relayDuring(ctx context.Context, q *request, level severity, m wi
 	}
 	switch m.Method {
 	case noteMessage:
-		if l.session == nil && !l.filterLevel(q, level).includes(m.Params) {
+		// A stateless client without a level gets no messages. On a link of its own, a session's client gets those of the level that the
+		// server has from it.
+		if l.session == nil && (level == 0 && q.stateless() || !level.includes(m.Params)) {
 			return
 		}
 	case noteProgress, "notifications/elicitation/complete":

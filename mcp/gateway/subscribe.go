@@ -171,7 +171,8 @@ func (l *link) followFor(ctx context.Context, f filter, n *subscription, opened 
 		}
 	}
 
-	defer l.addSubscriber(n)()
+	l.addSubscriber(n)
+	defer l.removeSubscriber(n)
 	if f.lists[noteTools] {
 		_, _ = l.Listing(ctx, l.gateway.active.Load().MaxAge) // the listing opens the stream for changes
 	}
