@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"bytes"
-
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/mcp/wire"
@@ -87,8 +85,6 @@ func (c clientCapabilities) lacks(method string, params jsontext.Value) string {
 			return "the client does not declare elicitation of mode url"
 		case mode != "url" && c.url && !c.form:
 			return "the client does not declare elicitation of mode form"
-		case hasReference(params):
-			return "its schema refers to other schemas, and clients that follow it may not come back"
 		}
 	case "roots/list":
 		if !c.roots {
@@ -102,24 +98,4 @@ func (c clientCapabilities) lacks(method string, params jsontext.Value) string {
 func hasMember(doc []byte, member string) (found bool) {
 	wire.ForEachMember(doc, func(p wire.Piece) { found = found || p.Name == member && string(p.Value) != "null" })
 	return found
-}
-
-// hasReference reports whether an elicitation has a JSON Schema reference anywhere. The schemas of the protocol have none.
-func hasReference(params jsontext.Value) bool {
-	if len(params) == 0 {
-		return false
-	}
-	dec := jsontext.NewDecoder(bytes.NewBuffer(params), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	for {
-		token, err := dec.ReadToken()
-		if err != nil {
-			return false // the end of the params: package upstream has checked that they are JSON
-		}
-		if kind, n := dec.StackIndex(dec.StackDepth()); kind == '{' && n%2 == 1 && token.Kind() == '"' {
-			switch token.String() {
-			case "$ref", "$dynamicRef", "$recursiveRef":
-				return true
-			}
-		}
-	}
 }

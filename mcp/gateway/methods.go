@@ -95,7 +95,6 @@ var methods = []method{
 	{"prompts/get", fromClient, false, ExposePrompts, both, byRelay, "relays it"},
 	{"completion/complete", fromClient, false, ExposeCompletion, both, byRelay, "relays it"},
 	{methodSetLevel, fromClient, false, ExposeLogging, stateful, byLogLevel, "relays it"},
-	{noteProgress, fromClient, true, ExposeProgress, stateful, byRelay, "relays it to the server that sent the request"},
 	{"notifications/roots/list_changed", fromClient, true, ExposeRoots, stateful, byRelay, "relays it to servers with sessions"},
 
 	{"ping", fromServer, false, 0, stateful, byFront, "answers it"},

@@ -19,7 +19,6 @@ const (
 type question struct {
 	link   *link          // link with the server that asks; nil: the gateway asks, and drops the answer
 	id     jsontext.Value // the server's id
-	token  jsontext.Value // the server's progress token; nil if the server gets no progress
 	method string
 }
 
@@ -54,14 +53,6 @@ func (o *openQuestions) add(q *question) (id jsontext.Value, ok bool) {
 	name := "pgfsm-" + strconv.FormatUint(o.last, 10)
 	o.byID[name] = q
 	return wire.Quote(name), true
-}
-
-// find returns the open question with this id; nil if there is none.
-func (o *openQuestions) find(id jsontext.Value) *question {
-	name, _ := wire.Text(id) // no question has the empty name
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.byID[name]
 }
 
 // remove removes and returns the open question with this id; nil if there is none.

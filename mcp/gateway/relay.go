@@ -110,27 +110,13 @@ func (g *Gateway) relayResponse(ctx context.Context, q *request) {
 	_ = asked.link.Answer(ctx, asked.id, result, failed) // on an error the server has lost its link
 }
 
-// relayClientNotification relays a notification of a session's client to the servers, if they may get it.
+// relayClientNotification relays a notification of a session's client to the servers that may get it: roots/list_changed.
 func (g *Gateway) relayClientNotification(ctx context.Context, q *request) {
 	s, m := q.session, methodOf(fromClient, q.Method)
-	if s == nil || m == nil || !m.notification || m.handler != byRelay || g.checkMethod(q, m) != nil {
+	if s == nil || m == nil || !m.notification || m.handler != byRelay || g.checkMethod(q, m) != nil || !s.capabilities.roots {
 		return
 	}
 	params := wire.StripMeta(q.Params)
-	if m.name == noteProgress {
-		asked := s.questions.find(wire.Member(params, "progressToken"))
-		if asked == nil || asked.token == nil {
-			return
-		}
-		if params, err := wire.Set(params, "progressToken", asked.token); err == nil {
-			_ = asked.link.Notify(ctx, m.name, params) // on an error the server has lost its link
-		}
-		return
-	}
-
-	if !s.capabilities.roots {
-		return
-	}
 	for _, l := range g.links.working(s, q.endpoint.exposing(m.needs)) {
 		if !l.Modern() && g.record(ctx, q.From, l.server.Name, ToServer, m.name, params) == nil {
 			_ = l.Notify(ctx, m.name, params) // on an error the server has lost its link

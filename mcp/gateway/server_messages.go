@@ -128,14 +128,8 @@ func (l *link) askClient(ctx context.Context, m wire.Message, out session.Sender
 		return notOffered
 	}
 
-	params := wire.StripMeta(m.Params)
-	meta := wire.Member(params, "_meta")
-	token := wire.Member(meta, "progressToken")
-	asked := &question{link: l, id: slices.Clone(m.ID), method: m.Method}
-	if l.server.Expose.Includes(ExposeProgress) {
-		asked.token = slices.Clone(token)
-	}
-	id, ok := s.questions.add(asked)
+	params := wire.StripProgressToken(wire.StripMeta(m.Params)) // clients report no progress of their answers
+	id, ok := s.questions.add(&question{link: l, id: slices.Clone(m.ID), method: m.Method})
 	if !ok {
 		return tooManyQuestions
 	}
@@ -148,15 +142,6 @@ func (l *link) askClient(ctx context.Context, m wire.Message, out session.Sender
 		return notRecorded
 	}
 
-	if token != nil {
-		meta, err := wire.Set(meta, "progressToken", id)
-		if err == nil {
-			params, err = wire.Set(params, "_meta", meta)
-		}
-		if err != nil {
-			return invalid(wire.InvalidParams, "its params cannot be read")
-		}
-	}
 	if params != nil {
 		params = l.gateway.options.Mask(params)
 	}
