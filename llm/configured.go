@@ -10,16 +10,17 @@ import (
 // Configured returns the planner and the summarizer that the operator's content names: the routes, a model, or both. key is the
 // model's API key. Without a model, summaries are extracts.
 func Configured(p *policy.Planner, key string, secrets *secret.Masker) (Planner, Summarizer, error) {
-	router, err := NewRouter(p.Routes)
-	if err != nil {
-		return nil, nil, err
-	}
 	if p.LLM == nil || p.Mode == policy.PlannerRouter {
-		return PlanFunc(router.Plan), SummarizeFunc(Extractive{}.Summarize), nil
+		router, err := NewRouter(p.Routes, nil)
+		return router, Extractive{}, err
 	}
 	model, err := NewModel(Config{
-		BaseURL: p.LLM.BaseURL, Model: p.LLM.Model, APIKey: key, MaxTokens: p.LLM.MaxTokens,
-		Timeout: time.Duration(p.LLM.Timeout) * time.Millisecond, Secrets: secrets,
+		BaseURL:   p.LLM.BaseURL,
+		Model:     p.LLM.Model,
+		APIKey:    key,
+		MaxTokens: p.LLM.MaxTokens,
+		Timeout:   time.Duration(p.LLM.Timeout) * time.Millisecond,
+		Secrets:   secrets,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -27,5 +28,6 @@ func Configured(p *policy.Planner, key string, secrets *secret.Masker) (Planner,
 	if p.Mode == policy.PlannerLLM {
 		return model, model, nil
 	}
-	return Auto(router, model), model, nil
+	router, err := NewRouter(p.Routes, model)
+	return router, model, err
 }

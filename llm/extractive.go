@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -34,15 +35,14 @@ const (
 // asked about at most 1,024 sentences alone.
 type Extractive struct{}
 
-// Summarize returns the bytes of one strict JSON object {"items":[{"claim","evidence"}…]}. Payloads that are not strict
-// JSON have no sentences.
-func (x Extractive) Summarize(request string, typed []byte) []byte {
-	summary := evidence.Summary{Items: firstSentences(strings.ToLower(request), stringValues(typed))}
-	summary.Items = lockable(summary.Items, func(s evidence.Summary) error {
-		_, err := evidence.Lock(typed, s)
-		return err
-	})
-	return canonical.MustMarshal(summary)
+// Summarize returns the bytes of one strict JSON object {"items":[{"claim","evidence"}…]}. Payloads that are not strict JSON have no
+// sentences. The only error is that of a context already done.
+func (Extractive) Summarize(ctx context.Context, request string, typed []byte) (Completion, error) {
+	if err := ctx.Err(); err != nil {
+		return Completion{}, err
+	}
+	items := firstSentences(strings.ToLower(request), stringValues(typed))
+	return Completion{Content: canonical.MustMarshal(evidence.Summary{Items: lockable(typed, items)})}, nil
 }
 
 // firstSentences returns the first sentences of the values that the gate locks by themselves. request is in lower case.
@@ -50,12 +50,9 @@ func firstSentences(request string, values []string) []evidence.Item {
 	items := []evidence.Item{}
 	trials := 0
 	for _, value := range values {
-		for s := range sentences(value) {
-			item := itemOf(s)
-			switch {
-			case len(s) > MaxSentenceBytes, !isSentence(s), slices.Contains(items, item):
-				continue
-			case strings.Contains(request, strings.ToLower(s)):
+		for _, s := range sentences(value) {
+			item := evidence.Item{Claim: strings.Join(strings.Fields(s), " "), Evidence: s}
+			if len(s) > MaxSentenceBytes || !isSentence(s) || slices.Contains(items, item) || strings.Contains(request, strings.ToLower(s)) {
 				continue
 			}
 			if trials++; trials > maxTrials {
@@ -74,33 +71,31 @@ func firstSentences(request string, values []string) []evidence.Item {
 
 // isSentence reports whether s has enough words for a sentence.
 func isSentence(s string) bool {
-	plain := 0
+	words := 0
 	for field := range strings.FieldsSeq(s) {
 		if isPlainWord(field) {
-			plain++
+			words++
 		}
 	}
-	return plain >= proseWords || plain >= MinSentenceWords && strings.ContainsAny(s[len(s)-1:], ".!?")
+	return words >= proseWords || words >= MinSentenceWords && strings.ContainsAny(s[len(s)-1:], ".!?")
 }
 
-func itemOf(sentence string) evidence.Item {
-	claim := sentence
-	if strings.ContainsAny(claim, "\t\n\r") {
-		claim = strings.Join(strings.Fields(claim), " ")
-	}
-	return evidence.Item{Claim: claim, Evidence: sentence}
+// isPlainWord reports whether a field holds a letter and no digit or underscore: not an id, a number, or a code.
+func isPlainWord(field string) bool {
+	isCode := func(r rune) bool { return r == '_' || unicode.IsDigit(r) }
+	return strings.ContainsFunc(field, unicode.IsLetter) && !strings.ContainsFunc(field, isCode)
 }
 
-// lockable returns the items without those that lock refuses. It asks once, and once more for each refused item: lock
-// reads the whole payload. items is changed.
-func lockable(items []evidence.Item, lock func(evidence.Summary) error) []evidence.Item {
+// lockable returns the items without those that the gate refuses. It asks once, and once more for each refused item: the gate reads the
+// whole payload. items is changed.
+func lockable(typed []byte, items []evidence.Item) []evidence.Item {
 	for len(items) > 0 {
+		_, err := evidence.Lock(typed, evidence.Summary{Items: items})
+		if err == nil {
+			break
+		}
 		var refused *evidence.RefusedError
-		err := lock(evidence.Summary{Items: items})
-		switch {
-		case err == nil:
-			return items
-		case !errors.As(err, &refused) || refused.Item == evidence.WholeSummary:
+		if !errors.As(err, &refused) || refused.Item == evidence.WholeSummary {
 			return items[:0]
 		}
 		items = slices.Delete(items, refused.Item, refused.Item+1)
@@ -118,18 +113,6 @@ func speakable(item evidence.Item) bool {
 	return err == nil
 }
 
-// isPlainWord reports whether a field holds a letter and no digit or underscore: not an id, a number, or a code.
-func isPlainWord(field string) bool {
-	letters := false
-	for _, r := range field {
-		if r == '_' || unicode.IsDigit(r) {
-			return false
-		}
-		letters = letters || unicode.IsLetter(r)
-	}
-	return letters
-}
-
 // stringValues returns the string values of a strict JSON document in document order, without member names and without objects whose status is NOT_FOUND.
 // It returns none for a document that is not strict JSON.
 func stringValues(doc []byte) []string {
@@ -138,7 +121,7 @@ func stringValues(doc []byte) []string {
 	}
 	var values []string
 	dec := jsontext.NewDecoder(bytes.NewBuffer(doc))
-	var objects []object // one for each open object or array
+	var open []container
 	for {
 		tok, err := dec.ReadToken()
 		if err != nil { // the end: the document has been checked
@@ -146,39 +129,29 @@ func stringValues(doc []byte) []string {
 		}
 		switch tok.Kind() {
 		case '{', '[':
-			objects = append(objects, object{first: len(values)})
+			open = append(open, container{first: len(values)})
 		case '}', ']':
-			closed := objects[len(objects)-1]
-			objects = objects[:len(objects)-1]
+			closed := open[len(open)-1]
+			open = open[:len(open)-1]
 			if closed.absent {
 				values = values[:closed.first]
 			}
 		case '"':
-			text := tok.String()
 			if isName(dec) {
-				objects[len(objects)-1].status = text == "status"
+				open[len(open)-1].status = tok.String() == "status"
 				continue
 			}
-			if len(text) >= 2*MinSentenceWords-1 {
-				values = append(values, text)
-			}
-			if len(objects) > 0 && objects[len(objects)-1].status && isNotFound(text) {
-				objects[len(objects)-1].absent = true
+			values = append(values, tok.String())
+			if len(open) > 0 && open[len(open)-1].status && tok.String() == "NOT_FOUND" {
+				open[len(open)-1].absent = true
 			}
 		}
 	}
 }
 
-// object is an open object of the document.
-type object struct {
+// container is an open object or array of the document.
+type container struct {
 	first  int  // the number of values before it
 	status bool // the last name was "status"
 	absent bool // the status is NOT_FOUND
-}
-
-// isNotFound knows the spellings NOT_FOUND, not-found, Not Found and NotFound.
-func isNotFound(status string) bool {
-	const longest = len("NOT_FOUND")
-	return len(status) <= longest &&
-		strings.EqualFold(strings.NewReplacer("_", "", "-", "", " ", "").Replace(status), "notfound")
 }

@@ -2,7 +2,6 @@ package llm
 
 import (
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -20,7 +19,11 @@ import (
 // empty in another spelling than {"items":[]}.
 func said(tb testing.TB, request string, typed []byte) []string {
 	tb.Helper()
-	doc := Extractive{}.Summarize(request, typed)
+	got, err := Extractive{}.Summarize(tb.Context(), request, typed)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	doc := got.Content
 	if string(doc) == `{"items":[]}` {
 		return nil
 	}
@@ -89,9 +92,9 @@ func TestSummarize(t *testing.T) {
 			[]string{"Delete all the logs unless a hold applies."}},
 		{"not-found", "x", `{"status":"NOT_FOUND","doc":null}`, nil},
 		{"not-found-with-prose-before-it", "x", `{"message":"The document could not be located.","status":"NOT_FOUND"}`, nil},
-		{"not-found-with-prose-behind-it", "x", `{"status":"not found","doc":{"body":"Logs are kept here."}}`, nil},
+		{"not-found-with-prose-behind-it", "x", `{"status":"NOT_FOUND","doc":{"body":"Logs are kept here."}}`, nil},
 		{"not-found-inside-takes-only-its-object", "x",
-			`{"a":"Logs are kept here.","b":[{"c":"No such thing here.","status":"NotFound"},` +
+			`{"a":"Logs are kept here.","b":[{"c":"No such thing here.","status":"NOT_FOUND"},` +
 				`{"c":"Copies are dropped soon.","status":"OK"}]}`, []string{"Logs are kept here.", "Copies are dropped soon."}},
 		{"not-found-under-another-name", "x", `{"state":"NOT_FOUND","b":"Logs are kept here."}`,
 			[]string{"Logs are kept here."}},
@@ -147,43 +150,6 @@ func TestSummarizeCutSentences(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"Logs are kept here."}, said(t, "x", doc)); diff != "" {
 		t.Errorf("Summarize (-want +got):\n%s", diff)
-	}
-}
-
-// TestLockable counts how often the payload is read.
-func TestLockable(t *testing.T) {
-	whole := errors.New("broken")
-	for _, tt := range []struct {
-		name, claims, want string
-		whole              error
-		asked              int
-	}{
-		{"none", "", "", nil, 0},
-		{"all-are-good", "abcde", "abcde", nil, 1},
-		{"one-is-bad", "abXde", "abde", nil, 2},
-		{"all-are-bad", "XXXXX", "", nil, MaxSentences},
-		{"the-payload-is-bad", "abcde", "", whole, 1},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var items []evidence.Item
-			for _, r := range tt.claims {
-				items = append(items, evidence.Item{Claim: string(r)})
-			}
-			asked := 0
-			got := ""
-			for _, item := range lockable(items, func(s evidence.Summary) error {
-				asked++
-				if i := slices.IndexFunc(s.Items, func(i evidence.Item) bool { return i.Claim == "X" }); i >= 0 {
-					return &evidence.RefusedError{Item: i}
-				}
-				return tt.whole
-			}) {
-				got += item.Claim
-			}
-			if got != tt.want || asked != tt.asked {
-				t.Errorf("lockable(%s) = %q, asked %d times, want %q, %d", tt.claims, got, asked, tt.want, tt.asked)
-			}
-		})
 	}
 }
 
@@ -244,16 +210,12 @@ func TestSummarizeRepetitions(t *testing.T) {
 	}
 }
 
-// FuzzExtractive holds the summarizer to its promise: everything it says passes the evidence gate, twice the same.
+// FuzzExtractive holds the summarizer to its promise: everything it says passes the evidence gate.
 func FuzzExtractive(f *testing.F) {
 	f.Fuzz(func(t *testing.T, request, body string, typed []byte) {
 		if doc, err := json.Marshal(map[string]string{"body": body}); err == nil {
 			said(t, request, doc)
 		}
 		said(t, request, typed)
-		a, b := Extractive{}.Summarize(request, typed), Extractive{}.Summarize(request, typed)
-		if string(a) != string(b) {
-			t.Errorf("Summarize = %s, then %s", a, b)
-		}
 	})
 }

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,9 +12,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/internal/canonical"
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
 )
@@ -63,32 +62,15 @@ func (m *Model) retold(body []byte, err error) string {
 
 // refusalWords is the text of an unsuccessful response: the message of OpenAI's error object, or else the body.
 func refusalWords(body []byte) string {
-	if len(bytes.TrimSpace(body)) == 0 {
-		return "no reason given"
+	var refusal struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
 	}
-	trimmed := strings.TrimSpace(string(body))
-	if canonical.Check(body, policy.MaxCompletionDepth) != nil {
-		return trimmed
+	if json.Unmarshal(body, &refusal) == nil && refusal.Error.Message != "" {
+		return refusal.Error.Message
 	}
-	var outer struct {
-		Error jsontext.Value `json:"error"`
-	}
-	if err := json.Unmarshal(body, &outer); err != nil || outer.Error == nil {
-		return trimmed
-	}
-	var told struct {
-		Message string `json:"message"`
-	}
-	var err error
-	if outer.Error.Kind() == '"' {
-		err = json.Unmarshal(outer.Error, &told.Message)
-	} else {
-		err = json.Unmarshal(outer.Error, &told)
-	}
-	if err != nil || told.Message == "" {
-		return trimmed
-	}
-	return told.Message
+	return cmp.Or(strings.TrimSpace(string(body)), "no reason given")
 }
 
 // stopped is the error of a completion whose time or whose caller's time was over; nil if neither was.

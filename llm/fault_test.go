@@ -65,7 +65,7 @@ func TestModel_Faults(t *testing.T) {
 		{"identity-encoding", header("Content-Encoding", "identity", always(200, content("x"))), 200, ""},
 		{"server-error", always(500, `{"error":{"message":"it is \u001b[31mred"}}`), 500,
 			`500 Internal Server Error: it is \u001b[31mred`},
-		{"too-many-requests", header("Retry-After", "1", always(429, `{"error":"slow down"}`)), 429, "Requests: slow down"},
+		{"too-many-requests", header("Retry-After", "1", always(429, `{"error":"slow down"}`)), 429, `Requests: {"error":"slow down"}`},
 		{"unknown-status", always(599, ""), 599, "HTTP status 599: no reason given"},
 		{"created-is-not-ok", always(201, content("x")), 201, "HTTP status 201"},
 		{"no-content", always(204, ""), 204, "HTTP status 204"},

@@ -4,8 +4,8 @@
 //
 // # Planners
 //
-// [Router] plans by the operator's routes, [Scripted] by a table of answers. Both are functions of their input, need no
-// network and never fail; [PlanFunc] makes them a [Planner]. [Model] asks a language model.
+// [Router] plans by the operator's routes, and [Model] asks a language model. A Router can have a Model for the requests that no route
+// matches.
 //
 // A plan is one JSON object of one of two shapes:
 //
@@ -52,13 +52,9 @@
 // result. Texts of servers are between two fixed lines, as one line of JSON each, with invisible characters and <, > and &
 // as escapes: a text can end neither its line nor its block. The prompt asks the model to take none of it for an
 // instruction. That is not guaranteed, and no gate relies on it.
-//
-// [Auto] lets the operator's routes go first.
 package llm
 
-import (
-	"context"
-)
+import "context"
 
 // A Tool is one entry of the effective allowlist: what is discovered and allowed, by its native names. All but Server
 // comes from the server and is not trusted. InputSchema is one strict JSON object.
@@ -93,28 +89,4 @@ type Planner interface {
 // came, and the completion then holds the exchanges so far; the evidence gate judges the summary.
 type Summarizer interface {
 	Summarize(ctx context.Context, request string, typed []byte) (Completion, error)
-}
-
-// PlanFunc makes a planner of a pure function. The nil PlanFunc returns an empty plan, which the plan gate refuses. The
-// only error is that of a context already done.
-type PlanFunc func(request string, allowed []Tool) []byte
-
-// Plan calls f.
-func (f PlanFunc) Plan(ctx context.Context, request string, allowed []Tool) (Completion, error) {
-	if err := ctx.Err(); err != nil || f == nil {
-		return Completion{}, err
-	}
-	return Completion{Content: f(request, allowed)}, nil
-}
-
-// SummarizeFunc makes a summarizer of a pure function. The nil SummarizeFunc returns an empty summary, which the evidence
-// gate refuses. The only error is that of a context already done.
-type SummarizeFunc func(request string, typed []byte) []byte
-
-// Summarize calls f.
-func (f SummarizeFunc) Summarize(ctx context.Context, request string, typed []byte) (Completion, error) {
-	if err := ctx.Err(); err != nil || f == nil {
-		return Completion{}, err
-	}
-	return Completion{Content: f(request, typed)}, nil
 }

@@ -1,14 +1,33 @@
 package llm
 
 import (
+	_ "embed" // the prompts and the schema of plans
 	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/visible"
+	"pgfsm/policy"
+	"pgfsm/policy/evidence"
 )
+
+// The rules of the prompts. Bounds stand as %d in them.
+var (
+	//go:embed plan.prompt.txt
+	planRules string
+	//go:embed summary.prompt.txt
+	summaryRules string
+)
+
+// planSchema is the schema of docs/reference/agent-contract.md. It repeats the type of the root, because some endpoints require
+// it.
+//
+//go:embed plan.schema.json
+var planSchema []byte
 
 // PromptVersion names the wording of both prompts and their schemas. Every change of them needs a new version.
 const PromptVersion = "pgfsm.prompt/v1"
@@ -24,6 +43,82 @@ type prompt struct {
 	system, user string
 	format       string // the schema's name
 	schema       []byte
+}
+
+// planPrompt is the prompt for a plan. It contains only the tools of allowed, in their order.
+func planPrompt(request string, allowed []Tool) (prompt, error) {
+	lines := make([]string, len(allowed))
+	for i := range allowed {
+		var err error
+		if lines[i], err = toolLine(allowed[i]); err != nil {
+			return prompt{}, err
+		}
+	}
+	rules := fmt.Sprintf(planRules, policy.MaxAnswerBytes)
+	room := MaxPromptBytes - len(rules) - len(block("TOOLS")) - len(request)
+	return newPrompt(prompt{
+		system: rules + block("TOOLS", fitting(allowed, lines, room)...),
+		user:   request,
+		format: "pgfsm_plan",
+		schema: planSchema,
+	}, "shorten the request")
+}
+
+// fitting returns the lines that fit into room bytes, in their order. If not all lines fit, each server gets the same share of the room, and the lines
+// beyond a share are omitted: so a server with many tools does not displace other servers' tools.
+func fitting(allowed []Tool, lines []string, room int) []string {
+	total := 0
+	used := make(map[string]int)
+	for i, line := range lines {
+		total += len(line)
+		used[allowed[i].Server] = 0
+	}
+	if total <= room {
+		return lines
+	}
+	share := max(room, 0) / max(len(used), 1)
+	var shown []string
+	for i, line := range lines {
+		if server := allowed[i].Server; used[server]+len(line) <= share {
+			used[server] += len(line)
+			shown = append(shown, line)
+		}
+	}
+	return shown
+}
+
+// toolLine is the line of a tool in the prompt.
+func toolLine(t Tool) (string, error) {
+	schema, err := canonical.JSON(t.InputSchema)
+	if err == nil && schema[0] != '{' {
+		err = errors.New("it is not a JSON object")
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w: the inputSchema of %q of %q cannot be shown: %w", ErrPrompt, t.Name, t.Server, err)
+	}
+	return dataLine(canonical.MustSorted(&struct {
+		Description string         `json:"description"`
+		InputSchema jsontext.Value `json:"inputSchema"`
+		Server      string         `json:"server"`
+		Title       string         `json:"title"`
+		Tool        string         `json:"tool"`
+	}{t.Description, schema, t.Server, t.Title, t.Name})), nil
+}
+
+// summaryPrompt is the prompt for a summary.
+func summaryPrompt(request string, typed []byte) (prompt, error) {
+	doc, err := canonical.JSON(typed)
+	if err != nil {
+		return prompt{}, fmt.Errorf("%w: the result cannot be shown: %w", ErrPrompt, err)
+	}
+	rules := fmt.Sprintf(summaryRules,
+		evidence.MaxItems, evidence.MaxClaimBytes, evidence.MaxEvidenceBytes, evidence.MinWords)
+	return newPrompt(prompt{
+		system: rules + block("RESULT", dataLine(doc)),
+		user:   request,
+		format: "pgfsm_summary",
+		schema: evidence.Schema(),
+	}, "ask for no summary, or for less")
 }
 
 // newPrompt checks what both prompts have in common. remedy says what to do if the prompt is too large.

@@ -2,7 +2,6 @@ package llm
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,29 +19,10 @@ import (
 	"pgfsm/policy/evidence"
 )
 
-// goldenPrompt holds a text to the golden file of this prompt version.
+// goldenPrompt compares a text with the golden file of this prompt version. Another wording needs another version.
 func goldenPrompt(t *testing.T, name, got string) {
 	t.Helper()
-	if err := checkGolden(filepath.Join("testdata", "prompts"), PromptVersion, name, got, golden.Updating()); err != nil {
-		t.Error(err)
-	}
-}
-
-// checkGolden compares got with a file that is named for the version. With write it makes the file if there is none, but
-// never changes one: a version that was in use keeps its wording.
-func checkGolden(dir, version, name, got string, write bool) error {
-	file := filepath.Join(dir, strings.ReplaceAll(version, "/", "-")+"."+name)
-	want, err := os.ReadFile(file)
-	if write && errors.Is(err, os.ErrNotExist) {
-		return errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(file, []byte(got), 0o644))
-	}
-	if err != nil {
-		return err
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		return fmt.Errorf("%s differs; another wording needs another PromptVersion, then -update (-want +got):\n%s", file, diff)
-	}
-	return nil
+	golden.File(t, filepath.Join("testdata", "prompts", strings.ReplaceAll(PromptVersion, "/", "-")+"."+name), got)
 }
 
 const testResult = `{"id":"policy-002","text":"Debug logs are deleted after 14 days, without exception.\nAsk <dpo>."}`

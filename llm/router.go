@@ -1,143 +1,205 @@
 package llm
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
 )
 
-// MaxPatternBytes bounds one route's pattern.
-const MaxPatternBytes = 4096
-
-// A Router plans by the operator's routes; see the package comment for how. The zero Router matches nothing. A Router
-// does not change, so that any number of runs may share it.
-type Router struct{ routes []route }
+// A Router plans by the operator's routes; see the package comment for how. A request that no route matches goes to the model, or
+// without one gets a question as its plan. A route that matches never reaches the model, not even when its plan will be refused. A
+// Router does not change, so that any number of runs may share it.
+type Router struct {
+	routes []route
+	model  Planner // nil: there is none
+}
 
 type route struct {
 	re           *regexp.Regexp
 	server, tool string
-	args         *template
+	args         []byte // canonical JSON
 }
 
-// NewRouter compiles the routes, once. Every mistake is reported, each with the route's place in the list, from 0, and
-// its id: a missing or repeated id, a missing server or tool, a pattern that is empty, too long or not RE2, args that
-// are not one strict JSON object or use a group that the pattern does not have.
-func NewRouter(routes []policy.Route) (*Router, error) {
-	if len(routes) > policy.MaxRoutes {
-		return nil, fmt.Errorf("there are %d routes; at most %d are allowed", len(routes), policy.MaxRoutes)
-	}
-	r := &Router{routes: make([]route, 0, len(routes))}
-	first := make(map[string]int, len(routes))
-	var mistakes []error
-	for i, spec := range routes {
+// NewRouter compiles the routes of a configuration, which has checked them. model may be nil.
+func NewRouter(routes []policy.Route, model Planner) (*Router, error) {
+	r := &Router{model: model}
+	for _, spec := range routes {
 		compiled, err := compileRoute(spec)
-		if earlier, taken := first[spec.ID]; taken && err == nil {
-			err = fmt.Errorf("route %d has the same id", earlier)
-		}
 		if err != nil {
-			mistakes = append(mistakes, fmt.Errorf("route %d (%q): %w", i, spec.ID, err))
-			continue
+			return nil, fmt.Errorf("route %q: %w", spec.ID, err)
 		}
-		first[spec.ID] = i
 		r.routes = append(r.routes, compiled)
-	}
-	if err := errors.Join(mistakes...); err != nil {
-		return nil, err
 	}
 	return r, nil
 }
 
 func compileRoute(spec policy.Route) (route, error) {
-	switch {
-	case spec.ID == "":
-		return route{}, errors.New("the id is empty")
-	case !utf8.ValidString(spec.Server) || spec.Server == "":
-		return route{}, errors.New("the server is empty or not UTF-8")
-	case !utf8.ValidString(spec.Tool) || spec.Tool == "":
-		return route{}, errors.New("the tool is empty or not UTF-8")
-	case spec.Pattern == "":
-		return route{}, errors.New("the pattern is empty; (?s).* says that every request matches")
-	case len(spec.Pattern) > MaxPatternBytes:
-		return route{}, fmt.Errorf("the pattern has %d bytes; at most %d are allowed", len(spec.Pattern), MaxPatternBytes)
-	}
 	re, err := regexp.Compile(spec.Pattern)
 	if err != nil {
 		return route{}, fmt.Errorf("pattern: %w", err)
 	}
-	args, err := compileTemplate(spec.Args, re)
-	if err != nil {
-		return route{}, err
+	args := []byte("{}")
+	if len(spec.Args) > 0 {
+		if args, err = canonical.JSON(spec.Args); err != nil {
+			return route{}, fmt.Errorf("args: %w", err)
+		}
 	}
-	return route{re, spec.Server, spec.Tool, args}, nil
+	if args[0] != '{' {
+		return route{}, errors.New("args must be a JSON object")
+	}
+	rt := route{re, spec.Server, spec.Tool, args}
+
+	_, err = rt.fill(func(name string) (string, error) {
+		_, err := rt.groupOf(name)
+		return name, err
+	})
+	return rt, err
 }
+
+// groupOf finds a group of the pattern by number or name.
+func (rt *route) groupOf(name string) (int, error) {
+	if n, err := strconv.ParseUint(name, 10, 16); err == nil && int(n) <= rt.re.NumSubexp() {
+		return int(n), nil
+	}
+	if n := rt.re.SubexpIndex(name); name != "" && n >= 0 { // unnamed groups have the name ""
+		return n, nil
+	}
+	return 0, fmt.Errorf("${%s}: the pattern has no such group", name)
+}
+
+// fill returns the args with the text of a group in the place of each ${name}, in canonical form. The text becomes part of a string:
+// it is never read as JSON.
+func (rt *route) fill(textOf func(name string) (string, error)) ([]byte, error) {
+	var out bytes.Buffer
+	dec := jsontext.NewDecoder(bytes.NewReader(rt.args))
+	enc := jsontext.NewEncoder(&out)
+	for {
+		tok, err := dec.ReadToken()
+		if errors.Is(err, io.EOF) {
+			return bytes.TrimSpace(out.Bytes()), nil
+		}
+		if err != nil {
+			return nil, canonical.Explain(err)
+		}
+		if tok.Kind() == '"' && strings.Contains(tok.String(), "${") {
+			text, err := expand(tok.String(), textOf)
+			if isName(dec) {
+				err = errors.New("a group can only stand in a value, not in a member's name")
+			}
+			if err != nil {
+				return nil, fmt.Errorf("args, at %s: %w", dec.StackPointer(), err)
+			}
+			tok = jsontext.String(text)
+		}
+		if err := enc.WriteToken(tok); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// isName reports whether the string just read was a member's name: in an object names are the odd ones.
+func isName(dec *jsontext.Decoder) bool {
+	kind, length := dec.StackIndex(dec.StackDepth())
+	return kind == '{' && length%2 == 1
+}
+
+// expand replaces each ${name} of a text; $${ stands for the two characters ${.
+func expand(text string, textOf func(name string) (string, error)) (string, error) {
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "${")
+		if !found {
+			return out.String() + text, nil
+		}
+		if escaped, ok := strings.CutSuffix(before, "$"); ok {
+			out.WriteString(escaped + "${")
+			text = rest
+			continue
+		}
+		name, rest, closed := strings.Cut(rest, "}")
+		if !closed {
+			return "", errors.New("${ is never closed; $${ stands for the two characters")
+		}
+		value, err := textOf(name)
+		if err != nil {
+			return "", err
+		}
+		out.WriteString(before + value)
+		text = rest
+	}
+}
+
+// errEmptyGroup means that a group took no part in a match, or matched nothing.
+var errEmptyGroup = errors.New("the group is empty")
 
 // Match returns the plan of the first route that matches, in canonical form. ok is false when none does.
 func (r *Router) Match(request string) (plan []byte, ok bool) {
-	if r == nil || !utf8.ValidString(request) {
+	if !utf8.ValidString(request) {
 		return nil, false
 	}
 	for i := range r.routes {
 		rt := &r.routes[i]
-		match := rt.re.FindStringSubmatchIndex(request)
+		match := rt.re.FindStringSubmatch(request)
 		if match == nil {
 			continue
 		}
-		if args, ok := rt.args.fill(request, match); ok {
+		args, err := rt.fill(func(name string) (string, error) {
+			group, err := rt.groupOf(name)
+			if err == nil && match[group] == "" {
+				err = errEmptyGroup
+			}
+			return match[group], err
+		})
+		if err == nil {
 			return policy.CallPlan(rt.server, rt.tool, args), true
 		}
 	}
 	return nil, false
 }
 
-// Plan returns one strict JSON plan, in canonical form: the call of the first route that matches, else a final_answer
-// that says what is missing and names the tools of allowed, in their order, as far as they fit.
-func (r *Router) Plan(request string, allowed []Tool) []byte {
+// Plan returns the call of the first route that matches, in canonical form, or else the model's plan. Without a model, it returns a
+// final_answer that says what is missing.
+func (r *Router) Plan(ctx context.Context, request string, allowed []Tool) (Completion, error) {
+	if err := ctx.Err(); err != nil {
+		return Completion{}, err
+	}
 	if plan, ok := r.Match(request); ok {
-		return plan
+		return Completion{Content: plan}, nil
 	}
+	if r.model != nil {
+		return r.model.Plan(ctx, request, allowed)
+	}
+	missing := "No route matches this request: say which item you mean, by its id, or what to search for."
 	if !utf8.ValidString(request) {
-		return ask("The request is not UTF-8 text.", allowed)
+		missing = "The request is not UTF-8 text."
 	}
-	return ask("No route matches this request: say which item you mean, by its id, or what to search for.", allowed)
+	return Completion{Content: policy.QuestionPlan(question(missing, allowed))}, nil
 }
 
-// ask writes the plan that asks for what is missing.
-func ask(missing string, allowed []Tool) []byte {
-	const none, some, more = " No tool can be called at present.", " Tools that can be called: ", " and 999999 more."
-	answer := missing + none
-	if len(allowed) > 0 {
-		answer = missing + some + toolNames(allowed, policy.MaxAnswerBytes-len(missing+some+more)) + "."
+// question says what is missing, and names the tools that can be called as far as the answer of a plan has room for them.
+func question(missing string, allowed []Tool) string {
+	if len(allowed) == 0 {
+		return missing + " No tool can be called at present."
 	}
-	return policy.QuestionPlan(cut(answer, policy.MaxAnswerBytes))
-}
-
-// toolNames lists the names while they fit into room bytes, and counts the others.
-func toolNames(tools []Tool, room int) string {
-	var list strings.Builder
-	for i, t := range tools {
-		name := strings.ToValidUTF8(t.Name+" ("+t.Server+")", "\uFFFD")
-		if i > 0 && list.Len()+len(name)+len(", ") > room {
-			fmt.Fprintf(&list, " and %d more", len(tools)-i)
-			break
-		}
-		if i > 0 {
-			list.WriteString(", ")
-		}
-		list.WriteString(cut(name, room))
+	names := make([]string, len(allowed))
+	for i, t := range allowed {
+		names[i] = t.Name + " (" + t.Server + ")"
 	}
-	return list.String()
-}
-
-// cut truncates s to at most limit bytes, at a rune boundary, with an ellipsis.
-func cut(s string, limit int) string {
-	const gone = "…"
-	if len(s) <= limit {
-		return s
+	text := missing + " Tools that can be called: " + strings.ToValidUTF8(strings.Join(names, ", "), "\uFFFD") + "."
+	if len(text) <= policy.MaxAnswerBytes {
+		return text
 	}
-	return visible.Cut(s, limit-len(gone), gone)
+	return visible.Cut(text, policy.MaxAnswerBytes-len("…"), "…")
 }

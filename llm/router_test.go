@@ -1,6 +1,8 @@
 package llm
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,7 +15,7 @@ import (
 
 func mustRouter(tb testing.TB, routes ...policy.Route) *Router {
 	tb.Helper()
-	r, err := NewRouter(routes)
+	r, err := NewRouter(routes, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -23,6 +25,16 @@ func mustRouter(tb testing.TB, routes ...policy.Route) *Router {
 // one is a route of the server s to the tool t.
 func one(id, pattern, args string) policy.Route {
 	return policy.Route{ID: id, Pattern: pattern, Server: "s", Tool: "t", Args: jsontext.Value(args)}
+}
+
+// planOf is the plan of a router without a model.
+func planOf(tb testing.TB, r *Router, request string, allowed []Tool) []byte {
+	tb.Helper()
+	got, err := r.Plan(tb.Context(), request, allowed)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return got.Content
 }
 
 func call(args string) string {
@@ -79,7 +91,7 @@ func TestPlan(t *testing.T) {
 			`{"args":{},"server":"x","tool":"delete_doc","type":"call_tool"}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := mustRouter(t, tt.routes...).Plan(tt.request, []Tool{{Server: "s", Name: "t"}})
+			got := planOf(t, mustRouter(t, tt.routes...), tt.request, []Tool{{Server: "s", Name: "t"}})
 			plan, verdict := policy.ReadPlan(got, policy.DefaultLimits())
 			if !verdict.Allows() {
 				t.Fatalf("Plan(%q) = %s, which the plan gate refuses: %s", tt.request, got, verdict.Reason)
@@ -109,18 +121,13 @@ func TestPlanAsks(t *testing.T) {
 			[]string{"No route", "z (kb), a (kb)."}},
 		{"no-tool-can-be-called", "hello", nil, []string{"No route", "No tool can be called"}},
 		{"request-not-utf8", "\xff", []Tool{{Server: "kb", Name: "a"}}, []string{"not UTF-8", "a (kb)."}},
-		{"counts-what-does-not-fit", "hello", many, []string{"tool_0 (server-é), tool_1 ", " more."}},
+		{"what-does-not-fit-is-cut", "hello", many, []string{"tool_0 (server-é), tool_1 ", "…"}},
 		{"one-name-longer-than-the-answer", "hello", []Tool{{Server: "s", Name: strings.Repeat("é", 1000)}},
 			[]string{"éé…"}},
-		{"the-name-is-cut-at-a-rune", "hello", []Tool{{Server: "s", Name: "x" + strings.Repeat("é", 1000)}},
-			[]string{"éé…"}},
 		{"name-not-utf8", "hello", []Tool{{Server: "s", Name: "a\xffb"}}, []string{"a\uFFFDb (s)"}},
-		{"long-name-after-a-short-one", "hello",
-			[]Tool{{Server: "s", Name: "a"}, {Server: "s", Name: strings.Repeat("b", 1000)}},
-			[]string{"a (s) and 1 more."}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			doc := mustRouter(t).Plan(tt.request, tt.allowed)
+			doc := planOf(t, mustRouter(t), tt.request, tt.allowed)
 			plan, verdict := policy.ReadPlan(doc, policy.DefaultLimits())
 			if !verdict.Allows() {
 				t.Fatalf("Plan = %s, which the plan gate refuses: %s", doc, verdict.Reason)
@@ -137,49 +144,24 @@ func TestPlanAsks(t *testing.T) {
 	}
 }
 
+// TestNewRouterRefuses: the configuration has checked the routes, and the router compiles none that it cannot use.
 func TestNewRouterRefuses(t *testing.T) {
-	tooMany := make([]policy.Route, policy.MaxRoutes+1)
-	for i := range tooMany {
-		tooMany[i] = one(fmt.Sprint(i), "x", "{}")
-	}
-	if _, err := NewRouter(tooMany[1:]); err != nil {
-		t.Errorf("NewRouter(%d routes) = %v, want nil", policy.MaxRoutes, err)
-	}
-	long := strings.Repeat("x", MaxPatternBytes)
-	mustRouter(t, one("at-the-limit", long, "{}"))
 	for _, tt := range []struct {
-		name   string
-		routes []policy.Route
-		want   []string
+		name  string
+		route policy.Route
+		want  []string
 	}{
-		{"one-route-too-many", tooMany, []string{"257 routes"}},
-		{"empty-id", []policy.Route{one("", "x", "{}")}, []string{`route 0 ("")`, "id is empty"}},
-		{"repeated-id", []policy.Route{one("a", "x", "{}"), one("a", "y", "{}")},
-			[]string{`route 1 ("a")`, "route 0 has the same"}},
-		{"empty-pattern", []policy.Route{one("a", "", "{}")}, []string{`route 0 ("a")`, "pattern is empty"}},
-		{"pattern-one-byte-too-long", []policy.Route{one("a", long+"x", "{}")}, []string{`("a")`, "4097 bytes"}},
-		{"pattern-not-re2", []policy.Route{one("a", `(?=x)`, "{}")}, []string{`("a")`, "pattern:"}},
-		{"no-server", []policy.Route{{ID: "a", Pattern: "x", Tool: "t"}}, []string{`("a")`, "server is empty"}},
-		{"no-tool", []policy.Route{{ID: "a", Pattern: "x", Server: "s"}}, []string{`("a")`, "tool is empty"}},
-		{"server-not-utf8", []policy.Route{{ID: "a", Pattern: "x", Server: "\xff", Tool: "t"}},
-			[]string{`("a")`, "not UTF-8"}},
-		{"args-an-array", []policy.Route{one("a", "x", `[]`)}, []string{`("a")`, "args must be a JSON object"}},
-		{"args-null", []policy.Route{one("a", "x", `null`)}, []string{`("a")`, "args must be a JSON object"}},
-		{"args-not-json", []policy.Route{one("a", "x", `{"a":}`)}, []string{`("a")`, "args: not strict JSON"}},
-		{"args-with-a-duplicate-name", []policy.Route{one("a", "x", `{"a":1,"a":2}`)},
-			[]string{`("a")`, "args: not strict JSON"}},
-		{"args-with-text-behind", []policy.Route{one("a", "x", `{} {}`)}, []string{`("a")`, "args:"}},
-		{"unknown-number", []policy.Route{one("a", "(x)", `{"k":["${2}"]}`)}, []string{`("a")`, "/k/0", "${2}", "1 groups"}},
-		{"unknown-name", []policy.Route{one("a", "(?P<b>x)", `{"k":"${c}"}`)}, []string{`("a")`, "/k", "${c}"}},
-		{"no-name", []policy.Route{one("a", "(x)", `{"k":"${}"}`)}, []string{`("a")`, "/k", "${}"}},
-		{"signed-number", []policy.Route{one("a", "(x)", `{"k":"${-1}"}`)}, []string{`("a")`, "${-1}"}},
-		{"never-closed", []policy.Route{one("a", "(x)", `{"k":"${1"}`)}, []string{`("a")`, "/k", "never closed"}},
-		{"group-in-a-name", []policy.Route{one("a", "(x)", `{"k":{"${1}":1}}`)}, []string{`("a")`, "member's name"}},
-		{"all-mistakes-at-once", []policy.Route{one("a", "(", "{}"), one("b", "x", "{}"), one("c", "x", "1")},
-			[]string{`route 0 ("a")`, `route 2 ("c")`}},
+		{"pattern-not-re2", one("a", `(?=x)`, "{}"), []string{`"a"`, "pattern:"}},
+		{"args-an-array", one("a", "x", `[]`), []string{`"a"`, "args must be a JSON object"}},
+		{"args-with-a-duplicate-name", one("a", "x", `{"a":1,"a":2}`), []string{`"a"`, "args: not strict JSON"}},
+		{"unknown-number", one("a", "(x)", `{"k":["${2}"]}`), []string{`"a"`, "/k/0", "${2}"}},
+		{"unknown-name", one("a", "(?P<b>x)", `{"k":"${c}"}`), []string{`"a"`, "/k", "${c}"}},
+		{"no-name", one("a", "(x)", `{"k":"${}"}`), []string{`"a"`, "/k", "${}"}},
+		{"never-closed", one("a", "(x)", `{"k":"${1"}`), []string{`"a"`, "/k", "never closed"}},
+		{"group-in-a-name", one("a", "(x)", `{"k":{"${1}":1}}`), []string{`"a"`, "member's name"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r, err := NewRouter(tt.routes)
+			r, err := NewRouter([]policy.Route{one("good", "x", "{}"), tt.route}, nil)
 			if err == nil || r != nil {
 				t.Fatalf("NewRouter = %v, %v, want nil and an error", r, err)
 			}
@@ -189,6 +171,55 @@ func TestNewRouterRefuses(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// answering is a planner with one answer.
+type answering struct {
+	text string
+	err  error
+}
+
+func (a answering) Plan(context.Context, string, []Tool) (Completion, error) {
+	return Completion{Content: []byte(a.text)}, a.err
+}
+
+// TestRoutesGoFirst: a route that matches never reaches the model, and any other request does.
+func TestRoutesGoFirst(t *testing.T) {
+	broken := errors.New("broken")
+	for _, tt := range []struct {
+		name, request string
+		model         Planner
+		want          string
+		err           error
+	}{
+		{"route-matches", "policy-2", answering{err: broken}, call(`{"n":"2"}`), nil},
+		{"no-route", "hello", answering{text: "model"}, "model", nil},
+		{"no-route-model-fails", "hello", answering{err: broken}, "", broken},
+		{"not-utf8", "policy-2\xff", answering{text: "model"}, "model", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			router, err := NewRouter([]policy.Route{one("id", `policy-(\d+)`, `{"n":"${1}"}`)}, tt.model)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := router.Plan(t.Context(), tt.request, nil)
+			if !errors.Is(err, tt.err) || string(got.Content) != tt.want {
+				t.Errorf("Plan(%q) = %s, %v, want %s, %v", tt.request, got.Content, err, tt.want, tt.err)
+			}
+		})
+	}
+}
+
+// TestCancelled: neither the router nor the extractive summarizer works for a caller who is gone.
+func TestCancelled(t *testing.T) {
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got, err := mustRouter(t).Plan(done, "x", nil); !errors.Is(err, context.Canceled) || got.Content != nil {
+		t.Errorf("Plan = %s, %v, want that it was cancelled", got.Content, err)
+	}
+	if got, err := (Extractive{}).Summarize(done, "x", []byte(`{}`)); !errors.Is(err, context.Canceled) || got.Content != nil {
+		t.Errorf("Summarize = %s, %v, want that it was cancelled", got.Content, err)
 	}
 }
 
@@ -214,7 +245,7 @@ func FuzzRouter(f *testing.F) {
 		one("all", `(?s)find(?P<mode> all)? (.+)`, `{"q":{"deep":["${2}","=${2}="]},"n":1}`),
 		one("mode", `(?s)find(?P<mode> all)`, `{"mode":"${mode}"}`))
 	f.Fuzz(func(t *testing.T, request, server, tool string) {
-		plan := checkPlan(t, router.Plan(request, []Tool{{Server: server, Name: tool}}))
+		plan := checkPlan(t, planOf(t, router, request, []Tool{{Server: server, Name: tool}}))
 		if plan.Type != policy.PlanCallTool {
 			return
 		}
@@ -236,13 +267,13 @@ func FuzzRouter(f *testing.F) {
 // FuzzRouteArgs feeds whole routes: one that compiles gives strict plans.
 func FuzzRouteArgs(f *testing.F) {
 	f.Fuzz(func(t *testing.T, pattern, args, request string) {
-		router, err := NewRouter([]policy.Route{one("a", pattern, args)})
+		router, err := NewRouter([]policy.Route{one("a", pattern, args)}, nil)
 		if err != nil {
 			return
 		}
 		if strings.Count(args, "[")+strings.Count(args, "{") > policy.MaxJSONDepth-2 {
 			return // the plan gate refuses it for its depth
 		}
-		checkPlan(t, router.Plan(request, nil))
+		checkPlan(t, planOf(t, router, request, nil))
 	})
 }

@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -27,7 +26,7 @@ func TestSentences(t *testing.T) {
 		{"iso-date-at-the-end", "Since 2024-05-01. Then more.", []string{"Since 2024-05-01.", "Then more."}},
 		{"dotted-date", "Since 01.05.2024 it holds.", []string{"Since 01.05.2024 it holds."}},
 		{"year-at-the-end", "Since 2024. The rest.", []string{"Since 2024.", "The rest."}},
-		{"number-at-the-end", "Keep for 90. The rest.", []string{"Keep for 90.", "The rest."}},
+		{"small-number-at-the-end-is-not-cut", "Keep for 90. The rest.", []string{"Keep for 90. The rest."}},
 		{"day-before-a-month", "On 5. May 2024 it ends. Next.", []string{"On 5. May 2024 it ends.", "Next."}},
 		{"url-and-version", "See example.com/a.b for v1.2.3 now. Next.",
 			[]string{"See example.com/a.b for v1.2.3 now.", "Next."}},
@@ -39,10 +38,10 @@ func TestSentences(t *testing.T) {
 		{"month-abbreviation", "By Sept. 30 it ends. Next.", []string{"By Sept. 30 it ends.", "Next."}},
 		{"wide-marks", "これは文です。次の文です！", []string{"これは文です。", "次の文です！"}},
 		{"wide-quotation", "好。」 Next one.", []string{"好。", "」 Next one."}},
-		{"numbered-list", "1. Keep logs.\n2. Drop logs.", []string{"1. Keep logs.", "2. Drop logs."}},
-		{"numbered-list-without-marks", "1. Keep logs\n2) Drop logs", []string{"1. Keep logs", "2) Drop logs"}},
+		{"numbered-list", "1. Keep logs.\n2. Drop logs.", []string{"Keep logs.", "Drop logs."}},
+		{"numbered-list-without-marks", "1. Keep logs\n2) Drop logs", []string{"Keep logs", "Drop logs"}},
 		{"bullets", "Rules:\n- Keep logs\n* Drop copies\n• Tell people",
-			[]string{"Rules:", "Keep logs", "Drop copies", "Tell people"}},
+			[]string{"Rules", "Keep logs", "Drop copies", "Tell people"}},
 		{"heading-and-blank-line", "# Scope\n\nAll systems.", []string{"Scope", "All systems."}},
 		{"blank-line-with-spaces", "Scope\n  \nAll systems.", []string{"Scope", "All systems."}},
 		{"carriage-returns", "Scope\r\n\r\nAll\r\nsystems.", []string{"Scope", "All\r\nsystems."}},
@@ -52,11 +51,10 @@ func TestSentences(t *testing.T) {
 		{"wrapped-before-a-sign", "It is\n-5 degrees.", []string{"It is\n-5 degrees."}},
 		{"sign-of-a-number-stays", "-5 degrees is cold.", []string{"-5 degrees is cold."}},
 		{"marks-alone", ". . .", []string{".", ".", "."}},
-		{"bullet-alone", "-\n- \n-", []string{}},
 		{"not-utf8", "A \xff bee. Cat.", []string{"A \xff bee.", "Cat."}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := slices.Collect(sentences(tt.text))
+			got := sentences(tt.text)
 			if len(got) == 0 && len(tt.want) == 0 {
 				return
 			}
@@ -67,20 +65,11 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-func TestSentencesStopWhenTold(t *testing.T) {
-	for s := range sentences("One. Two. Three.") {
-		if s != "One." {
-			t.Errorf("sentences went on to %q", s)
-		}
-		break
-	}
-}
-
 // FuzzSentences holds sentences to what they are: parts of the text, in order, that do not overlap.
 func FuzzSentences(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		rest := text
-		for s := range sentences(text) {
+		for _, s := range sentences(text) {
 			_, after, found := strings.Cut(rest, s)
 			if s == "" || s != strings.TrimSpace(s) || !found {
 				t.Fatalf("sentences(%q) yields %q, which is not the next part of it", text, s)

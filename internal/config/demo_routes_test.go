@@ -23,7 +23,7 @@ func demo(tb testing.TB) *config.Loaded {
 // routed is what the first matching route makes of a question: its tool and the one argument, or two empty strings.
 func routed(tb testing.TB, routes []policy.Route, question string) [2]string {
 	tb.Helper()
-	router, err := llm.NewRouter(routes)
+	router, err := llm.NewRouter(routes, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
