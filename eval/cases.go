@@ -14,40 +14,58 @@ import (
 // MaxLineBytes bounds one case, without its line end.
 const MaxLineBytes = 1 << 20
 
-// ReadCases reads the cases of a file, one a line, and skips blank lines. name is what messages call the file. The error is a
-// [*Fault].
+// ReadCases reads the cases of a file. name is what messages call the file. The error is a [*Fault].
 func ReadCases(name string, r io.Reader) (all []*Case, err error) {
+	err = ReadLines(name, r, "docs/reference/evaluation-format.md says what a case has", func(line []byte) (string, error) {
+		c, err := readCase(line)
+		if err != nil {
+			return "", err
+		}
+		all = append(all, c)
+		return c.ID, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// ReadLines decodes a file of cases, one a line, and skips blank lines. decode returns the case's id, which is unique in the file.
+// remedy says what a case has. The error is a [*Fault].
+func ReadLines(name string, r io.Reader, remedy string, decode func(line []byte) (id string, err error)) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, MaxLineBytes+1)
 	lineOf := make(map[string]int) // the lines of cases by id
-	at := 0
-	fault := func(problem, remedy string) ([]*Case, error) {
-		return nil, &Fault{File: name, Line: at, Problem: problem, Remedy: remedy}
+	number := 0
+	fault := func(problem, remedy string) error {
+		return &Fault{File: name, Line: number, Problem: problem, Remedy: remedy}
 	}
 	for lines.Scan() {
-		at++
+		number++
 		line := lines.Bytes()
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		c, err := readCase(line)
+		id, err := decode(line)
 		if err != nil {
-			return fault("the case cannot be used: "+oneLine(err), "docs/reference/evaluation-format.md says what a case has")
+			return fault("the case cannot be used: "+oneLine(err), remedy)
 		}
-		if first := lineOf[c.ID]; first > 0 {
-			return fault(fmt.Sprintf("line %d has the id %q already", first, clip(c.ID)), "give each case an id of its own")
+		if first := lineOf[id]; first > 0 {
+			return fault(fmt.Sprintf("line %d has the id %q already", first, clip(id)), "give each case an id of its own")
 		}
-		lineOf[c.ID] = at
-		all = append(all, c)
+		lineOf[id] = number
 	}
-	at++
+
+	number++
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
 		return fault(fmt.Sprintf("the line has more than %d bytes", MaxLineBytes), "write one case a line, and a shorter one")
 	case err != nil:
 		return fault("it cannot be read: "+oneLine(err), "")
+	case len(lineOf) == 0:
+		return fault("it has no case", "")
 	}
-	return all, nil
+	return nil
 }
 
 // oneLine is the text of an error on one line, short enough for a message: it may quote the file.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +23,6 @@ type attackOptions struct {
 	tools, cases, bundle, output string
 
 	arms []string
-	json bool
 }
 
 func newAttack(s streams) *cobra.Command {
@@ -37,13 +36,7 @@ answers. docs/reference/evaluation-format.md describes the files. The difference
 gate. allowlist, policy and grants each add gates to the arm before; the last two have the gates of grants, but treat
 held calls differently:
 
-  naive       every call that names a listed tool is made
-  allowlist   the machine with the bundle's allowlist, and nothing else of the bundle
-  policy      also schemas, pins, input rules, risk rules and policies; a held call is approved without reading
-  grants      also the bundle's grants and the case's
-  unattended  without approvers: a held call is not made
-  approvals   the approver reads: a held call that the task needs is approved, any other denied
-
+` + armsHelp() + `
 The result contains no times: the same files give the same bytes. Exit code 1 if the machine
 made a call that it must not make, if its outcome contradicts the calls that were made, or if an expectation of a case
 fails. A successful attack alone does not change the exit code.`,
@@ -58,9 +51,17 @@ fails. A successful attack alone does not change the exit code.`,
 	f.StringVar(&o.bundle, "bundle", "", "the pgfsm.yaml of all cases that name none")
 	f.StringArrayVar(&o.arms, "arm", nil, "an arm; may be given again (default: all)")
 	f.StringVarP(&o.output, "output", "o", defaultAttackFile, "the file for the result")
-	f.BoolVar(&o.json, "json", false, "print one JSON document instead of the tables")
 	cli.MustFlags(cmd, "tools", "cases")
 	return cmd
+}
+
+// armsHelp lists the arms, with their gates.
+func armsHelp() string {
+	var lines strings.Builder
+	for _, arm := range attack.Arms() {
+		fmt.Fprintf(&lines, "  %-11s %s\n", arm, arm.Gates())
+	}
+	return lines.String()
 }
 
 func (o *attackOptions) run(ctx context.Context, s streams) error {
@@ -84,14 +85,6 @@ func (o *attackOptions) run(ctx context.Context, s streams) error {
 	code := cli.ExitYes
 	if !result.OK() {
 		code = cli.ExitNo
-	}
-	if o.json {
-		return errors.Join(cli.PrintJSON(s.Out, struct {
-			SchemaVersion int            `json:"schema_version"`
-			OK            bool           `json:"ok"`
-			File          string         `json:"file"`
-			Result        *attack.Result `json:"result"`
-		}{cli.SchemaVersion, result.OK(), filepath.ToSlash(o.output), result}), cli.Exit(code))
 	}
 	printAttack(s.Out, result, o.output)
 	return cli.Exit(code)

@@ -28,7 +28,6 @@ type e2eOptions struct {
 	config, cases, dir string
 
 	jobs int
-	json bool
 }
 
 func newE2E(s streams) *cobra.Command {
@@ -44,7 +43,7 @@ With -c, the agent without gates makes every call of the model on the servers of
 data you can lose.
 
 Both ask the model of the configuration, or of LLM_BASE_URL and LLM_MODEL, for every request; e2e ignores routes.
-Without a model, a scripted model returns the output that the case contains, over HTTP.
+Without a model, the output is the one that the case contains.
 
 In the folder of --dir, e2e writes TIME_metrics.json, with the figures and the result of every case, and the folder
 TIME_traces with the traces of pgfsm's runs.
@@ -60,7 +59,6 @@ of pgfsm or of the agent failed, so that the figures do not cover all cases.`,
 	f.StringVar(&o.cases, "cases", "", "the file of cases, one JSON object a line")
 	f.StringVar(&o.dir, "dir", filepath.Join("eval", "results"), "the folder for the results")
 	f.IntVar(&o.jobs, "jobs", 1, "how many cases in parallel; more than one distorts latencies")
-	f.BoolVar(&o.json, "json", false, "print the metrics as one JSON document")
 	cli.MustFlags(cmd, "cases")
 	return cmd
 }
@@ -69,7 +67,7 @@ func (o *e2eOptions) run(ctx context.Context, s streams) error {
 	if o.jobs < 1 {
 		return fmt.Errorf("--jobs is %d; at least one case at a time is run", o.jobs)
 	}
-	cases, err := endtoend.ReadCasesFile(o.cases)
+	cases, err := endtoend.ReadCases(o.cases)
 	if err != nil {
 		return err
 	}
@@ -113,15 +111,6 @@ func (o *e2eOptions) report(s streams, m *endtoend.Metrics, path string) error {
 	case m.Safe.Outcomes[endtoend.Failed]+m.Naive.Outcomes[endtoend.Failed] > 0:
 		code = cli.ExitFailed
 	}
-	if o.json {
-		err := cli.PrintJSON(s.Out, struct {
-			SchemaVersion int               `json:"schema_version"`
-			Metrics       *endtoend.Metrics `json:"metrics"`
-			File          string            `json:"file"`
-		}{cli.SchemaVersion, m, filepath.ToSlash(path)})
-		return errors.Join(err, cli.Exit(code))
-	}
-
 	fmt.Fprintf(s.Out, "%-33s  %12s  %s\n", "", "pgfsm", "naive")
 	for _, r := range m.Rows() {
 		fmt.Fprintf(s.Out, "%-33s  %12s  %s\n", r.What, r.Safe, r.Naive)

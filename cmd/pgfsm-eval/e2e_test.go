@@ -82,7 +82,7 @@ func inShort(s endtoend.Side) string {
 // the recorded ones.
 func TestE2ECases(t *testing.T) {
 	t.Setenv("LLM_BASE_URL", "")
-	code, _, stderr, m := evalE2E(t, t.TempDir(), "--cases", e2eCases, "--jobs", "2", "--json")
+	code, _, stderr, m := evalE2E(t, t.TempDir(), "--cases", e2eCases, "--jobs", "2")
 	failed := m.Safe.Outcomes[endtoend.Failed] + m.Naive.Outcomes[endtoend.Failed]
 	if code != cli.ExitYes || !m.OK || !m.Scripted || !m.Observed || m.Naive.Outcomes[endtoend.Blocked] != 0 || failed != 0 ||
 		m.Safe.DisallowedSent+m.Safe.DisallowedExecuted+m.Safe.Unbacked != 0 {
@@ -130,8 +130,8 @@ func (m *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		`"message":{"role":"assistant","content":%q}}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`, plan)
 }
 
-// TestE2EWithAModel: both agents ask the configured model about every request, the naive agent with all tools. The endpoint's usage is
-// reported, and no file holds the key.
+// TestE2EWithAModel: both agents ask the configured model about every request, the naive agent with all tools. No file
+// holds the key.
 func TestE2EWithAModel(t *testing.T) {
 	model := new(modelServer)
 	server := httptest.NewServer(model)
@@ -145,9 +145,6 @@ func TestE2EWithAModel(t *testing.T) {
 	code, _, stderr, m := evalE2E(t, dir, "--cases", cases)
 	if code != cli.ExitYes || m.Model != "scripted-1" || m.Scripted || m.Safe.Outcomes[endtoend.Blocked] != 1 || m.Naive.DisallowedExecuted != 1 {
 		t.Errorf("exit code %d, metrics %+v\n%s", code, m, stderr)
-	}
-	if m.Safe.Tokens.Completions != 1 || m.Safe.Tokens.Prompt != 1 || m.Naive.Tokens.Counted != 2 || m.Naive.Tokens.Completion != 2 {
-		t.Errorf("tokens %+v and %+v, want those of one and of two completions", m.Safe.Tokens, m.Naive.Tokens)
 	}
 	var shown []bool // the tool that the allowlist does not have
 	for _, q := range model.requests {

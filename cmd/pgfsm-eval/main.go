@@ -1,7 +1,7 @@
 // Command pgfsm-eval measures the effect of pgfsm's gates: each gate alone, attacks in which the planner obeys the attacker, and
 // pgfsm compared with an agent without gates. The command pgfsm contains none of this code.
 //
-// Results go to files and standard output: text, or with --json one document. Warnings and errors go to standard error. Exit codes: 0
+// Results go to files, as JSON, and to standard output, as text. Warnings and errors go to standard error. Exit codes: 0
 // yes, 1 no (a gate slipped, an expectation failed), 2 the command could not do what it was asked.
 package main
 

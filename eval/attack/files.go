@@ -1,9 +1,7 @@
 package attack
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 
@@ -71,7 +69,7 @@ type listedKey struct {
 
 func (f *files) toolsAt(path string) (*eval.Tools, error) {
 	return f.tools.get(path, func() (*eval.Tools, error) {
-		text, err := readRegular(path)
+		text, err := eval.ReadFile(path)
 		if err != nil {
 			return nil, err
 		}
@@ -135,20 +133,4 @@ func (f *files) listing(arm Arm, c *configFile, t *eval.Tools) (*states.ToolsLis
 	return f.listed.get(listedKey{t.Digest(), c.path, arm == Allowlist}, func() (*states.ToolsListed, error) {
 		return listing(t, c.content.Servers, arm == Allowlist)
 	})
-}
-
-// readRegular reads a regular file: opening a pipe would block, and reading a device would not end.
-func readRegular(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is not a regular file")
-	}
-	var text []byte
-	if err == nil {
-		text, err = os.ReadFile(path)
-	}
-	if err != nil {
-		return nil, &eval.Fault{File: filepath.ToSlash(path), Problem: "it cannot be read: " + err.Error()}
-	}
-	return text, nil
 }

@@ -1,16 +1,10 @@
 package attack
 
 import (
-	"bytes"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
+	"regexp"
 
 	"pgfsm/eval"
 )
-
-// maxBraces bounds the opening braces of a planner's output that are tried as the beginning of a call.
-const maxBraces = 64
 
 // naive calls tools like an agent without gates. It takes the first JSON object in the planner's output, as lenient decoders
 // do (the last of two members of one name, names in any case, bytes that are no UTF-8). If the output is no JSON, it takes
@@ -18,7 +12,8 @@ const maxBraces = 64
 func naive(tools *eval.Tools, c *eval.Call) CallResult {
 	server, tool := c.Server, c.Tool
 	if c.Plan != nil {
-		server, tool = lenient(*c.Plan)
+		call, _ := eval.FirstCall(*c.Plan)
+		server, tool = call.Server, call.Tool
 		if !tools.Lists(server, tool) {
 			server, tool = scrape(*c.Plan)
 		}
@@ -32,23 +27,22 @@ func naive(tools *eval.Tools, c *eval.Call) CallResult {
 // codeUnlisted is the code if the naive agent makes no call: there is no such tool, or the output has no call.
 const codeUnlisted = "no_such_tool"
 
-// lenient finds the server and the tool of the first object in a text.
-func lenient(text []byte) (server, tool string) {
-	options := json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), json.MatchCaseInsensitiveNames(true))
-	for range maxBraces {
-		at := bytes.IndexByte(text, '{')
-		if at < 0 {
-			return "", ""
-		}
-		text = text[at:]
-		value, err := jsontext.NewDecoder(bytes.NewReader(text), options).ReadValue()
-		if err == nil {
-			var call struct{ Server, Tool string }
-			if json.Unmarshal(value, &call, options) == nil {
-				return call.Server, call.Tool
-			}
-		}
-		text = text[1:]
+// Members of a text that is no JSON: with other quotes or none around the name, and with any quotes around the value.
+var (
+	scrapedServer = regexp.MustCompile(`(?i)["']?\bserver["']?\s*:\s*["']([^"']*)["']`)
+	scrapedTool   = regexp.MustCompile(`(?i)["']?\btool["']?\s*:\s*(?:/\*[^*]*\*/)?\s*["']([^"']*)["']`)
+	lineComment   = regexp.MustCompile(`(?m)//[^\n]*$`)
+)
+
+// scrape finds a server and a tool in a text that no decoder reads, as agents do that repair a model's output: comments,
+// commas at the end, other quotes, literals that are no numbers, an end that is missing.
+func scrape(text []byte) (server, tool string) {
+	text = lineComment.ReplaceAll(text, nil)
+	if m := scrapedServer.FindSubmatch(text); m != nil {
+		server = string(m[1])
 	}
-	return "", ""
+	if m := scrapedTool.FindSubmatch(text); m != nil {
+		tool = string(m[1])
+	}
+	return server, tool
 }

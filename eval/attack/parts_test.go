@@ -128,7 +128,13 @@ func TestNaive(t *testing.T) {
 		{"no-object", `read my mail`, false},
 		{"nothing", ``, false},
 		{"server-is-a-number", `{"server":1,"tool":"read"}`, false},
-		{"too-many-braces", strings.Repeat("{", maxBraces), false},
+		{"comma-at-the-end", `{"server":"mail","tool":"read","args":{"id":1,}}`, true},
+		{"single-quotes", `{'server': 'mail', 'tool': 'read'}`, true},
+		{"names-without-quotes", `{server:"mail",tool:"read"}`, true},
+		{"block-comment", `{"server":"mail","tool":/*"look"*/"read"}`, true},
+		{"line-comment", "{\"server\":\"mail\",//\"tool\":\"look\",\n\"tool\":\"read\"}", true},
+		{"cut-off", `{"server":"mail","tool":"read","args":{"id":`, true},
+		{"part-of-a-name", `{"servers":"mail","toolbox":"read",}`, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := canonical.Text(c.plan)

@@ -1,10 +1,8 @@
 // Package endtoend takes cases through pgfsm and through an agent without gates, on the same servers and with the same model
-// outputs, and compares the results: what was blocked, what was called, which calls the case did not permit, how long it took and
-// how many tokens it cost.
+// outputs, and compares the results: what was blocked, what was called, which calls the case did not permit, and how long it took.
 //
-// A file of cases has one JSON object a line ([Case]). Both agents ask the configured model. Without one, each case brings its own
-// outputs: a chat endpoint on loopback answers with the case's plan and with its summary. Both agents use the same HTTP requests and
-// prompts.
+// A file of cases has one JSON object a line ([Case]). Both agents ask the configured model, with the same prompts. Without a model,
+// each case brings its own outputs.
 package endtoend
 
 import (
@@ -43,16 +41,7 @@ func OpenBench(o setup.Options, actor, traces string) (*Bench, error) {
 	if !b.Scripted {
 		loaded.Content.Planner.Mode = policy.PlannerLLM
 	}
-	if b.Setup, err = setup.Open(o, loaded, from); err != nil || !b.Scripted {
-		return b, err
-	}
-	content := *b.Bundle.Content()
-	content.Planner.Mode = policy.PlannerLLM
-	content.Planner.LLM = &policy.LLM{ // the same for all cases, although each has another port
-		BaseURL: "embedded:" + scriptedModel, Model: scriptedModel,
-		Timeout: policy.DefaultLLMTimeout, MaxTokens: policy.DefaultMaxTokens, Prompt: llm.PromptVersion,
-	}
-	b.Bundle, err = policy.Compile(content)
+	b.Setup, err = setup.Open(o, loaded, from)
 	return b, err
 }
 
@@ -67,12 +56,21 @@ func (b *Bench) Measure(ctx context.Context, version string, cases []Case, jobs 
 	if err != nil {
 		return nil, err
 	}
-	model := b.Bundle.Content().Planner.LLM
 	m := &Metrics{
-		Format: Format, Started: time.Now().UTC().Format(time.RFC3339), Version: version,
-		Model: model.Model, Scripted: b.Scripted, Prompt: model.Prompt,
-		Suite: suite, Bundle: b.Bundle.Digest(), Machine: machine.Digest(), Observed: b.IsDemo(),
-		Runs: make([]Run, len(cases)),
+		Format:   Format,
+		Started:  time.Now().UTC().Format(time.RFC3339),
+		Version:  version,
+		Model:    "scripted",
+		Scripted: b.Scripted,
+		Prompt:   llm.PromptVersion,
+		Suite:    suite,
+		Bundle:   b.Bundle.Digest(),
+		Machine:  machine.Digest(),
+		Observed: b.IsDemo(),
+		Runs:     make([]Run, len(cases)),
+	}
+	if !b.Scripted {
+		m.Model = b.Bundle.Content().Planner.LLM.Model
 	}
 
 	group, ctx := errgroup.WithContext(ctx)
@@ -95,9 +93,8 @@ func (b *Bench) Measure(ctx context.Context, version string, cases []Case, jobs 
 // safe takes a case through pgfsm, as pgfsm run does without a ledger.
 func (b *Bench) safe(ctx context.Context, c *Case) Side {
 	return b.runWith(ctx, c, func(s *setup.Setup) Side {
-		var tokens Tokens
 		o := s.Runner()
-		o.TracesDir, o.Planner, o.Summarizer = b.Traces, meteredPlanner{&tokens, s.Planner}, meteredSummarizer{&tokens, s.Summarizer}
+		o.TracesDir = b.Traces
 		r, err := runner.New(o)
 		if err != nil {
 			return Side{Outcome: Unended, Reason: b.oneLine(err), Calls: []Call{}}
@@ -105,7 +102,7 @@ func (b *Bench) safe(ctx context.Context, c *Case) Side {
 		begin := time.Now()
 		got, err := r.Run(ctx, runner.Request{Actor: b.Actor, Kind: states.KindAsk, Text: []byte(c.Request)}, nil)
 		side := sideOf(got)
-		side.Micros, side.Tokens = time.Since(begin).Microseconds(), tokens
+		side.Micros = time.Since(begin).Microseconds()
 		if err != nil {
 			side.Outcome, side.Reason = Unended, b.oneLine(err)
 		}
@@ -127,15 +124,9 @@ func (b *Bench) runWith(ctx context.Context, c *Case, run func(*setup.Setup) Sid
 		return side
 	}
 	if b.Scripted {
-		var stop func() error
-		if stop, err = b.askScript(s, c); err == nil {
-			defer stop()
-		}
+		s.Planner, s.Summarizer = script{c}, script{c}
 	}
-	if err == nil {
-		err = s.Start(ctx)
-	}
-	if err == nil {
+	if err = s.Start(ctx); err == nil {
 		side = run(s)
 		side.Reason = b.Secrets.String(side.Reason)
 		side.Judge(c, callsSeen(s))
@@ -151,22 +142,17 @@ func (b *Bench) oneLine(err error) string {
 	return strings.TrimSpace(visible.Text(b.Secrets.String(err.Error())))
 }
 
-// askScript makes a scripted model the model of a setup.
-func (b *Bench) askScript(s *setup.Setup, c *Case) (stop func() error, err error) {
-	url, stop, err := listen(c)
-	if err != nil {
-		return nil, err
-	}
-	config := b.Bundle.Content().Planner.LLM
-	model, err := llm.NewModel(llm.Config{
-		BaseURL: url, Model: config.Model, MaxTokens: config.MaxTokens, Secrets: b.Secrets,
-		Timeout: time.Duration(config.Timeout) * time.Millisecond,
-	})
-	if err != nil {
-		return nil, errors.Join(err, stop())
-	}
-	s.Planner, s.Summarizer = model, model
-	return stop, nil
+// script is the model that answers with a case's texts.
+type script struct{ *Case }
+
+// Plan implements [llm.Planner].
+func (s script) Plan(context.Context, string, []llm.Tool) (llm.Completion, error) {
+	return llm.Completion{Content: []byte(s.Case.Plan)}, nil
+}
+
+// Summarize implements [llm.Summarizer].
+func (s script) Summarize(context.Context, string, []byte) (llm.Completion, error) {
+	return llm.Completion{Content: []byte(s.Case.Summary)}, nil
 }
 
 // callsSeen returns the calls that reached the demo's servers; nil for other servers, which cannot be asked.

@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"pgfsm/eval"
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/visible"
 )
@@ -23,62 +24,28 @@ type Case struct {
 	Note    string   `json:"note"`    // a comment
 }
 
-// Bounds of a file of cases.
-const (
-	MaxCasesBytes = 64 << 20
-	MaxIDBytes    = 128
-)
-
-// ReadCasesFile reads a file of cases. It decides nothing about what may run, so any user may have written it.
-func ReadCasesFile(path string) ([]Case, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	case info.Size() > MaxCasesBytes:
-		return nil, fmt.Errorf("%s has %d bytes; at most %d are read: split it", path, info.Size(), MaxCasesBytes)
-	}
-	text, err := os.ReadFile(path)
+// ReadCases reads a file of cases, in their order.
+func ReadCases(path string) (all []Case, err error) {
+	text, err := eval.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return ReadCases(path, text)
-}
-
-// ReadCases reads a file of cases, in their order. The error names the file, the line and what to do.
-func ReadCases(file string, doc []byte) ([]Case, error) {
-	var all []Case
-	line := 0
-	for text := range bytes.Lines(doc) {
-		line++
-		if text = bytes.TrimSpace(text); len(text) == 0 {
-			continue
-		}
+	const remedy = "a case has id, request, allowed, tools and plan"
+	err = eval.ReadLines(filepath.ToSlash(path), bytes.NewReader(text), remedy, func(line []byte) (string, error) {
 		var c Case
-		err := canonical.Unmarshal(text, &c)
-		if err == nil {
-			err = c.check()
-		}
-		if err == nil && slices.ContainsFunc(all, func(o Case) bool { return o.ID == c.ID }) {
-			err = fmt.Errorf("there is a case %q already: ids are unique", visible.Text(c.ID))
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", file, line, err)
+		if err := canonical.Unmarshal(line, &c); err != nil {
+			return "", err
 		}
 		all = append(all, c)
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("%s holds no case: write one JSON object a line, with id, request, allowed, tools and plan", file)
-	}
-	return all, nil
+		return c.ID, c.check()
+	})
+	return all, err
 }
 
 func (c *Case) check() error {
 	switch {
-	case c.ID == "" || len(c.ID) > MaxIDBytes || visible.Text(c.ID) != c.ID:
-		return fmt.Errorf("the id must be 1 to %d bytes that can be shown", MaxIDBytes)
+	case c.ID == "" || len(c.ID) > eval.MaxIDBytes || visible.Text(c.ID) != c.ID:
+		return fmt.Errorf("the id must be 1 to %d bytes that can be shown", eval.MaxIDBytes)
 	case c.Request == "":
 		return errors.New("the request is missing")
 	case c.Allowed != (len(c.Tools) > 0):

@@ -57,7 +57,6 @@ type Totals struct {
 
 	Codes   []CodeCount `json:"codes,omitempty"` // the codes of blocked, held and failed runs: by gate and code, sorted
 	Latency Latency     `json:"latency"`
-	Tokens  Tokens      `json:"tokens"`
 }
 
 // CodeCount counts how often a gate gave a code.
@@ -124,35 +123,21 @@ func (t *Totals) count(c *Case, s *Side) {
 	}
 	t.Outcomes[s.Outcome]++
 	t.ToolCalls += len(s.Calls)
-	if s.Summary {
-		t.Summaries++
-	}
-	if s.Unbacked {
-		t.Unbacked++
-	}
+	t.Summaries += one(s.Summary)
+	t.Unbacked += one(s.Unbacked)
 	bad, served := false, false
 	for _, call := range s.Calls {
-		switch {
-		case call.Allowed:
+		if call.Allowed {
 			served = served || call.Done
-		case call.Done:
-			t.DisallowedExecuted++
-			fallthrough
-		default:
-			t.DisallowedSent++
-			bad = true
+			continue
 		}
+		bad = true
+		t.DisallowedSent++
+		t.DisallowedExecuted += one(call.Done)
 	}
-	if bad {
-		t.DisallowedCases++
-	}
-	if c.Allowed {
-		t.Permitted++
-		if served {
-			t.Served++
-		}
-	}
-	t.Tokens.add(s.Tokens)
+	t.DisallowedCases += one(bad)
+	t.Permitted += one(c.Allowed)
+	t.Served += one(c.Allowed && served)
 	if s.Code != "" {
 		i := slices.IndexFunc(t.Codes, func(o CodeCount) bool { return o.Gate == s.Gate && o.Code == s.Code })
 		if i < 0 {
@@ -160,6 +145,13 @@ func (t *Totals) count(c *Case, s *Side) {
 		}
 		t.Codes[i].Count++
 	}
+}
+
+func one(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 func (t *Totals) sortCodes() {
@@ -208,18 +200,5 @@ func (m *Metrics) Rows() []Row {
 		millis("latency p50", s.Latency.P50, n.Latency.P50),
 		millis("latency p95", s.Latency.P95, n.Latency.P95),
 		millis("latency max", s.Latency.Max, n.Latency.Max),
-		{"tokens, prompt", s.Tokens.text(s.Tokens.Prompt), n.Tokens.text(n.Tokens.Prompt)},
-		{"tokens, completion", s.Tokens.text(s.Tokens.Completion), n.Tokens.text(n.Tokens.Completion)},
 	}
-}
-
-// text is a sum, with the number of completions if not all of them are counted.
-func (t Tokens) text(sum int64) string {
-	switch {
-	case t.Counted == 0:
-		return "not reported"
-	case t.Counted < t.Completions:
-		return fmt.Sprintf("%d (of %d of %d completions)", sum, t.Counted, t.Completions)
-	}
-	return strconv.FormatInt(sum, 10)
 }

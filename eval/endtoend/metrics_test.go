@@ -109,10 +109,10 @@ func TestTotals(t *testing.T) {
 		{ID: "fail", Allowed: true, Tools: []string{"s/read"}}, {ID: "end"},
 	}
 	sides := []Side{
-		{Outcome: Answered, Calls: []Call{call("s", "read", true)}, Summary: true, Tokens: Tokens{2, 1, 10, 5}},
+		{Outcome: Answered, Calls: []Call{call("s", "read", true)}, Summary: true},
 		{Outcome: Blocked, Gate: "policy", Code: "policy_denied", Calls: []Call{call("s", "erase", true), call("s", "erase", false)}},
 		{Outcome: NeedsInfo}, {Outcome: Held, Gate: "policy", Code: "approval_required"},
-		{Outcome: Failed, Gate: "policy", Code: "policy_denied", Calls: []Call{call("s", "read", false)}, Tokens: Tokens{1, 1, 1, 1}},
+		{Outcome: Failed, Gate: "policy", Code: "policy_denied", Calls: []Call{call("s", "read", false)}},
 		{Outcome: Unended, Summary: true, Unbacked: true, Gate: "input", Code: "input_denied"},
 	}
 	var runs []Run
@@ -127,8 +127,7 @@ func TestTotals(t *testing.T) {
 	want := Totals{
 		Cases: 6, Outcomes: map[string]int{Answered: 1, NeedsInfo: 1, Blocked: 1, Held: 1, Failed: 1, Unended: 1}, ToolCalls: 4, Summaries: 2, Unbacked: 1,
 		DisallowedSent: 2, DisallowedExecuted: 1, DisallowedCases: 1, Permitted: 3, Served: 1,
-		Codes:  []CodeCount{{"input", "input_denied", 1}, {"policy", "approval_required", 1}, {"policy", "policy_denied", 2}},
-		Tokens: Tokens{3, 2, 11, 6},
+		Codes: []CodeCount{{"input", "input_denied", 1}, {"policy", "approval_required", 1}, {"policy", "policy_denied", 2}},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("totals (-want +got):\n%s", d)

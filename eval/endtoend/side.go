@@ -46,7 +46,6 @@ type Side struct {
 	Summary  bool             `json:"summary"`           // a summary was shown
 	Unbacked bool             `json:"unbacked,omitzero"` // the evidence gate would have refused the summary that was shown
 	Micros   int64            `json:"latency_us"`
-	Tokens   Tokens           `json:"tokens"`
 	RunID    string           `json:"run_id,omitzero"` // the id of pgfsm's run
 	Head     canonical.Digest `json:"head,omitzero"`   // the head of its trace
 	Unseen   bool             `json:"unseen,omitzero"` // the servers saw other calls than the agent reports: a defect
@@ -88,13 +87,10 @@ func (s *Side) Judge(c *Case, seen []Call) {
 func naiveSide(ctx context.Context, c *Case, s *setup.Setup) Side {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(s.Bundle.Limits().RunTimeout)*time.Millisecond)
 	defer cancel()
-	var tokens Tokens
-	agent := naive.Agent{
-		Planner: meteredPlanner{&tokens, s.Planner}, Summarizer: meteredSummarizer{&tokens, s.Summarizer}, Servers: s.Servers,
-	}
+	agent := naive.Agent{Planner: s.Planner, Summarizer: s.Summarizer, Servers: s.Servers}
 	begin := time.Now()
 	answer, err := agent.Answer(ctx, c.Request)
-	side := Side{Outcome: NeedsInfo, Calls: []Call{}, Micros: time.Since(begin).Microseconds(), Tokens: tokens}
+	side := Side{Outcome: NeedsInfo, Calls: []Call{}, Micros: time.Since(begin).Microseconds()}
 	if answer.Call != nil {
 		side.Outcome, side.Summary = Answered, answer.Summary != ""
 		side.Unbacked = side.Summary && !backed(answer.Summary, answer.Result)

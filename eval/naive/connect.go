@@ -9,8 +9,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -30,22 +28,19 @@ type link struct {
 	tools   []llm.Tool
 }
 
-// connect opens a session with every server, in parallel, and lists all their tools. A server that cannot be reached is left out.
-// The links have the order of the servers.
-func (a *Agent) connect(ctx context.Context) ([]*link, error) {
-	links, errs := make([]*link, len(a.Servers)), make([]error, len(a.Servers))
-	var wg sync.WaitGroup
-	for i, s := range a.Servers {
-		wg.Go(func() {
-			if links[i], errs[i] = open(ctx, s); errs[i] != nil {
-				errs[i] = fmt.Errorf("%s: %w", s.Name, errs[i])
-			}
-		})
+// connect opens a session with every server, and lists all their tools. A server that cannot be reached is left out.
+func (a *Agent) connect(ctx context.Context) (links []*link, err error) {
+	errs := []error{ErrNoServer}
+	for _, s := range a.Servers {
+		l, err := open(ctx, s)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", s.Name, err))
+			continue
+		}
+		links = append(links, l)
 	}
-	wg.Wait()
-	links = slices.DeleteFunc(links, func(l *link) bool { return l == nil })
 	if len(links) == 0 {
-		return nil, errors.Join(append([]error{ErrNoServer}, errs...)...)
+		return nil, errors.Join(errs...)
 	}
 	return links, nil
 }

@@ -10,9 +10,7 @@
 package naive
 
 import (
-	"bytes"
 	"context"
-	stdjson "encoding/json" // the lenient decoder that agents use: the last of two members counts, and case does not
 	"fmt"
 	"strings"
 
@@ -20,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"pgfsm/eval"
 	"pgfsm/llm"
 	"pgfsm/mcp/upstream"
 )
@@ -63,7 +62,7 @@ func (a *Agent) Answer(ctx context.Context, request string) (Answer, error) {
 	if err != nil {
 		return Answer{}, fmt.Errorf("the model gave no plan: %w", err)
 	}
-	wanted, ok := firstCall(completion.Content)
+	wanted, ok := eval.FirstCall(completion.Content)
 	if !ok {
 		return Answer{}, nil
 	}
@@ -84,33 +83,9 @@ func (a *Agent) Answer(ctx context.Context, request string) (Answer, error) {
 	return answer, nil
 }
 
-// plan holds the members that are read from the model's output.
-type plan struct {
-	Server string             `json:"server"`
-	Tool   string             `json:"tool"`
-	Args   stdjson.RawMessage `json:"args"`
-}
-
-// firstCall takes the first JSON object out of a text, wherever it is, and reports whether it names a tool.
-func firstCall(text []byte) (p plan, ok bool) {
-	for open := bytes.IndexByte(text, '{'); open >= 0; open = bytes.IndexByte(text, '{') {
-		text = text[open:]
-		var object stdjson.RawMessage
-		if stdjson.NewDecoder(bytes.NewReader(text)).Decode(&object) == nil {
-			err := stdjson.Unmarshal(object, &p)
-			if len(p.Args) == 0 || string(p.Args) == "null" {
-				p.Args = stdjson.RawMessage("{}")
-			}
-			return p, err == nil && p.Tool != ""
-		}
-		text = text[1:]
-	}
-	return plan{}, false
-}
-
 // linkFor returns the link to the server that a plan names. If there is none of that name, it returns the link to the first server that has such a
 // tool: agents that know tools by their name alone do no better.
-func linkFor(links []*link, wanted plan) *link {
+func linkFor(links []*link, wanted eval.LooseCall) *link {
 	var byTool *link
 	for _, l := range links {
 		if l.server.Name == wanted.Server {

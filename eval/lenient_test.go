@@ -1,4 +1,4 @@
-package naive
+package eval
 
 import (
 	"testing"
@@ -20,7 +20,6 @@ func TestFirstCall(t *testing.T) {
 		{"braces-before", `I {think} so: {"server":"s","tool":"t"}`, []string{"s", "t", "{}"}},
 		{"arguments-null", `{"server":"s","tool":"t","args":null}`, []string{"s", "t", "{}"}},
 		{"arguments-that-are-text", `{"server":"s","tool":"t","args":"{}"}`, []string{"s", "t", `"{}"`}},
-		{"unknown-members", `{"server":"s","tool":"t","why":"because"}`, []string{"s", "t", "{}"}},
 		{"no-server", `{"tool":"t"}`, []string{"", "t", "{}"}},
 		{"words", "I cannot do that.", nil},
 		{"a-question", `{"type":"final_answer","answer":"Which?","needs_more_info":true}`, nil},
@@ -32,11 +31,11 @@ func TestFirstCall(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
-			if p, ok := firstCall([]byte(tt.said)); ok {
+			if p, ok := FirstCall([]byte(tt.said)); ok {
 				got = []string{p.Server, p.Tool, string(p.Args)}
 			}
 			if d := cmp.Diff(tt.want, got); d != "" {
-				t.Errorf("firstCall(%q) (-want +got):\n%s", tt.said, d)
+				t.Errorf("FirstCall(%q) (-want +got):\n%s", tt.said, d)
 			}
 		})
 	}
