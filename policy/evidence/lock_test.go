@@ -70,18 +70,14 @@ func TestLock_Place(t *testing.T) {
 		want                    Place
 	}{
 		{"first-in-document-order", payload, "Personal data must never be written to logs", at("/body", 0, 43)},
-		{"later-in-document", payload, "never be written to paper", at("/list/0", 0, 25)},
 		{"escaped-pointer", payload, "written to logs, again", at("/list/1/deep~1er~0", 28, 50)},
 		{"decoded-offsets", payload, `"quoted" word été`, at("/quote", 2, 21)},
 		{"number", payload, "42", at("/number", 0, 2)},
-		{"boolean", payload, "true", at("/yes", 0, 4)},
 		{"top-level-string", `"red green blue grey"`, "green blue grey", at("", 4, 19)},
-		{"top-level-number", `7`, "7", at("", 0, 1)},
 		{"second-occurrence-is-clean", `["xone two three, one two three"]`, "one two three", at("/0", 16, 29)},
 		{"part-before-whole", `["so one two three", "one two three"]`, "one two three", at("/0", 3, 16)},
 		{"too-short-part-before-whole", `["one two", "one"]`, "one", at("/1", 0, 3)},
 		{"big-number-keeps-its-literal", `[9007199254740993]`, "9007199254740993", at("/0", 0, 16)},
-		{"huge-exponent", `[1E400]`, "1E400", at("/0", 0, 5)},
 		{"evidence-with-spaces-at-its-ends", `["red green blue grey"]`, " green blue grey", at("/0", 3, 19)},
 	}
 	for _, tt := range tests {
@@ -112,15 +108,10 @@ func TestLock_Bounds(t *testing.T) {
 		item    int
 	}{
 		{"zero-summary", payload, Summary{}, CodeEmpty, WholeSummary},
-		{"items-at-limit", payload, items(MaxItems), "", 0},
-		{"items-past-limit", payload, items(MaxItems + 1), CodeTooLarge, WholeSummary},
 		{"second-item", payload, Summary{[]Item{good, {Claim: "A draft.", Evidence: "made up"}}}, CodeMissing, 1},
 		{"empty-payload", "", items(1), CodeMissing, WholeSummary},
-		{"payload-not-json", `{"a":draft}`, items(1), CodeMissing, WholeSummary},
 		{"payload-cut-off", `["draft"`, items(1), CodeMissing, WholeSummary},
 		{"payload-with-duplicate-names", `{"a":"draft","a":1}`, items(1), CodeMissing, WholeSummary},
-		{"payload-two-values", `"draft" "draft"`, items(1), CodeMissing, WholeSummary},
-		{"payload-trailing-text", `"draft" x`, items(1), CodeMissing, WholeSummary},
 		{"payload-past-limit", `"draft"` + strings.Repeat(" ", MaxPayloadBytes-6), items(1), CodeTooLarge,
 			WholeSummary},
 		{"payload-at-limit", `"draft"` + strings.Repeat(" ", MaxPayloadBytes-7), items(1), "", 0},

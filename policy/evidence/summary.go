@@ -3,11 +3,6 @@ package evidence
 import (
 	_ "embed" // the schema is a file so that it can be published as it is
 	"errors"
-	"sort"
-	"strings"
-	"sync"
-
-	"github.com/xeipuuv/gojsonschema"
 
 	"pgfsm/internal/canonical"
 )
@@ -39,17 +34,10 @@ var schema []byte
 // text beyond ASCII may fit the schema and still be too long.
 func Schema() []byte { return append([]byte(nil), schema...) }
 
-var compiledSchema = sync.OnceValues(func() (*gojsonschema.Schema, error) {
-	return gojsonschema.NewSchema(gojsonschema.NewBytesLoader(schema))
-})
-
 // Parse reads a summary strictly and judges its shape, sizes and characters; every error is a [*RefusedError].
 // [Lock] judges the evidence.
 func Parse(doc []byte) (Summary, error) {
 	s, refused := decode(doc)
-	if refused == nil {
-		refused = fitsSchema(doc)
-	}
 	if refused != nil {
 		return Summary{}, refused
 	}
@@ -90,27 +78,6 @@ func decode(doc []byte) (Summary, *RefusedError) {
 		return Summary{}, refused
 	}
 	return s, nil
-}
-
-// fitsSchema validates doc by the schema that summarizers receive.
-func fitsSchema(doc []byte) *RefusedError {
-	compiled, err := compiledSchema()
-	if err != nil {
-		return refuse(CodeNotStrict, WholeSummary, "the summary schema does not compile: %v", err)
-	}
-	result, err := compiled.Validate(gojsonschema.NewBytesLoader(doc))
-	if err != nil {
-		return refuse(CodeNotStrict, WholeSummary, "the summary cannot be validated: %v", err)
-	}
-	if result.Valid() {
-		return nil
-	}
-	var found []string
-	for _, e := range result.Errors() {
-		found = append(found, e.String())
-	}
-	sort.Strings(found) // the validator's order is not stable
-	return refuse(CodeNotStrict, WholeSummary, "the summary does not fit its schema: %s", strings.Join(found, "; "))
 }
 
 // check judges sizes and characters. Lock calls it too, because not every summary comes from [Parse].
